@@ -1,0 +1,327 @@
+// Package target is the contract between Plimsoll and whatever machines come from: this host's own files and
+// processes, a simulated cluster, virtual machines under QEMU, hosts over SSH, a hypervisor's fleet.
+//
+// A Provider is named in one line of package drivers and turns options into a Target without touching anything.
+// Target.Check looks (read-only) and returns Facts: nodes, what the place can do, what its environment is.
+// Target.Provision opens a Cluster for one run; everything made through it carries the run's identity, is
+// recorded under the run's state folder before it is made, and can be removed by Target.Destroy from a fresh
+// process, twice, after any crash.
+//
+// What not every place can do is a small optional interface (NodePower, Snapshotter, Migrator, ...) found by
+// type assertion and claimed in Facts.Capabilities. The plan refuses a scenario whose steps need a capability
+// that is not claimed, before anything starts. A cluster that claims one must implement its interface and
+// pass that part of the conformance suite in package targettest.
+//
+// Sizes are bytes, times are time.Duration. All waiting goes through the run's clock.Clock.
+package target
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"plimsoll/internal/clock"
+)
+
+// Capability is something a place may or may not be able to do. Its text is shown to users.
+type Capability string
+
+// The capabilities a step may require.
+const (
+	NodePowerControl   Capability = "node power control (out of band)" // NodePower
+	NodeShutdown       Capability = "graceful node shutdown"           // NodePower.ShutdownNode
+	Snapshots          Capability = "VM group snapshots"               // Snapshotter
+	LiveMigration      Capability = "live migration between nodes"     // Migrator
+	AvailabilityRules  Capability = "HA and balancing rules"           // Availability
+	StorageMigration   Capability = "storage migration between stores" // StorageMigrator
+	GuestCommands      Capability = "commands inside VMs"              // Host.Start with a shell
+	PlaybookHosts      Capability = "playbooks over SSH"               // Addressed
+	ControllerCommands Capability = "commands on the machine that runs plimsoll"
+	WriteLogDrain      Capability = "write-log drain report" // storage with an operations log
+	ClusterMetrics     Capability = "cluster metrics"        // MetricsSource
+)
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrNotAccessible is returned by operations on a host whose VM or node is off, gone or does not answer.
+	ErrNotAccessible = errors.New("not accessible")
+	// ErrNoSuchVM is returned for a VM name the cluster does not hold.
+	ErrNoSuchVM = errors.New("no such VM")
+	// ErrNoSuchNode is returned for a node index outside the cluster.
+	ErrNoSuchNode = errors.New("no such node")
+)
+
+// Options is how a user configures a target: free text pairs, decoded by the provider's own table.
+type Options map[string]string
+
+// Option is one row of a provider's option table; it drives decoding, help and the reference page.
+type Option struct {
+	Name    string // as given on the command line: --target-opt NAME=VALUE
+	Default string
+	Help    string
+}
+
+// Provider makes Targets of one kind.
+type Provider interface {
+	// Name is the word after --target.
+	Name() string
+	// Summary is one line for `plimsoll targets list`.
+	Summary() string
+	// Options is the option table.
+	Options() []Option
+	// New decodes options and returns all objections at once. It opens no file and no connection.
+	New(Config) (Target, error)
+}
+
+// Config is what every provider is given.
+type Config struct {
+	Nodes   int // logical nodes asked for with --nodes; 0 means the provider's default
+	Options Options
+	Clock   clock.Clock
+	// AllowHostCommands permits steps that run commands of the scenario's author on this machine.
+	AllowHostCommands bool
+}
+
+// Target is a place that can hold a cluster.
+type Target interface {
+	// Check looks at the place, changes nothing, and returns facts and every objection at once (errors.Join).
+	Check(context.Context) (Facts, error)
+	// Provision opens a cluster for a run. It verifies Request against what is there now (disk space, memory,
+	// permissions; both numbers in the error) before making anything. After an error Destroy is still called.
+	Provision(context.Context, Request) (Cluster, error)
+	// Destroy removes everything that the run recorded in stateDir, also when Provision or the process died half-way,
+	// and returns what could not be removed. Calling it again, or for a run that left nothing, is fine.
+	Destroy(ctx context.Context, stateDir string) (remains []string, err error)
+}
+
+// Facts are what Check found.
+type Facts struct {
+	Target       string                `json:"target"`
+	ClusterName  string                `json:"cluster_name"`
+	Nodes        []Node                `json:"nodes"`
+	Capabilities map[Capability]string `json:"capabilities"` // claimed -> how it is done here
+	Missing      map[Capability]string `json:"missing"`      // not claimed -> why, in words for users
+	Metrics      []string              `json:"metrics"`      // cluster metric names served, as the scenario language writes them
+	Environment  []Fact                `json:"environment"`  // provenance; see peers' list in docs
+	Notes        []string              `json:"notes"`        // sentences for the report, e.g. "CPU limits are not enforced: ..."
+	FreeBytes    int64                 `json:"free_bytes"`   // space for data disks; -1 unknown
+	FreeMemory   int64                 `json:"free_memory_bytes"`
+}
+
+// Can reports whether c is claimed.
+func (f Facts) Can(c Capability) bool { _, ok := f.Capabilities[c]; return ok }
+
+// Fact is one line of provenance. A fact that could not be had keeps its name, an empty Value and the reason.
+type Fact struct {
+	Group   string `json:"group"` // "host", "cpu", "memory", "storage", "tool", ...
+	Name    string `json:"name"`
+	Value   string `json:"value,omitempty"`
+	Missing string `json:"missing,omitempty"` // why there is no value
+}
+
+// Node is one node of the cluster, in configured order.
+type Node struct {
+	Index       int    `json:"index"`
+	Name        string `json:"name"`
+	Cores       int    `json:"cores"`
+	MemoryBytes int64  `json:"memory_bytes"`
+	Power       string `json:"power,omitempty"` // kind of power controller; "" when the node has none
+	Address     string `json:"address,omitempty"`
+}
+
+// Request is what a run needs.
+type Request struct {
+	RunID    string
+	StateDir string // private to the target, inside the run folder; survives a crash of plimsoll
+	// Peak demands, worked out by the plan, checked before the first byte is written.
+	DiskBytes   int64
+	MemoryBytes int64
+	Log         func(format string, args ...any) // one line per thing worth telling an operator; may be nil
+}
+
+// PowerState of a VM or a node.
+type PowerState string
+
+// Power states.
+const (
+	On      PowerState = "on"
+	Off     PowerState = "off"
+	Unknown PowerState = "unknown"
+)
+
+// VM is one machine as the cluster lists it.
+type VM struct {
+	Name     string
+	Group    string // as given in the spec; identity, not derived from the name
+	Node     int    // index into Facts.Nodes
+	Power    PowerState
+	Template bool
+}
+
+// Template describes a VM to be made from a gold image.
+type Template struct {
+	Name        string
+	Group       string
+	Image       string // gold image name of the scenario
+	Folder      bool   // OVF: import the folder of that name; CPUs, memory and disks below do not apply
+	Node        int
+	CPUs        int
+	MemoryBytes int64
+	DiskBytes   []int64 // data disks, /dev/sdb onward, already scaled
+}
+
+// Clone asks for copies of a VM, contents included.
+type Clone struct {
+	Source  string
+	Group   string
+	Members []Placement
+	Linked  bool // children of a snapshot where the place has such a thing
+}
+
+// Placement is a name on a node.
+type Placement struct {
+	Name string
+	Node int
+}
+
+// Cluster is an open cluster of one run. Methods may be called from several goroutines.
+//
+// Methods taking names act on all of them, in the order given, and join their errors, each naming its VM.
+type Cluster interface {
+	// VMs lists this run's machines, templates included, sorted by name.
+	VMs(context.Context) ([]VM, error)
+	// CreateTemplate makes a powered-off VM. An existing one of that name is left as it is.
+	CreateTemplate(context.Context, Template) error
+	// Clone makes the members, powered off; it fails naming those that do not exist afterwards.
+	Clone(context.Context, Clone) error
+	// PowerOn starts those that are off, at most maxConcurrent at a time, and returns when each has an address.
+	PowerOn(ctx context.Context, names []string, maxConcurrent int) error
+	// PowerOff is a hard power-off: everything running in the VM dies at once. Off already is fine.
+	PowerOff(ctx context.Context, names []string) error
+	// Delete removes machines with their disks and snapshots. Gone already is fine.
+	Delete(ctx context.Context, names []string) error
+	// Move puts powered-off or never-started machines on another node (live migration is Migrator).
+	Move(ctx context.Context, vm string, node int) error
+	// Host gives access to a machine by name.
+	Host(name string) (Host, error)
+	// NodeState is the power state of a node and whether its services are ready for use.
+	NodeState(ctx context.Context, node int) (PowerState, bool, error)
+	// Close releases what this process holds. It destroys nothing.
+	Close() error
+}
+
+// Host is access to one machine: the place where an engine runs its commands.
+type Host interface {
+	Name() string
+	Node() int
+	// Disks are the data disks in device order with the paths that reach them.
+	Disks() []Disk
+	// Accessible returns nil when commands can be run now, else an error wrapping ErrNotAccessible with the reason.
+	Accessible(context.Context) error
+	// Start runs a command in the host's working folder. The command and all its children are one unit, killed
+	// together. A VM or node power-off kills it.
+	Start(context.Context, Command) (Process, error)
+	// WriteFile writes a file, given relative to the working folder; parents are made.
+	WriteFile(ctx context.Context, name string, data []byte) error
+	// ReadAt returns what a file holds from offset on (at most limit bytes): nil at its end. It is how the output
+	// of a running command is followed, whatever lies between us and the host.
+	ReadAt(ctx context.Context, name string, offset int64, limit int) ([]byte, error)
+	// Remove deletes a file or folder below the working folder; absent is fine.
+	Remove(ctx context.Context, name string) error
+}
+
+// Disk is a data disk of a machine.
+type Disk struct {
+	Device string // as the scenario's files name it: /dev/sdb
+	Path   string // what a command on the host must open
+	Bytes  int64
+	File   bool // a regular file, not a block device
+}
+
+// Command is something to run on a host.
+type Command struct {
+	Argv   []string
+	Env    []string // added to a minimal environment
+	Stdout string   // file relative to the working folder; "" discards
+	Stderr string
+	Label  string // for operators and for the state file, e.g. the workload's name
+}
+
+// Process is a started command.
+type Process interface {
+	// Wait returns when the command has ended or ctx is done (ctx.Err(); the command goes on).
+	Wait(context.Context) (Exit, error)
+	// Kill ends the whole unit at once; ended already is fine.
+	Kill() error
+	// Usage is the unit's resource use so far, or in all once it has ended.
+	Usage() Usage
+}
+
+// Exit is how a command ended.
+type Exit struct {
+	Code   int    // -1 when a signal ended it
+	Signal string // "killed", ...
+	Lost   bool   // the machine went away under it (power-off, node loss), so Code means nothing
+}
+
+// Usage is what a command has cost.
+type Usage struct {
+	User, System time.Duration
+	MaxRSSBytes  int64
+}
+
+// NodePower drives the nodes' power controllers. Commands return when the controller has confirmed them; the effect
+// is observed with NodeState. Repeating a command is fine.
+type NodePower interface {
+	PowerOffNode(ctx context.Context, node int) error
+	PowerOnNode(ctx context.Context, node int) error
+	// ShutdownNode asks the node's operating system to stop, VMs and all, without evacuating them.
+	ShutdownNode(ctx context.Context, node int) error
+}
+
+// Snapshotter takes and restores snapshots of several VMs at one moment.
+type Snapshotter interface {
+	Snapshot(ctx context.Context, tag string, vms []string) error
+	// Restore puts a powered-off VM's disks back to the snapshot.
+	Restore(ctx context.Context, tag, vm string) error
+}
+
+// Migrator moves running VMs.
+type Migrator interface {
+	Migrate(ctx context.Context, vm string, toNode int) error
+}
+
+// Availability exempts VMs from, or returns them to, the platform's HA restart and automatic balancing.
+type Availability interface {
+	SetHA(ctx context.Context, vms []string, enabled bool) error
+	SetBalancing(ctx context.Context, vms []string, enabled bool) error
+}
+
+// StorageMigrator moves the disks of VMs to another store.
+type StorageMigrator interface {
+	MoveStorage(ctx context.Context, vms []string, store string) error
+}
+
+// Addressed gives addresses for playbook inventories. Groups "nodes" and "cvms" are the platform's own.
+type Addressed interface {
+	Addresses(ctx context.Context, group string) ([]string, error)
+}
+
+// MetricsSource reports the cluster's own counters for now.
+type MetricsSource interface {
+	ClusterMetrics(context.Context) ([]Metric, error)
+}
+
+// Metric is one value of one node, under the scenario language's name and in its raw unit, e.g.
+// CpuUsage.Avg.Percent.
+type Metric struct {
+	Name  string
+	Node  int
+	Value float64
+}
+
+// FileFetcher is implemented by hosts that can hand over a whole file more cheaply than ReadAt.
+type FileFetcher interface {
+	Fetch(ctx context.Context, name string) (io.ReadCloser, error)
+}

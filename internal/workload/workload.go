@@ -1,0 +1,143 @@
+// Package workload is the contract between Plimsoll and load generators (fio today; pgbench, TPROC-C and others
+// after it). The tool's own words stay inside its package: what crosses here is a Spec in, Reports out.
+//
+// An Engine's Command and Parse are pure, so nearly all of a driver is tested with no tool installed. Run executes a
+// Job on a target.Host, follows its output while it goes on, hands every byte to the raw log first and every
+// Report to the Sink, and says at the end how it went. Replaying the raw log through Parse later must give the same
+// Reports.
+//
+// Counters in a Report are cumulative since the job began; latency histograms hold service time (from the actual send
+// of an operation to its completion) unless Description says otherwise.
+package workload
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+)
+
+// Description says what an engine can do.
+type Description struct {
+	Name       string
+	OpenLoop   bool   // can offer arrivals on a schedule
+	Latency    string // "service time" or "response time": what the histograms hold
+	MinVersion string // oldest tool version accepted, "" when there is no tool
+}
+
+// Spec is one workload on one machine, fully resolved. Sizes inside the config are not yet scaled.
+type Spec struct {
+	Name       string // workload name of the scenario
+	VM         string
+	ConfigFile string // for messages
+	Config     []byte // the author's file, unmodified
+	Disks      []target.Disk
+	Prefill    bool          // run the derived prefill job instead of the author's
+	Depth      int           // prefill only: outstanding writes per section
+	Interval   time.Duration // between reports, as the author asked; live views may use a shorter one
+	Runtime    time.Duration // 0: the author gave none
+	Seed       uint64        // 0: do not fix the sequence
+	SizeScale  float64       // 1 leaves sizes alone
+	TimeScale  float64       // for durations inside the config
+}
+
+// Job is what Command made of a Spec: files to put on the host and a command to run there.
+type Job struct {
+	Command target.Command
+	Files   map[string][]byte
+	Output  string        // file the reports appear in, relative to the host's working folder
+	Limit   time.Duration // 0 unknown; longest time the tool itself may run
+	Lanes   []Lane        // what the job will keep outstanding, for checks
+	Notes   []string      // what was changed or ignored, in words, e.g. "dropped exec_prerun"
+}
+
+// Lane is one stream of operations: a section of a fio file, a set of database clients.
+type Lane struct {
+	Name      string
+	Device    string
+	Depth     int     // most operations outstanding at once, over all its processes
+	Rate      float64 // offered operations per second, 0 when unlimited
+	Reads     bool
+	Writes    bool
+	Bytes     int64 // extent touched, after scaling; 0 unknown
+	OpenLoop  bool
+	Direct    bool // bypasses the page cache
+	ZeroData  bool // writes zeros or otherwise trivially compressible content
+	TimeBased bool
+}
+
+// Counters are cumulative.
+type Counters struct {
+	Ops     uint64
+	Bytes   uint64
+	Seconds float64         // sum of the service times
+	Hist    *hist.Histogram // nanoseconds; nil when the tool gave none
+}
+
+// Report is the state of a job at one moment.
+type Report struct {
+	Time       time.Time // the tool's own clock
+	Elapsed    time.Duration
+	Read       Counters
+	Write      Counters
+	Trim       Counters
+	Errors     uint64
+	CPUSeconds float64 // of the generator, 0 when unknown
+	Final      bool
+}
+
+// Sink receives reports in time order. It may be called from one goroutine per job.
+type Sink interface {
+	Report(Report)
+	// Warn tells of output that was skipped or repaired.
+	Warn(text string)
+}
+
+// Env is what Run works with.
+type Env struct {
+	Host  target.Host
+	Clock clock.Clock
+	Raw   io.Writer // everything the tool printed, in order; written before it is parsed
+	Sink  Sink
+}
+
+// Outcome says how a run of a job went.
+type Outcome struct {
+	Exit    target.Exit
+	Stopped bool // ended because ctx was cancelled
+	Reports int
+	Errors  uint64 // operations that failed; they do not make the job fail
+	Message string // the tool's own words when it refused or failed
+	Usage   target.Usage
+}
+
+// Tool is what Check found on a host.
+type Tool struct {
+	Path    string
+	Version string
+}
+
+// Engine drives one kind of load.
+type Engine interface {
+	Describe() Description
+	// Check finds the tool on the host and refuses absent or too old ones with what to do about it.
+	Check(context.Context, target.Host) (Tool, error)
+	// Validate reads a config and returns all objections at once; it needs no host.
+	Validate(Spec) error
+	// Command is pure: same Spec, same Job.
+	Command(Spec) (Job, error)
+	// Run executes the job and returns when it has ended. Cancelling ctx kills it; that is no error. An error means that the job
+	// could not be started or failed; what it reported until then has reached the Sink all the same.
+	Run(context.Context, Env, Job) (Outcome, error)
+	// Parse replays raw output. It skips what cannot be read with a Warn and fails only when nothing could be.
+	Parse(io.Reader, Sink) (Outcome, error)
+}
+
+// Simulating is implemented by clusters on which a tool does not run but is modelled: they supply their own engine
+// for a generator's name.
+type Simulating interface {
+	Engine(generator string) (Engine, bool)
+}

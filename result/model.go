@@ -1,0 +1,322 @@
+// Package result is a run on disk: one self-contained, versioned folder from which everything can be read, re-analysed
+// and reported years later without the target, and while a run goes on or after it was killed.
+//
+//	manifest.json     Manifest: what ran, where, with what; rewritten atomically when a fact or verdict becomes known
+//	plan.json         the plan, written before anything was touched
+//	journal.jsonl     Event per line, appended and synced at every step boundary; a torn last line is ignored
+//	scenario/         the scenario directory as given, and test-parsed.yml
+//	raw/<vm>/<workload>[.N]/   everything the tool printed (fio.out.zst), its job file and command
+//	metrics/          the embedded metrics database
+//	state/            private to the target: what was made, for clean-up
+//	work/             disks and working folders of local machines; removed by teardown or clean-up
+//	data.json         Data: panels, workloads, heat maps; collected from metrics/ and raw/, can be made again
+//	findings.json     []Finding
+//	report.html       the report
+//
+// The package stores and reads; it computes nothing. Reading a damaged folder returns what can be read and a list of what
+// could not; a folder written by a newer version is refused by name of both versions.
+package result
+
+import (
+	"time"
+
+	"plimsoll/hist"
+)
+
+// FormatVersion is the version of the folder's layout and of every JSON document in it.
+const FormatVersion = 1
+
+// Verdict is one of the three answers a run gives about itself.
+type Verdict struct {
+	State  string `json:"state"` // "pending", "yes", "partly", "no"
+	Reason string `json:"reason,omitempty"`
+}
+
+// Fact is one line of provenance; a fact that could not be had keeps its name and says why.
+type Fact struct {
+	Group   string `json:"group"`
+	Name    string `json:"name"`
+	Value   string `json:"value,omitempty"`
+	Missing string `json:"missing,omitempty"`
+}
+
+// Manifest describes a run.
+type Manifest struct {
+	Version   int       `json:"version"`
+	RunID     string    `json:"run_id"`  // sortable by time, e.g. 20261121-204500-db-colocation-7f3a
+	Program   string    `json:"program"` // plimsoll and its version
+	Operator  string    `json:"operator"`
+	Created   time.Time `json:"created"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Status    string    `json:"status"` // "executing", "succeeded", "failed", "stopped", "interrupted" (found dead)
+	Error     string    `json:"error,omitempty"`
+	Measured  Verdict   `json:"measured"`
+	Collected Verdict   `json:"collected"`
+	Cleaned   Verdict   `json:"cleaned"`
+
+	Scenario    ScenarioInfo      `json:"scenario"`
+	Target      string            `json:"target"`
+	ClusterName string            `json:"cluster_name"`
+	Nodes       []Node            `json:"nodes"`
+	TimeScale   float64           `json:"time_scale"`
+	SizeScale   float64           `json:"size_scale"`
+	Options     map[string]string `json:"options,omitempty"` // target options, secrets left out
+	Environment []Fact            `json:"environment"`
+	Notes       []string          `json:"notes,omitempty"`
+	Overhead    *Overhead         `json:"overhead,omitempty"`
+	Hashes      map[string]string `json:"hashes,omitempty"` // sha256 of raw files, by path in the folder
+}
+
+// ScenarioInfo is what the report says of the scenario.
+type ScenarioInfo struct {
+	ID               int64   `json:"id"`
+	Name             string  `json:"name"`
+	DisplayName      string  `json:"display_name"`
+	Summary          string  `json:"summary"`
+	Description      string  `json:"description"` // HTML of the author: sanitise before showing
+	Source           string  `json:"source"`      // directory or library name as the user gave it
+	EstimatedSeconds float64 `json:"estimated_seconds"`
+	Vars             []Var   `json:"vars,omitempty"`
+}
+
+// Var is a scenario variable with the value in force, printed as the template would.
+type Var struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	From  string `json:"from"`
+}
+
+// Node is a node of the cluster.
+type Node struct {
+	Index       int    `json:"index"`
+	Name        string `json:"name"`
+	Cores       int    `json:"cores"`
+	MemoryBytes int64  `json:"memory_bytes"`
+}
+
+// Overhead is what plimsoll's own processes cost during the run.
+type Overhead struct {
+	CPUSeconds       float64 `json:"cpu_seconds"`
+	WallSeconds      float64 `json:"wall_seconds"`
+	CorePercent      float64 `json:"core_percent"` // of one core, average
+	MaxResidentBytes int64   `json:"max_resident_bytes"`
+}
+
+// Event is one line of the journal.
+type Event struct {
+	Time  time.Time      `json:"time"`
+	Kind  string         `json:"kind"`            // see the Kind constants
+	Phase string         `json:"phase,omitempty"` // pre_setup, setup, run, teardown
+	Step  int            `json:"step,omitempty"`  // number in the plan, from 1
+	Name  string         `json:"name,omitempty"`  // step, workload, VM or node
+	Text  string         `json:"text,omitempty"`  // for people
+	Error string         `json:"error,omitempty"`
+	Data  map[string]any `json:"data,omitempty"`
+}
+
+// Kinds of event.
+const (
+	KindRunStart   = "run_start"
+	KindRunEnd     = "run_end"
+	KindPhase      = "phase" // a phase begins
+	KindStepStart  = "step_start"
+	KindStepEnd    = "step_end"   // Error set when it failed, Text "stopped" or "skipped" otherwise
+	KindAnnotation = "annotation" // drawn on every chart
+	KindWorkload   = "workload"   // Text: start, end, stop, lost; Data: vm, workload, start number
+	KindWarning    = "warning"
+	KindNote       = "note"
+	KindFault      = "fault" // power, node or disk faults injected, with their effect
+)
+
+// Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
+type Data struct {
+	Version   int        `json:"version"`
+	Start     time.Time  `json:"start"` // of the run phase (of the whole run when it never began)
+	End       time.Time  `json:"end"`
+	Phases    []Span     `json:"phases"`
+	Events    []Mark     `json:"events"` // annotations and faults, in time order
+	Panels    []Panel    `json:"panels"`
+	Workloads []Workload `json:"workloads"`
+	VMs       []VM       `json:"vms"`
+	Series    []Series   `json:"series"` // per-VM and total views beyond the scenario's own results
+}
+
+// Span is a named stretch of time.
+type Span struct {
+	Name  string    `json:"name"`
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+}
+
+// Mark is a moment worth a line on the charts.
+type Mark struct {
+	Time time.Time `json:"time"`
+	Kind string    `json:"kind"`
+	Text string    `json:"text"`
+}
+
+// VM is one machine of the run.
+type VM struct {
+	Name        string `json:"name"`
+	Group       string `json:"group"`
+	Node        int    `json:"node"`
+	CPUs        int    `json:"cpus"`
+	MemoryBytes int64  `json:"memory_bytes"`
+	Disks       int    `json:"disks"`
+	DiskBytes   int64  `json:"disk_bytes"` // each
+}
+
+// Panel is one result of the scenario.
+type Panel struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Title       string   `json:"title"`
+	Kind        string   `json:"kind"` // vm_group, workload, cluster
+	Type        string   `json:"type"`
+	Unit        string   `json:"unit"` // "ops/s", "bytes/s", "us", "count", "bool", "%", "Hz"
+	Group       string   `json:"group"`
+	ReportGroup string   `json:"report_group,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Hint        string   `json:"hint,omitempty"`
+	Query       string   `json:"query,omitempty"` // PromQL as evaluated
+	Expected    *float64 `json:"expected,omitempty"`
+	Bands       []Band   `json:"bands,omitempty"`
+	Metrics     []Metric `json:"metrics,omitempty"`
+	XLabel      string   `json:"x_label,omitempty"`
+	YLabel      string   `json:"y_label,omitempty"`
+	Series      []Series `json:"series"`
+	Problem     string   `json:"problem,omitempty"` // why there is no data; the other panels stand on their own
+}
+
+// Band is a range drawn behind a chart.
+type Band struct {
+	Name  string  `json:"name"`
+	Lower float64 `json:"lower"`
+	Upper float64 `json:"upper"`
+}
+
+// Metric is one report metric of a panel with its formula's name.
+type Metric struct {
+	Name    string  `json:"name"` // Variability, Median, ...
+	Series  string  `json:"series"`
+	Value   float64 `json:"value"`
+	Unit    string  `json:"unit"`
+	Formula string  `json:"formula"`
+}
+
+// Series is values on a regular grid. A nil value is a gap.
+type Series struct {
+	Name     string     `json:"name"`
+	Metric   string     `json:"metric,omitempty"` // for Data.Series: read_iops, write_latency_p99, ...
+	VM       string     `json:"vm,omitempty"`
+	Group    string     `json:"group,omitempty"`
+	Workload string     `json:"workload,omitempty"`
+	Unit     string     `json:"unit,omitempty"`
+	Start    time.Time  `json:"start"`
+	Step     float64    `json:"step_seconds"`
+	Values   []*float64 `json:"values"`
+}
+
+// Workload is one workload of one VM (or of a whole group, VM empty), over its measured window.
+type Workload struct {
+	Name    string     `json:"name"`
+	VM      string     `json:"vm,omitempty"` // "" for the merge over the group's VMs
+	Group   string     `json:"group"`
+	Node    int        `json:"node"`
+	Engine  string     `json:"engine"`
+	Tool    string     `json:"tool"` // version
+	Phase   string     `json:"phase"`
+	Prefill bool       `json:"prefill,omitempty"`
+	Start   time.Time  `json:"start"`
+	End     time.Time  `json:"end"`
+	Ended   string     `json:"ended"` // "finished", "stopped", "failed", "lost"
+	Message string     `json:"message,omitempty"`
+	Latency string     `json:"latency"` // "service time" or "response time"
+	Lanes   []Lane     `json:"lanes,omitempty"`
+	Ops     []OpTotals `json:"ops"` // read, write, trim where there were any
+	Errors  uint64     `json:"errors"`
+	// Windows are the same totals cut at phase boundaries and annotations (before/after a neighbour starts).
+	Windows []Window `json:"windows,omitempty"`
+	// Heat is the latency heat map; merged entries only.
+	Heat *HeatMap `json:"heat,omitempty"`
+	// GeneratorCPUSeconds is what the load generator itself cost.
+	GeneratorCPUSeconds float64  `json:"generator_cpu_seconds"`
+	Notes               []string `json:"notes,omitempty"`
+}
+
+// Lane is one stream of operations of a workload; see workload.Lane.
+type Lane struct {
+	Name     string  `json:"name"`
+	Device   string  `json:"device"`
+	Depth    int     `json:"depth"`
+	Rate     float64 `json:"rate_ops,omitempty"`
+	Reads    bool    `json:"reads"`
+	Writes   bool    `json:"writes"`
+	Bytes    int64   `json:"extent_bytes,omitempty"`
+	OpenLoop bool    `json:"open_loop,omitempty"`
+	Direct   bool    `json:"direct"`
+	ZeroData bool    `json:"zero_data,omitempty"`
+}
+
+// OpTotals are counts of one kind of operation over a window.
+type OpTotals struct {
+	Op      string          `json:"op"` // "read", "write", "trim"
+	Count   uint64          `json:"count"`
+	Bytes   uint64          `json:"bytes"`
+	Seconds float64         `json:"latency_seconds_sum"`
+	Hist    *hist.Histogram `json:"hist,omitempty"` // nanoseconds
+}
+
+// Window is a stretch of a workload with its totals.
+type Window struct {
+	Name  string     `json:"name"`
+	Start time.Time  `json:"start"`
+	End   time.Time  `json:"end"`
+	Ops   []OpTotals `json:"ops"`
+}
+
+// HeatMap counts operations by time and latency.
+type HeatMap struct {
+	Start   time.Time  `json:"start"`
+	Step    float64    `json:"step_seconds"`
+	EdgesNs []float64  `json:"edges_ns"` // len(rows)+1
+	Counts  [][]uint64 `json:"counts"`   // [column][row], column = time
+}
+
+// Severity of a finding, by how much it changes the conclusion.
+type Severity string
+
+// Severities, most important first.
+const (
+	Blocker Severity = "blocker" // the headline number must not be used
+	Caution Severity = "caution" // it can, with this in mind
+	Notice  Severity = "notice"  // worth knowing
+	Fine    Severity = "fine"    // checked, and in order
+)
+
+// Finding is one conclusion with its evidence. No finding without an interval or a reason for none.
+type Finding struct {
+	Check      string     `json:"check"` // short stable name: "littles-law", "offered-rate", ...
+	Severity   Severity   `json:"severity"`
+	Subject    string     `json:"subject"`  // workload, VM or panel
+	Sentence   string     `json:"sentence"` // plain words, self-contained
+	Metric     string     `json:"metric"`
+	Value      *float64   `json:"value"`
+	Unit       string     `json:"unit"`
+	Low        *float64   `json:"low,omitempty"`
+	High       *float64   `json:"high,omitempty"`
+	Confidence float64    `json:"confidence,omitempty"`
+	NoInterval string     `json:"no_interval,omitempty"` // why there is none
+	N          int        `json:"n"`
+	Limit      *float64   `json:"limit,omitempty"` // the threshold it was judged by
+	Basis      string     `json:"basis"`           // which window, which repeats, which source
+	Warnings   []string   `json:"warnings,omitempty"`
+	Evidence   []Evidence `json:"evidence,omitempty"`
+}
+
+// Evidence is a number side by side with another.
+type Evidence struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+}

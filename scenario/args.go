@@ -1,0 +1,44 @@
+package scenario
+
+import "time"
+
+// Args are a step's arguments after decoding: string, bool, int64, float64, []string, map[string]any or Selector, as
+// the option table says. Optional arguments without a default are absent when not given.
+type Args map[string]any
+
+// String returns a text argument, "" when absent.
+func (a Args) String(name string) string { s, _ := a[name].(string); return s }
+
+// Bool returns a boolean argument, false when absent.
+func (a Args) Bool(name string) bool { b, _ := a[name].(bool); return b }
+
+// Has reports whether the argument was given or has a default.
+func (a Args) Has(name string) bool { _, ok := a[name]; return ok }
+
+// Int returns a whole-number argument, 0 when absent.
+func (a Args) Int(name string) int { return int(a.Float(name)) }
+
+// Float returns a number argument, 0 when absent.
+func (a Args) Float(name string) float64 {
+	switch v := a[name].(type) {
+	case int64:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return 0
+}
+
+// Seconds returns a number argument as a duration in seconds, 0 when absent.
+func (a Args) Seconds(name string) time.Duration {
+	return time.Duration(a.Float(name) * float64(time.Second))
+}
+
+// Selector returns a node selector argument.
+func (a Args) Selector(name string) Selector { s, _ := a[name].(Selector); return s }
+
+// Strings returns a list argument.
+func (a Args) Strings(name string) []string { s, _ := a[name].([]string); return s }
+
+// Map returns a mapping argument.
+func (a Args) Map(name string) map[string]any { m, _ := a[name].(map[string]any); return m }
