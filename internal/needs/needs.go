@@ -1,0 +1,109 @@
+// Package needs says what a test cannot do without: fio, a browser, Node's npm, the corpus of published samples.
+//
+// A test names its need in its first line. When the thing is absent the test is skipped with a printed reason on
+// a developer's machine, and fails where PLIMSOLL_CI=1 says that everything is to be there. The corpus alone
+// may be absent in both, since it is not part of the repository. Print in a TestMain tells how often each need was met.
+// Tests only: no shipped package imports this one.
+package needs
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// CIVariable is the environment variable that turns skips into failures when it is "1".
+const CIVariable = "PLIMSOLL_CI"
+
+// Fio returns the path of the fio program.
+func Fio(t testing.TB) string {
+	t.Helper()
+	return program(t, "fio", "apt-get install fio", "fio")
+}
+
+// Chromium returns the path of a Chromium or Chrome that can run headless.
+func Chromium(t testing.TB) string {
+	t.Helper()
+	return program(t, "chromium", "apt-get install chromium", "chromium", "chromium-browser", "google-chrome")
+}
+
+// Npm returns the path of npm.
+func Npm(t testing.TB) string {
+	t.Helper()
+	return program(t, "npm", "apt-get install npm", "npm")
+}
+
+// Corpus returns a folder of the corpus of published samples, which lies beside the repository.
+func Corpus(t testing.TB, part string) string {
+	t.Helper()
+	dir := filepath.Join(Root(), "..", "shared", "corpus", filepath.FromSlash(part))
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		note("corpus", false)
+		t.Skipf("the corpus of published samples (%s) is not beside this repository", part)
+	}
+	note("corpus", true)
+	return dir
+}
+
+// Root is the repository's top folder.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+func program(t testing.TB, need, install string, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			note(need, true)
+			return path
+		}
+	}
+	note(need, false)
+	refuse(t, fmt.Sprintf("%s is not installed (%s)", need, install))
+	return ""
+}
+
+func refuse(t testing.TB, reason string) {
+	t.Helper()
+	if os.Getenv(CIVariable) == "1" {
+		t.Fatalf("%s, and %s=1 wants every test to run", reason, CIVariable)
+	}
+	t.Skip(reason)
+}
+
+type tally struct{ met, missed int }
+
+var counts = struct {
+	sync.Mutex
+	of map[string]tally
+}{of: map[string]tally{}}
+
+func note(need string, met bool) {
+	counts.Lock()
+	defer counts.Unlock()
+	c := counts.of[need]
+	if met {
+		c.met++
+	} else {
+		c.missed++
+	}
+	counts.of[need] = c
+}
+
+// Print writes a line per need that tests of this process had: how often it was there and how often it was not.
+func Print(w io.Writer) {
+	counts.Lock()
+	defer counts.Unlock()
+	for _, need := range slices.Sorted(maps.Keys(counts.of)) {
+		c := counts.of[need]
+		fmt.Fprintf(w, "needs: %s: there for %d tests, missing for %d\n", need, c.met, c.missed)
+	}
+}
