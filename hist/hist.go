@@ -115,18 +115,25 @@ func (h *Histogram) bump(i int, n uint64) {
 }
 
 // SetExact replaces the minimum, maximum and sum, which buckets alone give only to within RelativeError, by
-// the exact ones a tool reports beside its buckets. Bounds outside the occupied buckets are ignored.
+// the exact ones a tool reports beside its buckets. Bounds outside the first and last occupied bucket, min above
+// max, and sums that are negative or not finite, are ignored.
 func (h *Histogram) SetExact(min, max uint64, sum float64) {
 	if h.total == 0 {
 		return
 	}
+	low, high := h.min, h.max
 	if Index(min) == Index(h.min) {
-		h.min = min
+		low = min
 	}
 	if Index(max) == Index(h.max) {
-		h.max = max
+		high = max
 	}
-	h.sum = sum
+	if low <= high {
+		h.min, h.max = low, high
+	}
+	if finite(sum) && sum >= 0 {
+		h.sum = sum
+	}
 }
 
 // Merge adds every count of o to h.
