@@ -2,58 +2,96 @@ package hist
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
-// document is the JSON form: exact figures beside the buckets as pairs [index, count] in ascending order.
-type document struct {
-	Count   uint64      `json:"count"`
-	Sum     float64     `json:"sum"`
-	Min     uint64      `json:"min"`
-	Max     uint64      `json:"max"`
-	Buckets [][2]uint64 `json:"buckets"`
+// lastBucket is the bucket of the greatest value there is.
+const lastBucket = (64-subBits)*subBuckets + subBuckets - 1
+
+// wire is the stored form: Buckets alternates distances from the bucket before (the first one from 0) and counts.
+type wire struct {
+	Min     uint64   `json:"min"`
+	Max     uint64   `json:"max"`
+	Sum     float64  `json:"sum"`
+	Buckets []uint64 `json:"buckets"`
 }
 
-// MarshalJSON implements json.Marshaler: {"count","sum","min","max","buckets":[[index,count],...]}, where index is as in Index.
+// MarshalJSON writes only the non-empty buckets, e.g. {"min":5,"max":9,"sum":14,"buckets":[5,1,4,1]} for one 5
+// and one 9: buckets alternates the distance to the bucket before it and its count. An empty histogram is {}.
+// UnmarshalJSON gives back an Equal histogram.
 func (h *Histogram) MarshalJSON() ([]byte, error) {
-	doc := document{Count: h.total, Sum: h.sum, Min: h.min, Max: h.max, Buckets: [][2]uint64{}}
+	if h.total == 0 {
+		return []byte("{}"), nil
+	}
+	w := wire{Min: h.min, Max: h.max, Sum: h.sum}
+	last := 0
 	for i, n := range h.counts {
 		if n > 0 {
-			doc.Buckets = append(doc.Buckets, [2]uint64{uint64(h.first + i), n})
+			w.Buckets = append(w.Buckets, uint64(h.first+i-last), n)
+			last = h.first + i
 		}
 	}
-	return json.Marshal(doc)
+	return json.Marshal(w)
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses buckets out of range or order, and counts that do not add up.
+// UnmarshalJSON replaces h by a stored histogram. It refuses, leaving h as it was, buckets out of range or without
+// a count, counts whose total does not fit 64 bits, and bounds or sums that the buckets contradict.
 func (h *Histogram) UnmarshalJSON(data []byte) error {
-	var doc document
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return err
+	var w wire
+	if err := json.Unmarshal(data, &w); err != nil {
+		return fmt.Errorf("histogram: %w", err)
 	}
-	var out Histogram
-	last := -1
-	for _, b := range doc.Buckets {
-		if b[0] > uint64(Index(math.MaxUint64)) || int(b[0]) <= last || b[1] == 0 {
-			return fmt.Errorf("histogram: bucket [%d, %d] is out of range or order", b[0], b[1])
+	if len(w.Buckets) == 0 {
+		if w.Min != 0 || w.Max != 0 || w.Sum != 0 {
+			return errors.New("histogram: min, max or sum without buckets")
 		}
-		last = int(b[0])
-		if out.total+b[1] < out.total {
-			return fmt.Errorf("histogram: counts overflow")
+		*h = Histogram{}
+		return nil
+	}
+	if len(w.Buckets)%2 != 0 {
+		return fmt.Errorf("histogram: %d numbers in buckets, want pairs", len(w.Buckets))
+	}
+	var read Histogram
+	at := uint64(0)
+	for pair := range slices.Chunk(w.Buckets, 2) {
+		distance, n := pair[0], pair[1]
+		if distance > lastBucket || at+distance > lastBucket || (distance == 0 && read.total > 0) {
+			return fmt.Errorf("histogram: bucket %d + %d is out of order or beyond %d", at, distance, lastBucket)
 		}
-		out.AddBucket(last, b[1])
+		at += distance
+		if n == 0 || read.total+n < n {
+			return fmt.Errorf("histogram: bucket %d: count %d is zero or too large", at, n)
+		}
+		read.AddBucket(int(at), n)
 	}
-	if out.total != doc.Count {
-		return fmt.Errorf("histogram: count is %d, its buckets hold %d", doc.Count, out.total)
+	if Index(w.Min) != read.first || Index(w.Max) != int(at) || w.Min > w.Max {
+		return fmt.Errorf("histogram: min %d and max %d are not in the first and the last bucket", w.Min, w.Max)
 	}
-	if math.IsNaN(doc.Sum) || doc.Sum < 0 {
-		return fmt.Errorf("histogram: sum %v", doc.Sum)
+	if w.Sum < 0 {
+		return fmt.Errorf("histogram: sum %v is negative", w.Sum)
 	}
-	if doc.Min > doc.Max {
-		return fmt.Errorf("histogram: min %d is above max %d", doc.Min, doc.Max)
-	}
-	out.SetExact(doc.Min, doc.Max, doc.Sum)
-	*h = out
+	read.min, read.max, read.sum = w.Min, w.Max, w.Sum
+	*h = read
 	return nil
 }
+
+// Equal reports whether both hold the same counts, bounds and sum. A nil histogram equals an empty one.
+func (h *Histogram) Equal(o *Histogram) bool {
+	if h == nil || h.total == 0 {
+		return o == nil || o.total == 0
+	}
+	if o == nil || h.total != o.total || h.min != o.min || h.max != o.max || h.sum != o.sum {
+		return false
+	}
+	for i, n := range h.counts {
+		if n != o.at(h.first+i) {
+			return false
+		}
+	}
+	return true // totals agree, so o has nothing outside h's window
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
