@@ -1,6 +1,347 @@
 package scenario
 
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Selector is a node selector as written, e.g. ":n/2". Resolve gives the node indices on a cluster of n nodes.
+//
+// The language: comma-separated pieces, each an index (negative counts from the end) or a Python slice, over integer
+// expressions with + - * / // ** and parentheses; n is the number of nodes, all is every node, and / floors.
 type Selector struct {
 	Text string
+}
+
+// ErrOutOfBounds is in the chain of Resolve's error when a single index is not a node of the cluster.
+var ErrOutOfBounds = errors.New("out of bounds")
+
+// longestSelector bounds the work and the recursion of the expression reader.
+const longestSelector = 1000
+
+// ParseSelector checks the syntax of a selector without knowing the cluster. What depends on the number of nodes
+// (bounds, division by zero) is reported by Resolve.
+func ParseSelector(text string) (Selector, error) {
+	s := Selector{Text: text}
+	_, err := s.resolve(1, true)
+	return s, err
+}
+
+// String returns the selector as written.
+func (s Selector) String() string { return s.Text }
+
+// Resolve returns the selected nodes of a cluster of the given size: indices from 0, in the order selected, none
+// twice. A slice clips and may select nothing, which is not an error here; an index outside the cluster is one, with
+// ErrOutOfBounds in its chain.
+func (s Selector) Resolve(nodes int) ([]int, error) {
+	if nodes < 1 {
+		return nil, fmt.Errorf("selector %q: a cluster of %d nodes has nothing to select", s.Text, nodes)
+	}
+	return s.resolve(nodes, false)
+}
+
+func (s Selector) resolve(nodes int, syntaxOnly bool) ([]int, error) {
+	if len(s.Text) > longestSelector {
+		return nil, fmt.Errorf("selector %q…: longer than %d characters", s.Text[:20], longestSelector)
+	}
+	// The language is defined by textual replacement: "2n" on 4 nodes is 24. Load warns of it.
+	text := strings.ReplaceAll(s.Text, "all", ":")
+	text = strings.ReplaceAll(text, "n", strconv.Itoa(nodes))
+	selected, seen := []int{}, map[int]bool{}
+	for piece := range strings.SplitSeq(text, ",") {
+		indices, err := resolvePiece(piece, nodes, syntaxOnly)
+		if err != nil {
+			return nil, fmt.Errorf("selector %q: %w", s.Text, err)
+		}
+		for _, i := range indices {
+			if !seen[i] {
+				seen[i] = true
+				selected = append(selected, i)
+			}
+		}
+	}
+	return selected, nil
+}
+
+func resolvePiece(piece string, nodes int, syntaxOnly bool) ([]int, error) {
+	if strings.TrimSpace(piece) == "" {
+		return nil, errors.New("syntax error: an empty piece; write all for every node")
+	}
+	if i := strings.IndexFunc(piece, func(r rune) bool { return !strings.ContainsRune(" 0123456789:()+-*/", r) }); i >= 0 {
+		return nil, fmt.Errorf("syntax error: %q is not part of a selector; known are numbers, n, all, : , ( ) + - * /",
+			[]rune(piece[i:])[0])
+	}
+	parts := strings.Split(piece, ":")
+	if len(parts) > 3 {
+		return nil, fmt.Errorf("syntax error: %q has %d colons; a slice is start:stop or start:stop:step", piece, len(parts)-1)
+	}
+	values := make([]*int, 3)
+	for i, part := range parts {
+		if part == "" {
+			continue
+		}
+		v, err := evalInteger(part, syntaxOnly)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = &v
+	}
+	switch {
+	case syntaxOnly:
+		return nil, nil
+	case len(parts) > 1:
+		return sliceIndices(values, nodes)
+	}
+	i := *values[0]
+	if i < -nodes || i >= nodes {
+		return nil, fmt.Errorf("node %d is %w on %d nodes (0 to %d)", i, ErrOutOfBounds, nodes, nodes-1)
+	}
+	return []int{(i + nodes) % nodes}, nil
+}
+
+// sliceIndices is Python's slice of range(nodes).
+func sliceIndices(v []*int, nodes int) ([]int, error) {
+	step := 1
+	if v[2] != nil {
+		step = *v[2]
+	}
+	if step == 0 {
+		return nil, errors.New("the step of a slice cannot be 0")
+	}
+	low, high := 0, nodes // where bounds are clipped to
+	start, stop := 0, nodes
+	if step < 0 {
+		low, high = -1, nodes-1
+		start, stop = nodes-1, -1
+	}
+	clip := func(given *int, absent int) int {
+		if given == nil {
+			return absent
+		}
+		i := *given
+		if i < 0 {
+			i += nodes
+		}
+		return min(max(i, low), high)
+	}
+	start, stop = clip(v[0], start), clip(v[1], stop)
+	var indices []int
+	for i := start; (step > 0 && i < stop) || (step < 0 && i > stop); i += step {
+		indices = append(indices, i)
+		if remaining := stop - i; (step > 0 && step >= remaining) || (step < 0 && step <= remaining) {
+			break // the next would pass the end; stopping here also keeps a huge step from overflowing
+		}
+	}
+	return indices, nil
+}
+
+// evalInteger evaluates an integer expression by recursive descent. With syntaxOnly, values are not computed.
+func evalInteger(text string, syntaxOnly bool) (int, error) {
+	e := integerExpr{text: text, syntaxOnly: syntaxOnly}
+	v, err := e.sum()
+	if err != nil {
+		return 0, err
+	}
+	if e.skip(); e.at < len(text) {
+		return 0, fmt.Errorf("syntax error: unexpected %q in %q", text[e.at:], text)
+	}
+	if v != int64(int(v)) {
+		return 0, fmt.Errorf("the value of %q is too large", text)
+	}
+	return int(v), nil
+}
+
+type integerExpr struct {
+	text       string
+	at         int
+	syntaxOnly bool
+}
+
+func (e *integerExpr) skip() {
+	for e.at < len(e.text) && e.text[e.at] == ' ' {
+		e.at++
+	}
+}
+
+// take consumes the first of the given operators found here; longer ones come first in the list.
+func (e *integerExpr) take(operators ...string) string {
+	e.skip()
+	i := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(e.text[e.at:], op) })
+	if i < 0 {
+		return ""
+	}
+	e.at += len(operators[i])
+	return operators[i]
+}
+
+func (e *integerExpr) sum() (int64, error) {
+	left, err := e.product()
+	for err == nil {
+		op := e.take("+", "-")
+		if op == "" {
+			return left, nil
+		}
+		var right int64
+		if right, err = e.product(); err == nil {
+			left, err = e.apply(op, left, right)
+		}
+	}
+	return 0, err
+}
+
+func (e *integerExpr) product() (int64, error) {
+	left, err := e.unary()
+	for err == nil {
+		op := e.take("//", "/", "*")
+		if op == "" {
+			return left, nil
+		}
+		var right int64
+		if right, err = e.unary(); err == nil {
+			left, err = e.apply(op, left, right)
+		}
+	}
+	return 0, err
+}
+
+func (e *integerExpr) unary() (int64, error) {
+	op := e.take("+", "-")
+	if op == "" {
+		return e.power()
+	}
+	v, err := e.unary()
+	if err != nil {
+		return 0, err
+	}
+	if op == "-" {
+		return e.apply("-", 0, v)
+	}
+	return v, nil
+}
+
+// power binds tighter than the sign on its left and groups to the right, as in Python.
+func (e *integerExpr) power() (int64, error) {
+	base, err := e.atom()
+	if err != nil || e.take("**") == "" {
+		return base, err
+	}
+	exponent, err := e.unary()
+	if err != nil {
+		return 0, err
+	}
+	return e.apply("**", base, exponent)
+}
+
+func (e *integerExpr) atom() (int64, error) {
+	if e.take("(") != "" {
+		v, err := e.sum()
+		if err != nil {
+			return 0, err
+		}
+		if e.take(")") == "" {
+			return 0, fmt.Errorf("syntax error: %q lacks a closing parenthesis", e.text)
+		}
+		return v, nil
+	}
+	start := e.at
+	for e.at < len(e.text) && e.text[e.at] >= '0' && e.text[e.at] <= '9' {
+		e.at++
+	}
+	digits := e.text[start:e.at]
+	switch {
+	case digits == "":
+		return 0, fmt.Errorf("syntax error: %q lacks a number at character %d", e.text, start+1)
+	case len(digits) > 1 && digits[0] == '0':
+		return 0, fmt.Errorf("syntax error: %q has a leading zero; write %q", digits, strings.TrimLeft(digits[:len(digits)-1], "0")+digits[len(digits)-1:])
+	}
+	v, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the number %s is too large", digits)
+	}
+	return v, nil
+}
+
+func (e *integerExpr) apply(op string, a, b int64) (int64, error) {
+	if e.syntaxOnly {
+		return 1, nil
+	}
+	var v int64
+	ok := true
+	switch op {
+	case "+":
+		v, ok = addInt(a, b)
+	case "-":
+		v, ok = subInt(a, b)
+	case "*":
+		v, ok = mulInt(a, b)
+	case "/", "//":
+		if b == 0 {
+			return 0, fmt.Errorf("%q divides by zero", e.text)
+		}
+		v, ok = floorDivInt(a, b)
+	case "**":
+		if b < 0 {
+			return 0, fmt.Errorf("%q has a negative power, which is not a whole number", e.text)
+		}
+		v, ok = powInt(a, b)
+	}
+	if !ok {
+		return 0, fmt.Errorf("the value of %q is too large", e.text)
+	}
+	return v, nil
+}
+
+// Checked arithmetic on int64: ok is false when the true value does not fit.
+
+func addInt(a, b int64) (int64, bool) {
+	c := a + b
+	return c, (c > a) == (b > 0)
+}
+
+func subInt(a, b int64) (int64, bool) {
+	c := a - b
+	return c, (c < a) == (b > 0)
+}
+
+func mulInt(a, b int64) (int64, bool) {
+	if a == 0 || b == 0 {
+		return 0, true
+	}
+	c := a * b
+	return c, c/b == a && !(a == -1 && b == math.MinInt64) && !(b == -1 && a == math.MinInt64)
+}
+
+// floorDivInt rounds towards minus infinity, as Python does. b is not 0.
+func floorDivInt(a, b int64) (int64, bool) {
+	if a == math.MinInt64 && b == -1 {
+		return 0, false
+	}
+	q := a / b
+	if a%b != 0 && (a < 0) != (b < 0) {
+		q--
+	}
+	return q, true
+}
+
+// powInt raises to a power that is not negative.
+func powInt(a, b int64) (int64, bool) {
+	result := int64(1)
+	for b > 0 {
+		var ok bool
+		if b&1 == 1 {
+			if result, ok = mulInt(result, a); !ok {
+				return 0, false
+			}
+		}
+		if b >>= 1; b > 0 {
+			if a, ok = mulInt(a, a); !ok {
+				return 0, false
+			}
+		}
+	}
+	return result, true
 }

@@ -1,0 +1,140 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Severity says what an objection means for the run.
+type Severity int
+
+// The severities, most serious first. A scenario with an Error is not loaded.
+const (
+	Error Severity = iota + 1
+	Warning
+	Note
+)
+
+// String gives "error", "warning" or "note".
+func (s Severity) String() string {
+	switch s {
+	case Error:
+		return "error"
+	case Warning:
+		return "warning"
+	case Note:
+		return "note"
+	}
+	return fmt.Sprintf("severity(%d)", int(s))
+}
+
+// MarshalText writes the severity as its word.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *Severity) UnmarshalText(text []byte) error {
+	for _, known := range []Severity{Error, Warning, Note} {
+		if known.String() == string(text) {
+			*s = known
+			return nil
+		}
+	}
+	return fmt.Errorf("severity: %q is not error, warning or note", text)
+}
+
+// Diagnostic is one objection to a scenario, or one remark about it. The position is in the author's file.
+type Diagnostic struct {
+	Pos
+	Severity Severity `json:"severity"`
+	Code     string   `json:"code"`           // stable, listed by Codes
+	What     string   `json:"what"`           // what is wrong, naming the object and quoting the value
+	Hint     string   `json:"hint,omitempty"` // what to do about it
+}
+
+// String gives "file:line:col: severity: what: hint"; unknown parts of the position are left out.
+func (d Diagnostic) String() string {
+	var b strings.Builder
+	if at := d.Pos.String(); at != "" {
+		b.WriteString(at + ": ")
+	}
+	b.WriteString(d.Severity.String() + ": " + d.What)
+	if d.Hint != "" {
+		b.WriteString(": " + d.Hint)
+	}
+	return b.String()
+}
+
+// String gives "file:line:col"; unknown parts are left out.
+func (p Pos) String() string {
+	switch {
+	case p.File == "":
+		return ""
+	case p.Line == 0:
+		return p.File
+	case p.Col == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
+}
+
+// sortDiagnostics orders by position, then severity, and drops repetitions: a loop in the template makes the same
+// mistake once per turn, and the author has one line to mend.
+func sortDiagnostics(all []Diagnostic) []Diagnostic {
+	slices.SortStableFunc(all, func(a, b Diagnostic) int {
+		return cmp.Or(
+			cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col),
+			cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Code, b.Code), cmp.Compare(a.What, b.What),
+		)
+	})
+	return slices.Compact(all)
+}
+
+func hasError(all []Diagnostic) bool {
+	return slices.ContainsFunc(all, func(d Diagnostic) bool { return d.Severity == Error })
+}
+
+// nearest returns the candidate closest to the given name, or "" when none is close enough to be what was meant.
+func nearest(name string, candidates []string) string {
+	best, bestDistance := "", max(1, len(name)/3)+1
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestDistance {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// didYouMean is nearest as a hint; without a near name it lists what there is when that is short.
+func didYouMean(name string, candidates []string) string {
+	if n := nearest(name, candidates); n != "" {
+		return fmt.Sprintf("did you mean %q?", n)
+	}
+	if n := len(candidates); n > 0 && n <= 12 {
+		return "known: " + strings.Join(candidates, ", ")
+	}
+	return ""
+}
+
+// distance is the Levenshtein distance in bytes, with long names cut so that hostile input stays cheap.
+func distance(a, b string) int {
+	const longest = 64
+	a, b = a[:min(len(a), longest)], b[:min(len(b), longest)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
