@@ -1,0 +1,365 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Names of the documents and folders inside a run folder.
+const (
+	manifestFile = "manifest.json"
+	planFile     = "plan.json"
+	journalFile  = "journal.jsonl"
+	dataFile     = "data.json"
+	findingsFile = "findings.json"
+	reportFile   = "report.html"
+	lockFile     = "lock"
+	scenarioDir  = "scenario"
+	rawDir       = "raw"
+	metricsDir   = "metrics"
+	stateDir     = "state"
+	workDir      = "work"
+	renderedFile = "test-parsed.yml"
+)
+
+// Statuses of a run, as Manifest.Status holds them.
+const (
+	StatusExecuting   = "executing"
+	StatusSucceeded   = "succeeded"
+	StatusFailed      = "failed"
+	StatusStopped     = "stopped"
+	StatusInterrupted = "interrupted" // the folder says executing, but no process executes it
+)
+
+// Folder is one open run folder. A Folder from Create may be written until Close; one from Open is for reading, and for
+// the documents that can be made again (data, findings, report, verdicts). It is safe for concurrent use.
+type Folder struct {
+	dir      string
+	mu       sync.Mutex
+	manifest Manifest
+	problems []string
+	journal  *os.File
+	lock     *os.File // nil when opened for reading
+	base     time.Time
+}
+
+// NewRunID makes a run's identity: sortable by time, readable, unique by its random part, which the caller draws.
+func NewRunID(now time.Time, scenarioName string, random uint16) string {
+	slug := slugOf(scenarioName)
+	return fmt.Sprintf("%s-%s-%04x", now.UTC().Format("20060102-150405"), slug, random)
+}
+
+func slugOf(name string) string {
+	const longest = 40
+	var b strings.Builder
+	gap := false
+	for _, r := range strings.ToLower(name) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			if gap && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			b.WriteRune(r)
+			gap = false
+			if b.Len() >= longest {
+				break
+			}
+			continue
+		}
+		gap = true
+	}
+	if b.Len() == 0 {
+		return "run"
+	}
+	return b.String()
+}
+
+// Create makes the folder root/m.RunID, takes its lock for this process and writes the first manifest. m.Version,
+// m.Status and the verdicts are filled in where empty. A folder that exists already is an error.
+func Create(root string, m Manifest) (*Folder, error) {
+	if err := checkRunID(m.RunID); err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	m.Version = FormatVersion
+	if m.Status == "" {
+		m.Status = StatusExecuting
+	}
+	for _, v := range []*Verdict{&m.Measured, &m.Collected, &m.Cleaned} {
+		if v.State == "" {
+			v.State = "pending"
+		}
+	}
+	dir, err := filepath.Abs(filepath.Join(root, m.RunID))
+	if err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("run folder: %s exists already; choose another run id", dir)
+		}
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	f := &Folder{dir: dir, manifest: m, base: m.Created}
+	if err := f.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("run folder: %s: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+func (f *Folder) prepare() error {
+	lock, err := takeLock(filepath.Join(f.dir, lockFile))
+	if err != nil {
+		return err
+	}
+	f.lock = lock
+	for _, d := range []string{scenarioDir, rawDir, metricsDir, stateDir, workDir} {
+		if err := os.Mkdir(filepath.Join(f.dir, d), 0o755); err != nil {
+			return err
+		}
+	}
+	return f.writeManifest()
+}
+
+func checkRunID(id string) error {
+	switch {
+	case id == "":
+		return errors.New("the manifest has no run id")
+	case strings.ContainsAny(id, "/\\\x00") || strings.HasPrefix(id, "."):
+		return fmt.Errorf("%q cannot be a run id: it must be a plain file name", id)
+	}
+	return nil
+}
+
+// Close flushes the journal and gives up the lock. The folder can still be read.
+func (f *Folder) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var errs []error
+	if f.journal != nil {
+		errs = append(errs, f.journal.Sync(), f.journal.Close())
+		f.journal = nil
+	}
+	if f.lock != nil {
+		errs = append(errs, f.lock.Close())
+		f.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+// Dir is the folder's absolute path.
+func (f *Folder) Dir() string { return f.dir }
+
+// MetricsDir is where the embedded metrics database lives.
+func (f *Folder) MetricsDir() string { return filepath.Join(f.dir, metricsDir) }
+
+// StateDir is private to the target: what it made, for clean-up.
+func (f *Folder) StateDir() string { return filepath.Join(f.dir, stateDir) }
+
+// WorkDir holds disks and working folders of local machines.
+func (f *Folder) WorkDir() string { return filepath.Join(f.dir, workDir) }
+
+// ReportPath is where the report is written.
+func (f *Folder) ReportPath() string { return filepath.Join(f.dir, reportFile) }
+
+// ScenarioDir is where the copy of the scenario directory is.
+func (f *Folder) ScenarioDir() string { return filepath.Join(f.dir, scenarioDir) }
+
+// Manifest returns the manifest as last read or written. The status of a run that says executing, while no process
+// holds its lock, is StatusInterrupted.
+func (f *Folder) Manifest() Manifest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.manifest
+	m.Status = f.status()
+	return m
+}
+
+// status is called with the mutex held.
+func (f *Folder) status() string {
+	s := f.manifest.Status
+	if s != StatusExecuting || f.lock != nil {
+		return s
+	}
+	if held, _ := lockHeld(filepath.Join(f.dir, lockFile)); !held {
+		return StatusInterrupted
+	}
+	return s
+}
+
+// Problems lists what could not be read when the folder was opened, in words.
+func (f *Folder) Problems() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.problems...)
+}
+
+// Update changes the manifest and writes it atomically. change runs under the folder's mutex and must not call it.
+func (f *Folder) Update(change func(*Manifest)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.manifest)
+	return f.writeManifest()
+}
+
+// WriteManifest replaces the manifest and writes it atomically.
+func (f *Folder) WriteManifest(m Manifest) error { return f.Update(func(old *Manifest) { *old = m }) }
+
+func (f *Folder) writeManifest() error {
+	f.manifest.Version = FormatVersion
+	return f.writeJSON(manifestFile, &f.manifest, true)
+}
+
+// WritePlan stores the plan, encoded as JSON, before anything is touched.
+func (f *Folder) WritePlan(plan any) error { return f.writeJSON(planFile, plan, true) }
+
+// Plan returns the stored plan as it was encoded.
+func (f *Folder) Plan() (json.RawMessage, error) {
+	b, err := os.ReadFile(filepath.Join(f.dir, planFile))
+	if err != nil {
+		return nil, fmt.Errorf("run folder: plan: %w", err)
+	}
+	if !json.Valid(b) {
+		return nil, fmt.Errorf("run folder: plan: %s is damaged: not valid JSON", planFile)
+	}
+	return b, nil
+}
+
+// WriteData stores the collected data.
+func (f *Folder) WriteData(d *Data) error {
+	d.Version = FormatVersion
+	return f.writeJSON(dataFile, d, false)
+}
+
+// Data reads the collected data; errors.Is(err, fs.ErrNotExist) when nothing was collected yet.
+func (f *Folder) Data() (*Data, error) {
+	d := new(Data)
+	if err := f.readJSON(dataFile, d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// findingsDoc is findings.json.
+type findingsDoc struct {
+	Version  int       `json:"version"`
+	Findings []Finding `json:"findings"`
+}
+
+// WriteFindings stores the findings.
+func (f *Folder) WriteFindings(list []Finding) error {
+	return f.writeJSON(findingsFile, findingsDoc{FormatVersion, list}, true)
+}
+
+// Findings reads the findings; errors.Is(err, fs.ErrNotExist) when there are none yet.
+func (f *Folder) Findings() ([]Finding, error) {
+	var doc findingsDoc
+	if err := f.readJSON(findingsFile, &doc); err != nil {
+		return nil, err
+	}
+	return doc.Findings, nil
+}
+
+func (f *Folder) writeJSON(name string, v any, indent bool) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if indent {
+		enc.SetIndent("", "  ")
+	}
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("run folder: %s: %w", name, err)
+	}
+	if err := writeAtomic(filepath.Join(f.dir, name), buf.Bytes()); err != nil {
+		return fmt.Errorf("run folder: %s: %w", name, err)
+	}
+	return nil
+}
+
+// readJSON reads a versioned document.
+func (f *Folder) readJSON(name string, v any) error {
+	b, err := os.ReadFile(filepath.Join(f.dir, name))
+	if err != nil {
+		return fmt.Errorf("run folder: %s: %w", name, err)
+	}
+	if err := checkVersion(b); err != nil {
+		return fmt.Errorf("run folder: %s: %w", name, err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("run folder: %s is damaged: %w", name, err)
+	}
+	return nil
+}
+
+// NewerError says that a folder was written by a newer program than this one.
+type NewerError struct {
+	Have, Supported int
+}
+
+// Error implements error.
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("written in format version %d; this program reads up to version %d: use a newer plimsoll", e.Have, e.Supported)
+}
+
+func checkVersion(doc []byte) error {
+	var v struct {
+		Version *int `json:"version"`
+	}
+	if err := json.Unmarshal(doc, &v); err != nil {
+		return fmt.Errorf("damaged: %w", err)
+	}
+	switch {
+	case v.Version == nil || *v.Version < 1:
+		return errors.New("damaged: no format version")
+	case *v.Version > FormatVersion:
+		return &NewerError{Have: *v.Version, Supported: FormatVersion}
+	}
+	return nil
+}
+
+// writeAtomic replaces path by data: temporary file beside it, sync, rename, sync of the directory.
+func writeAtomic(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Chmod(0o644)
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	err = errors.Join(err, tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(tmp.Name()))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,136 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// longestLine bounds one line of the journal when reading; longer ones are skipped and named.
+const longestLine = 4 << 20
+
+// AppendEvent writes one event as one line with one write, so that a reader or a crash sees whole lines but for the last one.
+// The boundaries of the run, of phases and of steps are synced to the device before it returns.
+//
+// The event's time is placed by the monotonic clock relative to the manifest's Created where both carry a monotonic reading:
+// a step of the wall clock during a run does not turn the journal's order round.
+func (f *Folder) AppendEvent(e Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lock == nil {
+		return errors.New("journal: the folder is open for reading only")
+	}
+	if f.journal == nil {
+		file, err := openJournal(filepath.Join(f.dir, journalFile))
+		if err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		f.journal = file
+	}
+	if !f.base.IsZero() {
+		e.Time = f.base.Add(e.Time.Sub(f.base))
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("journal: %s event: %w", e.Kind, err)
+	}
+	if _, err := f.journal.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	switch e.Kind {
+	case KindRunStart, KindRunEnd, KindPhase, KindStepStart, KindStepEnd, KindFault:
+		if err := f.journal.Sync(); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	return nil
+}
+
+// openJournal opens the journal for appending; a torn last line, left by a killed process, is ended first.
+func openJournal(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && info.Size() > 0 {
+		last := make([]byte, 1)
+		if _, err = file.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
+			_, err = file.WriteString("\n")
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// Events reads the journal. Lines that cannot be read are left out and named in skipped; a last line without its end is the
+// usual mark of a killed process. A journal that does not exist is empty.
+func (f *Folder) Events() (events []Event, skipped []string, err error) {
+	file, err := os.Open(filepath.Join(f.dir, journalFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // read only
+	events, skipped, err = readJournal(file)
+	if err != nil {
+		return events, skipped, fmt.Errorf("journal: %w", err)
+	}
+	return events, skipped, nil
+}
+
+func readJournal(r io.Reader) (events []Event, skipped []string, err error) {
+	br := bufio.NewReaderSize(r, 64<<10)
+	for n := 1; ; n++ {
+		line, size, whole, err := readLine(br)
+		if err != nil {
+			return events, skipped, err
+		}
+		if size == 0 {
+			return events, skipped, nil
+		}
+		var e Event
+		switch {
+		case size > longestLine:
+			skipped = append(skipped, fmt.Sprintf("journal line %d: %d bytes are too long", n, size))
+		case len(bytes.TrimSpace(line)) == 0:
+		case json.Unmarshal(line, &e) != nil && !whole:
+			skipped = append(skipped, fmt.Sprintf("journal line %d: torn (the process ended while writing it)", n))
+		case json.Unmarshal(line, &e) != nil:
+			skipped = append(skipped, fmt.Sprintf("journal line %d: not a journal event", n))
+		case e.Kind == "":
+			skipped = append(skipped, fmt.Sprintf("journal line %d: an event without a kind", n))
+		default:
+			events = append(events, e)
+		}
+	}
+}
+
+// readLine returns the next line without keeping more than longestLine of it, its full size, and whether it ended in a newline.
+func readLine(br *bufio.Reader) (line []byte, size int, whole bool, err error) {
+	for {
+		part, err := br.ReadSlice('\n')
+		size += len(part)
+		if size <= longestLine {
+			line = append(line, part...)
+		}
+		switch {
+		case err == nil:
+			return line, size, true, nil
+		case errors.Is(err, io.EOF):
+			return line, size, false, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, 0, false, err
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// takeLock opens path and holds it locked until the file is closed or the process dies, however it dies.
+func takeLock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = file.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w (%s)", ErrBusy, lockOwner(path))
+		}
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if err := file.Truncate(0); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if _, err := fmt.Fprintf(file, "process %d\n", os.Getpid()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// ErrBusy is returned when another process writes the folder.
+var ErrBusy = errors.New("the run is executing in another process")
+
+func lockOwner(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil || len(b) == 0 || len(b) > 64 {
+		return "process unknown"
+	}
+	return string(b[:max(0, len(b)-1)])
+}
+
+// lockHeld reports whether some process holds the lock at path.
+func lockHeld(path string) (bool, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return false, err
+	}
+	defer file.Close() //nolint:errcheck // read only
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		return errors.Is(err, unix.EWOULDBLOCK), nil
+	}
+	return false, nil
+}

@@ -1,0 +1,170 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Open reads a run folder, also while its run goes on, after it was killed, or when files in it are damaged: what cannot be
+// read is listed by Problems. It fails when dir is no run folder, cannot be read, or was written in a newer format (*NewerError).
+func Open(dir string) (*Folder, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	b, err := os.ReadFile(filepath.Join(abs, manifestFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if !looksLikeRun(abs) {
+			return nil, fmt.Errorf("run folder: %s: no run folder (it has no %s)", dir, manifestFile)
+		}
+	case err != nil:
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	f := &Folder{dir: abs}
+	if err := f.readManifest(b); err != nil {
+		return nil, fmt.Errorf("run folder: %s: %w", dir, err)
+	}
+	if _, skipped, err := f.Events(); err != nil {
+		f.problems = append(f.problems, err.Error())
+	} else {
+		f.problems = append(f.problems, skipped...)
+	}
+	return f, nil
+}
+
+// readManifest fails only for a newer version.
+func (f *Folder) readManifest(b []byte) error {
+	var newer *NewerError
+	verErr := checkVersion(b)
+	if errors.As(verErr, &newer) {
+		return newer
+	}
+	m := Manifest{}
+	if err := json.Unmarshal(b, &m); err != nil || verErr != nil {
+		f.problems = append(f.problems, fmt.Sprintf("%s is damaged: %v", manifestFile, errors.Join(verErr, err)))
+		// What decoded before the damage is kept; what a reader must have is filled in.
+		m.Version = FormatVersion
+		if m.Status == "" {
+			m.Status = StatusExecuting
+		}
+	}
+	if checkRunID(m.RunID) != nil {
+		m.RunID = filepath.Base(f.dir)
+	}
+	f.manifest, f.base = m, m.Created
+	return nil
+}
+
+func looksLikeRun(dir string) bool {
+	for _, name := range []string{journalFile, lockFile, rawDir} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Entry is a run in a list.
+type Entry struct {
+	Dir      string   `json:"dir"`
+	Manifest Manifest `json:"manifest"` // Status as Folder.Manifest gives it
+	Bytes    int64    `json:"bytes"`    // allocated or logical size, whichever is smaller, of everything in the folder
+	Problem  string   `json:"problem,omitempty"`
+}
+
+// List returns the runs in root, newest first. A folder that cannot be read is listed with its Problem. A root that does not
+// exist holds no runs.
+func List(root string) ([]Entry, error) {
+	dirs, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("runs: %w", err)
+	}
+	var list []Entry
+	for _, d := range dirs {
+		dir := filepath.Join(root, d.Name())
+		if !d.IsDir() || strings.HasPrefix(d.Name(), ".") {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(dir, manifestFile)); err != nil && !looksLikeRun(dir) {
+			continue
+		}
+		e := Entry{Dir: dir, Bytes: treeSize(dir)}
+		f, err := Open(dir)
+		if err != nil {
+			e.Manifest.RunID, e.Problem = d.Name(), err.Error()
+		} else {
+			e.Manifest = f.Manifest()
+			e.Problem = strings.Join(f.Problems(), "; ")
+		}
+		list = append(list, e)
+	}
+	// Run IDs begin with the time.
+	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(b.Manifest.RunID, a.Manifest.RunID) })
+	return list, nil
+}
+
+// treeSize sums the regular files below dir; what cannot be read counts nothing.
+func treeSize(dir string) int64 {
+	var sum int64
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			sum += diskBytes(info)
+		}
+		return nil
+	})
+	return sum
+}
+
+// Remove deletes a run folder with everything in it. It refuses one whose run is still executing, one whose machines were not cleaned
+// up (state left behind; force overrides that), and anything that is no run folder.
+func Remove(dir string, force bool) error {
+	f, err := Open(dir)
+	var newer *NewerError
+	if err != nil && !errors.As(err, &newer) {
+		return err
+	}
+	lock, err := takeLock(filepath.Join(dir, lockFile))
+	if err != nil {
+		return fmt.Errorf("remove run: %s: %w", dir, err)
+	}
+	defer lock.Close() //nolint:errcheck // the file is being removed
+	if left, _ := os.ReadDir(filepath.Join(dir, stateDir)); len(left) > 0 && !force && (f == nil || f.Manifest().Cleaned.State != "yes") {
+		return fmt.Errorf("remove run: %s: what the run made was not cleaned up yet; run `plimsoll cleanup` first", dir)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove run: %w", err)
+	}
+	return nil
+}
+
+// TryLock takes the lock of a folder opened for reading, so that a clean-up or a re-collection can write to it; ErrBusy when its run is still executing.
+// Close gives it up.
+func (f *Folder) TryLock() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lock != nil {
+		return nil
+	}
+	lock, err := takeLock(filepath.Join(f.dir, lockFile))
+	if err != nil {
+		return fmt.Errorf("run folder: %s: %w", f.dir, err)
+	}
+	f.lock = lock
+	if f.manifest.Status == StatusExecuting {
+		f.manifest.Status = StatusInterrupted
+	}
+	return nil
+}

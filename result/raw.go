@@ -1,0 +1,325 @@
+package result
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	rawOutput = "fio.out.zst" // the name is the same for every engine: it says what is in the published layout
+	rawJob    = "job.json"
+	// flushEvery bounds what a kill of the process can lose of raw output.
+	flushEvery = time.Second
+)
+
+// RawJob describes one start of one workload on one VM; it lies beside the raw output, so that it can be replayed with nothing else.
+// It is written when the job starts and again, with End and Ended, when it has ended.
+type RawJob struct {
+	Version  int       `json:"version"`
+	VM       string    `json:"vm"`
+	Group    string    `json:"group"`
+	Node     int       `json:"node"`
+	Workload string    `json:"workload"`
+	Attempt  int       `json:"attempt"` // counts from 1 over all starts of the workload on the VM, prefill included
+	Prefill  bool      `json:"prefill,omitempty"`
+	Phase    string    `json:"phase"`
+	Engine   string    `json:"engine"`
+	Tool     string    `json:"tool"` // version
+	Latency  string    `json:"latency"`
+	Command  []string  `json:"command,omitempty"` // no secrets
+	Lanes    []Lane    `json:"lanes,omitempty"`
+	Notes    []string  `json:"notes,omitempty"`
+	Start    time.Time `json:"start"`
+	End      time.Time `json:"end,omitzero"`
+	Ended    string    `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
+	Message  string    `json:"message,omitempty"`
+}
+
+// rawPath is the folder of one start: raw/<vm>/<workload> and, from the second start on, raw/<vm>/<workload>.<attempt>.
+// Characters that are no plain file name are written as %XX, a dot in a workload's name as well, so different names never meet.
+func (f *Folder) rawPath(vm, workload string, attempt int) string {
+	name := strings.ReplaceAll(escapeName(workload), ".", "%2E")
+	if attempt > 1 {
+		name += "." + strconv.Itoa(attempt)
+	}
+	return filepath.Join(f.dir, rawDir, escapeName(vm), name)
+}
+
+func escapeName(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' && i > 0
+		if plain {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	if b.Len() == 0 {
+		return "%00"
+	}
+	return b.String()
+}
+
+// WriteRawJob stores what is known about a start of a workload.
+func (f *Folder) WriteRawJob(j RawJob) error {
+	j.Version = FormatVersion
+	dir := f.rawPath(j.VM, j.Workload, j.Attempt)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("raw output: %w", err)
+	}
+	b, err := json.MarshalIndent(j, "", "  ")
+	if err == nil {
+		err = writeAtomic(filepath.Join(dir, rawJob), append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("raw output: %s of %s: %w", j.Workload, j.VM, err)
+	}
+	return nil
+}
+
+// RawJobs lists every start of every workload that left something, in order of start time, then VM and workload. A description that
+// cannot be read is named in problems, and the start is left out.
+func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
+	paths, err := filepath.Glob(filepath.Join(globSafe(f.dir), rawDir, "*", "*", rawJob))
+	if err != nil {
+		return nil, []string{"raw output: " + err.Error()}
+	}
+	for _, p := range paths {
+		rel, _ := filepath.Rel(f.dir, p)
+		b, err := os.ReadFile(p)
+		if err != nil {
+			problems = append(problems, "raw output: "+err.Error())
+			continue
+		}
+		var j RawJob
+		if err := errors.Join(checkVersion(b), json.Unmarshal(b, &j)); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v", rel, err))
+			continue
+		}
+		if f.rawPath(j.VM, j.Workload, j.Attempt) != filepath.Dir(p) {
+			problems = append(problems, fmt.Sprintf("%s: describes workload %q of %q, start %d, which belongs elsewhere", rel, j.Workload, j.VM, j.Attempt))
+			continue
+		}
+		jobs = append(jobs, j)
+	}
+	slices.SortStableFunc(jobs, func(a, b RawJob) int {
+		if c := a.Start.Compare(b.Start); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.VM, b.VM); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Workload, b.Workload)
+	})
+	return jobs, problems
+}
+
+func globSafe(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// WriteRawFile stores a small file (the job file, the command, the tool's errors) beside a start's output.
+func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, data []byte) error {
+	dir := f.rawPath(vm, workload, attempt)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("raw output: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, escapeName(name)), data, 0o644); err != nil {
+		return fmt.Errorf("raw output: %w", err)
+	}
+	return nil
+}
+
+// RawWriter opens the stream that keeps everything a tool prints. It is compressed and reaches the file at the latest one second after
+// it was written, so that a kill loses little. Close it to finish the stream. Each start has one writer.
+func (f *Folder) RawWriter(vm, workload string, attempt int) (io.WriteCloser, error) {
+	dir := f.rawPath(vm, workload, attempt)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("raw output: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, rawOutput), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("raw output: %w", err)
+	}
+	// One core, a small window and little memory: many of these are open at once.
+	enc, err := zstd.NewWriter(file, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(128<<10))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
+	}
+	return &rawWriter{file: file, enc: enc}, nil
+}
+
+type rawWriter struct {
+	mu     sync.Mutex
+	file   *os.File
+	enc    *zstd.Encoder
+	timer  *time.Timer // pending flush
+	err    error       // of a flush, reported by the next call
+	closed bool
+}
+
+func (w *rawWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return 0, fs.ErrClosed
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	n, err := w.enc.Write(p)
+	if err != nil {
+		w.err = fmt.Errorf("raw output: %w", err)
+		return n, w.err
+	}
+	if w.timer == nil {
+		w.timer = time.AfterFunc(flushEvery, w.flush)
+	}
+	return n, nil
+}
+
+func (w *rawWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = nil
+	if w.closed || w.err != nil {
+		return
+	}
+	if err := w.enc.Flush(); err != nil {
+		w.err = fmt.Errorf("raw output: %w", err)
+	}
+}
+
+func (w *rawWriter) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if err := errors.Join(w.enc.Close(), w.file.Sync(), w.file.Close()); err != nil && w.err == nil {
+		return fmt.Errorf("raw output: %w", err)
+	}
+	return w.err
+}
+
+// RawReader is the raw output of one start, decompressed. A stream cut short (the writer was killed, the disk was full) ends
+// like a whole one; Truncated tells them apart after the end was reached.
+type RawReader struct {
+	file      *os.File
+	dec       *zstd.Decoder
+	truncated string
+}
+
+// OpenRaw opens the raw output of one start; errors.Is(err, fs.ErrNotExist) when there is none.
+func (f *Folder) OpenRaw(vm, workload string, attempt int) (*RawReader, error) {
+	file, err := os.Open(filepath.Join(f.rawPath(vm, workload, attempt), rawOutput))
+	if err != nil {
+		return nil, fmt.Errorf("raw output: %w", err)
+	}
+	dec, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(64<<20))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
+	}
+	return &RawReader{file: file, dec: dec}, nil
+}
+
+// Read implements io.Reader.
+func (r *RawReader) Read(p []byte) (int, error) {
+	if r.truncated != "" {
+		return 0, io.EOF
+	}
+	n, err := r.dec.Read(p)
+	if err != nil && err != io.EOF {
+		r.truncated = err.Error()
+		if n > 0 {
+			return n, nil
+		}
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// Truncated says why the stream ended early, "" when it did not.
+func (r *RawReader) Truncated() string { return r.truncated }
+
+// Close implements io.Closer.
+func (r *RawReader) Close() error {
+	r.dec.Close()
+	return r.file.Close()
+}
+
+// HashRaw computes the SHA-256 of every raw file and stores them in the manifest.
+func (f *Folder) HashRaw() error {
+	hashes := map[string]string{}
+	err := filepath.WalkDir(filepath.Join(f.dir, rawDir), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(f.dir, path)
+		if err != nil {
+			return err
+		}
+		sum, err := hashFile(path)
+		hashes[filepath.ToSlash(rel)] = sum
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("raw output: hash: %w", err)
+	}
+	return f.Update(func(m *Manifest) { m.Hashes = hashes })
+}
+
+// VerifyHashes compares every raw file with the manifest and returns what differs, in words; nil when the manifest has no hashes or all agree.
+func (f *Folder) VerifyHashes() []string {
+	var bad []string
+	hashes := f.Manifest().Hashes
+	for _, rel := range slices.Sorted(maps.Keys(hashes)) {
+		if !filepath.IsLocal(rel) {
+			bad = append(bad, fmt.Sprintf("%q is not a path inside the folder", rel))
+			continue
+		}
+		sum, err := hashFile(filepath.Join(f.dir, filepath.FromSlash(rel)))
+		switch {
+		case err != nil:
+			bad = append(bad, fmt.Sprintf("%s: %v", rel, err))
+		case sum != hashes[rel]:
+			bad = append(bad, fmt.Sprintf("%s: changed since the run (sha256 %.12s, recorded %.12s)", rel, sum, hashes[rel]))
+		}
+	}
+	return bad
+}
+
+func hashFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close() //nolint:errcheck // read only
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
