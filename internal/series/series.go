@@ -1,0 +1,257 @@
+// Package series is the embedded Prometheus of a run: a time series database in a folder, and PromQL over it. It is the
+// only importer of Prometheus; none of its types cross this package's border.
+//
+// The run appends through a Batch once a second; results are evaluated with Range and Instant; a finished or crashed
+// database is opened with OpenReadOnly, which leaves its files as they are. Data is kept for ever: a run folder is a document.
+//
+// Settings are chosen for a small process: few lock stripes, small write buffers, compressed write-ahead log in 16 MiB segments.
+// Points may arrive up to OutOfOrderWindow late, so a clock that steps backwards loses none; a second point for the same series and
+// millisecond replaces nothing and is dropped (first one wins). What was committed survives a kill of the process; a power cut may
+// lose the last pages of the log.
+//
+// The package has no clock of its own and opens no port.
+package series
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/compression"
+)
+
+// OutOfOrderWindow is how far behind its series' newest point a point may be and still be kept.
+const OutOfOrderWindow = 2 * time.Hour
+
+// MaxPoints is the most points per series that one Range may ask for, as Prometheus has it.
+const MaxPoints = 11000
+
+// Options of a Store.
+type Options struct {
+	// MaxSamples bounds what one query may hold in memory; 0 means 20 million (320 MB, reached only by queries over very many series).
+	MaxSamples int
+	// QueryTimeout bounds one query; 0 means two minutes.
+	QueryTimeout time.Duration
+}
+
+// Label is one label of a series.
+type Label struct {
+	Name, Value string
+}
+
+// Point is one value of a series.
+type Point struct {
+	Time  time.Time
+	Value float64
+}
+
+// Series is one result of a query. Points of native histograms that a query returns bare are left out: use histogram_quantile and the like.
+type Series struct {
+	Labels []Label // sorted by name
+	Points []Point // in time order; gaps are simply missing
+}
+
+// Label returns the value of a label, "" when it has none.
+func (s Series) Label(name string) string {
+	for _, l := range s.Labels {
+		if l.Name == name {
+			return l.Value
+		}
+	}
+	return ""
+}
+
+// Store is an open database. It is safe for concurrent use; a Batch is not.
+type Store struct {
+	db      *tsdb.DB
+	engine  *promql.Engine
+	cleanup string // folder of links to remove on Close
+	cache   *refCache
+}
+
+// Open opens or creates the database in dir for writing. A log cut short by a crash is repaired.
+func Open(dir string, opts Options) (*Store, error) {
+	db, err := openDB(dir)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	return newStore(db, opts), nil
+}
+
+func openDB(dir string) (*tsdb.DB, error) {
+	o := tsdb.DefaultOptions()
+	o.RetentionDuration = 0 // keep everything
+	o.MaxBytes = 0
+	o.WALSegmentSize = 16 << 20
+	o.WALCompression = compression.Snappy
+	o.StripeSize = 256
+	o.HeadChunksWriteBufferSize = chunks.MinWriteBufferSize
+	o.WALReplayConcurrency = min(2, runtime.GOMAXPROCS(0))
+	o.OutOfOrderTimeWindow = OutOfOrderWindow.Milliseconds()
+	o.BlockReloadInterval = time.Hour // nobody else puts blocks here
+	o.NoLockfile = true               // the run folder has its own lock
+	return tsdb.Open(dir, nil, nil, o, nil)
+}
+
+func newStore(db *tsdb.DB, opts Options) *Store {
+	return &Store{
+		db:    db,
+		cache: newRefCache(),
+		engine: promql.NewEngine(promql.EngineOpts{
+			MaxSamples:           cmp.Or(opts.MaxSamples, 20_000_000),
+			Timeout:              cmp.Or(opts.QueryTimeout, 2*time.Minute),
+			EnableAtModifier:     true,
+			EnableNegativeOffset: true,
+			Parser:               parser.NewParser(parser.Options{}),
+		}),
+	}
+}
+
+// OpenReadOnly opens a finished, crashed or still growing database for queries. Files in dir are not changed: the database is opened
+// through hard links (copies where links are impossible) in a folder beside it, which Close removes. Appending fails.
+func OpenReadOnly(dir string, opts Options) (*Store, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("metrics: %s: no database there", dir)
+	}
+	view, err := makeView(dir)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	db, err := openDB(view)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("metrics: %s: %w", dir, err), os.RemoveAll(view))
+	}
+	db.DisableCompactions()
+	s := newStore(db, opts)
+	s.cleanup = view
+	s.cache = nil
+	return s, nil
+}
+
+// Close flushes and closes the database. Queries under way are waited for.
+func (s *Store) Close() error {
+	err := s.db.Close()
+	if s.cleanup != "" {
+		err = errors.Join(err, os.RemoveAll(s.cleanup))
+	}
+	if err != nil {
+		return fmt.Errorf("metrics: close: %w", err)
+	}
+	return nil
+}
+
+// Range evaluates a PromQL expression at start, start+step, ... up to end.
+func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
+	switch {
+	case step <= 0:
+		return nil, fmt.Errorf("query: step %v: it must be positive", step)
+	case end.Before(start):
+		return nil, fmt.Errorf("query: the end %s is before the start %s", end.Format(time.RFC3339), start.Format(time.RFC3339))
+	case end.Sub(start)/step+1 > MaxPoints:
+		return nil, fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step", end.Sub(start), step, MaxPoints)
+	}
+	q, err := s.engine.NewRangeQuery(ctx, s.db, nil, query, start, end, step)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	return run(ctx, q)
+}
+
+// Instant evaluates a PromQL expression at one moment.
+func (s *Store) Instant(ctx context.Context, query string, at time.Time) ([]Series, error) {
+	q, err := s.engine.NewInstantQuery(ctx, s.db, nil, query, at)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	return run(ctx, q)
+}
+
+func run(ctx context.Context, q promql.Query) ([]Series, error) {
+	defer q.Close()
+	res := q.Exec(ctx)
+	if res.Err != nil {
+		return nil, fmt.Errorf("query: %w", res.Err)
+	}
+	var out []Series
+	switch v := res.Value.(type) {
+	case promql.Matrix:
+		for _, s := range v {
+			points := make([]Point, 0, len(s.Floats))
+			for _, p := range s.Floats {
+				points = append(points, Point{time.UnixMilli(p.T).UTC(), p.F})
+			}
+			out = append(out, Series{fromLabels(s.Metric), points})
+		}
+	case promql.Vector:
+		for _, s := range v {
+			if s.H == nil {
+				out = append(out, Series{fromLabels(s.Metric), []Point{{time.UnixMilli(s.T).UTC(), s.F}}})
+			}
+		}
+	case promql.Scalar:
+		out = append(out, Series{nil, []Point{{time.UnixMilli(v.T).UTC(), v.V}}})
+	default:
+		return nil, fmt.Errorf("query: the answer is a %s; numbers are needed", res.Value.Type())
+	}
+	slices.SortFunc(out, func(a, b Series) int {
+		return slices.CompareFunc(a.Labels, b.Labels, func(x, y Label) int {
+			return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Value, y.Value))
+		})
+	})
+	return out, nil
+}
+
+// Bounds returns the times of the oldest and newest point; ok is false when there are none.
+func (s *Store) Bounds() (oldest, newest time.Time, ok bool) {
+	low, high := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, b := range s.db.Blocks() {
+		low, high = min(low, b.MinTime()), max(high, b.MaxTime()-1)
+	}
+	if h := s.db.Head(); h.NumSeries() > 0 {
+		low, high = min(low, h.MinTime()), max(high, h.MaxTime())
+	}
+	if low > high {
+		return time.Time{}, time.Time{}, false
+	}
+	return time.UnixMilli(low).UTC(), time.UnixMilli(high).UTC(), true
+}
+
+func fromLabels(ls labels.Labels) []Label {
+	out := make([]Label, 0, ls.Len())
+	ls.Range(func(l labels.Label) { out = append(out, Label{l.Name, l.Value}) })
+	return out
+}
+
+// makeView links every file below dir into a new folder beside it (into the system's temporary folder when that is not writable), and returns the folder.
+func makeView(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	view, err := os.MkdirTemp(filepath.Dir(abs), ".metrics-view-")
+	if err != nil {
+		if view, err = os.MkdirTemp("", "plimsoll-metrics-view-"); err != nil {
+			return "", err
+		}
+	}
+	if err := linkTree(abs, view); err != nil {
+		return "", errors.Join(err, os.RemoveAll(view))
+	}
+	return view, nil
+}
+
+var _ storage.Queryable = (*tsdb.DB)(nil)
