@@ -1,0 +1,281 @@
+// Package usl fits the Universal Scalability Law to measured throughput.
+//
+// The law (Gunther 1993; Guerrilla Capacity Planning, 2007) says that N concurrent users, workers or virtual
+// machines get
+//
+//	X(N) = γN / (1 + α(N−1) + βN(N−1))
+//
+// with γ the throughput of one, α in [0, 1] the contention (share of the work that queues) and β in [0, 1] the
+// crosstalk (cost of keeping pairs coherent). β = 0 is Amdahl's law, α = β = 0 a straight line.
+//
+// Fit gives the bounded least-squares estimate of all three, standard errors, t and bootstrap intervals, bands
+// at any N, the peak with an interval or a plain "no peak", a comparison with the two simpler laws and every
+// reason for doubt as a warning. It takes points from any source and refuses what cannot carry three parameters: fewer than
+// four points or three different concurrencies, and numbers that are not finite.
+//
+// Where it differs from the R package usl and why is told in docs/analysis-usl.md. Pure: no I/O, no clock, random numbers
+// only from the seed given.
+package usl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/internal/analysis/resample"
+)
+
+// Point is one measurement.
+type Point struct {
+	Concurrency float64 // N: users, workers, outstanding I/Os; above 0
+	Throughput  float64 // X: per second, in any unit; not negative
+	// Weight is proportional to 1/variance of the throughput, for instance the number of repeats behind the
+	// mean. 0 means 1.
+	Weight float64
+}
+
+// Coefficients are the three parameters of the law.
+type Coefficients struct {
+	Gamma float64 // γ: throughput of one, in the unit of the points
+	Alpha float64 // α: contention, 0 to 1
+	Beta  float64 // β: crosstalk, 0 to 1
+}
+
+// At is the throughput the law gives at concurrency n.
+func (c Coefficients) At(n float64) float64 {
+	return c.Gamma * n / (1 + c.Alpha*(n-1) + c.Beta*n*(n-1))
+}
+
+// PeakConcurrency is √((1−α)/β), where throughput is greatest (Gunther 2007, chapter 6),
+// +Inf when crosstalk is zero: the law then only approaches Limit.
+func (c Coefficients) PeakConcurrency() float64 {
+	if c.Beta <= 0 {
+		return math.Inf(1)
+	}
+	return math.Sqrt(max(0, 1-c.Alpha) / c.Beta)
+}
+
+// PeakThroughput is the throughput at the peak; with zero crosstalk the limit γ/α, +Inf for a straight line.
+func (c Coefficients) PeakThroughput() float64 {
+	if n := c.PeakConcurrency(); !math.IsInf(n, 1) {
+		return c.At(n)
+	}
+	return c.Limit()
+}
+
+// Limit is γ/α, the ceiling that contention alone would set; +Inf without contention.
+func (c Coefficients) Limit() float64 {
+	if c.Alpha <= 0 {
+		return math.Inf(1)
+	}
+	return c.Gamma / c.Alpha
+}
+
+// OptimalConcurrency is 1/α, where the line of perfect scaling crosses Limit; +Inf without contention.
+func (c Coefficients) OptimalConcurrency() float64 {
+	if c.Alpha <= 0 {
+		return math.Inf(1)
+	}
+	return 1 / c.Alpha
+}
+
+// Scheme says what the bootstrap draws again.
+type Scheme string
+
+const (
+	// Residuals keeps the concurrencies and draws the errors: right for a designed sweep whose errors are alike.
+	Residuals Scheme = "residual"
+	// Cases draws whole points: right when errors grow with load, at the price of wider intervals for few points.
+	Cases Scheme = "case"
+)
+
+// Options of a fit. The zero value asks for 95 % and 2,000 residual resamples with the fixed seed.
+type Options struct {
+	Confidence float64 // above 0 and below 1; 0 means 0.95
+	Resamples  int     // of the bootstrap; 0 means 2,000; negative means none
+	Scheme     Scheme  // empty means Residuals
+	Seed       uint64  // 0 means resample.DefaultSeed
+}
+
+func (o Options) filled() (Options, error) {
+	if o.Confidence == 0 {
+		o.Confidence = 0.95
+	}
+	if o.Resamples == 0 {
+		o.Resamples = 2000
+	}
+	if o.Scheme == "" {
+		o.Scheme = Residuals
+	}
+	if o.Seed == 0 {
+		o.Seed = resample.DefaultSeed
+	}
+	var bad []error
+	if !(o.Confidence > 0 && o.Confidence < 1) {
+		bad = append(bad, fmt.Errorf("usl: confidence %v: must lie between 0 and 1, as 0.95", o.Confidence))
+	}
+	if o.Scheme != Residuals && o.Scheme != Cases {
+		bad = append(bad, fmt.Errorf("usl: scheme %q: must be %q or %q", o.Scheme, Residuals, Cases))
+	}
+	return o, errors.Join(bad...)
+}
+
+// Parameter is one estimate.
+type Parameter struct {
+	Value    float64
+	StdError float64           // from the curvature at the estimate; 0 when AtBound or when it cannot be had
+	AtBound  bool              // the best fit lies on the edge of what the parameter may be
+	T        resample.Interval // estimate ± t·StdError, cut at the bounds
+	Boot     resample.Interval // from the bootstrap
+}
+
+// Peak is the greatest throughput of the fitted law.
+type Peak struct {
+	Exists      bool    // crosstalk is above its bound, so that there is one
+	InRange     bool    // it lies within the concurrencies measured
+	Concurrency float64 // where; 0 unless Exists
+	Throughput  float64 // how much; 0 unless Exists
+	// Intervals come from the bootstrap; the upper end is infinite when the data cannot exclude that
+	// there is no peak.
+	ConcurrencyInterval resample.Interval
+	ThroughputInterval  resample.Interval
+	NoPeakShare         float64 // share of resamples whose fit had no peak
+}
+
+// String says what is known of the peak in words fit for a report.
+func (p Peak) String() string {
+	switch {
+	case !p.Exists:
+		return "no peak in range: the data show no crosstalk"
+	case !p.InRange:
+		return fmt.Sprintf("no peak in range: the law puts it at %.4g, outside the data", p.Concurrency)
+	}
+	return fmt.Sprintf("peak of %.6g at concurrency %.4g", p.Throughput, p.Concurrency)
+}
+
+// Model is a fitted law.
+type Model struct {
+	Coefficients
+	GammaParameter, AlphaParameter, BetaParameter Parameter
+	N                                             int     // points
+	DegreesOfFreedom                              int     // N − 3
+	ResidualStdError                              float64 // √(Σw·r²/(N−3)), in the unit of throughput
+	// RSquared is 1 − Σw·r²/Σw·(X−X̄)². For a nonlinear law it is a description only: it can be negative and
+	// proves nothing about the model.
+	RSquared     float64
+	Residuals    []float64     // measured minus fitted, in the order of the points
+	Unbounded    *Coefficients // least squares without bounds, when it was found
+	Peak         Peak
+	Alternatives []Alternative // linear, Amdahl, universal; best first
+	Warnings     []string
+
+	points     []Point
+	confidence float64
+	covariance [3][3]float64 // of γ, α, β; rows of parameters at a bound are zero
+}
+
+// Fit fits the law. All objections to the points are returned together.
+func Fit(points []Point, o Options) (*Model, error) {
+	o, err := o.filled()
+	if err = errors.Join(err, validate(points)); err != nil {
+		return nil, err
+	}
+	pts := slices.Clone(points)
+	for i := range pts {
+		if pts[i].Weight == 0 {
+			pts[i].Weight = 1
+		}
+	}
+	best := solveFromMany(pts, bounded)
+	m := &Model{
+		Coefficients: best.Coefficients, N: len(pts), DegreesOfFreedom: len(pts) - 3,
+		points: pts, confidence: o.Confidence,
+	}
+	m.describe(best)
+	if free := solveFromMany(pts, unbounded); free.ok {
+		m.Unbounded = &free.Coefficients
+	}
+	m.Alternatives = compare(pts, best)
+	m.bootstrap(o)
+	m.warn(best)
+	return m, nil
+}
+
+func validate(points []Point) error {
+	var bad []error
+	distinct := map[float64]bool{}
+	positive := false
+	for i, p := range points {
+		if !(p.Concurrency > 0) || math.IsInf(p.Concurrency, 0) {
+			bad = append(bad, fmt.Errorf("usl: point %d: concurrency %v: must be a finite number above 0", i+1, p.Concurrency))
+		}
+		if !(p.Throughput >= 0) || math.IsInf(p.Throughput, 0) {
+			bad = append(bad, fmt.Errorf("usl: point %d: throughput %v: must be a finite number, not negative", i+1, p.Throughput))
+		}
+		if !(p.Weight >= 0) || math.IsInf(p.Weight, 0) {
+			bad = append(bad, fmt.Errorf("usl: point %d: weight %v: must be a finite number above 0, or 0 for 1", i+1, p.Weight))
+		}
+		distinct[p.Concurrency] = true
+		positive = positive || p.Throughput > 0
+	}
+	if len(points) < 4 {
+		bad = append(bad, fmt.Errorf("usl: %d points: three parameters and an error need at least 4; measure more concurrencies", len(points)))
+	} else if len(distinct) < 3 {
+		bad = append(bad, fmt.Errorf("usl: %d different concurrencies: three parameters need at least 3", len(distinct)))
+	}
+	if len(points) > 0 && !positive {
+		bad = append(bad, errors.New("usl: every throughput is 0: there is nothing to scale"))
+	}
+	return errors.Join(bad...)
+}
+
+// Prediction is what the law says of one concurrency.
+type Prediction struct {
+	Concurrency, Throughput float64
+	Mean                    resample.Interval // where the law's own curve lies (delta method)
+	Measurement             resample.Interval // where one more measurement of weight 1 would lie
+	Extrapolated            bool              // outside the concurrencies measured
+}
+
+// Predict gives the throughput at n with two bands. The band of the curve is t·√(gᵀCg), with g the gradient of the law
+// by its parameters and C their covariance; that of a measurement adds the residual variance (Bates and Watts 1988,
+// chapter 2). Both widen away from the data, unlike a band of constant width.
+func (m *Model) Predict(n float64) (Prediction, error) {
+	if !(n > 0) || math.IsInf(n, 0) {
+		return Prediction{}, fmt.Errorf("usl: predict: concurrency %v: must be a finite number above 0", n)
+	}
+	low, high := m.span()
+	p := Prediction{Concurrency: n, Throughput: m.At(n), Extrapolated: n < low || n > high}
+	g := gradient(m.Coefficients, n)
+	var variance float64
+	for i := range 3 {
+		for j := range 3 {
+			variance += g[i] * m.covariance[i][j] * g[j]
+		}
+	}
+	if math.IsNaN(variance) || m.DegreesOfFreedom < 1 {
+		p.Mean = resample.None("the parameters cannot be told apart by these points")
+		p.Measurement = p.Mean
+		return p, nil
+	}
+	t := resample.StudentT(m.confidence, float64(m.DegreesOfFreedom))
+	around := func(se float64, method string) resample.Interval {
+		return resample.Interval{
+			Low: max(0, p.Throughput-t*se), High: p.Throughput + t*se,
+			Confidence: m.confidence, Method: method,
+		}
+	}
+	variance = max(0, variance)
+	p.Mean = around(math.Sqrt(variance), "delta method")
+	p.Measurement = around(math.Sqrt(variance+m.ResidualStdError*m.ResidualStdError), "delta method with residual variance")
+	return p, nil
+}
+
+func (m *Model) span() (low, high float64) {
+	low, high = math.Inf(1), 0
+	for _, p := range m.points {
+		low, high = min(low, p.Concurrency), max(high, p.Concurrency)
+	}
+	return low, high
+}

@@ -1,0 +1,405 @@
+package usl
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+func Example() {
+	points := []Point{{1, 64.9, 0}, {18, 995.9, 0}, {36, 1652.4, 0}, {72, 1853.2, 0}, {108, 1828.9, 0}, {144, 1775.0, 0}, {216, 1702.2, 0}}
+	m, err := Fit(points, Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("gamma %.3f, contention %.5f, crosstalk %.7f\n", m.Gamma, m.Alpha, m.Beta)
+	fmt.Println(m.Peak)
+	// Output:
+	// gamma 89.995, contention 0.02773, crosstalk 0.0001044
+	// peak of 1883.9 at concurrency 96.52
+}
+
+// The corpus lies beside the repository and is not part of it.
+func corpus(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "corpus", "usl", name))
+	if err != nil {
+		t.Skipf("corpus file usl/%s is not here: %v", name, err)
+	}
+	return data
+}
+
+func corpusPoints(t testing.TB, name string) []Point {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(string(corpus(t, name)))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var points []Point
+	for _, row := range rows[1:] {
+		n, err1 := strconv.ParseFloat(row[0], 64)
+		x, err2 := strconv.ParseFloat(row[1], 64)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		points = append(points, Point{Concurrency: n, Throughput: x})
+	}
+	return points
+}
+
+func fit(t testing.TB, points []Point, o Options) *Model {
+	t.Helper()
+	m, err := Fit(points, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// digits compares to so many significant digits: the published value is printed to no more.
+func digits(t *testing.T, name string, got, want float64, significant int) {
+	t.Helper()
+	if g, w := strconv.FormatFloat(got, 'e', significant-1, 64), strconv.FormatFloat(want, 'e', significant-1, 64); g != w {
+		t.Errorf("%s = %s, published %s", name, g, w)
+	}
+}
+
+func TestPublishedSets(t *testing.T) {
+	var want struct {
+		Specsdm91 struct {
+			Alpha, Beta, Gamma float64
+			SE                 struct{ Alpha, Beta, Gamma float64 }
+			Residual           float64 `json:"residual_std_error"`
+			Dof                int
+			PeakLoad           float64 `json:"peak_load"`
+			Limit              float64 `json:"limit_throughput"`
+			Optimal            float64 `json:"optimal_load"`
+			Fitted             []float64
+			WhatIf             struct {
+				Alpha, Beta float64
+				Peak        float64 `json:"peak_load"`
+				Limit       float64
+				Optimal     float64 `json:"optimal_load"`
+			} `json:"what_if"`
+		}
+		Synthetic6 struct{ Alpha, Beta, Gamma float64 }
+		Cisco      struct {
+			Sigma     float64 `json:"alpha_sigma"`
+			Kappa     float64 `json:"beta_kappa"`
+			Lambda    float64 `json:"gamma_lambda"`
+			NMax      float64 `json:"n_max"`
+			XMax      float64 `json:"x_max"`
+			Tolerance float64 `json:"relative_tolerance"`
+		}
+	}
+	if err := json.Unmarshal(corpus(t, "expected.json"), &want); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("specsdm91, R package usl 3.0.3", func(t *testing.T) {
+		w := want.Specsdm91
+		m := fit(t, corpusPoints(t, "specsdm91.csv"), Options{Resamples: -1})
+		digits(t, "alpha", m.Alpha, w.Alpha, 4)
+		digits(t, "beta", m.Beta, w.Beta, 4)
+		digits(t, "gamma", m.Gamma, w.Gamma, 5)
+		digits(t, "se alpha", m.AlphaParameter.StdError, w.SE.Alpha, 4)
+		digits(t, "se beta", m.BetaParameter.StdError, w.SE.Beta, 4)
+		digits(t, "se gamma", m.GammaParameter.StdError, w.SE.Gamma, 4)
+		digits(t, "residual standard error", m.ResidualStdError, w.Residual, 4)
+		digits(t, "peak", m.Peak.Concurrency, w.PeakLoad, 7)
+		digits(t, "limit", m.Limit(), w.Limit, 7)
+		digits(t, "optimal", m.OptimalConcurrency(), w.Optimal, 7)
+		if m.DegreesOfFreedom != w.Dof || !m.Peak.InRange {
+			t.Errorf("degrees of freedom %d, peak %+v", m.DegreesOfFreedom, m.Peak)
+		}
+		var fitted []float64
+		for _, p := range corpusPoints(t, "specsdm91.csv") {
+			fitted = append(fitted, math.Round(m.At(p.Concurrency)))
+		}
+		if d := cmp.Diff(w.Fitted, fitted); d != "" {
+			t.Errorf("fitted values (-published +got):\n%s", d)
+		}
+		c := Coefficients{m.Gamma, w.WhatIf.Alpha, w.WhatIf.Beta}
+		digits(t, "what-if peak", c.PeakConcurrency(), w.WhatIf.Peak, 7)
+		digits(t, "what-if limit", c.Limit(), w.WhatIf.Limit, 7)
+		digits(t, "what-if optimal", c.OptimalConcurrency(), w.WhatIf.Optimal, 7)
+	})
+	t.Run("synthetic6", func(t *testing.T) {
+		m := fit(t, corpusPoints(t, "synthetic6.csv"), Options{Resamples: -1})
+		digits(t, "alpha", m.Alpha, want.Synthetic6.Alpha, 3)
+		digits(t, "beta", m.Beta, want.Synthetic6.Beta, 3)
+		digits(t, "gamma", m.Gamma, want.Synthetic6.Gamma, 3)
+	})
+	t.Run("cisco, printed in a book", func(t *testing.T) {
+		w := want.Cisco
+		m := fit(t, corpusPoints(t, "cisco.csv"), Options{})
+		got := []float64{m.Alpha, m.Beta, m.Gamma, math.Floor(m.Peak.Concurrency)}
+		if d := cmp.Diff([]float64{w.Sigma, w.Kappa, w.Lambda, w.NMax}, got, cmpopts.EquateApprox(w.Tolerance, 0)); d != "" {
+			t.Errorf("(-published +got):\n%s", d)
+		}
+		// The published maximum is taken at the whole number below the peak.
+		digits(t, "throughput at the published peak", m.At(w.NMax), w.XMax, 5)
+		// The points wave around the curve, which no published fit of this set mentions.
+		if !slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, "waves") }) {
+			t.Errorf("no warning of waves: %q", m.Warnings)
+		}
+		// Its peak of 35 lies outside the 32 measured.
+		if m.Peak.InRange || m.Peak.String() != "no peak in range: the law puts it at 35.57, outside the data" {
+			t.Errorf("peak %v", m.Peak)
+		}
+	})
+}
+
+func law(c Coefficients, noise float64, r *rand.Rand, ns ...float64) []Point {
+	var points []Point
+	for _, n := range ns {
+		points = append(points, Point{Concurrency: n, Throughput: max(0, c.At(n)+noise*r.NormFloat64())})
+	}
+	return points
+}
+
+var sweep = []float64{1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192}
+
+// A 95 % interval covers the truth in 93 to 97 % of simulated sets: t and bootstrap intervals of every parameter and
+// of the peak, and the band of the curve inside and outside the data.
+func TestCoverage(t *testing.T) {
+	t.Parallel()
+	truth := Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0002}
+	const sets = 1500
+	r := rand.New(rand.NewPCG(7, 7))
+	hits := map[string]int{}
+	count := func(name string, ok bool) {
+		if ok {
+			hits[name]++
+		} else {
+			hits[name] += 0
+		}
+	}
+	for range sets {
+		m := fit(t, law(truth, 400, r, sweep...), Options{Resamples: 500, Seed: r.Uint64()})
+		for _, p := range []struct {
+			name  string
+			p     Parameter
+			truth float64
+		}{{"gamma", m.GammaParameter, truth.Gamma}, {"alpha", m.AlphaParameter, truth.Alpha}, {"beta", m.BetaParameter, truth.Beta}} {
+			count(p.name+" t", p.p.T.Contains(p.truth))
+			count(p.name+" bootstrap", p.p.Boot.Contains(p.truth))
+		}
+		count("peak concurrency", m.Peak.ConcurrencyInterval.Contains(truth.PeakConcurrency()))
+		count("peak throughput", m.Peak.ThroughputInterval.Contains(truth.PeakThroughput()))
+		for _, n := range []float64{10, 100, 400} {
+			p, err := m.Predict(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count(fmt.Sprintf("curve at %v", n), p.Mean.Contains(truth.At(n)))
+			count(fmt.Sprintf("measurement at %v", n), p.Measurement.Contains(truth.At(n)+400*r.NormFloat64()))
+		}
+	}
+	for name, n := range hits {
+		share := float64(n) / sets
+		t.Logf("%-22s %.3f", name, share)
+		if share < 0.93 || share > 0.97 {
+			t.Errorf("%s covers %.3f of %d sets, want 0.93 to 0.97", name, share, sets)
+		}
+	}
+}
+
+// Unequal errors: weighting by 1/variance keeps t intervals honest, and drawing cases stays near it.
+func TestCoverageUnequalErrors(t *testing.T) {
+	t.Parallel()
+	truth := Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0002}
+	const sets = 1000
+	r := rand.New(rand.NewPCG(8, 8))
+	weighted := 0
+	for range sets {
+		var points []Point
+		for _, n := range sweep {
+			sd := 0.04 * truth.At(n)
+			points = append(points, Point{n, truth.At(n) + sd*r.NormFloat64(), 1 / (sd * sd)})
+		}
+		if fit(t, points, Options{Resamples: -1}).BetaParameter.T.Contains(truth.Beta) {
+			weighted++
+		}
+	}
+	if share := float64(weighted) / sets; share < 0.93 || share > 0.97 {
+		t.Errorf("weighted t interval of beta covers %.3f", share)
+	}
+}
+
+func TestNoPeak(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	m := fit(t, law(Coefficients{1000, 0.00074, 0}, 2, r, 1, 4, 16, 64, 144, 288, 432, 576), Options{})
+	if m.Peak.Exists != (m.Beta > 0) {
+		t.Fatalf("peak %+v with beta %v", m.Peak, m.Beta)
+	}
+	if m.Peak.InRange {
+		t.Errorf("a peak in range without crosstalk: %+v", m.Peak)
+	}
+	if !math.IsInf(m.Peak.ConcurrencyInterval.High, 1) {
+		t.Errorf("interval of the peak is bounded above: %v", m.Peak.ConcurrencyInterval)
+	}
+	if m.Alternatives[0].Law != Amdahl {
+		t.Errorf("best law is %s, want amdahl", m.Alternatives[0].Law)
+	}
+	if _, err := json.Marshal(m.Peak); err != nil {
+		t.Errorf("an infinite end must still be JSON: %v", err)
+	}
+}
+
+func TestSuperlinearIsHeldAndSaid(t *testing.T) {
+	points := []Point{{1, 100, 0}, {2, 230, 0}, {4, 520, 0}, {8, 1100, 0}, {16, 2300, 0}, {32, 4700, 0}, {64, 9300, 0}}
+	m := fit(t, points, Options{})
+	if m.Alpha != 0 || !m.AlphaParameter.AtBound || m.AlphaParameter.T.Valid() {
+		t.Errorf("alpha = %+v, want held at 0 with a reason", m.AlphaParameter)
+	}
+	if m.Unbounded == nil || m.Unbounded.Alpha >= 0 {
+		t.Fatalf("unbounded fit %+v", m.Unbounded)
+	}
+	if !slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, "contention would be negative") }) {
+		t.Errorf("warnings %q", m.Warnings)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	tests := map[string]struct {
+		points []Point
+		want   string
+	}{
+		"few points":   {[]Point{{1, 10, 0}, {4, 30, 0}, {8, 40, 0}, {16, 44, 0}}, "only 4 different concurrencies"},
+		"narrow":       {[]Point{{10, 90, 0}, {12, 100, 0}, {14, 108, 0}, {16, 113, 0}, {18, 117, 0}, {20, 119, 0}}, "span only 10 to 20"},
+		"far from one": {[]Point{{10, 90, 0}, {12, 100, 0}, {14, 108, 0}, {16, 113, 0}, {18, 117, 0}, {20, 119, 0}}, "nothing was measured near one"},
+		"linear":       {[]Point{{1, 10.1, 0}, {2, 19.8, 0}, {4, 40.2, 0}, {8, 79.9, 0}, {16, 160.1, 0}, {32, 319.8, 0}, {64, 640.2, 0}}, "linear law describes"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := fit(t, test.points, Options{Resamples: 200})
+			if !slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, test.want) }) {
+				t.Errorf("warnings %q lack %q", m.Warnings, test.want)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	_, err := Fit([]Point{{0, 1, 0}, {math.NaN(), -1, 0}, {1, math.Inf(1), -2}}, Options{Confidence: 2, Scheme: "x"})
+	want := strings.Join([]string{
+		`usl: confidence 2: must lie between 0 and 1, as 0.95`,
+		`usl: scheme "x": must be "residual" or "case"`,
+		`usl: point 1: concurrency 0: must be a finite number above 0`,
+		`usl: point 2: concurrency NaN: must be a finite number above 0`,
+		`usl: point 2: throughput -1: must be a finite number, not negative`,
+		`usl: point 3: throughput +Inf: must be a finite number, not negative`,
+		`usl: point 3: weight -2: must be a finite number above 0, or 0 for 1`,
+		`usl: 3 points: three parameters and an error need at least 4; measure more concurrencies`,
+	}, "\n")
+	if d := cmp.Diff(want, fmt.Sprint(err)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for name, points := range map[string][]Point{
+		"one place": {{4, 1, 0}, {4, 2, 0}, {4, 3, 0}, {4, 4, 0}},
+		"all zero":  {{1, 0, 0}, {2, 0, 0}, {3, 0, 0}, {4, 0, 0}},
+		"none":      nil,
+	} {
+		if _, err := Fit(points, Options{}); err == nil {
+			t.Errorf("%s: no objection", name)
+		}
+	}
+}
+
+// The units do not matter: scaling throughput scales γ alone, and the order of the points changes nothing.
+func TestScaleAndOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		truth := Coefficients{
+			rapid.Float64Range(1, 1e5).Draw(t, "gamma"), rapid.Float64Range(0.001, 0.5).Draw(t, "alpha"), rapid.Float64Range(1e-5, 1e-2).Draw(t, "beta"),
+		}
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		points := law(truth, 0.01*truth.Gamma, r, sweep...)
+		factor := rapid.Float64Range(1e-6, 1e6).Draw(t, "factor")
+		scaled := slices.Clone(points)
+		for i := range scaled {
+			scaled[i].Throughput *= factor
+		}
+		r.Shuffle(len(scaled), func(i, j int) { scaled[i], scaled[j] = scaled[j], scaled[i] })
+		a, err1 := Fit(points, Options{Resamples: -1})
+		b, err2 := Fit(scaled, Options{Resamples: -1})
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		want := Coefficients{a.Gamma * factor, a.Alpha, a.Beta}
+		if d := cmp.Diff(want, b.Coefficients, cmpopts.EquateApprox(1e-3, 1e-7)); d != "" {
+			t.Fatalf("(-want +got):\n%s", d)
+		}
+	})
+}
+
+// No finite input breaks the fit, the parameters stay within bounds, and no law of the family fits better than
+// the one returned in a random neighbourhood.
+func TestAnyInput(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		points := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Point {
+			return Point{
+				Concurrency: rapid.Float64Range(0.1, 1e6).Draw(t, "n"),
+				Throughput:  rapid.Float64Range(0, 1e12).Draw(t, "x"),
+				Weight:      rapid.Float64Range(0, 100).Draw(t, "w"),
+			}
+		}), 4, 12).Draw(t, "points")
+		m, err := Fit(points, Options{Resamples: 120})
+		if err != nil {
+			return
+		}
+		if !(m.Gamma >= 0) || math.IsInf(m.Gamma, 0) || !(m.Alpha >= 0 && m.Alpha <= 1) || !(m.Beta >= 0 && m.Beta <= 1) {
+			t.Fatalf("out of bounds: %+v", m.Coefficients)
+		}
+		least := loss(m.points, m.Coefficients)
+		for _, f := range []float64{0.99, 1.01} {
+			for _, c := range []Coefficients{{m.Gamma * f, m.Alpha, m.Beta}, {m.Gamma, min(1, m.Alpha*f), m.Beta}, {m.Gamma, m.Alpha, min(1, m.Beta*f)}} {
+				if l := loss(m.points, c); l < least*(1-1e-6) {
+					t.Fatalf("%+v has loss %g, the fit %+v has %g", c, l, m.Coefficients, least)
+				}
+			}
+		}
+		if _, err := m.Predict(points[0].Concurrency); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestSameSeedSameAnswer(t *testing.T) {
+	points := law(Coefficients{1000, 0.03, 0.0002}, 300, rand.New(rand.NewPCG(1, 1)), sweep...)
+	a, b := fit(t, points, Options{Scheme: Cases}), fit(t, points, Options{Scheme: Cases})
+	if d := cmp.Diff(a, b, cmp.AllowUnexported(Model{}), cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("two fits differ:\n%s", d)
+	}
+}
+
+// BenchmarkFit is a fit with 2,000 resamples; its budget is 300 ms for 32 points.
+func BenchmarkFit(b *testing.B) {
+	for _, n := range []int{32, 320, 3200} {
+		r := rand.New(rand.NewPCG(1, 1))
+		var ns []float64
+		for i := range n {
+			ns = append(ns, 1+float64(i)*float64(200)/float64(n))
+		}
+		points := law(Coefficients{1000, 0.03, 0.0002}, 300, r, ns...)
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Fit(points, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
