@@ -24,7 +24,7 @@ func Example() {
 	level := Expand(0.95, float64(len(heights)-1)) // eight numbers: percentiles alone would be too narrow
 	i := Percentile(means, level, 0.95, "bootstrap")
 	fmt.Printf("%.1f to %.1f\n", i.Low, i.High)
-	// Output: 4.3 to 5.2
+	// Output: 4.3 to 5.1
 }
 
 // Efron and Tibshirani (1993), chapter 14: variance (divisor n) of the 26 values of spatial test A is 171.5, its
