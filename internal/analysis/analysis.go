@@ -1,0 +1,184 @@
+// Package analysis looks at a finished run and says what stands between its numbers and a conclusion: whether
+// throughput, service time and outstanding operations agree with each other, whether the offered load was reached, what
+// was really limiting, what was really read, and whether there was enough of it.
+//
+// Run is pure: it reads result.Manifest and result.Data, does no I/O and prints nothing; package report shows what it
+// returns. Every finding is a value with its evidence, an interval or the reason for none, and a sentence that stands
+// on its own. A check that passed is a finding too (result.Fine). No finding stops a run, and damaged data (gaps, NaN,
+// nothing at all) gives a finding that says so, never a panic.
+//
+// Judged by: the constants beside each check. Percentiles are read from merged histograms and never averaged.
+package analysis
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"plimsoll/result"
+)
+
+// Confidence is the level of every interval of the package.
+const Confidence = 0.95
+
+// z is the two-sided normal quantile of Confidence.
+const z = 1.959963984540054
+
+// checks in the order in which findings of equal severity are listed: first what can make the headline number
+// meaningless, last what is good to know.
+var checks = []func(*view) []result.Finding{
+	tooShort, littlesLaw, generatorCPU, neverWritten, machinesLost, operationErrors, cache, offeredRate, windows, saturated, deviceFree,
+}
+
+// Run returns the findings of one run, the most important first. The same input gives the same findings.
+func Run(m result.Manifest, d *result.Data) []result.Finding {
+	var v *view
+	if d != nil {
+		v = newView(m, d)
+	}
+	if v == nil || len(v.loads) == 0 {
+		return []result.Finding{{
+			Check: "no-data", Severity: result.Blocker, Subject: "run",
+			Sentence: "There is nothing to judge: no workload of this run left any data.",
+			Metric:   "workloads", Value: ptr(0), Unit: "count", NoInterval: "nothing was measured", Basis: "the collected data of the run",
+		}}
+	}
+	var out []result.Finding
+	for _, check := range checks {
+		for _, f := range check(v) {
+			out = append(out, sound(f))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b result.Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
+	return out
+}
+
+func rank(s result.Severity) int {
+	return slices.Index([]result.Severity{result.Blocker, result.Caution, result.Notice, result.Fine}, s)
+}
+
+// sound drops numbers that JSON cannot carry and sees to it that no finding lacks both interval and reason.
+func sound(f result.Finding) result.Finding {
+	f.Value, f.Low, f.High, f.Limit = finite(f.Value), finite(f.Low), finite(f.High), finite(f.Limit)
+	f.Evidence = slices.DeleteFunc(f.Evidence, func(e result.Evidence) bool { return !isFinite(e.Value) })
+	switch {
+	case f.Low != nil && f.High != nil:
+		f.Confidence, f.NoInterval = Confidence, ""
+	case f.NoInterval == "":
+		f.Low, f.High = nil, nil
+		f.NoInterval = "the data do not give one"
+	default:
+		f.Low, f.High = nil, nil
+	}
+	return f
+}
+
+func finite(p *float64) *float64 {
+	if p == nil || !isFinite(*p) {
+		return nil
+	}
+	return p
+}
+
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+func ptr(v float64) *float64 { return &v }
+
+// view is a run arranged for checking.
+type view struct {
+	m     result.Manifest
+	d     *result.Data
+	loads []*load
+	vms   map[string]result.VM
+	nodes map[int]result.Node
+}
+
+// load is all there is of one workload by name: its parts (one per VM and start; the merged entry when there are no
+// others) and what prefilled its VMs.
+type load struct {
+	name     string
+	group    string
+	parts    []*result.Workload
+	merged   *result.Workload // nil when not collected
+	prefills []*result.Workload
+}
+
+func newView(m result.Manifest, d *result.Data) *view {
+	v := &view{m: m, d: d, vms: map[string]result.VM{}, nodes: map[int]result.Node{}}
+	for _, vm := range d.VMs {
+		v.vms[vm.Name] = vm
+	}
+	for _, n := range m.Nodes {
+		v.nodes[n.Index] = n
+	}
+	byName := map[string]*load{}
+	for i := range d.Workloads {
+		w := &d.Workloads[i]
+		if w.Prefill {
+			continue
+		}
+		l := byName[w.Name]
+		if l == nil {
+			l = &load{name: w.Name, group: w.Group}
+			byName[w.Name] = l
+			v.loads = append(v.loads, l)
+		}
+		if w.VM == "" {
+			l.merged = w
+		} else {
+			l.parts = append(l.parts, w)
+		}
+	}
+	for _, l := range v.loads {
+		if len(l.parts) == 0 {
+			l.parts = append(l.parts, l.merged)
+		}
+		for i := range d.Workloads {
+			if w := &d.Workloads[i]; w.Prefill && w.Group == l.group {
+				l.prefills = append(l.prefills, w)
+			}
+		}
+	}
+	slices.SortStableFunc(v.loads, func(a, b *load) int { return cmp.Compare(a.name, b.name) })
+	return v
+}
+
+// seconds is the length of a workload's measured window, 0 when it has none.
+func seconds(w *result.Workload) float64 { return max(0, w.End.Sub(w.Start).Seconds()) }
+
+// totals over all kinds of operation. Service time comes from the sum the tool reports, from its histogram otherwise.
+func totals(ops []result.OpTotals) (count uint64, service float64) {
+	for _, o := range ops {
+		count += o.Count
+		s := o.Seconds
+		if !(s > 0) && o.Hist != nil {
+			s = o.Hist.Sum() / 1e9
+		}
+		if isFinite(s) && s > 0 {
+			service += s
+		}
+	}
+	return count, service
+}
+
+// count is how many operations all parts completed.
+func (l *load) count() (n uint64) {
+	for _, p := range l.parts {
+		c, _ := totals(p.Ops)
+		n += c
+	}
+	return n
+}
+
+// longest is the length of the longest measured window in seconds.
+func (l *load) longest() (s float64) {
+	for _, p := range l.parts {
+		s = max(s, seconds(p))
+	}
+	return s
+}
+
+// basis says which window the figures are from.
+func (l *load) basis() string {
+	return "measured window of " + sayDuration(l.longest()) + " on " + plural(len(l.parts), "machine") + ", one run"
+}

@@ -1,0 +1,216 @@
+package analysis
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"plimsoll/hist"
+	"plimsoll/internal/golden"
+	"plimsoll/internal/report/reporttest"
+	"plimsoll/result"
+)
+
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// closed is a machine with one lane of depth 8 that was kept full for ten minutes.
+func closed() (result.Manifest, *result.Data) {
+	end := t0.Add(10 * time.Minute)
+	ops := reporttest.Ops("read", 4_000_000, 8192, 1e6, 0.4)
+	ops.Seconds = 8 * 600 * 0.98
+	lane := result.Lane{Name: "j", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 200 << 30, Direct: true}
+	pre := lane
+	pre.Reads, pre.Writes = false, true
+	return result.Manifest{TimeScale: 1, SizeScale: 1, Nodes: []result.Node{{Index: 0, Name: "n0", Cores: 8, MemoryBytes: 64 << 30}}},
+		&result.Data{
+			Start: t0, End: end, VMs: []result.VM{{Name: "vm0", Group: "G", CPUs: 4, MemoryBytes: 2 << 30}},
+			Workloads: []result.Workload{
+				{Name: "W", VM: "vm0", Group: "G", Prefill: true, Start: t0.Add(-time.Minute), End: t0, Ended: "finished", Lanes: []result.Lane{pre}},
+				{Name: "W", VM: "vm0", Group: "G", Start: t0, End: end, Ended: "finished", Lanes: []result.Lane{lane}, Ops: []result.OpTotals{ops}, GeneratorCPUSeconds: 300},
+			},
+		}
+}
+
+func load1(d *result.Data) *result.Workload { return &d.Workloads[1] }
+
+// TestWording holds every verdict of every check in words; a change of a sentence shows in the golden file.
+func TestWording(t *testing.T) {
+	cases := []struct {
+		name, check string
+		change      func(*result.Manifest, *result.Data)
+	}{
+		{"depth kept", "littles-law", nil},
+		{"more outstanding than allowed", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Seconds *= 2 }},
+		{"queue not kept full", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Seconds /= 3 }},
+		{"rate limited below depth", "littles-law", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Lanes[0].Rate = 6600
+			load1(d).Ops[0].Seconds /= 3
+		}},
+		{"depth unknown", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes = nil }},
+		{"no histogram", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Hist = nil }},
+		{"met", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 6667 }},
+		{"missed", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 8000 }},
+		{"exceeded", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 5000 }},
+		{"mixed lanes", "offered-rate", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Lanes = append(load1(d).Lanes, result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10})
+		}},
+		{"idle generator", "generator-cpu", nil},
+		{"busy generator", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.8 }},
+		{"saturated machine", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.97 }},
+		{"saturated node", "generator-cpu", func(m *result.Manifest, d *result.Data) {
+			m.Nodes[0].Cores = 2
+			load1(d).GeneratorCPUSeconds = 600 * 2 * 0.97
+		}},
+		{"cost unknown", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 0 }},
+		{"prefilled", "never-written", nil},
+		{"never prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes = nil }},
+		{"other machine prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].VM = "vm9" }},
+		{"prefilled too late", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Start = t0.Add(time.Second) }},
+		{"prefilled in part", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].Bytes /= 2 }},
+		{"prefill stopped", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Ended = "stopped" }},
+		{"prefilled with zeros", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].ZeroData = true }},
+		{"larger than memory, direct", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 1 << 40 }},
+		{"direct and small", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 1 << 30 }},
+		{"buffered and small", "cache", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Lanes[0].Bytes = 1 << 30
+			load1(d).Lanes[0].Direct = false
+		}},
+		{"buffered and large", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Direct = false }},
+		{"extent unknown", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 0 }},
+		{"memory unknown", "cache", func(m *result.Manifest, d *result.Data) { m.Nodes, d.VMs = nil, nil }},
+		{"plenty free", "device-free", facts("400 GiB", "1 TiB")},
+		{"some free", "device-free", facts("150 GiB", "1 TiB")},
+		{"nearly full", "device-free", facts("52428800000", "1 TiB")},
+		{"ten minutes", "too-short", nil},
+		{"forty seconds", "too-short", lasting(40)},
+		{"nine seconds, scaled", "too-short", func(m *result.Manifest, d *result.Data) { m.TimeScale = 0.02; lasting(9)(m, d) }},
+		{"few operations", "too-short", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Count = 730 }},
+		{"no operations", "too-short", func(_ *result.Manifest, d *result.Data) { load1(d).Ops = nil }},
+		{"no window", "too-short", lasting(0)},
+		{"no errors", "errors", nil},
+		{"few errors", "errors", func(_ *result.Manifest, d *result.Data) { load1(d).Errors = 12 }},
+		{"many errors", "errors", func(_ *result.Manifest, d *result.Data) { load1(d).Errors = 400_000 }},
+		{"within the scale", "saturated", nil},
+		{"beyond 17 s", "saturated", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Hist.Add(18e9, 3) }},
+		{"ended", "lost", nil},
+		{"lost", "lost", func(_ *result.Manifest, d *result.Data) { load1(d).Ended = "lost" }},
+		{"generator failed", "lost", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Ended = "failed"
+			d.Workloads = append(d.Workloads, *load1(d))
+			d.Workloads[2].VM, d.Workloads[2].Ended = "vm1", "finished"
+		}},
+		{"no data", "no-data", func(_ *result.Manifest, d *result.Data) { d.Workloads = nil }},
+	}
+	var b strings.Builder
+	for _, c := range cases {
+		m, d := closed()
+		if c.change != nil {
+			c.change(&m, d)
+		}
+		found := false
+		for _, f := range Run(m, d) {
+			if f.Check != c.check {
+				continue
+			}
+			found = true
+			fmt.Fprintf(&b, "%s: %s\n  %s: %s\n  %s\n", c.check, c.name, f.Severity, f.Sentence, interval(f))
+		}
+		if !found {
+			t.Errorf("%s: %s: no finding", c.check, c.name)
+		}
+	}
+	golden.Compare(t, "testdata/wording.txt", []byte(b.String()))
+}
+
+func interval(f result.Finding) string {
+	value := "none"
+	if f.Value != nil {
+		value = fmt.Sprintf("%.5g", *f.Value)
+	}
+	if f.Low == nil {
+		return fmt.Sprintf("%s = %s %s (no interval: %s)", f.Metric, value, f.Unit, f.NoInterval)
+	}
+	return fmt.Sprintf("%s = %s %s [%.5g, %.5g]", f.Metric, value, f.Unit, *f.Low, *f.High)
+}
+
+func facts(free, size string) func(*result.Manifest, *result.Data) {
+	return func(m *result.Manifest, _ *result.Data) {
+		m.Environment = []result.Fact{{Group: "storage", Name: "free", Value: free}, {Group: "storage", Name: "size", Value: size}}
+	}
+}
+
+func lasting(s int) func(*result.Manifest, *result.Data) {
+	return func(_ *result.Manifest, d *result.Data) { load1(d).End = t0.Add(time.Duration(s) * time.Second) }
+}
+
+// TestNeighbour holds the whole answer about a noisy neighbour.
+func TestNeighbour(t *testing.T) {
+	run := reporttest.Neighbour(reporttest.Options{VMs: 4, Length: 10 * time.Minute})
+	got, err := json.MarshalIndent(Run(run.Manifest, run.Data), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "testdata/neighbour.json", append(got, '\n'))
+}
+
+// TestInvariants feeds nonsense: whatever comes in, every finding is complete, encodable and in order.
+func TestInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, d := closed()
+		odd := rapid.SampledFrom([]float64{0, -1, 1e-300, 1, 12345, 1e300, math.NaN(), math.Inf(1), math.Inf(-1)})
+		counts := rapid.SampledFrom([]uint64{0, 1, 7, 1 << 40, math.MaxUint64})
+		for range rapid.IntRange(0, 3).Draw(t, "more") {
+			d.Workloads = append(d.Workloads, d.Workloads[rapid.IntRange(0, 1).Draw(t, "which")])
+		}
+		for i := range d.Workloads {
+			w := &d.Workloads[i]
+			w.Name = rapid.SampledFrom([]string{"", "W", "<b>"}).Draw(t, "name")
+			w.VM = rapid.SampledFrom([]string{"", "vm0", "vm1"}).Draw(t, "vm")
+			w.End = w.Start.Add(time.Duration(rapid.Int64Range(-5, 1<<40).Draw(t, "length")))
+			w.Errors, w.GeneratorCPUSeconds = counts.Draw(t, "errors"), odd.Draw(t, "cpu")
+			w.Ended = rapid.SampledFrom([]string{"", "finished", "lost", "failed"}).Draw(t, "ended")
+			w.Ops = []result.OpTotals{{Op: "read", Count: counts.Draw(t, "count"), Seconds: odd.Draw(t, "seconds"), Hist: &hist.Histogram{}}}
+			w.Lanes = []result.Lane{{Depth: rapid.IntRange(-3, 1<<30).Draw(t, "depth"), Rate: odd.Draw(t, "rate"), Bytes: rapid.Int64().Draw(t, "bytes"), Reads: true}}
+			w.Windows = []result.Window{{Start: w.Start, End: w.End, Ops: w.Ops}, {Start: w.End, End: w.Start, Ops: w.Ops}, {Start: w.Start, End: w.End, Ops: w.Ops}}
+		}
+		m.TimeScale = odd.Draw(t, "scale")
+		findings := Run(m, d)
+		if _, err := json.Marshal(findings); err != nil {
+			t.Fatal(err)
+		}
+		last := 0
+		for _, f := range findings {
+			if f.Check == "" || f.Sentence == "" || f.Basis == "" || f.Metric == "" || f.Unit == "" {
+				t.Fatalf("incomplete: %+v", f)
+			}
+			if (f.Low == nil) == (f.NoInterval == "") {
+				t.Fatalf("interval or a reason for none: %+v", f)
+			}
+			if f.Low != nil && *f.Low > *f.High {
+				t.Fatalf("interval upside down: %+v", f)
+			}
+			if strings.Contains(f.Sentence, "NaN") || strings.Contains(f.Sentence, "Inf") {
+				t.Fatalf("not plain words: %s", f.Sentence)
+			}
+			if r := rank(f.Severity); r < last {
+				t.Fatalf("out of order: %+v", f)
+			} else {
+				last = r
+			}
+		}
+	})
+}
+
+func TestEmpty(t *testing.T) {
+	for _, d := range []*result.Data{nil, {}, {Workloads: []result.Workload{{Prefill: true}}}, {Workloads: []result.Workload{{Name: "x"}}}} {
+		findings := Run(result.Manifest{}, d)
+		if len(findings) == 0 || findings[0].Severity != result.Blocker {
+			t.Errorf("%+v: want a blocker first, got %+v", d, findings)
+		}
+	}
+}

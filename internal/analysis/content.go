@@ -1,0 +1,245 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// prefillTolerance is how much of an extent may be missing from its prefill (rounding to blocks).
+const prefillTolerance = 0.01
+
+// neverWritten asks whether what was read had been written before: storage answers for empty or zero blocks from its
+// own tables, without touching a medium.
+func neverWritten(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		if f, ok := writtenOf(l); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func writtenOf(l *load) (result.Finding, bool) {
+	var lanes, covered int
+	var empty, short, zero []string
+	unfinished := false
+	for _, p := range l.parts {
+		for _, lane := range p.Lanes {
+			where := subject(p) + " " + lane.Device
+			if lane.ZeroData && lane.Writes {
+				zero = appendNew(zero, where)
+			}
+			if !lane.Reads {
+				continue
+			}
+			lanes++
+			pre, bytes, zeros, done := prefillOf(l, p, lane.Device)
+			unfinished = unfinished || pre && !done
+			switch {
+			case !pre:
+				empty = appendNew(empty, where)
+			case zeros:
+				zero = appendNew(zero, where)
+			case float64(bytes) < float64(lane.Bytes)*(1-prefillTolerance) || !done:
+				short = appendNew(short, where)
+			default:
+				covered++
+			}
+		}
+	}
+	if lanes == 0 && len(zero) == 0 {
+		return result.Finding{}, false
+	}
+	f := result.Finding{
+		Check: "never-written", Subject: l.name, Metric: "read lanes wholly prefilled with data", Unit: "%", N: lanes, Limit: ptr(100),
+		NoInterval: "compared from job files and prefill totals, not sampled", Basis: "job files and prefills of " + plural(len(l.parts), "machine"),
+		Evidence: []result.Evidence{{Name: "read lanes", Value: float64(lanes), Unit: "count"}, {Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
+	}
+	if lanes > 0 {
+		f.Value = ptr(100 * float64(covered) / float64(lanes))
+	}
+	switch {
+	case len(empty) > 0:
+		f.Severity = result.Blocker
+		f.Sentence = fmt.Sprintf("%s read from disks that were never prefilled (%s). Storage can answer for empty blocks without touching a medium, so its reads look faster than real ones.", l.name, some(empty))
+	case len(zero) > 0:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("%s worked on zeros (%s). Storage that suppresses, compresses or deduplicates stores next to nothing for them.", l.name, some(zero))
+	case unfinished:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("The prefill of %s did not finish, so part of what it read may never have been written (%s).", l.name, some(short))
+	case len(short) > 0:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("%s read beyond what was prefilled (%s), so part of its reads may have been of blocks never written.", l.name, some(short))
+	default:
+		f.Severity = result.Fine
+		f.Sentence = fmt.Sprintf("Everything %s read had been written before with data other than zeros.", l.name)
+	}
+	return f, true
+}
+
+// prefillOf finds what prefilled a device of a machine: how much, with zeros or not, and whether to the end.
+func prefillOf(l *load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
+	done = true
+	for _, pre := range l.prefills {
+		if pre.VM != "" && p.VM != "" && pre.VM != p.VM || pre.Start.After(p.Start) {
+			continue
+		}
+		for _, lane := range pre.Lanes {
+			if lane.Device != device || !lane.Writes {
+				continue
+			}
+			found = true
+			bytes = max(bytes, lane.Bytes)
+			zeros = zeros || lane.ZeroData
+			done = done && pre.Ended == "finished"
+		}
+	}
+	return found, bytes, zeros, done
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// cacheMargin is how many times memory a working set must be before caching in it stops mattering much.
+const cacheMargin = 2
+
+// cache compares the working set with the memory that could hold it.
+func cache(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		var set, machine, node float64
+		direct, known := true, true
+		nodes := map[int]bool{}
+		for _, p := range l.parts {
+			extents := map[string]int64{}
+			for _, lane := range p.Lanes {
+				direct = direct && lane.Direct
+				known = known && lane.Bytes > 0
+				extents[lane.Device] = max(extents[lane.Device], lane.Bytes)
+			}
+			for _, b := range extents {
+				set += float64(b)
+			}
+			machine += float64(v.vms[p.VM].MemoryBytes)
+			if !nodes[p.Node] {
+				nodes[p.Node] = true
+				node += float64(v.nodes[p.Node].MemoryBytes)
+			}
+		}
+		if l.count() > 0 && len(l.parts[0].Lanes) > 0 {
+			out = append(out, cacheFinding(l, set, machine, node, direct, known))
+		}
+	}
+	return out
+}
+
+func cacheFinding(l *load, set, machine, node float64, direct, known bool) result.Finding {
+	memory := max(node, machine)
+	f := result.Finding{
+		Check: "cache", Subject: l.name, Metric: "working set", Unit: "bytes", Value: &set, N: len(l.parts), Limit: ptr(cacheMargin * memory),
+		NoInterval: "compared from job files and facts, not sampled", Basis: "extents of the job files, after scaling; memory of the machines and of the nodes they are on",
+		Evidence: []result.Evidence{{Name: "working set", Value: set, Unit: "bytes"}, {Name: "memory of its machines", Value: machine, Unit: "bytes"}, {Name: "memory of their nodes", Value: node, Unit: "bytes"}},
+	}
+	what := fmt.Sprintf("%s worked on %s", l.name, sayBytes(set))
+	switch {
+	case !known || set == 0:
+		f.Severity, f.Value = result.Notice, nil
+		f.Sentence = fmt.Sprintf("How much data %s touched is not known, so it cannot be compared with memory.", l.name)
+	case memory == 0:
+		f.Severity, f.Limit = result.Notice, nil
+		f.Sentence = what + "; how much memory could have cached it is not known."
+	case !direct && set <= memory:
+		f.Severity, f.Limit = result.Blocker, ptr(memory)
+		f.Sentence = fmt.Sprintf("%s through the page cache, and all of it fits into memory (%s). These numbers are memory's, not the storage's.", what, sayBytes(memory))
+	case !direct:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("%s through the page cache with %s of memory: part of it was served from memory.", what, sayBytes(memory))
+	case set < cacheMargin*memory:
+		f.Severity = result.Notice
+		f.Sentence = fmt.Sprintf("%s with direct I/O, which passes the page cache by. The nodes have %s of memory, so a cache in the storage below could hold much of it.", what, sayBytes(memory))
+	default:
+		f.Severity = result.Fine
+		f.Sentence = fmt.Sprintf("%s with direct I/O, over %d times the %s of memory around it.", what, cacheMargin, sayBytes(memory))
+	}
+	return f
+}
+
+// Free space below which flash slows down (garbage collection) and thin storage runs out.
+const (
+	freeLow  = 0.10
+	freeSome = 0.20
+)
+
+// deviceFree reads the facts "... free" and "... size" of one group that name bytes.
+func deviceFree(v *view) []result.Finding {
+	var out []result.Finding
+	for _, free := range v.m.Environment {
+		stem, ok := freeStem(free.Name)
+		if !ok || free.Missing != "" {
+			continue
+		}
+		size, have := 0.0, false
+		for _, total := range v.m.Environment {
+			name := strings.ToLower(total.Name)
+			if total.Group == free.Group && (name == stem+"size" || name == stem+"total" || name == stem+"capacity") {
+				size, have = parseBytes(total.Value)
+			}
+		}
+		left, fine := parseBytes(free.Value)
+		if !fine || !have || size <= 0 || left > size {
+			continue
+		}
+		out = append(out, freeFinding(free, left, size))
+	}
+	return out
+}
+
+// freeStem is what comes before "free" in a fact about storage: "" in "free", "space " in "space free".
+func freeStem(name string) (string, bool) {
+	name = strings.ToLower(strings.TrimSuffix(strings.ToLower(name), " space"))
+	stem, ok := strings.CutSuffix(name, "free")
+	return stem, ok && !strings.Contains(name, "memory")
+}
+
+func freeFinding(fact result.Fact, left, size float64) result.Finding {
+	share := left / size
+	f := result.Finding{
+		Check: "device-free", Subject: fact.Group, Metric: "free space", Unit: "%", Value: ptr(share * 100), N: 1, Limit: ptr(freeLow * 100),
+		NoInterval: "one reading", Basis: "environment facts recorded before the run",
+		Evidence: []result.Evidence{{Name: "free", Value: left, Unit: "bytes"}, {Name: "size", Value: size, Unit: "bytes"}},
+	}
+	what := fmt.Sprintf("The storage under the disks had %s of %s free (%s)", sayBytes(left), sayBytes(size), percent(share))
+	switch {
+	case share < freeLow:
+		f.Severity = result.Caution
+		f.Sentence = what + ". Nearly full devices are slower, flash above all."
+	case share < freeSome:
+		f.Severity = result.Notice
+		f.Sentence = what + "; below one fifth, some devices begin to slow down."
+	default:
+		f.Severity = result.Fine
+		f.Sentence = what + "."
+	}
+	return f
+}
+
+// parseBytes reads the first size in a fact's text, e.g. "12.5 GiB" or "12.5 GiB on ext4".
+func parseBytes(s string) (float64, bool) {
+	words := strings.Fields(s)
+	for n := min(2, len(words)); n > 0; n-- {
+		if b, err := unit.ParseBytes(strings.Join(words[:n], " ")); err == nil {
+			return float64(b), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,171 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+
+	"plimsoll/hist"
+	"plimsoll/result"
+)
+
+// What a window must hold before its figures mean much: at 1,000 operations ten lie beyond the 99th percentile.
+const (
+	fewOperations = 1000
+	shortSeconds  = 60
+	tinySeconds   = 20
+)
+
+// tooShort judges how long and how many.
+func tooShort(v *view) []result.Finding {
+	scaled := ""
+	if s := v.m.TimeScale; isFinite(s) && s > 0 && s != 1 {
+		scaled = fmt.Sprintf(" Time was scaled ×%g for this run.", s)
+	}
+	var out []result.Finding
+	for _, l := range v.loads {
+		n, s := l.count(), l.longest()
+		f := result.Finding{
+			Check: "too-short", Subject: l.name, Metric: "measured window", Unit: "s", Value: &s, N: int(min(n, math.MaxInt)), Limit: ptr(shortSeconds),
+			NoInterval: "a length and a count, not an estimate", Basis: l.basis(),
+			Evidence: []result.Evidence{{Name: "window", Value: s, Unit: "s"}, {Name: "operations", Value: float64(n), Unit: "count"}},
+		}
+		what := fmt.Sprintf("%s was measured for %s and completed %s operations", l.name, sayDuration(s), sayCount(float64(n)))
+		switch {
+		case n == 0:
+			f.Severity = result.Blocker
+			f.Sentence = fmt.Sprintf("%s completed no operation: there is nothing to report about it.", l.name)
+		case s == 0:
+			f.Severity = result.Blocker
+			f.Sentence = fmt.Sprintf("%s has %s operations but a window of no length, so no rate can be given.", l.name, sayCount(float64(n)))
+		case n < fewOperations:
+			f.Severity, f.Limit = result.Caution, ptr(fewOperations)
+			f.Metric, f.Unit, f.Value = "operations", "count", ptr(float64(n))
+			f.Sentence = what + ": too few for a 99th percentile." + scaled
+		case s < tinySeconds:
+			f.Severity = result.Caution
+			f.Sentence = what + ". That shows that the test works; it is too short to judge the storage: caches have not filled and nothing has settled." + scaled
+		case s < shortSeconds:
+			f.Severity = result.Notice
+			f.Sentence = what + ". Under a minute, effects of caches and background work may not have shown yet." + scaled
+		default:
+			f.Severity = result.Fine
+			f.Sentence = what + "." + scaled
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// manyErrors is the share of failed operations from which figures of the rest stop describing the workload.
+const manyErrors = 0.01
+
+// operationErrors counts failed operations; they never stop a workload, so only this tells.
+func operationErrors(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		n := l.count()
+		var failed uint64
+		var where []string
+		for _, p := range l.parts {
+			if p.Errors > 0 {
+				failed += p.Errors
+				where = append(where, subject(p))
+			}
+		}
+		if n == 0 && failed == 0 {
+			continue
+		}
+		all := n + failed
+		low, high := proportion(failed, all)
+		share := float64(failed) / float64(all)
+		f := result.Finding{
+			Check: "errors", Subject: l.name, Metric: "failed operations", Unit: "%", Value: ptr(share * 100), Low: ptr(low * 100), High: ptr(high * 100),
+			N: int(min(all, math.MaxInt)), Limit: ptr(0), Basis: l.basis(),
+			Evidence: []result.Evidence{{Name: "failed", Value: float64(failed), Unit: "count"}, {Name: "completed", Value: float64(n), Unit: "count"}},
+		}
+		switch {
+		case failed == 0:
+			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("No operation of %s failed.", l.name)
+		case share >= manyErrors:
+			f.Severity = result.Blocker
+			f.Sentence = fmt.Sprintf("%s of the operations of %s failed (%s, on %s). What remains does not describe this workload.", percent(share), l.name, sayCount(float64(failed)), some(where))
+		default:
+			f.Severity = result.Caution
+			f.Sentence = fmt.Sprintf("%s of %s failed (on %s). Failed operations are in no percentile.", plural(int(min(failed, math.MaxInt)), "operation"), l.name, some(where))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// saturated looks for service times in the bucket where fio stops counting.
+func saturated(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		var beyond, n uint64
+		for _, p := range l.parts {
+			for _, o := range p.Ops {
+				if o.Hist != nil {
+					beyond += o.Hist.Saturated()
+					n += o.Hist.Count()
+				}
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		share := float64(beyond) / float64(n)
+		low, high := proportion(beyond, n)
+		f := result.Finding{
+			Check: "saturated", Subject: l.name, Metric: "operations at the end of the latency scale", Unit: "%", Value: ptr(share * 100), Low: ptr(low * 100), High: ptr(high * 100),
+			N: int(min(n, math.MaxInt)), Limit: ptr(0), Basis: l.basis() + fmt.Sprintf("; percentiles are within ±%.2f %%", hist.RelativeError*100),
+			Evidence: []result.Evidence{{Name: "at 17 s or beyond", Value: float64(beyond), Unit: "count"}},
+		}
+		switch {
+		case beyond == 0:
+			f.Severity = result.Fine
+			f.Sentence = fmt.Sprintf("All percentiles of %s lie within the latency scale.", l.name)
+		default:
+			f.Severity = result.Caution
+			f.Sentence = fmt.Sprintf("%s of %s took 17 s or longer, where fio stops counting: the maximum and the highest percentiles are lower bounds.", plural(int(min(beyond, math.MaxInt)), "operation"), l.name)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// machinesLost tells of workloads that did not end as planned.
+func machinesLost(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		var lost, failed []string
+		for _, p := range l.parts {
+			switch p.Ended {
+			case "lost":
+				lost = append(lost, subject(p))
+			case "failed":
+				failed = append(failed, subject(p))
+			}
+		}
+		bad := len(lost) + len(failed)
+		f := result.Finding{
+			Check: "lost", Subject: l.name, Metric: "machines that did not end as planned", Unit: "count", Value: ptr(float64(bad)), N: len(l.parts), Limit: ptr(0),
+			NoInterval: "a count of machines, not a sample", Basis: "journal and exit of the generator on each machine",
+		}
+		switch {
+		case bad == 0:
+			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s ended as planned on %s.", l.name, plural(len(l.parts), "machine"))
+		case len(lost) > 0:
+			f.Severity = result.Caution
+			f.Sentence = fmt.Sprintf("%s lost %s of %d on the way (%s). Totals hold what they reported until then.", l.name, plural(len(lost), "machine"), len(l.parts), some(lost))
+		default:
+			f.Severity = result.Caution
+			f.Sentence = fmt.Sprintf("The generator of %s failed on %s of %d (%s). Totals hold what was reported until then.", l.name, plural(len(failed), "machine"), len(l.parts), some(failed))
+		}
+		if bad == len(l.parts) {
+			f.Severity = result.Blocker
+		}
+		out = append(out, f)
+	}
+	return out
+}

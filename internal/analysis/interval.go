@@ -1,0 +1,78 @@
+package analysis
+
+import (
+	"math"
+
+	"plimsoll/hist"
+	"plimsoll/result"
+)
+
+// poisson is the 95 % interval of the expectation of a count, by Byar's approximation to the exact one
+// (Breslow and Day, Statistical Methods in Cancer Research II, 1987, p. 69); it is within 1 % of exact from 2 on.
+func poisson(count uint64) (low, high float64) {
+	k := float64(count)
+	if count > 0 {
+		low = k * math.Pow(1-1/(9*k)-z/(3*math.Sqrt(k)), 3)
+	}
+	k++
+	high = k * math.Pow(1-1/(9*k)+z/(3*math.Sqrt(k)), 3)
+	return max(0, low), high
+}
+
+// proportion is the 95 % interval of k out of n (Wilson, JASA 22, 1927).
+func proportion(k, n uint64) (low, high float64) {
+	if n == 0 {
+		return math.NaN(), math.NaN()
+	}
+	nf := float64(n)
+	p := min(float64(k)/nf, 1)
+	mid := (p + z*z/(2*nf)) / (1 + z*z/nf)
+	half := z / (1 + z*z/nf) * math.Sqrt(p*(1-p)/nf+z*z/(4*nf*nf))
+	return max(0, mid-half), min(1, mid+half)
+}
+
+// outstanding is the mean number of operations in flight over a window of the given length and its 95 % interval. The
+// total service time is treated as a compound Poisson sum, whose variance is the sum of the squared service times; a
+// closed loop varies less than that, so the interval is on the wide side. ok is false without histograms.
+func outstanding(ops []result.OpTotals, window float64) (low, high float64, ok bool) {
+	var squares float64
+	_, service := totals(ops)
+	for _, o := range ops {
+		if o.Hist == nil || o.Hist.Count() == 0 {
+			return 0, 0, false
+		}
+		for _, b := range o.Hist.Buckets() {
+			s := float64(hist.Middle(b.Index)) / 1e9
+			squares += float64(b.Count) * s * s
+		}
+	}
+	if !(window > 0) || squares == 0 {
+		return 0, 0, false
+	}
+	half := z * math.Sqrt(squares)
+	return max(0, service-half) / window, (service + half) / window, true
+}
+
+// quantile reads a percentile in seconds with its 95 % interval from order statistics (ranks nq ± z√(nq(1-q))), widened
+// by the histogram's own error.
+func quantile(h *hist.Histogram, q float64) (v, low, high float64, ok bool) {
+	if h == nil || h.Count() == 0 {
+		return 0, 0, 0, false
+	}
+	n := float64(h.Count())
+	half := z * math.Sqrt(q*(1-q)/n)
+	mid, _ := h.Quantile(q)
+	lo, _ := h.Quantile(max(0, q-half))
+	hi, _ := h.Quantile(min(1, q+half))
+	return float64(mid) / 1e9, float64(lo) / 1e9 * (1 - hist.RelativeError), float64(hi) / 1e9 * (1 + hist.RelativeError), true
+}
+
+// ratio is the 95 % interval of the ratio of two Poisson rates, normal on the logarithm.
+func ratio(count, base uint64, seconds, baseSeconds float64) (r, low, high float64) {
+	r = float64(count) / seconds / (float64(base) / baseSeconds)
+	if count == 0 || base == 0 {
+		return r, math.NaN(), math.NaN()
+	}
+	half := z * math.Sqrt(1/float64(count)+1/float64(base))
+	return r, r * math.Exp(-half), r * math.Exp(half)
+}

@@ -1,0 +1,211 @@
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	"plimsoll/result"
+)
+
+// Tolerances of the Little's-law check. Time between a completion and the next submission is no service time, so a
+// loop that never pauses stays a little below its depth; above it there is only rounding of the window.
+const (
+	littleBelow = 0.80 // of the depth of lanes without a rate
+	littleAbove = 1.05 // of the depth of all lanes
+)
+
+// littlesLaw compares throughput × mean service time, which is the mean number of operations in flight
+// (Little, Operations Research 9, 1961), with what the job allows.
+func littlesLaw(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		if f, ok := littleOf(l); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func littleOf(l *load) (result.Finding, bool) {
+	var low, high, inFlight, atLeast, atMost, rate, service float64
+	var count uint64
+	var over, under []string
+	interval := true
+	for _, p := range l.parts {
+		s := seconds(p)
+		n, sum := totals(p.Ops)
+		if n == 0 || s == 0 || sum == 0 {
+			continue // said by too-short
+		}
+		least, most := depths(p.Lanes)
+		here := sum / s
+		switch {
+		case most > 0 && here > littleAbove*most:
+			over = append(over, subject(p))
+		case here < littleBelow*least:
+			under = append(under, subject(p))
+		}
+		lo, hi, ok := outstanding(p.Ops, s)
+		interval = interval && ok
+		low, high, inFlight = low+lo, high+hi, inFlight+here
+		atLeast, atMost = atLeast+least, atMost+most
+		rate, service, count = rate+float64(n)/s, service+sum, count+n
+	}
+	if count == 0 {
+		return result.Finding{}, false
+	}
+	f := result.Finding{
+		Check: "littles-law", Subject: l.name, Metric: "mean operations outstanding", Unit: "count", N: int(count), Value: &inFlight, Basis: l.basis(),
+		Evidence: []result.Evidence{
+			{Name: "throughput", Value: rate, Unit: "ops/s"}, {Name: "mean service time", Value: service / float64(count), Unit: "s"},
+			{Name: "product", Value: inFlight, Unit: "count"}, {Name: "most the job allows outstanding", Value: atMost, Unit: "count"},
+		},
+	}
+	if interval {
+		f.Low, f.High = &low, &high
+	} else {
+		f.NoInterval = "no latency histogram, so the spread of service times is unknown"
+	}
+	what := fmt.Sprintf("%s kept %s operations outstanding on average (%s per second × %s)", l.name, sayCount(inFlight), sayCount(rate), sayDuration(service/float64(count)))
+	switch {
+	case len(over) > 0:
+		f.Severity, f.Limit = result.Blocker, ptr(littleAbove*atMost)
+		f.Sentence = fmt.Sprintf("%s, but its job allows at most %s. On %s throughput and service time cannot both be right.", what, sayCount(atMost), some(over))
+	case atMost == 0:
+		f.Severity = result.Notice
+		f.Sentence = what + ". How many its job allows is not known, so this could not be checked."
+	case len(under) > 0:
+		f.Severity, f.Limit = result.Caution, ptr(littleBelow*atLeast)
+		f.Sentence = fmt.Sprintf("%s, though its job asks for %s at all times. On %s the generator paused, was short of CPU, or ran its sections one after another: the storage was asked for less than the job says.", what, sayCount(atMost), some(under))
+	case atLeast < atMost:
+		f.Severity, f.Limit = result.Fine, ptr(littleAbove*atMost)
+		f.Sentence = fmt.Sprintf("%s, within the %s its job allows. It may stay below, since its rate is limited. Throughput and service time agree.", what, sayCount(atMost))
+	default:
+		f.Severity, f.Limit = result.Fine, ptr(littleBelow*atLeast)
+		f.Sentence = fmt.Sprintf("%s; its job asks for %s. Throughput and service time agree (%s to %s of the depth is accepted).", what, sayCount(atMost), percent(littleBelow), percent(littleAbove))
+	}
+	return f, true
+}
+
+// depths are the fewest and the most operations that lanes hold outstanding: those with a rate may hold none.
+func depths(lanes []result.Lane) (least, most float64) {
+	for _, l := range lanes {
+		d := float64(max(l.Depth, 0))
+		most += d
+		if l.Rate == 0 && !l.OpenLoop {
+			least += d
+		}
+	}
+	return least, most
+}
+
+func subject(w *result.Workload) string {
+	if w.VM != "" {
+		return w.VM
+	}
+	return w.Name
+}
+
+// rateTolerance is how far below the offered rate still counts as reached.
+const rateTolerance = 0.01
+
+// offeredRate compares achieved with offered operations per second, over the whole window and in each part of it.
+func offeredRate(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		if f, ok := offeredOf(l); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// offered is the sum of the lanes' rates; limited and unlimited count the lanes with and without one.
+func offered(lanes []result.Lane) (rate float64, limited, unlimited int) {
+	for _, l := range lanes {
+		if l.Rate > 0 && isFinite(l.Rate) {
+			rate += l.Rate
+			limited++
+		} else {
+			unlimited++
+		}
+	}
+	return rate, limited, unlimited
+}
+
+func offeredOf(l *load) (result.Finding, bool) {
+	var want, got, low, high float64
+	var count uint64
+	var limited, unlimited int
+	for _, p := range l.parts {
+		s := seconds(p)
+		if s == 0 {
+			continue
+		}
+		rate, a, b := offered(p.Lanes)
+		limited, unlimited = limited+a, unlimited+b
+		n, _ := totals(p.Ops)
+		lo, hi := poisson(n)
+		want, got, low, high, count = want+rate, got+float64(n)/s, low+lo/s, high+hi/s, count+n
+	}
+	if limited == 0 {
+		return result.Finding{}, false // nothing was offered at a rate
+	}
+	f := result.Finding{
+		Check: "offered-rate", Subject: l.name, Metric: "achieved rate", Unit: "ops/s", Value: &got, N: int(count), Basis: l.basis() + "; rates from the job file",
+		Evidence: []result.Evidence{{Name: "offered", Value: want, Unit: "ops/s"}, {Name: "achieved", Value: got, Unit: "ops/s"}},
+	}
+	if unlimited > 0 {
+		f.Severity, f.NoInterval = result.Notice, "operations are not counted per lane"
+		f.Sentence = fmt.Sprintf("Whether %s reached its offered rate cannot be told: only %d of its %s have a rate, and the tool counts them together.", l.name, limited, plural(limited+unlimited, "lane"))
+		return f, true
+	}
+	f.Low, f.High, f.Limit = &low, &high, ptr(want*(1-rateTolerance))
+	f.Warnings = []string{"the interval takes completions as a Poisson count; a paced generator varies less"}
+	parts, missed := windowRates(l, want)
+	f.Evidence = append(f.Evidence, parts...)
+	what := fmt.Sprintf("%s was offered %s operations per second and did %s (%s)", l.name, sayCount(want), sayCount(got), percent(got/want))
+	switch {
+	case high < want*(1-rateTolerance):
+		f.Severity = result.Caution
+		f.Sentence = what + ": it did not reach the offered rate" + missed + "."
+	case low > want*(1+rateTolerance):
+		f.Severity = result.Notice
+		f.Sentence = what + ": more than was offered, so the limit of the job was not in force."
+	case missed != "":
+		f.Severity = result.Caution
+		f.Sentence = what + ": reached over the whole window, but missed" + missed + "."
+	default:
+		f.Severity = result.Fine
+		f.Sentence = what + ": the offered rate was reached (to within " + percent(rateTolerance) + ")."
+	}
+	return f, true
+}
+
+// windowRates is the achieved rate in each window of the merged workload, and in words where it was missed. Windows
+// come from the merged entry, so nothing is said when only single machines were collected.
+func windowRates(l *load, want float64) (ev []result.Evidence, missed string) {
+	if l.merged == nil || len(l.merged.Windows) < 2 {
+		return nil, ""
+	}
+	var names []string
+	for _, w := range l.merged.Windows {
+		s := w.End.Sub(w.Start).Seconds()
+		if s <= 0 {
+			continue
+		}
+		n, _ := totals(w.Ops)
+		_, hi := poisson(n)
+		ev = append(ev, result.Evidence{Name: "achieved " + w.Name, Value: float64(n) / s, Unit: "ops/s"})
+		if hi/s < want*(1-rateTolerance) {
+			names = append(names, fmt.Sprintf("%s (%s)", w.Name, percent(float64(n)/s/want)))
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ev, ""
+	case len(ev):
+		return ev, " in any part of it: " + strings.Join(names, ", ")
+	}
+	return ev, " " + strings.Join(names, " and ")
+}

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Fetches the locked third-party browser code and puts what the report embeds into assets/vendor/.
+set -eu
+cd "$(dirname "$0")"
+npm ci --no-progress
+mkdir -p assets/vendor
+cp node_modules/uplot/dist/uPlot.iife.min.js node_modules/uplot/dist/uPlot.min.css assets/vendor/
+cp node_modules/uplot/LICENSE assets/vendor/uPlot.LICENSE
+rm -rf node_modules
