@@ -1,0 +1,217 @@
+package archtest
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// may lists, for every package, which others of ours its shipped files may import. Patterns are path.Match's. A new
+// package needs a row here and one in docs/architecture.md.
+var may = map[string][]string{
+	"unit":                           {},
+	"hist":                           {},
+	"scenario":                       {"unit"},
+	"scenario/fiofile":               {"unit"},
+	"result":                         {"hist", "unit"},
+	"scenarios":                      {},
+	"internal/clock":                 {},
+	"internal/target":                {"internal/clock"},
+	"internal/target/targettest":     {"internal/target", "internal/clock"},
+	"internal/target/*":              {"internal/target", "internal/clock", "unit"},
+	"internal/workload":              {"internal/target", "internal/clock", "hist"},
+	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "hist"},
+	"internal/workload/*":            {"internal/workload", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
+	"internal/series":                {"hist"},
+	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
+	"internal/plan":                  {"internal/step", "internal/target", "internal/workload", "scenario", "result", "unit"},
+	"internal/run":                   {"internal/plan", "internal/step", "internal/target", "internal/workload", "internal/clock", "internal/series", "internal/collect", "scenario", "result", "hist", "unit"},
+	"internal/collect":               {"internal/series", "internal/workload", "scenario", "result", "hist", "unit"},
+	"internal/analysis":              {"result", "hist", "unit", "internal/analysis/*"},
+	"internal/analysis/*":            {"result", "hist", "unit"},
+	"internal/report":                {"result", "hist", "unit"},
+	"internal/report/*":              {"result", "hist", "unit", "internal/report"},
+	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*"},
+	"internal/cli":                   {"*", "*/*", "internal/*/*"},
+	"internal/golden":                {},
+	"internal/needs":                 {},
+	"internal/archtest":              {},
+	"cmd/plimsoll":                   {"internal/cli"},
+}
+
+// testsOnly are packages for tests, which nothing that ships may import.
+var testsOnly = []string{"internal/golden", "internal/needs", "internal/archtest", "internal/*/*test"}
+
+func matches(patterns []string, dir string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, dir); return ok })
+}
+
+// row finds the rule for a package: its own row, else the pattern that covers it.
+func row(dir string) ([]string, bool) {
+	if allowed, ok := may[dir]; ok {
+		return allowed, true
+	}
+	for pattern, allowed := range may {
+		if ok, _ := path.Match(pattern, dir); ok && strings.Contains(pattern, "*") {
+			return allowed, true
+		}
+	}
+	return nil, false
+}
+
+func TestImportsPointAsTheArchitectureSays(t *testing.T) {
+	for _, p := range packages(t) {
+		allowed, ok := row(p.dir)
+		if !ok {
+			t.Errorf("%s has no row in the import table: add one here and in docs/architecture.md, so that its place is decided", p.dir)
+			continue
+		}
+		for _, f := range p.shipped() {
+			for _, imported := range f.imports {
+				ours, ok := strings.CutPrefix(imported, module)
+				if !ok {
+					continue
+				}
+				if !matches(allowed, ours) {
+					t.Errorf("%s imports %s: %s may import only %v, so that effects stay left of the run folder and contracts never know their implementations", f.name, ours, p.dir, allowed)
+				}
+				if matches(testsOnly, ours) && !matches(testsOnly, p.dir) {
+					t.Errorf("%s imports %s, which is for tests only", f.name, ours)
+				}
+			}
+		}
+	}
+}
+
+func TestLeafDriversKnowNothingOfEachOther(t *testing.T) {
+	for _, p := range packages(t) {
+		contract := path.Dir(p.dir)
+		if contract != "internal/target" && contract != "internal/workload" || strings.HasSuffix(p.dir, "test") {
+			continue
+		}
+		for _, f := range p.shipped() {
+			for _, imported := range f.imports {
+				ours := strings.TrimPrefix(imported, module)
+				if parent := path.Dir(ours); parent == "internal/target" || parent == "internal/workload" {
+					t.Errorf("%s imports %s: drivers stand alone, what they share belongs to the contract", f.name, ours)
+				}
+			}
+		}
+	}
+}
+
+func TestPrometheusStaysBehindSeries(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, f := range p.files {
+			for _, imported := range f.imports {
+				if strings.HasPrefix(imported, "github.com/prometheus/") && p.dir != "internal/series" {
+					t.Errorf("%s imports %s: only internal/series may, because it brings more than 400 packages and an API without promises", f.name, imported)
+				}
+			}
+		}
+	}
+}
+
+// pure are the packages whose answers depend on their arguments alone.
+var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "internal/plan", "internal/analysis", "internal/analysis/*"}
+
+var (
+	impureImports = []string{"os", "os/*", "net", "net/*", "syscall", "golang.org/x/sys/*", "io/ioutil", "log", "log/slog"}
+	// The functions of package time that read or wait for the machine's clock.
+	clockCalls = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+	// The functions of math/rand/v2 that do not draw from the global source.
+	seededRandom = []string{"New", "NewPCG", "NewChaCha8", "NewZipf"}
+)
+
+func TestPurePackagesTouchNothing(t *testing.T) {
+	for _, p := range packages(t) {
+		if !matches(pure, p.dir) {
+			continue
+		}
+		for _, f := range p.shipped() {
+			for _, imported := range f.imports {
+				if matches(impureImports, imported) {
+					t.Errorf("%s imports %s: %s is pure, its callers do the I/O", f.name, imported, p.dir)
+				}
+			}
+			eachCall(f, func(from, name string) {
+				switch {
+				case from == "time" && slices.Contains(clockCalls, name):
+					t.Errorf("%s uses time.%s: %s is pure, take the time as an argument", f.name, name, p.dir)
+				case strings.HasPrefix(from, "math/rand") && strings.ToUpper(name[:1]) == name[:1] && !slices.Contains(seededRandom, name) && !isRandType(name):
+					t.Errorf("%s uses rand.%s: global randomness cannot be repeated, make a generator from a seed", f.name, name)
+				}
+			})
+		}
+	}
+}
+
+func isRandType(name string) bool {
+	return slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8", "Zipf"}, name)
+}
+
+// eachCall visits every use of a name of an imported package, by import path.
+func eachCall(f file, visit func(importPath, name string)) {
+	byName := map[string]string{}
+	for i, spec := range f.syntax.Imports {
+		name := path.Base(f.imports[i])
+		if name == "v2" || name == "v3" {
+			name = path.Base(path.Dir(f.imports[i]))
+		}
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		byName[name] = f.imports[i]
+	}
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && byName[x.Name] != "" {
+				visit(byName[x.Name], sel.Sel.Name)
+			}
+		}
+		return true
+	})
+}
+
+// scenarioTime are the packages in which time passes only through a clock.Clock, so that simulations are exact.
+var scenarioTime = []string{"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/*", "internal/run"}
+
+func TestScenarioTimeComesFromTheClock(t *testing.T) {
+	for _, p := range packages(t) {
+		if !matches(scenarioTime, p.dir) || strings.HasSuffix(p.dir, "test") {
+			continue
+		}
+		for _, f := range p.shipped() {
+			eachCall(f, func(from, name string) {
+				if from == "time" && slices.Contains(clockCalls, name) {
+					t.Errorf("%s uses time.%s: whatever runs a scenario asks its clock.Clock, or virtual time breaks", f.name, name)
+				}
+			})
+		}
+	}
+}
+
+func TestNobodyExitsOrRegistersItself(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, f := range p.shipped() {
+			for _, d := range f.syntax.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+					t.Errorf("%s has func init: nothing registers itself, internal/drivers names what there is", f.name)
+				}
+			}
+			eachCall(f, func(from, name string) {
+				exits := from == "os" && name == "Exit" || from == "log" && strings.HasPrefix(name, "Fatal")
+				if exits && p.dir != "cmd/plimsoll" {
+					t.Errorf("%s uses %s.%s: only main ends the process, others return errors", f.name, from, name)
+				}
+			})
+			for _, spec := range f.syntax.Imports {
+				if spec.Name != nil && spec.Name.Name == "_" && spec.Path.Value != `"embed"` {
+					t.Errorf("%s imports %s for its side effects", f.name, spec.Path.Value)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/needs"
+)
+
+// The budgets of a file, in lines: past the first the test says so, past the second it fails.
+const (
+	wideFile    = 500
+	tooWideFile = 700
+	fullPackage = 25 // files
+)
+
+// vague are names that say nothing about what a package gives.
+var vague = []string{"util", "utils", "common", "helper", "helpers", "base", "manager", "types", "misc", "lib", "shared", "core", "pkg"}
+
+// public are the folders that programs of others may import.
+func public(dir string) bool {
+	return !strings.HasPrefix(dir, "internal/") && !strings.HasPrefix(dir, "cmd/")
+}
+
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	for _, p := range packages(t) {
+		var comments []string
+		example := false
+		for _, f := range p.files {
+			if !f.test && f.syntax.Doc != nil {
+				comments = append(comments, f.syntax.Doc.Text())
+			}
+			example = example || f.test && hasExample(f.syntax)
+		}
+		switch {
+		case len(comments) == 0:
+			t.Errorf("%s has no package comment: say what it gives, where it sits and what it refuses", p.dir)
+		case len(comments) > 1:
+			t.Errorf("%s has %d package comments: keep one", p.dir, len(comments))
+		case p.name != "main" && !strings.HasPrefix(comments[0], "Package "+p.name+" "):
+			t.Errorf("%s: its comment must begin with %q", p.dir, "Package "+p.name)
+		}
+		if public(p.dir) && !example && p.dir != "scenarios" {
+			t.Errorf("%s is public and has no runnable Example", p.dir)
+		}
+		if slices.Contains(vague, p.name) || strings.ContainsAny(p.name, "_ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+			t.Errorf("%s is called %q: take one short noun for what it gives", p.dir, p.name)
+		}
+		if p.name != "main" && p.name != path.Base(p.dir) {
+			t.Errorf("%s declares package %s: the path must say the name", p.dir, p.name)
+		}
+	}
+}
+
+func hasExample(f *ast.File) bool {
+	return slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {
+		fn, ok := d.(*ast.FuncDecl)
+		return ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Example")
+	})
+}
+
+func TestPublicNamesAreDocumented(t *testing.T) {
+	for _, p := range packages(t) {
+		if !public(p.dir) {
+			continue
+		}
+		for _, f := range p.shipped() {
+			for _, d := range f.syntax.Decls {
+				for _, name := range undocumented(d) {
+					t.Errorf("%s: %s is public and has no comment", f.name, name)
+				}
+			}
+		}
+	}
+}
+
+// undocumented lists the exported names of a declaration that no comment covers. A comment on a group of constants or
+// variables covers the group.
+func undocumented(d ast.Decl) []string {
+	var out []string
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) && !interfaceMethod(d.Name.Name) {
+			out = append(out, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		if d.Doc != nil || d.Tok == token.IMPORT {
+			return nil
+		}
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() && s.Doc == nil {
+					out = append(out, s.Name.Name)
+				}
+			case *ast.ValueSpec:
+				if s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil {
+					out = append(out, s.Names[0].Name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// interfaceMethod are methods whose meaning the standard library gives.
+func interfaceMethod(name string) bool {
+	return slices.Contains([]string{"String", "Error", "Unwrap", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}, name)
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return true
+	}
+	exported := true
+	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			exported = exported && id.IsExported()
+		}
+		return true
+	})
+	return exported
+}
+
+func TestBudgets(t *testing.T) {
+	for _, p := range packages(t) {
+		if n := len(p.shipped()); n > fullPackage {
+			t.Errorf("%s has %d files (budget %d): split it, or raise its budget here and say why", p.dir, n, fullPackage)
+		}
+		for _, f := range p.shipped() {
+			switch {
+			case f.lines > tooWideFile:
+				t.Errorf("%s has %d lines (budget about %d): split it", f.name, f.lines, wideFile)
+			case f.lines > wideFile:
+				t.Logf("%s has %d lines (budget about %d)", f.name, f.lines, wideFile)
+			}
+		}
+		if p.dir == "cmd/plimsoll" {
+			for _, f := range p.shipped() {
+				if f.lines > 30 {
+					t.Errorf("%s has %d lines: main is one call, under 30", f.name, f.lines)
+				}
+			}
+		}
+	}
+}
+
+func TestArchitecturePageNamesEveryPackage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range packages(t) {
+		if parent := path.Dir(p.dir); matches([]string{"internal/target", "internal/workload", "internal/analysis", "internal/report"}, parent) {
+			continue // the page names the family
+		}
+		if !strings.Contains(string(page), "`"+p.dir+"`") {
+			t.Errorf("docs/architecture.md has no row for %s", p.dir)
+		}
+	}
+}
