@@ -1,0 +1,246 @@
+package collect
+
+import (
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/series"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+)
+
+// load is one workload of one VM over all its starts.
+type load struct {
+	name    string
+	prefill bool
+	ended   totals             // of finished starts
+	hists   [3]*hist.Histogram // of finished starts
+	sent    [3]*hist.Histogram // as last reported and written
+	job     *Job               // the running one, nil between starts
+	labels  []series.Label
+	byOp    [3][]series.Label
+	seen    [3]bool // whether the op ever occurred
+}
+
+// Job records one start of one workload on one VM. It is the workload.Sink to give to the engine.
+type Job struct {
+	r     *Recorder
+	load  *load
+	start time.Time
+	ticks []mark // reports not yet wholly passed by the ticks written; ticks[0] is at or before the next tick
+	// reports at the two newest placed times, for Live
+	now, before placed
+	offset      time.Duration // run's clock minus tool's clock, smallest seen
+	known       bool          // offset is
+	gap         time.Duration // longest time between two reports so far
+	over        bool
+}
+
+type mark struct {
+	t     time.Time
+	v     totals
+	hists [3]*hist.Histogram
+}
+
+type placed struct {
+	t time.Time
+	r workload.Report
+}
+
+var _ workload.Sink = (*Job)(nil)
+
+// Job begins a start of a workload. Prefill is kept apart from the workload proper by the label prefill="true". A start
+// that was never ended is ended first.
+func (r *Recorder) Job(d result.RawJob) *Job {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := r.vm(d.VM, d.Group)
+	l := v.load(r.o.Scope, d.Workload, d.Prefill)
+	if l.job != nil {
+		l.job.over = true
+		l.finish()
+	}
+	now := r.now()
+	l.job = &Job{r: r, load: l, start: now, ticks: []mark{{t: now}}, now: placed{t: now}, before: placed{t: now}}
+	return l.job
+}
+
+func (v *vmState) load(scope Scope, name string, prefill bool) *load {
+	for _, l := range v.loads {
+		if l.name == name && l.prefill == prefill {
+			return l
+		}
+	}
+	ls := scope.labels(series.Label{Name: "instance", Value: v.name}, series.Label{Name: "vm_group", Value: v.group},
+		series.Label{Name: "workload", Value: name})
+	if prefill {
+		ls = append(ls, series.Label{Name: "prefill", Value: "true"})
+	}
+	l := &load{name: name, prefill: prefill, labels: ls, seen: [3]bool{true, true, false}}
+	for i, op := range opNames {
+		l.byOp[i] = append(append([]series.Label(nil), ls...), series.Label{Name: "op", Value: op})
+	}
+	v.loads = append(v.loads, l)
+	return l
+}
+
+// Report implements workload.Sink. The recorder keeps the report's histograms: they must not change afterwards.
+func (j *Job) Report(rep workload.Report) {
+	j.r.mu.Lock()
+	defer j.r.mu.Unlock()
+	if j.over {
+		return
+	}
+	at := j.place(rep)
+	newest := j.ticks[len(j.ticks)-1]
+	if len(j.ticks) == 1 && j.now.t.Equal(j.start) && rep.Elapsed > 0 {
+		// The counters began when the tool did, not when it was sent for.
+		if began := at.Add(-rep.Elapsed); began.After(j.start) {
+			j.ticks = append(j.ticks, mark{t: began})
+			newest.t = began
+		}
+	}
+	j.gap = max(j.gap, at.Sub(newest.t))
+	m := mark{t: at, v: totalsOf(rep)}
+	for i, c := range countersOf(rep) {
+		m.hists[i] = c.Hist
+	}
+	j.ticks = append(j.ticks, m)
+	if at.Sub(j.before.t) >= j.r.o.Interval/2 {
+		j.before = j.now
+	}
+	j.now = placed{at, rep}
+}
+
+// place puts a report on the run's clock, never before an earlier one.
+func (j *Job) place(rep workload.Report) time.Time {
+	now := j.r.now()
+	floor := j.ticks[len(j.ticks)-1].t
+	if rep.Time.IsZero() {
+		return maxTime(now, floor)
+	}
+	if d := now.Sub(rep.Time); !j.known || d < j.offset {
+		j.offset, j.known = d, true
+	}
+	at := rep.Time.Add(j.offset)
+	if at.Before(floor) {
+		// The tool's clock stepped backwards: start afresh.
+		j.offset = now.Sub(rep.Time)
+		at = now
+	}
+	return maxTime(at, floor).Round(0).UTC()
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Warn implements workload.Sink.
+func (j *Job) Warn(text string) {
+	j.r.mu.Lock()
+	defer j.r.mu.Unlock()
+	j.r.warn[text]++
+}
+
+// End tells that the job has ended, however it ended. Ending twice is fine.
+func (j *Job) End() {
+	j.r.mu.Lock()
+	defer j.r.mu.Unlock()
+	j.over = true
+}
+
+func (j *Job) lastTime() time.Time { return j.ticks[len(j.ticks)-1].t }
+
+// horizon is the moment up to which the job's counters are known: its newest report, or now when it has ended or been silent for long.
+func (j *Job) horizon(now time.Time) time.Time {
+	if j.over || j.silent(now) {
+		return now
+	}
+	return j.lastTime()
+}
+
+func (j *Job) silent(now time.Time) bool {
+	return now.Sub(j.lastTime()) > 3*max(j.gap, j.r.o.Interval)
+}
+
+// at is the state of the load at a tick. Ticks are asked for in order; reports that are passed are forgotten.
+func (l *load) at(t time.Time) totals {
+	sum := l.ended
+	if l.job == nil {
+		return sum
+	}
+	m := l.job.ticks
+	for len(m) > 1 && !m[1].t.After(t) {
+		m = m[1:]
+	}
+	l.job.ticks = m
+	switch {
+	case t.Before(m[0].t):
+		return sum
+	case len(m) == 1:
+		sum.add(m[0].v)
+	default:
+		f := float64(t.Sub(m[0].t)) / float64(m[1].t.Sub(m[0].t))
+		sum.add(between(m[0].v, m[1].v, f))
+	}
+	return sum
+}
+
+// write appends the load's own series at a tick.
+func (l *load) write(b *series.Batch, t time.Time, v totals) {
+	active := 0.0
+	if j := l.job; j != nil && !t.Before(j.start) && !(j.over && t.After(j.lastTime())) {
+		active = 1
+	}
+	b.Float(WorkloadActive, l.labels, t, active)
+	b.Float(WorkloadErrors, l.labels, t, v.errors)
+	for i := range opNames {
+		l.seen[i] = l.seen[i] || v.ops[i] > 0
+		if !l.seen[i] {
+			continue
+		}
+		b.Float(WorkloadOps, l.byOp[i], t, v.ops[i])
+		b.Float(WorkloadBytes, l.byOp[i], t, v.bytes[i])
+		if h := l.newHist(i); h != nil {
+			b.Histogram(WorkloadService, l.byOp[i], t, h)
+		}
+	}
+}
+
+// newHist is the cumulative histogram over all starts at the tick last asked for; nil when it is the one written before.
+func (l *load) newHist(op int) *hist.Histogram {
+	if l.job == nil {
+		return nil
+	}
+	h := l.job.ticks[0].hists[op]
+	if h == nil || h == l.sent[op] || h.Count() == 0 {
+		return nil
+	}
+	l.sent[op] = h
+	return merged(l.hists[op], h)
+}
+
+func merged(a, b *hist.Histogram) *hist.Histogram {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	sum := a.Clone()
+	sum.Merge(b)
+	return sum
+}
+
+// finish folds the ended start into the load.
+func (l *load) finish() {
+	last := l.job.ticks[len(l.job.ticks)-1]
+	for i := range opNames {
+		l.hists[i] = merged(l.hists[i], last.hists[i])
+	}
+	l.ended.add(last.v)
+	l.job = nil
+}

@@ -1,0 +1,318 @@
+package collect
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"plimsoll/internal/series"
+	"plimsoll/internal/workload"
+)
+
+// Names of the series that a Recorder writes. The first six are node_exporter's, so that published queries work; device is always
+// "data", all data disks together, since a load generator does not account by disk. node_exporter's node_disk_io_time_seconds_total is not
+// written: the time during which at least one operation was outstanding cannot be derived from what generators count.
+const (
+	ReadsCompleted  = "node_disk_reads_completed_total"
+	WritesCompleted = "node_disk_writes_completed_total"
+	ReadBytes       = "node_disk_read_bytes_total"
+	WrittenBytes    = "node_disk_written_bytes_total"
+	ReadSeconds     = "node_disk_read_time_seconds_total"
+	WriteSeconds    = "node_disk_write_time_seconds_total"
+
+	WorkloadOps     = "plimsoll_workload_ops_total"            // by op
+	WorkloadBytes   = "plimsoll_workload_bytes_total"          // by op
+	WorkloadService = "plimsoll_workload_service_time_seconds" // by op; native histogram
+	WorkloadErrors  = "plimsoll_workload_errors_total"
+	WorkloadActive  = "plimsoll_workload_active" // 1 while it runs, else 0
+
+	clusterPrefix = "plimsoll_cluster_"
+)
+
+// ClusterSeries is the series name of a cluster metric of the scenario language: CpuUsage.Avg.Percent is
+// plimsoll_cluster_cpu_usage_avg_percent. Values are in the metric's own unit; label node is the node's index.
+func ClusterSeries(metric string) string {
+	var b strings.Builder
+	b.WriteString(clusterPrefix)
+	lower := false
+	for _, r := range metric {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			if lower {
+				b.WriteByte('_')
+			}
+			b.WriteRune(r + 'a' - 'A')
+			lower = false
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+			lower = true
+		default:
+			if lower {
+				b.WriteByte('_')
+			}
+			lower = false
+		}
+	}
+	return b.String()
+}
+
+// Scope is what all series of a run are labelled with.
+type Scope struct {
+	ScenarioID          int64
+	ScenarioName        string
+	ScenarioDisplayName string
+	ClusterName         string
+}
+
+func (s Scope) labels(more ...series.Label) []series.Label {
+	return append(more,
+		series.Label{Name: "job", Value: "xray"},
+		series.Label{Name: "scenario_id", Value: strconv.FormatInt(s.ScenarioID, 10)},
+		series.Label{Name: "scenario_display_name", Value: s.ScenarioDisplayName},
+		series.Label{Name: "scenario_name", Value: s.ScenarioName},
+		series.Label{Name: "cluster_name", Value: s.ClusterName},
+	)
+}
+
+// RecorderOptions are what a Recorder needs.
+type RecorderOptions struct {
+	Store *series.Store
+	Now   func() time.Time // the run's clock
+	Scope Scope
+	// Base is the moment from which times are counted by the monotonic clock, so that a step of the wall clock during the run moves
+	// nothing; the run's Created. Zero: Now().
+	Base time.Time
+	// Interval between points; 0 means one second. Points lie on whole multiples of it.
+	Interval time.Duration
+}
+
+// Recorder turns what engines report into time series while a run goes on. Its methods may be called from several goroutines.
+//
+// Every powered-on VM has a point at every tick, zeros included, so that irate works from the first I/O on. A tick's value is
+// interpolated linearly between the two reports around it: counts are conserved, and a tick is written once every running workload of the VM has
+// reported beyond it, or has been silent for three of its intervals. Reports are placed on the run's clock by their own time plus the
+// smallest distance seen between the two clocks, so that delays of delivery do not show up as bursts.
+type Recorder struct {
+	o       RecorderOptions
+	mu      sync.Mutex
+	vms     map[string]*vmState
+	names   []string // of vms, sorted: points are appended in a fixed order
+	cluster []clusterPoint
+	warn    map[string]int
+	dropped int
+}
+
+type clusterPoint struct {
+	name   string
+	labels []series.Label
+	t      time.Time
+	v      float64
+}
+
+type vmState struct {
+	name     string
+	group    string
+	on       bool          // at the tick before next
+	switches []powerSwitch // from then on, in order
+	next     time.Time     // next tick to write
+	loads    []*load       // every workload that ever ran on it
+	labels   []series.Label
+}
+
+type powerSwitch struct {
+	t  time.Time
+	on bool
+}
+
+// totals are cumulative counters, in float64 because ticks interpolate.
+type totals struct {
+	ops, bytes, seconds [3]float64 // read, write, trim
+	errors              float64
+}
+
+func (t *totals) add(o totals) {
+	for i := range t.ops {
+		t.ops[i] += o.ops[i]
+		t.bytes[i] += o.bytes[i]
+		t.seconds[i] += o.seconds[i]
+	}
+	t.errors += o.errors
+}
+
+// between is the state at fraction f of the way from a to b, with whole operations and bytes.
+func between(a, b totals, f float64) totals {
+	mix := func(x, y float64) float64 { return x + f*(y-x) }
+	var t totals
+	for i := range t.ops {
+		t.ops[i] = math.Round(mix(a.ops[i], b.ops[i]))
+		t.bytes[i] = math.Round(mix(a.bytes[i], b.bytes[i]))
+		t.seconds[i] = mix(a.seconds[i], b.seconds[i])
+	}
+	t.errors = math.Round(mix(a.errors, b.errors))
+	return t
+}
+
+var opNames = [3]string{"read", "write", "trim"}
+
+func totalsOf(r workload.Report) totals {
+	t := totals{errors: float64(r.Errors)}
+	for i, c := range countersOf(r) {
+		t.ops[i], t.bytes[i], t.seconds[i] = float64(c.Ops), float64(c.Bytes), c.Seconds
+	}
+	return t
+}
+
+func countersOf(r workload.Report) [3]workload.Counters {
+	return [3]workload.Counters{r.Read, r.Write, r.Trim}
+}
+
+// NewRecorder returns a recorder that has recorded nothing.
+func NewRecorder(o RecorderOptions) *Recorder {
+	if o.Interval <= 0 {
+		o.Interval = time.Second
+	}
+	if o.Base.IsZero() {
+		o.Base = o.Now()
+	}
+	return &Recorder{o: o, vms: map[string]*vmState{}, warn: map[string]int{}}
+}
+
+// now is the run's time, immune to steps of the wall clock where the clock has a monotonic reading.
+func (r *Recorder) now() time.Time { return r.o.Base.Add(r.o.Now().Sub(r.o.Base)).Round(0).UTC() }
+
+// tickAfter is the first tick not before t.
+func (r *Recorder) tickAfter(t time.Time) time.Time {
+	if f := t.Truncate(r.o.Interval); f.Equal(t) {
+		return f
+	}
+	return t.Truncate(r.o.Interval).Add(r.o.Interval)
+}
+
+// VM tells of a machine or of a change of its power. Points are written while it is on.
+func (r *Recorder) VM(name, group string, on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v := r.vms[name]; v != nil {
+		v.switches = append(v.switches, powerSwitch{r.now(), on})
+		return
+	}
+	r.vm(name, group).on = on
+}
+
+func (r *Recorder) vm(name, group string) *vmState {
+	v := r.vms[name]
+	if v == nil {
+		v = &vmState{name: name, group: group, on: true, next: r.tickAfter(r.now())}
+		v.labels = r.o.Scope.labels(series.Label{Name: "instance", Value: name}, series.Label{Name: "vm_group", Value: group},
+			series.Label{Name: "device", Value: "data"})
+		r.vms[name] = v
+		at, _ := slices.BinarySearch(r.names, name)
+		r.names = slices.Insert(r.names, at, name)
+	}
+	return v
+}
+
+// Cluster records a value of a cluster metric, named as the scenario language does, in the metric's own unit.
+func (r *Recorder) Cluster(metric string, node int, nodeName string, value float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cluster = append(r.cluster, clusterPoint{
+		name: ClusterSeries(metric),
+		labels: r.o.Scope.labels(series.Label{Name: "node", Value: strconv.Itoa(node)},
+			series.Label{Name: "instance", Value: nodeName}),
+		t: r.now().Truncate(r.o.Interval),
+		v: value,
+	})
+}
+
+// Tick writes every point that is due. Call it once per interval.
+func (r *Recorder) Tick() error { return r.write(false) }
+
+// Close writes what is left, not waiting for reports any more. Call it when every job has ended.
+func (r *Recorder) Close() error { return r.write(true) }
+
+func (r *Recorder) write(all bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	b := r.o.Store.Batch()
+	for _, name := range r.names {
+		r.vms[name].write(b, now, r.o.Interval, all)
+	}
+	for _, c := range r.cluster {
+		b.Float(c.name, c.labels, c.t, c.v)
+	}
+	r.cluster = r.cluster[:0]
+	if err := b.Commit(); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	r.dropped += b.Dropped()
+	return nil
+}
+
+// Warnings are the distinct warnings of all jobs' output with how often each came, in order.
+func (r *Recorder) Warnings() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []string
+	for text, n := range r.warn {
+		if n > 1 {
+			text = fmt.Sprintf("%s (%d times)", text, n)
+		}
+		out = append(out, text)
+	}
+	if r.dropped > 0 {
+		out = append(out, fmt.Sprintf("%d points came too late for the metrics database and were left out of it", r.dropped))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// write appends the VM's points up to the horizon: now, or as far as every running job is known.
+func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all bool) {
+	horizon := now
+	for _, l := range v.loads {
+		if j := l.job; j != nil && !all {
+			horizon = minTime(horizon, j.horizon(now))
+		}
+	}
+	for ; !v.next.After(horizon); v.next = v.next.Add(step) {
+		for len(v.switches) > 0 && !v.switches[0].t.After(v.next) {
+			v.on, v.switches = v.switches[0].on, v.switches[1:]
+		}
+		sum := totals{}
+		for _, l := range v.loads {
+			done := l.at(v.next)
+			sum.add(done)
+			if v.on || l.job != nil {
+				l.write(b, v.next, done)
+			}
+			if l.job != nil && l.job.over && !l.job.lastTime().After(v.next) {
+				l.finish()
+			}
+		}
+		if v.on {
+			v.writeDisk(b, sum)
+		}
+	}
+}
+
+func (v *vmState) writeDisk(b *series.Batch, sum totals) {
+	b.Float(ReadsCompleted, v.labels, v.next, sum.ops[0])
+	b.Float(WritesCompleted, v.labels, v.next, sum.ops[1])
+	b.Float(ReadBytes, v.labels, v.next, sum.bytes[0])
+	b.Float(WrittenBytes, v.labels, v.next, sum.bytes[1])
+	b.Float(ReadSeconds, v.labels, v.next, sum.seconds[0])
+	b.Float(WriteSeconds, v.labels, v.next, sum.seconds[1])
+}
+
+func minTime(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
