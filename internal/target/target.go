@@ -38,8 +38,10 @@ const (
 	GuestCommands      Capability = "commands inside VMs"              // Host.Start with a shell
 	PlaybookHosts      Capability = "playbooks over SSH"               // Addressed
 	ControllerCommands Capability = "commands on the machine that runs plimsoll"
-	WriteLogDrain      Capability = "write-log drain report" // storage with an operations log
-	ClusterMetrics     Capability = "cluster metrics"        // MetricsSource
+	WriteLogDrain      Capability = "write-log drain report"  // WriteLog
+	ClusterMetrics     Capability = "cluster metrics"         // MetricsSource
+	PlatformChecks     Capability = "vCenter or Prism checks" // PlatformChecker
+	FolderImport       Capability = "import of OVF folders"   // Template.Folder
 )
 
 // Errors that callers tell apart with errors.Is.
@@ -220,7 +222,7 @@ type Host interface {
 	// Accessible returns nil when commands can be run now, else an error wrapping ErrNotAccessible with the reason.
 	Accessible(context.Context) error
 	// Start runs a command in the host's working folder. The command and all its children are one unit, killed
-	// together. A VM or node power-off kills it.
+	// together: by Kill, by a VM or node power-off, and when the command ends and has left children behind.
 	Start(context.Context, Command) (Process, error)
 	// WriteFile writes a file, given relative to the working folder; parents are made.
 	WriteFile(ctx context.Context, name string, data []byte) error
@@ -246,6 +248,7 @@ type Command struct {
 	Stdout string   // file relative to the working folder; "" discards
 	Stderr string
 	Label  string // for operators and for the state file, e.g. the workload's name
+	User   string // on the machine; "" is the default one; places without users of their own ignore it
 }
 
 // Process is a started command.
@@ -308,6 +311,17 @@ type Addressed interface {
 	Addresses(ctx context.Context, group string) ([]string, error)
 }
 
+// WriteLog reports how much every storage controller still holds in its write log, by controller. No controllers, no entries.
+type WriteLog interface {
+	WriteLogBytes(context.Context) (map[string]int64, error)
+}
+
+// PlatformChecker runs the diagnostics that only one platform has, by the name of their step, e.g.
+// check.PrismDatastoreVisible; node is -1 and store "" where the check takes none.
+type PlatformChecker interface {
+	PlatformCheck(ctx context.Context, name string, node int, store string) error
+}
+
 // MetricsSource reports the cluster's own counters for now.
 type MetricsSource interface {
 	ClusterMetrics(context.Context) ([]Metric, error)
@@ -324,4 +338,11 @@ type Metric struct {
 // FileFetcher is implemented by hosts that can hand over a whole file more cheaply than ReadAt.
 type FileFetcher interface {
 	Fetch(ctx context.Context, name string) (io.ReadCloser, error)
+}
+
+// Discarder is implemented by hosts that can give back the space of a file's beginning, so that the output of a
+// command that runs for a day does not fill a disk. The file keeps its length; what was given back reads as zeros.
+type Discarder interface {
+	// Discard gives back the bytes before upto. Where the file system cannot, it does nothing and returns nil.
+	Discard(ctx context.Context, name string, upto int64) error
 }
