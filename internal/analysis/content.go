@@ -236,10 +236,12 @@ func freeFinding(fact result.Fact, left, size float64) result.Finding {
 // parseBytes reads the first size in a fact's text, e.g. "12.5 GiB" or "12.5 GiB on ext4".
 func parseBytes(s string) (float64, bool) {
 	words := strings.Fields(s)
-	for n := min(2, len(words)); n > 0; n-- {
-		if b, err := unit.ParseBytes(strings.Join(words[:n], " ")); err == nil {
-			return float64(b), true
-		}
+	if len(words) > 2 {
+		words = words[:2]
 	}
-	return 0, false
+	b, err := unit.ParseBytes(strings.Join(words, " "))
+	if err != nil && len(words) == 2 && strings.HasSuffix(words[0], "B") {
+		b, err = unit.ParseBytes(words[0])
+	}
+	return float64(b), err == nil
 }
