@@ -54,7 +54,7 @@ var _ workload.Sink = (*Job)(nil)
 func (r *Recorder) Job(d result.RawJob) *Job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := r.vm(d.VM, d.Group)
+	v := r.vm(d.VM, d.Group, d.Node)
 	l := v.load(r.o.Scope, d.Workload, d.Prefill)
 	if l.job != nil {
 		l.job.over = true

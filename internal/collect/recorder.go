@@ -30,6 +30,8 @@ const (
 	WorkloadErrors  = "plimsoll_workload_errors_total"
 	WorkloadActive  = "plimsoll_workload_active" // 1 while it runs, else 0
 
+	VMNode = "plimsoll_vm_node" // index of the node on which the VM is; a point per tick while it is on
+
 	clusterPrefix = "plimsoll_cluster_"
 )
 
@@ -116,6 +118,7 @@ type clusterPoint struct {
 type vmState struct {
 	name     string
 	group    string
+	node     int
 	on       bool          // at the tick before next
 	switches []powerSwitch // from then on, in order
 	next     time.Time     // next tick to write
@@ -124,8 +127,9 @@ type vmState struct {
 }
 
 type powerSwitch struct {
-	t  time.Time
-	on bool
+	t    time.Time
+	on   bool
+	node int
 }
 
 // totals are cumulative counters, in float64 because ticks interpolate.
@@ -192,21 +196,22 @@ func (r *Recorder) tickAfter(t time.Time) time.Time {
 	return t.Truncate(r.o.Interval).Add(r.o.Interval)
 }
 
-// VM tells of a machine or of a change of its power. Points are written while it is on.
-func (r *Recorder) VM(name, group string, on bool) {
+// VM tells of a machine, of a change of its power or of its node. Points are written while it is on.
+func (r *Recorder) VM(name, group string, node int, on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if v := r.vms[name]; v != nil {
-		v.switches = append(v.switches, powerSwitch{r.now(), on})
+		v.switches = append(v.switches, powerSwitch{r.now(), on, node})
 		return
 	}
-	r.vm(name, group).on = on
+	v := r.vm(name, group, node)
+	v.on = on
 }
 
-func (r *Recorder) vm(name, group string) *vmState {
+func (r *Recorder) vm(name, group string, node int) *vmState {
 	v := r.vms[name]
 	if v == nil {
-		v = &vmState{name: name, group: group, on: true, next: r.tickAfter(r.now())}
+		v = &vmState{name: name, group: group, node: node, on: true, next: r.tickAfter(r.now())}
 		v.labels = r.o.Scope.labels(series.Label{Name: "instance", Value: name}, series.Label{Name: "vm_group", Value: group},
 			series.Label{Name: "device", Value: "data"})
 		r.vms[name] = v
@@ -282,7 +287,7 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 	}
 	for ; !v.next.After(horizon); v.next = v.next.Add(step) {
 		for len(v.switches) > 0 && !v.switches[0].t.After(v.next) {
-			v.on, v.switches = v.switches[0].on, v.switches[1:]
+			v.on, v.node, v.switches = v.switches[0].on, v.switches[0].node, v.switches[1:]
 		}
 		sum := totals{}
 		for _, l := range v.loads {
@@ -296,6 +301,7 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 			}
 		}
 		if v.on {
+			b.Float(VMNode, v.labels, v.next, float64(v.node))
 			v.writeDisk(b, sum)
 		}
 	}
