@@ -1,0 +1,167 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"plimsoll/internal/target"
+	"plimsoll/scenario"
+)
+
+func checkSteps() Registry {
+	r := Registry{
+		"check.OobConfigured":                   single(func(_ scenario.Args, v View) (*action, error) { return oobConfigured(allNodes(v)), nil }),
+		"check.ClusterReady":                    single(clusterReady),
+		"check.ClustersMatch":                   single(clustersMatch),
+		"check.HypervisorConnectivity":          single(nodeAnswers),
+		"check.NodePowerManagementConnectivity": single(controllerAnswers),
+	}
+	for _, name := range []string{
+		"check.VCenterConnectivity", "check.VSphereDatastoreVisible", "check.PrismConnectivity",
+		"check.PrismHostInSameCluster", "check.PrismDatastoreVisible",
+	} {
+		r[name] = single(func(a scenario.Args, v View) (*action, error) { return platformCheck(name, a, v), nil })
+	}
+	return r
+}
+
+func allNodes(v View) []int {
+	nodes := make([]int, len(v.Facts.Nodes))
+	for i := range nodes {
+		nodes[i] = i
+	}
+	return nodes
+}
+
+// ControllersConfigured is the check that the plan puts before everything else when steps drive the power of nodes: each of the
+// nodes that they touch has a controller.
+func ControllersConfigured(nodes []int) Step {
+	a := oobConfigured(nodes)
+	a.name = "check.OobConfigured"
+	return a
+}
+
+// PowerNodes returns the nodes whose power a written step drives; clean-up, which only repairs, drives none.
+func PowerNodes(s scenario.Step, v View) []int {
+	switch s.Name {
+	case "nodes.PowerOff", "nodes.PowerOn", "nodes.WaitForPowerOff", "nodes.WaitForPowerOn", "nodes.Shutdown":
+		return selected(s.Args, v).nodes
+	case "meta.RollingUpgrade":
+		nodes := allNodes(v)
+		if s.Args.Has("node_count") {
+			nodes = nodes[:min(max(s.Args.Int("node_count"), 0), len(nodes))]
+		}
+		return nodes
+	}
+	return nil
+}
+
+func oobConfigured(nodes []int) *action {
+	s := selection{nodes: nodes}
+	return &action{
+		text:     fmt.Sprintf("see that %s to be switched %s a power controller", count(len(nodes), "node"), map[bool]string{true: "has", false: "have"}[len(nodes) == 1]),
+		requires: []target.Capability{target.NodePowerControl},
+		check:    s.check,
+		do:       func(_ context.Context, e *Env) error { return s.check(e.View) },
+	}
+}
+
+func clusterReady(_ scenario.Args, v View) (*action, error) {
+	const limit = 1200 * time.Second
+	return &action{
+		text:     "see that all nodes are ready, and power on those that are not",
+		estimate: func(f *Forecast) time.Duration { return f.nodesOn(allNodes(f.View)) },
+		do: func(ctx context.Context, e *Env) error {
+			power, can := e.Cluster.(target.NodePower)
+			for _, n := range allNodes(e.View) {
+				state, ready, err := e.Cluster.NodeState(ctx, n)
+				if err == nil && state == target.On && ready {
+					continue
+				}
+				if state == target.Off && can && e.Facts.Can(target.NodePowerControl) {
+					if err := power.PowerOnNode(ctx, n); err != nil {
+						return fmt.Errorf("%s: %w", e.NodeName(n), err)
+					}
+					e.Power.mark(n, false)
+				}
+				if err := waitForNodes(ctx, e, []int{n}, target.On, limit, false); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}, nil
+}
+
+func clustersMatch(_ scenario.Args, v View) (*action, error) {
+	return &action{
+		text: "see that the cluster knows every configured node",
+		do: func(ctx context.Context, e *Env) error {
+			var errs []error
+			for _, n := range allNodes(e.View) {
+				if _, _, err := e.Cluster.NodeState(ctx, n); err != nil {
+					errs = append(errs, fmt.Errorf("%s: %w", e.NodeName(n), err))
+				}
+			}
+			return errors.Join(errs...)
+		},
+	}, nil
+}
+
+const answerLimit = 10 * time.Second
+
+func nodeAnswers(a scenario.Args, v View) (*action, error) {
+	n, bad := nodeIndex(a, "node_index", v)
+	return &action{
+		text:  fmt.Sprintf("see that node %v answers", a["node_index"]),
+		check: func(View) error { return bad },
+		do: func(ctx context.Context, e *Env) error {
+			return e.within(ctx, e.NodeName(n), answerLimit, func(ctx context.Context) error {
+				state, _, err := e.Cluster.NodeState(ctx, n)
+				if err == nil && state != target.On {
+					err = fmt.Errorf("it is %s", state)
+				}
+				return err
+			})
+		},
+	}, nil
+}
+
+func controllerAnswers(a scenario.Args, v View) (*action, error) {
+	n, bad := nodeIndex(a, "node_index", v)
+	s := selection{nodes: []int{n}, err: bad}
+	return &action{
+		text:     fmt.Sprintf("see that the power controller of node %v answers", a["node_index"]),
+		requires: []target.Capability{target.NodePowerControl},
+		check:    s.check,
+		do: func(ctx context.Context, e *Env) error {
+			return e.within(ctx, e.NodeName(n)+": power controller", answerLimit, func(ctx context.Context) error {
+				_, _, err := e.Cluster.NodeState(ctx, n)
+				return err
+			})
+		},
+	}, nil
+}
+
+// platformCheck is a diagnostic that only one platform has.
+func platformCheck(name string, a scenario.Args, v View) *action {
+	node, store := -1, a.String("datastore_name")
+	var bad error
+	if a.Has("node_index") {
+		node, bad = nodeIndex(a, "node_index", v)
+	}
+	return &action{
+		text:     "platform check " + name,
+		requires: []target.Capability{target.PlatformChecks},
+		check:    func(View) error { return bad },
+		do: func(ctx context.Context, e *Env) error {
+			c, ok := e.Cluster.(target.PlatformChecker)
+			if !ok {
+				return lacking(target.PlatformChecks)
+			}
+			return c.PlatformCheck(ctx, name, node, store)
+		},
+	}
+}

@@ -1,0 +1,377 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+// How a job ended, as result.Workload.Ended has it.
+const (
+	Finished = "finished"
+	Stopped  = "stopped"
+	Failed   = "failed"
+	Lost     = "lost" // its VM or node went away under it
+)
+
+// PrefillName is the name under which a workload's prefill is recorded.
+func PrefillName(load string) string { return load + "_prefill" }
+
+// Launch is one start of one workload on one VM, about to happen.
+type Launch struct {
+	Workload string // as recorded: prefills carry their suffix
+	Engine   string
+	Tool     workload.Tool
+	Describe workload.Description
+	Group    string
+	VM       string
+	Node     int
+	Start    int // counts from 1
+	Prefill  bool
+	Time     time.Time
+	Job      workload.Job
+}
+
+// Output is where a job's output goes.
+type Output struct {
+	Raw  io.WriteCloser
+	Sink workload.Sink
+	// Ended is called once, after Raw is closed, with how the job ended.
+	Ended func(ended, message string, outcome workload.Outcome)
+}
+
+// LoadsConfig is what Loads needs.
+type LoadsConfig struct {
+	Clock   clock.Clock
+	Cluster target.Cluster
+	Engines map[string]workload.Engine // by generator; a simulating cluster's own come first
+	Open    func(Launch) (Output, error)
+	Record  func(result.Event)
+}
+
+// Loads starts, watches and stops the workloads of a run. Jobs belong to Loads, not to the step that started them: they go
+// on until they end, are stopped, or Close. It is safe for concurrent use.
+type Loads struct {
+	LoadsConfig
+	jobs clock.Group
+	root context.Context
+	kill context.CancelFunc
+
+	mu     sync.Mutex
+	starts map[string][]*start // by recorded name
+	order  []*start
+	depth  map[string]int
+	tools  map[string]workload.Tool
+}
+
+// start is one start of a workload on all members of its group.
+type start struct {
+	load    scenario.Workload
+	name    string
+	number  int
+	prefill bool
+	begun   time.Time
+	// expected is when the last member should have run its full time; zero when no runtime was given.
+	expected time.Time
+	jobs     []*job
+	waited   bool // by a step that judged the outcomes
+	closed   bool // its end is recorded
+}
+
+// job is a start on one VM. Fields below the line are guarded by Loads.mu.
+type job struct {
+	vm     target.VM
+	host   target.Host
+	engine workload.Engine
+	launch Launch
+	cancel context.CancelFunc
+	// ---
+	launched bool
+	ended    string // "" while it runs
+	message  string
+	lost     bool // seen to be not accessible
+}
+
+// NewLoads returns Loads without any. Its jobs outlive ctx's cancellation.
+func NewLoads(ctx context.Context, c LoadsConfig) *Loads {
+	root, kill := context.WithCancel(context.WithoutCancel(ctx))
+	return &Loads{
+		LoadsConfig: c, jobs: c.Clock.Group(), root: root, kill: kill,
+		starts: map[string][]*start{}, depth: map[string]int{}, tools: map[string]workload.Tool{},
+	}
+}
+
+// EngineFor finds the engine of a generator: the cluster's own model of it, else the real one.
+func EngineFor(cluster target.Cluster, engines map[string]workload.Engine, generator string) (workload.Engine, error) {
+	if s, ok := cluster.(workload.Simulating); ok {
+		if e, ok := s.Engine(generator); ok {
+			return e, nil
+		}
+	}
+	if e, ok := engines[generator]; ok {
+		return e, nil
+	}
+	return nil, fmt.Errorf("generator %q: there is no engine for it", generator)
+}
+
+// tool checks for the generator's tool once per group: members are copies of one image.
+func (l *Loads) tool(ctx context.Context, engine workload.Engine, group string, host target.Host) (workload.Tool, error) {
+	key := engine.Describe().Name + "\x00" + group
+	l.mu.Lock()
+	t, ok := l.tools[key]
+	l.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	t, err := engine.Check(ctx, host)
+	if err != nil {
+		return t, fmt.Errorf("vm %q: %w", host.Name(), err)
+	}
+	l.mu.Lock()
+	l.tools[key] = t
+	l.mu.Unlock()
+	return t, nil
+}
+
+// last is the newest start under a name.
+func (l *Loads) last(name string) (*start, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.starts[name]
+	if len(list) == 0 {
+		return nil, fmt.Errorf("workload %q was never started", name)
+	}
+	return list[len(list)-1], nil
+}
+
+// enter registers a new start and numbers it. The start before must have ended.
+func (l *Loads) enter(s *start) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if list := l.starts[s.name]; len(list) > 0 {
+		before := list[len(list)-1]
+		for _, j := range before.jobs {
+			if j.launched && j.ended == "" && !j.lost {
+				return fmt.Errorf("workload %q still runs on %s; wait for it or stop it before starting it again", s.name, j.vm.Name)
+			}
+		}
+	}
+	s.number = len(l.starts[s.name]) + 1
+	l.starts[s.name] = append(l.starts[s.name], s)
+	l.order = append(l.order, s)
+	return nil
+}
+
+func (l *Loads) event(s *start, vm, text, message string) {
+	data := map[string]any{"workload": s.name, "vm": vm, "start": s.number, "group": s.load.Group}
+	if s.prefill {
+		data["prefill"] = true
+	}
+	l.Record(result.Event{Kind: result.KindWorkload, Name: s.name, Text: text, Error: message, Data: data})
+}
+
+// launch starts a job in the background.
+func (l *Loads) launch(s *start, j *job) error {
+	j.launch.Start, j.launch.Time = s.number, l.Clock.Now()
+	out, err := l.Open(j.launch)
+	if err != nil {
+		return fmt.Errorf("vm %q: workload %q: output: %w", j.vm.Name, s.name, err)
+	}
+	ctx, cancel := context.WithCancel(l.root)
+	l.mu.Lock()
+	j.cancel, j.launched = cancel, true
+	l.mu.Unlock()
+	l.event(s, j.vm.Name, "start", "")
+	l.jobs.Go(func() {
+		defer cancel()
+		outcome, err := runJob(ctx, j, workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: out.Sink})
+		err = errors.Join(err, closing(out.Raw))
+		l.finish(s, j, out, outcome, err)
+	})
+	return nil
+}
+
+func closing(raw io.Closer) error {
+	if err := raw.Close(); err != nil {
+		return fmt.Errorf("raw output: %w", err)
+	}
+	return nil
+}
+
+// runJob runs a job; a panic of an engine is the failure of its job alone.
+func runJob(ctx context.Context, j *job, env workload.Env) (outcome workload.Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("engine %s: internal error: %v\n%s", j.launch.Engine, p, debug.Stack())
+		}
+	}()
+	return j.engine.Run(ctx, env, j.launch.Job)
+}
+
+func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, err error) {
+	ended, message := Finished, outcome.Message
+	switch {
+	case outcome.Exit.Lost || errors.Is(err, target.ErrNotAccessible):
+		ended = Lost
+		if message == "" {
+			message = "the machine went away"
+		}
+	case outcome.Stopped || errors.Is(err, context.Canceled):
+		ended = Stopped
+	case err != nil:
+		ended, message = Failed, err.Error()
+	}
+	out.Ended(ended, message, outcome)
+	text := map[string]string{Finished: "end", Failed: "end", Stopped: "stop", Lost: "lost"}[ended]
+	problem := ""
+	if ended == Failed {
+		problem = message
+	}
+	l.mu.Lock()
+	known := j.lost // the journal has it already
+	j.ended, j.message = ended, message
+	l.mu.Unlock()
+	if ended != Lost || !known {
+		l.event(s, j.vm.Name, text, problem)
+	}
+}
+
+// markLost records that a VM of a start is out of reach, once.
+func (l *Loads) markLost(s *start, j *job, reason error) {
+	l.mu.Lock()
+	known := j.lost || j.ended == Lost
+	j.lost = true
+	l.mu.Unlock()
+	if !known {
+		l.event(s, j.vm.Name, "lost", reason.Error())
+	}
+}
+
+// close records that a wait or a stop for a whole start is over.
+func (l *Loads) close(s *start, text string) {
+	l.mu.Lock()
+	known := s.closed
+	s.closed = true
+	l.mu.Unlock()
+	if !known {
+		l.event(s, "", text, "")
+	}
+}
+
+// state returns how a job stands.
+func (l *Loads) state(j *job) (launched bool, ended, message string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return j.launched, j.ended, j.message
+}
+
+// stopLimit is how long a killed job may take to be gone.
+const stopLimit = 60 * time.Second
+
+// stop kills the jobs of a start and waits until they are gone. Machines out of reach are recorded as lost and not waited for.
+// What remains after stopLimit is returned in words; it is not an error of the run.
+func (l *Loads) stop(ctx context.Context, s *start) (remains []string) {
+	var pending []*job
+	for _, j := range s.jobs {
+		launched, ended, _ := l.state(j)
+		if !launched || ended != "" {
+			continue
+		}
+		reason := j.host.Accessible(ctx)
+		j.cancel()
+		if reason != nil && ctx.Err() == nil {
+			l.markLost(s, j, reason)
+			continue
+		}
+		pending = append(pending, j)
+	}
+	deadline := l.Clock.Now().Add(stopLimit)
+	for {
+		pending = slices.DeleteFunc(pending, func(j *job) bool {
+			_, ended, _ := l.state(j)
+			return ended != ""
+		})
+		if len(pending) == 0 {
+			break
+		}
+		if l.Clock.Now().After(deadline) || l.Clock.Sleep(ctx, 20*time.Millisecond) != nil {
+			for _, j := range pending {
+				remains = append(remains, fmt.Sprintf("workload %q on %s has not ended %s after its stop", s.name, j.vm.Name, stopLimit))
+			}
+			break
+		}
+	}
+	l.close(s, "stop")
+	return remains
+}
+
+// running lists the starts with jobs that have not ended.
+func (l *Loads) running() []*start {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []*start
+	for _, s := range l.order {
+		if slices.ContainsFunc(s.jobs, func(j *job) bool { return j.launched && j.ended == "" }) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// StopAll stops everything that still runs and returns a sentence per workload: what was running, and what could not be stopped.
+func (l *Loads) StopAll(ctx context.Context) (stopped, remains []string) {
+	for _, s := range l.running() {
+		n := 0
+		for _, j := range s.jobs {
+			if launched, ended, _ := l.state(j); launched && ended == "" {
+				n++
+			}
+		}
+		stopped = append(stopped, fmt.Sprintf("workload %q on %s", s.name, count(n, "VM")))
+		remains = append(remains, l.stop(ctx, s)...)
+	}
+	return stopped, remains
+}
+
+// Unnoticed lists jobs that failed while no step waited for them.
+func (l *Loads) Unnoticed() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []string
+	for _, s := range l.order {
+		for _, j := range s.jobs {
+			if !s.waited && j.ended == Failed {
+				list = append(list, fmt.Sprintf("workload %q on %s: %s", s.name, j.vm.Name, firstLine(j.message)))
+			}
+		}
+	}
+	return list
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// Close kills what still runs and returns when all jobs have ended or ctx is done.
+func (l *Loads) Close(ctx context.Context) error {
+	l.kill()
+	for len(l.running()) > 0 {
+		if err := l.Clock.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("workloads: %d starts have jobs that do not end: %w", len(l.running()), err)
+		}
+	}
+	return nil
+}
