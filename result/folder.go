@@ -27,6 +27,7 @@ const (
 	metricsDir   = "metrics"
 	stateDir     = "state"
 	workDir      = "work"
+	scenarioFile = "test.yml"
 	renderedFile = "test-parsed.yml"
 )
 

@@ -10,7 +10,7 @@
 //	state/            private to the target: what was made, for clean-up
 //	work/             disks and working folders of local machines; removed by teardown or clean-up
 //	data.json         Data: panels, workloads, heat maps; collected from metrics/ and raw/, can be made again
-//	findings.json     []Finding
+//	findings.json     version and []Finding
 //	report.html       the report
 //
 // The package stores and reads; it computes nothing. Reading a damaged folder returns what can be read and a list of what
@@ -139,6 +139,8 @@ type Data struct {
 	Workloads []Workload `json:"workloads"`
 	VMs       []VM       `json:"vms"`
 	Series    []Series   `json:"series"` // per-VM and total views beyond the scenario's own results
+	// Problems are what could not be collected, in words; empty when everything could.
+	Problems []string `json:"problems,omitempty"`
 }
 
 // Span is a named stretch of time.
@@ -185,6 +187,7 @@ type Panel struct {
 	XLabel      string   `json:"x_label,omitempty"`
 	YLabel      string   `json:"y_label,omitempty"`
 	Series      []Series `json:"series"`
+	Notes       []string `json:"notes,omitempty"`   // e.g. a longer step than asked for, an experimental metric
 	Problem     string   `json:"problem,omitempty"` // why there is no data; the other panels stand on their own
 }
 

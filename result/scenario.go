@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 )
 
@@ -16,24 +17,24 @@ func (f *Folder) CopyScenario(fsys fs.FS, rendered []byte) error {
 	if err != nil {
 		return fmt.Errorf("copy scenario: %w", err)
 	}
-	err = fs.WalkDir(fsys, ".", func(path string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir():
-			return root.MkdirAll(path, 0o755)
+			return root.MkdirAll(name, 0o755)
 		}
-		info, err := fs.Stat(fsys, path)
+		info, err := fs.Stat(fsys, name)
 		if err != nil {
 			return err
 		}
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s: not a regular file", path)
+			return fmt.Errorf("%s: not a regular file", name)
 		}
-		return copyInto(root, path, fsys)
+		return copyInto(root, name, fsys)
 	})
 	if err == nil {
-		err = root.WriteFile(renderedFile, rendered, 0o644)
+		err = root.WriteFile(filepath.Join(fileDir(fsys), renderedFile), rendered, 0o644)
 	}
 	if err = errors.Join(err, root.Close()); err != nil {
 		return fmt.Errorf("copy scenario: %w", err)
@@ -41,13 +42,13 @@ func (f *Folder) CopyScenario(fsys fs.FS, rendered []byte) error {
 	return syncDir(f.ScenarioDir())
 }
 
-func copyInto(root *os.Root, path string, fsys fs.FS) error {
-	in, err := fsys.Open(path)
+func copyInto(root *os.Root, name string, fsys fs.FS) error {
+	in, err := fsys.Open(name)
 	if err != nil {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // read only
-	out, err := root.Create(filepath.FromSlash(path))
+	out, err := root.Create(filepath.FromSlash(name))
 	if err != nil {
 		return err
 	}
@@ -55,12 +56,34 @@ func copyInto(root *os.Root, path string, fsys fs.FS) error {
 	return errors.Join(err, out.Close())
 }
 
-// Scenario is the stored copy of the scenario directory; Rendered returns the file after templating.
+// fileDir is the folder of the scenario file, beside which the rendered one lies, so that the files it names are found from there too.
+func fileDir(fsys fs.FS) string {
+	dir, found := ".", false
+	_ = fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && path.Base(p) == scenarioFile && !found {
+			dir, found = path.Dir(p), true
+		}
+		return nil // what cannot be read is found out by whoever reads it
+	})
+	if _, err := fs.Stat(fsys, scenarioFile); err == nil {
+		return "."
+	}
+	return dir
+}
+
+// Scenario is the stored copy of the scenario directory.
 func (f *Folder) Scenario() fs.FS { return os.DirFS(f.ScenarioDir()) }
 
-// Rendered is the scenario file after templating, as it ran.
+// RenderedFile is the stored copy and, inside it, the path of the scenario file after templating: load that to have the scenario as it ran,
+// without its variables.
+func (f *Folder) RenderedFile() (fs.FS, string) {
+	fsys := f.Scenario()
+	return fsys, path.Join(fileDir(fsys), renderedFile)
+}
+
+// Rendered is the scenario file after templating.
 func (f *Folder) Rendered() ([]byte, error) {
-	b, err := os.ReadFile(filepath.Join(f.ScenarioDir(), renderedFile))
+	b, err := fs.ReadFile(f.RenderedFile())
 	if err != nil {
 		return nil, fmt.Errorf("run folder: scenario: %w", err)
 	}
