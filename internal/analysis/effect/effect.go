@@ -233,7 +233,7 @@ func (c *Comparison) bootstrap(baseline, candidate []float64, o Options, positiv
 	vb := stat.Variance(baseline, nil) / float64(len(baseline))
 	vc := stat.Variance(candidate, nil) / float64(len(candidate))
 	_, dof := satterthwaite(vb, vc, len(baseline), len(candidate))
-	level := resample.Expand(o.Confidence, dof)
+	level := resample.Expand(o.Confidence, dof, min(len(baseline), len(candidate)))
 	if o.Statistic == Median { // its jackknife is not consistent, so no acceleration is to be had
 		method := fmt.Sprintf("bootstrap percentiles, %d resamples", o.Resamples)
 		c.Difference.Interval = resample.Percentile(differences, level, o.Confidence, method)

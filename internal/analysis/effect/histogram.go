@@ -103,14 +103,15 @@ func quantile(q float64, b, c side, o Options) QuantileComparison {
 }
 
 // orderStatistic is a quantile with its distribution-free interval: the ranks that enclose a binomial count with
-// the confidence asked for (Hahn and Meeker 1991, section 5.2), widened to the edges of their buckets.
+// the confidence asked for (Hahn and Meeker 1991, chapter 5), widened to the edges of their buckets. Tails are taken at
+// mid-p, half the chance of the rank itself: strict tails cover too much, the more so once two sides are joined.
 func orderStatistic(h *hist.Histogram, q, confidence float64) Estimate {
 	v, _ := h.Quantile(q)
 	n, tail := float64(h.Count()), (1-confidence)/2
 	var low, high float64 // ranks
 	if variance := n * q * (1 - q); variance > 25 {
 		half := distuv.UnitNormal.Quantile(1-tail) * math.Sqrt(variance)
-		low, high = math.Floor(n*q-half), math.Ceil(n*q+half)+1
+		low, high = math.Floor(n*q-half+0.5), math.Ceil(n*q+half+0.5)
 	} else {
 		count := distuv.Binomial{N: n, P: q}
 		low = rankBelow(count, tail)
@@ -126,14 +127,16 @@ func orderStatistic(h *hist.Histogram, q, confidence float64) Estimate {
 	return Estimate{float64(v), i}
 }
 
-// rankBelow is the largest rank r with P(count >= r) >= 1−tail, or 0; rankAbove the smallest with P(count < r) >= 1−tail.
+// rankBelow is the largest rank that tail of the distribution lies below, or 0; rankAbove the smallest that tail lies above.
 func rankBelow(count distuv.Binomial, tail float64) float64 {
-	return search(count.N, func(r float64) bool { return r > 0 && count.CDF(r-1) > tail }) - 1
+	return search(count.N, func(r float64) bool { return r > 0 && midP(count, r-1) > tail }) - 1
 }
 
 func rankAbove(count distuv.Binomial, tail float64) float64 {
-	return search(count.N, func(r float64) bool { return r > 0 && count.CDF(r-1) >= 1-tail })
+	return search(count.N, func(r float64) bool { return r > 0 && midP(count, r-1) >= 1-tail })
 }
+
+func midP(count distuv.Binomial, r float64) float64 { return count.CDF(r) - count.Prob(r)/2 }
 
 // search is the smallest rank up to n+1 for which yes, which turns true once, holds.
 func search(n float64, yes func(float64) bool) float64 {

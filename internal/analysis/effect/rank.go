@@ -184,5 +184,8 @@ func kthDifference(x, y []float64, k int) float64 {
 			low = middle
 		}
 	}
+	if low < 0 && high > 0 && high < 1e-15*(x[len(x)-1]-x[0]+y[len(y)-1]-y[0]) {
+		return 0 // halving would take a thousand steps to arrive there
+	}
 	return high
 }

@@ -134,12 +134,16 @@ func StudentT(confidence, dof float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: dof}.Quantile(0.5 + confidence/2)
 }
 
-// Expand returns the nominal level at which a percentile bootstrap interval must be read so that it covers
-// confidence with dof degrees of freedom: the normal tail beyond Student's t. Bootstrap percentiles otherwise
-// behave like z where t is due, and cover too little in small samples (Hesterberg 2015,
-// "expanded percentile interval").
-func Expand(confidence, dof float64) float64 {
-	return 1 - 2*distuv.UnitNormal.CDF(-StudentT(confidence, dof))
+// Expand returns the nominal level at which a bootstrap interval must be read so that it covers confidence in a
+// small sample: the normal tail beyond √(n/(n−1))·t (Hesterberg 2015, "expanded percentile interval"). Student's t with dof
+// degrees of freedom stands in for the z that bootstrap percentiles behave like; the factor makes up for n values drawn
+// from themselves spreading too little. n is 0 when what is drawn was already scaled for that, as residuals are.
+func Expand(confidence, dof float64, n int) float64 {
+	t := StudentT(confidence, dof)
+	if n > 1 {
+		t *= math.Sqrt(float64(n) / float64(n-1))
+	}
+	return 1 - 2*distuv.UnitNormal.CDF(-t)
 }
 
 // Percentile is the plain percentile interval of bootstrap replicates at the nominal level given, labelled with

@@ -21,10 +21,10 @@ func Example() {
 			means[i] += heights[at] / float64(len(index))
 		}
 	}
-	level := Expand(0.95, float64(len(heights)-1)) // eight numbers: percentiles alone would be too narrow
+	level := Expand(0.95, float64(len(heights)-1), len(heights)) // eight numbers: percentiles alone would be too narrow
 	i := Percentile(means, level, 0.95, "bootstrap")
 	fmt.Printf("%.1f to %.1f\n", i.Low, i.High)
-	// Output: 4.3 to 5.1
+	// Output: 4.3 to 5.2
 }
 
 // Efron and Tibshirani (1993), chapter 14: variance (divisor n) of the 26 values of spatial test A is 171.5, its
@@ -98,7 +98,7 @@ func TestStudentTAndExpand(t *testing.T) {
 			t.Errorf("t(%v) = %.4f, want %v", dof, got, want)
 		}
 	}
-	if e4, e1000 := Expand(0.95, 4), Expand(0.95, 1e6); !(e4 > 0.99 && e4 < 1) || math.Abs(e1000-0.95) > 1e-4 {
+	if e4, e1000 := Expand(0.95, 4, 0), Expand(0.95, 1e6, 1e6); !(e4 > 0.99 && e4 < 1) || math.Abs(e1000-0.95) > 1e-4 {
 		t.Errorf("expanded levels %v and %v", e4, e1000)
 	}
 }

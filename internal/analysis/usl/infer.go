@@ -109,7 +109,11 @@ func (m *Model) bootstrap(o Options) {
 		none("no resample had three different concurrencies")
 		return
 	}
-	level := resample.Expand(o.Confidence, float64(m.DegreesOfFreedom))
+	drawn := 0 // residuals are scaled before they are drawn, points are not
+	if o.Scheme == Cases {
+		drawn = m.N
+	}
+	level := resample.Expand(o.Confidence, float64(m.DegreesOfFreedom), drawn)
 	method := fmt.Sprintf("%s bootstrap, %d resamples, expanded percentiles", o.Scheme, len(peakN))
 	for i, p := range parameters {
 		p.Boot = resample.Percentile(values[i], level, o.Confidence, method)
