@@ -1,0 +1,164 @@
+package fio
+
+import (
+	"math"
+	"time"
+
+	"plimsoll/internal/workload"
+)
+
+// counters turns one direction into cumulative counters.
+//
+// Operations are completed ones: the number in the latency bins where there are bins, else the number latency was
+// measured of, else total_ios, which also counts what is still outstanding or has failed. Seconds is the mean of total
+// latency times its count; completion latency stands in where a job or an old fio measured no total.
+func (r *direction) counters() workload.Counters {
+	c := workload.Counters{Ops: r.ios, Bytes: r.bytes}
+	if !r.inBytes {
+		c.Bytes *= 1024
+	}
+	if !r.hasIOs {
+		c.Ops = uint64(math.Round(max(r.iops, 0) * float64(r.runtimeMS) / 1000))
+	}
+	t := &r.lat
+	if !t.measured() && r.clat.measured() || t.bins == nil && r.clat.bins != nil {
+		t = &r.clat
+	}
+	if !t.measured() {
+		return c
+	}
+	switch {
+	case t.bins != nil && t.bins.Count() > 0:
+		c.Ops = t.bins.Count()
+		c.Hist = t.bins
+	case t.hasCount && t.count > 0:
+		c.Ops = t.count
+	}
+	c.Seconds = t.mean * float64(c.Ops) / second
+	if c.Hist != nil {
+		c.Hist.SetExact(t.min, t.max, t.mean*float64(c.Ops))
+	}
+	return c
+}
+
+func (t *timing) measured() bool { return t.given && (t.mean > 0 || t.count > 0) }
+
+// state is one document reduced to what a report needs.
+type state struct {
+	report  workload.Report
+	stampMS uint64
+	// runtime is the longest direction's own clock in fio, which knows no steps.
+	runtime time.Duration
+	done    bool // fio expects nothing more to come
+	ramping bool
+	failed  string // the first job that ended with an error
+}
+
+func (d *document) state() state {
+	entries := d.jobs
+	if len(d.clients) > 0 {
+		entries = clientEntries(d.clients)
+	}
+	s := state{stampMS: d.stampMS, done: true}
+	if d.stampMS > 0 {
+		s.report.Time = time.UnixMilli(int64(min(d.stampMS, math.MaxInt64/2))).UTC()
+	}
+	var elapsed, issued, measured uint64
+	for i := range entries {
+		e := &entries[i]
+		for j := range e.dirs {
+			r := &e.dirs[j]
+			s.runtime = max(s.runtime, milliseconds(r.runtimeMS))
+			issued += r.ios
+			if r.lat.given {
+				measured += r.lat.count
+			}
+		}
+		s.runtime = max(s.runtime, milliseconds(e.mixed.runtimeMS))
+		elapsed = max(elapsed, e.elapsedS)
+		add(&s.report.Read, e.dirs[0].counters())
+		add(&s.report.Write, e.dirs[1].counters())
+		add(&s.report.Trim, e.dirs[2].counters())
+		if e.onlyMixed() {
+			add(&s.report.Read, e.mixed.counters())
+		}
+		s.report.Errors += e.errors
+		s.report.CPUSeconds += e.cpuPercent / 100 * milliseconds(e.runtimeMS).Seconds()
+		s.done = s.done && (!e.hasETA || e.eta == 0)
+		if e.code != 0 && s.failed == "" {
+			s.failed = jobError(e)
+		}
+	}
+	s.report.Elapsed = s.runtime
+	if s.runtime == 0 {
+		s.report.Elapsed = time.Duration(min(elapsed, math.MaxInt32)) * time.Second
+	}
+	s.ramping = d.ramp && issued > 0 && measured == 0
+	return s
+}
+
+func milliseconds(ms uint64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt64/millisecond)) * millisecond
+}
+
+// onlyMixed reports whether reads, writes and trims stand together in "mixed" and nowhere else.
+func (e *entry) onlyMixed() bool {
+	return e.mixed.ios > 0 && e.dirs[0].ios+e.dirs[1].ios+e.dirs[2].ios == 0
+}
+
+// add merges o into c. Histograms stay only while every part that has operations has one.
+func add(c *workload.Counters, o workload.Counters) {
+	if o.Ops == 0 && o.Bytes == 0 {
+		return
+	}
+	switch {
+	case c.Ops == 0:
+		c.Hist = o.Hist
+	case c.Hist != nil && o.Hist != nil:
+		merged := c.Hist.Clone()
+		merged.Merge(o.Hist)
+		c.Hist = merged
+	default:
+		c.Hist = nil
+	}
+	c.Ops += o.Ops
+	c.Bytes += o.Bytes
+	c.Seconds += o.Seconds
+}
+
+// allClients is the name of the sum that fio's client puts after the hosts. It holds no bins, and covers only those
+// hosts that lasted, so the hosts are added up here instead.
+const allClients = "All clients"
+
+// clientEntries picks the entries of a client/server file that make its final state. With a status interval the
+// file holds every host several times, oldest first; without group_reporting it holds one entry per process.
+func clientEntries(clients []entry) []entry {
+	var hosts []entry
+	var sum, total uint64
+	known := false
+	for _, e := range clients {
+		if e.name == allClients {
+			known, total = true, e.dirs[0].ios+e.dirs[1].ios+e.dirs[2].ios
+			continue
+		}
+		hosts = append(hosts, e)
+		sum += e.dirs[0].ios + e.dirs[1].ios + e.dirs[2].ios
+	}
+	if known && sum == total || len(hosts) == 0 {
+		return hosts
+	}
+	type key struct{ host, job string }
+	left := make(map[key]uint64)
+	var out []entry
+	for i := len(hosts) - 1; i >= 0; i-- {
+		k := key{hosts[i].host, hosts[i].name}
+		if _, seen := left[k]; !seen {
+			left[k] = hosts[i].numjobs
+		}
+		if left[k] > 0 {
+			left[k]--
+			out = append(out, hosts[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+// Package fio drives fio, 3.28 or later: it turns an author's job file into one that touches nothing but the
+// machine's data disks, runs it, and turns its status stream into reports.
+//
+// The author's file is adapted by an explicit table (options.go): devices are mapped, sizes and durations scaled,
+// options that would run commands or open other files are refused or left out with a note, and what fio alone
+// understands passes. Nothing outside the table is judged here: fio refuses what it does not know, in its own words.
+//
+// Latency is total latency: fio's lat, from handing an operation to fio's engine to its completion, submission included.
+// It is service time also for jobs with rate_process=poisson, because fio starts its watch when it sends. The
+// histograms are fio's own bins, imported without loss (docs/decisions/0003-fio-latency.md).
+//
+// The parser reads any fio from 2.1 on, client/server files included, and refuses with a reason what holds no report.
+package fio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+)
+
+// MinVersion is the oldest fio accepted: the oldest one all of whose options and output we know by test.
+const MinVersion = "3.28"
+
+const install = "install it with: apt-get install fio (Debian, Ubuntu), dnf install fio (Fedora, RHEL)"
+
+// Engine is the fio driver. The zero value runs the fio found on the host's PATH.
+type Engine struct {
+	Program string // "" is "fio"
+}
+
+var _ workload.Engine = Engine{}
+
+// Describe implements workload.Engine.
+func (Engine) Describe() workload.Description {
+	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion}
+}
+
+// Check implements workload.Engine: it asks the host's fio for its version.
+func (e Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
+	text, exit, err := e.ask(ctx, host)
+	if err != nil {
+		return workload.Tool{}, fmt.Errorf("check: fio on %s: %w", host.Name(), err)
+	}
+	path, version, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if exit.Code != 0 || path == "" {
+		return workload.Tool{}, fmt.Errorf("check: fio on %s: not found; %s", host.Name(), install)
+	}
+	tool := workload.Tool{Path: path, Version: strings.TrimSpace(version)}
+	have, ok := parseVersion(tool.Version)
+	if !ok {
+		return tool, fmt.Errorf("check: fio on %s: %s says it is %q, which is no version of fio; %s", host.Name(), path, tool.Version, install)
+	}
+	if need, _ := parseVersion(MinVersion); have[0] < need[0] || have[0] == need[0] && have[1] < need[1] {
+		return tool, fmt.Errorf("check: fio on %s: %s is %s, needed is %s or later; %s", host.Name(), path, tool.Version, MinVersion, install)
+	}
+	return tool, nil
+}
+
+const versionFile = ".fio-version"
+
+// ask runs fio --version on the host. A missing program shows as a non-zero exit.
+func (e Engine) ask(ctx context.Context, host target.Host) (string, target.Exit, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	p, err := host.Start(ctx, target.Command{
+		Argv:   []string{"/bin/sh", "-c", `command -v "$0" && exec "$0" --version`, e.program()},
+		Stdout: versionFile,
+		Label:  "fio --version",
+	})
+	if err != nil {
+		return "", target.Exit{}, err
+	}
+	exit, err := p.Wait(ctx)
+	if err != nil {
+		return "", exit, errors.Join(err, p.Kill())
+	}
+	text, err := host.ReadAt(ctx, versionFile, 0, 4096)
+	return string(text), exit, errors.Join(err, host.Remove(ctx, versionFile))
+}
+
+func (e Engine) program() string {
+	if e.Program != "" {
+		return e.Program
+	}
+	return "fio"
+}
+
+var versionNumbers = regexp.MustCompile(`^(?:fio-)?(\d{1,4})\.(\d{1,4})(?:\D|$)`)
+
+// parseVersion reads "fio-3.33", "fio-3.28-dirty", "fio-3.36-44-g9bc9" and the like.
+func parseVersion(text string) ([2]int, bool) {
+	m := versionNumbers.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return [2]int{}, false
+	}
+	major, _ := strconv.Atoi(m[1])
+	minor, _ := strconv.Atoi(m[2])
+	return [2]int{major, minor}, true
+}
+
+// Validate implements workload.Engine. Without disks in the Spec it judges the form of device names only.
+func (Engine) Validate(spec workload.Spec) error {
+	_, err := adapt(spec)
+	return err
+}
+
+// Command implements workload.Engine. The job's files lie in a folder of their own, named after the workload.
+func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
+	if len(spec.Disks) == 0 {
+		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: the machine has no data disk", spec.Name, spec.VM)
+	}
+	a, err := adapt(spec)
+	if err != nil {
+		return workload.Job{}, err
+	}
+	folder := folderName(spec)
+	argv := []string{
+		e.program(),
+		"--output-format=json+",
+		"--status-interval=1", // a run can be watched, however rarely the author wants reports
+		"--output=" + folder + "/fio.out",
+		"--eta=never",
+		"--lat_percentiles=1", // bins of total latency
+		"--clat_percentiles=0",
+	}
+	if spec.Runtime > 0 && !spec.Prefill {
+		argv = append(argv, "--runtime="+strconv.FormatInt(int64(wholeSeconds(spec.Runtime)/time.Second), 10))
+	}
+	if spec.Seed != 0 {
+		argv = append(argv, "--randseed="+strconv.FormatUint(spec.Seed, 10))
+	} else {
+		argv = append(argv, "--randrepeat=0")
+	}
+	return workload.Job{
+		Command: target.Command{
+			Argv:   append(argv, folder+"/job.fio"),
+			Stderr: folder + "/fio.err",
+			Label:  folder,
+		},
+		Files:  map[string][]byte{folder + "/job.fio": []byte(a.out.String())},
+		Output: folder + "/fio.out",
+		Limit:  a.limit,
+		Lanes:  a.lanes,
+		Notes:  a.notes,
+	}, nil
+}
+
+var unsafeInName = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
+
+// folderName is the workload's name made fit for a file, with a mark where two names could become one.
+func folderName(spec workload.Spec) string {
+	name := strings.TrimLeft(unsafeInName.ReplaceAllString(spec.Name, "_"), ".-")
+	if name != spec.Name || len(name) > 100 || strings.HasSuffix(name, "_prefill") {
+		h := fnv.New32a()
+		h.Write([]byte(spec.Name))
+		name = fmt.Sprintf("%s-%08x", name[:min(len(name), 100)], h.Sum32())
+	}
+	if spec.Prefill {
+		name += "_prefill"
+	}
+	return name
+}

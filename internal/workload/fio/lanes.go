@@ -1,0 +1,168 @@
+package fio
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/workload"
+	"plimsoll/scenario/fiofile"
+)
+
+// describe works out what each section will do, and how long the job may run at most.
+func (a *adaptation) describe() {
+	known, total, longest := true, time.Duration(0), time.Duration(0)
+	for _, job := range a.out.Jobs() {
+		a.lanes = append(a.lanes, a.lane(job))
+		runtime, ok := a.runtime(job)
+		known = known && ok
+		if job.Enabled("stonewall") {
+			total, longest = total+longest, 0
+		}
+		longest = max(longest, runtime)
+	}
+	if known {
+		a.limit = total + longest
+	}
+}
+
+// runtime is the longest time one section may run, its delays included.
+func (a *adaptation) runtime(job fiofile.Job) (time.Duration, bool) {
+	text := job.Value("runtime")
+	runtime, err := parseTime(text)
+	if text == "" || err != nil || runtime == 0 {
+		if a.spec.Runtime <= 0 || a.spec.Prefill {
+			if job.Enabled("time_based") && !a.spec.Prefill {
+				a.note("time_based without a runtime: fio drops it and the job ends when its size is done")
+			}
+			return 0, false
+		}
+		runtime = wholeSeconds(a.spec.Runtime)
+	} else if a.spec.Runtime > 0 && !a.spec.Prefill {
+		a.note("[%s] has a runtime of its own (%s), which wins over the step's", job.Name, runtime)
+	}
+	for _, key := range []string{"ramp_time", "startdelay"} {
+		text := job.Value(key)
+		if _, upper, ok := strings.Cut(text, "-"); ok {
+			text = upper
+		}
+		if d, err := parseTime(text); err == nil {
+			runtime += d
+		}
+	}
+	return runtime, true
+}
+
+// wholeSeconds cuts a duration to what --runtime takes, and to 1 s at least: 0 would mean no limit.
+func wholeSeconds(d time.Duration) time.Duration {
+	return max(d.Truncate(time.Second), time.Second)
+}
+
+func (a *adaptation) lane(job fiofile.Job) workload.Lane {
+	processes := number(job, "numjobs", 1)
+	depth := 1
+	engine := job.Value("ioengine")
+	if e := engines[engine]; e.async {
+		depth = number(job, "iodepth", 1)
+	} else if number(job, "iodepth", 1) > 1 {
+		a.note("[%s] iodepth has no effect: ioengine %s keeps one operation outstanding per process", job.Name, orDefault(engine, "psync"))
+	}
+	l := workload.Lane{
+		Name:      job.Name,
+		Depth:     depth * processes,
+		OpenLoop:  job.Value("rate_process") == "poisson" && (job.Value("rate_iops") != "" || job.Value("rate") != ""),
+		Direct:    job.Enabled("direct") || job.Value("buffered") == "0",
+		ZeroData:  zeroData(job),
+		TimeBased: job.Enabled("time_based") && (job.Value("runtime") != "" || a.spec.Runtime > 0),
+	}
+	trims := false
+	l.Reads, l.Writes, trims = directions(job.Value("rw"))
+	l.Rate = rate(job, l.Reads, l.Writes, trims) * float64(processes)
+	var names []string
+	var space int64
+	for _, d := range a.disksOf(job) {
+		names = append(names, d.Device)
+		space += d.Bytes
+	}
+	l.Device = strings.Join(names, ":")
+	l.Bytes = a.extent(job, space)
+	return l
+}
+
+// extent is the number of bytes a job touches: its size, a share of its disks, or all of them after its offset.
+func (a *adaptation) extent(job fiofile.Job, space int64) int64 {
+	size, err := a.parseSize(job.Section, job.Value("size"))
+	switch {
+	case err == nil && size.Percent > 0:
+		return int64(float64(space) * size.Percent / 100)
+	case err == nil && size.Bytes > 0:
+		return size.Bytes
+	}
+	if offset, ok := a.bytes(job, "offset"); ok && space > offset {
+		return space - offset
+	}
+	return 0
+}
+
+func directions(rw string) (reads, writes, trims bool) {
+	rw, _, _ = strings.Cut(orDefault(rw, "read"), ":")
+	switch rw {
+	case "rw", "readwrite", "randrw":
+		return true, true, false
+	}
+	return strings.HasSuffix(rw, "read"), strings.HasSuffix(rw, "write"), strings.Contains(rw, "trim")
+}
+
+// rate is the load one process of a job offers, in operations per second; 0 is unlimited. One direction without a limit
+// makes the whole unlimited.
+func rate(job fiofile.Job, reads, writes, trims bool) float64 {
+	text, size := job.Value("rate_iops"), 1.0
+	if text == "" {
+		text = job.Value("rate")
+		if job.Value("bssplit") != "" || job.Value("bsrange") != "" {
+			return 0 // operations per second follow from bytes per second only with one block size
+		}
+		size = float64(largestBlock(job))
+	}
+	rates, err := fiofile.ParseRates(text)
+	if text == "" || err != nil {
+		return 0
+	}
+	sum := 0.0
+	for _, d := range []struct {
+		used bool
+		rate int64
+	}{{reads, rates.Read}, {writes, rates.Write}, {trims, rates.Trim}} {
+		if d.used && d.rate == 0 {
+			return 0
+		}
+		if d.used {
+			sum += float64(d.rate) / size
+		}
+	}
+	return sum
+}
+
+// zeroData reports whether what is written is zeros, or compresses or deduplicates away entirely.
+func zeroData(job fiofile.Job) bool {
+	pattern := strings.TrimLeft(strings.TrimPrefix(job.Value("buffer_pattern"), "0x"), "0")
+	return job.Enabled("zero_buffers") ||
+		number(job, "buffer_compress_percentage", 0) >= 100 ||
+		number(job, "dedupe_percentage", 0) >= 100 ||
+		job.Value("buffer_pattern") != "" && pattern == ""
+}
+
+func number(job fiofile.Job, key string, missing int) int {
+	n, err := strconv.Atoi(job.Value(key))
+	if err != nil || n < 0 || n > 1<<20 {
+		return missing
+	}
+	return n
+}
+
+func orDefault(text, missing string) string {
+	if text == "" {
+		return missing
+	}
+	return text
+}

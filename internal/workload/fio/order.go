@@ -1,0 +1,141 @@
+package fio
+
+import (
+	"time"
+
+	"plimsoll/internal/workload"
+)
+
+// order passes reports on in time order, at least half a second apart, with counters that only grow.
+//
+// A report that comes too soon after another, or says that nothing is left to do, is held until the next one or the
+// end tells whether it was the last. So the last one is never lost and is marked Final.
+type order struct {
+	sink     workload.Sink
+	warn     func(format string, args ...any)
+	reports  int
+	last     state  // the last one passed on
+	held     *state // waits for its successor
+	tooSoon  bool   // held came too soon after last
+	base     workload.Report
+	stepped  bool
+	ramp     bool
+	estimate bool
+}
+
+func (o *order) take(d *document) {
+	s := d.state()
+	o.remark(d)
+	if s.ramping {
+		if !o.ramp {
+			o.ramp = true
+			o.warn("reports from the ramp time are not counted")
+		}
+		return
+	}
+	previous := &o.last
+	if o.held != nil {
+		if !o.tooSoon {
+			o.pass(*o.held)
+		}
+		o.held = nil
+	}
+	if o.reports > 0 && s.runtime < previous.runtime && s.stampMS < previous.stampMS {
+		o.warn("a report older than the one before it was skipped (fio's runtime %v, then %v)", previous.runtime, s.runtime)
+		return
+	}
+	soon := o.reports > 0 && gap(previous, &s) < closest
+	if soon || s.done {
+		o.held, o.tooSoon = &s, soon
+		return
+	}
+	o.pass(s)
+}
+
+// remark tells once what is odd about a file.
+func (o *order) remark(d *document) {
+	for i := range d.jobs {
+		e := &d.jobs[i]
+		if e.onlyMixed() && !o.estimate {
+			o.estimate = true
+			o.warn("reads and writes are reported together (unified_rw_reporting); they are counted as reads")
+		}
+		if r := &e.dirs[0]; !r.hasIOs && r.runtimeMS+e.dirs[1].runtimeMS > 0 && !o.estimate {
+			o.estimate = true
+			o.warn("%s prints no number of operations; it is worked out from its IOPS and runtime", d.version)
+		}
+	}
+}
+
+// gap is the time between two reports by fio's own clock, or by the wall clock where that one stands still.
+func gap(a, b *state) time.Duration {
+	if g := b.runtime - a.runtime; g > 0 {
+		return g
+	}
+	return milliseconds(b.stampMS) - milliseconds(a.stampMS)
+}
+
+func (o *order) finish() {
+	if o.held != nil {
+		o.held.report.Final = o.held.done
+		o.pass(*o.held)
+		o.held = nil
+	}
+}
+
+// pass hands a report on, its time and counters put right.
+func (o *order) pass(s state) {
+	if o.reports > 0 {
+		o.mendTime(&s)
+		o.mendCounters(&s)
+	}
+	o.last = s
+	o.reports++
+	o.sink.Report(s.report)
+}
+
+// mendTime keeps report times increasing when the host's clock is set back.
+func (o *order) mendTime(s *state) {
+	previous := o.last.report
+	if s.report.Time.After(previous.Time) || s.report.Time.IsZero() && previous.Time.IsZero() {
+		return
+	}
+	if !o.stepped && s.stampMS > 0 && !s.report.Time.Equal(previous.Time) {
+		o.stepped = true
+		o.warn("the clock stepped back by %v; times from here on follow fio's runtime", previous.Time.Sub(s.report.Time))
+	}
+	s.report.Time = previous.Time.Add(max(s.runtime-o.last.runtime, time.Millisecond))
+}
+
+// mendCounters adds what was counted before fio began again from zero, as it does at the end of a ramp time.
+func (o *order) mendCounters(s *state) {
+	previous, raw := o.last.report, s.report
+	mend(&s.report, &o.base)
+	if back(&s.report, &previous) {
+		o.warn("counters began again from zero after %d operations; what was counted before is added",
+			previous.Read.Ops+previous.Write.Ops+previous.Trim.Ops)
+		s.report = raw
+		mend(&s.report, &previous)
+		o.base = previous
+	}
+	r := &s.report
+	r.Elapsed = max(r.Elapsed, previous.Elapsed)
+	r.Errors = max(r.Errors, previous.Errors)
+	r.CPUSeconds = max(r.CPUSeconds, previous.CPUSeconds)
+	r.Read.Seconds = max(r.Read.Seconds, previous.Read.Seconds)
+	r.Write.Seconds = max(r.Write.Seconds, previous.Write.Seconds)
+	r.Trim.Seconds = max(r.Trim.Seconds, previous.Trim.Seconds)
+}
+
+func back(now, before *workload.Report) bool {
+	return now.Read.Ops < before.Read.Ops || now.Write.Ops < before.Write.Ops || now.Trim.Ops < before.Trim.Ops
+}
+
+func mend(r, base *workload.Report) {
+	add(&r.Read, base.Read)
+	add(&r.Write, base.Write)
+	add(&r.Trim, base.Trim)
+	r.Elapsed += base.Elapsed
+	r.Errors += base.Errors
+	r.CPUSeconds += base.CPUSeconds
+}

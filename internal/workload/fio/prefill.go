@@ -1,0 +1,71 @@
+package fio
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"plimsoll/internal/workload"
+	"plimsoll/scenario/fiofile"
+)
+
+// PrefillBlock is the block size of prefill writes in bytes.
+const PrefillBlock = 1 << 20
+
+// StartedPrefillDepth is the depth per section when prefill is started as a whole, without a bound on VMs at a time.
+const StartedPrefillDepth = 4
+
+// PrefillDepth is the number of outstanding writes per section when at most maxConcurrent of a group's vms are
+// prefilled at a time, spread over nodes: about four of 1 MiB per node and section in all,
+//
+//	max(1, 4 div ceil(min(vms, maxConcurrent) / nodes))
+//
+// The scenario language's first implementation lacks the max and hands fio a depth of 0, which it refuses.
+func PrefillDepth(vms, nodes, maxConcurrent int) int {
+	nodes = max(nodes, 1)
+	perNode := (min(max(vms, 1), max(maxConcurrent, 1)) + nodes - 1) / nodes
+	return max(1, StartedPrefillDepth/perNode)
+}
+
+// prefill derives the job that writes every section's extent once. Only filename, size and offset of each section
+// are carried over, so the content is fio's incompressible default whatever the workload's own data looks like.
+func (a *adaptation) prefill() {
+	global := fiofile.Section{Name: fiofile.Global, Options: []fiofile.Option{
+		{Key: "ioengine", Value: "libaio"},
+		{Key: "direct", Value: "1"},
+		{Key: "bs", Value: "1m"},
+		{Key: "iodepth", Value: strconv.Itoa(max(1, a.spec.Depth))},
+		{Key: "rw", Value: "write"},
+	}}
+	global.Options = append(global.Options, forced...)
+	out := &fiofile.File{Name: a.source.Name, Sections: []fiofile.Section{global}}
+	for _, job := range a.source.Jobs() {
+		section := fiofile.Section{Name: job.Name, Line: job.Line}
+		for _, key := range []string{"filename", "size", "offset"} {
+			o, ok := last(job.Section, key)
+			switch {
+			case ok:
+				o.Key = key
+				if why := badValue(o.Key, o.Value); why != "" {
+					a.object(job.Section, o, why)
+				}
+				section.Options = append(section.Options, o)
+			case key != "offset":
+				a.objections = append(a.objections, fmt.Errorf("%s:%d: [%s] prefill needs %s in the section itself; %s",
+					a.source.Name, job.Line, job.Name, key, "a value in [global], or filesize alone, is not enough"))
+			}
+		}
+		out.Sections = append(out.Sections, section)
+	}
+	a.out = out
+}
+
+// shrinkPrefillBlocks keeps a section smaller than one prefill block from being written not at all.
+func shrinkPrefillBlocks(out *fiofile.File, lanes []workload.Lane) {
+	for i := range lanes {
+		disks := int64(1 + strings.Count(lanes[i].Device, ":"))
+		if b := lanes[i].Bytes / disks; b > 0 && b < PrefillBlock {
+			out.Jobs()[i].Section.Set("bs", strconv.FormatInt(b, 10))
+		}
+	}
+}

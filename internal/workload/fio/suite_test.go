@@ -1,0 +1,28 @@
+package fio
+
+import (
+	"os"
+	"testing"
+
+	"plimsoll/internal/needs"
+	"plimsoll/internal/workload/workloadtest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	needs.Print(os.Stderr)
+	os.Exit(code)
+}
+
+func TestSuite(t *testing.T) {
+	needs.Fio(t)
+	workloadtest.Suite{
+		Engine:       Engine{},
+		Good:         []byte("[global]\nioengine=psync\ntime_based\nbs=4k\n[both]\nfilename=/dev/sdb\nsize=4m\nrw=randrw\nrate_iops=300\n"),
+		Faulty:       []byte("[job]\nfilename=/etc/passwd\nsize=4m\ndirectory=/tmp\nioengine=exec\n"),
+		Objections:   []string{"/etc/passwd", "directory", "exec", "suite.cfg:2", "suite.cfg:4", "suite.cfg:5"},
+		Refused:      []byte("[job]\nfilename=/dev/sdb\nsize=4m\niodeepth=3\n"),
+		RefusedWords: []string{"iodeepth", "newer fio", "code 1", "Suite_Load"},
+		Noise:        []byte("fio: pid=1, err=5/file:io_u.c:1, func=io_u error, error=Input/output error\n"),
+	}.Run(t)
+}

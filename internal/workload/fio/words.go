@@ -1,0 +1,98 @@
+package fio
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+)
+
+const (
+	maxWords = 20  // lines kept
+	maxWord  = 300 // bytes of a line kept
+)
+
+// words keeps the first lines of text that fio printed beside its reports: what it objects to stands there.
+type words struct {
+	lines []string
+	seen  map[string]bool
+}
+
+func (w *words) add(text []byte) {
+	for line := range bytes.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if len(w.lines) >= maxWords {
+			return
+		}
+		t := printable(line)
+		if t == "" || t == "}" || chatter(t) || w.seen[t] {
+			continue
+		}
+		if w.seen == nil {
+			w.seen = make(map[string]bool)
+		}
+		w.seen[t] = true
+		w.lines = append(w.lines, t)
+	}
+}
+
+// chatter tells fio's progress and headings from what it has to say.
+func chatter(line string) bool {
+	for _, prefix := range []string{"Jobs: ", "Disk stats", "hostname=", "Starting ", "Run status group"} {
+		if strings.HasPrefix(line, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func printable(line []byte) string {
+	text := strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(line[:min(len(line), maxWord)]), ""))
+	return strings.TrimSpace(text)
+}
+
+func (w *words) String() string { return strings.Join(w.lines, "\n") }
+
+// firstLines joins the first n lines of a message into one.
+func firstLines(message string, n int) string {
+	lines := strings.Split(message, "\n")
+	return strings.Join(lines[:min(n, len(lines))], "; ")
+}
+
+// hints adds what to do about the refusals users meet most.
+var hints = []struct{ says, do string }{
+	{"engine", "the host's fio or kernel lacks this ioengine; name another one in the job file, e.g. libaio or psync"},
+	{"does not support direct", "the file system of the disks has no direct I/O (tmpfs?); put the run folder on another one"},
+	{"direct=1", "the file system of the disks has no direct I/O (tmpfs?); put the run folder on another one"},
+	{"Bad option", "the host's fio does not know this option; correct it or install a newer fio"},
+	{"No space left", "the file system is full; free space or lower --size-scale"},
+	{"size too small", "raise --size-scale, or the size in the job file"},
+	{"Permission denied", "the user who runs fio may not open the disks"},
+	{"Cannot allocate memory", "the host or the machine's memory limit leaves too little memory for this depth and block size"},
+	{"EAGAIN", "raise fs.aio-max-nr on the host"},
+	{"io_queue_init", "raise fs.aio-max-nr on the host"},
+}
+
+func hint(message string) string {
+	for _, h := range hints {
+		if strings.Contains(message, h.says) {
+			return h.do
+		}
+	}
+	return ""
+}
+
+// jobError says with what error a job ended.
+func jobError(e *entry) string {
+	text := "job " + e.name + " ended with error " + errnoText(e.code)
+	if e.host != "" {
+		text += " on " + e.host
+	}
+	return text
+}
