@@ -62,8 +62,8 @@ func TestHistogramCoverageWithinRuns(t *testing.T) {
 		}
 		for i, z := range []float64{0, 1.2815515655} {
 			for name, ok := range map[string]bool{
-				"baseline":   out[i].Baseline.Interval.Contains(4e5*math.Exp(2*z)),
-				"difference": out[i].Difference.Interval.Contains(1e5*math.Exp(2*z)),
+				"baseline":   out[i].Baseline.Interval.Contains(4e5 * math.Exp(2*z)),
+				"difference": out[i].Difference.Interval.Contains(1e5 * math.Exp(2*z)),
 				"ratio":      out[i].Ratio.Interval.Contains(1.25),
 			} {
 				if ok {

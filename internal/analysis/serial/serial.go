@@ -1,0 +1,158 @@
+// Package serial measures the dependence along a series of evenly spaced points: how much neighbours repeat each other,
+// how many independent observations a window is worth, what interval its mean therefore has, and whether it has a period.
+//
+// Monitoring series are never independent: the usual s/√n interval of a mean of one-second points is several times too
+// narrow. The packages steady and change stand on this one. It refuses values that are not finite; who has gaps must decide
+// what they mean first.
+//
+// Pure: no I/O, no clock, no randomness at all.
+package serial
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/dsp/fourier"
+	"gonum.org/v1/gonum/stat"
+
+	"plimsoll/internal/analysis/resample"
+)
+
+// Finite returns an objection for every value that is not a finite number, naming the first ten.
+func Finite(subject string, x []float64) error {
+	var bad []error
+	for i, v := range x {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			continue
+		}
+		if len(bad) == 10 {
+			return errors.Join(append(bad, fmt.Errorf("%s: and more", subject))...)
+		}
+		bad = append(bad, fmt.Errorf("%s: value %d is %v: remove it or fill the gap first", subject, i+1, v))
+	}
+	return errors.Join(bad...)
+}
+
+// Autocorrelation returns the correlation of the series with itself at lags 0 to most, with divisor n (Box and
+// Jenkins), by Fourier transform. A constant series has 1 at lag 0 and 0 elsewhere.
+func Autocorrelation(x []float64, most int) []float64 {
+	n := len(x)
+	out := make([]float64, max(0, min(most, n-1))+1)
+	out[0] = 1
+	if n < 2 {
+		return out
+	}
+	size := 1
+	for size < 2*n {
+		size *= 2
+	}
+	padded := make([]float64, size)
+	mean := stat.Mean(x, nil)
+	var total float64
+	for i, v := range x {
+		padded[i] = v - mean
+		total += padded[i] * padded[i]
+	}
+	if !(total > 1e-24*float64(n)*mean*mean) { // rounding around a constant
+		return out
+	}
+	fft := fourier.NewFFT(size)
+	spectrum := fft.Coefficients(nil, padded)
+	for i, c := range spectrum {
+		spectrum[i] = complex(real(c)*real(c)+imag(c)*imag(c), 0)
+	}
+	covariance := fft.Sequence(padded, spectrum)
+	for lag := 1; lag < len(out); lag++ {
+		out[lag] = covariance[lag] / covariance[0]
+	}
+	return out
+}
+
+// AR1 estimates the coefficient of first-order dependence from medians of absolute differences at lags 1 and 2,
+//
+//	φ = (median|x[i+2]−x[i]| / median|x[i+1]−x[i]|)² − 1
+//
+// which shifts of level and outliers hardly touch (Chakar, Lebarbier, Lévy-Leduc and Robin 2017). Cut to [0, 0.95]; 0 when
+// more than half of the neighbours are equal.
+func AR1(x []float64) float64 {
+	if len(x) < 4 {
+		return 0
+	}
+	d1, d2 := make([]float64, len(x)-1), make([]float64, len(x)-2)
+	for i := range d1 {
+		d1[i] = math.Abs(x[i+1] - x[i])
+	}
+	for i := range d2 {
+		d2[i] = math.Abs(x[i+2] - x[i])
+	}
+	m1, m2 := resample.Median(d1), resample.Median(d2)
+	if m1 == 0 {
+		return 0
+	}
+	return min(max(m2*m2/(m1*m1)-1, 0), 0.95)
+}
+
+// Time is the integrated autocorrelation time τ = 1 + 2Σρ(k): n values are worth n/τ independent ones. The sum ends at the
+// first lag beyond 5τ (the automatic window of Madras and Sokal 1988). At least 1.
+func Time(x []float64) float64 {
+	rho := Autocorrelation(x, len(x)-1)
+	tau := 1.0
+	for lag := 1; lag < len(rho); lag++ {
+		tau += 2 * rho[lag]
+		if float64(lag) >= 5*tau {
+			break
+		}
+	}
+	return max(1, tau)
+}
+
+// Mean of a dependent series.
+type Mean struct {
+	Value         float64
+	Interval      resample.Interval
+	Time          float64 // integrated autocorrelation time, in points
+	EffectiveSize float64 // number of points divided by Time
+}
+
+const (
+	fewestBatches = 5
+	mostBatches   = 30
+	batchTimes    = 10 // a batch lasts at least so many autocorrelation times, so that batch means are independent
+)
+
+// MeanOf gives the mean with an interval that holds under dependence: Student's t on the means of 5 to 30 batches, each at
+// least ten autocorrelation times long (batch means; Law and Kelton, Simulation Modeling and Analysis). A series too short
+// for five such batches gets no interval, and the reason. The series must be stationary: see package steady.
+func MeanOf(x []float64, confidence float64) (Mean, error) {
+	err := Finite("mean", x)
+	if len(x) == 0 {
+		err = errors.New("mean: no values")
+	}
+	if !(confidence > 0 && confidence < 1) {
+		err = errors.Join(err, fmt.Errorf("mean: confidence %v: must lie between 0 and 1, as 0.95", confidence))
+	}
+	if err != nil {
+		return Mean{}, err
+	}
+	m := Mean{Value: stat.Mean(x, nil), Time: Time(x)}
+	m.EffectiveSize = float64(len(x)) / m.Time
+	batches := min(mostBatches, int(m.EffectiveSize/batchTimes))
+	if m.Time == 1 && len(x) < mostBatches*batchTimes { // independent: batches of one will do
+		batches = min(len(x), mostBatches)
+	}
+	if batches < fewestBatches {
+		m.Interval = resample.None(fmt.Sprintf("%d points that repeat each other are worth %.0f, %d are needed", len(x), m.EffectiveSize, fewestBatches*batchTimes))
+		return m, nil
+	}
+	means := make([]float64, batches)
+	for i := range means {
+		means[i] = stat.Mean(x[i*len(x)/batches:(i+1)*len(x)/batches], nil)
+	}
+	half := resample.StudentT(confidence, float64(batches-1)) * stat.StdDev(means, nil) / math.Sqrt(float64(batches))
+	m.Interval = resample.Interval{
+		Low: m.Value - half, High: m.Value + half,
+		Confidence: confidence, Method: fmt.Sprintf("%d batch means", batches),
+	}
+	return m, nil
+}
