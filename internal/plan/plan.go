@@ -1,0 +1,351 @@
+// Package plan joins a scenario with what a target says of itself and yields the ordered list of steps that a run will
+// execute: numbered, in plain words, with estimates of when each begins and how long it takes, the machines that will
+// be made, the space and memory they need at most, and what is doubtful about it.
+//
+// It stands between scenario and run. Nothing is touched: the same scenario, facts and options always give the same plan,
+// which prints as Text for people and marshals to JSON for the run folder. What the target cannot do, and what is wrong
+// with any step on this cluster, is refused here, all of it at once, before anything starts.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/step"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+	"plimsoll/scenario"
+	"plimsoll/unit"
+)
+
+// Options of a plan.
+type Options struct {
+	TimeScale         float64                    // of durations the author wrote; 0 means 1
+	SizeScale         float64                    // of disks and sizes; 0 means 1
+	Engines           map[string]workload.Engine // by generator; their checks of job files are part of the plan
+	AllowHostCommands bool                       // the operator permits commands of the scenario on this machine
+	Steps             step.Registry              // nil means step.Builtin()
+}
+
+// Plan is what a run will do. It is read-only after Build. The steps in it can be executed once.
+type Plan struct {
+	Scenario         string           `json:"scenario"`
+	DisplayName      string           `json:"display_name"`
+	Target           string           `json:"target"`
+	ClusterName      string           `json:"cluster_name"`
+	Nodes            int              `json:"nodes"`
+	TimeScale        float64          `json:"time_scale"`
+	SizeScale        float64          `json:"size_scale"`
+	EstimatedSeconds float64          `json:"estimated_seconds"` // of the steps
+	AuthorSeconds    float64          `json:"author_seconds"`    // estimated_runtime, scaled; 0 when not given
+	PeakVMs          int              `json:"peak_vms"`
+	PeakDiskBytes    int64            `json:"peak_disk_bytes"`
+	PeakMemoryBytes  int64            `json:"peak_memory_bytes"`
+	Steps            []Step           `json:"steps"`
+	VMs              []step.PlannedVM `json:"vms"`
+	Warnings         []string         `json:"warnings,omitempty"`
+	Objections       []string         `json:"objections,omitempty"` // why it cannot run here
+
+	view step.View
+}
+
+// Step is one step of the plan.
+type Step struct {
+	Number          int            `json:"number"` // from 1
+	Phase           scenario.Phase `json:"phase"`
+	Name            string         `json:"name"`
+	Text            string         `json:"text"`
+	StartSeconds    float64        `json:"start_seconds"` // expected, since the run began
+	EstimateSeconds float64        `json:"estimate_seconds"`
+	Requires        []string       `json:"requires,omitempty"`
+	Line            int            `json:"line,omitempty"` // in the scenario's file
+
+	Do step.Step `json:"-"`
+}
+
+// View is the view of the steps at the start of the run; each call has groups of its own.
+func (p *Plan) View() step.View {
+	v := p.view
+	v.Groups = step.NewGroups(v.Scenario, len(v.Facts.Nodes))
+	return v
+}
+
+// Estimated is how long the steps are expected to take.
+func (p *Plan) Estimated() time.Duration { return seconds(p.EstimatedSeconds) }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// Refused is the error of a plan that cannot run on its target, with every objection.
+type Refused struct {
+	Target string
+	Errs   []error
+}
+
+// Error lists the objections, one per line.
+func (r *Refused) Error() string { return errors.Join(r.Errs...).Error() }
+
+// Unwrap gives the objections.
+func (r *Refused) Unwrap() []error { return r.Errs }
+
+// Build makes the plan. When the scenario cannot run on this target the error is a *Refused holding every objection, and
+// the plan comes back all the same, as far as it could be made, so that it can be shown.
+func Build(sc *scenario.Scenario, facts target.Facts, o Options) (*Plan, error) {
+	b := newBuilder(sc, facts, o)
+	b.checkOptions()
+	b.checkGroups()
+	b.expand()
+	b.walk()
+	b.checkCapabilities()
+	b.checkJobs()
+	b.remark()
+	p := b.plan
+	for _, err := range b.errs {
+		p.Objections = append(p.Objections, err.Error())
+	}
+	if len(b.errs) > 0 {
+		return p, &Refused{facts.Target, b.errs}
+	}
+	return p, nil
+}
+
+type builder struct {
+	sc       *scenario.Scenario
+	o        Options
+	plan     *Plan
+	forecast *step.Forecast
+	jobs     *jobs
+	errs     []error
+}
+
+func newBuilder(sc *scenario.Scenario, facts target.Facts, o Options) *builder {
+	for _, scale := range []*float64{&o.TimeScale, &o.SizeScale} {
+		if *scale == 0 {
+			*scale = 1
+		}
+	}
+	if o.Steps == nil {
+		o.Steps = step.Builtin()
+	}
+	view := step.View{
+		Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, len(facts.Nodes)),
+		TimeScale: o.TimeScale, SizeScale: o.SizeScale, HostCommands: o.AllowHostCommands,
+	}
+	b := &builder{sc: sc, o: o, plan: &Plan{
+		Scenario: sc.Name, DisplayName: sc.DisplayName, Target: facts.Target, ClusterName: facts.ClusterName,
+		Nodes: len(facts.Nodes), TimeScale: o.TimeScale, SizeScale: o.SizeScale, view: view,
+	}}
+	b.jobs = newJobs(view, o.Engines)
+	b.forecast = step.NewForecast(view)
+	b.forecast.Extent = b.jobs.extent
+	return b
+}
+
+func (b *builder) object(format string, args ...any) {
+	b.errs = append(b.errs, fmt.Errorf(format, args...))
+}
+
+func (b *builder) checkOptions() {
+	for name, scale := range map[string]float64{"time scale": b.o.TimeScale, "size scale": b.o.SizeScale} {
+		if !(scale > 0 && scale <= 1000) {
+			b.object("%s %g: want a number above 0, at most 1000", name, scale)
+		}
+	}
+	if len(b.plan.view.Facts.Nodes) == 0 {
+		b.object("target %s: the cluster has no nodes", b.plan.Target)
+	}
+	slices.SortFunc(b.errs, func(x, y error) int { return strings.Compare(x.Error(), y.Error()) })
+}
+
+// checkGroups places every group now: a selector out of range should not surface an hour into the set-up.
+func (b *builder) checkGroups() {
+	owner := map[string]string{}
+	for _, g := range b.sc.Groups {
+		members, err := b.plan.view.Groups.Members(g.Name)
+		if err != nil {
+			b.object("%s", position(g.Pos, err.Error()))
+			continue
+		}
+		for _, m := range members {
+			if other, taken := owner[m.Name]; taken {
+				b.object("%s", position(g.Pos, fmt.Sprintf("vm group %q: its VM %q would have the name of one of group %q; rename a group", g.Name, m.Name, other)))
+				break
+			}
+			owner[m.Name] = g.Name
+		}
+	}
+}
+
+func position(p scenario.Pos, text string) string {
+	if at := p.String(); at != "" {
+		return at + ": " + text
+	}
+	return text
+}
+
+// expand turns the scenario's steps into the plan's, meta steps into their parts, and puts the check of power controllers
+// before them when any step drives the power of nodes.
+func (b *builder) expand() {
+	var powered []int
+	var steps []Step
+	for _, list := range [][]scenario.Step{b.sc.Setup, b.sc.Run, b.sc.Teardown} {
+		for _, s := range list {
+			powered = append(powered, step.PowerNodes(s, b.plan.view)...)
+			built, err := b.o.Steps.Build(s, b.plan.view)
+			if err != nil {
+				b.object("%s", position(s.Pos, err.Error()))
+				continue
+			}
+			for _, one := range built {
+				steps = append(steps, Step{Phase: s.Phase, Name: one.Name(), Text: one.Text(), Line: s.Pos.Line, Do: one})
+			}
+		}
+	}
+	if len(powered) > 0 {
+		slices.Sort(powered)
+		one := step.ControllersConfigured(slices.Compact(powered))
+		steps = slices.Insert(steps, 0, Step{Phase: scenario.PreSetup, Name: one.Name(), Text: one.Text(), Do: one})
+	}
+	for i := range steps {
+		steps[i].Number = i + 1
+		for _, c := range steps[i].Do.Requires() {
+			steps[i].Requires = append(steps[i].Requires, string(c))
+		}
+	}
+	b.plan.Steps = steps
+}
+
+// walk goes through the steps in order as a run would, with every step's check, and collects times and machines.
+func (b *builder) walk() {
+	f := b.forecast
+	phase := scenario.PreSetup
+	for i := range b.plan.Steps {
+		s := &b.plan.Steps[i]
+		if phase == scenario.Run && s.Phase != scenario.Run {
+			b.endOfRun(f)
+		}
+		phase, f.Phase = s.Phase, s.Phase
+		f.Subject(fmt.Sprintf("step %d", s.Number))
+		if err := s.Do.Check(f.View); err != nil {
+			b.object("step %d (%s): %w", s.Number, s.Name, err)
+		}
+		s.StartSeconds = f.Now.Seconds()
+		d := s.Do.Estimate(f)
+		s.EstimateSeconds = d.Seconds()
+		f.Now += d
+	}
+	if phase == scenario.Run {
+		b.endOfRun(f)
+	}
+	b.plan.EstimatedSeconds = f.Now.Seconds()
+	b.plan.VMs, b.plan.PeakVMs = f.VMs, f.PeakVMs
+	b.plan.PeakDiskBytes, b.plan.PeakMemoryBytes = f.PeakDiskBytes, f.PeakMemoryBytes
+	b.plan.Warnings = append(b.plan.Warnings, f.Warnings...)
+}
+
+func (b *builder) endOfRun(f *step.Forecast) {
+	if open := f.Unsettled(); len(open) > 0 {
+		b.warn("%s left running at the end of the run phase: it will be stopped there: %s", plural(len(open), "workload"), list(open))
+	}
+	f.SettleAll()
+}
+
+func (b *builder) warn(format string, args ...any) {
+	b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf(format, args...))
+}
+
+// checkCapabilities says once per capability which steps need it and why it is not there.
+func (b *builder) checkCapabilities() {
+	var order []target.Capability
+	steps := map[target.Capability][]int{}
+	for _, s := range b.plan.Steps {
+		for _, c := range s.Do.Requires() {
+			if b.can(c) {
+				continue
+			}
+			if steps[c] == nil {
+				order = append(order, c)
+			}
+			steps[c] = append(steps[c], s.Number)
+		}
+	}
+	for _, c := range order {
+		why := b.plan.view.Facts.Missing[c]
+		if why == "" {
+			why = "it does not offer that"
+		}
+		b.object("scenario needs %s for %s: target %s cannot: %s", c, ranges(steps[c]), b.plan.Target, why)
+	}
+}
+
+// can reports a capability. Commands on this machine are the operator's to allow, not the target's; the step's own check says so.
+func (b *builder) can(c target.Capability) bool {
+	return c == target.ControllerCommands || b.plan.view.Facts.Can(c)
+}
+
+// remark adds what is doubtful about the plan as a whole.
+func (b *builder) remark() {
+	p, facts := b.plan, b.plan.view.Facts
+	p.AuthorSeconds = b.plan.view.Scaled(b.sc.EstimatedRuntime).Seconds()
+	author, steps := seconds(p.AuthorSeconds), p.Estimated()
+	switch {
+	case author <= 0:
+	case author < steps*9/10:
+		b.warn("estimated_runtime is %s, but the steps are expected to take %s", unit.Duration(author), unit.Duration(steps))
+	case author > 3*steps && author-steps > time.Minute:
+		b.warn("estimated_runtime is %s, but the steps are expected to take only %s", unit.Duration(author), unit.Duration(steps))
+	}
+	if !b.sc.HasTeardown {
+		b.warn("the scenario has no teardown: its VMs are removed when the run ends, unless asked to keep them")
+	}
+	if off := b.forecast.NodesOff(); len(off) > 0 {
+		b.warn("%s off at the end of the steps: the run will switch them back on: %s", plural(len(off), "node"), fmt.Sprint(off))
+	}
+	if facts.FreeBytes > 0 && p.PeakDiskBytes > facts.FreeBytes {
+		b.warn("data disks need up to %s, %s are free: the target may refuse; a size scale of %.2g or less fits",
+			unit.Bytes(p.PeakDiskBytes), unit.Bytes(facts.FreeBytes), p.SizeScale*float64(facts.FreeBytes)/float64(p.PeakDiskBytes))
+	}
+	if facts.FreeMemory > 0 && p.PeakMemoryBytes > facts.FreeMemory {
+		b.warn("VMs need up to %s of memory, %s are free: the target may refuse", unit.Bytes(p.PeakMemoryBytes), unit.Bytes(facts.FreeMemory))
+	}
+	p.Warnings = append(p.Warnings, b.jobs.notes...)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// list joins names, the first few when there are many.
+func list(names []string) string {
+	const most = 6
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// ranges prints step numbers: "step 3", "steps 3, 7-9".
+func ranges(numbers []int) string {
+	var parts []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		if i == j {
+			parts = append(parts, fmt.Sprint(numbers[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", numbers[i], numbers[j]))
+		}
+		i = j + 1
+	}
+	if len(numbers) == 1 {
+		return "step " + parts[0]
+	}
+	return "steps " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/step"
+	"plimsoll/unit"
+)
+
+// width is the number of columns that Text keeps to.
+const width = 100
+
+// alike is how many steps of one kind in a row are printed as a first, a count and a last.
+const alike = 5
+
+// Text prints the plan for people.
+func (p *Plan) Text(w io.Writer) error {
+	var b strings.Builder
+	p.head(&b)
+	p.groups(&b)
+	p.timeline(&b)
+	bullets(&b, "Worth knowing", p.Warnings)
+	bullets(&b, "This scenario cannot run here", p.Objections)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p *Plan) head(b *strings.Builder) {
+	fmt.Fprintf(b, "%s (%s)\n", cmp.Or(p.DisplayName, p.Scenario), p.Scenario)
+	line := fmt.Sprintf("On target %s with %s", p.Target, plural(p.Nodes, "node"))
+	if p.ClusterName != "" && p.ClusterName != p.Target {
+		line += fmt.Sprintf(", cluster %q", p.ClusterName)
+	}
+	if p.TimeScale != 1 || p.SizeScale != 1 {
+		line += fmt.Sprintf("; time x %g, sizes x %g", p.TimeScale, p.SizeScale)
+	}
+	fmt.Fprintln(b, line+".")
+	line = fmt.Sprintf("About %s", unit.Duration(p.Estimated().Round(time.Second)))
+	if p.AuthorSeconds > 0 {
+		line += fmt.Sprintf(" (the author says %s)", unit.Duration(seconds(p.AuthorSeconds).Round(time.Second)))
+	}
+	line += fmt.Sprintf(" for %s; at most %s, %s of data disks, %s of memory.", plural(len(p.Steps), "step"),
+		plural(p.PeakVMs, "VM"), unit.Bytes(p.PeakDiskBytes), unit.Bytes(p.PeakMemoryBytes))
+	wrapped(b, "", "", line)
+}
+
+// groups prints a line per group: groups of the same shape, as a loop makes them, share one.
+func (p *Plan) groups(b *strings.Builder) {
+	type shape struct {
+		vms, cpus int
+		memory    int64
+		disks     string
+		nodes     string
+	}
+	names := map[shape][]string{}
+	var shapes []shape
+	var order []string
+	members := map[string][]step.PlannedVM{}
+	for _, vm := range p.VMs {
+		if members[vm.Group] == nil {
+			order = append(order, vm.Group)
+		}
+		members[vm.Group] = append(members[vm.Group], vm)
+	}
+	for _, group := range order {
+		vms := distinct(members[group])
+		s := shape{len(vms), vms[0].CPUs, vms[0].MemoryBytes, disks(vms[0].DiskBytes), nodesOf(vms)}
+		if names[s] == nil {
+			shapes = append(shapes, s)
+		}
+		names[s] = append(names[s], group)
+	}
+	if len(shapes) == 0 {
+		return
+	}
+	fmt.Fprint(b, "\nVM groups\n")
+	for _, s := range shapes {
+		text := fmt.Sprintf("%s: %s, on %s, each %s, %s", list(names[s]), plural(s.vms, "VM"), s.nodes, plural(s.cpus, "CPU"), unit.Bytes(s.memory))
+		if n := len(names[s]); n > 1 {
+			text = fmt.Sprintf("%d groups (%s), each: %s, on %s, each %s, %s",
+				n, list(names[s]), plural(s.vms, "VM"), s.nodes, plural(s.cpus, "CPU"), unit.Bytes(s.memory))
+		}
+		if s.disks != "" {
+			text += ", " + s.disks
+		}
+		wrapped(b, "  ", "    ", text)
+	}
+}
+
+// distinct drops machines that are made again after a clean-up.
+func distinct(vms []step.PlannedVM) []step.PlannedVM {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(vms), func(vm step.PlannedVM) bool {
+		again := seen[vm.Name]
+		seen[vm.Name] = true
+		return again
+	})
+}
+
+func disks(sizes []int64) string {
+	if len(sizes) == 0 {
+		return ""
+	}
+	same := !slices.ContainsFunc(sizes, func(b int64) bool { return b != sizes[0] })
+	if same {
+		return fmt.Sprintf("%s of %s", plural(len(sizes), "disk"), unit.Bytes(sizes[0]))
+	}
+	words := make([]string, len(sizes))
+	for i, b := range sizes {
+		words[i] = unit.Bytes(b).String()
+	}
+	return "disks of " + strings.Join(words, ", ")
+}
+
+func nodesOf(vms []step.PlannedVM) string {
+	var nodes []int
+	for _, vm := range vms {
+		nodes = append(nodes, vm.Node)
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	return strings.Replace(ranges(nodes), "step", "node", 1)
+}
+
+var phaseTitle = map[string]string{"pre_setup": "Checks", "setup": "Set-up", "run": "Run (measured)", "teardown": "Teardown"}
+
+func (p *Plan) timeline(b *strings.Builder) {
+	phase := ""
+	for i := 0; i < len(p.Steps); {
+		s := p.Steps[i]
+		if string(s.Phase) != phase {
+			phase = string(s.Phase)
+			fmt.Fprintf(b, "\n%s\n%5s  %8s  %10s  %s\n", phaseTitle[phase], "step", "at", "takes", "what")
+		}
+		j := i
+		for j+1 < len(p.Steps) && p.Steps[j+1].Name == s.Name && p.Steps[j+1].Phase == s.Phase {
+			j++
+		}
+		if j-i+1 < alike {
+			p.row(b, s)
+			i++
+			continue
+		}
+		p.row(b, s)
+		last := p.Steps[j]
+		took := last.StartSeconds - p.Steps[i+1].StartSeconds
+		fmt.Fprintf(b, "%5s  %8s  %10s  … %d more like it …\n", "", "", takes(took), j-i-1)
+		p.row(b, last)
+		i = j + 1
+	}
+}
+
+func (p *Plan) row(b *strings.Builder, s Step) {
+	lead := fmt.Sprintf("%5d  %8s  %10s  ", s.Number, clockTime(s.StartSeconds), takes(s.EstimateSeconds))
+	wrapped(b, lead, strings.Repeat(" ", len(lead)), s.Text)
+}
+
+func takes(s float64) string {
+	if s == 0 {
+		return "-"
+	}
+	return unit.Duration(seconds(s).Round(100 * time.Millisecond)).String()
+}
+
+func clockTime(s float64) string {
+	t := int64(s + 0.5)
+	return fmt.Sprintf("%d:%02d:%02d", t/3600, t/60%60, t%60)
+}
+
+func bullets(b *strings.Builder, title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, item := range items {
+		for i, line := range strings.Split(item, "\n") {
+			lead := "  - "
+			if i > 0 {
+				lead = "    "
+			}
+			wrapped(b, lead, "    ", line)
+		}
+	}
+}
+
+// wrapped prints text with a lead on its first line and another on the rest, within width where its words allow.
+func wrapped(b *strings.Builder, lead, rest, text string) {
+	line := lead
+	empty := true
+	for word := range strings.FieldsSeq(text) {
+		if !empty && len([]rune(line))+1+len([]rune(word)) > width {
+			fmt.Fprintln(b, line)
+			line, empty = rest, true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	fmt.Fprintln(b, strings.TrimRight(line, " "))
+}

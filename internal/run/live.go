@@ -1,0 +1,238 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"plimsoll/internal/collect"
+	"plimsoll/internal/step"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+)
+
+// Cluster metrics are read every clusterEvery of unscaled time, at least fewestReadings times per run, at most once per second.
+const (
+	clusterEvery   = 60 * time.Second
+	fewestReadings = 5
+)
+
+func (x *execution) clusterPeriod() time.Duration {
+	p := min(x.req.Plan.View().Scaled(clusterEvery), x.req.Plan.Estimated()/(2*fewestReadings))
+	return min(max(p, time.Second), clusterEvery)
+}
+
+func (x *execution) interval() time.Duration {
+	if x.req.Interval > 0 {
+		return x.req.Interval
+	}
+	return time.Second
+}
+
+// watch records metrics and tells the observer, once per interval, until the returned function is called.
+func (x *execution) watch(ctx context.Context) (stop func()) {
+	watching, cancel := context.WithCancel(ctx)
+	w := &watcher{x: x, vms: map[string]target.VM{}, period: x.clusterPeriod()}
+	g := x.req.Clock.Group()
+	g.Go(func() {
+		for x.req.Clock.Sleep(watching, x.interval()) == nil {
+			w.tick(watching)
+		}
+	})
+	return func() {
+		cancel()
+		g.Wait()
+		w.tick(context.WithoutCancel(ctx))
+	}
+}
+
+type watcher struct {
+	x       *execution
+	vms     map[string]target.VM // as last told to the recorder
+	period  time.Duration
+	metrics time.Time // when the cluster's were last read
+	failed  bool
+	silent  bool
+}
+
+// tick takes note of the machines, reads the cluster's metrics when due, writes the points that are due and reports progress.
+// A defect of a target in here must not end the process.
+func (w *watcher) tick(ctx context.Context) {
+	x := w.x
+	err := x.guarded(func() error {
+		w.machines(ctx)
+		w.cluster(ctx)
+		return x.recorder.Tick()
+	})
+	if err != nil && !w.failed {
+		w.failed = true
+		x.record(result.Event{Kind: result.KindWarning, Text: "metrics could not be written", Error: sentence(err)})
+		x.mu.Lock()
+		x.lost = append(x.lost, "metrics: "+sentence(err))
+		x.mu.Unlock()
+	}
+	x.progress()
+}
+
+// machines tells the recorder which machines are on, so that idle ones have points, too.
+func (w *watcher) machines(ctx context.Context) {
+	list, err := w.x.cluster.VMs(ctx)
+	if err != nil {
+		return // the cluster manager may be down with its node; jobs and steps tell
+	}
+	seen := map[string]bool{}
+	for _, vm := range list {
+		if vm.Template {
+			continue
+		}
+		seen[vm.Name] = true
+		before, known := w.vms[vm.Name]
+		if on := vm.Power == target.On; !known && on || known && (before.Power != vm.Power || before.Node != vm.Node) {
+			w.x.recorder.VM(vm.Name, vm.Group, vm.Node, on)
+			w.vms[vm.Name] = vm
+		}
+	}
+	for name, vm := range w.vms {
+		if !seen[name] {
+			w.x.recorder.VM(name, vm.Group, vm.Node, false)
+			delete(w.vms, name)
+		}
+	}
+}
+
+// cluster reads the cluster's own counters when they are due.
+func (w *watcher) cluster(ctx context.Context) {
+	source, ok := w.x.cluster.(target.MetricsSource)
+	now := w.x.req.Clock.Now()
+	if !ok || !w.x.req.Facts.Can(target.ClusterMetrics) || !w.metrics.IsZero() && now.Sub(w.metrics) < w.period {
+		return
+	}
+	w.metrics = now
+	values, err := source.ClusterMetrics(ctx)
+	if err != nil {
+		if ctx.Err() == nil && !w.silent {
+			w.silent = true
+			w.x.record(result.Event{Kind: result.KindWarning, Text: "cluster metrics could not be read", Error: sentence(err)})
+		}
+		return
+	}
+	w.silent = false
+	for _, m := range values {
+		name := ""
+		if m.Node >= 0 && m.Node < len(w.x.req.Facts.Nodes) {
+			name = w.x.req.Facts.Nodes[m.Node].Name
+		}
+		w.x.recorder.Cluster(m.Name, m.Node, name, m.Value)
+	}
+}
+
+// progress tells the observer how far the run is.
+func (x *execution) progress() {
+	if x.req.Observer == nil {
+		return
+	}
+	rows := x.recorder.Live()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now := x.req.Clock.Now()
+	p := Progress{Phase: x.phase, Step: x.current, Steps: len(x.req.Plan.Steps), Elapsed: now.Sub(x.began), Rows: rows}
+	for _, s := range x.req.Plan.Steps {
+		estimate := time.Duration(s.EstimateSeconds * float64(time.Second))
+		switch {
+		case s.Number == x.current.Number:
+			p.Left += max(0, estimate-now.Sub(x.stepBegan))
+		case s.Number > x.current.Number:
+			p.Left += estimate
+		}
+	}
+	x.req.Observer.Progress(p)
+}
+
+// openOutput makes the place for a job's output in the run folder and in the metrics.
+func (x *execution) openOutput(l step.Launch) (step.Output, error) {
+	x.mu.Lock()
+	phase := string(x.phase)
+	x.mu.Unlock()
+	job := result.RawJob{
+		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill, Phase: phase,
+		Engine: l.Engine, Tool: l.Tool.Version, Latency: l.Describe.Latency, Command: l.Job.Command.Argv, Notes: l.Job.Notes, Start: l.Time,
+	}
+	for _, lane := range l.Job.Lanes {
+		job.Lanes = append(job.Lanes, laneOf(lane))
+	}
+	errs := []error{x.folder.WriteRawJob(job)}
+	for name, data := range l.Job.Files {
+		errs = append(errs, x.folder.WriteRawFile(l.VM, l.Workload, l.Start, name, data))
+	}
+	raw, err := x.folder.RawWriter(l.VM, l.Workload, l.Start)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		if raw != nil {
+			err = errors.Join(err, raw.Close())
+		}
+		return step.Output{}, err
+	}
+	sink := x.recorder.Job(job)
+	return step.Output{Raw: raw, Sink: sink, Ended: func(ended, message string, o workload.Outcome) {
+		sink.End()
+		job.End, job.Ended, job.Message = x.req.Clock.Now(), ended, message
+		if err := x.folder.WriteRawJob(job); err != nil {
+			x.record(result.Event{Kind: result.KindWarning, Text: "a job's end could not be recorded", Error: sentence(err)})
+		}
+	}}, nil
+}
+
+func laneOf(l workload.Lane) result.Lane {
+	return result.Lane{
+		Name: l.Name, Device: l.Device, Depth: l.Depth, Rate: l.Rate, Reads: l.Reads, Writes: l.Writes, Bytes: l.Bytes,
+		OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData,
+	}
+}
+
+// closeMetrics writes what the recorder still holds and closes the database.
+func (x *execution) closeMetrics() {
+	if err := errors.Join(x.recorder.Close(), x.store.Close()); err != nil {
+		x.record(result.Event{Kind: result.KindWarning, Text: "metrics could not be closed", Error: sentence(err)})
+		x.lost = append(x.lost, "metrics: "+sentence(err))
+	}
+}
+
+// collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what was measured.
+func (x *execution) collect(outer context.Context) {
+	ctx := context.WithoutCancel(outer)
+	verdict := result.Verdict{State: "yes"}
+	var problems []error
+	err := x.guarded(func() error {
+		data, err := collect.Collect(ctx, x.folder, x.engines)
+		if err == nil {
+			err = x.folder.WriteData(data)
+		}
+		return err
+	})
+	if err != nil {
+		problems = append(problems, err)
+		verdict = result.Verdict{State: "no", Reason: sentence(err)}
+	}
+	if err := x.folder.HashRaw(); err != nil {
+		problems = append(problems, err)
+	}
+	x.update(func(m *result.Manifest) { m.Collected = verdict })
+	if err == nil {
+		for _, finish := range x.req.Finish {
+			if err := x.guarded(func() error { return finish(ctx, x.folder) }); err != nil {
+				problems = append(problems, err)
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return
+	}
+	for _, err := range problems {
+		x.record(result.Event{Kind: result.KindWarning, Text: "collecting", Error: sentence(err)})
+	}
+	if verdict.State == "yes" {
+		x.update(func(m *result.Manifest) {
+			m.Collected = result.Verdict{State: "partly", Reason: sentence(errors.Join(problems...))}
+		})
+	}
+}

@@ -1,0 +1,210 @@
+// Package run executes a plan: it opens a run folder, provisions the target, goes through the steps phase by phase, keeps a
+// journal of everything, records metrics while it goes on, and always tears down.
+//
+// It stands between plan and the run folder, knows no tool and no provider, and judges no numbers. What it promises:
+//
+//   - manifest and plan are on disk before anything is touched;
+//   - after a failure or a stop the run's workloads are stopped, nodes it switched off are switched back on, the author's teardown
+//     steps run, and the target removes what remains, in a context of its own that the stop does not end;
+//   - data measured until then is collected all the same: measured, collected and cleaned are three separate verdicts;
+//   - a stop ends as "stopped" and an earlier failure as "failed", whatever step they hit;
+//   - a panic of a step is that step's failure;
+//   - time passes only through the run's clock, so simulated clusters run in virtual time.
+//
+// What a dead process has left is removed by Cleanup from another one.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/collect"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+// Request is everything a run needs.
+type Request struct {
+	Root     string // folder that holds run folders
+	RunID    string // see result.NewRunID
+	Program  string // program and version, for the record
+	Operator string
+	Source   string // the scenario as the user named it
+	Files    fs.FS  // the scenario's directory, copied into the run folder; nil copies only the rendered file
+	Scenario *scenario.Scenario
+	Plan     *plan.Plan
+	Target   target.Target
+	Facts    target.Facts
+	Options  map[string]string // the target's options for the record, secrets left out
+	Engines  map[string]workload.Engine
+	Clock    clock.Clock
+
+	Keep  bool          // leave the machines as they are: no teardown steps, no removal
+	Limit time.Duration // longest time for everything before teardown; 0 none
+	// Abandon, when closed, cuts the teardown short (a second Ctrl-C). What remains can still be removed by Cleanup.
+	Abandon <-chan struct{}
+	// Interval between points of metrics; 0 means one second.
+	Interval time.Duration
+	Observer Observer
+	// Finish is called in order when the data is collected, with the folder still open for writing: analysis, report.
+	Finish []func(context.Context, *result.Folder) error
+}
+
+// Observer is told what goes on. Its methods are called one at a time and must return soon.
+type Observer interface {
+	// Event is called with everything that enters the journal.
+	Event(result.Event)
+	// Progress is called once per interval while steps run.
+	Progress(Progress)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Phase   scenario.Phase
+	Step    plan.Step // being executed
+	Steps   int       // of the plan
+	Elapsed time.Duration
+	// Left is what the estimates of the current and the remaining steps add up to.
+	Left time.Duration
+	Rows []collect.LiveRow
+}
+
+// Summary is how a run went.
+type Summary struct {
+	RunID     string
+	Dir       string
+	Status    string
+	Error     string
+	Measured  result.Verdict
+	Collected result.Verdict
+	Cleaned   result.Verdict
+	Remains   []string // what could not be removed
+	Elapsed   time.Duration
+}
+
+// ErrStopped is in the error of a run that was stopped on request.
+var ErrStopped = errors.New("stopped on request")
+
+// RefusedError is the error of a run that the target refused before anything was made.
+type RefusedError struct{ Err error }
+
+// Error says why.
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the target's own error.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// LeftoverError tells what a teardown could not remove.
+type LeftoverError struct{ Remains []string }
+
+// Error lists what remains.
+func (e *LeftoverError) Error() string {
+	return fmt.Sprintf("teardown: incomplete; `plimsoll cleanup` tries again; what remains: %s", some(e.Remains))
+}
+
+// Exit codes that an error of this package stands for; see Code.
+const (
+	CodeDone        = 0
+	CodeFailed      = 1
+	CodeRefused     = 4
+	CodeUncleaned   = 6
+	CodeInterrupted = 130
+)
+
+// Code is the exit code for an error of Execute or Cleanup. Machines left behind come before everything else.
+func Code(err error) int {
+	var left *LeftoverError
+	var refused *RefusedError
+	var unfit *plan.Refused
+	switch {
+	case err == nil:
+		return CodeDone
+	case errors.As(err, &left):
+		return CodeUncleaned
+	case errors.Is(err, ErrStopped):
+		return CodeInterrupted
+	case errors.As(err, &refused), errors.As(err, &unfit):
+		return CodeRefused
+	}
+	return CodeFailed
+}
+
+// Execute runs the plan. Cancelling ctx stops the run: workloads end, teardown runs, data is kept. The summary is valid whenever a
+// run folder was made; the error joins why the run failed or was stopped with what remains.
+func Execute(ctx context.Context, req Request) (Summary, error) {
+	if err := req.check(); err != nil {
+		return Summary{}, fmt.Errorf("run: %w", err)
+	}
+	x, err := open(ctx, req)
+	if err != nil {
+		return Summary{}, fmt.Errorf("run: %w", err)
+	}
+	defer x.folder.Close() //nolint:errcheck // everything written is synced where it matters; close is called again below
+	x.measure(ctx)
+	x.teardown(ctx)
+	x.settle()
+	x.collect(ctx)
+	return x.summary()
+}
+
+func (r *Request) check() error {
+	var errs []error
+	for name, missing := range map[string]bool{
+		"a scenario": r.Scenario == nil, "a plan": r.Plan == nil, "a target": r.Target == nil, "a clock": r.Clock == nil,
+		"a folder for runs": r.Root == "", "a run id": r.RunID == "",
+	} {
+		if missing {
+			errs = append(errs, fmt.Errorf("the request lacks %s", name))
+		}
+	}
+	if r.Plan != nil && len(r.Plan.Objections) > 0 {
+		errs = append(errs, errors.New("the plan has objections; it cannot be executed"))
+	}
+	return errors.Join(errs...)
+}
+
+// manifest is the record of what is about to happen.
+func (r *Request) manifest(created time.Time) result.Manifest {
+	sc := r.Scenario
+	m := result.Manifest{
+		RunID: r.RunID, Program: r.Program, Operator: r.Operator, Created: created, Status: result.StatusExecuting,
+		Scenario: result.ScenarioInfo{
+			ID: sc.ID, Name: sc.Name, DisplayName: sc.DisplayName, Summary: sc.Summary, Description: sc.Description,
+			Source: r.Source, EstimatedSeconds: sc.EstimatedRuntime.Seconds(),
+		},
+		Target: r.Plan.Target, ClusterName: r.Facts.ClusterName, TimeScale: r.Plan.TimeScale, SizeScale: r.Plan.SizeScale,
+		Options: r.Options, Notes: r.Facts.Notes,
+	}
+	for _, v := range sc.Vars {
+		m.Scenario.Vars = append(m.Scenario.Vars, result.Var{Name: v.Name, Value: fmt.Sprint(v.Value), From: v.From})
+	}
+	for _, n := range r.Facts.Nodes {
+		m.Nodes = append(m.Nodes, result.Node{Index: n.Index, Name: n.Name, Cores: n.Cores, MemoryBytes: n.MemoryBytes})
+	}
+	for _, f := range r.Facts.Environment {
+		m.Environment = append(m.Environment, result.Fact(f))
+	}
+	return m
+}
+
+func some(items []string) string {
+	const most = 5
+	text := ""
+	for i, item := range items {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", text, len(items)-most)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += item
+	}
+	return text
+}
