@@ -91,6 +91,7 @@ type view struct {
 	loads []*load
 	vms   map[string]result.VM
 	nodes map[int]result.Node
+	host  bool // all nodes are parts of one host and share its CPUs and memory
 }
 
 // load is all there is of one workload by name: its parts (one per VM and start; the merged entry when there are no
@@ -111,16 +112,18 @@ func newView(m result.Manifest, d *result.Data) *view {
 	for _, n := range m.Nodes {
 		v.nodes[n.Index] = n
 	}
-	byName := map[string]*load{}
+	v.host = oneHost(m)
+	byName := map[[2]string]*load{}
 	for i := range d.Workloads {
 		w := &d.Workloads[i]
 		if w.Prefill {
 			continue
 		}
-		l := byName[w.Name]
+		key := [2]string{w.Name, w.Group}
+		l := byName[key]
 		if l == nil {
 			l = &load{name: w.Name, group: w.Group}
-			byName[w.Name] = l
+			byName[key] = l
 			v.loads = append(v.loads, l)
 		}
 		if w.VM == "" {
@@ -141,6 +144,18 @@ func newView(m result.Manifest, d *result.Data) *view {
 	}
 	slices.SortStableFunc(v.loads, func(a, b *load) int { return cmp.Compare(a.name, b.name) })
 	return v
+}
+
+// oneHost reports whether every node claims all the memory of the one host that the environment describes.
+func oneHost(m result.Manifest) bool {
+	for _, f := range m.Environment {
+		if f.Group != "memory" || f.Name != "total" {
+			continue
+		}
+		total, ok := parseBytes(f.Value)
+		return ok && !slices.ContainsFunc(m.Nodes, func(n result.Node) bool { return math.Abs(float64(n.MemoryBytes)-total) > 0.01*total })
+	}
+	return false
 }
 
 // seconds is the length of a workload's measured window, 0 when it has none.

@@ -66,6 +66,15 @@ func TestWording(t *testing.T) {
 			m.Nodes[0].Cores = 2
 			load1(d).GeneratorCPUSeconds = 600 * 2 * 0.97
 		}},
+		{"saturated host", "generator-cpu", func(m *result.Manifest, d *result.Data) {
+			m.Nodes = []result.Node{{Index: 0, Name: "n0", Cores: 8, MemoryBytes: 64 << 30}, {Index: 1, Name: "n1", Cores: 8, MemoryBytes: 64 << 30}}
+			m.Environment = []result.Fact{{Group: "memory", Name: "total", Value: "64 GiB"}}
+			for i := range 4 {
+				w := *load1(d)
+				w.VM, w.Node, w.GeneratorCPUSeconds = fmt.Sprintf("vm%d", i+1), i%2, 600*1.9
+				d.Workloads = append(d.Workloads, w)
+			}
+		}},
 		{"cost unknown", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 0 }},
 		{"prefilled", "never-written", nil},
 		{"never prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes = nil }},

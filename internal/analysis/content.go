@@ -131,7 +131,7 @@ func cache(v *view) []result.Finding {
 				set += float64(b)
 			}
 			machine += float64(v.vms[p.VM].MemoryBytes)
-			if !nodes[p.Node] {
+			if !nodes[p.Node] && !(v.host && len(nodes) > 0) {
 				nodes[p.Node] = true
 				node += float64(v.nodes[p.Node].MemoryBytes)
 			}

@@ -18,7 +18,7 @@ func generatorCPU(v *view) []result.Finding {
 	for _, l := range v.loads {
 		for _, p := range l.parts {
 			if s := seconds(p); s > 0 && p.VM != "" {
-				perNode[p.Node] += p.GeneratorCPUSeconds / s
+				perNode[v.place(p.Node)] += p.GeneratorCPUSeconds / s
 			}
 		}
 	}
@@ -29,6 +29,14 @@ func generatorCPU(v *view) []result.Finding {
 		}
 	}
 	return out
+}
+
+// place is the node whose CPUs a machine uses; the nodes of one host have them in common.
+func (v *view) place(node int) int {
+	if v.host {
+		return 0
+	}
+	return node
 }
 
 func (v *view) generatorOf(l *load, perNode map[int]float64) (result.Finding, bool) {
@@ -45,8 +53,13 @@ func (v *view) generatorOf(l *load, perNode map[int]float64) (result.Finding, bo
 		if c := float64(v.vms[p.VM].CPUs); c > 0 && here/c >= worst {
 			known, worst, used, cores, who, of = true, here/c, here, c, p.VM, "the CPUs of "+p.VM
 		}
-		if c := float64(v.nodes[p.Node].Cores); c > 0 && p.VM != "" && perNode[p.Node]/c > worst {
-			known, worst, used, cores, who, of = true, perNode[p.Node]/c, perNode[p.Node], c, v.nodes[p.Node].Name, "the cores of node "+v.nodes[p.Node].Name+", all its generators together"
+		node, all := v.nodes[p.Node], perNode[v.place(p.Node)]
+		if c := float64(node.Cores); c > 0 && p.VM != "" && all/c > worst {
+			known, worst, used, cores, who = true, all/c, all, c, node.Name
+			of = "the cores of node " + node.Name + ", all its generators together"
+			if v.host {
+				who, of = "the host", "the host's cores, all generators together"
+			}
 		}
 	}
 	if l.count() == 0 {

@@ -39,6 +39,14 @@ func percent(share float64) string {
 	return unit.Percent(share).String()
 }
 
+// signed is a relative change with its sign.
+func signed(change float64) string {
+	if change < 0 {
+		return "−" + percent(-change)
+	}
+	return "+" + percent(change)
+}
+
 func plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

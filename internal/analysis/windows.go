@@ -1,7 +1,9 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"plimsoll/result"
 )
@@ -9,8 +11,11 @@ import (
 // changed is the smallest relative change of a rate or a percentile between windows that is called a change.
 const changed = 0.05
 
-// windows compares the parts of a workload's time before and after each annotated moment, which is what a
-// noisy-neighbour test asks for.
+// mostChanges is how many comparisons of windows are told; of more, only the one that moved most.
+const mostChanges = 3
+
+// windows compares the parts of a workload's time, with and without its neighbours and before and after each
+// annotated moment, with the first of them: what a noisy-neighbour test asks for.
 func windows(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
@@ -21,11 +26,18 @@ func windows(v *view) []result.Finding {
 		if w == nil || len(w.Windows) < 2 {
 			continue
 		}
+		var here []result.Finding
 		for _, later := range w.Windows[1:] {
 			if f, ok := windowChange(l, w.Windows[0], later); ok {
-				out = append(out, f)
+				here = append(here, f)
 			}
 		}
+		if len(here) > mostChanges {
+			most := slices.MaxFunc(here, func(a, b result.Finding) int { return cmp.Compare(away(*a.Value), away(*b.Value)) })
+			most.Basis += fmt.Sprintf("; of %d windows, the one whose rate moved most", len(w.Windows))
+			here = []result.Finding{most}
+		}
+		out = append(out, here...)
 	}
 	return out
 }
@@ -61,17 +73,17 @@ func windowChange(l *load, first, later result.Window) (result.Finding, bool) {
 			tail = fmt.Sprintf("its 99th-percentile %s service time went from %s to %s (×%.2g)", o.Op, sayDuration(pb), sayDuration(pa), x)
 		}
 	}
-	rate := fmt.Sprintf("%s went from %s to %s operations per second (%+.1f %%)", l.name, sayCount(float64(na)/a), sayCount(float64(nb)/b), (r-1)*100)
+	rate := fmt.Sprintf("%s did %s operations per second %s and %s %s (%s)", l.name, sayCount(float64(na)/a), first.Name, sayCount(float64(nb)/b), later.Name, signed(r-1))
 	moved := high < 1-changed || low > 1+changed
 	tailMoved := sure && away(worst) > 1+changed
 	f.Severity = result.Notice
 	switch {
 	case tail == "":
-		f.Sentence = fmt.Sprintf("Comparing %s with %s, %s.", later.Name, first.Name, rate)
+		f.Sentence = rate + "."
 	case moved || tailMoved:
-		f.Sentence = fmt.Sprintf("Comparing %s with %s, %s and %s.", later.Name, first.Name, rate, tail)
+		f.Sentence = rate + "; " + tail + "."
 	default:
-		f.Sentence = fmt.Sprintf("Nothing moved by more than %s between %s and %s: %s; %s.", percent(changed), first.Name, later.Name, rate, tail)
+		f.Sentence = fmt.Sprintf("%s; %s. Neither moved by more than %s.", rate, tail, percent(changed))
 	}
 	if !moved && !tailMoved {
 		f.Severity = result.Fine

@@ -1,0 +1,201 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/result"
+)
+
+// Build reads an opened run folder and makes its document. What the folder cannot give is listed in the document's
+// Problems; only an unreadable manifest, which Open refuses, prevents a report.
+func Build(folder *result.Folder) (*Document, error) {
+	in := Input{Manifest: folder.Manifest()}
+	problem := func(err error) {
+		if err != nil {
+			in.Problems = append(in.Problems, err.Error())
+		}
+	}
+	var err error
+	in.Data, err = folder.Data()
+	problem(err)
+	in.Findings, err = folder.Findings()
+	problem(err)
+	var skipped []string
+	in.Events, skipped, err = folder.Events()
+	problem(err)
+	in.Plan, err = folder.Plan()
+	problem(err)
+	in.Problems = slices.Concat(folder.Problems(), in.Problems, skipped)
+	return New(in), nil
+}
+
+// New makes the document. It changes nothing it is given.
+func New(in Input) *Document {
+	m := in.Manifest
+	doc := &Document{
+		Version: FormatVersion, Title: m.Scenario.DisplayName, Summary: m.Scenario.Summary, Description: sanitise(m.Scenario.Description),
+		Scaled: scaled(m), Start: m.Created, End: m.Ended, Findings: in.Findings, Plan: in.Plan, Journal: in.Events, Problems: in.Problems,
+		Verdicts: []Verdict{
+			{"Measured", m.Measured.State, m.Measured.Reason}, {"Collected", m.Collected.State, m.Collected.Reason}, {"Cleaned", m.Cleaned.State, m.Cleaned.Reason},
+		},
+	}
+	m.Scenario.Description = ""
+	doc.Manifest = m
+	if doc.Title == "" {
+		doc.Title = m.Scenario.Name
+	}
+	if doc.Title == "" {
+		doc.Title = m.RunID
+	}
+	d := in.Data
+	if d == nil {
+		return doc
+	}
+	if !d.Start.IsZero() {
+		doc.Start, doc.End = d.Start, d.End
+	}
+	doc.Phases, doc.Marks, doc.VMs = d.Phases, d.Events, d.VMs
+	doc.Series = cleanSeries(d.Series)
+	for _, p := range d.Panels {
+		p.Series = cleanSeries(p.Series)
+		p.Bands = slices.DeleteFunc(slices.Clone(p.Bands), func(b result.Band) bool { return !finite(b.Lower) || !finite(b.Upper) })
+		p.Metrics = slices.DeleteFunc(slices.Clone(p.Metrics), func(m result.Metric) bool { return !finite(m.Value) })
+		if p.Expected != nil && !finite(*p.Expected) {
+			p.Expected = nil
+		}
+		doc.Panels = append(doc.Panels, p)
+	}
+	for _, w := range d.Workloads {
+		doc.add(w, d.Workloads)
+	}
+	return doc
+}
+
+// add takes a workload into the tables. Latency tables and comparisons show merged entries, and single machines only
+// where there is no merged entry.
+func (doc *Document) add(w result.Workload, all []result.Workload) {
+	whole := totalsOf("whole window", w.Start, w.End, w.Ops)
+	doc.Workloads = append(doc.Workloads, WorkloadSummary{
+		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
+		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes), GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
+	})
+	merged := slices.ContainsFunc(all, func(o result.Workload) bool { return o.Name == w.Name && o.VM == "" && o.Prefill == w.Prefill })
+	if w.Prefill || w.VM != "" && merged {
+		return
+	}
+	name := w.Name
+	if w.VM != "" {
+		name += " on " + w.VM
+	}
+	table := Latency{Workload: name, Kind: latencyKind(w), Error: hist.RelativeError, Windows: []WindowTotals{whole}}
+	for _, win := range w.Windows {
+		table.Windows = append(table.Windows, totalsOf(win.Name, win.Start, win.End, win.Ops))
+	}
+	doc.Latencies = append(doc.Latencies, table)
+	if len(w.Windows) > 1 {
+		doc.Comparisons = append(doc.Comparisons, Comparison{Workload: name, Latency: latencyKind(w), Windows: table.Windows[1:]})
+	}
+	if h := w.Heat; h != nil && len(h.Counts) > 0 && len(h.EdgesNs) > 1 && h.Step > 0 {
+		doc.Heat = append(doc.Heat, Heat{Workload: name, Kind: latencyKind(w), Map: h})
+	}
+}
+
+func latencyKind(w result.Workload) string {
+	if w.Latency == "" {
+		return "service time"
+	}
+	return w.Latency
+}
+
+func totalsOf(name string, start, end time.Time, ops []result.OpTotals) WindowTotals {
+	t := WindowTotals{Name: name, Seconds: max(0, end.Sub(start).Seconds())}
+	for _, o := range ops {
+		row := OpRow{Op: o.Op, Count: o.Count}
+		if t.Seconds > 0 {
+			row.OpsPerSecond, row.BytesPerSecond = float64(o.Count)/t.Seconds, float64(o.Bytes)/t.Seconds
+		}
+		if mean := o.Seconds / float64(o.Count); o.Count > 0 && o.Seconds > 0 && finite(mean) {
+			row.Mean = &mean
+		}
+		if o.Hist != nil && o.Hist.Count() > 0 {
+			row.P50, row.P90, row.P99, row.P999 = percentile(o.Hist, 0.5), percentile(o.Hist, 0.9), percentile(o.Hist, 0.99), percentile(o.Hist, 0.999)
+			longest := float64(o.Hist.Max()) / 1e9
+			row.Max, row.Saturated = &longest, o.Hist.Saturated()
+		}
+		t.OpsPerSecond += row.OpsPerSecond
+		t.BytesPerSecond += row.BytesPerSecond
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func percentile(h *hist.Histogram, q float64) *float64 {
+	if float64(h.Count()) < math.Floor(1/(1-q)) {
+		return nil
+	}
+	v, ok := h.Quantile(q)
+	if !ok {
+		return nil
+	}
+	s := float64(v) / 1e9
+	return &s
+}
+
+// scaled is the report's first line when the run was not at full time and size.
+func scaled(m result.Manifest) string {
+	t, s := m.TimeScale, m.SizeScale
+	one := func(v float64) bool { return v == 1 || v == 0 }
+	if one(t) && one(s) {
+		return ""
+	}
+	show := func(v float64) string {
+		if v == 0 {
+			v = 1
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return fmt.Sprintf("Scaled: time ×%s, sizes ×%s. Rates and depths are as written; a scaled run shows the shape of a result, not its size.", show(t), show(s))
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// number is v, or 0 where v is none.
+func number(v float64) float64 {
+	if !finite(v) {
+		return 0
+	}
+	return v
+}
+
+// cleanSeries turns values that are no numbers into gaps and drops series without a grid.
+func cleanSeries(in []result.Series) []result.Series {
+	out := make([]result.Series, 0, len(in))
+	for _, s := range in {
+		if !(s.Step > 0) || !finite(s.Step) {
+			continue
+		}
+		if slices.ContainsFunc(s.Values, func(v *float64) bool { return v != nil && !finite(*v) }) {
+			s.Values = slices.Clone(s.Values)
+			for i, v := range s.Values {
+				if v != nil && !finite(*v) {
+					s.Values[i] = nil
+				}
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func cleanLanes(in []result.Lane) []result.Lane {
+	out := slices.Clone(in)
+	for i := range out {
+		out[i].Rate = number(out[i].Rate)
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/result"
+)
+
+// chart is series on one common, regular grid; nothing of it is rounded yet. NaN is a gap.
+type chart struct {
+	ID       string
+	Title    string
+	Unit     string
+	YLabel   string
+	Start    float64 // seconds since the run phase began
+	Step     float64 // seconds
+	Names    []string
+	Values   [][]float64
+	Bands    []result.Band
+	Expected *float64
+	Reduced  int // points each shown point stands for; 1 when all are there
+}
+
+// maxGrid bounds a chart's grid: a day at one second.
+const maxGrid = 100_000
+
+// newChart puts series on the finest of their grids. A series on a coarser one holds its value until its next.
+func newChart(id, title, unit string, origin time.Time, series []result.Series) *chart {
+	c := &chart{ID: id, Title: title, Unit: unit, Step: math.Inf(1), Reduced: 1}
+	start, end := math.Inf(1), math.Inf(-1)
+	for _, s := range series {
+		if len(s.Values) == 0 {
+			continue
+		}
+		from := s.Start.Sub(origin).Seconds()
+		start, end, c.Step = min(start, from), max(end, from+s.Step*float64(len(s.Values))), min(c.Step, s.Step)
+	}
+	if !finite(start) || !finite(c.Step) {
+		return nil
+	}
+	if (end-start)/c.Step > maxGrid {
+		c.Step = (end - start) / maxGrid
+	}
+	c.Start = start
+	n := int(math.Round((end - start) / c.Step))
+	for _, s := range series {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = math.NaN()
+			at := int(math.Floor((start+float64(i)*c.Step-s.Start.Sub(origin).Seconds())/s.Step + 1e-6))
+			if at >= 0 && at < len(s.Values) && s.Values[at] != nil {
+				values[i] = *s.Values[at]
+			}
+		}
+		c.Names = append(c.Names, s.Name)
+		c.Values = append(c.Values, values)
+	}
+	return c
+}
+
+// points is the number of values in a chart.
+func (c *chart) points() int {
+	if len(c.Values) == 0 {
+		return 0
+	}
+	return len(c.Values) * len(c.Values[0])
+}
+
+// slots is how many points stand for one bucket after reduction: its extremes in the order they came, and a gap.
+const slots = 3
+
+// reduce returns the chart with at most about budget points. Each bucket keeps its smallest and its largest value and
+// a gap when there was one, so neither peaks nor holes are lost; nothing is averaged.
+func (c *chart) reduce(budget int) *chart {
+	if c.points() <= budget {
+		return c
+	}
+	n := len(c.Values[0])
+	buckets := max(budget/(len(c.Values)*slots), 20)
+	size := (n + buckets - 1) / buckets
+	if size < 2*slots {
+		size = 2 * slots
+	}
+	r := *c
+	r.Reduced, r.Step, r.Values = size, c.Step*float64(size)/slots, nil
+	for _, v := range c.Values {
+		var out []float64
+		for i := 0; i < n; i += size {
+			triple := extremes(v[i:min(i+size, n)])
+			out = append(out, triple[:]...)
+		}
+		r.Values = append(r.Values, out)
+	}
+	return &r
+}
+
+// extremes are the smallest and largest value and, where there is one, a gap, in the order of time. Without a gap the
+// last value is repeated.
+func extremes(v []float64) [slots]float64 {
+	low, high, gap := -1, -1, -1
+	for i, x := range v {
+		switch {
+		case math.IsNaN(x):
+			if gap < 0 {
+				gap = i
+			}
+		case low < 0:
+			low, high = i, i
+		case x < v[low]:
+			low = i
+		case x > v[high]:
+			high = i
+		}
+	}
+	nan := math.NaN()
+	if low < 0 {
+		return [slots]float64{nan, nan, nan}
+	}
+	first, second := min(low, high), max(low, high)
+	switch {
+	case gap < 0:
+		return [slots]float64{v[first], v[second], v[second]}
+	case gap < first:
+		return [slots]float64{nan, v[first], v[second]}
+	case gap < second:
+		return [slots]float64{v[first], nan, v[second]}
+	}
+	return [slots]float64{v[first], v[second], nan}
+}
+
+// span is the range of a chart's values and its expected value; ok is false when there are none.
+func (c *chart) span() (low, high float64, ok bool) {
+	low, high = math.Inf(1), math.Inf(-1)
+	if c.Expected != nil {
+		low, high = *c.Expected, *c.Expected
+	}
+	seen := false
+	for _, values := range c.Values {
+		for _, v := range values {
+			if !math.IsNaN(v) {
+				low, high, seen = min(low, v), max(high, v), true
+			}
+		}
+	}
+	return low, high, seen
+}
+
+// appendValue prints v with four significant digits as JSON, null for a gap.
+func appendValue(b []byte, v float64) []byte {
+	if math.IsNaN(v) {
+		return append(b, "null"...)
+	}
+	s := strconv.FormatFloat(v, 'g', 4, 64)
+	if mantissa, exponent, ok := strings.Cut(s, "e+0"); ok {
+		s = mantissa + "e" + exponent
+	}
+	return append(b, s...)
+}

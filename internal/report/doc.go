@@ -1,0 +1,135 @@
+// Package report turns a finished run into documents: HTML for people, JSON for programs, CSV for spreadsheets,
+// Markdown for tickets.
+//
+// New builds a Document once from what the run folder holds (Build reads the folder); the renderers HTML, JSON, CSV and
+// Markdown print it. The package measures nothing and judges nothing: findings come from internal/analysis, numbers
+// from result.Data. All it derives are rates and percentiles of the totals it is given, and percentiles are read
+// from merged histograms, never averaged. The same input gives the same bytes.
+//
+// The HTML is one file that opens from disk without a network: its own script and style and the third-party
+// chart library are inside, and its content policy forbids loading anything. Charts are also there as static drawings,
+// for printing, for readers without JavaScript, and for programs built without the chart library (`make build`
+// fetches it). Everything a scenario's author wrote is escaped; the description, which is HTML, passes an allow-list.
+package report
+
+import (
+	"encoding/json"
+	"html/template"
+	"time"
+
+	"plimsoll/result"
+)
+
+// FormatVersion is the version of the JSON document; docs/report-json.md describes it.
+const FormatVersion = 1
+
+// Input is everything a report is made from.
+type Input struct {
+	Manifest result.Manifest
+	Data     *result.Data // nil when nothing was collected
+	Findings []result.Finding
+	Events   []result.Event
+	Plan     json.RawMessage // as in plan.json; nil when there is none
+	Problems []string        // what of the folder could not be read
+}
+
+// Document is a report before it is printed. Its JSON form is the JSON report.
+type Document struct {
+	Version     int               `json:"report_version"`
+	Title       string            `json:"title"`
+	Summary     string            `json:"summary,omitempty"`
+	Description template.HTML     `json:"description_html,omitempty"` // allowed elements only
+	Scaled      string            `json:"scaled,omitempty"`           // empty when neither time nor size was
+	Start       time.Time         `json:"start"`
+	End         time.Time         `json:"end"`
+	Verdicts    []Verdict         `json:"verdicts"`
+	Findings    []result.Finding  `json:"findings"`
+	Comparisons []Comparison      `json:"comparisons,omitempty"`
+	Latencies   []Latency         `json:"latencies"`
+	Panels      []result.Panel    `json:"panels"`
+	Series      []result.Series   `json:"series"`
+	Heat        []Heat            `json:"heat_maps,omitempty"`
+	Phases      []result.Span     `json:"phases"`
+	Marks       []result.Mark     `json:"marks"`
+	Workloads   []WorkloadSummary `json:"workloads"`
+	VMs         []result.VM       `json:"vms"`
+	Manifest    result.Manifest   `json:"manifest"` // description left out: it is not sanitised
+	Plan        json.RawMessage   `json:"plan,omitempty"`
+	Journal     []result.Event    `json:"journal"`
+	Problems    []string          `json:"problems,omitempty"`
+}
+
+// Verdict is one of the run's answers about itself.
+type Verdict struct {
+	Question string `json:"question"` // Measured, Collected, Cleaned
+	State    string `json:"state"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Comparison sets the windows of a workload side by side.
+type Comparison struct {
+	Workload string         `json:"workload"`
+	Latency  string         `json:"latency"`
+	Windows  []WindowTotals `json:"windows"`
+}
+
+// WindowTotals are a window's rates and percentiles.
+type WindowTotals struct {
+	Name           string  `json:"name"`
+	Seconds        float64 `json:"seconds"`
+	OpsPerSecond   float64 `json:"ops_per_second"`
+	BytesPerSecond float64 `json:"bytes_per_second"`
+	Rows           []OpRow `json:"operations"`
+}
+
+// Latency is the percentile table of a workload.
+type Latency struct {
+	Workload string         `json:"workload"`
+	Kind     string         `json:"kind"` // "service time" or "response time"
+	Error    float64        `json:"relative_error"`
+	Windows  []WindowTotals `json:"windows"` // the whole measured window first
+}
+
+// OpRow is one kind of operation in one window. Times are seconds. A percentile is absent when there is no
+// histogram or too few operations lie beyond it to speak of it (fewer than 1/(1-q) in all).
+type OpRow struct {
+	Op             string   `json:"op"`
+	Count          uint64   `json:"count"`
+	OpsPerSecond   float64  `json:"ops_per_second"`
+	BytesPerSecond float64  `json:"bytes_per_second"`
+	Mean           *float64 `json:"mean_seconds,omitempty"`
+	P50            *float64 `json:"p50_seconds,omitempty"`
+	P90            *float64 `json:"p90_seconds,omitempty"`
+	P99            *float64 `json:"p99_seconds,omitempty"`
+	P999           *float64 `json:"p999_seconds,omitempty"`
+	Max            *float64 `json:"max_seconds,omitempty"`
+	Saturated      uint64   `json:"saturated,omitempty"` // operations at the end of the tool's latency scale
+}
+
+// Heat is the latency heat map of a workload.
+type Heat struct {
+	Workload string          `json:"workload"`
+	Kind     string          `json:"kind"`
+	Map      *result.HeatMap `json:"map"`
+}
+
+// WorkloadSummary is one workload on one machine, or of a group (VM empty).
+type WorkloadSummary struct {
+	Name                string        `json:"name"`
+	VM                  string        `json:"vm,omitempty"`
+	Group               string        `json:"group"`
+	Node                int           `json:"node"`
+	Engine              string        `json:"engine"`
+	Tool                string        `json:"tool"`
+	Phase               string        `json:"phase"`
+	Prefill             bool          `json:"prefill,omitempty"`
+	Start               time.Time     `json:"start"`
+	End                 time.Time     `json:"end"`
+	Ended               string        `json:"ended"`
+	Message             string        `json:"message,omitempty"`
+	Errors              uint64        `json:"errors"`
+	Lanes               []result.Lane `json:"lanes,omitempty"`
+	GeneratorCPUSeconds float64       `json:"generator_cpu_seconds"`
+	Notes               []string      `json:"notes,omitempty"`
+	Totals              WindowTotals  `json:"totals"`
+}

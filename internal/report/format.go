@@ -1,0 +1,108 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"plimsoll/unit"
+)
+
+// none is shown where there is no number.
+const none = "–"
+
+// quantity prints a value of a panel in its unit; assets/report.js has the same for the axes.
+func quantity(v float64, u string) string {
+	if !finite(v) || math.Abs(v) > 9e18 {
+		return none
+	}
+	switch u {
+	case "ops/s":
+		return unit.Rate(v).String()
+	case "bytes/s":
+		return unit.Bandwidth(v).String()
+	case "bytes":
+		return unit.Bytes(math.Round(v)).String()
+	case "us":
+		return duration(v / 1e6)
+	case "s":
+		return duration(v)
+	case "%":
+		return unit.Percent(v / 100).String()
+	case "bool":
+		if v == 0 {
+			return "no"
+		}
+		return "yes"
+	case "Hz":
+		return hertz(v)
+	case "ratio":
+		return "×" + plain(v)
+	case "", "count":
+		return plain(v)
+	}
+	return plain(v) + " " + u
+}
+
+// plain is a number without a unit, with three significant digits.
+func plain(v float64) string { return strings.TrimSuffix(unit.Rate(v).String(), " IOPS") }
+
+func hertz(v float64) string {
+	for _, s := range []struct {
+		size float64
+		name string
+	}{{1e9, " GHz"}, {1e6, " MHz"}, {1e3, " kHz"}} {
+		if math.Abs(v) >= s.size {
+			return plain(v/s.size) + s.name
+		}
+	}
+	return plain(v) + " Hz"
+}
+
+func duration(seconds float64) string {
+	ns := math.Round(seconds * 1e9)
+	if !finite(ns) || math.Abs(ns) > 9e18 {
+		return none
+	}
+	return strings.Replace(unit.Duration(ns).String(), " us", " µs", 1)
+}
+
+func optional(p *float64, u string) string {
+	if p == nil {
+		return none
+	}
+	return quantity(*p, u)
+}
+
+// stamp is a moment in UTC.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return none
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+// elapsed is time since the run phase began, h:mm:ss.
+func elapsed(seconds float64) string {
+	sign, s := "", int64(math.Round(seconds))
+	if s < 0 {
+		sign, s = "-", -s
+	}
+	if s < 3600 {
+		return fmt.Sprintf("%s%d:%02d", sign, s/60, s%60)
+	}
+	return fmt.Sprintf("%s%d:%02d:%02d", sign, s/3600, s/60%60, s%60)
+}
+
+// change is how a later value compares with an earlier one.
+func change(before, after float64) string {
+	if before <= 0 || !finite(after/before) {
+		return none
+	}
+	r := after / before
+	if r >= 1.5 || r <= 0.5 {
+		return "×" + plain(r)
+	}
+	return strings.Replace(fmt.Sprintf("%+.1f %%", (r-1)*100), "-", "−", 1)
+}

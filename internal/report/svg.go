@@ -1,0 +1,242 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll/result"
+)
+
+// Measures of a static drawing, in its own units.
+const (
+	svgWidth, svgHeight  = 960, 260
+	svgLeft, svgRight    = 86, 10
+	svgTop, svgBottom    = 34, 28
+	svgColumns           = 300 // buckets along the time axis
+	svgLines             = 6   // more series than this are drawn as their range and their middle
+	paletteSize          = 8
+	markRows, markHeight = 3, 11
+)
+
+// drawing maps a chart to the drawing's plane.
+type drawing struct {
+	b                        strings.Builder
+	x0, x1, y0, y1           float64 // of the data
+	left, right, top, bottom float64 // of the plot
+}
+
+func (d *drawing) x(v float64) int {
+	return int(math.Round(d.left + (v-d.x0)/(d.x1-d.x0)*(d.right-d.left)))
+}
+
+func (d *drawing) y(v float64) int {
+	return int(math.Round(d.bottom - (v-d.y0)/(d.y1-d.y0)*(d.bottom-d.top)))
+}
+
+func newDrawing(label string, x0, x1, y0, y1 float64) *drawing {
+	if x1 <= x0 {
+		x1 = x0 + 1
+	}
+	if y1 <= y0 {
+		y1 = y0 + 1
+	}
+	d := &drawing{x0: x0, x1: x1, y0: y0, y1: y1, left: svgLeft, right: svgWidth - svgRight, top: svgTop, bottom: svgHeight - svgBottom}
+	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, svgWidth, svgHeight, template.HTMLEscapeString(label))
+	return d
+}
+
+// svg is the static drawing of a chart, with marks at moments of the run.
+func (c *chart) svg(marks []mark) template.HTML {
+	low, high, ok := c.span()
+	if !ok {
+		return ""
+	}
+	top := max(high, 0) * 1.06
+	if top == 0 {
+		top = 1
+	}
+	end := c.Start + c.Step*float64(len(c.Values[0]))
+	label := fmt.Sprintf("%s over time, %d series, from %s to %s", c.Title, len(c.Names), quantity(low, c.Unit), quantity(high, c.Unit))
+	d := newDrawing(label, c.Start, end, min(low, 0), top)
+	for i, band := range c.Bands {
+		d.band(band, i)
+	}
+	ticks := valueTicks(d.y0, d.y1, c.Unit)
+	for _, v := range ticks {
+		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/><text class="t e" x="%d" y="%d">%s</text>`, int(d.left), d.y(v), int(d.right), int(d.left)-8, d.y(v)+4, quantity(v, c.Unit))
+	}
+	d.timeAxis()
+	if c.Expected != nil {
+		fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/><text class="t e" x="%d" y="%d">expected %s</text>`,
+			int(d.left), d.y(*c.Expected), int(d.right), int(d.right)-4, d.y(*c.Expected)-4, quantity(*c.Expected, c.Unit))
+	}
+	d.marks(marks)
+	if len(c.Values) <= svgLines {
+		small := c.reduce(svgColumns * slots * len(c.Values))
+		for i, v := range small.Values {
+			d.line(v, small, fmt.Sprintf("l s%d", i%paletteSize))
+		}
+	} else {
+		d.envelope(c)
+	}
+	d.b.WriteString(`</svg>`)
+	return template.HTML(d.b.String())
+}
+
+func (d *drawing) band(b result.Band, i int) {
+	low, high := max(b.Lower, d.y0), min(b.Upper, d.y1)
+	if high <= low {
+		return
+	}
+	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/><text class="t" x="%d" y="%d">%s</text>`,
+		i%3, int(d.left), d.y(high), int(d.right-d.left), d.y(low)-d.y(high), int(d.left)+6, d.y(high)+13, template.HTMLEscapeString(b.Name))
+}
+
+func (d *drawing) timeAxis() {
+	for _, t := range timeTicks(d.x0, d.x1) {
+		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dV%d"/><text class="t m" x="%d" y="%d">%s</text>`, d.x(t), int(d.bottom), int(d.bottom)+5, d.x(t), int(d.bottom)+18, elapsed(t))
+	}
+}
+
+// mark is a moment in seconds since the run phase began.
+type mark struct {
+	At   float64 `json:"at"`
+	Kind string  `json:"kind"`
+	Text string  `json:"text"`
+}
+
+func (d *drawing) marks(marks []mark) {
+	var ends [markRows]int
+	for _, m := range marks {
+		if m.At < d.x0 || m.At > d.x1 {
+			continue
+		}
+		x, width := d.x(m.At), 7*len([]rune(m.Text))
+		from, class := x+4, "t"
+		if float64(x+width) > d.right {
+			from, class = x-4, "t e"
+		}
+		row, begins := 0, min(x, int(d.right)-width)
+		for row < markRows-1 && ends[row] > begins {
+			row++
+		}
+		ends[row] = begins + width
+		fmt.Fprintf(&d.b, `<path class="k %s" d="M%d %dV%d"/><text class="%s" x="%d" y="%d">%s</text>`,
+			kindClass(m.Kind), x, int(d.top)-8, int(d.bottom), class, from, markHeight*(row+1)-1, template.HTMLEscapeString(m.Text))
+	}
+}
+
+func kindClass(kind string) string {
+	if kind == result.KindFault {
+		return "fault"
+	}
+	return "note"
+}
+
+// line draws one series; a gap lifts the pen.
+func (d *drawing) line(values []float64, c *chart, class string) {
+	d.b.WriteString(`<path class="` + class + `" d="`)
+	pen, last, lastY := false, math.MinInt, 0
+	for i, v := range values {
+		if math.IsNaN(v) {
+			pen = false
+			continue
+		}
+		x, y := d.x(c.Start+c.Step*float64(i)), d.y(v)
+		switch {
+		case !pen:
+			fmt.Fprintf(&d.b, "M%d %dh0", x, y)
+		case x != last || y != lastY:
+			fmt.Fprintf(&d.b, "L%d %d", x, y)
+		}
+		pen, last, lastY = true, x, y
+	}
+	d.b.WriteString(`"/>`)
+}
+
+// envelope draws many series as the range they fill and the series in the middle at each moment.
+func (d *drawing) envelope(c *chart) {
+	n := len(c.Values[0])
+	size := max(1, (n+svgColumns-1)/svgColumns)
+	var upper, lower strings.Builder
+	middle := make([]float64, 0, svgColumns)
+	coarse := *c
+	coarse.Step = c.Step * float64(size)
+	flush := func() {
+		if upper.Len() > 0 {
+			fmt.Fprintf(&d.b, `<path class="v" d="M%s%sZ"/>`, strings.TrimPrefix(upper.String(), "L"), lower.String())
+		}
+		upper.Reset()
+		lower.Reset()
+	}
+	for i := 0; i < n; i += size {
+		var all []float64
+		for _, v := range c.Values {
+			for _, x := range v[i:min(i+size, n)] {
+				if !math.IsNaN(x) {
+					all = append(all, x)
+				}
+			}
+		}
+		if len(all) == 0 {
+			middle = append(middle, math.NaN())
+			flush()
+			continue
+		}
+		slices.Sort(all)
+		x := d.x(coarse.Start + coarse.Step*(float64(len(middle))+0.5))
+		fmt.Fprintf(&upper, "L%d %d", x, d.y(all[len(all)-1]))
+		before := lower.String()
+		lower.Reset()
+		fmt.Fprintf(&lower, "L%d %d%s", x, d.y(all[0]), before)
+		middle = append(middle, all[len(all)/2])
+	}
+	flush()
+	d.line(middle, &coarse, "l s0")
+	fmt.Fprintf(&d.b, `<text class="t e" x="%d" y="%d">range of %d series and their median</text>`, int(d.right)-4, int(d.top)+12, len(c.Values))
+}
+
+// valueTicks are about four round values within a range. Durations and rates are round in tens; so are sizes, near enough.
+func valueTicks(low, high float64, u string) []float64 {
+	scale := 1.0
+	if u == "bytes/s" || u == "bytes" {
+		for scale*1024 <= high {
+			scale *= 1024
+		}
+	}
+	raw := (high - low) / 4 / scale
+	power := math.Pow(10, math.Floor(math.Log10(raw)))
+	step := 10 * power
+	for _, m := range []float64{1, 2, 2.5, 5} {
+		if m*power >= raw {
+			step = m * power
+			break
+		}
+	}
+	step *= scale
+	var out []float64
+	for v := math.Ceil(low/step) * step; v <= high && len(out) < 12; v += step {
+		out = append(out, v)
+	}
+	return out
+}
+
+// timeTicks are about six round moments.
+func timeTicks(from, to float64) []float64 {
+	steps := []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
+	step := steps[len(steps)-1]
+	for _, s := range steps {
+		if (to-from)/s <= 8 {
+			step = s
+			break
+		}
+	}
+	var out []float64
+	for t := math.Ceil(from/step) * step; t <= to && len(out) < 20; t += step {
+		out = append(out, t)
+	}
+	return out
+}

@@ -1,0 +1,323 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/result"
+)
+
+// view is the document arranged for the page.
+type view struct {
+	*Document
+	Policy      string
+	Style       template.CSS
+	Licence     template.JS
+	Script      template.JS
+	Island      template.JS
+	Interactive bool
+
+	Important   []findingView // everything but what is in order, most important first
+	Passed      []findingView
+	Changes     []findingView // what the windows say; shown with the comparison
+	Sides       []side
+	PanelGroups []panelGroup
+	Machines    []metricView
+	Heats       []heatPanel
+	Environment []factGroup
+	Plan        planView
+	Reduced     bool
+	Tail        int // journal entries left out
+
+	origin time.Time
+	marks  []mark
+	charts []*chart
+	heats  []*heatView
+}
+
+type findingView struct {
+	result.Finding
+	Icon, Word string
+}
+
+// side is a comparison turned so that windows are columns.
+type side struct {
+	Workload, Kind string
+	Windows        []string
+	Rows           []sideRow
+}
+
+type sideRow struct {
+	Name    string
+	Values  []string
+	Change  string
+	Changed bool
+}
+
+type panelGroup struct {
+	Name   string
+	Panels []panelView
+}
+
+type panelView struct {
+	result.Panel
+	Chart *chartView
+}
+
+// chartView is the place of a chart on the page.
+type chartView struct {
+	ID      string
+	SVG     template.HTML
+	Names   []string
+	Many    bool
+	Reduced string
+}
+
+// metricView is one measure over all machines: in total and of each.
+type metricView struct {
+	Title        string
+	Total, PerVM *chartView
+}
+
+type heatPanel struct {
+	*heatView
+	SVG   template.HTML
+	Times []string
+	Rows  []heatRow
+	Low   string
+	High  string
+}
+
+type factGroup struct {
+	Name  string
+	Facts []result.Fact
+}
+
+// maxSides bounds how many windows stand side by side; the percentile tables have all of them.
+const maxSides = 6
+
+// maxJournal bounds the journal on the page; the JSON report has all of it.
+const maxJournal = 1000
+
+func newView(doc *Document) *view {
+	shown := *doc
+	v := &view{Document: &shown, origin: doc.Start}
+	for _, m := range doc.Marks {
+		v.marks = append(v.marks, mark{At: m.Time.Sub(v.origin).Seconds(), Kind: kindClass(m.Kind), Text: m.Text})
+	}
+	for _, f := range doc.Findings {
+		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
+		switch {
+		case f.Check == "windows":
+			v.Changes = append(v.Changes, fv)
+		case f.Severity == result.Fine:
+			v.Passed = append(v.Passed, fv)
+		default:
+			v.Important = append(v.Important, fv)
+		}
+	}
+	for _, c := range doc.Comparisons {
+		if len(c.Windows) <= maxSides {
+			v.Sides = append(v.Sides, newSide(c))
+		}
+	}
+	budget := chartPoints
+	if n := len(doc.Panels) + 2*len(metrics(doc.Series)); n > 0 {
+		budget = min(budget, allPoints/n)
+	}
+	v.panels(budget)
+	v.machines(budget)
+	for i, h := range doc.Heat {
+		if hv := newHeat(h, fmt.Sprintf("h%d", i), v.origin); hv != nil {
+			times, rows := hv.table()
+			v.heats = append(v.heats, hv)
+			v.Heats = append(v.Heats, heatPanel{heatView: hv, SVG: hv.svg(), Times: times, Rows: rows, Low: plain(1), High: plain(float64(hv.Most))})
+		}
+	}
+	v.environment()
+	v.Plan = newPlan(doc.Plan)
+	if n := len(doc.Journal); n > maxJournal {
+		v.Tail = n - maxJournal
+		v.Journal = doc.Journal[:maxJournal]
+	}
+	return v
+}
+
+var icons = map[result.Severity]string{result.Blocker: "✕", result.Caution: "!", result.Notice: "i", result.Fine: "✓"}
+
+func newSide(c Comparison) side {
+	s := side{Workload: c.Workload, Kind: c.Latency}
+	for _, w := range c.Windows {
+		s.Windows = append(s.Windows, w.Name)
+	}
+	s.add(c, "Throughput", "ops/s", func(w WindowTotals) *float64 { return &w.OpsPerSecond })
+	s.add(c, "Bandwidth", "bytes/s", func(w WindowTotals) *float64 { return &w.BytesPerSecond })
+	for _, op := range c.Windows[0].Rows {
+		pick := func(f func(OpRow) *float64) func(WindowTotals) *float64 {
+			return func(w WindowTotals) *float64 {
+				for _, r := range w.Rows {
+					if r.Op == op.Op {
+						return f(r)
+					}
+				}
+				return nil
+			}
+		}
+		s.add(c, op.Op+" p50", "s", pick(func(r OpRow) *float64 { return r.P50 }))
+		s.add(c, op.Op+" p99", "s", pick(func(r OpRow) *float64 { return r.P99 }))
+	}
+	return s
+}
+
+func (s *side) add(c Comparison, name, unit string, value func(WindowTotals) *float64) {
+	row := sideRow{Name: name, Change: none}
+	for _, w := range c.Windows {
+		row.Values = append(row.Values, optional(value(w), unit))
+	}
+	first, last := value(c.Windows[0]), value(c.Windows[len(c.Windows)-1])
+	if first != nil && last != nil {
+		row.Change = change(*first, *last)
+		row.Changed = *first > 0 && (*last / *first > 1.05 || *last / *first < 0.95)
+	}
+	s.Rows = append(s.Rows, row)
+}
+
+// place reduces a chart, draws it and keeps it for the script.
+func (v *view) place(c *chart, budget int) *chartView {
+	if c == nil {
+		return nil
+	}
+	svg := c.svg(v.marks)
+	if svg == "" {
+		return nil
+	}
+	c.ID = fmt.Sprintf("c%d", len(v.charts))
+	small := c.reduce(budget)
+	cv := &chartView{ID: c.ID, SVG: svg, Names: c.Names, Many: len(c.Names) > svgLines}
+	if small.Reduced > 1 {
+		v.Reduced = true
+		cv.Reduced = fmt.Sprintf("Drawn from the smallest and the largest value of every %s.", duration(c.Step*float64(small.Reduced)))
+	}
+	v.charts = append(v.charts, small)
+	return cv
+}
+
+func (v *view) panels(budget int) {
+	for _, p := range v.Document.Panels {
+		c := newChart("", p.Title, p.Unit, v.origin, p.Series)
+		if c != nil {
+			c.Bands, c.Expected = p.Bands, p.Expected
+		}
+		pv := panelView{Panel: p, Chart: v.place(c, budget)}
+		if pv.Chart == nil && pv.Problem == "" {
+			pv.Problem = "no value in the run's time"
+		}
+		i := slices.IndexFunc(v.PanelGroups, func(g panelGroup) bool { return g.Name == p.ReportGroup })
+		if i < 0 {
+			i = len(v.PanelGroups)
+			v.PanelGroups = append(v.PanelGroups, panelGroup{Name: p.ReportGroup})
+		}
+		v.PanelGroups[i].Panels = append(v.PanelGroups[i].Panels, pv)
+	}
+}
+
+// metrics are the names of the measures of series, in the order they come.
+func metrics(series []result.Series) []string {
+	var out []string
+	for _, s := range series {
+		if !slices.Contains(out, s.Metric) {
+			out = append(out, s.Metric)
+		}
+	}
+	return out
+}
+
+func (v *view) machines(budget int) {
+	for _, name := range metrics(v.Document.Series) {
+		var total, each []result.Series
+		unit := ""
+		for _, s := range v.Document.Series {
+			if s.Metric != name {
+				continue
+			}
+			unit = s.Unit
+			if s.VM == "" {
+				total = append(total, s)
+			} else {
+				each = append(each, s)
+			}
+		}
+		title := metricTitle(name)
+		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget), PerVM: v.place(newChart("", title+" of each machine", unit, v.origin, each), budget)}
+		if m.Total != nil || m.PerVM != nil {
+			v.Machines = append(v.Machines, m)
+		}
+	}
+}
+
+// metricTitle turns write_latency_p99 into "Write latency p99"; the latency of a metric's name is service time.
+func metricTitle(name string) string {
+	s := strings.ReplaceAll(strings.ReplaceAll(name, "_", " "), "latency", "service time")
+	s = strings.ReplaceAll(s, "iops", "IOPS")
+	if s == "" {
+		return "Other"
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+func (v *view) environment() {
+	for _, f := range v.Manifest.Environment {
+		i := slices.IndexFunc(v.Environment, func(g factGroup) bool { return g.Name == f.Group })
+		if i < 0 {
+			i = len(v.Environment)
+			v.Environment = append(v.Environment, factGroup{Name: f.Group})
+		}
+		v.Environment[i].Facts = append(v.Environment[i].Facts, f)
+	}
+}
+
+// planView is the plan as steps, or as text when it is of another form.
+type planView struct {
+	Steps []struct {
+		Number   int     `json:"number"`
+		Phase    string  `json:"phase"`
+		Name     string  `json:"name"`
+		Text     string  `json:"text"`
+		Start    float64 `json:"start_seconds"`
+		Estimate float64 `json:"estimate_seconds"`
+	} `json:"steps"`
+	Text string `json:"-"`
+}
+
+func newPlan(raw json.RawMessage) planView {
+	var p planView
+	if err := json.Unmarshal(raw, &p); err == nil && len(p.Steps) > 0 {
+		return p
+	}
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
+		return planView{}
+	}
+	return planView{Text: b.String()}
+}
+
+// PanelCount is how many panels the report has, and how many of them have no data.
+func (v *view) PanelCount() (s string) {
+	missing := 0
+	for _, g := range v.PanelGroups {
+		for _, p := range g.Panels {
+			if p.Chart == nil {
+				missing++
+			}
+		}
+	}
+	if missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d results have no data; each says why in its place.", missing, len(v.Document.Panels))
+}
