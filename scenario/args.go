@@ -2,8 +2,8 @@ package scenario
 
 import "time"
 
-// Args are a step's arguments after decoding: string, bool, int64, float64, []string, map[string]any or Selector, as
-// the option table says. Optional arguments without a default are absent when not given.
+// Args are a step's arguments after decoding: string, bool, int64, float64, []string, map[string]any, Selector or
+// Password, as the option table says. Optional arguments without a default are absent when not given.
 type Args map[string]any
 
 // String returns a text argument, "" when absent.
@@ -40,5 +40,20 @@ func (a Args) Selector(name string) Selector { s, _ := a[name].(Selector); retur
 // Strings returns a list argument.
 func (a Args) Strings(name string) []string { s, _ := a[name].([]string); return s }
 
+// Secret returns the text of a secret argument, for the one place that needs it.
+func (a Args) Secret(name string) string { s, _ := a[name].(Password); return string(s) }
+
 // Map returns a mapping argument.
 func (a Args) Map(name string) map[string]any { m, _ := a[name].(map[string]any); return m }
+
+// Password is a text that no printing form shows.
+type Password string
+
+// String hides the text.
+func (Password) String() string { return "[redacted]" }
+
+// GoString hides the text.
+func (p Password) GoString() string { return p.String() }
+
+// MarshalText hides the text.
+func (p Password) MarshalText() ([]byte, error) { return []byte(p.String()), nil }

@@ -79,16 +79,38 @@ func (p Pos) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// sortDiagnostics orders by position, then severity, and drops repetitions: a loop in the template makes the same
-// mistake once per turn, and the author has one line to mend.
+// alike is how many objections of one kind are shown for one place: a loop in the template makes the same mistake once
+// per turn, and the author has one line to mend.
+const alike = 3
+
+// sortDiagnostics orders by position, then severity and code, and drops repetitions. Objections of one kind at one
+// place beyond the first few are counted on the last one shown.
 func sortDiagnostics(all []Diagnostic) []Diagnostic {
 	slices.SortStableFunc(all, func(a, b Diagnostic) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col),
-			cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Code, b.Code), cmp.Compare(a.What, b.What),
+			cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Code, b.Code),
 		)
 	})
-	return slices.Compact(all)
+	var kept []Diagnostic
+	for start := 0; start < len(all); {
+		end := start
+		distinct := []Diagnostic{}
+		seen := map[Diagnostic]bool{}
+		for ; end < len(all) && all[end].Pos == all[start].Pos && all[end].Severity == all[start].Severity && all[end].Code == all[start].Code; end++ {
+			if !seen[all[end]] {
+				seen[all[end]] = true
+				distinct = append(distinct, all[end])
+			}
+		}
+		if more := len(distinct) - alike; more > 0 && distinct[0].Line > 0 {
+			distinct = distinct[:alike]
+			distinct[alike-1].What += fmt.Sprintf(" (and %d more like this here)", more)
+		}
+		kept = append(kept, distinct...)
+		start = end
+	}
+	return kept
 }
 
 func hasError(all []Diagnostic) bool {

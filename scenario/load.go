@@ -1,8 +1,18 @@
 package scenario
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // LoadOptions say how to read a scenario.
@@ -13,14 +23,255 @@ type LoadOptions struct {
 	ID     int64          // 0: from the file, else milliseconds since the epoch of Now
 	Now    time.Time      // used for the id only
 	Nodes  int            // size of the cluster when known, 0 otherwise: range checks of selectors need it
-	Strict bool           // report as section 9.3 of the language reference says, instead of accepting what runs
+	Strict bool           // weigh objections for an author instead of accepting what runs; see Codes
 }
+
+// scenarioFile is the name a scenario has in its directory.
+const scenarioFile = "test.yml"
+
+// maxFiles bounds the search for the scenario file.
+const maxFiles = 100_000
+
+var digitBesideN = regexp.MustCompile(`[0-9]n|n[0-9n]`)
 
 // Load reads the scenario in fsys. Objections and remarks come back sorted by position, each once; the scenario is nil
-// when one of them is an Error.
+// when one of them is an Error. fsys is read only; give os.Root.FS or a zip.Reader so that links cannot lead outside.
 func Load(fsys fs.FS, opts LoadOptions) (*Scenario, []Diagnostic) {
-	return nil, []Diagnostic{{Severity: Error, Code: "unfinished", What: "load: being written"}}
+	l := &loader{fsys: fsys, opts: opts, sc: &Scenario{}, used: map[string]bool{}}
+	if l.find() && l.read() {
+		values := l.readVars()
+		if l.render(values) {
+			l.document()
+		}
+	}
+	diags := sortDiagnostics(l.diags)
+	if hasError(diags) {
+		return nil, diags
+	}
+	return l.sc, diags
 }
 
-// Schema returns the JSON schema (draft 2020-12) of a scenario file after templating, for editors.
-func Schema() ([]byte, error) { return nil, nil }
+// find walks the directory and decides which file is the scenario.
+func (l *loader) find() bool {
+	var found []string
+	err := fs.WalkDir(l.fsys, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return nil
+		}
+		if l.files = append(l.files, p); len(l.files) > maxFiles {
+			return fmt.Errorf("more than %d files below the directory", maxFiles)
+		}
+		if d.Name() == scenarioFile {
+			found = append(found, p)
+		}
+		return nil
+	})
+	if l.opts.File != "" {
+		l.file = path.Clean(l.opts.File)
+		if ext := strings.ToLower(path.Ext(l.file)); ext != ".yml" && ext != ".yaml" {
+			l.say("no-scenario", Pos{File: l.file}, "load: a scenario file ends in .yml or .yaml", "name the file or its directory")
+			return false
+		}
+		return true
+	}
+	switch {
+	case err != nil:
+		l.say("no-scenario", Pos{}, "load: cannot search the directory: "+cause(err), "")
+	case len(found) == 0:
+		hint := "name the directory that has it"
+		if i := slices.IndexFunc(l.files, func(p string) bool {
+			return strings.EqualFold(path.Base(p), "test.yaml") || strings.EqualFold(path.Base(p), scenarioFile)
+		}); i >= 0 {
+			hint = fmt.Sprintf("rename %s, or name it as the scenario", l.files[i])
+		}
+		l.say("no-scenario", Pos{}, "load: no file "+scenarioFile+" in the directory or below it", hint)
+	case len(found) > 1:
+		l.say("no-scenario", Pos{File: found[1]}, fmt.Sprintf("load: %d files named %s: %s", len(found), scenarioFile, strings.Join(found[:min(5, len(found))], ", ")),
+			"name the one to load")
+	default:
+		l.file = found[0]
+		return true
+	}
+	return false
+}
+
+// read reads the scenario file.
+func (l *loader) read() bool {
+	data, err := readFile(l.fsys, l.file, maxSource)
+	at := Pos{File: l.file}
+	if err != nil {
+		l.say("no-scenario", at, "load: "+cause(err), "")
+		return false
+	}
+	if !utf8.Valid(data) {
+		l.say("yaml", at, "load: the file is not UTF-8 text", "convert it")
+		return false
+	}
+	l.source = strings.ReplaceAll(strings.ReplaceAll(string(data), "\r\n", "\n"), "\r", "\n")
+	l.source = strings.TrimPrefix(l.source, "\ufeff")
+	l.starts = lineStarts(l.source)
+	return true
+}
+
+// readFile reads a whole file of bounded size.
+func readFile(fsys fs.FS, name string, most int64) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return nil, err
+	} else if info.IsDir() {
+		return nil, errors.New("it is a directory")
+	} else if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("it is larger than %d bytes", most)
+	}
+	return data, err
+}
+
+// cause is an error without the path that the position already names.
+func cause(err error) string {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = p.Err
+	}
+	return err.Error()
+}
+
+func (l *loader) render(values map[string]any) bool {
+	out, objections := render(l.source, values, l.used)
+	for _, o := range objections {
+		line, col := lineCol(l.source, l.starts, o.at)
+		l.say("template", Pos{File: l.file, Line: line, Col: col}, o.what, o.hint)
+	}
+	for _, v := range l.sc.Vars {
+		if out != nil && !l.used[v.Name] {
+			l.say("unused-variable", v.Pos, fmt.Sprintf("variable %q is never used", v.Name), "remove it")
+		}
+	}
+	l.out = out
+	return out != nil
+}
+
+// document reads the rendered text.
+func (l *loader) document() {
+	root, objection := parseYAML(l.out.text)
+	if objection != nil {
+		l.sayYAML(objection, 0)
+		return
+	}
+	at := Pos{File: l.file, Line: 1, Col: 1}
+	if root == nil {
+		l.say("yaml", at, "yaml: the file is empty", "")
+		return
+	}
+	l.withoutVars(root)
+	f, _ := l.decode(root, at, "the scenario", fileFields, "unknown-key")
+	if root.Kind != yaml.MappingNode {
+		return
+	}
+	l.headers(f, root)
+	d := &document{loader: l, fields: f}
+	d.groups()
+	d.workloads()
+	d.results()
+	d.steps()
+	d.check()
+	l.sc.File = l.file
+	l.sc.Rendered = l.redacted()
+}
+
+// withoutVars drops the rendered vars and presets, whose meaning was read before rendering.
+func (l *loader) withoutVars(root *yaml.Node) {
+	if root.Kind != yaml.MappingNode {
+		return
+	}
+	for i := len(root.Content) - 2; i >= 0; i -= 2 {
+		if key := root.Content[i].Value; key == "vars" || key == "presets" {
+			root.Content = slices.Delete(root.Content, i, i+2)
+		}
+	}
+}
+
+// headers reads the plain top-level fields.
+func (l *loader) headers(f fields, root *yaml.Node) {
+	for _, e := range l.mappingOf(root) {
+		switch e.name {
+		case "name", "display_name", "summary", "description":
+			if v, _ := scalar(e.value); v != nil && e.value.Kind == yaml.ScalarNode {
+				if _, ok := v.(string); !ok {
+					l.say("wrong-type", l.nodePos(e.value), fmt.Sprintf("the scenario: %s must be a text, not %s", e.name, describe(v)),
+						fmt.Sprintf("write %q", e.value.Value))
+				}
+			}
+		}
+	}
+	sc := l.sc
+	sc.Name = strings.TrimSpace(f.String("name"))
+	sc.DisplayName = strings.TrimSpace(f.String("display_name"))
+	sc.Summary = strings.TrimSpace(f.String("summary"))
+	sc.Description = strings.TrimSpace(f.String("description"))
+	sc.EstimatedRuntime = f.Seconds("estimated_runtime")
+	sc.Tags = f.Strings("tags")
+	switch {
+	case l.opts.ID != 0:
+		sc.ID = l.opts.ID
+	case f.Has("id"):
+		sc.ID, _ = f.Args["id"].(int64)
+	default:
+		sc.ID = l.opts.Now.UnixMilli()
+	}
+	if strings.Contains(sc.Description, "<img") {
+		l.say("image", f.where("description"), "the description contains an image", "reports leave it out")
+	}
+}
+
+// mappingOf is entries without remarks, for a mapping that was read before.
+func (l *loader) mappingOf(n *yaml.Node) []entry {
+	keep := l.diags
+	defer func() { l.diags = keep }()
+	return l.entries(n, "")
+}
+
+// redacted is the rendered text with every password replaced. Passwords are replaced where they stand, from the value
+// to the end of its line, and also wherever else the same line of text occurs in a value over several lines.
+func (l *loader) redacted() []byte {
+	const mask = "[redacted]"
+	text := l.out.text
+	slices.SortFunc(l.redact, func(a, b *yaml.Node) int { return b.Line - a.Line })
+	for _, n := range l.redact {
+		start := l.out.offset(n.Line, n.Column)
+		if strings.Contains(n.Value, "\n") || start+len(n.Value) > len(text) {
+			for line := range strings.SplitSeq(n.Value, "\n") {
+				if strings.TrimSpace(line) != "" {
+					text = strings.ReplaceAll(text, line, mask)
+				}
+			}
+			continue
+		}
+		if end := strings.IndexByte(text[start:], '\n'); end >= 0 {
+			text = text[:start] + mask + text[start+end:]
+		} else {
+			text = text[:start] + mask
+		}
+	}
+	return []byte(text)
+}
+
+// pathFrom resolves a path of the author's, which is relative to the scenario file. ok is false when it leaves the
+// scenario's directory.
+func (l *loader) pathFrom(dir, name string) (clean string, ok bool) {
+	if name == "" || path.IsAbs(name) || strings.Contains(name, "\x00") {
+		return "", false
+	}
+	home := path.Dir(l.file)
+	clean = path.Join(dir, name)
+	return clean, fs.ValidPath(clean) && (home == "." || strings.HasPrefix(clean, home+"/"))
+}

@@ -28,6 +28,7 @@ type Scenario struct {
 	Tags             []string
 	ID               int64 // appears in VM names and labels
 	Vars             []Var
+	Presets          []string // names, sorted
 	Groups           []Group
 	Workloads        []Workload
 	Results          []Result

@@ -1,0 +1,128 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"plimsoll/scenario/fiofile"
+)
+
+// checkJobFile looks at a job file by itself.
+func (d *document) checkJobFile(name string, file *fiofile.File) {
+	jobs := file.Jobs()
+	if len(jobs) == 0 {
+		d.say("fio-no-job", Pos{File: name, Line: 1}, "job file: no job section", "add a [section] besides [global]")
+	}
+	if file.Global() == nil {
+		d.say("fio-no-global", Pos{File: name, Line: 1}, "job file: no [global] section", "add one at the top")
+	}
+	for _, v := range file.Variables() {
+		d.say("fio-variable", Pos{File: name, Line: 1}, fmt.Sprintf("job file: ${%s} is not set when the file runs", v), "write the value")
+	}
+	for _, s := range file.Sections {
+		for _, o := range s.Options {
+			at := Pos{File: name, Line: o.Line}
+			switch {
+			case o.Key == "runtime":
+				d.say("fio-runtime", at, fmt.Sprintf("job file: runtime=%s wins over the step's runtime_secs", o.Value), "remove it and give runtime_secs")
+			case o.Key == "include" || strings.HasPrefix(o.Key, "include "):
+				d.say("fio-include", at, fmt.Sprintf("job file: %q is not followed", o.Key), "write the options out")
+			case o.Key == "bssplit":
+				_, err := fiofile.ParseBSSplit(o.Value)
+				d.badValue(at, o, err)
+			case o.Key == "rate_iops":
+				_, err := fiofile.ParseRates(o.Value)
+				d.badValue(at, o, err)
+			case o.Key == "size", o.Key == "offset", o.Key == "filesize", o.Key == "io_size":
+				_, err := fiofile.ParseSize(o.Value)
+				d.badValue(at, o, err)
+			}
+		}
+	}
+}
+
+// badValue reports an option value we cannot read; one with a variable is left to fio.
+func (d *document) badValue(at Pos, o fiofile.Option, err error) {
+	if err != nil && !strings.Contains(o.Value, "${") && !strings.ContainsAny(o.Value, "-") {
+		d.say("fio-value", at, "job file: "+o.Key+": "+err.Error(), "")
+	}
+}
+
+// checkJobs compares the jobs of a workload that runs with the disks of its VM group.
+func (d *document) checkJobs(w Workload, g Group, prefilled bool) {
+	for _, job := range d.jobFiles[w.ConfigFile].Jobs() {
+		at := Pos{File: w.ConfigFile, Line: job.Line}
+		if prefilled {
+			for _, key := range []string{"filename", "size"} {
+				if _, ok := job.Section.Get(key); !ok {
+					d.say("fio-prefill", at, fmt.Sprintf("job file: [%s] lacks its own %s, and workload %q is prefilled", job.Name, key, w.Name),
+						fmt.Sprintf("write %s in the section; [global] does not count", key))
+				}
+			}
+		}
+		filename, ok := job.Get("filename")
+		if !ok {
+			continue
+		}
+		files := strings.Split(filename.Value, ":")
+		for _, f := range files {
+			d.checkDisk(job, Pos{File: w.ConfigFile, Line: filename.Line}, f, len(files) == 1, g)
+		}
+	}
+}
+
+var guestDisk = regexp.MustCompile(`^/dev/sd([a-z]{1,2})$`)
+
+// checkDisk checks one /dev/sdX of a job: sda is the system's, the data disks follow in order.
+func (d *document) checkDisk(job fiofile.Job, at Pos, device string, alone bool, g Group) {
+	m := guestDisk.FindStringSubmatch(strings.TrimSpace(device))
+	if m == nil || d.unsureDisks[g.Name] {
+		return
+	}
+	index := 0
+	for _, letter := range m[1] {
+		index = index*26 + int(letter-'a') + 1
+	}
+	index -= 2 // sdb is the first data disk
+	if index < 0 || index >= len(g.DiskBytes) {
+		hint := fmt.Sprintf("the group has %d data disks, from /dev/sdb on", len(g.DiskBytes))
+		if index < 0 {
+			hint = "that is the system disk; data disks begin at /dev/sdb"
+		}
+		d.say("fio-disk", at, fmt.Sprintf("job file: [%s] uses %s, which vm group %q does not have", job.Name, device, g.Name), hint)
+		return
+	}
+	size, offset, err := extent(job)
+	if err != nil || !alone || size+offset <= g.DiskBytes[index] {
+		return
+	}
+	d.say("fio-extent", at, fmt.Sprintf("job file: [%s] reaches %d bytes into %s, which has %d in vm group %q", job.Name, size+offset, device, g.DiskBytes[index], g.Name),
+		"lower size or offset, or enlarge the disk")
+}
+
+// extent returns the size and offset in force for a job, in bytes; percentages and absent values are 0.
+func extent(job fiofile.Job) (size, offset int64, err error) {
+	base := int64(1024)
+	if v := job.Value("kb_base"); v != "" {
+		if base, err = strconv.ParseInt(v, 10, 64); err != nil {
+			return 0, 0, err
+		}
+	}
+	read := func(key string) int64 {
+		v, ok := job.Get(key)
+		if !ok {
+			return 0
+		}
+		s, sizeErr := fiofile.ParseSizeBase(v.Value, base)
+		err = errors.Join(err, sizeErr)
+		return s.Bytes
+	}
+	size, offset = read("size"), read("offset")
+	if _, ok := addInt(size, offset); !ok && err == nil {
+		err = errors.New("size and offset are too large")
+	}
+	return size, offset, err
+}

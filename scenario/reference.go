@@ -1,0 +1,106 @@
+package scenario
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Reference writes the reference page of the language, in Markdown, from the option tables.
+func Reference(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("# The scenario language\n\nMade from the option tables of the program.\n")
+	b.WriteString("\n## The file\n\nBesides these: `vars` (variables) and `presets` (named sets of their values).\n\n")
+	writeRows(&b, fileFields)
+	b.WriteString("\n### A variable\n\n")
+	writeRows(&b, varFields)
+	b.WriteString("\n### A VM group\n\n")
+	writeRows(&b, groupFields)
+	b.WriteString("\n### A workload\n\n")
+	writeRows(&b, workloadFields)
+	b.WriteString("\nIn `iogen_params`:\n\n")
+	writeRows(&b, iogenFields)
+	b.WriteString("\n### A result\n\n")
+	writeRows(&b, resultFields)
+	b.WriteString("\nA value band:\n\n")
+	writeRows(&b, bandFields)
+	b.WriteString("\nCluster metrics: ")
+	b.WriteString(strings.Join(metricNames(), ", ") + ".\n")
+	b.WriteString("\n## Steps\n")
+	for _, s := range steps {
+		fmt.Fprintf(&b, "\n### %s\n\n%s", s.Name, s.Doc)
+		if s.Meta {
+			b.WriteString(" It is replaced by other steps when the plan is made.")
+		}
+		if len(s.Needs) > 0 {
+			fmt.Fprintf(&b, " Needs: %s.", strings.Join(s.Needs, ", "))
+		}
+		if s.OnlyThere != "" {
+			fmt.Fprintf(&b, " Only on %s.", s.OnlyThere)
+		}
+		b.WriteString("\n\n")
+		writeRows(&b, s.Args)
+	}
+	b.WriteString("\n## Objections\n\n| code | tolerant | strict | meaning |\n|---|---|---|---|\n")
+	for _, c := range Codes() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, weight(c.Tolerant), weight(c.Strict), c.Doc)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func weight(s Severity) string {
+	if s == 0 {
+		return "–"
+	}
+	return s.String()
+}
+
+func writeRows(b *strings.Builder, rows []ArgSpec) {
+	if len(rows) == 0 {
+		b.WriteString("No arguments.\n")
+		return
+	}
+	b.WriteString("| name | type | default | meaning |\n|---|---|---|---|\n")
+	for _, r := range rows {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Name, r.Type, defaultText(r), r.Doc+limits(r))
+	}
+}
+
+func defaultText(r ArgSpec) string {
+	switch v := r.Default.(type) {
+	case nil:
+		if r.Required {
+			return "required"
+		}
+		return "–"
+	case Selector:
+		return "`" + v.Text + "`"
+	case float64:
+		return plainNumber(v)
+	case bool:
+		return pythonText(v)
+	default:
+		return strings.TrimPrefix(fmt.Sprint(v), "map")
+	}
+}
+
+func limits(r ArgSpec) string {
+	var parts []string
+	if r.Min != nil {
+		parts = append(parts, "at least "+plainNumber(*r.Min))
+	}
+	if r.Above != nil {
+		parts = append(parts, "above "+plainNumber(*r.Above))
+	}
+	if r.Max != nil && *r.Max < 1e9 {
+		parts = append(parts, "at most "+plainNumber(*r.Max))
+	}
+	if len(r.Enum) > 0 {
+		parts = append(parts, strings.Join(r.Enum, " or "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}

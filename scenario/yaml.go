@@ -1,0 +1,246 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The language is YAML 1.1 as Python reads it; the Go library reads YAML 1.2. So the library is used for structure
+// only, and plain scalars are given their type here, from their source text.
+
+var (
+	yamlNull  = regexp.MustCompile(`^(~|null|Null|NULL|)$`)
+	yamlBool  = regexp.MustCompile(`^(yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
+	yamlInt   = regexp.MustCompile(`^[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*|[1-9][0-9_]*(:[0-5]?[0-9])+)$`)
+	yamlFloat = regexp.MustCompile(`^[-+]?([0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9_]+([eE][-+][0-9]+)?|[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+)
+
+// surprise names a reading of YAML 1.1 that authors rarely mean.
+type surprise string
+
+const (
+	noSurprise    surprise = ""
+	oldBoolean    surprise = "yaml-boolean"
+	octal         surprise = "yaml-octal"
+	sexagesimal   surprise = "yaml-sexagesimal"
+	customTag     surprise = "yaml-tag"
+	numberTooLong surprise = "yaml-number"
+)
+
+// scalar gives a scalar node its value: nil, bool, int64, float64 or string.
+func scalar(n *yaml.Node) (any, surprise) {
+	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		return n.Value, noSurprise
+	}
+	if n.Style&yaml.TaggedStyle != 0 {
+		return n.Value, customTag
+	}
+	text := n.Value
+	switch {
+	case yamlNull.MatchString(text):
+		return nil, noSurprise
+	case yamlBool.MatchString(text):
+		lower := strings.ToLower(text)
+		if lower == "true" || lower == "false" {
+			return lower == "true", noSurprise
+		}
+		return lower == "yes" || lower == "on", oldBoolean
+	case yamlInt.MatchString(text):
+		return yamlInteger(text)
+	case yamlFloat.MatchString(text):
+		return yamlNumber(text)
+	}
+	return text, noSurprise
+}
+
+func yamlInteger(text string) (any, surprise) {
+	digits := strings.ReplaceAll(text, "_", "")
+	sign := int64(1)
+	switch digits[0] {
+	case '-':
+		sign, digits = -1, digits[1:]
+	case '+':
+		digits = digits[1:]
+	}
+	odd := noSurprise
+	var v int64
+	var err error
+	switch {
+	case strings.Contains(digits, ":"):
+		odd = sexagesimal
+		for part := range strings.SplitSeq(digits, ":") {
+			n, partErr := strconv.ParseInt(part, 10, 64)
+			scaled, ok := mulInt(v, 60)
+			if partErr != nil || !ok {
+				return text, numberTooLong
+			}
+			if v, ok = addInt(scaled, n); !ok {
+				return text, numberTooLong
+			}
+		}
+	case strings.HasPrefix(digits, "0b"), strings.HasPrefix(digits, "0x"):
+		v, err = strconv.ParseInt(digits, 0, 64)
+	case len(digits) > 1 && digits[0] == '0':
+		odd = octal
+		v, err = strconv.ParseInt(digits, 8, 64)
+	default:
+		v, err = strconv.ParseInt(digits, 10, 64)
+	}
+	if err != nil {
+		return text, numberTooLong
+	}
+	return sign * v, odd
+}
+
+func yamlNumber(text string) (any, surprise) {
+	digits := strings.ToLower(strings.ReplaceAll(text, "_", ""))
+	switch strings.TrimLeft(digits, "+-") {
+	case ".inf":
+		if digits[0] == '-' {
+			return math.Inf(-1), noSurprise
+		}
+		return math.Inf(1), noSurprise
+	case ".nan":
+		return math.NaN(), noSurprise
+	}
+	if head, tail, found := cutLast(digits, ":"); found {
+		whole, odd := yamlInteger(head)
+		n, ok := whole.(int64)
+		f, err := strconv.ParseFloat(tail, 64)
+		if !ok || err != nil {
+			return text, numberTooLong
+		}
+		if odd = sexagesimal; n < 0 {
+			f = -f
+		}
+		return float64(n)*60 + f, odd
+	}
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil {
+		return text, numberTooLong
+	}
+	return v, noSurprise
+}
+
+func cutLast(s, sep string) (head, tail string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// plain reports whether a scalar was written without quotes.
+func plain(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode &&
+		n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
+}
+
+func isNull(n *yaml.Node) bool {
+	if n == nil {
+		return true
+	}
+	if n.Kind != yaml.ScalarNode {
+		return false
+	}
+	v, _ := scalar(n)
+	return v == nil
+}
+
+// kindName names a node in a message.
+func kindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		v, _ := scalar(n)
+		return describe(v)
+	}
+	return "nothing"
+}
+
+// Limits of a document. Aliases count as often as they are used, which defuses alias bombs.
+const (
+	maxYAMLNodes = 500_000
+	maxYAMLDepth = 50
+)
+
+var yamlErrorLine = regexp.MustCompile(`line (\d+):`)
+
+// yamlError is an objection of the YAML reader at a line of the text it read; line 0 is unknown.
+type yamlError struct {
+	line, col int
+	what      string
+	hint      string
+}
+
+// parseYAML reads one document. The result is its root node with aliases replaced, nil for an empty document.
+func parseYAML(text string) (root *yaml.Node, objection *yamlError) {
+	defer func() {
+		if p := recover(); p != nil {
+			root, objection = nil, &yamlError{what: fmt.Sprintf("yaml: the reader failed: %v", p)}
+		}
+	}()
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		return nil, explainYAML(err, text)
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil
+	}
+	left := maxYAMLNodes
+	return expand(doc.Content[0], &left, 0)
+}
+
+func explainYAML(err error, text string) *yamlError {
+	e := &yamlError{what: strings.TrimPrefix(err.Error(), "yaml: ")}
+	if m := yamlErrorLine.FindStringSubmatch(e.what); m != nil {
+		e.line, _ = strconv.Atoi(m[1])
+		e.what = strings.TrimSpace(strings.Replace(e.what, m[0], "", 1))
+	}
+	e.what = "yaml: " + e.what
+	number := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		number++
+		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if tab := strings.IndexByte(indent, '\t'); tab >= 0 && (e.line == 0 || number >= e.line-1) && number <= e.line+1 {
+			return &yamlError{line: number, col: tab + 1, what: "yaml: a tab in the indentation", hint: "indent with spaces"}
+		}
+	}
+	switch {
+	case strings.Contains(e.what, "mapping values are not allowed"):
+		e.hint = "quote the text if it has a colon followed by a blank, and check the indentation"
+	case strings.Contains(e.what, "did not find expected"):
+		e.hint = "check the indentation and the quotes here and on the lines before"
+	}
+	return e
+}
+
+// expand returns the node with aliases replaced by what they stand for, within a budget of nodes.
+func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, *yamlError) {
+	if *left--; *left < 0 || depth > maxYAMLDepth {
+		return nil, &yamlError{line: n.Line, col: n.Column, what: fmt.Sprintf(
+			"yaml: more than %d nodes or nested deeper than %d", maxYAMLNodes, maxYAMLDepth), hint: "anchors that contain themselves end here too"}
+	}
+	if n.Kind == yaml.AliasNode {
+		return expand(n.Alias, left, depth+1)
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Tag == "!!merge" {
+			return nil, &yamlError{line: c.Line, col: c.Column, what: "yaml: the merge key << is not part of the scenario language", hint: "write the keys out"}
+		}
+		e, objection := expand(c, left, depth+1)
+		if objection != nil {
+			return nil, objection
+		}
+		n.Content[i] = e
+	}
+	return n, nil
+}
