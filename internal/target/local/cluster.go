@@ -1,0 +1,446 @@
+//go:build linux
+
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+	"plimsoll/unit"
+)
+
+// cluster is the open sandboxes of one run.
+//
+// Two kinds of locks: mu guards all state and is held for moments only; a sandbox's op is held for as long as its
+// files are being copied or removed, and is always taken before mu. Power-offs take no op, so they are never kept
+// waiting by a copy.
+type cluster struct {
+	settings
+	journal    *journal
+	log        func(string, ...any)
+	mark, run  string
+	workDir    string
+	work       *os.Root
+	groups     groupSet
+	goroutines clock.Group // one per running command
+
+	mu      sync.Mutex
+	boxes   map[string]*sandbox
+	on      []bool // nodes
+	boots   int
+	starts  int
+	closed  bool
+	told    map[string]bool // things said once
+	sampled time.Time       // of the CPU metrics
+	spent   map[string]time.Duration
+}
+
+// sandbox is one VM. Fields below op are guarded by cluster.mu.
+type sandbox struct {
+	name, group string
+	template    bool
+	cpus        int
+	memory      int64
+	disks       []target.Disk
+	op          chan struct{} // holds one token while a long operation has the files
+
+	node      int
+	power     target.PowerState
+	key       string // of the control groups of this boot; "" when off
+	making    bool   // not yet a member: its disks are being written
+	gone      bool
+	haOff     bool
+	pinned    bool // exempt from balancing
+	units     map[int]*command
+	cpuBefore time.Duration // used by boots and, without control groups, commands that have ended
+}
+
+var (
+	_ target.Cluster       = (*cluster)(nil)
+	_ target.NodePower     = (*cluster)(nil)
+	_ target.Snapshotter   = (*cluster)(nil)
+	_ target.Migrator      = (*cluster)(nil)
+	_ target.Availability  = (*cluster)(nil)
+	_ target.MetricsSource = (*cluster)(nil)
+)
+
+// find returns a finished sandbox. c.mu must be held.
+func (c *cluster) find(name string) (*sandbox, error) {
+	b, ok := c.boxes[name]
+	if !ok || b.making || b.gone {
+		return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+	}
+	return b, nil
+}
+
+func (c *cluster) lookup(name string) (*sandbox, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.find(name)
+}
+
+// checkNode returns an error for an index outside the cluster and, with up, for a node that is off. c.mu must be held.
+func (c *cluster) checkNode(node int, up bool) error {
+	if node < 0 || node >= len(c.on) {
+		return fmt.Errorf("node %d: %w: the cluster has %d, counted from 0", node, target.ErrNoSuchNode, len(c.on))
+	}
+	if up && !c.on[node] {
+		return fmt.Errorf("node %d: %w: it is powered off", node, target.ErrNotAccessible)
+	}
+	return nil
+}
+
+// occupy takes the sandbox's files for a long operation.
+func (b *sandbox) occupy(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("vm %q: %w", b.name, err)
+	}
+	select {
+	case b.op <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("vm %q: %w", b.name, ctx.Err())
+	}
+}
+
+func (b *sandbox) release() { <-b.op }
+
+// each calls do for every name in order and joins the errors.
+func each(ctx context.Context, verb string, names []string, do func(name string) error) error {
+	var problems []error
+	for i, name := range names {
+		if err := ctx.Err(); err != nil {
+			problems = append(problems, fmt.Errorf("%s: vm %q and %d more: %w", verb, name, len(names)-i-1, err))
+			break
+		}
+		if err := do(name); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", verb, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// VMs implements target.Cluster.
+func (c *cluster) VMs(ctx context.Context) ([]target.VM, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("list VMs: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []target.VM
+	for _, b := range c.boxes {
+		if !b.making && !b.gone {
+			list = append(list, target.VM{Name: b.name, Group: b.group, Node: b.node, Power: b.power, Template: b.template})
+		}
+	}
+	slices.SortFunc(list, func(a, b target.VM) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// claim enters a sandbox into the list, not yet a member. It returns false when there is a VM of that name.
+func (c *cluster) claim(b *sandbox) (bool, error) {
+	if err := checkName(b.name); err != nil {
+		return false, fmt.Errorf("vm %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false, errors.New("the cluster is closed")
+	}
+	if err := c.checkNode(b.node, true); err != nil {
+		return false, fmt.Errorf("vm %q: %w", b.name, err)
+	}
+	if old, ok := c.boxes[b.name]; ok {
+		if old.making {
+			return false, fmt.Errorf("vm %q: is being made by another call", b.name)
+		}
+		return false, nil
+	}
+	b.op, b.units, b.power, b.making = make(chan struct{}, 1), map[int]*command{}, target.Off, true
+	c.boxes[b.name] = b
+	return true, nil
+}
+
+// build makes the folder of a reserved sandbox, fills it, and makes it a member, or removes what there is of it.
+func (c *cluster) build(b *sandbox, fill func() error) error {
+	err := c.work.Mkdir(b.name, 0o755)
+	if errors.Is(err, fs.ErrExist) { // not ours: take the name out of the journal
+		err = errors.Join(explain(err, path.Join(c.workDir, b.name), 0), c.journal.add(true, entry{Op: "refused", Name: b.name}))
+	} else if err != nil {
+		err = explain(err, path.Join(c.workDir, b.name), 0)
+	} else if err = c.work.Mkdir(path.Join(b.name, "files"), 0o755); err != nil {
+		err = explain(err, path.Join(c.workDir, b.name, "files"), 0)
+	} else {
+		err = fill()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		if e := c.work.RemoveAll(b.name); e != nil {
+			err = errors.Join(err, explain(e, path.Join(c.workDir, b.name), 0))
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.making = false
+	if err != nil {
+		delete(c.boxes, b.name)
+		return fmt.Errorf("vm %q: %w", b.name, err)
+	}
+	return nil
+}
+
+// CreateTemplate implements target.Cluster. The image's name is kept for people only: sandboxes have no system disk.
+func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("create template: vm %q: %w", t.Name, err)
+	}
+	if t.Folder {
+		return fmt.Errorf("create template: vm %q: image %q: this host has no images to import; use a template of type DISK", t.Name, t.Image)
+	}
+	b := &sandbox{name: t.Name, group: t.Group, template: true, node: t.Node, cpus: t.CPUs, memory: t.MemoryBytes}
+	for i, size := range t.DiskBytes {
+		if size <= 0 {
+			return fmt.Errorf("create template: vm %q: disk %s: size %d: must be positive", t.Name, deviceName(i), size)
+		}
+		b.disks = append(b.disks, c.disk(t.Name, i, size))
+	}
+	fresh, err := c.claim(b)
+	if err != nil || !fresh {
+		return wrap("create template", err)
+	}
+	if err := c.journal.add(true, entry{Op: "sandbox", Name: t.Name}); err != nil {
+		c.forget(b)
+		return fmt.Errorf("create template: vm %q: %w", t.Name, err)
+	}
+	return wrap("create template", c.build(b, func() error {
+		if err := c.room(sum(b.disks)); err != nil {
+			return err
+		}
+		for _, d := range b.disks {
+			if err := c.makeDisk(b, d); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// wrap prefixes an error with its phase.
+func wrap(phase string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", phase, err)
+}
+
+func (c *cluster) forget(b *sandbox) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.boxes, b.name)
+}
+
+// room refuses to write more than the file system holds, less the reserve.
+func (c *cluster) room(wanted int64) error {
+	free, err := freeBytes(c.workDir)
+	if err != nil {
+		return err
+	}
+	if wanted > free-c.reserve {
+		return fmt.Errorf("disk space: %s needed, %s free on the file system of %s less %s kept in reserve",
+			unit.Bytes(wanted), unit.Bytes(free), c.workDir, unit.Bytes(c.reserve))
+	}
+	return nil
+}
+
+// Clone implements target.Cluster. Disks are copied, contents included; the working folder starts empty.
+func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
+	source, err := c.lookup(r.Source)
+	if err != nil {
+		return fmt.Errorf("clone: source: %w", err)
+	}
+	if err := source.occupy(ctx); err != nil {
+		return fmt.Errorf("clone: source: %w", err)
+	}
+	defer source.release()
+	if r.Linked {
+		c.once("linked clones", "linked clones are copies here, sharing blocks where the file system can")
+	}
+	var members []*sandbox
+	var entries []entry
+	var problems []error
+	for _, m := range r.Members {
+		b := &sandbox{name: m.Name, group: r.Group, node: m.Node, cpus: source.cpus, memory: source.memory}
+		for i, d := range source.disks {
+			b.disks = append(b.disks, c.disk(m.Name, i, d.Bytes))
+		}
+		fresh, err := c.claim(b)
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("clone: %w", err))
+		case !fresh:
+			problems = append(problems, fmt.Errorf("clone: vm %q: exists already", m.Name))
+		default:
+			members = append(members, b)
+			entries = append(entries, entry{Op: "sandbox", Name: m.Name})
+		}
+	}
+	if err := c.journal.add(true, entries...); err != nil {
+		for _, b := range members {
+			c.forget(b)
+		}
+		return errors.Join(append(problems, fmt.Errorf("clone: %w", err))...)
+	}
+	for _, b := range members {
+		err := ctx.Err()
+		if err == nil {
+			err = c.build(b, func() error { return c.copyDisks(ctx, source, b) })
+		} else {
+			c.forget(b)
+			err = fmt.Errorf("vm %q: not made: %w", b.name, err)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("clone: %w", err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Delete implements target.Cluster.
+func (c *cluster) Delete(ctx context.Context, names []string) error {
+	return each(ctx, "delete", names, func(name string) error {
+		b, err := c.lookup(name)
+		if errors.Is(err, target.ErrNoSuchVM) {
+			return nil
+		}
+		if err := b.occupy(ctx); err != nil {
+			return err
+		}
+		defer b.release()
+		if err := c.powerOff(ctx, []*sandbox{b}); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		b.gone = true // from here on nothing starts in it
+		c.mu.Unlock()
+		if err := c.work.RemoveAll(name); err != nil {
+			return fmt.Errorf("vm %q: %w", name, explain(err, path.Join(c.workDir, name), 0))
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.boxes[name] == b {
+			delete(c.boxes, name)
+		}
+		return nil
+	})
+}
+
+// Move implements target.Cluster.
+func (c *cluster) Move(ctx context.Context, vm string, node int) error {
+	return c.place(ctx, "move", vm, node, false)
+}
+
+// Migrate implements target.Migrator. Processes go on: only the node that they count for changes.
+func (c *cluster) Migrate(ctx context.Context, vm string, node int) error {
+	return c.place(ctx, "migrate", vm, node, true)
+}
+
+func (c *cluster) place(ctx context.Context, verb, vm string, node int, live bool) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: vm %q: %w", verb, vm, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b, err := c.find(vm)
+	if err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	if err := c.checkNode(node, true); err != nil {
+		return fmt.Errorf("%s: vm %q: to %w", verb, vm, err)
+	}
+	if err := c.checkNode(b.node, live); err != nil {
+		return fmt.Errorf("%s: vm %q: from %w", verb, vm, err)
+	}
+	if !live && b.power == target.On && b.node != node {
+		return fmt.Errorf("%s: vm %q: it is on: power it off or migrate it", verb, vm)
+	}
+	b.node = node
+	return nil
+}
+
+// SetHA implements target.Availability: recorded, since nothing here restarts a VM on its own.
+func (c *cluster) SetHA(ctx context.Context, vms []string, enabled bool) error {
+	return each(ctx, "set HA", vms, c.rule(func(b *sandbox) { b.haOff = !enabled }))
+}
+
+// SetBalancing implements target.Availability: recorded, since nothing here moves a VM on its own.
+func (c *cluster) SetBalancing(ctx context.Context, vms []string, enabled bool) error {
+	return each(ctx, "set balancing", vms, c.rule(func(b *sandbox) { b.pinned = !enabled }))
+}
+
+func (c *cluster) rule(set func(*sandbox)) func(string) error {
+	return func(name string) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		b, err := c.find(name)
+		if err == nil {
+			set(b)
+		}
+		return err
+	}
+}
+
+// Host implements target.Cluster.
+func (c *cluster) Host(name string) (target.Host, error) {
+	b, err := c.lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("host: %w", err)
+	}
+	return &host{c: c, b: b}, nil
+}
+
+// Close implements target.Cluster. Commands go on, and Destroy finds them.
+func (c *cluster) Close() error {
+	c.mu.Lock()
+	closed := c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if closed {
+		return nil
+	}
+	return errors.Join(c.work.Close(), c.journal.close())
+}
+
+// once logs a line the first time that it is said.
+func (c *cluster) once(key, format string, args ...any) {
+	c.mu.Lock()
+	said := c.told[key]
+	if c.told == nil {
+		c.told = map[string]bool{}
+	}
+	c.told[key] = true
+	c.mu.Unlock()
+	if !said {
+		c.log(format, args...)
+	}
+}
+
+// sandboxes lists the members on a node, or on all with node < 0, by name. c.mu must be held.
+func (c *cluster) sandboxes(node int) []*sandbox {
+	var list []*sandbox
+	for _, name := range slices.Sorted(maps.Keys(c.boxes)) {
+		if b := c.boxes[name]; !b.making && (node < 0 || b.node == node) {
+			list = append(list, b)
+		}
+	}
+	return list
+}

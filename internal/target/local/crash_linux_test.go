@@ -1,0 +1,230 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/target"
+)
+
+// controllerVariable names the state folder for a copy of this test that is to be killed.
+const controllerVariable = "PLIMSOLL_TEST_CONTROLLER"
+
+// controller makes, starts, snapshots and deletes until it is killed, or for half a minute.
+func controller() {
+	stateDir := os.Getenv(controllerVariable)
+	fail := func(err error) {
+		if err != nil {
+			fmt.Println("controller:", err)
+			os.Exit(1)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	place, err := Provider{}.New(target.Config{Nodes: 2, Options: target.Options{"dir": filepath.Dir(stateDir), "reserve": "1MiB",
+		"cgroups": os.Getenv("PLIMSOLL_TEST_CGROUPS")}})
+	fail(err)
+	c, err := place.Provision(ctx, target.Request{RunID: "crash", StateDir: stateDir})
+	fail(err)
+	fmt.Println("provisioned")
+	fail(c.CreateTemplate(ctx, target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20, DiskBytes: []int64{4 << 20, 4 << 20}}))
+	for i := 0; ctx.Err() == nil; i++ {
+		names := []string{fmt.Sprintf("vm-%d-a", i), fmt.Sprintf("vm-%d-b", i)}
+		fail(c.Clone(ctx, target.Clone{Source: "t", Members: []target.Placement{{Name: names[0]}, {Name: names[1], Node: 1}}}))
+		fail(c.PowerOn(ctx, names, 1))
+		for _, name := range names {
+			h, err := c.Host(name)
+			fail(err)
+			_, err = h.Start(ctx, target.Command{Stdout: "o", Argv: []string{"sh", "-c",
+				"setsid sh -c 'while :; do sleep 60; done' & sleep 60 & echo yes; wait"}})
+			fail(err)
+		}
+		fail(c.(target.Snapshotter).Snapshot(ctx, "s", names))
+		if i > 2 {
+			fail(c.Delete(ctx, []string{fmt.Sprintf("vm-%d-a", i-3)}))
+		}
+	}
+	os.Exit(0)
+}
+
+// TestDestroyAfterKill kills a controller at random moments; what it leaves must go, whatever it was doing.
+func TestDestroyAfterKill(t *testing.T) {
+	rounds := 12
+	if testing.Short() {
+		rounds = 3
+	}
+	for _, cgroups := range []string{"auto", "off"} {
+		t.Run("cgroups "+cgroups, func(t *testing.T) {
+			seen := 0
+			for range rounds {
+				seen += killOnce(t, cgroups, time.Duration(rand.Int64N(int64(250*time.Millisecond))))
+			}
+			if seen == 0 {
+				t.Error("no kill left a process or a file: the test tests nothing")
+			}
+			t.Logf("%d kills left %d files and processes to remove", rounds, seen)
+		})
+	}
+}
+
+// killOnce returns how much the killed controller left.
+func killOnce(t *testing.T, cgroups string, after time.Duration) int {
+	t.Helper()
+	run := filepath.Join(t.TempDir(), "run")
+	stateDir := filepath.Join(run, "state")
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), controllerVariable+"="+stateDir, "PLIMSOLL_TEST_CGROUPS="+cgroups)
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(after)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed, as it should be
+	if strings.Contains(out.String(), "controller:") {
+		t.Fatalf("the controller failed by itself: %s", out.String())
+	}
+	left := len(remains(run))
+	entries, err := readJournal(stateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		place, err := Provider{}.New(target.Config{Options: target.Options{"dir": filepath.Dir(run)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone, err := place.Destroy(t.Context(), stateDir)
+		if err != nil || len(gone) > 0 {
+			t.Fatalf("destroy after %v: %v; remains %q", after, err, gone)
+		}
+	}
+	if still := remains(run); len(still) > 0 {
+		t.Fatalf("left after a kill at %v: %q", after, still)
+	}
+	for _, e := range entries {
+		if e.Op == "run" {
+			if p := running("environ", e.Mark); len(p) > 0 {
+				t.Fatalf("processes %q still carry the mark", p)
+			}
+		}
+		if e.Op == "cgroup" {
+			if _, err := os.Stat(e.Path); err == nil {
+				t.Fatalf("control group %s is left", e.Path)
+			}
+		}
+	}
+	return left
+}
+
+// TestDestroyLeavesStrangers gives Destroy a journal that names things which are not, or no longer, the run's.
+func TestDestroyLeavesStrangers(t *testing.T) {
+	stranger := exec.Command("sleep", "60")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stranger.Process.Kill()
+		_ = stranger.Wait()
+	}()
+	self, ok := readProcess(stranger.Process.Pid)
+	if !ok {
+		t.Fatal("the stranger is gone")
+	}
+	boot, err := bootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	outside := filepath.Join(dir, "outside")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(filepath.Join(outside, "kept"), 0o755))
+	mark := strings.Repeat("ab", markLength/2)
+	for name, c := range map[string]struct {
+		entries []entry
+		remains bool
+	}{
+		"recycled process id": {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "process", PID: self.pid, Start: self.start - 1}}},
+		"another boot":        {entries: []entry{{Op: "run", Mark: mark, Boot: "x"}, {Op: "process", PID: self.pid, Start: self.start}}},
+		"no mark":             {entries: []entry{{Op: "run", Boot: boot}}, remains: true},
+		"climbing name":       {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "work"}, {Op: "sandbox", Name: "../outside"}}, remains: true},
+		"foreign group":       {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "cgroup", Path: outside}}},
+		"linked sandbox":      {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "work"}, {Op: "sandbox", Name: "link"}}},
+		"refused sandbox": {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "work"}, {Op: "sandbox", Name: "foreign"},
+			{Op: "refused", Name: "foreign"}}, remains: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+			must(os.MkdirAll(filepath.Join(run, "work", "foreign"), 0o755))
+			if name == "linked sandbox" {
+				must(os.Remove(filepath.Join(run, "work", "foreign")))
+				must(os.Symlink(outside, filepath.Join(run, "work", "link")))
+			}
+			j, err := openJournal(filepath.Join(run, "state"))
+			must(err)
+			must(j.add(true, c.entries...))
+			must(j.close())
+			place, err := Provider{}.New(target.Config{})
+			must(err)
+			remains, err := place.Destroy(t.Context(), filepath.Join(run, "state"))
+			if (err != nil || len(remains) > 0) != c.remains {
+				t.Errorf("destroy: %v, remains %q", err, remains)
+			}
+			if _, ok := readProcess(self.pid); !ok {
+				t.Fatal("a process that is not ours was killed")
+			}
+			if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+				t.Fatalf("files that are not ours: %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(run, "work", "foreign")); err != nil && name != "linked sandbox" {
+				t.Fatalf("a folder that is not ours: %v", err)
+			}
+		})
+	}
+}
+
+// TestDestroyOfLiveRun must not take a run away from the process that executes it.
+func TestDestroyOfLiveRun(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	stateDir := filepath.Join(run, "state")
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), controllerVariable+"="+stateDir, "PLIMSOLL_TEST_CGROUPS=auto")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // "provisioned"
+		t.Fatal(err)
+	}
+	place, err := Provider{}.New(target.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = place.Destroy(t.Context(), stateDir)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", cmd.Process.Pid)) {
+		t.Errorf("destroy: %v: want a refusal that names process %d", err, cmd.Process.Pid)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if remains, err := place.Destroy(t.Context(), stateDir); err != nil || len(remains) > 0 {
+		t.Errorf("destroy after its end: %v, %q", err, remains)
+	}
+}

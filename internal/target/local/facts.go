@@ -1,0 +1,345 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/target"
+	"plimsoll/unit"
+)
+
+// Check implements target.Target. It reads /proc, /sys and /etc, and tries what the file system can do on files that
+// have no name and vanish when closed.
+func (p *place) Check(ctx context.Context) (target.Facts, error) {
+	if err := ctx.Err(); err != nil {
+		return target.Facts{}, fmt.Errorf("check: %w", err)
+	}
+	var objections []error
+	object := func(err error) {
+		if err != nil {
+			objections = append(objections, fmt.Errorf("check: %w", err))
+		}
+	}
+	f := target.Facts{Target: "local", ClusterName: "this host", FreeBytes: -1, FreeMemory: -1, Metrics: metricNames}
+	cpu, err := readCPU(p.system)
+	object(err)
+	memory, err := readMemory(p.system)
+	object(err)
+	if err == nil {
+		f.FreeMemory = max(0, memory.available-p.reserve)
+	}
+	dir, err := existing(p.dir)
+	object(err)
+	if err == nil {
+		if !writable(dir) {
+			object(explain(&fs.PathError{Op: "check", Path: dir, Err: fs.ErrPermission}, dir, 0))
+		}
+		free, err := freeBytes(dir)
+		object(err)
+		if err == nil {
+			f.FreeBytes = max(0, free-p.reserve)
+		}
+	}
+	if info, err := os.Stat("/bin/sh"); err != nil || info.IsDir() {
+		object(errors.New("/bin/sh: is needed to start commands, and is not there"))
+	}
+	for i := range p.nodes {
+		f.Nodes = append(f.Nodes, target.Node{Index: i, Name: fmt.Sprintf("node-%d", i), Cores: cpu.count,
+			MemoryBytes: memory.total, Power: "simulated"})
+	}
+	groups := p.controlGroups()
+	st := readStorage(p.system, dir)
+	f.Capabilities, f.Missing = p.capabilities(groups, st)
+	f.Environment = p.environment(cpu, memory, groups, st)
+	f.Notes = p.notes(groups, st)
+	return f, errors.Join(objections...)
+}
+
+// existing is the nearest folder at or above path that exists, absolute and without symbolic links.
+func existing(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("dir %q: %w", path, err)
+	}
+	for {
+		resolved, err := filepath.EvalSymlinks(path)
+		if err == nil {
+			info, err := os.Stat(resolved)
+			if err == nil && !info.IsDir() {
+				return "", fmt.Errorf("dir %q: is not a folder", path)
+			}
+			return resolved, err
+		}
+		if !errors.Is(err, fs.ErrNotExist) || path == "/" {
+			return "", explain(err, path, 0)
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+func (p *place) capabilities(groups controlGroups, st storage) (can, cannot map[target.Capability]string) {
+	copies := "copies of the disk files"
+	if st.reflink == "supported" {
+		copies = "copies of the disk files that share blocks (reflink)"
+	}
+	how := "ends every process that carries the run's mark"
+	if groups.track.dir != "" {
+		how = "ends every process in the control groups"
+	}
+	can = map[target.Capability]string{
+		target.NodePowerControl:  "simulated: " + how + " of the node's sandboxes at once",
+		target.NodeShutdown:      "simulated: as power-off, sandboxes have no operating system to ask",
+		target.Snapshots:         copies + ", made while the VMs' processes stand still",
+		target.LiveMigration:     "simulated: processes go on and count for the other node",
+		target.AvailabilityRules: "recorded: nothing here restarts or moves VMs on its own",
+		target.ClusterMetrics:    "CPU time and resident memory of the sandboxes' processes; no network counters, for the nodes share the host's network",
+	}
+	cannot = map[target.Capability]string{
+		target.PlaybookHosts:    "sandboxes have no SSH server and no address of their own",
+		target.StorageMigration: "there is one store: the file system of the run folder",
+		target.WriteLogDrain:    "the file system has no operations log to report on",
+		target.FolderImport:     "sandboxes have no system disk, so there is no image to import",
+	}
+	for _, c := range []target.Capability{target.GuestCommands, target.ControllerCommands} {
+		if p.commands {
+			can[c] = "as user " + userName() + " on this host (--allow-host-commands)"
+		} else {
+			cannot[c] = "runs commands of the scenario's author on this host: allow it with --allow-host-commands"
+		}
+	}
+	return can, cannot
+}
+
+func userName() string {
+	if os.Getuid() == 0 {
+		return "root"
+	}
+	return fmt.Sprintf("id %d", os.Getuid())
+}
+
+func (p *place) notes(groups controlGroups, st storage) []string {
+	notes := []string{fmt.Sprintf("All %d nodes share this host's CPUs, memory and disk: results show how its parts disturb each other, not how a cluster scales.", p.nodes)}
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if groups.cpu.dir == "" {
+		note("CPU limits of VMs are not enforced: %s.", groups.cpu.why)
+	}
+	if groups.memory.dir == "" {
+		note("Memory limits of VMs are not enforced: %s.", groups.memory.why)
+	}
+	if groups.track.dir == "" {
+		note("Processes are found by a mark in their environment, not by control groups (%s): one that clears its environment and leaves its parent can escape a power-off.", groups.track.why)
+	}
+	if st.memory() {
+		note("Data disks would be in memory: %s is a %s. Results say nothing about a disk; use --target-opt dir=PATH and a run folder elsewhere.", st.dir, st.fstype)
+	}
+	if st.preallocate == "not supported" {
+		note("Data disks are sparse: the file system (%s) cannot preallocate.", st.fstype)
+	}
+	if st.direct == "not supported" {
+		note("Direct I/O is not available on %s (%s): jobs with direct=1 will fail or go through the page cache.", st.dir, st.fstype)
+	}
+	return notes
+}
+
+// factList collects provenance; a fact without a value keeps its reason.
+type factList []target.Fact
+
+func (l *factList) add(group, name, value, missing string) {
+	if value != "" {
+		missing = ""
+	} else if missing == "" {
+		missing = "not available"
+	}
+	*l = append(*l, target.Fact{Group: group, Name: name, Value: value, Missing: missing})
+}
+
+// file adds the content of a small file, in one line.
+func (l *factList) file(system fs.FS, group, name, file string) {
+	data, err := fs.ReadFile(system, file)
+	if err != nil {
+		l.add(group, name, "", "/"+file+": "+reason(err))
+		return
+	}
+	l.add(group, name, strings.Join(strings.Fields(string(data)), " "), "/"+file+" is empty")
+}
+
+// reason is an error of the file system without its path.
+func reason(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+// selected is the word in brackets of a file such as "none [mq-deadline] kyber".
+func selected(system fs.FS, file string) (string, string) {
+	data, err := fs.ReadFile(system, file)
+	if err != nil {
+		return "", "/" + file + ": " + reason(err)
+	}
+	text := strings.TrimSpace(string(data))
+	if _, after, ok := strings.Cut(text, "["); ok {
+		if word, _, ok := strings.Cut(after, "]"); ok {
+			return word, ""
+		}
+	}
+	return text, ""
+}
+
+func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGroups, st storage) []target.Fact {
+	var l factList
+	hostFacts(&l, p.system)
+	cpu.facts(&l, p.system)
+	memory.facts(&l, p.system)
+	groupFacts(&l, groups)
+	st.facts(&l, p.system)
+	clockFacts(&l, p.system)
+	return l
+}
+
+func groupFacts(l *factList, g controlGroups) {
+	l.add("limits", "control groups", g.versions, "none is mounted")
+	for _, b := range []struct {
+		name string
+		base controlBase
+	}{{"processes tracked in", g.track}, {"CPU limits in", g.cpu}, {"memory limits in", g.memory}} {
+		l.add("limits", b.name, b.base.dir, b.base.why)
+	}
+	for _, f := range []struct {
+		name     string
+		resource int
+	}{{"open files", unix.RLIMIT_NOFILE}, {"file size", unix.RLIMIT_FSIZE}} {
+		var lim unix.Rlimit
+		err := unix.Getrlimit(f.resource, &lim)
+		switch {
+		case err != nil:
+			l.add("limits", f.name, "", err.Error())
+		case lim.Cur == unix.RLIM_INFINITY:
+			l.add("limits", f.name, "none", "")
+		default:
+			l.add("limits", f.name, strconv.FormatUint(lim.Cur, 10), "")
+		}
+	}
+}
+
+func hostFacts(l *factList, system fs.FS) {
+	l.add("host", "operating system", osName(system), "/etc/os-release: no PRETTY_NAME")
+	l.file(system, "host", "kernel", "proc/sys/kernel/osrelease")
+	l.file(system, "host", "kernel build", "proc/sys/kernel/version")
+	l.file(system, "host", "kernel command line", "proc/cmdline")
+	l.file(system, "host", "name", "proc/sys/kernel/hostname")
+	l.file(system, "host", "boot", "proc/sys/kernel/random/boot_id")
+	l.file(system, "host", "maker", "sys/class/dmi/id/sys_vendor")
+	l.file(system, "host", "product", "sys/class/dmi/id/product_name")
+	l.file(system, "host", "firmware", "sys/class/dmi/id/bios_version")
+	l.add("host", "virtualisation", virtualisation(system), "/proc/cpuinfo: no flags that would tell")
+	l.add("host", "user", userName(), "")
+	l.file(system, "host", "load average at check", "proc/loadavg")
+}
+
+func osName(system fs.FS) string {
+	data, _ := fs.ReadFile(system, "etc/os-release")
+	for line := range strings.Lines(string(data)) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
+			return strings.Trim(v, `"'`)
+		}
+	}
+	return ""
+}
+
+// virtualisation is a hint: what the CPU flags, the firmware and usual container files say.
+func virtualisation(system fs.FS) string {
+	var parts []string
+	data, _ := fs.ReadFile(system, "proc/cpuinfo")
+	flags := ""
+	for line := range strings.Lines(string(data)) {
+		if name, v, ok := strings.Cut(line, ":"); ok && (strings.TrimSpace(name) == "flags" || strings.TrimSpace(name) == "Features") {
+			flags = " " + strings.TrimSpace(v) + " "
+			break
+		}
+	}
+	if strings.Contains(flags, " hypervisor ") {
+		parts = append(parts, "inside a virtual machine")
+	}
+	for _, file := range []string{".dockerenv", "run/.containerenv", "run/systemd/container"} {
+		if _, err := fs.Stat(system, file); err == nil {
+			parts = append(parts, "inside a container")
+			break
+		}
+	}
+	if len(parts) == 0 && flags != "" {
+		return "none seen"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// storage is what is known of the file system that will hold the disks.
+type storage struct {
+	dir, fstype, source, device string // device: name below /sys/block, "" unknown
+	options                     string
+	free, total                 int64 // -1 unknown
+	problem                     string
+	preallocate, direct         string // "supported", "not supported" or "" with why in probe
+	reflink, punch              string
+	probe                       string
+	offset                      string // alignment wanted by direct I/O
+}
+
+// memory reports whether the file system has no medium.
+func (s storage) memory() bool { return s.fstype == "tmpfs" || s.fstype == "ramfs" }
+
+func (s storage) facts(l *factList, system fs.FS) {
+	add := func(name, value, missing string) { l.add("storage", name, value, missing) }
+	add("folder", s.dir, s.problem)
+	add("file system", s.fstype, s.problem)
+	add("source", s.source, s.problem)
+	add("mount options", s.options, s.problem)
+	size := func(n int64) string {
+		if n < 0 {
+			return ""
+		}
+		return unit.Bytes(n).String()
+	}
+	add("size", size(s.total), s.problem)
+	add("free", size(s.free), s.problem)
+	used := ""
+	if s.total > 0 && s.free >= 0 {
+		used = fmt.Sprintf("%.1f %%", 100*float64(s.total-s.free)/float64(s.total))
+	}
+	add("used", used, s.problem)
+	add("preallocation", s.preallocate, s.probe)
+	add("reflink", s.reflink, s.probe)
+	add("hole punching", s.punch, s.probe)
+	add("direct I/O", s.direct, s.probe)
+	add("direct I/O alignment", s.offset, "not reported by statx (Linux 6.1 and later do)")
+	add("page cache", map[bool]string{true: "always: the files are in memory", false: "used by buffered I/O; jobs with direct=1 bypass it"}[s.memory()], "")
+	if s.device == "" {
+		why := "no block device found for " + s.source
+		for _, name := range []string{"device", "device model", "scheduler", "rotational", "queue requests", "write cache"} {
+			add(name, "", why)
+		}
+		return
+	}
+	add("device", s.device, "")
+	block := path.Join("sys/block", s.device)
+	for _, f := range [][2]string{{"device model", "device/model"}, {"device vendor", "device/vendor"}, {"device firmware", "device/firmware_rev"},
+		{"rotational", "queue/rotational"}, {"queue requests", "queue/nr_requests"}, {"largest request (KiB)", "queue/max_sectors_kb"},
+		{"logical block", "queue/logical_block_size"}, {"physical block", "queue/physical_block_size"},
+		{"read ahead (KiB)", "queue/read_ahead_kb"}, {"write cache", "queue/write_cache"}, {"discard granularity", "queue/discard_granularity"}} {
+		l.file(system, "storage", f[0], path.Join(block, f[1]))
+	}
+	scheduler, why := selected(system, path.Join(block, "queue/scheduler"))
+	add("scheduler", scheduler, why)
+}

@@ -1,0 +1,117 @@
+// Package local is the target that needs nothing: VM groups become sandboxes on this host.
+//
+// A sandbox is a folder with one file per data disk, a working folder, and the processes started in it. Nodes are
+// logical: they share the host's cores and memory, and a node's power-off kills every process of its sandboxes at
+// once. No root is needed. Where control groups are at hand, CPU and memory limits are enforced, kills are exact and
+// CPU time is accounted by the kernel; elsewhere processes are found by the mark of the run in their environment, and
+// Check says so in its notes.
+//
+// In a run folder, `state` (the request's StateDir) holds this package's journal and `work/<vm>` the sandboxes.
+// Everything is journalled before it is made, so that Destroy, from any process and any number of times, ends the
+// processes and removes the files and control groups of a run that died at any moment, and touches nothing else:
+// a process is only killed when its start time and the boot of the host, or the run's mark, say that it is ours, and
+// no symbolic link is followed out of the run folder.
+//
+// It refuses to run on anything but Linux, to write into a file system with less room than asked for plus a reserve,
+// and to use a folder that was there before.
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+	"plimsoll/unit"
+)
+
+// DefaultNodes is the number of logical nodes when the user names none. Four is what the published scenarios ask for.
+const DefaultNodes = 4
+
+// Provider makes local targets. The zero value is ready for use.
+type Provider struct {
+	// System is where /proc, /sys and /etc are read from for facts; nil means this host.
+	System fs.FS
+}
+
+var _ target.Provider = Provider{}
+
+// Name implements target.Provider.
+func (Provider) Name() string { return "local" }
+
+// Summary implements target.Provider.
+func (Provider) Summary() string {
+	return "sandboxes on this host: files as disks, processes as VMs; no root needed"
+}
+
+// Options implements target.Provider.
+func (Provider) Options() []target.Option {
+	return []target.Option{
+		{Name: "dir", Default: ".", Help: "folder whose file system the facts describe: where run folders will be"},
+		{Name: "reserve", Default: "512MiB", Help: "space and memory that a run must leave free"},
+		{Name: "cgroups", Default: "auto", Help: "auto: limit CPU and memory where permitted; off: never touch control groups"},
+	}
+}
+
+// settings are the decoded options.
+type settings struct {
+	nodes    int
+	dir      string
+	reserve  int64
+	cgroups  bool
+	commands bool
+	clock    clock.Clock
+	system   fs.FS
+}
+
+// New implements target.Provider.
+func (p Provider) New(c target.Config) (target.Target, error) {
+	given := map[string]string{}
+	var known []string
+	for _, o := range p.Options() {
+		given[o.Name] = o.Default
+		known = append(known, o.Name)
+	}
+	var objections []error
+	object := func(format string, args ...any) {
+		objections = append(objections, fmt.Errorf("target local: "+format, args...))
+	}
+	for name, value := range c.Options {
+		if !slices.Contains(known, name) {
+			object("option %q: unknown; known are %s", name, strings.Join(known, ", "))
+		}
+		given[name] = value
+	}
+	s := settings{nodes: c.Nodes, dir: given["dir"], cgroups: given["cgroups"] == "auto",
+		commands: c.AllowHostCommands, clock: c.Clock, system: p.System}
+	if s.nodes == 0 {
+		s.nodes = DefaultNodes
+	}
+	if s.nodes < 0 || s.nodes > maxNodes {
+		object("nodes %d: want 1 to %d", c.Nodes, maxNodes)
+	}
+	if s.dir == "" {
+		object("option %q: must not be empty", "dir")
+	}
+	if v := given["cgroups"]; v != "auto" && v != "off" {
+		object("option %q: %q is neither auto nor off", "cgroups", v)
+	}
+	reserve, err := unit.ParseBytes(given["reserve"])
+	if err != nil {
+		object("option %q: %w", "reserve", err)
+	}
+	s.reserve = int64(reserve)
+	if s.clock == nil {
+		s.clock = clock.Real{}
+	}
+	if err := errors.Join(objections...); err != nil {
+		return nil, err
+	}
+	return open(s)
+}
+
+// maxNodes bounds --nodes: beyond it logical nodes of one host say nothing.
+const maxNodes = 1000

@@ -1,0 +1,256 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/target"
+)
+
+// dieWithin bounds the wait for killed processes: one in the middle of a disk operation dies when that ends.
+const dieWithin = time.Minute
+
+// PowerOn implements target.Cluster. A sandbox is on at once, so maxConcurrent is only checked.
+func (c *cluster) PowerOn(ctx context.Context, names []string, maxConcurrent int) error {
+	if maxConcurrent < 1 {
+		return fmt.Errorf("power on: at most %d at a time: must be at least 1", maxConcurrent)
+	}
+	return each(ctx, "power on", names, func(name string) error {
+		b, err := c.lookup(name)
+		if err != nil {
+			return err
+		}
+		if err := b.occupy(ctx); err != nil {
+			return err
+		}
+		defer b.release()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if _, err := c.find(name); err != nil { // deleted while we waited
+			return err
+		}
+		if err := c.checkNode(b.node, true); err != nil {
+			return fmt.Errorf("vm %q: %w", name, err)
+		}
+		if b.power == target.On {
+			return nil
+		}
+		c.boots++
+		b.key = "vm-" + b.name + "." + strconv.Itoa(c.boots)
+		b.power = target.On
+		if err := c.groups.boot(b.key, b.cpus, b.memory); err != nil {
+			c.log("vm %q runs without limits: %v", name, err)
+		}
+		return nil
+	})
+}
+
+// PowerOff implements target.Cluster.
+func (c *cluster) PowerOff(ctx context.Context, names []string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("power off: %w", err)
+	}
+	var boxes []*sandbox
+	var problems []error
+	for _, name := range names {
+		b, err := c.lookup(name)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("power off: %w", err))
+			continue
+		}
+		boxes = append(boxes, b)
+	}
+	return errors.Join(append(problems, wrap("power off", c.powerOff(ctx, boxes)))...)
+}
+
+// powerOff turns sandboxes off and returns when none of their processes is left.
+func (c *cluster) powerOff(ctx context.Context, boxes []*sandbox) error {
+	return c.finish(ctx, c.cut(boxes))
+}
+
+// cutBox is a sandbox whose power has been cut, with what its boot leaves to be cleared away.
+type cutBox struct {
+	box   *sandbox
+	key   string
+	units []*command
+}
+
+// cut marks sandboxes off and kills their control groups, waiting for nothing: no command starts in them any more, and
+// those that run count as lost. It takes c.mu.
+func (c *cluster) cut(boxes []*sandbox) []cutBox {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var cuts []cutBox
+	for _, b := range boxes {
+		if b.power != target.On {
+			continue
+		}
+		cut := cutBox{box: b, key: b.key}
+		for _, u := range b.units {
+			u.lost = true
+			cut.units = append(cut.units, u)
+		}
+		b.power, b.key = target.Off, ""
+		cuts = append(cuts, cut)
+	}
+	if c.groups.track.dir != "" { // else the first pass of finish is as fast
+		for _, cut := range cuts {
+			killGroup(c.groups.tracked(cut.key))
+		}
+	}
+	return cuts
+}
+
+// finish kills what is left of the sandboxes until nothing is, and clears their groups away.
+func (c *cluster) finish(ctx context.Context, cuts []cutBox) error {
+	if len(cuts) == 0 {
+		return nil
+	}
+	ours := func(unit string) bool {
+		for _, cut := range cuts {
+			if strings.HasPrefix(unit, cut.box.name+"/") {
+				return true
+			}
+		}
+		return false
+	}
+	err := c.killAll(ctx, func() ([]process, error) {
+		if c.groups.track.dir == "" {
+			return c.marked(ours)
+		}
+		var all []process
+		for _, cut := range cuts {
+			list, err := members(c.groups.tracked(cut.key))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, list...)
+		}
+		return all, nil
+	})
+	if err != nil {
+		var names []string
+		for _, cut := range cuts {
+			names = append(names, strconv.Quote(cut.box.name))
+		}
+		return fmt.Errorf("vm %s: %w", strings.Join(names, ", "), err)
+	}
+	var problems []error
+	for _, cut := range cuts {
+		for _, u := range cut.units {
+			select {
+			case <-u.done:
+			case <-ctx.Done():
+				return fmt.Errorf("vm %q: %w", cut.box.name, ctx.Err())
+			}
+		}
+		user, system, ok := groupCPU(c.groups.tracked(cut.key))
+		if ok {
+			c.mu.Lock()
+			cut.box.cpuBefore += user + system
+			c.mu.Unlock()
+		}
+		if err := c.groups.remove(cut.key); err != nil {
+			problems = append(problems, fmt.Errorf("vm %q: %w", cut.box.name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// marked lists the live processes of the run whose unit the filter accepts.
+func (c *cluster) marked(accept func(unit string) bool) ([]process, error) {
+	all, err := marked(c.mark)
+	var some []process
+	for _, p := range all {
+		if accept(p.unit) {
+			some = append(some, p)
+		}
+	}
+	return some, err
+}
+
+// killAll kills what list returns, again and again, until it returns nothing.
+func (c *cluster) killAll(ctx context.Context, list func() ([]process, error)) error {
+	deadline := c.clock.Now().Add(dieWithin)
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		left, err := list()
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		var problems []error
+		for _, p := range left {
+			problems = append(problems, p.kill())
+		}
+		if err := errors.Join(problems...); err != nil {
+			return err
+		}
+		if c.clock.Now().After(deadline) {
+			return fmt.Errorf("killed processes still alive after %v: %s", dieWithin, describe(left))
+		}
+		if err := c.clock.Sleep(ctx, wait); err != nil {
+			return fmt.Errorf("killed, but not yet seen to end: %s: %w", describe(left), err)
+		}
+	}
+}
+
+// NodeState implements target.Cluster.
+func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return target.Unknown, false, fmt.Errorf("node state: node %d: %w", node, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkNode(node, false); err != nil {
+		return target.Unknown, false, fmt.Errorf("node state: %w", err)
+	}
+	if !c.on[node] {
+		return target.Off, false, nil
+	}
+	return target.On, true, nil
+}
+
+// PowerOffNode implements target.NodePower: every process of the node's sandboxes is killed at once.
+func (c *cluster) PowerOffNode(ctx context.Context, node int) error {
+	return c.nodeOff(ctx, "power off node", node)
+}
+
+// ShutdownNode implements target.NodePower. Sandboxes have no operating system to ask, so it differs from a power-off only
+// in order: nothing new starts on the node, then its VMs go one after another.
+func (c *cluster) ShutdownNode(ctx context.Context, node int) error {
+	return c.nodeOff(ctx, "shut down node", node)
+}
+
+func (c *cluster) nodeOff(ctx context.Context, verb string, node int) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: node %d: %w", verb, node, err)
+	}
+	c.mu.Lock()
+	if err := c.checkNode(node, false); err != nil {
+		c.mu.Unlock()
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	c.on[node] = false // before the kill: nothing is powered on behind our back
+	boxes := c.sandboxes(node)
+	c.mu.Unlock()
+	return wrap(fmt.Sprintf("%s: node %d", verb, node), c.powerOff(ctx, boxes))
+}
+
+// PowerOnNode implements target.NodePower. Its VMs stay off until they are powered on.
+func (c *cluster) PowerOnNode(ctx context.Context, node int) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("power on node: node %d: %w", node, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkNode(node, false); err != nil {
+		return fmt.Errorf("power on node: %w", err)
+	}
+	c.on[node] = true
+	return nil
+}

@@ -1,0 +1,188 @@
+package targettest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/target"
+)
+
+var hostTests = []subtest{
+	{name: "command output and exit", run: commandOutput},
+	{name: "command that cannot start", run: commandCannotStart},
+	{name: "kill ends the unit", run: killEndsUnit},
+	{name: "children left behind are ended", run: orphansEnd},
+	{name: "waiting with a limit", run: waitingWithLimit},
+	{name: "usage counts children", run: usageCountsChildren},
+	{name: "files", run: files},
+	{name: "files stay below the working folder", run: filesStayBelow},
+	{name: "output is followed while it is written", run: outputIsFollowed},
+}
+
+func commandOutput(t *testing.T, b *bench) {
+	b.running(1)
+	if got := b.output("a-0", b.place.Commands.Print("two words; $HOME")); got != "two words; $HOME" {
+		t.Errorf("printed %q", got)
+	}
+	if got := b.output("a-0", b.place.Commands.Print("x")); got != "x" {
+		t.Errorf("a second command's output is %q: want it alone", got)
+	}
+	p := b.start("a-0", b.place.Commands.Fail(3))
+	for range 2 { // waiting again gives the same
+		if exit := b.wait(p); exit != (target.Exit{Code: 3}) {
+			t.Errorf("exit %+v, want code 3", exit)
+		}
+	}
+	p, err := b.host("a-0").Start(b.ctx, target.Command{Argv: b.place.Commands.Print("discarded")})
+	b.must(err)
+	if exit := b.wait(p); exit != (target.Exit{}) {
+		t.Errorf("exit %+v", exit)
+	}
+}
+
+func commandCannotStart(_ *testing.T, b *bench) {
+	b.running(1)
+	h := b.host("a-0")
+	_, err := h.Start(b.ctx, target.Command{Argv: []string{"no-such-program-here"}})
+	b.fails(err, "a-0", "no-such-program-here")
+	_, err = h.Start(b.ctx, target.Command{Label: "empty"})
+	b.fails(err, "a-0", "empty")
+}
+
+func killEndsUnit(t *testing.T, b *bench) {
+	b.running(1)
+	killed, other := b.word(), b.word()
+	p, q := b.spawn("a-0", killed), b.spawn("a-0", other)
+	b.must(p.Kill())
+	b.dead(killed)
+	exit := b.wait(p)
+	if exit.Code != -1 || exit.Signal == "" || exit.Lost {
+		t.Errorf("exit %+v: want a signal, and not lost", exit)
+	}
+	if n := b.place.Alive(other); n < 2 {
+		t.Errorf("another command of the VM: %d of its processes live", n)
+	}
+	b.must(q.Kill())
+	b.must(p.Kill()) // ended already is fine
+}
+
+func orphansEnd(t *testing.T, b *bench) {
+	b.running(1)
+	w := b.word()
+	if exit := b.wait(b.start("a-0", b.place.Commands.Orphan(w))); exit != (target.Exit{}) {
+		t.Errorf("exit %+v", exit)
+	}
+	b.dead(w)
+}
+
+func waitingWithLimit(t *testing.T, b *bench) {
+	b.running(1)
+	w := b.word()
+	p := b.spawn("a-0", w)
+	ctx, cancel := context.WithCancel(b.ctx)
+	b.place.Clock.Group().Go(func() {
+		_ = b.place.Clock.Sleep(b.ctx, 20*time.Millisecond)
+		cancel()
+	})
+	if _, err := p.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait: %v: want the context's error", err)
+	}
+	if b.place.Alive(w) < 2 {
+		t.Error("the end of waiting ended the command")
+	}
+	b.must(p.Kill())
+}
+
+func usageCountsChildren(t *testing.T, b *bench) {
+	b.running(1)
+	p := b.start("a-0", b.place.Commands.Burn())
+	b.wait(p)
+	u := p.Usage()
+	if u.User+u.System < 50*time.Millisecond {
+		t.Errorf("usage %+v: want at least 50 ms of CPU time", u)
+	}
+	if again := p.Usage(); again != u {
+		t.Errorf("usage of an ended command went from %+v to %+v", u, again)
+	}
+}
+
+func files(t *testing.T, b *bench) {
+	b.running(1)
+	h := b.host("a-0")
+	content := []byte(strings.Repeat("0123456789", 1000))
+	for range 2 { // the second replaces the first
+		b.must(h.WriteFile(b.ctx, "deep/er/file", content))
+	}
+	for _, c := range []struct {
+		offset int64
+		limit  int
+		want   []byte
+	}{{0, 10, content[:10]}, {9_995, 100, content[9_995:]}, {10_000, 10, nil}, {20_000, 10, nil}, {0, 1 << 20, content}} {
+		got, err := h.ReadAt(b.ctx, "deep/er/file", c.offset, c.limit)
+		if err != nil || !bytes.Equal(got, c.want) || (c.want == nil) != (got == nil) {
+			t.Errorf("read %d at %d: %d bytes, nil %t, %v; want %d", c.limit, c.offset, len(got), got == nil, err, len(c.want))
+		}
+	}
+	if f, ok := h.(target.FileFetcher); ok {
+		r, err := f.Fetch(b.ctx, "deep/er/file")
+		b.must(err)
+		got, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("fetched %d bytes, %v", len(got), err)
+		}
+	}
+	if d, ok := h.(target.Discarder); ok {
+		b.must(d.Discard(b.ctx, "deep/er/file", 8192))
+		b.must(d.Discard(b.ctx, "absent", 8192))
+		got, err := h.ReadAt(b.ctx, "deep/er/file", 8192, 1<<20)
+		if err != nil || !bytes.Equal(got, content[8192:]) {
+			t.Errorf("after discarding 8192 bytes the rest is %d bytes, %v", len(got), err)
+		}
+	}
+	for range 2 { // absent is fine
+		b.must(h.Remove(b.ctx, "deep"))
+	}
+	_, err := h.ReadAt(b.ctx, "deep/er/file", 0, 10)
+	b.fails(err, "a-0", "deep/er/file")
+	_, err = h.ReadAt(b.ctx, "deep/er/file", -1, 10)
+	b.fails(err, "-1")
+}
+
+func filesStayBelow(_ *testing.T, b *bench) {
+	b.running(1)
+	h := b.host("a-0")
+	for _, name := range []string{"../out", "/etc/out", "a/../../out", ""} {
+		b.fails(h.WriteFile(b.ctx, name, []byte("x")), "a-0")
+		_, err := h.ReadAt(b.ctx, name, 0, 1)
+		b.fails(err, "a-0")
+		b.fails(h.Remove(b.ctx, name), "a-0")
+		if name != "" { // no name discards the output
+			_, err = h.Start(b.ctx, target.Command{Argv: b.place.Commands.Print("x"), Stdout: name})
+			b.fails(err, "a-0")
+		}
+	}
+	b.fails(h.Remove(b.ctx, "."), "a-0")
+}
+
+func outputIsFollowed(t *testing.T, b *bench) {
+	b.running(1)
+	h := b.host("a-0")
+	var got []byte
+	for _, part := range []string{"first ", "second ", "third"} {
+		b.must(h.WriteFile(b.ctx, "log", append(bytes.Clone(got), part...)))
+		b.until("the new part is seen", func() bool {
+			data, err := h.ReadAt(b.ctx, "log", int64(len(got)), 4)
+			b.must(err)
+			got = append(got, data...)
+			return bytes.HasSuffix(got, []byte(part))
+		})
+	}
+	if string(got) != "first second third" {
+		t.Errorf("followed %q", got)
+	}
+}

@@ -1,0 +1,282 @@
+package targettest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/target"
+)
+
+var (
+	power     = []target.Capability{target.NodePowerControl}
+	shutdown  = []target.Capability{target.NodePowerControl, target.NodeShutdown}
+	snapshots = []target.Capability{target.Snapshots}
+	migration = []target.Capability{target.LiveMigration}
+)
+
+var optionalTests = []subtest{
+	{name: "node power-off takes its VMs down", needs: power, run: nodePowerOff},
+	{name: "node power objections", needs: power, run: nodePowerObjections},
+	{name: "node shutdown", needs: shutdown, run: nodeShutdown},
+	{name: "operations on VMs of a node that is off", needs: power, run: operationsOnDeadNode},
+	{name: "snapshot and restore", needs: snapshots, run: snapshotAndRestore},
+	{name: "snapshot of running commands", needs: snapshots, run: snapshotRunning},
+	{name: "snapshot objections", needs: snapshots, run: snapshotObjections},
+	{name: "live migration", needs: migration, run: liveMigration},
+	{name: "migrated VM dies with its new node", needs: append(slices.Clone(power), target.LiveMigration), run: migratedDiesWithNode},
+	{name: "HA and balancing rules", needs: []target.Capability{target.AvailabilityRules}, run: availabilityRules},
+	{name: "storage migration", needs: []target.Capability{target.StorageMigration}, run: storageMigration},
+	{name: "addresses", needs: []target.Capability{target.PlaybookHosts}, run: addresses},
+	{name: "cluster metrics", needs: []target.Capability{target.ClusterMetrics}, run: clusterMetrics},
+}
+
+// state asserts the power state of a node.
+func (b *bench) state(node int, want target.PowerState) {
+	b.t.Helper()
+	b.until("node reaches its state", func() bool {
+		state, ready, err := b.cluster.NodeState(b.ctx, node)
+		b.must(err)
+		return state == want && ready == (want == target.On)
+	})
+}
+
+func nodePowerOff(t *testing.T, b *bench) {
+	np := claimed[target.NodePower](b, target.NodePowerControl)
+	n := len(b.facts.Nodes)
+	names := b.running(n + 1) // the first and the last share node 0
+	first, last, other := b.word(), b.word(), b.word()
+	p, q := b.spawn("a-0", first), b.spawn(names[n], last)
+	var r target.Process
+	if n > 1 {
+		r = b.spawn("a-1", other)
+	}
+	for range 2 { // repeating is fine
+		b.must(np.PowerOffNode(b.ctx, 0))
+	}
+	b.state(0, target.Off)
+	b.dead(first)
+	b.dead(last)
+	for _, p := range []target.Process{p, q} {
+		if exit := b.wait(p); !exit.Lost {
+			t.Errorf("exit %+v: want lost", exit)
+		}
+	}
+	if r != nil {
+		if b.place.Alive(other) < 2 || b.power("a-1") != target.On {
+			t.Error("a VM of another node was hit")
+		}
+		b.must(r.Kill())
+	}
+	for range 2 {
+		b.must(np.PowerOnNode(b.ctx, 0))
+	}
+	b.state(0, target.On)
+	if b.power("a-0") != target.Off {
+		t.Error("the VM came back with its node: nothing restarts it but a power-on")
+	}
+	b.is(b.host("a-0").Accessible(b.ctx), target.ErrNotAccessible)
+	b.must(b.cluster.PowerOn(b.ctx, []string{"a-0", names[n]}, 2))
+	if got := b.output("a-0", b.place.Commands.Print("back")); got != "back" {
+		t.Errorf("printed %q", got)
+	}
+}
+
+func nodePowerObjections(_ *testing.T, b *bench) {
+	np := claimed[target.NodePower](b, target.NodePowerControl)
+	for _, do := range []func() error{
+		func() error { return np.PowerOffNode(b.ctx, 99) },
+		func() error { return np.PowerOnNode(b.ctx, -1) },
+		func() error { return np.ShutdownNode(b.ctx, 99) },
+	} {
+		b.is(do(), target.ErrNoSuchNode)
+	}
+}
+
+func nodeShutdown(t *testing.T, b *bench) {
+	np := claimed[target.NodePower](b, target.NodeShutdown)
+	b.running(1)
+	w := b.word()
+	p := b.spawn("a-0", w)
+	b.must(np.ShutdownNode(b.ctx, 0))
+	b.state(0, target.Off)
+	b.dead(w)
+	if exit := b.wait(p); !exit.Lost {
+		t.Errorf("exit %+v: want lost", exit)
+	}
+	b.must(np.PowerOnNode(b.ctx, 0))
+	b.state(0, target.On)
+}
+
+func operationsOnDeadNode(t *testing.T, b *bench) {
+	np := claimed[target.NodePower](b, target.NodePowerControl)
+	b.running(1)
+	b.must(np.PowerOffNode(b.ctx, 0))
+	b.state(0, target.Off)
+	h := b.host("a-0")
+	_, startErr := h.Start(b.ctx, target.Command{Argv: b.place.Commands.Print("x")})
+	for name, err := range map[string]error{
+		"PowerOn":        b.cluster.PowerOn(b.ctx, []string{"a-0"}, 1),
+		"Accessible":     h.Accessible(b.ctx),
+		"Start":          startErr,
+		"WriteFile":      h.WriteFile(b.ctx, "f", nil),
+		"CreateTemplate": b.cluster.CreateTemplate(b.ctx, target.Template{Name: "a-0 again", Node: 0, DiskBytes: []int64{disk}}),
+		"Clone":          b.cluster.Clone(b.ctx, target.Clone{Source: "a-0", Members: []target.Placement{{Name: "a-0 copy", Node: 0}}}),
+	} {
+		b.is(err, target.ErrNotAccessible)
+		b.fails(err, "a-0", "node 0")
+		if t.Failed() {
+			t.Fatalf("in %s", name)
+		}
+	}
+	if len(b.facts.Nodes) > 1 {
+		b.must(b.cluster.Move(b.ctx, "a-0", 1)) // away from the dead node
+		b.must(b.cluster.PowerOn(b.ctx, []string{"a-0"}, 1))
+		b.must(b.host("a-0").Accessible(b.ctx))
+	}
+	b.must(b.cluster.PowerOff(b.ctx, []string{"a-0"}))
+	b.must(b.cluster.Delete(b.ctx, []string{"a-0"}))
+}
+
+func snapshotAndRestore(t *testing.T, b *bench) {
+	s := claimed[target.Snapshotter](b, target.Snapshots)
+	names := b.running(2)
+	for _, tag := range []string{"one", "two"} {
+		for _, n := range names {
+			b.writeDisk(n, 0, tag+n)
+		}
+		b.must(s.Snapshot(b.ctx, tag, names))
+	}
+	b.writeDisk("a-0", 0, "later")
+	b.must(b.cluster.PowerOff(b.ctx, names))
+	for _, tag := range []string{"one", "two", "one"} {
+		b.must(s.Restore(b.ctx, tag, "a-0"))
+		b.must(b.cluster.PowerOn(b.ctx, names, 2))
+		if got := [2]string{b.readDisk("a-0", 0), b.readDisk("a-1", 0)}; got != [2]string{tag + "a-0", "twoa-1"} {
+			t.Errorf("after restoring %q the disks hold %q", tag, got)
+		}
+		b.must(b.cluster.PowerOff(b.ctx, names))
+	}
+}
+
+func snapshotRunning(t *testing.T, b *bench) {
+	s := claimed[target.Snapshotter](b, target.Snapshots)
+	b.running(1)
+	w := b.word()
+	p := b.spawn("a-0", w)
+	b.must(s.Snapshot(b.ctx, "live", []string{"a-0"}))
+	if got := b.output("a-0", b.place.Commands.Print("on")); got != "on" || b.place.Alive(w) < 2 {
+		t.Errorf("after the snapshot: printed %q, %d processes live", got, b.place.Alive(w))
+	}
+	b.must(p.Kill())
+	b.dead(w)
+}
+
+func snapshotObjections(_ *testing.T, b *bench) {
+	s := claimed[target.Snapshotter](b, target.Snapshots)
+	names := b.running(1)
+	b.must(s.Snapshot(b.ctx, "tag", names))
+	b.fails(s.Snapshot(b.ctx, "tag", names), "a-0", "tag", "exist")
+	b.fails(s.Snapshot(b.ctx, "../tag", names), "../tag")
+	err := s.Snapshot(b.ctx, "other", []string{"a-0", "nobody"})
+	b.is(err, target.ErrNoSuchVM)
+	b.fails(err, "nobody")
+	b.fails(s.Restore(b.ctx, "tag", "a-0"), "a-0", "on")
+	b.must(b.cluster.PowerOff(b.ctx, names))
+	b.fails(s.Restore(b.ctx, "other", "a-0"), "a-0", "other") // none was taken: all or nothing
+	b.is(s.Restore(b.ctx, "tag", "nobody"), target.ErrNoSuchVM)
+}
+
+func liveMigration(t *testing.T, b *bench) {
+	m := claimed[target.Migrator](b, target.LiveMigration)
+	if len(b.facts.Nodes) < 2 {
+		t.Skip("one node only")
+	}
+	b.running(1)
+	w := b.word()
+	p := b.spawn("a-0", w)
+	for range 2 { // where it is already is fine
+		b.must(m.Migrate(b.ctx, "a-0", 1))
+	}
+	if n := b.host("a-0").Node(); n != 1 || b.power("a-0") != target.On || b.place.Alive(w) < 2 {
+		t.Errorf("on node %d, %s, %d processes live", n, b.power("a-0"), b.place.Alive(w))
+	}
+	b.is(m.Migrate(b.ctx, "a-0", 99), target.ErrNoSuchNode)
+	b.is(m.Migrate(b.ctx, "nobody", 0), target.ErrNoSuchVM)
+	b.must(p.Kill())
+}
+
+func migratedDiesWithNode(t *testing.T, b *bench) {
+	m := claimed[target.Migrator](b, target.LiveMigration)
+	np := claimed[target.NodePower](b, target.NodePowerControl)
+	if len(b.facts.Nodes) < 2 {
+		t.Skip("one node only")
+	}
+	b.running(1)
+	w := b.word()
+	b.spawn("a-0", w)
+	b.must(m.Migrate(b.ctx, "a-0", 1))
+	b.must(np.PowerOffNode(b.ctx, 0))
+	b.state(0, target.Off)
+	if b.place.Alive(w) < 2 {
+		t.Error("it died with the node that it had left")
+	}
+	b.is(m.Migrate(b.ctx, "a-0", 0), target.ErrNotAccessible)
+	b.must(np.PowerOffNode(b.ctx, 1))
+	b.state(1, target.Off)
+	b.dead(w)
+}
+
+func availabilityRules(_ *testing.T, b *bench) {
+	a := claimed[target.Availability](b, target.AvailabilityRules)
+	names := b.vms(2)
+	for _, on := range []bool{false, false, true} {
+		b.must(a.SetHA(b.ctx, names, on))
+		b.must(a.SetBalancing(b.ctx, names, on))
+	}
+	b.is(a.SetHA(b.ctx, []string{"nobody"}, false), target.ErrNoSuchVM)
+	b.is(a.SetBalancing(b.ctx, []string{"nobody"}, false), target.ErrNoSuchVM)
+}
+
+func storageMigration(_ *testing.T, b *bench) {
+	s := claimed[target.StorageMigrator](b, target.StorageMigration)
+	names := b.running(2)
+	b.must(s.MoveStorage(b.ctx, names, "other"))
+	b.is(s.MoveStorage(b.ctx, []string{"nobody"}, "other"), target.ErrNoSuchVM)
+}
+
+func addresses(t *testing.T, b *bench) {
+	a := claimed[target.Addressed](b, target.PlaybookHosts)
+	b.running(2)
+	got, err := a.Addresses(b.ctx, "g")
+	b.must(err)
+	if len(got) != 2 || got[0] == got[1] {
+		t.Errorf("addresses of the group: %q", got)
+	}
+	if _, err := a.Addresses(b.ctx, "nobody"); err == nil {
+		t.Error("an unknown group has addresses")
+	}
+}
+
+func clusterMetrics(t *testing.T, b *bench) {
+	m := claimed[target.MetricsSource](b, target.ClusterMetrics)
+	b.running(1)
+	b.output("a-0", b.place.Commands.Print("x"))
+	got, err := m.ClusterMetrics(b.ctx)
+	b.must(err)
+	names := map[string]int{}
+	for _, v := range got {
+		names[v.Name]++
+		if v.Node < 0 || v.Node >= len(b.facts.Nodes) || v.Value < 0 {
+			t.Errorf("metric %+v: node or value out of range", v)
+		}
+	}
+	want := map[string]int{}
+	for _, n := range b.facts.Metrics {
+		want[n] = len(b.facts.Nodes)
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("values per metric served: %s", diff)
+	}
+}
