@@ -184,7 +184,7 @@ func (l *load) at(t time.Time) totals {
 		sum.add(m[0].v)
 	default:
 		f := float64(t.Sub(m[0].t)) / float64(m[1].t.Sub(m[0].t))
-		sum.add(between(m[0].v, m[1].v, f))
+		sum.add(mix(m[0].v, m[1].v, f).whole())
 	}
 	return sum
 }

@@ -147,17 +147,35 @@ func (t *totals) add(o totals) {
 	t.errors += o.errors
 }
 
-// between is the state at fraction f of the way from a to b, with whole operations and bytes.
-func between(a, b totals, f float64) totals {
-	mix := func(x, y float64) float64 { return x + f*(y-x) }
-	var t totals
+// minus is what happened from o to t.
+func (t totals) minus(o totals) totals {
 	for i := range t.ops {
-		t.ops[i] = math.Round(mix(a.ops[i], b.ops[i]))
-		t.bytes[i] = math.Round(mix(a.bytes[i], b.bytes[i]))
-		t.seconds[i] = mix(a.seconds[i], b.seconds[i])
+		t.ops[i] -= o.ops[i]
+		t.bytes[i] -= o.bytes[i]
+		t.seconds[i] -= o.seconds[i]
 	}
-	t.errors = math.Round(mix(a.errors, b.errors))
+	t.errors -= o.errors
 	return t
+}
+
+// whole rounds what is counted in whole units.
+func (t totals) whole() totals {
+	for i := range t.ops {
+		t.ops[i], t.bytes[i] = math.Round(t.ops[i]), math.Round(t.bytes[i])
+	}
+	t.errors = math.Round(t.errors)
+	return t
+}
+
+// mix is the state at fraction f of the way from a to b.
+func mix(a, b totals, f float64) totals {
+	for i := range a.ops {
+		a.ops[i] += f * (b.ops[i] - a.ops[i])
+		a.bytes[i] += f * (b.bytes[i] - a.bytes[i])
+		a.seconds[i] += f * (b.seconds[i] - a.seconds[i])
+	}
+	a.errors += f * (b.errors - a.errors)
+	return a
 }
 
 var opNames = [3]string{"read", "write", "trim"}

@@ -1,0 +1,140 @@
+package collect
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+// synthetic is an engine whose raw output is a recipe: a report per second with cumulative histograms of lognormal service times. It makes
+// reports in the time a parser would at best take, so that what is measured is Collect.
+type synthetic struct{ workload.Engine }
+
+type recipe struct {
+	Start   time.Time
+	Seconds int
+	Seed    uint64
+}
+
+func (synthetic) Parse(r io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	var rc recipe
+	if err := json.NewDecoder(r).Decode(&rc); err != nil {
+		return workload.Outcome{}, err
+	}
+	rc.play(sink.Report)
+	return workload.Outcome{}, nil
+}
+
+func (rc recipe) play(emit func(workload.Report)) {
+	rng := rand.New(rand.NewPCG(rc.Seed, 1))
+	rep := workload.Report{Read: workload.Counters{Hist: &hist.Histogram{}}, Write: workload.Counters{Hist: &hist.Histogram{}}}
+	for s := 1; s <= rc.Seconds; s++ {
+		for _, c := range []*workload.Counters{&rep.Read, &rep.Write} {
+			c.Hist = c.Hist.Clone()
+			for range 40 {
+				ns := math.Exp(13.5 + 0.7*rng.NormFloat64())
+				c.Hist.Add(uint64(ns), 25)
+				c.Seconds += ns * 25e-9
+			}
+			c.Ops, c.Bytes = c.Ops+1000, c.Bytes+8<<20
+		}
+		rep.Elapsed = time.Duration(s) * time.Second
+		rep.Time = rc.Start.Add(rep.Elapsed)
+		emit(rep)
+	}
+}
+
+// bigLab records so many VMs for so many seconds.
+func bigLab(tb testing.TB, vms, seconds int) *lab {
+	l := newLab(tb)
+	l.event(result.KindPhase, "run", "")
+	var jobs []*Job
+	reports := make([][]workload.Report, vms)
+	for i := range vms {
+		name, group := vmName(i), []string{"OLTP", "DSS"}[i%2]
+		d := result.RawJob{VM: name, Group: group, Workload: group, Attempt: 1, Engine: "synthetic", Phase: "run", Start: l.now,
+			End: l.now.Add(time.Duration(seconds) * time.Second), Ended: "finished"}
+		l.must(l.folder.WriteRawJob(d))
+		w, err := l.folder.RawWriter(name, group, 1)
+		l.must(err)
+		rc := recipe{l.now, seconds, uint64(i)}
+		l.must(json.NewEncoder(w).Encode(rc))
+		l.must(w.Close())
+		jobs = append(jobs, l.rec.Job(d))
+		if i < 1 {
+			rc.play(func(r workload.Report) { reports[i] = append(reports[i], r) })
+		} else {
+			reports[i] = reports[0]
+		}
+	}
+	for s := range seconds {
+		l.now = l.now.Add(time.Second)
+		if s == seconds/2 {
+			l.event(result.KindAnnotation, "run", "half")
+		}
+		for i, j := range jobs {
+			j.Report(reports[i][s])
+		}
+		l.must(l.rec.Tick())
+	}
+	l.event(result.KindPhase, "teardown", "")
+	return l
+}
+
+func hourScenario() *scenario.Scenario {
+	sc := &scenario.Scenario{Name: "lab"}
+	for _, g := range []string{"OLTP", "DSS"} {
+		for _, typ := range []string{"iops", "bandwidth", "latency"} {
+			for _, agg := range []string{"", "sum"} {
+				sc.Results = append(sc.Results, resultOf(scenario.GroupResult, typ, g, "", agg))
+			}
+		}
+	}
+	return sc
+}
+
+// BenchmarkCollectHour collects one hour of 50 VMs with 12 results; also the size of the data and the peak heap.
+func BenchmarkCollectHour(b *testing.B) {
+	if testing.Short() {
+		b.Skip("takes a minute to prepare")
+	}
+	engines["synthetic"] = synthetic{}
+	l := bigLab(b, 50, 3600)
+	sc := hourScenario()
+	var size int
+	for b.Loop() {
+		d := l.collect(sc)
+		j, err := json.Marshal(d)
+		l.must(err)
+		size = len(j)
+	}
+	b.ReportMetric(float64(size)/1e6, "MB-json")
+	b.ReportMetric(residentPeak()/1e6, "MB-peak-rss")
+}
+
+// residentPeak is the process's largest resident size so far, in bytes; 0 where it cannot be read.
+func residentPeak() float64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil || runtime.GOOS != "linux" {
+		return 0
+	}
+	var kb float64
+	for line := range strings.Lines(string(text)) {
+		if n, _ := fmt.Sscanf(line, "VmHWM: %g kB", &kb); n == 1 {
+			return kb * 1024
+		}
+	}
+	return 0
+}

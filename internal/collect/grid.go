@@ -1,0 +1,284 @@
+package collect
+
+import (
+	"context"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+)
+
+// Limits of what data.json holds beside the scenario's own results. They keep the report of one hour of 50 VMs below 3 MB.
+const (
+	mostPoints  = 720     // per series
+	fewestCells = 60      // never coarser than this many points
+	mostValues  = 120_000 // in all of Data.Series
+	metricsPer  = 12      // series per VM and per group, at most
+	mostGroups  = 8       // with more groups only the total over all is made
+)
+
+// grid is the time axis of Data.Series: n cells of step from start. A cell's value carries the time of its end.
+type grid struct {
+	start    time.Time
+	step     time.Duration
+	n        int
+	interval time.Duration // longest usual time between reports
+}
+
+func (g grid) edge(i int) time.Time { return g.start.Add(time.Duration(i) * g.step) }
+
+// cell is the index of the cell that holds t, which may be outside 0..n-1.
+func (g grid) cell(t time.Time) int {
+	return int(math.Floor(float64(t.Sub(g.start)) / float64(g.step)))
+}
+
+// planGrid chooses the step: whole seconds, not shorter than the interval between reports, within the limits.
+func (c *collector) planGrid(ctx context.Context) {
+	for _, vm := range c.data.VMs {
+		if !slices.Contains(c.groups, vm.Group) {
+			c.groups = append(c.groups, vm.Group)
+		}
+	}
+	slices.Sort(c.groups)
+	if len(c.groups) > mostGroups {
+		c.groups = nil
+	}
+	points := mostValues / (metricsPer * (len(c.data.VMs) + len(c.groups) + 1))
+	points = min(max(points, fewestCells), mostPoints)
+	span := max(c.end.Sub(c.start), time.Second)
+	interval := c.interval(ctx)
+	step := max(time.Second, interval, span/time.Duration(points))
+	step = (step + time.Second - 1).Truncate(time.Second)
+	c.grid = grid{c.start, step, int((span + step - 1) / step), interval}
+	c.total = nil
+	for range len(c.groups) + 1 {
+		c.total = append(c.total, newCells(c.grid))
+	}
+	c.perVM = map[string]*cells{}
+}
+
+// interval is the longest usual time between reports, judged by the beginning of one output per workload.
+func (c *collector) interval(ctx context.Context) time.Duration {
+	const enough, few = 1 << 20, 8
+	var longest time.Duration
+	seen := map[string]bool{}
+	for _, k := range c.tracks {
+		engine := c.engines[k.job.Engine]
+		if seen[k.job.Workload] || len(seen) >= few || k.job.Prefill || engine == nil || ctx.Err() != nil {
+			continue
+		}
+		seen[k.job.Workload] = true
+		raw, err := c.folder.OpenRaw(k.job.VM, k.job.Workload, k.job.Attempt)
+		if err != nil {
+			continue // said when it is replayed
+		}
+		var times sampler
+		_, _ = engine.Parse(io.LimitReader(raw, enough), &times) // what it objects to is said when all is replayed
+		_ = raw.Close()
+		longest = max(longest, times.median())
+	}
+	return longest
+}
+
+// sampler notes when reports were made.
+type sampler struct{ times []time.Time }
+
+func (s *sampler) Report(r workload.Report) { s.times = append(s.times, r.Time) }
+func (s *sampler) Warn(string)              {}
+
+func (s *sampler) median() time.Duration {
+	var gaps []time.Duration
+	for i := 1; i < len(s.times); i++ {
+		gaps = append(gaps, s.times[i].Sub(s.times[i-1]))
+	}
+	if len(gaps) == 0 {
+		return 0
+	}
+	slices.Sort(gaps)
+	return max(0, gaps[len(gaps)/2].Round(100*time.Millisecond))
+}
+
+// cells are latency histograms of reads and writes on a grid, and the quantiles read from them.
+type cells struct {
+	grid  grid
+	hists [2][]*hist.Histogram
+	q     [2][len(quantiles)][]*float64 // microseconds; filled by quantiles
+}
+
+// quantiles that are drawn, with their names in Data.Series.
+var quantiles = [...]struct {
+	q    float64
+	name string
+}{{0.5, "p50"}, {0.99, "p99"}, {0.999, "p99.9"}}
+
+func newCells(g grid) *cells {
+	return &cells{grid: g, hists: [2][]*hist.Histogram{make([]*hist.Histogram, g.n), make([]*hist.Histogram, g.n)}}
+}
+
+// add puts what happened between two states into a cell; outside the grid it is left out.
+func (c *cells) add(cell int, from, to mark) error {
+	if cell < 0 || cell >= c.grid.n {
+		return nil
+	}
+	d, err := histsBetween(from, to)
+	for i := range c.hists {
+		c.put(i, cell, d[i])
+	}
+	return err
+}
+
+func (c *cells) put(op, cell int, h *hist.Histogram) {
+	if h == nil || h.Count() == 0 {
+		return
+	}
+	if c.hists[op][cell] == nil {
+		c.hists[op][cell] = &hist.Histogram{}
+	}
+	c.hists[op][cell].Merge(h)
+}
+
+func (c *cells) merge(o *cells) {
+	for op := range o.hists {
+		for i, h := range o.hists[op] {
+			c.put(op, i, h)
+		}
+	}
+}
+
+// quantiles reads the quantiles and lets the histograms go.
+func (c *cells) quantiles() *cells {
+	for op := range c.hists {
+		for k, want := range quantiles {
+			out := make([]*float64, c.grid.n)
+			for i, h := range c.hists[op] {
+				if h == nil {
+					continue
+				}
+				if v, ok := h.Quantile(want.q); ok {
+					us := significant(float64(v)/1e3, 5)
+					out[i] = &us
+				}
+			}
+			c.q[op][k] = out
+		}
+	}
+	c.hists = [2][]*hist.Histogram{}
+	return c
+}
+
+// significant rounds to so many decimal digits, which keeps documents small and free of floating point noise.
+func significant(v float64, digits int) float64 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return v
+	}
+	e := digits - 1 - int(math.Floor(math.Log10(math.Abs(v))))
+	if e >= 0 {
+		p := math.Pow10(e)
+		if math.IsInf(p, 0) {
+			return v
+		}
+		return math.Round(v*p) / p
+	}
+	p := math.Pow10(-e)
+	return math.Round(v/p) * p
+}
+
+// series makes the per-VM, per-group and total views.
+func (c *collector) series() []result.Series {
+	var out []result.Series
+	for _, vm := range c.data.VMs {
+		own := c.perVM[vm.Name]
+		if own == nil {
+			continue
+		}
+		tracks := c.having(func(k *track) bool { return k.job.VM == vm.Name })
+		out = append(out, c.views(result.Series{Name: vm.Name, VM: vm.Name, Group: vm.Group}, tracks, own)...)
+	}
+	for i, g := range c.groups {
+		tracks := c.having(func(k *track) bool { return k.job.Group == g })
+		out = append(out, c.views(result.Series{Name: g, Group: g}, tracks, c.total[i].quantiles())...)
+	}
+	all := c.having(func(*track) bool { return true })
+	if len(c.groups) != 1 {
+		out = append(out, c.views(result.Series{Name: "all VMs"}, all, c.total[len(c.groups)].quantiles())...)
+	}
+	return out
+}
+
+// having lists the tracks with reports for which keep says yes.
+func (c *collector) having(keep func(*track) bool) []*track {
+	var out []*track
+	for _, k := range c.tracks {
+		if len(k.marks) > 1 && keep(k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// views makes the series of some tracks together; those without any operation are left out.
+func (c *collector) views(head result.Series, tracks []*track, q *cells) []result.Series {
+	rates := binned(tracks, c.grid)
+	var out []result.Series
+	add := func(metric, unit string, values []*float64) {
+		s := head
+		s.Metric, s.Unit, s.Start, s.Step, s.Values = metric, unit, c.grid.edge(1), c.grid.step.Seconds(), values
+		out = append(out, s)
+	}
+	for op, name := range opNames[:2] {
+		any := false
+		for _, v := range rates {
+			any = any || v != nil && v.ops[op] > 0
+		}
+		if !any {
+			continue
+		}
+		per := c.grid.step.Seconds()
+		add(name+"_iops", "ops/s", pick(rates, func(t totals) (float64, bool) { return t.ops[op] / per, true }))
+		add(name+"_bandwidth", "bytes/s", pick(rates, func(t totals) (float64, bool) { return t.bytes[op] / per, true }))
+		add(name+"_latency_mean", "us", pick(rates, func(t totals) (float64, bool) { return t.seconds[op] / t.ops[op] * 1e6, t.ops[op] >= 1 }))
+		for k, want := range quantiles {
+			add(name+"_latency_"+want.name, "us", q.q[op][k])
+		}
+	}
+	return out
+}
+
+// binned re-bins the counters of tracks together; a cell during which none of them ran is nil.
+func binned(tracks []*track, g grid) []*totals {
+	out := make([]*totals, g.n)
+	for _, k := range tracks {
+		first, last := max(0, g.cell(k.from())), min(g.n-1, g.cell(k.to()))
+		before := k.at(g.edge(first))
+		for i := first; i <= last; i++ {
+			if i == last && i > first && !k.to().After(g.edge(i)) {
+				break
+			}
+			now := k.at(g.edge(i + 1))
+			if out[i] == nil {
+				out[i] = &totals{}
+			}
+			out[i].add(now.minus(before))
+			before = now
+		}
+	}
+	return out
+}
+
+func pick(rates []*totals, f func(totals) (float64, bool)) []*float64 {
+	out := make([]*float64, len(rates))
+	for i, r := range rates {
+		if r == nil {
+			continue
+		}
+		if v, ok := f(*r); ok {
+			v = significant(v, 5)
+			out[i] = &v
+		}
+	}
+	return out
+}

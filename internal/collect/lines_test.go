@@ -1,0 +1,167 @@
+package collect
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/series"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+// lines is an engine whose raw output is one workload.Report as JSON per line.
+type lines struct{ workload.Engine }
+
+func (lines) Parse(r io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	var out workload.Outcome
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, 1<<20)
+	for sc.Scan() {
+		var rep workload.Report
+		if err := json.Unmarshal(sc.Bytes(), &rep); err != nil {
+			sink.Warn("a line that is no report")
+			continue
+		}
+		sink.Report(rep)
+		out.Reports++
+	}
+	if out.Reports == 0 {
+		return out, errors.New("no reports")
+	}
+	return out, sc.Err()
+}
+
+var _ = target.Usage{} // the contract's other half, not needed to replay
+
+var engines = map[string]workload.Engine{"lines": lines{}}
+
+// lab is a run in scripted time: a folder, a store and a recorder.
+type lab struct {
+	t      testing.TB
+	now    time.Time
+	folder *result.Folder
+	store  *series.Store
+	rec    *Recorder
+	jobs   []*labJob
+}
+
+// labJob is a start of a workload that does so many operations per second.
+type labJob struct {
+	lab   *lab
+	desc  result.RawJob
+	job   *Job
+	raw   io.WriteCloser
+	rep   workload.Report
+	began time.Time
+	skew  time.Duration // of the tool's clock
+}
+
+var epoch = time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
+
+func newLab(t testing.TB) *lab {
+	t.Helper()
+	l := &lab{t: t, now: epoch}
+	m := result.Manifest{
+		RunID: result.NewRunID(epoch, "lab", 0x7f3a), Created: epoch, Target: "fake", ClusterName: "c", TimeScale: 1, SizeScale: 1,
+		Scenario: result.ScenarioInfo{ID: 42, Name: "lab", DisplayName: "Lab"},
+	}
+	var err error
+	if l.folder, err = result.Create(t.TempDir(), m); err != nil {
+		t.Fatal(err)
+	}
+	if l.store, err = series.Open(l.folder.MetricsDir(), series.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	l.rec = NewRecorder(RecorderOptions{
+		Store: l.store, Now: func() time.Time { return l.now }, Base: epoch,
+		Scope: Scope{ScenarioID: 42, ScenarioName: "lab", ScenarioDisplayName: "Lab", ClusterName: "c"},
+	})
+	t.Cleanup(l.close)
+	return l
+}
+
+func (l *lab) must(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// close releases what a test left open, as a kill would.
+func (l *lab) close() {
+	if l.store != nil {
+		l.must(l.store.Close())
+		l.store = nil
+	}
+	l.must(l.folder.Close())
+}
+
+func (l *lab) event(kind, phase, text string) {
+	l.must(l.folder.AppendEvent(result.Event{Time: l.now, Kind: kind, Phase: phase, Text: text}))
+}
+
+// start begins a workload on a VM.
+func (l *lab) start(vm, group, load string, attempt int) *labJob {
+	j := &labJob{lab: l, began: l.now, desc: result.RawJob{
+		VM: vm, Group: group, Workload: load, Attempt: attempt, Engine: "lines", Phase: "run", Latency: "service time", Start: l.now,
+	}}
+	l.must(l.folder.WriteRawJob(j.desc))
+	raw, err := l.folder.RawWriter(vm, load, attempt)
+	l.must(err)
+	j.raw, j.job = raw, l.rec.Job(j.desc)
+	j.rep.Read.Hist, j.rep.Write.Hist = &hist.Histogram{}, &hist.Histogram{}
+	l.jobs = append(l.jobs, j)
+	return j
+}
+
+// do counts operations of one size and service time.
+func (j *labJob) do(c *workload.Counters, ops, bytes uint64, service time.Duration) {
+	h := c.Hist.Clone()
+	h.Add(uint64(service), ops)
+	c.Ops, c.Bytes, c.Seconds, c.Hist = c.Ops+ops, c.Bytes+bytes, c.Seconds+float64(ops)*service.Seconds(), h
+}
+
+// report sends the state of the job.
+func (j *labJob) report() {
+	j.rep.Time, j.rep.Elapsed = j.lab.now.Add(j.skew), j.lab.now.Sub(j.began)
+	b, err := json.Marshal(j.rep)
+	j.lab.must(err)
+	_, err = j.raw.Write(append(b, '\n'))
+	j.lab.must(err)
+	j.job.Report(j.rep)
+}
+
+func (j *labJob) end(ended string) {
+	j.lab.must(j.raw.Close())
+	j.job.End()
+	j.desc.End, j.desc.Ended = j.lab.now, ended
+	j.lab.must(j.lab.folder.WriteRawJob(j.desc))
+}
+
+// second lets a second pass: work is done, reports are sent, a tick is written.
+func (l *lab) second(work func()) {
+	l.now = l.now.Add(time.Second)
+	work()
+	l.must(l.rec.Tick())
+}
+
+func (l *lab) collect(sc *scenario.Scenario) *result.Data {
+	l.t.Helper()
+	d, err := collect(context.Background(), l.folder, engines, sc, "")
+	l.must(err)
+	return d
+}
+
+func vmName(i int) string { return fmt.Sprintf("vm-%04d", i) }
+
+var _ = fstest.MapFS{}

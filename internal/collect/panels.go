@@ -1,0 +1,268 @@
+package collect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/series"
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+// Constants of the language: the range of irate, the step where the author gives none, and the operations per second above which a
+// latency is defined.
+const (
+	lookback    = "30s"
+	defaultStep = 5 * time.Second
+	iopsFloor   = "5"
+	// mostPanelValues bounds one panel over all its series; beyond it the step is lengthened, which is said.
+	mostPanelValues = 40_000
+)
+
+// panels makes one panel per result of the scenario, in its order.
+func (c *collector) panels(ctx context.Context) []result.Panel {
+	if c.sc == nil {
+		return []result.Panel{}
+	}
+	out := make([]result.Panel, 0, len(c.sc.Results))
+	for _, r := range c.sc.Results {
+		p := result.Panel{
+			ID: c.sc.Name + "_" + r.Name, Name: r.Name, Title: r.Title, Kind: string(r.Kind), Type: r.Type, ReportGroup: r.ReportGroup,
+			Description: r.Description, Hint: r.Hint, Expected: r.Expected, XLabel: r.XLabel, YLabel: r.YLabel, Series: []result.Series{},
+		}
+		for _, b := range r.Bands {
+			p.Bands = append(p.Bands, result.Band{Name: b.Name, Lower: b.Lower, Upper: b.Upper})
+		}
+		var err error
+		switch r.Kind {
+		case scenario.GroupResult:
+			p.Group = "VMGroupResult_" + r.Group
+			err = c.groupPanel(ctx, r, &p)
+		case scenario.WorkloadResult:
+			p.Group = "IogenResult_" + cmp.Or(r.Workload, r.Group)
+			err = c.workloadPanel(r, &p)
+		case scenario.ClusterResult:
+			p.Group = "ClusterResult"
+			err = c.clusterPanel(ctx, r, &p)
+		default:
+			err = fmt.Errorf("result of unknown kind %q", r.Kind)
+		}
+		if err != nil {
+			p.Problem, p.Series = err.Error(), []result.Series{}
+		}
+		p.Metrics = metricsOf(r.Metrics, p)
+		out = append(out, p)
+	}
+	return out
+}
+
+// Query is the PromQL of a VM-group result, as the language defines it, and the unit of its answer.
+func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) {
+	filter := fmt.Sprintf("scenario_id=\"%d\", vm_group=%s", scenarioID, quote(r.Group))
+	sum := func(by, a, b string) string {
+		return fmt.Sprintf("sum by (%s) (irate(%s{%s}[%s]) + irate(%s{%s}[%s]))", by, a, filter, lookback, b, filter, lookback)
+	}
+	switch strings.ToLower(r.Type) {
+	case "iops":
+		query, unit = sum("instance", ReadsCompleted, WritesCompleted), "ops/s"
+	case "bandwidth":
+		query, unit = sum("instance", ReadBytes, WrittenBytes), "bytes/s"
+	case "latency":
+		by := "instance"
+		switch r.Aggregate {
+		case "":
+		case "mean", "sum": // both are the mean weighted by operations: times and operations are summed first
+			by = "vm_group"
+		default:
+			return "", "us", fmt.Errorf("aggregate %q is not defined for latency; use mean", r.Aggregate)
+		}
+		return fmt.Sprintf("(%s / (%s > %s)) * 1000000", sum(by, ReadSeconds, WriteSeconds), sum(by, ReadsCompleted, WritesCompleted), iopsFloor), "us", nil
+	case "generic":
+		if strings.TrimSpace(r.Query) == "" {
+			return "", "count", fmt.Errorf("a generic result needs a query")
+		}
+		query = strings.NewReplacer("__curie_filter_scenario__", fmt.Sprintf("scenario_id=\"%d\"", scenarioID),
+			"__curie_filter_vm_group__", "vm_group="+quote(r.Group)).Replace(r.Query)
+		unit = "count"
+	default:
+		return "", "", fmt.Errorf("result type %q is not one of VM groups", r.Type)
+	}
+	switch r.Aggregate {
+	case "":
+	case "sum", "min", "max":
+		query = fmt.Sprintf("%s by (vm_group) (%s)", r.Aggregate, query)
+	case "mean", "avg":
+		query = fmt.Sprintf("avg by (vm_group) (%s)", query)
+	default:
+		return "", unit, fmt.Errorf("aggregate %q is not defined for VM-group results; use sum, min, mean or max", r.Aggregate)
+	}
+	return query, unit, nil
+}
+
+// quote writes a PromQL string.
+func quote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+// groupPanel evaluates a result over the exporters of a VM group.
+func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result.Panel) (err error) {
+	if p.Query, p.Unit, err = Query(r, c.m.Scenario.ID); err != nil {
+		return err
+	}
+	start, end, err := c.panelWindow(r)
+	if err != nil {
+		return err
+	}
+	lines := 1
+	if r.Aggregate == "" {
+		for _, vm := range c.data.VMs {
+			if vm.Group == r.Group {
+				lines++
+			}
+		}
+	}
+	found, step, err := c.query(ctx, p, start, end, c.scaledStep(r.Step), lines)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("the query found nothing between %s and %s", start.Format(time.TimeOnly), end.Format(time.TimeOnly))
+	}
+	for k, s := range found {
+		name := r.Title
+		if len(found) > 1 {
+			name = fmt.Sprintf("%s (VM %d)", r.Title, k)
+		}
+		p.Series = append(p.Series, onGrid(result.Series{Name: name, VM: s.Label("instance"), Group: r.Group, Unit: p.Unit}, s.Points, start, end, step))
+	}
+	return nil
+}
+
+// panelWindow is the run phase, or what of it the masked workload covers.
+func (c *collector) panelWindow(r scenario.Result) (start, end time.Time, err error) {
+	if c.store == nil {
+		return start, end, fmt.Errorf("the run folder has no readable metrics")
+	}
+	if !c.ran {
+		return start, end, fmt.Errorf("the run phase never began")
+	}
+	if r.Mask == "" {
+		return c.start, c.end, nil
+	}
+	for _, l := range c.loads {
+		if l.name == r.Mask && !l.prefill {
+			if start.IsZero() || l.start.Before(start) {
+				start = l.start
+			}
+			end = maxTime(end, l.end)
+		}
+	}
+	if start.IsZero() {
+		return start, end, fmt.Errorf("workload %q, which masks this result, never started", r.Mask)
+	}
+	start = start.UTC().Truncate(time.Second)
+	return start, maxTime(start, end.UTC().Truncate(time.Second)), nil
+}
+
+// scaledStep is the author's step, or the default one, shortened with a run's time scale: whole seconds, at least one.
+func (c *collector) scaledStep(step time.Duration) time.Duration {
+	step = cmp.Or(step, defaultStep)
+	if f := c.m.TimeScale; f > 0 && f < 1 {
+		step = time.Duration(float64(step) * f)
+	}
+	return max(time.Second, step.Round(time.Second))
+}
+
+// query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points.
+func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines int) ([]series.Series, time.Duration, error) {
+	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells))
+	if asked := step; int(end.Sub(start)/step)+1 > most {
+		step = (end.Sub(start)/time.Duration(most-1) + time.Second - 1).Truncate(time.Second)
+		p.Notes = append(p.Notes, fmt.Sprintf("evaluated every %v instead of every %v: %v is too long for that", step, asked, end.Sub(start)))
+	}
+	found, err := c.store.Range(ctx, p.Query, start, end, step)
+	return found, step, err
+}
+
+// onGrid puts points on a regular grid; where there is none, or no number, is a gap.
+func onGrid(s result.Series, points []series.Point, start, end time.Time, step time.Duration) result.Series {
+	s.Start, s.Step = start, step.Seconds()
+	s.Values = make([]*float64, int(end.Sub(start)/step)+1)
+	for _, pt := range points {
+		i := int(math.Round(float64(pt.Time.Sub(start)) / float64(step)))
+		if i < 0 || i >= len(s.Values) || math.IsNaN(pt.Value) || math.IsInf(pt.Value, 0) {
+			continue
+		}
+		v := significant(pt.Value, 9)
+		s.Values[i] = &v
+	}
+	return s
+}
+
+// clusterMetrics are the metrics of the language with their unit and factor. Those marked experimental are dropped silently by the published
+// engine; here they are shown and marked.
+var clusterMetrics = map[string]struct {
+	unit         string
+	factor       float64
+	experimental bool
+}{
+	"CpuUsage.Avg.Megahertz":                {"Hz", 1e6, true},
+	"CpuUsage.Avg.Percent":                  {"%", 1, true},
+	"MemUsage.Avg.Percent":                  {"%", 1, true},
+	"NetReceived.Avg.KilobytesPerSecond":    {"bytes/s", 1024, false},
+	"NetTransmitted.Avg.KilobytesPerSecond": {"bytes/s", 1024, false},
+}
+
+// clusterPanel evaluates a result over the cluster's own counters.
+func (c *collector) clusterPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
+	metric, ok := clusterMetrics[r.Metric]
+	if !ok {
+		return fmt.Errorf("metric %q is not one of the language", r.Metric)
+	}
+	p.Type, p.Unit = r.Metric, metric.unit
+	if metric.experimental {
+		p.Notes = append(p.Notes, "experimental in the scenario language")
+	}
+	start, end, err := c.panelWindow(scenario.Result{})
+	if err != nil {
+		return err
+	}
+	p.Query = fmt.Sprintf("sum by (node, instance) (%s{scenario_id=\"%d\"})", ClusterSeries(r.Metric), c.m.Scenario.ID)
+	switch r.Aggregate {
+	case "":
+	case "sum", "min", "max":
+		p.Query = fmt.Sprintf("%s(%s)", r.Aggregate, p.Query)
+	case "mean":
+		p.Query = fmt.Sprintf("avg(%s)", p.Query)
+	case "median":
+		p.Query = fmt.Sprintf("quantile(0.5, %s)", p.Query)
+	default:
+		return fmt.Errorf("aggregate %q is not defined", r.Aggregate)
+	}
+	if metric.factor != 1 {
+		p.Query += fmt.Sprintf(" * %g", metric.factor)
+	}
+	found, step, err := c.query(ctx, p, start, end, c.scaledStep(r.Step), len(c.m.Nodes))
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("metric %q is not served by target %q", r.Metric, c.m.Target)
+	}
+	slices.SortStableFunc(found, func(a, b series.Series) int {
+		return cmp.Or(cmp.Compare(len(a.Label("node")), len(b.Label("node"))), cmp.Compare(a.Label("node"), b.Label("node")))
+	})
+	for k, s := range found {
+		name := r.Title
+		if len(found) > 1 {
+			name = fmt.Sprintf("%s (Node %d)", r.Title, k)
+		}
+		p.Series = append(p.Series, onGrid(result.Series{Name: name, Unit: p.Unit}, s.Points, start, end, step))
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package collect
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sort"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+)
+
+// track is one start of a workload on a VM as its raw output tells it.
+type track struct {
+	job   result.RawJob
+	marks []mark // cumulative counters, without histograms; the first is the zero before the first report
+	final mark   // with histograms
+	cpu   float64
+	parts []part // totals between the workload's cuts
+	notes []string
+	ended string
+	end   time.Time
+}
+
+// part is what a track did in one window.
+type part struct {
+	window   int
+	from, to mark
+	hists    [3]*hist.Histogram
+}
+
+// at is the track's cumulative state at t, interpolated between reports.
+func (k *track) at(t time.Time) totals {
+	m := k.marks
+	i := sort.Search(len(m), func(i int) bool { return m[i].t.After(t) })
+	switch {
+	case i == 0:
+		return totals{}
+	case i == len(m):
+		return m[i-1].v
+	}
+	return mix(m[i-1].v, m[i].v, float64(t.Sub(m[i-1].t))/float64(m[i].t.Sub(m[i-1].t)))
+}
+
+func (k *track) from() time.Time { return k.marks[0].t }
+func (k *track) to() time.Time   { return k.marks[len(k.marks)-1].t }
+
+// spacing is the median time between reports; 0 with fewer than two.
+func (k *track) spacing() time.Duration {
+	if len(k.marks) < 3 {
+		return 0
+	}
+	gaps := make([]time.Duration, 0, len(k.marks)-2)
+	for i := 2; i < len(k.marks); i++ {
+		gaps = append(gaps, k.marks[i].t.Sub(k.marks[i-1].t))
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2]
+}
+
+// cutter hands on what happened between boundaries, each moved to the report nearest to it, so that counts and histograms of a cell
+// belong together and the cells add up to the whole.
+type cutter struct {
+	bound func(i int) (time.Time, bool) // boundary after cell i; false after the last
+	emit  func(cell int, from, to mark)
+	cell  int
+	from  mark
+}
+
+func (c *cutter) report(prev, now mark) {
+	for {
+		b, ok := c.bound(c.cell)
+		if !ok || now.t.Before(b) {
+			return
+		}
+		to := now
+		if b.Sub(prev.t) < now.t.Sub(b) && !prev.t.Before(c.from.t) {
+			to = prev
+		}
+		c.emit(c.cell, c.from, to)
+		c.from, c.cell = to, c.cell+1
+	}
+}
+
+// finish hands on the rest. What is left beyond the last report's cell belongs to that cell.
+func (c *cutter) finish(last mark) {
+	c.emit(c.cell, c.from, last)
+	c.from = last
+}
+
+// replay is the workload.Sink that reads one raw output.
+type replay struct {
+	track   *track
+	cutters func(begin mark) []*cutter
+	active  []*cutter
+	prev    mark
+	elapsed time.Duration
+	shift   time.Duration // added to the tool's times
+	warned  map[string]int
+}
+
+var _ workload.Sink = (*replay)(nil)
+
+// Report implements workload.Sink.
+func (p *replay) Report(r workload.Report) {
+	k := p.track
+	if len(k.marks) == 0 {
+		p.begin(r)
+	}
+	m := mark{t: p.place(r), v: totalsOf(r)}
+	for i, c := range countersOf(r) {
+		m.hists[i] = c.Hist
+	}
+	for _, c := range p.active {
+		c.report(p.prev, m)
+	}
+	k.cpu = max(k.cpu, r.CPUSeconds)
+	if n := len(k.marks); n > 1 && k.marks[n-1].t.Equal(m.t) {
+		k.marks = k.marks[:n-1] // the later of two at one moment knows more
+	}
+	k.marks = append(k.marks, mark{t: m.t, v: m.v})
+	p.prev, p.elapsed = m, r.Elapsed
+}
+
+// begin puts the zero before the first report, and compares the tool's clock with the run's.
+func (p *replay) begin(r workload.Report) {
+	k := p.track
+	began := r.Time.Add(-r.Elapsed)
+	const slack = 5 * time.Second
+	if r.Time.Before(k.job.Start.Add(-slack)) || !k.end.IsZero() && r.Time.After(k.end.Add(slack)) {
+		p.shift = k.job.Start.Sub(began)
+		k.notes = append(k.notes, fmt.Sprintf("the tool's clock differed from plimsoll's by %v; its times were moved by that", -p.shift.Round(time.Millisecond)))
+		began = began.Add(p.shift)
+	}
+	if began.Before(k.job.Start) && r.Time.Add(p.shift).After(k.job.Start) {
+		began = k.job.Start
+	}
+	zero := mark{t: began.UTC()}
+	k.marks = append(k.marks, zero)
+	p.prev, p.elapsed = zero, 0
+	p.active = p.cutters(zero)
+}
+
+// place puts a report on the run's time axis. When the tool's clock jumps against its own elapsed time, elapsed time is believed.
+func (p *replay) place(r workload.Report) time.Time {
+	at := r.Time.Add(p.shift)
+	step := r.Elapsed - p.elapsed
+	const jump = 5 * time.Second
+	if d := at.Sub(p.prev.t); d < 0 || r.Elapsed > 0 && step > 0 && (d-step).Abs() > jump {
+		fixed := p.prev.t.Add(max(step, 0))
+		p.shift += fixed.Sub(at)
+		p.track.notes = append(p.track.notes, fmt.Sprintf("the tool's clock jumped by %v at %s", (d-step).Round(time.Millisecond), p.prev.t.Format(time.TimeOnly)))
+		at = fixed
+	}
+	return at.UTC()
+}
+
+// Warn implements workload.Sink.
+func (p *replay) Warn(text string) { p.warned[text]++ }
+
+// finish closes the track after the last report.
+func (p *replay) finish() {
+	for _, c := range p.active {
+		c.finish(p.prev)
+	}
+	k := p.track
+	k.final = p.prev
+	for _, text := range slices.Sorted(maps.Keys(p.warned)) {
+		if n := p.warned[text]; n > 1 {
+			text = fmt.Sprintf("%s (%d times)", text, n)
+		}
+		k.notes = append(k.notes, text)
+	}
+	if k.ended == "" {
+		k.ended = "lost"
+	}
+	if k.end.IsZero() && len(k.marks) > 0 {
+		k.end = k.to()
+	}
+}
+
+// read replays the raw output of one start.
+func read(folder *result.Folder, engine workload.Engine, p *replay) error {
+	j := p.track.job
+	raw, err := folder.OpenRaw(j.VM, j.Workload, j.Attempt)
+	if err != nil {
+		return err
+	}
+	defer raw.Close() //nolint:errcheck // read only
+	_, err = engine.Parse(io.Reader(raw), p)
+	if why := raw.Truncated(); why != "" {
+		p.track.notes = append(p.track.notes, "the raw output ends early ("+why+"); what came before it counts")
+	}
+	p.finish()
+	return err
+}
+
+// histsBetween subtracts cumulative histograms. A histogram that went backwards gives nil, and the reason.
+func histsBetween(from, to mark) (out [3]*hist.Histogram, err error) {
+	for i := range out {
+		if to.hists[i] == nil || to.hists[i] == from.hists[i] {
+			continue
+		}
+		d, e := to.hists[i].Sub(from.hists[i])
+		if e != nil {
+			err = e
+			continue
+		}
+		out[i] = d
+	}
+	return out, err
+}

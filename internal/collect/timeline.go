@@ -1,0 +1,53 @@
+package collect
+
+import (
+	"time"
+
+	"plimsoll/result"
+)
+
+// timeline is what the journal says about time.
+type timeline struct {
+	phases []result.Span
+	marks  []result.Mark
+	last   time.Time // newest moment known
+}
+
+// readTimeline makes phases and marks of the journal. A phase that never ended (the process was killed) ends at the newest moment
+// known from the journal or the metrics.
+func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Time) timeline {
+	tl := timeline{last: maxTime(m.Created, newestPoint)}
+	closed := true
+	for _, e := range events {
+		tl.last = maxTime(tl.last, e.Time)
+		switch e.Kind {
+		case result.KindPhase, result.KindRunEnd:
+			if n := len(tl.phases); n > 0 && !closed {
+				tl.phases[n-1].End = e.Time
+			}
+			closed = e.Kind == result.KindRunEnd
+			if !closed {
+				tl.phases = append(tl.phases, result.Span{Name: e.Phase, Start: e.Time})
+			}
+		case result.KindAnnotation, result.KindFault:
+			tl.marks = append(tl.marks, result.Mark{Time: e.Time, Kind: e.Kind, Text: e.Text})
+		}
+	}
+	if n := len(tl.phases); n > 0 && !closed {
+		tl.phases[n-1].End = tl.last
+	}
+	return tl
+}
+
+// window is from the start of the run phase to its end; the whole run when it never began. Whole seconds, as queries are.
+func (tl timeline) window(m result.Manifest) (start, end time.Time, ran bool) {
+	start, end = m.Created, tl.last
+	for _, p := range tl.phases {
+		if p.Name == "run" {
+			start, end, ran = p.Start, p.End, true
+		}
+	}
+	start = start.UTC().Truncate(time.Second)
+	end = end.UTC().Truncate(time.Second)
+	return start, maxTime(end, start), ran
+}

@@ -1,0 +1,296 @@
+package collect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/result"
+)
+
+const (
+	closeCuts   = 2 * time.Second // a cut nearer than this to another one, or to an end, is not made
+	mostWindows = 64
+	heatColumns = 300
+)
+
+// loadPlan is one workload over all its VMs and starts: how it is cut into windows, and its heat map.
+type loadPlan struct {
+	name, group string
+	prefill     bool
+	tracks      []*track
+	start, end  time.Time
+	windows     []result.Window // name, start and end; empty when nothing happened during it
+	heat        *heat
+	notes       []string
+}
+
+// planLoads groups the starts by workload and cuts each workload where something else began or ended while it ran.
+func (c *collector) planLoads() {
+	for _, k := range c.tracks {
+		l := c.loadOf(k)
+		if l == nil {
+			l = &loadPlan{name: k.job.Workload, group: k.job.Group, prefill: k.job.Prefill, start: k.job.Start}
+			c.loads = append(c.loads, l)
+		}
+		l.tracks = append(l.tracks, k)
+		if k.job.Start.Before(l.start) {
+			l.start = k.job.Start
+		}
+		l.end = maxTime(l.end, c.endOf(k))
+	}
+	for _, l := range c.loads {
+		if !l.prefill {
+			l.cut(c.loads, c.tl.marks)
+		}
+	}
+}
+
+// endOf is when a start ended; for one that nobody saw end, the newest moment known.
+func (c *collector) endOf(k *track) time.Time {
+	if k.end.IsZero() {
+		return maxTime(c.tl.last, k.job.Start)
+	}
+	return k.end
+}
+
+func (c *collector) loadOf(k *track) *loadPlan {
+	for _, l := range c.loads {
+		if l.name == k.job.Workload && l.group == k.job.Group {
+			return l
+		}
+	}
+	return nil
+}
+
+// cut makes the windows: the ends of other workloads first, then annotations and faults.
+func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
+	type cut struct {
+		t    time.Time
+		text string // of the annotation, "" for a workload's start or end
+	}
+	var cuts []cut
+	add := func(t time.Time, text string) {
+		if t.Sub(l.start) < closeCuts || l.end.Sub(t) < closeCuts || len(cuts) >= mostWindows-1 {
+			return
+		}
+		for _, o := range cuts {
+			if t.Sub(o.t).Abs() < closeCuts {
+				return
+			}
+		}
+		cuts = append(cuts, cut{t, text})
+	}
+	for _, o := range all {
+		if o != l {
+			add(o.start, "")
+			add(o.end, "")
+		}
+	}
+	for _, m := range marks {
+		add(m.Time, m.Text)
+	}
+	if len(cuts) == 0 {
+		return
+	}
+	slices.SortFunc(cuts, func(a, b cut) int { return a.t.Compare(b.t) })
+	cuts = append(cuts, cut{t: l.end})
+	from, text, seen := l.start, "", map[string]int{}
+	for _, k := range cuts {
+		name := l.company(all, from, k.t)
+		if text != "" {
+			name += fmt.Sprintf(", after %q", text)
+		}
+		if seen[name]++; seen[name] > 1 {
+			name = fmt.Sprintf("%s (%d)", name, seen[name])
+		}
+		l.windows = append(l.windows, result.Window{Name: name, Start: from, End: k.t})
+		from, text = k.t, k.text
+	}
+}
+
+// company names the other workloads that ran in the middle of a stretch.
+func (l *loadPlan) company(all []*loadPlan, from, to time.Time) string {
+	middle := from.Add(to.Sub(from) / 2)
+	var names []string
+	for _, o := range all {
+		if o != l && o.start.Before(middle) && o.end.After(middle) && !slices.Contains(names, o.name) {
+			names = append(names, o.name)
+		}
+	}
+	if len(names) == 0 {
+		return "alone"
+	}
+	slices.Sort(names)
+	return "with " + strings.Join(names, " and ")
+}
+
+// cuttersFor are the cutters of one start: the grid of its VM, the workload's windows, the workload's heat map.
+func (c *collector) cuttersFor(k *track, mine *cells, begin mark) []*cutter {
+	said := false
+	complain := func(err error) {
+		if err != nil && !said {
+			said = true
+			k.notes = append(k.notes, "latency of an interval left out: "+err.Error())
+		}
+	}
+	list := []*cutter{{
+		cell: max(0, c.grid.cell(begin.t)), from: begin,
+		bound: func(i int) (time.Time, bool) { return c.grid.edge(i + 1), i < c.grid.n },
+		emit: func(i int, from, to mark) {
+			if !k.job.Prefill && !to.t.Before(c.grid.start) {
+				complain(mine.add(i, from, to))
+			}
+		},
+	}}
+	l := c.loadOf(k)
+	if l.prefill {
+		return list
+	}
+	if n := len(l.windows); n > 0 {
+		w, _ := slices.BinarySearchFunc(l.windows, begin.t, func(w result.Window, t time.Time) int { return cmp.Or(w.End.Compare(t), -1) })
+		list = append(list, &cutter{
+			cell: min(w, n-1), from: begin,
+			bound: func(i int) (time.Time, bool) {
+				if i >= n-1 {
+					return time.Time{}, false
+				}
+				return l.windows[i].End, true
+			},
+			emit: func(i int, from, to mark) {
+				h, err := histsBetween(from, to)
+				complain(err)
+				if to.t.After(from.t) {
+					k.parts = append(k.parts, part{i, from, to, h})
+				}
+			},
+		})
+	}
+	h := c.heatOf(l)
+	return append(list, &cutter{
+		cell: max(0, h.grid.cell(begin.t)), from: begin,
+		bound: func(i int) (time.Time, bool) { return h.grid.edge(i + 1), i < h.grid.n-1 },
+		emit: func(i int, from, to mark) {
+			d, _ := histsBetween(from, to) // said by the grid's cutter
+			h.add(i, d)
+		},
+	})
+}
+
+// heatOf makes the workload's heat map when it is first needed.
+func (c *collector) heatOf(l *loadPlan) *heat {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.heat == nil {
+		span := max(l.end.Sub(l.start), time.Second)
+		step := max(time.Second, c.grid.interval, span/heatColumns)
+		step = (step + time.Second - 1).Truncate(time.Second)
+		l.heat = newHeat(grid{start: l.start, step: step, n: int((span + step - 1) / step)})
+	}
+	return l.heat
+}
+
+// workloads makes the entries: per VM, and merged over the group.
+func (c *collector) workloads() []result.Workload {
+	var out []result.Workload
+	for _, l := range c.loads {
+		byVM := map[string][]*track{}
+		var vms []string
+		for _, k := range l.tracks {
+			if byVM[k.job.VM] == nil {
+				vms = append(vms, k.job.VM)
+			}
+			byVM[k.job.VM] = append(byVM[k.job.VM], k)
+		}
+		slices.Sort(vms)
+		for _, vm := range vms {
+			w := l.entry(byVM[vm])
+			w.VM = vm
+			out = append(out, w)
+		}
+		w := l.entry(l.tracks)
+		w.Node = -1
+		if l.heat != nil {
+			w.Heat = l.heat.result()
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// entry merges some tracks of the workload.
+func (l *loadPlan) entry(tracks []*track) result.Workload {
+	first := tracks[0].job
+	w := result.Workload{
+		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Phase: first.Phase, Prefill: l.prefill,
+		Latency: first.Latency, Lanes: first.Lanes, Start: first.Start,
+	}
+	for _, k := range tracks {
+		if k.job.Start.Before(w.Start) {
+			w.Start = k.job.Start
+		}
+		w.End = maxTime(w.End, k.end)
+		if w.Ended == "" || rank(k.ended) > rank(w.Ended) {
+			w.Ended, w.Message = k.ended, k.job.Message
+		}
+		w.Ops = addOps(w.Ops, k.final.v, k.final.hists)
+		w.Errors += uint64(k.final.v.errors)
+		w.GeneratorCPUSeconds += k.cpu
+		for _, n := range k.notes {
+			if !slices.Contains(w.Notes, n) {
+				w.Notes = append(w.Notes, n)
+			}
+		}
+		if len(k.marks) < 2 {
+			w.Notes = append(w.Notes, fmt.Sprintf("start %d on %s left no report", k.job.Attempt, k.job.VM))
+		}
+	}
+	if n := starts(tracks); n > 1 {
+		w.Notes = append(w.Notes, fmt.Sprintf("started %d times; the numbers are of all starts together", n))
+	}
+	w.Windows = l.windowsOf(tracks)
+	return w
+}
+
+func starts(tracks []*track) int {
+	seen := map[int]bool{}
+	for _, k := range tracks {
+		seen[k.job.Attempt] = true
+	}
+	return len(seen)
+}
+
+// rank orders ends by how much a reader must know of them.
+func rank(ended string) int {
+	return slices.Index([]string{"finished", "stopped", "lost", "failed"}, ended)
+}
+
+// windowsOf are the windows with what the tracks did in them. Their times are those of the reports nearest to the cuts, averaged over the
+// tracks, so that a count divided by the length is the rate.
+func (l *loadPlan) windowsOf(tracks []*track) []result.Window {
+	var out []result.Window
+	for i, w := range l.windows {
+		var from, to time.Duration
+		n := 0
+		w.Ops = nil
+		for _, k := range tracks {
+			for _, p := range k.parts {
+				if p.window != i {
+					continue
+				}
+				from += p.from.t.Sub(w.Start)
+				to += p.to.t.Sub(w.Start)
+				n++
+				w.Ops = addOps(w.Ops, p.to.v.minus(p.from.v), p.hists)
+			}
+		}
+		if n > 0 {
+			start := w.Start
+			w.Start, w.End = start.Add(from/time.Duration(n)), start.Add(to/time.Duration(n))
+			out = append(out, w)
+		}
+	}
+	return out
+}
