@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
@@ -17,25 +18,29 @@ type jobs struct {
 	engines map[string]workload.Engine
 	known   map[jobKey]int64
 	errs    []error
-	notes   []string
+	remarks []string            // of engines, in order of their first appearance
+	about   map[string][]string // remark -> workloads
 }
 
 type jobKey struct {
 	load    string
 	prefill bool
+	runtime time.Duration
 }
 
 func newJobs(v step.View, engines map[string]workload.Engine) *jobs {
-	return &jobs{view: v, engines: engines, known: map[jobKey]int64{}}
+	return &jobs{view: v, engines: engines, known: map[jobKey]int64{}, about: map[string][]string{}}
 }
 
 // extent is how many bytes one VM writes or reads until a job that ends by itself has ended; 0 when unknown.
-func (j *jobs) extent(name string, prefill bool) int64 {
-	key := jobKey{name, prefill}
+func (j *jobs) extent(name string, prefill bool) int64 { return j.check(jobKey{load: name, prefill: prefill}) }
+
+// check asks once about a way in which a workload is used.
+func (j *jobs) check(key jobKey) int64 {
 	if size, ok := j.known[key]; ok {
 		return size
 	}
-	size, err := j.ask(name, prefill)
+	size, err := j.ask(key.load, key.prefill, key.runtime)
 	if err != nil {
 		j.errs = append(j.errs, err)
 	}
@@ -44,7 +49,7 @@ func (j *jobs) extent(name string, prefill bool) int64 {
 }
 
 // ask has the job file checked for the disks the group's members will have.
-func (j *jobs) ask(name string, prefill bool) (int64, error) {
+func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (int64, error) {
 	load, err := j.view.Workload(name)
 	if err != nil {
 		return 0, err
@@ -58,7 +63,7 @@ func (j *jobs) ask(name string, prefill bool) (int64, error) {
 	}
 	spec := workload.Spec{
 		Name: name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Disks: j.disks(load),
-		Prefill: prefill, Depth: 1, Interval: load.ReportingInterval,
+		Prefill: prefill, Depth: 1, Interval: load.ReportingInterval, Runtime: runtime,
 		SizeScale: j.view.SizeScale, TimeScale: j.view.TimeScale,
 	}
 	if err := engine.Validate(spec); err != nil {
@@ -69,15 +74,39 @@ func (j *jobs) ask(name string, prefill bool) (int64, error) {
 		return 0, fmt.Errorf("workload %q: %w", name, err)
 	}
 	if !prefill {
-		for _, n := range job.Notes {
-			j.notes = append(j.notes, fmt.Sprintf("workload %q: %s", name, n))
-		}
+		j.remark(name, job.Notes)
 	}
 	var size int64
 	for _, lane := range job.Lanes {
 		size += lane.Bytes
 	}
 	return size, nil
+}
+
+// remark keeps an engine's notes, each once with the workloads it is about.
+func (j *jobs) remark(name string, notes []string) {
+	for _, n := range notes {
+		if j.about[n] == nil {
+			j.remarks = append(j.remarks, n)
+		}
+		if !slices.Contains(j.about[n], name) {
+			j.about[n] = append(j.about[n], name)
+		}
+	}
+}
+
+// notes are the engines' remarks as sentences.
+func (j *jobs) notes() []string {
+	var out []string
+	for _, n := range j.remarks {
+		names := j.about[n]
+		lead := fmt.Sprintf("workload %q", names[0])
+		if len(names) > 1 {
+			lead = fmt.Sprintf("%s (%s)", plural(len(names), "workload"), list(names))
+		}
+		out = append(out, lead+": "+n)
+	}
+	return out
 }
 
 func known(engines map[string]workload.Engine) string {
@@ -118,7 +147,7 @@ func (b *builder) checkJobs() {
 		for _, s := range phase {
 			switch s.Name {
 			case "workload.Start":
-				b.jobs.extent(s.Args.String("workload_name"), false)
+				b.jobs.check(jobKey{load: s.Args.String("workload_name"), runtime: b.plan.view.Scaled(s.Args.Seconds("runtime_secs"))})
 			case "workload.PrefillRun", "workload.PrefillStart":
 				b.jobs.extent(s.Args.String("workload_name"), true)
 			}

@@ -242,6 +242,9 @@ func (b *builder) walk() {
 	b.plan.EstimatedSeconds = f.Now.Seconds()
 	b.plan.VMs, b.plan.PeakVMs = f.VMs, f.PeakVMs
 	b.plan.PeakDiskBytes, b.plan.PeakMemoryBytes = f.PeakDiskBytes, f.PeakMemoryBytes
+	if each := b.plan.view.Facts.VMMemoryBytes; each > 0 { // memory is a limit there, not reserved
+		b.plan.PeakMemoryBytes = int64(f.PeakVMs) * each
+	}
 	b.plan.Warnings = append(b.plan.Warnings, f.Warnings...)
 }
 
@@ -310,7 +313,7 @@ func (b *builder) remark() {
 	if facts.FreeMemory > 0 && p.PeakMemoryBytes > facts.FreeMemory {
 		b.warn("VMs need up to %s of memory, %s are free: the target may refuse", unit.Bytes(p.PeakMemoryBytes), unit.Bytes(facts.FreeMemory))
 	}
-	p.Warnings = append(p.Warnings, b.jobs.notes...)
+	p.Warnings = append(p.Warnings, b.jobs.notes()...)
 }
 
 func plural(n int, noun string) string {

@@ -15,7 +15,7 @@ import (
 // width is the number of columns that Text keeps to.
 const width = 100
 
-// alike is how many steps of one kind in a row are printed as a first, a count and a last.
+// alike is how many repetitions in a row are printed as the first, a count and the last.
 const alike = 5
 
 // Text prints the plan for people.
@@ -137,22 +137,38 @@ func (p *Plan) timeline(b *strings.Builder) {
 			phase = string(s.Phase)
 			fmt.Fprintf(b, "\n%s\n%5s  %8s  %10s  %s\n", phaseTitle[phase], "step", "at", "takes", "what")
 		}
-		j := i
-		for j+1 < len(p.Steps) && p.Steps[j+1].Name == s.Name && p.Steps[j+1].Phase == s.Phase {
-			j++
-		}
-		if j-i+1 < alike {
+		period, times := p.repetition(i)
+		if times < alike {
 			p.row(b, s)
 			i++
 			continue
 		}
-		p.row(b, s)
-		last := p.Steps[j]
-		took := last.StartSeconds - p.Steps[i+1].StartSeconds
-		fmt.Fprintf(b, "%5s  %8s  %10s  … %d more like it …\n", "", "", takes(took), j-i-1)
-		p.row(b, last)
-		i = j + 1
+		end := i + period*times
+		for k := range period {
+			p.row(b, p.Steps[i+k])
+		}
+		took := p.Steps[end-period].StartSeconds - p.Steps[i+period].StartSeconds
+		fmt.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took), plural(end-i-2*period, "step"))
+		for k := range period {
+			p.row(b, p.Steps[end-period+k])
+		}
+		i = end
 	}
+}
+
+// repetition finds how a loop of the author's shows from step i on: so many steps, whose kinds come so many times in a row.
+func (p *Plan) repetition(i int) (period, times int) {
+	const longest = 4
+	for period = 1; period <= longest; period++ {
+		end := i + period
+		for end < len(p.Steps) && p.Steps[end].Name == p.Steps[end-period].Name && p.Steps[end].Phase == p.Steps[i].Phase {
+			end++
+		}
+		if times = (end - i) / period; times >= alike {
+			return period, times
+		}
+	}
+	return 1, 1
 }
 
 func (p *Plan) row(b *strings.Builder, s Step) {

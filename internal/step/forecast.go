@@ -58,6 +58,7 @@ type foreseenGroup struct {
 }
 
 type foreseenLoad struct {
+	group   string
 	starts  int
 	settled bool // waited for or stopped
 	end     time.Duration
@@ -159,7 +160,7 @@ func (f *Forecast) deleteAll() {
 func (f *Forecast) begin(load, group string, end time.Duration, known bool) {
 	l := f.loads[load]
 	if l == nil {
-		l = &foreseenLoad{}
+		l = &foreseenLoad{group: group}
 		f.loads[load] = l
 		f.started = append(f.started, load)
 	}
@@ -202,6 +203,19 @@ func (f *Forecast) Unsettled() []string {
 func (f *Forecast) SettleAll() {
 	for _, l := range f.loads {
 		l.settled = true
+	}
+}
+
+// switchOff enters nodes that lose power. Workloads all of whose VMs are there end with them.
+func (f *Forecast) switchOff(nodes []int) {
+	for _, n := range nodes {
+		f.off[n] = true
+	}
+	for _, l := range f.loads {
+		alive := slices.ContainsFunc(f.group(l.group).members, func(m target.Placement) bool { return !f.off[m.Node] })
+		if !alive {
+			l.settled = true
+		}
 	}
 }
 

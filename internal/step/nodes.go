@@ -90,9 +90,7 @@ func nodesOff(a scenario.Args, v View, graceful bool) *action {
 	return &action{
 		name: name, text: verb + s.words() + waitWords(limit, "off"), requires: requires, check: s.check,
 		estimate: func(f *Forecast) time.Duration {
-			for _, n := range s.nodes {
-				f.off[n] = true
-			}
+			f.switchOff(s.nodes)
 			if limit <= 0 {
 				return 0
 			}

@@ -304,9 +304,9 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 	if (per > 0) == (total > 0) {
 		return nil, fmt.Errorf("group %q: give exactly one of count_per_node and count_per_cluster, above 0", group)
 	}
-	words := fmt.Sprintf("%d VMs per node", per)
+	words := count(per, "VM") + " per node"
 	if total > 0 {
-		words = fmt.Sprintf("%d VMs", total)
+		words = count(total, "VM")
 	}
 	grown := func(v View) (scenario.Group, []target.Placement, error) {
 		decl, err := v.Groups.Get(group)
