@@ -1,0 +1,62 @@
+# Everything a user or a machine calls. `make demo` and `make test` are the two to know.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo build binary test fuzz bench bench-peers fio clean
+
+BIN    := bin/plimsoll
+VENDOR := internal/report/assets/vendor/uPlot.iife.min.js
+GO     := CGO_ENABLED=0 go
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: fio binary ## the shipped colocation scenario, scaled, with real fio on this machine: about two minutes
+	./$(BIN) run db-colocation --target local --nodes 4 --time-scale 0.02 --size-scale 0.002
+
+build: $(VENDOR) ## bin/plimsoll, complete (needs npm for the charts of the report)
+	$(GO) build -trimpath -o $(BIN) ./cmd/plimsoll
+
+# The demo's binary: complete where npm is, else with the report's static drawings only.
+binary:
+	@if [ ! -f $(VENDOR) ] && ! command -v npm >/dev/null; then \
+	  echo "npm is missing: the report will have still charts instead of interactive ones (make build says more)"; \
+	else $(MAKE) --no-print-directory $(VENDOR); fi
+	$(GO) build -trimpath -o $(BIN) ./cmd/plimsoll
+
+$(VENDOR): internal/report/package-lock.json internal/report/assets.sh
+	@command -v npm >/dev/null || { echo "npm is missing, and the report's charts come from it: apt-get install npm, then make build again" >&2; exit 1; }
+	sh internal/report/assets.sh
+	touch $@
+
+fio: # installs fio when it is not there
+	@command -v fio >/dev/null && exit 0; \
+	echo "fio is missing: installing it"; \
+	if ! command -v apt-get >/dev/null; then echo "install fio 3.28 or later with your package manager and try again" >&2; exit 1; fi; \
+	if [ "$$(id -u)" = 0 ]; then as=; elif command -v sudo >/dev/null; then as=sudo; \
+	else echo "installing needs root: apt-get install fio, then try again" >&2; exit 1; fi; \
+	$$as apt-get update -q && $$as apt-get install -qy --no-install-recommends fio
+
+test: ## everything: format, vet, unit, conformance, goldens, architecture, real fio, kill -9, screenshots
+	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \
+	if [ -n "$$unformatted" ]; then echo "not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi
+	go build ./...
+	go vet ./...
+	@if CGO_ENABLED=1 command -v $${CC:-gcc} >/dev/null; then race=-race; else race=; echo "no C compiler: testing without the race detector"; fi; \
+	set -x; go test $$race -timeout 20m ./...
+
+fuzz: ## every fuzz target for five seconds
+	@go list ./... | while read -r pkg; do \
+	  dir=$$(go list -f '{{.Dir}}' "$$pkg"); \
+	  { grep -ho '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null || true; } | sed 's/^func //' | while read -r target; do \
+	    echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 5s "$$pkg"; done; done
+
+bench: ## the benchmarks behind docs/performance.md
+	go test -run '^$$' -bench . -benchmem ./...
+
+bench-peers: fio ## fio alone beside fio under plimsoll; prints a table
+	go test -count 1 -run TestBesidePlainFio -timeout 20m -v ./cmd/plimsoll -args -peers
+
+clean: ## remove what was built; runs are kept
+	rm -rf bin internal/report/node_modules
+	find internal/report/assets/vendor -type f ! -name .gitkeep -delete

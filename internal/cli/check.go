@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/scenario"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	var f scenarioFlags
+	c := &cobra.Command{
+		Use:   "check SCENARIO",
+		Short: "Read a scenario and say everything that is wrong with it",
+		Long: `Check reads a scenario and prints every objection at once, one per line:
+
+    file:line:column: severity: what is wrong: what to do about it
+
+It touches nothing but the scenario's files. By default it accepts what published scenarios get away
+with; --strict objects to that too. The exit code is 3 when there is an error, 0 otherwise.`,
+		Example: `  plimsoll check ./my-scenario
+  plimsoll check --strict --nodes 4 db-colocation
+  plimsoll check ./my-scenario/test.yml --set runtime_secs=60 --json`,
+		Args:              args(1, 1, "scenario"),
+		ValidArgsFunction: completeScenario,
+		RunE:              func(_ *cobra.Command, given []string) error { return a.check(given[0], f) },
+	}
+	f.register(c)
+	return c
+}
+
+// checked is what check --json prints.
+type checked struct {
+	Scenario    string              `json:"scenario"`
+	Name        string              `json:"name,omitempty"`
+	Errors      int                 `json:"errors"`
+	Warnings    int                 `json:"warnings"`
+	Diagnostics []checkedDiagnostic `json:"diagnostics"`
+	Groups      int                 `json:"vm_groups"`
+	Workloads   int                 `json:"workloads"`
+	Results     int                 `json:"results"`
+	Steps       int                 `json:"steps"`
+}
+
+type checkedDiagnostic struct {
+	File     string            `json:"file,omitempty"`
+	Line     int               `json:"line,omitempty"`
+	Column   int               `json:"column,omitempty"`
+	Severity scenario.Severity `json:"severity"`
+	Code     string            `json:"code"`
+	What     string            `json:"what"`
+	Hint     string            `json:"hint,omitempty"`
+}
+
+func (a *app) check(given string, f scenarioFlags) error {
+	l, err := a.load(given, f, f.nodes)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	report := checked{
+		Scenario: given, Errors: l.count(scenario.Error), Warnings: l.count(scenario.Warning), Diagnostics: []checkedDiagnostic{},
+	}
+	if sc := l.scenario; sc != nil {
+		report.Name, report.Groups, report.Workloads, report.Results = sc.Name, len(sc.Groups), len(sc.Workloads), len(sc.Results)
+		report.Steps = len(sc.Setup) + len(sc.Run) + len(sc.Teardown)
+	}
+	for _, d := range l.diagnostics {
+		report.Diagnostics = append(report.Diagnostics, checkedDiagnostic{
+			File: d.File, Line: d.Line, Column: d.Col, Severity: d.Severity, Code: d.Code, What: d.What, Hint: d.Hint,
+		})
+	}
+	if a.json {
+		if err := a.printJSON(report); err != nil {
+			return err
+		}
+	} else {
+		for _, d := range l.diagnostics {
+			fmt.Fprintln(a.out, d)
+		}
+		fmt.Fprintln(a.out, report.sentence())
+	}
+	if report.Errors > 0 {
+		return &failure{code: exitScenario, err: fmt.Errorf("check: %s: %s", given, plural(report.Errors, "error")), said: true}
+	}
+	return nil
+}
+
+func (c checked) sentence() string {
+	var said []string
+	if c.Errors > 0 {
+		said = append(said, plural(c.Errors, "error"))
+	} else {
+		said = append(said, fmt.Sprintf("%s, %s, %s, %s", plural(c.Groups, "VM group"), plural(c.Workloads, "workload"), plural(c.Results, "result"), plural(c.Steps, "step")))
+	}
+	if c.Warnings > 0 {
+		said = append(said, plural(c.Warnings, "warning"))
+	}
+	verdict := "good"
+	if c.Errors > 0 {
+		verdict = "refused"
+	}
+	return fmt.Sprintf("%s: %s (%s)", c.Scenario, verdict, strings.Join(said, ", "))
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/run"
+	"plimsoll/result"
+)
+
+func (a *app) cleanupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cleanup [RUN...]",
+		Short: "Remove what stopped or killed runs have left behind",
+		Long: `Cleanup removes the machines, processes and files that runs have made and not removed, from the record each
+run keeps in its folder. Without arguments it looks at every run in --dir. What was measured stays. It
+may be called again at any time; runs that are going on are left alone.
+
+` + runHelp,
+		Example:           "  plimsoll cleanup\n  plimsoll cleanup latest",
+		Args:              args(0, 1000, "run"),
+		ValidArgsFunction: a.completeRun,
+		RunE:              func(_ *cobra.Command, given []string) error { return a.cleanup(given) },
+	}
+}
+
+// cleaned is one line of cleanup --json.
+type cleaned struct {
+	RunID   string   `json:"run_id"`
+	Dir     string   `json:"dir"`
+	State   string   `json:"state"` // "cleaned", "clean already", "going on", "failed"
+	Remains []string `json:"remains,omitempty"`
+	Error   string   `json:"error,omitempty"`
+}
+
+func (a *app) cleanup(runs []string) error {
+	dirs, err := a.toClean(runs)
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	list := []cleaned{}
+	var errs []error
+	for _, dir := range dirs {
+		c, err := a.cleanOne(ctx, dir, len(runs) > 0)
+		if c.State == "clean already" && len(runs) == 0 {
+			continue
+		}
+		list = append(list, c)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if !a.json {
+			fmt.Fprintf(a.out, "%s: %s\n", c.RunID, c.State)
+			for _, r := range c.Remains {
+				fmt.Fprintf(a.out, "  remains: %s\n", r)
+			}
+		}
+	}
+	if a.json {
+		errs = append(errs, a.printJSON(list))
+	} else if len(list) == 0 {
+		fmt.Fprintf(a.out, "nothing to clean up in %s\n", a.runsDir)
+	}
+	return errors.Join(errs...)
+}
+
+// toClean lists the folders of the runs named, or of all.
+func (a *app) toClean(runs []string) ([]string, error) {
+	var dirs []string
+	if len(runs) == 0 {
+		entries, err := result.List(a.runsDir)
+		if err != nil {
+			return nil, fail(exitFailed, "", "cleanup: %w", err)
+		}
+		for _, e := range entries {
+			dirs = append(dirs, e.Dir)
+		}
+		return dirs, nil
+	}
+	for _, r := range runs {
+		dir, err := a.find("cleanup", r)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs, nil
+}
+
+// cleanOne cleans up after one run. A run that says it is clean is looked at only when it was named.
+func (a *app) cleanOne(ctx context.Context, dir string, named bool) (cleaned, error) {
+	c := cleaned{RunID: dir, Dir: dir, State: "failed"}
+	fail := func(err error) (cleaned, error) {
+		c.Error = err.Error()
+		return c, err
+	}
+	folder, err := result.Open(dir)
+	if err != nil {
+		return fail(fmt.Errorf("cleanup: %w", err))
+	}
+	defer folder.Close()
+	m := folder.Manifest()
+	c.RunID = m.RunID
+	if m.Cleaned.State == "yes" && !named {
+		c.State = "clean already"
+		return c, nil
+	}
+	t, _, err := a.target(targetFlags{name: cmp.Or(m.Target, drivers.Targets()[0].Name())}, len(m.Nodes))
+	if err != nil {
+		return fail(err)
+	}
+	remains, err := run.Cleanup(ctx, folder, t)
+	switch {
+	case errors.Is(err, result.ErrBusy):
+		c.State = "going on"
+		return c, nil
+	case err != nil:
+		c.Remains = remains
+		return fail(err)
+	}
+	c.State = "cleaned"
+	return c, nil
+}

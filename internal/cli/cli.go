@@ -1,0 +1,163 @@
+// Package cli is the command line: one file per verb, flags in, text or JSON out, exit codes from one function.
+//
+// It stands at the very left and right of the pipeline: it opens scenarios, asks plan and run to act, and shows what
+// result, analysis and report have made of it. It decides nothing about scenarios, targets or numbers itself. Main is
+// given its arguments and streams and returns the exit code, so that every command is tested without a process.
+//
+// Data goes to standard output, everything else (progress, warnings, errors) to standard error. Every command that
+// prints data takes --json.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/clock"
+)
+
+// app is what commands share.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	clock    clock.Clock
+	signals  <-chan os.Signal // instead of the process's own; for tests
+	runsDir  string           // --dir
+	json     bool             // --json
+}
+
+// Main runs one command line, without the program's name, and returns its exit code.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{in: stdin, out: stdout, err: stderr, clock: clock.Real{}}
+	return a.main(args)
+}
+
+func (a *app) main(args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := root.ExecuteContext(context.Background())
+	if err != nil {
+		complain(a.err, err)
+	}
+	return exitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "plimsoll",
+		Short: "Find how much load storage, databases and clusters bear, and say how sure that is",
+		Long: `Plimsoll runs test scenarios: it builds the machines a scenario asks for, loads them, breaks
+them on purpose, measures everything, and says in one report what was found and how sure it is.
+
+A SCENARIO is a directory with a test.yml, that file itself, a zip of such a directory, or the name
+of a scenario that comes with the program (plimsoll scenarios list).`,
+		Example: `  plimsoll run db-colocation --time-scale 0.02 --size-scale 0.002
+  plimsoll check ./my-scenario
+  plimsoll report latest -o md`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          a.needVerb,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		hint := fmt.Sprintf("run %q for the flags there are", cmd.CommandPath()+" --help")
+		if near := nearestFlag(cmd, err); near != "" {
+			hint = "did you mean --" + near + "?"
+		}
+		return usage(hint, "%s: %w", strings.TrimPrefix(cmd.CommandPath(), "plimsoll "), err)
+	})
+	dir := os.Getenv("PLIMSOLL_RUNS")
+	if dir == "" {
+		dir = "plimsoll-runs"
+	}
+	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_RUNS)")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
+	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(), a.cleanupCommand(),
+		a.scenariosCommand(), a.targetsCommand(), a.schemaCommand(), a.versionCommand())
+	return root
+}
+
+// needVerb refuses words that are no command, and offers the nearest.
+func (a *app) needVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := fmt.Sprintf("run %q for the commands there are", cmd.CommandPath()+" --help")
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near[0])
+	}
+	return usage(hint, "%s: unknown command %q", cmd.CommandPath(), args[0])
+}
+
+// group is a command that only holds others.
+func (a *app) group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: a.needVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(verbs...)
+	return c
+}
+
+// args demands between low and high arguments and names what they are.
+func args(low, high int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if len(given) >= low && len(given) <= high {
+			return nil
+		}
+		hint := fmt.Sprintf("run %q", cmd.CommandPath()+" --help")
+		verb := strings.TrimPrefix(cmd.CommandPath(), "plimsoll ")
+		if len(given) < low {
+			return usage(hint, "%s: no %s given", verb, what)
+		}
+		return usage(hint, "%s: %d arguments are too many, want one %s (quote names with blanks)", verb, len(given), what)
+	}
+}
+
+// printJSON writes v indented, as every --json does.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// listen gives the signals that ask to stop, until release. Commands that do not listen are ended by them as usual.
+func (a *app) listen() (signals <-chan os.Signal, release func()) {
+	if a.signals != nil {
+		return a.signals, func() {}
+	}
+	c := make(chan os.Signal, 3)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	return c, func() { signal.Stop(c) }
+}
+
+// interruptible is a context that ends at the first signal, with errInterrupted as its cause. Call the function when done.
+func (a *app) interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals, release := a.listen()
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			cancel(errInterrupted)
+		case <-done:
+		}
+	}()
+	return ctx, func() { close(done); release(); cancel(nil) }
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// now is the time of the machine, for identities and file names.
+func (a *app) now() time.Time { return a.clock.Now() }

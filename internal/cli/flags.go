@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/target"
+	"plimsoll/scenario"
+)
+
+// maxScale bounds --time-scale and --size-scale from above.
+const maxScale = 1000
+
+// factor is a scale: a number above 0, at most maxScale.
+type factor float64
+
+// String implements pflag.Value.
+func (f *factor) String() string { return strconv.FormatFloat(float64(*f), 'g', -1, 64) }
+
+// Type implements pflag.Value.
+func (f *factor) Type() string { return "factor" }
+
+// Set implements pflag.Value.
+func (f *factor) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0 && v <= maxScale) {
+		return fmt.Errorf("want a number above 0 and at most %d, like 0.02", maxScale)
+	}
+	*f = factor(v)
+	return nil
+}
+
+// scenarioFlags say how to read a scenario.
+type scenarioFlags struct {
+	set, setFiles []string
+	preset        string
+	nodes         int
+	strict        bool
+}
+
+func (f *scenarioFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringArrayVar(&f.set, "set", nil, "set a variable of the scenario, `NAME=VALUE`, typed as YAML; repeatable")
+	flags.StringArrayVar(&f.setFiles, "set-file", nil, "read variables from a YAML `file`; --set wins; repeatable")
+	flags.StringVar(&f.preset, "preset", "", "use the scenario's preset of that `name`; --set wins")
+	flags.IntVar(&f.nodes, "nodes", 0, "`number` of nodes of the cluster (default: the target's)")
+	flags.BoolVar(&f.strict, "strict", false, "object to all that a careful author would not write")
+}
+
+// targetFlags say where machines come from and how a scenario is made to fit.
+type targetFlags struct {
+	name              string
+	options           []string
+	timeScale         factor
+	sizeScale         factor
+	allowHostCommands bool
+}
+
+func (f *targetFlags) register(c *cobra.Command) {
+	f.timeScale, f.sizeScale = 1, 1
+	flags := c.Flags()
+	flags.StringVar(&f.name, "target", drivers.Targets()[0].Name(), "`where` the machines come from; see plimsoll targets list")
+	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
+	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
+	flags.Var(&f.sizeScale, "size-scale", "multiply sizes of disks and files by this `factor`")
+	flags.BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
+	_ = c.RegisterFlagCompletionFunc("target", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, p := range drivers.Targets() {
+			names = append(names, p.Name()+"\t"+p.Summary())
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// target makes the target of the flags. It touches nothing yet.
+func (a *app) target(f targetFlags, nodes int) (target.Target, map[string]string, error) {
+	provider, ok := drivers.Target(f.name)
+	if !ok {
+		var names []string
+		for _, p := range drivers.Targets() {
+			names = append(names, p.Name())
+		}
+		return nil, nil, usage("there are: "+strings.Join(names, ", "), "target: no target called %q", f.name)
+	}
+	options, err := pairs("--target-opt", f.options)
+	if err != nil {
+		return nil, nil, err
+	}
+	if nodes < 0 {
+		return nil, nil, usage("", "--nodes: %d is not a number of nodes", nodes)
+	}
+	t, err := provider.New(target.Config{Nodes: nodes, Options: options, Clock: a.clock, AllowHostCommands: f.allowHostCommands})
+	if err != nil {
+		return nil, nil, usage(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
+	}
+	return t, options, nil
+}
+
+// loaded is a scenario that was read, with all that was said about it.
+type loaded struct {
+	*source
+	scenario    *scenario.Scenario // nil when an error prevents one
+	diagnostics []scenario.Diagnostic
+}
+
+// load opens and reads a scenario. Objections are in the result, not in the error. The caller closes it.
+func (a *app) load(given string, f scenarioFlags, nodes int) (*loaded, error) {
+	set, err := variables(f.setFiles, f.set)
+	if err != nil {
+		return nil, err
+	}
+	src, err := a.open(given)
+	if err != nil {
+		return nil, err
+	}
+	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
+		Set: set, Preset: f.preset, File: src.file, Now: a.now(), Nodes: nodes, Strict: f.strict,
+	})
+	for i := range diagnostics {
+		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {
+			p.File = src.path(p.File)
+		}
+	}
+	return &loaded{source: src, scenario: sc, diagnostics: diagnostics}, nil
+}
+
+// path is how a user on this machine would name a file of the source.
+func (s *source) path(file string) string {
+	dir := s.given
+	if s.file != "" {
+		dir = filepath.Dir(s.given)
+	}
+	return filepath.Join(dir, filepath.FromSlash(file))
+}
+
+// count is how many diagnostics have a severity.
+func (l *loaded) count(s scenario.Severity) int {
+	n := 0
+	for _, d := range l.diagnostics {
+		if d.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// refuse prints what was said about the scenario to standard error and returns an error when it cannot be used.
+func (a *app) refuse(phase string, l *loaded) error {
+	for _, d := range l.diagnostics {
+		if d.Severity != scenario.Note {
+			fmt.Fprintln(a.err, d)
+		}
+	}
+	if l.scenario == nil {
+		return fail(exitScenario, "", "%s: %s: %s", phase, l.given, plural(l.count(scenario.Error), "error"))
+	}
+	return nil
+}
+
+// plural prints "1 error", "2 errors".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

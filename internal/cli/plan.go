@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/target"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var sf scenarioFlags
+	var tf targetFlags
+	c := &cobra.Command{
+		Use:   "plan SCENARIO",
+		Short: "Say what a run would do, step by step, without touching anything",
+		Long: `Plan joins a scenario with what the target says of itself and prints the steps in order, when each is
+expected to begin and how long it takes, the machines that would be made, and the space and memory
+they need. The exit code is 3 when the scenario is invalid and 4 when it cannot run on the target.`,
+		Example: `  plimsoll plan db-colocation
+  plimsoll plan ./my-scenario --nodes 4 --time-scale 0.02 --size-scale 0.002 --set iops=500
+  plimsoll plan db-colocation --json`,
+		Args:              args(1, 1, "scenario"),
+		ValidArgsFunction: completeScenario,
+		RunE:              func(_ *cobra.Command, given []string) error { return a.plan(given[0], sf, tf) },
+	}
+	sf.register(c)
+	tf.register(c)
+	return c
+}
+
+func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
+	ctx, stop := a.interruptible()
+	defer stop()
+	p, err := a.prepare(ctx, "plan", given, sf, tf)
+	if p != nil {
+		defer p.close()
+	}
+	var refused *plan.Refused
+	if err != nil && !errors.As(err, &refused) {
+		return err
+	}
+	if a.json {
+		err = errors.Join(a.printJSON(p.plan), err)
+	} else {
+		err = errors.Join(p.plan.Text(a.out), err)
+	}
+	if refused != nil { // its objections are part of the plan
+		return &failure{code: exitTarget, err: err, said: true}
+	}
+	return err
+}
+
+// prepared is a scenario with its target and plan; nothing has been touched.
+type prepared struct {
+	*loaded
+	target  target.Target
+	options map[string]string
+	facts   target.Facts
+	plan    *plan.Plan
+}
+
+// prepare reads the scenario, looks at the target and makes the plan. With a *plan.Refused in the error the plan comes
+// back as far as it could be made.
+func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, error) {
+	t, options, err := a.target(tf, sf.nodes)
+	if err != nil {
+		return nil, err
+	}
+	facts, checkErr := t.Check(ctx)
+	l, err := a.load(given, sf, max(len(facts.Nodes), sf.nodes))
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{loaded: l, target: t, options: options, facts: facts}
+	if err := a.refuse(phase, l); err != nil {
+		return p, err
+	}
+	if checkErr != nil {
+		return p, fail(exitTarget, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
+	}
+	p.plan, err = plan.Build(l.scenario, facts, plan.Options{
+		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: drivers.Engines(), AllowHostCommands: tf.allowHostCommands,
+	})
+	if err != nil {
+		return p, &failure{code: exitTarget, err: err, hint: "plimsoll plan shows the steps this is about"}
+	}
+	return p, nil
+}

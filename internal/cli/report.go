@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/analysis"
+	"plimsoll/internal/collect"
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/report"
+	"plimsoll/result"
+)
+
+// formats are the documents a report can be.
+var formats = map[string]func(io.Writer, *report.Document) error{
+	"html": report.HTML,
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var format, output string
+	var again bool
+	c := &cobra.Command{
+		Use: "report RUN", Short: "Print the report of a run as HTML, JSON, CSV or Markdown", Args: args(1, 1, "run"),
+		Long: "Report makes the report of a run from its folder alone; the target is not needed. What was measured but not yet\ncollected, because the run was stopped or killed, is collected first.\n\n" + runHelp,
+		Example: `  plimsoll report latest --output report.html
+  plimsoll report latest -o md
+  plimsoll report plimsoll-runs/20261121-204500-db-colocation-7f3a -o csv --output run.csv`,
+		ValidArgsFunction: a.completeRun,
+		RunE: func(_ *cobra.Command, given []string) error {
+			if a.json {
+				format = "json"
+			}
+			return a.report(given[0], format, output, again)
+		},
+	}
+	names := slices.Sorted(maps.Keys(formats))
+	c.Flags().StringVarP(&format, "format", "o", "html", "`format`: "+strings.Join(names, ", "))
+	c.Flags().StringVar(&output, "output", "", "write to this `file` instead of standard output")
+	c.Flags().BoolVar(&again, "again", false, "collect and analyse anew, from the raw output and the metrics")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func (a *app) report(run, format, output string, again bool) error {
+	write, ok := formats[format]
+	if !ok {
+		return usage("there are: "+strings.Join(slices.Sorted(maps.Keys(formats)), ", "), "report: no format %q", format)
+	}
+	folder, err := a.openRun("report", run)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := a.complete(folder, again); err != nil {
+		return err
+	}
+	doc, err := report.Build(folder)
+	if err != nil {
+		return fail(exitFailed, "", "report: %w", err)
+	}
+	if output == "" || output == "-" {
+		b := bufio.NewWriter(a.out)
+		return errors.Join(write(b, doc), b.Flush())
+	}
+	if err := writeFile(output, func(w io.Writer) error { return write(w, doc) }); err != nil {
+		return fail(exitFailed, "", "report: %w", err)
+	}
+	fmt.Fprintf(a.err, "report: %s\n", output)
+	return nil
+}
+
+// complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as it
+// is. What cannot be collected is said and does not prevent a report of the rest.
+func (a *app) complete(folder *result.Folder, again bool) error {
+	_, dataErr := folder.Data()
+	_, findingsErr := folder.Findings()
+	m := folder.Manifest()
+	settled := m.Collected.State != "pending" && m.Status != result.StatusInterrupted
+	if dataErr == nil && findingsErr == nil && settled && !again {
+		return nil
+	}
+	switch err := folder.TryLock(); {
+	case errors.Is(err, result.ErrBusy):
+		fmt.Fprintf(a.err, "warning: report: %s is going on: the report shows what has been collected so far\n", m.RunID)
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		fmt.Fprintf(a.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(), err)
+		return nil
+	case err != nil:
+		return fail(exitFailed, "", "report: %w", err)
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	if err := recollect(ctx, folder); err != nil {
+		if ctx.Err() != nil {
+			return fail(exitInterrupted, "", "report: %w", context.Cause(ctx))
+		}
+		fmt.Fprintf(a.err, "warning: report: %v\n", err)
+	}
+	return nil
+}
+
+// recollect makes data and findings from what a run folder holds.
+func recollect(ctx context.Context, folder *result.Folder) error {
+	data, err := collect.Collect(ctx, folder, drivers.Engines())
+	if data == nil {
+		return fmt.Errorf("collect: %w", err)
+	}
+	errs := []error{err, folder.WriteData(data)}
+	errs = append(errs, folder.WriteFindings(analysis.Run(folder.Manifest(), data)))
+	errs = append(errs, folder.Update(func(m *result.Manifest) {
+		if m.Collected.State == "pending" || m.Collected.State == "" {
+			m.Collected = result.Verdict{State: "yes"}
+		}
+		if err != nil {
+			m.Collected = result.Verdict{State: "partly", Reason: err.Error()}
+		}
+	}))
+	return errors.Join(errs...)
+}
+
+// writeFile writes a file beside its final place and moves it there, so that a reader never sees half of it.
+func writeFile(name string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), ".plimsoll-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	b := bufio.NewWriter(f)
+	if err := errors.Join(write(b), b.Flush(), f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

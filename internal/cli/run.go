@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/analysis"
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/report"
+	"plimsoll/internal/run"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// runFlags say how a run ends.
+type runFlags struct {
+	keep  bool
+	limit string
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var sf scenarioFlags
+	var tf targetFlags
+	var rf runFlags
+	c := &cobra.Command{
+		Use:   "run SCENARIO",
+		Short: "Run a scenario, measure it, and write its report",
+		Long: `Run makes the machines of a scenario on the target, goes through its steps, measures, removes what it made,
+and writes a report into the run folder.
+
+Ctrl-C stops the workloads, tears down, keeps the data, and exits with 130. A second Ctrl-C leaves at
+once; "plimsoll cleanup" then removes what remains.`,
+		Example: `  plimsoll run db-colocation --time-scale 0.02 --size-scale 0.002
+  plimsoll run ./my-scenario --nodes 4 --set iops=500 --time-limit 30m
+  plimsoll run ./my-scenario --keep --json`,
+		Args:              args(1, 1, "scenario"),
+		ValidArgsFunction: completeScenario,
+		RunE:              func(_ *cobra.Command, given []string) error { return a.run(given[0], sf, tf, rf) },
+	}
+	sf.register(c)
+	tf.register(c)
+	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
+	c.Flags().StringVar(&rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	return c
+}
+
+func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) error {
+	var limit unit.Duration
+	if rf.limit != "" {
+		var err error
+		if limit, err = unit.ParseDuration(rf.limit); err != nil || limit <= 0 {
+			return usage("", "--time-limit: %w", cmp.Or(err, fmt.Errorf("%q is not a length of time above 0", rf.limit)))
+		}
+	}
+	signals, deaf := a.listen()
+	defer deaf()
+	stop := newStopper(signals)
+	defer stop.release()
+	p, err := a.prepare(stop.ctx, "run", given, sf, tf)
+	if p != nil {
+		defer p.close()
+	}
+	if err != nil {
+		if stop.ctx.Err() != nil {
+			return fail(exitInterrupted, "nothing was started", "run: %w", errInterrupted)
+		}
+		return err
+	}
+	watch := newWatcher(a.err, a.now, p.plan)
+	stop.tell(watch.stopping)
+	began := a.now()
+	request := run.Request{
+		Root: a.runsDir, RunID: result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32())), Program: buildVersion().String(),
+		Operator: operator(), Source: given, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.target, Facts: p.facts,
+		Options: p.options, Engines: drivers.Engines(), Clock: a.clock, Keep: rf.keep, Limit: time.Duration(limit), Abandon: stop.abandon,
+		Observer: watch, Finish: []func(context.Context, *result.Folder) error{judge},
+	}
+	watch.begin(request.RunID)
+	summary, err := stop.wait(func(ctx context.Context) (run.Summary, error) { return run.Execute(ctx, request) })
+	watch.end()
+	if summary.Dir == "" {
+		return err
+	}
+	return errors.Join(a.conclude(summary), err)
+}
+
+// judge analyses what was collected.
+func judge(_ context.Context, folder *result.Folder) error {
+	data, err := folder.Data()
+	if err != nil {
+		return err
+	}
+	return folder.WriteFindings(analysis.Run(folder.Manifest(), data))
+}
+
+// conclude writes the report of a run that has ended and prints its summary.
+func (a *app) conclude(s run.Summary) error {
+	folder, err := result.Open(s.Dir)
+	if err != nil {
+		return fail(exitFailed, "", "report: %w", err)
+	}
+	doc, err := report.Build(folder)
+	if err != nil {
+		return fail(exitFailed, "", "report: %w", err)
+	}
+	var errs []error
+	if err := writeFile(folder.ReportPath(), func(w io.Writer) error { return report.HTML(w, doc) }); err != nil {
+		errs = append(errs, fail(exitFailed, "plimsoll report "+s.RunID+" --output FILE", "report: %w", err))
+	}
+	if a.json {
+		errs = append(errs, a.printJSON(concluded{
+			RunID: s.RunID, Dir: s.Dir, Status: s.Status, Error: s.Error, Measured: s.Measured, Collected: s.Collected, Cleaned: s.Cleaned,
+			Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds(), Report: folder.ReportPath(), Latencies: doc.Latencies, Findings: doc.Findings,
+		}))
+	} else {
+		errs = append(errs, summarise(a.out, doc, folder))
+	}
+	if s.Status == result.StatusSucceeded {
+		errs = append(errs, thresholds(doc))
+	}
+	return errors.Join(errs...)
+}
+
+// concluded is what run --json prints.
+type concluded struct {
+	RunID          string           `json:"run_id"`
+	Dir            string           `json:"dir"`
+	Status         string           `json:"status"`
+	Error          string           `json:"error,omitempty"`
+	Measured       result.Verdict   `json:"measured"`
+	Collected      result.Verdict   `json:"collected"`
+	Cleaned        result.Verdict   `json:"cleaned"`
+	Remains        []string         `json:"remains,omitempty"`
+	ElapsedSeconds float64          `json:"elapsed_seconds"`
+	Report         string           `json:"report"`
+	Latencies      []report.Latency `json:"latencies"`
+	Findings       []result.Finding `json:"findings"`
+}
+
+// thresholds is the error of a run in which a result that must be zero (report metric AnyFail) is not.
+func thresholds(doc *report.Document) error {
+	var failed []string
+	for _, p := range doc.Panels {
+		for _, m := range p.Metrics {
+			if m.Name == "AnyFail" && m.Value != 0 {
+				failed = append(failed, cmp.Or(p.Title, p.Name))
+				break
+			}
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return fail(exitThreshold, "the scenario's author demands that they stay at zero", "threshold: not zero: %s", strings.Join(failed, ", "))
+}
+
+// String is the program with its version, for the record.
+func (v versions) String() string {
+	text := v.Program
+	if v.Revision != "" {
+		text += " " + v.Revision[:min(12, len(v.Revision))]
+	}
+	if v.Modified {
+		text += " (modified)"
+	}
+	return text
+}
+
+// operator is who runs it.
+func operator() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return os.Getenv("USER")
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+func (a *app) runsCommand() *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List the runs, newest first", Args: args(0, 0, "argument"),
+		Example: "  plimsoll runs list --json",
+		RunE:    func(*cobra.Command, []string) error { return a.listRuns() },
+	}
+	show := &cobra.Command{
+		Use: "show RUN", Short: "Show what a run was, how it went and what was found", Args: args(1, 1, "run"),
+		Long:              "Show prints what is known about a run.\n\n" + runHelp,
+		Example:           "  plimsoll runs show latest",
+		ValidArgsFunction: a.completeRun,
+		RunE:              func(_ *cobra.Command, given []string) error { return a.showRun(given[0]) },
+	}
+	var force, yes bool
+	remove := &cobra.Command{
+		Use: "rm RUN...", Short: "Delete run folders with everything measured in them", Args: args(1, 1000, "run"),
+		Long:              "Rm deletes run folders. It refuses runs that are going on, and those whose machines were not cleaned up\n(plimsoll cleanup does that).\n\n" + runHelp,
+		Example:           "  plimsoll runs rm 20261121-2045 --yes",
+		ValidArgsFunction: a.completeRun,
+		RunE:              func(_ *cobra.Command, given []string) error { return a.removeRuns(given, force, yes) },
+	}
+	remove.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	remove.Flags().BoolVar(&force, "force", false, "delete runs too whose machines were not cleaned up")
+	return a.group("runs", "List, show and delete runs", list, show, remove)
+}
+
+const runHelp = `A RUN is its identity or the beginning of it, as far as only one run begins so, the path of its folder, or "latest".`
+
+// completeRun completes identities of runs.
+func (a *app) completeRun(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	entries, err := result.List(a.runsDir)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names := []string{"latest"}
+	for _, e := range entries {
+		names = append(names, filepath.Base(e.Dir))
+	}
+	return names, cobra.ShellCompDirectiveDefault
+}
+
+// find returns the folder of a run as the user names it.
+func (a *app) find(phase, run string) (string, error) {
+	if strings.ContainsRune(run, filepath.Separator) || run == "." || run == ".." {
+		if _, err := os.Stat(run); err != nil {
+			return "", fail(exitFailed, "", "%s: run %q: %w", phase, run, err)
+		}
+		return run, nil
+	}
+	entries, err := result.List(a.runsDir)
+	if err != nil {
+		return "", fail(exitFailed, "", "%s: %w", phase, err)
+	}
+	if len(entries) == 0 {
+		return "", fail(exitFailed, "name another folder with --dir, or make a run: plimsoll run SCENARIO", "%s: no runs in %q", phase, a.runsDir)
+	}
+	if run == "latest" {
+		return entries[0].Dir, nil
+	}
+	var found []string
+	for _, e := range entries {
+		name := filepath.Base(e.Dir)
+		if name == run {
+			return e.Dir, nil
+		}
+		if strings.HasPrefix(name, run) {
+			found = append(found, e.Dir)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", fail(exitFailed, `run "plimsoll runs list" for the runs there are`, "%s: run %q: none of that name in %q", phase, run, a.runsDir)
+	}
+	return "", usage("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run, len(found))
+}
+
+// openRun opens the folder of a run as the user names it.
+func (a *app) openRun(phase, run string) (*result.Folder, error) {
+	dir, err := a.find(phase, run)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := result.Open(dir)
+	if err != nil {
+		return nil, fail(exitFailed, "", "%s: %w", phase, err)
+	}
+	return folder, nil
+}
+
+// listedRun is one entry of runs list --json.
+type listedRun struct {
+	RunID     string     `json:"run_id"`
+	Dir       string     `json:"dir"`
+	Created   time.Time  `json:"created,omitzero"`
+	Scenario  string     `json:"scenario"`
+	Target    string     `json:"target"`
+	Status    string     `json:"status"`
+	Measured  string     `json:"measured"`
+	Collected string     `json:"collected"`
+	Cleaned   string     `json:"cleaned"`
+	Bytes     unit.Bytes `json:"bytes"`
+	Problem   string     `json:"problem,omitempty"`
+}
+
+func (a *app) listRuns() error {
+	entries, err := result.List(a.runsDir)
+	if err != nil {
+		return fail(exitFailed, "", "runs: %w", err)
+	}
+	rows := []listedRun{}
+	for _, e := range entries {
+		m := e.Manifest
+		rows = append(rows, listedRun{
+			RunID: filepath.Base(e.Dir), Dir: e.Dir, Created: m.Created, Scenario: m.Scenario.Name, Target: m.Target, Status: m.Status,
+			Measured: m.Measured.State, Collected: m.Collected.State, Cleaned: m.Cleaned.State, Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
+		})
+	}
+	if a.json {
+		return a.printJSON(rows)
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprintf(a.out, "no runs in %s\n", a.runsDir)
+		return err
+	}
+	t := table{head: []string{"RUN", "SCENARIO", "STATUS", "MEASURED", "COLLECTED", "CLEANED", "SIZE"}}
+	for _, r := range rows {
+		status := r.Status
+		if status == "" {
+			status = "unreadable"
+		}
+		t.add(r.RunID, r.Scenario, status, r.Measured, r.Collected, r.Cleaned, r.Bytes.String())
+	}
+	if err := t.write(a.out); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Problem != "" {
+			fmt.Fprintf(a.err, "warning: %s: %s\n", r.RunID, r.Problem)
+		}
+	}
+	return nil
+}
+
+func (a *app) showRun(run string) error {
+	folder, err := a.openRun("runs show", run)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		findings, err := folder.Findings()
+		if err != nil {
+			findings = nil // none yet; Problems tells of damage
+		}
+		return a.printJSON(struct {
+			Dir      string           `json:"dir"`
+			Manifest result.Manifest  `json:"manifest"`
+			Findings []result.Finding `json:"findings"`
+			Problems []string         `json:"problems"`
+		}{folder.Dir(), folder.Manifest(), findings, folder.Problems()})
+	}
+	m := folder.Manifest()
+	fmt.Fprintf(a.out, "%s\n%s: %s\n\n", m.RunID, m.Scenario.Name, m.Scenario.Summary)
+	facts := table{head: []string{"FACT", "VALUE"}}
+	facts.add("folder", folder.Dir())
+	facts.add("began", m.Created.UTC().Format(time.RFC3339))
+	if !m.Ended.IsZero() {
+		facts.add("took", unit.Duration(m.Ended.Sub(m.Created)).String())
+	}
+	facts.add("target", fmt.Sprintf("%s, %s", m.Target, plural(len(m.Nodes), "node")))
+	facts.add("scales", fmt.Sprintf("time x %g, size x %g", m.TimeScale, m.SizeScale))
+	for _, v := range m.Scenario.Vars {
+		facts.add("variable "+v.Name, fmt.Sprintf("%s (%s)", printable(v.Value), v.From))
+	}
+	if o := m.Overhead; o != nil {
+		facts.add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent, unit.Bytes(o.MaxResidentBytes)))
+	}
+	if err := facts.write(a.out); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out)
+	return a.printSummary(folder)
+}
+
+func (a *app) removeRuns(runs []string, force, yes bool) error {
+	var dirs []string
+	for _, run := range runs {
+		dir, err := a.find("runs rm", run)
+		if err != nil {
+			return err
+		}
+		dirs = append(dirs, dir)
+	}
+	if !yes {
+		if err := a.consent(fmt.Sprintf("delete %s and everything measured in it?", strings.Join(dirs, ", "))); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, dir := range dirs {
+		if err := result.Remove(dir, force); err != nil {
+			errs = append(errs, fmt.Errorf("runs rm: %w", err))
+			continue
+		}
+		if !a.json {
+			fmt.Fprintf(a.out, "deleted %s\n", dir)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &failure{code: exitFailed, err: err}
+	}
+	if a.json {
+		return a.printJSON(map[string][]string{"deleted": dirs})
+	}
+	return nil
+}
+
+// consent asks on standard error and reads a line; anything but y or yes refuses.
+func (a *app) consent(question string) error {
+	fmt.Fprintf(a.err, "%s [y/N] ", question)
+	var answer string
+	_, _ = fmt.Fscanln(a.in, &answer) // an empty line and the end of input are a no
+	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {
+		return nil
+	}
+	return usage("answer y, or give --yes", "not confirmed")
+}

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/scenario"
+	"plimsoll/scenarios"
+	"plimsoll/unit"
+)
+
+func (a *app) scenariosCommand() *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List the scenarios that come with the program", Args: args(0, 0, "argument"),
+		Example: "  plimsoll scenarios list --json",
+		RunE:    func(*cobra.Command, []string) error { return a.listScenarios() },
+	}
+	show := &cobra.Command{
+		Use: "show SCENARIO", Short: "Show what a scenario tests, its variables, machines and workloads", Args: args(1, 1, "scenario"),
+		Example:           "  plimsoll scenarios show db-colocation",
+		ValidArgsFunction: completeScenario,
+		RunE:              func(_ *cobra.Command, given []string) error { return a.showScenario(given[0]) },
+	}
+	var from string
+	create := &cobra.Command{
+		Use: "new DIRECTORY", Short: "Begin a scenario of your own with a copy of one from the library", Args: args(1, 1, "directory"),
+		Example: "  plimsoll scenarios new ./my-test --from four-corners",
+		RunE:    func(_ *cobra.Command, given []string) error { return a.newScenario(given[0], from) },
+	}
+	create.Flags().StringVar(&from, "from", "four-corners", "`scenario` of the library to copy")
+	return a.group("scenarios", "List, show and begin scenarios", list, show, create)
+}
+
+// completeScenario completes names of the library beside files.
+func completeScenario(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return scenarios.Names(), cobra.ShellCompDirectiveDefault
+}
+
+// shipped is one line of scenarios list.
+type shipped struct {
+	Name    string   `json:"name"`
+	Display string   `json:"display_name"`
+	Summary string   `json:"summary"`
+	Seconds float64  `json:"estimated_seconds"`
+	Tags    []string `json:"tags"`
+}
+
+func (a *app) listScenarios() error {
+	var rows []shipped
+	for _, name := range scenarios.Names() {
+		l, err := a.load(name, scenarioFlags{}, 0)
+		if err != nil {
+			return err
+		}
+		if err := a.refuse("scenarios", l); err != nil {
+			return err
+		}
+		sc := l.scenario
+		rows = append(rows, shipped{name, sc.DisplayName, sc.Summary, sc.EstimatedRuntime.Seconds(), sc.Tags})
+	}
+	if a.json {
+		return a.printJSON(rows)
+	}
+	t := table{head: []string{"SCENARIO", "TAKES", "QUESTION"}}
+	for _, r := range rows {
+		t.add(r.Name, unit.Duration(r.Seconds*1e9).String(), r.Summary)
+	}
+	return t.write(a.out)
+}
+
+// described is what scenarios show --json prints.
+type described struct {
+	shipped
+	Description string         `json:"description"`
+	Variables   []describedVar `json:"variables"`
+	Groups      []describedVMs `json:"vm_groups"`
+	Workloads   []string       `json:"workloads"`
+	Results     []string       `json:"results"`
+}
+
+type describedVar struct {
+	Name        string `json:"name"`
+	Default     any    `json:"default"`
+	Min         any    `json:"min,omitempty"`
+	Max         any    `json:"max,omitempty"`
+	Options     []any  `json:"options,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+type describedVMs struct {
+	Name        string     `json:"name"`
+	CPUs        int        `json:"cpus"`
+	MemoryBytes unit.Bytes `json:"memory_bytes"`
+	Disks       int        `json:"disks"`
+	DiskBytes   unit.Bytes `json:"disk_bytes"`
+	Nodes       string     `json:"nodes"`
+}
+
+func describe(name string, sc *scenario.Scenario) described {
+	d := described{
+		shipped:     shipped{name, sc.DisplayName, sc.Summary, sc.EstimatedRuntime.Seconds(), sc.Tags},
+		Description: plainText(sc.Description), Variables: []describedVar{}, Groups: []describedVMs{}, Workloads: []string{}, Results: []string{},
+	}
+	for _, v := range sc.Vars {
+		text := v.Description
+		if text == "" {
+			text = v.DisplayName
+		}
+		d.Variables = append(d.Variables, describedVar{v.Name, v.Default, v.Min, v.Max, v.Options, text})
+	}
+	for _, g := range sc.Groups {
+		vms := describedVMs{Name: g.Name, CPUs: g.CPUs, MemoryBytes: unit.Bytes(g.MemoryBytes), Disks: len(g.DiskBytes), Nodes: g.Nodes.Text}
+		if len(g.DiskBytes) > 0 {
+			vms.DiskBytes = unit.Bytes(g.DiskBytes[0])
+		}
+		d.Groups = append(d.Groups, vms)
+	}
+	for _, w := range sc.Workloads {
+		d.Workloads = append(d.Workloads, w.Name)
+	}
+	for _, r := range sc.Results {
+		d.Results = append(d.Results, r.Title)
+	}
+	return d
+}
+
+func (a *app) showScenario(given string) error {
+	l, err := a.load(given, scenarioFlags{}, 0)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if err := a.refuse("scenarios show", l); err != nil {
+		return err
+	}
+	d := describe(given, l.scenario)
+	if a.json {
+		return a.printJSON(d)
+	}
+	fmt.Fprintf(a.out, "%s: %s\n\n%s\n\n%s\n\ntakes about %s unscaled\n", given, d.Display, d.Summary, d.Description, unit.Duration(d.Seconds*1e9))
+	if len(d.Variables) > 0 {
+		t := table{head: []string{"VARIABLE", "DEFAULT", "MIN", "MAX", "MEANING"}}
+		for _, v := range d.Variables {
+			t.add(v.Name, show(v.Default), show(v.Min), show(v.Max), v.Description)
+		}
+		fmt.Fprintln(a.out)
+		if err := t.write(a.out); err != nil {
+			return err
+		}
+	}
+	t := table{head: []string{"VM GROUP", "NODES", "CPUS", "MEMORY", "DISKS"}}
+	for _, g := range d.Groups {
+		t.add(g.Name, g.Nodes, fmt.Sprint(g.CPUs), g.MemoryBytes.String(), fmt.Sprintf("%d x %s", g.Disks, g.DiskBytes))
+	}
+	fmt.Fprintln(a.out)
+	if err := t.write(a.out); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "\nworkloads: %s\nresults:   %s\n", strings.Join(d.Workloads, ", "), strings.Join(d.Results, ", "))
+	return nil
+}
+
+// show prints a value of a variable, nothing for none.
+func show(v any) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// newScenario copies a library scenario into a directory that does not exist yet.
+func (a *app) newScenario(dir, from string) error {
+	fsys, ok := scenarios.Open(from)
+	if !ok {
+		hint := `run "plimsoll scenarios list"`
+		if near := nearest(from, scenarios.Names()); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return usage(hint, "scenarios new: no scenario called %q in the library", from)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		return fail(exitFailed, "name a directory that does not exist yet", "scenarios new: %q exists", dir)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fail(exitFailed, "", "scenarios new: %w", err)
+	}
+	if err := os.CopyFS(dir, fsys); err != nil {
+		return fail(exitFailed, "", "scenarios new: %w", err)
+	}
+	if a.json {
+		return a.printJSON(map[string]string{"directory": dir, "from": from})
+	}
+	fmt.Fprintf(a.out, "%s\nedit it, then: plimsoll check --strict %s\n", filepath.Join(dir, "test.yml"), dir)
+	return nil
+}

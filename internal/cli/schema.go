@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+func (a *app) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON schema of scenario files, for editors", Args: args(0, 0, "argument"),
+		Long: `Schema prints the JSON schema (draft 2020-12) of a scenario file after templating, made from the same
+option tables that check the file. Point your editor's YAML mode to it.`,
+		Example: "  plimsoll schema > plimsoll.schema.json",
+		RunE: func(*cobra.Command, []string) error {
+			schema, err := scenario.Schema()
+			if err != nil {
+				return fail(exitFailed, "", "schema: %w", err)
+			}
+			_, err = fmt.Fprintf(a.out, "%s\n", bytes.TrimSpace(schema))
+			return err
+		},
+	}
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of the program and of its run folders", Args: args(0, 0, "argument"),
+		Example: "  plimsoll version --json",
+		RunE: func(*cobra.Command, []string) error {
+			v := buildVersion()
+			if a.json {
+				return a.printJSON(v)
+			}
+			_, err := fmt.Fprintf(a.out, "%s\nrun folders: version %d\n%s\n", v.Program, v.RunFolder, v.Go)
+			return err
+		},
+	}
+}
+
+// versions is what version --json prints.
+type versions struct {
+	Program   string `json:"program"`
+	Revision  string `json:"revision,omitempty"`
+	Modified  bool   `json:"modified,omitempty"`
+	RunFolder int    `json:"run_folder_version"`
+	Go        string `json:"go"`
+}
+
+// buildVersion reads what the Go toolchain has stamped into the binary.
+func buildVersion() versions {
+	v := versions{Program: "plimsoll (unknown build)", RunFolder: result.FormatVersion}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	v.Go = info.GoVersion
+	v.Program = "plimsoll " + info.Main.Version
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}

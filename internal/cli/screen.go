@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/collect"
+	"plimsoll/unit"
+)
+
+// moment is what a run is doing now.
+type moment struct {
+	step, steps int           // number of the step, of how many
+	phase, text string        // of the step
+	elapsed     time.Duration // of the run
+	takes       time.Duration // expected
+	rows        []collect.LiveRow
+	stopping    bool
+}
+
+// screen shows the progress of a run: on a terminal one block that is drawn again in place, elsewhere plain lines.
+type screen struct {
+	w        io.Writer
+	size     func() (width, height int, ok bool) // of the terminal; not ok: not a terminal
+	drawn    []int                               // length of every line of the block on the terminal
+	lastLine time.Time                           // of the last plain live line
+	now      func() time.Time
+}
+
+// calm is how often plain output tells what is going on within a step.
+const calm = 15 * time.Second
+
+// newScreen looks at what w is. A terminal that calls itself dumb gets plain lines.
+func newScreen(w io.Writer, now func() time.Time) *screen {
+	s := &screen{w: w, now: now, lastLine: now(), size: func() (int, int, bool) { return 0, 0, false }}
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
+		return s
+	}
+	s.size = func() (int, int, bool) {
+		ws, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+		if err != nil || ws.Col == 0 {
+			return 0, 0, false
+		}
+		return int(ws.Col), int(ws.Row), true
+	}
+	return s
+}
+
+// say prints a line that stays: an event of the run.
+func (s *screen) say(format string, args ...any) {
+	line := printable(fmt.Sprintf(format, args...))
+	_, _, terminal := s.size()
+	if !terminal {
+		fmt.Fprintf(s.w, "%s %s\n", s.now().Format("15:04:05"), line)
+		s.lastLine = s.now()
+		return
+	}
+	fmt.Fprintf(s.w, "%s%s\n", s.erase(), line)
+}
+
+// show draws the moment, on a terminal in place of the last one.
+func (s *screen) show(m moment) {
+	width, height, terminal := s.size()
+	if !terminal {
+		if s.now().Sub(s.lastLine) >= calm && (len(m.rows) > 0 || m.step > 0) {
+			s.say("%s", m.line())
+		}
+		return
+	}
+	lines := m.block(width)
+	if room := max(height-1, 1); len(lines) > room {
+		lines = lines[:room]
+	}
+	var b strings.Builder
+	b.WriteString(s.erase())
+	for _, l := range lines {
+		b.WriteString(l + "\n")
+		s.drawn = append(s.drawn, utf8.RuneCountInString(l))
+	}
+	_, _ = io.WriteString(s.w, b.String()) // one write, so that nothing flickers
+}
+
+// erase moves to the top of the block and clears it. A line was cut to the width the terminal had; when it has become
+// narrower since, a line takes several rows.
+func (s *screen) erase() string {
+	if len(s.drawn) == 0 {
+		return ""
+	}
+	width, _, _ := s.size()
+	rows := 0
+	for _, n := range s.drawn {
+		rows += max(1, (n+width-1)/max(width, 1))
+	}
+	s.drawn = s.drawn[:0]
+	return fmt.Sprintf("\x1b[%dA\r\x1b[J", rows)
+}
+
+// clear takes the block away.
+func (s *screen) clear() { _, _ = io.WriteString(s.w, s.erase()) }
+
+// block is the moment for a terminal of this width.
+func (m moment) block(width int) []string {
+	lines := []string{
+		fmt.Sprintf("step %d/%d  %s  %s", m.step, m.steps, m.phase, m.text),
+		fmt.Sprintf("%s %s", bar(m.elapsed, m.takes, min(40, max(width-40, 8))), m.times()),
+	}
+	if m.stopping {
+		lines = append(lines, "stopping: teardown runs, data is kept; Ctrl-C again leaves at once")
+	}
+	t := table{head: []string{"workload", "VMs", "reads/s", "writes/s", "MiB/s", "mean", "p99", "errors"}, right: []bool{false, true, true, true, true, true, true, true}}
+	for _, r := range m.rows {
+		t.add(name(r), fmt.Sprint(r.VMs), whole(r.ReadIOPS), whole(r.WriteIOPS), whole((r.ReadRate+r.WriteRate)/(1<<20)),
+			lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
+	}
+	if len(t.rows) > 0 {
+		var b strings.Builder
+		_ = t.write(&b) // a Builder does not fail
+		lines = append(lines, strings.Split(strings.TrimRight(b.String(), "\n"), "\n")...)
+	}
+	for i, l := range lines {
+		lines[i] = cut(printable(l), width-1)
+	}
+	return lines
+}
+
+// line is the moment on one line.
+func (m moment) line() string {
+	text := fmt.Sprintf("step %d/%d, %s", m.step, m.steps, m.times())
+	for _, r := range m.rows {
+		text += fmt.Sprintf("; %s: %s IOPS, mean %s", name(r), whole(r.ReadIOPS+r.WriteIOPS), lasting(r.Mean))
+		if r.Errors > 0 {
+			text += fmt.Sprintf(", %d errors", r.Errors)
+		}
+	}
+	return text
+}
+
+func (m moment) times() string {
+	text := unit.Duration(m.elapsed.Round(time.Second)).String() + " gone"
+	if left := m.takes - m.elapsed; left > 0 {
+		text += ", about " + unit.Duration(left.Round(time.Second)).String() + " left"
+	} else if m.takes > 0 {
+		text += ", longer than expected"
+	}
+	return text
+}
+
+func name(r collect.LiveRow) string {
+	text := r.Workload
+	if r.Prefill {
+		text += " (prefill)"
+	}
+	if r.Silent > 0 {
+		text += fmt.Sprintf(" [%d silent]", r.Silent)
+	}
+	return text
+}
+
+func whole(v float64) string { return unit.Thousands(int64(v + 0.5)) }
+
+// lasting prints a service time, nothing when no operation has ended.
+func lasting(d time.Duration) string {
+	if d <= 0 {
+		return "-"
+	}
+	return unit.Duration(d).String()
+}
+
+// bar draws done of all as [####....].
+func bar(done, all time.Duration, width int) string {
+	filled := 0
+	if all > 0 {
+		filled = int(min(float64(width), float64(width)*float64(done)/float64(all)))
+	}
+	return "[" + strings.Repeat("#", filled) + strings.Repeat(".", width-filled) + "]"
+}
+
+// cut shortens text to at most width runes.
+func cut(text string, width int) string {
+	if width < 1 || utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// variables reads the values given with --set-file and --set; the latter win. A value is typed as YAML types it: 4 is a
+// number, true a boolean, '"4"' a text.
+func variables(files, pairs []string) (map[string]any, error) {
+	set := map[string]any{}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, usage("", "--set-file: %w", err)
+		}
+		var m map[string]any
+		if err := yaml.Unmarshal(data, &m); err != nil {
+			return nil, usage("the file holds one line per variable, like  iops: 4000", "--set-file: %q: %w", name, err)
+		}
+		for k, v := range m {
+			set[k] = v
+		}
+	}
+	for _, pair := range pairs {
+		name, text, ok := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
+		if !ok || name == "" {
+			return nil, usage("", "--set: %q: want NAME=VALUE", pair)
+		}
+		v, err := scalar(text)
+		if err != nil {
+			return nil, usage("quote the value to make it a text", "--set: %s: %w", name, err)
+		}
+		set[name] = v
+	}
+	return set, nil
+}
+
+// scalar reads a YAML value on one line. What YAML does not take for a value of its own is a text.
+func scalar(text string) (any, error) {
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		return nil, fmt.Errorf("%q is no value: %w", text, err)
+	}
+	if v == nil && strings.TrimSpace(text) == "" {
+		return "", nil
+	}
+	if m, ok := v.(map[string]any); ok && len(m) > 0 && !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return text, nil // "a: b" is meant as it stands
+	}
+	return v, nil
+}
+
+// pairs reads NAME=VALUE texts, as --target-opt gives them.
+func pairs(flag string, given []string) (map[string]string, error) {
+	m := map[string]string{}
+	for _, pair := range given {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, usage("", "%s: %q: want NAME=VALUE", flag, pair)
+		}
+		m[name] = value
+	}
+	return m, nil
+}

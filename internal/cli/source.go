@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"plimsoll/scenarios"
+	"plimsoll/unit"
+)
+
+// A zip may hold this much; a scenario is a few small files, so more is a mistake or an attack.
+const (
+	maxZipFiles = 10_000
+	maxZipBytes = unit.GiB
+)
+
+// source is a scenario as the user named it.
+type source struct {
+	given string // as typed
+	fsys  fs.FS
+	file  string // inside fsys; "" to look for the one test.yml
+	close func()
+}
+
+// open finds the scenario behind an argument: a directory, a YAML file, a zip, or a name of the library. A path that exists
+// goes before a name. Directories are opened so that no symbolic link leads out of them.
+func (a *app) open(given string) (*source, error) {
+	info, err := os.Stat(given)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return openLibrary(given)
+	case err != nil:
+		return nil, fail(exitScenario, "", "open: %w", err)
+	case info.IsDir():
+		return a.openDir(given, given, "")
+	case strings.EqualFold(filepath.Ext(given), ".zip"):
+		return openZip(given)
+	case info.Mode().IsRegular() && slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(given))):
+		return a.openDir(given, filepath.Dir(given), filepath.Base(given))
+	}
+	return nil, fail(exitScenario, "name a directory, its test.yml, or a zip of it", "open: %q is neither a directory nor a .yml, .yaml or .zip file", given)
+}
+
+func openLibrary(given string) (*source, error) {
+	if fsys, ok := scenarios.Open(given); ok {
+		return &source{given: given, fsys: fsys, close: func() {}}, nil
+	}
+	hint := `run "plimsoll scenarios list" for those that come with the program`
+	if near := nearest(given, scenarios.Names()); near != "" && !strings.ContainsAny(given, `/\`) {
+		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+	}
+	return nil, fail(exitScenario, hint, "open: %q: no such file or directory, and no scenario of that name", given)
+}
+
+func (a *app) openDir(given, dir, file string) (*source, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fail(exitScenario, "", "open: %w", err)
+	}
+	s := &source{given: given, fsys: root.FS(), file: file, close: func() { _ = root.Close() }}
+	if runs, ok := inside(dir, a.runsDir); ok {
+		// A scenario must not contain the copies of itself that its runs keep.
+		s.fsys = without{s.fsys, runs}
+	}
+	if _, err := fs.ReadDir(s.fsys, "."); err != nil {
+		s.close()
+		return nil, fail(exitScenario, "", "open: %q: %w", given, err)
+	}
+	return s, nil
+}
+
+// inside returns the slash path of name below dir, when it is there.
+func inside(dir, name string) (string, bool) {
+	absDir, err1 := filepath.Abs(dir)
+	absName, err2 := filepath.Abs(name)
+	rel, err3 := filepath.Rel(absDir, absName)
+	if errors.Join(err1, err2, err3) != nil || rel == "." || !filepath.IsLocal(rel) {
+		return "", false
+	}
+	return filepath.ToSlash(rel), true
+}
+
+func openZip(given string) (*source, error) {
+	z, err := zip.OpenReader(given)
+	if err != nil {
+		return nil, fail(exitScenario, "", "open: %q: %w", given, err)
+	}
+	var total uint64
+	for _, f := range z.File {
+		total += min(f.UncompressedSize64, uint64(maxZipBytes)) // no overflow
+	}
+	if len(z.File) > maxZipFiles || total > uint64(maxZipBytes) {
+		_ = z.Close()
+		return nil, fail(exitScenario, "unpack it and name the directory", "open: %q: %d files and %s are too much for a scenario (at most %d and %s)",
+			given, len(z.File), unit.Bytes(min(total, 1<<62)), maxZipFiles, maxZipBytes)
+	}
+	return &source{given: given, fsys: z, close: func() { _ = z.Close() }}, nil
+}
+
+// without is a file system in which one folder cannot be seen.
+type without struct {
+	fs.FS
+	hidden string
+}
+
+func (w without) hides(name string) bool {
+	return name == w.hidden || strings.HasPrefix(name, w.hidden+"/")
+}
+
+// Open implements fs.FS.
+func (w without) Open(name string) (fs.File, error) {
+	if w.hides(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return w.FS.Open(name)
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (w without) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(w.FS, name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return w.hides(path.Join(name, e.Name())) }), err
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"plimsoll/internal/report"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// topFindings is how many findings a summary shows; the report has them all.
+const topFindings = 6
+
+// printSummary prints what a run has shown: numbers, findings, verdicts, and where the report is.
+func (a *app) printSummary(folder *result.Folder) error {
+	doc, err := report.Build(folder)
+	if err != nil {
+		return fail(exitFailed, "", "report: %w", err)
+	}
+	return summarise(a.out, doc, folder)
+}
+
+func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
+	if doc.Scaled != "" {
+		fmt.Fprintf(w, "%s\n\n", doc.Scaled)
+	}
+	t := table{
+		head:  []string{"WORKLOAD", "OPERATION", "PER SECOND", "BANDWIDTH", "MEAN", "P50", "P99", "TIME OF", "ERRORS"},
+		right: []bool{false, false, true, true, true, true, true, false, true},
+	}
+	for _, l := range doc.Latencies {
+		if len(l.Windows) == 0 {
+			continue
+		}
+		errors := "0"
+		if n := failed(doc, l.Workload); n > 0 {
+			errors = unit.Thousands(int64(n))
+		}
+		for _, r := range l.Windows[0].Rows {
+			t.add(l.Workload, r.Op, unit.Rate(r.OpsPerSecond).String(), unit.Bandwidth(r.BytesPerSecond).String(),
+				seconds(r.Mean), seconds(r.P50), seconds(r.P99), strings.TrimSuffix(l.Kind, " time"), errors)
+			errors = ""
+		}
+	}
+	if len(t.rows) > 0 {
+		if err := t.write(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	if err := printFindings(w, doc.Findings); err != nil {
+		return err
+	}
+	m := folder.Manifest()
+	fmt.Fprintf(w, "measured: %s   collected: %s   cleaned: %s   (%s)\n", verdict(m.Measured), verdict(m.Collected), verdict(m.Cleaned), m.Status)
+	if m.Error != "" {
+		fmt.Fprintf(w, "error: %s\n", m.Error)
+	}
+	for _, p := range doc.Problems {
+		fmt.Fprintf(w, "problem: %s\n", p)
+	}
+	_, err := fmt.Fprintf(w, "report: %s\n", folder.ReportPath())
+	return err
+}
+
+// failed is the number of failed operations of a workload as a latency table names it.
+func failed(doc *report.Document, name string) uint64 {
+	for _, s := range doc.Workloads {
+		if !s.Prefill && (s.VM == "" && s.Name == name || s.VM != "" && s.Name+" on "+s.VM == name) {
+			return s.Errors
+		}
+	}
+	return 0
+}
+
+// printFindings prints the most important findings that are not plain approval.
+func printFindings(w io.Writer, all []result.Finding) error {
+	order := []result.Severity{result.Blocker, result.Caution, result.Notice}
+	shown, worth := 0, 0
+	for _, s := range order {
+		for _, f := range all {
+			if f.Severity != s {
+				continue
+			}
+			if worth++; shown < topFindings {
+				fmt.Fprintf(w, "%s: %s\n", s, f.Sentence)
+				shown++
+			}
+		}
+	}
+	if worth > shown {
+		fmt.Fprintf(w, "and %s more in the report\n", plural(worth-shown, "finding"))
+	}
+	if fine := len(all) - worth; fine > 0 {
+		fmt.Fprintf(w, "checked and in order: %d\n", fine)
+	}
+	if len(all) > 0 {
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+func verdict(v result.Verdict) string {
+	if v.Reason == "" || v.State == "yes" {
+		return v.State
+	}
+	return fmt.Sprintf("%s (%s)", v.State, v.Reason)
+}
+
+// seconds prints a time that may be absent.
+func seconds(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return unit.Duration(*v * float64(time.Second)).String()
+}

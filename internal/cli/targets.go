@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/target"
+	"plimsoll/unit"
+)
+
+func (a *app) targetsCommand() *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List the places that machines can come from, with their options", Args: args(0, 0, "argument"),
+		Example: "  plimsoll targets list",
+		RunE:    func(*cobra.Command, []string) error { return a.listTargets() },
+	}
+	var f targetFlags
+	var nodes int
+	check := &cobra.Command{
+		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do; changes nothing", Args: args(0, 1, "target"),
+		Example: "  plimsoll targets check local --nodes 4",
+		RunE: func(_ *cobra.Command, given []string) error {
+			if len(given) == 1 {
+				f.name = given[0]
+			}
+			return a.checkTarget(f, nodes)
+		},
+	}
+	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
+	check.Flags().StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
+	check.Flags().BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
+	f.name = drivers.Targets()[0].Name()
+	return a.group("targets", "List and look at the places that machines come from", list, check)
+}
+
+// listedTarget is one entry of targets list --json.
+type listedTarget struct {
+	Name    string         `json:"name"`
+	Summary string         `json:"summary"`
+	Options []listedOption `json:"options"`
+}
+
+type listedOption struct {
+	Name    string `json:"name"`
+	Default string `json:"default"`
+	Help    string `json:"help"`
+}
+
+func (a *app) listTargets() error {
+	var all []listedTarget
+	for _, p := range drivers.Targets() {
+		l := listedTarget{Name: p.Name(), Summary: p.Summary(), Options: []listedOption{}}
+		for _, o := range p.Options() {
+			l.Options = append(l.Options, listedOption{o.Name, o.Default, o.Help})
+		}
+		all = append(all, l)
+	}
+	if a.json {
+		return a.printJSON(all)
+	}
+	for _, l := range all {
+		fmt.Fprintf(a.out, "%s: %s\n", l.Name, l.Summary)
+		t := table{head: []string{"  OPTION", "DEFAULT", "MEANING"}}
+		for _, o := range l.Options {
+			t.add("  "+o.Name, o.Default, o.Help)
+		}
+		if len(t.rows) > 0 {
+			if err := t.write(a.out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) checkTarget(f targetFlags, nodes int) error {
+	t, _, err := a.target(f, nodes)
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	facts, checkErr := t.Check(ctx)
+	if a.json {
+		if err := a.printJSON(facts); err != nil {
+			return err
+		}
+	} else if err := a.printFacts(facts); err != nil {
+		return err
+	}
+	if checkErr != nil {
+		return fail(exitTarget, "", "target: %w", checkErr)
+	}
+	return nil
+}
+
+func (a *app) printFacts(f target.Facts) error {
+	fmt.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, plural(len(f.Nodes), "node"), f.ClusterName)
+	t := table{head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
+	for _, n := range f.Nodes {
+		t.add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), unit.Bytes(n.MemoryBytes).String(), n.Power)
+	}
+	if err := t.write(a.out); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out)
+	can := table{head: []string{"CAN", "HOW, OR WHY NOT"}}
+	for _, c := range slices.Sorted(maps.Keys(f.Capabilities)) {
+		can.add("yes  "+string(c), f.Capabilities[c])
+	}
+	for _, c := range slices.Sorted(maps.Keys(f.Missing)) {
+		can.add("no   "+string(c), f.Missing[c])
+	}
+	if err := can.write(a.out); err != nil {
+		return err
+	}
+	env := table{head: []string{"FACT", "VALUE"}}
+	for _, e := range f.Environment {
+		value := e.Value
+		if e.Missing != "" {
+			value = "missing: " + e.Missing
+		}
+		env.add(e.Group+": "+e.Name, printable(value))
+	}
+	fmt.Fprintln(a.out)
+	if err := env.write(a.out); err != nil {
+		return err
+	}
+	if f.FreeBytes >= 0 {
+		fmt.Fprintf(a.out, "\nroom for disks: %s\n", unit.Bytes(f.FreeBytes))
+	}
+	for _, n := range f.Notes {
+		fmt.Fprintf(a.out, "note: %s\n", n)
+	}
+	return nil
+}

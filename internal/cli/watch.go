@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/run"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// watcher shows a run to the person who started it. It implements run.Observer.
+type watcher struct {
+	mu     sync.Mutex
+	screen *screen
+	plan   *plan.Plan
+	last   moment
+	meta   string // phase and name of the meta step whose parts are being executed
+}
+
+var _ run.Observer = (*watcher)(nil)
+
+func newWatcher(w io.Writer, now func() time.Time, p *plan.Plan) *watcher {
+	return &watcher{screen: newScreen(w, now), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated()}}
+}
+
+// begin says what is about to happen.
+func (w *watcher) begin(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.screen.say("run %s: %s, about %s", id, plural(len(w.plan.Steps), "step"), unit.Duration(w.plan.Estimated().Round(time.Second)))
+}
+
+// Event implements run.Observer.
+func (w *watcher) Event(e result.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e.Kind {
+	case result.KindStepStart:
+		w.last.step, w.last.phase, w.last.text = e.Step, e.Phase, e.Text
+		w.last.rows = nil
+		if text, ok := w.headline(e); ok {
+			w.screen.say("%s, step %d/%d: %s", e.Phase, e.Step, w.last.steps, text)
+		}
+	case result.KindStepEnd:
+		if e.Error != "" {
+			w.screen.say("step %d failed: %s", e.Step, e.Error)
+		}
+	case result.KindWarning:
+		text := e.Text
+		if e.Error != "" {
+			text += ": " + e.Error
+		}
+		w.screen.say("warning: %s", text)
+	case result.KindFault, result.KindAnnotation:
+		w.screen.say("%s: %s", e.Kind, e.Text)
+	}
+}
+
+// headline is what to say of a step that begins. The parts of a meta step (cluster.CleanUp.nodes.PowerOn: "clean up: power on
+// node 0") share one line.
+func (w *watcher) headline(e result.Event) (string, bool) {
+	parts := strings.SplitN(e.Name, ".", 3)
+	if len(parts) < 3 {
+		w.meta = ""
+		return e.Text, true
+	}
+	meta := e.Phase + parts[0] + parts[1]
+	again := w.meta == meta
+	w.meta = meta
+	text, _, _ := strings.Cut(e.Text, ": ")
+	return text, !again
+}
+
+// Progress implements run.Observer.
+func (w *watcher) Progress(p run.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last.step, w.last.steps, w.last.phase, w.last.text = p.Step.Number, p.Steps, string(p.Phase), p.Step.Text
+	w.last.elapsed, w.last.takes, w.last.rows = p.Elapsed, p.Elapsed+p.Left, p.Rows
+	w.screen.show(w.last)
+}
+
+// stopping tells that the first Ctrl-C has been heard.
+func (w *watcher) stopping() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last.stopping = true
+	w.screen.say("stopping: workloads end, teardown runs, data is kept; Ctrl-C again leaves at once")
+}
+
+// end takes the live block away.
+func (w *watcher) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.screen.clear()
+}

@@ -1,0 +1,37 @@
+// Package drivers is the registry: every place that machines come from and every load generator there is, one line
+// each. It is explicit, so that what the program can do is read here and nothing registers itself. A new driver is a package
+// of its own and one line in this one.
+package drivers
+
+import (
+	"slices"
+
+	"plimsoll/internal/target"
+	"plimsoll/internal/target/local"
+	"plimsoll/internal/workload"
+	"plimsoll/internal/workload/fio"
+)
+
+// Targets returns a provider for every kind of target, the default first.
+func Targets() []target.Provider {
+	return []target.Provider{
+		local.Provider{},
+	}
+}
+
+// Engines returns the load generators by the name that scenarios call them by.
+func Engines() map[string]workload.Engine {
+	return map[string]workload.Engine{
+		"fio": fio.Engine{},
+	}
+}
+
+// Target returns the provider of a name.
+func Target(name string) (target.Provider, bool) {
+	all := Targets()
+	i := slices.IndexFunc(all, func(p target.Provider) bool { return p.Name() == name })
+	if i < 0 {
+		return nil, false
+	}
+	return all[i], true
+}

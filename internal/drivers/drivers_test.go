@@ -1,0 +1,36 @@
+package drivers
+
+import (
+	"testing"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+)
+
+func TestEveryDriverIsFoundByItsOwnName(t *testing.T) {
+	for _, p := range Targets() {
+		found, ok := Target(p.Name())
+		if !ok || found.Name() != p.Name() {
+			t.Errorf("target %q is not found by its name", p.Name())
+		}
+		if p.Summary() == "" {
+			t.Errorf("target %q has no summary", p.Name())
+		}
+		for _, o := range p.Options() {
+			if o.Name == "" || o.Help == "" {
+				t.Errorf("target %q has an option without a name or help: %+v", p.Name(), o)
+			}
+		}
+		if _, err := p.New(target.Config{Clock: clock.Real{}}); err != nil {
+			t.Errorf("target %q does not work without options: %v", p.Name(), err)
+		}
+	}
+	for name, e := range Engines() {
+		if d := e.Describe(); d.Name != name {
+			t.Errorf("engine %q calls itself %q", name, d.Name)
+		}
+	}
+	if _, ok := Target("moon"); ok {
+		t.Error("a target that does not exist was found")
+	}
+}
