@@ -249,7 +249,7 @@ func (d *document) bins(s *scanner) (*hist.Histogram, error) {
 		case n > maxCount || old && bin > maxBin:
 			return fmt.Errorf("bin %d holds %d: out of range", bin, n)
 		case old:
-			h.Add(hist.Middle(int(bin))*1000, n)
+			addBin(h, int(bin), 1, Microseconds, n)
 		default:
 			h.AddBucket(hist.Index(bin), n)
 		}
