@@ -1,0 +1,129 @@
+package series_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/series"
+)
+
+var sizes = []int{10, 100, 1000}
+
+// sandbox is what one machine with one workload writes each second: 13 counters and gauges and two native histograms.
+type sandbox struct {
+	labels []series.Label
+	ops    [2][]series.Label
+	hist   *hist.Histogram
+}
+
+var counters = []string{
+	"node_disk_reads_completed_total", "node_disk_writes_completed_total", "node_disk_read_bytes_total", "node_disk_written_bytes_total",
+	"node_disk_read_time_seconds_total", "node_disk_write_time_seconds_total", "plimsoll_vm_node", "plimsoll_workload_active", "plimsoll_workload_errors_total",
+}
+
+func sandboxes(n int) []*sandbox {
+	out := make([]*sandbox, n)
+	for i := range out {
+		ls := []series.Label{
+			{Name: "instance", Value: fmt.Sprintf("vm-%04d", i)}, {Name: "vm_group", Value: fmt.Sprintf("g%d", i%4)}, {Name: "device", Value: "data"},
+			{Name: "job", Value: "xray"}, {Name: "scenario_id", Value: "42"}, {Name: "scenario_display_name", Value: "Lab"},
+			{Name: "scenario_name", Value: "lab"}, {Name: "cluster_name", Value: "c"},
+		}
+		s := &sandbox{labels: ls, hist: &hist.Histogram{}}
+		for op, name := range []string{"read", "write"} {
+			s.ops[op] = append(append([]series.Label(nil), ls...), series.Label{Name: "op", Value: name})
+		}
+		for k := range 200 {
+			s.hist.Add(uint64(100_000+k*10_000+i), 5)
+		}
+		out[i] = s
+	}
+	return out
+}
+
+func tick(tb testing.TB, store *series.Store, all []*sandbox, at time.Time, n int) {
+	b := store.Batch()
+	for _, s := range all {
+		for k, name := range counters {
+			b.Float(name, s.labels, at, float64(n*(k+1)))
+		}
+		s.hist.Add(1_500_000, 20)
+		for _, ls := range s.ops {
+			b.Float("plimsoll_workload_ops_total", ls, at, float64(n*20))
+			b.Float("plimsoll_workload_bytes_total", ls, at, float64(n*20*8192))
+			b.Histogram("plimsoll_workload_service_time_seconds", ls, at, s.hist)
+		}
+	}
+	if err := b.Commit(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func open(tb testing.TB) *series.Store {
+	tb.Helper()
+	s, err := series.Open(tb.TempDir(), series.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// BenchmarkIngest is one second's points of so many sandboxes, and the heap that a minute of them holds.
+func BenchmarkIngest(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			all := sandboxes(n)
+			before := heap()
+			store := open(b)
+			i := 0
+			for ; i < 60; i++ {
+				tick(b, store, all, t0.Add(time.Duration(i)*time.Second), i)
+			}
+			held := heap() - before
+			b.ReportAllocs()
+			for b.Loop() {
+				tick(b, store, all, t0.Add(time.Duration(i)*time.Second), i)
+				i++
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n), "us/sandbox")
+			b.ReportMetric(held/1e6, "MB-heap")
+		})
+	}
+}
+
+// BenchmarkQuery is the language's IOPS query over two minutes at 5 s.
+func BenchmarkQuery(b *testing.B) {
+	const query = `sum by (instance) (irate(node_disk_reads_completed_total{scenario_id="42"}[30s]) + irate(node_disk_writes_completed_total{scenario_id="42"}[30s]))`
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			store, all := open(b), sandboxes(n)
+			for i := range 120 {
+				tick(b, store, all, t0.Add(time.Duration(i)*time.Second), i)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				got, err := store.Range(b.Context(), query, t0, t0.Add(2*time.Minute), 5*time.Second)
+				if err != nil || len(got) != n {
+					b.Fatal(len(got), err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n), "us/sandbox")
+		})
+	}
+}
+
+// heap is what is in use after a collection, in bytes.
+func heap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapInuse)
+}
