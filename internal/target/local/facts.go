@@ -31,7 +31,8 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			objections = append(objections, fmt.Errorf("check: %w", err))
 		}
 	}
-	f := target.Facts{Target: "local", ClusterName: "this host", FreeBytes: -1, FreeMemory: -1, Metrics: metricNames}
+	f := target.Facts{Target: "local", ClusterName: "this host", FreeBytes: -1, FreeMemory: -1, Metrics: metricNames,
+		VMMemoryBytes: sandboxMemory}
 	cpu, err := readCPU(p.system)
 	object(err)
 	memory, err := readMemory(p.system)
@@ -65,6 +66,10 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	f.Notes = p.notes(groups, st)
 	return f, errors.Join(objections...)
 }
+
+// sandboxMemory is what the load generator of one sandbox may take of the host: twice what fio 3.33 with six jobs and json+
+// output was seen to take (30 MiB).
+const sandboxMemory = 64 << 20
 
 // existing is the nearest folder at or above path that exists, absolute and without symbolic links.
 func existing(path string) (string, error) {
