@@ -13,6 +13,7 @@ package hist
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"math/bits"
 )
@@ -246,6 +247,17 @@ func (h *Histogram) CountAbove(v uint64) uint64 {
 		n += h.at(i)
 	}
 	return n
+}
+
+// All yields the index and count of every non-empty bucket in ascending order.
+func (h *Histogram) All() iter.Seq2[int, uint64] {
+	return func(yield func(int, uint64) bool) {
+		for i, n := range h.counts {
+			if n > 0 && !yield(h.first+i, n) {
+				return
+			}
+		}
+	}
 }
 
 // Buckets lists the non-empty buckets in ascending order.

@@ -44,8 +44,8 @@ func (h *heat) add(column int, hists [3]*hist.Histogram) {
 		if one == nil {
 			continue
 		}
-		for _, b := range one.Buckets() {
-			h.counts[column][rowOf[b.Index]] += b.Count
+		for i, n := range one.All() {
+			h.counts[column][rowOf[i]] += n
 		}
 	}
 }

@@ -10,16 +10,17 @@ import (
 
 // bucketOf maps a bucket of package hist to the native bucket that holds its middle, in seconds: bucket i holds values in
 // (2^((i-1)/8), 2^(i/8)].
-var bucketOf = func() func(index int) int32 {
+var bucketOf = func() []int32 {
 	table := make([]int32, hist.Index(math.MaxUint64)+1)
 	for i := 1; i < len(table); i++ { // bucket 0 holds only zeros, which have a place of their own
 		seconds := float64(hist.Middle(i)) / 1e9
 		table[i] = int32(math.Ceil(math.Log2(seconds) * (1 << Schema)))
 	}
-	return func(index int) int32 { return table[index] }
+	return table
 }()
 
-// native converts a histogram of nanoseconds into a native histogram of seconds.
+// native converts a histogram of nanoseconds into a native histogram of seconds. It has one span from its lowest to its highest bucket, empty ones
+// in between included: as the cumulative histogram fills up, its layout hardly changes, which is what appends quickly.
 func native(h *hist.Histogram) *histogram.Histogram {
 	out := &histogram.Histogram{
 		Schema:        Schema,
@@ -27,37 +28,28 @@ func native(h *hist.Histogram) *histogram.Histogram {
 		Count:         h.Count(),
 		Sum:           h.Sum() / 1e9,
 	}
-	var last int32
-	var lastCount int64
-	open := false
-	var count uint64
-	flush := func() {
-		if open {
-			out.PositiveBuckets = append(out.PositiveBuckets, int64(count)-lastCount)
-			lastCount = int64(count)
-		}
-	}
-	for _, b := range h.Buckets() {
-		if b.High == 0 {
-			out.ZeroCount += b.Count
+	first, last, any := int32(0), int32(0), false
+	for i := range h.All() {
+		if i == 0 {
 			continue
 		}
-		at := bucketOf(b.Index)
-		if open && at == last {
-			count += b.Count
+		if last = bucketOf[i]; !any {
+			first, any = last, true
+		}
+	}
+	if any {
+		out.PositiveSpans = []histogram.Span{{Offset: first, Length: uint32(last - first + 1)}}
+		out.PositiveBuckets = make([]int64, last-first+1)
+	}
+	for i, n := range h.All() {
+		if i == 0 {
+			out.ZeroCount = n
 			continue
 		}
-		flush()
-		switch {
-		case !open:
-			out.PositiveSpans = []histogram.Span{{Offset: at, Length: 1}}
-		case at == last+1:
-			out.PositiveSpans[len(out.PositiveSpans)-1].Length++
-		default:
-			out.PositiveSpans = append(out.PositiveSpans, histogram.Span{Offset: at - last - 1, Length: 1})
-		}
-		open, last, count = true, at, b.Count
+		out.PositiveBuckets[bucketOf[i]-first] += int64(n)
 	}
-	flush()
+	for i := len(out.PositiveBuckets) - 1; i > 0; i-- {
+		out.PositiveBuckets[i] -= out.PositiveBuckets[i-1] // deltas
+	}
 	return out
 }

@@ -98,7 +98,7 @@ func openDB(dir string) (*tsdb.DB, error) {
 	o.MaxBytes = 0
 	o.WALSegmentSize = 16 << 20
 	o.WALCompression = compression.Snappy
-	o.StripeSize = 256
+	o.StripeSize = 1024
 	o.HeadChunksWriteBufferSize = chunks.MinWriteBufferSize
 	o.WALReplayConcurrency = min(2, runtime.GOMAXPROCS(0))
 	o.OutOfOrderTimeWindow = OutOfOrderWindow.Milliseconds()
