@@ -113,7 +113,7 @@ func latencyKind(w result.Workload) string {
 }
 
 func totalsOf(name string, start, end time.Time, ops []result.OpTotals) WindowTotals {
-	t := WindowTotals{Name: name, Seconds: max(0, end.Sub(start).Seconds())}
+	t := WindowTotals{Name: name, Start: start, Seconds: max(0, end.Sub(start).Seconds())}
 	for _, o := range ops {
 		row := OpRow{Op: o.Op, Count: o.Count}
 		if t.Seconds > 0 {

@@ -75,11 +75,12 @@ type Comparison struct {
 
 // WindowTotals are a window's rates and percentiles.
 type WindowTotals struct {
-	Name           string  `json:"name"`
-	Seconds        float64 `json:"seconds"`
-	OpsPerSecond   float64 `json:"ops_per_second"`
-	BytesPerSecond float64 `json:"bytes_per_second"`
-	Rows           []OpRow `json:"operations"`
+	Name           string    `json:"name"`
+	Start          time.Time `json:"start"`
+	Seconds        float64   `json:"seconds"`
+	OpsPerSecond   float64   `json:"ops_per_second"`
+	BytesPerSecond float64   `json:"bytes_per_second"`
+	Rows           []OpRow   `json:"operations"`
 }
 
 // Latency is the percentile table of a workload.

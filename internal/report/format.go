@@ -75,6 +75,9 @@ func optional(p *float64, u string) string {
 	return quantity(*p, u)
 }
 
+// boundPercent prints an error bound in percent, rounded up so that it stays one.
+func boundPercent(share float64) string { return fmt.Sprintf("%.2f", math.Ceil(share*1e4)/100) }
+
 // stamp is a moment in UTC.
 func stamp(t time.Time) string {
 	if t.IsZero() {

@@ -126,7 +126,7 @@ func (v *heatView) svg() template.HTML {
 		v.picture(), int(d.left), int(d.top), int(d.right-d.left), int(d.bottom-d.top))
 	every := max(1, int(math.Ceil(float64(rows)/7)))
 	for r := 0; r <= rows; r += every {
-		fmt.Fprintf(&d.b, `<text class="t e" x="%d" y="%d">%s</text>`, int(d.left)-8, d.y(float64(r))+4, duration(v.Edges[r]))
+		d.text("t e", int(d.left)-8, d.y(float64(r))+4, duration(v.Edges[r]))
 	}
 	d.timeAxis()
 	d.b.WriteString(`</svg>`)

@@ -66,7 +66,7 @@ var functions = template.FuncMap{
 	"float":        func(n int) float64 { return float64(n) },
 	"add":          func(a, b int) int { return a + b },
 	"percentWhole": func(share float64) string { return fmt.Sprintf("%.0f", share*100) },
-	"percent":      func(share float64) string { return fmt.Sprintf("%.2f", share*100) },
+	"bound":        boundPercent,
 	"seconds": func(a, b time.Time) string {
 		if a.IsZero() || b.IsZero() || b.Before(a) {
 			return none

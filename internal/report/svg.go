@@ -48,6 +48,11 @@ func newDrawing(label string, x0, x1, y0, y1 float64) *drawing {
 	return d
 }
 
+// text writes words, escaped; every word of a drawing goes through it.
+func (d *drawing) text(class string, x, y int, words string) {
+	fmt.Fprintf(&d.b, `<text class="%s" x="%d" y="%d">%s</text>`, class, x, y, template.HTMLEscapeString(words))
+}
+
 // svg is the static drawing of a chart, with marks at moments of the run.
 func (c *chart) svg(marks []mark) template.HTML {
 	low, high, ok := c.span()
@@ -66,12 +71,18 @@ func (c *chart) svg(marks []mark) template.HTML {
 	}
 	ticks := valueTicks(d.y0, d.y1, c.Unit)
 	for _, v := range ticks {
-		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/><text class="t e" x="%d" y="%d">%s</text>`, int(d.left), d.y(v), int(d.right), int(d.left)-8, d.y(v)+4, quantity(v, c.Unit))
+		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(v), int(d.right))
+		d.text("t e", int(d.left)-8, d.y(v)+4, quantity(v, c.Unit))
 	}
 	d.timeAxis()
 	if c.Expected != nil {
-		fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/><text class="t e" x="%d" y="%d">expected %s</text>`,
-			int(d.left), d.y(*c.Expected), int(d.right), int(d.right)-4, d.y(*c.Expected)-4, quantity(*c.Expected, c.Unit))
+		line := d.y(*c.Expected)
+		text := line - 4
+		if text < int(d.top)+10 { // no room above
+			text = line + 13
+		}
+		fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/>`, int(d.left), line, int(d.right))
+		d.text("t e", int(d.right)-4, text, "expected "+quantity(*c.Expected, c.Unit))
 	}
 	d.marks(marks)
 	if len(c.Values) <= svgLines {
@@ -91,20 +102,21 @@ func (d *drawing) band(b result.Band, i int) {
 	if high <= low {
 		return
 	}
-	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/><text class="t" x="%d" y="%d">%s</text>`,
-		i%3, int(d.left), d.y(high), int(d.right-d.left), d.y(low)-d.y(high), int(d.left)+6, d.y(high)+13, template.HTMLEscapeString(b.Name))
+	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/>`, i%3, int(d.left), d.y(high), int(d.right-d.left), d.y(low)-d.y(high))
+	d.text("t", int(d.left)+6, d.y(high)+13, b.Name)
 }
 
 func (d *drawing) timeAxis() {
 	for _, t := range timeTicks(d.x0, d.x1) {
-		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dV%d"/><text class="t m" x="%d" y="%d">%s</text>`, d.x(t), int(d.bottom), int(d.bottom)+5, d.x(t), int(d.bottom)+18, elapsed(t))
+		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dV%d"/>`, d.x(t), int(d.bottom), int(d.bottom)+5)
+		d.text("t m", d.x(t), int(d.bottom)+18, elapsed(t))
 	}
 }
 
-// mark is a moment in seconds since the run phase began.
+// mark is a moment of the run.
 type mark struct {
-	At   float64 `json:"at"`
-	Kind string  `json:"kind"`
+	At   float64 `json:"at"`   // seconds since the run phase began
+	Kind string  `json:"kind"` // from kindClass
 	Text string  `json:"text"`
 }
 
@@ -124,11 +136,12 @@ func (d *drawing) marks(marks []mark) {
 			row++
 		}
 		ends[row] = begins + width
-		fmt.Fprintf(&d.b, `<path class="k %s" d="M%d %dV%d"/><text class="%s" x="%d" y="%d">%s</text>`,
-			kindClass(m.Kind), x, int(d.top)-8, int(d.bottom), class, from, markHeight*(row+1)-1, template.HTMLEscapeString(m.Text))
+		fmt.Fprintf(&d.b, `<path class="k %s" d="M%d %dV%d"/>`, m.Kind, x, int(d.top)-8, int(d.bottom))
+		d.text(class, from, markHeight*(row+1)-1, m.Text)
 	}
 }
 
+// kindClass is how a moment is drawn.
 func kindClass(kind string) string {
 	if kind == result.KindFault {
 		return "fault"
@@ -196,7 +209,7 @@ func (d *drawing) envelope(c *chart) {
 	}
 	flush()
 	d.line(middle, &coarse, "l s0")
-	fmt.Fprintf(&d.b, `<text class="t e" x="%d" y="%d">range of %d series and their median</text>`, int(d.right)-4, int(d.top)+12, len(c.Values))
+	d.text("t e", int(d.right)-4, int(d.top)+12, fmt.Sprintf("range of %d series and their median", len(c.Values)))
 }
 
 // valueTicks are about four round values within a range. Durations and rates are round in tens; so are sizes, near enough.

@@ -101,7 +101,7 @@
       ctx.stroke();
       ctx.fillStyle = colour("--soft");
       ctx.textAlign = "right";
-      ctx.fillText("expected " + quantity(c.expected, c.unit), left + width - 4 * ratio, y - 5 * ratio);
+      ctx.fillText("expected " + quantity(c.expected, c.unit), left + width - 4 * ratio, y - top < 16 * ratio ? y + 13 * ratio : y - 5 * ratio);
     }
     ctx.restore();
   };

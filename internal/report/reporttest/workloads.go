@@ -121,7 +121,7 @@ func (m *maker) manifest() result.Manifest {
 		Measured: result.Verdict{State: "yes"}, Collected: result.Verdict{State: "partly", Reason: "1 of 6 panels has no data"}, Cleaned: result.Verdict{State: "yes"},
 		Scenario: result.ScenarioInfo{
 			ID: 1, Name: "db_colocation", DisplayName: "Database colocation", Source: "scenarios/db-colocation",
-			Summary:          "Does a database keep its rate and its response time when an analytic neighbour starts?",
+			Summary:          "Does a database keep its rate and its service time when an analytic neighbour starts?",
 			Description:      `<p>An OLTP load runs on one node. Halfway, a <b>DSS</b> load starts on two others.</p><script>alert(1)</script><img src=x onerror=alert(2)><p onclick="x()">See <a href="javascript:alert(3)">the notes</a>.</p>`,
 			EstimatedSeconds: 3600, Vars: []result.Var{{Name: "runtime_secs", Value: "3600", From: "default"}, {Name: "dss_nodes", Value: "1,2", From: "set"}},
 		},

@@ -1,0 +1,305 @@
+// Package change finds where a series changes, and whether it drifts.
+//
+// Detect returns change points with significance by permutation, the place of each with an interval, and the shift of level
+// with one. Trend gives a robust slope. Both serve the history of a benchmark over runs as well as the points of one
+// run.
+//
+// Up to 500 points Detect is E-divisive means (Matteson and James 2014, "A Nonparametric Approach for Multiple Change
+// Point Analysis of Multivariate Data"): of all ways to cut a segment it takes the one with the greatest energy distance between
+// neighbours, tests it against the same search on shuffled points, and goes on inside both halves. It sees any change
+// of distribution, of spread as well as of level. Its cost grows with the square of the length and the number of shuffles, so
+// longer series are searched otherwise: cumulative sums over seeded intervals (Kovács, Bühlmann, Li and Munk 2023,
+// "Seeded binary segmentation", O(n log n)) propose the narrowest intervals that contain a shift (Baranowski, Chen and
+// Fryzlewicz 2019), and shuffling tests each proposal between its neighbours. The sums run over normal scores of ranks, so one
+// wild value cannot make a change point. That form sees changes of level only. Pruned exact search (PELT) was dropped: with few
+// changes in a long series it prunes nothing and takes n² steps.
+//
+// Neighbouring points of one run depend on each other, which a shuffle does not know. Unless the caller says that points
+// are independent, first-order dependence is estimated robustly and filtered out first. What that cannot repair:
+// long memory, random walks and periods still look like changes (see the limits measured in the tests); look for a period
+// with package serial first and give Detect the means over whole periods.
+//
+// Pure: no I/O, no clock, random numbers only from the seed given.
+package change
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/serial"
+)
+
+// exactUpTo is the length up to which E-divisive is used.
+const exactUpTo = 500
+
+// Options of a search. The zero value searches at level 0.01.
+type Options struct {
+	Significance float64 // chance of finding any change in a series without one; 0 means 0.01
+	MinSegment   int     // fewest points between changes; 0 means 3 up to 500 points and 10 beyond; at least 2, or 10 beyond
+	Permutations int     // shuffles per test; 0 means as many as the level needs; at least 1/Significance
+	Independent  bool    // points do not depend on their neighbours: the history of separate runs
+	Confidence   float64 // of the intervals; 0 means 0.95
+	Seed         uint64  // 0 means resample.DefaultSeed
+}
+
+func (o Options) filled(n int) (Options, error) {
+	if o.Significance == 0 {
+		o.Significance = 0.01
+	}
+	if o.Confidence == 0 {
+		o.Confidence = 0.95
+	}
+	if o.Seed == 0 {
+		o.Seed = resample.DefaultSeed
+	}
+	least := 2
+	if n > exactUpTo {
+		least = 10
+	}
+	if o.MinSegment == 0 {
+		o.MinSegment = max(3, least)
+		if n > exactUpTo {
+			o.MinSegment = least
+		}
+	}
+	var bad []error
+	if !(o.Significance > 0 && o.Significance < 1) {
+		bad = append(bad, fmt.Errorf("change: significance %v: must lie between 0 and 1, as 0.01", o.Significance))
+	} else if o.Permutations == 0 {
+		o.Permutations = int(math.Ceil(2/o.Significance)) - 1
+	}
+	if !(o.Confidence > 0 && o.Confidence < 1) {
+		bad = append(bad, fmt.Errorf("change: confidence %v: must lie between 0 and 1, as 0.95", o.Confidence))
+	}
+	if o.MinSegment < least {
+		bad = append(bad, fmt.Errorf("change: segments of %d points: at least %d are needed for a series of %d", o.MinSegment, least, n))
+	}
+	if float64(o.Permutations+1)*o.Significance < 1 {
+		bad = append(bad, fmt.Errorf("change: %d permutations cannot reach a level of %v: at least %.0f are needed", o.Permutations, o.Significance, 1/o.Significance-1))
+	}
+	return o, errors.Join(bad...)
+}
+
+// Point is one change.
+type Point struct {
+	Index     int // first point of the new regime, as an index into the series given
+	Low, High int // the change lies between these indices with the confidence asked for; both Index when not known
+	// Before and After are the means up to the neighbouring changes.
+	Before, After float64
+	// Shift is After − Before. Its interval allows for dependence but takes the place as given, which flatters shifts
+	// barely detected.
+	Shift resample.Interval
+	P     float64 // by permutation
+}
+
+// Result of a search.
+type Result struct {
+	Points     []Point // by rising index
+	Dependence float64 // first-order coefficient that was filtered out
+	Method     string
+	Warnings   []string
+}
+
+// Detect finds the changes of a series. NaN is a gap: such points are left out, and a warning counts them. Infinite values
+// are refused.
+func Detect(values []float64, o Options) (Result, error) {
+	x, index, err := present(values)
+	o, oerr := o.filled(len(x))
+	if err = errors.Join(oerr, err); err != nil {
+		return Result{}, err
+	}
+	res := Result{Method: "E-divisive means"}
+	if len(x) > exactUpTo {
+		res.Method = "seeded binary segmentation of normal scores"
+	}
+	if gaps := len(values) - len(x); gaps > 0 {
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)))
+	}
+	if len(x) < 2*o.MinSegment {
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%d points: at least %d are needed to see a change", len(x), 2*o.MinSegment))
+		return res, nil
+	}
+	search := divisive
+	if len(x) > exactUpTo {
+		search = seeded
+	}
+	if o.Independent {
+		res.describe(x, x, index, search(x, o), o)
+		return res, nil
+	}
+	if len(x) < fewestForDependence {
+		res.Warnings = append(res.Warnings, "too few points to estimate dependence: they are taken as independent")
+		res.describe(x, x, index, search(x, o), o)
+		return res, nil
+	}
+	res.Dependence = serial.AR1(x)
+	white := filtered(x, res.Dependence)
+	cuts := search(white, o)
+	// What the cuts leave gives a sharper estimate. If it is higher, some cuts were dependence: search once more.
+	if phi := residualDependence(x, cuts); phi > res.Dependence && len(cuts) > 0 {
+		res.Dependence = phi
+		white = filtered(x, phi)
+		cuts = search(white, o)
+	}
+	if res.Dependence >= mostDependence {
+		res.Warnings = append(res.Warnings, "neighbouring points are nearly equal: the series may wander by itself, and some changes may be that")
+	}
+	res.describe(x, white, index, cuts, o)
+	return res, nil
+}
+
+const (
+	fewestForDependence = 20   // below, dependence cannot be told from a change
+	mostDependence      = 0.95 // beyond, a series cannot be told from one that wanders
+)
+
+// residualDependence is the lag-1 correlation about the means between cuts, raised by one standard error when it is more
+// than two from zero: a coefficient taken too low makes false changes, one too high only hides small ones.
+func residualDependence(x []float64, cuts []cut) float64 {
+	at := []int{0, len(x)}
+	for _, c := range cuts {
+		at = append(at, c.at)
+	}
+	slices.Sort(at)
+	residual := make([]float64, 0, len(x))
+	for i := range len(at) - 1 {
+		part := x[at[i]:at[i+1]]
+		mean := stat.Mean(part, nil)
+		for _, v := range part {
+			residual = append(residual, v-mean)
+		}
+	}
+	phi, n := lagOne(residual), float64(len(x))
+	if se := math.Sqrt((1 - phi*phi) / n); phi > 2*se {
+		phi += se
+	}
+	return min(phi, mostDependence)
+}
+
+// present leaves out NaN and keeps the index of what remains.
+func present(values []float64) (x []float64, index []int, err error) {
+	for i, v := range values {
+		switch {
+		case math.IsInf(v, 0):
+			err = errors.Join(err, fmt.Errorf("change: value %d is %v: remove it", i+1, v))
+		case !math.IsNaN(v):
+			x, index = append(x, v), append(index, i)
+		}
+	}
+	return x, index, err
+}
+
+// filtered is x[i] − φ·x[i−1]: a shift of level stays a shift in it, at the same place.
+func filtered(x []float64, phi float64) []float64 {
+	out := slices.Clone(x)
+	for i := len(x) - 1; i > 0; i-- {
+		out[i] -= phi * x[i-1]
+	}
+	if len(x) > 1 {
+		out[0] = out[0] * (1 - phi)
+	}
+	return out
+}
+
+// cut is a change at the first point of the right side.
+type cut struct {
+	at int
+	p  float64
+}
+
+func (r *Result) describe(x, white []float64, index []int, cuts []cut, o Options) {
+	slices.SortFunc(cuts, func(a, b cut) int { return cmp.Compare(a.at, b.at) })
+	for i, c := range cuts {
+		from, to := 0, len(x)
+		if i > 0 {
+			from = cuts[i-1].at
+		}
+		if i+1 < len(cuts) {
+			to = cuts[i+1].at
+		}
+		p := Point{
+			Index: index[c.at], Low: index[c.at], High: index[c.at], P: c.p,
+			Before: stat.Mean(x[from:c.at], nil), After: stat.Mean(x[c.at:to], nil),
+			Shift: shift(x[from:c.at], x[c.at:to], r.Dependence, o.Confidence),
+		}
+		if low, high, ok := place(white[from:to], c.at-from, o); ok {
+			p.Low, p.High = index[from+low], index[from+high]
+		}
+		r.Points = append(r.Points, p)
+	}
+}
+
+// shift is Welch's interval with the variance of each mean multiplied by (1+φ)/(1−φ) for dependence and as many fewer degrees
+// of freedom.
+func shift(before, after []float64, phi, confidence float64) resample.Interval {
+	inflation := (1 + phi) / (1 - phi)
+	nb, na := float64(len(before))/inflation, float64(len(after))/inflation
+	if nb < 2 || na < 2 {
+		return resample.None("too few independent points beside the change")
+	}
+	vb, va := stat.Variance(before, nil)/nb, stat.Variance(after, nil)/na
+	d := stat.Mean(after, nil) - stat.Mean(before, nil)
+	dof := nb + na - 2
+	if vb+va > 0 {
+		dof = (vb + va) * (vb + va) / (vb*vb/(nb-1) + va*va/(na-1))
+	}
+	half := resample.StudentT(confidence, dof) * math.Sqrt(vb+va)
+	return resample.Interval{Low: d - half, High: d + half, Confidence: confidence, Method: "Welch's t, the place taken as given"}
+}
+
+// placeWithin limits how far around a change its place is resampled.
+const placeWithin = 1000
+
+// place is the interval of a change's position: residuals about the two means are drawn anew around the change found, and
+// the middle of the positions then found is kept (Hušková and Kirch 2008). Not ok when the level does not move.
+func place(x []float64, at int, o Options) (low, high int, ok bool) {
+	from, to := max(0, at-placeWithin), min(len(x), at+placeWithin)
+	x, at = x[from:to], at-from
+	if at < 2 || len(x)-at < 2 {
+		return 0, 0, false
+	}
+	left, right := stat.Mean(x[:at], nil), stat.Mean(x[at:], nil)
+	if d := shift(x[:at], x[at:], 0, o.Confidence); !d.Valid() || d.Contains(0) {
+		return 0, 0, false
+	}
+	r := resample.Source(o.Seed, uint64(at))
+	const rounds = 99
+	found, y := make([]float64, rounds), make([]float64, len(x))
+	for i := range found {
+		for j := range y {
+			if j < at {
+				y[j] = x[r.IntN(at)]
+			} else {
+				y[j] = x[at+r.IntN(len(x)-at)]
+			}
+		}
+		found[i] = float64(steepest(y, left, right))
+	}
+	slices.Sort(found)
+	tail := (1 - o.Confidence) / 2
+	low, high = int(resample.Quantile(found, tail)), int(math.Ceil(resample.Quantile(found, 1-tail)))
+	return from + min(low, at), from + min(max(high, at), len(x)-1), true
+}
+
+// steepest is the cut that best separates two known levels.
+func steepest(y []float64, left, right float64) int {
+	best, at, sum := math.Inf(-1), 1, 0.0
+	middle := (left + right) / 2
+	for i, v := range y[:len(y)-1] {
+		if left < right {
+			sum += middle - v
+		} else {
+			sum += v - middle
+		}
+		if sum > best {
+			best, at = sum, i+1
+		}
+	}
+	return at
+}

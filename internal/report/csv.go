@@ -1,0 +1,91 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/result"
+)
+
+// CSV writes one tidy table: a row for every value, with the columns panel, series, time, value and unit. After the
+// results come the views of machines and totals (panel is the measure's name), then the totals of every workload (panel
+// "workload NAME", series "MACHINE, WINDOW, MEASURE", time the start of the window). Gaps have no row.
+func CSV(w io.Writer, doc *Document) error {
+	t := &table{w: csv.NewWriter(w)}
+	t.row("panel", "series", "time", "value", "unit")
+	for _, p := range doc.Panels {
+		for _, s := range p.Series {
+			t.series(p.Title, s, p.Unit)
+		}
+	}
+	for _, s := range doc.Series {
+		t.series(s.Metric, s, s.Unit)
+	}
+	for _, s := range doc.Workloads {
+		panel, machine := "workload "+s.Name, s.VM
+		if s.Prefill {
+			panel = "prefill " + s.Name
+		}
+		if machine == "" {
+			machine = "all of " + s.Group
+		}
+		t.totals(panel, machine, s.Totals)
+		t.value(panel, machine+", "+s.Totals.Name+", errors", s.Start, float64(s.Errors), "count")
+	}
+	for _, l := range doc.Latencies {
+		for _, win := range l.Windows[1:] {
+			t.totals("workload "+l.Workload, "all", win)
+		}
+	}
+	t.w.Flush()
+	if err := t.w.Error(); err != nil {
+		return fmt.Errorf("report: csv: %w", err)
+	}
+	return nil
+}
+
+// table writes rows; csv.Writer keeps its first error.
+type table struct{ w *csv.Writer }
+
+func (t *table) row(cells ...string) { _ = t.w.Write(cells) }
+
+func (t *table) value(panel, series string, at time.Time, v float64, unit string) {
+	t.row(inert(panel), inert(series), at.UTC().Format(time.RFC3339Nano), strconv.FormatFloat(v, 'g', -1, 64), inert(unit))
+}
+
+func (t *table) series(panel string, s result.Series, unit string) {
+	for i, v := range s.Values {
+		if v != nil {
+			t.value(panel, s.Name, s.Start.Add(time.Duration(float64(i)*s.Step*float64(time.Second))), *v, unit)
+		}
+	}
+}
+
+func (t *table) totals(panel, machine string, w WindowTotals) {
+	for _, r := range w.Rows {
+		name := machine + ", " + w.Name + ", " + r.Op + " "
+		t.value(panel, name+"count", w.Start, float64(r.Count), "count")
+		t.value(panel, name+"rate", w.Start, r.OpsPerSecond, "ops/s")
+		t.value(panel, name+"bandwidth", w.Start, r.BytesPerSecond, "bytes/s")
+		for _, m := range []struct {
+			name string
+			v    *float64
+		}{{"mean", r.Mean}, {"p50", r.P50}, {"p90", r.P90}, {"p99", r.P99}, {"p99.9", r.P999}, {"max", r.Max}} {
+			if m.v != nil {
+				t.value(panel, name+m.name, w.Start, *m.v, "s")
+			}
+		}
+	}
+}
+
+// inert keeps a spreadsheet from taking an author's text for a formula.
+func inert(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}

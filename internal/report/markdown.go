@@ -1,0 +1,168 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"plimsoll/result"
+)
+
+// Markdown writes the report's words and tables, without charts, for tickets and reviews.
+func Markdown(w io.Writer, doc *Document) error {
+	m := &markdown{w: bufio.NewWriter(w)}
+	m.head(doc)
+	m.findings(doc)
+	for _, c := range doc.Comparisons {
+		if len(c.Windows) <= maxSides {
+			m.side(newSide(c))
+		}
+	}
+	m.panels(doc)
+	m.latencies(doc)
+	m.provenance(doc)
+	if err := m.w.Flush(); err != nil {
+		return fmt.Errorf("report: markdown: %w", err)
+	}
+	return nil
+}
+
+// markdown prints; the buffered writer keeps its first error.
+type markdown struct{ w *bufio.Writer }
+
+func (m *markdown) line(format string, args ...any) {
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = plainText(s)
+		}
+	}
+	fmt.Fprintf(m.w, format+"\n", args...)
+}
+
+func (m *markdown) cells(cells ...string) {
+	for i, c := range cells {
+		cells[i] = plainText(c)
+	}
+	fmt.Fprintf(m.w, "| %s |\n", strings.Join(cells, " | "))
+}
+
+func (m *markdown) header(cells ...string) {
+	m.line("")
+	m.cells(cells...)
+	m.w.WriteString("|" + strings.Repeat(" --- |", len(cells)) + "\n")
+}
+
+// plainText keeps text from being taken for markup.
+var plainText = strings.NewReplacer(
+	"\\", `\\`, "|", `\|`, "\n", " ", "\r", " ", "<", "&lt;", ">", "&gt;", "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`,
+).Replace
+
+func (m *markdown) head(doc *Document) {
+	if doc.Scaled != "" {
+		m.line("**%s**\n", doc.Scaled)
+	}
+	m.line("# %s\n", doc.Title)
+	if doc.Summary != "" {
+		m.line("%s\n", doc.Summary)
+	}
+	m.line("Run %s on %s (%s), %s UTC, %s. %d machines on %d nodes.\n", doc.Manifest.RunID, doc.Manifest.Target, doc.Manifest.ClusterName,
+		stamp(doc.Start), duration(doc.End.Sub(doc.Start).Seconds()), len(doc.VMs), len(doc.Manifest.Nodes))
+	for _, v := range doc.Verdicts {
+		if v.Reason != "" {
+			m.line("- %s: **%s** – %s", v.Question, v.State, v.Reason)
+		} else {
+			m.line("- %s: **%s**", v.Question, v.State)
+		}
+	}
+	if doc.Manifest.Error != "" {
+		m.line("\nThe run ended with an error: %s", doc.Manifest.Error)
+	}
+	for _, p := range doc.Problems {
+		m.line("\nCould not be read: %s", p)
+	}
+}
+
+func (m *markdown) findings(doc *Document) {
+	m.line("\n## What was found\n")
+	if len(doc.Findings) == 0 {
+		m.line("This run has not been analysed: there are no findings.")
+	}
+	for _, f := range doc.Findings {
+		word := string(f.Severity)
+		if f.Severity == result.Fine {
+			word = "in order"
+		}
+		m.line("- **%s** %s", word, f.Sentence)
+	}
+}
+
+func (m *markdown) side(s side) {
+	m.line("\n%s side by side; p50 and p99 are %ss.", s.Workload, s.Kind)
+	m.header(append(append([]string{""}, s.Windows...), "Change")...)
+	for _, r := range s.Rows {
+		m.cells(append(append([]string{r.Name}, r.Values...), r.Change)...)
+	}
+}
+
+func (m *markdown) panels(doc *Document) {
+	if len(doc.Panels) == 0 {
+		return
+	}
+	m.line("\n## Results")
+	m.header("Result", "Series", "Smallest", "Largest", "Expected", "Metrics")
+	for _, p := range doc.Panels {
+		if p.Problem != "" {
+			m.cells(p.Title, none, none, none, optional(p.Expected, p.Unit), "no data: "+p.Problem)
+			continue
+		}
+		var words []string
+		for _, x := range p.Metrics {
+			words = append(words, x.Name+" "+quantity(x.Value, x.Unit))
+		}
+		low, high := none, none
+		if c := newChart("", p.Title, p.Unit, doc.Start, p.Series); c != nil {
+			if a, b, ok := c.span(); ok {
+				low, high = quantity(a, p.Unit), quantity(b, p.Unit)
+			}
+		}
+		m.cells(p.Title, fmt.Sprint(len(p.Series)), low, high, optional(p.Expected, p.Unit), strings.Join(words, ", "))
+	}
+}
+
+func (m *markdown) latencies(doc *Document) {
+	if len(doc.Latencies) == 0 {
+		return
+	}
+	m.line("\n## Percentiles\n\nFrom merged histograms, within ±%s %% of the value; never averaged. A dash: too few operations to speak of it.", boundPercent(doc.Latencies[0].Error))
+	for _, l := range doc.Latencies {
+		m.line("\n### %s: %s", l.Workload, l.Kind)
+		m.header("Window", "Operation", "Count", "Rate", "Bandwidth", "Mean", "p50", "p90", "p99", "p99.9", "Max")
+		for _, w := range l.Windows {
+			for _, r := range w.Rows {
+				most := optional(r.Max, "s")
+				if r.Saturated > 0 {
+					most = "≥ " + most
+				}
+				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)), quantity(r.OpsPerSecond, "ops/s"), quantity(r.BytesPerSecond, "bytes/s"),
+					optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"), optional(r.P99, "s"), optional(r.P999, "s"), most)
+			}
+		}
+	}
+}
+
+func (m *markdown) provenance(doc *Document) {
+	m.line("\n## Environment")
+	m.header("Group", "Fact", "Value")
+	for _, f := range doc.Manifest.Environment {
+		value := f.Value
+		if f.Missing != "" {
+			value = "not known: " + f.Missing
+		}
+		m.cells(f.Group, f.Name, value)
+	}
+	for _, n := range doc.Manifest.Notes {
+		m.line("\n%s", n)
+	}
+	m.line("\nScenario %s from %s; %s.", doc.Manifest.Scenario.Name, doc.Manifest.Scenario.Source, doc.Manifest.Program)
+}

@@ -1,0 +1,241 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/analysis"
+	"plimsoll/internal/golden"
+	"plimsoll/internal/report/reporttest"
+	"plimsoll/result"
+)
+
+func runInput(opt reporttest.Options) Input {
+	run := reporttest.Neighbour(opt)
+	return Input{Manifest: run.Manifest, Data: run.Data, Findings: analysis.Run(run.Manifest, run.Data), Events: run.Events, Plan: run.Plan}
+}
+
+// small is a run whose documents a person can read through.
+func small() *Document {
+	return New(runInput(reporttest.Options{VMs: 3, Length: 2 * time.Minute, TimeScale: 0.02, SizeScale: 0.002}))
+}
+
+// stub stands for the chart library, so that goldens do not hang on whether it was fetched.
+func stub(t testing.TB, with bool) fs.FS {
+	t.Helper()
+	files := fstest.MapFS{}
+	for _, name := range []string{"assets/report.css", "assets/report.js", "assets/report.html.tmpl"} {
+		b, err := fs.ReadFile(embedded, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "assets/report.html.tmpl" {
+			b = []byte("/* " + name + " */")
+		}
+		files[name] = &fstest.MapFile{Data: b}
+	}
+	if with {
+		files["assets/vendor/uPlot.min.css"] = &fstest.MapFile{Data: []byte("/* library */")}
+		files["assets/vendor/uPlot.iife.min.js"] = &fstest.MapFile{Data: []byte("/* library */")}
+		files["assets/vendor/uPlot.LICENSE"] = &fstest.MapFile{Data: []byte("licence */ of the library\n")}
+	}
+	return files
+}
+
+func TestGoldens(t *testing.T) {
+	for name, render := range map[string]func(io.Writer, *Document) error{
+		"report.html":        func(w io.Writer, d *Document) error { return renderHTML(w, d, stub(t, true)) },
+		"report-static.html": func(w io.Writer, d *Document) error { return renderHTML(w, d, stub(t, false)) },
+		"report.csv":         CSV,
+		"report.md":          Markdown,
+		"report.json": func(w io.Writer, d *Document) error {
+			var compact, out bytes.Buffer
+			if err := JSON(&compact, d); err != nil {
+				return err
+			}
+			if err := json.Indent(&out, compact.Bytes(), "", " "); err != nil {
+				return err
+			}
+			_, err := w.Write(out.Bytes())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc := small()
+			var first, second bytes.Buffer
+			if err := render(&first, doc); err != nil {
+				t.Fatal(err)
+			}
+			if err := render(&second, small()); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(first.Bytes(), second.Bytes()) {
+				t.Error("the same input gave other bytes")
+			}
+			golden.Compare(t, "testdata/"+name, first.Bytes())
+		})
+	}
+}
+
+// TestSelfContained: the page refers to nothing outside itself.
+func TestSelfContained(t *testing.T) {
+	var b bytes.Buffer
+	if err := HTML(&b, small()); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, outside := range []string{`<link`, `@import`, `src="http`, `src="//`, `url(http`, `<iframe`, `fetch(`, `XMLHttpRequest`} {
+		if strings.Contains(page, outside) {
+			t.Errorf("the page contains %q", outside)
+		}
+	}
+	if n := strings.Count(page, "<script"); n > 2 {
+		t.Errorf("%d script elements", n)
+	}
+	if strings.Contains(page, "javascript:") || regexp.MustCompile(`<[^>]* on[a-z]+=`).MatchString(strings.Split(page, `<script`)[0]) {
+		t.Error("something of the author's script survived")
+	}
+}
+
+func TestFirstLine(t *testing.T) {
+	for _, c := range []struct {
+		time, size float64
+		want       string
+	}{{1, 1, ""}, {0, 0, ""}, {0.02, 0.002, "Scaled: time ×0.02, sizes ×0.002."}, {1, 0.5, "Scaled: time ×1, sizes ×0.5."}} {
+		got := scaled(result.Manifest{TimeScale: c.time, SizeScale: c.size})
+		if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+			t.Errorf("scaled(%g, %g) = %q", c.time, c.size, got)
+		}
+	}
+	var b bytes.Buffer
+	if err := Markdown(&b, small()); err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _ := strings.Cut(b.String(), "\n"); !strings.HasPrefix(first, "**Scaled: time ×0.02, sizes ×0.002") {
+		t.Errorf("first line: %q", first)
+	}
+}
+
+// TestHostile puts markup into every text an author or a machine can set.
+func TestHostile(t *testing.T) {
+	const evil = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'` + "`|=1+1\n"
+	in := runInput(reporttest.Options{VMs: 2, Length: 30 * time.Second})
+	m := &in.Manifest
+	m.Scenario.DisplayName, m.Scenario.Summary, m.Scenario.Description, m.Error, m.RunID = evil, evil, evil, evil, evil
+	m.Notes, m.Options, m.Hashes = []string{evil}, map[string]string{evil: evil}, map[string]string{evil: evil}
+	m.Environment = []result.Fact{{Group: evil, Name: evil, Value: evil}, {Group: evil, Name: evil, Missing: evil}}
+	d := in.Data
+	for i := range d.Panels {
+		p := &d.Panels[i]
+		p.Title, p.Description, p.Hint, p.Query, p.Problem, p.Unit, p.ReportGroup = evil, evil, evil, evil, evil, evil, evil
+		for j := range p.Series {
+			p.Series[j].Name = evil
+		}
+		p.Bands = append(p.Bands, result.Band{Name: evil, Lower: 0, Upper: 1e9})
+	}
+	for i := range d.Series {
+		d.Series[i].Name, d.Series[i].Metric = evil, evil
+	}
+	for i := range d.Events {
+		d.Events[i].Text = evil
+	}
+	for i := range d.Workloads {
+		w := &d.Workloads[i]
+		w.Name, w.Message, w.Tool, w.Notes = evil, evil, evil, []string{evil}
+	}
+	in.Findings = []result.Finding{{Check: evil, Sentence: evil, Subject: evil, Basis: evil, Unit: evil, Severity: evil}}
+	in.Events = []result.Event{{Kind: evil, Text: evil, Name: evil, Error: evil}}
+	in.Problems = []string{evil}
+	doc := New(in)
+	var page, md, table bytes.Buffer
+	if err := renderHTML(&page, doc, stub(t, true)); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(page.String(), "<script"); n != 2 {
+		t.Errorf("%d script elements instead of 2", n)
+	}
+	if strings.Contains(page.String(), "<img") {
+		t.Error("an image survived")
+	}
+	if err := Markdown(&md, doc); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(md.String(), "<script") || strings.Contains(md.String(), "<img") {
+		t.Error("markup survived in Markdown")
+	}
+	if err := CSV(&table, doc); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&table).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if len(row) != 5 || strings.HasPrefix(row[0], "=") {
+			t.Fatalf("row %q", row)
+		}
+	}
+	if got := inert("=HYPERLINK(1)"); got != "'=HYPERLINK(1)" {
+		t.Errorf("inert = %q", got)
+	}
+}
+
+// TestEmptyAndOdd: whatever of a run is missing or makes no sense, there is a report.
+func TestEmptyAndOdd(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, in := range map[string]Input{
+		"nothing":    {},
+		"empty data": {Data: &result.Data{}},
+		"odd numbers": {Data: &result.Data{Start: at, Panels: []result.Panel{
+			{Title: "x", Expected: &nan, Bands: []result.Band{{Lower: nan, Upper: inf}}, Metrics: []result.Metric{{Value: nan}}, Series: []result.Series{
+				{Start: at, Step: 1, Values: []*float64{&nan, &inf, nil}}, {Step: nan, Values: []*float64{nil}}, {Step: 0, Values: []*float64{nil}}, {Start: at, Step: -1},
+			}},
+			{Title: "far apart", Series: []result.Series{{Step: 1e-9, Values: []*float64{new(float64)}}, {Start: at, Step: 1, Values: []*float64{new(float64), nil}}}},
+			{Title: "flat zero", Series: []result.Series{{Start: at, Step: 1, Values: []*float64{new(float64), new(float64)}}}},
+		}, Workloads: []result.Workload{
+			{Name: "w", Ops: []result.OpTotals{{Op: "read", Count: 5}}, Heat: &result.HeatMap{Step: 1, EdgesNs: []float64{1, 2}, Counts: [][]uint64{{}, {0}, {1, 2, 3}}}},
+			{Name: "w", VM: "v", GeneratorCPUSeconds: nan, Lanes: []result.Lane{{Rate: inf}}, Start: at, End: at.Add(-time.Hour)},
+			{Name: "x", Heat: &result.HeatMap{}},
+			{Name: "y", Windows: []result.Window{{}, {}}},
+		}}},
+		"bad plan": {Plan: json.RawMessage(`{"steps": 3`)},
+	} {
+		doc := New(in)
+		for _, render := range []func(io.Writer, *Document) error{HTML, JSON, CSV, Markdown} {
+			if name == "bad plan" && render != nil {
+				doc.Plan = nil // json.RawMessage must be valid to be encoded
+			}
+			if err := render(io.Discard, doc); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestPercentilesAreMerged: the table's percentile is that of all operations together, not a mean of the machines'.
+func TestPercentilesAreMerged(t *testing.T) {
+	a, b := &hist.Histogram{}, &hist.Histogram{}
+	a.Add(100_000, 9900)
+	b.Add(50_000_000, 100)
+	a.Merge(b)
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	got := totalsOf("w", at, at.Add(10*time.Second), []result.OpTotals{{Op: "read", Count: 10_000, Bytes: 40_960_000, Seconds: a.Sum() / 1e9, Hist: a}})
+	if r := got.Rows[0]; *r.P99 > 101e-6 || *r.P999 < 49e-3 || r.OpsPerSecond != 1000 || r.BytesPerSecond != 4_096_000 {
+		t.Errorf("%+v: p99 %g, p99.9 %g", r, *r.P99, *r.P999)
+	}
+	few := totalsOf("w", at, at.Add(time.Second), []result.OpTotals{{Op: "read", Count: 50, Hist: reporttest.Lognormal(50, 1e6, 0.3)}})
+	if r := few.Rows[0]; r.P50 == nil || r.P99 != nil || r.P999 != nil {
+		t.Errorf("50 operations: %+v", r)
+	}
+}
