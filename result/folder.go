@@ -123,7 +123,7 @@ func (f *Folder) prepare() error {
 		return err
 	}
 	f.lock = lock
-	for _, d := range []string{scenarioDir, rawDir, metricsDir, stateDir, workDir} {
+	for _, d := range []string{scenarioDir, rawDir, metricsDir, stateDir} {
 		if err := os.Mkdir(filepath.Join(f.dir, d), 0o755); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (f *Folder) MetricsDir() string { return filepath.Join(f.dir, metricsDir) }
 // StateDir is private to the target: what it made, for clean-up.
 func (f *Folder) StateDir() string { return filepath.Join(f.dir, stateDir) }
 
-// WorkDir holds disks and working folders of local machines.
+// WorkDir holds disks and working folders of local machines; the target makes it.
 func (f *Folder) WorkDir() string { return filepath.Join(f.dir, workDir) }
 
 // ReportPath is where the report is written.
