@@ -10,7 +10,8 @@ import (
 // counters turns one direction into cumulative counters.
 //
 // Operations are completed ones: the number in the latency bins where there are bins, else the number latency was
-// measured of, else total_ios, which also counts what is still outstanding or has failed. Seconds is the mean of total
+// measured of, else total_ios, which also counts what is still outstanding or has failed, once anything has been
+// transferred. Seconds is the mean of total
 // latency times its count; completion latency stands in where a job or an old fio measured no total.
 func (r *direction) counters() workload.Counters {
 	c := workload.Counters{Ops: r.ios, Bytes: r.bytes}
@@ -25,6 +26,9 @@ func (r *direction) counters() workload.Counters {
 		t = &r.clat
 	}
 	if !t.measured() {
+		if c.Bytes == 0 {
+			c.Ops = 0
+		}
 		return c
 	}
 	switch {
@@ -63,16 +67,15 @@ func (d *document) state() state {
 	if d.stampMS > 0 {
 		s.report.Time = time.UnixMilli(int64(min(d.stampMS, math.MaxInt64/2))).UTC()
 	}
-	var elapsed, issued, measured uint64
+	var elapsed, issued uint64
+	measured := false
 	for i := range entries {
 		e := &entries[i]
 		for j := range e.dirs {
 			r := &e.dirs[j]
 			s.runtime = max(s.runtime, milliseconds(r.runtimeMS))
 			issued += r.ios
-			if r.lat.given {
-				measured += r.lat.count
-			}
+			measured = measured || r.lat.measured() || r.clat.measured()
 		}
 		s.runtime = max(s.runtime, milliseconds(e.mixed.runtimeMS))
 		elapsed = max(elapsed, e.elapsedS)
@@ -93,7 +96,7 @@ func (d *document) state() state {
 	if s.runtime == 0 {
 		s.report.Elapsed = time.Duration(min(elapsed, math.MaxInt32)) * time.Second
 	}
-	s.ramping = d.ramp && issued > 0 && measured == 0
+	s.ramping = d.ramp && issued > 0 && !measured
 	return s
 }
 

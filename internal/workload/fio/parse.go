@@ -44,24 +44,27 @@ type parser struct {
 	buf      []byte // not yet consumed
 	searched int    // buf up to here holds no end of a document
 	consumed int64  // bytes before buf
-	warnings int
+	warned   map[string]bool
 	words    words
 	order    order
 }
 
 func newParser(sink workload.Sink) *parser {
-	p := &parser{sink: sink}
+	p := &parser{sink: sink, warned: make(map[string]bool)}
 	p.order = order{sink: sink, warn: p.warn}
 	return p
 }
 
+// warn passes on what was skipped or repaired, once for each text and not without end.
 func (p *parser) warn(format string, args ...any) {
-	switch p.warnings++; {
-	case p.warnings < maxWarnings:
-		p.sink.Warn("fio output: " + fmt.Sprintf(format, args...))
-	case p.warnings == maxWarnings:
-		p.sink.Warn("fio output: more of the same is not told")
+	text := "fio output: " + fmt.Sprintf(format, args...)
+	if p.warned[text] || len(p.warned) > maxWarnings {
+		return
 	}
+	if p.warned[text] = true; len(p.warned) > maxWarnings {
+		text = "fio output: further warnings are left out"
+	}
+	p.sink.Warn(text)
 }
 
 // feed takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
@@ -115,14 +118,10 @@ func (p *parser) span(b []byte) {
 	}
 }
 
-// damaged skips a brace that begins nothing readable and returns where to go on: at the next line that begins a
-// document, else at the end.
+// damaged skips a brace that begins nothing readable and returns where to go on: at the next beginning of a report,
+// else at the end.
 func (p *parser) damaged(b []byte, err error) []byte {
-	next := bytes.Index(b[1:], []byte("\n{"))
-	skipped := len(b)
-	if next >= 0 {
-		skipped = next + 2
-	}
+	skipped := nextStart(b)
 	if looksLikeReport(b[:skipped]) {
 		p.warn("a report of %d bytes was skipped: %v", skipped, err)
 	} else {
@@ -130,6 +129,29 @@ func (p *parser) damaged(b []byte, err error) []byte {
 	}
 	return b[skipped:]
 }
+
+// nextStart is where the next report after the one at the start of b begins: a brace in column 0, or one before
+// fio's first key when the one before was cut in the middle of a line.
+func nextStart(b []byte) int {
+	next := len(b)
+	if i := bytes.Index(b[1:], []byte("\n{")); i >= 0 {
+		next = i + 2
+	}
+	for from := 1; from < next; {
+		i := bytes.Index(b[from:next], firstKey)
+		if i < 0 {
+			break
+		}
+		before := bytes.TrimRight(b[:from+i], " \t\r\n")
+		if len(before) > 1 && before[len(before)-1] == '{' {
+			return len(before) - 1
+		}
+		from += i + len(firstKey)
+	}
+	return next
+}
+
+var firstKey = []byte(`"fio version"`)
 
 func looksLikeReport(b []byte) bool {
 	return bytes.Contains(b, []byte(`"fio version"`)) || bytes.Contains(b, []byte(`"jobs"`)) ||
@@ -174,6 +196,8 @@ func (p *parser) finish() (workload.Outcome, error) {
 	switch {
 	case total == 0:
 		return outcome, errors.New("parse: fio output: it is empty")
+	case p.order.ramp:
+		return outcome, errors.New("parse: fio output: every report in it is from the ramp time")
 	case outcome.Message == "":
 		return outcome, fmt.Errorf("parse: fio output: no report could be read in its %d bytes", total)
 	}

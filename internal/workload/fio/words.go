@@ -23,7 +23,7 @@ func (w *words) add(text []byte) {
 			return
 		}
 		t := printable(line)
-		if t == "" || t == "}" || chatter(t) || w.seen[t] {
+		if t == "" || chatter(t) || w.seen[t] {
 			continue
 		}
 		if w.seen == nil {
@@ -34,8 +34,11 @@ func (w *words) add(text []byte) {
 	}
 }
 
-// chatter tells fio's progress and headings from what it has to say.
+// chatter tells fio's progress, its headings and pieces of broken reports from what it has to say.
 func chatter(line string) bool {
+	if strings.HasPrefix(line, `"`) || strings.Trim(line, "{}[], ") == "" {
+		return true
+	}
 	for _, prefix := range []string{"Jobs: ", "Disk stats", "hostname=", "Starting ", "Run status group"} {
 		if strings.HasPrefix(line, prefix) {
 			return true
