@@ -33,7 +33,9 @@ func newJobs(v step.View, engines map[string]workload.Engine) *jobs {
 }
 
 // extent is how many bytes one VM writes or reads until a job that ends by itself has ended; 0 when unknown.
-func (j *jobs) extent(name string, prefill bool) int64 { return j.check(jobKey{load: name, prefill: prefill}) }
+func (j *jobs) extent(name string, prefill bool) int64 {
+	return j.check(jobKey{load: name, prefill: prefill})
+}
 
 // check asks once about a way in which a workload is used.
 func (j *jobs) check(key jobKey) int64 {

@@ -81,10 +81,8 @@ func (x *execution) prepare() error {
 	if err := x.folder.WritePlan(x.req.Plan); err != nil {
 		return err
 	}
-	if x.req.Files != nil {
-		if err := x.folder.CopyScenario(x.req.Files, x.req.Scenario.Rendered); err != nil {
-			return err
-		}
+	if err := x.folder.CopyScenario(x.req.Files, x.req.Scenario.Rendered); err != nil {
+		return err
 	}
 	store, err := series.Open(x.folder.MetricsDir(), series.Options{})
 	if err != nil {

@@ -204,10 +204,13 @@ func (x *execution) collect(outer context.Context) {
 	var problems []error
 	err := x.guarded(func() error {
 		data, err := collect.Collect(ctx, x.folder, x.engines)
-		if err == nil {
-			err = x.folder.WriteData(data)
+		if err != nil {
+			return err
 		}
-		return err
+		if len(data.Problems) > 0 {
+			verdict = result.Verdict{State: "partly", Reason: some(data.Problems)}
+		}
+		return x.folder.WriteData(data)
 	})
 	if err != nil {
 		problems = append(problems, err)

@@ -37,7 +37,7 @@ type Request struct {
 	Program  string // program and version, for the record
 	Operator string
 	Source   string // the scenario as the user named it
-	Files    fs.FS  // the scenario's directory, copied into the run folder; nil copies only the rendered file
+	Files    fs.FS  // the scenario's directory, copied into the run folder
 	Scenario *scenario.Scenario
 	Plan     *plan.Plan
 	Target   target.Target
@@ -158,7 +158,7 @@ func (r *Request) check() error {
 	var errs []error
 	for name, missing := range map[string]bool{
 		"a scenario": r.Scenario == nil, "a plan": r.Plan == nil, "a target": r.Target == nil, "a clock": r.Clock == nil,
-		"a folder for runs": r.Root == "", "a run id": r.RunID == "",
+		"the scenario's files": r.Files == nil, "a folder for runs": r.Root == "", "a run id": r.RunID == "",
 	} {
 		if missing {
 			errs = append(errs, fmt.Errorf("the request lacks %s", name))

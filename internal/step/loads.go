@@ -174,12 +174,19 @@ func (l *Loads) enter(s *start) error {
 	return nil
 }
 
+// event records what happened to a start, on one VM or, without one, as a whole.
 func (l *Loads) event(s *start, vm, text, message string) {
 	data := map[string]any{"workload": s.name, "vm": vm, "start": s.number, "group": s.load.Group}
 	if s.prefill {
 		data["prefill"] = true
 	}
-	l.Record(result.Event{Kind: result.KindWorkload, Name: s.name, Text: text, Error: message, Data: data})
+	e := result.Event{Kind: result.KindWorkload, Name: s.name, Text: text, Data: data}
+	if text == "lost" { // a fault's effect, no failure
+		data["reason"] = message
+	} else {
+		e.Error = message
+	}
+	l.Record(e)
 }
 
 // launch starts a job in the background.
@@ -236,8 +243,8 @@ func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, e
 	out.Ended(ended, message, outcome)
 	text := map[string]string{Finished: "end", Failed: "end", Stopped: "stop", Lost: "lost"}[ended]
 	problem := ""
-	if ended == Failed {
-		problem = message
+	if ended == Failed || ended == Lost {
+		problem = firstLine(message)
 	}
 	l.mu.Lock()
 	known := j.lost // the journal has it already

@@ -178,7 +178,7 @@ func (l *Loads) wait(ctx context.Context, e *Env, s *start, limit time.Duration)
 	l.mu.Lock()
 	s.waited = true
 	l.mu.Unlock()
-	w := waiting{l: l, s: s, pending: s.jobs, reach: 5 * time.Second}
+	w := waiting{l: l, s: s, pending: s.jobs, reach: 5 * time.Second, began: l.Clock.Now()}
 	for {
 		w.look(ctx)
 		switch {
@@ -191,8 +191,7 @@ func (l *Loads) wait(ctx context.Context, e *Env, s *start, limit time.Duration)
 		case !l.Clock.Now().Before(deadline):
 			return errors.Join(append(w.errs, w.overdue(limit))...)
 		}
-		pause := min(e.pollEvery(time.Second), max(deadline.Sub(l.Clock.Now()), time.Millisecond))
-		_ = l.Clock.Sleep(ctx, pause)
+		_ = l.Clock.Sleep(ctx, min(w.pause(), max(deadline.Sub(l.Clock.Now()), time.Millisecond)))
 	}
 }
 
@@ -204,6 +203,22 @@ type waiting struct {
 	errs    []error
 	reach   time.Duration // between two looks at whether a machine still answers
 	looked  time.Time
+	began   time.Time
+}
+
+// pause is how long until the next look: the end is noticed within a hundredth of the time waited for it, and no earlier than it is
+// expected.
+func (w *waiting) pause() time.Duration {
+	const shortest, longest = 20 * time.Millisecond, time.Second
+	now := w.l.Clock.Now()
+	if left := w.s.expected.Sub(now); left > 0 {
+		return min(left, longest)
+	}
+	since := w.began
+	if w.s.expected.After(since) {
+		since = w.s.expected
+	}
+	return min(max(now.Sub(since)/100, shortest), longest)
 }
 
 // look takes the jobs that have ended, or whose machine is gone, off the list.

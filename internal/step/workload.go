@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,11 +87,12 @@ func (l *Loads) prefill(ctx context.Context, e *Env, load scenario.Workload, wid
 	l.mu.Lock()
 	s.waited = true
 	l.mu.Unlock()
-	l.stop(context.WithoutCancel(ctx), s)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err == nil && ctx.Err() == nil {
+		l.close(s, "end")
+		return nil
 	}
-	return err
+	l.stop(context.WithoutCancel(ctx), s)
+	return cmp.Or(ctx.Err(), err)
 }
 
 // depthOf decides the depth of a workload's prefill at its first one and keeps it. A width of 0 is a prefill of all members at once.

@@ -1,0 +1,66 @@
+package run_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/needs"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/run"
+	"plimsoll/internal/target"
+	"plimsoll/internal/target/local"
+	"plimsoll/internal/workload"
+	"plimsoll/internal/workload/fio"
+	"plimsoll/result"
+	"plimsoll/scenario"
+	"plimsoll/scenarios"
+)
+
+// The shipped noisy-neighbour scenario with real fio on files of this machine: every verdict is yes and nothing remains.
+func TestLocalColocation(t *testing.T) {
+	needs.Fio(t)
+	dir, _ := scenarios.Open("db-colocation")
+	sc, diagnostics := scenario.Load(dir, scenario.LoadOptions{Now: time.Now(), Nodes: 4})
+	if sc == nil {
+		t.Fatal(diagnostics)
+	}
+	root := t.TempDir()
+	place, err := local.Provider{}.New(target.Config{Nodes: 4, Clock: clock.Real{}, Options: target.Options{"dir": root}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := place.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	engines := map[string]workload.Engine{"fio": fio.Engine{}}
+	p, err := plan.Build(sc, facts, plan.Options{TimeScale: 0.002, SizeScale: 0.00002, Engines: engines})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Text(testWriter{t})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s, err := run.Execute(ctx, run.Request{
+		Root: root, RunID: "local", Program: "test", Source: "db-colocation", Files: dir, Scenario: sc, Plan: p, Target: place, Facts: facts,
+		Engines: engines, Clock: clock.Real{}, Observer: logging{t},
+	})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	want := result.Verdict{State: "yes"}
+	if s.Status != result.StatusSucceeded || s.Measured != want || s.Collected != want || s.Cleaned != want {
+		t.Errorf("%+v", s)
+	}
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) { w.t.Logf("%s", p); return len(p), nil }
+
+type logging struct{ t *testing.T }
+
+func (l logging) Event(e result.Event)    { l.t.Logf("%s %s %d %s %s %s", e.Kind, e.Phase, e.Step, e.Name, e.Text, e.Error) }
+func (l logging) Progress(p run.Progress) { l.t.Logf("left %s of %s: %+v", p.Left, p.Step.Name, p.Rows) }

@@ -1,0 +1,333 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+)
+
+// cluster is a cluster of maps whose every call is logged with the time since the test began.
+type cluster struct {
+	clock clock.Clock
+	began time.Time
+
+	mu    sync.Mutex
+	log   []string
+	vms   map[string]target.VM
+	off   map[int]bool
+	slow  time.Duration // until a switched node is seen to have changed
+	since map[int]time.Time
+	fail  map[string]error // by the first word of a log line
+}
+
+func newCluster(c clock.Clock) *cluster {
+	return &cluster{clock: c, began: c.Now(), vms: map[string]target.VM{}, off: map[int]bool{}, since: map[int]time.Time{}, fail: map[string]error{}}
+}
+
+func (c *cluster) note(format string, args ...any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	line := fmt.Sprintf(format, args...)
+	c.log = append(c.log, fmt.Sprintf("%s %s", c.clock.Now().Sub(c.began), line))
+	word, _, _ := strings.Cut(line, " ")
+	return c.fail[word]
+}
+
+func (c *cluster) lines() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.log)
+}
+
+// change applies f to named machines.
+func (c *cluster) change(names []string, f func(*target.VM)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range names {
+		vm, ok := c.vms[n]
+		if !ok {
+			return fmt.Errorf("%w: %s", target.ErrNoSuchVM, n)
+		}
+		f(&vm)
+		c.vms[n] = vm
+	}
+	return nil
+}
+
+func (c *cluster) VMs(context.Context) ([]target.VM, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []target.VM
+	for _, vm := range c.vms {
+		list = append(list, vm)
+	}
+	slices.SortFunc(list, func(a, b target.VM) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+func (c *cluster) CreateTemplate(_ context.Context, t target.Template) error {
+	if err := c.note("template %s disks %v", t.Group, t.DiskBytes); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.vms[t.Name] = target.VM{Name: t.Name, Group: t.Group, Node: t.Node, Power: target.Off, Template: true}
+	return nil
+}
+
+func (c *cluster) Clone(_ context.Context, cl target.Clone) error {
+	if err := c.note("clone %s x%d linked=%t", cl.Group, len(cl.Members), cl.Linked); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range cl.Members {
+		c.vms[m.Name] = target.VM{Name: m.Name, Group: cl.Group, Node: m.Node, Power: target.Off}
+	}
+	return nil
+}
+
+func (c *cluster) PowerOn(_ context.Context, names []string, most int) error {
+	if err := c.note("on x%d by %d", len(names), most); err != nil {
+		return err
+	}
+	return c.change(names, func(vm *target.VM) { vm.Power = target.On })
+}
+
+func (c *cluster) PowerOff(_ context.Context, names []string) error {
+	if err := c.note("off x%d", len(names)); err != nil {
+		return err
+	}
+	return c.change(names, func(vm *target.VM) { vm.Power = target.Off })
+}
+
+func (c *cluster) Delete(_ context.Context, names []string) error {
+	if err := c.note("delete x%d", len(names)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range names {
+		delete(c.vms, n)
+	}
+	return nil
+}
+
+func (c *cluster) Move(_ context.Context, vm string, node int) error {
+	if err := c.note("move %s to %d", short(vm), node); err != nil {
+		return err
+	}
+	return c.change([]string{vm}, func(v *target.VM) { v.Node = node })
+}
+
+func (c *cluster) Migrate(_ context.Context, vm string, node int) error {
+	if err := c.note("migrate %s to %d", short(vm), node); err != nil {
+		return err
+	}
+	return c.change([]string{vm}, func(v *target.VM) { v.Node = node })
+}
+
+func (c *cluster) Host(name string) (target.Host, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	vm, ok := c.vms[name]
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", target.ErrNoSuchVM, name)
+	}
+	return &host{c: c, name: name, node: vm.Node}, nil
+}
+
+func (c *cluster) NodeState(_ context.Context, node int) (target.PowerState, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	off := c.off[node]
+	if at, ok := c.since[node]; ok && c.clock.Now().Sub(at) < c.slow {
+		off = !off
+	}
+	if off {
+		return target.Off, false, nil
+	}
+	return target.On, true, nil
+}
+
+func (c *cluster) Close() error { return nil }
+
+func (c *cluster) power(node int, off bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.off[node] != off {
+		c.since[node] = c.clock.Now()
+	}
+	c.off[node] = off
+	for name, vm := range c.vms {
+		if vm.Node == node && off {
+			vm.Power = target.Off
+			c.vms[name] = vm
+		}
+	}
+}
+
+func (c *cluster) PowerOffNode(_ context.Context, node int) error {
+	err := c.note("node-off %d", node)
+	if err == nil {
+		c.power(node, true)
+	}
+	return err
+}
+
+func (c *cluster) PowerOnNode(_ context.Context, node int) error {
+	err := c.note("node-on %d", node)
+	if err == nil {
+		c.power(node, false)
+	}
+	return err
+}
+
+func (c *cluster) ShutdownNode(_ context.Context, node int) error {
+	err := c.note("node-shutdown %d", node)
+	if err == nil {
+		c.power(node, true)
+	}
+	return err
+}
+
+func (c *cluster) Snapshot(_ context.Context, tag string, vms []string) error {
+	return c.note("snapshot %s x%d", tag, len(vms))
+}
+
+func (c *cluster) Restore(_ context.Context, tag, vm string) error { return nil }
+
+func (c *cluster) SetHA(_ context.Context, vms []string, on bool) error {
+	return c.note("ha %t x%d", on, len(vms))
+}
+
+func (c *cluster) SetBalancing(_ context.Context, vms []string, on bool) error {
+	return c.note("balancing %t x%d", on, len(vms))
+}
+
+func (c *cluster) MoveStorage(_ context.Context, vms []string, store string) error {
+	return c.note("storage x%d to %s", len(vms), store)
+}
+
+// short is the number at the end of a machine's name with its group.
+func short(vm string) string { return vm[strings.LastIndex(vm, "test_")+5:] }
+
+// host is one machine of a cluster; its commands succeed at once unless they are "false".
+type host struct {
+	c    *cluster
+	name string
+	node int
+}
+
+func (h *host) Name() string { return h.name }
+func (h *host) Node() int    { return h.node }
+func (h *host) Disks() []target.Disk {
+	return []target.Disk{{Device: "/dev/sdb", Path: "/dev/sdb", Bytes: 1 << 30}}
+}
+
+func (h *host) Accessible(ctx context.Context) error {
+	h.c.mu.Lock()
+	defer h.c.mu.Unlock()
+	vm, ok := h.c.vms[h.name]
+	if !ok || vm.Power != target.On || h.c.off[vm.Node] {
+		return fmt.Errorf("%s is off: %w", h.name, target.ErrNotAccessible)
+	}
+	return ctx.Err()
+}
+
+func (h *host) Start(_ context.Context, cmd target.Command) (target.Process, error) {
+	err := h.c.note("command on %s as %s: %s", short(h.name), cmd.User, cmd.Argv[len(cmd.Argv)-1])
+	return ended{exit: target.Exit{Code: map[bool]int{true: 1}[cmd.Argv[len(cmd.Argv)-1] == "false"]}}, err
+}
+
+func (h *host) WriteFile(context.Context, string, []byte) error            { return nil }
+func (h *host) ReadAt(context.Context, string, int64, int) ([]byte, error) { return nil, nil }
+func (h *host) Remove(context.Context, string) error                       { return nil }
+
+type ended struct{ exit target.Exit }
+
+func (p ended) Wait(context.Context) (target.Exit, error) { return p.exit, nil }
+func (p ended) Kill() error                               { return nil }
+func (p ended) Usage() target.Usage                       { return target.Usage{} }
+
+// engine runs jobs that last as long as their spec says or, without a runtime, as long as the test says.
+type engine struct {
+	c    *cluster
+	size time.Duration    // of jobs without a runtime
+	how  map[string]error // by VM's short name: how its jobs fail, half-way
+	hang bool             // jobs never end by themselves
+	mu   sync.Mutex
+	now  int // running
+	most int // at the same time
+	spec []workload.Spec
+}
+
+func (e *engine) Describe() workload.Description { return workload.Description{Name: "scripted"} }
+func (e *engine) Check(context.Context, target.Host) (workload.Tool, error) {
+	return workload.Tool{Version: "1"}, nil
+}
+func (e *engine) Validate(workload.Spec) error { return nil }
+
+func (e *engine) Command(s workload.Spec) (workload.Job, error) {
+	d := s.Runtime
+	if d == 0 {
+		d = e.size
+	}
+	e.mu.Lock()
+	e.spec = append(e.spec, s)
+	e.mu.Unlock()
+	return workload.Job{Limit: d, Command: target.Command{Label: s.Name}}, nil
+}
+
+var errScripted = errors.New("the tool refused")
+
+func (e *engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
+	name := short(env.Host.Name())
+	_ = e.c.note("run %s on %s", job.Command.Label, name)
+	e.mu.Lock()
+	e.now++
+	e.most = max(e.most, e.now)
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.now--
+		e.mu.Unlock()
+	}()
+	began := env.Clock.Now()
+	for e.hang || env.Clock.Now().Sub(began) < job.Limit {
+		if err := e.how[name]; err != nil && env.Clock.Now().Sub(began) >= job.Limit/2 {
+			return workload.Outcome{Exit: target.Exit{Code: 1}}, err
+		}
+		pause := time.Second
+		if !e.hang {
+			pause = min(pause, job.Limit-env.Clock.Now().Sub(began))
+		}
+		if env.Clock.Sleep(ctx, pause) != nil {
+			return workload.Outcome{Stopped: true}, nil
+		}
+		if env.Host.Accessible(ctx) != nil && ctx.Err() == nil {
+			return workload.Outcome{Exit: target.Exit{Code: -1, Lost: true}}, nil
+		}
+	}
+	return workload.Outcome{}, nil
+}
+
+func (e *engine) Parse(io.Reader, workload.Sink) (workload.Outcome, error) {
+	return workload.Outcome{}, nil
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) Close() error                { return nil }
+func (discard) Report(workload.Report)      {}
+func (discard) Warn(string)                 {}
