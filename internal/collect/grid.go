@@ -36,6 +36,9 @@ func (g grid) cell(t time.Time) int {
 	return int(math.Floor(float64(t.Sub(g.start)) / float64(g.step)))
 }
 
+// longestSpan keeps the times of a damaged folder from becoming a grid without end.
+const longestSpan = 10 * 365 * 24 * time.Hour
+
 // planGrid chooses the step: whole seconds, not shorter than the interval between reports, within the limits.
 func (c *collector) planGrid(ctx context.Context) {
 	for _, vm := range c.data.VMs {
@@ -49,7 +52,7 @@ func (c *collector) planGrid(ctx context.Context) {
 	}
 	points := mostValues / (metricsPer * (len(c.data.VMs) + len(c.groups) + 1))
 	points = min(max(points, fewestCells), mostPoints)
-	span := max(c.end.Sub(c.start), time.Second)
+	span := min(max(c.end.Sub(c.start), time.Second), longestSpan)
 	interval := c.interval(ctx)
 	step := max(time.Second, interval, span/time.Duration(points))
 	step = (step + time.Second - 1).Truncate(time.Second)

@@ -10,6 +10,7 @@ import (
 type timeline struct {
 	phases []result.Span
 	marks  []result.Mark
+	first  time.Time // of the journal's first event
 	last   time.Time // newest moment known
 }
 
@@ -20,6 +21,9 @@ func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Tim
 	closed := true
 	for _, e := range events {
 		tl.last = maxTime(tl.last, e.Time)
+		if tl.first.IsZero() {
+			tl.first = e.Time
+		}
 		switch e.Kind {
 		case result.KindPhase, result.KindRunEnd:
 			if n := len(tl.phases); n > 0 && !closed {
@@ -42,6 +46,9 @@ func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Tim
 // window is from the start of the run phase to its end; the whole run when it never began. Whole seconds, as queries are.
 func (tl timeline) window(m result.Manifest) (start, end time.Time, ran bool) {
 	start, end = m.Created, tl.last
+	if start.IsZero() { // a damaged manifest
+		start = tl.first
+	}
 	for _, p := range tl.phases {
 		if p.Name == "run" {
 			start, end, ran = p.Start, p.End, true
