@@ -85,6 +85,9 @@ func (d *document) groupStep(s stepInfo, g *groupState) {
 	case "vm_group.PowerOff":
 		g.on = false
 	case "vm_group.Grow":
+		if s.refused {
+			return
+		}
 		grown := g.now.Grown(s.Args)
 		if from, to, ok := d.sizes(g.now, grown); ok && to <= from {
 			d.say("grow", s.Pos, fmt.Sprintf("%s: vm group %q has %d VMs and would have %d", s.Name, g.now.Name, from, to), "raise the count")
@@ -166,6 +169,9 @@ func (d *document) workloadStep(s stepInfo, load Workload, w *workloadState) {
 
 // checkRuntime compares a start with the job file it runs.
 func (d *document) checkRuntime(s stepInfo, load Workload) {
+	if s.refused {
+		return
+	}
 	timed, untimed := 0, 0
 	if file := d.jobFiles[load.ConfigFile]; file != nil {
 		for _, job := range file.Jobs() {
@@ -204,6 +210,9 @@ func (d *document) checkUse() {
 	for _, w := range d.sc.Workloads {
 		usedGroups[w.Group] = usedGroups[w.Group] || prefilled[w.Name] || started[w.Name]
 		if !prefilled[w.Name] && !started[w.Name] {
+			if d.unknownSteps {
+				continue
+			}
 			d.say("unused-workload", w.Pos, fmt.Sprintf("workload %q is never started or prefilled", w.Name), "remove it")
 			continue
 		}
@@ -212,7 +221,7 @@ func (d *document) checkUse() {
 		}
 	}
 	for _, g := range d.sc.Groups {
-		if !usedGroups[g.Name] {
+		if !usedGroups[g.Name] && !d.unknownSteps {
 			d.say("unused-group", g.Pos, fmt.Sprintf("vm group %q is never used by a step", g.Name), "remove it")
 		}
 	}

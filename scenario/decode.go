@@ -133,6 +133,10 @@ func (l *loader) native(n *yaml.Node) any {
 func (l *loader) scalar(n *yaml.Node) any {
 	v, odd := scalar(n)
 	at := l.nodePos(n)
+	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		l.say("wrong-type", at, n.Value+" is not a finite number", "write a number")
+		return n.Value
+	}
 	switch odd {
 	case oldBoolean:
 		l.say(string(odd), at, fmt.Sprintf("%s is a boolean in YAML 1.1", n.Value), "write True or False, or quote it if a text is meant")
@@ -171,6 +175,12 @@ func (f fields) where(name string) Pos {
 		return p
 	}
 	return f.at
+}
+
+// refused reports whether the field was given with a value that was not accepted.
+func (f fields) refused(name string) bool {
+	_, given := f.pos[name]
+	return given && !f.Has(name)
 }
 
 // decode reads a mapping by its option table: types, bounds, required fields and defaults. of names the mapping in
@@ -252,6 +262,11 @@ func (l *loader) value(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	switch row.Type {
 	case Nodes:
 		return l.selector(n)
+	case TextOnly:
+		if text, ok := l.scalar(n).(string); ok {
+			return text, nil
+		}
+		return nil, &valueError{what: "must be a text, not " + kindName(n), hint: fmt.Sprintf("write %q", n.Value)}
 	case Text, File, GroupName, WorkloadRef, Secret:
 		return l.text(n, row)
 	case Bool:
@@ -290,7 +305,9 @@ func (l *loader) list(n *yaml.Node, row ArgSpec) (any, *valueError) {
 
 func (l *loader) selector(n *yaml.Node) (any, *valueError) {
 	at := l.nodePos(n)
-	if plain(n) && strings.Contains(n.Value, ":") {
+	if v, odd := scalar(n); odd == sexagesimal {
+		l.say(string(odd), at, fmt.Sprintf("node selector %s is the number %s in YAML 1.1; here it is read as written", n.Value, pythonText(v)), fmt.Sprintf("write %q", n.Value))
+	} else if plain(n) && strings.Contains(n.Value, ":") {
 		l.say("selector-unquoted", at, fmt.Sprintf("node selector %s has a colon and no quotes; YAML may read such text as a number", n.Value),
 			fmt.Sprintf("write %q", n.Value))
 	}

@@ -17,20 +17,22 @@ import (
 // document is the second half of Load: the sections of a rendered file, then the checks across them.
 type document struct {
 	*loader
-	fields      fields
-	stepInfos   []stepInfo
-	unsureDisks map[string]bool // groups whose disks were refused
-	referenced  map[string]bool // files that something refers to
-	jobFiles    map[string]*fiofile.File
-	missing     map[string]error
-	configs     map[string][]byte
+	fields       fields
+	unknownSteps bool // a step could not be read, so what looks unused may be used
+	stepInfos    []stepInfo
+	unsureDisks  map[string]bool // groups whose disks were refused
+	referenced   map[string]bool // files that something refers to
+	jobFiles     map[string]*fiofile.File
+	missing      map[string]error
+	configs      map[string][]byte
 }
 
 // stepInfo is a step with the places of its arguments.
 type stepInfo struct {
 	Step
-	spec StepSpec
-	args fields
+	spec    StepSpec
+	args    fields
+	refused bool
 }
 
 // named returns the entries of a section that is a list of one-key mappings. A repeated name replaces the earlier body
@@ -121,10 +123,11 @@ func (d *document) checkGroup(g Group, f fields, of string) {
 	case f.Has("count_per_node") && f.Has("count_per_cluster"):
 		d.say("both-counts", f.where("count_per_cluster"), of+": count_per_node and count_per_cluster exclude each other", "remove one")
 		return
+	case f.refused("count_per_node") || f.refused("count_per_cluster"):
 	case g.CountPerNode == 0 && g.CountPerCluster == 0:
 		d.say("no-count", g.Pos, of+" has no count: one VM per selected node", "write count_per_node: 1 if that is meant")
 	}
-	if _, bad := f.pos["nodes"]; d.opts.Nodes < 1 || bad && !f.Has("nodes") {
+	if d.opts.Nodes < 1 || f.refused("nodes") {
 		return
 	}
 	if selected, ok := d.selected(f.where("nodes"), of, g.selector()); ok && selected > 0 {

@@ -7,10 +7,10 @@ const sectionList ArgType = "list"
 
 // fileFields are the keys of the file. vars and presets are read before templating and are not among them.
 var fileFields = []ArgSpec{
-	{Name: "name", Type: Text, Required: true, Doc: "identity of the scenario"},
-	{Name: "display_name", Type: Text, Required: true, Doc: "name shown to people"},
-	{Name: "summary", Type: Text, Required: true, Doc: "one line about the scenario"},
-	{Name: "description", Type: Text, Required: true, Doc: "what it is about, as HTML; may be empty"},
+	{Name: "name", Type: TextOnly, Required: true, Doc: "identity of the scenario"},
+	{Name: "display_name", Type: TextOnly, Required: true, Doc: "name shown to people"},
+	{Name: "summary", Type: TextOnly, Required: true, Doc: "one line about the scenario"},
+	{Name: "description", Type: TextOnly, Required: true, Doc: "what it is about, as HTML; may be empty"},
 	{Name: "estimated_runtime", Type: NumberText, Required: true, Min: bound(0), Max: bound(maxSeconds), Doc: "estimate in seconds; nothing is enforced with it"},
 	{Name: "tags", Type: TextList, Default: []string{}, Doc: "words to search by"},
 	{Name: "id", Type: Int, Min: bound(0), Doc: "scenario id, part of VM names and labels; milliseconds since the epoch when absent"},

@@ -47,7 +47,7 @@ func (d *document) checkJobFile(name string, file *fiofile.File) {
 // badValue reports an option value we cannot read; one with a variable is left to fio.
 func (d *document) badValue(at Pos, o fiofile.Option, err error) {
 	if err != nil && !strings.Contains(o.Value, "${") && !strings.ContainsAny(o.Value, "-") {
-		d.say("fio-value", at, "job file: "+o.Key+": "+err.Error(), "")
+		d.say("fio-value", at, "job file: "+err.Error(), "")
 	}
 }
 

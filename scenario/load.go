@@ -79,7 +79,11 @@ func (l *loader) find() bool {
 	}
 	switch {
 	case err != nil:
-		l.say("no-scenario", Pos{}, "load: cannot search the directory: "+cause(err), "")
+		at := Pos{}
+		if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path != "." {
+			at.File = p.Path
+		}
+		l.say("no-scenario", at, "load: cannot search the directory: "+cause(err), "")
 	case len(found) == 0:
 		hint := "name the directory that has it"
 		if i := slices.IndexFunc(l.files, func(p string) bool {
@@ -177,7 +181,7 @@ func (l *loader) document() {
 	if root.Kind != yaml.MappingNode {
 		return
 	}
-	l.headers(f, root)
+	l.headers(f)
 	d := &document{loader: l, fields: f}
 	d.groups()
 	d.workloads()
@@ -201,18 +205,7 @@ func (l *loader) withoutVars(root *yaml.Node) {
 }
 
 // headers reads the plain top-level fields.
-func (l *loader) headers(f fields, root *yaml.Node) {
-	for _, e := range l.mappingOf(root) {
-		switch e.name {
-		case "name", "display_name", "summary", "description":
-			if v, _ := scalar(e.value); v != nil && e.value.Kind == yaml.ScalarNode {
-				if _, ok := v.(string); !ok {
-					l.say("wrong-type", l.nodePos(e.value), fmt.Sprintf("the scenario: %s must be a text, not %s", e.name, describe(v)),
-						fmt.Sprintf("write %q", e.value.Value))
-				}
-			}
-		}
-	}
+func (l *loader) headers(f fields) {
 	sc := l.sc
 	sc.Name = strings.TrimSpace(f.String("name"))
 	sc.DisplayName = strings.TrimSpace(f.String("display_name"))

@@ -43,9 +43,9 @@ type Scenario struct {
 
 // Pos is a place in a file; Line and Col count from 1, 0 means unknown.
 type Pos struct {
-	File string
-	Line int
-	Col  int
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	Col  int    `json:"col,omitempty"`
 }
 
 // Var is one variable with the value in force. Values are string, bool, int64, float64, nil, []any or map[string]any.

@@ -84,6 +84,9 @@ func resolvePiece(piece string, nodes int, syntaxOnly bool) ([]int, error) {
 		if part == "" {
 			continue
 		}
+		if strings.TrimSpace(part) == "" {
+			return nil, fmt.Errorf("syntax error: %q has only blanks beside a colon; remove them", piece)
+		}
 		v, err := evalInteger(part, syntaxOnly)
 		if err != nil {
 			return nil, err

@@ -8,7 +8,8 @@ type ArgType string
 // Types of fields. Seconds and Number accept whole and fractional numbers, so 1800.0 is a good number of seconds.
 // Where the language accepts numbers in quotes the type says so.
 const (
-	Text        ArgType = "text"
+	Text        ArgType = "text" // a number or boolean is taken as written, with a remark
+	TextOnly    ArgType = "text only"
 	Bool        ArgType = "bool"
 	Int         ArgType = "int"            // 4 and 4.0, not "4"
 	IntText     ArgType = "int or text"    // 4 and "4"

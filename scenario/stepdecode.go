@@ -26,8 +26,13 @@ func (d *document) steps() {
 			d.say("missing-key", d.fields.where(string(phase)), fmt.Sprintf("the scenario: %s has no steps", phase), "add a step, if only test.Wait")
 		}
 		for _, item := range n.Content {
-			if s, ok := d.step(item, phase); ok {
-				d.stepInfos = append(d.stepInfos, s)
+			s, known := d.step(item, phase)
+			if !known {
+				d.unknownSteps = true
+				continue
+			}
+			d.stepInfos = append(d.stepInfos, s)
+			if !s.refused {
 				list := map[Phase]*[]Step{Setup: &d.sc.Setup, Run: &d.sc.Run, Teardown: &d.sc.Teardown}[phase]
 				*list = append(*list, s.Step)
 			}
@@ -35,26 +40,26 @@ func (d *document) steps() {
 	}
 }
 
-func (d *document) step(item *yaml.Node, phase Phase) (stepInfo, bool) {
+// step reads one step. One that is refused for its arguments is still followed by the checks of order and use, so that
+// they do not object to its absence.
+func (d *document) step(item *yaml.Node, phase Phase) (s stepInfo, known bool) {
 	e, ok := d.oneKey(item, string(phase))
 	if !ok {
-		return stepInfo{}, false
+		return s, false
 	}
 	at := d.nodePos(e.key)
 	spec, ok := LookupStep(e.name)
 	if !ok {
 		d.say("unknown-step", at, fmt.Sprintf("%s: unknown step %q", phase, e.name), unknownStepHint(e.name))
-		return stepInfo{}, false
+		return s, false
 	}
 	f, good := d.decode(e.value, at, e.name, spec.Args, "unknown-argument")
 	if f.Has("runtime_secs") && f.Float("runtime_secs") == 0 {
 		delete(f.Args, "runtime_secs") // 0 means none
 	}
-	s := stepInfo{Step: Step{Name: e.name, Phase: phase, Args: f.Args, Pos: at}, spec: spec, args: f}
-	if !good {
-		return s, false
-	}
-	return s, d.checkArguments(s)
+	s = stepInfo{Step: Step{Name: e.name, Phase: phase, Args: f.Args, Pos: at}, spec: spec, args: f}
+	s.refused = !good || !d.checkArguments(s)
+	return s, true
 }
 
 // unknownStepHint offers the nearest step, first in the same namespace and first by the part after the point.

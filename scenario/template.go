@@ -127,6 +127,9 @@ func asTemplateError(err error, source string) *templateError {
 		return own
 	}
 	if syntax := (*parser.SyntaxError)(nil); errors.As(err, &syntax) {
+		if strings.HasPrefix(syntax.Message, "strconv.") {
+			syntax.Message = "the number does not fit 64 bits"
+		}
 		at := 0
 		if starts := lineStarts(source); syntax.Line >= 1 && syntax.Line <= len(starts) {
 			at = starts[syntax.Line-1] + max(syntax.Column-1, 0)
@@ -159,13 +162,17 @@ func parseTemplate(source string) (*nodes.Template, error) {
 		return nil, err
 	}
 	blocks := &blockParsers{}
-	return parser.NewParser("scenario", tokens.NewStream(all), cfg, nil, blocks).Parse()
+	tree, err := parser.NewParser("scenario", tokens.NewStream(all), cfg, nil, blocks).Parse()
+	if syntax := (*parser.SyntaxError)(nil); errors.As(err, &syntax) && syntax.Line == 0 {
+		return nil, &templateError{at: blocks.at, what: "template: " + syntax.Message} // at the end of a tag's arguments
+	}
+	return tree, err
 }
 
 // checkTokens drains the lexer and refuses what the parser would take silently or recurse too deeply on.
 func checkTokens(stream *tokens.Stream) ([]*tokens.Token, error) {
 	var all []*tokens.Token
-	inTag, parens := 0, 0
+	inTag, parens, looping := 0, 0, false
 	for {
 		t := stream.Current()
 		all = append(all, t)
@@ -173,7 +180,7 @@ func checkTokens(stream *tokens.Stream) ([]*tokens.Token, error) {
 		case tokens.EOF:
 			return all, nil
 		case tokens.Error:
-			return nil, &templateError{at: t.Pos, what: "template: " + t.Val}
+			return nil, &templateError{at: t.Pos, what: fmt.Sprintf("template: cannot read %q", shorten(t.Val, 40)), hint: "a quote or a bracket is not closed, or a character is not part of the language"}
 		case tokens.CommentBegin:
 			return nil, unsupported(t.Pos, "comments {# #}", "use # of YAML")
 		case tokens.VariableBegin, tokens.BlockBegin:
@@ -181,12 +188,19 @@ func checkTokens(stream *tokens.Stream) ([]*tokens.Token, error) {
 			if len(t.Val) > 2 {
 				return nil, unsupported(t.Pos, "white-space control "+t.Val, "write "+t.Val[:2])
 			}
+			looping = false
 			if name := stream.Peek(); t.Type == tokens.BlockBegin && name != nil && !slices.Contains(blockWords, name.Val) {
 				return nil, unsupported(t.Pos, fmt.Sprintf("{%% %s %%}", name.Val), "known are for … endfor and if … elif … else … endif")
 			}
 		case tokens.VariableEnd, tokens.BlockEnd:
 			if len(t.Val) > 2 {
 				return nil, unsupported(t.Pos, "white-space control "+t.Val, "write "+t.Val[len(t.Val)-2:])
+			}
+		case tokens.Name:
+			looping = looping || inTag == 1 && t.Val == "for"
+		case tokens.In:
+			if !looping {
+				return nil, unsupported(t.Pos, "the test in", "use == != < <= > >=")
 			}
 		case tokens.LeftParenthesis, tokens.LeftBracket, tokens.LeftBrace:
 			parens++
@@ -203,7 +217,10 @@ func unsupported(at int, construct, hint string) *templateError {
 }
 
 // blockParsers gives gonja's parser the two block constructs of the language.
-type blockParsers struct{ depth int }
+type blockParsers struct {
+	depth int
+	at    int // end of the last block tag
+}
 
 // Get implements parser.ControlStructureGetter.
 func (b *blockParsers) Get(name string) (parser.ControlStructureParser, bool) {
@@ -222,6 +239,7 @@ var blockWords = []string{"for", "endfor", "if", "elif", "else", "endif"}
 
 func (b *blockParsers) nested(parse parser.ControlStructureParser) parser.ControlStructureParser {
 	return func(p, args *parser.Parser) (nodes.ControlStructure, error) {
+		b.at = max(position(p)-1, 0)
 		if b.depth++; b.depth > maxBlockDepth {
 			return nil, &templateError{at: position(args), what: fmt.Sprintf("template: blocks nested more than %d deep", maxBlockDepth)}
 		}

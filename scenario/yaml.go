@@ -217,6 +217,8 @@ func explainYAML(err error, text string) *yamlError {
 	switch {
 	case strings.Contains(e.what, "mapping values are not allowed"):
 		e.hint = "quote the text if it has a colon followed by a blank, and check the indentation"
+	case strings.Contains(e.what, "unexpected end of stream"):
+		e.hint = "a quote or a bracket that begins here or before is not closed"
 	case strings.Contains(e.what, "did not find expected"):
 		e.hint = "check the indentation and the quotes here and on the lines before"
 	}

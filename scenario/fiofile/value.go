@@ -1,7 +1,6 @@
 package fiofile
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -144,7 +143,7 @@ func ParseRates(text string) (Rates, error) {
 		}
 		size, err := ParseSize(part)
 		if err != nil || size.Percent != 0 {
-			return Rates{}, fmt.Errorf("rate %q: %w", text, errors.Join(err, errors.New("must be a whole number of operations per second")))
+			return Rates{}, fmt.Errorf("rate %q: %q is not a whole number of operations per second", text, part)
 		}
 		values[i] = size.Bytes
 	}
