@@ -69,7 +69,7 @@ func (c *chart) points() int {
 	return len(c.Values) * len(c.Values[0])
 }
 
-// slots is how many points stand for one bucket after reduction: its extremes in the order they came, and a gap.
+// slots is how many points stand for one bucket after reduction: its extremes in the order they came, and a gap or its last value.
 const slots = 3
 
 // reduce returns the chart with at most about budget points. Each bucket keeps its smallest and its largest value and
@@ -98,7 +98,7 @@ func (c *chart) reduce(budget int) *chart {
 }
 
 // extremes are the smallest and largest value and, where there is one, a gap, in the order of time. Without a gap the
-// last value is repeated.
+// bucket's last value follows.
 func extremes(v []float64) [slots]float64 {
 	low, high, gap := -1, -1, -1
 	for i, x := range v {
@@ -122,7 +122,7 @@ func extremes(v []float64) [slots]float64 {
 	first, second := min(low, high), max(low, high)
 	switch {
 	case gap < 0:
-		return [slots]float64{v[first], v[second], v[second]}
+		return [slots]float64{v[first], v[second], v[len(v)-1]}
 	case gap < first:
 		return [slots]float64{nan, v[first], v[second]}
 	case gap < second:

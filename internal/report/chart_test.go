@@ -54,7 +54,7 @@ func TestExtremes(t *testing.T) {
 		in   []float64
 		want [slots]float64
 	}{
-		{[]float64{3, 1, 2, 9, 4}, [slots]float64{1, 9, 9}},
+		{[]float64{3, 1, 2, 9, 4}, [slots]float64{1, 9, 4}},
 		{[]float64{9, 2, 1}, [slots]float64{9, 1, 1}},
 		{[]float64{nan, 5, 7}, [slots]float64{nan, 5, 7}},
 		{[]float64{5, nan, 7}, [slots]float64{5, nan, 7}},

@@ -62,8 +62,11 @@ func hertz(v float64) string {
 
 func duration(seconds float64) string {
 	ns := math.Round(seconds * 1e9)
-	if !finite(ns) || math.Abs(ns) > 9e18 {
+	switch {
+	case !finite(ns) || math.Abs(ns) > 9e18:
 		return none
+	case ns == 0:
+		return "0 s"
 	}
 	return strings.Replace(unit.Duration(ns).String(), " us", " µs", 1)
 }

@@ -13,7 +13,7 @@ import (
 // Measures of a static drawing, in its own units.
 const (
 	svgWidth, svgHeight  = 960, 260
-	svgLeft, svgRight    = 86, 10
+	svgLeft, svgRight    = 86, 22
 	svgTop, svgBottom    = 34, 28
 	svgColumns           = 300 // buckets along the time axis
 	svgLines             = 6   // more series than this are drawn as their range and their middle
@@ -60,6 +60,9 @@ func (c *chart) svg(marks []mark) template.HTML {
 		return ""
 	}
 	top := max(high, 0) * 1.06
+	if c.Expected != nil {
+		top = max(top, *c.Expected*1.14) // room for its label
+	}
 	if top == 0 {
 		top = 1
 	}
@@ -77,12 +80,8 @@ func (c *chart) svg(marks []mark) template.HTML {
 	d.timeAxis()
 	if c.Expected != nil {
 		line := d.y(*c.Expected)
-		text := line - 4
-		if text < int(d.top)+10 { // no room above
-			text = line + 13
-		}
 		fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/>`, int(d.left), line, int(d.right))
-		d.text("t e", int(d.right)-4, text, "expected "+quantity(*c.Expected, c.Unit))
+		d.text("t e", int(d.right)-4, line-4, "expected "+quantity(*c.Expected, c.Unit))
 	}
 	d.marks(marks)
 	if len(c.Values) <= svgLines {

@@ -101,7 +101,7 @@
       ctx.stroke();
       ctx.fillStyle = colour("--soft");
       ctx.textAlign = "right";
-      ctx.fillText("expected " + quantity(c.expected, c.unit), left + width - 4 * ratio, y - top < 16 * ratio ? y + 13 * ratio : y - 5 * ratio);
+      ctx.fillText("expected " + quantity(c.expected, c.unit), left + width - 4 * ratio, y - 5 * ratio);
     }
     ctx.restore();
   };
@@ -142,7 +142,7 @@
       width: figure.clientWidth, height: narrow ? 230 : 270, padding: [30, 10, 0, 0],
       scales: {
         x: { time: false },
-        y: { range: (_, low, high) => [Math.min(low ?? 0, 0), (Math.max(high ?? 0, c.expected ?? 0) || 1) * 1.06] },
+        y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 0) * 1.06, (c.expected ?? 0) * 1.14) || 1] },
       },
       axes: [
         { ...axis, incrs: timeSteps, values: (_, v) => v.map(elapsed), grid: { show: false }, size: 30 },

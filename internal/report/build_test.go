@@ -1,0 +1,70 @@
+package report
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/report/reporttest"
+	"plimsoll/result"
+)
+
+// TestBuild: a folder gives the document that its parts give, and a damaged one says what is missing.
+func TestBuild(t *testing.T) {
+	in := runInput(reporttest.Options{VMs: 3, Length: 30 * time.Second})
+	root := t.TempDir()
+	folder, err := result.Create(root, in.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{folder.WriteManifest(in.Manifest), folder.WriteData(in.Data), folder.WriteFindings(in.Findings), folder.WritePlan(in.Plan)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range in.Events {
+		if err := folder.AppendEvent(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := result.Open(folder.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Build(opened)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := New(in)
+	for _, part := range []struct {
+		name      string
+		got, want any
+	}{{"findings", got.Findings, want.Findings}, {"latencies", got.Latencies, want.Latencies}, {"comparisons", got.Comparisons, want.Comparisons}, {"panels", got.Panels, want.Panels}, {"problems", got.Problems, want.Problems}} {
+		if diff := cmp.Diff(asJSON(t, part.want), asJSON(t, part.got)); diff != "" {
+			t.Errorf("%s: %s", part.name, diff)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder.Dir(), "data.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	damaged, err := Build(opened)
+	if err != nil || len(damaged.Problems) == 0 || len(damaged.Findings) == 0 {
+		t.Errorf("damaged data: %v, problems %q, %d findings", err, damaged.Problems, len(damaged.Findings))
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
