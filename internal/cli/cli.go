@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -41,7 +42,13 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return a.main(args)
 }
 
-func (a *app) main(args []string) int {
+func (a *app) main(args []string) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p, debug.Stack())
+			code = exitFailed
+		}
+	}()
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.in)
@@ -71,6 +78,7 @@ of a scenario that comes with the program (plimsoll scenarios list).`,
 		Args:          a.needVerb,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := fmt.Sprintf("run %q for the flags there are", cmd.CommandPath()+" --help")
 		if near := nearestFlag(cmd, err); near != "" {

@@ -24,7 +24,7 @@ import (
 
 // formats are the documents a report can be.
 var formats = map[string]func(io.Writer, *report.Document) error{
-	"html": report.HTML,
+	"html": report.HTML, "json": report.JSON, "csv": report.CSV, "md": report.Markdown,
 }
 
 func (a *app) reportCommand() *cobra.Command {

@@ -152,7 +152,7 @@ func thresholds(doc *report.Document) error {
 	var failed []string
 	for _, p := range doc.Panels {
 		for _, m := range p.Metrics {
-			if m.Name == "AnyFail" && m.Value != 0 {
+			if strings.HasPrefix(m.Name, "AnyFail") && m.Value != 0 {
 				failed = append(failed, cmp.Or(p.Title, p.Name))
 				break
 			}

@@ -49,8 +49,11 @@ func scalar(text string) (any, error) {
 	if v == nil && strings.TrimSpace(text) == "" {
 		return "", nil
 	}
-	if m, ok := v.(map[string]any); ok && len(m) > 0 && !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return text, nil // "a: b" is meant as it stands
+	switch v.(type) {
+	case map[string]any, map[any]any:
+		if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+			return text, nil // "a: b" and the selector "1:" are meant as they stand
+		}
 	}
 	return v, nil
 }

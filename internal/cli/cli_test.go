@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/collect"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/run"
+	"plimsoll/scenario"
+)
+
+func TestExitCodes(t *testing.T) {
+	left := &run.LeftoverError{Remains: []string{"a disk"}}
+	cases := map[string]struct {
+		err  error
+		want int
+	}{
+		"none":                      {nil, 0},
+		"any":                       {errors.New("x"), 1},
+		"usage":                     {usage("", "x"), 2},
+		"scenario":                  {fmt.Errorf("wrapped: %w", fail(exitScenario, "", "x")), 3},
+		"refused by the plan":       {&plan.Refused{Target: "local"}, 4},
+		"refused by the target":     {&run.RefusedError{Err: errors.New("full")}, 4},
+		"threshold":                 {errors.Join(nil, fail(exitThreshold, "", "x")), 5},
+		"left over":                 {left, 6},
+		"left over after a failure": {errors.Join(fail(exitThreshold, "", "x"), left), 6},
+		"stopped":                   {run.ErrStopped, 130},
+	}
+	for name, c := range cases {
+		if got := exitCode(c.err); got != c.want {
+			t.Errorf("%s: exit code %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestComplaints(t *testing.T) {
+	for want, err := range map[string]error{
+		"plimsoll: a: b\n":                    errors.New("a: b"),
+		"plimsoll: a\nplimsoll: b\n":          errors.Join(errors.New("a"), errors.New("b")),
+		"plimsoll: check: x\nhint: do this\n": fail(exitScenario, "do this", "check: x"),
+		"":                                    &failure{err: errors.New("shown"), said: true},
+	} {
+		var out bytes.Buffer
+		complain(&out, err)
+		if out.String() != want {
+			t.Errorf("%v prints %q, want %q", err, out.String(), want)
+		}
+	}
+}
+
+func TestVariables(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "vars.yml")
+	if err := os.WriteFile(file, []byte("iops: 100\nname: from file\nlist: [1, 2]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := variables([]string{file}, []string{
+		"iops=4000", "ratio=0.5", "on=true", `text="4"`, "empty=", "path=a: b", "eq=a=b", "none=null", "selector=1:", "l=[serva.fio]", "word=yes please",
+	})
+	want := map[string]any{
+		"iops": 4000, "name": "from file", "list": []any{1, 2}, "ratio": 0.5, "on": true, "text": "4", "empty": "", "path": "a: b", "eq": "a=b",
+		"none": nil, "selector": "1:", "l": []any{"serva.fio"}, "word": "yes please",
+	}
+	if err != nil || !cmp.Equal(want, got) {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
+	}
+	for _, bad := range []string{"iops", "=4", "x=[1"} {
+		if _, err := variables(nil, []string{bad}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--set") {
+			t.Errorf("--set %q: %v, want a usage error", bad, err)
+		}
+	}
+	if _, err := variables([]string{file + ".not"}, nil); exitCode(err) != exitUsage {
+		t.Errorf("a missing --set-file: %v", err)
+	}
+}
+
+func TestFactor(t *testing.T) {
+	for text, want := range map[string]bool{"0.02": true, "1000": true, "1e-6": true, "0": false, "-1": false, "1001": false, "NaN": false, "Inf": false, "half": false, "": false} {
+		var f factor
+		if err := f.Set(text); (err == nil) != want {
+			t.Errorf("scale %q: %v", text, err)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"time-scale", "size-scale", "set", "target"}
+	for word, want := range map[string]string{"time-scal": "time-scale", "sizescale": "size-scale", "traget": "target", "zzzzzz": "", "": ""} {
+		if got := nearest(word, names); got != want {
+			t.Errorf("nearest to %q is %q, want %q", word, got, want)
+		}
+	}
+}
+
+// quiet is an app on buffers, with a folder of runs of its own.
+func quiet(t *testing.T) (*app, *bytes.Buffer, *bytes.Buffer) {
+	t.Helper()
+	var out, err bytes.Buffer
+	return &app{in: strings.NewReader(""), out: &out, err: &err, clock: stopped{}, runsDir: filepath.Join(t.TempDir(), "runs")}, &out, &err
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSourcesOfAScenario(t *testing.T) {
+	a, _, _ := quiet(t)
+	dir := t.TempDir()
+	write(t, dir+"/sc/test.yml", "name: x\n")
+	write(t, dir+"/outside.txt", "secret")
+	write(t, dir+"/sc/notes.txt", "")
+	if err := os.Symlink("../outside.txt", dir+"/sc/link"); err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	f, err := z.Create("inner/test.yml")
+	if err == nil {
+		_, err = f.Write([]byte("name: x\n"))
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir+"/sc.zip", packed.String())
+
+	for given, file := range map[string]string{dir + "/sc": "test.yml", dir + "/sc/test.yml": "test.yml", dir + "/sc.zip": "inner/test.yml", "restore": "restore.fio"} {
+		src, err := a.open(given)
+		if err != nil {
+			t.Errorf("%s: %v", given, err)
+			continue
+		}
+		if _, err := fs.ReadFile(src.fsys, file); err != nil {
+			t.Errorf("%s: %v", given, err)
+		}
+		src.close()
+	}
+	src, err := a.open(dir + "/sc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.close()
+	if b, err := fs.ReadFile(src.fsys, "link"); err == nil {
+		t.Errorf("a symbolic link led out of the scenario, to %q", b)
+	}
+	for given, say := range map[string]string{
+		dir + "/none": "no such file", dir + "/sc/notes.txt": "neither a directory", "restroe": "no such file", dir + "/outside.txt/x": "not a directory",
+	} {
+		if _, err := a.open(given); exitCode(err) != exitScenario || !strings.Contains(err.Error(), say) {
+			t.Errorf("%s: %v, want an invalid scenario saying %q", given, err, say)
+		}
+	}
+	write(t, dir+"/broken.zip", "no zip")
+	if _, err := a.open(dir + "/broken.zip"); exitCode(err) != exitScenario {
+		t.Errorf("a broken zip: %v", err)
+	}
+	var f2 *failure
+	if _, err := a.open("restroe"); !errors.As(err, &f2) || !strings.Contains(f2.hint, `"restore"`) {
+		t.Errorf("the nearest name is not offered: %v", err)
+	}
+}
+
+func TestRunsInsideTheScenarioAreNotPartOfIt(t *testing.T) {
+	a, _, _ := quiet(t)
+	dir := t.TempDir()
+	a.runsDir = filepath.Join(dir, "plimsoll-runs")
+	write(t, dir+"/test.yml", "name: x\n")
+	write(t, dir+"/plimsoll-runs/1/scenario/test.yml", "name: x\n")
+	src, err := a.open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.close()
+	var seen []string
+	if err := fs.WalkDir(src.fsys, ".", func(name string, _ fs.DirEntry, err error) error {
+		seen = append(seen, name)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{".", "test.yml"}; !cmp.Equal(want, seen) {
+		t.Error(cmp.Diff(want, seen))
+	}
+	if _, err := fs.Stat(src.fsys, "plimsoll-runs/1/scenario/test.yml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("hidden, and yet: %v", err)
+	}
+}
+
+func TestPlainText(t *testing.T) {
+	got := plainText(`<p>One &amp; two <b>three</b></p><img src="x"><!-- no --><ul><li>four</li></ul>` + "\x1b[31m")
+	if want := "One & two three\n\nfour\n\n?[31m"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// stopped is a clock that stands still.
+type stopped struct{ scenarioClock }
+
+func rows() []collect.LiveRow {
+	return []collect.LiveRow{
+		{Workload: "OLTP", VMs: 1, ReadIOPS: 1800, WriteIOPS: 2200, ReadRate: 18 << 20, WriteRate: 13 << 20, Mean: 412 * time.Microsecond, P99: 2 * time.Millisecond},
+		{Workload: "DSS", VMs: 2, Silent: 1, Prefill: true, WriteRate: 1 << 30, Errors: 3},
+	}
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	width := 80
+	s := &screen{w: &out, now: time.Now, size: func() (int, int, bool) { return width, 24, true }}
+	m := moment{step: 3, steps: 9, phase: "run", text: "run workload \"OLTP\" on group \"OLTP\" for 7.2 s, without waiting for anything", elapsed: 30 * time.Second, takes: time.Minute, rows: rows()}
+	s.show(m)
+	first := out.String()
+	for _, want := range []string{"step 3/9  run", "[#", "30 s gone, about 30 s left", "OLTP", "1,800", "412 us", "DSS (prefill) [1 silent]"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the block lacks %q:\n%s", want, first)
+		}
+	}
+	for line := range strings.SplitSeq(first, "\n") {
+		if n := len([]rune(line)); n >= width {
+			t.Errorf("a line of %d columns does not fit %d: %q", n, width, line)
+		}
+	}
+	lines := strings.Count(first, "\n")
+	out.Reset()
+	s.say("warning: \x1b[2Jdisk")
+	if want := fmt.Sprintf("\x1b[%dA\r\x1b[Jwarning: ?[2Jdisk\n", lines); out.String() != want {
+		t.Errorf("a line over the block prints %q, want %q", out.String(), want)
+	}
+	s.show(m)
+	out.Reset()
+	width = 30 // the user makes the window narrower: rows are torn, and all of them are cleared
+	s.clear()
+	var up int
+	if _, err := fmt.Sscanf(out.String(), "\x1b[%dA", &up); err != nil || up <= lines {
+		t.Errorf("after narrowing it clears %d rows (%v), the block has %d lines of up to 79 columns", up, err, lines)
+	}
+}
+
+func TestProgressElsewhere(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
+	s := newScreen(&out, func() time.Time { return now })
+	m := moment{step: 3, steps: 9, elapsed: 30 * time.Second, takes: 20 * time.Second, rows: rows()}
+	s.show(m)
+	if out.Len() > 0 {
+		t.Errorf("it talks at once: %q", out.String())
+	}
+	now = now.Add(calm)
+	s.show(m)
+	want := "20:45:15 step 3/9, 30 s gone, longer than expected; OLTP: 4,000 IOPS, mean 412 us; DSS (prefill) [1 silent]: 0 IOPS, mean -, 3 errors\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+func TestStopper(t *testing.T) {
+	signals := make(chan os.Signal)
+	s := newStopper(signals)
+	defer s.release()
+	told := make(chan bool, 1)
+	s.tell(func() { told <- true })
+	reached := make(chan string, 3)
+	forever := make(chan struct{})
+	defer close(forever)
+	go func() {
+		signals <- os.Interrupt
+		<-s.ctx.Done()
+		reached <- "context"
+		signals <- os.Interrupt
+		<-s.abandon
+		reached <- "abandon"
+		signals <- os.Interrupt
+	}()
+	_, err := s.wait(func(context.Context) (run.Summary, error) { <-forever; return run.Summary{}, nil })
+	if exitCode(err) != exitInterrupted {
+		t.Errorf("left with %v", err)
+	}
+	if !<-told || <-reached != "context" || <-reached != "abandon" {
+		t.Error("the signals did not act in order")
+	}
+}
+
+func TestThresholdsNameThePanels(t *testing.T) {
+	if err := thresholds(document(0)); err != nil {
+		t.Errorf("nothing failed, and yet: %v", err)
+	}
+	err := thresholds(document(2))
+	if exitCode(err) != exitThreshold || !strings.Contains(err.Error(), "Lost writes") {
+		t.Errorf("%v, want exit code 5 and the panel's title", err)
+	}
+}
+
+func TestRefusedScenarioSaysEverything(t *testing.T) {
+	a, out, errs := quiet(t)
+	dir := t.TempDir()
+	write(t, dir+"/test.yml", "name: 5\nvms: {}\n")
+	if code := a.main([]string{"check", dir}); code != exitScenario {
+		t.Errorf("exit code %d", code)
+	}
+	for line := range strings.Lines(out.String()) {
+		if !strings.HasPrefix(line, dir) {
+			t.Errorf("a line does not begin with the file as the user names it: %q", line)
+		}
+	}
+	if n := strings.Count(out.String(), ": error: "); n < 3 {
+		t.Errorf("only %d objections:\n%s%s", n, out, errs)
+	}
+	if scenario.Error.String() != "error" {
+		t.Error("the word for an error has changed")
+	}
+}
