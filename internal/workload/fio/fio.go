@@ -121,7 +121,10 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if err != nil {
 		return workload.Job{}, err
 	}
-	folder := folderName(spec)
+	folder, label := folderName(spec), spec.Name
+	if spec.Prefill {
+		label += " (prefill)"
+	}
 	argv := []string{
 		e.program(),
 		"--output-format=json+",
@@ -143,7 +146,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Command: target.Command{
 			Argv:   append(argv, folder+"/job.fio"),
 			Stderr: folder + "/fio.err",
-			Label:  folder,
+			Label:  label,
 		},
 		Files:  map[string][]byte{folder + "/job.fio": []byte(a.out.String())},
 		Output: folder + "/fio.out",

@@ -22,7 +22,7 @@ func TestSuite(t *testing.T) {
 		Faulty:       []byte("[job]\nfilename=/etc/passwd\nsize=4m\ndirectory=/tmp\nioengine=exec\n"),
 		Objections:   []string{"/etc/passwd", "directory", "exec", "suite.cfg:2", "suite.cfg:4", "suite.cfg:5"},
 		Refused:      []byte("[job]\nfilename=/dev/sdb\nsize=4m\niodeepth=3\n"),
-		RefusedWords: []string{"iodeepth", "newer fio", "code 1", "Suite_Load"},
+		RefusedWords: []string{"iodeepth", "newer fio", "code 1", "Suite Load"},
 		Noise:        []byte("fio: pid=1, err=5/file:io_u.c:1, func=io_u error, error=Input/output error\n"),
 	}.Run(t)
 }

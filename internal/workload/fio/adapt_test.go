@@ -1,0 +1,447 @@
+package fio
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+	"plimsoll/scenario/fiofile"
+)
+
+var disks = []target.Disk{
+	{Device: "/dev/sdb", Path: "/run/1/b.img", Bytes: 16 << 30, File: true},
+	{Device: "/dev/sdc", Path: "/run/1/with:colon.img", Bytes: 16 << 30, File: true},
+}
+
+func spec(config string) workload.Spec {
+	return workload.Spec{Name: "w", VM: "vm", ConfigFile: "w.fio", Config: []byte(config), Disks: disks, Interval: 5 * time.Second}
+}
+
+func adapted(t *testing.T, s workload.Spec) (string, workload.Job) {
+	t.Helper()
+	job, err := Engine{}.Command(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(job.Files) != 1 {
+		t.Fatalf("%d files", len(job.Files))
+	}
+	for _, data := range job.Files {
+		return string(data), job
+	}
+	return "", job
+}
+
+const forcedLines = "group_reporting\ndisk_util=0\ncontinue_on_error=all\n"
+
+func TestAdapt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config string
+		scale  float64
+		time   float64
+		want   string
+		notes  []string
+	}{
+		"disks are mapped, global is completed": {
+			config: "[global]\nioengine=libaio ; the usual\ndirect=1\n[a]\nfilename=/dev/sdb\nsize=8G\nrw=randread\n",
+			want:   "[global]\nioengine=libaio\ndirect=1\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=8G\nrw=randread\n",
+		},
+		"global comes first": {
+			config: "[a]\nfilename=/dev/sdb\nsize=1m\n",
+			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=1m\n",
+		},
+		"global below the first job stays there": {
+			config: "[a]\nfilename=/dev/sdb\n[global]\nbs=8k\ngroup_reporting=0\n[b]\nfilename=/dev/sdb\n",
+			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\n\n[global]\nbs=8k\n\n[b]\nfilename=/run/1/b.img\n",
+			notes: []string{"dropped group_reporting=0: reads and writes of all sections are reported apart, and together with those of the others",
+				"a [global] section after the first job applies only to the jobs below it"},
+		},
+		"forced keys win": {
+			config: "[global]\ngroup_reporting\ndisk_util=1\ncontinue_on_error=none\nlat_percentiles=0\nclat_percentiles=1\n[a]\nfilename=/dev/sdb\ncontinue_on_error=read\n",
+			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\n",
+			notes: []string{"dropped continue_on_error=none: errors are counted and never end the job", "dropped lat_percentiles=0: histograms hold total latency",
+				"dropped continue_on_error=read: errors are counted and never end the job"},
+		},
+		"several disks, colons in paths": {
+			config: "[a]\nfilename=/dev/sdb:/dev/sdc\nsize=2g\n",
+			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img:/run/1/with\\:colon.img\nsize=2g\n",
+		},
+		"second names become first ones": {
+			config: "[a]\nfilename=/dev/sdb\nreadwrite=write\nblocksize=8k\nfileoffset=1m\nio_limit=2m\ntimeout=5\n",
+			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nrw=write\nbs=8k\noffset=1m\nio_size=2m\nruntime=5\n",
+		},
+		"commands and files of the author's are dropped": {
+			config: "[global]\nexec_prerun=rm -rf /\nwrite_lat_log=/etc/x\ncgroup=x\nunlink=1\nverify_state_save=1\n[a]\nfilename=/dev/sdb\nexec_postrun=id\n",
+			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\n",
+			notes: []string{"dropped exec_prerun: " + runsCommands, "dropped write_lat_log: " + writesFiles, "dropped cgroup: " + hostSetting,
+				"dropped unlink: the data disks stay until the run's clean-up", "dropped verify_state_save: " + writesFiles, "dropped exec_postrun: " + runsCommands},
+		},
+		"other systems' engines": {
+			config: "[a]\nfilename=/dev/sdb\nioengine=windowsaio\niodepth=4\n",
+			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nioengine=libaio\niodepth=4\n",
+			notes:  []string{"ioengine windowsaio does not exist on Linux, libaio does the same"},
+		},
+		"sizes are scaled": {
+			config: "[global]\nbs=8k\nzonesize=1g\n[a]\nfilename=/dev/sdb\nsize=8G\noffset=1001m\nio_size=100%\nfilesize=1g-2g\nzoneskip=0\nnumber_ios=150\n[b]\nfilename=/dev/sdc\nsize=10m\noffset=100k\n",
+			scale:  0.01,
+			want: "[global]\nbs=8k\nzonesize=10485760\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=84934656\noffset=10485760\nio_size=100%\nfilesize=10485760-20971520\nzoneskip=0\nnumber_ios=1\n" +
+				"\n[b]\nfilename=/run/1/with\\:colon.img\nsize=98304\noffset=0\n",
+		},
+		"neighbours still meet": {
+			config: "[a]\nfilename=/dev/sdb\nsize=8G\nbs=4k\n[b]\nfilename=/dev/sdb\noffset=8G\nsize=8G\nbs=256k\n",
+			scale:  0.0037,
+			want: "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=31457280\nbs=4k\n" +
+				"\n[b]\nfilename=/run/1/b.img\noffset=31457280\nsize=31457280\nbs=256k\n",
+		},
+		"times are scaled, think times are not": {
+			config: "[a]\nfilename=/dev/sdb\nruntime=1h\nramp_time=90\nstartdelay=10s-1m\nthinktime=100ms\ntime_based\n",
+			time:   0.01,
+			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nruntime=36\nramp_time=900000us\nstartdelay=100000us-600000us\nthinktime=100ms\ntime_based\n",
+		},
+		"decimal units": {
+			config: "[a]\nfilename=/dev/sdb\nkb_base=1000\nsize=2g\n",
+			scale:  0.5,
+			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nkb_base=1000\nsize=999292928\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := spec(c.config)
+			s.SizeScale, s.TimeScale = c.scale, c.time
+			got, job := adapted(t, s)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.notes, job.Notes); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAdaptRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config string
+		scale  float64
+		want   []string
+	}{
+		"everything at once":  {"[a]\nfilename=/etc/shadow\ndirectory=/\nioengine=net\nread_iolog=x\n", 1, []string{`w.fio:2: [a] filename=/etc/shadow: "/etc/shadow" is not a data disk of this machine; it has /dev/sdb, /dev/sdc`, "w.fio:3: [a] directory=/: refused", "w.fio:4: [a] ioengine=net", "w.fio:5: [a] read_iolog=x"}},
+		"a disk among others": {"[a]\nfilename=/dev/sdb:/dev/sda\n", 1, []string{`"/dev/sda" is not`}},
+		"relative path":       {"[a]\nfilename=../x\n", 1, []string{`"../x" is not`}},
+		"escaped colon":       {"[a]\nfilename=/dev/sdb\\:x\n", 1, []string{"is not a data disk"}},
+		"empty filename":      {"[a]\nfilename=:\n", 1, []string{"names no data disk"}},
+		"no filename":         {"[global]\nbs=4k\n[a]\nsize=1m\n", 1, []string{"w.fio:3: [a] has no filename"}},
+		"external engine":     {"[a]\nfilename=/dev/sdb\nioengine=external:/tmp/x.so\n", 1, []string{"not allowed"}},
+		"memory in a file":    {"[a]\nfilename=/dev/sdb\niomem=mmap:/etc/passwd\n", 1, []string{"memory backed by a named file"}},
+		"pattern from a file": {"[a]\nfilename=/dev/sdb\nbuffer_pattern='/etc/passwd'\n", 1, []string{"pattern read from a file"}},
+		"variables":           {"[a]\nfilename=/dev/sdb\nsize=${SIZE}\nbs=$pagesize\n", 1, []string{"w.fio:3:", "w.fio:4:", "variables"}},
+		"include":             {"[a]\nfilename=/dev/sdb\ninclude /etc/fio.conf\n", 1, []string{"another file"}},
+		"hidden global":       {"[globals]\nexec_prerun=x\n[a]\nfilename=/dev/sdb\n", 1, []string{"w.fio:1:", "[globals]"}},
+		"only global":         {"[global]\nbs=4k\n", 1, []string{"nothing to run"}},
+		"beyond the disk":     {"[a]\nfilename=/dev/sdb\noffset=12g\nsize=8g\n", 1, []string{"end beyond /dev/sdb, which has 17179869184 bytes"}},
+		"far beyond, scaled":  {"[a]\nfilename=/dev/sdb\noffset=12g\nsize=8g\n", 2, []string{"beyond", "all scaled by 2"}},
+		"unscalable":          {"[a]\nfilename=/dev/sdb\nsize=(1+2)g\nruntime=soon\n", 0.5, []string{"w.fio:3:", "cannot be scaled"}},
+		"not a job file":      {"size=1\n", 1, []string{"w.fio:1:"}},
+		"absurd scale":        {"[a]\nfilename=/dev/sdb\n", -1, []string{"size scale -1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := spec(c.config)
+			s.SizeScale = c.scale
+			err := Engine{}.Validate(s)
+			if err == nil {
+				t.Fatal("it passes")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q lacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestValidateWithoutDisks(t *testing.T) {
+	t.Parallel()
+	s := spec("[a]\nfilename=/dev/sdb:/dev/sdaa\nsize=1g\n")
+	s.Disks = nil
+	if err := (Engine{}).Validate(s); err != nil {
+		t.Error(err)
+	}
+	if _, err := (Engine{}).Command(s); err == nil || !strings.Contains(err.Error(), "no data disk") {
+		t.Errorf("Command: %v", err)
+	}
+	s.Config = []byte("[a]\nfilename=/dev/sdb1\n")
+	if err := (Engine{}).Validate(s); err == nil {
+		t.Error("/dev/sdb1 passes")
+	}
+}
+
+// What only rounding pushed over the end of a disk is cut; the file must not grow.
+func TestSizeIsCutToTheDisk(t *testing.T) {
+	t.Parallel()
+	s := spec("[a]\nfilename=/dev/sdb\nsize=16g\n")
+	s.SizeScale = 0.001
+	s.Disks = []target.Disk{{Device: "/dev/sdb", Path: "/d", Bytes: 15<<20 + 5000}}
+	got, job := adapted(t, s)
+	if want := "[global]\n" + forcedLines + "\n[a]\nfilename=/d\nsize=15732736\n"; got != want {
+		t.Errorf("got %s", got)
+	}
+	if len(job.Notes) != 1 || job.Lanes[0].Bytes != 15732736 {
+		t.Errorf("notes %q, lanes %+v", job.Notes, job.Lanes)
+	}
+}
+
+// Appendix A of the scenario language's reference.
+func TestPrefill(t *testing.T) {
+	t.Parallel()
+	s := spec("[global]\nioengine=psync\nzero_buffers\n[vdi-read]\nfilename=/dev/sdb\nsize=8G\nbs=4k\nrw=randread\nrate_iops=10\n" +
+		"[vdi-write]\nfilename=/dev/sdb\nsize=2G\noffset=8G\nrw=randwrite\nbuffer_compress_percentage=100\n")
+	s.Prefill, s.Depth, s.Runtime = true, 4, time.Hour
+	got, job := adapted(t, s)
+	want := "[global]\nioengine=libaio\ndirect=1\nbs=1m\niodepth=4\nrw=write\n" + forcedLines +
+		"\n[vdi-read]\nfilename=/run/1/b.img\nsize=8G\n\n[vdi-write]\nfilename=/run/1/b.img\nsize=2G\noffset=8G\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	lanes := []workload.Lane{
+		{Name: "vdi-read", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true},
+		{Name: "vdi-write", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true},
+	}
+	if diff := cmp.Diff(lanes, job.Lanes); diff != "" {
+		t.Error(diff)
+	}
+	if job.Limit != 0 || strings.Contains(strings.Join(job.Command.Argv, " "), "--runtime") {
+		t.Errorf("a prefill has no runtime: %v %q", job.Limit, job.Command.Argv)
+	}
+}
+
+func TestPrefillRefuses(t *testing.T) {
+	t.Parallel()
+	s := spec("[global]\nsize=1g\n[a]\nfilename=/dev/sdb\n[b]\nsize=1g\nfilesize=1g\n")
+	s.Prefill = true
+	err := Engine{}.Validate(s)
+	for _, want := range []string{"w.fio:3: [a] prefill needs size", "w.fio:5: [b] prefill needs filename"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+}
+
+func TestPrefillOfLessThanABlock(t *testing.T) {
+	t.Parallel()
+	s := spec("[a]\nfilename=/dev/sdb\nsize=1g\nbs=8k\n")
+	s.Prefill, s.SizeScale = true, 0.0001
+	got, _ := adapted(t, s)
+	if !strings.Contains(got, "[a]\nfilename=/run/1/b.img\nsize=106496\nbs=106496\n") || !strings.Contains(got, "iodepth=1\n") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// The table of the reference, section 4.4, with its zeros raised to 1.
+func TestPrefillDepth(t *testing.T) {
+	t.Parallel()
+	vms := []int{1, 2, 3, 4, 5, 8, 16, 100}
+	for nodes, want := range map[int][]int{
+		1: {4, 2, 1, 1, 1, 1, 1, 1}, 2: {4, 4, 2, 2, 1, 1, 1, 1}, 3: {4, 4, 4, 2, 2, 1, 1, 1},
+		4: {4, 4, 4, 4, 2, 2, 2, 2}, 8: {4, 4, 4, 4, 4, 4, 4, 4}, 0: {4, 2, 1, 1, 1, 1, 1, 1},
+	} {
+		for i, v := range vms {
+			if got := PrefillDepth(v, nodes, 8); got != want[i] {
+				t.Errorf("PrefillDepth(%d, %d, 8) = %d, want %d", v, nodes, got, want[i])
+			}
+		}
+	}
+}
+
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	s := spec(`[global]
+direct=1
+rate_process=poisson
+[oltp]
+filename=/dev/sdb
+size=8g
+rw=randrw
+ioengine=libaio
+iodepth=8
+numjobs=2
+rate_iops=500,300
+time_based
+[log]
+filename=/dev/sdb:/dev/sdc
+size=25%
+rw=write
+iodepth=4
+bs=64k
+rate=640k
+zero_buffers
+direct=0
+[scan]
+filename=/dev/sdc
+offset=6g
+ioengine=io_uring
+iodepth=32
+rw=read
+stonewall
+runtime=10
+startdelay=5
+`)
+	s.Runtime = 30*time.Second + 900*time.Millisecond
+	_, job := adapted(t, s)
+	want := []workload.Lane{
+		{Name: "oltp", Device: "/dev/sdb", Depth: 16, Rate: 1600, Reads: true, Writes: true, Bytes: 8 << 30, OpenLoop: true, Direct: true, TimeBased: true},
+		{Name: "log", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true, Bytes: 8 << 30, OpenLoop: true, ZeroData: true},
+		{Name: "scan", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Direct: true},
+	}
+	if diff := cmp.Diff(want, job.Lanes); diff != "" {
+		t.Error(diff)
+	}
+	if job.Limit != 45*time.Second {
+		t.Errorf("limit %v, want 30 s and then 15 s", job.Limit)
+	}
+	notes := []string{"[log] iodepth has no effect: ioengine psync keeps one operation outstanding per process",
+		"[scan] has a runtime of its own (10s), which wins over the step's"}
+	if diff := cmp.Diff(notes, job.Notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestZeroData(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"zero_buffers": true, "zero_buffers=0": false, "buffer_pattern=0x00": true, "buffer_pattern=0": true, "buffer_pattern=0xdeadbeef": false,
+		"buffer_compress_percentage=100": true, "buffer_compress_percentage=50": false, "dedupe_percentage=100": true, "bs=4k": false,
+	} {
+		if _, job := adapted(t, spec("[a]\nfilename=/dev/sdb\n"+line+"\n")); job.Lanes[0].ZeroData != want {
+			t.Errorf("%s: %v", line, !want)
+		}
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	s := spec("[a]\nfilename=/dev/sdb\ntime_based\n")
+	s.Name, s.Runtime, s.Seed = "OLTP 1", 2500*time.Millisecond, 99
+	_, job := adapted(t, s)
+	want := target.Command{
+		Argv: []string{"fio", "--output-format=json+", "--status-interval=1", "--output=OLTP_1-3be5e5f5/fio.out", "--eta=never",
+			"--lat_percentiles=1", "--clat_percentiles=0", "--runtime=2", "--randseed=99", "OLTP_1-3be5e5f5/job.fio"},
+		Stderr: "OLTP_1-3be5e5f5/fio.err", Label: "OLTP 1",
+	}
+	if diff := cmp.Diff(want, job.Command); diff != "" {
+		t.Error(diff)
+	}
+	s.Runtime, s.Seed = 300*time.Millisecond, 0
+	_, job = adapted(t, s)
+	if line := strings.Join(job.Command.Argv, " "); !strings.Contains(line, "--runtime=1 ") || !strings.Contains(line, "--randrepeat=0") {
+		t.Errorf("a short run without a seed: %s", line)
+	}
+	if job.Output != "OLTP_1-3be5e5f5/fio.out" {
+		t.Errorf("output %q", job.Output)
+	}
+}
+
+func TestFoldersDiffer(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]string)
+	for _, name := range []string{"A B", "A_B", "A-B", "A B_prefill", "../x", "x", "..", "a/b", strings.Repeat("n", 300), "Ä", "Ö"} {
+		for _, prefill := range []bool{false, true} {
+			folder := folderName(workload.Spec{Name: name, Prefill: prefill})
+			if strings.ContainsAny(folder, "/ ") || strings.HasPrefix(folder, ".") || len(folder) > 150 || folder == "" {
+				t.Errorf("%q gives %q", name, folder)
+			}
+			if other, ok := seen[folder]; ok {
+				t.Errorf("%q and %q share %q", name, other, folder)
+			}
+			seen[folder] = name
+		}
+	}
+}
+
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	if a, b := Seed("OLTP", 0), Seed("OLTP", 1); a == b || a != Seed("OLTP", 0) {
+		t.Errorf("%d and %d", a, b)
+	}
+	if got, want := Seed("OLTP", 0), uint64(7469835760398033688); got != want {
+		t.Errorf("Seed(OLTP, 0) = %d, in every earlier run it was %d", got, want)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		if s := Seed(rapid.String().Draw(t, "text"), rapid.Int().Draw(t, "index")); s == 0 || s>>63 != 0 {
+			t.Fatalf("seed %d", s)
+		}
+	})
+}
+
+func TestScaledSizes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(1, 1<<45).Draw(t, "bytes")
+		scale := rapid.Float64Range(1e-6, 1).Draw(t, "scale")
+		block := int64(512) << rapid.IntRange(0, 12).Draw(t, "block")
+		got := scaled(n, scale, block)
+		if got < block || got%block != 0 || got > max(block, int64(float64(n)*scale)) {
+			t.Fatalf("scaled(%d, %g, %d) = %d", n, scale, block, got)
+		}
+	})
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]int{
+		"fio-3.33": {3, 33}, "fio-3.28-dirty": {3, 28}, "fio-3.36-44-g9bc9\n": {3, 36}, "fio-2.2.10": {2, 2}, "3.41": {3, 41},
+	} {
+		if got, ok := parseVersion(text); !ok || got != want {
+			t.Errorf("%q: %v, %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"", "fio", "fio-git", "version 3.33", "fio-3", "fio-99999999999.1"} {
+		if got, ok := parseVersion(text); ok {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// Whatever the file says, the job that comes out opens nothing but the disks.
+func FuzzAdapt(f *testing.F) {
+	f.Add([]byte("[global]\nbs=4k\n[a]\nfilename=/dev/sdb\nsize=1g\n"), 0.5)
+	f.Add([]byte("[a]\nfilename=/dev/sdb:/dev/sdc\nexec_prerun=x\nruntime=5m\nbssplit=4k/10:8k\n"), 1.0)
+	f.Add([]byte("[a]\nreadwrite=write:4\nfilename=/dev/sdb\nrate_iops=5,\nnumjobs=9999999\nstartdelay=1-2\n"), 1e-5)
+	f.Fuzz(func(t *testing.T, config []byte, scale float64) {
+		s := spec(string(config))
+		s.SizeScale, s.TimeScale = scale, scale
+		for _, prefill := range []bool{false, true} {
+			s.Prefill = prefill
+			job, err := Engine{}.Command(s)
+			if err != nil {
+				continue
+			}
+			data := job.Files[strings.TrimSuffix(job.Output, "fio.out")+"job.fio"]
+			file, err := fiofile.Parse("job.fio", data)
+			if err != nil {
+				t.Fatalf("the adapted file does not parse: %v\n%s", err, data)
+			}
+			if file.Sections[0].Name != fiofile.Global || len(file.Jobs()) != len(job.Lanes) {
+				t.Fatalf("sections of\n%s", data)
+			}
+			for _, section := range file.Sections {
+				for _, o := range section.Options {
+					if a := ruleFor(o.Key).action; a == drop || a == refuse {
+						t.Fatalf("%s is still there:\n%s", o.Key, data)
+					}
+					if o.Key == "filename" && strings.Trim(o.Value, ":") != o.Value {
+						t.Fatalf("filename %q", o.Value)
+					}
+				}
+			}
+		}
+	})
+}
