@@ -113,7 +113,7 @@ func v1Base(m mount, own, controller string, writable func(string) bool) control
 // groupDir is the path of a group below a mount; a group outside the mount's part of the tree counts as its root.
 func groupDir(m mount, own string) string {
 	rel, err := filepath.Rel(m.root, own)
-	if err != nil || !filepath.IsLocal(rel) {
+	if err != nil || !filepath.IsLocal(rel) || strings.Contains(own, "..") {
 		return m.point
 	}
 	return path.Join(m.point, rel)

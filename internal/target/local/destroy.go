@@ -36,8 +36,9 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	entries, err := readJournal(stateDir) // objections to lines do not keep us from the others
 	w := wreck{place: p, workDir: workDir(stateDir)}
 	w.read(entries)
-	if locked != nil && w.controller != os.Getpid() {
-		return nil, fmt.Errorf("destroy: %s: the run is still being executed by process %d: stop that first", path, w.controller)
+	// The lock alone may be a child's that has not got to its own program yet; the process alone may have closed the run.
+	if pid := w.controller.PID; locked != nil && pid != os.Getpid() && w.alive(w.controller) {
+		return nil, fmt.Errorf("destroy: %s: the run is still being executed by process %d: stop that first", path, pid)
 	}
 	problems := []error{err, w.killProcesses(ctx), w.removeGroups(), w.removeFiles(ctx)}
 	if err := errors.Join(problems...); err != nil {
@@ -57,7 +58,7 @@ type wreck struct {
 	*place
 	workDir    string
 	mark, boot string
-	controller int
+	controller entry
 	work       bool // the work folder may be ours
 	sandboxes  []string
 	groups     []string
@@ -69,7 +70,7 @@ func (w *wreck) read(entries []entry) {
 	for _, e := range entries {
 		switch e.Op {
 		case "run":
-			w.mark, w.boot, w.controller = e.Mark, e.Boot, e.Controller
+			w.mark, w.boot, w.controller = e.Mark, e.Boot, e
 		case "work":
 			w.work = true
 		case "sandbox":
@@ -87,6 +88,13 @@ func (w *wreck) read(entries []entry) {
 	}
 	slices.Sort(w.sandboxes)
 	w.sandboxes = slices.Compact(w.sandboxes)
+}
+
+// alive reports whether a recorded process is the one that has its id now.
+func (w *wreck) alive(e entry) bool {
+	boot, err := bootID()
+	p, ok := readProcess(e.PID)
+	return err == nil && boot == w.boot && ok && p.start == e.Start
 }
 
 // killProcesses ends what still lives: members of the run's groups, recorded processes whose start time and boot

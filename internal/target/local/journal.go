@@ -24,16 +24,15 @@ const journalName = "local.jsonl"
 type entry struct {
 	Op string `json:"op"` // run, work, sandbox, refused, cgroup, process
 
-	// run: who made the rest.
-	Run        string `json:"run,omitempty"`
-	Mark       string `json:"mark,omitempty"` // value of markVariable in the environment of every process
-	Boot       string `json:"boot,omitempty"`
-	Controller int    `json:"controller,omitempty"` // process id of plimsoll
+	// run: who makes the rest; PID and Start are plimsoll's.
+	Run  string `json:"run,omitempty"`
+	Mark string `json:"mark,omitempty"` // value of markVariable in the environment of every process
+	Boot string `json:"boot,omitempty"`
 
 	Name string `json:"name,omitempty"` // sandbox: folder below work; refused: that folder (or work, when empty) was there before
 	Path string `json:"path,omitempty"` // cgroup: absolute
 
-	// process
+	// process, run
 	VM    string `json:"vm,omitempty"`
 	Label string `json:"label,omitempty"`
 	PID   int    `json:"pid,omitempty"`

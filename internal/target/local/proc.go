@@ -64,7 +64,7 @@ func parseStat(data []byte) (process, error) {
 	var bad error
 	number := func(field int) uint64 {
 		v, err := strconv.ParseInt(f[field-3], 10, 64)
-		if err != nil || v < 0 {
+		if err != nil || v < 0 || v > 1<<38 { // more would be centuries of CPU time or a pebibyte of memory
 			bad = errors.Join(bad, fmt.Errorf("stat field %d %q: not a count", field, f[field-3]))
 		}
 		return uint64(max(v, 0))

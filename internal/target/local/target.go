@@ -90,8 +90,12 @@ func (p *place) Provision(ctx context.Context, req target.Request) (target.Clust
 
 // prepare journals the run and makes its work folder and control groups.
 func (c *cluster) prepare(boot string) error {
+	self, ok := readProcess(os.Getpid())
+	if !ok {
+		return errors.New("/proc does not list this process: it must be mounted")
+	}
 	entries := []entry{
-		{Op: "run", Run: c.run, Mark: c.mark, Boot: boot, Controller: os.Getpid()},
+		{Op: "run", Run: c.run, Mark: c.mark, Boot: boot, PID: self.pid, Start: self.start},
 		{Op: "work"},
 	}
 	for _, dir := range c.groups.bases() {
