@@ -195,5 +195,5 @@ func (l *load) longest() (s float64) {
 
 // basis says which window the figures are from.
 func (l *load) basis() string {
-	return "measured window of " + sayDuration(l.longest()) + " on " + plural(len(l.parts), "machine") + ", one run"
+	return "measured window of " + sayDuration(l.longest()) + " on " + plural(len(l.parts), "VM") + ", one run"
 }

@@ -18,7 +18,7 @@ import (
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// closed is a machine with one lane of depth 8 that was kept full for ten minutes.
+// closed is a VM with one lane of depth 8 that was kept full for ten minutes.
 func closed() (result.Manifest, *result.Data) {
 	end := t0.Add(10 * time.Minute)
 	ops := reporttest.Ops("read", 4_000_000, 8192, 1e6, 0.4)
@@ -61,7 +61,7 @@ func TestWording(t *testing.T) {
 		}},
 		{"idle generator", "generator-cpu", nil},
 		{"busy generator", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.8 }},
-		{"saturated machine", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.97 }},
+		{"saturated VM", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.97 }},
 		{"saturated node", "generator-cpu", func(m *result.Manifest, d *result.Data) {
 			m.Nodes[0].Cores = 2
 			load1(d).GeneratorCPUSeconds = 600 * 2 * 0.97
@@ -78,7 +78,7 @@ func TestWording(t *testing.T) {
 		{"cost unknown", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 0 }},
 		{"prefilled", "never-written", nil},
 		{"never prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes = nil }},
-		{"other machine prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].VM = "vm9" }},
+		{"other VM prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].VM = "vm9" }},
 		{"prefilled too late", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Start = t0.Add(time.Second) }},
 		{"prefilled in part", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].Bytes /= 2 }},
 		{"prefill stopped", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Ended = "stopped" }},

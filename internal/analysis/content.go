@@ -57,7 +57,7 @@ func writtenOf(l *load) (result.Finding, bool) {
 	}
 	f := result.Finding{
 		Check: "never-written", Subject: l.name, Metric: "read lanes wholly prefilled with data", Unit: "%", N: lanes, Limit: ptr(100),
-		NoInterval: "compared from job files and prefill totals, not sampled", Basis: "job files and prefills of " + plural(len(l.parts), "machine"),
+		NoInterval: "compared from job files and prefill totals, not sampled", Basis: "job files and prefills of " + plural(len(l.parts), "VM"),
 		Evidence: []result.Evidence{{Name: "read lanes", Value: float64(lanes), Unit: "count"}, {Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
 	}
 	if lanes > 0 {
@@ -83,7 +83,7 @@ func writtenOf(l *load) (result.Finding, bool) {
 	return f, true
 }
 
-// prefillOf finds what prefilled a device of a machine: how much, with zeros or not, and whether to the end.
+// prefillOf finds what prefilled a device of a VM: how much, with zeros or not, and whether to the end.
 func prefillOf(l *load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
 	done = true
 	for _, pre := range l.prefills {
@@ -147,8 +147,8 @@ func cacheFinding(l *load, set, machine, node float64, direct, known bool) resul
 	memory := max(node, machine)
 	f := result.Finding{
 		Check: "cache", Subject: l.name, Metric: "working set", Unit: "bytes", Value: &set, N: len(l.parts), Limit: ptr(cacheMargin * memory),
-		NoInterval: "compared from job files and facts, not sampled", Basis: "extents of the job files, after scaling; memory of the machines and of the nodes they are on",
-		Evidence: []result.Evidence{{Name: "working set", Value: set, Unit: "bytes"}, {Name: "memory of its machines", Value: machine, Unit: "bytes"}, {Name: "memory of their nodes", Value: node, Unit: "bytes"}},
+		NoInterval: "compared from job files and facts, not sampled", Basis: "extents of the job files, after scaling; memory of the VMs and of the nodes they are on",
+		Evidence: []result.Evidence{{Name: "working set", Value: set, Unit: "bytes"}, {Name: "memory of its VMs", Value: machine, Unit: "bytes"}, {Name: "memory of their nodes", Value: node, Unit: "bytes"}},
 	}
 	what := fmt.Sprintf("%s worked on %s", l.name, sayBytes(set))
 	switch {

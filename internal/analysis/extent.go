@@ -149,18 +149,18 @@ func machinesLost(v *view) []result.Finding {
 		}
 		bad := len(lost) + len(failed)
 		f := result.Finding{
-			Check: "lost", Subject: l.name, Metric: "machines that did not end as planned", Unit: "count", Value: ptr(float64(bad)), N: len(l.parts), Limit: ptr(0),
-			NoInterval: "a count of machines, not a sample", Basis: "journal and exit of the generator on each machine",
+			Check: "lost", Subject: l.name, Metric: "VMs that did not end as planned", Unit: "count", Value: ptr(float64(bad)), N: len(l.parts), Limit: ptr(0),
+			NoInterval: "a count of VMs, not a sample", Basis: "journal and exit of the generator on each VM",
 		}
 		switch {
 		case bad == 0:
-			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s ended as planned on %s.", l.name, plural(len(l.parts), "machine"))
+			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s ended as planned on %s.", l.name, plural(len(l.parts), "VM"))
 		case len(lost) > 0:
 			f.Severity = result.Caution
-			f.Sentence = fmt.Sprintf("%s lost %s of %d on the way (%s). Totals hold what they reported until then.", l.name, plural(len(lost), "machine"), len(l.parts), some(lost))
+			f.Sentence = fmt.Sprintf("%s lost %s of %d on the way (%s). Totals hold what they reported until then.", l.name, plural(len(lost), "VM"), len(l.parts), some(lost))
 		default:
 			f.Severity = result.Caution
-			f.Sentence = fmt.Sprintf("The generator of %s failed on %s of %d (%s). Totals hold what was reported until then.", l.name, plural(len(failed), "machine"), len(l.parts), some(failed))
+			f.Sentence = fmt.Sprintf("The generator of %s failed on %s of %d (%s). Totals hold what was reported until then.", l.name, plural(len(failed), "VM"), len(l.parts), some(failed))
 		}
 		if bad == len(l.parts) {
 			f.Severity = result.Blocker

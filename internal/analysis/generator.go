@@ -12,7 +12,7 @@ const (
 	cpuHigh      = 0.70
 )
 
-// generatorCPU compares what the generators used with what their machines and nodes have.
+// generatorCPU compares what the generators used with what their VMs and nodes have.
 func generatorCPU(v *view) []result.Finding {
 	perNode := map[int]float64{}
 	for _, l := range v.loads {
@@ -31,7 +31,7 @@ func generatorCPU(v *view) []result.Finding {
 	return out
 }
 
-// place is the node whose CPUs a machine uses; the nodes of one host have them in common.
+// place is the node whose CPUs a VM uses; the nodes of one host have them in common.
 func (v *view) place(node int) int {
 	if v.host {
 		return 0

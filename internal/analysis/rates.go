@@ -183,7 +183,7 @@ func offeredOf(l *load) (result.Finding, bool) {
 }
 
 // windowRates is the achieved rate in each window of the merged workload, and in words where it was missed. Windows
-// come from the merged entry, so nothing is said when only single machines were collected.
+// come from the merged entry, so nothing is said when only single VMs were collected.
 func windowRates(l *load, want float64) (ev []result.Evidence, missed string) {
 	if l.merged == nil || len(l.merged.Windows) < 2 {
 		return nil, ""

@@ -13,7 +13,7 @@ import (
 	"plimsoll/result"
 )
 
-// large is the size the report is held to: one hour, 50 machines, a value a second, twelve measures of each machine.
+// large is the size the report is held to: one hour, 50 VMs, a value a second, twelve measures of each VM.
 func large(tb testing.TB) Input {
 	tb.Helper()
 	run := reporttest.Neighbour(reporttest.Options{VMs: 50, Length: time.Hour})
@@ -35,7 +35,7 @@ func large(tb testing.TB) Input {
 	return in
 }
 
-// maxPage is the promise for one hour of 50 machines.
+// maxPage is the promise for one hour of 50 VMs.
 const maxPage = 3 << 20
 
 func TestPageSize(t *testing.T) {
@@ -44,7 +44,7 @@ func TestPageSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.Len() >= maxPage {
-		t.Errorf("one hour of 50 machines makes a page of %d bytes, the limit is %d", b.Len(), maxPage)
+		t.Errorf("one hour of 50 VMs makes a page of %d bytes, the limit is %d", b.Len(), maxPage)
 	}
 }
 

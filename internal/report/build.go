@@ -76,7 +76,7 @@ func New(in Input) *Document {
 	return doc
 }
 
-// add takes a workload into the tables. Latency tables and comparisons show merged entries, and single machines only
+// add takes a workload into the tables. Latency tables and comparisons show merged entries, and single VMs only
 // where there is no merged entry.
 func (doc *Document) add(w result.Workload, all []result.Workload) {
 	whole := totalsOf("whole window", w.Start, w.End, w.Ops)

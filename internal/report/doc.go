@@ -114,7 +114,7 @@ type Heat struct {
 	Map      *result.HeatMap `json:"map"`
 }
 
-// WorkloadSummary is one workload on one machine, or of a group (VM empty).
+// WorkloadSummary is one workload on one VM, or of a group (VM empty).
 type WorkloadSummary struct {
 	Name                string        `json:"name"`
 	VM                  string        `json:"vm,omitempty"`

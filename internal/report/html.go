@@ -102,7 +102,7 @@ type heatData struct {
 	Counts [][]uint64 `json:"counts"`
 }
 
-// allPoints is how many points a page holds over all its charts; with about six bytes to each, one hour of 50 machines
+// allPoints is how many points a page holds over all its charts; with about six bytes to each, one hour of 50 VMs
 // stays well under 3 MB. chartPoints bounds each chart.
 const (
 	allPoints   = 300_000

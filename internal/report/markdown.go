@@ -66,7 +66,7 @@ func (m *markdown) head(doc *Document) {
 	if doc.Summary != "" {
 		m.line("%s\n", doc.Summary)
 	}
-	m.line("Run %s on %s (%s), %s UTC, %s. %d machines on %d nodes.\n", doc.Manifest.RunID, doc.Manifest.Target, doc.Manifest.ClusterName,
+	m.line("Run %s on %s (%s), %s UTC, %s. %d VMs on %d nodes.\n", doc.Manifest.RunID, doc.Manifest.Target, doc.Manifest.ClusterName,
 		stamp(doc.Start), duration(doc.End.Sub(doc.Start).Seconds()), len(doc.VMs), len(doc.Manifest.Nodes))
 	for _, v := range doc.Verdicts {
 		if v.Reason != "" {

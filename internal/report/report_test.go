@@ -126,7 +126,7 @@ func TestFirstLine(t *testing.T) {
 	}
 }
 
-// TestHostile puts markup into every text an author or a machine can set.
+// TestHostile puts markup into every text an author or a VM can set.
 func TestHostile(t *testing.T) {
 	const evil = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'` + "`|=1+1\n"
 	in := runInput(reporttest.Options{VMs: 2, Length: 30 * time.Second})
@@ -223,7 +223,7 @@ func TestEmptyAndOdd(t *testing.T) {
 	}
 }
 
-// TestPercentilesAreMerged: the table's percentile is that of all operations together, not a mean of the machines'.
+// TestPercentilesAreMerged: the table's percentile is that of all operations together, not a mean of the VMs'.
 func TestPercentilesAreMerged(t *testing.T) {
 	a, b := &hist.Histogram{}, &hist.Histogram{}
 	a.Add(100_000, 9900)

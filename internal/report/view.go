@@ -78,7 +78,7 @@ type chartView struct {
 	Reduced string
 }
 
-// metricView is one measure over all machines: in total and of each.
+// metricView is one measure over all VMs: in total and of each.
 type metricView struct {
 	Title        string
 	Total, PerVM *chartView
@@ -253,7 +253,7 @@ func (v *view) machines(budget int) {
 			}
 		}
 		title := metricTitle(name)
-		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget), PerVM: v.place(newChart("", title+" of each machine", unit, v.origin, each), budget)}
+		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget), PerVM: v.place(newChart("", title+" of each VM", unit, v.origin, each), budget)}
 		if m.Total != nil || m.PerVM != nil {
 			v.Machines = append(v.Machines, m)
 		}

@@ -1,5 +1,5 @@
 // Package reporttest makes believable runs for tests of the packages right of the run folder: a database (OLTP) whose
-// neighbour (DSS) starts halfway, with bands, an expected value, a mask, a fault, a gap, a lost machine and a panel
+// neighbour (DSS) starts halfway, with bands, an expected value, a mask, a fault, a gap, a lost VM and a panel
 // without data. Everything follows from Options; there is no clock and no global randomness in it.
 package reporttest
 

@@ -128,7 +128,7 @@ func (m *maker) manifest() result.Manifest {
 		Target: "local", ClusterName: "this-host", TimeScale: m.opt.TimeScale, SizeScale: m.opt.SizeScale,
 		Environment: []result.Fact{
 			{Group: "host", Name: "kernel", Value: "6.12.48+deb13-amd64"}, {Group: "host", Name: "CPU", Value: "AMD EPYC 9354P, 8 cores"},
-			{Group: "host", Name: "governor", Missing: "no cpufreq in this machine"}, {Group: "storage", Name: "file system", Value: "ext4 (rw,relatime)"},
+			{Group: "host", Name: "governor", Missing: "no cpufreq in this VM"}, {Group: "storage", Name: "file system", Value: "ext4 (rw,relatime)"},
 			{Group: "storage", Name: "device", Value: "nvme0n1"}, {Group: "storage", Name: "firmware", Missing: "not readable without root"},
 			{Group: "tools", Name: "fio", Value: "fio-3.33"},
 		},
