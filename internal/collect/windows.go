@@ -225,13 +225,14 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 	first := tracks[0].job
 	w := result.Workload{
 		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Phase: first.Phase, Prefill: l.prefill,
-		Latency: first.Latency, Lanes: first.Lanes, Start: first.Start,
+		Latency: first.Latency, Lanes: first.Lanes,
 	}
 	for _, k := range tracks {
-		if k.job.Start.Before(w.Start) {
-			w.Start = k.job.Start
+		start, end := k.measured()
+		if w.Start.IsZero() || start.Before(w.Start) {
+			w.Start = start
 		}
-		w.End = maxTime(w.End, k.end)
+		w.End = maxTime(w.End, end)
 		if w.Ended == "" || rank(k.ended) > rank(w.Ended) {
 			w.Ended, w.Message = k.ended, k.job.Message
 		}
@@ -252,6 +253,15 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 	}
 	w.Windows = l.windowsOf(tracks)
 	return w
+}
+
+// measured is from the moment the generator began to count to its last report, so that a count divided by the length is the rate;
+// the time that a tool needs to start and to end is left out. Without two states it is the life of the process.
+func (k *track) measured() (start, end time.Time) {
+	if n := len(k.marks); n > 1 {
+		return k.marks[0].t, k.marks[n-1].t
+	}
+	return k.job.Start, k.end
 }
 
 func starts(tracks []*track) int {
