@@ -50,7 +50,7 @@ func (a Args) Map(name string) map[string]any { m, _ := a[name].(map[string]any)
 type Password string
 
 // String hides the text.
-func (Password) String() string { return "[redacted]" }
+func (Password) String() string { return mask }
 
 // GoString hides the text.
 func (p Password) GoString() string { return p.String() }

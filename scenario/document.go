@@ -120,7 +120,7 @@ func (d *document) checkGroup(g Group, f fields, of string) {
 		}
 	}
 	switch {
-	case f.Has("count_per_node") && f.Has("count_per_cluster"):
+	case g.CountPerNode != 0 && g.CountPerCluster != 0:
 		d.say("both-counts", f.where("count_per_cluster"), of+": count_per_node and count_per_cluster exclude each other", "remove one")
 		return
 	case f.refused("count_per_node") || f.refused("count_per_cluster"):

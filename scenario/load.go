@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -233,26 +234,44 @@ func (l *loader) mappingOf(n *yaml.Node) []entry {
 	return l.entries(n, "")
 }
 
-// redacted is the rendered text with every password replaced. Passwords are replaced where they stand, from the value
-// to the end of its line, and also wherever else the same line of text occurs in a value over several lines.
+// mask stands in place of a password.
+const mask = "[redacted]"
+
+// redacted is the rendered text without passwords. A variable that holds one is masked as well.
 func (l *loader) redacted() []byte {
-	const mask = "[redacted]"
 	text := l.out.text
-	slices.SortFunc(l.redact, func(a, b *yaml.Node) int { return b.Line - a.Line })
+	slices.SortFunc(l.redact, func(a, b *yaml.Node) int { return cmp.Or(b.Line-a.Line, b.Column-a.Column) })
 	for _, n := range l.redact {
 		start := l.out.offset(n.Line, n.Column)
-		if strings.Contains(n.Value, "\n") || start+len(n.Value) > len(text) {
+		rest, length := text[start:], len(n.Value)
+		tail := ""
+		switch quoted := length+2 <= len(rest) && rest[1:1+length] == n.Value; {
+		case strings.HasPrefix(rest, n.Value):
+			tail = rest[length:]
+		case quoted:
+			tail = rest[length+2:]
+		default: // escapes, or several lines
+			if end := strings.IndexByte(rest, '\n'); end >= 0 {
+				tail = rest[end:]
+			}
 			for line := range strings.SplitSeq(n.Value, "\n") {
-				if strings.TrimSpace(line) != "" {
-					text = strings.ReplaceAll(text, line, mask)
+				if line = strings.TrimSpace(line); line != "" {
+					tail = strings.ReplaceAll(tail, line, mask)
 				}
 			}
-			continue
 		}
-		if end := strings.IndexByte(text[start:], '\n'); end >= 0 {
-			text = text[:start] + mask + text[start+end:]
-		} else {
-			text = text[:start] + mask
+		text = text[:start] + mask + tail
+	}
+	for _, n := range l.redact {
+		for i := range l.sc.Vars {
+			v := &l.sc.Vars[i]
+			if v.Value == any(n.Value) && n.Value != "" {
+				v.Value = mask
+				text = strings.ReplaceAll(text, n.Value, mask)
+			}
+			if v.Default == any(n.Value) && n.Value != "" {
+				v.Default = mask
+			}
 		}
 	}
 	return []byte(text)

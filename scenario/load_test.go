@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"plimsoll/scenario"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 )
 
 const corpus = "../../shared/corpus/xray"
@@ -36,6 +38,8 @@ func corpusDirs(t testing.TB) []string {
 	}
 	return files
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ExampleLoad() {
 	dir := fstest.MapFS{
@@ -439,6 +443,33 @@ func TestFindFile(t *testing.T) {
 	}
 }
 
+// TestZip loads a scenario from an archive.
+func TestZip(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for name, data := range map[string]string{"my scenario/test.yml": minimal, "my scenario/w.fio": job} {
+		f, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, diags := scenario.Load(r, scenario.LoadOptions{})
+	if sc == nil || sc.Workloads[0].ConfigFile != "my scenario/w.fio" || string(sc.Workloads[0].Config) != job {
+		t.Errorf("got %v", diags)
+	}
+}
+
 // TestLinks checks that a link cannot lead out of the directory, nor a ring of links for ever around.
 func TestLinks(t *testing.T) {
 	t.Parallel()
@@ -467,27 +498,38 @@ func TestLinks(t *testing.T) {
 // TestPasswords checks that a password is at hand for the step and nowhere else.
 func TestPasswords(t *testing.T) {
 	t.Parallel()
-	dir := edit(t, "teardown:\n", "  - playbook.Run:\n      filename: p.yml\n      inventory: [G]\n      remote_user: root\n      remote_pass: hunter2/4u\nteardown:\n")
-	dir["p.yml"] = &fstest.MapFile{Data: []byte("- hosts: all\n")}
-	sc, diags := scenario.Load(dir, scenario.LoadOptions{})
-	if sc == nil {
-		t.Fatal(diags)
-	}
-	args := sc.Run[1].Args
-	if args.Secret("remote_pass") != "hunter2/4u" {
-		t.Error("the step does not get its password")
-	}
-	asJSON, err := json.Marshal(sc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{"json": string(asJSON), "printed": fmt.Sprintf("%v %+v %#v %s", args, args, args, args), "rendered": string(sc.Rendered)} {
-		if strings.Contains(text, "hunter2") {
-			t.Errorf("%s shows the password", name)
-		}
-	}
-	if !bytes.Contains(sc.Rendered, []byte("remote_pass: [redacted]\nteardown:")) {
-		t.Errorf("rendered:\n%s", sc.Rendered)
+	for name, c := range map[string]struct{ vars, written, rendered string }{
+		"plain":    {"", "remote_pass: hunter2/4u}", "remote_pass: [redacted]}"},
+		"quoted":   {"", `remote_pass: "hunter2/4u"}`, "remote_pass: [redacted]}"},
+		"escaped":  {"", `remote_pass: "hunter2\x2f4u"}`, "remote_pass: [redacted]\n"},
+		"variable": {"vars:\n  pw: {default: hunter2/4u}\n", "remote_pass: {{ pw }}}", "remote_pass: [redacted]}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := edit(t, "vars:\n  n: {default: 4}\n", c.vars,
+				"teardown:\n", "  - playbook.Run: {filename: p.yml, inventory: [G], remote_user: root, "+c.written+"\nteardown:\n")
+			dir["p.yml"] = &fstest.MapFile{Data: []byte("- hosts: all\n")}
+			sc, diags := scenario.Load(dir, scenario.LoadOptions{})
+			if sc == nil {
+				t.Fatal(diags)
+			}
+			args := sc.Run[1].Args
+			if args.Secret("remote_pass") != "hunter2/4u" {
+				t.Errorf("the step gets %q", args.Secret("remote_pass"))
+			}
+			asJSON, err := json.Marshal(sc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for where, text := range map[string]string{"json": string(asJSON), "printed": fmt.Sprintf("%v %+v %#v %s", args, args, args, args), "rendered": string(sc.Rendered)} {
+				if strings.Contains(text, "hunter2") {
+					t.Errorf("%s shows the password", where)
+				}
+			}
+			if !bytes.Contains(sc.Rendered, []byte(c.rendered)) {
+				t.Errorf("rendered:\n%s", sc.Rendered)
+			}
+		})
 	}
 }
 
@@ -595,6 +637,16 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLoadAllocations keeps the cost of the largest published scenario in bounds that do not depend on the machine.
+func TestLoadAllocations(t *testing.T) {
+	corpusDirs(t)
+	fsys := os.DirFS(filepath.Join(corpus, "single-vm-scale"))
+	got := testing.AllocsPerRun(3, func() { scenario.Load(fsys, scenario.LoadOptions{Nodes: 4, ID: testID}) })
+	if got > 60_000 {
+		t.Errorf("%.0f allocations, want at most 60,000", got)
+	}
 }
 
 // BenchmarkLoad loads the published scenario with the most steps.

@@ -3,7 +3,6 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +32,15 @@ func ParseSelector(text string) (Selector, error) {
 
 // String returns the selector as written.
 func (s Selector) String() string { return s.Text }
+
+// MarshalText writes the selector as written.
+func (s Selector) MarshalText() ([]byte, error) { return []byte(s.Text), nil }
+
+// UnmarshalText reads what MarshalText wrote, without checking it.
+func (s *Selector) UnmarshalText(text []byte) error {
+	s.Text = string(text)
+	return nil
+}
 
 // Resolve returns the selected nodes of a cluster of the given size: indices from 0, in the order selected, none
 // twice. A slice clips and may select nothing, which is not an error here; an index outside the cluster is one, with
@@ -258,8 +266,8 @@ func (e *integerExpr) atom() (int64, error) {
 	switch {
 	case digits == "":
 		return 0, fmt.Errorf("syntax error: %q lacks a number at character %d", e.text, start+1)
-	case len(digits) > 1 && digits[0] == '0':
-		return 0, fmt.Errorf("syntax error: %q has a leading zero; write %q", digits, strings.TrimLeft(digits[:len(digits)-1], "0")+digits[len(digits)-1:])
+	case digits[0] == '0' && strings.Trim(digits, "0") != "":
+		return 0, fmt.Errorf("syntax error: %q has a leading zero; write %q", digits, strings.TrimLeft(digits, "0"))
 	}
 	v, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
@@ -296,55 +304,4 @@ func (e *integerExpr) apply(op string, a, b int64) (int64, error) {
 		return 0, fmt.Errorf("the value of %q is too large", e.text)
 	}
 	return v, nil
-}
-
-// Checked arithmetic on int64: ok is false when the true value does not fit.
-
-func addInt(a, b int64) (int64, bool) {
-	c := a + b
-	return c, (c > a) == (b > 0)
-}
-
-func subInt(a, b int64) (int64, bool) {
-	c := a - b
-	return c, (c < a) == (b > 0)
-}
-
-func mulInt(a, b int64) (int64, bool) {
-	if a == 0 || b == 0 {
-		return 0, true
-	}
-	c := a * b
-	return c, c/b == a && !(a == -1 && b == math.MinInt64) && !(b == -1 && a == math.MinInt64)
-}
-
-// floorDivInt rounds towards minus infinity, as Python does. b is not 0.
-func floorDivInt(a, b int64) (int64, bool) {
-	if a == math.MinInt64 && b == -1 {
-		return 0, false
-	}
-	q := a / b
-	if a%b != 0 && (a < 0) != (b < 0) {
-		q--
-	}
-	return q, true
-}
-
-// powInt raises to a power that is not negative.
-func powInt(a, b int64) (int64, bool) {
-	result := int64(1)
-	for b > 0 {
-		var ok bool
-		if b&1 == 1 {
-			if result, ok = mulInt(result, a); !ok {
-				return 0, false
-			}
-		}
-		if b >>= 1; b > 0 {
-			if a, ok = mulInt(a, a); !ok {
-				return 0, false
-			}
-		}
-	}
-	return result, true
 }

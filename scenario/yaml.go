@@ -41,6 +41,9 @@ func scalar(n *yaml.Node) (any, surprise) {
 		return n.Value, customTag
 	}
 	text := n.Value
+	if text != "" && !strings.ContainsRune("-+.0123456789~nNyYtTfFoO", rune(text[0])) {
+		return text, noSurprise // nothing but a text begins like this
+	}
 	switch {
 	case yamlNull.MatchString(text):
 		return nil, noSurprise
