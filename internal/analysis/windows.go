@@ -28,7 +28,7 @@ func windows(v *view) []result.Finding {
 		}
 		var here []result.Finding
 		for _, later := range w.Windows[1:] {
-			if f, ok := windowChange(l, w.Windows[0], later); ok {
+			if f, ok := windowChange(l, cmp.Or(w.Latency, "service time"), w.Windows[0], later); ok {
 				here = append(here, f)
 			}
 		}
@@ -42,7 +42,7 @@ func windows(v *view) []result.Finding {
 	return out
 }
 
-func windowChange(l *load, first, later result.Window) (result.Finding, bool) {
+func windowChange(l *load, latency string, first, later result.Window) (result.Finding, bool) {
 	a, b := first.End.Sub(first.Start).Seconds(), later.End.Sub(later.Start).Seconds()
 	na, _ := totals(first.Ops)
 	nb, _ := totals(later.Ops)
@@ -68,9 +68,11 @@ func windowChange(l *load, first, later result.Window) (result.Finding, bool) {
 			continue
 		}
 		f.Evidence = append(f.Evidence, result.Evidence{Name: o.Op + " p99 " + first.Name, Value: pb, Unit: "s"}, result.Evidence{Name: o.Op + " p99 " + later.Name, Value: pa, Unit: "s"})
+		mb, _, _, _ := quantile(before.Hist, 0.5)
+		ma, _, _, _ := quantile(o.Hist, 0.5)
 		if x := pa / pb; tail == "" || away(x) > away(worst) {
 			worst, sure = x, lo2 > hi || hi2 < lo
-			tail = fmt.Sprintf("its 99th-percentile %s service time went from %s to %s (×%.2g)", o.Op, sayDuration(pb), sayDuration(pa), x)
+			tail = fmt.Sprintf("the %s of its %ss went from %s to %s in the median and from %s to %s at the 99th percentile", latency, o.Op, sayDuration(mb), sayDuration(ma), sayDuration(pb), sayDuration(pa))
 		}
 	}
 	rate := fmt.Sprintf("%s did %s operations per second %s and %s %s (%s)", l.name, sayCount(float64(na)/a), first.Name, sayCount(float64(nb)/b), later.Name, signed(r-1))

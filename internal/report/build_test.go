@@ -16,25 +16,8 @@ import (
 // TestBuild: a folder gives the document that its parts give, and a damaged one says what is missing.
 func TestBuild(t *testing.T) {
 	in := runInput(reporttest.Options{VMs: 3, Length: 30 * time.Second})
-	root := t.TempDir()
-	folder, err := result.Create(root, in.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range []error{folder.WriteManifest(in.Manifest), folder.WriteData(in.Data), folder.WriteFindings(in.Findings), folder.WritePlan(in.Plan)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, e := range in.Events {
-		if err := folder.AppendEvent(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := folder.Close(); err != nil {
-		t.Fatal(err)
-	}
-	opened, err := result.Open(folder.Dir())
+	dir := writeFolder(t, t.TempDir(), in)
+	opened, err := result.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +34,7 @@ func TestBuild(t *testing.T) {
 			t.Errorf("%s: %s", part.name, diff)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder.Dir(), "data.json"), []byte("{"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "data.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	damaged, err := Build(opened)
@@ -67,4 +50,37 @@ func asJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+func writeFolder(tb testing.TB, root string, in Input) string {
+	tb.Helper()
+	folder, err := result.Create(root, in.Manifest)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, err := range []error{folder.WriteManifest(in.Manifest), folder.WriteData(in.Data), folder.WriteFindings(in.Findings), folder.WritePlan(in.Plan)} {
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for _, e := range in.Events {
+		if err := folder.AppendEvent(e); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := folder.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return folder.Dir()
+}
+
+// largeVariable names a folder of runs into which TestLargeRun writes one hour of 50 VMs, to measure the whole program on.
+const largeVariable = "PLIMSOLL_LARGE_RUN"
+
+func TestLargeRun(t *testing.T) {
+	root := os.Getenv(largeVariable)
+	if root == "" {
+		t.Skipf("writes a run folder of one hour and 50 VMs only when %s names where", largeVariable)
+	}
+	t.Logf("wrote %s", writeFolder(t, root, large(t)))
 }

@@ -107,7 +107,7 @@ func change(before, after float64) string {
 		return none
 	}
 	r := after / before
-	if r >= 1.5 || r <= 0.5 {
+	if r >= 2 {
 		return "×" + plain(r)
 	}
 	return strings.Replace(fmt.Sprintf("%+.1f %%", (r-1)*100), "-", "−", 1)

@@ -30,7 +30,7 @@ func scores(x []float64) []float64 {
 	z := make([]float64, n)
 	var squares float64
 	for i := 0; i < n; {
-		j := i
+		j := i + 1
 		for j < n && x[order[j]] == x[order[i]] {
 			j++
 		}

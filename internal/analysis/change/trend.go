@@ -116,7 +116,7 @@ func kendallVariance(x []float64) float64 {
 	v := n * (n - 1) * (2*n + 5)
 	sorted := slices.Sorted(slices.Values(x))
 	for i := 0; i < len(sorted); {
-		j := i
+		j := i + 1
 		for j < len(sorted) && sorted[j] == sorted[i] {
 			j++
 		}

@@ -51,7 +51,7 @@ func doubledRanks(x []float64) (ranks []int, ties float64) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
 	ranks = make([]int, len(x))
 	for i := 0; i < len(order); {
-		j := i
+		j := i + 1
 		for j < len(order) && x[order[j]] == x[order[i]] {
 			j++
 		}

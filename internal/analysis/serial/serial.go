@@ -63,6 +63,9 @@ func Autocorrelation(x []float64, most int) []float64 {
 		spectrum[i] = complex(real(c)*real(c)+imag(c)*imag(c), 0)
 	}
 	covariance := fft.Sequence(padded, spectrum)
+	if !(covariance[0] > 0) || math.IsInf(covariance[0], 1) {
+		return out
+	}
 	for lag := 1; lag < len(out); lag++ {
 		out[lag] = covariance[lag] / covariance[0]
 	}
@@ -90,7 +93,8 @@ func AR1(x []float64) float64 {
 	if m1 == 0 {
 		return 0
 	}
-	return min(max(m2*m2/(m1*m1)-1, 0), 0.95)
+	ratio := m2 / m1 // divided before it is squared: tiny differences would square to zero
+	return min(max(ratio*ratio-1, 0), 0.95)
 }
 
 // Time is the integrated autocorrelation time τ = 1 + 2Σρ(k): n values are worth n/τ independent ones. The sum ends at the
