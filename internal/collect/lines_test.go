@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"plimsoll/hist"
 	"plimsoll/internal/series"
-	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -40,8 +39,6 @@ func (lines) Parse(r io.Reader, sink workload.Sink) (workload.Outcome, error) {
 	}
 	return out, sc.Err()
 }
-
-var _ = target.Usage{} // the contract's other half, not needed to replay
 
 var engines = map[string]workload.Engine{"lines": lines{}}
 
@@ -119,7 +116,7 @@ func (l *lab) start(vm, group, load string, attempt int) *labJob {
 	raw, err := l.folder.RawWriter(vm, load, attempt)
 	l.must(err)
 	j.raw, j.job = raw, l.rec.Job(j.desc)
-	j.rep.Read.Hist, j.rep.Write.Hist = &hist.Histogram{}, &hist.Histogram{}
+	j.rep.Read.Hist, j.rep.Write.Hist, j.rep.Trim.Hist = &hist.Histogram{}, &hist.Histogram{}, &hist.Histogram{}
 	l.jobs = append(l.jobs, j)
 	return j
 }
@@ -164,4 +161,6 @@ func (l *lab) collect(sc *scenario.Scenario) *result.Data {
 
 func vmName(i int) string { return fmt.Sprintf("vm-%04d", i) }
 
-var _ = fstest.MapFS{}
+func seriesNamed(name string) result.Series { return result.Series{Name: name} }
+
+func sortedCopy(in []string) []string { return slices.Sorted(slices.Values(in)) }

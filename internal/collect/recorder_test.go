@@ -1,0 +1,250 @@
+package collect
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/hist"
+	"plimsoll/internal/series"
+	"plimsoll/internal/workload"
+)
+
+// read evaluates a query once per second from the epoch on and prints the only series shortly.
+func (l *lab) read(query string, seconds int) string {
+	l.t.Helper()
+	got, err := l.store.Range(l.t.Context(), query, epoch, epoch.Add(time.Duration(seconds)*time.Second), time.Second)
+	l.must(err)
+	if len(got) != 1 {
+		return fmt.Sprintf("%d series", len(got))
+	}
+	s := line(onGrid(resultSeries, got[0].Points, epoch, epoch.Add(time.Duration(seconds)*time.Second), time.Second))
+	return s[strings.Index(s, ": ")+2:]
+}
+
+// Labels and names are those that published queries filter by.
+func TestRecordedSeries(t *testing.T) {
+	l := newLab(t)
+	l.rec.VM("vm-0", "Group 0", 2, true)
+	j := l.start("vm-0", "Group 0", "W", 1)
+	l.second(func() {
+		j.do(&j.rep.Read, 10, 40960, time.Millisecond)
+		j.do(&j.rep.Trim, 3, 12288, 0)
+		j.rep.Errors = 2
+		j.report()
+	})
+	got, err := l.store.Instant(t.Context(), `{job="xray"}`, l.now)
+	l.must(err)
+	var names []string
+	for _, s := range got {
+		want := []series.Label{{Name: "cluster_name", Value: "c"}, {Name: "instance", Value: "vm-0"}, {Name: "scenario_display_name", Value: "Lab"},
+			{Name: "scenario_id", Value: "42"}, {Name: "scenario_name", Value: "lab"}, {Name: "vm_group", Value: "Group 0"}}
+		for _, w := range want {
+			if s.Label(w.Name) != w.Value {
+				t.Errorf("%s: label %s is %q, want %q", s.Label("__name__"), w.Name, s.Label(w.Name), w.Value)
+			}
+		}
+		names = append(names, strings.TrimSpace(fmt.Sprintf("%s %s %s %g", s.Label("__name__"), s.Label("device"), s.Label("op"), s.Points[0].Value)))
+	}
+	want := []string{
+		"node_disk_read_bytes_total data  40960", "node_disk_read_time_seconds_total data  0.01", "node_disk_reads_completed_total data  10",
+		"node_disk_write_time_seconds_total data  0", "node_disk_writes_completed_total data  0", "node_disk_written_bytes_total data  0",
+		"plimsoll_vm_node data  2", "plimsoll_workload_active   1", "plimsoll_workload_bytes_total  read 40960", "plimsoll_workload_bytes_total  trim 12288",
+		"plimsoll_workload_bytes_total  write 0", "plimsoll_workload_errors_total   2", "plimsoll_workload_ops_total  read 10", "plimsoll_workload_ops_total  trim 3",
+		"plimsoll_workload_ops_total  write 0",
+	}
+	if d := cmp.Diff(want, names, sorted); d != "" {
+		t.Error(d)
+	}
+	if got := l.read(`histogram_count(plimsoll_workload_service_time_seconds{op="read", workload="W"})`, 1); got != "- 10" {
+		t.Error(got)
+	}
+}
+
+var (
+	sorted       = cmp.Transformer("sorted", sortedCopy)
+	resultSeries = seriesNamed("x")
+)
+
+// Reports that come off the grid, late and unevenly give a steady rate where the load was steady.
+func TestUnevenReports(t *testing.T) {
+	l := newLab(t)
+	l.rec.VM("vm", "G", 0, true)
+	j := l.start("vm", "G", "W", 1)
+	offsets := []int{700, 1900, 2500, 4100, 4900, 6200, 7000, 8800, 9300, 10600, 12000} // ms; 100 operations per second
+	next := 0
+	for s := 1; s <= 12; s++ {
+		for next < len(offsets) && offsets[next] <= s*1000 {
+			made := epoch.Add(time.Duration(offsets[next]) * time.Millisecond)
+			l.now = made.Add(time.Duration(10*(next%4)) * time.Millisecond) // the delay of delivery varies
+			j.rep.Read.Ops = uint64(offsets[next] / 10)
+			j.rep.Time, j.rep.Elapsed = made, made.Sub(epoch)
+			j.job.Report(j.rep)
+			next++
+		}
+		l.now = epoch.Add(time.Duration(s)*time.Second + 50*time.Millisecond)
+		l.must(l.rec.Tick())
+	}
+	j.job.End()
+	l.must(l.rec.Close())
+	if got, want := l.read(`irate(node_disk_reads_completed_total[30s])`, 12), "- 100*12"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Counters go on over restarts; an idle machine has points; a machine that is off has none.
+func TestRestartIdleAndPower(t *testing.T) {
+	l := newLab(t)
+	l.rec.VM("vm", "G", 0, true)
+	run := func(attempt int, seconds int) {
+		j := l.start("vm", "G", "W", attempt)
+		for range seconds {
+			l.second(func() {
+				j.do(&j.rep.Write, 10, 4096, time.Millisecond)
+				j.report()
+			})
+		}
+		j.end("finished")
+	}
+	idle := func(n int) {
+		for range n {
+			l.second(func() {})
+		}
+	}
+	idle(2)
+	run(1, 3)
+	idle(2)
+	run(2, 2)
+	l.rec.VM("vm", "G", 0, false)
+	idle(3)
+	l.rec.VM("vm", "G", 1, true)
+	idle(2)
+	l.must(l.rec.Close())
+	for _, c := range []struct{ query, want string }{
+		{`last_over_time(node_disk_writes_completed_total[1s])`, "0*3 10 20 30*3 40 50 -*3 50*2"},
+		{`last_over_time(plimsoll_vm_node[1s])`, "0*10 -*3 1*2"},
+		{`last_over_time(plimsoll_workload_active[1s])`, "-*3 1*3 0*2 1*2 0 -*2 0*2"},
+		{`histogram_count(last_over_time(plimsoll_workload_service_time_seconds{op="write"}[1s]))`, "-*3 10 20 30 -*2 40 50 -*5"},
+	} {
+		if got := l.read(c.query, 14); got != c.want {
+			t.Errorf("%s: %s, want %s", c.query, got, c.want)
+		}
+	}
+}
+
+// A tool that falls silent does not hold back the points of its machine for ever, and counts from where it was when it comes back.
+func TestSilentTool(t *testing.T) {
+	l := newLab(t)
+	l.rec.VM("vm", "G", 0, true)
+	j := l.start("vm", "G", "W", 1)
+	work := func(n int) {
+		for range n {
+			l.second(func() {
+				j.do(&j.rep.Read, 10, 4096, time.Millisecond)
+				j.report()
+			})
+		}
+	}
+	work(3)
+	for range 6 {
+		l.second(func() {})
+	}
+	if live := l.rec.Live(); len(live) != 1 || live[0].Silent != 1 || live[0].ReadIOPS != 0 {
+		t.Errorf("%+v", live)
+	}
+	work(2)
+	j.end("finished")
+	l.must(l.rec.Close())
+	if got, want := l.read(`last_over_time(node_disk_reads_completed_total[1s])`, 11), "0 10 20 30*7 40 50"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestLive(t *testing.T) {
+	l := newLab(t)
+	a, b := l.start("a", "G", "W", 1), l.start("b", "G", "W", 1)
+	other := l.start("c", "H", "V", 1)
+	for range 3 {
+		l.second(func() {
+			for _, j := range []*labJob{a, b} {
+				j.do(&j.rep.Read, 100, 100*8192, time.Millisecond)
+				j.do(&j.rep.Write, 50, 50*4096, 3*time.Millisecond)
+				j.report()
+			}
+			other.rep.Errors++
+			other.report()
+		})
+	}
+	want := []LiveRow{
+		{Workload: "V", Group: "H", VMs: 1, Since: 3 * time.Second, Errors: 3},
+		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second, ReadIOPS: 200, WriteIOPS: 100, ReadRate: 200 * 8192, WriteRate: 100 * 4096,
+			Mean: 1666666, P99: 3 * time.Millisecond, Ops: 900, Bytes: 3 * (200*8192 + 100*4096)},
+	}
+	near := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < 50*time.Microsecond })
+	if d := cmp.Diff(want, l.rec.Live(), near); d != "" {
+		t.Error(d)
+	}
+	for _, j := range []*labJob{a, b, other} {
+		j.end("stopped")
+	}
+	if live := l.rec.Live(); len(live) != 0 {
+		t.Errorf("after the end: %+v", live)
+	}
+}
+
+// A step of the wall clock, seen through a monotonic reading, moves no point.
+func TestWallClockStep(t *testing.T) {
+	base := time.Now()
+	now := base
+	r := NewRecorder(RecorderOptions{Now: func() time.Time { return now }, Base: base})
+	now = base.Add(time.Second)
+	if got := r.now(); !got.Equal(base.Add(time.Second)) || got.Location() != time.UTC {
+		t.Error(got)
+	}
+}
+
+func TestClusterSeries(t *testing.T) {
+	for _, c := range [][2]string{
+		{"CpuUsage.Avg.Percent", "plimsoll_cluster_cpu_usage_avg_percent"},
+		{"NetReceived.Avg.KilobytesPerSecond", "plimsoll_cluster_net_received_avg_kilobytes_per_second"},
+		{"x-y.Z", "plimsoll_cluster_x_y_z"},
+	} {
+		if got := ClusterSeries(c[0]); got != c[1] {
+			t.Errorf("%s: %s, want %s", c[0], got, c[1])
+		}
+	}
+}
+
+// BenchmarkTick is one second of so many machines with one running workload each, reports and points.
+func BenchmarkTick(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			l := newLab(b)
+			var jobs []*Job
+			for i := range n {
+				jobs = append(jobs, l.start(vmName(i), "G", "W", 1).job)
+			}
+			h := &hist.Histogram{}
+			for k := range 200 {
+				h.Add(uint64(100_000+k*10_000), 5)
+			}
+			rep := workload.Report{Read: workload.Counters{Hist: h}, Write: workload.Counters{Hist: h}}
+			b.ReportAllocs()
+			for b.Loop() {
+				l.now = l.now.Add(time.Second)
+				h = h.Clone()
+				h.Add(1_500_000, 10)
+				rep.Time, rep.Read.Ops, rep.Write.Ops = l.now, rep.Read.Ops+10, rep.Write.Ops+10
+				rep.Read.Hist, rep.Write.Hist = h, h
+				for _, j := range jobs {
+					j.Report(rep)
+				}
+				l.must(l.rec.Tick())
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n), "us/vm")
+		})
+	}
+}
