@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // execution is one run under way.
@@ -186,7 +187,7 @@ func (x *execution) end(ctx, outer context.Context, err error) {
 	case errors.Is(cause, errJournal):
 		x.fail(cause)
 	case outer.Err() == nil && errors.Is(cause, errLimit):
-		x.fail(fmt.Errorf("run: the time limit of %s is over", x.req.Limit))
+		x.fail(fmt.Errorf("run: the time limit of %s is over", unit.Duration(x.req.Limit)))
 	default:
 		x.stopped = true
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/plan"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -45,6 +46,9 @@ func (x *execution) teardown(outer context.Context) {
 	}
 	x.closeMetrics()
 	x.remove(ctx)
+	x.mu.Lock()
+	x.current = plan.Step{}
+	x.mu.Unlock()
 	x.record(result.Event{Kind: result.KindRunEnd, Text: x.status(), Error: x.reason()})
 }
 

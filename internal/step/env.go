@@ -52,7 +52,8 @@ func (e *Env) annotate(wanted bool, format string, args ...any) {
 	e.Record(result.Event{Kind: result.KindAnnotation, Text: fmt.Sprintf(format, args...)})
 }
 
-// fault enters an injected fault, with the node it hits.
+// fault enters an injected fault, or its end, with the node it hits. Faults are drawn on the charts as annotations are, so they take
+// the place of the annotation that says the same.
 func (e *Env) fault(node int, state, format string, args ...any) {
 	e.Record(result.Event{
 		Kind: result.KindFault, Name: e.NodeName(node), Text: fmt.Sprintf(format, args...),

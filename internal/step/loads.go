@@ -240,6 +240,12 @@ func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, e
 	case err != nil:
 		ended, message = Failed, err.Error()
 	}
+	l.mu.Lock()
+	known := j.lost // the journal has it already
+	l.mu.Unlock()
+	if known && ended == Stopped { // it was stopped because its machine was gone
+		ended, message = Lost, "the machine went away"
+	}
 	out.Ended(ended, message, outcome)
 	text := map[string]string{Finished: "end", Failed: "end", Stopped: "stop", Lost: "lost"}[ended]
 	problem := ""
@@ -247,7 +253,6 @@ func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, e
 		problem = firstLine(message)
 	}
 	l.mu.Lock()
-	known := j.lost // the journal has it already
 	j.ended, j.message = ended, message
 	l.mu.Unlock()
 	if ended != Lost || !known {

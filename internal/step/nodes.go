@@ -108,7 +108,6 @@ func nodesOff(a scenario.Args, v View, graceful bool) *action {
 			err = send(ctx, e, s.nodes, command, func(n int) {
 				e.Power.mark(n, true) // before it is sent: a lost answer may hide an effect
 			}, func(n int) {
-				e.annotate(a.Bool("annotate"), words, e.NodeName(n), controllerOf(e.View, n))
 				e.fault(n, "off", words, e.NodeName(n), controllerOf(e.View, n))
 			})
 			if err != nil || limit <= 0 {
@@ -175,10 +174,11 @@ func nodesOn(a scenario.Args, v View) *action {
 			err = send(ctx, e, s.nodes, power.PowerOnNode, func(int) {}, func(n int) {
 				wasOff := len(e.Power.Off([]int{n})) > 0
 				e.Power.mark(n, false)
-				e.annotate(a.Bool("annotate"), "Power on sent to %s%s", e.NodeName(n), controllerOf(e.View, n))
 				if wasOff {
 					e.fault(n, "on", "Power on sent to %s%s", e.NodeName(n), controllerOf(e.View, n))
+					return
 				}
+				e.annotate(a.Bool("annotate"), "Power on sent to %s%s", e.NodeName(n), controllerOf(e.View, n))
 			})
 			if err != nil || limit <= 0 {
 				return err

@@ -335,12 +335,12 @@ func TestNodes(t *testing.T) {
 	}
 	b.expect(b.cluster.lines(), "0s node-off 0", "0s node-off 2", "15s node-on 0", "30s node-shutdown 1", "45s node-on 1")
 	b.expect(b.events,
-		"0s annotation  Power off sent to node 0 (n0) (controller: test)", "0s fault node 0 (n0) Power off sent to node 0 (n0) (controller: test)",
-		"0s annotation  Power off sent to node 2 (n2) (controller: test)", "0s fault node 2 (n2) Power off sent to node 2 (n2) (controller: test)",
+		"0s fault node 0 (n0) Power off sent to node 0 (n0) (controller: test)",
+		"0s fault node 2 (n2) Power off sent to node 2 (n2) (controller: test)",
 		"15s annotation  node 0 (n0) is off", "15s annotation  node 2 (n2) is off",
-		"15s annotation  Power on sent to node 0 (n0) (controller: test)", "15s fault node 0 (n0) Power on sent to node 0 (n0) (controller: test)",
+		"15s fault node 0 (n0) Power on sent to node 0 (n0) (controller: test)",
 		"30s annotation  node 0 (n0) is on and ready",
-		"30s annotation  Shutting down node 1 (n1) (controller: test)", "30s fault node 1 (n1) Shutting down node 1 (n1) (controller: test)",
+		"30s fault node 1 (n1) Shutting down node 1 (n1) (controller: test)",
 		"45s annotation  node 1 (n1) is off", "45s fault node 1 (n1) Switched node 1 (n1) back on",
 	)
 	b.end()

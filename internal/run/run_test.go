@@ -1,0 +1,346 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/golden"
+	"plimsoll/internal/needs"
+	"plimsoll/internal/run"
+	"plimsoll/internal/step"
+	"plimsoll/internal/target"
+	targetfake "plimsoll/internal/target/fake"
+	"plimsoll/result"
+)
+
+func TestEveryKindOfStep(t *testing.T) {
+	h := newHarness(t, everyKind)
+	s, err := h.execute(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := result.Verdict{State: "yes"}
+	if s.Status != result.StatusSucceeded || s.Measured != yes || s.Collected != yes {
+		t.Errorf("%+v", s)
+	}
+	h.clean(s)
+	golden.Compare(t, filepath.Join("testdata", "every-kind.txt"), []byte(journal(h.events, h.events[0].Time)))
+	m := h.folder.Manifest()
+	if m.Overhead == nil || m.Overhead.MaxResidentBytes == 0 {
+		t.Errorf("overhead was not measured: %+v", m.Overhead)
+	}
+	data, err := h.folder.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range data.Panels {
+		if p.Problem != "" || len(p.Series) == 0 {
+			t.Errorf("panel %s: %d series, problem %q", p.Name, len(p.Series), p.Problem)
+		}
+	}
+}
+
+// Same scenario, same seed: the same journal to the nanosecond.
+func TestSameJournalEveryTime(t *testing.T) {
+	var first string
+	for range 3 {
+		h := newHarness(t, everyKind)
+		if _, err := h.execute(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(h.folder.Dir(), "journal.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = string(b)
+		}
+		if first != string(b) {
+			t.Fatal("two runs of the same wrote different journals")
+		}
+	}
+}
+
+// The published scenarios run to their end, time a hundredth, sizes a thousandth, on four nodes that can do everything but playbooks.
+func TestCorpusRuns(t *testing.T) {
+	dir := needs.Corpus(t, "xray")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	playbooks := map[string]bool{"bursty-oltp-db": true, "vdbench": true}
+	for _, e := range entries {
+		if !e.IsDir() || playbooks[e.Name()] {
+			continue
+		}
+		t.Run(e.Name(), func(t *testing.T) {
+			t.Parallel()
+			h := harnessOf(t, os.DirFS(filepath.Join(dir, e.Name())), 0.01, 0.001, []target.Capability{target.PlaybookHosts})
+			h.req.Interval = 2 * time.Second
+			s, err := h.execute(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			if s.Status != result.StatusSucceeded || s.Measured.State != "yes" || s.Collected.State != "yes" {
+				t.Errorf("%+v", s)
+			}
+			h.clean(s)
+			name := strings.ReplaceAll(e.Name(), " ", "-") + ".txt"
+			golden.Compare(t, filepath.Join("testdata", "corpus", name), []byte(journal(h.events, h.events[0].Time)))
+		})
+	}
+}
+
+// Every step fails, panics or is stopped, at its start, in its middle and at its end. Whatever happens, teardown has run, nothing
+// remains, the folder reads and the verdicts are right.
+func TestEveryStepCutShort(t *testing.T) {
+	steps := newHarness(t, everyKind).req.Plan.Steps
+	for i, s := range steps {
+		for _, way := range []string{"fails at once", "fails at its end", "panics", "stopped at its start", "stopped in its middle", "stopped at its end"} {
+			t.Run(fmt.Sprintf("%d %s %s", s.Number, s.Name, way), func(t *testing.T) {
+				t.Parallel()
+				cutShort(t, i, way)
+			})
+		}
+	}
+}
+
+func cutShort(t *testing.T, i int, way string) {
+	h := newHarness(t, everyKind)
+	h.req.Interval = 10 * time.Second
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := h.req.Plan.Steps[i]
+	h.req.Plan.Steps[i].Do = wrapped{s.Do, func(inner context.Context, e *step.Env) error {
+		switch way {
+		case "fails at once":
+			return errTest
+		case "fails at its end":
+			return errors.Join(s.Do.Do(inner, e), errTest)
+		case "panics":
+			panic("the test wants it so")
+		case "stopped at its start":
+			cancel()
+			return s.Do.Do(inner, e)
+		case "stopped at its end":
+			err := s.Do.Do(inner, e)
+			cancel()
+			return err
+		}
+		g := e.Clock.Group()
+		g.Go(func() {
+			_ = e.Clock.Sleep(context.WithoutCancel(inner), time.Second)
+			cancel()
+		})
+		defer g.Wait()
+		return s.Do.Do(inner, e)
+	}}
+	sum, err := h.execute(ctx)
+	h.clean(sum)
+	stop := strings.HasPrefix(way, "stopped")
+	teardown := s.Phase == "teardown"
+	switch {
+	case !stop && (sum.Status != result.StatusFailed || run.Code(err) != run.CodeFailed):
+		t.Errorf("status %s, code %d, error %v", sum.Status, run.Code(err), err)
+	case stop && teardown && (sum.Status != result.StatusSucceeded || err != nil): // too late to stop anything
+		t.Errorf("status %s, error %v", sum.Status, err)
+	case stop && !teardown && (sum.Status != result.StatusStopped || run.Code(err) != run.CodeInterrupted):
+		t.Errorf("status %s, code %d, error %v", sum.Status, run.Code(err), err)
+	}
+	want := map[string]string{"setup": "no", "run": "partly", "pre_setup": "no", "teardown": "yes"}[string(s.Phase)]
+	if last := h.req.Plan.Steps[i+1:]; stop && len(last) > 0 && s.Phase == "run" && last[0].Phase == "teardown" {
+		want = "partly" // the last step of the run phase, stopped
+	}
+	if sum.Measured.State != want {
+		t.Errorf("measured: %+v, want %s", sum.Measured, want)
+	}
+	if texts := strings.Join(kinds(h.events, result.KindStepEnd), "\n"); strings.Contains(texts, "goroutine") {
+		t.Errorf("a stack is shown to users: %s", texts)
+	}
+	data, err := h.folder.Data()
+	if err != nil || len(data.Phases) == 0 {
+		t.Errorf("data: %v", err)
+	}
+}
+
+// Every call to the target fails once.
+func TestEveryCallFails(t *testing.T) {
+	h := newHarness(t, everyKind)
+	if _, err := h.execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, call := range h.world.Calls() {
+		method, _, _ := strings.Cut(call, " ")
+		if seen[method] || method == "Destroy" || method == "Check" || method == "Provision" {
+			continue
+		}
+		seen[method] = true
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everyKind)
+			h.world.Fail(targetfake.Rule{Method: method, Count: 1, Delay: time.Second, Err: errTest})
+			s, _ := h.execute(t.Context())
+			h.clean(s)
+		})
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %d methods were called", len(seen))
+	}
+}
+
+// Without any teardown of the author's, nodes are switched back on and machines removed all the same, after a success too.
+func TestNoTeardown(t *testing.T) {
+	text, _, _ := strings.Cut(everyKind, "teardown:")
+	h := newHarness(t, text)
+	s, err := h.execute(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	h.clean(s)
+}
+
+func TestRefusal(t *testing.T) {
+	h := newHarness(t, everyKind)
+	h.world.Fail(targetfake.Rule{Method: "Provision", Err: errTest})
+	s, err := run.Execute(t.Context(), h.req)
+	if run.Code(err) != run.CodeRefused || s.Status != result.StatusFailed || s.Measured.State != "no" || s.Cleaned.State != "yes" {
+		t.Errorf("code %d, %v, %+v", run.Code(err), err, s)
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	h := newHarness(t, everyKind)
+	h.world.Fail(targetfake.Rule{Method: "Destroy", Count: 1, Err: errTest})
+	s, err := h.execute(t.Context())
+	if run.Code(err) != run.CodeUncleaned || len(s.Remains) == 0 || s.Status != result.StatusSucceeded || s.Cleaned.State != "partly" {
+		t.Errorf("code %d, %v, %+v", run.Code(err), err, s)
+	}
+	for range 2 {
+		if left, err := run.Cleanup(t.Context(), h.folder, h.world.Target()); err != nil || left != nil {
+			t.Errorf("clean-up: %v %q", err, left)
+		}
+	}
+	if v := h.folder.Manifest().Cleaned; v.State != "yes" {
+		t.Errorf("cleaned: %+v", v)
+	}
+	if left := h.world.Remains(); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	h := newHarness(t, everyKind)
+	h.req.Keep = true
+	s, err := h.execute(t.Context())
+	if err != nil || s.Cleaned.State != "no" || len(h.world.Remains()) == 0 {
+		t.Errorf("%v, %+v, remains %q", err, s.Cleaned, h.world.Remains())
+	}
+	for i := range 4 {
+		if !h.nodeOn(i) {
+			t.Errorf("node %d was left off", i)
+		}
+	}
+	if _, err := run.Cleanup(t.Context(), h.folder, h.world.Target()); err != nil || len(h.world.Remains()) > 0 {
+		t.Errorf("clean-up: %v, remains %q", err, h.world.Remains())
+	}
+}
+
+// A second stop cuts the teardown short; what remains is left to a clean-up.
+func TestAbandon(t *testing.T) {
+	h := newHarness(t, everyKind)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	abandon := make(chan struct{})
+	h.req.Abandon = abandon
+	h.hook = func(e result.Event) {
+		if e.Kind == result.KindStepStart && strings.HasSuffix(e.Name, "test.Wait") {
+			cancel()
+		}
+	}
+	var once bool
+	h.withStep("cluster.CleanUp.cluster.PowerOffCurieVMs", 1, func(s step.Step) step.Step {
+		return wrapped{s, func(ctx context.Context, e *step.Env) error {
+			if !once {
+				once = true
+				close(abandon)
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}}
+	})
+	s, err := h.execute(ctx)
+	if s.Status != result.StatusStopped || s.Cleaned.State != "no" || run.Code(err) != run.CodeUncleaned || !errors.Is(err, run.ErrStopped) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := run.Cleanup(t.Context(), h.folder, h.world.Target()); err != nil || len(h.world.Remains()) > 0 {
+		t.Errorf("clean-up: %v, remains %q", err, h.world.Remains())
+	}
+}
+
+func TestTimeLimit(t *testing.T) {
+	h := newHarness(t, everyKind)
+	h.req.Limit = 100 * time.Second
+	s, err := h.execute(t.Context())
+	if s.Status != result.StatusFailed || run.Code(err) != run.CodeFailed || !strings.Contains(s.Error, "time limit of 1 min 40 s") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	h.clean(s)
+}
+
+// An earlier failure wins over a stop during the teardown.
+func TestFailureThenStop(t *testing.T) {
+	h := newHarness(t, everyKind)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	h.withStep("test.Wait", 0, func(s step.Step) step.Step {
+		return wrapped{s, func(context.Context, *step.Env) error { return errTest }}
+	})
+	h.hook = func(e result.Event) {
+		if e.Kind == result.KindPhase && e.Phase == "teardown" {
+			cancel()
+		}
+	}
+	s, err := h.execute(ctx)
+	if s.Status != result.StatusFailed || run.Code(err) != run.CodeFailed {
+		t.Errorf("%+v, %v", s, err)
+	}
+	h.clean(s)
+}
+
+// The error of a step in the background fails the run.
+func TestBackgroundFailure(t *testing.T) {
+	h := newHarness(t, everyKind)
+	h.world.Fail(targetfake.Rule{Method: "Snapshot", Err: errTest})
+	s, _ := h.execute(t.Context())
+	if s.Status != result.StatusFailed || !strings.Contains(s.Error, "in the background") {
+		t.Errorf("%+v", s)
+	}
+	h.clean(s)
+}
+
+func TestFinishers(t *testing.T) {
+	h := newHarness(t, everyKind)
+	called := 0
+	h.req.Finish = append(h.req.Finish,
+		func(_ context.Context, f *result.Folder) error { called++; return f.WriteFindings(nil) },
+		func(context.Context, *result.Folder) error { called++; panic("a defect of the report") },
+		func(context.Context, *result.Folder) error { called++; return errTest },
+	)
+	s, err := h.execute(t.Context())
+	if err != nil || called != 3 || s.Status != result.StatusSucceeded || s.Measured.State != "yes" || s.Collected.State != "partly" {
+		t.Errorf("%d called, %v, %+v", called, err, s)
+	}
+}
+
+func TestIncompleteRequest(t *testing.T) {
+	if _, err := run.Execute(t.Context(), run.Request{}); err == nil {
+		t.Error("an empty request was executed")
+	}
+}
