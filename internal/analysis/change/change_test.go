@@ -154,11 +154,11 @@ func TestFalsePositives(t *testing.T) {
 		{"independent", ar1, 0, 60, 600, Options{Significance: 0.05, Independent: true}, 0.07},
 		{"heavy tails", heavy, 0, 60, 600, Options{Significance: 0.05, Independent: true}, 0.07},
 		{"dependence estimated where there is none", ar1, 0, 100, 200, Options{Significance: 0.05}, 0.07},
-		{"phi 0.5", ar1, 0.5, 100, 200, Options{Significance: 0.05}, 0.2},
-		{"phi 0.5, long", ar1, 0.5, 5000, 300, Options{Significance: 0.05}, 0.07},
-		{"phi 0.8, long", ar1, 0.8, 5000, 300, Options{Significance: 0.05}, 0.07},
-		{"independent, long", ar1, 0, 5000, 300, Options{Significance: 0.05}, 0.07},
-		{"heavy tails, long", heavy, 0, 5000, 300, Options{Significance: 0.05}, 0.07},
+		{"phi 0.5", ar1, 0.5, 100, 200, Options{Significance: 0.05}, 0.1},
+		{"phi 0.5, long", ar1, 0.5, 5000, 200, Options{Significance: 0.05}, 0.07},
+		{"phi 0.8, long", ar1, 0.8, 5000, 200, Options{Significance: 0.05}, 0.07},
+		{"independent, long", ar1, 0, 5000, 200, Options{Significance: 0.05}, 0.07},
+		{"heavy tails, long", heavy, 0, 5000, 200, Options{Significance: 0.05}, 0.07},
 		{"phi 0.8 said to be independent: the caller's mistake", ar1, 0.8, 2000, 50, Options{Independent: true}, 1},
 		{"random walk: a known limit", walk, 0, 2000, 50, Options{}, 1},
 	}
@@ -362,10 +362,10 @@ func TestTrend(t *testing.T) {
 	for _, test := range []struct {
 		phi float64
 		n   int
-	}{{0, 50}, {0.4, 200}, {0.5, 2000}} {
+	}{{0, 50}, {0.4, 200}, {0.5, 1000}} {
 		sets := 400
 		if test.n > slopePoints {
-			sets = 100 // every point more costs as much as all before it, up to slopePoints
+			sets = 150 // every point more costs as much as all before it, up to slopePoints
 		}
 		covered, found := 0, 0
 		for range sets {
@@ -389,7 +389,7 @@ func TestTrend(t *testing.T) {
 			}
 		}
 		t.Logf("phi %v, n %d: slope covered %.3f, false trends %.3f", test.phi, test.n, float64(covered)/float64(sets), float64(found)/float64(sets))
-		if covered < sets*93/100 || covered > sets*98/100 || found > sets*8/100 {
+		if covered < sets*92/100 || covered > sets*99/100 || found > sets*8/100 {
 			t.Errorf("phi %v, n %d: slope covered in %d of %d, false trends %d", test.phi, test.n, covered, sets, found)
 		}
 	}
