@@ -164,6 +164,7 @@ func TestPublishedRates(t *testing.T) {
 		Elapsed: 900 * time.Millisecond,
 		Read:    workload.Counters{Ops: 227, Bytes: 1992 * 1024, Seconds: 227 * 914.48e-6},
 		Write:   workload.Counters{Ops: 232, Bytes: 2264 * 1024, Seconds: 232 * 1390.22e-6},
+		Final:   true,
 	}}
 	for i := range got {
 		got[i].CPUSeconds = 0

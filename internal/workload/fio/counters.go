@@ -53,7 +53,7 @@ type state struct {
 	stampMS uint64
 	// runtime is the longest direction's own clock in fio, which knows no steps.
 	runtime time.Duration
-	done    bool // fio expects nothing more to come
+	done    bool // fio knows of nothing more to come
 	ramping bool
 	failed  string // the first job that ended with an error
 }
@@ -87,7 +87,7 @@ func (d *document) state() state {
 		}
 		s.report.Errors += e.errors
 		s.report.CPUSeconds += e.cpuPercent / 100 * milliseconds(e.runtimeMS).Seconds()
-		s.done = s.done && (!e.hasETA || e.eta == 0)
+		s.done = s.done && (!e.hasETA || e.eta == 0 || e.eta >= unknownETA)
 		if e.code != 0 && s.failed == "" {
 			s.failed = jobError(e)
 		}
@@ -99,6 +99,9 @@ func (d *document) state() state {
 	s.ramping = d.ramp && issued > 0 && !measured
 	return s
 }
+
+// unknownETA is fio's word for "cannot tell": in the first second, and in the only report of a job shorter than that.
+const unknownETA = math.MaxInt32
 
 func milliseconds(ms uint64) time.Duration {
 	return time.Duration(min(ms, math.MaxInt64/millisecond)) * millisecond

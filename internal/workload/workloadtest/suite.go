@@ -303,7 +303,12 @@ func (s Suite) refused(t *testing.T) {
 
 func (s Suite) away(t *testing.T) {
 	host := s.Host(t)
-	job := s.job(t, host, s.Good)
+	spec := s.spec(host, s.Good)
+	spec.Runtime = time.Hour
+	job, err := s.Engine.Command(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
 	loser, ok := host.(interface{ Lose() })
 	if !ok {
 		t.Skip("the host of this suite cannot go away")
