@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll/internal/needs"
+)
+
+// moments is how many times a run is killed, spread evenly over its length, besides the dense first ones.
+const moments = 12
+
+// TestKilledAtAnyMoment kills plimsoll with SIGKILL at a sweep of moments of a real run. Afterwards one `plimsoll cleanup` from a
+// fresh process must leave no process, no file and no control group of the run, and the report must still be readable.
+func TestKilledAtAnyMoment(t *testing.T) {
+	needs.Fio(t)
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	scenario := tiny(t)
+	args := []string{"run", scenario, "--nodes", "2", "--size-scale", "0.01", "--set", "seconds=2"}
+	began := time.Now()
+	session{t, filepath.Join(t.TempDir(), "runs")}.must(args...)
+	whole := time.Since(began)
+	// The first hundredths of a second make folders, files and control groups: that is where a record could be late.
+	at := []time.Duration{2, 5, 10, 15, 20, 30, 45, 60, 90}
+	for i := range at {
+		at[i] *= time.Millisecond
+	}
+	for i := range moments {
+		at = append(at, whole*time.Duration(2*i+1)/(2*moments))
+	}
+	for i, at := range at {
+		t.Run(fmt.Sprintf("moment %02d", i+1), func(t *testing.T) {
+			t.Parallel()
+			killed(t, args, at)
+		})
+	}
+}
+
+func killed(t *testing.T, args []string, at time.Duration) {
+	s := session{t, filepath.Join(t.TempDir(), "runs")}
+	cmd := s.command(t.Context(), args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(at)
+	_ = cmd.Process.Kill() // it may have ended
+	_ = cmd.Wait()
+	groups := controlGroups(t, s.runs)
+	t.Logf("killed after %v with %d control groups: %s", at, len(groups), lastLine(said.String()))
+
+	s.must("runs", "list")
+	s.must("cleanup")
+	if left := processes(t, s.runs); len(left) > 0 {
+		t.Errorf("processes left: %v", left)
+	}
+	for _, dir := range groups {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("control group left: %s", dir)
+		}
+	}
+	folders, err := filepath.Glob(filepath.Join(s.runs, "*"))
+	if err != nil || len(folders) > 1 {
+		t.Fatalf("run folders: %v, %v", folders, err)
+	}
+	for _, folder := range folders {
+		if _, err := os.Lstat(filepath.Join(folder, "work")); err == nil {
+			t.Errorf("disks left in %s", folder)
+		}
+		html := filepath.Join(t.TempDir(), "report.html")
+		s.must("report", "latest", "--output", html)
+		if info, err := os.Stat(html); err != nil || info.Size() < 1000 {
+			t.Errorf("no report: %v", err)
+		}
+		if out := s.must("runs", "list"); !strings.Contains(out, " yes ") || strings.Contains(out, "pending") {
+			t.Errorf("verdicts are not settled:\n%s", out)
+		}
+	}
+	if out := s.must("cleanup"); !strings.Contains(out, "nothing to clean up") {
+		t.Errorf("the second clean-up found something: %s", out)
+	}
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+var groupPath = regexp.MustCompile(`/sys/fs/cgroup/[^"\s]+`)
+
+// controlGroups are those that the run's state says it uses and that bear our name.
+func controlGroups(t *testing.T, runs string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(runs, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(name, string(filepath.Separator)+"state"+string(filepath.Separator)) {
+			return nil //nolint:nilerr // what is gone meanwhile is not of interest
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for _, path := range groupPath.FindAllString(string(data), -1) {
+			if strings.Contains(path, "plimsoll") && !slices.Contains(found, path) {
+				found = append(found, path)
+			}
+		}
+		return nil
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// processes are those whose command line or working folder lies in a folder. A process may need a moment to leave the table.
+func processes(t *testing.T, folder string) []string {
+	t.Helper()
+	var left []string
+	for range 50 {
+		left = left[:0]
+		dirs, err := filepath.Glob("/proc/[0-9]*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range dirs {
+			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+			cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
+			if filepath.Base(dir) != fmt.Sprint(syscall.Getpid()) && (bytes.Contains(line, []byte(folder)) || strings.HasPrefix(cwd, folder)) {
+				left = append(left, strings.ReplaceAll(string(line), "\x00", " "))
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return left
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// tiny writes the scenario of the run script into a folder and returns its path.
+func tiny(t *testing.T) string {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/script/run.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range archive.Files {
+		place(t, filepath.Join(dir, f.Name), string(f.Data))
+	}
+	return filepath.Join(dir, "tiny")
+}
+
+func place(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// session is a user's terminal: one folder of runs, one way to call plimsoll.
+type session struct {
+	t    *testing.T
+	runs string
+}
+
+func (s session) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "plimsoll", args...) // the test binary by that name; see TestMain
+	cmd.Env = append(os.Environ(), "PLIMSOLL_RUNS="+s.runs)
+	return cmd
+}
+
+// must runs a command that has to succeed and returns what it printed to standard output.
+func (s session) must(args ...string) string {
+	s.t.Helper()
+	var out, err bytes.Buffer
+	cmd := s.command(s.t.Context(), args...)
+	cmd.Stdout, cmd.Stderr = &out, &err
+	if e := cmd.Run(); e != nil {
+		s.t.Fatalf("plimsoll %s: %v\n%s%s", strings.Join(args, " "), e, &out, &err)
+	}
+	return out.String()
+}
