@@ -65,7 +65,8 @@ var codes = []Code{
 
 	// VM groups.
 	{"group-name", Error, Error, "a VM group's name that is empty or longer than 18 characters"},
-	{"group-collision", Warning, Error, "two VM groups whose VM names are equal or begin alike"},
+	{"group-collision", Warning, Error, "two VM groups whose VM names are equal"},
+	{"group-prefix", 0, Warning, "two VM groups whose VM names begin alike"},
 	{"both-counts", Error, Error, "both counts of a VM group, or none or both for Grow"},
 	{"no-count", 0, Warning, "neither count of a VM group: one VM per selected node"},
 	{"disks", Error, Error, "data disks of unequal or no size"},

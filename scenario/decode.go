@@ -231,6 +231,9 @@ func (l *loader) decode(n *yaml.Node, at Pos, of string, rows []ArgSpec, unknown
 	return f, good
 }
 
+// maxEntries bounds a section; the largest published one has 300.
+const maxEntries = 10_000
+
 // valueError is an objection to one value, to be completed with the name of the field.
 type valueError struct {
 	what   string
@@ -246,6 +249,9 @@ func (l *loader) value(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	case sectionList:
 		if n.Kind != yaml.SequenceNode {
 			return nil, &valueError{what: "must be a list, not " + kindName(n), hint: "write each entry after a dash; [] is an empty list"}
+		}
+		if len(n.Content) > maxEntries {
+			return nil, &valueError{bounds: true, what: fmt.Sprintf("has %d entries", len(n.Content)), hint: fmt.Sprintf("the most is %d", maxEntries)}
 		}
 		return n, nil
 	case Mapping:

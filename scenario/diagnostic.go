@@ -119,8 +119,12 @@ func hasError(all []Diagnostic) bool {
 
 // nearest returns the candidate closest to the given name, or "" when none is close enough to be what was meant.
 func nearest(name string, candidates []string) string {
+	const most = 500 // candidates compared, to keep a hostile file cheap
 	best, bestDistance := "", max(1, len(name)/3)+1
-	for _, c := range candidates {
+	for _, c := range candidates[:min(len(candidates), most)] {
+		if max(len(c)-len(name), len(name)-len(c)) >= bestDistance {
+			continue
+		}
 		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestDistance {
 			best, bestDistance = c, d
 		}

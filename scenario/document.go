@@ -17,14 +17,17 @@ import (
 // document is the second half of Load: the sections of a rendered file, then the checks across them.
 type document struct {
 	*loader
-	fields       fields
-	unknownSteps bool // a step could not be read, so what looks unused may be used
-	stepInfos    []stepInfo
-	unsureDisks  map[string]bool // groups whose disks were refused
-	referenced   map[string]bool // files that something refers to
-	jobFiles     map[string]*fiofile.File
-	missing      map[string]error
-	configs      map[string][]byte
+	fields                    fields
+	groupIndex, workloadIndex map[string]int
+	nameStarts, nameWholes    map[string]string // sanitised names, cut at each "_" and whole, with the group that has them
+	unknownSteps              bool              // a step could not be read, so what looks unused may be used
+	stepInfos                 []stepInfo
+	unsureDisks               map[string]bool // groups whose disks were refused
+	referenced                map[string]bool // files that something refers to
+	jobFiles                  map[string]*fiofile.File
+	missing                   map[string]error
+	configs                   map[string][]byte
+	fits                      map[fit]bool
 }
 
 // stepInfo is a step with the places of its arguments.
@@ -43,16 +46,18 @@ func (d *document) named(key string) []entry {
 		return nil
 	}
 	var list []entry
+	index := map[string]int{}
 	for _, item := range n.Content {
 		e, ok := d.oneKey(item, key)
 		if !ok {
 			continue
 		}
-		if i := slices.IndexFunc(list, func(old entry) bool { return old.name == e.name }); i >= 0 {
+		if i, repeated := index[e.name]; repeated {
 			d.say("duplicate-key", d.nodePos(e.key), fmt.Sprintf("%s: %q is given twice; the last one counts", key, e.name), "rename one")
 			list[i].value = e.value
 			continue
 		}
+		index[e.name] = len(list)
 		list = append(list, e)
 	}
 	return list
@@ -83,7 +88,8 @@ func (d *document) oneKey(item *yaml.Node, of string) (entry, bool) {
 }
 
 func (d *document) groups() {
-	d.unsureDisks = map[string]bool{}
+	d.unsureDisks, d.groupIndex = map[string]bool{}, map[string]int{}
+	d.nameStarts, d.nameWholes = map[string]string{}, map[string]string{}
 	for _, e := range d.named("vms") {
 		at := d.nodePos(e.key)
 		of := fmt.Sprintf("vm group %q", e.name)
@@ -101,6 +107,7 @@ func (d *document) groups() {
 			g.ExporterPorts = append(g.ExporterPorts, int(p))
 		}
 		d.checkGroup(g, f, of)
+		d.groupIndex[g.Name] = len(d.sc.Groups)
 		d.sc.Groups = append(d.sc.Groups, g)
 	}
 }
@@ -113,12 +120,7 @@ func (d *document) checkGroup(g Group, f fields, of string) {
 	case length > MaxGroupName:
 		d.say("group-name", g.Pos, fmt.Sprintf("%s: the name has %d characters; at most %d", of, length, MaxGroupName), "shorten it")
 	}
-	for _, other := range d.sc.Groups {
-		a, b := Sanitise(g.Name), Sanitise(other.Name)
-		if a == b || strings.HasPrefix(a, b+"_") || strings.HasPrefix(b, a+"_") {
-			d.say("group-collision", g.Pos, fmt.Sprintf("%s and %q: their VM names begin alike (%s, %s)", of, other.Name, a, b), "rename one")
-		}
-	}
+	d.checkNames(g, of)
 	switch {
 	case g.CountPerNode != 0 && g.CountPerCluster != 0:
 		d.say("both-counts", f.where("count_per_cluster"), of+": count_per_node and count_per_cluster exclude each other", "remove one")
@@ -135,6 +137,28 @@ func (d *document) checkGroup(g Group, f fields, of string) {
 			d.say("group-size", g.Pos, err.Error(), "lower its count")
 		}
 	}
+}
+
+// checkNames finds a group before this one whose VM names equal this one's after sanitising, or one of which goes on
+// with "_" where the other ends, so that a search by name finds the VMs of both.
+func (d *document) checkNames(g Group, of string) {
+	whole := Sanitise(g.Name)
+	if other, equal := d.nameWholes[whole]; equal {
+		d.say("group-collision", g.Pos, fmt.Sprintf("%s and %q: their VM names are equal", of, other), "rename one")
+	}
+	other, alike := d.nameStarts[whole]
+	for i := range len(whole) {
+		if whole[i] == '_' {
+			if owner, taken := d.nameWholes[whole[:i]]; taken && !alike {
+				other, alike = owner, true
+			}
+			d.nameStarts[whole[:i]] = g.Name
+		}
+	}
+	if alike {
+		d.say("group-prefix", g.Pos, fmt.Sprintf("%s and %q: their VM names begin alike", of, other), "rename one, if other tools look for VMs by name")
+	}
+	d.nameWholes[whole] = g.Name
 }
 
 // selected resolves a selector on the known cluster and reports what is wrong with it.
@@ -218,16 +242,16 @@ func (d *document) groupNames() []string {
 }
 
 func (d *document) group(name string) (Group, bool) {
-	i := slices.IndexFunc(d.sc.Groups, func(g Group) bool { return g.Name == name })
-	if i < 0 {
+	i, ok := d.groupIndex[name]
+	if !ok {
 		return Group{}, false
 	}
 	return d.sc.Groups[i], true
 }
 
 func (d *document) workload(name string) (Workload, bool) {
-	i := slices.IndexFunc(d.sc.Workloads, func(w Workload) bool { return w.Name == name })
-	if i < 0 {
+	i, ok := d.workloadIndex[name]
+	if !ok {
 		return Workload{}, false
 	}
 	return d.sc.Workloads[i], true
@@ -255,7 +279,7 @@ func (d *document) knownWorkload(at Pos, of, name string) bool {
 }
 
 func (d *document) workloads() {
-	d.referenced = map[string]bool{d.file: true}
+	d.workloadIndex, d.referenced = map[string]int{}, map[string]bool{d.file: true}
 	d.jobFiles, d.missing, d.configs = map[string]*fiofile.File{}, map[string]error{}, map[string][]byte{}
 	for _, e := range d.named("workloads") {
 		at := d.nodePos(e.key)
@@ -272,6 +296,7 @@ func (d *document) workloads() {
 		if f.Has("config_file") {
 			w.ConfigFile, w.Config = d.configFile(f, of)
 		}
+		d.workloadIndex[w.Name] = len(d.sc.Workloads)
 		d.sc.Workloads = append(d.sc.Workloads, w)
 	}
 }

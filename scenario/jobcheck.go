@@ -51,8 +51,26 @@ func (d *document) badValue(at Pos, o fiofile.Option, err error) {
 	}
 }
 
-// checkJobs compares the jobs of a workload that runs with the disks of its VM group.
+// fit is what the check of a job file against a VM group depends on.
+type fit struct {
+	file      string
+	disks     int
+	diskBytes int64
+	prefilled bool
+}
+
+// checkJobs compares the jobs of a workload that runs with the disks of its VM group. A file that fits is not looked at
+// again for a like group.
 func (d *document) checkJobs(w Workload, g Group, prefilled bool) {
+	key := fit{file: w.ConfigFile, disks: len(g.DiskBytes), prefilled: prefilled}
+	if key.disks > 0 {
+		key.diskBytes = g.DiskBytes[0]
+	}
+	if d.fits[key] {
+		return
+	}
+	before := len(d.diags)
+	defer func() { d.fits[key] = len(d.diags) == before && !d.unsureDisks[g.Name] }()
 	for _, job := range d.jobFiles[w.ConfigFile].Jobs() {
 		at := Pos{File: w.ConfigFile, Line: job.Line}
 		if prefilled {

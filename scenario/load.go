@@ -183,7 +183,7 @@ func (l *loader) document() {
 		return
 	}
 	l.headers(f)
-	d := &document{loader: l, fields: f}
+	d := &document{loader: l, fields: f, fits: map[fit]bool{}}
 	d.groups()
 	d.workloads()
 	d.results()
@@ -234,8 +234,8 @@ func (l *loader) mappingOf(n *yaml.Node) []entry {
 	return l.entries(n, "")
 }
 
-// mask stands in place of a password.
-const mask = "[redacted]"
+// mask stands in place of a password. In YAML it is a plain text wherever it stands.
+const mask = "(redacted)"
 
 // redacted is the rendered text without passwords. A variable that holds one is masked as well.
 func (l *loader) redacted() []byte {

@@ -499,10 +499,10 @@ func TestLinks(t *testing.T) {
 func TestPasswords(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ vars, written, rendered string }{
-		"plain":    {"", "remote_pass: hunter2/4u}", "remote_pass: [redacted]}"},
-		"quoted":   {"", `remote_pass: "hunter2/4u"}`, "remote_pass: [redacted]}"},
-		"escaped":  {"", `remote_pass: "hunter2\x2f4u"}`, "remote_pass: [redacted]\n"},
-		"variable": {"vars:\n  pw: {default: hunter2/4u}\n", "remote_pass: {{ pw }}}", "remote_pass: [redacted]}"},
+		"plain":    {"", "remote_pass: hunter2/4u}", "remote_pass: (redacted)}"},
+		"quoted":   {"", `remote_pass: "hunter2/4u"}`, "remote_pass: (redacted)}"},
+		"escaped":  {"", `remote_pass: "hunter2\x2f4u"}`, "remote_pass: (redacted)\n"},
+		"variable": {"vars:\n  pw: {default: hunter2/4u}\n", "remote_pass: {{ pw }}}", "remote_pass: (redacted)}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,10 @@
 package scenario
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
 
 // schemaNode is one node of the JSON schema. json.Marshal sorts its keys, so the schema is the same every time.
 type schemaNode = map[string]any
@@ -14,18 +18,23 @@ func Schema() ([]byte, error) {
 		return schemaNode{"type": "array", "items": schemaNode{
 			"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": object(rows, extra)}}
 	}
-	disks := schemaNode{"description": "data disks, sizes in GiB", "anyOf": []any{
+	disks := schemaNode{"anyOf": []any{
 		object(diskFields, nil), schemaNode{"type": "array", "items": templated(schemaNode{"type": "integer", "minimum": 1})}}}
 	bands := schemaNode{"type": "array", "items": object(bandFields, nil)}
+	choice := func(values []string) schemaNode { return templated(schemaNode{"enum": values}) }
+	results := named(resultFields, schemaNode{
+		"result_value_bands": bands, "aggregate": choice(aggregates), "metric": choice(metricNames()),
+		"result_type":    choice(slices.Compact(slices.Sorted(slices.Values(slices.Concat(groupTypes, workloadTypes))))),
+		"report_metrics": schemaNode{"type": "array", "items": choice(reportMetrics)}})
 	groups := named(groupFields, schemaNode{"data_disks": disks})
 	groups["items"].(schemaNode)["propertyNames"] = templated(schemaNode{"maxLength": MaxGroupName})
 	for key, s := range map[string]schemaNode{
 		"vms":       groups,
 		"workloads": named(workloadFields, schemaNode{"iogen_params": object(iogenFields, nil)}),
-		"results":   named(resultFields, schemaNode{"result_value_bands": bands}),
+		"results":   results,
 		"setup":     stepList, "run": stepList, "teardown": stepList,
 	} {
-		s = clone(s)
+		s = maps.Clone(s) // the step list is shared
 		s["description"] = properties[key].(schemaNode)["description"]
 		properties[key] = s
 	}
@@ -51,19 +60,13 @@ func Schema() ([]byte, error) {
 	}, "", "  ")
 }
 
-func clone(s schemaNode) schemaNode {
-	c := make(schemaNode, len(s))
-	for k, v := range s {
-		c[k] = v
-	}
-	return c
-}
-
 // object is the schema of a mapping with the rows' fields; extra replaces the schema of some.
 func object(rows []ArgSpec, extra schemaNode) schemaNode {
 	properties, required := schemaOf(rows)
-	for k, v := range extra {
-		properties[k] = v
+	for name, s := range extra {
+		s := maps.Clone(s.(schemaNode))
+		s["description"] = properties[name].(schemaNode)["description"]
+		properties[name] = s
 	}
 	return schemaNode{"type": "object", "additionalProperties": false, "properties": properties, "required": required}
 }

@@ -46,8 +46,9 @@ func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line,
 
 // Limits that keep a hostile file cheap. Real files have a few dozen lines.
 const (
-	maxBytes = 1 << 20
-	maxLines = 20_000
+	maxBytes    = 1 << 20
+	maxLines    = 20_000
+	maxSections = 2_000
 )
 
 // Parse reads a job file: sections in brackets, "key=value" or bare flags, comments from ";" or "#" to the end of the
@@ -83,6 +84,9 @@ func Parse(name string, data []byte) (*File, error) {
 			title := strings.TrimSpace(line[1:end])
 			if title == "" {
 				return fail(number, "a section without a name")
+			}
+			if len(f.Sections) == maxSections {
+				return fail(number, "more than %d sections", maxSections)
 			}
 			f.Sections = append(f.Sections, Section{Name: title, Line: number})
 		case len(f.Sections) == 0:
