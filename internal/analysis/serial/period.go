@@ -51,8 +51,8 @@ func PeriodOf(x []float64, significance float64) (Period, error) {
 	base := float64(n) / float64(bin)
 	var best, found float64
 	multiple := 0
-	at := make([]float64, 13) // correlation at each multiple
-	for m := 1; m < len(at) && base*float64(m) <= float64(n)/3; m++ {
+	at := make([]float64, int(float64(n)/3/base)+1) // correlation at each multiple
+	for m := 1; m < len(at); m++ {
 		lag := int(math.Round(base * float64(m)))
 		reach := max(1, int(base/8))
 		for l := max(2, lag-reach); l <= min(lag+reach, len(rho)-1); l++ {

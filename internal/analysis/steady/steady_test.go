@@ -1,0 +1,259 @@
+package steady
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"plimsoll/internal/analysis/resample"
+)
+
+func ExampleRounds() {
+	iops := []float64{98000, 71000, 52000, 45000, 41500, 40200, 40900, 40100, 40600}
+	s, err := Rounds(iops, Rule{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%v, rounds %d to %d, mean %.0f, spread %.1f %%, line moves %.1f %%\n", s.Reached, s.First+1, s.Last+1, s.Mean, 100*s.Spread, 100*s.Excursion)
+	// Output: true, rounds 5 to 9, mean 40660, spread 3.4 %, line moves 1.9 %
+}
+
+func TestRounds(t *testing.T) {
+	tests := map[string]struct {
+		values []float64
+		rule   Rule
+		want   Settled
+	}{
+		"on the edge of spread": {[]float64{91, 101, 111, 101, 91}, Rule{Spread: 20. / 99}, Settled{Reached: true, Last: 4, Mean: 99, Spread: 20. / 99}},
+		"spread":                {[]float64{100, 130, 100, 130, 100}, Rule{}, Settled{Last: 4, Mean: 112, Spread: 30. / 112, Reason: "rounds 1 to 5 spread over 26.8 % of their mean, 20.0 % are allowed"}},
+		"slope":                 {[]float64{94, 97, 100, 103, 106}, Rule{}, Settled{Last: 4, Mean: 100, Spread: 0.12, Excursion: 0.12, Reason: "the line through rounds 1 to 5 moves by 12.0 % of their mean, 10.0 % are allowed"}},
+		"ceiling":               {[]float64{1, 2, 3, 4, 5, 6, 6, 6, 6, 6}, Rule{Ceiling: 5}, Settled{Last: 4, Mean: 3, Spread: 4. / 3, Excursion: 4. / 3, Reason: "rounds 1 to 5 spread over 133.3 % of their mean, 20.0 % are allowed; the ceiling of 5 rounds was reached", Warnings: []string{"5 rounds beyond the ceiling of 5 were not looked at"}}},
+		"too few":               {[]float64{5, 5}, Rule{}, Settled{Last: 1, Reason: "2 rounds: the rule needs a window of 5"}},
+		"all zero":              {make([]float64, 5), Rule{}, Settled{Reached: true, Last: 4}},
+		"negative":              {[]float64{-100, -101, -100, -99, -100}, Rule{}, Settled{Reached: true, Last: 4, Mean: -100, Spread: 0.02, Excursion: 0.008}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Rounds(test.values, test.rule)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Interval.Valid() && got.Interval.Reason == "" {
+				t.Error("no interval and no reason")
+			}
+			got.Interval = resample.Interval{}
+			if d := cmp.Diff(test.want, got, cmpopts.EquateApprox(0, 1e-12)); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	_, err := Rounds([]float64{math.NaN()}, Rule{Window: 2, Spread: -1, Excursion: math.NaN(), Ceiling: 1})
+	want := strings.Join([]string{
+		"steady: window of 2 rounds: at least 3 are needed for a line",
+		"steady: spread -1: must be above 0, as 0.2 for 20 %",
+		"steady: excursion NaN: must be above 0, as 0.1 for 10 %",
+		"steady: ceiling of 1 rounds: must hold a window of 2",
+		"steady: value 1 is NaN: remove it or fill the gap first",
+	}, "\n")
+	if d := cmp.Diff(want, fmt.Sprint(err)); d != "" {
+		t.Error(d)
+	}
+	if _, err := Window([]float64{math.Inf(1)}, Options{Tolerance: 2}); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("want two objections: %v", err)
+	}
+}
+
+// Scaling changes nothing but the mean, and a reached window does hold the rule.
+func TestRoundsProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.SliceOfN(rapid.Float64Range(1, 3), 0, 40).Draw(t, "x")
+		f := rapid.Float64Range(1e-3, 1e3).Draw(t, "f")
+		scaled := make([]float64, len(x))
+		for i := range x {
+			scaled[i] = x[i] * f
+		}
+		a, err1 := Rounds(x, Rule{Spread: 0.3, Excursion: 0.15})
+		b, err2 := Rounds(scaled, Rule{Spread: 0.3, Excursion: 0.15})
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		if a.Reached != b.Reached || a.First != b.First || a.Reached == (a.Reason != "") {
+			t.Fatalf("%+v\n%+v", a, b)
+		}
+		if a.Reached && (a.Spread > 0.3 || a.Excursion > 0.15 || a.Last-a.First != 4) {
+			t.Fatalf("%+v", a)
+		}
+	})
+}
+
+func ar1(r *rand.Rand, n int, phi, mean, sd float64) []float64 {
+	x := make([]float64, n)
+	state := r.NormFloat64()
+	for i := range x {
+		x[i] = mean + sd*state
+		state = phi*state + math.Sqrt(1-phi*phi)*r.NormFloat64()
+	}
+	return x
+}
+
+func TestWindow(t *testing.T) {
+	type check func(t *testing.T, s Stretch)
+	reached := func(want bool, reason string) check {
+		return func(t *testing.T, s Stretch) {
+			if s.Reached != want || !strings.Contains(s.Reason, reason) {
+				t.Errorf("reached %v, reason %q", s.Reached, s.Reason)
+			}
+		}
+	}
+	tests := map[string]struct {
+		n     int
+		at    func(i int) float64
+		check check
+	}{
+		"steady from the start": {1800, func(int) float64 { return 0 }, func(t *testing.T, s Stretch) {
+			reached(true, "")(t, s)
+			if s.WarmUp > 200 || !s.Mean.Interval.Contains(1000) {
+				t.Errorf("%+v", s)
+			}
+		}},
+		"warm-up": {1800, func(i int) float64 { return -800 * math.Exp(-float64(i)/60) }, func(t *testing.T, s Stretch) {
+			reached(true, "")(t, s)
+			if s.First < 120 || s.First > 500 {
+				t.Errorf("steady from %d", s.First)
+			}
+		}},
+		"never settles": {1800, func(i int) float64 { return float64(i) }, reached(false, "")},
+		"drift":         {1800, func(i int) float64 { return 0.2 * float64(i) }, reached(false, "")},
+		"level shift in the middle": {1800, func(i int) float64 { return 400 * b2f(i >= 1000) }, func(t *testing.T, s Stretch) {
+			if len(s.Changes) == 0 && s.WarmUp < 900 {
+				t.Errorf("%+v", s)
+			}
+		}},
+		"small shift does not matter": {1800, func(i int) float64 { return 20 * b2f(i >= 1000) }, reached(true, "")},
+		"checkpoints": {1800, func(i int) float64 { return -500 * b2f(i%120 < 15) }, func(t *testing.T, s Stretch) {
+			reached(true, "")(t, s)
+			if !s.Period.Found || math.Abs(s.Period.Points-120) > 8 {
+				t.Errorf("period %+v", s.Period)
+			}
+			if !s.Mean.Interval.Contains(1000 - 500./8) {
+				t.Errorf("mean %+v", s.Mean)
+			}
+		}},
+		"too short": {40, func(int) float64 { return 0 }, reached(false, "40 points: at least 50 are needed, use rounds instead")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := ar1(rand.New(rand.NewPCG(41, 2)), test.n, 0.5, 1000, 20)
+			for i := range x {
+				x[i] += test.at(i)
+			}
+			s, err := Window(x, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("warm-up %d, %d to %d, drift %.3f, period %.1f, reason %q, warnings %q", s.WarmUp, s.First, s.Last, s.DriftShare, s.Period.Points, s.Reason, s.Warnings)
+			test.check(t, s)
+			if s.Mean.Interval.Valid() == (s.Mean.Interval.Reason != "") {
+				t.Errorf("interval %+v", s.Mean.Interval)
+			}
+		})
+	}
+}
+
+func b2f(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Stationary series, dependent or not, are called steady nearly always, and the interval of the mean covers as it says
+// although the window was chosen by the data.
+func TestStationaryIsSteady(t *testing.T) {
+	t.Parallel()
+	const sets = 300
+	for _, phi := range []float64{0, 0.7} {
+		r := rand.New(rand.NewPCG(42, uint64(phi*10)))
+		steady, covered, given := 0, 0, 0
+		for range sets {
+			s, err := Window(ar1(r, 1500, phi, 500, 25), Options{Seed: r.Uint64()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Reached {
+				steady++
+			}
+			if s.Mean.Interval.Valid() {
+				given++
+				if s.Mean.Interval.Contains(500) {
+					covered++
+				}
+			}
+		}
+		t.Logf("phi %.1f: steady %.3f, mean covered %.3f of %d", phi, float64(steady)/sets, float64(covered)/float64(given), given)
+		if steady < sets*95/100 || float64(covered) < 0.92*float64(given) || float64(covered) > 0.97*float64(given) || given < sets/2 {
+			t.Errorf("phi %v: steady %d of %d, covered %d of %d", phi, steady, sets, covered, given)
+		}
+	}
+}
+
+func TestWarmUp(t *testing.T) {
+	x := make([]float64, 200)
+	for i := range x {
+		x[i] = 100 + float64(i%2)
+		if i < 40 {
+			x[i] = float64(i)
+		}
+	}
+	if n, ok := WarmUp(x); n != 40 || !ok {
+		t.Errorf("warm-up of %d points, %v", n, ok)
+	}
+	for i := range x {
+		x[i] = math.Exp(-float64(i) / 150)
+	}
+	if n, ok := WarmUp(x); ok {
+		t.Errorf("a series that only falls settled after %d", n)
+	}
+	for _, short := range [][]float64{nil, {1}, make([]float64, 12)} {
+		if n, ok := WarmUp(short); n != 0 || !ok {
+			t.Errorf("%v: %d, %v", short, n, ok)
+		}
+	}
+}
+
+func TestAnyWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-1e9, 1e9), rapid.SampledFrom([]float64{0, 0, 1, 7})), 0, 300).Draw(t, "x")
+		s, err := Window(x, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Reached == (s.Reason != "") || len(x) > 0 && (s.First < 0 || s.Last >= len(x) || s.First > s.Last) {
+			t.Fatalf("%+v of %d points", s, len(x))
+		}
+	})
+}
+
+func BenchmarkWindow(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 100_000} {
+		x := ar1(rand.New(rand.NewPCG(1, 1)), n, 0.5, 1000, 20)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Window(x, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
