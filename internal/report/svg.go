@@ -102,7 +102,11 @@ func (d *drawing) band(b result.Band, i int) {
 		return
 	}
 	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/>`, i%3, int(d.left), d.y(high), int(d.right-d.left), d.y(low)-d.y(high))
-	d.text("t", int(d.left)+6, d.y(high)+13, b.Name)
+	line := d.y(high) + 13
+	if d.y(low)-d.y(high) < 18 { // too narrow for its name
+		line = d.y(high) - 4
+	}
+	d.text("t", int(d.left)+6, line, b.Name)
 }
 
 func (d *drawing) timeAxis() {

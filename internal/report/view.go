@@ -32,7 +32,8 @@ type view struct {
 	Environment []factGroup
 	Plan        planView
 	Reduced     bool
-	Tail        int // journal entries left out
+	Prefix      string // what all VM names begin with; left out in charts
+	Tail        int    // journal entries left out
 
 	origin time.Time
 	marks  []mark
@@ -126,6 +127,7 @@ func newView(doc *Document) *view {
 			v.Sides = append(v.Sides, newSide(c))
 		}
 	}
+	v.Prefix = commonPrefix(doc.VMs)
 	budget := chartPoints
 	if n := len(doc.Panels) + 2*len(metrics(doc.Series)); n > 0 {
 		budget = min(budget, allPoints/n)
@@ -226,6 +228,20 @@ func (v *view) panels(budget int) {
 	}
 }
 
+// commonPrefix is what the names of all VMs begin with, up to an underscore; "" with fewer than two VMs.
+func commonPrefix(vms []result.VM) string {
+	if len(vms) < 2 {
+		return ""
+	}
+	p := vms[0].Name
+	for _, vm := range vms {
+		for !strings.HasPrefix(vm.Name, p) {
+			p = p[:len(p)-1]
+		}
+	}
+	return p[:strings.LastIndexByte(p, '_')+1]
+}
+
 // metrics are the names of the measures of series, in the order they come.
 func metrics(series []result.Series) []string {
 	var out []string
@@ -249,6 +265,7 @@ func (v *view) machines(budget int) {
 			if s.VM == "" {
 				total = append(total, s)
 			} else {
+				s.Name = strings.TrimPrefix(s.Name, v.Prefix)
 				each = append(each, s)
 			}
 		}

@@ -83,13 +83,13 @@
       const low = Math.max(b.low, u.scales.y.min), high = Math.min(b.high, u.scales.y.max);
       if (high <= low) return;
       const y0 = u.valToPos(high, "y", true), y1 = u.valToPos(low, "y", true);
-      ctx.globalAlpha = 0.1;
+      ctx.globalAlpha = 0.16;
       ctx.fillStyle = colour("--band" + i % 3);
       ctx.fillRect(left, y0, width, y1 - y0);
       ctx.globalAlpha = 1;
       ctx.fillStyle = colour("--soft");
       ctx.textAlign = "left";
-      ctx.fillText(b.name, left + 6 * ratio, y0 + 14 * ratio);
+      ctx.fillText(b.name, left + 6 * ratio, y1 - y0 < 18 * ratio ? y0 - 4 * ratio : y0 + 14 * ratio);
     });
     if (c.expected != null) {
       const y = u.valToPos(c.expected, "y", true);
@@ -242,6 +242,8 @@
       read.textContent = elapsed(h.start + i * h.step) + ", " + duration(h.edges[r]) + " to " + duration(h.edges[r + 1]) + ": " + grouped(column[r]) + " operations" + (all ? ", " + plain(100 * column[r] / all) + " % of this time" : "");
     });
   }
-  addEventListener("beforeprint", () => document.querySelectorAll("main > section > details").forEach(d => { d.dataset.was = d.open; d.open = true; }));
-  addEventListener("afterprint", () => document.querySelectorAll("main > section > details").forEach(d => { d.open = d.dataset.was === "true"; }));
+  // On paper there is nothing to open: what belongs there is opened first. Plan and journal stay out.
+  const paper = document.querySelectorAll("details.paper");
+  addEventListener("beforeprint", () => paper.forEach(d => { d.dataset.was = d.open; d.open = true; }));
+  addEventListener("afterprint", () => paper.forEach(d => { d.open = d.dataset.was === "true"; }));
 })();
