@@ -260,7 +260,7 @@ func TestProgressElsewhere(t *testing.T) {
 	}
 	now = now.Add(calm)
 	s.show(m)
-	want := "20:45:15 step 3/9, 30 s gone, longer than expected; OLTP: 4,000 IOPS, mean 412 us; DSS (prefill) [1 silent]: 0 IOPS, mean -, 3 errors\n"
+	want := "20:45:15 step 3/9, 30 s gone; OLTP: 4,000 IOPS, mean 412 us; DSS (prefill) [1 silent]: 0 IOPS, mean -, 3 errors\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

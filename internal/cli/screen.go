@@ -146,8 +146,6 @@ func (m moment) times() string {
 	text := unit.Duration(m.elapsed.Round(time.Second)).String() + " gone"
 	if left := m.takes - m.elapsed; left > 0 {
 		text += ", about " + unit.Duration(left.Round(time.Second)).String() + " left"
-	} else if m.takes > 0 {
-		text += ", longer than expected"
 	}
 	return text
 }

@@ -28,12 +28,13 @@ type Job struct {
 	load  *load
 	start time.Time
 	ticks []mark // reports not yet wholly passed by the ticks written; ticks[0] is at or before the next tick
-	// reports at the two newest placed times, for Live
-	now, before placed
-	offset      time.Duration // run's clock minus tool's clock, smallest seen
-	known       bool          // offset is
-	gap         time.Duration // longest time between two reports so far
-	over        bool
+	// for Live: the newest report, and two earlier ones at least half an interval apart, so that two reports of nearly
+	// the same moment (a tool's last two) do not make a rate out of nothing
+	now, middle, before placed
+	offset              time.Duration // run's clock minus tool's clock, smallest seen
+	known               bool          // offset is
+	gap                 time.Duration // longest time between two reports so far
+	over                bool
 }
 
 type mark struct {
@@ -61,7 +62,7 @@ func (r *Recorder) Job(d result.RawJob) *Job {
 		l.finish()
 	}
 	now := r.now()
-	l.job = &Job{r: r, load: l, start: now, ticks: []mark{{t: now}}, now: placed{t: now}, before: placed{t: now}}
+	l.job = &Job{r: r, load: l, start: now, ticks: []mark{{t: now}}, now: placed{t: now}, middle: placed{t: now}, before: placed{t: now}}
 	return l.job
 }
 
@@ -106,10 +107,10 @@ func (j *Job) Report(rep workload.Report) {
 		m.hists[i] = c.Hist
 	}
 	j.ticks = append(j.ticks, m)
-	if at.Sub(j.before.t) >= j.r.o.Interval/2 {
-		j.before = j.now
-	}
 	j.now = placed{at, rep}
+	if at.Sub(j.middle.t) >= j.r.o.Interval/2 {
+		j.before, j.middle = j.middle, j.now
+	}
 }
 
 // place puts a report on the run's clock, never before an earlier one.

@@ -248,3 +248,22 @@ func BenchmarkTick(b *testing.B) {
 		})
 	}
 }
+
+// A tool's last two reports may be a moment apart: no rate is made out of that moment.
+func TestLiveIgnoresMoments(t *testing.T) {
+	l := newLab(t)
+	l.rec.VM("vm", "G", 0, true)
+	j := l.start("vm", "G", "W", 1)
+	for range 3 {
+		l.second(func() {
+			j.do(&j.rep.Read, 100, 1<<20, time.Millisecond)
+			j.report()
+		})
+	}
+	j.do(&j.rep.Read, 50, 1<<20, time.Millisecond)
+	l.now = l.now.Add(time.Microsecond)
+	j.report()
+	if live := l.rec.Live(); len(live) != 1 || live[0].ReadIOPS > 151 || live[0].ReadIOPS < 100 {
+		t.Errorf("two reports a microsecond apart show as %+v", live)
+	}
+}
