@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,7 +206,7 @@ func (l *Loads) launch(s *start, j *job) error {
 		defer cancel()
 		outcome, err := runJob(ctx, j, workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: out.Sink})
 		err = errors.Join(err, closing(out.Raw))
-		l.finish(s, j, out, outcome, err)
+		l.finish(s, j, out, outcome, ctx.Err() != nil, err)
 	})
 	return nil
 }
@@ -227,24 +228,23 @@ func runJob(ctx context.Context, j *job, env workload.Env) (outcome workload.Out
 	return j.engine.Run(ctx, env, j.launch.Job)
 }
 
-func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, err error) {
-	ended, message := Finished, outcome.Message
-	switch {
-	case outcome.Exit.Lost || errors.Is(err, target.ErrNotAccessible):
-		ended = Lost
-		if message == "" {
-			message = "the machine went away"
-		}
-	case outcome.Stopped || errors.Is(err, context.Canceled):
-		ended = Stopped
-	case err != nil:
-		ended, message = Failed, err.Error()
-	}
+// finish judges how a job ended and records it. A job that we cancelled and that then found its machine gone was stopped, unless the
+// machine was known to be gone before.
+func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, cancelled bool, err error) {
 	l.mu.Lock()
 	known := j.lost // the journal has it already
 	l.mu.Unlock()
-	if known && ended == Stopped { // it was stopped because its machine was gone
-		ended, message = Lost, "the machine went away"
+	gone := outcome.Exit.Lost || errors.Is(err, target.ErrNotAccessible)
+	halted := outcome.Stopped || errors.Is(err, context.Canceled) || cancelled && gone
+	ended, message := Finished, outcome.Message
+	switch {
+	case halted && !known:
+		ended = Stopped
+	case halted || gone:
+		ended = Lost
+		message = cmp.Or(message, "the machine went away")
+	case err != nil:
+		ended, message = Failed, err.Error()
 	}
 	out.Ended(ended, message, outcome)
 	text := map[string]string{Finished: "end", Failed: "end", Stopped: "stop", Lost: "lost"}[ended]
@@ -252,12 +252,13 @@ func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, e
 	if ended == Failed || ended == Lost {
 		problem = firstLine(message)
 	}
-	l.mu.Lock()
-	j.ended, j.message = ended, message
-	l.mu.Unlock()
 	if ended != Lost || !known {
 		l.event(s, j.vm.Name, text, problem)
 	}
+	// Last, so that whoever sees the end finds it recorded.
+	l.mu.Lock()
+	j.ended, j.message = ended, message
+	l.mu.Unlock()
 }
 
 // markLost records that a VM of a start is out of reach, once.
