@@ -2,14 +2,10 @@ package scenario
 
 import (
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"time"
 )
-
-// fsStat is fs.Stat under a name that does not hide it behind a field.
-func fsStat(fsys fs.FS, name string) (fs.FileInfo, error) { return fs.Stat(fsys, name) }
 
 // check looks at the scenario as a whole: the order of its steps, its files, what nothing uses.
 func (d *document) check() {

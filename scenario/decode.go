@@ -196,10 +196,11 @@ func (l *loader) decode(n *yaml.Node, at Pos, of string, rows []ArgSpec, unknown
 		i := slices.IndexFunc(rows, func(r ArgSpec) bool { return r.Name == e.name })
 		switch {
 		case i < 0:
-			if unknownCode == "unknown-field" && slices.Contains(slipThrough, e.name) {
-				unknownCode = "unknown-key"
+			code := unknownCode
+			if code == "unknown-field" && slices.Contains(slipThrough, e.name) {
+				code = "unknown-key"
 			}
-			l.say(unknownCode, l.nodePos(e.key), fmt.Sprintf("%s has no %q", of, e.name), didYouMean(e.name, names(rows)))
+			l.say(code, l.nodePos(e.key), fmt.Sprintf("%s has no %q", of, e.name), didYouMean(e.name, names(rows)))
 			continue
 		case isNull(e.value):
 			continue // null counts as missing

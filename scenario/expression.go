@@ -234,6 +234,9 @@ func (r *renderer) name(n *nodes.Name) (any, error) {
 	name := n.Name.Val
 	if v, ok := r.vars[name]; ok {
 		r.used[name] = true
+		if f, ok := v.(float64); ok {
+			return finite(f, n)
+		}
 		return v, nil
 	}
 	known := make([]string, 0, len(r.vars))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -327,6 +328,29 @@ func TestVariables(t *testing.T) {
 				t.Errorf("from %q (-want +got):\n%s", sc.Vars[0].From, diff)
 			}
 		})
+	}
+}
+
+// TestUnknownVariable checks values given for variables that the file does not have, and values no template can print.
+func TestUnknownVariable(t *testing.T) {
+	t.Parallel()
+	dir := edit(t, "runtime_secs: 10", "runtime_secs: {{ n }}")
+	for _, strict := range []bool{false, true} {
+		sc, diags := scenario.Load(dir, scenario.LoadOptions{Set: map[string]any{"N": 5}, Strict: strict})
+		severity := scenario.Warning
+		if strict {
+			severity = scenario.Error
+		}
+		want := []scenario.Diagnostic{{Pos: scenario.Pos{File: "test.yml", Line: 6, Col: 1}, Severity: severity, Code: "unknown-variable",
+			What: `a value is set for "N", which the scenario does not declare`, Hint: `did you mean "n"?`}}
+		if diff := cmp.Diff(want, diags); diff != "" || (sc == nil) != strict {
+			t.Errorf("strict %t (-want +got):\n%s", strict, diff)
+		}
+	}
+	for _, v := range []float64{math.NaN(), math.Inf(1)} {
+		if sc, diags := scenario.Load(dir, scenario.LoadOptions{Set: map[string]any{"n": v}}); sc != nil || !strings.Contains(fmt.Sprint(diags), "not a finite number") {
+			t.Errorf("%g: %v", v, diags)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -54,8 +55,10 @@ func (d *document) step(item *yaml.Node, phase Phase) (s stepInfo, known bool) {
 		return s, false
 	}
 	f, good := d.decode(e.value, at, e.name, spec.Args, "unknown-argument")
-	if f.Has("runtime_secs") && f.Float("runtime_secs") == 0 {
-		delete(f.Args, "runtime_secs") // 0 means none
+	for _, name := range []string{"runtime_secs", "timeout_secs"} {
+		if f.Has(name) && f.Float(name) == 0 {
+			delete(f.Args, name) // 0 means none
+		}
 	}
 	s = stepInfo{Step: Step{Name: e.name, Phase: phase, Args: f.Args, Pos: at}, spec: spec, args: f}
 	s.refused = !good || !d.checkArguments(s)
@@ -170,7 +173,7 @@ func (d *document) playbookFile(playbook string, f playbookSource) {
 			d.say("missing-playbook-file", at, fmt.Sprintf("playbook: %s: %q leaves the scenario's directory", f.task, f.path), "put the file beside the playbook")
 			return
 		}
-		if info, err := fsStat(d.fsys, clean); err == nil {
+		if info, err := fs.Stat(d.fsys, clean); err == nil {
 			d.referenced[clean] = true
 			if info.IsDir() {
 				for _, p := range d.files {

@@ -200,7 +200,9 @@ func (l *loader) readPresets() map[string]any {
 	if cut.line != 0 {
 		root, objection := parseYAML(cut.text)
 		if objection == nil {
+			l.offset = cut.line - 1
 			presets = readPresetValues(l.native(root))
+			l.offset = 0
 		} else if l.opts.Preset != "" {
 			l.sayYAML(objection, cut.line-1)
 			return nil
