@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
 	targetfake "plimsoll/internal/target/fake"
+	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
 
@@ -343,4 +345,97 @@ func TestIncompleteRequest(t *testing.T) {
 	if _, err := run.Execute(t.Context(), run.Request{}); err == nil {
 		t.Error("an empty request was executed")
 	}
+}
+
+// The folder of a process that died at any event of the journal opens, says interrupted, and gets the verdicts that its journal allows.
+func TestFoundDead(t *testing.T) {
+	h := newHarness(t, everyKind)
+	copies := t.TempDir()
+	type death struct{ dir, phase string }
+	var deaths []death
+	h.hook = func(e result.Event) {
+		if e.Kind != result.KindStepStart && e.Kind != result.KindPhase && e.Kind != result.KindFault || e.Step%3 != 0 {
+			return
+		}
+		d := death{filepath.Join(copies, fmt.Sprint(len(deaths))), e.Phase}
+		if err := os.CopyFS(d.dir, os.DirFS(filepath.Join(h.req.Root, "run"))); err != nil {
+			t.Error(err)
+		}
+		deaths = append(deaths, d)
+	}
+	if _, err := h.execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"pre_setup": "no", "setup": "no", "run": "partly", "teardown": "yes"}
+	for _, d := range deaths {
+		folder, err := result.Open(d.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := folder.Manifest().Status; s != result.StatusInterrupted {
+			t.Errorf("dead in %s: status %s", d.phase, s)
+		}
+		if left, err := run.Cleanup(t.Context(), folder, h.world.Target()); err != nil || left != nil {
+			t.Errorf("dead in %s: clean-up: %v %q", d.phase, err, left)
+		}
+		m := folder.Manifest()
+		if m.Status != result.StatusInterrupted || m.Measured.State != want[d.phase] || m.Cleaned.State != "yes" || m.Ended.IsZero() {
+			t.Errorf("dead in %s: %s, measured %+v, cleaned %+v, ended %v", d.phase, m.Status, m.Measured, m.Cleaned, m.Ended)
+		}
+		if err := folder.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(deaths) < 20 {
+		t.Errorf("only %d deaths", len(deaths))
+	}
+}
+
+// A run that still goes on is not cleaned up from elsewhere.
+func TestCleanupOfALivingRun(t *testing.T) {
+	h := newHarness(t, everyKind)
+	h.withStep("test.Wait", 0, func(s step.Step) step.Step {
+		return wrapped{s, func(ctx context.Context, e *step.Env) error {
+			other, err := result.Open(e.Dir)
+			if err != nil {
+				return err
+			}
+			if _, err := run.Cleanup(ctx, other, h.world.Target()); err == nil {
+				t.Error("a living run was cleaned up")
+			}
+			return s.Do(ctx, e)
+		}}
+	})
+	if _, err := h.execute(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A workload that fails while nobody waits for it does not end the run, but what was measured is incomplete.
+func TestUnnoticedFailure(t *testing.T) {
+	h := newHarness(t, everyKind)
+	h.req.Engines = map[string]workload.Engine{"fio": failing{h.req.Engines["fio"]}}
+	s, err := h.execute(t.Context())
+	if err != nil || s.Status != result.StatusSucceeded || s.Measured.State != "partly" || !strings.Contains(s.Measured.Reason, "no space left") {
+		t.Errorf("%v, %+v", err, s)
+	}
+	h.clean(s)
+}
+
+// failing is an engine whose disk fills up after a while under workload W.
+type failing struct{ workload.Engine }
+
+func (f failing) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
+	if job.Command.Label != "W" {
+		return f.Engine.Run(ctx, env, job)
+	}
+	if env.Clock.Sleep(ctx, 5*time.Second) != nil {
+		return workload.Outcome{Stopped: true}, nil
+	}
+	return workload.Outcome{Exit: target.Exit{Code: 1}}, fmt.Errorf("run: workload W: %w", syscall.ENOSPC)
+}
+
+func ExampleCode() {
+	fmt.Println(run.Code(nil), run.Code(run.ErrStopped), run.Code(errors.Join(run.ErrStopped, &run.LeftoverError{Remains: []string{"vm"}})))
+	// Output: 0 130 6
 }
