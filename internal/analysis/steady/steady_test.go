@@ -135,7 +135,8 @@ func TestWindow(t *testing.T) {
 		"never settles": {1800, func(i int) float64 { return float64(i) }, reached(false, "")},
 		"drift":         {1800, func(i int) float64 { return 0.2 * float64(i) }, reached(false, "")},
 		"level shift in the middle": {1800, func(i int) float64 { return 400 * b2f(i >= 1000) }, func(t *testing.T, s Stretch) {
-			if len(s.Changes) == 0 && s.WarmUp < 900 {
+			reached(false, "has not settled by its middle")(t, s)
+			if len(s.Changes) != 1 || s.Changes[0].Index < 995 || s.Changes[0].Index > 1005 || s.First != 0 {
 				t.Errorf("%+v", s)
 			}
 		}},

@@ -79,11 +79,11 @@ func Window(values []float64, o Options) (Stretch, error) {
 	if len(values) < fewestPoints {
 		return none("%d points: at least %d are needed, use rounds instead", len(values), fewestPoints)
 	}
-	cut, settled := WarmUp(values)
-	if s.WarmUp = cut; !settled {
-		return none("the series is still warming up at its middle")
+	settled := false
+	if s.WarmUp, settled = WarmUp(values); !settled {
+		s.WarmUp = 0 // no cut helps; the changes and the drift of the whole series say why
 	}
-	rest := values[cut:]
+	rest := values[s.WarmUp:]
 	if s.Period, err = serial.PeriodOf(rest, o.Significance); err != nil {
 		return Stretch{}, err
 	}
@@ -98,7 +98,7 @@ func Window(values []float64, o Options) (Stretch, error) {
 	if s.Mean, err = mean(part, step, o.Confidence); err != nil {
 		return Stretch{}, err
 	}
-	if err := s.judge(part, len(rest), step, o); err != nil {
+	if err := s.judge(part, len(rest), step, settled, o); err != nil {
 		return Stretch{}, err
 	}
 	return s, nil
@@ -130,8 +130,11 @@ func (s *Stretch) longest(rest []float64, step int, o Options) error {
 }
 
 // judge sets the verdict on the stretch, and every warning.
-func (s *Stretch) judge(part []float64, rest, step int, o Options) error {
+func (s *Stretch) judge(part []float64, rest, step int, settled bool, o Options) error {
 	var reasons []string
+	if !settled {
+		reasons = append(reasons, "it has not settled by its middle: the start differs from the rest however much of it is left out")
+	}
 	if len(part) < int(o.Least*float64(rest)) {
 		reasons = append(reasons, fmt.Sprintf("the longest even stretch is %d of %d points, %.0f %% are asked for", len(part), rest, 100*o.Least))
 	}
