@@ -66,7 +66,10 @@ func (h *host) accessible() error {
 	case h.m.lost:
 		return fmt.Errorf("%w: it does not answer", target.ErrNotAccessible)
 	case h.m.Power != target.On:
-		return errors.Join(fmt.Errorf("%w: it is powered off", target.ErrNotAccessible), h.c.w.node(h.m.Node, true))
+		if err := h.c.w.node(h.m.Node, true); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: it is powered off", target.ErrNotAccessible)
 	}
 	return nil
 }

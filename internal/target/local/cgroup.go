@@ -279,8 +279,11 @@ func members(dir string) ([]process, error) {
 	return found, err
 }
 
-// groupCPU is the CPU time that a version 2 group and those below it have used, ended processes included.
+// groupCPU is the CPU time that a tracking group and those below it have used, ended processes included.
 func groupCPU(dir string) (user, system time.Duration, ok bool) {
+	if dir == "" {
+		return 0, 0, false
+	}
 	data, err := os.ReadFile(path.Join(dir, "cpu.stat"))
 	if err != nil {
 		return 0, 0, false

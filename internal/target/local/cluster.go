@@ -62,6 +62,7 @@ type sandbox struct {
 	gone      bool
 	haOff     bool
 	pinned    bool // exempt from balancing
+	dying     *cut // power-off not yet seen to its end
 	units     map[int]*command
 	cpuBefore time.Duration // used by boots and, without control groups, commands that have ended
 }
@@ -101,17 +102,25 @@ func (c *cluster) checkNode(node int, up bool) error {
 	return nil
 }
 
-// occupy takes the sandbox's files for a long operation.
-func (b *sandbox) occupy(ctx context.Context) error {
+// occupy finds a sandbox and takes its files for a long operation, until release.
+func (c *cluster) occupy(ctx context.Context, name string) (*sandbox, error) {
+	b, err := c.lookup(name)
+	if err != nil {
+		return nil, err
+	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("vm %q: %w", b.name, err)
+		return nil, fmt.Errorf("vm %q: %w", name, err)
 	}
 	select {
 	case b.op <- struct{}{}:
-		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("vm %q: %w", b.name, ctx.Err())
+		return nil, fmt.Errorf("vm %q: %w", name, ctx.Err())
 	}
+	if now, err := c.lookup(name); err != nil || now != b { // deleted while we waited
+		b.release()
+		return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+	}
+	return b, nil
 }
 
 func (b *sandbox) release() { <-b.op }
@@ -264,11 +273,8 @@ func (c *cluster) room(wanted int64) error {
 
 // Clone implements target.Cluster. Disks are copied, contents included; the working folder starts empty.
 func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
-	source, err := c.lookup(r.Source)
+	source, err := c.occupy(ctx, r.Source)
 	if err != nil {
-		return fmt.Errorf("clone: source: %w", err)
-	}
-	if err := source.occupy(ctx); err != nil {
 		return fmt.Errorf("clone: source: %w", err)
 	}
 	defer source.release()
@@ -318,11 +324,11 @@ func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
 // Delete implements target.Cluster.
 func (c *cluster) Delete(ctx context.Context, names []string) error {
 	return each(ctx, "delete", names, func(name string) error {
-		b, err := c.lookup(name)
+		b, err := c.occupy(ctx, name)
 		if errors.Is(err, target.ErrNoSuchVM) {
 			return nil
 		}
-		if err := b.occupy(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 		defer b.release()

@@ -228,10 +228,7 @@ func (u *command) Usage() target.Usage {
 }
 
 func (u *command) groupUsage() (user, system time.Duration, ok bool) {
-	if dir := u.c.groups.tracked(u.key, u.groupKey()); dir != "" {
-		return groupCPU(dir)
-	}
-	return 0, 0, false
+	return groupCPU(u.c.groups.tracked(u.key, u.groupKey()))
 }
 
 // finalUsage is the kernel's account of the process and the children it waited for; the group's is also of the others.

@@ -22,24 +22,29 @@ func (c *cluster) PowerOn(ctx context.Context, names []string, maxConcurrent int
 		return fmt.Errorf("power on: at most %d at a time: must be at least 1", maxConcurrent)
 	}
 	return each(ctx, "power on", names, func(name string) error {
-		b, err := c.lookup(name)
+		b, err := c.occupy(ctx, name)
 		if err != nil {
-			return err
-		}
-		if err := b.occupy(ctx); err != nil {
 			return err
 		}
 		defer b.release()
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		if _, err := c.find(name); err != nil { // deleted while we waited
-			return err
+		dying := b.dying
+		c.mu.Unlock()
+		if dying != nil { // a power-off was interrupted
+			if err := c.finish(ctx, []*cut{dying}); err != nil {
+				return err
+			}
 		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		if err := c.checkNode(b.node, true); err != nil {
 			return fmt.Errorf("vm %q: %w", name, err)
 		}
 		if b.power == target.On {
 			return nil
+		}
+		if b.dying != nil {
+			return fmt.Errorf("vm %q: processes of its last boot are still being ended", name)
 		}
 		c.boots++
 		b.key = "vm-" + b.name + "." + strconv.Itoa(c.boots)
@@ -71,33 +76,38 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 
 // powerOff turns sandboxes off and returns when none of their processes is left.
 func (c *cluster) powerOff(ctx context.Context, boxes []*sandbox) error {
-	return c.finish(ctx, c.cut(boxes))
+	return c.finish(ctx, c.strike(boxes))
 }
 
-// cutBox is a sandbox whose power has been cut, with what its boot leaves to be cleared away.
-type cutBox struct {
+// cut is a sandbox whose power has been cut, with what its boot leaves to be cleared away.
+type cut struct {
 	box   *sandbox
 	key   string
 	units []*command
 }
 
-// cut marks sandboxes off and kills their control groups, waiting for nothing: no command starts in them any more, and
-// those that run count as lost. It takes c.mu.
-func (c *cluster) cut(boxes []*sandbox) []cutBox {
+// strike marks sandboxes off and kills their control groups, waiting for nothing: no command starts in them any more,
+// and those that run count as lost. It also returns earlier cuts of theirs that are not at their end.
+func (c *cluster) strike(boxes []*sandbox) []*cut {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var cuts []cutBox
+	var cuts []*cut
 	for _, b := range boxes {
+		if b.dying != nil {
+			cuts = append(cuts, b.dying)
+		}
 		if b.power != target.On {
 			continue
 		}
-		cut := cutBox{box: b, key: b.key}
+		fresh := &cut{box: b, key: b.key}
 		for _, u := range b.units {
-			u.lost = true
-			cut.units = append(cut.units, u)
+			if u.key == b.key {
+				u.lost = true
+				fresh.units = append(fresh.units, u)
+			}
 		}
-		b.power, b.key = target.Off, ""
-		cuts = append(cuts, cut)
+		b.power, b.key, b.dying = target.Off, "", fresh
+		cuts = append(cuts, fresh)
 	}
 	if c.groups.track.dir != "" { // else the first pass of finish is as fast
 		for _, cut := range cuts {
@@ -108,21 +118,21 @@ func (c *cluster) cut(boxes []*sandbox) []cutBox {
 }
 
 // finish kills what is left of the sandboxes until nothing is, and clears their groups away.
-func (c *cluster) finish(ctx context.Context, cuts []cutBox) error {
+func (c *cluster) finish(ctx context.Context, cuts []*cut) error {
 	if len(cuts) == 0 {
 		return nil
 	}
-	ours := func(unit string) bool {
-		for _, cut := range cuts {
-			if strings.HasPrefix(unit, cut.box.name+"/") {
-				return true
-			}
+	var names []string
+	units := map[string]bool{}
+	for _, cut := range cuts {
+		names = append(names, strconv.Quote(cut.box.name))
+		for _, u := range cut.units {
+			units[u.unit()] = true
 		}
-		return false
 	}
 	err := c.killAll(ctx, func() ([]process, error) {
 		if c.groups.track.dir == "" {
-			return c.marked(ours)
+			return c.marked(func(unit string) bool { return units[unit] })
 		}
 		var all []process
 		for _, cut := range cuts {
@@ -135,32 +145,35 @@ func (c *cluster) finish(ctx context.Context, cuts []cutBox) error {
 		return all, nil
 	})
 	if err != nil {
-		var names []string
-		for _, cut := range cuts {
-			names = append(names, strconv.Quote(cut.box.name))
-		}
 		return fmt.Errorf("vm %s: %w", strings.Join(names, ", "), err)
 	}
 	var problems []error
 	for _, cut := range cuts {
-		for _, u := range cut.units {
-			select {
-			case <-u.done:
-			case <-ctx.Done():
-				return fmt.Errorf("vm %q: %w", cut.box.name, ctx.Err())
-			}
-		}
-		user, system, ok := groupCPU(c.groups.tracked(cut.key))
-		if ok {
-			c.mu.Lock()
-			cut.box.cpuBefore += user + system
-			c.mu.Unlock()
-		}
-		if err := c.groups.remove(cut.key); err != nil {
-			problems = append(problems, fmt.Errorf("vm %q: %w", cut.box.name, err))
-		}
+		problems = append(problems, c.clear(ctx, cut))
 	}
 	return errors.Join(problems...)
+}
+
+// clear waits for the commands of a cut to be reaped, keeps the account of its CPU time and removes its groups.
+func (c *cluster) clear(ctx context.Context, cut *cut) error {
+	for _, u := range cut.units {
+		select {
+		case <-u.done:
+		case <-ctx.Done():
+			return fmt.Errorf("vm %q: %w", cut.box.name, ctx.Err())
+		}
+	}
+	user, system, _ := groupCPU(c.groups.tracked(cut.key))
+	c.mu.Lock()
+	if cut.box.dying == cut { // else another call has done it
+		cut.box.dying = nil
+		cut.box.cpuBefore += user + system
+	}
+	c.mu.Unlock()
+	if err := c.groups.remove(cut.key); err != nil {
+		return fmt.Errorf("vm %q: %w", cut.box.name, err)
+	}
+	return nil
 }
 
 // marked lists the live processes of the run whose unit the filter accepts.

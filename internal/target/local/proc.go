@@ -140,35 +140,34 @@ func variable(environ []byte, name string) string {
 	return ""
 }
 
-// kill sends SIGKILL to exactly that process: a later one with the same id is left alone.
-func (p process) kill() error {
+// kill ends the process.
+func (p process) kill() error { return p.signal(unix.SIGKILL) }
+
+// signal reaches exactly that process: a later one with the same id is left alone, and one that has ended is fine.
+func (p process) signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch {
 	case errors.Is(err, unix.ESRCH):
 		return nil
 	case errors.Is(err, unix.ENOSYS): // before Linux 5.3: a small window remains
-		if now, ok := readProcess(p.pid); !ok || now.start != p.start {
-			return nil
-		}
-		return ignoreGone(unix.Kill(p.pid, unix.SIGKILL))
+		fd = -1
 	case err != nil:
 		return fmt.Errorf("process %d: %w", p.pid, err)
+	default:
+		defer unix.Close(fd)
 	}
-	defer unix.Close(fd)
 	if now, ok := readProcess(p.pid); !ok || now.start != p.start {
 		return nil
 	}
-	if err := ignoreGone(unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)); err != nil {
-		return fmt.Errorf("process %d: kill: %w", p.pid, err)
+	if fd < 0 {
+		err = unix.Kill(p.pid, sig)
+	} else {
+		err = unix.PidfdSendSignal(fd, sig, nil, 0)
+	}
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("process %d: %v: %w", p.pid, sig, err)
 	}
 	return nil
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	return err
 }
 
 // bootID tells one boot of the host from another.

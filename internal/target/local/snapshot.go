@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/target"
 )
 
 // Snapshot implements target.Snapshotter: copies of the disk files, sharing blocks where the file system can. So that
@@ -24,10 +26,7 @@ func (c *cluster) Snapshot(ctx context.Context, tag string, vms []string) error 
 	var boxes []*sandbox
 	var problems []error
 	for _, name := range names {
-		b, err := c.lookup(name)
-		if err == nil {
-			err = b.occupy(ctx)
-		}
+		b, err := c.occupy(ctx, name)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("snapshot %q: %w", tag, err))
 			continue
@@ -88,16 +87,13 @@ func (c *cluster) Restore(ctx context.Context, tag, vm string) error {
 	if err := checkName(tag); err != nil {
 		return fail(err)
 	}
-	b, err := c.lookup(vm)
+	b, err := c.occupy(ctx, vm)
 	if err != nil {
-		return fmt.Errorf("restore %q: %w", tag, err)
-	}
-	if err := b.occupy(ctx); err != nil {
 		return fmt.Errorf("restore %q: %w", tag, err)
 	}
 	defer b.release()
 	c.mu.Lock()
-	busy := !b.gone && b.key != ""
+	busy := b.power == target.On
 	err = c.checkNode(b.node, true)
 	c.mu.Unlock()
 	if err != nil {
@@ -130,7 +126,7 @@ func (c *cluster) freeze(ctx context.Context, boxes []*sandbox) (thaw func(), er
 	var dirs []string
 	var names []string
 	for _, b := range boxes {
-		if b.key != "" {
+		if b.power == target.On {
 			dirs = append(dirs, c.groups.tracked(b.key))
 			names = append(names, b.name)
 		}
@@ -155,7 +151,7 @@ func (c *cluster) freeze(ctx context.Context, boxes []*sandbox) (thaw func(), er
 	thaw = func() {
 		left, _ := list()
 		for _, p := range left {
-			_ = unix.Kill(p.pid, unix.SIGCONT)
+			_ = p.signal(unix.SIGCONT) // ended meanwhile, or not ours to signal and so not stopped either
 		}
 	}
 	if len(names) == 0 {
@@ -167,7 +163,7 @@ func (c *cluster) freeze(ctx context.Context, boxes []*sandbox) (thaw func(), er
 		for _, p := range all {
 			if p.state != 'T' {
 				still = false
-				_ = unix.Kill(p.pid, unix.SIGSTOP)
+				err = errors.Join(err, p.signal(unix.SIGSTOP))
 			}
 		}
 		return still, err

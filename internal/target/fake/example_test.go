@@ -1,0 +1,30 @@
+package fake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"plimsoll/internal/target"
+	"plimsoll/internal/target/fake"
+)
+
+// A world can be told to fail: here the first power-on of one VM.
+func ExampleWorld_Fail() {
+	ctx := context.Background()
+	world := fake.New(fake.Options{})
+	world.Fail(fake.Rule{Method: "PowerOn", Object: "a", Count: 1, Err: errors.New("no memory left on node-0")})
+	cluster, err := world.Target().Provision(ctx, target.Request{RunID: "1", StateDir: "state"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(cluster.CreateTemplate(ctx, target.Template{Name: "a"}))
+	for range 2 {
+		fmt.Println(cluster.PowerOn(ctx, []string{"a"}, 1))
+	}
+	// Output:
+	// <nil>
+	// PowerOn: vm "a": no memory left on node-0
+	// <nil>
+}
