@@ -224,6 +224,8 @@ func phone(b *browser) {
 	b.shot("4-phone")
 	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil), chromedp.Sleep(200*time.Millisecond))
 	b.shot("5-phone-results")
+	b.do(chromedp.Evaluate(`document.getElementById("heat").scrollIntoView({behavior: "instant"})`, nil), chromedp.Sleep(200*time.Millisecond))
+	b.shot("5-phone-heat")
 }
 
 func dark(b *browser) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"plimsoll/hist"
@@ -39,7 +40,7 @@ func New(in Input) *Document {
 	m := in.Manifest
 	doc := &Document{
 		Version: FormatVersion, Title: m.Scenario.DisplayName, Summary: m.Scenario.Summary, Description: sanitise(m.Scenario.Description),
-		Scaled: scaled(m), Start: m.Created, End: m.Ended, Findings: in.Findings, Plan: in.Plan, Journal: in.Events, Problems: in.Problems,
+		Scaled: scaled(m), Unfinished: unfinished(m), Start: m.Created, End: m.Ended, Findings: in.Findings, Plan: in.Plan, Journal: in.Events, Problems: in.Problems,
 		Verdicts: []Verdict{
 			{"Measured", m.Measured.State, m.Measured.Reason}, {"Collected", m.Collected.State, m.Collected.Reason}, {"Cleaned", m.Cleaned.State, m.Cleaned.Reason},
 		},
@@ -160,6 +161,20 @@ func scaled(m result.Manifest) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	return fmt.Sprintf("Scaled: time ×%s, sizes ×%s. Rates and depths are as written; a scaled run shows the shape of a result, not its size.", show(t), show(s))
+}
+
+// unfinished says how a run that did not succeed came to an end.
+func unfinished(m result.Manifest) string {
+	s := map[string]string{
+		result.StatusExecuting:   "This run is still going on; this is what had been collected of it.",
+		result.StatusStopped:     "This run was stopped before its end.",
+		result.StatusInterrupted: "This run was interrupted: its process died before its end.",
+		result.StatusFailed:      "This run failed.",
+	}[m.Status]
+	if m.Error != "" {
+		s = strings.TrimSpace(s + " Error: " + m.Error)
+	}
+	return s
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -89,6 +89,14 @@ func stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05")
 }
 
+// length is the time between two moments.
+func length(from, to time.Time) string {
+	if from.IsZero() || to.IsZero() || to.Before(from) {
+		return none
+	}
+	return duration(to.Sub(from).Seconds())
+}
+
 // elapsed is time since the run phase began, h:mm:ss.
 func elapsed(seconds float64) string {
 	sign, s := "", int64(math.Round(seconds))

@@ -120,13 +120,17 @@ func (v *heatView) svg() template.HTML {
 	end := v.Start + v.Step*float64(len(v.Counts))
 	rows := len(v.Edges) - 1
 	label := fmt.Sprintf("%s of %s: operations by time and latency, from %s to %s", v.Kind, v.Workload, duration(v.Edges[0]), duration(v.Edges[rows]))
-	d := newDrawing(label, v.Start, end, 0, float64(rows))
+	d := newDrawing(label, heatHeight, v.Start, end, 0, float64(rows))
 	d.top = 10
 	fmt.Fprintf(&d.b, `<image class="heat" href="%s" x="%d" y="%d" width="%d" height="%d" preserveAspectRatio="none"/>`,
 		v.picture(), int(d.left), int(d.top), int(d.right-d.left), int(d.bottom-d.top))
 	every := max(1, int(math.Ceil(float64(rows)/7)))
 	for r := 0; r <= rows; r += every {
-		d.text("t e", int(d.left)-8, d.y(float64(r))+4, duration(v.Edges[r]))
+		class := "t e"
+		if r == 0 {
+			class = "t e low" // in the way of the time axis where letters are large
+		}
+		d.text(class, int(d.left)-8, d.y(float64(r))+4, duration(v.Edges[r]))
 	}
 	d.timeAxis()
 	d.b.WriteString(`</svg>`)

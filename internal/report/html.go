@@ -67,12 +67,7 @@ var functions = template.FuncMap{
 	"add":          func(a, b int) int { return a + b },
 	"percentWhole": func(share float64) string { return fmt.Sprintf("%.0f", share*100) },
 	"bound":        boundPercent,
-	"seconds": func(a, b time.Time) string {
-		if a.IsZero() || b.IsZero() || b.Before(a) {
-			return none
-		}
-		return duration(b.Sub(a).Seconds())
-	},
+	"length":       length,
 }
 
 // chartData is what the page's script draws one chart from.

@@ -67,7 +67,7 @@ func (m *markdown) head(doc *Document) {
 		m.line("%s\n", doc.Summary)
 	}
 	m.line("Run %s on %s (%s), %s UTC, %s. %d VMs on %d nodes.\n", doc.Manifest.RunID, doc.Manifest.Target, doc.Manifest.ClusterName,
-		stamp(doc.Start), duration(doc.End.Sub(doc.Start).Seconds()), len(doc.VMs), len(doc.Manifest.Nodes))
+		stamp(doc.Start), length(doc.Start, doc.End), len(doc.VMs), len(doc.Manifest.Nodes))
 	for _, v := range doc.Verdicts {
 		if v.Reason != "" {
 			m.line("- %s: **%s** – %s", v.Question, v.State, v.Reason)
@@ -75,8 +75,8 @@ func (m *markdown) head(doc *Document) {
 			m.line("- %s: **%s**", v.Question, v.State)
 		}
 	}
-	if doc.Manifest.Error != "" {
-		m.line("\nThe run ended with an error: %s", doc.Manifest.Error)
+	if doc.Unfinished != "" {
+		m.line("\n**%s**", doc.Unfinished)
 	}
 	for _, p := range doc.Problems {
 		m.line("\nCould not be read: %s", p)

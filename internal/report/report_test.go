@@ -107,6 +107,21 @@ func TestSelfContained(t *testing.T) {
 	}
 }
 
+func TestUnfinished(t *testing.T) {
+	for status, want := range map[string]string{
+		result.StatusSucceeded: "", "": "", result.StatusStopped: "This run was stopped before its end. Error: disk full",
+		result.StatusInterrupted: "This run was interrupted: its process died before its end. Error: disk full",
+	} {
+		m := result.Manifest{Status: status}
+		if want != "" {
+			m.Error = "disk full"
+		}
+		if got := unfinished(m); got != want {
+			t.Errorf("%q: %q, want %q", status, got, want)
+		}
+	}
+}
+
 func TestFirstLine(t *testing.T) {
 	for _, c := range []struct {
 		time, size float64

@@ -13,6 +13,7 @@ import (
 // Measures of a static drawing, in its own units.
 const (
 	svgWidth, svgHeight  = 960, 260
+	heatHeight           = 340
 	svgLeft, svgRight    = 86, 22
 	svgTop, svgBottom    = 34, 28
 	svgColumns           = 300 // buckets along the time axis
@@ -36,15 +37,15 @@ func (d *drawing) y(v float64) int {
 	return int(math.Round(d.bottom - (v-d.y0)/(d.y1-d.y0)*(d.bottom-d.top)))
 }
 
-func newDrawing(label string, x0, x1, y0, y1 float64) *drawing {
+func newDrawing(label string, height int, x0, x1, y0, y1 float64) *drawing {
 	if x1 <= x0 {
 		x1 = x0 + 1
 	}
 	if y1 <= y0 {
 		y1 = y0 + 1
 	}
-	d := &drawing{x0: x0, x1: x1, y0: y0, y1: y1, left: svgLeft, right: svgWidth - svgRight, top: svgTop, bottom: svgHeight - svgBottom}
-	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, svgWidth, svgHeight, template.HTMLEscapeString(label))
+	d := &drawing{x0: x0, x1: x1, y0: y0, y1: y1, left: svgLeft, right: svgWidth - svgRight, top: svgTop, bottom: float64(height - svgBottom)}
+	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, svgWidth, height, template.HTMLEscapeString(label))
 	return d
 }
 
@@ -68,7 +69,7 @@ func (c *chart) svg(marks []mark) template.HTML {
 	}
 	end := c.Start + c.Step*float64(len(c.Values[0]))
 	label := fmt.Sprintf("%s over time, %d series, from %s to %s", c.Title, len(c.Names), quantity(low, c.Unit), quantity(high, c.Unit))
-	d := newDrawing(label, c.Start, end, min(low, 0), top)
+	d := newDrawing(label, svgHeight, c.Start, end, min(low, 0), top)
 	for i, band := range c.Bands {
 		d.band(band, i)
 	}

@@ -227,7 +227,12 @@
   }));
   figures.forEach(f => sized.observe(f));
   if (reset) reset.addEventListener("click", () => zoomAll(null));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach(u => u.redraw()));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => figures.filter(f => charts.has(f.id)).forEach(f => {
+    charts.get(f.id).destroy();
+    charts.delete(f.id);
+    f.querySelector(".pick")?.remove();
+    draw(f);
+  }));
 
   // Heat maps: say what is under the pointer.
   for (const h of page.heats || []) {
