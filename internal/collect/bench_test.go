@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -114,12 +115,14 @@ func BenchmarkCollectHour(b *testing.B) {
 	l := bigLab(b, 50, 3600)
 	sc := hourScenario()
 	var size int
+	began := cpu()
 	for b.Loop() {
 		d := l.collect(sc)
 		j, err := json.Marshal(d)
 		l.must(err)
 		size = len(j)
 	}
+	b.ReportMetric((cpu()-began).Seconds()/float64(b.N), "cpu-s/op")
 	b.ReportMetric(float64(size)/1e6, "MB-json")
 	b.ReportMetric(residentPeak()/1e6, "MB-peak-rss")
 }
@@ -137,4 +140,13 @@ func residentPeak() float64 {
 		}
 	}
 	return 0
+}
+
+// cpu is the processor time that this process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
