@@ -160,8 +160,8 @@ func TestSameSeedSameReports(t *testing.T) {
 }
 
 func TestRunsInVirtualTime(t *testing.T) {
-	reports := simulate(t, Engine{Samples: 50}, spec(steady, 2*time.Hour))
-	if len(reports) != 2*3600 {
+	reports := simulate(t, Engine{Samples: 50}, spec(steady, 20*time.Minute))
+	if len(reports) != 20*60 {
 		t.Errorf("%d reports", len(reports))
 	}
 }

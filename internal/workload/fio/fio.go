@@ -122,10 +122,11 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if err != nil {
 		return workload.Job{}, err
 	}
-	folder, label := folderName(spec), spec.Name
-	if spec.Prefill {
-		label += " (prefill)"
+	name := spec.Name
+	if spec.Prefill && !strings.HasSuffix(name, "_prefill") {
+		name += "_prefill"
 	}
+	folder := folderName(name)
 	argv := []string{
 		e.program(),
 		"--output-format=json+",
@@ -148,7 +149,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Command: target.Command{
 			Argv:   append(argv, folder+"/job.fio"),
 			Stderr: folder + "/fio.err",
-			Label:  label,
+			Label:  name,
 		},
 		Files:  map[string][]byte{folder + "/job.fio": []byte(a.out.String())},
 		Output: folder + "/fio.out",
@@ -158,18 +159,18 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}, nil
 }
 
-var unsafeInName = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
+var unsafeInName = regexp.MustCompile(`[^0-9A-Za-z_.-]+`)
 
-// folderName is the workload's name made fit for a file, with a mark where two names could become one.
-func folderName(spec workload.Spec) string {
-	name := strings.TrimLeft(unsafeInName.ReplaceAllString(spec.Name, "_"), ".-")
-	if name != spec.Name || len(name) > 100 || strings.HasSuffix(name, "_prefill") {
-		h := fnv.New32a()
-		h.Write([]byte(spec.Name))
-		name = fmt.Sprintf("%s-%08x", name[:min(len(name), 100)], h.Sum32())
+// folderName is a workload's name made fit for a file, with a mark where two names could become one.
+func folderName(name string) string {
+	folder := strings.TrimLeft(unsafeInName.ReplaceAllString(name, "_"), ".-")
+	if folder == name && len(name) <= 100 && name != "" {
+		return folder
 	}
-	if spec.Prefill {
-		name += "_prefill"
+	if folder == "" {
+		folder = "workload" // a leading "-" would make the job file an option
 	}
-	return name
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return fmt.Sprintf("%s-%08x", folder[:min(len(folder), 100)], h.Sum32())
 }

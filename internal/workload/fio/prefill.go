@@ -12,21 +12,6 @@ import (
 // PrefillBlock is the block size of prefill writes in bytes.
 const PrefillBlock = 1 << 20
 
-// StartedPrefillDepth is the depth per section when prefill is started as a whole, without a bound on VMs at a time.
-const StartedPrefillDepth = 4
-
-// PrefillDepth is the number of outstanding writes per section when at most maxConcurrent of a group's vms are
-// prefilled at a time, spread over nodes: about four of 1 MiB per node and section in all,
-//
-//	max(1, 4 div ceil(min(vms, maxConcurrent) / nodes))
-//
-// The scenario language's first implementation lacks the max and hands fio a depth of 0, which it refuses.
-func PrefillDepth(vms, nodes, maxConcurrent int) int {
-	nodes = max(nodes, 1)
-	perNode := (min(max(vms, 1), max(maxConcurrent, 1)) + nodes - 1) / nodes
-	return max(1, StartedPrefillDepth/perNode)
-}
-
 // prefill derives the job that writes every section's extent once. Only filename, size and offset of each section
 // are carried over, so the content is fio's incompressible default whatever the workload's own data looks like.
 func (a *adaptation) prefill() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -236,7 +237,7 @@ func TestRealSeeds(t *testing.T) {
 		}
 		return b.String()
 	}
-	a, again, other := offsets(Seed("w", 0)), offsets(Seed("w", 0)), offsets(Seed("w", 1))
+	a, again, other := offsets(math.MaxInt64), offsets(math.MaxInt64), offsets(1)
 	if strings.Count(a, "\n") != 200 || a != again {
 		t.Errorf("the same seed gave other offsets:\n%s", cmp.Diff(strings.Fields(a), strings.Fields(again)))
 	}
@@ -247,6 +248,7 @@ func TestRealSeeds(t *testing.T) {
 
 // fio itself accepts what comes out of every published job file, with our defaults in force.
 func TestRealAcceptsPublishedJobs(t *testing.T) {
+	t.Parallel()
 	fio := needs.Fio(t)
 	root := needs.Corpus(t, "xray")
 	host := workloadtest.NewHost(t, mib, mib, mib, mib, mib, mib)
@@ -256,7 +258,8 @@ func TestRealAcceptsPublishedJobs(t *testing.T) {
 		roomy = append(roomy, d)
 	}
 	files := 0
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	seen := make(map[string]bool) // many published files have the same content
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".fio" {
 			return err
 		}
@@ -273,7 +276,10 @@ func TestRealAcceptsPublishedJobs(t *testing.T) {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
-			showcmd(t, fio, host, job)
+			if text := string(job.Files["p/job.fio"]) + string(job.Files["p_prefill/job.fio"]); !seen[text] {
+				seen[text] = true
+				showcmd(t, fio, host, job)
+			}
 		}
 		return nil
 	})

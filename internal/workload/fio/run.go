@@ -89,6 +89,9 @@ func (f *follower) run(ctx context.Context) (workload.Outcome, error) {
 	}
 	var killError error
 	stopped := ctx.Err() != nil && !ended.Load()
+	if ended.Load() && waitError != nil {
+		killError = f.process.Kill() // how it is with the job is unknown; it must not go on unseen
+	}
 	if !ended.Load() {
 		killError = f.process.Kill()
 		for waited := time.Duration(0); !ended.Load() && waited < killGrace; waited += poll / 10 {

@@ -1,0 +1,113 @@
+package fio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+	"plimsoll/internal/workload/workloadtest"
+)
+
+// rough is a host that at times does not answer, and gives back the space of what was read.
+type rough struct {
+	*workloadtest.Host
+	reads     int
+	discarded []int64
+}
+
+func (r *rough) ReadAt(ctx context.Context, name string, offset int64, limit int) ([]byte, error) {
+	if r.reads++; r.reads%2 == 1 && strings.HasSuffix(name, ".out") && r.reads < 4 {
+		return nil, fmt.Errorf("busy: %w", target.ErrNotAccessible)
+	}
+	return r.Host.ReadAt(ctx, name, offset, limit)
+}
+
+func (r *rough) Discard(_ context.Context, _ string, upto int64) error {
+	r.discarded = append(r.discarded, upto)
+	return nil
+}
+
+var _ target.Discarder = (*rough)(nil)
+
+// A host that does not answer at times costs nothing, and everything read may be discarded.
+func TestRunOnARoughHost(t *testing.T) {
+	t.Parallel()
+	host := &rough{Host: workloadtest.NewHost(t, mib)}
+	stream := steadyStream(60, 400)
+	if err := host.WriteFile(t.Context(), "prepared", []byte(stream)); err != nil {
+		t.Fatal(err)
+	}
+	job := workload.Job{Output: "fio.out", Command: target.Command{Label: "w", Argv: []string{"/bin/sh", "-c",
+		"head -c 700000 prepared > fio.out; sleep 1; tail -c +700001 prepared >> fio.out"}}}
+	var sink, replay workloadtest.Recorder
+	var raw bytes.Buffer
+	outcome, err := Engine{}.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &raw, Sink: &sink}, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw.String() != stream {
+		t.Errorf("%d of %d bytes in the raw output", raw.Len(), len(stream))
+	}
+	if _, err := (Engine{}).Parse(&raw, &replay); err != nil || outcome.Reports != 61 || brief(replay.Reports) != brief(sink.Reports) {
+		t.Errorf("%d reports, replay %d, %v", outcome.Reports, len(replay.Reports), err)
+	}
+	if n := len(host.discarded); n == 0 || host.discarded[n-1] > int64(len(stream)) {
+		t.Errorf("discarded %v of %d bytes", host.discarded, len(stream))
+	}
+}
+
+// fails makes one call of a host fail.
+type fails struct {
+	*workloadtest.Host
+	start, wait, write, remove error
+}
+
+func (f *fails) Remove(ctx context.Context, name string) error {
+	return errors.Join(f.remove, f.Host.Remove(ctx, name))
+}
+
+func (f *fails) WriteFile(ctx context.Context, name string, data []byte) error {
+	return errors.Join(f.write, f.Host.WriteFile(ctx, name, data))
+}
+
+func (f *fails) Start(ctx context.Context, c target.Command) (target.Process, error) {
+	if f.start != nil {
+		return nil, f.start
+	}
+	p, err := f.Host.Start(ctx, c)
+	return &failingProcess{p, f.wait}, err
+}
+
+type failingProcess struct {
+	target.Process
+	wait error
+}
+
+func (p *failingProcess) Wait(ctx context.Context) (target.Exit, error) {
+	if p.wait != nil {
+		return target.Exit{}, p.wait
+	}
+	return p.Process.Wait(ctx)
+}
+
+func TestRunTellsWhatTheHostCannotDo(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("connection reset")
+	for name, host := range map[string]*fails{
+		"remove": {remove: broken}, "write": {write: broken}, "start": {start: broken}, "wait": {wait: broken},
+	} {
+		host.Host = workloadtest.NewHost(t, mib)
+		job := workload.Job{Output: "fio.out", Files: map[string][]byte{"job.fio": nil},
+			Command: target.Command{Label: "OLTP", Argv: []string{"/bin/sh", "-c", "sleep 60"}}}
+		_, err := Engine{}.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &bytes.Buffer{}, Sink: &workloadtest.Recorder{}}, job)
+		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "workload OLTP on testhost") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
