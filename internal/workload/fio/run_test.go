@@ -39,7 +39,7 @@ var _ target.Discarder = (*rough)(nil)
 func TestRunOnARoughHost(t *testing.T) {
 	t.Parallel()
 	host := &rough{Host: workloadtest.NewHost(t, mib)}
-	stream := steadyStream(60, 400)
+	stream := steadyStream(120, 400)
 	if err := host.WriteFile(t.Context(), "prepared", []byte(stream)); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestRunOnARoughHost(t *testing.T) {
 	if raw.String() != stream {
 		t.Errorf("%d of %d bytes in the raw output", raw.Len(), len(stream))
 	}
-	if _, err := (Engine{}).Parse(&raw, &replay); err != nil || outcome.Reports != 61 || brief(replay.Reports) != brief(sink.Reports) {
+	if _, err := (Engine{}).Parse(&raw, &replay); err != nil || outcome.Reports != 121 || brief(replay.Reports) != brief(sink.Reports) {
 		t.Errorf("%d reports, replay %d, %v", outcome.Reports, len(replay.Reports), err)
 	}
 	if n := len(host.discarded); n == 0 || host.discarded[n-1] > int64(len(stream)) {
