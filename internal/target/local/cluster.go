@@ -43,7 +43,6 @@ type cluster struct {
 	closed  bool
 	told    map[string]bool // things said once
 	sampled time.Time       // of the CPU metrics
-	spent   map[string]time.Duration
 }
 
 // sandbox is one VM. Fields below op are guarded by cluster.mu.
@@ -65,6 +64,7 @@ type sandbox struct {
 	dying     *cut // power-off not yet seen to its end
 	units     map[int]*command
 	cpuBefore time.Duration // used by boots and, without control groups, commands that have ended
+	counted   time.Duration // CPU time that metrics have reported
 }
 
 var (
@@ -338,14 +338,14 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 		c.mu.Lock()
 		b.gone = true // from here on nothing starts in it
 		c.mu.Unlock()
-		if err := c.work.RemoveAll(name); err != nil {
-			return fmt.Errorf("vm %q: %w", name, explain(err, path.Join(c.workDir, name), 0))
-		}
+		err = c.work.RemoveAll(name)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.boxes[name] == b {
-			delete(c.boxes, name)
+		if err != nil {
+			b.gone = false // listed still, so that the deletion can be repeated
+			return fmt.Errorf("vm %q: %w", name, explain(err, path.Join(c.workDir, name), 0))
 		}
+		delete(c.boxes, name)
 		return nil
 	})
 }

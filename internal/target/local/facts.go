@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,6 +62,9 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	groups := p.controlGroups()
 	st := readStorage(p.system, dir)
+	if cpu.megahertz == 0 { // some processors do not tell their clock
+		f.Metrics = slices.DeleteFunc(slices.Clone(metricNames), func(n string) bool { return strings.HasSuffix(n, ".Megahertz") })
+	}
 	f.Capabilities, f.Missing = p.capabilities(groups, st)
 	f.Environment = p.environment(cpu, memory, groups, st)
 	f.Notes = p.notes(groups, st)

@@ -23,7 +23,7 @@ func (c *cluster) ClusterMetrics(ctx context.Context) ([]target.Metric, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("cluster metrics: %w", err)
 	}
-	cpu, err := readCPU(c.system)
+	processors, err := readCPU(c.system)
 	if err != nil {
 		return nil, fmt.Errorf("cluster metrics: %w", err)
 	}
@@ -43,14 +43,13 @@ func (c *cluster) ClusterMetrics(ctx context.Context) ([]target.Metric, error) {
 	elapsed := now.Sub(c.sampled)
 	used := make([]time.Duration, len(c.on))
 	resident := make([]int64, len(c.on))
-	spent := map[string]time.Duration{}
 	for _, b := range c.sandboxes(-1) {
-		time, rss := c.consumption(b, all)
-		used[b.node] += max(0, time-c.spent[b.name]) // less when a command ended between two looks at it
+		cpu, rss := c.consumption(b, all)
+		used[b.node] += max(0, cpu-b.counted) // less when a command ended between two looks at it
 		resident[b.node] += rss
-		spent[b.name] = max(time, c.spent[b.name])
+		b.counted = max(cpu, b.counted)
 	}
-	c.spent, c.sampled = spent, now
+	c.sampled = now
 	var out []target.Metric
 	for node, on := range c.on {
 		if !on {
@@ -58,11 +57,11 @@ func (c *cluster) ClusterMetrics(ctx context.Context) ([]target.Metric, error) {
 		}
 		share := 0.0
 		if elapsed > 0 {
-			share = used[node].Seconds() / (elapsed.Seconds() * float64(cpu.count))
+			share = used[node].Seconds() / (elapsed.Seconds() * float64(processors.count))
 		}
 		out = append(out, target.Metric{Name: metricNames[0], Node: node, Value: 100 * share})
-		if cpu.megahertz > 0 {
-			out = append(out, target.Metric{Name: metricNames[1], Node: node, Value: share * float64(cpu.count) * cpu.megahertz})
+		if processors.megahertz > 0 {
+			out = append(out, target.Metric{Name: metricNames[1], Node: node, Value: share * float64(processors.count) * processors.megahertz})
 		}
 		out = append(out, target.Metric{Name: metricNames[2], Node: node, Value: 100 * float64(resident[node]) / float64(memory.total)})
 	}
