@@ -100,8 +100,8 @@ type load struct {
 	name     string
 	group    string
 	parts    []*result.Workload
-	merged   *result.Workload // nil when not collected
-	prefills []*result.Workload
+	merged   *result.Workload   // nil when not collected
+	prefills []*result.Workload // and other workloads of the group that wrote all of their extents, in order of their start
 }
 
 func newView(m result.Manifest, d *result.Data) *view {
@@ -137,10 +137,11 @@ func newView(m result.Manifest, d *result.Data) *view {
 			l.parts = append(l.parts, l.merged)
 		}
 		for i := range d.Workloads {
-			if w := &d.Workloads[i]; w.Prefill && w.Group == l.group {
+			if w := &d.Workloads[i]; w.Group == l.group && (w.Prefill || w.Name != l.name && w.VM != "" && wroteAll(w)) {
 				l.prefills = append(l.prefills, w)
 			}
 		}
+		slices.SortStableFunc(l.prefills, func(a, b *result.Workload) int { return a.Start.Compare(b.Start) })
 	}
 	slices.SortStableFunc(v.loads, func(a, b *load) int { return cmp.Compare(a.name, b.name) })
 	return v

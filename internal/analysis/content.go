@@ -83,24 +83,41 @@ func writtenOf(l *load) (result.Finding, bool) {
 	return f, true
 }
 
-// prefillOf finds what prefilled a device of a VM: how much, with zeros or not, and whether to the end.
+// prefillOf finds what wrote a device of a VM before the workload began: how much, and whether the last of it wrote zeros and
+// came to its end. Authors fill with a prefill step or with a workload of their own.
 func prefillOf(l *load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
-	done = true
 	for _, pre := range l.prefills {
-		if pre.VM != "" && p.VM != "" && pre.VM != p.VM || pre.Start.After(p.Start) {
+		late := pre.Start.After(p.Start) || !pre.Prefill && pre.End.After(p.Start)
+		if pre.VM != "" && p.VM != "" && pre.VM != p.VM || late {
 			continue
 		}
+		wrote, empty := false, false
 		for _, lane := range pre.Lanes {
-			if lane.Device != device || !lane.Writes {
-				continue
+			if lane.Device == device && lane.Writes {
+				wrote, empty, bytes = true, empty || lane.ZeroData, max(bytes, lane.Bytes)
 			}
-			found = true
-			bytes = max(bytes, lane.Bytes)
-			zeros = zeros || lane.ZeroData
-			done = done && pre.Ended == "finished"
+		}
+		if wrote {
+			found, zeros, done = true, empty, pre.Ended == "finished"
 		}
 	}
 	return found, bytes, zeros, done
+}
+
+// wroteAll reports whether a workload that is no prefill has written as much as the extents of its lanes hold.
+func wroteAll(w *result.Workload) bool {
+	var extents, written float64
+	for _, lane := range w.Lanes {
+		if lane.Writes {
+			extents += float64(lane.Bytes)
+		}
+	}
+	for _, op := range w.Ops {
+		if op.Op == "write" {
+			written += float64(op.Bytes)
+		}
+	}
+	return extents > 0 && w.Ended == "finished" && written >= extents*(1-prefillTolerance)
 }
 
 func appendNew(list []string, s string) []string {

@@ -14,17 +14,9 @@ const (
 
 // generatorCPU compares what the generators used with what their VMs and nodes have.
 func generatorCPU(v *view) []result.Finding {
-	perNode := map[int]float64{}
-	for _, l := range v.loads {
-		for _, p := range l.parts {
-			if s := seconds(p); s > 0 && p.VM != "" {
-				perNode[v.place(p.Node)] += p.GeneratorCPUSeconds / s
-			}
-		}
-	}
 	var out []result.Finding
 	for _, l := range v.loads {
-		if f, ok := v.generatorOf(l, perNode); ok {
+		if f, ok := v.generatorOf(l); ok {
 			out = append(out, f)
 		}
 	}
@@ -39,7 +31,31 @@ func (v *view) place(node int) int {
 	return node
 }
 
-func (v *view) generatorOf(l *load, perNode map[int]float64) (result.Finding, bool) {
+// together is how many cores the generators on the CPUs that p's generator uses took on average while p ran. One that ran beside
+// p for a part of the time counts for that part.
+func (v *view) together(p *result.Workload) float64 {
+	sum := 0.0
+	for _, l := range v.loads {
+		for _, q := range l.parts {
+			if q.VM == "" || seconds(q) == 0 || v.place(q.Node) != v.place(p.Node) {
+				continue
+			}
+			from, to := q.Start, q.End
+			if p.Start.After(from) {
+				from = p.Start
+			}
+			if p.End.Before(to) {
+				to = p.End
+			}
+			if beside := to.Sub(from).Seconds(); beside > 0 {
+				sum += q.GeneratorCPUSeconds / seconds(q) * beside / seconds(p)
+			}
+		}
+	}
+	return sum
+}
+
+func (v *view) generatorOf(l *load) (result.Finding, bool) {
 	var worst, used, cores float64
 	var who, of string
 	known, n := false, 0
@@ -53,7 +69,7 @@ func (v *view) generatorOf(l *load, perNode map[int]float64) (result.Finding, bo
 		if c := float64(v.vms[p.VM].CPUs); c > 0 && here/c >= worst {
 			known, worst, used, cores, who, of = true, here/c, here, c, p.VM, "the CPUs of "+p.VM
 		}
-		node, all := v.nodes[p.Node], perNode[v.place(p.Node)]
+		node, all := v.nodes[p.Node], v.together(p)
 		if c := float64(node.Cores); c > 0 && p.VM != "" && all/c > worst {
 			known, worst, used, cores, who = true, all/c, all, c, node.Name
 			of = "the cores of node " + node.Name + ", all its generators together"

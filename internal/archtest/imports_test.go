@@ -28,6 +28,7 @@ var may = map[string][]string{
 	"internal/workload/*":            {"internal/workload", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
 	"internal/series":                {"hist"},
 	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
+	"internal/step/steptest":         {"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/fake", "internal/clock", "scenario", "result"},
 	"internal/plan":                  {"internal/step", "internal/target", "internal/workload", "scenario", "result", "unit"},
 	"internal/run":                   {"internal/plan", "internal/step", "internal/target", "internal/workload", "internal/clock", "internal/series", "internal/collect", "scenario", "result", "hist", "unit"},
 	"internal/collect":               {"internal/series", "internal/workload", "scenario", "result", "hist", "unit"},
@@ -178,7 +179,7 @@ func eachCall(f file, visit func(importPath, name string)) {
 }
 
 // scenarioTime are the packages in which time passes only through a clock.Clock, so that simulations are exact.
-var scenarioTime = []string{"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/*", "internal/run"}
+var scenarioTime = []string{"internal/step", "internal/target", "internal/target/sim", "internal/target/sim/*", "internal/workload", "internal/workload/*", "internal/run"}
 
 func TestScenarioTimeComesFromTheClock(t *testing.T) {
 	for _, p := range packages(t) {

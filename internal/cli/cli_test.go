@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/collect"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/run"
+	"plimsoll/result"
 	"plimsoll/scenario"
 )
 
@@ -320,5 +321,23 @@ func TestRefusedScenarioSaysEverything(t *testing.T) {
 	}
 	if scenario.Error.String() != "error" {
 		t.Error("the word for an error has changed")
+	}
+}
+
+func TestFindingsOfASummary(t *testing.T) {
+	var out bytes.Buffer
+	all := []result.Finding{
+		{Check: "cache", Severity: result.Notice, Sentence: "small"},
+		{Check: "cpu", Severity: result.Blocker, Sentence: "A was out of CPU."},
+		{Check: "errors", Severity: result.Fine, Sentence: "none"},
+		{Check: "cpu", Severity: result.Blocker, Sentence: "B was out of CPU."},
+		{Check: "cpu", Severity: result.Caution, Sentence: "C nearly."},
+	}
+	if err := printFindings(&out, all); err != nil {
+		t.Fatal(err)
+	}
+	want := "blocker: A was out of CPU. (and 1 more like it)\ncaution: C nearly.\nnotice: small\nchecked and in order: 1\n\n"
+	if out.String() != want {
+		t.Error(cmp.Diff(want, out.String()))
 	}
 }

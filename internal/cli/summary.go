@@ -11,8 +11,11 @@ import (
 	"plimsoll/unit"
 )
 
-// topFindings is how many findings a summary shows; the report has them all.
-const topFindings = 6
+// How much a summary shows; the report has it all.
+const (
+	topFindings = 6  // kinds of finding
+	topRows     = 24 // rows of the table
+)
 
 // printSummary prints what a run has shown: numbers, findings, verdicts, and where the report is.
 func (a *app) printSummary(folder *result.Folder) error {
@@ -45,9 +48,16 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			errors = ""
 		}
 	}
+	more := len(t.rows) - topRows
+	if more > 0 {
+		t.rows = t.rows[:topRows]
+	}
 	if len(t.rows) > 0 {
 		if err := t.write(w); err != nil {
 			return err
+		}
+		if more > 0 {
+			fmt.Fprintf(w, "and %s more in the report\n", plural(more, "row"))
 		}
 		fmt.Fprintln(w)
 	}
@@ -76,20 +86,40 @@ func failed(doc *report.Document, name string) uint64 {
 	return 0
 }
 
-// printFindings prints the most important findings that are not plain approval.
+// printFindings prints the most important findings that are not plain approval: one sentence per check and severity, with the
+// number of others like it.
 func printFindings(w io.Writer, all []result.Finding) error {
-	order := []result.Severity{result.Blocker, result.Caution, result.Notice}
-	shown, worth := 0, 0
-	for _, s := range order {
+	type kind struct {
+		severity result.Severity
+		check    string
+	}
+	var kinds []kind
+	first := map[kind]string{}
+	count := map[kind]int{}
+	for _, s := range []result.Severity{result.Blocker, result.Caution, result.Notice} {
 		for _, f := range all {
+			k := kind{s, f.Check}
 			if f.Severity != s {
 				continue
 			}
-			if worth++; shown < topFindings {
-				fmt.Fprintf(w, "%s: %s\n", s, f.Sentence)
-				shown++
+			if count[k]++; count[k] == 1 {
+				kinds = append(kinds, k)
+				first[k] = f.Sentence
 			}
 		}
+	}
+	worth, shown := 0, 0
+	for i, k := range kinds {
+		worth += count[k]
+		if i >= topFindings {
+			continue
+		}
+		shown += count[k]
+		like := ""
+		if n := count[k] - 1; n > 0 {
+			like = fmt.Sprintf(" (and %d more like it)", n)
+		}
+		fmt.Fprintf(w, "%s: %s%s\n", k.severity, first[k], like)
 	}
 	if worth > shown {
 		fmt.Fprintf(w, "and %s more in the report\n", plural(worth-shown, "finding"))
