@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll/hist"
@@ -17,9 +18,10 @@ type load struct {
 	hists   [3]*hist.Histogram // of finished starts
 	sent    [3]*hist.Histogram // as last reported and written
 	job     *Job               // the running one, nil between starts
-	labels  []series.Label
-	byOp    [3][]series.Label
-	seen    [3]bool // whether the op ever occurred
+	seen    [3]bool            // whether the op ever occurred
+	active  *series.Handle
+	errors  *series.Handle
+	byOp    [3]struct{ ops, bytes, service *series.Handle }
 }
 
 // Job records one start of one workload on one VM. It is the workload.Sink to give to the engine.
@@ -77,9 +79,13 @@ func (v *vmState) load(scope Scope, name string, prefill bool) *load {
 	if prefill {
 		ls = append(ls, series.Label{Name: "prefill", Value: "true"})
 	}
-	l := &load{name: name, prefill: prefill, labels: ls, seen: [3]bool{true, true, false}}
+	l := &load{
+		name: name, prefill: prefill, seen: [3]bool{true, true, false},
+		active: series.NewHandle(WorkloadActive, ls), errors: series.NewHandle(WorkloadErrors, ls),
+	}
 	for i, op := range opNames {
-		l.byOp[i] = append(append([]series.Label(nil), ls...), series.Label{Name: "op", Value: op})
+		with, h := append(slices.Clone(ls), series.Label{Name: "op", Value: op}), &l.byOp[i]
+		h.ops, h.bytes, h.service = series.NewHandle(WorkloadOps, with), series.NewHandle(WorkloadBytes, with), series.NewHandle(WorkloadService, with)
 	}
 	v.loads = append(v.loads, l)
 	return l
@@ -196,17 +202,17 @@ func (l *load) write(b *series.Batch, t time.Time, v totals) {
 	if j := l.job; j != nil && !t.Before(j.start) && !(j.over && t.After(j.lastTime())) {
 		active = 1
 	}
-	b.Float(WorkloadActive, l.labels, t, active)
-	b.Float(WorkloadErrors, l.labels, t, v.errors)
+	b.Append(l.active, t, active)
+	b.Append(l.errors, t, v.errors)
 	for i := range opNames {
 		l.seen[i] = l.seen[i] || v.ops[i] > 0
 		if !l.seen[i] {
 			continue
 		}
-		b.Float(WorkloadOps, l.byOp[i], t, v.ops[i])
-		b.Float(WorkloadBytes, l.byOp[i], t, v.bytes[i])
+		b.Append(l.byOp[i].ops, t, v.ops[i])
+		b.Append(l.byOp[i].bytes, t, v.bytes[i])
 		if h := l.newHist(i); h != nil {
-			b.Histogram(WorkloadService, l.byOp[i], t, h)
+			b.AppendHistogram(l.byOp[i].service, t, h)
 		}
 	}
 }

@@ -123,7 +123,7 @@ type vmState struct {
 	switches []powerSwitch // from then on, in order
 	next     time.Time     // next tick to write
 	loads    []*load       // every workload that ever ran on it
-	labels   []series.Label
+	disk     [len(diskSeries)]*series.Handle
 }
 
 type powerSwitch struct {
@@ -230,8 +230,11 @@ func (r *Recorder) vm(name, group string, node int) *vmState {
 	v := r.vms[name]
 	if v == nil {
 		v = &vmState{name: name, group: group, node: node, on: true, next: r.tickAfter(r.now())}
-		v.labels = r.o.Scope.labels(series.Label{Name: "instance", Value: name}, series.Label{Name: "vm_group", Value: group},
+		ls := r.o.Scope.labels(series.Label{Name: "instance", Value: name}, series.Label{Name: "vm_group", Value: group},
 			series.Label{Name: "device", Value: "data"})
+		for i, metric := range diskSeries {
+			v.disk[i] = series.NewHandle(metric, ls)
+		}
 		r.vms[name] = v
 		at, _ := slices.BinarySearch(r.names, name)
 		r.names = slices.Insert(r.names, at, name)
@@ -319,19 +322,20 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 			}
 		}
 		if v.on {
-			b.Float(VMNode, v.labels, v.next, float64(v.node))
 			v.writeDisk(b, sum)
 		}
 	}
 }
 
+// diskSeries are written for every machine that is on, in this order.
+var diskSeries = [...]string{VMNode, ReadsCompleted, WritesCompleted, ReadBytes, WrittenBytes, ReadSeconds, WriteSeconds}
+
 func (v *vmState) writeDisk(b *series.Batch, sum totals) {
-	b.Float(ReadsCompleted, v.labels, v.next, sum.ops[0])
-	b.Float(WritesCompleted, v.labels, v.next, sum.ops[1])
-	b.Float(ReadBytes, v.labels, v.next, sum.bytes[0])
-	b.Float(WrittenBytes, v.labels, v.next, sum.bytes[1])
-	b.Float(ReadSeconds, v.labels, v.next, sum.seconds[0])
-	b.Float(WriteSeconds, v.labels, v.next, sum.seconds[1])
+	for i, value := range [len(diskSeries)]float64{
+		float64(v.node), sum.ops[0], sum.ops[1], sum.bytes[0], sum.bytes[1], sum.seconds[0], sum.seconds[1],
+	} {
+		b.Append(v.disk[i], v.next, value)
+	}
 }
 
 func minTime(a, b time.Time) time.Time {

@@ -23,68 +23,16 @@ type Batch struct {
 	key   []byte
 }
 
-// refCache remembers the database's reference of every series written, so that a batch builds and hashes no label set twice.
-type refCache struct {
-	mu   sync.Mutex
-	refs map[string]cachedRef
-}
-
-type cachedRef struct {
+// Handle is a series to append to, with its labels sorted and checked once: what a caller keeps that writes the same series again and again. It is
+// used by one goroutine at a time and with one Store.
+type Handle struct {
+	name   string
 	labels labels.Labels
 	ref    storage.SeriesRef
 }
 
-func newRefCache() *refCache { return &refCache{refs: map[string]cachedRef{}} }
-
-// ErrReadOnly is returned by Commit on a Store from OpenReadOnly.
-var ErrReadOnly = errors.New("metrics: the database is open for reading only")
-
-// Batch begins a batch; it must end with Commit.
-func (s *Store) Batch() *Batch {
-	if s.cache == nil {
-		return &Batch{store: s, err: ErrReadOnly}
-	}
-	return &Batch{store: s, app: s.db.Appender(context.Background())}
-}
-
-// Float adds a point to a series. The name and labels must be valid; the order of labels does not matter, but the same order
-// is found faster.
-func (b *Batch) Float(name string, ls []Label, t time.Time, v float64) {
-	if b.err != nil {
-		return
-	}
-	key, c := b.lookup(name, ls)
-	ref, err := b.app.Append(c.ref, c.labels, t.UnixMilli(), v)
-	b.done(name, key, c, ref, err)
-}
-
-// Histogram adds the state of a cumulative histogram to a series of native histograms, in seconds (h holds nanoseconds). rate and
-// histogram_quantile work on it as on any counter; see Schema for its error.
-func (b *Batch) Histogram(name string, ls []Label, t time.Time, h *hist.Histogram) {
-	if b.err != nil || h == nil {
-		return
-	}
-	key, c := b.lookup(name, ls)
-	ref, err := b.app.AppendHistogram(c.ref, c.labels, t.UnixMilli(), native(h), nil)
-	b.done(name, key, c, ref, err)
-}
-
-// lookup finds the series in the cache; the key is only made into a string when it is new there.
-func (b *Batch) lookup(name string, ls []Label) (key string, c cachedRef) {
-	b.key = append(b.key[:0], name...)
-	for _, l := range ls {
-		b.key = append(b.key, 0xff)
-		b.key = append(b.key, l.Name...)
-		b.key = append(b.key, 0xfe)
-		b.key = append(b.key, l.Value...)
-	}
-	cache := b.store.cache
-	cache.mu.Lock()
-	c, ok := cache.refs[string(b.key)]
-	cache.mu.Unlock()
-	if ok {
-		return "", c
-	}
+// NewHandle prepares a series. The name and labels must be valid; empty labels are left out, as Prometheus does.
+func NewHandle(name string, ls []Label) *Handle {
 	lb := labels.NewScratchBuilder(len(ls) + 1)
 	lb.Add(labels.MetricName, strings.Clone(name))
 	for _, l := range ls {
@@ -93,27 +41,88 @@ func (b *Batch) lookup(name string, ls []Label) (key string, c cachedRef) {
 		}
 	}
 	lb.Sort()
-	return string(b.key), cachedRef{labels: lb.Labels()}
+	return &Handle{name: name, labels: lb.Labels()}
 }
 
-func (b *Batch) done(name, key string, c cachedRef, ref storage.SeriesRef, err error) {
+// handles remembers a Handle for every series written by name.
+type handles struct {
+	mu    sync.Mutex
+	byKey map[string]*Handle
+}
+
+// ErrReadOnly is returned by Commit on a Store from OpenReadOnly.
+var ErrReadOnly = errors.New("metrics: the database is open for reading only")
+
+// Batch begins a batch; it must end with Commit.
+func (s *Store) Batch() *Batch {
+	if s.known == nil {
+		return &Batch{store: s, err: ErrReadOnly}
+	}
+	return &Batch{store: s, app: s.db.Appender(context.Background())}
+}
+
+// Float adds a point to a series given by name and labels, which is looked up each time; see Append.
+func (b *Batch) Float(name string, ls []Label, t time.Time, v float64) {
+	if b.err == nil {
+		b.Append(b.handle(name, ls), t, v)
+	}
+}
+
+// Histogram is AppendHistogram to a series given by name and labels.
+func (b *Batch) Histogram(name string, ls []Label, t time.Time, h *hist.Histogram) {
+	if b.err == nil {
+		b.AppendHistogram(b.handle(name, ls), t, h)
+	}
+}
+
+// Append adds a point to a series.
+func (b *Batch) Append(to *Handle, t time.Time, v float64) {
+	if b.err != nil {
+		return
+	}
+	ref, err := b.app.Append(to.ref, to.labels, t.UnixMilli(), v)
+	b.done(to, ref, err)
+}
+
+// AppendHistogram adds the state of a cumulative histogram to a series of native histograms, in seconds (h holds nanoseconds; nil
+// adds nothing). rate and histogram_quantile work on it as on any counter; see Schema for its error.
+func (b *Batch) AppendHistogram(to *Handle, t time.Time, h *hist.Histogram) {
+	if b.err != nil || h == nil {
+		return
+	}
+	ref, err := b.app.AppendHistogram(to.ref, to.labels, t.UnixMilli(), native(h), nil)
+	b.done(to, ref, err)
+}
+
+// handle finds the series among those written before; the key is only made into a string when it is new.
+func (b *Batch) handle(name string, ls []Label) *Handle {
+	b.key = append(b.key[:0], name...)
+	for _, l := range ls {
+		b.key = append(b.key, 0xff)
+		b.key = append(b.key, l.Name...)
+		b.key = append(b.key, 0xfe)
+		b.key = append(b.key, l.Value...)
+	}
+	known := b.store.known
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	h, ok := known.byKey[string(b.key)]
+	if !ok {
+		h = NewHandle(name, ls)
+		known.byKey[string(b.key)] = h
+	}
+	return h
+}
+
+func (b *Batch) done(to *Handle, ref storage.SeriesRef, err error) {
 	switch {
 	case errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),
 		errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
 		b.late++
-		return
 	case err != nil:
-		b.err = fmt.Errorf("metrics: append %s: %w", name, err)
-		return
-	}
-	if key != "" || ref != c.ref {
-		c.ref = ref
-		if key == "" {
-			key = string(b.key)
-		}
-		b.store.cache.mu.Lock()
-		b.store.cache.refs[key] = c
-		b.store.cache.mu.Unlock()
+		b.err = fmt.Errorf("metrics: append %s: %w", to.name, err)
+	default:
+		to.ref = ref
 	}
 }
 

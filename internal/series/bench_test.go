@@ -3,6 +3,7 @@ package series_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -15,9 +16,9 @@ var sizes = []int{10, 100, 1000}
 
 // sandbox is what one machine with one workload writes each second: 13 counters and gauges and two native histograms.
 type sandbox struct {
-	labels []series.Label
-	ops    [2][]series.Label
-	hist   *hist.Histogram
+	counters []*series.Handle
+	hists    []*series.Handle
+	hist     *hist.Histogram
 }
 
 var counters = []string{
@@ -33,9 +34,14 @@ func sandboxes(n int) []*sandbox {
 			{Name: "job", Value: "xray"}, {Name: "scenario_id", Value: "42"}, {Name: "scenario_display_name", Value: "Lab"},
 			{Name: "scenario_name", Value: "lab"}, {Name: "cluster_name", Value: "c"},
 		}
-		s := &sandbox{labels: ls, hist: &hist.Histogram{}}
-		for op, name := range []string{"read", "write"} {
-			s.ops[op] = append(append([]series.Label(nil), ls...), series.Label{Name: "op", Value: name})
+		s := &sandbox{hist: &hist.Histogram{}}
+		for _, name := range counters {
+			s.counters = append(s.counters, series.NewHandle(name, ls))
+		}
+		for _, op := range []string{"read", "write"} {
+			with := append(slices.Clone(ls), series.Label{Name: "op", Value: op})
+			s.counters = append(s.counters, series.NewHandle("plimsoll_workload_ops_total", with), series.NewHandle("plimsoll_workload_bytes_total", with))
+			s.hists = append(s.hists, series.NewHandle("plimsoll_workload_service_time_seconds", with))
 		}
 		for k := range 200 {
 			s.hist.Add(uint64(100_000+k*10_000+i), 5)
@@ -48,14 +54,12 @@ func sandboxes(n int) []*sandbox {
 func tick(tb testing.TB, store *series.Store, all []*sandbox, at time.Time, n int) {
 	b := store.Batch()
 	for _, s := range all {
-		for k, name := range counters {
-			b.Float(name, s.labels, at, float64(n*(k+1)))
+		for k, h := range s.counters {
+			b.Append(h, at, float64(n*(k+1)))
 		}
 		s.hist.Add(1_500_000, 20)
-		for _, ls := range s.ops {
-			b.Float("plimsoll_workload_ops_total", ls, at, float64(n*20))
-			b.Float("plimsoll_workload_bytes_total", ls, at, float64(n*20*8192))
-			b.Histogram("plimsoll_workload_service_time_seconds", ls, at, s.hist)
+		for _, h := range s.hists {
+			b.AppendHistogram(h, at, s.hist)
 		}
 	}
 	if err := b.Commit(); err != nil {

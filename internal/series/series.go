@@ -28,7 +28,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/compression"
@@ -79,8 +78,8 @@ func (s Series) Label(name string) string {
 type Store struct {
 	db      *tsdb.DB
 	engine  *promql.Engine
-	cleanup string // folder of links to remove on Close
-	cache   *refCache
+	cleanup string   // folder of links to remove on Close
+	known   *handles // nil when open for reading only
 }
 
 // Open opens or creates the database in dir for writing. A log cut short by a crash is repaired.
@@ -110,7 +109,7 @@ func openDB(dir string) (*tsdb.DB, error) {
 func newStore(db *tsdb.DB, opts Options) *Store {
 	return &Store{
 		db:    db,
-		cache: newRefCache(),
+		known: &handles{byKey: map[string]*Handle{}},
 		engine: promql.NewEngine(promql.EngineOpts{
 			MaxSamples:           cmp.Or(opts.MaxSamples, 20_000_000),
 			Timeout:              cmp.Or(opts.QueryTimeout, 2*time.Minute),
@@ -138,7 +137,7 @@ func OpenReadOnly(dir string, opts Options) (*Store, error) {
 	db.DisableCompactions()
 	s := newStore(db, opts)
 	s.cleanup = view
-	s.cache = nil
+	s.known = nil
 	return s, nil
 }
 
@@ -253,5 +252,3 @@ func makeView(dir string) (string, error) {
 	}
 	return view, nil
 }
-
-var _ storage.Queryable = (*tsdb.DB)(nil)
