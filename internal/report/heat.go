@@ -31,8 +31,12 @@ func shade(part float64) color.NRGBA {
 	return color.NRGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 255}
 }
 
-// maxHeatColumns bounds a heat map's width; neighbouring columns are added up, which loses no operation.
-const maxHeatColumns = 360
+// heatColumns bounds a heat map's width, allHeatColumns that of all maps of a page together. Neighbouring columns are
+// added up, which loses no operation.
+const (
+	heatColumns    = 360
+	allHeatColumns = 2400
+)
 
 // heatView is a heat map ready to be shown.
 type heatView struct {
@@ -47,7 +51,7 @@ type heatView struct {
 	Total    uint64
 }
 
-func newHeat(h Heat, id string, origin time.Time) *heatView {
+func newHeat(h Heat, id string, origin time.Time, columns int) *heatView {
 	v := &heatView{ID: id, Workload: h.Workload, Kind: h.Kind, Start: h.Map.Start.Sub(origin).Seconds(), Step: h.Map.Step}
 	low, high := usedRows(h.Map)
 	if high <= low {
@@ -56,7 +60,7 @@ func newHeat(h Heat, id string, origin time.Time) *heatView {
 	for _, e := range h.Map.EdgesNs[low : high+1] {
 		v.Edges = append(v.Edges, e/1e9)
 	}
-	join := (len(h.Map.Counts) + maxHeatColumns - 1) / maxHeatColumns
+	join := (len(h.Map.Counts) + columns - 1) / columns
 	v.Step *= float64(join)
 	for c := 0; c < len(h.Map.Counts); c += join {
 		sum := make([]uint64, high-low)

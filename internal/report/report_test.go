@@ -107,6 +107,33 @@ func TestSelfContained(t *testing.T) {
 	}
 }
 
+// TestLongRun: what is too much for a page is left out at the right end and said.
+func TestLongRun(t *testing.T) {
+	in := runInput(reporttest.Options{VMs: 2, Length: 10 * time.Second})
+	for range maxJournal {
+		in.Events = append([]result.Event{{Kind: "early"}}, in.Events...)
+	}
+	w := in.Data.Workloads[len(in.Data.Workloads)-1]
+	for range 100 {
+		w.Name += "x"
+		w.Heat = &result.HeatMap{Step: 1, EdgesNs: []float64{1, 2}, Counts: make([][]uint64, 500)}
+		for i := range w.Heat.Counts {
+			w.Heat.Counts[i] = []uint64{1}
+		}
+		in.Data.Workloads = append(in.Data.Workloads, w)
+	}
+	doc := New(in)
+	v := newView(doc)
+	if len(v.Journal) != maxJournal || v.Earlier == 0 || v.Journal[maxJournal-1].Kind != result.KindRunEnd || len(doc.Journal) != maxJournal+v.Earlier {
+		t.Errorf("%d of %d entries, %d left out", len(v.Journal), len(doc.Journal), v.Earlier)
+	}
+	for _, h := range v.heats[2:] {
+		if len(h.Counts) > 25 || h.Total != 500 {
+			t.Fatalf("%d columns with %d operations", len(h.Counts), h.Total)
+		}
+	}
+}
+
 func TestUnfinished(t *testing.T) {
 	for status, want := range map[string]string{
 		result.StatusSucceeded: "", "": "", result.StatusStopped: "This run was stopped before its end. Error: disk full",

@@ -33,7 +33,7 @@ type view struct {
 	Plan        planView
 	Reduced     bool
 	Prefix      string // what all VM names begin with; left out in charts
-	Tail        int    // journal entries left out
+	Earlier     int    // journal entries left out
 
 	origin time.Time
 	marks  []mark
@@ -102,7 +102,7 @@ type factGroup struct {
 // maxSides bounds how many windows stand side by side; the percentile tables have all of them.
 const maxSides = 6
 
-// maxJournal bounds the journal on the page; the JSON report has all of it.
+// maxJournal bounds the journal on the page, to its end; the JSON report has all of it.
 const maxJournal = 1000
 
 func newView(doc *Document) *view {
@@ -135,7 +135,7 @@ func newView(doc *Document) *view {
 	v.panels(budget)
 	v.machines(budget)
 	for i, h := range doc.Heat {
-		if hv := newHeat(h, fmt.Sprintf("h%d", i), v.origin); hv != nil {
+		if hv := newHeat(h, fmt.Sprintf("h%d", i), v.origin, min(heatColumns, max(allHeatColumns/len(doc.Heat), 20))); hv != nil {
 			times, rows := hv.table()
 			v.heats = append(v.heats, hv)
 			v.Heats = append(v.Heats, heatPanel{heatView: hv, SVG: hv.svg(), Times: times, Rows: rows, Low: plain(1), High: plain(float64(hv.Most))})
@@ -144,8 +144,8 @@ func newView(doc *Document) *view {
 	v.environment()
 	v.Plan = newPlan(doc.Plan)
 	if n := len(doc.Journal); n > maxJournal {
-		v.Tail = n - maxJournal
-		v.Journal = doc.Journal[:maxJournal]
+		v.Earlier = n - maxJournal
+		v.Journal = doc.Journal[v.Earlier:]
 	}
 	return v
 }
