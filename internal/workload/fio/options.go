@@ -41,6 +41,8 @@ var rules = map[string]rule{
 	"merge_blktrace_file": {refuse, replays},
 	"replay_redirect":     {refuse, replays},
 	"profile":             {refuse, "it would replace the job by one built into fio"},
+	"fill_device":         {refuse, "it would write until the file system that holds the disks is full"},
+	"file_append":         {refuse, "it would make the disk grow"},
 	"include":             {refuse, "it would read another file of the host"},
 	"dedupe_global":       {drop, "it shares state between jobs in a way no report shows"},
 
