@@ -10,8 +10,8 @@ import (
 )
 
 // linkTree makes to a copy of from: folders made anew, files as hard links where the file system allows it. The database
-// changes existing files only by removing or replacing them, so links leave the originals as they are; the newest log segment and the
-// newest chunk file, to which a live writer still appends, are copied.
+// changes existing files only by removing or replacing them, so links leave the originals as they are; the logs and the head's chunk
+// files, to which a live writer still appends, are copied.
 func linkTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
