@@ -20,7 +20,7 @@ import (
 	"plimsoll/internal/run"
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
-	targetfake "plimsoll/internal/target/fake"
+	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
 	workloadfake "plimsoll/internal/workload/fake"
 	"plimsoll/result"
@@ -90,7 +90,7 @@ const jobs = "[global]\nrw=randrw\nbs=8k\niodepth=4\nrate_iops=50,50\nsize=1G\nt
 type harness struct {
 	t      *testing.T
 	clock  *clock.Virtual
-	world  *targetfake.World
+	world  *sim.World
 	files  fs.FS
 	sc     *scenario.Scenario
 	events []result.Event
@@ -109,11 +109,11 @@ func harnessOf(t *testing.T, files fs.FS, timeScale, sizeScale float64, without 
 	t.Helper()
 	v := clock.NewVirtual(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	h := &harness{t: t, clock: v, files: files}
-	h.world = targetfake.New(targetfake.Options{
+	h.world = sim.New(sim.Options{
 		Clock: v, Seed: 1, Boot: 2 * time.Second, NodeBoot: 30 * time.Second, Without: without,
 		FreeBytes: 1 << 50, FreeMemory: 1 << 50,
 	})
-	h.world.Command("sh", func(*targetfake.Call) target.Exit { return target.Exit{} })
+	h.world.Command("sh", func(*sim.Call) target.Exit { return target.Exit{} })
 	sc, diagnostics := scenario.Load(files, scenario.LoadOptions{ID: 1700000000000, Nodes: 4})
 	if sc == nil {
 		t.Fatal(diagnostics)

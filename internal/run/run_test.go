@@ -16,7 +16,7 @@ import (
 	"plimsoll/internal/run"
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
-	targetfake "plimsoll/internal/target/fake"
+	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -187,7 +187,7 @@ func TestEveryCallFails(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t, everyKind)
-			h.world.Fail(targetfake.Rule{Method: method, Count: 1, Delay: time.Second, Err: errTest})
+			h.world.Fail(sim.Rule{Method: method, Count: 1, Delay: time.Second, Err: errTest})
 			s, _ := h.execute(t.Context())
 			h.clean(s)
 		})
@@ -210,7 +210,7 @@ func TestNoTeardown(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	h := newHarness(t, everyKind)
-	h.world.Fail(targetfake.Rule{Method: "Provision", Err: errTest})
+	h.world.Fail(sim.Rule{Method: "Provision", Err: errTest})
 	s, err := run.Execute(t.Context(), h.req)
 	if run.Code(err) != run.CodeRefused || s.Status != result.StatusFailed || s.Measured.State != "no" || s.Cleaned.State != "yes" {
 		t.Errorf("code %d, %v, %+v", run.Code(err), err, s)
@@ -219,7 +219,7 @@ func TestRefusal(t *testing.T) {
 
 func TestLeftovers(t *testing.T) {
 	h := newHarness(t, everyKind)
-	h.world.Fail(targetfake.Rule{Method: "Destroy", Count: 1, Err: errTest})
+	h.world.Fail(sim.Rule{Method: "Destroy", Count: 1, Err: errTest})
 	s, err := h.execute(t.Context())
 	if run.Code(err) != run.CodeUncleaned || len(s.Remains) == 0 || s.Status != result.StatusSucceeded || s.Cleaned.State != "partly" {
 		t.Errorf("code %d, %v, %+v", run.Code(err), err, s)
@@ -319,7 +319,7 @@ func TestFailureThenStop(t *testing.T) {
 // The error of a step in the background fails the run.
 func TestBackgroundFailure(t *testing.T) {
 	h := newHarness(t, everyKind)
-	h.world.Fail(targetfake.Rule{Method: "Snapshot", Err: errTest})
+	h.world.Fail(sim.Rule{Method: "Snapshot", Err: errTest})
 	s, _ := h.execute(t.Context())
 	if s.Status != result.StatusFailed || !strings.Contains(s.Error, "in the background") {
 		t.Errorf("%+v", s)

@@ -6,13 +6,13 @@ import (
 	"fmt"
 
 	"plimsoll/internal/target"
-	"plimsoll/internal/target/fake"
+	"plimsoll/internal/target/sim"
 )
 
 // The life of a place: check, provision, make machines, run something in them, destroy.
 func Example() {
 	ctx := context.Background()
-	place := fake.New(fake.Options{Nodes: 2}).Target()
+	place := sim.New(sim.Options{Nodes: 2}).Target()
 	facts, err := place.Check(ctx)
 	if err != nil {
 		fmt.Println(err)

@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/step/steptest"
 	"plimsoll/internal/target"
-	targetfake "plimsoll/internal/target/fake"
 	"plimsoll/internal/target/local"
+	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
 	workloadfake "plimsoll/internal/workload/fake"
 )
@@ -26,8 +26,8 @@ func TestFake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			steptest.Run(t, func(t testing.TB) steptest.Place {
 				v := clock.NewVirtual(time.Unix(1700000000, 0))
-				w := targetfake.New(targetfake.Options{Clock: v, Seed: 1, Boot: time.Second, NodeBoot: 20 * time.Second, Without: without})
-				w.Command("sh", func(*targetfake.Call) target.Exit { return target.Exit{} })
+				w := sim.New(sim.Options{Clock: v, Seed: 1, Boot: time.Second, NodeBoot: 20 * time.Second, Without: without})
+				w.Command("sh", func(*sim.Call) target.Exit { return target.Exit{} })
 				return steptest.Place{Target: w.Target(), StateDir: "state", Clock: v, Engines: engines}
 			})
 		})

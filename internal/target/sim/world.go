@@ -10,7 +10,7 @@
 // machines away, Options.Without takes capabilities away.
 //
 // It refuses nothing that a real place would accept; it is for tests only and no user can select it.
-package fake
+package sim
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package fake_test
+package sim_test
 
 import (
 	"context"
@@ -6,14 +6,14 @@ import (
 	"fmt"
 
 	"plimsoll/internal/target"
-	"plimsoll/internal/target/fake"
+	"plimsoll/internal/target/sim"
 )
 
 // A world can be told to fail: here the first power-on of one VM.
 func ExampleWorld_Fail() {
 	ctx := context.Background()
-	world := fake.New(fake.Options{})
-	world.Fail(fake.Rule{Method: "PowerOn", Object: "a", Count: 1, Err: errors.New("no memory left on node-0")})
+	world := sim.New(sim.Options{})
+	world.Fail(sim.Rule{Method: "PowerOn", Object: "a", Count: 1, Err: errors.New("no memory left on node-0")})
 	cluster, err := world.Target().Provision(ctx, target.Request{RunID: "1", StateDir: "state"})
 	if err != nil {
 		fmt.Println(err)

@@ -1,4 +1,4 @@
-package fake_test
+package sim_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
-	"plimsoll/internal/target/fake"
+	"plimsoll/internal/target/sim"
 	"plimsoll/internal/target/targettest"
 )
 
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func factory(without ...target.Capability) targettest.Factory {
 	return func(t testing.TB) targettest.Place {
-		w := fake.New(fake.Options{Seed: 1, Without: without})
+		w := sim.New(sim.Options{Seed: 1, Without: without})
 		dir := t.TempDir()
 		return targettest.Place{
 			New:           w.Target,
@@ -55,7 +55,7 @@ func TestConformanceWithoutCapabilities(t *testing.T) {
 func BenchmarkConformance(b *testing.B) { targettest.Benchmark(b, factory()) }
 
 // cluster opens a world with the VMs a-0 ... a-(n-1), all on.
-func cluster(t *testing.T, w *fake.World, n int) target.Cluster {
+func cluster(t *testing.T, w *sim.World, n int) target.Cluster {
 	t.Helper()
 	c, err := w.Target().Provision(t.Context(), target.Request{RunID: "run", StateDir: "state"})
 	if err != nil {
@@ -81,15 +81,15 @@ func cluster(t *testing.T, w *fake.World, n int) target.Cluster {
 
 func TestRules(t *testing.T) {
 	boom := errors.New("boom")
-	w := fake.New(fake.Options{Seed: 7})
+	w := sim.New(sim.Options{Seed: 7})
 	c := cluster(t, w, 2)
-	w.Fail(fake.Rule{Method: "PowerOff", Object: "a-0", Count: 2, Err: boom})
+	w.Fail(sim.Rule{Method: "PowerOff", Object: "a-0", Count: 2, Err: boom})
 	for round, want := range []error{boom, boom, nil} {
 		if err := c.PowerOff(t.Context(), []string{"a-1", "a-0"}); !errors.Is(err, want) {
 			t.Errorf("round %d: %v, want %v", round, err, want)
 		}
 	}
-	w.Fail(fake.Rule{Method: "VMs", Probability: 0.5, Err: boom})
+	w.Fail(sim.Rule{Method: "VMs", Probability: 0.5, Err: boom})
 	failed := 0
 	for range 100 {
 		if _, err := c.VMs(t.Context()); err != nil {
@@ -99,7 +99,7 @@ func TestRules(t *testing.T) {
 	if failed < 30 || failed > 70 {
 		t.Errorf("%d of 100 calls failed, want about half", failed)
 	}
-	w.Fail(fake.Rule{Method: "Delete", Object: "a-1", Delay: time.Hour})
+	w.Fail(sim.Rule{Method: "Delete", Object: "a-1", Delay: time.Hour})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Delete(ctx, []string{"a-1"}); !errors.Is(err, context.Canceled) {
@@ -108,7 +108,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestLosses(t *testing.T) {
-	w := fake.New(fake.Options{})
+	w := sim.New(sim.Options{})
 	c := cluster(t, w, 3)
 	for _, l := range []struct {
 		vm   string
@@ -151,7 +151,7 @@ func TestVirtualTime(t *testing.T) {
 		v := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 		began := v.Now()
 		tell := func(what string) { events = append(events, fmt.Sprintf("%v %s", v.Now().Sub(began), what)) }
-		w := fake.New(fake.Options{Clock: v, Boot: time.Minute, NodeBoot: 5 * time.Minute, Runtime: 3 * time.Hour})
+		w := sim.New(sim.Options{Clock: v, Boot: time.Minute, NodeBoot: 5 * time.Minute, Runtime: 3 * time.Hour})
 		c := cluster(t, w, 4)
 		tell("booted")
 		g := v.Group()
