@@ -30,7 +30,7 @@ type Description struct {
 
 // Spec is one workload on one machine, fully resolved. Sizes inside the config are not yet scaled.
 type Spec struct {
-	Name       string // workload name of the scenario
+	Name       string // workload name of the scenario, or one made from it; no two jobs of a machine share it
 	VM         string
 	ConfigFile string // for messages
 	Config     []byte // the author's file, unmodified
@@ -86,7 +86,7 @@ type Report struct {
 	Trim       Counters
 	Errors     uint64
 	CPUSeconds float64 // of the generator, 0 when unknown
-	Final      bool
+	Final      bool    // the last one, printed when the tool knew of nothing more to come
 }
 
 // Sink receives reports in time order. It may be called from one goroutine per job.
