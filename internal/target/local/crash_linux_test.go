@@ -43,7 +43,7 @@ func controller() {
 			h, err := c.Host(name)
 			fail(err)
 			_, err = h.Start(ctx, target.Command{Stdout: "o", Argv: []string{"sh", "-c",
-				"setsid sh -c 'while :; do sleep 60; done' & sleep 60 & echo yes; wait"}})
+				"setsid sh -c 'sleep 120; :' & sleep 60 & echo yes; wait"}})
 			fail(err)
 		}
 		fail(c.(target.Snapshotter).Snapshot(ctx, "s", names))

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +40,7 @@ func (c *cluster) Snapshot(ctx context.Context, tag string, vms []string) error 
 	}
 	began := c.clock.Now()
 	thaw, err := c.freeze(ctx, boxes)
+	thaw = sync.OnceFunc(thaw)
 	defer thaw()
 	if err != nil {
 		return fmt.Errorf("snapshot %q: %w", tag, err)
@@ -119,8 +121,7 @@ func (c *cluster) Restore(ctx context.Context, tag, vm string) error {
 	return nil
 }
 
-// freeze stops every process of the sandboxes. The function it returns, also with an error, lets them go on; it may
-// be called again. A kill reaches frozen processes all the same.
+// freeze stops every process of the sandboxes. The function it returns, also with an error, lets them go on. A kill reaches frozen processes all the same.
 func (c *cluster) freeze(ctx context.Context, boxes []*sandbox) (thaw func(), err error) {
 	c.mu.Lock()
 	var dirs []string
