@@ -155,10 +155,10 @@ func TestFalsePositives(t *testing.T) {
 		{"heavy tails", heavy, 0, 60, 600, Options{Significance: 0.05, Independent: true}, 0.07},
 		{"dependence estimated where there is none", ar1, 0, 100, 200, Options{Significance: 0.05}, 0.07},
 		{"phi 0.5", ar1, 0.5, 100, 200, Options{Significance: 0.05}, 0.1},
-		{"phi 0.5, long", ar1, 0.5, 5000, 200, Options{Significance: 0.05}, 0.07},
-		{"phi 0.8, long", ar1, 0.8, 5000, 200, Options{Significance: 0.05}, 0.07},
-		{"independent, long", ar1, 0, 5000, 200, Options{Significance: 0.05}, 0.07},
-		{"heavy tails, long", heavy, 0, 5000, 200, Options{Significance: 0.05}, 0.07},
+		{"phi 0.5, long", ar1, 0.5, 2000, 200, Options{Significance: 0.05}, 0.07},
+		{"phi 0.8, long", ar1, 0.8, 2000, 200, Options{Significance: 0.05}, 0.07},
+		{"independent, long", ar1, 0, 2000, 200, Options{Significance: 0.05}, 0.07},
+		{"heavy tails, long", heavy, 0, 2000, 200, Options{Significance: 0.05}, 0.07},
 		{"phi 0.8 said to be independent: the caller's mistake", ar1, 0.8, 2000, 50, Options{Independent: true}, 1},
 		{"random walk: a known limit", walk, 0, 2000, 50, Options{}, 1},
 	}
@@ -260,7 +260,7 @@ func seq(from, to, by int) (out []int) {
 // The interval of a large shift covers it in 93 to 97 % of series, dependence and all; that of its place covers at least 93 %.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
-	const sets = 600
+	const sets = 400
 	r := rand.New(rand.NewPCG(34, 34))
 	var shifts, places, found int
 	for range sets {

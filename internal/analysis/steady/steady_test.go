@@ -183,7 +183,7 @@ func b2f(b bool) float64 {
 // although the window was chosen by the data.
 func TestStationaryIsSteady(t *testing.T) {
 	t.Parallel()
-	const sets = 300
+	const sets = 200
 	for _, phi := range []float64{0, 0.7} {
 		r := rand.New(rand.NewPCG(42, uint64(phi*10)))
 		steady, covered, given := 0, 0, 0
