@@ -7,6 +7,9 @@ SHELL := /bin/bash
 BIN    := bin/plimsoll
 VENDOR := internal/report/assets/vendor/uPlot.iife.min.js
 GO     := CGO_ENABLED=0 go
+# Stated in every run folder. Not left to the toolchain's own stamp, which some environments switch off.
+REVISION := $(shell git describe --always --dirty --abbrev=12 2>/dev/null)
+BUILD  := $(GO) build -trimpath -ldflags "-X plimsoll/internal/cli.revision=$(REVISION)" -o $(BIN) ./cmd/plimsoll
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -15,14 +18,14 @@ demo: fio binary ## the shipped colocation scenario, scaled, with real fio on th
 	./$(BIN) run db-colocation --target local --nodes 4 --time-scale 0.02 --size-scale 0.002
 
 build: $(VENDOR) ## bin/plimsoll, complete (needs npm for the charts of the report)
-	$(GO) build -trimpath -o $(BIN) ./cmd/plimsoll
+	$(BUILD)
 
 # The demo's binary: complete where npm is, else with the report's static drawings only.
 binary:
 	@if [ ! -f $(VENDOR) ] && ! command -v npm >/dev/null; then \
 	  echo "npm is missing: the report will have still charts instead of interactive ones (make build says more)"; \
 	else $(MAKE) --no-print-directory $(VENDOR); fi
-	$(GO) build -trimpath -o $(BIN) ./cmd/plimsoll
+	$(BUILD)
 
 $(VENDOR): internal/report/package-lock.json internal/report/assets.sh
 	@command -v npm >/dev/null || { echo "npm is missing, and the report's charts come from it: apt-get install npm, then make build again" >&2; exit 1; }

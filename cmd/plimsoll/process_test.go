@@ -59,3 +59,21 @@ func (s session) must(args ...string) string {
 	}
 	return out.String()
 }
+
+// BenchmarkCheck is a whole process: start, read a scenario, print, end.
+func BenchmarkCheck(b *testing.B) {
+	for b.Loop() {
+		if out, err := exec.Command("plimsoll", "check", "mixed-bursty").CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
+
+// BenchmarkPlan is a whole process that reads the largest scenario of the library, looks at this machine and makes the plan.
+func BenchmarkPlan(b *testing.B) {
+	for b.Loop() {
+		if out, err := exec.Command("plimsoll", "plan", "mixed-bursty").CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+	}
+}

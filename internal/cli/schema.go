@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +38,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(v)
 			}
-			_, err := fmt.Fprintf(a.out, "%s\nrun folders: version %d\n%s\n", v.Program, v.RunFolder, v.Go)
+			_, err := fmt.Fprintf(a.out, "%s\nrun folders: version %d\n%s\n", v, v.RunFolder, v.Go)
 			return err
 		},
 	}
@@ -52,7 +53,10 @@ type versions struct {
 	Go        string `json:"go"`
 }
 
-// buildVersion reads what the Go toolchain has stamped into the binary.
+// revision is set by make: what git calls the source.
+var revision string
+
+// buildVersion reads what make and the Go toolchain have stamped into the binary.
 func buildVersion() versions {
 	v := versions{Program: "plimsoll (unknown build)", RunFolder: result.FormatVersion}
 	info, ok := debug.ReadBuildInfo()
@@ -68,6 +72,10 @@ func buildVersion() versions {
 		case "vcs.modified":
 			v.Modified = s.Value == "true"
 		}
+	}
+	if revision != "" {
+		clean, dirty := strings.CutSuffix(revision, "-dirty")
+		v.Revision, v.Modified = clean, dirty
 	}
 	return v
 }
