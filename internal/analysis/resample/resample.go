@@ -1,8 +1,8 @@
 // Package resample is the seeded engine under every simulated interval and permutation test of the analysis.
 //
 // It gives the type Interval that all statistics of the analysis return, quantiles of sorted numbers, percentile
-// and BCa bootstrap intervals with a correction for small samples, draws with replacement of points, blocks and
-// strata, and a permutation test that stops early. Everything random takes an explicit *rand.Rand; the same seed gives
+// and BCa bootstrap intervals with a correction for small samples, draws with replacement, and a permutation test
+// that stops early. Everything random takes an explicit *rand.Rand; the same seed gives
 // the same answer on every machine. It refuses to invent: an interval that cannot be had carries its reason.
 //
 // Pure: no I/O, no clock, no shared random state.
@@ -90,17 +90,6 @@ func Source(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 
 func Draw(r *rand.Rand, n int, dst []int) {
 	for i := range dst {
 		dst[i] = r.IntN(n)
-	}
-}
-
-// DrawBlocks fills dst with indices below n in runs of length consecutive ones that wrap around at the end: the
-// circular block bootstrap, which keeps short-range dependence (Politis and Romano 1992).
-func DrawBlocks(r *rand.Rand, n, length int, dst []int) {
-	length = min(max(length, 1), n)
-	for i := 0; i < len(dst); {
-		for at, k := r.IntN(n), 0; k < length && i < len(dst); i, k = i+1, k+1 {
-			dst[i] = (at + k) % n
-		}
 	}
 }
 

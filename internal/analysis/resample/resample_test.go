@@ -129,23 +129,6 @@ func TestNoIntervalHasReason(t *testing.T) {
 	}
 }
 
-func TestDrawsStayInRange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 50).Draw(t, "n")
-		length := rapid.IntRange(-1, 80).Draw(t, "length")
-		dst := make([]int, rapid.IntRange(0, 120).Draw(t, "size"))
-		DrawBlocks(Source(rapid.Uint64().Draw(t, "seed"), 0), n, length, dst)
-		for i, at := range dst {
-			if at < 0 || at >= n {
-				t.Fatalf("index %d of %d", at, n)
-			}
-			if l := min(max(length, 1), n); i%l != 0 && at != (dst[i-1]+1)%n {
-				t.Fatalf("broken block at %d: %v", i, dst)
-			}
-		}
-	})
-}
-
 // Under no effect, a permutation p-value is below any level no more often than the level, stopped early or not.
 func TestPermutationIsValid(t *testing.T) {
 	r := Source(4, 0)
@@ -159,4 +142,30 @@ func TestPermutationIsValid(t *testing.T) {
 	if share := float64(hits) / sets; share < 0.038 || share > 0.062 {
 		t.Errorf("p <= 0.05 in %.4f of sets without an effect", share)
 	}
+}
+
+// An interval is ordered, lies within the replicates, and grows with the level; shifting and scaling pass through it.
+func TestIntervalProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		replicates := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 100, 300).Draw(t, "replicates")
+		level := rapid.Float64Range(0.5, 0.99).Draw(t, "level")
+		a := rapid.Float64Range(-0.2, 0.2).Draw(t, "acceleration")
+		narrow := Percentile(slices.Clone(replicates), level/2, level, "m")
+		wide := Percentile(slices.Clone(replicates), level, level, "m")
+		if wide.Low > narrow.Low || wide.High < narrow.High {
+			t.Fatalf("%v does not hold %v", wide, narrow)
+		}
+		bca := BCa(Median(replicates), a, slices.Clone(replicates), level, level, "m")
+		if !bca.Valid() || bca.Low > bca.High || bca.Low < slices.Min(replicates) || bca.High > slices.Max(replicates) {
+			t.Fatalf("%v", bca)
+		}
+		moved := slices.Clone(replicates)
+		for i := range moved {
+			moved[i] = 2*moved[i] + 8
+		}
+		again := Percentile(moved, level, level, "m")
+		if want := wide.Map(func(v float64) float64 { return 2*v + 8 }); math.Abs(again.Low-want.Low) > 1e-6 || math.Abs(again.High-want.High) > 1e-6 {
+			t.Fatalf("%v, want %v", again, want)
+		}
+	})
 }

@@ -222,19 +222,27 @@ func TestCoverageUnequalErrors(t *testing.T) {
 	truth := Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0002}
 	const sets = 1000
 	r := rand.New(rand.NewPCG(8, 8))
-	weighted := 0
+	weighted, cases := 0, 0
 	for range sets {
-		var points []Point
+		var points, bare []Point
 		for _, n := range sweep {
 			sd := 0.04 * truth.At(n)
-			points = append(points, Point{n, truth.At(n) + sd*r.NormFloat64(), 1 / (sd * sd)})
+			x := truth.At(n) + sd*r.NormFloat64()
+			points, bare = append(points, Point{n, x, 1 / (sd * sd)}), append(bare, Point{n, x, 0})
+		}
+		if fit(t, bare, Options{Resamples: 400, Scheme: Cases, Seed: r.Uint64()}).BetaParameter.Boot.Contains(truth.Beta) {
+			cases++
 		}
 		if fit(t, points, Options{Resamples: -1}).BetaParameter.T.Contains(truth.Beta) {
 			weighted++
 		}
 	}
+	t.Logf("weighted %.3f, cases %.3f", float64(weighted)/sets, float64(cases)/sets)
 	if share := float64(weighted) / sets; share < 0.93 || share > 0.97 {
 		t.Errorf("weighted t interval of beta covers %.3f", share)
+	}
+	if share := float64(cases) / sets; share < 0.93 || share > 0.98 {
+		t.Errorf("case bootstrap interval of beta covers %.3f", share)
 	}
 }
 
