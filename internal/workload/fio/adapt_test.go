@@ -324,7 +324,7 @@ func TestCommandLine(t *testing.T) {
 	_, job := adapted(t, s)
 	want := target.Command{
 		Argv: []string{"fio", "--output-format=json+", "--status-interval=1", "--output=OLTP_1-3be5e5f5/fio.out", "--eta=never",
-			"--lat_percentiles=1", "--clat_percentiles=0", "--runtime=2", "--randrepeat=0", "--randseed=99", "OLTP_1-3be5e5f5/job.fio"},
+			"--lat_percentiles=1", "--clat_percentiles=0", "--thread", "--runtime=2", "--randrepeat=0", "--randseed=99", "OLTP_1-3be5e5f5/job.fio"},
 		Stderr: "OLTP_1-3be5e5f5/fio.err", Label: "OLTP 1",
 	}
 	if diff := cmp.Diff(want, job.Command); diff != "" {

@@ -135,6 +135,8 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		"--eta=never",
 		"--lat_percentiles=1", // bins of total latency
 		"--clat_percentiles=0",
+		// As processes, fio's jobs each begin a session of their own and outlive a kill of the process that started them.
+		"--thread",
 	}
 	if spec.Runtime > 0 && !spec.Prefill {
 		argv = append(argv, "--runtime="+strconv.FormatInt(int64(wholeSeconds(spec.Runtime)/time.Second), 10))

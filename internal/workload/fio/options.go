@@ -67,6 +67,7 @@ var rules = map[string]rule{
 	"gid":                  {drop, hostSetting},
 	"lockmem":              {drop, "it would take the host's memory"},
 	"stats":                {drop, ourReports},
+	"thread":               {drop, "all jobs are threads of one process, which can be killed as one"},
 
 	"size":                    {scaleSize, ""},
 	"io_size":                 {scaleSize, ""},
