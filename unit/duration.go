@@ -50,7 +50,7 @@ func seconds(text string, v float64) (Duration, error) {
 // Exact is Go's own form, 1h30m0s, which ParseDuration reads back without loss.
 func (d Duration) Exact() string { return time.Duration(d).String() }
 
-// String is for people: 800 us, 12.3 ms, 4.2 s, 1 min 30 s, 2 h 05 min, 3 d 4 h.
+// String is for people: 800 µs, 12.3 ms, 4.2 s, 1 min 30 s, 2 h 05 min, 3 d 4 h.
 func (d Duration) String() string {
 	if d < 0 {
 		if d == math.MinInt64 {
@@ -63,7 +63,7 @@ func (d Duration) String() string {
 	case d < 1000:
 		return figures(ns) + " ns"
 	case ns < 999.5e3:
-		return figures(ns/1e3) + " us"
+		return figures(ns/1e3) + " µs"
 	case ns < 999.5e6:
 		return figures(ns/1e6) + " ms"
 	case ns < 59.95e9:

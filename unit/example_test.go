@@ -17,6 +17,6 @@ func Example() {
 	// Output:
 	// 100 GiB scaled to 204 MiB
 	// 4,000 IOPS of 8 KiB are 31.2 MiB/s or 32.8 MB/s
-	// 412 us 1 h 30 min 2.5 %
+	// 412 µs 1 h 30 min 2.5 %
 	// bandwidth "200 Mbit/s": unknown unit "Mbit/s" (want B/s, KiB/s, MiB/s, GiB/s, or KB/s, MB/s, GB/s; bits are not bytes)
 }

@@ -41,7 +41,7 @@ func TestPrinting(t *testing.T) {
 		{Rate(99.97), "100 IOPS"}, {Rate(9.999), "10 IOPS"}, {Rate(math.NaN()), "no value IOPS"},
 		{Bandwidth(1 << 20), "1 MiB/s"}, {Bandwidth(32.7e6), "31.2 MiB/s"}, {Bandwidth(999), "999 B/s"}, {Bandwidth(-2048), "-2 KiB/s"},
 		{Percent(0.125), "12.5 %"}, {Percent(1), "100 %"}, {Percent(0.00074), "0.074 %"}, {Percent(-0.5), "-50 %"},
-		{Duration(0), "0 ns"}, {Duration(800 * time.Microsecond), "800 us"}, {Duration(12345 * time.Microsecond), "12.3 ms"},
+		{Duration(0), "0 ns"}, {Duration(800 * time.Microsecond), "800 µs"}, {Duration(12345 * time.Microsecond), "12.3 ms"},
 		{Duration(4200 * time.Millisecond), "4.2 s"}, {Duration(90 * time.Second), "1 min 30 s"}, {Duration(time.Hour), "1 h"},
 		{Duration(125 * time.Minute), "2 h 05 min"}, {Duration(76 * time.Hour), "3 d 04 h"}, {Duration(-time.Second), "-1 s"},
 		{Duration(999999 * time.Nanosecond), "1 ms"}, {Duration(59990 * time.Millisecond), "1 min"}, {Duration(math.MinInt64), "-106,751 d 23 h"},
@@ -75,7 +75,7 @@ func TestParseTheOthers(t *testing.T) {
 	}
 	for text, want := range map[string]time.Duration{
 		"90": 90 * time.Second, "1.5": 1500 * time.Millisecond, "1h30m": 90 * time.Minute, "1 h 30 min": 90 * time.Minute,
-		"250 ms": 250 * time.Millisecond, "2 d": 48 * time.Hour, "3 d 04 h": 76 * time.Hour, "-1s": -time.Second, "800 us": 800 * time.Microsecond,
+		"250 ms": 250 * time.Millisecond, "2 d": 48 * time.Hour, "3 d 04 h": 76 * time.Hour, "-1s": -time.Second, "800 us": 800 * time.Microsecond, "800 µs": 800 * time.Microsecond,
 	} {
 		if got, err := ParseDuration(text); err != nil || time.Duration(got) != want {
 			t.Errorf("ParseDuration(%q) = %v, %v, want %v", text, time.Duration(got), err, want)

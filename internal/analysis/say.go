@@ -22,7 +22,7 @@ func sayDuration(s float64) string {
 	if !isFinite(s) || math.Abs(s) > 1e9 {
 		return "an unknown time"
 	}
-	return strings.Replace(unit.Duration(math.Round(s*float64(time.Second))).String(), " us", " µs", 1)
+	return unit.Duration(math.Round(s * float64(time.Second))).String()
 }
 
 func sayBytes(v float64) string {

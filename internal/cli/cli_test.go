@@ -224,7 +224,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	m := moment{step: 3, steps: 9, phase: "run", text: "run workload \"OLTP\" on group \"OLTP\" for 7.2 s, without waiting for anything", elapsed: 30 * time.Second, takes: time.Minute, rows: rows()}
 	s.show(m)
 	first := out.String()
-	for _, want := range []string{"step 3/9  run", "[#", "30 s gone, about 30 s left", "OLTP", "1,800", "412 us", "DSS (prefill) [1 silent]"} {
+	for _, want := range []string{"step 3/9  run", "[#", "30 s gone, about 30 s left", "OLTP", "1,800", "412 µs", "DSS (prefill) [1 silent]"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the block lacks %q:\n%s", want, first)
 		}
@@ -261,7 +261,7 @@ func TestProgressElsewhere(t *testing.T) {
 	}
 	now = now.Add(calm)
 	s.show(m)
-	want := "20:45:15 step 3/9, 30 s gone; OLTP: 4,000 IOPS, mean 412 us; DSS (prefill) [1 silent]: 0 IOPS, mean -, 3 errors\n"
+	want := "20:45:15 step 3/9, 30 s gone; OLTP: 4,000 IOPS, mean 412 µs; DSS (prefill) [1 silent]: 0 IOPS, mean -, 3 errors\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

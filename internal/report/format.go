@@ -68,7 +68,7 @@ func duration(seconds float64) string {
 	case ns == 0:
 		return "0 s"
 	}
-	return strings.Replace(unit.Duration(ns).String(), " us", " µs", 1)
+	return unit.Duration(ns).String()
 }
 
 func optional(p *float64, u string) string {
