@@ -102,6 +102,10 @@ func TestCorpusRuns(t *testing.T) {
 // Every step fails, panics or is stopped, at its start, in its middle and at its end. Whatever happens, teardown has run, nothing
 // remains, the folder reads and the verdicts are right.
 func TestEveryStepCutShort(t *testing.T) {
+	ways := []string{"fails at its end", "stopped in its middle", "fails at once", "panics", "stopped at its start", "stopped at its end"}
+	if testing.Short() {
+		ways = ways[:2] // the race detector makes the whole sweep take minutes
+	}
 	seen := map[string]bool{}
 	for i, s := range newHarness(t, everyKind).req.Plan.Steps {
 		kind := string(s.Phase) + s.Name
@@ -109,7 +113,7 @@ func TestEveryStepCutShort(t *testing.T) {
 			continue // the same for the next node or group
 		}
 		seen[kind] = true
-		for _, way := range []string{"fails at once", "fails at its end", "panics", "stopped at its start", "stopped in its middle", "stopped at its end"} {
+		for _, way := range ways {
 			t.Run(fmt.Sprintf("%d %s %s", s.Number, s.Name, way), func(t *testing.T) {
 				t.Parallel()
 				cutShort(t, i, way)
