@@ -13,6 +13,7 @@
 package effect
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -27,6 +28,18 @@ import (
 type Estimate struct {
 	Value    float64
 	Interval resample.Interval
+}
+
+// MarshalJSON writes a value that does not exist as null.
+func (e Estimate) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Value    *float64          `json:"value"`
+		Interval resample.Interval `json:"interval"`
+	}{Interval: e.Interval}
+	if !math.IsNaN(e.Value) && !math.IsInf(e.Value, 0) {
+		out.Value = &e.Value
+	}
+	return json.Marshal(out)
 }
 
 // Statistic is what is compared between samples.

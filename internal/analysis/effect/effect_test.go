@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -414,6 +415,17 @@ func TestSmallSamplesSayWhy(t *testing.T) {
 	c, err = Compare([]float64{5, 5, 5}, []float64{5, 5, 5}, Options{})
 	if err != nil || c.Verdict != Same || len(c.Warnings) != 3 {
 		t.Errorf("constant: %+v, %v", c, err)
+	}
+}
+
+func TestEstimateJSON(t *testing.T) {
+	c, err := Compare([]float64{-1, -2}, []float64{1, 2}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(c.Ratio)
+	if want := `{"value":null,"interval":{"no_interval":"a ratio needs both sides above zero"}}`; string(got) != want || err != nil {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 
