@@ -96,7 +96,8 @@ failed threshold, 6 something could not be removed, 130 interrupted.`,
 	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_RUNS)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
 	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(), a.cleanupCommand(),
-		a.scenariosCommand(), a.targetsCommand(), a.schemaCommand(), a.versionCommand())
+		a.scenariosCommand(), a.targetsCommand(), a.schemaCommand(), a.versionCommand(),
+		a.uslCommand(), a.steadyCommand(), a.changesCommand())
 	return root
 }
 

@@ -1,0 +1,104 @@
+// Package stage cuts a run into the stages of its load: stretches in which the same workloads run on the same VMs.
+//
+// A scale-out run adds workers one after the other; each stage is then one point of a throughput curve, fit for package
+// usl and package curve. Stages are found from the times at which workloads start and end, never from the numbers, and
+// the beginning of each is left out as it settles. Concurrency is the number of operations that the workloads keep
+// outstanding as declared (their depths), not the number observed.
+//
+// It refuses stages too short to speak of: fewer than five points after settling. Pure: no I/O, no clock.
+package stage
+
+import (
+	"slices"
+	"time"
+
+	"plimsoll/internal/analysis/serial"
+	"plimsoll/result"
+)
+
+// Stage is one stretch of constant load.
+type Stage struct {
+	Start, End  time.Time // what was averaged, without the settling
+	Workloads   int       // running, one per VM
+	Concurrency float64   // operations outstanding, as declared
+	Throughput  serial.Mean
+	Points      int
+}
+
+const (
+	settle = 0.2             // share of a stage left out at its beginning
+	fewest = 5               // points
+	joined = 2 * time.Second // starts closer than this are one
+)
+
+// Of returns the stages of a run in their order. Workloads that prefill, and those outside the run phase, do not count.
+func Of(d *result.Data) []Stage {
+	if d == nil {
+		return nil
+	}
+	var loads []result.Workload
+	var cuts []time.Time
+	for _, w := range d.Workloads {
+		if w.VM != "" && !w.Prefill && w.Phase == "run" && w.End.After(w.Start) {
+			loads = append(loads, w)
+			cuts = append(cuts, w.Start, w.End)
+		}
+	}
+	slices.SortFunc(cuts, time.Time.Compare)
+	var out []Stage
+	for i := 1; i < len(cuts); i++ {
+		from, to := cuts[i-1], cuts[i]
+		if to.Sub(from) < joined {
+			continue
+		}
+		s := Stage{Start: from.Add(time.Duration(settle * float64(to.Sub(from)))), End: to}
+		for _, w := range loads {
+			if w.Start.After(from.Add(joined)) || w.End.Before(to.Add(-joined)) {
+				continue
+			}
+			s.Workloads++
+			for _, lane := range w.Lanes {
+				s.Concurrency += float64(max(lane.Depth, 1))
+			}
+		}
+		values := throughput(d.Series, s.Start, s.End)
+		s.Points = len(values)
+		if s.Workloads == 0 || s.Concurrency == 0 || s.Points < fewest {
+			continue
+		}
+		mean, err := serial.MeanOf(values, 0.95)
+		if err != nil {
+			continue
+		}
+		s.Throughput = mean
+		out = append(out, s)
+	}
+	return out
+}
+
+// throughput is the sum of the VMs' operations at each point whose interval lies between two moments. A VM without a value
+// at a point does nothing then.
+func throughput(series []result.Series, from, to time.Time) []float64 {
+	at := map[int64]float64{} // by the end of the interval, in milliseconds
+	for _, s := range series {
+		if s.VM == "" || s.Step <= 0 || s.Metric != "read_iops" && s.Metric != "write_iops" && s.Metric != "trim_iops" {
+			continue
+		}
+		for i, v := range s.Values {
+			end := s.Start.Add(time.Duration(float64(i+1) * s.Step * float64(time.Second)))
+			if v != nil && end.After(from) && !end.After(to) {
+				at[end.UnixMilli()] += *v
+			}
+		}
+	}
+	keys := make([]int64, 0, len(at))
+	for k := range at {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	values := make([]float64, len(keys))
+	for i, k := range keys {
+		values[i] = at[k]
+	}
+	return values
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/analysis/change"
+	"plimsoll/internal/report"
+	"plimsoll/result"
+)
+
+func (a *app) changesCommand() *cobra.Command {
+	var column string
+	var dependent bool
+	var significance float64
+	c := &cobra.Command{
+		Use:   "changes FILE|-|RUN...",
+		Short: "Find where a history of results changes",
+		Long: `Changes looks for the places where a series of values changes level, each with its significance by
+permutation. A FILE (CSV, columns separated by blanks, JSON; "-" is standard input) holds one value per
+row, the oldest first; every column of numbers is looked at by itself.
+
+Two RUNs or more are a history too: the throughput and the percentiles of every workload are followed from
+run to run in the order they were made. "all" stands for every run in --dir that has measured.
+
+Values are taken as independent, as separate runs are. Points of one run are not: say --dependent.`,
+		Example: `  plimsoll changes history.csv --column p99
+  plimsoll changes all --json
+  plimsoll changes seconds.csv --dependent`,
+		Args:              args(1, 1000, "file or runs"),
+		ValidArgsFunction: a.completeRun,
+		RunE: func(_ *cobra.Command, given []string) error {
+			return a.changes(given, column, change.Options{Independent: !dependent, Significance: significance})
+		},
+	}
+	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
+	c.Flags().BoolVar(&dependent, "dependent", false, "neighbouring values depend on each other, as points of one run do")
+	c.Flags().Float64Var(&significance, "significance", 0.01, "`chance` of finding a change in a series without one")
+	return c
+}
+
+// changed is the outcome for one series.
+type changed struct {
+	Name     string   `json:"name"`
+	Values   int      `json:"values"`
+	Changes  []shift  `json:"changes"`
+	Method   string   `json:"method"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+func (a *app) changes(given []string, column string, o change.Options) error {
+	var list []named
+	var source string
+	var err error
+	if len(given) > 1 || given[0] == "all" {
+		list, source, err = a.history(given, column)
+	} else {
+		list, source, err = a.namedSeries("changes", given[0], column)
+	}
+	if err != nil {
+		return err
+	}
+	out := []changed{}
+	var errs []error
+	for _, s := range list {
+		r, err := change.Detect(s.values, o)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("changes: %s: %s: %w", source, s.name, err))
+			continue
+		}
+		c := changed{Name: s.name, Values: len(s.values), Changes: []shift{}, Method: r.Method, Warnings: r.Warnings}
+		for _, p := range r.Points {
+			v := shiftOf(p)
+			if s.labels != nil {
+				v.Label = s.labels[p.Index]
+			}
+			c.Changes = append(c.Changes, v)
+		}
+		out = append(out, c)
+	}
+	if len(errs) > 0 {
+		return fail(exitFailed, "", "%w", errors.Join(errs...))
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Source string    `json:"source"`
+			Series []changed `json:"series"`
+		}{source, out})
+	}
+	fmt.Fprintf(a.out, "Changes, %s\n", source)
+	for _, c := range out {
+		c.text(a)
+	}
+	return nil
+}
+
+func (c changed) text(a *app) {
+	if len(c.Changes) == 0 {
+		fmt.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, plural(c.Values, "value"))
+	} else {
+		fmt.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, plural(len(c.Changes), "change"), plural(c.Values, "value"))
+	}
+	for _, s := range c.Changes {
+		where := fmt.Sprintf("value %d", s.Index+1)
+		if s.Label != "" {
+			where += " (" + printable(s.Label) + ")"
+		}
+		if s.Low != s.High {
+			where += fmt.Sprintf(", somewhere from %d to %d", s.Low+1, s.High+1)
+		}
+		relative := ""
+		if s.Before != 0 {
+			relative = fmt.Sprintf(" (%+.1f %%)", 100*(s.After/s.Before-1))
+		}
+		fmt.Fprintf(a.out, "  at %s: from %.6g to %.6g%s, p = %.3g\n", where, s.Before, s.After, relative, s.P)
+	}
+	for _, w := range c.Warnings {
+		fmt.Fprintf(a.out, "  warning: %s\n", w)
+	}
+}
+
+// history follows the headline numbers of runs from the oldest to the newest.
+func (a *app) history(given []string, column string) ([]named, string, error) {
+	folders, err := a.historyRuns(given)
+	if err != nil {
+		return nil, "", err
+	}
+	index := map[string]int{}
+	var list []named
+	for _, f := range folders {
+		doc, err := report.Build(f)
+		if err != nil {
+			return nil, "", fail(exitFailed, "", "changes: %s: %w", f.Dir(), err)
+		}
+		m := f.Manifest()
+		for name, v := range headline(doc) {
+			name = m.Scenario.Name + ": " + name
+			if column != "" && !strings.Contains(name, column) {
+				continue
+			}
+			if _, ok := index[name]; !ok {
+				index[name] = len(list)
+				list = append(list, named{name: name})
+			}
+			s := &list[index[name]]
+			s.values, s.labels = append(s.values, v), append(s.labels, m.RunID)
+		}
+	}
+	slices.SortFunc(list, func(a, b named) int { return cmp.Compare(a.name, b.name) })
+	const fewest = 6
+	enough := slices.DeleteFunc(list, func(s named) bool { return len(s.values) < fewest })
+	if len(enough) == 0 {
+		return nil, "", fail(exitFailed, "", "changes: %s: no number is in %d of them, which a history needs", plural(len(folders), "run"), fewest)
+	}
+	return enough, plural(len(folders), "run"), nil
+}
+
+func (a *app) historyRuns(given []string) ([]*result.Folder, error) {
+	if len(given) == 1 && given[0] == "all" {
+		entries, err := result.List(a.runsDir)
+		if err != nil {
+			return nil, fail(exitFailed, "", "changes: %w", err)
+		}
+		given = nil
+		for _, e := range entries {
+			if e.Manifest.Measured.State == "yes" {
+				given = append(given, e.Dir)
+			}
+		}
+	}
+	var folders []*result.Folder
+	for _, run := range given {
+		f, err := a.openRun("changes", run)
+		if err != nil {
+			return nil, err
+		}
+		folders = append(folders, f)
+	}
+	slices.SortFunc(folders, func(x, y *result.Folder) int { return x.Manifest().Created.Compare(y.Manifest().Created) })
+	return folders, nil
+}
+
+// headline are the numbers of a report that a history follows.
+func headline(doc *report.Document) map[string]float64 {
+	out := map[string]float64{}
+	for _, l := range doc.Latencies {
+		if len(l.Windows) == 0 {
+			continue
+		}
+		for _, r := range l.Windows[0].Rows {
+			name := l.Workload + " " + r.Op
+			out[name+" per second"] = r.OpsPerSecond
+			for q, v := range map[string]*float64{"p50": r.P50, "p99": r.P99, "p99.9": r.P999} {
+				if v != nil {
+					out[name+" "+q+" "+l.Kind+" (s)"] = *v
+				}
+			}
+		}
+	}
+	return out
+}

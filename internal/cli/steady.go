@@ -1,0 +1,343 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/analysis/change"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/steady"
+	"plimsoll/result"
+)
+
+func (a *app) steadyCommand() *cobra.Command {
+	var column, rule string
+	var require, rounds bool
+	var tolerance float64
+	c := &cobra.Command{
+		Use:   "steady FILE|RUN|-",
+		Short: "Say whether a series has settled, from when to when, and what it then does",
+		Long: `Steady looks at a series of evenly spaced values: where its warm-up ends, whether it repeats itself (a
+checkpoint, a flush), where its level changes, whether it drifts; and gives the mean of the longest steady
+stretch with an interval that allows for the dependence of neighbouring values.
+
+With --rounds the values are rounds of a test, and the rule of solid-state testing decides: over five rounds
+they spread by no more than 20 % of their mean, and their fitted line moves by no more than 10 %.
+
+FILE is CSV, columns separated by blanks, or JSON; "-" is standard input. From a RUN the throughput of every
+workload is looked at. "Not reached" is a result: the exit code is 0, and 5 only with --require.`,
+		Example: `  plimsoll steady latest
+  plimsoll steady iops.csv --column iops --require
+  plimsoll steady - --rounds < rounds.txt`,
+		Args:              args(1, 1, "file or run"),
+		ValidArgsFunction: a.completeRun,
+		RunE: func(_ *cobra.Command, given []string) error {
+			return a.steady(given[0], column, rule, rounds, require, tolerance)
+		},
+	}
+	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
+	c.Flags().BoolVar(&rounds, "rounds", false, "the values are rounds, not points of one long series")
+	c.Flags().StringVar(&rule, "rule", "", "with --rounds, another `rule`: WINDOW,SPREAD,EXCURSION,CEILING, as in 5,0.20,0.10,25")
+	c.Flags().BoolVar(&require, "require", false, "exit with 5 unless every series is steady")
+	c.Flags().Float64Var(&tolerance, "tolerance", 0.05, "shifts and drifts smaller than this `share` of the mean do not matter")
+	return c
+}
+
+// settled is the verdict on one series.
+type settled struct {
+	Name    string            `json:"name"`
+	Points  int               `json:"points"`
+	Reached bool              `json:"reached"`
+	Reason  string            `json:"reason,omitempty"`
+	First   int               `json:"first"` // of the stretch or the rounds judged, from 0
+	Last    int               `json:"last"`
+	Mean    *float64          `json:"mean"`
+	Ends    resample.Interval `json:"mean_interval"`
+	WarmUp  *int              `json:"warm_up_points,omitempty"`
+	Period  *float64          `json:"period_points,omitempty"`
+	Drift   *float64          `json:"drift_share,omitempty"`
+	Spread  *float64          `json:"spread_share,omitempty"`
+	Line    *float64          `json:"line_share,omitempty"`
+	Changes []shift           `json:"changes,omitempty"`
+	Note    []string          `json:"warnings,omitempty"`
+
+	step float64 // seconds between points; 0 when not known
+	unit string
+}
+
+func (a *app) steady(given, column, rule string, rounds, require bool, tolerance float64) error {
+	r, err := parseRule(rule)
+	if err != nil {
+		return usage("as in 5,0.20,0.10,25: window, spread, excursion, ceiling", "steady: --rule: %w", err)
+	}
+	if !(tolerance > 0 && tolerance < 1) {
+		return usage("", "steady: --tolerance: %g is not a share above 0 and below 1", tolerance)
+	}
+	list, source, err := a.namedSeries("steady", given, column)
+	if err != nil {
+		return err
+	}
+	var out []settled
+	var errs []error
+	for _, s := range list {
+		var v settled
+		if rounds {
+			v, err = judgeRounds(s, r)
+		} else {
+			v, err = judgeStretch(s, tolerance)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("steady: %s: %s: %w", source, s.name, err))
+			continue
+		}
+		out = append(out, v)
+	}
+	if len(errs) > 0 {
+		return fail(exitFailed, "", "%w", errors.Join(errs...))
+	}
+	if a.json {
+		err = a.printJSON(struct {
+			Source string    `json:"source"`
+			Series []settled `json:"series"`
+		}{source, out})
+	} else {
+		fmt.Fprintf(a.out, "Steady state, %s\n", source)
+		for _, v := range out {
+			v.text(a)
+		}
+	}
+	if err != nil || !require {
+		return err
+	}
+	var not []string
+	for _, v := range out {
+		if !v.Reached {
+			not = append(not, v.Name)
+		}
+	}
+	if len(not) > 0 {
+		return fail(exitThreshold, "", "steady: not reached: %s", strings.Join(not, ", "))
+	}
+	return nil
+}
+
+func parseRule(text string) (steady.Rule, error) {
+	var r steady.Rule
+	if text == "" {
+		return r, nil
+	}
+	n, err := fmt.Sscanf(text, "%d,%g,%g,%d", &r.Window, &r.Spread, &r.Excursion, &r.Ceiling)
+	if n != 4 || err != nil {
+		return r, fmt.Errorf("%q: want four numbers", text)
+	}
+	return r, nil
+}
+
+func judgeRounds(s named, rule steady.Rule) (settled, error) {
+	r, err := steady.Rounds(s.values, rule)
+	if err != nil {
+		return settled{}, err
+	}
+	return settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Reason: r.Reason, First: r.First, Last: r.Last, Mean: number(r.Mean),
+		Ends: r.Interval, Spread: number(r.Spread), Line: number(r.Excursion), Note: r.Warnings, unit: s.unit}, nil
+}
+
+func judgeStretch(s named, tolerance float64) (settled, error) {
+	r, err := steady.Window(s.values, steady.Options{Tolerance: tolerance})
+	if err != nil {
+		return settled{}, err
+	}
+	v := settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Reason: r.Reason, First: r.First, Last: r.Last, Mean: number(r.Mean.Value),
+		Ends: r.Mean.Interval, WarmUp: &r.WarmUp, Drift: number(r.DriftShare), Note: r.Warnings, step: s.step, unit: s.unit}
+	if r.Period.Found {
+		v.Period = number(r.Period.Points)
+	}
+	for _, p := range r.Changes {
+		v.Changes = append(v.Changes, shiftOf(p))
+	}
+	return v, nil
+}
+
+func (v settled) text(a *app) {
+	state := "steady"
+	if !v.Reached {
+		state = "not reached: " + v.Reason
+	}
+	fmt.Fprintf(a.out, "\n%s: %s\n", v.Name, state)
+	what := "points"
+	if v.WarmUp == nil {
+		what = "rounds"
+	}
+	fmt.Fprintf(a.out, "  %s %d to %d of %d%s, mean %.6g%s", what, v.First+1, v.Last+1, v.Points, v.seconds(v.First, v.Last+1), deref(v.Mean), blank(v.unit))
+	if v.Ends.Valid() {
+		fmt.Fprintf(a.out, ", %s\n", v.Ends)
+	} else {
+		fmt.Fprintf(a.out, "; %s\n", v.Ends)
+	}
+	if v.WarmUp != nil {
+		fmt.Fprintf(a.out, "  warm-up: %s left out", plural(*v.WarmUp, "point"))
+		if v.Period != nil {
+			fmt.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period, v.seconds(0, int(*v.Period+0.5)))
+		}
+		fmt.Fprintf(a.out, "; drift across it %+.1f %%\n", 100*deref(v.Drift))
+	} else {
+		fmt.Fprintf(a.out, "  spread %.1f %% of the mean, the fitted line moves by %.1f %%\n", 100*deref(v.Spread), 100*deref(v.Line))
+	}
+	for _, c := range v.Changes {
+		fmt.Fprintf(a.out, "  changes at point %d: from %.5g to %.5g\n", c.Index+1, c.Before, c.After)
+	}
+	for _, w := range v.Note {
+		fmt.Fprintf(a.out, "  warning: %s\n", w)
+	}
+}
+
+// seconds says where a stretch lies in time, when that is known.
+func (v settled) seconds(first, end int) string {
+	if v.step <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.6g to %.6g s)", float64(first)*v.step, float64(end)*v.step)
+}
+
+func blank(unit string) string {
+	if unit == "" {
+		return ""
+	}
+	return " " + unit
+}
+
+func deref(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// named is one series to look at.
+type named struct {
+	name   string
+	values []float64
+	labels []string // of each value; nil when there are none
+	step   float64  // seconds; 0 when not known
+	unit   string
+}
+
+// namedSeries reads the series of a file, or those of a run: the throughput of every workload.
+func (a *app) namedSeries(phase, given, column string) ([]named, string, error) {
+	if info, err := os.Stat(given); given != "-" && (err != nil || info.IsDir()) {
+		return a.runSeries(phase, given, column)
+	}
+	s, err := a.openSheet(phase, given)
+	if err != nil {
+		return nil, "", err
+	}
+	columns := s.numeric()
+	if column != "" {
+		at := s.column(column)
+		if at < 0 {
+			return nil, "", usage("", "%s: --column: no column %q among %q", phase, column, s.names)
+		}
+		columns = []int{at}
+	}
+	var list []named
+	labels := s.labels(columns)
+	for _, c := range columns {
+		values, err := s.numbers(c, true)
+		if err != nil {
+			return nil, "", fail(exitFailed, "", "%s: %s: %w", phase, s.source, err)
+		}
+		list = append(list, named{name: s.names[c], values: values, labels: labels})
+	}
+	if len(list) == 0 {
+		return nil, "", fail(exitFailed, "", "%s: %s: no column of numbers among %q", phase, s.source, s.names)
+	}
+	return list, s.source, nil
+}
+
+// labels are the cells of the last column that does not hold numbers, such as a commit; nil when all do.
+func (s *sheet) labels(numeric []int) []string {
+	for i := len(s.names) - 1; i >= 0; i-- {
+		isNumber := false
+		for _, n := range numeric {
+			isNumber = isNumber || n == i
+		}
+		if isNumber {
+			continue
+		}
+		if _, err := s.numbers(i, true); err == nil {
+			continue
+		}
+		out := make([]string, len(s.rows))
+		for j, row := range s.rows {
+			out[j] = row[i]
+		}
+		return out
+	}
+	return nil
+}
+
+// runSeries are the throughputs of a run's workloads over its run phase, or the one panel or metric named.
+func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
+	folder, data, err := a.runData(phase, given)
+	if err != nil {
+		return nil, "", err
+	}
+	var list []named
+	add := func(name string, s result.Series) {
+		if v := values(s, data); len(v) > 0 {
+			list = append(list, named{name: name, values: v, step: s.Step, unit: s.Unit})
+		}
+	}
+	for _, p := range data.Panels {
+		if column == "" && p.Type != "iops" && p.Type != "bandwidth" || column != "" && column != p.Name && column != p.Title {
+			continue
+		}
+		for _, s := range p.Series {
+			add(strings.TrimSpace(cmp.Or(p.Title, p.Name)+" "+s.Name), s)
+		}
+	}
+	for _, s := range data.Series {
+		if column != "" && s.Metric == column || column == "" && len(data.Panels) == 0 && s.VM == "" {
+			add(strings.TrimSpace(s.Metric+" "+s.Name), s)
+		}
+	}
+	id := folder.Manifest().RunID
+	if len(list) == 0 {
+		return nil, "", fail(exitFailed, "--column names a result of the scenario, or a metric like read_iops", "%s: run %s: no such series", phase, id)
+	}
+	return list, "run " + id, nil
+}
+
+// values are the points of a series from its first to its last within the run phase; a gap between them is left out.
+func values(s result.Series, data *result.Data) []float64 {
+	var out []float64
+	for i, v := range s.Values {
+		at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
+		if v != nil && !at.Before(data.Start) && !at.After(data.End) {
+			out = append(out, *v)
+		}
+	}
+	return out
+}
+
+// shift is one change point.
+type shift struct {
+	Index  int               `json:"index"` // first value of the new level, from 0
+	Low    int               `json:"low"`   // the change lies between these
+	High   int               `json:"high"`
+	Label  string            `json:"label,omitempty"` // of the first value of the new level
+	Before float64           `json:"before"`
+	After  float64           `json:"after"`
+	Shift  resample.Interval `json:"shift_interval"`
+	P      float64           `json:"p"`
+}
+
+func shiftOf(p change.Point) shift {
+	return shift{Index: p.Index, Low: p.Low, High: p.High, Before: p.Before, After: p.After, Shift: p.Shift, P: p.P}
+}

@@ -1,0 +1,397 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/stage"
+	"plimsoll/internal/analysis/usl"
+	"plimsoll/internal/report"
+	"plimsoll/result"
+)
+
+// names of the columns that a throughput curve is read from.
+var (
+	concurrencyNames = []string{"n", "concurrency", "load", "clients", "users", "workers", "threads", "jobs", "vms", "queue_depth", "iodepth", "depth"}
+	throughputNames  = []string{"x", "throughput", "tps", "iops", "ops", "rate", "tpm", "nopm", "qps", "rps"}
+	weightNames      = []string{"w", "weight", "repeats"}
+)
+
+func (a *app) uslCommand() *cobra.Command {
+	var columns, format string
+	var at []float64
+	c := &cobra.Command{
+		Use:   "usl FILE|RUN|-",
+		Short: "Fit the Universal Scalability Law to throughput at growing concurrency",
+		Long: `Usl fits X(N) = γN / (1 + α(N−1) + βN(N−1)) to measured points and prints the three coefficients with
+intervals, the peak or that there is none in range, how well simpler laws do, and what stands against it all.
+
+FILE is CSV, columns separated by blanks, or JSON, with a column of concurrencies (` + strings.Join(concurrencyNames[:4], ", ") + `, ...),
+one of throughputs (` + strings.Join(throughputNames[:4], ", ") + `, ...) and perhaps one of weights; or just two columns. "-" is
+standard input. From a RUN the stages of its load are taken: stretches in which the same workloads run.`,
+		Example: `  plimsoll usl throughput.csv
+  plimsoll usl throughput.csv --columns clients,tps --at 100 --at 200
+  plimsoll usl latest -o svg > curve.svg`,
+		Args:              args(1, 1, "file or run"),
+		ValidArgsFunction: a.completeRun,
+		RunE: func(_ *cobra.Command, given []string) error {
+			return a.usl(given[0], columns, format, at)
+		},
+	}
+	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or numbers from 1, like n,x,w")
+	c.Flags().StringVarP(&format, "format", "o", "text", "`format`: json, svg, text")
+	c.Flags().Float64SliceVar(&at, "at", nil, "predict the throughput at this `concurrency`; repeatable")
+	return c
+}
+
+func (a *app) usl(given, columns, format string, at []float64) error {
+	if a.json {
+		format = "json"
+	}
+	if format != "text" && format != "json" && format != "svg" {
+		return usage("there are: json, svg, text", "usl: no format %q", format)
+	}
+	points, source, err := a.throughputCurve(given, columns)
+	if err != nil {
+		return err
+	}
+	model, err := usl.Fit(points, usl.Options{})
+	if err != nil {
+		return fail(exitFailed, "", "usl: %s: %w", source, err)
+	}
+	doc := scalability{Source: source, Model: model, Points: points}
+	for _, n := range at {
+		p, err := model.Predict(n)
+		if err != nil {
+			return usage("", "usl: --at: %w", err)
+		}
+		doc.Predictions = append(doc.Predictions, p)
+	}
+	switch format {
+	case "json":
+		return a.printJSON(doc.json())
+	case "svg":
+		return report.PlotSVG(a.out, doc.plot())
+	}
+	return doc.text(a.out)
+}
+
+// throughputCurve reads the points of a file or of a run.
+func (a *app) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
+	if info, statErr := os.Stat(given); given != "-" && (statErr != nil || info.IsDir()) {
+		return a.stagePoints(given)
+	}
+	s, err := a.openSheet("usl", given)
+	if err != nil {
+		return nil, "", err
+	}
+	n, x, w, err := s.curveColumns(columns)
+	if err != nil {
+		return nil, "", usage("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.source, err)
+	}
+	ns, errN := s.numbers(n, false)
+	xs, errX := s.numbers(x, false)
+	ws := make([]float64, len(ns))
+	var errW error
+	if w >= 0 {
+		ws, errW = s.numbers(w, false)
+	}
+	if err := errors.Join(errN, errX, errW); err != nil {
+		return nil, "", fail(exitFailed, "", "usl: %s: %w", s.source, err)
+	}
+	for i := range ns {
+		points = append(points, usl.Point{Concurrency: ns[i], Throughput: xs[i], Weight: ws[i]})
+	}
+	return points, s.source, nil
+}
+
+// curveColumns are the columns of concurrency, throughput and weight; the last is -1 when there is none.
+func (s *sheet) curveColumns(asked string) (n, x, w int, err error) {
+	w = -1
+	if asked != "" {
+		names := strings.Split(asked, ",")
+		if len(names) < 2 || len(names) > 3 {
+			return 0, 0, 0, fmt.Errorf("--columns %q: want two or three names", asked)
+		}
+		var at [3]int
+		for i, name := range names {
+			if at[i] = s.column(strings.TrimSpace(name)); at[i] < 0 {
+				err = errors.Join(err, fmt.Errorf("no column %q among %q", name, s.names))
+			}
+		}
+		if len(names) == 3 {
+			w = at[2]
+		}
+		return at[0], at[1], w, err
+	}
+	n, x, w = s.column(concurrencyNames...), s.column(throughputNames...), s.column(weightNames...)
+	switch {
+	case n >= 0 && x >= 0:
+		return n, x, w, nil
+	case len(s.names) == 2 || !s.named && len(s.names) == 3:
+		if len(s.names) == 3 {
+			w = 2
+		}
+		return 0, 1, w, nil
+	}
+	return 0, 0, 0, fmt.Errorf("which of the columns %q is the concurrency, and which the throughput?", s.names)
+}
+
+// stagePoints are the stages of a run's load as points.
+func (a *app) stagePoints(given string) ([]usl.Point, string, error) {
+	folder, data, err := a.runData("usl", given)
+	if err != nil {
+		return nil, "", err
+	}
+	stages := stage.Of(data)
+	var points []usl.Point
+	for _, s := range stages {
+		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
+	}
+	id := folder.Manifest().RunID
+	if len(points) < 4 {
+		return nil, "", fail(exitFailed, "a scenario like scale-out adds workers in stages; the law needs four of them",
+			"usl: run %s: %s of load is too little for a curve", id, plural(len(points), "stage"))
+	}
+	return points, fmt.Sprintf("%s of run %s", plural(len(points), "stage"), id), nil
+}
+
+// runData opens a run and reads what was collected of it.
+func (a *app) runData(phase, given string) (*result.Folder, *result.Data, error) {
+	folder, err := a.openRun(phase, given)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := folder.Data()
+	if err != nil {
+		return nil, nil, fail(exitFailed, "plimsoll report "+folder.Manifest().RunID+" collects it", "%s: run %q: %w", phase, given, err)
+	}
+	return folder, data, nil
+}
+
+// scalability is what usl prints.
+type scalability struct {
+	Source      string
+	Model       *usl.Model
+	Points      []usl.Point
+	Predictions []usl.Prediction
+}
+
+func (d scalability) text(w io.Writer) error {
+	m := d.Model
+	fmt.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, plural(m.N, "point"))
+	t := table{head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL (T)", "95 % INTERVAL (BOOTSTRAP)"}, right: []bool{false, true, true}}
+	for _, r := range []struct {
+		name string
+		p    usl.Parameter
+	}{{"gamma: throughput of one", m.GammaParameter}, {"alpha: contention", m.AlphaParameter}, {"beta: crosstalk", m.BetaParameter}} {
+		stdError := fmt.Sprintf("%.4g", r.p.StdError)
+		if r.p.AtBound {
+			stdError = "at its bound"
+		} else if r.p.StdError == 0 {
+			stdError = "none"
+		}
+		t.add(r.name, fmt.Sprintf("%.7g", r.p.Value), stdError, ends(r.p.T), ends(r.p.Boot))
+	}
+	if err := t.write(w); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n%s\n", m.Peak)
+	if m.Peak.Exists && m.Peak.ConcurrencyInterval.Valid() {
+		fmt.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval, m.Peak.ThroughputInterval)
+	}
+	fmt.Fprintf(w, "residual standard error %.4g, %d degrees of freedom, R² %.4f\n\n", m.ResidualStdError, m.DegreesOfFreedom, m.RSquared)
+	laws := table{head: []string{"LAW", "AICC", "SUPPORT", "GAMMA", "ALPHA", "BETA"}, right: []bool{false, true, true, true, true, true}}
+	for _, l := range m.Alternatives {
+		laws.add(string(l.Law), fmt.Sprintf("%.2f", l.AICc), fmt.Sprintf("%.1f %%", l.Likelihood*100), fmt.Sprintf("%.6g", l.Gamma),
+			fmt.Sprintf("%.6g", l.Alpha), fmt.Sprintf("%.6g", l.Beta))
+	}
+	if err := laws.write(w); err != nil {
+		return err
+	}
+	if len(d.Predictions) > 0 {
+		fmt.Fprintln(w)
+		p := table{head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""}, right: []bool{true, true}}
+		for _, r := range d.Predictions {
+			note := ""
+			if r.Extrapolated {
+				note = "outside the data"
+			}
+			p.add(fmt.Sprintf("%g", r.Concurrency), fmt.Sprintf("%.6g", r.Throughput), ends(r.Mean), ends(r.Measurement), note)
+		}
+		if err := p.write(w); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	d.chart(w)
+	for _, warning := range m.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+	return nil
+}
+
+// ends prints an interval shortly.
+func ends(i resample.Interval) string {
+	if !i.Valid() {
+		return "none: " + i.Reason
+	}
+	return fmt.Sprintf("%.4g to %.4g", i.Low, i.High)
+}
+
+// chart draws the points (o) and the curve (.) with letters.
+func (d scalability) chart(w io.Writer) {
+	const width, height = 64, 14
+	var maxN, maxX float64
+	for _, p := range d.Points {
+		maxN, maxX = max(maxN, p.Concurrency), max(maxX, p.Throughput)
+	}
+	if maxX == 0 {
+		return
+	}
+	maxX *= 1.05
+	var cells [height][width]byte
+	for i := range cells {
+		for j := range cells[i] {
+			cells[i][j] = ' '
+		}
+	}
+	put := func(n, x float64, c byte) {
+		col, row := int(n/maxN*(width-1)+0.5), height-1-int(x/maxX*(height-1)+0.5)
+		if col >= 0 && col < width && row >= 0 && row < height {
+			cells[row][col] = c
+		}
+	}
+	for i := range width {
+		n := maxN * float64(i) / (width - 1)
+		put(n, d.Model.At(n), '.')
+	}
+	for _, p := range d.Points {
+		put(p.Concurrency, p.Throughput, 'o')
+	}
+	for i, row := range cells {
+		label := ""
+		if i == 0 || i == height-1 {
+			label = fmt.Sprintf("%.4g", maxX*float64(height-1-i)/(height-1))
+		}
+		fmt.Fprintf(w, "%10s |%s\n", label, strings.TrimRight(string(row[:]), " "))
+	}
+	fmt.Fprintf(w, "%10s +%s\n%10s  %-*s%g\n", "", strings.Repeat("-", width), "", width-len(fmt.Sprintf("%g", maxN)), "0   o measured   . fitted", maxN)
+}
+
+func (d scalability) plot() report.Plot {
+	p := report.Plot{Title: "Universal Scalability Law", XLabel: "concurrency", YLabel: "throughput"}
+	measured := report.PlotSeries{Name: "measured", Marks: true}
+	var maxN float64
+	for _, q := range d.Points {
+		measured.Points = append(measured.Points, report.PlotPoint{X: q.Concurrency, Y: q.Throughput})
+		maxN = max(maxN, q.Concurrency)
+	}
+	fitted := report.PlotSeries{Name: "fitted, with the band of the curve", Line: true}
+	for i := range 101 {
+		n := maxN * float64(i) / 100
+		point := report.PlotPoint{X: n, Y: d.Model.At(n)}
+		if r, err := d.Model.Predict(max(n, maxN/1000)); err == nil && r.Mean.Valid() {
+			point.Low, point.High = &r.Mean.Low, &r.Mean.High
+		}
+		fitted.Points = append(fitted.Points, point)
+	}
+	p.Series = []report.PlotSeries{fitted, measured}
+	return p
+}
+
+// The JSON form of a fit.
+type (
+	uslParameter struct {
+		Value    float64           `json:"value"`
+		StdError float64           `json:"std_error"`
+		AtBound  bool              `json:"at_bound"`
+		T        resample.Interval `json:"t_interval"`
+		Boot     resample.Interval `json:"bootstrap_interval"`
+	}
+	uslPeak struct {
+		Exists              bool              `json:"exists"`
+		InRange             bool              `json:"in_range"`
+		Sentence            string            `json:"sentence"`
+		Concurrency         *float64          `json:"concurrency,omitempty"`
+		Throughput          *float64          `json:"throughput,omitempty"`
+		ConcurrencyInterval resample.Interval `json:"concurrency_interval"`
+		ThroughputInterval  resample.Interval `json:"throughput_interval"`
+		NoPeakShare         float64           `json:"no_peak_share"`
+	}
+	uslLaw struct {
+		Law        usl.Law  `json:"law"`
+		AICc       *float64 `json:"aicc"`
+		Likelihood float64  `json:"likelihood"`
+		Gamma      float64  `json:"gamma"`
+		Alpha      float64  `json:"alpha"`
+		Beta       float64  `json:"beta"`
+	}
+	uslPrediction struct {
+		Concurrency  float64           `json:"concurrency"`
+		Throughput   float64           `json:"throughput"`
+		Mean         resample.Interval `json:"curve_interval"`
+		Measurement  resample.Interval `json:"measurement_interval"`
+		Extrapolated bool              `json:"extrapolated"`
+	}
+	uslPoint struct {
+		Concurrency float64 `json:"concurrency"`
+		Throughput  float64 `json:"throughput"`
+		Weight      float64 `json:"weight,omitempty"`
+		Residual    float64 `json:"residual"`
+	}
+	uslDocument struct {
+		Source           string          `json:"source"`
+		N                int             `json:"n"`
+		DegreesOfFreedom int             `json:"degrees_of_freedom"`
+		Gamma            uslParameter    `json:"gamma"`
+		Alpha            uslParameter    `json:"alpha"`
+		Beta             uslParameter    `json:"beta"`
+		ResidualStdError float64         `json:"residual_std_error"`
+		RSquared         *float64        `json:"r_squared"`
+		Peak             uslPeak         `json:"peak"`
+		Laws             []uslLaw        `json:"laws"`
+		Predictions      []uslPrediction `json:"predictions,omitempty"`
+		Points           []uslPoint      `json:"points"`
+		Warnings         []string        `json:"warnings"`
+	}
+)
+
+func (d scalability) json() uslDocument {
+	m := d.Model
+	parameter := func(p usl.Parameter) uslParameter { return uslParameter(p) }
+	doc := uslDocument{
+		Source: d.Source, N: m.N, DegreesOfFreedom: m.DegreesOfFreedom, Gamma: parameter(m.GammaParameter), Alpha: parameter(m.AlphaParameter),
+		Beta: parameter(m.BetaParameter), ResidualStdError: m.ResidualStdError, RSquared: number(m.RSquared), Warnings: append([]string{}, m.Warnings...),
+		Peak: uslPeak{Exists: m.Peak.Exists, InRange: m.Peak.InRange, Sentence: m.Peak.String(), ConcurrencyInterval: m.Peak.ConcurrencyInterval,
+			ThroughputInterval: m.Peak.ThroughputInterval, NoPeakShare: m.Peak.NoPeakShare},
+	}
+	if m.Peak.Exists {
+		doc.Peak.Concurrency, doc.Peak.Throughput = number(m.Peak.Concurrency), number(m.Peak.Throughput)
+	}
+	for _, l := range m.Alternatives {
+		doc.Laws = append(doc.Laws, uslLaw{l.Law, number(l.AICc), l.Likelihood, l.Gamma, l.Alpha, l.Beta})
+	}
+	for _, p := range d.Predictions {
+		doc.Predictions = append(doc.Predictions, uslPrediction(p))
+	}
+	for i, p := range d.Points {
+		doc.Points = append(doc.Points, uslPoint{p.Concurrency, p.Throughput, p.Weight, m.Residuals[i]})
+	}
+	return doc
+}
+
+// number is a value for JSON, which knows no infinity: absent when it is not finite.
+func number(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
