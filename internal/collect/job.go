@@ -33,8 +33,8 @@ type Job struct {
 	// for Live: the newest report, and two earlier ones at least half an interval apart, so that two reports of nearly
 	// the same moment (a tool's last two) do not make a rate out of nothing
 	now, middle, before placed
-	offset              time.Duration // run's clock minus tool's clock, smallest seen
-	known               bool          // offset is
+	low, high           time.Duration // bounds of the run's clock minus the tool's
+	bounded             bool          // low and high are known
 	gap                 time.Duration // longest time between two reports so far
 	over                bool
 }
@@ -119,20 +119,27 @@ func (j *Job) Report(rep workload.Report) {
 	}
 }
 
-// place puts a report on the run's clock, never before an earlier one.
+// place puts a report on the run's clock, never before an earlier one. A report cannot have been made after it arrived, nor its tool have
+// begun before it was sent for; between these bounds the two clocks are taken to differ as little as they can. So neither
+// the first report, which is long under way, nor a later one that is quick makes the reports look closer together than they are.
 func (j *Job) place(rep workload.Report) time.Time {
 	now := j.r.now()
 	floor := j.ticks[len(j.ticks)-1].t
 	if rep.Time.IsZero() {
 		return maxTime(now, floor)
 	}
-	if d := now.Sub(rep.Time); !j.known || d < j.offset {
-		j.offset, j.known = d, true
+	arrived := now.Sub(rep.Time)
+	if !j.bounded {
+		j.low, j.high, j.bounded = arrived, arrived, true
+		if rep.Elapsed > 0 {
+			j.low = min(arrived, j.start.Sub(rep.Time.Add(-rep.Elapsed)))
+		}
 	}
-	at := rep.Time.Add(j.offset)
+	j.high = min(j.high, arrived)
+	at := rep.Time.Add(min(max(0, j.low), j.high))
 	if at.Before(floor) {
 		// The tool's clock stepped backwards: start afresh.
-		j.offset = now.Sub(rep.Time)
+		j.low, j.high = arrived, arrived
 		at = now
 	}
 	return maxTime(at, floor).Round(0).UTC()

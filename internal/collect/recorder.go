@@ -97,7 +97,7 @@ type RecorderOptions struct {
 // Every powered-on VM has a point at every tick, zeros included, so that irate works from the first I/O on. A tick's value is
 // interpolated linearly between the two reports around it: counts are conserved, and a tick is written once every running workload of the VM has
 // reported beyond it, or has been silent for three of its intervals. Reports are placed on the run's clock by their own time plus the
-// smallest distance seen between the two clocks, so that delays of delivery do not show up as bursts.
+// distance between the two clocks, bounded by when the tool was started and when its reports came, so that delays of delivery do not show up as bursts.
 type Recorder struct {
 	o       RecorderOptions
 	mu      sync.Mutex

@@ -95,6 +95,30 @@ func TestUnevenReports(t *testing.T) {
 	}
 }
 
+// A tool that starts late and whose first report is held back for a second does not look like a burst.
+func TestLateFirstReport(t *testing.T) {
+	l := newLab(t)
+	l.rec.VM("vm", "G", 0, true)
+	j := l.start("vm", "G", "W", 1)
+	const startup = 200 * time.Millisecond
+	for s := 1; s <= 10; s++ {
+		made := epoch.Add(startup + time.Duration(s)*time.Second)
+		held := 1100 * time.Millisecond
+		if s > 1 {
+			held = 5 * time.Millisecond
+		}
+		l.now = made.Add(held)
+		j.rep.Read.Ops, j.rep.Time, j.rep.Elapsed = uint64(100*s), made, time.Duration(s)*time.Second
+		j.job.Report(j.rep)
+		l.must(l.rec.Tick())
+	}
+	j.job.End()
+	l.must(l.rec.Close())
+	if got, want := l.read(`irate(node_disk_reads_completed_total[30s])`, 10), "- 80 100*9"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // Counters go on over restarts; an idle machine has points; a machine that is off has none.
 func TestRestartIdleAndPower(t *testing.T) {
 	l := newLab(t)
