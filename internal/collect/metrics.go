@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"plimsoll/result"
-	"plimsoll/scenario"
 )
 
 // formula is one report metric of the language. The language only names them; what each computes is ours and is printed with it.
@@ -33,8 +32,7 @@ var formulas = map[string][]formula{
 	"AnyFail": {{"AnyFail", "1 when any value is not 0, else 0", "bool", anyFail, higher}},
 }
 
-// metricsOf computes the report metrics a result asks for: of its one series, or the median and the worst over several. The first value of a
-// VM group's series is left out: irate there looks back at the time before the window.
+// metricsOf computes the report metrics a result asks for: of its one series, or the median and the worst over several.
 func metricsOf(names []string, p result.Panel) []result.Metric {
 	var out []result.Metric
 	for _, name := range names {
@@ -57,8 +55,8 @@ func (f formula) over(p result.Panel) []result.Metric {
 	var all []one
 	for _, s := range p.Series {
 		var values []float64
-		for i, v := range s.Values {
-			if v != nil && (i > 0 || p.Kind != string(scenario.GroupResult)) {
+		for _, v := range s.Values {
+			if v != nil {
 				values = append(values, *v)
 			}
 		}

@@ -114,10 +114,11 @@ func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result
 	if p.Query, p.Unit, err = Query(r, c.m.Scenario.ID); err != nil {
 		return err
 	}
-	start, end, err := c.panelWindow(r)
+	from, end, err := c.panelWindow(r)
 	if err != nil {
 		return err
 	}
+	start := from.Truncate(time.Second)
 	lines := 1
 	if r.Aggregate == "" {
 		for _, vm := range c.data.VMs {
@@ -138,12 +139,25 @@ func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result
 		if len(found) > 1 {
 			name = fmt.Sprintf("%s (VM %d)", r.Title, k)
 		}
-		p.Series = append(p.Series, onGrid(result.Series{Name: name, VM: s.Label("instance"), Group: r.Group, Unit: p.Unit}, s.Points, start, end, step))
+		points := s.Points
+		if p.Unit != "count" {
+			points = within(points, from)
+		}
+		p.Series = append(p.Series, onGrid(result.Series{Name: name, VM: s.Label("instance"), Group: r.Group, Unit: p.Unit}, points, start, end, step))
 	}
 	return nil
 }
 
-// panelWindow is the run phase, or what of it the masked workload covers.
+// within leaves out the rates that reach back before the window, to the prefill or the warm-up: irate looks at the two points before its time.
+func within(points []series.Point, from time.Time) []series.Point {
+	first := slices.IndexFunc(points, func(p series.Point) bool { return !p.Time.Before(from.Add(time.Second)) })
+	if first < 0 {
+		return nil
+	}
+	return points[first:]
+}
+
+// panelWindow is the run phase, or what of it the masked workload covers. It ends on a whole second, as queries do.
 func (c *collector) panelWindow(r scenario.Result) (start, end time.Time, err error) {
 	if c.store == nil {
 		return start, end, fmt.Errorf("the run folder has no readable metrics")
@@ -152,7 +166,7 @@ func (c *collector) panelWindow(r scenario.Result) (start, end time.Time, err er
 		return start, end, fmt.Errorf("the run phase never began")
 	}
 	if r.Mask == "" {
-		return c.start, c.end, nil
+		return c.tl.runStart().UTC(), c.end, nil
 	}
 	for _, l := range c.loads {
 		if l.name == r.Mask && !l.prefill {
@@ -165,8 +179,7 @@ func (c *collector) panelWindow(r scenario.Result) (start, end time.Time, err er
 	if start.IsZero() {
 		return start, end, fmt.Errorf("workload %q, which masks this result, never started", r.Mask)
 	}
-	start = start.UTC().Truncate(time.Second)
-	return start, maxTime(start, end.UTC().Truncate(time.Second)), nil
+	return start.UTC(), maxTime(start.UTC().Truncate(time.Second), end.UTC().Truncate(time.Second)), nil
 }
 
 // scaledStep is the author's step, or the default one, shortened with a run's time scale: whole seconds, at least one.

@@ -58,3 +58,13 @@ func (tl timeline) window(m result.Manifest) (start, end time.Time, ran bool) {
 	end = end.UTC().Truncate(time.Second)
 	return start, maxTime(end, start), ran
 }
+
+// runStart is the moment at which the run phase began, zero when it never did.
+func (tl timeline) runStart() (start time.Time) {
+	for _, p := range tl.phases {
+		if p.Name == "run" {
+			start = p.Start
+		}
+	}
+	return start
+}
