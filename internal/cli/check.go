@@ -55,7 +55,7 @@ type checkedDiagnostic struct {
 }
 
 func (a *app) check(given string, f scenarioFlags) error {
-	l, err := a.load(given, f, f.nodes)
+	l, err := a.load(given, f, f.nodes, a.now())
 	if err != nil {
 		return err
 	}

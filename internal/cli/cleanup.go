@@ -112,7 +112,7 @@ func (a *app) cleanOne(ctx context.Context, dir string, named bool) (cleaned, er
 		c.State = "clean already"
 		return c, nil
 	}
-	t, _, err := a.target(targetFlags{name: cmp.Or(m.Target, drivers.Targets()[0].Name())}, len(m.Nodes))
+	t, err := a.target(targetFlags{name: cmp.Or(m.Target, drivers.Targets()[0].Name())}, len(m.Nodes))
 	if err != nil {
 		return fail(err)
 	}

@@ -95,15 +95,6 @@ func TestFactor(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	names := []string{"time-scale", "size-scale", "set", "target"}
-	for word, want := range map[string]string{"time-scal": "time-scale", "sizescale": "size-scale", "traget": "target", "zzzzzz": "", "": ""} {
-		if got := nearest(word, names); got != want {
-			t.Errorf("nearest to %q is %q, want %q", word, got, want)
-		}
-	}
-}
-
 // quiet is an app on buffers, with a folder of runs of its own.
 func quiet(t *testing.T) (*app, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
@@ -253,7 +244,7 @@ func TestProgressOnATerminal(t *testing.T) {
 func TestProgressElsewhere(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
-	s := newScreen(&out, func() time.Time { return now })
+	s := newScreen(&out, func() time.Time { return now }, func() time.Time { return now })
 	m := moment{step: 3, steps: 9, elapsed: 30 * time.Second, takes: 20 * time.Second, rows: rows()}
 	s.show(m)
 	if out.Len() > 0 {

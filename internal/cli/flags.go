@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/clock"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/target"
 	"plimsoll/scenario"
@@ -79,28 +81,39 @@ func (f *targetFlags) register(c *cobra.Command) {
 	})
 }
 
+// place is a target with the clock that a run on it goes by.
+type place struct {
+	target.Target
+	options map[string]string
+	clock   clock.Clock
+}
+
 // target makes the target of the flags. It touches nothing yet.
-func (a *app) target(f targetFlags, nodes int) (target.Target, map[string]string, error) {
+func (a *app) target(f targetFlags, nodes int) (*place, error) {
 	provider, ok := drivers.Target(f.name)
 	if !ok {
 		var names []string
 		for _, p := range drivers.Targets() {
 			names = append(names, p.Name())
 		}
-		return nil, nil, usage("there are: "+strings.Join(names, ", "), "target: no target called %q", f.name)
+		return nil, usage("there are: "+strings.Join(names, ", "), "target: no target called %q", f.name)
 	}
 	options, err := pairs("--target-opt", f.options)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if nodes < 0 {
-		return nil, nil, usage("", "--nodes: %d is not a number of nodes", nodes)
+		return nil, usage("", "--nodes: %d is not a number of nodes", nodes)
 	}
-	t, err := provider.New(target.Config{Nodes: nodes, Options: options, Clock: a.clock, AllowHostCommands: f.allowHostCommands})
+	p := &place{options: options, clock: a.clock}
+	if keeper, ok := provider.(target.Timekeeper); ok {
+		p.clock = keeper.Clock()
+	}
+	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, AllowHostCommands: f.allowHostCommands})
 	if err != nil {
-		return nil, nil, usage(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
+		return nil, usage(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
 	}
-	return t, options, nil
+	return p, nil
 }
 
 // loaded is a scenario that was read, with all that was said about it.
@@ -110,8 +123,8 @@ type loaded struct {
 	diagnostics []scenario.Diagnostic
 }
 
-// load opens and reads a scenario. Objections are in the result, not in the error. The caller closes it.
-func (a *app) load(given string, f scenarioFlags, nodes int) (*loaded, error) {
+// load opens and reads a scenario, as of the moment now. Objections are in the result, not in the error. The caller closes it.
+func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*loaded, error) {
 	set, err := variables(f.setFiles, f.set)
 	if err != nil {
 		return nil, err
@@ -121,7 +134,7 @@ func (a *app) load(given string, f scenarioFlags, nodes int) (*loaded, error) {
 		return nil, err
 	}
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
-		Set: set, Preset: f.preset, File: src.file, Now: a.now(), Nodes: nodes, Strict: f.strict,
+		Set: set, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict,
 	})
 	for i := range diagnostics {
 		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {

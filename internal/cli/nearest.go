@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"plimsoll/internal/nearest"
 )
 
 var unknownFlag = regexp.MustCompile(`unknown flag: --([^\s=]+)`)
@@ -17,36 +19,5 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return nearest(m[1], names)
-}
-
-// nearest is the candidate with the fewest letters to change, "" when all are far off.
-func nearest(word string, candidates []string) string {
-	best, distance := "", len(word)/2+1
-	for _, c := range candidates {
-		if d := edits(word, c); d < distance {
-			best, distance = c, d
-		}
-	}
-	return best
-}
-
-// edits is the number of letters to insert, delete or replace to turn a into b (Levenshtein).
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			corner, row[j+1] = row[j+1], min(corner+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return nearest.Of(m[1], names)
 }

@@ -57,25 +57,24 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 // prepared is a scenario with its target and plan; nothing has been touched.
 type prepared struct {
 	*loaded
-	target  target.Target
-	options map[string]string
-	facts   target.Facts
-	plan    *plan.Plan
+	*place
+	facts target.Facts
+	plan  *plan.Plan
 }
 
 // prepare reads the scenario, looks at the target and makes the plan. With a *plan.Refused in the error the plan comes
 // back as far as it could be made.
 func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, error) {
-	t, options, err := a.target(tf, sf.nodes)
+	t, err := a.target(tf, sf.nodes)
 	if err != nil {
 		return nil, err
 	}
 	facts, checkErr := t.Check(ctx)
-	l, err := a.load(given, sf, max(len(facts.Nodes), sf.nodes))
+	l, err := a.load(given, sf, max(len(facts.Nodes), sf.nodes), t.clock.Now())
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{loaded: l, target: t, options: options, facts: facts}
+	p := &prepared{loaded: l, place: t, facts: facts}
 	if err := a.refuse(phase, l); err != nil {
 		return p, err
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
+	"plimsoll/internal/target"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -76,13 +78,12 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 		}
 		return err
 	}
-	watch := newWatcher(a.err, a.now, p.plan)
+	watch := newWatcher(a.err, a.now, p.clock.Now, p.plan)
 	stop.tell(watch.stopping)
-	began := a.now()
 	request := run.Request{
-		Root: a.runsDir, RunID: result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32())), Program: buildVersion().String(),
-		Operator: operator(), Source: given, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.target, Facts: p.facts,
-		Options: p.options, Engines: drivers.Engines(), Clock: a.clock, Keep: rf.keep, Limit: time.Duration(limit), Abandon: stop.abandon,
+		Root: a.runsDir, RunID: a.identity(p), Program: buildVersion().String(), Operator: operator(p.facts),
+		Source: given, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
+		Options: p.options, Engines: drivers.Engines(), Clock: p.clock, Keep: rf.keep, Limit: time.Duration(limit), Abandon: stop.abandon,
 		Observer: watch, Finish: []func(context.Context, *result.Folder) error{judge},
 	}
 	watch.begin(request.RunID)
@@ -92,6 +93,20 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 		return err
 	}
 	return errors.Join(a.conclude(summary), err)
+}
+
+// identity is the new run's. Simulated runs all begin at the same moment and leave nothing to chance, so they are numbered.
+func (a *app) identity(p *prepared) string {
+	began := p.clock.Now()
+	if !p.facts.Simulated {
+		return result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32()))
+	}
+	for n := uint16(1); ; n++ {
+		id := result.NewRunID(began, p.scenario.Name, n)
+		if _, err := os.Stat(filepath.Join(a.runsDir, id)); err != nil || n == 0xffff {
+			return id
+		}
+	}
 }
 
 // judge analyses what was collected.
@@ -176,8 +191,11 @@ func (v versions) String() string {
 	return text
 }
 
-// operator is who runs it.
-func operator() string {
+// operator is who runs it. A simulated run is the same whoever runs it.
+func operator(f target.Facts) string {
+	if f.Simulated {
+		return "not recorded: simulated"
+	}
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/nearest"
 	"plimsoll/scenario"
 	"plimsoll/scenarios"
 	"plimsoll/unit"
@@ -54,7 +55,7 @@ type shipped struct {
 func (a *app) listScenarios() error {
 	var rows []shipped
 	for _, name := range scenarios.Names() {
-		l, err := a.load(name, scenarioFlags{}, 0)
+		l, err := a.load(name, scenarioFlags{}, 0, a.now())
 		if err != nil {
 			return err
 		}
@@ -131,7 +132,7 @@ func describe(name string, sc *scenario.Scenario) described {
 }
 
 func (a *app) showScenario(given string) error {
-	l, err := a.load(given, scenarioFlags{}, 0)
+	l, err := a.load(given, scenarioFlags{}, 0, a.now())
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func (a *app) newScenario(dir, from string) error {
 	fsys, ok := scenarios.Open(from)
 	if !ok {
 		hint := `run "plimsoll scenarios list"`
-		if near := nearest(from, scenarios.Names()); near != "" {
+		if near := nearest.Of(from, scenarios.Names()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return usage(hint, "scenarios new: no scenario called %q in the library", from)

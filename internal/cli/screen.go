@@ -30,15 +30,20 @@ type screen struct {
 	size     func() (width, height int, ok bool) // of the terminal; not ok: not a terminal
 	drawn    []int                               // length of every line of the block on the terminal
 	lastLine time.Time                           // of the last plain live line
-	now      func() time.Time
+	lastDraw time.Time                           // of the block
+	now      func() time.Time                    // of the person who looks
+	shown    func() time.Time                    // of the run, which may be simulated
 }
 
 // calm is how often plain output tells what is going on within a step.
 const calm = 15 * time.Second
 
+// frame is how often the block is drawn at most: a simulated run has many moments a second.
+const frame = 50 * time.Millisecond
+
 // newScreen looks at what w is. A terminal that calls itself dumb gets plain lines.
-func newScreen(w io.Writer, now func() time.Time) *screen {
-	s := &screen{w: w, now: now, lastLine: now(), size: func() (int, int, bool) { return 0, 0, false }}
+func newScreen(w io.Writer, now, shown func() time.Time) *screen {
+	s := &screen{w: w, now: now, shown: shown, lastLine: now(), size: func() (int, int, bool) { return 0, 0, false }}
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
 		return s
@@ -58,7 +63,7 @@ func (s *screen) say(format string, args ...any) {
 	line := printable(fmt.Sprintf(format, args...))
 	_, _, terminal := s.size()
 	if !terminal {
-		fmt.Fprintf(s.w, "%s %s\n", s.now().Format("15:04:05"), line)
+		fmt.Fprintf(s.w, "%s %s\n", s.shown().Format("15:04:05"), line)
 		s.lastLine = s.now()
 		return
 	}
@@ -74,6 +79,10 @@ func (s *screen) show(m moment) {
 		}
 		return
 	}
+	if s.now().Sub(s.lastDraw) < frame {
+		return
+	}
+	s.lastDraw = s.now()
 	lines := m.block(width)
 	if room := max(height-1, 1); len(lines) > room {
 		lines = lines[:room]

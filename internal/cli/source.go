@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/nearest"
 	"plimsoll/scenarios"
 	"plimsoll/unit"
 )
@@ -53,7 +54,7 @@ func openLibrary(given string) (*source, error) {
 		return &source{given: given, fsys: fsys, close: func() {}}, nil
 	}
 	hint := `run "plimsoll scenarios list" for those that come with the program`
-	if near := nearest(given, scenarios.Names()); near != "" && !strings.ContainsAny(given, `/\`) {
+	if near := nearest.Of(given, scenarios.Names()); near != "" && !strings.ContainsAny(given, `/\`) {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
 	return nil, fail(exitScenario, hint, "open: %q: no such file or directory, and no scenario of that name", given)

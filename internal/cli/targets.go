@@ -78,7 +78,7 @@ func (a *app) listTargets() error {
 }
 
 func (a *app) checkTarget(f targetFlags, nodes int) error {
-	t, _, err := a.target(f, nodes)
+	t, err := a.target(f, nodes)
 	if err != nil {
 		return err
 	}

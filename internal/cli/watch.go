@@ -23,8 +23,9 @@ type watcher struct {
 
 var _ run.Observer = (*watcher)(nil)
 
-func newWatcher(w io.Writer, now func() time.Time, p *plan.Plan) *watcher {
-	return &watcher{screen: newScreen(w, now), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated()}}
+// newWatcher shows times as shown tells them and is as quick as now is.
+func newWatcher(w io.Writer, now, shown func() time.Time, p *plan.Plan) *watcher {
+	return &watcher{screen: newScreen(w, now, shown), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated()}}
 }
 
 // begin says what is about to happen.

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
+	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/fio"
 )
@@ -16,6 +17,7 @@ import (
 func Targets() []target.Provider {
 	return []target.Provider{
 		local.Provider{},
+		sim.Provider{},
 	}
 }
 

@@ -92,7 +92,7 @@ func (x *execution) prepare() error {
 	x.store = store
 	sc := x.req.Scenario
 	x.recorder = collect.NewRecorder(collect.RecorderOptions{
-		Store: store, Now: x.req.Clock.Now, Base: x.began, Interval: x.req.Interval,
+		Store: store, Now: x.req.Clock.Now, Base: x.began, Interval: x.interval(),
 		Scope: collect.Scope{ScenarioID: sc.ID, ScenarioName: sc.Name, ScenarioDisplayName: sc.DisplayName, ClusterName: x.req.Facts.ClusterName},
 	})
 	x.record(result.Event{Kind: result.KindRunStart, Text: sc.DisplayName, Data: map[string]any{"target": x.req.Plan.Target, "steps": len(x.req.Plan.Steps)}})
@@ -201,6 +201,7 @@ func (x *execution) provision(ctx context.Context) error {
 		Log: func(format string, args ...any) {
 			x.record(result.Event{Kind: result.KindNote, Text: fmt.Sprintf(format, args...)})
 		},
+		Fault: x.fault,
 	})
 	if err != nil {
 		x.refused = ctx.Err() == nil
@@ -220,6 +221,15 @@ func (x *execution) provision(ctx context.Context) error {
 		}),
 	}
 	return nil
+}
+
+// fault enters a fault that the target brings about by itself.
+func (x *execution) fault(node int, state, text string) {
+	e := result.Event{Kind: result.KindFault, Text: text, Data: map[string]any{"state": state}}
+	if node >= 0 && node < len(x.req.Facts.Nodes) {
+		e.Name, e.Data["node"] = x.req.Facts.Nodes[node].Name, node
+	}
+	x.record(e)
 }
 
 // steps executes the steps of one phase. The first error ends it.
@@ -263,6 +273,9 @@ func (x *execution) step(ctx context.Context, s plan.Step) error {
 	x.current, x.stepBegan = s, x.req.Clock.Now()
 	x.mu.Unlock()
 	x.record(result.Event{Kind: result.KindStepStart, Name: s.Name, Text: s.Text})
+	if w, ok := x.cluster.(target.StepWatcher); ok {
+		w.StepBegins(s.Number, s.Name)
+	}
 	env := *x.env
 	env.Phase = s.Phase
 	x.attempted = append(x.attempted, s)

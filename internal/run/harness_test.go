@@ -110,7 +110,7 @@ func harnessOf(t *testing.T, files fs.FS, timeScale, sizeScale float64, without 
 	v := clock.NewVirtual(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	h := &harness{t: t, clock: v, files: files}
 	h.world = sim.New(sim.Options{
-		Clock: v, Seed: 1, Boot: 2 * time.Second, NodeBoot: 30 * time.Second, Without: without,
+		Clock: v, Seed: 1, KeepCalls: true, RunTools: true, Boot: 2 * time.Second, NodeBoot: 30 * time.Second, Without: without,
 		FreeBytes: 1 << 50, FreeMemory: 1 << 50,
 	})
 	h.world.Command("sh", func(*sim.Call) target.Exit { return target.Exit{} })

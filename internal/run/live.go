@@ -24,8 +24,11 @@ func (x *execution) clusterPeriod() time.Duration {
 }
 
 func (x *execution) interval() time.Duration {
-	if x.req.Interval > 0 {
+	switch {
+	case x.req.Interval > 0:
 		return x.req.Interval
+	case x.req.Facts.Simulated && x.req.Plan.Estimated() > time.Hour:
+		return 5 * time.Second
 	}
 	return time.Second
 }

@@ -50,7 +50,7 @@ type Request struct {
 	Limit time.Duration // longest time for everything before teardown; 0 none
 	// Abandon, when closed, cuts the teardown short (a second Ctrl-C). What remains can still be removed by Cleanup.
 	Abandon <-chan struct{}
-	// Interval between points of metrics; 0 means one second.
+	// Interval between points of metrics; 0 means one second, or five in simulated runs of more than an hour.
 	Interval time.Duration
 	Observer Observer
 	// Finish is called in order when the data is collected, with the folder still open for writing: analysis, report.
@@ -85,8 +85,9 @@ type Summary struct {
 	Measured  result.Verdict
 	Collected result.Verdict
 	Cleaned   result.Verdict
-	Remains   []string // what could not be removed
-	Elapsed   time.Duration
+	Remains   []string        // what could not be removed
+	Elapsed   time.Duration   // of the run's own time
+	Overhead  result.Overhead // what it cost on this machine
 }
 
 // ErrStopped is in the error of a run that was stopped on request.

@@ -186,7 +186,10 @@ func (x *execution) settle() {
 	}
 	cost := x.cost.read()
 	x.update(func(m *result.Manifest) {
-		m.Status, m.Error, m.Ended, m.Measured, m.Overhead = x.status(), x.reason(), x.req.Clock.Now(), measured, &cost
+		m.Status, m.Error, m.Ended, m.Measured = x.status(), x.reason(), x.req.Clock.Now(), measured
+		if !x.req.Facts.Simulated { // what a simulated run costs is no fact of the run
+			m.Overhead = &cost
+		}
 		for _, w := range x.recorder.Warnings() {
 			m.Notes = append(m.Notes, "generator output: "+w)
 		}
@@ -198,7 +201,7 @@ func (x *execution) summary() (Summary, error) {
 	m := x.folder.Manifest()
 	s := Summary{
 		RunID: m.RunID, Dir: x.folder.Dir(), Status: m.Status, Error: m.Error, Measured: m.Measured, Collected: m.Collected,
-		Cleaned: m.Cleaned, Remains: x.remains, Elapsed: x.req.Clock.Now().Sub(x.began),
+		Cleaned: m.Cleaned, Remains: x.remains, Elapsed: x.req.Clock.Now().Sub(x.began), Overhead: x.cost.read(),
 	}
 	var errs []error
 	switch {

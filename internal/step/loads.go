@@ -116,13 +116,14 @@ func NewLoads(ctx context.Context, c LoadsConfig) *Loads {
 
 // EngineFor finds the engine of a generator: the cluster's own model of it, else the real one.
 func EngineFor(cluster target.Cluster, engines map[string]workload.Engine, generator string) (workload.Engine, error) {
-	if s, ok := cluster.(workload.Simulating); ok {
-		if e, ok := s.Engine(generator); ok {
+	real, ok := engines[generator]
+	if s, simulates := cluster.(workload.Simulating); simulates {
+		if e, modelled := s.Engine(generator, real); modelled {
 			return e, nil
 		}
 	}
-	if e, ok := engines[generator]; ok {
-		return e, nil
+	if ok {
+		return real, nil
 	}
 	return nil, fmt.Errorf("generator %q: there is no engine for it", generator)
 }

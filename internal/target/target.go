@@ -76,6 +76,11 @@ type Provider interface {
 	New(Config) (Target, error)
 }
 
+// Timekeeper is implemented by providers on whose targets time is not the machine's: a run there takes its clock from here.
+type Timekeeper interface {
+	Clock() clock.Clock
+}
+
 // Config is what every provider is given.
 type Config struct {
 	Nodes   int // logical nodes asked for with --nodes; 0 means the provider's default
@@ -112,6 +117,9 @@ type Facts struct {
 	// VMMemoryBytes is what a running VM takes of the place's memory where that is not what the scenario gives it, as with
 	// sandboxes, whose memory is a limit and not reserved; 0 where it is.
 	VMMemoryBytes int64 `json:"vm_memory_bytes,omitempty"`
+	// Simulated says that nothing there is real: the run is in the target's own time, and what is true of this machine and this
+	// moment does not belong into its record.
+	Simulated bool `json:"simulated,omitempty"`
 }
 
 // Can reports whether c is claimed.
@@ -143,6 +151,9 @@ type Request struct {
 	DiskBytes   int64
 	MemoryBytes int64
 	Log         func(format string, args ...any) // one line per thing worth telling an operator; may be nil
+	// Fault enters into the run's journal a fault that the place itself brings about, or its end: the node it hits, -1 when
+	// none or several, the state it leads to, and words. May be nil.
+	Fault func(node int, state, text string)
 }
 
 // PowerState of a VM or a node.
@@ -323,6 +334,12 @@ type WriteLog interface {
 // check.PrismDatastoreVisible; node is -1 and store "" where the check takes none.
 type PlatformChecker interface {
 	PlatformCheck(ctx context.Context, name string, node int, store string) error
+}
+
+// StepWatcher is implemented by clusters in which something may happen relative to the steps of the run, as faults do in a
+// simulated one. StepBegins is called when a step begins, with its number in the plan and its name.
+type StepWatcher interface {
+	StepBegins(number int, name string)
 }
 
 // MetricsSource reports the cluster's own counters for now.

@@ -26,7 +26,7 @@ func TestFake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			steptest.Run(t, func(t testing.TB) steptest.Place {
 				v := clock.NewVirtual(time.Unix(1700000000, 0))
-				w := sim.New(sim.Options{Clock: v, Seed: 1, Boot: time.Second, NodeBoot: 20 * time.Second, Without: without})
+				w := sim.New(sim.Options{Clock: v, Seed: 1, RunTools: true, Boot: time.Second, NodeBoot: 20 * time.Second, Without: without})
 				w.Command("sh", func(*sim.Call) target.Exit { return target.Exit{} })
 				return steptest.Place{Target: w.Target(), StateDir: "state", Clock: v, Engines: engines}
 			})

@@ -1,24 +1,26 @@
 package sim
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
 )
 
 // cluster is one run's view of the world. Its state is guarded by the world's lock.
 type cluster struct {
 	w        *World
 	machines map[string]*machine
+	names    []string // of machines, sorted
 	closed   bool
+	*injector
 }
 
 // machine is one VM.
@@ -28,7 +30,7 @@ type machine struct {
 	texts     []string // what the disks hold
 	snapshots map[string][]string
 	files     map[string][]byte
-	running   map[*process]struct{}
+	running   []*process
 	lost      bool // on, but not answering
 	gone      bool
 	store     string
@@ -45,21 +47,24 @@ var (
 	_ target.StorageMigrator = (*cluster)(nil)
 	_ target.Addressed       = (*cluster)(nil)
 	_ target.MetricsSource   = (*cluster)(nil)
+	_ target.WriteLog        = (*cluster)(nil)
+	_ target.PlatformChecker = (*cluster)(nil)
+	_ target.StepWatcher     = (*cluster)(nil)
+	_ workload.Simulating    = (*cluster)(nil)
 )
 
 func newMachine(vm target.VM, sizes []int64) *machine {
-	m := &machine{VM: vm, texts: make([]string, len(sizes)), snapshots: map[string][]string{}, files: map[string][]byte{},
-		running: map[*process]struct{}{}}
+	m := &machine{VM: vm, texts: make([]string, len(sizes)), snapshots: map[string][]string{}, files: map[string][]byte{}}
 	for i, size := range sizes {
 		device := "/dev/sd" + string(rune('b'+i))
-		m.disks = append(m.disks, target.Disk{Device: device, Path: path.Join("/fake", vm.Name, path.Base(device)), Bytes: size, File: true})
+		m.disks = append(m.disks, target.Disk{Device: device, Path: path.Join("/sim", vm.Name, path.Base(device)), Bytes: size, File: true})
 	}
 	return m
 }
 
 // kill ends all commands. The world's lock must be held.
 func (m *machine) kill(lost bool) {
-	for p := range m.running {
+	for _, p := range slices.Clone(m.running) {
 		p.end(target.Exit{Code: -1, Signal: "killed", Lost: lost})
 	}
 }
@@ -77,29 +82,26 @@ func (c *cluster) find(name string) (*machine, error) {
 	return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
 }
 
-// each enters the method for every name and does it under the lock, in order; errors are joined.
+// each does the method for every name under the lock, in order; errors are joined.
 func (c *cluster) each(ctx context.Context, method string, names []string, do func(*machine) error) error {
 	var problems []error
 	for _, name := range names {
-		err := c.w.enter(ctx, method, name)
-		if err == nil {
-			err = c.locked(name, do)
-		}
-		if err != nil {
+		if err := c.one(ctx, method, name, do); err != nil {
 			problems = append(problems, fmt.Errorf("%s: vm %q: %w", method, name, err))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-func (c *cluster) locked(name string, do func(*machine) error) error {
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-	m, err := c.find(name)
-	if err != nil {
-		return err
-	}
-	return do(m)
+// one does the method for one machine under the lock.
+func (c *cluster) one(ctx context.Context, method, name string, do func(*machine) error) error {
+	return c.w.call(ctx, method, name, func() error {
+		m, err := c.find(name)
+		if err != nil {
+			return err
+		}
+		return do(m)
+	})
 }
 
 // need refuses the use of a capability that is not claimed.
@@ -111,29 +113,30 @@ func (c *cluster) need(capability target.Capability) error {
 }
 
 // VMs implements target.Cluster.
-func (c *cluster) VMs(ctx context.Context) ([]target.VM, error) {
-	if err := c.w.enter(ctx, "VMs", ""); err != nil {
+func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
+	err = c.w.call(ctx, "VMs", "", func() error {
+		list = make([]target.VM, len(c.names))
+		for i, name := range c.names {
+			list[i] = c.machines[name].VM
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("list VMs: %w", err)
 	}
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-	var list []target.VM
-	for _, m := range c.machines {
-		list = append(list, m.VM)
-	}
-	slices.SortFunc(list, func(a, b target.VM) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
 // CreateTemplate implements target.Cluster.
 func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
-	err := c.w.enter(ctx, "CreateTemplate", t.Name)
-	if err == nil {
-		c.w.mu.Lock()
-		defer c.w.mu.Unlock()
-		err = c.add(newMachine(target.VM{Name: t.Name, Group: t.Group, Node: t.Node, Power: target.Off, Template: true}, t.DiskBytes))
-	}
-	if err != nil && !errors.Is(err, errExists) {
+	err := c.w.call(ctx, "CreateTemplate", t.Name, func() error {
+		err := c.add(newMachine(target.VM{Name: t.Name, Group: t.Group, Node: t.Node, Power: target.Off, Template: true}, t.DiskBytes))
+		if errors.Is(err, errExists) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("create template: vm %q: %w", t.Name, err)
 	}
 	return nil
@@ -158,23 +161,36 @@ func (c *cluster) add(m *machine) error {
 		return err
 	}
 	c.machines[m.Name] = m
+	at, _ := slices.BinarySearch(c.names, m.Name)
+	c.names = slices.Insert(c.names, at, m.Name)
 	return nil
+}
+
+// remove takes a machine away. The world's lock must be held.
+func (c *cluster) remove(m *machine) {
+	m.powerOff()
+	m.gone = true
+	delete(c.machines, m.Name)
+	if at, ok := slices.BinarySearch(c.names, m.Name); ok {
+		c.names = slices.Delete(c.names, at, at+1)
+	}
 }
 
 // Clone implements target.Cluster.
 func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
-	if err := c.w.enter(ctx, "Clone", r.Source); err != nil {
+	source := machine{}
+	if err := c.one(ctx, "Clone", r.Source, func(m *machine) error { source = *m; return nil }); err != nil {
 		return fmt.Errorf("clone: source %q: %w", r.Source, err)
+	}
+	sizes := make([]int64, len(source.disks))
+	for i, d := range source.disks {
+		sizes[i] = d.Bytes
 	}
 	var problems []error
 	for _, p := range r.Members {
-		err := c.w.enter(ctx, "Clone", p.Name)
+		err := c.spend(ctx, c.w.o.Clone)
 		if err == nil {
-			err = c.locked(r.Source, func(source *machine) error {
-				var sizes []int64
-				for _, d := range source.disks {
-					sizes = append(sizes, d.Bytes)
-				}
+			err = c.w.call(ctx, "Clone", p.Name, func() error {
 				m := newMachine(target.VM{Name: p.Name, Group: r.Group, Node: p.Node, Power: target.Off}, sizes)
 				m.texts = slices.Clone(source.texts)
 				return c.add(m)
@@ -185,6 +201,14 @@ func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// spend lets time pass.
+func (c *cluster) spend(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	return c.w.clock.Sleep(ctx, d)
 }
 
 // PowerOn implements target.Cluster; every batch of maxConcurrent takes one boot time.
@@ -207,22 +231,30 @@ func (c *cluster) PowerOn(ctx context.Context, names []string, maxConcurrent int
 		if len(booting) == 0 {
 			continue
 		}
-		if err := c.w.clock.Sleep(ctx, c.w.o.Boot); err != nil {
+		if err := c.spend(ctx, c.w.o.Boot); err != nil {
 			return errors.Join(append(problems, fmt.Errorf("power on: vm %q: %w", booting[0], err))...)
 		}
 		for _, name := range booting {
-			if err := c.locked(name, func(m *machine) error {
-				if err := c.w.node(m.Node, true); err != nil {
-					return err // lost while it booted
-				}
-				m.Power = target.On
-				return nil
-			}); err != nil {
+			if err := c.booted(name); err != nil {
 				problems = append(problems, fmt.Errorf("power on: vm %q: %w", name, err))
 			}
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// booted ends a machine's boot; its node may have been lost meanwhile.
+func (c *cluster) booted(name string) error {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	m, err := c.find(name)
+	if err == nil {
+		err = c.w.node(m.Node, true)
+	}
+	if err == nil {
+		m.Power = target.On
+	}
+	return err
 }
 
 // PowerOff implements target.Cluster.
@@ -234,12 +266,7 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 func (c *cluster) Delete(ctx context.Context, names []string) error {
 	var problems []error
 	for _, name := range names {
-		err := c.each(ctx, "Delete", []string{name}, func(m *machine) error {
-			m.powerOff()
-			m.gone = true
-			delete(c.machines, name)
-			return nil
-		})
+		err := c.each(ctx, "Delete", []string{name}, func(m *machine) error { c.remove(m); return nil })
 		if !errors.Is(err, target.ErrNoSuchVM) {
 			problems = append(problems, err)
 		}
@@ -273,41 +300,56 @@ func (c *cluster) Host(name string) (target.Host, error) {
 }
 
 // NodeState implements target.Cluster.
-func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, bool, error) {
-	if err := c.w.enter(ctx, "NodeState", strconv.Itoa(node)); err != nil {
+func (c *cluster) NodeState(ctx context.Context, node int) (state target.PowerState, ready bool, err error) {
+	state = target.Unknown
+	err = c.w.call(ctx, "NodeState", strconv.Itoa(node), func() error {
+		if err := c.w.node(node, false); err != nil {
+			return err
+		}
+		switch n := c.w.nodes[node]; {
+		case n.dark:
+			return errDark
+		case n.on:
+			state, ready = target.On, !c.w.clock.Now().Before(n.ready)
+		default:
+			state = target.Off
+		}
+		return nil
+	})
+	if err != nil {
 		return target.Unknown, false, fmt.Errorf("node state: node %d: %w", node, err)
 	}
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-	if err := c.w.node(node, false); err != nil {
-		return target.Unknown, false, fmt.Errorf("node state: %w", err)
-	}
-	if !c.w.on[node] {
-		return target.Off, false, nil
-	}
-	return target.On, !c.w.clock.Now().Before(c.w.ready[node]), nil
+	return state, ready, nil
 }
+
+var errDark = fmt.Errorf("%w: its power controller does not answer", target.ErrNotAccessible)
 
 // Close implements target.Cluster.
 func (c *cluster) Close() error {
+	c.injector.stop()
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	c.closed = true
 	return nil
 }
 
-// nodeDo enters a node method and does it under the lock.
+// nodeDo does a node method under the lock.
 func (c *cluster) nodeDo(ctx context.Context, method string, capability target.Capability, node int, do func()) error {
 	err := c.need(capability)
 	if err == nil {
-		err = c.w.enter(ctx, method, strconv.Itoa(node))
-	}
-	if err == nil {
-		c.w.mu.Lock()
-		defer c.w.mu.Unlock()
-		if err = c.w.node(node, false); err == nil {
+		err = c.w.call(ctx, method, strconv.Itoa(node), func() error {
+			if err := c.w.node(node, false); err != nil {
+				return err
+			}
+			switch {
+			case slices.Contains(c.w.o.NoController, node):
+				return errors.New("it has no power controller")
+			case c.w.nodes[node].dark:
+				return errDark
+			}
 			do()
-		}
+			return nil
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("%s: node %d: %w", method, node, err)
@@ -322,11 +364,7 @@ func (c *cluster) PowerOffNode(ctx context.Context, node int) error {
 
 // PowerOnNode implements target.NodePower.
 func (c *cluster) PowerOnNode(ctx context.Context, node int) error {
-	return c.nodeDo(ctx, "PowerOnNode", target.NodePowerControl, node, func() {
-		if !c.w.on[node] {
-			c.w.on[node], c.w.ready[node] = true, c.w.clock.Now().Add(c.w.o.NodeBoot)
-		}
-	})
+	return c.nodeDo(ctx, "PowerOnNode", target.NodePowerControl, node, func() { c.w.nodeOn(node) })
 }
 
 // ShutdownNode implements target.NodePower.
@@ -382,11 +420,15 @@ func (c *cluster) Migrate(ctx context.Context, vm string, node int) error {
 	if err := c.need(target.LiveMigration); err != nil {
 		return err
 	}
+	if err := c.spend(ctx, c.w.o.Migration); err != nil {
+		return fmt.Errorf("Migrate: vm %q: %w", vm, err)
+	}
 	return c.each(ctx, "Migrate", []string{vm}, func(m *machine) error {
 		if err := errors.Join(c.w.node(node, true), c.w.node(m.Node, true)); err != nil {
 			return err
 		}
 		m.Node = node
+		c.w.models.moved(m)
 		return nil
 	})
 }
@@ -415,59 +457,85 @@ func (c *cluster) MoveStorage(ctx context.Context, vms []string, store string) e
 	return c.each(ctx, "MoveStorage", vms, func(m *machine) error { m.store = store; return nil })
 }
 
-// Addresses implements target.Addressed: documentation addresses (RFC 5737), one per node, controller VM or VM.
-func (c *cluster) Addresses(ctx context.Context, group string) ([]string, error) {
-	err := c.need(target.PlaybookHosts)
+// Addresses implements target.Addressed: addresses of the range for benchmarks (RFC 2544), one per node, controller VM or VM.
+func (c *cluster) Addresses(ctx context.Context, group string) (list []string, err error) {
+	err = c.need(target.PlaybookHosts)
 	if err == nil {
-		err = c.w.enter(ctx, "Addresses", group)
+		err = c.w.call(ctx, "Addresses", group, func() error {
+			list = c.addresses(group)
+			if len(list) == 0 {
+				return errors.New("has no VMs")
+			}
+			return nil
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("addresses: group %q: %w", group, err)
 	}
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-	var list []string
-	if group == "nodes" || group == "cvms" {
-		for i := range c.w.on {
-			list = append(list, fmt.Sprintf("192.0.2.%d", i+map[string]int{"nodes": 1, "cvms": 101}[group]))
-		}
-		return list, nil
-	}
-	for i, name := range slices.Sorted(maps.Keys(c.machines)) {
-		if m := c.machines[name]; m.Group == group && !m.Template {
-			list = append(list, fmt.Sprintf("198.51.%d.%d", 100+i/250, 1+i%250))
-		}
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("addresses: group %q: has no VMs", group)
-	}
 	return list, nil
 }
 
-// ClusterMetrics implements target.MetricsSource: CPU and memory grow with the commands that run on a node.
-func (c *cluster) ClusterMetrics(ctx context.Context) ([]target.Metric, error) {
-	err := c.need(target.ClusterMetrics)
+func (c *cluster) addresses(group string) (list []string) {
+	if group == "nodes" || group == "cvms" {
+		for i := range c.w.nodes {
+			list = append(list, fmt.Sprintf("198.18.%d.%d", map[string]int{"nodes": 0, "cvms": 128}[group]+i/250, 1+i%250))
+		}
+		return list
+	}
+	for i, name := range c.names {
+		if m := c.machines[name]; m.Group == group && !m.Template {
+			list = append(list, fmt.Sprintf("198.19.%d.%d", i/250, 1+i%250))
+		}
+	}
+	return list
+}
+
+// ClusterMetrics implements target.MetricsSource with what the performance model says of every node that is on.
+func (c *cluster) ClusterMetrics(ctx context.Context) (list []target.Metric, err error) {
+	err = c.need(target.ClusterMetrics)
 	if err == nil {
-		err = c.w.enter(ctx, "ClusterMetrics", "")
+		err = c.w.call(ctx, "ClusterMetrics", "", func() error {
+			list = c.w.metrics()
+			return nil
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cluster metrics: %w", err)
 	}
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-	busy := make([]float64, len(c.w.on))
-	for _, m := range c.machines {
-		busy[m.Node] += float64(len(m.running))
-	}
-	var list []target.Metric
-	for node, on := range c.w.on {
-		if !on {
-			continue
-		}
-		cpu := min(100, 5+10*busy[node])
-		for i, v := range []float64{16 * 2500 * cpu / 100, cpu, min(100, 20+5*busy[node]), 1000 * busy[node], 800 * busy[node]} {
-			list = append(list, target.Metric{Name: metricNames[i], Node: node, Value: v})
-		}
-	}
 	return list, nil
+}
+
+// WriteLogBytes implements target.WriteLog: the simulated storage has drained its log whenever it is asked.
+func (c *cluster) WriteLogBytes(ctx context.Context) (logs map[string]int64, err error) {
+	err = c.need(target.WriteLogDrain)
+	if err == nil {
+		err = c.w.call(ctx, "WriteLogBytes", "", func() error {
+			logs = map[string]int64{}
+			for i := range c.w.nodes {
+				logs[nodeName(i)] = 0
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write log: %w", err)
+	}
+	return logs, nil
+}
+
+// PlatformCheck implements target.PlatformChecker: every diagnosis of a node that is on is good.
+func (c *cluster) PlatformCheck(ctx context.Context, name string, node int, _ string) error {
+	err := c.need(target.PlatformChecks)
+	if err == nil {
+		err = c.w.call(ctx, "PlatformCheck", name, func() error {
+			if node < 0 {
+				return nil
+			}
+			return c.w.node(node, true)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }

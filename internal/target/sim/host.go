@@ -41,16 +41,14 @@ func (h *host) Node() int {
 // Disks implements target.Host.
 func (h *host) Disks() []target.Disk { return slices.Clone(h.m.disks) }
 
-// do enters a method and, with the world locked and the machine accessible, does it.
+// do does a method with the world locked and the machine accessible.
 func (h *host) do(ctx context.Context, method string, do func() error) error {
-	err := h.c.w.enter(ctx, method, h.m.Name)
-	if err == nil {
-		h.c.w.mu.Lock()
-		defer h.c.w.mu.Unlock()
-		if err = h.accessible(); err == nil {
-			err = do()
+	err := h.c.w.call(ctx, method, h.m.Name, func() error {
+		if err := h.accessible(); err != nil {
+			return err
 		}
-	}
+		return do()
+	})
 	if err != nil {
 		return fmt.Errorf("%s: vm %q: %w", method, h.m.Name, err)
 	}
@@ -164,20 +162,23 @@ func (h *host) Discard(ctx context.Context, name string, upto int64) error {
 
 // Start implements target.Host.
 func (h *host) Start(ctx context.Context, r target.Command) (target.Process, error) {
-	p := &process{w: h.c.w, m: h.m, out: r.Stdout}
+	return h.start(ctx, r, true)
+}
+
+// start makes a process of a command. Without run it does nothing by itself: a model says what it does.
+func (h *host) start(ctx context.Context, r target.Command, run bool) (*process, error) {
+	p := &process{w: h.c.w, m: h.m, out: r.Stdout, argv: slices.Clone(r.Argv)}
 	err := h.do(ctx, "Start", func() error {
 		if len(r.Argv) == 0 {
 			return fmt.Errorf("command %q: no argv", r.Label)
 		}
-		f, err := h.c.w.function(r.Argv[0])
-		if err != nil {
-			return err
-		}
+		p.name = r.Argv[0]
 		for _, name := range []string{r.Stdout, r.Stderr} {
 			if name == "" {
 				continue
 			}
-			if name, err = clean(name); err != nil {
+			name, err := clean(name)
+			if err != nil {
 				return err
 			}
 			h.m.files[name] = nil
@@ -185,11 +186,17 @@ func (h *host) Start(ctx context.Context, r target.Command) (target.Process, err
 		if p.out != "" {
 			p.out = path.Clean(p.out)
 		}
-		var commandCtx context.Context
-		commandCtx, p.cancel = context.WithCancel(context.Background())
-		p.call = &Call{Argv: slices.Clone(r.Argv), Env: slices.Clone(r.Env), Label: r.Label, Clock: h.c.w.clock, ctx: commandCtx, p: p}
-		h.m.running[p] = struct{}{}
-		h.c.w.clock.Group().Go(func() { p.run(f) })
+		if run {
+			f, err := h.c.w.function(p.name)
+			if err != nil {
+				return err
+			}
+			var commandCtx context.Context
+			commandCtx, p.cancel = context.WithCancel(context.Background())
+			call := &Call{Argv: p.argv, Env: slices.Clone(r.Env), Label: r.Label, Clock: h.c.w.clock, ctx: commandCtx, p: p}
+			h.c.w.clock.Group().Go(func() { p.run(f, call) })
+		}
+		h.m.running = append(h.m.running, p)
 		return nil
 	})
 	if err != nil {
@@ -202,9 +209,10 @@ func (h *host) Start(ctx context.Context, r target.Command) (target.Process, err
 type process struct {
 	w        *World
 	m        *machine
-	call     *Call
+	name     string // first of argv
+	argv     []string
 	out      string
-	cancel   context.CancelFunc
+	cancel   context.CancelFunc // nil without a function
 	children int
 	ended    bool
 	exit     target.Exit
@@ -212,8 +220,8 @@ type process struct {
 	waiters  []context.CancelFunc
 }
 
-func (p *process) run(f Func) {
-	exit := f(p.call)
+func (p *process) run(f Func, call *Call) {
+	exit := f(call)
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	p.end(exit)
@@ -225,8 +233,10 @@ func (p *process) end(exit target.Exit) {
 		return
 	}
 	p.ended, p.exit, p.children = true, exit, 0
-	delete(p.m.running, p)
-	p.cancel()
+	p.m.running = slices.DeleteFunc(p.m.running, func(q *process) bool { return q == p })
+	if p.cancel != nil {
+		p.cancel()
+	}
 	for _, wake := range p.waiters {
 		wake()
 	}

@@ -10,76 +10,161 @@ import (
 	"plimsoll/unit"
 )
 
-var capabilities = []target.Capability{target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
-	target.AvailabilityRules, target.StorageMigration, target.GuestCommands, target.PlaybookHosts,
-	target.ControllerCommands, target.WriteLogDrain, target.ClusterMetrics, target.FolderImport}
+// capabilities are what the cluster claims unless it is told not to, with how.
+var capabilities = map[target.Capability]string{
+	target.NodePowerControl:   "simulated",
+	target.NodeShutdown:       "simulated",
+	target.Snapshots:          "simulated, in no time",
+	target.LiveMigration:      "simulated",
+	target.AvailabilityRules:  "recorded; there is no high availability to be exempt from",
+	target.StorageMigration:   "recorded; the performance model knows no stores",
+	target.GuestCommands:      "commands do nothing and succeed",
+	target.PlaybookHosts:      "playbooks are checked, not run: they change nothing and load nothing",
+	target.ControllerCommands: "on this machine, with --allow-host-commands",
+	target.WriteLogDrain:      "the simulated write log is always drained",
+	target.ClusterMetrics:     "from the performance model",
+	target.PlatformChecks:     "simulated: good for every node that is on",
+	target.FolderImport:       "a folder is an image without data disks",
+}
 
 var metricNames = []string{"CpuUsage.Avg.Megahertz", "CpuUsage.Avg.Percent", "MemUsage.Avg.Percent",
 	"NetReceived.Avg.KilobytesPerSecond", "NetTransmitted.Avg.KilobytesPerSecond"}
+
+// megahertz is the clock of a simulated core, which only turns shares of CPU time into megahertz.
+const megahertz = 2500
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
 // view is a Target of a world.
 type view struct{ w *World }
 
 // Check implements target.Target.
 func (v view) Check(ctx context.Context) (target.Facts, error) {
-	if err := v.w.enter(ctx, "Check", ""); err != nil {
+	var f target.Facts
+	err := v.w.call(ctx, "Check", "", func() error {
+		f = v.w.facts()
+		return nil
+	})
+	if err != nil {
 		return target.Facts{}, fmt.Errorf("check: %w", err)
-	}
-	f := target.Facts{Target: "fake", ClusterName: "fake cluster", Capabilities: map[target.Capability]string{},
-		Missing: map[target.Capability]string{}, Metrics: metricNames, FreeBytes: v.w.o.FreeBytes, FreeMemory: v.w.o.FreeMemory,
-		Environment: []target.Fact{{Group: "host", Name: "kernel", Value: "simulated"}, {Group: "storage", Name: "device", Missing: "there is none"}}}
-	for i := range v.w.on {
-		f.Nodes = append(f.Nodes, target.Node{Index: i, Name: fmt.Sprintf("node-%d", i), Cores: 16, MemoryBytes: int64(128 * unit.GiB), Power: "fake"})
-	}
-	for _, c := range capabilities {
-		if slices.Contains(v.w.o.Without, c) {
-			f.Missing[c] = "switched off by the test"
-		} else {
-			f.Capabilities[c] = "simulated"
-		}
 	}
 	return f, nil
 }
 
+// facts are what there is to know. w.mu must be held.
+func (w *World) facts() target.Facts {
+	f := target.Facts{
+		Target: "sim", ClusterName: "simulated cluster", Simulated: true, Capabilities: map[target.Capability]string{},
+		Missing: map[target.Capability]string{}, Metrics: metricNames, FreeBytes: w.o.FreeBytes, FreeMemory: w.o.FreeMemory,
+		Environment: w.environment(), Notes: w.notes(),
+	}
+	for i := range w.nodes {
+		n := target.Node{Index: i, Name: nodeName(i), Cores: w.o.Cores, MemoryBytes: w.o.MemoryBytes, Power: "simulated"}
+		if slices.Contains(w.o.NoController, i) {
+			n.Power = ""
+		}
+		f.Nodes = append(f.Nodes, n)
+	}
+	for c, how := range capabilities {
+		switch {
+		case slices.Contains(w.o.Without, c):
+			f.Missing[c] = "taken away by the options of the simulated cluster"
+		case (c == target.NodePowerControl || c == target.NodeShutdown) && len(w.o.NoController) >= len(w.nodes):
+			f.Missing[c] = "no node has a power controller, as the options of the simulated cluster say"
+		default:
+			f.Capabilities[c] = how
+		}
+	}
+	return f
+}
+
+func (w *World) notes() []string {
+	notes := []string{
+		"This run is simulated: time is virtual, and every number comes from a model whose parameters are in the record of the environment. It says nothing about any real storage.",
+		"The load that playbooks put on machines is not modelled: VMs of which a playbook makes the load show the model's background only.",
+	}
+	for _, f := range w.o.Faults {
+		notes = append(notes, "declared fault: "+f.String())
+	}
+	return notes
+}
+
+// environment lists what a reader of the results must know of the cluster.
+func (w *World) environment() []target.Fact {
+	facts := []target.Fact{
+		{Group: "simulation", Name: "seed", Value: fmt.Sprint(w.o.Seed)},
+		{Group: "simulation", Name: "nodes", Value: fmt.Sprint(len(w.nodes))},
+		{Group: "simulation", Name: "clone, each VM", Value: w.o.Clone.String()},
+		{Group: "simulation", Name: "boot of VMs", Value: w.o.Boot.String()},
+		{Group: "simulation", Name: "boot of a node", Value: w.o.NodeBoot.String()},
+		{Group: "simulation", Name: "migration of a VM", Value: w.o.Migration.String()},
+		{Group: "cpu", Name: "cores of a node", Value: fmt.Sprint(w.o.Cores)},
+		{Group: "memory", Name: "of a node", Value: unit.Bytes(w.o.MemoryBytes).String()},
+	}
+	return append(facts, truthFacts(*w.o.Truth)...)
+}
+
 // Provision implements target.Target.
 func (v view) Provision(ctx context.Context, r target.Request) (target.Cluster, error) {
-	if err := v.w.enter(ctx, "Provision", ""); err != nil {
+	var c *cluster
+	err := v.w.call(ctx, "Provision", "", func() error {
+		if err := v.w.fits(r); err != nil {
+			return err
+		}
+		if v.w.runs[r.StateDir] != nil {
+			return fmt.Errorf("%s holds the remains of a run; clean it up first", r.StateDir)
+		}
+		c = &cluster{w: v.w, machines: map[string]*machine{}}
+		c.injector = newInjector(c, r)
+		v.w.runs[r.StateDir] = c
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	var objections []error
-	if r.DiskBytes > v.w.o.FreeBytes {
-		objections = append(objections, fmt.Errorf("provision: disk space: %s needed, %s free", unit.Bytes(r.DiskBytes), unit.Bytes(v.w.o.FreeBytes)))
-	}
-	if r.MemoryBytes > v.w.o.FreeMemory {
-		objections = append(objections, fmt.Errorf("provision: memory: %s needed, %s available", unit.Bytes(r.MemoryBytes), unit.Bytes(v.w.o.FreeMemory)))
-	}
-	if err := errors.Join(objections...); err != nil {
-		return nil, err
-	}
-	v.w.mu.Lock()
-	defer v.w.mu.Unlock()
-	if v.w.runs[r.StateDir] != nil {
-		return nil, fmt.Errorf("provision: %s holds the remains of a run; clean it up first", r.StateDir)
-	}
-	c := &cluster{w: v.w, machines: map[string]*machine{}}
-	v.w.runs[r.StateDir] = c
+	c.injector.open()
 	return c, nil
+}
+
+// fits compares what a run needs with what there is.
+func (w *World) fits(r target.Request) error {
+	var objections []error
+	if r.DiskBytes > w.o.FreeBytes {
+		objections = append(objections, fmt.Errorf("disk space: %s needed, %s free", unit.Bytes(r.DiskBytes), unit.Bytes(w.o.FreeBytes)))
+	}
+	if r.MemoryBytes > w.o.FreeMemory {
+		objections = append(objections, fmt.Errorf("memory: %s needed, %s available", unit.Bytes(r.MemoryBytes), unit.Bytes(w.o.FreeMemory)))
+	}
+	return errors.Join(objections...)
 }
 
 // Destroy implements target.Target.
 func (v view) Destroy(ctx context.Context, stateDir string) ([]string, error) {
-	if err := v.w.enter(ctx, "Destroy", ""); err != nil {
+	err := v.w.call(ctx, "Destroy", "", func() error {
+		if c := v.w.runs[stateDir]; c != nil {
+			for _, name := range slices.Clone(c.names) {
+				c.remove(c.machines[name])
+			}
+			delete(v.w.runs, stateDir)
+		}
+		return nil
+	})
+	if err != nil {
 		return []string{stateDir}, fmt.Errorf("destroy: %w", err)
 	}
-	v.w.mu.Lock()
-	defer v.w.mu.Unlock()
-	if c := v.w.runs[stateDir]; c != nil {
-		for name, m := range c.machines {
-			m.powerOff()
-			m.gone = true
-			delete(c.machines, name)
-		}
-		delete(v.w.runs, stateDir)
-	}
 	return nil, nil
+}
+
+// metrics are the counters of the nodes that are on. w.mu must be held.
+func (w *World) metrics() (list []target.Metric) {
+	for i, use := range w.storage.NodeMetrics(w.clock.Now()) {
+		if !w.nodes[i].on {
+			continue
+		}
+		values := []float64{float64(w.o.Cores) * megahertz * use.CPU, 100 * use.CPU, 100 * use.Memory, use.Received / 1000, use.Sent / 1000}
+		for k, v := range values {
+			list = append(list, target.Metric{Name: metricNames[k], Node: i, Value: v})
+		}
+	}
+	return list
 }

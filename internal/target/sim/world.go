@@ -1,19 +1,25 @@
-// Package fake is a cluster in memory, for tests of everything that works on a target.
+// Package sim is a simulated cluster: a deterministic, discrete-event model of machines, their storage and what goes wrong with them.
 //
-// It implements the whole contract with every optional interface and is held to the same conformance suite as real
-// places. It is deterministic: time is the injected clock's, chance comes from one seed, and nothing waits but
-// through the clock, so it also runs under a virtual one. Disks have a size and a text; commands are Go functions
-// found by the first word of their argument vector, or, for words without one, end well after a scripted time.
+// It implements the whole target contract with every optional interface and is held to the same conformance suite as real
+// places. Time is the injected clock's, chance comes from one seed, and nothing waits but through the clock, so on a virtual clock
+// a scenario of twelve hours is over in seconds and the same seed gives the same story.
 //
-// A World is the place; it outlives Target values as real machines outlive a process, which is how Destroy from a
-// fresh Target is tested. Tests make it misbehave: Fail makes methods fail or dawdle, LoseHost and LoseNode take
-// machines away, Options.Without takes capabilities away.
+// Users select it with --target sim (Provider, options.go); tests make a World of their own, which outlives Target values as real
+// machines outlive a process. Load generators do not run on it: the cluster is workload.Simulating, their job files are adapted by the
+// real engine and their effect comes from the performance model in package perf, whose parameters are the known truth.
+// Other commands in a VM are Go functions found by the first word of their argument vector; words without one end well
+// after a scripted time and print nothing.
 //
-// It refuses nothing that a real place would accept; it is for tests only and no user can select it.
+// What goes wrong is declared (Fault) at moments of the run or relative to its steps, and every fault enters the run's journal. Tests also
+// use Rule, LoseHost and LoseNode directly.
+//
+// What it is not: guests have no operating system and no file system, disks hold a text and a size, playbooks change nothing, and there is no
+// high availability: a VM whose node has failed stays off until a step powers it on.
 package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,32 +28,50 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
+	perf "plimsoll/internal/target/sim/stub"
 	"plimsoll/unit"
 )
 
-// Options describe a World. The zero value is a healthy cluster of four nodes on the real clock.
+// Start is the moment at which simulated runs begin, so that their folders do not depend on when they were made.
+var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Options describe a World. The zero value is a healthy cluster of four nodes on the real clock in which nothing takes time.
 type Options struct {
-	Nodes   int    // 0: four
-	Seed    uint64 // of the rules' probabilities
-	Clock   clock.Clock
-	Without []target.Capability // not claimed, and refused when used all the same
+	Nodes        int                 // 0: four
+	Cores        int                 // of a node; 0: 32
+	MemoryBytes  int64               // of a node; 0: 256 GiB
+	NoController []int               // nodes without a power controller
+	Seed         uint64              // of everything that is left to chance
+	Clock        clock.Clock         // nil: the real one
+	Without      []target.Capability // not claimed, and refused when used all the same
+	Faults       []Fault             // see Fault.Check
+	Truth        *perf.Truth         // of the storage; nil: perf.DefaultTruth
 
-	FreeBytes  int64 // 0: 16 TiB
-	FreeMemory int64 // 0: 1 TiB
+	FreeBytes  int64 // 0: 16 TiB for each node
+	FreeMemory int64 // 0: all nodes' memory
 
-	Runtime  time.Duration // of commands that have no function
-	Boot     time.Duration // of a VM: how long a power-on takes
-	NodeBoot time.Duration // of a node: from power-on until it is ready
+	Runtime   time.Duration // of commands that have no function
+	Clone     time.Duration // of one VM
+	Boot      time.Duration // of a VM: how long a power-on takes
+	NodeBoot  time.Duration // of a node: from power-on until it is ready
+	Migration time.Duration // of one VM
+
+	KeepCalls bool // for Calls
+	// RunTools has load generators run as commands, as any other, instead of being modelled.
+	RunTools bool
 }
 
 // Rule makes calls fail or take time.
 type Rule struct {
-	Method      string        // as in the contract: "Clone", "PowerOn", "Start", ...
+	Method      string        // as in the contract: "Clone", "PowerOn", "Start", ...; "" is every call of the cluster, not of its hosts
 	Object      string        // VM name, or node index in digits; "" is any
 	Count       int           // calls that it applies to; 0 is all
 	Probability float64       // that it applies to a call; 0 is always
+	From, Until time.Time     // when it applies; zero: always
 	Delay       time.Duration // before the call goes on or fails
 	Err         error         // nil: only the delay
+	// After has the call take effect before it fails: the answer is lost on its way.
+	After bool
 }
 
 // World is a simulated place.
@@ -60,9 +84,18 @@ type World struct {
 	rules    []*Rule
 	commands map[string]Func
 	calls    []string
-	on       []bool
-	ready    []time.Time // from when on a node that is on is ready
+	nodes    []node
+	storage  *perf.World
+	models   driver
 	runs     map[string]*cluster
+}
+
+// node is one node.
+type node struct {
+	on    bool
+	ready time.Time     // from when on a node that is on is ready
+	dark  bool          // its power controller does not answer
+	skew  time.Duration // its clock is ahead by that
 }
 
 // New makes a world.
@@ -70,35 +103,37 @@ func New(o Options) *World {
 	if o.Nodes == 0 {
 		o.Nodes = 4
 	}
+	if o.Cores == 0 {
+		o.Cores = 32
+	}
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = int64(256 * unit.GiB)
+	}
 	if o.Clock == nil {
 		o.Clock = clock.Real{}
 	}
 	if o.FreeBytes == 0 {
-		o.FreeBytes = int64(16 * unit.TiB)
+		o.FreeBytes = int64(o.Nodes) * int64(16*unit.TiB)
 	}
 	if o.FreeMemory == 0 {
-		o.FreeMemory = int64(unit.TiB)
+		o.FreeMemory = int64(o.Nodes) * o.MemoryBytes
+	}
+	if o.Truth == nil {
+		truth := perf.DefaultTruth()
+		truth.Seed = o.Seed
+		o.Truth = &truth
 	}
 	w := &World{o: o, clock: o.Clock, rand: rand.New(rand.NewPCG(o.Seed, 1)), commands: builtin(),
-		on: make([]bool, o.Nodes), ready: make([]time.Time, o.Nodes), runs: map[string]*cluster{}}
-	for i := range w.on {
-		w.on[i] = true
+		nodes: make([]node, o.Nodes), storage: perf.New(*o.Truth, o.Nodes), runs: map[string]*cluster{}}
+	w.models.w = w
+	for i := range w.nodes {
+		w.nodes[i].on = true
 	}
 	return w
 }
 
 // Target is a fresh view of the world, as another process would have it.
 func (w *World) Target() target.Target { return view{w} }
-
-// Provider makes views of the world, whatever the options say.
-func (w *World) Provider() target.Provider { return provider{w} }
-
-type provider struct{ w *World }
-
-func (provider) Name() string                               { return "fake" }
-func (provider) Summary() string                            { return "a cluster in memory, for tests" }
-func (provider) Options() []target.Option                   { return nil }
-func (p provider) New(target.Config) (target.Target, error) { return view(p), nil }
 
 // Command gives a meaning to the first word of argument vectors.
 func (w *World) Command(name string, f Func) {
@@ -108,13 +143,16 @@ func (w *World) Command(name string, f Func) {
 }
 
 // Fail adds a rule. The first rule that applies to a call decides.
-func (w *World) Fail(r Rule) {
+func (w *World) Fail(r Rule) { w.rule(r) }
+
+func (w *World) rule(r Rule) *Rule {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rules = append(w.rules, &r)
+	return &r
 }
 
-// Calls lists the calls so far, each as its method and object: "PowerOn a-0", "PowerOffNode 2".
+// Calls lists the calls so far when Options.KeepCalls is set, each as its method and object: "PowerOn a-0", "PowerOffNode 2".
 func (w *World) Calls() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,8 +166,8 @@ func (w *World) Remains() (left []string) {
 	for _, c := range w.runs {
 		for name, m := range c.machines {
 			left = append(left, "vm "+name)
-			for p := range m.running {
-				left = append(left, "command "+p.call.Argv[0]+" in "+name)
+			for _, p := range m.running {
+				left = append(left, "command "+p.name+" in "+name)
 			}
 		}
 	}
@@ -143,8 +181,8 @@ func (w *World) Alive(word string) (n int) {
 	defer w.mu.Unlock()
 	for _, c := range w.runs {
 		for _, m := range c.machines {
-			for p := range m.running {
-				if slices.Contains(p.call.Argv, word) {
+			for _, p := range m.running {
+				if slices.Contains(p.argv, word) {
 					n += 1 + p.children
 				}
 			}
@@ -174,50 +212,102 @@ func (w *World) LoseNode(node int) {
 
 // nodeOff takes a node and everything on it down. w.mu must be held.
 func (w *World) nodeOff(node int) {
-	w.on[node] = false
+	w.nodes[node].on = false
 	for _, c := range w.runs {
-		for _, m := range c.machines {
-			if m.Node == node {
+		for _, name := range c.names {
+			if m := c.machines[name]; m.Node == node {
 				m.powerOff()
 			}
 		}
 	}
 }
 
-// enter is how every call begins: it records the call and applies the first rule that matches.
-func (w *World) enter(ctx context.Context, method, object string) error {
-	if err := ctx.Err(); err != nil {
+// nodeOn gives a node power. w.mu must be held.
+func (w *World) nodeOn(node int) {
+	if n := &w.nodes[node]; !n.on {
+		n.on, n.ready = true, w.clock.Now().Add(w.o.NodeBoot)
+	}
+}
+
+// errLost is how a call ends whose answer did not arrive.
+var errLost = errors.New("no answer came; whether it took effect is unknown")
+
+// call is how every call to the world goes: it is recorded, the first rule that matches is applied, and it takes effect with the world
+// locked.
+func (w *World) call(ctx context.Context, method, object string, do func() error) error {
+	hit, err := w.enter(ctx, method, object)
+	if err != nil {
 		return err
 	}
 	w.mu.Lock()
-	w.calls = append(w.calls, method+" "+object)
-	var hit Rule
-	for _, r := range w.rules {
-		if r.Method != method || r.Object != "" && r.Object != object || r.Count < 0 ||
-			r.Probability > 0 && w.rand.Float64() >= r.Probability {
-			continue
-		}
-		hit = *r
-		if r.Count > 0 {
-			if r.Count--; r.Count == 0 {
-				r.Count = -1 // used up
-			}
-		}
-		break
-	}
-	w.mu.Unlock()
-	if err := w.clock.Sleep(ctx, hit.Delay); err != nil {
+	defer w.mu.Unlock()
+	if err := do(); err != nil {
 		return err
 	}
 	return hit.Err
 }
 
+// enter records a call and applies the first rule that matches. It returns the rule when its error comes after the effect.
+func (w *World) enter(ctx context.Context, method, object string) (Rule, error) {
+	if err := ctx.Err(); err != nil {
+		return Rule{}, err
+	}
+	w.mu.Lock()
+	if w.o.KeepCalls {
+		w.calls = append(w.calls, method+" "+object)
+	}
+	hit := w.match(method, object)
+	w.mu.Unlock()
+	if hit.Delay > 0 {
+		if err := w.clock.Sleep(ctx, hit.Delay); err != nil {
+			return Rule{}, err
+		}
+	}
+	if hit.After {
+		return hit, nil
+	}
+	return Rule{}, hit.Err
+}
+
+// hostMethods are the calls to a machine, not to the cluster's management.
+var hostMethods = []string{"Accessible", "WriteFile", "ReadAt", "Fetch", "Remove", "Discard", "Start", "Check", "Provision", "Destroy"}
+
+// match returns the first rule that applies to a call. w.mu must be held.
+func (w *World) match(method, object string) Rule {
+	for _, r := range w.rules {
+		if !r.applies(method, object) || r.Count < 0 {
+			continue
+		}
+		if now := w.clock.Now(); now.Before(r.From) || !r.Until.IsZero() && !now.Before(r.Until) {
+			continue
+		}
+		if r.Probability > 0 && w.rand.Float64() >= r.Probability {
+			continue
+		}
+		hit := *r
+		if r.Count > 0 {
+			if r.Count--; r.Count == 0 {
+				r.Count = -1 // used up
+			}
+		}
+		return hit
+	}
+	return Rule{}
+}
+
+func (r *Rule) applies(method, object string) bool {
+	if r.Method == "" && slices.Contains(hostMethods, method) || r.Method != "" && r.Method != method {
+		return false
+	}
+	return r.Object == "" || r.Object == object
+}
+
 // node checks an index and, with up, that the node is on. w.mu must be held.
 func (w *World) node(node int, up bool) error {
-	if node < 0 || node >= len(w.on) {
-		return fmt.Errorf("node %d: %w: the cluster has %d, counted from 0", node, target.ErrNoSuchNode, len(w.on))
+	if node < 0 || node >= len(w.nodes) {
+		return fmt.Errorf("node %d: %w: the cluster has %d, counted from 0", node, target.ErrNoSuchNode, len(w.nodes))
 	}
-	if up && !w.on[node] {
+	if up && !w.nodes[node].on {
 		return fmt.Errorf("node %d: %w: it is powered off", node, target.ErrNotAccessible)
 	}
 	return nil

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+	perf "plimsoll/internal/target/sim/stub"
+	"plimsoll/internal/workload"
+)
+
+// driver watches all modelled jobs of a world with one goroutine of the clock, so that ten thousand of them cost one
+// wake-up a turn. It lives while there are jobs. Its state is guarded by the world's lock.
+type driver struct {
+	w     *World
+	group clock.Group
+	jobs  []*modelled // in order of their start
+	alive bool
+	wake  context.CancelFunc // of the driver's sleep
+}
+
+// modelled is a load generator's job, with the performance model in the place of the tool.
+type modelled struct {
+	m     *machine
+	job   *perf.Job
+	p     *process
+	env   workload.Env
+	every time.Duration
+	next  time.Time // of the next report
+	skew  time.Duration
+
+	mu      sync.Mutex // of the reports' order
+	reports int
+	last    time.Time
+	over    bool
+	err     error // of the raw output
+}
+
+// silence is how often a job whose machine does not answer is looked at.
+const silence = 5 * time.Second
+
+// reportEvery is how often a job reports that runs for at most limit, 0 when that is unknown: some hundred times, between every second
+// and every minute.
+func reportEvery(limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 5 * time.Second
+	}
+	for _, d := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second} {
+		if limit <= 720*d {
+			return d
+		}
+	}
+	return time.Minute
+}
+
+// add begins a job. The world's lock must be held.
+func (d *driver) add(j *modelled, lanes []workload.Lane, limit time.Duration) {
+	now := d.w.clock.Now()
+	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, lanes, perf.JobOptions{Runtime: limit})
+	j.skew = d.w.nodes[j.m.Node].skew
+	j.every = reportEvery(limit)
+	j.next = now.Truncate(j.every).Add(j.every)
+	j.last = now
+	d.jobs = append(d.jobs, j)
+	if d.alive {
+		d.changed()
+		return
+	}
+	d.alive = true
+	if d.group == nil {
+		d.group = d.w.clock.Group()
+	}
+	d.group.Go(d.run)
+}
+
+// drop ends a job before its end, and returns what it had done until then. The world's lock must be held.
+func (d *driver) drop(j *modelled) workload.Report {
+	now := d.w.clock.Now()
+	d.jobs = slices.DeleteFunc(d.jobs, func(o *modelled) bool { return o == j })
+	j.job.Stop(now)
+	d.changed()
+	return j.job.Report(now)
+}
+
+// changed tells that ends and reports may now be due at other moments. The world's lock must be held.
+func (d *driver) changed() {
+	if d.wake != nil {
+		d.wake()
+	}
+}
+
+// moved follows a migration. The world's lock must be held.
+func (d *driver) moved(m *machine) {
+	d.w.storage.MoveVM(m.Name, m.Node)
+	d.changed()
+}
+
+// settle waits until the driver has noticed that there is nothing left to drive.
+func (d *driver) settle() {
+	d.w.mu.Lock()
+	idle, group := len(d.jobs) == 0, d.group
+	d.w.mu.Unlock()
+	if idle && group != nil {
+		group.Wait()
+	}
+}
+
+func (d *driver) run() {
+	for {
+		d.w.mu.Lock()
+		if len(d.jobs) == 0 {
+			d.alive = false
+			d.w.mu.Unlock()
+			return
+		}
+		wait := d.due().Sub(d.w.clock.Now())
+		ctx, wake := context.WithCancel(context.Background())
+		d.wake = wake
+		d.w.mu.Unlock()
+		_ = d.w.clock.Sleep(ctx, wait) // woken or not, whatever is due is looked at
+		wake()
+		d.turn()
+	}
+}
+
+// due is when something has to be done next. The world's lock must be held.
+func (d *driver) due() time.Time {
+	at := d.jobs[0].next
+	for _, j := range d.jobs {
+		if j.next.Before(at) {
+			at = j.next
+		}
+		if end, known := j.job.Ends(); known && !j.m.lost && end.Before(at) {
+			at = end
+		}
+	}
+	return at
+}
+
+// report is one to be handed on.
+type report struct {
+	*modelled
+	workload.Report
+}
+
+// turn hands on what is due and ends the jobs that are done.
+func (d *driver) turn() {
+	for _, r := range d.collect() {
+		r.hand(r.Report)
+		if r.Final {
+			d.w.mu.Lock()
+			r.p.end(target.Exit{})
+			d.w.mu.Unlock()
+		}
+	}
+}
+
+// collect makes the reports that are due, in order of the jobs' starts.
+func (d *driver) collect() (list []report) {
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	now := d.w.clock.Now()
+	d.jobs = slices.DeleteFunc(d.jobs, func(j *modelled) bool {
+		if j.m.lost {
+			if !j.next.After(now) {
+				j.next = now.Add(silence)
+			}
+			return false
+		}
+		end, known := j.job.Ends()
+		over := known && !end.After(now)
+		if over || !j.next.After(now) {
+			r := j.job.Report(now)
+			r.Final = over
+			list = append(list, report{j, r})
+			j.next = now.Truncate(j.every).Add(j.every)
+		}
+		return over
+	})
+	return list
+}

@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+)
+
+// Engine implements workload.Simulating: any generator's real engine reads and adapts the author's file, and the performance
+// model does what it says.
+func (c *cluster) Engine(_ string, real workload.Engine) (workload.Engine, bool) {
+	return engine{real}, real != nil && !c.w.o.RunTools
+}
+
+// engine is a real engine whose tool is modelled. Its raw output is one JSON document per line and report, see line.
+type engine struct{ real workload.Engine }
+
+var _ workload.Engine = engine{}
+
+// Describe implements workload.Engine.
+func (e engine) Describe() workload.Description { return e.real.Describe() }
+
+// Check implements workload.Engine: there is no tool, only a machine that must answer.
+func (e engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
+	if err := host.Accessible(ctx); err != nil {
+		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", e.real.Describe().Name, host.Name(), err)
+	}
+	return workload.Tool{Path: "modelled", Version: "modelled"}, nil
+}
+
+// Validate implements workload.Engine.
+func (e engine) Validate(s workload.Spec) error { return e.real.Validate(s) }
+
+// Command implements workload.Engine.
+func (e engine) Command(s workload.Spec) (workload.Job, error) { return e.real.Command(s) }
+
+// Run implements workload.Engine.
+func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
+	name := job.Command.Label
+	h, ok := env.Host.(*host)
+	if !ok {
+		return workload.Outcome{}, fmt.Errorf("start: workload %s: %s is no machine of a simulated cluster", name, env.Host.Name())
+	}
+	p, err := e.start(ctx, h, job)
+	if err != nil {
+		if ctx.Err() != nil {
+			return workload.Outcome{Stopped: true}, nil
+		}
+		return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", name, h.Name(), err)
+	}
+	w := h.c.w
+	j := &modelled{m: h.m, p: p, env: env}
+	w.mu.Lock()
+	if !p.ended {
+		w.models.add(j, job.Lanes, job.Limit)
+	}
+	w.mu.Unlock()
+	exit, err := p.Wait(ctx)
+	return j.outcome(exit, err != nil), j.err
+}
+
+// start puts the job's files on the machine and makes its process.
+func (e engine) start(ctx context.Context, h *host, job workload.Job) (*process, error) {
+	for _, name := range slices.Sorted(maps.Keys(job.Files)) {
+		if err := h.WriteFile(ctx, name, job.Files[name]); err != nil {
+			return nil, err
+		}
+	}
+	return h.start(ctx, job.Command, false)
+}
+
+// outcome closes a job that has ended by itself, was stopped, or was lost with its machine. In the latter cases it reports once more: what
+// was done until then counts.
+func (j *modelled) outcome(exit target.Exit, stopped bool) workload.Outcome {
+	w := j.p.w
+	w.mu.Lock()
+	cut := j.job != nil && slices.Contains(w.models.jobs, j)
+	var r workload.Report
+	if cut {
+		r = w.models.drop(j)
+	}
+	if stopped {
+		j.p.end(target.Exit{Code: -1, Signal: "killed"})
+		exit = j.p.exit
+	}
+	usage := j.p.usage
+	w.mu.Unlock()
+	if cut {
+		j.hand(r)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.over = true
+	return workload.Outcome{Exit: exit, Stopped: stopped, Reports: j.reports, Usage: usage}
+}
+
+// hand writes a report to the raw output and to the sink. A raw output that cannot be written ends the job.
+func (j *modelled) hand(r workload.Report) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.over || j.err != nil || j.reports > 0 && !r.Time.After(j.last) && !r.Final {
+		return
+	}
+	j.last = r.Time
+	r.Time = r.Time.Add(j.skew)
+	text, err := json.Marshal(lineOf(r))
+	if err == nil {
+		_, err = j.env.Raw.Write(append(text, '\n'))
+	}
+	if err != nil {
+		j.err = fmt.Errorf("raw output: %w", err)
+		_ = j.p.Kill() // cannot fail
+		return
+	}
+	j.reports++
+	j.env.Sink.Report(r)
+}
+
+// line is a report in the raw output. Counters are cumulative, histograms in nanoseconds.
+type line struct {
+	Time    time.Time `json:"time"`
+	Elapsed int64     `json:"elapsed_ns"`
+	Read    *counted  `json:"read,omitempty"`
+	Write   *counted  `json:"write,omitempty"`
+	Trim    *counted  `json:"trim,omitempty"`
+	Errors  uint64    `json:"errors,omitempty"`
+	Final   bool      `json:"final,omitempty"`
+}
+
+type counted struct {
+	Ops     uint64          `json:"ops"`
+	Bytes   uint64          `json:"bytes"`
+	Seconds float64         `json:"service_seconds"`
+	Hist    *hist.Histogram `json:"service_time,omitempty"`
+}
+
+func lineOf(r workload.Report) line {
+	pack := func(c workload.Counters) *counted {
+		if c.Ops == 0 {
+			return nil
+		}
+		return &counted{c.Ops, c.Bytes, c.Seconds, c.Hist}
+	}
+	return line{r.Time, r.Elapsed.Nanoseconds(), pack(r.Read), pack(r.Write), pack(r.Trim), r.Errors, r.Final}
+}
+
+func (l line) report() workload.Report {
+	unpack := func(c *counted) workload.Counters {
+		if c == nil {
+			return workload.Counters{}
+		}
+		return workload.Counters{Ops: c.Ops, Bytes: c.Bytes, Seconds: c.Seconds, Hist: c.Hist}
+	}
+	return workload.Report{
+		Time: l.Time, Elapsed: time.Duration(l.Elapsed), Read: unpack(l.Read), Write: unpack(l.Write),
+		Trim: unpack(l.Trim), Errors: l.Errors, Final: l.Final,
+	}
+}
+
+// longestLine is the most one report can take, with room to spare.
+const longestLine = 1 << 20
+
+// Parse implements workload.Engine.
+func (e engine) Parse(raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	var o workload.Outcome
+	lines := bufio.NewScanner(raw)
+	lines.Buffer(nil, longestLine)
+	for n := 1; lines.Scan(); n++ {
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil || l.Time.IsZero() {
+			sink.Warn("a line of the simulated output is no report")
+			continue
+		}
+		o.Reports++
+		o.Errors = l.Errors
+		sink.Report(l.report())
+	}
+	if err := lines.Err(); err != nil {
+		return o, fmt.Errorf("parse: simulated output: %w", err)
+	}
+	if o.Reports == 0 {
+		return o, errors.New("parse: simulated output: it holds no report")
+	}
+	return o, nil
+}
