@@ -67,7 +67,35 @@ type Lane struct {
 	Direct    bool // bypasses the page cache
 	ZeroData  bool // writes zeros or otherwise trivially compressible content
 	TimeBased bool
+
+	// What a model of the load needs besides. Zero values are what a tool does when nothing is said.
+	ReadShare  float64       // of operations; with TrimShare 0 too, what Reads and Writes say in equal parts
+	TrimShare  float64       // of operations
+	ReadBytes  float64       // mean size of a read; 0: 4 KiB
+	WriteBytes float64       // mean size of a write or trim; 0: 4 KiB
+	Random     float64       // share of operations at random offsets, 0 to 1
+	Skew       Skew          // of the random offsets
+	Work       int64         // bytes after which it ends by itself; 0: only time ends it
+	Runtime    time.Duration // after which it ends at the latest, Delay not included; 0: none
+	Delay      time.Duration // from the start of its stage to its first operation
+	Stage      int           // it begins when every lane of a lower stage has ended
 }
+
+// Skew says how unevenly random offsets fall on an extent.
+type Skew struct {
+	Kind  SkewKind
+	Value float64 // theta of Zipf, h of Pareto
+}
+
+// SkewKind is a family of distributions of offsets.
+type SkewKind string
+
+// The families there are.
+const (
+	Uniform SkewKind = ""
+	Zipf    SkewKind = "zipf"   // the i-th hottest block is asked for in proportion to i^-theta
+	Pareto  SkewKind = "pareto" // a share h of the extent gets 1-h of the operations, at every scale
+)
 
 // Counters are cumulative.
 type Counters struct {
@@ -136,8 +164,9 @@ type Engine interface {
 	Parse(io.Reader, Sink) (Outcome, error)
 }
 
-// Simulating is implemented by clusters on which a tool does not run but is modelled: they supply their own engine
-// for a generator's name.
+// Simulating is implemented by clusters on which a tool does not run but is modelled: given a generator's name and its real
+// engine, nil when there is none, they supply the engine to use. Validate, Command and Describe are the real one's, so any file of the
+// author is read as it would be elsewhere.
 type Simulating interface {
-	Engine(generator string) (Engine, bool)
+	Engine(generator string, real Engine) (Engine, bool)
 }

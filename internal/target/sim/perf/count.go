@@ -1,0 +1,193 @@
+package perf
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"plimsoll/hist"
+)
+
+// stream is one direction of a lane: its counters and what they follow.
+//
+// Within a cell the count grows evenly from have to will. The path that it follows, expected operations plus noise, may fall where the rate is
+// small against the noise; the count stays then, which keeps it ahead of the path by half the dispersion of an operation on average and no more with time.
+type stream struct {
+	mix      Mix
+	rate     float64
+	scatter  float64 // variance of a count over its mean
+	spread   float64 // coefficient of variation of one response
+	mean     float64 // response
+	expected float64 // operations, without noise
+	have     count
+	will     count
+
+	tally   uint64 // operations handed to the histogram
+	pending []batch
+	hist    *hist.Histogram
+	rng     rand.PCG // of the histogram alone, so that asking for it changes no counter
+}
+
+type count struct {
+	path    float64
+	ops     uint64
+	seconds float64
+}
+
+// respond gives the stream its rate and response times from now on.
+func (s *stream) respond(m Mix, rate, scatter float64) {
+	s.hand()
+	s.mix, s.rate, s.scatter = m, rate, scatter
+	s.mean, s.spread = m.Mean(), math.Sqrt(m.cv2())
+}
+
+// hand leaves what was counted so far to be put into the histogram under the law it was served with.
+func (s *stream) hand() {
+	if n := s.have.ops - s.tally; n > 0 {
+		s.pend(s.mix, n)
+		s.tally = s.have.ops
+	}
+}
+
+// open begins a cell at the time given, which lasts until the next line of the grid.
+func (l *lane) open(at int64) {
+	if l.state != running {
+		return
+	}
+	grain := int64(l.job.world.truth.Grain)
+	l.from, l.to = at, at-at%grain+grain
+	for d := range l.dirs {
+		if l.share[d] > 0 {
+			l.draw(&l.dirs[d], d)
+		}
+	}
+}
+
+// draw decides how a cell ends.
+func (l *lane) draw(s *stream, d int) {
+	t := &l.job.world.truth
+	s.will = s.have
+	dt := float64(l.to-l.from) / 1e9
+	mean := s.rate * dt
+	if mean <= 0 {
+		return
+	}
+	r := rand.New(&l.rng)
+	whole := t.NoiseCV * s.rate * t.Grain.Seconds()
+	noise := whole * whole * dt / t.Grain.Seconds()
+	variance := s.scatter * mean
+	if !l.paced {
+		variance += noise
+	}
+	s.will.path += mean
+	if variance > 0 {
+		s.will.path += math.Sqrt(variance) * r.NormFloat64()
+	}
+	s.expected += mean
+	limit := math.Inf(1)
+	if l.ops > 0 {
+		s.will.path -= (s.will.path - s.expected) * -math.Expm1(-dt*math.Ln2/settling.Seconds())
+		limit = math.Floor(l.ops * l.share[d])
+	}
+	if path := min(s.will.path, limit); path > float64(s.have.ops) {
+		s.will.ops = uint64(path)
+	}
+	if n := float64(s.will.ops - s.have.ops); l.paced && n > 0 {
+		z := r.NormFloat64()
+		s.will.seconds += n * s.mean * max(0, 1+z*math.Sqrt(s.spread*s.spread/n+t.NoiseCV*t.NoiseCV))
+	} else if !l.paced {
+		s.will.seconds += mean * s.mean
+	}
+}
+
+// run passes the cells that have ended by the time given.
+func (l *lane) run(at int64) {
+	for l.state == running && l.to <= at {
+		l.done += l.rate * float64(l.to-l.from) / 1e9
+		for d := range l.dirs {
+			l.dirs[d].have = l.dirs[d].will
+		}
+		l.open(l.to)
+	}
+}
+
+// cut ends the present cell early. The next one must be opened.
+func (l *lane) cut(at int64) {
+	l.run(at)
+	if l.state != running || at <= l.from {
+		return
+	}
+	l.done += l.rate * float64(at-l.from) / 1e9
+	f := float64(at-l.from) / float64(l.to-l.from)
+	for d := range l.dirs {
+		s := &l.dirs[d]
+		s.expected -= s.rate * float64(l.to-at) / 1e9
+		s.have = s.between(f)
+		s.will = s.have
+	}
+	l.from = at
+}
+
+// between is the count at a fraction of the present cell.
+func (s *stream) between(f float64) count {
+	return count{
+		path:    s.have.path + f*(s.will.path-s.have.path),
+		ops:     s.have.ops + uint64(f*float64(s.will.ops-s.have.ops)),
+		seconds: s.have.seconds + f*(s.will.seconds-s.have.seconds),
+	}
+}
+
+// now is the count at a time within the present cell, or the last one when there is none.
+func (l *lane) now(d int, at int64) count {
+	s := &l.dirs[d]
+	if l.state != running || at <= l.from || l.to <= l.from {
+		return s.have
+	}
+	return s.between(float64(at-l.from) / float64(l.to-l.from))
+}
+
+// finish sets the counts to the whole work.
+func (l *lane) finish() {
+	for d := range l.dirs {
+		s := &l.dirs[d]
+		if n := uint64(math.Floor(l.ops * l.share[d])); n > s.have.ops {
+			s.have.seconds += float64(n-s.have.ops) * s.mean
+			s.have.ops = n
+		}
+	}
+	if l.share[dirWrite] > 0 { // no operation is lost in rounding the shares
+		var sum uint64
+		for d := range l.dirs {
+			sum += l.dirs[d].have.ops
+		}
+		l.dirs[dirWrite].have.ops += uint64(max(0, l.ops-float64(sum)))
+	}
+}
+
+// release lets the operations complete that a hang has held since it began.
+func (l *lane) release(since, at int64) {
+	l.cut(at)
+	held := float64(at-since) / 1e9
+	n := float64(max(1, l.spec.Depth))
+	if l.spec.Rate > 0 {
+		n = min(n, math.Floor(l.spec.Rate*held))
+	}
+	if l.ops > 0 {
+		n = min(n, l.ops-l.done)
+	}
+	for d := range l.dirs {
+		s := &l.dirs[d]
+		ops := uint64(math.Round(n * l.share[d]))
+		if ops == 0 || held <= 0 {
+			continue
+		}
+		s.hand()
+		s.pend(Mix{Law: Law{Kind: Constant}, Parts: []Part{{1, held}}}, ops)
+		s.have.ops += ops
+		s.tally += ops
+		s.have.path += float64(ops)
+		s.expected += float64(ops)
+		s.have.seconds += float64(ops) * held
+		s.will = s.have
+		l.done += float64(ops)
+	}
+}

@@ -1,0 +1,303 @@
+package perf
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"plimsoll/internal/workload"
+)
+
+// JobOptions are what a job is besides its lanes.
+type JobOptions struct {
+	Name    string        // of the workload, told apart by it from others of the VM
+	Runtime time.Duration // after which everything ends at the latest; 0: none
+	Prefill bool          // of no meaning to the model: a prefill is sequential writes like any other
+	Seed    uint64        // mixed into the World's
+}
+
+// Job is a running workload of one VM.
+type Job struct {
+	world *World
+	vm    string
+	node  int
+	began int64
+	ended int64 // never while it runs
+	limit int64
+	stage int
+	lanes []*lane
+}
+
+// Start begins a job now.
+func (w *World) Start(now time.Time, vm string, node int, lanes []workload.Lane, o JobOptions) *Job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.advance(now.UnixNano())
+	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never}
+	if o.Runtime > 0 {
+		j.limit = w.at + int64(o.Runtime)
+	}
+	n := &w.nodes[j.node]
+	w.settle(n)
+	for i, spec := range lanes {
+		l := newLane(j, spec, w.seed(vm, o, spec.Name, i, now))
+		l.volume = w.volume(vm, n, spec)
+		j.lanes = append(j.lanes, l)
+	}
+	w.jobs[vm] = append(w.jobs[vm], j)
+	n.lanes = append(n.lanes, j.lanes...)
+	j.enter(w.firstStage(j))
+	w.touch(j.node)
+	return j
+}
+
+// seed tells the lanes of a world apart, whatever the order in which they started.
+func (w *World) seed(vm string, o JobOptions, lane string, i int, now time.Time) uint64 {
+	h := fnv.New64a()
+	for _, text := range []string{vm, o.Name, lane} {
+		h.Write([]byte(text))
+		h.Write([]byte{0})
+	}
+	for _, n := range []uint64{w.truth.Seed, o.Seed, uint64(i), uint64(now.UnixNano())} {
+		h.Write(binary.LittleEndian.AppendUint64(nil, n))
+	}
+	return h.Sum64()
+}
+
+func (w *World) firstStage(j *Job) int {
+	stage := 0
+	for i, l := range j.lanes {
+		if i == 0 || l.spec.Stage < stage {
+			stage = l.spec.Stage
+		}
+	}
+	return stage
+}
+
+// enter makes the lanes of a stage wait for their delays. Without lanes the job is over.
+func (j *Job) enter(stage int) {
+	j.stage = stage
+	for _, l := range j.lanes {
+		if l.spec.Stage == stage {
+			l.begins = j.world.at + int64(max(0, l.spec.Delay))
+		}
+	}
+	j.world.turnLanes(&j.world.nodes[j.node])
+}
+
+// turnLanes begins and ends the lanes of a node whose time has come.
+func (w *World) turnLanes(n *node) {
+	var jobs []*Job
+	for _, l := range n.lanes {
+		if l.state == waiting && l.begins <= w.at {
+			l.state, l.from, l.to = running, w.at, w.at
+			if l.spec.Runtime > 0 {
+				l.ends = w.at + int64(l.spec.Runtime)
+			}
+		}
+		l.ends = min(l.ends, l.job.limit)
+		if l.state == running {
+			l.cut(w.at)
+			if l.ops > 0 && l.ops-l.done < 1e-6*l.ops+0.01 {
+				l.finish()
+				l.end()
+			}
+		}
+		if l.ends <= w.at {
+			l.end()
+		}
+		if l.state == over && !slices.Contains(jobs, l.job) {
+			jobs = append(jobs, l.job)
+		}
+	}
+	w.settle(n) // what the lanes wrote counts before they go
+	n.lanes = slices.DeleteFunc(n.lanes, func(l *lane) bool { return l.state == over })
+	for _, j := range jobs {
+		j.next()
+	}
+}
+
+// end stops a lane where it is.
+func (l *lane) end() {
+	l.cut(l.job.world.at)
+	l.state = over
+}
+
+// next goes on with the next stage when the present one is over, or ends the job.
+func (j *Job) next() {
+	if j.ended != never || slices.ContainsFunc(j.lanes, func(l *lane) bool { return l.spec.Stage <= j.stage && l.state != over }) {
+		return
+	}
+	stage, found := 0, false
+	for _, l := range j.lanes {
+		if l.state != over && (!found || l.spec.Stage < stage) {
+			stage, found = l.spec.Stage, true
+		}
+	}
+	if found {
+		j.enter(stage)
+		return
+	}
+	j.ended = j.world.at
+	w := j.world
+	w.jobs[j.vm] = slices.DeleteFunc(w.jobs[j.vm], func(o *Job) bool { return o == j })
+	if len(w.jobs[j.vm]) == 0 {
+		delete(w.jobs, j.vm)
+	}
+}
+
+// Stop ends a job now. What it has outstanding is lost. It may have ended before.
+func (j *Job) Stop(now time.Time) {
+	w := j.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.advance(now.UnixNano())
+	if j.ended != never {
+		return
+	}
+	j.limit = w.at
+	for _, l := range j.lanes {
+		l.ends = w.at
+	}
+	w.touch(j.node)
+	w.turnLanes(&w.nodes[j.node])
+}
+
+// Ends is when the job ended, or when it will under what is known now; false when nothing says so. Ask again later: load changes it.
+func (j *Job) Ends() (time.Time, bool) {
+	w := j.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dirty {
+		w.solve()
+	}
+	end := j.ended
+	if end == never {
+		end = j.estimate()
+	}
+	if end == never {
+		return time.Time{}, false
+	}
+	return time.Unix(0, end).UTC(), true
+}
+
+// estimate is when the last lane ends; a lane that waits for its stage has only its runtime to be judged by.
+func (j *Job) estimate() int64 {
+	var end int64
+	for _, l := range j.lanes {
+		at := l.ends
+		switch {
+		case l.state == over:
+			continue
+		case l.state == running:
+			if left := l.left(); left != never {
+				at = min(at, l.job.world.at+left-min(left, l.job.world.at-l.from))
+			}
+		case l.begins != never && l.spec.Runtime > 0:
+			at = l.begins + int64(l.spec.Runtime)
+		default:
+			at = never
+		}
+		end = max(end, min(at, j.limit))
+	}
+	return end
+}
+
+// Report is the state of the job now, or at its end if that is earlier, histograms included.
+func (j *Job) Report(now time.Time) workload.Report { return j.report(now, true) }
+
+// Counters is Report without histograms, which is what costs little.
+func (j *Job) Counters(now time.Time) workload.Report { return j.report(now, false) }
+
+func (j *Job) report(now time.Time, histograms bool) workload.Report {
+	w := j.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.advance(now.UnixNano())
+	at := min(w.at, j.ended)
+	r := workload.Report{Time: time.Unix(0, at).UTC(), Elapsed: time.Duration(at - j.began), Final: j.ended <= w.at}
+	for _, l := range j.lanes {
+		l.run(at)
+		for d, c := range []*workload.Counters{&r.Read, &r.Write, &r.Trim} {
+			if l.share[d] == 0 {
+				continue
+			}
+			n := l.now(d, at)
+			c.Ops += n.ops
+			c.Bytes += uint64(float64(n.ops)*l.bytes[d] + 0.5)
+			c.Seconds += n.seconds
+			r.CPUSeconds += float64(n.ops) * generatorSeconds
+			if !histograms || n.ops == 0 {
+				continue
+			}
+			h := l.dirs[d].histogram(w, n.ops, n.seconds)
+			if c.Hist == nil {
+				c.Hist = h
+			} else {
+				c.Hist.Merge(h)
+			}
+		}
+	}
+	return r
+}
+
+// generatorSeconds is the processor time that a load generator takes for one operation.
+const generatorSeconds = 8e-6
+
+// MoveVM lets the rest of a VM's jobs run on another node, from the last Advance on. Its data goes along.
+func (w *World) MoveVM(vm string, node int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if node < 0 || node >= len(w.nodes) {
+		return
+	}
+	for _, j := range w.jobs[vm] {
+		if j.node == node {
+			continue
+		}
+		from, to := &w.nodes[j.node], &w.nodes[node]
+		w.settle(from)
+		w.settle(to)
+		w.touch(j.node)
+		w.touch(node)
+		j.node = node
+		for _, l := range j.lanes {
+			if l.state == over {
+				continue
+			}
+			l.cut(w.at)
+			from.lanes = slices.DeleteFunc(from.lanes, func(o *lane) bool { return o == l })
+			to.lanes = append(to.lanes, l)
+		}
+	}
+	for key, v := range w.volumes {
+		if key.vm == vm {
+			for i := range w.nodes {
+				w.nodes[i].volumes = slices.DeleteFunc(w.nodes[i].volumes, func(o *volume) bool { return o == v })
+			}
+			w.nodes[node].volumes = append(w.nodes[node].volumes, v)
+		}
+	}
+}
+
+// Forget drops the data of a VM that was deleted, ending what still runs on it.
+func (w *World) Forget(now time.Time, vm string) {
+	w.mu.Lock()
+	jobs := slices.Clone(w.jobs[vm])
+	w.mu.Unlock()
+	for _, j := range jobs {
+		j.Stop(now)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, v := range w.volumes {
+		if key.vm != vm {
+			continue
+		}
+		delete(w.volumes, key)
+		for i := range w.nodes {
+			w.nodes[i].volumes = slices.DeleteFunc(w.nodes[i].volumes, func(o *volume) bool { return o == v })
+		}
+	}
+}
