@@ -216,8 +216,8 @@ func TestPrefill(t *testing.T) {
 		t.Error(diff)
 	}
 	lanes := []workload.Lane{
-		{Name: "vdi-read", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true},
-		{Name: "vdi-write", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true},
+		{Name: "vdi-read", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true, WriteBytes: 1 << 20, Work: 8 << 30},
+		{Name: "vdi-write", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true, WriteBytes: 1 << 20, Work: 2 << 30},
 	}
 	if diff := cmp.Diff(lanes, job.Lanes); diff != "" {
 		t.Error(diff)
@@ -288,9 +288,11 @@ startdelay=5
 	s.Runtime = 30*time.Second + 900*time.Millisecond
 	_, job := adapted(t, s)
 	want := []workload.Lane{
-		{Name: "oltp", Device: "/dev/sdb", Depth: 16, Rate: 1600, Reads: true, Writes: true, Bytes: 8 << 30, OpenLoop: true, Direct: true, TimeBased: true},
-		{Name: "log", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true, Bytes: 8 << 30, OpenLoop: true, ZeroData: true},
-		{Name: "scan", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Direct: true},
+		{Name: "oltp", Device: "/dev/sdb", Depth: 16, Rate: 1600, Reads: true, Writes: true, Bytes: 8 << 30, OpenLoop: true, Direct: true, TimeBased: true,
+			ReadShare: 0.625, ReadBytes: 4096, WriteBytes: 4096, Random: 1, Runtime: 30 * time.Second},
+		{Name: "log", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true, Bytes: 8 << 30, OpenLoop: true, ZeroData: true, WriteBytes: 65536, Work: 8 << 30, Runtime: 30 * time.Second},
+		{Name: "scan", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Direct: true,
+			ReadShare: 1, ReadBytes: 4096, Work: 10 << 30, Runtime: 10 * time.Second, Delay: 5 * time.Second, Stage: 1},
 	}
 	if diff := cmp.Diff(want, job.Lanes); diff != "" {
 		t.Error(diff)
@@ -302,6 +304,38 @@ startdelay=5
 		"[scan] has a runtime of its own (10s), which wins over the step's"}
 	if diff := cmp.Diff(notes, job.Notes); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestShape: what a model of the load takes from a section.
+func TestShape(t *testing.T) {
+	t.Parallel()
+	type shape struct {
+		Reads, Trims, ReadBytes, WriteBytes, Random float64
+		Skew                                        workload.Skew
+		Work                                        int64
+	}
+	const gib = int64(1) << 30
+	for lines, want := range map[string]shape{
+		"rw=randrw\nrwmixread=70\nbssplit=8k/50:16k/50,64k/100": {0.7, 0, 12288, 65536, 1, workload.Skew{}, gib},
+		"rw=randrw\nrwmixwrite=70\nbs=4k,8k":                    {0.3, 0, 4096, 8192, 1, workload.Skew{}, gib},
+		"rw=rw\nbsrange=4k-12k":                                 {0.5, 0, 8192, 8192, 0, workload.Skew{}, gib},
+		"rw=randtrim\nbs=1m":                                    {0, 1, 0, 1 << 20, 1, workload.Skew{}, gib},
+		"rw=randread\npercentage_random=20":                     {1, 0, 4096, 0, 0.2, workload.Skew{}, gib},
+		"rw=randread\nrandom_distribution=zipf:1.2":             {1, 0, 4096, 0, 1, workload.Skew{Kind: workload.Zipf, Value: 1.2}, gib},
+		"rw=randread\nrandom_distribution=pareto:0.8":           {1, 0, 4096, 0, 1, workload.Skew{Kind: workload.Pareto, Value: 0.8}, gib},
+		"rw=randread\nrandom_distribution=normal:30":            {1, 0, 4096, 0, 1, workload.Skew{}, gib},
+		"rw=write\nnumjobs=3\nloops=2":                          {0, 0, 0, 4096, 0, workload.Skew{}, 6 * gib},
+		"rw=write\nio_size=5g":                                  {0, 0, 0, 4096, 0, workload.Skew{}, 5 * gib},
+		"rw=write\nbs=1m\nnumber_ios=10":                        {0, 0, 0, 1 << 20, 0, workload.Skew{}, 10 << 20},
+		"rw=write\ntime_based\nruntime=5":                       {0, 0, 0, 4096, 0, workload.Skew{}, 0},
+	} {
+		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nsize=1g\n"+lines+"\n"))
+		l := job.Lanes[0]
+		got := shape{l.ReadShare, l.TrimShare, l.ReadBytes, l.WriteBytes, l.Random, l.Skew, l.Work}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", lines, diff)
+		}
 	}
 }
 

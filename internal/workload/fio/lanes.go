@@ -11,18 +11,22 @@ import (
 
 // describe works out what each section will do, and how long the job may run at most.
 func (a *adaptation) describe() {
-	known, total, longest := true, time.Duration(0), time.Duration(0)
+	known, total, most := true, time.Duration(0), time.Duration(0)
+	stage := 0
 	for _, job := range a.out.Jobs() {
-		a.lanes = append(a.lanes, a.lane(job))
 		runtime, ok := a.runtime(job)
 		known = known && ok
 		if job.Enabled("stonewall") {
-			total, longest = total+longest, 0
+			total, most = total+most, 0
+			stage++
 		}
-		longest = max(longest, runtime)
+		l := a.lane(job)
+		a.shape(job, &l, stage)
+		a.lanes = append(a.lanes, l)
+		most = max(most, runtime)
 	}
 	if known {
-		a.limit = total + longest
+		a.limit = total + most
 	}
 }
 
@@ -42,13 +46,7 @@ func (a *adaptation) runtime(job fiofile.Job) (time.Duration, bool) {
 		a.note("[%s] has a runtime of its own (%s), which wins over the step's", job.Name, runtime)
 	}
 	for _, key := range []string{"ramp_time", "startdelay"} {
-		text := job.Value(key)
-		if _, upper, ok := strings.Cut(text, "-"); ok {
-			text = upper
-		}
-		if d, err := parseTime(text); err == nil {
-			runtime += d
-		}
+		runtime += longest(job.Value(key))
 	}
 	return runtime, true
 }

@@ -51,6 +51,7 @@ func shrinkPrefillBlocks(out *fiofile.File, lanes []workload.Lane) {
 		disks := int64(1 + strings.Count(lanes[i].Device, ":"))
 		if b := lanes[i].Bytes / disks; b > 0 && b < PrefillBlock {
 			out.Jobs()[i].Section.Set("bs", strconv.FormatInt(b, 10))
+			lanes[i].WriteBytes = float64(b)
 		}
 	}
 }

@@ -191,9 +191,7 @@ func (j *Job) estimate() int64 {
 		case l.state == over:
 			continue
 		case l.state == running:
-			if left := l.left(); left != never {
-				at = min(at, l.job.world.at+left-min(left, l.job.world.at-l.from))
-			}
+			at = min(at, l.due)
 		case l.begins != never && l.spec.Runtime > 0:
 			at = l.begins + int64(l.spec.Runtime)
 		default:

@@ -38,6 +38,7 @@ type lane struct {
 	state  int
 	begins int64
 	ends   int64 // by its runtime
+	due    int64 // by its work at the present rate
 
 	share [directions]float64 // of operations
 	bytes [directions]float64 // of one operation
@@ -60,7 +61,7 @@ type lane struct {
 
 // newLane reads what a lane will do.
 func newLane(j *Job, spec workload.Lane, seed uint64) *lane {
-	l := &lane{job: j, spec: spec, begins: never, ends: never}
+	l := &lane{job: j, spec: spec, begins: never, ends: never, due: never}
 	l.rng.Seed(seed, 1)
 	for d := range l.dirs {
 		l.dirs[d].rng.Seed(seed, uint64(2+d))

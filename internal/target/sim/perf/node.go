@@ -85,9 +85,11 @@ func (w *World) plan(n *node) {
 			n.next = min(n.next, max(l.begins, w.at+1))
 		case l.state == running:
 			n.next = min(n.next, max(l.ends, w.at+1))
+			l.due = never
 			if left := l.left(); left != never {
-				n.next = min(n.next, w.at+max(left, 1))
+				l.due = w.at + max(left, 1)
 			}
+			n.next = min(n.next, l.due)
 		}
 	}
 	for _, f := range n.faults {
