@@ -315,6 +315,7 @@ type Finding struct {
 	Basis      string     `json:"basis"`           // which window, which repeats, which source
 	Warnings   []string   `json:"warnings,omitempty"`
 	Evidence   []Evidence `json:"evidence,omitempty"`
+	Chart      *Chart     `json:"chart,omitempty"` // where a series is the evidence
 }
 
 // Evidence is a number side by side with another.
@@ -322,4 +323,30 @@ type Evidence struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
+}
+
+// Chart is the evidence of a finding as a picture of a few hundred points.
+type Chart struct {
+	Title  string       `json:"title"`
+	XLabel string       `json:"x_label,omitempty"` // empty: seconds since the run phase began
+	XUnit  string       `json:"x_unit"`
+	XLog   bool         `json:"x_log,omitempty"` // sizes and concurrencies that double
+	YUnit  string       `json:"y_unit"`
+	Lines  []ChartLine  `json:"lines"`
+	Marks  []ChartPlace `json:"marks,omitempty"`  // on the x axis
+	Levels []ChartPlace `json:"levels,omitempty"` // on the y axis: a target rate, a limit
+}
+
+// ChartLine is one line of a chart, or its points alone. X rises; a nil value is a gap.
+type ChartLine struct {
+	Name   string     `json:"name"`
+	Points bool       `json:"points,omitempty"` // measured points, not joined
+	X      []float64  `json:"x"`
+	Y      []*float64 `json:"y"`
+}
+
+// ChartPlace is a place on an axis with its name.
+type ChartPlace struct {
+	At   float64 `json:"at"`
+	Text string  `json:"text"`
 }

@@ -27,7 +27,10 @@ const z = 1.959963984540054
 // checks in the order in which findings of equal severity are listed: first what can make the headline number
 // meaningless, last what is good to know.
 var checks = []func(*view) []result.Finding{
-	tooShort, littlesLaw, generatorCPU, neverWritten, machinesLost, operationErrors, cache, offeredRate, windows, saturated, deviceFree,
+	tooShort, littlesLaw, generatorCPU, clientLimit, neverWritten, machinesLost, operationErrors, plausible, cache,
+	offeredRate, baseline, stalled, imbalance, steadyState, latencyKind, // what the figures must be read with
+	recovered, scaling, windows, residency, ingest, cacheSteps, // what the run was made to find out
+	saturated, deviceFree,
 }
 
 // Run returns the findings of one run, the most important first. The same input gives the same findings.
@@ -61,6 +64,9 @@ func rank(s result.Severity) int {
 func sound(f result.Finding) result.Finding {
 	f.Value, f.Low, f.High, f.Limit = finite(f.Value), finite(f.Low), finite(f.High), finite(f.Limit)
 	f.Evidence = slices.DeleteFunc(f.Evidence, func(e result.Evidence) bool { return !isFinite(e.Value) })
+	if f.Chart != nil {
+		f.Chart = drawable(f.Chart)
+	}
 	switch {
 	case f.Low != nil && f.High != nil:
 		f.Confidence, f.NoInterval = Confidence, ""
@@ -71,6 +77,17 @@ func sound(f result.Finding) result.Finding {
 		f.Low, f.High = nil, nil
 	}
 	return f
+}
+
+// drawable drops lines without a point; nil when nothing is left.
+func drawable(c *result.Chart) *result.Chart {
+	c.Lines = slices.DeleteFunc(c.Lines, func(l result.ChartLine) bool {
+		return !slices.ContainsFunc(l.Y, func(y *float64) bool { return y != nil })
+	})
+	if len(c.Lines) == 0 {
+		return nil
+	}
+	return c
 }
 
 func finite(p *float64) *float64 {
@@ -92,6 +109,11 @@ type view struct {
 	vms   map[string]result.VM
 	nodes map[int]result.Node
 	host  bool // all nodes are parts of one host and share its CPUs and memory
+
+	// What was worked out already; see course and stretches.
+	courses map[*load]*course
+	settled map[*load][]stretch
+	staged  *[]stage
 }
 
 // load is all there is of one workload by name: its parts (one per VM and start; the merged entry when there are no
@@ -105,7 +127,7 @@ type load struct {
 }
 
 func newView(m result.Manifest, d *result.Data) *view {
-	v := &view{m: m, d: d, vms: map[string]result.VM{}, nodes: map[int]result.Node{}}
+	v := &view{m: m, d: d, vms: map[string]result.VM{}, nodes: map[int]result.Node{}, courses: map[*load]*course{}, settled: map[*load][]stretch{}}
 	for _, vm := range d.VMs {
 		v.vms[vm.Name] = vm
 	}

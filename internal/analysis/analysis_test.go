@@ -160,7 +160,18 @@ func lasting(s int) func(*result.Manifest, *result.Data) {
 // TestNeighbour holds the whole answer about a noisy neighbour.
 func TestNeighbour(t *testing.T) {
 	run := reporttest.Neighbour(reporttest.Options{VMs: 4, Length: 10 * time.Minute})
-	got, err := json.MarshalIndent(Run(run.Manifest, run.Data), "", "  ")
+	findings := Run(run.Manifest, run.Data)
+	for _, f := range findings {
+		if f.Chart == nil {
+			continue
+		}
+		for i := range f.Chart.Lines { // the points are the fixture's; that there are some is enough
+			l := &f.Chart.Lines[i]
+			l.Name += fmt.Sprintf(", %d points", len(l.X))
+			l.X, l.Y = nil, nil
+		}
+	}
+	got, err := json.MarshalIndent(findings, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -60,4 +61,41 @@ func some(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
+}
+
+// clockOf is a moment of the run, h:mm:ss since the run phase began.
+func clockOf(seconds float64) string {
+	if !isFinite(seconds) || math.Abs(seconds) > 1e9 {
+		return "an unknown moment"
+	}
+	s := int64(math.Round(seconds))
+	if s < 3600 {
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+// times is how often.
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return plural(n, "time")
+}
+
+// compareAway orders ratios by how far they are from 1.
+func compareAway(a, b float64) int { return cmp.Compare(away(a), away(b)) }
+
+// sayMicro keeps times below a millisecond exact enough to compare.
+func sayMicro(s float64) string { return fmt.Sprintf("%.3g µs", s*1e6) }
+
+// sayDecimal prints bytes in powers of 1000, as links and data sheets count.
+func sayDecimal(v float64) string {
+	if !isFinite(v) || math.Abs(v) > 1e18 {
+		return "an unknown amount"
+	}
+	return fmt.Sprintf("%s MB", sayCount(v/megabyte))
 }

@@ -4,61 +4,197 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
+	"plimsoll/internal/analysis/resample"
 	"plimsoll/result"
 )
 
-// changed is the smallest relative change of a rate or a percentile between windows that is called a change.
+// changed is the smallest relative change of a rate or a latency between windows that is called a change.
 const changed = 0.05
 
 // mostChanges is how many comparisons of windows are told; of more, only the one that moved most.
 const mostChanges = 3
 
-// windows compares the parts of a workload's time, with and without its neighbours and before and after each
-// annotated moment, with the first of them: what a noisy-neighbour test asks for.
+// windows compares the parts of a workload's time, before, with and after its neighbours and around each annotated
+// moment, with the first of them: what a noisy-neighbour test asks for. One finding is about the rate, one about the mean
+// latency; percentiles of the merged histograms stand beside them.
 func windows(v *view) []result.Finding {
+	if v.stages() != nil {
+		return nil // who joins is no neighbour but the test; see scaling
+	}
 	var out []result.Finding
 	for _, l := range v.loads {
-		w := l.merged
-		if w == nil && len(l.parts) == 1 {
-			w = l.parts[0]
-		}
+		w := l.whole()
 		if w == nil || len(w.Windows) < 2 {
 			continue
 		}
-		var here []result.Finding
+		var rates, times []result.Finding
 		for _, later := range w.Windows[1:] {
-			if f, ok := windowChange(l, cmp.Or(w.Latency, "service time"), w.Windows[0], later); ok {
-				here = append(here, f)
+			p := pair{l: l, latency: cmp.Or(w.Latency, "service time"), first: w.Windows[0], later: later}
+			p.series(v)
+			if f, ok := p.rate(); ok {
+				rates = append(rates, f)
+			}
+			if f, ok := p.mean(); ok {
+				times = append(times, f)
 			}
 		}
-		if len(here) > mostChanges {
-			most := slices.MaxFunc(here, func(a, b result.Finding) int { return cmp.Compare(away(*a.Value), away(*b.Value)) })
-			most.Basis += fmt.Sprintf("; of %d windows, the one whose rate moved most", len(w.Windows))
-			here = []result.Finding{most}
-		}
-		out = append(out, here...)
+		out = append(append(out, most(rates, len(w.Windows))...), most(times, len(w.Windows))...)
 	}
 	return out
 }
 
-func windowChange(l *load, latency string, first, later result.Window) (result.Finding, bool) {
-	a, b := first.End.Sub(first.Start).Seconds(), later.End.Sub(later.Start).Seconds()
-	na, _ := totals(first.Ops)
-	nb, _ := totals(later.Ops)
+// whole is the workload over all its VMs; nil when only single ones of several were collected.
+func (l *load) whole() *result.Workload {
+	if l.merged == nil && len(l.parts) == 1 {
+		return l.parts[0]
+	}
+	return l.merged
+}
+
+// most keeps all findings when they are few, else the one that moved most.
+func most(all []result.Finding, windows int) []result.Finding {
+	if len(all) <= mostChanges {
+		return all
+	}
+	f := slices.MaxFunc(all, func(a, b result.Finding) int { return cmp.Compare(away(*a.Value), away(*b.Value)) })
+	f.Basis += fmt.Sprintf("; of %d windows, the one that moved most", windows)
+	return []result.Finding{f}
+}
+
+// pair is two windows of a workload.
+type pair struct {
+	l            *load
+	latency      string
+	first, later result.Window
+	v            *view
+	a, b         *course // nil without a series
+}
+
+// series finds the two stretches of the workload's series. A point that lies in neither whole is in neither.
+func (p *pair) series(v *view) {
+	p.v = v
+	if c := v.course(p.l); c != nil {
+		p.a, p.b = c.between(p.first.Start, p.first.End), c.between(p.later.Start, p.later.End)
+	}
+}
+
+// when names a window in a sentence: a second time alone is after the neighbour.
+func when(w result.Window) string {
+	if strings.HasPrefix(w.Name, "alone (") {
+		return "alone again"
+	}
+	return w.Name
+}
+
+func (p *pair) basis(source string) string {
+	return fmt.Sprintf("%s (%s) against %s (%s), one run%s", p.later.Name, sayDuration(length(p.later)), p.first.Name, sayDuration(length(p.first)), source)
+}
+
+func length(w result.Window) float64 { return w.End.Sub(w.Start).Seconds() }
+
+// oneRun is what every comparison inside a run must say.
+const oneRun = "one run: the interval covers what varied within it, not differences between runs"
+
+// around moves the interval of a series onto the value counted, from which it differs by the points at the edges.
+func around(value, estimate float64, in resample.Interval) (low, high *float64) {
+	if !in.Valid() || !(estimate > 0) {
+		return nil, nil
+	}
+	return ptr(in.Low * value / estimate), ptr(in.High * value / estimate)
+}
+
+// rate compares the rates, from the counts; their interval comes from the series.
+func (p *pair) rate() (result.Finding, bool) {
+	a, b := length(p.first), length(p.later)
+	na, _ := totals(p.first.Ops)
+	nb, _ := totals(p.later.Ops)
 	if a <= 0 || b <= 0 || na == 0 || nb == 0 {
 		return result.Finding{}, false
 	}
 	r, low, high := ratio(nb, na, b, a)
 	f := result.Finding{
-		Check: "windows", Subject: l.name, Metric: "rate " + later.Name + " / " + first.Name, Unit: "ratio", Value: &r, Low: &low, High: &high, N: int(na + nb), Limit: ptr(1 - changed),
-		Basis:    fmt.Sprintf("%s (%s) against %s (%s), one run", later.Name, sayDuration(b), first.Name, sayDuration(a)),
-		Warnings: []string{"one run: the interval covers counting noise within it, not differences between runs"},
-		Evidence: []result.Evidence{{Name: "rate " + first.Name, Value: float64(na) / a, Unit: "ops/s"}, {Name: "rate " + later.Name, Value: float64(nb) / b, Unit: "ops/s"}},
+		Check: "windows", Subject: p.l.name, Metric: "rate " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r, Low: &low, High: &high, N: int(na + nb), Limit: ptr(1 - changed),
+		Basis: p.basis(""), Warnings: []string{oneRun},
+		Evidence: []result.Evidence{{Name: "rate " + p.first.Name, Value: float64(na) / a, Unit: "ops/s"}, {Name: "rate " + p.later.Name, Value: float64(nb) / b, Unit: "ops/s"}},
 	}
-	tail, worst, sure := "", 1.0, false
-	for _, o := range later.Ops {
-		before, ok := find(first.Ops, o.Op)
+	counted := "the interval takes completions as a Poisson count, which is too narrow when the rate wanders"
+	if p.a != nil && p.b != nil {
+		fa, fb := flowOf(p.a.ops, nil), flowOf(p.b.ops, nil)
+		estimate, in := blockRatio(fa, fb)
+		if x, y := around(r, estimate, in); x != nil {
+			f.Low, f.High, f.N, counted = x, y, len(fa.amount)+len(fb.amount), ""
+			low, high = *x, *y
+			f.Basis = p.basis("; " + in.Method + " over points of " + sayDuration(p.a.step))
+		} else {
+			counted += "; from the series there is none: " + in.Reason
+		}
+		f.Chart = p.picture("operations per second", "ops/s", p.a.ops, p.b.ops)
+	}
+	if counted != "" {
+		f.Warnings = append(f.Warnings, counted)
+	}
+	tail, evidence, tailMoved := p.tail()
+	f.Evidence = append(f.Evidence, evidence...)
+	moved := high < 1-changed || low > 1+changed
+	said := fmt.Sprintf("%s did %s operations per second %s and %s %s (%s)", p.l.name, sayCount(float64(na)/a), when(p.first), sayCount(float64(nb)/b), when(p.later), signed(r-1))
+	if tail != "" {
+		said += "; " + tail
+	}
+	f.Severity, f.Sentence = result.Notice, said+"."+p.kept(na, nb)
+	if !moved && !tailMoved {
+		f.Severity = result.Fine
+		if tail != "" {
+			f.Sentence = said + ". Neither moved by more than " + percent(changed) + "." + p.kept(na, nb)
+		}
+	}
+	return f, true
+}
+
+// picture draws the two stretches, as far as the evidence of one comparison needs.
+func (p *pair) picture(what, unit string, a, b []float64) *result.Chart {
+	c := p.v.chart(p.l.name+": "+what, unit, p.a.line(p.first.Name, a), p.b.line(p.later.Name, b))
+	if want, limited, unlimited := p.l.offered(); unit == "ops/s" && limited > 0 && unlimited == 0 {
+		c.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
+	}
+	c.Marks = nil // the lines say which is which
+	return c
+}
+
+// offered is the rate offered by all parts together, and how many lanes have one and have none.
+func (l *load) offered() (rate float64, limited, unlimited int) {
+	for _, p := range l.parts {
+		r, a, b := offered(p.Lanes)
+		rate, limited, unlimited = rate+r, limited+a, unlimited+b
+	}
+	return rate, limited, unlimited
+}
+
+// kept says whether the offered rate was kept in the two windows.
+func (p *pair) kept(first, later uint64) string {
+	want, limited, unlimited := p.l.offered()
+	if limited == 0 || unlimited > 0 {
+		return ""
+	}
+	a, b := float64(first)/length(p.first)/want, float64(later)/length(p.later)/want
+	words := func(share float64) string {
+		if share >= 1-rateTolerance {
+			return "kept"
+		}
+		return "missed (" + percent(share) + ")"
+	}
+	if words(a) == words(b) {
+		return fmt.Sprintf(" Its offered rate of %s was %s both times.", sayCount(want), words(a))
+	}
+	return fmt.Sprintf(" Its offered rate of %s was %s %s and %s %s.", sayCount(want), words(a), when(p.first), words(b), when(p.later))
+}
+
+// tail compares percentiles of the kind of operation whose 99th moved most.
+func (p *pair) tail() (said string, ev []result.Evidence, moved bool) {
+	worst, sure := 1.0, false
+	for _, o := range p.later.Ops {
+		before, ok := find(p.first.Ops, o.Op)
 		if !ok {
 			continue
 		}
@@ -67,30 +203,61 @@ func windowChange(l *load, latency string, first, later result.Window) (result.F
 		if !fine || !also || pb <= 0 {
 			continue
 		}
-		f.Evidence = append(f.Evidence, result.Evidence{Name: o.Op + " p99 " + first.Name, Value: pb, Unit: "s"}, result.Evidence{Name: o.Op + " p99 " + later.Name, Value: pa, Unit: "s"})
+		ev = append(ev, result.Evidence{Name: o.Op + " p99 " + p.first.Name, Value: pb, Unit: "s"}, result.Evidence{Name: o.Op + " p99 " + p.later.Name, Value: pa, Unit: "s"})
 		mb, _, _, _ := quantile(before.Hist, 0.5)
 		ma, _, _, _ := quantile(o.Hist, 0.5)
-		if x := pa / pb; tail == "" || away(x) > away(worst) {
+		if x := pa / pb; said == "" || away(x) > away(worst) {
 			worst, sure = x, lo2 > hi || hi2 < lo
-			tail = fmt.Sprintf("the %s of its %ss went from %s to %s in the median and from %s to %s at the 99th percentile", latency, o.Op, sayDuration(mb), sayDuration(ma), sayDuration(pb), sayDuration(pa))
+			said = fmt.Sprintf("the %s of its %ss went from %s to %s in the median and from %s to %s at the 99th percentile", p.latency, o.Op, sayDuration(mb), sayDuration(ma), sayDuration(pb), sayDuration(pa))
 		}
 	}
-	rate := fmt.Sprintf("%s did %s operations per second %s and %s %s (%s)", l.name, sayCount(float64(na)/a), first.Name, sayCount(float64(nb)/b), later.Name, signed(r-1))
-	moved := high < 1-changed || low > 1+changed
-	tailMoved := sure && away(worst) > 1+changed
-	f.Severity = result.Notice
-	switch {
-	case tail == "":
-		f.Sentence = rate + "."
-	case moved || tailMoved:
-		f.Sentence = rate + "; " + tail + "."
-	default:
-		f.Sentence = fmt.Sprintf("%s; %s. Neither moved by more than %s.", rate, tail, percent(changed))
+	return said, ev, sure && away(worst) > 1+changed
+}
+
+// mean compares the mean latency over all operations. A mean is what Little's law and a user's total waiting know; the tail is
+// in the other finding.
+func (p *pair) mean() (result.Finding, bool) {
+	na, sa := totals(p.first.Ops)
+	nb, sb := totals(p.later.Ops)
+	if na == 0 || nb == 0 || !(sa > 0) || !(sb > 0) {
+		return result.Finding{}, false
 	}
-	if !moved && !tailMoved {
+	ma, mb := sa/float64(na), sb/float64(nb)
+	r := mb / ma
+	f := result.Finding{
+		Check: "latency-cost", Subject: p.l.name, Metric: "mean " + p.latency + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r, N: int(na + nb), Limit: ptr(1 + changed),
+		Basis: p.basis(""), Warnings: []string{oneRun}, NoInterval: "there is no series of the latency of this workload alone",
+		Evidence: []result.Evidence{{Name: "mean " + p.first.Name, Value: ma, Unit: "s"}, {Name: "mean " + p.later.Name, Value: mb, Unit: "s"}},
+	}
+	span := ""
+	if p.a != nil && p.a.busy != nil {
+		fa, fb := flowOf(p.a.busy, p.a.ops), flowOf(p.b.busy, p.b.ops)
+		estimate, in := blockRatio(fa, fb)
+		f.Low, f.High = around(r, estimate, in)
+		f.NoInterval = in.Reason
+		if f.Low != nil {
+			f.N = len(fa.amount) + len(fb.amount)
+			f.Basis = p.basis("; " + in.Method + " over points of " + sayDuration(p.a.step) + ", weighted by operations")
+			span = fmt.Sprintf(" (95 %%: ×%s to ×%s)", sayCount(*f.Low), sayCount(*f.High))
+		}
+		f.Chart = p.picture("mean "+p.latency, "s", p.a.each(), p.b.each())
+	}
+	f.Severity = result.Notice
+	sure := f.Low == nil || *f.Low > 1+changed || *f.High < 1-changed
+	if away(r) <= 1+changed || !sure {
 		f.Severity = result.Fine
 	}
+	f.Sentence = fmt.Sprintf("A mean operation of %s took %s %s and %s %s: ×%s%s in %s.", p.l.name, sayDuration(ma), when(p.first), sayDuration(mb), when(p.later), sayCount(r), span, p.latency)
 	return f, true
+}
+
+// each is the mean latency of every point.
+func (c *course) each() []float64 {
+	out := make([]float64, len(c.ops))
+	for i := range out {
+		out[i] = c.busy[i] / c.ops[i]
+	}
+	return out
 }
 
 // away is how far a ratio is from 1, in whichever direction, as a factor of at least 1.

@@ -1,0 +1,309 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/result"
+)
+
+// course is what ran on some VMs, over time on a regular grid. A value belongs to the interval of one step that ends at
+// its time; NaN is a gap, in which nothing that was counted ran.
+type course struct {
+	origin time.Time // start of the run phase
+	start  time.Time // end of the first interval
+	step   float64   // seconds
+	ops    []float64 // operations per second
+	writes []float64 // of those, writes; nil when not told apart
+	bytes  []float64 // per second; nil when not known
+	busy   []float64 // seconds of latency per second, which is the mean number outstanding; nil when not known
+}
+
+func (c *course) at(i int) time.Time {
+	return c.start.Add(time.Duration(float64(i) * c.step * float64(time.Second)))
+}
+
+// elapsed is the time of point i in seconds since the run phase began.
+func (c *course) elapsed(i int) float64 { return c.at(i).Sub(c.origin).Seconds() }
+
+// between is the part of a course whose intervals lie between two moments.
+func (c *course) between(from, to time.Time) *course {
+	const slack = 10 * time.Millisecond
+	step := time.Duration(c.step * float64(time.Second))
+	first, last := len(c.ops), -1
+	for i := range c.ops {
+		if t := c.at(i); !t.Add(-step+slack).Before(from) && !t.Add(-slack).After(to) {
+			first, last = min(first, i), i
+		}
+	}
+	if last < first {
+		first, last = 0, -1
+	}
+	part := *c
+	part.start = c.at(first)
+	for _, s := range []*[]float64{&part.ops, &part.writes, &part.bytes, &part.busy} {
+		if *s != nil {
+			*s = (*s)[first : last+1]
+		}
+	}
+	return &part
+}
+
+// finiteOf are the values of a course without its gaps, and the share of points that are gaps.
+func finiteOf(values []float64) (out []float64, gaps float64) {
+	for _, v := range values {
+		if isFinite(v) {
+			out = append(out, v)
+		}
+	}
+	if len(values) > 0 {
+		gaps = 1 - float64(len(out))/float64(len(values))
+	}
+	return out, gaps
+}
+
+// course of a workload over its measured window; nil when the run has no series that are its alone.
+func (v *view) course(l *load) *course {
+	if c, ok := v.courses[l]; ok {
+		return c
+	}
+	c := v.wholeCourse(l)
+	if c != nil {
+		from, to := l.span()
+		c = c.between(from, to)
+		if some, _ := finiteOf(c.ops); len(some) == 0 {
+			c = nil
+		}
+	}
+	v.courses[l] = c
+	return c
+}
+
+// span is from the first start to the last end of a workload's parts.
+func (l *load) span() (from, to time.Time) {
+	for _, p := range l.parts {
+		if from.IsZero() || p.Start.Before(from) {
+			from = p.Start
+		}
+		if p.End.After(to) {
+			to = p.End
+		}
+	}
+	return from, to
+}
+
+func (v *view) wholeCourse(l *load) *course {
+	own := func(s *result.Series) bool { return s.VM == "" && s.Workload == l.name && s.Group == l.group }
+	if c := v.sum(own); c != nil {
+		return c
+	}
+	sharing := 0
+	for _, o := range v.loads {
+		if o.group == l.group {
+			sharing++
+		}
+	}
+	if sharing == 1 {
+		if c := v.groupCourse(l.group); c != nil {
+			return c
+		}
+	}
+	return v.panelCourse(l)
+}
+
+// groupCourse is what all workloads of a group did together.
+func (v *view) groupCourse(group string) *course {
+	if c := v.sum(func(s *result.Series) bool { return s.VM == "" && s.Workload == "" && s.Group == group }); c != nil {
+		return c
+	}
+	return v.sum(func(s *result.Series) bool { return s.VM != "" && s.Workload == "" && s.Group == group })
+}
+
+// totalCourse is what everything did together.
+func (v *view) totalCourse() *course {
+	if c := v.sum(func(s *result.Series) bool { return s.VM == "" && s.Workload == "" && s.Group == "" }); c != nil {
+		return c
+	}
+	return v.sum(func(s *result.Series) bool { return s.VM != "" && s.Workload == "" })
+}
+
+// sum adds up the series for which pick says yes: rates and bytes as they are, mean latencies weighted by their rates, which is
+// exact. Percentiles are left out: they cannot be added.
+func (v *view) sum(pick func(*result.Series) bool) *course {
+	var c *course
+	rates := map[[2]string]*result.Series{}
+	var latencies []*result.Series
+	for i := range v.d.Series {
+		s := &v.d.Series[i]
+		op, what, ok := strings.Cut(s.Metric, "_")
+		if !ok || !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 || op != "read" && op != "write" || !pick(s) {
+			continue
+		}
+		if c == nil {
+			c = &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values)), writes: gaps(len(s.Values)), bytes: gaps(len(s.Values)), busy: gaps(len(s.Values))}
+		}
+		if s.Step != c.step {
+			continue
+		}
+		switch what {
+		case "iops":
+			rates[[2]string{op, s.Name}] = s
+			c.add(c.ops, s, nil)
+			if op == "write" {
+				c.add(c.writes, s, nil)
+			}
+		case "bandwidth":
+			c.add(c.bytes, s, nil)
+		case "latency_mean":
+			latencies = append(latencies, s)
+		}
+	}
+	if c == nil {
+		return nil
+	}
+	for _, s := range latencies {
+		op, _, _ := strings.Cut(s.Metric, "_")
+		if r := rates[[2]string{op, s.Name}]; r != nil && s.Unit == "us" {
+			c.add(c.busy, s, r)
+		}
+	}
+	for _, s := range []*[]float64{&c.writes, &c.bytes, &c.busy} {
+		if known, _ := finiteOf(*s); len(known) == 0 {
+			*s = nil
+		}
+	}
+	if known, _ := finiteOf(c.ops); len(known) == 0 {
+		return nil
+	}
+	return c
+}
+
+func gaps(n int) []float64 {
+	return slices.Repeat([]float64{math.NaN()}, n)
+}
+
+// add adds a series into values on c's grid; with rates, a latency in microseconds times its rate.
+func (c *course) add(values []float64, s, rates *result.Series) {
+	shift := int(math.Round(s.Start.Sub(c.start).Seconds() / c.step))
+	for i, p := range s.Values {
+		at := i + shift
+		if p == nil || !isFinite(*p) || at < 0 || at >= len(values) {
+			continue
+		}
+		x := *p
+		if rates != nil {
+			if i >= len(rates.Values) || rates.Values[i] == nil {
+				continue
+			}
+			x *= *rates.Values[i] / 1e6
+		}
+		if math.IsNaN(values[at]) {
+			values[at] = 0
+		}
+		values[at] += x
+	}
+}
+
+// panelCourse takes the rate from a result of the scenario about that workload.
+func (v *view) panelCourse(l *load) *course {
+	for _, p := range v.d.Panels {
+		if p.Kind != "workload" || p.Unit != "ops/s" || len(p.Series) == 0 {
+			continue
+		}
+		first := &p.Series[0]
+		same := slices.IndexFunc(p.Series, func(s result.Series) bool { return s.Workload != l.name || s.Step != first.Step }) < 0
+		if !same || !(first.Step > 0) || !isFinite(first.Step) || len(first.Values) == 0 {
+			continue
+		}
+		c := &course{origin: v.d.Start, start: first.Start, step: first.Step, ops: gaps(len(first.Values))}
+		for i := range p.Series {
+			c.add(c.ops, &p.Series[i], nil)
+		}
+		return c
+	}
+	return nil
+}
+
+// mostDrawn bounds the points of an evidence chart.
+const mostDrawn = 240
+
+// chart draws a rate over time, with the run's marks that fall into it.
+func (v *view) chart(title, unit string, lines ...result.ChartLine) *result.Chart {
+	c := &result.Chart{Title: title, XUnit: "s", YUnit: unit, Lines: lines}
+	for _, l := range lines {
+		if len(l.X) == 0 {
+			continue
+		}
+		for _, m := range v.d.Events {
+			at := m.Time.Sub(v.d.Start).Seconds()
+			if at >= l.X[0] && at <= l.X[len(l.X)-1] && len(c.Marks) < 12 {
+				c.Marks = append(c.Marks, result.ChartPlace{At: at, Text: m.Text})
+			}
+		}
+		break
+	}
+	return c
+}
+
+// line is values of a course as a line of a chart. Long ones keep the smallest and the largest value of every stretch, and its gap when
+// it has one; nothing is averaged.
+func (c *course) line(name string, values []float64) result.ChartLine {
+	l := result.ChartLine{Name: name}
+	put := func(i int) {
+		l.X = append(l.X, round(c.elapsed(i)))
+		if isFinite(values[i]) {
+			y := round(values[i])
+			l.Y = append(l.Y, &y)
+		} else {
+			l.Y = append(l.Y, nil)
+		}
+	}
+	size := (len(values) + mostDrawn - 1) / mostDrawn
+	if size <= 1 {
+		for i := range values {
+			put(i)
+		}
+		return l
+	}
+	size *= 2
+	for from := 0; from < len(values); from += size {
+		keep := []int{}
+		low, high := -1, -1
+		for i := from; i < min(from+size, len(values)); i++ {
+			switch {
+			case !isFinite(values[i]):
+				if len(keep) == 0 {
+					keep = append(keep, i)
+				}
+			case low < 0:
+				low, high = i, i
+			case values[i] < values[low]:
+				low = i
+			case values[i] > values[high]:
+				high = i
+			}
+		}
+		if low >= 0 {
+			keep = append(keep, low, high)
+		}
+		slices.Sort(keep)
+		for _, i := range slices.Compact(keep) {
+			put(i)
+		}
+	}
+	return l
+}
+
+// round keeps five significant digits, which is plenty for a drawing.
+func round(x float64) float64 {
+	if x == 0 || !isFinite(x) {
+		return x
+	}
+	p := math.Pow(10, 4-math.Floor(math.Log10(math.Abs(x))))
+	if !isFinite(p) || p == 0 {
+		return x
+	}
+	return math.Round(x*p) / p
+}

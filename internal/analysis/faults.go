@@ -1,0 +1,207 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"plimsoll/internal/analysis/recovery"
+	"plimsoll/internal/analysis/steady"
+	"plimsoll/result"
+)
+
+// Outage is how the workloads of one group of VMs came through a fault.
+type Outage struct {
+	Group string
+	Fault string    // what was done, as the journal has it
+	At    time.Time // of the first fault of the episode
+	recovery.Recovery
+	Failed uint64 // operations that failed in the group during the run
+	course *course
+}
+
+// Outages measures how every group came back after every episode of faults. Faults that follow before the level was regained
+// belong to the same episode, as do the orders to switch power on again.
+func Outages(m result.Manifest, d *result.Data) []Outage {
+	if d == nil {
+		return nil
+	}
+	return newView(m, d).outages()
+}
+
+func (v *view) outages() []Outage {
+	var out []Outage
+	for _, group := range v.groups() {
+		c := v.groupCourse(group)
+		if c == nil {
+			continue
+		}
+		until := time.Time{}
+		for _, e := range v.d.Events {
+			if e.Kind != result.KindFault || e.Time.Before(until) {
+				continue
+			}
+			o, ok := v.outage(group, c, e)
+			if !ok {
+				continue
+			}
+			out = append(out, o)
+			until = v.d.End
+			if o.Regained.Reached {
+				until = e.Time.Add(time.Duration(o.Regained.Seconds * float64(time.Second)))
+			}
+		}
+	}
+	return out
+}
+
+// groups are those of the workloads, in order.
+func (v *view) groups() []string {
+	var out []string
+	for _, l := range v.loads {
+		out = appendNew(out, l.group)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// outage measures one fault. The level before is that of the workloads which were running when it came, without their warm-up;
+// points at which none ran are points at which nothing was done.
+func (v *view) outage(group string, c *course, e result.Mark) (Outage, bool) {
+	var from, to time.Time
+	o := Outage{Group: group, Fault: e.Text, At: e.Time}
+	for _, l := range v.loads {
+		if l.group != group {
+			continue
+		}
+		start, end := l.span()
+		for _, p := range l.parts {
+			o.Failed += p.Errors
+		}
+		to = later(to, end)
+		// A generator that the fault ended has its last report shortly before.
+		if start.Before(e.Time) && end.After(e.Time.Add(-5*time.Second)) {
+			from = later(from, start)
+			if w := l.whole(); w != nil {
+				for _, win := range w.Windows { // what began or ended beside it may have moved the level
+					if enough := time.Duration(20 * c.step * float64(time.Second)); win.Start.Add(enough).Before(e.Time) {
+						from = later(from, win.Start)
+					}
+				}
+			}
+		}
+	}
+	if from.IsZero() || !to.After(e.Time) {
+		return o, false
+	}
+	o.course = c.between(from, to)
+	before := o.course.between(from, e.Time)
+	values, _ := finiteOf(before.ops)
+	warm, _ := steady.WarmUp(values)
+	var points []recovery.Point
+	for i, x := range o.course.ops {
+		if i < warm {
+			continue
+		}
+		if !isFinite(x) {
+			x = 0
+		}
+		points = append(points, recovery.Point{Seconds: o.course.elapsed(i), Value: max(0, x)})
+	}
+	var err error
+	o.Recovery, err = recovery.Measure(points, e.Time.Sub(v.d.Start).Seconds(), recovery.Options{HoldSeconds: max(10, 3*c.step)})
+	return o, err == nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done.
+func (o *Outage) Hit() bool {
+	return o.Stopped.Reached || o.LostWork > o.Before.Value*max(1, 2*o.course.step)
+}
+
+// recovered tells how each group came back after a fault.
+func recovered(v *view) []result.Finding {
+	var out []result.Finding
+	for _, o := range v.outages() {
+		out = append(out, o.finding(v))
+	}
+	return out
+}
+
+func (o *Outage) finding(v *view) result.Finding {
+	at := o.At.Sub(v.d.Start).Seconds()
+	f := result.Finding{
+		Check: "recovery", Subject: o.Group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.course.ops),
+		Basis: fmt.Sprintf("rate of all workloads of %s in points of %s; former level %s per second; a return must hold for %s", o.Group, sayDuration(o.course.step), sayCount(o.Before.Value), sayDuration(max(10, 3*o.course.step))),
+		Evidence: []result.Evidence{
+			{Name: "level before", Value: o.Before.Value, Unit: "ops/s"}, {Name: "lowest after", Value: o.Lowest, Unit: "ops/s"},
+			{Name: "work lost", Value: max(0, o.LostWork), Unit: "count"}, {Name: "overshoot", Value: 100 * o.Overshoot, Unit: "%"}, {Name: "failed operations", Value: float64(o.Failed), Unit: "count"},
+		},
+		Warnings: append(slices.Clone(o.Warnings), "one fault: repeats show how much the time varies (analyze takes several runs)"),
+	}
+	failed := "no operation failed"
+	if o.Failed > 0 {
+		failed = sayCount(float64(o.Failed)) + " operations failed"
+	}
+	head := fmt.Sprintf("After %q at %s, %s", o.Fault, clockOf(at), o.Group)
+	if o.First.Reached {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "first I/O after", Value: o.First.Seconds, Unit: "s"})
+	}
+	switch {
+	case !o.Hit():
+		f.Severity, f.Value, f.NoInterval = result.Fine, ptr(0), "the level was not left"
+		f.Sentence = fmt.Sprintf("%s went on: its rate of %s per second was not left for longer than chance does, and %s.", head, sayCount(o.Before.Value), failed)
+		return f
+	case o.Regained.Reached:
+		f.Severity, f.Value = result.Notice, ptr(o.Regained.Seconds)
+		setInterval(&f, o.Regained.Interval)
+		f.Sentence = fmt.Sprintf("%s was back at 90 %% of its former %s operations per second after %s%s; %s.", head, sayCount(o.Before.Value), sayDuration(o.Regained.Seconds), o.stop(), failed)
+		if o.Overshoot > 0.25 {
+			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(", and it overshot by %s.", percent(o.Overshoot))
+		}
+	default:
+		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
+		f.Sentence = fmt.Sprintf("%s never came back to 90 %% of its former %s operations per second while it was measured%s; %s.", head, sayCount(o.Before.Value), o.stop(), failed)
+	}
+	if o.Failed > 0 {
+		f.Severity = result.Caution
+	}
+	f.Chart = v.chart(o.Group+": operations per second", "ops/s", o.course.line(o.Group, o.filled()))
+	f.Chart.Levels = []result.ChartPlace{{At: round(0.9 * o.Before.Value), Text: "90 % of before"}}
+	return f
+}
+
+// filled is the rate with nothing done counted as 0.
+func (o *Outage) filled() []float64 {
+	out := slices.Clone(o.course.ops)
+	for i, x := range out {
+		if math.IsNaN(x) {
+			out[i] = 0
+		}
+	}
+	return out
+}
+
+// stop says when work stopped and began again.
+func (o *Outage) stop() string {
+	switch {
+	case o.First.Reached:
+		return fmt.Sprintf(" (first I/O after %s)", sayDuration(o.First.Seconds))
+	case o.Stopped.Reached:
+		return " (no I/O was done again)"
+	}
+	return fmt.Sprintf(" (it never stopped; lowest %s per second)", sayCount(o.Lowest))
+}
+
+// compareOutages orders by group, then time.
+func compareOutages(a, b Outage) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), a.At.Compare(b.At))
+}

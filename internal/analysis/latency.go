@@ -1,0 +1,61 @@
+package analysis
+
+import (
+	"fmt"
+
+	"plimsoll/result"
+)
+
+// latencyKind says what the times of the run are. A generator that waits for an answer before it sends again sends less while the
+// storage stands still, so its service times hold few of the waits that users would have had (coordinated omission); where
+// a rate was offered on a schedule, only the time from the intended start tells.
+func latencyKind(v *view) []result.Finding {
+	var service, response, hidden []string
+	var worst *load
+	least := 1.0
+	for _, l := range v.loads {
+		if l.count() == 0 {
+			continue
+		}
+		if l.parts[0].Latency == "response time" {
+			response = append(response, l.name)
+			continue
+		}
+		service = append(service, l.name)
+		want, limited, unlimited := l.offered()
+		var got float64
+		for _, p := range l.parts {
+			if s := seconds(p); s > 0 {
+				n, _ := totals(p.Ops)
+				got += float64(n) / s
+			}
+		}
+		if limited > 0 && unlimited == 0 && got < want*(1-rateTolerance) {
+			hidden = append(hidden, l.name)
+			if got/want < least {
+				worst, least = l, got/want
+			}
+		}
+	}
+	if len(service)+len(response) == 0 {
+		return nil
+	}
+	f := result.Finding{
+		Check: "latency-kind", Subject: "run", Severity: result.Fine, Metric: "workloads whose times are service times", Unit: "count", Value: ptr(float64(len(service))), N: len(service) + len(response),
+		NoInterval: "a property of the generators", Basis: "what each generator records; percentiles are from merged histograms and never averaged",
+	}
+	switch {
+	case worst != nil:
+		f.Severity, f.Limit = result.Caution, ptr(1-rateTolerance)
+		f.Metric, f.Unit, f.Value = "achieved ÷ offered", "ratio", ptr(least)
+		f.Sentence = fmt.Sprintf("%s fell behind the rate it was offered (%s of it), and its times are service times, from the actual send: the wait before a late send is in no percentile. A user on that schedule waited longer.", some(hidden), percent(least))
+	case len(response) == 0:
+		f.Sentence = "All times are service times, from the actual send of an operation to its completion, and every rate that was offered was kept."
+	case len(service) == 0:
+		f.Sentence = "All times are response times, from the moment an operation was due to its completion."
+	default:
+		f.Sentence = fmt.Sprintf("The times of %s are response times, those of %s service times: the two are not to be compared.", some(response), some(service))
+		f.Severity = result.Notice
+	}
+	return []result.Finding{f}
+}

@@ -1,0 +1,344 @@
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// Limits of what is believed.
+const (
+	countersAgree = 0.05  // relative difference between what a generator and a device count
+	overCeiling   = 1.02  // a link cannot carry more than its ceiling; the rest is rounding
+	nearCeiling   = 0.85  // from here on the link explains the figure
+	overSheet     = 1.05  // a data sheet is sometimes modest
+	memorySpeed   = 8e-6  // seconds; no medium answers a read through the operating system faster than about 10 µs
+	reduced       = 1.3   // data reduction above which content was not what was meant
+	smallBytes    = 32e3  // mean size of operations up to which a data sheet's IOPS are the ones to compare with
+	largeBytes    = 100e3 // and from which its MB/s are
+)
+
+// plausible holds claims against what devices, links and memory can do.
+func plausible(v *view) []result.Finding {
+	var out []result.Finding
+	for _, check := range []func(*view) []result.Finding{inMemory, tooFast, deviceCounters, busLimit, dataSheet, reduction} {
+		out = append(out, check(v)...)
+	}
+	return out
+}
+
+// inMemory finds disks whose files have no medium under them.
+func inMemory(v *view) []result.Finding {
+	for _, f := range v.m.Environment {
+		if f.Group == "storage" && f.Name == "file system" && (f.Value == "tmpfs" || f.Value == "ramfs") {
+			return []result.Finding{{
+				Check: "in-memory", Severity: result.Blocker, Subject: "run", Metric: "media under the disks", Unit: "count", Value: ptr(0), N: 1, Limit: ptr(1),
+				Sentence:   fmt.Sprintf("The disks are files on %s, which is memory: these numbers are memory's, not any storage's.", f.Value),
+				NoInterval: "a fact, not a measurement", Basis: "environment facts recorded before the run",
+			}}
+		}
+	}
+	return nil
+}
+
+// tooFast finds reads answered faster than any medium can.
+func tooFast(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		w := l.whole()
+		if w == nil {
+			continue
+		}
+		o, ok := find(w.Ops, "read")
+		if !ok {
+			continue
+		}
+		p50, low, high, ok := quantile(o.Hist, 0.5)
+		if !ok || o.Hist.Count() < fewOperations {
+			continue
+		}
+		f := result.Finding{
+			Check: "too-fast", Subject: l.name, Metric: "median of the reads", Unit: "s", Value: &p50, Low: &low, High: &high, N: int(min(o.Hist.Count(), math.MaxInt)), Limit: ptr(memorySpeed), Basis: l.basis(),
+			Evidence: []result.Evidence{{Name: "median of the reads", Value: p50, Unit: "s"}, {Name: "fastest media", Value: 10e-6, Unit: "s"}},
+		}
+		if high < memorySpeed {
+			f.Severity = result.Blocker
+			f.Sentence = fmt.Sprintf("Half of the reads of %s took %s or less; the fastest media need about %s. They were answered from memory.", l.name, sayMicro(p50), sayMicro(10e-6))
+		} else {
+			f.Severity = result.Fine
+			f.Sentence = fmt.Sprintf("The reads of %s took %s in the median, which a storage device can do.", l.name, sayDuration(p50))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// deviceCounters compares the rate that generators claim with what the disks of the same VMs counted.
+func deviceCounters(v *view) []result.Finding {
+	var out []result.Finding
+	for i := range v.d.Panels {
+		p := &v.d.Panels[i]
+		group, ok := strings.CutPrefix(p.Group, "VMGroupResult_")
+		if !ok || p.Kind != "vm_group" || strings.ToLower(p.Type) != "iops" || len(p.Series) == 0 {
+			continue
+		}
+		claimed := v.groupCourse(group)
+		if claimed == nil || len(p.Series) != 1 && len(p.Series) != v.vmsOf(group) {
+			continue // an aggregate that is no sum, or a view of a part
+		}
+		counted := &course{origin: v.d.Start, start: p.Series[0].Start, step: p.Series[0].Step, ops: gaps(len(p.Series[0].Values))}
+		if !(counted.step > 0) || !isFinite(counted.step) || len(p.Series) == 1 && v.vmsOf(group) > 1 && !strings.Contains(p.Query, "sum by (vm_group)") {
+			continue
+		}
+		for k := range p.Series {
+			counted.add(counted.ops, &p.Series[k], nil)
+		}
+		if f, ok := agreement(group, claimed, counted); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (v *view) vmsOf(group string) (n int) {
+	for _, vm := range v.d.VMs {
+		if vm.Group == group {
+			n++
+		}
+	}
+	return n
+}
+
+// agreement compares the two over the points at which both counted and neither changes by much from point to point, so that
+// the ends of a load do not weigh: medians over the middle of the time.
+func agreement(group string, claimed, counted *course) (result.Finding, bool) {
+	from, to := claimed.at(0), claimed.at(len(claimed.ops)-1)
+	counted = counted.between(from, to)
+	var a, b []float64
+	for i, x := range counted.ops {
+		at := int(math.Round(counted.at(i).Sub(claimed.start).Seconds() / claimed.step))
+		if isFinite(x) && at >= 0 && at < len(claimed.ops) && isFinite(claimed.ops[at]) && claimed.ops[at] > 0 {
+			a, b = append(a, claimed.ops[at]), append(b, x)
+		}
+	}
+	if len(a) < 20 {
+		return result.Finding{}, false
+	}
+	said, seen := resample.Median(a), resample.Median(b)
+	if !(said > 0) {
+		return result.Finding{}, false
+	}
+	r := seen / said
+	f := result.Finding{
+		Check: "device-counters", Subject: group, Metric: "device ÷ generator", Unit: "ratio", Value: &r, N: len(a), Limit: ptr(1 - countersAgree),
+		NoInterval: "two counts of the same operations", Basis: fmt.Sprintf("medians over %d points at which both counted", len(a)),
+		Evidence: []result.Evidence{{Name: "the generators claim", Value: said, Unit: "ops/s"}, {Name: "the disks counted", Value: seen, Unit: "ops/s"}},
+	}
+	both := fmt.Sprintf("the generators of %s claim %s operations per second, their disks counted %s", group, sayCount(said), sayCount(seen))
+	switch {
+	case r < 1-countersAgree:
+		f.Severity = result.Blocker
+		f.Sentence = capital(both) + ". What is missing never reached a disk: it was answered from a cache, or was never done."
+	case r > 1+countersAgree:
+		f.Severity = result.Caution
+		f.Sentence = capital(both) + ". The disks were split requests or had other work as well."
+	default:
+		f.Severity = result.Fine
+		f.Sentence = capital(both) + ": they agree."
+	}
+	return f, true
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// moved is the bandwidth in bytes per second and the operations per second of each kind on the busiest node, all its workloads in the
+// measured windows together; on one host all nodes are one.
+type moved struct {
+	bytes, ops map[string]float64
+	size       float64 // mean bytes of an operation
+	who        string
+}
+
+func (v *view) busiest() (best moved, found bool) {
+	nodes := map[int]*moved{}
+	for _, l := range v.loads {
+		for _, p := range l.parts {
+			s := seconds(p)
+			if s == 0 || p.VM == "" {
+				continue
+			}
+			key := v.place(p.Node)
+			m := nodes[key]
+			if m == nil {
+				m = &moved{bytes: map[string]float64{}, ops: map[string]float64{}, who: "node " + v.nodes[p.Node].Name}
+				if v.host {
+					m.who = "the host"
+				}
+				nodes[key] = m
+			}
+			for _, o := range p.Ops {
+				m.bytes[o.Op] += float64(o.Bytes) / s
+				m.ops[o.Op] += float64(o.Count) / s
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(nodes)) {
+		m := nodes[key]
+		all := sumOf(m.bytes)
+		if n := sumOf(m.ops); n > 0 {
+			m.size = all / n
+		}
+		if !found || all > sumOf(best.bytes) {
+			best, found = *m, true
+		}
+	}
+	return best, found && sumOf(best.bytes) > 0
+}
+
+func sumOf(m map[string]float64) (sum float64) {
+	for _, op := range []string{"read", "write", "trim"} {
+		sum += m[op]
+	}
+	return sum
+}
+
+// busLimit walks the path from device to socket as far as facts name it, and compares its narrowest part with what was moved. The larger
+// of the two directions counts: these links carry both at once.
+func busLimit(v *view) []result.Finding {
+	narrowest, name := math.Inf(1), ""
+	var path []result.Evidence
+	for _, f := range v.m.Environment {
+		word := strings.ToLower(f.Name)
+		if f.Missing != "" || !strings.Contains(word, "link") && !strings.Contains(word, "bus") && !strings.Contains(word, "slot") {
+			continue
+		}
+		if c, ok := linkCeiling(f.Value); ok {
+			path = append(path, result.Evidence{Name: f.Name + " (" + f.Value + ")", Value: c, Unit: "bytes/s"})
+			if c < narrowest {
+				narrowest, name = c, f.Name+", "+f.Value
+			}
+		}
+	}
+	m, ok := v.busiest()
+	if len(path) == 0 || !ok {
+		return nil
+	}
+	got := max(m.bytes["read"], m.bytes["write"])
+	share := got / narrowest
+	f := result.Finding{
+		Check: "bus-limit", Subject: "run", Metric: "share of the narrowest link", Unit: "%", Value: ptr(100 * share), N: len(path), Limit: ptr(100 * nearCeiling),
+		NoInterval: "a mean over the measured windows against a theoretical ceiling", Basis: "bytes of the generators on " + m.who + ", the larger direction; ceilings from the links' published rates",
+		Evidence: append(path, result.Evidence{Name: "moved", Value: got, Unit: "bytes/s"}),
+	}
+	both := fmt.Sprintf("%s per second on %s against %s of the narrowest part of its path (%s)", sayDecimal(got), m.who, sayDecimal(narrowest), name)
+	switch {
+	case share > overCeiling:
+		f.Severity = result.Blocker
+		f.Sentence = "The generators claim " + both + ". More cannot have crossed it: the rest was answered before, from a cache."
+	case share > nearCeiling:
+		f.Severity = result.Notice
+		f.Sentence = fmt.Sprintf("It moved %s: the link is the limit (%s), the devices will go no faster behind it.", both, percent(share))
+	default:
+		f.Severity = result.Fine
+		f.Sentence = fmt.Sprintf("It moved %s (%s): the link was not the limit.", both, percent(share))
+	}
+	return []result.Finding{f}
+}
+
+// SheetGroup is the group of environment facts in which a data sheet's promises stand, named as in the table below.
+const SheetGroup = "data sheet"
+
+// Sheet names what of a data sheet is compared, and whether it is a bandwidth.
+var Sheet = []struct {
+	Name, Op  string
+	Bandwidth bool
+}{
+	{"sequential read", "read", true}, {"sequential write", "write", true}, {"random read", "read", false}, {"random write", "write", false},
+}
+
+// dataSheet compares with what the maker of the device promises: bandwidth for large operations, operations for small ones.
+func dataSheet(v *view) []result.Finding {
+	m, ok := v.busiest()
+	if !ok {
+		return nil
+	}
+	var out []result.Finding
+	for _, s := range Sheet {
+		i := slices.IndexFunc(v.m.Environment, func(f result.Fact) bool { return f.Group == SheetGroup && f.Name == s.Name })
+		if i < 0 || m.ops[s.Op] == 0 {
+			continue
+		}
+		promised, got, u := 0.0, m.ops[s.Op], "ops/s"
+		size := m.bytes[s.Op] / m.ops[s.Op]
+		if s.Bandwidth {
+			b, err := unit.ParseBandwidth(v.m.Environment[i].Value)
+			promised, got, u = float64(b), m.bytes[s.Op], "bytes/s"
+			if err != nil || size < largeBytes {
+				continue
+			}
+		} else {
+			r, err := unit.ParseRate(v.m.Environment[i].Value)
+			promised = float64(r)
+			if err != nil || size > smallBytes {
+				continue
+			}
+		}
+		if promised <= 0 {
+			continue
+		}
+		share := got / promised
+		f := result.Finding{
+			Check: "data-sheet", Subject: s.Name, Metric: "share of the data sheet", Unit: "%", Value: ptr(100 * share), N: 1, Limit: ptr(100 * overSheet),
+			NoInterval: "a mean over the measured windows against a promise", Basis: "operations of the generators on " + m.who + ", of " + sayBytes(size) + " on average",
+			Evidence: []result.Evidence{{Name: "measured", Value: got, Unit: u}, {Name: "data sheet", Value: promised, Unit: u}},
+		}
+		say := sayCount
+		if s.Bandwidth {
+			say = sayDecimal
+		}
+		both := fmt.Sprintf("%s: %s per second measured, %s on the data sheet (%s)", s.Name, say(got), say(promised), percent(share))
+		switch {
+		case share > overSheet:
+			f.Severity, f.Sentence = result.Caution, capital(both)+". One device does not do that: there were several, or a cache answered."
+		case share < 0.5:
+			f.Severity, f.Sentence = result.Notice, capital(both)+": the device was not what limited this run."
+		default:
+			f.Severity, f.Sentence = result.Fine, capital(both)+"."
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// reduction reads what the storage says of its data reduction: written data that shrinks is not what most applications write.
+func reduction(v *view) []result.Finding {
+	var out []result.Finding
+	for _, fact := range v.m.Environment {
+		name := strings.ToLower(fact.Name)
+		if fact.Missing != "" || !strings.Contains(name, "ratio") || !strings.Contains(name, "reduc") && !strings.Contains(name, "dedup") && !strings.Contains(name, "compress") {
+			continue
+		}
+		r, err := unit.ParseRate(strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(fact.Value), ":1"), "x")))
+		if err != nil {
+			continue
+		}
+		x := float64(r)
+		f := result.Finding{
+			Check: "data-reduction", Subject: fact.Name, Severity: result.Fine, Metric: fact.Name, Unit: "ratio", Value: &x, N: 1, Limit: ptr(reduced), NoInterval: "one reading", Basis: "environment facts of the storage",
+			Evidence: []result.Evidence{{Name: fact.Name, Value: x, Unit: "ratio"}},
+			Sentence: fmt.Sprintf("The storage reports a %s of %s: it stored about what was written.", fact.Name, sayCount(x)),
+		}
+		if x > reduced {
+			f.Severity = result.Caution
+			f.Sentence = fmt.Sprintf("The storage reports a %s of %s: it stored less than was written, so zeros, repeated or compressible blocks made this load lighter than real data.", fact.Name, sayCount(x))
+		}
+		out = append(out, f)
+	}
+	return out
+}

@@ -1,0 +1,168 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/serial"
+	"plimsoll/result"
+)
+
+// When a rise is told as the data becoming resident on a faster tier.
+const (
+	risen        = 1.3 // end over beginning
+	endShare     = 0.2 // of the window that is taken for the end
+	startShare   = 0.1 // and for the beginning
+	residentFrom = 0.9 // of the level at the end counts as there
+)
+
+// residency measures how long it took until reads ran at the speed they end with: data that moves to a faster tier, or into a
+// cache, shows as a rate that rises and then stays. Workloads with an offered rate show it less, since the rate hides it.
+func residency(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		c := v.course(l)
+		if c == nil || !l.readsOnly() {
+			continue
+		}
+		if f, ok := v.resident(l, c); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (l *load) readsOnly() bool {
+	for _, p := range l.parts {
+		for _, lane := range p.Lanes {
+			if lane.Writes || lane.Rate > 0 {
+				return false
+			}
+		}
+	}
+	return len(l.parts[0].Lanes) > 0
+}
+
+func (v *view) resident(l *load, c *course) (result.Finding, bool) {
+	values, missing := finiteOf(c.ops)
+	n := len(values)
+	if n < 50 || missing > mostGaps {
+		return result.Finding{}, false
+	}
+	from := n - int(float64(n)*endShare)
+	end, err := serial.MeanOf(values[from:], Confidence)
+	if err != nil || !(end.Value > 0) {
+		return result.Finding{}, false
+	}
+	begin := resample.Median(values[:max(3, int(float64(n)*startShare))])
+	if !(begin >= 0) || end.Value < risen*begin {
+		return result.Finding{}, false
+	}
+	// Chance rises do not stay: the whole last half must lie above the beginning in its lower quartile.
+	late := slices.Sorted(slices.Values(values[n/2:]))
+	if resample.Quantile(late, 0.25) < begin*math.Sqrt(risen) {
+		return result.Finding{}, false
+	}
+	smooth := running(values, max(5, n/60))
+	reach := func(level float64) int { return lastBelow(smooth, residentFrom*level) + 1 }
+	at := reach(end.Value)
+	f := result.Finding{
+		Check: "residency", Subject: l.name, Metric: "time until the reads are resident", Unit: "s", N: n,
+		Basis: fmt.Sprintf("reads per second in points of %s, running median of %d; resident from the last time below %s of the level of the last %s of the window", sayDuration(c.step), max(5, n/60), percent(residentFrom), percent(endShare)),
+		Evidence: []result.Evidence{
+			{Name: "at the beginning", Value: begin, Unit: "ops/s"}, {Name: "at the end", Value: end.Value, Unit: "ops/s"}, {Name: "end ÷ beginning", Value: end.Value / begin, Unit: "ratio"},
+		},
+	}
+	window := float64(n) * c.step
+	rise := fmt.Sprintf("from %s to %s operations per second", sayCount(begin), sayCount(end.Value))
+	f.Chart = v.chart(l.name+": reads per second", "ops/s", c.line(l.name, c.ops))
+	if at >= from {
+		f.Severity, f.NoInterval = result.Caution, "the rate was still rising when the workload ended"
+		f.Sentence = fmt.Sprintf("%s went %s and was still rising when it ended after %s: its data were not yet wholly on the fast tier.", l.name, rise, sayDuration(window))
+		return f, true
+	}
+	seconds := float64(at) * c.step
+	f.Value, f.Severity = &seconds, result.Notice
+	f.NoInterval = "the level at the end has none: " + end.Interval.Reason
+	if in := end.Interval; in.Valid() {
+		// Half the running median's width is what smoothing can move it by.
+		slack := float64(max(5, n/60)) / 2
+		f.Low, f.High = ptr(max(0, float64(reach(in.Low))-slack)*c.step), ptr((float64(reach(in.High))+slack)*c.step)
+	}
+	f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: round(c.elapsed(min(at, len(c.ops)-1))), Text: "resident"})
+	f.Sentence = fmt.Sprintf("%s went %s: its data were resident on the fast tier, or in a cache, after %s of %s.", l.name, rise, sayDuration(seconds), sayDuration(window))
+	return f, true
+}
+
+// running is the running median over so many points, at the ends over fewer.
+func running(x []float64, width int) []float64 {
+	out := make([]float64, len(x))
+	for i := range x {
+		out[i] = resample.Median(x[max(0, i-width/2):min(len(x), i+width/2+1)])
+	}
+	return out
+}
+
+// lastBelow is the last index of a value below a level, -1 when there is none.
+func lastBelow(x []float64, level float64) int {
+	for i := len(x) - 1; i >= 0; i-- {
+		if x[i] < level {
+			return i
+		}
+	}
+	return -1
+}
+
+// ingest tells how long it took to write a given amount of data: for a workload that only writes and ends when all is
+// written, the time is the result.
+func ingest(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		var seconds []float64
+		var bytes float64
+		ok := true
+		for _, p := range l.parts {
+			written, only := onlyWrites(p)
+			ok = ok && only && p.VM != "" && wroteAll(p)
+			seconds, bytes = append(seconds, p.End.Sub(p.Start).Seconds()), bytes+written
+		}
+		from, to := l.span()
+		took := to.Sub(from).Seconds()
+		if !ok || took <= 0 {
+			continue
+		}
+		f := result.Finding{
+			Check: "ingest", Subject: l.name, Severity: result.Notice, Metric: "time to ingest", Unit: "s", Value: &took, N: len(l.parts),
+			NoInterval: "one ingest: only repeats show how it varies", Basis: "from the first start to the last end on " + plural(len(l.parts), "VM") + ", one run",
+			Evidence: []result.Evidence{{Name: "written", Value: bytes, Unit: "bytes"}, {Name: "bandwidth", Value: bytes / took, Unit: "bytes/s"}},
+		}
+		f.Sentence = fmt.Sprintf("%s wrote %s in %s, %s per second.", l.name, sayBytes(bytes), sayDuration(took), sayBytes(bytes/took))
+		if fast, slow := slices.Min(seconds), slices.Max(seconds); len(seconds) > 1 {
+			f.Evidence = append(f.Evidence, result.Evidence{Name: "fastest VM", Value: fast, Unit: "s"}, result.Evidence{Name: "slowest VM", Value: slow, Unit: "s"})
+			if slow > 1.2*fast {
+				f.Sentence = fmt.Sprintf("%s wrote %s in %s, %s per second; the fastest VM was done after %s, the slowest after %s.", l.name, sayBytes(bytes), sayDuration(took), sayBytes(bytes/took), sayDuration(fast), sayDuration(slow))
+			}
+		}
+		if c := v.course(l); c != nil && c.bytes != nil {
+			f.Chart = v.chart(l.name+": bytes per second", "bytes/s", c.line(l.name, c.bytes))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// onlyWrites is how much a part wrote, and whether it did nothing else.
+func onlyWrites(p *result.Workload) (bytes float64, only bool) {
+	only = len(p.Lanes) > 0
+	for _, lane := range p.Lanes {
+		only = only && lane.Writes && !lane.Reads
+	}
+	for _, o := range p.Ops {
+		if o.Op == "write" {
+			bytes += float64(o.Bytes)
+		}
+	}
+	return bytes, only && bytes > 0
+}

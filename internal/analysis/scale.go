@@ -1,0 +1,299 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"plimsoll/internal/analysis/curve"
+	"plimsoll/internal/analysis/serial"
+	"plimsoll/internal/analysis/steady"
+	"plimsoll/internal/analysis/usl"
+	"plimsoll/result"
+)
+
+// What makes a run a scale-out test: closed loops alike in the size of their operations, joining one after another.
+const (
+	fewestStages  = 4
+	alikeSize     = 0.10 // relative difference in the mean size of operations
+	fewestInStage = 8    // points of a stage, after its beginning was cut
+)
+
+// stage is a stretch of time during which the same load was on.
+type stage struct {
+	from, to   time.Time
+	inFlight   float64 // most operations outstanding by the jobs
+	vms        int
+	throughput serial.Mean
+	response   float64 // mean seconds, weighted by operations; 0 unknown
+	warm       int     // points cut at the beginning
+}
+
+// stages finds the growing load of a scale-out test; nil when the run is none.
+func (v *view) stages() []stage {
+	if v.staged == nil {
+		s := v.findStages()
+		v.staged = &s
+	}
+	return *v.staged
+}
+
+func (v *view) findStages() []stage {
+	parts, ok := v.alike()
+	c := v.totalCourse()
+	if !ok || c == nil || len(parts) < fewestStages {
+		return nil
+	}
+	settle := time.Duration(2 * c.step * float64(time.Second))
+	end := parts[0].End
+	for _, p := range parts {
+		if p.End.Before(end) {
+			end = p.End // from here on the load falls
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b *result.Workload) int { return a.Start.Compare(b.Start) })
+	var out []stage
+	for _, p := range parts {
+		if !p.Start.Before(end) {
+			break
+		}
+		_, depth := depths(p.Lanes)
+		if n := len(out); n > 0 && p.Start.Sub(out[n-1].from) <= max(settle, 5*time.Second) {
+			out[n-1].inFlight += depth
+			out[n-1].vms++
+			out[n-1].from = p.Start // a stage begins when the last of those that start together is there
+			continue
+		}
+		s := stage{from: p.Start, inFlight: depth, vms: 1}
+		if n := len(out); n > 0 {
+			out[n-1].to = p.Start
+			s.inFlight, s.vms = s.inFlight+out[n-1].inFlight, s.vms+out[n-1].vms
+		}
+		out = append(out, s)
+	}
+	out[len(out)-1].to = end
+	for i := range out {
+		if !out[i].measure(c) {
+			out[i].inFlight = 0
+		}
+	}
+	out = slices.DeleteFunc(out, func(s stage) bool { return s.inFlight == 0 })
+	if len(out) < fewestStages {
+		return nil
+	}
+	return out
+}
+
+// alike are the parts of all workloads when they are closed loops of operations alike.
+func (v *view) alike() ([]*result.Workload, bool) {
+	var parts []*result.Workload
+	smallest, largest := math.Inf(1), 0.0
+	reads, mixed := -1.0, false
+	for _, l := range v.loads {
+		for _, p := range l.parts {
+			n, _ := totals(p.Ops)
+			if n == 0 || seconds(p) == 0 {
+				continue
+			}
+			var bytes, read float64
+			for _, o := range p.Ops {
+				bytes += float64(o.Bytes)
+				if o.Op == "read" {
+					read = float64(o.Count)
+				}
+			}
+			least, most := depths(p.Lanes)
+			if most == 0 || least < most {
+				return nil, false // a rate is offered, or the depth is not known
+			}
+			smallest, largest = min(smallest, bytes/float64(n)), max(largest, bytes/float64(n))
+			share := read / float64(n)
+			mixed = mixed || reads >= 0 && math.Abs(share-reads) > alikeSize
+			reads = share
+			parts = append(parts, p)
+		}
+	}
+	return parts, !mixed && largest <= smallest*(1+alikeSize)
+}
+
+// measure takes the throughput of a stage without its beginning.
+func (s *stage) measure(c *course) bool {
+	part := c.between(s.from, s.to)
+	values, _ := finiteOf(part.ops)
+	if len(values) <= 2 {
+		return false
+	}
+	s.warm, _ = steady.WarmUp(values)
+	s.warm = max(s.warm, 1)
+	if len(values)-s.warm < fewestInStage {
+		return false
+	}
+	var err error
+	if s.throughput, err = serial.MeanOf(values[s.warm:], Confidence); err != nil || !(s.throughput.Value > 0) {
+		return false
+	}
+	if part.busy != nil {
+		if r := flowOf(part.busy[s.warm:], part.ops[s.warm:]).level(); isFinite(r) && r > 0 {
+			s.response = r
+		}
+	}
+	return s.inFlight > 0
+}
+
+// scaling fits the Universal Scalability Law to the stages of a scale-out test and reads its load curve.
+func scaling(v *view) []result.Finding {
+	stages := v.stages()
+	if stages == nil {
+		return nil
+	}
+	var points []usl.Point
+	var load []curve.Point
+	for _, s := range stages {
+		p := curve.Point{Concurrency: s.inFlight, Throughput: s.throughput.Value, ResponseSeconds: s.response}
+		if in := s.throughput.Interval; in.Valid() {
+			p.ThroughputStdErr = (in.High - in.Low) / 2 / z
+		}
+		load = append(load, p)
+		points = append(points, usl.Point{Concurrency: s.inFlight, Throughput: s.throughput.Value})
+	}
+	out := loadCurve(stages, load)
+	if m, err := usl.Fit(points, usl.Options{}); err == nil {
+		out = append([]result.Finding{scalability(stages, points, m)}, out...)
+	} else {
+		out = append(out, result.Finding{
+			Check: "scalability", Severity: result.Notice, Subject: "run", Sentence: "How it scales cannot be fitted: " + err.Error() + ".",
+			Metric: "contention", Unit: "%", NoInterval: "nothing was fitted", Basis: plural(len(stages), "stage"), N: len(stages),
+		})
+	}
+	return out
+}
+
+func stagesBasis(stages []stage) string {
+	return fmt.Sprintf("%s of one run, %s to %s VMs, the beginning of each left out; concurrency is the depth of all jobs together", plural(len(stages), "stage"), sayCount(float64(stages[0].vms)), sayCount(float64(stages[len(stages)-1].vms)))
+}
+
+func scalability(stages []stage, points []usl.Point, m *usl.Model) result.Finding {
+	first, last := stages[0], stages[len(stages)-1]
+	f := result.Finding{
+		Check: "scalability", Severity: result.Notice, Subject: "run", Metric: "contention", Unit: "%", Value: ptr(100 * m.Alpha), N: len(stages),
+		Basis:    stagesBasis(stages) + "; Universal Scalability Law by bounded least squares, interval by bootstrap",
+		Warnings: m.Warnings,
+		Evidence: []result.Evidence{
+			{Name: "contention", Value: 100 * m.Alpha, Unit: "%"}, {Name: "crosstalk", Value: 100 * m.Beta, Unit: "%"}, {Name: "throughput of one", Value: m.Gamma, Unit: "ops/s"},
+			{Name: "first stage", Value: first.throughput.Value, Unit: "ops/s"}, {Name: "last stage", Value: last.throughput.Value, Unit: "ops/s"},
+		},
+	}
+	setInterval(&f, m.AlphaParameter.Boot.Map(func(x float64) float64 { return 100 * x }))
+	more := last.inFlight / first.inFlight
+	grew := last.throughput.Value / first.throughput.Value
+	f.Sentence = fmt.Sprintf("From %s to %s operations in flight (×%s) throughput grew ×%s, from %s to %s per second; %s%s. %s", sayCount(first.inFlight), sayCount(last.inFlight), sayCount(more), sayCount(grew), sayCount(first.throughput.Value), sayCount(last.throughput.Value),
+		contended(m.Alpha), crossed(m.Beta), peakWords(m.Peak, m.Coefficients, last.inFlight))
+	top := last.inFlight
+	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
+		top = max(top, m.Peak.Concurrency*1.1)
+	}
+	measured := result.ChartLine{Name: "measured", Points: true}
+	for _, p := range points {
+		measured.X, measured.Y = append(measured.X, p.Concurrency), append(measured.Y, ptr(round(p.Throughput)))
+	}
+	fitted, line := result.ChartLine{Name: "Universal Scalability Law"}, result.ChartLine{Name: "straight line"}
+	for i := range 61 {
+		n := first.inFlight + (top-first.inFlight)*float64(i)/60
+		fitted.X, fitted.Y = append(fitted.X, round(n)), append(fitted.Y, ptr(round(m.At(n))))
+		if linear := m.Gamma * n; linear <= 1.3*m.At(top) {
+			line.X, line.Y = append(line.X, round(n)), append(line.Y, ptr(round(linear)))
+		}
+	}
+	f.Chart = &result.Chart{Title: "Throughput by operations in flight", XLabel: "operations in flight", XUnit: "count", YUnit: "ops/s", Lines: []result.ChartLine{measured, fitted, line}}
+	if m.Peak.Exists && m.Peak.Concurrency <= top {
+		f.Chart.Marks = []result.ChartPlace{{At: round(m.Peak.Concurrency), Text: "peak of the law"}}
+	}
+	return f
+}
+
+// contended and crossed say the two coefficients in words.
+func contended(alpha float64) string {
+	if alpha == 0 {
+		return "no contention showed"
+	}
+	return fmt.Sprintf("%s of the work queues (contention)", sayPercent(alpha))
+}
+
+func crossed(beta float64) string {
+	if beta == 0 {
+		return " and no crosstalk"
+	}
+	return fmt.Sprintf(" and crosstalk is %s", sayPercent(beta))
+}
+
+// sayPercent keeps the digits of small shares.
+func sayPercent(share float64) string {
+	if share < 0.001 {
+		return fmt.Sprintf("%.2g %%", 100*share)
+	}
+	return percent(share)
+}
+
+func peakWords(p usl.Peak, c usl.Coefficients, last float64) string {
+	switch {
+	case !p.Exists && math.IsInf(c.Limit(), 1):
+		return "There is no peak in range."
+	case !p.Exists:
+		return fmt.Sprintf("There is no peak in range; contention alone would limit it to %s per second.", sayCount(c.Limit()))
+	case p.InRange:
+		return fmt.Sprintf("It peaks at about %s in flight; beyond that more load gives less.", sayCount(p.Concurrency))
+	}
+	return fmt.Sprintf("There is no peak in range; the law puts one at about %s in flight, beyond the %s measured.", sayCount(p.Concurrency), sayCount(last))
+}
+
+// loadCurve gives the throughput/response-time curve with the single-client point, the knee and Little's law.
+func loadCurve(stages []stage, load []curve.Point) []result.Finding {
+	c, err := curve.Read(load)
+	if err != nil {
+		return nil
+	}
+	knee := c.Knee
+	f := result.Finding{
+		Check: "load-curve", Severity: result.Notice, Subject: "run", Metric: "knee", Unit: "count", Value: ptr(knee.Concurrency), N: len(load), Low: ptr(c.KneeLow), High: ptr(c.KneeHigh),
+		Basis: stagesBasis(stages) + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
+	}
+	first := c.Points[0]
+	what := "fewest in flight"
+	if c.Single != nil {
+		first, what = *c.Single, "one operation in flight"
+	}
+	last := c.Points[len(c.Points)-1]
+	f.Evidence = []result.Evidence{
+		{Name: "service time, " + what, Value: first.ResponseSeconds, Unit: "s"}, {Name: "service time at the knee", Value: knee.ResponseSeconds, Unit: "s"}, {Name: "service time at the last stage", Value: last.ResponseSeconds, Unit: "s"},
+		{Name: "throughput at the knee", Value: knee.Throughput, Unit: "ops/s"}, {Name: "largest deviation from Little's law", Value: 100 * littleWorst(c), Unit: "%"},
+	}
+	said := fmt.Sprintf("With %s an operation takes %s, and at %s in flight %s: ×%s the time for ×%s the work", what, sayDuration(first.ResponseSeconds), sayCount(last.Concurrency), sayDuration(last.ResponseSeconds), sayCount(last.ResponseSeconds/first.ResponseSeconds), sayCount(last.Throughput/first.Throughput))
+	if knee.Concurrency == last.Concurrency {
+		f.Sentence = said + ". The knee was not reached."
+	} else {
+		f.Sentence = fmt.Sprintf("%s. The knee is at about %s in flight (%s per second, %s): beyond it time grows faster than throughput.", said, sayCount(knee.Concurrency), sayCount(knee.Throughput), sayDuration(knee.ResponseSeconds))
+	}
+	measured := result.ChartLine{Name: "measured"}
+	sorted := slices.SortedStableFunc(slices.Values(c.Points), func(a, b curve.Reading) int { return cmp.Compare(a.Throughput, b.Throughput) })
+	points := result.ChartLine{Name: "stages", Points: true}
+	for _, p := range sorted {
+		points.X, points.Y = append(points.X, round(p.Throughput)), append(points.Y, ptr(round(p.ResponseSeconds)))
+	}
+	measured.X, measured.Y = points.X, points.Y
+	f.Chart = &result.Chart{Title: "Mean service time by throughput", XLabel: "throughput", XUnit: "ops/s", YUnit: "s", Lines: []result.ChartLine{measured, points}, Marks: []result.ChartPlace{{At: round(first.Throughput), Text: "you are here: " + what}}}
+	if knee.Concurrency != first.Concurrency {
+		f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: round(knee.Throughput), Text: "knee"})
+	}
+	return []result.Finding{f}
+}
+
+func littleWorst(c *curve.Curve) (worst float64) {
+	for _, p := range c.Points {
+		if math.Abs(p.LittleError) > math.Abs(worst) {
+			worst = p.LittleError
+		}
+	}
+	return worst
+}

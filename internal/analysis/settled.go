@@ -1,0 +1,248 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/analysis/change"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/steady"
+	"plimsoll/result"
+)
+
+// mostGaps is the share of a series that may be missing before it is not judged.
+const mostGaps = 0.2
+
+// stretch is a part of a workload's time with the verdict on it.
+type stretch struct {
+	name string
+	c    *course
+	steady.Stretch
+	why   string // why it was not judged; empty when it was
+	index []int  // of each judged value in the course, since gaps are left out
+}
+
+// elapsed is the moment of a judged value in seconds of the run.
+func (s *stretch) elapsed(i int) float64 { return s.c.elapsed(s.index[max(0, min(i, len(s.index)-1))]) }
+
+// stretches judges every window of a workload, or its whole time when it has none.
+func (v *view) stretches(l *load) []stretch {
+	if s, ok := v.settled[l]; ok {
+		return s
+	}
+	var out []stretch
+	if c := v.course(l); c != nil {
+		w := l.whole()
+		if w == nil || len(w.Windows) < 2 {
+			out = append(out, judge("", c))
+		} else {
+			for _, win := range w.Windows {
+				out = append(out, judge(when(win), c.between(win.Start, win.End)))
+			}
+		}
+	}
+	v.settled[l] = out
+	return out
+}
+
+func judge(name string, c *course) stretch {
+	s := stretch{name: name, c: c}
+	values, missing := finiteOf(c.ops)
+	if missing > mostGaps {
+		s.why = percent(missing) + " of its points are missing"
+		return s
+	}
+	const fewest = 50
+	if len(values) < fewest {
+		s.why = fmt.Sprintf("it has %s of %s, and %d are needed", plural(len(values), "point"), sayDuration(c.step), fewest)
+		return s
+	}
+	for i, x := range c.ops {
+		if isFinite(x) {
+			s.index = append(s.index, i)
+		}
+	}
+	var err error
+	if s.Stretch, err = steady.Window(values, steady.Options{}); err != nil {
+		s.why = err.Error()
+	}
+	return s
+}
+
+// steadyState says for every workload whether and from when its throughput was steady, window by window: an average over a
+// stretch that was not depends on when it was begun and ended.
+func steadyState(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		if f, ok := steadyOf(v, l); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func steadyOf(v *view, l *load) (result.Finding, bool) {
+	all := v.stretches(l)
+	if len(all) == 0 || l.count() == 0 {
+		return result.Finding{}, false
+	}
+	f := result.Finding{
+		Check: "steady-state", Subject: l.name, Metric: "mean rate of the steady stretch", Unit: "ops/s",
+		Basis: "throughput in points of " + sayDuration(all[0].c.step) + ", one run; even stretch by change points, trend and period (tolerance 5 %)",
+	}
+	var said []string
+	var not, unknown, shown *stretch
+	for i := range all {
+		s := &all[i]
+		switch {
+		case s.why != "":
+			if unknown == nil {
+				unknown = s
+			}
+			continue
+		case !s.Reached && not == nil:
+			not = s
+		}
+		if shown == nil {
+			shown = s
+		}
+		if len(said) < 3 {
+			said = append(said, s.words())
+		}
+	}
+	switch {
+	case not != nil:
+		shown = not
+		f.Severity, f.Value = result.Caution, nil
+		f.NoInterval = "no steady state was reached"
+		f.Sentence = fmt.Sprintf("%s was not steady all the time it was measured: %s. An average over that depends on when it begins and ends.", l.name, strings.Join(said, "; "))
+	case shown == nil:
+		f.Severity, f.NoInterval = result.Notice, unknown.why
+		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", l.name, unknown.why)
+		return f, true
+	default:
+		f.Severity = result.Fine
+		f.Sentence = fmt.Sprintf("%s was steady: %s.", l.name, strings.Join(said, "; "))
+	}
+	f.N = len(shown.c.ops)
+	if shown.Reached {
+		f.Value = ptr(shown.Mean.Value)
+		setInterval(&f, shown.Mean.Interval)
+	}
+	if unknown != nil {
+		f.Warnings = append(f.Warnings, "a part of its time is not judged ("+unknown.name+"): "+unknown.why)
+	}
+	f.Warnings = append(f.Warnings, shown.Warnings...)
+	f.Chart = v.picture(l, shown)
+	return f, true
+}
+
+// words is the verdict on one stretch.
+func (s *stretch) words() string {
+	name := s.name
+	if name != "" {
+		name += " "
+	}
+	if !s.Reached {
+		return name + "not, since " + s.plain()
+	}
+	text := fmt.Sprintf("%sat %s operations per second", name, sayCount(s.Mean.Value))
+	if in := s.Mean.Interval; in.Valid() {
+		text += fmt.Sprintf(" (95 %%: %s to %s)", sayCount(in.Low), sayCount(in.High))
+	}
+	if s.WarmUp > 0 {
+		text += fmt.Sprintf(" after a warm-up of %s", sayDuration(float64(s.WarmUp)*s.c.step))
+	}
+	if s.Period.Found {
+		text += fmt.Sprintf(", repeating every %s", sayDuration(s.Period.Points*s.c.step))
+	}
+	return text
+}
+
+// plain is the reason why no steady state was reached, in moments of the run rather than in points.
+func (s *stretch) plain() string {
+	var parts []string
+	if n := len(s.Changes); n > 0 {
+		c := slices.MaxFunc(s.Changes, func(a, b change.Point) int { return compareAway(a.After/a.Before, b.After/b.Before) })
+		text := fmt.Sprintf("it went from %s to %s at %s", sayCount(c.Before), sayCount(c.After), clockOf(s.elapsed(c.Index)))
+		if n > 1 {
+			text += fmt.Sprintf(", the largest of %d changes of level", n)
+		}
+		parts = append(parts, text)
+	}
+	if s.Period.Found && float64(s.Last-s.First+1) < 3*s.Period.Points {
+		parts = append(parts, fmt.Sprintf("its even part of %s is shorter than three of its periods of %s", sayDuration(float64(s.Last-s.First+1)*s.c.step), sayDuration(s.Period.Points*s.c.step)))
+	}
+	if s.DriftShare > 0.1 {
+		parts = append(parts, fmt.Sprintf("it drifted by %s", percent(s.DriftShare)))
+	}
+	if len(parts) == 0 {
+		return s.Reason
+	}
+	return strings.Join(parts, " and ")
+}
+
+// picture draws a stretch with where it changed and from when it was even.
+func (v *view) picture(l *load, s *stretch) *result.Chart {
+	c := v.chart(l.name+": operations per second", "ops/s", s.c.line(l.name, s.c.ops))
+	if s.WarmUp > 0 {
+		c.Marks = append(c.Marks, result.ChartPlace{At: round(s.elapsed(s.WarmUp)), Text: "warm-up ends"})
+	}
+	for i, p := range s.Changes {
+		if i < 6 {
+			c.Marks = append(c.Marks, result.ChartPlace{At: round(s.elapsed(p.Index)), Text: "changes"})
+		}
+	}
+	return c
+}
+
+// baseline looks at the time before the first neighbour, with which everything later is compared: when it was not even or
+// stood still for moments, what is laid at the neighbour's door may not be its doing.
+func baseline(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		all := v.stretches(l)
+		if len(all) < 2 {
+			continue
+		}
+		first := &all[0]
+		if first.why != "" {
+			continue // said by steady-state
+		}
+		stalls := first.c.stalls(first.c.ops)
+		f := result.Finding{
+			Check: "baseline", Subject: l.name, Metric: "mean rate of the baseline", Unit: "ops/s", N: len(first.c.ops), Value: ptr(first.Mean.Value),
+			Basis: fmt.Sprintf("%s, %s in points of %s", first.name, sayDuration(float64(len(first.c.ops))*first.c.step), sayDuration(first.c.step)),
+		}
+		setInterval(&f, first.Mean.Interval)
+		var what []string
+		if !first.Reached {
+			what = append(what, first.plain())
+		}
+		if n := len(stalls.runs); n > 0 {
+			what = append(what, fmt.Sprintf("it stood still %s for %s in all, first at %s", times(n), sayDuration(stalls.seconds), clockOf(first.c.elapsed(stalls.runs[0].first))))
+		}
+		if len(what) > 0 {
+			f.Severity = result.Caution
+			f.Sentence = fmt.Sprintf("The baseline of %s was disturbed: %s, %s. What came later is compared with that.", l.name, first.name, strings.Join(what, " and "))
+			f.Chart = v.picture(l, first)
+		} else {
+			f.Severity = result.Fine
+			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was even, without a change of level or a standstill.", l.name, first.name)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// setInterval takes over an interval of the statistics, or its reason for none.
+func setInterval(f *result.Finding, in resample.Interval) {
+	f.Low, f.High, f.NoInterval = nil, nil, in.Reason
+	if in.Valid() && !math.IsInf(in.Low, 0) && !math.IsInf(in.High, 0) {
+		f.Low, f.High = ptr(in.Low), ptr(in.High)
+	} else if in.Valid() {
+		f.NoInterval = fmt.Sprintf("bounded on one side only: %v", in)
+	}
+}
