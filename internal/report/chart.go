@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,8 @@ type chart struct {
 	Values   [][]float64
 	Bands    []result.Band
 	Expected *float64
-	Reduced  int // points each shown point stands for; 1 when all are there
+	Reduced  int       // points each shown point stands for; 1 when all are there
+	Log      []float64 // ends of the value axis when it is logarithmic
 }
 
 // maxGrid bounds a chart's grid: a day at one second.
@@ -146,6 +148,41 @@ func (c *chart) span() (low, high float64, ok bool) {
 		}
 	}
 	return low, high, seen
+}
+
+// wideRange is how many times the usual high values of a chart of durations must exceed its usual low ones for a
+// logarithmic axis: on a straight one the low ones could not be told from nothing.
+const wideRange = 30
+
+// decades are the ends of a logarithmic axis, whole powers of ten around the values, when the chart needs one: durations whose
+// 95th percentile over time is more than wideRange times the 5th. Otherwise nil.
+func (c *chart) decades() []float64 {
+	if c.Unit != "us" && c.Unit != "s" || len(c.Bands) > 0 {
+		return nil
+	}
+	var all []float64
+	for _, values := range c.Values {
+		for _, v := range values {
+			switch {
+			case v > 0:
+				all = append(all, v)
+			case v <= 0:
+				return nil
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.Sort(all)
+	if all[len(all)*95/100] <= wideRange*all[len(all)*5/100] {
+		return nil
+	}
+	low, high := all[0], all[len(all)-1]
+	if c.Expected != nil && *c.Expected > 0 {
+		low, high = min(low, *c.Expected), max(high, *c.Expected)
+	}
+	return []float64{math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high)))}
 }
 
 // appendValue prints v with four significant digits as JSON, null for a gap.

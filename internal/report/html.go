@@ -81,6 +81,7 @@ type chartData struct {
 	Values   json.RawMessage `json:"values"`
 	Bands    []bandData      `json:"bands,omitempty"`
 	Expected *float64        `json:"expected,omitempty"`
+	Log      []float64       `json:"log,omitempty"` // ends of a logarithmic axis
 }
 
 type bandData struct {
@@ -115,7 +116,7 @@ func (v *view) island() ([]byte, error) {
 	out.Origin = v.origin.UTC().Format(time.RFC3339)
 	out.Marks = v.marks
 	for _, c := range v.charts {
-		data := chartData{ID: c.ID, Title: c.Title, Unit: c.Unit, Start: c.Start, Step: c.Step, Names: c.Names, Expected: c.Expected}
+		data := chartData{ID: c.ID, Title: c.Title, Unit: c.Unit, Start: c.Start, Step: c.Step, Names: c.Names, Expected: c.Expected, Log: c.Log}
 		for _, b := range c.Bands {
 			data.Bands = append(data.Bands, bandData{b.Name, b.Lower, b.Upper})
 		}

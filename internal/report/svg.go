@@ -27,6 +27,7 @@ type drawing struct {
 	b                        strings.Builder
 	x0, x1, y0, y1           float64 // of the data
 	left, right, top, bottom float64 // of the plot
+	log                      bool    // the value axis is logarithmic; y0 and y1 are positive
 }
 
 func (d *drawing) x(v float64) int {
@@ -34,7 +35,11 @@ func (d *drawing) x(v float64) int {
 }
 
 func (d *drawing) y(v float64) int {
-	return int(math.Round(d.bottom - (v-d.y0)/(d.y1-d.y0)*(d.bottom-d.top)))
+	share := (v - d.y0) / (d.y1 - d.y0)
+	if d.log {
+		share = math.Log(max(v, d.y0)/d.y0) / math.Log(d.y1/d.y0)
+	}
+	return int(math.Round(d.bottom - share*(d.bottom-d.top)))
 }
 
 func newDrawing(label string, height int, x0, x1, y0, y1 float64) *drawing {
@@ -60,20 +65,27 @@ func (c *chart) svg(marks []mark) template.HTML {
 	if !ok {
 		return ""
 	}
-	top := max(high, 0) * 1.06
+	bottom, top := min(low, 0), max(high, 0)*1.06
 	if c.Expected != nil {
 		top = max(top, *c.Expected*1.14) // room for its label
 	}
 	if top == 0 {
 		top = 1
 	}
+	if c.Log != nil {
+		bottom, top = c.Log[0], c.Log[1]
+	}
 	end := c.Start + c.Step*float64(len(c.Values[0]))
 	label := fmt.Sprintf("%s over time, %d series, from %s to %s", c.Title, len(c.Names), quantity(low, c.Unit), quantity(high, c.Unit))
-	d := newDrawing(label, svgHeight, c.Start, end, min(low, 0), top)
+	d := newDrawing(label, svgHeight, c.Start, end, bottom, top)
+	d.log = c.Log != nil
 	for i, band := range c.Bands {
 		d.band(band, i)
 	}
 	ticks := valueTicks(d.y0, d.y1, c.Unit)
+	if d.log {
+		ticks = powersOfTen(d.y0, d.y1)
+	}
 	for _, v := range ticks {
 		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(v), int(d.right))
 		d.text("t e", int(d.left)-8, d.y(v)+4, quantity(v, c.Unit))
@@ -105,7 +117,7 @@ func (d *drawing) band(b result.Band, i int) {
 	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/>`, i%3, int(d.left), d.y(high), int(d.right-d.left), d.y(low)-d.y(high))
 	line := d.y(high) + 13
 	if d.y(low)-d.y(high) < 18 { // too narrow for its name
-		line = d.y(high) - 4
+		line = d.y(low) + 13
 	}
 	d.text("t", int(d.left)+6, line, b.Name)
 }
@@ -237,6 +249,15 @@ func valueTicks(low, high float64, u string) []float64 {
 	var out []float64
 	for v := math.Ceil(low/step) * step; v <= high && len(out) < 12; v += step {
 		out = append(out, v)
+	}
+	return out
+}
+
+// powersOfTen are the powers of ten within a range.
+func powersOfTen(low, high float64) []float64 {
+	var out []float64
+	for p := math.Ceil(math.Log10(low) - 1e-9); p <= math.Log10(high)+1e-9; p++ {
+		out = append(out, math.Pow(10, p))
 	}
 	return out
 }

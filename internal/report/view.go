@@ -72,11 +72,11 @@ type panelView struct {
 
 // chartView is the place of a chart on the page.
 type chartView struct {
-	ID      string
-	SVG     template.HTML
-	Names   []string
-	Many    bool
-	Reduced string
+	ID    string
+	SVG   template.HTML
+	Names []string
+	Many  bool
+	Notes []string
 }
 
 // metricView is one measure over all VMs: in total and of each.
@@ -194,6 +194,7 @@ func (v *view) place(c *chart, budget int) *chartView {
 	if c == nil {
 		return nil
 	}
+	c.Log = c.decades()
 	svg := c.svg(v.marks)
 	if svg == "" {
 		return nil
@@ -203,7 +204,10 @@ func (v *view) place(c *chart, budget int) *chartView {
 	cv := &chartView{ID: c.ID, SVG: svg, Names: c.Names, Many: len(c.Names) > svgLines}
 	if small.Reduced > 1 {
 		v.Reduced = true
-		cv.Reduced = fmt.Sprintf("Drawn from the smallest and the largest value of every %s.", duration(c.Step*float64(small.Reduced)))
+		cv.Notes = append(cv.Notes, fmt.Sprintf("Drawn from the smallest and the largest value of every %s.", duration(c.Step*float64(small.Reduced))))
+	}
+	if c.Log != nil {
+		cv.Notes = append(cv.Notes, "The axis is logarithmic: each line is ten times the one below.")
 	}
 	v.charts = append(v.charts, small)
 	return cv

@@ -51,6 +51,7 @@
     for (let p = -9; p < 16; p++) for (const m of [1, 2, 2.5, 5]) out.push(m * 10 ** p * base);
     return out;
   };
+  const powerOfTen = v => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-6;
   const timeSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
   const charts = new Map(); // id -> uPlot
@@ -71,40 +72,60 @@
     if (reset) reset.hidden = !zoom;
   };
 
-  // Bands, the expected value and moments of the run.
-  const backdrop = c => u => {
+  // Words on a chart keep clear of the lines behind them.
+  const write = (ctx, text, x, y, ratio) => {
+    ctx.setLineDash([]);
+    ctx.lineJoin = "round";
+    ctx.lineWidth = 4 * ratio;
+    ctx.strokeStyle = colour("--paper");
+    ctx.strokeText(text, x, y);
+    ctx.fillText(text, x, y);
+  };
+  const inPlot = (u, paint) => {
     const { ctx } = u, { left, top, width, height } = u.bbox, ratio = devicePixelRatio || 1;
     ctx.save();
     ctx.beginPath();
     ctx.rect(left, top, width, height);
     ctx.clip();
     ctx.font = 11 * ratio + "px " + getComputedStyle(document.body).fontFamily;
-    (c.bands || []).forEach((b, i) => {
-      const low = Math.max(b.low, u.scales.y.min), high = Math.min(b.high, u.scales.y.max);
-      if (high <= low) return;
-      const y0 = u.valToPos(high, "y", true), y1 = u.valToPos(low, "y", true);
-      ctx.globalAlpha = 0.16;
-      ctx.fillStyle = colour("--band" + i % 3);
-      ctx.fillRect(left, y0, width, y1 - y0);
-      ctx.globalAlpha = 1;
-      ctx.fillStyle = colour("--soft");
-      ctx.textAlign = "left";
-      ctx.fillText(b.name, left + 6 * ratio, y1 - y0 < 18 * ratio ? y0 - 4 * ratio : y0 + 14 * ratio);
-    });
-    if (c.expected != null) {
-      const y = u.valToPos(c.expected, "y", true);
-      ctx.strokeStyle = colour("--soft");
-      ctx.setLineDash([7 * ratio, 4 * ratio]);
-      ctx.beginPath();
-      ctx.moveTo(left, y);
-      ctx.lineTo(left + width, y);
-      ctx.stroke();
-      ctx.fillStyle = colour("--soft");
-      ctx.textAlign = "right";
-      ctx.fillText("expected " + quantity(c.expected, c.unit), left + width - 4 * ratio, y - 5 * ratio);
-    }
+    paint(ctx, left, width, ratio);
     ctx.restore();
   };
+  const edges = (u, b) => {
+    const low = Math.max(b.low, u.scales.y.min), high = Math.min(b.high, u.scales.y.max);
+    return high > low ? [u.valToPos(high, "y", true), u.valToPos(low, "y", true)] : null;
+  };
+
+  // Bands and the expected value, behind the lines; their names, in front.
+  const backdrop = c => u => inPlot(u, (ctx, left, width, ratio) => {
+    (c.bands || []).forEach((b, i) => {
+      const at = edges(u, b);
+      if (!at) return;
+      ctx.globalAlpha = 0.16;
+      ctx.fillStyle = colour("--band" + i % 3);
+      ctx.fillRect(left, at[0], width, at[1] - at[0]);
+      ctx.globalAlpha = 1;
+    });
+    if (c.expected == null) return;
+    const y = u.valToPos(c.expected, "y", true);
+    ctx.strokeStyle = colour("--soft");
+    ctx.setLineDash([7 * ratio, 4 * ratio]);
+    ctx.beginPath();
+    ctx.moveTo(left, y);
+    ctx.lineTo(left + width, y);
+    ctx.stroke();
+  });
+  const names = c => u => inPlot(u, (ctx, left, width, ratio) => {
+    ctx.fillStyle = colour("--soft");
+    ctx.textAlign = "left";
+    for (const b of c.bands || []) {
+      const at = edges(u, b);
+      if (at) write(ctx, b.name, left + 6 * ratio, at[1] - at[0] < 18 * ratio ? at[1] + 14 * ratio : at[0] + 14 * ratio, ratio);
+    }
+    if (c.expected == null) return;
+    ctx.textAlign = "right";
+    write(ctx, "expected " + quantity(c.expected, c.unit), left + width - 4 * ratio, u.valToPos(c.expected, "y", true) - 5 * ratio, ratio);
+  });
   const moments = u => {
     const { ctx } = u, { left, top, width, height } = u.bbox, ratio = devicePixelRatio || 1;
     ctx.save();
@@ -142,10 +163,11 @@
       width: figure.clientWidth, height: narrow ? 230 : 270, padding: [30, 10, 0, 0],
       scales: {
         x: { time: false },
-        y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 0) * 1.06, (c.expected ?? 0) * 1.14) || 1] },
+        y: c.log ? { distr: 3, range: () => c.log } : { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 0) * 1.06, (c.expected ?? 0) * 1.14) || 1] },
       },
       axes: [
         { ...axis, incrs: timeSteps, values: (_, v) => v.map(elapsed), grid: { show: false }, size: 30 },
+        c.log ? { ...axis, size: narrow ? 74 : 86, values: (_, v) => v.map(n => powerOfTen(n) ? quantity(n, c.unit) : null) } :
         { ...axis, size: narrow ? 74 : 86, space: 44, incrs: roundSteps(Math.max(c.expected ?? 0, ...c.values.map(v => v.reduce((a, b) => Math.max(a, b ?? 0), 0))), c.unit), values: (_, v) => v.map(n => quantity(n, c.unit)) },
       ],
       series: [
@@ -159,7 +181,7 @@
       cursor: { sync: { key: "run", scales: ["x", null] }, drag: { x: true, y: false, uni: 10 }, points: { size: 6 } },
       hooks: {
         drawClear: [backdrop(c)],
-        draw: [moments],
+        draw: [moments, names(c)],
         setSelect: [u => {
           if (u.select.width < 5) return;
           zoomAll({ min: u.posToVal(u.select.left, "x"), max: u.posToVal(u.select.left + u.select.width, "x") });

@@ -1,0 +1,332 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"math"
+	"strings"
+
+	"plimsoll/internal/compare"
+)
+
+// mostSeries is how many series a comparison shows; its JSON form has all.
+const mostSeries = 40
+
+// CompareJSON writes a comparison as JSON.
+func CompareJSON(w io.Writer, d *compare.Document) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(d)
+}
+
+// CompareText writes a comparison for a terminal. What must be read first is the first line.
+func CompareText(w io.Writer, d *compare.Document) error { return compareLines(w, d, false) }
+
+// CompareMarkdown writes a comparison for a ticket.
+func CompareMarkdown(w io.Writer, d *compare.Document) error { return compareLines(w, d, true) }
+
+// grid is a table of a comparison.
+type grid struct {
+	title string
+	head  []string
+	rows  [][]string
+}
+
+func (g grid) write(b *strings.Builder, markdown bool) {
+	if len(g.rows) == 0 {
+		return
+	}
+	if markdown {
+		escape := strings.NewReplacer("|", `\|`, "\n", " ")
+		fmt.Fprintf(b, "\n## %s\n\n|", g.title)
+		for _, h := range g.head {
+			fmt.Fprintf(b, " %s |", h)
+		}
+		b.WriteString("\n|" + strings.Repeat("---|", len(g.head)) + "\n")
+		for _, r := range g.rows {
+			b.WriteString("|")
+			for _, c := range r {
+				fmt.Fprintf(b, " %s |", escape.Replace(c))
+			}
+			b.WriteString("\n")
+		}
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", g.title)
+	width := make([]int, len(g.head))
+	all := append([][]string{g.head}, g.rows...)
+	for _, r := range all {
+		for i, c := range r {
+			width[i] = max(width[i], len([]rune(c)))
+		}
+	}
+	for _, r := range all {
+		line := ""
+		for i, c := range r {
+			line += c + strings.Repeat(" ", width[i]-len([]rune(c))+2)
+		}
+		b.WriteString("  " + strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
+	var b strings.Builder
+	bold := func(s string) string {
+		if markdown {
+			return "**" + s + "**"
+		}
+		return s
+	}
+	if d.Marked != "" {
+		fmt.Fprintf(&b, "%s\n\n", bold(d.Marked))
+	}
+	if markdown {
+		fmt.Fprintf(&b, "# %s\n\n", compareTitle(d))
+	}
+	fmt.Fprintf(&b, "%s\n", d.Sentence)
+	for _, g := range compareGrids(d) {
+		g.write(&b, markdown)
+	}
+	if len(d.Notes)+len(d.Missing) > 0 {
+		b.WriteString("\n")
+	}
+	for _, n := range append(append([]string{}, d.Notes...), d.Missing...) {
+		fmt.Fprintf(&b, "- %s\n", n)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func compareTitle(d *compare.Document) string {
+	var names []string
+	for _, s := range d.Sides[1:] {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ") + " against " + d.Sides[0].Name
+}
+
+func compareGrids(d *compare.Document) []grid {
+	several := len(d.Sides) > 2
+	measures := grid{title: "Workloads and results", head: []string{"measure", "baseline", "candidate", "change", "interval", "verdict"}}
+	for _, m := range d.Measures {
+		measures.rows = append(measures.rows, measureRow(m, several))
+	}
+	series := grid{title: "Means of everything recorded over time", head: measures.head}
+	for i, m := range d.Series {
+		if i == mostSeries {
+			series.title += fmt.Sprintf(" (the %d clearest of %d; JSON has all)", mostSeries, len(d.Series))
+			break
+		}
+		series.rows = append(series.rows, measureRow(m, several))
+	}
+	facts := grid{title: "Facts that differ", head: []string{"fact"}}
+	for _, s := range d.Sides {
+		facts.head = append(facts.head, s.Name)
+	}
+	facts.head = append(facts.head, "weight")
+	for _, f := range d.Unlike {
+		facts.rows = append(facts.rows, append(append([]string{f.Name}, f.Values...), factWeight(f)))
+	}
+	cores := grid{title: "Throughput per processor", head: []string{"side", "workload", "operations", "vCPUs", "a vCPU is", "per vCPU", "per physical core"}}
+	for _, n := range d.Normalised {
+		cores.rows = append(cores.rows, []string{n.Side, measureName(n.Cell, n.Workload, ""), quantity(n.OpsPerSecond, "ops/s"), plain(float64(n.VCPUs)), n.VCPU, optional(n.PerVCPU, "ops/s"), optional(n.PerPhysicalCore, "ops/s")})
+	}
+	order := grid{title: "Order of the runs", head: []string{"rate", "drift per run", "interval", "p", "confounded with the sides"}}
+	for _, e := range d.Order {
+		order.rows = append(order.rows, []string{e.Name, percent(e.DriftPerRun), span(e.Interval.Low, e.Interval.High, e.Interval.Valid()), fmt.Sprintf("%.2g", e.P), fmt.Sprintf("%.0f %%", e.Confounded*100)})
+	}
+	return []grid{measures, facts, cores, order, series}
+}
+
+func factWeight(f compare.Fact) string {
+	switch {
+	case f.Refuses:
+		return "should be equal"
+	case f.Varied:
+		return "varied on purpose"
+	}
+	return "noted"
+}
+
+func measureRow(m compare.Measure, several bool) []string {
+	name := measureName(m.Cell, m.Workload, m.Name)
+	if several {
+		name = m.Side + ": " + name
+	}
+	return []string{name, quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), percent(m.Change), compareInterval(m), string(m.Verdict)}
+}
+
+func measureName(cell, workload, name string) string {
+	if workload != "" && !strings.HasSuffix(name, workload) {
+		name = strings.TrimSpace(workload + " " + name)
+	}
+	if cell != "" {
+		name = cell + ": " + name
+	}
+	return name
+}
+
+// percent prints a relative change.
+func percent(v *float64) string {
+	if v == nil || !finite(*v) {
+		return none
+	}
+	return strings.Replace(fmt.Sprintf("%+.1f %%", *v*100), "-", "−", 1)
+}
+
+func span(low, high float64, valid bool) string {
+	if !valid {
+		return none
+	}
+	end := func(v float64) string {
+		switch {
+		case math.IsInf(v, 1):
+			return "no upper end"
+		case math.IsInf(v, -1):
+			return "no lower end"
+		}
+		return percent(&v)
+	}
+	return end(low) + " to " + end(high)
+}
+
+func compareInterval(m compare.Measure) string {
+	if !m.Adjusted.Valid() {
+		return "none: " + m.Adjusted.Reason
+	}
+	return span(m.Adjusted.Low, m.Adjusted.High, true)
+}
+
+// compareView is a comparison arranged for the page.
+type compareView struct {
+	*compare.Document
+	Title  string
+	Policy string
+	Style  template.CSS
+	Groups []compareGroup
+	Top    []compareRow // series
+	More   int
+	Single bool
+}
+
+type compareGroup struct {
+	Title string
+	Rows  []compareRow
+}
+
+type compareRow struct {
+	compare.Measure
+	Label  string
+	Class  string // of the verdict
+	Forest template.HTML
+	Ends   string
+	Reason string
+}
+
+// CompareHTML writes a comparison as one self-contained page without a script.
+func CompareHTML(w io.Writer, d *compare.Document) error {
+	v := compareView{Document: d, Title: compareTitle(d), Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'"}
+	for _, name := range []string{"report.css", "compare.css"} {
+		b, err := fs.ReadFile(embedded, "assets/"+name)
+		if err != nil {
+			return fmt.Errorf("report: compare: asset %q: %w", name, err)
+		}
+		v.Style += template.CSS(b)
+	}
+	widest := widestChange(d)
+	several := len(d.Sides) > 2
+	for _, m := range d.Measures {
+		title := m.Workload
+		if title == "" {
+			title = "Results of the scenario"
+		}
+		if m.Cell != "" {
+			title = m.Cell + ": " + title
+		}
+		if several {
+			title = m.Side + ": " + title
+		}
+		if n := len(v.Groups); n == 0 || v.Groups[n-1].Title != title {
+			v.Groups = append(v.Groups, compareGroup{Title: title})
+		}
+		g := &v.Groups[len(v.Groups)-1]
+		g.Rows = append(g.Rows, newCompareRow(m, strings.TrimPrefix(m.Name, "result: "), widest, d.Threshold))
+		v.Single = v.Single || m.Scope == compare.WithinRuns
+	}
+	for i, m := range d.Series {
+		if i == mostSeries {
+			v.More = len(d.Series) - mostSeries
+			break
+		}
+		v.Top = append(v.Top, newCompareRow(m, measureRow(m, several)[0], widest, d.Threshold))
+	}
+	text, err := fs.ReadFile(embedded, "assets/compare.html.tmpl")
+	if err != nil {
+		return fmt.Errorf("report: compare: %w", err)
+	}
+	page, err := template.New("compare").Funcs(functions).Funcs(template.FuncMap{"percent": percent, "weight": factWeight}).Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("report: compare: %w", err)
+	}
+	if err := page.Execute(w, v); err != nil {
+		return fmt.Errorf("report: compare: %w", err)
+	}
+	return nil
+}
+
+func newCompareRow(m compare.Measure, label string, widest, threshold float64) compareRow {
+	r := compareRow{Measure: m, Label: label, Class: string(m.Verdict), Forest: forest(m, widest, threshold), Ends: compareInterval(m)}
+	if !m.Adjusted.Valid() {
+		r.Ends, r.Reason = none, m.Adjusted.Reason
+	}
+	return r
+}
+
+// widestChange is where the drawings of intervals end: room for most of them, and at least twice the threshold.
+func widestChange(d *compare.Document) float64 {
+	widest := max(2*d.Threshold, 0.1)
+	for _, m := range d.Measures {
+		for _, e := range []float64{m.Adjusted.Low, m.Adjusted.High} {
+			if m.Adjusted.Valid() && finite(e) {
+				widest = max(widest, min(math.Abs(e), 1))
+			}
+		}
+	}
+	return widest
+}
+
+// forest draws a change with its interval on a line from −widest to +widest; the band is what does not matter.
+func forest(m compare.Measure, widest, threshold float64) template.HTML {
+	const width, height, edge = 220, 22, 6
+	at := func(v float64) int {
+		v = max(-widest, min(widest, v))
+		return int(math.Round(edge + (v+widest)/(2*widest)*(width-2*edge)))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString("change "+percent(m.Change)+", interval "+compareInterval(m)))
+	fmt.Fprintf(&b, `<rect class="same" x="%d" y="0" width="%d" height="%d"/><path class="zero" d="M%d 0V%d"/>`, at(-threshold), at(threshold)-at(-threshold), height, at(0), height)
+	if m.Adjusted.Valid() {
+		low, high := at(m.Adjusted.Low), at(m.Adjusted.High)
+		fmt.Fprintf(&b, `<path class="ends" d="M%d 11H%d`, low, max(high, low+1))
+		if m.Adjusted.Low >= -widest {
+			fmt.Fprintf(&b, `M%d 6V16`, low)
+		} else {
+			fmt.Fprintf(&b, `m0 0M%d 11l5 -4m-5 4l5 4`, low)
+		}
+		if m.Adjusted.High <= widest {
+			fmt.Fprintf(&b, `M%d 6V16`, high)
+		} else {
+			fmt.Fprintf(&b, `M%d 11l-5 -4m5 4l-5 4`, high)
+		}
+		b.WriteString(`"/>`)
+	}
+	if m.Change != nil && math.Abs(*m.Change) <= widest {
+		fmt.Fprintf(&b, `<circle class="at" cx="%d" cy="11" r="4"/>`, at(*m.Change))
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
