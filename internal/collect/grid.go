@@ -1,13 +1,16 @@
 package collect
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"slices"
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/series"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -19,6 +22,7 @@ const (
 	mostValues  = 120_000 // in all of Data.Series
 	metricsPer  = 12      // series per VM and per group, at most
 	mostGroups  = 8       // with more groups only the total over all is made
+	mostSharing = 16      // with more workloads that share a group's VMs, none gets views of its own
 )
 
 // grid is the time axis of Data.Series: n cells of step from start. A cell's value carries the time of its end.
@@ -50,7 +54,7 @@ func (c *collector) planGrid(ctx context.Context) {
 	if len(c.groups) > mostGroups {
 		c.groups = nil
 	}
-	points := mostValues / (metricsPer * (len(c.data.VMs) + len(c.groups) + 1))
+	points := mostValues / (metricsPer * (len(c.data.VMs) + len(c.groups) + len(c.sharing()) + 1))
 	points = min(max(points, fewestCells), mostPoints)
 	span := min(max(c.end.Sub(c.start), time.Second), longestSpan)
 	interval := c.interval(ctx)
@@ -191,7 +195,7 @@ func significant(v float64, digits int) float64 {
 }
 
 // series makes the per-VM, per-group and total views.
-func (c *collector) series() []result.Series {
+func (c *collector) series(ctx context.Context) []result.Series {
 	var out []result.Series
 	for _, vm := range c.data.VMs {
 		own := c.perVM[vm.Name]
@@ -209,6 +213,55 @@ func (c *collector) series() []result.Series {
 	if len(c.groups) != 1 {
 		out = append(out, c.views(result.Series{Name: "all VMs"}, all, c.total[len(c.groups)].quantiles())...)
 	}
+	for _, l := range c.sharing() {
+		tracks := c.having(func(k *track) bool { return c.loadOf(k) == l })
+		out = append(out, c.views(result.Series{Name: l.name, Group: l.group, Workload: l.name}, tracks, nil)...)
+	}
+	return append(out, c.nodeCPU(ctx)...)
+}
+
+// sharing are the workloads that share the VMs of their group with another, so that the group's views do not tell them apart.
+func (c *collector) sharing() []*loadPlan {
+	in := map[string]int{}
+	for _, l := range c.loads {
+		if !l.prefill {
+			in[l.group]++
+		}
+	}
+	var out []*loadPlan
+	for _, l := range c.loads {
+		if !l.prefill && in[l.group] > 1 {
+			out = append(out, l)
+		}
+	}
+	if len(out) > mostSharing {
+		return nil
+	}
+	return out
+}
+
+// NodeCPU is the name of the CPU series of nodes, in per cent.
+const NodeCPU = "node_cpu"
+
+// nodeCPU are the nodes' CPU use on the grid, where the target serves it, whether or not the scenario shows it.
+func (c *collector) nodeCPU(ctx context.Context) []result.Series {
+	if c.store == nil || c.grid.n == 0 {
+		return nil
+	}
+	query := fmt.Sprintf("sum by (node, instance) (%s{scenario_id=\"%d\"})", ClusterSeries("CpuUsage.Avg.Percent"), c.m.Scenario.ID)
+	start, end := c.grid.edge(1), c.grid.edge(c.grid.n)
+	found, err := c.store.Range(ctx, query, start, end, c.grid.step)
+	if err != nil {
+		c.problem("CPU of the nodes: %v", err)
+		return nil
+	}
+	slices.SortStableFunc(found, func(a, b series.Series) int {
+		return cmp.Or(cmp.Compare(len(a.Label("node")), len(b.Label("node"))), cmp.Compare(a.Label("node"), b.Label("node")))
+	})
+	var out []result.Series
+	for _, s := range found {
+		out = append(out, onGrid(result.Series{Name: s.Label("instance"), Metric: NodeCPU, Unit: "%"}, s.Points, start, end, c.grid.step))
+	}
 	return out
 }
 
@@ -223,7 +276,7 @@ func (c *collector) having(keep func(*track) bool) []*track {
 	return out
 }
 
-// views makes the series of some tracks together; those without any operation are left out.
+// views makes the series of some tracks together; those without any operation are left out. q nil leaves out percentiles.
 func (c *collector) views(head result.Series, tracks []*track, q *cells) []result.Series {
 	rates := binned(tracks, c.grid)
 	var out []result.Series
@@ -245,7 +298,9 @@ func (c *collector) views(head result.Series, tracks []*track, q *cells) []resul
 		add(name+"_bandwidth", "bytes/s", pick(rates, func(t totals) (float64, bool) { return t.bytes[op] / per, true }))
 		add(name+"_latency_mean", "us", pick(rates, func(t totals) (float64, bool) { return t.seconds[op] / t.ops[op] * 1e6, t.ops[op] >= 1 }))
 		for k, want := range quantiles {
-			add(name+"_latency_"+want.name, "us", q.q[op][k])
+			if q != nil {
+				add(name+"_latency_"+want.name, "us", q.q[op][k])
+			}
 		}
 	}
 	return out
