@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 func playbookSteps() Registry { return Registry{"playbook.Run": single(runPlaybook)} }
@@ -43,7 +44,7 @@ func runPlaybook(a scenario.Args, _ View) (*action, error) {
 					f.needMembers(name)
 				}
 			}
-			return 0
+			return f.Facts.PlaybookTime
 		},
 		do: func(ctx context.Context, e *Env) error {
 			hosts, err := playbookHosts(ctx, e, inventory)
@@ -53,8 +54,9 @@ func runPlaybook(a scenario.Args, _ View) (*action, error) {
 			if !e.Facts.Simulated {
 				return fmt.Errorf("playbook %q: this version runs no playbooks", file)
 			}
-			e.Note("playbook %q would run on %s now; on a simulated cluster it takes no time, changes nothing and loads nothing", file, count(hosts, "host"))
-			return nil
+			e.Note("playbook %q would run on %s now; on a simulated cluster it is taken to last %s, changes nothing and loads nothing",
+				file, count(hosts, "host"), unit.Duration(e.Facts.PlaybookTime))
+			return e.Clock.Sleep(ctx, e.Facts.PlaybookTime)
 		},
 	}, nil
 }

@@ -86,6 +86,7 @@ type Config struct {
 	Nodes   int // logical nodes asked for with --nodes; 0 means the provider's default
 	Options Options
 	Clock   clock.Clock
+	RunsDir string // folder of run folders, for providers that keep machines in them; "" means the working directory
 	// AllowHostCommands permits steps that run commands of the scenario's author on this machine.
 	AllowHostCommands bool
 }
@@ -120,6 +121,8 @@ type Facts struct {
 	// Simulated says that nothing there is real: the run is in the target's own time, and what is true of this machine and this
 	// moment does not belong into its record.
 	Simulated bool `json:"simulated,omitempty"`
+	// PlaybookTime is how long a playbook is taken to last where it is only rehearsed, as on a simulated cluster.
+	PlaybookTime time.Duration `json:"playbook_ns,omitempty"`
 }
 
 // Can reports whether c is claimed.

@@ -26,6 +26,7 @@ type cluster struct {
 // machine is one VM.
 type machine struct {
 	target.VM
+	memory    int64
 	disks     []target.Disk
 	texts     []string // what the disks hold
 	snapshots map[string][]string
@@ -130,7 +131,9 @@ func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
 // CreateTemplate implements target.Cluster.
 func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 	err := c.w.call(ctx, "CreateTemplate", t.Name, func() error {
-		err := c.add(newMachine(target.VM{Name: t.Name, Group: t.Group, Node: t.Node, Power: target.Off, Template: true}, t.DiskBytes))
+		m := newMachine(target.VM{Name: t.Name, Group: t.Group, Node: t.Node, Power: target.Off, Template: true}, t.DiskBytes)
+		m.memory = t.MemoryBytes
+		err := c.add(m)
 		if errors.Is(err, errExists) {
 			return nil
 		}
@@ -170,6 +173,7 @@ func (c *cluster) add(m *machine) error {
 func (c *cluster) remove(m *machine) {
 	m.powerOff()
 	m.gone = true
+	c.w.storage.Forget(c.w.clock.Now(), m.Name)
 	delete(c.machines, m.Name)
 	if at, ok := slices.BinarySearch(c.names, m.Name); ok {
 		c.names = slices.Delete(c.names, at, at+1)
@@ -192,7 +196,7 @@ func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
 		if err == nil {
 			err = c.w.call(ctx, "Clone", p.Name, func() error {
 				m := newMachine(target.VM{Name: p.Name, Group: r.Group, Node: p.Node, Power: target.Off}, sizes)
-				m.texts = slices.Clone(source.texts)
+				m.texts, m.memory = slices.Clone(source.texts), source.memory
 				return c.add(m)
 			})
 		}
@@ -505,14 +509,14 @@ func (c *cluster) ClusterMetrics(ctx context.Context) (list []target.Metric, err
 	return list, nil
 }
 
-// WriteLogBytes implements target.WriteLog: the simulated storage has drained its log whenever it is asked.
+// WriteLogBytes implements target.WriteLog with what the performance model says, one log a node.
 func (c *cluster) WriteLogBytes(ctx context.Context) (logs map[string]int64, err error) {
 	err = c.need(target.WriteLogDrain)
 	if err == nil {
 		err = c.w.call(ctx, "WriteLogBytes", "", func() error {
 			logs = map[string]int64{}
-			for i := range c.w.nodes {
-				logs[nodeName(i)] = 0
+			for i, left := range c.w.storage.WriteLogBytes(c.w.clock.Now()) {
+				logs[nodeName(i)] = left
 			}
 			return nil
 		})

@@ -8,7 +8,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
-	perf "plimsoll/internal/target/sim/stub"
+	"plimsoll/internal/target/sim/perf"
 	"plimsoll/internal/workload"
 )
 
@@ -57,9 +57,9 @@ func reportEvery(limit time.Duration) time.Duration {
 }
 
 // add begins a job. The world's lock must be held.
-func (d *driver) add(j *modelled, lanes []workload.Lane, limit time.Duration) {
+func (d *driver) add(j *modelled, name string, lanes []workload.Lane, limit time.Duration) {
 	now := d.w.clock.Now()
-	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, lanes, perf.JobOptions{Runtime: limit})
+	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, lanes, perf.JobOptions{Name: name, Runtime: limit})
 	j.skew = d.w.nodes[j.m.Node].skew
 	j.every = reportEvery(limit)
 	j.next = now.Truncate(j.every).Add(j.every)
@@ -94,6 +94,7 @@ func (d *driver) changed() {
 
 // moved follows a migration. The world's lock must be held.
 func (d *driver) moved(m *machine) {
+	d.w.storage.Advance(d.w.clock.Now())
 	d.w.storage.MoveVM(m.Name, m.Node)
 	d.changed()
 }

@@ -13,7 +13,7 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/nearest"
 	"plimsoll/internal/target"
-	perf "plimsoll/internal/target/sim/stub"
+	"plimsoll/internal/target/sim/perf"
 	"plimsoll/unit"
 )
 
@@ -22,15 +22,16 @@ type FaultKind string
 
 // The kinds of fault.
 const (
-	NodeCrash    FaultKind = "node_crash"    // a node stops with everything on it; after For it reboots by itself
-	PowerLoss    FaultKind = "power_loss"    // a node has no power; after For it has, and boots
-	HungIO       FaultKind = "hung_io"       // a node's storage completes nothing
-	SlowDisk     FaultKind = "slow_disk"     // a node's storage needs Factor times as long
-	APIError     FaultKind = "api_error"     // calls of the cluster's management fail
-	APITimeout   FaultKind = "api_timeout"   // calls hang for Delay, then fail without having had an effect
-	LostResponse FaultKind = "lost_response" // calls take effect, but their answer is lost
-	AgentLost    FaultKind = "agent_lost"    // VMs do not answer; what runs in them goes on
-	ClockSkew    FaultKind = "clock_skew"    // clocks of a node and of its VMs are ahead by Skew
+	NodeCrash    FaultKind = "node_crash"      // a node stops with everything on it; after For it reboots by itself
+	PowerLoss    FaultKind = "power_loss"      // a node has no power; after For it has, and boots
+	HungIO       FaultKind = "hung_io"         // a node's storage completes nothing
+	SlowDisk     FaultKind = "slow_disk"       // a node's storage needs Factor times as long
+	Neighbour    FaultKind = "noisy_neighbour" // somebody else takes the share Factor of a node's storage
+	APIError     FaultKind = "api_error"       // calls of the cluster's management fail
+	APITimeout   FaultKind = "api_timeout"     // calls hang for Delay, then fail without having had an effect
+	LostResponse FaultKind = "lost_response"   // calls take effect, but their answer is lost
+	AgentLost    FaultKind = "agent_lost"      // VMs do not answer; what runs in them goes on
+	ClockSkew    FaultKind = "clock_skew"      // clocks of a node and of its VMs are ahead by Skew
 )
 
 // kinds lists them with what they need.
@@ -39,7 +40,7 @@ var kinds = []struct {
 	onNodes bool
 	calls   bool
 }{
-	{NodeCrash, true, false}, {PowerLoss, true, false}, {HungIO, true, false}, {SlowDisk, true, false}, {APIError, false, true},
+	{NodeCrash, true, false}, {PowerLoss, true, false}, {HungIO, true, false}, {SlowDisk, true, false}, {Neighbour, true, false}, {APIError, false, true},
 	{APITimeout, false, true}, {LostResponse, false, true}, {AgentLost, false, false}, {ClockSkew, true, false},
 }
 
@@ -53,7 +54,7 @@ type Fault struct {
 	Step string
 	At   time.Duration
 	For  time.Duration // until it is over; 0: it stays
-	// Factor is how many times as long SlowDisk makes an operation take.
+	// Factor is how many times as long SlowDisk makes an operation take, or the share of the storage that Neighbour takes.
 	Factor float64
 	// Skew is how far ClockSkew moves clocks ahead; negative is back.
 	Skew time.Duration
@@ -116,8 +117,11 @@ func (f Fault) checkValues(calls bool) (errs []error) {
 	if f.Kind == SlowDisk && !(f.Factor > 1 && f.Factor <= 1e6) {
 		bad("factor: %v: must be above 1, and at most a million", f.Factor)
 	}
-	if f.Kind != SlowDisk && f.Factor != 0 {
-		bad("factor: belongs to %s only", SlowDisk)
+	if f.Kind == Neighbour && !(f.Factor > 0 && f.Factor < 1) {
+		bad("factor: %v: must be a share, above 0 and below 1", f.Factor)
+	}
+	if f.Kind != SlowDisk && f.Kind != Neighbour && f.Factor != 0 {
+		bad("factor: belongs to %s and %s only", SlowDisk, Neighbour)
 	}
 	if (f.Kind == ClockSkew) != (f.Skew != 0) {
 		bad("skew: %s: belongs to %s, which needs one", f.Skew, ClockSkew)
@@ -186,6 +190,8 @@ func (f Fault) words() string {
 		return "storage of " + where + " hangs"
 	case SlowDisk:
 		return fmt.Sprintf("storage of %s takes %g times as long", where, f.Factor)
+	case Neighbour:
+		return fmt.Sprintf("somebody else takes %s of the storage of %s", unit.Percent(f.Factor), where)
 	case APIError:
 		return calls + " to the cluster fail"
 	case APITimeout:
@@ -302,15 +308,12 @@ func (in *injector) begin(f Fault) (undo func()) {
 	switch f.Kind {
 	case NodeCrash, PowerLoss:
 		return in.fail(f)
-	case HungIO, SlowDisk:
+	case HungIO, SlowDisk, Neighbour:
 		until := time.Time{}
 		if f.For > 0 {
 			until = now.Add(f.For)
 		}
-		kind := perf.SlowDisk
-		if f.Kind == HungIO {
-			kind = perf.HungIO
-		}
+		kind := map[FaultKind]perf.Kind{HungIO: perf.HungIO, SlowDisk: perf.SlowDisk, Neighbour: perf.NoisyNeighbour}[f.Kind]
 		for _, n := range f.Nodes {
 			w.storage.Fault(now, perf.Fault{Kind: kind, Node: n, Factor: f.Factor, Until: until})
 		}

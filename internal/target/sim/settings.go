@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/target"
-	perf "plimsoll/internal/target/sim/stub"
+	"plimsoll/internal/target/sim/perf"
 	"plimsoll/unit"
 )
 
@@ -33,6 +33,7 @@ type settings struct {
 	Boot      span          `yaml:"boot"`
 	NodeBoot  span          `yaml:"node_boot"`
 	Migration span          `yaml:"migration"`
+	Playbook  span          `yaml:"playbook"`
 	Model     perf.Truth    `yaml:"model"`
 	Faults    []faultFields `yaml:"faults"`
 
@@ -58,10 +59,12 @@ type faultFields struct {
 
 // defaults is a healthy cluster.
 func defaults() settings {
+	truth := perf.DefaultTruth()
+	truth.Seed, truth.Host.Cores = 0, 0 // the cluster's
 	return settings{
 		Nodes: 4, Cores: 32, Memory: size(256 * unit.GiB), Disk: size(16 * unit.TiB), Power: nodeSet{all: true}, Seed: 1,
-		Clone: span(time.Second), Boot: span(15 * time.Second), NodeBoot: span(4 * time.Minute), Migration: span(5 * time.Second),
-		Model: perf.DefaultTruth(),
+		Clone: span(time.Second), Boot: span(15 * time.Second), NodeBoot: span(4 * time.Minute), Migration: span(5 * time.Second), Playbook: span(10 * time.Minute),
+		Model: truth,
 	}
 }
 
@@ -79,6 +82,7 @@ func options() []target.Option {
 		{Name: "boot", Default: "15s", Help: "time a VM takes to boot"},
 		{Name: "node_boot", Default: "4m", Help: "time from a node's power-on until it is ready"},
 		{Name: "migration", Default: "5s", Help: "time to migrate one VM"},
+		{Name: "playbook", Default: "10m", Help: "time a playbook is taken to last; it changes and loads nothing"},
 		{Name: "model.NAME", Help: "one parameter of the performance model, like model.contention=0.02"},
 	}
 }
@@ -226,7 +230,7 @@ func (s *settings) world() (Options, error) {
 		bad("nodes: %d: at most %d", s.Nodes, mostNodes)
 		return Options{}, errors.Join(errs...)
 	}
-	for name, v := range map[string]span{"clone": s.Clone, "boot": s.Boot, "node_boot": s.NodeBoot, "migration": s.Migration} {
+	for name, v := range map[string]span{"clone": s.Clone, "boot": s.Boot, "node_boot": s.NodeBoot, "migration": s.Migration, "playbook": s.Playbook} {
 		if v < 0 {
 			bad("%s: %s: must not be negative", name, time.Duration(v))
 		}
@@ -234,6 +238,7 @@ func (s *settings) world() (Options, error) {
 	o := Options{
 		Nodes: s.Nodes, Cores: s.Cores, MemoryBytes: int64(s.Memory), Seed: s.Seed, FreeBytes: int64(s.Nodes) * int64(s.Disk),
 		Clone: time.Duration(s.Clone), Boot: time.Duration(s.Boot), NodeBoot: time.Duration(s.NodeBoot), Migration: time.Duration(s.Migration),
+		Playbook: time.Duration(s.Playbook),
 	}
 	with, err := s.Power.resolve(s.Nodes)
 	if err != nil {
@@ -250,7 +255,10 @@ func (s *settings) world() (Options, error) {
 		}
 		o.Without = append(o.Without, target.Capability(name))
 	}
-	s.Model.Seed = s.Seed
+	if s.Model.Seed != 0 || s.Model.Host.Cores != 0 {
+		bad("model: seed and host.cores are the cluster's own: give seed and cores instead")
+	}
+	s.Model.Seed, s.Model.Host.Cores = s.Seed, s.Cores
 	errs = append(errs, s.Model.Check())
 	o.Truth = &s.Model
 	faults, err := s.faults()

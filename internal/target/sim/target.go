@@ -21,7 +21,7 @@ var capabilities = map[target.Capability]string{
 	target.GuestCommands:      "commands do nothing and succeed",
 	target.PlaybookHosts:      "playbooks are checked, not run: they change nothing and load nothing",
 	target.ControllerCommands: "on this machine, with --allow-host-commands",
-	target.WriteLogDrain:      "the simulated write log is always drained",
+	target.WriteLogDrain:      "the performance model's write logs",
 	target.ClusterMetrics:     "from the performance model",
 	target.PlatformChecks:     "simulated: good for every node that is on",
 	target.FolderImport:       "a folder is an image without data disks",
@@ -32,6 +32,9 @@ var metricNames = []string{"CpuUsage.Avg.Megahertz", "CpuUsage.Avg.Percent", "Me
 
 // megahertz is the clock of a simulated core, which only turns shares of CPU time into megahertz.
 const megahertz = 2500
+
+// idleMemory is the share of a node's memory that is in use without any VM.
+const idleMemory = 0.1
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
@@ -54,7 +57,7 @@ func (v view) Check(ctx context.Context) (target.Facts, error) {
 // facts are what there is to know. w.mu must be held.
 func (w *World) facts() target.Facts {
 	f := target.Facts{
-		Target: "sim", ClusterName: "simulated cluster", Simulated: true, Capabilities: map[target.Capability]string{},
+		Target: "sim", ClusterName: "simulated cluster", Simulated: true, PlaybookTime: w.o.Playbook, Capabilities: map[target.Capability]string{},
 		Missing: map[target.Capability]string{}, Metrics: metricNames, FreeBytes: w.o.FreeBytes, FreeMemory: w.o.FreeMemory,
 		Environment: w.environment(), Notes: w.notes(),
 	}
@@ -98,6 +101,7 @@ func (w *World) environment() []target.Fact {
 		{Group: "simulation", Name: "boot of VMs", Value: w.o.Boot.String()},
 		{Group: "simulation", Name: "boot of a node", Value: w.o.NodeBoot.String()},
 		{Group: "simulation", Name: "migration of a VM", Value: w.o.Migration.String()},
+		{Group: "simulation", Name: "length of a playbook", Value: w.o.Playbook.String()},
 		{Group: "cpu", Name: "cores of a node", Value: fmt.Sprint(w.o.Cores)},
 		{Group: "memory", Name: "of a node", Value: unit.Bytes(w.o.MemoryBytes).String()},
 	}
@@ -157,11 +161,20 @@ func (v view) Destroy(ctx context.Context, stateDir string) ([]string, error) {
 
 // metrics are the counters of the nodes that are on. w.mu must be held.
 func (w *World) metrics() (list []target.Metric) {
+	memory := make([]int64, len(w.nodes))
+	for _, c := range w.runs {
+		for _, m := range c.machines {
+			if m.Power == target.On {
+				memory[m.Node] += m.memory
+			}
+		}
+	}
 	for i, use := range w.storage.NodeMetrics(w.clock.Now()) {
 		if !w.nodes[i].on {
 			continue
 		}
-		values := []float64{float64(w.o.Cores) * megahertz * use.CPU, 100 * use.CPU, 100 * use.Memory, use.Received / 1000, use.Sent / 1000}
+		values := []float64{float64(w.o.Cores) * megahertz * use.CPU, 100 * use.CPU,
+			100 * min(1, idleMemory+float64(memory[i])/float64(w.o.MemoryBytes)), use.Received / 1000, use.Sent / 1000}
 		for k, v := range values {
 			list = append(list, target.Metric{Name: metricNames[k], Node: i, Value: v})
 		}

@@ -28,7 +28,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
-	perf "plimsoll/internal/target/sim/stub"
+	"plimsoll/internal/target/sim/perf"
 	"plimsoll/unit"
 )
 
@@ -55,6 +55,7 @@ type Options struct {
 	Boot      time.Duration // of a VM: how long a power-on takes
 	NodeBoot  time.Duration // of a node: from power-on until it is ready
 	Migration time.Duration // of one VM
+	Playbook  time.Duration // see target.Facts.PlaybookTime
 
 	KeepCalls bool // for Calls
 	// RunTools has load generators run as commands, as any other, instead of being modelled.
@@ -120,7 +121,7 @@ func New(o Options) *World {
 	}
 	if o.Truth == nil {
 		truth := perf.DefaultTruth()
-		truth.Seed = o.Seed
+		truth.Seed, truth.Host.Cores = o.Seed, o.Cores
 		o.Truth = &truth
 	}
 	w := &World{o: o, clock: o.Clock, rand: rand.New(rand.NewPCG(o.Seed, 1)), commands: builtin(),
