@@ -51,7 +51,11 @@
     for (let p = -9; p < 16; p++) for (const m of [1, 2, 2.5, 5]) out.push(m * 10 ** p * base);
     return out;
   };
-  const powerOfTen = v => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-6;
+  const powersOfTen = (low, high) => {
+    const out = [];
+    for (let v = low; v <= high * 1.001; v *= 10) out.push(v);
+    return out;
+  };
   const timeSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
   const charts = new Map(); // id -> uPlot
@@ -160,14 +164,14 @@
     const narrow = figure.clientWidth < 560;
     const axis = { stroke: () => colour("--soft"), grid: { stroke: () => colour("--line"), width: 1 }, ticks: { stroke: () => colour("--line"), size: 4 }, font: "11px " + getComputedStyle(document.body).fontFamily };
     const options = {
-      width: figure.clientWidth, height: narrow ? 230 : 270, padding: [30, 10, 0, 0],
+      width: figure.clientWidth, height: narrow ? 230 : 270, padding: [30, 22, 0, 0],
       scales: {
         x: { time: false },
         y: c.log ? { distr: 3, range: () => c.log } : { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 0) * 1.06, (c.expected ?? 0) * 1.14) || 1] },
       },
       axes: [
         { ...axis, incrs: timeSteps, values: (_, v) => v.map(elapsed), grid: { show: false }, size: 30 },
-        c.log ? { ...axis, size: narrow ? 74 : 86, values: (_, v) => v.map(n => powerOfTen(n) ? quantity(n, c.unit) : null) } :
+        c.log ? { ...axis, size: narrow ? 74 : 86, splits: () => powersOfTen(...c.log), values: (_, v) => v.map(n => quantity(n, c.unit)) } :
         { ...axis, size: narrow ? 74 : 86, space: 44, incrs: roundSteps(Math.max(c.expected ?? 0, ...c.values.map(v => v.reduce((a, b) => Math.max(a, b ?? 0), 0))), c.unit), values: (_, v) => v.map(n => quantity(n, c.unit)) },
       ],
       series: [
