@@ -116,6 +116,23 @@ func (a *adaptation) filter() {
 	}
 	first := &a.out.Sections[0]
 	first.Options = append(first.Options, forced...)
+	a.nameZones()
+}
+
+// nameZones writes zonemode=strided where a section has a zone size and no mode. Up to fio 3.12 that was the only mode and had no
+// name; later ones refuse a zone size without one.
+func (a *adaptation) nameZones() {
+	if _, named := last(a.out.Global(), "zonemode"); named {
+		return
+	}
+	for i := range a.out.Sections {
+		s := &a.out.Sections[i]
+		_, named := last(s, "zonemode")
+		if size, ok := last(s, "zonesize"); ok && !named && size.Value != "0" {
+			s.Options = append(s.Options, fiofile.Option{Key: "zonemode", Value: "strided", Line: size.Line})
+			a.note("zonesize without zonemode: zonemode=strided is added, as old versions of fio take it")
+		}
+	}
 }
 
 // pass applies the option table to one option.

@@ -88,10 +88,16 @@ func TestAdapt(t *testing.T) {
 			notes:  []string{"ioengine windowsaio does not exist on Linux, libaio does the same"},
 		},
 		"sizes are scaled": {
-			config: "[global]\nbs=8k\nzonesize=1g\n[a]\nfilename=/dev/sdb\nsize=8G\noffset=1001m\nio_size=100%\nfilesize=1g-2g\nzoneskip=0\nnumber_ios=150\n[b]\nfilename=/dev/sdc\nsize=10m\noffset=100k\n",
+			config: "[global]\nbs=8k\nzonesize=1g\nzonemode=strided\n[a]\nfilename=/dev/sdb\nsize=8G\noffset=1001m\nio_size=100%\nfilesize=1g-2g\nzoneskip=0\nnumber_ios=150\n[b]\nfilename=/dev/sdc\nsize=10m\noffset=100k\n",
 			scale:  0.01,
-			want: "[global]\nbs=8k\nzonesize=10485760\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=84934656\noffset=10485760\nio_size=100%\nfilesize=10485760-20971520\nzoneskip=0\nnumber_ios=1\n" +
+			want: "[global]\nbs=8k\nzonesize=10485760\nzonemode=strided\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=84934656\noffset=10485760\nio_size=100%\nfilesize=10485760-20971520\nzoneskip=0\nnumber_ios=1\n" +
 				"\n[b]\nfilename=/run/1/with\\:colon.img\nsize=98304\noffset=0\n",
+		},
+		"zones without a mode": {
+			config: "[global]\nbs=8k\n[a]\nfilename=/dev/sdb\nsize=8g\nzonesize=1g\nzoneskip=1g\n[b]\nfilename=/dev/sdc\nsize=8g\n[c]\nfilename=/dev/sdc\nsize=8g\nzonesize=1g\nzonemode=none\n",
+			want: "[global]\nbs=8k\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=8g\nzonesize=1g\nzoneskip=1g\nzonemode=strided\n" +
+				"\n[b]\nfilename=/run/1/with\\:colon.img\nsize=8g\n\n[c]\nfilename=/run/1/with\\:colon.img\nsize=8g\nzonesize=1g\nzonemode=none\n",
+			notes: []string{"zonesize without zonemode: zonemode=strided is added, as old versions of fio take it"},
 		},
 		"neighbours still meet": {
 			config: "[a]\nfilename=/dev/sdb\nsize=8G\nbs=4k\n[b]\nfilename=/dev/sdb\noffset=8G\nsize=8G\nbs=256k\n",

@@ -53,6 +53,23 @@ func runReal(t *testing.T, host *workloadtest.Host, s workload.Spec, during func
 
 func config(text string) workload.Spec { return workload.Spec{Config: []byte(text)} }
 
+// Files written for old versions of fio, where a zone size stood alone and files were opened a few at a time.
+func TestRealOldFiles(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"zones": "[global]\nioengine=libaio\ndirect=1\nnorandommap\n[z]\nfilename=/dev/sdb\nrw=randread\nbs=64k\nsize=32m\nfilesize=32m\nzonesize=1m\nzoneskip=1m\n",
+		"files": "[global]\nioengine=libaio\ndirect=1\niodepth_batch=2\n[f]\nfilename=/dev/sdb\nrw=write\nbs=64k\nsize=8m\nnrfiles=1\nopenfiles=1\nzero_buffers\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := runReal(t, workloadtest.NewHost(t, 32<<20), config(text), nil)
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+		})
+	}
+}
+
 // What the file asks for is what fio does: sizes, offsets, directions, rates, and every operation in a bin.
 func TestRealOptionsTakeEffect(t *testing.T) {
 	t.Parallel()
