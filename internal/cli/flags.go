@@ -109,7 +109,7 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 	if keeper, ok := provider.(target.Timekeeper); ok {
 		p.clock = keeper.Clock()
 	}
-	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, AllowHostCommands: f.allowHostCommands})
+	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir, AllowHostCommands: f.allowHostCommands})
 	if err != nil {
 		return nil, usage(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +144,30 @@ func TestStorageFacts(t *testing.T) {
 	}
 }
 
+// The facts are about the place where run folders will be, not about where the user happens to stand.
+func TestStorageFactsOfRunsDir(t *testing.T) {
+	runs, other := t.TempDir(), t.TempDir()
+	cases := map[string]struct {
+		config target.Config
+		want   string
+	}{
+		"run folders":                   {target.Config{RunsDir: runs}, runs},
+		"run folders that are not made": {target.Config{RunsDir: filepath.Join(runs, "a", "b")}, runs},
+		"option before run folders":     {target.Config{RunsDir: runs, Options: target.Options{"dir": other}}, other},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			f, err := check(t, fixture(nil), c.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := value(f, "storage", "folder"); got != c.want {
+				t.Errorf("folder %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestFindControlGroups(t *testing.T) {
 	const unified = "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 	const hybrid = "30 1 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n" +
@@ -200,8 +225,8 @@ func TestCheckObjections(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	_, err := Provider{}.New(target.Config{Nodes: -1, Options: target.Options{"cgroups": "maybe", "reserve": "much", "dir": "", "color": "blue"}})
-	for _, want := range []string{"nodes -1", `"maybe"`, `"much"`, `"dir"`, `"color"`} {
+	_, err := Provider{}.New(target.Config{Nodes: -1, Options: target.Options{"cgroups": "maybe", "reserve": "much", "color": "blue"}})
+	for _, want := range []string{"nodes -1", `"maybe"`, `"much"`, `"color"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v: does not name %s", err, want)
 		}

@@ -17,6 +17,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,7 +51,7 @@ func (Provider) Summary() string {
 // Options implements target.Provider.
 func (Provider) Options() []target.Option {
 	return []target.Option{
-		{Name: "dir", Default: ".", Help: "folder whose file system the facts describe: where run folders will be"},
+		{Name: "dir", Help: "folder whose file system the facts describe (default: the folder of run folders)"},
 		{Name: "reserve", Default: "512MiB", Help: "space and memory that a run must leave free"},
 		{Name: "cgroups", Default: "auto", Help: "auto: limit CPU and memory where permitted; off: never touch control groups"},
 	}
@@ -85,16 +86,13 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 		}
 		given[name] = value
 	}
-	s := settings{nodes: c.Nodes, dir: given["dir"], cgroups: given["cgroups"] == "auto",
+	s := settings{nodes: c.Nodes, dir: cmp.Or(given["dir"], c.RunsDir, "."), cgroups: given["cgroups"] == "auto",
 		commands: c.AllowHostCommands, clock: c.Clock, system: p.System}
 	if s.nodes == 0 {
 		s.nodes = DefaultNodes
 	}
 	if s.nodes < 0 || s.nodes > maxNodes {
 		object("nodes %d: want 1 to %d", c.Nodes, maxNodes)
-	}
-	if s.dir == "" {
-		object("option %q: must not be empty", "dir")
 	}
 	if v := given["cgroups"]; v != "auto" && v != "off" {
 		object("option %q: %q is neither auto nor off", "cgroups", v)
