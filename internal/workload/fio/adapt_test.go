@@ -258,6 +258,24 @@ func TestPrefillOfLessThanABlock(t *testing.T) {
 	}
 }
 
+func TestOfferedRate(t *testing.T) {
+	t.Parallel()
+	for options, want := range map[string]float64{
+		"rw=read\nrate_iops=100":                      100,
+		"rw=randrw\nrate_iops=100,50":                 150,
+		"rw=read\nbs=64k\nrate=640k":                  10,
+		"rw=randrw\nbs=4k,16k\nrate=2m,1m":            512 + 64, // each direction by its own block size
+		"rw=randrw\nbs=4k,16k\nrate=2m,1m\nnumjobs=2": 2 * (512 + 64),
+		"rw=randrw\nrate_iops=100,":                   0, // writes have no limit
+		"rw=read\nbssplit=4k/50:8k/50\nrate=1m":       0, // not known
+	} {
+		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nsize=1g\n"+options+"\n"))
+		if got := job.Lanes[0].Rate; got != want {
+			t.Errorf("%q: offered %v, want %v", options, got, want)
+		}
+	}
+}
+
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	s := spec(`[global]

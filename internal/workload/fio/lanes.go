@@ -114,20 +114,22 @@ func directions(rw string) (reads, writes, trims bool) {
 // rate is the load one process of a job offers, in operations per second; 0 is unlimited. One direction without a limit
 // makes the whole unlimited.
 func rate(job fiofile.Job, reads, writes, trims bool) float64 {
-	text, size := job.Value("rate_iops"), 1.0
+	text, size := job.Value("rate_iops"), [3]float64{1, 1, 1}
 	if text == "" {
 		text = job.Value("rate")
 		if job.Value("bssplit") != "" || job.Value("bsrange") != "" {
-			return 0 // operations per second follow from bytes per second only with one block size
+			return 0 // operations per second follow from bytes per second only where blocks have one size
 		}
-		size = float64(largestBlock(job))
+		for i, bytes := range meanBlocks(job) { // one size for each direction
+			size[i] = bytes
+		}
 	}
 	rates, err := fiofile.ParseRates(text)
 	if text == "" || err != nil {
 		return 0
 	}
 	sum := 0.0
-	for _, d := range []struct {
+	for i, d := range []struct {
 		used bool
 		rate int64
 	}{{reads, rates.Read}, {writes, rates.Write}, {trims, rates.Trim}} {
@@ -135,7 +137,7 @@ func rate(job fiofile.Job, reads, writes, trims bool) float64 {
 			return 0
 		}
 		if d.used {
-			sum += float64(d.rate) / size
+			sum += float64(d.rate) / size[i]
 		}
 	}
 	return sum

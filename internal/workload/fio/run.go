@@ -164,7 +164,10 @@ func (f *follower) verdict(o workload.Outcome, parseError, endError error) error
 	case o.Stopped || o.Exit.Lost:
 		return nil
 	case o.Exit.Signal != "":
-		cause = fmt.Errorf("fio was ended by signal %q; nothing of ours sent it (out of memory?)", o.Exit.Signal)
+		cause = fmt.Errorf("fio was ended by signal %q; nothing of ours sent it", o.Exit.Signal)
+		if o.Exit.Signal == "killed" {
+			cause = fmt.Errorf("%w (out of memory?)", cause)
+		}
 	case o.Exit.Code != 0:
 		cause = fmt.Errorf("fio ended with code %d", o.Exit.Code)
 	case parseError != nil:
