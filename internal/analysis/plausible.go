@@ -176,8 +176,8 @@ func (v *view) busiest() (best moved, found bool) {
 			key := v.place(p.Node)
 			m := nodes[key]
 			if m == nil {
-				m = &moved{bytes: map[string]float64{}, ops: map[string]float64{}, who: "node " + v.nodes[p.Node].Name}
-				if v.host {
+				m = &moved{bytes: map[string]float64{}, ops: map[string]float64{}, who: v.nodes[p.Node].Name}
+				if v.host || m.who == "" {
 					m.who = "the host"
 				}
 				nodes[key] = m

@@ -12,10 +12,10 @@ import (
 
 // When a rise is told as the data becoming resident on a faster tier.
 const (
-	risen        = 1.3 // end over beginning
-	endShare     = 0.2 // of the window that is taken for the end
-	startShare   = 0.1 // and for the beginning
-	residentFrom = 0.9 // of the level at the end counts as there
+	risen        = 1.3  // end over beginning
+	endShare     = 0.2  // of the window that is taken for the end
+	startShare   = 0.03 // and for the beginning
+	residentFrom = 0.9  // of the level at the end counts as there
 )
 
 // residency measures how long it took until reads ran at the speed they end with: data that moves to a faster tier, or into a

@@ -189,7 +189,7 @@ func scalability(stages []stage, points []usl.Point, m *usl.Model) result.Findin
 	more := last.inFlight / first.inFlight
 	grew := last.throughput.Value / first.throughput.Value
 	f.Sentence = fmt.Sprintf("From %s to %s operations in flight (×%s) throughput grew ×%s, from %s to %s per second; %s%s. %s", sayCount(first.inFlight), sayCount(last.inFlight), sayCount(more), sayCount(grew), sayCount(first.throughput.Value), sayCount(last.throughput.Value),
-		contended(m.Alpha), crossed(m.Beta), peakWords(m.Peak, m.Coefficients, last.inFlight))
+		contended(m.Alpha), crossed(m), peakWords(m, last.inFlight))
 	top := last.inFlight
 	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
 		top = max(top, m.Peak.Concurrency*1.1)
@@ -221,11 +221,15 @@ func contended(alpha float64) string {
 	return fmt.Sprintf("%s of the work queues (contention)", sayPercent(alpha))
 }
 
-func crossed(beta float64) string {
-	if beta == 0 {
-		return " and no crosstalk"
+// crossed speaks of crosstalk only when the resamples agree that there is some.
+func crossed(m *usl.Model) string {
+	switch {
+	case m.Beta == 0:
+		return " and there is no crosstalk"
+	case !m.Peak.Exists || m.Peak.NoPeakShare > (1-Confidence)/2:
+		return " and crosstalk cannot be told from none"
 	}
-	return fmt.Sprintf(" and crosstalk is %s", sayPercent(beta))
+	return fmt.Sprintf(" and crosstalk is %s", sayPercent(m.Beta))
 }
 
 // sayPercent keeps the digits of small shares.
@@ -236,16 +240,17 @@ func sayPercent(share float64) string {
 	return percent(share)
 }
 
-func peakWords(p usl.Peak, c usl.Coefficients, last float64) string {
+func peakWords(m *usl.Model, last float64) string {
+	p := m.Peak
 	switch {
-	case !p.Exists && math.IsInf(c.Limit(), 1):
-		return "There is no peak in range."
-	case !p.Exists:
-		return fmt.Sprintf("There is no peak in range; contention alone would limit it to %s per second.", sayCount(c.Limit()))
-	case p.InRange:
+	case p.Exists && p.InRange:
 		return fmt.Sprintf("It peaks at about %s in flight; beyond that more load gives less.", sayCount(p.Concurrency))
+	case p.Exists && p.NoPeakShare <= (1-Confidence)/2:
+		return fmt.Sprintf("There is no peak in range; the law puts one at about %s in flight, beyond the %s measured.", sayCount(p.Concurrency), sayCount(last))
+	case math.IsInf(m.Limit(), 1):
+		return "There is no peak in range."
 	}
-	return fmt.Sprintf("There is no peak in range; the law puts one at about %s in flight, beyond the %s measured.", sayCount(p.Concurrency), sayCount(last))
+	return fmt.Sprintf("There is no peak in range; by the law contention alone would limit it to about %s per second.", sayCount(m.Limit()))
 }
 
 // loadCurve gives the throughput/response-time curve with the single-client point, the knee and Little's law.

@@ -161,11 +161,36 @@ func (s *stretch) words() string {
 	return text
 }
 
+// lasting are the changes between levels that held for a while, since a standstill of seconds makes two that say less; all when there
+// are none.
+func (s *stretch) lasting() []change.Point {
+	const short = 10
+	var out []change.Point
+	for i, c := range s.Changes {
+		from, to := s.WarmUp, len(s.index)
+		if i > 0 {
+			from = s.Changes[i-1].Index
+		}
+		if i+1 < len(s.Changes) {
+			to = s.Changes[i+1].Index
+		}
+		if c.Index-from >= short && to-c.Index >= short {
+			out = append(out, c)
+		}
+	}
+	if out == nil {
+		return s.Changes
+	}
+	return out
+}
+
 // plain is the reason why no steady state was reached, in moments of the run rather than in points.
 func (s *stretch) plain() string {
 	var parts []string
-	if n := len(s.Changes); n > 0 {
-		c := slices.MaxFunc(s.Changes, func(a, b change.Point) int { return compareAway(a.After/a.Before, b.After/b.Before) })
+	if n := len(s.Changes); n > 5 {
+		parts = append(parts, fmt.Sprintf("its level changed %s, from %s in the beginning to %s in the end", times(n), sayCount(s.Changes[0].Before), sayCount(s.Changes[n-1].After)))
+	} else if n > 0 {
+		c := slices.MaxFunc(s.lasting(), func(a, b change.Point) int { return compareAway(a.After/a.Before, b.After/b.Before) })
 		text := fmt.Sprintf("it went from %s to %s at %s", sayCount(c.Before), sayCount(c.After), clockOf(s.elapsed(c.Index)))
 		if n > 1 {
 			text += fmt.Sprintf(", the largest of %d changes of level", n)

@@ -88,10 +88,11 @@ func stalled(v *view) []result.Finding {
 		if c == nil || l.count() == 0 {
 			continue
 		}
+		before := ""
 		for _, e := range v.d.Events {
 			if e.Kind == result.KindFault {
 				from, _ := l.span()
-				c = c.between(from, e.Time)
+				c, before = c.between(from, e.Time), " before the fault"
 				break
 			}
 		}
@@ -103,12 +104,12 @@ func stalled(v *view) []result.Finding {
 		if len(some) < 20 || !(resample.Median(some)*c.step >= fewestPerStep) {
 			continue
 		}
-		out = append(out, v.stallFinding(l, c, values, what))
+		out = append(out, v.stallFinding(l, c, values, what, before))
 	}
 	return out
 }
 
-func (v *view) stallFinding(l *load, c *course, values []float64, what string) result.Finding {
+func (v *view) stallFinding(l *load, c *course, values []float64, what, before string) result.Finding {
 	s := c.stalls(values)
 	f := result.Finding{
 		Check: "stalls", Subject: l.name, Metric: "time at a standstill", Unit: "%", Value: ptr(100 * s.share), N: len(values), Limit: ptr(0),
@@ -122,7 +123,7 @@ func (v *view) stallFinding(l *load, c *course, values []float64, what string) r
 		return f
 	case len(s.runs) == 0:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("The %s of %s never stood still for as long as %s.", what, l.name, sayDuration(c.step))
+		f.Sentence = fmt.Sprintf("The %s of %s never stood still for as long as %s%s.", what, l.name, sayDuration(c.step), before)
 		return f
 	}
 	f.Severity = result.Caution
@@ -131,7 +132,7 @@ func (v *view) stallFinding(l *load, c *course, values []float64, what string) r
 		f.Sentence += ", about every " + sayDuration(every)
 	}
 	f.Evidence = append(f.Evidence, result.Evidence{Name: "standstills", Value: float64(len(s.runs)), Unit: "count"}, result.Evidence{Name: "longest", Value: s.longest(c.step), Unit: "s"})
-	f.Sentence += v.culprit(l, c, s, &f) + "."
+	f.Sentence += v.culprit(l, c, s, &f) + before + "."
 	line := c.line(l.name, values)
 	f.Chart = v.chart(l.name+": "+what+" per second", "ops/s", line)
 	return f

@@ -1,0 +1,43 @@
+package analysis
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"plimsoll/internal/report/reporttest"
+	"plimsoll/result"
+)
+
+// TestFalseAlarms counts what is said of runs in which nothing happened but noise that depends on its neighbours.
+func TestFalseAlarms(t *testing.T) {
+	const rounds = 120
+	alarms := map[string]int{}
+	for i := range rounds {
+		seed := uint64(100 + i)
+		noise := dependent(rand.New(rand.NewPCG(seed, 5)), 600, 1, 0.05, 0.5)
+		s := reporttest.NewSynthetic(seed, 600, 2)
+		s.Mark(450, result.KindFault, "node-1 power off")
+		s.Load(reporttest.Load{
+			Name: "OLTP", To: 600, Rate: func(t int) float64 { return 4000 * noise[t] }, Seconds: func(t int) float64 { return 2e-3 / noise[t] },
+			Cuts: []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with DSS"}},
+		})
+		s.Load(reporttest.Load{Name: "DSS", Node: 1, From: 300, To: 600, Rate: flatRate(1400), Noise: 0.05, Block: 1 << 20})
+		s.CPU("node-0", flatRate(40), 6)
+		s.CPU("node-1", flatRate(40), 6)
+		seen := map[string]bool{}
+		for _, f := range Run(s.Manifest, s.Data) {
+			if f.Severity != result.Fine && f.Check != "cache" {
+				seen[f.Check] = true
+			}
+		}
+		for check := range seen {
+			alarms[check]++
+		}
+	}
+	for check, n := range alarms {
+		t.Logf("%s: %d of %d", check, n, rounds)
+		if n > rounds*5/100 {
+			t.Errorf("%s spoke up in %d of %d runs in which nothing happened", check, n, rounds)
+		}
+	}
+}
