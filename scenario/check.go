@@ -169,7 +169,7 @@ func (d *document) checkRuntime(s stepInfo, load Workload) {
 		return
 	}
 	timed, untimed := 0, 0
-	if file := d.jobFiles[load.ConfigFile]; file != nil {
+	if file := d.jobFile(load); file != nil {
 		for _, job := range file.Jobs() {
 			if job.Enabled("time_based") {
 				timed++
@@ -212,7 +212,7 @@ func (d *document) checkUse() {
 			d.say("unused-workload", w.Pos, fmt.Sprintf("workload %q is never started or prefilled", w.Name), "remove it")
 			continue
 		}
-		if g, ok := d.group(w.Group); ok && d.jobFiles[w.ConfigFile] != nil {
+		if g, ok := d.group(w.Group); ok && d.jobFile(w) != nil {
 			d.checkJobs(w, g, prefilled[w.Name])
 		}
 	}

@@ -206,6 +206,9 @@ func (l *loader) decode(n *yaml.Node, at Pos, of string, rows []ArgSpec, unknown
 			continue // null counts as missing
 		}
 		f.pos[e.name] = l.nodePos(e.value)
+		if rows[i].Extension {
+			l.say("extension", l.nodePos(e.key), fmt.Sprintf("%s: %s is an extension of Plimsoll", of, e.name), "leave it out of files meant for other engines")
+		}
 		v, err := l.value(e.value, rows[i])
 		if err != nil {
 			code := "wrong-type"

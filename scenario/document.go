@@ -28,6 +28,7 @@ type document struct {
 	missing                   map[string]error
 	configs                   map[string][]byte
 	fits                      map[fit]bool
+	overridden                map[string]*fiofile.File // job files with options of their workload in them, by workload
 }
 
 // stepInfo is a step with the places of its arguments.
@@ -295,6 +296,7 @@ func (d *document) workloads() {
 		w.ReportingInterval = d.reportingInterval(e.value, at, of)
 		if f.Has("config_file") {
 			w.ConfigFile, w.Config = d.configFile(f, of)
+			d.jobOptions(&w, f, of)
 		}
 		d.workloadIndex[w.Name] = len(d.sc.Workloads)
 		d.sc.Workloads = append(d.sc.Workloads, w)

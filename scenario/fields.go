@@ -21,6 +21,8 @@ var fileFields = []ArgSpec{
 	{Name: "setup", Type: sectionList, Required: true, Doc: "steps before the measurement"},
 	{Name: "run", Type: sectionList, Required: true, Doc: "measured steps"},
 	{Name: "teardown", Type: sectionList, Doc: "steps after the measurement"},
+	{Name: "assert", Type: sectionList, Extension: true, Doc: "conditions on the outcome; one that fails gives exit code 5"},
+	{Name: "experiment", Type: Any, Extension: true, Doc: "variables that take several values, each combination with repeats: one experiment of many runs"},
 }
 
 var groupFields = []ArgSpec{
@@ -45,6 +47,7 @@ var workloadFields = []ArgSpec{
 	{Name: "generator", Type: Text, Default: "fio", Doc: "fio"},
 	{Name: "config_file", Type: File, Required: true, Doc: "the job file, relative to the scenario file"},
 	{Name: "iogen_params", Type: Mapping, Doc: "reporting_interval"},
+	{Name: "job_options", Type: Mapping, Extension: true, Doc: "options set in every job of the file, such as bs: {{ block_size }}"},
 }
 
 var iogenFields = []ArgSpec{

@@ -66,12 +66,15 @@ func (d *document) checkJobs(w Workload, g Group, prefilled bool) {
 	if key.disks > 0 {
 		key.diskBytes = g.DiskBytes[0]
 	}
+	if d.overridden[w.Name] != nil {
+		key.file = w.Name + " " + key.file // no path: its options are its own
+	}
 	if d.fits[key] {
 		return
 	}
 	before := len(d.diags)
 	defer func() { d.fits[key] = len(d.diags) == before && !d.unsureDisks[g.Name] }()
-	for _, job := range d.jobFiles[w.ConfigFile].Jobs() {
+	for _, job := range d.jobFile(w).Jobs() {
 		at := Pos{File: w.ConfigFile, Line: job.Line}
 		if prefilled {
 			for _, key := range []string{"filename", "size"} {

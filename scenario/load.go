@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"plimsoll/scenario/fiofile"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -183,11 +185,13 @@ func (l *loader) document() {
 		return
 	}
 	l.headers(f)
-	d := &document{loader: l, fields: f, fits: map[fit]bool{}}
+	d := &document{loader: l, fields: f, fits: map[fit]bool{}, overridden: map[string]*fiofile.File{}}
 	d.groups()
 	d.workloads()
 	d.results()
 	d.steps()
+	d.asserts()
+	d.experiment(root)
 	d.check()
 	l.sc.File = l.file
 	l.sc.Rendered = l.redacted()

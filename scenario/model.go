@@ -36,6 +36,8 @@ type Scenario struct {
 	Run              []Step
 	Teardown         []Step
 	HasTeardown      bool // false when the key is absent, which leaves the VMs in place
+	Asserts          []Assert
+	Experiment       *Experiment // nil for a scenario that is one run
 
 	File     string // path of test.yml inside the directory's fs
 	Rendered []byte // the file after templating, as stored with every run

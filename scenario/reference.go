@@ -26,6 +26,10 @@ func Reference(w io.Writer) error {
 	writeRows(&b, bandFields)
 	b.WriteString("\nCluster metrics: ")
 	b.WriteString(strings.Join(metricNames(), ", ") + ".\n")
+	b.WriteString("\n## Extensions\n\nKeys marked as extensions are Plimsoll's own: published engines refuse or ignore them, and `check --strict` says where they stand.\n\n### An assert\n\n")
+	writeRows(&b, assertFields)
+	b.WriteString("\nIt names exactly one of `query`, `result`, `workload` and `finding`. A run whose assert fails, or cannot be judged, exits with 5.\n\n### The experiment\n\n")
+	writeRows(&b, experimentFields)
 	b.WriteString("\n## Steps\n")
 	for _, s := range steps {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", s.Name, s.Doc)
@@ -63,8 +67,15 @@ func writeRows(b *strings.Builder, rows []ArgSpec) {
 	}
 	b.WriteString("| name | type | default | meaning |\n|---|---|---|---|\n")
 	for _, r := range rows {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Name, r.Type, defaultText(r), r.Doc+limits(r))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Name, r.Type, defaultText(r), extension(r)+r.Doc+limits(r))
 	}
+}
+
+func extension(r ArgSpec) string {
+	if r.Extension {
+		return "*Extension.* "
+	}
+	return ""
 }
 
 func defaultText(r ArgSpec) string {

@@ -32,10 +32,16 @@ func Schema() ([]byte, error) {
 		"vms":       groups,
 		"workloads": named(workloadFields, schemaNode{"iogen_params": object(iogenFields, nil)}),
 		"results":   results,
-		"setup":     stepList, "run": stepList, "teardown": stepList,
+		"assert":    named(assertFields, nil), "experiment": object(experimentFields, schemaNode{"factors": schemaNode{
+			"type": "object", "minProperties": 1, "additionalProperties": templated(schemaNode{"type": "array", "minItems": 2})}}),
+		"setup": stepList, "run": stepList, "teardown": stepList,
 	} {
 		s = maps.Clone(s) // the step list is shared
-		s["description"] = properties[key].(schemaNode)["description"]
+		for _, kept := range []string{"description", "x-plimsoll-extension"} {
+			if v, ok := properties[key].(schemaNode)[kept]; ok {
+				s[kept] = v
+			}
+		}
 		properties[key] = s
 	}
 	properties["pre_setup"] = schemaNode{"type": "array", "maxItems": 0, "description": "belongs to the engine, must be absent"}
@@ -81,6 +87,10 @@ func schemaOf(rows []ArgSpec) (properties schemaNode, required []string) {
 	for _, r := range rows {
 		p := schemaOfType(r)
 		p["description"] = r.Doc
+		if r.Extension {
+			p["description"] = "Extension of Plimsoll: " + r.Doc
+			p["x-plimsoll-extension"] = true
+		}
 		if s, ok := r.Default.(Selector); ok {
 			p["default"] = s.Text
 		} else if r.Default != nil {

@@ -37,6 +37,8 @@ type ArgSpec struct {
 	Above    *float64 // exclusive lower bound; of numbers
 	Enum     []string // allowed values, case ignored; of texts
 	Doc      string
+	// Extension marks a field of ours, which published engines do not know.
+	Extension bool
 }
 
 // StepSpec describes one step of the language.

@@ -1,0 +1,102 @@
+package scenario_test
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"plimsoll/scenario"
+)
+
+const extended = `name: x
+display_name: x
+summary: x
+description: ""
+estimated_runtime: 10
+vars:
+  block_size: {default: 4k}
+  depth: {default: 1, min: 1}
+vms:
+  - G: {template: t, count_per_node: 1, data_disks: {count: 1, size: 4}}
+workloads:
+  - W:
+      vm_group: G
+      config_file: w.fio
+      job_options: {bs: "{{ block_size }}", iodepth: {{ depth }}, direct: True}
+  - Plain: {vm_group: G, config_file: w.fio}
+results:
+  - Rate: {workload_name: W, result_type: iops}
+assert:
+  - quick: {workload: W, operation: read, measure: p99, at_most: 0.01}
+  - kept: {result: Rate, at_least: 100}
+  - calm: {finding: offered-rate}
+  - all there: {query: 'count(up{__curie_filter_scenario__})', at_least: 2, at_most: 2}
+experiment:
+  factors:
+    block_size: [4k, 64k]
+    depth: [1, 8, 32]
+  repeats: 4
+  order: interleaved
+setup:
+  - vm_group.CloneFromTemplate: {vm_group_name: G, power_on: True}
+run:
+  - workload.Start: {workload_name: W, runtime_secs: 5}
+  - workload.Start: {workload_name: Plain, runtime_secs: 5}
+teardown:
+  - cluster.CleanUp: {}
+`
+
+func TestExtensions(t *testing.T) {
+	t.Parallel()
+	fsys := fstest.MapFS{
+		"test.yml": {Data: []byte(extended)},
+		"w.fio":    {Data: []byte("[global]\nrw=randread\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=8k\n[b]\nfilename=/dev/sdb\nsize=1G\n")},
+	}
+	sc, diags := scenario.Load(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
+	if sc == nil {
+		t.Fatal(diags)
+	}
+	one, hundred, two := 0.01, 100.0, 2.0
+	wantAsserts := []scenario.Assert{
+		{Name: "quick", Workload: "W", Operation: "read", Measure: "p99", Statistic: "mean", Severity: "caution", AtMost: &one},
+		{Name: "kept", Result: "Rate", Operation: "all", Statistic: "mean", Severity: "caution", AtLeast: &hundred},
+		{Name: "calm", Finding: "offered-rate", Operation: "all", Statistic: "mean", Severity: "caution"},
+		{Name: "all there", Query: "count(up{__curie_filter_scenario__})", Operation: "all", Statistic: "mean", Severity: "caution", AtLeast: &two, AtMost: &two},
+	}
+	noPos := cmpopts.IgnoreTypes(scenario.Pos{})
+	if diff := cmp.Diff(wantAsserts, sc.Asserts, noPos); diff != "" {
+		t.Error(diff)
+	}
+	wantExperiment := &scenario.Experiment{Repeats: 4, Order: "interleaved", Seed: 1, Factors: []scenario.Factor{
+		{Name: "block_size", Levels: []any{"4k", "64k"}}, {Name: "depth", Levels: []any{int64(1), int64(8), int64(32)}}}}
+	if diff := cmp.Diff(wantExperiment, sc.Experiment, noPos); diff != "" || sc.Experiment.Runs() != 24 {
+		t.Errorf("%d runs\n%s", sc.Experiment.Runs(), diff)
+	}
+	wantJob := "[global]\nrw=randread\ntime_based\ndirect=1\niodepth=8\n\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=4k\n\n[b]\nfilename=/dev/sdb\nsize=1G\nbs=4k\n"
+	if diff := cmp.Diff(wantJob, string(sc.Workloads[0].Config)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(string(fsys["w.fio"].Data), string(sc.Workloads[1].Config)); diff != "" {
+		t.Errorf("a workload without options has another's: %s", diff)
+	}
+}
+
+func TestStrictNamesExtensions(t *testing.T) {
+	t.Parallel()
+	fsys := fstest.MapFS{"test.yml": {Data: []byte(extended)}, "w.fio": {Data: []byte("[global]\nrw=read\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
+	_, diags := scenario.Load(fsys, scenario.LoadOptions{Strict: true})
+	n := 0
+	for _, d := range diags {
+		if d.Code == "extension" {
+			n++
+			if d.Line == 0 {
+				t.Errorf("no place: %v", d)
+			}
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d extensions named, want 3: %v", n, diags)
+	}
+}
