@@ -150,7 +150,9 @@ func (l *lane) finish() {
 	for d := range l.dirs {
 		s := &l.dirs[d]
 		if n := uint64(math.Floor(l.ops * l.share[d])); n > s.have.ops {
-			s.have.seconds += float64(n-s.have.ops) * s.mean
+			if l.paced { // a closed loop has been busy all the time already
+				s.have.seconds += float64(n-s.have.ops) * s.mean
+			}
 			s.have.ops = n
 		}
 	}

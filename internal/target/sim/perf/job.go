@@ -48,6 +48,9 @@ func (w *World) Start(now time.Time, vm string, node int, lanes []workload.Lane,
 	w.jobs[vm] = append(w.jobs[vm], j)
 	n.lanes = append(n.lanes, j.lanes...)
 	j.enter(w.firstStage(j))
+	if len(lanes) == 0 {
+		j.next()
+	}
 	w.touch(j.node)
 	return j
 }
@@ -75,7 +78,7 @@ func (w *World) firstStage(j *Job) int {
 	return stage
 }
 
-// enter makes the lanes of a stage wait for their delays. Without lanes the job is over.
+// enter makes the lanes of a stage wait for their delays.
 func (j *Job) enter(stage int) {
 	j.stage = stage
 	for _, l := range j.lanes {

@@ -3,6 +3,7 @@ package perf
 import (
 	"math"
 	"slices"
+	"time"
 
 	"plimsoll/internal/workload"
 )
@@ -31,6 +32,7 @@ type volumeKey struct{ vm, device string }
 
 // volume is the data of one device of one VM. Data that nobody has written counts as written before, on the fast tier as far as that goes.
 type volume struct {
+	vm     string
 	bytes  float64
 	filled float64        // share that holds data; writing zeros frees it
 	fast   [bands]float64 // share of each band's data that is on the fast tier
@@ -73,7 +75,7 @@ func (w *World) volume(vm string, n *node, spec workload.Lane) *volume {
 	key := volumeKey{vm, spec.Device}
 	v := w.volumes[key]
 	if v == nil {
-		v = &volume{filled: 1}
+		v = &volume{vm: vm, filled: 1}
 		w.volumes[key] = v
 		size := float64(spec.Bytes)
 		if size <= 0 {
@@ -115,18 +117,7 @@ func (w *World) settle(n *node) {
 	}
 	n.log = min(max(n.log+n.flow*dt, 0), float64(w.truth.WriteLog.Bytes))
 	for _, m := range n.moves {
-		for b, k := range m.rate {
-			left := 1 - m.v.fast[b]
-			if n.limit < 1 {
-				left -= min(left, k*(1-m.v.middle(b))*n.limit*dt)
-			} else {
-				left *= math.Exp(-k * dt)
-			}
-			if left*width(b)*m.v.bytes*m.v.filled < float64(w.truth.Promotion.ExtentBytes)/2 {
-				left = 0
-			}
-			m.v.fast[b] = 1 - left
-		}
+		m.v.fast = w.after(m, n.limit, dt)
 	}
 	target := 1.0
 	if w.truth.SequentialToSlow || w.room(n) <= 0 {
@@ -135,6 +126,78 @@ func (w *World) settle(n *node) {
 	for _, l := range n.lanes {
 		l.write(dt, target)
 	}
+}
+
+// after is the residency of a volume's bands a time into the present step.
+func (w *World) after(m move, limit, dt float64) [bands]float64 {
+	fast := m.v.fast
+	for b, k := range m.rate {
+		left := 1 - fast[b]
+		if limit < 1 {
+			left -= min(left, k*(1-m.v.middle(b))*limit*dt)
+		} else {
+			left *= math.Exp(-k * dt)
+		}
+		if left*width(b)*m.v.bytes*m.v.filled < float64(w.truth.Promotion.ExtentBytes)/2 {
+			left = 0
+		}
+		fast[b] = 1 - left
+	}
+	return fast
+}
+
+// Resident is the share of a VM's data that is on the fast tier now.
+func (w *World) Resident(now time.Time, vm string) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.advance(now.UnixNano())
+	if w.dirty {
+		w.solve()
+	}
+	var fast, all float64
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		for _, v := range n.volumes {
+			if v.vm != vm {
+				continue
+			}
+			at := *v
+			for _, m := range n.moves {
+				if m.v == v {
+					at.fast = w.after(m, n.limit, float64(w.at-n.since)/1e9)
+				}
+			}
+			fast += at.onFast() * v.bytes * v.filled
+			all += v.bytes * v.filled
+		}
+	}
+	if all == 0 {
+		return 1
+	}
+	return fast / all
+}
+
+// TimeToResidency is the closed form of promotion: the seconds until the share f of an extent of so many bytes, all on the slow tier at first, is on the fast one,
+// when it alone is read at random and evenly by a closed loop of depth operations of block bytes, with a server for each, no cache and no contention. An operation
+// takes F on the fast and S on the slow tier and moves e bytes, at most P a second. Without the limit
+//
+//	df/dt = depth e (1-f) / (bytes (f F + (1-f) S))   so that   t(f) = bytes / (depth e) · (S f + F (-ln(1-f) - f))
+//
+// and with it f grows by P/bytes a second until the first line is less.
+func (t Truth) TimeToResidency(f, bytes, block float64, depth int) float64 {
+	fast := t.Fast.seconds(t.Fast.ReadSeconds, block, 1)
+	slow := t.Slow.seconds(t.Slow.ReadSeconds, block, 1)
+	moved := float64(depth) * float64(t.Promotion.ExtentBytes)
+	free := func(f float64) float64 { return bytes / moved * (slow*f + fast*(-math.Log1p(-f)-f)) }
+	p := t.Promotion.BytesPerSecond
+	if p <= 0 || p*slow >= moved {
+		return free(f)
+	}
+	until := 1 - p*fast/(moved-p*(slow-fast))
+	if f <= until {
+		return bytes * f / p
+	}
+	return bytes*until/p + free(f) - free(until)
 }
 
 // write accounts for what a lane has written of its volume: one pass over it sequentially moves all of it to the target tier.
