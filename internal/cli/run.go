@@ -19,7 +19,6 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
-	"plimsoll/internal/target"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -81,10 +80,13 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	watch := newWatcher(a.err, a.now, p.clock.Now, p.plan)
 	stop.tell(watch.stopping)
 	request := run.Request{
-		Root: a.runsDir, RunID: a.identity(p), Program: buildVersion().String(), Operator: operator(p.facts),
+		Root: a.runsDir, RunID: a.identity(p), Program: buildVersion().String(), Operator: operator(),
 		Source: given, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
 		Options: p.options, Engines: drivers.Engines(), Clock: p.clock, Keep: rf.keep, Limit: time.Duration(limit), Abandon: stop.abandon,
 		Observer: watch, Finish: []func(context.Context, *result.Folder) error{judge},
+	}
+	if p.facts.Simulated {
+		request.Operator = "not recorded" // a simulated run is the same whoever runs it
 	}
 	watch.begin(request.RunID)
 	summary, err := stop.wait(func(ctx context.Context) (run.Summary, error) { return run.Execute(ctx, request) })
@@ -191,11 +193,8 @@ func (v versions) String() string {
 	return text
 }
 
-// operator is who runs it. A simulated run is the same whoever runs it.
-func operator(f target.Facts) string {
-	if f.Simulated {
-		return "not recorded: simulated"
-	}
+// operator is who runs it.
+func operator() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}

@@ -101,7 +101,7 @@ func (s *liveSums) add(j *Job, now time.Time) {
 		}
 		s.ops += ops
 		s.seconds += max(0, cur[i].Seconds-old[i].Seconds)
-		if cur[i].Hist != nil {
+		if cur[i].Hist != nil && (old[i].Hist != nil || old[i].Ops == 0) {
 			if d, err := cur[i].Hist.Sub(old[i].Hist); err == nil {
 				s.h.Merge(d)
 			}

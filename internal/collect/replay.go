@@ -97,6 +97,8 @@ type replay struct {
 	cutters func(begin mark) []*cutter
 	active  []*cutter
 	prev    mark
+	cut     mark // the newest report at which cells may be cut: one with histograms where the tool gives any
+	hists   bool // it does
 	elapsed time.Duration
 	shift   time.Duration // added to the tool's times
 	warned  map[string]int
@@ -114,8 +116,13 @@ func (p *replay) Report(r workload.Report) {
 	for i, c := range countersOf(r) {
 		m.hists[i] = c.Hist
 	}
-	for _, c := range p.active {
-		c.report(p.prev, m)
+	with := m.hists != [3]*hist.Histogram{}
+	p.hists = p.hists || with
+	if with || !p.hists {
+		for _, c := range p.active {
+			c.report(p.cut, m)
+		}
+		p.cut = m
 	}
 	k.cpu = max(k.cpu, r.CPUSeconds)
 	if n := len(k.marks); n > 1 && k.marks[n-1].t.Equal(m.t) {
@@ -140,7 +147,7 @@ func (p *replay) begin(r workload.Report) {
 	}
 	zero := mark{t: began.UTC()}
 	k.marks = append(k.marks, zero)
-	p.prev, p.elapsed = zero, 0
+	p.prev, p.cut, p.elapsed = zero, zero, 0
 	p.active = p.cutters(zero)
 }
 
@@ -164,10 +171,10 @@ func (p *replay) Warn(text string) { p.warned[text]++ }
 // finish closes the track after the last report.
 func (p *replay) finish() {
 	for _, c := range p.active {
-		c.finish(p.prev)
+		c.finish(p.cut)
 	}
 	k := p.track
-	k.final = p.prev
+	k.final = p.cut
 	for _, text := range slices.Sorted(maps.Keys(p.warned)) {
 		if n := p.warned[text]; n > 1 {
 			text = fmt.Sprintf("%s (%d times)", text, n)

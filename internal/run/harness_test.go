@@ -22,7 +22,8 @@ import (
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
-	workloadfake "plimsoll/internal/workload/fake"
+	"plimsoll/internal/workload/fake"
+	"plimsoll/internal/workload/fio"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -102,18 +103,28 @@ type harness struct {
 func newHarness(t *testing.T, text string) *harness {
 	t.Helper()
 	files := fstest.MapFS{"test.yml": {Data: []byte(text)}, "w.fio": {Data: []byte(jobs)}}
-	return harnessOf(t, files, 1, 0.01, nil)
+	h := harnessOf(t, files, sim.Options{Seed: 1, KeepCalls: true, RunTools: true, Boot: 2 * time.Second, NodeBoot: 30 * time.Second,
+		FreeBytes: 1 << 50, FreeMemory: 1 << 50}, map[string]workload.Engine{"fio": fake.Engine{Samples: 20}})
+	h.world.Command("sh", func(*sim.Call) target.Exit { return target.Exit{} })
+	h.plan(plan.Options{TimeScale: 1, SizeScale: 0.01, Engines: h.req.Engines})
+	return h
 }
 
-func harnessOf(t *testing.T, files fs.FS, timeScale, sizeScale float64, without []target.Capability) *harness {
+// modelled is a harness for a scenario as users run it with --target sim: fio's job files, the performance model, full time and size.
+func modelled(t *testing.T, files fs.FS, o sim.Options) *harness {
+	t.Helper()
+	o.Seed, o.Clone, o.Boot, o.NodeBoot = 1, time.Second, 15*time.Second, 4*time.Minute
+	o.Migration, o.Playbook = 5*time.Second, 10*time.Minute
+	h := harnessOf(t, files, o, map[string]workload.Engine{"fio": fio.Engine{}})
+	h.plan(plan.Options{TimeScale: 1, SizeScale: 1, Engines: h.req.Engines})
+	return h
+}
+
+func harnessOf(t *testing.T, files fs.FS, o sim.Options, engines map[string]workload.Engine) *harness {
 	t.Helper()
 	v := clock.NewVirtual(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	h := &harness{t: t, clock: v, files: files}
-	h.world = sim.New(sim.Options{
-		Clock: v, Seed: 1, KeepCalls: true, RunTools: true, Boot: 2 * time.Second, NodeBoot: 30 * time.Second, Without: without,
-		FreeBytes: 1 << 50, FreeMemory: 1 << 50,
-	})
-	h.world.Command("sh", func(*sim.Call) target.Exit { return target.Exit{} })
+	o.Clock = v
+	h := &harness{t: t, clock: v, files: files, world: sim.New(o)}
 	sc, diagnostics := scenario.Load(files, scenario.LoadOptions{ID: 1700000000000, Nodes: 4})
 	if sc == nil {
 		t.Fatal(diagnostics)
@@ -124,12 +135,10 @@ func harnessOf(t *testing.T, files fs.FS, timeScale, sizeScale float64, without 
 	if err != nil {
 		t.Fatal(err)
 	}
-	engines := map[string]workload.Engine{"fio": workloadfake.Engine{Samples: 20}}
 	h.req = run.Request{
 		Root: t.TempDir(), RunID: "run", Program: "test", Source: "test", Files: files, Scenario: sc, Target: place, Facts: facts,
 		Engines: engines, Clock: v, Observer: h,
 	}
-	h.plan(plan.Options{TimeScale: timeScale, SizeScale: sizeScale, Engines: engines})
 	return h
 }
 

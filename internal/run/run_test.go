@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"plimsoll/internal/golden"
-	"plimsoll/internal/needs"
 	"plimsoll/internal/run"
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
@@ -68,36 +67,6 @@ func TestSameJournalEveryTime(t *testing.T) {
 		if first != string(b) {
 			t.Fatal("two runs of the same wrote different journals")
 		}
-	}
-}
-
-// The published scenarios run to their end, time a hundredth, sizes a thousandth, on four nodes that can do everything but playbooks.
-func TestCorpusRuns(t *testing.T) {
-	dir := needs.Corpus(t, "xray")
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	playbooks := map[string]bool{"bursty-oltp-db": true, "vdbench": true}
-	for _, e := range entries {
-		if !e.IsDir() || playbooks[e.Name()] {
-			continue
-		}
-		t.Run(e.Name(), func(t *testing.T) {
-			t.Parallel()
-			h := harnessOf(t, os.DirFS(filepath.Join(dir, e.Name())), 0.01, 0.001, []target.Capability{target.PlaybookHosts})
-			h.req.Interval = 2 * time.Second
-			s, err := h.execute(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			if s.Status != result.StatusSucceeded || s.Measured.State != "yes" || s.Collected.State != "yes" {
-				t.Errorf("%+v", s)
-			}
-			h.clean(s)
-			name := strings.ReplaceAll(e.Name(), " ", "-") + ".txt"
-			golden.Compare(t, filepath.Join("testdata", "corpus", name), []byte(journal(h.events, h.events[0].Time)))
-		})
 	}
 }
 

@@ -117,7 +117,8 @@ type Report struct {
 	Final      bool    // the last one, printed when the tool knew of nothing more to come
 }
 
-// Sink receives reports in time order. It may be called from one goroutine per job.
+// Sink receives reports in time order. An engine that gives histograms gives them with its first report and its last; those between may
+// lack them. It may be called from one goroutine per job.
 type Sink interface {
 	Report(Report)
 	// Warn tells of output that was skipped or repaired.

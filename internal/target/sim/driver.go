@@ -24,13 +24,15 @@ type driver struct {
 
 // modelled is a load generator's job, with the performance model in the place of the tool.
 type modelled struct {
-	m     *machine
-	job   *perf.Job
-	p     *process
-	env   workload.Env
-	every time.Duration
-	next  time.Time // of the next report
-	skew  time.Duration
+	m        *machine
+	job      *perf.Job
+	p        *process
+	env      workload.Env
+	every    time.Duration // between reports
+	detail   time.Duration // between those with histograms
+	next     time.Time     // of the next report
+	skew     time.Duration
+	detailed bool // a report with histograms was made
 
 	mu      sync.Mutex // of the reports' order
 	reports int
@@ -42,18 +44,37 @@ type modelled struct {
 // silence is how often a job whose machine does not answer is looked at.
 const silence = 5 * time.Second
 
-// reportEvery is how often a job reports that runs for at most limit, 0 when that is unknown: some hundred times, between every second
-// and every minute.
-func reportEvery(limit time.Duration) time.Duration {
+// How much a job's output may hold: a report for every 1/reports of its longest time and a histogram for every 1/details, and of
+// all jobs of a cluster together at most the totals.
+const (
+	reports, allReports = 1440, 2_000_000
+	details, allDetails = 100, 50_000
+)
+
+// paces are the times between reports that there are.
+var paces = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
+	2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour}
+
+// cadence is how often a job reports that runs for at most limit (0: unknown) as one of so many, and how often with histograms, which
+// are costly to draw, to store and to read.
+func cadence(limit time.Duration, jobs int) (every, detail time.Duration) {
 	if limit <= 0 {
-		return 5 * time.Second
+		limit = 2 * time.Hour
 	}
-	for _, d := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second} {
-		if limit <= 720*d {
-			return d
+	pace := func(share, total int, unit time.Duration) time.Duration {
+		least := limit / time.Duration(share)
+		if crowded := time.Duration(float64(limit) * float64(jobs) / float64(total)); crowded > least {
+			least = crowded
 		}
+		for _, p := range paces {
+			if p >= least && p%unit == 0 {
+				return p
+			}
+		}
+		return paces[len(paces)-1]
 	}
-	return time.Minute
+	every = pace(reports, allReports, time.Nanosecond)
+	return every, pace(details, allDetails, every)
 }
 
 // add begins a job. The world's lock must be held.
@@ -61,7 +82,7 @@ func (d *driver) add(j *modelled, name string, lanes []workload.Lane, limit time
 	now := d.w.clock.Now()
 	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, lanes, perf.JobOptions{Name: name, Runtime: limit})
 	j.skew = d.w.nodes[j.m.Node].skew
-	j.every = reportEvery(limit)
+	j.every, j.detail = cadence(limit, len(d.jobs)+1)
 	j.next = now.Truncate(j.every).Add(j.every)
 	j.last = now
 	d.jobs = append(d.jobs, j)
@@ -174,12 +195,21 @@ func (d *driver) collect() (list []report) {
 		end, known := j.job.Ends()
 		over := known && !end.After(now)
 		if over || !j.next.After(now) {
-			r := j.job.Report(now)
-			r.Final = over
-			list = append(list, report{j, r})
+			list = append(list, report{j, j.state(now, over)})
 			j.next = now.Truncate(j.every).Add(j.every)
 		}
 		return over
 	})
 	return list
+}
+
+// state is the report that is due, with histograms when it is the first, the last or one of those that carry them.
+func (j *modelled) state(now time.Time, over bool) workload.Report {
+	if !over && j.detailed && !now.Truncate(j.detail).Equal(now) {
+		return j.job.Counters(now)
+	}
+	j.detailed = true
+	r := j.job.Report(now)
+	r.Final = over
+	return r
 }
