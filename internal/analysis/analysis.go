@@ -113,7 +113,7 @@ type view struct {
 	// What was worked out already; see course and stretches.
 	courses map[*load]*course
 	settled map[*load][]stretch
-	staged  *[]stage
+	staged  *[]step
 }
 
 // load is all there is of one workload by name: its parts (one per VM and start; the merged entry when there are no

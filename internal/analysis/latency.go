@@ -23,14 +23,15 @@ func latencyKind(v *view) []result.Finding {
 		}
 		service = append(service, l.name)
 		want, limited, unlimited := l.offered()
-		var got float64
+		var got, high float64 // high: as far as chance goes, in a count of arrivals at random
 		for _, p := range l.parts {
 			if s := seconds(p); s > 0 {
 				n, _ := totals(p.Ops)
-				got += float64(n) / s
+				_, hi := poisson(n)
+				got, high = got+float64(n)/s, high+hi/s
 			}
 		}
-		if limited > 0 && unlimited == 0 && got < want*(1-rateTolerance) {
+		if limited > 0 && unlimited == 0 && high < want*(1-rateTolerance) {
 			hidden = append(hidden, l.name)
 			if got/want < least {
 				worst, least = l, got/want

@@ -5,34 +5,27 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"plimsoll/internal/analysis/curve"
-	"plimsoll/internal/analysis/serial"
-	"plimsoll/internal/analysis/steady"
+	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/result"
 )
 
 // What makes a run a scale-out test: closed loops alike in the size of their operations, joining one after another.
 const (
-	fewestStages  = 4
-	alikeSize     = 0.10 // relative difference in the mean size of operations
-	fewestInStage = 8    // points of a stage, after its beginning was cut
+	fewestStages = 4
+	alikeSize    = 0.10 // relative difference in the mean size of operations
 )
 
-// stage is a stretch of time during which the same load was on.
-type stage struct {
-	from, to   time.Time
-	inFlight   float64 // most operations outstanding by the jobs
-	vms        int
-	throughput serial.Mean
-	response   float64 // mean seconds, weighted by operations; 0 unknown
-	warm       int     // points cut at the beginning
+// step is one stage of the growing load with the time its operations took.
+type step struct {
+	stage.Stage
+	response float64 // mean seconds, weighted by operations; 0 unknown
 }
 
 // stages finds the growing load of a scale-out test; nil when the run is none.
-func (v *view) stages() []stage {
+func (v *view) stages() []step {
 	if v.staged == nil {
 		s := v.findStages()
 		v.staged = &s
@@ -40,57 +33,38 @@ func (v *view) stages() []stage {
 	return *v.staged
 }
 
-func (v *view) findStages() []stage {
-	parts, ok := v.alike()
-	c := v.totalCourse()
-	if !ok || c == nil || len(parts) < fewestStages {
+func (v *view) findStages() []step {
+	if !v.alike() {
 		return nil
 	}
-	settle := time.Duration(2 * c.step * float64(time.Second))
-	end := parts[0].End
-	for _, p := range parts {
-		if p.End.Before(end) {
-			end = p.End // from here on the load falls
+	c := v.totalCourse()
+	var out []step
+	for _, s := range stage.Of(v.d) {
+		if n := len(out); n > 0 && s.Concurrency <= out[n-1].Concurrency {
+			break // from here on the load falls
 		}
+		if !(s.Throughput.Value > 0) {
+			return nil
+		}
+		one := step{Stage: s}
+		if c != nil {
+			if part := c.between(s.Start, s.End); part.busy != nil {
+				if r := flowOf(part.busy, part.ops).level(); isFinite(r) && r > 0 {
+					one.response = r
+				}
+			}
+		}
+		out = append(out, one)
 	}
-	slices.SortStableFunc(parts, func(a, b *result.Workload) int { return a.Start.Compare(b.Start) })
-	var out []stage
-	for _, p := range parts {
-		if !p.Start.Before(end) {
-			break
-		}
-		_, depth := depths(p.Lanes)
-		if n := len(out); n > 0 && p.Start.Sub(out[n-1].from) <= max(settle, 5*time.Second) {
-			out[n-1].inFlight += depth
-			out[n-1].vms++
-			out[n-1].from = p.Start // a stage begins when the last of those that start together is there
-			continue
-		}
-		s := stage{from: p.Start, inFlight: depth, vms: 1}
-		if n := len(out); n > 0 {
-			out[n-1].to = p.Start
-			s.inFlight, s.vms = s.inFlight+out[n-1].inFlight, s.vms+out[n-1].vms
-		}
-		out = append(out, s)
-	}
-	out[len(out)-1].to = end
-	for i := range out {
-		if !out[i].measure(c) {
-			out[i].inFlight = 0
-		}
-	}
-	out = slices.DeleteFunc(out, func(s stage) bool { return s.inFlight == 0 })
 	if len(out) < fewestStages {
 		return nil
 	}
 	return out
 }
 
-// alike are the parts of all workloads when they are closed loops of operations alike.
-func (v *view) alike() ([]*result.Workload, bool) {
-	var parts []*result.Workload
-	smallest, largest := math.Inf(1), 0.0
-	reads, mixed := -1.0, false
+// alike reports whether all workloads are closed loops of operations alike.
+func (v *view) alike() bool {
+	smallest, largest, reads := math.Inf(1), 0.0, -1.0
 	for _, l := range v.loads {
 		for _, p := range l.parts {
 			n, _ := totals(p.Ops)
@@ -101,45 +75,18 @@ func (v *view) alike() ([]*result.Workload, bool) {
 			for _, o := range p.Ops {
 				bytes += float64(o.Bytes)
 				if o.Op == "read" {
-					read = float64(o.Count)
+					read = float64(o.Count) / float64(n)
 				}
 			}
 			least, most := depths(p.Lanes)
-			if most == 0 || least < most {
-				return nil, false // a rate is offered, or the depth is not known
+			if most == 0 || least < most || reads >= 0 && math.Abs(read-reads) > alikeSize {
+				return false // a rate is offered, the depth is not known, or the mix differs
 			}
+			reads = read
 			smallest, largest = min(smallest, bytes/float64(n)), max(largest, bytes/float64(n))
-			share := read / float64(n)
-			mixed = mixed || reads >= 0 && math.Abs(share-reads) > alikeSize
-			reads = share
-			parts = append(parts, p)
 		}
 	}
-	return parts, !mixed && largest <= smallest*(1+alikeSize)
-}
-
-// measure takes the throughput of a stage without its beginning.
-func (s *stage) measure(c *course) bool {
-	part := c.between(s.from, s.to)
-	values, _ := finiteOf(part.ops)
-	if len(values) <= 2 {
-		return false
-	}
-	s.warm, _ = steady.WarmUp(values)
-	s.warm = max(s.warm, 1)
-	if len(values)-s.warm < fewestInStage {
-		return false
-	}
-	var err error
-	if s.throughput, err = serial.MeanOf(values[s.warm:], Confidence); err != nil || !(s.throughput.Value > 0) {
-		return false
-	}
-	if part.busy != nil {
-		if r := flowOf(part.busy[s.warm:], part.ops[s.warm:]).level(); isFinite(r) && r > 0 {
-			s.response = r
-		}
-	}
-	return s.inFlight > 0
+	return largest > 0 && largest <= smallest*(1+alikeSize)
 }
 
 // scaling fits the Universal Scalability Law to the stages of a scale-out test and reads its load curve.
@@ -151,12 +98,12 @@ func scaling(v *view) []result.Finding {
 	var points []usl.Point
 	var load []curve.Point
 	for _, s := range stages {
-		p := curve.Point{Concurrency: s.inFlight, Throughput: s.throughput.Value, ResponseSeconds: s.response}
-		if in := s.throughput.Interval; in.Valid() {
+		p := curve.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value, ResponseSeconds: s.response}
+		if in := s.Throughput.Interval; in.Valid() {
 			p.ThroughputStdErr = (in.High - in.Low) / 2 / z
 		}
 		load = append(load, p)
-		points = append(points, usl.Point{Concurrency: s.inFlight, Throughput: s.throughput.Value})
+		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
 	out := loadCurve(stages, load)
 	if m, err := usl.Fit(points, usl.Options{}); err == nil {
@@ -170,11 +117,11 @@ func scaling(v *view) []result.Finding {
 	return out
 }
 
-func stagesBasis(stages []stage) string {
-	return fmt.Sprintf("%s of one run, %s to %s VMs, the beginning of each left out; concurrency is the depth of all jobs together", plural(len(stages), "stage"), sayCount(float64(stages[0].vms)), sayCount(float64(stages[len(stages)-1].vms)))
+func stagesBasis(stages []step) string {
+	return fmt.Sprintf("%s of one run, %s to %s VMs, the beginning of each left out; concurrency is the depth of all jobs together", plural(len(stages), "stage"), sayCount(float64(stages[0].Workloads)), sayCount(float64(stages[len(stages)-1].Workloads)))
 }
 
-func scalability(stages []stage, points []usl.Point, m *usl.Model) result.Finding {
+func scalability(stages []step, points []usl.Point, m *usl.Model) result.Finding {
 	first, last := stages[0], stages[len(stages)-1]
 	f := result.Finding{
 		Check: "scalability", Severity: result.Notice, Subject: "run", Metric: "contention", Unit: "%", Value: ptr(100 * m.Alpha), N: len(stages),
@@ -182,15 +129,15 @@ func scalability(stages []stage, points []usl.Point, m *usl.Model) result.Findin
 		Warnings: m.Warnings,
 		Evidence: []result.Evidence{
 			{Name: "contention", Value: 100 * m.Alpha, Unit: "%"}, {Name: "crosstalk", Value: 100 * m.Beta, Unit: "%"}, {Name: "throughput of one", Value: m.Gamma, Unit: "ops/s"},
-			{Name: "first stage", Value: first.throughput.Value, Unit: "ops/s"}, {Name: "last stage", Value: last.throughput.Value, Unit: "ops/s"},
+			{Name: "first stage", Value: first.Throughput.Value, Unit: "ops/s"}, {Name: "last stage", Value: last.Throughput.Value, Unit: "ops/s"},
 		},
 	}
 	setInterval(&f, m.AlphaParameter.Boot.Map(func(x float64) float64 { return 100 * x }))
-	more := last.inFlight / first.inFlight
-	grew := last.throughput.Value / first.throughput.Value
-	f.Sentence = fmt.Sprintf("From %s to %s operations in flight (×%s) throughput grew ×%s, from %s to %s per second; %s%s. %s", sayCount(first.inFlight), sayCount(last.inFlight), sayCount(more), sayCount(grew), sayCount(first.throughput.Value), sayCount(last.throughput.Value),
-		contended(m.Alpha), crossed(m), peakWords(m, last.inFlight))
-	top := last.inFlight
+	more := last.Concurrency / first.Concurrency
+	grew := last.Throughput.Value / first.Throughput.Value
+	f.Sentence = fmt.Sprintf("From %s to %s operations in flight (×%s) throughput grew ×%s, from %s to %s per second; %s%s. %s", sayCount(first.Concurrency), sayCount(last.Concurrency), sayCount(more), sayCount(grew), sayCount(first.Throughput.Value), sayCount(last.Throughput.Value),
+		contended(m.Alpha), crossed(m), peakWords(m, last.Concurrency))
+	top := last.Concurrency
 	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
 		top = max(top, m.Peak.Concurrency*1.1)
 	}
@@ -200,7 +147,7 @@ func scalability(stages []stage, points []usl.Point, m *usl.Model) result.Findin
 	}
 	fitted, line := result.ChartLine{Name: "Universal Scalability Law"}, result.ChartLine{Name: "straight line"}
 	for i := range 61 {
-		n := first.inFlight + (top-first.inFlight)*float64(i)/60
+		n := first.Concurrency + (top-first.Concurrency)*float64(i)/60
 		fitted.X, fitted.Y = append(fitted.X, round(n)), append(fitted.Y, ptr(round(m.At(n))))
 		if linear := m.Gamma * n; linear <= 1.3*m.At(top) {
 			line.X, line.Y = append(line.X, round(n)), append(line.Y, ptr(round(linear)))
@@ -254,7 +201,7 @@ func peakWords(m *usl.Model, last float64) string {
 }
 
 // loadCurve gives the throughput/response-time curve with the single-client point, the knee and Little's law.
-func loadCurve(stages []stage, load []curve.Point) []result.Finding {
+func loadCurve(stages []step, load []curve.Point) []result.Finding {
 	c, err := curve.Read(load)
 	if err != nil {
 		return nil

@@ -85,7 +85,7 @@ func throughput(series []result.Series, from, to time.Time) []float64 {
 			continue
 		}
 		for i, v := range s.Values {
-			end := s.Start.Add(time.Duration(float64(i+1) * s.Step * float64(time.Second)))
+			end := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
 			if v != nil && end.After(from) && !end.After(to) {
 				at[end.UnixMilli()] += *v
 			}

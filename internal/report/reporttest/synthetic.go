@@ -180,7 +180,17 @@ func (l Load) filled() Load {
 
 // series adds the rates, bandwidths and mean service times of a workload, under its group and under its own name.
 func (s *Synthetic) series(l Load, rate, service func(int) float64) {
-	for _, head := range []result.Series{{Name: l.Group, Group: l.Group}, {Name: l.Name, Group: l.Group, Workload: l.Name}, {Name: "all VMs"}} {
+	heads := []result.Series{{Name: l.Group, Group: l.Group}, {Name: l.Name, Group: l.Group, Workload: l.Name}, {Name: "all VMs"}}
+	for i := range l.VMs {
+		name := fmt.Sprintf("%s_%04d", l.Group, i)
+		heads = append(heads, result.Series{Name: name, VM: name, Group: l.Group})
+	}
+	whole := rate
+	for _, head := range heads {
+		rate = whole
+		if head.VM != "" {
+			rate = func(t int) float64 { return whole(t) / float64(l.VMs) }
+		}
 		for _, o := range l.kinds() {
 			put := func(metric, unit string, f func(int) float64) {
 				h := head
