@@ -113,6 +113,10 @@ func TestWording(t *testing.T) {
 			d.Workloads = append(d.Workloads, *load1(d))
 			d.Workloads[2].VM, d.Workloads[2].Ended = "vm1", "finished"
 		}},
+		{"schedule kept but for chance", "latency-kind", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Lanes[0].Rate, load1(d).Ops[0].Count = 1, 580 // of 600 arrivals
+		}},
+		{"behind schedule", "latency-kind", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 8000 }},
 		{"no data", "no-data", func(_ *result.Manifest, d *result.Data) { d.Workloads = nil }},
 	}
 	var b strings.Builder

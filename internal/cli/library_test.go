@@ -16,7 +16,7 @@ import (
 
 // cluster is what a target would say of a plain cluster of this many nodes that can do everything.
 func cluster(nodes int) target.Facts {
-	f := target.Facts{Target: "paper", ClusterName: "paper", FreeBytes: -1, Capabilities: map[target.Capability]string{}}
+	f := target.Facts{Target: "paper", ClusterName: "paper", FreeBytes: -1, FreeMemory: -1, Capabilities: map[target.Capability]string{}}
 	for i := range nodes {
 		f.Nodes = append(f.Nodes, target.Node{Index: i, Name: "node-" + string(rune('a'+i)), Cores: 16, MemoryBytes: 256 << 30, Power: "paper"})
 	}

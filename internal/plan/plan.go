@@ -46,6 +46,7 @@ type Plan struct {
 	PeakMemoryBytes  int64            `json:"peak_memory_bytes"`
 	Steps            []Step           `json:"steps"`
 	VMs              []step.PlannedVM `json:"vms"`
+	TargetNotes      []string         `json:"target_notes,omitempty"` // what results from there do not say, as the target puts it
 	Warnings         []string         `json:"warnings,omitempty"`
 	Objections       []string         `json:"objections,omitempty"` // why it cannot run here
 
@@ -135,7 +136,7 @@ func newBuilder(sc *scenario.Scenario, facts target.Facts, o Options) *builder {
 	}
 	b := &builder{sc: sc, o: o, plan: &Plan{
 		Scenario: sc.Name, DisplayName: sc.DisplayName, Target: facts.Target, ClusterName: facts.ClusterName,
-		Nodes: len(facts.Nodes), TimeScale: o.TimeScale, SizeScale: o.SizeScale, view: view,
+		Nodes: len(facts.Nodes), TargetNotes: facts.Notes, TimeScale: o.TimeScale, SizeScale: o.SizeScale, view: view,
 	}}
 	b.jobs = newJobs(view, o.Engines)
 	b.forecast = step.NewForecast(view)
@@ -306,11 +307,15 @@ func (b *builder) remark() {
 	if off := b.forecast.NodesOff(); len(off) > 0 {
 		b.warn("%s off at the end of the steps: the run will switch them back on: %s", plural(len(off), "node"), fmt.Sprint(off))
 	}
-	if facts.FreeBytes > 0 && p.PeakDiskBytes > facts.FreeBytes {
+	switch {
+	case facts.FreeBytes < 0 || p.PeakDiskBytes <= facts.FreeBytes: // not known, or enough
+	case facts.FreeBytes == 0:
+		b.warn("data disks need up to %s, nothing is free beyond what the target keeps in reserve: it will refuse", unit.Bytes(p.PeakDiskBytes))
+	default:
 		b.warn("data disks need up to %s, %s are free: the target may refuse; a size scale of %.2g or less fits",
 			unit.Bytes(p.PeakDiskBytes), unit.Bytes(facts.FreeBytes), p.SizeScale*float64(facts.FreeBytes)/float64(p.PeakDiskBytes))
 	}
-	if facts.FreeMemory > 0 && p.PeakMemoryBytes > facts.FreeMemory {
+	if facts.FreeMemory >= 0 && p.PeakMemoryBytes > facts.FreeMemory {
 		b.warn("VMs need up to %s of memory, %s are free: the target may refuse", unit.Bytes(p.PeakMemoryBytes), unit.Bytes(facts.FreeMemory))
 	}
 	p.Warnings = append(p.Warnings, b.jobs.notes()...)

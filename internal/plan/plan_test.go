@@ -211,6 +211,35 @@ func TestEveryObjectionAtOnce(t *testing.T) {
 	golden.Compare(t, filepath.Join("testdata", "mistakes.txt"), b.Bytes())
 }
 
+// What the target says of itself and what does not fit on it are in the plan, so before anything is made.
+func TestTargetInPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		free, memory int64
+		want         string
+	}{
+		"nothing free":    {0, -1, "nothing is free beyond what the target keeps in reserve: it will refuse"},
+		"too little free": {1 << 30, -1, "1 GiB are free: the target may refuse; a size scale of"},
+		"no memory":       {-1, 0, "of memory, 0 B are free: the target may refuse"},
+		"not known":       {-1, -1, ""},
+		"enough":          {1 << 60, 1 << 60, ""},
+	} {
+		facts := everything()
+		facts.FreeBytes, facts.FreeMemory, facts.Notes = c.free, c.memory, []string{"Disks would be in memory."}
+		p, err := plan.Build(load(t, "database_colocation_standard"), facts, plan.Options{Engines: engines})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := p.Text(&b); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(b.String()), " ")
+		if !strings.Contains(text, "About target stated - Disks would be in memory.") || !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "are free") {
+			t.Errorf("%s: want %q in\n%s", name, c.want, b.String())
+		}
+	}
+}
+
 func TestSamePlanEveryTime(t *testing.T) {
 	var first []byte
 	for range 5 {

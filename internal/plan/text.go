@@ -24,6 +24,7 @@ func (p *Plan) Text(w io.Writer) error {
 	p.head(&b)
 	p.groups(&b)
 	p.timeline(&b)
+	bullets(&b, "About target "+p.Target, p.TargetNotes)
 	bullets(&b, "Worth knowing", p.Warnings)
 	bullets(&b, "This scenario cannot run here", p.Objections)
 	_, err := io.WriteString(w, b.String())
