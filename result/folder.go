@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Names of the documents and folders inside a run folder.
@@ -50,6 +52,7 @@ type Folder struct {
 	journal  *os.File
 	lock     *os.File // nil when opened for reading
 	base     time.Time
+	timeless *zstd.Encoder // not nil after Timeless
 }
 
 // NewRunID makes a run's identity: sortable by time, readable, unique by its random part, which the caller draws.
@@ -151,7 +154,7 @@ func (f *Folder) Close() error {
 		f.journal = nil
 	}
 	if f.lock != nil {
-		errs = append(errs, f.lock.Close())
+		errs = append(errs, f.lock.Truncate(0), f.lock.Close())
 		f.lock = nil
 	}
 	return errors.Join(errs...)

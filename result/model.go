@@ -57,6 +57,7 @@ type Manifest struct {
 	Scenario    ScenarioInfo      `json:"scenario"`
 	Target      string            `json:"target"`
 	ClusterName string            `json:"cluster_name"`
+	Simulated   bool              `json:"simulated,omitempty"` // times are not the world's, and no number is about anything real
 	Nodes       []Node            `json:"nodes"`
 	TimeScale   float64           `json:"time_scale"`
 	SizeScale   float64           `json:"size_scale"`

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,27 +29,67 @@ func Open(dir string) (*Folder, error) {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
 	f := &Folder{dir: abs}
-	if err := f.readManifest(b); err != nil {
+	damaged, err := f.readManifest(b)
+	if err != nil {
 		return nil, fmt.Errorf("run folder: %s: %w", dir, err)
 	}
-	if _, skipped, err := f.Events(); err != nil {
+	events, skipped, err := f.Events()
+	if err != nil {
 		f.problems = append(f.problems, err.Error())
 	} else {
 		f.problems = append(f.problems, skipped...)
 	}
+	if damaged {
+		f.manifest.recover(events)
+		f.base = f.manifest.Created
+	}
 	return f, nil
 }
 
+// recover fills what a damaged manifest does not say any more from the journal; verdicts are nowhere else.
+func (m *Manifest) recover(events []Event) {
+	for _, v := range []*Verdict{&m.Measured, &m.Collected, &m.Cleaned} {
+		if v.State == "" {
+			*v = Verdict{State: "unknown", Reason: manifestFile + " is damaged"}
+		}
+	}
+	for _, e := range events {
+		switch e.Kind {
+		case EventRunStart:
+			if m.Created.IsZero() {
+				m.Created = e.Time
+			}
+			m.Scenario.Name = cmp.Or(m.Scenario.Name, e.Text)
+			if name, ok := e.Data["target"].(string); ok {
+				m.Target = cmp.Or(m.Target, name)
+			}
+		case EventRunEnd:
+			m.Ended = e.Time
+			if slices.Contains([]string{StatusSucceeded, StatusFailed, StatusStopped}, e.Text) {
+				m.Status = e.Text
+			}
+		}
+	}
+}
+
 // readManifest fails only for a newer version.
-func (f *Folder) readManifest(b []byte) error {
+func (f *Folder) readManifest(b []byte) (damaged bool, err error) {
 	var newer *NewerError
 	verErr := checkVersion(b)
 	if errors.As(verErr, &newer) {
-		return newer
+		return false, newer
 	}
 	m := Manifest{}
 	if err := json.Unmarshal(b, &m); err != nil || verErr != nil {
-		f.problems = append(f.problems, fmt.Sprintf("%s is damaged: %v", manifestFile, errors.Join(verErr, err)))
+		damaged = true
+		what := "it has no format version"
+		switch {
+		case len(b) == 0:
+			what = "it is empty or missing"
+		case err != nil:
+			what = err.Error()
+		}
+		f.problems = append(f.problems, fmt.Sprintf("%s is damaged: %s", manifestFile, what))
 		// What decoded before the damage is kept; what a reader must have is filled in.
 		m.Version = FormatVersion
 		if m.Status == "" {
@@ -59,7 +100,7 @@ func (f *Folder) readManifest(b []byte) error {
 		m.RunID = filepath.Base(f.dir)
 	}
 	f.manifest, f.base = m, m.Created
-	return nil
+	return damaged, nil
 }
 
 func looksLikeRun(dir string) bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func (a *app) find(phase, run string) (string, error) {
 		return "", fail(exitFailed, "name another folder with --dir, or make a run: plimsoll run SCENARIO", "%s: no runs in %q", phase, a.runsDir)
 	}
 	if run == "latest" {
-		return entries[0].Dir, nil
+		return slices.MaxFunc(entries, func(a, b result.Entry) int { return made(a).Compare(made(b)) }).Dir, nil
 	}
 	var found []string
 	for _, e := range entries {
@@ -90,6 +91,16 @@ func (a *app) find(phase, run string) (string, error) {
 		return "", fail(exitFailed, `run "plimsoll runs list" for the runs there are`, "%s: run %q: none of that name in %q", phase, run, a.runsDir)
 	}
 	return "", usage("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run, len(found))
+}
+
+// made is when a run was made. Simulated runs have a time of their own; theirs is when the journal was last written.
+func made(e result.Entry) time.Time {
+	if e.Manifest.Simulated {
+		if info, err := os.Stat(filepath.Join(e.Dir, "journal.jsonl")); err == nil {
+			return info.ModTime()
+		}
+	}
+	return e.Manifest.Created
 }
 
 // openRun opens the folder of a run as the user names it.

@@ -1,10 +1,15 @@
 package run_test
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/golden"
 	"plimsoll/internal/needs"
@@ -54,4 +59,48 @@ func TestCorpusRuns(t *testing.T) {
 		}
 		golden.Compare(t, filepath.Join("testdata", "corpus", name+".txt"), []byte(journal(h.events, h.events[0].Time)))
 	})
+}
+
+// Two runs of the same with the same seed leave the same bytes in all files of their folders; with another seed they do not.
+func TestSameBytes(t *testing.T) {
+	dir := filepath.Join(needs.Corpus(t, "xray"), "snapshot_impact_standard")
+	folder := func(seed uint64) map[string]string {
+		h := modelled(t, os.DirFS(dir), sim.Options{Seed: seed})
+		if _, err := h.execute(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return tree(t, h.folder.Dir())
+	}
+	first, again, other := folder(1), folder(1), folder(2)
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("the same seed: %s", diff)
+	}
+	same := 0
+	for name, sum := range first {
+		if other[name] == sum && strings.HasSuffix(name, ".zst") {
+			same++
+		}
+	}
+	if same > 0 || len(first) < 20 {
+		t.Errorf("another seed: %d outputs of %d files are the same", same, len(first))
+	}
+}
+
+// tree is the sum of every file below a folder.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		sums[rel] = fmt.Sprintf("%d bytes, %x", len(data), sha256.Sum256(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
 }

@@ -79,13 +79,18 @@ func open(ctx context.Context, req Request) (*execution, error) {
 }
 
 func (x *execution) prepare() error {
+	if x.req.Facts.Simulated {
+		if err := x.folder.Timeless(); err != nil {
+			return err
+		}
+	}
 	if err := x.folder.WritePlan(x.req.Plan); err != nil {
 		return err
 	}
 	if err := x.folder.CopyScenario(x.req.Files, x.req.Scenario.Rendered); err != nil {
 		return err
 	}
-	store, err := series.Open(x.folder.MetricsDir(), series.Options{})
+	store, err := series.Open(x.folder.MetricsDir(), series.Options{Timeless: x.req.Facts.Simulated})
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func newHarness(t *testing.T, text string) *harness {
 // modelled is a harness for a scenario as users run it with --target sim: fio's job files, the performance model, full time and size.
 func modelled(t *testing.T, files fs.FS, o sim.Options) *harness {
 	t.Helper()
-	o.Seed, o.Clone, o.Boot, o.NodeBoot = 1, time.Second, 15*time.Second, 4*time.Minute
+	o.Seed, o.Clone, o.Boot, o.NodeBoot = max(o.Seed, 1), time.Second, 15*time.Second, 4*time.Minute
 	o.Migration, o.Playbook = 5*time.Second, 10*time.Minute
 	h := harnessOf(t, files, o, map[string]workload.Engine{"fio": fio.Engine{}})
 	h.plan(plan.Options{TimeScale: 1, SizeScale: 1, Engines: h.req.Engines})

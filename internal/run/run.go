@@ -180,7 +180,7 @@ func (r *Request) manifest(created time.Time) result.Manifest {
 			ID: sc.ID, Name: sc.Name, DisplayName: sc.DisplayName, Summary: sc.Summary, Description: sc.Description,
 			Source: r.Source, EstimatedSeconds: sc.EstimatedRuntime.Seconds(),
 		},
-		Target: r.Plan.Target, ClusterName: r.Facts.ClusterName, TimeScale: r.Plan.TimeScale, SizeScale: r.Plan.SizeScale,
+		Target: r.Plan.Target, ClusterName: r.Facts.ClusterName, Simulated: r.Facts.Simulated, TimeScale: r.Plan.TimeScale, SizeScale: r.Plan.SizeScale,
 		Options: r.Options, Notes: r.Facts.Notes,
 	}
 	for _, v := range sc.Vars {
