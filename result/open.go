@@ -55,7 +55,7 @@ func (m *Manifest) recover(events []Event) {
 	}
 	for _, e := range events {
 		switch e.Kind {
-		case EventRunStart:
+		case KindRunStart:
 			if m.Created.IsZero() {
 				m.Created = e.Time
 			}
@@ -63,7 +63,7 @@ func (m *Manifest) recover(events []Event) {
 			if name, ok := e.Data["target"].(string); ok {
 				m.Target = cmp.Or(m.Target, name)
 			}
-		case EventRunEnd:
+		case KindRunEnd:
 			m.Ended = e.Time
 			if slices.Contains([]string{StatusSucceeded, StatusFailed, StatusStopped}, e.Text) {
 				m.Status = e.Text

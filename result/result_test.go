@@ -225,6 +225,25 @@ func TestOpenDamaged(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the journal fills in", func(t *testing.T) {
+		f := create(t, t.TempDir())
+		must(t, f.AppendEvent(result.Event{Time: created, Kind: result.KindRunStart, Text: "name of it", Data: map[string]any{"target": "local", "steps": 3}}))
+		must(t, f.AppendEvent(result.Event{Time: created.Add(time.Minute), Kind: result.KindRunEnd, Text: result.StatusSucceeded}))
+		must(t, os.WriteFile(filepath.Join(f.Dir(), "manifest.json"), nil, 0o644))
+		g, err := result.Open(f.Dir())
+		must(t, err)
+		unknown := result.Verdict{State: "unknown", Reason: "manifest.json is damaged"}
+		want := result.Manifest{
+			Version: result.FormatVersion, RunID: filepath.Base(f.Dir()), Scenario: result.ScenarioInfo{Name: "name of it"}, Target: "local",
+			Status: result.StatusSucceeded, Created: created, Ended: created.Add(time.Minute), Measured: unknown, Collected: unknown, Cleaned: unknown,
+		}
+		if diff := cmp.Diff(want, g.Manifest()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"manifest.json is damaged: it is empty or missing"}, g.Problems()); diff != "" {
+			t.Error(diff)
+		}
+	})
 	if _, err := result.Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run folder") {
 		t.Error(err)
 	}

@@ -188,15 +188,23 @@ func (a *app) showRun(run string) error {
 		}{folder.Dir(), folder.Manifest(), findings, folder.Problems()})
 	}
 	m := folder.Manifest()
-	fmt.Fprintf(a.out, "%s\n%s: %s\n\n", m.RunID, m.Scenario.Name, m.Scenario.Summary)
+	fmt.Fprintln(a.out, m.RunID)
+	if m.Scenario.Name != "" {
+		fmt.Fprintln(a.out, strings.TrimSuffix(m.Scenario.Name+": "+m.Scenario.Summary, ": "))
+	}
+	fmt.Fprintln(a.out)
 	facts := table{head: []string{"FACT", "VALUE"}}
 	facts.add("folder", folder.Dir())
-	facts.add("began", m.Created.UTC().Format(time.RFC3339))
-	if !m.Ended.IsZero() {
+	if !m.Created.IsZero() {
+		facts.add("began", m.Created.UTC().Format(time.RFC3339))
+	}
+	if !m.Ended.IsZero() && !m.Created.IsZero() {
 		facts.add("took", unit.Duration(m.Ended.Sub(m.Created)).String())
 	}
-	facts.add("target", fmt.Sprintf("%s, %s", m.Target, plural(len(m.Nodes), "node")))
-	facts.add("scales", fmt.Sprintf("time x %g, size x %g", m.TimeScale, m.SizeScale))
+	if len(m.Nodes) > 0 { // none: the manifest is damaged
+		facts.add("target", fmt.Sprintf("%s, %s", m.Target, plural(len(m.Nodes), "node")))
+		facts.add("scales", fmt.Sprintf("time x %g, size x %g", m.TimeScale, m.SizeScale))
+	}
 	for _, v := range m.Scenario.Vars {
 		facts.add("variable "+v.Name, fmt.Sprintf("%s (%s)", printable(v.Value), v.From))
 	}

@@ -66,8 +66,14 @@ func (m *markdown) head(doc *Document) {
 	if doc.Summary != "" {
 		m.line("%s\n", doc.Summary)
 	}
-	m.line("Run %s on %s (%s), %s UTC, %s. %d VMs on %d nodes.\n", doc.Manifest.RunID, doc.Manifest.Target, doc.Manifest.ClusterName,
-		stamp(doc.Start), length(doc.Start, doc.End), len(doc.VMs), len(doc.Manifest.Nodes))
+	run := "Run " + doc.Manifest.RunID
+	if doc.Manifest.Target != "" {
+		run += " on " + doc.Manifest.Target
+	}
+	if doc.Manifest.ClusterName != "" {
+		run += " (" + doc.Manifest.ClusterName + ")"
+	}
+	m.line("%s, %s UTC, %s. %s on %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), plural(len(doc.VMs), "VM"), plural(len(doc.Manifest.Nodes), "node"))
 	for _, v := range doc.Verdicts {
 		if v.Reason != "" {
 			m.line("- %s: **%s** – %s", v.Question, v.State, v.Reason)
@@ -84,11 +90,21 @@ func (m *markdown) head(doc *Document) {
 }
 
 func (m *markdown) findings(doc *Document) {
-	m.line("\n## What was found\n")
+	m.line("\n## In short\n")
+	for _, s := range doc.InShort {
+		m.line("- %s", s.Sentence)
+	}
 	if len(doc.Findings) == 0 {
 		m.line("This run has not been analysed: there are no findings.")
+		return
 	}
-	for _, f := range doc.Findings {
+	m.line("\n## What was found\n")
+	m.list(doc.Findings)
+}
+
+// list prints one finding per line with the numbers it rests on.
+func (m *markdown) list(findings []result.Finding) {
+	for _, f := range findings {
 		word := string(f.Severity)
 		if f.Severity == result.Fine {
 			word = "in order"
