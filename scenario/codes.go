@@ -90,6 +90,7 @@ var codes = []Code{
 	{"fio-no-job", Error, Error, "a job file without a job"},
 	{"fio-prefill", Error, Error, "a job of a prefilled workload without its own filename and size"},
 	{"fio-disk", Error, Error, "a job on a disk that the VM group does not have"},
+	{"fio-file", Warning, Error, "a job on a file that is no data disk, which targets refuse"},
 	{"fio-extent", Error, Error, "a job that reaches beyond the end of its disk"},
 	{"fio-value", Warning, Error, "an option value that cannot be read"},
 	{"fio-runtime", Warning, Warning, "a runtime inside the job file, which wins over the step's"},

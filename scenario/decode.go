@@ -133,7 +133,7 @@ func (l *loader) native(n *yaml.Node) any {
 func (l *loader) scalar(n *yaml.Node) any {
 	v, odd := scalar(n)
 	at := l.nodePos(n)
-	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+	if isNotFinite(v) {
 		l.say("wrong-type", at, n.Value+" is not a finite number", "write a number")
 		return n.Value
 	}
@@ -150,6 +150,12 @@ func (l *loader) scalar(n *yaml.Node) any {
 		l.say(string(odd), at, fmt.Sprintf("the tag %s is not part of the scenario language", n.Tag), "remove it")
 	}
 	return v
+}
+
+// isNotFinite reports whether v is an infinity or no number at all, which YAML can write.
+func isNotFinite(v any) bool {
+	f, ok := v.(float64)
+	return ok && (math.IsNaN(f) || math.IsInf(f, 0))
 }
 
 func names(rows []ArgSpec) []string {
@@ -353,6 +359,9 @@ func (l *loader) text(n *yaml.Node, row ArgSpec) (any, *valueError) {
 }
 
 func (l *loader) number(n *yaml.Node, row ArgSpec) (any, *valueError) {
+	if v, _ := scalar(n); isNotFinite(v) {
+		return nil, &valueError{what: fmt.Sprintf("must be %s, not %s", article(row.Type), n.Value)}
+	}
 	v := l.scalar(n)
 	hint := ""
 	if text, ok := v.(string); ok {
@@ -368,7 +377,7 @@ func (l *loader) number(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	if i, isInt := v.(int64); isInt {
 		x, ok = float64(i), true
 	}
-	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
+	if !ok {
 		return nil, &valueError{what: fmt.Sprintf("must be %s, not %s", article(row.Type), kindName(n)), hint: hint}
 	}
 	if err := inBounds(x, row); err != nil {

@@ -340,7 +340,10 @@ func (d *document) configFile(f fields, of string) (string, []byte) {
 // sayMissing reports a file that cannot be read, with the file that may have been meant.
 func (d *document) sayMissing(code string, at Pos, of, name, clean string, err error) {
 	hint := nearest(clean, d.files)
-	if hint != "" {
+	switch {
+	case hint == clean: // it is there, but cannot be read
+		hint = "make it a plain file that you may read; links out of the scenario's directory are not followed"
+	case hint != "":
 		hint = fmt.Sprintf("did you mean %q?", hint)
 	}
 	d.say(code, at, fmt.Sprintf("%s %q: %s", of, name, cause(err)), hint)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"plimsoll/scenario/fiofile"
+	"plimsoll/unit"
 )
 
 // checkJobFile looks at a job file by itself.
@@ -99,7 +100,11 @@ var guestDisk = regexp.MustCompile(`^/dev/sd([a-z]{1,2})$`)
 
 // checkDisk checks one /dev/sdX of a job: sda is the system's, the data disks follow in order.
 func (d *document) checkDisk(job fiofile.Job, at Pos, device string, alone bool, g Group) {
-	m := guestDisk.FindStringSubmatch(strings.TrimSpace(device))
+	device = strings.TrimSpace(device)
+	m := guestDisk.FindStringSubmatch(device)
+	if m == nil && device != "" && !strings.Contains(device, "$") { // a variable is remarked on by itself
+		d.say("fio-file", at, fmt.Sprintf("job file: [%s] uses %s, which is no data disk of a VM", job.Name, device), "data disks are /dev/sdb, /dev/sdc and so on")
+	}
 	if m == nil || d.unsureDisks[g.Name] {
 		return
 	}
@@ -110,6 +115,9 @@ func (d *document) checkDisk(job fiofile.Job, at Pos, device string, alone bool,
 	index -= 2 // sdb is the first data disk
 	if index < 0 || index >= len(g.DiskBytes) {
 		hint := fmt.Sprintf("the group has %d data disks, from /dev/sdb on", len(g.DiskBytes))
+		if len(g.DiskBytes) == 1 {
+			hint = "the group has one data disk, /dev/sdb"
+		}
 		if index < 0 {
 			hint = "that is the system disk; data disks begin at /dev/sdb"
 		}
@@ -120,7 +128,11 @@ func (d *document) checkDisk(job fiofile.Job, at Pos, device string, alone bool,
 	if err != nil || !alone || size+offset <= g.DiskBytes[index] {
 		return
 	}
-	d.say("fio-extent", at, fmt.Sprintf("job file: [%s] reaches %d bytes into %s, which has %d in vm group %q", job.Name, size+offset, device, g.DiskBytes[index], g.Name),
+	end, has := unit.Bytes(size+offset).String(), unit.Bytes(g.DiskBytes[index]).String()
+	if end == has { // a little too much
+		end, has = fmt.Sprintf("%d bytes", size+offset), fmt.Sprintf("%d bytes", g.DiskBytes[index])
+	}
+	d.say("fio-extent", at, fmt.Sprintf("job file: [%s] reaches %s into %s, which has %s in vm group %q", job.Name, end, device, has, g.Name),
 		"lower size or offset, or enlarge the disk")
 }
 

@@ -96,8 +96,11 @@ func (l *loader) find() bool {
 		}
 		l.say("no-scenario", Pos{}, "load: no file "+scenarioFile+" in the directory or below it", hint)
 	case len(found) > 1:
-		l.say("no-scenario", Pos{File: found[1]}, fmt.Sprintf("load: %d files named %s: %s", len(found), scenarioFile, strings.Join(found[:min(5, len(found))], ", ")),
-			"name the one to load")
+		shown := slices.Clone(found[:min(5, len(found))])
+		if len(found) > len(shown) {
+			shown = append(shown, "...")
+		}
+		l.say("no-scenario", Pos{}, fmt.Sprintf("load: %d files named %s: %s", len(found), scenarioFile, strings.Join(shown, ", ")), "name the one to load")
 	default:
 		l.file = found[0]
 		return true
