@@ -18,6 +18,7 @@
 package result
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll/hist"
@@ -277,6 +278,13 @@ type Window struct {
 	Start time.Time  `json:"start"`
 	End   time.Time  `json:"end"`
 	Ops   []OpTotals `json:"ops"`
+	// Partial: some of the workload's VMs had not started yet, or had ended, so it compares with no other window.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// Comparable are the windows in which all of the workload's VMs worked.
+func (w Workload) Comparable() []Window {
+	return slices.DeleteFunc(slices.Clone(w.Windows), func(win Window) bool { return win.Partial })
 }
 
 // HeatMap counts operations by time and latency.

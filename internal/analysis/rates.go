@@ -114,6 +114,11 @@ func offeredRate(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
 		if f, ok := offeredOf(l); ok {
+			if c := v.course(l); c != nil && f.Severity == result.Caution {
+				f.Chart = v.chart(l.name+": operations per second", "ops/s", c.line(l.name, c.ops))
+				want, _, _ := l.offered()
+				f.Chart.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
+			}
 			out = append(out, f)
 		}
 	}
@@ -189,7 +194,7 @@ func windowRates(l *load, want float64) (ev []result.Evidence, missed string) {
 		return nil, ""
 	}
 	var names []string
-	for _, w := range l.merged.Windows {
+	for _, w := range l.merged.Comparable() {
 		s := w.End.Sub(w.Start).Seconds()
 		if s <= 0 {
 			continue

@@ -38,7 +38,7 @@ func (v *view) stretches(l *load) []stretch {
 		if w == nil || len(w.Windows) < 2 {
 			out = append(out, judge("", c))
 		} else {
-			for _, win := range w.Windows {
+			for _, win := range w.Comparable() {
 				out = append(out, judge(when(win), c.between(win.Start, win.End)))
 			}
 		}

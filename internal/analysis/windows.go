@@ -26,12 +26,16 @@ func windows(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
 		w := l.whole()
-		if w == nil || len(w.Windows) < 2 {
+		if w == nil {
+			continue
+		}
+		parts := w.Comparable()
+		if len(parts) < 2 {
 			continue
 		}
 		var rates, times []result.Finding
-		for _, later := range w.Windows[1:] {
-			p := pair{l: l, latency: cmp.Or(w.Latency, "service time"), first: w.Windows[0], later: later}
+		for _, later := range parts[1:] {
+			p := pair{l: l, latency: cmp.Or(w.Latency, "service time"), first: parts[0], later: later}
 			p.series(v)
 			if f, ok := p.rate(); ok {
 				rates = append(rates, f)
@@ -40,7 +44,7 @@ func windows(v *view) []result.Finding {
 				times = append(times, f)
 			}
 		}
-		out = append(append(out, most(rates, len(w.Windows))...), most(times, len(w.Windows))...)
+		out = append(append(out, most(rates, len(parts))...), most(times, len(parts))...)
 	}
 	return out
 }

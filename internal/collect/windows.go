@@ -22,7 +22,7 @@ type loadPlan struct {
 	prefill     bool
 	tracks      []*track
 	start, end  time.Time
-	windows     []result.Window // name, start and end; empty when nothing happened during it
+	windows     []result.Window // without what was done in them; empty when nothing happened during the workload
 	heat        *heat
 	notes       []string
 }
@@ -43,7 +43,8 @@ func (c *collector) planLoads() {
 	}
 	for _, l := range c.loads {
 		if !l.prefill {
-			l.cut(c.loads, c.tl.marks)
+			from, to := c.together(l)
+			l.cut(c.loads, c.tl.marks, from, to)
 		}
 	}
 }
@@ -65,8 +66,28 @@ func (c *collector) loadOf(k *track) *loadPlan {
 	return nil
 }
 
-// cut makes the windows: the ends of other workloads first, then annotations and faults.
-func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
+// together is the time during which all VMs of a workload worked: from the last start of a staggered workload to the first end
+// of a VM that came to its end. A VM that was lost or failed does not shorten it: that is something to see.
+func (c *collector) together(l *loadPlan) (from, to time.Time) {
+	if starts(l.tracks) > 1 {
+		return l.start, l.end
+	}
+	from, to = l.start, l.end
+	for _, k := range l.tracks {
+		from = maxTime(from, k.job.Start)
+		if k.ended == "finished" || k.ended == "stopped" {
+			to = minTime(to, c.endOf(k))
+		}
+	}
+	if !to.After(from) {
+		return l.start, l.end
+	}
+	return from, to
+}
+
+// cut makes the windows: where all VMs begin and cease to work together, then the ends of other workloads, then annotations and
+// faults. Windows before and after the time together are partial.
+func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark, together, apart time.Time) {
 	type cut struct {
 		t    time.Time
 		text string // of the annotation, "" for a workload's start or end
@@ -83,6 +104,8 @@ func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
 		}
 		cuts = append(cuts, cut{t, text})
 	}
+	add(together, "")
+	add(apart, "")
 	for _, o := range all {
 		if o != l {
 			add(o.start, "")
@@ -103,10 +126,17 @@ func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
 		if text != "" {
 			name += fmt.Sprintf(", after %q", text)
 		}
+		middle := from.Add(k.t.Sub(from) / 2)
+		switch {
+		case middle.Before(together):
+			name = "while its VMs start"
+		case middle.After(apart):
+			name = "while its VMs end"
+		}
 		if seen[name]++; seen[name] > 1 {
 			name = fmt.Sprintf("%s (%d)", name, seen[name])
 		}
-		l.windows = append(l.windows, result.Window{Name: name, Start: from, End: k.t})
+		l.windows = append(l.windows, result.Window{Name: name, Start: from, End: k.t, Partial: middle.Before(together) || middle.After(apart)})
 		from, text = k.t, k.text
 	}
 }
