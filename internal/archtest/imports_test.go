@@ -35,7 +35,9 @@ var may = map[string][]string{
 	"internal/collect":               {"internal/series", "internal/workload", "scenario", "result", "hist", "unit"},
 	"internal/analysis":              {"result", "hist", "unit", "internal/analysis/*"},
 	"internal/analysis/*":            {"result", "hist", "unit", "internal/analysis/*"},
-	"internal/report":                {"result", "hist", "unit"},
+	"internal/compare":               {"result", "hist", "unit", "internal/analysis/*"},
+	"internal/experiment":            {"scenario"},
+	"internal/report":                {"result", "hist", "unit", "internal/compare"},
 	"internal/report/*":              {"result", "hist", "unit", "internal/report"},
 	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*"},
 	"internal/cli":                   {"*", "*/*", "internal/analysis/*"}, // drivers come through internal/drivers
@@ -119,7 +121,7 @@ func TestPrometheusStaysBehindSeries(t *testing.T) {
 }
 
 // pure are the packages whose answers depend on their arguments alone.
-var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "internal/plan", "internal/analysis", "internal/analysis/*"}
+var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "internal/plan", "internal/analysis", "internal/analysis/*", "internal/compare"}
 
 var (
 	impureImports = []string{"os", "os/*", "net", "net/*", "syscall", "golang.org/x/sys/*", "io/ioutil", "log", "log/slog"}

@@ -128,10 +128,17 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	return exported
 }
 
+// fullPackages are budgets of their own.
+var fullPackages = map[string]int{
+	"internal/cli": 40, // one file per command, and there are as many as there are commands
+	"scenario":     30, // the language is one thing: its sections share one decoder
+}
+
 func TestBudgets(t *testing.T) {
 	for _, p := range packages(t) {
-		if n := len(p.shipped()); n > fullPackage {
-			t.Errorf("%s has %d files (budget %d): split it, or raise its budget here and say why", p.dir, n, fullPackage)
+		budget := max(fullPackage, fullPackages[p.dir])
+		if n := len(p.shipped()); n > budget {
+			t.Errorf("%s has %d files (budget %d): split it, or raise its budget here and say why", p.dir, n, budget)
 		}
 		for _, f := range p.shipped() {
 			switch {

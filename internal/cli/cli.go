@@ -87,7 +87,7 @@ failed threshold, 6 something could not be removed, 130 interrupted.`,
 		if near := nearestFlag(cmd, err); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
-		return usage(hint, "%s: %w", strings.TrimPrefix(cmd.CommandPath(), "plimsoll "), err)
+		return usage(hint, "%s%w", phase(cmd), err)
 	})
 	dir := os.Getenv("PLIMSOLL_RUNS")
 	if dir == "" {
@@ -97,7 +97,7 @@ failed threshold, 6 something could not be removed, 130 interrupted.`,
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
 	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(), a.cleanupCommand(),
 		a.scenariosCommand(), a.targetsCommand(), a.schemaCommand(), a.versionCommand(),
-		a.uslCommand(), a.steadyCommand(), a.changesCommand())
+		a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(), a.baselineCommand(), a.resumeCommand())
 	return root
 }
 
@@ -110,7 +110,7 @@ func (a *app) needVerb(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near[0])
 	}
-	return usage(hint, "%s: unknown command %q", cmd.CommandPath(), args[0])
+	return usage(hint, "%sunknown command %q", phase(cmd), args[0])
 }
 
 // group is a command that only holds others.
@@ -128,12 +128,22 @@ func args(low, high int, what string) cobra.PositionalArgs {
 			return nil
 		}
 		hint := fmt.Sprintf("run %q", cmd.CommandPath()+" --help")
-		verb := strings.TrimPrefix(cmd.CommandPath(), "plimsoll ")
-		if len(given) < low {
-			return usage(hint, "%s: no %s given", verb, what)
+		switch {
+		case len(given) < low:
+			return usage(hint, "%sno %s given", phase(cmd), what)
+		case high == 0:
+			return usage(hint, "%s%q is too much: no argument is wanted", phase(cmd), given[0])
 		}
-		return usage(hint, "%s: %d arguments are too many, want one %s (quote names with blanks)", verb, len(given), what)
+		return usage(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", phase(cmd), len(given), what)
 	}
+}
+
+// phase is a command as errors begin with it: without the program's name, which every error has in front.
+func phase(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return ""
+	}
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ") + ": "
 }
 
 // printJSON writes v indented, as every --json does.

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -44,6 +45,7 @@ type scenarioFlags struct {
 	preset        string
 	nodes         int
 	strict        bool
+	values        map[string]any // besides those of set, native: the cell of an experiment
 }
 
 func (f *scenarioFlags) register(c *cobra.Command) {
@@ -129,6 +131,7 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(set, f.values)
 	src, err := a.open(given)
 	if err != nil {
 		return nil, err

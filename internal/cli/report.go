@@ -53,6 +53,9 @@ func (a *app) reportCommand() *cobra.Command {
 }
 
 func (a *app) report(run, format, output string, again bool) error {
+	if dir, ok := a.findExperiment(run); ok {
+		return a.reportExperiment(dir, format, output)
+	}
 	write, ok := formats[format]
 	if !ok {
 		return usage("there are: "+strings.Join(slices.Sorted(maps.Keys(formats)), ", "), "report: no format %q", format)

@@ -26,6 +26,7 @@ import (
 // runFlags say how a run ends.
 type runFlags struct {
 	keep  bool
+	once  bool // one run of a scenario that holds an experiment
 	limit string
 }
 
@@ -51,17 +52,15 @@ once; "plimsoll cleanup" then removes what remains.`,
 	sf.register(c)
 	tf.register(c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
+	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the variables' own values")
 	c.Flags().StringVar(&rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
 	return c
 }
 
 func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) error {
-	var limit unit.Duration
-	if rf.limit != "" {
-		var err error
-		if limit, err = unit.ParseDuration(rf.limit); err != nil || limit <= 0 {
-			return usage("", "--time-limit: %w", cmp.Or(err, fmt.Errorf("%q is not a length of time above 0", rf.limit)))
-		}
+	limit, err := timeLimit(rf.limit)
+	if err != nil {
+		return err
 	}
 	signals, deaf := a.listen()
 	defer deaf()
@@ -77,17 +76,13 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 		}
 		return err
 	}
+	if p.scenario.Experiment != nil && !rf.once {
+		return a.startExperiment(stop, p, sf, tf, rf, limit)
+	}
 	watch := newWatcher(a.err, a.now, p.clock.Now, p.plan)
 	stop.tell(watch.stopping)
-	request := run.Request{
-		Root: a.runsDir, RunID: a.identity(p), Program: buildVersion().String(), Operator: operator(),
-		Source: given, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
-		Options: p.options, Engines: drivers.Engines(), Clock: p.clock, Keep: rf.keep, Limit: time.Duration(limit), Abandon: stop.abandon,
-		Observer: watch, Finish: []func(context.Context, *result.Folder) error{judge},
-	}
-	if p.facts.Simulated {
-		request.Operator = "not recorded" // a simulated run is the same whoever runs it
-	}
+	request := a.request(stop, p, a.runsDir, a.numbered(a.runsDir, p, p.clock.Now()), given, rf, limit)
+	request.Observer = watch
 	watch.begin(request.RunID)
 	summary, err := stop.wait(func(ctx context.Context) (run.Summary, error) { return run.Execute(ctx, request) })
 	watch.end()
@@ -101,15 +96,41 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	return errors.Join(a.conclude(summary), err)
 }
 
-// identity is the new run's. Simulated runs all begin at the same moment and leave nothing to chance, so they are numbered.
-func (a *app) identity(p *prepared) string {
-	began := p.clock.Now()
+// timeLimit reads --time-limit; empty is none.
+func timeLimit(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	limit, err := unit.ParseDuration(text)
+	if err != nil || limit <= 0 {
+		return 0, usage("", "--time-limit: %w", cmp.Or(err, fmt.Errorf("%q is not a length of time above 0", text)))
+	}
+	return time.Duration(limit), nil
+}
+
+// request is what run needs for one run into a folder of runs.
+func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf runFlags, limit time.Duration) run.Request {
+	r := run.Request{
+		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(),
+		Source: source, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
+		Options: p.options, Engines: drivers.Engines(), Clock: p.clock, Keep: rf.keep, Limit: limit, Abandon: stop.abandon,
+		Finish: []func(context.Context, *result.Folder) error{judge},
+	}
+	if p.facts.Simulated {
+		r.Operator = "not recorded" // a simulated run is the same whoever runs it
+	}
+	return r
+}
+
+// numbered is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to chance, so they
+// are numbered.
+func (a *app) numbered(root string, p *prepared, began time.Time) string {
 	if !p.facts.Simulated {
 		return result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32()))
 	}
 	for n := uint16(1); ; n++ {
 		id := result.NewRunID(began, p.scenario.Name, n)
-		if _, err := os.Stat(filepath.Join(a.runsDir, id)); err != nil || n == 0xffff {
+		if _, err := os.Stat(filepath.Join(root, id)); err != nil || n == 0xffff {
 			return id
 		}
 	}
@@ -126,18 +147,11 @@ func judge(_ context.Context, folder *result.Folder) error {
 
 // conclude writes the report of a run that has ended and prints its summary.
 func (a *app) conclude(s run.Summary) error {
-	folder, err := result.Open(s.Dir)
-	if err != nil {
-		return fail(exitFailed, "", "report: %w", err)
+	folder, doc, err := a.writeReport(s.Dir)
+	if doc == nil {
+		return err
 	}
-	doc, err := report.Build(folder)
-	if err != nil {
-		return fail(exitFailed, "", "report: %w", err)
-	}
-	var errs []error
-	if err := writeFile(folder.ReportPath(), func(w io.Writer) error { return report.HTML(w, doc) }); err != nil {
-		errs = append(errs, fail(exitFailed, "plimsoll report "+s.RunID+" --output FILE", "report: %w", err))
-	}
+	errs := []error{err}
 	if a.json {
 		errs = append(errs, a.printJSON(concluded{
 			RunID: s.RunID, Dir: s.Dir, Status: s.Status, Error: s.Error, Measured: s.Measured, Collected: s.Collected, Cleaned: s.Cleaned,
@@ -150,6 +164,22 @@ func (a *app) conclude(s run.Summary) error {
 		errs = append(errs, thresholds(doc))
 	}
 	return errors.Join(errs...)
+}
+
+// writeReport writes the report of a run into its folder. The document is nil when it cannot be made.
+func (a *app) writeReport(dir string) (*result.Folder, *report.Document, error) {
+	folder, err := result.Open(dir)
+	if err != nil {
+		return nil, nil, fail(exitFailed, "", "report: %w", err)
+	}
+	doc, err := report.Build(folder)
+	if err != nil {
+		return nil, nil, fail(exitFailed, "", "report: %w", err)
+	}
+	if err := writeFile(folder.ReportPath(), func(w io.Writer) error { return report.HTML(w, doc) }); err != nil {
+		return folder, doc, fail(exitFailed, "plimsoll report "+filepath.Base(dir)+" --output FILE", "report: %w", err)
+	}
+	return folder, doc, nil
 }
 
 // concluded is what run --json prints.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"slices"
 	"strings"
 
 	"plimsoll/internal/compare"
@@ -29,11 +30,25 @@ func CompareText(w io.Writer, d *compare.Document) error { return compareLines(w
 // CompareMarkdown writes a comparison for a ticket.
 func CompareMarkdown(w io.Writer, d *compare.Document) error { return compareLines(w, d, true) }
 
-// grid is a table of a comparison.
+// grid is a table of a comparison. Why intervals are absent stands below it, once each.
 type grid struct {
-	title string
-	head  []string
-	rows  [][]string
+	title   string
+	head    []string
+	rows    [][]string
+	reasons []string
+}
+
+// interval prints the interval of a measure, or refers to the reason why there is none.
+func (g *grid) interval(m compare.Measure) string {
+	if m.Adjusted.Valid() {
+		return compareInterval(m)
+	}
+	i := slices.Index(g.reasons, m.Adjusted.Reason)
+	if i < 0 {
+		i = len(g.reasons)
+		g.reasons = append(g.reasons, m.Adjusted.Reason)
+	}
+	return fmt.Sprintf("none (%d)", i+1)
 }
 
 func (g grid) write(b *strings.Builder, markdown bool) {
@@ -54,6 +69,7 @@ func (g grid) write(b *strings.Builder, markdown bool) {
 			}
 			b.WriteString("\n")
 		}
+		g.footnotes(b)
 		return
 	}
 	fmt.Fprintf(b, "\n%s\n", g.title)
@@ -70,6 +86,13 @@ func (g grid) write(b *strings.Builder, markdown bool) {
 			line += c + strings.Repeat(" ", width[i]-len([]rune(c))+2)
 		}
 		b.WriteString("  " + strings.TrimRight(line, " ") + "\n")
+	}
+	g.footnotes(b)
+}
+
+func (g grid) footnotes(b *strings.Builder) {
+	for i, r := range g.reasons {
+		fmt.Fprintf(b, "\n  (%d) %s\n", i+1, r)
 	}
 }
 
@@ -113,7 +136,7 @@ func compareGrids(d *compare.Document) []grid {
 	several := len(d.Sides) > 2
 	measures := grid{title: "Workloads and results", head: []string{"measure", "baseline", "candidate", "change", "interval", "verdict"}}
 	for _, m := range d.Measures {
-		measures.rows = append(measures.rows, measureRow(m, several))
+		measures.add(m, several)
 	}
 	series := grid{title: "Means of everything recorded over time", head: measures.head}
 	for i, m := range d.Series {
@@ -121,7 +144,7 @@ func compareGrids(d *compare.Document) []grid {
 			series.title += fmt.Sprintf(" (the %d clearest of %d; JSON has all)", mostSeries, len(d.Series))
 			break
 		}
-		series.rows = append(series.rows, measureRow(m, several))
+		series.add(m, several)
 	}
 	facts := grid{title: "Facts that differ", head: []string{"fact"}}
 	for _, s := range d.Sides {
@@ -152,12 +175,16 @@ func factWeight(f compare.Fact) string {
 	return "noted"
 }
 
-func measureRow(m compare.Measure, several bool) []string {
+func (g *grid) add(m compare.Measure, several bool) {
+	g.rows = append(g.rows, []string{fullName(m, several), quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), percent(m.Change), g.interval(m), string(m.Verdict)})
+}
+
+func fullName(m compare.Measure, several bool) string {
 	name := measureName(m.Cell, m.Workload, m.Name)
 	if several {
 		name = m.Side + ": " + name
 	}
-	return []string{name, quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), percent(m.Change), compareInterval(m), string(m.Verdict)}
+	return name
 }
 
 func measureName(cell, workload, name string) string {
@@ -237,7 +264,7 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		}
 		v.Style += template.CSS(b)
 	}
-	widest := widestChange(d)
+	widest := widestChange(d.Measures, d.Threshold)
 	several := len(d.Sides) > 2
 	for _, m := range d.Measures {
 		title := m.Workload
@@ -262,20 +289,9 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 			v.More = len(d.Series) - mostSeries
 			break
 		}
-		v.Top = append(v.Top, newCompareRow(m, measureRow(m, several)[0], widest, d.Threshold))
+		v.Top = append(v.Top, newCompareRow(m, fullName(m, several), widest, d.Threshold))
 	}
-	text, err := fs.ReadFile(embedded, "assets/compare.html.tmpl")
-	if err != nil {
-		return fmt.Errorf("report: compare: %w", err)
-	}
-	page, err := template.New("compare").Funcs(functions).Funcs(template.FuncMap{"percent": percent, "weight": factWeight}).Parse(string(text))
-	if err != nil {
-		return fmt.Errorf("report: compare: %w", err)
-	}
-	if err := page.Execute(w, v); err != nil {
-		return fmt.Errorf("report: compare: %w", err)
-	}
-	return nil
+	return comparePage(w, "compare.html.tmpl", v)
 }
 
 func newCompareRow(m compare.Measure, label string, widest, threshold float64) compareRow {
@@ -287,9 +303,9 @@ func newCompareRow(m compare.Measure, label string, widest, threshold float64) c
 }
 
 // widestChange is where the drawings of intervals end: room for most of them, and at least twice the threshold.
-func widestChange(d *compare.Document) float64 {
-	widest := max(2*d.Threshold, 0.1)
-	for _, m := range d.Measures {
+func widestChange(list []compare.Measure, threshold float64) float64 {
+	widest := max(2*threshold, 0.1)
+	for _, m := range list {
 		for _, e := range []float64{m.Adjusted.Low, m.Adjusted.High} {
 			if m.Adjusted.Valid() && finite(e) {
 				widest = max(widest, min(math.Abs(e), 1))

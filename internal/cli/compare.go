@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/compare"
+	"plimsoll/internal/report"
+)
+
+// compareFormats are the documents a comparison can be.
+var compareFormats = map[string]func(io.Writer, *compare.Document) error{
+	"html": report.CompareHTML, "json": report.CompareJSON, "md": report.CompareMarkdown, "text": report.CompareText,
+}
+
+// compareFlags say how runs are compared.
+type compareFlags struct {
+	format, output string
+	threshold      float64
+	confidence     float64
+	vary           []string
+	anyway         bool
+}
+
+func (f *compareFlags) register(c *cobra.Command) {
+	names := slices.Sorted(maps.Keys(compareFormats))
+	flags := c.Flags()
+	flags.StringVarP(&f.format, "format", "o", "text", "`format`: "+strings.Join(names, ", "))
+	flags.StringVar(&f.output, "output", "", "write to this `file` instead of standard output")
+	flags.Float64Var(&f.threshold, "threshold", compare.DefaultThreshold, "relative `difference` that matters, 0.05 for 5 %")
+	flags.Float64Var(&f.confidence, "confidence", 0.95, "`level` of the intervals")
+	flags.StringArrayVar(&f.vary, "vary", nil, "the `fact` that differs on purpose, like kernel or \"variable block_size\"; repeatable")
+	flags.BoolVar(&f.anyway, "anyway", false, "compare sides that differ in what should be equal; the first line says so")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+const sideHelp = `A side is a RUN; repeats, RUN,RUN,...; an experiment, whose cells are compared one by one; cells of one, as
+EXPERIMENT:block_size=4k; or a baseline, @NAME.`
+
+func (a *app) compareCommand() *cobra.Command {
+	var f compareFlags
+	c := &cobra.Command{
+		Use:   "compare BASELINE CANDIDATE...",
+		Short: "Hold runs against runs: what changed, by how much, and how sure that is",
+		Long: `Compare holds each further side against the first. ` + sideHelp + `
+
+It refuses sides that differ in what should be equal (kernel, firmware, fio, scenario, variables, scales, prefill,
+content, jobs, working set to memory), names each fact with its values, and exits with 4. Say what differs on
+purpose with --vary, or insist with --anyway.
+
+With three runs or more on each side the intervals hold what repeats differ by. With one they hold only how
+steady that run was. They are widened for the number of measures. A verdict is better or worse when the whole
+interval lies beyond the threshold, same when all of it lies within, else undecided.`,
+		Example: `  plimsoll compare 20261121-2045 latest
+  plimsoll compare run1,run2,run3 run4,run5,run6 --vary kernel --threshold 0.03
+  plimsoll compare @release latest -o html --output compare.html`,
+		Args:              args(2, 50, "baseline and candidate"),
+		ValidArgsFunction: a.completeRun,
+		RunE: func(_ *cobra.Command, given []string) error {
+			d, err := a.compareSides("compare", given, f)
+			if err != nil {
+				return err
+			}
+			return a.writeComparison(d, f)
+		},
+	}
+	f.register(c)
+	return c
+}
+
+// compareSides reads the sides and compares them.
+func (a *app) compareSides(phase string, given []string, f compareFlags) (*compare.Document, error) {
+	if _, ok := compareFormats[f.format]; !ok {
+		return nil, usage("there are: "+strings.Join(slices.Sorted(maps.Keys(compareFormats)), ", "), "%s: no format %q", phase, f.format)
+	}
+	if !(f.threshold >= 0 && f.threshold < 1) {
+		return nil, usage("", "%s: --threshold: %g is not a share of at least 0 and below 1", phase, f.threshold)
+	}
+	if !(f.confidence > 0.5 && f.confidence < 1) {
+		return nil, usage("", "%s: --confidence: %g does not lie between 0.5 and 1", phase, f.confidence)
+	}
+	var sides []compare.Side
+	for _, g := range given {
+		s, err := a.side(phase, g)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, s)
+	}
+	o := compare.Options{Confidence: f.confidence, Threshold: f.threshold, Vary: f.vary, Anyway: f.anyway}
+	if o.Threshold == 0 {
+		o.Threshold = -1
+	}
+	d, err := compare.Of(sides, o)
+	var refusal *compare.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return nil, fail(exitTarget, "say what differs on purpose with --vary NAME, or insist with --anyway", "%w", err)
+	case err != nil:
+		return nil, fail(exitFailed, "", "%w", err)
+	}
+	return d, nil
+}
+
+func (a *app) writeComparison(d *compare.Document, f compareFlags) error {
+	format := f.format
+	if a.json {
+		format = "json"
+	}
+	write := compareFormats[format]
+	if f.output == "" || f.output == "-" {
+		b := bufio.NewWriter(a.out)
+		return errors.Join(write(b, d), b.Flush())
+	}
+	if err := writeFile(f.output, func(w io.Writer) error { return write(w, d) }); err != nil {
+		return fail(exitFailed, "", "compare: %w", err)
+	}
+	if d.Marked != "" {
+		fmt.Fprintln(a.err, d.Marked)
+	}
+	fmt.Fprintf(a.err, "comparison: %s\n", f.output)
+	return nil
+}
+
+// side reads the runs of one side.
+func (a *app) side(phase, given string) (compare.Side, error) {
+	if name, ok := strings.CutPrefix(given, "@"); ok {
+		b, err := a.readBaseline(phase, name)
+		if err != nil {
+			return compare.Side{}, err
+		}
+		s, err := a.side(phase, strings.Join(b.Runs, ","))
+		s.Name = given
+		return s, err
+	}
+	if s, ok, err := a.experimentSide(phase, given); ok || err != nil {
+		return s, err
+	}
+	s := compare.Side{Name: given}
+	for name := range strings.SplitSeq(given, ",") {
+		r, err := a.comparedRun(phase, strings.TrimSpace(name))
+		if err != nil {
+			return s, err
+		}
+		s.Runs = append(s.Runs, r)
+	}
+	if len(s.Runs) == 1 {
+		s.Name = s.Runs[0].Manifest.RunID
+	}
+	return s, nil
+}
+
+// comparedRun reads what is compared of one run.
+func (a *app) comparedRun(phase, name string) (compare.Run, error) {
+	folder, data, err := a.runData(phase, name)
+	if err != nil {
+		return compare.Run{}, err
+	}
+	m := folder.Manifest()
+	if m.RunID == "" {
+		m.RunID = filepath.Base(folder.Dir())
+	}
+	return compare.Run{Manifest: m, Data: data}, nil
+}

@@ -1,0 +1,289 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"plimsoll/internal/analysis/effect"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/serial"
+	"plimsoll/result"
+)
+
+// ratioSeries is a quantity over time. With weights it is the ratio Σ value·weight ÷ Σ weight, such as a mean latency, whose
+// seconds of few operations count for less.
+type ratioSeries struct {
+	value, weight []float64
+	reason        string // why there is none
+}
+
+// within is what one run says of its own steadiness: the standard error of its mean relative to it.
+type within struct {
+	relative float64
+	dof      float64 // number of blocks − 1
+	reason   string
+}
+
+const (
+	fewestBlocks = 5
+	resamples    = 400 // for a standard error; its ends come from Student's t
+)
+
+// blocks measures the standard error of a mean by drawing blocks of neighbouring points (circular block bootstrap, Politis
+// and Romano 1992). A block is three autocorrelation times long, and at least the cube root of the length.
+func blocks(s ratioSeries) within {
+	n := len(s.value)
+	switch {
+	case s.reason != "":
+		return within{reason: s.reason}
+	case n < 2*fewestBlocks:
+		return within{reason: fmt.Sprintf("%d points in time are too few for an interval within the run", n)}
+	}
+	long := max(int(math.Ceil(3*serial.Time(s.value))), int(math.Ceil(math.Cbrt(float64(n)))))
+	if n/long < fewestBlocks {
+		return within{reason: fmt.Sprintf("the run is too short: it holds %d independent stretches of its own time, and %d are needed", n/long, fewestBlocks)}
+	}
+	weight := s.weight
+	if weight == nil {
+		weight = slices.Repeat([]float64{1}, n)
+	}
+	// Sums up to each point, twice around, so that a block costs two subtractions.
+	values, weights := make([]float64, 2*n+1), make([]float64, 2*n+1)
+	for i := range 2 * n {
+		values[i+1] = values[i] + s.value[i%n]*weight[i%n]
+		weights[i+1] = weights[i] + weight[i%n]
+	}
+	whole := values[n] / weights[n]
+	if !(math.Abs(whole) > 0) || math.IsInf(whole, 0) {
+		return within{reason: "its mean is zero"}
+	}
+	r := resample.Source(resample.DefaultSeed, uint64(n))
+	means := make([]float64, 0, resamples)
+	for range resamples {
+		if m := drawBlocks(r, values, weights, n, long); !math.IsNaN(m) {
+			means = append(means, m)
+		}
+	}
+	if len(means) < resamples/2 {
+		return within{reason: "most of the run's time has no operations"}
+	}
+	pieces := float64(n) / float64(long)
+	// Blocks drawn from themselves spread too little by (k−1)/k.
+	return within{relative: stat.StdDev(means, nil) / math.Abs(whole) * math.Sqrt(pieces/(pieces-1)), dof: math.Floor(pieces) - 1}
+}
+
+func drawBlocks(r *rand.Rand, values, weights []float64, n, long int) float64 {
+	var v, w float64
+	for left := n; left > 0; left -= long {
+		from, size := r.IntN(n), min(long, left)
+		v += values[from+size] - values[from]
+		w += weights[from+size] - weights[from]
+	}
+	return v / w
+}
+
+// blocksOf joins the runs of a side of which the other side is single.
+func blocksOf(runs []ratioSeries) within {
+	if len(runs) == 0 {
+		return within{reason: "no points over time"}
+	}
+	var sum, dof float64
+	for _, s := range runs {
+		w := blocks(s)
+		if w.reason != "" {
+			return w
+		}
+		sum += w.relative * w.relative
+		dof += w.dof
+	}
+	k := float64(len(runs))
+	return within{relative: math.Sqrt(sum) / k, dof: dof}
+}
+
+func withinOf(l load, part func(result.Workload, Run) ratioSeries) within {
+	var runs []ratioSeries
+	for i, w := range l.of {
+		runs = append(runs, part(w, l.runs[i]))
+	}
+	return blocksOf(runs)
+}
+
+// difference is the change of one run against another with an interval on the logarithm: Student's t on the two relative
+// standard errors, with Satterthwaite's degrees of freedom.
+func difference(b, c within, bv, cv, confidence float64, o effect.Options) outcome {
+	switch {
+	case b.reason != "":
+		return nothing(b.reason)
+	case c.reason != "":
+		return nothing(c.reason)
+	case !(bv > 0 && cv > 0):
+		return nothing("a ratio needs both sides above zero")
+	}
+	vb, vc := b.relative*b.relative, c.relative*c.relative
+	dof := math.Inf(1)
+	if vb+vc > 0 {
+		dof = (vb + vc) * (vb + vc) / (vb*vb/b.dof + vc*vc/c.dof)
+	}
+	middle := math.Log(cv / bv)
+	half := 0.0
+	if vb+vc > 0 {
+		half = resample.StudentT(confidence, dof) * math.Sqrt(vb+vc)
+	}
+	i := resample.Interval{Low: math.Exp(middle-half) - 1, High: math.Exp(middle+half) - 1, Confidence: confidence,
+		Method: "blocks of each run's own time, Student's t"}
+	d := o.Direction
+	if d == "" {
+		d = effect.HigherIsBetter
+	}
+	return outcome{effect.Estimate{Value: cv/bv - 1, Interval: i}, decide(i, o.Threshold, d)}
+}
+
+// rateSeries is the throughput of a workload's operations at each point of its time, from the VMs of its group.
+func rateSeries(w result.Workload, r Run, op string) ratioSeries {
+	sums, reason := groupSums(w, r, op+"_iops")
+	return ratioSeries{value: sums, reason: reason}
+}
+
+// latencySeries is the mean latency at each point, weighted by the operations there.
+func latencySeries(w result.Workload, r Run, op string) ratioSeries {
+	rates, reason := groupSums(w, r, op+"_iops")
+	if reason != "" {
+		return ratioSeries{reason: reason}
+	}
+	times, reason := groupProducts(w, r, op)
+	if reason == "" && len(times) != len(rates) {
+		reason = "its latencies were not recorded over time"
+	}
+	s := ratioSeries{weight: rates, reason: reason}
+	for i := range times {
+		v := 0.0
+		if rates[i] > 0 {
+			v = times[i] / rates[i]
+		}
+		s.value = append(s.value, v)
+	}
+	return s
+}
+
+// others reports whether another workload of the group ran at the same time, so that the VMs' series are not this one's alone.
+func others(w result.Workload, d *result.Data) bool {
+	return slices.ContainsFunc(d.Workloads, func(o result.Workload) bool {
+		return o.Group == w.Group && o.Name != w.Name && o.Start.Before(w.End) && w.Start.Before(o.End)
+	})
+}
+
+// each calls f with every point in the workload's time of a series of a VM of its group.
+func each(w result.Workload, r Run, metric string, f func(vm string, at int64, v float64)) {
+	for _, s := range r.Data.Series {
+		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
+		if !inGroup || s.Metric != metric || s.Step <= 0 {
+			continue
+		}
+		for i, v := range s.Values {
+			at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
+			if v != nil && !at.Before(w.Start) && !at.After(w.End) {
+				f(s.VM, at.UnixMilli(), *v)
+			}
+		}
+	}
+}
+
+func groupSums(w result.Workload, r Run, metric string) ([]float64, string) {
+	if others(w, r.Data) {
+		return nil, "another workload ran on the same VMs at the same time, and points over time are per VM"
+	}
+	at := map[int64]float64{}
+	each(w, r, metric, func(_ string, t int64, v float64) { at[t] += v })
+	if len(at) == 0 {
+		return nil, "its rates were not recorded over time"
+	}
+	return inOrder(at), ""
+}
+
+// groupProducts are the sums of rate times mean latency over the VMs of a group.
+func groupProducts(w result.Workload, r Run, op string) ([]float64, string) {
+	type place struct {
+		vm string
+		at int64
+	}
+	rates, sums := map[place]float64{}, map[int64]float64{}
+	each(w, r, op+"_iops", func(vm string, t int64, v float64) { rates[place{vm, t}] = v; sums[t] += 0 })
+	found := false
+	each(w, r, op+"_latency_mean", func(vm string, t int64, v float64) { found = true; sums[t] += v * rates[place{vm, t}] })
+	if !found {
+		return nil, "its latencies were not recorded over time"
+	}
+	return inOrder(sums), ""
+}
+
+func inOrder(at map[int64]float64) []float64 {
+	keys := make([]int64, 0, len(at))
+	for k := range at {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	out := make([]float64, len(keys))
+	for i, k := range keys {
+		out[i] = at[k]
+	}
+	return out
+}
+
+// dependence is how many times wider a percentile's interval must be than if operations were independent: the standard
+// error of the share of operations beyond the percentile, by blocks of the heat map's time, over the binomial one. At
+// least 1; 1 too without a heat map.
+func dependence(l load, q float64) float64 {
+	widest := 1.0
+	for _, w := range l.of {
+		if w.Heat == nil || len(w.Heat.Counts) < 2*fewestBlocks {
+			continue
+		}
+		s, share, n := beyond(w.Heat, q)
+		if n == 0 || share <= 0 || share >= 1 {
+			continue
+		}
+		if b := blocks(s); b.reason == "" {
+			widest = max(widest, b.relative*share/math.Sqrt(share*(1-share)/n))
+		}
+	}
+	return widest
+}
+
+// beyond is the share of operations above the row of a heat map that is nearest to a percentile, over time.
+func beyond(h *result.HeatMap, q float64) (s ratioSeries, share, n float64) {
+	rows := make([]float64, max(len(h.EdgesNs)-1, 0))
+	for _, column := range h.Counts {
+		for r, c := range column {
+			if r < len(rows) {
+				rows[r] += float64(c)
+				n += float64(c)
+			}
+		}
+	}
+	cut, below := 0, 0.0
+	for cut < len(rows) && below+rows[cut]/2 < q*n {
+		below += rows[cut]
+		cut++
+	}
+	share = 1 - below/n
+	for _, column := range h.Counts {
+		var all, above float64
+		for r, c := range column {
+			all += float64(c)
+			if r >= cut {
+				above += float64(c)
+			}
+		}
+		v := 0.0
+		if all > 0 {
+			v = above / all
+		}
+		s.value, s.weight = append(s.value, v), append(s.weight, all)
+	}
+	return s, share, n
+}

@@ -1,0 +1,199 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll/internal/analysis/effect"
+	"plimsoll/result"
+)
+
+// normalise sets each workload's throughput against the processors it had. A virtual processor may be a core on one side and a
+// hyper-thread on the other, which alone can halve a rate.
+func (d *Document) normalise(sides []Side) {
+	kinds := map[string]bool{}
+	for _, s := range sides {
+		for _, cell := range allCells([]Side{s}) {
+			runs := s.in(cell)
+			for _, w := range merged(runs[0].Data, false) {
+				n := Normalised{Side: s.Name, Cell: cell, Workload: w.Name, VCPU: "not known"}
+				l := loads(runs, w.Name)
+				for _, of := range l.of {
+					for _, o := range of.Ops {
+						if seconds := of.End.Sub(of.Start).Seconds(); seconds > 0 {
+							n.OpsPerSecond += float64(o.Count) / seconds / float64(len(l.of))
+						}
+					}
+				}
+				for _, vm := range runs[0].Data.VMs {
+					if vm.Group == w.Group {
+						n.VCPUs += vm.CPUs
+					}
+				}
+				n.cores(runs[0].Manifest)
+				kinds[n.VCPU] = true
+				d.Normalised = append(d.Normalised, n)
+			}
+		}
+	}
+	if kinds["a hyper-thread"] && kinds["a core"] {
+		d.Notes = append(d.Notes, "A virtual processor is a hyper-thread on one side and a whole core on the other: compare the rates per physical core, not those per vCPU.")
+	}
+}
+
+// cores fills in what one virtual processor is, and the rates per processor.
+func (n *Normalised) cores(m result.Manifest) {
+	perCore := 0.0
+	for _, f := range m.Environment {
+		if f.Group != "cpu" {
+			continue
+		}
+		switch {
+		case f.Name == "threads per core":
+			perCore, _ = strconv.ParseFloat(f.Value, 64)
+		case f.Name == "SMT active" && f.Value == "1" && perCore == 0:
+			perCore = 2
+		case f.Name == "SMT active" && f.Value == "0" && perCore == 0:
+			perCore = 1
+		}
+	}
+	if n.VCPUs > 0 {
+		v := n.OpsPerSecond / float64(n.VCPUs)
+		n.PerVCPU = &v
+	}
+	if perCore <= 0 || n.VCPUs == 0 {
+		return
+	}
+	n.VCPU = "a core"
+	if perCore > 1 {
+		n.VCPU = "a hyper-thread"
+	}
+	physical := float64(n.VCPUs) / perCore
+	each := n.OpsPerSecond / physical
+	n.PhysicalCores, n.PerPhysicalCore = &physical, &each
+}
+
+// order looks for a drift along the runs in the order they were made.
+func (d *Document) order(sides []Side, o Options) {
+	for _, cell := range allCells(sides) {
+		type at struct {
+			run  Run
+			side int
+		}
+		var all []at
+		for i, s := range sides {
+			for _, r := range s.in(cell) {
+				all = append(all, at{r, i})
+			}
+		}
+		slices.SortStableFunc(all, func(a, b at) int { return a.run.Manifest.Created.Compare(b.run.Manifest.Created) })
+		if len(all) < 4 {
+			continue
+		}
+		for _, w := range merged(all[0].run.Data, false) {
+			var runs []effect.Run
+			for _, a := range all {
+				l := loads([]Run{a.run}, w.Name)
+				if len(l.of) == 0 || !l.of[0].End.After(l.of[0].Start) {
+					continue
+				}
+				var n uint64
+				for _, op := range l.of[0].Ops {
+					n += op.Count
+				}
+				runs = append(runs, effect.Run{Group: a.side, Value: float64(n) / l.of[0].End.Sub(l.of[0].Start).Seconds()})
+			}
+			drift, err := effect.Drift(runs, effect.Options{Confidence: o.Confidence})
+			if err != nil {
+				continue // too few repeats to tell, which the notes say
+			}
+			e := Order{Name: w.Name + " operations per second" + label(cell), Interval: drift.DriftPerRun.Interval, P: drift.P, Confounded: drift.Confounded, Warnings: drift.Warnings}
+			if v := drift.DriftPerRun.Value; !math.IsNaN(v) {
+				e.DriftPerRun = &v
+			}
+			d.Order = append(d.Order, e)
+		}
+	}
+}
+
+// conclude says what all of it comes to.
+func (d *Document) conclude(sides []Side, o Options) {
+	count := map[Verdict]int{}
+	for _, m := range d.Measures {
+		count[m.Verdict]++
+	}
+	switch {
+	case count[Worse] > 0:
+		d.Verdict = Worse
+	case count[Better] > 0:
+		d.Verdict = Better
+	case len(d.Measures) > 0 && count[Same]+count[Higher]+count[Lower] == len(d.Measures):
+		d.Verdict = Same
+	default:
+		d.Verdict = Undecided
+	}
+	names := make([]string, len(sides)-1)
+	for i, s := range sides[1:] {
+		names[i] = s.Name
+	}
+	var parts []string
+	for _, v := range []Verdict{Worse, Better, Higher, Lower, Same, Undecided} {
+		if count[v] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[v], v))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"none"}
+	}
+	d.Sentence = fmt.Sprintf("%s against %s, by more than %.3g %%: of %d measures of workloads and results %s.",
+		strings.Join(names, ", "), sides[0].Name, o.Threshold*100, len(d.Measures), strings.Join(parts, ", "))
+	d.notes(sides, o)
+}
+
+func (d *Document) notes(sides []Side, o Options) {
+	say := func(format string, args ...any) { d.Notes = append(d.Notes, fmt.Sprintf(format, args...)) }
+	single, few := []string{}, false
+	for _, s := range sides {
+		for _, cell := range allCells([]Side{s}) {
+			switch n := len(s.in(cell)); {
+			case n == 1 && !slices.Contains(single, s.Name):
+				single = append(single, s.Name)
+			case n < 3:
+				few = true
+			}
+		}
+	}
+	if len(single) > 0 {
+		d.Sentence += " It holds for these very runs: there is one run of " + strings.Join(single, " and of ") + "."
+		say("With one run of %s, intervals come from blocks of a run's own time. They say that these runs differ, or do not; what another run of the same would show cannot be said. Make three or more of each side, in mixed order.", strings.Join(single, " and of "))
+	} else if few {
+		say("Fewer than three repeats of some side: the intervals are wide, and those of percentiles hold the spread within runs only.")
+	}
+	for _, f := range d.Families {
+		if f.Measures > 1 {
+			say("%d %s were looked at: their intervals are widened to %.4g %%, so that of the differences claimed no more than %.3g %% are expected to be chance (Benjamini and Yekutieli 2005).",
+				f.Measures, f.Name, f.Confidence*100, 100*(1-o.Confidence))
+		}
+	}
+	for _, e := range d.Order {
+		switch {
+		case e.Confounded > 0.5:
+			say("%s: runs of one side came before those of the other, so a drift in time looks like a difference. Mix the order.", e.Name)
+		case e.P < 0.05:
+			say("%s: it drifts from run to run (p = %.2g), apart from the difference between the sides.", e.Name, e.P)
+		}
+	}
+	for _, s := range sides {
+		for _, r := range s.Runs {
+			if m := r.Manifest; m.Measured.State != "yes" {
+				say("Run %s of %s says of its measurement: %s. %s", m.RunID, s.Name, m.Measured.State, m.Measured.Reason)
+			}
+		}
+	}
+	if n := slices.IndexFunc(sides, func(s Side) bool { return s.Runs[0].Manifest.TimeScale != 1 && s.Runs[0].Manifest.TimeScale != 0 }); n >= 0 {
+		say("The runs are scaled in time: the comparison is one of scaled runs.")
+	}
+}

@@ -1,0 +1,476 @@
+package compare
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"plimsoll/internal/analysis/effect"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/result"
+)
+
+// Design is an experiment as it was planned and how far it came.
+type Design struct {
+	ID, Title, Summary string
+	Factors            []Factor
+	Order              string // how the runs were ordered
+	Repeats, Planned   int
+	Failed             []string // runs that did not measure, with the reason
+	Made               []Made
+}
+
+// Factor is a variable with the values it took; the first is what the others are held against.
+type Factor struct {
+	Name   string   `json:"name"`
+	Levels []string `json:"levels"`
+}
+
+// Made is one run of an experiment.
+type Made struct {
+	Run
+	Levels   []string // of each factor
+	Repeat   int      // from 1
+	Sequence int      // its place in the order
+}
+
+// Experiment is the result of an experiment: what each cell gave, what each factor does, and how sure that is.
+type Experiment struct {
+	Version    int            `json:"experiment_version"`
+	ID         string         `json:"experiment_id"`
+	Title      string         `json:"title"`
+	Summary    string         `json:"summary,omitempty"`
+	Sentence   string         `json:"sentence"`
+	Confidence float64        `json:"confidence"`
+	Threshold  float64        `json:"threshold"`
+	Factors    []Factor       `json:"factors"`
+	Repeats    int            `json:"repeats"`
+	Order      string         `json:"order"`
+	Planned    int            `json:"planned_runs"`
+	Measured   int            `json:"measured_runs"`
+	Failed     []string       `json:"failed_runs,omitempty"`
+	Effects    []FactorEffect `json:"effects"`
+	Cells      []CellResult   `json:"cells"`
+	Charts     []Chart        `json:"charts"`
+	// Against are all measures of every cell against the first, percentiles among them.
+	Against  []Measure `json:"against_first_cell"`
+	Families []Family  `json:"families"`
+	Drift    []Order   `json:"order_effects"`
+	Notes    []string  `json:"notes"`
+}
+
+// FactorEffect is what one level of a factor does against the first, averaged over the levels of the other factors.
+type FactorEffect struct {
+	Factor  string `json:"factor"`
+	Level   string `json:"level"`
+	Against string `json:"against"`
+	Measure
+}
+
+// CellResult is what one combination gave.
+type CellResult struct {
+	Cell   string      `json:"cell"`
+	Levels []string    `json:"levels"`
+	Runs   []string    `json:"runs"`
+	Values []CellValue `json:"values"`
+}
+
+// CellValue is a measure of a cell over its repeats. A percentile is read from merged histograms and has no interval here.
+type CellValue struct {
+	Workload string            `json:"workload"`
+	Name     string            `json:"name"`
+	Unit     string            `json:"unit"`
+	Value    float64           `json:"value"`
+	Interval resample.Interval `json:"interval"`
+	Repeats  []float64         `json:"repeats,omitempty"`
+}
+
+// Chart is one measure over the levels of the last factor, a line for every combination of the others.
+type Chart struct {
+	Title  string      `json:"title"`
+	Unit   string      `json:"unit"`
+	XLabel string      `json:"x_label"`
+	Names  []string    `json:"levels"`
+	Lines  []ChartLine `json:"lines"`
+}
+
+// ChartLine is one line of a chart.
+type ChartLine struct {
+	Name   string       `json:"name"`
+	Points []ChartPoint `json:"points"`
+}
+
+// ChartPoint is a cell in a chart; X is the number of its level.
+type ChartPoint struct {
+	X        int               `json:"x"`
+	Y        float64           `json:"y"`
+	Interval resample.Interval `json:"interval"`
+}
+
+// OfExperiment evaluates an experiment. Runs that are missing are said; cells without a run are left out.
+func OfExperiment(d Design, o Options) (*Experiment, error) {
+	o, err := o.filled()
+	if err == nil && len(d.Made) == 0 {
+		err = fmt.Errorf("compare: experiment %s: no run has measured anything", d.ID)
+	}
+	for _, m := range d.Made {
+		if m.Data == nil || len(m.Levels) != len(d.Factors) {
+			err = errors.Join(err, fmt.Errorf("compare: experiment %s: run %s: nothing was collected of it, or it is not of this experiment", d.ID, m.Manifest.RunID))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(d.Made, func(a, b Made) int { return a.Sequence - b.Sequence })
+	x := &Experiment{Version: FormatVersion, ID: d.ID, Title: d.Title, Summary: d.Summary, Confidence: o.Confidence, Threshold: o.Threshold, Factors: d.Factors,
+		Repeats: d.Repeats, Order: d.Order, Planned: d.Planned, Measured: len(d.Made), Failed: d.Failed}
+	for _, levels := range combinations(d.Factors) {
+		if runs := d.at(levels); len(runs) > 0 {
+			x.Cells = append(x.Cells, cellResult(labelOf(d.Factors, levels), levels, runs, o.Confidence))
+		}
+	}
+	x.charts(d)
+	x.effects(d, o)
+	x.against(d, o)
+	x.drift(d, o)
+	x.conclude(d)
+	return x, nil
+}
+
+// combinations of all levels, the last factor turning fastest.
+func combinations(factors []Factor) [][]string {
+	out := [][]string{nil}
+	for _, f := range factors {
+		var next [][]string
+		for _, c := range out {
+			for _, l := range f.Levels {
+				next = append(next, append(slices.Clone(c), l))
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+func labelOf(factors []Factor, levels []string) string {
+	parts := make([]string, len(factors))
+	for i, f := range factors {
+		parts[i] = f.Name + "=" + levels[i]
+	}
+	return strings.Join(parts, " ")
+}
+
+// at are the runs of a combination.
+func (d Design) at(levels []string) []Made {
+	var out []Made
+	for _, m := range d.Made {
+		if slices.Equal(m.Levels, levels) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// kind is one thing measured of a workload in every run as one number.
+type kind struct {
+	workload, op, name, unit string
+	direction                effect.Direction
+	value                    func(w result.Workload, o result.OpTotals) float64
+}
+
+// kinds lists what the runs measured.
+func kinds(runs []Made) []kind {
+	var out []kind
+	seen := map[string]bool{}
+	for _, r := range runs {
+		for _, w := range merged(r.Data, false) {
+			for _, o := range w.Ops {
+				if key := w.Name + "\x00" + o.Op; o.Count == 0 || seen[key] {
+					continue
+				} else {
+					seen[key] = true
+				}
+				out = append(out, kind{w.Name, o.Op, o.Op + " operations per second", "ops/s", effect.HigherIsBetter, func(w result.Workload, o result.OpTotals) float64 {
+					return float64(o.Count) / w.End.Sub(w.Start).Seconds()
+				}})
+				if o.Bytes > 0 {
+					out = append(out, kind{w.Name, o.Op, o.Op + " bandwidth", "bytes/s", effect.HigherIsBetter, func(w result.Workload, o result.OpTotals) float64 {
+						return float64(o.Bytes) / w.End.Sub(w.Start).Seconds()
+					}})
+				}
+				if o.Seconds > 0 {
+					out = append(out, kind{w.Name, o.Op, o.Op + " mean " + cmp.Or(w.Latency, "service time"), "s", effect.LowerIsBetter,
+						func(_ result.Workload, o result.OpTotals) float64 { return o.Seconds / float64(o.Count) }})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// of is the number of a run; NaN when it has none.
+func (k kind) of(r Made) float64 {
+	for _, w := range merged(r.Data, false) {
+		if w.Name != k.workload || !w.End.After(w.Start) {
+			continue
+		}
+		for _, o := range w.Ops {
+			if o.Op == k.op && o.Count > 0 {
+				return k.value(w, o)
+			}
+		}
+	}
+	return math.NaN()
+}
+
+func cellResult(name string, levels []string, runs []Made, confidence float64) CellResult {
+	c := CellResult{Cell: name, Levels: levels}
+	plain := make([]Run, len(runs))
+	for i, r := range runs {
+		c.Runs, plain[i] = append(c.Runs, r.Manifest.RunID), r.Run
+	}
+	for _, k := range kinds(runs) {
+		v := CellValue{Workload: k.workload, Name: k.name, Unit: k.unit}
+		for _, r := range runs {
+			if x := k.of(r); !math.IsNaN(x) {
+				v.Repeats = append(v.Repeats, x)
+			}
+		}
+		v.Value, v.Interval = mean(v.Repeats), repeatsInterval(v.Repeats, confidence)
+		c.Values = append(c.Values, v)
+		if k.unit != "s" {
+			continue
+		}
+		ops, _ := loads(plain, k.workload).ops(k.op)
+		hists := histograms(ops)
+		if len(hists) == 0 {
+			continue
+		}
+		all := hists[0].Clone()
+		for _, h := range hists[1:] {
+			all.Merge(h)
+		}
+		for _, q := range []float64{0.5, 0.99} {
+			if p, ok := all.Quantile(q); ok && float64(all.Count()) >= 1/(1-q) {
+				c.Values = append(c.Values, CellValue{Workload: k.workload, Name: fmt.Sprintf("%s p%g %s", k.op, q*100, strings.TrimPrefix(k.name, k.op+" mean ")), Unit: "s",
+					Value: float64(p) / 1e9, Interval: resample.None("read from the merged histograms of all repeats")})
+			}
+		}
+	}
+	return c
+}
+
+// repeatsInterval is Student's t over repeats.
+func repeatsInterval(x []float64, confidence float64) resample.Interval {
+	n := len(x)
+	if n < 2 {
+		return resample.None("one run says nothing of what another would give")
+	}
+	m, half := mean(x), resample.StudentT(confidence, float64(n-1))*stat.StdDev(x, nil)/math.Sqrt(float64(n))
+	return resample.Interval{Low: max(m-half, 0), High: m + half, Confidence: confidence, Method: fmt.Sprintf("Student's t over %d repeats", n)}
+}
+
+func (x *Experiment) charts(d Design) {
+	last := len(d.Factors) - 1
+	if last < 0 {
+		return
+	}
+	for _, k := range kinds(d.Made) {
+		c := Chart{Title: k.workload + " " + k.name, Unit: k.unit, XLabel: d.Factors[last].Name, Names: d.Factors[last].Levels}
+		for _, others := range combinations(d.Factors[:last]) {
+			line := ChartLine{Name: labelOf(d.Factors[:last], others)}
+			for i, level := range c.Names {
+				for _, cell := range x.Cells {
+					if !slices.Equal(cell.Levels, append(slices.Clone(others), level)) {
+						continue
+					}
+					for _, v := range cell.Values {
+						if v.Workload == k.workload && v.Name == k.name && len(v.Repeats) > 0 {
+							line.Points = append(line.Points, ChartPoint{X: i, Y: v.Value, Interval: v.Interval})
+						}
+					}
+				}
+			}
+			if len(line.Points) > 0 {
+				c.Lines = append(c.Lines, line)
+			}
+		}
+		x.Charts = append(x.Charts, c)
+	}
+}
+
+// effects are the main effects. Within each repeat a level is held against the first at every combination of the other
+// factors, and the geometric means over those are one pair: what both runs of a repeat share cancels.
+func (x *Experiment) effects(d Design, o Options) {
+	var list []Measure
+	for f, factor := range d.Factors {
+		for _, level := range factor.Levels[1:] {
+			for _, k := range kinds(d.Made) {
+				base, candidate := d.pairs(k, f, factor.Levels[0], level)
+				if len(base) == 0 {
+					continue
+				}
+				m := Measure{Workload: k.workload, Name: k.name, Unit: k.unit, Direction: string(k.direction), Scope: BetweenRuns,
+					Baseline: Values{mean(base), base}, Candidate: Values{mean(candidate), candidate}}
+				m.at = pairedAt(base, candidate, effect.Options{Threshold: o.Threshold, Direction: k.direction})
+				if first := m.at(o.Confidence); !math.IsNaN(first.change.Value) {
+					m.Change = &first.change.Value
+				}
+				list = append(list, m)
+				x.Effects = append(x.Effects, FactorEffect{Factor: factor.Name, Level: level, Against: factor.Levels[0]})
+			}
+		}
+	}
+	x.Families = append(x.Families, widen("effects of factors", list, o))
+	for i := range x.Effects {
+		x.Effects[i].Measure = list[i]
+	}
+}
+
+func pairedAt(base, candidate []float64, o effect.Options) func(float64) outcome {
+	return func(confidence float64) outcome {
+		o.Confidence = confidence
+		r, err := effect.Paired(base, candidate, o)
+		if err != nil {
+			return nothing(err.Error())
+		}
+		return outcome{relative(r.Ratio, r.Difference, mean(base)), r.Verdict}
+	}
+}
+
+// pairs are the values of two levels of a factor, one per repeat. With a single repeat they are one per combination of the other
+// factors, of which the spread then holds interactions as well.
+func (d Design) pairs(k kind, factor int, against, level string) (base, candidate []float64) {
+	rest := slices.Clone(d.Factors)
+	rest[factor].Levels = []string{against}
+	type pair struct{ base, candidate []float64 }
+	byRepeat := map[int]*pair{}
+	var order []int
+	for _, levels := range combinations(rest) {
+		other := slices.Clone(levels)
+		other[factor] = level
+		for _, b := range d.at(levels) {
+			for _, c := range d.at(other) {
+				vb, vc := k.of(b), k.of(c)
+				if b.Repeat != c.Repeat || !(vb > 0 && vc > 0) {
+					continue
+				}
+				if byRepeat[b.Repeat] == nil {
+					byRepeat[b.Repeat] = &pair{}
+					order = append(order, b.Repeat)
+				}
+				p := byRepeat[b.Repeat]
+				p.base, p.candidate = append(p.base, math.Log(vb)), append(p.candidate, math.Log(vc))
+			}
+		}
+	}
+	slices.Sort(order)
+	for _, r := range order {
+		p := byRepeat[r]
+		if len(order) == 1 {
+			for i := range p.base {
+				base, candidate = append(base, math.Exp(p.base[i])), append(candidate, math.Exp(p.candidate[i]))
+			}
+			break
+		}
+		base, candidate = append(base, math.Exp(mean(p.base))), append(candidate, math.Exp(mean(p.candidate)))
+	}
+	return base, candidate
+}
+
+// against holds every cell against the first.
+func (x *Experiment) against(d Design, o Options) {
+	all := combinations(d.Factors)
+	base := d.at(all[0])
+	if len(base) == 0 {
+		return
+	}
+	var notes Document
+	for _, levels := range all[1:] {
+		if runs := d.at(levels); len(runs) > 0 {
+			p := pairing{side: labelOf(d.Factors, levels), base: runsOf(base), candidate: runsOf(runs), options: o}
+			x.Against = append(x.Against, p.workloads(&notes)...)
+		}
+	}
+	x.Families = append(x.Families, widen("measures of cells against the first", x.Against, o))
+	x.Notes = append(x.Notes, notes.Missing...)
+}
+
+func runsOf(made []Made) []Run {
+	out := make([]Run, len(made))
+	for i, m := range made {
+		out[i] = m.Run
+	}
+	return out
+}
+
+// drift looks for a trend along the order of the runs that the cells do not explain.
+func (x *Experiment) drift(d Design, o Options) {
+	index := map[string]int{}
+	for i, c := range x.Cells {
+		index[c.Cell] = i
+	}
+	for _, k := range kinds(d.Made) {
+		if k.unit != "ops/s" {
+			continue
+		}
+		var runs []effect.Run
+		for _, m := range d.Made {
+			if v := k.of(m); !math.IsNaN(v) {
+				runs = append(runs, effect.Run{Group: index[labelOf(d.Factors, m.Levels)], Value: v})
+			}
+		}
+		r, err := effect.Drift(runs, effect.Options{Confidence: o.Confidence})
+		if err != nil {
+			continue // too few repeats, which the notes say
+		}
+		e := Order{Name: k.workload + " " + k.name, Interval: r.DriftPerRun.Interval, P: r.P, Confounded: r.Confounded, Warnings: r.Warnings}
+		if v := r.DriftPerRun.Value; !math.IsNaN(v) {
+			e.DriftPerRun = &v
+		}
+		x.Drift = append(x.Drift, e)
+	}
+}
+
+func (x *Experiment) conclude(d Design) {
+	say := func(format string, args ...any) { x.Notes = append(x.Notes, fmt.Sprintf(format, args...)) }
+	decided, matters := 0, 0
+	for _, e := range x.Effects {
+		if e.Verdict != Undecided {
+			decided++
+		}
+		if e.Verdict == Better || e.Verdict == Worse {
+			matters++
+		}
+	}
+	x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are undecided.",
+		x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters, len(x.Effects)-decided)
+	if x.Measured < x.Planned {
+		say("%d runs are missing; plimsoll resume %s makes them.", x.Planned-x.Measured, x.ID)
+	}
+	switch {
+	case d.Repeats < 2:
+		say("Every combination ran once: nothing is known of what repeats differ by. Effects are judged by how alike they are over the levels of the other factors.")
+	case d.Repeats < 4:
+		say("With %d repeats intervals are wide; each further repeat narrows them.", d.Repeats)
+	}
+	if len(d.Factors) > 1 {
+		say("An effect is an average over the levels of the other factors. Where the lines of a chart are not parallel, the factors depend on each other: read the combinations instead.")
+	}
+	for _, f := range x.Families {
+		if f.Measures > 1 {
+			say("%d %s were looked at: their intervals are widened to %.4g %%, so that of the differences claimed no more than %.3g %% are expected to be chance (Benjamini and Yekutieli 2005).",
+				f.Measures, f.Name, f.Confidence*100, 100*(1-x.Confidence))
+		}
+	}
+	for _, e := range x.Drift {
+		if e.P < 0.05 {
+			say("%s drifts from run to run (p = %.2g), apart from the combinations; their order was %s, so it adds noise and does not favour one.", e.Name, e.P, x.Order)
+		}
+	}
+}

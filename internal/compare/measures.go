@@ -1,0 +1,413 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/analysis/effect"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/result"
+)
+
+// pairing is a candidate held against the baseline within one cell.
+type pairing struct {
+	side, cell      string
+	base, candidate []Run
+	options         Options
+}
+
+// single reports whether a side has one run only, so that nothing is known of what runs differ by.
+func (p pairing) single() bool { return min(len(p.base), len(p.candidate)) < 2 }
+
+// quantiles compared, where enough operations lie beyond them.
+var quantiles = []float64{0.5, 0.9, 0.99, 0.999}
+
+// load is one workload in every run of a side.
+type load struct {
+	runs []Run
+	of   []result.Workload
+}
+
+func loads(runs []Run, name string) load {
+	var l load
+	for _, r := range runs {
+		for _, w := range merged(r.Data, false) {
+			if w.Name == name {
+				l.runs, l.of = append(l.runs, r), append(l.of, w)
+			}
+		}
+	}
+	return l
+}
+
+func (p pairing) workloads(d *Document) []Measure {
+	var names []string
+	for _, side := range [][]Run{p.base, p.candidate} {
+		for _, r := range side {
+			for _, w := range merged(r.Data, false) {
+				if !slices.Contains(names, w.Name) {
+					names = append(names, w.Name)
+				}
+			}
+		}
+	}
+	var out []Measure
+	for _, name := range names {
+		b, c := loads(p.base, name), loads(p.candidate, name)
+		if len(b.of) < len(p.base) || len(c.of) < len(p.candidate) {
+			d.Missing = append(d.Missing, fmt.Sprintf("workload %s%s is in %d of %d runs of the baseline and in %d of %d of %s",
+				name, label(p.cell), len(b.of), len(p.base), len(c.of), len(p.candidate), p.side))
+		}
+		if len(b.of) == 0 || len(c.of) == 0 {
+			continue
+		}
+		for _, op := range []string{"read", "write", "trim"} {
+			out = append(out, p.operation(name, op, b, c)...)
+		}
+	}
+	return out
+}
+
+func label(cell string) string {
+	if cell == "" {
+		return ""
+	}
+	return " (" + cell + ")"
+}
+
+// ops returns the totals of one operation in every run, false when one of them has none.
+func (l load) ops(op string) ([]result.OpTotals, bool) {
+	var out []result.OpTotals
+	for _, w := range l.of {
+		i := slices.IndexFunc(w.Ops, func(o result.OpTotals) bool { return o.Op == op && o.Count > 0 })
+		if i < 0 {
+			return nil, false
+		}
+		out = append(out, w.Ops[i])
+	}
+	return out, true
+}
+
+// operation are the measures of one kind of operation of a workload.
+func (p pairing) operation(name, op string, b, c load) []Measure {
+	bo, bok := b.ops(op)
+	co, cok := c.ops(op)
+	if !bok || !cok {
+		return nil
+	}
+	kind := "service time"
+	if k := b.of[0].Latency; k != "" {
+		kind = k
+	}
+	perSecond := func(l load, ops []result.OpTotals, of func(result.OpTotals) float64) []float64 {
+		out := make([]float64, len(ops))
+		for i, o := range ops {
+			if s := l.of[i].End.Sub(l.of[i].Start).Seconds(); s > 0 {
+				out[i] = of(o) / s
+			}
+		}
+		return out
+	}
+	count := func(o result.OpTotals) float64 { return float64(o.Count) }
+	size := func(o result.OpTotals) float64 { return float64(o.Bytes) }
+	var out []Measure
+	add := func(what, unit string, direction effect.Direction, bv, cv []float64, part func(result.Workload, Run) ratioSeries) {
+		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: op + " " + what, Unit: unit, Direction: string(direction)}
+		p.values(&m, bv, cv, func() (within, within) { return withinOf(b, part), withinOf(c, part) })
+		out = append(out, m)
+	}
+	rate := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, op) }
+	add("operations per second", "ops/s", effect.HigherIsBetter, perSecond(b, bo, count), perSecond(c, co, count), rate)
+	if bb, cb := perSecond(b, bo, size), perSecond(c, co, size); bo[0].Bytes > 0 && bo[0].Bytes/bo[0].Count >= 64<<10 {
+		add("bandwidth", "bytes/s", effect.HigherIsBetter, bb, cb, rate)
+	}
+	if timed(bo) && timed(co) {
+		mean := func(l load, ops []result.OpTotals) []float64 {
+			out := make([]float64, len(ops))
+			for i, o := range ops {
+				out[i] = o.Seconds / float64(o.Count)
+			}
+			return out
+		}
+		add("mean "+kind, "s", effect.LowerIsBetter, mean(b, bo), mean(c, co), func(w result.Workload, r Run) ratioSeries { return latencySeries(w, r, op) })
+	}
+	return append(out, p.percentiles(name, op, kind, b, c, bo, co)...)
+}
+
+func timed(ops []result.OpTotals) bool {
+	return !slices.ContainsFunc(ops, func(o result.OpTotals) bool { return !(o.Seconds > 0) })
+}
+
+// values fills a measure from one number per run.
+func (p pairing) values(m *Measure, b, c []float64, blocks func() (within, within)) {
+	m.Baseline, m.Candidate = Values{mean(b), b}, Values{mean(c), c}
+	if m.Baseline.Value > 0 && m.Candidate.Value > 0 {
+		change := m.Candidate.Value/m.Baseline.Value - 1
+		m.Change = &change
+	}
+	o := effect.Options{Threshold: p.options.Threshold, Direction: effect.Direction(m.Direction)}
+	if p.single() {
+		m.Scope = WithinRuns
+		wb, wc := blocks()
+		m.at = func(confidence float64) outcome {
+			return difference(wb, wc, m.Baseline.Value, m.Candidate.Value, confidence, o)
+		}
+		return
+	}
+	m.Scope = BetweenRuns
+	first, err := effect.Compare(b, c, o)
+	if err != nil {
+		m.at = func(float64) outcome { return nothing(err.Error()) }
+		return
+	}
+	m.Warnings = first.Warnings
+	m.at = func(confidence float64) outcome {
+		o.Confidence = confidence
+		r, err := effect.Compare(b, c, o)
+		if err != nil {
+			return nothing(err.Error())
+		}
+		return outcome{relative(r.Ratio, r.Difference, r.Baseline), r.Verdict}
+	}
+}
+
+// relative is a ratio as a change; without a ratio the difference as a share of the baseline.
+func relative(ratio, difference effect.Estimate, baseline float64) effect.Estimate {
+	if ratio.Interval.Valid() || baseline == 0 {
+		return effect.Estimate{Value: ratio.Value - 1, Interval: ratio.Interval.Map(func(v float64) float64 { return v - 1 })}
+	}
+	size := math.Abs(baseline)
+	return effect.Estimate{Value: difference.Value / size, Interval: difference.Interval.Map(func(v float64) float64 { return v / size })}
+}
+
+func nothing(reason string) outcome {
+	return outcome{effect.Estimate{Value: math.NaN(), Interval: resample.None(reason)}, effect.Undecided}
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// percentiles come from the merged histograms of each side.
+func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.OpTotals) []Measure {
+	bh, ch := histograms(bo), histograms(co)
+	if len(bh) < len(bo) || len(ch) < len(co) {
+		return nil
+	}
+	var least uint64 = math.MaxUint64
+	for _, side := range [][]*hist.Histogram{bh, ch} {
+		var n uint64
+		for _, h := range side {
+			n += h.Count()
+		}
+		least = min(least, n)
+	}
+	var out []Measure
+	for _, q := range quantiles {
+		if float64(least) < math.Floor(1/(1-q)) {
+			break
+		}
+		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: fmt.Sprintf("%s p%s %s", op, strconv.FormatFloat(q*100, 'f', -1, 64), kind), Unit: "s",
+			Direction: string(effect.LowerIsBetter), Scope: BetweenRuns}
+		widening := 1.0
+		if p.single() {
+			m.Scope = WithinRuns
+			widening = max(dependence(b, q), dependence(c, q))
+		}
+		m.at = func(confidence float64) outcome {
+			r, err := effect.Histograms(bh, ch, []float64{q}, effect.Options{Confidence: confidence, Threshold: p.options.Threshold})
+			if err != nil {
+				return nothing(err.Error())
+			}
+			return quantileOutcome(r[0], widening, p.options.Threshold)
+		}
+		r, err := effect.Histograms(bh, ch, []float64{q}, effect.Options{})
+		if err != nil {
+			continue
+		}
+		m.Baseline.Value, m.Candidate.Value = r[0].Baseline.Value/1e9, r[0].Candidate.Value/1e9
+		if change := r[0].Ratio.Value - 1; !math.IsNaN(change) {
+			m.Change = &change
+		}
+		for _, w := range r[0].Warnings {
+			if !strings.Contains(w, "within runs only") { // the document says so once
+				m.Warnings = append(m.Warnings, w)
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func histograms(ops []result.OpTotals) []*hist.Histogram {
+	var out []*hist.Histogram
+	for _, o := range ops {
+		if o.Hist != nil && o.Hist.Count() > 0 {
+			out = append(out, o.Hist)
+		}
+	}
+	return out
+}
+
+// quantileOutcome stretches the interval of a ratio on the logarithm, for what neighbouring operations share.
+func quantileOutcome(r effect.QuantileComparison, widening, threshold float64) outcome {
+	ratio := r.Ratio
+	if widening > 1 && ratio.Interval.Valid() && ratio.Value > 0 {
+		middle := math.Log(ratio.Value)
+		ratio.Interval = ratio.Interval.Map(func(v float64) float64 { return math.Exp(middle + (math.Log(v)-middle)*widening) })
+		ratio.Interval.Method += fmt.Sprintf(", widened %.3g times for dependence in time", widening)
+	}
+	change := relative(ratio, r.Difference, r.Baseline.Value)
+	return outcome{change, decide(change.Interval, threshold, effect.LowerIsBetter)}
+}
+
+// decide reads a verdict from the interval of a relative change, as package effect does: better or worse when all of it
+// lies beyond the threshold, same when all of it lies within.
+func decide(i resample.Interval, threshold float64, d effect.Direction) effect.Verdict {
+	up, down := effect.Better, effect.Worse
+	if d == effect.LowerIsBetter {
+		up, down = down, up
+	}
+	switch {
+	case !i.Valid():
+		return effect.Undecided
+	case i.Low >= -threshold && i.High <= threshold:
+		return effect.Same
+	case i.Low > threshold:
+		return up
+	case i.High < -threshold:
+		return down
+	}
+	return effect.Undecided
+}
+
+// panels are the results of the scenario: means over the run phase of those that are one series in every run.
+func (p pairing) panels() []Measure {
+	var out []Measure
+	for _, panel := range p.base[0].Data.Panels {
+		b, bs, ok := panelOf(p.base, panel.Name)
+		c, cs, okc := panelOf(p.candidate, panel.Name)
+		if !ok || !okc {
+			continue
+		}
+		title := panel.Title
+		if title == "" {
+			title = panel.Name
+		}
+		m := Measure{Side: p.side, Cell: p.cell, Name: "result: " + title, Unit: panel.Unit, Direction: string(direction(panel.Unit))}
+		p.values(&m, b, c, func() (within, within) { return blocksOf(bs), blocksOf(cs) })
+		out = append(out, m)
+	}
+	return out
+}
+
+func panelOf(runs []Run, name string) (means []float64, points []ratioSeries, ok bool) {
+	for _, r := range runs {
+		i := slices.IndexFunc(r.Data.Panels, func(p result.Panel) bool { return p.Name == name && len(p.Series) == 1 })
+		if i < 0 {
+			return nil, nil, false
+		}
+		s := plainSeries(r.Data.Panels[i].Series[0], r.Data)
+		if len(s.value) == 0 {
+			return nil, nil, false
+		}
+		means, points = append(means, mean(s.value)), append(points, s)
+	}
+	return means, points, true
+}
+
+// direction is which way a panel's unit is good; "" when that cannot be told from it.
+func direction(unit string) effect.Direction {
+	switch unit {
+	case "ops/s", "bytes/s":
+		return effect.HigherIsBetter
+	case "us", "s":
+		return effect.LowerIsBetter
+	}
+	return ""
+}
+
+// series compares everything recorded over time by its mean. Percentiles of intervals are left out: they must not be averaged.
+func (p pairing) series() []Measure {
+	index := func(runs []Run) []map[string]result.Series {
+		out := make([]map[string]result.Series, len(runs))
+		for i, r := range runs {
+			out[i] = map[string]result.Series{}
+			for _, s := range r.Data.Series {
+				out[i][seriesName(s, r.Manifest)] = s
+			}
+		}
+		return out
+	}
+	bi, ci := index(p.base), index(p.candidate)
+	var out []Measure
+	for _, s := range p.base[0].Data.Series {
+		name := seriesName(s, p.base[0].Manifest)
+		if isPercentile(s.Metric) {
+			continue
+		}
+		collect := func(runs []Run, of []map[string]result.Series) (means []float64, points []ratioSeries) {
+			for i, r := range runs {
+				if s, ok := of[i][name]; ok {
+					if v := plainSeries(s, r.Data); len(v.value) > 0 {
+						means, points = append(means, mean(v.value)), append(points, v)
+					}
+				}
+			}
+			return means, points
+		}
+		b, bs := collect(p.base, bi)
+		c, cs := collect(p.candidate, ci)
+		if len(b) < len(p.base) || len(c) < len(p.candidate) {
+			continue
+		}
+		m := Measure{Side: p.side, Cell: p.cell, Workload: s.Workload, Name: name, Unit: s.Unit, Direction: string(direction(s.Unit))}
+		p.values(&m, b, c, func() (within, within) { return blocksOf(bs), blocksOf(cs) })
+		out = append(out, m)
+	}
+	return out
+}
+
+func isPercentile(metric string) bool {
+	_, after, ok := strings.Cut(metric, "_p")
+	return ok && after != "" && after[0] >= '0' && after[0] <= '9'
+}
+
+// seriesName names a series without the identity of its run, which is part of VM names.
+func seriesName(s result.Series, m result.Manifest) string {
+	who := s.VM
+	if who == "" {
+		who = s.Name
+	}
+	if id := strconv.FormatInt(m.Scenario.ID, 10); m.Scenario.ID != 0 {
+		who = strings.TrimPrefix(who, "__curie_test_"+id+"_")
+	}
+	parts := []string{s.Metric}
+	for _, part := range []string{who, s.Workload} {
+		if part != "" && part != s.Metric {
+			parts = append(parts, part)
+		}
+	}
+	return strings.TrimSpace(strings.Join(parts, " "))
+}
+
+// plainSeries are the points of a series within the run phase.
+func plainSeries(s result.Series, d *result.Data) ratioSeries {
+	var out ratioSeries
+	for i, v := range s.Values {
+		at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
+		if v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) && !at.Before(d.Start) && !at.After(d.End) {
+			out.value = append(out.value, *v)
+		}
+	}
+	return out
+}

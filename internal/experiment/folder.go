@@ -1,0 +1,352 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/scenario"
+)
+
+// FormatVersion is the version of an experiment's folder.
+const FormatVersion = 1
+
+const (
+	recordFile  = "experiment.json"
+	cellsFile   = "cells.jsonl"
+	scenarioDir = "scenario"
+	runsDir     = "runs"
+	reportFile  = "report.html"
+	lockFile    = "lock.experiment" // a folder with a file "lock" would be taken for a run
+)
+
+// Record is what an experiment is. It is written once; what has happened is in the events.
+type Record struct {
+	Version      int       `json:"version"`
+	ID           string    `json:"experiment_id"`
+	Program      string    `json:"program"`
+	Operator     string    `json:"operator"`
+	Created      time.Time `json:"created"`
+	ScenarioName string    `json:"scenario_name"`
+	DisplayName  string    `json:"display_name"`
+	Summary      string    `json:"summary"`
+	Source       string    `json:"source"`         // the scenario as the user named it
+	File         string    `json:"file,omitempty"` // of the scenario inside scenario/; "" for its test.yml
+	Factors      []Factor  `json:"factors"`
+	Repeats      int       `json:"repeats"`
+	Order        string    `json:"order"`
+	Seed         int64     `json:"seed"`
+	Cells        []Cell    `json:"cells"`
+	Sequence     []Planned `json:"sequence"`
+	Settings     Settings  `json:"settings"`
+}
+
+// Factor is a factor as the record keeps it.
+type Factor struct {
+	Name   string `json:"name"`
+	Levels []any  `json:"levels"`
+}
+
+// Settings are what the command line said, for a resume. Options of a target may hold secrets, which are not kept.
+type Settings struct {
+	Set               map[string]any    `json:"set,omitempty"`
+	Preset            string            `json:"preset,omitempty"`
+	Nodes             int               `json:"nodes,omitempty"`
+	Target            string            `json:"target"`
+	TargetOptions     map[string]string `json:"target_options,omitempty"`
+	TimeScale         float64           `json:"time_scale"`
+	SizeScale         float64           `json:"size_scale"`
+	AllowHostCommands bool              `json:"allow_host_commands,omitempty"`
+}
+
+// NewRecord fills in the design of an experiment.
+func NewRecord(id string, sc *scenario.Scenario) Record {
+	x := sc.Experiment
+	r := Record{Version: FormatVersion, ID: id, ScenarioName: sc.Name, DisplayName: sc.DisplayName, Summary: sc.Summary,
+		Repeats: x.Repeats, Order: x.Order, Seed: x.Seed, Cells: Cells(x), Sequence: Sequence(x)}
+	for _, f := range x.Factors {
+		r.Factors = append(r.Factors, Factor{f.Name, f.Levels})
+	}
+	return r
+}
+
+// Event is one step of one run of an experiment.
+type Event struct {
+	Time     time.Time `json:"time"`
+	Sequence int       `json:"sequence"`
+	State    string    `json:"state"` // Started, Done or Failed
+	RunID    string    `json:"run_id"`
+	Error    string    `json:"error,omitempty"`
+}
+
+// States of a run. One that is started and neither done nor failed was interrupted.
+const (
+	Started = "started"
+	Done    = "done"
+	Failed  = "failed"
+)
+
+// ErrBusy says that another process works on the experiment.
+var ErrBusy = errors.New("the experiment is going on in another process")
+
+// Folder is an open experiment.
+type Folder struct {
+	dir    string
+	record Record
+	lock   *os.File
+}
+
+// Create makes the folder of an experiment under root, with a copy of its scenario, and takes its lock.
+func Create(root string, r Record, files fs.FS) (*Folder, error) {
+	dir, err := filepath.Abs(filepath.Join(root, r.ID))
+	if err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	f := &Folder{dir: dir, record: r}
+	if err := f.Lock(); err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	err = errors.Join(err, os.Mkdir(f.RunsDir(), 0o755), os.CopyFS(filepath.Join(dir, scenarioDir), files))
+	if err == nil {
+		err = writeSynced(filepath.Join(dir, recordFile), append(data, '\n'))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("experiment: %s: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// Is reports whether a folder holds an experiment.
+func Is(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, recordFile))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Open reads an experiment.
+func Open(dir string) (*Folder, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	data, err := os.ReadFile(filepath.Join(abs, recordFile))
+	if err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	f := &Folder{dir: abs}
+	// Levels keep their type: 4 stays a whole number.
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&f.record); err != nil {
+		return nil, fmt.Errorf("experiment: %s is damaged: %w", recordFile, err)
+	}
+	if v := f.record.Version; v != FormatVersion {
+		return nil, fmt.Errorf("experiment: %s: written in format version %d; this program reads version %d", abs, v, FormatVersion)
+	}
+	for i := range f.record.Cells {
+		for j := range f.record.Cells[i].Levels {
+			l := &f.record.Cells[i].Levels[j]
+			l.Value = native(l.Value)
+		}
+	}
+	for i := range f.record.Factors {
+		for j, v := range f.record.Factors[i].Levels {
+			f.record.Factors[i].Levels[j] = native(v)
+		}
+	}
+	for name, v := range f.record.Settings.Set {
+		f.record.Settings.Set[name] = native(v)
+	}
+	return f, nil
+}
+
+// native brings what JSON decoding gives back to the types of the language.
+func native(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = native(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = native(v[k])
+		}
+	}
+	return v
+}
+
+// List returns the folders of the experiments in root, newest first. A root that does not exist holds none.
+func List(root string) ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var dirs []string
+	for i := len(entries) - 1; i >= 0; i-- { // names begin with the time
+		if dir := filepath.Join(root, entries[i].Name()); entries[i].IsDir() && Is(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, err
+}
+
+// Dir is the folder's absolute path.
+func (f *Folder) Dir() string { return f.dir }
+
+// Record is what the experiment is.
+func (f *Folder) Record() Record { return f.record }
+
+// RunsDir holds the run folders.
+func (f *Folder) RunsDir() string { return filepath.Join(f.dir, runsDir) }
+
+// ScenarioDir holds the copy of the scenario.
+func (f *Folder) ScenarioDir() string { return filepath.Join(f.dir, scenarioDir) }
+
+// ReportPath is where the result is written.
+func (f *Folder) ReportPath() string { return filepath.Join(f.dir, reportFile) }
+
+// Lock takes the experiment for this process; ErrBusy when another has it. The lock ends with the process.
+func (f *Folder) Lock() error {
+	lock, err := os.OpenFile(filepath.Join(f.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("experiment: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrBusy
+		}
+		return fmt.Errorf("experiment: %s: %w", f.dir, err)
+	}
+	f.lock = lock
+	return nil
+}
+
+// Close gives up the lock.
+func (f *Folder) Close() error {
+	if f.lock == nil {
+		return nil
+	}
+	lock := f.lock
+	f.lock = nil
+	return lock.Close()
+}
+
+// Append enters an event and waits until it is on disk.
+func (f *Folder) Append(e Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("experiment: %w", err)
+	}
+	name := filepath.Join(f.dir, cellsFile)
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("experiment: %w", err)
+	}
+	// A line torn by a crash is ended, so that this one stands alone.
+	if info, err := file.Stat(); err == nil && info.Size() > 0 {
+		last := make([]byte, 1)
+		if _, err := file.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	_, err = file.Write(append(line, '\n'))
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("experiment: %s: %w", name, err)
+	}
+	return nil
+}
+
+// Events returns what has happened, in order. Lines that cannot be read are left out.
+func (f *Folder) Events() ([]Event, error) {
+	data, err := os.ReadFile(filepath.Join(f.dir, cellsFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	var out []Event
+	for line := range bytes.Lines(data) {
+		var e Event
+		if json.Unmarshal(line, &e) == nil && e.Sequence > 0 && e.State != "" {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+// Progress is how far an experiment has come.
+type Progress struct {
+	Done        map[int]string // run by sequence number
+	Interrupted []string       // runs started and never ended: to be cleaned up before they are made again
+	Failed      map[int]string // reason by sequence number, of runs not made again since
+	Left        []Planned      // what is still to be made, in order: not begun, interrupted or failed
+}
+
+// Progress reads the events.
+func (f *Folder) Progress() (Progress, error) {
+	events, err := f.Events()
+	p := Progress{Done: map[int]string{}, Failed: map[int]string{}}
+	started := map[int]string{}
+	for _, e := range events {
+		switch e.State {
+		case Started:
+			if run, open := started[e.Sequence]; open {
+				p.Interrupted = append(p.Interrupted, run)
+			}
+			started[e.Sequence] = e.RunID
+			delete(p.Failed, e.Sequence)
+		case Done:
+			delete(started, e.Sequence)
+			p.Done[e.Sequence] = e.RunID
+		case Failed:
+			delete(started, e.Sequence)
+			p.Failed[e.Sequence] = e.Error
+		}
+	}
+	for _, planned := range f.record.Sequence {
+		if run, open := started[planned.Sequence]; open {
+			p.Interrupted = append(p.Interrupted, run)
+		}
+		if _, done := p.Done[planned.Sequence]; !done {
+			p.Left = append(p.Left, planned)
+		}
+	}
+	return p, err
+}
+
+// Cell returns a cell by its number.
+func (r Record) Cell(number int) Cell {
+	for _, c := range r.Cells {
+		if c.Number == number {
+			return c
+		}
+	}
+	return Cell{}
+}
+
+func writeSynced(name string, data []byte) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Sync(), file.Close())
+}

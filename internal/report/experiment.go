@@ -1,0 +1,161 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"strings"
+
+	"plimsoll/internal/compare"
+)
+
+// ExperimentJSON writes the result of an experiment as JSON.
+func ExperimentJSON(w io.Writer, x *compare.Experiment) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(x)
+}
+
+// ExperimentText writes the result of an experiment for a terminal.
+func ExperimentText(w io.Writer, x *compare.Experiment) error { return experimentLines(w, x, false) }
+
+// ExperimentMarkdown writes the result of an experiment for a ticket.
+func ExperimentMarkdown(w io.Writer, x *compare.Experiment) error { return experimentLines(w, x, true) }
+
+func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
+	var b strings.Builder
+	if markdown {
+		b.WriteString("# ")
+	}
+	fmt.Fprintf(&b, "%s\n\n%s\n", x.Title, x.Sentence)
+	effects := grid{title: "Effects", head: []string{"factor", "measure", "change", "interval", "verdict"}}
+	for _, e := range x.Effects {
+		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against), measureName("", e.Workload, e.Name), percent(e.Change), effects.interval(e.Measure), string(e.Verdict)})
+	}
+	effects.write(&b, markdown)
+	cells := grid{title: "Combinations", head: []string{"combination", "repeats", "measure", "mean", "interval"}}
+	for _, c := range x.Cells {
+		for i, v := range c.Values {
+			name, n := "", ""
+			if i == 0 || markdown {
+				name, n = c.Cell, fmt.Sprint(len(c.Runs))
+			}
+			cells.rows = append(cells.rows, []string{name, n, measureName("", v.Workload, v.Name), quantity(v.Value, v.Unit), cellInterval(v)})
+		}
+	}
+	cells.write(&b, markdown)
+	if len(x.Notes)+len(x.Failed) > 0 {
+		b.WriteString("\n")
+	}
+	for _, n := range x.Notes {
+		fmt.Fprintf(&b, "- %s\n", n)
+	}
+	for _, f := range x.Failed {
+		fmt.Fprintf(&b, "- failed: %s\n", f)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func cellInterval(v compare.CellValue) string {
+	if !v.Interval.Valid() {
+		return none
+	}
+	return quantity(v.Interval.Low, v.Unit) + " to " + quantity(v.Interval.High, v.Unit)
+}
+
+// experimentView is the result of an experiment arranged for the page.
+type experimentView struct {
+	*compare.Experiment
+	Policy  string
+	Style   template.CSS
+	Charts  []experimentChart
+	Groups  []experimentGroup // effects by factor
+	Against []compareGroup
+}
+
+type experimentChart struct {
+	Title string
+	SVG   template.HTML
+}
+
+type experimentGroup struct {
+	Factor string
+	Rows   []compareRow
+}
+
+// ExperimentHTML writes the result of an experiment as one self-contained page without a script.
+func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
+	v := experimentView{Experiment: x, Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'"}
+	for _, name := range []string{"report.css", "compare.css"} {
+		b, err := fs.ReadFile(embedded, "assets/"+name)
+		if err != nil {
+			return fmt.Errorf("report: experiment: asset %q: %w", name, err)
+		}
+		v.Style += template.CSS(b)
+	}
+	for _, c := range x.Charts {
+		v.Charts = append(v.Charts, experimentChart{Title: c.Title, SVG: chartPlot(c).svg()})
+	}
+	var all []compare.Measure
+	for _, e := range x.Effects {
+		all = append(all, e.Measure)
+	}
+	widest := widestChange(all, x.Threshold)
+	for _, e := range x.Effects {
+		if n := len(v.Groups); n == 0 || v.Groups[n-1].Factor != e.Factor {
+			v.Groups = append(v.Groups, experimentGroup{Factor: e.Factor})
+		}
+		g := &v.Groups[len(v.Groups)-1]
+		g.Rows = append(g.Rows, newCompareRow(e.Measure, fmt.Sprintf("%s, not %s: %s", e.Level, e.Against, measureName("", e.Workload, e.Name)), widest, x.Threshold))
+	}
+	widest = widestChange(x.Against, x.Threshold)
+	for _, m := range x.Against {
+		if n := len(v.Against); n == 0 || v.Against[n-1].Title != m.Side {
+			v.Against = append(v.Against, compareGroup{Title: m.Side})
+		}
+		g := &v.Against[len(v.Against)-1]
+		g.Rows = append(g.Rows, newCompareRow(m, measureName("", m.Workload, m.Name), widest, x.Threshold))
+	}
+	return comparePage(w, "experiment.html.tmpl", v)
+}
+
+// comparePage executes a template that shares the table of compared measures.
+func comparePage(w io.Writer, name string, v any) error {
+	page := template.New(name).Funcs(functions).Funcs(template.FuncMap{
+		"percent": percent, "weight": factWeight, "cellInterval": cellInterval, "measureName": measureName,
+	})
+	for _, file := range []string{"measures.html.tmpl", name} {
+		text, err := fs.ReadFile(embedded, "assets/"+file)
+		if err == nil {
+			page, err = page.Parse(string(text))
+		}
+		if err != nil {
+			return fmt.Errorf("report: %s: %w", name, err)
+		}
+	}
+	if err := page.Execute(w, v); err != nil {
+		return fmt.Errorf("report: %s: %w", name, err)
+	}
+	return nil
+}
+
+func chartPlot(c compare.Chart) Plot {
+	p := Plot{Title: c.Title, XLabel: c.XLabel, YLabel: c.Title, Unit: c.Unit, Names: c.Names}
+	for i, line := range c.Lines {
+		s := PlotSeries{Name: line.Name, Line: true, Marks: true}
+		for _, q := range line.Points {
+			// Lines stand beside each other, so that their intervals can be told apart.
+			point := PlotPoint{X: float64(q.X) + 0.05*(float64(i)-float64(len(c.Lines)-1)/2), Y: q.Y}
+			if q.Interval.Valid() {
+				point.Low, point.High = &q.Interval.Low, &q.Interval.High
+			}
+			s.Points = append(s.Points, point)
+		}
+		p.Series = append(p.Series, s)
+	}
+	return p
+}
