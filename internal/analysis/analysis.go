@@ -21,15 +21,18 @@ import (
 // Confidence is the level of every interval of the package.
 const Confidence = 0.95
 
+// AssertionCheck is the name under which assertions of a scenario stand among the findings: fine when they hold.
+const AssertionCheck = "assertion"
+
 // z is the two-sided normal quantile of Confidence.
 const z = 1.959963984540054
 
-// checks in the order in which findings of equal severity are listed: first what can make the headline number
-// meaningless, last what is good to know.
+// checks in the order in which findings of equal severity are listed: what the run was made to find out, then what can make its
+// figures meaningless, then what they must be read with, last what is good to know.
 var checks = []func(*view) []result.Finding{
+	recovered, scaling, windows, ingest, residency, cacheSteps,
 	tooShort, littlesLaw, generatorCPU, clientLimit, neverWritten, machinesLost, operationErrors, plausible, cache,
-	offeredRate, baseline, stalled, imbalance, steadyState, latencyKind, // what the figures must be read with
-	recovered, scaling, windows, residency, ingest, cacheSteps, // what the run was made to find out
+	offeredRate, baseline, stalled, imbalance, steadyState, latencyKind,
 	saturated, deviceFree,
 }
 

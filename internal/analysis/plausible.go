@@ -254,12 +254,28 @@ func busLimit(v *view) []result.Finding {
 // SheetGroup is the group of environment facts in which a data sheet's promises stand, named as in the table below.
 const SheetGroup = "data sheet"
 
-// Sheet names what of a data sheet is compared, and whether it is a bandwidth.
-var Sheet = []struct {
+// Promise is one line of a data sheet.
+type Promise struct {
 	Name, Op  string
-	Bandwidth bool
-}{
-	{"sequential read", "read", true}, {"sequential write", "write", true}, {"random read", "read", false}, {"random write", "write", false},
+	Bandwidth bool // bytes per second; else operations per second
+}
+
+// Sheet is what of a data sheet is compared.
+var Sheet = []Promise{{"sequential read", "read", true}, {"sequential write", "write", true}, {"random read", "read", false}, {"random write", "write", false}}
+
+// Check objects to a value that is no such promise.
+func (p Promise) Check(value string) error {
+	_, err := p.parse(value)
+	return err
+}
+
+func (p Promise) parse(value string) (float64, error) {
+	if p.Bandwidth {
+		b, err := unit.ParseBandwidth(value)
+		return float64(b), err
+	}
+	r, err := unit.ParseRate(value)
+	return float64(r), err
 }
 
 // dataSheet compares with what the maker of the device promises: bandwidth for large operations, operations for small ones.
@@ -274,20 +290,13 @@ func dataSheet(v *view) []result.Finding {
 		if i < 0 || m.ops[s.Op] == 0 {
 			continue
 		}
-		promised, got, u := 0.0, m.ops[s.Op], "ops/s"
-		size := m.bytes[s.Op] / m.ops[s.Op]
+		got, u, size := m.ops[s.Op], "ops/s", m.bytes[s.Op]/m.ops[s.Op]
 		if s.Bandwidth {
-			b, err := unit.ParseBandwidth(v.m.Environment[i].Value)
-			promised, got, u = float64(b), m.bytes[s.Op], "bytes/s"
-			if err != nil || size < largeBytes {
-				continue
-			}
-		} else {
-			r, err := unit.ParseRate(v.m.Environment[i].Value)
-			promised = float64(r)
-			if err != nil || size > smallBytes {
-				continue
-			}
+			got, u = m.bytes[s.Op], "bytes/s"
+		}
+		promised, err := s.parse(v.m.Environment[i].Value)
+		if err != nil || s.Bandwidth && size < largeBytes || !s.Bandwidth && size > smallBytes {
+			continue
 		}
 		if promised <= 0 {
 			continue

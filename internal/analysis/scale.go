@@ -229,7 +229,7 @@ func loadCurve(stages []step, load []curve.Point) []result.Finding {
 	}
 	measured := result.ChartLine{Name: "measured"}
 	sorted := slices.SortedStableFunc(slices.Values(c.Points), func(a, b curve.Reading) int { return cmp.Compare(a.Throughput, b.Throughput) })
-	points := result.ChartLine{Name: "stages", Points: true}
+	points := result.ChartLine{Name: "measured", Points: true}
 	for _, p := range sorted {
 		points.X, points.Y = append(points.X, round(p.Throughput)), append(points.Y, ptr(round(p.ResponseSeconds)))
 	}

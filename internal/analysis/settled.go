@@ -1,10 +1,12 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
@@ -27,24 +29,54 @@ type stretch struct {
 // elapsed is the moment of a judged value in seconds of the run.
 func (s *stretch) elapsed(i int) float64 { return s.c.elapsed(s.index[max(0, min(i, len(s.index)-1))]) }
 
-// stretches judges every window of a workload, or its whole time when it has none.
+// stretches judges every window of a workload, or its whole time when it has none, up to the first fault: what follows that is
+// recovery's business.
 func (v *view) stretches(l *load) []stretch {
 	if s, ok := v.settled[l]; ok {
 		return s
 	}
 	var out []stretch
 	if c := v.course(l); c != nil {
+		from, end := l.span()
+		fault, hit := v.firstFault()
+		if hit && fault.Before(end) {
+			end = fault
+		}
 		w := l.whole()
-		if w == nil || len(w.Windows) < 2 {
-			out = append(out, judge("", c))
-		} else {
-			for _, win := range w.Comparable() {
-				out = append(out, judge(when(win), c.between(win.Start, win.End)))
+		switch {
+		case w == nil || len(w.Windows) < 2:
+			name := ""
+			if hit && !end.After(fault) {
+				name = "before the fault"
+			}
+			out = append(out, judge(name, c.between(from, end)))
+		default:
+			for _, win := range w.Windows {
+				if win.Start.Before(end) {
+					out = append(out, judge(when(win), c.between(win.Start, earlier(win.End, end))))
+				}
 			}
 		}
 	}
 	v.settled[l] = out
 	return out
+}
+
+// firstFault is when the first fault was injected.
+func (v *view) firstFault() (t time.Time, ok bool) {
+	for _, e := range v.d.Events {
+		if e.Kind == result.KindFault {
+			return e.Time, true
+		}
+	}
+	return t, false
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func judge(name string, c *course) stretch {
@@ -68,48 +100,76 @@ func judge(name string, c *course) stretch {
 	if s.Stretch, err = steady.Window(values, steady.Options{}); err != nil {
 		s.why = err.Error()
 	}
+	if !s.Reached && len(s.Changes) == 0 && !s.Period.Found && s.DriftShare <= material && quartersWithin(values, material) {
+		s.Reached, s.Reason = true, "" // the warm-up rule stumbles over noise in short series; nothing that matters moved
+	}
 	return s
+}
+
+// material is the relative movement below which nothing is called unsteady.
+const material = 0.05
+
+// quartersWithin reports whether the means of the four quarters of a series lie so near its mean.
+func quartersWithin(x []float64, share float64) bool {
+	mean := total(x) / float64(len(x))
+	for q := range 4 {
+		part := x[q*len(x)/4 : (q+1)*len(x)/4]
+		if math.Abs(total(part)/float64(len(part))-mean) > share*math.Abs(mean) {
+			return false
+		}
+	}
+	return true
 }
 
 // steadyState says for every workload whether and from when its throughput was steady, window by window: an average over a
 // stretch that was not depends on when it was begun and ended.
 func steadyState(v *view) []result.Finding {
+	if stages := v.stages(); stages != nil {
+		return []result.Finding{v.steadyOf("The load", v.steps(stages))} // its workloads slow each other by design
+	}
 	var out []result.Finding
 	for _, l := range v.loads {
-		if f, ok := steadyOf(v, l); ok {
-			out = append(out, f)
+		if all := v.stretches(l); len(all) > 0 && l.count() > 0 {
+			out = append(out, v.steadyOf(l.name, all))
 		}
 	}
 	return out
 }
 
-func steadyOf(v *view, l *load) (result.Finding, bool) {
-	all := v.stretches(l)
-	if len(all) == 0 || l.count() == 0 {
-		return result.Finding{}, false
+// steps are the stages of a scale-out test, all workloads together.
+func (v *view) steps(stages []step) []stretch {
+	var out []stretch
+	c := v.totalCourse()
+	for _, s := range stages {
+		if c != nil {
+			out = append(out, judge("with "+sayCount(s.Concurrency)+" in flight", c.between(s.Start, s.End)))
+		}
 	}
+	if out == nil {
+		out = append(out, stretch{why: "there is no series of the total"})
+	}
+	return out
+}
+
+func (v *view) steadyOf(name string, all []stretch) result.Finding {
 	f := result.Finding{
-		Check: "steady-state", Subject: l.name, Metric: "mean rate of the steady stretch", Unit: "ops/s",
-		Basis: "throughput in points of " + sayDuration(all[0].c.step) + ", one run; even stretch by change points, trend and period (tolerance 5 %)",
+		Check: "steady-state", Subject: name, Metric: "mean rate of the steady stretch", Unit: "ops/s",
+		Basis: "throughput" + points(all) + ", one run; even stretch by change points, trend and period (tolerance 5 %)",
 	}
-	var said []string
+	var said, failed []string
 	var not, unknown, shown *stretch
 	for i := range all {
 		s := &all[i]
-		switch {
-		case s.why != "":
-			if unknown == nil {
-				unknown = s
-			}
+		if s.why != "" {
+			unknown = cmp.Or(unknown, s)
 			continue
-		case !s.Reached && not == nil:
-			not = s
 		}
-		if shown == nil {
-			shown = s
-		}
-		if len(said) < 3 {
+		shown = cmp.Or(shown, s)
+		if s.Reached {
 			said = append(said, s.words())
+		} else {
+			not = cmp.Or(not, s)
+			failed = append(failed, s.words())
 		}
 	}
 	switch {
@@ -117,26 +177,49 @@ func steadyOf(v *view, l *load) (result.Finding, bool) {
 		shown = not
 		f.Severity, f.Value = result.Caution, nil
 		f.NoInterval = "no steady state was reached"
-		f.Sentence = fmt.Sprintf("%s was not steady all the time it was measured: %s. An average over that depends on when it begins and ends.", l.name, strings.Join(said, "; "))
+		f.Sentence = fmt.Sprintf("%s was not steady all the time it was measured: %s. An average over that depends on when it begins and ends.", name, strings.Join(fewOf(failed, said), "; "))
 	case shown == nil:
 		f.Severity, f.NoInterval = result.Notice, unknown.why
-		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", l.name, unknown.why)
-		return f, true
+		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", name, unknown.why)
+		return f
 	default:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("%s was steady: %s.", l.name, strings.Join(said, "; "))
+		f.Sentence = fmt.Sprintf("%s was steady: %s.", name, strings.Join(fewOf(said, nil), "; "))
 	}
 	f.N = len(shown.c.ops)
 	if shown.Reached {
 		f.Value = ptr(shown.Mean.Value)
 		setInterval(&f, shown.Mean.Interval)
 	}
+	for i := range all {
+		if s := &all[i]; s.why == "" && s.Mean.Value > 0 && len(all) > 1 {
+			f.Evidence = append(f.Evidence, result.Evidence{Name: "mean " + s.name, Value: s.Mean.Value, Unit: "ops/s"})
+		}
+	}
 	if unknown != nil {
 		f.Warnings = append(f.Warnings, "a part of its time is not judged ("+unknown.name+"): "+unknown.why)
 	}
 	f.Warnings = append(f.Warnings, shown.Warnings...)
-	f.Chart = v.picture(l, shown)
-	return f, true
+	f.Chart = v.picture(name, shown)
+	return f
+}
+
+// fewOf keeps three texts, the first ones before all others, and says how many were left out.
+func fewOf(first, then []string) []string {
+	const few = 3
+	all := slices.Concat(first, then)
+	if len(all) <= few {
+		return all
+	}
+	return append(slices.Clone(all[:few-1]), plural(len(all)-few+1, "other part")+" in the evidence")
+}
+
+// points says how far apart the points of stretches are.
+func points(all []stretch) string {
+	if all[0].c == nil {
+		return ""
+	}
+	return " in points of " + sayDuration(all[0].c.step)
 }
 
 // words is the verdict on one stretch.
@@ -210,8 +293,8 @@ func (s *stretch) plain() string {
 }
 
 // picture draws a stretch with where it changed and from when it was even.
-func (v *view) picture(l *load, s *stretch) *result.Chart {
-	c := v.chart(l.name+": operations per second", "ops/s", s.c.line(l.name, s.c.ops))
+func (v *view) picture(name string, s *stretch) *result.Chart {
+	c := v.chart(name+": operations per second", "ops/s", s.c.line(name, s.c.ops))
 	if s.WarmUp > 0 {
 		c.Marks = append(c.Marks, result.ChartPlace{At: round(s.elapsed(s.WarmUp)), Text: "warm-up ends"})
 	}
@@ -226,6 +309,9 @@ func (v *view) picture(l *load, s *stretch) *result.Chart {
 // baseline looks at the time before the first neighbour, with which everything later is compared: when it was not even or
 // stood still for moments, what is laid at the neighbour's door may not be its doing.
 func baseline(v *view) []result.Finding {
+	if v.stages() != nil {
+		return nil
+	}
 	var out []result.Finding
 	for _, l := range v.loads {
 		all := v.stretches(l)
@@ -252,7 +338,7 @@ func baseline(v *view) []result.Finding {
 		if len(what) > 0 {
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf("The baseline of %s was disturbed: %s, %s. What came later is compared with that.", l.name, first.name, strings.Join(what, " and "))
-			f.Chart = v.picture(l, first)
+			f.Chart = v.picture(l.name, first)
 		} else {
 			f.Severity = result.Fine
 			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was even, without a change of level or a standstill.", l.name, first.name)

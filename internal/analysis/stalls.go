@@ -89,12 +89,9 @@ func stalled(v *view) []result.Finding {
 			continue
 		}
 		before := ""
-		for _, e := range v.d.Events {
-			if e.Kind == result.KindFault {
-				from, _ := l.span()
-				c, before = c.between(from, e.Time), " before the fault"
-				break
-			}
+		if fault, ok := v.firstFault(); ok {
+			from, _ := l.span()
+			c, before = c.between(from, fault), " before the fault"
 		}
 		values, what := c.ops, "operations"
 		if c.writes != nil {

@@ -95,7 +95,7 @@ func sweep(points []setPoint, source string) []result.Finding {
 		Basis: fmt.Sprintf("%d working sets from %s to %s, %s; a step is a rise of more than %s at the lower end of its 95 %% interval, corrected for the number of comparisons", len(best), sayBytes(first.bytes), sayBytes(last.bytes), source, percent(cacheStep-1)),
 	}
 	var steps []string
-	line := result.ChartLine{Name: "mean service time"}
+	line := result.ChartLine{Name: "measured"}
 	dots := result.ChartLine{Name: "measured", Points: true}
 	biggest := 0.0
 	for i, p := range best {

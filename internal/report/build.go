@@ -40,7 +40,7 @@ func New(in Input) *Document {
 	m := in.Manifest
 	doc := &Document{
 		Version: FormatVersion, Title: m.Scenario.DisplayName, Summary: m.Scenario.Summary, Description: sanitise(m.Scenario.Description),
-		Scaled: scaled(m), Unfinished: unfinished(m), Start: m.Created, End: m.Ended, Findings: in.Findings, Plan: in.Plan, Journal: in.Events, Problems: in.Problems,
+		Scaled: scaled(m), Unfinished: unfinished(m), Start: m.Created, End: m.Ended, InShort: InShort(in.Findings), Findings: in.Findings, Plan: in.Plan, Journal: in.Events, Problems: in.Problems,
 		Verdicts: []Verdict{
 			{"Measured", m.Measured.State, m.Measured.Reason}, {"Collected", m.Collected.State, m.Collected.Reason}, {"Cleaned", m.Cleaned.State, m.Cleaned.Reason},
 		},
@@ -98,8 +98,12 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 		table.Windows = append(table.Windows, totalsOf(win.Name, win.Start, win.End, win.Ops))
 	}
 	doc.Latencies = append(doc.Latencies, table)
-	if len(w.Windows) > 1 {
-		doc.Comparisons = append(doc.Comparisons, Comparison{Workload: name, Latency: latencyKind(w), Windows: table.Windows[1:]})
+	var compared []WindowTotals
+	for _, win := range w.Comparable() {
+		compared = append(compared, totalsOf(win.Name, win.Start, win.End, win.Ops))
+	}
+	if len(compared) > 1 {
+		doc.Comparisons = append(doc.Comparisons, Comparison{Workload: name, Latency: latencyKind(w), Windows: compared})
 	}
 	if h := w.Heat; h != nil && len(h.Counts) > 0 && len(h.EdgesNs) > 1 && h.Step > 0 {
 		doc.Heat = append(doc.Heat, Heat{Workload: name, Kind: latencyKind(w), Map: h})

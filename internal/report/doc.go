@@ -44,6 +44,7 @@ type Document struct {
 	Start       time.Time         `json:"start"`
 	End         time.Time         `json:"end"`
 	Verdicts    []Verdict         `json:"verdicts"`
+	InShort     []Short           `json:"in_short"` // the summary: three to five sentences out of the findings
 	Findings    []result.Finding  `json:"findings"`
 	Comparisons []Comparison      `json:"comparisons,omitempty"`
 	Latencies   []Latency         `json:"latencies"`

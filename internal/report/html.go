@@ -60,8 +60,14 @@ func renderHTML(w io.Writer, doc *Document, files fs.FS) error {
 
 var functions = template.FuncMap{
 	"quantity": quantity, "optional": optional, "duration": duration, "stamp": stamp, "plain": plain, "elapsed": elapsed, "change": change,
-	"count":        func(n uint64) string { return plain(float64(n)) },
-	"clock":        func(t time.Time) string { return t.UTC().Format("15:04:05") },
+	"count": func(n uint64) string { return plain(float64(n)) },
+	"clock": func(t time.Time) string { return t.UTC().Format("15:04:05") },
+	"many": func(n int, noun string) string {
+		if n == 1 {
+			return "1 " + noun
+		}
+		return fmt.Sprintf("%d %ss", n, noun)
+	},
 	"bytes":        func(n int64) string { return quantity(float64(n), "bytes") },
 	"float":        func(n int) float64 { return float64(n) },
 	"add":          func(a, b int) int { return a + b },

@@ -28,6 +28,21 @@ func Markdown(w io.Writer, doc *Document) error {
 	return nil
 }
 
+// FindingsMarkdown writes findings alone under a heading, the summary first.
+func FindingsMarkdown(w io.Writer, title string, findings []result.Finding) error {
+	m := &markdown{w: bufio.NewWriter(w)}
+	m.line("## %s\n", title)
+	for _, s := range InShort(findings) {
+		m.line("- %s", s.Sentence)
+	}
+	m.line("\n### What was found\n")
+	m.list(findings)
+	if err := m.w.Flush(); err != nil {
+		return fmt.Errorf("report: markdown: %w", err)
+	}
+	return nil
+}
+
 // markdown prints; the buffered writer keeps its first error.
 type markdown struct{ w *bufio.Writer }
 

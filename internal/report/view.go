@@ -24,7 +24,7 @@ type view struct {
 
 	Important   []findingView // everything but what is in order, most important first
 	Passed      []findingView
-	Changes     []findingView // what the windows say; shown with the comparison
+	Short       []shortView
 	Sides       []side
 	PanelGroups []panelGroup
 	Machines    []metricView
@@ -43,6 +43,12 @@ type view struct {
 
 type findingView struct {
 	result.Finding
+	Icon, Word string
+	Picture    *evidenceView // shown with what is not in order; nil when there is none
+}
+
+type shortView struct {
+	Short
 	Icon, Word string
 }
 
@@ -102,6 +108,9 @@ type factGroup struct {
 // maxSides bounds how many windows stand side by side; the percentile tables have all of them.
 const maxSides = 6
 
+// mostPictures bounds the charts of findings; the most important come first.
+const mostPictures = 24
+
 // maxJournal bounds the journal on the page, to its end; the JSON report has all of it.
 const maxJournal = 1000
 
@@ -111,16 +120,22 @@ func newView(doc *Document) *view {
 	for _, m := range doc.Marks {
 		v.marks = append(v.marks, mark{At: m.Time.Sub(v.origin).Seconds(), Kind: kindClass(m.Kind), Text: m.Text})
 	}
+	pictures := 0
 	for _, f := range doc.Findings {
 		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
-		switch {
-		case f.Check == "windows":
-			v.Changes = append(v.Changes, fv)
-		case f.Severity == result.Fine:
+		if f.Severity == result.Fine {
 			v.Passed = append(v.Passed, fv)
-		default:
-			v.Important = append(v.Important, fv)
+			continue
 		}
+		if pictures < mostPictures {
+			if fv.Picture = newEvidence(f.Chart); fv.Picture != nil {
+				pictures++
+			}
+		}
+		v.Important = append(v.Important, fv)
+	}
+	for _, s := range doc.InShort {
+		v.Short = append(v.Short, shortView{Short: s, Icon: icons[s.Severity], Word: string(s.Severity)})
 	}
 	for _, c := range doc.Comparisons {
 		if len(c.Windows) <= maxSides {

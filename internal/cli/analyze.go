@@ -1,0 +1,313 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/analysis"
+	"plimsoll/internal/collect"
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/report"
+	"plimsoll/result"
+)
+
+// analyzeFlags are what analyze can be told.
+type analyzeFlags struct {
+	format string
+	sheet  []string
+	write  bool
+	again  bool
+	all    bool
+}
+
+func (a *app) analyzeCommand() *cobra.Command {
+	var f analyzeFlags
+	c := &cobra.Command{
+		Use: "analyze RUN...", Short: "Say what a finished run has found, and how sure that is", Args: args(1, 50, "run"),
+		Long: `Analyze looks at a run from its folder alone: what stands between its numbers and a conclusion, what its
+neighbours cost, whether it was steady, how it came back after a fault, how it scales, and whether the figures are
+possible at all. Every number comes with an interval or the reason for none.
+
+Of several runs, repeats of one test, it says as well how much recovery, ingest and residency times vary, and joins
+their working sets to one sweep.
+
+The folder is not changed unless --write says so. The exit code is 5 when an assertion of the run failed.
+
+With --data-sheet the figures are held against what the maker of the device promises; NAME is one of
+` + strings.Join(sheetNames(), ", ") + ".\n\n" + runHelp,
+		Example: `  plimsoll analyze latest
+  plimsoll analyze latest -o md
+  plimsoll analyze run1 run2 run3 --json
+  plimsoll analyze latest --data-sheet sequential-read=540MB/s --data-sheet random-read=98000`,
+		ValidArgsFunction: a.completeRun,
+		RunE: func(_ *cobra.Command, given []string) error {
+			if a.json {
+				f.format = "json"
+			}
+			return a.analyze(given, f)
+		},
+	}
+	c.Flags().StringVarP(&f.format, "format", "o", "text", "`format`: json, md, text")
+	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, "hold the figures against a promise of the device's maker, `NAME=VALUE`; repeatable")
+	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
+	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
+	c.Flags().BoolVar(&f.all, "all", false, "print what is in order too (text)")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"json", "md", "text"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// analyzed is one run with what was found.
+type analyzed struct {
+	RunID    string           `json:"run_id"`
+	Dir      string           `json:"dir"`
+	Title    string           `json:"title"`
+	InShort  []report.Short   `json:"in_short"`
+	Findings []result.Finding `json:"findings"`
+
+	repeat analysis.Repeat
+	failed error // of its thresholds and assertions
+}
+
+// analyses is everything that analyze prints.
+type analyses struct {
+	Runs   []*analyzed      `json:"runs"`
+	Across []result.Finding `json:"across_runs,omitempty"`
+}
+
+func (a *app) analyze(given []string, f analyzeFlags) error {
+	if !slices.Contains([]string{"json", "md", "text"}, f.format) {
+		return usage("there are: json, md, text", "analyze: no format %q", f.format)
+	}
+	sheet, err := dataSheet(f.sheet)
+	if err != nil {
+		return err
+	}
+	var out analyses
+	var repeats []analysis.Repeat
+	var failed []error
+	for _, run := range given {
+		one, err := a.analyzeRun(run, sheet, f)
+		if err != nil {
+			return err
+		}
+		out.Runs = append(out.Runs, one)
+		repeats = append(repeats, one.repeat)
+		failed = append(failed, one.failed)
+	}
+	out.Across = analysis.Across(repeats)
+	b := bufio.NewWriter(a.out)
+	switch f.format {
+	case "json":
+		err = a.printJSON(out)
+	case "md":
+		err = errors.Join(out.markdown(b), b.Flush())
+	default:
+		err = errors.Join(out.text(b, f.all), b.Flush())
+	}
+	if err != nil {
+		return fail(exitFailed, "", "analyze: %w", err)
+	}
+	return errors.Join(failed...)
+}
+
+func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*analyzed, error) {
+	folder, err := a.openRun("analyze", given)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	data, err := a.dataOf(folder, f.again)
+	if err != nil {
+		return nil, err
+	}
+	m := folder.Manifest()
+	m.Environment = slices.Concat(m.Environment, sheet)
+	findings := analysis.Run(m, data)
+	if f.write {
+		if err := a.keep(folder, data, findings, f.again); err != nil {
+			return nil, err
+		}
+	}
+	title := m.Scenario.DisplayName
+	if title == "" {
+		title = m.Scenario.Name
+	}
+	one := &analyzed{RunID: m.RunID, Dir: folder.Dir(), Title: title, InShort: report.InShort(findings), Findings: findings, repeat: analysis.Repeat{Manifest: m, Data: data}}
+	doc := report.New(report.Input{Manifest: m, Data: data, Findings: findings})
+	one.failed = errors.Join(thresholds(doc), assertions(findings))
+	return one, nil
+}
+
+// assertions is the error of a run of which an assertion failed. Whoever checks assertions enters each as a finding under
+// analysis.AssertionCheck.
+func assertions(findings []result.Finding) error {
+	var failed []string
+	for _, f := range findings {
+		if f.Check == analysis.AssertionCheck && f.Severity != result.Fine {
+			failed = append(failed, f.Sentence)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return fail(exitThreshold, "", "analyze: %s failed: %s", plural(len(failed), "assertion"), strings.Join(failed, "; "))
+}
+
+// dataOf reads what was collected of a run, or collects it now without keeping it.
+func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
+	if data, err := folder.Data(); err == nil && !again {
+		return data, nil
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	data, err := collect.Collect(ctx, folder, drivers.Engines())
+	switch {
+	case ctx.Err() != nil:
+		return nil, fail(exitInterrupted, "", "analyze: %w", errInterrupted)
+	case data == nil:
+		return nil, fail(exitFailed, "", "analyze: %w", err)
+	case err != nil:
+		fmt.Fprintf(a.err, "warning: analyze: %v\n", err)
+	}
+	return data, nil
+}
+
+// keep writes findings, and data that were collected anew, into the folder of a run that is not going on.
+func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.Finding, again bool) error {
+	switch err := folder.TryLock(); {
+	case errors.Is(err, result.ErrBusy):
+		return fail(exitFailed, "wait for its end, or leave out --write", "analyze: %s is going on", folder.Manifest().RunID)
+	case errors.Is(err, fs.ErrPermission):
+		return fail(exitFailed, "leave out --write", "analyze: %s cannot be written: %w", folder.Dir(), err)
+	case err != nil:
+		return fail(exitFailed, "", "analyze: %w", err)
+	}
+	var errs []error
+	if _, err := folder.Data(); again || err != nil {
+		errs = append(errs, folder.WriteData(data))
+	}
+	if err := errors.Join(append(errs, folder.WriteFindings(findings))...); err != nil {
+		return fail(exitFailed, "", "analyze: %w", err)
+	}
+	return nil
+}
+
+// sheetNames are what of a data sheet can be given, as flags write it.
+func sheetNames() []string {
+	var out []string
+	for _, s := range analysis.Sheet {
+		out = append(out, strings.ReplaceAll(s.Name, " ", "-"))
+	}
+	return out
+}
+
+// dataSheet makes facts of promises.
+func dataSheet(given []string) ([]result.Fact, error) {
+	promises, err := pairs("--data-sheet", given)
+	if err != nil {
+		return nil, err
+	}
+	var out []result.Fact
+	var bad []error
+	for _, name := range slices.Sorted(maps.Keys(promises)) {
+		at := slices.IndexFunc(analysis.Sheet, func(p analysis.Promise) bool { return strings.ReplaceAll(p.Name, " ", "-") == name })
+		if at < 0 {
+			bad = append(bad, fmt.Errorf("--data-sheet: no promise %q", name))
+			continue
+		}
+		if err := analysis.Sheet[at].Check(promises[name]); err != nil {
+			bad = append(bad, fmt.Errorf("--data-sheet: %s: %w", name, err))
+			continue
+		}
+		out = append(out, result.Fact{Group: analysis.SheetGroup, Name: analysis.Sheet[at].Name, Value: promises[name]})
+	}
+	if len(bad) > 0 {
+		return nil, usage("there are: "+strings.Join(sheetNames(), ", "), "%w", errors.Join(bad...))
+	}
+	return out, nil
+}
+
+func (s *analyses) markdown(w io.Writer) error {
+	for i, r := range s.Runs {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := report.FindingsMarkdown(w, r.Title+", run "+r.RunID, r.Findings); err != nil {
+			return err
+		}
+	}
+	if len(s.Across) > 0 {
+		fmt.Fprintln(w)
+		return report.FindingsMarkdown(w, "Across "+plural(len(s.Runs), "run"), s.Across)
+	}
+	return nil
+}
+
+// text prints what was found for a terminal, the summary first.
+func (s *analyses) text(w io.Writer, all bool) error {
+	for i, r := range s.Runs {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s, run %s\n\n", r.Title, r.RunID)
+		for _, short := range r.InShort {
+			fmt.Fprintf(w, "  %s\n", short.Sentence)
+		}
+		fmt.Fprintln(w)
+		listFindings(w, r.Findings, all)
+	}
+	if len(s.Across) > 0 {
+		fmt.Fprintf(w, "\nAcross %s\n\n", plural(len(s.Runs), "run"))
+		listFindings(w, s.Across, true)
+	}
+	return nil
+}
+
+// listFindings prints each finding with the number it rests on.
+func listFindings(w io.Writer, findings []result.Finding, all bool) {
+	fine := 0
+	for _, f := range findings {
+		if f.Severity == result.Fine {
+			if fine++; !all {
+				continue
+			}
+		}
+		word := string(f.Severity)
+		if f.Severity == result.Fine {
+			word = "in order"
+		}
+		fmt.Fprintf(w, "%s (%s): %s\n    %s\n", word, f.Check, f.Sentence, figure(f))
+		for _, warning := range f.Warnings {
+			fmt.Fprintf(w, "    mind: %s\n", warning)
+		}
+	}
+	if fine > 0 && !all {
+		fmt.Fprintf(w, "in order: %s (--all prints them)\n", plural(fine, "check"))
+	}
+}
+
+// figure is the number of a finding with its interval and basis.
+func figure(f result.Finding) string {
+	number := func(p *float64) string {
+		if p == nil {
+			return "none"
+		}
+		return strconv.FormatFloat(*p, 'g', 5, 64)
+	}
+	s := f.Metric + ": " + number(f.Value) + " " + f.Unit
+	if f.Low != nil && f.High != nil {
+		s += fmt.Sprintf(" (%.0f %%: %s to %s)", f.Confidence*100, number(f.Low), number(f.High))
+	} else {
+		s += " (no interval: " + f.NoInterval + ")"
+	}
+	return s + "; " + f.Basis
+}

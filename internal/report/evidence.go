@@ -1,0 +1,200 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll/result"
+)
+
+// Measures of a finding's small chart, in its own units.
+const (
+	evidenceWidth, evidenceHeight = 420, 190
+	evidenceLeft, evidenceRight   = 66, 10
+	evidenceTop, evidenceBottom   = 38, 22
+	evidenceLines                 = 6
+)
+
+// evidenceView is a finding's chart on the page.
+type evidenceView struct {
+	Title string
+	SVG   template.HTML
+	Names []string // of its lines
+}
+
+// newEvidence draws the chart of a finding; nil when it has none with a value.
+func newEvidence(c *result.Chart) *evidenceView {
+	if c == nil {
+		return nil
+	}
+	lines := drawn(c.Lines)
+	if len(lines) == 0 {
+		return nil
+	}
+	v := &evidenceView{Title: c.Title, SVG: evidenceSVG(c, lines)}
+	for _, l := range lines {
+		if !slices.Contains(v.Names, l.Name) {
+			v.Names = append(v.Names, l.Name)
+		}
+	}
+	return v
+}
+
+// drawn are the lines that can be drawn: as many values as places, at least one of them a number.
+func drawn(in []result.ChartLine) (out []result.ChartLine) {
+	for _, l := range in {
+		if len(l.X) != len(l.Y) || len(out) == evidenceLines {
+			continue
+		}
+		for i, y := range l.Y {
+			if y != nil && finite(*y) && finite(l.X[i]) {
+				out = append(out, l)
+				break
+			}
+		}
+	}
+	return out
+}
+
+func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
+	place := func(x float64) float64 { return x }
+	if c.XLog {
+		place = func(x float64) float64 { return math.Log2(max(x, math.SmallestNonzeroFloat64)) }
+	}
+	x0, x1, low, high := math.Inf(1), math.Inf(-1), 0.0, 0.0
+	for _, l := range lines {
+		for i, y := range l.Y {
+			if y != nil && finite(*y) && finite(l.X[i]) {
+				x0, x1, low, high = min(x0, place(l.X[i])), max(x1, place(l.X[i])), min(low, *y), max(high, *y)
+			}
+		}
+	}
+	for _, l := range c.Levels {
+		if finite(l.At) {
+			high = max(high, l.At)
+		}
+	}
+	if high == low {
+		high = low + 1
+	}
+	if x1 <= x0 {
+		x0, x1 = x0-0.5, x0+0.5
+	}
+	d := &drawing{x0: x0, x1: x1, y0: low, y1: high * 1.06, left: evidenceLeft, right: evidenceWidth - evidenceRight, top: 14, bottom: evidenceHeight - evidenceBottom}
+	if len(c.Marks) > 0 {
+		d.top = evidenceTop
+	}
+	label := fmt.Sprintf("%s, from %s to %s", c.Title, quantity(low, c.YUnit), quantity(high, c.YUnit))
+	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, evidenceWidth, evidenceHeight, template.HTMLEscapeString(label))
+	for _, v := range valueTicks(d.y0, d.y1, c.YUnit) {
+		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(v), int(d.right))
+		d.text("t e", int(d.left)-5, d.y(v)+4, tick(v, c.YUnit))
+	}
+	d.evidenceAxis(c, lines[0])
+	var names []string
+	for _, l := range lines {
+		at := slices.Index(names, l.Name) // the points of a line look like it
+		if at < 0 {
+			at = len(names)
+			names = append(names, l.Name)
+		}
+		d.evidenceLine(l, place, fmt.Sprintf("s%d", at%paletteSize))
+	}
+	for _, l := range c.Levels {
+		if finite(l.At) {
+			fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/>`, int(d.left), d.y(l.At), int(d.right))
+			d.text("t e", int(d.right)-3, d.y(l.At)-3, l.Text+" "+tick(l.At, c.YUnit))
+		}
+	}
+	var marks []mark
+	for _, m := range c.Marks {
+		if finite(m.At) {
+			marks = append(marks, mark{At: place(m.At), Kind: kindClass(""), Text: brief(m.Text)})
+		}
+	}
+	d.marks(marks)
+	d.b.WriteString(`</svg>`)
+	return template.HTML(d.b.String())
+}
+
+// brief shortens the words at a mark to what a small chart has room for.
+func brief(s string) string {
+	const most = 26
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+// evidenceAxis writes about four places below a chart; of a logarithmic one, its own points.
+func (d *drawing) evidenceAxis(c *result.Chart, l result.ChartLine) {
+	write := func(x float64, words string) {
+		class := "t m"
+		switch at := d.x(x); {
+		case at < int(d.left)+20:
+			class = "t"
+		case at > int(d.right)-26:
+			class = "t e"
+		}
+		d.text(class, d.x(x), int(d.bottom)+15, words)
+	}
+	switch {
+	case c.XLog:
+		every := max(1, (len(l.X)+4)/5)
+		for i := 0; i < len(l.X); i += every {
+			write(math.Log2(l.X[i]), quantity(l.X[i], c.XUnit))
+		}
+	case c.XUnit == "s" && c.XLabel == "":
+		ticks := timeTicks(d.x0, d.x1)
+		every := max(1, (len(ticks)+4)/5)
+		for i := 0; i < len(ticks); i += every {
+			write(ticks[i], elapsed(ticks[i]))
+		}
+	default:
+		for _, v := range valueTicks(d.x0, d.x1, c.XUnit) {
+			write(v, tick(v, c.XUnit))
+		}
+		d.text("t e", int(d.right), int(d.bottom)-4, c.XLabel)
+	}
+}
+
+// tick is a quantity without the unit that the chart's title has.
+func tick(v float64, unit string) string {
+	if unit == "ops/s" {
+		return plain(v)
+	}
+	return quantity(v, unit)
+}
+
+// evidenceLine draws one line, or its points; a gap lifts the pen.
+func (d *drawing) evidenceLine(l result.ChartLine, place func(float64) float64, class string) {
+	if l.Points {
+		for i, y := range l.Y {
+			if y != nil && finite(*y) && finite(l.X[i]) {
+				fmt.Fprintf(&d.b, `<circle class="p %s" cx="%d" cy="%d" r="3"/>`, class, d.x(place(l.X[i])), d.y(*y))
+			}
+		}
+		return
+	}
+	var path strings.Builder
+	pen := false
+	for i, y := range l.Y {
+		if y == nil || !finite(*y) || !finite(l.X[i]) {
+			pen = false
+			continue
+		}
+		step := "L"
+		if !pen {
+			step = "M"
+		}
+		fmt.Fprintf(&path, "%s%d %d", step, d.x(place(l.X[i])), d.y(*y))
+		if !pen {
+			path.WriteString("h0") // a single point shows as a dot
+		}
+		pen = true
+	}
+	fmt.Fprintf(&d.b, `<path class="l %s" d="%s"/>`, class, path.String())
+}
