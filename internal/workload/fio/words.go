@@ -68,9 +68,11 @@ func firstLines(message string, n int) string {
 	return strings.Join(lines[:min(n, len(lines))], "; ")
 }
 
+const lacksEngine = "the host's fio or kernel lacks this ioengine; name another one in the job file, e.g. libaio or psync"
+
 // hints adds what to do about the refusals users meet most.
 var hints = []struct{ says, do string }{
-	{"engine", "the host's fio or kernel lacks this ioengine; name another one in the job file, e.g. libaio or psync"},
+	{"Inappropriate ioctl", "the disks here are files, which cannot do what the job asks of a device, like trim; take it out, or use a target with block devices"},
 	{"does not support direct", "the file system of the disks has no direct I/O (tmpfs?); put the run folder on another one"},
 	{"direct=1", "the file system of the disks has no direct I/O (tmpfs?); put the run folder on another one"},
 	{"Bad option", "the host's fio does not know this option; correct it or install a newer fio"},
@@ -80,6 +82,9 @@ var hints = []struct{ says, do string }{
 	{"Cannot allocate memory", "the host or the machine's memory limit leaves too little memory for this depth and block size"},
 	{"EAGAIN", "raise fs.aio-max-nr on the host"},
 	{"io_queue_init", "raise fs.aio-max-nr on the host"},
+	// Last, and not only "engine": a source line of fio's, ioengines.c, is in many of its messages.
+	{"engine ", lacksEngine},
+	{"load engine", lacksEngine},
 }
 
 func hint(message string) string {
