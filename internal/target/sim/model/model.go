@@ -176,24 +176,40 @@ func (a *Answer) copyAnswers(k *kind) {
 }
 
 // settle finds the inflation that the operations outstanding under it produce. It lies between none and that of all depths in
-// use, and is found by halving, which needs no more than the sign of the difference.
+// use, and is found by false position with the Illinois rule (M. Dowell, P. Jarratt, BIT 11, 1971): closed loops, whose depth does not depend
+// on it, take one step.
 func (a *Answer) settle(net Network, streams []Stream, at func(float64) float64) {
 	var depths float64
 	for _, s := range streams {
 		depths += float64(s.Depth)
 	}
-	low, high := 1.0, Denominator(net.Contention, net.Crosstalk, depths)
+	excess := func(inflation float64) float64 {
+		a.Inflation, a.Outstanding = inflation, at(inflation)
+		return Denominator(net.Contention, net.Crosstalk, a.Outstanding) - inflation
+	}
+	low, above := 1.0, Denominator(net.Contention, net.Crosstalk, a.Outstanding)-1
+	high, below := Denominator(net.Contention, net.Crosstalk, depths), 0.0
+	next := low + above
+	same := 0 // how often the same end has moved in a row, signed by which
 	for range 100 {
-		a.Inflation = low + (high-low)/2
-		a.Outstanding = at(a.Inflation)
-		want := Denominator(net.Contention, net.Crosstalk, a.Outstanding)
-		if math.Abs(want-a.Inflation) <= tolerance*a.Inflation || high-low <= tolerance*low {
+		e := excess(next)
+		if math.Abs(e) <= tolerance*next || high-low <= tolerance*low {
 			return
 		}
-		if want > a.Inflation {
-			low = a.Inflation
+		if e > 0 {
+			low, above = next, e
+			if same = max(same, 0) + 1; same > 1 {
+				below /= 2
+			}
 		} else {
-			high = a.Inflation
+			high, below = next, e
+			if same = min(same, 0) - 1; same < -1 {
+				above /= 2
+			}
+		}
+		next = low + (high-low)/2
+		if below < 0 {
+			next = (low*below - high*above) / (below - above)
 		}
 	}
 }
@@ -317,7 +333,7 @@ func (st *station) solveClosed(open float64) sums {
 	var t sums
 	for _, i := range st.idx {
 		if st.closed(i) {
-			a.Response[i] = st.demand(i)
+			a.Response[i] = max(st.demand(i), a.Response[i]) // from where the last inflation left it
 			a.Throughput[i] = float64(st.streams[i].Depth) / a.Response[i]
 		}
 		st.add(&t, i, 1)

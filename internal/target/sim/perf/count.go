@@ -157,28 +157,35 @@ func (l *lane) finish() {
 		}
 	}
 	if l.share[dirWrite] > 0 { // no operation is lost in rounding the shares
-		var sum uint64
-		for d := range l.dirs {
-			sum += l.dirs[d].have.ops
-		}
-		l.dirs[dirWrite].have.ops += uint64(max(0, l.ops-float64(sum)))
+		l.dirs[dirWrite].have.ops += uint64(max(0, l.ops-float64(l.counted())))
 	}
+}
+
+// counted is the operations of all directions when the present cell began.
+func (l *lane) counted() (ops uint64) {
+	for d := range l.dirs {
+		ops += l.dirs[d].have.ops
+	}
+	return ops
 }
 
 // release lets the operations complete that a hang has held since it began.
 func (l *lane) release(since, at int64) {
-	l.cut(at)
 	held := float64(at-since) / 1e9
 	n := float64(max(1, l.spec.Depth))
 	if l.spec.Rate > 0 {
 		n = min(n, math.Floor(l.spec.Rate*held))
 	}
 	if l.ops > 0 {
-		n = min(n, l.ops-l.done)
+		n = min(n, l.ops-float64(l.counted()))
 	}
+	n = math.Round(n)
+	var upto, given float64 // shares, and operations handed out to them
 	for d := range l.dirs {
 		s := &l.dirs[d]
-		ops := uint64(math.Round(n * l.share[d]))
+		upto += l.share[d]
+		ops := uint64(max(0, math.Round(n*upto)-given))
+		given += float64(ops)
 		if ops == 0 || held <= 0 {
 			continue
 		}

@@ -25,7 +25,7 @@ type Fault struct {
 
 type fault struct {
 	Fault
-	since, until int64
+	until int64
 }
 
 // Fault begins one now. Several at a node add up.
@@ -41,32 +41,13 @@ func (w *World) Fault(now time.Time, f Fault) {
 		return
 	}
 	n := &w.nodes[f.Node]
-	n.faults = append(n.faults, fault{Fault: f, since: w.at, until: until})
+	n.faults = append(n.faults, fault{Fault: f, until: until})
 	w.touch(f.Node)
 }
 
-// endFaults removes what is over and lets the operations complete that a hang held.
+// endFaults removes what is over.
 func (w *World) endFaults(n *node) {
-	var since int64 = never
-	hung := false
-	n.faults = slices.DeleteFunc(n.faults, func(f fault) bool {
-		if f.until > w.at {
-			hung = hung || f.Kind == HungIO
-			return false
-		}
-		if f.Kind == HungIO {
-			since = min(since, f.since)
-		}
-		return true
-	})
-	if since == never || hung {
-		return
-	}
-	for _, l := range n.lanes {
-		if l.state == running {
-			l.release(max(since, l.begins), w.at)
-		}
-	}
+	n.faults = slices.DeleteFunc(n.faults, func(f fault) bool { return f.until <= w.at })
 }
 
 // slowness is the factor on the node's service times.

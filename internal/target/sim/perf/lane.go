@@ -39,6 +39,7 @@ type lane struct {
 	begins int64
 	ends   int64 // by its runtime
 	due    int64 // by its work at the present rate
+	hung   int64 // since when nothing completes, 0 when it does
 
 	share [directions]float64 // of operations
 	bytes [directions]float64 // of one operation
@@ -178,6 +179,10 @@ func parts(all ...Part) []Part {
 
 // apply takes a solution over: what queues waits equally long, whatever medium serves it in the end.
 func (l *lane) apply(rate, response, inflation float64, limited bool) {
+	if l.hung > 0 {
+		l.release(l.hung, l.from)
+		l.hung = 0
+	}
 	l.rate, l.response = rate, response
 	l.paced = l.spec.Rate > 0 && !limited
 	wait := max(0, response-l.service*inflation)

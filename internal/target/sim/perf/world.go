@@ -192,6 +192,9 @@ func (w *World) solve() {
 			for _, l := range n.lanes {
 				l.cut(w.at)
 				l.idle()
+				if n.hung && l.state == running && l.hung == 0 {
+					l.hung = w.at
+				}
 			}
 		}
 	}
