@@ -79,6 +79,25 @@ type ScenarioInfo struct {
 	Source           string  `json:"source"`      // directory or library name as the user gave it
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	Vars             []Var   `json:"vars,omitempty"`
+	// Asserts are the author's conditions on the outcome, so that a folder can be judged again by itself.
+	Asserts []Assert `json:"asserts,omitempty"`
+}
+
+// Assert is a condition on a run's outcome. Exactly one of Query, Result, Workload and Finding is set; see the reference of
+// the scenario language.
+type Assert struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Query       string   `json:"query,omitempty"` // PromQL, filters filled in
+	Result      string   `json:"result,omitempty"`
+	Statistic   string   `json:"statistic,omitempty"`
+	Workload    string   `json:"workload,omitempty"`
+	Operation   string   `json:"operation,omitempty"`
+	Measure     string   `json:"measure,omitempty"`
+	Finding     string   `json:"finding,omitempty"`
+	Severity    string   `json:"severity,omitempty"`
+	AtLeast     *float64 `json:"at_least,omitempty"`
+	AtMost      *float64 `json:"at_most,omitempty"`
 }
 
 // Var is a scenario variable with the value in force, printed as the template would.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/run"
 	"plimsoll/result"
 )
@@ -78,6 +80,17 @@ func (a *app) toClean(runs []string) ([]string, error) {
 		entries, err := result.List(a.runsDir)
 		if err != nil {
 			return nil, fail(exitFailed, "", "cleanup: %w", err)
+		}
+		experiments, err := experiment.List(a.runsDir)
+		if err != nil {
+			return nil, fail(exitFailed, "", "cleanup: %w", err)
+		}
+		for _, dir := range experiments {
+			inside, err := result.List(filepath.Join(dir, experiment.RunsFolder))
+			if err != nil {
+				return nil, fail(exitFailed, "", "cleanup: %w", err)
+			}
+			entries = append(entries, inside...)
 		}
 		for _, e := range entries {
 			dirs = append(dirs, e.Dir)

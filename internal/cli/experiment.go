@@ -69,11 +69,7 @@ func (a *app) findExperiment(given string) (dir string, ok bool) {
 		return "", false
 	}
 	if given == "latest" {
-		entries, _ := result.List(a.runsDir)
-		if len(dirs) == 0 || len(entries) > 0 && filepath.Base(entries[0].Dir) > filepath.Base(dirs[0]) {
-			return "", false
-		}
-		return dirs[0], true
+		return a.latestExperiment(dirs)
 	}
 	var found []string
 	for _, d := range dirs {
@@ -88,6 +84,17 @@ func (a *app) findExperiment(given string) (dir string, ok bool) {
 		return "", false
 	}
 	return found[0], true
+}
+
+// latestExperiment is the one that came on last, unless a run was made since.
+func (a *app) latestExperiment(dirs []string) (string, bool) {
+	if len(dirs) == 0 {
+		return "", false
+	}
+	newest := slices.MaxFunc(dirs, func(x, y string) int { return experiment.Touched(x).Compare(experiment.Touched(y)) })
+	entries, err := result.List(a.runsDir)
+	later := slices.ContainsFunc(entries, func(e result.Entry) bool { return made(e).After(experiment.Touched(newest)) })
+	return newest, err == nil && !later
 }
 
 // campaign is an experiment being executed.
@@ -276,8 +283,8 @@ func (c *campaign) make(planned experiment.Planned, index, left int) (outcome, e
 	}
 	id := c.numbered(c.folder.RunsDir(), p, p.clock.Now())
 	text := fmt.Sprintf("run %d of %d: %s, repeat %d of %d", planned.Sequence, len(c.record.Sequence), cell.Label(), planned.Repeat, c.record.Repeats)
-	if c.made > 0 {
-		text += fmt.Sprintf("; about %s left", unit.Duration((c.now().Sub(c.began) / time.Duration(c.made) * time.Duration(left-index)).Round(time.Second)))
+	if remains := c.now().Sub(c.began) / time.Duration(max(c.made, 1)) * time.Duration(left-index); remains >= time.Second {
+		text += fmt.Sprintf("; about %s left", unit.Duration(remains.Round(time.Second)))
 	}
 	fmt.Fprintln(c.err, text)
 	event := experiment.Event{Time: c.now().UTC(), Sequence: planned.Sequence, State: experiment.Started, RunID: id}
@@ -472,7 +479,12 @@ func (a *app) experimentSide(phase, given string) (compare.Side, bool, error) {
 	if err != nil {
 		return compare.Side{}, true, fail(exitFailed, "", "%s: %w", phase, err)
 	}
-	s := compare.Side{Name: given}
+	s, order := compare.Side{Name: given}, map[string]int{}
+	for _, c := range r.Cells {
+		if label, fits := c.Without(want); fits {
+			order[label] = c.Number
+		}
+	}
 	for _, planned := range r.Sequence {
 		id, done := progress.Done[planned.Sequence]
 		rest, fits := r.Cell(planned.Cell).Without(want)
@@ -486,6 +498,7 @@ func (a *app) experimentSide(phase, given string) (compare.Side, bool, error) {
 		run.Cell, run.Factors = rest, slices.Sorted(maps.Keys(want))
 		s.Runs = append(s.Runs, run)
 	}
+	slices.SortStableFunc(s.Runs, func(x, y compare.Run) int { return order[x.Cell] - order[y.Cell] })
 	if len(s.Runs) == 0 {
 		return s, true, fail(exitFailed, "", "%s: %q: no run of it has measured", phase, given)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/analysis"
 	"plimsoll/internal/collect"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
@@ -121,7 +120,7 @@ func recollect(ctx context.Context, folder *result.Folder) error {
 		return fmt.Errorf("collect: %w", err)
 	}
 	errs := []error{err, folder.WriteData(data)}
-	errs = append(errs, folder.WriteFindings(analysis.Run(folder.Manifest(), data)))
+	errs = append(errs, folder.WriteFindings(findings(ctx, folder, data)))
 	errs = append(errs, folder.Update(func(m *result.Manifest) {
 		if m.Collected.State == "pending" || m.Collected.State == "" {
 			m.Collected = result.Verdict{State: "yes"}

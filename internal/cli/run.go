@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/analysis"
+	"plimsoll/internal/analysis/assert"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
@@ -137,12 +137,12 @@ func (a *app) numbered(root string, p *prepared, began time.Time) string {
 }
 
 // judge analyses what was collected.
-func judge(_ context.Context, folder *result.Folder) error {
+func judge(ctx context.Context, folder *result.Folder) error {
 	data, err := folder.Data()
 	if err != nil {
 		return err
 	}
-	return folder.WriteFindings(analysis.Run(folder.Manifest(), data))
+	return folder.WriteFindings(findings(ctx, folder, data))
 }
 
 // conclude writes the report of a run that has ended and prints its summary.
@@ -198,7 +198,7 @@ type concluded struct {
 	Findings       []result.Finding `json:"findings"`
 }
 
-// thresholds is the error of a run in which a result that must be zero (report metric AnyFail) is not.
+// thresholds is the error of a run in which a result that must be zero (report metric AnyFail) is not, or an assert does not hold.
 func thresholds(doc *report.Document) error {
 	var failed []string
 	for _, p := range doc.Panels {
@@ -209,10 +209,16 @@ func thresholds(doc *report.Document) error {
 			}
 		}
 	}
-	if len(failed) == 0 {
-		return nil
+	var errs []error
+	if len(failed) > 0 {
+		errs = append(errs, fail(exitThreshold, "the scenario's author demands that they stay at zero", "threshold: not zero: %s", strings.Join(failed, ", ")))
 	}
-	return fail(exitThreshold, "the scenario's author demands that they stay at zero", "threshold: not zero: %s", strings.Join(failed, ", "))
+	for _, f := range doc.Findings {
+		if assert.Failed(f) {
+			errs = append(errs, fail(exitThreshold, "", "threshold: %s", strings.TrimSuffix(f.Sentence, ".")))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // String is the program with its version, for the record.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -68,7 +69,7 @@ func (a *app) find(phase, run string) (string, error) {
 	if err != nil {
 		return "", fail(exitFailed, "", "%s: %w", phase, err)
 	}
-	if len(entries) == 0 {
+	if experiments, _ := experiment.List(a.runsDir); len(entries) == 0 && (len(experiments) == 0 || run == "latest") {
 		return "", fail(exitFailed, "name another folder with --dir, or make a run: plimsoll run SCENARIO", "%s: no runs in %q", phase, a.runsDir)
 	}
 	if run == "latest" {
@@ -88,6 +89,10 @@ func (a *app) find(phase, run string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
+		// The run of an experiment lies in the experiment's folder.
+		if inside, _ := filepath.Glob(filepath.Join(a.runsDir, "*", experiment.RunsFolder, globQuote(run)+"*")); len(inside) == 1 {
+			return inside[0], nil
+		}
 		return "", fail(exitFailed, `run "plimsoll runs list" for the runs there are`, "%s: run %q: none of that name in %q", phase, run, a.runsDir)
 	}
 	return "", usage("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run, len(found))
@@ -101,6 +106,11 @@ func made(e result.Entry) time.Time {
 		}
 	}
 	return e.Manifest.Created
+}
+
+// globQuote takes their meaning from the signs of a pattern.
+func globQuote(name string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }
 
 // openRun opens the folder of a run as the user names it.
@@ -136,7 +146,10 @@ func (a *app) listRuns() error {
 	if err != nil {
 		return fail(exitFailed, "", "runs: %w", err)
 	}
-	rows := []listedRun{}
+	rows, err := a.listedExperiments()
+	if err != nil {
+		return err
+	}
 	for _, e := range entries {
 		m := e.Manifest
 		rows = append(rows, listedRun{
@@ -144,6 +157,7 @@ func (a *app) listRuns() error {
 			Measured: m.Measured.State, Collected: m.Collected.State, Cleaned: m.Cleaned.State, Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
 		})
 	}
+	slices.SortStableFunc(rows, func(x, y listedRun) int { return strings.Compare(y.RunID, x.RunID) })
 	if a.json {
 		return a.printJSON(rows)
 	}
@@ -221,6 +235,10 @@ func (a *app) showRun(run string) error {
 func (a *app) removeRuns(runs []string, force, yes bool) error {
 	var dirs []string
 	for _, run := range runs {
+		if dir, ok := a.findExperiment(run); ok {
+			dirs = append(dirs, dir)
+			continue
+		}
 		dir, err := a.find("runs rm", run)
 		if err != nil {
 			return err
@@ -234,7 +252,11 @@ func (a *app) removeRuns(runs []string, force, yes bool) error {
 	}
 	var errs []error
 	for _, dir := range dirs {
-		if err := result.Remove(dir, force); err != nil {
+		remove := result.Remove
+		if experiment.Is(dir) {
+			remove = removeExperiment
+		}
+		if err := remove(dir, force); err != nil {
 			errs = append(errs, fmt.Errorf("runs rm: %w", err))
 			continue
 		}
@@ -249,6 +271,59 @@ func (a *app) removeRuns(runs []string, force, yes bool) error {
 		return a.printJSON(map[string][]string{"deleted": dirs})
 	}
 	return nil
+}
+
+// listedExperiments are the experiments as rows of a list of runs.
+func (a *app) listedExperiments() ([]listedRun, error) {
+	rows := []listedRun{}
+	dirs, err := experiment.List(a.runsDir)
+	if err != nil {
+		return nil, fail(exitFailed, "", "runs: %w", err)
+	}
+	for _, dir := range dirs {
+		row := listedRun{RunID: filepath.Base(dir), Dir: dir}
+		folder, err := experiment.Open(dir)
+		if err != nil {
+			row.Problem = err.Error()
+			rows = append(rows, row)
+			continue
+		}
+		r := folder.Record()
+		progress, err := folder.Progress()
+		runs, listErr := result.List(folder.RunsDir())
+		if err := errors.Join(err, listErr); err != nil {
+			row.Problem = err.Error()
+		}
+		row.Created, row.Scenario, row.Target = r.Created, r.ScenarioName, r.Settings.Target
+		row.Status = fmt.Sprintf("experiment, %d of %d", len(progress.Done), len(r.Sequence))
+		for _, e := range runs {
+			row.Bytes += unit.Bytes(e.Bytes)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// removeExperiment deletes an experiment with all its runs, unless it goes on or one of them was not cleaned up.
+func removeExperiment(dir string, force bool) error {
+	folder, err := experiment.Open(dir)
+	if err != nil {
+		return err
+	}
+	if err := folder.Lock(); err != nil {
+		return err
+	}
+	defer folder.Close()
+	runs, err := result.List(folder.RunsDir())
+	if err != nil {
+		return err
+	}
+	for _, e := range runs {
+		if err := result.Remove(e.Dir, force); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(dir)
 }
 
 // consent asks on standard error and reads a line; anything but y or yes refuses.

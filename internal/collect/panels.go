@@ -86,8 +86,7 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 		if strings.TrimSpace(r.Query) == "" {
 			return "", "count", fmt.Errorf("a generic result needs a query")
 		}
-		query = strings.NewReplacer("__curie_filter_scenario__", fmt.Sprintf("scenario_id=\"%d\"", scenarioID),
-			"__curie_filter_vm_group__", "vm_group="+quote(r.Group)).Replace(r.Query)
+		query = Filled(strings.ReplaceAll(r.Query, "__curie_filter_vm_group__", "vm_group="+quote(r.Group)), scenarioID)
 		unit = "count"
 	default:
 		return "", "", fmt.Errorf("result type %q is not one of VM groups", r.Type)
@@ -102,6 +101,11 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 		return "", unit, fmt.Errorf("aggregate %q is not defined for VM-group results; use sum, min, mean or max", r.Aggregate)
 	}
 	return query, unit, nil
+}
+
+// Filled is a query of the author's with the filter of its own run in it.
+func Filled(query string, scenarioID int64) string {
+	return strings.ReplaceAll(query, "__curie_filter_scenario__", fmt.Sprintf("scenario_id=\"%d\"", scenarioID))
 }
 
 // quote writes a PromQL string.

@@ -18,11 +18,13 @@ import (
 // FormatVersion is the version of an experiment's folder.
 const FormatVersion = 1
 
+// RunsFolder is where the run folders lie inside an experiment's.
+const RunsFolder = "runs"
+
 const (
 	recordFile  = "experiment.json"
 	cellsFile   = "cells.jsonl"
 	scenarioDir = "scenario"
-	runsDir     = "runs"
 	reportFile  = "report.html"
 	lockFile    = "lock.experiment" // a folder with a file "lock" would be taken for a run
 )
@@ -209,6 +211,16 @@ func List(root string) ([]string, error) {
 	return dirs, err
 }
 
+// Touched is when the experiment in a folder last came on.
+func Touched(dir string) time.Time {
+	for _, name := range []string{cellsFile, recordFile} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return info.ModTime()
+		}
+	}
+	return time.Time{}
+}
+
 // Dir is the folder's absolute path.
 func (f *Folder) Dir() string { return f.dir }
 
@@ -216,7 +228,7 @@ func (f *Folder) Dir() string { return f.dir }
 func (f *Folder) Record() Record { return f.record }
 
 // RunsDir holds the run folders.
-func (f *Folder) RunsDir() string { return filepath.Join(f.dir, runsDir) }
+func (f *Folder) RunsDir() string { return filepath.Join(f.dir, RunsFolder) }
 
 // ScenarioDir holds the copy of the scenario.
 func (f *Folder) ScenarioDir() string { return filepath.Join(f.dir, scenarioDir) }

@@ -186,6 +186,7 @@ func (r *Request) manifest(created time.Time) result.Manifest {
 	for _, v := range sc.Vars {
 		m.Scenario.Vars = append(m.Scenario.Vars, result.Var{Name: v.Name, Value: fmt.Sprint(v.Value), From: v.From})
 	}
+	m.Scenario.Asserts = asserts(sc)
 	for _, n := range r.Facts.Nodes {
 		m.Nodes = append(m.Nodes, result.Node{Index: n.Index, Name: n.Name, Cores: n.Cores, MemoryBytes: n.MemoryBytes})
 	}
@@ -193,6 +194,26 @@ func (r *Request) manifest(created time.Time) result.Manifest {
 		m.Environment = append(m.Environment, result.Fact(f))
 	}
 	return m
+}
+
+// asserts are the author's conditions for the record, each with what it is about alone.
+func asserts(sc *scenario.Scenario) []result.Assert {
+	var out []result.Assert
+	for _, a := range sc.Asserts {
+		r := result.Assert{Name: a.Name, Description: a.Description, AtLeast: a.AtLeast, AtMost: a.AtMost}
+		switch {
+		case a.Query != "":
+			r.Query = collect.Filled(a.Query, sc.ID)
+		case a.Result != "":
+			r.Result, r.Statistic = a.Result, a.Statistic
+		case a.Workload != "":
+			r.Workload, r.Operation, r.Measure = a.Workload, a.Operation, a.Measure
+		default:
+			r.Finding, r.Severity = a.Finding, a.Severity
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 func some(items []string) string {

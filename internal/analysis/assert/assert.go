@@ -1,0 +1,299 @@
+// Package assert judges a run by the conditions that its scenario's author set.
+//
+// Judge turns every condition into a finding of the check "assert": in order when it holds, a caution when it does not or
+// when it cannot be judged, which fails it too. It reads the same data as the other checks; PromQL is answered by a function
+// its caller gives, so that the package itself needs no metrics database.
+//
+// Pure but for that function: no I/O, no clock, no randomness.
+package assert
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// Check is the name of the findings.
+const Check = "assert"
+
+// Query answers a PromQL query at the end of the run.
+type Query func(promql string) ([]float64, error)
+
+// Failed reports whether a finding is a condition that did not hold.
+func Failed(f result.Finding) bool { return f.Check == Check && f.Severity != result.Fine }
+
+// Judge returns a finding per condition, in their order. findings are those of the other checks.
+func Judge(asserts []result.Assert, d *result.Data, findings []result.Finding, query Query) []result.Finding {
+	var out []result.Finding
+	for _, a := range asserts {
+		f := result.Finding{Check: Check, Subject: a.Name, Severity: result.Fine, N: 1,
+			NoInterval: "the condition is about this run's own value", Basis: "the condition of the scenario's author"}
+		if a.Finding != "" {
+			judgeFinding(&f, a, findings)
+		} else {
+			judgeValue(&f, a, d, query)
+		}
+		if a.Description != "" {
+			f.Sentence += " (" + strings.TrimSuffix(a.Description, ".") + ")"
+		}
+		f.Sentence += "."
+		out = append(out, f)
+	}
+	return out
+}
+
+// weight orders severities; the worst has the least.
+var weight = map[result.Severity]int{result.Blocker: 0, result.Caution: 1, result.Notice: 2, result.Fine: 3}
+
+func judgeFinding(f *result.Finding, a result.Assert, findings []result.Finding) {
+	f.Metric, f.Unit, f.Basis = "findings", "count", "the findings of check "+a.Finding
+	limit := weight[result.Severity(a.Severity)]
+	looked, bad := 0, []string{}
+	for _, other := range findings {
+		if other.Check != a.Finding {
+			continue
+		}
+		looked++
+		if weight[other.Severity] <= limit {
+			bad = append(bad, other.Sentence)
+		}
+	}
+	n, zero := float64(len(bad)), 0.0
+	f.Value, f.Limit, f.N = &n, &zero, looked
+	switch {
+	case looked == 0:
+		fail(f, "Assert %q cannot be judged: the run has no finding of check %q", a.Name, a.Finding)
+	case len(bad) > 0:
+		fail(f, "Assert %q does not hold: check %s found what is a %s or worse: %s", a.Name, a.Finding, a.Severity, strings.TrimSuffix(bad[0], "."))
+	default:
+		f.Sentence = fmt.Sprintf("Assert %q holds: check %s found nothing that is a %s or worse", a.Name, a.Finding, a.Severity)
+	}
+}
+
+func fail(f *result.Finding, format string, args ...any) {
+	f.Severity = result.Caution
+	f.Sentence = fmt.Sprintf(format, args...)
+}
+
+// judgeValue holds every value of the subject against the limits; the one furthest outside is told.
+func judgeValue(f *result.Finding, a result.Assert, d *result.Data, query Query) {
+	s, err := values(a, d, query)
+	f.Metric, f.Unit = s.what, s.unit
+	if err == nil && len(s.values) == 0 {
+		err = fmt.Errorf("%s has no value", s.what)
+	}
+	if err != nil {
+		fail(f, "Assert %q cannot be judged: %v", a.Name, err)
+		return
+	}
+	f.N = len(s.values)
+	worst, excess := s.values[0], math.Inf(-1)
+	for _, v := range s.values {
+		e := math.Inf(-1)
+		if a.AtLeast != nil {
+			e = *a.AtLeast - v
+		}
+		if a.AtMost != nil {
+			e = max(e, v-*a.AtMost)
+		}
+		if math.IsNaN(v) {
+			e = math.Inf(1)
+		}
+		if e > excess {
+			worst, excess = v, e
+		}
+	}
+	f.Value, f.Limit = finite(worst), cmp.Or(a.AtMost, a.AtLeast)
+	if a.AtLeast != nil && a.AtMost != nil && worst < *a.AtLeast {
+		f.Limit = a.AtLeast
+	}
+	if excess > 0 {
+		fail(f, "Assert %q does not hold: %s is %s, and must be %s", a.Name, s.what, text(worst, s.unit), limits(a, s.unit))
+		return
+	}
+	f.Sentence = fmt.Sprintf("Assert %q holds: %s is %s, and must be %s", a.Name, s.what, text(worst, s.unit), limits(a, s.unit))
+}
+
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+func limits(a result.Assert, unit string) string {
+	var parts []string
+	if a.AtLeast != nil {
+		parts = append(parts, "at least "+text(*a.AtLeast, unit))
+	}
+	if a.AtMost != nil {
+		parts = append(parts, "at most "+text(*a.AtMost, unit))
+	}
+	return strings.Join(parts, " and ")
+}
+
+func text(v float64, of string) string {
+	switch of {
+	case "s", "us":
+		if of == "us" {
+			v /= 1e6
+		}
+		if math.Abs(v) < 9e9 {
+			return unit.Duration(math.Round(v * 1e9)).String()
+		}
+	case "ops/s":
+		return unit.Rate(v).String()
+	case "bytes/s":
+		return unit.Bandwidth(v).String()
+	case "", "count":
+		of = ""
+	}
+	return strings.TrimSpace(strconv.FormatFloat(v, 'g', 6, 64) + " " + of)
+}
+
+// subject is what a condition is about.
+type subject struct {
+	what, unit string
+	values     []float64
+}
+
+func values(a result.Assert, d *result.Data, query Query) (subject, error) {
+	switch {
+	case a.Query != "":
+		s := subject{what: "the query's answer"}
+		if query == nil {
+			return s, fmt.Errorf("the run's metrics cannot be read")
+		}
+		v, err := query(a.Query)
+		s.values = v
+		return s, err
+	case d == nil:
+		return subject{what: "it"}, fmt.Errorf("nothing was collected")
+	case a.Result != "":
+		return ofResult(a, d)
+	}
+	return ofWorkload(a, d)
+}
+
+// ofResult is the statistic of each series of a result in the run phase.
+func ofResult(a result.Assert, d *result.Data) (subject, error) {
+	s := subject{what: fmt.Sprintf("the %s of result %q", a.Statistic, a.Result)}
+	i := slices.IndexFunc(d.Panels, func(p result.Panel) bool { return p.Name == a.Result })
+	if i < 0 {
+		return s, fmt.Errorf("result %q was not collected", a.Result)
+	}
+	p := d.Panels[i]
+	if s.unit = p.Unit; p.Problem != "" {
+		return s, fmt.Errorf("result %q has no data: %s", a.Result, p.Problem)
+	}
+	for _, series := range p.Series {
+		var points []float64
+		for j, v := range series.Values {
+			at := series.Start.Add(time.Duration(float64(j) * series.Step * float64(time.Second)))
+			if v != nil && !at.Before(d.Start) && !at.After(d.End) {
+				points = append(points, *v)
+			}
+		}
+		if len(points) > 0 {
+			s.values = append(s.values, statistic(a.Statistic, points))
+		}
+	}
+	return s, nil
+}
+
+func statistic(name string, points []float64) float64 {
+	switch name {
+	case "min":
+		return slices.Min(points)
+	case "max":
+		return slices.Max(points)
+	case "last":
+		return points[len(points)-1]
+	case "median":
+		return resample.Median(points)
+	}
+	sum := 0.0
+	for _, v := range points {
+		sum += v
+	}
+	return sum / float64(len(points))
+}
+
+// ofWorkload is a measure of every start of a workload, over all its VMs.
+func ofWorkload(a result.Assert, d *result.Data) (subject, error) {
+	which := a.Operation + " "
+	if a.Operation == "all" {
+		which = ""
+	}
+	s := subject{what: fmt.Sprintf("%s%s of workload %q", which, a.Measure, a.Workload)}
+	for _, w := range d.Workloads {
+		alone := w.VM != "" && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool { return o.Name == w.Name && o.VM != w.VM })
+		if w.Name != a.Workload || w.Prefill || w.VM != "" && !alone {
+			continue
+		}
+		v, unit, err := measure(w, a)
+		if s.unit = unit; err != nil {
+			return s, err
+		}
+		s.values = append(s.values, v)
+	}
+	if len(s.values) == 0 {
+		return s, fmt.Errorf("workload %q did not run", a.Workload)
+	}
+	return s, nil
+}
+
+func measure(w result.Workload, a result.Assert) (v float64, unit string, err error) {
+	var count, bytes uint64
+	var seconds float64
+	all := &hist.Histogram{}
+	for _, o := range w.Ops {
+		if a.Operation != "all" && o.Op != a.Operation {
+			continue
+		}
+		count, bytes, seconds = count+o.Count, bytes+o.Bytes, seconds+o.Seconds
+		if o.Hist != nil {
+			all.Merge(o.Hist)
+		}
+	}
+	length := w.End.Sub(w.Start).Seconds()
+	switch a.Measure {
+	case "errors":
+		return float64(w.Errors), "count", nil
+	case "operations", "bandwidth":
+		if length <= 0 {
+			return 0, "", fmt.Errorf("workload %q has no length of time", w.Name)
+		}
+		if a.Measure == "bandwidth" {
+			return float64(bytes) / length, "bytes/s", nil
+		}
+		return float64(count) / length, "ops/s", nil
+	}
+	if count == 0 || a.Measure != "mean" && all.Count() == 0 {
+		return 0, "s", fmt.Errorf("workload %q has no %s with a latency", w.Name, strings.TrimPrefix(a.Operation+" operation", "all "))
+	}
+	switch a.Measure {
+	case "mean":
+		return seconds / float64(count), "s", nil
+	case "max":
+		return float64(all.Max()) / 1e9, "s", nil
+	}
+	q, err := strconv.ParseFloat(strings.TrimPrefix(a.Measure, "p"), 64)
+	if err != nil {
+		return 0, "s", fmt.Errorf("no measure %q", a.Measure)
+	}
+	if least := math.Floor(100 / (100 - q)); float64(all.Count()) < least {
+		return 0, "s", fmt.Errorf("workload %q has %d operations, too few for %s", w.Name, all.Count(), a.Measure)
+	}
+	ns, _ := all.Quantile(q / 100)
+	return float64(ns) / 1e9, "s", nil
+}
