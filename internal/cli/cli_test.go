@@ -203,8 +203,9 @@ type stopped struct{ scenarioClock }
 
 func rows() []collect.LiveRow {
 	return []collect.LiveRow{
-		{Workload: "OLTP", VMs: 1, ReadIOPS: 1800, WriteIOPS: 2200, ReadRate: 18 << 20, WriteRate: 13 << 20, Mean: 412 * time.Microsecond, P99: 2 * time.Millisecond},
-		{Workload: "DSS", VMs: 2, Silent: 1, Prefill: true, WriteRate: 1 << 30, Errors: 3},
+		{Workload: "OLTP", VMs: 1, Ops: 120_000, ReadIOPS: 1800, WriteIOPS: 2200, ReadRate: 18 << 20, WriteRate: 13 << 20, Mean: 412 * time.Microsecond, P99: 2 * time.Millisecond},
+		{Workload: "DSS_prefill", VMs: 2, Silent: 1, Prefill: true, WriteRate: 1 << 30, Errors: 3},
+		{Workload: "New", VMs: 1}, // has reported nothing yet
 	}
 }
 
@@ -215,7 +216,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	m := moment{step: 3, steps: 9, phase: "run", text: "run workload \"OLTP\" on group \"OLTP\" for 7.2 s, without waiting for anything", elapsed: 30 * time.Second, takes: time.Minute, rows: rows()}
 	s.show(m)
 	first := out.String()
-	for _, want := range []string{"step 3/9  run", "[#", "30 s gone, about 30 s left", "OLTP", "1,800", "412 µs", "DSS (prefill) [1 silent]"} {
+	for _, want := range []string{"step 3/9  run", "[#", "30 s gone, about 30 s left", "OLTP", "1,800", "412 µs", "DSS (prefill) [1 silent]", "New                         1        -"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the block lacks %q:\n%s", want, first)
 		}
@@ -252,7 +253,7 @@ func TestProgressElsewhere(t *testing.T) {
 	}
 	now = now.Add(calm)
 	s.show(m)
-	want := "20:45:15 step 3/9, 30 s gone; OLTP: 4,000 IOPS, mean 412 µs; DSS (prefill) [1 silent]: 0 IOPS, mean -, 3 errors\n"
+	want := "20:45:15 step 3/9, 30 s gone; OLTP: 4,000 IOPS, mean 412 µs; DSS (prefill) [1 silent]: 0 IOPS, mean -, 3 errors; New: 0 IOPS, mean -\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

@@ -68,6 +68,7 @@ func (s *screen) say(format string, args ...any) {
 		return
 	}
 	fmt.Fprintf(s.w, "%s%s\n", s.erase(), line)
+	s.lastDraw = time.Time{} // the block was taken away: the next moment is drawn at once
 }
 
 // show draws the moment, on a terminal in place of the last one.
@@ -125,8 +126,11 @@ func (m moment) block(width int) []string {
 	}
 	t := table{head: []string{"workload", "VMs", "reads/s", "writes/s", "MiB/s", "mean", "p99", "errors"}, right: []bool{false, true, true, true, true, true, true, true}}
 	for _, r := range m.rows {
-		t.add(name(r), fmt.Sprint(r.VMs), whole(r.ReadIOPS), whole(r.WriteIOPS), whole((r.ReadRate+r.WriteRate)/(1<<20)),
-			lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
+		reads, writes, amount := whole(r.ReadIOPS), whole(r.WriteIOPS), whole((r.ReadRate+r.WriteRate)/(1<<20))
+		if r.Ops == 0 && r.Errors == 0 { // nothing reported yet
+			reads, writes, amount = "-", "-", "-"
+		}
+		t.add(name(r), fmt.Sprint(r.VMs), reads, writes, amount, lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
 	}
 	if len(t.rows) > 0 {
 		var b strings.Builder
@@ -162,7 +166,7 @@ func (m moment) times() string {
 func name(r collect.LiveRow) string {
 	text := r.Workload
 	if r.Prefill {
-		text += " (prefill)"
+		text = strings.TrimSuffix(text, "_prefill") + " (prefill)"
 	}
 	if r.Silent > 0 {
 		text += fmt.Sprintf(" [%d silent]", r.Silent)
