@@ -85,6 +85,9 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 	ctx, stop := a.interruptible()
 	defer stop()
 	facts, checkErr := t.Check(ctx)
+	if checkErr != nil && facts.Target == "" { // there is nothing to show
+		return fail(exitTarget, "", "target: %w", checkErr)
+	}
 	if a.json {
 		if err := a.printJSON(facts); err != nil {
 			return err

@@ -64,16 +64,15 @@ func (p *place) world() (*World, error) {
 
 func (p *place) make() (*World, error) {
 	s := defaults()
+	var err error
 	if name := p.config.Options["file"]; name != "" {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("option file: %w", err)
+		data, unread := os.ReadFile(name)
+		if unread != nil {
+			return nil, fmt.Errorf("option file: %w", unread)
 		}
-		if err := s.readFile(name, data); err != nil {
-			return nil, err
-		}
+		err = s.readFile(name, data)
 	}
-	err := s.readOptions(p.config.Options)
+	err = errors.Join(err, s.readOptions(p.config.Options))
 	if p.config.Nodes > 0 {
 		s.Nodes = p.config.Nodes
 	}

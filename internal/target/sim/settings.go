@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -100,7 +101,7 @@ func (s *settings) readFile(name string, data []byte) error {
 	}
 	s.file = name
 	s.lines = faultLines(&tree)
-	return s.decode(data, name)
+	return s.decode(data, name, true)
 }
 
 // faultLines are the lines at which the entries of faults begin.
@@ -147,11 +148,11 @@ func (s *settings) readOption(name, value string) error {
 	if err != nil {
 		return fmt.Errorf("option %s: %w", name, err)
 	}
-	return s.decode(text, "")
+	return s.decode(text, "option "+name, false)
 }
 
-// decode is strict. Without a file's name objections have no positions.
-func (s *settings) decode(data []byte, file string) error {
+// decode is strict. Lines are those of a file, or mean nothing.
+func (s *settings) decode(data []byte, where string, lines bool) error {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	err := d.Decode(s)
@@ -162,11 +163,11 @@ func (s *settings) decode(data []byte, file string) error {
 	case errors.As(err, &wrong):
 		var errs []error
 		for _, text := range wrong.Errors {
-			errs = append(errs, objection(file, text))
+			errs = append(errs, objection(where, lines, text))
 		}
 		return errors.Join(errs...)
 	case err != nil:
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", where, err)
 	}
 	return nil
 }
@@ -174,16 +175,38 @@ func (s *settings) decode(data []byte, file string) error {
 var (
 	atLine  = regexp.MustCompile(`^line (\d+): `)
 	unknown = regexp.MustCompile(`^field (\S+) not found in type (\S+)$`)
+	misfit  = regexp.MustCompile("^cannot unmarshal !!(\\S+)(?: `(.*)`)? into (\\S+)$")
 )
 
+// wanted says what fits a field, by its type here.
+func wanted(typeName string) string {
+	switch {
+	case strings.HasPrefix(typeName, "[]"):
+		return "a list"
+	case typeName == "int" || typeName == "int64" || typeName == "uint64":
+		return "a whole number"
+	case typeName == "float64":
+		return "a number"
+	case typeName == "bool":
+		return "true or false"
+	case strings.Contains(typeName, "Duration"):
+		return "a length of time, like 90s"
+	case typeName == "string":
+		return "a text"
+	}
+	return "names with values"
+}
+
 // objection is the decoder's sentence in our words: position first, a nearest name for one that is unknown.
-func objection(file, text string) error {
-	where := "option"
+func objection(where string, lines bool, text string) error {
 	if m := atLine.FindStringSubmatch(text); m != nil {
 		text = text[len(m[0]):]
-		if file != "" {
-			where = file + ":" + m[1]
+		if lines {
+			where += ":" + m[1]
 		}
+	}
+	if m := misfit.FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("%s: %q does not fit; want %s", where, cmp.Or(m[2], m[1]), wanted(m[3]))
 	}
 	if m := unknown.FindStringSubmatch(text); m != nil {
 		return fmt.Errorf("%s: %q: there is no such option; %s", where, m[1], suggest(m[1], fieldsOf(m[2])))
@@ -221,18 +244,24 @@ func fieldsOf(typeName string) (names []string) {
 func (s *settings) world() (Options, error) {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	for name, v := range map[string]int64{"nodes": int64(s.Nodes), "cores": int64(s.Cores), "memory": int64(s.Memory), "disk": int64(s.Disk)} {
-		if v < 1 {
-			bad("%s: %d: must be at least 1", name, v)
+	for _, v := range []struct {
+		name  string
+		value int64
+	}{{"nodes", int64(s.Nodes)}, {"cores", int64(s.Cores)}, {"memory", int64(s.Memory)}, {"disk", int64(s.Disk)}} {
+		if v.value < 1 {
+			bad("%s: %d: must be at least 1", v.name, v.value)
 		}
 	}
 	if s.Nodes > mostNodes {
 		bad("nodes: %d: at most %d", s.Nodes, mostNodes)
 		return Options{}, errors.Join(errs...)
 	}
-	for name, v := range map[string]span{"clone": s.Clone, "boot": s.Boot, "node_boot": s.NodeBoot, "migration": s.Migration, "playbook": s.Playbook} {
-		if v < 0 {
-			bad("%s: %s: must not be negative", name, time.Duration(v))
+	for _, v := range []struct {
+		name  string
+		value span
+	}{{"clone", s.Clone}, {"boot", s.Boot}, {"node_boot", s.NodeBoot}, {"migration", s.Migration}, {"playbook", s.Playbook}} {
+		if v.value < 0 {
+			bad("%s: %s: must not be negative", v.name, time.Duration(v.value))
 		}
 	}
 	o := Options{
