@@ -21,9 +21,6 @@ import (
 // Confidence is the level of every interval of the package.
 const Confidence = 0.95
 
-// AssertionCheck is the name under which assertions of a scenario stand among the findings: fine when they hold.
-const AssertionCheck = "assertion"
-
 // z is the two-sided normal quantile of Confidence.
 const z = 1.959963984540054
 
@@ -72,7 +69,7 @@ func sound(f result.Finding) result.Finding {
 	}
 	switch {
 	case f.Low != nil && f.High != nil:
-		f.Confidence, f.NoInterval = Confidence, ""
+		f.Confidence, f.NoInterval = cmp.Or(f.Confidence, Confidence), ""
 	case f.NoInterval == "":
 		f.Low, f.High = nil, nil
 		f.NoInterval = "the data do not give one"

@@ -69,6 +69,9 @@ func writtenOf(l *load) (result.Finding, bool) {
 		f.Sentence = fmt.Sprintf("%s read from disks that were never prefilled (%s). Storage can answer for empty blocks without touching a medium, so its reads look faster than real ones.", l.name, some(empty))
 	case len(zero) > 0:
 		f.Severity = result.Caution
+		if lanes == 0 { // writing zeros frees data: it prepares, and is not what is measured
+			f.Severity = result.Notice
+		}
 		f.Sentence = fmt.Sprintf("%s worked on zeros (%s). Storage that suppresses, compresses or deduplicates stores next to nothing for them.", l.name, some(zero))
 	case unfinished:
 		f.Severity = result.Caution

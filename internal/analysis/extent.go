@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"plimsoll/hist"
 	"plimsoll/result"
@@ -20,6 +21,10 @@ func tooShort(v *view) []result.Finding {
 	scaled := ""
 	if s := v.m.TimeScale; isFinite(s) && s > 0 && s != 1 {
 		scaled = fmt.Sprintf(" Time was scaled ×%g for this run.", s)
+	}
+	longest := 0.0
+	for _, l := range v.loads {
+		longest = max(longest, l.longest())
 	}
 	var out []result.Finding
 	for _, l := range v.loads {
@@ -51,10 +56,16 @@ func tooShort(v *view) []result.Finding {
 			f.Severity = result.Fine
 			f.Sentence = what + "." + scaled
 		}
+		if f.Severity == result.Caution && s < besides*longest {
+			f.Severity = result.Notice // it prepares or checks what another workload measures
+		}
 		out = append(out, f)
 	}
 	return out
 }
+
+// besides is the share of the longest workload's time below which another is taken for a preparation or a check.
+const besides = 0.1
 
 // manyErrors is the share of failed operations from which figures of the rest stop describing the workload.
 const manyErrors = 0.01
@@ -139,7 +150,9 @@ func machinesLost(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
 		var lost, failed []string
+		fault, struck := v.firstFault()
 		for _, p := range l.parts {
+			struck = struck && (p.Ended != "lost" || p.End.After(fault.Add(-10*time.Second)))
 			switch p.Ended {
 			case "lost":
 				lost = append(lost, subject(p))
@@ -164,6 +177,10 @@ func machinesLost(v *view) []result.Finding {
 		}
 		if bad == len(l.parts) {
 			f.Severity = result.Blocker
+		}
+		if len(lost) > 0 && len(failed) == 0 && struck {
+			f.Severity = result.Notice
+			f.Sentence = fmt.Sprintf("The fault at %s ended %s on %s of %d. Totals hold what they reported until then.", clockOf(fault.Sub(v.d.Start).Seconds()), l.name, plural(len(lost), "VM"), len(l.parts))
 		}
 		out = append(out, f)
 	}

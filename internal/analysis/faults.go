@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -34,16 +33,12 @@ func Outages(m result.Manifest, d *result.Data) []Outage {
 func (v *view) outages() []Outage {
 	var out []Outage
 	for _, group := range v.groups() {
-		c := v.groupCourse(group)
-		if c == nil {
-			continue
-		}
 		until := time.Time{}
 		for _, e := range v.d.Events {
 			if e.Kind != result.KindFault || e.Time.Before(until) {
 				continue
 			}
-			o, ok := v.outage(group, c, e)
+			o, ok := v.outage(group, e)
 			if !ok {
 				continue
 			}
@@ -67,34 +62,78 @@ func (v *view) groups() []string {
 	return out
 }
 
+// struck are the workloads of a group that were running when a fault came, and those that do the same again: authors start a new
+// workload when the machines are back. Others, such as a check of what was written, are no measure of the recovery.
+func (v *view) struck(group string, at time.Time) (hit, all []*load) {
+	for _, l := range v.loads {
+		// A generator that the fault ended has its last report shortly before.
+		if start, end := l.span(); l.group == group && start.Before(at) && end.After(at.Add(-5*time.Second)) {
+			hit = append(hit, l)
+		}
+	}
+	for _, l := range v.loads {
+		if l.group == group && slices.ContainsFunc(hit, func(o *load) bool { return o == l || o.job() == l.job() }) {
+			all = append(all, l)
+		}
+	}
+	return hit, all
+}
+
+// job is what a workload asks of its first VM, in a form that can be compared.
+func (l *load) job() string {
+	s := ""
+	for _, lane := range l.parts[0].Lanes {
+		s += fmt.Sprintf("%s %s %d %g %t %t|", lane.Name, lane.Device, lane.Depth, lane.Rate, lane.Reads, lane.Writes)
+	}
+	return s
+}
+
+// courseOf is the course of several workloads of a group, when the series tell them from the others.
+func (v *view) courseOf(group string, loads []*load) *course {
+	if len(loads) == 1 {
+		return v.wholeCourse(loads[0])
+	}
+	named := v.sum(func(s *result.Series) bool {
+		return s.VM == "" && s.Group == group && s.Workload != "" && slices.ContainsFunc(loads, func(l *load) bool { return l.name == s.Workload })
+	})
+	if named == nil {
+		return v.groupCourse(group)
+	}
+	return named
+}
+
 // outage measures one fault. The level before is that of the workloads which were running when it came, without their warm-up;
 // points at which none ran are points at which nothing was done.
-func (v *view) outage(group string, c *course, e result.Mark) (Outage, bool) {
-	var from, to time.Time
+func (v *view) outage(group string, e result.Mark) (Outage, bool) {
 	o := Outage{Group: group, Fault: e.Text, At: e.Time}
-	for _, l := range v.loads {
-		if l.group != group {
-			continue
-		}
-		start, end := l.span()
+	hit, all := v.struck(group, e.Time)
+	c := v.courseOf(group, all)
+	if len(hit) == 0 || c == nil {
+		return o, false
+	}
+	var from, to time.Time
+	for _, l := range all {
+		_, end := l.span()
+		to = later(to, end)
 		for _, p := range l.parts {
 			o.Failed += p.Errors
 		}
-		to = later(to, end)
-		// A generator that the fault ended has its last report shortly before.
-		if start.Before(e.Time) && end.After(e.Time.Add(-5*time.Second)) {
-			from = later(from, start)
-			if w := l.whole(); w != nil {
-				for _, win := range w.Windows { // what began or ended beside it may have moved the level
-					if enough := time.Duration(20 * c.step * float64(time.Second)); win.Start.Add(enough).Before(e.Time) {
-						from = later(from, win.Start)
-					}
-				}
+	}
+	for _, l := range hit {
+		start, _ := l.span()
+		from = later(from, start)
+		w := l.whole()
+		if w == nil {
+			continue
+		}
+		for _, win := range w.Comparable() { // what began or ended beside it may have moved the level
+			if enough := time.Duration(20 * c.step * float64(time.Second)); win.Start.Add(enough).Before(e.Time) {
+				from = later(from, win.Start)
 			}
 		}
 	}
-	if from.IsZero() || !to.After(e.Time) {
-		return o, false
+	if !to.After(e.Time) {
+		to = v.d.End // it never came back
 	}
 	o.course = c.between(from, to)
 	before := o.course.between(from, e.Time)
@@ -140,7 +179,7 @@ func (o *Outage) finding(v *view) result.Finding {
 	at := o.At.Sub(v.d.Start).Seconds()
 	f := result.Finding{
 		Check: "recovery", Subject: o.Group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.course.ops),
-		Basis: fmt.Sprintf("rate of all workloads of %s in points of %s; former level %s per second; a return must hold for %s", o.Group, sayDuration(o.course.step), sayCount(o.Before.Value), sayDuration(max(10, 3*o.course.step))),
+		Basis: fmt.Sprintf("rate of the workloads of %s that the fault struck, in points of %s; former level %s per second; a return must hold for %s", o.Group, sayDuration(o.course.step), sayCount(o.Before.Value), sayDuration(max(10, 3*o.course.step))),
 		Evidence: []result.Evidence{
 			{Name: "level before", Value: o.Before.Value, Unit: "ops/s"}, {Name: "lowest after", Value: o.Lowest, Unit: "ops/s"},
 			{Name: "work lost", Value: max(0, o.LostWork), Unit: "count"}, {Name: "overshoot", Value: 100 * o.Overshoot, Unit: "%"}, {Name: "failed operations", Value: float64(o.Failed), Unit: "count"},
@@ -151,7 +190,7 @@ func (o *Outage) finding(v *view) result.Finding {
 	if o.Failed > 0 {
 		failed = sayCount(float64(o.Failed)) + " operations failed"
 	}
-	head := fmt.Sprintf("After %q at %s, %s", o.Fault, clockOf(at), o.Group)
+	head := fmt.Sprintf("After %q%s at %s, %s", o.Fault, v.beside(o.At), clockOf(at), o.Group)
 	if o.First.Reached {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "first I/O after", Value: o.First.Seconds, Unit: "s"})
 	}
@@ -163,6 +202,7 @@ func (o *Outage) finding(v *view) result.Finding {
 	case o.Regained.Reached:
 		f.Severity, f.Value = result.Notice, ptr(o.Regained.Seconds)
 		setInterval(&f, o.Regained.Interval)
+		f.Confidence = 1 // it lies between two points
 		f.Sentence = fmt.Sprintf("%s was back at 90 %% of its former %s operations per second after %s%s; %s.", head, sayCount(o.Before.Value), sayDuration(o.Regained.Seconds), o.stop(), failed)
 		if o.Overshoot > 0.25 {
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(", and it overshot by %s.", percent(o.Overshoot))
@@ -177,6 +217,20 @@ func (o *Outage) finding(v *view) result.Finding {
 	f.Chart = v.chart(o.Group+": operations per second", "ops/s", o.course.line(o.Group, o.filled()))
 	f.Chart.Levels = []result.ChartPlace{{At: round(0.9 * o.Before.Value), Text: "90 % of before"}}
 	return f
+}
+
+// beside says how many more faults came with one, within a few seconds.
+func (v *view) beside(at time.Time) string {
+	n := 0
+	for _, e := range v.d.Events {
+		if e.Kind == result.KindFault && e.Time.Sub(at) <= 5*time.Second && !e.Time.Before(at) {
+			n++
+		}
+	}
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n-1)
 }
 
 // filled is the rate with nothing done counted as 0.
@@ -199,9 +253,4 @@ func (o *Outage) stop() string {
 		return " (no I/O was done again)"
 	}
 	return fmt.Sprintf(" (it never stopped; lowest %s per second)", sayCount(o.Lowest))
-}
-
-// compareOutages orders by group, then time.
-func compareOutages(a, b Outage) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), a.At.Compare(b.At))
 }

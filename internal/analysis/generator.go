@@ -15,9 +15,24 @@ const (
 // generatorCPU compares what the generators used with what their VMs and nodes have.
 func generatorCPU(v *view) []result.Finding {
 	var out []result.Finding
+	var unknown []string
 	for _, l := range v.loads {
-		if f, ok := v.generatorOf(l); ok {
+		f, ok := v.generatorOf(l)
+		switch {
+		case !ok:
+		case f.Value == nil && unknown != nil: // said once for all
+			unknown = append(unknown, l.name)
+		default:
+			if f.Value == nil {
+				unknown = []string{l.name}
+			}
 			out = append(out, f)
+		}
+	}
+	for i := range out {
+		if f := &out[i]; f.Value == nil && len(unknown) > 1 {
+			f.Subject = "run"
+			f.Sentence = fmt.Sprintf("What the load generators of %s cost in CPU is not known, so it cannot be ruled out that they were the limit.", some(unknown))
 		}
 	}
 	return out

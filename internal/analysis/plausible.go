@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/result"
@@ -157,55 +158,60 @@ func agreement(group string, claimed, counted *course) (result.Finding, bool) {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// moved is the bandwidth in bytes per second and the operations per second of each kind on the busiest node, all its workloads in the
-// measured windows together; on one host all nodes are one.
+// moved is what one node did while one workload ran on it, all workloads together: bytes and operations per second by kind. On one host
+// all nodes are one.
 type moved struct {
 	bytes, ops map[string]float64
-	size       float64 // mean bytes of an operation
 	who        string
 }
 
-func (v *view) busiest() (best moved, found bool) {
-	nodes := map[int]*moved{}
+// size is the mean size of an operation of a kind in bytes.
+func (m moved) size(op string) float64 { return m.bytes[op] / m.ops[op] }
+
+// busiest is what the node did that moved most by a measure.
+func (v *view) busiest(measure func(moved) float64) (best moved, found bool) {
+	for _, l := range v.loads {
+		from, to := l.span()
+		places := map[int]bool{}
+		for _, p := range l.parts {
+			places[v.place(p.Node)] = p.VM != ""
+		}
+		for _, place := range slices.Sorted(maps.Keys(places)) {
+			if !places[place] || !to.After(from) {
+				continue
+			}
+			if m := v.during(place, from, to); measure(m) > 0 && (!found || measure(m) > measure(best)) {
+				best, found = m, true
+			}
+		}
+	}
+	return best, found
+}
+
+// during is what a node did on average between two moments; a workload that ran for a part of the time counts for that part.
+func (v *view) during(place int, from, to time.Time) moved {
+	m := moved{bytes: map[string]float64{}, ops: map[string]float64{}, who: "the host"}
 	for _, l := range v.loads {
 		for _, p := range l.parts {
 			s := seconds(p)
-			if s == 0 || p.VM == "" {
+			if s == 0 || p.VM == "" || v.place(p.Node) != place {
 				continue
 			}
-			key := v.place(p.Node)
-			m := nodes[key]
-			if m == nil {
-				m = &moved{bytes: map[string]float64{}, ops: map[string]float64{}, who: v.nodes[p.Node].Name}
-				if v.host || m.who == "" {
-					m.who = "the host"
-				}
-				nodes[key] = m
+			beside := earlier(p.End, to).Sub(later(p.Start, from)).Seconds()
+			if beside <= 0 {
+				continue
 			}
+			if name := v.nodes[p.Node].Name; name != "" && !v.host {
+				m.who = name
+			}
+			share := beside / to.Sub(from).Seconds() / s
 			for _, o := range p.Ops {
-				m.bytes[o.Op] += float64(o.Bytes) / s
-				m.ops[o.Op] += float64(o.Count) / s
+				m.bytes[o.Op] += float64(o.Bytes) * share
+				m.ops[o.Op] += float64(o.Count) * share
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(nodes)) {
-		m := nodes[key]
-		all := sumOf(m.bytes)
-		if n := sumOf(m.ops); n > 0 {
-			m.size = all / n
-		}
-		if !found || all > sumOf(best.bytes) {
-			best, found = *m, true
-		}
-	}
-	return best, found && sumOf(best.bytes) > 0
-}
-
-func sumOf(m map[string]float64) (sum float64) {
-	for _, op := range []string{"read", "write", "trim"} {
-		sum += m[op]
-	}
-	return sum
+	return m
 }
 
 // busLimit walks the path from device to socket as far as facts name it, and compares its narrowest part with what was moved. The larger
@@ -225,11 +231,12 @@ func busLimit(v *view) []result.Finding {
 			}
 		}
 	}
-	m, ok := v.busiest()
+	direction := func(m moved) float64 { return max(m.bytes["read"], m.bytes["write"]) }
+	m, ok := v.busiest(direction)
 	if len(path) == 0 || !ok {
 		return nil
 	}
-	got := max(m.bytes["read"], m.bytes["write"])
+	got := direction(m)
 	share := got / narrowest
 	f := result.Finding{
 		Check: "bus-limit", Subject: "run", Metric: "share of the narrowest link", Unit: "%", Value: ptr(100 * share), N: len(path), Limit: ptr(100 * nearCeiling),
@@ -278,25 +285,44 @@ func (p Promise) parse(value string) (float64, error) {
 	return float64(r), err
 }
 
-// dataSheet compares with what the maker of the device promises: bandwidth for large operations, operations for small ones.
-func dataSheet(v *view) []result.Finding {
-	m, ok := v.busiest()
-	if !ok {
+// AgainstSheet holds a run against the data sheet in its manifest's environment alone, as Run does among the rest.
+func AgainstSheet(m result.Manifest, d *result.Data) []result.Finding {
+	if d == nil {
 		return nil
 	}
 	var out []result.Finding
+	for _, f := range dataSheet(newView(m, d)) {
+		out = append(out, sound(f))
+	}
+	return out
+}
+
+// dataSheet compares with what the maker of the device promises: bandwidth for large operations, operations for small ones.
+func dataSheet(v *view) []result.Finding {
+	var out []result.Finding
 	for _, s := range Sheet {
+		m, ok := v.busiest(func(m moved) float64 {
+			switch {
+			case m.ops[s.Op] == 0:
+				return 0
+			case s.Bandwidth && m.size(s.Op) >= largeBytes:
+				return m.bytes[s.Op]
+			case !s.Bandwidth && m.size(s.Op) <= smallBytes:
+				return m.ops[s.Op]
+			}
+			return 0
+		})
 		i := slices.IndexFunc(v.m.Environment, func(f result.Fact) bool { return f.Group == SheetGroup && f.Name == s.Name })
-		if i < 0 || m.ops[s.Op] == 0 {
+		if i < 0 || !ok {
 			continue
 		}
-		got, u, size := m.ops[s.Op], "ops/s", m.bytes[s.Op]/m.ops[s.Op]
+		got, u, size := m.ops[s.Op], "ops/s", m.size(s.Op)
 		if s.Bandwidth {
 			got, u = m.bytes[s.Op], "bytes/s"
 		}
 		promised, err := s.parse(v.m.Environment[i].Value)
-		if err != nil || s.Bandwidth && size < largeBytes || !s.Bandwidth && size > smallBytes {
-			continue
+		if err != nil {
+			continue // a fact of another form; values of the command line were checked
 		}
 		if promised <= 0 {
 			continue

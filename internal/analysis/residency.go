@@ -115,6 +115,9 @@ func lastBelow(x []float64, level float64) int {
 	return -1
 }
 
+// preparation is the share of a run below which an ingest is taken for preparation of another workload.
+const preparation = 0.25
+
 // ingest tells how long it took to write a given amount of data: for a workload that only writes and ends when all is
 // written, the time is the result.
 func ingest(v *view) []result.Finding {
@@ -137,6 +140,9 @@ func ingest(v *view) []result.Finding {
 			Check: "ingest", Subject: l.name, Severity: result.Notice, Metric: "time to ingest", Unit: "s", Value: &took, N: len(l.parts),
 			NoInterval: "one ingest: only repeats show how it varies", Basis: "from the first start to the last end on " + plural(len(l.parts), "VM") + ", one run",
 			Evidence: []result.Evidence{{Name: "written", Value: bytes, Unit: "bytes"}, {Name: "bandwidth", Value: bytes / took, Unit: "bytes/s"}},
+		}
+		if took < preparation*v.d.End.Sub(v.d.Start).Seconds() {
+			f.Severity = result.Fine // a fill on the way to something else
 		}
 		f.Sentence = fmt.Sprintf("%s wrote %s in %s, %s per second.", l.name, sayBytes(bytes), sayDuration(took), sayBytes(bytes/took))
 		if fast, slow := slices.Min(seconds), slices.Max(seconds); len(seconds) > 1 {

@@ -208,8 +208,9 @@ func loadCurve(stages []step, load []curve.Point) []result.Finding {
 	}
 	knee := c.Knee
 	f := result.Finding{
-		Check: "load-curve", Severity: result.Notice, Subject: "run", Metric: "knee", Unit: "count", Value: ptr(knee.Concurrency), N: len(load), Low: ptr(c.KneeLow), High: ptr(c.KneeHigh),
-		Basis: stagesBasis(stages) + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
+		Check: "load-curve", Severity: result.Notice, Subject: "run", Metric: "knee", Unit: "count", Value: ptr(knee.Concurrency), N: len(load),
+		NoInterval: fmt.Sprintf("the knee is one of the stages measured; the true one lies between %s and %s", sayCount(c.KneeLow), sayCount(c.KneeHigh)),
+		Basis:      stagesBasis(stages) + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
 	}
 	first := c.Points[0]
 	what := "fewest in flight"

@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/serial"
 	"plimsoll/internal/analysis/steady"
 	"plimsoll/result"
 )
@@ -39,19 +40,20 @@ func (v *view) stretches(l *load) []stretch {
 	if c := v.course(l); c != nil {
 		from, end := l.span()
 		fault, hit := v.firstFault()
-		if hit && fault.Before(end) {
+		hit = hit && from.Before(fault) && fault.Before(end)
+		if hit {
 			end = fault
 		}
 		w := l.whole()
 		switch {
-		case w == nil || len(w.Windows) < 2:
+		case w == nil || len(w.Comparable()) < 2:
 			name := ""
-			if hit && !end.After(fault) {
+			if hit {
 				name = "before the fault"
 			}
 			out = append(out, judge(name, c.between(from, end)))
 		default:
-			for _, win := range w.Windows {
+			for _, win := range w.Comparable() {
 				if win.Start.Before(end) {
 					out = append(out, judge(when(win), c.between(win.Start, earlier(win.End, end))))
 				}
@@ -86,15 +88,19 @@ func judge(name string, c *course) stretch {
 		s.why = percent(missing) + " of its points are missing"
 		return s
 	}
-	const fewest = 50
-	if len(values) < fewest {
-		s.why = fmt.Sprintf("it has %s of %s, and %d are needed", plural(len(values), "point"), sayDuration(c.step), fewest)
-		return s
-	}
 	for i, x := range c.ops {
 		if isFinite(x) {
 			s.index = append(s.index, i)
 		}
+	}
+	const fewest, long = 25, 50
+	switch {
+	case len(values) < fewest:
+		s.why = fmt.Sprintf("it has %s of %s, and %d are needed", plural(len(values), "point"), sayDuration(c.step), fewest)
+		return s
+	case len(values) < long:
+		s.rounds(values)
+		return s
 	}
 	var err error
 	if s.Stretch, err = steady.Window(values, steady.Options{}); err != nil {
@@ -104,6 +110,27 @@ func judge(name string, c *course) stretch {
 		s.Reached, s.Reason = true, "" // the warm-up rule stumbles over noise in short series; nothing that matters moved
 	}
 	return s
+}
+
+// rounds judges a stretch too short for change points by the rule for rounds, five of them.
+func (s *stretch) rounds(values []float64) {
+	const n = 5
+	means := make([]float64, n)
+	for i := range means {
+		part := values[i*len(values)/n : (i+1)*len(values)/n]
+		means[i] = total(part) / float64(len(part))
+	}
+	r, err := steady.Rounds(means, steady.Rule{})
+	if err != nil {
+		s.why = err.Error()
+		return
+	}
+	s.Reached, s.Reason, s.First, s.Last = r.Reached, r.Reason, 0, len(values)-1
+	s.Mean, err = serial.MeanOf(values, Confidence)
+	if err != nil {
+		s.why = err.Error()
+	}
+	s.Warnings = append(s.Warnings, fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)))
 }
 
 // material is the relative movement below which nothing is called unsteady.
@@ -127,9 +154,13 @@ func steadyState(v *view) []result.Finding {
 	if stages := v.stages(); stages != nil {
 		return []result.Finding{v.steadyOf("The load", v.steps(stages))} // its workloads slow each other by design
 	}
+	longest := 0.0
+	for _, l := range v.loads {
+		longest = max(longest, l.longest())
+	}
 	var out []result.Finding
 	for _, l := range v.loads {
-		if all := v.stretches(l); len(all) > 0 && l.count() > 0 {
+		if all := v.stretches(l); len(all) > 0 && l.count() > 0 && l.longest() >= besides*longest {
 			out = append(out, v.steadyOf(l.name, all))
 		}
 	}

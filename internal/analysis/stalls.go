@@ -30,8 +30,8 @@ type standstills struct {
 // pointRun is points first to last.
 type pointRun struct{ first, last int }
 
-// stalls finds standstills in values on c's grid; none in a series too sparse or too bursty to tell. The first and the last
-// point are left out: they may be counted in part.
+// stalls finds standstills in values on c's grid; none in a series too sparse or too bursty to tell. What comes before it first
+// worked and after it last did is a start and an end.
 func (c *course) stalls(values []float64) standstills {
 	s := standstills{at: make([]bool, len(values))}
 	some, _ := finiteOf(values)
@@ -39,8 +39,9 @@ func (c *course) stalls(values []float64) standstills {
 	if len(some) < 20 || !(median*c.step >= fewestPerStep) {
 		return s
 	}
+	from, to := worked(values, median/2)
 	n := 0
-	for i := 1; i < len(values)-1; i++ {
+	for i := from + 1; i < to; i++ {
 		if !isFinite(values[i]) || values[i] >= stalledBelow*median {
 			continue
 		}
@@ -57,6 +58,17 @@ func (c *course) stalls(values []float64) standstills {
 		return standstills{at: make([]bool, len(values)), share: s.share}
 	}
 	return s
+}
+
+// worked are the first and the last point at which a level was reached.
+func worked(values []float64, level float64) (first, last int) {
+	first, last = len(values), -1
+	for i, x := range values {
+		if isFinite(x) && x >= level {
+			first, last = min(first, i), i
+		}
+	}
+	return first, last
 }
 
 // longest is the length of the longest standstill in seconds.
@@ -89,8 +101,8 @@ func stalled(v *view) []result.Finding {
 			continue
 		}
 		before := ""
-		if fault, ok := v.firstFault(); ok {
-			from, _ := l.span()
+		from, end := l.span()
+		if fault, ok := v.firstFault(); ok && from.Before(fault) && fault.Before(end) {
 			c, before = c.between(from, fault), " before the fault"
 		}
 		values, what := c.ops, "operations"

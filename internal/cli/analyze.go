@@ -60,7 +60,7 @@ With --data-sheet the figures are held against what the maker of the device prom
 	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, "hold the figures against a promise of the device's maker, `NAME=VALUE`; repeatable")
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
-	c.Flags().BoolVar(&f.all, "all", false, "print what is in order too (text)")
+	c.Flags().BoolVar(&f.all, "all", false, "print every finding, what is in order too (text)")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"json", "md", "text"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -129,11 +129,16 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 	if err != nil {
 		return nil, err
 	}
+	ctx, stop := a.interruptible()
+	defer stop()
 	m := folder.Manifest()
 	m.Environment = slices.Concat(m.Environment, sheet)
-	findings := analysis.Run(m, data)
+	list := findings(ctx, folder, data)
+	if len(sheet) > 0 {
+		list = bySeverity(append(list, analysis.AgainstSheet(m, data)...))
+	}
 	if f.write {
-		if err := a.keep(folder, data, findings, f.again); err != nil {
+		if err := a.keep(folder, data, list, f.again); err != nil {
 			return nil, err
 		}
 	}
@@ -141,25 +146,18 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 	if title == "" {
 		title = m.Scenario.Name
 	}
-	one := &analyzed{RunID: m.RunID, Dir: folder.Dir(), Title: title, InShort: report.InShort(findings), Findings: findings, repeat: analysis.Repeat{Manifest: m, Data: data}}
-	doc := report.New(report.Input{Manifest: m, Data: data, Findings: findings})
-	one.failed = errors.Join(thresholds(doc), assertions(findings))
+	one := &analyzed{RunID: m.RunID, Dir: folder.Dir(), Title: title, InShort: report.InShort(list), Findings: list, repeat: analysis.Repeat{Manifest: m, Data: data}}
+	one.failed = thresholds(report.New(report.Input{Manifest: m, Data: data, Findings: list}))
 	return one, nil
 }
 
-// assertions is the error of a run of which an assertion failed. Whoever checks assertions enters each as a finding under
-// analysis.AssertionCheck.
-func assertions(findings []result.Finding) error {
-	var failed []string
-	for _, f := range findings {
-		if f.Check == analysis.AssertionCheck && f.Severity != result.Fine {
-			failed = append(failed, f.Sentence)
-		}
-	}
-	if len(failed) == 0 {
-		return nil
-	}
-	return fail(exitThreshold, "", "analyze: %s failed: %s", plural(len(failed), "assertion"), strings.Join(failed, "; "))
+// bySeverity puts the most important findings first and changes nothing else of their order.
+func bySeverity(list []result.Finding) []result.Finding {
+	order := []result.Severity{result.Blocker, result.Caution, result.Notice, result.Fine}
+	slices.SortStableFunc(list, func(x, y result.Finding) int {
+		return slices.Index(order, x.Severity) - slices.Index(order, y.Severity)
+	})
+	return list
 }
 
 // dataOf reads what was collected of a run, or collects it now without keeping it.
@@ -275,17 +273,31 @@ func (s *analyses) text(w io.Writer, all bool) error {
 // listFindings prints each finding with the number it rests on.
 func listFindings(w io.Writer, findings []result.Finding, all bool) {
 	fine := 0
+	like := map[string]int{} // of a check and severity
 	for _, f := range findings {
 		if f.Severity == result.Fine {
 			if fine++; !all {
 				continue
 			}
 		}
+		like[string(f.Severity)+f.Check]++
+	}
+	shown := map[string]bool{}
+	for _, f := range findings {
+		kind := string(f.Severity) + f.Check
+		if !all && (f.Severity == result.Fine || shown[kind]) {
+			continue
+		}
+		shown[kind] = true
 		word := string(f.Severity)
 		if f.Severity == result.Fine {
 			word = "in order"
 		}
-		fmt.Fprintf(w, "%s (%s): %s\n    %s\n", word, f.Check, f.Sentence, figure(f))
+		more := ""
+		if n := like[kind] - 1; n > 0 && !all {
+			more = fmt.Sprintf(" (and %d more like it)", n)
+		}
+		fmt.Fprintf(w, "%s (%s): %s%s\n    %s\n", word, f.Check, f.Sentence, more, figure(f))
 		for _, warning := range f.Warnings {
 			fmt.Fprintf(w, "    mind: %s\n", warning)
 		}

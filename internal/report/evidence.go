@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -109,15 +110,36 @@ func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
 			d.text("t e", int(d.right)-3, d.y(l.At)-3, l.Text+" "+tick(l.At, c.YUnit))
 		}
 	}
-	var marks []mark
-	for _, m := range c.Marks {
-		if finite(m.At) {
-			marks = append(marks, mark{At: place(m.At), Kind: kindClass(""), Text: brief(m.Text)})
-		}
-	}
-	d.marks(marks)
+	d.evidenceMarks(c.Marks, place)
 	d.b.WriteString(`</svg>`)
 	return template.HTML(d.b.String())
+}
+
+// evidenceMarks draws places on the x axis. Where several lie close together only as many words are written as there is room for.
+func (d *drawing) evidenceMarks(marks []result.ChartPlace, place func(float64) float64) {
+	const rows, perRune = 2, 6
+	var ends [rows]int
+	for i := range ends {
+		ends[i] = math.MinInt
+	}
+	for _, m := range slices.SortedStableFunc(slices.Values(marks), func(a, b result.ChartPlace) int { return cmp.Compare(a.At, b.At) }) {
+		if !finite(m.At) || place(m.At) < d.x0 || place(m.At) > d.x1 {
+			continue
+		}
+		x, words := d.x(place(m.At)), brief(m.Text)
+		fmt.Fprintf(&d.b, `<path class="k note" d="M%d %dV%d"/>`, x, int(d.top)-8, int(d.bottom))
+		width := perRune * len([]rune(words))
+		from, class, begins := x+3, "t", x
+		if float64(x+width) > d.right {
+			from, class, begins = x-3, "t e", x-width
+		}
+		row := slices.IndexFunc(ends[:], func(end int) bool { return end < begins })
+		if row < 0 {
+			continue
+		}
+		ends[row] = begins + width
+		d.text(class, from, 11*(row+1), words)
+	}
 }
 
 // brief shortens the words at a mark to what a small chart has room for.

@@ -19,6 +19,9 @@ const (
 // answers are the checks that say what a run was made to find out, in the order in which they are told.
 var answers = []string{"scalability", "load-curve", "recovery-repeats", "recovery", "windows", "ingest-repeats", "ingest", "residency-repeats", "residency", "cache-steps"}
 
+// plainAnswer is what is told of a run without any of them: the level at which it was steady.
+const plainAnswer = "steady-state"
+
 // InShort chooses the three to five findings that a reader needs first: what forbids a conclusion, what the run was
 // made to find out, and what the figures must be read with. It judges nothing: severities and sentences are those of the analysis.
 func InShort(all []result.Finding) []Short {
@@ -39,6 +42,9 @@ func InShort(all []result.Finding) []Short {
 			take(f)
 			told++
 		}
+	}
+	if f, ok := tellable(all, plainAnswer); ok && told == 0 && len(out) < mostShort-1 {
+		take(f)
 	}
 	for _, f := range all {
 		same := f.Check == "latency-kind" && taken["offered-rate"] // both say that the rate was missed
@@ -77,7 +83,7 @@ func tellable(all []result.Finding, check string) (best result.Finding, found bo
 		return w
 	}
 	for _, f := range all {
-		if f.Check == check && (check == "windows" || f.Severity != result.Fine) && (!found || weight(f) > weight(best)) {
+		if f.Check == check && (check == "windows" || check == plainAnswer || f.Severity != result.Fine) && (!found || weight(f) > weight(best)) {
 			best, found = f, true
 		}
 	}

@@ -45,6 +45,7 @@ type findingView struct {
 	result.Finding
 	Icon, Word string
 	Picture    *evidenceView // shown with what is not in order; nil when there is none
+	More       []findingView // others of the same check and severity
 }
 
 type shortView struct {
@@ -125,6 +126,11 @@ func newView(doc *Document) *view {
 		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
 		if f.Severity == result.Fine {
 			v.Passed = append(v.Passed, fv)
+			continue
+		}
+		like := func(o findingView) bool { return o.Check == f.Check && o.Severity == f.Severity }
+		if i := slices.IndexFunc(v.Important, like); i >= 0 && !slices.Contains(answers, f.Check) {
+			v.Important[i].More = append(v.Important[i].More, fv)
 			continue
 		}
 		if pictures < mostPictures {
