@@ -37,6 +37,7 @@ var may = map[string][]string{
 	"internal/analysis/*":            {"result", "hist", "unit", "internal/analysis/*"},
 	"internal/compare":               {"result", "hist", "unit", "internal/analysis/*"},
 	"internal/experiment":            {"scenario"},
+	"internal/compare/comparetest":   {"result", "hist"},
 	"internal/report":                {"result", "hist", "unit", "internal/compare"},
 	"internal/report/*":              {"result", "hist", "unit", "internal/report"},
 	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*"},

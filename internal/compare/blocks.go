@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -19,6 +20,7 @@ import (
 // seconds of few operations count for less.
 type ratioSeries struct {
 	value, weight []float64
+	cuts          []int  // where parts of the run begin that differ on purpose, such as before and with a neighbour
 	reason        string // why there is none
 }
 
@@ -35,7 +37,7 @@ const (
 )
 
 // blocks measures the standard error of a mean by drawing blocks of neighbouring points (circular block bootstrap, Politis
-// and Romano 1992). A block is three autocorrelation times long, and at least the cube root of the length.
+// and Romano 1992), within the parts of a run that differ on purpose. A block is four autocorrelation times long, and at least the cube root of the length.
 func blocks(s ratioSeries) within {
 	n := len(s.value)
 	switch {
@@ -44,7 +46,8 @@ func blocks(s ratioSeries) within {
 	case n < 2*fewestBlocks:
 		return within{reason: fmt.Sprintf("%d points in time are too few for an interval within the run", n)}
 	}
-	long := max(int(math.Ceil(3*serial.Time(s.value))), int(math.Ceil(math.Cbrt(float64(n)))))
+	parts := s.parts()
+	long := max(int(math.Ceil(4*serial.Time(s.flat(parts)))), int(math.Ceil(math.Cbrt(float64(n)))))
 	if n/long < fewestBlocks {
 		return within{reason: fmt.Sprintf("the run is too short: it holds %d independent stretches of its own time, and %d are needed", n/long, fewestBlocks)}
 	}
@@ -52,20 +55,25 @@ func blocks(s ratioSeries) within {
 	if weight == nil {
 		weight = slices.Repeat([]float64{1}, n)
 	}
-	// Sums up to each point, twice around, so that a block costs two subtractions.
-	values, weights := make([]float64, 2*n+1), make([]float64, 2*n+1)
-	for i := range 2 * n {
-		values[i+1] = values[i] + s.value[i%n]*weight[i%n]
-		weights[i+1] = weights[i] + weight[i%n]
+	var values, weights float64
+	circles := make([]circle, len(parts))
+	for i, p := range parts {
+		circles[i] = newCircle(s.value[p[0]:p[1]], weight[p[0]:p[1]])
+		values, weights = values+circles[i].value[circles[i].n], weights+circles[i].weight[circles[i].n]
 	}
-	whole := values[n] / weights[n]
+	whole := values / weights
 	if !(math.Abs(whole) > 0) || math.IsInf(whole, 0) {
 		return within{reason: "its mean is zero"}
 	}
 	r := resample.Source(resample.DefaultSeed, uint64(n))
 	means := make([]float64, 0, resamples)
 	for range resamples {
-		if m := drawBlocks(r, values, weights, n, long); !math.IsNaN(m) {
+		var v, w float64
+		for _, c := range circles {
+			dv, dw := c.draw(r, long)
+			v, w = v+dv, w+dw
+		}
+		if m := v / w; !math.IsNaN(m) {
 			means = append(means, m)
 		}
 	}
@@ -74,17 +82,58 @@ func blocks(s ratioSeries) within {
 	}
 	pieces := float64(n) / float64(long)
 	// Blocks drawn from themselves spread too little by (k−1)/k.
-	return within{relative: stat.StdDev(means, nil) / math.Abs(whole) * math.Sqrt(pieces/(pieces-1)), dof: math.Floor(pieces) - 1}
+	return within{relative: stat.StdDev(means, nil) / math.Abs(whole) * math.Sqrt(pieces/(pieces-1)), dof: max(math.Floor(pieces)-float64(len(parts)), 1)}
 }
 
-func drawBlocks(r *rand.Rand, values, weights []float64, n, long int) float64 {
-	var v, w float64
-	for left := n; left > 0; left -= long {
-		from, size := r.IntN(n), min(long, left)
-		v += values[from+size] - values[from]
-		w += weights[from+size] - weights[from]
+// parts are the stretches between cuts that hold a point.
+func (s ratioSeries) parts() [][2]int {
+	var out [][2]int
+	from := 0
+	for _, c := range append(slices.Clone(s.cuts), len(s.value)) {
+		if c > from && c <= len(s.value) {
+			out = append(out, [2]int{from, c})
+			from = c
+		}
 	}
-	return v / w
+	return out
+}
+
+// flat are the values without the means of the parts, which are no dependence.
+func (s ratioSeries) flat(parts [][2]int) []float64 {
+	out := slices.Clone(s.value)
+	for _, p := range parts {
+		m := mean(out[p[0]:p[1]])
+		for i := p[0]; i < p[1]; i++ {
+			out[i] -= m
+		}
+	}
+	return out
+}
+
+// circle holds the sums up to each point of a part, twice around, so that a block costs two subtractions.
+type circle struct {
+	n             int
+	value, weight []float64
+}
+
+func newCircle(value, weight []float64) circle {
+	n := len(value)
+	c := circle{n, make([]float64, 2*n+1), make([]float64, 2*n+1)}
+	for i := range 2 * n {
+		c.value[i+1] = c.value[i] + value[i%n]*weight[i%n]
+		c.weight[i+1] = c.weight[i] + weight[i%n]
+	}
+	return c
+}
+
+// draw is a part drawn again by blocks.
+func (c circle) draw(r *rand.Rand, long int) (value, weight float64) {
+	for left := c.n; left > 0; left -= long {
+		from, size := r.IntN(c.n), min(long, left)
+		value += c.value[from+size] - c.value[from]
+		weight += c.weight[from+size] - c.weight[from]
+	}
+	return value, weight
 }
 
 // blocksOf joins the runs of a side of which the other side is single.
@@ -145,13 +194,13 @@ func difference(b, c within, bv, cv, confidence float64, o effect.Options) outco
 
 // rateSeries is the throughput of a workload's operations at each point of its time, from the VMs of its group.
 func rateSeries(w result.Workload, r Run, op string) ratioSeries {
-	sums, reason := groupSums(w, r, op+"_iops")
-	return ratioSeries{value: sums, reason: reason}
+	sums, cuts, reason := groupSums(w, r, op+"_iops")
+	return ratioSeries{value: sums, cuts: cuts, reason: reason}
 }
 
 // latencySeries is the mean latency at each point, weighted by the operations there.
 func latencySeries(w result.Workload, r Run, op string) ratioSeries {
-	rates, reason := groupSums(w, r, op+"_iops")
+	rates, cuts, reason := groupSums(w, r, op+"_iops")
 	if reason != "" {
 		return ratioSeries{reason: reason}
 	}
@@ -159,7 +208,7 @@ func latencySeries(w result.Workload, r Run, op string) ratioSeries {
 	if reason == "" && len(times) != len(rates) {
 		reason = "its latencies were not recorded over time"
 	}
-	s := ratioSeries{weight: rates, reason: reason}
+	s := ratioSeries{weight: rates, cuts: cuts, reason: reason}
 	for i := range times {
 		v := 0.0
 		if rates[i] > 0 {
@@ -193,16 +242,17 @@ func each(w result.Workload, r Run, metric string, f func(vm string, at int64, v
 	}
 }
 
-func groupSums(w result.Workload, r Run, metric string) ([]float64, string) {
+func groupSums(w result.Workload, r Run, metric string) (values []float64, cuts []int, reason string) {
 	if others(w, r.Data) {
-		return nil, "another workload ran on the same VMs at the same time, and points over time are per VM"
+		return nil, nil, "another workload ran on the same VMs at the same time, and points over time are per VM"
 	}
 	at := map[int64]float64{}
 	each(w, r, metric, func(_ string, t int64, v float64) { at[t] += v })
 	if len(at) == 0 {
-		return nil, "its rates were not recorded over time"
+		return nil, nil, "its rates were not recorded over time"
 	}
-	return inOrder(at), ""
+	times := slices.Sorted(maps.Keys(at))
+	return inOrder(at), cutsOf(times, windowStarts([]result.Workload{w})), ""
 }
 
 // groupProducts are the sums of rate times mean latency over the VMs of a group.
@@ -221,12 +271,31 @@ func groupProducts(w result.Workload, r Run, op string) ([]float64, string) {
 	return inOrder(sums), ""
 }
 
-func inOrder(at map[int64]float64) []float64 {
-	keys := make([]int64, 0, len(at))
-	for k := range at {
-		keys = append(keys, k)
+// windowStarts are the moments at which workloads' windows begin, in milliseconds.
+func windowStarts(loads []result.Workload) []int64 {
+	var out []int64
+	for _, w := range loads {
+		for _, window := range w.Windows {
+			out = append(out, window.Start.UnixMilli())
+		}
 	}
-	slices.Sort(keys)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// cutsOf are the points at which those moments have come.
+func cutsOf(times, starts []int64) []int {
+	var out []int
+	for _, s := range starts {
+		if i, _ := slices.BinarySearch(times, s); i > 0 && i < len(times) {
+			out = append(out, i)
+		}
+	}
+	return slices.Compact(out)
+}
+
+func inOrder(at map[int64]float64) []float64 {
+	keys := slices.Sorted(maps.Keys(at))
 	out := make([]float64, len(keys))
 	for i, k := range keys {
 		out[i] = at[k]
@@ -244,6 +313,11 @@ func dependence(l load, q float64) float64 {
 			continue
 		}
 		s, share, n := beyond(w.Heat, q)
+		times := make([]int64, len(s.value))
+		for i := range times {
+			times[i] = w.Heat.Start.Add(time.Duration(float64(i) * w.Heat.Step * float64(time.Second))).UnixMilli()
+		}
+		s.cuts = cutsOf(times, windowStarts([]result.Workload{w}))
 		if n == 0 || share <= 0 || share >= 1 {
 			continue
 		}

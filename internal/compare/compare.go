@@ -15,6 +15,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,6 +77,7 @@ func (o Options) filled() (Options, error) {
 // Document is a comparison.
 type Document struct {
 	Version    int     `json:"compare_version"`
+	Title      string  `json:"title,omitempty"`  // the scenario, when all sides ran the same
 	Marked     string  `json:"marked,omitempty"` // what must be read first: unlike sides were compared anyway
 	Sentence   string  `json:"sentence"`         // the answer
 	Verdict    Verdict `json:"verdict"`          // worse if anything is, else better if anything is, else same or undecided
@@ -184,7 +186,7 @@ func Of(sides []Side, o Options) (*Document, error) {
 	if err = errors.Join(err, check(sides)); err != nil {
 		return nil, err
 	}
-	d := &Document{Version: FormatVersion, Confidence: o.Confidence, Threshold: o.Threshold}
+	d := &Document{Version: FormatVersion, Title: title(sides), Confidence: o.Confidence, Threshold: o.Threshold}
 	for _, s := range sides {
 		shown := Shown{Name: s.Name}
 		for _, r := range s.Runs {
@@ -205,12 +207,25 @@ func Of(sides []Side, o Options) (*Document, error) {
 	for _, candidate := range sides[1:] {
 		d.measure(sides[0], candidate, o)
 	}
-	d.Families = []Family{widen("workloads and results", d.Measures, o), widen("series", d.Series, o)}
+	d.Families = []Family{widen("measures of workloads and results", d.Measures, o), widen("series", d.Series, o)}
 	slices.SortStableFunc(d.Series, byClearness)
 	d.normalise(sides)
 	d.order(sides, o)
 	d.conclude(sides, o)
 	return d, nil
+}
+
+// title is the scenario that all sides ran, "" when they did not.
+func title(sides []Side) string {
+	first := sides[0].Runs[0].Manifest.Scenario
+	for _, s := range sides {
+		for _, r := range s.Runs {
+			if r.Manifest.Scenario.Name != first.Name {
+				return ""
+			}
+		}
+	}
+	return cmp.Or(first.DisplayName, first.Name)
 }
 
 func check(sides []Side) error {
@@ -287,7 +302,7 @@ func widen(name string, list []Measure, o Options) Family {
 		return f
 	}
 	alpha := 1 - o.Confidence
-	selected := len(list)
+	selected := len(list) // of which the intervals exclude no difference
 	for selected > 0 {
 		n := 0
 		for i := range list {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -89,7 +90,10 @@ func (d *Document) order(sides []Side, o Options) {
 				all = append(all, at{r, i})
 			}
 		}
-		slices.SortStableFunc(all, func(a, b at) int { return a.run.Manifest.Created.Compare(b.run.Manifest.Created) })
+		slices.SortStableFunc(all, func(a, b at) int {
+			x, y := a.run.Manifest, b.run.Manifest
+			return cmp.Or(x.Created.Compare(y.Created), strings.Compare(x.RunID, y.RunID)) // simulated runs all begin at one moment, and are numbered
+		})
 		if len(all) < 4 {
 			continue
 		}
@@ -135,9 +139,9 @@ func (d *Document) conclude(sides []Side, o Options) {
 	default:
 		d.Verdict = Undecided
 	}
-	names := make([]string, len(sides)-1)
-	for i, s := range sides[1:] {
-		names[i] = s.Name
+	who := "The candidate against the baseline"
+	if len(sides) > 2 {
+		who = fmt.Sprintf("%d candidates against the baseline", len(sides)-1)
 	}
 	var parts []string
 	for _, v := range []Verdict{Worse, Better, Higher, Lower, Same, Undecided} {
@@ -148,27 +152,22 @@ func (d *Document) conclude(sides []Side, o Options) {
 	if len(parts) == 0 {
 		parts = []string{"none"}
 	}
-	d.Sentence = fmt.Sprintf("%s against %s, by more than %.3g %%: of %d measures of workloads and results %s.",
-		strings.Join(names, ", "), sides[0].Name, o.Threshold*100, len(d.Measures), strings.Join(parts, ", "))
+	d.Sentence = fmt.Sprintf("%s, by more than %.3g %%: of %d measures of workloads and results %s.", who, o.Threshold*100, len(d.Measures), strings.Join(parts, ", "))
 	d.notes(sides, o)
 }
 
 func (d *Document) notes(sides []Side, o Options) {
 	say := func(format string, args ...any) { d.Notes = append(d.Notes, fmt.Sprintf(format, args...)) }
-	single, few := []string{}, false
+	single, few := false, false
 	for _, s := range sides {
 		for _, cell := range allCells([]Side{s}) {
-			switch n := len(s.in(cell)); {
-			case n == 1 && !slices.Contains(single, s.Name):
-				single = append(single, s.Name)
-			case n < 3:
-				few = true
-			}
+			n := len(s.in(cell))
+			single, few = single || n == 1, few || n < 3
 		}
 	}
-	if len(single) > 0 {
-		d.Sentence += " It holds for these very runs: there is one run of " + strings.Join(single, " and of ") + "."
-		say("With one run of %s, intervals come from blocks of a run's own time. They say that these runs differ, or do not; what another run of the same would show cannot be said. Make three or more of each side, in mixed order.", strings.Join(single, " and of "))
+	if single {
+		d.Sentence += " This holds for these very runs: a side has one run only."
+		say("With one run on a side, intervals come from blocks of a run's own time. They say that these runs differ, or do not; what another run of the same would show cannot be said. Make three or more of each side, in mixed order.")
 	} else if few {
 		say("Fewer than three repeats of some side: the intervals are wide, and those of percentiles hold the spread within runs only.")
 	}

@@ -151,6 +151,16 @@ func (p pairing) values(m *Measure, b, c []float64, blocks func() (within, withi
 		m.Change = &change
 	}
 	o := effect.Options{Threshold: p.options.Threshold, Direction: effect.Direction(m.Direction)}
+	if allZero(b) && allZero(c) {
+		m.Scope = WithinRuns
+		if !p.single() {
+			m.Scope = BetweenRuns
+		}
+		m.at = func(float64) outcome {
+			return outcome{effect.Estimate{Value: math.NaN(), Interval: resample.None("zero on both sides")}, effect.Same}
+		}
+		return
+	}
 	if p.single() {
 		m.Scope = WithinRuns
 		wb, wc := blocks()
@@ -187,6 +197,10 @@ func relative(ratio, difference effect.Estimate, baseline float64) effect.Estima
 
 func nothing(reason string) outcome {
 	return outcome{effect.Estimate{Value: math.NaN(), Interval: resample.None(reason)}, effect.Undecided}
+}
+
+func allZero(x []float64) bool {
+	return !slices.ContainsFunc(x, func(v float64) bool { return v != 0 })
 }
 
 func mean(x []float64) float64 {
@@ -403,11 +417,13 @@ func seriesName(s result.Series, m result.Manifest) string {
 // plainSeries are the points of a series within the run phase.
 func plainSeries(s result.Series, d *result.Data) ratioSeries {
 	var out ratioSeries
+	var times []int64
 	for i, v := range s.Values {
 		at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
 		if v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) && !at.Before(d.Start) && !at.After(d.End) {
-			out.value = append(out.value, *v)
+			out.value, times = append(out.value, *v), append(times, at.UnixMilli())
 		}
 	}
+	out.cuts = cutsOf(times, windowStarts(d.Workloads))
 	return out
 }

@@ -110,7 +110,17 @@ func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
 	if markdown {
 		fmt.Fprintf(&b, "# %s\n\n", compareTitle(d))
 	}
-	fmt.Fprintf(&b, "%s\n", d.Sentence)
+	fmt.Fprintf(&b, "%s\n\n", d.Sentence)
+	for i, s := range d.Sides {
+		role := "candidate"
+		if i == 0 {
+			role = "baseline"
+		}
+		if markdown {
+			role = "- " + role
+		}
+		fmt.Fprintf(&b, "%s: %s (%d runs)\n", role, s.Name, len(s.Runs))
+	}
 	for _, g := range compareGrids(d) {
 		g.write(&b, markdown)
 	}
@@ -125,11 +135,10 @@ func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
 }
 
 func compareTitle(d *compare.Document) string {
-	var names []string
-	for _, s := range d.Sides[1:] {
-		names = append(names, s.Name)
+	if d.Title == "" {
+		return "Comparison"
 	}
-	return strings.Join(names, ", ") + " against " + d.Sides[0].Name
+	return d.Title + ", compared"
 }
 
 func compareGrids(d *compare.Document) []grid {
@@ -201,6 +210,12 @@ func measureName(cell, workload, name string) string {
 func percent(v *float64) string {
 	if v == nil || !finite(*v) {
 		return none
+	}
+	switch {
+	case *v >= 1e6:
+		return "over ×1,000,000"
+	case *v >= 9:
+		return "×" + plain(1+*v)
 	}
 	return strings.Replace(fmt.Sprintf("%+.1f %%", *v*100), "-", "−", 1)
 }
@@ -304,23 +319,24 @@ func newCompareRow(m compare.Measure, label string, widest, threshold float64) c
 
 // widestChange is where the drawings of intervals end: room for most of them, and at least twice the threshold.
 func widestChange(list []compare.Measure, threshold float64) float64 {
+	const most = 19 // twenty times as much
 	widest := max(2*threshold, 0.1)
 	for _, m := range list {
 		for _, e := range []float64{m.Adjusted.Low, m.Adjusted.High} {
-			if m.Adjusted.Valid() && finite(e) {
-				widest = max(widest, min(math.Abs(e), 1))
+			if m.Adjusted.Valid() && finite(e) && e > -1 {
+				widest = max(widest, min(math.Exp(math.Abs(math.Log1p(e)))-1, most))
 			}
 		}
 	}
 	return widest
 }
 
-// forest draws a change with its interval on a line from −widest to +widest; the band is what does not matter.
+// forest draws a change with its interval on a logarithmic line that ends at a change of widest; the band is what does not matter.
 func forest(m compare.Measure, widest, threshold float64) template.HTML {
 	const width, height, edge = 220, 22, 6
 	at := func(v float64) int {
-		v = max(-widest, min(widest, v))
-		return int(math.Round(edge + (v+widest)/(2*widest)*(width-2*edge)))
+		x := math.Log1p(max(v, -1+1e-9)) / math.Log1p(widest) // a doubling and a halving are as far from the middle
+		return int(math.Round(edge + (max(-1, min(1, x))+1)/2*(width-2*edge)))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString("change "+percent(m.Change)+", interval "+compareInterval(m)))
@@ -328,7 +344,7 @@ func forest(m compare.Measure, widest, threshold float64) template.HTML {
 	if m.Adjusted.Valid() {
 		low, high := at(m.Adjusted.Low), at(m.Adjusted.High)
 		fmt.Fprintf(&b, `<path class="ends" d="M%d 11H%d`, low, max(high, low+1))
-		if m.Adjusted.Low >= -widest {
+		if m.Adjusted.Low >= 1/(1+widest)-1 {
 			fmt.Fprintf(&b, `M%d 6V16`, low)
 		} else {
 			fmt.Fprintf(&b, `m0 0M%d 11l5 -4m-5 4l5 4`, low)
@@ -340,7 +356,7 @@ func forest(m compare.Measure, widest, threshold float64) template.HTML {
 		}
 		b.WriteString(`"/>`)
 	}
-	if m.Change != nil && math.Abs(*m.Change) <= widest {
+	if m.Change != nil && *m.Change <= widest && *m.Change >= 1/(1+widest)-1 {
 		fmt.Fprintf(&b, `<circle class="at" cx="%d" cy="11" r="4"/>`, at(*m.Change))
 	}
 	b.WriteString(`</svg>`)
