@@ -103,7 +103,9 @@ func (d *driver) drop(j *modelled) workload.Report {
 	d.jobs = slices.DeleteFunc(d.jobs, func(o *modelled) bool { return o == j })
 	j.job.Stop(now)
 	d.changed()
-	return j.job.Report(now)
+	r := j.job.Report(now)
+	r.Final = false // a killed tool has no last word
+	return r
 }
 
 // changed tells that ends and reports may now be due at other moments. The world's lock must be held.

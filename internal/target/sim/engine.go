@@ -134,6 +134,7 @@ type line struct {
 	Read    *counted  `json:"read"`
 	Write   *counted  `json:"write"`
 	Trim    *counted  `json:"trim"`
+	CPU     float64   `json:"cpu_seconds"`
 	Errors  uint64    `json:"errors"`
 	Final   bool      `json:"final"`
 }
@@ -170,6 +171,9 @@ func appendLine(b []byte, r workload.Report) ([]byte, error) {
 		}
 		b = append(b, '}')
 	}
+	if r.CPUSeconds > 0 {
+		b = strconv.AppendFloat(append(b, `,"cpu_seconds":`...), r.CPUSeconds, 'g', -1, 64)
+	}
 	if r.Errors > 0 {
 		b = strconv.AppendUint(append(b, `,"errors":`...), r.Errors, 10)
 	}
@@ -188,7 +192,7 @@ func (l line) report() workload.Report {
 	}
 	return workload.Report{
 		Time: l.Time, Elapsed: time.Duration(l.Elapsed), Read: unpack(l.Read), Write: unpack(l.Write),
-		Trim: unpack(l.Trim), Errors: l.Errors, Final: l.Final,
+		Trim: unpack(l.Trim), Errors: l.Errors, CPUSeconds: l.CPU, Final: l.Final,
 	}
 }
 

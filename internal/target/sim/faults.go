@@ -173,7 +173,7 @@ func (f Fault) words() string {
 	where := strings.Join(append(nodeWords(f.Nodes), f.Groups...), ", ")
 	calls := "all calls"
 	if len(f.Methods) > 0 {
-		calls = strings.Join(f.Methods, ", ")
+		calls = "calls of " + strings.Join(f.Methods, ", ")
 	}
 	if f.Probability > 0 && f.Probability < 1 {
 		calls = unit.Percent(f.Probability).String() + " of " + calls
@@ -246,8 +246,23 @@ func newInjector(c *cluster, r target.Request) *injector {
 func (in *injector) open() {
 	for _, f := range in.c.w.o.Faults {
 		if f.Step == "" {
-			in.group.Go(func() { in.happen(f) })
+			in.set(f)
 		}
+	}
+}
+
+// set has a fault happen: now, when that is its moment, so that nothing comes before it.
+func (in *injector) set(f Fault) {
+	if f.At > 0 {
+		in.group.Go(func() {
+			if in.c.w.clock.Sleep(in.ctx, f.At) == nil {
+				in.happen(f)()
+			}
+		})
+		return
+	}
+	if end := in.happen(f); f.For > 0 {
+		in.group.Go(end)
 	}
 }
 
@@ -263,7 +278,7 @@ func (in *injector) StepBegins(number int, name string) {
 		}
 		want, which, _ := strings.Cut(f.Step, "#")
 		if f.Step == strconv.Itoa(number) || want == name && (which == strconv.Itoa(occurrence) || which == "" && occurrence == 1) {
-			in.group.Go(func() { in.happen(f) })
+			in.set(f)
 		}
 	}
 }
@@ -274,23 +289,22 @@ func (in *injector) stop() {
 	in.group.Wait()
 }
 
-// happen waits for a fault's moment, brings it about and, when it has an end, ends it.
-func (in *injector) happen(f Fault) {
+// happen brings a fault about. The function it returns waits for its end, when it has one, and ends it.
+func (in *injector) happen(f Fault) (end func()) {
 	w := in.c.w
-	if w.clock.Sleep(in.ctx, f.At) != nil {
-		return
-	}
 	w.mu.Lock()
 	undo := in.begin(f)
 	w.mu.Unlock()
 	in.say(f, "begins", f.words())
-	if f.For <= 0 || w.clock.Sleep(in.ctx, f.For) != nil {
-		return
+	return func() {
+		if f.For <= 0 || w.clock.Sleep(in.ctx, f.For) != nil {
+			return
+		}
+		w.mu.Lock()
+		undo()
+		w.mu.Unlock()
+		in.say(f, "over", "over: "+f.words())
 	}
-	w.mu.Lock()
-	undo()
-	w.mu.Unlock()
-	in.say(f, "over", "over: "+f.words())
 }
 
 func (in *injector) say(f Fault, state, text string) {

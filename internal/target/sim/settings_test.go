@@ -127,7 +127,7 @@ faults:
 		}
 	}
 	notes := strings.Join(f.Notes, "\n")
-	for _, words := range []string{"node-1 crashes for 5 min, 1 h after the beginning", "25 % of Clone to the cluster fail, 1 min 30 s after step workload.Start#2 begins"} {
+	for _, words := range []string{"node-1 crashes for 5 min, 1 h after the beginning", "25 % of calls of Clone to the cluster fail, 1 min 30 s after step workload.Start#2 begins"} {
 		if !strings.Contains(notes, words) {
 			t.Errorf("the notes lack %q: %s", words, notes)
 		}
