@@ -29,6 +29,7 @@ type Handle struct {
 	name   string
 	labels labels.Labels
 	ref    storage.SeriesRef
+	stalk  *stalk // in a Timeless store
 }
 
 // NewHandle prepares a series. The name and labels must be valid; empty labels are left out, as Prometheus does.
@@ -78,6 +79,12 @@ func (b *Batch) Histogram(name string, ls []Label, t time.Time, h *hist.Histogra
 // Append adds a point to a series.
 func (b *Batch) Append(to *Handle, t time.Time, v float64) {
 	if b.err != nil {
+		return
+	}
+	if sh := b.store.sheaf; sh != nil {
+		if !sh.append(to, t.UnixMilli(), v) {
+			b.late++
+		}
 		return
 	}
 	ref, err := b.app.Append(to.ref, to.labels, t.UnixMilli(), v)
@@ -138,6 +145,11 @@ func (b *Batch) Commit() error {
 	}
 	if err := app.Commit(); err != nil {
 		return fmt.Errorf("metrics: commit: %w", err)
+	}
+	if b.store.sheaf != nil {
+		if err := b.store.sheaf.commit(); err != nil {
+			return fmt.Errorf("metrics: commit: %w", err)
+		}
 	}
 	return nil
 }

@@ -45,8 +45,9 @@ type Options struct {
 	MaxSamples int
 	// QueryTimeout bounds one query; 0 means two minutes.
 	QueryTimeout time.Duration
-	// Timeless has the same points make the same files: nothing is compacted while the database is open, which then holds everything in
-	// memory, and Close turns it into blocks. It is for runs in virtual time. Until Close a crash costs nothing, as always.
+	// Timeless has the same points make the same files, and a great many of them at little cost. It is for runs in virtual time, which can be
+	// repeated: floats become blocks of two hours, without the log, so that a crash loses those of the last block, and queries find them only when
+	// the database has been closed and opened again. Points of a series must come in the order of time.
 	Timeless bool
 }
 
@@ -83,8 +84,7 @@ type Store struct {
 	engine  *promql.Engine
 	cleanup string   // folder of links to remove on Close
 	known   *handles // nil when open for reading only
-	// timeless: see Options
-	timeless bool
+	sheaf   *sheaf   // of a Timeless one
 }
 
 // Open opens or creates the database in dir for writing. A log cut short by a crash is repaired.
@@ -96,7 +96,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	s := newStore(db, opts)
 	if opts.Timeless {
 		db.DisableCompactions()
-		s.timeless = true
+		s.sheaf = &sheaf{dir: dir, known: map[string]*stalk{}}
 	}
 	return s, nil
 }
@@ -154,7 +154,7 @@ func OpenReadOnly(dir string, opts Options) (*Store, error) {
 // Close flushes and closes the database. Queries under way are waited for.
 func (s *Store) Close() error {
 	var err error
-	if s.timeless {
+	if s.sheaf != nil {
 		err = s.seal()
 	} else {
 		err = s.db.Close()

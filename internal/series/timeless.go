@@ -22,7 +22,10 @@ func (s *Store) seal() error {
 		err = errors.Join(s.db.CompactOOOHead(context.Background()), s.db.CompactHead(tsdb.NewRangeHead(head, head.MinTime(), head.MaxTime())))
 	}
 	if err := errors.Join(err, s.db.Close()); err != nil {
-		return err // the log still has it all
+		return err // the log still has the histograms
+	}
+	if err := s.sheaf.close(); err != nil {
+		return err
 	}
 	for _, name := range []string{"wal", "wbl", "chunks_head"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {

@@ -53,8 +53,7 @@ func (l *lane) open(at int64) {
 	if l.state != running {
 		return
 	}
-	grain := int64(l.job.world.truth.Grain)
-	l.from, l.to = at, at-at%grain+grain
+	l.from, l.to = at, at-at%l.grain+l.grain
 	for d := range l.dirs {
 		if l.share[d] > 0 {
 			l.draw(&l.dirs[d], d)
@@ -71,7 +70,6 @@ func (l *lane) draw(s *stream, d int) {
 	if mean <= 0 {
 		return
 	}
-	r := rand.New(&l.rng)
 	whole := t.NoiseCV * s.rate * t.Grain.Seconds()
 	noise := whole * whole * dt / t.Grain.Seconds()
 	variance := s.scatter * mean
@@ -80,7 +78,7 @@ func (l *lane) draw(s *stream, d int) {
 	}
 	s.will.path += mean
 	if variance > 0 {
-		s.will.path += math.Sqrt(variance) * r.NormFloat64()
+		s.will.path += math.Sqrt(variance) * l.rand.NormFloat64()
 	}
 	s.expected += mean
 	limit := math.Inf(1)
@@ -92,7 +90,7 @@ func (l *lane) draw(s *stream, d int) {
 		s.will.ops = uint64(path)
 	}
 	if n := float64(s.will.ops - s.have.ops); l.paced && n > 0 {
-		z := r.NormFloat64()
+		z := l.rand.NormFloat64()
 		s.will.seconds += n * s.mean * max(0, 1+z*math.Sqrt(s.spread*s.spread/n+t.NoiseCV*t.NoiseCV))
 	} else if !l.paced {
 		s.will.seconds += mean * s.mean

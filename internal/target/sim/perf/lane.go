@@ -56,14 +56,24 @@ type lane struct {
 	passed   float64         // share of the present sequential pass that is written
 
 	from, to int64 // the present cell of noise
-	rng      rand.PCG
+	grain    int64 // longest cell
+	rand     *rand.Rand
 	dirs     [directions]stream
 }
+
+// A lane that runs for longRun or more has its noise drawn for longGrain times Grain at once, with the same variance over that time.
+const (
+	longRun   = time.Hour
+	longGrain = 5
+)
 
 // newLane reads what a lane will do.
 func newLane(j *Job, spec workload.Lane, seed uint64) *lane {
 	l := &lane{job: j, spec: spec, begins: never, ends: never, due: never}
-	l.rng.Seed(seed, 1)
+	l.rand, l.grain = rand.New(rand.NewPCG(seed, 1)), int64(j.world.truth.Grain)
+	if spec.Runtime >= longRun {
+		l.grain *= longGrain
+	}
 	for d := range l.dirs {
 		l.dirs[d].rng.Seed(seed, uint64(2+d))
 	}
