@@ -167,7 +167,7 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	data, err := collect.Collect(ctx, folder, drivers.Engines())
+	data, err := collect.Collect(ctx, folder, drivers.Replays(folder.Manifest().Target))
 	switch {
 	case ctx.Err() != nil:
 		return nil, fail(exitInterrupted, "", "analyze: %w", errInterrupted)

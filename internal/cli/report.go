@@ -115,7 +115,7 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 
 // recollect makes data and findings from what a run folder holds.
 func recollect(ctx context.Context, folder *result.Folder) error {
-	data, err := collect.Collect(ctx, folder, drivers.Engines())
+	data, err := collect.Collect(ctx, folder, drivers.Replays(folder.Manifest().Target))
 	if data == nil {
 		return fmt.Errorf("collect: %w", err)
 	}

@@ -28,6 +28,18 @@ func Engines() map[string]workload.Engine {
 	}
 }
 
+// Replays returns the engines that read the raw output of a run on the target of that name: of a simulated one it is the
+// simulation's own.
+func Replays(target string) map[string]workload.Engine {
+	engines := Engines()
+	if target == (sim.Provider{}).Name() {
+		for name, e := range engines {
+			engines[name] = sim.Replay(e)
+		}
+	}
+	return engines
+}
+
 // Target returns the provider of a name.
 func Target(name string) (target.Provider, bool) {
 	all := Targets()

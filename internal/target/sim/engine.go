@@ -23,6 +23,9 @@ func (c *cluster) Engine(_ string, real workload.Engine) (workload.Engine, bool)
 	return engine{real}, real != nil && !c.w.o.RunTools
 }
 
+// Replay returns the engine that reads what a simulated run has kept of a generator's output.
+func Replay(real workload.Engine) workload.Engine { return engine{real} }
+
 // engine is a real engine whose tool is modelled. Its raw output is one JSON document per line and report, see line.
 type engine struct{ real workload.Engine }
 
