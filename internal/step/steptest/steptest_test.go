@@ -2,6 +2,8 @@ package steptest_test
 
 import (
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,26 +14,44 @@ import (
 	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
 	workloadfake "plimsoll/internal/workload/fake"
+	"plimsoll/internal/workload/fio"
 )
 
 var engines = map[string]workload.Engine{"fio": workloadfake.Engine{Samples: 10}}
 
-// The fake cluster in virtual time, which belongs to the goroutine that makes it: each subtest has a clock of its own.
-func TestFake(t *testing.T) {
-	for name, without := range map[string][]target.Capability{
-		"everything": nil,
-		"nothing": {target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
-			target.AvailabilityRules, target.GuestCommands},
+// The simulated cluster in virtual time, which belongs to the goroutine that makes it: each subtest has a clock of its own. Its loads are
+// modelled, or those of the fake generator, as commands in VMs.
+func TestSim(t *testing.T) {
+	for name, o := range map[string]sim.Options{
+		"everything": {},
+		"tools":      {RunTools: true},
+		"nothing": {Without: []target.Capability{target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
+			target.AvailabilityRules, target.GuestCommands, target.PlaybookHosts, target.StorageMigration, target.PlatformChecks, target.WriteLogDrain}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steptest.Run(t, func(t testing.TB) steptest.Place {
+				o := o
 				v := clock.NewVirtual(time.Unix(1700000000, 0))
-				w := sim.New(sim.Options{Clock: v, Seed: 1, RunTools: true, Boot: time.Second, NodeBoot: 20 * time.Second, Without: without})
-				w.Command("sh", func(*sim.Call) target.Exit { return target.Exit{} })
+				o.Clock, o.Seed, o.Boot, o.NodeBoot = v, 1, time.Second, 20*time.Second
+				w := sim.New(o)
+				w.Command("sh", shell)
+				engines := engines
+				if !o.RunTools {
+					engines = map[string]workload.Engine{"fio": fio.Engine{}}
+				}
 				return steptest.Place{Target: w.Target(), StateDir: "state", Clock: v, Engines: engines}
 			})
 		})
 	}
+}
+
+// shell is what the suite needs of a shell: exit codes.
+func shell(c *sim.Call) target.Exit {
+	code, err := strconv.Atoi(strings.TrimPrefix(c.Argv[len(c.Argv)-1], "exit "))
+	if err != nil {
+		return target.Exit{}
+	}
+	return target.Exit{Code: code}
 }
 
 func TestLocal(t *testing.T) {

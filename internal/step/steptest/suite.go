@@ -71,7 +71,8 @@ func Run(t *testing.T, factory Factory) {
 		t.Fatalf("the suite needs three nodes, the place has %d", len(facts.Nodes))
 	}
 	skipped := 0
-	for _, s := range subtests {
+	all := slices.Concat(subtests, language)
+	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range s.needs {
 				if !facts.Can(c) {
@@ -84,7 +85,7 @@ func Run(t *testing.T, factory Factory) {
 			b.close()
 		})
 	}
-	t.Logf("conformance of steps: %d subtests, %d skipped for capabilities not claimed", len(subtests), skipped)
+	t.Logf("conformance of steps: %d subtests, %d skipped for capabilities not claimed", len(all), skipped)
 }
 
 // bench is an open cluster with everything a step needs.

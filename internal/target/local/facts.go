@@ -119,6 +119,7 @@ func (p *place) capabilities(groups controlGroups, st storage) (can, cannot map[
 		target.StorageMigration: "there is one store: the file system of the run folder",
 		target.WriteLogDrain:    "the file system has no operations log to report on",
 		target.FolderImport:     "sandboxes have no system disk, so there is no image to import",
+		target.PlatformChecks:   "this host is managed by neither vCenter nor Prism",
 	}
 	for _, c := range []target.Capability{target.GuestCommands, target.ControllerCommands} {
 		if p.commands {

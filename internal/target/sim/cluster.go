@@ -331,6 +331,7 @@ var errDark = fmt.Errorf("%w: its power controller does not answer", target.ErrN
 // Close implements target.Cluster.
 func (c *cluster) Close() error {
 	c.injector.stop()
+	c.w.models.settle()
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	c.closed = true

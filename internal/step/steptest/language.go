@@ -1,0 +1,149 @@
+package steptest
+
+import (
+	"slices"
+	"strings"
+
+	"plimsoll/internal/step"
+	"plimsoll/internal/target"
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+// language are the subtests of the steps that published scenarios rarely use, and of what every step promises: verification before it
+// does anything, limits, annotations in the run phase only.
+var language = []subtest{
+	{name: "every step of the language can be built and says what it does", run: func(b *bench) {
+		for _, spec := range scenario.Steps() {
+			for _, s := range b.steps(spec.Name, example(spec)) {
+				if s.Text() == "" || s.Name() == "" {
+					b.t.Errorf("%s: text %q, name %q", spec.Name, s.Text(), s.Name())
+				}
+				for _, c := range s.Requires() {
+					if !b.env.Facts.Can(c) && b.env.Facts.Missing[c] == "" {
+						b.t.Errorf("%s: needs %q, which the place neither claims nor explains", spec.Name, c)
+					}
+				}
+				s.Estimate(step.NewForecast(b.env.View))
+			}
+		}
+	}},
+	{name: "node waits", needs: []target.Capability{target.NodePowerControl}, run: func(b *bench) {
+		b.machines()
+		b.do("nodes.WaitForPowerOn", args{"nodes": nodes("all"), "wait_secs": 60.0})
+		b.refuse("nodes.WaitForPowerOff", args{"nodes": nodes("1"), "wait_secs": 0.2}, "not within")
+		b.do("nodes.PowerOff", args{"nodes": nodes("1"), "wait_secs": 0.0})
+		b.do("nodes.WaitForPowerOff", args{"nodes": nodes("1"), "wait_secs": 60.0})
+		b.do("check.OobConfigured", nil)
+		b.do("check.ClusterReady", nil)
+		b.do("nodes.WaitForPowerOn", args{"nodes": nodes("1"), "wait_secs": 120.0})
+		b.refuse("nodes.PowerOff", args{"nodes": nodes("99")}, "99")
+	}},
+	{name: "annotations belong to the run phase", needs: []target.Capability{target.LiveMigration}, run: func(b *bench) {
+		b.machines()
+		b.env.Phase = scenario.Setup
+		b.do("vm_group.PowerOff", args{"vm_group_name": "B", "annotate": true})
+		b.expect("annotations in set-up", b.seen(result.KindAnnotation, ""), 0)
+		b.env.Phase = scenario.Run
+		b.do("vm_group.PowerOn", args{"vm_group_name": "B"})
+		b.expect("annotations not asked for", b.seen(result.KindAnnotation, ""), 0)
+		b.do("vm_group.MigrateGroup", args{"vm_group_name": "B", "from_node": int64(0), "to_node": int64(1), "annotate": true})
+		if b.seen(result.KindAnnotation, "") == 0 {
+			b.t.Error("an annotation that was asked for did not come")
+		}
+	}},
+	{name: "prefill in two steps", run: func(b *bench) {
+		b.machines()
+		b.refuse("workload.PrefillWait", args{"workload_name": "W", "timeout_secs": 60.0}, "never started")
+		b.do("workload.PrefillStart", args{"workload_name": "W", "async": true})
+		b.do("workload.PrefillWait", args{"workload_name": "W", "timeout_secs": 600.0})
+		b.do("workload.PrefillStart", args{"workload_name": "W"})
+	}},
+	{name: "commands that fail", needs: []target.Capability{target.GuestCommands}, run: func(b *bench) {
+		b.machines()
+		b.refuse("vm_group.RunCommand", args{"vm_group_name": "B", "command": "exit 3"}, "3")
+		b.do("vm_group.RunCommand", args{"vm_group_name": "B", "command": "exit 3", "fail_on_error": false})
+		b.expect("warnings", min(b.seen(result.KindWarning, ""), 1), 1)
+	}},
+	{name: "storage migration", needs: []target.Capability{target.StorageMigration}, run: func(b *bench) {
+		b.machines()
+		b.do("vm_group.RelocateGroupDatastore", args{"vm_group_name": "B", "dest_datastore_name": "fast"})
+	}},
+	{name: "platform checks", needs: []target.Capability{target.PlatformChecks, target.NodePowerControl}, run: func(b *bench) {
+		b.machines()
+		for _, name := range []string{"check.VCenterConnectivity", "check.PrismConnectivity"} {
+			b.do(name, nil)
+		}
+		b.do("check.VSphereDatastoreVisible", args{"node_index": int64(1), "datastore_name": "fast"})
+		b.do("nodes.PowerOff", args{"nodes": nodes("1"), "wait_secs": 60.0})
+		b.refuse("check.PrismHostInSameCluster", args{"node_index": int64(1)}, "off")
+		b.refuse("check.PrismDatastoreVisible", args{"node_index": int64(1), "datastore_name": "fast"}, "off")
+		b.do("check.ClusterReady", nil)
+	}},
+	{name: "write log", run: func(b *bench) {
+		b.machines()
+		b.do("experimental.WaitOplogEmpty", args{"timeout": 600.0}) // without controllers: a warning
+		if !b.env.Facts.Can(target.WriteLogDrain) {
+			b.expect("warnings", b.seen(result.KindWarning, "experimental.WaitOplogEmpty"), 1)
+		}
+	}},
+	{name: "playbooks", needs: []target.Capability{target.PlaybookHosts}, run: func(b *bench) {
+		login := func(inventory ...string) args {
+			return args{"filename": "p.yml", "inventory": inventory, "remote_user": "root", "remote_pass": "secret-word"}
+		}
+		b.refuse("playbook.Run", login("A"), "no VMs")
+		b.machines()
+		b.refuse("playbook.Run", login("nobody"), "nobody")
+		b.do("playbook.Run", login("A", "nodes", "cvms"))
+		for _, e := range b.events {
+			if strings.Contains(e.Text+e.Error, "secret-word") {
+				b.t.Errorf("the journal tells the password: %+v", e)
+			}
+		}
+	}},
+	{name: "clean-up in its parts", run: func(b *bench) {
+		b.machines()
+		b.do("cluster.PowerOffCurieVMs", nil)
+		b.expect("answering", b.answering("A")+b.answering("B"), 0)
+		b.do("cluster.DeleteCurieVMs", nil)
+		all, err := b.env.Cluster.VMs(b.t.Context())
+		if err != nil || len(all) > 0 {
+			b.t.Errorf("%d VMs left, %v", len(all), err)
+		}
+	}},
+	{name: "commands on this machine", run: func(b *bench) {
+		b.do("experimental.Shell", args{"cmd": "exit 0"})
+		b.refuse("experimental.Shell", args{"cmd": "exit 4"}, "4")
+		b.env.HostCommands = false
+		b.refuse("experimental.Shell", args{"cmd": "exit 0"}, "--allow-host-commands")
+	}},
+}
+
+// example are arguments that a step takes in the suite's scenario.
+func example(spec scenario.StepSpec) args {
+	a := args{}
+	for _, row := range spec.Args {
+		if !row.Required && row.Default != nil {
+			continue
+		}
+		switch {
+		case row.Name == "vm_group_name":
+			a[row.Name] = "B"
+		case row.Name == "workload_name":
+			a[row.Name] = "W"
+		case row.Name == "inventory":
+			a[row.Name] = []string{"A"}
+		case row.Name == "count_per_cluster":
+			a[row.Name] = int64(3)
+		case slices.Contains([]string{"from_node", "to_node", "node_index", "num_snapshots"}, row.Name):
+			a[row.Name] = int64(1)
+		case row.Name == "nodes":
+			a[row.Name] = nodes("1")
+		case row.Required && (strings.HasSuffix(row.Name, "_secs") || strings.HasSuffix(row.Name, "_minutes")):
+			a[row.Name] = 1.0
+		case row.Required:
+			a[row.Name] = "x"
+		}
+	}
+	return a
+}
