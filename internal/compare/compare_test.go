@@ -247,7 +247,9 @@ func TestHyperThreadsAreToldFromCores(t *testing.T) {
 	if diff := cmp.Diff([]row{{"a hyper-thread", 2, 2}, {"a core", 4, 1}}, got); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.ContainsFunc(d.Notes, func(n string) bool { return strings.Contains(n, "hyper-thread on one side and a whole core on the other") }) {
+	if !slices.ContainsFunc(d.Notes, func(n string) bool {
+		return strings.Contains(n, "hyper-thread on one side and a whole core on the other")
+	}) {
 		t.Errorf("not said: %q", d.Notes)
 	}
 }

@@ -1,0 +1,110 @@
+package assert_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/hist"
+	"plimsoll/internal/analysis/assert"
+	"plimsoll/result"
+)
+
+func at(v float64) *float64 { return &v }
+
+func data() *result.Data {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	reads, writes := &hist.Histogram{}, &hist.Histogram{}
+	reads.Add(1_000_000, 90)
+	writes.Add(3_000_000, 110)
+	nothing := []*float64{nil, nil}
+	return &result.Data{Start: start, End: start.Add(3 * time.Second),
+		Panels: []result.Panel{
+			{Name: "Rate", Unit: "ops/s", Series: []result.Series{{Name: "a", Start: start, Step: 1, Values: []*float64{at(100), nil, at(140), at(60)}},
+				{Name: "b", Start: start, Step: 1, Values: []*float64{at(10), at(20), at(30)}}}},
+			{Name: "Empty", Series: []result.Series{{Start: start, Step: 1, Values: nothing}}},
+			{Name: "Broken", Problem: "the metric does not exist"},
+		},
+		Workloads: []result.Workload{
+			{Name: "W_prefill", Prefill: true, Ops: []result.OpTotals{{Op: "write", Count: 1}}},
+			{Name: "W", Start: start, End: start.Add(2 * time.Second), Errors: 3, Ops: []result.OpTotals{
+				{Op: "read", Count: 90, Bytes: 90 << 10, Seconds: 0.09, Hist: reads}, {Op: "write", Count: 110, Bytes: 110 << 10, Seconds: 0.33, Hist: writes}}},
+		}}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	findings := []result.Finding{{Check: "offered-rate", Severity: result.Caution, Sentence: "It was not reached."}, {Check: "littles-law", Severity: result.Fine}}
+	query := func(q string) ([]float64, error) {
+		switch q {
+		case "none":
+			return nil, nil
+		case "bad":
+			return nil, errors.New("parse error")
+		case "nan":
+			return []float64{1, math.NaN()}, nil
+		}
+		return []float64{1, 5, 3}, nil
+	}
+	for want, a := range map[string]result.Assert{
+		`fine: Assert "A" holds: the mean of result "Rate" is 20 IOPS, and must be at least 20 IOPS.`:                 {Result: "Rate", Statistic: "mean", AtLeast: at(20)},
+		`caution: Assert "A" does not hold: the max of result "Rate" is 140 IOPS, and must be at most 130 IOPS.`:      {Result: "Rate", Statistic: "max", AtMost: at(130)},
+		`caution: Assert "A" does not hold: the min of result "Rate" is 10 IOPS, and must be at least 20 IOPS (why).`: {Result: "Rate", Statistic: "min", AtLeast: at(20), Description: "why."},
+		`fine: Assert "A" holds: the median of result "Rate" is 20 IOPS, and must be at least 1 IOPS and at most 1,000 IOPS.`: {
+			Result: "Rate", Statistic: "median", AtLeast: at(1), AtMost: at(1000)},
+		`caution: Assert "A" cannot be judged: the last of result "Empty" has no value.`:                              {Result: "Empty", Statistic: "last", AtLeast: at(1)},
+		`caution: Assert "A" cannot be judged: result "Broken" has no data: the metric does not exist.`:               {Result: "Broken", Statistic: "last", AtLeast: at(1)},
+		`caution: Assert "A" cannot be judged: result "None" was not collected.`:                                      {Result: "None", Statistic: "last", AtLeast: at(1)},
+		`fine: Assert "A" holds: operations of workload "W" is 100 IOPS, and must be at least 100 IOPS.`:              {Workload: "W", Operation: "all", Measure: "operations", AtLeast: at(100)},
+		`fine: Assert "A" holds: read bandwidth of workload "W" is 45 KiB/s, and must be at most 50 KiB/s.`:           {Workload: "W", Operation: "read", Measure: "bandwidth", AtMost: at(50 << 10)},
+		`caution: Assert "A" does not hold: p50 of workload "W" is 3 ms, and must be at most 2 ms.`:                {Workload: "W", Operation: "all", Measure: "p50", AtMost: at(0.002)},
+		`fine: Assert "A" holds: read p50 of workload "W" is 1 ms, and must be at most 2 ms.`:                         {Workload: "W", Operation: "read", Measure: "p50", AtMost: at(0.002)},
+		`fine: Assert "A" holds: write mean of workload "W" is 3 ms, and must be at most 4 ms.`:                       {Workload: "W", Operation: "write", Measure: "mean", AtMost: at(0.004)},
+		`caution: Assert "A" does not hold: errors of workload "W" is 3, and must be at most 0.`:                      {Workload: "W", Operation: "all", Measure: "errors", AtMost: at(0)},
+		`caution: Assert "A" cannot be judged: workload "W" has 200 operations, too few for p99.9.`:                   {Workload: "W", Operation: "all", Measure: "p99.9", AtMost: at(1)},
+		`caution: Assert "A" cannot be judged: workload "W" has no trim operation with a latency.`:                    {Workload: "W", Operation: "trim", Measure: "p50", AtMost: at(1)},
+		`caution: Assert "A" cannot be judged: workload "V" did not run.`:                                             {Workload: "V", Operation: "all", Measure: "p50", AtMost: at(1)},
+		`caution: Assert "A" does not hold: the query's answer is 5, and must be at most 4.`:                          {Query: "q", AtMost: at(4)},
+		`fine: Assert "A" holds: the query's answer is 5, and must be at most 5.`:                                     {Query: "q", AtMost: at(5)},
+		`caution: Assert "A" does not hold: the query's answer is NaN, and must be at least 0.`:                       {Query: "nan", AtLeast: at(0)},
+		`caution: Assert "A" cannot be judged: the query's answer has no value.`:                                      {Query: "none", AtLeast: at(0)},
+		`caution: Assert "A" cannot be judged: parse error.`:                                                          {Query: "bad", AtLeast: at(0)},
+		`caution: Assert "A" does not hold: check offered-rate found what is a caution or worse: It was not reached.`: {Finding: "offered-rate", Severity: "caution"},
+		`fine: Assert "A" holds: check offered-rate found nothing that is a blocker or worse.`:                        {Finding: "offered-rate", Severity: "blocker"},
+		`caution: Assert "A" cannot be judged: the run has no finding of check "moon".`:                               {Finding: "moon", Severity: "blocker"},
+	} {
+		a.Name = "A"
+		f := assert.Judge([]result.Assert{a}, data(), findings, query)[0]
+		if got := fmt.Sprintf("%s: %s", f.Severity, f.Sentence); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if assert.Failed(f) != (f.Severity != result.Fine) || f.Check != assert.Check || f.Subject != "A" || f.NoInterval == "" || f.Basis == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+func TestNothingCollected(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, f := range assert.Judge([]result.Assert{{Name: "a", Result: "Rate", AtLeast: at(1)}, {Name: "b", Query: "q", AtLeast: at(1)}}, nil, nil, nil) {
+		got = append(got, f.Sentence)
+	}
+	want := []string{`Assert "a" cannot be judged: nothing was collected.`, `Assert "b" cannot be judged: the run's metrics cannot be read.`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func ExampleJudge() {
+	limit := 4000.0
+	d := &result.Data{Panels: []result.Panel{{Name: "Rate", Unit: "ops/s", Series: []result.Series{{Step: 1, Values: []*float64{&limit}}}}}}
+	for _, f := range assert.Judge([]result.Assert{{Name: "kept", Result: "Rate", Statistic: "mean", AtLeast: &limit}}, d, nil, nil) {
+		fmt.Println(f.Severity, f.Sentence)
+	}
+	// Output: fine Assert "kept" holds: the mean of result "Rate" is 4,000 IOPS, and must be at least 4,000 IOPS.
+}
