@@ -41,3 +41,47 @@ func TestFalseAlarms(t *testing.T) {
 		}
 	}
 }
+
+// TestResidencyCoverage: the interval holds the moment at which a rate that rises for 180 s has come to 90 % of its end.
+func TestResidencyCoverage(t *testing.T) {
+	const rounds = 200
+	truth := 180 * (0.9*10000 - 500) / 9500.0
+	in, without := 0, 0
+	for i := range rounds {
+		s := migrating(uint64(i))
+		found := residency(newView(s.Manifest, s.Data))
+		switch {
+		case len(found) != 1 || found[0].Value == nil:
+			t.Fatalf("seed %d: %+v", i, found)
+		case found[0].Low == nil:
+			without++
+		case *found[0].Low <= truth && truth <= *found[0].High:
+			in++
+		}
+	}
+	share := float64(in) / float64(rounds-without)
+	t.Logf("covered %.3f, without an interval %d of %d", share, without, rounds)
+	if share < 0.93 || share > 0.99 || without > 0 {
+		t.Errorf("the interval held the truth in %.1f %% of the runs, and was missing in %d of %d", 100*share, without, rounds)
+	}
+}
+
+// TestContentionCoverage: the interval of the contention fitted to a scale-out run holds the law's.
+func TestContentionCoverage(t *testing.T) {
+	const rounds = 60
+	in := 0
+	for i := range rounds {
+		s := scaleOut(uint64(i), 0.01, 1e-5)
+		f := scaling(newView(s.Manifest, s.Data))
+		if len(f) == 0 || f[0].Check != "scalability" || f[0].Low == nil {
+			t.Fatalf("seed %d: %+v", i, f)
+		}
+		if *f[0].Low <= 1 && 1 <= *f[0].High {
+			in++
+		}
+	}
+	t.Logf("covered %.3f", float64(in)/rounds)
+	if share := float64(in) / rounds; share < 0.85 {
+		t.Errorf("the interval held the truth in %.1f %% of the runs", 100*share)
+	}
+}
