@@ -16,7 +16,7 @@ import (
 type jobs struct {
 	view    step.View
 	engines map[string]workload.Engine
-	known   map[jobKey]int64
+	known   map[jobKey]demand
 	errs    []error
 	remarks []string            // of engines, in order of their first appearance
 	about   map[string][]string // remark -> workloads
@@ -29,39 +29,50 @@ type jobKey struct {
 }
 
 func newJobs(v step.View, engines map[string]workload.Engine) *jobs {
-	return &jobs{view: v, engines: engines, known: map[jobKey]int64{}, about: map[string][]string{}}
+	return &jobs{view: v, engines: engines, known: map[jobKey]demand{}, about: map[string][]string{}}
 }
 
 // extent is how many bytes one VM writes or reads until a job that ends by itself has ended; 0 when unknown.
 func (j *jobs) extent(name string, prefill bool) int64 {
-	return j.check(jobKey{load: name, prefill: prefill})
+	return j.check(jobKey{load: name, prefill: prefill}).bytes
+}
+
+// depth is how many operations one VM keeps outstanding at most; 0 when unknown.
+func (j *jobs) depth(name string, runtime time.Duration) int {
+	return j.check(jobKey{load: name, runtime: runtime}).depth
+}
+
+// demand is what a job asks of one VM's disks.
+type demand struct {
+	bytes int64 // touched until it ends by itself, 0 unknown
+	depth int   // operations outstanding at most, 0 unknown
 }
 
 // check asks once about a way in which a workload is used.
-func (j *jobs) check(key jobKey) int64 {
-	if size, ok := j.known[key]; ok {
-		return size
+func (j *jobs) check(key jobKey) demand {
+	if d, ok := j.known[key]; ok {
+		return d
 	}
-	size, err := j.ask(key.load, key.prefill, key.runtime)
+	d, err := j.ask(key.load, key.prefill, key.runtime)
 	if err != nil {
 		j.errs = append(j.errs, err)
 	}
-	j.known[key] = size
-	return size
+	j.known[key] = d
+	return d
 }
 
 // ask has the job file checked for the disks the group's members will have.
-func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (int64, error) {
+func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, error) {
 	load, err := j.view.Workload(name)
 	if err != nil {
-		return 0, err
+		return demand{}, err
 	}
 	if len(j.engines) == 0 {
-		return 0, nil
+		return demand{}, nil
 	}
 	engine, ok := j.engines[load.Generator]
 	if !ok {
-		return 0, fmt.Errorf("workload %q: there is no engine for generator %q; known are %s", name, load.Generator, known(j.engines))
+		return demand{}, fmt.Errorf("workload %q: there is no engine for generator %q; known are %s", name, load.Generator, known(j.engines))
 	}
 	spec := workload.Spec{
 		Name: name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Disks: j.disks(load),
@@ -69,20 +80,21 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (int64, err
 		SizeScale: j.view.SizeScale, TimeScale: j.view.TimeScale,
 	}
 	if err := engine.Validate(spec); err != nil {
-		return 0, fmt.Errorf("workload %q: %w", name, err)
+		return demand{}, fmt.Errorf("workload %q: %w", name, err)
 	}
 	job, err := engine.Command(spec)
 	if err != nil {
-		return 0, fmt.Errorf("workload %q: %w", name, err)
+		return demand{}, fmt.Errorf("workload %q: %w", name, err)
 	}
 	if !prefill {
 		j.remark(name, job.Notes)
 	}
-	var size int64
+	var d demand
 	for _, lane := range job.Lanes {
-		size += lane.Bytes
+		d.bytes += lane.Bytes
+		d.depth += lane.Depth
 	}
-	return size, nil
+	return d, nil
 }
 
 // remark keeps an engine's notes, each once with the workloads it is about.

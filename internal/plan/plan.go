@@ -42,6 +42,8 @@ type Plan struct {
 	EstimatedSeconds float64          `json:"estimated_seconds"` // of the steps
 	AuthorSeconds    float64          `json:"author_seconds"`    // estimated_runtime, scaled; 0 when not given
 	PeakVMs          int              `json:"peak_vms"`
+	PeakLoads        int              `json:"peak_loads"` // workloads running at once, each counted on every VM that runs it
+	PeakDepth        int              `json:"peak_depth"` // operations that these keep outstanding at most
 	PeakDiskBytes    int64            `json:"peak_disk_bytes"`
 	PeakMemoryBytes  int64            `json:"peak_memory_bytes"`
 	Steps            []Step           `json:"steps"`
@@ -140,7 +142,7 @@ func newBuilder(sc *scenario.Scenario, facts target.Facts, o Options) *builder {
 	}}
 	b.jobs = newJobs(view, o.Engines)
 	b.forecast = step.NewForecast(view)
-	b.forecast.Extent = b.jobs.extent
+	b.forecast.Extent, b.forecast.Depth = b.jobs.extent, b.jobs.depth
 	return b
 }
 
@@ -242,6 +244,7 @@ func (b *builder) walk() {
 	}
 	b.plan.EstimatedSeconds = f.Now.Seconds()
 	b.plan.VMs, b.plan.PeakVMs = f.VMs, f.PeakVMs
+	b.plan.PeakLoads, b.plan.PeakDepth = f.PeakLoads, f.PeakDepth
 	b.plan.PeakDiskBytes, b.plan.PeakMemoryBytes = f.PeakDiskBytes, f.PeakMemoryBytes
 	if each := b.plan.view.Facts.VMMemoryBytes; each > 0 { // memory is a limit there, not reserved
 		b.plan.PeakMemoryBytes = int64(f.PeakVMs) * each

@@ -22,6 +22,7 @@ const alike = 5
 func (p *Plan) Text(w io.Writer) error {
 	var b strings.Builder
 	p.head(&b)
+	p.phases(&b)
 	p.groups(&b)
 	p.timeline(&b)
 	bullets(&b, "About target "+p.Target, p.TargetNotes)
@@ -47,7 +48,36 @@ func (p *Plan) head(b *strings.Builder) {
 	}
 	line += fmt.Sprintf(" for %s; at most %s, %s of data disks, %s of memory.", plural(len(p.Steps), "step"),
 		plural(p.PeakVMs, "VM"), unit.Bytes(p.PeakDiskBytes), unit.Bytes(p.PeakMemoryBytes))
+	if p.PeakLoads > 0 {
+		line += fmt.Sprintf(" At once, up to %s", plural(p.PeakLoads, "workload"))
+		if p.PeakDepth > 0 {
+			line += fmt.Sprintf(" with up to %s outstanding", plural(p.PeakDepth, "operation"))
+		}
+		line += ", counted on every VM."
+	}
 	wrapped(b, "", "", line)
+}
+
+// phases prints how long each phase takes.
+func (p *Plan) phases(b *strings.Builder) {
+	var order []string
+	took := map[string]float64{}
+	for _, s := range p.Steps {
+		phase := string(s.Phase)
+		if _, known := took[phase]; !known {
+			order = append(order, phase)
+		}
+		took[phase] += s.EstimateSeconds
+	}
+	var parts []string
+	for _, phase := range order {
+		if took[phase] > 0 {
+			parts = append(parts, phaseTitle[phase]+" "+takes(took[phase]))
+		}
+	}
+	if len(parts) > 1 {
+		wrapped(b, "", "", strings.Join(parts, ", ")+".")
+	}
 }
 
 // groups prints a line per group: groups of the same shape, as a loop makes them, share one.

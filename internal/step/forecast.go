@@ -27,9 +27,13 @@ type Forecast struct {
 	Now   time.Duration // since the run began
 	// Extent is how many bytes one VM writes when the workload, or its prefill, runs to its end; 0 is unknown. May be nil.
 	Extent func(workload string, prefill bool) int64
+	// Depth is how many operations one VM keeps outstanding at most while the workload runs for so long; 0 is unknown. May be nil.
+	Depth func(workload string, runtime time.Duration) int
 
 	VMs             []PlannedVM // every machine that is ever made, in order
 	PeakVMs         int
+	PeakLoads       int // workloads running at once, each counted on every VM that runs it; prefills left out
+	PeakDepth       int // operations that these keep outstanding at most
 	PeakDiskBytes   int64
 	PeakMemoryBytes int64
 	Warnings        []string
@@ -63,7 +67,11 @@ type foreseenLoad struct {
 	settled bool // waited for or stopped
 	end     time.Duration
 	known   bool // end is known
+	depth   int  // of one VM, aPrefill for a prefill
 }
+
+// aPrefill is the depth of prefills, which do not count: they have a limit of their own.
+const aPrefill = -1
 
 // NewForecast returns the state before the first step.
 func NewForecast(v View) *Forecast {
@@ -157,7 +165,7 @@ func (f *Forecast) deleteAll() {
 }
 
 // begin enters a start of a workload that ends at end, when that is known.
-func (f *Forecast) begin(load, group string, end time.Duration, known bool) {
+func (f *Forecast) begin(load, group string, end time.Duration, known bool, depth int) {
 	l := f.loads[load]
 	if l == nil {
 		l = &foreseenLoad{group: group}
@@ -168,10 +176,25 @@ func (f *Forecast) begin(load, group string, end time.Duration, known bool) {
 		f.warn("workload %q is started again: a second run of it, recorded as its start %d", load, l.starts+1)
 	}
 	l.starts++
-	l.settled, l.end, l.known = false, end, known
+	l.settled, l.end, l.known, l.depth = false, end, known, depth
+	f.crowd()
 	if n := f.needMembers(group); n > 0 && !f.group(group).on && len(f.off) == 0 {
 		f.warn("the VMs of group %q are off at this point; power them on first", group)
 	}
+}
+
+// crowd updates how much runs at once.
+func (f *Forecast) crowd() {
+	loads, depth := 0, 0
+	for _, l := range f.loads {
+		if l.depth == aPrefill || l.known && l.end <= f.Now || !l.known && l.settled {
+			continue
+		}
+		n := len(f.group(l.group).members)
+		loads += n
+		depth += n * l.depth
+	}
+	f.PeakLoads, f.PeakDepth = max(f.PeakLoads, loads), max(f.PeakDepth, depth)
 }
 
 // settle enters a wait for a workload, or its stop, and returns how long until its end.
@@ -240,6 +263,13 @@ func (f *Forecast) transfer(group string, bytesEach int64) time.Duration {
 		most = max(most, perNode[m.Node])
 	}
 	return time.Duration(float64(bytesEach) * float64(most) / AssumedBandwidth * float64(time.Second)).Round(time.Second)
+}
+
+func (f *Forecast) depth(load string, runtime time.Duration) int {
+	if f.Depth == nil {
+		return 0
+	}
+	return f.Depth(load, runtime)
 }
 
 func (f *Forecast) extent(load string, prefill bool) int64 {

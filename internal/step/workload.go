@@ -41,7 +41,7 @@ func prefillRun(a scenario.Args, v View) (*action, error) {
 		text: fmt.Sprintf("prefill workload %q on group %q, %d at a time", load.Name, load.Group, width),
 		estimate: func(f *Forecast) time.Duration {
 			d := f.transfer(load.Group, f.extent(load.Name, true))
-			f.begin(PrefillName(load.Name), load.Group, f.Now+d, true)
+			f.begin(PrefillName(load.Name), load.Group, f.Now+d, true, aPrefill)
 			f.settle(PrefillName(load.Name), false)
 			return d
 		},
@@ -124,7 +124,7 @@ func prefillStart(a scenario.Args, v View) (*action, error) {
 		text: fmt.Sprintf("prefill workload %q on all of %s at once%s", load.Name, groupWords(v, load), unwaited(async)),
 		estimate: func(f *Forecast) time.Duration {
 			d := f.transfer(load.Group, f.extent(load.Name, true))
-			f.begin(PrefillName(load.Name), load.Group, f.Now+d, true)
+			f.begin(PrefillName(load.Name), load.Group, f.Now+d, true, aPrefill)
 			if async {
 				return 0
 			}
@@ -218,7 +218,7 @@ func (f *Forecast) start(load scenario.Workload, o startOptions, limit time.Dura
 			d, known = f.transfer(load.Group, size)+o.stagger, true
 		}
 	}
-	f.begin(load.Name, load.Group, f.Now+d, known)
+	f.begin(load.Name, load.Group, f.Now+d, known, f.depth(load.Name, o.runtime))
 	if async {
 		return min(d, o.stagger)
 	}
