@@ -137,6 +137,7 @@ func TestTruth(t *testing.T) {
 	}{
 		{"neighbour takes a tenth", neighboured(1, 3600), "windows latency-cost baseline latency-kind"},
 		{"neighbour takes nothing", neighboured(2, 4000), "windows"},
+		{"neighbour comes and goes", bursts(15), "windows latency-cost"},
 		{"disturbed baseline", disturbed(3), "baseline steady-state"},
 		{"scale-out that bends", scaleOut(4, 0.01, 1e-5), "scalability load-curve windows"},
 		{"scale-out without crosstalk", scaleOut(5, 0.0007, 0), "scalability load-curve"},
@@ -169,6 +170,21 @@ func TestTruth(t *testing.T) {
 		}
 	}
 	golden.Compare(t, "testdata/truth.txt", []byte(b.String()))
+}
+
+// bursts is a workload whose neighbour comes for every other of ten minutes and takes a quarter.
+func bursts(seed uint64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 600, 2)
+	l := reporttest.Load{Name: "Steady", To: 600, Noise: 0.02, Rate: func(t int) float64 { return 4000 - 1000*float64(t/60%2) }}
+	for i := range 10 {
+		name := []string{"alone", "with Flush"}[i%2]
+		if i > 1 {
+			name += fmt.Sprintf(" (%d)", i/2+1)
+		}
+		l.Cuts = append(l.Cuts, reporttest.Cut{At: 60 * (i + 1), Name: name})
+	}
+	s.Load(l)
+	return s
 }
 
 // disturbed is a baseline that falls to 85 % after 100 s and stands still for 4 s at 220.

@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func windows(v *view) []result.Finding {
 		if w == nil {
 			continue
 		}
-		parts := w.Comparable()
+		parts := partsOf(w.Comparable())
 		if len(parts) < 2 {
 			continue
 		}
@@ -49,6 +50,76 @@ func windows(v *view) []result.Finding {
 	return out
 }
 
+// part is a stretch of a workload's time, or several in the same company.
+type part struct {
+	result.Window
+	pieces  []result.Window
+	seconds float64
+}
+
+// partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a workload
+// ran: windows in the same company are joined, their counts and histograms merged.
+func partsOf(windows []result.Window) []part {
+	var out []part
+	join := len(windows) > mostChanges+1
+	for _, w := range windows {
+		if w.End.Before(w.Start) {
+			continue
+		}
+		name := w.Name
+		if join {
+			name = again.ReplaceAllString(name, "")
+		}
+		i := slices.IndexFunc(out, func(p part) bool { return join && p.Name == name })
+		if i < 0 {
+			i = len(out)
+			out = append(out, part{Window: result.Window{Name: name, Start: w.Start, End: w.End}})
+		}
+		p := &out[i]
+		p.pieces = append(p.pieces, w)
+		p.seconds += w.End.Sub(w.Start).Seconds()
+		p.Ops = mergeOps(p.Ops, w.Ops)
+	}
+	return out
+}
+
+// again is how a second window of the same company is named.
+var again = regexp.MustCompile(` \(\d+\)$`)
+
+func mergeOps(into, ops []result.OpTotals) []result.OpTotals {
+	for _, o := range ops {
+		i := slices.IndexFunc(into, func(t result.OpTotals) bool { return t.Op == o.Op })
+		if i < 0 {
+			if o.Hist != nil {
+				o.Hist = o.Hist.Clone()
+			}
+			into = append(into, o)
+			continue
+		}
+		t := &into[i]
+		t.Count, t.Bytes, t.Seconds = t.Count+o.Count, t.Bytes+o.Bytes, t.Seconds+o.Seconds
+		if t.Hist != nil && o.Hist != nil {
+			t.Hist.Merge(o.Hist)
+		} else {
+			t.Hist = nil // a percentile of a part of it would pass for one of all
+		}
+	}
+	return into
+}
+
+// over is a course over all pieces of a part, one after the other.
+func (c *course) over(p part) *course {
+	out := c.between(p.pieces[0].Start, p.pieces[0].End)
+	for _, w := range p.pieces[1:] {
+		more := c.between(w.Start, w.End)
+		out.ops = slices.Concat(out.ops, more.ops)
+		if out.busy != nil {
+			out.busy = slices.Concat(out.busy, more.busy)
+		}
+	}
+	return out
+}
+
 // whole is the workload over all its VMs; nil when only single ones of several were collected.
 func (l *load) whole() *result.Workload {
 	if l.merged == nil && len(l.parts) == 1 {
@@ -63,7 +134,7 @@ func most(all []result.Finding, windows int) []result.Finding {
 		return all
 	}
 	f := slices.MaxFunc(all, func(a, b result.Finding) int { return cmp.Compare(away(*a.Value), away(*b.Value)) })
-	f.Basis += fmt.Sprintf("; of %d windows, the one that moved most", windows)
+	f.Basis += fmt.Sprintf("; of %d parts of its time, the one that moved most", windows)
 	return []result.Finding{f}
 }
 
@@ -71,7 +142,7 @@ func most(all []result.Finding, windows int) []result.Finding {
 type pair struct {
 	l            *load
 	latency      string
-	first, later result.Window
+	first, later part
 	v            *view
 	a, b         *course // nil without a series
 }
@@ -80,7 +151,7 @@ type pair struct {
 func (p *pair) series(v *view) {
 	p.v = v
 	if c := v.course(p.l); c != nil {
-		p.a, p.b = c.between(p.first.Start, p.first.End), c.between(p.later.Start, p.later.End)
+		p.a, p.b = c.over(p.first), c.over(p.later)
 	}
 }
 
@@ -93,10 +164,8 @@ func when(w result.Window) string {
 }
 
 func (p *pair) basis(source string) string {
-	return fmt.Sprintf("%s (%s) against %s (%s), one run%s", p.later.Name, sayDuration(length(p.later)), p.first.Name, sayDuration(length(p.first)), source)
+	return fmt.Sprintf("%s (%s) against %s (%s), one run%s", p.later.Name, sayDuration(p.later.seconds), p.first.Name, sayDuration(p.first.seconds), source)
 }
-
-func length(w result.Window) float64 { return w.End.Sub(w.Start).Seconds() }
 
 // oneRun is what every comparison inside a run must say.
 const oneRun = "one run: the interval covers what varied within it, not differences between runs"
@@ -111,7 +180,7 @@ func around(value, estimate float64, in resample.Interval) (low, high *float64) 
 
 // rate compares the rates, from the counts; their interval comes from the series.
 func (p *pair) rate() (result.Finding, bool) {
-	a, b := length(p.first), length(p.later)
+	a, b := p.first.seconds, p.later.seconds
 	na, _ := totals(p.first.Ops)
 	nb, _ := totals(p.later.Ops)
 	if a <= 0 || b <= 0 || na == 0 || nb == 0 {
@@ -142,7 +211,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	tail, evidence, tailMoved := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
 	moved := high < 1-changed || low > 1+changed
-	said := fmt.Sprintf("%s did %s operations per second %s and %s %s (%s)", p.l.name, sayCount(float64(na)/a), when(p.first), sayCount(float64(nb)/b), when(p.later), signed(r-1))
+	said := fmt.Sprintf("%s did %s operations per second %s and %s %s (%s)", p.l.name, sayCount(float64(na)/a), when(p.first.Window), sayCount(float64(nb)/b), when(p.later.Window), signed(r-1))
 	if tail != "" {
 		said += "; " + tail
 	}
@@ -158,6 +227,9 @@ func (p *pair) rate() (result.Finding, bool) {
 
 // picture draws the two stretches, as far as the evidence of one comparison needs.
 func (p *pair) picture(what, unit string, a, b []float64) *result.Chart {
+	if len(p.first.pieces)+len(p.later.pieces) > 2 {
+		return nil // pieces of the run side by side are no course
+	}
 	c := p.v.chart(p.l.name+": "+what, unit, p.a.line(p.first.Name, a), p.b.line(p.later.Name, b))
 	if want, limited, unlimited := p.l.offered(); unit == "ops/s" && limited > 0 && unlimited == 0 {
 		c.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
@@ -181,7 +253,7 @@ func (p *pair) kept(first, later uint64) string {
 	if limited == 0 || unlimited > 0 {
 		return ""
 	}
-	a, b := float64(first)/length(p.first)/want, float64(later)/length(p.later)/want
+	a, b := float64(first)/p.first.seconds/want, float64(later)/p.later.seconds/want
 	words := func(share float64) string {
 		if share >= 1-rateTolerance {
 			return "kept"
@@ -191,7 +263,7 @@ func (p *pair) kept(first, later uint64) string {
 	if words(a) == words(b) {
 		return fmt.Sprintf(" Its offered rate of %s was %s both times.", sayCount(want), words(a))
 	}
-	return fmt.Sprintf(" Its offered rate of %s was %s %s and %s %s.", sayCount(want), words(a), when(p.first), words(b), when(p.later))
+	return fmt.Sprintf(" Its offered rate of %s was %s %s and %s %s.", sayCount(want), words(a), when(p.first.Window), words(b), when(p.later.Window))
 }
 
 // tail compares percentiles of the kind of operation whose 99th moved most.
@@ -251,7 +323,7 @@ func (p *pair) mean() (result.Finding, bool) {
 	if away(r) <= 1+changed || !sure {
 		f.Severity = result.Fine
 	}
-	f.Sentence = fmt.Sprintf("A mean operation of %s took %s %s and %s %s: ×%s%s in %s.", p.l.name, sayDuration(ma), when(p.first), sayDuration(mb), when(p.later), sayCount(r), span, p.latency)
+	f.Sentence = fmt.Sprintf("A mean operation of %s took %s %s and %s %s: ×%s%s in %s.", p.l.name, sayDuration(ma), when(p.first.Window), sayDuration(mb), when(p.later.Window), sayCount(r), span, p.latency)
 	return f, true
 }
 
