@@ -71,8 +71,8 @@ them on purpose, measures everything, and says in one report what was found and 
 A SCENARIO is a directory with a test.yml, that file itself, a zip of such a directory, or the name
 of a scenario that comes with the program (plimsoll scenarios list).
 
-Exit codes: 0 done, 1 failed, 2 wrong command line, 3 scenario invalid, 4 target refused, 5 ran with a
-failed threshold, 6 something could not be removed, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 wrong command line, 3 scenario invalid, 4 refused (by the target, or
+unlike runs compared), 5 ran with a failed threshold, 6 something could not be removed, 130 interrupted.`,
 		Example: `  plimsoll run db-colocation --time-scale 0.02 --size-scale 0.002
   plimsoll check ./my-scenario
   plimsoll report latest -o md`,

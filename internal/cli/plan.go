@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/target"
+	"plimsoll/unit"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -47,6 +50,10 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 		err = errors.Join(a.printJSON(p.plan), err)
 	} else {
 		err = errors.Join(p.plan.Text(a.out), err)
+		if x := p.scenario.Experiment; x != nil && err == nil {
+			fmt.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, about %s in all.\n", plural(x.Runs(), "run"), plural(x.Runs()/x.Repeats, "combination"),
+				plural(x.Repeats, "time"), unit.Duration((p.plan.Estimated() * time.Duration(x.Runs())).Round(time.Second)))
+		}
 	}
 	if refused != nil { // its objections are part of the plan
 		return &failure{code: exitTarget, err: err, said: true}
