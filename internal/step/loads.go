@@ -367,7 +367,7 @@ func (l *Loads) Unnoticed() []string {
 	for _, s := range l.order {
 		for _, j := range s.jobs {
 			if !s.waited && j.ended == Failed {
-				list = append(list, fmt.Sprintf("workload %q on %s: %s", s.name, j.vm.Name, firstLine(j.message)))
+				list = append(list, ofJob(s.name, j, firstLine(j.message)))
 			}
 		}
 	}

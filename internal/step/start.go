@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"plimsoll/internal/target"
@@ -256,7 +257,15 @@ func (w *waiting) look(ctx context.Context) {
 }
 
 func (w *waiting) fail(j *job, why string) {
-	w.errs = append(w.errs, fmt.Errorf("workload %q on %s: %s", w.s.name, j.vm.Name, why))
+	w.errs = append(w.errs, errors.New(ofJob(w.s.name, j, why)))
+}
+
+// ofJob says of which job it is, unless the generator has done so itself.
+func ofJob(name string, j *job, why string) string {
+	if strings.Contains(why, j.vm.Name) {
+		return why
+	}
+	return fmt.Sprintf("workload %q on %s: %s", name, j.vm.Name, why)
 }
 
 func (w *waiting) overdue(limit time.Duration) error {
