@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
+	"plimsoll/internal/compare"
 	"plimsoll/internal/report"
 	"plimsoll/result"
 )
@@ -35,7 +36,8 @@ intervals, the peak or that there is none in range, how well simpler laws do, an
 
 FILE is CSV, columns separated by blanks, or JSON, with a column of concurrencies (` + strings.Join(concurrencyNames[:4], ", ") + `, ...),
 one of throughputs (` + strings.Join(throughputNames[:4], ", ") + `, ...) and perhaps one of weights; or just two columns. "-" is
-standard input. From a RUN the stages of its load are taken: stretches in which the same workloads run.`,
+standard input. From a RUN the stages of its load are taken: stretches in which the same workloads run. The
+runs of an EXPERIMENT are a point each, as in EXPERIMENT:block_size=4k.`,
 		Example: `  plimsoll usl throughput.csv
   plimsoll usl throughput.csv --columns clients,tps --at 100 --at 200
   plimsoll usl latest -o svg > curve.svg`,
@@ -86,6 +88,13 @@ func (a *app) usl(given, columns, format string, at []float64) error {
 // throughputCurve reads the points of a file or of a run.
 func (a *app) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
 	if info, statErr := os.Stat(given); given != "-" && (statErr != nil || info.IsDir()) {
+		side, ok, err := a.experimentSide("usl", given)
+		switch {
+		case err != nil:
+			return nil, "", err
+		case ok:
+			return runPoints(side.Runs), fmt.Sprintf("%s of experiment %s", plural(len(side.Runs), "run"), given), nil
+		}
 		return a.stagePoints(given)
 	}
 	s, err := a.openSheet("usl", given)
@@ -161,6 +170,26 @@ func (a *app) stagePoints(given string) ([]usl.Point, string, error) {
 			"usl: run %s: %s of load is too little for a curve", id, plural(len(points), "stage"))
 	}
 	return points, fmt.Sprintf("%s of run %s", plural(len(points), "stage"), id), nil
+}
+
+// runPoints are the runs of an experiment as points: what all VMs of a run did, at the depth they declared.
+func runPoints(runs []compare.Run) []usl.Point {
+	var points []usl.Point
+	for _, r := range runs {
+		var p usl.Point
+		for _, w := range r.Data.Workloads {
+			if seconds := w.End.Sub(w.Start).Seconds(); w.VM != "" && !w.Prefill && w.Phase == "run" && seconds > 0 {
+				for _, o := range w.Ops {
+					p.Throughput += float64(o.Count) / seconds
+				}
+				for _, l := range w.Lanes {
+					p.Concurrency += float64(max(l.Depth, 1))
+				}
+			}
+		}
+		points = append(points, p)
+	}
+	return points
 }
 
 // runData opens a run and reads what was collected of it.
