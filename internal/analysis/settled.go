@@ -364,7 +364,7 @@ func baseline(v *view) []result.Finding {
 			what = append(what, first.plain())
 		}
 		if n := len(stalls.runs); n > 0 {
-			what = append(what, fmt.Sprintf("it stood still %s for %s in all, first at %s", times(n), sayDuration(stalls.seconds), clockOf(first.c.elapsed(stalls.runs[0].first))))
+			what = append(what, fmt.Sprintf("it %s %s for %s in all, first at %s", stalls.verb(), times(n), sayDuration(stalls.seconds), clockOf(first.c.elapsed(stalls.runs[0].first))))
 		}
 		if len(what) > 0 {
 			f.Severity = result.Caution

@@ -25,6 +25,15 @@ type standstills struct {
 	at      []bool // by point
 	seconds float64
 	share   float64
+	left    float64 // of the median, what was still done in them
+}
+
+// verb says what happened in them.
+func (s standstills) verb() string {
+	if s.left < 0.05 {
+		return "stood still"
+	}
+	return "fell below a quarter of the usual rate"
 }
 
 // pointRun is points first to last.
@@ -46,6 +55,7 @@ func (c *course) stalls(values []float64) standstills {
 			continue
 		}
 		n++
+		s.left += values[i] / median
 		s.at[i] = true
 		if k := len(s.runs); k > 0 && s.runs[k-1].last == i-1 {
 			s.runs[k-1].last = i
@@ -53,7 +63,7 @@ func (c *course) stalls(values []float64) standstills {
 			s.runs = append(s.runs, pointRun{i, i})
 		}
 	}
-	s.share, s.seconds = float64(n)/float64(len(some)), float64(n)*c.step
+	s.share, s.seconds, s.left = float64(n)/float64(len(some)), float64(n)*c.step, s.left/float64(max(n, 1))
 	if s.share > onAndOff {
 		return standstills{at: make([]bool, len(values)), share: s.share}
 	}
@@ -132,11 +142,11 @@ func (v *view) stallFinding(l *load, c *course, values []float64, what, before s
 		return f
 	case len(s.runs) == 0:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("The %s of %s never stood still for as long as %s%s.", what, l.name, sayDuration(c.step), before)
+		f.Sentence = fmt.Sprintf("The %s of %s never fell below a quarter of the usual rate for as long as %s%s.", what, l.name, sayDuration(c.step), before)
 		return f
 	}
 	f.Severity = result.Caution
-	f.Sentence = fmt.Sprintf("The %s of %s stood still %s, %s in all and %s at the longest", what, l.name, times(len(s.runs)), sayDuration(s.seconds), sayDuration(s.longest(c.step)))
+	f.Sentence = fmt.Sprintf("The %s of %s %s %s, for %s in all and %s at the longest", what, l.name, s.verb(), times(len(s.runs)), sayDuration(s.seconds), sayDuration(s.longest(c.step)))
 	if every, regular := s.every(c.step); regular {
 		f.Sentence += ", about every " + sayDuration(every)
 	}
