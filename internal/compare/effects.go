@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"plimsoll/hist"
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/result"
@@ -129,9 +130,10 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 	slices.SortStableFunc(d.Made, func(a, b Made) int { return a.Sequence - b.Sequence })
 	x := &Experiment{Version: FormatVersion, ID: d.ID, Title: d.Title, Summary: d.Summary, Confidence: o.Confidence, Threshold: o.Threshold, Factors: d.Factors,
 		Repeats: d.Repeats, Order: d.Order, Planned: d.Planned, Measured: len(d.Made), Failed: d.Failed}
+	all := kinds(d.Made)
 	for _, levels := range combinations(d.Factors) {
 		if runs := d.at(levels); len(runs) > 0 {
-			x.Cells = append(x.Cells, cellResult(labelOf(d.Factors, levels), levels, runs, o.Confidence))
+			x.Cells = append(x.Cells, cellResult(labelOf(d.Factors, levels), levels, all, runs, o.Confidence))
 		}
 	}
 	x.charts(d)
@@ -198,7 +200,7 @@ func kinds(runs []Made) []kind {
 				out = append(out, kind{w.Name, o.Op, o.Op + " operations per second", "ops/s", effect.HigherIsBetter, func(w result.Workload, o result.OpTotals) float64 {
 					return float64(o.Count) / w.End.Sub(w.Start).Seconds()
 				}})
-				if o.Bytes > 0 {
+				if sizesMatter(runs, w.Name, o.Op) {
 					out = append(out, kind{w.Name, o.Op, o.Op + " bandwidth", "bytes/s", effect.HigherIsBetter, func(w result.Workload, o result.OpTotals) float64 {
 						return float64(o.Bytes) / w.End.Sub(w.Start).Seconds()
 					}})
@@ -211,6 +213,23 @@ func kinds(runs []Made) []kind {
 		}
 	}
 	return out
+}
+
+// sizesMatter reports whether bandwidth says more than the rate: operations are large, or not of one size in all runs.
+func sizesMatter(runs []Made, workload, op string) bool {
+	const large = 64 << 10
+	low, high := math.Inf(1), 0.0
+	for _, r := range runs {
+		for _, w := range merged(r.Data, false) {
+			for _, o := range w.Ops {
+				if w.Name == workload && o.Op == op && o.Count > 0 {
+					size := float64(o.Bytes) / float64(o.Count)
+					low, high = min(low, size), max(high, size)
+				}
+			}
+		}
+	}
+	return low > 0 && (high >= large || high > 1.01*low)
 }
 
 // of is the number of a run; NaN when it has none.
@@ -228,18 +247,21 @@ func (k kind) of(r Made) float64 {
 	return math.NaN()
 }
 
-func cellResult(name string, levels []string, runs []Made, confidence float64) CellResult {
+func cellResult(name string, levels []string, all []kind, runs []Made, confidence float64) CellResult {
 	c := CellResult{Cell: name, Levels: levels}
 	plain := make([]Run, len(runs))
 	for i, r := range runs {
 		c.Runs, plain[i] = append(c.Runs, r.Manifest.RunID), r.Run
 	}
-	for _, k := range kinds(runs) {
+	for _, k := range all {
 		v := CellValue{Workload: k.workload, Name: k.name, Unit: k.unit}
 		for _, r := range runs {
 			if x := k.of(r); !math.IsNaN(x) {
 				v.Repeats = append(v.Repeats, x)
 			}
+		}
+		if len(v.Repeats) == 0 {
+			continue
 		}
 		v.Value, v.Interval = mean(v.Repeats), repeatsInterval(v.Repeats, confidence)
 		c.Values = append(c.Values, v)
@@ -247,16 +269,12 @@ func cellResult(name string, levels []string, runs []Made, confidence float64) C
 			continue
 		}
 		ops, _ := loads(plain, k.workload).ops(k.op)
-		hists := histograms(ops)
-		if len(hists) == 0 {
-			continue
-		}
-		all := hists[0].Clone()
-		for _, h := range hists[1:] {
-			all.Merge(h)
+		together := &hist.Histogram{}
+		for _, h := range histograms(ops) {
+			together.Merge(h)
 		}
 		for _, q := range []float64{0.5, 0.99} {
-			if p, ok := all.Quantile(q); ok && float64(all.Count()) >= 1/(1-q) {
+			if p, ok := together.Quantile(q); ok && float64(together.Count()) >= 1/(1-q) {
 				c.Values = append(c.Values, CellValue{Workload: k.workload, Name: fmt.Sprintf("%s p%g %s", k.op, q*100, strings.TrimPrefix(k.name, k.op+" mean ")), Unit: "s",
 					Value: float64(p) / 1e9, Interval: resample.None("read from the merged histograms of all repeats")})
 			}
