@@ -3,16 +3,12 @@ package sim
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
-	"time"
 
-	"plimsoll/hist"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 )
@@ -26,7 +22,7 @@ func (c *cluster) Engine(_ string, real workload.Engine) (workload.Engine, bool)
 // Replay returns the engine that reads what a simulated run has kept of a generator's output.
 func Replay(real workload.Engine) workload.Engine { return engine{real} }
 
-// engine is a real engine whose tool is modelled. Its raw output is one JSON document per line and report, see line.
+// engine is a real engine whose tool is modelled. Its raw output is one JSON document per line and report, see appendLine.
 type engine struct{ real workload.Engine }
 
 var _ workload.Engine = engine{}
@@ -130,75 +126,6 @@ func (j *modelled) hand(r workload.Report) {
 	j.env.Sink.Report(r)
 }
 
-// line is a report in the raw output. Counters are cumulative, histograms in nanoseconds.
-type line struct {
-	Time    time.Time `json:"time"`
-	Elapsed int64     `json:"elapsed_ns"`
-	Read    *counted  `json:"read"`
-	Write   *counted  `json:"write"`
-	Trim    *counted  `json:"trim"`
-	CPU     float64   `json:"cpu_seconds"`
-	Errors  uint64    `json:"errors"`
-	Final   bool      `json:"final"`
-}
-
-type counted struct {
-	Ops     uint64          `json:"ops"`
-	Bytes   uint64          `json:"bytes"`
-	Seconds float64         `json:"service_seconds"`
-	Hist    *hist.Histogram `json:"service_time"`
-}
-
-// appendLine appends a report as a line of JSON, as encoding/json would write it and several times faster.
-func appendLine(b []byte, r workload.Report) ([]byte, error) {
-	b = append(b, `{"time":"`...)
-	b = r.Time.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = strconv.AppendInt(append(b, `","elapsed_ns":`...), int64(r.Elapsed), 10)
-	for _, c := range []struct {
-		name string
-		workload.Counters
-	}{{"read", r.Read}, {"write", r.Write}, {"trim", r.Trim}} {
-		if c.Ops == 0 {
-			continue
-		}
-		b = append(append(append(b, `,"`...), c.name...), `":{"ops":`...)
-		b = strconv.AppendUint(b, c.Ops, 10)
-		b = strconv.AppendUint(append(b, `,"bytes":`...), c.Bytes, 10)
-		b = strconv.AppendFloat(append(b, `,"service_seconds":`...), c.Seconds, 'g', -1, 64)
-		if c.Hist != nil {
-			text, err := c.Hist.MarshalJSON()
-			if err != nil {
-				return nil, err
-			}
-			b = append(append(b, `,"service_time":`...), text...)
-		}
-		b = append(b, '}')
-	}
-	if r.CPUSeconds > 0 {
-		b = strconv.AppendFloat(append(b, `,"cpu_seconds":`...), r.CPUSeconds, 'g', -1, 64)
-	}
-	if r.Errors > 0 {
-		b = strconv.AppendUint(append(b, `,"errors":`...), r.Errors, 10)
-	}
-	if r.Final {
-		b = append(b, `,"final":true`...)
-	}
-	return append(b, "}\n"...), nil
-}
-
-func (l line) report() workload.Report {
-	unpack := func(c *counted) workload.Counters {
-		if c == nil {
-			return workload.Counters{}
-		}
-		return workload.Counters{Ops: c.Ops, Bytes: c.Bytes, Seconds: c.Seconds, Hist: c.Hist}
-	}
-	return workload.Report{
-		Time: l.Time, Elapsed: time.Duration(l.Elapsed), Read: unpack(l.Read), Write: unpack(l.Write),
-		Trim: unpack(l.Trim), Errors: l.Errors, CPUSeconds: l.CPU, Final: l.Final,
-	}
-}
-
 // longestLine is the most one report can take, with room to spare.
 const longestLine = 1 << 20
 
@@ -207,15 +134,15 @@ func (e engine) Parse(raw io.Reader, sink workload.Sink) (workload.Outcome, erro
 	var o workload.Outcome
 	lines := bufio.NewScanner(raw)
 	lines.Buffer(nil, longestLine)
-	for n := 1; lines.Scan(); n++ {
-		var l line
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil || l.Time.IsZero() {
+	for lines.Scan() {
+		r, ok := parseLine(lines.Bytes())
+		if !ok {
 			sink.Warn("a line of the simulated output is no report")
 			continue
 		}
 		o.Reports++
-		o.Errors = l.Errors
-		sink.Report(l.report())
+		o.Errors = r.Errors
+		sink.Report(r)
 	}
 	if err := lines.Err(); err != nil {
 		return o, fmt.Errorf("parse: simulated output: %w", err)
