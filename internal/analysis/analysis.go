@@ -1,6 +1,8 @@
 // Package analysis looks at a finished run and says what stands between its numbers and a conclusion: whether
 // throughput, service time and outstanding operations agree with each other, whether the offered load was reached, what
-// was really limiting, what was really read, and whether there was enough of it.
+// was really limiting, what was really read, whether it was steady, whether it is possible at all; and what the run was made
+// to find out: the cost of a neighbour, the time to recover, to move up a tier or to ingest, how it scales, where caches end.
+// Across says what only several runs show.
 //
 // Run is pure: it reads result.Manifest and result.Data, does no I/O and prints nothing; package report shows what it
 // returns. Every finding is a value with its evidence, an interval or the reason for none, and a sentence that stands

@@ -11,34 +11,27 @@ import (
 	"plimsoll/result"
 )
 
-// Outage is how the workloads of one group of VMs came through a fault.
-type Outage struct {
-	Group string
-	Fault string    // what was done, as the journal has it
-	At    time.Time // of the first fault of the episode
+// comeback is how the workloads of one group of VMs came through a fault.
+type comeback struct {
+	group string
+	fault string    // what was done, as the journal has it
+	at    time.Time // of the first fault of the episode
 	recovery.Recovery
-	Failed uint64 // operations that failed in the group during the run
+	failed uint64 // operations that failed in the group during the run
 	course *course
 }
 
-// Outages measures how every group came back after every episode of faults. Faults that follow before the level was regained
-// belong to the same episode, as do the orders to switch power on again.
-func Outages(m result.Manifest, d *result.Data) []Outage {
-	if d == nil {
-		return nil
-	}
-	return newView(m, d).outages()
-}
-
-func (v *view) outages() []Outage {
-	var out []Outage
+// outages measures how every group came back after every episode of faults. Faults that follow before the level was regained belong to
+// the same episode, as do the orders to switch power on again.
+func (v *view) outages() []comeback {
+	var out []comeback
 	for _, group := range v.groups() {
 		until := time.Time{}
 		for _, e := range v.d.Events {
 			if e.Kind != result.KindFault || e.Time.Before(until) {
 				continue
 			}
-			o, ok := v.outage(group, e)
+			o, ok := v.measure(group, e)
 			if !ok {
 				continue
 			}
@@ -102,10 +95,10 @@ func (v *view) courseOf(group string, loads []*load) *course {
 	return named
 }
 
-// outage measures one fault. The level before is that of the workloads which were running when it came, without their warm-up;
+// measure measures one fault. The level before is that of the workloads which were running when it came, without their warm-up;
 // points at which none ran are points at which nothing was done.
-func (v *view) outage(group string, e result.Mark) (Outage, bool) {
-	o := Outage{Group: group, Fault: e.Text, At: e.Time}
+func (v *view) measure(group string, e result.Mark) (comeback, bool) {
+	o := comeback{group: group, fault: e.Text, at: e.Time}
 	hit, all := v.struck(group, e.Time)
 	c := v.courseOf(group, all)
 	if len(hit) == 0 || c == nil {
@@ -116,7 +109,7 @@ func (v *view) outage(group string, e result.Mark) (Outage, bool) {
 		_, end := l.span()
 		to = later(to, end)
 		for _, p := range l.parts {
-			o.Failed += p.Errors
+			o.failed += p.Errors
 		}
 	}
 	for _, l := range hit {
@@ -161,8 +154,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done.
-func (o *Outage) Hit() bool {
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done.
+func (o *comeback) hit() bool {
 	return o.Stopped.Reached || o.LostWork > o.Before.Value*max(1, 2*o.course.step)
 }
 
@@ -175,27 +168,27 @@ func recovered(v *view) []result.Finding {
 	return out
 }
 
-func (o *Outage) finding(v *view) result.Finding {
-	at := o.At.Sub(v.d.Start).Seconds()
+func (o *comeback) finding(v *view) result.Finding {
+	at := o.at.Sub(v.d.Start).Seconds()
 	f := result.Finding{
-		Check: "recovery", Subject: o.Group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.course.ops),
-		Basis: fmt.Sprintf("rate of the workloads of %s that the fault struck, in points of %s; former level %s per second; a return must hold for %s", o.Group, sayDuration(o.course.step), sayCount(o.Before.Value), sayDuration(max(10, 3*o.course.step))),
+		Check: "recovery", Subject: o.group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.course.ops),
+		Basis: fmt.Sprintf("rate of the workloads of %s that the fault struck, in points of %s; former level %s per second; a return must hold for %s", o.group, sayDuration(o.course.step), sayCount(o.Before.Value), sayDuration(max(10, 3*o.course.step))),
 		Evidence: []result.Evidence{
 			{Name: "level before", Value: o.Before.Value, Unit: "ops/s"}, {Name: "lowest after", Value: o.Lowest, Unit: "ops/s"},
-			{Name: "work lost", Value: max(0, o.LostWork), Unit: "count"}, {Name: "overshoot", Value: 100 * o.Overshoot, Unit: "%"}, {Name: "failed operations", Value: float64(o.Failed), Unit: "count"},
+			{Name: "work lost", Value: max(0, o.LostWork), Unit: "count"}, {Name: "overshoot", Value: 100 * o.Overshoot, Unit: "%"}, {Name: "failed operations", Value: float64(o.failed), Unit: "count"},
 		},
 		Warnings: append(slices.Clone(o.Warnings), "one fault: repeats show how much the time varies (analyze takes several runs)"),
 	}
 	failed := "no operation failed"
-	if o.Failed > 0 {
-		failed = sayCount(float64(o.Failed)) + " operations failed"
+	if o.failed > 0 {
+		failed = sayCount(float64(o.failed)) + " operations failed"
 	}
-	head := fmt.Sprintf("After %q%s at %s, %s", o.Fault, v.beside(o.At), clockOf(at), o.Group)
+	head := fmt.Sprintf("After %q%s at %s, %s", o.fault, v.beside(o.at), clockOf(at), o.group)
 	if o.First.Reached {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "first I/O after", Value: o.First.Seconds, Unit: "s"})
 	}
 	switch {
-	case !o.Hit():
+	case !o.hit():
 		f.Severity, f.Value, f.NoInterval = result.Fine, ptr(0), "the level was not left"
 		f.Sentence = fmt.Sprintf("%s went on: its rate of %s per second was not left for longer than chance does, and %s.", head, sayCount(o.Before.Value), failed)
 		return f
@@ -211,10 +204,10 @@ func (o *Outage) finding(v *view) result.Finding {
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
 		f.Sentence = fmt.Sprintf("%s never came back to 90 %% of its former %s operations per second while it was measured%s; %s.", head, sayCount(o.Before.Value), o.stop(), failed)
 	}
-	if o.Failed > 0 {
+	if o.failed > 0 {
 		f.Severity = result.Caution
 	}
-	f.Chart = v.chart(o.Group+": operations per second", "ops/s", o.course.line(o.Group, o.filled()))
+	f.Chart = v.chart(o.group+": operations per second", "ops/s", o.course.line(o.group, o.filled()))
 	f.Chart.Levels = []result.ChartPlace{{At: round(0.9 * o.Before.Value), Text: "90 % of before"}}
 	return f
 }
@@ -234,7 +227,7 @@ func (v *view) beside(at time.Time) string {
 }
 
 // filled is the rate with nothing done counted as 0.
-func (o *Outage) filled() []float64 {
+func (o *comeback) filled() []float64 {
 	out := slices.Clone(o.course.ops)
 	for i, x := range out {
 		if math.IsNaN(x) {
@@ -245,7 +238,7 @@ func (o *Outage) filled() []float64 {
 }
 
 // stop says when work stopped and began again.
-func (o *Outage) stop() string {
+func (o *comeback) stop() string {
 	switch {
 	case o.First.Reached:
 		return fmt.Sprintf(" (first I/O after %s)", sayDuration(o.First.Seconds))

@@ -31,7 +31,7 @@ func newEvidence(c *result.Chart) *evidenceView {
 	if c == nil {
 		return nil
 	}
-	lines := drawn(c.Lines)
+	lines := drawn(c)
 	if len(lines) == 0 {
 		return nil
 	}
@@ -44,17 +44,27 @@ func newEvidence(c *result.Chart) *evidenceView {
 	return v
 }
 
-// drawn are the lines that can be drawn: as many values as places, at least one of them a number.
-func drawn(in []result.ChartLine) (out []result.ChartLine) {
-	for _, l := range in {
+// drawn are the lines that can be drawn: as many values as places, at least one of them a number. What lies nowhere on the x axis
+// is left out.
+func drawn(c *result.Chart) (out []result.ChartLine) {
+	for _, l := range c.Lines {
 		if len(l.X) != len(l.Y) || len(out) == evidenceLines {
 			continue
 		}
+		kept := result.ChartLine{Name: l.Name, Points: l.Points}
+		some := false
 		for i, y := range l.Y {
-			if y != nil && finite(*y) && finite(l.X[i]) {
-				out = append(out, l)
-				break
+			if !finite(l.X[i]) || c.XLog && l.X[i] <= 0 {
+				continue
 			}
+			if y != nil && !finite(*y) {
+				y = nil
+			}
+			some = some || y != nil
+			kept.X, kept.Y = append(kept.X, l.X[i]), append(kept.Y, y)
+		}
+		if some {
+			out = append(out, kept)
 		}
 	}
 	return out
@@ -63,12 +73,12 @@ func drawn(in []result.ChartLine) (out []result.ChartLine) {
 func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
 	place := func(x float64) float64 { return x }
 	if c.XLog {
-		place = func(x float64) float64 { return math.Log2(max(x, math.SmallestNonzeroFloat64)) }
+		place = func(x float64) float64 { return math.Log2(max(x, math.SmallestNonzeroFloat64)) } // of marks; lines are above 0
 	}
 	x0, x1, low, high := math.Inf(1), math.Inf(-1), 0.0, 0.0
 	for _, l := range lines {
 		for i, y := range l.Y {
-			if y != nil && finite(*y) && finite(l.X[i]) {
+			if y != nil {
 				x0, x1, low, high = min(x0, place(l.X[i])), max(x1, place(l.X[i])), min(low, *y), max(high, *y)
 			}
 		}
@@ -167,7 +177,9 @@ func (d *drawing) evidenceAxis(c *result.Chart, l result.ChartLine) {
 	case c.XLog:
 		every := max(1, (len(l.X)+4)/5)
 		for i := 0; i < len(l.X); i += every {
-			write(math.Log2(l.X[i]), quantity(l.X[i], c.XUnit))
+			if x := math.Log2(l.X[i]); x >= d.x0 && x <= d.x1 {
+				write(x, quantity(l.X[i], c.XUnit))
+			}
 		}
 	case c.XUnit == "s" && c.XLabel == "":
 		ticks := timeTicks(d.x0, d.x1)
@@ -195,7 +207,7 @@ func tick(v float64, unit string) string {
 func (d *drawing) evidenceLine(l result.ChartLine, place func(float64) float64, class string) {
 	if l.Points {
 		for i, y := range l.Y {
-			if y != nil && finite(*y) && finite(l.X[i]) {
+			if y != nil {
 				fmt.Fprintf(&d.b, `<circle class="p %s" cx="%d" cy="%d" r="3"/>`, class, d.x(place(l.X[i])), d.y(*y))
 			}
 		}
@@ -204,7 +216,7 @@ func (d *drawing) evidenceLine(l result.ChartLine, place func(float64) float64, 
 	var path strings.Builder
 	pen := false
 	for i, y := range l.Y {
-		if y == nil || !finite(*y) || !finite(l.X[i]) {
+		if y == nil {
 			pen = false
 			continue
 		}

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/result"
+)
+
+func finding(check string, severity result.Severity, sentence string) result.Finding {
+	return result.Finding{Check: check, Severity: severity, Subject: "W", Sentence: sentence}
+}
+
+// TestInShort: what forbids a conclusion first, then the answer, then what to mind; five sentences at most, one of each check.
+func TestInShort(t *testing.T) {
+	value := func(f result.Finding, v float64) result.Finding {
+		f.Unit, f.Value = "ratio", &v
+		return f
+	}
+	for name, c := range map[string]struct {
+		in   []result.Finding
+		want []string
+	}{
+		"nothing":       {nil, nil},
+		"all in order":  {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")}, []string{"Nothing was found that stands against these numbers; 2 checks are in order."}},
+		"plain answer":  {[]result.Finding{finding("steady-state", result.Fine, "W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")}, []string{"W was steady: at 4 operations per second."}},
+		"first of text": {[]result.Finding{finding("errors", result.Caution, "12 failed at p99.9 of 5 ms. They count nowhere.")}, []string{"12 failed at p99.9 of 5 ms."}},
+		"answer between": {[]result.Finding{
+			finding("cache", result.Blocker, "Blocker."), finding("offered-rate", result.Caution, "Caution."), finding("latency-kind", result.Caution, "Same caution."),
+			value(finding("windows", result.Notice, "Small."), 1.1), value(finding("windows", result.Notice, "Large."), 0.5),
+		}, []string{"Blocker.", "Large.", "Caution."}},
+		"unchanged windows are an answer": {[]result.Finding{finding("windows", result.Fine, "Neither moved.")}, []string{"Neither moved."}},
+	} {
+		var got []string
+		for _, s := range InShort(c.in) {
+			got = append(got, s.Sentence)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+	var many []result.Finding
+	for i := range 40 {
+		many = append(many, finding(fmt.Sprint("c", i), []result.Severity{result.Blocker, result.Caution}[i%2], "S."))
+	}
+	if n := len(InShort(many)); n != mostShort {
+		t.Errorf("%d sentences", n)
+	}
+}
+
+// TestEvidenceOfNonsense: whatever a chart holds, the drawing holds numbers only.
+func TestEvidenceOfNonsense(t *testing.T) {
+	nan, inf, one := math.NaN(), math.Inf(1), 1.0
+	for name, c := range map[string]*result.Chart{
+		"none":            nil,
+		"empty":           {},
+		"no values":       {Lines: []result.ChartLine{{X: []float64{1, 2}, Y: []*float64{nil, &nan}}}},
+		"unequal lengths": {Lines: []result.ChartLine{{X: []float64{1}, Y: []*float64{&one, &one}}}},
+		"one point":       {XUnit: "s", Lines: []result.ChartLine{{X: []float64{1}, Y: []*float64{&one}}}},
+		"zero on a logarithm": {XLog: true, XUnit: "bytes", Lines: []result.ChartLine{{Points: true, X: []float64{0, 1, 4}, Y: []*float64{&one, nil, &inf}}},
+			Marks: []result.ChartPlace{{At: nan, Text: "<b>"}, {At: 1, Text: "<script>"}}, Levels: []result.ChartPlace{{At: inf}, {At: 2, Text: "&"}}},
+	} {
+		v := newEvidence(c)
+		if v == nil {
+			continue
+		}
+		svg := string(v.SVG)
+		for _, bad := range []string{"NaN", "Inf", "<script>", "<b>", "-9223372036854775808"} {
+			if strings.Contains(svg, bad) {
+				t.Errorf("%s: %q in %s", name, bad, svg)
+			}
+		}
+	}
+}
