@@ -346,10 +346,10 @@ func (c *cluster) nodeDo(ctx context.Context, method string, capability target.C
 			if err := c.w.node(node, false); err != nil {
 				return err
 			}
-			switch {
-			case slices.Contains(c.w.o.NoController, node):
+			switch n := c.w.nodes[node]; {
+			case n.bare:
 				return errors.New("it has no power controller")
-			case c.w.nodes[node].dark:
+			case n.dark:
 				return errDark
 			}
 			do()

@@ -274,7 +274,7 @@ func (s *settings) world() (Options, error) {
 		bad("power: %w", err)
 	}
 	for i := range s.Nodes {
-		if !slices.Contains(with, i) {
+		if _, has := slices.BinarySearch(with, i); !has {
 			o.NoController = append(o.NoController, i)
 		}
 	}
@@ -438,6 +438,7 @@ func (s nodeSet) resolve(nodes int) (list []int, err error) {
 		}
 		return list, nil
 	}
+	named := map[int]bool{}
 	for _, part := range s.parts {
 		from, to, ranged := strings.Cut(strings.TrimSpace(part), "-")
 		if !ranged {
@@ -452,12 +453,10 @@ func (s nodeSet) resolve(nodes int) (list []int, err error) {
 			return nil, fmt.Errorf("nodes: %q: the cluster has %d, counted from 0", part, nodes)
 		}
 		for i := a; i <= b; i++ {
-			if !slices.Contains(list, i) {
-				list = append(list, i)
-			}
+			named[i] = true
 		}
 	}
-	return list, nil
+	return slices.Sorted(maps.Keys(named)), nil
 }
 
 // atNode is an objection that the decoder collects with its own.

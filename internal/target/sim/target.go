@@ -63,7 +63,7 @@ func (w *World) facts() target.Facts {
 	}
 	for i := range w.nodes {
 		n := target.Node{Index: i, Name: nodeName(i), Cores: w.o.Cores, MemoryBytes: w.o.MemoryBytes, Power: "simulated"}
-		if slices.Contains(w.o.NoController, i) {
+		if w.nodes[i].bare {
 			n.Power = ""
 		}
 		f.Nodes = append(f.Nodes, n)

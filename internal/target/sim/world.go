@@ -93,6 +93,7 @@ type World struct {
 
 // node is one node.
 type node struct {
+	bare  bool // has no power controller
 	on    bool
 	ready time.Time     // from when on a node that is on is ready
 	dark  bool          // its power controller does not answer
@@ -129,6 +130,11 @@ func New(o Options) *World {
 	w.models.w = w
 	for i := range w.nodes {
 		w.nodes[i].on = true
+	}
+	for _, i := range o.NoController {
+		if i >= 0 && i < len(w.nodes) {
+			w.nodes[i].bare = true
+		}
 	}
 	return w
 }
