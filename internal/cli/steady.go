@@ -170,6 +170,9 @@ func (v settled) text(a *app) {
 		state = "not reached: " + v.Reason
 	}
 	fmt.Fprintf(a.out, "\n%s: %s\n", v.Name, state)
+	if !v.Reached && !v.Ends.Valid() && deref(v.Mean) == 0 {
+		return // there is no stretch to speak of
+	}
 	what := "points"
 	if v.WarmUp == nil {
 		what = "rounds"
@@ -299,7 +302,11 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 			continue
 		}
 		for _, s := range p.Series {
-			add(strings.TrimSpace(cmp.Or(p.Title, p.Name)+" "+s.Name), s)
+			title := cmp.Or(p.Title, p.Name)
+			if s.Name != title {
+				title = strings.TrimSpace(title + " " + s.Name)
+			}
+			add(title, s)
 		}
 	}
 	for _, s := range data.Series {

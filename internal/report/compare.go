@@ -112,14 +112,18 @@ func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
 	}
 	fmt.Fprintf(&b, "%s\n\n", d.Sentence)
 	for i, s := range d.Sides {
-		role := "candidate"
-		if i == 0 {
-			role = "baseline"
+		role := "baseline"
+		if i > 0 {
+			role = strings.TrimSpace("candidate " + sideNumbers(d)[s.Name])
 		}
 		if markdown {
 			role = "- " + role
 		}
-		fmt.Fprintf(&b, "%s: %s (%d runs)\n", role, s.Name, len(s.Runs))
+		runs := "1 run"
+		if n := len(s.Runs); n != 1 {
+			runs = fmt.Sprintf("%d runs", n)
+		}
+		fmt.Fprintf(&b, "%s: %s (%s)\n", role, s.Name, runs)
 	}
 	for _, g := range compareGrids(d) {
 		g.write(&b, markdown)
@@ -142,7 +146,7 @@ func compareTitle(d *compare.Document) string {
 }
 
 func compareGrids(d *compare.Document) []grid {
-	several := len(d.Sides) > 2
+	several := sideNumbers(d)
 	measures := grid{title: "Workloads and results", head: []string{"measure", "baseline", "candidate", "change", "interval", "verdict"}}
 	for _, m := range d.Measures {
 		measures.add(m, several)
@@ -184,16 +188,23 @@ func factWeight(f compare.Fact) string {
 	return "noted"
 }
 
-func (g *grid) add(m compare.Measure, several bool) {
+// sideNumbers tell candidates apart by short names where there are several; with one there is nothing to tell apart.
+func sideNumbers(d *compare.Document) map[string]string {
+	out := map[string]string{}
+	if len(d.Sides) > 2 {
+		for i, s := range d.Sides[1:] {
+			out[s.Name] = fmt.Sprintf("(%d)", i+1)
+		}
+	}
+	return out
+}
+
+func (g *grid) add(m compare.Measure, several map[string]string) {
 	g.rows = append(g.rows, []string{fullName(m, several), quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), percent(m.Change), g.interval(m), string(m.Verdict)})
 }
 
-func fullName(m compare.Measure, several bool) string {
-	name := measureName(m.Cell, m.Workload, m.Name)
-	if several {
-		name = m.Side + ": " + name
-	}
-	return name
+func fullName(m compare.Measure, several map[string]string) string {
+	return strings.TrimSpace(several[m.Side] + " " + measureName(m.Cell, m.Workload, m.Name))
 }
 
 func measureName(cell, workload, name string) string {
@@ -280,7 +291,7 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		v.Style += template.CSS(b)
 	}
 	widest := widestChange(d.Measures, d.Threshold)
-	several := len(d.Sides) > 2
+	several := sideNumbers(d)
 	for _, m := range d.Measures {
 		title := m.Workload
 		if title == "" {
@@ -289,8 +300,8 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		if m.Cell != "" {
 			title = m.Cell + ": " + title
 		}
-		if several {
-			title = m.Side + ": " + title
+		if n := several[m.Side]; n != "" {
+			title = n + ": " + title
 		}
 		if n := len(v.Groups); n == 0 || v.Groups[n-1].Title != title {
 			v.Groups = append(v.Groups, compareGroup{Title: title})
