@@ -104,6 +104,24 @@ func TestWording(t *testing.T) {
 		{"no errors", "errors", nil},
 		{"few errors", "errors", func(_ *result.Manifest, d *result.Data) { load1(d).Errors = 12 }},
 		{"many errors", "errors", func(_ *result.Manifest, d *result.Data) { load1(d).Errors = 400_000 }},
+		{"service times", "latency-kind", nil},
+		{"open loop", "latency-kind", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Lanes[0].OpenLoop, load1(d).Lanes[0].Rate = true, 6000
+		}},
+		{"open loop, late", "latency-kind", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Lanes[0].OpenLoop, load1(d).Lanes[0].Rate = true, 9000
+		}},
+		{"response times", "latency-kind", func(_ *result.Manifest, d *result.Data) { load1(d).Latency = "response time" }},
+		{"answered from memory", "too-fast", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Ops[0] = reporttest.Ops("read", 4_000_000, 8192, 3e3, 0.4)
+		}},
+		{"on a RAM disk", "in-memory", func(m *result.Manifest, _ *result.Data) {
+			m.Environment = []result.Fact{{Group: "storage", Name: "file system", Value: "tmpfs"}}
+		}},
+		{"lost by the fault", "lost", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Ended = "lost"
+			d.Events = []result.Mark{{Time: load1(d).End, Kind: result.KindFault, Text: "power off"}}
+		}},
 		{"within the scale", "saturated", nil},
 		{"beyond 17 s", "saturated", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Hist.Add(18e9, 3) }},
 		{"ended", "lost", nil},

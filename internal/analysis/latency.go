@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 
 	"plimsoll/result"
 )
@@ -10,7 +11,7 @@ import (
 // storage stands still, so its service times hold few of the waits that users would have had (coordinated omission); where
 // a rate was offered on a schedule, only the time from the intended start tells.
 func latencyKind(v *view) []result.Finding {
-	var service, response, hidden []string
+	var service, response, hidden, scheduled []string
 	var worst *load
 	least := 1.0
 	for _, l := range v.loads {
@@ -22,6 +23,11 @@ func latencyKind(v *view) []result.Finding {
 			continue
 		}
 		service = append(service, l.name)
+		if slices.ContainsFunc(l.parts, func(p *result.Workload) bool {
+			return slices.ContainsFunc(p.Lanes, func(lane result.Lane) bool { return lane.OpenLoop })
+		}) {
+			scheduled = append(scheduled, l.name)
+		}
 		want, limited, unlimited := l.offered()
 		var got, high float64 // high: as far as chance goes, in a count of arrivals at random
 		for _, p := range l.parts {
@@ -50,6 +56,9 @@ func latencyKind(v *view) []result.Finding {
 		f.Severity, f.Limit = result.Caution, ptr(1-rateTolerance)
 		f.Metric, f.Unit, f.Value = "achieved ÷ offered", "ratio", ptr(least)
 		f.Sentence = fmt.Sprintf("%s fell behind the rate it was offered (%s of it), and its times are service times, from the actual send: the wait before a late send is in no percentile. A user on that schedule waited longer.", some(hidden), percent(least))
+	case len(scheduled) > 0:
+		f.Severity = result.Notice
+		f.Sentence = fmt.Sprintf("%s was offered on a schedule (an open loop) and kept its rate, yet its times are service times, from the actual send: what a late send waited is in no percentile.", some(scheduled))
 	case len(response) == 0:
 		f.Sentence = "All times are service times, from the actual send of an operation to its completion, and every rate that was offered was kept."
 	case len(service) == 0:
