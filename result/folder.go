@@ -283,7 +283,7 @@ func (f *Folder) writeJSON(name string, v any, indent bool) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("run folder: %s: %w", name, err)
 	}
-	if err := writeAtomic(filepath.Join(f.dir, name), buf.Bytes()); err != nil {
+	if err := writeAtomic(filepath.Join(f.dir, name), buf.Bytes(), true); err != nil {
 		return fmt.Errorf("run folder: %s: %w", name, err)
 	}
 	return nil
@@ -330,8 +330,8 @@ func checkVersion(doc []byte) error {
 	return nil
 }
 
-// writeAtomic replaces path by data: temporary file beside it, sync, rename, sync of the directory.
-func writeAtomic(path string, data []byte) error {
+// writeAtomic replaces path by data: temporary file beside it, rename, and if it is to survive a power cut, too, sync of the file and its directory.
+func writeAtomic(path string, data []byte, durable bool) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-")
 	if err != nil {
 		return err
@@ -340,7 +340,7 @@ func writeAtomic(path string, data []byte) error {
 	if err == nil {
 		err = tmp.Chmod(0o644)
 	}
-	if err == nil {
+	if err == nil && durable {
 		err = tmp.Sync()
 	}
 	err = errors.Join(err, tmp.Close())
@@ -349,6 +349,9 @@ func writeAtomic(path string, data []byte) error {
 	}
 	if err != nil {
 		return errors.Join(err, removeIfThere(tmp.Name()))
+	}
+	if !durable {
+		return nil
 	}
 	return syncDir(filepath.Dir(path))
 }

@@ -86,7 +86,7 @@ func (f *Folder) WriteRawJob(j RawJob) error {
 	}
 	b, err := json.MarshalIndent(j, "", "  ")
 	if err == nil {
-		err = writeAtomic(filepath.Join(dir, rawJob), append(b, '\n'))
+		err = writeAtomic(filepath.Join(dir, rawJob), append(b, '\n'), f.timeless == nil)
 	}
 	if err != nil {
 		return fmt.Errorf("raw output: %s of %s: %w", j.Workload, j.VM, err)
@@ -228,7 +228,8 @@ func (w *rawWriter) Close() error {
 }
 
 // Timeless has the same output make the same bytes from now on: raw output reaches its file when there is enough of it, not after a
-// while, and open writers are cheap: ten thousand of them cost some hundred megabytes. It is for runs in virtual time.
+// while, and open writers are cheap: ten thousand of them cost some hundred megabytes. Journal and descriptions of jobs survive a kill of the
+// process as always, but are not forced to the disk each time, which would take most of the run. It is for runs in virtual time.
 func (f *Folder) Timeless() error {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {

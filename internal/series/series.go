@@ -46,7 +46,7 @@ type Options struct {
 	// QueryTimeout bounds one query; 0 means two minutes.
 	QueryTimeout time.Duration
 	// Timeless has the same points make the same files, and a great many of them at little cost. It is for runs in virtual time, which can be
-	// repeated: floats become blocks of two hours, without the log, so that a crash loses those of the last block, and queries find them only when
+	// repeated: floats become blocks of an hour, without the log, so that a crash loses those of the last block, and queries find them only when
 	// the database has been closed and opened again. Points of a series must come in the order of time.
 	Timeless bool
 }

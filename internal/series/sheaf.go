@@ -51,7 +51,7 @@ type stalk struct {
 }
 
 // blockSpan is the time that one block covers, in milliseconds.
-const blockSpan = 2 * 3600 * 1000
+const blockSpan = 3600 * 1000
 
 // chunkPoints is how many points a chunk holds, as Prometheus has it.
 const chunkPoints = 120

@@ -112,8 +112,8 @@ func TestTimelessIsRepeatable(t *testing.T) {
 	for name := range want {
 		t.Log(name)
 	}
-	if len(want) != 4*4 {
-		t.Errorf("%d files, not those of four blocks", len(want))
+	if len(want) != 6*4 {
+		t.Errorf("%d files, not those of six blocks", len(want))
 	}
 	for _, killed := range []bool{false, true} {
 		if !cmp.Equal(want, files(killed)) {
