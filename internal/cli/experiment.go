@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -205,9 +206,12 @@ func (a *app) resume(given string, rf runFlags) error {
 		return fail(exitFailed, "", "resume: %w", err)
 	}
 	for _, id := range progress.Interrupted {
-		c, err := a.cleanOne(stop.ctx, filepath.Join(folder.RunsDir(), id), true)
+		dir := filepath.Join(folder.RunsDir(), id)
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			continue // it had not come to making its folder, which comes before all else
+		}
+		c, err := a.cleanOne(stop.ctx, dir, true)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it had not come to making its folder
 		case err != nil:
 			return fmt.Errorf("resume: clean-up of run %s: %w", id, err)
 		case c.State == "going on":
