@@ -150,7 +150,7 @@ func (f *Folder) Close() error {
 	defer f.mu.Unlock()
 	var errs []error
 	if f.journal != nil {
-		errs = append(errs, f.journal.Sync(), f.journal.Close())
+		errs = append(errs, f.sync(), f.journal.Close())
 		f.journal = nil
 	}
 	if f.lock != nil {
@@ -283,7 +283,7 @@ func (f *Folder) writeJSON(name string, v any, indent bool) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("run folder: %s: %w", name, err)
 	}
-	if err := writeAtomic(filepath.Join(f.dir, name), buf.Bytes(), true); err != nil {
+	if err := writeAtomic(filepath.Join(f.dir, name), buf.Bytes(), f.timeless == nil); err != nil {
 		return fmt.Errorf("run folder: %s: %w", name, err)
 	}
 	return nil
