@@ -61,7 +61,7 @@ func TestJudge(t *testing.T) {
 		`caution: Assert "A" cannot be judged: result "None" was not collected.`:                                      {Result: "None", Statistic: "last", AtLeast: at(1)},
 		`fine: Assert "A" holds: operations of workload "W" is 100 IOPS, and must be at least 100 IOPS.`:              {Workload: "W", Operation: "all", Measure: "operations", AtLeast: at(100)},
 		`fine: Assert "A" holds: read bandwidth of workload "W" is 45 KiB/s, and must be at most 50 KiB/s.`:           {Workload: "W", Operation: "read", Measure: "bandwidth", AtMost: at(50 << 10)},
-		`caution: Assert "A" does not hold: p50 of workload "W" is 3 ms, and must be at most 2 ms.`:                {Workload: "W", Operation: "all", Measure: "p50", AtMost: at(0.002)},
+		`caution: Assert "A" does not hold: p50 of workload "W" is 3 ms, and must be at most 2 ms.`:                   {Workload: "W", Operation: "all", Measure: "p50", AtMost: at(0.002)},
 		`fine: Assert "A" holds: read p50 of workload "W" is 1 ms, and must be at most 2 ms.`:                         {Workload: "W", Operation: "read", Measure: "p50", AtMost: at(0.002)},
 		`fine: Assert "A" holds: write mean of workload "W" is 3 ms, and must be at most 4 ms.`:                       {Workload: "W", Operation: "write", Measure: "mean", AtMost: at(0.004)},
 		`caution: Assert "A" does not hold: errors of workload "W" is 3, and must be at most 0.`:                      {Workload: "W", Operation: "all", Measure: "errors", AtMost: at(0)},
