@@ -207,8 +207,8 @@ func (a *app) resume(given string, rf runFlags) error {
 	}
 	for _, id := range progress.Interrupted {
 		dir := filepath.Join(folder.RunsDir(), id)
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			continue // it had not come to making its folder, which comes before all else
+		if _, err := os.Stat(filepath.Join(dir, "manifest.json")); errors.Is(err, fs.ErrNotExist) {
+			continue // it had not come to its manifest, which is written before anything is made
 		}
 		c, err := a.cleanOne(stop.ctx, dir, true)
 		switch {

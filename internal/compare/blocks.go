@@ -33,7 +33,7 @@ type within struct {
 
 const (
 	fewestBlocks = 5
-	resamples    = 400 // for a standard error; its ends come from Student's t
+	resamples    = 1000 // for a standard error; its ends come from Student's t
 )
 
 // blocks measures the standard error of a mean by drawing blocks of neighbouring points (circular block bootstrap, Politis
