@@ -34,16 +34,16 @@ type count struct {
 }
 
 // respond gives the stream its rate and response times from now on.
-func (s *stream) respond(m Mix, rate, scatter float64) {
-	s.hand()
+func (s *stream) respond(w *World, m Mix, rate, scatter float64) {
+	s.hand(w)
 	s.mix, s.rate, s.scatter = m, rate, scatter
 	s.mean, s.spread = m.Mean(), math.Sqrt(m.cv2())
 }
 
 // hand leaves what was counted so far to be put into the histogram under the law it was served with.
-func (s *stream) hand() {
+func (s *stream) hand(w *World) {
 	if n := s.have.ops - s.tally; n > 0 {
-		s.pend(s.mix, n)
+		s.pend(w, s.mix, n)
 		s.tally = s.have.ops
 	}
 }
@@ -187,8 +187,8 @@ func (l *lane) release(since, at int64) {
 		if ops == 0 || held <= 0 {
 			continue
 		}
-		s.hand()
-		s.pend(Mix{Law: Law{Kind: Constant}, Parts: []Part{{1, held}}}, ops)
+		s.hand(l.job.world)
+		s.pend(l.job.world, Mix{Law: Law{Kind: Constant}, Parts: []Part{{1, held}}}, ops)
 		s.have.ops += ops
 		s.tally += ops
 		s.have.path += float64(ops)

@@ -13,8 +13,6 @@ import (
 type JobOptions struct {
 	Name    string        // of the workload, told apart by it from others of the VM
 	Runtime time.Duration // after which everything ends at the latest; 0: none
-	Prefill bool          // of no meaning to the model: a prefill is sequential writes like any other
-	Seed    uint64        // mixed into the World's
 }
 
 // Job is a running workload of one VM.
@@ -62,7 +60,7 @@ func (w *World) seed(vm string, o JobOptions, lane string, i int, now time.Time)
 		h.Write([]byte(text))
 		h.Write([]byte{0})
 	}
-	for _, n := range []uint64{w.truth.Seed, o.Seed, uint64(i), uint64(now.UnixNano())} {
+	for _, n := range []uint64{w.truth.Seed, uint64(i), uint64(now.UnixNano())} {
 		h.Write(binary.LittleEndian.AppendUint64(nil, n))
 	}
 	return h.Sum64()

@@ -46,14 +46,13 @@ type lane struct {
 	ops   float64             // to do in all, 0: no limit
 	done  float64             // operations expected so far
 
-	service  float64         // mean, at an idle cluster
-	parts    [directions]Mix // service times
-	paged    bool            // the first part of the reads is the VM's own page cache, which does not queue
-	missed   float64         // share of the reads that reach the tiers
-	rate     float64         // operations per second
-	response float64         // mean seconds
-	paced    bool            // it reaches the rate it offers
-	passed   float64         // share of the present sequential pass that is written
+	service float64         // mean, at an idle cluster
+	parts   [directions]Mix // service times
+	paged   bool            // the first part of the reads is the VM's own page cache, which does not queue
+	missed  float64         // share of the reads that reach the tiers
+	rate    float64         // operations per second
+	paced   bool            // it reaches the rate it offers
+	passed  float64         // share of the present sequential pass that is written
 
 	from, to int64 // the present cell of noise
 	grain    int64 // longest cell
@@ -193,7 +192,7 @@ func (l *lane) apply(rate, response, inflation float64, limited bool) {
 		l.release(l.hung, l.from)
 		l.hung = 0
 	}
-	l.rate, l.response = rate, response
+	l.rate = rate
 	l.paced = l.spec.Rate > 0 && !limited
 	wait := max(0, response-l.service*inflation)
 	queues := 1.0
@@ -211,7 +210,7 @@ func (l *lane) apply(rate, response, inflation float64, limited bool) {
 				mix.Parts[i].Seconds += wait / queues
 			}
 		}
-		l.dirs[d].respond(mix, l.share[d]*rate, l.dispersion(l.share[d]))
+		l.dirs[d].respond(l.job.world, mix, l.share[d]*rate, l.dispersion(l.share[d]))
 	}
 }
 
@@ -219,7 +218,7 @@ func (l *lane) apply(rate, response, inflation float64, limited bool) {
 func (l *lane) idle() {
 	l.rate = 0
 	for d := range l.dirs {
-		l.dirs[d].hand()
+		l.dirs[d].hand(l.job.world)
 		l.dirs[d].rate = 0
 	}
 }

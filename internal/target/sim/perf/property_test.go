@@ -66,12 +66,12 @@ func TestConservation(t *testing.T) {
 		w := perf.New(truth, nodes)
 		var jobs []*watched
 		now := start
-		for i := range rapid.IntRange(1, 25).Draw(t, "steps") {
+		for i := range rapid.IntRange(1, 10).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 30_000).Draw(t, "wait")) * time.Millisecond)
 			node := rapid.IntRange(0, nodes-1).Draw(t, "node")
 			switch rapid.SampledFrom([]string{"start", "start", "stop", "move", "slow", "hang", "read", "forget"}).Draw(t, "what") {
 			case "start":
-				lanes := rapid.SliceOfN(rapid.Custom(drawLane), 1, 3).Draw(t, "lanes")
+				lanes := rapid.SliceOfN(rapid.Custom(drawLane), 1, 2).Draw(t, "lanes")
 				vm := fmt.Sprint("vm-", i%4)
 				jobs = append(jobs, &watched{job: w.Start(now, vm, node, lanes, perf.JobOptions{Name: fmt.Sprint(i)}), lanes: lanes, began: now})
 			case "stop":

@@ -15,24 +15,27 @@ type batch struct {
 	n   uint64
 }
 
+// manyPending is how many laws are kept apart before they are drawn.
+const manyPending = 32
+
 // pend adds operations to what the histogram still lacks.
-func (s *stream) pend(m Mix, n uint64) {
+func (s *stream) pend(w *World, m Mix, n uint64) {
 	for i := range s.pending {
 		if p := &s.pending[i]; p.mix.Law == m.Law && slices.Equal(p.mix.Parts, m.Parts) {
 			p.n += n
 			return
 		}
 	}
+	if len(s.pending) == manyPending {
+		s.draw(w)
+	}
 	s.pending = append(s.pending, batch{m, n})
 }
-
-// manyPending is how many laws are kept apart before they are drawn.
-const manyPending = 32
 
 // histogram returns the cumulative histogram of so many operations, the newest of them under the present law.
 func (s *stream) histogram(w *World, ops uint64, seconds float64) *hist.Histogram {
 	if ops > s.tally {
-		s.pend(s.mix, ops-s.tally)
+		s.pend(w, s.mix, ops-s.tally)
 		s.tally = ops
 	}
 	s.draw(w)
