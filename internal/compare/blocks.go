@@ -305,12 +305,15 @@ func inOrder(at map[int64]float64) []float64 {
 
 // dependence is how many times wider a percentile's interval must be than if operations were independent: the standard
 // error of the share of operations beyond the percentile, by blocks of the heat map's time, over the binomial one. At
-// least 1; 1 too without a heat map.
-func dependence(l load, q float64) float64 {
-	widest := 1.0
+// least 1. Where there is too little of a heat map to tell, the reason is why there is no interval.
+func dependence(l load, q float64) (widest float64, reason string) {
+	widest = 1.0
 	for _, w := range l.of {
-		if w.Heat == nil || len(w.Heat.Counts) < 2*fewestBlocks {
-			continue
+		if w.Heat == nil {
+			return 0, "there is no heat map to tell how operations depend on each other"
+		}
+		if n := len(w.Heat.Counts); n < 2*fewestBlocks {
+			return 0, fmt.Sprintf("%d points in time are too few for an interval within the run", n)
 		}
 		s, share, n := beyond(w.Heat, q)
 		times := make([]int64, len(s.value))
@@ -325,7 +328,7 @@ func dependence(l load, q float64) float64 {
 			widest = max(widest, b.relative*share/math.Sqrt(share*(1-share)/n))
 		}
 	}
-	return widest
+	return widest, ""
 }
 
 // beyond is the share of operations above the row of a heat map that is nearest to a percentile, over time.

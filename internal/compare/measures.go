@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -232,12 +233,17 @@ func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.O
 		}
 		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: fmt.Sprintf("%s p%s %s", op, strconv.FormatFloat(q*100, 'f', -1, 64), kind), Unit: "s",
 			Direction: string(effect.LowerIsBetter), Scope: BetweenRuns}
-		widening := 1.0
+		widening, reason := 1.0, ""
 		if p.single() {
 			m.Scope = WithinRuns
-			widening = max(dependence(b, q), dependence(c, q))
+			wb, why := dependence(b, q)
+			wc, whyToo := dependence(c, q)
+			widening, reason = max(wb, wc), cmp.Or(why, whyToo)
 		}
 		m.at = func(confidence float64) outcome {
+			if reason != "" {
+				return nothing(reason)
+			}
 			r, err := effect.Histograms(bh, ch, []float64{q}, effect.Options{Confidence: confidence, Threshold: p.options.Threshold})
 			if err != nil {
 				return nothing(err.Error())
