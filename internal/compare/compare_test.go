@@ -328,3 +328,28 @@ func BenchmarkCompare(b *testing.B) {
 		})
 	}
 }
+
+// A run of a few seconds does not show how its operations depend on each other: nothing is claimed of a single one, percentiles included,
+// however far the two lie apart.
+func TestShortSingleRunsDecideNothing(t *testing.T) {
+	r := random(11)
+	law := comparetest.Law{Rate: 400, Mean: 0.002, Noise: 0.1, Seconds: 6}
+	slower := law
+	slower.Mean *= 3
+	d, err := compare.Of([]compare.Side{side("A", r, 1, 1, law), side("B", r, 2, 1, slower)}, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, m := range d.Measures {
+		if m.Verdict != compare.Undecided || m.Interval.Valid() {
+			t.Errorf("%s: %s, %+v", m.Name, m.Verdict, m.Interval)
+		}
+		if strings.Contains(m.Name, " p") {
+			seen++
+		}
+	}
+	if seen == 0 {
+		t.Error("no percentile was compared")
+	}
+}
