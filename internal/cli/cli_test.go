@@ -259,6 +259,22 @@ func TestProgressElsewhere(t *testing.T) {
 	}
 }
 
+// What the workloads do is asked for only when it is about to be shown: it is dear at thousands of VMs.
+func TestProgressAsksWhenDue(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	w := newWatcher(&out, clock, clock, &plan.Plan{})
+	asked := 0
+	for range 40 {
+		now = now.Add(time.Second)
+		w.Progress(run.Progress{Step: plan.Step{Number: 3}, Steps: 9, Rows: func() []collect.LiveRow { asked++; return rows() }})
+	}
+	if lines := strings.Count(out.String(), "OLTP: 4,000 IOPS"); asked != 2 || lines != 2 {
+		t.Errorf("asked %d times, shown %d times in 40 s", asked, lines)
+	}
+}
+
 func TestStopper(t *testing.T) {
 	signals := make(chan os.Signal)
 	s := newStopper(signals)

@@ -71,16 +71,24 @@ func (s *screen) say(format string, args ...any) {
 	s.lastDraw = time.Time{} // the block was taken away: the next moment is drawn at once
 }
 
-// show draws the moment, on a terminal in place of the last one.
+// due tells whether show would draw a moment now.
+func (s *screen) due() bool {
+	if _, _, terminal := s.size(); terminal {
+		return s.now().Sub(s.lastDraw) >= frame
+	}
+	return s.now().Sub(s.lastLine) >= calm
+}
+
+// show draws the moment when it is due, on a terminal in place of the last one.
 func (s *screen) show(m moment) {
-	width, height, terminal := s.size()
-	if !terminal {
-		if s.now().Sub(s.lastLine) >= calm && (len(m.rows) > 0 || m.step > 0) {
-			s.say("%s", m.line())
-		}
+	if !s.due() {
 		return
 	}
-	if s.now().Sub(s.lastDraw) < frame {
+	width, height, terminal := s.size()
+	if !terminal {
+		if len(m.rows) > 0 || m.step > 0 {
+			s.say("%s", m.line())
+		}
 		return
 	}
 	s.lastDraw = s.now()

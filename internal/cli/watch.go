@@ -81,8 +81,11 @@ func (w *watcher) Progress(p run.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last.step, w.last.steps, w.last.phase, w.last.text = p.Step.Number, p.Steps, string(p.Phase), p.Step.Text
-	w.last.elapsed, w.last.takes, w.last.rows = p.Elapsed, p.Elapsed+p.Left, p.Rows
-	w.screen.show(w.last)
+	w.last.elapsed, w.last.takes = p.Elapsed, p.Elapsed+p.Left
+	if w.screen.due() {
+		w.last.rows = p.Rows()
+		w.screen.show(w.last)
+	}
 }
 
 // stopping tells that the first Ctrl-C has been heard.

@@ -142,3 +142,41 @@ func BenchmarkVirtualSleep(b *testing.B) {
 		})
 	}
 }
+
+// Sleepers under a context each: those of the cancelled contexts wake in the order of their sleeps, all others sleep on.
+func TestVirtualManyContexts(t *testing.T) {
+	c := clock.NewVirtual(start)
+	const n = 50
+	var contexts [n]context.Context
+	var cancels [n]context.CancelFunc
+	var got, want []string
+	g := c.Group()
+	for i := range n {
+		contexts[i], cancels[i] = context.WithCancel(t.Context())
+		defer cancels[i]()
+		g.Go(func() {
+			err := c.Sleep(contexts[i], time.Hour)
+			got = append(got, fmt.Sprintf("%d %v %v", i, c.Now().Sub(start), err))
+		})
+	}
+	for round := range 3 {
+		_ = c.Sleep(t.Context(), time.Minute)
+		for i := n - 1; i >= 0; i-- {
+			if i%5 == round {
+				cancels[i]()
+			}
+		}
+		for i := round; i < n; i += 5 {
+			want = append(want, fmt.Sprintf("%d %v %v", i, time.Duration(round+1)*time.Minute, context.Canceled))
+		}
+	}
+	g.Wait()
+	for i := range n {
+		if i%5 > 2 {
+			want = append(want, fmt.Sprintf("%d %v <nil>", i, time.Hour))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

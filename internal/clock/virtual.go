@@ -25,12 +25,15 @@ type Virtual struct {
 	ready    []*task // runnable now, in order
 	sleepers sleepHeap
 	watched  map[<-chan struct{}]*watch
+	watches  []*watch // those of watched: at thousands of contexts a list is far quicker to go through than a map
 }
 
 // watch is the set of sleepers that one context can cancel.
 type watch struct {
 	ctx   context.Context
+	done  <-chan struct{} // of ctx
 	tasks map[*task]struct{}
+	index int // in watches
 }
 
 type task struct {
@@ -118,8 +121,9 @@ func (v *Virtual) watch(ctx context.Context, t *task) {
 	}
 	w := v.watched[t.done]
 	if w == nil {
-		w = &watch{ctx: ctx, tasks: map[*task]struct{}{}}
+		w = &watch{ctx: ctx, done: t.done, tasks: map[*task]struct{}{}, index: len(v.watches)}
 		v.watched[t.done] = w
+		v.watches = append(v.watches, w)
 	}
 	w.tasks[t] = struct{}{}
 }
@@ -127,16 +131,27 @@ func (v *Virtual) watch(ctx context.Context, t *task) {
 func (v *Virtual) unwatch(t *task) {
 	if w := v.watched[t.done]; w != nil {
 		if delete(w.tasks, t); len(w.tasks) == 0 {
-			delete(v.watched, t.done)
+			v.drop(w)
 		}
 	}
 }
 
-// releaseCancelled makes the sleepers of cancelled contexts ready, oldest sleep first. Few contexts exist at a time (one
-// per run and per workload), so looking at each is cheap.
+// drop forgets a watch; the last of the list takes its place.
+func (v *Virtual) drop(w *watch) {
+	delete(v.watched, w.done)
+	last := len(v.watches) - 1
+	v.watches[w.index] = v.watches[last]
+	v.watches[w.index].index = w.index
+	v.watches[last] = nil
+	v.watches = v.watches[:last]
+}
+
+// releaseCancelled makes the sleepers of cancelled contexts ready, oldest sleep first. It looks at every context that anybody
+// sleeps with (one per run and per job): nothing tells of a cancellation at the moment it happens and in a settled order.
 func (v *Virtual) releaseCancelled() {
 	var freed []*task
-	for done, w := range v.watched {
+	for i := len(v.watches) - 1; i >= 0; i-- { // backwards: what takes a dropped one's place has been looked at
+		w := v.watches[i]
 		if w.ctx.Err() == nil {
 			continue
 		}
@@ -144,7 +159,7 @@ func (v *Virtual) releaseCancelled() {
 			heap.Remove(&v.sleepers, t.index)
 			freed = append(freed, t)
 		}
-		delete(v.watched, done)
+		v.drop(w)
 	}
 	slices.SortFunc(freed, func(a, b *task) int { return cmp.Compare(a.seq, b.seq) })
 	v.ready = append(v.ready, freed...)

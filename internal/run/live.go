@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"plimsoll/internal/collect"
@@ -53,6 +54,7 @@ func (x *execution) watch(ctx context.Context) (stop func()) {
 type watcher struct {
 	x       *execution
 	vms     map[string]target.VM // as last told to the recorder
+	list    []target.VM          // as the cluster last gave it
 	period  time.Duration
 	metrics time.Time // when the cluster's were last read
 	failed  bool
@@ -84,6 +86,10 @@ func (w *watcher) machines(ctx context.Context) {
 	if err != nil {
 		return // the cluster manager may be down with its node; jobs and steps tell
 	}
+	if slices.Equal(w.list, list) {
+		return
+	}
+	w.list = slices.Clone(list)
 	seen := map[string]bool{}
 	for _, vm := range list {
 		if vm.Template {
@@ -135,12 +141,12 @@ func (x *execution) progress() {
 	if x.req.Observer == nil {
 		return
 	}
-	rows := x.recorder.Live()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := x.req.Clock.Now()
-	p := Progress{Phase: x.phase, Step: x.current, Steps: len(x.req.Plan.Steps), Elapsed: now.Sub(x.began), Rows: rows}
-	for _, s := range x.req.Plan.Steps {
+	p := Progress{Phase: x.phase, Step: x.current, Steps: len(x.req.Plan.Steps), Elapsed: now.Sub(x.began), Rows: x.recorder.Live}
+	for i := range x.req.Plan.Steps {
+		s := &x.req.Plan.Steps[i] // there are thousands, and a copy costs more than the look
 		estimate := time.Duration(s.EstimateSeconds * float64(time.Second))
 		switch {
 		case s.Number == x.current.Number:

@@ -66,5 +66,5 @@ func (l logging) Event(e result.Event) {
 	l.t.Logf("%s %s %d %s %s %s", e.Kind, e.Phase, e.Step, e.Name, e.Text, e.Error)
 }
 func (l logging) Progress(p run.Progress) {
-	l.t.Logf("left %s of %s: %+v", p.Left, p.Step.Name, p.Rows)
+	l.t.Logf("left %s of %s: %+v", p.Left, p.Step.Name, p.Rows())
 }

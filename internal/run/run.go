@@ -73,7 +73,8 @@ type Progress struct {
 	Elapsed time.Duration
 	// Left is what the estimates of the current and the remaining steps add up to.
 	Left time.Duration
-	Rows []collect.LiveRow
+	// Rows is what the workloads do now. It costs a look at every VM: call it, during Progress, only for what will be shown.
+	Rows func() []collect.LiveRow
 }
 
 // Summary is how a run went.
@@ -151,6 +152,7 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 	x.measure(ctx)
 	x.teardown(ctx)
 	x.settle()
+	x.recorder, x.store, x.env = nil, nil, nil // at thousands of VMs collecting needs the room they take
 	x.collect(ctx)
 	return x.summary()
 }

@@ -73,6 +73,7 @@ type Loads struct {
 	mu     sync.Mutex
 	starts map[string][]*start // by recorded name
 	order  []*start
+	ends   int // of jobs, counted: a wait looks at its jobs again when it has changed
 	depth  map[string]int
 	tools  map[string]workload.Tool
 }
@@ -259,6 +260,7 @@ func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, c
 	// Last, so that whoever sees the end finds it recorded.
 	l.mu.Lock()
 	j.ended, j.message = ended, message
+	l.ends++
 	l.mu.Unlock()
 }
 

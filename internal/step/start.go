@@ -179,7 +179,7 @@ func (l *Loads) wait(ctx context.Context, e *Env, s *start, limit time.Duration)
 	l.mu.Lock()
 	s.waited = true
 	l.mu.Unlock()
-	w := waiting{l: l, s: s, pending: s.jobs, reach: 5 * time.Second, began: l.Clock.Now()}
+	w := waiting{l: l, s: s, pending: s.jobs, reach: 5 * time.Second, ends: -1, began: l.Clock.Now()}
 	for {
 		w.look(ctx)
 		switch {
@@ -204,6 +204,7 @@ type waiting struct {
 	errs    []error
 	reach   time.Duration // between two looks at whether a machine still answers
 	looked  time.Time
+	ends    int // of jobs, as Loads had counted them at the last look
 	began   time.Time
 }
 
@@ -228,6 +229,13 @@ func (w *waiting) look(ctx context.Context) {
 	if ask {
 		w.looked = w.l.Clock.Now()
 	}
+	w.l.mu.Lock()
+	ends := w.l.ends
+	w.l.mu.Unlock()
+	if !ask && ends == w.ends {
+		return // all of them were running at the last look, and no job has ended since
+	}
+	w.ends = ends
 	var left []*job
 	for _, j := range w.pending {
 		launched, ended, message := w.l.state(j)
