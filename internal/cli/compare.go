@@ -28,6 +28,8 @@ type compareFlags struct {
 	confidence     float64
 	vary           []string
 	anyway         bool
+	better         []string // of columns of files
+	columns        []string
 }
 
 func (f *compareFlags) register(c *cobra.Command) {
@@ -42,6 +44,14 @@ func (f *compareFlags) register(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
+func (f *compareFlags) options() compare.Options {
+	o := compare.Options{Confidence: f.confidence, Threshold: f.threshold, Vary: f.vary, Anyway: f.anyway}
+	if o.Threshold == 0 {
+		o.Threshold = -1
+	}
+	return o
+}
+
 const sideHelp = `A side is a RUN; repeats, RUN,RUN,...; an experiment, whose cells are compared one by one; cells of one, as
 EXPERIMENT:block_size=4k; or a baseline, @NAME.`
 
@@ -49,7 +59,7 @@ func (a *app) compareCommand() *cobra.Command {
 	var f compareFlags
 	c := &cobra.Command{
 		Use:   "compare BASELINE CANDIDATE...",
-		Short: "Hold runs against runs: what changed, by how much, and how sure that is",
+		Short: "Hold runs or files of repeats against each other: what changed, by how much, and how sure that is",
 		Long: `Compare holds each further side against the first. ` + sideHelp + `
 
 It refuses sides that differ in what should be equal (kernel, firmware, fio, scenario, variables, scales, prefill,
@@ -58,10 +68,14 @@ purpose with --vary, or insist with --anyway.
 
 With three runs or more on each side the intervals hold what repeats differ by. With one they hold only how
 steady that run was. They are widened for the number of measures. A verdict is better or worse when the whole
-interval lies beyond the threshold, same when all of it lies within, else undecided.`,
+interval lies beyond the threshold, same when all of it lies within, else undecided.
+
+All sides can instead be files of repeats measured by any tool: CSV, columns separated by blanks, JSON; "-" is
+standard input. A column is a measure, a row is a repeat, and sides may have unequally many.`,
 		Example: `  plimsoll compare 20261121-2045 latest
   plimsoll compare run1,run2,run3 run4,run5,run6 --vary kernel --threshold 0.03
-  plimsoll compare @release latest -o html --output compare.html`,
+  plimsoll compare @release latest -o html --output compare.html
+  plimsoll compare before.csv after.csv --better p99=lower`,
 		Args:              args(2, 50, "baseline and candidate"),
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
@@ -73,6 +87,8 @@ interval lies beyond the threshold, same when all of it lies within, else undeci
 		},
 	}
 	f.register(c)
+	c.Flags().StringArrayVar(&f.better, "better", nil, "which `way` is good in columns of files: higher (unless given), lower, or COLUMN=lower; repeatable")
+	c.Flags().StringArrayVar(&f.columns, "column", nil, "of files compare this `column` only: its name, or its number from 1; repeatable")
 	return c
 }
 
@@ -87,6 +103,13 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	if !(f.confidence > 0.5 && f.confidence < 1) {
 		return nil, usage("", "%s: --confidence: %g does not lie between 0.5 and 1", phase, f.confidence)
 	}
+	files, err := ofFiles(phase, given, f)
+	if err != nil {
+		return nil, err
+	}
+	if files {
+		return a.compareTables(given, f)
+	}
 	var sides []compare.Side
 	for _, g := range given {
 		s, err := a.side(phase, g)
@@ -95,11 +118,7 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 		}
 		sides = append(sides, s)
 	}
-	o := compare.Options{Confidence: f.confidence, Threshold: f.threshold, Vary: f.vary, Anyway: f.anyway}
-	if o.Threshold == 0 {
-		o.Threshold = -1
-	}
-	d, err := compare.Of(sides, o)
+	d, err := compare.Of(sides, f.options())
 	var refusal *compare.Refusal
 	switch {
 	case errors.As(err, &refusal):

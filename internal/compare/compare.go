@@ -1,4 +1,5 @@
-// Package compare sets runs against runs: two sides or more, each of one run, of repeats, or of an experiment's cells.
+// Package compare sets runs against runs: two sides or more, each of one run, of repeats, or of an experiment's cells. Columns
+// of repeats measured by other tools are compared by the same rules (OfSamples).
 //
 // It first holds the facts of the sides against each other: kernel, firmware, versions of the load generator, scenario, its
 // variables and scales, prefill, content, jobs, working set to memory. Facts that differ and should not are a *Refusal
@@ -98,8 +99,9 @@ type Document struct {
 
 // Shown is a side as the document names it.
 type Shown struct {
-	Name string   `json:"name"`
-	Runs []string `json:"runs"`
+	Name    string   `json:"name"`
+	Runs    []string `json:"runs"`
+	Repeats int      `json:"repeats,omitempty"` // the most of any column, when the side is a file
 }
 
 // Verdict on a measure. Better and worse are said of measures that have a good direction, higher and lower of others.
@@ -211,7 +213,7 @@ func Of(sides []Side, o Options) (*Document, error) {
 	slices.SortStableFunc(d.Series, byClearness)
 	d.normalise(sides)
 	d.order(sides, o)
-	d.conclude(sides, o)
+	d.conclude(sides)
 	return d, nil
 }
 

@@ -124,7 +124,13 @@ func (d *Document) order(sides []Side, o Options) {
 }
 
 // conclude says what all of it comes to.
-func (d *Document) conclude(sides []Side, o Options) {
+func (d *Document) conclude(sides []Side) {
+	d.answer("measures of workloads and results")
+	d.notes(sides)
+}
+
+// answer gives the verdict and the sentence from the measures, which are called what.
+func (d *Document) answer(what string) {
 	count := map[Verdict]int{}
 	for _, m := range d.Measures {
 		count[m.Verdict]++
@@ -140,8 +146,8 @@ func (d *Document) conclude(sides []Side, o Options) {
 		d.Verdict = Undecided
 	}
 	who := "The candidate against the baseline"
-	if len(sides) > 2 {
-		who = fmt.Sprintf("%d candidates against the baseline", len(sides)-1)
+	if n := len(d.Sides) - 1; n > 1 {
+		who = fmt.Sprintf("%d candidates against the baseline", n)
 	}
 	var parts []string
 	for _, v := range []Verdict{Worse, Better, Higher, Lower, Same, Undecided} {
@@ -152,12 +158,23 @@ func (d *Document) conclude(sides []Side, o Options) {
 	if len(parts) == 0 {
 		parts = []string{"none"}
 	}
-	d.Sentence = fmt.Sprintf("%s, by more than %.3g %%: of %d measures of workloads and results %s.", who, o.Threshold*100, len(d.Measures), strings.Join(parts, ", "))
-	d.notes(sides, o)
+	d.Sentence = fmt.Sprintf("%s, by more than %.3g %%: of %d %s %s.", who, d.Threshold*100, len(d.Measures), what, strings.Join(parts, ", "))
 }
 
-func (d *Document) notes(sides []Side, o Options) {
-	say := func(format string, args ...any) { d.Notes = append(d.Notes, fmt.Sprintf(format, args...)) }
+func (d *Document) say(format string, args ...any) {
+	d.Notes = append(d.Notes, fmt.Sprintf(format, args...))
+}
+
+func (d *Document) sayFamilies() {
+	for _, f := range d.Families {
+		if f.Measures > 1 {
+			d.say("%d %s were looked at: their intervals are widened to %.4g %%, so that of the differences claimed no more than %.3g %% are expected to be chance (Benjamini and Yekutieli 2005).",
+				f.Measures, f.Name, f.Confidence*100, 100*(1-d.Confidence))
+		}
+	}
+}
+
+func (d *Document) notes(sides []Side) {
 	single, few := false, false
 	for _, s := range sides {
 		for _, cell := range allCells([]Side{s}) {
@@ -167,32 +184,27 @@ func (d *Document) notes(sides []Side, o Options) {
 	}
 	if single {
 		d.Sentence += " This holds for these very runs: a side has one run only."
-		say("With one run on a side, intervals come from blocks of a run's own time. They say that these runs differ, or do not; what another run of the same would show cannot be said. Make three or more of each side, in mixed order.")
+		d.say("With one run on a side, intervals come from blocks of a run's own time. They say that these runs differ, or do not; what another run of the same would show cannot be said. Make three or more of each side, in mixed order.")
 	} else if few {
-		say("Fewer than three repeats of some side: the intervals are wide, and those of percentiles hold the spread within runs only.")
+		d.say("Fewer than three repeats of some side: the intervals are wide, and those of percentiles hold the spread within runs only.")
 	}
-	for _, f := range d.Families {
-		if f.Measures > 1 {
-			say("%d %s were looked at: their intervals are widened to %.4g %%, so that of the differences claimed no more than %.3g %% are expected to be chance (Benjamini and Yekutieli 2005).",
-				f.Measures, f.Name, f.Confidence*100, 100*(1-o.Confidence))
-		}
-	}
+	d.sayFamilies()
 	for _, e := range d.Order {
 		switch {
 		case e.Confounded > 0.5:
-			say("%s: runs of one side came before those of the other, so a drift in time looks like a difference. Mix the order.", e.Name)
+			d.say("%s: runs of one side came before those of the other, so a drift in time looks like a difference. Mix the order.", e.Name)
 		case e.P < 0.05:
-			say("%s: it drifts from run to run (p = %.2g), apart from the difference between the sides.", e.Name, e.P)
+			d.say("%s: it drifts from run to run (p = %.2g), apart from the difference between the sides.", e.Name, e.P)
 		}
 	}
 	for _, s := range sides {
 		for _, r := range s.Runs {
 			if m := r.Manifest; m.Measured.State != "yes" {
-				say("Run %s of %s says of its measurement: %s. %s", m.RunID, s.Name, m.Measured.State, m.Measured.Reason)
+				d.say("Run %s of %s says of its measurement: %s. %s", m.RunID, s.Name, m.Measured.State, m.Measured.Reason)
 			}
 		}
 	}
 	if n := slices.IndexFunc(sides, func(s Side) bool { return s.Runs[0].Manifest.TimeScale != 1 && s.Runs[0].Manifest.TimeScale != 0 }); n >= 0 {
-		say("The runs are scaled in time: the comparison is one of scaled runs.")
+		d.say("The runs are scaled in time: the comparison is one of scaled runs.")
 	}
 }

@@ -146,31 +146,45 @@ func timed(ops []result.OpTotals) bool {
 
 // values fills a measure from one number per run.
 func (p pairing) values(m *Measure, b, c []float64, blocks func() (within, within)) {
+	m.numbers(b, c)
+	if !p.single() {
+		m.repeats(p.options.Threshold)
+		return
+	}
+	m.Scope = WithinRuns
+	if allZero(b) && allZero(c) {
+		m.at = zeros
+		return
+	}
+	wb, wc := blocks()
+	o := effect.Options{Threshold: p.options.Threshold, Direction: effect.Direction(m.Direction)}
+	m.at = func(confidence float64) outcome {
+		return difference(wb, wc, m.Baseline.Value, m.Candidate.Value, confidence, o)
+	}
+}
+
+// numbers sets the values of both sides and their change.
+func (m *Measure) numbers(b, c []float64) {
 	m.Baseline, m.Candidate = Values{mean(b), b}, Values{mean(c), c}
 	if m.Baseline.Value > 0 && m.Candidate.Value > 0 {
 		change := m.Candidate.Value/m.Baseline.Value - 1
 		m.Change = &change
 	}
-	o := effect.Options{Threshold: p.options.Threshold, Direction: effect.Direction(m.Direction)}
-	if allZero(b) && allZero(c) {
-		m.Scope = WithinRuns
-		if !p.single() {
-			m.Scope = BetweenRuns
-		}
-		m.at = func(float64) outcome {
-			return outcome{effect.Estimate{Value: math.NaN(), Interval: resample.None("zero on both sides")}, effect.Same}
-		}
-		return
-	}
-	if p.single() {
-		m.Scope = WithinRuns
-		wb, wc := blocks()
-		m.at = func(confidence float64) outcome {
-			return difference(wb, wc, m.Baseline.Value, m.Candidate.Value, confidence, o)
-		}
-		return
-	}
+}
+
+func zeros(float64) outcome {
+	return outcome{effect.Estimate{Value: math.NaN(), Interval: resample.None("zero on both sides")}, effect.Same}
+}
+
+// repeats judges a measure by what its repeats differ by.
+func (m *Measure) repeats(threshold float64) {
 	m.Scope = BetweenRuns
+	b, c := m.Baseline.Runs, m.Candidate.Runs
+	if min(len(b), len(c)) > 1 && allZero(b) && allZero(c) {
+		m.at = zeros
+		return
+	}
+	o := effect.Options{Threshold: threshold, Direction: effect.Direction(m.Direction)}
 	first, err := effect.Compare(b, c, o)
 	if err != nil {
 		m.at = func(float64) outcome { return nothing(err.Error()) }

@@ -119,11 +119,7 @@ func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
 		if markdown {
 			role = "- " + role
 		}
-		runs := "1 run"
-		if n := len(s.Runs); n != 1 {
-			runs = fmt.Sprintf("%d runs", n)
-		}
-		fmt.Fprintf(&b, "%s: %s (%s)\n", role, s.Name, runs)
+		fmt.Fprintf(&b, "%s: %s (%s)\n", role, s.Name, sideSize(s))
 	}
 	for _, g := range compareGrids(d) {
 		g.write(&b, markdown)
@@ -138,6 +134,20 @@ func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
 	return err
 }
 
+func sideSize(s compare.Shown) string {
+	n, what := len(s.Runs), "run"
+	if s.Repeats > 0 {
+		n, what = s.Repeats, "repeat"
+	}
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// ofFiles reports whether the sides are columns of numbers, of which nothing else is known.
+func ofFiles(d *compare.Document) bool { return d.Sides[0].Repeats > 0 }
+
 func compareTitle(d *compare.Document) string {
 	if d.Title == "" {
 		return "Comparison"
@@ -150,6 +160,9 @@ func compareGrids(d *compare.Document) []grid {
 	measures := grid{title: "Workloads and results", head: []string{"measure", "baseline", "candidate", "change", "interval", "verdict"}}
 	for _, m := range d.Measures {
 		measures.add(m, several)
+	}
+	if ofFiles(d) {
+		measures.title = "Columns"
 	}
 	series := grid{title: "Means of everything recorded over time", head: measures.head}
 	for i, m := range d.Series {
@@ -264,6 +277,7 @@ type compareView struct {
 	Top    []compareRow // series
 	More   int
 	Single bool
+	Files  bool // the sides are files
 }
 
 type compareGroup struct {
@@ -290,11 +304,12 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		}
 		v.Style += template.CSS(b)
 	}
+	v.Files = ofFiles(d)
 	widest := widestChange(d.Measures, d.Threshold)
 	several := sideNumbers(d)
 	for _, m := range d.Measures {
 		title := m.Workload
-		if title == "" {
+		if title == "" && !v.Files {
 			title = "Results of the scenario"
 		}
 		if m.Cell != "" {

@@ -126,7 +126,7 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 // comparePage executes a template that shares the table of compared measures.
 func comparePage(w io.Writer, name string, v any) error {
 	page := template.New(name).Funcs(functions).Funcs(template.FuncMap{
-		"percent": percent, "weight": factWeight, "cellInterval": cellInterval, "measureName": measureName,
+		"percent": percent, "weight": factWeight, "sideSize": sideSize, "cellInterval": cellInterval, "measureName": measureName,
 	})
 	for _, file := range []string{"measures.html.tmpl", name} {
 		text, err := fs.ReadFile(embedded, "assets/"+file)
