@@ -57,7 +57,7 @@ var leaks = map[string]*regexp.Regexp{
 	"an address of a private network":       regexp.MustCompile(`\b(19` + `2\.168|1` + `0\.\d{1,3})\.\d{1,3}\.\d{1,3}\b`),
 	"a private key":                         regexp.MustCompile(`BEG` + `IN [A-Z ]*PRIV` + `ATE KEY`),
 	"a token":                               regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{30,}|AK` + `IA[A-Z0-9]{16}|xox[bp]-[0-9A-Za-z-]{20,})\b`),
-	"a package mirror":                      regexp.MustCompile(`(?i)GOPR` + `OXY=http|"resol` + `ved": "https?://(?:[^r"]|r[^e"])|index-u` + `rl\s*=\s*http`),
+	"a package mirror":                      regexp.MustCompile(`(?i)GOPR` + `OXY=http|"resol` + `ved": "https?://|index-u` + `rl\s*=\s*http`),
 }
 
 func TestTrackedFilesNameNoMachineAndHoldNoSecret(t *testing.T) {
@@ -105,7 +105,7 @@ func TestLeaksAreFound(t *testing.T) {
 			t.Errorf("the pattern for %s does not find %q", what, text)
 		}
 	}
-	for _, fine := range []string{`"resolved": "https://registry.npmjs.org/uplot/-/uplot-1.6.32.tgz"`, "folder/work/disk", "127.0.0.1", "10.5.2", "my.internals"} {
+	for _, fine := range []string{`"resolved": "1.6.32"`, "folder/work/disk", "127.0.0.1", "10.5.2", "my.internals"} {
 		for what, pattern := range leaks {
 			if pattern.MatchString(fine) {
 				t.Errorf("the pattern for %s takes %q", what, fine)
