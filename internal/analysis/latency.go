@@ -55,7 +55,11 @@ func latencyKind(v *view) []result.Finding {
 	case worst != nil:
 		f.Severity, f.Limit = result.Caution, ptr(1-rateTolerance)
 		f.Metric, f.Unit, f.Value = "achieved ÷ offered", "ratio", ptr(least)
-		f.Sentence = fmt.Sprintf("%s fell behind the rate it was offered (%s of it), and its times are service times, from the actual send: the wait before a late send is in no percentile. A user on that schedule waited longer.", some(hidden), percent(least))
+		behind, their := fmt.Sprintf("%s fell behind the rate it was offered (%s of it)", hidden[0], percent(least)), "its"
+		if len(hidden) > 1 {
+			behind, their = fmt.Sprintf("%s fell behind the rates they were offered (%s most, at %s of its rate)", some(hidden), worst.name, percent(least)), "their"
+		}
+		f.Sentence = fmt.Sprintf("%s, and %s times are service times, from the actual send: the wait before a late send is in no percentile. A user on that schedule waited longer.", behind, their)
 	case len(scheduled) > 0:
 		f.Severity = result.Notice
 		f.Sentence = fmt.Sprintf("%s was offered on a schedule (an open loop) and kept its rate, yet its times are service times, from the actual send: what a late send waited is in no percentile.", some(scheduled))
