@@ -135,6 +135,14 @@ func TestWording(t *testing.T) {
 			load1(d).Lanes[0].Rate, load1(d).Ops[0].Count = 1, 580 // of 600 arrivals
 		}},
 		{"behind schedule", "latency-kind", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 8000 }},
+		{"two behind schedule", "latency-kind", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Lanes[0].Rate = 8000
+			other := *load1(d)
+			other.Name, other.VM = "V", "vm1"
+			other.Lanes = append([]result.Lane(nil), other.Lanes...)
+			other.Lanes[0].Rate = 12000
+			d.Workloads = append(d.Workloads, other)
+		}},
 		{"no data", "no-data", func(_ *result.Manifest, d *result.Data) { d.Workloads = nil }},
 	}
 	var b strings.Builder
