@@ -77,16 +77,17 @@ func Of(d *result.Data) []Stage {
 }
 
 // throughput is the sum of the VMs' operations at each point whose interval lies between two moments. A VM without a value
-// at a point does nothing then.
+// at a point does nothing then. The last point is left out: counters are interpolated between scrapes, so it holds something of what comes after it.
 func throughput(series []result.Series, from, to time.Time) []float64 {
 	at := map[int64]float64{} // by the end of the interval, in milliseconds
 	for _, s := range series {
 		if s.VM == "" || s.Step <= 0 || s.Metric != "read_iops" && s.Metric != "write_iops" && s.Metric != "trim_iops" {
 			continue
 		}
+		step := time.Duration(s.Step * float64(time.Second))
 		for i, v := range s.Values {
 			end := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
-			if v != nil && end.After(from) && !end.After(to) {
+			if v != nil && end.After(from) && !end.Add(step).After(to) {
 				at[end.UnixMilli()] += *v
 			}
 		}

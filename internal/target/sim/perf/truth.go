@@ -26,7 +26,7 @@ type Truth struct {
 	Promotion        Promotion `yaml:"promotion"`
 	// CacheBytes is a node's read cache, CacheSeconds the service time of an operation served from it. PageCacheBytes and PageSeconds are the
 	// same for each VM's own page cache, which serves reads that do not bypass it.
-	CacheBytes     int64   `yaml:"cache_bytes"`
+	CacheBytes     int64   `yaml:"cache_bytes"` // 0: there is none
 	CacheSeconds   float64 `yaml:"cache_seconds"`
 	PageCacheBytes int64   `yaml:"page_cache_bytes"`
 	PageSeconds    float64 `yaml:"page_seconds"`
@@ -90,14 +90,15 @@ type Host struct {
 	IdleBytes  float64 `yaml:"idle_bytes_per_second"` // of network traffic each way
 }
 
-// DefaultTruth is a mid-range all-flash node, busy with little else.
+// DefaultTruth is a mid-range all-flash node, busy with little else. It has one tier and no read cache, because what a cache serves shrinks with every VM
+// that shares it, which bends a scale-out curve away from Contention and Crosstalk.
 func DefaultTruth() Truth {
 	return Truth{
 		Seed: 1, Servers: 32,
-		Fast:       Medium{ReadSeconds: 180e-6, WriteSeconds: 250e-6, Sequential: 0.5, BytesPerSecond: 200e6},
-		Slow:       Medium{ReadSeconds: 7e-3, WriteSeconds: 5e-3, Sequential: 0.1, BytesPerSecond: 120e6},
-		Promotion:  Promotion{ExtentBytes: 1 << 20},
-		CacheBytes: 4 << 30, CacheSeconds: 60e-6, PageCacheBytes: 1 << 30, PageSeconds: 4e-6,
+		Fast:         Medium{ReadSeconds: 180e-6, WriteSeconds: 250e-6, Sequential: 0.5, BytesPerSecond: 200e6},
+		Slow:         Medium{ReadSeconds: 7e-3, WriteSeconds: 5e-3, Sequential: 0.1, BytesPerSecond: 120e6},
+		Promotion:    Promotion{ExtentBytes: 1 << 20},
+		CacheSeconds: 60e-6, PageCacheBytes: 1 << 30, PageSeconds: 4e-6,
 		WriteLog:   WriteLog{Bytes: 32 << 30, BytesPerSecond: 400e6},
 		Contention: 2e-6, Crosstalk: 1e-12,
 		Background: 0.03,
