@@ -20,7 +20,10 @@ func periodicSnapshots(a scenario.Args, v View) (*action, error) {
 	if n > 1 && interval <= 0 {
 		return nil, fmt.Errorf("group %q: interval_minutes must be above 0 for %d snapshots", group, n)
 	}
-	text := fmt.Sprintf("take %s of group %q, one every %s", count(n, "snapshot"), group, unit.Duration(v.Scaled(interval)))
+	text := fmt.Sprintf("take %s of group %q", count(n, "snapshot"), group)
+	if n > 1 {
+		text += ", one every " + unit.Duration(v.Scaled(interval)).String()
+	}
 	if a.Bool("async") {
 		text += ", in the background"
 	}

@@ -271,8 +271,9 @@ func stopWorkload(a scenario.Args, _ View) (*action, error) {
 		estimate: func(f *Forecast) time.Duration { f.settle(name, true); return 0 },
 		do: func(ctx context.Context, e *Env) error {
 			s, err := e.Loads.last(name)
-			if err != nil {
-				return err
+			if err != nil { // what cannot be stopped is only noted, as everywhere in this step
+				e.Warn("%v", err)
+				return nil
 			}
 			for _, text := range e.Loads.stop(ctx, s) {
 				e.Warn("%s", text)
