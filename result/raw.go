@@ -43,6 +43,7 @@ type RawJob struct {
 	Latency  string    `json:"latency"`
 	Command  []string  `json:"command,omitempty"` // no secrets
 	Lanes    []Lane    `json:"lanes,omitempty"`
+	Apart    bool      `json:"apart,omitempty"` // its reports tell the lanes apart
 	Notes    []string  `json:"notes,omitempty"`
 	Start    time.Time `json:"start"`
 	End      time.Time `json:"end,omitzero"`

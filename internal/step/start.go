@@ -32,6 +32,10 @@ func PrefillDepth(vms, nodes, maxConcurrent int) int {
 	return max(1, prefillDepth/perNode)
 }
 
+// mostSections bounds the lanes of one workload, over all its machines, that are told apart: their reports, histograms and series cost
+// about as much again as the totals.
+const mostSections = 256
+
 // Seed is the seed of the VM at a position of the list being started: the same text and position give the same sequence of
 // operations in every run and on every cluster. It has 63 bits and is never 0, which would mean a sequence that changes.
 func Seed(text string, index int) uint64 {
@@ -87,7 +91,7 @@ func (l *Loads) begin(ctx context.Context, e *Env, load scenario.Workload, o sta
 		spec := workload.Spec{
 			Name: fileName(s.name, number), VM: vm.Name, ConfigFile: load.ConfigFile, Config: load.Config, Disks: hosts[i].Disks(),
 			Prefill: o.prefill, Depth: o.depth, Interval: load.ReportingInterval, Runtime: o.runtime,
-			Seed: Seed(o.seed, i), SizeScale: e.SizeScale, TimeScale: e.TimeScale,
+			Seed: Seed(o.seed, i), SizeScale: e.SizeScale, TimeScale: e.TimeScale, Sections: mostSections / len(vms),
 		}
 		prepared, err := engine.Command(spec)
 		if err != nil {

@@ -42,6 +42,8 @@ type Spec struct {
 	Seed       uint64        // 0: do not fix the sequence
 	SizeScale  float64       // 1 leaves sizes alone
 	TimeScale  float64       // for durations inside the config
+	// Sections is how many lanes may be told apart in the reports of the machine; with more, and where it is below 2, reports hold totals only.
+	Sections int
 }
 
 // Job is what Command made of a Spec: files to put on the host and a command to run there.
@@ -51,6 +53,7 @@ type Job struct {
 	Output  string        // file the reports appear in, relative to the host's working folder
 	Limit   time.Duration // 0 unknown; longest time the tool itself may run
 	Lanes   []Lane        // what the job will keep outstanding, for checks
+	Apart   bool          // reports tell the lanes apart
 	Notes   []string      // what was changed or ignored, in words, e.g. "dropped exec_prerun"
 }
 
@@ -105,6 +108,16 @@ type Counters struct {
 	Hist    *hist.Histogram // nanoseconds; nil when the tool gave none
 }
 
+// Section is what one of a job's lanes has done.
+type Section struct {
+	Read  Counters
+	Write Counters
+	Trim  Counters
+}
+
+// MostSections bounds the lanes that an engine tells apart, whatever a Spec allows.
+const MostSections = 16
+
 // Report is the state of a job at one moment.
 type Report struct {
 	Time       time.Time // the tool's own clock
@@ -115,6 +128,8 @@ type Report struct {
 	Errors     uint64
 	CPUSeconds float64 // of the generator, 0 when unknown
 	Final      bool    // the last one, printed when the tool knew of nothing more to come
+	// Sections are the same counters by lane, in the order of Job.Lanes, when Job.Apart; they add up to the totals. Of other jobs they mean nothing.
+	Sections []Section
 }
 
 // Sink receives reports in time order. An engine that gives histograms gives them with its first report and its last; those between may

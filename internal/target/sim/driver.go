@@ -78,11 +78,11 @@ func cadence(limit time.Duration, jobs int) (every, detail time.Duration) {
 }
 
 // add begins a job. The world's lock must be held.
-func (d *driver) add(j *modelled, name string, lanes []workload.Lane, limit time.Duration) {
+func (d *driver) add(j *modelled, name string, job workload.Job) {
 	now := d.w.clock.Now()
-	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, lanes, perf.JobOptions{Name: name, Runtime: limit})
+	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, job.Lanes, perf.JobOptions{Name: name, Runtime: job.Limit, Apart: job.Apart})
 	j.skew = d.w.nodes[j.m.Node].skew
-	j.every, j.detail = cadence(limit, len(d.jobs)+1)
+	j.every, j.detail = cadence(job.Limit, len(d.jobs)+1)
 	j.next = now.Truncate(j.every).Add(j.every)
 	j.last = now
 	d.jobs = append(d.jobs, j)

@@ -62,7 +62,7 @@ func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (wo
 	j := &modelled{m: h.m, p: p, env: env}
 	w.mu.Lock()
 	if !p.ended {
-		w.models.add(j, name, job.Lanes, job.Limit)
+		w.models.add(j, name, job)
 	}
 	w.mu.Unlock()
 	exit, err := p.Wait(ctx)

@@ -20,6 +20,15 @@ type line struct {
 	CPU     float64   `json:"cpu_seconds"`
 	Errors  uint64    `json:"errors"`
 	Final   bool      `json:"final"`
+	// Sections are in the order of the job's lanes, of jobs that tell them apart.
+	Sections []section `json:"sections"`
+}
+
+type section struct {
+	Lane  int      `json:"lane"`
+	Read  *counted `json:"read"`
+	Write *counted `json:"write"`
+	Trim  *counted `json:"trim"`
 }
 
 type counted struct {
@@ -34,7 +43,39 @@ func appendLine(b []byte, r workload.Report) ([]byte, error) {
 	b = append(b, `{"time":"`...)
 	b = r.Time.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = strconv.AppendInt(append(b, `","elapsed_ns":`...), int64(r.Elapsed), 10)
-	for i, c := range []workload.Counters{r.Read, r.Write, r.Trim} {
+	b, err := appendCounters(b, r.Read, r.Write, r.Trim)
+	if err != nil {
+		return nil, err
+	}
+	if r.CPUSeconds > 0 {
+		b = strconv.AppendFloat(append(b, `,"cpu_seconds":`...), r.CPUSeconds, 'g', -1, 64)
+	}
+	if r.Errors > 0 {
+		b = strconv.AppendUint(append(b, `,"errors":`...), r.Errors, 10)
+	}
+	if r.Final {
+		b = append(b, `,"final":true`...)
+	}
+	for i, s := range r.Sections {
+		if i == 0 {
+			b = append(b, `,"sections":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(b, `{"lane":`...), int64(i), 10)
+		if b, err = appendCounters(b, s.Read, s.Write, s.Trim); err != nil {
+			return nil, err
+		}
+		b = append(b, '}')
+	}
+	if len(r.Sections) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, "}\n"...), nil
+}
+
+func appendCounters(b []byte, all ...workload.Counters) ([]byte, error) {
+	for i, c := range all {
 		if c.Ops == 0 {
 			continue
 		}
@@ -50,16 +91,7 @@ func appendLine(b []byte, r workload.Report) ([]byte, error) {
 		}
 		b = append(b, '}')
 	}
-	if r.CPUSeconds > 0 {
-		b = strconv.AppendFloat(append(b, `,"cpu_seconds":`...), r.CPUSeconds, 'g', -1, 64)
-	}
-	if r.Errors > 0 {
-		b = strconv.AppendUint(append(b, `,"errors":`...), r.Errors, 10)
-	}
-	if r.Final {
-		b = append(b, `,"final":true`...)
-	}
-	return append(b, "}\n"...), nil
+	return b, nil
 }
 
 // directions are how the counters of each begin in a line.
@@ -80,10 +112,17 @@ func parseLine(text []byte) (r workload.Report, ok bool) {
 		}
 		return workload.Counters{Ops: c.Ops, Bytes: c.Bytes, Seconds: c.Seconds, Hist: c.Hist}
 	}
-	return workload.Report{
+	r = workload.Report{
 		Time: l.Time, Elapsed: time.Duration(l.Elapsed), Read: unpack(l.Read), Write: unpack(l.Write), Trim: unpack(l.Trim),
 		CPUSeconds: l.CPU, Errors: l.Errors, Final: l.Final,
-	}, true
+	}
+	for i, s := range l.Sections {
+		if s.Lane != i {
+			return workload.Report{}, false
+		}
+		r.Sections = append(r.Sections, workload.Section{Read: unpack(s.Read), Write: unpack(s.Write), Trim: unpack(s.Trim)})
+	}
+	return r, true
 }
 
 // cursor goes through a line that appendLine wrote.
@@ -140,15 +179,8 @@ func (c *cursor) hist() *hist.Histogram {
 	return h
 }
 
-// quickLine reads exactly what appendLine writes, several times faster than encoding/json.
-func quickLine(text []byte) (r workload.Report, ok bool) {
-	c := cursor{rest: text}
-	c.need(`{"time":"`)
-	at, err := time.Parse(time.RFC3339Nano, c.until(`"`))
-	r.Time = at
-	c.need(`","elapsed_ns":`)
-	r.Elapsed = time.Duration(c.uint())
-	for i, to := range []*workload.Counters{&r.Read, &r.Write, &r.Trim} {
+func (c *cursor) counters(all ...*workload.Counters) {
+	for i, to := range all {
 		if !c.skip(directions[i]) {
 			continue
 		}
@@ -162,6 +194,33 @@ func quickLine(text []byte) (r workload.Report, ok bool) {
 		}
 		c.need("}")
 	}
+}
+
+func (c *cursor) sections() (all []workload.Section) {
+	for !c.bad {
+		c.need(`{"lane":`)
+		c.bad = c.uint() != uint64(len(all)) || c.bad
+		var s workload.Section
+		c.counters(&s.Read, &s.Write, &s.Trim)
+		c.need("}")
+		all = append(all, s)
+		if c.skip("]") {
+			break
+		}
+		c.need(",")
+	}
+	return all
+}
+
+// quickLine reads exactly what appendLine writes, several times faster than encoding/json.
+func quickLine(text []byte) (r workload.Report, ok bool) {
+	c := cursor{rest: text}
+	c.need(`{"time":"`)
+	at, err := time.Parse(time.RFC3339Nano, c.until(`"`))
+	r.Time = at
+	c.need(`","elapsed_ns":`)
+	r.Elapsed = time.Duration(c.uint())
+	c.counters(&r.Read, &r.Write, &r.Trim)
 	if c.skip(`,"cpu_seconds":`) {
 		r.CPUSeconds = c.float()
 	}
@@ -169,6 +228,9 @@ func quickLine(text []byte) (r workload.Report, ok bool) {
 		r.Errors = c.uint()
 	}
 	r.Final = c.skip(`,"final":true`)
+	if c.skip(`,"sections":[`) {
+		r.Sections = c.sections()
+	}
 	c.need("}")
 	return r, err == nil && !c.bad && len(c.rest) == 0
 }

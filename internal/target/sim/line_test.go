@@ -24,7 +24,9 @@ func example() workload.Report {
 
 // What is written is JSON, and reads back the same both ways.
 func TestLines(t *testing.T) {
-	for name, r := range map[string]workload.Report{"full": example(), "bare": {Time: Start}} {
+	apart := example()
+	apart.Sections = []workload.Section{{Read: apart.Read, Trim: apart.Trim}, {}, {Write: apart.Write}}
+	for name, r := range map[string]workload.Report{"full": example(), "bare": {Time: Start}, "sections": apart} {
 		text, err := appendLine(nil, r)
 		if err != nil {
 			t.Fatal(err)
@@ -49,6 +51,7 @@ func FuzzLine(f *testing.F) {
 	text, _ := appendLine(nil, example())
 	f.Add(string(text[:len(text)-1]))
 	f.Add(`{"time":"2026-01-01T00:00:00Z","elapsed_ns":0}`)
+	f.Add(`{"time":"2026-01-01T00:00:00Z","elapsed_ns":0,"sections":[{"lane":0},{"lane":1,"read":{"ops":1,"bytes":1,"service_seconds":1}}]}`)
 	f.Add(`{"time":"2026-01-01T00:00:00Z","elapsed_ns":1,"read":{"ops":1,"bytes":1,"service_seconds":NaN}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		quick, ok := quickLine([]byte(text))
@@ -59,7 +62,7 @@ func FuzzLine(f *testing.F) {
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			t.Fatalf("only the quick reader takes it: %v", err)
 		}
-		if l.Elapsed != int64(quick.Elapsed) || l.Errors != quick.Errors || l.CPU != quick.CPUSeconds || !l.Time.Equal(quick.Time) {
+		if len(l.Sections) != len(quick.Sections) || l.Elapsed != int64(quick.Elapsed) || l.Errors != quick.Errors || l.CPU != quick.CPUSeconds || !l.Time.Equal(quick.Time) {
 			t.Errorf("%+v and %+v", l, quick)
 		}
 	})

@@ -19,6 +19,13 @@ var forced = []fiofile.Option{
 	{Key: "continue_on_error", Value: "all"},
 }
 
+// apart begins a group of statistics with every section, so that group_reporting adds up the processes of a section and no more. It
+// changes nothing else that fio does, but for options that act on groups.
+var apart = fiofile.Option{Key: "new_group", Flag: true}
+
+// actOnGroups are options of which fio takes "all jobs of the group" for their scope: a file that has one keeps the groups its author made.
+var actOnGroups = []string{"exitall", "exitall_on_error", "steadystate"}
+
 // adaptation turns an author's job file into one that runs on the disks given and nothing else.
 type adaptation struct {
 	spec       workload.Spec
@@ -26,6 +33,7 @@ type adaptation struct {
 	out        *fiofile.File
 	lanes      []workload.Lane
 	limit      time.Duration
+	apart      bool // every section has statistics of its own
 	notes      []string
 	objections []error
 }
@@ -116,7 +124,27 @@ func (a *adaptation) filter() {
 	}
 	first := &a.out.Sections[0]
 	first.Options = append(first.Options, forced...)
+	if a.apart = a.tellApart(); a.apart {
+		first.Options = append(first.Options, apart)
+	}
 	a.nameZones()
+}
+
+// tellApart decides whether the sections are reported one by one.
+func (a *adaptation) tellApart() bool {
+	n := len(a.out.Jobs())
+	if n < 2 || n > min(a.spec.Sections, workload.MostSections) {
+		return false
+	}
+	for _, s := range a.out.Sections {
+		for _, key := range actOnGroups {
+			if o, ok := last(&s, key); ok && o.Value != "0" {
+				a.note("%s acts on fio's groups of jobs, so the sections are reported in sum only", key)
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // nameZones writes zonemode=strided where a section has a zone size and no mode. Up to fio 3.12 that was the only mode and had no

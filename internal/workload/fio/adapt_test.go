@@ -236,6 +236,46 @@ func TestPrefill(t *testing.T) {
 	}
 }
 
+// Sections are told apart up to the number allowed, and never where that would change what the job does.
+func TestTellApart(t *testing.T) {
+	t.Parallel()
+	three := "[a]\nfilename=/dev/sdb\n[b]\nfilename=/dev/sdb\nstonewall\n[c]\nfilename=/dev/sdb\n"
+	why := func(key string) []string {
+		return []string{key + " acts on fio's groups of jobs, so the sections are reported in sum only"}
+	}
+	for name, c := range map[string]struct {
+		config  string
+		allowed int
+		prefill bool
+		want    bool
+		notes   []string
+	}{
+		"allowed":         {config: three, allowed: 3, want: true},
+		"not asked for":   {config: three},
+		"too many":        {config: three, allowed: 2},
+		"one section":     {config: "[a]\nfilename=/dev/sdb\n", allowed: 9},
+		"never so many":   {config: strings.Repeat(three, 6), allowed: 100},
+		"prefill":         {config: strings.ReplaceAll(three, "sdb", "sdb\nsize=1m"), allowed: 9, prefill: true},
+		"exitall":         {config: "[global]\nexitall\n" + three, allowed: 9, notes: why("exitall")},
+		"exitall off":     {config: "[global]\nexitall=0\n" + three, allowed: 9, want: true},
+		"exits on errors": {config: three + "exitall_on_error=1\n", allowed: 9, notes: why("exitall_on_error")},
+		"steady state":    {config: three + "ss=iops:5%\n", allowed: 9, notes: why("steadystate")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := spec(c.config)
+			s.Sections, s.Prefill = c.allowed, c.prefill
+			text, job := adapted(t, s)
+			if got := strings.Contains(text, forcedLines+"new_group\n"); job.Apart != c.want || got != c.want {
+				t.Errorf("told apart: %t, want %t: %s", job.Apart, c.want, text)
+			}
+			if diff := cmp.Diff(c.notes, job.Notes); !c.prefill && diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestPrefillRefuses(t *testing.T) {
 	t.Parallel()
 	s := spec("[global]\nsize=1g\n[a]\nfilename=/dev/sdb\n[b]\nsize=1g\nfilesize=1g\n")

@@ -2,6 +2,7 @@ package fio
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"plimsoll/internal/workload"
@@ -69,22 +70,19 @@ func (d *document) state() state {
 	}
 	var elapsed, issued uint64
 	measured := false
+	parts := make([]workload.Section, len(entries))
 	for i := range entries {
 		e := &entries[i]
 		for j := range e.dirs {
-			r := &e.dirs[j]
-			s.runtime = max(s.runtime, milliseconds(r.runtimeMS))
-			issued += r.ios
-			measured = measured || r.lat.measured() || r.clat.measured()
+			s.runtime = max(s.runtime, milliseconds(e.dirs[j].runtimeMS))
+		}
+		issued += e.issued()
+		measured = measured || e.measured()
+		if !d.ramp || e.issued() == 0 || e.measured() {
+			parts[i] = e.section() // else it is in its ramp time, as others may not be any more
 		}
 		s.runtime = max(s.runtime, milliseconds(e.mixed.runtimeMS))
 		elapsed = max(elapsed, e.elapsedS)
-		add(&s.report.Read, e.dirs[0].counters())
-		add(&s.report.Write, e.dirs[1].counters())
-		add(&s.report.Trim, e.dirs[2].counters())
-		if e.onlyMixed() {
-			add(&s.report.Read, e.mixed.counters())
-		}
 		s.report.Errors += e.errors
 		s.report.CPUSeconds += e.cpuPercent / 100 * milliseconds(e.runtimeMS).Seconds()
 		s.done = s.done && (!e.hasETA || e.eta == 0 || e.eta >= unknownETA)
@@ -97,7 +95,31 @@ func (d *document) state() state {
 		s.report.Elapsed = time.Duration(min(elapsed, math.MaxInt32)) * time.Second
 	}
 	s.ramping = d.ramp && issued > 0 && !measured
+	var sum workload.Section
+	for _, p := range parts {
+		addSection(&sum, p)
+	}
+	s.report.Read, s.report.Write, s.report.Trim = sum.Read, sum.Write, sum.Trim
+	if n := len(parts); n > 1 && n <= workload.MostSections && len(d.clients) == 0 {
+		s.report.Sections = parts
+	}
 	return s
+}
+
+// section is what an entry says it has done.
+func (e *entry) section() workload.Section {
+	s := workload.Section{Read: e.dirs[0].counters(), Write: e.dirs[1].counters(), Trim: e.dirs[2].counters()}
+	if e.onlyMixed() {
+		add(&s.Read, e.mixed.counters())
+	}
+	return s
+}
+
+func (e *entry) issued() uint64 { return e.dirs[0].ios + e.dirs[1].ios + e.dirs[2].ios }
+
+// measured reports whether any latency was taken, as it is not during a ramp time.
+func (e *entry) measured() bool {
+	return slices.ContainsFunc(e.dirs[:], func(r direction) bool { return r.lat.measured() || r.clat.measured() })
 }
 
 // unknownETA is fio's word for "cannot tell": in the first second, and in the only report of a job shorter than that.
@@ -109,7 +131,7 @@ func milliseconds(ms uint64) time.Duration {
 
 // onlyMixed reports whether reads, writes and trims stand together in "mixed" and nowhere else.
 func (e *entry) onlyMixed() bool {
-	return e.mixed.ios > 0 && e.dirs[0].ios+e.dirs[1].ios+e.dirs[2].ios == 0
+	return e.mixed.ios > 0 && e.issued() == 0
 }
 
 // add merges o into c. Histograms stay only while every part that has operations has one.
@@ -130,6 +152,12 @@ func add(c *workload.Counters, o workload.Counters) {
 	c.Ops += o.Ops
 	c.Bytes += o.Bytes
 	c.Seconds += o.Seconds
+}
+
+func addSection(s *workload.Section, o workload.Section) {
+	add(&s.Read, o.Read)
+	add(&s.Write, o.Write)
+	add(&s.Trim, o.Trim)
 }
 
 // allClients is the name of the sum that fio's client puts after the hosts. It holds no bins, and covers only those

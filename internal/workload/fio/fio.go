@@ -157,6 +157,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Output: folder + "/fio.out",
 		Limit:  a.limit,
 		Lanes:  a.lanes,
+		Apart:  a.apart,
 		Notes:  a.notes,
 	}, nil
 }

@@ -11,16 +11,18 @@ import (
 // A report that comes too soon after another, or says that nothing is left to do, is held until the next one or the
 // end tells whether it was the last. So the last one is never lost and is marked Final.
 type order struct {
-	sink     workload.Sink
-	warn     func(format string, args ...any)
-	reports  int
-	last     state  // the last one passed on
-	held     *state // waits for its successor
-	tooSoon  bool   // held came too soon after last
-	base     workload.Report
-	stepped  bool
-	ramp     bool
-	estimate bool
+	sink    workload.Sink
+	warn    func(format string, args ...any)
+	reports int
+	last    state  // the last one passed on
+	held    *state // waits for its successor
+	tooSoon bool   // held came too soon after last
+	base    workload.Report
+	// baseSections are by section what base is in all.
+	baseSections []workload.Section
+	stepped      bool
+	ramp         bool
+	estimate     bool
 }
 
 func (o *order) take(d *document) {
@@ -111,6 +113,7 @@ func (o *order) mendTime(s *state) {
 func (o *order) mendCounters(s *state) {
 	previous, raw := o.last.report, s.report
 	mend(&s.report, &o.base)
+	o.mendSections(s.report.Sections, previous.Sections)
 	if back(&s.report, &previous) {
 		o.warn("counters began again from zero after %d operations; what was counted before is added",
 			previous.Read.Ops+previous.Write.Ops+previous.Trim.Ops)
@@ -125,6 +128,27 @@ func (o *order) mendCounters(s *state) {
 	r.Read.Seconds = max(r.Read.Seconds, previous.Read.Seconds)
 	r.Write.Seconds = max(r.Write.Seconds, previous.Write.Seconds)
 	r.Trim.Seconds = max(r.Trim.Seconds, previous.Trim.Seconds)
+}
+
+// mendSections does the same for every section by itself: each has a ramp time of its own.
+func (o *order) mendSections(now, before []workload.Section) {
+	if len(o.baseSections) != len(now) {
+		o.baseSections = make([]workload.Section, len(now))
+	}
+	if len(before) != len(now) {
+		return
+	}
+	for i, was := range before {
+		raw, s, base := now[i], &now[i], &o.baseSections[i]
+		addSection(s, *base)
+		if s.Read.Ops < was.Read.Ops || s.Write.Ops < was.Write.Ops || s.Trim.Ops < was.Trim.Ops {
+			*s, *base = raw, was
+			addSection(s, *base)
+		}
+		s.Read.Seconds = max(s.Read.Seconds, was.Read.Seconds)
+		s.Write.Seconds = max(s.Write.Seconds, was.Write.Seconds)
+		s.Trim.Seconds = max(s.Trim.Seconds, was.Trim.Seconds)
+	}
 }
 
 func back(now, before *workload.Report) bool {

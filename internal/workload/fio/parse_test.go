@@ -313,3 +313,31 @@ func processorTime(b *testing.B) time.Duration {
 
 // A synthetic stream of a minute with 400 occupied bins.
 func BenchmarkParseSynthetic(b *testing.B) { benchmarkParse(b, []byte(steadyStream(60, 400))) }
+
+// Sections that leave their ramp times at different moments: what was done in one counts neither for the section nor in all.
+func TestSectionsInRamp(t *testing.T) {
+	t.Parallel()
+	var got workloadtest.Recorder
+	p := newParser(&got)
+	of := func(issued, measured uint64) entry {
+		d := direction{hasIOs: true, inBytes: true, ios: issued, bytes: 4096 * issued, runtimeMS: 1000}
+		d.lat = timing{given: true, hasCount: true, count: measured, mean: min(float64(measured), 1) * 1e6}
+		return entry{numjobs: 1, eta: 9, hasETA: true, dirs: [3]direction{d}}
+	}
+	for i, jobs := range [][]entry{
+		{of(50, 0), of(20, 0)},  // both ramp up
+		{of(10, 10), of(40, 0)}, // the second one still does
+		{of(30, 30), of(5, 5)},
+		{of(60, 60), of(3, 3)}, // one begins again from zero, which shows in no total
+	} {
+		p.order.take(&document{version: "fio-3.33", stampMS: t0 + uint64(i)*1000, ramp: true, jobs: jobs})
+	}
+	p.order.finish()
+	var ops [][3]uint64
+	for _, r := range got.Reports {
+		ops = append(ops, [3]uint64{r.Read.Ops, r.Sections[0].Read.Ops, r.Sections[1].Read.Ops})
+	}
+	if diff := cmp.Diff([][3]uint64{{10, 10, 0}, {35, 30, 5}, {63, 60, 8}}, ops); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -105,6 +105,42 @@ func TestRealRateAndTimes(t *testing.T) {
 	}
 }
 
+// Being told apart changes nothing but the reports: the same operations in the same order of stages, threads of a section together.
+func TestRealSections(t *testing.T) {
+	t.Parallel()
+	text := "[global]\nioengine=psync\nfilename=/dev/sdb\nbs=4k\nsize=1m\n[data-read]\nrw=randread\nnumjobs=2\nrate_iops=150\n" +
+		"[data-write]\nrw=randrw\nrwmixread=25\nstartdelay=1\n[log]\nrw=write\nbs=16k\nrate_iops=100\nstonewall\n[end]\nrw=read\n"
+	var ends []workload.Report
+	for _, allowed := range []int{0, workload.MostSections} {
+		s := config(text)
+		s.Seed, s.Sections = 7, allowed
+		r := runReal(t, workloadtest.NewHost(t, 4*mib), s, nil)
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		ends = append(ends, r.last())
+		if allowed == 0 {
+			continue
+		}
+		for _, rep := range r.sink.Reports {
+			if s := rep.Sections; len(s) != 4 || s[2].Write.Ops > 0 && (s[0].Read.Ops < 512 || s[1].Read.Ops+s[1].Write.Ops < 256) {
+				t.Errorf("the log was written before the stage before it had ended: %+v", s)
+			}
+		}
+	}
+	type counts struct{ ops, bytes, hist uint64 }
+	of := func(c workload.Counters) counts { return counts{c.Ops, c.Bytes, c.Hist.Count()} }
+	if diff := cmp.Diff([]counts{of(ends[0].Read), of(ends[0].Write)}, []counts{of(ends[1].Read), of(ends[1].Write)}, cmp.AllowUnexported(counts{})); diff != "" {
+		t.Errorf("other totals:\n%s", diff)
+	}
+	s := ends[1].Sections
+	mixed := of(s[1].Read)
+	want := []counts{{512, 2 * mib, 512}, {256 - mixed.ops, mib - mixed.bytes, 256 - mixed.ops}, {64, mib, 64}, {256, mib, 256}}
+	if diff := cmp.Diff(want, []counts{of(s[0].Read), of(s[1].Write), of(s[2].Write), of(s[3].Read)}, cmp.AllowUnexported(counts{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRealPrefillWritesEverything(t *testing.T) {
 	t.Parallel()
 	host := workloadtest.NewHost(t, 8*mib)

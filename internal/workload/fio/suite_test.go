@@ -19,6 +19,7 @@ func TestSuite(t *testing.T) {
 	workloadtest.Suite{
 		Engine:       Engine{},
 		Good:         []byte("[global]\nioengine=psync\ntime_based\nbs=4k\n[both]\nfilename=/dev/sdb\nsize=4m\nrw=randrw\nrate_iops=300\n"),
+		Sections:     []byte("[global]\nioengine=psync\ntime_based\nbs=4k\nfilename=/dev/sdb\nsize=4m\n[data]\nrw=randrw\nrate_iops=200\nnumjobs=2\n[log]\nrw=write\nrate_iops=100\nstartdelay=0.5\n"),
 		Faulty:       []byte("[job]\nfilename=/etc/passwd\nsize=4m\ndirectory=/tmp\nioengine=exec\n"),
 		Objections:   []string{"/etc/passwd", "directory", "exec", "suite.cfg:2", "suite.cfg:4", "suite.cfg:5"},
 		Refused:      []byte("[job]\nfilename=/dev/sdb\nsize=4m\niodeepth=3\n"),

@@ -29,6 +29,8 @@ type Suite struct {
 	Host func(testing.TB) target.Host
 	// Good is a config that does I/O on /dev/sdb until Spec.Runtime is over.
 	Good []byte
+	// Sections is a config of several lanes that the engine can tell apart, on /dev/sdb until Spec.Runtime is over. Nil: it tells none apart.
+	Sections []byte
 	// Faulty holds at least two mistakes; every one of Objections occurs in the error of Validate.
 	Faulty     []byte
 	Objections []string
@@ -53,6 +55,7 @@ func (s Suite) Run(t *testing.T) {
 		{"validate names every objection", Suite.validate},
 		{"command is deterministic", Suite.command},
 		{"run", Suite.complete},
+		{"sections", Suite.sections},
 		{"cancel kills", Suite.cancel},
 		{"cancelled before the start", Suite.cancelled},
 		{"refused by the tool", Suite.refused},
@@ -247,6 +250,74 @@ func checkCounters(t *testing.T, name string, now, before workload.Counters) {
 	}
 	if mean := now.Hist.Mean() / 1e9 * float64(now.Ops); now.Ops > 0 && (mean < now.Seconds*0.98 || mean > now.Seconds*1.02) {
 		t.Errorf("%s: the histogram sums to %v s, Seconds is %v", name, mean, now.Seconds)
+	}
+}
+
+func (s Suite) sections(t *testing.T) {
+	if s.Sections == nil {
+		t.Skip("the engine does not tell lanes apart")
+	}
+	host := s.Host(t)
+	spec := s.spec(host, s.Sections)
+	together, err := s.Engine.Command(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Sections = workload.MostSections
+	job, err := s.Engine.Command(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(job.Lanes); n < 2 || !job.Apart || together.Apart {
+		t.Fatalf("%d lanes, told apart: %t, and without being asked: %t", n, job.Apart, together.Apart)
+	}
+	if diff := cmp.Diff(together.Lanes, job.Lanes); diff != "" {
+		t.Errorf("being told apart changes the lanes:\n%s", diff)
+	}
+	var live, replayed Recorder
+	var raw bytes.Buffer
+	if _, err := s.Engine.Run(bounded(t), env(host, &live, &raw), job); err != nil {
+		t.Fatal(err)
+	}
+	checkReports(t, live.Reports, true)
+	checkSections(t, live.Reports, job.Lanes)
+	if _, err := s.Engine.Parse(&raw, &replayed); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(live.Reports, replayed.Reports); diff != "" {
+		t.Errorf("the replayed raw output gives other reports:\n%s", diff)
+	}
+}
+
+// checkSections holds sections against the contract: one per lane, cumulative, doing what its lane does, together the totals.
+func checkSections(t *testing.T, reports []workload.Report, lanes []workload.Lane) {
+	t.Helper()
+	before := make([]workload.Section, len(lanes))
+	for i, r := range reports {
+		if len(r.Sections) != len(lanes) {
+			t.Fatalf("report %d has %d sections, the job %d lanes", i, len(r.Sections), len(lanes))
+		}
+		var read, write workload.Counters
+		for k, s := range r.Sections {
+			name := "section " + lanes[k].Name
+			checkCounters(t, name+" read", s.Read, before[k].Read)
+			checkCounters(t, name+" write", s.Write, before[k].Write)
+			if s.Read.Ops > 0 && !lanes[k].Reads || s.Write.Ops > 0 && !lanes[k].Writes {
+				t.Errorf("report %d: %s read %d and wrote %d times", i, name, s.Read.Ops, s.Write.Ops)
+			}
+			read.Ops, read.Bytes = read.Ops+s.Read.Ops, read.Bytes+s.Read.Bytes
+			write.Ops, write.Bytes = write.Ops+s.Write.Ops, write.Bytes+s.Write.Bytes
+		}
+		before = r.Sections
+		got := [4]uint64{read.Ops, read.Bytes, write.Ops, write.Bytes}
+		if want := [4]uint64{r.Read.Ops, r.Read.Bytes, r.Write.Ops, r.Write.Bytes}; got != want {
+			t.Errorf("report %d: the sections add up to %v, the totals are %v", i, got, want)
+		}
+	}
+	for k, s := range before {
+		if s.Read.Ops+s.Write.Ops == 0 || s.Read.Ops > 0 && s.Read.Hist == nil || s.Write.Ops > 0 && s.Write.Hist == nil {
+			t.Errorf("section %s did nothing, or has no histogram: %+v", lanes[k].Name, s)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 type JobOptions struct {
 	Name    string        // of the workload, told apart by it from others of the VM
 	Runtime time.Duration // after which everything ends at the latest; 0: none
+	Apart   bool          // reports tell the lanes apart
 }
 
 // Job is a running workload of one VM.
@@ -25,6 +26,7 @@ type Job struct {
 	limit int64
 	stage int
 	lanes []*lane
+	apart bool
 }
 
 // Start begins a job now.
@@ -32,7 +34,7 @@ func (w *World) Start(now time.Time, vm string, node int, lanes []workload.Lane,
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.advance(now.UnixNano())
-	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never}
+	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never, apart: o.Apart}
 	if o.Runtime > 0 {
 		j.limit = w.at + int64(o.Runtime)
 	}
@@ -216,25 +218,34 @@ func (j *Job) report(now time.Time, histograms bool) workload.Report {
 	w.advance(now.UnixNano())
 	at := min(w.at, j.ended)
 	r := workload.Report{Time: time.Unix(0, at).UTC(), Elapsed: time.Duration(at - j.began), Final: j.ended <= w.at}
-	for _, l := range j.lanes {
+	if j.apart {
+		r.Sections = make([]workload.Section, len(j.lanes))
+	}
+	for i, l := range j.lanes {
 		l.run(at)
 		for d, c := range []*workload.Counters{&r.Read, &r.Write, &r.Trim} {
 			if l.share[d] == 0 {
 				continue
 			}
 			n := l.now(d, at)
-			c.Ops += n.ops
-			c.Bytes += uint64(float64(n.ops)*l.bytes[d] + 0.5)
-			c.Seconds += n.seconds
+			one := workload.Counters{Ops: n.ops, Bytes: uint64(float64(n.ops)*l.bytes[d] + 0.5), Seconds: n.seconds}
+			c.Ops += one.Ops
+			c.Bytes += one.Bytes
+			c.Seconds += one.Seconds
 			r.CPUSeconds += float64(n.ops) * generatorSeconds
-			if !histograms || n.ops == 0 {
-				continue
+			if histograms && n.ops > 0 {
+				one.Hist = l.dirs[d].histogram(w, n.ops, n.seconds)
+				switch {
+				case c.Hist != nil:
+					c.Hist.Merge(one.Hist)
+				case j.apart:
+					c.Hist = one.Hist.Clone() // the total goes on to grow
+				default:
+					c.Hist = one.Hist
+				}
 			}
-			h := l.dirs[d].histogram(w, n.ops, n.seconds)
-			if c.Hist == nil {
-				c.Hist = h
-			} else {
-				c.Hist.Merge(h)
+			if j.apart {
+				*[]*workload.Counters{&r.Sections[i].Read, &r.Sections[i].Write, &r.Sections[i].Trim}[d] = one
 			}
 		}
 	}
