@@ -105,9 +105,9 @@ func scaling(v *view) []result.Finding {
 		load = append(load, p)
 		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
-	out := loadCurve(stages, load)
+	out, _ := loadCurve(load, stagesBasis(stages)) // what is no curve is told by the fit
 	if m, err := usl.Fit(points, usl.Options{}); err == nil {
-		out = append([]result.Finding{scalability(stages, points, m)}, out...)
+		out = append([]result.Finding{scalability(stages, points, m, stagesBasis(stages))}, out...)
 	} else {
 		out = append(out, result.Finding{
 			Check: "scalability", Severity: result.Notice, Subject: "run", Sentence: "How it scales cannot be fitted: " + err.Error() + ".",
@@ -121,11 +121,11 @@ func stagesBasis(stages []step) string {
 	return fmt.Sprintf("%s of one run, %s to %s VMs, the beginning of each left out; concurrency is the depth of all jobs together", plural(len(stages), "stage"), sayCount(float64(stages[0].Workloads)), sayCount(float64(stages[len(stages)-1].Workloads)))
 }
 
-func scalability(stages []step, points []usl.Point, m *usl.Model) result.Finding {
+func scalability(stages []step, points []usl.Point, m *usl.Model, basis string) result.Finding {
 	first, last := stages[0], stages[len(stages)-1]
 	f := result.Finding{
 		Check: "scalability", Severity: result.Notice, Subject: "run", Metric: "contention", Unit: "%", Value: ptr(100 * m.Alpha), N: len(stages),
-		Basis:    stagesBasis(stages) + "; Universal Scalability Law by bounded least squares, interval by bootstrap",
+		Basis:    basis + "; Universal Scalability Law by bounded least squares, interval by bootstrap",
 		Warnings: m.Warnings,
 		Evidence: []result.Evidence{
 			{Name: "contention", Value: 100 * m.Alpha, Unit: "%"}, {Name: "crosstalk", Value: 100 * m.Beta, Unit: "%"}, {Name: "throughput of one", Value: m.Gamma, Unit: "ops/s"},
@@ -201,16 +201,16 @@ func peakWords(m *usl.Model, last float64) string {
 }
 
 // loadCurve gives the throughput/response-time curve with the single-client point, the knee and Little's law.
-func loadCurve(stages []step, load []curve.Point) []result.Finding {
+func loadCurve(load []curve.Point, basis string) ([]result.Finding, error) {
 	c, err := curve.Read(load)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	knee := c.Knee
 	f := result.Finding{
 		Check: "load-curve", Severity: result.Notice, Subject: "run", Metric: "knee", Unit: "count", Value: ptr(knee.Concurrency), N: len(load),
 		NoInterval: fmt.Sprintf("the knee is one of the stages measured; the true one lies between %s and %s", sayCount(c.KneeLow), sayCount(c.KneeHigh)),
-		Basis:      stagesBasis(stages) + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
+		Basis:      basis + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
 	}
 	first := c.Points[0]
 	what := "fewest in flight"
@@ -239,7 +239,7 @@ func loadCurve(stages []step, load []curve.Point) []result.Finding {
 	if knee.Concurrency != first.Concurrency {
 		f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: round(knee.Throughput), Text: "knee"})
 	}
-	return []result.Finding{f}
+	return []result.Finding{f}, nil
 }
 
 func littleWorst(c *curve.Curve) (worst float64) {

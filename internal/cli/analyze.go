@@ -23,6 +23,7 @@ import (
 // analyzeFlags are what analyze can be told.
 type analyzeFlags struct {
 	format string
+	column string
 	sheet  []string
 	write  bool
 	again  bool
@@ -32,7 +33,7 @@ type analyzeFlags struct {
 func (a *app) analyzeCommand() *cobra.Command {
 	var f analyzeFlags
 	c := &cobra.Command{
-		Use: "analyze RUN...", Short: "Say what a finished run has found, and how sure that is", Args: args(1, 50, "run"),
+		Use: "analyze RUN|FILE|-...", Short: "Say what a finished run or a file of another tool shows, and how sure that is", Args: args(1, 50, "run or file"),
 		Long: `Analyze looks at a run from its folder alone: what stands between its numbers and a conclusion, what its
 neighbours cost, whether it was steady, how it came back after a fault, how it scales, and whether the figures are
 possible at all. Every number comes with an interval or the reason for none.
@@ -40,13 +41,18 @@ possible at all. Every number comes with an interval or the reason for none.
 Of several runs, repeats of one test, it says as well how much recovery, ingest and residency times vary, and joins
 their working sets to one sweep.
 
-The folder is not changed unless --write says so. The exit code is 5 when an assertion of the run failed.
+A FILE of any tool is looked at as far as a table goes (CSV, columns separated by blanks, JSON; "-" is standard
+input): every column of numbers for steadiness, periods, changes of level and, with a column of times, standstills;
+columns of concurrency and throughput for how it scales. What could not be looked at is said.
+
+The folder is not changed unless --write says so. The exit code is 5 when an assertion of a run failed.
 
 With --data-sheet the figures are held against what the maker of the device promises; NAME is one of
 ` + strings.Join(sheetNames(), ", ") + ".\n\n" + runHelp,
 		Example: `  plimsoll analyze latest
   plimsoll analyze latest -o md
   plimsoll analyze run1 run2 run3 --json
+  plimsoll analyze iostat.csv --column iops
   plimsoll analyze latest --data-sheet sequential-read=540MB/s --data-sheet random-read=98000`,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
@@ -57,6 +63,7 @@ With --data-sheet the figures are held against what the maker of the device prom
 		},
 	}
 	c.Flags().StringVarP(&f.format, "format", "o", "text", "`format`: json, md, text")
+	c.Flags().StringVar(&f.column, "column", "", "of files look at this `column` only: its name, or its number from 1")
 	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, "hold the figures against a promise of the device's maker, `NAME=VALUE`; repeatable")
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
@@ -80,6 +87,7 @@ type analyzed struct {
 // analyses is everything that analyze prints.
 type analyses struct {
 	Runs   []*analyzed      `json:"runs"`
+	Files  []*analyzedFile  `json:"files,omitempty"`
 	Across []result.Finding `json:"across_runs,omitempty"`
 }
 
@@ -91,10 +99,21 @@ func (a *app) analyze(given []string, f analyzeFlags) error {
 	if err != nil {
 		return err
 	}
-	var out analyses
+	if err := f.fits(given); err != nil {
+		return err
+	}
+	out := analyses{Runs: []*analyzed{}}
 	var repeats []analysis.Repeat
 	var failed []error
 	for _, run := range given {
+		if isFile(run) {
+			one, err := a.analyzeFile(run, f.column)
+			if err != nil {
+				return err
+			}
+			out.Files = append(out.Files, one)
+			continue
+		}
 		one, err := a.analyzeRun(run, sheet, f)
 		if err != nil {
 			return err
@@ -117,6 +136,22 @@ func (a *app) analyze(given []string, f analyzeFlags) error {
 		return fail(exitFailed, "", "analyze: %w", err)
 	}
 	return errors.Join(failed...)
+}
+
+// fits objects to flags that say nothing about what was given.
+func (f analyzeFlags) fits(given []string) error {
+	for i, g := range given {
+		if slices.Contains(given[:i], g) {
+			return usage("", "analyze: %q is given twice", g)
+		}
+		switch {
+		case isFile(g) && (len(f.sheet) > 0 || f.write || f.again):
+			return usage("", "analyze: %q is a file: --data-sheet, --write and --again are for runs", g)
+		case !isFile(g) && f.column != "":
+			return usage("", "analyze: %q is no file: --column is for files", g)
+		}
+	}
+	return nil
 }
 
 func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*analyzed, error) {
@@ -243,6 +278,18 @@ func (s *analyses) markdown(w io.Writer) error {
 			return err
 		}
 	}
+	for i, f := range s.Files {
+		if i+len(s.Runs) > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := report.FindingsMarkdown(w, f.Source, f.Findings); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "\n### What could not be looked at\n\n")
+		for _, n := range f.NotLookedAt {
+			fmt.Fprintf(w, "- %s\n", n)
+		}
+	}
 	if len(s.Across) > 0 {
 		fmt.Fprintln(w)
 		return report.FindingsMarkdown(w, "Across "+plural(len(s.Runs), "run"), s.Across)
@@ -262,6 +309,22 @@ func (s *analyses) text(w io.Writer, all bool) error {
 		}
 		fmt.Fprintln(w)
 		listFindings(w, r.Findings, all)
+	}
+	for i, f := range s.Files {
+		if i+len(s.Runs) > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s\n\n", f.Source)
+		for _, short := range f.InShort {
+			fmt.Fprintf(w, "  %s\n", short.Sentence)
+		}
+		if len(f.InShort) > 0 {
+			fmt.Fprintln(w)
+		}
+		listFindings(w, f.Findings, all)
+		for _, n := range f.NotLookedAt {
+			fmt.Fprintf(w, "not looked at: %s\n", n)
+		}
 	}
 	if len(s.Across) > 0 {
 		fmt.Fprintf(w, "\nAcross %s\n\n", plural(len(s.Runs), "run"))

@@ -21,28 +21,51 @@ import (
 // baselineDir holds the baselines, beside the runs; a name that begins with a dot is no run.
 const baselineDir = ".baselines"
 
-// baseline is a name for runs that others are held against.
+// baseline is a name for runs, or for files of repeats, that others are held against.
 type baseline struct {
 	Version int       `json:"version"`
 	Name    string    `json:"name"`
 	Runs    []string  `json:"runs"`
+	Files   *repeats  `json:"files,omitempty"` // instead of runs
 	Set     time.Time `json:"set"`
 	By      string    `json:"by"`
 	// Before are earlier holders of the name, the latest first.
 	Before []baseline `json:"before,omitempty"`
 }
 
+// holds says what a baseline is of.
+func (b baseline) holds() string {
+	if b.Files == nil {
+		return strings.Join(b.Runs, ", ")
+	}
+	most := 0
+	for _, c := range b.Files.Columns {
+		most = max(most, len(c.Values))
+	}
+	return fmt.Sprintf("%s (%s, %s)", strings.Join(b.Files.Sources, ", "), plural(len(b.Files.Columns), "column"), plural(most, "repeat"))
+}
+
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (a *app) baselineCommand() *cobra.Command {
+	var of compareFlags
 	set := &cobra.Command{
-		Use: "set NAME RUN...", Short: "Make runs the baseline of that name", Args: args(2, 50, "name and run"),
-		Long: "Set gives runs a name to hold others against; several runs are repeats of the same. A baseline changes only by this\ncommand; earlier holders of the name stay on record.\n\n" + runHelp,
+		Use: "set NAME RUN|FILE|-...", Short: "Make runs, or files of repeats, the baseline of that name", Args: args(2, 50, "name and run or file"),
+		Long: `Set gives runs a name to hold others against; several runs are repeats of the same. A baseline changes only by this
+command; earlier holders of the name stay on record.
+
+Files of any tool can be a baseline instead (CSV, columns separated by blanks, JSON; "-" is standard input): a column
+is a measure, a row is a repeat, several files are more repeats. Their numbers, and which way is good, are kept in the
+baseline; the files are not needed again.
+
+` + runHelp,
 		Example: `  plimsoll baseline set release latest
-  plimsoll baseline set release run1 run2 run3`,
+  plimsoll baseline set release run1 run2 run3
+  plimsoll baseline set disk before.csv --better p99_ms=lower`,
 		ValidArgsFunction: a.completeRun,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.setBaseline(given[0], given[1:]) },
+		RunE:              func(_ *cobra.Command, given []string) error { return a.setBaseline(given[0], given[1:], of) },
 	}
+	of.registerFiles(set)
 	show := &cobra.Command{
 		Use: "show [NAME]", Short: "Show a baseline, or list all", Args: args(0, 1, "name"),
 		Example: "  plimsoll baseline show\n  plimsoll baseline show release --json",
@@ -50,13 +73,16 @@ func (a *app) baselineCommand() *cobra.Command {
 	}
 	var f compareFlags
 	check := &cobra.Command{
-		Use: "check NAME RUN", Short: "Hold a run against a baseline; exit with 5 when it is worse", Args: args(2, 2, "name and run"),
+		Use: "check NAME RUN|FILE|-", Short: "Hold a run or a file against a baseline; exit with 5 when it is worse", Args: args(2, 2, "name and run or file"),
 		Long: `Check compares a side with a baseline as "plimsoll compare @NAME RUN" does, and exits with 5 when any
 measure is worse by more than the threshold, with 4 when the two are not alike. Undecided is not worse:
 read the notes on how many repeats there were.
 
+A baseline of files takes a file of repeats. One that lacks a column of the baseline, or has it in another unit, is
+refused with 4; columns that the baseline does not have are left out.
+
 ` + sideHelp,
-		Example:           "  plimsoll baseline check release latest\n  plimsoll baseline check release run4,run5,run6 --threshold 0.1",
+		Example:           "  plimsoll baseline check release latest\n  plimsoll baseline check release run4,run5,run6 --threshold 0.1\n  plimsoll baseline check disk after.csv",
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			d, err := a.compareSides("baseline check", []string{"@" + given[0], given[1]}, f)
@@ -107,40 +133,37 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 	if err := json.Unmarshal(data, &b); err != nil {
 		return nil, fail(exitFailed, "", "%s: baseline %q is damaged: %w", phase, name, err)
 	}
-	if b.Version != result.FormatVersion || len(b.Runs) == 0 {
+	if b.Version != result.FormatVersion || len(b.Runs) == 0 && (b.Files == nil || len(b.Files.Columns) == 0) {
 		return nil, fail(exitFailed, "", "%s: baseline %q is damaged or of another version (%d)", phase, name, b.Version)
 	}
 	return &b, nil
 }
 
-func (a *app) setBaseline(name string, runs []string) error {
+func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 	const phase = "baseline set"
 	path, err := a.baselinePath(phase, name)
 	if err != nil {
 		return err
 	}
-	b := baseline{Version: result.FormatVersion, Name: name, Set: a.now().UTC(), By: operator()}
-	for _, given := range runs {
-		s, err := a.side(phase, given)
-		if err != nil {
-			return err
-		}
-		for _, r := range s.Runs {
-			if m := r.Manifest; m.Measured.State != "yes" {
-				return fail(exitFailed, "", "%s: run %s says of its measurement: %s", phase, m.RunID, m.Measured.State)
-			}
-			if r.Cell != "" {
-				return fail(exitFailed, "", "%s: %s has several cells: name one, as %s:FACTOR=LEVEL", phase, given, given)
-			}
-			b.Runs = append(b.Runs, r.Manifest.RunID)
-		}
+	b := baseline{Version: result.FormatVersion, Name: name, Runs: []string{}, Set: a.now().UTC(), By: operator()}
+	files, err := a.ofTables(phase, given, f)
+	if err != nil {
+		return err
+	}
+	if files {
+		b.Files, err = a.readRepeats(phase, given, f)
+	} else {
+		b.Runs, err = a.measuredRuns(phase, given)
+	}
+	if err != nil {
+		return err
 	}
 	if _, err := os.Stat(path); err == nil {
 		old, err := a.readBaseline(phase, name)
 		if err != nil {
 			return err
 		}
-		b.Before = append([]baseline{{Version: old.Version, Name: old.Name, Runs: old.Runs, Set: old.Set, By: old.By}}, old.Before...)
+		b.Before = append([]baseline{{Version: old.Version, Name: old.Name, Runs: old.Runs, Files: old.Files, Set: old.Set, By: old.By}}, old.Before...)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fail(exitFailed, "", "%s: %w", phase, err)
@@ -156,11 +179,32 @@ func (a *app) setBaseline(name string, runs []string) error {
 	if a.json {
 		return a.printJSON(b)
 	}
-	fmt.Fprintf(a.out, "baseline %s: %s\n", name, strings.Join(b.Runs, ", "))
+	fmt.Fprintf(a.out, "baseline %s: %s\n", name, b.holds())
 	if len(b.Before) > 0 {
-		fmt.Fprintf(a.out, "before: %s\n", strings.Join(b.Before[0].Runs, ", "))
+		fmt.Fprintf(a.out, "before: %s\n", b.Before[0].holds())
 	}
 	return nil
+}
+
+// measuredRuns are the identities of runs that can be a baseline.
+func (a *app) measuredRuns(phase string, given []string) ([]string, error) {
+	var runs []string
+	for _, g := range given {
+		s, err := a.side(phase, g)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range s.Runs {
+			if m := r.Manifest; m.Measured.State != "yes" {
+				return nil, fail(exitFailed, "", "%s: run %s says of its measurement: %s", phase, m.RunID, m.Measured.State)
+			}
+			if r.Cell != "" {
+				return nil, fail(exitFailed, "", "%s: %s has several cells: name one, as %s:FACTOR=LEVEL", phase, g, g)
+			}
+			runs = append(runs, r.Manifest.RunID)
+		}
+	}
+	return runs, nil
 }
 
 func (a *app) showBaselines(given []string) error {
@@ -189,12 +233,12 @@ func (a *app) showBaselines(given []string) error {
 		_, err := fmt.Fprintf(a.out, "no baselines in %s\n", a.runsDir)
 		return err
 	}
-	t := table{head: []string{"BASELINE", "SET", "BY", "RUNS"}}
+	t := table{head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}
 	for _, b := range list {
-		t.add(b.Name, b.Set.UTC().Format(time.RFC3339), b.By, strings.Join(b.Runs, ", "))
+		t.add(b.Name, b.Set.UTC().Format(time.RFC3339), b.By, b.holds())
 		if len(given) > 0 {
 			for _, old := range b.Before {
-				t.add("  before", old.Set.UTC().Format(time.RFC3339), old.By, strings.Join(old.Runs, ", "))
+				t.add("  before", old.Set.UTC().Format(time.RFC3339), old.By, old.holds())
 			}
 		}
 	}

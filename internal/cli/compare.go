@@ -44,6 +44,12 @@ func (f *compareFlags) register(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// registerFiles adds the flags that say what the columns of files are.
+func (f *compareFlags) registerFiles(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.better, "better", nil, "which `way` is good in columns of files: higher (unless given), lower, or COLUMN=lower; repeatable")
+	c.Flags().StringArrayVar(&f.columns, "column", nil, "of files take this `column` only: its name, or its number from 1; repeatable")
+}
+
 func (f *compareFlags) options() compare.Options {
 	o := compare.Options{Confidence: f.confidence, Threshold: f.threshold, Vary: f.vary, Anyway: f.anyway}
 	if o.Threshold == 0 {
@@ -87,8 +93,7 @@ standard input. A column is a measure, a row is a repeat, and sides may have une
 		},
 	}
 	f.register(c)
-	c.Flags().StringArrayVar(&f.better, "better", nil, "which `way` is good in columns of files: higher (unless given), lower, or COLUMN=lower; repeatable")
-	c.Flags().StringArrayVar(&f.columns, "column", nil, "of files compare this `column` only: its name, or its number from 1; repeatable")
+	f.registerFiles(c)
 	return c
 }
 
@@ -103,12 +108,12 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	if !(f.confidence > 0.5 && f.confidence < 1) {
 		return nil, usage("", "%s: --confidence: %g does not lie between 0.5 and 1", phase, f.confidence)
 	}
-	files, err := ofFiles(phase, given, f)
+	files, err := a.ofTables(phase, given, f)
 	if err != nil {
 		return nil, err
 	}
 	if files {
-		return a.compareTables(given, f)
+		return a.compareTables(phase, given, f)
 	}
 	var sides []compare.Side
 	for _, g := range given {

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,26 +14,59 @@ import (
 	"plimsoll/internal/compare"
 )
 
-// isFile reports whether a side is a table rather than runs: standard input, or the path of something that is no folder.
-func isFile(side string) bool {
-	if side == "-" {
+// isFile reports whether an argument is a table rather than a run: standard input, the path of something that is no folder,
+// or a name that only a table has, whether or not it exists.
+func isFile(given string) bool {
+	if given == "-" {
 		return true
 	}
-	info, err := os.Stat(side)
-	return err == nil && !info.IsDir() && !strings.HasPrefix(side, "@")
+	if info, err := os.Stat(given); err == nil {
+		return !info.IsDir() && !strings.HasPrefix(given, "@")
+	}
+	return slices.Contains([]string{".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".dat"}, strings.ToLower(filepath.Ext(given)))
 }
 
-// ofFiles reports whether the sides are files. Files cannot be held against runs.
-func ofFiles(phase string, given []string, f compareFlags) (bool, error) {
-	first := slices.IndexFunc(given, isFile)
+// repeats are files of repeats of one side.
+type repeats struct {
+	Sources []string      `json:"sources"`
+	Columns []repeatsOfIt `json:"columns"`
+}
+
+// repeatsOfIt is one measure of a side.
+type repeatsOfIt struct {
+	Name   string           `json:"name"`
+	Better effect.Direction `json:"better"`
+	Values []float64        `json:"values"`
+}
+
+// isTable reports whether a side is of files: a file, or a baseline of files.
+func (a *app) isTable(phase, given string) (bool, error) {
+	name, named := strings.CutPrefix(given, "@")
+	if !named {
+		return isFile(given), nil
+	}
+	b, err := a.readBaseline(phase, name)
+	return err == nil && b.Files != nil, err
+}
+
+// ofTables reports whether all sides are of files. Files cannot be held against runs.
+func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, error) {
+	is := make([]bool, len(given))
+	for i, g := range given {
+		var err error
+		if is[i], err = a.isTable(phase, g); err != nil {
+			return false, err
+		}
+	}
+	first := slices.Index(is, true)
 	if first < 0 {
 		if len(f.better)+len(f.columns) > 0 {
 			return false, usage("", "%s: --better and --column are for files; of runs it is known which way is good", phase)
 		}
 		return false, nil
 	}
-	if other := slices.IndexFunc(given, func(g string) bool { return !isFile(g) }); other >= 0 {
-		return false, usage("hold files against files, or runs against runs", "%s: %q is a file, and %q is none", phase, given[first], given[other])
+	if other := slices.Index(is, false); other >= 0 {
+		return false, usage("hold files against files, or runs against runs", "%s: %q is of files, and %q is not", phase, given[first], given[other])
 	}
 	for i, g := range given {
 		if slices.Contains(given[:i], g) {
@@ -45,27 +80,42 @@ func ofFiles(phase string, given []string, f compareFlags) (bool, error) {
 }
 
 // compareTables compares files column by column.
-func (a *app) compareTables(given []string, f compareFlags) (*compare.Document, error) {
-	better, err := betterOf(f.better)
+func (a *app) compareTables(phase string, given []string, f compareFlags) (*compare.Document, error) {
+	better, err := betterOf(phase, f.better)
 	if err != nil {
 		return nil, err
 	}
+	var kept *repeats // of the baseline that is the first side
 	var sides []compare.Samples
-	for _, g := range given {
-		s, err := a.openSheet("compare", g)
-		if err != nil {
-			return nil, err
+	for i, g := range given {
+		side := compare.Samples{Name: g}
+		name, named := strings.CutPrefix(g, "@")
+		switch {
+		case named:
+			b, err := a.readBaseline(phase, name)
+			if err != nil {
+				return nil, err
+			}
+			if side.Columns, err = b.Files.columns(phase, f.columns); err != nil {
+				return nil, err
+			}
+			if i == 0 {
+				kept = b.Files
+			}
+		case kept != nil:
+			side.Columns, err = a.asIn(phase, g, sides[0])
+		default:
+			side.Columns, err = a.fileColumns(phase, g, f.columns)
 		}
-		columns, err := s.samples(f.columns)
 		if err != nil {
 			return nil, err
 		}
 		if g == "-" {
-			g = s.source
+			side.Name = "standard input"
 		}
-		sides = append(sides, compare.Samples{Name: g, Columns: columns})
+		sides = append(sides, side)
 	}
-	if err := better.assign(sides[0].Columns); err != nil {
+	if err := better.assign(phase, sides[0].Columns); err != nil {
 		return nil, err
 	}
 	d, err := compare.OfSamples(sides, f.options())
@@ -75,41 +125,139 @@ func (a *app) compareTables(given []string, f compareFlags) (*compare.Document, 
 	return d, nil
 }
 
-// samples are the columns of numbers, or those asked for. Empty cells are left out.
-func (s *sheet) samples(asked []string) ([]compare.Column, error) {
-	at := s.numeric()
-	if len(asked) > 0 {
-		at = nil
-		for _, name := range asked {
-			i := s.column(name)
-			if i < 0 {
-				return nil, fail(exitFailed, "", "compare: %s: --column: no column %q among %q", s.source, name, s.names)
-			}
-			at = append(at, i)
-		}
+// fileColumns reads the columns of a file.
+func (a *app) fileColumns(phase, given string, asked []string) ([]compare.Column, error) {
+	s, err := a.openSheet(phase, given)
+	if err != nil {
+		return nil, err
 	}
+	return a.samples(phase, s, asked)
+}
+
+// columns are those of a baseline, or the ones asked for.
+func (r *repeats) columns(phase string, asked []string) ([]compare.Column, error) {
 	var out []compare.Column
-	for _, i := range at {
-		values, err := s.numbers(i, true)
-		if err != nil {
-			return nil, fail(exitFailed, "", "compare: %s: %w", s.source, err)
+	for _, c := range r.Columns {
+		if len(asked) == 0 || slices.ContainsFunc(asked, func(n string) bool { return strings.EqualFold(n, c.Name) }) {
+			out = append(out, compare.Column{Name: c.Name, Better: c.Better, Values: c.Values})
 		}
-		out = append(out, compare.Column{Name: s.names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
 	}
-	if len(out) == 0 {
-		return nil, fail(exitFailed, "", "compare: %s: no column of numbers among %q", s.source, s.names)
+	if len(out) < len(asked) || len(out) == 0 {
+		return nil, usage("", "%s: --column: the baseline has the columns %s", phase, list3(r.names()))
 	}
 	return out, nil
 }
 
-// directions say which way is good: of columns by name, and of all others.
+func (r *repeats) names() []string {
+	var out []string
+	for _, c := range r.Columns {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+// asIn reads the columns of a file that a baseline has. A file that lacks one, or has it in another unit, is refused.
+func (a *app) asIn(phase, given string, base compare.Samples) ([]compare.Column, error) {
+	s, err := a.openSheet(phase, given)
+	if err != nil {
+		return nil, err
+	}
+	var asked []string
+	var errs []error
+	left := slices.Clone(s.names)
+	for _, c := range base.Columns {
+		at := slices.IndexFunc(s.names, func(n string) bool { return strings.EqualFold(n, c.Name) })
+		if at >= 0 {
+			asked = append(asked, s.names[at])
+			left = slices.DeleteFunc(left, func(n string) bool { return n == s.names[at] })
+			continue
+		}
+		stem, unit := splitUnit(c.Name)
+		if like := slices.IndexFunc(s.names, func(n string) bool { other, _ := splitUnit(n); return other == stem }); like >= 0 {
+			_, other := splitUnit(s.names[like])
+			errs = append(errs, fmt.Errorf("%s: %s: %q of the baseline is in %s, and %q in %s: convert it", phase, s.source, c.Name, cmp.Or(unit, "no unit it names"), s.names[like], cmp.Or(other, "no unit it names")))
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.source, c.Name, list3(s.names)))
+	}
+	if len(errs) > 0 {
+		return nil, fail(exitTarget, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.source, list3(left))
+	}
+	columns, err := a.samples(phase, s, asked)
+	for i := range columns {
+		columns[i].Name = base.Columns[i].Name // as the baseline writes it
+	}
+	return columns, err
+}
+
+// readRepeats reads files for a baseline. All must have the same columns.
+func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeats, error) {
+	better, err := betterOf(phase, f.better)
+	if err != nil {
+		return nil, err
+	}
+	var all []compare.Column
+	out := &repeats{}
+	for i, g := range given {
+		if strings.HasPrefix(g, "@") {
+			return nil, usage("", "%s: %q is a baseline already", phase, g)
+		}
+		if g == "-" {
+			out.Sources = append(out.Sources, "standard input")
+		} else {
+			out.Sources = append(out.Sources, filepath.Base(g))
+		}
+		if i == 0 {
+			if all, err = a.fileColumns(phase, g, f.columns); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		more, err := a.asIn(phase, g, compare.Samples{Columns: all})
+		if err != nil {
+			return nil, err
+		}
+		for j := range all {
+			all[j].Values = append(all[j].Values, more[j].Values...)
+		}
+	}
+	if err := better.assign(phase, all); err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		out.Columns = append(out.Columns, repeatsOfIt{c.Name, c.Better, c.Values})
+	}
+	return out, nil
+}
+
+// samples are the columns of numbers, or those asked for. Missing values are left out, and said to be.
+func (a *app) samples(phase string, s *sheet, asked []string) ([]compare.Column, error) {
+	at, err := a.picked(phase, s, asked)
+	if err != nil {
+		return nil, err
+	}
+	var out []compare.Column
+	for _, i := range at {
+		values, err := a.values(phase, s, i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, compare.Column{Name: s.names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
+	}
+	return out, nil
+}
+
+// directions say which way is good: of columns by name, and of all others; empty for as the baseline has it, or higher.
 type directions struct {
 	named  map[string]effect.Direction
 	others effect.Direction
 }
 
-func betterOf(given []string) (directions, error) {
-	d := directions{map[string]effect.Direction{}, effect.HigherIsBetter}
+func betterOf(phase string, given []string) (directions, error) {
+	d := directions{named: map[string]effect.Direction{}}
 	for _, g := range given {
 		way := g
 		cut := strings.LastIndex(g, "=")
@@ -118,7 +266,7 @@ func betterOf(given []string) (directions, error) {
 		}
 		direction := effect.Direction(way)
 		if direction != effect.HigherIsBetter && direction != effect.LowerIsBetter {
-			return d, usage("as in lower, or p99=lower", "compare: --better: %q is neither higher nor lower", g)
+			return d, usage("as in lower, or p99=lower", "%s: --better: %q is neither higher nor lower", phase, g)
 		}
 		if cut < 0 {
 			d.others = direction
@@ -130,7 +278,7 @@ func betterOf(given []string) (directions, error) {
 }
 
 // assign gives every column its direction. A name that no column has is an objection.
-func (d directions) assign(columns []compare.Column) error {
+func (d directions) assign(phase string, columns []compare.Column) error {
 	unknown := map[string]bool{}
 	for name := range d.named {
 		unknown[name] = true
@@ -139,7 +287,7 @@ func (d directions) assign(columns []compare.Column) error {
 	for i := range columns {
 		c := &columns[i]
 		names = append(names, c.Name)
-		c.Better = d.others
+		c.Better = cmp.Or(d.others, c.Better, effect.HigherIsBetter)
 		for name, way := range d.named {
 			if strings.EqualFold(name, c.Name) {
 				c.Better = way
@@ -149,7 +297,7 @@ func (d directions) assign(columns []compare.Column) error {
 	}
 	var errs []error
 	for name := range unknown {
-		errs = append(errs, fmt.Errorf("compare: --better: no column %q among %q", name, names))
+		errs = append(errs, fmt.Errorf("%s: --better: no column %q among %q", phase, name, names))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	if len(errs) > 0 {

@@ -4,21 +4,22 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A table of numbers may be this large; more is not a result but raw data.
 const (
 	maxSheetBytes = 64 << 20
 	maxSheetRows  = 2_000_000
+	maxSheetCells = 20_000_000
+	maxSheetLine  = 1 << 20 // bytes
 )
 
 // sheet is a table as people with other tools have it: CSV, columns separated by blanks, or JSON.
@@ -27,7 +28,8 @@ type sheet struct {
 	named  bool     // the names are the file's own
 	names  []string // "column 1" and so on where the file has no header
 	rows   [][]string
-	lines  []int // of each row, from 1; of an element in JSON
+	lines  []int  // of each row, from 1; of an element in JSON
+	unit   string // what lines count: "line" or "element"
 }
 
 // openSheet reads a table from a file, or from standard input for "-".
@@ -55,14 +57,18 @@ func readSheet(r io.Reader) (*sheet, error) {
 	case err != nil:
 		return nil, err
 	case len(data) > maxSheetBytes:
-		return nil, fmt.Errorf("more than %d MiB", maxSheetBytes>>20)
+		return nil, fmt.Errorf("more than %d MiB: that is raw data, not a result", maxSheetBytes>>20)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	s := &sheet{}
+	if err := readable(data); err != nil {
+		return nil, err
+	}
+	s := &sheet{unit: "line"}
 	switch text := bytes.TrimSpace(data); {
 	case len(text) == 0:
 		return nil, errors.New("no data")
 	case text[0] == '[' || text[0] == '{':
+		s.unit = "element"
 		err = s.readJSON(text)
 	default:
 		err = s.readText(data)
@@ -70,39 +76,95 @@ func readSheet(r io.Reader) (*sheet, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case len(s.rows) == 0 && s.named:
+		return nil, fmt.Errorf("no rows below the header %s", quoted(strings.Join(s.names, ",")))
 	case len(s.rows) == 0:
 		return nil, errors.New("no rows")
 	}
-	return s, nil
+	return s, s.distinct()
+}
+
+// readable objects to what is no text in UTF-8.
+func readable(data []byte) error {
+	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
+		return errors.New("line 1: the text is in UTF-16: save it as UTF-8")
+	}
+	line := 1
+	for rest := data; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		switch {
+		case r == '\n':
+			line++
+		case r == utf8.RuneError && size == 1, r < ' ' && r != '\t' && r != '\r' && r != '\f':
+			return fmt.Errorf("line %d: byte %#02x is no text: a table is text in UTF-8", line, rest[0])
+		}
+		rest = rest[size:]
+	}
+	return nil
+}
+
+// distinct objects to two columns of one name, and names those that have none by their number.
+func (s *sheet) distinct() error {
+	first := map[string]int{}
+	var errs []error
+	for i, name := range s.names {
+		if name == "" {
+			name = fmt.Sprintf("column %d", i+1)
+			s.names[i] = name
+		}
+		key := strings.ToLower(name)
+		if at, twice := first[key]; twice {
+			errs = append(errs, fmt.Errorf("columns %d and %d are both called %s", at+1, i+1, quoted(name)))
+			continue
+		}
+		first[key] = i
+	}
+	return errors.Join(errs...)
+}
+
+// quoted is text as an error shows it, cut short.
+func quoted(text string) string {
+	const most = 60
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + "…"
+	}
+	return strconv.Quote(text)
 }
 
 // readText reads CSV with commas, semicolons or tabs, or columns separated by blanks. A line that begins with # is a comment.
-// The first line is a header when a cell of it is no number.
+// The first line is a header when a cell of it is no number, and nothing that was meant as one.
 func (s *sheet) readText(data []byte) error {
-	scanner := bufio.NewScanner(bytes.NewReader(data))
-	scanner.Buffer(nil, 1<<20)
-	split := strings.Fields
-	for number := 1; scanner.Scan(); number++ {
-		line := strings.TrimSpace(scanner.Text())
-		if line == "" || line[0] == '#' {
+	scanner := bufio.NewScanner(bytes.NewReader(bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))))
+	scanner.Buffer(nil, maxSheetLine)
+	var split func(string) []string
+	number, first := 0, 0
+	for scanner.Scan() {
+		number++
+		line := scanner.Text()
+		if bare := strings.TrimSpace(line); bare == "" || bare[0] == '#' {
 			continue
 		}
-		if len(s.rows) == 0 && s.names == nil {
+		if split == nil {
 			split = splitter(line)
 		}
 		cells := split(line)
-		if s.names == nil {
-			if s.header(cells) {
-				continue
-			}
+		if s.names == nil && s.header(cells) {
+			first = number
+			continue
 		}
 		if len(cells) != len(s.names) {
-			return fmt.Errorf("line %d has %d cells, the first has %d", number, len(cells), len(s.names))
+			return fmt.Errorf("line %d has %s, the first has %d: %s", number, plural(len(cells), "cell"), len(s.names), quoted(strings.TrimSpace(line)))
 		}
-		if len(s.rows) == maxSheetRows {
-			return fmt.Errorf("more than %d rows", maxSheetRows)
+		if len(s.rows) == maxSheetRows || len(s.rows)*len(s.names) > maxSheetCells {
+			return fmt.Errorf("line %d: more than %d rows or %d cells: that is raw data, not a result", number, maxSheetRows, maxSheetCells)
 		}
 		s.rows, s.lines = append(s.rows, cells), append(s.lines, number)
+		if len(s.rows) == 1 && s.named {
+			s.noHeader(first)
+		}
+	}
+	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d is longer than %d KiB", number+1, maxSheetLine>>10)
 	}
 	return scanner.Err()
 }
@@ -114,8 +176,11 @@ func splitter(line string) func(string) []string {
 			continue
 		}
 		return func(line string) []string {
+			if comma != '\t' {
+				line = strings.TrimSpace(line)
+			}
 			r := csv.NewReader(strings.NewReader(line))
-			r.Comma, r.TrimLeadingSpace, r.LazyQuotes = comma, true, true
+			r.Comma, r.TrimLeadingSpace, r.LazyQuotes = comma, comma != '\t', true
 			cells, err := r.Read()
 			if err != nil {
 				return nil
@@ -131,143 +196,36 @@ func splitter(line string) func(string) []string {
 
 // header takes the names of the columns from the first line, or gives names to them and reports false.
 func (s *sheet) header(cells []string) bool {
-	s.named = slices.ContainsFunc(cells, func(c string) bool { _, err := strconv.ParseFloat(c, 64); return err != nil && c != "" })
+	s.named = slices.ContainsFunc(cells, func(c string) bool { _, err := parse(c); return err != nil })
 	if s.named {
 		s.names = cells
 		return true
 	}
-	for i := range cells {
-		s.names = append(s.names, fmt.Sprintf("column %d", i+1))
-	}
+	s.number(len(cells))
 	return false
 }
 
-// readJSON reads a list of numbers, of lists or of objects, or an object of equally long lists.
-func (s *sheet) readJSON(data []byte) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return fmt.Errorf("not valid JSON: %w", err)
+func (s *sheet) number(columns int) {
+	s.names = nil
+	for i := range columns {
+		s.names = append(s.names, fmt.Sprintf("column %d", i+1))
 	}
-	if columns, ok := v.(map[string]any); ok {
-		return s.fromColumns(columns)
-	}
-	list, _ := v.([]any)
-	for i, item := range list {
-		var cells []string
-		switch item := item.(type) {
-		case map[string]any:
-			for name := range item {
-				if !slices.Contains(s.names, name) {
-					if i > 0 {
-						return fmt.Errorf("element %d has a field %q that those before it lack", i+1, name)
-					}
-					s.names = append(s.names, name)
-				}
-			}
-			slices.Sort(s.names)
-			s.named = true
-			for _, name := range s.names {
-				cells = append(cells, cell(item[name]))
-			}
-		case []any:
-			for _, c := range item {
-				cells = append(cells, cell(c))
-			}
-		default:
-			cells = []string{cell(item)}
-		}
-		if !s.named && s.names == nil {
-			for j := range cells {
-				s.names = append(s.names, fmt.Sprintf("column %d", j+1))
-			}
-		}
-		if len(cells) != len(s.names) {
-			return fmt.Errorf("element %d has %d values, the first has %d", i+1, len(cells), len(s.names))
-		}
-		s.rows, s.lines = append(s.rows, cells), append(s.lines, i+1)
-	}
-	return nil
 }
 
-func (s *sheet) fromColumns(columns map[string]any) error {
-	s.named = true
-	for name := range columns {
-		s.names = append(s.names, name)
-	}
-	slices.Sort(s.names)
-	for j, name := range s.names {
-		list, ok := columns[name].([]any)
-		if !ok {
-			return fmt.Errorf("%q is not a list of numbers", name)
+// noHeader makes the first line a row after all, when it holds nothing but numbers written badly (1,5 or 12ms) and the second
+// line writes its numbers alike.
+func (s *sheet) noHeader(line int) {
+	second := s.rows[0]
+	for i, name := range s.names {
+		if !missing(name) && !likeNumber(name) {
+			return
 		}
-		if j == 0 {
-			s.rows, s.lines = make([][]string, len(list)), make([]int, len(list))
-		}
-		if len(list) != len(s.rows) {
-			return fmt.Errorf("%q has %d values, %q has %d", name, len(list), s.names[0], len(s.rows))
-		}
-		for i, c := range list {
-			s.rows[i], s.lines[i] = append(s.rows[i], cell(c)), i+1
+		_, bad := parse(name)
+		_, alike := parse(second[i])
+		if bad != nil && alike == nil {
+			return
 		}
 	}
-	return nil
-}
-
-// cell prints a JSON value as a cell; null is an empty one.
-func cell(v any) string {
-	if v == nil {
-		return ""
-	}
-	return fmt.Sprint(v)
-}
-
-// column finds a column by one of several names, case ignored, or by its number from 1; -1 when there is none.
-func (s *sheet) column(names ...string) int {
-	for _, name := range names {
-		for i, have := range s.names {
-			if strings.EqualFold(strings.TrimSpace(have), name) {
-				return i
-			}
-		}
-		if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(s.names) {
-			return n - 1
-		}
-	}
-	return -1
-}
-
-// numbers reads a column. An empty cell is NaN when gaps are allowed; anything else that is no finite number is an
-// objection, of which the first five are given.
-func (s *sheet) numbers(column int, gaps bool) ([]float64, error) {
-	out := make([]float64, len(s.rows))
-	var bad []error
-	for i, row := range s.rows {
-		v, err := strconv.ParseFloat(row[column], 64)
-		empty := row[column] == "" || math.IsNaN(v)
-		switch {
-		case empty && gaps:
-			v = math.NaN()
-		case err != nil || empty || math.IsInf(v, 0):
-			bad = append(bad, fmt.Errorf("line %d: %s: %q is not a number", s.lines[i], s.names[column], row[column]))
-		}
-		out[i] = v
-	}
-	const most = 5
-	if len(bad) > most {
-		bad = append(bad[:most], fmt.Errorf("and %d more", len(bad)-most))
-	}
-	return out, errors.Join(bad...)
-}
-
-// numeric lists the columns that hold numbers and gaps only.
-func (s *sheet) numeric() []int {
-	var list []int
-	for i := range s.names {
-		if _, err := s.numbers(i, true); err == nil && slices.ContainsFunc(s.rows, func(r []string) bool { return r[i] != "" }) {
-			list = append(list, i)
-		}
-	}
-	return list
+	s.rows, s.lines, s.named = append([][]string{s.names}, s.rows...), append([]int{line}, s.lines...), false
+	s.number(len(s.names))
 }

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 	if !(tolerance > 0 && tolerance < 1) {
 		return usage("", "steady: --tolerance: %g is not a share above 0 and below 1", tolerance)
 	}
-	list, source, err := a.namedSeries("steady", given, column)
+	list, source, err := a.evenSeries("steady", given, column)
 	if err != nil {
 		return err
 	}
@@ -233,38 +234,97 @@ type named struct {
 
 // namedSeries reads the series of a file, or those of a run: the throughput of every workload.
 func (a *app) namedSeries(phase, given, column string) ([]named, string, error) {
-	if info, err := os.Stat(given); given != "-" && (err != nil || info.IsDir()) {
+	if !isFile(given) {
 		return a.runSeries(phase, given, column)
 	}
 	s, err := a.openSheet(phase, given)
 	if err != nil {
 		return nil, "", err
 	}
-	columns := s.numeric()
+	list, _, err := a.sheetSeries(phase, s, column)
+	return list, s.source, err
+}
+
+// sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there is one.
+func (a *app) sheetSeries(phase string, s *sheet, column string) ([]named, *timeline, error) {
+	t, err := s.timeline()
+	if err != nil {
+		return nil, nil, fail(exitFailed, "", "%s: %s: %w", phase, s.source, err)
+	}
+	var asked []string
 	if column != "" {
-		at := s.column(column)
-		if at < 0 {
-			return nil, "", usage("", "%s: --column: no column %q among %q", phase, column, s.names)
-		}
-		columns = []int{at}
+		asked = []string{column}
+	}
+	columns, err := a.picked(phase, s, asked)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t != nil && column == "" {
+		columns = slices.DeleteFunc(columns, func(c int) bool { return c == t.column })
 	}
 	var list []named
-	labels := s.labels(columns)
+	labels := s.labels(columns, t)
 	for _, c := range columns {
-		values, err := s.numbers(c, true)
+		values, err := a.values(phase, s, c)
 		if err != nil {
-			return nil, "", fail(exitFailed, "", "%s: %s: %w", phase, s.source, err)
+			return nil, nil, err
 		}
 		list = append(list, named{name: s.names[c], values: values, labels: labels})
 	}
 	if len(list) == 0 {
-		return nil, "", fail(exitFailed, "", "%s: %s: no column of numbers among %q", phase, s.source, s.names)
+		return nil, nil, fail(exitFailed, "--column looks at the times themselves", "%s: %s: no column of numbers besides the times in %s", phase, s.source, quoted(s.names[t.column]))
+	}
+	return list, t, nil
+}
+
+// evenSeries are evenly spaced series of a file or a run without their gaps, which may be a fifth of them.
+func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
+	if !isFile(given) {
+		return a.runSeries(phase, given, column)
+	}
+	s, err := a.openSheet(phase, given)
+	if err != nil {
+		return nil, "", err
+	}
+	list, _, err := a.evenly(phase, s, column)
+	if err != nil {
+		return nil, "", err
+	}
+	const mostGaps = 0.2
+	for i, n := range list {
+		have := slices.DeleteFunc(slices.Clone(n.values), math.IsNaN)
+		if gaps := len(n.values) - len(have); float64(gaps) > mostGaps*float64(len(n.values)) {
+			return nil, "", fail(exitFailed, "", "%s: %s: %s: %d of %d values are missing, at most a fifth may be", phase, s.source, n.name, gaps, len(n.values))
+		}
+		list[i].values = have
 	}
 	return list, s.source, nil
 }
 
-// labels are the cells of the last column that does not hold numbers, such as a commit; nil when all do.
-func (s *sheet) labels(numeric []int) []string {
+// evenly are the series of a sheet in evenly spaced points, with the column of times if there is one: gaps in the times are NaN.
+func (a *app) evenly(phase string, s *sheet, column string) ([]named, *timeline, error) {
+	list, t, err := a.sheetSeries(phase, s, column)
+	if err != nil || t == nil {
+		return list, nil, err
+	}
+	for _, note := range t.notes {
+		fmt.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.source, note)
+	}
+	for i := range list {
+		list[i].values, list[i].step, list[i].labels = t.grid(list[i].values), t.step, nil
+	}
+	return list, t, nil
+}
+
+// labels are the cells of the last column that does not hold numbers, such as a commit, or else the times; nil when there are neither.
+func (s *sheet) labels(numeric []int, t *timeline) []string {
+	cells := func(i int) []string {
+		out := make([]string, len(s.rows))
+		for j, row := range s.rows {
+			out[j] = row[i]
+		}
+		return out
+	}
 	for i := len(s.names) - 1; i >= 0; i-- {
 		isNumber := false
 		for _, n := range numeric {
@@ -273,14 +333,12 @@ func (s *sheet) labels(numeric []int) []string {
 		if isNumber {
 			continue
 		}
-		if _, err := s.numbers(i, true); err == nil {
-			continue
+		if _, err := s.numbers(i, true); err != nil && (t == nil || i != t.column) {
+			return cells(i)
 		}
-		out := make([]string, len(s.rows))
-		for j, row := range s.rows {
-			out[j] = row[i]
-		}
-		return out
+	}
+	if t != nil {
+		return cells(t.column)
 	}
 	return nil
 }

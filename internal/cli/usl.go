@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,7 +86,7 @@ func (a *app) usl(given, columns, format string, at []float64) error {
 
 // throughputCurve reads the points of a file or of a run.
 func (a *app) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
-	if info, statErr := os.Stat(given); given != "-" && (statErr != nil || info.IsDir()) {
+	if !isFile(given) {
 		side, ok, err := a.experimentSide("usl", given)
 		switch {
 		case err != nil:

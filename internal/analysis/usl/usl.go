@@ -202,16 +202,19 @@ func Fit(points []Point, o Options) (*Model, error) {
 	return m, nil
 }
 
+// largest is the greatest number whose square and sums of squares stay finite with room to spare.
+const largest = 1e100
+
 func validate(points []Point) error {
 	var bad []error
 	distinct := map[float64]bool{}
 	positive := false
 	for i, p := range points {
-		if !(p.Concurrency > 0) || math.IsInf(p.Concurrency, 0) {
-			bad = append(bad, fmt.Errorf("usl: point %d: concurrency %v: must be a finite number above 0", i+1, p.Concurrency))
+		if !(p.Concurrency > 0 && p.Concurrency <= largest) {
+			bad = append(bad, fmt.Errorf("usl: point %d: concurrency %v: must be a finite number above 0, at most %g", i+1, p.Concurrency, largest))
 		}
-		if !(p.Throughput >= 0) || math.IsInf(p.Throughput, 0) {
-			bad = append(bad, fmt.Errorf("usl: point %d: throughput %v: must be a finite number, not negative", i+1, p.Throughput))
+		if !(p.Throughput >= 0 && p.Throughput <= largest) {
+			bad = append(bad, fmt.Errorf("usl: point %d: throughput %v: must be a finite number, not negative, at most %g", i+1, p.Throughput, largest))
 		}
 		if !(p.Weight >= 0) || math.IsInf(p.Weight, 0) {
 			bad = append(bad, fmt.Errorf("usl: point %d: weight %v: must be a finite number above 0, or 0 for 1", i+1, p.Weight))

@@ -305,10 +305,10 @@ func TestRefusals(t *testing.T) {
 	want := strings.Join([]string{
 		`usl: confidence 2: must lie between 0 and 1, as 0.95`,
 		`usl: scheme "x": must be "residual" or "case"`,
-		`usl: point 1: concurrency 0: must be a finite number above 0`,
-		`usl: point 2: concurrency NaN: must be a finite number above 0`,
-		`usl: point 2: throughput -1: must be a finite number, not negative`,
-		`usl: point 3: throughput +Inf: must be a finite number, not negative`,
+		`usl: point 1: concurrency 0: must be a finite number above 0, at most 1e+100`,
+		`usl: point 2: concurrency NaN: must be a finite number above 0, at most 1e+100`,
+		`usl: point 2: throughput -1: must be a finite number, not negative, at most 1e+100`,
+		`usl: point 3: throughput +Inf: must be a finite number, not negative, at most 1e+100`,
 		`usl: point 3: weight -2: must be a finite number above 0, or 0 for 1`,
 		`usl: 3 points: three parameters and an error need at least 4; measure more concurrencies`,
 	}, "\n")

@@ -1,0 +1,396 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/analysis/change"
+	"plimsoll/internal/analysis/curve"
+	"plimsoll/internal/analysis/stage"
+	"plimsoll/internal/analysis/steady"
+	"plimsoll/internal/analysis/usl"
+	"plimsoll/result"
+)
+
+// Table is what a file of any tool gives: columns of numbers, row by row.
+type Table struct {
+	Step    float64 // seconds between rows; 0 when not known
+	Columns []Column
+	Sweep   *Sweep // when a row is a step of a load rather than a moment
+}
+
+// Column is a series. NaN is a gap.
+type Column struct {
+	Name   string
+	Kind   Kind
+	Values []float64
+}
+
+// Kind is what the numbers of a column are.
+type Kind string
+
+// Kinds of columns. Percentiles are of the operations of each row; they are never averaged.
+const (
+	Rate       Kind = "rate" // operations per second
+	Percentile Kind = "percentile"
+	Other      Kind = "other"
+)
+
+// Sweep is a load sweep: throughput and, when it was measured, mean response time in seconds at each concurrency.
+type Sweep struct {
+	Concurrency, Throughput, ResponseSeconds []float64
+}
+
+// OfTable returns what a table alone supports, the most important first, and in words what could not be looked at. A series
+// is judged for steadiness, period, changes of level and, when it is a rate and the times are known, standstills; a sweep for
+// how it scales and where its knee is.
+func OfTable(t Table) (findings []result.Finding, unseen []string) {
+	if t.Sweep != nil {
+		findings, unseen = sweepFindings(*t.Sweep)
+	} else {
+		for _, c := range t.Columns {
+			found, not := t.series(c)
+			findings, unseen = append(findings, found...), append(unseen, not...)
+		}
+	}
+	for i := range findings {
+		findings[i] = sound(findings[i])
+	}
+	slices.SortStableFunc(findings, func(a, b result.Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
+	unseen = append(unseen, "what was offered, what failed, what the blocks held, whether the generator was the limit, and what else ran: a table does not hold it; a run folder does")
+	return findings, unseen
+}
+
+// line is a column as a series to be judged.
+type line struct {
+	Column
+	step   float64
+	values []float64 // without gaps
+	index  []int     // of each value in the column
+}
+
+func (t Table) series(c Column) (out []result.Finding, unseen []string) {
+	l := line{Column: c, step: t.Step}
+	for i, v := range c.Values {
+		if isFinite(v) {
+			l.values, l.index = append(l.values, v), append(l.index, i)
+		}
+	}
+	n := len(c.Values)
+	switch {
+	case len(l.values) < fewestRows:
+		return nil, []string{fmt.Sprintf("%s: it has %s, and %d are needed for any judgement", c.Name, plural(len(l.values), "value"), fewestRows)}
+	case float64(n-len(l.values)) > mostGaps*float64(n):
+		return nil, []string{fmt.Sprintf("%s: %s of its values are missing", c.Name, percent(float64(n-len(l.values))/float64(n)))}
+	}
+	if slices.Min(l.values) == slices.Max(l.values) {
+		return []result.Finding{l.constant()}, []string{c.Name + ": periods, changes and standstills, since it never varies"}
+	}
+	if slices.Min(l.values) < 0 && c.Kind != Other {
+		out = append(out, l.negative())
+	}
+	s, f := l.steady()
+	out = append(out, f)
+	if len(l.values) >= longEnough {
+		out = append(out, l.period(s))
+	} else {
+		unseen = append(unseen, fmt.Sprintf("%s: a period, for which %d values are needed", c.Name, longEnough))
+	}
+	out = append(out, l.changes(s))
+	switch {
+	case c.Kind != Rate:
+	case t.Step == 0:
+		unseen = append(unseen, c.Name+": standstills, since no column says how far apart in time its rows are")
+	default:
+		f, why := l.stalls()
+		if why != "" {
+			unseen = append(unseen, c.Name+": standstills, since "+why)
+		} else {
+			out = append(out, f)
+		}
+	}
+	return out, unseen
+}
+
+const (
+	fewestRows = 10 // for any judgement of a series
+	longEnough = 50 // for the rule of long series; fewer are judged as rounds
+)
+
+// finding begins one about the line.
+func (l line) finding(check, metric, unit string) result.Finding {
+	basis := plural(len(l.values), "value") + " of one file"
+	if l.step > 0 {
+		basis += ", " + sayDuration(l.step) + " apart"
+	}
+	if gaps := len(l.Values) - len(l.values); gaps > 0 {
+		basis += fmt.Sprintf("; %d more missing", gaps)
+	}
+	return result.Finding{Check: check, Subject: l.Name, Metric: metric, Unit: unit, N: len(l.values), Basis: basis}
+}
+
+// place says where a value stands: its time when that is known, else its row.
+func (l line) place(i int) string { return l.row(l.index[max(0, min(i, len(l.index)-1))]) }
+
+func (l line) row(i int) string {
+	if l.step > 0 {
+		return clockOf(float64(i) * l.step)
+	}
+	return fmt.Sprintf("row %d", i+1)
+}
+
+// stretch says how long a number of rows is.
+func (l line) stretch(rows float64) string {
+	if l.step > 0 {
+		return sayDuration(rows * l.step)
+	}
+	return fmt.Sprintf("%.4g rows", rows)
+}
+
+func (l line) say(v float64) string {
+	if math.Abs(v) >= 1000 && math.Abs(v) < 1e15 {
+		return sayCount(v)
+	}
+	return fmt.Sprintf("%.4g", v)
+}
+
+func (l line) chart() *result.Chart {
+	origin := time.Unix(0, 0)
+	c := &course{origin: origin, start: origin, step: cmp.Or(l.step, 1)}
+	out := &result.Chart{Title: l.Name, XUnit: "s", YUnit: l.Name, Lines: []result.ChartLine{c.line(l.Name, l.Values)}}
+	if l.step == 0 {
+		out.XLabel, out.XUnit = "row, from 0", "count"
+	}
+	return out
+}
+
+func (l line) constant() result.Finding {
+	f := l.finding("steady-state", "value", "as given")
+	f.Severity, f.Value, f.NoInterval = result.Caution, ptr(l.values[0]), "nothing varies"
+	f.Sentence = fmt.Sprintf("%s is %s in every row: measurements vary, so this is a setting, a limit or a copy rather than a measurement.", l.Name, l.say(l.values[0]))
+	return f
+}
+
+func (l line) negative() result.Finding {
+	f := l.finding("plausible", "smallest value", "as given")
+	at := slices.Index(l.values, slices.Min(l.values))
+	f.Severity, f.Value, f.Limit, f.NoInterval = result.Caution, ptr(l.values[at]), ptr(0), "a value of the file"
+	f.Sentence = fmt.Sprintf("%s is %s at %s: neither a rate nor a time can be below zero.", l.Name, l.say(l.values[at]), l.place(at))
+	return f
+}
+
+// steady judges the line as one long series, or as rounds when it is short.
+func (l line) steady() (steady.Stretch, result.Finding) {
+	f := l.finding("steady-state", "mean of the steady stretch", "as given")
+	f.Chart = l.chart()
+	s := stretch{c: &course{ops: l.values, step: cmp.Or(l.step, 1)}, index: l.index}
+	if len(l.values) < longEnough {
+		s.rounds(l.values)
+	} else {
+		var err error
+		if s.Stretch, err = steady.Window(l.values, steady.Options{}); err != nil {
+			s.why = err.Error()
+		}
+	}
+	f.Warnings = s.Warnings
+	switch {
+	case s.why != "":
+		f.Severity, f.NoInterval = result.Notice, s.why
+		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", l.Name, s.why)
+	case !s.Reached:
+		f.Severity, f.NoInterval = result.Caution, "no steady state was reached"
+		f.Sentence = fmt.Sprintf("%s was not steady: %s. A mean over all rows depends on where they begin and end.", l.Name, l.unsteady(s.Stretch))
+	default:
+		f.Severity = result.Fine
+		f.Sentence = l.Name + " was steady"
+		switch {
+		case s.Last < len(l.values)-1:
+			f.Severity = result.Notice
+			f.Sentence += fmt.Sprintf(" from %s to %s only, and moved then", l.place(s.First), l.place(s.Last))
+		case s.First > s.WarmUp:
+			f.Severity = result.Notice
+			f.Sentence += fmt.Sprintf(" from %s on, and moved before", l.place(s.First))
+		case s.WarmUp > 0:
+			f.Sentence += fmt.Sprintf(" from %s on, after a warm-up of %s", l.place(s.WarmUp), l.stretch(float64(s.WarmUp)))
+		}
+		if l.Kind == Percentile {
+			f.Metric, f.NoInterval = "largest value of the steady stretch", "percentiles of single rows are not averaged"
+			most := slices.Max(l.values[s.First : s.Last+1])
+			f.Value = ptr(most)
+			f.Sentence += fmt.Sprintf(", at most %s in a row. A percentile of all of it needs the histograms: percentiles cannot be averaged.", l.say(most))
+			return s.Stretch, f
+		}
+		f.Value = ptr(s.Mean.Value)
+		setInterval(&f, s.Mean.Interval)
+		f.Sentence += ", with a mean of " + l.say(s.Mean.Value)
+		if f.Low != nil {
+			f.Sentence += fmt.Sprintf(" (95 %%: %s to %s)", l.say(*f.Low), l.say(*f.High))
+		}
+		f.Sentence += "."
+	}
+	return s.Stretch, f
+}
+
+// unsteady is the reason in rows rather than in points of a series without gaps.
+func (l line) unsteady(s steady.Stretch) string {
+	if n := len(s.Changes); n > 0 {
+		return fmt.Sprintf("its level changed %s, first at %s, and no level held for half of it", times(n), l.place(s.Changes[0].Index))
+	}
+	return s.Reason
+}
+
+func (l line) period(s steady.Stretch) result.Finding {
+	f := l.finding("period", "period", "s")
+	f.Severity, f.NoInterval = result.Fine, s.Period.Reason
+	if l.step == 0 {
+		f.Unit = "rows"
+	}
+	if !s.Period.Found {
+		f.Sentence = fmt.Sprintf("%s does not repeat itself: %s.", l.Name, cmp.Or(s.Period.Reason, "no period was found"))
+		return f
+	}
+	step := cmp.Or(l.step, 1)
+	f.Severity, f.Value = result.Notice, ptr(s.Period.Points*step)
+	setInterval(&f, s.Period.Interval.Map(func(x float64) float64 { return x * step }))
+	f.Sentence = fmt.Sprintf("%s repeats itself every %s, as checkpoints and flushes make it; a window shorter than three of them says little.", l.Name, l.stretch(s.Period.Points))
+	f.Evidence = []result.Evidence{{Name: "correlation one period later", Value: round(s.Period.Strength), Unit: "ratio"}}
+	return f
+}
+
+// changes tells where the level moved. A period is taken out by the search for a steady stretch, whose changes these are; short
+// series are searched here.
+func (l line) changes(s steady.Stretch) result.Finding {
+	f := l.finding("changes", "changes of level", "count")
+	f.NoInterval = "each place has one of its own"
+	points := s.Changes
+	if len(l.values) < longEnough {
+		r, err := change.Detect(l.values, change.Options{})
+		if err != nil {
+			f.Severity, f.NoInterval, f.Sentence = result.Notice, err.Error(), fmt.Sprintf("Changes of %s cannot be told: %v.", l.Name, err)
+			return f
+		}
+		points = r.Points
+		f.Warnings = r.Warnings
+	}
+	f.Value = ptr(float64(len(points)))
+	if len(points) == 0 {
+		f.Severity, f.Sentence = result.Fine, l.Name+" shows no change of level that matters (5 % of its mean)."
+		if len(l.values) < longEnough {
+			f.Sentence = l.Name + " shows no change of level."
+		}
+		return f
+	}
+	f.Severity = result.Notice
+	const most = 3
+	var said []string
+	for i, p := range points {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "level before " + l.place(p.Index), Value: round(p.Before), Unit: "as given"},
+			result.Evidence{Name: "level from " + l.place(p.Index), Value: round(p.After), Unit: "as given"})
+		if i < most {
+			where := "at " + l.place(p.Index)
+			if p.Low != p.High {
+				where += fmt.Sprintf(", somewhere from %s to %s", l.place(p.Low), l.place(p.High))
+			}
+			said = append(said, fmt.Sprintf("from %s to %s %s", l.say(p.Before), l.say(p.After), where))
+		}
+	}
+	if n := len(points) - most; n > 0 {
+		said = append(said, plural(n, "more change")+" in the evidence")
+	}
+	f.Sentence = fmt.Sprintf("%s changed level: %s.", l.Name, strings.Join(said, "; "))
+	f.Chart = l.chart()
+	for i, p := range points {
+		if i < 6 {
+			f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: round(float64(l.index[p.Index]) * cmp.Or(l.step, 1)), Text: "changes"})
+		}
+	}
+	return f
+}
+
+// stalls looks for standstills; why says what prevents it.
+func (l line) stalls() (f result.Finding, why string) {
+	c := &course{ops: l.Values, step: l.step}
+	s := c.stalls(l.Values)
+	some := slices.Sorted(slices.Values(l.values))
+	switch median := some[len(some)/2]; {
+	case len(some) < 20:
+		return f, plural(len(some), "row") + " are too few"
+	case !(median*l.step >= fewestPerStep):
+		return f, fmt.Sprintf("a row stands for %s operations, and below %d a low one may be chance", l.say(median*l.step), fewestPerStep)
+	}
+	f = l.finding("stalls", "time at a standstill", "%")
+	f.Value, f.Limit, f.NoInterval = ptr(100*s.share), ptr(0), "counted over all rows, not estimated"
+	switch {
+	case s.share > onAndOff:
+		f.Sentence = fmt.Sprintf("%s comes and goes (%s of the rows are next to nothing), so a standstill cannot be told from its own rhythm.", l.Name, percent(s.share))
+		f.Severity = result.Fine
+	case len(s.runs) == 0:
+		f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s never fell below a quarter of its usual level for as long as %s.", l.Name, sayDuration(l.step))
+	default:
+		f.Severity, f.Chart = result.Caution, l.chart()
+		longest := 0.0
+		for _, r := range s.runs {
+			longest = max(longest, float64(r.last-r.first+1)*l.step)
+		}
+		f.Sentence = fmt.Sprintf("%s %s %s, for %s in all and %s at the longest, first at %s", l.Name, s.verb(), times(len(s.runs)), sayDuration(s.seconds), sayDuration(longest), l.row(s.runs[0].first))
+		if every, regular := s.every(l.step); regular {
+			f.Sentence += ", about every " + sayDuration(every)
+		}
+		f.Sentence += "."
+	}
+	return f, ""
+}
+
+// sweepFindings reads a load sweep. Rows of one concurrency are repeats; their means are its point.
+func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
+	unseen = []string{"steadiness, period, changes and standstills: each row is a step of the load, and says nothing of its own time"}
+	var steps []step
+	var points []usl.Point
+	var load []curve.Point
+	at := map[float64][]int{}
+	for i, n := range s.Concurrency {
+		at[n] = append(at[n], i)
+		points = append(points, usl.Point{Concurrency: n, Throughput: s.Throughput[i]})
+	}
+	var levels []float64
+	for n := range at {
+		levels = append(levels, n)
+	}
+	slices.Sort(levels)
+	for _, n := range levels {
+		var x, r []float64
+		for _, i := range at[n] {
+			x = append(x, s.Throughput[i])
+			if s.ResponseSeconds != nil {
+				r = append(r, s.Throughput[i]*s.ResponseSeconds[i])
+			}
+		}
+		p := curve.Point{Concurrency: n, Throughput: total(x) / float64(len(x))}
+		if r != nil {
+			p.ResponseSeconds = total(r) / total(x) // a mean over operations, not over rows
+		}
+		load = append(load, p)
+		one := step{Stage: stage.Stage{Concurrency: n}, response: p.ResponseSeconds}
+		one.Throughput.Value = p.Throughput
+		steps = append(steps, one)
+	}
+	basis := fmt.Sprintf("%s of one file at %s", plural(len(points), "row"), plural(len(levels), "concurrency value"))
+	m, err := usl.Fit(points, usl.Options{})
+	if err != nil {
+		unseen = append(unseen, "the Universal Scalability Law: "+err.Error())
+	} else {
+		out = append(out, scalability(steps, points, m, basis))
+	}
+	if s.ResponseSeconds == nil {
+		unseen = append(unseen, "Little's law: no column of mean response times with its unit, such as latency_ms; times below are concurrency ÷ throughput")
+	}
+	found, err := loadCurve(load, basis)
+	if err != nil {
+		unseen = append(unseen, "the knee: "+err.Error())
+	}
+	return append(out, found...), unseen
+}

@@ -1,0 +1,170 @@
+package analysis_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/analysis"
+	"plimsoll/result"
+)
+
+// noisy is n values of a law at each place, with 2 % of noise.
+func noisy(n int, law func(i int) float64) []float64 {
+	r := rand.New(rand.NewPCG(7, uint64(n)))
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = law(i) * (1 + 0.02*r.NormFloat64())
+	}
+	return out
+}
+
+// TestTableTruth gives series of known truth and demands what is said of them.
+func TestTableTruth(t *testing.T) {
+	t.Parallel()
+	flat := func(int) float64 { return 1000 }
+	for name, c := range map[string]struct {
+		kind   analysis.Kind
+		values []float64
+		step   float64
+		want   map[string]string // severity and beginning of the sentence by check
+	}{
+		"steady": {analysis.Rate, noisy(300, flat), 1, map[string]string{
+			"steady-state": "fine: x was steady, with a mean of 998.6 (95 %: 996.7 to 1,001).", "period": "fine: x does not repeat itself", "changes": "fine: x shows no change of level that matters", "stalls": "fine: x never fell below a quarter of its usual level for as long as 1 s."}},
+		"a drop": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 - 300*float64(i/200) }), 1, map[string]string{
+			"steady-state": "notice: x was steady from 0:00 to 3:19 only, and moved then, with a mean of ", "changes": "notice: x changed level: from 998.6 to 699 at 3:20.", "period": "", "stalls": "fine: "}},
+		"a period": {analysis.Other, noisy(400, func(i int) float64 { return 1000 + 300*math.Sin(2*math.Pi*float64(i)/40) }), 0, map[string]string{
+			"steady-state": "fine: x was steady", "period": "notice: x repeats itself every 40 rows", "changes": "fine: "}},
+		"standstills": {analysis.Rate, noisy(300, func(i int) float64 {
+			if i%60 == 30 {
+				return 1
+			}
+			return 1000
+		}), 1, map[string]string{"steady-state": "", "period": "", "changes": "fine: ", "stalls": "caution: x stood still 5 times, for "}},
+		"a drift": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 + 4*float64(i) }), 1, map[string]string{
+			"steady-state": "caution: x was not steady: ", "period": "", "changes": "notice: ", "stalls": "fine: "}},
+		"a percentile": {analysis.Percentile, noisy(300, flat), 1, map[string]string{
+			"steady-state": "fine: x was steady, at most 1,0", "period": "fine: ", "changes": "fine: "}},
+		"constant": {analysis.Rate, slices.Repeat([]float64{5}, 100), 1, map[string]string{"steady-state": "caution: x is 5 in every row: "}},
+		"negative": {analysis.Rate, append(noisy(99, flat), -3), 1, map[string]string{
+			"steady-state": "", "period": "", "changes": "", "stalls": "", "plausible": "caution: x is -3 at 1:39: neither a rate nor a time can be below zero."}},
+	} {
+		found, unseen := analysis.OfTable(analysis.Table{Step: c.step, Columns: []analysis.Column{{Name: "x", Kind: c.kind, Values: c.values}}})
+		got := map[string]string{}
+		for _, f := range found {
+			got[f.Check] = string(f.Severity) + ": " + f.Sentence
+			checkFinding(t, name, f)
+		}
+		for check, want := range c.want {
+			if said, ok := got[check]; !ok || !strings.HasPrefix(said, want) {
+				t.Errorf("%s: %s: %q, want %q", name, check, said, want)
+			}
+		}
+		if len(got) != len(c.want) || len(unseen) == 0 {
+			t.Errorf("%s: %d findings %v; not looked at %q", name, len(got), got, unseen)
+		}
+	}
+}
+
+func checkFinding(t *testing.T, name string, f result.Finding) {
+	t.Helper()
+	interval := f.Low != nil && f.High != nil
+	if f.Sentence == "" || f.Basis == "" || f.Metric == "" || f.Unit == "" || interval == (f.NoInterval != "") {
+		t.Errorf("%s: %s: %+v", name, f.Check, f)
+	}
+}
+
+// TestTableWithLittle says of every table in words what it does not support, and panics at none.
+func TestTableWithLittle(t *testing.T) {
+	t.Parallel()
+	gap := math.NaN()
+	last := "what was offered, what failed, what the blocks held, whether the generator was the limit, and what else ran: a table does not hold it; a run folder does"
+	for name, c := range map[string]struct {
+		values []float64
+		want   []string
+	}{
+		"nothing":   {nil, []string{"x: it has 0 values, and 10 are needed for any judgement", last}},
+		"one":       {[]float64{1}, []string{"x: it has 1 value, and 10 are needed for any judgement", last}},
+		"gaps only": {slices.Repeat([]float64{gap}, 100), []string{"x: it has 0 values, and 10 are needed for any judgement", last}},
+		"many gaps": {append(slices.Repeat([]float64{gap}, 50), noisy(50, func(int) float64 { return 3 })...), []string{"x: 50 % of its values are missing", last}},
+		"infinite":  {[]float64{math.Inf(1), math.Inf(-1)}, []string{"x: it has 0 values, and 10 are needed for any judgement", last}},
+		"huge":      {[]float64{1e300, -1e300, 1e300, -1e300, 1e300, -1e300, 1e300, -1e300, 1e300, -1e300, 1e300, 2e300}, nil},
+		"tiny":      {[]float64{1e-300, 2e-300, 1e-300, 2e-300, 1e-300, 2e-300, 1e-300, 2e-300, 1e-300, 2e-300, 1e-300}, nil},
+	} {
+		found, unseen := analysis.OfTable(analysis.Table{Columns: []analysis.Column{{Name: "x", Kind: analysis.Other, Values: c.values}}})
+		for _, f := range found {
+			checkFinding(t, name, f)
+		}
+		if diff := cmp.Diff(c.want, unseen); c.want != nil && diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	found, unseen := analysis.OfTable(analysis.Table{})
+	if len(found) != 0 || len(unseen) != 1 {
+		t.Errorf("no columns: %v, %q", found, unseen)
+	}
+}
+
+// TestSweep reads a sweep whose law is known, once with its times and once without, with a repeat.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	s := &analysis.Sweep{}
+	for _, n := range []float64{1, 2, 4, 8, 8, 16, 32, 64} {
+		x := 1000 * n / (1 + 0.05*(n-1) + 0.0005*n*(n-1))
+		s.Concurrency, s.Throughput, s.ResponseSeconds = append(s.Concurrency, n), append(s.Throughput, x), append(s.ResponseSeconds, n/x)
+	}
+	found, unseen := analysis.OfTable(analysis.Table{Sweep: s})
+	if len(found) != 2 || len(unseen) != 2 || found[0].Value == nil || math.Abs(*found[0].Value-5) > 0.01 || found[1].Value == nil || *found[1].Value != 16 {
+		t.Errorf("%+v\n%q", found, unseen)
+	}
+	s.ResponseSeconds = nil
+	if _, unseen = analysis.OfTable(analysis.Table{Sweep: s}); !strings.Contains(strings.Join(unseen, "\n"), "Little's law: no column of mean response times with its unit") {
+		t.Errorf("%q", unseen)
+	}
+	few := &analysis.Sweep{Concurrency: []float64{1, 2, -4}, Throughput: []float64{1, 0, 3}}
+	if found, unseen = analysis.OfTable(analysis.Table{Sweep: few}); len(found) != 0 || len(unseen) != 5 {
+		t.Errorf("%v %q", found, unseen)
+	}
+}
+
+func FuzzOfTable(f *testing.F) {
+	f.Add(uint64(1), uint16(60), 1.0)
+	f.Add(uint64(2), uint16(12), 0.0)
+	f.Fuzz(func(t *testing.T, seed uint64, n uint16, step float64) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		values := make([]float64, n%300)
+		for i := range values {
+			values[i] = math.Exp(40*r.NormFloat64()) * float64(r.IntN(3)-1)
+			if r.IntN(20) == 0 {
+				values[i] = math.NaN()
+			}
+		}
+		if !(step >= 0 && step < 1e6) {
+			step = 0
+		}
+		found, unseen := analysis.OfTable(analysis.Table{Step: step, Columns: []analysis.Column{{Name: "x", Kind: analysis.Rate, Values: values}}})
+		if len(unseen) == 0 {
+			t.Error("nothing is said of what a table does not hold")
+		}
+		for _, one := range found {
+			checkFinding(t, "fuzz", one)
+		}
+	})
+}
+
+func ExampleOfTable() {
+	found, _ := analysis.OfTable(analysis.Table{Columns: []analysis.Column{
+		{Name: "iops", Kind: analysis.Rate, Values: slices.Concat(noisy(100, func(int) float64 { return 1000 }), noisy(100, func(int) float64 { return 800 }))},
+	}})
+	for _, f := range found {
+		if f.Check == "changes" {
+			fmt.Println(f.Severity, len(f.Evidence)/2)
+		}
+	}
+	// Output: notice 1
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/analysis"
+	"plimsoll/internal/report"
+	"plimsoll/result"
+)
+
+// analyzedFile is one file with what was found and what could not be looked at.
+type analyzedFile struct {
+	Source      string           `json:"source"`
+	StepSeconds float64          `json:"step_seconds,omitempty"` // between rows; absent when not known
+	Notes       []string         `json:"notes,omitempty"`        // of the times
+	InShort     []report.Short   `json:"in_short"`
+	Findings    []result.Finding `json:"findings"`
+	NotLookedAt []string         `json:"not_looked_at"`
+}
+
+// names that say what the numbers of a column are.
+var (
+	percentileName = regexp.MustCompile(`(^|[^a-z])p\d{1,2}([._]?\d+)?($|[^a-z0-9])|percentile|median`)
+	rateName       = regexp.MustCompile(`(^|_)(iops|ops|tps|qps|rps|throughput|rate)($|_)|per_second|/s$`)
+	responseNames  = []string{"latency", "lat", "mean_latency", "latency_mean", "response", "response_time", "mean_response", "service_time", "r", "mean", "avg"}
+)
+
+func kindOf(name string) analysis.Kind {
+	name = strings.ToLower(name)
+	switch {
+	case percentileName.MatchString(name):
+		return analysis.Percentile
+	case rateName.MatchString(name):
+		return analysis.Rate
+	}
+	return analysis.Other
+}
+
+// analyzeFile looks at a table of any tool.
+func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
+	const phase = "analyze"
+	s, err := a.openSheet(phase, given)
+	if err != nil {
+		return nil, err
+	}
+	out := &analyzedFile{Source: s.source, Findings: []result.Finding{}}
+	var t analysis.Table
+	if column == "" {
+		if t.Sweep, err = s.sweep(); err != nil {
+			return nil, fail(exitFailed, "--column NAME looks at one column as a series", "%s: %s: %w", phase, s.source, err)
+		}
+	}
+	if t.Sweep == nil {
+		list, line, err := a.evenly(phase, s, column)
+		if err != nil {
+			return nil, err
+		}
+		if line != nil {
+			t.Step, out.StepSeconds, out.Notes = line.step, line.step, line.notes
+		}
+		for _, n := range list {
+			if column == "" && slices.Contains(slices.Concat(concurrencyNames, weightNames), strings.ToLower(n.name)) && len(list) > 1 {
+				continue // a setting
+			}
+			t.Columns = append(t.Columns, analysis.Column{Name: n.name, Kind: kindOf(n.name), Values: n.values})
+		}
+	}
+	found, unseen := analysis.OfTable(t)
+	out.Findings, out.NotLookedAt = append(out.Findings, found...), unseen
+	out.InShort = report.InShort(found)
+	return out, nil
+}
+
+// sweep are the columns of a load sweep: concurrency that is not the same in all rows, throughput, and mean response time when its
+// name says in what unit. nil when the rows are no sweep.
+func (s *sheet) sweep() (*analysis.Sweep, error) {
+	n, x := s.column(concurrencyNames...), s.column(throughputNames...)
+	if t, err := s.timeline(); n < 0 || x < 0 || t != nil || err != nil {
+		return nil, err
+	}
+	const fewest = 3
+	levels := map[string]bool{}
+	for _, row := range s.rows {
+		levels[row[n]] = true
+	}
+	if len(levels) < fewest {
+		return nil, nil
+	}
+	var out analysis.Sweep
+	var err error
+	if out.Concurrency, err = s.numbers(n, false); err != nil {
+		return nil, err
+	}
+	if out.Throughput, err = s.numbers(x, false); err != nil {
+		return nil, err
+	}
+	for i, name := range s.names {
+		stem, unit := splitUnit(name)
+		factor := inSeconds(unit)
+		if factor == 0 || !slices.Contains(responseNames, stem) {
+			continue
+		}
+		if out.ResponseSeconds, err = s.numbers(i, false); err != nil {
+			return nil, err
+		}
+		for j := range out.ResponseSeconds {
+			out.ResponseSeconds[j] *= factor
+		}
+		break
+	}
+	return &out, nil
+}
