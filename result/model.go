@@ -235,6 +235,7 @@ type Series struct {
 	VM       string     `json:"vm,omitempty"`
 	Group    string     `json:"group,omitempty"`
 	Workload string     `json:"workload,omitempty"`
+	Section  string     `json:"section,omitempty"` // of the workload: one lane of it, over all its VMs
 	Unit     string     `json:"unit,omitempty"`
 	Start    time.Time  `json:"start"`
 	Step     float64    `json:"step_seconds"`
@@ -259,13 +260,25 @@ type Workload struct {
 	Lanes   []Lane     `json:"lanes,omitempty"`
 	Ops     []OpTotals `json:"ops"` // read, write, trim where there were any
 	Errors  uint64     `json:"errors"`
+	// Sections are the same totals by lane, over the whole window, where the generator told lanes apart; merged entries only.
+	Sections []Section `json:"sections,omitempty"`
 	// Windows are the same totals cut at phase boundaries and annotations (before/after a neighbour starts).
 	Windows []Window `json:"windows,omitempty"`
 	// Heat is the latency heat map; merged entries only.
 	Heat *HeatMap `json:"heat,omitempty"`
 	// GeneratorCPUSeconds is what the load generator itself cost.
-	GeneratorCPUSeconds float64  `json:"generator_cpu_seconds"`
-	Notes               []string `json:"notes,omitempty"`
+	GeneratorCPUSeconds float64 `json:"generator_cpu_seconds"`
+	// ThreadBusy is the share of the window for which the generator's busiest thread ran on a CPU, ThreadWaiting for which it was ready and
+	// had none; 0 to 1, nil where that is not known. Only for single VMs.
+	ThreadBusy    *float64 `json:"thread_busy,omitempty"`
+	ThreadWaiting *float64 `json:"thread_waiting,omitempty"`
+	Notes         []string `json:"notes,omitempty"`
+}
+
+// Section is what one lane of a workload did.
+type Section struct {
+	Name string     `json:"name"` // the lane's; a second one of that name is "name (2)"
+	Ops  []OpTotals `json:"ops"`
 }
 
 // Lane is one stream of operations of a workload; see workload.Lane.
@@ -289,6 +302,24 @@ type OpTotals struct {
 	Bytes   uint64          `json:"bytes"`
 	Seconds float64         `json:"latency_seconds_sum"`
 	Hist    *hist.Histogram `json:"hist,omitempty"` // nanoseconds
+	// Course is how they lie in time; totals of merged workloads only.
+	Course *Course `json:"course,omitempty"`
+}
+
+// Course counts operations of one kind over time, and among them those slower than some percentiles of the whole. It tells how
+// operations depend on their neighbours, without which an interval of a percentile is too narrow.
+type Course struct {
+	Start  time.Time `json:"start"`
+	Step   float64   `json:"step_seconds"`
+	Counts []uint64  `json:"counts"`
+	Slower []Slower  `json:"slower,omitempty"`
+}
+
+// Slower counts the operations above a latency in each step of a Course.
+type Slower struct {
+	Quantile float64  `json:"quantile"` // 0.99 for p99
+	AboveNs  uint64   `json:"above_ns"` // an edge of the histogram bucket that holds the percentile
+	Counts   []uint64 `json:"counts"`
 }
 
 // Window is a stretch of a workload with its totals.

@@ -95,7 +95,9 @@ func (l *load) span() (from, to time.Time) {
 }
 
 func (v *view) wholeCourse(l *load) *course {
-	own := func(s *result.Series) bool { return s.VM == "" && s.Workload == l.name && s.Group == l.group }
+	own := func(s *result.Series) bool {
+		return s.VM == "" && s.Workload == l.name && s.Group == l.group && s.Section == ""
+	}
 	if c := v.sum(own); c != nil {
 		return c
 	}

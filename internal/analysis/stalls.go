@@ -1,13 +1,11 @@
 package analysis
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/stat"
 
 	"plimsoll/internal/analysis/resample"
-	"plimsoll/result"
 )
 
 // When points are called a standstill. The counts bound false alarms: at 20 operations expected, a quarter of them by chance
@@ -17,6 +15,8 @@ const (
 	fewestPerStep = 20   // operations in a step at the median; with fewer a low point may be chance
 	onAndOff      = 0.35 // of the points stalled: then it is not stalls but how the workload works
 	regularGaps   = 0.25 // coefficient of variation below which stalls are called regular
+	mostJoined    = 5    // points made one to hold enough operations
+	wentOn        = 0.5  // of the median, from which work is called going on
 )
 
 // standstills are the points of a series at which work all but stopped.
@@ -36,8 +36,11 @@ func (s standstills) verb() string {
 	return "fell below a quarter of the usual rate"
 }
 
-// pointRun is points first to last.
-type pointRun struct{ first, last int }
+// pointRun is points first to last, and how long the standstill was.
+type pointRun struct {
+	first, last int
+	seconds     float64
+}
 
 // stalls finds standstills in values on c's grid; none in a series too sparse or too bursty to tell. What comes before it first
 // worked and after it last did is a start and an end.
@@ -55,19 +58,79 @@ func (c *course) stalls(values []float64) standstills {
 			continue
 		}
 		n++
-		s.left += values[i] / median
 		s.at[i] = true
-		if k := len(s.runs); k > 0 && s.runs[k-1].last == i-1 {
-			s.runs[k-1].last = i
-		} else {
-			s.runs = append(s.runs, pointRun{i, i})
-		}
 	}
-	s.share, s.seconds, s.left = float64(n)/float64(len(some)), float64(n)*c.step, s.left/float64(max(n, 1))
-	if s.share > onAndOff {
+	if s.share = float64(n) / float64(len(some)); s.share > onAndOff {
 		return standstills{at: make([]bool, len(values)), share: s.share}
 	}
+	return c.measured(values, s.at)
+}
+
+// measured makes runs of the points at which a series stood still. A run is as long as the work missing in it and in the points beside it
+// would have taken at the median rate: its ends seldom fall on the grid.
+func (c *course) measured(values []float64, at []bool) standstills {
+	s := standstills{at: at}
+	some, _ := finiteOf(values)
+	median := resample.Median(some)
+	beside := func(i int) float64 { // 0 for what is no more than noise
+		if i < 0 || i >= len(values) || !(values[i] < 0.9*median) {
+			return 0
+		}
+		return 1 - values[i]/median
+	}
+	var left []float64
+	for i := 0; i < len(at); i++ {
+		if !at[i] {
+			continue
+		}
+		r := pointRun{first: i, last: i, seconds: beside(i-1) * c.step}
+		for ; i < len(at) && at[i]; i++ {
+			r.last = i
+			r.seconds += (1 - values[i]/median) * c.step
+			left = append(left, values[i]/median)
+		}
+		r.seconds += beside(r.last+1) * c.step
+		r.seconds = math.Round(10*r.seconds/c.step) * c.step / 10 // to what it can be known
+		s.runs = append(s.runs, r)
+		s.seconds += r.seconds
+	}
+	if len(left) > 0 {
+		s.share, s.left = float64(len(left))/float64(len(some)), resample.Median(left)
+	}
 	return s
+}
+
+// enough is how many operations a step must hold at the median so that of n points, if operations come as a Poisson process, less
+// than a hundredth of one falls below a quarter by chance: P(X ≤ m/4) ≤ exp(−m·(3/4 + ln(1/4)/4)), Chernoff's bound.
+func enough(n int) float64 {
+	return max(fewestPerStep, math.Log(100*float64(n))/(1-stalledBelow+stalledBelow*math.Log(stalledBelow)))
+}
+
+// dense joins as few points as it takes for each to hold enough operations; 0 when there are too few points or operations.
+func (c *course) dense(values []float64) (joined int) {
+	some, _ := finiteOf(values)
+	median := resample.Median(some)
+	for k := 1; k <= mostJoined && len(some) >= 20*k; k++ {
+		if median*c.step*float64(k) >= enough(len(some)/k) {
+			return k
+		}
+	}
+	return 0
+}
+
+// join makes one point of so many, for c and for series on its grid. What is left at the end is dropped.
+func (c *course) join(k int, all ...[]float64) (*course, [][]float64) {
+	out := &course{origin: c.origin, start: c.at(k - 1), step: c.step * float64(k)}
+	var joined [][]float64
+	for _, values := range all {
+		means := make([]float64, len(values)/k)
+		for i := range means {
+			some, _ := finiteOf(values[i*k : (i+1)*k])
+			means[i] = stat.Mean(some, nil) // NaN of none
+		}
+		joined = append(joined, means)
+	}
+	return out, joined
 }
 
 // worked are the first and the last point at which a level was reached.
@@ -82,9 +145,9 @@ func worked(values []float64, level float64) (first, last int) {
 }
 
 // longest is the length of the longest standstill in seconds.
-func (s standstills) longest(step float64) (longest float64) {
+func (s standstills) longest() (longest float64) {
 	for _, r := range s.runs {
-		longest = max(longest, float64(r.last-r.first+1)*step)
+		longest = max(longest, r.seconds)
 	}
 	return longest
 }
@@ -99,116 +162,4 @@ func (s standstills) every(step float64) (seconds float64, regular bool) {
 		apart = append(apart, float64(s.runs[i].first-s.runs[i-1].first)*step)
 	}
 	return resample.Median(apart), stat.StdDev(apart, nil) < regularGaps*stat.Mean(apart, nil)
-}
-
-// stalled looks for moments in which a workload's writes (or all it does, when it does not write) stood still though it went
-// on: log writes starved by a checkpoint are the classic. A standstill that follows a fault is recovery's business.
-func stalled(v *view) []result.Finding {
-	var out []result.Finding
-	for _, l := range v.loads {
-		c := v.course(l)
-		if c == nil || l.count() == 0 {
-			continue
-		}
-		before := ""
-		from, end := l.span()
-		if fault, ok := v.firstFault(); ok && from.Before(fault) && fault.Before(end) {
-			c, before = c.between(from, fault), " before the fault"
-		}
-		values, what := c.ops, "operations"
-		if c.writes != nil {
-			values, what = c.writes, "writes"
-		}
-		some, _ := finiteOf(values)
-		if len(some) < 20 || !(resample.Median(some)*c.step >= fewestPerStep) {
-			continue
-		}
-		out = append(out, v.stallFinding(l, c, values, what, before))
-	}
-	return out
-}
-
-func (v *view) stallFinding(l *load, c *course, values []float64, what, before string) result.Finding {
-	s := c.stalls(values)
-	f := result.Finding{
-		Check: "stalls", Subject: l.name, Metric: "time at a standstill", Unit: "%", Value: ptr(100 * s.share), N: len(values), Limit: ptr(0),
-		NoInterval: "counted over the whole window, not estimated",
-		Basis:      fmt.Sprintf("%s in points of %s, below %s of their median", what, sayDuration(c.step), percent(stalledBelow)),
-	}
-	switch {
-	case s.share > onAndOff:
-		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("The %s of %s come and go (%s of the time there are next to none), so a standstill cannot be told from its own rhythm.", what, l.name, percent(s.share))
-		return f
-	case len(s.runs) == 0:
-		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("The %s of %s never fell below a quarter of the usual rate for as long as %s%s.", what, l.name, sayDuration(c.step), before)
-		return f
-	}
-	f.Severity = result.Caution
-	f.Sentence = fmt.Sprintf("The %s of %s %s %s, for %s in all and %s at the longest", what, l.name, s.verb(), times(len(s.runs)), sayDuration(s.seconds), sayDuration(s.longest(c.step)))
-	if every, regular := s.every(c.step); regular {
-		f.Sentence += ", about every " + sayDuration(every)
-	}
-	f.Evidence = append(f.Evidence, result.Evidence{Name: "standstills", Value: float64(len(s.runs)), Unit: "count"}, result.Evidence{Name: "longest", Value: s.longest(c.step), Unit: "s"})
-	f.Sentence += v.culprit(l, c, s, &f) + before + "."
-	line := c.line(l.name, values)
-	f.Chart = v.chart(l.name+": "+what+" per second", "ops/s", line)
-	return f
-}
-
-// culprit names another workload whose bytes rise while l stands still: at least double, and more than in 95 % of all other
-// alignments of the two series (a permutation by circular shifts, which keeps the dependence of both).
-func (v *view) culprit(l *load, c *course, s standstills, f *result.Finding) string {
-	best, who, p := 2.0, "", 1.0
-	for _, o := range v.loads {
-		other := v.course(o)
-		if o == l || other == nil || other.step != c.step {
-			continue
-		}
-		values := other.bytes
-		if values == nil {
-			values = other.ops
-		}
-		shift := int(math.Round(c.start.Sub(other.start).Seconds() / c.step))
-		aligned := make([]float64, len(s.at))
-		for i := range aligned {
-			if at := i + shift; at >= 0 && at < len(values) && isFinite(values[at]) {
-				aligned[i] = values[at]
-			}
-		}
-		contrast := func(by int) float64 {
-			var in, out float64
-			var n, m int
-			for i, stalled := range s.at {
-				x := aligned[(i+by)%len(aligned)]
-				if stalled {
-					in, n = in+x, n+1
-				} else {
-					out, m = out+x, m+1
-				}
-			}
-			if n == 0 || m == 0 || in == 0 {
-				return 0
-			}
-			return in / float64(n) / max(out/float64(m), 1e-9)
-		}
-		r, more := contrast(0), 0
-		for by := range aligned {
-			if by > 0 && contrast(by) >= r {
-				more++
-			}
-		}
-		if chance := float64(more+1) / float64(len(aligned)); r > best && chance < 0.05 {
-			best, who, p = r, o.name, chance
-		}
-	}
-	if who == "" {
-		return ""
-	}
-	f.Evidence = append(f.Evidence, result.Evidence{Name: who + " during them ÷ otherwise", Value: round(best), Unit: "ratio"}, result.Evidence{Name: "chance of such a coincidence", Value: round(100 * p), Unit: "%"})
-	if best > 1000 {
-		return ", always while " + who + " was at work"
-	}
-	return fmt.Sprintf(", while %s moved %s times as much as otherwise", who, sayCount(best))
 }
