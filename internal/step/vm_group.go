@@ -93,6 +93,9 @@ func cloneFromTemplate(a scenario.Args, v View) (*action, error) {
 			if err != nil {
 				return 0
 			}
+			if !a.Bool("disable_ha") && !f.Facts.Can(target.NodeFailover) {
+				f.warn("group %q is to be restarted elsewhere when a node fails (disable_ha: False), and nothing here does that", group)
+			}
 			f.group(group).template = true
 			f.clone(group, m)
 			d := time.Duration(len(m)) * AssumedClone

@@ -34,6 +34,7 @@ const (
 	Snapshots          Capability = "VM group snapshots"               // Snapshotter
 	LiveMigration      Capability = "live migration between nodes"     // Migrator
 	AvailabilityRules  Capability = "HA and balancing rules"           // Availability
+	NodeFailover       Capability = "restart of VMs of failed nodes"   // by the place itself, of VMs that are not exempt
 	StorageMigration   Capability = "storage migration between stores" // StorageMigrator
 	GuestCommands      Capability = "commands inside VMs"              // Host.Start with a shell
 	PlaybookHosts      Capability = "playbooks over SSH"               // Addressed

@@ -117,6 +117,7 @@ func (p *place) capabilities(groups controlGroups, st storage) (can, cannot map[
 	cannot = map[target.Capability]string{
 		target.PlaybookHosts:    "sandboxes have no SSH server and no address of their own",
 		target.StorageMigration: "there is one store: the file system of the run folder",
+		target.NodeFailover:     "nothing here restarts VMs on its own",
 		target.WriteLogDrain:    "the file system has no operations log to report on",
 		target.FolderImport:     "sandboxes have no system disk, so there is no image to import",
 		target.PlatformChecks:   "this host is managed by neither vCenter nor Prism",

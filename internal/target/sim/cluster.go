@@ -36,6 +36,8 @@ type machine struct {
 	gone      bool
 	store     string
 	haOff     bool
+	orphan    bool // off because its node failed, not because anybody wanted it
+	failover  bool // high availability is powering it on
 	pinned    bool
 }
 
@@ -71,7 +73,7 @@ func (m *machine) kill(lost bool) {
 }
 
 func (m *machine) powerOff() {
-	m.Power, m.lost = target.Off, false
+	m.Power, m.lost, m.orphan = target.Off, false, false
 	m.kill(true)
 }
 
@@ -288,6 +290,7 @@ func (c *cluster) Move(ctx context.Context, vm string, node int) error {
 			return errors.New("it is on: power it off or migrate it")
 		}
 		m.Node = node
+		c.w.models.moved(m)
 		return nil
 	})
 }

@@ -35,11 +35,19 @@ type settings struct {
 	NodeBoot  span          `yaml:"node_boot"`
 	Migration span          `yaml:"migration"`
 	Playbook  span          `yaml:"playbook"`
+	HA        haFields      `yaml:"ha"`
 	Model     perf.Truth    `yaml:"model"`
 	Faults    []faultFields `yaml:"faults"`
 
 	lines []int // of the faults in their file
 	file  string
+}
+
+// haFields is HA as a file has it.
+type haFields struct {
+	After   span    `yaml:"after"`
+	Rebuild span    `yaml:"rebuild"`
+	Load    float64 `yaml:"load"`
 }
 
 // faultFields is a Fault as a file has it.
@@ -84,6 +92,9 @@ func options() []target.Option {
 		{Name: "node_boot", Default: "4m", Help: "time from a node's power-on until it is ready"},
 		{Name: "migration", Default: "5s", Help: "time to migrate one VM"},
 		{Name: "playbook", Default: "10m", Help: "time a playbook is taken to last; it changes and loads nothing"},
+		{Name: "ha.after", Default: "0", Help: "time from a node's failure until its VMs that are not exempt are powered on elsewhere; 0: never"},
+		{Name: "ha.rebuild", Default: "0", Help: "how long the other nodes then rebuild what the node held, at the cost of ha.load"},
+		{Name: "ha.load", Help: "share of the other nodes' storage that the rebuild takes, like 0.2"},
 		{Name: "model.NAME", Help: "one parameter of the performance model, like model.contention=0.02"},
 	}
 }
@@ -269,6 +280,8 @@ func (s *settings) world() (Options, error) {
 		Clone: time.Duration(s.Clone), Boot: time.Duration(s.Boot), NodeBoot: time.Duration(s.NodeBoot), Migration: time.Duration(s.Migration),
 		Playbook: time.Duration(s.Playbook),
 	}
+	o.HA = HA{After: time.Duration(s.HA.After), Rebuild: time.Duration(s.HA.Rebuild), Load: s.HA.Load}
+	errs = append(errs, o.HA.check())
 	with, err := s.Power.resolve(s.Nodes)
 	if err != nil {
 		bad("power: %w", err)

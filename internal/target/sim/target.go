@@ -16,7 +16,8 @@ var capabilities = map[target.Capability]string{
 	target.NodeShutdown:       "simulated",
 	target.Snapshots:          "simulated, in no time",
 	target.LiveMigration:      "simulated",
-	target.AvailabilityRules:  "recorded; there is no high availability to be exempt from",
+	target.AvailabilityRules:  "simulated",
+	target.NodeFailover:       "simulated",
 	target.StorageMigration:   "recorded; the performance model knows no stores",
 	target.GuestCommands:      "commands do nothing and succeed",
 	target.PlaybookHosts:      "playbooks are checked, not run: they change nothing and load nothing",
@@ -74,6 +75,8 @@ func (w *World) facts() target.Facts {
 			f.Missing[c] = "taken away by the options of the simulated cluster"
 		case (c == target.NodePowerControl || c == target.NodeShutdown) && len(w.o.NoController) >= len(w.nodes):
 			f.Missing[c] = "no node has a power controller, as the options of the simulated cluster say"
+		case c == target.NodeFailover && w.o.HA.After == 0:
+			f.Missing[c] = "the options of the simulated cluster declare none: see ha.after"
 		default:
 			f.Capabilities[c] = how
 		}
@@ -85,6 +88,9 @@ func (w *World) notes() []string {
 	notes := []string{
 		"This run is simulated: time is virtual, and every number comes from a model whose parameters are in the record of the environment. It says nothing about any real storage.",
 		"The load that playbooks put on machines is not modelled: VMs of which a playbook makes the load show the model's background only.",
+	}
+	if w.o.HA.After > 0 {
+		notes = append(notes, w.o.HA.note())
 	}
 	for _, f := range w.o.Faults {
 		notes = append(notes, "declared fault: "+f.String())

@@ -13,8 +13,7 @@
 // What goes wrong is declared (Fault) at moments of the run or relative to its steps, and every fault enters the run's journal. Tests also
 // use Rule, LoseHost and LoseNode directly.
 //
-// What it is not: guests have no operating system and no file system, disks hold a text and a size, playbooks change nothing, and there is no
-// high availability: a VM whose node has failed stays off until a step powers it on.
+// What it is not: guests have no operating system and no file system, disks hold a text and a size, and playbooks change nothing.
 package sim
 
 import (
@@ -56,6 +55,7 @@ type Options struct {
 	NodeBoot  time.Duration // of a node: from power-on until it is ready
 	Migration time.Duration // of one VM
 	Playbook  time.Duration // see target.Facts.PlaybookTime
+	HA        HA            // zero: a VM whose node has failed stays off until a step powers it on
 
 	KeepCalls bool // for Calls
 	// RunTools has load generators run as commands, as any other, instead of being modelled.
@@ -219,12 +219,23 @@ func (w *World) LoseNode(node int) {
 
 // nodeOff takes a node and everything on it down. w.mu must be held.
 func (w *World) nodeOff(node int) {
+	failed := w.nodes[node].on
 	w.nodes[node].on = false
 	for _, c := range w.runs {
+		var on []string
 		for _, name := range c.names {
-			if m := c.machines[name]; m.Node == node {
-				m.powerOff()
+			m := c.machines[name]
+			if m.Node != node {
+				continue
 			}
+			was := m.Power
+			m.powerOff()
+			if m.orphan = was == target.On; m.orphan {
+				on = append(on, name)
+			}
+		}
+		if failed {
+			c.injector.failed(node, on)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func factsAreWhole(t *testing.T, b *bench) {
 		}
 	}
 	all := []target.Capability{target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
-		target.AvailabilityRules, target.StorageMigration, target.GuestCommands, target.PlaybookHosts,
+		target.AvailabilityRules, target.NodeFailover, target.StorageMigration, target.GuestCommands, target.PlaybookHosts,
 		target.ControllerCommands, target.WriteLogDrain, target.ClusterMetrics, target.FolderImport}
 	for _, c := range all {
 		how, why := f.Capabilities[c], f.Missing[c]
