@@ -1,11 +1,11 @@
 package analysis
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/serial"
 	"plimsoll/result"
@@ -14,17 +14,16 @@ import (
 // NodeCPU is the name of the CPU series of nodes in result.Data.
 const NodeCPU = "node_cpu"
 
-// What counts as one busy thread, as an idle server and as an imbalance.
+// What counts as one busy thread, as one that lacks a CPU and as an idle server.
 const (
 	threadBusy   = 0.95 // of one CPU, on average over the whole window
 	threadMost   = 1.05
-	serverIdle   = 50.0 // per cent of the node's CPUs
+	threadWaited = 0.10 // of the time ready and without a CPU
+	serverIdle   = 50.0 // per cent of the node's CPUs, or of the device's time
 	flat         = 0.10 // coefficient of variation below which throughput is called flat
-	unevenPoints = 25.0 // per cent points between the busiest and the idlest
-	unevenTimes  = 2.0
 )
 
-// cpu is the CPU use of one node, or one NUMA node, in per cent.
+// cpu is the CPU use of one node, in per cent; or of a part of a machine, or of a device.
 type cpu struct {
 	name string
 	node int // index; -1 unknown
@@ -34,26 +33,7 @@ type cpu struct {
 // cpus are the CPU series of the run: those collected for every node, else those of a result of the scenario.
 func (v *view) cpus() []cpu {
 	var out []cpu
-	take := func(s *result.Series) {
-		if !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 {
-			return
-		}
-		c := &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
-		c.add(c.ops, s, nil)
-		k := cpu{name: s.Name, node: -1, c: c}
-		for _, n := range v.m.Nodes {
-			if n.Name == s.Name {
-				k.node = n.Index
-			}
-		}
-		out = append(out, k)
-	}
-	for i := range v.d.Series {
-		if s := &v.d.Series[i]; s.Metric == NodeCPU && s.Unit == "%" {
-			take(s)
-		}
-	}
-	if out != nil {
+	if out = v.percents(NodeCPU); out != nil {
 		return out
 	}
 	for i := range v.d.Panels {
@@ -62,7 +42,11 @@ func (v *view) cpus() []cpu {
 			continue
 		}
 		for k := range p.Series {
-			take(&p.Series[k])
+			one, ok := v.percent(&p.Series[k])
+			if !ok {
+				continue
+			}
+			out = append(out, one)
 			if n := len(out); len(p.Series) == len(v.m.Nodes) && out[n-1].node < 0 {
 				out[n-1].node = v.m.Nodes[k].Index // results list nodes in their order
 			}
@@ -72,9 +56,40 @@ func (v *view) cpus() []cpu {
 	return nil
 }
 
+// percents are the series of one name in per cent.
+func (v *view) percents(metric string) (out []cpu) {
+	for i := range v.d.Series {
+		if s := &v.d.Series[i]; s.Metric == metric && s.Unit == "%" {
+			if k, ok := v.percent(s); ok {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+func (v *view) percent(s *result.Series) (cpu, bool) {
+	if !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 {
+		return cpu{}, false
+	}
+	c := &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
+	c.add(c.ops, s, nil)
+	k := cpu{name: s.Name, node: -1, c: c}
+	for _, n := range v.m.Nodes {
+		if n.Name == s.Name {
+			k.node = n.Index
+		}
+	}
+	return k, true
+}
+
 // over is the mean CPU use while a workload ran.
 func (k cpu) over(l *load) (serial.Mean, bool) {
 	from, to := l.span()
+	return k.during(from, to)
+}
+
+func (k cpu) during(from, to time.Time) (serial.Mean, bool) {
 	values, missing := finiteOf(k.c.between(from, to).ops)
 	if len(values) < 5 || missing > mostGaps {
 		return serial.Mean{}, false
@@ -84,64 +99,117 @@ func (k cpu) over(l *load) (serial.Mean, bool) {
 }
 
 // clientLimit looks for a generator whose one thread was busy all the time though its VM had CPUs to spare: a client that draws
-// its own progress, or computes what it sends, reaches its limit long before the server does.
+// its own progress, or computes what it sends, reaches its limit long before the server does. Where threads were watched, one that was
+// always ready and often had no CPU is told too: its waits are in the times of the operations.
 func clientLimit(v *view) []result.Finding {
 	var out []result.Finding
-	cpus := v.cpus()
 	for _, l := range v.loads {
-		var busy []string
-		var used, have float64
+		var busy, starved []string
+		var ran, waited, have float64
 		for _, p := range l.parts {
-			s := seconds(p)
-			c := float64(v.vms[p.VM].CPUs)
-			threads := float64(len(p.Lanes))
-			if s == 0 || c <= threads || threads == 0 {
-				continue
-			}
-			if share := p.GeneratorCPUSeconds / s / threads; share >= threadBusy && share <= threadMost {
+			one, wait := v.busiestThread(p)
+			switch {
+			case one >= threadBusy && one <= threadMost:
 				busy = append(busy, subject(p))
-				used, have = p.GeneratorCPUSeconds/s, c
+				ran, have = max(ran, one), float64(v.vms[p.VM].CPUs)
+			case wait >= threadWaited && one+wait >= threadBusy:
+				starved = append(starved, subject(p))
+				ran, waited = max(ran, one), max(waited, wait)
 			}
 		}
 		_, limited, _ := l.offered()
-		if len(busy) == 0 || len(busy) < (len(l.parts)+1)/2 || limited > 0 || l.count() == 0 {
-			continue
-		}
-		f := result.Finding{
-			Check: "client-limit", Subject: l.name, Severity: result.Caution, Metric: "CPU of the generator", Unit: "count", Value: ptr(used), N: len(l.parts), Limit: ptr(threadBusy),
-			NoInterval: "one total per process from the operating system", Basis: l.basis(),
-			Evidence: []result.Evidence{{Name: "CPUs used", Value: used, Unit: "count"}, {Name: "CPUs of its VM", Value: have, Unit: "count"}},
-		}
-		even := false
-		if c := v.course(l); c != nil {
-			values, _ := finiteOf(c.ops)
-			if m, sd := meanDeviation(values); len(values) > 10 && m > 0 {
-				even = sd/m < flat
-				f.Chart = v.chart(l.name+": operations per second", "ops/s", c.line(l.name, c.ops))
-			}
-		}
-		idle, known := 0.0, false
-		for _, k := range cpus {
-			if m, ok := k.over(l); ok {
-				idle, known = max(idle, m.Value), true
-			}
-		}
-		if known {
-			f.Evidence = append(f.Evidence, result.Evidence{Name: "busiest node's CPU", Value: idle, Unit: "%"})
-		}
-		said := fmt.Sprintf("The generator of %s kept each of its processes at one whole CPU (on %s) while its VM has %s", l.name, some(busy), sayCount(have))
+		most := (len(l.parts) + 1) / 2
 		switch {
-		case known && idle < serverIdle && even:
-			f.Severity = result.Blocker
-			f.Sentence = fmt.Sprintf("%s, throughput was flat, and the busiest node used %s of its CPUs: this is the client's limit, not the server's.", said, percent(idle/100))
-		case even:
-			f.Sentence = said + " and throughput was flat: it may be the client's limit, not the server's. Use more processes, or have it print less."
-		default:
-			f.Sentence = said + ": it may be the client's limit, not the server's. Use more processes, or have it print less."
+		case l.count() == 0:
+		case len(busy) > 0 && len(busy) >= most && limited == 0:
+			out = append(out, v.busyClient(l, busy, ran, have))
+		case len(starved) > 0 && len(starved) >= most:
+			out = append(out, starvedClient(l, starved, ran, waited))
 		}
-		out = append(out, f)
 	}
 	return out
+}
+
+// busiestThread is the share of a CPU that the busiest thread of a generator took, and the share of the time for which it was ready and
+// waited for one. Where threads were not watched it is the mean over its processes, and nothing is known of waits. Zeros when its VM
+// has no CPU to spare: then the CPUs of the VM are the limit, which is another finding.
+func (v *view) busiestThread(p *result.Workload) (ran, waited float64) {
+	cpus := float64(v.vms[p.VM].CPUs)
+	if p.ThreadBusy != nil && isFinite(*p.ThreadBusy) {
+		if p.ThreadWaiting != nil && isFinite(*p.ThreadWaiting) {
+			waited = *p.ThreadWaiting
+		}
+		if cpus <= 1 && waited < threadWaited {
+			return 0, 0
+		}
+		return *p.ThreadBusy, waited
+	}
+	s, threads := seconds(p), float64(len(p.Lanes))
+	if s == 0 || cpus <= threads || threads == 0 {
+		return 0, 0
+	}
+	return p.GeneratorCPUSeconds / s / threads, 0
+}
+
+// watched reports whether the generator's threads were.
+func (l *load) watched() bool {
+	return slices.ContainsFunc(l.parts, func(p *result.Workload) bool { return p.ThreadBusy != nil })
+}
+
+// busyClient says whose limit it was, as far as the servers' CPUs, or the device under the disks of one host, tell.
+func (v *view) busyClient(l *load, busy []string, used, have float64) result.Finding {
+	f := result.Finding{
+		Check: "client-limit", Subject: l.name, Severity: result.Caution, Metric: "busiest thread of the generator", Unit: "count", Value: ptr(used), N: len(l.parts), Limit: ptr(threadBusy),
+		NoInterval: "a share of the time accounted by the operating system", Basis: l.basis(),
+		Evidence: []result.Evidence{{Name: "CPUs used by one thread", Value: used, Unit: "count"}, {Name: "CPUs of its VM", Value: have, Unit: "count"}},
+	}
+	even := false
+	if c := v.course(l); c != nil {
+		values, _ := finiteOf(c.ops)
+		if m, sd := meanDeviation(values); len(values) > 10 && m > 0 {
+			even = sd/m < flat
+			f.Chart = v.chart(l.name+": operations per second", "ops/s", c.line(l.name, c.ops))
+		}
+	}
+	servers, what, whose := v.cpus(), "the busiest node used %s of its CPUs", "the server's"
+	if v.host { // the nodes' CPUs are the generators'
+		servers, what, whose = v.percents(DeviceBusy), "the device under the disks was at work %s of the time", "the storage's"
+	}
+	idle, known := 0.0, false
+	for _, k := range servers {
+		if m, ok := k.over(l); ok {
+			idle, known = max(idle, m.Value), true
+		}
+	}
+	if known {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: map[bool]string{false: "busiest node's CPU", true: "device at work"}[v.host], Value: idle, Unit: "%"})
+	}
+	how := "kept each of its processes at one whole CPU"
+	if l.watched() {
+		how = "kept one whole CPU busy with a single thread"
+	}
+	said := fmt.Sprintf("The generator of %s %s (on %s) while its VM has %s", l.name, how, some(busy), sayCount(have))
+	switch {
+	case known && idle < serverIdle && even:
+		f.Severity = result.Blocker
+		f.Sentence = fmt.Sprintf("%s, throughput was flat, and "+what+": this is the client's limit, not %s.", said, percent(idle/100), whose)
+	case even:
+		f.Sentence = said + " and throughput was flat: it may be the client's limit, not " + whose + ". Use more processes, or have it print less."
+	default:
+		f.Sentence = said + ": it may be the client's limit, not " + whose + ". Use more processes, or have it print less."
+	}
+	return f
+}
+
+// starvedClient tells of threads that were ready and had no CPU.
+func starvedClient(l *load, starved []string, ran, waited float64) result.Finding {
+	return result.Finding{
+		Check: "client-limit", Subject: l.name, Severity: result.Caution, Metric: "wait of the busiest thread for a CPU", Unit: "%", Value: ptr(100 * waited), N: len(l.parts), Limit: ptr(100 * threadWaited),
+		NoInterval: "a share of the time accounted by the operating system", Basis: l.basis(),
+		Evidence: []result.Evidence{{Name: "ran", Value: 100 * ran, Unit: "%"}, {Name: "was ready and waited", Value: 100 * waited, Unit: "%"}},
+		Sentence: fmt.Sprintf("The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: the limit was the machine's CPUs, not the storage.",
+			l.name, percent(ran), percent(waited), some(starved)),
+	}
 }
 
 func meanDeviation(x []float64) (mean, deviation float64) {
@@ -153,80 +221,4 @@ func meanDeviation(x []float64) (mean, deviation float64) {
 		deviation += (v - mean) * (v - mean)
 	}
 	return mean, math.Sqrt(deviation / float64(len(x)-1))
-}
-
-// imbalance compares the CPUs of nodes that bear the same load, and of the NUMA nodes of a host: one at its limit while another idles
-// makes a server look smaller than it is.
-func imbalance(v *view) []result.Finding {
-	cpus := v.cpus()
-	if len(cpus) < 2 || v.host {
-		cpus = slices.DeleteFunc(cpus, func(k cpu) bool { return !numa(k) })
-	}
-	if len(cpus) < 2 || !numa(cpus[0]) && !v.evenlyPlaced(cpus) {
-		return nil
-	}
-	var whole load
-	for _, l := range v.loads {
-		whole.parts = append(whole.parts, l.parts...)
-	}
-	type use struct {
-		cpu
-		serial.Mean
-	}
-	var uses []use
-	for _, k := range cpus {
-		if m, ok := k.over(&whole); ok {
-			uses = append(uses, use{k, m})
-		}
-	}
-	if len(uses) < 2 {
-		return nil
-	}
-	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(a.Value, b.Value) })
-	low, high := uses[0], uses[len(uses)-1]
-	f := result.Finding{
-		Check: "cpu-imbalance", Subject: "run", Metric: "busiest less idlest", Unit: "% points", Value: ptr(high.Value - low.Value), N: len(uses), Limit: ptr(unevenPoints),
-		Basis: fmt.Sprintf("mean CPU use of %s while the workloads ran, one run", plural(len(uses), "node")),
-	}
-	for _, u := range uses {
-		f.Evidence = append(f.Evidence, result.Evidence{Name: u.name, Value: u.Value, Unit: "%"})
-	}
-	surely := high.Value - low.Value
-	if a, b := low.Interval, high.Interval; a.Valid() && b.Valid() {
-		// Zou and Donner (2008): limits of a difference from the limits of both.
-		down := math.Hypot(high.Value-b.Low, a.High-low.Value)
-		up := math.Hypot(b.High-high.Value, low.Value-a.Low)
-		f.Low, f.High = ptr(surely-down), ptr(surely+up)
-		surely -= down
-	} else {
-		f.NoInterval = "the series are too short for their own dependence"
-	}
-	both := fmt.Sprintf("%s used %s of its CPUs and %s %s", high.name, percent(high.Value/100), low.name, percent(max(0, low.Value)/100))
-	if surely > unevenPoints && high.Value > unevenTimes*low.Value {
-		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf("The load was not spread evenly: %s. What is measured is the limit of the busier one; the whole could do more.", both)
-		f.Chart = v.chart("CPU use", "%", high.c.line(high.name, high.c.ops), low.c.line(low.name, low.c.ops))
-		return []result.Finding{f}
-	}
-	f.Severity = result.Fine
-	f.Sentence = fmt.Sprintf("The CPUs were used evenly enough: %s.", both)
-	return []result.Finding{f}
-}
-
-func numa(k cpu) bool { return strings.Contains(strings.ToLower(k.name), "numa") }
-
-// evenlyPlaced reports whether every node with a series bears as many parts of every workload as every other.
-func (v *view) evenlyPlaced(cpus []cpu) bool {
-	for _, l := range v.loads {
-		on := map[int]int{}
-		for _, p := range l.parts {
-			on[p.Node]++
-		}
-		for _, k := range cpus {
-			if k.node < 0 || on[k.node] == 0 || on[k.node] != on[cpus[0].node] {
-				return false
-			}
-		}
-	}
-	return true
 }

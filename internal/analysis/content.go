@@ -157,7 +157,12 @@ func cache(v *view) []result.Finding {
 			}
 		}
 		if l.count() > 0 && len(l.parts[0].Lanes) > 0 {
-			out = append(out, cacheFinding(l, set, machine, node, direct, known))
+			f := cacheFinding(l, set, machine, node, direct, known)
+			if f.Severity == result.Blocker && v.deviceServed(l) {
+				f.Severity = result.Notice
+				f.Sentence = fmt.Sprintf("%s worked on %s through the page cache, and all of it would fit into memory (%s); the counters of the device under the disks show that its operations went there all the same.", l.name, sayBytes(set), sayBytes(max(node, machine)))
+			}
+			out = append(out, f)
 		}
 	}
 	return out

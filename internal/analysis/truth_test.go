@@ -3,10 +3,8 @@ package analysis
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
-	"plimsoll/internal/golden"
 	"plimsoll/internal/report/reporttest"
 	"plimsoll/result"
 )
@@ -130,11 +128,7 @@ func findingsOf(s *reporttest.Synthetic, checks ...string) []result.Finding {
 
 // TestTruth holds the words about runs of which the truth is known; every one with its chart where a series is its evidence.
 func TestTruth(t *testing.T) {
-	cases := []struct {
-		name   string
-		run    *reporttest.Synthetic
-		checks string
-	}{
+	cases := []truth{
 		{"neighbour takes a tenth", neighboured(1, 3600), "windows latency-cost baseline latency-kind"},
 		{"neighbour takes nothing", neighboured(2, 4000), "windows"},
 		{"neighbour comes and goes", bursts(15), "windows latency-cost"},
@@ -158,18 +152,7 @@ func TestTruth(t *testing.T) {
 		{"disks count the same", counted(14, 1), "device-counters"},
 		{"disks count more", counted(14, 1.3), "device-counters"},
 	}
-	var b strings.Builder
-	for _, c := range cases {
-		fmt.Fprintf(&b, "== %s\n", c.name)
-		for _, f := range findingsOf(c.run, strings.Fields(c.checks)...) {
-			chart := ""
-			if f.Chart != nil {
-				chart = fmt.Sprintf(" [chart of %d]", len(f.Chart.Lines))
-			}
-			fmt.Fprintf(&b, "%s, %s: %s\n  %s%s\n", f.Check, f.Severity, f.Sentence, interval(f), chart)
-		}
-	}
-	golden.Compare(t, "testdata/truth.txt", []byte(b.String()))
+	holdTruths(t, "testdata/truth.txt", cases)
 }
 
 // bursts is a workload whose neighbour comes for every other of ten minutes and takes a quarter.

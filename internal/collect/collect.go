@@ -62,6 +62,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 		return nil, fmt.Errorf("collect: %w", err)
 	}
 	c.data.Workloads = c.workloads()
+	c.threads(ctx)
 	c.data.Series = c.series(ctx)
 	c.data.Panels = c.panels(ctx)
 	if err := ctx.Err(); err != nil {

@@ -217,7 +217,7 @@ func (c *collector) series(ctx context.Context) []result.Series {
 		tracks := c.having(func(k *track) bool { return c.loadOf(k) == l })
 		out = append(out, c.views(result.Series{Name: l.name, Group: l.group, Workload: l.name}, tracks, nil)...)
 	}
-	return append(out, c.nodeCPU(ctx)...)
+	return slices.Concat(out, c.nodeCPU(ctx), c.machines(ctx))
 }
 
 // sharing are the workloads that share the VMs of their group with another, so that the group's views do not tell them apart.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"plimsoll/internal/collect"
@@ -59,6 +60,7 @@ type watcher struct {
 	metrics time.Time // when the cluster's were last read
 	failed  bool
 	silent  bool
+	blind   bool
 }
 
 // tick takes note of the machines, reads the cluster's metrics when due, writes the points that are due and reports progress.
@@ -68,6 +70,7 @@ func (w *watcher) tick(ctx context.Context) {
 	err := x.guarded(func() error {
 		w.machines(ctx)
 		w.cluster(ctx)
+		w.underneath(ctx)
 		return x.recorder.Tick()
 	})
 	if err != nil && !w.failed {
@@ -133,6 +136,37 @@ func (w *watcher) cluster(ctx context.Context) {
 			name = w.x.req.Facts.Nodes[m.Node].Name
 		}
 		w.x.recorder.Cluster(m.Name, m.Node, name, m.Value)
+	}
+}
+
+// underneath reads the counters of the machines below the VMs, where the target can.
+func (w *watcher) underneath(ctx context.Context) {
+	source, ok := w.x.cluster.(target.HostSource)
+	if !ok {
+		return
+	}
+	now, err := source.HostCounters(ctx)
+	if err != nil {
+		if ctx.Err() == nil && !w.blind {
+			w.blind = true
+			w.x.record(result.Event{Kind: result.KindWarning, Text: "counters of the host could not be read", Error: sentence(err)})
+		}
+		return
+	}
+	w.blind = false
+	for _, c := range now.CPUs {
+		cpu := "all"
+		if c.CPU >= 0 {
+			cpu = strconv.Itoa(c.CPU)
+		}
+		w.x.recorder.HostCPU(collect.HostCPUTime{Host: c.Host, CPU: cpu, NUMA: c.NUMA, User: c.User, System: c.System, Interrupt: c.Interrupt,
+			Steal: c.Steal, Idle: c.Idle})
+	}
+	for _, d := range now.Devices {
+		w.x.recorder.HostDevice(collect.HostDevice(d))
+	}
+	for _, g := range now.Generators {
+		w.x.recorder.Generator(g.VM, g.Label, g.Busy, g.Waiting)
 	}
 }
 

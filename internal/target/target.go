@@ -43,6 +43,7 @@ const (
 	ClusterMetrics     Capability = "cluster metrics"         // MetricsSource
 	PlatformChecks     Capability = "vCenter or Prism checks" // PlatformChecker
 	FolderImport       Capability = "import of OVF folders"   // Template.Folder
+	DiskTrim           Capability = "trim of data disks"      // load generators that discard blocks
 )
 
 // Errors that callers tell apart with errors.Is.
@@ -136,6 +137,9 @@ type Fact struct {
 	Value   string `json:"value,omitempty"`
 	Missing string `json:"missing,omitempty"` // why there is no value
 }
+
+// DerivedCounters is the value of the fact "disk counters of VMs" where nothing but the load generators counts what they do.
+const DerivedCounters = "what the load generators report of themselves"
 
 // Node is one node of the cluster, in configured order.
 type Node struct {
@@ -357,6 +361,43 @@ type Metric struct {
 	Name  string
 	Node  int
 	Value float64
+}
+
+// HostSource is implemented by clusters that can look at the machines underneath their VMs, as an exporter on them would. It is
+// read every second or so, at little cost, and is no capability: what it does not serve is left out.
+type HostSource interface {
+	HostCounters(context.Context) (HostCounters, error)
+}
+
+// HostCounters are what the machines underneath have counted up to now.
+type HostCounters struct {
+	CPUs       []CPUCounter
+	Devices    []DeviceCounter
+	Generators []GeneratorUse
+}
+
+// CPUCounter is how one CPU has spent its time since its machine started.
+type CPUCounter struct {
+	Host string // name of the machine
+	CPU  int    // -1 stands for all CPUs of the NUMA node together
+	NUMA int    // the NUMA node that it belongs to
+	// Interrupt is time in hardware and software interrupts; Steal what the hypervisor gave to others; Idle includes waits for I/O.
+	User, System, Interrupt, Steal, Idle time.Duration
+}
+
+// DeviceCounter is what a block device has completed since its machine started, for whomever.
+type DeviceCounter struct {
+	Host, Device            string
+	Reads, Writes           uint64
+	ReadBytes, WrittenBytes uint64
+	Busy                    time.Duration // with at least one operation outstanding
+}
+
+// GeneratorUse is what the busiest thread of a command has done since the last look at it.
+type GeneratorUse struct {
+	VM, Label string  // Label is the command's
+	Busy      float64 // share of the time for which it ran on a CPU, 0 to 1
+	Waiting   float64 // share of the time for which it was ready and had no CPU
 }
 
 // FileFetcher is implemented by hosts that can hand over a whole file more cheaply than ReadAt.

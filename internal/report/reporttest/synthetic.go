@@ -75,7 +75,17 @@ func (s *Synthetic) Mark(second int, kind, text string) {
 
 // CPU adds the CPU use of a node, in per cent, with so much noise.
 func (s *Synthetic) CPU(name string, percent func(t int) float64, noise float64) {
-	s.add(result.Series{Name: name, Metric: "node_cpu", Unit: "%"}, 0, s.seconds(), func(t int) float64 { return percent(t) + noise*s.rng.NormFloat64() })
+	s.Percent("node_cpu", name, percent, noise)
+}
+
+// Percent adds a series in per cent over the whole run, with so much noise.
+func (s *Synthetic) Percent(metric, name string, percent func(t int) float64, noise float64) {
+	s.Series(result.Series{Name: name, Metric: metric, Unit: "%"}, percent, noise)
+}
+
+// Series adds a series over the whole run, with so much noise.
+func (s *Synthetic) Series(head result.Series, value func(t int) float64, noise float64) {
+	s.add(head, 0, s.seconds(), func(t int) float64 { return value(t) + noise*s.rng.NormFloat64() })
 }
 
 func (s *Synthetic) seconds() int { return int(s.Data.End.Sub(s.Data.Start).Seconds()) }

@@ -43,6 +43,11 @@ type cluster struct {
 	closed  bool
 	told    map[string]bool // things said once
 	sampled time.Time       // of the CPU metrics
+
+	numa      map[int]int // the NUMA node of each CPU
+	device    string      // whose counters see the data disks; "" none
+	looking   sync.Mutex  // at the generators' threads; guards what is below and command.watched
+	lookAgain time.Time
 }
 
 // sandbox is one VM. Fields below op are guarded by cluster.mu.
@@ -74,6 +79,7 @@ var (
 	_ target.Migrator      = (*cluster)(nil)
 	_ target.Availability  = (*cluster)(nil)
 	_ target.MetricsSource = (*cluster)(nil)
+	_ target.HostSource    = (*cluster)(nil)
 )
 
 // find returns a finished sandbox. c.mu must be held.

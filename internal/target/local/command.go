@@ -30,10 +30,13 @@ type command struct {
 	c      *cluster
 	b      *sandbox
 	number int
+	label  string
 	key    string // of the VM's boot, for its control groups
 	cmd    *exec.Cmd
 	lost   bool // guarded by c.mu
 	done   chan struct{}
+
+	watched watched // guarded by c.looking
 
 	// Written before done is closed.
 	exit  target.Exit
@@ -61,7 +64,7 @@ func (h *host) start(ctx context.Context, r target.Command) (*command, error) {
 	c := h.c
 	c.mu.Lock()
 	c.starts++
-	u := &command{c: c, b: h.b, number: c.starts, done: make(chan struct{})}
+	u := &command{c: c, b: h.b, number: c.starts, label: r.Label, done: make(chan struct{})}
 	c.mu.Unlock()
 	env := append([]string{"PATH=" + searchPath(), "HOME=" + h.dir(), "TMPDIR=" + h.dir(), "LANG=C", "LC_ALL=C"}, r.Env...)
 	env = append(env, markVariable+"="+c.mark, unitVariable+"="+u.unit())

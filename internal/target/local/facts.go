@@ -217,6 +217,7 @@ func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGrou
 	groupFacts(&l, groups)
 	st.facts(&l, p.system)
 	clockFacts(&l, p.system)
+	l.add("metrics", "disk counters of VMs", target.DerivedCounters, "")
 	return l
 }
 
@@ -300,7 +301,8 @@ func virtualisation(system fs.FS) string {
 type storage struct {
 	dir, fstype, source, device string // device: name below /sys/block, "" unknown
 	options                     string
-	free, total                 int64 // -1 unknown
+	counted, uncounted          string // device whose counters see the disks, or why there is none
+	free, total                 int64  // -1 unknown
 	problem                     string
 	preallocate, direct         string // "supported", "not supported" or "" with why in probe
 	reflink, punch              string
@@ -336,6 +338,11 @@ func (s storage) facts(l *factList, system fs.FS) {
 	add("direct I/O", s.direct, s.probe)
 	add("direct I/O alignment", s.offset, "not reported by statx (Linux 6.1 and later do)")
 	add("page cache", map[bool]string{true: "always: the files are in memory", false: "used by buffered I/O; jobs with direct=1 bypass it"}[s.memory()], "")
+	why := s.uncounted
+	if s.problem != "" {
+		why = s.problem
+	}
+	add("device counters", s.counted, why)
 	if s.device == "" {
 		why := "no block device found for " + s.source
 		for _, name := range []string{"device", "device model", "scheduler", "rotational", "queue requests", "write cache"} {

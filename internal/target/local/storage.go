@@ -31,6 +31,7 @@ func readStorage(system fs.FS, dir string) storage {
 		s.fstype, s.source = m.fstype, m.source
 		s.options = strings.Join(append(m.options, m.super...), ",")
 		s.device = blockDevice(system, m)
+		s.counted, s.uncounted = countedDevice(system, m)
 	} else {
 		s.problem = "/proc/self/mountinfo: no mount holds " + dir
 	}
@@ -39,19 +40,17 @@ func readStorage(system fs.FS, dir string) storage {
 }
 
 // blockDevice is the name below /sys/block of the device of a mount, the whole disk for a partition; "" when there is
-// none to be found, as for network and stacked file systems.
+// none to be found, as for network and stacked file systems. Some file systems (btrfs) report a device number of their own: then the
+// source's name must do.
 func blockDevice(system fs.FS, m mount) string {
+	if name := deviceOf(system, m.device); name != "" {
+		return name
+	}
 	for _, pattern := range []string{"sys/block/*/dev", "sys/block/*/*/dev"} {
 		files, _ := fs.Glob(system, pattern)
 		for _, f := range files {
-			data, err := fs.ReadFile(system, f)
-			parts := strings.Split(f, "/")
-			if err != nil {
-				continue
-			}
-			// Some file systems (btrfs) report a device number of their own: then the source's name must do.
-			if strings.TrimSpace(string(data)) == m.device || path.Join("/dev", parts[len(parts)-2]) == m.source {
-				return parts[2]
+			if path.Join("/dev", path.Base(path.Dir(f))) == m.source {
+				return strings.Split(f, "/")[2]
 			}
 		}
 	}

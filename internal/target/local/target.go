@@ -115,6 +115,13 @@ func (c *cluster) prepare(boot string) error {
 	c.work = work
 	c.groups.setUp()
 	c.sampled = c.clock.Now()
+	c.numa = numaNodes(c.system)
+	if dir, err := filepath.EvalSymlinks(c.workDir); err == nil {
+		mounts, _ := readMounts(c.system) // the facts say why there is none
+		if m, ok := mountOf(mounts, dir); ok {
+			c.device, _ = countedDevice(c.system, m)
+		}
+	}
 	return nil
 }
 

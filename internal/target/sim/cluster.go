@@ -20,6 +20,7 @@ type cluster struct {
 	machines map[string]*machine
 	names    []string // of machines, sorted
 	closed   bool
+	cpus     cpuTimes
 	*injector
 }
 
@@ -50,6 +51,7 @@ var (
 	_ target.StorageMigrator = (*cluster)(nil)
 	_ target.Addressed       = (*cluster)(nil)
 	_ target.MetricsSource   = (*cluster)(nil)
+	_ target.HostSource      = (*cluster)(nil)
 	_ target.WriteLog        = (*cluster)(nil)
 	_ target.PlatformChecker = (*cluster)(nil)
 	_ target.StepWatcher     = (*cluster)(nil)
@@ -73,8 +75,8 @@ func (m *machine) kill(lost bool) {
 }
 
 func (m *machine) powerOff() {
+	m.kill(true) // before it is forgotten that it did not answer
 	m.Power, m.lost, m.orphan = target.Off, false, false
-	m.kill(true)
 }
 
 // find returns a machine. The world's lock must be held.

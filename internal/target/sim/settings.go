@@ -36,6 +36,7 @@ type settings struct {
 	Migration span          `yaml:"migration"`
 	Playbook  span          `yaml:"playbook"`
 	HA        haFields      `yaml:"ha"`
+	NUMA      NUMA          `yaml:"numa"`
 	Model     perf.Truth    `yaml:"model"`
 	Faults    []faultFields `yaml:"faults"`
 
@@ -92,6 +93,8 @@ func options() []target.Option {
 		{Name: "node_boot", Default: "4m", Help: "time from a node's power-on until it is ready"},
 		{Name: "migration", Default: "5s", Help: "time to migrate one VM"},
 		{Name: "playbook", Default: "10m", Help: "time a playbook is taken to last; it changes and loads nothing"},
+		{Name: "numa.nodes", Help: "NUMA nodes of every node; with two or more, their CPU use is served"},
+		{Name: "numa.first", Help: "share of a node's CPU time that falls on its first NUMA node, like 0.9 (default: an even part)"},
 		{Name: "ha.after", Default: "0", Help: "time from a node's failure until its VMs that are not exempt are powered on elsewhere; 0: never"},
 		{Name: "ha.rebuild", Default: "0", Help: "how long the other nodes then rebuild what the node held, at the cost of ha.load"},
 		{Name: "ha.load", Help: "share of the other nodes' storage that the rebuild takes, like 0.2"},
@@ -278,7 +281,10 @@ func (s *settings) world() (Options, error) {
 	o := Options{
 		Nodes: s.Nodes, Cores: s.Cores, MemoryBytes: int64(s.Memory), Seed: s.Seed, FreeBytes: int64(s.Nodes) * int64(s.Disk),
 		Clone: time.Duration(s.Clone), Boot: time.Duration(s.Boot), NodeBoot: time.Duration(s.NodeBoot), Migration: time.Duration(s.Migration),
-		Playbook: time.Duration(s.Playbook),
+		Playbook: time.Duration(s.Playbook), NUMA: s.NUMA,
+	}
+	if err := s.NUMA.check(); err != nil {
+		bad("%w", err)
 	}
 	o.HA = HA{After: time.Duration(s.HA.After), Rebuild: time.Duration(s.HA.Rebuild), Load: s.HA.Load}
 	errs = append(errs, o.HA.check())

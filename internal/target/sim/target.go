@@ -110,7 +110,9 @@ func (w *World) environment() []target.Fact {
 		{Group: "simulation", Name: "length of a playbook", Value: w.o.Playbook.String()},
 		{Group: "cpu", Name: "cores of a node", Value: fmt.Sprint(w.o.Cores)},
 		{Group: "memory", Name: "of a node", Value: unit.Bytes(w.o.MemoryBytes).String()},
+		{Group: "metrics", Name: "disk counters of VMs", Value: target.DerivedCounters},
 	}
+	facts = append(facts, w.o.NUMA.facts()...)
 	return append(facts, truthFacts(*w.o.Truth)...)
 }
 

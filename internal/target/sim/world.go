@@ -45,6 +45,7 @@ type Options struct {
 	Without      []target.Capability // not claimed, and refused when used all the same
 	Faults       []Fault             // see Fault.Check
 	Truth        *perf.Truth         // of the storage; nil: perf.DefaultTruth
+	NUMA         NUMA                // of every node
 
 	FreeBytes  int64 // 0: 16 TiB for each node
 	FreeMemory int64 // 0: all nodes' memory

@@ -1,0 +1,188 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/result"
+)
+
+// Names of the series of the device under the disks in result.Data, in bytes per second.
+const (
+	DeviceReadBandwidth  = "device_read_bandwidth"
+	DeviceWriteBandwidth = "device_write_bandwidth"
+)
+
+// Limits of the comparison with the device under the disks.
+const (
+	deviceMissing = 0.05     // share of the claimed bytes from which on their absence from the device is told
+	deviceNothing = 0.50     // and from which on it forbids the figure
+	deviceOthers  = 1.25     // the device did so many times what was claimed: others used it as well
+	deviceFew     = 16 << 20 // bytes claimed, below which file system and other programs drown the comparison
+	devicePoints  = 10
+)
+
+// deviceBytes holds the bytes that generators claim against what the block device under their disks has moved. Only less than was claimed is a
+// contradiction: whatever else the machine does is in the device's counters, too.
+func deviceBytes(v *view) []result.Finding {
+	var out []result.Finding
+	for _, op := range []string{"read", "write"} {
+		if f, ok := v.reachedDevice(op); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// deviceServed reports whether the device's counters show that all kinds of operation of a workload reached it.
+func (v *view) deviceServed(l *load) bool {
+	served := false
+	for _, op := range []string{"read", "write"} {
+		if !slices.ContainsFunc(l.parts, func(p *result.Workload) bool { o, has := find(p.Ops, op); return has && o.Count > 0 }) {
+			continue
+		}
+		f, ok := v.reachedDevice(op)
+		if !ok || f.Value == nil || *f.Value < 1-deviceMissing {
+			return false
+		}
+		served = true
+	}
+	return served
+}
+
+func (v *view) reachedDevice(op string) (result.Finding, bool) {
+	claimedName, countedName := op+"_bandwidth", map[string]string{"read": DeviceReadBandwidth, "write": DeviceWriteBandwidth}[op]
+	claims := v.total(func(s *result.Series) bool {
+		return s.Metric == claimedName && s.VM == "" && s.Group == "" && s.Workload == ""
+	})
+	if claims == nil { // with one group there is no total beside its own
+		claims = v.total(func(s *result.Series) bool { return s.Metric == claimedName && s.VM != "" && s.Workload == "" })
+	}
+	device := ""
+	counts := v.total(func(s *result.Series) bool {
+		if s.Metric == countedName {
+			device = s.Name
+		}
+		return s.Metric == countedName
+	})
+	if claims == nil || counts == nil {
+		return result.Finding{}, false
+	}
+	loads, direct := v.doing(op)
+	var claimed, moved float64
+	points := 0
+	counted := map[int64]float64{}
+	for i, x := range counts.ops {
+		counted[counts.at(i).UnixMilli()] = x
+	}
+	for i, x := range claims.ops {
+		y, both := counted[claims.at(i).UnixMilli()]
+		if both && isFinite(x) && isFinite(y) && x > 0 && settledIn(loads, claims.at(i), claims.step) {
+			claimed, moved, points = claimed+x*claims.step, moved+y*claims.step, points+1
+		}
+	}
+	if points < devicePoints || claimed < deviceFew {
+		return result.Finding{}, false
+	}
+	long := float64(points) * claims.step
+	f := result.Finding{
+		Check: "device-counters", Subject: op + "s, " + device, Metric: "device ÷ generators", Unit: "ratio", Value: ptr(moved / claimed), N: points, Limit: ptr(1 - deviceMissing),
+		NoInterval: "two counts of the same bytes", Basis: fmt.Sprintf("counters of %s over %s in which workloads %s, whatever used it", device, sayDuration(long), map[string]string{"read": "read", "write": "wrote"}[op]),
+		Evidence: []result.Evidence{{Name: "the generators claim", Value: claimed / long, Unit: "bytes/s"}, {Name: "the device counted", Value: moved / long, Unit: "bytes/s"}},
+		Chart:    v.chart("bytes "+map[string]string{"read": "read", "write": "written"}[op]+" per second", "bytes/s", claims.line("the generators claim", claims.ops), counts.line("the device "+device, counts.ops)),
+	}
+	f.Severity, f.Sentence = reached(op, device, claimed/long, moved/long, direct)
+	if f.Severity == result.Fine {
+		f.Chart = nil
+	}
+	return f, true
+}
+
+// reached says what the two rates mean together.
+func reached(op, device string, claimed, moved float64, direct bool) (result.Severity, string) {
+	both := fmt.Sprintf("the generators claim %s per second of %ss, the device %s counted %s", sayDecimal(claimed), op, device, sayDecimal(moved))
+	missing := 1 - moved/claimed
+	severity := result.Caution
+	if missing >= deviceNothing {
+		severity = result.Blocker
+	}
+	switch {
+	case missing < deviceMissing && moved > deviceOthers*claimed:
+		return result.Notice, capital(both) + ": something else used the device at the same time, or the file system added its own."
+	case missing < deviceMissing:
+		return result.Fine, capital(both) + ": they reached it."
+	case op == "read" && !direct:
+		which := "These"
+		if severity != result.Blocker {
+			which = "Some of these"
+		}
+		return severity, fmt.Sprintf("%s reads came from memory: %s. %s of them were answered by the page cache.", which, both, percent(missing))
+	case op == "read":
+		return severity, fmt.Sprintf("%s, though they were direct: %s never reached the device. Blocks that were never written are answered by the file system itself.", capital(both), percent(missing))
+	case !direct:
+		return severity, fmt.Sprintf("%s: %s had not reached it. The page cache held them, to be written later or overwritten before.", capital(both), percent(missing))
+	}
+	return severity, fmt.Sprintf("%s, though they were direct: %s never reached the device.", capital(both), percent(missing))
+}
+
+// total adds up series on one grid; nil without any.
+func (v *view) total(pick func(*result.Series) bool) *course {
+	var c *course
+	for i := range v.d.Series {
+		s := &v.d.Series[i]
+		if !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 || !pick(s) {
+			continue
+		}
+		if c == nil {
+			c = &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
+		}
+		if s.Step == c.step {
+			c.add(c.ops, s, nil)
+		}
+	}
+	return c
+}
+
+// doing are the workloads with a kind of operation, and whether all of it is direct.
+func (v *view) doing(op string) (loads []*load, direct bool) {
+	direct = true
+	for _, l := range v.loads {
+		some := false
+		for _, p := range l.parts {
+			for _, lane := range p.Lanes {
+				if op == "read" && lane.Reads || op == "write" && lane.Writes {
+					some, direct = true, direct && lane.Direct
+				}
+			}
+		}
+		if some {
+			loads = append(loads, l)
+		}
+	}
+	return loads, direct
+}
+
+// settledIn reports whether a point lies in the time of one of the loads and not at its edges, where rates over several points mix.
+func settledIn(loads []*load, at time.Time, step float64) bool {
+	edge := time.Duration(settling * step * float64(time.Second))
+	return slices.ContainsFunc(loads, func(l *load) bool {
+		from, to := l.span()
+		return !at.Before(from.Add(edge)) && !at.After(to)
+	})
+}
+
+// uncounted says why a device's counters could not be compared, where the target looked for one.
+func uncounted(v *view) []result.Finding {
+	for _, f := range v.m.Environment {
+		if f.Group != "storage" || f.Name != "device counters" || f.Missing == "" {
+			continue
+		}
+		return []result.Finding{{
+			Check: "device-counters", Severity: result.Notice, Subject: "run", Metric: "devices counted", Unit: "count", Value: ptr(0), NoInterval: "a fact, not a measurement",
+			Basis: "environment facts recorded before the run", Sentence: "What reached a device under the disks was not counted: " + strings.TrimSuffix(f.Missing, ".") + ".",
+		}}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package analysis
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/golden"
+	"plimsoll/internal/report/reporttest"
+	"plimsoll/result"
+)
+
+// truth is a run of which the truth is known, with the checks whose words are held.
+type truth struct {
+	name   string
+	run    *reporttest.Synthetic
+	checks string
+}
+
+func holdTruths(t *testing.T, file string, cases []truth) {
+	t.Helper()
+	var b strings.Builder
+	for _, c := range cases {
+		fmt.Fprintf(&b, "== %s\n", c.name)
+		for _, f := range findingsOf(c.run, strings.Fields(c.checks)...) {
+			chart := ""
+			if f.Chart != nil {
+				chart = fmt.Sprintf(" [chart of %d]", len(f.Chart.Lines))
+			}
+			fmt.Fprintf(&b, "%s, %s: %s\n  %s%s\n", f.Check, f.Severity, f.Sentence, interval(f), chart)
+		}
+	}
+	golden.Compare(t, file, []byte(b.String()))
+}
+
+// TestTruthOfMachines holds the words about what the machines underneath have counted.
+func TestTruthOfMachines(t *testing.T) {
+	holdTruths(t, "testdata/truth-machines.txt", []truth{
+		{"uneven NUMA nodes", numa(16, 88, 11), "cpu-imbalance"},
+		{"even NUMA nodes", numa(16, 52, 48), "cpu-imbalance"},
+		{"one CPU", oneCPU(17, 99, 3), "cpu-imbalance"},
+		{"one CPU in interrupts", oneCPU(17, 99, 95), "cpu-imbalance"},
+		{"no CPU alone", oneCPU(17, 60, 3), "cpu-imbalance"},
+		{"one thread", threaded(18, 0.99, 0.005, 4), "client-limit"},
+		{"threads that wait for a CPU", threaded(18, 0.62, 0.37, 85), "client-limit"},
+		{"threads that sleep", threaded(18, 0.5, 0.02, 85), "client-limit"},
+		{"cached reads", underDisks(19, 0, 0.02, false), "device-counters"},
+		{"partly cached reads", underDisks(19, 0, 0.8, false), "device-counters"},
+		{"buffered reads that reach the device", underDisks(19, 0, 0.99, false), "device-counters cache"},
+		{"direct reads of holes", underDisks(19, 0, 0.1, true), "device-counters"},
+		{"direct reads", underDisks(19, 0, 1, true), "device-counters"},
+		{"writes held back", underDisks(19, 1, 0.3, false), "device-counters"},
+		{"direct writes", underDisks(19, 1, 1.02, true), "device-counters"},
+		{"a device with others on it", underDisks(19, 0, 2, true), "device-counters"},
+		{"no device counted", uncountedDevice(20), "device-counters"},
+	})
+}
+
+// numa is a machine of two NUMA nodes.
+func numa(seed uint64, a, b float64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 300, 1)
+	s.Load(reporttest.Load{Name: "Workers", VMs: 2, To: 300, Rate: flatRate(9000), Noise: 0.02})
+	s.Percent(NUMACPU, "node-0, NUMA node 0", flatRate(a), 3)
+	s.Percent(NUMACPU, "node-0, NUMA node 1", flatRate(b), 3)
+	return s
+}
+
+// onThisHost has all nodes claim the memory of one host.
+func onThisHost(s *reporttest.Synthetic) {
+	s.Manifest.Environment = append(s.Manifest.Environment, result.Fact{Group: "memory", Name: "total", Value: "64 GiB"})
+}
+
+// oneCPU is a host of 32 CPUs of which one is busy, for so much in interrupts; the others use 6 %.
+func oneCPU(seed uint64, busy, interrupts float64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 300, 1)
+	onThisHost(s)
+	s.Load(reporttest.Load{Name: "Packets", To: 300, Rate: flatRate(9000), Noise: 0.02})
+	s.Percent(HostCPUs, "host", flatRate((busy+31*6)/32), 0.2)
+	s.Percent(OneCPU, "host, CPU 3", flatRate(busy), 0.5)
+	s.Percent(OneCPU, "host, CPU 7", flatRate(8), 0.5)
+	s.Percent(OneCPUInterrupts, "host, CPU 3", flatRate(interrupts), 0.5)
+	return s
+}
+
+// threaded is a generator whose busiest thread is known, on a host with a device that is at work for some of the time.
+func threaded(seed uint64, ran, waited, device float64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 300, 1)
+	onThisHost(s)
+	s.Load(reporttest.Load{Name: "Tiny", To: 300, Rate: flatRate(90000), Noise: 0.02, Block: 512, CPU: ran})
+	s.Percent(DeviceBusy, "sda", flatRate(device), 0.5)
+	for i := range s.Data.Workloads {
+		if w := &s.Data.Workloads[i]; w.VM != "" && !w.Prefill {
+			w.ThreadBusy, w.ThreadWaiting = &ran, &waited
+		}
+	}
+	return s
+}
+
+// underDisks is a workload of whose bytes a share is seen by the device.
+func underDisks(seed uint64, writes, share float64, direct bool) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 300, 1)
+	s.Load(reporttest.Load{Name: "Scan", To: 300, Rate: flatRate(500), Noise: 0.02, Block: 1 << 20, Writes: writes, Extent: 16 << 30})
+	for i := range s.Data.Workloads {
+		for k := range s.Data.Workloads[i].Lanes {
+			s.Data.Workloads[i].Lanes[k].Direct = direct
+		}
+	}
+	metric := map[float64]string{0: DeviceReadBandwidth, 1: DeviceWriteBandwidth}[writes]
+	s.Series(result.Series{Name: "sda", Metric: metric, Unit: "bytes/s"}, flatRate(500*share*(1<<20)), 1e6)
+	return s
+}
+
+func uncountedDevice(seed uint64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 300, 1)
+	s.Load(reporttest.Load{Name: "Scan", To: 300, Rate: flatRate(500)})
+	s.Manifest.Environment = []result.Fact{{Group: "storage", Name: "device counters", Missing: "overlay lies on other mounts, which this process may not see"}}
+	return s
+}

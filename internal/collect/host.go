@@ -1,0 +1,217 @@
+package collect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"plimsoll/internal/series"
+	"plimsoll/result"
+)
+
+// Names of the series of the machines underneath, as an exporter on them would serve them. They are not called node_...: those are the
+// VMs' here, and a published query must not add up the two.
+const (
+	HostCPU          = "plimsoll_host_cpu_seconds_total" // by cpu, numa_node, mode
+	HostReads        = "plimsoll_host_disk_reads_completed_total"
+	HostWrites       = "plimsoll_host_disk_writes_completed_total"
+	HostReadBytes    = "plimsoll_host_disk_read_bytes_total"
+	HostWrittenBytes = "plimsoll_host_disk_written_bytes_total"
+	HostIOTime       = "plimsoll_host_disk_io_time_seconds_total"
+
+	ThreadBusy    = "plimsoll_generator_thread_busy_ratio"    // of the busiest thread of a load generator, since the last look
+	ThreadWaiting = "plimsoll_generator_thread_waiting_ratio" // of the same thread: ready, and no CPU
+)
+
+// HostCPUTime is how one CPU, or "all" of a NUMA node, of a machine has spent its time.
+type HostCPUTime struct {
+	Host, CPU string
+	NUMA      int
+	// By node_exporter's modes, with interrupt for irq and softirq together and idle with iowait.
+	User, System, Interrupt, Steal, Idle time.Duration
+}
+
+// HostDevice is what a block device of a machine has completed.
+type HostDevice struct {
+	Host, Device            string
+	Reads, Writes           uint64
+	ReadBytes, WrittenBytes uint64
+	Busy                    time.Duration
+}
+
+// host notes a value of a machine for the next tick. Counters carry the moment at which they were read: a whole second would make their
+// rates jump.
+func (r *Recorder) host(name string, value float64, labels ...series.Label) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cluster = append(r.cluster, clusterPoint{name: name, labels: r.o.Scope.labels(labels...), t: r.now().Truncate(time.Millisecond), v: value})
+}
+
+// HostCPU records the time of a CPU.
+func (r *Recorder) HostCPU(c HostCPUTime) {
+	for _, m := range []struct {
+		mode string
+		time time.Duration
+	}{{"user", c.User}, {"system", c.System}, {"interrupt", c.Interrupt}, {"steal", c.Steal}, {"idle", c.Idle}} {
+		r.host(HostCPU, m.time.Seconds(), series.Label{Name: "instance", Value: c.Host}, series.Label{Name: "cpu", Value: c.CPU},
+			series.Label{Name: "numa_node", Value: strconv.Itoa(c.NUMA)}, series.Label{Name: "mode", Value: m.mode})
+	}
+}
+
+// HostDevice records the counters of a block device.
+func (r *Recorder) HostDevice(d HostDevice) {
+	for name, v := range map[string]float64{HostReads: float64(d.Reads), HostWrites: float64(d.Writes), HostReadBytes: float64(d.ReadBytes),
+		HostWrittenBytes: float64(d.WrittenBytes), HostIOTime: d.Busy.Seconds()} {
+		r.host(name, v, series.Label{Name: "instance", Value: d.Host}, series.Label{Name: "device", Value: d.Device})
+	}
+}
+
+// Generator records what the busiest thread of a load generator did since the last look: shares of the time, 0 to 1.
+func (r *Recorder) Generator(vm, workload string, busy, waiting float64) {
+	labels := []series.Label{{Name: "instance", Value: vm}, {Name: "workload", Value: workload}}
+	r.host(ThreadBusy, busy, labels...)
+	r.host(ThreadWaiting, waiting, slices.Clone(labels)...)
+}
+
+// Names of the machines' series in result.Data.
+const (
+	HostCPUs             = "host_cpu"           // %, of all CPUs of a machine
+	NUMACPU              = "numa_cpu"           // %, of one NUMA node
+	OneCPU               = "one_cpu"            // %, of one CPU; those that were busiest
+	OneCPUInterrupts     = "one_cpu_interrupts" // %, of that the time in interrupts
+	DeviceBusy           = "device_busy"        // %, of the time with at least one operation outstanding
+	DeviceReadBandwidth  = "device_read_bandwidth"
+	DeviceWriteBandwidth = "device_write_bandwidth"
+	DeviceReads          = "device_read_iops"
+	DeviceWrites         = "device_write_iops"
+)
+
+// mostSingle is how many of a machine's CPUs get a series of their own.
+const mostSingle = 4
+
+// machines are the series of the machines underneath, on the grid.
+func (c *collector) machines(ctx context.Context) []result.Series {
+	if c.store == nil || c.grid.n == 0 {
+		return nil
+	}
+	var out []result.Series
+	scope := fmt.Sprintf("scenario_id=\"%d\"", c.m.Scenario.ID)
+	over := c.rateWindow()
+	cpu := func(by, modes string) string {
+		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s,mode%s}[%s])) / sum by (%[1]s) (rate(%[2]s{%[3]s}[%[5]s]))", by, HostCPU, scope, modes, over)
+	}
+	numa := c.measured(ctx, cpu("instance, numa_node", `!="idle"`), NUMACPU, "%", func(s series.Series) string {
+		return s.Label("instance") + ", NUMA node " + s.Label("numa_node")
+	})
+	if len(numa) > 1 { // one is the node itself
+		out = append(out, numa...)
+	}
+	out = append(out, c.measured(ctx, cpu("instance", `!="idle"`), HostCPUs, "%", func(s series.Series) string { return s.Label("instance") })...)
+	name := func(s series.Series) string { return s.Label("instance") + ", CPU " + s.Label("cpu") }
+	single := c.measured(ctx, cpu("instance, cpu", `!="idle"`), OneCPU, "%", name)
+	slices.SortStableFunc(single, func(a, b result.Series) int { return cmp.Compare(peak(b), peak(a)) })
+	single = single[:min(len(single), mostSingle)]
+	out = append(out, single...)
+	for _, s := range c.measured(ctx, cpu("instance, cpu", `="interrupt"`), OneCPUInterrupts, "%", name) {
+		if slices.ContainsFunc(single, func(o result.Series) bool { return o.Name == s.Name }) {
+			out = append(out, s)
+		}
+	}
+	for _, d := range []struct{ factor, counter, metric, unit string }{{"", HostReadBytes, DeviceReadBandwidth, "bytes/s"},
+		{"", HostWrittenBytes, DeviceWriteBandwidth, "bytes/s"}, {"", HostReads, DeviceReads, "ops/s"}, {"", HostWrites, DeviceWrites, "ops/s"},
+		{"100 * ", HostIOTime, DeviceBusy, "%"}} {
+		query := fmt.Sprintf("%ssum by (instance, device) (rate(%s{%s}[%s]))", d.factor, d.counter, scope, over)
+		out = append(out, c.measured(ctx, query, d.metric, d.unit, func(s series.Series) string { return s.Label("device") })...)
+	}
+	return out
+}
+
+// rateWindow is the stretch over which counters are turned into rates: four points, but not much more than a minute.
+func (c *collector) rateWindow() string {
+	window := max(c.grid.step, min(4*c.grid.step, time.Minute), 4*time.Second)
+	return strconv.Itoa(int(window.Seconds())) + "s"
+}
+
+// measured evaluates a query on the grid, named and in the order of the names.
+func (c *collector) measured(ctx context.Context, query, metric, unit string, name func(series.Series) string) []result.Series {
+	start, end := c.grid.edge(1), c.grid.edge(c.grid.n)
+	found, err := c.store.Range(ctx, query, start, end, c.grid.step)
+	if err != nil {
+		c.problem("%s of the machines: %v", metric, err)
+		return nil
+	}
+	var out []result.Series
+	for _, s := range found {
+		out = append(out, onGrid(result.Series{Name: name(s), Metric: metric, Unit: unit}, s.Points, start, end, c.grid.step))
+	}
+	slices.SortStableFunc(out, func(a, b result.Series) int {
+		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// peak is the largest mean of a series over a tenth of its points, so that a CPU that was busy for one of several workloads is kept.
+func peak(s result.Series) float64 {
+	n := max(1, len(s.Values)/10)
+	best := 0.0
+	for from := 0; from < len(s.Values); from += n {
+		sum, count := 0.0, 0
+		for _, v := range s.Values[from:min(from+n, len(s.Values))] {
+			if v != nil {
+				sum, count = sum+*v, count+1
+			}
+		}
+		if count > 0 {
+			best = max(best, sum/float64(count))
+		}
+	}
+	return best
+}
+
+// threads adds to the workloads of single VMs what the busiest thread of their generator did, over the window that was measured.
+func (c *collector) threads(ctx context.Context) {
+	if c.store == nil || c.grid.n == 0 {
+		return
+	}
+	for _, m := range []struct {
+		series string
+		of     func(*result.Workload) **float64
+	}{
+		{ThreadBusy, func(w *result.Workload) **float64 { return &w.ThreadBusy }},
+		{ThreadWaiting, func(w *result.Workload) **float64 { return &w.ThreadWaiting }},
+	} {
+		query := fmt.Sprintf("avg_over_time(%s{scenario_id=\"%d\"}[%ds])", m.series, c.m.Scenario.ID, int(c.grid.step.Seconds()))
+		found, err := c.store.Range(ctx, query, c.grid.edge(1), c.grid.edge(c.grid.n), c.grid.step)
+		if err != nil {
+			c.problem("threads of the load generators: %v", err)
+			return
+		}
+		for i := range c.data.Workloads {
+			w := &c.data.Workloads[i]
+			for _, s := range found {
+				if w.VM != "" && s.Label("instance") == w.VM && s.Label("workload") == w.Name {
+					*m.of(w) = meanBetween(s.Points, w.Start.Add(c.grid.step), w.End)
+				}
+			}
+		}
+	}
+}
+
+// meanBetween is the mean of points between two moments; nil when there are too few to tell.
+func meanBetween(points []series.Point, from, to time.Time) *float64 {
+	const few = 3
+	sum, n := 0.0, 0
+	for _, p := range points {
+		if p.Time.After(from) && !p.Time.After(to) {
+			sum, n = sum+p.Value, n+1
+		}
+	}
+	if n < few {
+		return nil
+	}
+	mean := significant(sum/float64(n), 5)
+	return &mean
+}

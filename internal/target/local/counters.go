@@ -1,0 +1,277 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/target"
+)
+
+// hostName stands for this machine in counters: all nodes are parts of it.
+const hostName = "host"
+
+// HostCounters implements target.HostSource from /proc: the time of every CPU with its NUMA node, the block device that holds the
+// data disks where the kernel names one, and of every command of the run what its busiest thread did since the last call.
+func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error) {
+	var out target.HostCounters
+	if err := ctx.Err(); err != nil {
+		return out, fmt.Errorf("host counters: %w", err)
+	}
+	data, err := fs.ReadFile(c.system, "proc/stat")
+	if err != nil {
+		return out, fmt.Errorf("host counters: /proc/stat: %s", reason(err))
+	}
+	out.CPUs = parseCPUTimes(data, c.numa)
+	if c.device != "" {
+		data, err := fs.ReadFile(c.system, "proc/diskstats")
+		if err != nil {
+			return out, fmt.Errorf("host counters: /proc/diskstats: %s", reason(err))
+		}
+		if d, ok := parseDevice(data, c.device); ok {
+			out.Devices = append(out.Devices, d)
+		}
+	}
+	out.Generators = c.generators()
+	return out, nil
+}
+
+// numaNodes tells which NUMA node each CPU belongs to. Where the kernel lists none, all are of node 0.
+func numaNodes(system fs.FS) map[int]int {
+	of := map[int]int{}
+	lists, _ := fs.Glob(system, "sys/devices/system/node/node[0-9]*/cpulist")
+	for _, file := range lists {
+		node, err := strconv.Atoi(strings.TrimPrefix(path.Base(path.Dir(file)), "node"))
+		data, unread := fs.ReadFile(system, file)
+		if err != nil || unread != nil {
+			continue
+		}
+		for _, cpu := range parseList(string(data)) {
+			of[cpu] = node
+		}
+	}
+	return of
+}
+
+// mostCPUs bounds what a list may name; the largest kernels are built for 8192.
+const mostCPUs = 1 << 16
+
+// parseList reads the kernel's lists of numbers, such as "0-3,8,10-11".
+func parseList(text string) (list []int) {
+	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		if !ranged {
+			to = from
+		}
+		a, errA := strconv.Atoi(from)
+		b, errB := strconv.Atoi(to)
+		if errA != nil || errB != nil || a < 0 || b >= mostCPUs {
+			continue
+		}
+		for i := a; i <= b; i++ {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// parseCPUTimes reads the lines of single CPUs of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal. Time of
+// guests is part of user. A line that does not fit is left out.
+func parseCPUTimes(data []byte, numa map[int]int) (list []target.CPUCounter) {
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if len(f) < 9 || !strings.HasPrefix(f[0], "cpu") {
+			continue
+		}
+		number, err := strconv.Atoi(f[0][len("cpu"):])
+		if err != nil || number < 0 {
+			continue // the sum over all
+		}
+		var ticks [8]time.Duration
+		for i := range ticks {
+			n, bad := strconv.ParseInt(f[i+1], 10, 64)
+			if bad != nil || n < 0 || n > 1<<38 {
+				err = fmt.Errorf("%q is no time", f[i+1])
+			}
+			ticks[i] = time.Duration(n) * (time.Second / ticksPerSecond)
+		}
+		if err != nil {
+			continue
+		}
+		list = append(list, target.CPUCounter{Host: hostName, CPU: number, NUMA: numa[number], User: ticks[0] + ticks[1], System: ticks[2],
+			Idle: ticks[3] + ticks[4], Interrupt: ticks[5] + ticks[6], Steal: ticks[7]})
+	}
+	return list
+}
+
+// sectorBytes is the unit of sizes in /proc/diskstats, whatever the device's own sectors are.
+const sectorBytes = 512
+
+// parseDevice finds a device in /proc/diskstats (Documentation/admin-guide/iostats.rst): after major, minor and name come reads completed,
+// reads merged, sectors read, milliseconds reading, the same four for writes, in flight, milliseconds doing I/O.
+func parseDevice(data []byte, name string) (d target.DeviceCounter, ok bool) {
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if len(f) < 13 || f[2] != name {
+			continue
+		}
+		var n [10]uint64
+		for i := range n {
+			v, err := strconv.ParseUint(f[i+3], 10, 64)
+			if err != nil {
+				return d, false
+			}
+			n[i] = v
+		}
+		return target.DeviceCounter{Host: hostName, Device: name, Reads: n[0], ReadBytes: n[2] * sectorBytes, Writes: n[4],
+			WrittenBytes: n[6] * sectorBytes, Busy: time.Duration(n[9]) * time.Millisecond}, true
+	}
+	return d, false
+}
+
+// countedDevice is the block device whose counters see all that happens to the files of a mount, or why there is none. Only a mount that
+// carries the device's own number will do: the sources that other file systems name may be one of several members.
+func countedDevice(system fs.FS, m mount) (device, why string) {
+	if name := deviceOf(system, m.device); name != "" {
+		return name, ""
+	}
+	switch m.fstype {
+	case "tmpfs", "ramfs":
+		return "", m.fstype + " is memory, no device"
+	case "overlay":
+		return "", "overlay lies on other mounts, which this process may not see"
+	}
+	return "", fmt.Sprintf("%s carries no block device's number (%s), so no one device's counters are sure to see its files", m.fstype, m.device)
+}
+
+// deviceOf is the name below /sys/block of a device number, the whole disk for a partition; "" when there is none.
+func deviceOf(system fs.FS, number string) string {
+	for _, pattern := range []string{"sys/block/*/dev", "sys/block/*/*/dev"} {
+		files, _ := fs.Glob(system, pattern)
+		for _, f := range files {
+			if data, err := fs.ReadFile(system, f); err == nil && strings.TrimSpace(string(data)) == number {
+				return strings.Split(f, "/")[2]
+			}
+		}
+	}
+	return ""
+}
+
+// watched is what was seen of a command's threads when they were last looked at.
+type watched struct {
+	at      time.Time
+	threads map[string]schedule // by thread id
+}
+
+// schedule is how long a thread has run, and how long it was ready and waited for a CPU.
+type schedule struct{ ran, waited time.Duration }
+
+// threadsPerSecond bounds the cost of looking at threads: with more, they are looked at less often than once a second.
+const threadsPerSecond = 200
+
+// generators compares every running command's threads with what they were when last looked at.
+func (c *cluster) generators() (list []target.GeneratorUse) {
+	type running struct {
+		u  *command
+		vm string
+	}
+	c.looking.Lock()
+	defer c.looking.Unlock()
+	now := c.clock.Now()
+	if now.Before(c.lookAgain) {
+		return nil
+	}
+	var units []running
+	c.mu.Lock()
+	for _, b := range c.sandboxes(-1) {
+		for _, u := range b.units {
+			units = append(units, running{u, b.name})
+		}
+	}
+	c.mu.Unlock()
+	slices.SortFunc(units, func(a, b running) int { return a.u.number - b.u.number })
+	threads := 0
+	for _, r := range units {
+		seen := watched{now, schedules(c.system, r.u.cmd.Process.Pid)}
+		threads += len(seen.threads)
+		if use, ok := seen.since(r.u.watched); ok {
+			use.VM, use.Label = r.vm, r.u.label
+			list = append(list, use)
+		}
+		r.u.watched = seen
+	}
+	c.lookAgain = now.Add(time.Duration(threads/threadsPerSecond) * time.Second)
+	return list
+}
+
+// since is what the busiest thread did between two looks; false when there is nothing to compare with. A thread that ended between them is
+// not seen, one that began counts from its beginning.
+func (w watched) since(before watched) (use target.GeneratorUse, ok bool) {
+	elapsed := w.at.Sub(before.at).Seconds()
+	if before.threads == nil || elapsed <= 0 || len(w.threads) == 0 {
+		return use, false
+	}
+	busiest := -1.0
+	for id, s := range w.threads {
+		b := before.threads[id]
+		ran, waited := (s.ran-b.ran).Seconds()/elapsed, (s.waited-b.waited).Seconds()/elapsed
+		if ran < 0 || waited < 0 {
+			continue // another thread with the same id
+		}
+		if ran+waited > busiest {
+			busiest = ran + waited
+			use.Busy, use.Waiting = min(1, ran), min(1, waited)
+		}
+	}
+	return use, busiest >= 0
+}
+
+// mostProcesses bounds what is looked at of one command.
+const mostProcesses = 10_000
+
+// schedules reads the scheduler's account of all threads of a process and its children, by thread id. Where the kernel keeps none, CPU times
+// come from stat, and waiting is not known.
+func schedules(system fs.FS, pid int) map[string]schedule {
+	out := map[string]schedule{}
+	pids := []string{strconv.Itoa(pid)}
+	for i := 0; i < len(pids) && i < mostProcesses; i++ {
+		tasks, err := fs.ReadDir(system, path.Join("proc", pids[i], "task"))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, t := range tasks {
+			dir := path.Join("proc", pids[i], "task", t.Name())
+			if s, ok := scheduleOf(system, dir); ok {
+				out[t.Name()] = s
+			}
+			children, _ := fs.ReadFile(system, path.Join(dir, "children"))
+			pids = append(pids, strings.Fields(string(children))...)
+		}
+	}
+	return out
+}
+
+// scheduleOf reads one thread: nanoseconds on a CPU and nanoseconds waiting on a run queue (Documentation/scheduler/sched-stats.rst).
+func scheduleOf(system fs.FS, dir string) (schedule, bool) {
+	data, _ := fs.ReadFile(system, path.Join(dir, "schedstat"))
+	if f := strings.Fields(string(data)); len(f) == 3 {
+		ran, errA := strconv.ParseInt(f[0], 10, 64)
+		waited, errB := strconv.ParseInt(f[1], 10, 64)
+		if errA == nil && errB == nil && ran > 0 && waited >= 0 {
+			return schedule{time.Duration(ran), time.Duration(waited)}, true
+		}
+	}
+	data, err := fs.ReadFile(system, path.Join(dir, "stat"))
+	if err != nil {
+		return schedule{}, false
+	}
+	p, err := parseStat(data)
+	return schedule{ran: p.user + p.system}, err == nil
+}
