@@ -46,6 +46,7 @@ func (j *jobs) depth(name string, runtime time.Duration) int {
 type demand struct {
 	bytes int64 // touched until it ends by itself, 0 unknown
 	depth int   // operations outstanding at most, 0 unknown
+	trims bool
 }
 
 // check asks once about a way in which a workload is used.
@@ -93,6 +94,7 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 	for _, lane := range job.Lanes {
 		d.bytes += lane.Bytes
 		d.depth += lane.Depth
+		d.trims = d.trims || lane.TrimShare > 0
 	}
 	return d, nil
 }
@@ -155,13 +157,32 @@ func DiskDevice(i int) string {
 	return "/dev/sd" + name
 }
 
+// requireTrim adds to the starts of workloads that trim what their disks must be able to do.
+func (b *builder) requireTrim() {
+	for _, s := range slices.Concat(b.sc.Setup, b.sc.Run, b.sc.Teardown) {
+		if s.Name != "workload.Start" || !b.jobs.check(b.startKey(s)).trims {
+			continue
+		}
+		for i := range b.plan.Steps {
+			if one := &b.plan.Steps[i]; one.Name == s.Name && one.Line == s.Pos.Line {
+				one.Requires = append(one.Requires, string(target.DiskTrim))
+			}
+		}
+	}
+}
+
+// startKey is the way in which a step starts its workload.
+func (b *builder) startKey(s scenario.Step) jobKey {
+	return jobKey{load: s.Args.String("workload_name"), runtime: b.plan.view.Scaled(s.Args.Seconds("runtime_secs"))}
+}
+
 // checkJobs has the job file of every workload that some step uses checked by its engine.
 func (b *builder) checkJobs() {
 	for _, phase := range [][]scenario.Step{b.sc.Setup, b.sc.Run, b.sc.Teardown} {
 		for _, s := range phase {
 			switch s.Name {
 			case "workload.Start":
-				b.jobs.check(jobKey{load: s.Args.String("workload_name"), runtime: b.plan.view.Scaled(s.Args.Seconds("runtime_secs"))})
+				b.jobs.check(b.startKey(s))
 			case "workload.PrefillRun", "workload.PrefillStart":
 				b.jobs.extent(s.Args.String("workload_name"), true)
 			}

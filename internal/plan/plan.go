@@ -101,6 +101,7 @@ func Build(sc *scenario.Scenario, facts target.Facts, o Options) (*Plan, error) 
 	b.checkGroups()
 	b.expand()
 	b.walk()
+	b.requireTrim()
 	b.checkCapabilities()
 	b.checkJobs()
 	b.remark()
@@ -268,7 +269,8 @@ func (b *builder) checkCapabilities() {
 	var order []target.Capability
 	steps := map[target.Capability][]int{}
 	for _, s := range b.plan.Steps {
-		for _, c := range s.Do.Requires() {
+		for _, name := range s.Requires {
+			c := target.Capability(name)
 			if b.can(c) {
 				continue
 			}

@@ -120,6 +120,7 @@ func (p *place) capabilities(groups controlGroups, st storage) (can, cannot map[
 		target.NodeFailover:     "nothing here restarts VMs on its own",
 		target.WriteLogDrain:    "the file system has no operations log to report on",
 		target.FolderImport:     "sandboxes have no system disk, so there is no image to import",
+		target.DiskTrim:         "data disks are files here, and load generators trim block devices only",
 		target.PlatformChecks:   "this host is managed by neither vCenter nor Prism",
 	}
 	for _, c := range []target.Capability{target.GuestCommands, target.ControllerCommands} {

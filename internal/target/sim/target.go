@@ -25,6 +25,7 @@ var capabilities = map[target.Capability]string{
 	target.WriteLogDrain:      "the performance model's write logs",
 	target.ClusterMetrics:     "from the performance model",
 	target.PlatformChecks:     "simulated: good for every node that is on",
+	target.DiskTrim:           "simulated",
 	target.FolderImport:       "a folder is an image without data disks",
 }
 
