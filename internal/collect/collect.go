@@ -84,7 +84,9 @@ type collector struct {
 	tracks  []*track
 	loads   []*loadPlan
 	grid    grid
-	total   []*cells // by group; the last is the total over all groups
+	fine    grid               // of the series of sections
+	apart   map[*loadPlan]bool // the workloads that have such series
+	total   []*cells           // by group; the last is the total over all groups
 	groups  []string
 	perVM   map[string]*cells
 	data    *result.Data
@@ -197,6 +199,7 @@ func (c *collector) findVMs(ctx context.Context) {
 func (c *collector) replayAll(ctx context.Context) error {
 	c.planLoads()
 	c.planGrid(ctx)
+	c.planSections()
 	byVM := map[string][]*track{}
 	for _, k := range c.tracks {
 		byVM[k.job.VM] = append(byVM[k.job.VM], k)
@@ -232,7 +235,8 @@ func (c *collector) replayVM(list []*track) {
 			c.problem("%s of %s: no engine %q to read its output", k.job.Workload, k.job.VM, k.job.Engine)
 			continue
 		}
-		p := &replay{track: k, warned: map[string]int{}, cutters: func(begin mark) []*cutter { return c.cuttersFor(k, mine, begin) }}
+		k.lanes = c.lanesOf(k)
+		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin mark) []*cutter { return c.cuttersFor(k, mine, begin) }}
 		err := read(c.folder, engine, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

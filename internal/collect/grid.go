@@ -217,6 +217,9 @@ func (c *collector) series(ctx context.Context) []result.Series {
 		tracks := c.having(func(k *track) bool { return c.loadOf(k) == l })
 		out = append(out, c.views(result.Series{Name: l.name, Group: l.group, Workload: l.name}, tracks, nil)...)
 	}
+	for _, l := range c.loads {
+		out = append(out, c.sectionViews(l)...)
+	}
 	return slices.Concat(out, c.nodeCPU(ctx), c.machines(ctx))
 }
 
@@ -278,11 +281,15 @@ func (c *collector) having(keep func(*track) bool) []*track {
 
 // views makes the series of some tracks together; those without any operation are left out. q nil leaves out percentiles.
 func (c *collector) views(head result.Series, tracks []*track, q *cells) []result.Series {
-	rates := binned(tracks, c.grid)
+	return views(head, c.grid, binned(tracks, c.grid), q)
+}
+
+// views makes the series of what was done in each cell of a grid.
+func views(head result.Series, g grid, rates []*totals, q *cells) []result.Series {
 	var out []result.Series
 	add := func(metric, unit string, values []*float64) {
 		s := head
-		s.Metric, s.Unit, s.Start, s.Step, s.Values = metric, unit, c.grid.edge(1), c.grid.step.Seconds(), values
+		s.Metric, s.Unit, s.Start, s.Step, s.Values = metric, unit, g.edge(1), g.step.Seconds(), values
 		out = append(out, s)
 	}
 	for op, name := range opNames[:2] {
@@ -293,7 +300,7 @@ func (c *collector) views(head result.Series, tracks []*track, q *cells) []resul
 		if !any {
 			continue
 		}
-		per := c.grid.step.Seconds()
+		per := g.step.Seconds()
 		add(name+"_iops", "ops/s", pick(rates, func(t totals) (float64, bool) { return t.ops[op] / per, true }))
 		add(name+"_bandwidth", "bytes/s", pick(rates, func(t totals) (float64, bool) { return t.bytes[op] / per, true }))
 		add(name+"_latency_mean", "us", pick(rates, func(t totals) (float64, bool) { return t.seconds[op] / t.ops[op] * 1e6, t.ops[op] >= 1 }))

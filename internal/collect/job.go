@@ -22,6 +22,8 @@ type load struct {
 	active  *series.Handle
 	errors  *series.Handle
 	byOp    [3]struct{ ops, bytes, service *series.Handle }
+	// sections are the lanes of a workload that tells them apart, each as a load of its own without active and errors.
+	sections []*load
 }
 
 // Job records one start of one workload on one VM. It is the workload.Sink to give to the engine.
@@ -65,6 +67,12 @@ func (r *Recorder) Job(d result.RawJob) *Job {
 	}
 	now := r.now()
 	l.job = &Job{r: r, load: l, start: now, ticks: []mark{{t: now}}, now: placed{t: now}, middle: placed{t: now}, before: placed{t: now}}
+	if d.Apart && l.sections == nil {
+		l.sections = v.sections(r.o.Scope, d)
+	}
+	for _, s := range l.sections {
+		s.job = &Job{r: r, load: s, start: now, ticks: []mark{{t: now}}}
+	}
 	return l.job
 }
 
@@ -105,6 +113,9 @@ func (j *Job) Report(rep workload.Report) {
 		if began := at.Add(-rep.Elapsed); began.After(j.start) {
 			j.ticks = append(j.ticks, mark{t: began})
 			newest.t = began
+			for _, s := range j.load.sections {
+				s.job.ticks = append(s.job.ticks, mark{t: began})
+			}
 		}
 	}
 	j.gap = max(j.gap, at.Sub(newest.t))
@@ -113,6 +124,11 @@ func (j *Job) Report(rep workload.Report) {
 		m.hists[i] = c.Hist
 	}
 	j.ticks = append(j.ticks, m)
+	if all := j.load.sections; len(all) == len(rep.Sections) {
+		for i, s := range all {
+			s.job.ticks = append(s.job.ticks, sectionMark(at, rep.Sections[i]))
+		}
+	}
 	j.now = placed{at, rep}
 	if at.Sub(j.middle.t) >= j.r.o.Interval/2 {
 		j.before, j.middle = j.middle, j.now
@@ -209,8 +225,10 @@ func (l *load) write(b *series.Batch, t time.Time, v totals) {
 	if j := l.job; j != nil && !t.Before(j.start) && !(j.over && t.After(j.lastTime())) {
 		active = 1
 	}
-	b.Append(l.active, t, active)
-	b.Append(l.errors, t, v.errors)
+	if l.active != nil {
+		b.Append(l.active, t, active)
+		b.Append(l.errors, t, v.errors)
+	}
 	for i := range opNames {
 		l.seen[i] = l.seen[i] || v.ops[i] > 0
 		if !l.seen[i] {
@@ -221,6 +239,9 @@ func (l *load) write(b *series.Batch, t time.Time, v totals) {
 		if h := l.newHist(i); h != nil {
 			b.AppendHistogram(l.byOp[i].service, t, h)
 		}
+	}
+	for _, s := range l.sections {
+		s.write(b, t, s.at(t))
 	}
 }
 
@@ -257,4 +278,7 @@ func (l *load) finish() {
 	}
 	l.ended.add(last.v)
 	l.job = nil
+	for _, s := range l.sections {
+		s.finish()
+	}
 }

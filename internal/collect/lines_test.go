@@ -107,16 +107,20 @@ func (l *lab) event(kind, phase, text string) {
 	l.must(l.folder.AppendEvent(result.Event{Time: l.now, Kind: kind, Phase: phase, Text: text}))
 }
 
-// start begins a workload on a VM.
-func (l *lab) start(vm, group, load string, attempt int) *labJob {
+// start begins a workload on a VM, one that tells its lanes apart when there are any.
+func (l *lab) start(vm, group, load string, attempt int, lanes ...result.Lane) *labJob {
 	j := &labJob{lab: l, began: l.now, desc: result.RawJob{
 		VM: vm, Group: group, Workload: load, Attempt: attempt, Engine: "lines", Phase: "run", Latency: "service time", Start: l.now,
+		Lanes: lanes, Apart: len(lanes) > 0,
 	}}
 	l.must(l.folder.WriteRawJob(j.desc))
 	raw, err := l.folder.RawWriter(vm, load, attempt)
 	l.must(err)
 	j.raw, j.job = raw, l.rec.Job(j.desc)
 	j.rep.Read.Hist, j.rep.Write.Hist, j.rep.Trim.Hist = &hist.Histogram{}, &hist.Histogram{}, &hist.Histogram{}
+	for range lanes {
+		j.rep.Sections = append(j.rep.Sections, workload.Section{Read: j.rep.Read, Write: j.rep.Write, Trim: j.rep.Trim})
+	}
 	l.jobs = append(l.jobs, j)
 	return j
 }

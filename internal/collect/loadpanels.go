@@ -12,7 +12,8 @@ import (
 )
 
 // workloadPanel makes a result from the generators' own reports. Rates are counters re-binned on a grid: with reports on the grid they are the
-// difference of two reports over the time between them, the first report giving no point, and each point carrying the later time.
+// difference of two reports over the time between them, the first report giving no point unless there is hardly another, and each point carrying
+// the later time.
 func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
 	var value func(totals, time.Duration) float64
 	cumulative := false
@@ -102,7 +103,7 @@ func (c *collector) reportGrid(r scenario.Result, byVM map[string][]*track) (g g
 	for _, tracks := range byVM {
 		for _, k := range tracks {
 			step = max(step, k.spacing().Round(time.Second))
-			if first := k.marks[1].t; start.IsZero() || first.Before(start) {
+			if first := k.since(); start.IsZero() || first.Before(start) {
 				start = first
 			}
 			end = maxTime(end, k.to())
@@ -116,6 +117,15 @@ func (c *collector) reportGrid(r scenario.Result, byVM map[string][]*track) (g g
 		}
 	}
 	return grid{start: start.Truncate(time.Second), step: step}, end
+}
+
+// since is the moment from which a start's rates are shown: its first report, or the beginning of its count where the reports after that
+// one cover less than three seconds, which would leave a short job without figures.
+func (k *track) since() time.Time {
+	if k.to().Sub(k.marks[1].t) < 3*time.Second {
+		return k.marks[0].t
+	}
+	return k.marks[1].t
 }
 
 // bounded lengthens the step where the panel would become too large, and says so; the grid's points reach from start to end.
@@ -146,7 +156,7 @@ func sampled(tracks []*track, g grid, value func(totals, time.Duration) float64,
 				}
 				continue
 			}
-			from, to := maxTime(t.Add(-g.step), k.marks[1].t), minTime(t, k.to())
+			from, to := maxTime(t.Add(-g.step), k.since()), minTime(t, k.to())
 			if part := to.Sub(from); part >= least {
 				sum.add(mix(totals{}, k.at(to).minus(k.at(from)), float64(g.step)/float64(part)))
 				any = true

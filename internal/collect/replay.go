@@ -16,8 +16,9 @@ import (
 // track is one start of a workload on a VM as its raw output tells it.
 type track struct {
 	job   result.RawJob
-	marks []mark // cumulative counters, without histograms; the first is the zero before the first report
-	final mark   // with histograms
+	marks []mark      // cumulative counters, without histograms; the first is the zero before the first report
+	final mark        // with histograms
+	lanes []laneTrack // of a job that tells them apart
 	cpu   float64
 	parts []part // totals between the workload's cuts
 	notes []string
@@ -96,6 +97,7 @@ type replay struct {
 	track   *track
 	cutters func(begin mark) []*cutter
 	active  []*cutter
+	fine    grid // of the sections
 	prev    mark
 	cut     mark // the newest report at which cells may be cut: one with histograms where the tool gives any
 	hists   bool // it does
@@ -124,6 +126,9 @@ func (p *replay) Report(r workload.Report) {
 		}
 		p.cut = m
 	}
+	if len(k.lanes) > 0 {
+		p.sections(m, r.Sections, with || !p.hists)
+	}
 	k.cpu = max(k.cpu, r.CPUSeconds)
 	if n := len(k.marks); n > 1 && k.marks[n-1].t.Equal(m.t) {
 		k.marks = k.marks[:n-1] // the later of two at one moment knows more
@@ -147,6 +152,9 @@ func (p *replay) begin(r workload.Report) {
 	}
 	zero := mark{t: began.UTC()}
 	k.marks = append(k.marks, zero)
+	for i := range k.lanes {
+		k.lanes[i].prev = zero
+	}
 	p.prev, p.cut, p.elapsed = zero, zero, 0
 	p.active = p.cutters(zero)
 }

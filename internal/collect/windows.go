@@ -242,6 +242,7 @@ func (c *collector) workloads() []result.Workload {
 		}
 		w := l.entry(l.tracks)
 		w.Node = -1
+		w.Sections = l.sections(l.tracks)
 		if l.heat != nil {
 			w.Heat = l.heat.result()
 		}

@@ -386,7 +386,7 @@ func (p pairing) series() []Measure {
 	var out []Measure
 	for _, s := range p.base[0].Data.Series {
 		name := seriesName(s, p.base[0].Manifest)
-		if isPercentile(s.Metric) {
+		if isPercentile(s.Metric) || s.Section != "" { // sections are parts of what their workload's measures hold
 			continue
 		}
 		collect := func(runs []Run, of []map[string]result.Series) (means []float64, points []ratioSeries) {

@@ -97,6 +97,9 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 	for _, win := range w.Windows {
 		table.Windows = append(table.Windows, totalsOf(win.Name, win.Start, win.End, win.Ops))
 	}
+	for _, s := range w.Sections {
+		table.Sections = append(table.Sections, totalsOf(s.Name, w.Start, w.End, s.Ops))
+	}
 	doc.Latencies = append(doc.Latencies, table)
 	var compared []WindowTotals
 	for _, win := range w.Comparable() {

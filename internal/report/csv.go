@@ -13,7 +13,7 @@ import (
 
 // CSV writes one tidy table: a row for every value, with the columns panel, series, time, value and unit. After the
 // results come the views of VMs and totals (panel is the measure's name), then the totals of every workload (panel
-// "workload NAME", series "MACHINE, WINDOW, MEASURE", time the start of the window). Gaps have no row.
+// "workload NAME", series "MACHINE, WINDOW, MEASURE", time the start of the window; of sections "all, section, NAME, MEASURE"). Gaps have no row.
 func CSV(w io.Writer, doc *Document) error {
 	t := &table{w: csv.NewWriter(w)}
 	t.row("panel", "series", "time", "value", "unit")
@@ -39,6 +39,9 @@ func CSV(w io.Writer, doc *Document) error {
 	for _, l := range doc.Latencies {
 		for _, win := range l.Windows[1:] {
 			t.totals("workload "+l.Workload, "all", win)
+		}
+		for _, s := range l.Sections {
+			t.totals("workload "+l.Workload, "all, section", s)
 		}
 	}
 	t.w.Flush()

@@ -15,6 +15,7 @@ package report
 import (
 	"encoding/json"
 	"html/template"
+	"slices"
 	"time"
 
 	"plimsoll/result"
@@ -90,7 +91,18 @@ type Latency struct {
 	Workload string         `json:"workload"`
 	Kind     string         `json:"kind"` // "service time" or "response time"
 	Error    float64        `json:"relative_error"`
-	Windows  []WindowTotals `json:"windows"` // the whole measured window first
+	Windows  []WindowTotals `json:"windows"`            // the whole measured window first
+	Sections []WindowTotals `json:"sections,omitempty"` // of the whole window, each by its name; where the generator told them apart
+}
+
+// Rows are the rows of a table: the windows, then the sections, which are called so.
+func (l Latency) Rows() []WindowTotals {
+	rows := slices.Clone(l.Windows)
+	for _, s := range l.Sections {
+		s.Name = "section " + s.Name
+		rows = append(rows, s)
+	}
+	return rows
 }
 
 // OpRow is one kind of operation in one window. Times are seconds. A percentile is absent when there is no

@@ -169,7 +169,7 @@ func (m *markdown) latencies(doc *Document) {
 	for _, l := range doc.Latencies {
 		m.line("\n### %s: %s", l.Workload, l.Kind)
 		m.header("Window", "Operation", "Count", "Rate", "Bandwidth", "Mean", "p50", "p90", "p99", "p99.9", "Max")
-		for _, w := range l.Windows {
+		for _, w := range l.Rows() {
 			for _, r := range w.Rows {
 				most := optional(r.Max, "s")
 				if r.Saturated > 0 {

@@ -86,10 +86,10 @@ type chartView struct {
 	Notes []string
 }
 
-// metricView is one measure over all VMs: in total and of each.
+// metricView is one measure over all VMs: in total, of each, and of each section of workloads.
 type metricView struct {
-	Title        string
-	Total, PerVM *chartView
+	Title                 string
+	Total, PerVM, Section *chartView
 }
 
 type heatPanel struct {
@@ -150,7 +150,7 @@ func newView(doc *Document) *view {
 	}
 	v.Prefix = commonPrefix(doc.VMs)
 	budget := chartPoints
-	if n := len(doc.Panels) + 2*len(metrics(doc.Series)); n > 0 {
+	if n := len(doc.Panels) + 2*len(metrics(doc.Series)) + len(metrics(ofSections(doc.Series))); n > 0 {
 		budget = min(budget, allPoints/n)
 	}
 	v.panels(budget)
@@ -278,6 +278,11 @@ func metrics(series []result.Series) []string {
 	return out
 }
 
+// ofSections are the series of sections of workloads.
+func ofSections(series []result.Series) []result.Series {
+	return slices.DeleteFunc(slices.Clone(series), func(s result.Series) bool { return s.Section == "" })
+}
+
 func (v *view) machines(budget int) {
 	for _, name := range metrics(v.Document.Series) {
 		var total, each []result.Series
@@ -287,16 +292,20 @@ func (v *view) machines(budget int) {
 				continue
 			}
 			unit = s.Unit
-			if s.VM == "" {
+			switch {
+			case s.Section != "": // drawn apart
+			case s.VM == "":
 				total = append(total, s)
-			} else {
+			default:
 				s.Name = strings.TrimPrefix(s.Name, v.Prefix)
 				each = append(each, s)
 			}
 		}
+		sections := slices.DeleteFunc(ofSections(v.Document.Series), func(s result.Series) bool { return s.Metric != name })
 		title := metricTitle(name)
-		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget), PerVM: v.place(newChart("", title+" of each VM", unit, v.origin, each), budget)}
-		if m.Total != nil || m.PerVM != nil {
+		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget), PerVM: v.place(newChart("", title+" of each VM", unit, v.origin, each), budget),
+			Section: v.place(newChart("", title+" of each section", unit, v.origin, sections), budget)}
+		if m.Total != nil || m.PerVM != nil || m.Section != nil {
 			v.Machines = append(v.Machines, m)
 		}
 	}

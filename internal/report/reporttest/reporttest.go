@@ -67,6 +67,11 @@ func Neighbour(opt Options) Run {
 	m.machines()
 	m.panels()
 	m.workloads()
+	for i, name := range []string{"log0", "log1"} {
+		s := m.series("OLTP: "+name, "write_iops", "", "OLTP", "ops/s", func(_ int, noise float64) (float64, bool) { return 650 - 20*float64(i) + 5*noise, true })
+		s.Workload, s.Section = "OLTP", name
+		m.data.Series = append(m.data.Series, s)
+	}
 	return Run{Manifest: m.manifest(), Data: m.data, Events: m.events(), Plan: plan()}
 }
 

@@ -56,6 +56,7 @@ func (m *maker) workloads() {
 	before.Ops, after.Ops = oltpBefore, oltpAfter
 	oltp.Windows, oltp.Ops = []result.Window{before, after}, Merge(oltpBefore, oltpAfter)
 	oltp.GeneratorCPUSeconds *= float64(m.oltpVMs())
+	m.sections(&oltp)
 	oltp.Heat = m.heat(m.start, 4000, func(c float64) float64 {
 		if c < 0.5 {
 			return 580e3
@@ -65,6 +66,26 @@ func (m *maker) workloads() {
 	dss.Ops, dss.Heat = dssAll, m.heat(m.mid, 1400, func(float64) float64 { return 9e6 })
 	dss.GeneratorCPUSeconds *= float64(m.opt.VMs - m.oltpVMs())
 	m.data.Workloads = append(m.data.Workloads, oltp, dss)
+}
+
+// sections share a workload's operations out: reads to the data disks, writes to all, and the log's are faster.
+func (m *maker) sections(w *result.Workload) {
+	for _, l := range w.Lanes {
+		s := result.Section{Name: l.Name}
+		median, share := 900e3, uint64(8)
+		if !l.Reads {
+			median, share = 300e3, 4
+		}
+		for _, o := range w.Ops {
+			switch {
+			case o.Op == "write":
+				s.Ops = append(s.Ops, Ops("write", o.Count/share, 16<<10, median, 0.5))
+			case l.Reads:
+				s.Ops = append(s.Ops, Ops("read", o.Count/4, 8<<10, 800e3, 0.6))
+			}
+		}
+		w.Sections = append(w.Sections, s)
+	}
 }
 
 func (m *maker) lanes(name string, disks, depth int, rate float64, reads, writes bool) []result.Lane {

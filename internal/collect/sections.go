@@ -1,0 +1,195 @@
+package collect
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"plimsoll/internal/series"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+)
+
+// Names of the series that a Recorder writes of the lanes of a workload that tells them apart, with the labels workload and section besides
+// those of all. They are not the workload's names with one label more: a query for a workload must not count everything twice.
+const (
+	SectionOps     = "plimsoll_section_ops_total"            // by op
+	SectionBytes   = "plimsoll_section_bytes_total"          // by op
+	SectionService = "plimsoll_section_service_time_seconds" // by op; native histogram
+)
+
+// Limits of what data.json holds of sections.
+const (
+	mostSections      = 32     // in all; the workloads beyond have no series of their sections
+	mostSectionValues = 60_000 // in their series
+	mostSectionPoints = 3600   // per series
+)
+
+// sectionNames are the names of lanes made unique: a second one of a name gets a number.
+func sectionNames(lanes []result.Lane) []string {
+	var names []string
+	for _, l := range lanes {
+		name := l.Name
+		for n := 2; slices.Contains(names, name); n++ {
+			name = fmt.Sprintf("%s (%d)", l.Name, n)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// sections are the loads that a Recorder writes for the lanes of a start.
+func (v *vmState) sections(scope Scope, d result.RawJob) []*load {
+	var out []*load
+	for i, name := range sectionNames(d.Lanes) {
+		l := &load{name: name, seen: [3]bool{d.Lanes[i].Reads, d.Lanes[i].Writes, false}}
+		ls := scope.labels(series.Label{Name: "instance", Value: v.name}, series.Label{Name: "vm_group", Value: v.group},
+			series.Label{Name: "workload", Value: d.Workload}, series.Label{Name: "section", Value: name})
+		for k, op := range opNames {
+			with, h := append(slices.Clone(ls), series.Label{Name: "op", Value: op}), &l.byOp[k]
+			h.ops, h.bytes, h.service = series.NewHandle(SectionOps, with), series.NewHandle(SectionBytes, with), series.NewHandle(SectionService, with)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// sectionMark is the state of a lane at a report.
+func sectionMark(t time.Time, s workload.Section) mark {
+	m := mark{t: t}
+	for i, c := range []workload.Counters{s.Read, s.Write, s.Trim} {
+		m.v.ops[i], m.v.bytes[i], m.v.seconds[i], m.hists[i] = float64(c.Ops), float64(c.Bytes), c.Seconds, c.Hist
+	}
+	return m
+}
+
+// laneTrack is what one lane of a start did.
+type laneTrack struct {
+	prev  mark
+	final mark      // the newest report at which counts and histograms belong together
+	cells []*totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
+}
+
+// planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many or long: a lane is
+// starved for seconds, and only points as short as that show it.
+func (c *collector) planSections() {
+	lanes, lines := 0, 0
+	c.apart = map[*loadPlan]bool{}
+	for _, l := range c.loads {
+		d := l.tracks[0].job
+		if l.prefill || !d.Apart || lanes+len(d.Lanes) > mostSections {
+			continue
+		}
+		c.apart[l] = true
+		lanes += len(d.Lanes)
+		for _, lane := range d.Lanes {
+			for _, does := range []bool{lane.Reads, lane.Writes} {
+				if does {
+					lines += 3
+				}
+			}
+		}
+	}
+	points := min(mostSectionPoints, mostSectionValues/max(lines, 1))
+	span := c.grid.edge(c.grid.n).Sub(c.grid.start)
+	step := max(time.Second, c.grid.interval, span/time.Duration(points))
+	step = (step + time.Second - 1).Truncate(time.Second)
+	c.fine = grid{c.grid.start, step, int((span + step - 1) / step), c.grid.interval}
+}
+
+// lanesOf are empty tracks for the lanes of a start that tells them apart.
+func (c *collector) lanesOf(k *track) []laneTrack {
+	l := c.loadOf(k)
+	if !k.job.Apart || l.prefill {
+		return nil
+	}
+	out := make([]laneTrack, len(k.job.Lanes))
+	for i := range out {
+		if c.apart[l] {
+			out[i].cells = make([]*totals, c.fine.n)
+		}
+	}
+	return out
+}
+
+// sections takes what a report placed at m says of each lane; whole says that it is one at which cells may be cut.
+func (p *replay) sections(m mark, all []workload.Section, whole bool) {
+	if len(all) != len(p.track.lanes) {
+		p.warned["a report that does not tell the sections apart"]++
+		return
+	}
+	for i := range p.track.lanes {
+		l := &p.track.lanes[i]
+		now := sectionMark(m.t, all[i])
+		if l.cells != nil {
+			p.fine.spread(l.cells, l.prev.t, m.t, now.v.minus(l.prev.v))
+		}
+		l.prev = now
+		if whole {
+			l.final = now
+		}
+	}
+}
+
+// spread adds what happened evenly between two moments to the cells between them.
+func (g grid) spread(cells []*totals, from, to time.Time, what totals) {
+	last := g.cell(to)
+	if last > g.cell(from) && !to.After(g.edge(last)) {
+		last--
+	}
+	for i := max(0, g.cell(from)); i <= min(last, g.n-1); i++ {
+		share := 1.0
+		if span := to.Sub(from); span > 0 {
+			share = float64(minTime(to, g.edge(i+1)).Sub(maxTime(from, g.edge(i)))) / float64(span)
+		}
+		if cells[i] == nil {
+			cells[i] = &totals{}
+		}
+		cells[i].add(mix(totals{}, what, share))
+	}
+}
+
+// sections are the totals of a workload's lanes over some starts.
+func (l *loadPlan) sections(tracks []*track) []result.Section {
+	var out []result.Section
+	for _, k := range tracks {
+		if len(k.lanes) == 0 || out != nil && len(k.lanes) != len(out) {
+			continue
+		}
+		for i, name := range sectionNames(k.job.Lanes) {
+			if len(out) <= i {
+				out = append(out, result.Section{Name: name})
+			}
+			out[i].Ops = addOps(out[i].Ops, k.lanes[i].final.v, k.lanes[i].final.hists)
+		}
+	}
+	return out
+}
+
+// sectionViews makes the series of all lanes of a workload, each over all VMs.
+func (c *collector) sectionViews(l *loadPlan) []result.Series {
+	if !c.apart[l] {
+		return nil
+	}
+	var out []result.Series
+	for i, name := range sectionNames(l.tracks[0].job.Lanes) {
+		rates := make([]*totals, c.fine.n)
+		for _, k := range l.tracks {
+			if i >= len(k.lanes) {
+				continue
+			}
+			for at, cell := range k.lanes[i].cells {
+				if cell == nil {
+					continue
+				}
+				if rates[at] == nil {
+					rates[at] = &totals{}
+				}
+				rates[at].add(*cell)
+			}
+		}
+		head := result.Series{Name: l.name + ": " + name, Group: l.group, Workload: l.name, Section: name}
+		out = append(out, views(head, c.fine, rates, nil)...)
+	}
+	return out
+}
