@@ -268,6 +268,8 @@ type Workload struct {
 	Heat *HeatMap `json:"heat,omitempty"`
 	// GeneratorCPUSeconds is what the load generator itself cost.
 	GeneratorCPUSeconds float64 `json:"generator_cpu_seconds"`
+	// ClockSeconds is how far the clock of its VM was ahead of plimsoll's, negative when behind; its times are corrected for that. Only for single VMs.
+	ClockSeconds float64 `json:"clock_seconds,omitempty"`
 	// ThreadBusy is the share of the window for which the generator's busiest thread ran on a CPU, ThreadWaiting for which it was ready and
 	// had none; 0 to 1, nil where that is not known. Only for single VMs.
 	ThreadBusy    *float64 `json:"thread_busy,omitempty"`

@@ -49,6 +49,8 @@ type RawJob struct {
 	End      time.Time `json:"end,omitzero"`
 	Ended    string    `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
 	Message  string    `json:"message,omitempty"`
+	// ClockSeconds is how far the tool's clock was ahead of plimsoll's when it first reported, negative when behind; 0 when within a second.
+	ClockSeconds float64 `json:"clock_seconds,omitempty"`
 }
 
 // rawPath is the folder of one start: raw/<vm>/<workload> and, from the second start on, raw/<vm>/<workload>.<attempt>.

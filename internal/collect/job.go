@@ -37,6 +37,7 @@ type Job struct {
 	now, middle, before placed
 	low, high           time.Duration // bounds of the run's clock minus the tool's
 	bounded             bool          // low and high are known
+	ahead               time.Duration // of the tool's clock, as its first report shows it
 	gap                 time.Duration // longest time between two reports so far
 	over                bool
 }
@@ -150,6 +151,7 @@ func (j *Job) place(rep workload.Report) time.Time {
 		if rep.Elapsed > 0 {
 			j.low = min(arrived, j.start.Sub(rep.Time.Add(-rep.Elapsed)))
 		}
+		j.ahead = -min(max(0, j.low), j.high)
 	}
 	j.high = min(j.high, arrived)
 	at := rep.Time.Add(min(max(0, j.low), j.high))
@@ -180,6 +182,16 @@ func (j *Job) End() {
 	j.r.mu.Lock()
 	defer j.r.mu.Unlock()
 	j.over = true
+}
+
+// ClockSeconds is how far the tool's clock was ahead when it first reported, as result.RawJob has it.
+func (j *Job) ClockSeconds() float64 {
+	j.r.mu.Lock()
+	defer j.r.mu.Unlock()
+	if j.ahead.Abs() < time.Second {
+		return 0
+	}
+	return j.ahead.Round(time.Millisecond).Seconds()
 }
 
 func (j *Job) lastTime() time.Time { return j.ticks[len(j.ticks)-1].t }

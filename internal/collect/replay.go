@@ -20,7 +20,8 @@ type track struct {
 	final mark        // with histograms
 	lanes []laneTrack // of a job that tells them apart
 	cpu   float64
-	parts []part // totals between the workload's cuts
+	clock time.Duration // how far the tool's was ahead at most, or behind when negative
+	parts []part        // totals between the workload's cuts
 	notes []string
 	ended string
 	end   time.Time
@@ -141,9 +142,13 @@ func (p *replay) Report(r workload.Report) {
 func (p *replay) begin(r workload.Report) {
 	k := p.track
 	began := r.Time.Add(-r.Elapsed)
+	defer p.note()
 	const slack = 5 * time.Second
-	if r.Time.Before(k.job.Start.Add(-slack)) || !k.end.IsZero() && r.Time.After(k.end.Add(slack)) {
+	p.shift = -time.Duration(k.job.ClockSeconds * float64(time.Second))
+	if p.shift == 0 && (r.Time.Before(k.job.Start.Add(-slack)) || !k.end.IsZero() && r.Time.After(k.end.Add(slack))) {
 		p.shift = k.job.Start.Sub(began)
+	}
+	if p.shift != 0 {
 		k.notes = append(k.notes, fmt.Sprintf("the tool's clock differed from plimsoll's by %v; its times were moved by that", -p.shift.Round(time.Millisecond)))
 		began = began.Add(p.shift)
 	}
@@ -159,6 +164,13 @@ func (p *replay) begin(r workload.Report) {
 	p.active = p.cutters(zero)
 }
 
+// note keeps the largest distance between the clocks.
+func (p *replay) note() {
+	if p.shift.Abs() > p.track.clock.Abs() {
+		p.track.clock = -p.shift
+	}
+}
+
 // place puts a report on the run's time axis. When the tool's clock jumps against its own elapsed time, elapsed time is believed.
 func (p *replay) place(r workload.Report) time.Time {
 	at := r.Time.Add(p.shift)
@@ -167,6 +179,7 @@ func (p *replay) place(r workload.Report) time.Time {
 	if d := at.Sub(p.prev.t); d < 0 || r.Elapsed > 0 && step > 0 && (d-step).Abs() > jump {
 		fixed := p.prev.t.Add(max(step, 0))
 		p.shift += fixed.Sub(at)
+		p.note()
 		p.track.notes = append(p.track.notes, fmt.Sprintf("the tool's clock jumped by %v at %s", (d-step).Round(time.Millisecond), p.prev.t.Format(time.TimeOnly)))
 		at = fixed
 	}

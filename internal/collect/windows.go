@@ -238,6 +238,7 @@ func (c *collector) workloads() []result.Workload {
 		for _, vm := range vms {
 			w := l.entry(byVM[vm])
 			w.VM = vm
+			w.ClockSeconds = slices.MaxFunc(byVM[vm], func(a, b *track) int { return cmp.Compare(a.clock.Abs(), b.clock.Abs()) }).clock.Seconds()
 			out = append(out, w)
 		}
 		w := l.entry(l.tracks)

@@ -2,11 +2,14 @@ package run_test
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/golden"
 	"plimsoll/internal/run"
@@ -121,4 +124,53 @@ func operations(t *testing.T, h *harness) (n float64) {
 		}
 	}
 	return n
+}
+
+// Clocks that are wrong from the start, or jump under way, move nothing: every VM's data lies where the others' lies, and the data say whose clock it was.
+func TestClocksThatDiffer(t *testing.T) {
+	files := fstest.MapFS{"test.yml": {Data: []byte(loaded)}, "w.fio": {Data: []byte(jobs)}}
+	h := modelled(t, files, sim.Options{Faults: []sim.Fault{
+		{Kind: sim.ClockSkew, Nodes: []int{1}, Skew: 45 * time.Second},
+		{Kind: sim.ClockSkew, Nodes: []int{2}, Skew: -30 * time.Second, Step: "workload.Start", At: 100 * time.Second},
+		{Kind: sim.ClockSkew, Nodes: []int{3}, Skew: time.Hour, Step: "workload.Start", At: 200 * time.Second, For: time.Minute},
+	}})
+	if _, err := h.execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	data, err := h.folder.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[int]float64{}
+	var start, end time.Time
+	for _, w := range data.Workloads {
+		if w.VM == "" {
+			continue
+		}
+		if start.IsZero() {
+			start, end = w.Start, w.End
+		}
+		got[w.Node] = math.Round(w.ClockSeconds)
+		if w.Start.Sub(start).Abs() > time.Second || w.End.Sub(end).Abs() > time.Second {
+			t.Errorf("node %d: from %v to %v, others from %v to %v", w.Node, w.Start, w.End, start, end)
+		}
+	}
+	if diff := cmp.Diff(map[int]float64{0: 0, 1: 45, 2: -30, 3: 3600}, got); diff != "" {
+		t.Errorf("clocks ahead, seconds (-want +got)\n%s", diff)
+	}
+	for _, s := range data.Series {
+		if s.VM == "" || !strings.HasSuffix(s.Metric, "_iops") {
+			continue
+		}
+		for i, v := range s.Values {
+			at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
+			rate := math.NaN()
+			if v != nil {
+				rate = *v
+			}
+			if at.After(start.Add(30*time.Second)) && at.Before(end.Add(-30*time.Second)) && !(math.Abs(rate-50) <= 5) { // the job asks for 50
+				t.Fatalf("%s of %s is %v, %v into its load", s.Metric, s.VM, rate, at.Sub(start))
+			}
+		}
+	}
 }

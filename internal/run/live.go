@@ -218,7 +218,7 @@ func (x *execution) openOutput(l step.Launch) (step.Output, error) {
 	sink := x.recorder.Job(job)
 	return step.Output{Raw: raw, Sink: sink, Ended: func(ended, message string, o workload.Outcome) {
 		sink.End()
-		job.End, job.Ended, job.Message = x.req.Clock.Now(), ended, message
+		job.End, job.Ended, job.Message, job.ClockSeconds = x.req.Clock.Now(), ended, message, sink.ClockSeconds()
 		if err := x.folder.WriteRawJob(job); err != nil {
 			x.record(result.Event{Kind: result.KindWarning, Text: "a job's end could not be recorded", Error: sentence(err)})
 		}

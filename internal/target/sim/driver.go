@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"plimsoll/internal/clock"
@@ -31,8 +32,8 @@ type modelled struct {
 	every    time.Duration // between reports
 	detail   time.Duration // between those with histograms
 	next     time.Time     // of the next report
-	skew     time.Duration
-	detailed bool // a report with histograms was made
+	skew     atomic.Int64  // of the machine's clock, nanoseconds
+	detailed bool          // a report with histograms was made
 
 	mu      sync.Mutex // of the reports' order
 	reports int
@@ -81,7 +82,7 @@ func cadence(limit time.Duration, jobs int) (every, detail time.Duration) {
 func (d *driver) add(j *modelled, name string, job workload.Job) {
 	now := d.w.clock.Now()
 	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, job.Lanes, perf.JobOptions{Name: name, Runtime: job.Limit, Apart: job.Apart})
-	j.skew = d.w.nodes[j.m.Node].skew
+	j.skew.Store(int64(d.w.nodes[j.m.Node].skew))
 	j.every, j.detail = cadence(job.Limit, len(d.jobs)+1)
 	j.next = now.Truncate(j.every).Add(j.every)
 	j.last = now

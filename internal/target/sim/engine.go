@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
@@ -93,9 +94,9 @@ func (j *modelled) outcome(exit target.Exit, stopped bool) workload.Outcome {
 		j.p.end(target.Exit{Code: -1, Signal: "killed"})
 		exit = j.p.exit
 	}
-	usage := j.p.usage
+	usage, silent := j.p.usage, j.p.silent
 	w.mu.Unlock()
-	if cut {
+	if cut && !silent {
 		j.hand(r)
 	}
 	j.mu.Lock()
@@ -112,7 +113,7 @@ func (j *modelled) hand(r workload.Report) {
 		return
 	}
 	j.last = r.Time
-	r.Time = r.Time.Add(j.skew)
+	r.Time = r.Time.Add(time.Duration(j.skew.Load()))
 	text, err := appendLine(nil, r)
 	if err == nil {
 		_, err = j.env.Raw.Write(text)

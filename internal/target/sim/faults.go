@@ -376,14 +376,18 @@ func (in *injector) silence(f Fault) (undo func()) {
 // move puts clocks ahead.
 func (in *injector) move(f Fault) (undo func()) {
 	w := in.c.w
-	for _, n := range f.Nodes {
-		w.nodes[n].skew += f.Skew
-	}
-	return func() {
+	by := func(skew time.Duration) {
 		for _, n := range f.Nodes {
-			w.nodes[n].skew -= f.Skew
+			w.nodes[n].skew += skew
+		}
+		for _, j := range w.models.jobs {
+			if slices.Contains(f.Nodes, j.m.Node) {
+				j.skew.Add(int64(skew))
+			}
 		}
 	}
+	by(f.Skew)
+	return func() { by(-f.Skew) }
 }
 
 var errAPI = errors.New("the cluster's management reports an internal error")

@@ -215,6 +215,7 @@ type process struct {
 	cancel   context.CancelFunc // nil without a function
 	children int
 	ended    bool
+	silent   bool // its machine did not answer when it ended
 	exit     target.Exit
 	usage    target.Usage
 	waiters  []context.CancelFunc
@@ -232,7 +233,7 @@ func (p *process) end(exit target.Exit) {
 	if p.ended {
 		return
 	}
-	p.ended, p.exit, p.children = true, exit, 0
+	p.ended, p.exit, p.children, p.silent = true, exit, 0, p.m.lost
 	p.m.running = slices.DeleteFunc(p.m.running, func(q *process) bool { return q == p })
 	if p.cancel != nil {
 		p.cancel()
