@@ -27,36 +27,46 @@ var rowOf = func() []uint8 {
 	return table
 }()
 
-// heat counts operations of one workload by time and latency.
+// heat counts operations of one workload by kind, time and latency.
 type heat struct {
-	grid   grid
-	mu     sync.Mutex
-	counts [][heatRows]uint64
+	grid    grid
+	mu      sync.Mutex
+	columns [3][]*hist.Histogram
 }
 
-func newHeat(g grid) *heat { return &heat{grid: g, counts: make([][heatRows]uint64, g.n)} }
+func newHeat(g grid) *heat { return &heat{grid: g} }
 
 func (h *heat) add(column int, hists [3]*hist.Histogram) {
 	column = min(max(column, 0), h.grid.n-1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, one := range hists {
-		if one == nil {
+	for op, one := range hists {
+		if one == nil || one.Count() == 0 {
 			continue
 		}
-		for i, n := range one.All() {
-			h.counts[column][rowOf[i]] += n
+		if h.columns[op] == nil {
+			h.columns[op] = make([]*hist.Histogram, h.grid.n)
 		}
+		if h.columns[op][column] == nil {
+			h.columns[op][column] = &hist.Histogram{}
+		}
+		h.columns[op][column].Merge(one)
 	}
 }
 
-// result keeps the rows in use; nil when nothing was counted.
+// result is the map of all operations together, of the rows in use; nil when nothing was counted.
 func (h *heat) result() *result.HeatMap {
+	counts := make([][heatRows]uint64, h.grid.n)
 	low, high := heatRows, -1
-	for _, col := range h.counts {
-		for r, n := range col {
-			if n > 0 {
-				low, high = min(low, r), max(high, r)
+	for _, columns := range h.columns {
+		for at, one := range columns {
+			if one == nil {
+				continue
+			}
+			for i, n := range one.All() {
+				row := int(rowOf[i])
+				counts[at][row] += n
+				low, high = min(low, row), max(high, row)
 			}
 		}
 	}
@@ -67,8 +77,46 @@ func (h *heat) result() *result.HeatMap {
 	for r := low; r <= high+1; r++ {
 		out.EdgesNs = append(out.EdgesNs, significant(math.Pow(10, firstDecade+float64(r)/rowsPerDecade), 6))
 	}
-	for _, col := range h.counts {
+	for _, col := range counts {
 		out.Counts = append(out.Counts, slices.Clone(col[low:high+1]))
+	}
+	return out
+}
+
+// courseQuantiles are those that comparisons give intervals of.
+var courseQuantiles = []float64{0.5, 0.9, 0.99, 0.999}
+
+// course is how the operations of one kind lie in time, nil when there were none. It counts above the end of a percentile's bucket, or above
+// its beginning when nothing lies beyond; when everything lies in that bucket, the percentile is left out.
+func (h *heat) course(op int) *result.Course {
+	whole := &hist.Histogram{}
+	for _, one := range h.columns[op] {
+		if one != nil {
+			whole.Merge(one)
+		}
+	}
+	if whole.Count() == 0 {
+		return nil
+	}
+	out := &result.Course{Start: h.grid.start, Step: h.grid.step.Seconds(), Counts: make([]uint64, h.grid.n)}
+	for _, q := range courseQuantiles {
+		v, _ := whole.Quantile(q)
+		low, above := hist.Bounds(hist.Index(v))
+		if whole.CountAbove(above) == 0 {
+			above = max(low, 1) - 1
+		}
+		if n := whole.CountAbove(above); n > 0 && n < whole.Count() {
+			out.Slower = append(out.Slower, result.Slower{Quantile: q, AboveNs: above, Counts: make([]uint64, h.grid.n)})
+		}
+	}
+	for at, one := range h.columns[op] {
+		if one == nil {
+			continue
+		}
+		out.Counts[at] = one.Count()
+		for _, s := range out.Slower {
+			s.Counts[at] = one.CountAbove(s.AboveNs)
+		}
 	}
 	return out
 }

@@ -246,6 +246,9 @@ func (c *collector) workloads() []result.Workload {
 		w.Sections = l.sections(l.tracks)
 		if l.heat != nil {
 			w.Heat = l.heat.result()
+			for i := range w.Ops {
+				w.Ops[i].Course = l.heat.course(slices.Index(opNames[:], w.Ops[i].Op))
+			}
 		}
 		out = append(out, w)
 	}

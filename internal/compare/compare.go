@@ -8,7 +8,7 @@
 // scenario and every series are compared: each effect with an interval, the intervals widened for their number, the
 // verdict by a threshold of practical significance; with order effects, and rates per vCPU and per physical core.
 //
-// The unit of evidence is the repeat. With one run on a side the interval comes from blocks of that run's own time and
+// The unit of evidence is the repeat. With one run on a side the interval comes from how that run wandered in its own time and
 // says how steady these runs were; the document then claims nothing about what another run would show. Percentiles are never
 // averaged.
 //

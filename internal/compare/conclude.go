@@ -184,9 +184,9 @@ func (d *Document) notes(sides []Side) {
 	}
 	if single {
 		d.Sentence += " This holds for these very runs: a side has one run only."
-		d.say("With one run on a side, intervals come from blocks of a run's own time. They say that these runs differ, or do not; what another run of the same would show cannot be said. Make three or more of each side, in mixed order.")
+		d.say("With one run on a side, intervals come from how a run wandered in its own time. They say that these runs differ, or do not; what another run of the same would show cannot be said. Make three or more of each side, in mixed order.")
 	} else if few {
-		d.say("Fewer than three repeats of some side: the intervals are wide, and those of percentiles hold the spread within runs only.")
+		d.say("Fewer than three repeats of some side: the intervals are very wide.")
 	}
 	d.sayFamilies()
 	for _, e := range d.Order {

@@ -145,7 +145,7 @@ func timed(ops []result.OpTotals) bool {
 }
 
 // values fills a measure from one number per run.
-func (p pairing) values(m *Measure, b, c []float64, blocks func() (within, within)) {
+func (p pairing) values(m *Measure, b, c []float64, errors func() (within, within)) {
 	m.numbers(b, c)
 	if !p.single() {
 		m.repeats(p.options.Threshold)
@@ -156,7 +156,7 @@ func (p pairing) values(m *Measure, b, c []float64, blocks func() (within, withi
 		m.at = zeros
 		return
 	}
-	wb, wc := blocks()
+	wb, wc := errors()
 	o := effect.Options{Threshold: p.options.Threshold, Direction: effect.Direction(m.Direction)}
 	m.at = func(confidence float64) outcome {
 		return difference(wb, wc, m.Baseline.Value, m.Candidate.Value, confidence, o)
@@ -247,35 +247,43 @@ func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.O
 		}
 		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: fmt.Sprintf("%s p%s %s", op, strconv.FormatFloat(q*100, 'f', -1, 64), kind), Unit: "s",
 			Direction: string(effect.LowerIsBetter), Scope: BetweenRuns}
-		widening, reason := 1.0, ""
+		o := effect.Options{Threshold: p.options.Threshold}
+		compare := func(o effect.Options) (effect.QuantileComparison, error) {
+			r, err := effect.Histograms(bh, ch, []float64{q}, o)
+			if err != nil {
+				return effect.QuantileComparison{}, err
+			}
+			return r[0], nil
+		}
+		reason := ""
 		if p.single() {
 			m.Scope = WithinRuns
-			wb, why := dependence(b, q)
-			wc, whyToo := dependence(c, q)
-			widening, reason = max(wb, wc), cmp.Or(why, whyToo)
+			bs, why := sideOf(b, bo, q)
+			cs, whyToo := sideOf(c, co, q)
+			reason = cmp.Or(why, whyToo)
+			compare = func(o effect.Options) (effect.QuantileComparison, error) { return effect.Within(bs, cs, q, o) }
+		}
+		first, err := compare(o)
+		if err != nil {
+			continue
 		}
 		m.at = func(confidence float64) outcome {
 			if reason != "" {
 				return nothing(reason)
 			}
-			r, err := effect.Histograms(bh, ch, []float64{q}, effect.Options{Confidence: confidence, Threshold: p.options.Threshold})
+			o.Confidence = confidence
+			r, err := compare(o)
 			if err != nil {
 				return nothing(err.Error())
 			}
-			return quantileOutcome(r[0], widening, p.options.Threshold)
+			return outcome{relative(r.Ratio, r.Difference, r.Baseline.Value), r.Verdict}
 		}
-		r, err := effect.Histograms(bh, ch, []float64{q}, effect.Options{})
-		if err != nil {
-			continue
-		}
-		m.Baseline.Value, m.Candidate.Value = r[0].Baseline.Value/1e9, r[0].Candidate.Value/1e9
-		if change := r[0].Ratio.Value - 1; !math.IsNaN(change) {
+		m.Baseline.Value, m.Candidate.Value = first.Baseline.Value/1e9, first.Candidate.Value/1e9
+		if change := first.Ratio.Value - 1; !math.IsNaN(change) {
 			m.Change = &change
 		}
-		for _, w := range r[0].Warnings {
-			if !strings.Contains(w, "within runs only") { // the document says so once
-				m.Warnings = append(m.Warnings, w)
-			}
+		if reason == "" {
+			m.Warnings = first.Warnings
 		}
 		out = append(out, m)
 	}
@@ -290,18 +298,6 @@ func histograms(ops []result.OpTotals) []*hist.Histogram {
 		}
 	}
 	return out
-}
-
-// quantileOutcome stretches the interval of a ratio on the logarithm, for what neighbouring operations share.
-func quantileOutcome(r effect.QuantileComparison, widening, threshold float64) outcome {
-	ratio := r.Ratio
-	if widening > 1 && ratio.Interval.Valid() && ratio.Value > 0 {
-		middle := math.Log(ratio.Value)
-		ratio.Interval = ratio.Interval.Map(func(v float64) float64 { return math.Exp(middle + (math.Log(v)-middle)*widening) })
-		ratio.Interval.Method += fmt.Sprintf(", widened %.3g times for dependence in time", widening)
-	}
-	change := relative(ratio, r.Difference, r.Baseline.Value)
-	return outcome{change, decide(change.Interval, threshold, effect.LowerIsBetter)}
 }
 
 // decide reads a verdict from the interval of a relative change, as package effect does: better or worse when all of it
@@ -338,7 +334,7 @@ func (p pairing) panels() []Measure {
 			title = panel.Name
 		}
 		m := Measure{Side: p.side, Cell: p.cell, Name: "result: " + title, Unit: panel.Unit, Direction: string(direction(panel.Unit))}
-		p.values(&m, b, c, func() (within, within) { return blocksOf(bs), blocksOf(cs) })
+		p.values(&m, b, c, func() (within, within) { return joined(bs), joined(cs) })
 		out = append(out, m)
 	}
 	return out
@@ -405,7 +401,7 @@ func (p pairing) series() []Measure {
 			continue
 		}
 		m := Measure{Side: p.side, Cell: p.cell, Workload: s.Workload, Name: name, Unit: s.Unit, Direction: string(direction(s.Unit))}
-		p.values(&m, b, c, func() (within, within) { return blocksOf(bs), blocksOf(cs) })
+		p.values(&m, b, c, func() (within, within) { return joined(bs), joined(cs) })
 		out = append(out, m)
 	}
 	return out

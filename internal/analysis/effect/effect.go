@@ -130,7 +130,7 @@ type Comparison struct {
 	Warnings              []string
 }
 
-// Compare compares independent samples of repeats. Means of ten or more repeats a side get a BCa bootstrap interval read at
+// Compare compares independent samples of repeats. Means of thirty or more repeats a side get a BCa bootstrap interval read at
 // the level that small samples need; fewer get Welch's t. Medians get percentiles of the bootstrap from six a side on. One
 // repeat a side gets no interval at all.
 func Compare(baseline, candidate []float64, o Options) (Comparison, error) {
@@ -176,7 +176,7 @@ func statistic(s Statistic) func([]float64) float64 {
 
 const (
 	fewestForMedian    = 6  // below, no pair of order statistics covers a median at 95 %
-	fewestForBootstrap = 10 // below, the bootstrap of a mean covers too little even when corrected
+	fewestForBootstrap = 30 // below, the bootstrap of a mean covers too little even when corrected, the more so at high confidence
 )
 
 func (c *Comparison) intervals(baseline, candidate []float64, o Options, positive bool) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"plimsoll/hist"
 	"plimsoll/internal/analysis/resample"
 )
@@ -23,16 +21,14 @@ type QuantileComparison struct {
 }
 
 // fewestRuns is the number of repeats a side from which the spread between runs is estimated.
-const fewestRuns = 3
+const fewestRuns = 2
 
 // Histograms compares percentiles of two sides, each given as one histogram per repeat. A percentile is always
 // read from the merged counts of all repeats.
 //
-// With three or more repeats on both sides its interval comes from leaving out one repeat at a time (the jackknife over runs,
-// on logarithms), so that it holds the spread between runs. With fewer it can only hold the spread within:
-// order statistics by the binomial distribution for each side, joined by the method of Zou and Donner (2008); I/Os of
-// one run are not independent, and a warning says so. Either way the interval is widened by the error of a bucket. The
-// end of an interval is infinite, or zero, where too few values lie beyond the percentile to bound it.
+// With two or more repeats on both sides its interval comes from leaving out one repeat at a time (the jackknife over runs,
+// on logarithms), so that it holds the spread between runs. With one it can only hold the spread within, as Within
+// gives it for independent values; I/Os of one run are not independent, and a warning says so.
 func Histograms(baseline, candidate []*hist.Histogram, quantiles []float64, o Options) ([]QuantileComparison, error) {
 	if o.Direction == "" {
 		o.Direction = LowerIsBetter // these are latencies
@@ -51,7 +47,16 @@ func Histograms(baseline, candidate []*hist.Histogram, quantiles []float64, o Op
 	}
 	out := make([]QuantileComparison, len(quantiles))
 	for i, q := range quantiles {
-		out[i] = quantile(q, side{b, baseline}, side{c, candidate}, o)
+		if min(len(baseline), len(candidate)) < fewestRuns {
+			out[i] = within(q, Side{Merged: b}, Side{Merged: c}, o)
+			out[i].Warnings = append(out[i].Warnings, "the interval holds the spread within runs only, as if I/Os were independent: make 3 or more repeats of each side")
+			continue
+		}
+		out[i] = quantile(q, b, c, o)
+		if out[i].Ratio.Interval.Reason == "" {
+			out[i].betweenRuns(side{b, baseline}, side{c, candidate}, o.Confidence)
+		}
+		out[i].Verdict = decide(out[i].Ratio, out[i].Difference, out[i].Baseline.Value, o)
 	}
 	return out, nil
 }
@@ -75,132 +80,40 @@ func merge(name string, runs []*hist.Histogram) (*hist.Histogram, error) {
 	return m, nil
 }
 
-func quantile(q float64, b, c side, o Options) QuantileComparison {
-	out := QuantileComparison{Quantile: q, BaselineN: b.merged.Count(), CandidateN: c.merged.Count()}
-	out.Baseline, out.Candidate = orderStatistic(b.merged, q, o.Confidence), orderStatistic(c.merged, q, o.Confidence)
-	out.Difference.Value = out.Candidate.Value - out.Baseline.Value
-	switch {
-	case out.Baseline.Value == 0 || out.Candidate.Value == 0:
+// quantile is the comparison without intervals, or with the reason why there are none.
+func quantile(q float64, b, c *hist.Histogram, o Options) QuantileComparison {
+	out := QuantileComparison{Quantile: q, BaselineN: b.Count(), CandidateN: c.Count()}
+	vb, _ := b.Quantile(q)
+	vc, _ := c.Quantile(q)
+	out.Baseline.Value, out.Candidate.Value = float64(vb), float64(vc)
+	out.Difference.Value, out.Ratio.Value = out.Candidate.Value-out.Baseline.Value, out.Candidate.Value/out.Baseline.Value
+	if vb == 0 || vc == 0 {
 		reason := resample.None("a percentile of zero has no ratio")
 		out.Ratio, out.Difference.Interval = Estimate{math.NaN(), reason}, reason
-	case min(len(b.runs), len(c.runs)) >= fewestRuns:
-		out.betweenRuns(b, c, o.Confidence)
-	default:
-		out.withinRuns(o.Confidence)
-		out.Warnings = append(out.Warnings, "the interval holds the spread within runs only, as if I/Os were independent: make 3 or more repeats of each side")
 	}
-	for _, s := range []side{b, c} {
-		if s.merged.Saturated() > 0 {
-			out.Warnings = append(out.Warnings, "some values lie in the last bucket of the tool's histogram, beyond 17 s: their true size is unknown")
-			break
-		}
+	if b.Saturated() > 0 || c.Saturated() > 0 {
+		out.Warnings = append(out.Warnings, "some values lie in the last bucket of the tool's histogram, beyond 17 s: their true size is unknown")
 	}
-	if math.IsInf(out.Ratio.Interval.High, 1) {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("too few values beyond p%g to bound it from above", q*100))
-	}
-	out.Verdict = decide(out.Ratio, out.Difference, out.Baseline.Value, o)
 	return out
-}
-
-// orderStatistic is a quantile with its distribution-free interval: the ranks that enclose a binomial count with
-// the confidence asked for (Hahn and Meeker 1991, chapter 5), widened to the edges of their buckets. Tails are taken at
-// mid-p, half the chance of the rank itself: strict tails cover too much, the more so once two sides are joined.
-func orderStatistic(h *hist.Histogram, q, confidence float64) Estimate {
-	v, _ := h.Quantile(q)
-	n, tail := float64(h.Count()), (1-confidence)/2
-	var low, high float64 // ranks
-	if variance := n * q * (1 - q); variance > 25 {
-		half := distuv.UnitNormal.Quantile(1-tail) * math.Sqrt(variance)
-		low, high = math.Floor(n*q-half+0.5), math.Ceil(n*q+half+0.5)
-	} else {
-		count := distuv.Binomial{N: n, P: q}
-		low = rankBelow(count, tail)
-		high = rankAbove(count, tail)
-	}
-	i := resample.Interval{High: math.Inf(1), Confidence: confidence, Method: "order statistics"}
-	if low >= 1 {
-		i.Low, _ = edges(h, uint64(low))
-	}
-	if high <= n {
-		_, i.High = edges(h, uint64(high))
-	}
-	return Estimate{float64(v), i}
-}
-
-// rankBelow is the largest rank that tail of the distribution lies below, or 0; rankAbove the smallest that tail lies above.
-func rankBelow(count distuv.Binomial, tail float64) float64 {
-	return search(count.N, func(r float64) bool { return r > 0 && midP(count, r-1) > tail }) - 1
-}
-
-func rankAbove(count distuv.Binomial, tail float64) float64 {
-	return search(count.N, func(r float64) bool { return r > 0 && midP(count, r-1) >= 1-tail })
-}
-
-func midP(count distuv.Binomial, r float64) float64 { return count.CDF(r) - count.Prob(r)/2 }
-
-// search is the smallest rank up to n+1 for which yes, which turns true once, holds.
-func search(n float64, yes func(float64) bool) float64 {
-	low, high := 0.0, n+1
-	for low < high {
-		middle := math.Floor((low + high) / 2)
-		if middle > n || yes(middle) {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return high
-}
-
-// edges of the bucket that holds a rank, counted from 1, within the smallest and largest value seen.
-func edges(h *hist.Histogram, rank uint64) (low, high float64) {
-	var seen uint64
-	for _, b := range h.Buckets() {
-		if seen += b.Count; seen >= rank {
-			return float64(max(b.Low, h.Min())), float64(min(b.High, h.Max()))
-		}
-	}
-	return float64(h.Max()), float64(h.Max())
-}
-
-// withinRuns joins the two intervals by "recovering" a variance for each end from each side (Zou and Donner 2008,
-// equations for a difference; here on logarithms for the ratio).
-func (c *QuantileComparison) withinRuns(confidence float64) {
-	join := func(b, k Estimate) resample.Interval {
-		d := k.Value - b.Value
-		return resample.Interval{
-			Low:        d - math.Hypot(k.Value-k.Interval.Low, b.Interval.High-b.Value),
-			High:       d + math.Hypot(k.Interval.High-k.Value, b.Value-b.Interval.Low),
-			Confidence: confidence, Method: "order statistics, joined by Zou and Donner",
-		}
-	}
-	log := func(e Estimate) Estimate { return Estimate{math.Log(e.Value), e.Interval.Map(math.Log)} }
-	c.Difference.Interval = join(c.Baseline, c.Candidate)
-	c.Ratio = Estimate{c.Candidate.Value / c.Baseline.Value, join(log(c.Baseline), log(c.Candidate)).Map(math.Exp)}
 }
 
 // betweenRuns estimates the variance of each side's log percentile by leaving out runs, and joins them as
 // Welch does. The interval of the difference follows from that of each side by the delta method.
 func (c *QuantileComparison) betweenRuns(b, k side, confidence float64) {
 	vb, vk := jackknife(b, c.Quantile), jackknife(k, c.Quantile)
-	set := func(e *Estimate, v float64, runs int) {
-		half := resample.StudentT(confidence, float64(runs-1)) * math.Sqrt(v)
-		e.Interval = between(e.Value*math.Exp(-half), e.Value*math.Exp(half), confidence)
+	xb, xk := Side{Merged: b.merged}.at(c.Quantile), Side{Merged: k.merged}.at(c.Quantile)
+	around := func(middle, half float64) resample.Interval {
+		return resample.Interval{Low: middle - half, High: middle + half, Confidence: confidence, Method: "jackknife over runs"}
 	}
-	set(&c.Baseline, vb, len(b.runs))
-	set(&c.Candidate, vk, len(k.runs))
+	own := func(x, v float64, runs int) resample.Interval {
+		return around(math.Log(x), resample.StudentT(confidence, float64(runs-1))*math.Sqrt(v)).Map(math.Exp)
+	}
+	c.Baseline.Interval, c.Candidate.Interval = own(xb, vb, len(b.runs)), own(xk, vk, len(k.runs))
 	se, dof := satterthwaite(vb, vk, len(b.runs), len(k.runs))
-	half := resample.StudentT(confidence, dof)*se + 2*hist.RelativeError
-	c.Ratio.Value = c.Candidate.Value / c.Baseline.Value
-	c.Ratio.Interval = between(c.Ratio.Value*math.Exp(-half), c.Ratio.Value*math.Exp(half), confidence)
-	db, dk := vb*c.Baseline.Value*c.Baseline.Value, vk*c.Candidate.Value*c.Candidate.Value
-	se, dof = satterthwaite(db, dk, len(b.runs), len(k.runs))
-	half = resample.StudentT(confidence, dof)*se + hist.RelativeError*(c.Baseline.Value+c.Candidate.Value)
-	c.Difference.Interval = between(c.Difference.Value-half, c.Difference.Value+half, confidence)
-}
-
-func between(low, high, confidence float64) resample.Interval {
-	return resample.Interval{Low: low, High: high, Confidence: confidence, Method: "jackknife over runs"}
+	c.Ratio.Interval = around(math.Log(xk/xb), resample.StudentT(confidence, dof)*se).Map(math.Exp)
+	se, dof = satterthwaite(vb*xb*xb, vk*xk*xk, len(b.runs), len(k.runs))
+	c.Difference.Interval = around(xk-xb, resample.StudentT(confidence, dof)*se)
+	c.resolve(xb, xk, confidence)
 }
 
 // jackknife is the variance of the logarithm of a merged quantile, (k−1)/k·Σ(θ₋ᵢ−θ̄)², θ₋ᵢ being its value without
@@ -215,8 +128,7 @@ func jackknife(s side, q float64) float64 {
 				rest.Merge(h)
 			}
 		}
-		v, _ := rest.Quantile(q)
-		logs[out] = math.Log(max(1, float64(v)))
+		logs[out] = math.Log(max(1, Side{Merged: rest}.at(q)))
 		mean += logs[out] / float64(len(logs))
 	}
 	for _, l := range logs {

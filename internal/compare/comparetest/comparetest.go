@@ -6,21 +6,26 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"plimsoll/hist"
 	"plimsoll/result"
 )
 
-// Law is how the runs of a side behave.
+// Law is how the runs of a side behave. Means and percentiles of latencies are in proportion to Mean, rates to Rate.
 type Law struct {
-	Rate       float64 // operations per second, on average
-	Mean       float64 // service time in seconds, on average
+	Rate       float64 // operations per second, on average where nothing below disturbs
+	Mean       float64 // service time in seconds, on average where nothing below disturbs
 	Spread     float64 // relative standard deviation between runs
 	Noise      float64 // relative standard deviation of a second within a run
 	Dependence float64 // correlation of neighbouring seconds, 0 to below 1
 	Seconds    int
-	Series     int // further series recorded over time
+	Step       int     // seconds between reports; 0 means 1
+	Series     int     // further series recorded over time
+	Misses     float64 // share of operations that take 20 times as long; it varies with the noise of the latency
+	Bursts     float64 // chance of a second to begin a burst of load, a mean of 4 s of 1.8 times the rate and 1.5 times the latency
+	Checkpoint float64 // seconds between checkpoints, give or take a tenth; they last 4 s, at 0.6 times the rate and 3 times the latency
 }
 
 // Start of every first run.
@@ -46,44 +51,57 @@ func Data(r *rand.Rand, law Law) *result.Data {
 	base := law.Rate * math.Exp(law.Spread*r.NormFloat64())
 	slow := law.Mean * math.Exp(law.Spread*r.NormFloat64())
 	rates, times := noise(r, law), noise(r, law)
+	disturb(r, law, rates, times)
+	shape := lognormal()
+	step := max(law.Step, 1)
 	w := result.Workload{Name: "OLTP", Group: "DB", Node: -1, Engine: "fio", Tool: "fio-3.36", Phase: "run", Start: Start, End: end, Ended: "finished", Latency: "service time",
-		Lanes: []result.Lane{{Name: "data", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 8 << 30, Direct: true}},
-		Heat:  &result.HeatMap{Start: Start, Step: 1, EdgesNs: edges()}}
+		Lanes: []result.Lane{{Name: "data", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 8 << 30, Direct: true}}}
 	op := result.OpTotals{Op: "read", Hist: &hist.Histogram{}}
 	var iops, latency []*float64
-	for i := range law.Seconds {
-		n := math.Round(base * math.Exp(law.Noise*rates[i]))
-		middle := slow * math.Exp(law.Noise*times[i])
-		column := make([]uint64, len(w.Heat.EdgesNs)-1)
-		sum := 0.0
-		for k := range int(n) {
-			// Quantiles of a lognormal in even steps, shifted at random: its percentiles are known.
-			q := (float64(k) + r.Float64()) / n
-			ns := middle * 1e9 * math.Exp(0.5*quantile(q)-0.125)
-			sum += ns / 1e9
-			op.Hist.Add(uint64(ns), 1)
-			row := int((math.Log10(ns) - 3) * 8)
-			column[min(max(row, 0), len(column)-1)]++
+	var parts []*hist.Histogram
+	for i := 0; i < law.Seconds; i += step {
+		part := &hist.Histogram{}
+		last := min(i+step, law.Seconds)
+		var seconds float64
+		for at := i; at < last; at++ {
+			middle := slow * math.Exp(times[at]-0.125)
+			misses := law.Misses * math.Exp(times[at])
+			for range int(math.Round(base * math.Exp(rates[at]))) {
+				u := r.Uint64()
+				each := middle * shape[u%uint64(len(shape))]
+				if float64(u>>32) < misses*(1<<32) {
+					each *= 20
+				}
+				seconds += each
+				part.Add(uint64(each*1e9), 1)
+			}
 		}
-		op.Count += uint64(n)
-		op.Seconds += sum
-		us := sum / n * 1e6
-		iops, latency = append(iops, &n), append(latency, &us)
-		w.Heat.Counts = append(w.Heat.Counts, column)
+		n := float64(part.Count())
+		rate, us := n/float64(last-i), seconds/n*1e6
+		if n > 0 {
+			latency = append(latency, &us)
+		} else {
+			latency = append(latency, nil)
+		}
+		iops, parts = append(iops, &rate), append(parts, part)
+		op.Count += part.Count()
+		op.Seconds += seconds
+		op.Hist.Merge(part)
 	}
+	op.Course = course(op.Hist, parts, float64(step))
 	op.Bytes = op.Count * 8192
 	w.Ops = []result.OpTotals{op}
 	d.Workloads = []result.Workload{w}
 	series := func(metric, unit string, values []*float64) {
-		d.Series = append(d.Series, result.Series{Name: vm, Metric: metric, VM: vm, Group: "DB", Unit: unit, Start: Start, Step: 1, Values: values})
+		d.Series = append(d.Series, result.Series{Name: vm, Metric: metric, VM: vm, Group: "DB", Unit: unit, Start: Start, Step: float64(step), Values: values})
 	}
 	series("read_iops", "ops/s", iops)
 	series("read_latency_mean", "us", latency)
 	d.Panels = []result.Panel{{Name: "Rate", Title: "Reads per second", Kind: "vm_group", Type: "iops", Unit: "ops/s", Series: []result.Series{d.Series[0]}}}
 	for k := range law.Series {
-		values := make([]*float64, law.Seconds)
-		for i, v := range noise(r, law) {
-			x := 100 * math.Exp(law.Noise*v)
+		values := make([]*float64, len(iops))
+		for i, v := range noise(r, law)[:len(values)] {
+			x := 100 * math.Exp(v)
 			values[i] = &x
 		}
 		series(fmt.Sprintf("extra_%d", k), "count", values)
@@ -91,27 +109,69 @@ func Data(r *rand.Rand, law Law) *result.Data {
 	return d
 }
 
-// noise is a series of unit variance with first-order dependence.
+// noise is what a second differs by, on the logarithm, with first-order dependence.
 func noise(r *rand.Rand, law Law) []float64 {
 	out := make([]float64, law.Seconds)
 	x := r.NormFloat64()
 	for i := range out {
-		out[i] = x
+		out[i] = law.Noise * x
 		x = law.Dependence*x + math.Sqrt(1-law.Dependence*law.Dependence)*r.NormFloat64()
 	}
 	return out
 }
 
-func edges() []float64 {
-	var out []float64
-	for i := range 41 {
-		out = append(out, math.Pow(10, 3+float64(i)/8))
+// lognormal are latencies in even steps of their law, with a median of 1 and a deviation of 0.5 on the logarithm; to draw from them is
+// quicker than to compute each.
+var lognormal = sync.OnceValue(func() []float64 {
+	out := make([]float64, 1<<14)
+	for i := range out {
+		out[i] = math.Exp(0.5 * math.Sqrt2 * math.Erfinv(2*(float64(i)+0.5)/float64(len(out))-1))
 	}
 	return out
+})
+
+// disturb adds bursts and checkpoints to the noise of rates and latencies.
+func disturb(r *rand.Rand, law Law, rates, times []float64) {
+	add := func(i int, rate, latency float64) {
+		if i >= 0 && i < len(rates) {
+			rates[i] += math.Log(rate)
+			times[i] += math.Log(latency)
+		}
+	}
+	if law.Bursts > 0 {
+		const ends = 0.25
+		on := r.Float64() < law.Bursts/(law.Bursts+ends)
+		for i := range rates {
+			if on {
+				add(i, 1.8, 1.5)
+			}
+			on = on && r.Float64() >= ends || !on && r.Float64() < law.Bursts
+		}
+	}
+	if law.Checkpoint > 0 {
+		at := -law.Checkpoint * (10 + r.Float64())
+		for ; at < float64(len(rates)); at += law.Checkpoint * (1 + 0.1*r.NormFloat64()) {
+			for k := range 4 {
+				add(int(math.Floor(at))+k, 0.6, 3)
+			}
+		}
+	}
 }
 
-// quantile of the standard normal distribution, good to 1e-4, which is enough for made data.
-func quantile(p float64) float64 {
-	p = min(max(p, 1e-6), 1-1e-6)
-	return math.Sqrt2 * math.Erfinv(2*p-1)
+// course counts operations over time as package collect does.
+func course(whole *hist.Histogram, parts []*hist.Histogram, step float64) *result.Course {
+	c := &result.Course{Start: Start, Step: step}
+	for _, p := range parts {
+		c.Counts = append(c.Counts, p.Count())
+	}
+	for _, q := range []float64{0.5, 0.9, 0.99, 0.999} {
+		v, _ := whole.Quantile(q)
+		_, above := hist.Bounds(hist.Index(v))
+		s := result.Slower{Quantile: q, AboveNs: above}
+		for _, p := range parts {
+			s.Counts = append(s.Counts, p.CountAbove(above))
+		}
+		c.Slower = append(c.Slower, s)
+	}
+	return c
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/hist"
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/serial"
@@ -28,27 +29,18 @@ type within struct {
 	reason   string
 }
 
-const fewestBlocks = 5
+// fewestPoints in time, and as many with operations, for an interval within a run.
+const fewestPoints = 20
 
-// blocks measures the standard error of a mean from blocks of neighbouring points, within the parts of a run that differ on
-// purpose. A block is four autocorrelation times long, and at least the cube root of the length.
-//
-// The variance is that of a circular block bootstrap (Politis and Romano 1992) of the ratio's first-order terms, which needs
-// no resampling. Blocks of length l miss what reaches across their ends, a share of order 1/l (Künsch 1989): twice the
-// variance at l less that at l/2 is free of it (Politis and Romano 1995, Journal of Time Series Analysis 16). It is the
-// trapezoid lag window, whose degrees of freedom are 3/4 of the number of blocks (Priestley 1981, 6.2).
-func blocks(s ratioSeries) within {
+// within measures the standard error of a mean from the slow waves of its course (serial.SumVariance), within the parts of a run that
+// differ on purpose. The mean is a ratio, so what varies are its terms of first order.
+func (s ratioSeries) within() within {
 	n := len(s.value)
 	switch {
 	case s.reason != "":
 		return within{reason: s.reason}
-	case n < 2*fewestBlocks:
-		return within{reason: fmt.Sprintf("%d points in time are too few for an interval within the run", n)}
-	}
-	parts := s.parts()
-	long := max(int(math.Ceil(4*serial.Time(s.flat(parts)))), int(math.Ceil(math.Cbrt(float64(n)))))
-	if n/long < fewestBlocks {
-		return within{reason: fmt.Sprintf("the run is too short: it holds %d independent stretches of its own time, and %d are needed", n/long, fewestBlocks)}
+	case n < fewestPoints:
+		return within{reason: fmt.Sprintf("%d points in time are too few for an interval within the run, %d are needed", n, fewestPoints)}
 	}
 	weight := s.weight
 	if weight == nil {
@@ -62,107 +54,39 @@ func blocks(s ratioSeries) within {
 			busy++
 		}
 	}
-	if busy < 2*fewestBlocks {
-		return within{reason: fmt.Sprintf("%d points in time with operations are too few for an interval within the run", busy)}
+	if busy < fewestPoints {
+		return within{reason: fmt.Sprintf("%d points in time with operations are too few for an interval within the run, %d are needed", busy, fewestPoints)}
 	}
 	whole := values / weights
 	if !(math.Abs(whole) > 0) || math.IsInf(whole, 0) {
 		return within{reason: "its mean is zero"}
 	}
-	variance := 0.0
-	for _, p := range parts {
-		terms := make([]float64, p[1]-p[0])
-		for i := range terms {
-			terms[i] = weight[p[0]+i] * (s.value[p[0]+i] - whole)
-		}
-		variance += sumVariance(terms, long)
+	terms := make([]float64, n)
+	for i, v := range s.value {
+		terms[i] = weight[i] * (v - whole)
 	}
-	pieces := float64(n) / float64(long)
-	return within{relative: math.Sqrt(variance) / weights / math.Abs(whole), dof: max(0.75*pieces-float64(len(parts)-1), 1)}
+	variance, dof := serial.SumVariance(terms, s.cuts)
+	return within{relative: math.Sqrt(variance) / weights / math.Abs(whole), dof: dof}
 }
 
-// sumVariance is the variance of the sum of a part's terms, never below that of plain blocks.
-func sumVariance(terms []float64, long int) float64 {
-	long = min(long, len(terms)/2)
-	if long < 1 {
-		return 0
-	}
-	c := newCircle(terms)
-	plain := c.blockVariance(long)
-	if long < 2 {
-		return plain
-	}
-	return max(2*plain-c.blockVariance(long/2), plain)
-}
-
-// parts are the stretches between cuts that hold a point.
-func (s ratioSeries) parts() [][2]int {
-	var out [][2]int
-	from := 0
-	for _, c := range append(slices.Clone(s.cuts), len(s.value)) {
-		if c > from && c <= len(s.value) {
-			out = append(out, [2]int{from, c})
-			from = c
-		}
-	}
-	return out
-}
-
-// flat are the values without the means of the parts, which are no dependence.
-func (s ratioSeries) flat(parts [][2]int) []float64 {
-	out := slices.Clone(s.value)
-	for _, p := range parts {
-		m := mean(out[p[0]:p[1]])
-		for i := p[0]; i < p[1]; i++ {
-			out[i] -= m
-		}
-	}
-	return out
-}
-
-// circle holds the sums up to each point of a part, twice around, so that a block costs one subtraction.
-type circle struct {
-	n    int
-	sums []float64
-}
-
-func newCircle(terms []float64) circle {
-	n := len(terms)
-	c := circle{n, make([]float64, 2*n+1)}
-	for i := range 2 * n {
-		c.sums[i+1] = c.sums[i] + terms[i%n]
-	}
-	return c
-}
-
-// blockVariance is the variance of the sum of all terms as blocks of a length tell it. Blocks around their own mean spread
-// too little by (n−long)/n.
-func (c circle) blockVariance(long int) float64 {
-	n, l := float64(c.n), float64(long)
-	middle, squares := c.sums[c.n]/n*l, 0.0
-	for i := range c.n {
-		d := c.sums[i+long] - c.sums[i] - middle
-		squares += d * d
-	}
-	return squares / l * n / (n - l)
-}
-
-// blocksOf joins the runs of a side of which the other side is single.
-func blocksOf(runs []ratioSeries) within {
+// joined is the mean over the runs of a side of which the other side is single.
+func joined(runs []ratioSeries) within {
 	if len(runs) == 0 {
 		return within{reason: "no points over time"}
 	}
-	var sum, dof float64
+	var sum, squares, dof float64
 	for _, s := range runs {
-		w := blocks(s)
+		w := s.within()
 		if w.reason != "" {
 			return w
 		}
-		sum += w.relative * w.relative
-		dof += w.dof
+		v := w.relative * w.relative
+		sum, squares, dof = sum+v, squares+v*v/w.dof, dof+w.dof
 	}
-	k := float64(len(runs))
-	return within{relative: math.Sqrt(sum) / k, dof: dof}
+	if squares > 0 {
+		dof = sum * sum / squares
+	}
+	return within{relative: math.Sqrt(sum) / float64(len(runs)), dof: dof}
 }
 
 func withinOf(l load, part func(result.Workload, Run) ratioSeries) within {
@@ -170,7 +94,7 @@ func withinOf(l load, part func(result.Workload, Run) ratioSeries) within {
 	for i, w := range l.of {
 		runs = append(runs, part(w, l.runs[i]))
 	}
-	return blocksOf(runs)
+	return joined(runs)
 }
 
 // difference is the change of one run against another with an interval on the logarithm: Student's t on the two relative
@@ -195,7 +119,7 @@ func difference(b, c within, bv, cv, confidence float64, o effect.Options) outco
 		half = resample.StudentT(confidence, dof) * math.Sqrt(vb+vc)
 	}
 	i := resample.Interval{Low: math.Exp(middle-half) - 1, High: math.Exp(middle+half) - 1, Confidence: confidence,
-		Method: "blocks of each run's own time, Student's t"}
+		Method: "slow waves of each run's own course, Student's t"}
 	d := o.Direction
 	if d == "" {
 		d = effect.HigherIsBetter
@@ -314,64 +238,63 @@ func inOrder(at map[int64]float64) []float64 {
 	return out
 }
 
-// dependence is how many times wider a percentile's interval must be than if operations were independent: the standard
-// error of the share of operations beyond the percentile, by blocks of the heat map's time, over the binomial one. At
-// least 1. Where there is too little of a heat map to tell, the reason is why there is no interval.
-func dependence(l load, q float64) (widest float64, reason string) {
-	widest = 1.0
-	for _, w := range l.of {
-		if w.Heat == nil {
-			return 0, "there is no heat map to tell how operations depend on each other"
+// sideOf is a side of merged counts with the dependence of its operations at a quantile: the variance of the share of slower ones over time,
+// by slow waves, over that of independent operations. The reason is why it cannot be told.
+func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason string) {
+	s.Merged = &hist.Histogram{}
+	var sum, squares, all float64
+	for i, o := range ops {
+		s.Merged.Merge(o.Hist)
+		if o.Course == nil {
+			return s, "how its operations lie in time is not in the run: collect it anew, with report --again"
 		}
-		if n := len(w.Heat.Counts); n < 2*fewestBlocks {
-			return 0, fmt.Sprintf("%d points in time are too few for an interval within the run", n)
+		n := float64(o.Hist.Count())
+		factor, dof, why := dependence(o.Course, q, l.of[i])
+		if why != "" {
+			return s, why
 		}
-		s, share, n := beyond(w.Heat, q)
-		times := make([]int64, len(s.value))
-		for i := range times {
-			times[i] = w.Heat.Start.Add(time.Duration(float64(i) * w.Heat.Step * float64(time.Second))).UnixMilli()
-		}
-		s.cuts = cutsOf(times, windowStarts([]result.Workload{w}))
-		if n == 0 || share <= 0 || share >= 1 {
-			continue
-		}
-		if b := blocks(s); b.reason == "" {
-			widest = max(widest, b.relative*share/math.Sqrt(share*(1-share)/n))
+		all += n
+		sum += n * factor
+		if dof > 0 {
+			squares += n * factor * n * factor / dof
 		}
 	}
-	return widest, ""
+	s.Dependence = sum / all
+	if squares > 0 {
+		s.DOF = sum * sum / squares
+	}
+	return s, ""
 }
 
-// beyond is the share of operations above the row of a heat map that is nearest to a percentile, over time.
-func beyond(h *result.HeatMap, q float64) (s ratioSeries, share, n float64) {
-	rows := make([]float64, max(len(h.EdgesNs)-1, 0))
-	for _, column := range h.Counts {
-		for r, c := range column {
-			if r < len(rows) {
-				rows[r] += float64(c)
-				n += float64(c)
-			}
-		}
+// dependence is the design effect at a quantile of one run; 1, and certain, when all operations were of one latency.
+func dependence(c *result.Course, q float64, w result.Workload) (factor, dof float64, reason string) {
+	if len(c.Counts) < fewestPoints {
+		return 0, 0, fmt.Sprintf("%d points in time are too few for an interval within the run, %d are needed", len(c.Counts), fewestPoints)
 	}
-	cut, below := 0, 0.0
-	for cut < len(rows) && below+rows[cut]/2 < q*n {
-		below += rows[cut]
-		cut++
+	at := slices.IndexFunc(c.Slower, func(s result.Slower) bool { return s.Quantile == q })
+	if at < 0 {
+		return 1, 0, ""
 	}
-	share = 1 - below/n
-	for _, column := range h.Counts {
-		var all, above float64
-		for r, c := range column {
-			all += float64(c)
-			if r >= cut {
-				above += float64(c)
-			}
+	var s ratioSeries
+	var times []int64
+	var slower, all float64
+	for i, n := range c.Counts {
+		k := 0.0
+		if i < len(c.Slower[at].Counts) {
+			k = float64(c.Slower[at].Counts[i])
 		}
-		v := 0.0
-		if all > 0 {
-			v = above / all
+		share := 0.0
+		if n > 0 {
+			share = k / float64(n)
 		}
-		s.value, s.weight = append(s.value, v), append(s.weight, all)
+		s.value, s.weight = append(s.value, share), append(s.weight, float64(n))
+		slower, all = slower+k, all+float64(n)
+		times = append(times, c.Start.Add(time.Duration(float64(i)*c.Step*float64(time.Second))).UnixMilli())
 	}
-	return s, share, n
+	if share := slower / all; share > 0 && share < 1 {
+		s.cuts = cutsOf(times, windowStarts([]result.Workload{w}))
+		own := s.within()
+		return own.relative * own.relative * share / (1 - share) * all, own.dof, own.reason
+	}
+	return 1, 0, ""
 }

@@ -1,0 +1,177 @@
+package compare_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"plimsoll/internal/compare"
+	"plimsoll/internal/compare/comparetest"
+)
+
+// pairs is how many pairs are made of each law. The figures of docs/analysis-statistics.md are from 2,500.
+var pairs = flag.Int("pairs", 300, "pairs of sides made of each law, for coverage")
+
+// law of a pair of sides: what the seconds of real runs share. The sides have one law, but for their length, reports and scale.
+type law struct {
+	name         string
+	base         comparetest.Law
+	seconds      int     // of the candidate; 0 is the baseline's
+	step         int     // of the candidate's reports; 0 is the baseline's
+	rate, slower float64 // of the candidate over the baseline; 0 is 1
+}
+
+var singles = []law{
+	{name: "steady", base: comparetest.Law{Noise: 0.02, Seconds: 150}},
+	{name: "dependent", base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Seconds: 150}},
+	{name: "very dependent", base: comparetest.Law{Noise: 0.15, Dependence: 0.8, Seconds: 150}},
+	{name: "bursts", base: comparetest.Law{Noise: 0.05, Dependence: 0.5, Bursts: 0.05, Seconds: 360}},
+	{name: "checkpoints", base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Checkpoint: 15, Seconds: 240}},
+	{name: "two speeds", base: comparetest.Law{Noise: 0.2, Dependence: 0.5, Misses: 0.05, Seconds: 150}},
+	{name: "unlike lengths", base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Seconds: 60}, seconds: 240, rate: 0.8, slower: 1.5},
+	{name: "unlike reports", base: comparetest.Law{Noise: 0.1, Dependence: 0.7, Seconds: 240}, step: 5, rate: 1.25, slower: 0.5},
+}
+
+func (l law) sides() (base, candidate comparetest.Law) {
+	base = l.base
+	base.Rate, base.Mean = 100, 0.002
+	candidate = base
+	candidate.Seconds, candidate.Step = max(l.seconds, base.Seconds), max(l.step, base.Step)
+	if l.rate > 0 {
+		candidate.Rate, candidate.Mean = base.Rate*l.rate, base.Mean*l.slower
+	}
+	return base, candidate
+}
+
+// tally of the intervals of one measure. One with an open end says that there are too few values, and holds the truth more often.
+type tally struct{ held, closed, open, none int }
+
+func (c *tally) count(m compare.Measure, truth float64) {
+	switch i := m.Interval; {
+	case !i.Valid():
+		c.none++
+	case math.IsInf(i.High, 1) || i.Low <= -1:
+		c.open++
+	default:
+		c.closed++
+		if i.Contains(truth) {
+			c.held++
+		}
+	}
+}
+
+func (c *tally) add(o tally) {
+	c.held, c.closed, c.open, c.none = c.held+o.held, c.closed+o.closed, c.open+o.open, c.none+o.none
+}
+
+// tallies by measure; "" is how often something was found at all.
+type tallies map[string]*tally
+
+func (a tallies) of(name string) *tally {
+	if a[name] == nil {
+		a[name] = &tally{}
+	}
+	return a[name]
+}
+
+// tallied compares pairs of sides of a law, with so many runs on each.
+func tallied(t *testing.T, l law, first uint64, rounds, runs int, scope string) (all tallies, found int) {
+	base, candidate := l.sides()
+	all = tallies{}
+	for seed := range uint64(rounds) {
+		r := random(first<<32 + seed)
+		d, err := compare.Of([]compare.Side{side("A", r, 1, runs, base), side("B", r, runs+1, runs, candidate)}, compare.Options{Threshold: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range slices.Concat(d.Measures, d.Series) {
+			if m.Scope != scope {
+				t.Fatalf("%s claims something %s from %d runs a side", m.Name, m.Scope, runs)
+			}
+			truth := candidate.Mean/base.Mean - 1
+			if m.Unit == "ops/s" {
+				truth = candidate.Rate/base.Rate - 1
+			}
+			all.of(m.Name).count(m, truth)
+		}
+		if d.Families[0].Different > 0 {
+			found++
+		}
+	}
+	return all, found
+}
+
+// check holds the coverage of a 95 % interval to 93 % and at most, give or take what so many sets cannot tell: three standard errors, of many
+// sets two.
+func (c tally) check(t *testing.T, name string, most float64) {
+	t.Helper()
+	share, slack := float64(c.held)/float64(c.closed), 3*math.Sqrt(0.05*0.95/float64(c.closed))
+	if c.closed > 1500 {
+		slack *= 2.0 / 3
+	}
+	t.Logf("%-32s %5.1f %% of %d intervals; %d have an open end, %d could not be had", name, 100*share, c.closed, c.open, c.none)
+	if !(share >= 0.93-slack && share <= most+slack) {
+		t.Errorf("%s: the interval holds the truth in %.1f %% of %d, want 93 to %.3g %%", name, 100*share, c.closed, 100*most)
+	}
+}
+
+// TestCoverageOfSingleRuns: intervals from within one run a side hold the truth as often as they say, whatever its seconds share; and
+// where both sides have one law, at most 5 % of the comparisons claim a difference.
+func TestCoverageOfSingleRuns(t *testing.T) {
+	t.Parallel()
+	rounds := *pairs
+	if testing.Short() {
+		rounds = min(rounds, 60)
+	}
+	overall := tallies{}
+	found, alike := 0, 0
+	for i, l := range singles {
+		all, differing := tallied(t, l, uint64(i), rounds, 1, compare.WithinRuns)
+		var every tally
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			all[name].check(t, l.name+": "+name, 0.97)
+			overall.of(name).add(*all[name])
+			every.add(*all[name])
+		}
+		every.check(t, l.name+": all", 0.97)
+		if l.rate == 0 {
+			found, alike = found+differing, alike+rounds
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(overall)) {
+		overall[name].check(t, "all laws: "+name, 0.97)
+	}
+	t.Logf("%.1f %% of %d comparisons of like runs claim a difference", 100*float64(found)/float64(alike), alike)
+	if float64(found) > 0.05*float64(alike) {
+		t.Errorf("%d of %d comparisons of like runs claim a difference; at most 5 %% should", found, alike)
+	}
+}
+
+// TestCoverageOfRepeats: with several runs a side, intervals hold what runs differ by. Two repeats cover somewhat more: their degrees of
+// freedom are hardly known, and Welch's choice errs towards few.
+func TestCoverageOfRepeats(t *testing.T) {
+	t.Parallel()
+	l := law{base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Spread: 0.05, Seconds: 25}}
+	for _, runs := range []int{2, 3, 5, 10} {
+		rounds := *pairs
+		if testing.Short() {
+			rounds = min(rounds, 60)
+		}
+		all, found := tallied(t, l, uint64(100+runs), rounds, runs, compare.BetweenRuns)
+		most := 0.97
+		if runs == 2 {
+			most = 0.985
+		}
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			all[name].check(t, fmt.Sprintf("%d a side: %s", runs, name), most)
+		}
+		if share := float64(found) / float64(rounds); share > 0.08 {
+			t.Errorf("%d runs a side: %.1f %% of comparisons of like runs claim a difference", runs, 100*share)
+		} else {
+			t.Logf("%d runs a side: %.1f %% of comparisons of like runs claim a difference", runs, 100*share)
+		}
+	}
+}
