@@ -3,6 +3,7 @@ package perf_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -287,6 +288,23 @@ func TestHottest(t *testing.T) {
 	near(t, "Pareto 0.2", h, 0.8, 1e-12)
 	near(t, "Pareto 0.2 of the hottest fifth", perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: 0.2}, 0.04, 1e6), 0.64, 1e-12)
 	near(t, "uniform", perf.Hottest(workload.Skew{}, 0.3, 1e6), 0.3, 0)
+}
+
+// TestParetoAsDrawn draws as fio does, at u^(ln h / ln(1-h)) of the extent for u even in (0, 1), and counts what the hottest tenth gets.
+func TestParetoAsDrawn(t *testing.T) {
+	for _, h := range []float64{0.01, 0.2, 0.5, 0.8, 0.95} {
+		const draws, bins = 1_000_000, 1000
+		var hits [bins]int
+		for i := range draws {
+			hits[int(bins*math.Pow((float64(i)+0.5)/draws, math.Log(h)/math.Log1p(-h)))]++
+		}
+		slices.Sort(hits[:])
+		hottest := 0
+		for _, n := range hits[bins-bins/10:] {
+			hottest += n
+		}
+		near(t, fmt.Sprintf("Pareto %v", h), perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: h}, 0.1, bins), float64(hottest)/draws, 1e-3)
+	}
 }
 
 func TestCheckSaysEverything(t *testing.T) {

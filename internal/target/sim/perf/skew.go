@@ -10,7 +10,7 @@ import (
 //
 //	uniform  x
 //	Zipf     H(x·blocks, theta) / H(blocks, theta), H the generalised harmonic number
-//	Pareto   x^(ln(1-h)/ln h), so that the part h gets 1-h of them
+//	Pareto   x^a, a = ln(1-h)/ln h, so that the part h gets 1-h of them; with h above a half fio's hottest data are the last: 1-(1-x)^a
 func Hottest(s workload.Skew, x, blocks float64) float64 {
 	switch {
 	case x <= 0:
@@ -20,7 +20,11 @@ func Hottest(s workload.Skew, x, blocks float64) float64 {
 	case s.Kind == workload.Zipf && s.Value > 0:
 		return min(harmonic(max(1, blocks)*x, s.Value)/harmonic(max(1, blocks), s.Value), 1)
 	case s.Kind == workload.Pareto && s.Value > 0 && s.Value < 1:
-		return math.Pow(x, math.Log1p(-s.Value)/math.Log(s.Value))
+		a := math.Log1p(-s.Value) / math.Log(s.Value)
+		if a > 1 {
+			return -math.Expm1(a * math.Log1p(-x))
+		}
+		return math.Pow(x, a)
 	}
 	return x
 }
