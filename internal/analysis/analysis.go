@@ -41,6 +41,13 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	if d != nil {
 		v = newView(m, d)
 	}
+	if d != nil && len(d.Workloads) == 0 && m.Measured.State == "yes" {
+		return []result.Finding{{
+			Check: "no-data", Severity: result.Notice, Subject: "run",
+			Sentence: "No workload of the scenario's own ran, so nothing is judged: what its steps did is in the journal, and what the results show is in the charts.",
+			Metric:   "workloads", Value: ptr(0), Unit: "count", NoInterval: "nothing was to be measured", Basis: "the collected data of the run",
+		}}
+	}
 	if v == nil || len(v.loads) == 0 {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Blocker, Subject: "run",

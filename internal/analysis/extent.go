@@ -48,10 +48,10 @@ func tooShort(v *view) []result.Finding {
 			f.Sentence = what + ": too few for a 99th percentile." + scaled
 		case s < tinySeconds:
 			f.Severity = result.Caution
-			f.Sentence = what + ". That shows that the test works; it is too short to judge the storage: caches have not filled and nothing has settled." + scaled
+			f.Sentence = what + ", which shows that the test works and is too short to judge the storage: caches have not filled and nothing has settled." + scaled
 		case s < shortSeconds:
 			f.Severity = result.Notice
-			f.Sentence = what + ". Under a minute, effects of caches and background work may not have shown yet." + scaled
+			f.Sentence = what + "; under a minute, effects of caches and background work may not have shown yet." + scaled
 		default:
 			f.Severity = result.Fine
 			f.Sentence = what + "." + scaled

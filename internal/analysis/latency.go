@@ -62,7 +62,11 @@ func latencyKind(v *view) []result.Finding {
 		f.Sentence = fmt.Sprintf("%s, and %s times are service times, from the actual send: the wait before a late send is in no percentile. A user on that schedule waited longer.", behind, their)
 	case len(scheduled) > 0:
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("%s was offered on a schedule (an open loop) and kept its rate, yet its times are service times, from the actual send: what a late send waited is in no percentile.", some(scheduled))
+		verb, their, rate := "was", "its", "rate"
+		if len(scheduled) > 1 {
+			verb, their, rate = "were", "their", "rates"
+		}
+		f.Sentence = fmt.Sprintf("%s %s offered on a schedule (an open loop) and kept %s %s, yet %s times are service times, from the actual send: what a late send waited is in no percentile.", some(scheduled), verb, their, rate, their)
 	case len(response) == 0:
 		f.Sentence = "All times are service times, from the actual send of an operation to its completion, and every rate that was offered was kept."
 	case len(service) == 0:

@@ -40,8 +40,11 @@ func percent(share float64) string {
 	return unit.Percent(share).String()
 }
 
-// signed is a relative change with its sign.
+// signed is a relative change with its sign; what would be rounded away by a reader is none.
 func signed(change float64) string {
+	if math.Abs(change) < 0.0005 {
+		return "±0 %"
+	}
 	if change < 0 {
 		return "−" + percent(-change)
 	}
@@ -57,7 +60,10 @@ func plural(n int, word string) string {
 
 // some lists at most three names.
 func some(names []string) string {
-	if len(names) <= 3 {
+	switch {
+	case len(names) == 2:
+		return names[0] + " and " + names[1]
+	case len(names) <= 3:
 		return strings.Join(names, ", ")
 	}
 	return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)

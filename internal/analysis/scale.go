@@ -181,7 +181,10 @@ func crossed(m *usl.Model) string {
 
 // sayPercent keeps the digits of small shares.
 func sayPercent(share float64) string {
-	if share < 0.001 {
+	switch {
+	case share < 0.000001:
+		return "less than 0.0001 %"
+	case share < 0.001:
 		return fmt.Sprintf("%.2g %%", 100*share)
 	}
 	return percent(share)
@@ -213,7 +216,7 @@ func loadCurve(load []curve.Point, basis string) ([]result.Finding, error) {
 		Basis:      basis + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
 	}
 	first := c.Points[0]
-	what := "fewest in flight"
+	what := sayCount(first.Concurrency) + " in flight"
 	if c.Single != nil {
 		first, what = *c.Single, "one operation in flight"
 	}

@@ -24,11 +24,15 @@ func windows(v *view) []result.Finding {
 	if v.stages() != nil {
 		return nil // who joins is no neighbour but the test; see scaling
 	}
+	longest := 0.0
+	for _, l := range v.loads {
+		longest = max(longest, l.longest())
+	}
 	var out []result.Finding
 	for _, l := range v.loads {
 		w := l.whole()
-		if w == nil {
-			continue
+		if w == nil || l.longest() < besides*longest {
+			continue // a burst beside others is what they are asked about; of its own seconds nothing follows
 		}
 		parts := partsOf(w.Comparable())
 		if len(parts) < 2 {
@@ -37,6 +41,7 @@ func windows(v *view) []result.Finding {
 		var rates, times []result.Finding
 		for _, later := range parts[1:] {
 			p := pair{l: l, latency: cmp.Or(w.Latency, "service time"), first: parts[0], later: later}
+			p.was, p.is = whenever(p.first.Window, p.later.Window)
 			p.series(v)
 			if f, ok := p.rate(); ok {
 				rates = append(rates, f)
@@ -143,6 +148,7 @@ type pair struct {
 	l            *load
 	latency      string
 	first, later part
+	was, is      string // the two in a sentence
 	v            *view
 	a, b         *course // nil without a series
 }
@@ -155,12 +161,29 @@ func (p *pair) series(v *view) {
 	}
 }
 
-// when names a window in a sentence: a second time alone is after the neighbour.
+// when names a window in a sentence: a second time alone is after the neighbour, and of many neighbours three are named.
 func when(w result.Window) string {
 	if strings.HasPrefix(w.Name, "alone (") {
 		return "alone again"
 	}
-	return w.Name
+	name, after, marked := strings.Cut(w.Name, ", after ")
+	if names, with := strings.CutPrefix(name, "with "); with {
+		if all := strings.Split(names, " and "); len(all) > 2 {
+			name = "with " + some(all)
+		}
+	}
+	if marked {
+		return name + ", after " + after
+	}
+	return name
+}
+
+// whenever names two windows in one sentence. In the same company what lies between them tells them apart.
+func whenever(first, later result.Window) (was, is string) {
+	if after, same := strings.CutPrefix(later.Name, first.Name+", after "); same {
+		return "in the beginning", "after " + after
+	}
+	return when(first), when(later)
 }
 
 func (p *pair) basis(source string) string {
@@ -208,18 +231,22 @@ func (p *pair) rate() (result.Finding, bool) {
 	if counted != "" {
 		f.Warnings = append(f.Warnings, counted)
 	}
-	tail, evidence, tailMoved := p.tail()
+	tail, evidence, tailMoved, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
 	moved := high < 1-changed || low > 1+changed
-	said := fmt.Sprintf("%s did %s operations per second %s and %s %s (%s)", p.l.name, sayCount(float64(na)/a), when(p.first.Window), sayCount(float64(nb)/b), when(p.later.Window), signed(r-1))
+	said := fmt.Sprintf("%s did %s operations per second %s and %s %s (%s)", p.l.name, sayCount(float64(na)/a), p.was, sayCount(float64(nb)/b), p.is, signed(r-1))
 	if tail != "" {
 		said += "; " + tail
 	}
 	f.Severity, f.Sentence = result.Notice, said+"."+p.kept(na, nb)
 	if !moved && !tailMoved {
 		f.Severity = result.Fine
-		if tail != "" {
-			f.Sentence = said + ". Neither moved by more than " + percent(changed) + "." + p.kept(na, nb)
+		switch {
+		case tail == "":
+		case low >= 1-changed && high <= 1+changed && tailKept:
+			f.Sentence = said + "; neither moved by more than " + percent(changed) + "." + p.kept(na, nb)
+		default:
+			f.Sentence = said + "; whether either moved by more than " + percent(changed) + " cannot be told." + p.kept(na, nb)
 		}
 	}
 	return f, true
@@ -263,12 +290,14 @@ func (p *pair) kept(first, later uint64) string {
 	if words(a) == words(b) {
 		return fmt.Sprintf(" Its offered rate of %s was %s both times.", sayCount(want), words(a))
 	}
-	return fmt.Sprintf(" Its offered rate of %s was %s %s and %s %s.", sayCount(want), words(a), when(p.first.Window), words(b), when(p.later.Window))
+	return fmt.Sprintf(" Its offered rate of %s was %s %s and %s %s.", sayCount(want), words(a), p.was, words(b), p.is)
 }
 
-// tail compares percentiles of the kind of operation whose 99th moved most.
-func (p *pair) tail() (said string, ev []result.Evidence, moved bool) {
+// tail compares percentiles of the kind of operation whose 99th moved most. It moved when the intervals of the two lie apart by more than
+// what is called a change, and kept when even their far ends are closer.
+func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 	worst, sure := 1.0, false
+	kept = true
 	for _, o := range p.later.Ops {
 		before, ok := find(p.first.Ops, o.Op)
 		if !ok {
@@ -282,12 +311,26 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved bool) {
 		ev = append(ev, result.Evidence{Name: o.Op + " p99 " + p.first.Name, Value: pb, Unit: "s"}, result.Evidence{Name: o.Op + " p99 " + p.later.Name, Value: pa, Unit: "s"})
 		mb, _, _, _ := quantile(before.Hist, 0.5)
 		ma, _, _, _ := quantile(o.Hist, 0.5)
+		kept = kept && max(hi2/lo, hi/lo2) <= 1+changed
 		if x := pa / pb; said == "" || away(x) > away(worst) {
 			worst, sure = x, lo2 > hi || hi2 < lo
-			said = fmt.Sprintf("the %s of its %ss went from %s to %s in the median and from %s to %s at the 99th percentile", p.latency, o.Op, sayDuration(mb), sayDuration(ma), sayDuration(pb), sayDuration(pa))
+			said = fmt.Sprintf("the %s of its %ss %s", p.latency, o.Op, went(sayDuration(mb), sayDuration(ma), sayDuration(pb), sayDuration(pa)))
 		}
 	}
-	return said, ev, sure && away(worst) > 1+changed
+	return said, ev, sure && away(worst) > 1+changed, kept
+}
+
+// went says how a median and a 99th percentile moved.
+func went(median, medianNow, tail, tailNow string) string {
+	switch {
+	case median != medianNow && tail != tailNow:
+		return fmt.Sprintf("went from %s to %s in the median and from %s to %s at the 99th percentile", median, medianNow, tail, tailNow)
+	case median == medianNow && tail == tailNow:
+		return fmt.Sprintf("stayed at %s in the median and at %s at the 99th percentile", median, tail)
+	case median == medianNow:
+		return fmt.Sprintf("stayed at %s in the median and went from %s to %s at the 99th percentile", median, tail, tailNow)
+	}
+	return fmt.Sprintf("went from %s to %s in the median and stayed at %s at the 99th percentile", median, medianNow, tail)
 }
 
 // mean compares the mean latency over all operations. A mean is what Little's law and a user's total waiting know; the tail is
@@ -323,7 +366,7 @@ func (p *pair) mean() (result.Finding, bool) {
 	if away(r) <= 1+changed || !sure {
 		f.Severity = result.Fine
 	}
-	f.Sentence = fmt.Sprintf("A mean operation of %s took %s %s and %s %s: ×%s%s in %s.", p.l.name, sayDuration(ma), when(p.first.Window), sayDuration(mb), when(p.later.Window), sayCount(r), span, p.latency)
+	f.Sentence = fmt.Sprintf("A mean operation of %s took %s %s and %s %s: ×%s%s in %s.", p.l.name, sayDuration(ma), p.was, sayDuration(mb), p.is, sayCount(r), span, p.latency)
 	return f, true
 }
 

@@ -17,9 +17,41 @@ type jobs struct {
 	view    step.View
 	engines map[string]workload.Engine
 	known   map[jobKey]demand
-	errs    []error
-	remarks []string            // of engines, in order of their first appearance
-	about   map[string][]string // remark -> workloads
+	refused said // why job files cannot be used
+	remarks said // of engines
+}
+
+// said are texts in the order of their first appearance, with the workloads they are about: several workloads, and a workload and its
+// prefill, may share a job file.
+type said struct {
+	texts []string
+	about map[string][]string
+}
+
+func (s *said) add(text, load string) {
+	if s.about == nil {
+		s.about = map[string][]string{}
+	}
+	if s.about[text] == nil {
+		s.texts = append(s.texts, text)
+	}
+	if !slices.Contains(s.about[text], load) {
+		s.about[text] = append(s.about[text], load)
+	}
+}
+
+// sentences are the texts, each led by its workloads.
+func (s *said) sentences() []string {
+	var out []string
+	for _, text := range s.texts {
+		names := s.about[text]
+		lead := fmt.Sprintf("workload %q", names[0])
+		if len(names) > 1 {
+			lead = fmt.Sprintf("%s (%s)", plural(len(names), "workload"), list(names))
+		}
+		out = append(out, lead+": "+text)
+	}
+	return out
 }
 
 type jobKey struct {
@@ -29,7 +61,7 @@ type jobKey struct {
 }
 
 func newJobs(v step.View, engines map[string]workload.Engine) *jobs {
-	return &jobs{view: v, engines: engines, known: map[jobKey]demand{}, about: map[string][]string{}}
+	return &jobs{view: v, engines: engines, known: map[jobKey]demand{}}
 }
 
 // extent is how many bytes one VM writes or reads until a job that ends by itself has ended; 0 when unknown.
@@ -56,7 +88,7 @@ func (j *jobs) check(key jobKey) demand {
 	}
 	d, err := j.ask(key.load, key.prefill, key.runtime)
 	if err != nil {
-		j.errs = append(j.errs, err)
+		j.refused.add(err.Error(), key.load)
 	}
 	j.known[key] = d
 	return d
@@ -73,7 +105,7 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 	}
 	engine, ok := j.engines[load.Generator]
 	if !ok {
-		return demand{}, fmt.Errorf("workload %q: there is no engine for generator %q; known are %s", name, load.Generator, known(j.engines))
+		return demand{}, fmt.Errorf("there is no engine for generator %q; known are %s", load.Generator, known(j.engines))
 	}
 	spec := workload.Spec{
 		Name: name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Disks: j.disks(load),
@@ -81,14 +113,16 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 		SizeScale: j.view.SizeScale, TimeScale: j.view.TimeScale,
 	}
 	if err := engine.Validate(spec); err != nil {
-		return demand{}, fmt.Errorf("workload %q: %w", name, err)
+		return demand{}, err
 	}
 	job, err := engine.Command(spec)
 	if err != nil {
-		return demand{}, fmt.Errorf("workload %q: %w", name, err)
+		return demand{}, err
 	}
 	if !prefill {
-		j.remark(name, job.Notes)
+		for _, n := range job.Notes {
+			j.remarks.add(n, name)
+		}
 	}
 	var d demand
 	for _, lane := range job.Lanes {
@@ -97,32 +131,6 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 		d.trims = d.trims || lane.TrimShare > 0
 	}
 	return d, nil
-}
-
-// remark keeps an engine's notes, each once with the workloads it is about.
-func (j *jobs) remark(name string, notes []string) {
-	for _, n := range notes {
-		if j.about[n] == nil {
-			j.remarks = append(j.remarks, n)
-		}
-		if !slices.Contains(j.about[n], name) {
-			j.about[n] = append(j.about[n], name)
-		}
-	}
-}
-
-// notes are the engines' remarks as sentences.
-func (j *jobs) notes() []string {
-	var out []string
-	for _, n := range j.remarks {
-		names := j.about[n]
-		lead := fmt.Sprintf("workload %q", names[0])
-		if len(names) > 1 {
-			lead = fmt.Sprintf("%s (%s)", plural(len(names), "workload"), list(names))
-		}
-		out = append(out, lead+": "+n)
-	}
-	return out
 }
 
 func known(engines map[string]workload.Engine) string {
@@ -188,5 +196,7 @@ func (b *builder) checkJobs() {
 			}
 		}
 	}
-	b.errs = append(b.errs, b.jobs.errs...)
+	for _, text := range b.jobs.refused.sentences() {
+		b.object("%s", text)
+	}
 }

@@ -323,7 +323,7 @@ func (b *builder) remark() {
 	if facts.FreeMemory >= 0 && p.PeakMemoryBytes > facts.FreeMemory {
 		b.warn("VMs need up to %s of memory, %s are free: the target may refuse", unit.Bytes(p.PeakMemoryBytes), unit.Bytes(facts.FreeMemory))
 	}
-	p.Warnings = append(p.Warnings, b.jobs.notes()...)
+	p.Warnings = append(p.Warnings, b.jobs.remarks.sentences()...)
 }
 
 func plural(n int, noun string) string {
