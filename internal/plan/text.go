@@ -83,10 +83,10 @@ func (p *Plan) phases(b *strings.Builder) {
 // groups prints a line per group: groups of the same shape, as a loop makes them, share one.
 func (p *Plan) groups(b *strings.Builder) {
 	type shape struct {
-		vms, cpus int
-		memory    int64
-		disks     string
-		nodes     string
+		vms, added, cpus int
+		memory           int64
+		disks            string
+		nodes            string
 	}
 	names := map[shape][]string{}
 	var shapes []shape
@@ -100,7 +100,8 @@ func (p *Plan) groups(b *strings.Builder) {
 	}
 	for _, group := range order {
 		vms := distinct(members[group])
-		s := shape{len(vms), vms[0].CPUs, vms[0].MemoryBytes, disks(vms[0].DiskBytes), nodesOf(vms)}
+		added := len(vms) - len(slices.DeleteFunc(slices.Clone(vms), func(vm step.PlannedVM) bool { return vm.Grown }))
+		s := shape{len(vms), added, vms[0].CPUs, vms[0].MemoryBytes, disks(vms[0].DiskBytes), nodesOf(vms)}
 		if names[s] == nil {
 			shapes = append(shapes, s)
 		}
@@ -118,6 +119,9 @@ func (p *Plan) groups(b *strings.Builder) {
 		}
 		if s.disks != "" {
 			text += ", " + s.disks
+		}
+		if s.added > 0 {
+			text += fmt.Sprintf("; %d to begin with, then grown", s.vms-s.added)
 		}
 		wrapped(b, "  ", "    ", text)
 	}

@@ -53,6 +53,7 @@ type PlannedVM struct {
 	CPUs        int     `json:"cpus"`
 	MemoryBytes int64   `json:"memory_bytes"`
 	DiskBytes   []int64 `json:"disk_bytes"`
+	Grown       bool    `json:"grown,omitempty"` // added to a group that had members already
 }
 
 type foreseenGroup struct {
@@ -105,10 +106,10 @@ func (f *Forecast) clone(name string, members []target.Placement) {
 	if err != nil {
 		return
 	}
-	disks := f.Disks(decl)
+	disks, grown := f.Disks(decl), len(g.members) > 0
 	for _, m := range members {
 		f.VMs = append(f.VMs, PlannedVM{
-			Name: m.Name, Group: name, Node: m.Node, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: disks,
+			Name: m.Name, Group: name, Node: m.Node, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: disks, Grown: grown,
 		})
 	}
 	g.members = append(g.members, members...)
@@ -155,6 +156,9 @@ func (f *Forecast) needMembers(name string) int {
 func (f *Forecast) powered(name string, on bool) {
 	f.group(name).on = on
 	f.measure()
+	if !on {
+		f.lose(func(group string) bool { return group == name })
+	}
 }
 
 // deleteAll forgets every machine.
@@ -234,10 +238,16 @@ func (f *Forecast) switchOff(nodes []int) {
 	for _, n := range nodes {
 		f.off[n] = true
 	}
+	f.lose(func(group string) bool {
+		return !slices.ContainsFunc(f.group(group).members, func(m target.Placement) bool { return !f.off[m.Node] })
+	})
+}
+
+// lose ends the workloads of groups that have no machine left to run on.
+func (f *Forecast) lose(lost func(group string) bool) {
 	for _, l := range f.loads {
-		alive := slices.ContainsFunc(f.group(l.group).members, func(m target.Placement) bool { return !f.off[m.Node] })
-		if !alive {
-			l.settled = true
+		if lost(l.group) && (!l.known || l.end > f.Now) {
+			l.settled, l.known, l.end = true, true, f.Now
 		}
 	}
 }
