@@ -243,7 +243,7 @@ func (f *Folder) Timeless() error {
 }
 
 // frameBytes is how much a frame of timeless output holds.
-const frameBytes = 32 << 10
+const frameBytes = 8 << 10
 
 // frames writes output as a row of compressed frames, which reads as one stream. It holds no file open.
 type frames struct {

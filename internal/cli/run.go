@@ -114,7 +114,7 @@ func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf ru
 		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(),
 		Source: source, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
 		Options: p.options, Engines: drivers.Engines(), Clock: p.clock, Keep: rf.keep, Limit: limit, Abandon: stop.abandon,
-		Finish: []func(context.Context, *result.Folder) error{judge},
+		Finish: []func(context.Context, *result.Folder, *result.Data) error{judge},
 	}
 	if p.facts.Simulated {
 		r.Operator = "not recorded" // a simulated run is the same whoever runs it
@@ -137,11 +137,7 @@ func (a *app) numbered(root string, p *prepared, began time.Time) string {
 }
 
 // judge analyses what was collected.
-func judge(ctx context.Context, folder *result.Folder) error {
-	data, err := folder.Data()
-	if err != nil {
-		return err
-	}
+func judge(ctx context.Context, folder *result.Folder, data *result.Data) error {
 	return folder.WriteFindings(findings(ctx, folder, data))
 }
 

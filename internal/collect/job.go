@@ -19,16 +19,30 @@ type load struct {
 	sent    [3]*hist.Histogram // as last reported and written
 	job     *Job               // the running one, nil between starts
 	seen    [3]bool            // whether the op ever occurred
-	active  *series.Handle
-	errors  *series.Handle
-	byOp    [3]struct{ ops, bytes, service *series.Handle }
-	// sections are the lanes of a workload that tells them apart, each as a load of its own without active and errors.
+	state   *series.Row        // active and errors; nil of a section
+	byOp    [3]opSeries
+	// sections are the lanes of a workload that tells them apart, each as a load of its own.
 	sections []*load
+}
+
+// opSeries are the series of one kind of operation.
+type opSeries struct {
+	done    *series.Row // operations and bytes
+	service *series.Handle
+}
+
+func byOp(ls []series.Label, ops, bytes, service string) (out [3]opSeries) {
+	for i, op := range opNames {
+		with := append(slices.Clone(ls), series.Label{Name: "op", Value: op})
+		out[i] = opSeries{series.NewRow(handles(with, ops, bytes)...), series.NewHandle(service, with)}
+	}
+	return out
 }
 
 // Job records one start of one workload on one VM. It is the workload.Sink to give to the engine.
 type Job struct {
 	r     *Recorder
+	vm    *vmState
 	load  *load
 	start time.Time
 	ticks []mark // reports not yet wholly passed by the ticks written; ticks[0] is at or before the next tick
@@ -38,8 +52,9 @@ type Job struct {
 	low, high           time.Duration // bounds of the run's clock minus the tool's
 	bounded             bool          // low and high are known
 	ahead               time.Duration // of the tool's clock, as its first report shows it
-	gap                 time.Duration // longest time between two reports so far
+	gap                 time.Duration // longest time between two reports so far, or as announced
 	over                bool
+	points              []workload.Point // that lead to the next report
 }
 
 type mark struct {
@@ -53,7 +68,10 @@ type placed struct {
 	r workload.Report
 }
 
-var _ workload.Sink = (*Job)(nil)
+var (
+	_ workload.Sink   = (*Job)(nil)
+	_ workload.Tracer = (*Job)(nil)
+)
 
 // Job begins a start of a workload. Prefill is kept apart from the workload proper by the label prefill="true". A start
 // that was never ended is ended first.
@@ -61,18 +79,21 @@ func (r *Recorder) Job(d result.RawJob) *Job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := r.vm(d.VM, d.Group, d.Node)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.idle.Store(0)
 	l := v.load(r.o.Scope, d.Workload, d.Prefill)
 	if l.job != nil {
 		l.job.over = true
 		l.finish()
 	}
 	now := r.now()
-	l.job = &Job{r: r, load: l, start: now, ticks: []mark{{t: now}}, now: placed{t: now}, middle: placed{t: now}, before: placed{t: now}}
+	l.job = &Job{r: r, vm: v, load: l, start: now, ticks: []mark{{t: now}}, now: placed{t: now}, middle: placed{t: now}, before: placed{t: now}}
 	if d.Apart && l.sections == nil {
 		l.sections = v.sections(r.o.Scope, d)
 	}
 	for _, s := range l.sections {
-		s.job = &Job{r: r, load: s, start: now, ticks: []mark{{t: now}}}
+		s.job = &Job{r: r, vm: v, load: s, start: now, ticks: []mark{{t: now}}}
 	}
 	return l.job
 }
@@ -88,22 +109,16 @@ func (v *vmState) load(scope Scope, name string, prefill bool) *load {
 	if prefill {
 		ls = append(ls, series.Label{Name: "prefill", Value: "true"})
 	}
-	l := &load{
-		name: name, prefill: prefill, seen: [3]bool{true, true, false},
-		active: series.NewHandle(WorkloadActive, ls), errors: series.NewHandle(WorkloadErrors, ls),
-	}
-	for i, op := range opNames {
-		with, h := append(slices.Clone(ls), series.Label{Name: "op", Value: op}), &l.byOp[i]
-		h.ops, h.bytes, h.service = series.NewHandle(WorkloadOps, with), series.NewHandle(WorkloadBytes, with), series.NewHandle(WorkloadService, with)
-	}
+	l := &load{name: name, prefill: prefill, seen: [3]bool{true, true, false}, state: series.NewRow(handles(ls, WorkloadActive, WorkloadErrors)...)}
+	l.byOp = byOp(ls, WorkloadOps, WorkloadBytes, WorkloadService)
 	v.loads = append(v.loads, l)
 	return l
 }
 
 // Report implements workload.Sink. The recorder keeps the report's histograms: they must not change afterwards.
 func (j *Job) Report(rep workload.Report) {
-	j.r.mu.Lock()
-	defer j.r.mu.Unlock()
+	j.vm.mu.Lock()
+	defer j.vm.mu.Unlock()
 	if j.over {
 		return
 	}
@@ -120,6 +135,7 @@ func (j *Job) Report(rep workload.Report) {
 		}
 	}
 	j.gap = max(j.gap, at.Sub(newest.t))
+	j.pass(at.Sub(rep.Time), newest.t, at)
 	m := mark{t: at, v: totalsOf(rep)}
 	for i, c := range countersOf(rep) {
 		m.hists[i] = c.Hist
@@ -130,10 +146,42 @@ func (j *Job) Report(rep workload.Report) {
 			s.job.ticks = append(s.job.ticks, sectionMark(at, rep.Sections[i]))
 		}
 	}
+	j.vm.idle.Store(0)
 	j.now = placed{at, rep}
 	if at.Sub(j.middle.t) >= j.r.o.Interval/2 {
 		j.before, j.middle = j.middle, j.now
 	}
+}
+
+// Cadence implements workload.Tracer: until then a job is not silent.
+func (j *Job) Cadence(every time.Duration) {
+	j.vm.mu.Lock()
+	defer j.vm.mu.Unlock()
+	j.gap = max(j.gap, every)
+}
+
+// Points implements workload.Tracer.
+func (j *Job) Points(list []workload.Point) {
+	j.vm.mu.Lock()
+	defer j.vm.mu.Unlock()
+	j.points = list
+}
+
+// pass takes the points between two reports over, moved as the later one was.
+func (j *Job) pass(shift time.Duration, from, to time.Time) {
+	for i := range j.points {
+		p := &j.points[i]
+		m := mark{t: p.Time.Add(shift)}
+		if !m.t.After(from) || !m.t.Before(to) {
+			continue
+		}
+		for d := range opNames {
+			m.v.ops[d], m.v.bytes[d], m.v.seconds[d] = float64(p.Ops[d]), float64(p.Bytes[d]), p.Seconds[d]
+		}
+		m.v.errors = j.ticks[len(j.ticks)-1].v.errors
+		j.ticks = append(j.ticks, m)
+	}
+	j.points = nil
 }
 
 // place puts a report on the run's clock, never before an earlier one. A report cannot have been made after it arrived, nor its tool have
@@ -179,15 +227,16 @@ func (j *Job) Warn(text string) {
 
 // End tells that the job has ended, however it ended. Ending twice is fine.
 func (j *Job) End() {
-	j.r.mu.Lock()
-	defer j.r.mu.Unlock()
+	j.vm.mu.Lock()
+	defer j.vm.mu.Unlock()
+	j.vm.idle.Store(0)
 	j.over = true
 }
 
 // ClockSeconds is how far the tool's clock was ahead when it first reported, as result.RawJob has it.
 func (j *Job) ClockSeconds() float64 {
-	j.r.mu.Lock()
-	defer j.r.mu.Unlock()
+	j.vm.mu.Lock()
+	defer j.vm.mu.Unlock()
 	if j.ahead.Abs() < time.Second {
 		return 0
 	}
@@ -196,17 +245,18 @@ func (j *Job) ClockSeconds() float64 {
 
 func (j *Job) lastTime() time.Time { return j.ticks[len(j.ticks)-1].t }
 
-// horizon is the moment up to which the job's counters are known: its newest report, or now when it has ended or been silent for long.
-func (j *Job) horizon(now time.Time) time.Time {
-	if j.over || j.silent(now) {
-		return now
+// horizon is the moment up to which the job's counters are known: its newest report, or now when it has ended or been silent for long. The former stays
+// so until the time given, unless the job is heard of.
+func (j *Job) horizon(now time.Time) (known, until time.Time) {
+	until = j.silentFrom()
+	if j.over || now.After(until) {
+		return now, until
 	}
-	return j.lastTime()
+	return j.lastTime(), until
 }
 
-func (j *Job) silent(now time.Time) bool {
-	return now.Sub(j.lastTime()) > 3*max(j.gap, j.r.o.Interval)
-}
+// silentFrom is when the job will have been silent for long.
+func (j *Job) silentFrom() time.Time { return j.lastTime().Add(3 * max(j.gap, j.r.o.Interval)) }
 
 // at is the state of the load at a tick. Ticks are asked for in order; reports that are passed are forgotten.
 func (l *load) at(t time.Time) totals {
@@ -216,13 +266,16 @@ func (l *load) at(t time.Time) totals {
 	}
 	m := l.job.ticks
 	for len(m) > 1 && !m[1].t.After(t) {
+		if m[1].hists == [3]*hist.Histogram{} {
+			m[1].hists = m[0].hists // until there are newer ones
+		}
 		m = m[1:]
 	}
 	l.job.ticks = m
 	switch {
 	case t.Before(m[0].t):
 		return sum
-	case len(m) == 1:
+	case len(m) == 1 || t.Equal(m[0].t):
 		sum.add(m[0].v)
 	default:
 		f := float64(t.Sub(m[0].t)) / float64(m[1].t.Sub(m[0].t))
@@ -237,17 +290,14 @@ func (l *load) write(b *series.Batch, t time.Time, v totals) {
 	if j := l.job; j != nil && !t.Before(j.start) && !(j.over && t.After(j.lastTime())) {
 		active = 1
 	}
-	if l.active != nil {
-		b.Append(l.active, t, active)
-		b.Append(l.errors, t, v.errors)
+	if l.state != nil {
+		b.AppendRow(l.state, t, active, v.errors)
 	}
 	for i := range opNames {
-		l.seen[i] = l.seen[i] || v.ops[i] > 0
-		if !l.seen[i] {
+		if l.seen[i] = l.seen[i] || v.ops[i] > 0; !l.seen[i] {
 			continue
 		}
-		b.Append(l.byOp[i].ops, t, v.ops[i])
-		b.Append(l.byOp[i].bytes, t, v.bytes[i])
+		b.AppendRow(l.byOp[i].done, t, v.ops[i], v.bytes[i])
 		if h := l.newHist(i); h != nil {
 			b.AppendHistogram(l.byOp[i].service, t, h)
 		}

@@ -43,8 +43,9 @@ func (r *Recorder) Live() []LiveRow {
 	}
 	rows := map[key]*liveSums{}
 	now := r.now()
-	for _, name := range r.names {
-		v := r.vms[name]
+	for _, row := range r.rows {
+		v := row.vm
+		v.mu.Lock()
 		for _, l := range v.loads {
 			if l.job == nil || l.job.over {
 				continue
@@ -57,6 +58,7 @@ func (r *Recorder) Live() []LiveRow {
 			}
 			row.add(l.job, now)
 		}
+		v.mu.Unlock()
 	}
 	out := make([]LiveRow, 0, len(rows))
 	for _, row := range rows {
@@ -78,7 +80,7 @@ func (s *liveSums) add(j *Job, now time.Time) {
 		s.Ops += cur[i].Ops
 		s.Bytes += cur[i].Bytes
 	}
-	if j.silent(now) {
+	if now.After(j.silentFrom()) {
 		s.Silent++
 		return
 	}

@@ -3,10 +3,12 @@ package collect
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"plimsoll/internal/series"
@@ -100,9 +102,10 @@ type RecorderOptions struct {
 // distance between the two clocks, bounded by when the tool was started and when its reports came, so that delays of delivery do not show up as bursts.
 type Recorder struct {
 	o       RecorderOptions
-	mu      sync.Mutex
+	mu      sync.Mutex // taken before that of a VM
 	vms     map[string]*vmState
-	names   []string // of vms, sorted: points are appended in a fixed order
+	rows    []vmRow // of vms, by name: points are appended in a fixed order
+	wakes   wakes
 	cluster []clusterPoint
 	warn    map[string]int
 	dropped int
@@ -118,18 +121,38 @@ type clusterPoint struct {
 type vmState struct {
 	name     string
 	group    string
+	mu       sync.Mutex // of all below
 	node     int
 	on       bool          // at the tick before next
 	switches []powerSwitch // from then on, in order
 	next     time.Time     // next tick to write
 	loads    []*load       // every workload that ever ran on it
-	disk     [len(diskSeries)]*series.Handle
+	idle     *atomic.Int64 // see vmRow
+	disk     *series.Row
 }
 
 type powerSwitch struct {
 	t    time.Time
 	on   bool
 	node int
+}
+
+// vmRow is what write looks at of a VM, which thousands of times finds nothing to do for thousands of VMs.
+type vmRow struct {
+	vm   *vmState
+	idle *atomic.Int64 // nanoseconds since 1970: nothing can be written before; close to those of other VMs in memory
+}
+
+// wakes are made many at once, so that they lie side by side.
+type wakes []atomic.Int64
+
+func (w *wakes) one() *atomic.Int64 {
+	if len(*w) == 0 {
+		*w = make(wakes, 512)
+	}
+	first := &(*w)[0]
+	*w = (*w)[1:]
+	return first
 }
 
 // totals are cumulative counters, in float64 because ticks interpolate.
@@ -219,6 +242,9 @@ func (r *Recorder) VM(name, group string, node int, on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if v := r.vms[name]; v != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.idle.Store(0)
 		v.switches = append(v.switches, powerSwitch{r.now(), on, node})
 		return
 	}
@@ -232,14 +258,22 @@ func (r *Recorder) vm(name, group string, node int) *vmState {
 		v = &vmState{name: name, group: group, node: node, on: true, next: r.tickAfter(r.now())}
 		ls := r.o.Scope.labels(series.Label{Name: "instance", Value: name}, series.Label{Name: "vm_group", Value: group},
 			series.Label{Name: "device", Value: "data"})
-		for i, metric := range diskSeries {
-			v.disk[i] = series.NewHandle(metric, ls)
-		}
+		v.disk = series.NewRow(handles(ls, diskSeries[:]...)...)
 		r.vms[name] = v
-		at, _ := slices.BinarySearch(r.names, name)
-		r.names = slices.Insert(r.names, at, name)
+		v.idle = r.wakes.one()
+		at, _ := slices.BinarySearchFunc(r.rows, name, func(row vmRow, name string) int { return strings.Compare(row.vm.name, name) })
+		r.rows = slices.Insert(r.rows, at, vmRow{v, v.idle})
 	}
 	return v
+}
+
+// handles prepares series that differ in name only.
+func handles(ls []series.Label, names ...string) []*series.Handle {
+	var out []*series.Handle
+	for _, name := range names {
+		out = append(out, series.NewHandle(name, ls))
+	}
+	return out
 }
 
 // Cluster records a value of a cluster metric, named as the scenario language does, in the metric's own unit.
@@ -255,6 +289,9 @@ func (r *Recorder) Cluster(metric string, node int, nodeName string, value float
 	})
 }
 
+// fewVMs are not worth a goroutine.
+const fewVMs = 64
+
 // Tick writes every point that is due. Call it once per interval.
 func (r *Recorder) Tick() error { return r.write(false) }
 
@@ -266,9 +303,18 @@ func (r *Recorder) write(all bool) error {
 	defer r.mu.Unlock()
 	now := r.now()
 	b := r.o.Store.Batch()
-	for _, name := range r.names {
-		r.vms[name].write(b, now, r.o.Interval, all)
+	parts := b.Split(min(runtime.GOMAXPROCS(0), 1+len(r.rows)/fewVMs))
+	var g sync.WaitGroup
+	for k, p := range parts {
+		g.Go(func() {
+			for _, row := range r.rows[k*len(r.rows)/len(parts) : (k+1)*len(r.rows)/len(parts)] {
+				if all || row.idle.Load() <= now.UnixNano() {
+					row.vm.write(p, now, r.o.Interval, all)
+				}
+			}
+		})
 	}
+	g.Wait()
 	for _, c := range r.cluster {
 		b.Float(c.name, c.labels, c.t, c.v)
 	}
@@ -300,11 +346,21 @@ func (r *Recorder) Warnings() []string {
 
 // write appends the VM's points up to the horizon: now, or as far as every running job is known.
 func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all bool) {
-	horizon := now
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	horizon, idle := now, time.Time{}
 	for _, l := range v.loads {
-		if j := l.job; j != nil && !all {
-			horizon = minTime(horizon, j.horizon(now))
+		if l.job == nil || all {
+			continue
 		}
+		if known, until := l.job.horizon(now); known.Before(now) {
+			if horizon = minTime(horizon, known); idle.IsZero() || until.Before(idle) {
+				idle = until
+			}
+		}
+	}
+	if v.idle.Store(0); !idle.IsZero() {
+		v.idle.Store(idle.UnixNano())
 	}
 	for ; !v.next.After(horizon); v.next = v.next.Add(step) {
 		for len(v.switches) > 0 && !v.switches[0].t.After(v.next) {
@@ -331,11 +387,7 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 var diskSeries = [...]string{VMNode, ReadsCompleted, WritesCompleted, ReadBytes, WrittenBytes, ReadSeconds, WriteSeconds}
 
 func (v *vmState) writeDisk(b *series.Batch, sum totals) {
-	for i, value := range [len(diskSeries)]float64{
-		float64(v.node), sum.ops[0], sum.ops[1], sum.bytes[0], sum.bytes[1], sum.seconds[0], sum.seconds[1],
-	} {
-		b.Append(v.disk[i], v.next, value)
-	}
+	b.AppendRow(v.disk, v.next, float64(v.node), sum.ops[0], sum.ops[1], sum.bytes[0], sum.bytes[1], sum.seconds[0], sum.seconds[1])
 }
 
 func minTime(a, b time.Time) time.Time {

@@ -292,3 +292,37 @@ func TestLiveIgnoresMoments(t *testing.T) {
 		t.Errorf("two reports a microsecond apart show as %+v", live)
 	}
 }
+
+// Points between two reports make the course between them known; without them it is taken to be even.
+func TestPointsBetweenReports(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		l := newLab(t)
+		l.rec.VM("vm", "G", 0, true)
+		j := l.start("vm", "G", "W", 1)
+		j.job.Cadence(10 * time.Second)
+		for i := range 10 {
+			l.second(func() {
+				if i != 9 {
+					return
+				}
+				j.do(&j.rep.Read, 100, 409600, time.Millisecond)
+				if known { // nothing for five seconds, then 20 a second
+					var list []workload.Point
+					for s := 1; s <= 9; s++ {
+						n := uint64(max(0, s-5) * 20)
+						list = append(list, workload.Point{Time: l.now.Add(time.Duration(s-10) * time.Second), Ops: [3]uint64{n}})
+					}
+					j.job.Points(list)
+				}
+				j.report()
+			})
+		}
+		want := "0 10 20 30 40 50 60 70 80 90 100"
+		if known {
+			want = "0*6 20 40 60 80 100"
+		}
+		if got := l.read(ReadsCompleted, 10); got != want {
+			t.Errorf("points %v: %s, want %s", known, got, want)
+		}
+	}
+}

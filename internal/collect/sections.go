@@ -45,10 +45,7 @@ func (v *vmState) sections(scope Scope, d result.RawJob) []*load {
 		l := &load{name: name, seen: [3]bool{d.Lanes[i].Reads, d.Lanes[i].Writes, false}}
 		ls := scope.labels(series.Label{Name: "instance", Value: v.name}, series.Label{Name: "vm_group", Value: v.group},
 			series.Label{Name: "workload", Value: d.Workload}, series.Label{Name: "section", Value: name})
-		for k, op := range opNames {
-			with, h := append(slices.Clone(ls), series.Label{Name: "op", Value: op}), &l.byOp[k]
-			h.ops, h.bytes, h.service = series.NewHandle(SectionOps, with), series.NewHandle(SectionBytes, with), series.NewHandle(SectionService, with)
-		}
+		l.byOp = byOp(ls, SectionOps, SectionBytes, SectionService)
 		out = append(out, l)
 	}
 	return out

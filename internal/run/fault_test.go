@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -13,6 +14,7 @@ import (
 
 	"plimsoll/internal/golden"
 	"plimsoll/internal/run"
+	"plimsoll/internal/series"
 	"plimsoll/internal/target/sim"
 	"plimsoll/result"
 )
@@ -172,5 +174,48 @@ func TestClocksThatDiffer(t *testing.T) {
 				t.Fatalf("%s of %s is %v, %v into its load", s.Metric, s.VM, rate, at.Sub(start))
 			}
 		}
+	}
+}
+
+// A fault shows in the metrics as sharply as their points lie, however rarely a long job reports.
+func TestFaultInAMetric(t *testing.T) {
+	long := strings.NewReplacer("estimated_runtime: 900", "estimated_runtime: 43500", "runtime_secs: 600", "runtime_secs: 43200").Replace(loaded)
+	files := fstest.MapFS{"test.yml": {Data: []byte(long)}, "w.fio": {Data: []byte(jobs)}}
+	hang := sim.Fault{Kind: sim.HungIO, Nodes: []int{0, 1, 2, 3}, Step: "workload.Start", At: 2*time.Hour + 12*time.Second, For: 25 * time.Second}
+	h := modelled(t, files, sim.Options{Faults: []sim.Fault{hang}})
+	if s, err := h.execute(t.Context()); err != nil || s.Measured.State != "yes" {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	folder, err := result.Open(filepath.Join(h.req.Root, "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, _, err := folder.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(events, func(e result.Event) bool { return e.Kind == result.KindFault })
+	if at < 0 {
+		t.Fatal("the fault is not in the journal")
+	}
+	store, err := series.OpenReadOnly(folder.MetricsDir(), series.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // a view for reading
+	const step = 5 * time.Second
+	from := events[at].Time.Truncate(step).Add(-time.Minute)
+	found, err := store.Range(t.Context(), `sum(increase(plimsoll_workload_ops_total[5001ms]))`, from, from.Add(2*time.Minute), step)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %d series", err, len(found))
+	}
+	var still []string
+	for _, p := range found[0].Points {
+		if p.Value == 0 {
+			still = append(still, p.Time.Sub(events[at].Time.Truncate(step)).String())
+		}
+	}
+	if diff := cmp.Diff([]string{"10s", "15s", "20s", "25s"}, still); diff != "" {
+		t.Error(diff)
 	}
 }

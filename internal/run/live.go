@@ -245,9 +245,9 @@ func (x *execution) collect(outer context.Context) {
 	ctx := context.WithoutCancel(outer)
 	verdict := result.Verdict{State: "yes"}
 	var problems []error
-	err := x.guarded(func() error {
-		data, err := collect.Collect(ctx, x.folder, x.engines)
-		if err != nil {
+	var data *result.Data
+	err := x.guarded(func() (err error) {
+		if data, err = collect.Collect(ctx, x.folder, x.engines); err != nil {
 			return err
 		}
 		if len(data.Problems) > 0 {
@@ -265,7 +265,7 @@ func (x *execution) collect(outer context.Context) {
 	x.update(func(m *result.Manifest) { m.Collected = verdict })
 	if err == nil {
 		for _, finish := range x.req.Finish {
-			if err := x.guarded(func() error { return finish(ctx, x.folder) }); err != nil {
+			if err := x.guarded(func() error { return finish(ctx, x.folder, data) }); err != nil {
 				problems = append(problems, err)
 			}
 		}

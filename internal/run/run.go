@@ -53,8 +53,8 @@ type Request struct {
 	// Interval between points of metrics; 0 means one second, or five in simulated runs of more than an hour.
 	Interval time.Duration
 	Observer Observer
-	// Finish is called in order when the data is collected, with the folder still open for writing: analysis, report.
-	Finish []func(context.Context, *result.Folder) error
+	// Finish is called in order with the data collected, with the folder still open for writing: analysis, report.
+	Finish []func(context.Context, *result.Folder, *result.Data) error
 }
 
 // Observer is told what goes on. Its methods are called one at a time and must return soon.

@@ -311,9 +311,9 @@ func TestFinishers(t *testing.T) {
 	h := newHarness(t, everyKind)
 	called := 0
 	h.req.Finish = append(h.req.Finish,
-		func(_ context.Context, f *result.Folder) error { called++; return f.WriteFindings(nil) },
-		func(context.Context, *result.Folder) error { called++; panic("a defect of the report") },
-		func(context.Context, *result.Folder) error { called++; return errTest },
+		func(_ context.Context, f *result.Folder, _ *result.Data) error { called++; return f.WriteFindings(nil) },
+		func(context.Context, *result.Folder, *result.Data) error { called++; panic("a defect of the report") },
+		func(context.Context, *result.Folder, *result.Data) error { called++; return errTest },
 	)
 	s, err := h.execute(t.Context())
 	if err != nil || called != 3 || s.Status != result.StatusSucceeded || s.Measured.State != "yes" || s.Collected.State != "partly" {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
@@ -21,6 +22,17 @@ type Batch struct {
 	err   error
 	late  int
 	key   []byte
+	parts []*Batch
+	// Of a Timeless store:
+	span   span
+	binder binder
+	kept   []keptHistogram // in a part: appended by Commit
+}
+
+type keptHistogram struct {
+	to *Handle
+	t  int64
+	h  *histogram.Histogram
 }
 
 // Handle is a series to append to, with its labels sorted and checked once: what a caller keeps that writes the same series again and again. It is
@@ -29,8 +41,18 @@ type Handle struct {
 	name   string
 	labels labels.Labels
 	ref    storage.SeriesRef
-	stalk  *stalk // in a Timeless store
+	alone  *Row // in a Timeless store
 }
+
+// Row is series that always get their points together, at one moment. In a Timeless store that costs a fraction of points for each of them. It is used
+// as a Handle is; a series is either written by itself or in one row.
+type Row struct {
+	handles []*Handle
+	bale    *bale // in a Timeless store
+}
+
+// NewRow prepares a row of at least one series.
+func NewRow(handles ...*Handle) *Row { return &Row{handles: handles} }
 
 // NewHandle prepares a series. The name and labels must be valid; empty labels are left out, as Prometheus does.
 func NewHandle(name string, ls []Label) *Handle {
@@ -62,6 +84,18 @@ func (s *Store) Batch() *Batch {
 	return &Batch{store: s, app: s.db.Appender(context.Background())}
 }
 
+// Split returns parts of the batch, at most n, each to be used by one goroutine; Commit of the whole appends them in their order. Only a Timeless store
+// can be written to by several.
+func (b *Batch) Split(n int) []*Batch {
+	if b.store.sheaf == nil || b.err != nil {
+		return []*Batch{b}
+	}
+	for range max(n, 1) {
+		b.parts = append(b.parts, &Batch{store: b.store})
+	}
+	return b.parts
+}
+
 // Float adds a point to a series given by name and labels, which is looked up each time; see Append.
 func (b *Batch) Float(name string, ls []Label, t time.Time, v float64) {
 	if b.err == nil {
@@ -81,14 +115,51 @@ func (b *Batch) Append(to *Handle, t time.Time, v float64) {
 	if b.err != nil {
 		return
 	}
-	if sh := b.store.sheaf; sh != nil {
-		if !sh.append(to, t.UnixMilli(), v) {
-			b.late++
+	if b.store.sheaf != nil {
+		if to.alone == nil {
+			to.alone = NewRow(to)
 		}
+		b.AppendRow(to.alone, t, v)
 		return
 	}
 	ref, err := b.app.Append(to.ref, to.labels, t.UnixMilli(), v)
 	b.done(to, ref, err)
+}
+
+// AppendRow adds a point to each series of a row, in their order.
+func (b *Batch) AppendRow(to *Row, t time.Time, values ...float64) {
+	if b.err != nil {
+		return
+	}
+	if len(values) != len(to.handles) {
+		b.err = fmt.Errorf("metrics: append %s: %d values for %d series", to.handles[0].name, len(values), len(to.handles))
+		return
+	}
+	sh := b.store.sheaf
+	if sh == nil {
+		for i, v := range values {
+			b.Append(to.handles[i], t, v)
+		}
+		return
+	}
+	if to.bale == nil {
+		var err error
+		if to.bale, err = sh.bale(to.handles); err != nil {
+			b.err = fmt.Errorf("metrics: append: %w", err)
+			return
+		}
+	}
+	at := t.UnixMilli()
+	if !to.bale.add(at, values) {
+		b.late += len(values)
+		return
+	}
+	b.span.add(span{true, at, at})
+	if to.bale.full() {
+		if err := b.binder.bind(to.bale); err != nil {
+			b.err = fmt.Errorf("metrics: append %s: %w", to.handles[0].name, err)
+		}
+	}
 }
 
 // AppendHistogram adds the state of a cumulative histogram to a series of native histograms, in seconds (h holds nanoseconds; nil
@@ -97,8 +168,17 @@ func (b *Batch) AppendHistogram(to *Handle, t time.Time, h *hist.Histogram) {
 	if b.err != nil || h == nil {
 		return
 	}
-	ref, err := b.app.AppendHistogram(to.ref, to.labels, t.UnixMilli(), native(h), nil)
-	b.done(to, ref, err)
+	k := keptHistogram{to, t.UnixMilli(), native(h)}
+	if b.app == nil {
+		b.kept = append(b.kept, k)
+		return
+	}
+	b.histogram(k)
+}
+
+func (b *Batch) histogram(k keptHistogram) {
+	ref, err := b.app.AppendHistogram(k.to.ref, k.to.labels, k.t, k.h, nil)
+	b.done(k.to, ref, err)
 }
 
 // handle finds the series among those written before; the key is only made into a string when it is new.
@@ -133,10 +213,20 @@ func (b *Batch) done(to *Handle, ref storage.SeriesRef, err error) {
 	}
 }
 
-// Commit appends everything. After an error nothing of the batch was appended.
+// Commit appends everything. After an error nothing of the batch was appended, but for floats in a Timeless store.
 func (b *Batch) Commit() error {
 	if b.app == nil {
 		return b.err
+	}
+	for _, p := range b.parts {
+		b.err = errors.Join(b.err, p.err)
+		b.late += p.late
+		b.span.add(p.span)
+		for _, k := range p.kept {
+			if b.err == nil {
+				b.histogram(k)
+			}
+		}
 	}
 	app := b.app
 	b.app = nil
@@ -147,7 +237,7 @@ func (b *Batch) Commit() error {
 		return fmt.Errorf("metrics: commit: %w", err)
 	}
 	if b.store.sheaf != nil {
-		if err := b.store.sheaf.commit(); err != nil {
+		if err := b.store.sheaf.commit(b.span); err != nil {
 			return fmt.Errorf("metrics: commit: %w", err)
 		}
 	}

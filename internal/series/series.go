@@ -96,7 +96,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	s := newStore(db, opts)
 	if opts.Timeless {
 		db.DisableCompactions()
-		s.sheaf = &sheaf{dir: dir, known: map[string]*stalk{}}
+		s.sheaf = &sheaf{dir: dir, owners: map[string]*bale{}}
 	}
 	return s, nil
 }

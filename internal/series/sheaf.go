@@ -17,102 +17,133 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 )
 
 // sheaf collects the floats of a Timeless store and writes them as blocks, without the head and its log, which would cost several times as
-// much: points are kept until a series has a chunk full of them, chunks are encoded on all processors, and once the chunks of a block's span are
-// there they are written in the order of their series. Memory therefore grows with the number of series, not with the length of the run.
+// much: points are kept until a row has a chunk full of them, and once the chunks of a block's span are there they are written in the order of their
+// series while points go on being collected. Memory therefore grows with the number of series, not with the length of the run.
 //
 // What is written depends on the points alone, whatever the number of processors.
 type sheaf struct {
 	dir    string // of the database
 	mu     sync.Mutex
-	series []*stalk
-	known  map[string]*stalk // by labels: two handles may name one series
-	full   []*stalk
+	bales  []*bale
+	owners map[string]*bale // by the labels of each series: two rows may name the same ones
+	stalks []*stalk         // of all bales, in the order of their labels once sorted
+	sorted bool
+	span   span // of the block in the making
 	blocks int
-	held   bool  // points are in memory or in chunks
-	oldest int64 // of the block in the making
-	newest int64
-}
 
-// stalk is one series of a sheaf.
-type stalk struct {
-	labels labels.Labels
-	queued bool  // among the full ones
-	last   int64 // time of the newest point
-	times  []int64
-	values []float64
-	done   []chunks.Meta // of the block in the making
+	writing sync.WaitGroup // of the block before
+	failed  error          // of writing it; read after waiting
 }
 
 // blockSpan is the time that one block covers, in milliseconds.
 const blockSpan = 3600 * 1000
 
-// chunkPoints is how many points a chunk holds, as Prometheus has it.
-const chunkPoints = 120
-
-// append adds a point. It reports false for one that is not newer than the series' last.
-func (sh *sheaf) append(to *Handle, t int64, v float64) bool {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if to.stalk == nil {
-		to.stalk = sh.stalk(to.labels)
-	}
-	s := to.stalk
-	if t <= s.last {
-		return false
-	}
-	if len(s.times)+1 >= chunkPoints && !s.queued {
-		s.queued = true
-		sh.full = append(sh.full, s)
-	}
-	if s.last, s.times, s.values = t, append(s.times, t), append(s.values, v); !sh.held {
-		sh.held, sh.oldest, sh.newest = true, t, t
-	}
-	sh.oldest, sh.newest = min(sh.oldest, t), max(sh.newest, t)
-	return true
+// span is the times of the oldest and newest of some points.
+type span struct {
+	some           bool
+	oldest, newest int64
 }
 
-func (sh *sheaf) stalk(ls labels.Labels) *stalk {
-	key := string(ls.Bytes(nil))
-	s := sh.known[key]
-	if s == nil {
-		s = &stalk{labels: ls, last: math.MinInt64, times: make([]int64, 0, chunkPoints), values: make([]float64, 0, chunkPoints)}
-		sh.known[key] = s
-		sh.series = append(sh.series, s)
+func (s *span) add(o span) {
+	switch {
+	case !o.some:
+	case !s.some:
+		*s = o
+	default:
+		s.oldest, s.newest = min(s.oldest, o.oldest), max(s.newest, o.newest)
 	}
-	return s
 }
 
-// commit encodes the chunks that are full, and writes a block when there is one.
-func (sh *sheaf) commit() error {
+// bale returns the place of a row's points, which is the same for two rows of the same series.
+func (sh *sheaf) bale(handles []*Handle) (*bale, error) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if err := sh.encode(); err != nil {
-		return err
+	if b := sh.owners[key(handles[0].labels)]; b != nil {
+		if !slices.EqualFunc(b.series, handles, func(s *stalk, h *Handle) bool { return labels.Equal(s.labels, h.labels) }) {
+			return nil, fmt.Errorf("series %s is written in two rows that differ", handles[0].labels)
+		}
+		return b, nil
 	}
-	if !sh.held || sh.newest-sh.oldest < blockSpan {
+	b := &bale{last: math.MinInt64, times: make([]int64, 0, chunkPoints), values: make([]float64, 0, chunkPoints*len(handles))}
+	for _, h := range handles {
+		k := key(h.labels)
+		if sh.owners[k] != nil {
+			return nil, fmt.Errorf("series %s is written in two rows that differ", h.labels)
+		}
+		sh.owners[k] = b
+		b.series = append(b.series, &stalk{labels: h.labels})
+	}
+	sh.bales, sh.stalks, sh.sorted = append(sh.bales, b), append(sh.stalks, b.series...), false
+	return b, nil
+}
+
+func key(ls labels.Labels) string { return string(ls.Bytes(nil)) }
+
+// commit takes note of points that were added, and writes a block when there is one.
+func (sh *sheaf) commit(added span) error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.span.add(added); !sh.span.some || sh.span.newest-sh.span.oldest < blockSpan {
 		return nil
 	}
 	return sh.cut()
 }
 
-// encode turns the points of the full series into chunks.
-func (sh *sheaf) encode() error {
-	full := sh.full
-	sh.full = sh.full[:0]
-	failed := make([]error, len(full))
-	workers := min(runtime.GOMAXPROCS(0), 1+len(full)/64)
+// close writes what is left.
+func (sh *sheaf) close() error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	var err error
+	if sh.span.some {
+		err = sh.cut()
+	}
+	sh.writing.Wait()
+	return errors.Join(err, sh.failed)
+}
+
+// cut begins to write all that is there as a block. It fails when the block before could not be written.
+func (sh *sheaf) cut() error {
+	if err := sh.bind(); err != nil {
+		return err
+	}
+	sh.writing.Wait()
+	if sh.failed != nil {
+		return sh.failed
+	}
+	if !sh.sorted {
+		slices.SortFunc(sh.stalks, func(a, b *stalk) int { return labels.Compare(a.labels, b.labels) })
+		sh.sorted = true
+	}
+	var full []swath
+	for _, s := range sh.stalks {
+		if len(s.done) > 0 {
+			full = append(full, swath{s.labels, s.done})
+			s.done = make([]chunks.Meta, 0, len(s.done))
+		}
+	}
+	sh.blocks++
+	name, covers := fmt.Sprintf("%026d", firstSheaf+sh.blocks), sh.span
+	sh.span = span{}
+	sh.writing.Go(func() { sh.failed = writeBlock(filepath.Join(sh.dir, name), covers, full) })
+	return nil
+}
+
+// bind turns the points that are left in all bales into chunks.
+func (sh *sheaf) bind() error {
+	workers := min(runtime.GOMAXPROCS(0), 1+len(sh.bales)/64)
+	failed := make([]error, workers)
 	var g sync.WaitGroup
 	for k := range workers {
 		g.Go(func() {
-			for i := k; i < len(full); i += workers {
-				failed[i] = full[i].encode()
+			var to binder
+			for _, b := range part(sh.bales, k, workers) {
+				failed[k] = errors.Join(failed[k], to.bind(b))
 			}
 		})
 	}
@@ -120,55 +151,25 @@ func (sh *sheaf) encode() error {
 	return errors.Join(failed...)
 }
 
-// encode turns the points kept into chunks.
-func (s *stalk) encode() error {
-	for from := 0; from < len(s.times); from += chunkPoints {
-		to := min(from+chunkPoints, len(s.times))
-		c := chunkenc.NewXORChunk()
-		app, err := c.Appender()
-		if err != nil {
-			return err
-		}
-		for i := from; i < to; i++ {
-			app.Append(0, s.times[i], s.values[i])
-		}
-		c.Compact()
-		s.done = append(s.done, chunks.Meta{Chunk: c, MinTime: s.times[from], MaxTime: s.times[to-1]})
-	}
-	s.times, s.values, s.queued = s.times[:0], s.values[:0], false
-	return nil
+// part is the k-th of n parts of a list.
+func part[T any](list []T, k, n int) []T { return list[k*len(list)/n : (k+1)*len(list)/n] }
+
+// swath is a series with its chunks, ready to be written.
+type swath struct {
+	labels labels.Labels
+	chunks []chunks.Meta
 }
 
-// close writes what is left.
-func (sh *sheaf) close() error {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if !sh.held {
-		return nil
-	}
-	return sh.cut()
-}
+// firstSheaf keeps the names that blocks of floats have until they are renamed apart from the final ones.
+const firstSheaf = 1_000_000
 
-// cut writes all that is there as a block.
-func (sh *sheaf) cut() error {
-	sh.full = sh.full[:0]
-	for _, s := range sh.series {
-		if len(s.times) > 0 {
-			sh.full = append(sh.full, s)
-		}
-	}
-	if err := sh.encode(); err != nil {
-		return err
-	}
-	slices.SortFunc(sh.series, func(a, b *stalk) int { return labels.Compare(a.labels, b.labels) })
-	sh.blocks++
-	dir := filepath.Join(sh.dir, fmt.Sprintf("%026d", firstSheaf+sh.blocks))
+// writeBlock writes series, in the order of their labels, as a block.
+func writeBlock(dir string, covers span, list []swath) error {
 	if err := os.RemoveAll(dir); err != nil { // of a run that was killed
 		return err
 	}
-	meta := tsdb.BlockMeta{Version: 1, MinTime: sh.oldest, MaxTime: sh.newest + 1, Compaction: tsdb.BlockMetaCompaction{Level: 1}}
-	sh.held = false
-	if err := errors.Join(meta.ULID.UnmarshalText([]byte(filepath.Base(dir))), sh.write(dir, &meta.Stats)); err != nil {
+	meta := tsdb.BlockMeta{Version: 1, MinTime: covers.oldest, MaxTime: covers.newest + 1, Compaction: tsdb.BlockMetaCompaction{Level: 1}}
+	if err := errors.Join(meta.ULID.UnmarshalText([]byte(filepath.Base(dir))), writeSeries(dir, list, &meta.Stats)); err != nil {
 		return err
 	}
 	if _, err := tombstones.WriteFile(slog.New(slog.DiscardHandler), dir, tombstones.NewMemTombstones()); err != nil {
@@ -181,52 +182,40 @@ func (sh *sheaf) cut() error {
 	return os.WriteFile(filepath.Join(dir, metaFile), data, 0o644)
 }
 
-// firstSheaf keeps the names that blocks of floats have until they are renamed apart from the final ones.
-const firstSheaf = 1_000_000
-
-// write writes chunks and index of a block.
-func (sh *sheaf) write(dir string, stats *tsdb.BlockStats) error {
+// writeSeries writes chunks and index of a block.
+func writeSeries(dir string, list []swath, stats *tsdb.BlockStats) (err error) {
 	cw, err := chunks.NewWriter(filepath.Join(dir, "chunks"))
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, cw.Close()) }()
 	iw, err := index.NewWriter(context.Background(), filepath.Join(dir, "index"))
 	if err != nil {
-		return errors.Join(err, cw.Close())
+		return err
 	}
-	return errors.Join(sh.writeSeries(cw, iw, stats), cw.Close(), iw.Close())
-}
-
-func (sh *sheaf) writeSeries(cw *chunks.Writer, iw *index.Writer, stats *tsdb.BlockStats) error {
+	defer func() { err = errors.Join(err, iw.Close()) }()
 	words := map[string]struct{}{}
-	for _, s := range sh.series {
-		if len(s.done) > 0 {
-			s.labels.Range(func(l labels.Label) { words[l.Name], words[l.Value] = struct{}{}, struct{}{} })
-		}
+	for _, s := range list {
+		s.labels.Range(func(l labels.Label) { words[l.Name], words[l.Value] = struct{}{}, struct{}{} })
 	}
 	for _, word := range slices.Sorted(maps.Keys(words)) {
 		if err := iw.AddSymbol(word); err != nil {
 			return err
 		}
 	}
-	for i, s := range sh.series {
-		if len(s.done) == 0 {
-			continue
-		}
-		if err := cw.WriteChunks(s.done...); err != nil {
+	for i, s := range list {
+		if err := cw.WriteChunks(s.chunks...); err != nil {
 			return err
 		}
-		if err := iw.AddSeries(storage.SeriesRef(i), s.labels, s.done...); err != nil {
+		if err := iw.AddSeries(storage.SeriesRef(i), s.labels, s.chunks...); err != nil {
 			return err
 		}
-		stats.NumSeries++
-		for k := range s.done {
-			stats.NumChunks++
-			stats.NumSamples += uint64(s.done[k].Chunk.NumSamples())
-			s.done[k].Chunk = nil
+		for k := range s.chunks {
+			stats.NumSamples += uint64(s.chunks[k].Chunk.NumSamples())
+			s.chunks[k].Chunk = nil
 		}
-		s.done = s.done[:0]
+		stats.NumChunks += uint64(len(s.chunks))
 	}
-	stats.NumFloatSamples = stats.NumSamples
+	stats.NumSeries, stats.NumFloatSamples = uint64(len(list)), stats.NumSamples
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,6 +124,113 @@ func TestTimelessIsRepeatable(t *testing.T) {
 	}
 }
 
+// TestRowsHoldTheSame: series written in rows, by several goroutines, hold what they hold when each is written by itself, whether or not some are alike.
+func TestRowsHoldTheSame(t *testing.T) {
+	for n := range uint64(4) {
+		r := rand.New(rand.NewPCG(n, 1))
+		dir := t.TempDir()
+		step := []time.Duration{time.Second, 5 * time.Second, 7 * time.Second}[n%3]
+		kinds := make([]int, 2+r.IntN(10)) // of equal kind: the same points
+		for i := range kinds {
+			kinds[i] = r.IntN(4)
+		}
+		width, late := 1+r.IntN(len(kinds)), r.IntN(200)
+		value := func(kind, i int) float64 {
+			return [4]float64{1, float64(i * 1000), math.Sqrt(float64(i)), float64(i / 7 * 3)}[kind]
+		}
+		write := func(name string, rows bool) [][]series.Series {
+			dir := filepath.Join(dir, name)
+			s, err := series.Open(dir, series.Options{Timeless: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []*series.Row
+			var alone []*series.Handle
+			for k := range kinds {
+				alone = append(alone, series.NewHandle("x", []series.Label{{Name: "k", Value: fmt.Sprint(k)}}))
+			}
+			for k := 0; k < len(alone); k += width {
+				all = append(all, series.NewRow(alone[k:min(k+width, len(alone))]...))
+			}
+			for i := range 400 {
+				at, b := t0.Add(time.Duration(i)*step), s.Batch()
+				var g sync.WaitGroup
+				parts := b.Split(3)
+				for n, p := range parts {
+					g.Go(func() {
+						for r := n; r < len(all); r += len(parts) {
+							var values []float64
+							for k := r * width; k < min((r+1)*width, len(kinds)) && (r == 0 || i >= late); k++ {
+								if values = append(values, value(kinds[k], i)); !rows {
+									p.Append(alone[k], at, value(kinds[k], i))
+								}
+							}
+							if rows && values != nil {
+								p.AppendRow(all[r], at, values...)
+							}
+						}
+					})
+				}
+				g.Wait()
+				if err := b.Commit(); err != nil || b.Dropped() > 0 {
+					t.Fatal(err, b.Dropped())
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			view, err := series.OpenReadOnly(dir, series.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer view.Close() //nolint:errcheck // a view for reading
+			var out [][]series.Series
+			for _, q := range []string{"x", "count_over_time(x[17m])"} {
+				found, err := view.Range(t.Context(), q, t0, t0.Add(400*step), step)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, found)
+			}
+			return out
+		}
+		if diff := cmp.Diff(write("alone", false), write("rows", true)); diff != "" {
+			t.Fatalf("%d: %s", n, diff)
+		}
+	}
+}
+
+// TestRowsRefuse: a series belongs to one row, and a row has a value for each of its series.
+func TestRowsRefuse(t *testing.T) {
+	s, err := series.Open(filepath.Join(t.TempDir(), "metrics"), series.Options{Timeless: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // of a test that fails anyway
+	handle := func(name string) *series.Handle { return series.NewHandle(name, nil) }
+	commit := func(row *series.Row, values ...float64) string {
+		b := s.Batch()
+		b.AppendRow(row, t0, values...)
+		if err := b.Commit(); err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(b.Dropped())
+	}
+	row := series.NewRow(handle("a"), handle("b"))
+	got := []string{
+		commit(row, 1, 2), commit(series.NewRow(handle("a"), handle("b")), 1, 2), commit(row, 1),
+		commit(series.NewRow(handle("b")), 1), commit(series.NewRow(handle("c"), handle("b")), 1, 2),
+	}
+	want := []string{
+		"0", "2", "metrics: append a: 1 values for 2 series",
+		`metrics: append: series {__name__="b"} is written in two rows that differ`,
+		`metrics: append: series {__name__="b"} is written in two rows that differ`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestTimelessWithoutPoints(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "metrics")
 	s, err := series.Open(dir, series.Options{Timeless: true})
@@ -151,12 +260,18 @@ func BenchmarkTimeless(b *testing.B) {
 	}
 	all := sandboxes(1000)
 	i, began := 0, cpu()
+	var rows []*series.Row
+	for _, machine := range all {
+		rows = append(rows, series.NewRow(machine.counters[:]...))
+	}
+	values := make([]float64, len(all[0].counters))
 	for b.Loop() {
 		batch := s.Batch()
-		for n, machine := range all {
-			for k, h := range machine.counters {
-				batch.Append(h, t0.Add(time.Duration(i)*5*time.Second), float64(i*(k+1)*1000+n*i%777))
+		for n, row := range rows {
+			for k := range values {
+				values[k] = float64(i*(k+1)*1000 + n*i%777)
 			}
+			batch.AppendRow(row, t0.Add(time.Duration(i)*5*time.Second), values...)
 		}
 		if err := batch.Commit(); err != nil {
 			b.Fatal(err)

@@ -183,7 +183,8 @@ func (l *Loads) wait(ctx context.Context, e *Env, s *start, limit time.Duration)
 	l.mu.Lock()
 	s.waited = true
 	l.mu.Unlock()
-	w := waiting{l: l, s: s, pending: s.jobs, reach: 5 * time.Second, ends: -1, began: l.Clock.Now()}
+	reach := max(5*time.Second, time.Duration(len(s.jobs))*time.Second/200) // no more than 200 machines a second are asked
+	w := waiting{l: l, s: s, pending: s.jobs, reach: reach, ends: -1, began: l.Clock.Now()}
 	for {
 		w.look(ctx)
 		switch {

@@ -140,6 +140,22 @@ type Sink interface {
 	Warn(text string)
 }
 
+// Point is the counters of a job at a moment between two reports, of reads, writes and trims. They are cumulative, as in a Report.
+type Point struct {
+	Time    time.Time
+	Ops     [3]uint64
+	Bytes   [3]uint64
+	Seconds [3]float64
+}
+
+// Tracer is a Sink that takes Points, too. A modelled tool, whose counters are known at every moment, says how far apart its reports will be, and hands over
+// the points since its last report just before the next one, in time order. They are in no raw output.
+type Tracer interface {
+	Cadence(time.Duration)
+	// Points is followed by the Report up to which they lead, and may be changed after that.
+	Points([]Point)
+}
+
 // Env is what Run works with.
 type Env struct {
 	Host  target.Host

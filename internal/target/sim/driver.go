@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,9 @@ type driver struct {
 	jobs  []*modelled // in order of their start
 	alive bool
 	wake  context.CancelFunc // of the driver's sleep
+	until time.Time          // of the driver's sleep
+	next  time.Time          // when the first of the jobs reports
+	ended int                // of the model's jobs, when they were last looked at
 }
 
 // modelled is a load generator's job, with the performance model in the place of the tool.
@@ -41,6 +45,9 @@ type modelled struct {
 	over    bool
 	err     error // of the raw output
 }
+
+// trace is how often the counters are noted between reports that are further apart, which costs a fraction of a report.
+const trace = 5 * time.Second
 
 // silence is how often a job whose machine does not answer is looked at.
 const silence = 5 * time.Second
@@ -81,12 +88,22 @@ func cadence(limit time.Duration, jobs int) (every, detail time.Duration) {
 // add begins a job. The world's lock must be held.
 func (d *driver) add(j *modelled, name string, job workload.Job) {
 	now := d.w.clock.Now()
-	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, job.Lanes, perf.JobOptions{Name: name, Runtime: job.Limit, Apart: job.Apart})
-	j.skew.Store(int64(d.w.nodes[j.m.Node].skew))
 	j.every, j.detail = cadence(job.Limit, len(d.jobs)+1)
+	o := perf.JobOptions{Name: name, Runtime: job.Limit, Apart: job.Apart}
+	if j.every > trace {
+		o.Trace = trace
+	}
+	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, job.Lanes, o)
+	j.skew.Store(int64(d.w.nodes[j.m.Node].skew))
 	j.next = now.Truncate(j.every).Add(j.every)
 	j.last = now
+	if len(d.jobs) == 0 || j.next.Before(d.next) {
+		d.next = j.next
+	}
 	d.jobs = append(d.jobs, j)
+	if sink, ok := j.env.Sink.(workload.Tracer); ok {
+		sink.Cadence(j.every)
+	}
 	if d.alive {
 		d.changed()
 		return
@@ -141,7 +158,8 @@ func (d *driver) run() {
 			d.w.mu.Unlock()
 			return
 		}
-		wait := d.due().Sub(d.w.clock.Now())
+		d.until = d.due()
+		wait := d.until.Sub(d.w.clock.Now())
 		ctx, wake := context.WithCancel(context.Background())
 		d.wake = wake
 		d.w.mu.Unlock()
@@ -153,66 +171,97 @@ func (d *driver) run() {
 
 // due is when something has to be done next. The world's lock must be held.
 func (d *driver) due() time.Time {
-	at := d.jobs[0].next
-	for _, j := range d.jobs {
-		if j.next.Before(at) {
-			at = j.next
-		}
-		if end, known := j.job.Ends(); known && !j.m.lost && end.Before(at) {
-			at = end
-		}
+	if end, known := d.w.storage.NextEnd(); known && end.Before(d.next) {
+		return end
 	}
-	return at
+	return d.next
 }
 
 // report is one to be handed on.
 type report struct {
 	*modelled
-	workload.Report
+	over   bool
+	state  workload.Report
+	points []workload.Point
 }
+
+// atOnce is how many reports are made before they are handed on, which bounds the memory they take.
+const atOnce = 256
 
 // turn hands on what is due and ends the jobs that are done.
 func (d *driver) turn() {
-	for _, r := range d.collect() {
-		r.hand(r.Report)
-		if r.Final {
-			d.w.mu.Lock()
-			r.p.end(target.Exit{})
-			d.w.mu.Unlock()
+	list := d.collect()
+	for len(list) > 0 {
+		some := list[:min(atOnce, len(list))]
+		list = list[len(some):]
+		d.w.mu.Lock()
+		now := d.w.clock.Now()
+		inParallel(some, func(r *report) { r.make(now) })
+		d.w.mu.Unlock()
+		inParallel(some, func(r *report) { r.hand(r.points, r.state) })
+		for i := range some {
+			if r := &some[i]; r.over {
+				d.w.mu.Lock()
+				r.p.end(target.Exit{})
+				d.w.mu.Unlock()
+			}
+			some[i] = report{}
 		}
 	}
 }
 
-// collect makes the reports that are due, in order of the jobs' starts.
+// inParallel does something with every report, on all processors when there are many.
+func inParallel(list []report, do func(*report)) {
+	workers := min(runtime.GOMAXPROCS(0), 1+len(list)/16)
+	var g sync.WaitGroup
+	for k := range workers {
+		g.Go(func() {
+			for i := k; i < len(list); i += workers {
+				do(&list[i])
+			}
+		})
+	}
+	g.Wait()
+}
+
+// collect lists the jobs that must report, in order of their starts, and forgets those that are over.
 func (d *driver) collect() (list []report) {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	now := d.w.clock.Now()
+	d.w.storage.Advance(now)
+	before := d.ended
+	if d.ended = d.w.storage.Finished(); d.ended == before && now.Before(d.next) {
+		return nil
+	}
 	d.jobs = slices.DeleteFunc(d.jobs, func(j *modelled) bool {
-		if j.m.lost {
-			if !j.next.After(now) {
-				j.next = now.Add(silence)
+		over := false
+		if !j.m.lost {
+			if over = j.job.Over(); over || !j.next.After(now) {
+				list = append(list, report{modelled: j, over: over})
+				j.next = now.Truncate(j.every).Add(j.every)
 			}
-			return false
-		}
-		end, known := j.job.Ends()
-		over := known && !end.After(now)
-		if over || !j.next.After(now) {
-			list = append(list, report{j, j.state(now, over)})
-			j.next = now.Truncate(j.every).Add(j.every)
+		} else if !j.next.After(now) {
+			j.next = now.Add(silence)
 		}
 		return over
 	})
+	for i, j := range d.jobs {
+		if i == 0 || j.next.Before(d.next) {
+			d.next = j.next
+		}
+	}
 	return list
 }
 
-// state is the report that is due, with histograms when it is the first, the last or one of those that carry them.
-func (j *modelled) state(now time.Time, over bool) workload.Report {
-	if !over && j.detailed && !now.Truncate(j.detail).Equal(now) {
-		return j.job.Counters(now)
+// make makes the report that is due, with histograms when it is the first, the last or one of those that carry them.
+func (r *report) make(now time.Time) {
+	if !r.over && r.detailed && !now.Truncate(r.detail).Equal(now) {
+		r.state = r.job.Counters(now)
+	} else {
+		r.detailed = true
+		r.state = r.job.Report(now)
+		r.state.Final = r.over
 	}
-	j.detailed = true
-	r := j.job.Report(now)
-	r.Final = over
-	return r
+	r.points = r.job.Passed()
 }

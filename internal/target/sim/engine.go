@@ -87,8 +87,10 @@ func (j *modelled) outcome(exit target.Exit, stopped bool) workload.Outcome {
 	w.mu.Lock()
 	cut := j.job != nil && slices.Contains(w.models.jobs, j)
 	var r workload.Report
+	var points []workload.Point
 	if cut {
 		r = w.models.drop(j)
+		points = j.job.Passed()
 	}
 	if stopped {
 		j.p.end(target.Exit{Code: -1, Signal: "killed"})
@@ -97,7 +99,7 @@ func (j *modelled) outcome(exit target.Exit, stopped bool) workload.Outcome {
 	usage, silent := j.p.usage, j.p.silent
 	w.mu.Unlock()
 	if cut && !silent {
-		j.hand(r)
+		j.hand(points, r)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -105,15 +107,16 @@ func (j *modelled) outcome(exit target.Exit, stopped bool) workload.Outcome {
 	return workload.Outcome{Exit: exit, Stopped: stopped, Reports: j.reports, Usage: usage}
 }
 
-// hand writes a report to the raw output and to the sink. A raw output that cannot be written ends the job.
-func (j *modelled) hand(r workload.Report) {
+// hand writes a report to the raw output and to the sink, which gets what led to it first. A raw output that cannot be written ends the job.
+func (j *modelled) hand(points []workload.Point, r workload.Report) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.over || j.err != nil || j.reports > 0 && !r.Time.After(j.last) && !r.Final {
 		return
 	}
 	j.last = r.Time
-	r.Time = r.Time.Add(time.Duration(j.skew.Load()))
+	skew := time.Duration(j.skew.Load())
+	r.Time = r.Time.Add(skew)
 	text, err := appendLine(nil, r)
 	if err == nil {
 		_, err = j.env.Raw.Write(text)
@@ -124,6 +127,12 @@ func (j *modelled) hand(r workload.Report) {
 		return
 	}
 	j.reports++
+	if sink, ok := j.env.Sink.(workload.Tracer); ok && len(points) > 0 {
+		for i := range points {
+			points[i].Time = points[i].Time.Add(skew)
+		}
+		sink.Points(points)
+	}
 	j.env.Sink.Report(r)
 }
 

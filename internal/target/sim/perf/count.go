@@ -110,6 +110,7 @@ func (l *lane) run(at int64) {
 
 // cut ends the present cell early. The next one must be opened.
 func (l *lane) cut(at int64) {
+	l.job.note(at)
 	l.run(at)
 	if l.state != running || at <= l.from {
 		return

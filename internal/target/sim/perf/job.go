@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"slices"
+	"sync"
 	"time"
 
 	"plimsoll/internal/workload"
@@ -14,6 +15,8 @@ type JobOptions struct {
 	Name    string        // of the workload, told apart by it from others of the VM
 	Runtime time.Duration // after which everything ends at the latest; 0: none
 	Apart   bool          // reports tell the lanes apart
+	// Trace is how often the counters are noted for Passed, at whole multiples of it; 0: never.
+	Trace time.Duration
 }
 
 // Job is a running workload of one VM.
@@ -27,6 +30,11 @@ type Job struct {
 	stage int
 	lanes []*lane
 	apart bool
+
+	mu     sync.Mutex // of the lanes' counters and of what follows, where the world is only read
+	every  int64      // between notes
+	noted  int64      // up to which time there are notes
+	passed []workload.Point
 }
 
 // Start begins a job now.
@@ -34,7 +42,8 @@ func (w *World) Start(now time.Time, vm string, node int, lanes []workload.Lane,
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.advance(now.UnixNano())
-	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never, apart: o.Apart}
+	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never, apart: o.Apart,
+		every: int64(o.Trace), noted: w.at}
 	if o.Runtime > 0 {
 		j.limit = w.at + int64(o.Runtime)
 	}
@@ -144,6 +153,7 @@ func (j *Job) next() {
 	}
 	j.ended = j.world.at
 	w := j.world
+	w.finished++
 	w.jobs[j.vm] = slices.DeleteFunc(w.jobs[j.vm], func(o *Job) bool { return o == j })
 	if len(w.jobs[j.vm]) == 0 {
 		delete(w.jobs, j.vm)
@@ -167,22 +177,37 @@ func (j *Job) Stop(now time.Time) {
 	w.turnLanes(&w.nodes[j.node])
 }
 
-// Ends is when the job ended, or when it will under what is known now; false when nothing says so. Ask again later: load changes it.
-func (j *Job) Ends() (time.Time, bool) {
+// Over reports whether the job has ended by the time that the world has come to.
+func (j *Job) Over() bool {
 	w := j.world
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return j.ended <= w.at
+}
+
+// Finished is how many jobs have ended so far.
+func (w *World) Finished() int {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.finished
+}
+
+// NextEnd is when the first of the running jobs will end under what is known now, always later than the time that the world has come to; false when
+// nothing says so. Ask again later: load changes it.
+func (w *World) NextEnd() (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dirty {
 		w.solve()
 	}
-	end := j.ended
-	if end == never {
-		end = j.estimate()
+	end := int64(never)
+	for i := range w.nodes {
+		end = min(end, w.nodes[i].ends)
 	}
 	if end == never {
 		return time.Time{}, false
 	}
-	return time.Unix(0, end).UTC(), true
+	return time.Unix(0, max(end, w.at+1)).UTC(), true
 }
 
 // estimate is when the last lane ends; a lane that waits for its stage has only its runtime to be judged by.
@@ -213,10 +238,11 @@ func (j *Job) Counters(now time.Time) workload.Report { return j.report(now, fal
 
 func (j *Job) report(now time.Time, histograms bool) workload.Report {
 	w := j.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.advance(now.UnixNano())
+	defer w.read(now)()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	at := min(w.at, j.ended)
+	j.note(at)
 	r := workload.Report{Time: time.Unix(0, at).UTC(), Elapsed: time.Duration(at - j.began), Final: j.ended <= w.at}
 	if j.apart {
 		r.Sections = make([]workload.Section, len(j.lanes))
@@ -250,6 +276,50 @@ func (j *Job) report(now time.Time, histograms bool) workload.Report {
 		}
 	}
 	return r
+}
+
+// read brings the world up to now and keeps it there until the function returned is called. Several goroutines may read at once.
+func (w *World) read(now time.Time) (done func()) {
+	w.mu.RLock()
+	for w.at < now.UnixNano() {
+		w.mu.RUnlock()
+		w.Advance(now)
+		w.mu.RLock()
+	}
+	return w.mu.RUnlock
+}
+
+// note keeps the counters at the lines of the job's grid up to at. It must be called before anything changes what comes after the last one.
+func (j *Job) note(at int64) {
+	if j.every == 0 {
+		return
+	}
+	for t := j.noted - j.noted%j.every + j.every; t <= min(at, j.ended); t += j.every {
+		p := workload.Point{Time: time.Unix(0, t).UTC()}
+		for _, l := range j.lanes {
+			l.run(t)
+			for d := range l.dirs {
+				if l.share[d] == 0 {
+					continue
+				}
+				n := l.now(d, t)
+				p.Ops[d] += n.ops
+				p.Bytes[d] += uint64(float64(n.ops)*l.bytes[d] + 0.5)
+				p.Seconds[d] += n.seconds
+			}
+		}
+		j.passed = append(j.passed, p)
+	}
+	j.noted = max(j.noted, at)
+}
+
+// Passed returns the counters that were noted since it was last called, up to the last report. They are good until the next report.
+func (j *Job) Passed() []workload.Point {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	list := j.passed
+	j.passed = j.passed[:0]
+	return list
 }
 
 // generatorSeconds is the processor time that a load generator takes for one operation.

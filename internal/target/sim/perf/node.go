@@ -92,6 +92,10 @@ func (w *World) plan(n *node) {
 			n.next = min(n.next, l.due)
 		}
 	}
+	n.ends = never
+	for _, l := range n.lanes {
+		n.ends = min(n.ends, l.job.estimate())
+	}
 	for _, f := range n.faults {
 		n.next = min(n.next, f.until)
 	}

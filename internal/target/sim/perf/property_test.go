@@ -321,3 +321,52 @@ func TestCheckSaysEverything(t *testing.T) {
 		}
 	}
 }
+
+// TestPassed: what a job notes between reports is what another reader sees who looks at those moments, whatever happens to the job in between.
+func TestPassed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		truth := drawTruth(t)
+		lanes := rapid.SliceOfN(rapid.Custom(drawLane), 1, 3).Draw(t, "lanes")
+		events := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) int { return rapid.IntRange(0, 120_000).Draw(t, "at") }), 0, 6).Draw(t, "events")
+		slices.Sort(events)
+		watch := func(every time.Duration) (seen []workload.Point) {
+			w := perf.New(truth, 2)
+			j := w.Start(start, "vm", 0, lanes, perf.JobOptions{Trace: every})
+			w.Start(start, "other", 0, lanes, perf.JobOptions{})
+			next := 0
+			for i := range 24 {
+				at := start.Add(time.Duration(i+1) * 5 * time.Second)
+				for ; next < len(events) && !start.Add(time.Duration(events[next])*time.Millisecond).After(at); next++ {
+					when := start.Add(time.Duration(events[next]) * time.Millisecond)
+					w.Advance(when)
+					switch next % 3 {
+					case 0:
+						w.Fault(when, perf.Fault{Kind: perf.SlowDisk, Node: 0, Factor: 5, Until: when.Add(11 * time.Second)})
+					case 1:
+						w.MoveVM("vm", 1)
+					default:
+						j.Stop(when)
+					}
+				}
+				if every > 0 {
+					continue
+				}
+				if r := j.Counters(at); r.Time.Equal(at) {
+					p := workload.Point{Time: at}
+					for d, c := range []workload.Counters{r.Read, r.Write, r.Trim} {
+						p.Ops[d], p.Bytes[d], p.Seconds[d] = c.Ops, c.Bytes, c.Seconds
+					}
+					seen = append(seen, p)
+				}
+			}
+			if every > 0 {
+				j.Counters(start.Add(2 * time.Minute))
+				seen = slices.Clone(j.Passed())
+			}
+			return seen
+		}
+		if diff := cmp.Diff(watch(0), watch(5*time.Second)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}

@@ -74,6 +74,8 @@ func (w *World) table(m Mix) *table {
 	for _, p := range m.Parts {
 		key = appendFloat(appendFloat(key, p.Share), p.Seconds)
 	}
+	w.tabled.Lock()
+	defer w.tabled.Unlock()
 	t := w.tables[string(key)]
 	if t == nil {
 		if len(w.tables) >= manyTables {

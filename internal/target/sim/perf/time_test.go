@@ -25,10 +25,10 @@ func fill(bytes int64, zero bool) workload.Lane {
 }
 
 // ended runs a job to its end and returns its last report.
-func ended(t *testing.T, j *perf.Job) (workload.Report, time.Time) {
+func ended(t *testing.T, w *perf.World, j *perf.Job) (workload.Report, time.Time) {
 	t.Helper()
 	for range 100 {
-		end, ok := j.Ends()
+		end, ok := w.NextEnd()
 		if !ok {
 			t.Fatal("the job has no end")
 		}
@@ -47,7 +47,7 @@ func TestTimeToResidency(t *testing.T) {
 		truth.Promotion.BytesPerSecond = speed
 		w := perf.New(truth, 1)
 		const bytes = 16 << 30
-		_, begin := ended(t, w.Start(start, "vm", 0, []workload.Lane{fill(bytes, false)}, perf.JobOptions{}))
+		_, begin := ended(t, w, w.Start(start, "vm", 0, []workload.Lane{fill(bytes, false)}, perf.JobOptions{}))
 		if got := w.Resident(begin, "vm"); got > 1e-9 {
 			t.Fatalf("%v of the data is on the fast tier after the fill", got)
 		}
@@ -81,11 +81,11 @@ func TestZerosFreeData(t *testing.T) {
 		r := w.Start(at, "vm", 0, []workload.Lane{lane}, perf.JobOptions{Runtime: time.Minute}).Report(at.Add(time.Minute))
 		return float64(r.Read.Ops) / 60, r.Time
 	}
-	_, at := ended(t, w.Start(start, "vm", 0, []workload.Lane{fill(bytes, false)}, perf.JobOptions{}))
+	_, at := ended(t, w, w.Start(start, "vm", 0, []workload.Lane{fill(bytes, false)}, perf.JobOptions{}))
 	slow, at := rate(at)
-	_, at = ended(t, w.Start(at, "vm", 0, []workload.Lane{fill(bytes, true)}, perf.JobOptions{}))
+	_, at = ended(t, w, w.Start(at, "vm", 0, []workload.Lane{fill(bytes, true)}, perf.JobOptions{}))
 	freed, at := rate(at)
-	_, at = ended(t, w.Start(at, "vm", 0, []workload.Lane{fill(bytes, false)}, perf.JobOptions{}))
+	_, at = ended(t, w, w.Start(at, "vm", 0, []workload.Lane{fill(bytes, false)}, perf.JobOptions{}))
 	again, _ := rate(at)
 	below := truth.Slow.ReadSeconds + 4096/truth.Slow.BytesPerSecond
 	cache := truth.CacheSeconds + 4096/truth.Fast.BytesPerSecond
@@ -198,7 +198,7 @@ func TestRunsToSize(t *testing.T) {
 	truth.NoiseCV = 0.05
 	w := perf.New(truth, 1)
 	j := w.Start(start, "vm", 0, []workload.Lane{fill(8<<30, false)}, perf.JobOptions{})
-	end, ok := j.Ends()
+	end, ok := w.NextEnd()
 	near(t, "seconds to its end", end.Sub(start).Seconds(), 8.192, 1e-4)
 	if r := j.Report(after(8.1)); r.Final || r.Write.Ops < 7000 {
 		t.Errorf("%d operations shortly before the end, final %v", r.Write.Ops, r.Final)
@@ -209,9 +209,9 @@ func TestRunsToSize(t *testing.T) {
 	}
 	slow := w.Start(after(100), "vm", 0, []workload.Lane{fill(8<<30, false)}, perf.JobOptions{})
 	w.Fault(after(104.096), perf.Fault{Kind: perf.SlowDisk, Node: 0, Factor: 2, Until: after(1000)})
-	end, _ = slow.Ends()
+	end, _ = w.NextEnd()
 	near(t, "seconds to its end on a disk that becomes slow", end.Sub(after(100)).Seconds(), 4.096+8.192, 1e-4)
-	if r, at := ended(t, slow); r.Write.Ops != 8192 || !at.Equal(end) {
+	if r, at := ended(t, w, slow); r.Write.Ops != 8192 || !at.Equal(end) {
 		t.Errorf("%d operations at %v, not at %v", r.Write.Ops, at, end)
 	}
 }
@@ -229,7 +229,7 @@ func TestStagesAndDelays(t *testing.T) {
 	r := j.Counters(after(30))
 	near(t, "reads", float64(r.Read.Ops), 20e3, 800)
 	near(t, "writes before the second stage", float64(r.Write.Ops), 0, 0)
-	end, ok := j.Ends()
+	end, ok := w.NextEnd()
 	if !ok {
 		t.Error("no end is known in the last stage")
 	}

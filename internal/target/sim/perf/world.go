@@ -25,7 +25,7 @@ const never = math.MaxInt64
 type World struct {
 	truth Truth
 
-	mu        sync.Mutex
+	mu        sync.RWMutex
 	at        int64 // nanoseconds since 1970; all is worked out up to here
 	nodes     []node
 	volumes   map[volumeKey]*volume
@@ -33,6 +33,8 @@ type World struct {
 	dirty     bool              // some node must be solved before time goes on
 	inflation float64           // by contention and crosstalk, as last applied to every node
 	wave      int64             // next begin or end of a checkpoint
+	finished  int               // jobs
+	tabled    sync.Mutex
 	tables    map[string]*table
 	streams   []model.Stream // kept for the next solution
 	owners    []*lane
@@ -44,6 +46,7 @@ type node struct {
 	lanes   []*lane // running or about to begin, in the order of their start
 	faults  []fault
 	next    int64 // when something here changes by itself
+	ends    int64 // when the first job here ends by itself
 	since   int64 // tiers and log are settled up to here
 	dirty   bool
 	hung    bool
@@ -61,7 +64,7 @@ func New(t Truth, nodes int) *World {
 	w := &World{truth: t, nodes: make([]node, nodes), volumes: map[volumeKey]*volume{}, jobs: map[string][]*Job{}, inflation: 1,
 		wave: never, tables: map[string]*table{}}
 	for i := range w.nodes {
-		w.nodes[i].index, w.nodes[i].next = i, never
+		w.nodes[i].index, w.nodes[i].next, w.nodes[i].ends = i, never, never
 	}
 	return w
 }
