@@ -2,7 +2,12 @@ package analysis
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
 
+	"plimsoll/internal/analysis/serial"
 	"plimsoll/result"
 )
 
@@ -120,4 +125,216 @@ func (v *view) generatorOf(l *load) (result.Finding, bool) {
 		f.Sentence = what + ", so the generator was not the limit."
 	}
 	return f, true
+}
+
+// NodeCPU is the name of the CPU series of nodes in result.Data.
+const NodeCPU = "node_cpu"
+
+// What counts as one busy thread, as one that lacks a CPU and as an idle server.
+const (
+	threadBusy   = 0.95 // of one CPU, on average over the whole window
+	threadMost   = 1.05
+	threadWaited = 0.10 // of the time ready and without a CPU
+	serverIdle   = 50.0 // per cent of the node's CPUs, or of the device's time
+	flat         = 0.10 // coefficient of variation below which throughput is called flat
+)
+
+// cpu is the CPU use of one node, in per cent; or of a part of a machine, or of a device.
+type cpu struct {
+	name string
+	node int // index; -1 unknown
+	c    *course
+}
+
+// cpus are the CPU series of the run: those collected for every node, else those of a result of the scenario.
+func (v *view) cpus() []cpu {
+	var out []cpu
+	if out = v.percents(NodeCPU); out != nil {
+		return out
+	}
+	for i := range v.d.Panels {
+		p := &v.d.Panels[i]
+		if p.Kind != "cluster" || p.Unit != "%" || !strings.HasPrefix(p.Type, "CpuUsage") {
+			continue
+		}
+		for k := range p.Series {
+			one, ok := v.percent(&p.Series[k])
+			if !ok {
+				continue
+			}
+			out = append(out, one)
+			if n := len(out); len(p.Series) == len(v.m.Nodes) && out[n-1].node < 0 {
+				out[n-1].node = v.m.Nodes[k].Index // results list nodes in their order
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// percents are the series of one name in per cent.
+func (v *view) percents(metric string) (out []cpu) {
+	for i := range v.d.Series {
+		if s := &v.d.Series[i]; s.Metric == metric && s.Unit == "%" {
+			if k, ok := v.percent(s); ok {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+func (v *view) percent(s *result.Series) (cpu, bool) {
+	if !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 {
+		return cpu{}, false
+	}
+	c := &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
+	c.add(c.ops, s, nil)
+	k := cpu{name: s.Name, node: -1, c: c}
+	for _, n := range v.m.Nodes {
+		if n.Name == s.Name {
+			k.node = n.Index
+		}
+	}
+	return k, true
+}
+
+// over is the mean CPU use while a workload ran.
+func (k cpu) over(l *load) (serial.Mean, bool) {
+	from, to := l.span()
+	return k.during(from, to)
+}
+
+func (k cpu) during(from, to time.Time) (serial.Mean, bool) {
+	values, missing := finiteOf(k.c.between(from, to).ops)
+	if len(values) < 5 || missing > mostGaps {
+		return serial.Mean{}, false
+	}
+	m, err := serial.MeanOf(values, Confidence)
+	return m, err == nil
+}
+
+// clientLimit looks for a generator whose one thread was busy all the time though its VM had CPUs to spare: a client that draws
+// its own progress, or computes what it sends, reaches its limit long before the server does. Where threads were watched, one that was
+// always ready and often had no CPU is told too: its waits are in the times of the operations.
+func clientLimit(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		var busy, starved []string
+		var ran, waited, have float64
+		for _, p := range l.parts {
+			one, wait := v.busiestThread(p)
+			switch {
+			case one >= threadBusy && one <= threadMost:
+				busy = append(busy, subject(p))
+				ran, have = max(ran, one), float64(v.vms[p.VM].CPUs)
+			case wait >= threadWaited && one+wait >= threadBusy:
+				starved = append(starved, subject(p))
+				ran, waited = max(ran, one), max(waited, wait)
+			}
+		}
+		_, limited, _ := l.offered()
+		most := (len(l.parts) + 1) / 2
+		switch {
+		case l.count() == 0:
+		case len(busy) > 0 && len(busy) >= most && limited == 0:
+			out = append(out, v.busyClient(l, busy, ran, have))
+		case len(starved) > 0 && len(starved) >= most:
+			out = append(out, starvedClient(l, starved, ran, waited))
+		}
+	}
+	return out
+}
+
+// busiestThread is the share of a CPU that the busiest thread of a generator took, and the share of the time for which it was ready and
+// waited for one. Where threads were not watched it is the mean over its processes, and nothing is known of waits. Zeros when its VM
+// has no CPU to spare: then the CPUs of the VM are the limit, which is another finding.
+func (v *view) busiestThread(p *result.Workload) (ran, waited float64) {
+	cpus := float64(v.vms[p.VM].CPUs)
+	if p.ThreadBusy != nil && isFinite(*p.ThreadBusy) {
+		if p.ThreadWaiting != nil && isFinite(*p.ThreadWaiting) {
+			waited = *p.ThreadWaiting
+		}
+		if cpus <= 1 && waited < threadWaited {
+			return 0, 0
+		}
+		return *p.ThreadBusy, waited
+	}
+	s, threads := seconds(p), float64(len(p.Lanes))
+	if s == 0 || cpus <= threads || threads == 0 {
+		return 0, 0
+	}
+	return p.GeneratorCPUSeconds / s / threads, 0
+}
+
+// watched reports whether the generator's threads were.
+func (l *load) watched() bool {
+	return slices.ContainsFunc(l.parts, func(p *result.Workload) bool { return p.ThreadBusy != nil })
+}
+
+// busyClient says whose limit it was, as far as the servers' CPUs, or the device under the disks of one host, tell.
+func (v *view) busyClient(l *load, busy []string, used, have float64) result.Finding {
+	f := result.Finding{
+		Check: "client-limit", Subject: l.name, Severity: result.Caution, Metric: "busiest thread of the generator", Unit: "count", Value: ptr(used), N: len(l.parts), Limit: ptr(threadBusy),
+		NoInterval: "a share of the time accounted by the operating system", Basis: l.basis(),
+		Evidence: []result.Evidence{{Name: "CPUs used by one thread", Value: used, Unit: "count"}, {Name: "CPUs of its VM", Value: have, Unit: "count"}},
+	}
+	even := false
+	if c := v.course(l); c != nil {
+		values, _ := finiteOf(c.ops)
+		if m, sd := meanDeviation(values); len(values) > 10 && m > 0 {
+			even = sd/m < flat
+			f.Chart = v.chart(l.name+": operations per second", "ops/s", c.line(l.name, c.ops))
+		}
+	}
+	servers, what, whose := v.cpus(), "the busiest node used %s of its CPUs", "the server's"
+	if v.host { // the nodes' CPUs are the generators'
+		servers, what, whose = v.percents(DeviceBusy), "the device under the disks was at work %s of the time", "the storage's"
+	}
+	idle, known := 0.0, false
+	for _, k := range servers {
+		if m, ok := k.over(l); ok {
+			idle, known = max(idle, m.Value), true
+		}
+	}
+	if known {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: map[bool]string{false: "busiest node's CPU", true: "device at work"}[v.host], Value: idle, Unit: "%"})
+	}
+	how := "kept each of its processes at one whole CPU"
+	if l.watched() {
+		how = "kept one whole CPU busy with a single thread"
+	}
+	said := fmt.Sprintf("The generator of %s %s (on %s) while its VM has %s", l.name, how, some(busy), sayCount(have))
+	switch {
+	case known && idle < serverIdle && even:
+		f.Severity = result.Blocker
+		f.Sentence = fmt.Sprintf("%s, throughput was flat, and "+what+": this is the client's limit, not %s.", said, percent(idle/100), whose)
+	case even:
+		f.Sentence = said + " and throughput was flat: it may be the client's limit, not " + whose + ". Use more processes, or have it print less."
+	default:
+		f.Sentence = said + ": it may be the client's limit, not " + whose + ". Use more processes, or have it print less."
+	}
+	return f
+}
+
+// starvedClient tells of threads that were ready and had no CPU.
+func starvedClient(l *load, starved []string, ran, waited float64) result.Finding {
+	return result.Finding{
+		Check: "client-limit", Subject: l.name, Severity: result.Caution, Metric: "wait of the busiest thread for a CPU", Unit: "%", Value: ptr(100 * waited), N: len(l.parts), Limit: ptr(100 * threadWaited),
+		NoInterval: "a share of the time accounted by the operating system", Basis: l.basis(),
+		Evidence: []result.Evidence{{Name: "ran", Value: 100 * ran, Unit: "%"}, {Name: "was ready and waited", Value: 100 * waited, Unit: "%"}},
+		Sentence: fmt.Sprintf("The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: the limit was the machine's CPUs, not the storage.",
+			l.name, percent(ran), percent(waited), some(starved)),
+	}
+}
+
+func meanDeviation(x []float64) (mean, deviation float64) {
+	if len(x) < 2 {
+		return math.NaN(), math.NaN()
+	}
+	mean = total(x) / float64(len(x))
+	for _, v := range x {
+		deviation += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(deviation / float64(len(x)-1))
 }

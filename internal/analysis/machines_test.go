@@ -53,6 +53,10 @@ func TestTruthOfMachines(t *testing.T) {
 		{"direct writes", underDisks(19, 1, 1.02, true), "device-counters"},
 		{"a device with others on it", underDisks(19, 0, 2, true), "device-counters"},
 		{"no device counted", uncountedDevice(20), "device-counters"},
+		{"more than the sheet, in small reads", sheeted(21, 64<<10, 140000, "sequential read", "3500 MB/s"), "data-sheet"},
+		{"less than the sheet, in small reads", sheeted(21, 64<<10, 20000, "sequential read", "3500 MB/s"), "data-sheet"},
+		{"near the sheet", sheeted(21, 1<<20, 3000, "sequential read", "3500 MB/s"), "data-sheet"},
+		{"far below the sheet", sheeted(21, 4<<10, 20000, "random read", "98000"), "data-sheet"},
 	})
 }
 
@@ -114,5 +118,13 @@ func uncountedDevice(seed uint64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
 	s.Load(reporttest.Load{Name: "Scan", To: 300, Rate: flatRate(500)})
 	s.Manifest.Environment = []result.Fact{{Group: "storage", Name: "device counters", Missing: "overlay lies on other mounts, which this process may not see"}}
+	return s
+}
+
+// sheeted reads blocks of a size from a device of which something is promised.
+func sheeted(seed uint64, block int, rate float64, promise, value string) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 120, 1)
+	s.Load(reporttest.Load{Name: "Reads", To: 120, Rate: flatRate(rate), Noise: 0.02, Block: block})
+	s.Manifest.Environment = []result.Fact{{Group: SheetGroup, Name: promise, Value: value}}
 	return s
 }

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,8 +45,7 @@ columns of concurrency and throughput for how it scales. What could not be looke
 
 The folder is not changed unless --write says so. The exit code is 5 when an assertion of a run failed.
 
-With --data-sheet the figures are held against what the maker of the device promises; NAME is one of
-` + strings.Join(sheetNames(), ", ") + ".\n\n" + runHelp,
+` + sheetHelp + "\n\n" + runHelp,
 		Example: `  plimsoll analyze latest
   plimsoll analyze latest -o md
   plimsoll analyze run1 run2 run3 --json
@@ -64,7 +61,7 @@ With --data-sheet the figures are held against what the maker of the device prom
 	}
 	c.Flags().StringVarP(&f.format, "format", "o", "text", "`format`: json, md, text")
 	c.Flags().StringVar(&f.column, "column", "", "of files look at this `column` only: its name, or its number from 1")
-	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, "hold the figures against a promise of the device's maker, `NAME=VALUE`; repeatable")
+	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, sheetUsage)
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
 	c.Flags().BoolVar(&f.all, "all", false, "print every finding, what is in order too (text)")
@@ -167,9 +164,10 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 	ctx, stop := a.interruptible()
 	defer stop()
 	m := folder.Manifest()
-	m.Environment = slices.Concat(m.Environment, sheet)
+	m.Environment = withSheet(m.Environment, sheet)
 	list := findings(ctx, folder, data)
 	if len(sheet) > 0 {
+		list = slices.DeleteFunc(list, func(f result.Finding) bool { return f.Check == "data-sheet" }) // of a sheet given to the run
 		list = bySeverity(append(list, analysis.AgainstSheet(m, data)...))
 	}
 	if f.write {
@@ -232,41 +230,6 @@ func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.F
 		return fail(exitFailed, "", "analyze: %w", err)
 	}
 	return nil
-}
-
-// sheetNames are what of a data sheet can be given, as flags write it.
-func sheetNames() []string {
-	var out []string
-	for _, s := range analysis.Sheet {
-		out = append(out, strings.ReplaceAll(s.Name, " ", "-"))
-	}
-	return out
-}
-
-// dataSheet makes facts of promises.
-func dataSheet(given []string) ([]result.Fact, error) {
-	promises, err := pairs("--data-sheet", given)
-	if err != nil {
-		return nil, err
-	}
-	var out []result.Fact
-	var bad []error
-	for _, name := range slices.Sorted(maps.Keys(promises)) {
-		at := slices.IndexFunc(analysis.Sheet, func(p analysis.Promise) bool { return strings.ReplaceAll(p.Name, " ", "-") == name })
-		if at < 0 {
-			bad = append(bad, fmt.Errorf("--data-sheet: no promise %q", name))
-			continue
-		}
-		if err := analysis.Sheet[at].Check(promises[name]); err != nil {
-			bad = append(bad, fmt.Errorf("--data-sheet: %s: %w", name, err))
-			continue
-		}
-		out = append(out, result.Fact{Group: analysis.SheetGroup, Name: analysis.Sheet[at].Name, Value: promises[name]})
-	}
-	if len(bad) > 0 {
-		return nil, usage("there are: "+strings.Join(sheetNames(), ", "), "%w", errors.Join(bad...))
-	}
-	return out, nil
 }
 
 func (s *analyses) markdown(w io.Writer) error {

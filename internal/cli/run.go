@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
+	"plimsoll/internal/target"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -28,6 +29,7 @@ type runFlags struct {
 	keep  bool
 	once  bool // one run of a scenario that holds an experiment
 	limit string
+	sheet []string // promises of the device's maker
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -41,7 +43,9 @@ func (a *app) runCommand() *cobra.Command {
 and writes a report into the run folder.
 
 Ctrl-C stops the workloads, tears down, keeps the data, and exits with 130. A second Ctrl-C leaves at
-once; "plimsoll cleanup" then removes what remains.`,
+once; "plimsoll cleanup" then removes what remains.
+
+` + sheetHelp,
 		Example: `  plimsoll run db-colocation --time-scale 0.02 --size-scale 0.002
   plimsoll run ./my-scenario --nodes 4 --set iops=500 --time-limit 30m
   plimsoll run ./my-scenario --keep --json`,
@@ -54,11 +58,16 @@ once; "plimsoll cleanup" then removes what remains.`,
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
 	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the variables' own values")
 	c.Flags().StringVar(&rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	c.Flags().StringArrayVar(&rf.sheet, "data-sheet", nil, sheetUsage)
 	return c
 }
 
 func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) error {
 	limit, err := timeLimit(rf.limit)
+	if err != nil {
+		return err
+	}
+	sheet, err := dataSheet(rf.sheet)
 	if err != nil {
 		return err
 	}
@@ -77,7 +86,13 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 		return err
 	}
 	if p.scenario.Experiment != nil && !rf.once {
+		if len(sheet) > 0 {
+			return usage("give it to plimsoll analyze, for the runs that matter", "run: --data-sheet is for single runs, and this is an experiment")
+		}
 		return a.startExperiment(stop, p, sf, tf, rf, limit)
+	}
+	for _, f := range sheet {
+		p.facts.Environment = append(p.facts.Environment, target.Fact(f))
 	}
 	watch := newWatcher(a.err, a.now, p.clock.Now, p.plan)
 	stop.tell(watch.stopping)

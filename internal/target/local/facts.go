@@ -217,6 +217,8 @@ func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGrou
 	memory.facts(&l, p.system)
 	groupFacts(&l, groups)
 	st.facts(&l, p.system)
+	linkFacts(&l, p.system, st)
+	networkFacts(&l, p.system, st)
 	clockFacts(&l, p.system)
 	l.add("metrics", "disk counters of VMs", target.DerivedCounters, "")
 	return l

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"plimsoll/internal/analysis"
+	"plimsoll/internal/nearest"
+	"plimsoll/result"
+)
+
+// What help says of data sheets.
+var (
+	sheetUsage = "hold the figures against what the maker of the device promises: a YAML `FILE`, or single promises NAME=VALUE; repeatable"
+	sheetHelp  = `With --data-sheet the figures are held against what the maker of the device promises: a YAML file of NAME: VALUE,
+or NAME=VALUE on the command line, which wins. NAME is one of
+` + strings.Join(sheetNames(), ", ") + `, and in a file also device, for its name.`
+)
+
+// largestDataSheet is far more than a data sheet needs.
+const largestDataSheet = 64 << 10
+
+// sheetNames are what of a data sheet can be given.
+func sheetNames() []string {
+	var out []string
+	for _, s := range analysis.Sheet {
+		out = append(out, strings.ReplaceAll(s.Name, " ", "-"))
+	}
+	return out
+}
+
+// dataSheet makes facts of what was given, files first, and returns all objections.
+func dataSheet(given []string) ([]result.Fact, error) {
+	var single []string
+	promises := map[string]string{}
+	var facts []result.Fact
+	var bad []error
+	for _, g := range given {
+		if strings.Contains(g, "=") {
+			single = append(single, g)
+			continue
+		}
+		device, list, err := readDataSheet(g)
+		if err != nil {
+			bad = append(bad, err)
+		}
+		if device != "" {
+			facts = append(facts, result.Fact{Group: analysis.SheetGroup, Name: "device", Value: device})
+		}
+		maps.Copy(promises, list)
+	}
+	over, err := pairs("--data-sheet", single)
+	if err != nil {
+		bad = append(bad, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(over)) {
+		if err := checkPromise(name, over[name]); err != nil {
+			bad = append(bad, fmt.Errorf("--data-sheet: %w", err))
+		}
+	}
+	maps.Copy(promises, over)
+	if len(bad) > 0 {
+		return nil, usage("there are: "+strings.Join(sheetNames(), ", "), "%w", errors.Join(bad...))
+	}
+	for i, name := range sheetNames() {
+		if value, ok := promises[name]; ok {
+			facts = append(facts, result.Fact{Group: analysis.SheetGroup, Name: analysis.Sheet[i].Name, Value: value})
+		}
+	}
+	return facts, nil
+}
+
+// checkPromise objects to a name that no data sheet has here, and to a value that does not fit it.
+func checkPromise(name, value string) error {
+	at := slices.Index(sheetNames(), name)
+	if at < 0 {
+		if like := nearest.Of(name, sheetNames()); like != "" {
+			return fmt.Errorf("no promise %q; did you mean %q?", name, like)
+		}
+		return fmt.Errorf("no promise %q", name)
+	}
+	if err := analysis.Sheet[at].Check(value); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// readDataSheet reads a file: the device's name and the promises in it, and all objections with their lines.
+func readDataSheet(name string) (device string, promises map[string]string, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", nil, fmt.Errorf("--data-sheet: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // read only
+	data, err := io.ReadAll(io.LimitReader(file, largestDataSheet+1))
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("--data-sheet: %w", err)
+	case len(data) > largestDataSheet:
+		return "", nil, fmt.Errorf("--data-sheet: %s: more than %d KiB", name, largestDataSheet>>10)
+	}
+	return parseDataSheet(name, data)
+}
+
+func parseDataSheet(name string, data []byte) (device string, promises map[string]string, err error) {
+	var tree yaml.Node
+	switch err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&tree); {
+	case errors.Is(err, io.EOF), err == nil && (len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode):
+		return "", nil, fmt.Errorf("--data-sheet: %s: want lines of NAME: VALUE", name)
+	case err != nil:
+		return "", nil, fmt.Errorf("--data-sheet: %s: %w", name, err)
+	}
+	promises = map[string]string{}
+	var bad []error
+	top := tree.Content[0].Content
+	for i := 0; i+1 < len(top); i += 2 {
+		key, value := top[i], top[i+1]
+		object := func(err error) { bad = append(bad, fmt.Errorf("--data-sheet: %s:%d: %w", name, key.Line, err)) }
+		_, twice := promises[key.Value]
+		switch {
+		case value.Kind != yaml.ScalarNode || value.Value == "":
+			object(fmt.Errorf("%s: want one value", key.Value))
+		case twice || key.Value == "device" && device != "":
+			object(fmt.Errorf("%s: is given twice", key.Value))
+		case key.Value == "device":
+			device = value.Value
+		default:
+			if err := checkPromise(key.Value, value.Value); err != nil {
+				object(err)
+			}
+			promises[key.Value] = value.Value
+		}
+	}
+	return device, promises, errors.Join(bad...)
+}
+
+// withSheet puts facts of a data sheet into an environment, in the place of those of the same name.
+func withSheet(environment, sheet []result.Fact) []result.Fact {
+	kept := slices.DeleteFunc(slices.Clone(environment), func(f result.Fact) bool {
+		return f.Group == analysis.SheetGroup && slices.ContainsFunc(sheet, func(s result.Fact) bool { return s.Name == f.Name })
+	})
+	return append(kept, sheet...)
+}

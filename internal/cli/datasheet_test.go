@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/analysis"
+	"plimsoll/result"
+)
+
+func TestDataSheet(t *testing.T) {
+	write := func(text string) string {
+		name := filepath.Join(t.TempDir(), "sheet.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	file := write("device: Example SSD\nrandom-read: 98,000 IOPS\nsequential-read: 540 MB/s\n")
+	fact := func(name, value string) result.Fact {
+		return result.Fact{Group: analysis.SheetGroup, Name: name, Value: value}
+	}
+	got, err := dataSheet([]string{"random-read=5000", file, "random-write=70000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []result.Fact{fact("device", "Example SSD"), fact("sequential read", "540 MB/s"), fact("random read", "5000"), fact("random write", "70000")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for text, want := range map[string]string{
+		"":                                       "s.yaml: want lines of NAME: VALUE",
+		"- a":                                    "s.yaml: want lines of NAME: VALUE",
+		"device: [a]\nrandom-reed: 5\ndevice: x": "s.yaml:1: device: want one value\n--data-sheet: s.yaml:2: no promise \"random-reed\"; did you mean \"random-read\"?",
+		"random-read: 5\nrandom-read: 6":         "s.yaml:2: random-read: is given twice",
+		"sequential-read:":                       "s.yaml:1: sequential-read: want one value",
+	} {
+		if _, _, err := parseDataSheet("s.yaml", []byte(text)); err == nil || err.Error() != "--data-sheet: "+want {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := dataSheet([]string{"none.yaml"}); err == nil {
+		t.Error("a file that is not there was read")
+	}
+}
+
+// A later sheet takes the place of what the run was given.
+func TestSheetsReplaceEachOther(t *testing.T) {
+	fact := func(group, name, value string) result.Fact {
+		return result.Fact{Group: group, Name: name, Value: value}
+	}
+	sheet := analysis.SheetGroup
+	before := []result.Fact{fact("host", "random read", "kept"), fact(sheet, "random read", "1"), fact(sheet, "random write", "2")}
+	got := withSheet(before, []result.Fact{fact(sheet, "random read", "3")})
+	want := []result.Fact{before[0], before[2], fact(sheet, "random read", "3")}
+	if diff := cmp.Diff(want, got); diff != "" || before[1].Value != "1" {
+		t.Error(diff)
+	}
+}
+
+func FuzzDataSheet(f *testing.F) {
+	f.Add([]byte("device: x\nrandom-read: 98000\n"))
+	f.Add([]byte("random-read: 5\nrandom-read: {a: b}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, promises, err := parseDataSheet("sheet.yaml", data)
+		for name, value := range promises {
+			if err == nil && checkPromise(name, value) != nil {
+				t.Errorf("%q: %s: %q was let through", data, name, value)
+			}
+		}
+	})
+}
