@@ -65,15 +65,10 @@ func (v *view) resident(l *load, c *course) (result.Finding, bool) {
 	if resample.Quantile(half, 0.25) < begin*math.Sqrt(risen) {
 		return result.Finding{}, false
 	}
-	// Noise makes a slow rise cross a level several times: the moment is taken halfway between the first crossing and the last, and its
-	// interval holds both.
-	width := max(5, n/60)
-	smooth := running(values, width)
-	early, late := crossings(smooth, residentFrom*end.Value)
-	at := (early + late) / 2
+	at := comesTo(values, from, residentFrom)
 	f := result.Finding{
 		Check: "residency", Subject: l.name, Metric: "time until the reads are resident", Unit: "s", N: n,
-		Basis: fmt.Sprintf("reads per second in points of %s, running median of %d; resident between the first and the last crossing of %s of the level of the last %s of the window", sayDuration(c.step), width, percent(residentFrom), percent(endShare)),
+		Basis: fmt.Sprintf("reads per second in points of %s; resident where their rising fit comes to %s of the level of the last %s of the window", sayDuration(c.step), percent(residentFrom), percent(endShare)),
 		Evidence: []result.Evidence{
 			{Name: "at the beginning", Value: begin, Unit: "ops/s"}, {Name: "at the end", Value: end.Value, Unit: "ops/s"}, {Name: "end ÷ beginning", Value: end.Value / begin, Unit: "ratio"},
 		},
@@ -81,46 +76,19 @@ func (v *view) resident(l *load, c *course) (result.Finding, bool) {
 	window := float64(n) * c.step
 	rise := fmt.Sprintf("from %s to %s operations per second", sayCount(begin), sayCount(end.Value))
 	f.Chart = v.chart(l.name+": reads per second", "ops/s", c.line(l.name, c.ops))
-	if late >= from {
+	if at >= from {
 		f.Severity, f.NoInterval = result.Caution, "the rate was still rising when the workload ended"
 		f.Sentence = fmt.Sprintf("%s went %s and was still rising when it ended after %s: its data were not yet wholly on the fast tier.", l.name, rise, sayDuration(window))
 		return f, true
 	}
 	seconds := float64(at) * c.step
 	f.Value, f.Severity = &seconds, result.Notice
-	_, deviation := meanDeviation(values[from:])
-	// Doubt of the level at the end, and of the running median that is held against it (a median's error is 1.25 times a mean's). 1.4 errors
-	// and not 2, since the first and the last crossing hold a part of it already: so it covers 97 % in the test.
-	doubt := 1.4 * deviation * math.Hypot(residentFrom/math.Sqrt(end.EffectiveSize), 1.25/math.Sqrt(float64(width)))
-	early, _ = crossings(smooth, residentFrom*end.Value-doubt)
-	_, late = crossings(smooth, min(residentFrom*end.Value+doubt, resample.Median(smooth[from:])))
-	const slack = 1 // rounding to points
-	f.Low, f.High = ptr(max(0, float64(early-slack))*c.step), ptr(float64(late+slack)*c.step)
+	in := riseInterval(values, from, residentFrom)
+	in.Low, in.High = in.Low-1, in.High+1 // rounding to points
+	setInterval(&f, in.Map(func(points float64) float64 { return max(0, points) * c.step }))
 	f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: round(c.elapsed(min(at, len(c.ops)-1))), Text: "resident"})
 	f.Sentence = fmt.Sprintf("%s went %s: its data were resident on the fast tier, or in a cache, after %s of %s.", l.name, rise, sayDuration(seconds), sayDuration(window))
 	return f, true
-}
-
-// running is the running median over so many points, at the ends over fewer.
-func running(x []float64, width int) []float64 {
-	out := make([]float64, len(x))
-	for i := range x {
-		out[i] = resample.Median(x[max(0, i-width/2):min(len(x), i+width/2+1)])
-	}
-	return out
-}
-
-// crossings are the first index at which a level is reached and the first after the last at which it is not.
-func crossings(x []float64, level float64) (first, last int) {
-	first = len(x)
-	for i, v := range x {
-		if v >= level {
-			first = min(first, i)
-		} else {
-			last = i + 1
-		}
-	}
-	return min(first, last), last
 }
 
 // preparation is the share of a run below which an ingest is taken for preparation of another workload.

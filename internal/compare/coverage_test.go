@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"plimsoll/internal/compare"
@@ -150,6 +151,34 @@ func TestCoverageOfSingleRuns(t *testing.T) {
 	}
 }
 
+// TestShortDependentRunsSaySo: where the ups and downs of a run last so long that it holds few of them, intervals cover less than they say, and
+// each says that.
+func TestShortDependentRunsSaySo(t *testing.T) {
+	t.Parallel()
+	l := comparetest.Law{Rate: 100, Mean: 0.002, Noise: 0.15, Dependence: 0.8, Seconds: 45}
+	const rounds = 100
+	said, none := 0, 0
+	for seed := range uint64(rounds) {
+		r := random(300<<32 + seed)
+		d, err := compare.Of([]compare.Side{side("A", r, 1, 1, l), side("B", r, 2, 1, l)}, compare.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := measure(t, d, "read mean service time")
+		short := func(s string) bool { return strings.Contains(s, "short for its own dependence") }
+		switch {
+		case !m.Interval.Valid() && short(m.Interval.Reason):
+			none++
+		case slices.ContainsFunc(m.Warnings, short):
+			said++
+		}
+	}
+	t.Logf("of %d comparisons %d warn and %d give no interval", rounds, said, none)
+	if said+none < rounds*3/4 {
+		t.Errorf("of %d comparisons of short runs %d warn and %d give no interval", rounds, said, none)
+	}
+}
+
 // TestCoverageOfRepeats: with several runs a side, intervals hold what runs differ by. Two repeats cover somewhat more: their degrees of
 // freedom are hardly known, and Welch's choice errs towards few.
 func TestCoverageOfRepeats(t *testing.T) {
@@ -172,6 +201,63 @@ func TestCoverageOfRepeats(t *testing.T) {
 			t.Errorf("%d runs a side: %.1f %% of comparisons of like runs claim a difference", runs, 100*share)
 		} else {
 			t.Logf("%d runs a side: %.1f %% of comparisons of like runs claim a difference", runs, 100*share)
+		}
+	}
+}
+
+// TestCoverageOfExperiments: the intervals of the effects of factors, of the means of cells and of the drift along the runs hold the truth as
+// often as they say.
+func TestCoverageOfExperiments(t *testing.T) {
+	t.Parallel()
+	const drift = -0.004
+	factors := []compare.Factor{{Name: "size", Levels: []string{"4k", "64k"}}, {Name: "depth", Levels: []string{"1", "4", "16"}}}
+	truth := map[string]float64{"4k": 1, "64k": 0.7, "1": 1, "4": 1.5, "16": 1.8}
+	rounds := *pairs / 2
+	if testing.Short() {
+		rounds = min(rounds, 30)
+	}
+	for _, repeats := range []int{1, 3, 6} {
+		effects, latencies, cells, drifts := tally{}, tally{}, tally{}, tally{}
+		for seed := range uint64(rounds) {
+			r := random(uint64(200+repeats)<<32 + seed)
+			d := compare.Design{ID: "made", Title: "Made", Order: "random", Repeats: repeats, Factors: factors}
+			order := r.Perm(6 * repeats)
+			for n, at := range order {
+				repeat, cell := at/6+1, at%6
+				levels := []string{factors[0].Levels[cell/3], factors[1].Levels[cell%3]}
+				l := comparetest.Law{Rate: 30 * truth[levels[0]] * truth[levels[1]] * (1 + drift*(float64(n)-float64(6*repeats-1)/2)), Mean: 0.002 * truth[levels[0]],
+					Spread: 0.05, Noise: 0.1, Seconds: 6}
+				d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n + 1), Data: comparetest.Data(r, l)}, Levels: levels, Repeat: repeat, Sequence: n + 1})
+			}
+			x, err := compare.OfExperiment(d, compare.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range x.Effects {
+				switch {
+				case e.Unit == "ops/s":
+					effects.count(e.Measure, truth[e.Level]/truth[e.Against]-1)
+				case e.Factor == "size":
+					latencies.count(e.Measure, truth[e.Level]/truth[e.Against]-1)
+				default:
+					latencies.count(e.Measure, 0)
+				}
+			}
+			for _, c := range x.Cells {
+				for _, v := range c.Values {
+					if v.Unit == "ops/s" {
+						cells.count(compare.Measure{Interval: v.Interval}, 30*truth[c.Levels[0]]*truth[c.Levels[1]]*math.Exp(0.05*0.05/2+0.1*0.1/2))
+					}
+				}
+			}
+			for _, e := range x.Drift {
+				drifts.count(compare.Measure{Interval: e.Interval}, drift)
+			}
+		}
+		for name, c := range map[string]tally{"effects on rates": effects, "effects on latencies": latencies, "means of cells": cells, "drift": drifts} {
+			if repeats > 1 || strings.HasPrefix(name, "effects") {
+				c.check(t, fmt.Sprintf("%d repeats: %s", repeats, name), 0.97)
+			}
 		}
 	}
 }

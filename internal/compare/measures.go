@@ -157,9 +157,21 @@ func (p pairing) values(m *Measure, b, c []float64, errors func() (within, withi
 		return
 	}
 	wb, wc := errors()
+	if wb.reason == "" && wc.reason == "" {
+		m.warn(wb.warning, wc.warning)
+	}
 	o := effect.Options{Threshold: p.options.Threshold, Direction: effect.Direction(m.Direction)}
 	m.at = func(confidence float64) outcome {
 		return difference(wb, wc, m.Baseline.Value, m.Candidate.Value, confidence, o)
+	}
+}
+
+// warn adds what is not empty and was not said before.
+func (m *Measure) warn(warnings ...string) {
+	for _, w := range warnings {
+		if w != "" && !slices.Contains(m.Warnings, w) {
+			m.Warnings = append(m.Warnings, w)
+		}
 	}
 }
 
@@ -255,12 +267,14 @@ func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.O
 			}
 			return r[0], nil
 		}
-		reason := ""
+		var reason string
 		if p.single() {
 			m.Scope = WithinRuns
-			bs, why := sideOf(b, bo, q)
-			cs, whyToo := sideOf(c, co, q)
-			reason = cmp.Or(why, whyToo)
+			bs, why, warning := sideOf(b, bo, q)
+			cs, whyToo, warningToo := sideOf(c, co, q)
+			if reason = cmp.Or(why, whyToo); reason == "" {
+				m.warn(warning, warningToo)
+			}
 			compare = func(o effect.Options) (effect.QuantileComparison, error) { return effect.Within(bs, cs, q, o) }
 		}
 		first, err := compare(o)
@@ -283,7 +297,7 @@ func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.O
 			m.Change = &change
 		}
 		if reason == "" {
-			m.Warnings = first.Warnings
+			m.warn(first.Warnings...)
 		}
 		out = append(out, m)
 	}

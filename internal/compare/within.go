@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -26,13 +27,17 @@ type ratioSeries struct {
 type within struct {
 	relative float64
 	dof      float64
-	reason   string
+	reason   string // why there is none
+	warning  string // why it may be too small
 }
 
-// fewestPoints in time, and as many with operations, for an interval within a run.
-const fewestPoints = 20
+const (
+	fewestPoints = 20 // in time, and as many with operations, for an interval within a run
+	fewestWorth  = 4  // independent points, below which there is none
+	enoughWorth  = 10 // below which it is warned of: 95 % intervals covered 87 to 93 %
+)
 
-// within measures the standard error of a mean from the slow waves of its course (serial.SumVariance), within the parts of a run that
+// within measures the standard error of a mean from the slow waves of its course (serial.SumOf), within the parts of a run that
 // differ on purpose. The mean is a ratio, so what varies are its terms of first order.
 func (s ratioSeries) within() within {
 	n := len(s.value)
@@ -40,7 +45,7 @@ func (s ratioSeries) within() within {
 	case s.reason != "":
 		return within{reason: s.reason}
 	case n < fewestPoints:
-		return within{reason: fmt.Sprintf("%d points in time are too few for an interval within the run, %d are needed", n, fewestPoints)}
+		return within{reason: tooFew(n)}
 	}
 	weight := s.weight
 	if weight == nil {
@@ -65,8 +70,19 @@ func (s ratioSeries) within() within {
 	for i, v := range s.value {
 		terms[i] = weight[i] * (v - whole)
 	}
-	variance, dof := serial.SumVariance(terms, s.cuts)
-	return within{relative: math.Sqrt(variance) / weights / math.Abs(whole), dof: dof}
+	sum := serial.SumOf(terms, s.cuts)
+	if sum.Worth < fewestWorth {
+		return within{reason: fmt.Sprintf("the run is too short for its own dependence: its %d points in time are worth %.2g independent ones", n, sum.Worth)}
+	}
+	out := within{relative: math.Sqrt(sum.Variance) / weights / math.Abs(whole), dof: sum.DOF}
+	if sum.Worth < enoughWorth {
+		out.warning = fmt.Sprintf("the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow", n, sum.Worth)
+	}
+	return out
+}
+
+func tooFew(points int) string {
+	return fmt.Sprintf("%d points in time are too few for an interval within the run, %d are needed", points, fewestPoints)
 }
 
 // joined is the mean over the runs of a side of which the other side is single.
@@ -74,19 +90,22 @@ func joined(runs []ratioSeries) within {
 	if len(runs) == 0 {
 		return within{reason: "no points over time"}
 	}
-	var sum, squares, dof float64
+	var all within
+	var sum, squares float64
 	for _, s := range runs {
 		w := s.within()
 		if w.reason != "" {
 			return w
 		}
 		v := w.relative * w.relative
-		sum, squares, dof = sum+v, squares+v*v/w.dof, dof+w.dof
+		sum, squares, all.dof = sum+v, squares+v*v/w.dof, all.dof+w.dof
+		all.warning = cmp.Or(all.warning, w.warning)
 	}
 	if squares > 0 {
-		dof = sum * sum / squares
+		all.dof = sum * sum / squares
 	}
-	return within{relative: math.Sqrt(sum) / float64(len(runs)), dof: dof}
+	all.relative = math.Sqrt(sum) / float64(len(runs))
+	return all
 }
 
 func withinOf(l load, part func(result.Workload, Run) ratioSeries) within {
@@ -239,41 +258,43 @@ func inOrder(at map[int64]float64) []float64 {
 }
 
 // sideOf is a side of merged counts with the dependence of its operations at a quantile: the variance of the share of slower ones over time,
-// by slow waves, over that of independent operations. The reason is why it cannot be told.
-func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason string) {
+// by slow waves, over that of independent operations.
+func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, warning string) {
 	s.Merged = &hist.Histogram{}
 	var sum, squares, all float64
 	for i, o := range ops {
 		s.Merged.Merge(o.Hist)
 		if o.Course == nil {
-			return s, "how its operations lie in time is not in the run: collect it anew, with report --again"
+			return s, "how its operations lie in time is not in the run: collect it anew, with report --again", ""
 		}
 		n := float64(o.Hist.Count())
-		factor, dof, why := dependence(o.Course, q, l.of[i])
-		if why != "" {
-			return s, why
+		factor, own := dependence(o.Course, q, l.of[i])
+		if own.reason != "" {
+			return s, own.reason, ""
 		}
+		warning = cmp.Or(warning, own.warning)
 		all += n
 		sum += n * factor
-		if dof > 0 {
-			squares += n * factor * n * factor / dof
+		if own.dof > 0 {
+			squares += n * factor * n * factor / own.dof
 		}
 	}
 	s.Dependence = sum / all
 	if squares > 0 {
 		s.DOF = sum * sum / squares
 	}
-	return s, ""
+	return s, "", warning
 }
 
-// dependence is the design effect at a quantile of one run; 1, and certain, when all operations were of one latency.
-func dependence(c *result.Course, q float64, w result.Workload) (factor, dof float64, reason string) {
+// dependence is the design effect at a quantile of one run, and how well the share it is of is known; 1, and certain, when all operations
+// were of one latency.
+func dependence(c *result.Course, q float64, w result.Workload) (factor float64, own within) {
 	if len(c.Counts) < fewestPoints {
-		return 0, 0, fmt.Sprintf("%d points in time are too few for an interval within the run, %d are needed", len(c.Counts), fewestPoints)
+		return 0, within{reason: tooFew(len(c.Counts))}
 	}
 	at := slices.IndexFunc(c.Slower, func(s result.Slower) bool { return s.Quantile == q })
 	if at < 0 {
-		return 1, 0, ""
+		return 1, within{}
 	}
 	var s ratioSeries
 	var times []int64
@@ -293,8 +314,8 @@ func dependence(c *result.Course, q float64, w result.Workload) (factor, dof flo
 	}
 	if share := slower / all; share > 0 && share < 1 {
 		s.cuts = cutsOf(times, windowStarts([]result.Workload{w}))
-		own := s.within()
-		return own.relative * own.relative * share / (1 - share) * all, own.dof, own.reason
+		own = s.within()
+		return own.relative * own.relative * share / (1 - share) * all, own
 	}
-	return 1, 0, ""
+	return 1, within{}
 }

@@ -9,7 +9,14 @@ const (
 	mostAR      = 0.95 // beyond, a series of the length of a run cannot be told from a drift
 )
 
-// SumVariance estimates the variance of the sum of a dependent series, and the degrees of freedom with which it is known.
+// Sum is what is known of the sum of a dependent series.
+type Sum struct {
+	Variance float64
+	DOF      float64 // degrees of freedom with which the variance is known
+	Worth    float64 // how many independent points tell as much, by first-order dependence; below ten the variance is on the low side
+}
+
+// SumOf estimates the variance of the sum of a dependent series.
 // Parts that differ on purpose, such as before and with a neighbour, are given by the points at which later ones begin; their own
 // levels are no variance.
 //
@@ -19,31 +26,36 @@ const (
 // & Economic Statistics 36). A repetition that is quicker than these waves, such as checkpoints, is rightly no variance of the
 // sum. First-order dependence, which bends the spectrum within the waves of a short series, is divided out of each
 // (Andrews and Monahan 1992, Econometrica 60), its coefficient corrected for the length (Marriott and Pope 1954, Biometrika 41).
-func SumVariance(x []float64, starts []int) (variance, dof float64) {
+func SumOf(x []float64, starts []int) Sum {
 	parts := partsOf(len(x), starts)
 	n, phi := 0, ar1Of(x, parts)
 	for _, p := range parts {
 		n += len(p.of(x))
 	}
 	if n == 0 {
-		return 0, 0
+		return Sum{}
 	}
+	sum := Sum{Worth: float64(n) * (1 - phi) / (1 + phi)}
 	waves := float64(max(fewestWaves, min(mostWaves, n/waveSteps*2)))
 	own, counts := make([]float64, len(parts)), make([]int, len(parts))
 	for i, p := range parts {
 		y := p.of(x)
 		counts[i] = min(max(int(math.Round(waves*float64(len(y))/float64(n))), 1), len(y)-1)
 		own[i] = float64(len(y)) * wavePower(y, counts[i], phi)
-		variance += own[i]
+		sum.Variance += own[i]
 	}
-	if variance == 0 {
-		return 0, waves
+	if sum.Variance == 0 {
+		sum.DOF = waves
+		return sum
 	}
 	var uncertain float64 // by Satterthwaite
 	for i, v := range own {
-		uncertain += v / variance * v / variance / float64(counts[i])
+		share := v / sum.Variance
+		uncertain += share * share / float64(counts[i])
 	}
-	return variance * float64(len(x)) / float64(n), 1 / uncertain
+	sum.DOF = 1 / uncertain
+	sum.Variance *= float64(len(x)) / float64(n)
+	return sum
 }
 
 // part is a stretch of a series, from and to.

@@ -12,19 +12,19 @@ import (
 	"plimsoll/internal/analysis/resample"
 )
 
-func ExampleSumVariance() {
+func ExampleSumOf() {
 	x := make([]float64, 100)
 	for i := range x {
 		x[i] = float64(i % 2) // an alternation, which no long stretch shows
 	}
-	variance, dof := SumVariance(x, nil)
-	fmt.Printf("%.2g with %.2g degrees of freedom, %g if all points were independent\n", variance, dof, 100*0.25)
+	s := SumOf(x, nil)
+	fmt.Printf("%.2g with %.2g degrees of freedom, %g if all points were independent\n", s.Variance, s.DOF, 100*0.25)
 	// Output:
 	// 0.25 with 6 degrees of freedom, 25 if all points were independent
 }
 
 // The recurrence gives what cosines give.
-func TestSumVarianceIsTheMeanSquareOfWaves(t *testing.T) {
+func TestSumIsTheMeanSquareOfWaves(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 3))
 	x := make([]float64, 500)
@@ -40,13 +40,13 @@ func TestSumVarianceIsTheMeanSquareOfWaves(t *testing.T) {
 		}
 		want += sum * sum * 2 / 10 * (1 - 2*phi*math.Cos(angle) + phi*phi) / ((1 - phi) * (1 - phi))
 	}
-	if got, dof := SumVariance(x, nil); math.Abs(got/want-1) > 1e-9 || math.Abs(dof-10) > 1e-9 {
-		t.Errorf("%g with %g degrees of freedom, want %g with 10", got, dof, want)
+	if s := SumOf(x, nil); math.Abs(s.Variance/want-1) > 1e-9 || math.Abs(s.DOF-10) > 1e-9 || math.Abs(s.Worth*(1+phi)/(1-phi)-500) > 1e-9 {
+		t.Errorf("%+v, want %g with 10 degrees of freedom", s, want)
 	}
 }
 
-// TestSumVarianceCoverage: Student's t on it holds the mean of a dependent series as often as it says.
-func TestSumVarianceCoverage(t *testing.T) {
+// TestSumCoverage: Student's t on it holds the mean of a dependent series as often as it says.
+func TestSumCoverage(t *testing.T) {
 	t.Parallel()
 	const sets = 2000
 	r := rand.New(rand.NewPCG(2, 3))
@@ -67,8 +67,8 @@ func TestSumVarianceCoverage(t *testing.T) {
 				}
 				x[i] += float64(10 * k)
 			}
-			variance, dof := SumVariance(x, starts)
-			if math.Abs(mean) <= resample.StudentT(0.95, dof)*math.Sqrt(variance)/float64(c.n) {
+			s := SumOf(x, starts)
+			if math.Abs(mean) <= resample.StudentT(0.95, s.DOF)*math.Sqrt(s.Variance)/float64(c.n) {
 				held++
 			}
 		}
@@ -81,7 +81,7 @@ func TestSumVarianceCoverage(t *testing.T) {
 }
 
 // Checkpoints every 20 points make the mean of 300 far less uncertain than as many independent points of their spread would be.
-func TestSumVarianceOfARepetition(t *testing.T) {
+func TestSumOfARepetition(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 4))
 	x := make([]float64, 300)
@@ -92,12 +92,12 @@ func TestSumVarianceOfARepetition(t *testing.T) {
 		}
 	}
 	independent := float64(len(x)) * stat.Variance(x, nil)
-	if got, _ := SumVariance(x, nil); got > independent/5 {
-		t.Errorf("the variance of the sum is %.3g, of independent points %.3g", got, independent)
+	if s := SumOf(x, nil); s.Variance > independent/5 {
+		t.Errorf("the variance of the sum is %.3g, of independent points %.3g", s.Variance, independent)
 	}
 }
 
-func TestSumVarianceProperties(t *testing.T) {
+func TestSumProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 0, 200).Draw(t, "x")
@@ -106,27 +106,27 @@ func TestSumVarianceProperties(t *testing.T) {
 			at += rapid.IntRange(1, 100).Draw(t, "part")
 			starts = append(starts, at)
 		}
-		variance, dof := SumVariance(x, starts)
-		if !(variance >= 0) || !(dof >= 0) || math.IsInf(variance, 0) || variance > 0 && dof < 1-1e-9 {
-			t.Fatalf("variance %g with %g degrees of freedom", variance, dof)
+		s := SumOf(x, starts)
+		if !(s.Variance >= 0 && s.DOF >= 0 && s.Worth >= 0) || math.IsInf(s.Variance, 0) || s.Variance > 0 && s.DOF < 1-1e-9 || s.Worth > float64(len(x)) {
+			t.Fatalf("%+v", s)
 		}
 		scaled := make([]float64, len(x))
 		for i, v := range x {
 			scaled[i] = 4 * v
 		}
-		if v, d := SumVariance(scaled, starts); math.Abs(v-16*variance) > 1e-6*v || math.Abs(d-dof) > 1e-6*dof {
-			t.Fatalf("four times the series: %g with %g, want %g with %g", v, d, 16*variance, dof)
+		if four := SumOf(scaled, starts); math.Abs(four.Variance-16*s.Variance) > 1e-6*four.Variance || math.Abs(four.DOF-s.DOF) > 1e-6*s.DOF {
+			t.Fatalf("four times the series: %+v, of the series itself %+v", four, s)
 		}
 	})
 }
 
-func BenchmarkSumVariance(b *testing.B) {
+func BenchmarkSumOf(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{300, 3000, 30000} {
 		x := ar1(r, n, 0.5, 0, 1)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				SumVariance(x, nil)
+				SumOf(x, nil)
 			}
 		})
 	}
