@@ -118,19 +118,14 @@ func (c *course) dense(values []float64) (joined int) {
 	return 0
 }
 
-// join makes one point of so many, for c and for series on its grid. What is left at the end is dropped.
-func (c *course) join(k int, all ...[]float64) (*course, [][]float64) {
-	out := &course{origin: c.origin, start: c.at(k - 1), step: c.step * float64(k)}
-	var joined [][]float64
-	for _, values := range all {
-		means := make([]float64, len(values)/k)
-		for i := range means {
-			some, _ := finiteOf(values[i*k : (i+1)*k])
-			means[i] = stat.Mean(some, nil) // NaN of none
-		}
-		joined = append(joined, means)
+// join makes one point of so many, for c and for a series on its grid. What is left at the end is dropped.
+func (c *course) join(k int, values []float64) (*course, []float64) {
+	joined := make([]float64, len(values)/k)
+	for i := range joined {
+		some, _ := finiteOf(values[i*k : (i+1)*k])
+		joined[i] = stat.Mean(some, nil) // NaN of none
 	}
-	return out, joined
+	return &course{origin: c.origin, start: c.at(k - 1), step: c.step * float64(k)}, joined
 }
 
 // worked are the first and the last point at which a level was reached.

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -45,18 +46,12 @@ type work struct {
 	c      *course
 	values []float64 // of c
 	what   string    // they count
-	rest   []float64 // what the other sections did meanwhile; nil of whole workloads
+	on     []string  // sections that went on while this one stood still; nil of whole workloads
 	before string
 }
 
 func (w work) joined(k int) work {
-	if w.rest == nil {
-		c, all := w.c.join(k, w.values)
-		w.c, w.values = c, all[0]
-		return w
-	}
-	c, all := w.c.join(k, w.values, w.rest)
-	w.c, w.values, w.rest = c, all[0], all[1]
+	w.c, w.values = w.c.join(k, w.values)
 	return w
 }
 
@@ -91,34 +86,7 @@ func (v *view) parts(l *load, before string, cut func(*course) *course) []work {
 		}
 		out = append(out, w)
 	}
-	for i := range out {
-		out[i].rest = rest(out, i)
-	}
 	return out
-}
-
-// rest is what all parts but one did, on its grid.
-func rest(parts []work, but int) []float64 {
-	c := parts[but].c
-	sum := gaps(len(c.ops))
-	for i, p := range parts {
-		if i == but {
-			continue
-		}
-		for at, x := range c.aligned(len(sum), p.c, p.c.ops) {
-			if isFinite(x) {
-				sum[at] = x + zeroIfNaN(sum[at])
-			}
-		}
-	}
-	return sum
-}
-
-func zeroIfNaN(x float64) float64 {
-	if math.IsNaN(x) {
-		return 0
-	}
-	return x
 }
 
 // starved looks for sections that stood still while the others went on; only says that the one section which writes is among those found,
@@ -127,6 +95,7 @@ func (v *view) starved(l *load, parts []work) (out []result.Finding, only bool) 
 	if len(parts) < 2 {
 		return nil, false
 	}
+	var reads []result.Finding
 	var even, unknown []string
 	points, step, writing := 0, 0.0, 0
 	for i, p := range parts {
@@ -144,7 +113,8 @@ func (v *view) starved(l *load, parts []work) (out []result.Finding, only bool) 
 			unknown = append(unknown, p.name+" comes and goes by itself")
 			continue
 		}
-		if s = p.c.measured(p.values, p.whileOthers(s.at)); len(s.runs) == 0 {
+		at, on := p.whileOthers(s.at, k, parts, i)
+		if s = p.c.measured(p.values, at); len(s.runs) == 0 {
 			even = append(even, p.name)
 			points, step = points+len(p.values), max(step, p.c.step)
 			continue
@@ -152,10 +122,19 @@ func (v *view) starved(l *load, parts []work) (out []result.Finding, only bool) 
 		if p.what == "writes" {
 			only = true
 		}
-		p.name = fmt.Sprintf("%s in %s", p.name, l.name)
+		p.name, p.on = fmt.Sprintf("%s in %s", p.name, l.name), on
 		f := v.found(p, s, slices.Concat(v.others(l), siblings(parts, i)))
-		out = append(out, f)
+		if p.what == "writes" {
+			out = append(out, f)
+		} else {
+			reads = append(reads, f)
+		}
 	}
+	// A commit waits for writes, so they come first; then what lasted longest.
+	longest := func(a, b result.Finding) int { return cmp.Compare(*b.Value, *a.Value) }
+	slices.SortStableFunc(out, longest)
+	slices.SortStableFunc(reads, longest)
+	out = append(out, reads...)
 	if len(even) > 0 {
 		out = append(out, result.Finding{
 			Check: "stalls", Severity: result.Fine, Subject: l.name, Metric: "sections at a standstill", Unit: "count", Value: ptr(0), Limit: ptr(0), N: points,
@@ -167,15 +146,36 @@ func (v *view) starved(l *load, parts []work) (out []result.Finding, only bool) 
 	return out, only && writing == 1
 }
 
-// whileOthers are the points at which the rest went on.
-func (w work) whileOthers(at []bool) []bool {
-	some, _ := finiteOf(w.rest)
-	median := resample.Median(some)
-	out := make([]bool, len(at))
-	for i, stalled := range at {
-		out[i] = stalled && median > 0 && w.rest[i] >= wentOn*median
+// whileOthers are the points of a standstill at which another of the parts went on, and the names of those that did at half of them or
+// more. The points are joined k by k.
+func (w work) whileOthers(at []bool, k int, parts []work, but int) (kept []bool, names []string) {
+	kept = make([]bool, len(at))
+	during, most := make([]int, len(parts)), 0
+	for i, p := range parts {
+		c, values := p.c.join(k, p.c.ops)
+		some, _ := finiteOf(values)
+		median := resample.Median(some)
+		if i == but || !(median*c.step >= fewestPerStep) {
+			continue
+		}
+		for point, x := range w.c.aligned(len(at), c, values) {
+			if at[point] && x >= wentOn*median {
+				kept[point] = true
+				during[i]++
+			}
+		}
 	}
-	return out
+	for _, is := range kept {
+		if is {
+			most++
+		}
+	}
+	for i, n := range during {
+		if n > 0 && 2*n >= most {
+			names = append(names, parts[i].name)
+		}
+	}
+	return kept, names
 }
 
 // stallFinding says whether a workload stood still.
@@ -215,8 +215,10 @@ func (v *view) found(w work, s standstills, suspects []work) result.Finding {
 	if every, regular := s.every(w.c.step); regular {
 		f.Sentence += ", about every " + sayDuration(every)
 	}
-	if w.rest != nil {
-		f.Sentence += ", though its other sections went on"
+	if n := len(w.on); n > 3 {
+		f.Sentence += fmt.Sprintf(", though %d other sections went on", n)
+	} else if n > 0 {
+		f.Sentence += ", though " + strings.Join(w.on, " and ") + " went on"
 	}
 	f.Evidence = append(f.Evidence, result.Evidence{Name: "standstills", Value: float64(len(s.runs)), Unit: "count"}, result.Evidence{Name: "longest", Value: round(s.longest()), Unit: "s"})
 	who, other := w.culprit(s, suspects, &f)
@@ -276,7 +278,9 @@ func (w work) culprit(s standstills, suspects []work, f *result.Finding) (words 
 		}
 		aligned := w.c.aligned(len(s.at), o.c, values)
 		for i, x := range aligned {
-			aligned[i] = zeroIfNaN(x)
+			if !isFinite(x) {
+				aligned[i] = 0
+			}
 		}
 		r, more := contrast(aligned, s.at, 0), 0
 		for by := 1; by < len(aligned) && r > best; by++ {

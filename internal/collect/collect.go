@@ -84,9 +84,10 @@ type collector struct {
 	tracks  []*track
 	loads   []*loadPlan
 	grid    grid
-	fine    grid               // of the series of sections
-	apart   map[*loadPlan]bool // the workloads that have such series
-	total   []*cells           // by group; the last is the total over all groups
+	spacing map[string]time.Duration // between reports, by workload
+	fine    grid                     // of the series of sections
+	apart   map[*loadPlan]bool       // the workloads that have such series
+	total   []*cells                 // by group; the last is the total over all groups
 	groups  []string
 	perVM   map[string]*cells
 	data    *result.Data

@@ -57,7 +57,11 @@ func (c *collector) planGrid(ctx context.Context) {
 	points := mostValues / (metricsPer * (len(c.data.VMs) + len(c.groups) + len(c.sharing()) + 1))
 	points = min(max(points, fewestCells), mostPoints)
 	span := min(max(c.end.Sub(c.start), time.Second), longestSpan)
-	interval := c.interval(ctx)
+	c.spacing = c.intervals(ctx)
+	interval := time.Duration(0)
+	for _, d := range c.spacing {
+		interval = max(interval, d)
+	}
 	step := max(time.Second, interval, span/time.Duration(points))
 	step = (step + time.Second - 1).Truncate(time.Second)
 	c.grid = grid{c.start, step, int((span + step - 1) / step), interval}
@@ -68,17 +72,16 @@ func (c *collector) planGrid(ctx context.Context) {
 	c.perVM = map[string]*cells{}
 }
 
-// interval is the longest usual time between reports, judged by the beginning of one output per workload.
-func (c *collector) interval(ctx context.Context) time.Duration {
+// intervals are the usual times between the reports of workloads, judged by the beginning of one output of each.
+func (c *collector) intervals(ctx context.Context) map[string]time.Duration {
 	const enough, few = 1 << 20, 8
-	var longest time.Duration
-	seen := map[string]bool{}
+	usual := map[string]time.Duration{}
 	for _, k := range c.tracks {
 		engine := c.engines[k.job.Engine]
-		if seen[k.job.Workload] || len(seen) >= few || k.job.Prefill || engine == nil || ctx.Err() != nil {
+		if _, seen := usual[k.job.Workload]; seen || len(usual) >= few || k.job.Prefill || engine == nil || ctx.Err() != nil {
 			continue
 		}
-		seen[k.job.Workload] = true
+		usual[k.job.Workload] = 0
 		raw, err := c.folder.OpenRaw(k.job.VM, k.job.Workload, k.job.Attempt)
 		if err != nil {
 			continue // said when it is replayed
@@ -86,9 +89,9 @@ func (c *collector) interval(ctx context.Context) time.Duration {
 		var times sampler
 		_, _ = engine.Parse(io.LimitReader(raw, enough), &times) // what it objects to is said when all is replayed
 		_ = raw.Close()
-		longest = max(longest, times.median())
+		usual[k.job.Workload] = times.median()
 	}
-	return longest
+	return usual
 }
 
 // sampler notes when reports were made.

@@ -67,10 +67,10 @@ type laneTrack struct {
 	cells []*totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
 }
 
-// planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many or long: a lane is
-// starved for seconds, and only points as short as that show it.
+// planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many or long, or a
+// workload reports rarely: a lane is starved for seconds, and only points as short as that show it.
 func (c *collector) planSections() {
-	lanes, lines := 0, 0
+	lanes, lines, interval := 0, 0, time.Second
 	c.apart = map[*loadPlan]bool{}
 	for _, l := range c.loads {
 		d := l.tracks[0].job
@@ -79,6 +79,7 @@ func (c *collector) planSections() {
 		}
 		c.apart[l] = true
 		lanes += len(d.Lanes)
+		interval = max(interval, c.spacing[l.name])
 		for _, lane := range d.Lanes {
 			for _, does := range []bool{lane.Reads, lane.Writes} {
 				if does {
@@ -89,9 +90,9 @@ func (c *collector) planSections() {
 	}
 	points := min(mostSectionPoints, mostSectionValues/max(lines, 1))
 	span := c.grid.edge(c.grid.n).Sub(c.grid.start)
-	step := max(time.Second, c.grid.interval, span/time.Duration(points))
+	step := max(interval, span/time.Duration(points))
 	step = (step + time.Second - 1).Truncate(time.Second)
-	c.fine = grid{c.grid.start, step, int((span + step - 1) / step), c.grid.interval}
+	c.fine = grid{c.grid.start, step, int((span + step - 1) / step), interval}
 }
 
 // lanesOf are empty tracks for the lanes of a start that tells them apart.
