@@ -11,20 +11,41 @@ import (
 )
 
 func checkSteps() Registry {
-	r := Registry{
-		"check.OobConfigured":                   single(func(_ scenario.Args, v View) (*action, error) { return oobConfigured(allNodes(v)), nil }),
-		"check.ClusterReady":                    single(clusterReady),
-		"check.ClustersMatch":                   single(clustersMatch),
-		"check.HypervisorConnectivity":          single(nodeAnswers),
-		"check.NodePowerManagementConnectivity": single(controllerAnswers),
+	checks := map[string]func(scenario.Args, View) (*action, error){
+		"check.OobConfigured":                   func(_ scenario.Args, v View) (*action, error) { return oobConfigured(allNodes(v)), nil },
+		"check.ClusterReady":                    clusterReady,
+		"check.ClustersMatch":                   clustersMatch,
+		"check.HypervisorConnectivity":          nodeAnswers,
+		"check.NodePowerManagementConnectivity": controllerAnswers,
 	}
 	for _, name := range []string{
 		"check.VCenterConnectivity", "check.VSphereDatastoreVisible", "check.PrismConnectivity",
 		"check.PrismHostInSameCluster", "check.PrismDatastoreVisible",
 	} {
-		r[name] = single(func(a scenario.Args, v View) (*action, error) { return platformCheck(name, a, v), nil })
+		checks[name] = func(a scenario.Args, v View) (*action, error) { return platformCheck(name, a, v), nil }
+	}
+	r := Registry{}
+	for name, build := range checks {
+		r[name] = single(func(a scenario.Args, v View) (*action, error) {
+			c, err := build(a, v)
+			if err == nil {
+				c.do = noted(c.do, a, name)
+			}
+			return c, err
+		})
 	}
 	return r
+}
+
+// noted annotates a check that has passed.
+func noted(do func(context.Context, *Env) error, a scenario.Args, name string) func(context.Context, *Env) error {
+	return func(ctx context.Context, e *Env) error {
+		if err := do(ctx, e); err != nil {
+			return err
+		}
+		e.annotate(a.Bool("annotate"), "%s: passed", name)
+		return nil
+	}
 }
 
 func allNodes(v View) []int {

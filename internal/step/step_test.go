@@ -14,6 +14,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/step"
+	"plimsoll/internal/step/steptest"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
@@ -100,18 +101,6 @@ type bench struct {
 	back    clock.Group
 }
 
-// twoGroups are three VMs on nodes 0 to 2 and two on node 0, of four nodes.
-func twoGroups() *scenario.Scenario {
-	return &scenario.Scenario{
-		Name: "s", ID: 7,
-		Groups: []scenario.Group{
-			{Name: "A", Template: "image", CPUs: 1, MemoryBytes: 1 << 30, DiskBytes: []int64{1 << 30}, Nodes: scenario.Selector{Text: ":3"}},
-			{Name: "B", Template: "image", CPUs: 1, MemoryBytes: 1 << 30, Nodes: scenario.Selector{Text: "0"}, CountPerNode: 2},
-		},
-		Workloads: []scenario.Workload{{Name: "W", Group: "A", Generator: "fio"}, {Name: "X", Group: "B", Generator: "fio"}},
-	}
-}
-
 func newBench(t *testing.T) *bench {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	v := clock.NewVirtual(began)
@@ -125,7 +114,7 @@ func newBench(t *testing.T) *bench {
 	for i := range 4 {
 		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: fmt.Sprint("n", i), Power: "test"})
 	}
-	sc := twoGroups()
+	sc := steptest.Scenario(t, 7)
 	record := func(e result.Event) {
 		if e.Kind == result.KindNote {
 			return
@@ -158,17 +147,9 @@ func (b *bench) build(name string, args scenario.Args) []step.Step {
 	if !ok {
 		b.t.Fatalf("no step %s", name)
 	}
-	full := scenario.Args{}
-	for _, a := range spec.Args {
-		if a.Default != nil {
-			full[a.Name] = a.Default
-		}
-	}
-	for k, v := range args {
-		if text, ok := v.(string); ok && k == "nodes" {
-			v = scenario.Selector{Text: text}
-		}
-		full[k] = v
+	full := steptest.WithDefaults(spec, args)
+	if text, ok := full["nodes"].(string); ok {
+		full["nodes"] = scenario.Selector{Text: text}
 	}
 	steps, err := step.Builtin().Build(scenario.Step{Name: name, Phase: scenario.Run, Args: full}, b.env.View)
 	if err != nil {

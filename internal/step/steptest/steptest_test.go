@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/golden"
 	"plimsoll/internal/step/steptest"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
@@ -52,6 +53,19 @@ func shell(c *sim.Call) target.Exit {
 		return target.Exit{}
 	}
 	return target.Exit{Code: code}
+}
+
+// simulated is a place in virtual time of its own.
+func simulated(testing.TB) steptest.Place {
+	v := clock.NewVirtual(time.Unix(1700000000, 0))
+	w := sim.New(sim.Options{Clock: v, Seed: 1, Boot: time.Second, NodeBoot: 20 * time.Second})
+	w.Command("sh", shell)
+	return steptest.Place{Target: w.Target(), StateDir: "state", Clock: v, Engines: map[string]workload.Engine{"fio": fio.Engine{}}}
+}
+
+// What every step promises besides its effect, as it is seen to do it: limit, background, annotations.
+func TestPromises(t *testing.T) {
+	golden.Compare(t, filepath.Join("testdata", "promises.txt"), steptest.Promises(t, simulated))
 }
 
 func TestLocal(t *testing.T) {

@@ -7,6 +7,7 @@ package steptest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ type Place struct {
 // Factory makes a fresh place for one subtest.
 type Factory func(testing.TB) Place
 
-// text is the scenario of the suite: one VM on each node, and two on the first.
+// text is the scenario of the suite: one VM on each of the first three nodes, and two on the first.
 const text = `
 name: steps
 display_name: Steps
@@ -40,10 +41,11 @@ summary: s
 description: ""
 estimated_runtime: 60
 vms:
-  - A: {template: ubuntu1604, vcpus: 1, ram_mb: 128, data_disks: {count: 1, size: 1}}
+  - A: {template: ubuntu1604, vcpus: 1, ram_mb: 128, data_disks: {count: 1, size: 1}, nodes: ":3"}
   - B: {template: ubuntu1604, vcpus: 1, ram_mb: 128, data_disks: {count: 1, size: 1}, nodes: "0", count_per_node: 2}
 workloads:
   - W: {vm_group: A, config_file: w.fio, iogen_params: {reporting_interval: 1}}
+  - X: {vm_group: B, config_file: w.fio, iogen_params: {reporting_interval: 1}}
 results: []
 setup:
   - cluster.CleanUp: {}
@@ -98,13 +100,20 @@ type bench struct {
 	events []result.Event
 }
 
-func open(t testing.TB, p Place) *bench {
+// Scenario is the suite's: group A has a VM on each of the first three nodes and workload W, group B two on the first and workload X.
+func Scenario(t testing.TB, id int64) *scenario.Scenario {
 	t.Helper()
 	files := fstest.MapFS{"test.yml": {Data: []byte(text)}, "w.fio": {Data: []byte(jobs)}}
-	sc, diagnostics := scenario.Load(files, scenario.LoadOptions{ID: 1})
+	sc, diagnostics := scenario.Load(files, scenario.LoadOptions{ID: id})
 	if sc == nil {
 		t.Fatal(diagnostics)
 	}
+	return sc
+}
+
+func open(t testing.TB, p Place) *bench {
+	t.Helper()
+	sc := Scenario(t, 1)
 	facts, err := p.Target.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -177,20 +186,23 @@ func (b *bench) steps(name string, args scenario.Args) []step.Step {
 	if !ok {
 		b.t.Fatalf("no step %q in the language", name)
 	}
+	list, err := step.Builtin().Build(scenario.Step{Name: name, Phase: scenario.Run, Args: WithDefaults(spec, args)}, b.env.View)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return list
+}
+
+// WithDefaults fills in what a scenario leaves out.
+func WithDefaults(spec scenario.StepSpec, args scenario.Args) scenario.Args {
 	full := scenario.Args{}
 	for _, row := range spec.Args {
 		if row.Default != nil {
 			full[row.Name] = row.Default
 		}
 	}
-	for k, v := range args {
-		full[k] = v
-	}
-	list, err := step.Builtin().Build(scenario.Step{Name: name, Phase: scenario.Run, Args: full}, b.env.View)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return list
+	maps.Copy(full, args)
+	return full
 }
 
 // try checks and does a step.
