@@ -242,6 +242,9 @@ type Series struct {
 	Values   []*float64 `json:"values"`
 }
 
+// Unrecorded is the end of a workload of which the record ends before it does, as when the process was killed or its disk was full.
+const Unrecorded = "unrecorded"
+
 // Workload is one workload of one VM (or of a whole group, VM empty), over its measured window.
 type Workload struct {
 	Name    string     `json:"name"`
@@ -254,7 +257,7 @@ type Workload struct {
 	Prefill bool       `json:"prefill,omitempty"`
 	Start   time.Time  `json:"start"`
 	End     time.Time  `json:"end"`
-	Ended   string     `json:"ended"` // "finished", "stopped", "failed", "lost"
+	Ended   string     `json:"ended"` // "finished", "stopped", "failed", "lost", Unrecorded
 	Message string     `json:"message,omitempty"`
 	Latency string     `json:"latency"` // "service time" or "response time"
 	Lanes   []Lane     `json:"lanes,omitempty"`

@@ -126,6 +126,10 @@ func TestWording(t *testing.T) {
 		{"beyond 17 s", "saturated", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Hist.Add(18e9, 3) }},
 		{"ended", "lost", nil},
 		{"lost", "lost", func(_ *result.Manifest, d *result.Data) { load1(d).Ended = "lost" }},
+		{"killed", "lost", func(_ *result.Manifest, d *result.Data) { load1(d).Ended = result.Unrecorded }},
+		{"disk full", "lost", func(m *result.Manifest, d *result.Data) {
+			load1(d).Ended, m.Error = result.Unrecorded, "the run folder cannot be written: journal: no space left on device"
+		}},
 		{"generator failed", "lost", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Ended = "failed"
 			d.Workloads = append(d.Workloads, *load1(d))
@@ -223,7 +227,7 @@ func TestInvariants(t *testing.T) {
 			w.VM = rapid.SampledFrom([]string{"", "vm0", "vm1"}).Draw(t, "vm")
 			w.End = w.Start.Add(time.Duration(rapid.Int64Range(-5, 1<<40).Draw(t, "length")))
 			w.Errors, w.GeneratorCPUSeconds = counts.Draw(t, "errors"), odd.Draw(t, "cpu")
-			w.Ended = rapid.SampledFrom([]string{"", "finished", "lost", "failed"}).Draw(t, "ended")
+			w.Ended = rapid.SampledFrom([]string{"", "finished", "lost", "failed", result.Unrecorded}).Draw(t, "ended")
 			w.Ops = []result.OpTotals{{Op: "read", Count: counts.Draw(t, "count"), Seconds: odd.Draw(t, "seconds"), Hist: &hist.Histogram{}}}
 			w.Lanes = []result.Lane{{Depth: rapid.IntRange(-3, 1<<30).Draw(t, "depth"), Rate: odd.Draw(t, "rate"), Bytes: rapid.Int64().Draw(t, "bytes"), Reads: true}}
 			w.Windows = []result.Window{{Start: w.Start, End: w.End, Ops: w.Ops}, {Start: w.End, End: w.Start, Ops: w.Ops}, {Start: w.Start, End: w.End, Ops: w.Ops}}

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"plimsoll/hist"
@@ -145,35 +146,36 @@ func saturated(v *view) []result.Finding {
 	return out
 }
 
-// machinesLost tells of workloads that did not end as planned.
+// machinesLost tells of workloads that did not end as planned, or of whose end there is no record.
 func machinesLost(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
-		var lost, failed []string
+		by := map[string][]string{} // end -> VMs
 		fault, struck := v.firstFault()
 		for _, p := range l.parts {
 			struck = struck && (p.Ended != "lost" || p.End.After(fault.Add(-10*time.Second)))
-			switch p.Ended {
-			case "lost":
-				lost = append(lost, subject(p))
-			case "failed":
-				failed = append(failed, subject(p))
-			}
+			by[p.Ended] = append(by[p.Ended], subject(p))
 		}
-		bad := len(lost) + len(failed)
+		lost, failed, open := by["lost"], by["failed"], by[result.Unrecorded]
+		bad := len(lost) + len(failed) + len(open)
 		f := result.Finding{
-			Check: "lost", Subject: l.name, Metric: "VMs that did not end as planned", Unit: "count", Value: ptr(float64(bad)), N: len(l.parts), Limit: ptr(0),
+			Check: "lost", Subject: l.name, Severity: result.Caution, Metric: "VMs that did not end as planned", Unit: "count", Value: ptr(float64(bad)), N: len(l.parts), Limit: ptr(0),
 			NoInterval: "a count of VMs, not a sample", Basis: "journal and exit of the generator on each VM",
 		}
 		switch {
 		case bad == 0:
 			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s ended as planned on %s.", l.name, plural(len(l.parts), "VM"))
 		case len(lost) > 0:
-			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf("%s lost %s of %d on the way (%s). Totals hold what they reported until then.", l.name, plural(len(lost), "VM"), len(l.parts), some(lost))
-		default:
-			f.Severity = result.Caution
+		case len(failed) > 0:
 			f.Sentence = fmt.Sprintf("The generator of %s failed on %s of %d (%s). Totals hold what was reported until then.", l.name, plural(len(failed), "VM"), len(l.parts), some(failed))
+		default:
+			why := "the record of the run ends before it"
+			if v.m.Error != "" {
+				why = "the run failed (" + strings.TrimSuffix(v.m.Error, ".") + ")"
+			}
+			f.Metric = "VMs without a recorded end"
+			f.Sentence = fmt.Sprintf("How %s ended on %s of %d (%s) is not recorded: %s. Totals hold what was recorded until then.", l.name, plural(len(open), "VM"), len(l.parts), some(open), why)
 		}
 		if bad == len(l.parts) {
 			f.Severity = result.Blocker

@@ -333,7 +333,7 @@ func TestKilledRun(t *testing.T) {
 		t.Errorf("%s, want %s %s", got, want, d.Panels[0].Problem)
 	}
 	w := d.Workloads[0]
-	if w.Ended != "lost" || len(w.Ops) != 1 || w.Ops[0].Count == 0 || w.Ops[0].Count > 3000 || w.Ops[0].Hist.Count() != w.Ops[0].Count {
+	if w.Ended != result.Unrecorded || len(w.Ops) != 1 || w.Ops[0].Count == 0 || w.Ops[0].Count > 3000 || w.Ops[0].Hist.Count() != w.Ops[0].Count {
 		t.Errorf("%+v", w)
 	}
 	if all := strings.Join(w.Notes, "\n"); !strings.Contains(all, "ends early") {

@@ -203,7 +203,7 @@ func (p *replay) finish() {
 		k.notes = append(k.notes, text)
 	}
 	if k.ended == "" {
-		k.ended = "lost"
+		k.ended = result.Unrecorded
 	}
 	if k.end.IsZero() && len(k.marks) > 0 {
 		k.end = k.to()

@@ -309,7 +309,7 @@ func starts(tracks []*track) int {
 
 // rank orders ends by how much a reader must know of them.
 func rank(ended string) int {
-	return slices.Index([]string{"finished", "stopped", "lost", "failed"}, ended)
+	return slices.Index([]string{"finished", "stopped", result.Unrecorded, "lost", "failed"}, ended)
 }
 
 // windowsOf are the windows with what the tracks did in them. Their times are those of the reports nearest to the cuts, averaged over the
