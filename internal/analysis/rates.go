@@ -66,7 +66,11 @@ func littleOf(l *load) (result.Finding, bool) {
 	} else {
 		f.NoInterval = "no latency histogram, so the spread of service times is unknown"
 	}
-	what := fmt.Sprintf("%s kept %s operations outstanding on average (%s per second × %s)", l.name, sayCount(inFlight), sayCount(rate), sayDuration(service/float64(count)))
+	outstanding := sayCount(inFlight) + " operations"
+	if outstanding == "1 operations" {
+		outstanding = "1 operation"
+	}
+	what := fmt.Sprintf("%s kept %s outstanding on average (%s per second × %s)", l.name, outstanding, sayCount(rate), sayDuration(service/float64(count)))
 	switch {
 	case len(over) > 0:
 		f.Severity, f.Limit = result.Blocker, ptr(littleAbove*atMost)

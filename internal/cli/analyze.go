@@ -74,6 +74,7 @@ type analyzed struct {
 	RunID    string           `json:"run_id"`
 	Dir      string           `json:"dir"`
 	Title    string           `json:"title"`
+	Mind     []string         `json:"mind,omitempty"` // what changes the meaning of every number
 	InShort  []report.Short   `json:"in_short"`
 	Findings []result.Finding `json:"findings"`
 
@@ -179,7 +180,7 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 	if title == "" {
 		title = m.Scenario.Name
 	}
-	one := &analyzed{RunID: m.RunID, Dir: folder.Dir(), Title: title, InShort: report.InShort(list), Findings: list, repeat: analysis.Repeat{Manifest: m, Data: data}}
+	one := &analyzed{RunID: m.RunID, Dir: folder.Dir(), Title: title, Mind: report.Mind(m), InShort: report.InShort(list), Findings: list, repeat: analysis.Repeat{Manifest: m, Data: data}}
 	one.failed = thresholds(report.New(report.Input{Manifest: m, Data: data, Findings: list}))
 	return one, nil
 }
@@ -223,7 +224,13 @@ func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.F
 		return fail(exitFailed, "", "analyze: %w", err)
 	}
 	var errs []error
-	if _, err := folder.Data(); again || err != nil {
+	before, err := folder.Data()
+	if err == nil && again {
+		if gone := lost(before, data); gone != nil {
+			return fail(exitFailed, "leave out --again", "analyze: %w", gone)
+		}
+	}
+	if again || err != nil {
 		errs = append(errs, folder.WriteData(data))
 	}
 	if err := errors.Join(append(errs, folder.WriteFindings(findings))...); err != nil {
@@ -237,7 +244,7 @@ func (s *analyses) markdown(w io.Writer) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		if err := report.FindingsMarkdown(w, r.Title+", run "+r.RunID, r.Findings); err != nil {
+		if err := report.FindingsMarkdown(w, r.Title+", run "+r.RunID, r.Mind, r.Findings); err != nil {
 			return err
 		}
 	}
@@ -245,7 +252,7 @@ func (s *analyses) markdown(w io.Writer) error {
 		if i+len(s.Runs) > 0 {
 			fmt.Fprintln(w)
 		}
-		if err := report.FindingsMarkdown(w, f.Source, f.Findings); err != nil {
+		if err := report.FindingsMarkdown(w, f.Source, nil, f.Findings); err != nil {
 			return err
 		}
 		fmt.Fprintf(w, "\n### What could not be looked at\n\n")
@@ -255,7 +262,7 @@ func (s *analyses) markdown(w io.Writer) error {
 	}
 	if len(s.Across) > 0 {
 		fmt.Fprintln(w)
-		return report.FindingsMarkdown(w, "Across "+plural(len(s.Runs), "run"), s.Across)
+		return report.FindingsMarkdown(w, "Across "+plural(len(s.Runs), "run"), nil, s.Across)
 	}
 	return nil
 }
@@ -267,6 +274,9 @@ func (s *analyses) text(w io.Writer, all bool) error {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "%s, run %s\n\n", r.Title, r.RunID)
+		for _, first := range r.Mind {
+			fmt.Fprintf(w, "  %s\n", first)
+		}
 		for _, short := range r.InShort {
 			fmt.Fprintf(w, "  %s\n", short.Sentence)
 		}

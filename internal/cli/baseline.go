@@ -145,7 +145,7 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 	if err != nil {
 		return err
 	}
-	b := baseline{Version: result.FormatVersion, Name: name, Runs: []string{}, Set: a.now().UTC(), By: operator()}
+	b := baseline{Version: result.FormatVersion, Name: name, Runs: []string{}, Set: a.now().UTC(), By: operator(false)}
 	files, err := a.ofTables(phase, given, f)
 	if err != nil {
 		return err

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,25 +21,23 @@ var compareFormats = map[string]func(io.Writer, *compare.Document) error{
 
 // compareFlags say how runs are compared.
 type compareFlags struct {
-	format, output string
-	threshold      float64
-	confidence     float64
-	vary           []string
-	anyway         bool
-	better         []string // of columns of files
-	columns        []string
+	output
+	threshold  float64
+	confidence float64
+	vary       []string
+	anyway     bool
+	better     []string // of columns of files
+	columns    []string
+	windows    []string // of runs, as sides
 }
 
 func (f *compareFlags) register(c *cobra.Command) {
-	names := slices.Sorted(maps.Keys(compareFormats))
+	f.output.register(c, "text", "html", "json", "md")
 	flags := c.Flags()
-	flags.StringVarP(&f.format, "format", "o", "text", "`format`: "+strings.Join(names, ", "))
-	flags.StringVar(&f.output, "output", "", "write to this `file` instead of standard output")
 	flags.Float64Var(&f.threshold, "threshold", compare.DefaultThreshold, "relative `difference` that matters, 0.05 for 5 %")
 	flags.Float64Var(&f.confidence, "confidence", 0.95, "`level` of the intervals")
 	flags.StringArrayVar(&f.vary, "vary", nil, "the `fact` that differs on purpose, like kernel or \"variable block_size\"; repeatable")
 	flags.BoolVar(&f.anyway, "anyway", false, "compare sides that differ in what should be equal; the first line says so")
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // registerFiles adds the flags that say what the columns of files are.
@@ -76,13 +72,25 @@ With three runs or more on each side the intervals hold what repeats differ by. 
 steady that run was. They are widened for the number of measures. A verdict is better or worse when the whole
 interval lies beyond the threshold, same when all of it lies within, else undecided.
 
+With --window the sides are windows of one RUN, or of repeats of it: what was before a neighbour or an annotated
+moment against what came with or after it, as the report names them.
+
 All sides can instead be files of repeats measured by any tool: CSV, columns separated by blanks, JSON; "-" is
 standard input. A column is a measure, a row is a repeat, and sides may have unequally many.`,
 		Example: `  plimsoll compare 20261121-2045 latest
   plimsoll compare run1,run2,run3 run4,run5,run6 --vary kernel --threshold 0.03
   plimsoll compare @release latest -o html --output compare.html
+  plimsoll compare latest --window alone --window "with DSS"
   plimsoll compare before.csv after.csv --better p99=lower`,
-		Args:              args(2, 50, "baseline and candidate"),
+		Args: func(c *cobra.Command, given []string) error {
+			if len(f.windows) > 0 {
+				if len(f.windows) < 2 || len(given) > 1 {
+					return usage(`as in: plimsoll compare latest --window alone --window "with DSS"`, "compare: --window wants one side and two windows of it or more")
+				}
+				return args(1, 1, "run")(c, given)
+			}
+			return args(2, 50, "baseline and candidate")(c, given)
+		},
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			d, err := a.compareSides("compare", given, f)
@@ -94,13 +102,14 @@ standard input. A column is a measure, a row is a repeat, and sides may have une
 	}
 	f.register(c)
 	f.registerFiles(c)
+	c.Flags().StringArrayVar(&f.windows, "window", nil, "hold this `window` of one side, like alone, against the other windows given; repeatable")
 	return c
 }
 
 // compareSides reads the sides and compares them.
 func (a *app) compareSides(phase string, given []string, f compareFlags) (*compare.Document, error) {
-	if _, ok := compareFormats[f.format]; !ok {
-		return nil, usage("there are: "+strings.Join(slices.Sorted(maps.Keys(compareFormats)), ", "), "%s: no format %q", phase, f.format)
+	if _, err := formatOf(a, phase, f.output, compareFormats); err != nil {
+		return nil, err
 	}
 	if !(f.threshold >= 0 && f.threshold < 1) {
 		return nil, usage("", "%s: --threshold: %g is not a share of at least 0 and below 1", phase, f.threshold)
@@ -111,6 +120,9 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	files, err := a.ofTables(phase, given, f)
 	if err != nil {
 		return nil, err
+	}
+	if files && len(f.windows) > 0 {
+		return nil, usage("", "%s: %q is a file: --window is for runs", phase, given[0])
 	}
 	if files {
 		return a.compareTables(phase, given, f)
@@ -123,6 +135,11 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 		}
 		sides = append(sides, s)
 	}
+	if len(f.windows) > 0 {
+		if sides, err = windowSides(phase, sides[0], f.windows); err != nil {
+			return nil, err
+		}
+	}
 	d, err := compare.Of(sides, f.options())
 	var refusal *compare.Refusal
 	switch {
@@ -131,27 +148,42 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	case err != nil:
 		return nil, fail(exitFailed, "", "%w", err)
 	}
+	if len(f.windows) > 0 {
+		d.Order = nil // every run holds both, in one order
+		d.Notes = append(d.Notes, "The sides are windows of the same runs, one after the other: a drift, a cache that fills or a device that ages looks like a difference between them.")
+	}
 	return d, nil
 }
 
+// windowSides makes the windows of a side's runs the sides.
+func windowSides(phase string, s compare.Side, names []string) ([]compare.Side, error) {
+	var out []compare.Side
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, usage("", "%s: --window %q is given twice", phase, name)
+		}
+		side := compare.Side{Name: name}
+		for _, r := range s.Runs {
+			part, err := r.Window(name)
+			if err != nil {
+				return nil, fail(exitFailed, "the report shows the windows of each workload side by side", "%w", err)
+			}
+			side.Runs = append(side.Runs, part)
+		}
+		out = append(out, side)
+	}
+	return out, nil
+}
+
 func (a *app) writeComparison(d *compare.Document, f compareFlags) error {
-	format := f.format
-	if a.json {
-		format = "json"
+	write, err := formatOf(a, "compare", f.output, compareFormats)
+	if err != nil {
+		return err
 	}
-	write := compareFormats[format]
-	if f.output == "" || f.output == "-" {
-		b := bufio.NewWriter(a.out)
-		return errors.Join(write(b, d), b.Flush())
-	}
-	if err := writeFile(f.output, func(w io.Writer) error { return write(w, d) }); err != nil {
-		return fail(exitFailed, "", "compare: %w", err)
-	}
-	if d.Marked != "" {
+	if f.file != "" && f.file != "-" && d.Marked != "" {
 		fmt.Fprintln(a.err, d.Marked)
 	}
-	fmt.Fprintf(a.err, "comparison: %s\n", f.output)
-	return nil
+	return a.print("compare", "comparison", f.output, func(w io.Writer) error { return write(w, d) })
 }
 
 // side reads the runs of one side.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -25,11 +24,6 @@ import (
 	"plimsoll/result"
 	"plimsoll/unit"
 )
-
-// experimentFormats are the documents the result of an experiment can be.
-var experimentFormats = map[string]func(io.Writer, *compare.Experiment) error{
-	"html": report.ExperimentHTML, "json": report.ExperimentJSON, "md": report.ExperimentMarkdown, "text": report.ExperimentText,
-}
 
 func (a *app) resumeCommand() *cobra.Command {
 	var rf runFlags
@@ -129,10 +123,7 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 	}
 	id := a.numbered(a.runsDir, p, began)
 	r := experiment.NewRecord(id, p.scenario)
-	r.Program, r.Operator, r.Created, r.Source, r.File = buildVersion().String(), operator(), began, p.given, p.file
-	if p.facts.Simulated {
-		r.Operator = "not recorded"
-	}
+	r.Program, r.Operator, r.Created, r.Source, r.File = buildVersion().String(), operator(p.facts.Simulated), began, p.given, p.file
 	r.Settings = experiment.Settings{Set: set, Preset: sf.preset, Nodes: sf.nodes, Target: tf.name, TargetOptions: p.options,
 		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), AllowHostCommands: tf.allowHostCommands}
 	estimate, err := a.checkCells(stop.ctx, p, r, sf, tf)
@@ -389,122 +380,4 @@ func (c *campaign) result(whole bool, failedAsserts []string) error {
 		errs = append(errs, fail(exitFailed, "plimsoll resume "+c.record.ID+" makes them again", "run: %s of the experiment failed", plural(n, "run")))
 	}
 	return errors.Join(errs...)
-}
-
-// experimentDocument evaluates an experiment as far as it has come.
-func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (*compare.Experiment, error) {
-	r := folder.Record()
-	progress, err := folder.Progress()
-	if err != nil {
-		return nil, err
-	}
-	d := compare.Design{ID: r.ID, Title: r.DisplayName, Summary: r.Summary, Order: r.Order, Repeats: r.Repeats, Planned: len(r.Sequence)}
-	for _, f := range r.Factors {
-		shown := compare.Factor{Name: f.Name}
-		for _, l := range f.Levels {
-			shown.Levels = append(shown.Levels, fmt.Sprint(l))
-		}
-		d.Factors = append(d.Factors, shown)
-	}
-	for _, planned := range r.Sequence {
-		if reason, failed := progress.Failed[planned.Sequence]; failed {
-			d.Failed = append(d.Failed, fmt.Sprintf("%s, repeat %d: %s", r.Cell(planned.Cell).Label(), planned.Repeat, reason))
-		}
-		id, done := progress.Done[planned.Sequence]
-		if !done {
-			continue
-		}
-		run, err := a.comparedRun("experiment", filepath.Join(folder.RunsDir(), id))
-		if err != nil {
-			d.Failed = append(d.Failed, fmt.Sprintf("%s, repeat %d: %v", r.Cell(planned.Cell).Label(), planned.Repeat, err))
-			continue
-		}
-		made := compare.Made{Run: run, Repeat: planned.Repeat, Sequence: planned.Sequence}
-		for _, l := range r.Cell(planned.Cell).Levels {
-			made.Levels = append(made.Levels, fmt.Sprint(l.Value))
-		}
-		d.Made = append(d.Made, made)
-	}
-	o := compare.Options{Threshold: threshold}
-	if threshold == 0 {
-		o.Threshold = -1
-	}
-	return compare.OfExperiment(d, o)
-}
-
-// reportExperiment prints the result of an experiment.
-func (a *app) reportExperiment(dir, format, output string) error {
-	write, ok := experimentFormats[format]
-	if !ok {
-		return usage("there are: "+strings.Join(slices.Sorted(maps.Keys(experimentFormats)), ", "), "report: no format %q for an experiment", format)
-	}
-	folder, err := experiment.Open(dir)
-	if err != nil {
-		return fail(exitFailed, "", "report: %w", err)
-	}
-	doc, err := a.experimentDocument(folder, compare.DefaultThreshold)
-	if err != nil {
-		return fail(exitFailed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w", err)
-	}
-	if output == "" || output == "-" {
-		b := bufio.NewWriter(a.out)
-		return errors.Join(write(b, doc), b.Flush())
-	}
-	if err := writeFile(output, func(w io.Writer) error { return write(w, doc) }); err != nil {
-		return fail(exitFailed, "", "report: %w", err)
-	}
-	fmt.Fprintf(a.err, "report: %s\n", output)
-	return nil
-}
-
-// experimentSide reads an experiment, or cells of one, as the side of a comparison: ID or ID:factor=level,factor=level.
-func (a *app) experimentSide(phase, given string) (compare.Side, bool, error) {
-	name, cells, picked := strings.Cut(given, ":")
-	dir, ok := a.findExperiment(name)
-	if !ok {
-		return compare.Side{}, false, nil
-	}
-	folder, err := experiment.Open(dir)
-	if err != nil {
-		return compare.Side{}, true, fail(exitFailed, "", "%s: %w", phase, err)
-	}
-	r := folder.Record()
-	want := map[string]string{}
-	if picked {
-		for pair := range strings.SplitSeq(cells, ",") {
-			factor, level, ok := strings.Cut(pair, "=")
-			if !ok || !slices.ContainsFunc(r.Factors, func(f experiment.Factor) bool { return f.Name == factor }) {
-				return compare.Side{}, true, usage("write EXPERIMENT:factor=level,factor=level", "%s: %q: %q is not a factor of %s with a level", phase, given, pair, r.ID)
-			}
-			want[factor] = level
-		}
-	}
-	progress, err := folder.Progress()
-	if err != nil {
-		return compare.Side{}, true, fail(exitFailed, "", "%s: %w", phase, err)
-	}
-	s, order := compare.Side{Name: given}, map[string]int{}
-	for _, c := range r.Cells {
-		if label, fits := c.Without(want); fits {
-			order[label] = c.Number
-		}
-	}
-	for _, planned := range r.Sequence {
-		id, done := progress.Done[planned.Sequence]
-		rest, fits := r.Cell(planned.Cell).Without(want)
-		if !done || !fits {
-			continue
-		}
-		run, err := a.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
-		if err != nil {
-			return s, true, err
-		}
-		run.Cell, run.Factors = rest, slices.Sorted(maps.Keys(want))
-		s.Runs = append(s.Runs, run)
-	}
-	slices.SortStableFunc(s.Runs, func(x, y compare.Run) int { return order[x.Cell] - order[y.Cell] })
-	if len(s.Runs) == 0 {
-		return s, true, fail(exitFailed, "", "%s: %q: no run of it has measured", phase, given)
-	}
-	return s, true, nil
 }

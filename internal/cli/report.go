@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +17,7 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // formats are the documents a report can be.
@@ -27,37 +26,31 @@ var formats = map[string]func(io.Writer, *report.Document) error{
 }
 
 func (a *app) reportCommand() *cobra.Command {
-	var format, output string
+	var to output
 	var again bool
 	c := &cobra.Command{
 		Use: "report RUN", Short: "Print the report of a run as HTML, JSON, CSV or Markdown", Args: args(1, 1, "run"),
-		Long: "Report makes the report of a run from its folder alone; the target is not needed. What was measured but not yet\ncollected, because the run was stopped or killed, is collected first.\n\n" + runHelp,
+		Long: "Report makes the report of a run from its folder alone; the target is not needed. What was measured but not yet\ncollected, because the run was stopped or killed, is collected first. Of an experiment there is no CSV, and text besides.\n\n" + runHelp,
 		Example: `  plimsoll report latest --output report.html
   plimsoll report latest -o md
   plimsoll report plimsoll-runs/20261121-204500-db-colocation-7f3a -o csv --output run.csv`,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			if a.json {
-				format = "json"
-			}
-			return a.report(given[0], format, output, again)
+			return a.report(given[0], to, again)
 		},
 	}
-	names := slices.Sorted(maps.Keys(formats))
-	c.Flags().StringVarP(&format, "format", "o", "html", "`format`: "+strings.Join(names, ", "))
-	c.Flags().StringVar(&output, "output", "", "write to this `file` instead of standard output")
+	to.register(c, "html", "csv", "json", "md")
 	c.Flags().BoolVar(&again, "again", false, "collect and analyse anew, from the raw output and the metrics")
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-func (a *app) report(run, format, output string, again bool) error {
+func (a *app) report(run string, to output, again bool) error {
 	if dir, ok := a.findExperiment(run); ok {
-		return a.reportExperiment(dir, format, output)
+		return a.reportExperiment(dir, to)
 	}
-	write, ok := formats[format]
-	if !ok {
-		return usage("there are: "+strings.Join(slices.Sorted(maps.Keys(formats)), ", "), "report: no format %q", format)
+	write, err := formatOf(a, "report", to, formats)
+	if err != nil {
+		return err
 	}
 	folder, err := a.openRun("report", run)
 	if err != nil {
@@ -71,15 +64,7 @@ func (a *app) report(run, format, output string, again bool) error {
 	if err != nil {
 		return fail(exitFailed, "", "report: %w", err)
 	}
-	if output == "" || output == "-" {
-		b := bufio.NewWriter(a.out)
-		return errors.Join(write(b, doc), b.Flush())
-	}
-	if err := writeFile(output, func(w io.Writer) error { return write(w, doc) }); err != nil {
-		return fail(exitFailed, "", "report: %w", err)
-	}
-	fmt.Fprintf(a.err, "report: %s\n", output)
-	return nil
+	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
 
 // complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as it
@@ -105,19 +90,68 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 	ctx, stop := a.interruptible()
 	defer stop()
 	if err := recollect(ctx, folder); err != nil {
-		if ctx.Err() != nil {
+		var gone *goneError
+		switch {
+		case ctx.Err() != nil:
 			return fail(exitInterrupted, "", "report: %w", context.Cause(ctx))
+		case errors.As(err, &gone):
+			return fail(exitFailed, "leave out --again: the report is made from what was collected before", "report: %w", err)
 		}
 		fmt.Fprintf(a.err, "warning: report: %v\n", err)
 	}
 	return nil
 }
 
-// recollect makes data and findings from what a run folder holds.
+// goneError says that a folder no longer holds the raw output from which its data were made.
+type goneError struct{ what []string }
+
+func (e *goneError) Error() string {
+	return "the folder's raw output or metrics no longer hold what was collected of them before, which is kept: " + strings.Join(e.what, "; ")
+}
+
+// lost compares what was collected before and now; nil when nothing is missing now.
+func lost(before, now *result.Data) *goneError {
+	var what []string
+	compared := func(name string, count func(*result.Data) uint64) {
+		if b, n := count(before), count(now); n < b {
+			what = append(what, fmt.Sprintf("%s %s then, %s now", unit.Thousands(int64(b)), name, unit.Thousands(int64(n))))
+		}
+	}
+	compared("operations", func(d *result.Data) (sum uint64) {
+		for _, w := range d.Workloads {
+			for _, o := range w.Ops {
+				if w.VM == "" {
+					sum += o.Count
+				}
+			}
+		}
+		return sum
+	})
+	compared("series", func(d *result.Data) uint64 { return uint64(len(d.Series)) })
+	compared("results with data", func(d *result.Data) (n uint64) {
+		for _, p := range d.Panels {
+			if len(p.Series) > 0 {
+				n++
+			}
+		}
+		return n
+	})
+	if what == nil {
+		return nil
+	}
+	return &goneError{what}
+}
+
+// recollect makes data and findings from what a run folder holds. Data that were collected before are not replaced by less.
 func recollect(ctx context.Context, folder *result.Folder) error {
 	data, err := collect.Collect(ctx, folder, drivers.Replays(folder.Manifest().Target))
 	if data == nil {
 		return fmt.Errorf("collect: %w", err)
+	}
+	if before, readErr := folder.Data(); readErr == nil {
+		if gone := lost(before, data); gone != nil {
+			return gone
+		}
 	}
 	errs := []error{err, folder.WriteData(data)}
 	errs = append(errs, folder.WriteFindings(findings(ctx, folder, data)))

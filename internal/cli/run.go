@@ -126,13 +126,10 @@ func timeLimit(text string) (time.Duration, error) {
 // request is what run needs for one run into a folder of runs.
 func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf runFlags, limit time.Duration) run.Request {
 	r := run.Request{
-		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(),
+		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(p.facts.Simulated),
 		Source: source, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
 		Options: p.options, Engines: drivers.Engines(), Clock: p.clock, Keep: rf.keep, Limit: limit, Abandon: stop.abandon,
 		Finish: []func(context.Context, *result.Folder, *result.Data) error{judge},
-	}
-	if p.facts.Simulated {
-		r.Operator = "not recorded" // a simulated run is the same whoever runs it
 	}
 	return r
 }
@@ -244,8 +241,11 @@ func (v versions) String() string {
 	return text
 }
 
-// operator is who runs it.
-func operator() string {
+// operator is who runs it; empty for a simulated run, which is the same whoever runs it.
+func operator(simulated bool) string {
+	if simulated {
+		return ""
+	}
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}

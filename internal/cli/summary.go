@@ -27,8 +27,10 @@ func (a *app) printSummary(folder *result.Folder) error {
 }
 
 func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
-	if doc.Scaled != "" {
-		fmt.Fprintf(w, "%s\n\n", doc.Scaled)
+	for _, first := range []string{doc.Simulated, doc.Scaled} {
+		if first != "" {
+			fmt.Fprintf(w, "%s\n\n", first)
+		}
 	}
 	t := table{
 		head:  []string{"WORKLOAD", "OPERATION", "PER SECOND", "BANDWIDTH", "MEAN", "P50", "P99", "TIME OF", "ERRORS"},

@@ -40,7 +40,7 @@ func New(in Input) *Document {
 	m := in.Manifest
 	doc := &Document{
 		Version: FormatVersion, Title: m.Scenario.DisplayName, Summary: m.Scenario.Summary, Description: sanitise(m.Scenario.Description),
-		Scaled: scaled(m), Unfinished: unfinished(m), Start: m.Created, End: m.Ended, InShort: InShort(in.Findings), Findings: in.Findings, Plan: in.Plan, Journal: in.Events, Problems: in.Problems,
+		Scaled: scaled(m), Simulated: simulated(m), Unfinished: unfinished(m), Start: m.Created, End: m.Ended, InShort: InShort(in.Findings), Findings: in.Findings, Plan: in.Plan, Journal: in.Events, Problems: in.Problems,
 		Verdicts: []Verdict{
 			{"Measured", m.Measured.State, m.Measured.Reason}, {"Collected", m.Collected.State, m.Collected.Reason}, {"Cleaned", m.Cleaned.State, m.Cleaned.Reason},
 		},
@@ -168,6 +168,19 @@ func scaled(m result.Manifest) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	return fmt.Sprintf("Scaled: time ×%s, sizes ×%s. Rates and depths are as written; a scaled run shows the shape of a result, not its size.", show(t), show(s))
+}
+
+// simulated is the report's first line when the numbers come from a model.
+func simulated(m result.Manifest) string {
+	if !m.Simulated {
+		return ""
+	}
+	return "Simulated: time is virtual and every number comes from a model. It says nothing about any real storage."
+}
+
+// Mind lists what changes the meaning of every number of a run, in the order of its weight; empty for most runs.
+func Mind(m result.Manifest) []string {
+	return slices.DeleteFunc([]string{simulated(m), scaled(m), unfinished(m)}, func(s string) bool { return s == "" })
 }
 
 // unfinished says how a run that did not succeed came to an end.

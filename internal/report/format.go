@@ -118,6 +118,9 @@ func change(before, after float64) string {
 	if r >= 2 {
 		return "×" + plain(r)
 	}
+	if math.Abs(r-1) < 0.0005 {
+		return "±0.0 %"
+	}
 	return strings.Replace(fmt.Sprintf("%+.1f %%", (r-1)*100), "-", "−", 1)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"plimsoll/result"
@@ -28,10 +29,13 @@ func Markdown(w io.Writer, doc *Document) error {
 	return nil
 }
 
-// FindingsMarkdown writes findings alone under a heading, the summary first.
-func FindingsMarkdown(w io.Writer, title string, findings []result.Finding) error {
+// FindingsMarkdown writes findings alone under a heading: what changes the meaning of all of them, the summary, the list.
+func FindingsMarkdown(w io.Writer, title string, mind []string, findings []result.Finding) error {
 	m := &markdown{w: bufio.NewWriter(w)}
 	m.line("## %s\n", title)
+	for _, first := range mind {
+		m.line("**%s**\n", first)
+	}
 	for _, s := range InShort(findings) {
 		m.line("- %s", s.Sentence)
 	}
@@ -74,8 +78,10 @@ var plainText = strings.NewReplacer(
 ).Replace
 
 func (m *markdown) head(doc *Document) {
-	if doc.Scaled != "" {
-		m.line("**%s**\n", doc.Scaled)
+	for _, first := range []string{doc.Simulated, doc.Scaled} {
+		if first != "" {
+			m.line("**%s**\n", first)
+		}
 	}
 	m.line("# %s\n", doc.Title)
 	if doc.Summary != "" {
@@ -117,14 +123,34 @@ func (m *markdown) findings(doc *Document) {
 	m.list(doc.Findings)
 }
 
-// list prints one finding per line with the numbers it rests on.
+// list prints one finding per line. Of more than a few of one check and severity it prints the first and names the subjects of the
+// others; answers to what the run was made to find out are all printed.
 func (m *markdown) list(findings []result.Finding) {
+	type kind struct {
+		severity result.Severity
+		check    string
+	}
+	like := map[kind][]string{} // subjects
 	for _, f := range findings {
-		word := string(f.Severity)
+		k := kind{f.Severity, f.Check}
+		like[k] = append(like[k], f.Subject)
+	}
+	const few = 4
+	told := map[kind]bool{}
+	for _, f := range findings {
+		word, k := string(f.Severity), kind{f.Severity, f.Check}
 		if f.Severity == result.Fine {
 			word = "in order"
 		}
+		many := len(like[k]) > few && (f.Severity == result.Fine || !slices.Contains(answers, f.Check))
+		if many && told[k] {
+			continue
+		}
 		m.line("- **%s** %s", word, f.Sentence)
+		if many {
+			told[k] = true
+			m.line("  - and %s more like it: %s", plain(float64(len(like[k])-1)), strings.Join(like[k][1:], ", "))
+		}
 	}
 }
 

@@ -25,9 +25,13 @@ func TestInShort(t *testing.T) {
 		in   []result.Finding
 		want []string
 	}{
-		"nothing":       {nil, nil},
-		"all in order":  {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")}, []string{"Nothing was found that stands against these numbers; 2 checks are in order."}},
-		"plain answer":  {[]result.Finding{finding("steady-state", result.Fine, "W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")}, []string{"W was steady: at 4 operations per second."}},
+		"nothing":      {nil, nil},
+		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")}, []string{"Nothing was found that stands against these numbers; 2 checks are in order."}},
+		"plain answer": {[]result.Finding{finding("steady-state", result.Fine, "W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")}, []string{"W was steady: at 4 operations per second."}},
+		"several beside each other": {[]result.Finding{
+			{Check: "steady-state", Subject: "A", Severity: result.Fine, Sentence: "A was steady."}, {Check: "steady-state", Subject: "B", Severity: result.Fine, Sentence: "B was steady."},
+			{Check: "steady-state", Subject: "C", Severity: result.Fine, Sentence: "C was steady."}, {Check: "steady-state", Subject: "D", Severity: result.Fine, Sentence: "D was steady."},
+		}, []string{"A was steady.", "B was steady.", "C was steady."}},
 		"first of text": {[]result.Finding{finding("errors", result.Caution, "12 failed at p99.9 of 5 ms. They count nowhere.")}, []string{"12 failed at p99.9 of 5 ms."}},
 		"answer between": {[]result.Finding{
 			finding("cache", result.Blocker, "Blocker."), finding("offered-rate", result.Caution, "Caution."), finding("latency-kind", result.Caution, "Same caution."),
@@ -74,5 +78,34 @@ func TestEvidenceOfNonsense(t *testing.T) {
 				t.Errorf("%s: %q in %s", name, bad, svg)
 			}
 		}
+	}
+}
+
+// TestManyAlike: of many findings of one sort the Markdown names the subjects; answers are all told.
+func TestManyAlike(t *testing.T) {
+	var all []result.Finding
+	for i := range 6 {
+		name := string(rune('A' + i))
+		all = append(all, result.Finding{Check: "cache", Subject: name, Severity: result.Notice, Sentence: name + " may be cached."},
+			result.Finding{Check: "windows", Subject: name, Severity: result.Notice, Sentence: name + " moved."})
+	}
+	var b strings.Builder
+	if err := FindingsMarkdown(&b, "T", []string{"Simulated."}, all); err != nil {
+		t.Fatal(err)
+	}
+	want := "## T\n\n**Simulated.**\n\n- A moved.\n\n### What was found\n\n- **notice** A may be cached.\n  - and 5 more like it: B, C, D, E, F\n- **notice** A moved.\n" +
+		"- **notice** B moved.\n- **notice** C moved.\n- **notice** D moved.\n- **notice** E moved.\n- **notice** F moved.\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMind(t *testing.T) {
+	got := Mind(result.Manifest{Simulated: true, TimeScale: 0.1, SizeScale: 1, Status: result.StatusStopped})
+	if len(got) != 3 || !strings.HasPrefix(got[0], "Simulated: ") || !strings.HasPrefix(got[1], "Scaled: time ×0.1, sizes ×1.") {
+		t.Errorf("%q", got)
+	}
+	if got := Mind(result.Manifest{TimeScale: 1, SizeScale: 1, Status: result.StatusSucceeded}); len(got) != 0 {
+		t.Errorf("%q", got)
 	}
 }

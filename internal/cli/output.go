@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// output says in what format a document is wanted, and where.
+type output struct{ format, file string }
+
+// register adds the flags. The first format is the one unless another is given.
+func (o *output) register(c *cobra.Command, first string, others ...string) {
+	names := slices.Sorted(slices.Values(append(others, first)))
+	c.Flags().StringVarP(&o.format, "format", "o", first, "`format`: "+strings.Join(names, ", "))
+	c.Flags().StringVar(&o.file, "output", "", "write to this `file` instead of standard output")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// print writes a document to standard output, or to the file, and then says so; what is the document's name there.
+func (a *app) print(phase, what string, o output, write func(io.Writer) error) error {
+	if o.file == "" || o.file == "-" {
+		b := bufio.NewWriter(a.out)
+		return errors.Join(write(b), b.Flush())
+	}
+	if err := writeFile(o.file, write); err != nil {
+		return fail(exitFailed, "", "%s: %w", phase, err)
+	}
+	fmt.Fprintf(a.err, "%s: %s\n", what, o.file)
+	return nil
+}
+
+// formatOf finds the writer of a format, or says which there are. --json goes before the format asked for.
+func formatOf[T any](a *app, phase string, o output, formats map[string]func(io.Writer, T) error) (func(io.Writer, T) error, error) {
+	name := o.format
+	if a.json {
+		name = "json"
+	}
+	if write, ok := formats[name]; ok {
+		return write, nil
+	}
+	var names []string
+	for n := range formats {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return nil, usage("there are: "+strings.Join(names, ", "), "%s: no format %q", phase, name)
+}
