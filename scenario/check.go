@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"time"
+
+	"plimsoll/unit"
 )
 
 // check looks at the scenario as a whole: the order of its steps, its files, what nothing uses.
@@ -259,11 +261,11 @@ func (d *document) checkTime() {
 		}
 	}
 	if estimate := d.sc.EstimatedRuntime; d.fields.Has("estimated_runtime") && estimate < now {
-		d.say("estimate", d.fields.where("estimated_runtime"), fmt.Sprintf("estimated_runtime is %s, and the steps wait for %s", estimate, now), "correct it")
+		d.say("estimate", d.fields.where("estimated_runtime"), fmt.Sprintf("estimated_runtime is %s, and the steps wait for %s", unit.Duration(estimate), unit.Duration(now)), "correct it")
 	}
 	for _, r := range d.sc.Results {
 		if r.Kind == GroupResult && r.Step > 0 && (runEnd-runStart)/r.Step > longestQuery {
-			d.say("long-run", r.Pos, fmt.Sprintf("result %q: a run of %s at a step of %s is more than %d points", r.Name, runEnd-runStart, r.Step, longestQuery), "add step: 30s")
+			d.say("long-run", r.Pos, fmt.Sprintf("result %q: a run of %s at a step of %s is more than %d points", r.Name, unit.Duration(runEnd-runStart), unit.Duration(r.Step), longestQuery), "add step: 30s")
 		}
 	}
 }
