@@ -1,0 +1,92 @@
+package collect
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+// TestMachines records two CPUs, one at 90 % with half of that in interrupts, a device and a generator's thread, and finds them in the data.
+func TestMachines(t *testing.T) {
+	l := newLab(t)
+	l.event(result.KindPhase, "run", "")
+	j := l.start("vm", "G", "W", 1)
+	var busy [2]time.Duration
+	for n := range 40 {
+		l.second(func() {
+			j.do(&j.rep.Read, 100, 4096, time.Millisecond)
+			j.report()
+			for i, share := range []float64{0.9, 0.1} {
+				busy[i] += time.Duration(share * float64(time.Second))
+				l.rec.HostCPU(HostCPUTime{Host: "host", CPU: fmt.Sprint(i), NUMA: i, User: busy[i] / 2, Interrupt: busy[i] / 2, Idle: time.Duration(n+1)*time.Second - busy[i]})
+			}
+			k := uint64(n + 1)
+			l.rec.HostDevice(HostDevice{Host: "host", Device: "sda", Reads: 50 * k, ReadBytes: 400_000 * k, Writes: k, WrittenBytes: 512 * k, Busy: time.Duration(k) * 250 * time.Millisecond})
+			if n > 2 {
+				l.rec.Generator("vm", "W", 0.75, 0.125)
+			}
+		})
+	}
+	j.end("finished")
+	d := l.collect(&scenario.Scenario{Name: "s"})
+
+	got := map[string]string{}
+	for _, s := range d.Series {
+		switch s.Metric {
+		case HostCPUs, NUMACPU, OneCPU, OneCPUInterrupts, DeviceReadBandwidth, DeviceWriteBandwidth, DeviceReads, DeviceWrites, DeviceBusy:
+			v := s.Values[20]
+			if v == nil {
+				t.Fatalf("%s %s has no value in the middle", s.Metric, s.Name)
+			}
+			got[s.Metric+" "+s.Name] = fmt.Sprintf("%.6g %s", *v, s.Unit)
+		}
+	}
+	want := map[string]string{
+		"host_cpu host": "50 %", "numa_cpu host, NUMA node 0": "90 %", "numa_cpu host, NUMA node 1": "10 %", "one_cpu host, CPU 0": "90 %", "one_cpu host, CPU 1": "10 %",
+		"one_cpu_interrupts host, CPU 0": "45 %", "one_cpu_interrupts host, CPU 1": "5 %", "device_read_bandwidth sda": "400000 bytes/s",
+		"device_write_bandwidth sda": "512 bytes/s", "device_read_iops sda": "50 ops/s", "device_write_iops sda": "1 ops/s", "device_busy sda": "25 %",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, w := range d.Workloads {
+		switch {
+		case w.VM == "" && (w.ThreadBusy != nil || w.ThreadWaiting != nil):
+			t.Error("threads of several VMs are told as one")
+		case w.VM != "" && (w.ThreadBusy == nil || *w.ThreadBusy != 0.75 || w.ThreadWaiting == nil || *w.ThreadWaiting != 0.125):
+			t.Errorf("threads: %v, %v", w.ThreadBusy, w.ThreadWaiting)
+		}
+	}
+}
+
+// One NUMA node is the machine itself, and of many CPUs only the busiest are kept.
+func TestMachinesKeepWhatMatters(t *testing.T) {
+	l := newLab(t)
+	l.event(result.KindPhase, "run", "")
+	j := l.start("vm", "G", "W", 1)
+	for n := range 20 {
+		l.second(func() {
+			j.do(&j.rep.Read, 100, 4096, time.Millisecond)
+			j.report()
+			for i := range 12 {
+				used := time.Duration(n+1) * time.Duration(i) * 50 * time.Millisecond
+				l.rec.HostCPU(HostCPUTime{Host: "host", CPU: fmt.Sprint(i), User: used, Idle: time.Duration(n+1)*time.Second - used})
+			}
+		})
+	}
+	j.end("finished")
+	var names []string
+	for _, s := range l.collect(&scenario.Scenario{Name: "s"}).Series {
+		if s.Metric == NUMACPU || s.Metric == OneCPU {
+			names = append(names, s.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"host, CPU 11", "host, CPU 10", "host, CPU 9", "host, CPU 8"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
