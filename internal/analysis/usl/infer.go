@@ -37,6 +37,7 @@ func (m *Model) describe(best solution) {
 	h, _ := normal(m.points, m.Coefficients)
 	inverse, ok := invert3(h, free)
 	t := resample.StudentT(m.confidence, dof)
+	robust := m.robust(inverse)
 	for i, p := range parameters {
 		p.Value, p.AtBound = v[i], !free[i]
 		switch {
@@ -46,9 +47,10 @@ func (m *Model) describe(best solution) {
 			p.T = resample.None("the parameters cannot be told apart by these points")
 		default:
 			p.StdError = m.ResidualStdError * math.Sqrt(inverse[i][i])
+			half := t * math.Sqrt(robust[i])
 			p.T = resample.Interval{
-				Low: v[i] - t*p.StdError, High: v[i] + t*p.StdError,
-				Confidence: m.confidence, Method: fmt.Sprintf("Student's t, %d degrees of freedom", m.DegreesOfFreedom),
+				Low: v[i] - half, High: v[i] + half,
+				Confidence: m.confidence, Method: fmt.Sprintf("Student's t, %d degrees of freedom, unequal errors allowed", m.DegreesOfFreedom),
 			}.Clamp(bounded.low[i], bounded.high[i])
 		}
 	}
@@ -64,6 +66,36 @@ func (m *Model) describe(best solution) {
 	if n := m.PeakConcurrency(); m.Beta > 0 {
 		m.Peak = Peak{Exists: true, InRange: n <= high, Concurrency: n, Throughput: m.At(n)}
 	}
+}
+
+// robust are the variances of the parameters when errors differ from point to point: the inverse around the squares of the residuals, each over
+// (1 − leverage)² (HC3; MacKinnon and White 1985, Journal of Econometrics 29).
+func (m *Model) robust(inverse [3][3]float64) (variance [3]float64) {
+	for i, p := range m.points {
+		g := gradient(m.Coefficients, p.Concurrency)
+		leverage := p.Weight * quadratic(g, inverse)
+		e := p.Weight * m.Residuals[i] / max(1-leverage, leastRest)
+		for a := range 3 {
+			own := 0.0
+			for b := range 3 {
+				own += inverse[a][b] * g[b]
+			}
+			variance[a] += own * own * e * e
+		}
+	}
+	return variance
+}
+
+// leastRest limits what a point that the fit goes through counts for.
+const leastRest = 0.05
+
+func quadratic(g [3]float64, m [3][3]float64) (sum float64) {
+	for a := range 3 {
+		for b := range 3 {
+			sum += g[a] * m[a][b] * g[b]
+		}
+	}
+	return sum
 }
 
 // minDof is the fewest degrees of freedom for which a bootstrap of so few points means anything.
@@ -109,7 +141,7 @@ func (m *Model) bootstrap(o Options) {
 		none("no resample had three different concurrencies")
 		return
 	}
-	drawn := 0 // residuals are scaled before they are drawn, points are not
+	drawn := 0 // residuals are scaled before they are used, points are not
 	if o.Scheme == Cases {
 		drawn = m.N
 	}
@@ -123,8 +155,7 @@ func (m *Model) bootstrap(o Options) {
 	m.Peak.ThroughputInterval = resample.Percentile(peakX, level, o.Confidence, method)
 }
 
-// drawer returns a function that fills a sample anew, false when it cannot. Residuals are brought to equal
-// variance by their leverage, r·√w/√(1−h), and centred before they are drawn (Davison and Hinkley 1997, chapter 6).
+// drawer returns a function that fills a sample anew, false when it cannot.
 func (m *Model) drawer(o Options) func([]Point) bool {
 	r := resample.Source(o.Seed, 1)
 	if o.Scheme == Cases {
@@ -142,41 +173,44 @@ func (m *Model) drawer(o Options) func([]Point) bool {
 			return false
 		}
 	}
-	pool := m.modifiedResiduals()
+	errors := m.modifiedResiduals(o.Scheme)
+	draw := func(i int) float64 { return errors[i] * r.NormFloat64() }
+	if o.Scheme == Residuals {
+		draw = func(int) float64 { return errors[r.IntN(len(errors))] }
+	}
 	return func(sample []Point) bool {
 		for i, p := range m.points {
-			e := pool[r.IntN(len(pool))] / math.Sqrt(p.Weight)
-			p.Throughput = max(0, m.At(p.Concurrency)+e)
+			p.Throughput = max(0, m.At(p.Concurrency)+draw(i)/math.Sqrt(p.Weight))
 			sample[i] = p
 		}
 		return true
 	}
 }
 
-func (m *Model) modifiedResiduals() []float64 {
-	pool := make([]float64, len(m.points))
+// modifiedResiduals make up for what leverage h took from the residuals. Those that change places are brought to equal variance, r·√w/√(1−h), and centred
+// (Davison and Hinkley 1997, chapter 6); those that stay are r·√w/(1−h), as in HC3.
+func (m *Model) modifiedResiduals(scheme Scheme) []float64 {
+	out := make([]float64, len(m.points))
 	var mean float64
 	s2 := m.ResidualStdError * m.ResidualStdError
 	for i, p := range m.points {
-		g := gradient(m.Coefficients, p.Concurrency)
-		var leverage float64
-		for a := range 3 {
-			for b := range 3 {
-				leverage += g[a] * m.covariance[a][b] * g[b]
-			}
+		leverage := p.Weight * quadratic(gradient(m.Coefficients, p.Concurrency), m.covariance) / s2
+		if !(leverage < 1) {
+			leverage = 0 // nothing is left, or there is no covariance
 		}
-		if leverage *= p.Weight; s2 > 0 && !math.IsNaN(leverage) {
-			leverage /= s2
-		} else {
-			leverage = 0
+		rest := max(1-leverage, leastRest)
+		if scheme == Residuals {
+			rest = math.Sqrt(rest)
 		}
-		pool[i] = m.Residuals[i] * math.Sqrt(p.Weight) / math.Sqrt(max(1-leverage, 0.01))
-		mean += pool[i] / float64(len(pool))
+		out[i] = m.Residuals[i] * math.Sqrt(p.Weight) / rest
+		mean += out[i] / float64(len(out))
 	}
-	for i := range pool {
-		pool[i] -= mean
+	if scheme == Residuals {
+		for i := range out {
+			out[i] -= mean
+		}
 	}
-	return pool
+	return out
 }
 
 func distinct(points []Point) int {

@@ -84,17 +84,20 @@ func (c Coefficients) OptimalConcurrency() float64 {
 type Scheme string
 
 const (
+	// Wild keeps the concurrencies and gives every point its own error back, times a standard normal number (Wu 1986, Annals of
+	// Statistics 14): right whether errors grow with load or not.
+	Wild Scheme = "wild"
 	// Residuals keeps the concurrencies and draws the errors: right for a designed sweep whose errors are alike.
 	Residuals Scheme = "residual"
 	// Cases draws whole points: right when errors grow with load, at the price of wider intervals for few points.
 	Cases Scheme = "case"
 )
 
-// Options of a fit. The zero value asks for 95 % and 2,000 residual resamples with the fixed seed.
+// Options of a fit. The zero value asks for 95 % and 2,000 wild resamples with the fixed seed.
 type Options struct {
 	Confidence float64 // above 0 and below 1; 0 means 0.95
 	Resamples  int     // of the bootstrap; 0 means 2,000; negative means none
-	Scheme     Scheme  // empty means Residuals
+	Scheme     Scheme  // empty means Wild
 	Seed       uint64  // 0 means resample.DefaultSeed
 }
 
@@ -106,7 +109,7 @@ func (o Options) filled() (Options, error) {
 		o.Resamples = 2000
 	}
 	if o.Scheme == "" {
-		o.Scheme = Residuals
+		o.Scheme = Wild
 	}
 	if o.Seed == 0 {
 		o.Seed = resample.DefaultSeed
@@ -115,8 +118,8 @@ func (o Options) filled() (Options, error) {
 	if !(o.Confidence > 0 && o.Confidence < 1) {
 		bad = append(bad, fmt.Errorf("usl: confidence %v: must lie between 0 and 1, as 0.95", o.Confidence))
 	}
-	if o.Scheme != Residuals && o.Scheme != Cases {
-		bad = append(bad, fmt.Errorf("usl: scheme %q: must be %q or %q", o.Scheme, Residuals, Cases))
+	if o.Scheme != Wild && o.Scheme != Residuals && o.Scheme != Cases {
+		bad = append(bad, fmt.Errorf("usl: scheme %q: must be %q, %q or %q", o.Scheme, Wild, Residuals, Cases))
 	}
 	return o, errors.Join(bad...)
 }
@@ -124,9 +127,9 @@ func (o Options) filled() (Options, error) {
 // Parameter is one estimate.
 type Parameter struct {
 	Value    float64
-	StdError float64           // from the curvature at the estimate; 0 when AtBound or when it cannot be had
+	StdError float64           // from the curvature at the estimate, for errors alike; 0 when AtBound or when it cannot be had
 	AtBound  bool              // the best fit lies on the edge of what the parameter may be
-	T        resample.Interval // estimate ± t·StdError, cut at the bounds
+	T        resample.Interval // estimate ± t·a standard error that holds for unequal errors too, cut at the bounds
 	Boot     resample.Interval // from the bootstrap
 }
 
