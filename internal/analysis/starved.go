@@ -27,7 +27,7 @@ func stalled(v *view) []result.Finding {
 		if fault, ok := v.firstFault(); ok && from.Before(fault) && fault.Before(end) {
 			cut, before = func(c *course) *course { return c.between(from, fault) }, " before the fault"
 		}
-		whole := work{l: l, name: l.name, c: cut(c), before: before}
+		whole := work{name: l.name, c: cut(c), before: before}
 		whole.values, whole.what = whole.c.main()
 		parts := v.parts(l, before, cut)
 		own, only := v.starved(l, parts)
@@ -41,13 +41,12 @@ func stalled(v *view) []result.Finding {
 
 // work is something done over time that may stand still: by a workload or by one of its sections.
 type work struct {
-	l      *load
 	name   string // in sentences
 	c      *course
 	values []float64 // of c
 	what   string    // they count
 	on     []string  // sections that went on while this one stood still; nil of whole workloads
-	before string
+	before string    // " before the fault" where c ends with it
 }
 
 func (w work) joined(k int) work {
@@ -80,7 +79,12 @@ func (v *view) parts(l *load, before string, cut func(*course) *course) []work {
 		if c == nil {
 			continue
 		}
-		w := work{l: l, name: name, c: cut(c.between(from, to)), before: before}
+		c = cut(c.between(from, to))
+		first, last := worked(c.ops, math.SmallestNonzeroFloat64) // it may wait for others to end, and end before them
+		if last < first {
+			continue
+		}
+		w := work{name: name, c: c.between(c.at(first-1), c.at(last)), before: before}
 		if w.values, w.what = w.c.main(); w.c.writes == nil {
 			w.what = "reads"
 		}
@@ -104,7 +108,7 @@ func (v *view) starved(l *load, parts []work) (out []result.Finding, only bool) 
 		}
 		k := p.c.dense(p.values)
 		if k == 0 {
-			unknown = append(unknown, p.name+" does too few operations to tell")
+			unknown = append(unknown, p.name+" does too little, or too seldom, to tell")
 			continue
 		}
 		p = p.joined(k)
@@ -138,10 +142,10 @@ func (v *view) starved(l *load, parts []work) (out []result.Finding, only bool) 
 	if len(even) > 0 {
 		out = append(out, result.Finding{
 			Check: "stalls", Severity: result.Fine, Subject: l.name, Metric: "sections at a standstill", Unit: "count", Value: ptr(0), Limit: ptr(0), N: points,
-			NoInterval: "counted over the whole window, not estimated", Basis: fmt.Sprintf("operations of each section in points of up to %s, below %s of their median", sayDuration(step), percent(stalledBelow)),
+			NoInterval: "counted over the whole window, not estimated", Warnings: unknown,
+			Basis:    fmt.Sprintf("operations of each section in points of up to %s, below %s of their median", sayDuration(step), percent(stalledBelow)),
 			Sentence: fmt.Sprintf("No standstill of %s in %s while the other sections went on.", strings.Join(even, ", "), l.name),
 		})
-		out[len(out)-1].Warnings = unknown
 	}
 	return out, only && writing == 1
 }
@@ -225,10 +229,33 @@ func (v *view) found(w work, s standstills, suspects []work) result.Finding {
 	f.Sentence += who + w.before + "."
 	lines := []result.ChartLine{w.c.line(w.name, w.values)}
 	if other != nil {
-		lines = append(lines, other.c.line(other.name+" (operations)", other.c.ops))
+		lines = append(lines, w.beside(other))
 	}
 	f.Chart = v.chart(w.name+": "+w.what+" per second", "ops/s", lines...)
 	return f
+}
+
+// beside is what another did, divided so that it can be seen in one drawing with w.
+func (w work) beside(o *work) result.ChartLine {
+	top := func(values []float64) (top float64) {
+		for _, x := range values {
+			if isFinite(x) {
+				top = max(top, x)
+			}
+		}
+		return top
+	}
+	by := top(o.c.ops) / top(w.values)
+	if !isFinite(by) || by > 0.5 && by < 2 || by <= 0 {
+		return o.c.line(o.name, o.c.ops)
+	}
+	scale := math.Pow(10, math.Floor(math.Log10(by))-1)
+	by = math.Round(by/scale) * scale // two digits
+	values := slices.Clone(o.c.ops)
+	for i := range values {
+		values[i] /= by
+	}
+	return o.c.line(fmt.Sprintf("%s ÷ %s", o.name, sayCount(by)), values)
 }
 
 // others are the workloads but one, as suspects.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"plimsoll/internal/report/reporttest"
@@ -101,6 +102,22 @@ func arrivals(r *rand.Rand, mean float64) (n int) {
 		n++
 	}
 	return n
+}
+
+// Sections that run one after another, or end early, are not starved by those that run then.
+func TestSectionsInTurn(t *testing.T) {
+	s := reporttest.NewSynthetic(31, 600, 1)
+	s.Sectioned(reporttest.Load{Name: "Turns", To: 600, Depth: 8}, reporttest.Load{Name: "first", Noise: 0.05, Rate: stepped([]int{200}, 900, 0)},
+		reporttest.Load{Name: "second", Writes: 1, Noise: 0.05, Rate: stepped([]int{200, 350}, 0, 700, 0)}, reporttest.Load{Name: "all along", Noise: 0.05, Rate: flatRate(500)})
+	var got []string
+	for _, f := range stalled(newView(s.Manifest, s.Data)) {
+		got = append(got, f.Sentence)
+	}
+	want := []string{"The writes of Turns never fell below a quarter of the usual rate for as long as 1 s.",
+		"No standstill of first, second, all along in Turns while the other sections went on."}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // A standstill is found at any place and as long as it was, to a tenth of a point and the noise beside it.
