@@ -160,6 +160,8 @@ func (f Fault) String() string {
 		text += " for " + unit.Duration(f.For).String()
 	}
 	switch {
+	case f.Step == "" && f.At == 0:
+		return text + ", from the beginning on"
 	case f.Step == "":
 		return text + ", " + unit.Duration(f.At).String() + " after the beginning"
 	case f.At == 0:
@@ -201,7 +203,10 @@ func (f Fault) words() string {
 	case AgentLost:
 		return "VMs of " + where + " do not answer"
 	}
-	return fmt.Sprintf("clocks of %s move by %s", where, f.Skew)
+	if f.Skew < 0 {
+		return fmt.Sprintf("clocks of %s go back by %s", where, unit.Duration(-f.Skew))
+	}
+	return fmt.Sprintf("clocks of %s go ahead by %s", where, unit.Duration(f.Skew))
 }
 
 func nodeWords(nodes []int) (words []string) {

@@ -254,3 +254,28 @@ func (h *eventHeap) Pop() any {
 	*h = old[:len(old)-1]
 	return e
 }
+
+// erlangC is the probability that all of c servers at the load rho are busy when an operation arrives (L. Kleinrock, Queueing Systems I, 1975, section 3.5), from Erlang's
+// recursion for the loss B(c) = aB(c-1) / (c + aB(c-1)).
+func erlangC(c int, rho float64) float64 {
+	a, b := rho*float64(c), 1.0
+	for k := 1; k <= c; k++ {
+		b = a * b / (float64(k) + a*b)
+	}
+	return b / (1 - rho*(1-b))
+}
+
+// TestManyServersQueue: M/M/c has the response time S + C S / (c (1-rho)), C of Erlang. Sakasegawa's formula is exact for one server; up to 128
+// servers and a load of 99 % it puts the response within 2.5 % of that.
+func TestManyServersQueue(t *testing.T) {
+	for _, c := range []int{1, 2, 4, 8, 32, 128} {
+		for _, rho := range []float64{0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99} {
+			a := model.Solve(model.Network{Servers: []int{c}}, []model.Stream{{Depth: 1 << 30, Rate: rho * float64(c) * 1000, Seconds: 1e-3}})
+			want := 1e-3 * (1 + erlangC(c, rho)/(float64(c)*(1-rho)))
+			off := math.Abs(a.Response[0]/want - 1)
+			if off > 0.025 || c == 1 && off > 1e-9 {
+				t.Errorf("%d servers at %v: response %v, want %v (off by %.4f)", c, rho, a.Response[0], want, off)
+			}
+		}
+	}
+}
