@@ -257,8 +257,9 @@ func BenchmarkCompare(b *testing.B) {
 		sides := []compare.Side{side("A", r, 1, 1, law), side("B", r, 2, 1, law)}
 		b.Run(map[int]string{10: "10", 100: "100", 1000: "1000"}[n]+"_series", func(b *testing.B) {
 			for b.Loop() {
-				if _, err := compare.Of(sides, compare.Options{}); err != nil {
-					b.Fatal(err)
+				d, err := compare.Of(sides, compare.Options{})
+				if err != nil || len(d.Series) != n+2 {
+					b.Fatalf("%v, %d series compared", err, len(d.Series))
 				}
 			}
 		})
