@@ -298,6 +298,8 @@ type Lane struct {
 	OpenLoop bool    `json:"open_loop,omitempty"`
 	Direct   bool    `json:"direct"`
 	ZeroData bool    `json:"zero_data,omitempty"`
+	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
+	Reducible float64 `json:"reducible,omitempty"`
 }
 
 // OpTotals are counts of one kind of operation over a window.

@@ -56,6 +56,9 @@ func TestTruthOfMachines(t *testing.T) {
 		{"more than the sheet, in small reads", sheeted(21, 64<<10, 140000, "sequential read", "3500 MB/s"), "data-sheet"},
 		{"less than the sheet, in small reads", sheeted(21, 64<<10, 20000, "sequential read", "3500 MB/s"), "data-sheet"},
 		{"near the sheet", sheeted(21, 1<<20, 3000, "sequential read", "3500 MB/s"), "data-sheet"},
+		{"half of it compresses", writing(22, 0.5), "data-reduction"},
+		{"one pattern", writing(22, 1), "data-reduction"},
+		{"a little compresses", writing(22, 0.2), "data-reduction"},
 		{"far below the sheet", sheeted(21, 4<<10, 20000, "random read", "98000"), "data-sheet"},
 	})
 }
@@ -126,5 +129,17 @@ func sheeted(seed uint64, block int, rate float64, promise, value string) *repor
 	s := reporttest.NewSynthetic(seed, 120, 1)
 	s.Load(reporttest.Load{Name: "Reads", To: 120, Rate: flatRate(rate), Noise: 0.02, Block: block})
 	s.Manifest.Environment = []result.Fact{{Group: SheetGroup, Name: promise, Value: value}}
+	return s
+}
+
+// writing is a workload of whose blocks a share can be reduced away.
+func writing(seed uint64, reducible float64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 120, 1)
+	s.Load(reporttest.Load{Name: "Writes", To: 120, Rate: flatRate(4000), Noise: 0.02, Writes: 0.5})
+	for i := range s.Data.Workloads {
+		for k := range s.Data.Workloads[i].Lanes {
+			s.Data.Workloads[i].Lanes[k].Reducible = reducible
+		}
+	}
 	return s
 }

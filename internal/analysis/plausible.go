@@ -28,7 +28,7 @@ const (
 // plausible holds claims against what devices, links and memory can do.
 func plausible(v *view) []result.Finding {
 	var out []result.Finding
-	for _, check := range []func(*view) []result.Finding{inMemory, tooFast, deviceCounters, deviceBytes, uncounted, busLimit, dataSheet, reduction} {
+	for _, check := range []func(*view) []result.Finding{inMemory, tooFast, deviceCounters, deviceBytes, uncounted, busLimit, dataSheet, reduction, reducible} {
 		out = append(out, check(v)...)
 	}
 	return out
@@ -388,6 +388,36 @@ func reduction(v *view) []result.Finding {
 		if x > reduced {
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf("The storage reports a %s of %s: it stored less than was written, so zeros, repeated or compressible blocks made this load lighter than real data.", fact.Name, sayCount(x))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// reducible tells of content that storage can make smaller, by what the job files say of it. Zeros are another finding.
+func reducible(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		most := 0.0
+		for _, p := range l.parts {
+			for _, lane := range p.Lanes {
+				if lane.Writes && !lane.ZeroData && isFinite(lane.Reducible) {
+					most = max(most, lane.Reducible)
+				}
+			}
+		}
+		if most <= 1-1/reduced {
+			continue
+		}
+		f := result.Finding{
+			Check: "data-reduction", Subject: l.name, Severity: result.Notice, Metric: "reducible share of what is written", Unit: "%", Value: ptr(100 * most), N: len(l.parts), Limit: ptr(100 * (1 - 1/reduced)),
+			NoInterval: "compared from job files, not sampled", Basis: "what the job files say of the content of blocks, the most reducible section",
+			Evidence: []result.Evidence{{Name: "reducible", Value: 100 * most, Unit: "%"}},
+			Sentence: fmt.Sprintf("Of what %s writes, compression and deduplication can take away %s: storage that reduces data stores less than was written, and its figures hold for data like these.", l.name, percent(most)),
+		}
+		if most >= 1 {
+			f.Severity = result.Caution
+			f.Sentence = fmt.Sprintf("%s writes one pattern over and over: storage that compresses or deduplicates stores next to nothing of it.", l.name)
 		}
 		out = append(out, f)
 	}

@@ -67,8 +67,9 @@ type Lane struct {
 	Writes    bool
 	Bytes     int64 // extent touched, after scaling; 0 unknown
 	OpenLoop  bool
-	Direct    bool // bypasses the page cache
-	ZeroData  bool // writes zeros or otherwise trivially compressible content
+	Direct    bool    // bypasses the page cache
+	ZeroData  bool    // writes zeros or otherwise trivially compressible content
+	Reducible float64 // share of what it writes that compression and deduplication can take away, 0 to 1
 	TimeBased bool
 
 	// What a model of the load needs besides. Zero values are what a tool does when nothing is said.

@@ -1,6 +1,7 @@
 package fio
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -354,7 +355,7 @@ startdelay=5
 	want := []workload.Lane{
 		{Name: "oltp", Device: "/dev/sdb", Depth: 16, Rate: 1600, Reads: true, Writes: true, Bytes: 8 << 30, OpenLoop: true, Direct: true, TimeBased: true,
 			ReadShare: 0.625, ReadBytes: 4096, WriteBytes: 4096, Random: 1, Runtime: 30 * time.Second},
-		{Name: "log", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true, Bytes: 8 << 30, OpenLoop: true, ZeroData: true, WriteBytes: 65536, Work: 8 << 30, Runtime: 30 * time.Second},
+		{Name: "log", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true, Bytes: 8 << 30, OpenLoop: true, ZeroData: true, Reducible: 1, WriteBytes: 65536, Work: 8 << 30, Runtime: 30 * time.Second},
 		{Name: "scan", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Direct: true,
 			ReadShare: 1, ReadBytes: 4096, Work: 10 << 30, Runtime: 10 * time.Second, Delay: 5 * time.Second, Stage: 1},
 	}
@@ -411,6 +412,18 @@ func TestZeroData(t *testing.T) {
 	} {
 		if _, job := adapted(t, spec("[a]\nfilename=/dev/sdb\n"+line+"\n")); job.Lanes[0].ZeroData != want {
 			t.Errorf("%s: %v", line, !want)
+		}
+	}
+}
+
+func TestReducible(t *testing.T) {
+	t.Parallel()
+	for lines, want := range map[string]float64{
+		"": 0, "zero_buffers": 1, "buffer_pattern=0xdeadbeef": 1, "buffer_compress_percentage=50": 0.5, "dedupe_percentage=30": 0.3,
+		"buffer_compress_percentage=50\ndedupe_percentage=50": 0.75, "dedupe_percentage=250": 1,
+	} {
+		if _, job := adapted(t, spec("[a]\nfilename=/dev/sdb\n"+lines+"\n")); math.Abs(job.Lanes[0].Reducible-want) > 1e-12 {
+			t.Errorf("%q: %v, want %v", lines, job.Lanes[0].Reducible, want)
 		}
 	}
 }

@@ -71,6 +71,7 @@ func (a *adaptation) lane(job fiofile.Job) workload.Lane {
 		OpenLoop:  job.Value("rate_process") == "poisson" && (job.Value("rate_iops") != "" || job.Value("rate") != ""),
 		Direct:    job.Enabled("direct") || job.Value("buffered") == "0",
 		ZeroData:  zeroData(job),
+		Reducible: reducible(job),
 		TimeBased: job.Enabled("time_based") && (job.Value("runtime") != "" || a.spec.Runtime > 0),
 	}
 	trims := false
@@ -150,6 +151,15 @@ func zeroData(job fiofile.Job) bool {
 		number(job, "buffer_compress_percentage", 0) >= 100 ||
 		number(job, "dedupe_percentage", 0) >= 100 ||
 		job.Value("buffer_pattern") != "" && pattern == ""
+}
+
+// reducible is the share of what is written that goes when compressible parts and repeated blocks do. One pattern throughout is all of it.
+func reducible(job fiofile.Job) float64 {
+	if zeroData(job) || job.Value("buffer_pattern") != "" {
+		return 1
+	}
+	part := func(key string) float64 { return float64(min(100, number(job, key, 0))) / 100 }
+	return 1 - (1-part("buffer_compress_percentage"))*(1-part("dedupe_percentage"))
 }
 
 func number(job fiofile.Job, key string, missing int) int {
