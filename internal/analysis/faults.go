@@ -179,7 +179,7 @@ func (o *comeback) finding(v *view) result.Finding {
 		},
 		Warnings: append(slices.Clone(o.Warnings), "one fault: repeats show how much the time varies (analyze takes several runs)"),
 	}
-	failed := "no operation failed"
+	failed := "no failed operation was reported"
 	if o.failed > 0 {
 		failed = sayCount(float64(o.failed)) + " operations failed"
 	}

@@ -212,6 +212,11 @@ func (v *view) steadyOf(name string, all []stretch) result.Finding {
 	case shown == nil:
 		f.Severity, f.NoInterval = result.Notice, unknown.why
 		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", name, unknown.why)
+		if len(all) == 1 && unknown.c != nil {
+			if rates, _ := finiteOf(unknown.c.ops); len(rates) > 0 {
+				f.Sentence = fmt.Sprintf("%s did %s operations per second on average; whether that was steady cannot be told: %s.", name, sayCount(total(rates)/float64(len(rates))), unknown.why)
+			}
+		}
 		return f
 	default:
 		f.Severity = result.Fine

@@ -77,15 +77,16 @@ func (o Options) filled() (Options, error) {
 
 // Document is a comparison.
 type Document struct {
-	Version    int     `json:"compare_version"`
-	Title      string  `json:"title,omitempty"`  // the scenario, when all sides ran the same
-	Marked     string  `json:"marked,omitempty"` // what must be read first: unlike sides were compared anyway
-	Sentence   string  `json:"sentence"`         // the answer
-	Verdict    Verdict `json:"verdict"`          // worse if anything is, else better if anything is, else same or undecided
-	Confidence float64 `json:"confidence"`
-	Threshold  float64 `json:"threshold"`
-	Sides      []Shown `json:"sides"`
-	Unlike     []Fact  `json:"differing_facts"`
+	Version    int      `json:"compare_version"`
+	Title      string   `json:"title,omitempty"`  // the scenario, when all sides ran the same
+	Marked     string   `json:"marked,omitempty"` // what must be read first: unlike sides were compared anyway
+	Mind       []string `json:"mind,omitempty"`   // what changes the meaning of every number: simulated or scaled runs
+	Sentence   string   `json:"sentence"`         // the answer
+	Verdict    Verdict  `json:"verdict"`          // worse if anything is, else better if anything is, else same or undecided
+	Confidence float64  `json:"confidence"`
+	Threshold  float64  `json:"threshold"`
+	Sides      []Shown  `json:"sides"`
+	Unlike     []Fact   `json:"differing_facts"`
 	// Measures are rates, latencies and percentiles of workloads and the results of the scenario. Series are means of
 	// everything recorded over time, the clearest differences first.
 	Measures   []Measure    `json:"measures"`

@@ -168,10 +168,38 @@ func (d *Document) say(format string, args ...any) {
 func (d *Document) sayFamilies() {
 	for _, f := range d.Families {
 		if f.Measures > 1 {
-			d.say("%d %s were looked at: their intervals are widened to %.4g %%, so that of the differences claimed no more than %.3g %% are expected to be chance (Benjamini and Yekutieli 2005).",
-				f.Measures, f.Name, f.Confidence*100, 100*(1-d.Confidence))
+			d.say("%s", f.sentence(d.Confidence))
 		}
 	}
+}
+
+// sentence says how far the intervals of a family are widened.
+func (f Family) sentence(confidence float64) string {
+	how := fmt.Sprintf("their intervals are widened to %.4g %%", f.Confidence*100)
+	if f.Confidence <= confidence {
+		how = fmt.Sprintf("all of them differ, so their intervals stay at %.4g %%", confidence*100)
+	}
+	return fmt.Sprintf("%d %s were looked at: %s, so that of the differences claimed no more than %.3g %% are expected to be chance (Benjamini and Yekutieli 2005).",
+		f.Measures, f.Name, how, 100*(1-confidence))
+}
+
+// mind says when numbers come from a model, or from runs that were scaled.
+func mind(runs []Run) (notes []string) {
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.Manifest.Simulated }) {
+		notes = append(notes, "Simulated: time is virtual and every number comes from a model. It says nothing about any real storage.")
+	}
+	other := func(v float64) bool { return v != 1 && v != 0 }
+	time := slices.ContainsFunc(runs, func(r Run) bool { return other(r.Manifest.TimeScale) })
+	size := slices.ContainsFunc(runs, func(r Run) bool { return other(r.Manifest.SizeScale) })
+	switch {
+	case time && size:
+		notes = append(notes, "The runs are scaled in time and size: the comparison is one of scaled runs.")
+	case time:
+		notes = append(notes, "The runs are scaled in time: the comparison is one of scaled runs.")
+	case size:
+		notes = append(notes, "The runs are scaled in size: the comparison is one of scaled runs.")
+	}
+	return notes
 }
 
 func (d *Document) notes(sides []Side) {
@@ -204,7 +232,9 @@ func (d *Document) notes(sides []Side) {
 			}
 		}
 	}
-	if n := slices.IndexFunc(sides, func(s Side) bool { return s.Runs[0].Manifest.TimeScale != 1 && s.Runs[0].Manifest.TimeScale != 0 }); n >= 0 {
-		d.say("The runs are scaled in time: the comparison is one of scaled runs.")
+	var all []Run
+	for _, s := range sides {
+		all = append(all, s.Runs...)
 	}
+	d.Mind = mind(all)
 }

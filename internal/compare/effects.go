@@ -46,6 +46,7 @@ type Experiment struct {
 	ID         string         `json:"experiment_id"`
 	Title      string         `json:"title"`
 	Summary    string         `json:"summary,omitempty"`
+	Mind       []string       `json:"mind,omitempty"` // what changes the meaning of every number: simulated or scaled runs
 	Sentence   string         `json:"sentence"`
 	Confidence float64        `json:"confidence"`
 	Threshold  float64        `json:"threshold"`
@@ -462,14 +463,19 @@ func (x *Experiment) conclude(d Design) {
 		if e.Verdict != Undecided {
 			decided++
 		}
-		if e.Verdict == Better || e.Verdict == Worse {
+		if e.Verdict != Undecided && e.Verdict != Same {
 			matters++
 		}
 	}
+	x.Mind = mind(runsOf(d.Made))
 	x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are undecided.",
 		x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters, len(x.Effects)-decided)
 	if x.Measured < x.Planned {
-		say("%d runs are missing; plimsoll resume %s makes them.", x.Planned-x.Measured, x.ID)
+		missing := "1 run is missing"
+		if n := x.Planned - x.Measured; n > 1 {
+			missing = fmt.Sprintf("%d runs are missing", n)
+		}
+		say("%s; plimsoll resume %s makes what is left.", missing, x.ID)
 	}
 	switch {
 	case d.Repeats < 2:
@@ -482,8 +488,7 @@ func (x *Experiment) conclude(d Design) {
 	}
 	for _, f := range x.Families {
 		if f.Measures > 1 {
-			say("%d %s were looked at: their intervals are widened to %.4g %%, so that of the differences claimed no more than %.3g %% are expected to be chance (Benjamini and Yekutieli 2005).",
-				f.Measures, f.Name, f.Confidence*100, 100*(1-x.Confidence))
+			say("%s", f.sentence(x.Confidence))
 		}
 	}
 	for _, e := range x.Drift {

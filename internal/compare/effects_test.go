@@ -74,7 +74,7 @@ func TestExperimentsWithoutRepeatsAndWithGaps(t *testing.T) {
 	d, _ = design(3)
 	d.Made, d.Failed = d.Made[4:9], []string{"size=4k depth=1, repeat 1: the disk is full"}
 	x, err = compare.OfExperiment(d, compare.Options{})
-	if err != nil || x.Measured != 5 || !strings.Contains(strings.Join(x.Notes, "\n"), "13 runs are missing; plimsoll resume made makes them") {
+	if err != nil || x.Measured != 5 || !strings.Contains(strings.Join(x.Notes, "\n"), "13 runs are missing; plimsoll resume made makes what is left") {
 		t.Errorf("%v, %+v", err, x)
 	}
 	d.Made = nil

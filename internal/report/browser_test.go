@@ -32,13 +32,18 @@ type browser struct {
 
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
-	path := needs.Chromium(t)
 	if _, err := embedded.ReadFile("assets/vendor/uPlot.iife.min.js"); err != nil {
 		if os.Getenv(needs.CIVariable) == "1" {
 			t.Fatal("the chart library is not embedded: run internal/report/assets.sh first")
 		}
 		t.Skip("the chart library is not embedded (run internal/report/assets.sh), so there is nothing interactive to test")
 	}
+	return startBrowser(t)
+}
+
+func startBrowser(t *testing.T) *browser {
+	t.Helper()
+	path := needs.Chromium(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-component-update", true))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)

@@ -107,6 +107,9 @@ func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
 	if d.Marked != "" {
 		fmt.Fprintf(&b, "%s\n\n", bold(d.Marked))
 	}
+	for _, first := range d.Mind {
+		fmt.Fprintf(&b, "%s\n\n", bold(first))
+	}
 	if markdown {
 		fmt.Fprintf(&b, "# %s\n\n", compareTitle(d))
 	}
@@ -241,6 +244,9 @@ func percent(v *float64) string {
 	case *v >= 9:
 		return "×" + plain(1+*v)
 	}
+	if math.Abs(*v) < 0.0005 {
+		return "0.0 %"
+	}
 	return strings.Replace(fmt.Sprintf("%+.1f %%", *v*100), "-", "−", 1)
 }
 
@@ -367,7 +373,13 @@ func forest(m compare.Measure, widest, threshold float64) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString("change "+percent(m.Change)+", interval "+compareInterval(m)))
 	fmt.Fprintf(&b, `<rect class="same" x="%d" y="0" width="%d" height="%d"/><path class="zero" d="M%d 0V%d"/>`, at(-threshold), at(threshold)-at(-threshold), height, at(0), height)
-	if m.Adjusted.Valid() {
+	switch {
+	case !m.Adjusted.Valid():
+	case m.Adjusted.Low > widest: // all of it beyond the drawing: an arrow that says on which side
+		fmt.Fprintf(&b, `<path class="ends" d="M%d 11H%dm-5 -4l5 4l-5 4"/>`, width-edge-16, width-edge)
+	case m.Adjusted.High < 1/(1+widest)-1:
+		fmt.Fprintf(&b, `<path class="ends" d="M%d 11H%dm5 -4l-5 4l5 4"/>`, edge+16, edge)
+	default:
 		low, high := at(m.Adjusted.Low), at(m.Adjusted.High)
 		fmt.Fprintf(&b, `<path class="ends" d="M%d 11H%d`, low, max(high, low+1))
 		if m.Adjusted.Low >= 1/(1+widest)-1 {

@@ -198,9 +198,9 @@ func (d *drawing) evidenceAxis(c *result.Chart, l result.ChartLine) {
 // tick is a quantity without the unit that the chart's title has.
 func tick(v float64, unit string) string {
 	if unit == "ops/s" {
-		return plain(v)
+		return strings.TrimSuffix(axisLabel(v, unit), " IOPS")
 	}
-	return quantity(v, unit)
+	return axisLabel(v, unit)
 }
 
 // evidenceLine draws one line, or its points; a gap lifts the pen.

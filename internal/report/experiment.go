@@ -27,6 +27,12 @@ func ExperimentMarkdown(w io.Writer, x *compare.Experiment) error { return exper
 
 func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	var b strings.Builder
+	for _, first := range x.Mind {
+		if markdown {
+			first = "**" + first + "**"
+		}
+		fmt.Fprintf(&b, "%s\n\n", first)
+	}
 	if markdown {
 		b.WriteString("# ")
 	}

@@ -109,6 +109,21 @@ func elapsed(seconds float64) string {
 	return fmt.Sprintf("%s%d:%02d:%02d", sign, s/3600, s/60%60, s%60)
 }
 
+// axisLabel is a quantity short enough to stand beside an axis: millions are counted as such.
+func axisLabel(v float64, u string) string {
+	if math.Abs(v) < 1e6 || !finite(v) || u != "ops/s" && u != "count" && u != "" {
+		return quantity(v, u)
+	}
+	text, of := plain(v/1e6)+" M", ""
+	if math.Abs(v) >= 1e9 {
+		text = plain(v/1e9) + " G"
+	}
+	if u == "ops/s" {
+		of = " IOPS"
+	}
+	return text + of
+}
+
 // change is how a later value compares with an earlier one.
 func change(before, after float64) string {
 	if before <= 0 || !finite(after/before) {
@@ -119,7 +134,7 @@ func change(before, after float64) string {
 		return "×" + plain(r)
 	}
 	if math.Abs(r-1) < 0.0005 {
-		return "±0.0 %"
+		return "0.0 %"
 	}
 	return strings.Replace(fmt.Sprintf("%+.1f %%", (r-1)*100), "-", "−", 1)
 }

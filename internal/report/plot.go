@@ -50,7 +50,7 @@ func (p Plot) svg() template.HTML {
 	d := newDrawing(label, height, x0, x1, y0, y1)
 	for _, v := range valueTicks(d.y0, d.y1, p.Unit) {
 		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(v), int(d.right))
-		d.text("t e", int(d.left)-8, d.y(v)+4, quantity(v, p.Unit))
+		d.text("t e", int(d.left)-8, d.y(v)+4, axisLabel(v, p.Unit))
 	}
 	if len(p.Names) > 0 {
 		for i, name := range p.Names {

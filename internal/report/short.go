@@ -46,7 +46,7 @@ func InShort(all []result.Finding) []Short {
 	if f, ok := tellable(all, plainAnswer); ok && told == 0 && len(out) < mostShort-1 {
 		take(f)
 		for _, other := range all { // several workloads beside each other are what the run was about
-			if other.Check == plainAnswer && other.Severity == f.Severity && other.Subject != f.Subject && len(out) < mostAnswers {
+			if other.Check == plainAnswer && other.Severity == f.Severity && other.Subject != f.Subject && len(out) < mostAnswers+1 {
 				take(other)
 			}
 		}

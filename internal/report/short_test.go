@@ -31,7 +31,8 @@ func TestInShort(t *testing.T) {
 		"several beside each other": {[]result.Finding{
 			{Check: "steady-state", Subject: "A", Severity: result.Fine, Sentence: "A was steady."}, {Check: "steady-state", Subject: "B", Severity: result.Fine, Sentence: "B was steady."},
 			{Check: "steady-state", Subject: "C", Severity: result.Fine, Sentence: "C was steady."}, {Check: "steady-state", Subject: "D", Severity: result.Fine, Sentence: "D was steady."},
-		}, []string{"A was steady.", "B was steady.", "C was steady."}},
+			{Check: "steady-state", Subject: "E", Severity: result.Fine, Sentence: "E was steady."},
+		}, []string{"A was steady.", "B was steady.", "C was steady.", "D was steady."}},
 		"first of text": {[]result.Finding{finding("errors", result.Caution, "12 failed at p99.9 of 5 ms. They count nowhere.")}, []string{"12 failed at p99.9 of 5 ms."}},
 		"answer between": {[]result.Finding{
 			finding("cache", result.Blocker, "Blocker."), finding("offered-rate", result.Caution, "Caution."), finding("latency-kind", result.Caution, "Same caution."),

@@ -88,7 +88,7 @@ func (c *chart) svg(marks []mark) template.HTML {
 	}
 	for _, v := range ticks {
 		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(v), int(d.right))
-		d.text("t e", int(d.left)-8, d.y(v)+4, quantity(v, c.Unit))
+		d.text("t e", int(d.left)-8, d.y(v)+4, axisLabel(v, c.Unit))
 	}
 	d.timeAxis()
 	if c.Expected != nil {

@@ -36,6 +36,11 @@
     }
     return plain(v) + " " + unit;
   };
+  // Beside an axis millions are counted as such.
+  const axisLabel = (v, unit) => {
+    if (v == null || Math.abs(v) < 1e6 || unit !== "ops/s" && unit !== "count" && unit !== "") return quantity(v, unit);
+    return (Math.abs(v) < 1e9 ? plain(v / 1e6) + " M" : plain(v / 1e9) + " G") + (unit === "ops/s" ? " IOPS" : "");
+  };
   const elapsed = s => {
     const sign = s < 0 ? "-" : "", t = Math.round(Math.abs(s)), two = n => String(n).padStart(2, "0");
     return sign + (t < 3600 ? Math.floor(t / 60) : Math.floor(t / 3600) + ":" + two(Math.floor(t / 60) % 60)) + ":" + two(t % 60);
@@ -171,8 +176,8 @@
       },
       axes: [
         { ...axis, incrs: timeSteps, values: (_, v) => v.map(elapsed), grid: { show: false }, size: 30 },
-        c.log ? { ...axis, size: narrow ? 74 : 86, splits: () => powersOfTen(...c.log), values: (_, v) => v.map(n => quantity(n, c.unit)) } :
-        { ...axis, size: narrow ? 74 : 86, space: 44, incrs: roundSteps(Math.max(c.expected ?? 0, ...c.values.map(v => v.reduce((a, b) => Math.max(a, b ?? 0), 0))), c.unit), values: (_, v) => v.map(n => quantity(n, c.unit)) },
+        c.log ? { ...axis, size: narrow ? 74 : 86, splits: () => powersOfTen(...c.log), values: (_, v) => v.map(n => axisLabel(n, c.unit)) } :
+        { ...axis, size: narrow ? 74 : 86, space: 44, incrs: roundSteps(Math.max(c.expected ?? 0, ...c.values.map(v => v.reduce((a, b) => Math.max(a, b ?? 0), 0))), c.unit), values: (_, v) => v.map(n => axisLabel(n, c.unit)) },
       ],
       series: [
         { label: "Time", value: (_, v) => when(v) },
