@@ -25,6 +25,8 @@ func TestAdverseSeries(t *testing.T) {
 			func(s uint64) *reporttest.Synthetic { return linked(s) },
 			func(s uint64) *reporttest.Synthetic { return counted(s, 0.5) },
 			func(s uint64) *reporttest.Synthetic { return logAndFlush(s, 0) },
+			func(s uint64) *reporttest.Synthetic { return oltpSections(s, 0, flusher) },
+			func(s uint64) *reporttest.Synthetic { return oltpSections(s, 0.1, bursting) },
 		}
 		s := rapid.SampledFrom(run).Draw(t, "run")(1)
 		odd := rapid.SampledFrom([]float64{0, -1, 1e-300, 1, 12345, 1e300, math.NaN(), math.Inf(1), math.Inf(-1)})
