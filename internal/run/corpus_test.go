@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -35,13 +36,18 @@ func corpus(t *testing.T, f func(t *testing.T, name, dir string)) {
 }
 
 // The published scenarios run to their end with their default variables, in full length and size, on the simulated cluster. Every panel
-// has results. The journals are goldens.
+// has results, and the plan told how long it would take, within a tenth or a minute. The journals are goldens.
 func TestCorpusRuns(t *testing.T) {
 	corpus(t, func(t *testing.T, name, dir string) {
 		h := modelled(t, os.DirFS(dir), sim.Options{})
+		began := h.clock.Now()
 		s, err := h.execute(t.Context())
 		if err != nil {
 			t.Error(err)
+		}
+		took, told := h.clock.Now().Sub(began), h.req.Plan.Estimated()
+		if (took - told).Abs() > max(time.Minute, took/10) {
+			t.Errorf("the plan said %v, and it took %v", told, took)
 		}
 		yes := result.Verdict{State: "yes"}
 		if s.Status != result.StatusSucceeded || s.Measured != yes || s.Collected != yes {

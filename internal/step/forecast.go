@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"plimsoll/scenario"
 )
 
-// What an estimate assumes where the scenario and the cluster do not say.
+// What an estimate assumes where neither the scenario nor the cluster (target.Pace) says.
 const (
 	AssumedClone     = time.Second       // one VM
 	AssumedVMPower   = 2 * time.Second   // a group of VMs, on or off
@@ -272,7 +273,7 @@ func (f *Forecast) transfer(group string, bytesEach int64) time.Duration {
 		perNode[m.Node]++
 		most = max(most, perNode[m.Node])
 	}
-	return time.Duration(float64(bytesEach) * float64(most) / AssumedBandwidth * float64(time.Second)).Round(time.Second)
+	return time.Duration(float64(bytesEach) * float64(most) / cmp.Or(f.Facts.Pace.BytesPerSecond, AssumedBandwidth) * float64(time.Second)).Round(time.Second)
 }
 
 func (f *Forecast) depth(load string, runtime time.Duration) int {

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,7 +194,7 @@ func (f *Forecast) nodesOn(nodes []int) time.Duration {
 	var d time.Duration
 	for _, n := range nodes {
 		if f.off[n] {
-			d = AssumedNodeOn
+			d = cmp.Or(f.Facts.Pace.NodeOn, AssumedNodeOn)
 		}
 		delete(f.off, n)
 	}

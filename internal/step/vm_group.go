@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ const (
 	cloneLimitEach   = 900 * time.Second
 	powerLimitEach   = 600 * time.Second
 	migrateLimitEach = 1200 * time.Second
-	accessWidth      = 24 // machines asked at a time
+	accessWidth      = 24  // machines asked at a time
+	powerOnWidth     = 100 // machines powered on at a time where the author does not say
 )
 
 // accessLimit is how long a group may take until all its members answer.
@@ -98,10 +100,10 @@ func cloneFromTemplate(a scenario.Args, v View) (*action, error) {
 			}
 			f.group(group).template = true
 			f.clone(group, m)
-			d := time.Duration(len(m)) * AssumedClone
+			d := time.Duration(len(m)) * cmp.Or(f.Facts.Pace.Clone, AssumedClone)
 			if a.Bool("power_on") {
 				f.powered(group, true)
-				d += AssumedVMPower
+				d += f.boot(group, powerOnWidth)
 			}
 			return d
 		},
@@ -145,7 +147,7 @@ func doClone(ctx context.Context, e *Env, group string, a scenario.Args) error {
 	}
 	e.annotate(a.Bool("annotate"), "Cloned group %s", group)
 	if a.Bool("power_on") {
-		return doPowerOn(ctx, e, group, 100, a.Bool("annotate"))
+		return doPowerOn(ctx, e, group, powerOnWidth, a.Bool("annotate"))
 	}
 	return nil
 }
@@ -180,6 +182,12 @@ func exempt(ctx context.Context, e *Env, vms []string, ha, balancing bool) error
 	return errors.Join(errs...)
 }
 
+// boot is how long a group takes until it is on: so many at a time.
+func (f *Forecast) boot(group string, maxConcurrent int) time.Duration {
+	batches := (len(f.group(group).members) + maxConcurrent - 1) / max(maxConcurrent, 1)
+	return time.Duration(max(batches, 1)) * cmp.Or(f.Facts.Pace.VMOn, AssumedVMPower)
+}
+
 func powerOnGroup(a scenario.Args, _ View) (*action, error) {
 	group := a.String("vm_group_name")
 	return &action{
@@ -187,7 +195,7 @@ func powerOnGroup(a scenario.Args, _ View) (*action, error) {
 		estimate: func(f *Forecast) time.Duration {
 			f.needMembers(group)
 			f.powered(group, true)
-			return AssumedVMPower
+			return f.boot(group, a.Int("max_concurrent"))
 		},
 		do: func(ctx context.Context, e *Env) error {
 			return doPowerOn(ctx, e, group, a.Int("max_concurrent"), a.Bool("annotate"))
@@ -341,7 +349,7 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 			}
 			f.Groups.Set(decl)
 			f.clone(group, then[have:])
-			return time.Duration(len(then)-have) * AssumedClone
+			return time.Duration(len(then)-have) * cmp.Or(f.Facts.Pace.Clone, AssumedClone)
 		},
 		do: func(ctx context.Context, e *Env) error {
 			decl, then, err := grown(e.View)
@@ -380,7 +388,7 @@ func doGrow(ctx context.Context, e *Env, decl scenario.Group, then []target.Plac
 	e.Groups.Set(decl)
 	if first.Power == target.On {
 		err = e.within(ctx, fmt.Sprintf("group %q: power on", group), powerLimitEach*time.Duration(len(added)), func(ctx context.Context) error {
-			return e.Cluster.PowerOn(ctx, missing, 100)
+			return e.Cluster.PowerOn(ctx, missing, powerOnWidth)
 		})
 		if err != nil {
 			return err

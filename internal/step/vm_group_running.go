@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,7 +147,7 @@ func (f *Forecast) migrate(group string, to func(member int) (int, bool), from i
 	for i, m := range g.members {
 		if node, ok := to(i); ok && (from < 0 || m.Node == from) && m.Node != node {
 			m.Node = node
-			d += AssumedMigration
+			d += cmp.Or(f.Facts.Pace.Migration, AssumedMigration)
 		}
 		moved[i] = m
 	}

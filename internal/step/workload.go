@@ -212,6 +212,9 @@ func startWords(v View, load scenario.Workload, o startOptions, async bool) stri
 
 // start enters a start into the forecast. Without a runtime the end is guessed from the sizes, where they are known.
 func (f *Forecast) start(load scenario.Workload, o startOptions, limit time.Duration, async bool) time.Duration {
+	if len(f.group(load.Group).members) < 2 {
+		o.stagger = 0 // there is nobody to wait for
+	}
 	d, known := o.runtime+o.stagger, o.runtime > 0
 	if !known {
 		if size := f.extent(load.Name, false); size > 0 {

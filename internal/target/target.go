@@ -125,6 +125,18 @@ type Facts struct {
 	Simulated bool `json:"simulated,omitempty"`
 	// PlaybookTime is how long a playbook is taken to last where it is only rehearsed, as on a simulated cluster.
 	PlaybookTime time.Duration `json:"playbook_ns,omitempty"`
+	// Pace is what the place knows of its own speed, for the plan's estimates.
+	Pace Pace `json:"pace,omitzero"`
+}
+
+// Pace is how long things take at a place. What is 0 is not known.
+type Pace struct {
+	Clone     time.Duration `json:"clone_ns,omitempty"`     // of one VM
+	VMOn      time.Duration `json:"vm_on_ns,omitempty"`     // until VMs powered on at the same time are accessible
+	NodeOn    time.Duration `json:"node_on_ns,omitempty"`   // until a node's services are ready
+	Migration time.Duration `json:"migration_ns,omitempty"` // of one VM
+	// BytesPerSecond is what a node writes or reads in large blocks when enough of them are outstanding.
+	BytesPerSecond float64 `json:"bytes_per_second,omitempty"`
 }
 
 // Can reports whether c is claimed.
