@@ -396,7 +396,7 @@ func (p pairing) series() []Measure {
 	var out []Measure
 	for _, s := range p.base[0].Data.Series {
 		name := seriesName(s, p.base[0].Manifest)
-		if isPercentile(s.Metric) || s.Section != "" { // sections are parts of what their workload's measures hold
+		if isPercentile(s.Metric) || underneath(s.Metric) || s.Section != "" { // sections are parts of what their workload's measures hold
 			continue
 		}
 		collect := func(runs []Run, of []map[string]result.Series) (means []float64, points []ratioSeries) {
@@ -419,6 +419,12 @@ func (p pairing) series() []Measure {
 		out = append(out, m)
 	}
 	return out
+}
+
+// underneath reports whether a series is of the machine below the VMs, which counts what everybody on it does.
+func underneath(metric string) bool {
+	kind, _, _ := strings.Cut(metric, "_")
+	return slices.Contains([]string{"host", "numa", "one", "device"}, kind)
 }
 
 func isPercentile(metric string) bool {

@@ -314,7 +314,7 @@ func (v *view) machines(budget int) {
 // metricTitle turns write_latency_p99 into "Write latency p99"; the latency of a metric's name is service time.
 func metricTitle(name string) string {
 	s := strings.ReplaceAll(strings.ReplaceAll(name, "_", " "), "latency", "service time")
-	s = strings.ReplaceAll(s, "iops", "IOPS")
+	s = strings.NewReplacer("iops", "IOPS", "cpu", "CPU", "numa", "NUMA").Replace(s)
 	if s == "" {
 		return "Other"
 	}
