@@ -11,8 +11,8 @@ import (
 	"plimsoll/scenario/fiofile"
 )
 
-// forced are put into [global] of every job: one entry of statistics for all sections, none of the host's disks,
-// and errors that count instead of ending the job.
+// forced are put into [global] of every job: one entry of statistics for all processes of a group, none of the host's
+// disks, and errors that count instead of ending the job.
 var forced = []fiofile.Option{
 	{Key: "group_reporting", Flag: true},
 	{Key: "disk_util", Value: "0"},
