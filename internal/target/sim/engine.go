@@ -81,7 +81,7 @@ func (e engine) start(ctx context.Context, h *host, job workload.Job) (*process,
 }
 
 // outcome closes a job that has ended by itself, was stopped, or was lost with its machine. In the latter cases it reports once more: what
-// was done until then counts.
+// was done until then counts, unless the machine does not answer.
 func (j *modelled) outcome(exit target.Exit, stopped bool) workload.Outcome {
 	w := j.p.w
 	w.mu.Lock()
