@@ -41,7 +41,7 @@ func (a *app) openSheet(phase, name string) (*sheet, error) {
 			return nil, fail(exitFailed, "", "%s: %w", phase, err)
 		}
 		defer f.Close()
-		in, label = f, strconv.Quote(name)
+		in, label = f, name
 	}
 	s, err := readSheet(in)
 	if err != nil {

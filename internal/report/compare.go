@@ -18,6 +18,10 @@ const mostSeries = 40
 
 // CompareJSON writes a comparison as JSON.
 func CompareJSON(w io.Writer, d *compare.Document) error {
+	whole := *d // a list of nothing is an empty list
+	whole.Unlike, whole.Measures, whole.Series = list(d.Unlike), list(d.Measures), list(d.Series)
+	whole.Families, whole.Normalised, whole.Order, whole.Notes = list(d.Families), list(d.Normalised), list(d.Order), list(d.Notes)
+	d = &whole
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
