@@ -46,8 +46,9 @@ type cluster struct {
 
 	numa      map[int]int // the NUMA node of each CPU
 	device    string      // whose counters see the data disks; "" none
-	looking   sync.Mutex  // at the generators' threads; guards what is below and command.watched
+	looking   sync.Mutex  // at counters; guards what is below and command.watched
 	lookAgain time.Time
+	times     map[int]target.CPUCounter // of every CPU when last read
 }
 
 // sandbox is one VM. Fields below op are guarded by cluster.mu.

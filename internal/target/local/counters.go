@@ -29,7 +29,7 @@ func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error)
 	if err != nil {
 		return out, fmt.Errorf("host counters: /proc/stat: %s", reason(err))
 	}
-	out.CPUs = parseCPUTimes(data, c.numa)
+	out.CPUs = c.rising(parseCPUTimes(data, c.numa))
 	if c.device != "" {
 		data, err := fs.ReadFile(c.system, "proc/diskstats")
 		if err != nil {
@@ -41,6 +41,23 @@ func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error)
 	}
 	out.Generators = c.generators()
 	return out, nil
+}
+
+// rising holds times that go back at what they were: the kernel's time of waits for I/O may (proc(5)), and what reads counters takes
+// that for a restart of the machine.
+func (c *cluster) rising(now []target.CPUCounter) []target.CPUCounter {
+	c.looking.Lock()
+	defer c.looking.Unlock()
+	if c.times == nil {
+		c.times = map[int]target.CPUCounter{}
+	}
+	for i := range now {
+		one, before := &now[i], c.times[now[i].CPU]
+		one.User, one.System, one.Interrupt = max(one.User, before.User), max(one.System, before.System), max(one.Interrupt, before.Interrupt)
+		one.Steal, one.Idle = max(one.Steal, before.Steal), max(one.Idle, before.Idle)
+		c.times[one.CPU] = *one
+	}
+	return now
 }
 
 // numaNodes tells which NUMA node each CPU belongs to. Where the kernel lists none, all are of node 0.

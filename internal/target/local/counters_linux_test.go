@@ -47,6 +47,12 @@ func TestHostCounters(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	system["proc/stat"].Data = []byte("cpu0 100 60 20 1000 10 5 10 7 0 0\n") // waits for I/O and system time went back
+	got, err = c.HostCounters(t.Context())
+	want.CPUs = []target.CPUCounter{{Host: "host", CPU: 0, NUMA: 0, User: 160 * tick, System: 30 * tick, Idle: 1020 * tick, Interrupt: 15 * tick, Steal: 7 * tick}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
 	for _, device := range []string{"", "sdb", "vdx", "vdy"} {
 		c.device = device
 		if got, err := c.HostCounters(t.Context()); err != nil || got.Devices != nil {

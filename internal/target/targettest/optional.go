@@ -1,6 +1,7 @@
 package targettest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -30,6 +31,7 @@ var optionalTests = []subtest{
 	{name: "storage migration", needs: []target.Capability{target.StorageMigration}, run: storageMigration},
 	{name: "addresses", needs: []target.Capability{target.PlaybookHosts}, run: addresses},
 	{name: "cluster metrics", needs: []target.Capability{target.ClusterMetrics}, run: clusterMetrics},
+	{name: "host counters", run: hostCounters},
 }
 
 // state asserts the power state of a node.
@@ -278,5 +280,45 @@ func clusterMetrics(t *testing.T, b *bench) {
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("values per metric served: %s", diff)
+	}
+}
+
+// hostCounters holds that what is counted never goes back, each thing once, and that shares are shares.
+func hostCounters(t *testing.T, b *bench) {
+	source, ok := b.cluster.(target.HostSource)
+	if !ok {
+		t.Skip("not implemented: target.HostSource")
+	}
+	b.running(1)
+	read := func() (target.HostCounters, map[string]target.CPUCounter) {
+		got, err := source.HostCounters(b.ctx)
+		b.must(err)
+		cpus := map[string]target.CPUCounter{}
+		for _, c := range got.CPUs {
+			key := fmt.Sprintf("%s, NUMA node %d, CPU %d", c.Host, c.NUMA, c.CPU)
+			if _, twice := cpus[key]; twice {
+				t.Errorf("%s: counted twice", key)
+			}
+			cpus[key] = c
+		}
+		for _, g := range got.Generators {
+			if g.Busy < 0 || g.Busy > 1 || g.Waiting < 0 || g.Waiting > 1 {
+				t.Errorf("generator %+v: shares go from 0 to 1", g)
+			}
+		}
+		return got, cpus
+	}
+	first, cpus := read()
+	b.output("a-0", b.place.Commands.Print("x"))
+	second, later := read()
+	for key, c := range later {
+		if before := cpus[key]; c.User < before.User || c.System < before.System || c.Interrupt < before.Interrupt {
+			t.Errorf("%s: %+v after %+v", key, c, before)
+		}
+	}
+	for i, d := range second.Devices {
+		if before := first.Devices[i]; d.Device != before.Device || d.Reads < before.Reads || d.WrittenBytes < before.WrittenBytes || d.Busy < before.Busy {
+			t.Errorf("%+v after %+v", d, before)
+		}
 	}
 }
