@@ -180,14 +180,20 @@ func (f Fault) words() string {
 	if f.Probability > 0 && f.Probability < 1 {
 		calls = unit.Percent(f.Probability).String() + " of " + calls
 	}
+	nodes := func(one, several string) string {
+		if len(f.Nodes) == 1 {
+			return where + " " + one
+		}
+		return where + " " + several
+	}
 	switch f.Kind {
 	case NodeCrash:
-		return where + " crashes"
+		return nodes("crashes", "crash")
 	case PowerLoss:
 		if f.NoController {
-			return where + " loses power, its power controller too"
+			return nodes("loses power, its power controller too", "lose power, their power controllers too")
 		}
-		return where + " loses power"
+		return nodes("loses power", "lose power")
 	case HungIO:
 		return "storage of " + where + " hangs"
 	case SlowDisk:
