@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"plimsoll/result"
@@ -26,13 +25,12 @@ func neverWritten(v *view) []result.Finding {
 
 func writtenOf(l *load) (result.Finding, bool) {
 	var lanes, covered int
-	var empty, short, zero []string
+	var empty, short, zero places
 	unfinished := false
 	for _, p := range l.parts {
 		for _, lane := range p.Lanes {
-			where := subject(p) + " " + lane.Device
 			if lane.ZeroData && lane.Writes {
-				zero = appendNew(zero, where)
+				zero.add(p, lane.Device)
 			}
 			if !lane.Reads {
 				continue
@@ -42,17 +40,17 @@ func writtenOf(l *load) (result.Finding, bool) {
 			unfinished = unfinished || pre && !done
 			switch {
 			case !pre:
-				empty = appendNew(empty, where)
+				empty.add(p, lane.Device)
 			case zeros:
-				zero = appendNew(zero, where)
+				zero.add(p, lane.Device)
 			case float64(bytes) < float64(lane.Bytes)*(1-prefillTolerance) || !done:
-				short = appendNew(short, where)
+				short.add(p, lane.Device)
 			default:
 				covered++
 			}
 		}
 	}
-	if lanes == 0 && len(zero) == 0 {
+	if lanes == 0 && len(zero.devices) == 0 {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
@@ -64,21 +62,21 @@ func writtenOf(l *load) (result.Finding, bool) {
 		f.Value = ptr(100 * float64(covered) / float64(lanes))
 	}
 	switch {
-	case len(empty) > 0:
+	case len(empty.devices) > 0:
 		f.Severity = result.Blocker
-		f.Sentence = fmt.Sprintf("%s read from disks that were never prefilled (%s). Storage can answer for empty blocks without touching a medium, so its reads look faster than real ones.", l.name, some(empty))
-	case len(zero) > 0:
+		f.Sentence = fmt.Sprintf("%s read from disks that were never prefilled (%s). Storage can answer for empty blocks without touching a medium, so its reads look faster than real ones.", l.name, empty.String())
+	case len(zero.devices) > 0:
 		f.Severity = result.Caution
 		if lanes == 0 { // writing zeros frees data: it prepares, and is not what is measured
 			f.Severity = result.Notice
 		}
-		f.Sentence = fmt.Sprintf("%s worked on zeros (%s). Storage that suppresses, compresses or deduplicates stores next to nothing for them.", l.name, some(zero))
+		f.Sentence = fmt.Sprintf("%s worked on zeros (%s). Storage that suppresses, compresses or deduplicates stores next to nothing for them.", l.name, zero.String())
 	case unfinished:
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf("The prefill of %s did not finish, so part of what it read may never have been written (%s).", l.name, some(short))
-	case len(short) > 0:
+		f.Sentence = fmt.Sprintf("The prefill of %s did not finish, so part of what it read may never have been written (%s).", l.name, short.String())
+	case len(short.devices) > 0:
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf("%s read beyond what was prefilled (%s), so part of its reads may have been of blocks never written.", l.name, some(short))
+		f.Sentence = fmt.Sprintf("%s read beyond what was prefilled (%s), so part of its reads may have been of blocks never written.", l.name, short.String())
 	default:
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf("Everything %s read had been written before with data other than zeros.", l.name)
@@ -123,11 +121,38 @@ func wroteAll(w *result.Workload) bool {
 	return extents > 0 && w.Ended == "finished" && written >= extents*(1-prefillTolerance)
 }
 
-func appendNew(list []string, s string) []string {
-	if slices.Contains(list, s) {
-		return list
+// places are devices of VMs.
+type places struct {
+	devices []string            // in the order in which they came
+	vms     map[string][]string // by device
+}
+
+func (ps *places) add(of *result.Workload, device string) {
+	if ps.vms == nil {
+		ps.vms = map[string][]string{}
 	}
-	return append(list, s)
+	list, known := ps.vms[device]
+	if !known {
+		ps.devices = append(ps.devices, device)
+	}
+	if n := len(list); n == 0 || list[n-1] != subject(of) { // lanes of a VM come together
+		ps.vms[device] = append(list, subject(of))
+	}
+}
+
+// String names up to two machines of a device and counts more.
+func (ps *places) String() string {
+	var words []string
+	for _, device := range ps.devices {
+		if list := ps.vms[device]; len(list) > 2 {
+			words = append(words, fmt.Sprintf("%s of %d VMs", device, len(list)))
+		} else {
+			for _, vm := range list {
+				words = append(words, vm+" "+device)
+			}
+		}
+	}
+	return some(words)
 }
 
 // cacheMargin is how many times memory a working set must be before caching in it stops mattering much.

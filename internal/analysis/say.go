@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,4 +105,11 @@ func sayDecimal(v float64) string {
 		return "an unknown amount"
 	}
 	return fmt.Sprintf("%s MB", sayCount(v/megabyte))
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
 }
