@@ -180,7 +180,7 @@ func others(w result.Workload, d *result.Data) bool {
 	})
 }
 
-// each calls f with every point in the workload's time of a series of a VM of its group.
+// each calls f with every point of a series of a VM of the group whose step, which ends at the point, lies wholly in the workload's time.
 func each(w result.Workload, r Run, metric string, f func(vm string, at int64, v float64)) {
 	for _, s := range r.Data.Series {
 		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
@@ -188,8 +188,9 @@ func each(w result.Workload, r Run, metric string, f func(vm string, at int64, v
 			continue
 		}
 		for i, v := range s.Values {
+			step := time.Duration(s.Step * float64(time.Second))
 			at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
-			if v != nil && !at.Before(w.Start) && !at.After(w.End) {
+			if v != nil && !at.Add(-step).Before(w.Start) && !at.After(w.End) {
 				f(s.VM, at.UnixMilli(), *v)
 			}
 		}

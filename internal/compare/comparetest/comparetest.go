@@ -93,7 +93,7 @@ func Data(r *rand.Rand, law Law) *result.Data {
 	w.Ops = []result.OpTotals{op}
 	d.Workloads = []result.Workload{w}
 	series := func(metric, unit string, values []*float64) {
-		d.Series = append(d.Series, result.Series{Name: vm, Metric: metric, VM: vm, Group: "DB", Unit: unit, Start: Start, Step: float64(step), Values: values})
+		d.Series = append(d.Series, result.Series{Name: vm, Metric: metric, VM: vm, Group: "DB", Unit: unit, Start: Start.Add(time.Duration(step) * time.Second), Step: float64(step), Values: values})
 	}
 	series("read_iops", "ops/s", iops)
 	series("read_latency_mean", "us", latency)
