@@ -178,6 +178,9 @@ func settledIn(loads []*load, at time.Time, step float64) bool {
 
 // uncounted says why a device's counters could not be compared, where the target looked for one.
 func uncounted(v *view) []result.Finding {
+	if len(inMemory(v)) > 0 {
+		return nil // there is none
+	}
 	for _, f := range v.m.Environment {
 		if f.Group != "storage" || f.Name != "device counters" || f.Missing == "" {
 			continue

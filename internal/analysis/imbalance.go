@@ -127,6 +127,10 @@ func (v *view) unevenness(cpus []cpu, subject, kind string) (result.Finding, boo
 		f.NoInterval = "the series are too short for their own dependence"
 	}
 	both := fmt.Sprintf("%s used %s of its CPUs and %s %s", high.name, percent(high.Value/100), low.name, percent(max(0, low.Value)/100))
+	if machine, one, numa := strings.Cut(high.name, ", "); numa {
+		_, other, _ := strings.Cut(low.name, ", ")
+		both = fmt.Sprintf("%s of %s used %s of its CPUs, %s used %s", one, machine, percent(high.Value/100), other, percent(max(0, low.Value)/100))
+	}
 	if surely > unevenPoints && high.Value > unevenTimes*low.Value {
 		f.Severity = result.Caution
 		f.Sentence = fmt.Sprintf("The load was not spread evenly: %s. What is measured is the limit of the busier one; the whole could do more.", both)

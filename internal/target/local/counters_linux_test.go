@@ -1,6 +1,8 @@
 package local
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -192,4 +194,19 @@ func FuzzCounters(f *testing.F) {
 			}
 		}
 	})
+}
+
+// BenchmarkHostCounters is one reading of a large machine: 256 CPUs, a device, no commands.
+func BenchmarkHostCounters(b *testing.B) {
+	var stat strings.Builder
+	for i := range 256 {
+		fmt.Fprintf(&stat, "cpu%d 724177 532468 186917 827784 95655 0 13983 1855 0 0\n", i)
+	}
+	system := counting(map[string]string{"proc/stat": stat.String()})
+	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), device: "sda", boxes: map[string]*sandbox{}}
+	for b.Loop() {
+		if _, err := c.HostCounters(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
