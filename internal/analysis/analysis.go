@@ -41,7 +41,8 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	if d != nil {
 		v = newView(m, d)
 	}
-	if d != nil && len(d.Workloads) == 0 && m.Measured.State == "yes" {
+	began := d != nil && slices.ContainsFunc(d.Workloads, func(w result.Workload) bool { return !w.Prefill })
+	if d != nil && !began && m.Measured.State == "yes" {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Notice, Subject: "run",
 			Sentence: "No workload of the scenario's own ran, so nothing is judged: what its steps did is in the journal, and what the results show is in the charts.",

@@ -148,6 +148,12 @@ func TestWording(t *testing.T) {
 			d.Workloads = append(d.Workloads, other)
 		}},
 		{"no data", "no-data", func(_ *result.Manifest, d *result.Data) { d.Workloads = nil }},
+		{"nothing but a prefill", "no-data", func(m *result.Manifest, d *result.Data) {
+			m.Measured.State = "yes"
+			for i := range d.Workloads {
+				d.Workloads[i].Prefill = true
+			}
+		}},
 	}
 	var b strings.Builder
 	for _, c := range cases {

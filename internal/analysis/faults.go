@@ -87,7 +87,7 @@ func (v *view) courseOf(group string, loads []*load) *course {
 		return v.wholeCourse(loads[0])
 	}
 	named := v.sum(func(s *result.Series) bool {
-		return s.VM == "" && s.Group == group && s.Workload != "" && slices.ContainsFunc(loads, func(l *load) bool { return l.name == s.Workload })
+		return s.VM == "" && s.Group == group && s.Workload != "" && s.Section == "" && slices.ContainsFunc(loads, func(l *load) bool { return l.name == s.Workload })
 	})
 	if named == nil {
 		return v.groupCourse(group)

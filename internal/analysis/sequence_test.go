@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/report/reporttest"
 	"plimsoll/result"
 )
 
@@ -65,5 +66,40 @@ func TestWorkloadsThatFill(t *testing.T) {
 		if f := findingOf(t, "never-written", "Check", append(c.before, check)...); f.Severity != c.want {
 			t.Errorf("%s: %s (%s), want %s", name, f.Severity, f.Sentence, c.want)
 		}
+	}
+}
+
+// TestSectionsAreNotCountedTwice: the series of workloads' sections say the same again, and change no figure of a recovery in which one
+// workload ends with the fault and another begins after it.
+func TestSectionsAreNotCountedTwice(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(6, 900, 4)
+	s.Mark(300, result.KindFault, "node-0 power off")
+	rate := func(int) float64 { return 8000 }
+	for name, span := range map[string][2]int{"before": {0, 300}, "after": {420, 900}} {
+		s.Load(reporttest.Load{Name: name, Group: "DB", From: span[0], To: span[1], VMs: 4, Spread: true, Noise: 0.02, Rate: rate, Seconds: flatRate(1e-3), Writes: 0.5})
+	}
+	for i := range s.Data.Workloads {
+		if s.Data.Workloads[i].Name == "before" {
+			s.Data.Workloads[i].Ended = "lost"
+		}
+	}
+	find := func() string {
+		for _, f := range Run(s.Manifest, s.Data) {
+			if f.Check == "recovery" {
+				return f.Sentence
+			}
+		}
+		return ""
+	}
+	want := find()
+	for _, one := range s.Data.Series {
+		if one.VM == "" && one.Workload != "" {
+			one.Section, one.Name = "all", one.Name+": all"
+			s.Data.Series = append(s.Data.Series, one)
+		}
+	}
+	if got := find(); want == "" || got != want {
+		t.Errorf("%q with sections, %q without", got, want)
 	}
 }

@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -133,13 +134,37 @@ func (l *load) whole() *result.Workload {
 	return l.merged
 }
 
-// most keeps all findings when they are few, else the one that moved most.
+// clearly is how far from no change the nearer end of a ratio's interval is, as a factor; 1 when it holds no change or has no ends.
+func clearly(f result.Finding) float64 {
+	switch {
+	case f.Low == nil || f.High == nil:
+		return 1
+	case *f.Low > 1:
+		return *f.Low
+	case *f.High < 1:
+		return away(*f.High)
+	}
+	return 1
+}
+
+// width is that of a ratio's interval, as a factor.
+func width(f result.Finding) float64 {
+	if f.Low == nil || f.High == nil || !(*f.Low > 0) {
+		return math.Inf(1)
+	}
+	return *f.High / *f.Low
+}
+
+// most keeps all findings when they are few, else the one that moved most clearly, or that is known best when none did: the largest of
+// many changes is most of all the least certain.
 func most(all []result.Finding, windows int) []result.Finding {
 	if len(all) <= mostChanges {
 		return all
 	}
-	f := slices.MaxFunc(all, func(a, b result.Finding) int { return cmp.Compare(away(*a.Value), away(*b.Value)) })
-	f.Basis += fmt.Sprintf("; of %d parts of its time, the one that moved most", windows)
+	f := slices.MaxFunc(all, func(a, b result.Finding) int {
+		return cmp.Or(cmp.Compare(clearly(a), clearly(b)), cmp.Compare(width(b), width(a)))
+	})
+	f.Basis += fmt.Sprintf("; of %d parts of its time, the one that moved most clearly", windows)
 	return []result.Finding{f}
 }
 
