@@ -22,7 +22,7 @@ type comeback struct {
 }
 
 // outages measures how every group came back after every episode of faults. Faults that follow before the level was regained belong to
-// the same episode, as do the orders to switch power on again.
+// the same episode, as do the orders to switch power on again. What has cost nothing by the time of the next one is no beginning of an episode.
 func (v *view) outages() []comeback {
 	var out []comeback
 	for _, group := range v.groups() {
@@ -31,7 +31,11 @@ func (v *view) outages() []comeback {
 			if e.Kind != result.KindFault || e.Time.Before(until) {
 				continue
 			}
-			o, ok := v.measure(group, e)
+			if o, ok := v.measure(group, e, v.nextFault(e.Time)); ok && !o.hit() {
+				out, until = append(out, o), e.Time.Add(together)
+				continue
+			}
+			o, ok := v.measure(group, e, time.Time{})
 			if !ok {
 				continue
 			}
@@ -44,6 +48,19 @@ func (v *view) outages() []comeback {
 	}
 	return out
 }
+
+// nextFault is when the next fault follows that is not one with the one at a time, zero when there is none.
+func (v *view) nextFault(at time.Time) time.Time {
+	for _, e := range v.d.Events {
+		if e.Kind == result.KindFault && e.Time.Sub(at) > together {
+			return e.Time
+		}
+	}
+	return time.Time{}
+}
+
+// together is the time within which faults are one.
+const together = 5 * time.Second
 
 // groups are those of the workloads, in order.
 func (v *view) groups() []string {
@@ -72,6 +89,11 @@ func (v *view) struck(group string, at time.Time) (hit, all []*load) {
 	return hit, all
 }
 
+// finished reports whether a workload ended as planned on every VM.
+func (l *load) finished() bool {
+	return !slices.ContainsFunc(l.parts, func(p *result.Workload) bool { return p.Ended != "finished" })
+}
+
 // job is what a workload asks of its first VM, in a form that can be compared.
 func (l *load) job() string {
 	s := ""
@@ -95,9 +117,9 @@ func (v *view) courseOf(group string, loads []*load) *course {
 	return named
 }
 
-// measure measures one fault. The level before is that of the workloads which were running when it came, without their warm-up;
+// measure measures one fault, until a moment when one is given. The level before is that of the workloads which were running when it came, without their warm-up;
 // points at which none ran are points at which nothing was done.
-func (v *view) measure(group string, e result.Mark) (comeback, bool) {
+func (v *view) measure(group string, e result.Mark, until time.Time) (comeback, bool) {
 	o := comeback{group: group, fault: e.Text, at: e.Time}
 	hit, all := v.struck(group, e.Time)
 	c := v.courseOf(group, all)
@@ -127,6 +149,19 @@ func (v *view) measure(group string, e result.Mark) (comeback, bool) {
 	}
 	if !to.After(e.Time) {
 		to = v.d.End // it never came back
+	}
+	for _, l := range hit { // the level goes when a workload ends as planned, too
+		if _, end := l.span(); l.finished() && end.After(e.Time) && end.Before(to) {
+			to = end
+		}
+	}
+	if !until.IsZero() {
+		if until.Sub(e.Time) < time.Duration(5*c.step*float64(time.Second)) {
+			return o, false // too short to tell that nothing happened
+		}
+		if until.Before(to) {
+			to = until
+		}
 	}
 	o.course = c.between(from, to)
 	before := o.course.between(from, e.Time)
@@ -216,7 +251,7 @@ func (o *comeback) finding(v *view) result.Finding {
 func (v *view) beside(at time.Time) string {
 	n := 0
 	for _, e := range v.d.Events {
-		if e.Kind == result.KindFault && e.Time.Sub(at) <= 5*time.Second && !e.Time.Before(at) {
+		if e.Kind == result.KindFault && e.Time.Sub(at) <= together && !e.Time.Before(at) {
 			n++
 		}
 	}
