@@ -95,6 +95,9 @@ func operationErrors(v *view) []result.Finding {
 			N: int(min(all, math.MaxInt)), Limit: ptr(0), Basis: l.basis(),
 			Evidence: []result.Evidence{{Name: "failed", Value: float64(failed), Unit: "count"}, {Name: "completed", Value: float64(n), Unit: "count"}},
 		}
+		if failed > 0 {
+			f.Warnings = []string{independent}
+		}
 		switch {
 		case failed == 0:
 			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("No operation of %s failed.", l.name)
@@ -138,7 +141,7 @@ func saturated(v *view) []result.Finding {
 			f.Severity = result.Fine
 			f.Sentence = fmt.Sprintf("All percentiles of %s lie within the latency scale.", l.name)
 		default:
-			f.Severity = result.Caution
+			f.Severity, f.Warnings = result.Caution, []string{independent}
 			f.Sentence = fmt.Sprintf("%s of %s took 17 s or longer, where fio stops counting: the maximum and the highest percentiles are lower bounds.", plural(int(min(beyond, math.MaxInt)), "operation"), l.name)
 		}
 		out = append(out, f)

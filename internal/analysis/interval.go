@@ -7,6 +7,9 @@ import (
 	"plimsoll/result"
 )
 
+// independent is what an interval from counts of operations alone must say.
+const independent = "the interval takes operations as independent, which is too narrow when they come in bursts"
+
 // poisson is the 95 % interval of the expectation of a count, by Byar's approximation to the exact one
 // (Breslow and Day, Statistical Methods in Cancer Research II, 1987, p. 69); it is within 1 % of exact from 2 on.
 func poisson(count uint64) (low, high float64) {

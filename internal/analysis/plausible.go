@@ -69,7 +69,7 @@ func tooFast(v *view) []result.Finding {
 			Evidence: []result.Evidence{{Name: "median of the reads", Value: p50, Unit: "s"}, {Name: "fastest media", Value: 10e-6, Unit: "s"}},
 		}
 		if high < memorySpeed {
-			f.Severity = result.Blocker
+			f.Severity, f.Warnings = result.Blocker, []string{independent}
 			f.Sentence = fmt.Sprintf("Half of the reads of %s took %s or less; the fastest media need about %s. They were answered from memory.", l.name, sayMicro(p50), sayMicro(10e-6))
 		} else {
 			f.Severity = result.Fine
