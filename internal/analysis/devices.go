@@ -80,10 +80,14 @@ func (v *view) reachedDevice(op string) (result.Finding, bool) {
 	for i, x := range counts.ops {
 		counted[counts.at(i).UnixMilli()] = x
 	}
-	for i, x := range claims.ops {
+	for i, x := range claims.ops { // pauses count as well: rates over several points lay some of a burst into them
 		y, both := counted[claims.at(i).UnixMilli()]
-		if both && isFinite(x) && isFinite(y) && x > 0 && settledIn(loads, claims.at(i), claims.step) {
-			claimed, moved, points = claimed+x*claims.step, moved+y*claims.step, points+1
+		if !both || !isFinite(y) || !settledIn(loads, claims.at(i), claims.step) {
+			continue
+		}
+		moved, points = moved+y*claims.step, points+1
+		if isFinite(x) {
+			claimed += x * claims.step
 		}
 	}
 	if points < devicePoints || claimed < deviceFew {

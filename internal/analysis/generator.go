@@ -323,7 +323,7 @@ func starvedClient(l *load, starved []string, ran, waited float64) result.Findin
 		Check: "client-limit", Subject: l.name, Severity: result.Caution, Metric: "wait of the busiest thread for a CPU", Unit: "%", Value: ptr(100 * waited), N: len(l.parts), Limit: ptr(100 * threadWaited),
 		NoInterval: "a share of the time accounted by the operating system", Basis: l.basis(),
 		Evidence: []result.Evidence{{Name: "ran", Value: 100 * ran, Unit: "%"}, {Name: "was ready and waited", Value: 100 * waited, Unit: "%"}},
-		Sentence: fmt.Sprintf("The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: the limit was the machine's CPUs, not the storage.",
+		Sentence: fmt.Sprintf("The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: CPUs were the limit, not the storage.",
 			l.name, percent(ran), percent(waited), some(starved)),
 	}
 }

@@ -50,6 +50,7 @@ func TestTruthOfMachines(t *testing.T) {
 		{"direct reads of holes", underDisks(19, 0, 0.1, true), "device-counters"},
 		{"direct reads", underDisks(19, 0, 1, true), "device-counters"},
 		{"writes held back", underDisks(19, 1, 0.3, false), "device-counters"},
+		{"bursts of direct writes", burstsUnderDisks(24), "device-counters"},
 		{"direct writes", underDisks(19, 1, 1.02, true), "device-counters"},
 		{"a device with others on it", underDisks(19, 0, 2, true), "device-counters"},
 		{"no device counted", uncountedDevice(20), "device-counters"},
@@ -114,6 +115,24 @@ func underDisks(seed uint64, writes, share float64, direct bool) *reporttest.Syn
 	}
 	metric := map[float64]string{0: DeviceReadBandwidth, 1: DeviceWriteBandwidth}[writes]
 	s.Series(result.Series{Name: "sda", Metric: metric, Unit: "bytes/s"}, flatRate(500*share*(1<<20)), 1e6)
+	return s
+}
+
+// burstsUnderDisks writes for one second of ten; the device's rates are means over four.
+func burstsUnderDisks(seed uint64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 300, 1)
+	s.Load(reporttest.Load{Name: "Flush", To: 300, Block: 1 << 20, Writes: 1, Rate: func(t int) float64 {
+		if t%10 == 5 {
+			return 400
+		}
+		return 0
+	}})
+	s.Series(result.Series{Name: "sda", Metric: DeviceWriteBandwidth, Unit: "bytes/s"}, func(t int) float64 {
+		if t%10 >= 5 && t%10 < 9 {
+			return 100 << 20
+		}
+		return 0
+	}, 0)
 	return s
 }
 
