@@ -130,6 +130,7 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	a.mind("changes", folders...)
 	index := map[string]int{}
 	var list []named
 	for _, f := range folders {

@@ -158,6 +158,7 @@ func (a *app) stagePoints(given string) ([]usl.Point, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	a.mind("usl", folder)
 	stages := stage.Of(data)
 	var points []usl.Point
 	for _, s := range stages {
@@ -189,6 +190,28 @@ func runPoints(runs []compare.Run) []usl.Point {
 		points = append(points, p)
 	}
 	return points
+}
+
+// mind says of runs what changes the meaning of all their numbers, each sentence once.
+func (a *app) mind(phase string, folders ...*result.Folder) {
+	var said []string
+	about := map[string][]string{}
+	for _, f := range folders {
+		m := f.Manifest()
+		for _, sentence := range report.Mind(m) {
+			if about[sentence] == nil {
+				said = append(said, sentence)
+			}
+			about[sentence] = append(about[sentence], m.RunID)
+		}
+	}
+	for _, sentence := range said {
+		runs := plural(len(about[sentence]), "run")
+		if len(about[sentence]) == 1 {
+			runs = "run " + about[sentence][0]
+		}
+		fmt.Fprintf(a.err, "warning: %s: %s: %s\n", phase, runs, sentence)
+	}
 }
 
 // runData opens a run and reads what was collected of it.
