@@ -260,24 +260,8 @@ func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.O
 		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: fmt.Sprintf("%s p%s %s", op, strconv.FormatFloat(q*100, 'f', -1, 64), kind), Unit: "s",
 			Direction: string(effect.LowerIsBetter), Scope: BetweenRuns}
 		o := effect.Options{Threshold: p.options.Threshold}
-		compare := func(o effect.Options) (effect.QuantileComparison, error) {
-			r, err := effect.Histograms(bh, ch, []float64{q}, o)
-			if err != nil {
-				return effect.QuantileComparison{}, err
-			}
-			return r[0], nil
-		}
-		var reason string
-		if p.single() {
-			m.Scope = WithinRuns
-			bs, why, warning := sideOf(b, bo, q)
-			cs, whyToo, warningToo := sideOf(c, co, q)
-			if reason = cmp.Or(why, whyToo); reason == "" {
-				m.warn(warning, warningToo)
-			}
-			compare = func(o effect.Options) (effect.QuantileComparison, error) { return effect.Within(bs, cs, q, o) }
-		}
-		first, err := compare(o)
+		at, reason := p.atQuantile(&m, q, b, c, bo, co)
+		first, err := at(o)
 		if err != nil {
 			continue
 		}
@@ -286,7 +270,7 @@ func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.O
 				return nothing(reason)
 			}
 			o.Confidence = confidence
-			r, err := compare(o)
+			r, err := at(o)
 			if err != nil {
 				return nothing(err.Error())
 			}
@@ -302,6 +286,27 @@ func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.O
 		out = append(out, m)
 	}
 	return out
+}
+
+// atQuantile is how a percentile is compared: between runs, or within them where a side has one only. The reason is why there is then no
+// interval.
+func (p pairing) atQuantile(m *Measure, q float64, b, c load, bo, co []result.OpTotals) (at func(effect.Options) (effect.QuantileComparison, error), reason string) {
+	if !p.single() {
+		return func(o effect.Options) (effect.QuantileComparison, error) {
+			r, err := effect.Histograms(histograms(bo), histograms(co), []float64{q}, o)
+			if err != nil {
+				return effect.QuantileComparison{}, err
+			}
+			return r[0], nil
+		}, ""
+	}
+	m.Scope = WithinRuns
+	bs, why, warning := sideOf(b, bo, q)
+	cs, whyToo, warningToo := sideOf(c, co, q)
+	if reason = cmp.Or(why, whyToo); reason == "" {
+		m.warn(warning, warningToo)
+	}
+	return func(o effect.Options) (effect.QuantileComparison, error) { return effect.Within(bs, cs, q, o) }, reason
 }
 
 func histograms(ops []result.OpTotals) []*hist.Histogram {

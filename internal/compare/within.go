@@ -70,13 +70,13 @@ func (s ratioSeries) within() within {
 	for i, v := range s.value {
 		terms[i] = weight[i] * (v - whole)
 	}
-	sum := serial.SumOf(terms, s.cuts)
-	if sum.Worth < fewestWorth {
-		return within{reason: fmt.Sprintf("the run is too short for its own dependence: its %d points in time are worth %.2g independent ones", n, sum.Worth)}
+	all := serial.SumOf(terms, s.cuts)
+	if all.Worth < fewestWorth {
+		return within{reason: fmt.Sprintf("the run is too short for its own dependence: its %d points in time are worth %.2g independent ones", n, all.Worth)}
 	}
-	out := within{relative: math.Sqrt(sum.Variance) / weights / math.Abs(whole), dof: sum.DOF}
-	if sum.Worth < enoughWorth {
-		out.warning = fmt.Sprintf("the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow", n, sum.Worth)
+	out := within{relative: math.Sqrt(all.Variance) / weights / math.Abs(whole), dof: all.DOF}
+	if all.Worth < enoughWorth {
+		out.warning = fmt.Sprintf("the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow", n, all.Worth)
 	}
 	return out
 }
@@ -266,7 +266,7 @@ func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, wa
 	for i, o := range ops {
 		s.Merged.Merge(o.Hist)
 		if o.Course == nil {
-			return s, "how its operations lie in time is not in the run: collect it anew, with report --again", ""
+			return s, "how its slow operations lie in time is not known; a run collected before that was kept is collected anew by plimsoll report RUN --again", ""
 		}
 		n := float64(o.Hist.Count())
 		factor, own := dependence(o.Course, q, l.of[i])
