@@ -65,6 +65,9 @@ func (v *view) resident(l *load, c *course) (result.Finding, bool) {
 	if resample.Quantile(half, 0.25) < begin*math.Sqrt(risen) {
 		return result.Finding{}, false
 	}
+	if returns(values, begin, end.Value) {
+		return result.Finding{}, false
+	}
 	at := comesTo(values, from, residentFrom)
 	f := result.Finding{
 		Check: "residency", Subject: l.name, Metric: "time until the reads are resident", Unit: "s", N: n,
@@ -89,6 +92,26 @@ func (v *view) resident(l *load, c *course) (result.Finding, bool) {
 	f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: round(c.elapsed(min(at, len(c.ops)-1))), Text: "resident"})
 	f.Sentence = fmt.Sprintf("%s went %s: its data were resident on the fast tier, or in a cache, after %s of %s.", l.name, rise, sayDuration(seconds), sayDuration(window))
 	return f, true
+}
+
+// returns reports whether a rate that had risen most of the way came back to where it began, and stayed there for three points: then what held it
+// down comes and goes, as a checkpoint or a neighbour does. A standstill is no return.
+func returns(values []float64, begin, end float64) bool {
+	up, low := begin*math.Pow(end/begin, 0.75), begin*math.Pow(end/begin, 0.25)
+	first := slices.IndexFunc(values, func(v float64) bool { return v >= up })
+	if !(begin > 0) || first < 0 {
+		return false
+	}
+	back := 0
+	for _, v := range values[first:] {
+		if back++; v > low || v < begin/2 {
+			back = 0
+		}
+		if back == 3 {
+			return true
+		}
+	}
+	return false
 }
 
 // preparation is the share of a run below which an ingest is taken for preparation of another workload.
