@@ -290,3 +290,21 @@ func TestShortSingleRunsDecideNothing(t *testing.T) {
 		t.Error("no percentile was compared")
 	}
 }
+
+// A run collected before it was kept how slow operations lie in time gives no interval of a percentile, and says what to do; its rates have one.
+func TestPercentilesWithoutACourse(t *testing.T) {
+	t.Parallel()
+	r := random(12)
+	a, b := side("A", r, 1, 1, steady), side("B", r, 2, 1, steady)
+	b.Runs[0].Data.Workloads[0].Ops[0].Course = nil
+	d, err := compare.Of([]compare.Side{a, b}, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := measure(t, d, "read p99 service time"); m.Interval.Valid() || m.Verdict != compare.Undecided || m.Change == nil || !strings.Contains(m.Interval.Reason, "report RUN --again") {
+		t.Errorf("%+v", m)
+	}
+	if m := measure(t, d, "read operations per second"); !m.Interval.Valid() {
+		t.Errorf("%+v", m)
+	}
+}
