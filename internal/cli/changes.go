@@ -130,7 +130,11 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	a.mind("changes", folders...)
+	var runs []result.Manifest
+	for _, f := range folders {
+		runs = append(runs, f.Manifest())
+	}
+	a.mind("changes", runs...)
 	index := map[string]int{}
 	var list []named
 	for _, f := range folders {

@@ -162,7 +162,7 @@ func (a *app) conclude(s run.Summary) error {
 	errs := []error{err}
 	if a.json {
 		errs = append(errs, a.printJSON(concluded{
-			RunID: s.RunID, Dir: s.Dir, Status: s.Status, Error: s.Error, Measured: s.Measured, Collected: s.Collected, Cleaned: s.Cleaned,
+			RunID: s.RunID, Dir: s.Dir, Mind: report.Mind(doc.Manifest), Status: s.Status, Error: s.Error, Measured: s.Measured, Collected: s.Collected, Cleaned: s.Cleaned,
 			Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds(), Report: folder.ReportPath(), Latencies: doc.Latencies, Findings: doc.Findings,
 		}))
 	} else {
@@ -194,6 +194,7 @@ func (a *app) writeReport(dir string) (*result.Folder, *report.Document, error) 
 type concluded struct {
 	RunID          string           `json:"run_id"`
 	Dir            string           `json:"dir"`
+	Mind           []string         `json:"mind,omitempty"` // what changes the meaning of every number
 	Status         string           `json:"status"`
 	Error          string           `json:"error,omitempty"`
 	Measured       result.Verdict   `json:"measured"`

@@ -349,7 +349,7 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	a.mind(phase, folder)
+	a.mind(phase, folder.Manifest())
 	var list []named
 	add := func(name string, s result.Series) {
 		if v := values(s, data); len(v) > 0 {

@@ -87,11 +87,16 @@ func (a *app) usl(given, columns, format string, at []float64) error {
 // throughputCurve reads the points of a file or of a run.
 func (a *app) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
 	if !isFile(given) {
+		var runs []result.Manifest
 		side, ok, err := a.experimentSide("usl", given)
 		switch {
 		case err != nil:
 			return nil, "", err
 		case ok:
+			for _, r := range side.Runs {
+				runs = append(runs, r.Manifest)
+			}
+			a.mind("usl", runs...)
 			return runPoints(side.Runs), fmt.Sprintf("%s of experiment %s", plural(len(side.Runs), "run"), given), nil
 		}
 		return a.stagePoints(given)
@@ -158,7 +163,7 @@ func (a *app) stagePoints(given string) ([]usl.Point, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	a.mind("usl", folder)
+	a.mind("usl", folder.Manifest())
 	stages := stage.Of(data)
 	var points []usl.Point
 	for _, s := range stages {
@@ -193,11 +198,10 @@ func runPoints(runs []compare.Run) []usl.Point {
 }
 
 // mind says of runs what changes the meaning of all their numbers, each sentence once.
-func (a *app) mind(phase string, folders ...*result.Folder) {
+func (a *app) mind(phase string, runs ...result.Manifest) {
 	var said []string
 	about := map[string][]string{}
-	for _, f := range folders {
-		m := f.Manifest()
+	for _, m := range runs {
 		for _, sentence := range report.Mind(m) {
 			if about[sentence] == nil {
 				said = append(said, sentence)
@@ -206,11 +210,11 @@ func (a *app) mind(phase string, folders ...*result.Folder) {
 		}
 	}
 	for _, sentence := range said {
-		runs := plural(len(about[sentence]), "run")
+		who := plural(len(about[sentence]), "run")
 		if len(about[sentence]) == 1 {
-			runs = "run " + about[sentence][0]
+			who = "run " + about[sentence][0]
 		}
-		fmt.Fprintf(a.err, "warning: %s: %s: %s\n", phase, runs, sentence)
+		fmt.Fprintf(a.err, "warning: %s: %s: %s\n", phase, who, sentence)
 	}
 }
 
