@@ -16,9 +16,11 @@ func clocksDiffer(v *view) []result.Finding {
 		ahead float64
 	}
 	var off []machine
+	seen := map[string]bool{}
 	for _, l := range v.loads {
 		for _, p := range l.parts {
-			if isFinite(p.ClockSeconds) && p.ClockSeconds != 0 && !slices.ContainsFunc(off, func(m machine) bool { return m.name == p.VM }) {
+			if isFinite(p.ClockSeconds) && p.ClockSeconds != 0 && !seen[p.VM] {
+				seen[p.VM] = true
 				off = append(off, machine{p.VM, p.ClockSeconds})
 			}
 		}

@@ -123,11 +123,11 @@ func (c *cluster) failover(vms []string) (ready bool, booting []string, left int
 	return ready, booting, left
 }
 
-// failedOver ends the boot of a VM: it is on, unless its new node has failed as well.
+// failedOver ends the boot of a VM: it is on, unless it was powered off or deleted meanwhile or its new node has failed as well.
 func (c *cluster) failedOver(name string, on bool) {
 	c.w.mu.Lock()
 	if m := c.machines[name]; m != nil {
-		m.failover = false
+		m.failover, on = false, on && m.orphan
 	}
 	c.w.mu.Unlock()
 	if on {

@@ -135,6 +135,13 @@ func TestFailoverOvertaken(t *testing.T) {
 	f.must(f.PowerOn(t.Context(), []string{"vm5"}, 1))
 	f.after(10 * time.Minute)
 	f.expect(" 615 on 04  26 357")
+
+	f = newFailing(t, 16<<30, sim.HA{After: time.Minute})
+	f.world.LoseNode(1)
+	f.after(70 * time.Second)
+	f.must(f.PowerOff(t.Context(), []string{"vm1"})) // while it boots
+	f.after(time.Minute)
+	f.expect("  60 high availability powers on VMs of node-1: 2", "  70 on 04  26 37", " 130 on 04  256 37")
 }
 
 // Without it, what was on a failed node stays off.
