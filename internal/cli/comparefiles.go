@@ -28,12 +28,12 @@ func isFile(given string) bool {
 
 // repeats are files of repeats of one side.
 type repeats struct {
-	Sources []string      `json:"sources"`
-	Columns []repeatsOfIt `json:"columns"`
+	Sources []string          `json:"sources"`
+	Columns []repeatedMeasure `json:"columns"`
 }
 
-// repeatsOfIt is one measure of a side.
-type repeatsOfIt struct {
+// repeatedMeasure is one measure of a side.
+type repeatedMeasure struct {
 	Name   string           `json:"name"`
 	Better effect.Direction `json:"better"`
 	Values []float64        `json:"values"`
@@ -143,7 +143,7 @@ func (r *repeats) columns(phase string, asked []string) ([]compare.Column, error
 		}
 	}
 	if len(out) < len(asked) || len(out) == 0 {
-		return nil, usage("", "%s: --column: the baseline has the columns %s", phase, list3(r.names()))
+		return nil, usage("", "%s: --column: the baseline has the columns %s", phase, columnList(r.names()))
 	}
 	return out, nil
 }
@@ -178,13 +178,13 @@ func (a *app) asIn(phase, given string, base compare.Samples) ([]compare.Column,
 			errs = append(errs, fmt.Errorf("%s: %s: %q of the baseline is in %s, and %q in %s: convert it", phase, s.source, c.Name, cmp.Or(unit, "no unit it names"), s.names[like], cmp.Or(other, "no unit it names")))
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.source, c.Name, list3(s.names)))
+		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.source, c.Name, columnList(s.names)))
 	}
 	if len(errs) > 0 {
 		return nil, fail(exitTarget, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.source, list3(left))
+		fmt.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.source, columnList(left))
 	}
 	columns, err := a.samples(phase, s, asked)
 	for i := range columns {
@@ -228,7 +228,7 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 		return nil, err
 	}
 	for _, c := range all {
-		out.Columns = append(out.Columns, repeatsOfIt{c.Name, c.Better, c.Values})
+		out.Columns = append(out.Columns, repeatedMeasure{c.Name, c.Better, c.Values})
 	}
 	return out, nil
 }

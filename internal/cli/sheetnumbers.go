@@ -131,7 +131,7 @@ func (s *sheet) numeric() (list []int, warnings []string, err error) {
 		}
 	}
 	if len(list) == 0 && err == nil {
-		err = fmt.Errorf("no column of numbers among %s: %s %d begins with %s", list3(s.names), s.unit, s.lines[0], quoted(s.rows[0][0]))
+		err = fmt.Errorf("no column of numbers among %s: %s %d begins with %s", columnList(s.names), s.unit, s.lines[0], quoted(s.rows[0][0]))
 		if len(warnings) > 0 {
 			err = fmt.Errorf("no column of numbers: %s", strings.Join(warnings, "; "))
 		}
@@ -139,8 +139,8 @@ func (s *sheet) numeric() (list []int, warnings []string, err error) {
 	return list, warnings, err
 }
 
-// list3 names at most a few columns.
-func list3(names []string) string {
+// columnList names columns, the first few when there are many.
+func columnList(names []string) string {
 	const most = 8
 	shown := make([]string, 0, most+1)
 	for i, n := range names {
@@ -170,7 +170,7 @@ func (a *app) picked(phase string, s *sheet, asked []string) ([]int, error) {
 		i := s.column(name)
 		switch {
 		case i < 0:
-			return nil, usage("", "%s: %s: --column: no column %s among %s", phase, s.source, quoted(name), list3(s.names))
+			return nil, usage("", "%s: %s: --column: no column %s among %s", phase, s.source, quoted(name), columnList(s.names))
 		case slices.Contains(list, i):
 			return nil, usage("", "%s: %s: --column %s is given twice", phase, s.source, quoted(name))
 		}

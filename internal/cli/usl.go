@@ -65,7 +65,7 @@ func (a *app) usl(given, columns, format string, at []float64) error {
 	}
 	model, err := usl.Fit(points, usl.Options{})
 	if err != nil {
-		return fail(exitFailed, "", "usl: %s: %w", source, err)
+		return fail(exitFailed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
 	}
 	doc := scalability{Source: source, Model: model, Points: points}
 	for _, n := range at {
