@@ -386,11 +386,16 @@ func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 		out = append(out, scalability(steps, points, m, basis))
 	}
 	if s.ResponseSeconds == nil {
-		unseen = append(unseen, "Little's law: no column of mean response times with its unit, such as latency_ms; times below are concurrency ÷ throughput")
+		unseen = append(unseen, "Little's law: no column of mean response times with its unit, such as latency_ms; concurrency ÷ throughput stands in for them")
 	}
 	found, err := loadCurve(load, basis)
 	if err != nil {
 		unseen = append(unseen, "the knee: "+err.Error())
+	}
+	if s.ResponseSeconds == nil {
+		for i := range found {
+			found[i].Warnings = append(found[i].Warnings, "no times were measured: they are concurrency ÷ throughput")
+		}
 	}
 	return append(out, found...), unseen
 }

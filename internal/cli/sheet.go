@@ -119,7 +119,7 @@ func (s *sheet) distinct() error {
 		}
 		first[key] = i
 	}
-	return errors.Join(errs...)
+	return oneLine(errs...)
 }
 
 // quoted is text as an error shows it, cut short.

@@ -97,7 +97,7 @@ func TestNumericColumns(t *testing.T) {
 		"a unit":               {text: "t,lat\n1,12ms\n2,13ms\n", list: []int{0}, warnings: []string{`lat is left out: line 2: "12ms" is not a number: write the number alone; its unit belongs in the name of the column`}},
 		"a decimal comma":      {text: "a;b\n1;1,5\n2;2,5\n", list: []int{0}, warnings: []string{`b is left out: line 2: "1,5" is not a number: write a decimal point, and nothing between thousands`}},
 		"one bad cell":         {text: "a,b\n1,1\n2,2\n3,broken\n", fails: `line 4: b: "broken" is not a number`},
-		"infinite":             {text: "a\n1\n2\nInf\n1e999\n3\n", fails: "line 4: a: \"Inf\" is not finite\nline 5: a: \"1e999\" is not finite"},
+		"infinite":             {text: "a\n1\n2\nInf\n1e999\n3\n", fails: "line 4: a: \"Inf\" is not finite; line 5: a: \"1e999\" is not finite"},
 		"no numbers":           {text: "a|b\n1|2\n", fails: `no column of numbers among "a|b": line 2 begins with "1|2"`},
 		"only with commas":     {text: "a\n1.234,5\n", fails: `no column of numbers: a is left out: line 2: "1.234,5" is not a number: write a decimal point, and nothing between thousands`},
 		"all missing":          {text: "a,b\n,x\n,y\n", fails: `no column of numbers among "a", "b": line 2 begins with ""`},
@@ -144,7 +144,7 @@ func TestTimeline(t *testing.T) {
 		"a bad one":    {text: "t,x\n1,1\n2,1\nthree,1\n4,1\n5,1\n6,1\n7,1\n8,1\n9,1\n10,1\n11,1\n", fails: `line 4: t: "three" is no time`},
 		"a measure":    {text: "time,x\n3,1\n1,1\n2,1\n5,2\n2,2\n", want: nil},
 		"no such":      {text: "a,x\n3,1\n1,1\n2,1\n", want: nil},
-		"all the same": {text: "t,x\n1,1\n1,1\n1,1\n", fails: "line 3: t: \"1\" is there twice, after \"1\"\nline 4: t: \"1\" is there twice, after \"1\""},
+		"all the same": {text: "t,x\n1,1\n1,1\n1,1\n", fails: "line 3: t: \"1\" is there twice, after \"1\"; line 4: t: \"1\" is there twice, after \"1\""},
 		"far away":     {text: "t,x\n0,1\n1,1\n2,1\n1e9,1\n", want: &found{2.5e8, nil, []string{"t: rows lie from 1 s to 1e+09 s apart; they are taken in their order, as if 3.33333e+08 s apart"}}},
 	} {
 		s, err := readSheet(strings.NewReader(c.text))

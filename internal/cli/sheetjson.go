@@ -75,11 +75,11 @@ func (s *sheet) element(i int, item any) error {
 			return err
 		}
 		for _, name := range s.names {
-			err = errors.Join(err, add(quoted(name), item[name]))
+			err = oneLine(err, add(quoted(name), item[name]))
 		}
 	case []any:
 		for j, c := range item {
-			err = errors.Join(err, add(fmt.Sprintf("value %d", j+1), c))
+			err = oneLine(err, add(fmt.Sprintf("value %d", j+1), c))
 		}
 	default:
 		err = add("it", item)
@@ -116,7 +116,7 @@ func (s *sheet) fields(i int, item map[string]any) error {
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return bytes.Compare([]byte(a.Error()), []byte(b.Error())) })
-	return errors.Join(errs...)
+	return oneLine(errs...)
 }
 
 func (s *sheet) fromColumns(columns map[string]any) error {

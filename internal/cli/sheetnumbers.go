@@ -54,6 +54,20 @@ func parse(cell string) (float64, error) {
 	return v, nil
 }
 
+// oneLine joins objections to a table, so that what names the file stands before all of them; nil when there are none.
+func oneLine(objections ...error) error {
+	var texts []string
+	for _, o := range objections {
+		if o != nil {
+			texts = append(texts, o.Error())
+		}
+	}
+	if texts == nil {
+		return nil
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
 // column finds a column by one of several names, case ignored, or by its number from 1; -1 when there is none.
 func (s *sheet) column(names ...string) int {
 	for _, name := range names {
@@ -96,7 +110,7 @@ func (s *sheet) numbers(column int, gaps bool) ([]float64, error) {
 	if empty && len(bad) == 0 {
 		bad = append(bad, fmt.Errorf("%s: every value is missing", s.names[column]))
 	}
-	return out, errors.Join(bad...)
+	return out, oneLine(bad...)
 }
 
 // numeric lists the columns that hold numbers and gaps only. A column that mostly holds numbers and also something else is
@@ -124,7 +138,7 @@ func (s *sheet) numeric() (list []int, warnings []string, err error) {
 			list = append(list, i)
 		case numbers > others:
 			_, bad := s.numbers(i, true)
-			err = errors.Join(err, bad)
+			err = oneLine(err, bad)
 		case others > 0 && like == others && numbers == 0:
 			_, bad := parse(s.rows[first][i])
 			warnings = append(warnings, fmt.Sprintf("%s is left out: %s %d: %v", name, s.unit, s.lines[first], bad))

@@ -112,7 +112,7 @@ func (s *sheet) times(column int, unit string) ([]float64, error) {
 	}
 	if read < len(out) {
 		if 10*read >= 9*len(out) {
-			return nil, errors.Join(bad...)
+			return nil, oneLine(bad...)
 		}
 		return nil, nil
 	}
@@ -170,7 +170,7 @@ func (s *sheet) forwards(column int, steps []float64) error {
 		}
 		bad = append(bad, fmt.Errorf("%s %d: %s: %s %s %s", s.unit, s.lines[j+1], s.names[column], quoted(s.rows[j+1][column]), what, quoted(s.rows[j][column])))
 	}
-	return errors.Join(bad...)
+	return oneLine(bad...)
 }
 
 // space finds the step and the place of each row. Where rows lie a whole number of steps apart, what is between them is missing;

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -116,7 +115,7 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 	if w >= 0 {
 		ws, errW = s.numbers(w, false)
 	}
-	if err := errors.Join(errN, errX, errW); err != nil {
+	if err := oneLine(errN, errX, errW); err != nil {
 		return nil, "", fail(exitFailed, "", "usl: %s: %w", s.source, err)
 	}
 	for i := range ns {
@@ -136,7 +135,7 @@ func (s *sheet) curveColumns(asked string) (n, x, w int, err error) {
 		var at [3]int
 		for i, name := range names {
 			if at[i] = s.column(strings.TrimSpace(name)); at[i] < 0 {
-				err = errors.Join(err, fmt.Errorf("no column %q among %q", name, s.names))
+				err = oneLine(err, fmt.Errorf("no column %q among %q", name, s.names))
 			}
 		}
 		if len(names) == 3 {
