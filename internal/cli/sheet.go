@@ -80,6 +80,8 @@ func readSheet(r io.Reader) (*sheet, error) {
 		return nil, fmt.Errorf("no rows below the header %s", quoted(strings.Join(s.names, ",")))
 	case len(s.rows) == 0:
 		return nil, errors.New("no rows")
+	case len(s.names) == 0:
+		return nil, errors.New("no columns")
 	}
 	return s, s.distinct()
 }

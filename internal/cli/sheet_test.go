@@ -56,6 +56,7 @@ func TestReadSheet(t *testing.T) {
 		"mixed elements":       {text: `[1,{"n":1}]`, fails: "element 2 is an object, and the first is none"},
 		"a list of another":    {text: `[[1,2],[3]]`, fails: "element 2 has 1 value, the first has 2"},
 		"empty list":           {text: `[]`, fails: "no rows"},
+		"empty objects":        {text: `[{},{}]`, fails: "no columns"},
 	} {
 		s, err := readSheet(strings.NewReader(c.text))
 		if c.fails != "" {
