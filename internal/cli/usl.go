@@ -241,7 +241,7 @@ type scalability struct {
 func (d scalability) text(w io.Writer) error {
 	m := d.Model
 	fmt.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, plural(m.N, "point"))
-	t := table{head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL (T)", "95 % INTERVAL (BOOTSTRAP)"}, right: []bool{false, true, true}}
+	t := table{head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL (ROBUST T)", "95 % INTERVAL (BOOTSTRAP)"}, right: []bool{false, true, true}}
 	for _, r := range []struct {
 		name string
 		p    usl.Parameter

@@ -170,9 +170,11 @@ func (f Fault) String() string {
 	return text + ", " + unit.Duration(f.At).String() + " after step " + f.Step + " begins"
 }
 
-// words say what begins.
-func (f Fault) words() string {
-	where := strings.Join(append(nodeWords(f.Nodes), f.Groups...), ", ")
+// where names the machines that a fault is about.
+func (f Fault) where() string { return strings.Join(append(nodeWords(f.Nodes), f.Groups...), ", ") }
+
+// calls names the calls that a fault is about.
+func (f Fault) calls() string {
 	calls := "all calls"
 	if len(f.Methods) > 0 {
 		calls = "calls of " + strings.Join(f.Methods, ", ")
@@ -180,6 +182,12 @@ func (f Fault) words() string {
 	if f.Probability > 0 && f.Probability < 1 {
 		calls = unit.Percent(f.Probability).String() + " of " + calls
 	}
+	return calls + " to the cluster"
+}
+
+// words say what begins.
+func (f Fault) words() string {
+	where, calls := f.where(), f.calls()
 	nodes := func(one, several string) string {
 		if len(f.Nodes) == 1 {
 			return where + " " + one
@@ -201,11 +209,11 @@ func (f Fault) words() string {
 	case Neighbour:
 		return fmt.Sprintf("somebody else takes %s of the storage of %s", unit.Percent(f.Factor), where)
 	case APIError:
-		return calls + " to the cluster fail"
+		return calls + " fail"
 	case APITimeout:
-		return calls + " to the cluster hang for " + unit.Duration(f.hang()).String() + " and fail"
+		return calls + " hang for " + unit.Duration(f.hang()).String() + " and fail"
 	case LostResponse:
-		return "answers to " + calls + " to the cluster are lost"
+		return "answers to " + calls + " are lost"
 	case AgentLost:
 		return "VMs of " + where + " do not answer"
 	}
@@ -213,6 +221,34 @@ func (f Fault) words() string {
 		return fmt.Sprintf("clocks of %s go back by %s", where, unit.Duration(-f.Skew))
 	}
 	return fmt.Sprintf("clocks of %s go ahead by %s", where, unit.Duration(f.Skew))
+}
+
+// overWords say what is so from its end on.
+func (f Fault) overWords() string {
+	where, one := f.where(), len(f.Nodes) == 1
+	switch f.Kind {
+	case NodeCrash:
+		if one {
+			return where + " is back"
+		}
+		return where + " are back"
+	case PowerLoss:
+		if one {
+			return where + " has power again"
+		}
+		return where + " have power again"
+	case HungIO:
+		return "storage of " + where + " goes on"
+	case SlowDisk:
+		return "storage of " + where + " is as fast as before"
+	case Neighbour:
+		return "nobody else takes the storage of " + where + " any more"
+	case APIError, APITimeout, LostResponse:
+		return f.calls() + " are answered again"
+	case AgentLost:
+		return "VMs of " + where + " answer again"
+	}
+	return "clocks of " + where + " are set right"
 }
 
 func nodeWords(nodes []int) (words []string) {
@@ -314,7 +350,7 @@ func (in *injector) happen(f Fault) (end func()) {
 		w.mu.Lock()
 		undo()
 		w.mu.Unlock()
-		in.say(f, "over", "over: "+f.words())
+		in.say(f, "over", f.overWords())
 	}
 }
 

@@ -154,12 +154,11 @@ func (in *injector) rebuild(node int) {
 	if others == 0 {
 		return
 	}
-	text := fmt.Sprintf("the data of %s are rebuilt, which takes %s of the other nodes' storage", nodeName(node), unit.Percent(h.Load))
-	in.tell(-1, "rebuild", text)
+	in.tell(-1, "rebuild", "the data of "+nodeName(node)+" are being rebuilt")
 	if in.c.spend(in.ctx, h.Rebuild) == nil {
 		w.mu.Lock()
 		w.models.changed()
 		w.mu.Unlock()
-		in.tell(-1, "over", "over: "+text)
+		in.tell(-1, "over", "the data of "+nodeName(node)+" are rebuilt")
 	}
 }

@@ -89,10 +89,10 @@ func TestHighAvailability(t *testing.T) {
 	f.after(20 * time.Minute)
 	f.expect("  59 on 04  26 37",
 		"  60 high availability powers on VMs of node-1: 1",
-		"  60 the data of node-1 are rebuilt, which takes 25 % of the other nodes' storage",
+		"  60 the data of node-1 are being rebuilt",
 		"  74 on 04  26 37",
 		"  76 on 014  26 37",
-		" 660 over: the data of node-1 are rebuilt, which takes 25 % of the other nodes' storage",
+		" 660 the data of node-1 are rebuilt",
 		"1276 on 014  26 37")
 }
 
