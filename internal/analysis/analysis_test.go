@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -287,6 +288,27 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	if got, want := ps.String(), "/dev/sdb of 640 VMs, vm-0 /dev/sdc, vm-1 /dev/sdc"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Many windows below the rate are counted, with the worst of them; few are named.
+func TestWindowsBelowTheRate(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	words := func(rates ...uint64) string {
+		w := result.Workload{}
+		for i, r := range rates {
+			from := start.Add(time.Duration(i) * 100 * time.Second)
+			w.Windows = append(w.Windows, result.Window{
+				Name: fmt.Sprint("w", i), Start: from, End: from.Add(100 * time.Second), Ops: []result.OpTotals{{Op: "read", Count: r * 100}},
+			})
+		}
+		_, missed := windowRates(&load{merged: &w}, 1000)
+		return missed
+	}
+	got := []string{words(1000, 1000), words(1000, 500), words(400, 500), words(1000, 500, 400, 600)}
+	want := []string{"", " w1 (50 %)", " in any part of it: w0 (40 %), w1 (50 %)", " in 3 of its 4 windows, by the most w2 (40 %)"}
+	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"plimsoll/result"
@@ -198,6 +199,7 @@ func windowRates(l *load, want float64) (ev []result.Evidence, missed string) {
 		return nil, ""
 	}
 	var names []string
+	worst, lowest := "", math.Inf(1)
 	for _, w := range l.merged.Comparable() {
 		s := w.End.Sub(w.Start).Seconds()
 		if s <= 0 {
@@ -208,12 +210,17 @@ func windowRates(l *load, want float64) (ev []result.Evidence, missed string) {
 		ev = append(ev, result.Evidence{Name: "achieved " + w.Name, Value: float64(n) / s, Unit: "ops/s"})
 		if hi/s < want*(1-rateTolerance) {
 			names = append(names, fmt.Sprintf("%s (%s)", w.Name, percent(float64(n)/s/want)))
+			if float64(n)/s < lowest {
+				worst, lowest = names[len(names)-1], float64(n)/s
+			}
 		}
 	}
-	switch len(names) {
-	case 0:
+	switch {
+	case len(names) == 0:
 		return ev, ""
-	case len(ev):
+	case len(names) > 2:
+		return ev, fmt.Sprintf(" in %d of its %d windows, by the most %s", len(names), len(ev), worst)
+	case len(names) == len(ev):
 		return ev, " in any part of it: " + strings.Join(names, ", ")
 	}
 	return ev, " " + strings.Join(names, " and ")
