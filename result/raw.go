@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -234,7 +235,7 @@ func (w *rawWriter) Close() error {
 // while, and open writers are cheap: ten thousand of them cost some hundred megabytes. Journal and descriptions of jobs survive a kill of the
 // process as always, but are not forced to the disk each time, which would take most of the run. It is for runs in virtual time.
 func (f *Folder) Timeless() error {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
@@ -242,8 +243,8 @@ func (f *Folder) Timeless() error {
 	return nil
 }
 
-// frameBytes is how much a frame of timeless output holds.
-const frameBytes = 8 << 10
+// frameBytes is how much a frame of timeless output holds, but for longer writes.
+const frameBytes = 16 << 10
 
 // frames writes output as a row of compressed frames, which reads as one stream. It holds no file open.
 type frames struct {
@@ -272,23 +273,37 @@ func (w *frames) Write(p []byte) (int, error) {
 	if w.closed {
 		return 0, fs.ErrClosed
 	}
-	w.buf = append(w.buf, p...)
-	if len(w.buf) < frameBytes {
-		return len(p), nil
+	if len(w.buf)+len(p) > frameBytes {
+		if err := w.flush(); err != nil {
+			return 0, err
+		}
 	}
-	return len(p), w.flush()
+	if len(p) > frameBytes {
+		return len(p), w.frame(p)
+	}
+	if w.buf == nil {
+		w.buf = make([]byte, 0, frameBytes)
+	}
+	w.buf = append(w.buf, p...)
+	return len(p), nil
 }
 
 func (w *frames) flush() error {
 	if len(w.buf) == 0 {
 		return nil
 	}
+	err := w.frame(w.buf)
+	w.buf = w.buf[:0]
+	return err
+}
+
+// frame appends a frame to the file.
+func (w *frames) frame(p []byte) error {
 	file, err := os.OpenFile(w.path, os.O_APPEND|os.O_WRONLY, 0o644)
 	if err == nil {
-		_, err = file.Write(w.enc.EncodeAll(w.buf, nil))
+		_, err = file.Write(w.enc.EncodeAll(p, nil))
 		err = errors.Join(err, file.Close())
 	}
-	w.buf = w.buf[:0]
 	if err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}

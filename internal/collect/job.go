@@ -46,6 +46,7 @@ type Job struct {
 	load  *load
 	start time.Time
 	ticks []mark // reports not yet wholly passed by the ticks written; ticks[0] is at or before the next tick
+	marks []mark // the array in which ticks lie, from its beginning
 	// for Live: the newest report, and two earlier ones at least half an interval apart, so that two reports of nearly
 	// the same moment (a tool's last two) do not make a rate out of nothing
 	now, middle, before placed
@@ -122,6 +123,7 @@ func (j *Job) Report(rep workload.Report) {
 	if j.over {
 		return
 	}
+	j.makeRoom()
 	at := j.place(rep)
 	newest := j.ticks[len(j.ticks)-1]
 	if len(j.ticks) == 1 && j.now.t.Equal(j.start) && rep.Elapsed > 0 {
@@ -141,6 +143,7 @@ func (j *Job) Report(rep workload.Report) {
 		m.hists[i] = c.Hist
 	}
 	j.ticks = append(j.ticks, m)
+	j.marks = j.ticks
 	if all := j.load.sections; len(all) == len(rep.Sections) {
 		for i, s := range all {
 			s.job.ticks = append(s.job.ticks, sectionMark(at, rep.Sections[i]))
@@ -160,6 +163,16 @@ func (j *Job) Cadence(every time.Duration) {
 	j.gap = max(j.gap, every)
 }
 
+// makeRoom moves what is left of the reports to the beginning of their array.
+func (j *Job) makeRoom() {
+	n := copy(j.marks, j.ticks)
+	if n < len(j.ticks) {
+		return // they lie elsewhere, as at the start
+	}
+	clear(j.marks[n:])
+	j.ticks = j.marks[:n]
+}
+
 // Points implements workload.Tracer.
 func (j *Job) Points(list []workload.Point) {
 	j.vm.mu.Lock()
@@ -169,6 +182,7 @@ func (j *Job) Points(list []workload.Point) {
 
 // pass takes the points between two reports over, moved as the later one was.
 func (j *Job) pass(shift time.Duration, from, to time.Time) {
+	j.ticks = slices.Grow(j.ticks, len(j.points)+1)
 	for i := range j.points {
 		p := &j.points[i]
 		m := mark{t: p.Time.Add(shift)}

@@ -18,7 +18,7 @@ import (
 type cluster struct {
 	w        *World
 	machines map[string]*machine
-	names    []string // of machines, sorted
+	order    []*machine // by name
 	closed   bool
 	cpus     cpuTimes
 	*injector
@@ -120,9 +120,9 @@ func (c *cluster) need(capability target.Capability) error {
 // VMs implements target.Cluster.
 func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
 	err = c.w.call(ctx, "VMs", "", func() error {
-		list = make([]target.VM, len(c.names))
-		for i, name := range c.names {
-			list[i] = c.machines[name].VM
+		list = make([]target.VM, len(c.order))
+		for i, m := range c.order {
+			list[i] = m.VM
 		}
 		return nil
 	})
@@ -168,8 +168,8 @@ func (c *cluster) add(m *machine) error {
 		return err
 	}
 	c.machines[m.Name] = m
-	at, _ := slices.BinarySearch(c.names, m.Name)
-	c.names = slices.Insert(c.names, at, m.Name)
+	at, _ := c.place(m.Name)
+	c.order = slices.Insert(c.order, at, m)
 	return nil
 }
 
@@ -179,9 +179,14 @@ func (c *cluster) remove(m *machine) {
 	m.gone = true
 	c.w.storage.Forget(c.w.clock.Now(), m.Name)
 	delete(c.machines, m.Name)
-	if at, ok := slices.BinarySearch(c.names, m.Name); ok {
-		c.names = slices.Delete(c.names, at, at+1)
+	if at, ok := c.place(m.Name); ok {
+		c.order = slices.Delete(c.order, at, at+1)
 	}
+}
+
+// place is where a machine is, or would be, in the order of names.
+func (c *cluster) place(name string) (int, bool) {
+	return slices.BinarySearchFunc(c.order, name, func(m *machine, name string) int { return strings.Compare(m.Name, name) })
 }
 
 // Clone implements target.Cluster.

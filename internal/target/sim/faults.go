@@ -406,8 +406,7 @@ func (in *injector) fail(f Fault) (undo func()) {
 // silence has VMs not answer.
 func (in *injector) silence(f Fault) (undo func()) {
 	var hit []*machine
-	for _, name := range in.c.names {
-		m := in.c.machines[name]
+	for _, m := range in.c.order {
 		if m.Power == target.On && (slices.Contains(f.Nodes, m.Node) || slices.Contains(f.Groups, m.Group)) {
 			m.lost = true
 			hit = append(hit, m)

@@ -160,8 +160,8 @@ func (c *cluster) addresses(group string) (list []string) {
 		}
 		return list
 	}
-	for i, name := range c.names {
-		if m := c.machines[name]; m.Group == group && !m.Template {
+	for i, m := range c.order {
+		if m.Group == group && !m.Template {
 			list = append(list, fmt.Sprintf("198.19.%d.%d", i/250, 1+i%250))
 		}
 	}

@@ -156,8 +156,8 @@ func (w *World) fits(r target.Request) error {
 func (v view) Destroy(ctx context.Context, stateDir string) ([]string, error) {
 	err := v.w.call(ctx, "Destroy", "", func() error {
 		if c := v.w.runs[stateDir]; c != nil {
-			for _, name := range slices.Clone(c.names) {
-				c.remove(c.machines[name])
+			for _, m := range slices.Clone(c.order) {
+				c.remove(m)
 			}
 			delete(v.w.runs, stateDir)
 		}

@@ -224,15 +224,14 @@ func (w *World) nodeOff(node int) {
 	w.nodes[node].on = false
 	for _, c := range w.runs {
 		var on []string
-		for _, name := range c.names {
-			m := c.machines[name]
+		for _, m := range c.order {
 			if m.Node != node {
 				continue
 			}
 			was := m.Power
 			m.powerOff()
 			if m.orphan = was == target.On; m.orphan {
-				on = append(on, name)
+				on = append(on, m.Name)
 			}
 		}
 		if failed {
