@@ -300,6 +300,8 @@ type Lane struct {
 	ZeroData bool    `json:"zero_data,omitempty"`
 	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
 	Reducible float64 `json:"reducible,omitempty"`
+	// Stage: it began when every lane of a lower stage had ended.
+	Stage int `json:"stage,omitempty"`
 }
 
 // OpTotals are counts of one kind of operation over a window.

@@ -52,6 +52,12 @@ func TestWording(t *testing.T) {
 			load1(d).Lanes[0].Rate = 6600
 			load1(d).Ops[0].Seconds /= 3
 		}},
+		{"sections in turn", "littles-law", func(_ *result.Manifest, d *result.Data) {
+			second := load1(d).Lanes[0]
+			second.Depth, second.Stage = 4, 1
+			load1(d).Lanes = append(load1(d).Lanes, second)
+			load1(d).Ops[0].Seconds *= 0.75
+		}},
 		{"depth unknown", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes = nil }},
 		{"no histogram", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Hist = nil }},
 		{"met", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 6667 }},
@@ -59,6 +65,10 @@ func TestWording(t *testing.T) {
 		{"exceeded", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 5000 }},
 		{"mixed lanes", "offered-rate", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Lanes = append(load1(d).Lanes, result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10})
+		}},
+		{"rates in turn", "offered-rate", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Lanes[0].Rate = 6667
+			load1(d).Lanes = append(load1(d).Lanes, result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10, Stage: 1})
 		}},
 		{"idle generator", "generator-cpu", nil},
 		{"busy generator", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.8 }},

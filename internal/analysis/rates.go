@@ -2,7 +2,9 @@ package analysis
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"plimsoll/result"
@@ -31,8 +33,11 @@ func littleOf(l *load) (result.Finding, bool) {
 	var low, high, inFlight, atLeast, atMost, rate, service float64
 	var count uint64
 	var over, under []string
-	interval := true
+	interval, why := true, "its rate is limited"
 	for _, p := range l.parts {
+		if inTurn(p.Lanes) {
+			why = "its sections take turns"
+		}
 		s := seconds(p)
 		n, sum := totals(p.Ops)
 		if n == 0 || s == 0 || sum == 0 {
@@ -81,10 +86,10 @@ func littleOf(l *load) (result.Finding, bool) {
 		f.Sentence = what + ". How many its job allows is not known, so this could not be checked."
 	case len(under) > 0:
 		f.Severity, f.Limit = result.Caution, ptr(littleBelow*atLeast)
-		f.Sentence = fmt.Sprintf("%s, though its job asks for %s at all times. On %s the generator paused, was short of CPU, or ran its sections one after another: the storage was asked for less than the job says.", what, sayCount(atMost), some(under))
+		f.Sentence = fmt.Sprintf("%s, though its job asks for %s at all times. On %s the generator paused or was short of CPU: the storage was asked for less than the job says.", what, sayCount(atMost), some(under))
 	case atLeast < atMost:
 		f.Severity, f.Limit = result.Fine, ptr(littleAbove*atMost)
-		f.Sentence = fmt.Sprintf("%s, within the %s its job allows. It may stay below, since its rate is limited. Throughput and service time agree.", what, sayCount(atMost))
+		f.Sentence = fmt.Sprintf("%s, within the %s its job allows. It may stay below, since %s. Throughput and service time agree.", what, sayCount(atMost), why)
 	default:
 		f.Severity, f.Limit = result.Fine, ptr(littleBelow*atLeast)
 		f.Sentence = fmt.Sprintf("%s; its job asks for %s. Throughput and service time agree (%s to %s of the depth is accepted).", what, sayCount(atMost), percent(littleBelow), percent(littleAbove))
@@ -92,16 +97,26 @@ func littleOf(l *load) (result.Finding, bool) {
 	return f, true
 }
 
-// depths are the fewest and the most operations that lanes hold outstanding: those with a rate may hold none.
+// depths are the fewest and the most operations that lanes hold outstanding: those with a rate may hold none, and those of different stages
+// take turns.
 func depths(lanes []result.Lane) (least, most float64) {
+	low, high := map[int]float64{}, map[int]float64{}
 	for _, l := range lanes {
 		d := float64(max(l.Depth, 0))
-		most += d
-		if l.Rate == 0 && !l.OpenLoop {
-			least += d
+		high[l.Stage] += d
+		if low[l.Stage] += 0; l.Rate == 0 && !l.OpenLoop {
+			low[l.Stage] += d
 		}
 	}
-	return least, most
+	if len(lanes) == 0 {
+		return 0, 0
+	}
+	return slices.Min(slices.Collect(maps.Values(low))), slices.Max(slices.Collect(maps.Values(high)))
+}
+
+// inTurn reports whether some lanes begin when others have ended.
+func inTurn(lanes []result.Lane) bool {
+	return slices.ContainsFunc(lanes, func(l result.Lane) bool { return l.Stage != lanes[0].Stage })
 }
 
 func subject(w *result.Workload) string {
@@ -147,13 +162,14 @@ func offeredOf(l *load) (result.Finding, bool) {
 	var want, got, low, high float64
 	var count uint64
 	var limited, unlimited int
+	turns := false
 	for _, p := range l.parts {
 		s := seconds(p)
 		if s == 0 {
 			continue
 		}
 		rate, a, b := offered(p.Lanes)
-		limited, unlimited = limited+a, unlimited+b
+		limited, unlimited, turns = limited+a, unlimited+b, turns || inTurn(p.Lanes)
 		n, _ := totals(p.Ops)
 		lo, hi := poisson(n)
 		want, got, low, high, count = want+rate, got+float64(n)/s, low+lo/s, high+hi/s, count+n
@@ -168,6 +184,11 @@ func offeredOf(l *load) (result.Finding, bool) {
 	if unlimited > 0 {
 		f.Severity, f.NoInterval = result.Notice, "operations are not counted per lane"
 		f.Sentence = fmt.Sprintf("Whether %s reached its offered rate cannot be told: only %d of its %s have a rate, and the tool counts them together.", l.name, limited, plural(limited+unlimited, "lane"))
+		return f, true
+	}
+	if turns {
+		f.Severity, f.NoInterval, f.Evidence = result.Notice, "what is offered changes with the sections", f.Evidence[1:]
+		f.Sentence = fmt.Sprintf("Whether %s reached its offered rate cannot be told: its sections ran one after another, each with a rate of its own.", l.name)
 		return f, true
 	}
 	f.Low, f.High, f.Limit = &low, &high, ptr(want*(1-rateTolerance))

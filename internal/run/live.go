@@ -228,7 +228,7 @@ func (x *execution) openOutput(l step.Launch) (step.Output, error) {
 func laneOf(l workload.Lane) result.Lane {
 	return result.Lane{
 		Name: l.Name, Device: l.Device, Depth: l.Depth, Rate: l.Rate, Reads: l.Reads, Writes: l.Writes, Bytes: l.Bytes,
-		OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData, Reducible: l.Reducible,
+		OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData, Reducible: l.Reducible, Stage: l.Stage,
 	}
 }
 
