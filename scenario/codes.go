@@ -57,6 +57,7 @@ var codes = []Code{
 	{"unknown-key", Warning, Error, "a key that the language does not know, which is ignored"},
 	{"extension", 0, Warning, "a key of Plimsoll's own: published engines refuse it or ignore it"},
 	{"assert", Error, Error, "an assert that judges nothing, or something that is not there"},
+	{"promql", Warning, Error, "a query that is no PromQL: it will find nothing; in an assert an error always"},
 	{"experiment", Error, Error, "an experiment whose factors are no variables, have one value, or make too many runs"},
 	{"unknown-field", Error, Error, "a field that VM groups do not have"},
 	{"unknown-argument", Warning, Error, "an argument that the step does not have, which is ignored"},

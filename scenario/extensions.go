@@ -114,6 +114,11 @@ func (d *document) checkAssert(a Assert, f fields, of string) {
 		d.say("assert", a.Pos, fmt.Sprintf("%s names %d of query, result, workload and finding; it must name one", of, subjects), "")
 		return
 	}
+	if a.Query != "" && d.opts.CheckQuery != nil {
+		if err := d.opts.CheckQuery(a.Query); err != nil {
+			d.say("assert", f.where("query"), fmt.Sprintf("%s: query: %v", of, err), "")
+		}
+	}
 	if a.Result != "" && !slices.ContainsFunc(d.sc.Results, func(r Result) bool { return r.Name == a.Result }) {
 		var known []string
 		for _, r := range d.sc.Results {

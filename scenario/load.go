@@ -27,6 +27,8 @@ type LoadOptions struct {
 	Now    time.Time      // used for the id only
 	Nodes  int            // size of the cluster when known, 0 otherwise: range checks of selectors need it
 	Strict bool           // weigh objections for an author instead of accepting what runs; see Codes
+	// CheckQuery says what is wrong with a PromQL query as written, its filters not yet filled in; nil: queries are taken as they are.
+	CheckQuery func(query string) error
 }
 
 // scenarioFile is the name a scenario has in its directory.

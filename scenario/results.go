@@ -130,9 +130,16 @@ func (d *document) resultQuery(r *Result, f fields, of string) {
 	switch generic := r.Type == "generic"; {
 	case generic && strings.TrimSpace(r.Query) == "":
 		d.say("no-query", r.Pos, of+" is generic and has no query", "add query:")
-	case generic && !strings.Contains(r.Query, "__curie_filter_"):
-		d.say("query-unfiltered", f.where("query"), of+": the query has no filter and sees other runs as well", "add __curie_filter_scenario__ to its selectors")
-	case !generic && r.Query != "":
+	case generic:
+		if !strings.Contains(r.Query, "__curie_filter_") {
+			d.say("query-unfiltered", f.where("query"), of+": the query has no filter and sees other runs as well", "add __curie_filter_scenario__ to its selectors")
+		}
+		if d.opts.CheckQuery != nil {
+			if err := d.opts.CheckQuery(r.Query); err != nil {
+				d.say("promql", f.where("query"), fmt.Sprintf("%s: query: %v", of, err), "")
+			}
+		}
+	case r.Query != "":
 		d.say("ignored-field", f.where("query"), fmt.Sprintf("%s: a query has no effect with result_type %s", of, r.Type), "use generic")
 	}
 }

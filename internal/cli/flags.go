@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/collect"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/target"
 	"plimsoll/scenario"
@@ -137,7 +138,7 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		return nil, err
 	}
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
-		Set: set, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict,
+		Set: set, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict, CheckQuery: collect.CheckQuery,
 	})
 	for i := range diagnostics {
 		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {

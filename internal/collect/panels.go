@@ -86,7 +86,7 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 		if strings.TrimSpace(r.Query) == "" {
 			return "", "count", fmt.Errorf("a generic result needs a query")
 		}
-		query = Filled(strings.ReplaceAll(r.Query, "__curie_filter_vm_group__", "vm_group="+quote(r.Group)), scenarioID)
+		query = Filled(inGroup(r.Query, r.Group), scenarioID)
 		unit = "count"
 	default:
 		return "", "", fmt.Errorf("result type %q is not one of VM groups", r.Type)
@@ -101,6 +101,14 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 		return "", unit, fmt.Errorf("aggregate %q is not defined for VM-group results; use sum, min, mean or max", r.Aggregate)
 	}
 	return query, unit, nil
+}
+
+// CheckQuery says what is wrong with a query of the author's, whose filters are not filled in yet.
+func CheckQuery(query string) error { return series.CheckQuery(Filled(inGroup(query, "group"), 1)) }
+
+// inGroup is a query of the author's with the filter of its VM group in it.
+func inGroup(query, group string) string {
+	return strings.ReplaceAll(query, "__curie_filter_vm_group__", "vm_group="+quote(group))
 }
 
 // Filled is a query of the author's with the filter of its own run in it.

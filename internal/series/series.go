@@ -168,6 +168,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// CheckQuery says what is wrong with a PromQL expression. It does not evaluate it.
+func CheckQuery(query string) error {
+	_, err := parser.NewParser(parser.Options{}).ParseExpr(query)
+	return err
+}
+
 // Range evaluates a PromQL expression at start, start+step, ... up to end.
 func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
 	switch {
