@@ -266,7 +266,7 @@ func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, wa
 	for i, o := range ops {
 		s.Merged.Merge(o.Hist)
 		if o.Course == nil {
-			return s, "how its slow operations lie in time is not known; a run collected before that was kept is collected anew by plimsoll report RUN --again", ""
+			return s, "how its slow operations lie in time is not known: of a window whose percentiles are far from its run's, or of a run collected before that was kept (plimsoll report RUN --again collects it anew)", ""
 		}
 		n := float64(o.Hist.Count())
 		factor, own := dependence(o.Course, q, l.of[i])
