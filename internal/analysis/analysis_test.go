@@ -322,3 +322,13 @@ func TestWindowsBelowTheRate(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// VMs that ended early are those well short of the one that ran longest.
+func TestEndedEarly(t *testing.T) {
+	part := func(seconds int) *result.Workload {
+		return &result.Workload{Start: t0, End: t0.Add(time.Duration(seconds) * time.Second)}
+	}
+	if got := endedEarly([]*result.Workload{part(1000), part(991), part(989), part(0)}); got != 2 {
+		t.Errorf("%d, want 2", got)
+	}
+}

@@ -205,12 +205,30 @@ func offeredOf(l *load) (result.Finding, bool) {
 		f.Sentence = what + ": more than was offered, so the limit of the job was not in force."
 	case missed != "":
 		f.Severity = result.Caution
-		f.Sentence = what + ": reached over the whole window, but missed" + missed + "."
+		reached := ": reached over the whole window, but missed"
+		if early := endedEarly(l.parts); early > 0 {
+			reached = fmt.Sprintf(": reached by its VMs while they ran, but %d of %d ended early, and all together missed it", early, len(l.parts))
+		}
+		f.Sentence = what + reached + missed + "."
 	default:
 		f.Severity = result.Fine
 		f.Sentence = what + ": the offered rate was reached (to within " + percent(rateTolerance) + ")."
 	}
 	return f, true
+}
+
+// endedEarly counts the VMs that ran for less than 99 % of the time of the one that ran longest.
+func endedEarly(parts []*result.Workload) (n int) {
+	longest := 0.0
+	for _, p := range parts {
+		longest = max(longest, seconds(p))
+	}
+	for _, p := range parts {
+		if seconds(p) < 0.99*longest {
+			n++
+		}
+	}
+	return n
 }
 
 // windowRates is the achieved rate in each window of the merged workload, and in words where it was missed. Windows
