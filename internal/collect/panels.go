@@ -131,15 +131,20 @@ func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result
 		return err
 	}
 	start := from.Truncate(time.Second)
-	lines := 1
-	if r.Aggregate == "" {
-		for _, vm := range c.data.VMs {
-			if vm.Group == r.Group {
-				lines++
-			}
+	perVM := 4 // reads and writes, operations and times
+	if p.Unit != "us" {
+		perVM = 2
+	}
+	lines, machines := 1, 0
+	for _, vm := range c.data.VMs {
+		if vm.Group == r.Group {
+			machines++
 		}
 	}
-	found, step, err := c.query(ctx, p, start, end, c.scaledStep(r.Step), lines)
+	if r.Aggregate == "" {
+		lines += machines
+	}
+	found, step, err := c.query(ctx, p, start, end, c.scaledStep(r.Step), lines, perVM*machines)
 	if err != nil {
 		return err
 	}
@@ -203,14 +208,23 @@ func (c *collector) scaledStep(step time.Duration) time.Duration {
 	return max(time.Second, step.Round(time.Second))
 }
 
-// query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points.
-func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines int) ([]series.Series, time.Duration, error) {
-	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells))
+// What evaluating one panel may cost: a rate of one series at one moment is one evaluation, of which a core does some millions a second. With
+// more, the step is lengthened, which is said. Above the second the query is evaluated in slices.
+const (
+	mostEvaluations  = 60_000_000
+	sliceEvaluations = 5_000_000
+)
+
+// query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points. lines is the most series
+// that it gives, over how many series it goes.
+func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines, over int) ([]series.Series, time.Duration, error) {
+	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells), max(mostEvaluations/max(over, 1), fewestCells))
 	if asked := step; int(end.Sub(start)/step)+1 > most {
 		step = (end.Sub(start)/time.Duration(most-1) + time.Second - 1).Truncate(time.Second)
 		p.Notes = append(p.Notes, fmt.Sprintf("evaluated every %v instead of every %v: %v is too long for that", step, asked, end.Sub(start)))
 	}
-	found, err := c.store.Range(ctx, p.Query, start, end, step)
+	evaluations := over * (int(end.Sub(start)/step) + 1)
+	found, err := c.store.RangeInSlices(ctx, p.Query, start, end, step, 1+evaluations/sliceEvaluations)
 	return found, step, err
 }
 
@@ -272,7 +286,7 @@ func (c *collector) clusterPanel(ctx context.Context, r scenario.Result, p *resu
 	if metric.factor != 1 {
 		p.Query += fmt.Sprintf(" * %g", metric.factor)
 	}
-	found, step, err := c.query(ctx, p, start, end, c.scaledStep(r.Step), len(c.m.Nodes))
+	found, step, err := c.query(ctx, p, start, end, c.scaledStep(r.Step), len(c.m.Nodes), len(c.m.Nodes))
 	if err != nil {
 		return err
 	}

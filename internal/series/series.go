@@ -174,8 +174,14 @@ func CheckQuery(query string) error {
 	return err
 }
 
-// Range evaluates a PromQL expression at start, start+step, ... up to end.
+// Range evaluates a PromQL expression at start, start+step, ... up to end. A query over more samples than Options.MaxSamples is evaluated in slices of
+// the time, which gives the same, unless it asks for start() or end().
 func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
+	return s.RangeInSlices(ctx, query, start, end, step, 1)
+}
+
+// RangeInSlices is Range for a query that is known to be over very many samples: in so many slices from the outset, on all processors.
+func (s *Store) RangeInSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, slices int) ([]Series, error) {
 	switch {
 	case step <= 0:
 		return nil, fmt.Errorf("query: step %v: it must be positive", step)
@@ -184,11 +190,7 @@ func (s *Store) Range(ctx context.Context, query string, start, end time.Time, s
 	case end.Sub(start)/step+1 > MaxPoints:
 		return nil, fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step", end.Sub(start), step, MaxPoints)
 	}
-	q, err := s.engine.NewRangeQuery(ctx, s.db, nil, query, start, end, step)
-	if err != nil {
-		return nil, fmt.Errorf("query: %w", err)
-	}
-	return run(ctx, q)
+	return s.inSlices(ctx, query, start, end, step, slices)
 }
 
 // Instant evaluates a PromQL expression at one moment.
@@ -227,12 +229,14 @@ func run(ctx context.Context, q promql.Query) ([]Series, error) {
 	default:
 		return nil, fmt.Errorf("query: the answer is a %s; numbers are needed", res.Value.Type())
 	}
-	slices.SortFunc(out, func(a, b Series) int {
-		return slices.CompareFunc(a.Labels, b.Labels, func(x, y Label) int {
-			return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Value, y.Value))
-		})
-	})
+	slices.SortFunc(out, byLabels)
 	return out, nil
+}
+
+func byLabels(a, b Series) int {
+	return slices.CompareFunc(a.Labels, b.Labels, func(x, y Label) int {
+		return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Value, y.Value))
+	})
 }
 
 // Bounds returns the times of the oldest and newest point; ok is false when there are none.

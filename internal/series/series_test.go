@@ -349,3 +349,57 @@ func ExampleStore() {
 	fmt.Println(got[0].Label("instance"), got[0].Points[0].Value, err)
 	// Output: vm-0 150 <nil>
 }
+
+// TestSlices: a query gives the same in any number of slices, and a query over too many samples is evaluated in slices by itself, unless
+// it asks for its own start or end.
+func TestSlices(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "metrics")
+	s, err := series.Open(dir, series.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		b := s.Batch()
+		for k := range 10 {
+			if i > 20*k {
+				b.Float("ops_total", []series.Label{{Name: "vm", Value: fmt.Sprint(k)}}, t0.Add(time.Duration(i)*time.Second), float64(i*(k+1)))
+			}
+		}
+		if err := b.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{"irate(ops_total[30s])", "sum(rate(ops_total[1m]))", "ops_total > 300"} {
+		var want []series.Series
+		for _, c := range []struct{ most, slices int }{{0, 1}, {0, 2}, {0, 7}, {0, 1000}, {500, 1}, {500, 3}} {
+			view, err := series.OpenReadOnly(dir, series.Options{MaxSamples: c.most})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := view.RangeInSlices(t.Context(), query, t0, t0.Add(199*time.Second), time.Second, c.slices)
+			if err != nil {
+				t.Fatalf("%s, %+v: %v", query, c, err)
+			}
+			if want == nil {
+				want = got
+			}
+			if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
+				t.Errorf("%s, %+v: %s", query, c, diff)
+			}
+			if err := view.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	view, err := series.OpenReadOnly(dir, series.Options{MaxSamples: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close() //nolint:errcheck // a view for reading
+	if _, err := view.Range(t.Context(), "ops_total - ops_total @ end()", t0, t0.Add(199*time.Second), time.Second); err == nil || !strings.Contains(err.Error(), "too many samples") {
+		t.Errorf("a query that asks for its end in slices: %v", err)
+	}
+}

@@ -1,0 +1,72 @@
+package series
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+)
+
+// moreSlices is into how many slices a query is cut that is over too many samples.
+const moreSlices = 8
+
+// inSlices evaluates a query over n slices of the time, and joins what they give.
+func (s *Store) inSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, n int) ([]Series, error) {
+	steps := int(end.Sub(start)/step) + 1
+	if n = min(n, steps); n <= 1 || strings.Contains(query, "start()") || strings.Contains(query, "end()") {
+		return s.whole(ctx, query, start, end, step)
+	}
+	parts, failed := make([][]Series, n), make([]error, n)
+	var g sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), n)
+	for w := range workers {
+		g.Go(func() {
+			for k := w; k < n; k += workers {
+				first, last := k*steps/n, (k+1)*steps/n-1
+				parts[k], failed[k] = s.whole(ctx, query, start.Add(time.Duration(first)*step), start.Add(time.Duration(last)*step), step)
+			}
+		})
+	}
+	g.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return joined(parts), nil
+}
+
+// whole evaluates a query at once, or in slices when that is too much.
+func (s *Store) whole(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
+	q, err := s.engine.NewRangeQuery(ctx, s.db, nil, query, start, end, step)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	out, err := run(ctx, q)
+	var tooMany promql.ErrTooManySamples
+	if errors.As(err, &tooMany) && end.Sub(start) >= step && !strings.Contains(query, "start()") && !strings.Contains(query, "end()") {
+		return s.inSlices(ctx, query, start, end, step, moreSlices)
+	}
+	return out, err
+}
+
+// joined puts the points of the same series, which come in the order of time, behind each other.
+func joined(parts [][]Series) (out []Series) {
+	for _, part := range parts {
+		for _, one := range part {
+			at, known := slices.BinarySearchFunc(out, one, byLabels)
+			if known {
+				out[at].Points = append(out[at].Points, one.Points...)
+			} else {
+				out = slices.Insert(out, at, one)
+			}
+		}
+	}
+	return out
+}
