@@ -229,7 +229,7 @@ func (c *collector) replayAll(ctx context.Context) error {
 
 // replayVM replays the outputs of one VM.
 func (c *collector) replayVM(list []*track) {
-	mine := newCells(c.grid)
+	mine := newCells(c.grid.detailed())
 	for _, k := range list {
 		engine := c.engines[k.job.Engine]
 		if engine == nil {

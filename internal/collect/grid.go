@@ -31,6 +31,18 @@ type grid struct {
 	step     time.Duration
 	n        int
 	interval time.Duration // longest usual time between reports
+	detail   time.Duration // the same between those with histograms
+}
+
+// detailed is the grid whose cells are long enough for every one to hold a report with histograms.
+func (g grid) detailed() grid {
+	step := (g.detail + g.step - 1) / g.step * g.step
+	if step <= g.step {
+		return g
+	}
+	n := g.n * int(g.step/time.Second)
+	g.n, g.step = (n+int(step/time.Second)-1)/int(step/time.Second), step
+	return g
 }
 
 func (g grid) edge(i int) time.Time { return g.start.Add(time.Duration(i) * g.step) }
@@ -57,31 +69,33 @@ func (c *collector) planGrid(ctx context.Context) {
 	points := mostValues / (metricsPer * (len(c.data.VMs) + len(c.groups) + len(c.sharing()) + 1))
 	points = min(max(points, fewestCells), mostPoints)
 	span := min(max(c.end.Sub(c.start), time.Second), longestSpan)
-	c.spacing = c.intervals(ctx)
+	spacing, detail := c.intervals(ctx)
+	c.spacing = spacing
 	interval := time.Duration(0)
 	for _, d := range c.spacing {
 		interval = max(interval, d)
 	}
 	step := max(time.Second, interval, span/time.Duration(points))
 	step = (step + time.Second - 1).Truncate(time.Second)
-	c.grid = grid{c.start, step, int((span + step - 1) / step), interval}
+	c.grid = grid{c.start, step, int((span + step - 1) / step), interval, detail}
 	c.total = nil
 	for range len(c.groups) + 1 {
-		c.total = append(c.total, newCells(c.grid))
+		c.total = append(c.total, newCells(c.grid.detailed()))
 	}
 	c.perVM = map[string]*cells{}
 }
 
-// intervals are the usual times between the reports of workloads, judged by the beginning of one output of each.
-func (c *collector) intervals(ctx context.Context) map[string]time.Duration {
+// intervals are the usual times between the reports of workloads, and the longest between those with histograms, judged by the beginning of one output
+// of each.
+func (c *collector) intervals(ctx context.Context) (between map[string]time.Duration, detail time.Duration) {
 	const enough, few = 1 << 20, 8
-	usual := map[string]time.Duration{}
+	between = map[string]time.Duration{}
 	for _, k := range c.tracks {
 		engine := c.engines[k.job.Engine]
-		if _, seen := usual[k.job.Workload]; seen || len(usual) >= few || k.job.Prefill || engine == nil || ctx.Err() != nil {
+		if _, seen := between[k.job.Workload]; seen || len(between) >= few || k.job.Prefill || engine == nil || ctx.Err() != nil {
 			continue
 		}
-		usual[k.job.Workload] = 0
+		between[k.job.Workload] = 0
 		raw, err := c.folder.OpenRaw(k.job.VM, k.job.Workload, k.job.Attempt)
 		if err != nil {
 			continue // said when it is replayed
@@ -89,21 +103,28 @@ func (c *collector) intervals(ctx context.Context) map[string]time.Duration {
 		var times sampler
 		_, _ = engine.Parse(io.LimitReader(raw, enough), &times) // what it objects to is said when all is replayed
 		_ = raw.Close()
-		usual[k.job.Workload] = times.median()
+		between[k.job.Workload], detail = usual(times.times), max(detail, usual(times.details))
 	}
-	return usual
+	return between, detail
 }
 
-// sampler notes when reports were made.
-type sampler struct{ times []time.Time }
+// sampler notes when reports were made, and those of them that have histograms.
+type sampler struct{ times, details []time.Time }
 
-func (s *sampler) Report(r workload.Report) { s.times = append(s.times, r.Time) }
-func (s *sampler) Warn(string)              {}
+func (s *sampler) Report(r workload.Report) {
+	s.times = append(s.times, r.Time)
+	if r.Read.Hist != nil || r.Write.Hist != nil || r.Trim.Hist != nil {
+		s.details = append(s.details, r.Time)
+	}
+}
 
-func (s *sampler) median() time.Duration {
+func (s *sampler) Warn(string) {}
+
+// usual is the median of the times between.
+func usual(times []time.Time) time.Duration {
 	var gaps []time.Duration
-	for i := 1; i < len(s.times); i++ {
-		gaps = append(gaps, s.times[i].Sub(s.times[i-1]))
+	for i := 1; i < len(times); i++ {
+		gaps = append(gaps, times[i].Sub(times[i-1]))
 	}
 	if len(gaps) == 0 {
 		return 0
@@ -290,7 +311,7 @@ func (c *collector) views(head result.Series, tracks []*track, q *cells) []resul
 // views makes the series of what was done in each cell of a grid.
 func views(head result.Series, g grid, rates []*totals, q *cells) []result.Series {
 	var out []result.Series
-	add := func(metric, unit string, values []*float64) {
+	add := func(g grid, metric, unit string, values []*float64) {
 		s := head
 		s.Metric, s.Unit, s.Start, s.Step, s.Values = metric, unit, g.edge(1), g.step.Seconds(), values
 		out = append(out, s)
@@ -304,12 +325,12 @@ func views(head result.Series, g grid, rates []*totals, q *cells) []result.Serie
 			continue
 		}
 		per := g.step.Seconds()
-		add(name+"_iops", "ops/s", pick(rates, func(t totals) (float64, bool) { return t.ops[op] / per, true }))
-		add(name+"_bandwidth", "bytes/s", pick(rates, func(t totals) (float64, bool) { return t.bytes[op] / per, true }))
-		add(name+"_latency_mean", "us", pick(rates, func(t totals) (float64, bool) { return t.seconds[op] / t.ops[op] * 1e6, t.ops[op] >= 1 }))
+		add(g, name+"_iops", "ops/s", pick(rates, func(t totals) (float64, bool) { return t.ops[op] / per, true }))
+		add(g, name+"_bandwidth", "bytes/s", pick(rates, func(t totals) (float64, bool) { return t.bytes[op] / per, true }))
+		add(g, name+"_latency_mean", "us", pick(rates, func(t totals) (float64, bool) { return t.seconds[op] / t.ops[op] * 1e6, t.ops[op] >= 1 }))
 		for k, want := range quantiles {
 			if q != nil {
-				add(name+"_latency_"+want.name, "us", q.q[op][k])
+				add(q.grid, name+"_latency_"+want.name, "us", q.q[op][k])
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (c *collector) planSections() {
 	span := c.grid.edge(c.grid.n).Sub(c.grid.start)
 	step := max(interval, span/time.Duration(points))
 	step = (step + time.Second - 1).Truncate(time.Second)
-	c.fine = grid{c.grid.start, step, int((span + step - 1) / step), interval}
+	c.fine = grid{c.grid.start, step, int((span + step - 1) / step), interval, c.grid.detail}
 }
 
 // lanesOf are empty tracks for the lanes of a start that tells them apart.

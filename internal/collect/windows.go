@@ -167,10 +167,10 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin mark) []*cutter {
 		}
 	}
 	list := []*cutter{{
-		cell: max(0, c.grid.cell(begin.t)), from: begin,
-		bound: func(i int) (time.Time, bool) { return c.grid.edge(i + 1), i < c.grid.n },
+		cell: max(0, mine.grid.cell(begin.t)), from: begin,
+		bound: func(i int) (time.Time, bool) { return mine.grid.edge(i + 1), i < mine.grid.n },
 		emit: func(i int, from, to mark) {
-			if !k.job.Prefill && !to.t.Before(c.grid.start) {
+			if !k.job.Prefill && !to.t.Before(mine.grid.start) {
 				complain(mine.add(i, from, to))
 			}
 		},
@@ -215,7 +215,7 @@ func (c *collector) heatOf(l *loadPlan) *heat {
 	defer c.mu.Unlock()
 	if l.heat == nil {
 		span := max(l.end.Sub(l.start), time.Second)
-		step := max(time.Second, c.grid.interval, span/heatColumns)
+		step := max(time.Second, c.grid.interval, c.grid.detail, span/heatColumns)
 		step = (step + time.Second - 1).Truncate(time.Second)
 		l.heat = newHeat(grid{start: l.start, step: step, n: int((span + step - 1) / step)})
 	}

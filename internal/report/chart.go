@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -97,6 +98,42 @@ func (c *chart) reduce(budget int) *chart {
 		r.Values = append(r.Values, out)
 	}
 	return &r
+}
+
+// A chart of more than mostLines keeps three times tells of them for the script.
+const (
+	mostLines = 100
+	tells     = 10
+)
+
+// some is the chart with fewer lines when it has very many: the lowest and the highest by the median of their points, and some evenly between, in
+// their old order.
+func (c *chart) some() *chart {
+	n := len(c.Values)
+	if n <= mostLines {
+		return c
+	}
+	middle := make([]float64, n)
+	order := make([]int, n)
+	for i, v := range c.Values {
+		order[i], middle[i] = i, math.Inf(-1)
+		if known := slices.DeleteFunc(slices.Clone(v), math.IsNaN); len(known) > 0 {
+			slices.Sort(known)
+			middle[i] = known[len(known)/2]
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(middle[a], middle[b]) })
+	kept := slices.Concat(order[:tells], order[n-tells:])
+	for k := range tells {
+		kept = append(kept, order[tells+(2*k+1)*(n-2*tells)/(2*tells)])
+	}
+	slices.Sort(kept)
+	s := *c
+	s.Names, s.Values = nil, nil
+	for _, i := range slices.Compact(kept) {
+		s.Names, s.Values = append(s.Names, c.Names[i]), append(s.Values, c.Values[i])
+	}
+	return &s
 }
 
 // extremes are the smallest and largest value and, where there is one, a gap, in the order of time. Without a gap the

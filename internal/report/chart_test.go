@@ -1,11 +1,16 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"plimsoll/result"
@@ -126,5 +131,31 @@ func TestElapsed(t *testing.T) {
 		if got := elapsed(s); got != want {
 			t.Errorf("elapsed(%g) = %q, want %q", s, got, want)
 		}
+	}
+}
+
+// Of very many lines the script gets the lowest, the highest and some between, in their old order.
+func TestSomeLines(t *testing.T) {
+	c := &chart{Step: 1, Reduced: 1}
+	for i := range 3000 {
+		level := float64(i * 7919 % 3000)
+		c.Names, c.Values = append(c.Names, fmt.Sprint("vm-", level)), append(c.Values, []float64{math.NaN(), level, level + 0.5, level})
+	}
+	c.Names, c.Values = append(c.Names, "nothing"), append(c.Values, []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()})
+	got := c.some()
+	var levels []float64
+	for _, v := range got.Values {
+		levels = append(levels, v[1])
+	}
+	if !slices.IsSortedFunc(got.Names, func(a, b string) int { return cmp.Compare(slices.Index(c.Names, a), slices.Index(c.Names, b)) }) {
+		t.Errorf("out of their order: %q", got.Names)
+	}
+	slices.SortFunc(levels, cmp.Compare)
+	want := []float64{math.NaN(), 0, 1, 2, 3, 4, 5, 6, 7, 8, 158, 456, 754, 1052, 1350, 1648, 1946, 2244, 2542, 2840, 2990, 2991, 2992, 2993, 2994, 2995, 2996, 2997, 2998, 2999}
+	if diff := gocmp.Diff(want, levels, cmpopts.EquateNaNs()); diff != "" {
+		t.Error(diff)
+	}
+	if few := (&chart{Names: c.Names[:100], Values: c.Values[:100]}); few.some() != few {
+		t.Error("a hundred lines were thinned out")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -279,5 +280,28 @@ func TestPercentilesAreMerged(t *testing.T) {
 	few := totalsOf("w", at, at.Add(time.Second), []result.OpTotals{{Op: "read", Count: 50, Hist: reporttest.Lognormal(50, 1e6, 0.3)}})
 	if r := few.Rows[0]; r.P50 == nil || r.P99 != nil || r.P999 != nil {
 		t.Errorf("50 operations: %+v", r)
+	}
+}
+
+// The page of a large run leaves the ends of its long tables out and says so; entries of whole groups stay.
+func TestLongTables(t *testing.T) {
+	doc := &Document{}
+	for i := range 1500 {
+		name := fmt.Sprintf("vm-%04d", i)
+		doc.Workloads = append(doc.Workloads, WorkloadSummary{Name: "W", VM: name})
+		doc.VMs = append(doc.VMs, result.VM{Name: name})
+	}
+	doc.Workloads = append(doc.Workloads, WorkloadSummary{Name: "W", Group: "Fleet"})
+	var page strings.Builder
+	if err := HTML(&page, doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Workloads (1000 of 1501)", "VMs (1000 of 1500)", "1500 VMs on", "all of Fleet", "vm-0998"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page.String(), "vm-1000") || len(doc.Workloads) != 1501 || doc.Workloads[0].VM != "vm-0000" {
+		t.Error("rows were not left out, or the document was changed")
 	}
 }

@@ -2,9 +2,11 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,11 +36,24 @@ type view struct {
 	Reduced     bool
 	Prefix      string // what all VM names begin with; left out in charts
 	Earlier     int    // journal entries left out
+	More        more
 
 	origin time.Time
 	marks  []mark
 	charts []*chart
 	heats  []*heatView
+}
+
+// more counts the rows that a page of a large run leaves out; the JSON report has them.
+type more struct{ Workloads, VMs, Steps, Hashes int }
+
+// maxRows bounds the long tables of the page.
+const maxRows = 1000
+
+// cut keeps the first rows of a long table and returns how many it leaves out.
+func cut[T any](rows []T) ([]T, int) {
+	n := min(len(rows), maxRows)
+	return rows[:n], len(rows) - n
 }
 
 type findingView struct {
@@ -164,11 +179,31 @@ func newView(doc *Document) *view {
 	}
 	v.environment()
 	v.Plan = newPlan(doc.Plan)
+	v.cutTables()
 	if n := len(doc.Journal); n > maxJournal {
 		v.Earlier = n - maxJournal
 		v.Journal = doc.Journal[v.Earlier:]
 	}
 	return v
+}
+
+// cutTables leaves the long tables' ends out; what is of whole groups comes first then.
+func (v *view) cutTables() {
+	if len(v.Workloads) > maxRows {
+		v.Workloads = slices.Clone(v.Workloads)
+		slices.SortStableFunc(v.Workloads, func(a, b WorkloadSummary) int { return cmp.Compare(min(len(a.VM), 1), min(len(b.VM), 1)) })
+	}
+	v.Workloads, v.More.Workloads = cut(v.Workloads)
+	v.VMs, v.More.VMs = cut(v.VMs)
+	v.Plan.Steps, v.More.Steps = cut(v.Plan.Steps)
+	if hashes := v.Manifest.Hashes; len(hashes) > maxRows {
+		v.Manifest.Hashes = map[string]string{}
+		kept, left := cut(slices.Sorted(maps.Keys(hashes)))
+		for _, name := range kept {
+			v.Manifest.Hashes[name] = hashes[name]
+		}
+		v.More.Hashes = left
+	}
 }
 
 var icons = map[result.Severity]string{result.Blocker: "✕", result.Caution: "!", result.Notice: "i", result.Fine: "✓"}
@@ -221,11 +256,15 @@ func (v *view) place(c *chart, budget int) *chartView {
 		return nil
 	}
 	c.ID = fmt.Sprintf("c%d", len(v.charts))
-	small := c.reduce(budget)
+	some := c.some()
+	small := some.reduce(budget)
 	cv := &chartView{ID: c.ID, SVG: svg, Names: c.Names, Many: len(c.Names) > svgLines}
 	if small.Reduced > 1 {
 		v.Reduced = true
 		cv.Notes = append(cv.Notes, fmt.Sprintf("Drawn from the smallest and the largest value of every %s.", duration(c.Step*float64(small.Reduced))))
+	}
+	if n := len(c.Names); len(some.Names) < n {
+		cv.Notes = append(cv.Notes, fmt.Sprintf("%s lines would hide each other. With the pointer on the chart, %d can be told apart: the ten lowest and the ten highest by the median of their points, and ten evenly between. The CSV and JSON reports hold all.", plain(float64(n)), len(some.Names)))
 	}
 	if c.Log != nil {
 		cv.Notes = append(cv.Notes, "The axis is logarithmic: each line is ten times the one below.")
