@@ -271,13 +271,26 @@ func (s *stretch) words() string {
 	if in := s.Mean.Interval; in.Valid() {
 		text += fmt.Sprintf(" (95 %%: %s to %s)", sayCount(in.Low), sayCount(in.High))
 	}
-	if s.WarmUp > 0 {
+	if s.warmed() {
 		text += fmt.Sprintf(" after a warm-up of %s", sayDuration(float64(s.WarmUp)*s.c.step))
 	}
 	if s.Period.Found {
 		text += fmt.Sprintf(", repeating every %s", sayDuration(s.Period.Points*s.c.step))
 	}
 	return text
+}
+
+// warmed reports whether the warm-up, or its first fifth, lay a hundredth or more apart from the rest. The rule that cuts it off cuts noise as well,
+// which is no warm-up to a reader.
+func (s *stretch) warmed() bool {
+	apart := func(n int) bool {
+		var sum float64
+		for _, i := range s.index[:n] {
+			sum += s.c.ops[i]
+		}
+		return math.Abs(sum/float64(n)-s.Mean.Value) >= 0.01*math.Abs(s.Mean.Value)
+	}
+	return s.WarmUp > 0 && s.WarmUp <= len(s.index) && (apart(s.WarmUp) || apart(max(1, s.WarmUp/5)))
 }
 
 // lasting are the changes between levels that held for a while, since a standstill of seconds makes two that say less; all when there
@@ -331,7 +344,7 @@ func (s *stretch) plain() string {
 // picture draws a stretch with where it changed and from when it was even.
 func (v *view) picture(name string, s *stretch) *result.Chart {
 	c := v.chart(name+": operations per second", "ops/s", s.c.line(name, s.c.ops))
-	if s.WarmUp > 0 {
+	if s.warmed() {
 		c.Marks = append(c.Marks, result.ChartPlace{At: round(s.elapsed(s.WarmUp)), Text: "warm-up ends"})
 	}
 	for i, p := range s.Changes {
