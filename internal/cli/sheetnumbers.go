@@ -71,6 +71,9 @@ func oneLine(objections ...error) error {
 // column finds a column by one of several names, case ignored, or by its number from 1; -1 when there is none.
 func (s *sheet) column(names ...string) int {
 	for _, name := range names {
+		if i := slices.Index(s.names, name); i >= 0 {
+			return i
+		}
 		for i, have := range s.names {
 			if strings.EqualFold(strings.TrimSpace(have), name) {
 				return i
