@@ -58,8 +58,11 @@ func parseStat(data []byte) (process, error) {
 		return process{}, fmt.Errorf("stat %q: %w", data, err)
 	}
 	f := strings.Fields(string(data[right+1:])) // f[0] is field 3
-	if len(f) < 22 || len(f[0]) != 1 {
+	if len(f) < 22 {
 		return process{}, fmt.Errorf("stat %q: %d fields after the name, want at least 22", data, len(f))
+	}
+	if s := f[0]; len(s) != 1 || (s[0]|0x20) < 'a' || (s[0]|0x20) > 'z' {
+		return process{}, fmt.Errorf("stat %q: state %q: not a letter", data, s)
 	}
 	var bad error
 	number := func(field int) uint64 {
