@@ -211,7 +211,7 @@ func (c *collector) scaledStep(step time.Duration) time.Duration {
 // What evaluating one panel may cost: a rate of one series at one moment is one evaluation, of which a core does some millions a second. With
 // more, the step is lengthened, which is said. Above the second the query is evaluated in slices.
 const (
-	mostEvaluations  = 60_000_000
+	mostEvaluations  = 30_000_000
 	sliceEvaluations = 5_000_000
 )
 
