@@ -12,12 +12,6 @@ import (
 	"plimsoll/unit"
 )
 
-// Names of the series of the device under the disks in result.Data, in bytes per second.
-const (
-	DeviceReadBandwidth  = "device_read_bandwidth"
-	DeviceWriteBandwidth = "device_write_bandwidth"
-)
-
 // Limits of the comparison with the device under the disks.
 const (
 	deviceMissing = 0.05     // share of the claimed bytes from which on their absence from the device is told
@@ -56,7 +50,7 @@ func (v *view) deviceServed(l *load) bool {
 }
 
 func (v *view) reachedDevice(op string) (result.Finding, bool) {
-	claimedName, countedName := op+"_bandwidth", map[string]string{"read": DeviceReadBandwidth, "write": DeviceWriteBandwidth}[op]
+	claimedName, countedName := op+"_bandwidth", map[string]string{"read": result.DeviceReadBandwidth, "write": result.DeviceWriteBandwidth}[op]
 	claims := v.total(func(s *result.Series) bool {
 		return s.Metric == claimedName && s.VM == "" && s.Group == "" && s.Workload == ""
 	})

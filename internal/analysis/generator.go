@@ -127,9 +127,6 @@ func (v *view) generatorOf(l *load) (result.Finding, bool) {
 	return f, true
 }
 
-// NodeCPU is the name of the CPU series of nodes in result.Data.
-const NodeCPU = "node_cpu"
-
 // What counts as one busy thread, as one that lacks a CPU and as an idle server.
 const (
 	threadBusy   = 0.95 // of one CPU, on average over the whole window
@@ -149,7 +146,7 @@ type cpu struct {
 // cpus are the CPU series of the run: those collected for every node, else those of a result of the scenario.
 func (v *view) cpus() []cpu {
 	var out []cpu
-	if out = v.percents(NodeCPU); out != nil {
+	if out = v.percents(result.NodeCPU); out != nil {
 		return out
 	}
 	for i := range v.d.Panels {
@@ -289,7 +286,7 @@ func (v *view) busyClient(l *load, busy []string, used, have float64) result.Fin
 	}
 	servers, what, whose := v.cpus(), "the busiest node used %s of its CPUs", "the server's"
 	if v.host { // the nodes' CPUs are the generators'
-		servers, what, whose = v.percents(DeviceBusy), "the device under the disks was at work %s of the time", "the storage's"
+		servers, what, whose = v.percents(result.DeviceBusy), "the device under the disks was at work %s of the time", "the storage's"
 	}
 	idle, known := 0.0, false
 	for _, k := range servers {

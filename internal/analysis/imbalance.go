@@ -12,15 +12,6 @@ import (
 	"plimsoll/result"
 )
 
-// Names of the series of the machines underneath in result.Data, all in per cent.
-const (
-	HostCPUs         = "host_cpu"           // of all CPUs of a machine
-	NUMACPU          = "numa_cpu"           // of a NUMA node
-	OneCPU           = "one_cpu"            // of one CPU, those that were busiest
-	OneCPUInterrupts = "one_cpu_interrupts" // of that in interrupts
-	DeviceBusy       = "device_busy"        // of the time, with at least one operation outstanding
-)
-
 // What counts as an imbalance.
 const (
 	unevenPoints = 25.0 // per cent points between the busiest and the idlest
@@ -58,7 +49,7 @@ func imbalance(v *view) []result.Finding {
 func (v *view) numaImbalance() []result.Finding {
 	machines := map[string][]cpu{}
 	var names []string
-	for _, k := range v.percents(NUMACPU) {
+	for _, k := range v.percents(result.NUMACPU) {
 		machine, _, _ := strings.Cut(k.name, ",")
 		if machines[machine] == nil {
 			names = append(names, machine)
@@ -144,13 +135,13 @@ func (v *view) unevenness(cpus []cpu, subject, kind string) (result.Finding, boo
 
 // hotCPU looks for a single CPU at its limit while the rest of its machine idles, as one thread or one interrupt queue makes it.
 func (v *view) hotCPU() (result.Finding, bool) {
-	all := v.percents(HostCPUs)
+	all := v.percents(result.HostCPUs)
 	if !v.host || len(all) != 1 || len(v.m.Nodes) == 0 || v.m.Nodes[0].Cores < 2 {
 		return result.Finding{}, false // the number of CPUs is known of this host alone
 	}
 	mean, ok := all[0].during(v.working(all[0].c, settling))
 	var hot use
-	for _, k := range v.percents(OneCPU) {
+	for _, k := range v.percents(result.OneCPU) {
 		if m, fine := k.during(v.working(k.c, settling)); fine && m.Value > hot.Value {
 			hot = use{k, m}
 		}
@@ -176,7 +167,7 @@ func (v *view) hotCPU() (result.Finding, bool) {
 	}
 	f.Severity = result.Caution
 	f.Sentence = fmt.Sprintf("One CPU of the host was at its limit: %s. Work that one thread does, and that cannot be spread, ends there.", both)
-	for _, k := range v.percents(OneCPUInterrupts) {
+	for _, k := range v.percents(result.OneCPUInterrupts) {
 		if m, ok := k.during(v.working(k.c, settling)); ok && k.name == hot.name && m.Value > mostly*hot.Value {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: name + " in interrupts", Value: m.Value, Unit: "%"})
 			f.Sentence = fmt.Sprintf("One CPU of the host was at its limit: %s. It spent %s of the time in interrupts: spread them over more queues or CPUs.", both, percent(m.Value/100))

@@ -68,8 +68,8 @@ func TestTruthOfMachines(t *testing.T) {
 func numa(seed uint64, a, b float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
 	s.Load(reporttest.Load{Name: "Workers", VMs: 2, To: 300, Rate: flatRate(9000), Noise: 0.02})
-	s.Percent(NUMACPU, "node-0, NUMA node 0", flatRate(a), 3)
-	s.Percent(NUMACPU, "node-0, NUMA node 1", flatRate(b), 3)
+	s.Percent(result.NUMACPU, "node-0, NUMA node 0", flatRate(a), 3)
+	s.Percent(result.NUMACPU, "node-0, NUMA node 1", flatRate(b), 3)
 	return s
 }
 
@@ -83,10 +83,10 @@ func oneCPU(seed uint64, busy, interrupts float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
 	onThisHost(s)
 	s.Load(reporttest.Load{Name: "Packets", To: 300, Rate: flatRate(9000), Noise: 0.02})
-	s.Percent(HostCPUs, "host", flatRate((busy+31*6)/32), 0.2)
-	s.Percent(OneCPU, "host, CPU 3", flatRate(busy), 0.5)
-	s.Percent(OneCPU, "host, CPU 7", flatRate(8), 0.5)
-	s.Percent(OneCPUInterrupts, "host, CPU 3", flatRate(interrupts), 0.5)
+	s.Percent(result.HostCPUs, "host", flatRate((busy+31*6)/32), 0.2)
+	s.Percent(result.OneCPU, "host, CPU 3", flatRate(busy), 0.5)
+	s.Percent(result.OneCPU, "host, CPU 7", flatRate(8), 0.5)
+	s.Percent(result.OneCPUInterrupts, "host, CPU 3", flatRate(interrupts), 0.5)
 	return s
 }
 
@@ -95,7 +95,7 @@ func threaded(seed uint64, ran, waited, device float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
 	onThisHost(s)
 	s.Load(reporttest.Load{Name: "Tiny", To: 300, Rate: flatRate(90000), Noise: 0.02, Block: 512, CPU: ran})
-	s.Percent(DeviceBusy, "sda", flatRate(device), 0.5)
+	s.Percent(result.DeviceBusy, "sda", flatRate(device), 0.5)
 	for i := range s.Data.Workloads {
 		if w := &s.Data.Workloads[i]; w.VM != "" && !w.Prefill {
 			w.ThreadBusy, w.ThreadWaiting = &ran, &waited
@@ -113,7 +113,7 @@ func underDisks(seed uint64, writes, share float64, direct bool) *reporttest.Syn
 			s.Data.Workloads[i].Lanes[k].Direct = direct
 		}
 	}
-	metric := map[float64]string{0: DeviceReadBandwidth, 1: DeviceWriteBandwidth}[writes]
+	metric := map[float64]string{0: result.DeviceReadBandwidth, 1: result.DeviceWriteBandwidth}[writes]
 	s.Series(result.Series{Name: "sda", Metric: metric, Unit: "bytes/s"}, flatRate(500*share*(1<<20)), 1e6)
 	return s
 }
@@ -127,7 +127,7 @@ func burstsUnderDisks(seed uint64) *reporttest.Synthetic {
 		}
 		return 0
 	}})
-	s.Series(result.Series{Name: "sda", Metric: DeviceWriteBandwidth, Unit: "bytes/s"}, func(t int) float64 {
+	s.Series(result.Series{Name: "sda", Metric: result.DeviceWriteBandwidth, Unit: "bytes/s"}, func(t int) float64 {
 		if t%10 >= 5 && t%10 < 9 {
 			return 100 << 20
 		}

@@ -104,9 +104,10 @@ func depths(lanes []result.Lane) (least, most float64) {
 	for _, l := range lanes {
 		d := float64(max(l.Depth, 0))
 		high[l.Stage] += d
-		if low[l.Stage] += 0; l.Rate == 0 && !l.OpenLoop {
-			low[l.Stage] += d
+		if l.Rate != 0 || l.OpenLoop {
+			d = 0
 		}
+		low[l.Stage] += d
 	}
 	if len(lanes) == 0 {
 		return 0, 0

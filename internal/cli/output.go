@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,10 +45,5 @@ func formatOf[T any](a *app, phase string, o output, formats map[string]func(io.
 	if write, ok := formats[name]; ok {
 		return write, nil
 	}
-	var names []string
-	for n := range formats {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return nil, usage("there are: "+strings.Join(names, ", "), "%s: no format %q", phase, name)
+	return nil, usage("there are: "+strings.Join(slices.Sorted(maps.Keys(formats)), ", "), "%s: no format %q", phase, name)
 }

@@ -267,9 +267,6 @@ func (c *collector) sharing() []*loadPlan {
 	return out
 }
 
-// NodeCPU is the name of the CPU series of nodes, in per cent.
-const NodeCPU = "node_cpu"
-
 // nodeCPU are the nodes' CPU use on the grid, where the target serves it, whether or not the scenario shows it.
 func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 	if c.store == nil || c.grid.n == 0 {
@@ -287,7 +284,7 @@ func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 	})
 	var out []result.Series
 	for _, s := range found {
-		out = append(out, onGrid(result.Series{Name: s.Label("instance"), Metric: NodeCPU, Unit: "%"}, s.Points, start, end, c.grid.step))
+		out = append(out, onGrid(result.Series{Name: s.Label("instance"), Metric: result.NodeCPU, Unit: "%"}, s.Points, start, end, c.grid.step))
 	}
 	return out
 }

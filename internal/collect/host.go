@@ -63,9 +63,12 @@ func (r *Recorder) HostCPU(c HostCPUTime) {
 
 // HostDevice records the counters of a block device.
 func (r *Recorder) HostDevice(d HostDevice) {
-	for name, v := range map[string]float64{HostReads: float64(d.Reads), HostWrites: float64(d.Writes), HostReadBytes: float64(d.ReadBytes),
-		HostWrittenBytes: float64(d.WrittenBytes), HostIOTime: d.Busy.Seconds()} {
-		r.host(name, v, series.Label{Name: "instance", Value: d.Host}, series.Label{Name: "device", Value: d.Device})
+	for _, c := range []struct {
+		name  string
+		value float64
+	}{{HostReads, float64(d.Reads)}, {HostWrites, float64(d.Writes)}, {HostReadBytes, float64(d.ReadBytes)},
+		{HostWrittenBytes, float64(d.WrittenBytes)}, {HostIOTime, d.Busy.Seconds()}} {
+		r.host(c.name, c.value, series.Label{Name: "instance", Value: d.Host}, series.Label{Name: "device", Value: d.Device})
 	}
 }
 
@@ -75,19 +78,6 @@ func (r *Recorder) Generator(vm, workload string, busy, waiting float64) {
 	r.host(ThreadBusy, busy, labels...)
 	r.host(ThreadWaiting, waiting, slices.Clone(labels)...)
 }
-
-// Names of the machines' series in result.Data.
-const (
-	HostCPUs             = "host_cpu"           // %, of all CPUs of a machine
-	NUMACPU              = "numa_cpu"           // %, of one NUMA node
-	OneCPU               = "one_cpu"            // %, of one CPU; those that were busiest
-	OneCPUInterrupts     = "one_cpu_interrupts" // %, of that the time in interrupts
-	DeviceBusy           = "device_busy"        // %, of the time with at least one operation outstanding
-	DeviceReadBandwidth  = "device_read_bandwidth"
-	DeviceWriteBandwidth = "device_write_bandwidth"
-	DeviceReads          = "device_read_iops"
-	DeviceWrites         = "device_write_iops"
-)
 
 // mostSingle is how many of a machine's CPUs get a series of their own.
 const mostSingle = 4
@@ -103,26 +93,26 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 	cpu := func(by, modes string) string {
 		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s,mode%s}[%s])) / sum by (%[1]s) (rate(%[2]s{%[3]s}[%[5]s]))", by, HostCPU, scope, modes, over)
 	}
-	numa := c.measured(ctx, cpu("instance, numa_node", `!="idle"`), NUMACPU, "%", func(s series.Series) string {
+	numa := c.measured(ctx, cpu("instance, numa_node", `!="idle"`), result.NUMACPU, "%", func(s series.Series) string {
 		return s.Label("instance") + ", NUMA node " + s.Label("numa_node")
 	})
 	if len(numa) > 1 { // one is the node itself
 		out = append(out, numa...)
 	}
-	out = append(out, c.measured(ctx, cpu("instance", `!="idle"`), HostCPUs, "%", func(s series.Series) string { return s.Label("instance") })...)
+	out = append(out, c.measured(ctx, cpu("instance", `!="idle"`), result.HostCPUs, "%", func(s series.Series) string { return s.Label("instance") })...)
 	name := func(s series.Series) string { return s.Label("instance") + ", CPU " + s.Label("cpu") }
-	single := c.measured(ctx, cpu("instance, cpu", `!="idle"`), OneCPU, "%", name)
+	single := c.measured(ctx, cpu("instance, cpu", `!="idle"`), result.OneCPU, "%", name)
 	slices.SortStableFunc(single, func(a, b result.Series) int { return cmp.Compare(peak(b), peak(a)) })
 	single = single[:min(len(single), mostSingle)]
 	out = append(out, single...)
-	for _, s := range c.measured(ctx, cpu("instance, cpu", `="interrupt"`), OneCPUInterrupts, "%", name) {
+	for _, s := range c.measured(ctx, cpu("instance, cpu", `="interrupt"`), result.OneCPUInterrupts, "%", name) {
 		if slices.ContainsFunc(single, func(o result.Series) bool { return o.Name == s.Name }) {
 			out = append(out, s)
 		}
 	}
-	for _, d := range []struct{ factor, counter, metric, unit string }{{"", HostReadBytes, DeviceReadBandwidth, "bytes/s"},
-		{"", HostWrittenBytes, DeviceWriteBandwidth, "bytes/s"}, {"", HostReads, DeviceReads, "ops/s"}, {"", HostWrites, DeviceWrites, "ops/s"},
-		{"100 * ", HostIOTime, DeviceBusy, "%"}} {
+	for _, d := range []struct{ factor, counter, metric, unit string }{{"", HostReadBytes, result.DeviceReadBandwidth, "bytes/s"},
+		{"", HostWrittenBytes, result.DeviceWriteBandwidth, "bytes/s"}, {"", HostReads, result.DeviceReads, "ops/s"}, {"", HostWrites, result.DeviceWrites, "ops/s"},
+		{"100 * ", HostIOTime, result.DeviceBusy, "%"}} {
 		query := fmt.Sprintf("%ssum by (instance, device) (rate(%s{%s}[%s]))", d.factor, d.counter, scope, over)
 		out = append(out, c.measured(ctx, query, d.metric, d.unit, func(s series.Series) string { return s.Label("device") })...)
 	}

@@ -38,7 +38,7 @@ func TestMachines(t *testing.T) {
 	got := map[string]string{}
 	for _, s := range d.Series {
 		switch s.Metric {
-		case HostCPUs, NUMACPU, OneCPU, OneCPUInterrupts, DeviceReadBandwidth, DeviceWriteBandwidth, DeviceReads, DeviceWrites, DeviceBusy:
+		case result.HostCPUs, result.NUMACPU, result.OneCPU, result.OneCPUInterrupts, result.DeviceReadBandwidth, result.DeviceWriteBandwidth, result.DeviceReads, result.DeviceWrites, result.DeviceBusy:
 			v := s.Values[20]
 			if v == nil {
 				t.Fatalf("%s %s has no value in the middle", s.Metric, s.Name)
@@ -82,7 +82,7 @@ func TestMachinesKeepWhatMatters(t *testing.T) {
 	j.end("finished")
 	var names []string
 	for _, s := range l.collect(&scenario.Scenario{Name: "s"}).Series {
-		if s.Metric == NUMACPU || s.Metric == OneCPU {
+		if s.Metric == result.NUMACPU || s.Metric == result.OneCPU {
 			names = append(names, s.Name)
 		}
 	}

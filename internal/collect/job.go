@@ -138,15 +138,11 @@ func (j *Job) Report(rep workload.Report) {
 	}
 	j.gap = max(j.gap, at.Sub(newest.t))
 	j.pass(at.Sub(rep.Time), newest.t, at)
-	m := mark{t: at, v: totalsOf(rep)}
-	for i, c := range countersOf(rep) {
-		m.hists[i] = c.Hist
-	}
-	j.ticks = append(j.ticks, m)
+	j.ticks = append(j.ticks, reportMark(at, rep))
 	j.marks = j.ticks
 	if all := j.load.sections; len(all) == len(rep.Sections) {
 		for i, s := range all {
-			s.job.ticks = append(s.job.ticks, sectionMark(at, rep.Sections[i]))
+			s.job.ticks = append(s.job.ticks, markOf(at, rep.Sections[i].Read, rep.Sections[i].Write, rep.Sections[i].Trim))
 		}
 	}
 	j.vm.idle.Store(0)
@@ -165,12 +161,8 @@ func (j *Job) Cadence(every time.Duration) {
 
 // makeRoom moves what is left of the reports to the beginning of their array.
 func (j *Job) makeRoom() {
-	n := copy(j.marks, j.ticks)
-	if n < len(j.ticks) {
-		return // they lie elsewhere, as at the start
-	}
-	clear(j.marks[n:])
-	j.ticks = j.marks[:n]
+	j.ticks = append(j.marks[:0], j.ticks...)
+	clear(j.marks[min(len(j.ticks), len(j.marks)):])
 }
 
 // Points implements workload.Tracer.

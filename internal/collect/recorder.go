@@ -203,12 +203,20 @@ func mix(a, b totals, f float64) totals {
 
 var opNames = [3]string{"read", "write", "trim"}
 
-func totalsOf(r workload.Report) totals {
-	t := totals{errors: float64(r.Errors)}
-	for i, c := range countersOf(r) {
-		t.ops[i], t.bytes[i], t.seconds[i] = float64(c.Ops), float64(c.Bytes), c.Seconds
+// reportMark is the state at a report.
+func reportMark(t time.Time, r workload.Report) mark {
+	m := markOf(t, r.Read, r.Write, r.Trim)
+	m.v.errors = float64(r.Errors)
+	return m
+}
+
+// markOf is the state at a moment, histograms included.
+func markOf(t time.Time, read, write, trim workload.Counters) mark {
+	m := mark{t: t}
+	for i, c := range [3]workload.Counters{read, write, trim} {
+		m.v.ops[i], m.v.bytes[i], m.v.seconds[i], m.hists[i] = float64(c.Ops), float64(c.Bytes), c.Seconds, c.Hist
 	}
-	return t
+	return m
 }
 
 func countersOf(r workload.Report) [3]workload.Counters {

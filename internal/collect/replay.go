@@ -115,10 +115,7 @@ func (p *replay) Report(r workload.Report) {
 	if len(k.marks) == 0 {
 		p.begin(r)
 	}
-	m := mark{t: p.place(r), v: totalsOf(r)}
-	for i, c := range countersOf(r) {
-		m.hists[i] = c.Hist
-	}
+	m := reportMark(p.place(r), r)
 	with := m.hists != [3]*hist.Histogram{}
 	p.hists = p.hists || with
 	if with || !p.hists {

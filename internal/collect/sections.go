@@ -51,15 +51,6 @@ func (v *vmState) sections(scope Scope, d result.RawJob) []*load {
 	return out
 }
 
-// sectionMark is the state of a lane at a report.
-func sectionMark(t time.Time, s workload.Section) mark {
-	m := mark{t: t}
-	for i, c := range []workload.Counters{s.Read, s.Write, s.Trim} {
-		m.v.ops[i], m.v.bytes[i], m.v.seconds[i], m.hists[i] = float64(c.Ops), float64(c.Bytes), c.Seconds, c.Hist
-	}
-	return m
-}
-
 // laneTrack is what one lane of a start did.
 type laneTrack struct {
 	prev  mark
@@ -118,7 +109,7 @@ func (p *replay) sections(m mark, all []workload.Section, whole bool) {
 	}
 	for i := range p.track.lanes {
 		l := &p.track.lanes[i]
-		now := sectionMark(m.t, all[i])
+		now := markOf(m.t, all[i].Read, all[i].Write, all[i].Trim)
 		if l.cells != nil {
 			p.fine.spread(l.cells, l.prev.t, m.t, now.v.minus(l.prev.v))
 		}

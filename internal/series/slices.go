@@ -19,7 +19,7 @@ const moreSlices = 8
 // inSlices evaluates a query over n slices of the time, and joins what they give.
 func (s *Store) inSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, n int) ([]Series, error) {
 	steps := int(end.Sub(start)/step) + 1
-	if n = min(n, steps); n <= 1 || strings.Contains(query, "start()") || strings.Contains(query, "end()") {
+	if n = min(n, steps); n <= 1 || !sliceable(query) {
 		return s.whole(ctx, query, start, end, step)
 	}
 	parts, failed := make([][]Series, n), make([]error, n)
@@ -50,10 +50,15 @@ func (s *Store) whole(ctx context.Context, query string, start, end time.Time, s
 	}
 	out, err := run(ctx, q)
 	var tooMany promql.ErrTooManySamples
-	if errors.As(err, &tooMany) && end.Sub(start) >= step && !strings.Contains(query, "start()") && !strings.Contains(query, "end()") {
+	if errors.As(err, &tooMany) && end.Sub(start) >= step && sliceable(query) {
 		return s.inSlices(ctx, query, start, end, step, moreSlices)
 	}
 	return out, err
+}
+
+// sliceable reports whether a query gives the same in slices of the time: those that ask for its beginning or end do not.
+func sliceable(query string) bool {
+	return !strings.Contains(query, "start()") && !strings.Contains(query, "end()")
 }
 
 // joined puts the points of the same series, which come in the order of time, behind each other.

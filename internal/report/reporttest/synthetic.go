@@ -75,7 +75,7 @@ func (s *Synthetic) Mark(second int, kind, text string) {
 
 // CPU adds the CPU use of a node, in per cent, with so much noise.
 func (s *Synthetic) CPU(name string, percent func(t int) float64, noise float64) {
-	s.Percent("node_cpu", name, percent, noise)
+	s.Percent(result.NodeCPU, name, percent, noise)
 }
 
 // Percent adds a series in per cent over the whole run, with so much noise.

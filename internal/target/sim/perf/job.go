@@ -253,14 +253,13 @@ func (j *Job) report(now time.Time, histograms bool) workload.Report {
 			if l.share[d] == 0 {
 				continue
 			}
-			n := l.now(d, at)
-			one := workload.Counters{Ops: n.ops, Bytes: uint64(float64(n.ops)*l.bytes[d] + 0.5), Seconds: n.seconds}
+			one := l.counters(d, at)
 			c.Ops += one.Ops
 			c.Bytes += one.Bytes
 			c.Seconds += one.Seconds
-			r.CPUSeconds += float64(n.ops) * generatorSeconds
-			if histograms && n.ops > 0 {
-				one.Hist = l.dirs[d].histogram(w, n.ops, n.seconds)
+			r.CPUSeconds += float64(one.Ops) * generatorSeconds
+			if histograms && one.Ops > 0 {
+				one.Hist = l.dirs[d].histogram(w, one.Ops, one.Seconds)
 				switch {
 				case c.Hist != nil:
 					c.Hist.Merge(one.Hist)
@@ -289,6 +288,12 @@ func (w *World) read(now time.Time) (done func()) {
 	return w.mu.RUnlock
 }
 
+// counters are those of one direction at a time within the present cell, without a histogram.
+func (l *lane) counters(d int, at int64) workload.Counters {
+	n := l.now(d, at)
+	return workload.Counters{Ops: n.ops, Bytes: uint64(float64(n.ops)*l.bytes[d] + 0.5), Seconds: n.seconds}
+}
+
 // note keeps the counters at the lines of the job's grid up to at. It must be called before anything changes what comes after the last one.
 func (j *Job) note(at int64) {
 	if j.every == 0 {
@@ -302,10 +307,10 @@ func (j *Job) note(at int64) {
 				if l.share[d] == 0 {
 					continue
 				}
-				n := l.now(d, t)
-				p.Ops[d] += n.ops
-				p.Bytes[d] += uint64(float64(n.ops)*l.bytes[d] + 0.5)
-				p.Seconds[d] += n.seconds
+				n := l.counters(d, t)
+				p.Ops[d] += n.Ops
+				p.Bytes[d] += n.Bytes
+				p.Seconds[d] += n.Seconds
 			}
 		}
 		j.passed = append(j.passed, p)
