@@ -187,7 +187,7 @@ func TestHostile(t *testing.T) {
 		p.Bands = append(p.Bands, result.Band{Name: evil, Lower: 0, Upper: 1e9})
 	}
 	for i := range d.Series {
-		d.Series[i].Name, d.Series[i].Metric = evil, evil
+		d.Series[i].Name, d.Series[i].Op, d.Series[i].Measure = evil, evil, evil
 	}
 	for i := range d.Events {
 		d.Events[i].Text = evil
