@@ -32,6 +32,10 @@ type Description struct {
 	MinVersion string // oldest tool version accepted, "" when there is no tool
 	// Blocks: its jobs do block I/O, and their lanes say enough of it for a model of storage.
 	Blocks bool
+	// Prefills: with Spec.Prefill it writes everything that its lanes read.
+	Prefills bool
+	// RunsPrograms: it runs programs that the scenario's author names. The plan asks that the place permits that.
+	RunsPrograms bool
 }
 
 // Declared is what the reports of a job count, and what Parse needs to read them again.
@@ -168,7 +172,7 @@ const MostSections = 16
 
 // Report is the state of a job at one moment.
 type Report struct {
-	Time       time.Time // the tool's own clock
+	Time       time.Time // the tool's own clock; zero when its output has none: Elapsed tells then
 	Elapsed    time.Duration
 	Ops        Counts
 	Values     []float64 // by measure, in the order of Declared.Measures; NaN where the report has none

@@ -43,7 +43,7 @@ func (e Engine) law() Law {
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
-	return workload.Description{Name: "fake", OpenLoop: true, Latency: "service time", Blocks: true}
+	return workload.Description{Name: "fake", OpenLoop: true, Latency: "service time", Blocks: true, Prefills: true}
 }
 
 // Check implements workload.Engine. There is no tool to find.

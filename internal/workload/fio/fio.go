@@ -42,7 +42,7 @@ var _ workload.Engine = Engine{}
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
-	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion, Blocks: true}
+	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion, Blocks: true, Prefills: true}
 }
 
 // Check implements workload.Engine: it asks the host's fio for its version.
