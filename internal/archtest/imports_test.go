@@ -19,6 +19,7 @@ var may = map[string][]string{
 	"scenarios":                      {},
 	"internal/clock":                 {},
 	"internal/nearest":               {},
+	"internal/secret":                {},
 	"internal/target":                {"internal/clock"},
 	"internal/target/targettest":     {"internal/target", "internal/clock"},
 	"internal/target/*":              {"internal/target", "internal/clock", "unit"},
