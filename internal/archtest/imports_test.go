@@ -20,7 +20,7 @@ var may = map[string][]string{
 	"internal/clock":                 {},
 	"internal/nearest":               {},
 	"internal/secret":                {},
-	"internal/target":                {"internal/clock"},
+	"internal/target":                {"internal/clock", "internal/nearest", "internal/secret", "unit"},
 	"internal/target/targettest":     {"internal/target", "internal/clock"},
 	"internal/target/*":              {"internal/target", "internal/clock", "unit"},
 	"internal/target/sim":            {"internal/target", "internal/nearest", "internal/target/sim/*", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},

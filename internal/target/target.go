@@ -60,16 +60,6 @@ var (
 	ErrNoSuchNode = errors.New("no such node")
 )
 
-// Options is how a user configures a target: free text pairs, decoded by the provider's own table.
-type Options map[string]string
-
-// Option is one row of a provider's option table; it drives decoding, help and the reference page.
-type Option struct {
-	Name    string // as given on the command line: --target-opt NAME=VALUE
-	Default string
-	Help    string
-}
-
 // Provider makes Targets of one kind.
 type Provider interface {
 	// Name is the word after --target.

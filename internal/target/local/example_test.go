@@ -13,5 +13,5 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// target local: nodes 2000: want 1 to 1000
-	// target local: option "cgroups": "perhaps" is neither auto nor off
+	// target local: option "cgroups": "perhaps" is none of auto, off
 }
