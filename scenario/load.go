@@ -42,7 +42,7 @@ var digitBesideN = regexp.MustCompile(`[0-9]n|n[0-9n]`)
 // Load reads the scenario in fsys. Objections and remarks come back sorted by position, each once; the scenario is nil
 // when one of them is an Error. fsys is read only; give os.Root.FS or a zip.Reader so that links cannot lead outside.
 func Load(fsys fs.FS, opts LoadOptions) (*Scenario, []Diagnostic) {
-	l := &loader{fsys: fsys, opts: opts, sc: &Scenario{}, used: map[string]bool{}}
+	l := &loader{fsys: fsys, opts: opts, sc: &Scenario{}}
 	if l.find() && l.read() {
 		values := l.readVars()
 		if l.render(values) {
@@ -157,24 +157,9 @@ func cause(err error) string {
 	return err.Error()
 }
 
-func (l *loader) render(values map[string]any) bool {
-	out, objections := render(l.source, values, l.used)
-	for _, o := range objections {
-		line, col := lineCol(l.source, l.starts, o.at)
-		l.say("template", Pos{File: l.file, Line: line, Col: col}, o.what, o.hint)
-	}
-	for _, v := range l.sc.Vars {
-		if out != nil && !l.used[v.Name] {
-			l.say("unused-variable", v.Pos, fmt.Sprintf("variable %q is never used", v.Name), "remove it")
-		}
-	}
-	l.out = out
-	return out != nil
-}
-
 // document reads the rendered text.
 func (l *loader) document() {
-	root, objection := parseYAML(l.out.text)
+	root, objection := parseYAML(l.out.Text)
 	if objection != nil {
 		l.sayYAML(objection, 0)
 		return
@@ -248,7 +233,7 @@ const mask = "(redacted)"
 
 // redacted is the rendered text without passwords. A variable that holds one is masked as well.
 func (l *loader) redacted() []byte {
-	text := l.out.text
+	text := l.out.Text
 	slices.SortFunc(l.redact, func(a, b *yaml.Node) int { return cmp.Or(b.Line-a.Line, b.Column-a.Column) })
 	for _, n := range l.redact {
 		start := l.out.offset(n.Line, n.Column)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"plimsoll/scenario/jinja"
 )
 
 // Reference writes the reference page of the language, in Markdown, from the option tables.
@@ -90,7 +92,7 @@ func defaultText(r ArgSpec) string {
 	case float64:
 		return plainNumber(v)
 	case bool:
-		return pythonText(v)
+		return jinja.Text(v)
 	default:
 		return strings.TrimPrefix(fmt.Sprint(v), "map")
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/scenario/jinja"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -78,7 +80,7 @@ func yamlInteger(text string) (any, surprise) {
 		odd = sexagesimal
 		for part := range strings.SplitSeq(digits, ":") {
 			n, partErr := strconv.ParseInt(part, 10, 64)
-			scaled, ok := mulInt(v, 60)
+			scaled, ok := jinja.Integer("*", v, 60)
 			if partErr != nil || !ok {
 				return text, numberTooLong
 			}
@@ -130,6 +132,8 @@ func yamlNumber(text string) (any, surprise) {
 	return v, noSurprise
 }
 
+func addInt(a, b int64) (sum int64, ok bool) { return jinja.Integer("+", a, b) }
+
 func cutLast(s, sep string) (head, tail string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
@@ -164,7 +168,7 @@ func kindName(n *yaml.Node) string {
 		return "a list"
 	case yaml.ScalarNode:
 		v, _ := scalar(n)
-		return describe(v)
+		return jinja.Describe(v)
 	}
 	return "nothing"
 }
