@@ -46,7 +46,11 @@ func (m *machine) attribute(name token, v any) any {
 			}
 		}
 	}
-	return &undefined{at: name.at, what: fmt.Sprintf("%s has no attribute %q", Describe(v), name.text)}
+	hint := ""
+	if slices.Contains([]string{"append", "extend", "insert", "pop", "update", "remove", "clear"}, name.text) {
+		hint = "values are never changed: write {% set x = x + [1] %}"
+	}
+	return &undefined{at: name.at, what: fmt.Sprintf("%s has no attribute %q", Describe(v), name.text), hint: hint}
 }
 
 // item is v[key].

@@ -213,7 +213,7 @@ func (m *machine) join(at int, left, right any) (any, bool) {
 
 // repeat is a sequence, so many times.
 func (m *machine) repeat(at int, v any, times int64) any {
-	times = min(max(times, 0), maxTurns+1)
+	times = min(max(times, 0), maxRendered+1) // more than either bound allows
 	switch v := v.(type) {
 	case string:
 		m.made(at, len(v)*int(times))
@@ -372,9 +372,9 @@ func Compare(a, b any) (order int, comparable bool) {
 	case aNumber && bNumber && x != y:
 		return cmp.Compare(x, y), true
 	case aInt && bNumber: // rounded to the same float
-		return big.NewFloat(0).SetInt64(i).Cmp(big.NewFloat(y)), true
+		return new(big.Float).SetInt64(i).Cmp(big.NewFloat(y)), true
 	case aNumber && bInt:
-		return big.NewFloat(x).Cmp(big.NewFloat(0).SetInt64(j)), true
+		return big.NewFloat(x).Cmp(new(big.Float).SetInt64(j)), true
 	case aNumber && bNumber:
 		return 0, true
 	case aText && bText:
@@ -388,6 +388,10 @@ func (m *machine) equal(at int, a, b any) bool {
 	if c, ok := Compare(a, b); ok {
 		return c == 0
 	}
+	if m.comparing++; m.comparing > maxNesting {
+		fail(at, "", "values nested more than %d deep", maxNesting)
+	}
+	defer func() { m.comparing-- }()
 	switch a := a.(type) {
 	case []any:
 		b, ok := b.([]any)
@@ -438,7 +442,7 @@ func (m *machine) order(at int, a, b any) int {
 		fail(at, "", "cannot compare %s with %s", Describe(a), Describe(b))
 	}
 	for i := range min(len(x), len(y)) {
-		if !m.equal(at, x[i], y[i]) {
+		if !m.equal(at, x[i], y[i]) { // which also bounds how deep this goes
 			return m.order(at, x[i], y[i])
 		}
 	}

@@ -105,6 +105,7 @@ type machine struct {
 	captured     *strings.Builder // where a block of set writes
 	noted        []*Error         // undefined names
 	turns, bytes int              // that are left
+	comparing    int              // values within each other
 	// The tables stand here since some filters apply others.
 	filters, predicates map[string]*function
 }
@@ -123,8 +124,11 @@ func (m *machine) spend(at, turns int) {
 
 // made accounts for text that an expression has made or is about to make.
 func (m *machine) made(at, bytes int) {
-	if m.bytes -= bytes; m.bytes < 0 || bytes > maxRendered {
-		fail(at, "the texts or the loops are too long", "the texts are larger than %d MiB", maxMade>>20)
+	switch m.bytes -= bytes; {
+	case bytes > maxRendered:
+		fail(at, "", "a text is larger than %d MiB", maxRendered>>20)
+	case m.bytes < 0:
+		fail(at, "the texts or the loops are too long", "the texts together are larger than %d MiB", maxMade>>20)
 	}
 }
 

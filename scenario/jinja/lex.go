@@ -165,8 +165,10 @@ func (l *lexer) tag(begin string) {
 		case "(", "[", "{":
 			open = append(open, closing[t.kind])
 		case ")", "]", "}":
-			if len(open) == 0 || open[len(open)-1] != t.kind {
+			if len(open) == 0 {
 				fail(t.at, "", "%s without its beginning", t.kind)
+			} else if want := open[len(open)-1]; want != t.kind {
+				fail(t.at, "", "expected %s, found %s", want, t.kind)
 			}
 			open = open[:len(open)-1]
 		}
@@ -186,7 +188,7 @@ func (l *lexer) token(rest string) {
 	}
 	if text := integers.FindString(rest); text != "" {
 		if after := rest[len(text):]; text[0] == '0' && after != "" && after[0] >= '0' && after[0] <= '9' {
-			fail(l.at, "drop it", "the number %s… has a leading zero", text)
+			fail(l.at, "drop it", "a number with a leading zero")
 		}
 		l.add(tokInt, text)
 		return

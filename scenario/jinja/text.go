@@ -226,7 +226,9 @@ func hash(v any) (key any, ok bool) {
 		return v, true
 	case tuple:
 		type tupleKey string
-		return tupleKey(Repr(v)), true
+		p := printer{left: 1 << 16}
+		p.repr(v, 0)
+		return tupleKey(p.b.String()), !p.cut
 	}
 	return nil, false
 }
