@@ -252,6 +252,10 @@ type valueError struct {
 	bounds bool
 }
 
+func tooMany(n *yaml.Node) *valueError {
+	return &valueError{bounds: true, what: fmt.Sprintf("has %d entries", len(n.Content)), hint: fmt.Sprintf("the most is %d", maxEntries)}
+}
+
 // value decodes one node as the row's type.
 func (l *loader) value(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	switch row.Type {
@@ -262,7 +266,7 @@ func (l *loader) value(n *yaml.Node, row ArgSpec) (any, *valueError) {
 			return nil, &valueError{what: "must be a list, not " + kindName(n), hint: "write each entry after a dash; [] is an empty list"}
 		}
 		if len(n.Content) > maxEntries {
-			return nil, &valueError{bounds: true, what: fmt.Sprintf("has %d entries", len(n.Content)), hint: fmt.Sprintf("the most is %d", maxEntries)}
+			return nil, tooMany(n)
 		}
 		return n, nil
 	case Mapping:
@@ -298,6 +302,9 @@ func (l *loader) value(n *yaml.Node, row ArgSpec) (any, *valueError) {
 func (l *loader) list(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	if n.Kind != yaml.SequenceNode {
 		return nil, &valueError{what: fmt.Sprintf("must be a list, not %s", kindName(n)), hint: "write each entry on its own line after a dash"}
+	}
+	if len(n.Content) > maxEntries {
+		return nil, tooMany(n)
 	}
 	texts, ints := []string{}, []int64{}
 	for _, c := range n.Content {

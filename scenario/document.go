@@ -311,7 +311,7 @@ func (d *document) reportingInterval(body *yaml.Node, at Pos, of string) time.Du
 			params, at = e.value, d.nodePos(e.value)
 		}
 	}
-	f, _ := d.decode(params, at, of+": iogen_params", iogenFields, "unknown-key")
+	f, _ := d.decode(params, at, of+": iogen_params", iogenFields, "unknown-field")
 	return f.Seconds("reporting_interval")
 }
 

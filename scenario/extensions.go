@@ -85,7 +85,7 @@ func (d *document) asserts() {
 	for _, e := range d.named("assert") {
 		at := d.nodePos(e.key)
 		of := fmt.Sprintf("assert %q", e.name)
-		f, ok := d.decode(e.value, at, of, assertFields, "unknown-key")
+		f, ok := d.decode(e.value, at, of, assertFields, "unknown-field")
 		if !ok {
 			continue
 		}
@@ -156,7 +156,7 @@ func (d *document) experiment(root *yaml.Node) {
 		return
 	}
 	at := d.nodePos(body)
-	f, _ := d.decode(body, at, "experiment", experimentFields, "unknown-key")
+	f, _ := d.decode(body, at, "experiment", experimentFields, "unknown-field")
 	x := &Experiment{Repeats: f.Int("repeats"), Order: f.String("order"), Pos: at}
 	x.Seed, _ = f.Args["seed"].(int64)
 	for _, e := range d.mappingOf(body) {

@@ -118,14 +118,38 @@ func (l *loader) read() bool {
 		l.say("no-scenario", at, "load: "+cause(err), "")
 		return false
 	}
-	if !utf8.Valid(data) {
-		l.say("yaml", at, "load: the file is not UTF-8 text", "convert it")
-		return false
-	}
 	l.source = strings.ReplaceAll(strings.ReplaceAll(string(data), "\r\n", "\n"), "\r", "\n")
 	l.source = strings.TrimPrefix(l.source, "\ufeff")
 	l.starts = lineStarts(l.source)
+	if what, hint, offset := notText(l.source); what != "" {
+		at.Line, at.Col = lineCol(l.source, l.starts, offset)
+		l.say("yaml", at, "load: "+what, hint)
+		return false
+	}
 	return true
+}
+
+// notText says why a file is no text that YAML can be, and where; what is "" for one that is.
+func notText(data string) (what, hint string, at int) {
+	const convert = "save it as UTF-8"
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
+		if strings.HasPrefix(data, mark) {
+			return "the file is UTF-16 text", convert, 0
+		}
+	}
+	for i := 0; i < len(data); {
+		r, width := utf8.DecodeRuneInString(data[i:])
+		switch {
+		case r == utf8.RuneError && width == 1:
+			return fmt.Sprintf("the file is not UTF-8 text: byte 0x%02x", data[i]), convert, i
+		case r == 0 && (i == 1 || i+2 < len(data) && data[i+2] == 0):
+			return "the file is UTF-16 text", convert, i
+		case r < ' ' && !strings.ContainsRune("\t\n", r) || r == 0x7f:
+			return fmt.Sprintf("the file has the control character 0x%02x, which is not text", r), "remove it", i
+		}
+		i += width
+	}
+	return "", "", 0
 }
 
 // readFile reads a whole file of bounded size.

@@ -204,7 +204,7 @@ func (l *loader) readPresets() map[string]any {
 		root, objection := parseYAML(cut.text)
 		if objection == nil {
 			l.offset = cut.line - 1
-			presets = readPresetValues(l.native(root))
+			presets = l.readPresetValues(root)
 			l.offset = 0
 		} else if l.opts.Preset != "" {
 			l.sayYAML(objection, cut.line-1)
@@ -226,14 +226,20 @@ func (l *loader) readPresets() map[string]any {
 	return values
 }
 
-func readPresetValues(root any) map[string]map[string]any {
+func (l *loader) readPresetValues(root *yaml.Node) map[string]map[string]any {
 	presets := map[string]map[string]any{}
-	top, _ := root.(map[string]any)
-	all, _ := top["presets"].(map[string]any)
-	for name, body := range all {
-		fields, _ := body.(map[string]any)
-		values, _ := fields["vars"].(map[string]any)
-		presets[name] = values
+	for _, section := range l.entries(root, "the file") {
+		for _, preset := range l.entries(section.value, "presets") {
+			presets[preset.name] = nil
+			for _, f := range l.entries(preset.value, "preset "+preset.name) {
+				if f.name == "vars" {
+					presets[preset.name], _ = l.native(f.value).(map[string]any)
+					continue
+				}
+				l.say("unknown-key", l.nodePos(f.key), fmt.Sprintf("preset %q has no field %q", preset.name, f.name),
+					didYouMean(f.name, []string{"vars"}))
+			}
+		}
 	}
 	return presets
 }
