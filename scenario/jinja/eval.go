@@ -383,8 +383,14 @@ func Compare(a, b any) (order int, comparable bool) {
 	return 0, a == nil && b == nil
 }
 
+// read accounts for going through a text, which in a loop costs more than its turns.
+func (m *machine) read(at int, text string) { m.spend(at, len(text)/64) }
+
 func (m *machine) equal(at int, a, b any) bool {
 	m.spend(at, 1)
+	if s, ok := a.(string); ok {
+		m.read(at, s)
+	}
 	if c, ok := Compare(a, b); ok {
 		return c == 0
 	}
@@ -431,6 +437,9 @@ func (m *machine) equalItems(at int, a, b []any) bool {
 // order compares two values that have an order.
 func (m *machine) order(at int, a, b any) int {
 	m.spend(at, 1)
+	if s, ok := a.(string); ok {
+		m.read(at, s)
+	}
 	if c, ok := Compare(a, b); ok && a != nil {
 		return c
 	}
@@ -457,6 +466,7 @@ func (m *machine) contains(at int, in, what any) bool {
 		if !ok {
 			fail(at, "", "%s cannot be part of a text", Describe(what))
 		}
+		m.read(at, in)
 		return strings.Contains(in, part)
 	case *dict:
 		_, ok := in.get(what)

@@ -140,6 +140,7 @@ func title(c call) any {
 func length(c call) any {
 	switch v := c.value.(type) {
 	case string:
+		c.m.read(c.at, v)
 		return int64(utf8.RuneCountInString(v))
 	case *dict:
 		return int64(len(v.entries))
@@ -325,6 +326,7 @@ func unique(c call) any {
 	seen := map[any]bool{}
 	var kept []any
 	for i, key := range c.keys(list, 0, 1) {
+		c.m.spend(c.at, 1)
 		h, ok := hash(key)
 		if !ok {
 			c.refuse("cannot hold %s", Describe(key))

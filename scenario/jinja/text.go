@@ -226,7 +226,7 @@ func hash(v any) (key any, ok bool) {
 		return v, true
 	case tuple:
 		type tupleKey string
-		p := printer{left: 1 << 16}
+		p := printer{left: 1 << 10}
 		p.repr(v, 0)
 		return tupleKey(p.b.String()), !p.cut
 	}
