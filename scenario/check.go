@@ -88,7 +88,8 @@ func (d *document) groupStep(s stepInfo, g *groupState) {
 		}
 		grown := g.now.Grown(s.Args)
 		if from, to, ok := d.sizes(g.now, grown); ok && to <= from {
-			d.say("grow", s.args.where(counted(s.Args)), fmt.Sprintf("%s: vm group %q has %d VMs and would have %d", s.Name, g.now.Name, from, to), "raise the count")
+			d.say("grow", s.args.where(counted(s.Args)), fmt.Sprintf("%s: vm group %q has %d VMs and would have %d", s.Name,
+				g.now.Name, from, to), "raise the count")
 		}
 		g.now = grown
 	}

@@ -144,7 +144,8 @@ func (l *loader) scalar(n *yaml.Node) any {
 	case octal:
 		l.say(string(odd), at, fmt.Sprintf("%s is octal for %v in YAML 1.1", n.Value, v), "drop the leading zero, or quote it if a text is meant")
 	case sexagesimal:
-		l.say(string(odd), at, fmt.Sprintf("%s is the number %v in YAML 1.1, which counts in sixties", n.Value, jinja.Text(v)), "quote it if a text is meant")
+		l.say(string(odd), at, fmt.Sprintf("%s is the number %v in YAML 1.1, which counts in sixties", n.Value,
+			jinja.Text(v)), "quote it if a text is meant")
 	case numberTooLong:
 		l.say(string(odd), at, fmt.Sprintf("the number %s does not fit 64 bits", jinja.Shorten(n.Value, 30)), "")
 	case customTag:
@@ -253,7 +254,8 @@ type valueError struct {
 }
 
 func tooMany(n *yaml.Node) *valueError {
-	return &valueError{bounds: true, what: fmt.Sprintf("has %d entries", len(n.Content)), hint: fmt.Sprintf("the most is %d", maxEntries)}
+	return &valueError{bounds: true, what: fmt.Sprintf("has %d entries", len(n.Content)),
+		hint: fmt.Sprintf("the most is %d", maxEntries)}
 }
 
 // value decodes one node as the row's type.
@@ -330,7 +332,8 @@ func (l *loader) list(n *yaml.Node, row ArgSpec) (any, *valueError) {
 func (l *loader) selector(n *yaml.Node) (any, *valueError) {
 	at := l.nodePos(n)
 	if v, odd := scalar(n); odd == sexagesimal {
-		l.say(string(odd), at, fmt.Sprintf("node selector %s is the number %s in YAML 1.1; here it is read as written", n.Value, jinja.Text(v)), fmt.Sprintf("write %q", n.Value))
+		l.say(string(odd), at, fmt.Sprintf("node selector %s is the number %s in YAML 1.1; here it is read as written",
+			n.Value, jinja.Text(v)), fmt.Sprintf("write %q", n.Value))
 	} else if plain(n) && strings.Contains(n.Value, ":") {
 		l.say("selector-unquoted", at, fmt.Sprintf("node selector %s has a colon and no quotes; YAML may read such text as a number", n.Value),
 			fmt.Sprintf("write %q", n.Value))
@@ -349,7 +352,8 @@ func (l *loader) selector(n *yaml.Node) (any, *valueError) {
 func (l *loader) text(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	v, _ := scalar(n)
 	if _, ok := v.(string); !ok {
-		l.say("not-text", l.nodePos(n), fmt.Sprintf("%s should be a text, not %s", row.Name, jinja.Describe(v)), fmt.Sprintf("write %q", n.Value))
+		l.say("not-text", l.nodePos(n), fmt.Sprintf("%s should be a text, not %s", row.Name, jinja.Describe(v)),
+			fmt.Sprintf("write %q", n.Value))
 	}
 	text := n.Value
 	if row.Type == Secret {

@@ -69,7 +69,8 @@ func (d *document) named(key string) []entry {
 func (d *document) oneKey(item *yaml.Node, of string) (entry, bool) {
 	at := d.nodePos(item)
 	if item.Kind == yaml.ScalarNode && item.Value != "" {
-		d.say("wrong-type", at, fmt.Sprintf("%s: the entry %q must be a mapping", of, jinja.Shorten(item.Value, 60)), "end it with a colon and indent its fields below it")
+		d.say("wrong-type", at, fmt.Sprintf("%s: the entry %q must be a mapping", of, jinja.Shorten(item.Value, 60)),
+			"end it with a colon and indent its fields below it")
 		return entry{}, false
 	}
 	if item.Kind != yaml.MappingNode {
@@ -193,7 +194,8 @@ func (d *document) disks(body *yaml.Node, f fields, of string) []int64 {
 	strictInt := func(n *yaml.Node, what string) {
 		if v, _ := scalar(n); n.Kind == yaml.ScalarNode {
 			if _, whole := v.(float64); whole {
-				d.say("wrong-type", d.nodePos(n), fmt.Sprintf("%s: %s must be a whole number, not %s", of, what, jinja.Text(v)), "use |int or // in the template")
+				d.say("wrong-type", d.nodePos(n), fmt.Sprintf("%s: %s must be a whole number, not %s", of, what, jinja.Text(v)),
+					"use |int or // in the template")
 			}
 		}
 	}

@@ -193,7 +193,8 @@ func (d *document) factors(x *Experiment, body *yaml.Node) {
 		for _, n := range e.value.Content {
 			level := d.native(n)
 			if text := jinja.Repr(level); seen[text] {
-				d.say("experiment", d.nodePos(n), fmt.Sprintf("experiment: factor %q has the value %s twice", e.name, jinja.Describe(level)), "use repeats")
+				d.say("experiment", d.nodePos(n), fmt.Sprintf("experiment: factor %q has the value %s twice", e.name,
+					jinja.Describe(level)), "use repeats")
 			} else {
 				seen[text] = true
 			}
@@ -233,7 +234,8 @@ func (d *document) jobOptions(w *Workload, f fields, of string) {
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		value, ok := jobOption(options[key])
 		if !ok || key == "" || strings.ContainsAny(key, "=[];# \n") {
-			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q cannot be %s", of, key, jinja.Describe(options[key])), "write a number, a text or True")
+			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q cannot be %s", of, key,
+				jinja.Describe(options[key])), "write a number, a text or True")
 			continue
 		}
 		setEverywhere(file, key, value)

@@ -451,12 +451,18 @@ func TestFindFile(t *testing.T) {
 		{"wrong name", fstest.MapFS{"s.json": file}, "s.json", "ends in .yml or .yaml"},
 		{"absent", fstest.MapFS{}, "s.yml", "file does not exist"},
 		{"a directory", fstest.MapFS{"s.yml/x": file}, "s.yml", "it is a directory"},
-		{"UTF-16", fstest.MapFS{"test.yml": {Data: []byte("\xff\xfen\x00a\x00")}}, "", "test.yml:1:1: error: load: the file is UTF-16 text: save it as UTF-8"},
-		{"UTF-16 without a mark", fstest.MapFS{"test.yml": {Data: []byte("n\x00a\x00:\x00")}}, "", "test.yml:1:2: error: load: the file is UTF-16 text"},
-		{"UTF-16, large end first", fstest.MapFS{"test.yml": {Data: []byte("\x00n\x00a\x00:")}}, "", "test.yml:1:1: error: load: the file is UTF-16 text"},
-		{"Latin-1", fstest.MapFS{"test.yml": {Data: []byte("a: 1\nname: Gr\xf6\xdfe\n")}}, "", "test.yml:2:9: error: load: the file is not UTF-8 text: byte 0xf6"},
-		{"NUL", fstest.MapFS{"test.yml": {Data: []byte("a: 1\r\nname: ü\x00\n")}}, "", "test.yml:2:8: error: load: the file has the control character 0x00"},
-		{"escape", fstest.MapFS{"test.yml": {Data: []byte("a: 1\nb: \x1b[1m\n")}}, "", "test.yml:2:4: error: load: the file has the control character 0x1b"},
+		{"UTF-16", fstest.MapFS{"test.yml": {Data: []byte("\xff\xfen\x00a\x00")}}, "",
+			"test.yml:1:1: error: load: the file is UTF-16 text: save it as UTF-8"},
+		{"UTF-16 without a mark", fstest.MapFS{"test.yml": {Data: []byte("n\x00a\x00:\x00")}}, "",
+			"test.yml:1:2: error: load: the file is UTF-16 text"},
+		{"UTF-16, large end first", fstest.MapFS{"test.yml": {Data: []byte("\x00n\x00a\x00:")}}, "",
+			"test.yml:1:1: error: load: the file is UTF-16 text"},
+		{"Latin-1", fstest.MapFS{"test.yml": {Data: []byte("a: 1\nname: Gr\xf6\xdfe\n")}}, "",
+			"test.yml:2:9: error: load: the file is not UTF-8 text: byte 0xf6"},
+		{"NUL", fstest.MapFS{"test.yml": {Data: []byte("a: 1\r\nname: ü\x00\n")}}, "",
+			"test.yml:2:8: error: load: the file has the control character 0x00"},
+		{"escape", fstest.MapFS{"test.yml": {Data: []byte("a: 1\nb: \x1b[1m\n")}}, "",
+			"test.yml:2:4: error: load: the file has the control character 0x1b"},
 		{"a mark of UTF-8", fstest.MapFS{"test.yml": {Data: []byte("\ufeff" + minimal)}, "w.fio": work}, "", "test.yml"},
 		{"too large", fstest.MapFS{"test.yml": {Data: make([]byte, 5<<20)}}, "", "larger than"},
 	} {
@@ -589,7 +595,7 @@ func TestDiagnosticJSON(t *testing.T) {
 }
 
 // TestNumbersAreBounded checks that the schema, which is made from the option tables, bounds every number at both ends.
-// What a chart or an assert is held against may be any number, and a duration is at most a hundred years wherever it is.
+// What a chart or an assert is held against may be any number; a duration is at most a hundred years wherever it is.
 func TestNumbersAreBounded(t *testing.T) {
 	t.Parallel()
 	free := []string{"at_least", "at_most", "lower", "upper", "result_expected_value"}
@@ -608,7 +614,8 @@ func TestNumbersAreBounded(t *testing.T) {
 // TestMergeKeys checks <<, which puts the entries of other mappings into one.
 func TestMergeKeys(t *testing.T) {
 	t.Parallel()
-	sc, diags := scenario.Load(edit(t, "      template: ubuntu1604\n      count_per_node: 1\n      data_disks: {count: 1, size: 8}\n",
+	sc, diags := scenario.Load(edit(t,
+		"      template: ubuntu1604\n      count_per_node: 1\n      data_disks: {count: 1, size: 8}\n",
 		`      &g
       template: ubuntu1604
       vcpus: 4
@@ -626,10 +633,12 @@ func TestMergeKeys(t *testing.T) {
 	}
 	var got []string
 	for _, g := range sc.Groups {
-		got = append(got, fmt.Sprintf("%s: %s, %d CPUs, %d MiB, %v, %v on %s", g.Name, g.Template, g.CPUs, g.MemoryBytes>>20, g.DiskBytes, g.ExporterPorts, g.Nodes.Text))
+		got = append(got, fmt.Sprintf("%s: %s, %d CPUs, %d MiB, %v, %v on %s", g.Name, g.Template, g.CPUs,
+			g.MemoryBytes>>20, g.DiskBytes, g.ExporterPorts, g.Nodes.Text))
 	}
 	want := []string{
-		"G: ubuntu1604, 4 CPUs, 2048 MiB, [8589934592], [9100] on :", "H: ubuntu1604, 8 CPUs, 2048 MiB, [8589934592], [9100] on :",
+		"G: ubuntu1604, 4 CPUs, 2048 MiB, [8589934592], [9100] on :",
+		"H: ubuntu1604, 8 CPUs, 2048 MiB, [8589934592], [9100] on :",
 		"I: ubuntu1604, 4 CPUs, 512 MiB, [17179869184], [1] on 0",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -657,8 +666,9 @@ func TestTemplateInTheFile(t *testing.T) {
 	if sc == nil {
 		t.Fatal(diags)
 	}
-	if got := []time.Duration{sc.Run[0].Args.Seconds("duration_secs"), sc.Run[1].Args.Seconds("duration_secs")}; got[0] != 10*time.Second || got[1] != 20*time.Second {
-		t.Errorf("waits %v", got)
+	got := []time.Duration{sc.Run[0].Args.Seconds("duration_secs"), sc.Run[1].Args.Seconds("duration_secs")}
+	if diff := cmp.Diff([]time.Duration{10 * time.Second, 20 * time.Second}, got); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 	if at := sc.Run[1].Pos; at.Line != 25 || at.Col != 5 {
 		t.Errorf("the second wait is at %s", at)

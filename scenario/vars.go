@@ -151,7 +151,8 @@ func (l *loader) boundVar(v *Var) {
 		}
 		v.Value = list[0]
 	}
-	if v.Options != nil && !slices.ContainsFunc(v.Options, func(o any) bool { return jinja.Repr(o) == jinja.Repr(v.Value) }) {
+	chosen := func(o any) bool { return jinja.Repr(o) == jinja.Repr(v.Value) }
+	if v.Options != nil && !slices.ContainsFunc(v.Options, chosen) {
 		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is not among its options", v.Name, jinja.Describe(v.Value)),
 			"allowed: "+jinja.Text(v.Options))
 		return
@@ -160,9 +161,11 @@ func (l *loader) boundVar(v *Var) {
 	above, maxOK := pythonCompare(v.Value, v.Max)
 	switch {
 	case v.Min != nil && (!minOK || below < 0):
-		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is below its minimum %s", v.Name, jinja.Describe(v.Value), jinja.Text(v.Min)), textForNumber(v.Value))
+		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is below its minimum %s", v.Name, jinja.Describe(v.Value),
+			jinja.Text(v.Min)), textForNumber(v.Value))
 	case v.Max != nil && (!maxOK || above > 0):
-		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is above its maximum %s", v.Name, jinja.Describe(v.Value), jinja.Text(v.Max)), textForNumber(v.Value))
+		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is above its maximum %s", v.Name, jinja.Describe(v.Value),
+			jinja.Text(v.Max)), textForNumber(v.Value))
 	}
 }
 

@@ -275,7 +275,8 @@ func merge(n *yaml.Node, left *int) *yamlError {
 		var entries []*yaml.Node
 		for _, m := range from {
 			if m.Kind != yaml.MappingNode {
-				return &yamlError{line: m.Line, col: m.Column, what: "yaml: the merge key << takes a mapping or a list of mappings, not " + kindName(m),
+				return &yamlError{line: m.Line, col: m.Column,
+					what: "yaml: the merge key << takes a mapping or a list of mappings, not " + kindName(m),
 					hint: "write <<: *anchor"}
 			}
 			entries = united(entries, m.Content, left)
@@ -310,7 +311,8 @@ func united(entries, others []*yaml.Node, left *int) []*yaml.Node {
 
 // secondDocument objects to what follows the first document of a file, whose root is given.
 func secondDocument(text string, first *yaml.Node) *yamlError {
-	e := &yamlError{what: "yaml: a second document begins here: a scenario is one", hint: "remove the line --- or what follows it"}
+	e := &yamlError{what: "yaml: a second document begins here: a scenario is one",
+		hint: "remove the line --- or what follows it"}
 	number := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		if number++; number > first.Line && (line == "---" || strings.HasPrefix(line, "--- ")) {

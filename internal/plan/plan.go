@@ -318,7 +318,8 @@ func (b *builder) remark() {
 		b.warn("data disks need up to %s, nothing is free beyond what the target keeps in reserve: it will refuse", unit.Bytes(p.PeakDiskBytes))
 	default:
 		b.warn("data disks need up to %s, %s are free: the target may refuse; a size scale of %.2g or less fits%s",
-			unit.Bytes(p.PeakDiskBytes), unit.Bytes(facts.FreeBytes), p.SizeScale*float64(facts.FreeBytes)/float64(p.PeakDiskBytes), gives(facts.MoreDisk))
+			unit.Bytes(p.PeakDiskBytes), unit.Bytes(facts.FreeBytes),
+			p.SizeScale*float64(facts.FreeBytes)/float64(p.PeakDiskBytes), gives(facts.MoreDisk))
 	}
 	if facts.FreeMemory >= 0 && p.PeakMemoryBytes > facts.FreeMemory {
 		b.warn("VMs need up to %s of memory, %s are free: the target may refuse%s",

@@ -12,15 +12,17 @@ type statement func(m *machine)
 // refused are the tags of Jinja that scenarios cannot use, with what to do instead.
 var refused = map[string]string{
 	"macro": "write its text where it is needed, or loop over it", "call": "write the text out",
-	"include": "write the text into this file", "import": "write the text into this file", "from": "write the text into this file",
+	"include": "write the text into this file", "import": "write the text into this file",
+	"from":    "write the text into this file",
 	"extends": "write the text into this file", "block": "write the text where it belongs",
 	"filter": "use {% set x | upper %} … {% endset %}", "with": "use {% set %}", "do": "use {% set %}",
-	"break": "put a condition behind the for", "continue": "put a condition behind the for", "autoescape": "", "trans": "", "debug": "",
+	"break": "put a condition behind the for", "continue": "put a condition behind the for", "autoescape": "",
+	"trans": "", "debug": "",
 }
 
 var blockWords = []string{"for", "endfor", "if", "elif", "else", "endif", "set", "endset", "raw", "endraw"}
 
-// body reads up to a tag whose word is one of ends, and returns that word. Without ends it reads to the end of the file.
+// body reads up to a tag whose word is one of ends, and returns that word; without ends, to the end of the file.
 func (p *parser) body(begin token, ends []string) (body []statement, end string) {
 	if p.blocks++; p.blocks > maxBlocks {
 		fail(begin.at, "", "blocks nested more than %d deep", maxBlocks)

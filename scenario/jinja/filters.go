@@ -409,8 +409,8 @@ func strip(c call, chars int, left, right bool) any {
 // maxDigits bounds the digits of |round.
 const maxDigits = 300
 
-// round gives a float always. The method common rounds half away from zero, in exact arithmetic; floor and ceil multiply
-// and divide as Jinja does, with what that loses.
+// round gives a float always. The method common rounds half away from zero, in exact arithmetic; floor and ceil
+// multiply and divide as Jinja does, with what that loses.
 func round(c call) any {
 	x, ok := asFloat(c.value)
 	if !ok {

@@ -12,7 +12,8 @@ import (
 )
 
 func ExampleRender() {
-	out, _ := jinja.Render("{% for i in range(n) %}{{ i ** 2 }}{{ ', ' if not loop.last }}{% endfor %}", map[string]any{"n": int64(4)})
+	out, _ := jinja.Render("{% for i in range(n) %}{{ i ** 2 }}{{ ', ' if not loop.last }}{% endfor %}",
+		map[string]any{"n": int64(4)})
 	fmt.Println(out.Text)
 	_, objections := jinja.Render("iops: {{ iops / node }}", map[string]any{"iops": int64(100), "nodes": int64(4)})
 	fmt.Println(objections[0].At, objections[0].What, objections[0].Hint)
@@ -79,50 +80,73 @@ func TestRefuses(t *testing.T) {
 		{"{{ loop }}", 3, `undefined name "loop"`}, {"{{ d.x }}", 5, `a mapping has no attribute "x"`},
 		{"{{ l[7] }}", 4, "a list has no item 7"}, {"{{ l.append(1) }}", 5, `no attribute "append"`},
 		{"{% for i in l %}{{ loop.previtem }}{% endfor %}", 24, "no loop.previtem"},
-		{"{{ l|map(attribute='x')|list }}", 5, "|map: the number 3 has no item 'x'"}, {"{{ e|first + 1 }}", 5, "|first of nothing"},
+		{"{{ l|map(attribute='x')|list }}", 5, "|map: the number 3 has no item 'x'"}, {"{{ e|first + 1 }}", 5,
+			"|first of nothing"},
 		{"{{ (1 if 0) + 1 }}", 6, "an if without else"},
 		// Arithmetic.
 		{"{{ 1/0 }}", 4, "division by zero"}, {"{{ 1//0 }}", 4, "division by zero"}, {"{{ 1%0 }}", 4, "division by zero"},
 		{"{{ 0.0**-1 }}", 6, "division by zero"}, {"{{ 1.0/0 }}", 6, "division by zero"},
-		{"{{ 10.0**400 }}", 3, "not a finite number"}, {"{{ 1e400 }}", 3, "64 bits"}, {"{{ (-1)**0.5 }}", 3, "not a finite number"},
-		{"{{ 9223372036854775807 + 1 }}", 3, "64 bits"}, {"{{ 2**63 }}", 3, "64 bits"}, {"{{ 99999999999999999999 }}", 3, "64 bits"},
-		{"{{ -9223372036854775807 - 2 }}", 3, "64 bits"}, {"{{ 'inf'|float }}", 9, "not a finite number"}, {"{{ 1e300|int }}", 9, "64 bits"},
-		{"{{ 'a' + 1 }}", 7, "+ cannot take the text"}, {"{{ -'a' }}", 3, "a sign before"}, {"{{ 'a' < 1 }}", 7, "cannot compare"},
+		{"{{ 10.0**400 }}", 3, "not a finite number"}, {"{{ 1e400 }}", 3, "64 bits"}, {"{{ (-1)**0.5 }}", 3,
+			"not a finite number"},
+		{"{{ 9223372036854775807 + 1 }}", 3, "64 bits"}, {"{{ 2**63 }}", 3, "64 bits"}, {"{{ 99999999999999999999 }}", 3,
+			"64 bits"},
+		{"{{ -9223372036854775807 - 2 }}", 3, "64 bits"}, {"{{ 'inf'|float }}", 9, "not a finite number"},
+		{"{{ 1e300|int }}", 9, "64 bits"},
+		{"{{ 'a' + 1 }}", 7, "+ cannot take the text"}, {"{{ -'a' }}", 3, "a sign before"}, {"{{ 'a' < 1 }}", 7,
+			"cannot compare"},
 		{"{{ 1 in 2 }}", 5, "nothing can be in the number 2"}, {"{{ 010 }}", 3, "leading zero"},
 		// Constructs.
 		{"a\n  {% include 'x' %}", 7, "{% include %}: not part"}, {"{% macro a() %}", 3, "{% macro %}: not part"},
-		{"{% call x() %}", 3, "{% call %}"}, {"{% import 'x' as y %}", 3, "{% import %}"}, {"{% extends 'x' %}", 3, "{% extends %}"},
+		{"{% call x() %}", 3, "{% call %}"}, {"{% import 'x' as y %}", 3, "{% import %}"}, {"{% extends 'x' %}", 3,
+			"{% extends %}"},
 		{"{% block a %}", 3, "{% block %}"}, {"{% from 'x' import y %}", 3, "{% from %}"}, {"{% do x %}", 3, "{% do %}"},
-		{"{% fro i in l %}", 3, "{% fro %}"}, {"{% for x in l recursive %}{% endfor %}", 14, "recursive"}, {"{{ f(*l) }}", 5, "arguments with *"},
-		{"{{ n|uper }}", 5, "the filter |uper"}, {"{{ n is od }}", 8, "the test od"}, {"{{ n|round(dig=1) }}", 15, `no argument "dig"`},
+		{"{% fro i in l %}", 3, "{% fro %}"}, {"{% for x in l recursive %}{% endfor %}", 14, "recursive"}, {"{{ f(*l) }}",
+			5, "arguments with *"},
+		{"{{ n|uper }}", 5, "the filter |uper"}, {"{{ n is od }}", 8, "the test od"}, {"{{ n|round(dig=1) }}", 15,
+			`no argument "dig"`},
 		{"{{ n|round(1, 'half') }}", 5, `no method "half"`}, {"{{ n|replace('a') }}", 5, "lacks its argument new"},
-		{"{{ n|upper(1) }}", 11, "takes 0 arguments"}, {"{{ 'a'() }}", 6, "cannot be called"}, {"{{ '%q' % 1 }}", 8, `the format "%q"`},
+		{"{{ n|upper(1) }}", 11, "takes 0 arguments"}, {"{{ 'a'() }}", 6, "cannot be called"}, {"{{ '%q' % 1 }}", 8,
+			`the format "%q"`},
 		// Syntax.
-		{"{% for x in 5 %}{% endfor %}", 12, "cannot go through the number 5"}, {"{% for x in range(1.5) %}{% endfor %}", 17, "whole numbers"},
+		{"{% for x in 5 %}{% endfor %}", 12, "cannot go through the number 5"}, {"{% for x in range(1.5) %}{% endfor %}",
+			17, "whole numbers"},
 		{"{% for x in range(1,2,0) %}{% endfor %}", 17, "a step of 0"}, {"{% for x in range() %}{% endfor %}", 17, "1 to 3"},
-		{"{% for a, b in [1] %}{% endfor %}", 7, "cannot go through"}, {"{% for a, b in [(1,)] %}{% endfor %}", 7, "2 names for 1 values"},
-		{"{% for i in l %}", 3, "{% for %} does not end"}, {"{% endfor %}", 3, "{% endfor %} without"}, {"{% if %}{% endif %}", 6, "expected an expression"},
+		{"{% for a, b in [1] %}{% endfor %}", 7, "cannot go through"}, {"{% for a, b in [(1,)] %}{% endfor %}", 7,
+			"2 names for 1 values"},
+		{"{% for i in l %}", 3, "{% for %} does not end"}, {"{% endfor %}", 3, "{% endfor %} without"},
+		{"{% if %}{% endif %}", 6, "expected an expression"},
 		{"{% if 1 %}{% else %}{% else %}{% endif %}", 23, "{% else %} without"}, {"{% for %}", 7, "expected"},
 		{"{{ 1 + }}", 7, "expected an expression"}, {"{{ (1 }}", 6, "expected )"}, {"{{ }}", 3, "expected an expression"},
 		{"{{ 1 ", 0, "the tag {{ does not end"}, {"{{ a b }}", 5, "expected }}"}, {"{# a", 0, "a comment that does not end"},
-		{"{{ 1) }}", 4, ") without its beginning"}, {"{{ \"a }}", 3, "quote"}, {"{{ 1 ? 2 }}", 5, `cannot read '?'`}, {"{% set n %}", 3, "{% set %} does not end"},
-		{"{% set 1 = 2 %}", 7, "nothing can be assigned"}, {"{% set d.k = 2 %}", 9, "cannot assign to an attribute of a mapping"}, {"{% raw %}x", 0, "raw"},
+		{"{{ 1) }}", 4, ") without its beginning"}, {"{{ \"a }}", 3, "quote"}, {"{{ 1 ? 2 }}", 5, `cannot read '?'`},
+		{"{% set n %}", 3, "{% set %} does not end"},
+		{"{% set 1 = 2 %}", 7, "nothing can be assigned"}, {"{% set d.k = 2 %}", 9,
+			"cannot assign to an attribute of a mapping"}, {"{% raw %}x", 0, "raw"},
 		// Bounds.
-		{"{{ " + strings.Repeat("(", 99) + strings.Repeat(")", 99) + "}}", 63, "nested more than"}, {"{{ " + strings.Repeat("-", 99) + "1 }}", 63, "nested more than"},
-		{"{{ 1" + strings.Repeat("+1", 12000) + " }}", 0, "parts"}, {strings.Repeat("{% if 1 %}", 30) + strings.Repeat("{% endif %}", 30), 193, "nested more than"},
+		{"{{ " + strings.Repeat("(", 99) + strings.Repeat(")", 99) + "}}", 63, "nested more than"},
+		{"{{ " + strings.Repeat("-", 99) + "1 }}", 63, "nested more than"},
+		{"{{ 1" + strings.Repeat("+1", 12000) + " }}", 0, "parts"}, {strings.Repeat("{% if 1 %}",
+			30) + strings.Repeat("{% endif %}", 30), 193, "nested more than"},
 		{"{% for i in range(10000000) %}a{% endfor %}", 17, "evaluations"},
 		{"{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}", 45, "evaluations"},
 		{"{% for i in range(500000) %}" + strings.Repeat("x", 1000) + "{% endfor %}", 28, "larger than"},
-		{"{{ 'a' * 100000000 }}", 7, "larger than"}, {"{{ [1] * 100000000 }}", 7, "evaluations"}, {"{{ 'a' * 9223372036854775807 }}", 7, "larger than"},
+		{"{{ 'a' * 100000000 }}", 7, "larger than"}, {"{{ [1] * 100000000 }}", 7, "evaluations"},
+		{"{{ 'a' * 9223372036854775807 }}", 7, "larger than"},
 		{"{% set x = 'aaaaaaaa' %}{% for i in range(40) %}{% set x = x ~ x %}{{ x }}{% endfor %}", -1, ""},
-		{"{% set n = namespace(x='aaaaaaaa') %}{% for i in range(40) %}{% set n.x = n.x ~ n.x %}{% endfor %}", 78, "larger than"},
-		{"{% set n = namespace(x=[1]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", 97, "prints as more than"},
+		{"{% set n = namespace(x='aaaaaaaa') %}{% for i in range(40) %}{% set n.x = n.x ~ n.x %}{% endfor %}", 78,
+			"larger than"},
+		{"{% set n = namespace(x=[1]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", 97,
+			"prints as more than"},
 		{"{% set n = namespace(x=[1]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x == n.x + [] }}", 99, "evaluations"},
-		{"{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}", 92, "nested more than"},
-		{"{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x == [n.x] }}", 94, "nested more than"},
-		{"{{ '%999999999d' % 1 }}", 17, "width"}, {"{{ 'x'.zfill(999999999) }}", 12, "larger than"}, {"{{ 'abc'|replace('', 'x' * 8000000) }}", 9, "larger than"},
+		{"{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}", 92,
+			"nested more than"},
+		{"{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x == [n.x] }}", 94,
+			"nested more than"},
+		{"{{ '%999999999d' % 1 }}", 17, "width"}, {"{{ 'x'.zfill(999999999) }}", 12, "larger than"},
+		{"{{ 'abc'|replace('', 'x' * 8000000) }}", 9, "larger than"},
 	} {
-		out, objections := jinja.Render(c.source, map[string]any{"n": int64(5), "l": []any{int64(3)}, "e": []any{}, "d": map[string]any{"k": int64(1)}})
+		out, objections := jinja.Render(c.source, map[string]any{"n": int64(5), "l": []any{int64(3)}, "e": []any{},
+			"d": map[string]any{"k": int64(1)}})
 		switch {
 		case c.at < 0 && len(objections) > 0:
 			t.Errorf("%.80q: %s", c.source, objections[0].What)
@@ -137,7 +161,8 @@ func TestRefuses(t *testing.T) {
 
 func TestAllUndefinedNames(t *testing.T) {
 	t.Parallel()
-	_, objections := jinja.Render("{{ a }} {{ b + known + c }}{% for i in d %}{{ i.x|upper ~ e }}{% endfor %}{% if f %}{{ g }}{% endif %}"+
+	_, objections := jinja.Render("{{ a }} {{ b + known + c }}{% for i in d %}{{ i.x|upper ~ e }}{% endfor %}"+
+		"{% if f %}{{ g }}{% endif %}"+
 		"{% set h = i0 %}{{ h }}{% set j, k = l %}{{ j + k }}{{ [m, 1]|sum }}{{ known is defined and p|default(q) }}{{ a }}",
 		map[string]any{"known": int64(1)})
 	var got []string
@@ -151,7 +176,8 @@ func TestAllUndefinedNames(t *testing.T) {
 
 func TestUsed(t *testing.T) {
 	t.Parallel()
-	out, _ := jinja.Render("{{ a }}{% for b in [1] %}{{ b }}{% endfor %}{% set c = 1 %}{{ c }}", map[string]any{"a": nil, "b": nil, "c": nil})
+	out, _ := jinja.Render("{{ a }}{% for b in [1] %}{{ b }}{% endfor %}{% set c = 1 %}{{ c }}", map[string]any{"a": nil,
+		"b": nil, "c": nil})
 	if len(out.Used) != 1 || !out.Used["a"] {
 		t.Errorf("used %v, want a: the others are read from the template's own", out.Used)
 	}
@@ -167,7 +193,8 @@ func TestOrigin(t *testing.T) {
 	}
 	for at := range len(out.Text) {
 		src := out.Origin(at)
-		if number := out.Text[at] == '0' || out.Text[at] == '1' && at > 5; number && source[src:src+2] != "{{" || !number && source[src] != out.Text[at] {
+		number := out.Text[at] == '0' || out.Text[at] == '1' && at > 5
+		if number && source[src:src+2] != "{{" || !number && source[src] != out.Text[at] {
 			t.Errorf("byte %d, %q, comes from %d, %q", at, out.Text[at], src, source[src:src+2])
 		}
 	}
@@ -185,7 +212,8 @@ func FuzzRender(f *testing.F) {
 		}
 		f.Add(answer.Source)
 	}
-	for _, s := range []string{"{{ ( in ) }}", "{%", "{{ 1 if }}", "{{ a.b[0](1, c=2) }}", "{% set x %}{% for", "{{ n|map('map', 'map') }}"} {
+	for _, s := range []string{"{{ ( in ) }}", "{%", "{{ 1 if }}", "{{ a.b[0](1, c=2) }}", "{% set x %}{% for",
+		"{{ n|map('map', 'map') }}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {

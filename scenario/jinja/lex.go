@@ -32,8 +32,9 @@ const (
 var (
 	rawBegin = regexp.MustCompile(`^\{%[-+]?\s*raw\s*(-%\}\s*|%\})`)
 	rawEnd   = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*(-%\}\s*|\+?%\})`)
-	floats   = regexp.MustCompile(`^(?:[0-9]+_)*[0-9]+(?:(?:\.(?:[0-9]+_)*[0-9]+)?[eE][-+]?(?:[0-9]+_)*[0-9]+|\.(?:[0-9]+_)*[0-9]+)`)
-	integers = regexp.MustCompile(`^(?:0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[0-9a-fA-F])+|[1-9](?:_?[0-9])*|0(?:_?0)*)`)
+	floats   = regexp.MustCompile(strings.ReplaceAll(`^N(?:(?:\.N)?[eE][-+]?N|\.N)`, "N", `(?:[0-9]+_)*[0-9]+`))
+	integers = regexp.MustCompile(`^(?:0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[0-9a-fA-F])+|` +
+		`[1-9](?:_?[0-9])*|0(?:_?0)*)`)
 )
 
 // operators, longer ones first.

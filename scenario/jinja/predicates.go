@@ -54,6 +54,11 @@ var predicates = map[string]*function{
 	"ge": compared(">="), ">=": compared(">="),
 }
 
+// Words returns the filters, the tests and the functions that templates can use, each sorted.
+func Words() (filterNames, tests, functions []string) {
+	return slices.Sorted(maps.Keys(filters)), slices.Sorted(maps.Keys(predicates)), slices.Sorted(maps.Keys(globals))
+}
+
 func isIterable(v any) bool {
 	_, ok := asList(v)
 	switch v.(type) {

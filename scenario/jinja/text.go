@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text prints a value as the language defines it, which is how Python 2 prints: at most 12 significant digits and always
-// a ".0" for a whole float, True, False, None, and lists with quoted texts.
+// Text prints a value as the language defines it, which is how Python 2 prints: at most 12 significant digits and
+// always a ".0" for a whole float, True, False, None, and lists with quoted texts.
 func Text(v any) string {
 	p := printer{left: maxRendered}
 	p.text(v)

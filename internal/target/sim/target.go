@@ -77,11 +77,13 @@ func (w *World) facts() target.Facts {
 		case slices.Contains(w.o.Without, c):
 			f.Missing[c] = "taken away by the options of the simulated cluster: see --target-opt without"
 		case (c == target.NodePowerControl || c == target.NodeShutdown) && len(w.o.NoController) >= len(w.nodes):
-			f.Missing[c] = "no node has a power controller, as the options of the simulated cluster say: --target-opt power=all gives them"
+			f.Missing[c] = "no node has a power controller, as the options of the simulated cluster say: " +
+				"--target-opt power=all gives them"
 		case c == target.NodeFailover && w.o.HA.After == 0:
 			f.Missing[c] = "switched off by the options of the simulated cluster: --target-opt ha.after=1m brings it"
 		case c == target.NodeFailover:
-			f.Capabilities[c] = fmt.Sprintf("simulated, %s after the failure: --target-opt ha.after=TIME changes it, 0s switches it off",
+			f.Capabilities[c] = fmt.Sprintf(
+				"simulated, %s after the failure: --target-opt ha.after=TIME changes it, 0s switches it off",
 				unit.Duration(w.o.HA.After))
 		default:
 			f.Capabilities[c] = how
