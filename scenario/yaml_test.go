@@ -41,7 +41,8 @@ func TestParseYAMLLimits(t *testing.T) {
 	for range 5000 {
 		deep += "["
 	}
-	for name, text := range map[string]string{"alias bomb": bomb, "deep": deep, "self": "a: &a [*a]\n", "merge": "a: &a {x: 1}\nb: {<<: *a}\n", "tab": "a:\n\tb: 1\n"} {
+	for name, text := range map[string]string{"alias bomb": bomb, "deep": deep, "self": "a: &a [*a]\n",
+		"merge": "b: {<<: 1}\n", "merge itself": "a: &a {<<: *a}\n", "tab": "a:\n\tb: 1\n"} {
 		if _, objection := parseYAML(text); objection == nil {
 			t.Errorf("%s: accepted", name)
 		}

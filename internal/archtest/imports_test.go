@@ -13,8 +13,9 @@ import (
 var may = map[string][]string{
 	"unit":                           {},
 	"hist":                           {},
-	"scenario":                       {"scenario/fiofile", "unit"},
+	"scenario":                       {"scenario/fiofile", "scenario/jinja", "unit"},
 	"scenario/fiofile":               {"unit"},
+	"scenario/jinja":                 {"internal/nearest"},
 	"result":                         {"hist", "unit"},
 	"scenarios":                      {},
 	"internal/clock":                 {},
@@ -123,7 +124,8 @@ func TestPrometheusStaysBehindSeries(t *testing.T) {
 }
 
 // pure are the packages whose answers depend on their arguments alone.
-var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "internal/plan", "internal/analysis", "internal/analysis/*", "internal/compare"}
+var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "scenario/jinja", "internal/plan",
+	"internal/analysis", "internal/analysis/*", "internal/compare"}
 
 var (
 	impureImports = []string{"os", "os/*", "net", "net/*", "syscall", "golang.org/x/sys/*", "io/ioutil", "log", "log/slog"}
