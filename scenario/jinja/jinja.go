@@ -4,7 +4,7 @@
 //
 // Every objection and every byte of the result has its place in the source, a name that is not defined is an error, and
 // time, memory and nesting are bounded, since templates come from anybody.
-// docs/decisions/0007-own-templates.md says why this is not a library.
+// docs/decisions/0008-own-templates.md says why this is not a library.
 package jinja
 
 import (
