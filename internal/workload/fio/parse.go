@@ -188,7 +188,7 @@ func (p *parser) finish() (workload.Outcome, error) {
 	p.order.finish()
 	outcome := workload.Outcome{Reports: p.order.reports, Errors: p.order.last.report.Errors, Message: p.words.String()}
 	if f := p.order.last.failed; f != "" {
-		outcome.Message = strings.TrimSpace(f + "\n" + outcome.Message)
+		outcome.Message = strings.TrimSpace(p.words.authors(f) + "\n" + outcome.Message)
 	}
 	if outcome.Reports > 0 {
 		return outcome, nil

@@ -41,6 +41,7 @@ func (e Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (wo
 		return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", name, env.Host.Name(), err)
 	}
 	f := &follower{env: env, job: job, process: process, parser: newParser(env.Sink)}
+	f.parser.words.sections = laneNames(job.Lanes)
 	return f.run(ctx)
 }
 
@@ -141,7 +142,7 @@ func (f *follower) stderr(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	var w words
+	w := words{sections: f.parser.words.sections}
 	w.add(text)
 	kept := w.lines[:0]
 	for _, line := range w.lines {
