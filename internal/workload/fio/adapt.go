@@ -137,7 +137,7 @@ const maxName = 255
 func (a *adaptation) filter() {
 	a.out = &fiofile.File{Name: a.source.Name}
 	for _, s := range a.source.Sections {
-		section := fiofile.Section{Name: s.Name, Line: s.Line}
+		section := fiofile.Section{Name: s.Name, Line: s.Line, Col: s.Col}
 		for _, o := range s.Options {
 			if o, ok := a.pass(&s, o); ok {
 				section.Options = append(section.Options, o)
@@ -221,24 +221,25 @@ func (a *adaptation) pass(s *fiofile.Section, o fiofile.Option) (fiofile.Option,
 		a.object(s, o, "it needs a value")
 		return o, false
 	}
-	o.Key = canonical(o.Key)
+	as := o
+	as.Key = canonical(o.Key)
 	switch {
-	case o.Key == "filename" || o.Flag: // disks are mapped when all sections are known
-		return o, true
-	case o.Key == "ioengine":
-		return a.engine(s, o)
+	case as.Key == "filename" || o.Flag: // disks are mapped when all sections are known
+		return as, true
+	case as.Key == "ioengine":
+		return a.engine(s, as)
 	case known.action == waitFor:
-		return a.waitFor(s, o)
-	case o.Key == "disable_lat", o.Key == "gtod_reduce":
-		a.note("%s is on, so fio measures no total latency", o.Key)
+		return a.waitFor(s, as)
+	case as.Key == "disable_lat", as.Key == "gtod_reduce":
+		a.note("%s is on, so fio measures no total latency", as.Key)
 	}
 	value, err := known.form(o.Value)
 	if err != nil {
-		a.object(s, o, err.Error()+meant(o))
+		a.object(s, o, err.Error()+meant(as))
 		return o, false
 	}
-	o.Value = value
-	return o, true
+	as.Value = value
+	return as, true
 }
 
 // meant says of values that fio takes, and that are refused here, what to write instead.

@@ -134,7 +134,7 @@ var table = func() map[string]option {
 		{option{form: cpus}, "cpus_allowed verify_async_cpus log_compression_cpus"},
 		{option{form: integer}, "nice randseed flow flow_id cpumask nonvectored"},
 		{option{form: amount}, "iodepth iodepth_batch iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low " +
-			"offset_align nrfiles openfiles fsync fdatasync write_barrier loops numjobs mem_align hugepage-size " +
+			"offset_align nrfiles openfiles fsync fdatasync write_barrier loops numjobs iomem_align hugepage-size " +
 			"verify_interval verify_offset verify_async verify_backlog verify_backlog_batch " +
 			"trim_percentage trim_backlog trim_backlog_batch max_open_zones job_max_open_zones prio prioclass " +
 			"thinktime_blocks rate_cycle flow_sleep bwavgtime iopsavgtime log_entries log_avg_msec log_hist_msec " +
@@ -170,7 +170,7 @@ var aliases = map[string]string{
 	"iodepth_batch_complete": "iodepth_batch_complete_min", "io_limit": "io_size", "fill_fs": "fill_device",
 	"fileoffset": "offset", "nr_files": "nrfiles", "timeout": "runtime", "iomem": "mem", "ratemin": "rate_min",
 	"ratecycle": "rate_cycle", "wait_for_previous": "stonewall", "ss": "steadystate", "ss_dur": "steadystate_duration",
-	"ss_ramp": "steadystate_ramp_time", "disable_bw": "disable_bw_measurement", "iomem_align": "mem_align",
+	"ss_ramp": "steadystate_ramp_time", "disable_bw": "disable_bw_measurement", "mem_align": "iomem_align",
 }
 
 func canonical(key string) string {
