@@ -55,10 +55,12 @@ func (a *adaptation) mapFilename(s *fiofile.Section, o *fiofile.Option) {
 
 // writablePath tells paths that fio reads back as they are, colons protected.
 func writablePath(path string) bool {
-	odd := func(r rune) bool {
-		return r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune("`;#$\\", r)
-	}
-	return path != "" && strings.TrimSpace(path) == path && !strings.ContainsFunc(path, odd)
+	return path != "" && strings.TrimSpace(path) == path && !strings.ContainsRune(path, '\\') && !strings.ContainsFunc(path, unwritable)
+}
+
+// unwritable tells characters that fio does not take as they are, or that are no text.
+func unwritable(r rune) bool {
+	return r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune("`;#$", r)
 }
 
 // devices splits a filename list at its colons.

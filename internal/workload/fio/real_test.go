@@ -197,7 +197,7 @@ func TestRealDiskFull(t *testing.T) {
 	host := workloadtest.NewHost(t, 2*mib)
 	host.Wrap = []string{"/bin/sh", "-c", `trap '' XFSZ; ulimit -f 2048; exec "$@"`, "sh"} // 512-byte units: 1 MiB
 	r := runReal(t, host, config("[j]\nioengine=psync\nfilename=/dev/sdb\nbs=64k\nsize=2m\nrw=write\n"), nil)
-	for _, want := range []string{"code 1", "error 27 (file too large)", "disk0.img", "Real Load", "testhost"} {
+	for _, want := range []string{"code 1", "job j ended with error 27 (file too large)", "disk0.img", "Real Load", "testhost"} {
 		if r.err == nil || !strings.Contains(r.err.Error(), want) {
 			t.Errorf("%v lacks %q", r.err, want)
 		}

@@ -16,7 +16,7 @@ const ownPrefix = "section-"
 
 func ownSection(i int) string { return ownPrefix + strconv.Itoa(i+1) }
 
-// ownName finds our names in what fio says, but not in paths.
+// ownName finds our names in what fio says.
 var ownName = regexp.MustCompile(`\b` + ownPrefix + `[0-9]{1,4}\b`)
 
 // ownIndex is the inverse of ownSection, -1 for other names.
@@ -86,8 +86,8 @@ func (a *adaptation) write() {
 			switch {
 			case len(line) > fiofile.MaxLine:
 				a.object(s, o, "the line it makes for fio is too long; name fewer disks, or move the run folder")
-			case !ok || known.action == drop || known.action == refuse,
-				o.Key != "filename" && !plain.MatchString(o.Value), o.Check() != nil:
+			case !ok, known.action == drop, known.action == refuse,
+				o.Key != "filename" && !plain.MatchString(o.Value), strings.ContainsFunc(o.Value, unwritable):
 				a.object(s, o, "it cannot be written into fio's job file")
 			}
 			b.WriteString(line + "\n")
