@@ -117,13 +117,13 @@ func TestJobOptionsThatWouldBeOthers(t *testing.T) {
 		`"[x]\nexec_prerun": touch x`:           `"[x]\nexec_prerun": it would be read as something else in a job file`,
 		`bs: "4k;8k"`:                           `"bs": it would be read as something else in a job file`,
 		`bs: "4k\0"`:                            `"bs": a zero byte: this is not a text file, or one of UTF-16; save it as UTF-8`,
-		`bs: ""`:                                `"bs" cannot be an empty text`,
+		`bs: ""`:                                `"bs" cannot be the text ""`,
 	} {
 		text := strings.Replace(extended, `{bs: "{{ block_size }}", iodepth: {{ depth }}, direct: True}`, "{"+option+"}", 1)
 		fsys := fstest.MapFS{"test.yml": {Data: []byte(text)}, "w.fio": {Data: []byte("[global]\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
 		_, diags := scenario.Load(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
 		found := slices.ContainsFunc(diags, func(d scenario.Diagnostic) bool {
-			return d.Code == "bounds" && d.Line == 16 && strings.Contains(d.What, "job_options: "+want)
+			return d.Code == "bounds" && d.Line == 15 && strings.Contains(d.What, "job_options: "+want)
 		})
 		if !found {
 			t.Errorf("%.60s: %.300s", option, fmt.Sprint(diags))

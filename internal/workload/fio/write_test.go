@@ -28,6 +28,7 @@ var hostile = []string{
 	"[" + strings.Repeat("x", 300) + "]\nfilename=/dev/sdb\nsize=1m\n",
 	"; " + strings.Repeat("x", 8189) + "exec_prerun=touch x\n[a]\nfilename=/dev/sdb\nsize=1m\n",
 	"[a]\nfilename=" + strings.Repeat("/dev/sdb:", 910) + "filename=/etc/passwd\nsize=1m\n",
+	"[a]\nfilename=/dev/sdb\nsize=1m\nbuffer_pattern=\"a --exec_prerun=touch x\"\n",
 	"[a]\nfilename=/dev/sdb\nsize=1m\ninclude\t/etc/fio.conf\n",
 	"[a]\nfilename=/dev/sdb\nsize=1m\ninclude /etc/fio.conf\n",
 	"[a]\nfilename=/dev/sdb\nsize=1m\nfilename_format=/etc/$jobname\n",
@@ -170,7 +171,7 @@ func listed(data string) []reported {
 			if !o.Flag {
 				text += "=" + o.Value
 			}
-			options = append(options, text)
+			options = append(options, commandWords(text)...)
 		}
 		if s.Name == fiofile.Global {
 			globals = append(globals, options...)
@@ -181,6 +182,15 @@ func listed(data string) []reported {
 		}
 	}
 	return sortedOptions(all)
+}
+
+// commandWords parts a command line as fio writes it, without quotes: a text with " --" in it becomes two, here and there.
+func commandWords(line string) []string {
+	words := strings.Split(" "+line, " --")[1:]
+	for i := range words {
+		words[i] = "--" + strings.TrimSpace(words[i])
+	}
+	return words
 }
 
 func sortedOptions(all []reported) []reported {
@@ -218,14 +228,13 @@ func showOptions(t testing.TB, fio, data string) ([]reported, bool) {
 	}
 	out = help.ReplaceAllString(out, " ")
 	all := []reported{{}}
-	for word := range strings.SplitSeq(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(out), "fio")), " --") {
-		word = "--" + strings.TrimPrefix(strings.TrimSpace(word), "--")
+	for _, word := range commandWords(strings.TrimPrefix(strings.TrimSpace(out), "fio ")) {
 		if name, ok := strings.CutPrefix(word, "--name="); ok {
 			all = append(all, reported{Name: name})
-		} else if word != "--" {
-			last := &all[len(all)-1]
-			last.Options = append(last.Options, word)
+			continue
 		}
+		last := &all[len(all)-1]
+		last.Options = append(last.Options, word)
 	}
 	return sortedOptions(all), true
 }
