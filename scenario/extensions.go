@@ -236,7 +236,8 @@ func (d *document) jobOptions(w *Workload, f fields, of string) {
 			continue
 		}
 		if err := (fiofile.Option{Key: key, Value: value}).Check(); err != nil {
-			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q: %v", of, key, err), "write the name of an option and its plain value")
+			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q: %v", of, key, err),
+				"write the name of an option and its plain value")
 			continue
 		}
 		setEverywhere(file, key, value)

@@ -132,7 +132,8 @@ func (p *reader) read(text string) {
 			p.object(i+1, "%q cannot be part of a job file; write plain text", c[:n])
 			continue
 		}
-		if text := strings.TrimLeft(line, blanks); text != "" && !p.take(strings.TrimRight(text, blanks), 1+len(line)-len(text)) {
+		text := strings.TrimLeft(line, blanks)
+		if text != "" && !p.take(strings.TrimRight(text, blanks), 1+len(line)-len(text)) {
 			return
 		}
 	}
@@ -166,8 +167,8 @@ func (p *reader) take(line string, col int) bool {
 	}
 	option := Option{Key: line, Flag: true, Line: p.line, Col: col}
 	if key, value, found := strings.Cut(line, "="); found {
-		text := strings.TrimLeft(value, blanks)
-		option = Option{Key: strings.TrimRight(key, blanks), Value: text, Line: p.line, Col: col, ValueCol: col + len(line) - len(text)}
+		option.Key, option.Value, option.Flag = strings.TrimRight(key, blanks), strings.TrimLeft(value, blanks), false
+		option.ValueCol = col + len(line) - len(option.Value)
 	}
 	switch {
 	case len(f.Sections) == 0:

@@ -55,7 +55,8 @@ func (a *adaptation) mapFilename(s *fiofile.Section, o *fiofile.Option) {
 
 // writablePath tells paths that fio reads back as they are, colons protected.
 func writablePath(path string) bool {
-	return path != "" && strings.TrimSpace(path) == path && !strings.ContainsRune(path, '\\') && !strings.ContainsFunc(path, unwritable)
+	return path != "" && strings.TrimSpace(path) == path &&
+		!strings.ContainsRune(path, '\\') && !strings.ContainsFunc(path, unwritable)
 }
 
 // unwritable tells characters that fio does not take as they are, or that are no text.

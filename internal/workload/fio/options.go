@@ -99,7 +99,7 @@ var table = func() map[string]option {
 		"cpumode":             {form: word("noop qsort")},
 		"cpus_allowed_policy": {form: word("shared split")},
 		"numa_cpu_nodes":      {form: nodes},
-		"numa_mem_policy":     {form: tagged(map[string]form{"default": nil, "local": nil, "prefer": integer, "bind": nodes, "interleave": nodes})},
+		"numa_mem_policy":     {form: memoryPolicy},
 		"steadystate":         {form: tagged(all("iops iops_slope bw bw_slope", deviation))},
 
 		"thinktime_blocks_type": {form: word("complete issue")},
@@ -112,7 +112,8 @@ var table = func() map[string]option {
 		{option{action: refuse, why: replays}, "read_iolog merge_blktrace_file replay_redirect"},
 		{option{action: drop, why: replays}, "merge_blktrace_iters merge_blktrace_scalars read_iolog_chunked replay_no_stall " +
 			"replay_scale replay_align replay_time_scale replay_skip"},
-		{option{action: drop, why: writesFiles}, "write_iolog write_bw_log write_lat_log write_iops_log write_hist_log verify_state_save"},
+		{option{action: drop, why: writesFiles}, "write_iolog write_bw_log write_lat_log write_iops_log write_hist_log " +
+			"verify_state_save"},
 		{option{action: drop, why: diskStays}, "unlink unlink_each_loop"},
 		{option{action: drop, why: hostSetting}, "cgroup cgroup_weight cgroup_nodelete ioscheduler uid gid"},
 		{option{action: drop, why: deprecated}, "rwmixcycle flow_watermark"},
@@ -125,8 +126,8 @@ var table = func() map[string]option {
 		{option{action: scaleTime, form: duration}, "runtime ramp_time steadystate_duration steadystate_ramp_time"},
 		{option{action: scaleTime, form: timeSpan}, "startdelay"},
 
-		{option{form: blockSizes}, "bs ba rate rate_min rate_iops rate_iops_min rwmixread rwmixwrite percentage_random cmdprio_percentage " +
-			"cmdprio cmdprio_class"},
+		{option{form: blockSizes}, "bs ba rate rate_min rate_iops rate_iops_min rwmixread rwmixwrite percentage_random " +
+			"cmdprio_percentage cmdprio cmdprio_class"},
 		{option{form: blockSpans}, "bsrange"},
 		{option{form: duration}, "thinktime thinktime_spin thinktime_iotime max_latency latency_target latency_window"},
 		{option{form: decimals3}, "percentile_list latency_percentile zone_reset_threshold zone_reset_frequency"},
@@ -147,8 +148,8 @@ var table = func() map[string]option {
 			"allow_file_create pre_read end_fsync fsync_on_close per_job_logs log_max_value log_offset log_prio " +
 			"log_store_compressed log_unix_epoch log_alternate_epoch scramble_buffers gtod_reduce disable_lat " +
 			"disable_clat disable_slat disable_bw_measurement error_dump nowait exit_on_io_done"},
-		{option{form: toggle, bare: true}, "bs_unaligned norandommap time_based verify_only exitall exitall_on_error stonewall new_group " +
-			"zero_buffers refill_buffers userspace_reap hipri fixedbufs registerfiles sqthread_poll"},
+		{option{form: toggle, bare: true}, "bs_unaligned norandommap time_based verify_only exitall exitall_on_error " +
+			"stonewall new_group zero_buffers refill_buffers userspace_reap hipri fixedbufs registerfiles sqthread_poll"},
 	} {
 		for name := range strings.FieldsSeq(group.names) {
 			t[name] = group.option

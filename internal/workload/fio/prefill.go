@@ -28,8 +28,8 @@ func (a *adaptation) prefill() {
 		for _, key := range []string{"filename", "size", "offset"} {
 			o, given := last(job.Section, key)
 			if !given && key != "offset" {
-				a.objectAt(job.Line, job.Col, "[%s] prefill needs %s in the section itself; a value in [global], or filesize alone, is not enough",
-					job.Name, key)
+				a.objectAt(job.Line, job.Col, "[%s] prefill needs %s in the section itself; %s", job.Name, key,
+					"a value in [global], or filesize alone, is not enough")
 			}
 			if !given {
 				continue

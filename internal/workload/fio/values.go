@@ -23,15 +23,8 @@ var (
 	size     = anyOf("a size such as 8g, 64k or 50%", quantity(byteUnits), percent)
 	amount   = anyOf("a whole number, with or without a unit such as k or m", quantity(byteUnits))
 	duration = anyOf("a time: a whole number, with or without d, h, m, s, ms or us", quantity(timeUnit))
-	integer  = anyOf("a whole number", quantity(""), func(text string) (string, error) {
-		rest, negative := strings.CutPrefix(text, "-")
-		n, err := quantity("")(rest)
-		if !negative {
-			err = errShape
-		}
-		return "-" + n, err
-	})
-	decimal = anyOf("a number such as 99.5", func(text string) (string, error) {
+	integer  = anyOf("a whole number", natural, negative)
+	decimal  = anyOf("a number such as 99.5", func(text string) (string, error) {
 		if !decimals.MatchString(text) {
 			return "", errShape
 		}
@@ -49,7 +42,11 @@ var (
 	prioSplit  = list(",", 3, false, list(":", 64, false, fields("/", amount, optional(share), integer, integer)))
 	cpus       = list(",", 1024, false, anyOf("a CPU or a range of CPUs such as 0-3", integer, pair("-", integer)))
 	nodes      = anyOf("all, or nodes such as 0,2-3", word("all"), cpus)
-	share      = anyOf("a whole percentage", quantity(""))
+	share      = anyOf("a whole percentage", natural)
+
+	memoryPolicy = tagged(map[string]form{
+		"default": nil, "local": nil, "prefer": integer, "bind": nodes, "interleave": nodes,
+	})
 )
 
 var decimals = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,15})?$`)
@@ -88,6 +85,17 @@ func quantity(units string) form {
 		}
 		return strconv.FormatInt(n, 10) + m[2], nil
 	}
+}
+
+var natural = quantity("")
+
+func negative(text string) (string, error) {
+	rest, ok := strings.CutPrefix(text, "-")
+	if !ok {
+		return "", errShape
+	}
+	n, err := natural(rest)
+	return "-" + n, err
 }
 
 // percent is whole: fio takes 12.5% for 12 bytes.
@@ -212,23 +220,24 @@ var distribution = func() form {
 	two := fields(":", decimal, decimal)
 	forms := all("zipf pareto normal", two)
 	forms["random"] = nil
-	forms["zoned"] = list(",", 3, false, list(":", 256, false, fields("/", decimal, optional(anyOf("a percentage", share, percent)))))
-	forms["zoned_abs"] = list(",", 3, false, list(":", 256, false, fields("/", decimal, optional(size))))
+	zones := func(extent form) form {
+		return list(",", 3, false, list(":", 256, false, fields("/", decimal, optional(extent))))
+	}
+	forms["zoned"] = zones(anyOf("a percentage", share, percent))
+	forms["zoned_abs"] = zones(size)
 	return tagged(forms)
 }()
 
 var errno = regexp.MustCompile(`^E[A-Z0-9]{1,20}$`)
 
 // errorNames is a list of errors by name or number, for reads, writes and checks apart.
-var errorNames = list(",", 3, true, list(":", 64, false, anyOf("an error such as EIO or 5", quantity(""), func(text string) (string, error) {
-	return errno.FindString(text), shapeOf(errno.MatchString(text))
-})))
+var errorNames = list(",", 3, true, list(":", 64, false, anyOf("an error such as EIO or 5", natural, errorName)))
 
-func shapeOf(ok bool) error {
-	if ok {
-		return nil
+func errorName(text string) (string, error) {
+	if !errno.MatchString(text) {
+		return "", errShape
 	}
-	return errShape
+	return text, nil
 }
 
 // deviation is how far a measure may be from steady: a number or a percentage.
