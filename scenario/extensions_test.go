@@ -120,7 +120,8 @@ func TestJobOptionsThatWouldBeOthers(t *testing.T) {
 		`bs: ""`:                                `"bs" cannot be the text ""`,
 	} {
 		text := strings.Replace(extended, `{bs: "{{ block_size }}", iodepth: {{ depth }}, direct: True}`, "{"+option+"}", 1)
-		fsys := fstest.MapFS{"test.yml": {Data: []byte(text)}, "w.fio": {Data: []byte("[global]\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
+		fsys := fstest.MapFS{"test.yml": {Data: []byte(text)},
+			"w.fio": {Data: []byte("[global]\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
 		_, diags := scenario.Load(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
 		found := slices.ContainsFunc(diags, func(d scenario.Diagnostic) bool {
 			return d.Code == "bounds" && d.Line == 15 && strings.Contains(d.What, "job_options: "+want)

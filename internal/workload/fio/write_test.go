@@ -52,20 +52,24 @@ var hostile = []string{
 	"[a]\nfilename=/dev/sdb\nsize=1m\nverify=md5\nverify_state_load=1\nverify_state_save=1\n",
 	"\xef\xbb\xbf[global]\r\nbs=4k\r\n[a]\r\nfilename=/dev/sdb\r\nsize=1m\r\n",
 	"\xff\xfe[\x00a\x00]\x00\n\x00",
-	"[global]\nbs=4k\n[a]\nfilename=/dev/sdb\nsize=1m\n[global]\nreadwrite=write\nblocksize=8k,\n[a]\nwait_for=a\nfilename=/dev/sdb:/dev/sdc\nsize=1m\n" +
-		"wait_for_previous\nbssplit=4k/60:8k\nrandom_distribution=zoned:60/10:30/20,50/50:50/50\ntime_based=0\noffset=0%\nstartdelay=1-2s\nrate=,1m\n",
+	"[global]\nbs=4k\n[a]\nfilename=/dev/sdb\nsize=1m\n[global]\nreadwrite=write\nblocksize=8k,\n" +
+		"[a]\nwait_for=a\nfilename=/dev/sdb:/dev/sdc\nsize=1m\n" +
+		"wait_for_previous\nbssplit=4k/60:8k\nrandom_distribution=zoned:60/10:30/20,50/50:50/50\n" +
+		"time_based=0\noffset=0%\nstartdelay=1-2s\nrate=,1m\n",
 }
 
 // values are pieces of values for generated files, good, bad and hostile.
-var values = strings.Fields("0 1 4k 8K 0x10k 1mib 50% 0% 12.5% 4k,8k ,8k 4k- 1k-4k 4k/50:8k/50 read randrw:8 libaio psync io_uring zipf:1.2 zoned:50/5 " +
-	"iops:5% 10s 500ms 1-2 EIO,5:ENOSPC md5 \"ab\"-12 0xdeadbeef %o none all wait_before:8,write 99.5:99.9 -3 /etc/passwd /dev/sdb /dev/sdc:/dev/sdb " +
-	"$HOME ${X} `id` (4*4) a;b a#b [a] ' \" \\ = exec_prerun=id")
+var values = strings.Fields("0 1 4k 8K 0x10k 1mib 50% 0% 12.5% 4k,8k ,8k 4k- 1k-4k 4k/50:8k/50 read randrw:8 libaio psync " +
+	"io_uring zipf:1.2 zoned:50/5 iops:5% 10s 500ms 1-2 EIO,5:ENOSPC md5 \"ab\"-12 0xdeadbeef %o " +
+	"none all wait_before:8,write 99.5:99.9 -3 /etc/passwd /dev/sdb /dev/sdc:/dev/sdb $HOME ${X} " +
+	"`id` (4*4) a;b a#b [a] ' \" \\ = exec_prerun=id")
 
 // generated is a file of random options in random sections. Every other one is tame, so that most of it passes.
 func generated(r *rand.Rand) string {
 	pick := func(from []string) string { return from[r.IntN(len(from))] }
 	names := slices.Concat(slices.Sorted(maps.Keys(table)), slices.Sorted(maps.Keys(aliases)))
-	sections, paths := []string{"a", "b", "global", "a b", "ü", strings.Repeat("n", 200)}, []string{"/dev/sdb", "/dev/sdc:/dev/sdb"}
+	sections := []string{"a", "b", "global", "a b", "ü", strings.Repeat("n", 200)}
+	paths := []string{"/dev/sdb", "/dev/sdc:/dev/sdb"}
 	tame := r.IntN(2) == 0
 	if !tame {
 		sections, paths = append(sections, "x]y", "$", "globals"), append(paths, "/etc/passwd", "${X}", "/dev/sdb;")
@@ -90,7 +94,8 @@ func generated(r *rand.Rand) string {
 			}
 			line := name + "=" + value
 			if !tame {
-				line = pick([]string{line, line, line, name, name + "\t" + line, name + "\r" + line, name + " = " + strings.Repeat(value, r.IntN(2000))})
+				long := name + " = " + strings.Repeat(value, r.IntN(2000))
+				line = pick([]string{line, line, line, name, name + "\t" + line, name + "\r" + line, long})
 			}
 			b.WriteString(line + "\n")
 		}
@@ -99,7 +104,8 @@ func generated(r *rand.Rand) string {
 }
 
 // writtenLine is every line a file for fio may hold, apart from the names of disks.
-var writtenLine = regexp.MustCompile(`^(|\[global\]|\[section-[0-9]{1,4}\]|([a-z_-]{2,40})(=[0-9A-Za-z%,./:_-]+|=[0-9A-Za-z%-]*"[ -~]*"[ -~]*)?|filename=[ -~]+)$`)
+var writtenLine = regexp.MustCompile(`^(|\[global\]|\[section-[0-9]{1,4}\]|` +
+	`([a-z_-]{2,40})(=[0-9A-Za-z%,./:_-]+|=[0-9A-Za-z%-]*"[ -~]*"[ -~]*)?|filename=[ -~]+)$`)
 
 // checkWritten looks at a job's file by itself, without the code that made it.
 func checkWritten(t testing.TB, s workload.Spec, job workload.Job) {
@@ -113,7 +119,8 @@ func checkWritten(t testing.TB, s workload.Spec, job workload.Job) {
 		}
 		if key, value, _ := strings.Cut(line, "="); key == "filename" {
 			for _, path := range splitEscaped(value) {
-				if !slices.ContainsFunc(s.Disks, func(d target.Disk) bool { return strings.ReplaceAll(d.Path, ":", `\:`) == path }) {
+				known := func(d target.Disk) bool { return strings.ReplaceAll(d.Path, ":", `\:`) == path }
+				if !slices.ContainsFunc(s.Disks, known) {
 					t.Fatalf("fio gets the file %q", path)
 				}
 			}
