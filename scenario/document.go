@@ -354,8 +354,10 @@ func (d *document) sayMissing(code string, at Pos, of, name, clean string, err e
 
 func (d *document) parseJobFile(name string, data []byte) {
 	file, err := fiofile.Parse(name, data)
-	if bad := (*fiofile.Error)(nil); errors.As(err, &bad) {
-		d.say("fio-syntax", Pos{File: name, Line: bad.Line}, "job file: "+bad.What, "")
+	if bad := (fiofile.Errors)(nil); errors.As(err, &bad) {
+		for _, e := range bad {
+			d.say("fio-syntax", Pos{File: name, Line: e.Line, Col: e.Col}, "job file: "+e.What, "")
+		}
 		return
 	}
 	d.jobFiles[name] = file

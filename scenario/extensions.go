@@ -233,9 +233,14 @@ func (d *document) jobOptions(w *Workload, f fields, of string) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		value, ok := jobOption(options[key])
-		if !ok || key == "" || strings.ContainsAny(key, "=[];# \n") {
+		if !ok {
 			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q cannot be %s", of, key,
 				jinja.Describe(options[key])), "write a number, a text or True")
+			continue
+		}
+		if err := (fiofile.Option{Key: key, Value: value}).Check(); err != nil {
+			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q: %v", of, key, err),
+				"write the name of an option and its plain value")
 			continue
 		}
 		setEverywhere(file, key, value)
@@ -254,7 +259,7 @@ func jobOption(v any) (string, bool) {
 	case int64:
 		return fmt.Sprint(v), true
 	case string:
-		return v, v != "" && !strings.ContainsAny(v, ";#\n")
+		return v, v != ""
 	}
 	return "", false
 }

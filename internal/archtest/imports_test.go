@@ -28,7 +28,7 @@ var may = map[string][]string{
 	"internal/target/sim/*":          {"internal/target/sim/*", "internal/target", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},
 	"internal/workload":              {"internal/target", "internal/clock", "result", "hist"},
 	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "result", "hist"},
-	"internal/workload/*":            {"internal/workload", "result", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
+	"internal/workload/*":            {"internal/workload", "result", "internal/nearest", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
 	"internal/series":                {"hist"},
 	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
 	"internal/step/steptest":         {"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/fake", "internal/clock", "scenario", "result"},
