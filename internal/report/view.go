@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"plimsoll/internal/visible"
 	"plimsoll/result"
@@ -358,7 +359,8 @@ func metricTitle(name string) string {
 	if s == "" {
 		return "Other"
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	_, first := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:first]) + s[first:]
 }
 
 func (v *view) environment() {

@@ -4,6 +4,7 @@ package visibletest
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 )
@@ -143,3 +144,37 @@ func Loose(output string) string {
 }
 
 func around(s string, i int) string { return s[max(0, i-40):min(len(s), i+20)] }
+
+// Fill sets every text that can be reached from what v points to, keys of maps as well. Bytes, numbers and times stay.
+func Fill(v any, text string) { fill(reflect.ValueOf(v).Elem(), text) }
+
+func fill(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), text)
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), text)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fill(v.Elem(), text)
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			key, value := reflect.New(k.Type()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			key.Set(k)
+			value.Set(v.MapIndex(k))
+			v.SetMapIndex(k, reflect.Value{})
+			fill(key, text)
+			fill(value, text)
+			v.SetMapIndex(key, value)
+		}
+	}
+}
