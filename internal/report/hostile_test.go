@@ -26,15 +26,15 @@ import (
 // harmless is a text that is nothing but text in every format.
 const harmless = "harmless"
 
-// filled is a small run in which every text is the given one, but the description, which may hold markup.
-func filled(text string) *Document {
+// filled is a small run of which every text is a given one, but the description, which may hold markup.
+func filled(text func() string) *Document {
 	in := runInput(reporttest.Options{VMs: 2, Length: 10 * time.Second})
+	in.Manifest.Hashes, in.Manifest.Options = map[string]string{"": ""}, map[string]string{"": ""}
+	in.Manifest.Notes, in.Problems = []string{""}, []string{""}
 	visibletest.Fill(&in, text)
 	in.Manifest.Scenario.Description = harmless
-	in.Manifest.Hashes, in.Manifest.Options = map[string]string{text: text}, map[string]string{text: text}
-	in.Manifest.Notes, in.Problems = []string{text}, []string{text}
 	for i := range in.Data.Panels {
-		in.Data.Panels[i].Unit = "x" + text // of an unknown unit
+		in.Data.Panels[i].Unit = "x" + text() // of an unknown unit
 	}
 	in.Data.VMs[0].Name = "another" // that not all begin alike
 	return New(in)
@@ -65,9 +65,9 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 		}
 		out[name] = b.String()
 	}
-	doc, d, x := filled(text), o.compared, o.experiment
-	visibletest.Fill(d, text)
-	visibletest.Fill(x, text)
+	doc, d, x := filled(visibletest.Always(text)), o.compared, o.experiment
+	visibletest.Fill(d, visibletest.Always(text))
+	visibletest.Fill(x, visibletest.Always(text))
 	doc.Plan, _ = json.Marshal(map[string]any{"steps": []map[string]any{{"number": 1, "phase": text, "name": text, "text": text}}})
 	keep("report.html", func(w io.Writer) error { return renderHTML(w, doc, stub(t, true)) })
 	keep("report.md", func(w io.Writer) error { return Markdown(w, doc) })
@@ -81,7 +81,7 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 	keep("experiment.txt", func(w io.Writer) error { return ExperimentText(w, x) })
 	keep("plot.svg", func(w io.Writer) error {
 		p := chartPlot(x.Charts[0])
-		visibletest.Fill(&p, text)
+		visibletest.Fill(&p, visibletest.Always(text))
 		return PlotSVG(w, p)
 	})
 	for name, write := range map[string]func(io.Writer) error{

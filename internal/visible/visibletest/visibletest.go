@@ -116,6 +116,18 @@ var Texts = []Text{
 	{"long hidden", strings.Repeat("\u200b", 3000)},
 }
 
+// Always gives the same text.
+func Always(text string) func() string { return func() string { return text } }
+
+// Turns gives the hostile texts in turn, without end.
+func Turns() func() string {
+	i := -1
+	return func() string {
+		i++
+		return Texts[i%len(Texts)].Text
+	}
+}
+
 // Loose names the first thing in an output that must not be there in any channel: a control character but line end and
 // tab, something that reorders or hides, bytes that are no UTF-8. It is "" for an output in which there is none.
 func Loose(output string) string {
@@ -146,12 +158,12 @@ func Loose(output string) string {
 func around(s string, i int) string { return s[max(0, i-40):min(len(s), i+20)] }
 
 // Fill sets every text that can be reached from what v points to, keys of maps as well. Bytes, numbers and times stay.
-func Fill(v any, text string) { fill(reflect.ValueOf(v).Elem(), text) }
+func Fill(v any, text func() string) { fill(reflect.ValueOf(v).Elem(), text) }
 
-func fill(v reflect.Value, text string) {
+func fill(v reflect.Value, text func() string) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(text)
+		v.SetString(text())
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
