@@ -27,6 +27,8 @@ type LoadOptions struct {
 	Now    time.Time      // used for the id only
 	Nodes  int            // size of the cluster when known, 0 otherwise: range checks of selectors need it
 	Strict bool           // weigh objections for an author instead of accepting what runs; see Codes
+	// Rendered says that the file is a scenario after templating, as Scenario.Rendered is: braces in it are text.
+	Rendered bool
 	// CheckQuery says what is wrong with a PromQL query as written, its filters not yet filled in; nil: queries are taken as they are.
 	CheckQuery func(query string) error
 }
@@ -112,7 +114,11 @@ func (l *loader) find() bool {
 
 // read reads the scenario file.
 func (l *loader) read() bool {
-	data, err := readFile(l.fsys, l.file, maxSource)
+	most := int64(maxSource)
+	if l.opts.Rendered {
+		most = maxRendered
+	}
+	data, err := readFile(l.fsys, l.file, most)
 	at := Pos{File: l.file}
 	if err != nil {
 		l.say("no-scenario", at, "load: "+cause(err), "")
@@ -158,6 +164,10 @@ func cause(err error) string {
 }
 
 func (l *loader) render(values map[string]any) bool {
+	if l.opts.Rendered {
+		l.out = &rendered{text: l.source, parts: []part{{verbatim: true}}, lines: l.starts}
+		return true
+	}
 	out, objections := render(l.source, values, l.used)
 	for _, o := range objections {
 		line, col := lineCol(l.source, l.starts, o.at)
