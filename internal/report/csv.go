@@ -104,7 +104,7 @@ func cell(s string) string {
 	if first := strings.TrimSpace(s); first != "" && !numeric.MatchString(s) && strings.ContainsRune("=+-@＝＋－＠", []rune(first)[0]) {
 		s = "'" + s
 	}
-	if strings.ContainsAny(s, "\",;'|") || strings.TrimSpace(s) != s {
+	if strings.ContainsAny(s, "\",;") || strings.TrimSpace(s) != s {
 		s = `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 	}
 	return s

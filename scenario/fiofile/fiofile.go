@@ -49,6 +49,7 @@ const (
 	maxBytes    = 1 << 20
 	maxLines    = 20_000
 	maxSections = 2_000
+	maxName     = 200 // bytes of a section's name, which stands in every series of the section
 )
 
 // Parse reads a job file: sections in brackets, "key=value" or bare flags, comments from ";" or "#" to the end of the
@@ -84,6 +85,9 @@ func Parse(name string, data []byte) (*File, error) {
 			title := strings.TrimSpace(line[1:end])
 			if title == "" {
 				return fail(number, "a section without a name")
+			}
+			if len(title) > maxName {
+				return fail(number, "a section name of %d bytes; at most %d", len(title), maxName)
 			}
 			if len(f.Sections) == maxSections {
 				return fail(number, "more than %d sections", maxSections)

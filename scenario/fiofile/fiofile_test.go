@@ -51,13 +51,14 @@ func TestParse(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"size=1\n[a]\n":                `x.fio:1: option "size=1" stands before any section`,
-		"\n[a\n":                       `x.fio:2: section header "[a" lacks its closing bracket`,
-		"[a]\n=5\n":                    `x.fio:2: "=5" lacks an option name`,
-		"[]\n":                         "x.fio:1: a section without a name",
-		"[a]\nb\x00\n":                 "x.fio:2: a zero byte",
-		strings.Repeat("\n", 20_001):   "more than 20000 lines",
-		strings.Repeat("x", (1<<20)+1): "x.fio:1: the file has 1048577 bytes",
+		"size=1\n[a]\n":                        `x.fio:1: option "size=1" stands before any section`,
+		"\n[a\n":                               `x.fio:2: section header "[a" lacks its closing bracket`,
+		"[a]\n=5\n":                            `x.fio:2: "=5" lacks an option name`,
+		"[]\n":                                 "x.fio:1: a section without a name",
+		"[" + strings.Repeat("n", 201) + "]\n": "x.fio:1: a section name of 201 bytes; at most 200",
+		"[a]\nb\x00\n":                         "x.fio:2: a zero byte",
+		strings.Repeat("\n", 20_001):           "more than 20000 lines",
+		strings.Repeat("x", (1<<20)+1):         "x.fio:1: the file has 1048577 bytes",
 	} {
 		if f, err := fiofile.Parse("x.fio", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, %v; want %q", text, f, err, want)
