@@ -31,25 +31,30 @@ const (
 // RawJob describes one start of one workload on one VM; it lies beside the raw output, so that it can be replayed with nothing else.
 // It is written when the job starts and again, with End and Ended, when it has ended.
 type RawJob struct {
-	Version  int       `json:"version"`
-	VM       string    `json:"vm"`
-	Group    string    `json:"group"`
-	Node     int       `json:"node"`
-	Workload string    `json:"workload"`
-	Attempt  int       `json:"attempt"` // counts from 1 over all starts of the workload on the VM, prefill included
-	Prefill  bool      `json:"prefill,omitempty"`
-	Phase    string    `json:"phase"`
-	Engine   string    `json:"engine"`
-	Tool     string    `json:"tool"` // version
-	Latency  string    `json:"latency"`
-	Command  []string  `json:"command,omitempty"` // no secrets
-	Lanes    []Lane    `json:"lanes,omitempty"`
-	Apart    bool      `json:"apart,omitempty"` // its reports tell the lanes apart
-	Notes    []string  `json:"notes,omitempty"`
-	Start    time.Time `json:"start"`
-	End      time.Time `json:"end,omitzero"`
-	Ended    string    `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
-	Message  string    `json:"message,omitempty"`
+	Version  int      `json:"version"`
+	VM       string   `json:"vm"`
+	Group    string   `json:"group"`
+	Node     int      `json:"node"`
+	Workload string   `json:"workload"`
+	Attempt  int      `json:"attempt"` // counts from 1 over all starts of the workload on the VM, prefill included
+	Prefill  bool     `json:"prefill,omitempty"`
+	Phase    string   `json:"phase"`
+	Engine   string   `json:"engine"`
+	Tool     string   `json:"tool"` // version
+	Latency  string   `json:"latency"`
+	Command  []string `json:"command,omitempty"` // no secrets
+	// Operations and Measures are what its reports count, in that order.
+	Operations []Operation `json:"operations"`
+	Measures   []Measure   `json:"measures,omitempty"`
+	// Format is what the engine needs besides to read its output.
+	Format  json.RawMessage `json:"format,omitempty"`
+	Lanes   []Lane          `json:"lanes,omitempty"`
+	Apart   bool            `json:"apart,omitempty"` // its reports tell the lanes apart
+	Notes   []string        `json:"notes,omitempty"`
+	Start   time.Time       `json:"start"`
+	End     time.Time       `json:"end,omitzero"`
+	Ended   string          `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
+	Message string          `json:"message,omitempty"`
 	// ClockSeconds is how far the tool's clock was ahead of plimsoll's when it first reported, negative when behind; 0 when within a second.
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`
 }
@@ -124,6 +129,7 @@ func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
 			problems = append(problems, fmt.Sprintf("%s: %v", rel, err))
 			continue
 		}
+		j.upgrade()
 		if f.rawPath(j.VM, j.Workload, j.Attempt) != filepath.Dir(p) {
 			problems = append(problems, fmt.Sprintf("%s: describes workload %q of %q, start %d, which belongs elsewhere", rel, j.Workload, j.VM, j.Attempt))
 			continue

@@ -262,7 +262,7 @@ func TestOpenDamaged(t *testing.T) {
 		{"wrong type", `{"version":1,"run_id":7}`, "manifest.json is damaged", ""},
 		{"no version", `{"run_id":"x"}`, "no format version", ""},
 		{"array", `[1,2]`, "manifest.json is damaged", ""},
-		{"newer", `{"version":99,"status":3}`, "", "written in format version 99; this program reads up to version 1"},
+		{"newer", `{"version":99,"status":3}`, "", "written in format version 99; this program reads up to version 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := create(t, t.TempDir())
@@ -318,12 +318,12 @@ func TestOpenDamaged(t *testing.T) {
 func TestNewerDocuments(t *testing.T) {
 	f := create(t, t.TempDir())
 	for _, name := range []string{"data.json", "findings.json"} {
-		must(t, os.WriteFile(filepath.Join(f.Dir(), name), []byte(`{"version":2}`), 0o644))
+		must(t, os.WriteFile(filepath.Join(f.Dir(), name), []byte(`{"version":3}`), 0o644))
 	}
 	_, err1 := f.Data()
 	_, err2 := f.Findings()
 	for _, err := range []error{err1, err2} {
-		if err == nil || !strings.Contains(err.Error(), "version 2") || !strings.Contains(err.Error(), "version 1") {
+		if err == nil || !strings.Contains(err.Error(), "version 3") || !strings.Contains(err.Error(), "version 2") {
 			t.Error(err)
 		}
 	}
@@ -520,7 +520,7 @@ func TestCopyScenario(t *testing.T) {
 
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"version":1,"run_id":"a","status":"executing","created":"2026-11-21T20:45:00Z"}`))
-	f.Add([]byte(`{"version":2}`))
+	f.Add([]byte(`{"version":3}`))
 	f.Add([]byte(`{"version":1,"run_id":"../../x"}`))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, doc []byte) {
@@ -536,7 +536,7 @@ func FuzzManifest(f *testing.F) {
 		if id := g.Manifest().RunID; id == "" || strings.ContainsAny(id, "/\\") {
 			t.Fatalf("run id %q", id)
 		}
-		if g.Manifest().Version != result.FormatVersion {
+		if v := g.Manifest().Version; v < 1 || v > result.FormatVersion {
 			t.Fatalf("version %d", g.Manifest().Version)
 		}
 	})

@@ -16,11 +16,13 @@ import (
 
 	"plimsoll/internal/compare"
 	"plimsoll/internal/visible"
-	"plimsoll/result"
 )
 
 // baselineDir holds the baselines, beside the runs; a name that begins with a dot is no run.
 const baselineDir = ".baselines"
+
+// baselineVersion is the version of a baseline's file.
+const baselineVersion = 1
 
 // baseline is a name for runs, or for files of repeats, that others are held against.
 type baseline struct {
@@ -134,7 +136,7 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 	if err := json.Unmarshal(data, &b); err != nil {
 		return nil, fail(exitFailed, "", "%s: baseline %q is damaged: %w", phase, name, err)
 	}
-	if b.Version != result.FormatVersion || len(b.Runs) == 0 && (b.Files == nil || len(b.Files.Columns) == 0) {
+	if b.Version != baselineVersion || len(b.Runs) == 0 && (b.Files == nil || len(b.Files.Columns) == 0) {
 		return nil, fail(exitFailed, "", "%s: baseline %q is damaged or of another version (%d)", phase, name, b.Version)
 	}
 	return &b, nil
@@ -146,7 +148,7 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 	if err != nil {
 		return err
 	}
-	b := baseline{Version: result.FormatVersion, Name: name, Runs: []string{}, Set: a.now().UTC(), By: operator(false)}
+	b := baseline{Version: baselineVersion, Name: name, Runs: []string{}, Set: a.now().UTC(), By: operator(false)}
 	files, err := a.ofTables(phase, given, f)
 	if err != nil {
 		return err

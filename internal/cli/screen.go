@@ -138,13 +138,9 @@ func (m moment) block(width int) []string {
 	if m.stopping {
 		lines = append(lines, "stopping: teardown runs, data is kept; Ctrl-C again leaves at once")
 	}
-	t := table{head: []string{"workload", "VMs", "reads/s", "writes/s", "MiB/s", "mean", "p99", "errors"}, right: []bool{false, true, true, true, true, true, true, true}}
+	t := table{head: []string{"workload", "VMs", "rate", "MiB/s", "mean", "p99", "errors"}, right: []bool{false, true, true, true, true, true, true}}
 	for _, r := range m.rows {
-		reads, writes, amount := whole(r.ReadIOPS), whole(r.WriteIOPS), whole((r.ReadRate+r.WriteRate)/(1<<20))
-		if r.Ops == 0 && r.Errors == 0 { // nothing reported yet
-			reads, writes, amount = "-", "-", "-"
-		}
-		t.add(name(r), fmt.Sprint(r.VMs), reads, writes, amount, lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
+		t.add(name(r), fmt.Sprint(r.VMs), rates(r), moved(r), lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
 	}
 	if len(t.rows) > 0 {
 		var b strings.Builder
@@ -161,7 +157,7 @@ func (m moment) block(width int) []string {
 func (m moment) line() string {
 	text := fmt.Sprintf("step %d/%d, %s", m.step, m.steps, m.times())
 	for _, r := range m.rows {
-		text += fmt.Sprintf("; %s: %s IOPS, mean %s", name(r), whole(r.ReadIOPS+r.WriteIOPS), lasting(r.Mean))
+		text += fmt.Sprintf("; %s: %s, mean %s", name(r), rates(r), lasting(r.Mean))
 		if r.Errors > 0 {
 			text += fmt.Sprintf(", %d errors", r.Errors)
 		}
@@ -186,6 +182,43 @@ func name(r collect.LiveRow) string {
 		text += fmt.Sprintf(" [%d silent]", r.Silent)
 	}
 	return text
+}
+
+// mostRates are the operations of a workload that progress tells apart.
+const mostRates = 2
+
+// rates are what a workload does now: its operations, all of them together when there are many, or its first measure.
+func rates(r collect.LiveRow) string {
+	var parts []string
+	total := 0.0
+	for _, o := range r.Rates {
+		if total += o.PerSecond; o.PerSecond > 0 {
+			parts = append(parts, whole(o.PerSecond)+" "+o.Operation.Noun+"/s")
+		}
+	}
+	switch {
+	case r.Ops == 0 && r.Errors == 0 && len(r.Values) == 0: // nothing reported yet
+		return "-"
+	case len(parts) > mostRates:
+		return whole(total) + " operations/s"
+	case len(parts) > 0:
+		return strings.Join(parts, ", ")
+	case len(r.Rates) == 0 && len(r.Values) > 0:
+		return whole(r.Values[0].Value) + " " + r.Values[0].Measure.Unit
+	}
+	return "0 operations/s"
+}
+
+// moved is what goes through now, in MiB/s.
+func moved(r collect.LiveRow) string {
+	bytes, counted := 0.0, false
+	for _, o := range r.Rates {
+		bytes, counted = bytes+o.BytesPerSecond, counted || o.Operation.Bytes
+	}
+	if !counted || r.Ops == 0 && r.Errors == 0 {
+		return "-"
+	}
+	return whole(bytes / (1 << 20))
 }
 
 func whole(v float64) string { return unit.Thousands(int64(v + 0.5)) }

@@ -370,8 +370,8 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 		}
 	}
 	for _, s := range data.Series {
-		if column != "" && s.Metric == column || column == "" && len(data.Panels) == 0 && s.VM == "" {
-			add(strings.TrimSpace(s.Metric+" "+s.Name), s)
+		if column != "" && s.Metric() == column || column == "" && len(data.Panels) == 0 && s.VM == "" {
+			add(strings.TrimSpace(s.Metric()+" "+s.Name), s)
 		}
 	}
 	id := folder.Manifest().RunID

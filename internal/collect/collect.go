@@ -82,6 +82,7 @@ type collector struct {
 	end     time.Time
 	ran     bool // the run phase began
 	tracks  []*track
+	layout  layout // of every start's counters
 	loads   []*loadPlan
 	grid    grid
 	spacing map[string]time.Duration // between reports, by workload
@@ -156,6 +157,10 @@ func (c *collector) findJobs(events []result.Event) {
 			}
 		}
 		c.tracks = append(c.tracks, k)
+		c.layout = c.layout.with(j.Operations, j.Measures)
+	}
+	for _, k := range c.tracks {
+		k.meter = newMeter(c.layout, k.job.Operations, k.job.Measures)
 	}
 }
 
@@ -229,7 +234,7 @@ func (c *collector) replayAll(ctx context.Context) error {
 
 // replayVM replays the outputs of one VM.
 func (c *collector) replayVM(list []*track) {
-	mine := newCells(c.grid.detailed())
+	mine := newCells(c.grid.detailed(), len(c.layout.operations))
 	for _, k := range list {
 		engine := c.engines[k.job.Engine]
 		if engine == nil {

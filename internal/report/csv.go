@@ -25,7 +25,7 @@ func CSV(w io.Writer, doc *Document) error {
 		}
 	}
 	for _, s := range doc.Series {
-		t.series(s.Metric, s, s.Unit)
+		t.series(s.Metric(), s, s.Unit)
 	}
 	for _, s := range doc.Workloads {
 		panel, machine := "workload "+s.Name, s.VM

@@ -312,8 +312,8 @@ func commonPrefix(vms []result.VM) string {
 func metrics(series []result.Series) []string {
 	var out []string
 	for _, s := range series {
-		if !slices.Contains(out, s.Metric) {
-			out = append(out, s.Metric)
+		if name := s.Metric(); !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
 	return out
@@ -329,7 +329,7 @@ func (v *view) machines(budget int) {
 		var total, each []result.Series
 		unit := ""
 		for _, s := range v.Document.Series {
-			if s.Metric != name {
+			if s.Metric() != name {
 				continue
 			}
 			unit = s.Unit
@@ -342,7 +342,7 @@ func (v *view) machines(budget int) {
 				each = append(each, s)
 			}
 		}
-		sections := slices.DeleteFunc(ofSections(v.Document.Series), func(s result.Series) bool { return s.Metric != name })
+		sections := slices.DeleteFunc(ofSections(v.Document.Series), func(s result.Series) bool { return s.Metric() != name })
 		title := metricTitle(name)
 		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget), PerVM: v.place(newChart("", title+" of each VM", unit, v.origin, each), budget),
 			Section: v.place(newChart("", title+" of each section", unit, v.origin, sections), budget)}

@@ -67,9 +67,9 @@ func runPlaybook(a scenario.Args, _ View) (*action, error) {
 
 // playbookHosts resolves an inventory and returns how many hosts it has.
 func playbookHosts(ctx context.Context, e *Env, inventory []string) (hosts int, err error) {
-	source, ok := e.Cluster.(target.Addressed)
-	if !ok {
-		return 0, lacking(target.PlaybookHosts)
+	source, err := able[target.Addressed](e, target.PlaybookHosts)
+	if err != nil {
+		return 0, err
 	}
 	for _, group := range inventory {
 		addresses, err := source.Addresses(ctx, group)

@@ -12,6 +12,9 @@ import (
 
 // capabilities are what the cluster claims unless it is told not to, with how.
 var capabilities = map[target.Capability]string{
+	target.VMCreation:         "simulated",
+	target.VMPowerControl:     "simulated",
+	target.VMMoves:            "simulated",
 	target.NodePowerControl:   "simulated",
 	target.NodeShutdown:       "simulated",
 	target.Snapshots:          "simulated, in no time",

@@ -25,6 +25,7 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
+	"plimsoll/result"
 )
 
 // MinVersion is the oldest fio accepted: the oldest one all of whose options and output we know by test.
@@ -41,7 +42,7 @@ var _ workload.Engine = Engine{}
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
-	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion}
+	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion, Blocks: true, Prefills: true}
 }
 
 // Check implements workload.Engine: it asks the host's fio for its version.
@@ -148,12 +149,14 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		argv = append(argv, "--randseed="+strconv.FormatUint(spec.Seed&math.MaxInt64, 10))
 	}
 	return workload.Job{
+		Declared: workload.Declared{Operations: result.BlockOperations},
 		Command: target.Command{
 			Argv:   append(argv, folder+"/job.fio"),
 			Stderr: folder + "/fio.err",
 			Label:  name,
 		},
 		Files:  map[string][]byte{folder + "/job.fio": []byte(a.out.String())},
+		Config: folder + "/job.fio",
 		Output: folder + "/fio.out",
 		Limit:  a.limit,
 		Lanes:  a.lanes,

@@ -16,26 +16,13 @@ const (
 	closest = 500 * time.Millisecond
 	// maxDocument bounds what is kept while the end of a report has not come.
 	maxDocument = 64 << 20
-	chunkBytes  = 256 << 10
 	maxWarnings = 20
 )
 
 // Parse implements workload.Engine. It reads fio's output from beginning to end: reports one after another with any
 // text between, through or before them. It fails when there is no report at all.
-func (Engine) Parse(r io.Reader, sink workload.Sink) (workload.Outcome, error) {
-	p := newParser(sink)
-	buf := make([]byte, chunkBytes)
-	for {
-		n, err := r.Read(buf)
-		p.feed(buf[:n])
-		if errors.Is(err, io.EOF) {
-			return p.finish()
-		}
-		if err != nil {
-			outcome, _ := p.finish()
-			return outcome, fmt.Errorf("parse: fio output: %w", err)
-		}
-	}
+func (Engine) Parse(_ workload.Declared, r io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	return workload.Replay(r, newParser(sink), "fio")
 }
 
 // parser finds reports in a growing stream. The zero value is not usable.
@@ -67,8 +54,8 @@ func (p *parser) warn(format string, args ...any) {
 	p.sink.Warn(text)
 }
 
-// feed takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
-func (p *parser) feed(data []byte) {
+// Feed implements workload.Parser. It takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
+func (p *parser) Feed(data []byte) {
 	p.buf = append(p.buf, data...)
 	done := 0
 	for {
@@ -180,8 +167,8 @@ func decodeWithoutNoise(b []byte, w *words) (*document, int) {
 	return d, len(b)
 }
 
-// finish decodes what is left and lets go of a report that was held back.
-func (p *parser) finish() (workload.Outcome, error) {
+// Finish implements workload.Parser. It decodes what is left and lets go of a report that was held back.
+func (p *parser) Finish() (workload.Outcome, error) {
 	p.span(p.buf)
 	total := p.consumed + int64(len(p.buf))
 	p.buf, p.searched = nil, 0
@@ -201,5 +188,5 @@ func (p *parser) finish() (workload.Outcome, error) {
 	case outcome.Message == "":
 		return outcome, fmt.Errorf("parse: fio output: no report could be read in its %d bytes", total)
 	}
-	return outcome, fmt.Errorf("parse: fio output: no report in its %d bytes; fio says: %s", total, firstLines(outcome.Message, 3))
+	return outcome, fmt.Errorf("parse: fio output: no report in its %d bytes; fio says: %s", total, workload.FirstLines(outcome.Message, 3))
 }

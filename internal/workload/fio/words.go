@@ -62,12 +62,6 @@ func printable(line []byte) string {
 
 func (w *words) String() string { return strings.Join(w.lines, "\n") }
 
-// firstLines joins the first n lines of a message into one.
-func firstLines(message string, n int) string {
-	lines := strings.Split(message, "\n")
-	return strings.Join(lines[:min(n, len(lines))], "; ")
-}
-
 const lacksEngine = "the host's fio or kernel lacks this ioengine; name another one in the job file, e.g. libaio or psync"
 
 // hints adds what to do about the refusals users meet most.
