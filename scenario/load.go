@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"plimsoll/scenario/fiofile"
+	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -27,6 +28,8 @@ type LoadOptions struct {
 	Now    time.Time      // used for the id only
 	Nodes  int            // size of the cluster when known, 0 otherwise: range checks of selectors need it
 	Strict bool           // weigh objections for an author instead of accepting what runs; see Codes
+	// Rendered says that the file is a scenario after templating, as Scenario.Rendered is: braces in it are text.
+	Rendered bool
 	// CheckQuery says what is wrong with a PromQL query as written, its filters not yet filled in; nil: queries are taken as they are.
 	CheckQuery func(query string) error
 }
@@ -112,7 +115,11 @@ func (l *loader) find() bool {
 
 // read reads the scenario file.
 func (l *loader) read() bool {
-	data, err := readFile(l.fsys, l.file, maxSource)
+	most := int64(maxSource)
+	if l.opts.Rendered {
+		most = jinja.MaxRendered
+	}
+	data, err := readFile(l.fsys, l.file, most)
 	at := Pos{File: l.file}
 	if err != nil {
 		l.say("no-scenario", at, "load: "+cause(err), "")

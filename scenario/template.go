@@ -52,6 +52,10 @@ func lineCol(text string, starts []int, offset int) (line, col int) {
 
 // render evaluates the template of the file with exactly the given variables in scope.
 func (l *loader) render(values map[string]any) bool {
+	if l.opts.Rendered {
+		l.out = &rendered{Output: jinja.Verbatim(l.source), lines: l.starts}
+		return true
+	}
 	out, objections := jinja.Render(l.source, values)
 	for _, o := range objections {
 		line, col := lineCol(l.source, l.starts, o.At)

@@ -180,6 +180,8 @@ func kindName(n *yaml.Node) string {
 const (
 	maxYAMLNodes = 500_000
 	maxYAMLDepth = 50
+	maxYAMLKey   = 200       // bytes; names of workloads and results are keys, and stand in every series and file name
+	maxYAMLText  = 256 << 10 // bytes of any other text
 )
 
 var yamlErrorLine = regexp.MustCompile(`line (\d+):`)
@@ -248,7 +250,14 @@ func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, *yamlError) {
 	if n.Kind == yaml.AliasNode {
 		return expand(n.Alias, left, depth+1)
 	}
+	if len(n.Value) > maxYAMLText {
+		return nil, &yamlError{line: n.Line, col: n.Column, what: fmt.Sprintf("yaml: a text of %d bytes; at most %d", len(n.Value), maxYAMLText), hint: "shorten it"}
+	}
 	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && len(c.Value) > maxYAMLKey {
+			return nil, &yamlError{line: c.Line, col: c.Column, hint: "shorten it", what: fmt.Sprintf(
+				"yaml: a name or key of %d bytes, %q; at most %d", len(c.Value), jinja.Shorten(c.Value, 40), maxYAMLKey)}
+		}
 		e, objection := expand(c, left, depth+1)
 		if objection != nil {
 			return nil, objection

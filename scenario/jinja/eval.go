@@ -213,7 +213,7 @@ func (m *machine) join(at int, left, right any) (any, bool) {
 
 // repeat is a sequence, so many times.
 func (m *machine) repeat(at int, v any, times int64) any {
-	times = min(max(times, 0), maxRendered+1) // more than either bound allows
+	times = min(max(times, 0), MaxRendered+1) // more than either bound allows
 	switch v := v.(type) {
 	case string:
 		m.made(at, len(v)*int(times))
@@ -481,9 +481,9 @@ func (m *machine) contains(at int, in, what any) bool {
 
 // text is how a value prints.
 func (m *machine) text(at int, v any) string {
-	p := printer{left: min(maxRendered, m.bytes)}
+	p := printer{left: min(MaxRendered, m.bytes)}
 	if p.text(v); p.cut {
-		fail(at, "", "a value that prints as more than %d MiB or is nested more than %d deep", maxRendered>>20, maxNesting)
+		fail(at, "", "a value that prints as more than %d MiB or is nested more than %d deep", MaxRendered>>20, maxNesting)
 	}
 	m.made(at, p.b.Len())
 	return p.b.String()

@@ -13,15 +13,17 @@ import (
 	"strings"
 )
 
+// MaxRendered is the most bytes that a rendered text has.
+const MaxRendered = 8 << 20
+
 // Limits that keep a template from running for ever or filling the memory.
 const (
-	maxTurns    = 2_000_000 // evaluations, and items of sequences made
-	maxRendered = 8 << 20   // bytes of the result
-	maxMade     = 64 << 20  // bytes of all texts made on the way
-	maxNesting  = 60        // of expressions in each other, and of values printed
-	maxBlocks   = 20        // of blocks in each other
-	maxTag      = 20_000    // tokens of one tag
-	maxNoted    = 100       // undefined names reported
+	maxTurns   = 2_000_000 // evaluations, and items of sequences made
+	maxMade    = 64 << 20  // bytes of all texts made on the way
+	maxNesting = 60        // of expressions in each other, and of values printed
+	maxBlocks  = 20        // of blocks in each other
+	maxTag     = 20_000    // tokens of one tag
+	maxNoted   = 100       // undefined names reported
 )
 
 // Error is an objection to a template at a byte offset of its source.
@@ -57,6 +59,11 @@ func (o *Output) Origin(offset int) int {
 		return p.src + offset - p.out
 	}
 	return o.parts[i].src
+}
+
+// Verbatim is a text that is no template: every offset comes from the same one of the source.
+func Verbatim(text string) *Output {
+	return &Output{Text: text, Used: map[string]bool{}, parts: []part{{verbatim: true}}}
 }
 
 // Render evaluates a template, whose lines end in "\n", with exactly the given variables in scope: string, bool, int64,
@@ -125,8 +132,8 @@ func (m *machine) spend(at, turns int) {
 // made accounts for text that an expression has made or is about to make.
 func (m *machine) made(at, bytes int) {
 	switch m.bytes -= bytes; {
-	case bytes > maxRendered:
-		fail(at, "", "a text is larger than %d MiB", maxRendered>>20)
+	case bytes > MaxRendered:
+		fail(at, "", "a text is larger than %d MiB", MaxRendered>>20)
 	case m.bytes < 0:
 		fail(at, "the texts or the loops are too long", "the texts together are larger than %d MiB", maxMade>>20)
 	}
@@ -142,8 +149,8 @@ func (m *machine) emit(text string, src int, verbatim bool) {
 		m.captured.WriteString(text)
 		return
 	}
-	if m.out.Len()+len(text) > maxRendered {
-		fail(src, "the loops are too long", "the result is larger than %d MiB", maxRendered>>20)
+	if m.out.Len()+len(text) > MaxRendered {
+		fail(src, "the loops are too long", "the result is larger than %d MiB", MaxRendered>>20)
 	}
 	m.parts = append(m.parts, part{out: m.out.Len(), src: src, verbatim: verbatim})
 	m.out.WriteString(text)

@@ -108,7 +108,7 @@ var textMethods = map[string]*function{
 	"zfill": define(func(c call) any {
 		s := c.string()
 		width := c.int(0, 0)
-		c.m.made(c.at, int(min(max(width, 0), maxRendered+1)))
+		c.m.made(c.at, int(min(max(width, 0), MaxRendered+1)))
 		missing := max(int(width)-utf8.RuneCountInString(s), 0)
 		if strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
 			return s[:1] + strings.Repeat("0", missing) + s[1:]

@@ -12,14 +12,14 @@ import (
 // Text prints a value as the language defines it, which is how Python 2 prints: at most 12 significant digits and
 // always a ".0" for a whole float, True, False, None, and lists with quoted texts.
 func Text(v any) string {
-	p := printer{left: maxRendered}
+	p := printer{left: MaxRendered}
 	p.text(v)
 	return p.b.String()
 }
 
 // Repr prints a value as it stands inside a list.
 func Repr(v any) string {
-	p := printer{left: maxRendered}
+	p := printer{left: MaxRendered}
 	p.repr(v, 0)
 	return p.b.String()
 }
