@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // forced are put into [global] of every job: one entry of statistics for all processes of a group, none of the host's
@@ -58,6 +58,9 @@ func adapt(spec workload.Spec) (*adaptation, error) {
 		return a, err
 	}
 	a.source = source
+	for _, refused := range set(source, spec.Settings) {
+		a.objectAt(0, 0, "option of the workload %v", refused)
+	}
 	a.checkSections()
 	if spec.Prefill {
 		a.prefill()
