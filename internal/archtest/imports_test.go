@@ -13,22 +13,24 @@ import (
 var may = map[string][]string{
 	"unit":                           {},
 	"hist":                           {},
-	"scenario":                       {"scenario/fiofile", "unit"},
+	"scenario":                       {"scenario/fiofile", "scenario/jinja", "unit"},
 	"scenario/fiofile":               {"unit"},
+	"scenario/jinja":                 {"internal/nearest"},
 	"result":                         {"hist", "unit"},
 	"scenarios":                      {},
 	"internal/clock":                 {},
 	"internal/nearest":               {},
 	"internal/visible":               {},
 	"internal/visible/visibletest":   {},
-	"internal/target":                {"internal/clock"},
+	"internal/secret":                {},
+	"internal/target":                {"internal/clock", "internal/nearest", "internal/secret", "unit"},
 	"internal/target/targettest":     {"internal/target", "internal/clock"},
 	"internal/target/*":              {"internal/target", "internal/clock", "unit"},
 	"internal/target/sim":            {"internal/target", "internal/nearest", "internal/target/sim/*", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},
 	"internal/target/sim/*":          {"internal/target/sim/*", "internal/target", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},
 	"internal/workload":              {"internal/target", "internal/clock", "result", "hist"},
 	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "result", "hist"},
-	"internal/workload/*":            {"internal/workload", "result", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
+	"internal/workload/*":            {"internal/workload", "result", "internal/nearest", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
 	"internal/series":                {"hist"},
 	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
 	"internal/step/steptest":         {"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/fake", "internal/clock", "scenario", "result"},
@@ -124,7 +126,8 @@ func TestPrometheusStaysBehindSeries(t *testing.T) {
 }
 
 // pure are the packages whose answers depend on their arguments alone.
-var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "internal/plan", "internal/analysis", "internal/analysis/*", "internal/compare"}
+var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "scenario/jinja", "internal/plan",
+	"internal/analysis", "internal/analysis/*", "internal/compare"}
 
 var (
 	impureImports = []string{"os", "os/*", "net", "net/*", "syscall", "golang.org/x/sys/*", "io/ioutil", "log", "log/slog"}

@@ -48,6 +48,7 @@ type listedTarget struct {
 type listedOption struct {
 	Name    string `json:"name"`
 	Default string `json:"default"`
+	Type    string `json:"type,omitempty"`
 	Help    string `json:"help"`
 }
 
@@ -56,7 +57,7 @@ func (a *app) listTargets() error {
 	for _, p := range drivers.Targets() {
 		l := listedTarget{Name: p.Name(), Summary: p.Summary(), Options: []listedOption{}}
 		for _, o := range p.Options() {
-			l.Options = append(l.Options, listedOption{o.Name, o.Default, o.Help})
+			l.Options = append(l.Options, listedOption{o.Name, o.Default, string(o.Type), o.Help})
 		}
 		all = append(all, l)
 	}

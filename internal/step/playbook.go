@@ -54,7 +54,8 @@ func runPlaybook(a scenario.Args, _ View) (*action, error) {
 			if !e.Facts.Simulated {
 				return fmt.Errorf("playbook %q: this version runs no playbooks", file)
 			}
-			e.Note("playbook %q would run on %s now; on a simulated cluster it is taken to last %s, changes nothing and loads nothing",
+			e.Note("playbook %q would run on %s now; on a simulated cluster it is taken to last %s "+
+				"(--target-opt playbook=TIME), changes nothing and loads nothing",
 				file, count(hosts, "host"), unit.Duration(e.Facts.PlaybookTime))
 			if err := e.Clock.Sleep(ctx, e.Facts.PlaybookTime); err != nil {
 				return err

@@ -98,8 +98,13 @@ func cloneFromTemplate(a scenario.Args, v View) (*action, error) {
 			if err != nil {
 				return 0
 			}
-			if !a.Bool("disable_ha") && !f.Facts.Can(target.NodeFailover) {
-				f.warn("group %q is to be restarted elsewhere when a node fails (disable_ha: False), and nothing here does that", group)
+			switch how, can := f.Facts.Capabilities[target.NodeFailover]; {
+			case a.Bool("disable_ha"):
+			case !can:
+				f.warn("group %q is to be restarted elsewhere when a node fails (disable_ha: False), and nothing here does that%s",
+					group, reason(f.Facts.Missing[target.NodeFailover]))
+			case f.Facts.Simulated:
+				f.warn("group %q is restarted elsewhere when a node fails (disable_ha: False): %s", group, how)
 			}
 			f.group(group).template = true
 			f.clone(group, m)
@@ -171,6 +176,14 @@ func absent(wanted []target.Placement, have []target.VM) []string {
 		}
 	}
 	return missing
+}
+
+// reason ends a warning with what the place says of it, if it says anything.
+func reason(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
 }
 
 // exempt takes machines out of HA restart and balancing. A place without such rules has nothing to be exempt from.

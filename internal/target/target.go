@@ -60,16 +60,6 @@ var (
 	ErrNoSuchNode = errors.New("no such node")
 )
 
-// Options is how a user configures a target: free text pairs, decoded by the provider's own table.
-type Options map[string]string
-
-// Option is one row of a provider's option table; it drives decoding, help and the reference page.
-type Option struct {
-	Name    string // as given on the command line: --target-opt NAME=VALUE
-	Default string
-	Help    string
-}
-
 // Provider makes Targets of one kind.
 type Provider interface {
 	// Name is the word after --target.
@@ -121,6 +111,9 @@ type Facts struct {
 	Notes        []string              `json:"notes"`        // sentences for the report, e.g. "CPU limits are not enforced: ..."
 	FreeBytes    int64                 `json:"free_bytes"`   // space for data disks; -1 unknown
 	FreeMemory   int64                 `json:"free_memory_bytes"`
+	// MoreDisk and MoreMemory say which option gives more of it, "" where none does.
+	MoreDisk   string `json:"more_disk,omitempty"`
+	MoreMemory string `json:"more_memory,omitempty"`
 	// VMMemoryBytes is what a running VM takes of the place's memory where that is not what the scenario gives it, as with
 	// sandboxes, whose memory is a limit and not reserved; 0 where it is.
 	VMMemoryBytes int64 `json:"vm_memory_bytes,omitempty"`

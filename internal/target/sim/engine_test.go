@@ -61,7 +61,7 @@ func TestEngineConformance(t *testing.T) {
 			return host
 		},
 		Good:       []byte(paced),
-		Sections:   []byte("[global]\nfilename=/dev/sdb\nsize=512k\ntime_based\n[data]\nrw=randrw\nrate_iops=200\nnumjobs=2\n[log]\nrw=write\nrate_iops=100\nstartdelay=0.5\n"),
+		Sections:   []byte("[global]\nfilename=/dev/sdb\nsize=512k\ntime_based\n[data]\nrw=randrw\nrate_iops=200\nnumjobs=2\n[log]\nrw=write\nrate_iops=100\nstartdelay=500ms\n"),
 		Faulty:     []byte("[a]\nfilename=/dev/sdz9\nexec_prerun=rm\nsize=1x\n"),
 		Objections: []string{"/dev/sdz9"},
 		Noise:      []byte("this is not\na report {\n"),
