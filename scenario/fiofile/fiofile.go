@@ -72,6 +72,7 @@ const (
 	// MaxLine is the most bytes a line may have: fio takes what comes after its buffer (4,096 or 8,192 bytes, by version)
 	// for a line of its own.
 	MaxLine = 4095
+	maxName = 200 // bytes of a section's name, which stands in every series of the section
 )
 
 // Parse reads a job file: sections in brackets, "key=value" or bare flags, comments from ";" or "#" to the end of the
@@ -157,6 +158,9 @@ func (p *reader) take(line string, col int) bool {
 		title := strings.Trim(line[1:end], blanks)
 		if title == "" {
 			p.object(col, "a section without a name")
+		}
+		if len(title) > maxName {
+			p.object(col, "a section name of %d bytes; at most %d", len(title), maxName)
 		}
 		if len(f.Sections) == maxSections {
 			p.object(col, "more than %d sections", maxSections)

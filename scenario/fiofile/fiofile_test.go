@@ -76,6 +76,7 @@ func TestParseErrors(t *testing.T) {
 			"x.fio:2:1: section header \"[\" lacks its closing bracket\nx.fio:2:1: a section without a name\n" +
 			"x.fio:4:1: \"\\f\" cannot be part of a job file; write plain text\nx.fio:5:1: \"=\" lacks an option name before =\n" +
 			"x.fio:6:1: section header \"[d\" lacks its closing bracket",
+		"[" + strings.Repeat("n", 201) + "]\n": "x.fio:1:1: a section name of 201 bytes; at most 200",
 	} {
 		if f, err := fiofile.Parse("x.fio", []byte(text)); f != nil || err == nil || err.Error() != want {
 			t.Errorf("%.20q: %v, %v; want %q", text, f, err, want)

@@ -13,15 +13,17 @@ import (
 	"strings"
 )
 
+// MaxRendered is the most bytes that a rendered text has.
+const MaxRendered = 8 << 20
+
 // Limits that keep a template from running for ever or filling the memory.
 const (
-	maxTurns    = 2_000_000 // evaluations, and items of sequences made
-	MaxRendered = 8 << 20   // bytes of the result
-	maxMade     = 64 << 20  // bytes of all texts made on the way
-	maxNesting  = 60        // of expressions in each other, and of values printed
-	maxBlocks   = 20        // of blocks in each other
-	maxTag      = 20_000    // tokens of one tag
-	maxNoted    = 100       // undefined names reported
+	maxTurns   = 2_000_000 // evaluations, and items of sequences made
+	maxMade    = 64 << 20  // bytes of all texts made on the way
+	maxNesting = 60        // of expressions in each other, and of values printed
+	maxBlocks  = 20        // of blocks in each other
+	maxTag     = 20_000    // tokens of one tag
+	maxNoted   = 100       // undefined names reported
 )
 
 // Error is an objection to a template at a byte offset of its source.
@@ -59,8 +61,10 @@ func (o *Output) Origin(offset int) int {
 	return o.parts[i].src
 }
 
-// Verbatim is the output of a text that is no template.
-func Verbatim(text string) *Output { return &Output{Text: text, parts: []part{{verbatim: true}}} }
+// Verbatim is a text that is no template: every offset comes from the same one of the source.
+func Verbatim(text string) *Output {
+	return &Output{Text: text, Used: map[string]bool{}, parts: []part{{verbatim: true}}}
+}
 
 // Render evaluates a template, whose lines end in "\n", with exactly the given variables in scope: string, bool, int64,
 // float64, nil, []any and map[string]any. Undefined names are collected, so that all are reported; any other objection
