@@ -434,6 +434,21 @@ func TestTolerances(t *testing.T) {
 	})
 }
 
+// TestRenderedIsNoTemplate: what a template has printed is read again as it stands, braces and all.
+func TestRenderedIsNoTemplate(t *testing.T) {
+	t.Parallel()
+	const text = `{{ nobody }} {% raw %} {# x #}`
+	source := strings.ReplaceAll(minimal, "A small one.", `"`+strings.ReplaceAll(text, "{", "{{ '{' }}")+`"`)
+	first, diags := scenario.Load(minimalFS(source), scenario.LoadOptions{})
+	if first == nil || first.Summary != text {
+		t.Fatal("not as written", diags)
+	}
+	again, diags := scenario.Load(minimalFS(string(first.Rendered)), scenario.LoadOptions{Rendered: true})
+	if again == nil || again.Summary != text {
+		t.Error("read again as a template", diags)
+	}
+}
+
 func TestFindFile(t *testing.T) {
 	t.Parallel()
 	file := &fstest.MapFile{Data: []byte(minimal)}
