@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"plimsoll/internal/regular"
 )
 
 // longestLine bounds one line of the journal when reading; longer ones are skipped and named.
@@ -27,7 +29,7 @@ func (f *Folder) AppendEvent(e Event) error {
 		return errors.New("journal: the folder is open for reading only")
 	}
 	if f.journal == nil {
-		file, err := openJournal(filepath.Join(f.dir, journalFile))
+		file, err := f.openJournal()
 		if err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
@@ -45,28 +47,23 @@ func (f *Folder) AppendEvent(e Event) error {
 	}
 	switch e.Kind {
 	case KindRunStart, KindRunEnd, KindPhase, KindStepStart, KindStepEnd, KindFault:
-		if err := f.sync(); err != nil {
+		if err := f.disk.sync(f.journal); err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
 	}
 	return nil
 }
 
-// sync has the journal survive a power cut, but for simulated runs, which can be repeated.
-func (f *Folder) sync() error {
-	if f.timeless != nil {
-		return nil
-	}
-	return f.journal.Sync()
-}
-
 // openJournal opens the journal for appending; a torn last line, left by a killed process, is ended first.
-func openJournal(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+func (f *Folder) openJournal() (*os.File, error) {
+	file, err := regular.Open(filepath.Join(f.dir, journalFile), os.O_CREATE|os.O_RDWR|os.O_APPEND|regular.NoLinks)
 	if err != nil {
 		return nil, err
 	}
 	info, err := file.Stat()
+	if err == nil {
+		err = f.disk.syncFolder(f.dir)
+	}
 	if err == nil && info.Size() > 0 {
 		last := make([]byte, 1)
 		if _, err = file.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
@@ -82,7 +79,7 @@ func openJournal(path string) (*os.File, error) {
 // Events reads the journal. Lines that cannot be read are left out and named in skipped; a last line without its end is the
 // usual mark of a killed process. A journal that does not exist is empty.
 func (f *Folder) Events() (events []Event, skipped []string, err error) {
-	file, err := os.Open(filepath.Join(f.dir, journalFile))
+	file, err := regular.Open(filepath.Join(f.dir, journalFile), os.O_RDONLY|regular.NoLinks)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"plimsoll/internal/regular"
 )
 
 const (
@@ -85,12 +87,12 @@ func escapeName(name string) string {
 func (f *Folder) WriteRawJob(j RawJob) error {
 	j.Version = FormatVersion
 	dir := f.rawPath(j.VM, j.Workload, j.Attempt)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if _, err := f.disk.folder(dir); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	b, err := json.MarshalIndent(j, "", "  ")
 	if err == nil {
-		err = writeAtomic(filepath.Join(dir, rawJob), append(b, '\n'), f.timeless == nil)
+		err = f.disk.write(filepath.Join(dir, rawJob), append(b, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("raw output: %s of %s: %w", j.Workload, j.VM, err)
@@ -107,7 +109,7 @@ func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
 	}
 	for _, p := range paths {
 		rel, _ := filepath.Rel(f.dir, p)
-		b, err := os.ReadFile(p)
+		b, err := readDocument(p)
 		if err != nil {
 			problems = append(problems, "raw output: "+err.Error())
 			continue
@@ -142,7 +144,7 @@ func globSafe(path string) string {
 // WriteRawFile stores a small file (the job file, the command, the tool's errors) beside a start's output.
 func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, data []byte) error {
 	dir := f.rawPath(vm, workload, attempt)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if _, err := f.disk.folder(dir); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, escapeName(name)), data, 0o644); err != nil {
@@ -155,7 +157,7 @@ func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, dat
 // it was written, so that a kill loses little. Close it to finish the stream. Each start has one writer.
 func (f *Folder) RawWriter(vm, workload string, attempt int) (io.WriteCloser, error) {
 	dir := f.rawPath(vm, workload, attempt)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if _, err := f.disk.folder(dir); err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
 	if f.timeless != nil {
@@ -171,10 +173,14 @@ func (f *Folder) RawWriter(vm, workload string, attempt int) (io.WriteCloser, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
 	}
-	return &rawWriter{file: file, enc: enc}, nil
+	if err := f.disk.syncFolder(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("raw output: %w", err), enc.Close(), file.Close())
+	}
+	return &rawWriter{disk: f.disk, file: file, enc: enc}, nil
 }
 
 type rawWriter struct {
+	disk   disk
 	mu     sync.Mutex
 	file   *os.File
 	enc    *zstd.Encoder
@@ -225,7 +231,7 @@ func (w *rawWriter) Close() error {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if err := errors.Join(w.enc.Close(), w.file.Sync(), w.file.Close()); err != nil && w.err == nil {
+	if err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close()); err != nil && w.err == nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	return w.err
@@ -239,7 +245,7 @@ func (f *Folder) Timeless() error {
 	if err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
-	f.timeless = enc
+	f.timeless, f.disk = enc, nil
 	return nil
 }
 
@@ -333,7 +339,7 @@ type RawReader struct {
 
 // OpenRaw opens the raw output of one start; errors.Is(err, fs.ErrNotExist) when there is none.
 func (f *Folder) OpenRaw(vm, workload string, attempt int) (*RawReader, error) {
-	file, err := os.Open(filepath.Join(f.rawPath(vm, workload, attempt), rawOutput))
+	file, err := regular.Open(filepath.Join(f.rawPath(vm, workload, attempt), rawOutput), os.O_RDONLY|regular.NoLinks)
 	if err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
@@ -411,7 +417,7 @@ func (f *Folder) VerifyHashes() []string {
 }
 
 func hashFile(path string) (string, error) {
-	file, err := os.Open(path)
+	file, err := regular.Open(path, os.O_RDONLY|regular.NoLinks)
 	if err != nil {
 		return "", err
 	}
