@@ -80,10 +80,7 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// largestDocument bounds what is read at once, in bytes: ten times the largest document that runs of 10,000 machines have made.
-const largestDocument = 512 << 20
-
 // readDocument reads a document of a run folder, which may come from anywhere.
 func readDocument(path string) ([]byte, error) {
-	return regular.Read(path, regular.NoLinks, largestDocument)
+	return regular.Read(path, regular.NoLinks, regular.Document)
 }

@@ -93,7 +93,7 @@ func (a *app) analyze(given []string, f analyzeFlags) error {
 	if !slices.Contains([]string{"json", "md", "text"}, f.format) {
 		return usage("there are: json, md, text", "analyze: no format %q", f.format)
 	}
-	sheet, err := dataSheet(f.sheet)
+	sheet, err := a.dataSheet(f.sheet)
 	if err != nil {
 		return err
 	}

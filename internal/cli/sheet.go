@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,14 +33,14 @@ type sheet struct {
 
 // openSheet reads a table from a file, or from standard input for "-".
 func (a *app) openSheet(phase, name string) (*sheet, error) {
-	in, label := a.in, "standard input"
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fail(exitFailed, "", "%s: %w", phase, err)
-		}
-		defer f.Close()
-		in, label = f, name
+	in, err := a.openGiven(name)
+	if err != nil {
+		return nil, fail(exitFailed, "", "%s: %w", phase, err)
+	}
+	defer in.Close() //nolint:errcheck // read only
+	label := name
+	if name == "-" {
+		label = "standard input"
 	}
 	s, err := readSheet(in)
 	if err != nil {
