@@ -14,8 +14,13 @@ import (
 	"plimsoll/internal/regular"
 )
 
-// longestLine bounds one line of the journal when reading; longer ones are skipped and named.
-const longestLine = 4 << 20
+// What is read of a journal: longer lines are skipped and named, and what is beyond the end is left out, which is said. Ten thousand
+// machines leave some 20 MB.
+const (
+	longestLine    = 4 << 20
+	longestJournal = 128 << 20
+	mostSkipped    = 20 // lines that are named
+)
 
 // AppendEvent writes one event as one line with one write, so that a reader or a crash sees whole lines but for the last one.
 // The boundaries of the run, of phases and of steps are synced to the device before it returns.
@@ -95,7 +100,24 @@ func (f *Folder) Events() (events []Event, skipped []string, err error) {
 }
 
 func readJournal(r io.Reader) (events []Event, skipped []string, err error) {
-	br := bufio.NewReaderSize(r, 64<<10)
+	bounded := &io.LimitedReader{R: r, N: longestJournal}
+	br := bufio.NewReaderSize(bounded, 64<<10)
+	unnamed := 0
+	skip := func(n int, format string, args ...any) {
+		if len(skipped) == mostSkipped {
+			unnamed++
+			return
+		}
+		skipped = append(skipped, fmt.Sprintf("journal line %d: ", n)+fmt.Sprintf(format, args...))
+	}
+	defer func() {
+		if unnamed > 0 {
+			skipped = append(skipped, fmt.Sprintf("journal: %d more lines like these", unnamed))
+		}
+		if bounded.N == 0 {
+			skipped = append(skipped, fmt.Sprintf("journal: it is larger than %d MiB; the rest was not read", longestJournal>>20))
+		}
+	}()
 	for n := 1; ; n++ {
 		line, size, whole, err := readLine(br)
 		if err != nil {
@@ -107,14 +129,14 @@ func readJournal(r io.Reader) (events []Event, skipped []string, err error) {
 		var e Event
 		switch {
 		case size > longestLine:
-			skipped = append(skipped, fmt.Sprintf("journal line %d: %d bytes are too long", n, size))
+			skip(n, "%d bytes are too long", size)
 		case len(bytes.TrimSpace(line)) == 0:
 		case json.Unmarshal(line, &e) != nil && !whole:
-			skipped = append(skipped, fmt.Sprintf("journal line %d: torn (the process ended while writing it)", n))
+			skip(n, "torn (the process ended while writing it)")
 		case json.Unmarshal(line, &e) != nil:
-			skipped = append(skipped, fmt.Sprintf("journal line %d: not a journal event", n))
+			skip(n, "not a journal event")
 		case e.Kind == "":
-			skipped = append(skipped, fmt.Sprintf("journal line %d: an event without a kind", n))
+			skip(n, "an event without a kind")
 		default:
 			events = append(events, e)
 		}

@@ -66,7 +66,7 @@ type Manifest struct {
 	Environment []Fact            `json:"environment"`
 	Notes       []string          `json:"notes,omitempty"`
 	Overhead    *Overhead         `json:"overhead,omitempty"`
-	Hashes      map[string]string `json:"hashes,omitempty"` // sha256 of raw files, by path in the folder
+	Hashes      map[string]string `json:"hashes,omitempty"` // sha256 of raw output and metrics, by path in the folder
 }
 
 // ScenarioInfo is what the report says of the scenario.

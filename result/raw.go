@@ -1,14 +1,11 @@
 package result
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -373,58 +370,4 @@ func (r *RawReader) Truncated() string { return r.truncated }
 func (r *RawReader) Close() error {
 	r.dec.Close()
 	return r.file.Close()
-}
-
-// HashRaw computes the SHA-256 of every raw file and stores them in the manifest.
-func (f *Folder) HashRaw() error {
-	hashes := map[string]string{}
-	err := filepath.WalkDir(filepath.Join(f.dir, rawDir), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		rel, err := filepath.Rel(f.dir, path)
-		if err != nil {
-			return err
-		}
-		sum, err := hashFile(path)
-		hashes[filepath.ToSlash(rel)] = sum
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("raw output: hash: %w", err)
-	}
-	return f.Update(func(m *Manifest) { m.Hashes = hashes })
-}
-
-// VerifyHashes compares every raw file with the manifest and returns what differs, in words; nil when the manifest has no hashes or all agree.
-func (f *Folder) VerifyHashes() []string {
-	var bad []string
-	hashes := f.Manifest().Hashes
-	for _, rel := range slices.Sorted(maps.Keys(hashes)) {
-		if !filepath.IsLocal(rel) {
-			bad = append(bad, fmt.Sprintf("%q is not a path inside the folder", rel))
-			continue
-		}
-		sum, err := hashFile(filepath.Join(f.dir, filepath.FromSlash(rel)))
-		switch {
-		case err != nil:
-			bad = append(bad, fmt.Sprintf("%s: %v", rel, err))
-		case sum != hashes[rel]:
-			bad = append(bad, fmt.Sprintf("%s: changed since the run (sha256 %.12s, recorded %.12s)", rel, sum, hashes[rel]))
-		}
-	}
-	return bad
-}
-
-func hashFile(path string) (string, error) {
-	file, err := regular.Open(path, os.O_RDONLY|regular.NoLinks)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close() //nolint:errcheck // read only
-	h := sha256.New()
-	if _, err := io.Copy(h, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -419,12 +419,12 @@ func TestRaw(t *testing.T) {
 		t.Error("escaped:", outside, err)
 	}
 
-	must(t, f.HashRaw())
-	if len(f.Manifest().Hashes) != 3*len(names) || f.VerifyHashes() != nil {
-		t.Errorf("%v %v", f.Manifest().Hashes, f.VerifyHashes())
+	must(t, f.Hash(t.Context()))
+	if len(f.Manifest().Hashes) != 3*len(names) || f.VerifyHashes(t.Context()) != nil {
+		t.Errorf("%v %v", f.Manifest().Hashes, f.VerifyHashes(t.Context()))
 	}
 	must(t, f.WriteRawFile("vm", "load", 1, "job.fio", []byte("[changed]")))
-	if bad := f.VerifyHashes(); len(bad) != 1 || !strings.Contains(bad[0], "raw/vm/load/job.fio: changed since the run") {
+	if bad := f.VerifyHashes(t.Context()); len(bad) != 1 || !strings.Contains(bad[0], "raw/vm/load/job.fio: changed since the run") {
 		t.Error(bad)
 	}
 	must(t, os.WriteFile(filepath.Join(f.Dir(), "raw/vm/load/job.json"), []byte("{"), 0o644))

@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis"
-	"plimsoll/internal/collect"
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
 	"plimsoll/result"
 )
@@ -201,14 +199,19 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	data, err := collect.Collect(ctx, folder, drivers.Replays(folder.Manifest().Target))
+	data, err := collected(ctx, folder)
+	var gone *goneError
 	switch {
+	case errors.As(err, &gone):
+		return nil, fail(exitFailed, "leave out --again", "analyze: %w", err)
 	case ctx.Err() != nil:
 		return nil, fail(exitInterrupted, "", "analyze: %w", errInterrupted)
 	case data == nil:
 		return nil, fail(exitFailed, "", "analyze: %w", err)
 	case err != nil:
 		fmt.Fprintf(a.err, "warning: analyze: %v\n", err)
+	case len(data.Problems) > 0:
+		fmt.Fprintf(a.err, "warning: analyze: %s\n", some(data.Problems))
 	}
 	return data, nil
 }
@@ -224,13 +227,7 @@ func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.F
 		return fail(exitFailed, "", "analyze: %w", err)
 	}
 	var errs []error
-	before, err := folder.Data()
-	if err == nil && again {
-		if gone := lost(before, data); gone != nil {
-			return fail(exitFailed, "leave out --again", "analyze: %w", gone)
-		}
-	}
-	if again || err != nil {
+	if _, err := folder.Data(); again || err != nil {
 		errs = append(errs, folder.WriteData(data))
 	}
 	if err := errors.Join(append(errs, folder.WriteFindings(findings))...); err != nil {

@@ -59,11 +59,8 @@ func Open(name string, flag int) (*os.File, error) {
 	if flag&NoLinks != 0 {
 		look = os.Lstat
 	}
-	switch info, err := look(name); {
-	case err == nil && !info.Mode().IsRegular():
+	if info, err := look(name); err == nil && !info.Mode().IsRegular() {
 		return nil, refuse(name, info)
-	case err != nil && flag&os.O_CREATE == 0:
-		return nil, err
 	}
 	return checked(os.OpenFile(name, flag|noWait, 0o644))
 }

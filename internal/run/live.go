@@ -240,6 +240,14 @@ func (x *execution) closeMetrics() {
 	}
 }
 
+// Collected is the verdict on what was collected.
+func Collected(data *result.Data) result.Verdict {
+	if len(data.Problems) > 0 {
+		return result.Verdict{State: "partly", Reason: some(data.Problems)}
+	}
+	return result.Verdict{State: "yes"}
+}
+
 // collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what was measured.
 func (x *execution) collect(outer context.Context) {
 	ctx := context.WithoutCancel(outer)
@@ -250,16 +258,14 @@ func (x *execution) collect(outer context.Context) {
 		if data, err = collect.Collect(ctx, x.folder, x.engines); err != nil {
 			return err
 		}
-		if len(data.Problems) > 0 {
-			verdict = result.Verdict{State: "partly", Reason: some(data.Problems)}
-		}
+		verdict = Collected(data)
 		return x.folder.WriteData(data)
 	})
 	if err != nil {
 		problems = append(problems, err)
 		verdict = result.Verdict{State: "no", Reason: sentence(err)}
 	}
-	if err := x.folder.HashRaw(); err != nil {
+	if err := x.folder.Hash(ctx); err != nil {
 		problems = append(problems, err)
 	}
 	x.update(func(m *result.Manifest) { m.Collected = verdict })
