@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -327,12 +328,21 @@ func (w *frames) Close() error {
 }
 
 // RawReader is the raw output of one start, decompressed. A stream cut short (the writer was killed, the disk was full) ends
-// like a whole one; Truncated tells them apart after the end was reached.
+// like a whole one; Truncated tells them apart after the end was reached. One that grows out of proportion is an error of Read.
 type RawReader struct {
 	file      *os.File
 	dec       *zstd.Decoder
+	left      int64 // bytes that may still be given
+	most      int64 // in all
 	truncated string
 }
+
+// What raw output may become when it is decompressed: so many bytes, or so many times the file, whichever is more. Output of tools becomes a
+// tenth to a hundredth, so what goes beyond is damage, nonsense, or meant to keep a reader busy for hours.
+const (
+	fewestRaw   = 1 << 30
+	rawExpanded = 1000
+)
 
 // OpenRaw opens the raw output of one start; errors.Is(err, fs.ErrNotExist) when there is none.
 func (f *Folder) OpenRaw(vm, workload string, attempt int) (*RawReader, error) {
@@ -344,7 +354,13 @@ func (f *Folder) OpenRaw(vm, workload string, attempt int) (*RawReader, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
 	}
-	return &RawReader{file: file, dec: dec}, nil
+	info, err := file.Stat()
+	if err != nil {
+		dec.Close()
+		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
+	}
+	most := max(fewestRaw, rawExpanded*min(info.Size(), math.MaxInt64/rawExpanded))
+	return &RawReader{file: file, dec: dec, left: most, most: most}, nil
 }
 
 // Read implements io.Reader.
@@ -353,6 +369,9 @@ func (r *RawReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := r.dec.Read(p)
+	if r.left -= int64(n); r.left < 0 {
+		return n, fmt.Errorf("raw output: more than %d MiB come out of it, out of proportion to the file; the rest was not read", r.most>>20)
+	}
 	if err != nil && err != io.EOF {
 		r.truncated = err.Error()
 		if n > 0 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"plimsoll/hist"
 	"plimsoll/result"
@@ -494,4 +495,58 @@ func Example() {
 	events, _, _ := g.Events()
 	fmt.Println(g.Manifest().Status, events[0].Phase, err)
 	// Output: interrupted setup <nil>
+}
+
+// Raw output that grows out of proportion is read up to a bound, and says so; a stream that asks for a huge window is not.
+func TestRawBombs(t *testing.T) {
+	t.Parallel()
+	f := create(t, t.TempDir())
+	must(t, f.WriteRawJob(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Start: created}))
+	file := filepath.Join(f.Dir(), "raw/vm/load/fio.out.zst")
+	read := func() (n int64, truncated string, err error) {
+		r, err := f.OpenRaw("vm", "load", 1)
+		must(t, err)
+		n, err = io.Copy(io.Discard, r)
+		must(t, r.Close())
+		return n, r.Truncated(), err
+	}
+	var frame bytes.Buffer
+	enc, err := zstd.NewWriter(&frame)
+	must(t, err)
+	_, err = enc.Write(make([]byte, 256<<20))
+	must(t, errors.Join(err, enc.Close()))
+	must(t, os.WriteFile(file, bytes.Repeat(frame.Bytes(), 3), 0o600))
+	if n, truncated, err := read(); n != 768<<20 || truncated != "" || err != nil {
+		t.Errorf("three frames: %d bytes, %q, %v", n, truncated, err)
+	}
+	must(t, os.WriteFile(file, bytes.Repeat(frame.Bytes(), 40), 0o600)) // of 10 GiB
+	if n, _, err := read(); n < 1<<30 || n > 1<<30+1<<27 || err == nil || !strings.Contains(err.Error(), "out of proportion") {
+		t.Errorf("forty frames: %d bytes, %v", n, err)
+	}
+	huge := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x98, 0x01, 0x00, 0x00} // a window of 512 MiB
+	must(t, os.WriteFile(file, huge, 0o600))
+	if n, truncated, err := read(); n != 0 || !strings.Contains(truncated, "window") || err != nil {
+		t.Errorf("a huge window: %d bytes, %q, %v", n, truncated, err)
+	}
+}
+
+// A journal may be larger than anything that a run writes, and none of its lines need be one.
+func TestJournalsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := create(t, t.TempDir())
+	must(t, f.AppendEvent(result.Event{Time: created, Kind: result.KindNote, Text: "x"}))
+	file, err := os.OpenFile(filepath.Join(f.Dir(), "journal.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	for range 1000 {
+		_, err := file.Write(bytes.Repeat([]byte("no\n"), 100))
+		must(t, err)
+	}
+	must(t, file.Truncate(1<<40))
+	must(t, file.Close())
+	events, skipped, err := f.Events()
+	must(t, err)
+	want := []string{"journal line 2: not a journal event", "journal: 99981 more lines like these", "journal: it is larger than 128 MiB; the rest was not read"}
+	if len(events) != 1 || len(skipped) != 22 || skipped[0] != want[0] || skipped[20] != want[1] || skipped[21] != want[2] {
+		t.Errorf("%d events, %q", len(events), skipped)
+	}
 }
