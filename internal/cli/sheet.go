@@ -18,6 +18,7 @@ const (
 	maxSheetBytes = 64 << 20
 	maxSheetRows  = 2_000_000
 	maxSheetCells = 20_000_000
+	maxSheetNames = 10_000 // columns
 	maxSheetLine  = 1 << 20 // bytes
 )
 
@@ -81,6 +82,8 @@ func readSheet(r io.Reader) (*sheet, error) {
 		return nil, errors.New("no rows")
 	case len(s.names) == 0:
 		return nil, errors.New("no columns")
+	case len(s.names) > maxSheetNames:
+		return nil, fmt.Errorf("%d columns are more than %d: that is raw data, not a result", len(s.names), maxSheetNames)
 	}
 	return s, s.distinct()
 }
