@@ -92,6 +92,9 @@ func top(name string) string {
 func (f *Folder) measuredFiles() (names []string, err error) {
 	for _, dir := range hashedDirs {
 		err = errors.Join(err, filepath.WalkDir(filepath.Join(f.dir, dir), func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // whoever reads it says so
+			}
 			if err != nil || !d.Type().IsRegular() {
 				return err
 			}

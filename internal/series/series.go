@@ -23,6 +23,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -86,6 +87,10 @@ type Store struct {
 	cleanup string   // folder of links to remove on Close
 	known   *handles // nil when open for reading only
 	sheaf   *sheaf   // of a Timeless one
+
+	folders []os.FileInfo // of places, when open for writing
+	mu      sync.Mutex
+	broken  error // why it cannot be written to any more; it is closed then
 }
 
 // Open opens or creates the database in dir for writing. A log cut short by a crash is repaired.
@@ -98,6 +103,9 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.Timeless {
 		db.DisableCompactions()
 		s.sheaf = &sheaf{dir: dir, owners: map[string]*bale{}}
+	}
+	if err := s.settle(); err != nil {
+		return nil, errors.Join(fmt.Errorf("metrics: %w", err), s.Close())
 	}
 	return s, nil
 }
@@ -157,11 +165,9 @@ func OpenReadOnly(dir string, opts Options) (*Store, error) {
 
 // Close flushes and closes the database. Queries under way are waited for.
 func (s *Store) Close() error {
-	var err error
-	if s.sheaf != nil {
-		err = s.seal()
-	} else {
-		err = s.db.Close()
+	err := s.intact()
+	if err == nil {
+		err = guarded(s.close)
 	}
 	if s.cleanup != "" {
 		err = errors.Join(err, os.RemoveAll(s.cleanup))
@@ -170,6 +176,13 @@ func (s *Store) Close() error {
 		return fmt.Errorf("metrics: close: %w", err)
 	}
 	return nil
+}
+
+func (s *Store) close() error {
+	if s.sheaf != nil {
+		return s.seal()
+	}
+	return s.db.Close()
 }
 
 // CheckQuery says what is wrong with a PromQL expression. It does not evaluate it.
