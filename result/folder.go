@@ -126,7 +126,7 @@ func (f *Folder) prepare() error {
 	}
 	f.lock = lock
 	for _, d := range []string{scenarioDir, rawDir, metricsDir, stateDir} {
-		if _, err := f.disk.folder(filepath.Join(f.dir, d)); err != nil {
+		if err := os.Mkdir(filepath.Join(f.dir, d), 0o755); err != nil { // the manifest has their names survive
 			return err
 		}
 	}

@@ -171,9 +171,6 @@ func (f *Folder) RawWriter(vm, workload string, attempt int) (io.WriteCloser, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
 	}
-	if err := f.disk.syncFolder(dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("raw output: %w", err), enc.Close(), file.Close())
-	}
 	return &rawWriter{disk: f.disk, file: file, enc: enc}, nil
 }
 
@@ -229,7 +226,7 @@ func (w *rawWriter) Close() error {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close()); err != nil && w.err == nil {
+	if err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close(), w.disk.syncFolder(filepath.Dir(w.file.Name()))); err != nil && w.err == nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	return w.err

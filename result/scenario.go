@@ -20,12 +20,14 @@ func (f *Folder) CopyScenario(fsys fs.FS, rendered []byte) error {
 	if err != nil {
 		return fmt.Errorf("copy scenario: %w", err)
 	}
+	var dirs []string
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir():
-			return errors.Join(root.MkdirAll(name, 0o755), f.syncBeside(name))
+			dirs = append(dirs, name)
+			return root.MkdirAll(name, 0o755)
 		}
 		info, err := fs.Stat(fsys, name)
 		if err != nil {
@@ -43,6 +45,9 @@ func (f *Folder) CopyScenario(fsys fs.FS, rendered []byte) error {
 	if err == nil {
 		err = f.copyInto(root, path.Join(fileDir(fsys), renderedFile), bytes.NewReader(rendered))
 	}
+	for _, dir := range dirs {
+		err = errors.Join(err, f.disk.syncFolder(filepath.Join(f.ScenarioDir(), filepath.FromSlash(dir))))
+	}
 	if err = errors.Join(err, root.Close()); err != nil {
 		return fmt.Errorf("copy scenario: %w", err)
 	}
@@ -55,15 +60,7 @@ func (f *Folder) copyInto(root *os.Root, name string, in io.Reader) error {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	if err = errors.Join(err, f.disk.sync(out), out.Close()); err != nil {
-		return err
-	}
-	return f.syncBeside(name)
-}
-
-// syncBeside has the name of a file or folder of the scenario survive.
-func (f *Folder) syncBeside(name string) error {
-	return f.disk.syncFolder(filepath.Join(f.ScenarioDir(), filepath.FromSlash(path.Dir(name))))
+	return errors.Join(err, f.disk.sync(out), out.Close())
 }
 
 // fileDir is the folder of the scenario file, beside which the rendered one lies, so that the files it names are found from there too.

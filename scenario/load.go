@@ -115,7 +115,11 @@ func (l *loader) read() bool {
 	data, err := readFile(l.fsys, l.file, maxSource)
 	at := Pos{File: l.file}
 	if err != nil {
-		l.say("no-scenario", at, "load: "+cause(err), "")
+		hint := ""
+		if errors.Is(err, errSpecial) {
+			hint = "put a copy of what it holds in its place"
+		}
+		l.say("no-scenario", at, "load: "+cause(err), hint)
 		return false
 	}
 	if !utf8.Valid(data) {
@@ -128,6 +132,9 @@ func (l *loader) read() bool {
 	return true
 }
 
+// errSpecial is the error of a named pipe, a device or a socket.
+var errSpecial = errors.New("it is not a regular file")
+
 // readFile reads a whole file of bounded size.
 func readFile(fsys fs.FS, name string, most int64) ([]byte, error) {
 	// Looked at before it is opened: to open a named pipe is to wait for whoever writes to it.
@@ -137,7 +144,7 @@ func readFile(fsys fs.FS, name string, most int64) ([]byte, error) {
 	case info.IsDir():
 		return nil, errors.New("it is a directory")
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
+		return nil, errSpecial
 	}
 	f, err := fsys.Open(name)
 	if err != nil {

@@ -75,12 +75,23 @@ func (w *watcher) tick(ctx context.Context) {
 	})
 	if err != nil && !w.failed {
 		w.failed = true
-		x.record(result.Event{Kind: result.KindWarning, Text: "metrics could not be written", Error: sentence(err)})
-		x.mu.Lock()
-		x.lost = append(x.lost, "metrics: "+sentence(err))
-		x.mu.Unlock()
+		x.loseMetrics("metrics could not be written", err)
 	}
 	x.progress()
+}
+
+// loseMetrics tells, once, that metrics are incomplete.
+func (x *execution) loseMetrics(what string, err error) {
+	why := sentence(err)
+	x.mu.Lock()
+	known := slices.Contains(x.lost, why)
+	if !known {
+		x.lost = append(x.lost, why)
+	}
+	x.mu.Unlock()
+	if !known {
+		x.record(result.Event{Kind: result.KindWarning, Text: what, Error: why})
+	}
 }
 
 // machines tells the recorder which machines are on, so that idle ones have points, too.
@@ -235,8 +246,7 @@ func laneOf(l workload.Lane) result.Lane {
 // closeMetrics writes what the recorder still holds and closes the database.
 func (x *execution) closeMetrics() {
 	if err := errors.Join(x.recorder.Close(), x.store.Close()); err != nil {
-		x.record(result.Event{Kind: result.KindWarning, Text: "metrics could not be closed", Error: sentence(err)})
-		x.lost = append(x.lost, "metrics: "+sentence(err))
+		x.loseMetrics("metrics could not be closed", err)
 	}
 }
 

@@ -57,6 +57,13 @@ func (s *Store) intact() error {
 	return s.broken
 }
 
+// told reports whether intact has given an error.
+func (s *Store) told() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broken != nil
+}
+
 // rescue writes what is in memory as a block and closes the database, which objects to what is missing.
 func (s *Store) rescue() error {
 	err := os.MkdirAll(s.db.Dir(), 0o755)

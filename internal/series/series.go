@@ -163,10 +163,14 @@ func OpenReadOnly(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Close flushes and closes the database. Queries under way are waited for.
+// Close flushes and closes the database. Queries under way are waited for. It is no error of Close when a batch has told that the folder is gone.
 func (s *Store) Close() error {
+	told := s.told()
 	err := s.intact()
-	if err == nil {
+	switch {
+	case told:
+		err = nil
+	case err == nil:
 		err = guarded(s.close)
 	}
 	if s.cleanup != "" {
