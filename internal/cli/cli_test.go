@@ -66,7 +66,7 @@ func TestVariables(t *testing.T) {
 	if err := os.WriteFile(file, []byte("iops: 100\nname: from file\nlist: [1, 2]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := variables([]string{file}, []string{
+	got, err := (&app{}).variables([]string{file}, []string{
 		"iops=4000", "ratio=0.5", "on=true", `text="4"`, "empty=", "path=a: b", "eq=a=b", "none=null", "selector=1:", "l=[serva.fio]", "word=yes please",
 	})
 	want := map[string]any{
@@ -77,11 +77,11 @@ func TestVariables(t *testing.T) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
 	for _, bad := range []string{"iops", "=4", "x=[1"} {
-		if _, err := variables(nil, []string{bad}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--set") {
+		if _, err := (&app{}).variables(nil, []string{bad}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %q: %v, want a usage error", bad, err)
 		}
 	}
-	if _, err := variables([]string{file + ".not"}, nil); exitCode(err) != exitUsage {
+	if _, err := (&app{}).variables([]string{file + ".not"}, nil); exitCode(err) != exitUsage {
 		t.Errorf("a missing --set-file: %v", err)
 	}
 }

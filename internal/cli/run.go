@@ -54,7 +54,7 @@ once; "plimsoll cleanup" then removes what remains.
 		ValidArgsFunction: completeScenario,
 		RunE:              func(_ *cobra.Command, given []string) error { return a.run(given[0], sf, tf, rf) },
 	}
-	sf.register(c)
+	sf.register(a, c)
 	tf.register(c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
 	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the variables' own values")
@@ -68,7 +68,7 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	if err != nil {
 		return err
 	}
-	sheet, err := dataSheet(rf.sheet)
+	sheet, err := a.dataSheet(rf.sheet)
 	if err != nil {
 		return err
 	}
