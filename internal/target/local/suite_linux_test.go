@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(controllerVariable) != "" {
 		controller()
 	}
+	if name := os.Getenv(deedVariable); name != "" {
+		deed(name)
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -127,7 +127,7 @@ func findWall(dir, mark string) (wall, error) {
 		if e == nil {
 			return best, nil
 		}
-		w.noNamespaces = cmp.Or(w.noNamespaces, e.Error())
+		w.noNamespaces = cmp.Or(w.noNamespaces, strings.TrimPrefix(e.Error(), "namespaces: "))
 		if !namespaces {
 			err = e
 		}
@@ -137,7 +137,7 @@ func findWall(dir, mark string) (wall, error) {
 		best.noNamespaces = ""
 		return best, nil
 	} else {
-		w.noNamespaces = err.Error()
+		w.noNamespaces = strings.TrimPrefix(err.Error(), "namespaces: ")
 	}
 	return with(false, 0)
 }
@@ -379,10 +379,8 @@ func grantPath(ruleset int, rights unix.LandlockRulesetAttr, g grant) error {
 // dropCapabilities empties this thread's capability sets; with change it keeps those it has until the child has
 // changed its user, which loses them.
 func dropCapabilities(change bool) error {
-	for c := uintptr(0); ; c++ { // what cannot be dropped for want of a capability cannot be gained either
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
-			break
-		}
+	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) == nil; c++ {
+		// Until there is no such capability, or from the first for want of one: then none can be gained either.
 	}
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // an old kernel has none
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -461,7 +459,7 @@ func (w wall) leaks() (list []string) {
 	ll, own := w.landlock, w.id != 0
 	add(w.namespaces || ll.Handled_access_fs != 0, "other files that "+w.user()+" may use")
 	add(w.namespaces || ll.Handled_access_net&tcpRights == tcpRights, "TCP ports")
-	add(w.namespaces || ll.Handled_access_net&udpRights == udpRights, "UDP ports")
+	add(w.namespaces || ll.Handled_access_net&udpRights == udpRights, "ports of other protocols than TCP, such as UDP and MPTCP")
 	add(w.namespaces || ll.Handled_access_fs&unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX != 0, "named sockets that "+w.user()+" may use")
 	add(w.namespaces || ll.Scoped&unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET != 0, "abstract sockets")
 	add(w.namespaces || own, "System V shared memory of "+w.user())
