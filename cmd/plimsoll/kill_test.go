@@ -125,7 +125,7 @@ func controlGroups(t *testing.T, runs string) []string {
 	return found
 }
 
-// processes are those whose command line or working folder lies in a folder. A process may need a moment to leave the table.
+// processes are those whose command line, environment or working folder names a folder. A process may need a moment to leave the table.
 func processes(t *testing.T, folder string) []string {
 	t.Helper()
 	var left []string
@@ -138,7 +138,9 @@ func processes(t *testing.T, folder string) []string {
 		for _, dir := range dirs {
 			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 			cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
-			if filepath.Base(dir) != fmt.Sprint(syscall.Getpid()) && (bytes.Contains(line, []byte(folder)) || strings.HasPrefix(cwd, folder)) {
+			home, _ := os.ReadFile(filepath.Join(dir, "environ")) // of commands; their working folder may be seen from within only
+			if filepath.Base(dir) != fmt.Sprint(syscall.Getpid()) && (bytes.Contains(line, []byte(folder)) ||
+				bytes.Contains(home, []byte("HOME="+folder)) || strings.HasPrefix(cwd, folder)) {
 				left = append(left, strings.ReplaceAll(string(line), "\x00", " "))
 			}
 		}

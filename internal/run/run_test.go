@@ -234,38 +234,6 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A second stop cuts the teardown short; what remains is left to a clean-up.
-func TestAbandon(t *testing.T) {
-	h := newHarness(t, everyKind)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	abandon := make(chan struct{})
-	h.req.Abandon = abandon
-	h.hook = func(e result.Event) {
-		if e.Kind == result.KindStepStart && strings.HasSuffix(e.Name, "test.Wait") {
-			cancel()
-		}
-	}
-	var once bool
-	h.withStep("cluster.CleanUp.cluster.PowerOffCurieVMs", 1, func(s step.Step) step.Step {
-		return wrapped{s, func(ctx context.Context, e *step.Env) error {
-			if !once {
-				once = true
-				close(abandon)
-				<-ctx.Done()
-			}
-			return ctx.Err()
-		}}
-	})
-	s, err := h.execute(ctx)
-	if s.Status != result.StatusStopped || s.Cleaned.State != "no" || run.Code(err) != run.CodeUncleaned || !errors.Is(err, run.ErrStopped) {
-		t.Errorf("%+v, %v", s, err)
-	}
-	if _, err := run.Cleanup(t.Context(), h.folder, h.world.Target()); err != nil || len(h.world.Remains()) > 0 {
-		t.Errorf("clean-up: %v, remains %q", err, h.world.Remains())
-	}
-}
-
 func TestTimeLimit(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.req.Limit = 100 * time.Second

@@ -79,8 +79,8 @@ func remains(run string) (left []string) {
 	})
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
-		if cwd, err := os.Readlink(filepath.Join(d, "cwd")); err == nil && strings.HasPrefix(cwd, run+"/") {
-			left = append(left, fmt.Sprintf("process %s in %s", filepath.Base(d), cwd))
+		if home, err := os.ReadFile(filepath.Join(d, "environ")); err == nil && bytes.Contains(home, []byte("HOME="+run+"/")) {
+			left = append(left, fmt.Sprintf("process %s in %s", filepath.Base(d), run))
 		}
 	}
 	slices.Sort(left)

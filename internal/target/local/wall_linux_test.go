@@ -102,8 +102,10 @@ var ownDeeds = map[string]func(string) error{
 		return errors.Join(os.MkdirAll("a/b", 0o755), os.Mkdir("c", 0o755), os.WriteFile("a/b/f", []byte("x"), 0o644), os.Rename("a/b/f", "c/f"),
 			os.Link("c/f", "a/f"), os.Symlink("f", "c/l"), os.Truncate("c/f", 0), os.RemoveAll("a"))
 	},
-	"files that were given": func(string) error { return errors.Join(appendTo("given/file"), os.WriteFile("given/other", nil, 0o644)) },
-	"programs":              func(string) error { return exec.Command("sh", "-c", "ls / >/dev/null; date").Run() },
+	"files that were given": func(string) error {
+		return errors.Join(appendTo("given/file"), os.WriteFile("given/other", nil, 0o644))
+	},
+	"programs": func(string) error { return exec.Command("sh", "-c", "ls / >/dev/null; date").Run() },
 	"the machine": func(string) error {
 		var problems []error
 		for _, name := range []string{"/proc/cpuinfo", "/proc/self/status", "/etc/passwd", "/dev/urandom", "/proc/meminfo"} {
@@ -317,7 +319,9 @@ func enterable(t *testing.T, c *cluster) {
 }
 
 // program is where commands find this test's binary.
-func program(c *cluster) string { return filepath.Join(filepath.Dir(filepath.Dir(c.workDir)), "program") }
+func program(c *cluster) string {
+	return filepath.Join(filepath.Dir(filepath.Dir(c.workDir)), "program")
+}
 
 // behind makes a VM whose commands are behind that wall, and has it on.
 func behind(t *testing.T, c *cluster, name string, w wall) *host {
