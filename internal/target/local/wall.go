@@ -75,7 +75,7 @@ func (w *wall) grantSystem(dir string) error {
 		w.system = allow(w.system, path, false)
 	}
 	for _, g := range w.system {
-		if inside(g.source, dir) {
+		if w.within == "" && inside(g.source, dir) {
 			w.within = g.path
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/needs"
@@ -482,4 +483,89 @@ func eachUser(t *testing.T, test func(*testing.T)) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
+}
+
+// What a wall does not stop is said in the facts and in a note; a whole one needs none.
+func TestWallSaysWhatItDoesNotStop(t *testing.T) {
+	all := unix.LandlockRulesetAttr{Handled_access_fs: readRights | fileRights | otherRights, Handled_access_net: tcpRights | udpRights,
+		Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL}
+	me := userName()
+	for name, c := range map[string]struct {
+		wall wall
+		want []string
+		note string
+	}{
+		"whole":           {wall{landlock: all, namespaces: true, id: 5}, nil, ""},
+		"no landlock":     {wall{namespaces: true, id: 5, noLandlock: "old"}, []string{"signals to processes of the run's other VMs"}, "(Landlock: old)"},
+		"no namespaces":   {wall{landlock: all, id: 5, noNamespaces: "refused"}, nil, ""},
+		"inside a grant":  {wall{landlock: all, namespaces: true, id: 5, within: "/usr"}, []string{"disks of the run's other VMs, since the run folder lies in /usr"}, ""},
+		"plimsoll's user": {wall{landlock: all, noID: "a", noNamespaces: "b"}, []string{"System V shared memory of user " + me}, "(namespaces: b; a user of their own: a)"},
+		"nothing": {wall{noID: "a", noNamespaces: "b", noLandlock: "c"}, []string{"other files that user " + me + " may use", "TCP ports",
+			"ports of other protocols than TCP, such as UDP and MPTCP", "named sockets that user " + me + " may use", "abstract sockets",
+			"System V shared memory of user " + me, "signals to other processes of user " + me}, "(Landlock: c; namespaces: b; a user of their own: a)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, c.wall.leaks()); diff != "" {
+				t.Error(diff)
+			}
+			note := c.wall.note()
+			if (note == "") != (c.want == nil) || !strings.Contains(note, strings.Join(c.want, ", ")) || !strings.Contains(note, c.note) {
+				t.Errorf("note %q", note)
+			}
+			var l factList
+			c.wall.facts(&l)
+			if got := value(target.Facts{Environment: l}, "wall", "not stopped"); got != strings.Join(c.want, ", ") && got != "nothing known" {
+				t.Errorf("not stopped: %q", got)
+			}
+		})
+	}
+}
+
+// The folders of PATH may be read, but not one in which the disks lie; the C library's files may, and nothing else of /etc.
+func TestSystemGrants(t *testing.T) {
+	top := t.TempDir()
+	tools, run := filepath.Join(top, "tools"), filepath.Join(top, "home", "runs")
+	if err := errors.Join(os.MkdirAll(tools, 0o755), os.MkdirAll(run, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", strings.Join([]string{tools, filepath.Dir(run), "relative", "", "/usr/bin", top + "/absent"}, ":"))
+	var w wall
+	if err := w.grantSystem(run); err != nil {
+		t.Fatal(err)
+	}
+	var more []string
+	for _, g := range w.system {
+		if strings.HasPrefix(g.path, top) || g.path == "/etc" || !filepath.IsAbs(g.path) {
+			more = append(more, g.path)
+		}
+		if g.write != strings.HasPrefix(g.path, "/dev/") {
+			t.Errorf("%+v", g)
+		}
+	}
+	if diff := cmp.Diff([]string{tools}, more); diff != "" || w.within != "" {
+		t.Errorf("%q %s", w.within, diff)
+	}
+	if err := w.grantSystem("/usr/lib"); err != nil || w.within != "/usr" {
+		t.Errorf("%q, %v", w.within, err)
+	}
+}
+
+func TestMapped(t *testing.T) {
+	for _, c := range []struct {
+		table string
+		id    uint64
+		want  bool
+	}{
+		{"         0          0 4294967295\n", 0x70000000, true},
+		{"0 100000 65536\n", 0x70000000, false},
+		{"0 100000 65536\n", 65535, true},
+		{"0 100000 65536\n", 65536, false},
+		{"0 1000 1\n1 100000 65536\n", 61184, true},
+		{"", 0, false},
+		{"not a map\n", 0, false},
+	} {
+		if got := mapped(c.table, c.id); got != c.want {
+			t.Errorf("%d in %q: %t", c.id, c.table, got)
+		}
+	}
 }
