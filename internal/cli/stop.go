@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +109,8 @@ func (a *app) stacks(dir string) {
 	fmt.Fprintf(a.err, "stacks of all goroutines: %s\n", name)
 }
 
-// interruptible is a context that ends at the first signal, with errInterrupted as its cause. Call the function when done.
+// interruptible is a context that ends at the first signal, with errInterrupted as its cause. Call the function when
+// done.
 func (a *app) interruptible() (context.Context, func()) {
 	s := a.listen(fail(exitInterrupted, "", "%w", errInterrupted))
 	return s.ctx, s.release
@@ -118,8 +118,8 @@ func (a *app) interruptible() (context.Context, func()) {
 
 // stoppable is for commands that make machines.
 func (a *app) stoppable() *stopper {
-	return a.listen(fail(exitInterrupted, `"plimsoll cleanup" ends and removes what remains, "plimsoll report latest" reads what was measured`,
-		"run: left without teardown"))
+	const hint = `"plimsoll cleanup" ends and removes what remains, "plimsoll report latest" reads what was measured`
+	return a.listen(fail(exitInterrupted, hint, "run: left without teardown"))
 }
 
 // untilLeft returns what a command returns, or what its second signal means as soon as that comes: the command is
@@ -132,6 +132,6 @@ func (a *app) untilLeft(command func() error) error {
 	case err := <-ended:
 		return err
 	case err := <-a.leave:
-		return cmp.Or(err, errInterrupted)
+		return err
 	}
 }

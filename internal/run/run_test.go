@@ -391,7 +391,7 @@ func ExampleCode() {
 	// Output: 0 130 6
 }
 
-// After a stop or a failure in the run phase, what steps left is undone before the author's teardown begins, which may need it.
+// After a stop or a failure in the run phase, what steps left is undone before the author's teardown begins.
 func TestUndoneBeforeTeardown(t *testing.T) {
 	for name, failure := range map[string]error{"stop": nil, "failure": errTest} {
 		t.Run(name, func(t *testing.T) {
@@ -448,7 +448,8 @@ func TestJournalThatCannotBeWritten(t *testing.T) {
 		}}
 	})
 	s, err := h.execute(t.Context())
-	if s.Status != result.StatusFailed || run.Code(err) != run.CodeFailed || !strings.Contains(s.Error, "the run folder cannot be written") {
+	const want = "the run folder cannot be written"
+	if s.Status != result.StatusFailed || run.Code(err) != run.CodeFailed || !strings.Contains(s.Error, want) {
 		t.Errorf("%s, code %d, %q, %v", s.Status, run.Code(err), s.Error, err)
 	}
 	h.clean(s)
@@ -503,7 +504,8 @@ func TestLeftoversWithoutAnError(t *testing.T) {
 	s, err := h.execute(t.Context())
 	var left *run.LeftoverError
 	want := result.Verdict{State: "partly", Reason: "what remains: a disk"}
-	if run.Code(err) != run.CodeUncleaned || !errors.As(err, &left) || s.Cleaned != want || s.Status != result.StatusSucceeded {
+	if run.Code(err) != run.CodeUncleaned || !errors.As(err, &left) || s.Cleaned != want ||
+		s.Status != result.StatusSucceeded {
 		t.Errorf("%v, %+v", err, s)
 	}
 	if diff := cmp.Diff([]string{"a disk"}, s.Remains); diff != "" {

@@ -293,12 +293,13 @@ func TestDestroyOfLinkedWork(t *testing.T) {
 	}
 }
 
-// TestDestroyTellsWhatRemains of a run whose processes and sandboxes could all be removed; once that is gone, it is done.
+// TestDestroyTellsWhatRemains of a run whose sandboxes could all be removed; once that is gone, it is done.
 func TestDestroyTellsWhatRemains(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	foreign := filepath.Join(run, "work", "foreign")
 	state := abandoned(t, run, entry{Op: "work"}, entry{Op: "sandbox", Name: "vm"})
-	if err := errors.Join(os.MkdirAll(filepath.Join(run, "work", "vm", "files"), 0o755), os.WriteFile(foreign, nil, 0o644)); err != nil {
+	files := filepath.Join(run, "work", "vm", "files")
+	if err := errors.Join(os.MkdirAll(files, 0o755), os.WriteFile(foreign, nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	place, err := Provider{}.New(target.Config{})
@@ -307,7 +308,8 @@ func TestDestroyTellsWhatRemains(t *testing.T) {
 	}
 	for range 2 {
 		remains, err := place.Destroy(t.Context(), state)
-		if diff := cmp.Diff([]string{filepath.Join(run, "work")}, remains); diff != "" || err == nil || !strings.Contains(err.Error(), "not ours") {
+		diff := cmp.Diff([]string{filepath.Join(run, "work")}, remains)
+		if diff != "" || err == nil || !strings.Contains(err.Error(), "not ours") {
 			t.Errorf("%v: remains %s", err, diff)
 		}
 	}
@@ -337,7 +339,8 @@ func abandoned(t *testing.T, run string, entries ...entry) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(j.add(true, append([]entry{{Op: "run", Mark: newMark(), Boot: boot}}, entries...)...), j.close()); err != nil {
+	entries = append([]entry{{Op: "run", Mark: newMark(), Boot: boot}}, entries...)
+	if err := errors.Join(j.add(true, entries...), j.close()); err != nil {
 		t.Fatal(err)
 	}
 	return state

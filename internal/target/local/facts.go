@@ -218,7 +218,8 @@ func selected(system fs.FS, file string) (string, string) {
 	return text, ""
 }
 
-func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGroups, st storage, around wall) []target.Fact {
+func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGroups, st storage,
+	around wall) []target.Fact {
 	var l factList
 	hostFacts(&l, p.system)
 	cpu.facts(&l, p.system)

@@ -303,7 +303,8 @@ func TestReserveIsNotGivenAway(t *testing.T) {
 	if err != nil || f.FreeBytes != 0 || f.FreeMemory != 0 {
 		t.Errorf("%v: %d bytes and %d of memory are free for runs", err, f.FreeBytes, f.FreeMemory)
 	}
-	for name, r := range map[string]target.Request{"disk space: 1 B needed": {DiskBytes: 1}, "memory: 1 B needed": {MemoryBytes: 1}} {
+	requests := map[string]target.Request{"disk space: 1 B needed": {DiskBytes: 1}, "memory: 1 B needed": {MemoryBytes: 1}}
+	for name, r := range requests {
 		r.RunID, r.StateDir = "run", filepath.Join(dir, "run", "state")
 		_, err := p.Provision(t.Context(), r)
 		for _, want := range []string{name, "1 PiB kept in reserve"} {

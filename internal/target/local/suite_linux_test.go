@@ -78,7 +78,8 @@ func remains(run string) (left []string) {
 	})
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
-		if home, err := os.ReadFile(filepath.Join(d, "environ")); err == nil && bytes.Contains(home, []byte("HOME="+run+"/")) {
+		environment, err := os.ReadFile(filepath.Join(d, "environ"))
+		if err == nil && bytes.Contains(environment, []byte("HOME="+run+"/")) {
 			left = append(left, fmt.Sprintf("process %s in %s", filepath.Base(d), run))
 		}
 	}

@@ -40,7 +40,8 @@ type grant struct {
 }
 
 // systemPaths are what programs need to be loaded and to look at the machine. Of /etc it is what the C library reads.
-var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/proc", "/sys",
+var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
+	"/proc", "/sys",
 	"/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/alternatives", "/etc/localtime", "/etc/passwd", "/etc/group",
 	"/etc/nsswitch.conf", "/etc/hosts", "/etc/ssl/certs", "/etc/ssl/openssl.cnf"}
 
@@ -237,7 +238,7 @@ func view(grants []grant) error {
 			return fail("/dev/"+name, err)
 		}
 	}
-	if err := errors.Join(os.Chdir("/"), unix.Unmount(old, unix.MNT_DETACH), os.Remove(old)); err != nil {
+	if err := errors.Join(unix.Chdir("/"), unix.Unmount(old, unix.MNT_DETACH), os.Remove(old)); err != nil {
 		return fail("leave the host's files", err)
 	}
 	return readOnly("/", 0)
@@ -269,7 +270,8 @@ func bind(source string, g grant) error {
 
 // readOnly makes a mount read-only; before Linux 5.12 without the mounts below it, which only root may write there.
 func readOnly(path string, recursive uint) error {
-	err := unix.MountSetattr(unix.AT_FDCWD, path, recursive, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID})
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
+	err := unix.MountSetattr(unix.AT_FDCWD, path, recursive, &attr)
 	if !errors.Is(err, unix.ENOSYS) {
 		return err
 	}
@@ -285,12 +287,15 @@ func readOnly(path string, recursive uint) error {
 const (
 	readRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	fileRights  = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	otherRights = unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR |
-		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
+	otherRights = unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
+		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
 		unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	tcpRights = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	udpRights = unix.LANDLOCK_ACCESS_NET_BIND_UDP | unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP
+
+	abstractScope, signalScope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, unix.LANDLOCK_SCOPE_SIGNAL
 )
 
 // landlockRights asks the kernel for every right which of them it can refuse, so that no table of versions is needed.
@@ -299,30 +304,32 @@ func landlockRights() (rights unix.LandlockRulesetAttr, version int, why string)
 	if errno != 0 {
 		return rights, 0, "the kernel does not offer it: " + errno.Error()
 	}
-	for bit := uint64(1); bit != 0; bit <<= 1 {
-		for _, r := range []struct {
-			wanted uint64
-			to     *uint64
-			alone  unix.LandlockRulesetAttr
-		}{
-			{readRights | fileRights | otherRights, &rights.Handled_access_fs, unix.LandlockRulesetAttr{Handled_access_fs: bit}},
-			{tcpRights | udpRights, &rights.Handled_access_net, unix.LandlockRulesetAttr{Handled_access_net: bit}},
-			{unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL, &rights.Scoped, unix.LandlockRulesetAttr{Scoped: bit}},
-		} {
-			if r.wanted&bit == 0 {
+	var alone unix.LandlockRulesetAttr
+	for _, r := range []struct {
+		wanted    uint64
+		alone, to *uint64
+	}{
+		{readRights | fileRights | otherRights, &alone.Handled_access_fs, &rights.Handled_access_fs},
+		{tcpRights | udpRights, &alone.Handled_access_net, &rights.Handled_access_net},
+		{abstractScope | signalScope, &alone.Scoped, &rights.Scoped},
+	} {
+		for bit := uint64(1); bit != 0; bit <<= 1 {
+			if *r.alone = bit; r.wanted&bit == 0 {
 				continue
 			}
-			if fd, err := newRuleset(r.alone); err == nil {
+			if fd, err := newRuleset(alone); err == nil {
 				unix.Close(fd)
 				*r.to |= bit
 			}
 		}
+		*r.alone = 0
 	}
 	return rights, int(v), ""
 }
 
 func newRuleset(rights unix.LandlockRulesetAttr) (int, error) {
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rights)), unsafe.Sizeof(rights), 0)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
+		uintptr(unsafe.Pointer(&rights)), unsafe.Sizeof(rights), 0)
 	if errno != 0 {
 		return -1, fmt.Errorf("landlock: rules: %w", errno)
 	}
@@ -459,13 +466,15 @@ func (w wall) leaks() (list []string) {
 	ll, own := w.landlock, w.id != 0
 	add(w.namespaces || ll.Handled_access_fs != 0, "other files that "+w.user()+" may use")
 	add(w.namespaces || ll.Handled_access_net&tcpRights == tcpRights, "TCP ports")
-	add(w.namespaces || ll.Handled_access_net&udpRights == udpRights, "ports of other protocols than TCP, such as UDP and MPTCP")
-	add(w.namespaces || ll.Handled_access_fs&unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX != 0, "named sockets that "+w.user()+" may use")
-	add(w.namespaces || ll.Scoped&unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET != 0, "abstract sockets")
+	add(w.namespaces || ll.Handled_access_net&udpRights == udpRights, "UDP ports")
+	add(w.namespaces, "ports by other protocols, such as MPTCP") // Landlock knows no others
+	add(w.namespaces || ll.Handled_access_fs&unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX != 0,
+		"named sockets that "+w.user()+" may use")
+	add(w.namespaces || ll.Scoped&abstractScope != 0, "abstract sockets")
 	add(w.namespaces || own, "System V shared memory of "+w.user())
 	add(w.within == "", "disks of the run's other VMs, since the run folder lies in "+w.within)
 	switch {
-	case ll.Scoped&unix.LANDLOCK_SCOPE_SIGNAL != 0:
+	case ll.Scoped&signalScope != 0:
 	case own:
 		list = append(list, "signals to processes of the run's other VMs")
 	default:
@@ -484,19 +493,19 @@ func (w wall) user() string {
 // facts tells how commands are kept to their disks, the same for every run on a machine.
 func (w wall) facts(l *factList) {
 	const group = "wall"
-	user, namespaces := "plimsoll's own, without capabilities", ""
+	user, namespaces := "plimsoll's own, without capabilities ("+w.noID+")", ""
 	if w.id != 0 {
 		user = "one of their own, without capabilities"
 	}
 	l.add(group, "user of load generators", user, "")
 	var parts []string
+	ll := w.landlock
 	for _, p := range []struct {
-		has  bool
-		name string
-	}{{w.landlock.Handled_access_fs != 0, "files"}, {w.landlock.Handled_access_net&tcpRights != 0, "TCP"}, {w.landlock.Handled_access_net&udpRights != 0, "UDP"},
-		{w.landlock.Scoped&unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET != 0, "abstract sockets"},
-		{w.landlock.Scoped&unix.LANDLOCK_SCOPE_SIGNAL != 0, "signals"}} {
-		if p.has {
+		rights uint64
+		name   string
+	}{{ll.Handled_access_fs, "files"}, {ll.Handled_access_net & tcpRights, "TCP"},
+		{ll.Handled_access_net & udpRights, "UDP"}, {ll.Scoped & abstractScope, "abstract sockets"}, {ll.Scoped & signalScope, "signals"}} {
+		if p.rights != 0 {
 			parts = append(parts, p.name)
 		}
 	}
@@ -515,7 +524,8 @@ func (w wall) note() string {
 		return ""
 	}
 	var why []string
-	for _, p := range [][2]string{{"Landlock", w.noLandlock}, {"namespaces", w.noNamespaces}, {"a user of their own", w.noID}} {
+	parts := [][2]string{{"Landlock", w.noLandlock}, {"namespaces", w.noNamespaces}, {"a user of their own", w.noID}}
+	for _, p := range parts {
 		if p[1] != "" {
 			why = append(why, p[0]+": "+p[1])
 		}
