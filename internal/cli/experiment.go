@@ -185,9 +185,7 @@ func (a *app) resume(given string, rf runFlags) error {
 		return fail(exitFailed, "", "resume: %w", err)
 	}
 	defer folder.Close()
-	signals, deaf := a.listen()
-	defer deaf()
-	stop := newStopper(signals)
+	stop := a.stoppable()
 	defer stop.release()
 	progress, err := folder.Progress()
 	if err != nil {
@@ -291,7 +289,7 @@ func (c *campaign) make(planned experiment.Planned, index, left int) (outcome, e
 		}
 	}
 	request := c.request(c.stop, p, c.folder.RunsDir(), id, c.record.Source, runFlags{}, limit)
-	summary, err := c.stop.wait(func(ctx context.Context) (run.Summary, error) { return run.Execute(ctx, request) })
+	summary, err := run.Execute(c.stop.ctx, request)
 	c.made++
 	return c.ended(event, summary, err)
 }
