@@ -6,10 +6,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"plimsoll/internal/visible"
 	"runtime/pprof"
 	"sync"
 	"syscall"
+
+	"plimsoll/internal/visible"
 )
 
 var errInterrupted = errors.New("interrupted")
