@@ -280,6 +280,38 @@ func TestProgressAsksWhenDue(t *testing.T) {
 	}
 }
 
+// A run that was killed between its last removal and its last verdict gets that verdict from a clean-up, once.
+func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
+	a, out, errs := quiet(t)
+	folder, err := result.Create(a.runsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
+		Status: result.StatusExecuting, Target: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, phase := range []string{"run", "teardown"} {
+		if err := folder.AppendEvent(result.Event{Kind: result.KindPhase, Phase: phase, Name: phase}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = folder.Update(func(m *result.Manifest) { m.Cleaned = result.Verdict{State: "yes"} })
+	if err := errors.Join(err, folder.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"20260101-000000-x-0001: cleaned\n", "nothing to clean up in " + a.runsDir + "\n"} {
+		out.Reset()
+		if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exitDone || out.String() != want {
+			t.Errorf("exit code %d, %q, %s: want %q", code, out, errs, want)
+		}
+	}
+	again, err := result.Open(folder.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := again.Manifest(); m.Measured.State != "yes" || m.Cleaned != (result.Verdict{State: "yes"}) {
+		t.Errorf("measured %+v, cleaned %+v", m.Measured, m.Cleaned)
+	}
+}
+
 // The first signal ends the context, the second the command, whatever that is doing and whichever part of it listens.
 func TestStopper(t *testing.T) {
 	a, _, _ := quiet(t)
