@@ -137,7 +137,8 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		return nil, err
 	}
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
-		Set: f.values, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict, CheckQuery: collect.CheckQuery,
+		Set: f.values, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict,
+		CheckQuery: collect.CheckQuery,
 	})
 	for i := range diagnostics {
 		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {

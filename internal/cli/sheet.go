@@ -18,7 +18,7 @@ const (
 	maxSheetBytes = 64 << 20
 	maxSheetRows  = 2_000_000
 	maxSheetCells = 20_000_000
-	maxSheetNames = 10_000 // columns
+	maxSheetNames = 10_000  // columns
 	maxSheetLine  = 1 << 20 // bytes
 )
 

@@ -32,8 +32,8 @@ var hostile = map[string]struct{ head, again, tail string }{
 	"zeros":                       {"", "\x00", "\n}\n"},
 }
 
-// What reading costs is in proportion to what there is to read, so that output out of proportion is read in minutes, not in days. Were it the
-// square of it, this test would not end.
+// What reading costs is in proportion to what there is to read, so that output out of proportion is read in minutes,
+// not in days. Were it the square of it, this test would not end.
 func TestParseIsLinear(t *testing.T) {
 	t.Parallel()
 	for name, h := range hostile {
