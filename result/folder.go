@@ -246,8 +246,12 @@ func (f *Folder) WriteData(d *Data) error {
 // Data reads the collected data; errors.Is(err, fs.ErrNotExist) when nothing was collected yet.
 func (f *Folder) Data() (*Data, error) {
 	d := new(Data)
-	if err := f.readJSON(dataFile, d); err != nil {
+	doc, err := f.readJSON(dataFile, d)
+	if err != nil {
 		return nil, err
+	}
+	if err := d.upgrade(doc); err != nil {
+		return nil, fmt.Errorf("run folder: %s: %w", dataFile, err)
 	}
 	return d, nil
 }
@@ -266,7 +270,7 @@ func (f *Folder) WriteFindings(list []Finding) error {
 // Findings reads the findings; errors.Is(err, fs.ErrNotExist) when there are none yet.
 func (f *Folder) Findings() ([]Finding, error) {
 	var doc findingsDoc
-	if err := f.readJSON(findingsFile, &doc); err != nil {
+	if _, err := f.readJSON(findingsFile, &doc); err != nil {
 		return nil, err
 	}
 	return doc.Findings, nil
@@ -288,19 +292,19 @@ func (f *Folder) writeJSON(name string, v any, indent bool) error {
 	return nil
 }
 
-// readJSON reads a versioned document.
-func (f *Folder) readJSON(name string, v any) error {
+// readJSON reads a versioned document, and gives its bytes as well.
+func (f *Folder) readJSON(name string, v any) ([]byte, error) {
 	b, err := readDocument(filepath.Join(f.dir, name))
 	if err != nil {
-		return fmt.Errorf("run folder: %s: %w", name, err)
+		return nil, fmt.Errorf("run folder: %s: %w", name, err)
 	}
 	if err := checkVersion(b); err != nil {
-		return fmt.Errorf("run folder: %s: %w", name, err)
+		return nil, fmt.Errorf("run folder: %s: %w", name, err)
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("run folder: %s is damaged: %w", name, err)
+		return nil, fmt.Errorf("run folder: %s is damaged: %w", name, err)
 	}
-	return nil
+	return b, nil
 }
 
 // NewerError says that a folder was written by a newer program than this one.

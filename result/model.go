@@ -25,7 +25,7 @@ import (
 )
 
 // FormatVersion is the version of the folder's layout and of every JSON document in it.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // Verdict is one of the three answers a run gives about itself.
 type Verdict struct {
@@ -196,7 +196,7 @@ type Panel struct {
 	Title       string   `json:"title"`
 	Kind        string   `json:"kind"` // vm_group, workload, cluster
 	Type        string   `json:"type"`
-	Unit        string   `json:"unit"` // "ops/s", "bytes/s", "us", "count", "bool", "%", "Hz"
+	Unit        string   `json:"unit"` // "ops/s", "bytes/s", "us", "count", "bool", "%", "Hz", or of a declared measure
 	Group       string   `json:"group"`
 	ReportGroup string   `json:"report_group,omitempty"`
 	Description string   `json:"description,omitempty"`
@@ -231,7 +231,8 @@ type Metric struct {
 // Series is values on a regular grid. A nil value is a gap.
 type Series struct {
 	Name     string     `json:"name"`
-	Metric   string     `json:"metric,omitempty"` // for Data.Series: read_iops, write_latency_p99, ...
+	Op       string     `json:"op,omitempty"`      // operation, for Data.Series: "read", "new_order"
+	Measure  string     `json:"measure,omitempty"` // for Data.Series: Rate, LatencyP99, NodeCPU, or one declared by the engine
 	VM       string     `json:"vm,omitempty"`
 	Group    string     `json:"group,omitempty"`
 	Workload string     `json:"workload,omitempty"`
@@ -247,22 +248,26 @@ const Unrecorded = "unrecorded"
 
 // Workload is one workload of one VM (or of a whole group, VM empty), over its measured window.
 type Workload struct {
-	Name    string     `json:"name"`
-	VM      string     `json:"vm,omitempty"` // "" for the merge over the group's VMs
-	Group   string     `json:"group"`
-	Node    int        `json:"node"`
-	Engine  string     `json:"engine"`
-	Tool    string     `json:"tool"` // version
-	Phase   string     `json:"phase"`
-	Prefill bool       `json:"prefill,omitempty"`
-	Start   time.Time  `json:"start"`
-	End     time.Time  `json:"end"`
-	Ended   string     `json:"ended"` // "finished", "stopped", "failed", "lost", Unrecorded
-	Message string     `json:"message,omitempty"`
-	Latency string     `json:"latency"` // "service time" or "response time"
-	Lanes   []Lane     `json:"lanes,omitempty"`
-	Ops     []OpTotals `json:"ops"` // read, write, trim where there were any
-	Errors  uint64     `json:"errors"`
+	Name    string    `json:"name"`
+	VM      string    `json:"vm,omitempty"` // "" for the merge over the group's VMs
+	Group   string    `json:"group"`
+	Node    int       `json:"node"`
+	Engine  string    `json:"engine"`
+	Tool    string    `json:"tool"` // version
+	Phase   string    `json:"phase"`
+	Prefill bool      `json:"prefill,omitempty"`
+	Start   time.Time `json:"start"`
+	End     time.Time `json:"end"`
+	Ended   string    `json:"ended"` // "finished", "stopped", "failed", "lost", Unrecorded
+	Message string    `json:"message,omitempty"`
+	Latency string    `json:"latency"` // "service time" or "response time"
+	Lanes   []Lane    `json:"lanes,omitempty"`
+	// Operations and Measures are what the engine declared; Ops and Values hold those of them that occurred, in that order.
+	Operations []Operation `json:"operations"`
+	Measures   []Measure   `json:"measures,omitempty"`
+	Ops        []OpTotals  `json:"ops"`
+	Values     []Value     `json:"values,omitempty"`
+	Errors     uint64      `json:"errors"`
 	// Sections are the same totals by lane, over the whole window, where the generator told lanes apart; merged entries only.
 	Sections []Section `json:"sections,omitempty"`
 	// Windows are the same totals cut at phase boundaries and annotations (before/after a neighbour starts).
@@ -306,7 +311,7 @@ type Lane struct {
 
 // OpTotals are counts of one kind of operation over a window.
 type OpTotals struct {
-	Op      string          `json:"op"` // "read", "write", "trim"
+	Op      string          `json:"op"` // Operation.Name
 	Count   uint64          `json:"count"`
 	Bytes   uint64          `json:"bytes"`
 	Seconds float64         `json:"latency_seconds_sum"`
@@ -333,10 +338,11 @@ type Slower struct {
 
 // Window is a stretch of a workload with its totals.
 type Window struct {
-	Name  string     `json:"name"`
-	Start time.Time  `json:"start"`
-	End   time.Time  `json:"end"`
-	Ops   []OpTotals `json:"ops"`
+	Name   string     `json:"name"`
+	Start  time.Time  `json:"start"`
+	End    time.Time  `json:"end"`
+	Ops    []OpTotals `json:"ops"`
+	Values []Value    `json:"values,omitempty"`
 	// Partial: some of the workload's VMs had not started yet, or had ended, so it compares with no other window.
 	Partial bool `json:"partial,omitempty"`
 }

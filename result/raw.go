@@ -1,6 +1,8 @@
 package result
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,52 +33,64 @@ const (
 // RawJob describes one start of one workload on one VM; it lies beside the raw output, so that it can be replayed with nothing else.
 // It is written when the job starts and again, with End and Ended, when it has ended.
 type RawJob struct {
-	Version  int       `json:"version"`
-	VM       string    `json:"vm"`
-	Group    string    `json:"group"`
-	Node     int       `json:"node"`
-	Workload string    `json:"workload"`
-	Attempt  int       `json:"attempt"` // counts from 1 over all starts of the workload on the VM, prefill included
-	Prefill  bool      `json:"prefill,omitempty"`
-	Phase    string    `json:"phase"`
-	Engine   string    `json:"engine"`
-	Tool     string    `json:"tool"` // version
-	Latency  string    `json:"latency"`
-	Command  []string  `json:"command,omitempty"` // no secrets
-	Lanes    []Lane    `json:"lanes,omitempty"`
-	Apart    bool      `json:"apart,omitempty"` // its reports tell the lanes apart
-	Notes    []string  `json:"notes,omitempty"`
-	Start    time.Time `json:"start"`
-	End      time.Time `json:"end,omitzero"`
-	Ended    string    `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
-	Message  string    `json:"message,omitempty"`
+	Version  int      `json:"version"`
+	VM       string   `json:"vm"`
+	Group    string   `json:"group"`
+	Node     int      `json:"node"`
+	Workload string   `json:"workload"`
+	Attempt  int      `json:"attempt"` // counts from 1 over all starts of the workload on the VM, prefill included
+	Prefill  bool     `json:"prefill,omitempty"`
+	Phase    string   `json:"phase"`
+	Engine   string   `json:"engine"`
+	Tool     string   `json:"tool"` // version
+	Latency  string   `json:"latency"`
+	Command  []string `json:"command,omitempty"` // no secrets
+	// Operations and Measures are what its reports count, in that order.
+	Operations []Operation `json:"operations"`
+	Measures   []Measure   `json:"measures,omitempty"`
+	// Format is what the engine needs besides to read its output.
+	Format  json.RawMessage `json:"format,omitempty"`
+	Lanes   []Lane          `json:"lanes,omitempty"`
+	Apart   bool            `json:"apart,omitempty"` // its reports tell the lanes apart
+	Notes   []string        `json:"notes,omitempty"`
+	Start   time.Time       `json:"start"`
+	End     time.Time       `json:"end,omitzero"`
+	Ended   string          `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
+	Message string          `json:"message,omitempty"`
 	// ClockSeconds is how far the tool's clock was ahead of plimsoll's when it first reported, negative when behind; 0 when within a second.
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`
 }
 
 // rawPath is the folder of one start: raw/<vm>/<workload> and, from the second start on, raw/<vm>/<workload>.<attempt>.
-// Characters that are no plain file name are written as %XX, a dot in a workload's name as well, so different names never meet.
 func (f *Folder) rawPath(vm, workload string, attempt int) string {
-	name := strings.ReplaceAll(escapeName(workload), ".", "%2E")
+	name := escapeName(workload, "-_")
 	if attempt > 1 {
 		name += "." + strconv.Itoa(attempt)
 	}
-	return filepath.Join(f.dir, rawDir, escapeName(vm), name)
+	return filepath.Join(f.dir, rawDir, escapeName(vm, "-_."), name)
 }
 
-func escapeName(name string) string {
+// escapeName is the file name of a name of others: letters, digits and the given signs, but for a dot or a dash in
+// front, stand for themselves, every other byte is %XX. What would be longer than a file system takes is cut and ends
+// in = and a hash of the name. So different names never meet; who needs the name again finds it in the file's content.
+func escapeName(name, signs string) string {
+	const longest, kept = 200, 120 // bytes; ".N" of an attempt comes behind
 	var b strings.Builder
 	for i := range len(name) {
 		c := name[i]
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' && i > 0
-		if plain {
+		sign := strings.IndexByte(signs, c) >= 0 && (i > 0 || c == '_')
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || sign {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
 		}
 	}
 	if b.Len() == 0 {
-		return "%00"
+		return "%" // a NUL is %00
+	}
+	if b.Len() > longest {
+		sum := sha256.Sum256([]byte(name))
+		return b.String()[:kept] + "=" + hex.EncodeToString(sum[:16])
 	}
 	return b.String()
 }
@@ -117,6 +131,7 @@ func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
 			problems = append(problems, fmt.Sprintf("%s: %v", rel, err))
 			continue
 		}
+		j.upgrade()
 		if f.rawPath(j.VM, j.Workload, j.Attempt) != filepath.Dir(p) {
 			problems = append(problems, fmt.Sprintf("%s: describes workload %q of %q, start %d, which belongs elsewhere", rel, j.Workload, j.VM, j.Attempt))
 			continue
@@ -145,7 +160,7 @@ func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, dat
 	if _, err := f.disk.folder(dir); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, escapeName(name)), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, escapeName(name, "-_.")), data, 0o644); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"plimsoll/hist"
+	"plimsoll/internal/visible/visibletest"
 	"plimsoll/result"
 )
 
@@ -189,6 +191,67 @@ func TestJournalSkipsWhatItCannotRead(t *testing.T) {
 	}
 }
 
+// TestNamesOfRawFiles: names of machines and workloads that somebody else chose become files inside raw, each its own,
+// and are found again.
+func TestNamesOfRawFiles(t *testing.T) {
+	f := create(t, t.TempDir())
+	names := map[string]bool{"\x00": true, "w.2": true, strings.Repeat("w", 4999) + "x": true}
+	for _, h := range visibletest.Texts {
+		names[strings.ToValidUTF8(h.Text, "?")] = true
+	}
+	type key struct{ vm, workload string }
+	got := map[key]int{}
+	for name := range names {
+		for _, k := range []key{{name, "w"}, {"v", name}} {
+			must(t, f.WriteRawJob(result.RawJob{VM: k.vm, Workload: k.workload, Attempt: 1}))
+			must(t, f.WriteRawFile(k.vm, k.workload, 1, name, []byte(name)))
+			w, err := f.RawWriter(k.vm, k.workload, 1)
+			must(t, err)
+			_, err = io.WriteString(w, name)
+			must(t, errors.Join(err, w.Close()))
+			got[k] = 0
+		}
+	}
+	jobs, problems := f.RawJobs()
+	for _, j := range jobs {
+		got[key{j.VM, j.Workload}]++
+	}
+	for k, n := range got {
+		if n != 1 {
+			t.Errorf("%.60q: found %d times", k, n)
+		}
+		r, err := f.OpenRaw(k.vm, k.workload, 1)
+		must(t, err)
+		text, err := io.ReadAll(r)
+		must(t, errors.Join(err, r.Close()))
+		if string(text) != k.vm && string(text) != k.workload {
+			t.Errorf("%.60q holds the output of %.60q", k, text)
+		}
+	}
+	if len(problems) > 0 || len(jobs) != len(got) {
+		t.Errorf("%d jobs of %d, problems %.300q", len(jobs), len(got), problems)
+	}
+	err := filepath.WalkDir(f.Dir(), func(path string, d fs.DirEntry, err error) error {
+		if !portable.MatchString(d.Name()) {
+			t.Errorf("file %q", path)
+		}
+		return err
+	})
+	must(t, err)
+}
+
+// portable is a name that neither a shell nor a terminal nor another file system takes for anything else.
+var portable = regexp.MustCompile(`^[A-Za-z0-9_%][-A-Za-z0-9_.%=]{0,219}$`)
+
+// TestRunIDsOfNames: a run's folder is a plain one, however its scenario is called.
+func TestRunIDsOfNames(t *testing.T) {
+	for _, h := range visibletest.Texts {
+		if id := result.NewRunID(created, h.Text, 7); !regexp.MustCompile(`^[a-z0-9-]{1,80}$`).MatchString(id) {
+			t.Errorf("%s: %q", h.Name, id)
+		}
+	}
+}
+
 func TestOpenDamaged(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -200,7 +263,7 @@ func TestOpenDamaged(t *testing.T) {
 		{"wrong type", `{"version":1,"run_id":7}`, "manifest.json is damaged", ""},
 		{"no version", `{"run_id":"x"}`, "no format version", ""},
 		{"array", `[1,2]`, "manifest.json is damaged", ""},
-		{"newer", `{"version":99,"status":3}`, "", "written in format version 99; this program reads up to version 1"},
+		{"newer", `{"version":99,"status":3}`, "", "written in format version 99; this program reads up to version 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := create(t, t.TempDir())
@@ -256,12 +319,12 @@ func TestOpenDamaged(t *testing.T) {
 func TestNewerDocuments(t *testing.T) {
 	f := create(t, t.TempDir())
 	for _, name := range []string{"data.json", "findings.json"} {
-		must(t, os.WriteFile(filepath.Join(f.Dir(), name), []byte(`{"version":2}`), 0o644))
+		must(t, os.WriteFile(filepath.Join(f.Dir(), name), []byte(`{"version":3}`), 0o644))
 	}
 	_, err1 := f.Data()
 	_, err2 := f.Findings()
 	for _, err := range []error{err1, err2} {
-		if err == nil || !strings.Contains(err.Error(), "version 2") || !strings.Contains(err.Error(), "version 1") {
+		if err == nil || !strings.Contains(err.Error(), "version 3") || !strings.Contains(err.Error(), "version 2") {
 			t.Error(err)
 		}
 	}
@@ -459,7 +522,7 @@ func TestCopyScenario(t *testing.T) {
 
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"version":1,"run_id":"a","status":"executing","created":"2026-11-21T20:45:00Z"}`))
-	f.Add([]byte(`{"version":2}`))
+	f.Add([]byte(`{"version":3}`))
 	f.Add([]byte(`{"version":1,"run_id":"../../x"}`))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, doc []byte) {
@@ -475,7 +538,7 @@ func FuzzManifest(f *testing.F) {
 		if id := g.Manifest().RunID; id == "" || strings.ContainsAny(id, "/\\") {
 			t.Fatalf("run id %q", id)
 		}
-		if g.Manifest().Version != result.FormatVersion {
+		if v := g.Manifest().Version; v < 1 || v > result.FormatVersion {
 			t.Fatalf("version %d", g.Manifest().Version)
 		}
 	})

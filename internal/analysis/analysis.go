@@ -119,6 +119,8 @@ type view struct {
 	vms   map[string]result.VM
 	nodes map[int]result.Node
 	host  bool // all nodes are parts of one host and share its CPUs and memory
+	// blocks is what each operation does with blocks, by name.
+	blocks map[string]result.Block
 
 	// What was worked out already; see course and stretches.
 	courses map[*load]*course
@@ -146,8 +148,12 @@ func newView(m result.Manifest, d *result.Data) *view {
 	}
 	v.host = oneHost(m)
 	byName := map[[2]string]*load{}
+	v.blocks = map[string]result.Block{}
 	for i := range d.Workloads {
 		w := &d.Workloads[i]
+		for _, o := range w.Operations {
+			v.blocks[o.Name] = o.Block
+		}
 		if w.Prefill {
 			continue
 		}

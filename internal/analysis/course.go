@@ -3,7 +3,6 @@ package analysis
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"plimsoll/result"
@@ -139,8 +138,7 @@ func (v *view) sum(pick func(*result.Series) bool) *course {
 	var latencies []*result.Series
 	for i := range v.d.Series {
 		s := &v.d.Series[i]
-		op, what, ok := strings.Cut(s.Metric, "_")
-		if !ok || !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 || op != "read" && op != "write" || !pick(s) {
+		if s.Op == "" || !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 || !pick(s) {
 			continue
 		}
 		if c == nil {
@@ -149,16 +147,16 @@ func (v *view) sum(pick func(*result.Series) bool) *course {
 		if s.Step != c.step {
 			continue
 		}
-		switch what {
-		case "iops":
-			rates[[2]string{op, s.Name}] = s
+		switch s.Measure {
+		case result.Rate:
+			rates[[2]string{s.Op, s.Name}] = s
 			c.add(c.ops, s, nil)
-			if op == "write" {
+			if v.blocks[s.Op] == result.BlockWrite {
 				c.add(c.writes, s, nil)
 			}
-		case "bandwidth":
+		case result.Bandwidth:
 			c.add(c.bytes, s, nil)
-		case "latency_mean":
+		case result.LatencyMean:
 			latencies = append(latencies, s)
 		}
 	}
@@ -166,8 +164,7 @@ func (v *view) sum(pick func(*result.Series) bool) *course {
 		return nil
 	}
 	for _, s := range latencies {
-		op, _, _ := strings.Cut(s.Metric, "_")
-		if r := rates[[2]string{op, s.Name}]; r != nil && s.Unit == "us" {
+		if r := rates[[2]string{s.Op, s.Name}]; r != nil && s.Unit == "us" {
 			c.add(c.busy, s, r)
 		}
 	}

@@ -50,19 +50,22 @@ func (v *view) deviceServed(l *load) bool {
 }
 
 func (v *view) reachedDevice(op string) (result.Finding, bool) {
-	claimedName, countedName := op+"_bandwidth", map[string]string{"read": result.DeviceReadBandwidth, "write": result.DeviceWriteBandwidth}[op]
+	ours := func(s *result.Series) bool {
+		return s.Measure == result.Bandwidth && v.blocks[s.Op] == result.Block(op)
+	}
+	countedName := map[string]string{"read": result.DeviceReadBandwidth, "write": result.DeviceWriteBandwidth}[op]
 	claims := v.total(func(s *result.Series) bool {
-		return s.Metric == claimedName && s.VM == "" && s.Group == "" && s.Workload == ""
+		return ours(s) && s.VM == "" && s.Group == "" && s.Workload == ""
 	})
 	if claims == nil { // with one group there is no total beside its own
-		claims = v.total(func(s *result.Series) bool { return s.Metric == claimedName && s.VM != "" && s.Workload == "" })
+		claims = v.total(func(s *result.Series) bool { return ours(s) && s.VM != "" && s.Workload == "" })
 	}
 	device := ""
 	counts := v.total(func(s *result.Series) bool {
-		if s.Metric == countedName {
+		if s.Measure == countedName {
 			device = s.Name
 		}
-		return s.Metric == countedName
+		return s.Measure == countedName
 	})
 	if claims == nil || counts == nil {
 		return result.Finding{}, false

@@ -34,7 +34,7 @@ func TestFaultsAreToldApart(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, name := range []string{"W", "W2"} {
-		s := result.Series{Name: name, Metric: "read_iops", Workload: name, Group: "A", Start: at(1), Step: 1}
+		s := result.Series{Name: name, Op: "read", Measure: result.Rate, Workload: name, Group: "A", Start: at(1), Step: 1}
 		for i := range 1200 {
 			v := level(i+1) / 2 * (1 + 0.01*r.NormFloat64())
 			if i >= 900 && name == "W" {

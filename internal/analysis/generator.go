@@ -172,7 +172,7 @@ func (v *view) cpus() []cpu {
 // percents are the series of one name in per cent.
 func (v *view) percents(metric string) (out []cpu) {
 	for i := range v.d.Series {
-		if s := &v.d.Series[i]; s.Metric == metric && s.Unit == "%" {
+		if s := &v.d.Series[i]; s.Measure == metric && s.Unit == "%" {
 			if k, ok := v.percent(s); ok {
 				out = append(out, k)
 			}

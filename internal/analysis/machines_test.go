@@ -114,7 +114,7 @@ func underDisks(seed uint64, writes, share float64, direct bool) *reporttest.Syn
 		}
 	}
 	metric := map[float64]string{0: result.DeviceReadBandwidth, 1: result.DeviceWriteBandwidth}[writes]
-	s.Series(result.Series{Name: "sda", Metric: metric, Unit: "bytes/s"}, flatRate(500*share*(1<<20)), 1e6)
+	s.Series(result.Series{Name: "sda", Measure: metric, Unit: "bytes/s"}, flatRate(500*share*(1<<20)), 1e6)
 	return s
 }
 
@@ -127,7 +127,7 @@ func burstsUnderDisks(seed uint64) *reporttest.Synthetic {
 		}
 		return 0
 	}})
-	s.Series(result.Series{Name: "sda", Metric: result.DeviceWriteBandwidth, Unit: "bytes/s"}, func(t int) float64 {
+	s.Series(result.Series{Name: "sda", Measure: result.DeviceWriteBandwidth, Unit: "bytes/s"}, func(t int) float64 {
 		if t%10 >= 5 && t%10 < 9 {
 			return 100 << 20
 		}

@@ -11,28 +11,31 @@ import (
 // may lists, for every package, which others of ours its shipped files may import. Patterns are path.Match's. A new
 // package needs a row here and one in docs/architecture.md.
 var may = map[string][]string{
-	"unit":                       {},
-	"hist":                       {},
-	"scenario":                   {"scenario/fiofile", "unit"},
-	"scenario/fiofile":           {"unit"},
-	"result":                     {"internal/regular", "hist", "unit"},
-	"scenarios":                  {},
-	"internal/clock":             {},
-	"internal/nearest":           {},
-	"internal/regular":           {},
-	"internal/target":            {"internal/clock"},
-	"internal/target/targettest": {"internal/target", "internal/clock"},
-	"internal/target/*":          {"internal/target", "internal/clock", "internal/regular", "unit"},
-	"internal/target/sim": {"internal/target", "internal/nearest", "internal/regular", "internal/target/sim/*",
-		"internal/workload", "internal/clock", "scenario/fiofile", "hist", "unit"},
-	"internal/target/sim/*":          {"internal/target/sim/*", "internal/target", "internal/workload", "internal/clock", "scenario/fiofile", "hist", "unit"},
-	"internal/workload":              {"internal/target", "internal/clock", "hist"},
-	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "hist"},
-	"internal/workload/*":            {"internal/workload", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
+	"unit":                           {},
+	"hist":                           {},
+	"scenario":                       {"scenario/jinja", "unit"},
+	"internal/fiofile":               {"unit"},
+	"scenario/jinja":                 {"internal/nearest"},
+	"result":                         {"internal/regular", "hist", "unit"},
+	"scenarios":                      {},
+	"internal/clock":                 {},
+	"internal/nearest":               {},
+	"internal/regular":               {},
+	"internal/secret":                {},
+	"internal/target":                {"internal/clock", "internal/nearest", "internal/secret", "unit"},
+	"internal/visible":               {},
+	"internal/visible/visibletest":   {},
+	"internal/target/targettest":     {"internal/target", "internal/clock"},
+	"internal/target/*":              {"internal/regular", "internal/target", "internal/clock", "unit"},
+	"internal/target/sim":            {"internal/regular", "internal/target", "internal/nearest", "internal/target/sim/*", "internal/workload", "result", "internal/clock", "hist", "unit"},
+	"internal/target/sim/*":          {"internal/target/sim/*", "internal/target", "internal/workload", "result", "internal/clock", "hist", "unit"},
+	"internal/workload":              {"internal/target", "internal/clock", "scenario", "result", "hist"},
+	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "scenario", "result", "hist"},
+	"internal/workload/*":            {"internal/workload", "scenario", "result", "internal/nearest", "internal/target", "internal/clock", "internal/fiofile", "hist", "unit"},
 	"internal/series":                {"internal/regular", "hist"},
 	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
 	"internal/step/steptest":         {"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/fake", "internal/clock", "scenario", "result"},
-	"internal/plan":                  {"internal/step", "internal/target", "internal/workload", "scenario", "result", "unit"},
+	"internal/plan":                  {"internal/visible", "internal/step", "internal/target", "internal/workload", "scenario", "result", "unit"},
 	"internal/run":                   {"internal/plan", "internal/step", "internal/target", "internal/workload", "internal/clock", "internal/series", "internal/collect", "scenario", "result", "hist", "unit"},
 	"internal/collect":               {"internal/series", "internal/workload", "scenario", "result", "hist", "unit"},
 	"internal/analysis":              {"result", "hist", "unit", "internal/analysis/*"},
@@ -40,9 +43,9 @@ var may = map[string][]string{
 	"internal/compare":               {"result", "hist", "unit", "internal/analysis/*"},
 	"internal/experiment":            {"internal/regular", "scenario"},
 	"internal/compare/comparetest":   {"result", "hist"},
-	"internal/report":                {"result", "hist", "unit", "internal/compare"},
+	"internal/report":                {"internal/visible", "result", "hist", "unit", "internal/compare"},
 	"internal/report/*":              {"result", "hist", "unit", "internal/report"},
-	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*"},
+	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*", "scenario"},
 	"internal/cli":                   {"*", "*/*", "internal/analysis/*"}, // drivers come through internal/drivers
 	"internal/golden":                {},
 	"internal/needs":                 {},
@@ -124,7 +127,8 @@ func TestPrometheusStaysBehindSeries(t *testing.T) {
 }
 
 // pure are the packages whose answers depend on their arguments alone.
-var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "internal/plan", "internal/analysis", "internal/analysis/*", "internal/compare"}
+var pure = []string{"unit", "hist", "scenario", "internal/fiofile", "scenario/jinja", "internal/plan",
+	"internal/analysis", "internal/analysis/*", "internal/compare"}
 
 var (
 	impureImports = []string{"os", "os/*", "net", "net/*", "syscall", "golang.org/x/sys/*", "io/ioutil", "log", "log/slog"}
@@ -201,6 +205,30 @@ func TestScenarioTimeComesFromTheClock(t *testing.T) {
 		}
 	}
 }
+
+// printers are the packages whose words reach a terminal. What they print is of authors, tools and files as well.
+var printers = []string{"internal/cli", "internal/plan", "internal/run"}
+
+// TestPrintingGoesThroughVisible: fmt would print an author's control characters and line ends as they stand.
+func TestPrintingGoesThroughVisible(t *testing.T) {
+	for _, p := range packages(t) {
+		if !matches(printers, p.dir) {
+			continue
+		}
+		for _, f := range p.shipped() {
+			eachCall(f, func(from, name string) {
+				prints := from == "fmt" && (strings.HasPrefix(name, "Fprint") || strings.HasPrefix(name, "Print")) ||
+					from == "io" && name == "WriteString" || from == "os" && (name == "Stdout" || name == "Stderr")
+				if prints && !slices.Contains(ownSequences, f.name) {
+					t.Errorf("%s uses %s.%s: visible.Fprintf keeps what others wrote on its line and visible", f.name, from, name)
+				}
+			})
+		}
+	}
+}
+
+// ownSequences are the files that write control sequences of our own.
+var ownSequences = []string{"internal/cli/screen.go"}
 
 func TestNobodyExitsOrRegistersItself(t *testing.T) {
 	for _, p := range packages(t) {

@@ -16,11 +16,14 @@ import (
 
 	"plimsoll/internal/compare"
 	"plimsoll/internal/regular"
-	"plimsoll/result"
+	"plimsoll/internal/visible"
 )
 
 // baselineDir holds the baselines, beside the runs; a name that begins with a dot is no run.
 const baselineDir = ".baselines"
+
+// baselineVersion is the version of a baseline's file.
+const baselineVersion = 1
 
 // baseline is a name for runs, or for files of repeats, that others are held against.
 type baseline struct {
@@ -134,7 +137,7 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 	if err := json.Unmarshal(data, &b); err != nil {
 		return nil, fail(exitFailed, "", "%s: baseline %q is damaged: %w", phase, name, err)
 	}
-	if b.Version != result.FormatVersion || len(b.Runs) == 0 && (b.Files == nil || len(b.Files.Columns) == 0) {
+	if b.Version != baselineVersion || len(b.Runs) == 0 && (b.Files == nil || len(b.Files.Columns) == 0) {
 		return nil, fail(exitFailed, "", "%s: baseline %q is damaged or of another version (%d)", phase, name, b.Version)
 	}
 	return &b, nil
@@ -146,7 +149,7 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 	if err != nil {
 		return err
 	}
-	b := baseline{Version: result.FormatVersion, Name: name, Runs: []string{}, Set: a.now().UTC(), By: operator(false)}
+	b := baseline{Version: baselineVersion, Name: name, Runs: []string{}, Set: a.now().UTC(), By: operator(false)}
 	files, err := a.ofTables(phase, given, f)
 	if err != nil {
 		return err
@@ -180,9 +183,9 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 	if a.json {
 		return a.printJSON(b)
 	}
-	fmt.Fprintf(a.out, "baseline %s: %s\n", name, b.holds())
+	visible.Fprintf(a.out, "baseline %s: %s\n", name, b.holds())
 	if len(b.Before) > 0 {
-		fmt.Fprintf(a.out, "before: %s\n", b.Before[0].holds())
+		visible.Fprintf(a.out, "before: %s\n", b.Before[0].holds())
 	}
 	return nil
 }
@@ -231,7 +234,7 @@ func (a *app) showBaselines(given []string) error {
 		return a.printJSON(list)
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintf(a.out, "no baselines in %s\n", a.runsDir)
+		_, err := visible.Fprintf(a.out, "no baselines in %s\n", a.runsDir)
 		return err
 	}
 	t := table{head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}

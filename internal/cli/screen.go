@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/collect"
+	"plimsoll/internal/visible"
 	"plimsoll/unit"
 )
 
@@ -44,10 +45,15 @@ const frame = 50 * time.Millisecond
 // newScreen looks at what w is. A terminal that calls itself dumb gets plain lines.
 func newScreen(w io.Writer, now, shown func() time.Time) *screen {
 	s := &screen{w: w, now: now, shown: shown, lastLine: now(), size: func() (int, int, bool) { return 0, 0, false }}
-	f, ok := w.(*os.File)
+	behind := w
+	if wall, ok := w.(*visible.Writer); ok {
+		behind = wall.Unwrap()
+	}
+	f, ok := behind.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
 		return s
 	}
+	s.w = f // the block is drawn with control sequences of our own; its words are made visible one by one
 	s.size = func() (int, int, bool) {
 		ws, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 		if err != nil || ws.Col == 0 {
@@ -60,7 +66,7 @@ func newScreen(w io.Writer, now, shown func() time.Time) *screen {
 
 // say prints a line that stays: an event of the run.
 func (s *screen) say(format string, args ...any) {
-	line := printable(fmt.Sprintf(format, args...))
+	line := visible.Line(visible.Cut(fmt.Sprintf(format, args...), visible.Longest))
 	_, _, terminal := s.size()
 	if !terminal {
 		fmt.Fprintf(s.w, "%s %s\n", s.shown().Format("15:04:05"), line)
@@ -132,13 +138,9 @@ func (m moment) block(width int) []string {
 	if m.stopping {
 		lines = append(lines, "stopping: teardown runs, data is kept; Ctrl-C again leaves at once")
 	}
-	t := table{head: []string{"workload", "VMs", "reads/s", "writes/s", "MiB/s", "mean", "p99", "errors"}, right: []bool{false, true, true, true, true, true, true, true}}
+	t := table{head: []string{"workload", "VMs", "rate", "MiB/s", "mean", "p99", "errors"}, right: []bool{false, true, true, true, true, true, true}}
 	for _, r := range m.rows {
-		reads, writes, amount := whole(r.ReadIOPS), whole(r.WriteIOPS), whole((r.ReadRate+r.WriteRate)/(1<<20))
-		if r.Ops == 0 && r.Errors == 0 { // nothing reported yet
-			reads, writes, amount = "-", "-", "-"
-		}
-		t.add(name(r), fmt.Sprint(r.VMs), reads, writes, amount, lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
+		t.add(name(r), fmt.Sprint(r.VMs), rates(r), moved(r), lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
 	}
 	if len(t.rows) > 0 {
 		var b strings.Builder
@@ -146,7 +148,7 @@ func (m moment) block(width int) []string {
 		lines = append(lines, strings.Split(strings.TrimRight(b.String(), "\n"), "\n")...)
 	}
 	for i, l := range lines {
-		lines[i] = cut(printable(l), width-1)
+		lines[i] = visible.Cut(visible.Line(l), max(width-1, 1))
 	}
 	return lines
 }
@@ -155,7 +157,7 @@ func (m moment) block(width int) []string {
 func (m moment) line() string {
 	text := fmt.Sprintf("step %d/%d, %s", m.step, m.steps, m.times())
 	for _, r := range m.rows {
-		text += fmt.Sprintf("; %s: %s IOPS, mean %s", name(r), whole(r.ReadIOPS+r.WriteIOPS), lasting(r.Mean))
+		text += fmt.Sprintf("; %s: %s, mean %s", name(r), rates(r), lasting(r.Mean))
 		if r.Errors > 0 {
 			text += fmt.Sprintf(", %d errors", r.Errors)
 		}
@@ -182,6 +184,43 @@ func name(r collect.LiveRow) string {
 	return text
 }
 
+// mostRates are the operations of a workload that progress tells apart.
+const mostRates = 2
+
+// rates are what a workload does now: its operations, all of them together when there are many, or its first measure.
+func rates(r collect.LiveRow) string {
+	var parts []string
+	total := 0.0
+	for _, o := range r.Rates {
+		if total += o.PerSecond; o.PerSecond > 0 {
+			parts = append(parts, whole(o.PerSecond)+" "+o.Operation.Noun+"/s")
+		}
+	}
+	switch {
+	case r.Ops == 0 && r.Errors == 0 && len(r.Values) == 0: // nothing reported yet
+		return "-"
+	case len(parts) > mostRates:
+		return whole(total) + " operations/s"
+	case len(parts) > 0:
+		return strings.Join(parts, ", ")
+	case len(r.Rates) == 0 && len(r.Values) > 0:
+		return whole(r.Values[0].Value) + " " + r.Values[0].Measure.Unit
+	}
+	return "0 operations/s"
+}
+
+// moved is what goes through now, in MiB/s.
+func moved(r collect.LiveRow) string {
+	bytes, counted := 0.0, false
+	for _, o := range r.Rates {
+		bytes, counted = bytes+o.BytesPerSecond, counted || o.Operation.Bytes
+	}
+	if !counted || r.Ops == 0 && r.Errors == 0 {
+		return "-"
+	}
+	return whole(bytes / (1 << 20))
+}
+
 func whole(v float64) string { return unit.Thousands(int64(v + 0.5)) }
 
 // lasting prints a service time, nothing when no operation has ended.
@@ -199,12 +238,4 @@ func bar(done, all time.Duration, width int) string {
 		filled = int(min(float64(width), float64(width)*float64(done)/float64(all)))
 	}
 	return "[" + strings.Repeat("#", filled) + strings.Repeat(".", width-filled) + "]"
-}
-
-// cut shortens text to at most width runes.
-func cut(text string, width int) string {
-	if width < 1 || utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:width-1]) + "…"
 }

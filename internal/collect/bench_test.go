@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,7 +30,7 @@ type recipe struct {
 	Seed    uint64
 }
 
-func (synthetic) Parse(r io.Reader, sink workload.Sink) (workload.Outcome, error) {
+func (synthetic) Parse(_ workload.Declared, r io.Reader, sink workload.Sink) (workload.Outcome, error) {
 	var rc recipe
 	if err := json.NewDecoder(r).Decode(&rc); err != nil {
 		return workload.Outcome{}, err
@@ -40,9 +41,11 @@ func (synthetic) Parse(r io.Reader, sink workload.Sink) (workload.Outcome, error
 
 func (rc recipe) play(emit func(workload.Report)) {
 	rng := rand.New(rand.NewPCG(rc.Seed, 1))
-	rep := workload.Report{Read: workload.Counters{Hist: &hist.Histogram{}}, Write: workload.Counters{Hist: &hist.Histogram{}}}
+	rep := workload.Report{Ops: workload.Counts{{Hist: &hist.Histogram{}}, {Hist: &hist.Histogram{}}, {}}}
 	for s := 1; s <= rc.Seconds; s++ {
-		for _, c := range []*workload.Counters{&rep.Read, &rep.Write} {
+		rep.Ops = slices.Clone(rep.Ops)
+		for op := range 2 {
+			c := &rep.Ops[op]
 			c.Hist = c.Hist.Clone()
 			for range 40 {
 				ns := math.Exp(13.5 + 0.7*rng.NormFloat64())
@@ -65,7 +68,7 @@ func bigLab(tb testing.TB, vms, seconds int) *lab {
 	reports := make([][]workload.Report, vms)
 	for i := range vms {
 		name, group := vmName(i), []string{"OLTP", "DSS"}[i%2]
-		d := result.RawJob{VM: name, Group: group, Workload: group, Attempt: 1, Engine: "synthetic", Phase: "run", Start: l.now,
+		d := result.RawJob{VM: name, Group: group, Workload: group, Attempt: 1, Engine: "synthetic", Operations: result.BlockOperations, Phase: "run", Start: l.now,
 			End: l.now.Add(time.Duration(seconds) * time.Second), Ended: "finished"}
 		l.must(l.folder.WriteRawJob(d))
 		w, err := l.folder.RawWriter(name, group, 1)

@@ -82,6 +82,7 @@ type collector struct {
 	end     time.Time
 	ran     bool // the run phase began
 	tracks  []*track
+	layout  layout // of every start's counters
 	loads   []*loadPlan
 	grid    grid
 	spacing map[string]time.Duration // between reports, by workload
@@ -113,7 +114,8 @@ func (c *collector) openMetrics() {
 func loadScenario(folder *result.Folder) (sc *scenario.Scenario, problem string) {
 	m := folder.Manifest()
 	dir, file := folder.RenderedFile()
-	sc, diags := scenario.Load(dir, scenario.LoadOptions{File: file, ID: m.Scenario.ID, Nodes: len(m.Nodes)})
+	options := scenario.LoadOptions{File: file, Rendered: true, ID: m.Scenario.ID, Nodes: len(m.Nodes)}
+	sc, diags := scenario.Load(dir, options)
 	if sc != nil {
 		return sc, ""
 	}
@@ -156,6 +158,10 @@ func (c *collector) findJobs(events []result.Event) {
 			}
 		}
 		c.tracks = append(c.tracks, k)
+		c.layout = c.layout.with(j.Operations, j.Measures)
+	}
+	for _, k := range c.tracks {
+		k.meter = newMeter(c.layout, k.job.Operations, k.job.Measures)
 	}
 }
 
@@ -229,7 +235,7 @@ func (c *collector) replayAll(ctx context.Context) error {
 
 // replayVM replays the outputs of one VM.
 func (c *collector) replayVM(ctx context.Context, list []*track) {
-	mine := newCells(c.grid.detailed())
+	mine := newCells(c.grid.detailed(), len(c.layout.operations))
 	for _, k := range list {
 		engine := c.engines[k.job.Engine]
 		if engine == nil {

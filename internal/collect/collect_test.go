@@ -37,7 +37,7 @@ func neighbour(t *testing.T) *lab {
 	pre.desc.Prefill = true
 	for range 10 {
 		l.second(func() {
-			pre.do(&pre.rep.Write, 8, 8<<20, time.Millisecond)
+			pre.do(&pre.rep.Ops[1], 8, 8<<20, time.Millisecond)
 			pre.report()
 		})
 	}
@@ -54,12 +54,12 @@ func neighbour(t *testing.T) *lab {
 			service := time.Millisecond
 			if dss != nil {
 				service = 4 * time.Millisecond
-				dss.do(&dss.rep.Read, 20, 20<<20, 10*time.Millisecond)
+				dss.do(&dss.rep.Ops[0], 20, 20<<20, 10*time.Millisecond)
 				dss.report()
 			}
 			for i, j := range []*labJob{a, b} {
-				j.do(&j.rep.Read, 100, 800<<10, service)
-				j.do(&j.rep.Write, uint64(50*(i+1)), 400<<10, service/2)
+				j.do(&j.rep.Ops[0], 100, 800<<10, service)
+				j.do(&j.rep.Ops[1], uint64(50*(i+1)), 400<<10, service/2)
 				j.report()
 			}
 		})
@@ -200,7 +200,7 @@ func TestPublishedSample(t *testing.T) {
 	for _, add := range []workload.Counters{{}, {Ops: 21103, Bytes: 49266688 * 5}, {Ops: 21155, Bytes: 245604352}} {
 		l.now = l.now.Add(5 * time.Second)
 		state.Ops, state.Bytes = state.Ops+add.Ops, state.Bytes+add.Bytes
-		j.rep.Read = state
+		j.rep.Ops[0] = state
 		j.report()
 		l.must(l.rec.Tick())
 	}
@@ -311,7 +311,7 @@ func TestKilledRun(t *testing.T) {
 	j := l.start("vm", "G", "W", 1)
 	for range 30 {
 		l.second(func() {
-			j.do(&j.rep.Write, 100, 1<<20, time.Millisecond)
+			j.do(&j.rep.Ops[1], 100, 1<<20, time.Millisecond)
 			j.report()
 			_, err := io.WriteString(j.raw, strings.Repeat("noise\n", 4000)) // so that the output is several blocks
 			l.must(err)
@@ -419,7 +419,7 @@ func TestPartsEqualWhole(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(rt, "reports") {
 			l.now = l.now.Add(ms("interval", 300, 2500))
 			for _, j := range jobs {
-				j.do(&j.rep.Read, rapid.Uint64Range(0, 50).Draw(rt, "ops"), 4096, ms("service", 0, 30))
+				j.do(&j.rep.Ops[0], rapid.Uint64Range(0, 50).Draw(rt, "ops"), 4096, ms("service", 0, 30))
 				j.report()
 			}
 			l.must(l.rec.Tick())
@@ -508,7 +508,7 @@ func TestToolClock(t *testing.T) {
 					j.skew += c.jump
 				}
 				l.second(func() {
-					j.do(&j.rep.Read, 100, 4096, time.Millisecond)
+					j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
 					j.report()
 				})
 			}

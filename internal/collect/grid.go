@@ -80,7 +80,7 @@ func (c *collector) planGrid(ctx context.Context) {
 	c.grid = grid{c.start, step, int((span + step - 1) / step), interval, detail}
 	c.total = nil
 	for range len(c.groups) + 1 {
-		c.total = append(c.total, newCells(c.grid.detailed()))
+		c.total = append(c.total, newCells(c.grid.detailed(), len(c.layout.operations)))
 	}
 	c.perVM = map[string]*cells{}
 }
@@ -101,7 +101,7 @@ func (c *collector) intervals(ctx context.Context) (between map[string]time.Dura
 			continue // said when it is replayed
 		}
 		var times sampler
-		_, _ = engine.Parse(io.LimitReader(raw, enough), &times) // what it objects to is said when all is replayed
+		_, _ = engine.Parse(declared(k.job), io.LimitReader(raw, enough), &times) // what it objects to is said when all is replayed
 		_ = raw.Close()
 		between[k.job.Workload], detail = usual(times.times), max(detail, usual(times.details))
 	}
@@ -113,7 +113,7 @@ type sampler struct{ times, details []time.Time }
 
 func (s *sampler) Report(r workload.Report) {
 	s.times = append(s.times, r.Time)
-	if r.Read.Hist != nil || r.Write.Hist != nil || r.Trim.Hist != nil {
+	if histsOf(r.Ops) != nil {
 		s.details = append(s.details, r.Time)
 	}
 }
@@ -133,21 +133,21 @@ func usual(times []time.Time) time.Duration {
 	return max(0, gaps[len(gaps)/2].Round(100*time.Millisecond))
 }
 
-// cells are latency histograms of reads and writes on a grid, and the quantiles read from them.
+// cells are latency histograms on a grid, by operation of the layout, and the quantiles read from them.
 type cells struct {
 	grid  grid
-	hists [2][]*hist.Histogram
-	q     [2][len(quantiles)][]*float64 // microseconds; filled by quantiles
+	hists [][]*hist.Histogram
+	q     [][len(quantiles)][]*float64 // microseconds; filled by quantiles
 }
 
 // quantiles that are drawn, with their names in Data.Series.
 var quantiles = [...]struct {
-	q    float64
-	name string
-}{{0.5, "p50"}, {0.99, "p99"}, {0.999, "p99.9"}}
+	q       float64
+	measure string
+}{{0.5, result.LatencyP50}, {0.99, result.LatencyP99}, {0.999, result.LatencyP999}}
 
-func newCells(g grid) *cells {
-	return &cells{grid: g, hists: [2][]*hist.Histogram{make([]*hist.Histogram, g.n), make([]*hist.Histogram, g.n)}}
+func newCells(g grid, operations int) *cells {
+	return &cells{grid: g, hists: make([][]*hist.Histogram, operations), q: make([][len(quantiles)][]*float64, operations)}
 }
 
 // add puts what happened between two states into a cell; outside the grid it is left out.
@@ -156,8 +156,8 @@ func (c *cells) add(cell int, from, to mark) error {
 		return nil
 	}
 	d, err := histsBetween(from, to)
-	for i := range c.hists {
-		c.put(i, cell, d[i])
+	for i, h := range d {
+		c.put(i, cell, h)
 	}
 	return err
 }
@@ -165,6 +165,9 @@ func (c *cells) add(cell int, from, to mark) error {
 func (c *cells) put(op, cell int, h *hist.Histogram) {
 	if h == nil || h.Count() == 0 {
 		return
+	}
+	if c.hists[op] == nil {
+		c.hists[op] = make([]*hist.Histogram, c.grid.n)
 	}
 	if c.hists[op][cell] == nil {
 		c.hists[op][cell] = &hist.Histogram{}
@@ -197,7 +200,7 @@ func (c *cells) quantiles() *cells {
 			c.q[op][k] = out
 		}
 	}
-	c.hists = [2][]*hist.Histogram{}
+	c.hists = nil
 	return c
 }
 
@@ -284,7 +287,7 @@ func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 	})
 	var out []result.Series
 	for _, s := range found {
-		out = append(out, onGrid(result.Series{Name: s.Label("instance"), Metric: result.NodeCPU, Unit: "%"}, s.Points, start, end, c.grid.step))
+		out = append(out, onGrid(result.Series{Name: s.Label("instance"), Measure: result.NodeCPU, Unit: "%"}, s.Points, start, end, c.grid.step))
 	}
 	return out
 }
@@ -302,41 +305,89 @@ func (c *collector) having(keep func(*track) bool) []*track {
 
 // views makes the series of some tracks together; those without any operation are left out. q nil leaves out percentiles.
 func (c *collector) views(head result.Series, tracks []*track, q *cells) []result.Series {
-	return views(head, c.grid, binned(tracks, c.grid), q)
+	return append(c.layout.views(head, c.grid, c.binned(tracks, c.grid), q), c.figures(head, tracks)...)
 }
 
 // views makes the series of what was done in each cell of a grid.
-func views(head result.Series, g grid, rates []*totals, q *cells) []result.Series {
+func (l layout) views(head result.Series, g grid, rates []totals, q *cells) []result.Series {
 	var out []result.Series
-	add := func(g grid, metric, unit string, values []*float64) {
+	add := func(g grid, op, measure, unit string, values []*float64) {
 		s := head
-		s.Metric, s.Unit, s.Start, s.Step, s.Values = metric, unit, g.edge(1), g.step.Seconds(), values
+		s.Op, s.Measure, s.Unit, s.Start, s.Step, s.Values = op, measure, unit, g.edge(1), g.step.Seconds(), values
 		out = append(out, s)
 	}
-	for op, name := range opNames[:2] {
-		any := false
-		for _, v := range rates {
-			any = any || v != nil && v.ops[op] > 0
-		}
-		if !any {
+	occurs := func(value func(totals) float64) bool {
+		return slices.ContainsFunc(rates, func(t totals) bool { return t != nil && value(t) > 0 })
+	}
+	per := g.step.Seconds()
+	for i, op := range l.operations {
+		if !occurs(func(t totals) float64 { return t.ops(i) }) {
 			continue
 		}
-		per := g.step.Seconds()
-		add(g, name+"_iops", "ops/s", pick(rates, func(t totals) (float64, bool) { return t.ops[op] / per, true }))
-		add(g, name+"_bandwidth", "bytes/s", pick(rates, func(t totals) (float64, bool) { return t.bytes[op] / per, true }))
-		add(g, name+"_latency_mean", "us", pick(rates, func(t totals) (float64, bool) { return t.seconds[op] / t.ops[op] * 1e6, t.ops[op] >= 1 }))
+		rate := func(of func(totals) float64) []*float64 {
+			return pick(rates, func(t totals) (float64, bool) { return of(t) / per, true })
+		}
+		add(g, op.Name, result.Rate, op.RateUnit(), rate(func(t totals) float64 { return t.ops(i) }))
+		if op.Bytes {
+			add(g, op.Name, result.Bandwidth, "bytes/s", rate(func(t totals) float64 { return t.bytes(i) }))
+		}
+		if !occurs(func(t totals) float64 { return t.seconds(i) }) {
+			continue
+		}
+		add(g, op.Name, result.LatencyMean, "us",
+			pick(rates, func(t totals) (float64, bool) { return t.seconds(i) / t.ops(i) * 1e6, t.ops(i) >= 1 }))
 		for k, want := range quantiles {
 			if q != nil {
-				add(q.grid, name+"_latency_"+want.name, "us", q.q[op][k])
+				add(q.grid, op.Name, want.measure, "us", q.q[i][k])
 			}
+		}
+	}
+	for k, m := range l.measures {
+		unit := m.Unit
+		switch m.Kind {
+		case result.Single:
+			continue
+		case result.Count:
+			unit += "/s"
+		}
+		if occurs(func(t totals) float64 { return l.measure(t, k) }) {
+			add(g, "", m.Name, unit, pick(rates, func(t totals) (float64, bool) { return l.measure(t, k) / per, true }))
+		}
+	}
+	return out
+}
+
+// figures are the series of measures that cannot be added, of a single machine: the last one reported in each cell.
+func (c *collector) figures(head result.Series, tracks []*track) []result.Series {
+	if head.VM == "" {
+		return nil
+	}
+	var out []result.Series
+	for at, m := range c.layout.measures {
+		values, any := make([]*float64, c.grid.n), false
+		for _, k := range tracks {
+			if k.single == nil {
+				continue
+			}
+			for _, f := range k.single[at] {
+				if cell := c.grid.cell(f.t.Add(-1)); cell >= 0 && cell < c.grid.n {
+					v := significant(f.v, 9)
+					values[cell], any = &v, true
+				}
+			}
+		}
+		if any {
+			s := head
+			s.Measure, s.Unit, s.Start, s.Step, s.Values = m.Name, m.Unit, c.grid.edge(1), c.grid.step.Seconds(), values
+			out = append(out, s)
 		}
 	}
 	return out
 }
 
 // binned re-bins the counters of tracks together; a cell during which none of them ran is nil.
-func binned(tracks []*track, g grid) []*totals {
-	out := make([]*totals, g.n)
+func (c *collector) binned(tracks []*track, g grid) []totals {
+	out := make([]totals, g.n)
 	for _, k := range tracks {
 		first, last := max(0, g.cell(k.from())), min(g.n-1, g.cell(k.to()))
 		before := k.at(g.edge(first))
@@ -346,22 +397,22 @@ func binned(tracks []*track, g grid) []*totals {
 			}
 			now := k.at(g.edge(i + 1))
 			if out[i] == nil {
-				out[i] = &totals{}
+				out[i] = c.layout.zero()
 			}
-			out[i].add(now.minus(before))
+			out[i].addPart(before, now, 1)
 			before = now
 		}
 	}
 	return out
 }
 
-func pick(rates []*totals, f func(totals) (float64, bool)) []*float64 {
+func pick(rates []totals, f func(totals) (float64, bool)) []*float64 {
 	out := make([]*float64, len(rates))
 	for i, r := range rates {
 		if r == nil {
 			continue
 		}
-		if v, ok := f(*r); ok {
+		if v, ok := f(r); ok {
 			v = significant(v, 5)
 			out[i] = &v
 		}

@@ -31,12 +31,14 @@ var rowOf = func() []uint8 {
 type heat struct {
 	grid    grid
 	mu      sync.Mutex
-	columns [3][]*hist.Histogram
+	columns [][]*hist.Histogram // by operation of the layout
 }
 
-func newHeat(g grid) *heat { return &heat{grid: g} }
+func newHeat(g grid, operations int) *heat {
+	return &heat{grid: g, columns: make([][]*hist.Histogram, operations)}
+}
 
-func (h *heat) add(column int, hists [3]*hist.Histogram) {
+func (h *heat) add(column int, hists []*hist.Histogram) {
 	column = min(max(column, 0), h.grid.n-1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,22 +123,22 @@ func (h *heat) course(op int) *result.Course {
 	return out
 }
 
-// addOps adds counts and histograms of the three operations to a list that holds those that occurred.
-func addOps(list []result.OpTotals, v totals, hists [3]*hist.Histogram) []result.OpTotals {
-	for i, name := range opNames {
-		if v.ops[i] == 0 && v.bytes[i] == 0 {
+// addOps adds counts and histograms by operation to a list that holds those that occurred.
+func (l layout) addOps(list []result.OpTotals, v totals, hists []*hist.Histogram) []result.OpTotals {
+	for i, op := range l.operations {
+		if v.ops(i) == 0 && v.bytes(i) == 0 {
 			continue
 		}
-		at := slices.IndexFunc(list, func(o result.OpTotals) bool { return o.Op == name })
+		at := slices.IndexFunc(list, func(o result.OpTotals) bool { return o.Op == op.Name })
 		if at < 0 {
-			list = append(list, result.OpTotals{Op: name})
+			list = append(list, result.OpTotals{Op: op.Name})
 			at = len(list) - 1
 		}
 		o := &list[at]
-		o.Count += uint64(v.ops[i])
-		o.Bytes += uint64(v.bytes[i])
-		o.Seconds += v.seconds[i]
-		if hists[i] != nil {
+		o.Count += uint64(v.ops(i))
+		o.Bytes += uint64(v.bytes(i))
+		o.Seconds += v.seconds(i)
+		if hists != nil && hists[i] != nil {
 			if o.Hist == nil {
 				o.Hist = &hist.Histogram{}
 			}

@@ -15,9 +15,9 @@ import (
 func TestCourse(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	h := newHeat(grid{start: start, step: 5 * time.Second, n: 3})
+	h := newHeat(grid{start: start, step: 5 * time.Second, n: 3}, 3)
 	add := func(column, op int, latencies ...uint64) {
-		var hists [3]*hist.Histogram
+		hists := make([]*hist.Histogram, 3)
 		hists[op] = &hist.Histogram{}
 		for _, ns := range latencies {
 			hists[op].Add(ns, 1)

@@ -135,7 +135,7 @@ func (c *collector) measured(ctx context.Context, query, metric, unit string, na
 	}
 	var out []result.Series
 	for _, s := range found {
-		out = append(out, onGrid(result.Series{Name: name(s), Metric: metric, Unit: unit}, s.Points, start, end, c.grid.step))
+		out = append(out, onGrid(result.Series{Name: name(s), Measure: metric, Unit: unit}, s.Points, start, end, c.grid.step))
 	}
 	slices.SortStableFunc(out, func(a, b result.Series) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))

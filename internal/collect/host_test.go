@@ -19,7 +19,7 @@ func TestMachines(t *testing.T) {
 	var busy [2]time.Duration
 	for n := range 40 {
 		l.second(func() {
-			j.do(&j.rep.Read, 100, 4096, time.Millisecond)
+			j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
 			j.report()
 			for i, share := range []float64{0.9, 0.1} {
 				busy[i] += time.Duration(share * float64(time.Second))
@@ -37,13 +37,13 @@ func TestMachines(t *testing.T) {
 
 	got := map[string]string{}
 	for _, s := range d.Series {
-		switch s.Metric {
+		switch s.Measure {
 		case result.HostCPUs, result.NUMACPU, result.OneCPU, result.OneCPUInterrupts, result.DeviceReadBandwidth, result.DeviceWriteBandwidth, result.DeviceReads, result.DeviceWrites, result.DeviceBusy:
 			v := s.Values[20]
 			if v == nil {
-				t.Fatalf("%s %s has no value in the middle", s.Metric, s.Name)
+				t.Fatalf("%s %s has no value in the middle", s.Measure, s.Name)
 			}
-			got[s.Metric+" "+s.Name] = fmt.Sprintf("%.6g %s", *v, s.Unit)
+			got[s.Measure+" "+s.Name] = fmt.Sprintf("%.6g %s", *v, s.Unit)
 		}
 	}
 	want := map[string]string{
@@ -71,7 +71,7 @@ func TestMachinesKeepWhatMatters(t *testing.T) {
 	j := l.start("vm", "G", "W", 1)
 	for n := range 20 {
 		l.second(func() {
-			j.do(&j.rep.Read, 100, 4096, time.Millisecond)
+			j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
 			j.report()
 			for i := range 12 {
 				used := time.Duration(n+1) * time.Duration(i) * 50 * time.Millisecond
@@ -82,7 +82,7 @@ func TestMachinesKeepWhatMatters(t *testing.T) {
 	j.end("finished")
 	var names []string
 	for _, s := range l.collect(&scenario.Scenario{Name: "s"}).Series {
-		if s.Metric == result.NUMACPU || s.Metric == result.OneCPU {
+		if s.Measure == result.NUMACPU || s.Measure == result.OneCPU {
 			names = append(names, s.Name)
 		}
 	}

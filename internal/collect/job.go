@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -14,13 +15,16 @@ import (
 type load struct {
 	name    string
 	prefill bool
-	ended   totals             // of finished starts
-	hists   [3]*hist.Histogram // of finished starts
-	sent    [3]*hist.Histogram // as last reported and written
-	job     *Job               // the running one, nil between starts
-	seen    [3]bool            // whether the op ever occurred
-	state   *series.Row        // active and errors; nil of a section
-	byOp    [3]opSeries
+	layout  layout
+	ended   totals            // of finished starts
+	state   totals            // at the tick last asked for
+	hists   []*hist.Histogram // of finished starts, by operation
+	sent    []*hist.Histogram // as last reported and written
+	job     *Job              // the running one, nil between starts
+	seen    []bool            // whether the operation ever occurred
+	running *series.Row       // active and errors; nil of a section
+	byOp    []opSeries
+	values  []*series.Row // of measures
 	// sections are the lanes of a workload that tells them apart, each as a load of its own.
 	sections []*load
 }
@@ -31,10 +35,19 @@ type opSeries struct {
 	service *series.Handle
 }
 
-func byOp(ls []series.Label, ops, bytes, service string) (out [3]opSeries) {
-	for i, op := range opNames {
-		with := append(slices.Clone(ls), series.Label{Name: "op", Value: op})
-		out[i] = opSeries{series.NewRow(handles(with, ops, bytes)...), series.NewHandle(service, with)}
+// newLoad prepares a load whose operations' series have these names and labels.
+func newLoad(name string, l layout, ls []series.Label, ops, bytes, service string) *load {
+	n := len(l.operations)
+	out := &load{name: name, layout: l, ended: l.zero(), state: l.zero(), hists: make([]*hist.Histogram, n),
+		sent: make([]*hist.Histogram, n), seen: make([]bool, n)}
+	for i, o := range l.operations {
+		with := append(slices.Clone(ls), series.Label{Name: "op", Value: o.Name})
+		out.byOp = append(out.byOp, opSeries{series.NewRow(handles(with, ops, bytes)...), series.NewHandle(service, with)})
+		out.seen[i] = o.Block != result.BlockDiscard // those are rare
+	}
+	for _, m := range l.measures {
+		with := append(slices.Clone(ls), series.Label{Name: "measure", Value: m.Name}, series.Label{Name: "unit", Value: m.Unit})
+		out.values = append(out.values, series.NewRow(series.NewHandle(WorkloadMeasure, with)))
 	}
 	return out
 }
@@ -45,6 +58,7 @@ type Job struct {
 	vm    *vmState
 	load  *load
 	start time.Time
+	meter *meter
 	ticks []mark // reports not yet wholly passed by the ticks written; ticks[0] is at or before the next tick
 	marks []mark // the array in which ticks lie, from its beginning
 	// for Live: the newest report, and two earlier ones at least half an interval apart, so that two reports of nearly
@@ -56,12 +70,7 @@ type Job struct {
 	gap                 time.Duration // longest time between two reports so far, or as announced
 	over                bool
 	points              []workload.Point // that lead to the next report
-}
-
-type mark struct {
-	t     time.Time
-	v     totals
-	hists [3]*hist.Histogram
+	index               [3]int           // where their counters belong among the operations
 }
 
 type placed struct {
@@ -83,35 +92,37 @@ func (r *Recorder) Job(d result.RawJob) *Job {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.idle.Store(0)
-	l := v.load(r.o.Scope, d.Workload, d.Prefill)
+	l := v.load(r.o.Scope, d)
 	if l.job != nil {
 		l.job.over = true
 		l.finish()
 	}
 	now := r.now()
-	l.job = &Job{r: r, vm: v, load: l, start: now, ticks: []mark{{t: now}}, now: placed{t: now}, middle: placed{t: now}, before: placed{t: now}}
+	l.job = &Job{r: r, vm: v, load: l, start: now, now: placed{t: now}, middle: placed{t: now}, before: placed{t: now},
+		meter: newMeter(l.layout, d.Operations, d.Measures), index: workload.BlockIndexes(l.layout.operations)}
+	l.job.ticks = []mark{{t: now, v: l.job.meter.vector()}}
 	if d.Apart && l.sections == nil {
 		l.sections = v.sections(r.o.Scope, d)
 	}
 	for _, s := range l.sections {
-		s.job = &Job{r: r, vm: v, load: s, start: now, ticks: []mark{{t: now}}}
+		s.job = &Job{r: r, vm: v, load: s, start: now, ticks: []mark{{t: now, v: s.layout.zero()}}, meter: newMeter(s.layout, d.Operations, nil)}
 	}
 	return l.job
 }
 
-func (v *vmState) load(scope Scope, name string, prefill bool) *load {
+func (v *vmState) load(scope Scope, d result.RawJob) *load {
 	for _, l := range v.loads {
-		if l.name == name && l.prefill == prefill {
+		if l.name == d.Workload && l.prefill == d.Prefill {
 			return l
 		}
 	}
 	ls := scope.labels(series.Label{Name: "instance", Value: v.name}, series.Label{Name: "vm_group", Value: v.group},
-		series.Label{Name: "workload", Value: name})
-	if prefill {
+		series.Label{Name: "workload", Value: d.Workload})
+	if d.Prefill {
 		ls = append(ls, series.Label{Name: "prefill", Value: "true"})
 	}
-	l := &load{name: name, prefill: prefill, seen: [3]bool{true, true, false}, state: series.NewRow(handles(ls, WorkloadActive, WorkloadErrors)...)}
-	l.byOp = byOp(ls, WorkloadOps, WorkloadBytes, WorkloadService)
+	l := newLoad(d.Workload, layout{d.Operations, d.Measures}, ls, WorkloadOps, WorkloadBytes, WorkloadService)
+	l.prefill, l.running = d.Prefill, series.NewRow(handles(ls, WorkloadActive, WorkloadErrors)...)
 	v.loads = append(v.loads, l)
 	return l
 }
@@ -120,7 +131,7 @@ func (v *vmState) load(scope Scope, name string, prefill bool) *load {
 func (j *Job) Report(rep workload.Report) {
 	j.vm.mu.Lock()
 	defer j.vm.mu.Unlock()
-	if j.over {
+	if j.over || !j.meter.fits(rep) {
 		return
 	}
 	j.makeRoom()
@@ -129,20 +140,20 @@ func (j *Job) Report(rep workload.Report) {
 	if len(j.ticks) == 1 && j.now.t.Equal(j.start) && rep.Elapsed > 0 {
 		// The counters began when the tool did, not when it was sent for.
 		if began := at.Add(-rep.Elapsed); began.After(j.start) {
-			j.ticks = append(j.ticks, mark{t: began})
+			j.ticks = append(j.ticks, mark{t: began, v: j.meter.vector()})
 			newest.t = began
 			for _, s := range j.load.sections {
-				s.job.ticks = append(s.job.ticks, mark{t: began})
+				s.job.ticks = append(s.job.ticks, mark{t: began, v: s.layout.zero()})
 			}
 		}
 	}
 	j.gap = max(j.gap, at.Sub(newest.t))
 	j.pass(at.Sub(rep.Time), newest.t, at)
-	j.ticks = append(j.ticks, reportMark(at, rep))
+	j.ticks = append(j.ticks, j.meter.report(at, rep))
 	j.marks = j.ticks
 	if all := j.load.sections; len(all) == len(rep.Sections) {
 		for i, s := range all {
-			s.job.ticks = append(s.job.ticks, markOf(at, rep.Sections[i].Read, rep.Sections[i].Write, rep.Sections[i].Trim))
+			s.job.ticks = append(s.job.ticks, s.job.meter.counts(at, rep.Sections[i]))
 		}
 	}
 	j.vm.idle.Store(0)
@@ -163,6 +174,7 @@ func (j *Job) Cadence(every time.Duration) {
 func (j *Job) makeRoom() {
 	j.ticks = append(j.marks[:0], j.ticks...)
 	clear(j.marks[min(len(j.ticks), len(j.marks)):])
+	j.meter.reuse(j.ticks)
 }
 
 // Points implements workload.Tracer.
@@ -177,14 +189,16 @@ func (j *Job) pass(shift time.Duration, from, to time.Time) {
 	j.ticks = slices.Grow(j.ticks, len(j.points)+1)
 	for i := range j.points {
 		p := &j.points[i]
-		m := mark{t: p.Time.Add(shift)}
+		m := mark{t: p.Time.Add(shift), v: j.meter.vector()}
 		if !m.t.After(from) || !m.t.Before(to) {
 			continue
 		}
-		for d := range opNames {
-			m.v.ops[d], m.v.bytes[d], m.v.seconds[d] = float64(p.Ops[d]), float64(p.Bytes[d]), p.Seconds[d]
+		for d, op := range j.index {
+			if op >= 0 {
+				m.v.set(op, &workload.Counters{Ops: p.Ops[d], Bytes: p.Bytes[d], Seconds: p.Seconds[d]})
+			}
 		}
-		m.v.errors = j.ticks[len(j.ticks)-1].v.errors
+		m.v[0] = j.ticks[len(j.ticks)-1].v[0]
 		j.ticks = append(j.ticks, m)
 	}
 	j.points = nil
@@ -264,15 +278,17 @@ func (j *Job) horizon(now time.Time) (known, until time.Time) {
 // silentFrom is when the job will have been silent for long.
 func (j *Job) silentFrom() time.Time { return j.lastTime().Add(3 * max(j.gap, j.r.o.Interval)) }
 
-// at is the state of the load at a tick. Ticks are asked for in order; reports that are passed are forgotten.
+// at is the state of the load at a tick, until the next one is asked for. Ticks are asked for in order; reports that are
+// passed are forgotten.
 func (l *load) at(t time.Time) totals {
-	sum := l.ended
+	sum := l.state
+	copy(sum, l.ended)
 	if l.job == nil {
 		return sum
 	}
 	m := l.job.ticks
 	for len(m) > 1 && !m[1].t.After(t) {
-		if m[1].hists == [3]*hist.Histogram{} {
+		if m[1].hists == nil {
 			m[1].hists = m[0].hists // until there are newer ones
 		}
 		m = m[1:]
@@ -285,7 +301,9 @@ func (l *load) at(t time.Time) totals {
 		sum.add(m[0].v)
 	default:
 		f := float64(t.Sub(m[0].t)) / float64(m[1].t.Sub(m[0].t))
-		sum.add(mix(m[0].v, m[1].v, f).whole())
+		sum.add(m[0].v)
+		sum.addPart(m[0].v, m[1].v, f)
+		sum.round(l.layout)
 	}
 	return sum
 }
@@ -296,20 +314,33 @@ func (l *load) write(b *series.Batch, t time.Time, v totals) {
 	if j := l.job; j != nil && !t.Before(j.start) && !(j.over && t.After(j.lastTime())) {
 		active = 1
 	}
-	if l.state != nil {
-		b.AppendRow(l.state, t, active, v.errors)
+	if l.running != nil {
+		b.AppendRow(l.running, t, active, v.errors())
 	}
-	for i := range opNames {
-		if l.seen[i] = l.seen[i] || v.ops[i] > 0; !l.seen[i] {
+	for i := range l.byOp {
+		if l.seen[i] = l.seen[i] || v.ops(i) > 0; !l.seen[i] {
 			continue
 		}
-		b.AppendRow(l.byOp[i].done, t, v.ops[i], v.bytes[i])
+		b.AppendRow(l.byOp[i].done, t, v.ops(i), v.bytes(i))
 		if h := l.newHist(i); h != nil {
 			b.AppendHistogram(l.byOp[i].service, t, h)
 		}
 	}
+	l.writeValues(b, t)
 	for _, s := range l.sections {
 		s.write(b, t, s.at(t))
+	}
+}
+
+// writeValues appends the measures as the newest report before the tick has them.
+func (l *load) writeValues(b *series.Batch, t time.Time) {
+	if len(l.values) == 0 || l.job == nil {
+		return
+	}
+	for i, v := range l.job.ticks[0].values {
+		if !math.IsNaN(v) {
+			b.AppendRow(l.values[i], t, v)
+		}
 	}
 }
 
@@ -318,7 +349,10 @@ func (l *load) newHist(op int) *hist.Histogram {
 	if l.job == nil {
 		return nil
 	}
-	h := l.job.ticks[0].hists[op]
+	h := (*hist.Histogram)(nil)
+	if all := l.job.ticks[0].hists; all != nil {
+		h = all[op]
+	}
 	if h == nil || h == l.sent[op] || h.Count() == 0 {
 		return nil
 	}
@@ -341,8 +375,8 @@ func merged(a, b *hist.Histogram) *hist.Histogram {
 // finish folds the ended start into the load.
 func (l *load) finish() {
 	last := l.job.ticks[len(l.job.ticks)-1]
-	for i := range opNames {
-		l.hists[i] = merged(l.hists[i], last.hists[i])
+	for i, h := range last.hists {
+		l.hists[i] = merged(l.hists[i], h)
 	}
 	l.ended.add(last.v)
 	l.job = nil

@@ -21,7 +21,7 @@ import (
 // lines is an engine whose raw output is one workload.Report as JSON per line.
 type lines struct{ workload.Engine }
 
-func (lines) Parse(r io.Reader, sink workload.Sink) (workload.Outcome, error) {
+func (lines) Parse(_ workload.Declared, r io.Reader, sink workload.Sink) (workload.Outcome, error) {
 	var out workload.Outcome
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, 1<<20)
@@ -111,15 +111,16 @@ func (l *lab) event(kind, phase, text string) {
 func (l *lab) start(vm, group, load string, attempt int, lanes ...result.Lane) *labJob {
 	j := &labJob{lab: l, began: l.now, desc: result.RawJob{
 		VM: vm, Group: group, Workload: load, Attempt: attempt, Engine: "lines", Phase: "run", Latency: "service time", Start: l.now,
-		Lanes: lanes, Apart: len(lanes) > 0,
+		Lanes: lanes, Apart: len(lanes) > 0, Operations: result.BlockOperations,
 	}}
 	l.must(l.folder.WriteRawJob(j.desc))
 	raw, err := l.folder.RawWriter(vm, load, attempt)
 	l.must(err)
 	j.raw, j.job = raw, l.rec.Job(j.desc)
-	j.rep.Read.Hist, j.rep.Write.Hist, j.rep.Trim.Hist = &hist.Histogram{}, &hist.Histogram{}, &hist.Histogram{}
+	j.rep.Ops = make(workload.Counts, len(result.BlockOperations))
+	j.rep.Ops[0].Hist, j.rep.Ops[1].Hist, j.rep.Ops[2].Hist = &hist.Histogram{}, &hist.Histogram{}, &hist.Histogram{}
 	for range lanes {
-		j.rep.Sections = append(j.rep.Sections, workload.Section{Read: j.rep.Read, Write: j.rep.Write, Trim: j.rep.Trim})
+		j.rep.Sections = append(j.rep.Sections, slices.Clone(j.rep.Ops))
 	}
 	l.jobs = append(l.jobs, j)
 	return j
@@ -139,7 +140,12 @@ func (j *labJob) report() {
 	j.lab.must(err)
 	_, err = j.raw.Write(append(b, '\n'))
 	j.lab.must(err)
-	j.job.Report(j.rep)
+	sent := j.rep // which must not change afterwards
+	sent.Ops, sent.Sections = slices.Clone(sent.Ops), slices.Clone(sent.Sections)
+	for i := range sent.Sections {
+		sent.Sections[i] = slices.Clone(sent.Sections[i])
+	}
+	j.job.Report(sent)
 }
 
 func (j *labJob) end(ended string) {

@@ -2,29 +2,43 @@ package collect
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
 )
 
 // LiveRow is what one workload does now, over all its running VMs and the newest interval of each: for progress displays.
 type LiveRow struct {
-	Workload  string
-	Prefill   bool
-	Group     string
-	VMs       int           // on which it runs
-	Silent    int           // of those, without a report for three intervals
-	Since     time.Duration // since the first of them started
-	ReadIOPS  float64
-	WriteIOPS float64
-	ReadRate  float64 // bytes per second
-	WriteRate float64
-	Mean      time.Duration // service time over reads and writes; 0 when nothing was completed
-	P99       time.Duration
-	Ops       uint64 // completed since the starts
-	Bytes     uint64
-	Errors    uint64
+	Workload string
+	Prefill  bool
+	Group    string
+	VMs      int           // on which it runs
+	Silent   int           // of those, without a report for three intervals
+	Since    time.Duration // since the first of them started
+	Rates    []LiveRate    // of every operation declared, in that order
+	Values   []LiveValue   // of every measure reported
+	Mean     time.Duration // service time over all operations but discards; 0 when nothing was completed
+	P99      time.Duration
+	Ops      uint64 // completed since the starts
+	Bytes    uint64
+	Errors   uint64
+}
+
+// LiveRate is how often an operation is done now.
+type LiveRate struct {
+	Operation      result.Operation
+	PerSecond      float64
+	BytesPerSecond float64
+}
+
+// LiveValue is a measure as it was last reported, added up over the VMs unless it cannot be.
+type LiveValue struct {
+	Measure result.Measure
+	Value   float64
 }
 
 type liveSums struct {
@@ -75,8 +89,20 @@ func (s *liveSums) add(j *Job, now time.Time) {
 	s.VMs++
 	s.Since = max(s.Since, now.Sub(j.start))
 	s.Errors += j.now.r.Errors
-	cur, old := countersOf(j.now.r), countersOf(j.before.r)
-	for i := range opNames {
+	operations := j.load.layout.operations
+	if s.Rates == nil {
+		for _, o := range operations {
+			s.Rates = append(s.Rates, LiveRate{Operation: o})
+		}
+	}
+	cur, old := j.now.r.Ops, j.before.r.Ops
+	if cur == nil { // no report so far
+		return
+	}
+	if old == nil {
+		old = make(workload.Counts, len(cur))
+	}
+	for i := range cur {
 		s.Ops += cur[i].Ops
 		s.Bytes += cur[i].Bytes
 	}
@@ -88,17 +114,12 @@ func (s *liveSums) add(j *Job, now time.Time) {
 	if span <= 0 {
 		return
 	}
-	for i := range opNames {
+	s.values(j)
+	for i := range cur[:min(len(cur), len(s.Rates))] {
 		ops := max(0, float64(cur[i].Ops)-float64(old[i].Ops))
-		rate := max(0, float64(cur[i].Bytes)-float64(old[i].Bytes)) / span
-		switch i {
-		case 0:
-			s.ReadIOPS += ops / span
-			s.ReadRate += rate
-		case 1:
-			s.WriteIOPS += ops / span
-			s.WriteRate += rate
-		default:
+		s.Rates[i].PerSecond += ops / span
+		s.Rates[i].BytesPerSecond += max(0, float64(cur[i].Bytes)-float64(old[i].Bytes)) / span
+		if operations[i].Block == result.BlockDiscard {
 			continue
 		}
 		s.ops += ops
@@ -107,6 +128,23 @@ func (s *liveSums) add(j *Job, now time.Time) {
 			if d, err := cur[i].Hist.Sub(old[i].Hist); err == nil {
 				s.h.Merge(d)
 			}
+		}
+	}
+}
+
+// values adds a job's measures.
+func (s *liveSums) values(j *Job) {
+	for i, v := range j.now.r.Values {
+		m := j.load.layout.measures[i]
+		if math.IsNaN(v) {
+			continue
+		}
+		at := slices.IndexFunc(s.Values, func(o LiveValue) bool { return o.Measure.Name == m.Name })
+		switch {
+		case at < 0:
+			s.Values = append(s.Values, LiveValue{m, v})
+		case m.Kind != result.Single:
+			s.Values[at].Value += v
 		}
 	}
 }

@@ -15,23 +15,9 @@ import (
 // difference of two reports over the time between them, the first report giving no point unless there is hardly another, and each point carrying
 // the later time.
 func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
-	var value func(totals, time.Duration) float64
-	cumulative := false
-	switch strings.ToLower(r.Type) {
-	case "iops":
-		p.Unit = "ops/s"
-		value = func(t totals, d time.Duration) float64 { return (t.ops[0] + t.ops[1]) / d.Seconds() }
-	case "bandwidth":
-		p.Unit = "bytes/s"
-		value = func(t totals, d time.Duration) float64 { return (t.bytes[0] + t.bytes[1]) / d.Seconds() }
-	case "active":
-		p.Unit = "bool"
-		value = func(t totals, d time.Duration) float64 { return math.Floor(min((t.ops[0]+t.ops[1])/d.Seconds(), 1)) }
-	case "errors":
-		p.Unit, cumulative = "count", true
-		value = func(t totals, _ time.Duration) float64 { return math.Floor(t.errors) }
-	default:
-		return fmt.Errorf("result type %q is not one of workloads", r.Type)
+	value, cumulative, err := c.workloadValue(r, p)
+	if err != nil {
+		return err
 	}
 	byVM, silent := c.tracksByVM(r.Workload)
 	switch {
@@ -77,6 +63,58 @@ func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
 		p.Series = append(p.Series, s)
 	}
 	return nil
+}
+
+// workloadValue is what a result of a workload shows of its counters, with its unit put into the panel. Operations are all
+// that the workload does, of a generator of block I/O reads and writes.
+func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value func(totals, time.Duration) float64, cumulative bool, err error) {
+	var ops []int
+	moving := false
+	rate := result.OperationsUnit
+	for at, o := range c.layout.operations {
+		if !c.declares(r.Workload, o) || o.Block == result.BlockDiscard {
+			continue
+		}
+		ops, moving = append(ops, at), moving || o.Bytes
+		if unit := o.RateUnit(); len(ops) == 1 {
+			rate = unit
+		} else if unit != rate {
+			rate = "operations/s"
+		}
+	}
+	sum := func(t totals, of func(totals, int) float64) (s float64) {
+		for _, at := range ops {
+			s += of(t, at)
+		}
+		return s
+	}
+	switch strings.ToLower(r.Type) {
+	case "iops":
+		p.Unit = rate
+		value = func(t totals, d time.Duration) float64 { return sum(t, totals.ops) / d.Seconds() }
+	case "bandwidth":
+		if len(ops) > 0 && !moving {
+			return nil, false, fmt.Errorf("workload %q moves no bytes that are counted", r.Workload)
+		}
+		p.Unit = "bytes/s"
+		value = func(t totals, d time.Duration) float64 { return sum(t, totals.bytes) / d.Seconds() }
+	case "active":
+		p.Unit = "bool"
+		value = func(t totals, d time.Duration) float64 { return math.Floor(min(sum(t, totals.ops)/d.Seconds(), 1)) }
+	case "errors":
+		p.Unit, cumulative = "count", true
+		value = func(t totals, _ time.Duration) float64 { return math.Floor(t.errors()) }
+	default:
+		return nil, false, fmt.Errorf("result type %q is not one of workloads", r.Type)
+	}
+	return value, cumulative, nil
+}
+
+// declares reports whether a workload counts an operation.
+func (c *collector) declares(load string, o result.Operation) bool {
+	return slices.ContainsFunc(c.tracks, func(k *track) bool {
+		return k.job.Workload == load && !k.job.Prefill && slices.ContainsFunc(k.job.Operations, func(x result.Operation) bool { return x.Name == o.Name })
+	})
 }
 
 // tracksByVM are the starts of a workload that left reports, and the VMs on which none did.
@@ -147,7 +185,7 @@ func sampled(tracks []*track, g grid, value func(totals, time.Duration) float64,
 	out := make([]*float64, g.n)
 	for i := range out {
 		t := g.edge(i)
-		sum, any := totals{}, false
+		sum, any := tracks[0].meter.layout.zero(), false
 		for _, k := range tracks {
 			if cumulative {
 				if !t.Before(k.marks[1].t.Truncate(time.Second)) {
@@ -158,7 +196,7 @@ func sampled(tracks []*track, g grid, value func(totals, time.Duration) float64,
 			}
 			from, to := maxTime(t.Add(-g.step), k.since()), minTime(t, k.to())
 			if part := to.Sub(from); part >= least {
-				sum.add(mix(totals{}, k.at(to).minus(k.at(from)), float64(g.step)/float64(part)))
+				sum.addPart(k.at(from), k.at(to), float64(g.step)/float64(part))
 				any = true
 			}
 		}

@@ -2,7 +2,6 @@ package collect
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"plimsoll/internal/series"
-	"plimsoll/internal/workload"
+	"plimsoll/result"
 )
 
 // Names of the series that a Recorder writes. The first six are node_exporter's, so that published queries work; device is always
@@ -30,7 +29,8 @@ const (
 	WorkloadBytes   = "plimsoll_workload_bytes_total"          // by op
 	WorkloadService = "plimsoll_workload_service_time_seconds" // by op; native histogram
 	WorkloadErrors  = "plimsoll_workload_errors_total"
-	WorkloadActive  = "plimsoll_workload_active" // 1 while it runs, else 0
+	WorkloadMeasure = "plimsoll_workload_measure" // by measure and unit: as last reported
+	WorkloadActive  = "plimsoll_workload_active"  // 1 while it runs, else 0
 
 	VMNode = "plimsoll_vm_node" // index of the node on which the VM is; a point per tick while it is on
 
@@ -153,74 +153,6 @@ func (w *wakes) one() *atomic.Int64 {
 	first := &(*w)[0]
 	*w = (*w)[1:]
 	return first
-}
-
-// totals are cumulative counters, in float64 because ticks interpolate.
-type totals struct {
-	ops, bytes, seconds [3]float64 // read, write, trim
-	errors              float64
-}
-
-func (t *totals) add(o totals) {
-	for i := range t.ops {
-		t.ops[i] += o.ops[i]
-		t.bytes[i] += o.bytes[i]
-		t.seconds[i] += o.seconds[i]
-	}
-	t.errors += o.errors
-}
-
-// minus is what happened from o to t.
-func (t totals) minus(o totals) totals {
-	for i := range t.ops {
-		t.ops[i] -= o.ops[i]
-		t.bytes[i] -= o.bytes[i]
-		t.seconds[i] -= o.seconds[i]
-	}
-	t.errors -= o.errors
-	return t
-}
-
-// whole rounds what is counted in whole units.
-func (t totals) whole() totals {
-	for i := range t.ops {
-		t.ops[i], t.bytes[i] = math.Round(t.ops[i]), math.Round(t.bytes[i])
-	}
-	t.errors = math.Round(t.errors)
-	return t
-}
-
-// mix is the state at fraction f of the way from a to b.
-func mix(a, b totals, f float64) totals {
-	for i := range a.ops {
-		a.ops[i] += f * (b.ops[i] - a.ops[i])
-		a.bytes[i] += f * (b.bytes[i] - a.bytes[i])
-		a.seconds[i] += f * (b.seconds[i] - a.seconds[i])
-	}
-	a.errors += f * (b.errors - a.errors)
-	return a
-}
-
-var opNames = [3]string{"read", "write", "trim"}
-
-// reportMark is the state at a report.
-func reportMark(t time.Time, r workload.Report) mark {
-	m := markOf(t, r.Read, r.Write, r.Trim)
-	m.v.errors = float64(r.Errors)
-	return m
-}
-
-// markOf is the state at a moment, histograms included.
-func markOf(t time.Time, read, write, trim workload.Counters) mark {
-	m := mark{t: t}
-	for i, c := range [3]workload.Counters{read, write, trim} {
-		m.v.ops[i], m.v.bytes[i], m.v.seconds[i], m.hists[i] = float64(c.Ops), float64(c.Bytes), c.Seconds, c.Hist
-	}
-	return m
-}
-
-func countersOf(r workload.Report) [3]workload.Counters {
-	return [3]workload.Counters{r.Read, r.Write, r.Trim}
 }
 
 // NewRecorder returns a recorder that has recorded nothing.
@@ -374,10 +306,10 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 		for len(v.switches) > 0 && !v.switches[0].t.After(v.next) {
 			v.on, v.node, v.switches = v.switches[0].on, v.switches[0].node, v.switches[1:]
 		}
-		sum := totals{}
+		var sum diskTotals
 		for _, l := range v.loads {
 			done := l.at(v.next)
-			sum.add(done)
+			sum.add(l, done)
 			if v.on || l.job != nil {
 				l.write(b, v.next, done)
 			}
@@ -394,8 +326,27 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 // diskSeries are written for every machine that is on, in this order.
 var diskSeries = [...]string{VMNode, ReadsCompleted, WritesCompleted, ReadBytes, WrittenBytes, ReadSeconds, WriteSeconds}
 
-func (v *vmState) writeDisk(b *series.Batch, sum totals) {
-	b.AppendRow(v.disk, v.next, float64(v.node), sum.ops[0], sum.ops[1], sum.bytes[0], sum.bytes[1], sum.seconds[0], sum.seconds[1])
+// diskTotals are reads and writes of all loads of a machine.
+type diskTotals struct{ ops, bytes, seconds [2]float64 }
+
+func (d *diskTotals) add(l *load, t totals) {
+	for op, o := range l.layout.operations {
+		k := 0
+		switch o.Block {
+		case result.BlockRead:
+		case result.BlockWrite:
+			k = 1
+		default:
+			continue
+		}
+		d.ops[k] += t.ops(op)
+		d.bytes[k] += t.bytes(op)
+		d.seconds[k] += t.seconds(op)
+	}
+}
+
+func (v *vmState) writeDisk(b *series.Batch, d diskTotals) {
+	b.AppendRow(v.disk, v.next, float64(v.node), d.ops[0], d.ops[1], d.bytes[0], d.bytes[1], d.seconds[0], d.seconds[1])
 }
 
 func minTime(a, b time.Time) time.Time {

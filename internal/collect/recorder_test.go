@@ -2,6 +2,7 @@ package collect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"plimsoll/hist"
 	"plimsoll/internal/series"
 	"plimsoll/internal/workload"
+	"plimsoll/result"
 )
 
 // read evaluates a query once per second from the epoch on and prints the only series shortly.
@@ -31,8 +33,8 @@ func TestRecordedSeries(t *testing.T) {
 	l.rec.VM("vm-0", "Group 0", 2, true)
 	j := l.start("vm-0", "Group 0", "W", 1)
 	l.second(func() {
-		j.do(&j.rep.Read, 10, 40960, time.Millisecond)
-		j.do(&j.rep.Trim, 3, 12288, 0)
+		j.do(&j.rep.Ops[0], 10, 40960, time.Millisecond)
+		j.do(&j.rep.Ops[2], 3, 12288, 0)
 		j.rep.Errors = 2
 		j.report()
 	})
@@ -80,7 +82,7 @@ func TestUnevenReports(t *testing.T) {
 		for next < len(offsets) && offsets[next] <= s*1000 {
 			made := epoch.Add(time.Duration(offsets[next]) * time.Millisecond)
 			l.now = made.Add(time.Duration(10*(next%4)) * time.Millisecond) // the delay of delivery varies
-			j.rep.Read.Ops = uint64(offsets[next] / 10)
+			j.rep.Ops[0].Ops = uint64(offsets[next] / 10)
 			j.rep.Time, j.rep.Elapsed = made, made.Sub(epoch)
 			j.job.Report(j.rep)
 			next++
@@ -108,7 +110,7 @@ func TestLateFirstReport(t *testing.T) {
 			held = 5 * time.Millisecond
 		}
 		l.now = made.Add(held)
-		j.rep.Read.Ops, j.rep.Time, j.rep.Elapsed = uint64(100*s), made, time.Duration(s)*time.Second
+		j.rep.Ops[0].Ops, j.rep.Time, j.rep.Elapsed = uint64(100*s), made, time.Duration(s)*time.Second
 		j.job.Report(j.rep)
 		l.must(l.rec.Tick())
 	}
@@ -127,7 +129,7 @@ func TestRestartIdleAndPower(t *testing.T) {
 		j := l.start("vm", "G", "W", attempt)
 		for range seconds {
 			l.second(func() {
-				j.do(&j.rep.Write, 10, 4096, time.Millisecond)
+				j.do(&j.rep.Ops[1], 10, 4096, time.Millisecond)
 				j.report()
 			})
 		}
@@ -167,7 +169,7 @@ func TestSilentTool(t *testing.T) {
 	work := func(n int) {
 		for range n {
 			l.second(func() {
-				j.do(&j.rep.Read, 10, 4096, time.Millisecond)
+				j.do(&j.rep.Ops[0], 10, 4096, time.Millisecond)
 				j.report()
 			})
 		}
@@ -176,7 +178,7 @@ func TestSilentTool(t *testing.T) {
 	for range 6 {
 		l.second(func() {})
 	}
-	if live := l.rec.Live(); len(live) != 1 || live[0].Silent != 1 || live[0].ReadIOPS != 0 {
+	if live := l.rec.Live(); len(live) != 1 || live[0].Silent != 1 || live[0].Rates[0].PerSecond != 0 {
 		t.Errorf("%+v", live)
 	}
 	work(2)
@@ -194,17 +196,18 @@ func TestLive(t *testing.T) {
 	for range 3 {
 		l.second(func() {
 			for _, j := range []*labJob{a, b} {
-				j.do(&j.rep.Read, 100, 100*8192, time.Millisecond)
-				j.do(&j.rep.Write, 50, 50*4096, 3*time.Millisecond)
+				j.do(&j.rep.Ops[0], 100, 100*8192, time.Millisecond)
+				j.do(&j.rep.Ops[1], 50, 50*4096, 3*time.Millisecond)
 				j.report()
 			}
 			other.rep.Errors++
 			other.report()
 		})
 	}
+	ops := result.BlockOperations
 	want := []LiveRow{
-		{Workload: "V", Group: "H", VMs: 1, Since: 3 * time.Second, Errors: 3},
-		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second, ReadIOPS: 200, WriteIOPS: 100, ReadRate: 200 * 8192, WriteRate: 100 * 4096,
+		{Workload: "V", Group: "H", VMs: 1, Since: 3 * time.Second, Rates: []LiveRate{{Operation: ops[0]}, {Operation: ops[1]}, {Operation: ops[2]}}, Errors: 3},
+		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second, Rates: []LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {Operation: ops[2]}},
 			Mean: 1666666, P99: 3 * time.Millisecond, Ops: 900, Bytes: 3 * (200*8192 + 100*4096)},
 	}
 	near := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < 50*time.Microsecond })
@@ -255,15 +258,16 @@ func BenchmarkTick(b *testing.B) {
 			for k := range 200 {
 				h.Add(uint64(100_000+k*10_000), 5)
 			}
-			rep := workload.Report{Read: workload.Counters{Hist: h}, Write: workload.Counters{Hist: h}}
+			rep := workload.Report{Ops: workload.Counts{{Hist: h}, {Hist: h}, {}}}
 			b.ReportAllocs()
 			began := cpu()
 			for b.Loop() {
 				l.now = l.now.Add(time.Second)
 				h = h.Clone()
 				h.Add(1_500_000, 10)
-				rep.Time, rep.Read.Ops, rep.Write.Ops = l.now, rep.Read.Ops+10, rep.Write.Ops+10
-				rep.Read.Hist, rep.Write.Hist = h, h
+				rep.Ops = slices.Clone(rep.Ops)
+				rep.Time, rep.Ops[0].Ops, rep.Ops[1].Ops = l.now, rep.Ops[0].Ops+10, rep.Ops[1].Ops+10
+				rep.Ops[0].Hist, rep.Ops[1].Hist = h, h
 				for _, j := range jobs {
 					j.Report(rep)
 				}
@@ -281,14 +285,14 @@ func TestLiveIgnoresMoments(t *testing.T) {
 	j := l.start("vm", "G", "W", 1)
 	for range 3 {
 		l.second(func() {
-			j.do(&j.rep.Read, 100, 1<<20, time.Millisecond)
+			j.do(&j.rep.Ops[0], 100, 1<<20, time.Millisecond)
 			j.report()
 		})
 	}
-	j.do(&j.rep.Read, 50, 1<<20, time.Millisecond)
+	j.do(&j.rep.Ops[0], 50, 1<<20, time.Millisecond)
 	l.now = l.now.Add(time.Microsecond)
 	j.report()
-	if live := l.rec.Live(); len(live) != 1 || live[0].ReadIOPS > 151 || live[0].ReadIOPS < 100 {
+	if live := l.rec.Live(); len(live) != 1 || live[0].Rates[0].PerSecond > 151 || live[0].Rates[0].PerSecond < 100 {
 		t.Errorf("two reports a microsecond apart show as %+v", live)
 	}
 }
@@ -305,7 +309,7 @@ func TestPointsBetweenReports(t *testing.T) {
 				if i != 9 {
 					return
 				}
-				j.do(&j.rep.Read, 100, 409600, time.Millisecond)
+				j.do(&j.rep.Ops[0], 100, 409600, time.Millisecond)
 				if known { // nothing for five seconds, then 20 a second
 					var list []workload.Point
 					for s := 1; s <= 9; s++ {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -16,23 +17,32 @@ import (
 
 // track is one start of a workload on a VM as its raw output tells it.
 type track struct {
-	job   result.RawJob
-	marks []mark      // cumulative counters, without histograms; the first is the zero before the first report
-	final mark        // with histograms
-	lanes []laneTrack // of a job that tells them apart
-	cpu   float64
-	clock time.Duration // how far the tool's was ahead at most, or behind when negative
-	parts []part        // totals between the workload's cuts
-	notes []string
-	ended string
-	end   time.Time
+	job      result.RawJob
+	meter    *meter
+	marks    []mark      // cumulative counters, without histograms; the first is the zero before the first report
+	single   [][]figure  // by measure of the layout; of those that cannot be added
+	reported []bool      // by measure of the layout
+	final    mark        // with histograms
+	lanes    []laneTrack // of a job that tells them apart
+	cpu      float64
+	clock    time.Duration // how far the tool's was ahead at most, or behind when negative
+	parts    []part        // totals between the workload's cuts
+	notes    []string
+	ended    string
+	end      time.Time
+}
+
+// figure is a value of a tool's own making.
+type figure struct {
+	t time.Time
+	v float64
 }
 
 // part is what a track did in one window.
 type part struct {
 	window   int
 	from, to mark
-	hists    [3]*hist.Histogram
+	hists    []*hist.Histogram
 }
 
 // at is the track's cumulative state at t, interpolated between reports.
@@ -41,11 +51,13 @@ func (k *track) at(t time.Time) totals {
 	i := sort.Search(len(m), func(i int) bool { return m[i].t.After(t) })
 	switch {
 	case i == 0:
-		return totals{}
+		return k.marks[0].v // the zero
 	case i == len(m):
 		return m[i-1].v
 	}
-	return mix(m[i-1].v, m[i].v, float64(t.Sub(m[i-1].t))/float64(m[i].t.Sub(m[i-1].t)))
+	v := k.meter.layout.zero()
+	v.setMix(m[i-1].v, m[i].v, float64(t.Sub(m[i-1].t))/float64(m[i].t.Sub(m[i-1].t)))
+	return v
 }
 
 func (k *track) from() time.Time { return k.marks[0].t }
@@ -113,11 +125,16 @@ var _ workload.Sink = (*replay)(nil)
 // Report implements workload.Sink.
 func (p *replay) Report(r workload.Report) {
 	k := p.track
+	if !k.meter.fits(r) {
+		p.warned["a report that does not hold what the job declares"]++
+		return
+	}
 	if len(k.marks) == 0 {
 		p.begin(r)
 	}
-	m := reportMark(p.place(r), r)
-	with := m.hists != [3]*hist.Histogram{}
+	m := k.meter.report(p.place(r), r)
+	k.note(m, r)
+	with := m.hists != nil
 	p.hists = p.hists || with
 	if with || !p.hists {
 		for _, c := range p.active {
@@ -134,6 +151,24 @@ func (p *replay) Report(r workload.Report) {
 	}
 	k.marks = append(k.marks, mark{t: m.t, v: m.v})
 	p.prev, p.elapsed = m, r.Elapsed
+}
+
+// note keeps the figures of a report that cannot be added up.
+func (k *track) note(m mark, r workload.Report) {
+	for i, v := range r.Values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		at := k.meter.values[i]
+		if k.reported == nil {
+			k.reported = make([]bool, len(k.meter.layout.measures))
+			k.single = make([][]figure, len(k.meter.layout.measures))
+		}
+		if k.reported[at] = true; k.meter.kinds[i] != result.Single {
+			continue
+		}
+		k.single[at] = append(k.single[at], figure{m.t, v})
+	}
 }
 
 // begin puts the zero before the first report, and compares the tool's clock with the run's.
@@ -153,7 +188,7 @@ func (p *replay) begin(r workload.Report) {
 	if began.Before(k.job.Start) && r.Time.Add(p.shift).After(k.job.Start) {
 		began = k.job.Start
 	}
-	zero := mark{t: began.UTC()}
+	zero := mark{t: began.UTC(), v: k.meter.layout.zero()}
 	k.marks = append(k.marks, zero)
 	for i := range k.lanes {
 		k.lanes[i].prev = zero
@@ -224,7 +259,7 @@ func read(ctx context.Context, folder *result.Folder, engine workload.Engine, p 
 		return err
 	}
 	defer raw.Close() //nolint:errcheck // read only
-	_, err = engine.Parse(until{ctx, raw}, p)
+	_, err = engine.Parse(declared(j), until{ctx, raw}, p)
 	if why := raw.Truncated(); why != "" {
 		p.track.notes = append(p.track.notes, "the raw output ends early ("+why+"); what came before it counts")
 	}
@@ -246,13 +281,27 @@ func (u until) Read(p []byte) (int, error) {
 	return u.r.Read(p)
 }
 
-// histsBetween subtracts cumulative histograms. A histogram that went backwards gives nil, and the reason.
-func histsBetween(from, to mark) (out [3]*hist.Histogram, err error) {
-	for i := range out {
-		if to.hists[i] == nil || to.hists[i] == from.hists[i] {
+// declared is what a start's reports count.
+func declared(j result.RawJob) workload.Declared {
+	return workload.Declared{Operations: j.Operations, Measures: j.Measures, Format: j.Format}
+}
+
+// histsBetween subtracts cumulative histograms, by operation; nil when there are none. A histogram that went backwards
+// gives nil, and the reason.
+func histsBetween(from, to mark) (out []*hist.Histogram, err error) {
+	if to.hists == nil {
+		return nil, nil
+	}
+	out = make([]*hist.Histogram, len(to.hists))
+	for i, h := range to.hists {
+		var before *hist.Histogram
+		if from.hists != nil {
+			before = from.hists[i]
+		}
+		if h == nil || h == before {
 			continue
 		}
-		d, e := to.hists[i].Sub(from.hists[i])
+		d, e := h.Sub(before)
 		if e != nil {
 			err = e
 			continue

@@ -42,20 +42,33 @@ func sectionNames(lanes []result.Lane) []string {
 func (v *vmState) sections(scope Scope, d result.RawJob) []*load {
 	var out []*load
 	for i, name := range sectionNames(d.Lanes) {
-		l := &load{name: name, seen: [3]bool{d.Lanes[i].Reads, d.Lanes[i].Writes, false}}
 		ls := scope.labels(series.Label{Name: "instance", Value: v.name}, series.Label{Name: "vm_group", Value: v.group},
 			series.Label{Name: "workload", Value: d.Workload}, series.Label{Name: "section", Value: name})
-		l.byOp = byOp(ls, SectionOps, SectionBytes, SectionService)
+		l := newLoad(name, layout{operations: d.Operations}, ls, SectionOps, SectionBytes, SectionService)
+		for k, o := range d.Operations {
+			l.seen[k] = does(d.Lanes[i], o)
+		}
 		out = append(out, l)
 	}
 	return out
 }
 
+// does reports whether a lane is expected to do an operation. Of blocks the lane says it; trims are rare.
+func does(l result.Lane, o result.Operation) bool {
+	switch o.Block {
+	case result.BlockRead:
+		return l.Reads
+	case result.BlockWrite:
+		return l.Writes
+	}
+	return o.Block == ""
+}
+
 // laneTrack is what one lane of a start did.
 type laneTrack struct {
 	prev  mark
-	final mark      // the newest report at which counts and histograms belong together
-	cells []*totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
+	final mark     // the newest report at which counts and histograms belong together
+	cells []totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
 }
 
 // planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many or long, or a
@@ -72,8 +85,8 @@ func (c *collector) planSections() {
 		lanes += len(d.Lanes)
 		interval = max(interval, c.spacing[l.name])
 		for _, lane := range d.Lanes {
-			for _, does := range []bool{lane.Reads, lane.Writes} {
-				if does {
+			for _, o := range d.Operations {
+				if does(lane, o) {
 					lines += 3
 				}
 			}
@@ -95,23 +108,23 @@ func (c *collector) lanesOf(k *track) []laneTrack {
 	out := make([]laneTrack, len(k.job.Lanes))
 	for i := range out {
 		if c.apart[l] {
-			out[i].cells = make([]*totals, c.fine.n)
+			out[i].cells = make([]totals, c.fine.n)
 		}
 	}
 	return out
 }
 
 // sections takes what a report placed at m says of each lane; whole says that it is one at which cells may be cut.
-func (p *replay) sections(m mark, all []workload.Section, whole bool) {
+func (p *replay) sections(m mark, all []workload.Counts, whole bool) {
 	if len(all) != len(p.track.lanes) {
 		p.warned["a report that does not tell the sections apart"]++
 		return
 	}
 	for i := range p.track.lanes {
 		l := &p.track.lanes[i]
-		now := markOf(m.t, all[i].Read, all[i].Write, all[i].Trim)
+		now := p.track.meter.counts(m.t, all[i])
 		if l.cells != nil {
-			p.fine.spread(l.cells, l.prev.t, m.t, now.v.minus(l.prev.v))
+			p.fine.spread(l.cells, l.prev.t, m.t, l.prev.v, now.v)
 		}
 		l.prev = now
 		if whole {
@@ -120,8 +133,8 @@ func (p *replay) sections(m mark, all []workload.Section, whole bool) {
 	}
 }
 
-// spread adds what happened evenly between two moments to the cells between them.
-func (g grid) spread(cells []*totals, from, to time.Time, what totals) {
+// spread adds what happened evenly between two moments, at which there are two states, to the cells between them.
+func (g grid) spread(cells []totals, from, to time.Time, before, after totals) {
 	last := g.cell(to)
 	if last > g.cell(from) && !to.After(g.edge(last)) {
 		last--
@@ -132,9 +145,9 @@ func (g grid) spread(cells []*totals, from, to time.Time, what totals) {
 			share = float64(minTime(to, g.edge(i+1)).Sub(maxTime(from, g.edge(i)))) / float64(span)
 		}
 		if cells[i] == nil {
-			cells[i] = &totals{}
+			cells[i] = make(totals, len(after))
 		}
-		cells[i].add(mix(totals{}, what, share))
+		cells[i].addPart(before, after, share)
 	}
 }
 
@@ -149,7 +162,9 @@ func (l *loadPlan) sections(tracks []*track) []result.Section {
 			if len(out) <= i {
 				out = append(out, result.Section{Name: name})
 			}
-			out[i].Ops = addOps(out[i].Ops, k.lanes[i].final.v, k.lanes[i].final.hists)
+			if final := k.lanes[i].final; final.v != nil {
+				out[i].Ops = k.meter.layout.addOps(out[i].Ops, final.v, final.hists)
+			}
 		}
 	}
 	return out
@@ -162,7 +177,7 @@ func (c *collector) sectionViews(l *loadPlan) []result.Series {
 	}
 	var out []result.Series
 	for i, name := range sectionNames(l.tracks[0].job.Lanes) {
-		rates := make([]*totals, c.fine.n)
+		rates := make([]totals, c.fine.n)
 		for _, k := range l.tracks {
 			if i >= len(k.lanes) {
 				continue
@@ -172,13 +187,13 @@ func (c *collector) sectionViews(l *loadPlan) []result.Series {
 					continue
 				}
 				if rates[at] == nil {
-					rates[at] = &totals{}
+					rates[at] = c.layout.zero()
 				}
-				rates[at].add(*cell)
+				rates[at].add(cell)
 			}
 		}
 		head := result.Series{Name: l.name + ": " + name, Group: l.group, Workload: l.name, Section: name}
-		out = append(out, views(head, c.fine, rates, nil)...)
+		out = append(out, c.layout.views(head, c.fine, rates, nil)...)
 	}
 	return out
 }

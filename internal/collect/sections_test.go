@@ -3,7 +3,6 @@ package collect
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,15 +28,14 @@ func starving(t *testing.T) *lab {
 		l.second(func() {
 			for _, j := range jobs {
 				r := &j.rep
-				r.Sections = slices.Clone(r.Sections)
-				j.do(&r.Read, 100, 800<<10, time.Millisecond)
-				j.do(&r.Sections[0].Read, 100, 800<<10, time.Millisecond)
+				j.do(&r.Ops[0], 100, 800<<10, time.Millisecond)
+				j.do(&r.Sections[0][0], 100, 800<<10, time.Millisecond)
 				if s < 10 || s >= 13 {
-					j.do(&r.Write, 40, 80<<10, time.Millisecond)
-					j.do(&r.Sections[1].Write, 40, 80<<10, time.Millisecond)
+					j.do(&r.Ops[1], 40, 80<<10, time.Millisecond)
+					j.do(&r.Sections[1][1], 40, 80<<10, time.Millisecond)
 				}
-				j.do(&r.Write, 5, 40<<10, 8*time.Millisecond)
-				j.do(&r.Sections[2].Write, 5, 40<<10, 8*time.Millisecond)
+				j.do(&r.Ops[1], 5, 40<<10, 8*time.Millisecond)
+				j.do(&r.Sections[2][1], 5, 40<<10, 8*time.Millisecond)
 				j.report()
 			}
 		})
@@ -66,7 +64,7 @@ func TestSections(t *testing.T) {
 	var lines []string
 	for _, s := range d.Series {
 		if s.Section != "" && s.Workload == "OLTP" && s.Group == "DB" && s.VM == "" {
-			lines = append(lines, s.Section+" "+s.Metric+", "+line(s))
+			lines = append(lines, s.Section+" "+s.Metric()+", "+line(s))
 		}
 	}
 	const run = " @20:45:01 +1s: "
@@ -103,7 +101,7 @@ func TestSectionsMissing(t *testing.T) {
 	j := l.start(vmName(0), "DB", "OLTP", 1, oltpLanes...)
 	j.rep.Sections = nil
 	for range 5 {
-		l.second(func() { j.do(&j.rep.Read, 10, 10, time.Millisecond); j.report() })
+		l.second(func() { j.do(&j.rep.Ops[0], 10, 10, time.Millisecond); j.report() })
 	}
 	j.end("finished")
 	l.must(l.rec.Close())
@@ -119,22 +117,22 @@ func TestSpreadConserves(t *testing.T) {
 		g := grid{start: epoch, step: time.Duration(rapid.IntRange(1, 5).Draw(t, "step")) * time.Second, n: 20}
 		from := epoch.Add(time.Duration(rapid.IntRange(0, 10_000).Draw(t, "from")) * time.Millisecond)
 		to := from.Add(time.Duration(rapid.IntRange(0, 9_000).Draw(t, "long")) * time.Millisecond)
-		cells := make([]*totals, g.n)
-		what := totals{ops: [3]float64{100, 10, 1}}
-		g.spread(cells, from, to, what)
-		sum := totals{}
+		cells := make([]totals, g.n)
+		before, after := totals{1, 2, 3}, totals{101, 12, 4}
+		g.spread(cells, from, to, before, after)
+		sum := totals{0, 0, 0}
 		for i, c := range cells {
 			if c == nil {
 				continue
 			}
-			sum.add(*c)
+			sum.add(c)
 			if g.edge(i).After(to) || g.edge(i+1).Before(from) {
-				t.Fatalf("cell %d holds %v of %v to %v", i, c.ops, from, to)
+				t.Fatalf("cell %d holds %v of %v to %v", i, c, from, to)
 			}
 		}
-		for i := range sum.ops {
-			if math.Abs(sum.ops[i]-what.ops[i]) > 1e-9 {
-				t.Fatalf("%v became %v", what.ops, sum.ops)
+		for i := range sum {
+			if math.Abs(sum[i]-(after[i]-before[i])) > 1e-9 {
+				t.Fatalf("%v became %v", after.minus(before), sum)
 			}
 		}
 	})
@@ -147,7 +145,7 @@ func TestShortJob(t *testing.T) {
 	l.rec.VM(vmName(0), "G", 0, true)
 	j := l.start(vmName(0), "G", "W", 1)
 	for range 2 {
-		l.second(func() { j.do(&j.rep.Read, 100, 100<<10, time.Millisecond); j.report() })
+		l.second(func() { j.do(&j.rep.Ops[0], 100, 100<<10, time.Millisecond); j.report() })
 	}
 	j.end("finished")
 	l.event(result.KindPhase, "teardown", "")

@@ -20,7 +20,7 @@ func TestStaggeredWindows(t *testing.T) {
 		for range n {
 			l.second(func() {
 				for _, j := range jobs {
-					j.do(&j.rep.Read, 100, 4096, time.Millisecond)
+					j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
 					j.report()
 				}
 			})

@@ -3,6 +3,8 @@ package collect
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -217,7 +219,7 @@ func (c *collector) heatOf(l *loadPlan) *heat {
 		span := max(l.end.Sub(l.start), time.Second)
 		step := max(time.Second, c.grid.interval, c.grid.detail, span/heatColumns)
 		step = (step + time.Second - 1).Truncate(time.Second)
-		l.heat = newHeat(grid{start: l.start, step: step, n: int((span + step - 1) / step)})
+		l.heat = newHeat(grid{start: l.start, step: step, n: int((span + step - 1) / step)}, len(c.layout.operations))
 	}
 	return l.heat
 }
@@ -247,7 +249,7 @@ func (c *collector) workloads() []result.Workload {
 		if l.heat != nil {
 			w.Heat = l.heat.result()
 			for i := range w.Ops {
-				w.Ops[i].Course = l.heat.course(slices.Index(opNames[:], w.Ops[i].Op))
+				w.Ops[i].Course = l.heat.course(c.layout.operation(w.Ops[i].Op))
 			}
 		}
 		out = append(out, w)
@@ -260,7 +262,7 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 	first := tracks[0].job
 	w := result.Workload{
 		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Phase: first.Phase, Prefill: l.prefill,
-		Latency: first.Latency, Lanes: first.Lanes,
+		Latency: first.Latency, Lanes: first.Lanes, Operations: first.Operations, Measures: first.Measures,
 	}
 	for _, k := range tracks {
 		start, end := k.measured()
@@ -271,8 +273,10 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 		if w.Ended == "" || rank(k.ended) > rank(w.Ended) {
 			w.Ended, w.Message = k.ended, k.job.Message
 		}
-		w.Ops = addOps(w.Ops, k.final.v, k.final.hists)
-		w.Errors += uint64(k.final.v.errors)
+		if k.final.v != nil {
+			w.Ops = k.meter.layout.addOps(w.Ops, k.final.v, k.final.hists)
+			w.Errors += uint64(k.final.v.errors())
+		}
 		w.GeneratorCPUSeconds += k.cpu
 		for _, n := range k.notes {
 			if !slices.Contains(w.Notes, n) {
@@ -286,8 +290,53 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 	if n := starts(tracks); n > 1 {
 		w.Notes = append(w.Notes, fmt.Sprintf("started %d times; the numbers are of all starts together", n))
 	}
+	w.Values = values(tracks, func(k *track) (from, to totals, span time.Duration) {
+		if len(k.marks) < 2 {
+			return nil, nil, 0
+		}
+		return k.marks[0].v, k.marks[len(k.marks)-1].v, k.to().Sub(k.from())
+	})
 	w.Windows = l.windowsOf(tracks)
 	return w
+}
+
+// values are the measures of some tracks of a workload over the part of each that of gives, span 0 for none. What cannot be
+// added is given of a single track only, as it reported it last.
+func values(tracks []*track, of func(*track) (from, to totals, span time.Duration)) []result.Value {
+	l := tracks[0].meter.layout
+	var out []result.Value
+	for _, m := range tracks[0].job.Measures {
+		at, last := l.of(m.Name), math.NaN()
+		type part struct{ done, seconds float64 }
+		byVM := map[string]part{} // a Level of two starts of a machine is one after the other
+		for _, k := range tracks {
+			from, to, span := of(k)
+			if span <= 0 || k.reported == nil || !k.reported[at] {
+				continue
+			}
+			p := byVM[k.job.VM]
+			byVM[k.job.VM] = part{p.done + l.measure(to, at) - l.measure(from, at), p.seconds + span.Seconds()}
+			if n := len(k.single[at]); n > 0 {
+				last = k.single[at][n-1].v
+			}
+		}
+		sum := 0.0
+		for _, vm := range slices.Sorted(maps.Keys(byVM)) {
+			if p := byVM[vm]; m.Kind == result.Level {
+				sum += p.done / p.seconds
+			} else {
+				sum += p.done
+			}
+		}
+		switch {
+		case len(byVM) == 0 || m.Kind == result.Single && len(byVM) > 1:
+			continue
+		case m.Kind == result.Single:
+			sum = last
+		}
+		out = append(out, result.Value{Measure: m.Name, Value: significant(sum, 9)})
+	}
+	return out
 }
 
 // measured is from the moment the generator began to count to its last report, so that a count divided by the length is the rate;
@@ -328,9 +377,20 @@ func (l *loadPlan) windowsOf(tracks []*track) []result.Window {
 				from += p.from.t.Sub(w.Start)
 				to += p.to.t.Sub(w.Start)
 				n++
-				w.Ops = addOps(w.Ops, p.to.v.minus(p.from.v), p.hists)
+				w.Ops = k.meter.layout.addOps(w.Ops, p.to.v.minus(p.from.v), p.hists)
 			}
 		}
+		w.Values = values(tracks, func(k *track) (from, to totals, span time.Duration) {
+			for _, p := range k.parts {
+				if p.window == i {
+					if from == nil {
+						from = p.from.v
+					}
+					to, span = p.to.v, span+p.to.t.Sub(p.from.t)
+				}
+			}
+			return from, to, span
+		})
 		if n > 0 {
 			start := w.Start
 			w.Start, w.End = start.Add(from/time.Duration(n)), start.Add(to/time.Duration(n))

@@ -401,7 +401,7 @@ func (p pairing) series() []Measure {
 	var out []Measure
 	for _, s := range p.base[0].Data.Series {
 		name := seriesName(s, p.base[0].Manifest)
-		if isPercentile(s.Metric) || underneath(s.Metric) || s.Section != "" { // sections are parts of what their workload's measures hold
+		if isPercentile(s.Measure) || underneath(s.Measure) || s.Section != "" { // sections are parts of what their workload's measures hold
 			continue
 		}
 		collect := func(runs []Run, of []map[string]result.Series) (means []float64, points []ratioSeries) {
@@ -427,14 +427,12 @@ func (p pairing) series() []Measure {
 }
 
 // underneath reports whether a series is of the machine below the VMs, which counts what everybody on it does.
-func underneath(metric string) bool {
-	kind, _, _ := strings.Cut(metric, "_")
-	return slices.Contains([]string{"host", "numa", "one", "device"}, kind)
+func underneath(measure string) bool {
+	return slices.Contains(result.MachineMeasures, measure)
 }
 
-func isPercentile(metric string) bool {
-	_, after, ok := strings.Cut(metric, "_p")
-	return ok && after != "" && after[0] >= '0' && after[0] <= '9'
+func isPercentile(measure string) bool {
+	return slices.Contains([]string{result.LatencyP50, result.LatencyP99, result.LatencyP999}, measure)
 }
 
 // seriesName names a series without the identity of its run, which is part of VM names.
@@ -446,9 +444,9 @@ func seriesName(s result.Series, m result.Manifest) string {
 	if id := strconv.FormatInt(m.Scenario.ID, 10); m.Scenario.ID != 0 {
 		who = strings.TrimPrefix(who, "__curie_test_"+id+"_")
 	}
-	parts := []string{s.Metric}
+	parts := []string{s.Metric()}
 	for _, part := range []string{who, s.Workload} {
-		if part != "" && part != s.Metric {
+		if part != "" && part != s.Metric() {
 			parts = append(parts, part)
 		}
 	}

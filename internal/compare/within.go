@@ -148,13 +148,13 @@ func difference(b, c within, bv, cv, confidence float64, o effect.Options) outco
 
 // rateSeries is the throughput of a workload's operations at each point of its time, from the VMs of its group.
 func rateSeries(w result.Workload, r Run, op string) ratioSeries {
-	sums, cuts, reason := groupSums(w, r, op+"_iops")
+	sums, cuts, reason := groupSums(w, r, op)
 	return ratioSeries{value: sums, cuts: cuts, reason: reason}
 }
 
 // latencySeries is the mean latency at each point, weighted by the operations there.
 func latencySeries(w result.Workload, r Run, op string) ratioSeries {
-	rates, cuts, reason := groupSums(w, r, op+"_iops")
+	rates, cuts, reason := groupSums(w, r, op)
 	if reason != "" {
 		return ratioSeries{reason: reason}
 	}
@@ -181,10 +181,10 @@ func others(w result.Workload, d *result.Data) bool {
 }
 
 // each calls f with every point of a series of a VM of the group whose step, which ends at the point, lies wholly in the workload's time.
-func each(w result.Workload, r Run, metric string, f func(vm string, at int64, v float64)) {
+func each(w result.Workload, r Run, op, measure string, f func(vm string, at int64, v float64)) {
 	for _, s := range r.Data.Series {
 		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
-		if !inGroup || s.Metric != metric || s.Step <= 0 {
+		if !inGroup || s.Op != op || s.Measure != measure || s.Step <= 0 {
 			continue
 		}
 		for i, v := range s.Values {
@@ -197,12 +197,12 @@ func each(w result.Workload, r Run, metric string, f func(vm string, at int64, v
 	}
 }
 
-func groupSums(w result.Workload, r Run, metric string) (values []float64, cuts []int, reason string) {
+func groupSums(w result.Workload, r Run, op string) (values []float64, cuts []int, reason string) {
 	if others(w, r.Data) {
 		return nil, nil, "another workload ran on the same VMs at the same time, and points over time are per VM"
 	}
 	at := map[int64]float64{}
-	each(w, r, metric, func(_ string, t int64, v float64) { at[t] += v })
+	each(w, r, op, result.Rate, func(_ string, t int64, v float64) { at[t] += v })
 	if len(at) == 0 {
 		return nil, nil, "its rates were not recorded over time"
 	}
@@ -217,9 +217,9 @@ func groupProducts(w result.Workload, r Run, op string) ([]float64, string) {
 		at int64
 	}
 	rates, sums := map[place]float64{}, map[int64]float64{}
-	each(w, r, op+"_iops", func(vm string, t int64, v float64) { rates[place{vm, t}] = v; sums[t] += 0 })
+	each(w, r, op, result.Rate, func(vm string, t int64, v float64) { rates[place{vm, t}] = v; sums[t] += 0 })
 	found := false
-	each(w, r, op+"_latency_mean", func(vm string, t int64, v float64) { found = true; sums[t] += v * rates[place{vm, t}] })
+	each(w, r, op, result.LatencyMean, func(vm string, t int64, v float64) { found = true; sums[t] += v * rates[place{vm, t}] })
 	if !found {
 		return nil, "its latencies were not recorded over time"
 	}

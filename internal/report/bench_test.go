@@ -20,14 +20,14 @@ func large(tb testing.TB) Input {
 	in := Input{Manifest: run.Manifest, Data: run.Data, Findings: analysis.Run(run.Manifest, run.Data), Events: run.Events, Plan: run.Plan}
 	var each []result.Series
 	for _, s := range in.Data.Series {
-		if s.VM != "" && s.Metric == "read_iops" {
+		if s.VM != "" && s.Op == "read" && s.Measure == result.Rate {
 			each = append(each, s)
 		}
 	}
 	for _, op := range []string{"read", "write"} {
-		for _, m := range []string{"iops", "bandwidth", "latency_mean", "latency_p50", "latency_p99", "latency_p99_9"} {
+		for _, m := range []string{result.Rate, result.Bandwidth, result.LatencyMean, result.LatencyP50, result.LatencyP99, result.LatencyP999} {
 			for _, s := range each {
-				s.Metric, s.Unit = "b_"+op+"_"+m, "us"
+				s.Op, s.Measure, s.Unit = "b_"+op, m, "us"
 				in.Data.Series = append(in.Data.Series, s)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 )
 
 // FormatVersion is the version of the JSON document; docs/report-json.md describes it.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // Input is everything a report is made from.
 type Input struct {

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
 
@@ -131,8 +133,8 @@ const mostPictures = 24
 const maxJournal = 1000
 
 func newView(doc *Document) *view {
-	shown := *doc
-	v := &view{Document: &shown, origin: doc.Start}
+	doc = shown(doc)
+	v := &view{Document: doc, origin: doc.Start}
 	for _, m := range doc.Marks {
 		v.marks = append(v.marks, mark{At: m.Time.Sub(v.origin).Seconds(), Kind: kindClass(m.Kind), Text: m.Text})
 	}
@@ -310,8 +312,8 @@ func commonPrefix(vms []result.VM) string {
 func metrics(series []result.Series) []string {
 	var out []string
 	for _, s := range series {
-		if !slices.Contains(out, s.Metric) {
-			out = append(out, s.Metric)
+		if name := s.Metric(); !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
 	return out
@@ -327,7 +329,7 @@ func (v *view) machines(budget int) {
 		var total, each []result.Series
 		unit := ""
 		for _, s := range v.Document.Series {
-			if s.Metric != name {
+			if s.Metric() != name {
 				continue
 			}
 			unit = s.Unit
@@ -340,7 +342,7 @@ func (v *view) machines(budget int) {
 				each = append(each, s)
 			}
 		}
-		sections := slices.DeleteFunc(ofSections(v.Document.Series), func(s result.Series) bool { return s.Metric != name })
+		sections := slices.DeleteFunc(ofSections(v.Document.Series), func(s result.Series) bool { return s.Metric() != name })
 		title := metricTitle(name)
 		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget), PerVM: v.place(newChart("", title+" of each VM", unit, v.origin, each), budget),
 			Section: v.place(newChart("", title+" of each section", unit, v.origin, sections), budget)}
@@ -357,7 +359,8 @@ func metricTitle(name string) string {
 	if s == "" {
 		return "Other"
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	_, first := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:first]) + s[first:]
 }
 
 func (v *view) environment() {
@@ -384,16 +387,19 @@ type planView struct {
 	Text string `json:"-"`
 }
 
+// maxPlan bounds the plan as text, in characters.
+const maxPlan = 64 << 10
+
 func newPlan(raw json.RawMessage) planView {
 	var p planView
 	if err := json.Unmarshal(raw, &p); err == nil && len(p.Steps) > 0 {
-		return p
+		return shown(p)
 	}
 	var b bytes.Buffer
 	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
 		return planView{}
 	}
-	return planView{Text: b.String()}
+	return planView{Text: visible.Cut(visible.Text(b.String()), maxPlan)}
 }
 
 // PanelCount is how many panels the report has, and how many of them have no data.

@@ -126,7 +126,7 @@ func (w *watcher) machines(ctx context.Context) {
 
 // cluster reads the cluster's own counters when they are due.
 func (w *watcher) cluster(ctx context.Context) {
-	source, ok := w.x.cluster.(target.MetricsSource)
+	source, ok := target.As[target.MetricsSource](w.x.cluster)
 	now := w.x.req.Clock.Now()
 	if !ok || !w.x.req.Facts.Can(target.ClusterMetrics) || !w.metrics.IsZero() && now.Sub(w.metrics) < w.period {
 		return
@@ -152,7 +152,7 @@ func (w *watcher) cluster(ctx context.Context) {
 
 // underneath reads the counters of the machines below the VMs, where the target can.
 func (w *watcher) underneath(ctx context.Context) {
-	source, ok := w.x.cluster.(target.HostSource)
+	source, ok := target.As[target.HostSource](w.x.cluster)
 	if !ok {
 		return
 	}
@@ -210,7 +210,7 @@ func (x *execution) openOutput(l step.Launch) (step.Output, error) {
 	x.mu.Unlock()
 	job := result.RawJob{
 		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill, Phase: phase,
-		Engine: l.Engine, Tool: l.Tool.Version, Latency: l.Describe.Latency, Command: l.Job.Command.Argv, Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
+		Engine: l.Engine, Tool: l.Tool.Version, Latency: l.Describe.Latency, Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv, Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
 	}
 	for _, lane := range l.Job.Lanes {
 		job.Lanes = append(job.Lanes, laneOf(lane))

@@ -321,7 +321,7 @@ func (e *engine) Run(ctx context.Context, env workload.Env, job workload.Job) (w
 	return workload.Outcome{}, nil
 }
 
-func (e *engine) Parse(io.Reader, workload.Sink) (workload.Outcome, error) {
+func (e *engine) Parse(workload.Declared, io.Reader, workload.Sink) (workload.Outcome, error) {
 	return workload.Outcome{}, nil
 }
 

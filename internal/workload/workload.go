@@ -1,10 +1,11 @@
-// Package workload is the contract between Plimsoll and load generators (fio today; pgbench, TPROC-C and others
-// after it). The tool's own words stay inside its package: what crosses here is a Spec in, Reports out.
+// Package workload is the contract between Plimsoll and load generators. An engine declares what it counts: operations
+// (reads, transactions, files) and further measures. The tool's own words stay inside its package: what crosses here is a
+// Spec in, Reports out.
 //
 // An Engine's Command and Parse are pure, so nearly all of a driver is tested with no tool installed. Run executes a
 // Job on a target.Host, follows its output while it goes on, hands every byte to the raw log first and every
-// Report to the Sink, and says at the end how it went. Replaying the raw log through Parse later must give the same
-// Reports.
+// Report to the Sink, and says at the end how it went. Follow does that for every engine with a tool of its own.
+// Replaying the raw log through Parse later must give the same Reports.
 //
 // Counters in a Report are cumulative since the job began; latency histograms hold service time (from the actual send
 // of an operation to its completion) unless Description says otherwise.
@@ -12,12 +13,16 @@ package workload
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"slices"
 	"time"
 
 	"plimsoll/hist"
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
+	"plimsoll/result"
+	"plimsoll/scenario"
 )
 
 // Description says what an engine can do.
@@ -26,14 +31,28 @@ type Description struct {
 	OpenLoop   bool   // can offer arrivals on a schedule
 	Latency    string // "service time" or "response time": what the histograms hold
 	MinVersion string // oldest tool version accepted, "" when there is no tool
+	// Blocks: its jobs do block I/O, and their lanes say enough of it for a model of storage.
+	Blocks bool
+	// Prefills: with Spec.Prefill it writes everything that its lanes read.
+	Prefills bool
+	// RunsPrograms: it runs programs that the scenario's author names. The plan asks that the place permits that.
+	RunsPrograms bool
+}
+
+// Declared is what the reports of a job count, and what Parse needs to read them again.
+type Declared struct {
+	Operations []result.Operation // what Report.Ops counts, in that order
+	Measures   []result.Measure   // what Report.Values holds, in that order
+	Format     json.RawMessage    // the engine's own; nil when the output needs no explanation
 }
 
 // Spec is one workload on one machine, fully resolved. Sizes inside the config are not yet scaled.
 type Spec struct {
 	Name       string // workload name of the scenario, or one made from it; no two jobs of a machine share it
 	VM         string
-	ConfigFile string // for messages
-	Config     []byte // the author's file, unmodified
+	ConfigFile string             // for messages
+	Config     []byte             // the author's file, unmodified
+	Settings   []scenario.Setting // of the workload, on top of what the file says
 	Disks      []target.Disk
 	Prefill    bool          // run the derived prefill job instead of the author's
 	Depth      int           // prefill only: outstanding writes per section
@@ -48,8 +67,10 @@ type Spec struct {
 
 // Job is what Command made of a Spec: files to put on the host and a command to run there.
 type Job struct {
+	Declared
 	Command target.Command
 	Files   map[string][]byte
+	Config  string        // which of Files the tool reads what to do from, for messages; "" for none
 	Output  string        // file the reports appear in, relative to the host's working folder
 	Limit   time.Duration // 0 unknown; longest time the tool itself may run
 	Lanes   []Lane        // what the job will keep outstanding, for checks
@@ -57,7 +78,8 @@ type Job struct {
 	Notes   []string      // what was changed or ignored, in words, e.g. "dropped exec_prerun"
 }
 
-// Lane is one stream of operations: a section of a fio file, a set of database clients.
+// Lane is one stream of operations: a section of a fio file, a set of database clients. Of a lane that moves no blocks,
+// Device is empty, and so is all that speaks of reads, writes, data and offsets.
 type Lane struct {
 	Name      string
 	Device    string
@@ -109,11 +131,42 @@ type Counters struct {
 	Hist    *hist.Histogram // nanoseconds; nil when the tool gave none
 }
 
-// Section is what one of a job's lanes has done.
-type Section struct {
-	Read  Counters
-	Write Counters
-	Trim  Counters
+// Add counts o in. Histograms stay only while every part that has operations has one; c's own is not changed.
+func (c *Counters) Add(o Counters) {
+	if o.Ops == 0 && o.Bytes == 0 {
+		return
+	}
+	switch {
+	case c.Ops == 0:
+		c.Hist = o.Hist
+	case c.Hist != nil && o.Hist != nil:
+		merged := c.Hist.Clone()
+		merged.Merge(o.Hist)
+		c.Hist = merged
+	default:
+		c.Hist = nil
+	}
+	c.Ops += o.Ops
+	c.Bytes += o.Bytes
+	c.Seconds += o.Seconds
+}
+
+// Counts are counters by operation, in the order of Declared.Operations.
+type Counts []Counters
+
+// Add counts o in, which is of the same operations.
+func (c Counts) Add(o Counts) {
+	for i := range c {
+		c[i].Add(o[i])
+	}
+}
+
+// Total is the number of all operations.
+func (c Counts) Total() (n uint64) {
+	for i := range c {
+		n += c[i].Ops
+	}
+	return n
 }
 
 // MostSections bounds the lanes that an engine tells apart, whatever a Spec allows.
@@ -121,16 +174,16 @@ const MostSections = 16
 
 // Report is the state of a job at one moment.
 type Report struct {
-	Time       time.Time // the tool's own clock
+	Time       time.Time // the tool's own clock; zero when its output has none: Elapsed tells then
 	Elapsed    time.Duration
-	Read       Counters
-	Write      Counters
-	Trim       Counters
+	Ops        Counts
+	Values     []float64 // by measure, in the order of Declared.Measures; NaN where the report has none
 	Errors     uint64
 	CPUSeconds float64 // of the generator, 0 when unknown
 	Final      bool    // the last one, printed when the tool knew of nothing more to come
-	// Sections are the same counters by lane, in the order of Job.Lanes, when Job.Apart; they add up to the totals. Of other jobs they mean nothing.
-	Sections []Section
+	// Sections are the same counters by lane, in the order of Job.Lanes, when Job.Apart; they add up to the totals. Of
+	// other jobs they mean nothing.
+	Sections []Counts
 }
 
 // Sink receives reports in time order. An engine that gives histograms gives them with its first report and its last; those between may
@@ -141,12 +194,24 @@ type Sink interface {
 	Warn(text string)
 }
 
-// Point is the counters of a job at a moment between two reports, of reads, writes and trims. They are cumulative, as in a Report.
+// Point is the counters of a modelled job at a moment between two reports, by what its operations do with blocks: reads,
+// writes, discards. They are cumulative, as in a Report.
 type Point struct {
 	Time    time.Time
 	Ops     [3]uint64
 	Bytes   [3]uint64
 	Seconds [3]float64
+}
+
+// BlockOrder is the order of the counters of a Point.
+var BlockOrder = [3]result.Block{result.BlockRead, result.BlockWrite, result.BlockDiscard}
+
+// BlockIndexes are where in the operations those of BlockOrder are found, -1 for none.
+func BlockIndexes(operations []result.Operation) (at [3]int) {
+	for d, kind := range BlockOrder {
+		at[d] = slices.IndexFunc(operations, func(o result.Operation) bool { return o.Block == kind })
+	}
+	return at
 }
 
 // Tracer is a Sink that takes Points, too. A modelled tool, whose counters are known at every moment, says how far apart its reports will be, and hands over
@@ -193,8 +258,9 @@ type Engine interface {
 	// Run executes the job and returns when it has ended. Cancelling ctx kills it; that is no error. An error means that the job
 	// could not be started or failed; what it reported until then has reached the Sink all the same.
 	Run(context.Context, Env, Job) (Outcome, error)
-	// Parse replays raw output. It skips what cannot be read with a Warn and fails only when nothing could be.
-	Parse(io.Reader, Sink) (Outcome, error)
+	// Parse replays raw output of a job that declared this. It skips what cannot be read with a Warn and fails only when
+	// nothing could be.
+	Parse(Declared, io.Reader, Sink) (Outcome, error)
 }
 
 // Simulating is implemented by clusters on which a tool does not run but is modelled: given a generator's name and its real

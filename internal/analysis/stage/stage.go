@@ -81,7 +81,7 @@ func Of(d *result.Data) []Stage {
 func throughput(series []result.Series, from, to time.Time) []float64 {
 	at := map[int64]float64{} // by the end of the interval, in milliseconds
 	for _, s := range series {
-		if s.VM == "" || s.Step <= 0 || s.Metric != "read_iops" && s.Metric != "write_iops" && s.Metric != "trim_iops" {
+		if s.VM == "" || s.Step <= 0 || s.Measure != result.Rate {
 			continue
 		}
 		step := time.Duration(s.Step * float64(time.Second))

@@ -22,7 +22,7 @@ func scaleOut(steps int) *result.Data {
 		vm := fmt.Sprintf("vm-%d", i)
 		d.Workloads = append(d.Workloads, result.Workload{Name: fmt.Sprintf("W%d", i), VM: vm, Phase: "run", Start: after(50*i + i%2), End: after(50 * steps),
 			Lanes: []result.Lane{{Depth: 3}, {}}})
-		s := result.Series{VM: vm, Metric: "read_iops", Start: start, Step: 1}
+		s := result.Series{VM: vm, Op: "read", Measure: result.Rate, Start: start, Step: 1}
 		for t := range 50 * steps {
 			v := 100.0
 			if t < 50*i {
@@ -34,7 +34,7 @@ func scaleOut(steps int) *result.Data {
 			}
 			s.Values = append(s.Values, &v)
 		}
-		d.Series = append(d.Series, s, result.Series{VM: vm, Metric: "read_latency_mean", Start: start, Step: 1, Values: s.Values})
+		d.Series = append(d.Series, s, result.Series{VM: vm, Op: "read", Measure: result.LatencyMean, Start: start, Step: 1, Values: s.Values})
 	}
 	return d
 }

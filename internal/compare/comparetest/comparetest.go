@@ -54,7 +54,7 @@ func Data(r *rand.Rand, law Law) *result.Data {
 	disturb(r, law, rates, times)
 	shape := lognormal()
 	step := max(law.Step, 1)
-	w := result.Workload{Name: "OLTP", Group: "DB", Node: -1, Engine: "fio", Tool: "fio-3.36", Phase: "run", Start: Start, End: end, Ended: "finished", Latency: "service time",
+	w := result.Workload{Name: "OLTP", Group: "DB", Node: -1, Engine: "fio", Tool: "fio-3.36", Phase: "run", Operations: result.BlockOperations, Start: Start, End: end, Ended: "finished", Latency: "service time",
 		Lanes: []result.Lane{{Name: "data", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 8 << 30, Direct: true}}}
 	op := result.OpTotals{Op: "read", Hist: &hist.Histogram{}}
 	var iops, latency []*float64
@@ -92,11 +92,11 @@ func Data(r *rand.Rand, law Law) *result.Data {
 	op.Bytes = op.Count * 8192
 	w.Ops = []result.OpTotals{op}
 	d.Workloads = []result.Workload{w}
-	series := func(metric, unit string, values []*float64) {
-		d.Series = append(d.Series, result.Series{Name: vm, Metric: metric, VM: vm, Group: "DB", Unit: unit, Start: Start.Add(time.Duration(step) * time.Second), Step: float64(step), Values: values})
+	series := func(measure, unit string, values []*float64) {
+		d.Series = append(d.Series, result.Series{Name: vm, Op: op.Op, Measure: measure, VM: vm, Group: "DB", Unit: unit, Start: Start.Add(time.Duration(step) * time.Second), Step: float64(step), Values: values})
 	}
-	series("read_iops", "ops/s", iops)
-	series("read_latency_mean", "us", latency)
+	series(result.Rate, "ops/s", iops)
+	series(result.LatencyMean, "us", latency)
 	d.Panels = []result.Panel{{Name: "Rate", Title: "Reads per second", Kind: "vm_group", Type: "iops", Unit: "ops/s", Series: []result.Series{d.Series[0]}}}
 	for k := range law.Series {
 		values := make([]*float64, len(iops))

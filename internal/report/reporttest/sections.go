@@ -44,14 +44,14 @@ func (s *Synthetic) Sectioned(l Load, sections ...Load) {
 		for _, o := range p.load.kinds() {
 			head := result.Series{Name: l.Name + ": " + p.load.Name, Group: l.Group, Workload: l.Name, Section: p.load.Name}
 			for _, m := range []struct {
-				metric, unit string
-				value        func(int) float64
+				measure, unit string
+				value         func(int) float64
 			}{
-				{"_iops", "ops/s", func(t int) float64 { return o.share * rate(t) }},
-				{"_bandwidth", "bytes/s", func(t int) float64 { return o.share * rate(t) * float64(p.load.Block) }},
-				{"_latency_mean", "us", func(t int) float64 { return 1e6 * service(t) }},
+				{result.Rate, result.OperationsUnit, func(t int) float64 { return o.share * rate(t) }},
+				{result.Bandwidth, "bytes/s", func(t int) float64 { return o.share * rate(t) * float64(p.load.Block) }},
+				{result.LatencyMean, "us", func(t int) float64 { return 1e6 * service(t) }},
 			} {
-				head.Metric, head.Unit = o.op+m.metric, m.unit
+				head.Op, head.Measure, head.Unit = o.op, m.measure, m.unit
 				s.add(head, l.From, l.To, m.value)
 			}
 		}

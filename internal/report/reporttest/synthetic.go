@@ -79,8 +79,8 @@ func (s *Synthetic) CPU(name string, percent func(t int) float64, noise float64)
 }
 
 // Percent adds a series in per cent over the whole run, with so much noise.
-func (s *Synthetic) Percent(metric, name string, percent func(t int) float64, noise float64) {
-	s.Series(result.Series{Name: name, Metric: metric, Unit: "%"}, percent, noise)
+func (s *Synthetic) Percent(measure, name string, percent func(t int) float64, noise float64) {
+	s.Series(result.Series{Name: name, Measure: measure, Unit: "%"}, percent, noise)
 }
 
 // Series adds a series over the whole run, with so much noise.
@@ -121,7 +121,7 @@ func (s *Synthetic) Load(l Load) {
 	}
 	s.series(l, rate, service)
 	merged := result.Workload{
-		Name: l.Name, Group: l.Group, Node: -1, Engine: "fake", Tool: "fake", Phase: "run", Start: s.At(l.From), End: s.At(l.To), Ended: l.Ended, Latency: "service time",
+		Name: l.Name, Group: l.Group, Node: -1, Engine: "fake", Tool: "fake", Operations: result.BlockOperations, Phase: "run", Start: s.At(l.From), End: s.At(l.To), Ended: l.Ended, Latency: "service time",
 		GeneratorCPUSeconds: l.CPU * float64(l.VMs*(l.To-l.From)),
 	}
 	merged.Ops = l.ops(l.From, l.To, rate, service)
@@ -202,18 +202,18 @@ func (s *Synthetic) series(l Load, rate, service func(int) float64) {
 			rate = func(t int) float64 { return whole(t) / float64(l.VMs) }
 		}
 		for _, o := range l.kinds() {
-			put := func(metric, unit string, f func(int) float64) {
+			put := func(measure, unit string, f func(int) float64) {
 				h := head
-				h.Metric, h.Unit = o.op+metric, unit
+				h.Op, h.Measure, h.Unit = o.op, measure, unit
 				if head.Workload == "" && s.into(h, l, f) {
 					return
 				}
 				s.add(h, l.From, l.To, f)
 			}
-			put("_iops", "ops/s", func(t int) float64 { return o.share * rate(t) })
-			put("_bandwidth", "bytes/s", func(t int) float64 { return o.share * rate(t) * float64(l.Block) })
+			put(result.Rate, result.OperationsUnit, func(t int) float64 { return o.share * rate(t) })
+			put(result.Bandwidth, "bytes/s", func(t int) float64 { return o.share * rate(t) * float64(l.Block) })
 			if head.Workload != "" || head.Group != "" && s.sharing[l.Group] == 0 {
-				put("_latency_mean", "us", func(t int) float64 { return 1e6 * service(t) })
+				put(result.LatencyMean, "us", func(t int) float64 { return 1e6 * service(t) })
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (s *Synthetic) series(l Load, rate, service func(int) float64) {
 func (s *Synthetic) into(h result.Series, l Load, f func(int) float64) bool {
 	for i := range s.Data.Series {
 		o := &s.Data.Series[i]
-		if o.Name != h.Name || o.Metric != h.Metric || o.Workload != "" {
+		if o.Name != h.Name || o.Op != h.Op || o.Measure != h.Measure || o.Workload != "" {
 			continue
 		}
 		for t := l.From; t < min(l.To, len(o.Values)); t++ {

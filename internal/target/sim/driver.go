@@ -38,6 +38,7 @@ type modelled struct {
 	next     time.Time     // of the next report
 	skew     atomic.Int64  // of the machine's clock, nanoseconds
 	detailed bool          // a report with histograms was made
+	at       [3]int        // see workload.BlockIndexes
 
 	mu      sync.Mutex // of the reports' order
 	reports int
@@ -89,7 +90,7 @@ func cadence(limit time.Duration, jobs int) (every, detail time.Duration) {
 func (d *driver) add(j *modelled, name string, job workload.Job) {
 	now := d.w.clock.Now()
 	j.every, j.detail = cadence(job.Limit, len(d.jobs)+1)
-	o := perf.JobOptions{Name: name, Runtime: job.Limit, Apart: job.Apart}
+	o := perf.JobOptions{Name: name, Runtime: job.Limit, Apart: job.Apart, Operations: job.Operations}
 	if j.every > trace {
 		o.Trace = trace
 	}

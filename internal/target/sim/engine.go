@@ -48,7 +48,7 @@ func (e engine) Command(s workload.Spec) (workload.Job, error) { return e.real.C
 // Run implements workload.Engine.
 func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
 	name := job.Command.Label
-	h, ok := env.Host.(*host)
+	h, ok := target.HostAs[*host](env.Host)
 	if !ok {
 		return workload.Outcome{}, fmt.Errorf("start: workload %s: %s is no machine of a simulated cluster", name, env.Host.Name())
 	}
@@ -60,7 +60,7 @@ func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (wo
 		return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", name, h.Name(), err)
 	}
 	w := h.c.w
-	j := &modelled{m: h.m, p: p, env: env}
+	j := &modelled{m: h.m, p: p, env: env, at: workload.BlockIndexes(job.Operations)}
 	w.mu.Lock()
 	if !p.ended {
 		w.models.add(j, name, job)
@@ -117,7 +117,7 @@ func (j *modelled) hand(points []workload.Point, r workload.Report) {
 	j.last = r.Time
 	skew := time.Duration(j.skew.Load())
 	r.Time = r.Time.Add(skew)
-	text, err := appendLine(nil, r)
+	text, err := appendLine(nil, r, j.at)
 	if err == nil {
 		_, err = j.env.Raw.Write(text)
 	}
@@ -140,12 +140,13 @@ func (j *modelled) hand(points []workload.Point, r workload.Report) {
 const longestLine = 1 << 20
 
 // Parse implements workload.Engine.
-func (e engine) Parse(raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
+func (e engine) Parse(d workload.Declared, raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
 	var o workload.Outcome
+	at := workload.BlockIndexes(d.Operations)
 	lines := bufio.NewScanner(raw)
 	lines.Buffer(nil, longestLine)
 	for lines.Scan() {
-		r, ok := parseLine(lines.Bytes())
+		r, ok := parseLine(lines.Bytes(), len(d.Operations), at)
 		if !ok {
 			sink.Warn("a line of the simulated output is no report")
 			continue

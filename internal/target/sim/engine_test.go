@@ -11,9 +11,11 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/sim"
+	"plimsoll/internal/target/targettest"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/internal/workload/workloadtest"
+	"plimsoll/result"
 )
 
 const paced = "[global]\nioengine=libaio\ndirect=1\nrw=randrw\nbs=8k\niodepth=4\ntime_based\n[a]\nfilename=/dev/sdb\nrate_iops=300,100\nsize=512k\n"
@@ -24,10 +26,11 @@ func modelled(t testing.TB, c clock.Clock, o sim.Options) (*sim.World, target.Cl
 	o.Clock = c
 	w := sim.New(o)
 	ctx := context.Background()
-	cluster, err := w.Target().Provision(ctx, target.Request{RunID: "run", StateDir: "state"})
+	opened, err := w.Target().Provision(ctx, target.Request{RunID: "run", StateDir: "state"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	cluster := targettest.MachinesOf(opened)
 	t.Cleanup(func() { _ = cluster.Close() })
 	for _, err := range []error{
 		cluster.CreateTemplate(ctx, target.Template{Name: "t", Group: "g", DiskBytes: []int64{1 << 20, 1 << 20}}),
@@ -38,7 +41,7 @@ func modelled(t testing.TB, c clock.Clock, o sim.Options) (*sim.World, target.Cl
 			t.Fatal(err)
 		}
 	}
-	engine, ok := cluster.(workload.Simulating).Engine("fio", fio.Engine{})
+	engine, ok := opened.(workload.Simulating).Engine("fio", fio.Engine{})
 	if !ok {
 		t.Fatal("fio is not modelled")
 	}
@@ -46,7 +49,7 @@ func modelled(t testing.TB, c clock.Clock, o sim.Options) (*sim.World, target.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, cluster, engine, host
+	return w, opened, engine, host
 }
 
 func TestEngineConformance(t *testing.T) {
@@ -58,7 +61,7 @@ func TestEngineConformance(t *testing.T) {
 			return host
 		},
 		Good:       []byte(paced),
-		Sections:   []byte("[global]\nfilename=/dev/sdb\nsize=512k\ntime_based\n[data]\nrw=randrw\nrate_iops=200\nnumjobs=2\n[log]\nrw=write\nrate_iops=100\nstartdelay=0.5\n"),
+		Sections:   []byte("[global]\nfilename=/dev/sdb\nsize=512k\ntime_based\n[data]\nrw=randrw\nrate_iops=200\nnumjobs=2\n[log]\nrw=write\nrate_iops=100\nstartdelay=500ms\n"),
 		Faulty:     []byte("[a]\nfilename=/dev/sdz9\nexec_prerun=rm\nsize=1x\n"),
 		Objections: []string{"/dev/sdz9"},
 		Noise:      []byte("this is not\na report {\n"),
@@ -96,13 +99,13 @@ func TestModelledJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		workload.Counters
 		want float64
-	}{"reads": {last.Read, 300 * 43200}, "writes": {last.Write, 100 * 43200}} {
+	}{"reads": {last.Ops[0], 300 * 43200}, "writes": {last.Ops[1], 100 * 43200}} {
 		if got := float64(c.Ops); got < 0.99*c.want || got > 1.01*c.want || c.Bytes != 8192*c.Ops || c.Hist.Count() != c.Ops {
 			t.Errorf("%s: %+v, want about %.0f of 8 KiB", name, c.Counters, c.want)
 		}
 	}
 	again := &workloadtest.Recorder{}
-	if _, err := engine.Parse(bytes.NewReader(raw), again); err != nil {
+	if _, err := engine.Parse(workload.Declared{Operations: result.BlockOperations}, bytes.NewReader(raw), again); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(sink.Reports, again.Reports); diff != "" {
@@ -125,7 +128,7 @@ func TestModelledJobIsLost(t *testing.T) {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	last := sink.Reports[len(sink.Reports)-1]
-	if last.Elapsed != 90*time.Second+500*time.Millisecond || last.Final || last.Read.Hist == nil {
+	if last.Elapsed != 90*time.Second+500*time.Millisecond || last.Final || last.Ops[0].Hist == nil {
 		t.Errorf("last report after %v, final %t", last.Elapsed, last.Final)
 	}
 }

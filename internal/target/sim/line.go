@@ -39,11 +39,12 @@ type counted struct {
 }
 
 // appendLine appends a report as a line of JSON, as encoding/json would write it and several times faster.
-func appendLine(b []byte, r workload.Report) ([]byte, error) {
+// at is where the operations of workload.BlockOrder are among the report's.
+func appendLine(b []byte, r workload.Report, at [3]int) ([]byte, error) {
 	b = append(b, `{"time":"`...)
 	b = r.Time.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = strconv.AppendInt(append(b, `","elapsed_ns":`...), int64(r.Elapsed), 10)
-	b, err := appendCounters(b, r.Read, r.Write, r.Trim)
+	b, err := appendCounters(b, r.Ops, at)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func appendLine(b []byte, r workload.Report) ([]byte, error) {
 			b = append(b, ',')
 		}
 		b = strconv.AppendInt(append(b, `{"lane":`...), int64(i), 10)
-		if b, err = appendCounters(b, s.Read, s.Write, s.Trim); err != nil {
+		if b, err = appendCounters(b, s, at); err != nil {
 			return nil, err
 		}
 		b = append(b, '}')
@@ -74,11 +75,12 @@ func appendLine(b []byte, r workload.Report) ([]byte, error) {
 	return append(b, "}\n"...), nil
 }
 
-func appendCounters(b []byte, all ...workload.Counters) ([]byte, error) {
-	for i, c := range all {
-		if c.Ops == 0 {
+func appendCounters(b []byte, all workload.Counts, at [3]int) ([]byte, error) {
+	for i, k := range at {
+		if k < 0 || all[k].Ops == 0 {
 			continue
 		}
+		c := all[k]
 		b = strconv.AppendUint(append(b, directions[i]...), c.Ops, 10)
 		b = strconv.AppendUint(append(b, `,"bytes":`...), c.Bytes, 10)
 		b = strconv.AppendFloat(append(b, `,"service_seconds":`...), c.Seconds, 'g', -1, 64)
@@ -94,33 +96,37 @@ func appendCounters(b []byte, all ...workload.Counters) ([]byte, error) {
 	return b, nil
 }
 
-// directions are how the counters of each begin in a line.
+// directions are how the counters of each begin in a line, in workload.BlockOrder.
 var directions = [3]string{`,"read":{"ops":`, `,"write":{"ops":`, `,"trim":{"ops":`}
 
-// parseLine reads a line. ok is false when it is no report.
-func parseLine(text []byte) (r workload.Report, ok bool) {
-	if r, ok := quickLine(text); ok {
+// parseLine reads a line of a job with n operations, of which those of workload.BlockOrder are at. ok is false when it is
+// no report.
+func parseLine(text []byte, n int, at [3]int) (r workload.Report, ok bool) {
+	if r, ok := quickLine(text, n, at); ok {
 		return r, true
 	}
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil || l.Time.IsZero() {
 		return workload.Report{}, false
 	}
-	unpack := func(c *counted) workload.Counters {
-		if c == nil {
-			return workload.Counters{}
+	unpack := func(all ...*counted) workload.Counts {
+		out := make(workload.Counts, n)
+		for i, c := range all {
+			if c != nil && at[i] >= 0 {
+				out[at[i]] = workload.Counters{Ops: c.Ops, Bytes: c.Bytes, Seconds: c.Seconds, Hist: c.Hist}
+			}
 		}
-		return workload.Counters{Ops: c.Ops, Bytes: c.Bytes, Seconds: c.Seconds, Hist: c.Hist}
+		return out
 	}
 	r = workload.Report{
-		Time: l.Time, Elapsed: time.Duration(l.Elapsed), Read: unpack(l.Read), Write: unpack(l.Write), Trim: unpack(l.Trim),
+		Time: l.Time, Elapsed: time.Duration(l.Elapsed), Ops: unpack(l.Read, l.Write, l.Trim),
 		CPUSeconds: l.CPU, Errors: l.Errors, Final: l.Final,
 	}
 	for i, s := range l.Sections {
 		if s.Lane != i {
 			return workload.Report{}, false
 		}
-		r.Sections = append(r.Sections, workload.Section{Read: unpack(s.Read), Write: unpack(s.Write), Trim: unpack(s.Trim)})
+		r.Sections = append(r.Sections, unpack(s.Read, s.Write, s.Trim))
 	}
 	return r, true
 }
@@ -128,6 +134,8 @@ func parseLine(text []byte) (r workload.Report, ok bool) {
 // cursor goes through a line that appendLine wrote.
 type cursor struct {
 	rest []byte
+	n    int    // operations of the job
+	at   [3]int // those of the directions
 	bad  bool
 }
 
@@ -179,10 +187,16 @@ func (c *cursor) hist() *hist.Histogram {
 	return h
 }
 
-func (c *cursor) counters(all ...*workload.Counters) {
-	for i, to := range all {
+func (c *cursor) counters() workload.Counts {
+	all := make(workload.Counts, c.n)
+	var lost workload.Counters // of an operation that the job does not have
+	for i, k := range c.at {
 		if !c.skip(directions[i]) {
 			continue
+		}
+		to := &lost
+		if k >= 0 {
+			to = &all[k]
 		}
 		to.Ops = c.uint()
 		c.need(`,"bytes":`)
@@ -194,14 +208,14 @@ func (c *cursor) counters(all ...*workload.Counters) {
 		}
 		c.need("}")
 	}
+	return all
 }
 
-func (c *cursor) sections() (all []workload.Section) {
+func (c *cursor) sections() (all []workload.Counts) {
 	for !c.bad {
 		c.need(`{"lane":`)
 		c.bad = c.uint() != uint64(len(all)) || c.bad
-		var s workload.Section
-		c.counters(&s.Read, &s.Write, &s.Trim)
+		s := c.counters()
 		c.need("}")
 		all = append(all, s)
 		if c.skip("]") {
@@ -213,14 +227,14 @@ func (c *cursor) sections() (all []workload.Section) {
 }
 
 // quickLine reads exactly what appendLine writes, several times faster than encoding/json.
-func quickLine(text []byte) (r workload.Report, ok bool) {
-	c := cursor{rest: text}
+func quickLine(text []byte, n int, at [3]int) (r workload.Report, ok bool) {
+	c := cursor{rest: text, n: n, at: at}
 	c.need(`{"time":"`)
-	at, err := time.Parse(time.RFC3339Nano, c.until(`"`))
-	r.Time = at
+	when, err := time.Parse(time.RFC3339Nano, c.until(`"`))
+	r.Time = when
 	c.need(`","elapsed_ns":`)
 	r.Elapsed = time.Duration(c.uint())
-	c.counters(&r.Read, &r.Write, &r.Trim)
+	r.Ops = c.counters()
 	if c.skip(`,"cpu_seconds":`) {
 		r.CPUSeconds = c.float()
 	}

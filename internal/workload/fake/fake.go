@@ -20,6 +20,7 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
+	"plimsoll/result"
 )
 
 // Engine is the generator. The zero value has exponential service times with a mean of 1 ms and no stalls.
@@ -42,7 +43,7 @@ func (e Engine) law() Law {
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
-	return workload.Description{Name: "fake", OpenLoop: true, Latency: "service time"}
+	return workload.Description{Name: "fake", OpenLoop: true, Latency: "service time", Blocks: true, Prefills: true}
 }
 
 // Check implements workload.Engine. There is no tool to find.
@@ -72,10 +73,11 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		return workload.Job{}, fmt.Errorf("prepare: workload %q: %w", spec.Name, err)
 	}
 	job := workload.Job{
-		Command: target.Command{Argv: []string{"fake"}, Label: spec.Name},
-		Files:   map[string][]byte{programFile: text},
-		Output:  "fake.out",
-		Lanes:   lanes,
+		Declared: workload.Declared{Operations: result.BlockOperations},
+		Command:  target.Command{Argv: []string{"fake"}, Label: spec.Name},
+		Files:    map[string][]byte{programFile: text},
+		Output:   "fake.out",
+		Lanes:    lanes,
 	}
 	for _, s := range p.Streams {
 		if s.Runtime == 0 {
@@ -148,7 +150,7 @@ func emit(env workload.Env, r workload.Report) error {
 const maxLine = 16 << 20
 
 // Parse implements workload.Engine.
-func (Engine) Parse(r io.Reader, sink workload.Sink) (workload.Outcome, error) {
+func (Engine) Parse(_ workload.Declared, r io.Reader, sink workload.Sink) (workload.Outcome, error) {
 	var outcome workload.Outcome
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)

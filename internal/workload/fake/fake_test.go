@@ -73,15 +73,15 @@ func TestClosedLoopFollowsItsLaw(t *testing.T) {
 				t.Fatalf("%d reports, want 60", len(reports))
 			}
 			end := reports[59]
-			all := end.Read.Hist.Clone()
-			all.Merge(end.Write.Hist)
+			all := end.Ops[0].Hist.Clone()
+			all.Merge(end.Ops[1].Hist)
 			within(t, "throughput", float64(all.Count())/60, 4/law.Mean.Seconds(), 0.02)
 			within(t, "mean", all.Mean(), float64(law.Mean), 0.02)
 			for _, q := range []float64{0.5, 0.9, 0.99} {
 				got, _ := all.Quantile(q)
 				within(t, "quantile", float64(got), float64(law.Quantile(q)), 0.05)
 			}
-			within(t, "share of reads", float64(end.Read.Ops)/float64(all.Count()), 0.5, 0.02)
+			within(t, "share of reads", float64(end.Ops[0].Ops)/float64(all.Count()), 0.5, 0.02)
 		})
 	}
 }
@@ -92,8 +92,8 @@ func TestOpenLoopOffersItsRate(t *testing.T) {
 		config := "[job]\ntime_based\nfilename=/dev/sdb\nrw=randread\niodepth=64\nrate_iops=500\n" + process
 		reports := simulate(t, Engine{}, spec(config, 100*time.Second))
 		end := reports[len(reports)-1]
-		within(t, "throughput", float64(end.Read.Ops)/100, 500, 0.02)
-		within(t, "mean", end.Read.Hist.Mean(), float64(time.Millisecond), 0.02)
+		within(t, "throughput", float64(end.Ops[0].Ops)/100, 500, 0.02)
+		within(t, "mean", end.Ops[0].Hist.Mean(), float64(time.Millisecond), 0.02)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestOpenLoopOffersItsRate(t *testing.T) {
 func TestOpenLoopSaturates(t *testing.T) {
 	config := "[job]\ntime_based\nfilename=/dev/sdb\nrw=randread\niodepth=1\nrate_iops=5000\nrate_process=poisson\n"
 	reports := simulate(t, Engine{Law: Law{Kind: Constant, Mean: 2 * time.Millisecond}}, spec(config, 10*time.Second))
-	if got := reports[len(reports)-1].Read.Ops; got < 4998 || got > 5000 {
+	if got := reports[len(reports)-1].Ops[0].Ops; got < 4998 || got > 5000 {
 		t.Errorf("%d operations in 10 s, want 5000", got)
 	}
 }
@@ -110,10 +110,10 @@ func TestStallsShowInTheTail(t *testing.T) {
 	e := Engine{Law: Law{Kind: Constant, Mean: time.Millisecond}, Stalls: Stalls{Every: 5 * time.Second, Length: time.Second}}
 	reports := simulate(t, e, spec("[job]\ntime_based\nfilename=/dev/sdb\nrw=read\niodepth=2\n", 20*time.Second))
 	end := reports[len(reports)-1]
-	if got := end.Read.Hist.CountAbove(uint64(900 * time.Millisecond)); got != 6 {
+	if got := end.Ops[0].Hist.CountAbove(uint64(900 * time.Millisecond)); got != 6 {
 		t.Errorf("%d operations were caught, want 2 in each of 3 stalls", got)
 	}
-	within(t, "operations", float64(end.Read.Ops), 17*2000, 0.001)
+	within(t, "operations", float64(end.Ops[0].Ops), 17*2000, 0.001)
 }
 
 func TestEndsWithItsSize(t *testing.T) {
@@ -122,7 +122,7 @@ func TestEndsWithItsSize(t *testing.T) {
 	s.SizeScale = 0.5
 	reports := simulate(t, Engine{Law: Law{Kind: Constant, Mean: 100 * time.Millisecond}}, s)
 	end := reports[len(reports)-1]
-	if end.Write.Ops != 32 || end.Write.Bytes != 32<<20 || !end.Final || end.Elapsed != 1600*time.Millisecond {
+	if end.Ops[1].Ops != 32 || end.Ops[1].Bytes != 32<<20 || !end.Final || end.Elapsed != 1600*time.Millisecond {
 		t.Errorf("ended with %+v", end)
 	}
 }
@@ -131,7 +131,7 @@ func TestPrefillWritesTheSize(t *testing.T) {
 	s := spec("[job]\nfilename=/dev/sdb\nrw=randread\nbs=4k\nsize=16m\nrate_iops=10\n", time.Hour)
 	s.Prefill, s.Depth = true, 4
 	reports := simulate(t, Engine{}, s)
-	if end := reports[len(reports)-1]; end.Write.Bytes != 16<<20 || end.Read.Ops != 0 {
+	if end := reports[len(reports)-1]; end.Ops[1].Bytes != 16<<20 || end.Ops[0].Ops != 0 {
 		t.Errorf("ended with %+v", end)
 	}
 }
@@ -142,8 +142,8 @@ func TestSamplesBoundTheWork(t *testing.T) {
 	e := Engine{Law: Law{Kind: Exponential, Mean: 100 * time.Microsecond}, Samples: 2000}
 	reports := simulate(t, e, spec(config, 20*time.Second))
 	end := reports[len(reports)-1]
-	within(t, "throughput", float64(end.Read.Ops)/20, 256/100e-6, 0.05)
-	within(t, "mean", end.Read.Hist.Mean(), 100_000, 0.05)
+	within(t, "throughput", float64(end.Ops[0].Ops)/20, 256/100e-6, 0.05)
+	within(t, "mean", end.Ops[0].Hist.Mean(), 100_000, 0.05)
 }
 
 func TestSameSeedSameReports(t *testing.T) {
@@ -224,7 +224,7 @@ func TestParseSkipsWhatItCannotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sink workloadtest.Recorder
-	outcome, err := Engine{}.Parse(strings.NewReader("{broken\n"+string(line)+"\n"), &sink)
+	outcome, err := Engine{}.Parse(workload.Declared{}, strings.NewReader("{broken\n"+string(line)+"\n"), &sink)
 	if err != nil || outcome.Reports != 1 || outcome.Errors != 3 || len(sink.Warnings) != 1 {
 		t.Errorf("%+v, %v, warnings %q", outcome, err, sink.Warnings)
 	}

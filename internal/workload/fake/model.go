@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"plimsoll/hist"
@@ -164,12 +165,11 @@ func (m *model) count(l *loop, o op) {
 }
 
 func (m *model) report(at time.Time, elapsed time.Duration, last bool) workload.Report {
-	r := workload.Report{Time: at, Elapsed: elapsed, Final: last}
-	for i, to := range []*workload.Counters{&r.Read, &r.Write, &r.Trim} {
-		*to = m.dirs[i]
-		to.Hist = nil
-		if to.Ops > 0 {
-			to.Hist = m.dirs[i].Hist.Clone()
+	r := workload.Report{Time: at, Elapsed: elapsed, Final: last, Ops: slices.Clone(m.dirs[:])}
+	for i := range r.Ops {
+		r.Ops[i].Hist = nil
+		if r.Ops[i].Ops > 0 {
+			r.Ops[i].Hist = m.dirs[i].Hist.Clone()
 		}
 	}
 	return r

@@ -99,12 +99,12 @@ func summarise(name string, data []byte) summary {
 	default:
 		s.Kind = "output"
 		var sink workloadtest.Recorder
-		_, err = Engine{}.Parse(bytes.NewReader(data), &sink)
+		_, err = Engine{}.Parse(workload.Declared{}, bytes.NewReader(data), &sink)
 		s.Reports, s.Warnings = len(sink.Reports), sink.Warnings
 		if n := len(sink.Reports); n > 0 {
 			last := sink.Reports[n-1]
 			s.Elapsed, s.Errors = last.Elapsed.String(), last.Errors
-			s.Read, s.Write = counted(last.Read), counted(last.Write)
+			s.Read, s.Write = counted(last.Ops[0]), counted(last.Ops[1])
 		}
 	}
 	if err != nil {
@@ -155,15 +155,14 @@ func TestPublishedRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sink workloadtest.Recorder
-	if _, err := (Engine{}).Parse(bytes.NewReader(data), &sink); err != nil {
+	if _, err := (Engine{}).Parse(workload.Declared{}, bytes.NewReader(data), &sink); err != nil {
 		t.Fatal(err)
 	}
 	got := sink.Reports
 	want := []workload.Report{{
 		Time:    time.UnixMilli(1460734491000).UTC(),
 		Elapsed: 900 * time.Millisecond,
-		Read:    workload.Counters{Ops: 227, Bytes: 1992 * 1024, Seconds: 227 * 914.48e-6},
-		Write:   workload.Counters{Ops: 232, Bytes: 2264 * 1024, Seconds: 232 * 1390.22e-6},
+		Ops:     workload.Counts{{Ops: 227, Bytes: 1992 * 1024, Seconds: 227 * 914.48e-6}, {Ops: 232, Bytes: 2264 * 1024, Seconds: 232 * 1390.22e-6}, {}},
 		Final:   true,
 	}}
 	for i := range got {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"plimsoll/internal/workload"
+	"plimsoll/result"
 )
 
 // counters turns one direction into cumulative counters.
@@ -70,7 +71,7 @@ func (d *document) state() state {
 	}
 	var elapsed, issued uint64
 	measured := false
-	parts := make([]workload.Section, len(entries))
+	parts := make([]workload.Counts, len(entries))
 	for i := range entries {
 		e := &entries[i]
 		for j := range e.dirs {
@@ -78,8 +79,9 @@ func (d *document) state() state {
 		}
 		issued += e.issued()
 		measured = measured || e.measured()
+		parts[i] = make(workload.Counts, len(result.BlockOperations))
 		if !d.ramp || e.issued() == 0 || e.measured() {
-			parts[i] = e.section() // else it is in its ramp time, as others may not be any more
+			e.count(parts[i]) // else it is in its ramp time, as others may not be any more
 		}
 		s.runtime = max(s.runtime, milliseconds(e.mixed.runtimeMS))
 		elapsed = max(elapsed, e.elapsedS)
@@ -95,24 +97,24 @@ func (d *document) state() state {
 		s.report.Elapsed = time.Duration(min(elapsed, math.MaxInt32)) * time.Second
 	}
 	s.ramping = d.ramp && issued > 0 && !measured
-	var sum workload.Section
+	s.report.Ops = make(workload.Counts, len(result.BlockOperations))
 	for _, p := range parts {
-		addSection(&sum, p)
+		s.report.Ops.Add(p)
 	}
-	s.report.Read, s.report.Write, s.report.Trim = sum.Read, sum.Write, sum.Trim
 	if n := len(parts); n > 1 && n <= workload.MostSections && len(d.clients) == 0 {
 		s.report.Sections = parts
 	}
 	return s
 }
 
-// section is what an entry says it has done.
-func (e *entry) section() workload.Section {
-	s := workload.Section{Read: e.dirs[0].counters(), Write: e.dirs[1].counters(), Trim: e.dirs[2].counters()}
-	if e.onlyMixed() {
-		add(&s.Read, e.mixed.counters())
+// count puts down what an entry says it has done.
+func (e *entry) count(c workload.Counts) {
+	for i := range c {
+		c[i] = e.dirs[i].counters()
 	}
-	return s
+	if e.onlyMixed() {
+		c[0].Add(e.mixed.counters())
+	}
 }
 
 func (e *entry) issued() uint64 { return e.dirs[0].ios + e.dirs[1].ios + e.dirs[2].ios }
@@ -132,32 +134,6 @@ func milliseconds(ms uint64) time.Duration {
 // onlyMixed reports whether reads, writes and trims stand together in "mixed" and nowhere else.
 func (e *entry) onlyMixed() bool {
 	return e.mixed.ios > 0 && e.issued() == 0
-}
-
-// add merges o into c. Histograms stay only while every part that has operations has one.
-func add(c *workload.Counters, o workload.Counters) {
-	if o.Ops == 0 && o.Bytes == 0 {
-		return
-	}
-	switch {
-	case c.Ops == 0:
-		c.Hist = o.Hist
-	case c.Hist != nil && o.Hist != nil:
-		merged := c.Hist.Clone()
-		merged.Merge(o.Hist)
-		c.Hist = merged
-	default:
-		c.Hist = nil
-	}
-	c.Ops += o.Ops
-	c.Bytes += o.Bytes
-	c.Seconds += o.Seconds
-}
-
-func addSection(s *workload.Section, o workload.Section) {
-	add(&s.Read, o.Read)
-	add(&s.Write, o.Write)
-	add(&s.Trim, o.Trim)
 }
 
 // allClients is the name of the sum that fio's client puts after the hosts. It holds no bins, and covers only those

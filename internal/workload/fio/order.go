@@ -1,6 +1,7 @@
 package fio
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll/internal/workload"
@@ -19,7 +20,7 @@ type order struct {
 	tooSoon bool   // held came too soon after last
 	base    workload.Report
 	// baseSections are by section what base is in all.
-	baseSections []workload.Section
+	baseSections []workload.Counts
 	stepped      bool
 	ramp         bool
 	estimate     bool
@@ -112,11 +113,12 @@ func (o *order) mendTime(s *state) {
 // mendCounters adds what was counted before fio began again from zero, as it does at the end of a ramp time.
 func (o *order) mendCounters(s *state) {
 	previous, raw := o.last.report, s.report
+	raw.Ops = slices.Clone(raw.Ops)
 	mend(&s.report, &o.base)
 	o.mendSections(s.report.Sections, previous.Sections)
-	if back(&s.report, &previous) {
+	if back(s.report.Ops, previous.Ops) {
 		o.warn("counters began again from zero after %d operations; what was counted before is added",
-			previous.Read.Ops+previous.Write.Ops+previous.Trim.Ops)
+			previous.Ops.Total())
 		s.report = raw
 		mend(&s.report, &previous)
 		o.base = previous
@@ -125,40 +127,52 @@ func (o *order) mendCounters(s *state) {
 	r.Elapsed = max(r.Elapsed, previous.Elapsed)
 	r.Errors = max(r.Errors, previous.Errors)
 	r.CPUSeconds = max(r.CPUSeconds, previous.CPUSeconds)
-	r.Read.Seconds = max(r.Read.Seconds, previous.Read.Seconds)
-	r.Write.Seconds = max(r.Write.Seconds, previous.Write.Seconds)
-	r.Trim.Seconds = max(r.Trim.Seconds, previous.Trim.Seconds)
+	keepSeconds(r.Ops, previous.Ops)
+}
+
+// keepSeconds does not let the sums of times fall, which fio prints as rounded means.
+func keepSeconds(now, before workload.Counts) {
+	for i := range now {
+		now[i].Seconds = max(now[i].Seconds, before[i].Seconds)
+	}
 }
 
 // mendSections does the same for every section by itself: each has a ramp time of its own.
-func (o *order) mendSections(now, before []workload.Section) {
+func (o *order) mendSections(now, before []workload.Counts) {
 	if len(o.baseSections) != len(now) {
-		o.baseSections = make([]workload.Section, len(now))
+		o.baseSections = make([]workload.Counts, len(now))
+		for i := range now {
+			o.baseSections[i] = make(workload.Counts, len(now[i]))
+		}
 	}
 	if len(before) != len(now) {
 		return
 	}
 	for i, was := range before {
-		raw, s, base := now[i], &now[i], &o.baseSections[i]
-		addSection(s, *base)
-		if s.Read.Ops < was.Read.Ops || s.Write.Ops < was.Write.Ops || s.Trim.Ops < was.Trim.Ops {
-			*s, *base = raw, was
-			addSection(s, *base)
+		raw := slices.Clone(now[i])
+		now[i].Add(o.baseSections[i])
+		if back(now[i], was) {
+			now[i], o.baseSections[i] = raw, was
+			now[i].Add(was)
 		}
-		s.Read.Seconds = max(s.Read.Seconds, was.Read.Seconds)
-		s.Write.Seconds = max(s.Write.Seconds, was.Write.Seconds)
-		s.Trim.Seconds = max(s.Trim.Seconds, was.Trim.Seconds)
+		keepSeconds(now[i], was)
 	}
 }
 
-func back(now, before *workload.Report) bool {
-	return now.Read.Ops < before.Read.Ops || now.Write.Ops < before.Write.Ops || now.Trim.Ops < before.Trim.Ops
+// back reports whether any counter went backwards.
+func back(now, before workload.Counts) bool {
+	for i := range now {
+		if now[i].Ops < before[i].Ops {
+			return true
+		}
+	}
+	return false
 }
 
 func mend(r, base *workload.Report) {
-	add(&r.Read, base.Read)
-	add(&r.Write, base.Write)
-	add(&r.Trim, base.Trim)
+	if base.Ops != nil {
+		r.Ops.Add(base.Ops)
+	}
 	r.Elapsed += base.Elapsed
 	r.Errors += base.Errors
 	r.CPUSeconds += base.CPUSeconds

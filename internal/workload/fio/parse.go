@@ -16,26 +16,13 @@ const (
 	closest = 500 * time.Millisecond
 	// maxDocument bounds what is kept while the end of a report has not come.
 	maxDocument = 64 << 20
-	chunkBytes  = 256 << 10
 	maxWarnings = 20
 )
 
 // Parse implements workload.Engine. It reads fio's output from beginning to end: reports one after another with any
 // text between, through or before them. It fails when there is no report at all.
-func (Engine) Parse(r io.Reader, sink workload.Sink) (workload.Outcome, error) {
-	p := newParser(sink)
-	buf := make([]byte, chunkBytes)
-	for {
-		n, err := r.Read(buf)
-		p.feed(buf[:n])
-		if errors.Is(err, io.EOF) {
-			return p.finish()
-		}
-		if err != nil {
-			outcome, _ := p.finish()
-			return outcome, fmt.Errorf("parse: fio output: %w", err)
-		}
-	}
+func (Engine) Parse(d workload.Declared, r io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	return workload.Replay(r, newParser(sink, sectionsOf(d)), "fio")
 }
 
 // parser finds reports in a growing stream. The zero value is not usable.
@@ -50,8 +37,8 @@ type parser struct {
 	order    order
 }
 
-func newParser(sink workload.Sink) *parser {
-	p := &parser{sink: sink, warned: make(map[string]bool)}
+func newParser(sink workload.Sink, sections []string) *parser {
+	p := &parser{sink: sink, warned: make(map[string]bool), words: words{sections: sections}}
 	p.order = order{sink: sink, warn: p.warn}
 	return p
 }
@@ -68,8 +55,8 @@ func (p *parser) warn(format string, args ...any) {
 	p.sink.Warn(text)
 }
 
-// feed takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
-func (p *parser) feed(data []byte) {
+// Feed implements workload.Parser. It takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
+func (p *parser) Feed(data []byte) {
 	p.buf = append(p.buf, data...)
 	done := 0
 	for {
@@ -206,15 +193,15 @@ func (p *parser) lastOf(b []byte, last bool) *document {
 	return d
 }
 
-// finish decodes what is left and lets go of a report that was held back.
-func (p *parser) finish() (workload.Outcome, error) {
+// Finish implements workload.Parser. It decodes what is left and lets go of a report that was held back.
+func (p *parser) Finish() (workload.Outcome, error) {
 	p.span(p.buf)
 	total := p.consumed + int64(len(p.buf))
 	p.buf, p.searched = nil, 0
 	p.order.finish()
 	outcome := workload.Outcome{Reports: p.order.reports, Errors: p.order.last.report.Errors, Message: p.words.String()}
 	if f := p.order.last.failed; f != "" {
-		outcome.Message = strings.TrimSpace(f + "\n" + outcome.Message)
+		outcome.Message = strings.TrimSpace(p.words.authors(f) + "\n" + outcome.Message)
 	}
 	if outcome.Reports > 0 {
 		return outcome, nil
@@ -227,5 +214,5 @@ func (p *parser) finish() (workload.Outcome, error) {
 	case outcome.Message == "":
 		return outcome, fmt.Errorf("parse: fio output: no report could be read in its %d bytes", total)
 	}
-	return outcome, fmt.Errorf("parse: fio output: no report in its %d bytes; fio says: %s", total, firstLines(outcome.Message, 3))
+	return outcome, fmt.Errorf("parse: fio output: no report in its %d bytes; fio says: %s", total, workload.FirstLines(outcome.Message, 3))
 }

@@ -31,7 +31,7 @@ func at(ms int64, reads int) status {
 func brief(reports []workload.Report) string {
 	var out []string
 	for _, r := range reports {
-		text := fmt.Sprintf("%d/%d:%d", r.Time.UnixMilli()-t0, r.Elapsed.Milliseconds(), r.Read.Ops)
+		text := fmt.Sprintf("%d/%d:%d", r.Time.UnixMilli()-t0, r.Elapsed.Milliseconds(), r.Ops[0].Ops)
 		if r.Final {
 			text += "F"
 		}
@@ -83,7 +83,7 @@ func TestParseStreams(t *testing.T) {
 			t.Parallel()
 			for _, reader := range []io.Reader{strings.NewReader(c.text), iotest.OneByteReader(strings.NewReader(c.text))} {
 				var sink workloadtest.Recorder
-				outcome, err := Engine{}.Parse(reader, &sink)
+				outcome, err := Engine{}.Parse(workload.Declared{}, reader, &sink)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -110,7 +110,7 @@ func TestParseCounters(t *testing.T) {
 	t.Parallel()
 	var sink workloadtest.Recorder
 	text := status{stampMS: t0, runtimeMS: 2000, reads: 1000, spread: 4, errors: 7}.String()
-	if _, err := (Engine{}).Parse(strings.NewReader(text), &sink); err != nil {
+	if _, err := (Engine{}).Parse(workload.Declared{}, strings.NewReader(text), &sink); err != nil {
 		t.Fatal(err)
 	}
 	want := &hist.Histogram{}
@@ -118,15 +118,15 @@ func TestParseCounters(t *testing.T) {
 		want.AddBucket(900+3*i, 250)
 	}
 	r := sink.Reports[0]
-	want.SetExact(hist.Middle(900), hist.Middle(909), r.Read.Hist.Sum())
-	if !r.Read.Hist.Equal(want) {
-		t.Errorf("bins %v, want %v", r.Read.Hist.Buckets(), want.Buckets())
+	want.SetExact(hist.Middle(900), hist.Middle(909), r.Ops[0].Hist.Sum())
+	if !r.Ops[0].Hist.Equal(want) {
+		t.Errorf("bins %v, want %v", r.Ops[0].Hist.Buckets(), want.Buckets())
 	}
-	if r.Read.Ops != 1000 || r.Read.Bytes != 4_096_000 || r.Errors != 7 || r.CPUSeconds != 0.08 {
+	if r.Ops[0].Ops != 1000 || r.Ops[0].Bytes != 4_096_000 || r.Errors != 7 || r.CPUSeconds != 0.08 {
 		t.Errorf("%+v", r)
 	}
-	if got := r.Read.Hist.Sum() / 1e9; got < r.Read.Seconds*0.999999 || got > r.Read.Seconds*1.000001 {
-		t.Errorf("%v s in the histogram, %v s in all", got, r.Read.Seconds)
+	if got := r.Ops[0].Hist.Sum() / 1e9; got < r.Ops[0].Seconds*0.999999 || got > r.Ops[0].Seconds*1.000001 {
+		t.Errorf("%v s in the histogram, %v s in all", got, r.Ops[0].Seconds)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestParseRefuses(t *testing.T) {
 		"binary rubbish": {"\x00\xff{\x01\n}\n{\"\n}", "no report"},
 	} {
 		var sink workloadtest.Recorder
-		_, err := Engine{}.Parse(strings.NewReader(c.text), &sink)
+		_, err := Engine{}.Parse(workload.Declared{}, strings.NewReader(c.text), &sink)
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(sink.Reports) > 0 {
 			t.Errorf("%s: %v with %d reports, want %q", name, err, len(sink.Reports), c.want)
 		}
@@ -154,7 +154,7 @@ func TestParseTellsReadErrors(t *testing.T) {
 	broken := errors.New("disk on fire")
 	var sink workloadtest.Recorder
 	r := io.MultiReader(strings.NewReader(at(1000, 10).String()), iotest.ErrReader(broken))
-	if _, err := (Engine{}).Parse(r, &sink); !errors.Is(err, broken) || len(sink.Reports) != 1 {
+	if _, err := (Engine{}).Parse(workload.Declared{}, r, &sink); !errors.Is(err, broken) || len(sink.Reports) != 1 {
 		t.Errorf("%v with %d reports", err, len(sink.Reports))
 	}
 }
@@ -165,7 +165,7 @@ func TestParseLeavesTheRampOut(t *testing.T) {
 	var sink workloadtest.Recorder
 	text := status{stampMS: t0, runtimeMS: 900, eta: 9, options: rampOption, issued: 5}.String() + status{stampMS: t0 + 1000, runtimeMS: 1900, eta: 9, options: rampOption, issued: 5}.String() +
 		status{stampMS: t0 + 2000, runtimeMS: 900, eta: 9, reads: 10, options: rampOption}.String()
-	if _, err := (Engine{}).Parse(strings.NewReader(text), &sink); err != nil {
+	if _, err := (Engine{}).Parse(workload.Declared{}, strings.NewReader(text), &sink); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := brief(sink.Reports), "2000/900:10"; got != want {
@@ -176,7 +176,7 @@ func TestParseLeavesTheRampOut(t *testing.T) {
 func TestParseTellsAJobsError(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(at(1000, 10).String(), `"error" : 0`, `"error" : 28`, 1)
-	outcome, err := Engine{}.Parse(strings.NewReader(text), &workloadtest.Recorder{})
+	outcome, err := Engine{}.Parse(workload.Declared{}, strings.NewReader(text), &workloadtest.Recorder{})
 	if want := "job load ended with error 28 (no space left on device)"; err != nil || outcome.Message != want {
 		t.Errorf("message %q, %v; want %q", outcome.Message, err, want)
 	}
@@ -202,11 +202,11 @@ func TestParseClientServer(t *testing.T) {
 	} {
 		text := "client: host=b disconnected\n{\"fio version\":\"fio-3.33\",\"timestamp_ms\":1700000000000,\"client_stats\":[" + strings.Join(c.entries, ",") + "]\n}\n"
 		var sink workloadtest.Recorder
-		if _, err := (Engine{}).Parse(strings.NewReader(text), &sink); err != nil {
+		if _, err := (Engine{}).Parse(workload.Declared{}, strings.NewReader(text), &sink); err != nil {
 			t.Fatal(err)
 		}
-		if r := sink.Reports[0]; r.Read.Ops != c.want || r.Read.Hist.Count() != c.want || !r.Final {
-			t.Errorf("%s: %d operations, %d in the histogram, want %d", name, r.Read.Ops, r.Read.Hist.Count(), c.want)
+		if r := sink.Reports[0]; r.Ops[0].Ops != c.want || r.Ops[0].Hist.Count() != c.want || !r.Final {
+			t.Errorf("%s: %d operations, %d in the histogram, want %d", name, r.Ops[0].Ops, r.Ops[0].Hist.Count(), c.want)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestParseDoesNotDependOnChunks(t *testing.T) {
 	t.Parallel()
 	text := "fio: hello\n" + steadyStream(5, 20)
 	var whole workloadtest.Recorder
-	if _, err := (Engine{}).Parse(strings.NewReader(text), &whole); err != nil {
+	if _, err := (Engine{}).Parse(workload.Declared{}, strings.NewReader(text), &whole); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(whole.Reports); got != 6 {
@@ -224,13 +224,13 @@ func TestParseDoesNotDependOnChunks(t *testing.T) {
 	}
 	for size := 1; size < len(text); size = size*3 + 1 {
 		var sink workloadtest.Recorder
-		p := newParser(&sink)
+		p := newParser(&sink, nil)
 		for rest := text; rest != ""; {
 			n := min(size, len(rest))
-			p.feed([]byte(rest[:n]))
+			p.Feed([]byte(rest[:n]))
 			rest = rest[n:]
 		}
-		if _, err := p.finish(); err != nil {
+		if _, err := p.Finish(); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(whole.Reports, sink.Reports); diff != "" {
@@ -242,17 +242,17 @@ func TestParseDoesNotDependOnChunks(t *testing.T) {
 func TestParseBoundsWhatItKeeps(t *testing.T) {
 	t.Parallel()
 	var sink workloadtest.Recorder
-	p := newParser(&sink)
-	p.feed([]byte("{\n"))
+	p := newParser(&sink, nil)
+	p.Feed([]byte("{\n"))
 	chunk := bytes.Repeat([]byte("  \"x\" : 1,\n"), 100_000)
 	for range 80 {
-		p.feed(chunk)
+		p.Feed(chunk)
 	}
 	if cap(p.buf) > 4*maxDocument {
 		t.Errorf("%d bytes kept", cap(p.buf))
 	}
-	p.feed([]byte(at(1000, 10).String()))
-	if _, err := p.finish(); err != nil || len(sink.Reports) != 1 {
+	p.Feed([]byte(at(1000, 10).String()))
+	if _, err := p.Finish(); err != nil || len(sink.Reports) != 1 {
 		t.Errorf("%v, %d reports; warnings %q", err, len(sink.Reports), sink.Warnings)
 	}
 }
@@ -264,7 +264,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"client_stats":[{"jobname":"a","hostname":"h","job options":{"numjobs":"2"}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var sink workloadtest.Recorder
-		outcome, err := Engine{}.Parse(bytes.NewReader(data), &sink)
+		outcome, err := Engine{}.Parse(workload.Declared{}, bytes.NewReader(data), &sink)
 		if outcome.Reports != len(sink.Reports) || (err == nil) != (outcome.Reports > 0) {
 			t.Fatalf("%d reports, outcome %+v, %v", len(sink.Reports), outcome, err)
 		}
@@ -276,8 +276,8 @@ func FuzzParse(f *testing.F) {
 			if r.Final && i != len(sink.Reports)-1 {
 				t.Fatal("a report follows the final one")
 			}
-			if h := r.Read.Hist; h != nil && h.Count() != r.Read.Ops {
-				t.Fatalf("%d of %d operations in the histogram", h.Count(), r.Read.Ops)
+			if h := r.Ops[0].Hist; h != nil && h.Count() != r.Ops[0].Ops {
+				t.Fatalf("%d of %d operations in the histogram", h.Count(), r.Ops[0].Ops)
 			}
 			before = r
 		}
@@ -294,7 +294,7 @@ func benchmarkParse(b *testing.B, data []byte) {
 	b.SetBytes(int64(len(data)))
 	before := processorTime(b)
 	for b.Loop() {
-		if _, err := (Engine{}).Parse(bytes.NewReader(data), discard{}); err != nil {
+		if _, err := (Engine{}).Parse(workload.Declared{}, bytes.NewReader(data), discard{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -318,7 +318,7 @@ func BenchmarkParseSynthetic(b *testing.B) { benchmarkParse(b, []byte(steadyStre
 func TestSectionsInRamp(t *testing.T) {
 	t.Parallel()
 	var got workloadtest.Recorder
-	p := newParser(&got)
+	p := newParser(&got, nil)
 	of := func(issued, measured uint64) entry {
 		d := direction{hasIOs: true, inBytes: true, ios: issued, bytes: 4096 * issued, runtimeMS: 1000}
 		d.lat = timing{given: true, hasCount: true, count: measured, mean: min(float64(measured), 1) * 1e6}
@@ -335,7 +335,7 @@ func TestSectionsInRamp(t *testing.T) {
 	p.order.finish()
 	var ops [][3]uint64
 	for _, r := range got.Reports {
-		ops = append(ops, [3]uint64{r.Read.Ops, r.Sections[0].Read.Ops, r.Sections[1].Read.Ops})
+		ops = append(ops, [3]uint64{r.Ops[0].Ops, r.Sections[0][0].Ops, r.Sections[1][0].Ops})
 	}
 	if diff := cmp.Diff([][3]uint64{{10, 10, 0}, {35, 30, 5}, {63, 60, 8}}, ops); diff != "" {
 		t.Error(diff)

@@ -25,17 +25,17 @@ import (
 
 const mib = 1 << 20
 
-type result struct {
+type ran struct {
 	outcome workload.Outcome
 	err     error
 	sink    workloadtest.Recorder
 	raw     bytes.Buffer
 }
 
-func (r *result) last() workload.Report { return r.sink.Reports[len(r.sink.Reports)-1] }
+func (r *ran) last() workload.Report { return r.sink.Reports[len(r.sink.Reports)-1] }
 
 // runReal runs a config on a host with the fio of this machine.
-func runReal(t *testing.T, host *workloadtest.Host, s workload.Spec, during func(workload.Report)) *result {
+func runReal(t *testing.T, host *workloadtest.Host, s workload.Spec, during func(workload.Report)) *ran {
 	t.Helper()
 	needs.Fio(t)
 	s.Name, s.VM, s.ConfigFile, s.Disks = "Real Load", "vm1", "real.fio", host.Disks()
@@ -45,7 +45,7 @@ func runReal(t *testing.T, host *workloadtest.Host, s workload.Spec, during func
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r := &result{}
+	r := &ran{}
 	r.sink.OnReport = during
 	r.outcome, r.err = Engine{}.Run(ctx, workload.Env{Host: host, Clock: clock.Real{}, Raw: &r.raw, Sink: &r.sink}, job)
 	return r
@@ -80,11 +80,11 @@ func TestRealOptionsTakeEffect(t *testing.T) {
 		t.Fatal(r.err)
 	}
 	end := r.last()
-	if end.Write.Bytes != 8*mib || end.Write.Ops != 128 || end.Read.Bytes != 4*mib || end.Read.Ops != 64 || !end.Final {
+	if end.Ops[1].Bytes != 8*mib || end.Ops[1].Ops != 128 || end.Ops[0].Bytes != 4*mib || end.Ops[0].Ops != 64 || !end.Final {
 		t.Errorf("ended with %+v", end)
 	}
-	if end.Write.Hist.Count() != 128 || end.Read.Hist.Count() != 64 || end.Write.Hist.Sum() <= 0 {
-		t.Errorf("histograms hold %d and %d", end.Write.Hist.Count(), end.Read.Hist.Count())
+	if end.Ops[1].Hist.Count() != 128 || end.Ops[0].Hist.Count() != 64 || end.Ops[1].Hist.Sum() <= 0 {
+		t.Errorf("histograms hold %d and %d", end.Ops[1].Hist.Count(), end.Ops[0].Hist.Count())
 	}
 	if r.outcome.Usage.User+r.outcome.Usage.System <= 0 {
 		t.Errorf("usage %+v", r.outcome.Usage)
@@ -100,8 +100,8 @@ func TestRealRateAndTimes(t *testing.T) {
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	if end := r.last(); end.Elapsed < 1400*time.Millisecond || end.Elapsed > 2900*time.Millisecond || end.Read.Ops < 150 || end.Read.Ops > 600 {
-		t.Errorf("ended after %v with %d operations", end.Elapsed, end.Read.Ops)
+	if end := r.last(); end.Elapsed < 1400*time.Millisecond || end.Elapsed > 2900*time.Millisecond || end.Ops[0].Ops < 150 || end.Ops[0].Ops > 600 {
+		t.Errorf("ended after %v with %d operations", end.Elapsed, end.Ops[0].Ops)
 	}
 }
 
@@ -123,20 +123,20 @@ func TestRealSections(t *testing.T) {
 			continue
 		}
 		for _, rep := range r.sink.Reports {
-			if s := rep.Sections; len(s) != 4 || s[2].Write.Ops > 0 && (s[0].Read.Ops < 512 || s[1].Read.Ops+s[1].Write.Ops < 256) {
+			if s := rep.Sections; len(s) != 4 || s[2][1].Ops > 0 && (s[0][0].Ops < 512 || s[1][0].Ops+s[1][1].Ops < 256) {
 				t.Errorf("the log was written before the stage before it had ended: %+v", s)
 			}
 		}
 	}
 	type counts struct{ ops, bytes, hist uint64 }
 	of := func(c workload.Counters) counts { return counts{c.Ops, c.Bytes, c.Hist.Count()} }
-	if diff := cmp.Diff([]counts{of(ends[0].Read), of(ends[0].Write)}, []counts{of(ends[1].Read), of(ends[1].Write)}, cmp.AllowUnexported(counts{})); diff != "" {
+	if diff := cmp.Diff([]counts{of(ends[0].Ops[0]), of(ends[0].Ops[1])}, []counts{of(ends[1].Ops[0]), of(ends[1].Ops[1])}, cmp.AllowUnexported(counts{})); diff != "" {
 		t.Errorf("other totals:\n%s", diff)
 	}
 	s := ends[1].Sections
-	mixed := of(s[1].Read)
+	mixed := of(s[1][0])
 	want := []counts{{512, 2 * mib, 512}, {256 - mixed.ops, mib - mixed.bytes, 256 - mixed.ops}, {64, mib, 64}, {256, mib, 256}}
-	if diff := cmp.Diff(want, []counts{of(s[0].Read), of(s[1].Write), of(s[2].Write), of(s[3].Read)}, cmp.AllowUnexported(counts{})); diff != "" {
+	if diff := cmp.Diff(want, []counts{of(s[0][0]), of(s[1][1]), of(s[2][1]), of(s[3][0])}, cmp.AllowUnexported(counts{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -163,8 +163,8 @@ func TestRealPrefillWritesEverything(t *testing.T) {
 			t.Fatalf("nothing was written at %d", at)
 		}
 	}
-	if len(data) != 8*mib || r.last().Write.Bytes != 8*mib {
-		t.Errorf("the disk has %d bytes, %d were written", len(data), r.last().Write.Bytes)
+	if len(data) != 8*mib || r.last().Ops[1].Bytes != 8*mib {
+		t.Errorf("the disk has %d bytes, %d were written", len(data), r.last().Ops[1].Bytes)
 	}
 }
 
@@ -197,12 +197,12 @@ func TestRealDiskFull(t *testing.T) {
 	host := workloadtest.NewHost(t, 2*mib)
 	host.Wrap = []string{"/bin/sh", "-c", `trap '' XFSZ; ulimit -f 2048; exec "$@"`, "sh"} // 512-byte units: 1 MiB
 	r := runReal(t, host, config("[j]\nioengine=psync\nfilename=/dev/sdb\nbs=64k\nsize=2m\nrw=write\n"), nil)
-	for _, want := range []string{"code 1", "error 27 (file too large)", "disk0.img", "Real Load", "testhost"} {
+	for _, want := range []string{"code 1", "job j ended with error 27 (file too large)", "disk0.img", "Real Load", "testhost"} {
 		if r.err == nil || !strings.Contains(r.err.Error(), want) {
 			t.Errorf("%v lacks %q", r.err, want)
 		}
 	}
-	if len(r.sink.Reports) == 0 || r.last().Write.Bytes != mib {
+	if len(r.sink.Reports) == 0 || r.last().Ops[1].Bytes != mib {
 		t.Errorf("reports %+v", r.sink.Reports)
 	}
 }
@@ -213,9 +213,8 @@ func TestRealRefusals(t *testing.T) {
 		config string
 		want   []string
 	}{
-		"unknown option": {"[j]\nfilename=/dev/sdb\nfrobnicate=1\n", []string{"frobnicate", "does not know this option", "code 1", "testhost", "Real Load"}},
-		"depth of 0":     {"[j]\nfilename=/dev/sdb\niodepth=0\n", []string{"min value out of range", "code 1"}},
-		"tiny size":      {"[j]\nfilename=/dev/sdb\nsize=512\nbs=4k\n", []string{"size too small", "raise --size-scale"}},
+		"depth of 0": {"[j]\nfilename=/dev/sdb\niodepth=0\n", []string{"min value out of range", "code 1", "testhost", "Real Load"}},
+		"tiny size":  {"[j]\nfilename=/dev/sdb\nsize=512\nbs=4k\n", []string{"size too small", "raise --size-scale"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,7 +54,7 @@ func TestRunOnARoughHost(t *testing.T) {
 	if raw.String() != stream {
 		t.Errorf("%d of %d bytes in the raw output", raw.Len(), len(stream))
 	}
-	if _, err := (Engine{}).Parse(&raw, &replay); err != nil || outcome.Reports != 121 || brief(replay.Reports) != brief(sink.Reports) {
+	if _, err := (Engine{}).Parse(workload.Declared{}, &raw, &replay); err != nil || outcome.Reports != 121 || brief(replay.Reports) != brief(sink.Reports) {
 		t.Errorf("%d reports, replay %d, %v", outcome.Reports, len(replay.Reports), err)
 	}
 	if n := len(host.discarded); n == 0 || host.discarded[n-1] > int64(len(stream)) {

@@ -13,8 +13,20 @@ const (
 
 // words keeps the first lines of text that fio printed beside its reports: what it objects to stands there.
 type words struct {
-	lines []string
-	seen  map[string]bool
+	lines    []string
+	seen     map[string]bool
+	sections []string // the author's names for the sections of our own
+}
+
+// authors puts the author's section names in place of our own.
+func (w *words) authors(line string) string {
+	return ownName.ReplaceAllStringFunc(line, func(name string) string {
+		i := ownIndex(name)
+		if i < 0 || i >= len(w.sections) {
+			return name
+		}
+		return w.sections[i]
+	})
 }
 
 func (w *words) add(text []byte) {
@@ -22,7 +34,7 @@ func (w *words) add(text []byte) {
 		if len(w.lines) >= maxWords {
 			return
 		}
-		t := printable(line)
+		t := w.authors(printable(line))
 		if t == "" || chatter(t) || w.seen[t] {
 			continue
 		}
@@ -61,12 +73,6 @@ func printable(line []byte) string {
 }
 
 func (w *words) String() string { return strings.Join(w.lines, "\n") }
-
-// firstLines joins the first n lines of a message into one.
-func firstLines(message string, n int) string {
-	lines := strings.Split(message, "\n")
-	return strings.Join(lines[:min(n, len(lines))], "; ")
-}
 
 const lacksEngine = "the host's fio or kernel lacks this ioengine; name another one in the job file, e.g. libaio or psync"
 

@@ -8,18 +8,23 @@ package workloadtest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
+	"plimsoll/result"
 )
 
 // Suite is what an engine is tested with.
@@ -178,25 +183,54 @@ func (s Suite) command(t *testing.T) {
 	if len(a.Lanes) == 0 {
 		t.Error("no lane says what the job keeps outstanding")
 	}
+	checkDeclared(t, a.Declared, s.Engine.Describe().Blocks)
+}
+
+// checkDeclared holds what a job declares against the contract: something is counted, under names that are told apart.
+func checkDeclared(t *testing.T, d workload.Declared, blocks bool) {
+	t.Helper()
+	if len(d.Operations)+len(d.Measures) == 0 {
+		t.Error("the job declares neither operations nor measures")
+	}
+	seen := map[string]bool{}
+	for _, o := range d.Operations {
+		if o.Name == "" || o.Noun == "" || strings.ContainsAny(o.Name, " \t\n") || seen[o.Name] || o.Block != "" && !o.Bytes {
+			t.Errorf("operation %+v lacks a name of its own or a noun, or moves blocks without bytes", o)
+		}
+		if o.Block != "" && !blocks {
+			t.Errorf("operation %+v moves blocks, which the engine does not", o)
+		}
+		seen[o.Name] = true
+	}
+	for _, m := range d.Measures {
+		if m.Name == "" || m.Unit == "" || seen[m.Name] || !slices.Contains([]result.Kind{result.Count, result.Level, result.Single}, m.Kind) {
+			t.Errorf("measure %+v lacks a name of its own, a unit or a kind", m)
+		}
+		seen[m.Name] = true
+	}
+	if d.Format != nil && !json.Valid(d.Format) {
+		t.Errorf("the format is no JSON: %s", d.Format)
+	}
 }
 
 func (s Suite) complete(t *testing.T) {
 	host := s.Host(t)
 	var live, replayed Recorder
 	var raw bytes.Buffer
-	outcome, err := s.Engine.Run(bounded(t), env(host, &live, &raw), s.job(t, host, s.Good))
+	job := s.job(t, host, s.Good)
+	outcome, err := s.Engine.Run(bounded(t), env(host, &live, &raw), job)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if outcome.Stopped || outcome.Exit != (target.Exit{}) || outcome.Reports != len(live.Reports) {
 		t.Errorf("outcome %+v with %d reports", outcome, len(live.Reports))
 	}
-	checkReports(t, live.Reports, true)
-	again, err := s.Engine.Parse(&raw, &replayed)
+	checkReports(t, job.Declared, live.Reports, true)
+	again, err := s.Engine.Parse(job.Declared, &raw, &replayed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(live.Reports, replayed.Reports); diff != "" {
+	if diff := cmp.Diff(live.Reports, replayed.Reports, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("the replayed raw output gives other reports:\n%s", diff)
 	}
 	if diff := cmp.Diff(live.Warnings, replayed.Warnings); diff != "" {
@@ -208,7 +242,7 @@ func (s Suite) complete(t *testing.T) {
 }
 
 // checkReports holds reports against the contract: in order, cumulative, histograms counting every operation.
-func checkReports(t *testing.T, reports []workload.Report, ended bool) {
+func checkReports(t *testing.T, declared workload.Declared, reports []workload.Report, ended bool) {
 	t.Helper()
 	if len(reports) == 0 {
 		t.Fatal("no report")
@@ -224,13 +258,37 @@ func checkReports(t *testing.T, reports []workload.Report, ended bool) {
 		if r.Final != (ended && i == len(reports)-1) && ended {
 			t.Errorf("report %d of %d: Final is %v", i, len(reports), r.Final)
 		}
-		checkCounters(t, "read", r.Read, before.Read)
-		checkCounters(t, "write", r.Write, before.Write)
-		checkCounters(t, "trim", r.Trim, before.Trim)
+		checkCounts(t, "report", declared.Operations, r.Ops, before.Ops)
+		if len(r.Values) != len(declared.Measures) {
+			t.Errorf("report %d has %d values for %d measures", i, len(r.Values), len(declared.Measures))
+		}
+		for k, m := range declared.Measures {
+			if i > 0 && m.Kind == result.Count && r.Values[k] < before.Values[k] {
+				t.Errorf("report %d: %s, which counts, fell from %v to %v", i, m.Name, before.Values[k], r.Values[k])
+			}
+		}
 		before = r
 	}
-	if before.Read.Ops+before.Write.Ops+before.Trim.Ops == 0 {
+	if before.Ops.Total() == 0 && len(declared.Operations) > 0 {
 		t.Error("not one operation was reported")
+	}
+}
+
+// checkCounts holds the counters of all operations against the contract and against those before, nil for none.
+func checkCounts(t *testing.T, what string, operations []result.Operation, now, before workload.Counts) {
+	t.Helper()
+	if len(now) != len(operations) {
+		t.Fatalf("%s: %d counters for %d operations", what, len(now), len(operations))
+	}
+	for i, o := range operations {
+		was := workload.Counters{}
+		if before != nil {
+			was = before[i]
+		}
+		checkCounters(t, what+": "+o.Name, now[i], was)
+		if now[i].Bytes > 0 && !o.Bytes {
+			t.Errorf("%s: %s moves no bytes and reports %d", what, o.Name, now[i].Bytes)
+		}
 	}
 }
 
@@ -279,44 +337,49 @@ func (s Suite) sections(t *testing.T) {
 	if _, err := s.Engine.Run(bounded(t), env(host, &live, &raw), job); err != nil {
 		t.Fatal(err)
 	}
-	checkReports(t, live.Reports, true)
-	checkSections(t, live.Reports, job.Lanes)
-	if _, err := s.Engine.Parse(&raw, &replayed); err != nil {
+	checkReports(t, job.Declared, live.Reports, true)
+	checkSections(t, job.Operations, live.Reports, job.Lanes)
+	if _, err := s.Engine.Parse(job.Declared, &raw, &replayed); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(live.Reports, replayed.Reports); diff != "" {
+	if diff := cmp.Diff(live.Reports, replayed.Reports, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("the replayed raw output gives other reports:\n%s", diff)
 	}
 }
 
 // checkSections holds sections against the contract: one per lane, cumulative, doing what its lane does, together the totals.
-func checkSections(t *testing.T, reports []workload.Report, lanes []workload.Lane) {
+func checkSections(t *testing.T, operations []result.Operation, reports []workload.Report, lanes []workload.Lane) {
 	t.Helper()
-	before := make([]workload.Section, len(lanes))
+	before := make([]workload.Counts, len(lanes))
 	for i, r := range reports {
 		if len(r.Sections) != len(lanes) {
 			t.Fatalf("report %d has %d sections, the job %d lanes", i, len(r.Sections), len(lanes))
 		}
-		var read, write workload.Counters
+		sum := make(workload.Counts, len(operations))
 		for k, s := range r.Sections {
-			name := "section " + lanes[k].Name
-			checkCounters(t, name+" read", s.Read, before[k].Read)
-			checkCounters(t, name+" write", s.Write, before[k].Write)
-			if s.Read.Ops > 0 && !lanes[k].Reads || s.Write.Ops > 0 && !lanes[k].Writes {
-				t.Errorf("report %d: %s read %d and wrote %d times", i, name, s.Read.Ops, s.Write.Ops)
+			checkCounts(t, "section "+lanes[k].Name, operations, s, before[k])
+			for n, o := range operations {
+				if c := s[n].Ops; c > 0 && (o.Block == result.BlockRead && !lanes[k].Reads || o.Block == result.BlockWrite && !lanes[k].Writes) {
+					t.Errorf("report %d: section %s has %d %s, which it does not do", i, lanes[k].Name, c, o.Noun)
+				}
+				sum[n].Ops, sum[n].Bytes = sum[n].Ops+s[n].Ops, sum[n].Bytes+s[n].Bytes
 			}
-			read.Ops, read.Bytes = read.Ops+s.Read.Ops, read.Bytes+s.Read.Bytes
-			write.Ops, write.Bytes = write.Ops+s.Write.Ops, write.Bytes+s.Write.Bytes
 		}
 		before = r.Sections
-		got := [4]uint64{read.Ops, read.Bytes, write.Ops, write.Bytes}
-		if want := [4]uint64{r.Read.Ops, r.Read.Bytes, r.Write.Ops, r.Write.Bytes}; got != want {
-			t.Errorf("report %d: the sections add up to %v, the totals are %v", i, got, want)
+		for n, o := range operations {
+			if sum[n].Ops != r.Ops[n].Ops || sum[n].Bytes != r.Ops[n].Bytes {
+				t.Errorf("report %d: the sections' %s add up to %+v, the total is %+v", i, o.Noun, sum[n], r.Ops[n])
+			}
 		}
 	}
 	for k, s := range before {
-		if s.Read.Ops+s.Write.Ops == 0 || s.Read.Ops > 0 && s.Read.Hist == nil || s.Write.Ops > 0 && s.Write.Hist == nil {
-			t.Errorf("section %s did nothing, or has no histogram: %+v", lanes[k].Name, s)
+		if s.Total() == 0 {
+			t.Errorf("section %s did nothing: %+v", lanes[k].Name, s)
+		}
+		for n, c := range s {
+			if c.Ops > 0 && c.Hist == nil {
+				t.Errorf("section %s: its %s have no histogram", lanes[k].Name, operations[n].Noun)
+			}
 		}
 	}
 }
@@ -340,12 +403,12 @@ func (s Suite) cancel(t *testing.T) {
 	if !outcome.Stopped {
 		t.Errorf("outcome %+v does not say that the run was stopped", outcome)
 	}
-	checkReports(t, live.Reports, false)
+	checkReports(t, job.Declared, live.Reports, false)
 	var replayed Recorder
-	if _, err := s.Engine.Parse(&raw, &replayed); err != nil {
+	if _, err := s.Engine.Parse(job.Declared, &raw, &replayed); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(live.Reports, replayed.Reports); diff != "" {
+	if diff := cmp.Diff(live.Reports, replayed.Reports, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("the replayed raw output gives other reports:\n%s", diff)
 	}
 }
@@ -418,15 +481,20 @@ func (s Suite) rawFails(t *testing.T) {
 	}
 }
 
+// declared is what the good config declares.
+func (s Suite) declared(t *testing.T) workload.Declared {
+	return s.job(t, s.Host(t), s.Good).Declared
+}
+
 func (s Suite) noise(t *testing.T) {
 	var r Recorder
-	if _, err := s.Engine.Parse(bytes.NewReader(s.Noise), &r); err == nil || len(r.Reports) > 0 {
+	if _, err := s.Engine.Parse(s.declared(t), bytes.NewReader(s.Noise), &r); err == nil || len(r.Reports) > 0 {
 		t.Errorf("%d reports, error %v; want an error that says why", len(r.Reports), err)
 	}
 }
 
 func (s Suite) empty(t *testing.T) {
-	if _, err := s.Engine.Parse(bytes.NewReader(nil), &Recorder{}); err == nil {
+	if _, err := s.Engine.Parse(s.declared(t), bytes.NewReader(nil), &Recorder{}); err == nil {
 		t.Error("empty output passes")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/workload"
+	"plimsoll/result"
 )
 
 // JobOptions are what a job is besides its lanes.
@@ -15,6 +16,9 @@ type JobOptions struct {
 	Name    string        // of the workload, told apart by it from others of the VM
 	Runtime time.Duration // after which everything ends at the latest; 0: none
 	Apart   bool          // reports tell the lanes apart
+	// Operations are those that reports count: of every lane's reads, writes and discards the ones that are declared. Nil:
+	// result.BlockOperations.
+	Operations []result.Operation
 	// Trace is how often the counters are noted for Passed, at whole multiples of it; 0: never.
 	Trace time.Duration
 }
@@ -30,6 +34,9 @@ type Job struct {
 	stage int
 	lanes []*lane
 	apart bool
+	// operations is how many there are, index where reads, writes and discards are among them.
+	operations int
+	index      [3]int
 
 	mu     sync.Mutex // of the lanes' counters and of what follows, where the world is only read
 	every  int64      // between notes
@@ -42,8 +49,11 @@ func (w *World) Start(now time.Time, vm string, node int, lanes []workload.Lane,
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.advance(now.UnixNano())
+	if o.Operations == nil {
+		o.Operations = result.BlockOperations
+	}
 	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never, apart: o.Apart,
-		every: int64(o.Trace), noted: w.at}
+		every: int64(o.Trace), noted: w.at, operations: len(o.Operations), index: workload.BlockIndexes(o.Operations)}
 	if o.Runtime > 0 {
 		j.limit = w.at + int64(o.Runtime)
 	}
@@ -244,15 +254,20 @@ func (j *Job) report(now time.Time, histograms bool) workload.Report {
 	at := min(w.at, j.ended)
 	j.note(at)
 	r := workload.Report{Time: time.Unix(0, at).UTC(), Elapsed: time.Duration(at - j.began), Final: j.ended <= w.at}
+	r.Ops = make(workload.Counts, j.operations)
 	if j.apart {
-		r.Sections = make([]workload.Section, len(j.lanes))
+		r.Sections = make([]workload.Counts, len(j.lanes))
 	}
 	for i, l := range j.lanes {
 		l.run(at)
-		for d, c := range []*workload.Counters{&r.Read, &r.Write, &r.Trim} {
-			if l.share[d] == 0 {
+		if j.apart {
+			r.Sections[i] = make(workload.Counts, j.operations)
+		}
+		for d, k := range j.index {
+			if l.share[d] == 0 || k < 0 {
 				continue
 			}
+			c := &r.Ops[k]
 			one := l.counters(d, at)
 			c.Ops += one.Ops
 			c.Bytes += one.Bytes
@@ -270,7 +285,7 @@ func (j *Job) report(now time.Time, histograms bool) workload.Report {
 				}
 			}
 			if j.apart {
-				*[]*workload.Counters{&r.Sections[i].Read, &r.Sections[i].Write, &r.Sections[i].Trim}[d] = one
+				r.Sections[i][k] = one
 			}
 		}
 	}

@@ -120,8 +120,11 @@ type watched struct {
 func (j *watched) look(t *rapid.T, now time.Time) {
 	r := j.job.Report(now)
 	var ops, last, depth, most float64
-	for i, c := range []workload.Counters{r.Read, r.Write, r.Trim} {
-		before := []workload.Counters{j.last.Read, j.last.Write, j.last.Trim}[i]
+	for i, c := range r.Ops {
+		before := workload.Counters{}
+		if j.last.Ops != nil {
+			before = j.last.Ops[i]
+		}
 		if c.Ops < before.Ops || c.Bytes < before.Bytes || c.Seconds < before.Seconds || math.IsNaN(c.Seconds) {
 			t.Fatalf("counters went from %+v to %+v", before, c)
 		}
@@ -147,7 +150,7 @@ func (j *watched) look(t *rapid.T, now time.Time) {
 	if ops > most+1 {
 		t.Fatalf("%v operations of a work of %v", ops, most)
 	}
-	if seconds := r.Read.Seconds + r.Write.Seconds; !hasOpen(j.lanes) && seconds > 1.0001*depth*r.Elapsed.Seconds()+1e-6 {
+	if seconds := r.Ops[0].Seconds + r.Ops[1].Seconds; !hasOpen(j.lanes) && seconds > 1.0001*depth*r.Elapsed.Seconds()+1e-6 {
 		t.Fatalf("%v s of responses in %v at depth %v", seconds, r.Elapsed, depth)
 	}
 	if j.last.Final && (ops != last || r.Elapsed != j.last.Elapsed) {
@@ -353,7 +356,7 @@ func TestPassed(t *testing.T) {
 				}
 				if r := j.Counters(at); r.Time.Equal(at) {
 					p := workload.Point{Time: at}
-					for d, c := range []workload.Counters{r.Read, r.Write, r.Trim} {
+					for d, c := range r.Ops {
 						p.Ops[d], p.Bytes[d], p.Seconds[d] = c.Ops, c.Bytes, c.Seconds
 					}
 					seen = append(seen, p)

@@ -57,7 +57,7 @@ func TestPoissonArrivalsAtOneServer(t *testing.T) {
 		w := perf.New(plain(), 1)
 		j := w.Start(start, "vm", 0, []workload.Lane{reads(1<<20, rho*1000)}, perf.JobOptions{})
 		const seconds = 1800
-		r := j.Report(after(seconds)).Read
+		r := j.Report(after(seconds)).Ops[0]
 		n, want := float64(r.Ops), 1e-3/(1-rho)
 		near(t, "count", n, rho*1000*seconds, 5*math.Sqrt(rho*1000*seconds))
 		near(t, "mean response", r.Seconds/n, want, 5*want/math.Sqrt(n))
@@ -72,7 +72,7 @@ func TestClosedLoopAtOneServer(t *testing.T) {
 		w := perf.New(plain(), 1)
 		j := w.Start(start, "vm", 0, []workload.Lane{reads(depth, 0)}, perf.JobOptions{})
 		const seconds = 600
-		r := j.Report(after(seconds)).Read
+		r := j.Report(after(seconds)).Ops[0]
 		near(t, "count", float64(r.Ops), 1000*seconds, 5*math.Sqrt(1000*seconds))
 		near(t, "operations in flight", r.Seconds/seconds, float64(depth), 1e-6*float64(depth))
 		quantiles(t, fmt.Sprintf("depth %d", depth), r.Hist, perf.Mix{Law: perf.Law{Kind: perf.Exponential},
@@ -91,11 +91,11 @@ func TestManyServersWithoutQueue(t *testing.T) {
 	read := truth.Fast.ReadSeconds + 16384/truth.Fast.BytesPerSecond
 	write := truth.Fast.WriteSeconds + 65536/truth.Fast.BytesPerSecond
 	x := 4 / (0.7*read + 0.3*write)
-	near(t, "operations per second", float64(r.Read.Ops+r.Write.Ops)/600, x, 0.002*x)
-	near(t, "share of reads", float64(r.Read.Ops)/float64(r.Read.Ops+r.Write.Ops), 0.7, 0.002)
-	near(t, "bytes per write", float64(r.Write.Bytes)/float64(r.Write.Ops), 65536, 1e-6)
-	quantiles(t, "reads", r.Read.Hist, perf.Mix{Law: truth.Law, Parts: []perf.Part{{Share: 1, Seconds: read}}})
-	quantiles(t, "writes", r.Write.Hist, perf.Mix{Law: truth.Law, Parts: []perf.Part{{Share: 1, Seconds: write}}})
+	near(t, "operations per second", float64(r.Ops[0].Ops+r.Ops[1].Ops)/600, x, 0.002*x)
+	near(t, "share of reads", float64(r.Ops[0].Ops)/float64(r.Ops[0].Ops+r.Ops[1].Ops), 0.7, 0.002)
+	near(t, "bytes per write", float64(r.Ops[1].Bytes)/float64(r.Ops[1].Ops), 65536, 1e-6)
+	quantiles(t, "reads", r.Ops[0].Hist, perf.Mix{Law: truth.Law, Parts: []perf.Part{{Share: 1, Seconds: read}}})
+	quantiles(t, "writes", r.Ops[1].Hist, perf.Mix{Law: truth.Law, Parts: []perf.Part{{Share: 1, Seconds: write}}})
 }
 
 // TestScalabilityIsRecovered sweeps the number of nodes and fits the law to what the jobs report: the 95 % intervals cover the truth, at depth one
@@ -114,7 +114,7 @@ func TestScalabilityIsRecovered(t *testing.T) {
 			}
 			var ops uint64
 			for _, j := range jobs {
-				ops += j.Counters(after(60)).Read.Ops
+				ops += j.Counters(after(60)).Ops[0].Ops
 			}
 			points = append(points, usl.Point{Concurrency: float64(nodes), Throughput: float64(ops) / 60})
 		}
@@ -163,7 +163,7 @@ func TestNoise(t *testing.T) {
 		var last uint64
 		var sum, square float64
 		for i := 1; i <= n; i++ {
-			ops := j.Counters(after(float64(i))).Read.Ops
+			ops := j.Counters(after(float64(i))).Ops[0].Ops
 			x := float64(ops-last) - c.mean
 			sum, square, last = sum+x, square+x*x, ops
 		}

@@ -65,7 +65,7 @@ func TestTimeToResidency(t *testing.T) {
 		}
 		from, to := j.Counters(late), j.Counters(late.Add(time.Minute))
 		fast := truth.Fast.ReadSeconds + 16384/truth.Fast.BytesPerSecond
-		near(t, "reads per second in the end", float64(to.Read.Ops-from.Read.Ops)/60, 4/fast, 0.01*4/fast)
+		near(t, "reads per second in the end", float64(to.Ops[0].Ops-from.Ops[0].Ops)/60, 4/fast, 0.01*4/fast)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestZerosFreeData(t *testing.T) {
 		lane := reads(1, 0)
 		lane.Bytes = bytes
 		r := w.Start(at, "vm", 0, []workload.Lane{lane}, perf.JobOptions{Runtime: time.Minute}).Report(at.Add(time.Minute))
-		return float64(r.Read.Ops) / 60, r.Time
+		return float64(r.Ops[0].Ops) / 60, r.Time
 	}
 	_, at := ended(t, w, w.Start(start, "vm", 0, []workload.Lane{fill(bytes, false)}, perf.JobOptions{}))
 	slow, at := rate(at)
@@ -105,10 +105,10 @@ func TestWriteBurst(t *testing.T) {
 	j := w.Start(start, "vm", 0, []workload.Lane{lane}, perf.JobOptions{})
 	in := 8e3 * 8192 // eight servers of a millisecond
 	full := float64(1<<30) / (in - 20e6)
-	a := j.Counters(after(full - 1)).Write.Bytes
+	a := j.Counters(after(full - 1)).Ops[1].Bytes
 	near(t, "bytes per second in the burst", float64(a)/(full-1), in, 0.03*in)
 	near(t, "log just before", float64(w.WriteLogBytes(after(full - 1))[0]), 1<<30-(in-20e6), 0.03*in)
-	b, c := j.Counters(after(full+1)).Write.Bytes, j.Counters(after(full+101)).Write.Bytes
+	b, c := j.Counters(after(full + 1)).Ops[1].Bytes, j.Counters(after(full + 101)).Ops[1].Bytes
 	near(t, "bytes per second when full", float64(c-b)/100, 20e6, 0.03*20e6)
 	j.Stop(after(full + 101))
 	near(t, "log after ten seconds of rest", float64(w.WriteLogBytes(after(full + 111))[0]), 1<<30-200e6, 0.01*(1<<30))
@@ -131,14 +131,14 @@ func TestCacheAndSkew(t *testing.T) {
 		lane.Skew = c.skew
 		r := perf.New(truth, 1).Start(start, "vm", 0, []workload.Lane{lane}, perf.JobOptions{}).Report(after(600))
 		want := c.hits*1e-5 + (1-c.hits)*1e-3
-		near(t, fmt.Sprintf("mean response with %v", c.skew), r.Read.Seconds/float64(r.Read.Ops), want, 0.01*want)
+		near(t, fmt.Sprintf("mean response with %v", c.skew), r.Ops[0].Seconds/float64(r.Ops[0].Ops), want, 0.01*want)
 	}
 	page := reads(1, 0)
 	page.Direct = false
 	truth.CacheBytes, truth.PageCacheBytes, truth.PageSeconds = 0, 512<<20, 2e-6
 	r := perf.New(truth, 1).Start(start, "vm", 0, []workload.Lane{page}, perf.JobOptions{}).Report(after(600))
 	want := 0.5*2e-6 + 0.5*1e-3
-	near(t, "mean response with half of it in the page cache", r.Read.Seconds/float64(r.Read.Ops), want, 0.01*want)
+	near(t, "mean response with half of it in the page cache", r.Ops[0].Seconds/float64(r.Ops[0].Ops), want, 0.01*want)
 }
 
 // TestCheckpoints: while one lasts, an open load waits for what it leaves: 1/(1-rho-load).
@@ -147,7 +147,7 @@ func TestCheckpoints(t *testing.T) {
 	truth.Checkpoint = perf.Checkpoint{Every: 5 * time.Minute, Lasts: time.Minute, Load: 0.4}
 	j := perf.New(truth, 1).Start(start, "vm", 0, []workload.Lane{reads(1<<20, 300)}, perf.JobOptions{})
 	mean := func(from, to float64) float64 {
-		a, b := j.Counters(after(from)).Read, j.Counters(after(to)).Read
+		a, b := j.Counters(after(from)).Ops[0], j.Counters(after(to)).Ops[0]
 		return (b.Seconds - a.Seconds) / float64(b.Ops-a.Ops)
 	}
 	for _, k := range []float64{0, 1, 2} {
@@ -165,8 +165,8 @@ func TestCheckpoints(t *testing.T) {
 // TestFaults: a slow disk stretches services, a hang completes nothing until it ends and then what was outstanding, a neighbour takes its share.
 func TestFaults(t *testing.T) {
 	count := func(j *perf.Job, from, to float64) float64 {
-		a := j.Counters(after(from)).Read.Ops
-		return float64(j.Counters(after(to)).Read.Ops - a)
+		a := j.Counters(after(from)).Ops[0].Ops
+		return float64(j.Counters(after(to)).Ops[0].Ops - a)
 	}
 	w := perf.New(plain(), 2)
 	j := w.Start(start, "a", 0, []workload.Lane{reads(8, 0)}, perf.JobOptions{})
@@ -179,11 +179,11 @@ func TestFaults(t *testing.T) {
 	near(t, "hung", count(j, 180, 239.9), 0, 0)
 	near(t, "released", count(j, 239.9, 240.0001), 8, 0)
 	r := j.Report(after(241))
-	if got := r.Read.Hist.CountAbove(uint64(59e9)); got != 8 {
+	if got := r.Ops[0].Hist.CountAbove(uint64(59e9)); got != 8 {
 		t.Errorf("%d operations took longer than 59 s, not the 8 that hung", got)
 	}
-	near(t, "seconds", r.Read.Seconds, 8*241, 1e-3)
-	near(t, "the other node", float64(other.Counters(after(241)).Read.Ops), 241e3, 5*math.Sqrt(241e3))
+	near(t, "seconds", r.Ops[0].Seconds, 8*241, 1e-3)
+	near(t, "the other node", float64(other.Counters(after(241)).Ops[0].Ops), 241e3, 5*math.Sqrt(241e3))
 	w.Fault(after(300), perf.Fault{Kind: perf.NoisyNeighbour, Node: 0, Factor: 0.5})
 	if got := count(j, 300, 360); !(got < 40e3) {
 		t.Errorf("%v operations beside a neighbour with half of the storage", got)
@@ -200,19 +200,19 @@ func TestRunsToSize(t *testing.T) {
 	j := w.Start(start, "vm", 0, []workload.Lane{fill(8<<30, false)}, perf.JobOptions{})
 	end, ok := w.NextEnd()
 	near(t, "seconds to its end", end.Sub(start).Seconds(), 8.192, 1e-4)
-	if r := j.Report(after(8.1)); r.Final || r.Write.Ops < 7000 {
-		t.Errorf("%d operations shortly before the end, final %v", r.Write.Ops, r.Final)
+	if r := j.Report(after(8.1)); r.Final || r.Ops[1].Ops < 7000 {
+		t.Errorf("%d operations shortly before the end, final %v", r.Ops[1].Ops, r.Final)
 	}
 	r := j.Report(after(100))
-	if !ok || r.Write.Ops != 8192 || r.Write.Bytes != 8<<30 || !r.Final || !r.Time.Equal(end) || r.Write.Hist.Count() != 8192 {
+	if !ok || r.Ops[1].Ops != 8192 || r.Ops[1].Bytes != 8<<30 || !r.Final || !r.Time.Equal(end) || r.Ops[1].Hist.Count() != 8192 {
 		t.Errorf("at its end %+v", r)
 	}
 	slow := w.Start(after(100), "vm", 0, []workload.Lane{fill(8<<30, false)}, perf.JobOptions{})
 	w.Fault(after(104.096), perf.Fault{Kind: perf.SlowDisk, Node: 0, Factor: 2, Until: after(1000)})
 	end, _ = w.NextEnd()
 	near(t, "seconds to its end on a disk that becomes slow", end.Sub(after(100)).Seconds(), 4.096+8.192, 1e-4)
-	if r, at := ended(t, w, slow); r.Write.Ops != 8192 || !at.Equal(end) {
-		t.Errorf("%d operations at %v, not at %v", r.Write.Ops, at, end)
+	if r, at := ended(t, w, slow); r.Ops[1].Ops != 8192 || !at.Equal(end) {
+		t.Errorf("%d operations at %v, not at %v", r.Ops[1].Ops, at, end)
 	}
 }
 
@@ -223,22 +223,22 @@ func TestStagesAndDelays(t *testing.T) {
 	first.Runtime, first.Delay = 20*time.Second, 10*time.Second
 	second.Stage = 1
 	j := w.Start(start, "vm", 0, []workload.Lane{first, second}, perf.JobOptions{})
-	if r := j.Counters(after(9.9)); r.Read.Ops+r.Write.Ops != 0 {
-		t.Errorf("%d operations before the delay is over", r.Read.Ops+r.Write.Ops)
+	if r := j.Counters(after(9.9)); r.Ops[0].Ops+r.Ops[1].Ops != 0 {
+		t.Errorf("%d operations before the delay is over", r.Ops[0].Ops+r.Ops[1].Ops)
 	}
 	r := j.Counters(after(30))
-	near(t, "reads", float64(r.Read.Ops), 20e3, 800)
-	near(t, "writes before the second stage", float64(r.Write.Ops), 0, 0)
+	near(t, "reads", float64(r.Ops[0].Ops), 20e3, 800)
+	near(t, "writes before the second stage", float64(r.Ops[1].Ops), 0, 0)
 	end, ok := w.NextEnd()
 	if !ok {
 		t.Error("no end is known in the last stage")
 	}
 	near(t, "end", end.Sub(start).Seconds(), 30+1.024, 1e-4)
-	if r := j.Counters(after(60)); r.Write.Ops != 1024 || !r.Final {
+	if r := j.Counters(after(60)); r.Ops[1].Ops != 1024 || !r.Final {
 		t.Errorf("at the end %+v", r)
 	}
 	cut := w.Start(after(60), "vm", 0, []workload.Lane{first, second}, perf.JobOptions{Runtime: 15 * time.Second})
-	if r := cut.Counters(after(100)); !r.Final || r.Elapsed != 15*time.Second || r.Write.Ops != 0 {
+	if r := cut.Counters(after(100)); !r.Final || r.Elapsed != 15*time.Second || r.Ops[1].Ops != 0 {
 		t.Errorf("cut off: %+v", r)
 	}
 	if none := w.Start(after(100), "vm", 0, nil, perf.JobOptions{}); !none.Counters(after(100)).Final {
@@ -251,9 +251,9 @@ func TestMoveAndForget(t *testing.T) {
 	w := perf.New(plain(), 2)
 	a := w.Start(start, "a", 0, []workload.Lane{reads(4, 0)}, perf.JobOptions{})
 	b := w.Start(start, "b", 0, []workload.Lane{reads(4, 0)}, perf.JobOptions{})
-	near(t, "shared", float64(a.Counters(after(60)).Read.Ops), 30e3, 1000)
+	near(t, "shared", float64(a.Counters(after(60)).Ops[0].Ops), 30e3, 1000)
 	w.MoveVM("b", 1)
-	near(t, "alone", float64(a.Counters(after(120)).Read.Ops), 90e3, 1500)
+	near(t, "alone", float64(a.Counters(after(120)).Ops[0].Ops), 90e3, 1500)
 	use := w.NodeMetrics(after(120))
 	near(t, "reads of node 0", use[0].Reads, 1000, 1e-3)
 	near(t, "reads of node 1", use[1].Reads, 1000, 1e-3)

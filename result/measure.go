@@ -1,0 +1,150 @@
+package result
+
+import "strings"
+
+// Operation is a kind of operation that a load generator counts, as it declares it.
+type Operation struct {
+	Name string `json:"name"` // "read", "new_order"; unique within its workload, without blanks
+	Noun string `json:"noun"` // several of them in a sentence: "reads", "new orders"
+	// Bytes: it moves bytes, which are counted.
+	Bytes bool `json:"bytes,omitempty"`
+	// Block is set when it moves or discards blocks of a device or file, so that what is known of storage applies to it.
+	Block Block `json:"block,omitempty"`
+}
+
+// Block is what an operation does with blocks.
+type Block string
+
+// What can be done with blocks.
+const (
+	BlockRead    Block = "read"
+	BlockWrite   Block = "write"
+	BlockDiscard Block = "discard"
+)
+
+// BlockOperations are those of a generator of block I/O: reads, writes, trims.
+var BlockOperations = []Operation{
+	{Name: "read", Noun: "reads", Bytes: true, Block: BlockRead},
+	{Name: "write", Noun: "writes", Bytes: true, Block: BlockWrite},
+	{Name: "trim", Noun: "trims", Bytes: true, Block: BlockDiscard},
+}
+
+// OperationsUnit is the unit of a rate of block operations; a report shows it as IOPS.
+const OperationsUnit = "ops/s"
+
+// RateUnit is the unit of the operation's rate: "ops/s" of blocks, else "new orders/s" and the like.
+func (o Operation) RateUnit() string {
+	if o.Block != "" {
+		return OperationsUnit
+	}
+	return o.Noun + "/s"
+}
+
+// Measure is a further number that a load generator reports, as it declares it.
+type Measure struct {
+	Name   string    `json:"name"` // "NOPM", "retries"; unique within its workload
+	Unit   string    `json:"unit"` // "NOPM", "retries", "MB/s"
+	Better Direction `json:"better,omitempty"`
+	Kind   Kind      `json:"kind"`
+}
+
+// Direction says which way of a number is better.
+type Direction string
+
+// The directions; none is "".
+const (
+	Higher Direction = "higher"
+	Lower  Direction = "lower"
+)
+
+// Kind says how the values of a measure go together over time and over machines. Nothing is an average of percentiles.
+type Kind string
+
+// The kinds.
+const (
+	// Count grows since the start. A window has the difference; machines add up.
+	Count Kind = "count"
+	// Level is a rate over the time since the report before, like transactions per minute. A window has the mean weighted
+	// by time; machines add up.
+	Level Kind = "level"
+	// Single is a figure that the tool made by itself, like a percentile: it holds for one machine and one report, and is
+	// combined with nothing.
+	Single Kind = "single"
+)
+
+// Value is a measure over some time: a Count's difference, a Level's mean, a Single's last figure.
+type Value struct {
+	Measure string  `json:"measure"`
+	Value   float64 `json:"value"`
+}
+
+// Measures of an operation in Series.Measure. Times are in microseconds, and service or response time as the workload's
+// Latency says.
+const (
+	Rate          = "rate"      // in Operation.RateUnit
+	Bandwidth     = "bandwidth" // bytes/s
+	LatencyMean   = "latency_mean"
+	LatencyP50    = "latency_p50"
+	LatencyP99    = "latency_p99"
+	LatencyP999   = "latency_p99.9"
+	latencyPrefix = "latency_"
+)
+
+// Measures of the machines in Series.Measure. Those in per cent are of the time or of the CPUs.
+const (
+	NodeCPU              = "node_cpu"           // %, of a node of the cluster
+	HostCPUs             = "host_cpu"           // %, of all CPUs of a machine
+	NUMACPU              = "numa_cpu"           // %, of one NUMA node
+	OneCPU               = "one_cpu"            // %, of one CPU; those that were busiest
+	OneCPUInterrupts     = "one_cpu_interrupts" // %, of that the time in interrupts
+	DeviceBusy           = "device_busy"        // %, of the time with at least one operation outstanding
+	DeviceReadBandwidth  = "device_read_bandwidth"
+	DeviceWriteBandwidth = "device_write_bandwidth"
+	DeviceReads          = "device_read_iops"
+	DeviceWrites         = "device_write_iops"
+)
+
+// MachineMeasures are those of the machines underneath the VMs, which count what everybody on them does.
+var MachineMeasures = []string{HostCPUs, NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
+	DeviceWriteBandwidth, DeviceReads, DeviceWrites}
+
+// Metric is the series' operation and measure in one word, for people to type and for columns of tables: read_iops,
+// new_order_rate, write_latency_p99, NOPM. It is made, never taken apart.
+func (s Series) Metric() string {
+	switch {
+	case s.Op == "":
+		return s.Measure
+	case s.Measure == Rate && s.Unit == OperationsUnit:
+		return s.Op + "_iops"
+	}
+	return s.Op + "_" + s.Measure
+}
+
+// IsLatency reports whether the series is of times.
+func (s Series) IsLatency() bool { return strings.HasPrefix(s.Measure, latencyPrefix) }
+
+// Operation is the declaration of an operation of the workload.
+func (w Workload) Operation(name string) (Operation, bool) {
+	for _, o := range w.Operations {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return Operation{}, false
+}
+
+// Block says what an operation of the workload does with blocks, "" when nothing.
+func (w Workload) Block(op string) Block {
+	o, _ := w.Operation(op)
+	return o.Block
+}
+
+// MovesBlocks reports whether the workload does block I/O.
+func (w Workload) MovesBlocks() bool {
+	for _, o := range w.Operations {
+		if o.Block != "" {
+			return true
+		}
+	}
+	return false
+}
