@@ -9,8 +9,9 @@ import (
 	"plimsoll/internal/regular"
 )
 
-// disk has what is written survive a power cut: it is called with every file and folder once what is new in it must be on the device.
-// nil forces nothing, for simulated runs, which can be repeated. Tests give one that drops all it was not called with.
+// disk has what is written survive a power cut: it is called with every file and folder once what is new in it must be
+// on the device. nil forces nothing, for simulated runs, which can be repeated. Tests give one that drops all it was
+// not called with.
 type disk func(*os.File) error
 
 func (d disk) sync(f *os.File) error {

@@ -22,7 +22,8 @@ import (
 // hashedDirs hold what was measured, from which all else can be made again.
 var hashedDirs = []string{rawDir, metricsDir}
 
-// Hash computes the SHA-256 of every file of raw output and metrics, which must not be written any more, and stores them in the manifest.
+// Hash computes the SHA-256 of every file of raw output and metrics, which must not be written any more, and stores
+// them in the manifest.
 func (f *Folder) Hash(ctx context.Context) error {
 	names, err := f.measuredFiles()
 	if err != nil {
@@ -39,8 +40,9 @@ func (f *Folder) Hash(ctx context.Context) error {
 	return f.Update(func(m *Manifest) { m.Hashes = hashes })
 }
 
-// VerifyHashes compares raw output and metrics with the manifest and returns what differs, in words: files that changed, are gone, cannot be
-// read, or were not there. nil when all agree, and for what the manifest has no hashes of: a run that was killed, metrics of older runs.
+// VerifyHashes compares raw output and metrics with the manifest and returns what differs, in words: files that
+// changed, are gone, cannot be read, or were not there. nil when all agree, and for what the manifest has no hashes
+// of: a run that was killed, metrics of older runs.
 func (f *Folder) VerifyHashes(ctx context.Context) []string {
 	hashes := f.Manifest().Hashes
 	if len(hashes) == 0 {
@@ -76,7 +78,8 @@ func (f *Folder) VerifyHashes(ctx context.Context) []string {
 		case errs[i] != nil:
 			bad = append(bad, fmt.Sprintf("%s: %v", name, errs[i]))
 		case sums[i] != hashes[name]:
-			bad = append(bad, fmt.Sprintf("%s: changed since the run (sha256 %.12s, recorded %.12s)", name, sums[i], hashes[name]))
+			const say = "%s: changed since the run (sha256 %.12s, recorded %.12s)"
+			bad = append(bad, fmt.Sprintf(say, name, sums[i], hashes[name]))
 		}
 	}
 	return bad
@@ -128,7 +131,8 @@ func hashFile(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	defer file.Close() //nolint:errcheck // read only
-	// A file with a hole may claim any size, and would be read for days. What is hashed here is compressed, so that it fills its blocks.
+	// A file with a hole may claim any size, and would be read for days. What is hashed here is compressed, so that it
+	// fills its blocks.
 	if info, err := file.Stat(); err != nil {
 		return "", err
 	} else if info.Size() > 1<<30 && diskBytes(info) < info.Size()/16 {

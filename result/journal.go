@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/regular"
 )
 
-// What is read of a journal: longer lines are skipped and named, and what is beyond the end is left out, which is said. Ten thousand
-// machines leave some 20 MB.
+// What is read of a journal: longer lines are skipped and named, and what is beyond the end is left out, which is
+// said. Ten thousand machines leave some 20 MB.
 const (
 	longestLine    = 4 << 20
 	longestJournal = 128 << 20
@@ -115,7 +115,8 @@ func readJournal(r io.Reader) (events []Event, skipped []string, err error) {
 			skipped = append(skipped, fmt.Sprintf("journal: %d more lines like these", unnamed))
 		}
 		if bounded.N == 0 {
-			skipped = append(skipped, fmt.Sprintf("journal: it is larger than %d MiB; the rest was not read", longestJournal>>20))
+			const say = "journal: it is larger than %d MiB; the rest was not read"
+			skipped = append(skipped, fmt.Sprintf(say, longestJournal>>20))
 		}
 	}()
 	for n := 1; ; n++ {

@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// platter is a disk as a power cut leaves it: a file holds what it did when it was last synced, a folder the names that it had then.
+// platter is a disk as a power cut leaves it: a file holds what it did when it was last synced, a folder the names
+// that it had then.
 type platter struct {
 	files   map[uint64][]byte
 	folders map[uint64]map[string]uint64
@@ -117,7 +118,8 @@ func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
 		},
 		"scenario": {
 			func(f *Folder) error {
-				return f.CopyScenario(fstest.MapFS{"a/test.yml": {Data: []byte("given")}, "a/b/c.fio": {Data: []byte("job")}}, []byte("made"))
+				given := fstest.MapFS{"a/test.yml": {Data: []byte("given")}, "a/b/c.fio": {Data: []byte("job")}}
+				return f.CopyScenario(given, []byte("made"))
 			},
 			func(f *Folder) (any, error) {
 				var all []string
@@ -133,7 +135,8 @@ func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
 		},
 		"boundary in the journal": {
 			func(f *Folder) error {
-				return errors.Join(f.AppendEvent(Event{Kind: KindNote, Text: "x"}), f.AppendEvent(Event{Kind: KindStepEnd, Step: 3}))
+				note := Event{Kind: KindNote, Text: "x"}
+				return errors.Join(f.AppendEvent(note), f.AppendEvent(Event{Kind: KindStepEnd, Step: 3}))
 			},
 			eventsOf, []Event{{Kind: KindNote, Text: "x"}, {Kind: KindStepEnd, Step: 3}},
 		},
@@ -164,7 +167,8 @@ func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root, p := t.TempDir(), &platter{map[uint64][]byte{}, map[uint64]map[string]uint64{}}
-			f, err := create(filepath.Join(root, "of", "runs"), Manifest{RunID: "r", Scenario: ScenarioInfo{Name: "some name"}}, p.sync(t))
+			m := Manifest{RunID: "r", Scenario: ScenarioInfo{Name: "some name"}}
+			f, err := create(filepath.Join(root, "of", "runs"), m, p.sync(t))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -249,7 +249,8 @@ func (w *rawWriter) Close() error {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close(), w.disk.syncFolder(filepath.Dir(w.file.Name()))); err != nil && w.err == nil {
+	err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close(), w.disk.syncFolder(filepath.Dir(w.file.Name())))
+	if err != nil && w.err == nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	return w.err
@@ -347,8 +348,9 @@ func (w *frames) Close() error {
 	return err
 }
 
-// RawReader is the raw output of one start, decompressed. A stream cut short (the writer was killed, the disk was full) ends
-// like a whole one; Truncated tells them apart after the end was reached. One that grows out of proportion is an error of Read.
+// RawReader is the raw output of one start, decompressed. A stream cut short (the writer was killed, the disk was
+// full) ends like a whole one; Truncated tells them apart after the end was reached. One that grows out of proportion
+// is an error of Read.
 type RawReader struct {
 	file      *os.File
 	dec       *zstd.Decoder
@@ -357,8 +359,9 @@ type RawReader struct {
 	truncated string
 }
 
-// What raw output may become when it is decompressed: so many bytes, or so many times the file, whichever is more. Output of tools becomes a
-// tenth to a hundredth, so what goes beyond is damage, nonsense, or meant to keep a reader busy for hours.
+// What raw output may become when it is decompressed: so many bytes, or so many times the file, whichever is more.
+// Output of tools becomes a tenth to a hundredth, so what goes beyond is damage, nonsense, or meant to keep a reader
+// busy for hours.
 const (
 	fewestRaw   = 1 << 30
 	rawExpanded = 1000
@@ -390,7 +393,8 @@ func (r *RawReader) Read(p []byte) (int, error) {
 	}
 	n, err := r.dec.Read(p)
 	if r.left -= int64(n); r.left < 0 {
-		return n, fmt.Errorf("raw output: more than %d MiB come out of it, out of proportion to the file; the rest was not read", r.most>>20)
+		const say = "raw output: more than %d MiB come out of it, out of proportion to the file; the rest was not read"
+		return n, fmt.Errorf(say, r.most>>20)
 	}
 	if err != nil && err != io.EOF {
 		r.truncated = err.Error()

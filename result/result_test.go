@@ -488,7 +488,8 @@ func TestRaw(t *testing.T) {
 		t.Errorf("%v %v", f.Manifest().Hashes, f.VerifyHashes(t.Context()))
 	}
 	must(t, f.WriteRawFile("vm", "load", 1, "job.fio", []byte("[changed]")))
-	if bad := f.VerifyHashes(t.Context()); len(bad) != 1 || !strings.Contains(bad[0], "raw/vm/load/job.fio: changed since the run") {
+	bad := f.VerifyHashes(t.Context())
+	if len(bad) != 1 || !strings.Contains(bad[0], "raw/vm/load/job.fio: changed since the run") {
 		t.Error(bad)
 	}
 	must(t, os.WriteFile(filepath.Join(f.Dir(), "raw/vm/load/job.json"), []byte("{"), 0o644))
@@ -560,7 +561,8 @@ func Example() {
 	// Output: interrupted setup <nil>
 }
 
-// Raw output that grows out of proportion is read up to a bound, and says so; a stream that asks for a huge window is not.
+// Raw output that grows out of proportion is read up to a bound, and says so; a stream that asks for a huge window is
+// not.
 func TestRawBombs(t *testing.T) {
 	t.Parallel()
 	f := create(t, t.TempDir())
@@ -583,7 +585,8 @@ func TestRawBombs(t *testing.T) {
 		t.Errorf("three frames: %d bytes, %q, %v", n, truncated, err)
 	}
 	must(t, os.WriteFile(file, bytes.Repeat(frame.Bytes(), 40), 0o600)) // of 10 GiB
-	if n, _, err := read(); n < 1<<30 || n > 1<<30+1<<27 || err == nil || !strings.Contains(err.Error(), "out of proportion") {
+	n, _, err := read()
+	if n < 1<<30 || n > 1<<30+1<<27 || err == nil || !strings.Contains(err.Error(), "out of proportion") {
 		t.Errorf("forty frames: %d bytes, %v", n, err)
 	}
 	huge := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x98, 0x01, 0x00, 0x00} // a window of 512 MiB
@@ -608,8 +611,9 @@ func TestJournalsAreBounded(t *testing.T) {
 	must(t, file.Close())
 	events, skipped, err := f.Events()
 	must(t, err)
-	want := []string{"journal line 2: not a journal event", "journal: 99981 more lines like these", "journal: it is larger than 128 MiB; the rest was not read"}
-	if len(events) != 1 || len(skipped) != 22 || skipped[0] != want[0] || skipped[20] != want[1] || skipped[21] != want[2] {
+	want := []string{"journal line 2: not a journal event", "journal: 99981 more lines like these",
+		"journal: it is larger than 128 MiB; the rest was not read"}
+	if len(events) != 1 || len(skipped) != 22 || !cmp.Equal(want, []string{skipped[0], skipped[20], skipped[21]}) {
 		t.Errorf("%d events, %q", len(events), skipped)
 	}
 }

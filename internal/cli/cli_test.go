@@ -78,7 +78,8 @@ func TestVariables(t *testing.T) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
 	for _, bad := range []string{"iops", "=4", "x=[1"} {
-		if _, err := (&app{}).variables(nil, []string{bad}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--set") {
+		_, err := (&app{}).variables(nil, []string{bad})
+		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %q: %v, want a usage error", bad, err)
 		}
 	}

@@ -121,7 +121,8 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 	id := a.numbered(a.runsDir, p, began)
 	r := experiment.NewRecord(id, p.scenario)
 	r.Program, r.Operator, r.Created, r.Source, r.File = buildVersion().String(), operator(p.facts.Simulated), began, p.given, p.file
-	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes, Target: tf.name, TargetOptions: p.options,
+	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
+		Target: tf.name, TargetOptions: p.options,
 		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), AllowHostCommands: tf.allowHostCommands}
 	estimate, err := a.checkCells(stop.ctx, p, r, sf, tf)
 	if err != nil {

@@ -138,7 +138,8 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		return nil, err
 	}
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
-		Set: f.values, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict, CheckQuery: collect.CheckQuery,
+		Set: f.values, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict,
+		CheckQuery: collect.CheckQuery,
 		Generators: drivers.Generators(),
 	})
 	for i := range diagnostics {

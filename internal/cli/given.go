@@ -12,9 +12,9 @@ import (
 	"plimsoll/internal/regular"
 )
 
-// openGiven opens a file that the user named. Standard input ("-" or /dev/stdin) and what a shell hands over as /dev/fd/N, as it does
-// for <(command), are streams: they are read as they come, and a signal ends that as it ends the program. All else must be a regular
-// file, for a pipe that nobody writes to would be waited for without end.
+// openGiven opens a file that the user named. Standard input ("-" or /dev/stdin) and what a shell hands over as
+// /dev/fd/N, as it does for <(command), are streams: they are read as they come, and a signal ends that as it ends the
+// program. All else must be a regular file, for a pipe that nobody writes to would be waited for without end.
 func (a *app) openGiven(name string) (io.ReadCloser, error) {
 	text, ok := strings.CutPrefix(name, "/dev/fd/")
 	if !ok {

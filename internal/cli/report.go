@@ -110,7 +110,8 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 type goneError struct{ what []string }
 
 func (e *goneError) Error() string {
-	return "the folder's raw output or metrics no longer hold what was collected of them before, which is kept: " + some(e.what)
+	return "the folder's raw output or metrics no longer hold what was collected of them before, which is kept: " +
+		some(e.what)
 }
 
 // some are the first of a list.
@@ -149,7 +150,9 @@ func lost(before, now *result.Data) *goneError {
 		}
 		return n
 	})
-	compared("phases, annotations and faults", func(d *result.Data) uint64 { return uint64(len(d.Phases) + len(d.Events)) })
+	compared("phases, annotations and faults", func(d *result.Data) uint64 {
+		return uint64(len(d.Phases) + len(d.Events))
+	})
 	// The time that has values, whatever their step: a few at the edges may be placed otherwise by another version.
 	if b, n := covered(before), covered(now); n < b*49/50 {
 		what = append(what, fmt.Sprintf("results over %v then, %v now", b, n))
@@ -174,8 +177,9 @@ func covered(d *result.Data) (sum time.Duration) {
 	return sum.Round(time.Second)
 }
 
-// collected makes data from what a run folder holds. It refuses, with a goneError, to make less than what was made of it before, or other than
-// that, because the files of then are damaged; where there is nothing from before, what is damaged is among the data's problems.
+// collected makes data from what a run folder holds. It refuses, with a goneError, to make less than what was made of
+// it before, or other than that, because the files of then are damaged; where there is nothing from before, what is
+// damaged is among the data's problems.
 func collected(ctx context.Context, folder *result.Folder) (*result.Data, error) {
 	damaged := folder.VerifyHashes(ctx)
 	if err := ctx.Err(); err != nil {
@@ -198,7 +202,8 @@ func collected(ctx context.Context, folder *result.Folder) (*result.Data, error)
 	return data, err
 }
 
-// recollect makes data and findings from what a run folder holds. Data that were collected before are not replaced by less.
+// recollect makes data and findings from what a run folder holds. Data that were collected before are not replaced by
+// less.
 func recollect(ctx context.Context, folder *result.Folder) error {
 	data, err := collected(ctx, folder)
 	if data == nil {

@@ -1,10 +1,10 @@
-// Package regular opens files that others have given us: a scenario, a table, a run folder from somewhere else. It opens regular
-// files only, it looks before it opens, and it never waits.
+// Package regular opens files that others have given us: a scenario, a table, a run folder from somewhere else. It
+// opens regular files only, it looks before it opens, and it never waits.
 //
-// To open a named pipe is to wait until somebody writes to it, deaf to every signal; a device may be endless, or do something merely
-// because it was opened. So whatever reads a file that this process did not just write goes through here, and is told what stands in
-// its place. Reading whole files is bounded: a file with a hole may claim any size. What is meant to be a stream, as standard input
-// is, does not come through here.
+// To open a named pipe is to wait until somebody writes to it, deaf to every signal; a device may be endless, or do
+// something merely because it was opened. So whatever reads a file that this process did not just write goes through
+// here, and is told what stands in its place. Reading whole files is bounded: a file with a hole may claim any size.
+// What is meant to be a stream, as standard input is, does not come through here.
 package regular
 
 import (
@@ -17,12 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NoLinks is a flag for files in a folder that holds none of its own, as run folders do: a symbolic link there is refused, for whoever
-// gave the folder could lead a reader, or worse a writer, anywhere.
+// NoLinks is a flag for files in a folder that holds none of its own, as run folders do: a symbolic link there is
+// refused, for whoever gave the folder could lead a reader, or worse a writer, anywhere.
 const NoLinks = unix.O_NOFOLLOW
 
-// Document bounds what is read at once where no smaller bound is known, in bytes: ten times the largest document that runs of 10,000
-// machines have made.
+// Document bounds what is read at once where no smaller bound is known, in bytes: ten times the largest document that
+// runs of 10,000 machines have made.
 const Document = 512 << 20
 
 // Kind is the error of something that is no regular file.
@@ -52,8 +52,8 @@ type TooLarge int64
 // Error says how much would have been too much.
 func (n TooLarge) Error() string { return fmt.Sprintf("it is larger than %d MiB", int64(n)>>20) }
 
-// Open opens a regular file. flag is as for os.OpenFile, or NoLinks besides; a file that it creates may be read by all. What is no
-// regular file gives a Kind, wrapped in an *fs.PathError.
+// Open opens a regular file. flag is as for os.OpenFile, or NoLinks besides; a file that it creates may be read by
+// all. What is no regular file gives a Kind, wrapped in an *fs.PathError.
 func Open(name string, flag int) (*os.File, error) {
 	look := os.Stat
 	if flag&NoLinks != 0 {
@@ -87,7 +87,8 @@ func refuse(name string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: name, Err: Kind(info.Mode().Type())}
 }
 
-// Read reads a regular file of at most so many bytes; a larger one gives a TooLarge, wrapped in an *fs.PathError. flag is as for Open.
+// Read reads a regular file of at most so many bytes; a larger one gives a TooLarge, wrapped in an *fs.PathError. flag
+// is as for Open.
 func Read(name string, flag int, most int64) ([]byte, error) {
 	f, err := Open(name, os.O_RDONLY|flag)
 	if err != nil {
@@ -119,8 +120,8 @@ func Read(name string, flag int, most int64) ([]byte, error) {
 	}
 }
 
-// Dir is a folder as a file system in which only regular files can be opened, and folders be listed. Symbolic links lead to what is
-// below it, not out of it.
+// Dir is a folder as a file system in which only regular files can be opened, and folders be listed. Symbolic links
+// lead to what is below it, not out of it.
 type Dir string
 
 // Open implements fs.FS.

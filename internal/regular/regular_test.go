@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// zoo makes a folder with one of everything, and returns it with what is said of each name when it is opened; "" when it opens.
+// zoo makes a folder with one of everything, and returns it with what is said of each name when it is opened; "" when
+// it opens.
 func zoo(t *testing.T) (dir string, says map[string]string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -43,7 +44,8 @@ func zoo(t *testing.T) (dir string, says map[string]string) {
 		}
 	}
 	return dir, map[string]string{
-		"file": "", "inside": "", "folder": "it is a folder, not a file", "pipe": "it is a named pipe, and only", "to": "it is a named pipe",
+		"file": "", "inside": "", "folder": "it is a folder, not a file",
+		"pipe": "it is a named pipe, and only", "to": "it is a named pipe",
 		"socket": "it is a socket", "device": "it is a device", "broken": "no such file", "none": "no such file",
 	}
 }
@@ -53,7 +55,8 @@ func TestReadTakesRegularFilesOnly(t *testing.T) {
 	dir, says := zoo(t)
 	for name, want := range says {
 		for _, flag := range []int{0, NoLinks} {
-			if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && flag != 0 && info.Mode()&fs.ModeSymlink != 0 {
+			info, err := os.Lstat(filepath.Join(dir, name))
+			if err == nil && flag != 0 && info.Mode()&fs.ModeSymlink != 0 {
 				want = "it is a symbolic link"
 			}
 			data, err := Read(filepath.Join(dir, name), flag, 100)
@@ -61,7 +64,8 @@ func TestReadTakesRegularFilesOnly(t *testing.T) {
 			switch {
 			case want == "" && (err != nil || string(data) != "text"):
 				t.Errorf("%s: %q, %v", name, data, err)
-			case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &path) || filepath.Base(path.Path) != name):
+			case want != "" && (err == nil || !strings.Contains(err.Error(), want) ||
+				!errors.As(err, &path) || filepath.Base(path.Path) != name):
 				t.Errorf("%s with flag %d: %v, want %q", name, flag, err, want)
 			}
 		}
@@ -79,7 +83,8 @@ func TestDirTakesRegularFilesOnly(t *testing.T) {
 			want = "escapes"
 		}
 		data, err := fs.ReadFile(Dir(dir), name)
-		if want == "" && (err != nil || string(data) != "text") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || string(data) != "text") ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %q, %v; want %q", name, data, err, want)
 		}
 	}
@@ -102,12 +107,14 @@ func TestDirIsAFileSystem(t *testing.T) {
 func TestReadIsBounded(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "hole")
-	for size, want := range map[int64]string{1 << 20: "", 1<<20 + 1: "it is larger than 1 MiB", 1 << 40: "it is larger than 1 MiB"} {
+	const refused = "it is larger than 1 MiB"
+	for size, want := range map[int64]string{1 << 20: "", 1<<20 + 1: refused, 1 << 40: refused} {
 		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Truncate(name, size)); err != nil {
 			t.Fatal(err)
 		}
 		data, err := Read(name, 0, 1<<20)
-		if want == "" && (err != nil || int64(len(data)) != size) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || int64(len(data)) != size) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d bytes: %d, %v; want %q", size, len(data), err, want)
 		}
 	}

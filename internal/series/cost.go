@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// mostWork is the most values that one query may look at for each of its series. It takes some seconds; a subquery in steps of a millisecond
-	// asks for thousands of times as much.
+	// mostWork is the most values that one query may look at for each of its series. It takes some seconds; a subquery
+	// in steps of a millisecond asks for thousands of times as much.
 	mostWork = 1_000_000_000
-	// workPerSlice is what is looked at between two looks at the context: the engine has none while it goes through the windows of one series.
+	// workPerSlice is what is looked at between two looks at the context: the engine has none while it goes through
+	// the windows of one series.
 	workPerSlice = 50_000_000
 	// subqueryStep is the step of a subquery that names none, as Prometheus has it.
 	subqueryStep = time.Minute
@@ -46,7 +47,8 @@ func stepOf(s *parser.SubqueryExpr) time.Duration {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-// affordable refuses a query that would look at too much, and says into how many slices it is to be cut so that it can be stopped between them.
+// affordable refuses a query that would look at too much, and says into how many slices it is to be cut so that it can
+// be stopped between them.
 func affordable(query string, steps int, span time.Duration) (slices int, err error) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	if err != nil {
@@ -54,8 +56,9 @@ func affordable(query string, steps int, span time.Duration) (slices int, err er
 	}
 	whole := work(expr, float64(steps), span)
 	if whole > mostWork {
-		return 0, fmt.Errorf("query: it looks at %.2g values for every series, more than %.2g: use longer steps in subqueries, or shorter windows",
-			whole, float64(mostWork))
+		const say = "query: it looks at %.2g values for every series, more than %.2g: " +
+			"use longer steps in subqueries, or shorter windows"
+		return 0, fmt.Errorf(say, whole, float64(mostWork))
 	}
 	n := min(steps, 1+int(whole/workPerSlice))
 	if parts := float64(n) * work(expr, float64(steps)/float64(n), span/time.Duration(n)); parts > 2*whole {
@@ -66,5 +69,6 @@ func affordable(query string, steps int, span time.Duration) (slices int, err er
 
 // limited bounds the time of a query, all its slices together.
 func (s *Store) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("query: it takes more than %v: ask for less, or in longer steps", s.timeout))
+	why := fmt.Errorf("query: it takes more than %v: ask for less, or in longer steps", s.timeout)
+	return context.WithTimeoutCause(ctx, s.timeout, why)
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// The database takes it for impossible that its folder goes away while it writes, and panics then, at times in a goroutine of its own, which
-// would end the process and the run with it. So every batch begins with a look whether the folder is still there. When it is not, the points
-// in memory are written as a block into a folder made anew, the database is closed, and every later batch says what happened.
+// The database takes it for impossible that its folder goes away while it writes, and panics then, at times in a
+// goroutine of its own, which would end the process and the run with it. So every batch begins with a look whether the
+// folder is still there. When it is not, the points in memory are written as a block into a folder made anew, the
+// database is closed, and every later batch says what happened.
 
 // places are the folders that a database which is written to must have.
 var places = []string{".", "wal", "chunks_head"}

@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/series"
 )
 
-// TestFolderRemoved: the folder of a database, or a part of it, goes away while it is written. That is told from then on, nothing panics, and
-// what was written before can be read.
+// TestFolderRemoved: the folder of a database, or a part of it, goes away while it is written. That is told from then
+// on, nothing panics, and what was written before can be read.
 func TestFolderRemoved(t *testing.T) {
 	for _, part := range []string{".", "wal", "chunks_head"} {
 		for _, timeless := range []bool{false, true} {

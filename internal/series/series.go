@@ -163,7 +163,8 @@ func OpenReadOnly(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Close flushes and closes the database. Queries under way are waited for. It is no error of Close when a batch has told that the folder is gone.
+// Close flushes and closes the database. Queries under way are waited for. It is no error of Close when a batch has
+// told that the folder is gone.
 func (s *Store) Close() error {
 	told := s.told()
 	err := s.intact()
@@ -195,8 +196,9 @@ func CheckQuery(query string) error {
 	return err
 }
 
-// Range evaluates a PromQL expression at start, start+step, ... up to end. A query over more samples than Options.MaxSamples is evaluated in slices of
-// the time, which gives the same, unless it asks for start() or end(). One that would look at far too much, or takes too long, is an error.
+// Range evaluates a PromQL expression at start, start+step, ... up to end. A query over more samples than
+// Options.MaxSamples is evaluated in slices of the time, which gives the same, unless it asks for start() or end().
+// One that would look at far too much, or takes too long, is an error.
 func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
 	return s.RangeInSlices(ctx, query, start, end, step, 1)
 }

@@ -52,7 +52,8 @@ type timing struct {
 	bins     *hist.Histogram
 }
 
-// maxEntries is above what fio bears, 4096 jobs, for those of several clients. An entry takes much more memory than its text.
+// maxEntries is above what fio bears, 4096 jobs, for those of several clients. An entry takes much more memory than
+// its text.
 const maxEntries = 1 << 14
 
 const (

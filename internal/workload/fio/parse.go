@@ -84,8 +84,8 @@ var closing = []byte("\n}")
 
 // span decodes the documents in b, which ends where some document may end, and keeps the words between them.
 //
-// Each byte is read a bounded number of times, whatever b holds: a start that another one found unfit contains can only be nested in it, and
-// nesting is bounded.
+// Each byte is read a bounded number of times, whatever b holds: a start that another one found unfit contains can
+// only be nested in it, and nesting is bounded.
 func (p *parser) span(b []byte) {
 	next := starts{b: b}
 	for i := 0; i < len(b); {
@@ -130,7 +130,8 @@ func (p *parser) damaged(b []byte, err error) {
 	}
 }
 
-// starts finds where reports begin: a brace in column 0, or one before fio's first key when the one before was cut in the middle of a line.
+// starts finds where reports begin: a brace in column 0, or one before fio's first key when the one before was cut in
+// the middle of a line.
 type starts struct {
 	b         []byte
 	line, key int // the next of each kind as far as looked for
@@ -165,8 +166,9 @@ func looksLikeReport(b []byte) bool {
 		bytes.Contains(b, []byte(`"jobname"`)) || len(b) > 1 && bytes.HasPrefix(bytes.TrimSpace(b[1:]), []byte(`"`))
 }
 
-// lastOf reads a report after which no other begins, in which stand lines that cannot be fio's JSON: those that begin in column 0 with
-// anything but a brace. fio's error messages come in such lines, and into the same file. nil when there is none, or b is not of the last.
+// lastOf reads a report after which no other begins, in which stand lines that cannot be fio's JSON: those that begin
+// in column 0 with anything but a brace. fio's error messages come in such lines, and into the same file. nil when
+// there is none, or b is not of the last.
 func (p *parser) lastOf(b []byte, last bool) *document {
 	if !last {
 		return nil

@@ -9,8 +9,11 @@ import (
 	"plimsoll/internal/workload/workloadtest"
 )
 
-// endless are outputs made to be read again and again. Each is repeated up to the size that is asked for.
-var endless = map[string]struct{ head, again, tail string }{
+// piece is how much comes at once.
+const piece = 256 << 10
+
+// unbounded are outputs made to be read again and again. Each is repeated up to the size that is asked for.
+var unbounded = map[string]struct{ head, again, tail string }{
 	"objects that never close":    {"", "{\"a\":1,\n", ""},
 	"reports that never close":    {"", "{\n\"fio version\":\"fio-3.33\",\"jobs\":[\n", ""},
 	"the same on one line":        {"", `{"fio version":"fio-3.33","jobs":[`, ""},
@@ -32,21 +35,18 @@ var endless = map[string]struct{ head, again, tail string }{
 	"zeros":                       {"", "\x00", "\n}\n"},
 }
 
-// chunkBytes is how much comes at a time.
-const chunkBytes = 256 << 10
-
-// What reading costs is in proportion to what there is to read, so that output out of proportion is read in minutes, not in days. Were it the
-// square of it, this test would not end.
+// What reading costs is in proportion to what there is to read, so that output out of proportion is read in minutes,
+// not in days. Were it the square of it, this test would not end.
 func TestParseIsLinear(t *testing.T) {
 	t.Parallel()
-	for name, h := range endless {
+	for name, h := range unbounded {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			size := 4 << 20
 			text := h.head + strings.Repeat(h.again, size/len(h.again)) + h.tail
 			p := newParser(&workloadtest.Recorder{}, nil)
 			for r := strings.NewReader(text); ; {
-				buf := make([]byte, chunkBytes)
+				buf := make([]byte, piece)
 				n, err := r.Read(buf)
 				if p.Feed(buf[:n]); err == io.EOF {
 					break
@@ -66,12 +66,12 @@ func TestParseIsLinear(t *testing.T) {
 func TestParseOutputWithoutEnd(t *testing.T) {
 	t.Parallel()
 	report := at(1000, 10).String()
-	text := bytes.Repeat([]byte("{\"a\":1,\n"), maxDocument/8+chunkBytes)
+	endless := bytes.Repeat([]byte("{\"a\":1,\n"), maxDocument/8+piece)
 	var sink workloadtest.Recorder
 	p := newParser(&sink, nil)
 	for range 4 {
-		for i := 0; i < len(text); i += chunkBytes {
-			p.Feed(text[i:min(i+chunkBytes, len(text))])
+		for i := 0; i < len(endless); i += piece {
+			p.Feed(endless[i:min(i+piece, len(endless))])
 			if cap(p.buf) > 4*maxDocument {
 				t.Fatalf("%d bytes are kept", cap(p.buf))
 			}
