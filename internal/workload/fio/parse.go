@@ -16,7 +16,6 @@ const (
 	closest = 500 * time.Millisecond
 	// maxDocument bounds what is kept while the end of a report has not come.
 	maxDocument = 64 << 20
-	maxWarnings = 20
 )
 
 // Parse implements workload.Engine. It reads fio's output from beginning to end: reports one after another with any
@@ -27,31 +26,18 @@ func (Engine) Parse(_ workload.Declared, r io.Reader, sink workload.Sink) (workl
 
 // parser finds reports in a growing stream. The zero value is not usable.
 type parser struct {
-	sink     workload.Sink
 	buf      []byte // not yet consumed
 	searched int    // buf up to here holds no end of a document
 	consumed int64  // bytes before buf
-	warned   map[string]bool
-	words    words
+	warner   workload.Warner
+	words    workload.Said
 	order    order
 }
 
 func newParser(sink workload.Sink) *parser {
-	p := &parser{sink: sink, warned: make(map[string]bool)}
-	p.order = order{sink: sink, warn: p.warn}
+	p := &parser{warner: workload.Warner{Sink: sink, Tool: "fio"}, words: workload.Said{Chatter: chatter}}
+	p.order = order{sink: sink, warn: p.warner.Warn}
 	return p
-}
-
-// warn passes on what was skipped or repaired, once for each text and not without end.
-func (p *parser) warn(format string, args ...any) {
-	text := "fio output: " + fmt.Sprintf(format, args...)
-	if p.warned[text] || len(p.warned) > maxWarnings {
-		return
-	}
-	if p.warned[text] = true; len(p.warned) > maxWarnings {
-		text = "fio output: further warnings are left out"
-	}
-	p.sink.Warn(text)
 }
 
 // Feed implements workload.Parser. It takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
@@ -71,7 +57,7 @@ func (p *parser) Feed(data []byte) {
 	p.buf = p.buf[:copy(p.buf, p.buf[done:])]
 	p.searched = max(0, len(p.buf)-len(closing))
 	if len(p.buf) > maxDocument {
-		p.warn("%d bytes without the end of a report were skipped", len(p.buf))
+		p.warner.Warn("%d bytes without the end of a report were skipped", len(p.buf))
 		p.consumed += int64(len(p.buf))
 		p.buf, p.searched = p.buf[:0], 0
 	}
@@ -84,10 +70,10 @@ func (p *parser) span(b []byte) {
 	for len(b) > 0 {
 		start := bytes.IndexByte(b, '{')
 		if start < 0 {
-			p.words.add(b)
+			p.words.Add(b)
 			return
 		}
-		p.words.add(b[:start])
+		p.words.Add(b[:start])
 		b = b[start:]
 		d, n, err := decode(b)
 		if err != nil {
@@ -95,10 +81,10 @@ func (p *parser) span(b []byte) {
 				b = p.damaged(b, err)
 				continue
 			}
-			p.warn("lines of text inside a report were taken out")
+			p.warner.Warn("lines of text inside a report were taken out")
 		}
 		for _, problem := range d.problems {
-			p.warn("%s", problem)
+			p.warner.Warn("%s", problem)
 		}
 		p.order.take(d)
 		b = b[n:]
@@ -110,9 +96,9 @@ func (p *parser) span(b []byte) {
 func (p *parser) damaged(b []byte, err error) []byte {
 	skipped := nextStart(b)
 	if looksLikeReport(b[:skipped]) {
-		p.warn("a report of %d bytes was skipped: %v", skipped, err)
+		p.warner.Warn("a report of %d bytes was skipped: %v", skipped, err)
 	} else {
-		p.words.add(b[:skipped])
+		p.words.Add(b[:skipped])
 	}
 	return b[skipped:]
 }
@@ -147,7 +133,7 @@ func looksLikeReport(b []byte) bool {
 
 // decodeWithoutNoise tries once more without the lines that cannot be fio's JSON: those that begin in column 0 with
 // anything but a brace. fio's error messages come in such lines, and into the same file.
-func decodeWithoutNoise(b []byte, w *words) (*document, int) {
+func decodeWithoutNoise(b []byte, w *workload.Said) (*document, int) {
 	var clean, noise []byte
 	for line := range bytes.Lines(b) {
 		if c := line[0]; c == ' ' || c == '\t' || c == '{' || c == '}' || c == '\n' || c == '\r' {
@@ -163,7 +149,7 @@ func decodeWithoutNoise(b []byte, w *words) (*document, int) {
 	if err != nil || len(bytes.TrimSpace(clean[n:])) > 0 {
 		return nil, 0
 	}
-	w.add(noise)
+	w.Add(noise)
 	return d, len(b)
 }
 

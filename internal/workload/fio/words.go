@@ -1,38 +1,6 @@
 package fio
 
-import (
-	"bytes"
-	"strings"
-	"unicode"
-)
-
-const (
-	maxWords = 20  // lines kept
-	maxWord  = 300 // bytes of a line kept
-)
-
-// words keeps the first lines of text that fio printed beside its reports: what it objects to stands there.
-type words struct {
-	lines []string
-	seen  map[string]bool
-}
-
-func (w *words) add(text []byte) {
-	for line := range bytes.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if len(w.lines) >= maxWords {
-			return
-		}
-		t := printable(line)
-		if t == "" || chatter(t) || w.seen[t] {
-			continue
-		}
-		if w.seen == nil {
-			w.seen = make(map[string]bool)
-		}
-		w.seen[t] = true
-		w.lines = append(w.lines, t)
-	}
-}
+import "strings"
 
 // chatter tells fio's progress, its headings and pieces of broken reports from what it has to say.
 func chatter(line string) bool {
@@ -46,21 +14,6 @@ func chatter(line string) bool {
 	}
 	return false
 }
-
-func printable(line []byte) string {
-	text := strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(string(line[:min(len(line), maxWord)]), ""))
-	return strings.TrimSpace(text)
-}
-
-func (w *words) String() string { return strings.Join(w.lines, "\n") }
 
 const lacksEngine = "the host's fio or kernel lacks this ioengine; name another one in the job file, e.g. libaio or psync"
 
