@@ -128,10 +128,21 @@ func (p *replay) Report(r workload.Report) {
 		p.warned["a report that does not hold what the job declares"]++
 		return
 	}
-	if len(k.marks) == 0 {
+	clockless := r.Time.IsZero()
+	if clockless {
+		r.Time = maxTime(untimed(r, k.job.Start, k.end), p.prev.t).UTC()
+	}
+	switch {
+	case len(k.marks) > 0:
+	case clockless:
+		p.zero(k.job.Start)
+	default:
 		p.begin(r)
 	}
-	m := k.meter.report(p.place(r), r)
+	if !clockless {
+		r.Time = p.place(r)
+	}
+	m := k.meter.report(r.Time, r)
 	k.note(m, r)
 	with := m.hists != nil
 	p.hists = p.hists || with
@@ -170,7 +181,7 @@ func (k *track) note(m mark, r workload.Report) {
 	}
 }
 
-// begin puts the zero before the first report, and compares the tool's clock with the run's.
+// begin finds when the tool began, and compares its clock with the run's.
 func (p *replay) begin(r workload.Report) {
 	k := p.track
 	began := r.Time.Add(-r.Elapsed)
@@ -187,6 +198,12 @@ func (p *replay) begin(r workload.Report) {
 	if began.Before(k.job.Start) && r.Time.Add(p.shift).After(k.job.Start) {
 		began = k.job.Start
 	}
+	p.zero(began)
+}
+
+// zero puts the zero before the first report.
+func (p *replay) zero(began time.Time) {
+	k := p.track
 	zero := mark{t: began.UTC(), v: k.meter.layout.zero()}
 	k.marks = append(k.marks, zero)
 	for i := range k.lanes {
@@ -264,7 +281,8 @@ func declared(j result.RawJob) workload.Declared {
 }
 
 // histsBetween subtracts cumulative histograms, by operation; nil when there are none. A histogram that went backwards
-// gives nil, and the reason.
+// gives nil, and the reason. One that covers more than the time between, because there was none yet at its beginning,
+// gives nil, too.
 func histsBetween(from, to mark) (out []*hist.Histogram, err error) {
 	if to.hists == nil {
 		return nil, nil
@@ -275,7 +293,7 @@ func histsBetween(from, to mark) (out []*hist.Histogram, err error) {
 		if from.hists != nil {
 			before = from.hists[i]
 		}
-		if h == nil || h == before {
+		if h == nil || h == before || before == nil && from.v.ops(i) > 0 {
 			continue
 		}
 		d, e := h.Sub(before)

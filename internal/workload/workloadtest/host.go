@@ -111,6 +111,9 @@ func (h *Host) Start(ctx context.Context, c target.Command) (target.Process, err
 		defer f.Close()
 		*to = f
 	}
+	if c.Stderr == c.Stdout {
+		cmd.Stderr = cmd.Stdout
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
