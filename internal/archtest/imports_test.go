@@ -27,6 +27,7 @@ var may = map[string][]string{
 	"internal/workload":              {"internal/target", "internal/clock", "result", "hist"},
 	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "result", "hist"},
 	"internal/workload/*":            {"internal/workload", "result", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
+	"internal/workload/command":      {"internal/workload", "internal/nearest", "result", "internal/target", "hist", "unit"},
 	"internal/series":                {"hist"},
 	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
 	"internal/step/steptest":         {"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/fake", "internal/clock", "scenario", "result"},

@@ -45,8 +45,8 @@ func unitNames(d dimension) (names []string) {
 	return names
 }
 
-// unit finds a unit, also one per second.
-func unit(name string) (unitOf, bool) {
+// unitCalled finds a unit, also one per second.
+func unitCalled(name string) (unitOf, bool) {
 	u, ok := units[strings.TrimSuffix(name, "/s")]
 	return u, ok && name != ""
 }
@@ -187,8 +187,8 @@ func (c *config) factor(n *yaml.Node, what, name string, d dimension, to string)
 	if name == "" || name == to || name == "%" && d == plain && to == "" {
 		return 1
 	}
-	from, known := unit(name)
-	target, convertible := unit(to)
+	from, known := unitCalled(name)
+	target, convertible := unitCalled(to)
 	switch {
 	case to == "" && known && from.dimension == d && !strings.HasSuffix(name, "/s"):
 		return from.factor

@@ -310,7 +310,7 @@ func (r *record) chosen(get func(string) (string, bool)) bool {
 func (p *parser) take(i int, get func(field string) (string, bool)) {
 	p.matched[i]++
 	r, s := &p.layout.Records[i], p.state
-	number := func(x *number) (float64, bool) {
+	read := func(x *number) (float64, bool) {
 		text, _ := get(x.Field)
 		v, ok, err := x.parse(text)
 		if err != nil {
@@ -319,7 +319,7 @@ func (p *parser) take(i int, get func(field string) (string, bool)) {
 		return v, ok
 	}
 	atLeast0 := func(x *number) (float64, bool) {
-		v, ok := number(x)
+		v, ok := read(x)
 		if ok && v < 0 {
 			p.warner.Warn("record %d: field %s is negative: %g", i+1, x.Field, v)
 			return 0, false
@@ -380,7 +380,7 @@ func (p *parser) take(i int, get func(field string) (string, bool)) {
 		}
 	}
 	for _, m := range r.Measures {
-		if v, ok := number(m.Value); ok {
+		if v, ok := read(m.Value); ok {
 			s.value(m.Measure, v, r.Final)
 		}
 	}
