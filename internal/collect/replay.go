@@ -112,8 +112,9 @@ type replay struct {
 	active  []*cutter
 	fine    grid // of the sections
 	prev    mark
-	cut     mark // the newest report at which cells may be cut: one with histograms where the tool gives any
-	hists   bool // it does
+	cut     mark            // the newest report at which cells may be cut: one with histograms where the tool gives any
+	told    workload.Counts // of that report
+	hists   bool            // it does
 	elapsed time.Duration
 	shift   time.Duration // added to the tool's times
 	warned  map[string]int
@@ -150,7 +151,7 @@ func (p *replay) Report(r workload.Report) {
 		for _, c := range p.active {
 			c.report(p.cut, m)
 		}
-		p.cut = m
+		p.cut, p.told = m, r.Ops
 	}
 	if len(k.lanes) > 0 {
 		p.sections(m, r.Sections, with || !p.hists)
@@ -245,6 +246,9 @@ func (p *replay) finish() {
 	}
 	k := p.track
 	k.final = p.cut
+	if p.told != nil {
+		k.final = k.meter.whole(p.cut, p.told)
+	}
 	for _, text := range slices.Sorted(maps.Keys(p.warned)) {
 		if n := p.warned[text]; n > 1 {
 			text = fmt.Sprintf("%s (%d times)", text, n)

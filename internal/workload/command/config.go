@@ -327,7 +327,7 @@ func (c *config) readRecord(n *yaml.Node) {
 		member{"each", false, func(n *yaml.Node) { eachNode = n; r.Each, _ = c.text(n, "each") }},
 		member{"elapsed", false, func(n *yaml.Node) { r.Elapsed = c.number(n, "elapsed", times, "") }},
 		member{"final", false, func(n *yaml.Node) { r.Final = c.boolean(n, "final") }},
-		member{"errors", false, func(n *yaml.Node) { r.Errors, _, _ = c.counter(n, "errors", plain) }},
+		member{"errors", false, func(n *yaml.Node) { r.Errors = c.counter(n, "errors", plain).Ops }},
 		member{"operations", false, func(n *yaml.Node) { c.readOps(n, &r) }},
 		member{"measures", false, func(n *yaml.Node) { c.readValues(n, &r) }},
 		member{"histogram", false, func(n *yaml.Node) { r.Histogram = c.readHistogram(n) }})
@@ -376,31 +376,37 @@ func (c *config) checkField(field string, at *yaml.Node, match *regexp.Regexp) {
 	}
 }
 
-// counter reads how something is counted, beside the members given; the latter two are also read.
-func (c *config) counter(n *yaml.Node, what string, d dimension) (k *counter, bytes *counter, mean *number) {
+// counter reads how something is counted and, of an operation, what else is said of it.
+func (c *config) counter(n *yaml.Node, what string, d dimension, more ...string) (of opRecord) {
 	take := func(how string) func(*yaml.Node) {
 		return func(v *yaml.Node) {
-			if k != nil {
+			if of.Ops != nil {
 				c.object(v, "%s: one of count:, delta: and rate: is enough", what)
 			}
-			k = &counter{How: how, Number: c.number(v, what+": "+how, d, ""), at: v}
+			of.Ops = &counter{How: how, Number: c.number(v, what+": "+how, d, ""), at: v}
 		}
 	}
+	rest := []member{
+		{"bytes", false, func(v *yaml.Node) { of.Bytes = c.counter(v, what+": bytes", sizes).Ops }},
+		{"mean", false, func(v *yaml.Node) { of.Mean = c.number(v, what+": mean", times, "") }},
+		{"sum", false, func(v *yaml.Node) { of.Sum = c.number(v, what+": sum", times, "") }},
+	}
 	members := []member{{byCount, false, take(byCount)}, {byDelta, false, take(byDelta)}, {byRate, false, take(byRate)}}
-	if what != "errors" && d == plain {
-		members = append(members,
-			member{"bytes", false, func(v *yaml.Node) { bytes, _, _ = c.counter(v, what+": bytes", sizes) }},
-			member{"mean", false, func(v *yaml.Node) { mean = c.number(v, what+": mean", times, "") }})
+	for _, m := range rest {
+		if slices.Contains(more, m.key) {
+			members = append(members, m)
+		}
 	}
 	c.mapping(n, what, members...)
-	if k == nil && bytes == nil && n.Kind == yaml.MappingNode {
+	switch {
+	case n.Kind != yaml.MappingNode:
+	case of.Ops == nil && of.Mean != nil:
+		c.object(n, "%s: a mean is of a number of operations; add count:, delta: or rate:, or give sum: instead", what)
+	case of.Ops == nil && of.Bytes == nil && of.Sum == nil:
 		c.object(n, "%s: say how it is counted: count: (since the beginning), delta: (since the record before) or "+
 			"rate: (per second)", what)
 	}
-	if k == nil && mean != nil {
-		c.object(n, "%s: a mean is of a number of operations; add count:, delta: or rate:", what)
-	}
-	return k, bytes, mean
+	return of
 }
 
 func (c *config) readOps(n *yaml.Node, r *record) {
@@ -410,8 +416,8 @@ func (c *config) readOps(n *yaml.Node, r *record) {
 			c.unknown(key, "operations: there is no", key.Value, namesOf(c.operations, func(o result.Operation) string { return o.Name }))
 			return
 		}
-		of := opRecord{Operation: i}
-		of.Ops, of.Bytes, of.Mean = c.counter(value, key.Value, plain)
+		of := c.counter(value, key.Value, plain, "bytes", "mean", "sum")
+		of.Operation = i
 		if of.Bytes != nil && !c.operations[i].Bytes {
 			c.object(of.Bytes.at, "%s: its bytes are counted but not declared; add bytes: true to the operation", key.Value)
 		}

@@ -67,6 +67,7 @@ type opRecord struct {
 	Ops       *counter `json:"ops,omitempty"`
 	Bytes     *counter `json:"bytes,omitempty"`
 	Mean      *number  `json:"mean,omitempty"` // latency in seconds, of what Ops counts
+	Sum       *number  `json:"sum,omitempty"`  // of all latencies since the beginning, in seconds
 }
 
 type measureRecord struct {
@@ -104,7 +105,7 @@ func (r *record) eachNumber(f func(*number)) {
 	list := []*number{r.Elapsed}
 	r.eachCounter(func(k *counter) { list = append(list, k.Number) })
 	for _, o := range r.Operations {
-		list = append(list, o.Mean)
+		list = append(list, o.Mean, o.Sum)
 	}
 	for _, m := range r.Measures {
 		list = append(list, m.Value)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -369,14 +370,20 @@ func (p *parser) take(i int, get func(field string) (string, bool)) {
 		o, noun := &s.ops[of.Operation], s.declared.Operations[of.Operation].Noun
 		v, added := count(of.Ops, &o.ops, noun)
 		count(of.Bytes, &o.bytes, "bytes of "+noun)
-		if of.Mean == nil || of.Ops == nil {
-			continue
+		if of.Mean != nil && of.Ops != nil {
+			mean, ok := atLeast0(of.Mean)
+			switch {
+			case ok && of.Ops.How == byRate:
+				o.seconds.estimated = true
+				o.seconds.take(byDelta, mean*added, s.elapsed, r.Final)
+			case ok:
+				o.seconds.take(of.Ops.How, mean*v, s.elapsed, r.Final)
+			}
 		}
-		if mean, ok := atLeast0(of.Mean); ok && of.Ops.How == byRate {
-			o.seconds.estimated = true
-			o.seconds.take(byDelta, mean*added, s.elapsed, r.Final)
-		} else if ok {
-			o.seconds.take(of.Ops.How, mean*v, s.elapsed, r.Final)
+		if of.Sum != nil {
+			if sum, ok := atLeast0(of.Sum); ok {
+				o.seconds.take(byCount, sum, s.elapsed, r.Final)
+			}
 		}
 	}
 	for _, m := range r.Measures {
@@ -406,7 +413,7 @@ func (p *parser) Finish() (workload.Outcome, error) {
 		p.line(true)
 	}
 	p.state.finish()
-	outcome := workload.Outcome{Reports: p.state.reports, Errors: p.state.errors.whole(), Message: p.said.String()}
+	outcome := workload.Outcome{Reports: p.state.reports, Errors: p.state.errors.whole(), Message: complaintsFirst(p.said.String())}
 	if outcome.Reports == 0 {
 		return outcome, fmt.Errorf("parse: %s output: %w", p.layout.Program, p.why(failed))
 	}
@@ -416,6 +423,24 @@ func (p *parser) Finish() (workload.Outcome, error) {
 		}
 	}
 	return outcome, nil
+}
+
+var complaint = regexp.MustCompile(`(?i)\b(fatal|error|fail(ed|ure)?|cannot|can't|could not|unable|invalid|unknown|unrecognized|denied|no such|not found|usage)\b`)
+
+// complaintsFirst puts the lines that say what is wrong before banners and the like.
+func complaintsFirst(message string) string {
+	lines := strings.Split(message, "\n")
+	slices.SortStableFunc(lines, func(a, b string) int {
+		return cmp.Compare(rank(a), rank(b))
+	})
+	return strings.Join(lines, "\n")
+}
+
+func rank(line string) int {
+	if complaint.MatchString(line) {
+		return 0
+	}
+	return 1
 }
 
 // read says what was read.
