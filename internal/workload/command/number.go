@@ -21,13 +21,13 @@ const (
 
 type unitOf struct {
 	dimension dimension
-	factor    float64 // to 1, seconds, bytes
+	factor    float64 // to 1, nanoseconds, bytes
 }
 
 // units are all that are converted. "%" is not: 95 % is 95 of a measure in %.
 var units = map[string]unitOf{
-	"ns": {times, 1e-9}, "us": {times, 1e-6}, "µs": {times, 1e-6}, "ms": {times, 1e-3}, "s": {times, 1}, "min": {times, 60},
-	"h": {times, 3600},
+	"ns": {times, 1}, "us": {times, 1e3}, "µs": {times, 1e3}, "ms": {times, 1e6}, "s": {times, 1e9}, "min": {times, 60e9},
+	"h": {times, 3600e9},
 	"B": {sizes, 1}, "KiB": {sizes, 1 << 10}, "MiB": {sizes, 1 << 20}, "GiB": {sizes, 1 << 30}, "TiB": {sizes, 1 << 40},
 	"kB": {sizes, 1e3}, "KB": {sizes, 1e3}, "MB": {sizes, 1e6}, "GB": {sizes, 1e9}, "TB": {sizes, 1e12},
 	"": {plain, 1}, "k": {plain, 1e3}, "M": {plain, 1e6}, "G": {plain, 1e9},
@@ -191,6 +191,9 @@ func (c *config) factor(n *yaml.Node, what, name string, d dimension, to string)
 	target, convertible := unitCalled(to)
 	switch {
 	case to == "" && known && from.dimension == d && !strings.HasSuffix(name, "/s"):
+		if d == times {
+			return from.factor / units["s"].factor
+		}
 		return from.factor
 	case to != "" && known && convertible && from.dimension == target.dimension && from.dimension != plain &&
 		strings.HasSuffix(name, "/s") == strings.HasSuffix(to, "/s"):
@@ -201,7 +204,8 @@ func (c *config) factor(n *yaml.Node, what, name string, d dimension, to string)
 		c.object(n, "%s: unit %q cannot be converted to %s, in which the measure is; use scale: for what the number is "+
 			"to be multiplied by", what, name, to)
 	default:
-		c.object(n, "%s: unit %q is none of %s (%s)", what, name, strings.Join(unitNames(d), ", "), d)
+		c.object(n, "%s: unit %q is none of %s (it is %s); leave it out of the field and use scale:", what, name,
+			strings.Join(unitNames(d), ", "), d)
 	}
 	return 1
 }
