@@ -12,7 +12,6 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -157,7 +156,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}
 	f := &filling{config: c, spec: spec}
 	argv, env := f.all()
-	if err := errors.Join(c.objections...); err != nil {
+	if err := c.err(); err != nil {
 		return workload.Job{}, err
 	}
 	c.layout.Program = path.Base(argv[0])

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -66,7 +65,7 @@ func parseConfig(spec workload.Spec) (*config, error) {
 		c.read(root)
 		c.placeholders(spec)
 	}
-	return c, errors.Join(c.objections...)
+	return c, c.err()
 }
 
 func (c *config) read(root *yaml.Node) {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,15 +26,35 @@ const (
 // reader takes a YAML document apart and collects every objection with its place.
 type reader struct {
 	file       string
-	objections []error
+	objections []objection
+}
+
+type objection struct {
+	line, column int
+	error
+}
+
+// err is all objections in the order of their places.
+func (r *reader) err() error {
+	slices.SortStableFunc(r.objections, func(a, b objection) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
+	})
+	errs := make([]error, len(r.objections))
+	for i, o := range r.objections {
+		errs[i] = o.error
+	}
+	return errors.Join(errs...)
 }
 
 func (r *reader) object(n *yaml.Node, format string, args ...any) {
+	o := objection{}
 	place := r.file
 	if n != nil && n.Line > 0 {
+		o.line, o.column = n.Line, n.Column
 		place = fmt.Sprintf("%s:%d:%d", r.file, n.Line, n.Column)
 	}
-	r.objections = append(r.objections, fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...)))
+	o.error = fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...))
+	r.objections = append(r.objections, o)
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)

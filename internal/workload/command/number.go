@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -159,8 +160,8 @@ func (c *config) number(n *yaml.Node, what string, d dimension, to string) *numb
 		if (x.Field == "") != hasValue {
 			c.object(n, "%s needs either field: or value:", what)
 		}
-		if hasValue && (unitNode != nil || x.Thousands != "") {
-			c.object(n, "%s: a value: is taken as it is; take unit: and thousands: out", what)
+		if hasValue && (len(named) > 1 || x.Thousands != "") {
+			c.object(n, "%s: a value: has one unit: at most, and no thousands:", what)
 		}
 		if !(math.Abs(scale) > 0 && math.Abs(scale) <= maxNumber) {
 			c.object(n, "%s: scale must not be 0, nor beyond 2^53", what)
@@ -168,16 +169,19 @@ func (c *config) number(n *yaml.Node, what string, d dimension, to string) *numb
 	}
 	if len(named) == 0 {
 		named = []string{""}
-		if d == times && x.Field != "" {
-			c.object(n, "%s: in which unit is it? write {field: %s, unit: %s}", what, x.Field, "s")
+		if d == times {
+			c.object(n, "%s: in which unit is it? write {field: %s, unit: s}, or another unit", what, cmp.Or(x.Field, "NAME"))
 		}
-		if d != plain { // bytes where nothing is said, and seconds after an objection
+		if d != plain { // bytes where nothing is said
+			named = nil
 			x.Units = []scaled{{"", scale}}
-			return x
 		}
 	}
 	for _, name := range named {
 		x.Units = append(x.Units, scaled{name, scale * c.factor(unitNode, what, name, d, to)})
+	}
+	if x.Field == "" {
+		x.Value *= x.Units[0].Factor
 	}
 	return x
 }
