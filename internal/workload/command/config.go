@@ -308,8 +308,13 @@ func (c *config) readRecord(n *yaml.Node) {
 	r := record{Line: n.Line}
 	ofLines := c.layout.Format == formatLines
 	var match *regexp.Regexp
-	var matchNode, whereNode, eachNode *yaml.Node
+	var afterNode, matchNode, whereNode, eachNode *yaml.Node
 	c.mapping(n, "a record",
+		member{"after", false, func(n *yaml.Node) {
+			if after := c.pattern(n, "after"); after != nil {
+				afterNode, r.After = n, after.String()
+			}
+		}},
 		member{"match", ofLines, func(n *yaml.Node) {
 			if matchNode, match = n, c.pattern(n, "match"); match != nil {
 				r.Match = match.String()
@@ -333,6 +338,8 @@ func (c *config) readRecord(n *yaml.Node) {
 	switch {
 	case matchNode != nil && !ofLines:
 		c.object(matchNode, "match: belongs to format: lines; use where: {field: expression}")
+	case afterNode != nil && !ofLines:
+		c.object(afterNode, "after: belongs to format: lines")
 	case whereNode != nil && ofLines:
 		c.object(whereNode, "where: belongs to the other formats; of lines, match: decides")
 	case eachNode != nil && c.layout.Format != formatJSON && c.layout.Format != formatObjects:

@@ -26,6 +26,7 @@ type layout struct {
 // record is one kind of line, row, or element of a document.
 type record struct {
 	Line       int             `json:"line"` // of the config, for messages
+	After      string          `json:"after,omitempty"`
 	Match      string          `json:"match,omitempty"`
 	Where      []condition     `json:"where,omitempty"`
 	Each       string          `json:"each,omitempty"`
@@ -36,6 +37,7 @@ type record struct {
 	Measures   []measureRecord `json:"measures,omitempty"`
 	Histogram  *histogram      `json:"histogram,omitempty"`
 
+	after *regexp.Regexp
 	match *regexp.Regexp
 	each  route
 	paths map[string]route // of JSON, by field
@@ -148,6 +150,9 @@ func prepare(declared workload.Declared) (*layout, error) {
 
 func (r *record) prepare(format string, declared workload.Declared) (err error) {
 	if r.match, err = compile(r.Match); err != nil {
+		return err
+	}
+	if r.after, err = compile(r.After); err != nil {
 		return err
 	}
 	for i := range r.Where {

@@ -40,6 +40,7 @@ type parser struct {
 	first    string
 	matched  []int // lines, by record
 	header   []string
+	section  string // after: of the records whose heading came last
 }
 
 func newParser(declared workload.Declared, sink workload.Sink) (*parser, error) {
@@ -86,7 +87,7 @@ func (p *parser) keep(data []byte) {
 // line takes the line in buf. One that is cut, because no line end followed, is read by final records only: programs
 // often end without a line end, but one that was killed may have stopped in the middle of a number.
 func (p *parser) line(cut bool) {
-	line, long := bytes.TrimSpace(p.buf), p.skipping
+	line, long := bytes.TrimRight(p.buf, " \t"), p.skipping
 	p.buf, p.skipping = p.buf[:0], false
 	if p.lines == 0 {
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
@@ -94,11 +95,11 @@ func (p *parser) line(cut bool) {
 	if long {
 		p.warner.Warn("a line of more than %d bytes was skipped", p.limit())
 	}
-	if len(line) == 0 || long {
+	if len(bytes.TrimSpace(line)) == 0 || long {
 		return
 	}
 	if p.lines++; p.lines == 1 {
-		p.first = string(line[:min(len(line), 200)])
+		p.first = string(bytes.TrimSpace(line[:min(len(line), 200)]))
 	}
 	used := false
 	switch p.layout.Format {
@@ -114,11 +115,17 @@ func (p *parser) line(cut bool) {
 	}
 }
 
-// match holds a line against every record.
+// match holds a line against every record. One with a heading takes lines only while no other heading came.
 func (p *parser) match(line string, cut bool) (used bool) {
 	for i := range p.layout.Records {
+		if r := &p.layout.Records[i]; r.After != "" && r.after.MatchString(line) {
+			p.section, used = r.After, true
+			break
+		}
+	}
+	for i := range p.layout.Records {
 		r := &p.layout.Records[i]
-		if cut && !r.Final {
+		if cut && !r.Final || r.After != "" && r.After != p.section {
 			continue
 		}
 		if m := r.match.FindStringSubmatch(line); m != nil {
@@ -214,6 +221,7 @@ func (p *parser) columns() (names []string) {
 
 // object reads a line that is one JSON value.
 func (p *parser) object(line []byte) bool {
+	line = bytes.TrimLeft(line, " \t")
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
 	var v any
