@@ -344,14 +344,13 @@ func (c *config) readRecord(n *yaml.Node) {
 		c.object(whereNode, "where: belongs to the other formats; of lines, match: decides")
 	case eachNode != nil && c.layout.Format != formatJSON && c.layout.Format != formatObjects:
 		c.object(eachNode, "each: belongs to format: json and json-lines")
+	case r.Each != "":
+		c.checkField(r.Each, eachNode, nil)
 	}
-	if r.empty() {
+	if n.Kind == yaml.MappingNode && r.empty() {
 		c.object(n, "the record takes nothing from what it matches; add operations:, measures: or another part")
 	}
 	r.eachField(func(field string, at *yaml.Node) { c.checkField(field, at, match) })
-	if r.Each != "" {
-		c.checkField(r.Each, eachNode, nil)
-	}
 	c.layout.Records = append(c.layout.Records, r)
 }
 

@@ -249,7 +249,7 @@ func suggestion(word string, there []string) string {
 	if len(there) == 0 {
 		return "there is none"
 	}
-	return "there are " + strings.Join(there, ", ")
+	return fmt.Sprintf("there are %q", there)
 }
 
 func kind(n *yaml.Node) string {

@@ -41,7 +41,7 @@ func unitNames(d dimension) (names []string) {
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		return int(math.Copysign(1, units[a].factor-units[b].factor))
+		return cmp.Or(cmp.Compare(units[a].factor, units[b].factor), cmp.Compare(a, b))
 	})
 	return names
 }
