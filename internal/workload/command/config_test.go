@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/golden"
+	"plimsoll/internal/needs"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/workloadtest"
@@ -179,4 +181,25 @@ func run(t *testing.T, job workload.Job, sink workload.Sink) error {
 	defer cancel()
 	_, err := Engine{}.Run(ctx, workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: io.Discard, Sink: sink}, job)
 	return err
+}
+
+// The file of the reference page does what the page says.
+func TestWorkedExample(t *testing.T) {
+	t.Parallel()
+	page := string(read(t, needs.Root(), "docs", "how-to", "run-any-program.md"))
+	_, rest, _ := strings.Cut(page, "```yaml\ncommand:")
+	config, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the page has no file")
+	}
+	job := jobOf(t, "cpu.yml", []byte("command:"+config))
+	var r workloadtest.Recorder
+	_, err := Engine{}.Parse(job.Declared, bytes.NewReader(read(t, "testdata", "sysbench-cpu.out")), &r)
+	if err != nil || len(r.Warnings) > 0 {
+		t.Fatal(err, r.Warnings)
+	}
+	last := r.Reports[len(r.Reports)-1]
+	if c := last.Ops[0]; c.Ops != 3985 || c.Hist.Count() != 3985 || c.Seconds != 8.00661 || last.Elapsed != 4014900*time.Microsecond {
+		t.Errorf("the last report: %+v", last)
+	}
 }

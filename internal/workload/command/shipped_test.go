@@ -42,7 +42,7 @@ func TestShippedFiles(t *testing.T) {
 				defer cancel()
 				host := workloadtest.NewHost(t)
 				spec := specOf(file, config)
-				spec.Runtime, spec.SizeScale = 2*time.Second, 0.05
+				spec.Runtime, spec.SizeScale = 3*time.Second, 0.05
 				if tool, err := (Engine{}).CheckTool(ctx, host, spec); err != nil || tool.Version == "" {
 					t.Errorf("%+v, %v", tool, err)
 				}
