@@ -88,10 +88,19 @@ func (d *document) groupStep(s stepInfo, g *groupState) {
 		}
 		grown := g.now.Grown(s.Args)
 		if from, to, ok := d.sizes(g.now, grown); ok && to <= from {
-			d.say("grow", s.Pos, fmt.Sprintf("%s: vm group %q has %d VMs and would have %d", s.Name, g.now.Name, from, to), "raise the count")
+			d.say("grow", s.args.where(counted(s.Args)), fmt.Sprintf("%s: vm group %q has %d VMs and would have %d", s.Name,
+				g.now.Name, from, to), "raise the count")
 		}
 		g.now = grown
 	}
+}
+
+// counted is the count that a Grow was given.
+func counted(args Args) string {
+	if args.Has("count_per_node") {
+		return "count_per_node"
+	}
+	return "count_per_cluster"
 }
 
 // sizes returns how many members both groups have, when that can be known.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll/scenario/fiofile"
+	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -68,7 +69,8 @@ func (d *document) named(key string) []entry {
 func (d *document) oneKey(item *yaml.Node, of string) (entry, bool) {
 	at := d.nodePos(item)
 	if item.Kind == yaml.ScalarNode && item.Value != "" {
-		d.say("wrong-type", at, fmt.Sprintf("%s: the entry %q must be a mapping", of, shorten(item.Value, 60)), "end it with a colon and indent its fields below it")
+		d.say("wrong-type", at, fmt.Sprintf("%s: the entry %q must be a mapping", of, jinja.Shorten(item.Value, 60)),
+			"end it with a colon and indent its fields below it")
 		return entry{}, false
 	}
 	if item.Kind != yaml.MappingNode {
@@ -79,7 +81,7 @@ func (d *document) oneKey(item *yaml.Node, of string) (entry, bool) {
 	if len(list) != 1 {
 		var keys []string
 		for _, e := range list {
-			keys = append(keys, strconv.Quote(shorten(e.name, 40)))
+			keys = append(keys, strconv.Quote(jinja.Shorten(e.name, 40)))
 		}
 		d.say("many-keys", at, fmt.Sprintf("%s: an entry has %d keys instead of one: %s", of, len(list), strings.Join(keys[:min(len(keys), 6)], ", ")),
 			"a dash is missing, or the fields are not indented more than the name")
@@ -192,7 +194,8 @@ func (d *document) disks(body *yaml.Node, f fields, of string) []int64 {
 	strictInt := func(n *yaml.Node, what string) {
 		if v, _ := scalar(n); n.Kind == yaml.ScalarNode {
 			if _, whole := v.(float64); whole {
-				d.say("wrong-type", d.nodePos(n), fmt.Sprintf("%s: %s must be a whole number, not %s", of, what, pythonText(v)), "use |int or // in the template")
+				d.say("wrong-type", d.nodePos(n), fmt.Sprintf("%s: %s must be a whole number, not %s", of, what, jinja.Text(v)),
+					"use |int or // in the template")
 			}
 		}
 	}
@@ -310,7 +313,7 @@ func (d *document) reportingInterval(body *yaml.Node, at Pos, of string) time.Du
 			params, at = e.value, d.nodePos(e.value)
 		}
 	}
-	f, _ := d.decode(params, at, of+": iogen_params", iogenFields, "unknown-key")
+	f, _ := d.decode(params, at, of+": iogen_params", iogenFields, "unknown-field")
 	return f.Seconds("reporting_interval")
 }
 
@@ -351,8 +354,10 @@ func (d *document) sayMissing(code string, at Pos, of, name, clean string, err e
 
 func (d *document) parseJobFile(name string, data []byte) {
 	file, err := fiofile.Parse(name, data)
-	if bad := (*fiofile.Error)(nil); errors.As(err, &bad) {
-		d.say("fio-syntax", Pos{File: name, Line: bad.Line}, "job file: "+bad.What, "")
+	if bad := (fiofile.Errors)(nil); errors.As(err, &bad) {
+		for _, e := range bad {
+			d.say("fio-syntax", Pos{File: name, Line: e.Line, Col: e.Col}, "job file: "+e.What, "")
+		}
 		return
 	}
 	d.jobFiles[name] = file

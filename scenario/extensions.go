@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"plimsoll/scenario/fiofile"
+	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -84,7 +85,7 @@ func (d *document) asserts() {
 	for _, e := range d.named("assert") {
 		at := d.nodePos(e.key)
 		of := fmt.Sprintf("assert %q", e.name)
-		f, ok := d.decode(e.value, at, of, assertFields, "unknown-key")
+		f, ok := d.decode(e.value, at, of, assertFields, "unknown-field")
 		if !ok {
 			continue
 		}
@@ -155,7 +156,7 @@ func (d *document) experiment(root *yaml.Node) {
 		return
 	}
 	at := d.nodePos(body)
-	f, _ := d.decode(body, at, "experiment", experimentFields, "unknown-key")
+	f, _ := d.decode(body, at, "experiment", experimentFields, "unknown-field")
 	x := &Experiment{Repeats: f.Int("repeats"), Order: f.String("order"), Pos: at}
 	x.Seed, _ = f.Args["seed"].(int64)
 	for _, e := range d.mappingOf(body) {
@@ -191,8 +192,9 @@ func (d *document) factors(x *Experiment, body *yaml.Node) {
 		seen := map[string]bool{}
 		for _, n := range e.value.Content {
 			level := d.native(n)
-			if text := pythonRepr(level); seen[text] {
-				d.say("experiment", d.nodePos(n), fmt.Sprintf("experiment: factor %q has the value %s twice", e.name, describe(level)), "use repeats")
+			if text := jinja.Repr(level); seen[text] {
+				d.say("experiment", d.nodePos(n), fmt.Sprintf("experiment: factor %q has the value %s twice", e.name,
+					jinja.Describe(level)), "use repeats")
 			} else {
 				seen[text] = true
 			}
@@ -231,8 +233,14 @@ func (d *document) jobOptions(w *Workload, f fields, of string) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		value, ok := jobOption(options[key])
-		if !ok || key == "" || strings.ContainsAny(key, "=[];# \n") {
-			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q cannot be %s", of, key, describe(options[key])), "write a number, a text or True")
+		if !ok {
+			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q cannot be %s", of, key,
+				jinja.Describe(options[key])), "write a number, a text or True")
+			continue
+		}
+		if err := (fiofile.Option{Key: key, Value: value}).Check(); err != nil {
+			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q: %v", of, key, err),
+				"write the name of an option and its plain value")
 			continue
 		}
 		setEverywhere(file, key, value)
@@ -251,7 +259,7 @@ func jobOption(v any) (string, bool) {
 	case int64:
 		return fmt.Sprint(v), true
 	case string:
-		return v, v != "" && !strings.ContainsAny(v, ";#\n")
+		return v, v != ""
 	}
 	return "", false
 }

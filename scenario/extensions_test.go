@@ -1,6 +1,9 @@
 package scenario_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -98,5 +101,33 @@ func TestStrictNamesExtensions(t *testing.T) {
 	}
 	if n != 3 {
 		t.Errorf("%d extensions named, want 3: %v", n, diags)
+	}
+}
+
+// Options of a workload go into its job file as they are, or not at all.
+func TestJobOptionsThatWouldBeOthers(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 8179) + "exec_prerun=touch x"
+	for option, want := range map[string]string{
+		`description: "` + long + `"`:           `"description": the line has 8210 bytes; fio reads lines of up to 4095`,
+		`description: "a\nexec_prerun=touch x"`: `"description": it would be read as something else in a job file`,
+		`description: "a\rexec_prerun=touch x"`: `"description": "\r" cannot be part of a job file; write plain text`,
+		`"description=a\nexec_prerun": touch x`: `"description=a\nexec_prerun": it would be read as something else in a job file`,
+		`"[x]": 1`:                              `"[x]": it would be read as something else in a job file`,
+		`"[x]\nexec_prerun": touch x`:           `"[x]\nexec_prerun": it would be read as something else in a job file`,
+		`bs: "4k;8k"`:                           `"bs": it would be read as something else in a job file`,
+		`bs: "4k\0"`:                            `"bs": a zero byte: this is not a text file, or one of UTF-16; save it as UTF-8`,
+		`bs: ""`:                                `"bs" cannot be the text ""`,
+	} {
+		text := strings.Replace(extended, `{bs: "{{ block_size }}", iodepth: {{ depth }}, direct: True}`, "{"+option+"}", 1)
+		fsys := fstest.MapFS{"test.yml": {Data: []byte(text)},
+			"w.fio": {Data: []byte("[global]\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
+		_, diags := scenario.Load(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
+		found := slices.ContainsFunc(diags, func(d scenario.Diagnostic) bool {
+			return d.Code == "bounds" && d.Line == 15 && strings.Contains(d.What, "job_options: "+want)
+		})
+		if !found {
+			t.Errorf("%.60s: %.300s", option, fmt.Sprint(diags))
+		}
 	}
 }

@@ -29,7 +29,7 @@ func (d *document) checkJobFile(name string, file *fiofile.File) {
 			switch {
 			case o.Key == "runtime":
 				d.say("fio-runtime", at, fmt.Sprintf("job file: runtime=%s wins over the step's runtime_secs", o.Value), "remove it and give runtime_secs")
-			case o.Key == "include" || strings.HasPrefix(o.Key, "include "):
+			case o.Includes():
 				d.say("fio-include", at, fmt.Sprintf("job file: %q is not followed", o.Key), "write the options out")
 			case o.Key == "bssplit":
 				_, err := fiofile.ParseBSSplit(o.Value)

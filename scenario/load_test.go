@@ -451,7 +451,19 @@ func TestFindFile(t *testing.T) {
 		{"wrong name", fstest.MapFS{"s.json": file}, "s.json", "ends in .yml or .yaml"},
 		{"absent", fstest.MapFS{}, "s.yml", "file does not exist"},
 		{"a directory", fstest.MapFS{"s.yml/x": file}, "s.yml", "it is a directory"},
-		{"not text", fstest.MapFS{"test.yml": {Data: []byte{0xff, 0xfe, 0}}}, "", "not UTF-8"},
+		{"UTF-16", fstest.MapFS{"test.yml": {Data: []byte("\xff\xfen\x00a\x00")}}, "",
+			"test.yml:1:1: error: load: the file is UTF-16 text: save it as UTF-8"},
+		{"UTF-16 without a mark", fstest.MapFS{"test.yml": {Data: []byte("n\x00a\x00:\x00")}}, "",
+			"test.yml:1:2: error: load: the file is UTF-16 text"},
+		{"UTF-16, large end first", fstest.MapFS{"test.yml": {Data: []byte("\x00n\x00a\x00:")}}, "",
+			"test.yml:1:1: error: load: the file is UTF-16 text"},
+		{"Latin-1", fstest.MapFS{"test.yml": {Data: []byte("a: 1\nname: Gr\xf6\xdfe\n")}}, "",
+			"test.yml:2:9: error: load: the file is not UTF-8 text: byte 0xf6"},
+		{"NUL", fstest.MapFS{"test.yml": {Data: []byte("a: 1\r\nname: ü\x00\n")}}, "",
+			"test.yml:2:8: error: load: the file has the control character 0x00"},
+		{"escape", fstest.MapFS{"test.yml": {Data: []byte("a: 1\nb: \x1b[1m\n")}}, "",
+			"test.yml:2:4: error: load: the file has the control character 0x1b"},
+		{"a mark of UTF-8", fstest.MapFS{"test.yml": {Data: []byte("\ufeff" + minimal)}, "w.fio": work}, "", "test.yml"},
 		{"too large", fstest.MapFS{"test.yml": {Data: make([]byte, 5<<20)}}, "", "larger than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -582,6 +594,97 @@ func TestDiagnosticJSON(t *testing.T) {
 	}
 }
 
+// TestNumbersAreBounded checks that the schema, which is made from the option tables, bounds every number at both ends.
+// What a chart or an assert is held against may be any number; a duration is at most a hundred years wherever it is.
+func TestNumbersAreBounded(t *testing.T) {
+	t.Parallel()
+	free := []string{"at_least", "at_most", "lower", "upper", "result_expected_value"}
+	for owner, rows := range scenario.Tables() {
+		for _, r := range rows {
+			switch r.Type {
+			case scenario.Int, scenario.IntText, scenario.Number, scenario.NumberText, scenario.IntList:
+				if (r.Min == nil && r.Above == nil || r.Max == nil) && !slices.Contains(free, r.Name) {
+					t.Errorf("%s: %s has no bound at one end", owner, r.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestMergeKeys checks <<, which puts the entries of other mappings into one.
+func TestMergeKeys(t *testing.T) {
+	t.Parallel()
+	sc, diags := scenario.Load(edit(t,
+		"      template: ubuntu1604\n      count_per_node: 1\n      data_disks: {count: 1, size: 8}\n",
+		`      &g
+      template: ubuntu1604
+      vcpus: 4
+      data_disks: &disks {count: 1, size: 8}
+  - H:
+      <<: *g
+      vcpus: 8
+  - I:
+      ram_mb: 512
+      <<: [{ram_mb: 1024, exporter_ports: [1]}, *g, {vcpus: 1, nodes: "0"}]
+      data_disks: {<<: *disks, size: 16}
+`), scenario.LoadOptions{})
+	if sc == nil {
+		t.Fatal(diags)
+	}
+	var got []string
+	for _, g := range sc.Groups {
+		got = append(got, fmt.Sprintf("%s: %s, %d CPUs, %d MiB, %v, %v on %s", g.Name, g.Template, g.CPUs,
+			g.MemoryBytes>>20, g.DiskBytes, g.ExporterPorts, g.Nodes.Text))
+	}
+	want := []string{
+		"G: ubuntu1604, 4 CPUs, 2048 MiB, [8589934592], [9100] on :",
+		"H: ubuntu1604, 8 CPUs, 2048 MiB, [8589934592], [9100] on :",
+		"I: ubuntu1604, 4 CPUs, 512 MiB, [17179869184], [1] on 0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	_, diags = scenario.Load(edit(t, "vm_group_name: G}", "vm_group_name: G, <<: 5}"), scenario.LoadOptions{})
+	if want := "test.yml:19:56: error: yaml: the merge key << takes a mapping or a list of mappings, not the number 5"; len(diags) != 1 || !strings.HasPrefix(diags[0].String(), want) {
+		t.Errorf("got %v, want %s", diags, want)
+	}
+}
+
+// TestTemplateInTheFile checks what templates bring into a file beyond values, and where objections to it are.
+func TestTemplateInTheFile(t *testing.T) {
+	t.Parallel()
+	source := `{# a comment -#}
+{% set names = ['A', 'B'] %}
+`
+	sc, diags := scenario.Load(edit(t, "name: minimal\n", source+"name: minimal\n", "  - G:\n", "  - G:\n", "run:\n", `run:
+  {%- for name in names if n > 3 %}
+  - test.Wait: {duration_secs: {{ [10, 20][loop.index0] | round(1) }}} {# {{ name }} #}
+  {%- else %}
+  - test.Wait: {}
+  {%- endfor %}
+`), scenario.LoadOptions{})
+	if sc == nil {
+		t.Fatal(diags)
+	}
+	got := []time.Duration{sc.Run[0].Args.Seconds("duration_secs"), sc.Run[1].Args.Seconds("duration_secs")}
+	if diff := cmp.Diff([]time.Duration{10 * time.Second, 20 * time.Second}, got); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	if at := sc.Run[1].Pos; at.Line != 25 || at.Col != 5 {
+		t.Errorf("the second wait is at %s", at)
+	}
+	for source, want := range map[string]string{
+		"runtime_secs: {{ 10 | rond }}": `test.yml:22:62: error: template: the filter |rond: not part of the scenario language: did you mean "round"?`,
+		"{% include 'x' %}":             "test.yml:22:43: error: template: {% include %}: not part of the scenario language: write the text into this file",
+		"runtime_secs: {{ n.x }}":       `test.yml:22:59: error: template: the number 4 has no attribute "x"`,
+	} {
+		_, diags := scenario.Load(edit(t, "runtime_secs: 10", source), scenario.LoadOptions{})
+		if len(diags) != 1 || diags[0].String() != want {
+			t.Errorf("%s: got %v, want %s", source, diags, want)
+		}
+	}
+}
+
 // TestTables checks the option tables themselves.
 func TestTables(t *testing.T) {
 	t.Parallel()
@@ -631,6 +734,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(minimal, job)
 	f.Add("vars:\n  a: {default: 1}\nname: {{ a }}\n", "[j]\nsize=1%\n")
 	f.Add("a: &a [*a]\n", "")
+	f.Add("a: &a {x: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: [*a, *b], <<: {}}\n---\n...\n", "")
 	bad, _ := filepath.Glob("testdata/*.bad/test.yml")
 	for _, name := range bad {
 		if data, err := os.ReadFile(name); err == nil && len(data) < 1<<16 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"plimsoll/scenario/jinja"
 )
 
 // Reference writes the reference page of the language, in Markdown, from the option tables.
@@ -30,6 +32,15 @@ func Reference(w io.Writer) error {
 	writeRows(&b, assertFields)
 	b.WriteString("\nIt names exactly one of `query`, `result`, `workload` and `finding`. A run whose assert fails, or cannot be judged, exits with 5.\n\n### The experiment\n\n")
 	writeRows(&b, experimentFields)
+	filters, tests, functions := jinja.Words()
+	b.WriteString("\n## Templates\n\n" +
+		"Jinja's expressions, `for`, `if`, `set`, `raw`, comments and white-space control.\n\n")
+	for _, words := range []struct {
+		kind string
+		list []string
+	}{{"Filters", filters}, {"Tests", tests}, {"Functions", functions}} {
+		fmt.Fprintf(&b, "- %s: `%s`\n", words.kind, strings.Join(words.list, "`, `"))
+	}
 	b.WriteString("\n## Steps\n")
 	for _, s := range steps {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", s.Name, s.Doc)
@@ -90,7 +101,7 @@ func defaultText(r ArgSpec) string {
 	case float64:
 		return plainNumber(v)
 	case bool:
-		return pythonText(v)
+		return jinja.Text(v)
 	default:
 		return strings.TrimPrefix(fmt.Sprint(v), "map")
 	}

@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/collect"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/target"
+	"plimsoll/internal/visible"
 	"plimsoll/scenario"
 )
 
@@ -172,7 +173,7 @@ func (l *loaded) count(s scenario.Severity) int {
 func (a *app) refuse(phase string, l *loaded) error {
 	for _, d := range l.diagnostics {
 		if d.Severity != scenario.Note {
-			fmt.Fprintln(a.err, d)
+			visible.Fprintf(a.err, "%s\n", d)
 		}
 	}
 	if l.scenario == nil {

@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/target"
+	"plimsoll/internal/visible"
 	"plimsoll/unit"
 )
 
@@ -47,6 +48,7 @@ type listedTarget struct {
 type listedOption struct {
 	Name    string `json:"name"`
 	Default string `json:"default"`
+	Type    string `json:"type,omitempty"`
 	Help    string `json:"help"`
 }
 
@@ -55,7 +57,7 @@ func (a *app) listTargets() error {
 	for _, p := range drivers.Targets() {
 		l := listedTarget{Name: p.Name(), Summary: p.Summary(), Options: []listedOption{}}
 		for _, o := range p.Options() {
-			l.Options = append(l.Options, listedOption{o.Name, o.Default, o.Help})
+			l.Options = append(l.Options, listedOption{o.Name, o.Default, string(o.Type), o.Help})
 		}
 		all = append(all, l)
 	}
@@ -63,7 +65,7 @@ func (a *app) listTargets() error {
 		return a.printJSON(all)
 	}
 	for _, l := range all {
-		fmt.Fprintf(a.out, "%s: %s\n", l.Name, l.Summary)
+		visible.Fprintf(a.out, "%s: %s\n", l.Name, l.Summary)
 		t := table{head: []string{"  OPTION", "DEFAULT", "MEANING"}}
 		for _, o := range l.Options {
 			t.add("  "+o.Name, o.Default, o.Help)
@@ -102,7 +104,7 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 }
 
 func (a *app) printFacts(f target.Facts) error {
-	fmt.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, plural(len(f.Nodes), "node"), f.ClusterName)
+	visible.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, plural(len(f.Nodes), "node"), f.ClusterName)
 	t := table{head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
 	for _, n := range f.Nodes {
 		t.add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), unit.Bytes(n.MemoryBytes).String(), n.Power)
@@ -110,7 +112,7 @@ func (a *app) printFacts(f target.Facts) error {
 	if err := t.write(a.out); err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out)
+	visible.Fprintf(a.out, "\n")
 	can := table{head: []string{"CAN", "HOW, OR WHY NOT"}}
 	for _, c := range slices.Sorted(maps.Keys(f.Capabilities)) {
 		can.add("yes  "+string(c), f.Capabilities[c])
@@ -127,17 +129,17 @@ func (a *app) printFacts(f target.Facts) error {
 		if e.Missing != "" {
 			value = "missing: " + e.Missing
 		}
-		env.add(e.Group+": "+e.Name, printable(value))
+		env.add(e.Group+": "+e.Name, value)
 	}
-	fmt.Fprintln(a.out)
+	visible.Fprintf(a.out, "\n")
 	if err := env.write(a.out); err != nil {
 		return err
 	}
 	if f.FreeBytes >= 0 {
-		fmt.Fprintf(a.out, "\nroom for disks: %s\n", unit.Bytes(f.FreeBytes))
+		visible.Fprintf(a.out, "\nroom for disks: %s\n", unit.Bytes(f.FreeBytes))
 	}
 	for _, n := range f.Notes {
-		fmt.Fprintf(a.out, "note: %s\n", n)
+		visible.Fprintf(a.out, "note: %s\n", n)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func (c *collector) openMetrics() {
 func loadScenario(folder *result.Folder) (sc *scenario.Scenario, problem string) {
 	m := folder.Manifest()
 	dir, file := folder.RenderedFile()
-	sc, diags := scenario.Load(dir, scenario.LoadOptions{File: file, ID: m.Scenario.ID, Nodes: len(m.Nodes)})
+	sc, diags := scenario.Load(dir, scenario.LoadOptions{File: file, ID: m.Scenario.ID, Nodes: len(m.Nodes), Rendered: true})
 	if sc != nil {
 		return sc, ""
 	}

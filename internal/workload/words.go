@@ -23,7 +23,8 @@ const (
 // Said keeps the first lines of text that a tool printed beside its reports: what it objects to stands there. The zero
 // value is ready for use.
 type Said struct {
-	Chatter func(line string) bool // lines that say nothing; may be nil
+	Chatter func(line string) bool   // lines that say nothing; may be nil
+	Rewrite func(line string) string // what a line is to be read as; may be nil
 	lines   []string
 	seen    map[string]bool
 }
@@ -35,6 +36,9 @@ func (s *Said) Add(text []byte) {
 			return
 		}
 		t := printable(line)
+		if s.Rewrite != nil {
+			t = s.Rewrite(t)
+		}
 		if t == "" || s.seen[t] || s.Chatter != nil && s.Chatter(t) {
 			continue
 		}
@@ -48,7 +52,7 @@ func (s *Said) Add(text []byte) {
 
 // Beyond are the lines of another text that were not said yet. It is Parser.Words.
 func (s *Said) Beyond(text []byte) string {
-	more := Said{Chatter: func(t string) bool { return s.seen[t] || s.Chatter != nil && s.Chatter(t) }}
+	more := Said{Rewrite: s.Rewrite, Chatter: func(t string) bool { return s.seen[t] || s.Chatter != nil && s.Chatter(t) }}
 	more.Add(text)
 	return more.String()
 }

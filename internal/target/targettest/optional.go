@@ -285,7 +285,7 @@ func clusterMetrics(t *testing.T, b *bench) {
 
 // hostCounters holds that what is counted never goes back, each thing once, and that shares are shares.
 func hostCounters(t *testing.T, b *bench) {
-	source, ok := b.cluster.(target.HostSource)
+	source, ok := target.As[target.HostSource](b.cluster.Cluster)
 	if !ok {
 		t.Skip("not implemented: target.HostSource")
 	}

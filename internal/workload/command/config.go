@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -202,7 +203,8 @@ func (c *config) measure(name string) int {
 // noun reads the words that stand for several of something, or a unit.
 func (c *config) noun(n *yaml.Node, what string) string {
 	t, ok := c.text(n, what)
-	if ok && (len(t) > 40 || t == "" || strings.TrimSpace(t) != t || strings.ContainsAny(t, "\n\r\t\"{}\\")) {
+	if ok && (len(t) > 40 || t == "" || strings.TrimSpace(t) != t || strings.ContainsAny(t, "\"{}\\") ||
+		strings.ContainsFunc(t, func(r rune) bool { return !unicode.IsPrint(r) })) {
 		c.object(n, "%s: %q must be a word or two, at most 40 bytes", what, t)
 	}
 	return t

@@ -2,6 +2,17 @@ package fio
 
 import "strings"
 
+// authors puts the author's names of sections in place of our own.
+func authors(line string, sections []string) string {
+	return ownName.ReplaceAllStringFunc(line, func(name string) string {
+		i := ownIndex(name)
+		if i < 0 || i >= len(sections) {
+			return name
+		}
+		return sections[i]
+	})
+}
+
 // chatter tells fio's progress, its headings and pieces of broken reports from what it has to say.
 func chatter(line string) bool {
 	if strings.HasPrefix(line, `"`) || strings.Trim(line, "{}[], ") == "" {
