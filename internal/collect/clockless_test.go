@@ -104,3 +104,27 @@ func TestLatencyToldAtTheEnd(t *testing.T) {
 		t.Errorf("the whole has %v s and %v", f.v.seconds(0), f.hists)
 	}
 }
+
+// A figure of the tool's own making in a part of the job is the last one of that part.
+func TestFiguresOfAPart(t *testing.T) {
+	measures := []result.Measure{{Name: "p95", Unit: "ms", Kind: result.Single}}
+	k := &track{job: result.RawJob{VM: "vm", Measures: measures, Start: epoch}, meter: newMeter(layout{nil, measures}, nil, measures)}
+	p := &replay{track: k, cutters: func(mark) []*cutter { return nil }, warned: map[string]int{}}
+	for i, v := range []float64{1, 2, math.NaN(), 4} {
+		p.Report(workload.Report{Elapsed: time.Duration(i+1) * time.Second, Values: []float64{v}})
+	}
+	part := func(from, to int) []result.Value {
+		return values([]*track{k}, func(k *track) (mark, mark, time.Duration) {
+			return k.marks[from], k.marks[to], k.marks[to].t.Sub(k.marks[from].t)
+		})
+	}
+	for _, c := range []struct {
+		from, to int
+		want     []result.Value
+	}{{0, 4, []result.Value{{Measure: "p95", Value: 4}}}, {0, 2, []result.Value{{Measure: "p95", Value: 2}}}, {0, 3, []result.Value{{Measure: "p95", Value: 2}}},
+		{2, 3, nil}} {
+		if diff := cmp.Diff(c.want, part(c.from, c.to)); diff != "" {
+			t.Errorf("from report %d to %d:\n%s", c.from, c.to, diff)
+		}
+	}
+}
