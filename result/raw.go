@@ -76,8 +76,8 @@ func escapeName(name, signs string) string {
 	var b strings.Builder
 	for i := range len(name) {
 		c := name[i]
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(signs, c) >= 0 && (i > 0 || c == '_')
-		if plain {
+		sign := strings.IndexByte(signs, c) >= 0 && (i > 0 || c == '_')
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || sign {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)

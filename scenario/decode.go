@@ -31,6 +31,13 @@ type loader struct {
 // say records an objection with the severity its code has in this mode.
 func (l *loader) say(code string, at Pos, what, hint string) {
 	row, ok := codeRows[code]
+	for _, g := range l.opts.Generators {
+		for _, c := range g.Codes() {
+			if c.Name == code {
+				row, ok = c, true
+			}
+		}
+	}
 	if !ok {
 		row = Code{Tolerant: Error, Strict: Error}
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/scenario/fiofile"
 	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
@@ -25,11 +24,11 @@ type document struct {
 	stepInfos                 []stepInfo
 	unsureDisks               map[string]bool // groups whose disks were refused
 	referenced                map[string]bool // files that something refers to
-	jobFiles                  map[string]*fiofile.File
 	missing                   map[string]error
 	configs                   map[string][]byte
 	fits                      map[fit]bool
-	overridden                map[string]*fiofile.File // job files with options of their workload in them, by workload
+	plain                     map[string]Config // configs as their files have them, by generator and file
+	read                      map[string]Config // configs by workload
 }
 
 // stepInfo is a step with the places of its arguments.
@@ -284,7 +283,7 @@ func (d *document) knownWorkload(at Pos, of, name string) bool {
 
 func (d *document) workloads() {
 	d.workloadIndex, d.referenced = map[string]int{}, map[string]bool{d.file: true}
-	d.jobFiles, d.missing, d.configs = map[string]*fiofile.File{}, map[string]error{}, map[string][]byte{}
+	d.plain, d.read, d.missing, d.configs = map[string]Config{}, map[string]Config{}, map[string]error{}, map[string][]byte{}
 	for _, e := range d.named("workloads") {
 		at := d.nodePos(e.key)
 		of := fmt.Sprintf("workload %q", e.name)
@@ -293,13 +292,10 @@ func (d *document) workloads() {
 		if f.Has("vm_group") {
 			d.knownGroup(f.where("vm_group"), of, w.Group)
 		}
-		if w.Generator != "fio" {
-			d.say("generator", f.where("generator"), fmt.Sprintf("%s: unknown generator %q", of, w.Generator), "only fio exists")
-		}
 		w.ReportingInterval = d.reportingInterval(e.value, at, of)
 		if f.Has("config_file") {
 			w.ConfigFile, w.Config = d.configFile(f, of)
-			d.jobOptions(&w, f, of)
+			d.readConfig(&w, f, of)
 		}
 		d.workloadIndex[w.Name] = len(d.sc.Workloads)
 		d.sc.Workloads = append(d.sc.Workloads, w)
@@ -317,7 +313,7 @@ func (d *document) reportingInterval(body *yaml.Node, at Pos, of string) time.Du
 	return f.Seconds("reporting_interval")
 }
 
-// configFile reads and parses a job file, once however many workloads use it.
+// configFile reads a config file, once however many workloads use it.
 func (d *document) configFile(f fields, of string) (string, []byte) {
 	name, at := f.String("config_file"), f.where("config_file")
 	clean, ok := d.pathFrom(path.Dir(d.file), name)
@@ -329,9 +325,6 @@ func (d *document) configFile(f fields, of string) (string, []byte) {
 	if _, known := d.missing[clean]; !known {
 		data, err := readFile(d.fsys, clean, 1<<20)
 		d.missing[clean], d.configs[clean] = err, data
-		if err == nil {
-			d.parseJobFile(clean, data)
-		}
 	}
 	if err := d.missing[clean]; err != nil {
 		d.sayMissing("missing-file", at, of+": config_file", name, clean, err)
@@ -350,16 +343,4 @@ func (d *document) sayMissing(code string, at Pos, of, name, clean string, err e
 		hint = fmt.Sprintf("did you mean %q?", hint)
 	}
 	d.say(code, at, fmt.Sprintf("%s %q: %s", of, name, cause(err)), hint)
-}
-
-func (d *document) parseJobFile(name string, data []byte) {
-	file, err := fiofile.Parse(name, data)
-	if bad := (fiofile.Errors)(nil); errors.As(err, &bad) {
-		for _, e := range bad {
-			d.say("fio-syntax", Pos{File: name, Line: e.Line, Col: e.Col}, "job file: "+e.What, "")
-		}
-		return
-	}
-	d.jobFiles[name] = file
-	d.checkJobFile(name, file)
 }

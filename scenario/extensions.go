@@ -2,11 +2,9 @@ package scenario
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"plimsoll/scenario/fiofile"
 	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
@@ -218,74 +216,4 @@ func (x *Experiment) Runs() int {
 		}
 	}
 	return n
-}
-
-// jobOptions puts the options of a workload into every job of its file: in place where a section has the option, else in
-// [global], or in each job when there is none.
-func (d *document) jobOptions(w *Workload, f fields, of string) {
-	options, _ := f.Args["job_options"].(map[string]any)
-	if len(options) == 0 || w.Config == nil {
-		return
-	}
-	file, err := fiofile.Parse(w.ConfigFile, w.Config)
-	if err != nil {
-		return // reported when the file was read
-	}
-	for _, key := range slices.Sorted(maps.Keys(options)) {
-		value, ok := jobOption(options[key])
-		if !ok {
-			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q cannot be %s", of, key,
-				jinja.Describe(options[key])), "write a number, a text or True")
-			continue
-		}
-		if err := (fiofile.Option{Key: key, Value: value}).Check(); err != nil {
-			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q: %v", of, key, err),
-				"write the name of an option and its plain value")
-			continue
-		}
-		setEverywhere(file, key, value)
-	}
-	w.Config = []byte(file.String())
-	d.overridden[w.Name] = file
-	d.checkJobFile(w.ConfigFile, file)
-}
-
-func jobOption(v any) (string, bool) {
-	switch v := v.(type) {
-	case bool:
-		return map[bool]string{true: "1", false: "0"}[v], true
-	case float64:
-		return plainNumber(v), true
-	case int64:
-		return fmt.Sprint(v), true
-	case string:
-		return v, v != ""
-	}
-	return "", false
-}
-
-func setEverywhere(file *fiofile.File, key, value string) {
-	found := false
-	for i := range file.Sections {
-		if _, ok := file.Sections[i].Get(key); ok {
-			file.Sections[i].Set(key, value)
-			found = true
-		}
-	}
-	if global := file.Global(); !found && global != nil {
-		global.Set(key, value)
-	}
-	for _, job := range file.Jobs() {
-		if _, ok := job.Get(key); !ok {
-			job.Set(key, value)
-		}
-	}
-}
-
-// jobFile is the parsed job file of a workload, with its own options in it.
-func (d *document) jobFile(w Workload) *fiofile.File {
-	if f := d.overridden[w.Name]; f != nil {
-		return f
-	}
-	return d.jobFiles[w.ConfigFile]
 }

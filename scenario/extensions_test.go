@@ -57,7 +57,7 @@ func TestExtensions(t *testing.T) {
 		"test.yml": {Data: []byte(extended)},
 		"w.fio":    {Data: []byte("[global]\nrw=randread\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=8k\n[b]\nfilename=/dev/sdb\nsize=1G\n")},
 	}
-	sc, diags := scenario.Load(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
+	sc, diags := loadAll(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
 	if sc == nil {
 		t.Fatal(diags)
 	}
@@ -77,19 +77,21 @@ func TestExtensions(t *testing.T) {
 	if diff := cmp.Diff(wantExperiment, sc.Experiment, noPos); diff != "" || sc.Experiment.Runs() != 24 {
 		t.Errorf("%d runs\n%s", sc.Experiment.Runs(), diff)
 	}
-	wantJob := "[global]\nrw=randread\ntime_based\ndirect=1\niodepth=8\n\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=4k\n\n[b]\nfilename=/dev/sdb\nsize=1G\nbs=4k\n"
-	if diff := cmp.Diff(wantJob, string(sc.Workloads[0].Config)); diff != "" {
+	want := []scenario.Setting{{Key: "bs", Value: "4k"}, {Key: "direct", Value: "1"}, {Key: "iodepth", Value: "8"}}
+	if diff := cmp.Diff(want, sc.Workloads[0].Settings); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(string(fsys["w.fio"].Data), string(sc.Workloads[1].Config)); diff != "" {
-		t.Errorf("a workload without options has another's: %s", diff)
+	for _, w := range sc.Workloads { // which stay beside the author's file
+		if string(w.Config) != string(fsys["w.fio"].Data) || w.Name == "Plain" && w.Settings != nil {
+			t.Errorf("%s has settings %v and the file\n%s", w.Name, w.Settings, w.Config)
+		}
 	}
 }
 
 func TestStrictNamesExtensions(t *testing.T) {
 	t.Parallel()
 	fsys := fstest.MapFS{"test.yml": {Data: []byte(extended)}, "w.fio": {Data: []byte("[global]\nrw=read\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
-	_, diags := scenario.Load(fsys, scenario.LoadOptions{Strict: true})
+	_, diags := loadAll(fsys, scenario.LoadOptions{Strict: true})
 	n := 0
 	for _, d := range diags {
 		if d.Code == "extension" {
@@ -122,7 +124,7 @@ func TestJobOptionsThatWouldBeOthers(t *testing.T) {
 		text := strings.Replace(extended, `{bs: "{{ block_size }}", iodepth: {{ depth }}, direct: True}`, "{"+option+"}", 1)
 		fsys := fstest.MapFS{"test.yml": {Data: []byte(text)},
 			"w.fio": {Data: []byte("[global]\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
-		_, diags := scenario.Load(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
+		_, diags := loadAll(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
 		found := slices.ContainsFunc(diags, func(d scenario.Diagnostic) bool {
 			return d.Code == "bounds" && d.Line == 15 && strings.Contains(d.What, "job_options: "+want)
 		})

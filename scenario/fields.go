@@ -46,7 +46,7 @@ var diskFields = []ArgSpec{
 
 var workloadFields = []ArgSpec{
 	{Name: "vm_group", Type: GroupName, Required: true, Doc: "the VM group it runs on"},
-	{Name: "generator", Type: Text, Default: "fio", Doc: "fio"},
+	{Name: "generator", Type: Text, Default: "fio", Doc: "the load generator: fio, or command for any program"},
 	{Name: "config_file", Type: File, Required: true, Doc: "the job file, relative to the scenario file"},
 	{Name: "iogen_params", Type: Mapping, Doc: "reporting_interval"},
 	{Name: "job_options", Type: Mapping, Extension: true, Doc: "options set in every job of the file, such as bs: {{ block_size }}"},

@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"plimsoll/scenario/fiofile"
 	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
@@ -30,6 +29,9 @@ type LoadOptions struct {
 	Strict bool           // weigh objections for an author instead of accepting what runs; see Codes
 	// Rendered says that the file is a scenario after templating, as Scenario.Rendered is: braces in it are text.
 	Rendered bool
+	// Generators read the config files of workloads, by the name that scenarios call them by. Nil: any generator will do,
+	// and no config file is looked into.
+	Generators map[string]Generator
 	// CheckQuery says what is wrong with a PromQL query as written, its filters not yet filled in; nil: queries are taken as they are.
 	CheckQuery func(query string) error
 }
@@ -206,7 +208,7 @@ func (l *loader) document() {
 		return
 	}
 	l.headers(f)
-	d := &document{loader: l, fields: f, fits: map[fit]bool{}, overridden: map[string]*fiofile.File{}}
+	d := &document{loader: l, fields: f, fits: map[fit]bool{}}
 	d.groups()
 	d.workloads()
 	d.results()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"plimsoll/internal/golden"
+	"plimsoll/internal/workload/fio"
 	"plimsoll/scenario"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,7 +63,7 @@ run:
   - test.Wiat: {}
 `)},
 	}
-	_, diags := scenario.Load(dir, scenario.LoadOptions{Nodes: 4})
+	_, diags := loadAll(dir, scenario.LoadOptions{Nodes: 4})
 	for _, d := range diags {
 		fmt.Println(d)
 	}
@@ -86,7 +87,7 @@ func TestCorpus(t *testing.T) {
 			}
 			defer root.Close()
 			opts := scenario.LoadOptions{Nodes: 4, ID: testID}
-			sc, diags := scenario.Load(root.FS(), opts)
+			sc, diags := loadAll(root.FS(), opts)
 			var b strings.Builder
 			if sc == nil {
 				t.Errorf("refused: %v", diags)
@@ -96,7 +97,7 @@ func TestCorpus(t *testing.T) {
 			b.WriteString("tolerant:\n")
 			codes(&b, diags)
 			opts.Strict = true
-			_, diags = scenario.Load(root.FS(), opts)
+			_, diags = loadAll(root.FS(), opts)
 			b.WriteString("strict:\n")
 			codes(&b, diags)
 			golden.Compare(t, filepath.Join("testdata", "corpus", scenario.Sanitise(name)+".txt"), []byte(b.String()))
@@ -158,7 +159,7 @@ func TestAppendixGroups(t *testing.T) {
 		"hci_workflow_default":         {"OLTP": 1, "VDI": 300},
 		"75-VM-Server-Virt":            {"SERVA": 225},
 	} {
-		sc, diags := scenario.Load(os.DirFS(filepath.Join(corpus, dir)), scenario.LoadOptions{Nodes: 4})
+		sc, diags := loadAll(os.DirFS(filepath.Join(corpus, dir)), scenario.LoadOptions{Nodes: 4})
 		if sc == nil {
 			t.Fatalf("%s: %v", dir, diags)
 		}
@@ -179,7 +180,7 @@ func TestAppendixGroups(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", dir, diff)
 		}
 	}
-	sc, _ := scenario.Load(os.DirFS(filepath.Join(corpus, "single-vm-scale")), scenario.LoadOptions{})
+	sc, _ := loadAll(os.DirFS(filepath.Join(corpus, "single-vm-scale")), scenario.LoadOptions{})
 	total := 0
 	for _, g := range sc.Groups {
 		placed, _ := g.Place(4)
@@ -207,7 +208,7 @@ func TestBad(t *testing.T) {
 			defer root.Close()
 			var b strings.Builder
 			for _, strict := range []bool{false, true} {
-				sc, diags := scenario.Load(root.FS(), scenario.LoadOptions{Nodes: 4, Strict: strict, ID: testID})
+				sc, diags := loadAll(root.FS(), scenario.LoadOptions{Nodes: 4, Strict: strict, ID: testID})
 				fmt.Fprintf(&b, "strict %t, loaded %t\n", strict, sc != nil)
 				for _, d := range diags {
 					fmt.Fprintf(&b, "%s [%s]\n", d, d.Code)
@@ -269,7 +270,7 @@ func edit(t *testing.T, pairs ...string) fstest.MapFS {
 func TestMinimalIsClean(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{0, 4} {
-		sc, diags := scenario.Load(minimalFS(minimal), scenario.LoadOptions{Nodes: nodes, Strict: true})
+		sc, diags := loadAll(minimalFS(minimal), scenario.LoadOptions{Nodes: nodes, Strict: true})
 		want := []scenario.Diagnostic{{Pos: scenario.Pos{File: "test.yml", Line: 7, Col: 3}, Severity: scenario.Warning, Code: "unused-variable", What: `variable "n" is never used`, Hint: "remove it"}}
 		if diff := cmp.Diff(want, diags); diff != "" || sc == nil {
 			t.Errorf("nodes %d (-want +got):\n%s", nodes, diff)
@@ -314,7 +315,7 @@ func TestVariables(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			sc, diags := scenario.Load(withVars(c.vars), scenario.LoadOptions{Set: c.set, Preset: c.preset})
+			sc, diags := loadAll(withVars(c.vars), scenario.LoadOptions{Set: c.set, Preset: c.preset})
 			if c.error != "" {
 				if sc != nil || !strings.Contains(fmt.Sprint(diags), c.error) {
 					t.Fatalf("got %v, want %q", diags, c.error)
@@ -336,7 +337,7 @@ func TestUnknownVariable(t *testing.T) {
 	t.Parallel()
 	dir := edit(t, "runtime_secs: 10", "runtime_secs: {{ n }}")
 	for _, strict := range []bool{false, true} {
-		sc, diags := scenario.Load(dir, scenario.LoadOptions{Set: map[string]any{"N": 5}, Strict: strict})
+		sc, diags := loadAll(dir, scenario.LoadOptions{Set: map[string]any{"N": 5}, Strict: strict})
 		severity := scenario.Warning
 		if strict {
 			severity = scenario.Error
@@ -348,7 +349,7 @@ func TestUnknownVariable(t *testing.T) {
 		}
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
-		if sc, diags := scenario.Load(dir, scenario.LoadOptions{Set: map[string]any{"n": v}}); sc != nil || !strings.Contains(fmt.Sprint(diags), "not a finite number") {
+		if sc, diags := loadAll(dir, scenario.LoadOptions{Set: map[string]any{"n": v}}); sc != nil || !strings.Contains(fmt.Sprint(diags), "not a finite number") {
 			t.Errorf("%g: %v", v, diags)
 		}
 	}
@@ -358,7 +359,7 @@ func TestUnknownVariable(t *testing.T) {
 func TestTolerances(t *testing.T) {
 	t.Parallel()
 	load := func(t *testing.T, pairs ...string) *scenario.Scenario {
-		sc, diags := scenario.Load(edit(t, pairs...), scenario.LoadOptions{Nodes: 4, ID: 7})
+		sc, diags := loadAll(edit(t, pairs...), scenario.LoadOptions{Nodes: 4, ID: 7})
 		if sc == nil {
 			t.Fatalf("refused: %v", diags)
 		}
@@ -411,17 +412,17 @@ func TestTolerances(t *testing.T) {
 		if sc := load(t); sc.ID != 7 {
 			t.Errorf("id %d", sc.ID)
 		}
-		sc, _ := scenario.Load(minimalFS(minimal), scenario.LoadOptions{Now: time.UnixMilli(1700000000000)})
+		sc, _ := loadAll(minimalFS(minimal), scenario.LoadOptions{Now: time.UnixMilli(1700000000000)})
 		if sc.ID != 1700000000000 {
 			t.Errorf("id %d", sc.ID)
 		}
-		sc, _ = scenario.Load(minimalFS("id: 5\n"+minimal), scenario.LoadOptions{Now: time.UnixMilli(1700000000000)})
+		sc, _ = loadAll(minimalFS("id: 5\n"+minimal), scenario.LoadOptions{Now: time.UnixMilli(1700000000000)})
 		if sc.ID != 5 {
 			t.Errorf("id %d", sc.ID)
 		}
 	})
 	t.Run("CRLF", func(t *testing.T) {
-		if sc, diags := scenario.Load(minimalFS(strings.ReplaceAll(minimal, "\n", "\r\n")), scenario.LoadOptions{}); sc == nil {
+		if sc, diags := loadAll(minimalFS(strings.ReplaceAll(minimal, "\n", "\r\n")), scenario.LoadOptions{}); sc == nil {
 			t.Errorf("refused: %v", diags)
 		}
 	})
@@ -431,6 +432,21 @@ func TestTolerances(t *testing.T) {
 			t.Errorf("from_node %d", got)
 		}
 	})
+}
+
+// TestRenderedIsNoTemplate: what a template has printed is read again as it stands, braces and all.
+func TestRenderedIsNoTemplate(t *testing.T) {
+	t.Parallel()
+	const text = `{{ nobody }} {% raw %} {# x #}`
+	source := strings.ReplaceAll(minimal, "A small one.", `"`+strings.ReplaceAll(text, "{", "{{ '{' }}")+`"`)
+	first, diags := scenario.Load(minimalFS(source), scenario.LoadOptions{})
+	if first == nil || first.Summary != text {
+		t.Fatal("not as written", diags)
+	}
+	again, diags := scenario.Load(minimalFS(string(first.Rendered)), scenario.LoadOptions{Rendered: true})
+	if again == nil || again.Summary != text {
+		t.Error("read again as a template", diags)
+	}
 }
 
 func TestFindFile(t *testing.T) {
@@ -468,7 +484,7 @@ func TestFindFile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			sc, diags := scenario.Load(c.fsys, scenario.LoadOptions{File: c.file})
+			sc, diags := loadAll(c.fsys, scenario.LoadOptions{File: c.file})
 			if sc != nil && sc.File == c.want {
 				return
 			}
@@ -500,7 +516,7 @@ func TestZip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc, diags := scenario.Load(r, scenario.LoadOptions{})
+	sc, diags := loadAll(r, scenario.LoadOptions{})
 	if sc == nil || sc.Workloads[0].ConfigFile != "my scenario/w.fio" || string(sc.Workloads[0].Config) != job {
 		t.Errorf("got %v", diags)
 	}
@@ -525,7 +541,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	sc, diags := scenario.Load(root.FS(), scenario.LoadOptions{})
+	sc, diags := loadAll(root.FS(), scenario.LoadOptions{})
 	if sc != nil || !strings.Contains(fmt.Sprint(diags), `workload "W": config_file "w.fio"`) {
 		t.Errorf("got %v", diags)
 	}
@@ -545,7 +561,7 @@ func TestPasswords(t *testing.T) {
 			dir := edit(t, "vars:\n  n: {default: 4}\n", c.vars,
 				"teardown:\n", "  - playbook.Run: {filename: p.yml, inventory: [G], remote_user: root, "+c.written+"\nteardown:\n")
 			dir["p.yml"] = &fstest.MapFile{Data: []byte("- hosts: all\n")}
-			sc, diags := scenario.Load(dir, scenario.LoadOptions{})
+			sc, diags := loadAll(dir, scenario.LoadOptions{})
 			if sc == nil {
 				t.Fatal(diags)
 			}
@@ -614,7 +630,7 @@ func TestNumbersAreBounded(t *testing.T) {
 // TestMergeKeys checks <<, which puts the entries of other mappings into one.
 func TestMergeKeys(t *testing.T) {
 	t.Parallel()
-	sc, diags := scenario.Load(edit(t,
+	sc, diags := loadAll(edit(t,
 		"      template: ubuntu1604\n      count_per_node: 1\n      data_disks: {count: 1, size: 8}\n",
 		`      &g
       template: ubuntu1604
@@ -644,7 +660,7 @@ func TestMergeKeys(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	_, diags = scenario.Load(edit(t, "vm_group_name: G}", "vm_group_name: G, <<: 5}"), scenario.LoadOptions{})
+	_, diags = loadAll(edit(t, "vm_group_name: G}", "vm_group_name: G, <<: 5}"), scenario.LoadOptions{})
 	if want := "test.yml:19:56: error: yaml: the merge key << takes a mapping or a list of mappings, not the number 5"; len(diags) != 1 || !strings.HasPrefix(diags[0].String(), want) {
 		t.Errorf("got %v, want %s", diags, want)
 	}
@@ -656,7 +672,7 @@ func TestTemplateInTheFile(t *testing.T) {
 	source := `{# a comment -#}
 {% set names = ['A', 'B'] %}
 `
-	sc, diags := scenario.Load(edit(t, "name: minimal\n", source+"name: minimal\n", "  - G:\n", "  - G:\n", "run:\n", `run:
+	sc, diags := loadAll(edit(t, "name: minimal\n", source+"name: minimal\n", "  - G:\n", "  - G:\n", "run:\n", `run:
   {%- for name in names if n > 3 %}
   - test.Wait: {duration_secs: {{ [10, 20][loop.index0] | round(1) }}} {# {{ name }} #}
   {%- else %}
@@ -678,7 +694,7 @@ func TestTemplateInTheFile(t *testing.T) {
 		"{% include 'x' %}":             "test.yml:22:43: error: template: {% include %}: not part of the scenario language: write the text into this file",
 		"runtime_secs: {{ n.x }}":       `test.yml:22:59: error: template: the number 4 has no attribute "x"`,
 	} {
-		_, diags := scenario.Load(edit(t, "runtime_secs: 10", source), scenario.LoadOptions{})
+		_, diags := loadAll(edit(t, "runtime_secs: 10", source), scenario.LoadOptions{})
 		if len(diags) != 1 || diags[0].String() != want {
 			t.Errorf("%s: got %v, want %s", source, diags, want)
 		}
@@ -708,7 +724,7 @@ func TestTables(t *testing.T) {
 		}
 	}
 	codes := map[string]bool{}
-	for _, c := range scenario.Codes() {
+	for _, c := range append(scenario.Codes(), fio.Engine{}.Codes()...) {
 		if codes[c.Name] || c.Doc == "" || c.Strict == 0 || c.Tolerant != 0 && c.Strict > c.Tolerant {
 			t.Errorf("code %+v: repeated, without help, or milder when strict", c)
 		}
@@ -724,7 +740,7 @@ func TestSchema(t *testing.T) {
 	}
 	golden.Compare(t, "testdata/schema.json", append(data, '\n'))
 	var page bytes.Buffer
-	if err := scenario.Reference(&page); err != nil {
+	if err := scenario.Reference(&page, generators); err != nil {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/reference.md", page.Bytes())
@@ -747,7 +763,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		dir := fstest.MapFS{"test.yml": {Data: []byte(yml)}, "w.fio": {Data: []byte(job)}}
 		for _, strict := range []bool{false, true} {
-			sc, diags := scenario.Load(dir, scenario.LoadOptions{Nodes: 3, Strict: strict})
+			sc, diags := loadAll(dir, scenario.LoadOptions{Nodes: 3, Strict: strict})
 			failed := slices.ContainsFunc(diags, func(d scenario.Diagnostic) bool { return d.Severity == scenario.Error })
 			if failed == (sc != nil) {
 				t.Fatalf("scenario %v with %v", sc, diags)
@@ -771,7 +787,7 @@ func FuzzLoad(f *testing.F) {
 func TestLoadAllocations(t *testing.T) {
 	corpusDirs(t)
 	fsys := os.DirFS(filepath.Join(corpus, "single-vm-scale"))
-	got := testing.AllocsPerRun(3, func() { scenario.Load(fsys, scenario.LoadOptions{Nodes: 4, ID: testID}) })
+	got := testing.AllocsPerRun(3, func() { loadAll(fsys, scenario.LoadOptions{Nodes: 4, ID: testID}) })
 	if got > 60_000 {
 		t.Errorf("%.0f allocations, want at most 60,000", got)
 	}
@@ -786,7 +802,7 @@ func BenchmarkLoad(b *testing.B) {
 	fsys := os.DirFS(dir)
 	b.ReportAllocs()
 	for b.Loop() {
-		if sc, diags := scenario.Load(fsys, scenario.LoadOptions{Nodes: 4, ID: testID}); sc == nil {
+		if sc, diags := loadAll(fsys, scenario.LoadOptions{Nodes: 4, ID: testID}); sc == nil {
 			b.Fatal(diags)
 		}
 	}

@@ -3,13 +3,15 @@ package scenario
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"plimsoll/scenario/jinja"
 )
 
-// Reference writes the reference page of the language, in Markdown, from the option tables.
-func Reference(w io.Writer) error {
+// Reference writes the reference page of the language, in Markdown, from the option tables and what generators object to.
+func Reference(w io.Writer, generators map[string]Generator) error {
 	var b strings.Builder
 	b.WriteString("# The scenario language\n\nMade from the option tables of the program.\n")
 	b.WriteString("\n## The file\n\nBesides these: `vars` (variables) and `presets` (named sets of their values).\n\n")
@@ -56,12 +58,21 @@ func Reference(w io.Writer) error {
 		b.WriteString("\n\n")
 		writeRows(&b, s.Args)
 	}
-	b.WriteString("\n## Objections\n\n| code | tolerant | strict | meaning |\n|---|---|---|---|\n")
-	for _, c := range Codes() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, weight(c.Tolerant), weight(c.Strict), c.Doc)
+	b.WriteString("\n## Objections\n\n")
+	writeCodes(&b, Codes())
+	for _, name := range slices.Sorted(maps.Keys(generators)) {
+		fmt.Fprintf(&b, "\nTo config files of generator `%s`:\n\n", name)
+		writeCodes(&b, generators[name].Codes())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func writeCodes(b *strings.Builder, codes []Code) {
+	b.WriteString("| code | tolerant | strict | meaning |\n|---|---|---|---|\n")
+	for _, c := range codes {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", c.Name, weight(c.Tolerant), weight(c.Strict), c.Doc)
+	}
 }
 
 func weight(s Severity) string {

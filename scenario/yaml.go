@@ -251,7 +251,8 @@ func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, *yamlError) {
 		return expand(n.Alias, left, depth+1)
 	}
 	if len(n.Value) > maxYAMLText {
-		return nil, &yamlError{line: n.Line, col: n.Column, what: fmt.Sprintf("yaml: a text of %d bytes; at most %d", len(n.Value), maxYAMLText), hint: "shorten it"}
+		return nil, &yamlError{line: n.Line, col: n.Column, hint: "shorten it",
+			what: fmt.Sprintf("yaml: a text of %d bytes; at most %d", len(n.Value), maxYAMLText)}
 	}
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 && len(c.Value) > maxYAMLKey {

@@ -13,8 +13,8 @@ import (
 var may = map[string][]string{
 	"unit":                           {},
 	"hist":                           {},
-	"scenario":                       {"scenario/fiofile", "scenario/jinja", "unit"},
-	"scenario/fiofile":               {"unit"},
+	"scenario":                       {"scenario/jinja", "unit"},
+	"internal/fiofile":               {"unit"},
 	"scenario/jinja":                 {"internal/nearest"},
 	"result":                         {"hist", "unit"},
 	"scenarios":                      {},
@@ -26,11 +26,11 @@ var may = map[string][]string{
 	"internal/visible/visibletest":   {},
 	"internal/target/targettest":     {"internal/target", "internal/clock"},
 	"internal/target/*":              {"internal/target", "internal/clock", "unit"},
-	"internal/target/sim":            {"internal/target", "internal/nearest", "internal/target/sim/*", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},
-	"internal/target/sim/*":          {"internal/target/sim/*", "internal/target", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},
-	"internal/workload":              {"internal/target", "internal/clock", "result", "hist"},
-	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "result", "hist"},
-	"internal/workload/*":            {"internal/workload", "result", "internal/nearest", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
+	"internal/target/sim":            {"internal/target", "internal/nearest", "internal/target/sim/*", "internal/workload", "result", "internal/clock", "hist", "unit"},
+	"internal/target/sim/*":          {"internal/target/sim/*", "internal/target", "internal/workload", "result", "internal/clock", "hist", "unit"},
+	"internal/workload":              {"internal/target", "internal/clock", "scenario", "result", "hist"},
+	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "scenario", "result", "hist"},
+	"internal/workload/*":            {"internal/workload", "scenario", "result", "internal/nearest", "internal/target", "internal/clock", "internal/fiofile", "hist", "unit"},
 	"internal/series":                {"hist"},
 	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
 	"internal/step/steptest":         {"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/fake", "internal/clock", "scenario", "result"},
@@ -44,7 +44,7 @@ var may = map[string][]string{
 	"internal/compare/comparetest":   {"result", "hist"},
 	"internal/report":                {"internal/visible", "result", "hist", "unit", "internal/compare"},
 	"internal/report/*":              {"result", "hist", "unit", "internal/report"},
-	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*"},
+	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*", "scenario"},
 	"internal/cli":                   {"*", "*/*", "internal/analysis/*"}, // drivers come through internal/drivers
 	"internal/golden":                {},
 	"internal/needs":                 {},
@@ -126,7 +126,7 @@ func TestPrometheusStaysBehindSeries(t *testing.T) {
 }
 
 // pure are the packages whose answers depend on their arguments alone.
-var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "scenario/jinja", "internal/plan",
+var pure = []string{"unit", "hist", "scenario", "internal/fiofile", "scenario/jinja", "internal/plan",
 	"internal/analysis", "internal/analysis/*", "internal/compare"}
 
 var (

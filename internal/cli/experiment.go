@@ -136,8 +136,8 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 		return fail(exitFailed, "", "run: %w", err)
 	}
 	defer folder.Close()
-	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), about %s\n", id, plural(len(r.Sequence), "run"), plural(len(r.Cells), "combination"),
-		plural(r.Repeats, "repeat"), unit.Duration(estimate.Round(time.Second)))
+	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), about %s\n", id, plural(len(r.Sequence), "run"),
+		plural(len(r.Cells), "combination"), plural(r.Repeats, "repeat"), unit.Duration(estimate.Round(time.Second)))
 	return a.conduct(stop, folder, limit)
 }
 
@@ -212,7 +212,8 @@ func (a *app) resume(given string, rf runFlags) error {
 			visible.Fprintf(a.err, "run %s was interrupted: %s\n", id, c.State)
 		}
 	}
-	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", folder.Record().ID, len(progress.Done), plural(len(folder.Record().Sequence), "run"))
+	record := folder.Record()
+	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", record.ID, len(progress.Done), plural(len(record.Sequence), "run"))
 	return a.conduct(stop, folder, limit)
 }
 

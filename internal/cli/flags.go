@@ -140,6 +140,7 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 	}
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
 		Set: set, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict, CheckQuery: collect.CheckQuery,
+		Generators: drivers.Generators(),
 	})
 	for i := range diagnostics {
 		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {

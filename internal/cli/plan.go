@@ -51,7 +51,8 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 	} else {
 		err = errors.Join(p.plan.Text(a.out), err)
 		if x := p.scenario.Experiment; x != nil && err == nil {
-			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, about %s in all.\n", plural(x.Runs(), "run"), plural(x.Runs()/x.Repeats, "combination"),
+			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, about %s in all.\n",
+				plural(x.Runs(), "run"), plural(x.Runs()/x.Repeats, "combination"),
 				plural(x.Repeats, "time"), unit.Duration((p.plan.Estimated() * time.Duration(x.Runs())).Round(time.Second)))
 		}
 	}

@@ -165,7 +165,8 @@ func (a *app) showScenario(given string) error {
 	if err := t.write(a.out); err != nil {
 		return err
 	}
-	visible.Fprintf(a.out, "\nworkloads: %s\nresults:   %s\n", strings.Join(d.Workloads, ", "), strings.Join(d.Results, ", "))
+	visible.Fprintf(a.out, "\nworkloads: %s\n", strings.Join(d.Workloads, ", "))
+	visible.Fprintf(a.out, "results:   %s\n", strings.Join(d.Results, ", "))
 	return nil
 }
 

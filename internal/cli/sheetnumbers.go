@@ -213,7 +213,8 @@ func (a *app) values(phase string, s *sheet, column int) ([]float64, error) {
 		}
 	}
 	if gaps > 0 {
-		visible.Fprintf(a.err, "warning: %s: %s: %s: %d of %d values missing, the first in %s %d\n", phase, s.source, s.names[column], gaps, len(values), s.unit, first)
+		visible.Fprintf(a.err, "warning: %s: %s: %s: %d of %d values missing, the first in %s %d\n",
+			phase, s.source, s.names[column], gaps, len(values), s.unit, first)
 	}
 	return values, nil
 }

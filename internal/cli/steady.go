@@ -179,7 +179,8 @@ func (v settled) text(a *app) {
 	if v.WarmUp == nil {
 		what = "rounds"
 	}
-	visible.Fprintf(a.out, "  %s %d to %d of %d%s, mean %.6g%s", what, v.First+1, v.Last+1, v.Points, v.seconds(v.First, v.Last+1), deref(v.Mean), blank(v.unit))
+	visible.Fprintf(a.out, "  %s %d to %d of %d%s, mean %.6g%s", what, v.First+1, v.Last+1, v.Points,
+		v.seconds(v.First, v.Last+1), deref(v.Mean), blank(v.unit))
 	if v.Ends.Valid() {
 		visible.Fprintf(a.out, ", %s\n", v.Ends)
 	} else {
@@ -192,7 +193,8 @@ func (v settled) text(a *app) {
 		}
 		visible.Fprintf(a.out, "; drift across it %+.1f %%\n", 100*deref(v.Drift))
 	} else {
-		visible.Fprintf(a.out, "  spread %.1f %% of the mean, the fitted line moves by %.1f %%\n", 100*deref(v.Spread), 100*deref(v.Line))
+		visible.Fprintf(a.out, "  spread %.1f %% of the mean, the fitted line moves by %.1f %%\n",
+			100*deref(v.Spread), 100*deref(v.Line))
 	}
 	for _, c := range v.Changes {
 		visible.Fprintf(a.out, "  changes at point %d: from %.5g to %.5g\n", c.Index+1, c.Before, c.After)

@@ -68,7 +68,8 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 		return err
 	}
 	m := folder.Manifest()
-	visible.Fprintf(w, "measured: %s   collected: %s   cleaned: %s   (%s)\n", verdict(m.Measured), verdict(m.Collected), verdict(m.Cleaned), m.Status)
+	visible.Fprintf(w, "measured: %s   collected: %s   cleaned: %s   (%s)\n",
+		verdict(m.Measured), verdict(m.Collected), verdict(m.Cleaned), m.Status)
 	if m.Error != "" {
 		visible.Fprintf(w, "error: %s\n", m.Error)
 	}

@@ -262,7 +262,8 @@ func (d scalability) text(w io.Writer) error {
 	if m.Peak.Exists && m.Peak.ConcurrencyInterval.Valid() {
 		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval, m.Peak.ThroughputInterval)
 	}
-	visible.Fprintf(w, "residual standard error %.4g, %d degrees of freedom, R² %.4f\n\n", m.ResidualStdError, m.DegreesOfFreedom, m.RSquared)
+	visible.Fprintf(w, "residual standard error %.4g, %d degrees of freedom, R² %.4f\n\n",
+		m.ResidualStdError, m.DegreesOfFreedom, m.RSquared)
 	laws := table{head: []string{"LAW", "AICC", "SUPPORT", "GAMMA", "ALPHA", "BETA"}, right: []bool{false, true, true, true, true, true}}
 	for _, l := range m.Alternatives {
 		laws.add(string(l.Law), fmt.Sprintf("%.2f", l.AICc), fmt.Sprintf("%.1f %%", l.Likelihood*100), fmt.Sprintf("%.6g", l.Gamma),
@@ -338,7 +339,8 @@ func (d scalability) chart(w io.Writer) {
 		}
 		visible.Fprintf(w, "%10s |%s\n", label, strings.TrimRight(string(row[:]), " "))
 	}
-	visible.Fprintf(w, "%10s +%s\n%10s  %-*s%g\n", "", strings.Repeat("-", width), "", width-len(fmt.Sprintf("%g", maxN)), "0   o measured   . fitted", maxN)
+	visible.Fprintf(w, "%10s +%s\n%10s  %-*s%g\n", "", strings.Repeat("-", width), "",
+		width-len(fmt.Sprintf("%g", maxN)), "0   o measured   . fitted", maxN)
 }
 
 func (d scalability) plot() report.Plot {

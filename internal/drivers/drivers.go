@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/scenario"
 )
 
 // Targets returns a provider for every kind of target, the default first.
@@ -28,6 +29,17 @@ func Engines() map[string]workload.Engine {
 		"command": command.Engine{},
 		"fio":     fio.Engine{},
 	}
+}
+
+// Generators returns those of the engines that read the config files of scenarios, by name.
+func Generators() map[string]scenario.Generator {
+	out := map[string]scenario.Generator{}
+	for name, e := range Engines() {
+		if g, ok := e.(scenario.Generator); ok {
+			out[name] = g
+		}
+	}
+	return out
 }
 
 // Replays returns the engines that read the raw output of a run on the target of that name: of a simulated one it is the

@@ -115,7 +115,7 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 		return demand{}, fmt.Errorf("generator %q has no prefill: leave the prefill steps of its workloads out", load.Generator)
 	}
 	spec := workload.Spec{
-		Name: name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Disks: j.disks(load),
+		Name: name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: j.disks(load),
 		Prefill: prefill, Depth: 1, Interval: load.ReportingInterval, Runtime: runtime,
 		SizeScale: j.view.SizeScale, TimeScale: j.view.TimeScale,
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"plimsoll/result"
 )
@@ -94,6 +95,9 @@ func (t *table) totals(panel, machine string, w WindowTotals) {
 	}
 }
 
+// formulas are the signs that begin one.
+const formulas = "=+-@＝＋－＠"
+
 // numeric is what a spreadsheet may take for a number; also a text that is nothing else.
 var numeric = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
 
@@ -101,7 +105,7 @@ var numeric = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
 // forms that some take for the same signs, gets an apostrophe in front. A field is also quoted for separators that are
 // not ours: where a program splits at semicolons, each part would be a cell.
 func cell(s string) string {
-	if first := strings.TrimSpace(s); first != "" && !numeric.MatchString(s) && strings.ContainsRune("=+-@＝＋－＠", []rune(first)[0]) {
+	if first, _ := utf8.DecodeRuneInString(strings.TrimSpace(s)); strings.ContainsRune(formulas, first) && !numeric.MatchString(s) {
 		s = "'" + s
 	}
 	if strings.ContainsAny(s, "\",;") || strings.TrimSpace(s) != s {

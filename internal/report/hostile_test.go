@@ -68,7 +68,8 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 	doc, d, x := filled(visibletest.Always(text)), o.compared, o.experiment
 	visibletest.Fill(d, visibletest.Always(text))
 	visibletest.Fill(x, visibletest.Always(text))
-	doc.Plan, _ = json.Marshal(map[string]any{"steps": []map[string]any{{"number": 1, "phase": text, "name": text, "text": text}}})
+	step := map[string]any{"number": 1, "phase": text, "name": text, "text": text}
+	doc.Plan, _ = json.Marshal(map[string]any{"steps": []any{step}})
 	keep("report.html", func(w io.Writer) error { return renderHTML(w, doc, stub(t, true)) })
 	keep("report.md", func(w io.Writer) error { return Markdown(w, doc) })
 	keep("report.csv", func(w io.Writer) error { return CSV(w, doc) })
@@ -106,7 +107,8 @@ func shape(t *testing.T, name, document string) []string {
 		return elements(document)
 	case "md":
 		var b bytes.Buffer
-		if err := goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList)).Convert([]byte(document), &b); err != nil {
+		reader := goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList))
+		if err := reader.Convert([]byte(document), &b); err != nil {
 			t.Fatal(err)
 		}
 		return elements(b.String())
@@ -120,7 +122,8 @@ func shape(t *testing.T, name, document string) []string {
 		var out []string
 		for _, row := range rows {
 			for _, cell := range row {
-				if first := strings.TrimSpace(cell); first != "" && !numeric.MatchString(first) && slices.Contains([]rune("=+-@＝＋－＠"), []rune(first)[0]) {
+				text := strings.TrimSpace(cell)
+				if strings.IndexAny(text, "=+-@＝＋－＠\t\r") == 0 && !numeric.MatchString(text) {
 					t.Errorf("%s: a formula: %q", name, cell)
 				}
 			}
@@ -204,7 +207,7 @@ func TestEndlessTexts(t *testing.T) {
 	long, endless := all.filled(t, strings.Repeat("n", longestText+1)), all.filled(t, strings.Repeat("n", 1<<16))
 	for name, document := range endless {
 		if !strings.HasSuffix(name, ".json") && len(document) != len(long[name]) {
-			t.Errorf("%s: %d bytes with names of 64 KiB, %d with names of %d characters", name, len(document), len(long[name]), longestText+1)
+			t.Errorf("%s: %d bytes with names of 64 KiB, %d with names just past the bound", name, len(document), len(long[name]))
 		}
 	}
 }

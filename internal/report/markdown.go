@@ -32,8 +32,8 @@ func Markdown(w io.Writer, doc *Document) error {
 	return nil
 }
 
-// FindingsMarkdown writes findings alone under a heading: what changes the meaning of all of them, the summary, the list,
-// and what could not be looked at, where there is any.
+// FindingsMarkdown writes findings alone under a heading: what changes the meaning of all of them, the summary, the
+// list, and what could not be looked at, where there is any.
 func FindingsMarkdown(w io.Writer, title string, mind []string, findings []result.Finding, unseen ...string) error {
 	m := &markdown{w: bufio.NewWriter(w)}
 	m.line("## %s\n", title)
@@ -88,8 +88,9 @@ func escaped(format string, args ...any) string {
 }
 
 var (
-	markup = strings.NewReplacer("\\", `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`,
-		"#", `\#`, "~", `\~`, "$", `\$`, "@", `\@`, "://", `\://`, "www.", `www\.`) // the last three would become links by themselves
+	markup = strings.NewReplacer("\\", `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", `\*`, "_", `\_`,
+		"`", "\\`", "[", `\[`, "]", `\]`, "#", `\#`, "~", `\~`, "$", `\$`,
+		"@", `\@`, "://", `\://`, "www.", `www\.`) // these would become links by themselves
 	// What makes a list item, a heading or a ruler of the line it begins.
 	beginning = regexp.MustCompile(`^(\d{0,9})([-+=.)])( |$|-*$|=*$)`)
 )

@@ -137,7 +137,8 @@ func (l *Loads) tool(ctx context.Context, engine workload.Engine, load scenario.
 		key += "\x00" + load.Name
 		check = func(ctx context.Context, host target.Host) (workload.Tool, error) {
 			return naming.CheckTool(ctx, host, workload.Spec{
-				Name: load.Name, VM: host.Name(), ConfigFile: load.ConfigFile, Config: load.Config, Disks: host.Disks(),
+				Name: load.Name, VM: host.Name(), ConfigFile: load.ConfigFile, Config: load.Config,
+				Settings: load.Settings, Disks: host.Disks(),
 			})
 		}
 	}

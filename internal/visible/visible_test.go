@@ -32,7 +32,8 @@ func TestLineAndText(t *testing.T) {
 		}
 	}
 	for _, h := range visibletest.Texts {
-		if got := visible.Line(h.Text); visibletest.Loose(got) != "" || strings.ContainsAny(got, "\n\t") || visible.Line(got) != got {
+		got := visible.Line(h.Text)
+		if visibletest.Loose(got) != "" || strings.ContainsAny(got, "\n\t") || visible.Line(got) != got {
 			t.Errorf("%s: Line gave %q", h.Name, got)
 		}
 	}
@@ -44,7 +45,8 @@ func TestCut(t *testing.T) {
 		n    int
 		want string
 	}{
-		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}, {"ab", 1, "…"}, {"\xff\xff\xff", 2, "\xff…"},
+		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}, {"ab", 1, "…"},
+		{"\xff\xff\xff", 2, "\xff…"},
 	} {
 		if got := visible.Cut(c.in, c.n); got != c.want {
 			t.Errorf("Cut(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
@@ -60,7 +62,9 @@ func TestWriter(t *testing.T) {
 			want = "end \ufffd" // of one character that is missing its end, one sign
 		}
 		for name, r := range map[string]io.Reader{
-			"whole": strings.NewReader(h.Text), "bytes": iotest.OneByteReader(strings.NewReader(h.Text)), "halves": iotest.HalfReader(strings.NewReader(h.Text)),
+			"whole":  strings.NewReader(h.Text),
+			"bytes":  iotest.OneByteReader(strings.NewReader(h.Text)),
+			"halves": iotest.HalfReader(strings.NewReader(h.Text)),
 		} {
 			var b bytes.Buffer
 			w := visible.NewWriter(&b)
@@ -102,7 +106,8 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("no") }
 
 func TestFprintf(t *testing.T) {
 	var b bytes.Buffer
-	_, _ = visible.Fprintf(&b, "%s|%q|%-6s|%5d|%.1f|%v|%*d\n%s\n", "a\nb\x1b", "\u202e", "ä", 7, 2.55, errors.New("x\ny"), 3, 1, visible.Lines("p\nq\x1b"))
+	_, _ = visible.Fprintf(&b, "%s|%q|%-6s|%5d|%.1f|%v|%*d\n%s\n",
+		"a\nb\x1b", "\u202e", "ä", 7, 2.55, errors.New("x\ny"), 3, 1, visible.Lines("p\nq\x1b"))
 	want := `a\nb\u001b|"\u202e"|ä     |    7|2.5|x\ny|  1` + "\np\nq" + `\u001b` + "\n"
 	if b.String() != want {
 		t.Errorf("\n got %q\nwant %q", b.String(), want)

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 
 	"plimsoll/internal/workload"
 	"plimsoll/result"
+	"plimsoll/scenario"
 )
 
 const (
@@ -36,6 +39,7 @@ type config struct {
 	command    []text
 	env        []variable
 	files      map[string]string
+	options    map[string]string
 	version    *version
 	depth      int
 	latency    string
@@ -60,10 +64,11 @@ type version struct {
 // parseConfig reads a config and returns all objections at once.
 func parseConfig(spec workload.Spec) (*config, error) {
 	c := &config{reader: reader{file: spec.ConfigFile}, depth: 1, latency: serviceTime, files: map[string]string{},
-		from: fromStdout}
+		options: map[string]string{}, from: fromStdout}
 	root := c.document(spec.Config)
 	if root != nil {
 		c.read(root)
+		c.set(spec.Settings)
 		c.placeholders(spec)
 	}
 	return c, c.err()
@@ -75,6 +80,7 @@ func (c *config) read(root *yaml.Node) {
 		member{"command", true, c.readCommand},
 		member{"env", false, c.readEnv},
 		member{"files", false, c.readFiles},
+		member{"options", false, c.readOptions},
 		member{"version", false, c.readVersion},
 		member{"concurrency", false, func(n *yaml.Node) {
 			v, err := strconv.Atoi(n.Value)
@@ -141,6 +147,30 @@ func (c *config) readFiles(n *yaml.Node) {
 			c.files[key.Value] = value.Value
 		}
 	})
+}
+
+func (c *config) readOptions(n *yaml.Node) {
+	c.pairs(n, "options", func(key, value *yaml.Node) {
+		if !plainWord.MatchString(key.Value) {
+			c.object(key, "options: the name %q must begin with a letter and hold letters, digits, _ . %% - only", key.Value)
+		}
+		if t, ok := c.text(value, "options: "+key.Value); ok {
+			c.options[key.Value] = t
+		}
+	})
+}
+
+// set puts the workload's settings in the place of the options' own values.
+func (c *config) set(settings []scenario.Setting) {
+	for _, s := range settings {
+		if _, ok := c.options[s.Key]; !ok {
+			there := slices.Sorted(maps.Keys(c.options))
+			what := fmt.Sprintf("there is no %q under options: of the file; %s", s.Key, suggestion(s.Key, there))
+			c.objections = append(c.objections, objection{what: what, setting: true})
+			continue
+		}
+		c.options[s.Key] = s.Value
+	}
 }
 
 func (c *config) readVersion(n *yaml.Node) {

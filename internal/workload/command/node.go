@@ -31,7 +31,8 @@ type reader struct {
 
 type objection struct {
 	line, column int
-	error
+	what         string
+	setting      bool // about one of the workload's settings
 }
 
 // err is all objections in the order of their places.
@@ -41,19 +42,20 @@ func (r *reader) err() error {
 	})
 	errs := make([]error, len(r.objections))
 	for i, o := range r.objections {
-		errs[i] = o.error
+		place := r.file
+		if o.line > 0 {
+			place = fmt.Sprintf("%s:%d:%d", r.file, o.line, o.column)
+		}
+		errs[i] = fmt.Errorf("%s: %s", place, o.what)
 	}
 	return errors.Join(errs...)
 }
 
 func (r *reader) object(n *yaml.Node, format string, args ...any) {
-	o := objection{}
-	place := r.file
+	o := objection{what: fmt.Sprintf(format, args...)}
 	if n != nil && n.Line > 0 {
 		o.line, o.column = n.Line, n.Column
-		place = fmt.Sprintf("%s:%d:%d", r.file, n.Line, n.Column)
 	}
-	o.error = fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...))
 	r.objections = append(r.objections, o)
 }
 

@@ -26,8 +26,6 @@ type placeholder struct {
 	make     func(f *filling, argument string) (string, error)
 }
 
-const diskPlaceholder = "disk"
-
 var placeholders = map[string]placeholder{
 	"runtime": {"", func(f *filling, _ string) (string, error) {
 		if f.spec.Runtime <= 0 && !f.formOnly {
@@ -51,7 +49,14 @@ var placeholders = map[string]placeholder{
 		}
 		return f.fileOf(name), nil
 	}},
-	diskPlaceholder: {"[/dev/sdX]", (*filling).disk},
+	"option": {"NAME", func(f *filling, name string) (string, error) {
+		value, ok := f.config.options[name]
+		if !ok {
+			return "", fmt.Errorf("there is no %q under options:", name)
+		}
+		return value, nil
+	}},
+	"disk": {"[/dev/sdX]", (*filling).disk},
 	"size": {"1GiB", func(f *filling, argument string) (string, error) {
 		size, err := unit.ParseBytes(argument)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // forced are put into [global] of every job: one entry of statistics for all processes of a group, none of the host's
@@ -58,6 +58,9 @@ func adapt(spec workload.Spec) (*adaptation, error) {
 		return a, err
 	}
 	a.source = source
+	for _, refused := range set(source, spec.Settings) {
+		a.objectAt(0, 0, "option of the workload %v", refused)
+	}
 	a.checkSections()
 	if spec.Prefill {
 		a.prefill()
@@ -122,16 +125,12 @@ func (a *adaptation) checkSections() {
 			a.objectAt(s.Line, s.Col, "fio takes [%s] for a [global] section; rename it", shortened(s.Name))
 		case strings.ContainsAny(s.Name, "[]$"):
 			a.objectAt(s.Line, s.Col, "section name %q: brackets and $ are not allowed in it", shortened(s.Name))
-		case len(s.Name) > maxName:
-			a.objectAt(s.Line, s.Col, "section name %q has %d bytes; fio reads %d", shortened(s.Name), len(s.Name), maxName)
 		}
 	}
 	if len(a.source.Jobs()) == 0 {
 		a.objectAt(0, 0, "no section besides [global]: there is nothing to run")
 	}
 }
-
-const maxName = 255
 
 // filter copies the author's sections by the option table, with [global] first and our keys at its end.
 func (a *adaptation) filter() {

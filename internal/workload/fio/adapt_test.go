@@ -180,7 +180,7 @@ func TestAdaptRefuses(t *testing.T) {
 			[]string{`w.fio:1:1: section name "$jobname": brackets and $ are not allowed in it`}},
 		"no brackets either": {"[a]b]\nfilename=/dev/sdb\n", 1, []string{`w.fio:1:1: section name "a]b": brackets`}},
 		"a name fio cuts": {"[" + strings.Repeat("n", 256) + "]\nfilename=/dev/sdb\n", 1,
-			[]string{"w.fio:1:1: section name", "has 256 bytes; fio reads 255"}},
+			[]string{"w.fio:1:1: a section name of 256 bytes; at most 200"}},
 		"include with a tab": {"[a]\nfilename=/dev/sdb\ninclude\t/etc/fio.conf\n", 1,
 			[]string{"w.fio:3:1: [a] include\t/etc/fio.conf: refused: it would read another file"}},
 		"unknown option": {"[a]\nfilename=/dev/sdb\n iodeepth=3\n", 1,

@@ -6,8 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/target"
-	"plimsoll/scenario/fiofile"
 )
 
 // mapDisks replaces the devices in every filename by the paths of the machine's data disks. Without any disk in

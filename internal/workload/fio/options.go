@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/nearest"
-	"plimsoll/scenario/fiofile"
 )
 
 // action is what the adaptation does with an option of the author's file.

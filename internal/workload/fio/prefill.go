@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // PrefillBlock is the block size of prefill writes in bytes.

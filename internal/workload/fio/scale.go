@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/scenario/fiofile"
+	"plimsoll/internal/fiofile"
 )
 
 // sizeUnit is what scaled sizes of at least this many bytes are rounded down to. It is larger than nearly every

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // Sections get names of our own: fio puts names into file names and cuts them, and a line of the file is a name away from

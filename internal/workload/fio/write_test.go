@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/needs"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // hostile are files by which text has reached fio that the check had not seen, or might.

@@ -345,3 +345,22 @@ func canonical(key string) string {
 	}
 	return key
 }
+
+// SetEverywhere gives every job an option: in place where a section has it, else in [global] and in each job without it.
+func (f *File) SetEverywhere(key, value string) {
+	found := false
+	for i := range f.Sections {
+		if _, ok := f.Sections[i].Get(key); ok {
+			f.Sections[i].Set(key, value)
+			found = true
+		}
+	}
+	if global := f.Global(); !found && global != nil {
+		global.Set(key, value)
+	}
+	for _, job := range f.Jobs() {
+		if _, ok := job.Get(key); !ok {
+			job.Set(key, value)
+		}
+	}
+}
