@@ -95,9 +95,10 @@ func (w *Warner) Warn(format string, args ...any) {
 	w.Sink.Warn(text)
 }
 
-// Ask runs a short command on a host and returns the beginning of what it printed on its standard output and, where merge
-// says so, on its standard error. The file is one of the host's working folder, and is gone afterwards.
-func Ask(ctx context.Context, host target.Host, argv []string, file, label string, merge bool) (string, target.Exit, error) {
+// Ask runs a short command on a host and returns the beginning of what it printed on its standard output and, where
+// merge says so, on its standard error. The file is one of the host's working folder, and is gone afterwards.
+func Ask(ctx context.Context, host target.Host, argv []string, file, label string, merge bool) (
+	string, target.Exit, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	command := target.Command{Argv: argv, Stdout: file, Label: label}

@@ -31,7 +31,8 @@ func (Engine) Codes() []scenario.Code {
 }
 
 // ReadConfig implements scenario.Generator.
-func (Engine) ReadConfig(file string, data []byte, settings []scenario.Setting) (scenario.Config, []scenario.Objection) {
+func (Engine) ReadConfig(file string, data []byte, settings []scenario.Setting) (
+	scenario.Config, []scenario.Objection) {
 	c, err := parseConfig(workload.Spec{ConfigFile: file, Config: data, Settings: settings})
 	if err != nil {
 		return nil, c.said(codeFile)
@@ -54,7 +55,8 @@ func (c *config) said(code string) (out []scenario.Objection) {
 // Fit implements scenario.Config.
 func (c *config) Fit(use scenario.Use) (out []scenario.Objection) {
 	if use.Prefilled {
-		out = append(out, scenario.Objection{Code: codePrefill, Hint: "take the prefill out, or let the program fill its disks itself",
+		out = append(out, scenario.Objection{Code: codePrefill,
+			Hint: "take the prefill out, or let the program fill its disks itself",
 			What: fmt.Sprintf("workload %q: a program of one's own cannot be made to prefill", use.Workload)})
 	}
 	if use.Unsure || len(use.DiskBytes) > 25 { // beyond /dev/sdz, names are the plan's to give
@@ -79,5 +81,6 @@ func (c *config) Start(start scenario.Start) []scenario.Objection {
 		return nil
 	}
 	return []scenario.Objection{{Code: codeRuntime, Hint: "give runtime_secs, or write the seconds into the file",
-		What: fmt.Sprintf("workload %q: its program is told a runtime with {runtime}, and the step gives none", start.Workload)}}
+		What: fmt.Sprintf("workload %q: its program is told a runtime with {runtime}, and the step gives none",
+			start.Workload)}}
 }

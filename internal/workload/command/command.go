@@ -2,8 +2,8 @@
 // reads what it prints as the author's file says. With it sysbench, stress-ng, openssl or a vendor's binary become
 // scenarios. The file is described in docs/how-to/run-any-program.md.
 //
-// Nothing in it is guessed: fields, units and ways to count are declared, and what cannot be read is a warning. All that
-// Parse needs stands in Declared.Format. The programs have no clock that can be trusted, so reports hold elapsed time only.
+// Nothing in it is guessed: fields, units and ways to count are declared, and what cannot be read is a warning. All
+// that Parse needs stands in Declared.Format. Reports hold elapsed time only: times of day in the output are not read.
 //
 // A report is made of one moment: of every line, row or element with one elapsed time. It goes out when the next moment
 // begins, so the program's own summary can still correct what rates added up to.
@@ -67,7 +67,8 @@ func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spe
 	fail := func(format string, args ...any) (workload.Tool, error) {
 		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", program, host.Name(), fmt.Errorf(format, args...))
 	}
-	text, exit, err := workload.Ask(ctx, host, []string{"/bin/sh", "-c", `command -v "$0"`, program}, askFile, program, false)
+	find := []string{"/bin/sh", "-c", `command -v "$0"`, program}
+	text, exit, err := workload.Ask(ctx, host, find, askFile, program, false)
 	found := strings.TrimSpace(text)
 	switch {
 	case err != nil:
@@ -86,8 +87,8 @@ func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spe
 	if m == nil {
 		var said workload.Said
 		said.Add([]byte(text))
-		return fail("version: %s printed nothing that matches %q (exit code %d): %s", strings.Join(v.command, " "), v.match, exit.Code,
-			workload.FirstLines(said.String(), 3))
+		return fail("version: %s printed nothing that matches %q (exit code %d): %s", strings.Join(v.command, " "),
+			v.match, exit.Code, workload.FirstLines(said.String(), 3))
 	}
 	tool := workload.Tool{Path: found, Version: path.Base(program) + " " + m[1]}
 	if v.oldest == "" {
@@ -119,7 +120,8 @@ func older(a, b []int) bool {
 	return false
 }
 
-// Validate implements workload.Engine. Without disks or a runtime in the Spec it judges only the form of what asks for them.
+// Validate implements workload.Engine. Without disks or a runtime in the Spec it judges only the form of what asks for
+// them.
 func (Engine) Validate(spec workload.Spec) error {
 	_, err := parseConfig(spec)
 	return err
@@ -148,7 +150,8 @@ func (f *filling) all() (argv, env []string) {
 // Command implements workload.Engine. The job's files lie in a folder of their own, named after the workload.
 func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if spec.Prefill {
-		return workload.Job{}, fmt.Errorf("prepare: workload %q: a program of one's own cannot be made to prefill; start it instead", spec.Name)
+		return workload.Job{}, fmt.Errorf("prepare: workload %q: a program of one's own cannot be made to prefill; "+
+			"start it instead", spec.Name)
 	}
 	c, err := parseConfig(spec)
 	if err != nil {

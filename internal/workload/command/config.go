@@ -261,7 +261,8 @@ func (c *config) readMeasures(n *yaml.Node) {
 				m.Better = result.Direction(c.choice(n, "measure: better", string(result.Higher), string(result.Lower)))
 			}},
 			member{"kind", true, func(n *yaml.Node) {
-				m.Kind = result.Kind(c.choice(n, "measure: kind", string(result.Count), string(result.Level), string(result.Single)))
+				m.Kind = result.Kind(c.choice(n, "measure: kind", string(result.Count), string(result.Level),
+					string(result.Single)))
 			}})
 		c.measures = append(c.measures, m)
 	})
@@ -308,7 +309,8 @@ func (c *config) readOutput(n *yaml.Node) {
 	for i := range l.Records {
 		r := &l.Records[i]
 		if !timed && !r.Final && r.Histogram == nil {
-			c.object(records.Content[i], "when is that? no record but the final ones has a time: add elapsed:, or final: true to a summary")
+			c.object(records.Content[i], "when is that? no record but the final ones has a time: add elapsed:, "+
+				"or final: true to a summary")
 		}
 		r.eachCounter(func(k *counter) {
 			switch {
@@ -316,7 +318,8 @@ func (c *config) readOutput(n *yaml.Node) {
 			case r.Final:
 				c.object(k.at, "a rate in a final record says nothing of how many there were; use count:, or make it a measure")
 			case !timed:
-				c.object(k.at, "a rate becomes a count only with the time it holds for; give elapsed: in a record that is not final")
+				c.object(k.at, "a rate becomes a count only with the time it holds for; give elapsed: in a record "+
+					"that is not final")
 			}
 		})
 	}
@@ -450,7 +453,7 @@ func (c *config) readOps(n *yaml.Node, r *record) {
 	c.pairs(n, "operations", func(key, value *yaml.Node) {
 		i := c.operation(key.Value)
 		if i < 0 {
-			c.unknown(key, "operations: there is no", key.Value, namesOf(c.operations, func(o result.Operation) string { return o.Name }))
+			c.unknown(key, "operations: there is no", key.Value, c.operationNames())
 			return
 		}
 		of := c.counter(value, key.Value, plain, "bytes", "mean", "sum")
@@ -466,7 +469,7 @@ func (c *config) readValues(n *yaml.Node, r *record) {
 	c.pairs(n, "measures", func(key, value *yaml.Node) {
 		i := c.measure(key.Value)
 		if i < 0 {
-			c.unknown(key, "measures: there is no", key.Value, namesOf(c.measures, func(m result.Measure) string { return m.Name }))
+			c.unknown(key, "measures: there is no", key.Value, c.measureNames())
 			return
 		}
 		r.Measures = append(r.Measures, measureRecord{i, c.number(value, key.Value, plain, c.measures[i].Unit)})
@@ -479,7 +482,7 @@ func (c *config) readHistogram(n *yaml.Node) *histogram {
 		member{"operation", true, func(n *yaml.Node) {
 			t, _ := c.text(n, "histogram: operation")
 			if h.Operation = c.operation(t); h.Operation < 0 {
-				c.unknown(n, "histogram: there is no operation", t, namesOf(c.operations, func(o result.Operation) string { return o.Name }))
+				c.unknown(n, "histogram: there is no operation", t, c.operationNames())
 			}
 		}},
 		member{"upto", true, func(n *yaml.Node) { h.UpTo = c.number(n, "histogram: upto", times, "") }},
@@ -490,11 +493,16 @@ func (c *config) readHistogram(n *yaml.Node) *histogram {
 	return h
 }
 
-func namesOf[T any](list []T, name func(T) string) (names []string) {
-	for _, e := range list {
-		if n := name(e); n != "" {
-			names = append(names, n)
-		}
+func (c *config) operationNames() (names []string) {
+	for _, o := range c.operations {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+func (c *config) measureNames() (names []string) {
+	for _, m := range c.measures {
+		names = append(names, m.Name)
 	}
 	return names
 }

@@ -198,7 +198,8 @@ type route []any
 // parsePath reads a.b[0].c; a name with a dot or bracket in it stands in brackets and quotes: a["b.c"].
 func parsePath(text string) (route, error) {
 	bad := func() (route, error) {
-		return nil, fmt.Errorf(`%q is no path; write names with dots between, [0] for an element, ["a.b"] for an odd name`, text)
+		return nil, fmt.Errorf(`%q is no path; write names with dots between, [0] for an element, `+
+			`["a.b"] for an odd name`, text)
 	}
 	var p route
 	rest := text

@@ -234,7 +234,8 @@ func compile(text string) (*regexp.Regexp, error) {
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no regular expression (RE2): %s", text, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+		return nil, fmt.Errorf("%q is no regular expression (RE2): %s", text, why)
 	}
 	return re, nil
 }
@@ -245,6 +246,7 @@ func (r *reader) unknown(n *yaml.Node, what, word string, there []string) {
 }
 
 func suggestion(word string, there []string) string {
+	there = slices.DeleteFunc(slices.Clone(there), func(name string) bool { return name == "" }) // objected to
 	if near := nearest.Of(word, there); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}

@@ -348,7 +348,8 @@ func (p *parser) take(i int, get func(field string) (string, bool)) {
 		case !ok:
 			return // what it holds is of no known moment; said
 		case !s.moment(at):
-			p.warner.Warn("record %d: the elapsed time went back from %v to %v; what goes with it is left out", i+1, s.elapsed, at)
+			p.warner.Warn("record %d: the elapsed time went back from %v to %v; what goes with it is left out", i+1,
+				s.elapsed, at)
 			return
 		}
 	}
@@ -421,7 +422,8 @@ func (p *parser) Finish() (workload.Outcome, error) {
 		p.line(true)
 	}
 	p.state.finish()
-	outcome := workload.Outcome{Reports: p.state.reports, Errors: p.state.errors.whole(), Message: complaintsFirst(p.said.String())}
+	outcome := workload.Outcome{Reports: p.state.reports, Errors: p.state.errors.whole(),
+		Message: complaintsFirst(p.said.String())}
 	if outcome.Reports == 0 {
 		return outcome, fmt.Errorf("parse: %s output: %w", p.layout.Program, p.why(failed))
 	}
@@ -433,7 +435,8 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	return outcome, nil
 }
 
-var complaint = regexp.MustCompile(`(?i)\b(fatal|error|fail(ed|ure)?|cannot|can't|could not|unable|invalid|unknown|unrecognized|denied|no such|not found|usage)\b`)
+var complaint = regexp.MustCompile(`(?i)\b(fatal|error|fail(ed|ure)?|cannot|can't|could not|unable|invalid|unknown|` +
+	`unrecognized|denied|no such|not found|usage)\b`)
 
 // complaintsFirst puts the lines that say what is wrong before banners and the like.
 func complaintsFirst(message string) string {
@@ -471,11 +474,13 @@ func (p *parser) why(failed error) error {
 	case p.lines == 0:
 		return errors.New("it is empty")
 	case p.layout.Format == formatCSV && !p.layout.NoHeader && p.header == nil:
-		return fmt.Errorf("none of %d lines has the columns %s; the first line was %q", p.lines, strings.Join(p.columns(), ", "), p.first)
+		return fmt.Errorf("none of %d lines has the columns %s; the first line was %q", p.lines, strings.Join(p.columns(), ", "),
+			p.first)
 	case some == 0:
 		return fmt.Errorf("0 of %d records matched any of %s; the first line was %q", len(p.matched), p.read(), p.first)
 	}
-	return fmt.Errorf("%d of %d records matched some of %s, but no number with a time could be read from them", some, len(p.matched), p.read())
+	return fmt.Errorf("%d of %d records matched some of %s, but no number with a time could be read from them", some,
+		len(p.matched), p.read())
 }
 
 // Worked implements workload.Parser.

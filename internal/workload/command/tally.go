@@ -166,7 +166,8 @@ func (s *state) histogram(i int, c *workload.Counters) *hist.Histogram {
 		return nil
 	}
 	if h.Count() != c.Ops {
-		s.warner.Warn("the histogram of %s counts %d of %d operations; it is left out", s.declared.Operations[i].Name, h.Count(), c.Ops)
+		s.warner.Warn("the histogram of %s counts %d of %d operations; it is left out", s.declared.Operations[i].Name,
+			h.Count(), c.Ops)
 		return nil
 	}
 	if c.Seconds == 0 {

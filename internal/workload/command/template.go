@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -29,7 +30,8 @@ type placeholder struct {
 var placeholders = map[string]placeholder{
 	"runtime": {"", func(f *filling, _ string) (string, error) {
 		if f.spec.Runtime <= 0 && !f.formOnly {
-			return "", fmt.Errorf("the workload is started without a runtime; give workload.Start runtime_secs, or write the seconds here")
+			return "", errors.New("the workload is started without a runtime; give workload.Start runtime_secs, or write " +
+				"the seconds here")
 		}
 		f.timed = true
 		return seconds(f.spec.Runtime), nil
