@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/compare"
+	"plimsoll/internal/regular"
 	"plimsoll/internal/visible"
 )
 
@@ -125,7 +126,7 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fail(exitFailed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name), "%s: no baseline %q in %q", phase, name, a.runsDir)
 	}

@@ -96,7 +96,7 @@ func (c *collector) intervals(ctx context.Context) (between map[string]time.Dura
 			continue
 		}
 		between[k.job.Workload] = 0
-		raw, err := c.folder.OpenRaw(k.job.VM, k.job.Workload, k.job.Attempt)
+		raw, err := c.folder.OpenRaw(k.job)
 		if err != nil {
 			continue // said when it is replayed
 		}

@@ -114,7 +114,7 @@ func (l *lab) start(vm, group, load string, attempt int, lanes ...result.Lane) *
 		Lanes: lanes, Apart: len(lanes) > 0, Operations: result.BlockOperations,
 	}}
 	l.must(l.folder.WriteRawJob(j.desc))
-	raw, err := l.folder.RawWriter(vm, load, attempt)
+	raw, err := l.folder.RawWriter(j.desc)
 	l.must(err)
 	j.raw, j.job = raw, l.rec.Job(j.desc)
 	j.rep.Ops = make(workload.Counts, len(result.BlockOperations))

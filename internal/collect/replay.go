@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -236,8 +237,16 @@ func (p *replay) place(r workload.Report) time.Time {
 	return at.UTC()
 }
 
+// mostWarnings are the warnings about one output that are told apart.
+const mostWarnings = 50
+
 // Warn implements workload.Sink.
-func (p *replay) Warn(text string) { p.warned[text]++ }
+func (p *replay) Warn(text string) {
+	if p.warned[text] == 0 && len(p.warned) >= mostWarnings {
+		text = "further warnings are left out"
+	}
+	p.warned[text]++
+}
 
 // finish closes the track after the last report.
 func (p *replay) finish() {
@@ -264,19 +273,33 @@ func (p *replay) finish() {
 }
 
 // read replays the raw output of one start.
-func read(folder *result.Folder, engine workload.Engine, p *replay) error {
+func read(ctx context.Context, folder *result.Folder, engine workload.Engine, p *replay) error {
 	j := p.track.job
-	raw, err := folder.OpenRaw(j.VM, j.Workload, j.Attempt)
+	raw, err := folder.OpenRaw(j)
 	if err != nil {
 		return err
 	}
 	defer raw.Close() //nolint:errcheck // read only
-	_, err = engine.Parse(declared(j), io.Reader(raw), p)
+	_, err = engine.Parse(declared(j), until{ctx, raw}, p)
 	if why := raw.Truncated(); why != "" {
 		p.track.notes = append(p.track.notes, "the raw output ends early ("+why+"); what came before it counts")
 	}
 	p.finish()
 	return err
+}
+
+// until reads as long as it is wanted.
+type until struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (u until) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
 }
 
 // declared is what a start's reports count.

@@ -83,6 +83,15 @@ func program(t testing.TB, need, install string, names ...string) string {
 	return ""
 }
 
+// That is for a need that the test itself looks for: it is met when there is true.
+func That(t testing.TB, there bool, need, how string) {
+	t.Helper()
+	note(need, there)
+	if !there {
+		refuse(t, fmt.Sprintf("%s is not there (%s)", need, how))
+	}
+}
+
 func refuse(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv(CIVariable) == "1" {
