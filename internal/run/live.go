@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -210,7 +211,7 @@ func (x *execution) openOutput(l step.Launch) (step.Output, error) {
 	x.mu.Unlock()
 	job := result.RawJob{
 		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill, Phase: phase,
-		Engine: l.Engine, Tool: l.Tool.Version, Latency: l.Describe.Latency, Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv, Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
+		Engine: l.Engine, Tool: l.Tool.Version, Latency: cmp.Or(l.Job.Latency, l.Describe.Latency), Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv, Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
 	}
 	for _, lane := range l.Job.Lanes {
 		job.Lanes = append(job.Lanes, laneOf(lane))

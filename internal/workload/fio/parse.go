@@ -16,7 +16,6 @@ const (
 	closest = 500 * time.Millisecond
 	// maxDocument bounds what is kept while the end of a report has not come.
 	maxDocument = 64 << 20
-	maxWarnings = 20
 )
 
 // Parse implements workload.Engine. It reads fio's output from beginning to end: reports one after another with any
@@ -27,32 +26,20 @@ func (Engine) Parse(d workload.Declared, r io.Reader, sink workload.Sink) (workl
 
 // parser finds reports in a growing stream. The zero value is not usable.
 type parser struct {
-	sink     workload.Sink
 	buf      []byte // not yet consumed
 	searched int    // buf up to here holds no end of a document
 	consumed int64  // bytes before buf
 	looked   int64  // bytes that were read for a document, some of them again; what Parse costs is in proportion
-	warned   map[string]bool
-	words    words
+	warner   workload.Warner
+	words    workload.Said
 	order    order
 }
 
 func newParser(sink workload.Sink, sections []string) *parser {
-	p := &parser{sink: sink, warned: make(map[string]bool), words: words{sections: sections}}
-	p.order = order{sink: sink, warn: p.warn}
+	p := &parser{warner: workload.Warner{Sink: sink, Tool: "fio"}}
+	p.words = workload.Said{Chatter: chatter, Rewrite: func(line string) string { return authors(line, sections) }}
+	p.order = order{sink: sink, warn: p.warner.Warn}
 	return p
-}
-
-// warn passes on what was skipped or repaired, once for each text and not without end.
-func (p *parser) warn(format string, args ...any) {
-	text := "fio output: " + fmt.Sprintf(format, args...)
-	if p.warned[text] || len(p.warned) > maxWarnings {
-		return
-	}
-	if p.warned[text] = true; len(p.warned) > maxWarnings {
-		text = "fio output: further warnings are left out"
-	}
-	p.sink.Warn(text)
 }
 
 // Feed implements workload.Parser. It takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
@@ -74,7 +61,7 @@ func (p *parser) Feed(data []byte) {
 	}
 	p.searched = max(0, len(p.buf)-len(closing))
 	if len(p.buf) > maxDocument {
-		p.warn("%d bytes without the end of a report were skipped", len(p.buf))
+		p.warner.Warn("%d bytes without the end of a report were skipped", len(p.buf))
 		p.consumed += int64(len(p.buf))
 		p.buf, p.searched = p.buf[:0], 0
 	}
@@ -91,10 +78,10 @@ func (p *parser) span(b []byte) {
 	for i := 0; i < len(b); {
 		brace := bytes.IndexByte(b[i:], '{')
 		if brace < 0 {
-			p.words.add(b[i:])
+			p.words.Add(b[i:])
 			return
 		}
-		p.words.add(b[i : i+brace])
+		p.words.Add(b[i : i+brace])
 		i += brace
 		d, n, err := p.decode(b[i:])
 		if err != nil {
@@ -104,11 +91,11 @@ func (p *parser) span(b []byte) {
 				i = after
 				continue
 			}
-			p.warn("lines of text inside a report were taken out")
+			p.warner.Warn("lines of text inside a report were taken out")
 			n = len(b) - i
 		}
 		for _, problem := range d.problems {
-			p.warn("%s", problem)
+			p.warner.Warn("%s", problem)
 		}
 		p.order.take(d)
 		i += n
@@ -124,9 +111,9 @@ func (p *parser) decode(b []byte) (*document, int, error) {
 // damaged tells of a brace that begins nothing readable and of what follows it.
 func (p *parser) damaged(b []byte, err error) {
 	if looksLikeReport(b) {
-		p.warn("a report of %d bytes was skipped: %v", len(b), err)
+		p.warner.Warn("a report of %d bytes was skipped: %v", len(b), err)
 	} else {
-		p.words.add(b)
+		p.words.Add(b)
 	}
 }
 
@@ -189,7 +176,7 @@ func (p *parser) lastOf(b []byte, last bool) *document {
 	if err != nil || len(bytes.TrimSpace(clean[n:])) > 0 {
 		return nil
 	}
-	p.words.add(noise)
+	p.words.Add(noise)
 	return d
 }
 
@@ -201,7 +188,7 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	p.order.finish()
 	outcome := workload.Outcome{Reports: p.order.reports, Errors: p.order.last.report.Errors, Message: p.words.String()}
 	if f := p.order.last.failed; f != "" {
-		outcome.Message = strings.TrimSpace(p.words.authors(f) + "\n" + outcome.Message)
+		outcome.Message = strings.TrimSpace(p.words.Rewrite(f) + "\n" + outcome.Message)
 	}
 	if outcome.Reports > 0 {
 		return outcome, nil
