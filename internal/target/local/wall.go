@@ -209,7 +209,13 @@ func onThread(do func() error) error {
 // view gives this thread a root folder with nothing but the grants in it, a network without any interface and no
 // System V IPC but its own.
 func view(grants []grant) error {
-	fail := func(what string, err error) error { return fmt.Errorf("namespaces: %s: %w", what, err) }
+	fail := func(what string, err error) error {
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err // its path means nothing outside
+		}
+		return fmt.Errorf("namespaces: %s: %w", what, err)
+	}
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC); err != nil {
 		return fail("unshare", err)
 	}
@@ -241,7 +247,10 @@ func view(grants []grant) error {
 	if err := errors.Join(unix.Chdir("/"), unix.Unmount(old, unix.MNT_DETACH), os.Remove(old)); err != nil {
 		return fail("leave the host's files", err)
 	}
-	return readOnly("/", 0)
+	if err := readOnly("/", 0); err != nil {
+		return fail("read-only", err)
+	}
+	return nil
 }
 
 // bind shows a file or folder of the host under the grant's path.
@@ -258,7 +267,9 @@ func bind(source string, g grant) error {
 		return err
 	}
 	if _, err := os.Lstat(g.path); errors.Is(err, fs.ErrNotExist) {
-		if err := os.WriteFile(g.path, nil, 0o644); err != nil {
+		// Not by opening it: a child that is being forked elsewhere would hold it, and a mount with a file that is open
+		// for writing cannot become read-only.
+		if err := unix.Mknod(g.path, unix.S_IFREG|0o644, 0); err != nil {
 			return err
 		}
 	}

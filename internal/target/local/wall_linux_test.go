@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -490,6 +491,31 @@ func eachUser(t *testing.T, test func(*testing.T)) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
+}
+
+// Commands that start at the same moment do not disturb each other's walls.
+func TestStartsAtTheSameTime(t *testing.T) {
+	_, h := sandboxes(t, target.Options{}, 1<<20)
+	each := 100
+	if testing.Short() {
+		each = 20
+	}
+	var starters sync.WaitGroup
+	for range 8 {
+		starters.Go(func() {
+			for range each {
+				p, err := h.Start(t.Context(), target.Command{Argv: []string{"true"}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if exit, err := p.Wait(t.Context()); err != nil || exit != (target.Exit{}) {
+					t.Errorf("%+v, %v", exit, err)
+				}
+			}
+		})
+	}
+	starters.Wait()
 }
 
 // What a wall does not stop is said in the facts and in a note; a whole one needs none.
