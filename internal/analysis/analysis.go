@@ -122,8 +122,8 @@ type view struct {
 	// blocks is what each operation does with blocks, by name.
 	blocks map[string]result.Block
 
-	// What was worked out already; see course and stretches.
-	courses map[*load]*course
+	// What was worked out already; see track and stretches.
+	tracks map[*load]*track
 	settled map[*load][]stretch
 	staged  *[]step
 }
@@ -139,7 +139,7 @@ type load struct {
 }
 
 func newView(m result.Manifest, d *result.Data) *view {
-	v := &view{m: m, d: d, vms: map[string]result.VM{}, nodes: map[int]result.Node{}, courses: map[*load]*course{}, settled: map[*load][]stretch{}}
+	v := &view{m: m, d: d, vms: map[string]result.VM{}, nodes: map[int]result.Node{}, tracks: map[*load]*track{}, settled: map[*load][]stretch{}}
 	for _, vm := range d.VMs {
 		v.vms[vm.Name] = vm
 	}

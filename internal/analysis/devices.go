@@ -132,15 +132,15 @@ func reached(op, device string, claimed, moved float64, direct bool) (result.Sev
 }
 
 // total adds up series on one grid; nil without any.
-func (v *view) total(pick func(*result.Series) bool) *course {
-	var c *course
+func (v *view) total(pick func(*result.Series) bool) *track {
+	var c *track
 	for i := range v.d.Series {
 		s := &v.d.Series[i]
 		if !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 || !pick(s) {
 			continue
 		}
 		if c == nil {
-			c = &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
+			c = &track{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
 		}
 		if s.Step == c.step {
 			c.add(c.ops, s, nil)

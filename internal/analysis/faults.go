@@ -18,7 +18,7 @@ type comeback struct {
 	at    time.Time // of the first fault of the episode
 	recovery.Recovery
 	failed uint64 // operations that failed in the group during the run
-	course *course
+	track *track
 }
 
 // outages measures how every group came back after every episode of faults. Faults that follow before the level was regained belong to
@@ -103,16 +103,16 @@ func (l *load) job() string {
 	return s
 }
 
-// courseOf is the course of several workloads of a group, when the series tell them from the others.
-func (v *view) courseOf(group string, loads []*load) *course {
+// trackOf is the track of several workloads of a group, when the series tell them from the others.
+func (v *view) trackOf(group string, loads []*load) *track {
 	if len(loads) == 1 {
-		return v.wholeCourse(loads[0])
+		return v.wholeTrack(loads[0])
 	}
 	named := v.sum(func(s *result.Series) bool {
 		return s.VM == "" && s.Group == group && s.Workload != "" && s.Section == "" && slices.ContainsFunc(loads, func(l *load) bool { return l.name == s.Workload })
 	})
 	if named == nil {
-		return v.groupCourse(group)
+		return v.groupTrack(group)
 	}
 	return named
 }
@@ -122,7 +122,7 @@ func (v *view) courseOf(group string, loads []*load) *course {
 func (v *view) measure(group string, e result.Mark, until time.Time) (comeback, bool) {
 	o := comeback{group: group, fault: e.Text, at: e.Time}
 	hit, all := v.struck(group, e.Time)
-	c := v.courseOf(group, all)
+	c := v.trackOf(group, all)
 	if len(hit) == 0 || c == nil {
 		return o, false
 	}
@@ -163,19 +163,19 @@ func (v *view) measure(group string, e result.Mark, until time.Time) (comeback, 
 			to = until
 		}
 	}
-	o.course = c.between(from, to)
-	before := o.course.between(from, e.Time)
+	o.track = c.between(from, to)
+	before := o.track.between(from, e.Time)
 	values, _ := finiteOf(before.ops)
 	warm, _ := steady.WarmUp(values)
 	var points []recovery.Point
-	for i, x := range o.course.ops {
+	for i, x := range o.track.ops {
 		if i < warm {
 			continue
 		}
 		if !isFinite(x) {
 			x = 0
 		}
-		points = append(points, recovery.Point{Seconds: o.course.elapsed(i), Value: max(0, x)})
+		points = append(points, recovery.Point{Seconds: o.track.elapsed(i), Value: max(0, x)})
 	}
 	var err error
 	o.Recovery, err = recovery.Measure(points, e.Time.Sub(v.d.Start).Seconds(), recovery.Options{HoldSeconds: max(10, 3*c.step)})
@@ -191,7 +191,7 @@ func later(a, b time.Time) time.Time {
 
 // hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done.
 func (o *comeback) hit() bool {
-	return o.Stopped.Reached || o.LostWork > o.Before.Value*max(1, 2*o.course.step)
+	return o.Stopped.Reached || o.LostWork > o.Before.Value*max(1, 2*o.track.step)
 }
 
 // recovered tells how each group came back after a fault.
@@ -206,8 +206,8 @@ func recovered(v *view) []result.Finding {
 func (o *comeback) finding(v *view) result.Finding {
 	at := o.at.Sub(v.d.Start).Seconds()
 	f := result.Finding{
-		Check: "recovery", Subject: o.group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.course.ops),
-		Basis: fmt.Sprintf("rate of the workloads of %s that the fault struck, in points of %s; former level %s per second; a return must hold for %s", o.group, sayDuration(o.course.step), sayCount(o.Before.Value), sayDuration(max(10, 3*o.course.step))),
+		Check: "recovery", Subject: o.group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.track.ops),
+		Basis: fmt.Sprintf("rate of the workloads of %s that the fault struck, in points of %s; former level %s per second; a return must hold for %s", o.group, sayDuration(o.track.step), sayCount(o.Before.Value), sayDuration(max(10, 3*o.track.step))),
 		Evidence: []result.Evidence{
 			{Name: "level before", Value: o.Before.Value, Unit: "ops/s"}, {Name: "lowest after", Value: o.Lowest, Unit: "ops/s"},
 			{Name: "work lost", Value: max(0, o.LostWork), Unit: "count"}, {Name: "overshoot", Value: 100 * o.Overshoot, Unit: "%"}, {Name: "failed operations", Value: float64(o.failed), Unit: "count"},
@@ -242,7 +242,7 @@ func (o *comeback) finding(v *view) result.Finding {
 	if o.failed > 0 {
 		f.Severity = result.Caution
 	}
-	f.Chart = v.chart(o.group+": operations per second", "ops/s", o.course.line(o.group, o.filled()))
+	f.Chart = v.chart(o.group+": operations per second", "ops/s", o.track.line(o.group, o.filled()))
 	f.Chart.Levels = []result.ChartPlace{{At: round(0.9 * o.Before.Value), Text: "90 % of before"}}
 	return f
 }
@@ -263,7 +263,7 @@ func (v *view) beside(at time.Time) string {
 
 // filled is the rate with nothing done counted as 0.
 func (o *comeback) filled() []float64 {
-	out := slices.Clone(o.course.ops)
+	out := slices.Clone(o.track.ops)
 	for i, x := range out {
 		if math.IsNaN(x) {
 			out[i] = 0

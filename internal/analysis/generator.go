@@ -140,7 +140,7 @@ const (
 type cpu struct {
 	name string
 	node int // index; -1 unknown
-	c    *course
+	c    *track
 }
 
 // cpus are the CPU series of the run: those collected for every node, else those of a result of the scenario.
@@ -185,7 +185,7 @@ func (v *view) percent(s *result.Series) (cpu, bool) {
 	if !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 {
 		return cpu{}, false
 	}
-	c := &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
+	c := &track{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
 	c.add(c.ops, s, nil)
 	k := cpu{name: s.Name, node: -1, c: c}
 	for _, n := range v.m.Nodes {
@@ -277,7 +277,7 @@ func (v *view) busyClient(l *load, busy []string, used, have float64) result.Fin
 		Evidence: []result.Evidence{{Name: "CPUs used by one thread", Value: used, Unit: "count"}, {Name: "CPUs of its VM", Value: have, Unit: "count"}},
 	}
 	even := false
-	if c := v.course(l); c != nil {
+	if c := v.track(l); c != nil {
 		values, _ := finiteOf(c.ops)
 		if m, sd := meanDeviation(values); len(values) > 10 && m > 0 {
 			even = sd/m < flat

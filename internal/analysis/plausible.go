@@ -92,11 +92,11 @@ func deviceCounters(v *view) []result.Finding {
 		if !ok || p.Kind != "vm_group" || strings.ToLower(p.Type) != "iops" || len(p.Series) == 0 {
 			continue
 		}
-		claimed := v.groupCourse(group)
+		claimed := v.groupTrack(group)
 		if claimed == nil || len(p.Series) != 1 && len(p.Series) != v.vmsOf(group) {
 			continue // an aggregate that is no sum, or a view of a part
 		}
-		counted := &course{origin: v.d.Start, start: p.Series[0].Start, step: p.Series[0].Step, ops: gaps(len(p.Series[0].Values))}
+		counted := &track{origin: v.d.Start, start: p.Series[0].Start, step: p.Series[0].Step, ops: gaps(len(p.Series[0].Values))}
 		if !(counted.step > 0) || !isFinite(counted.step) || len(p.Series) == 1 && v.vmsOf(group) > 1 && !strings.Contains(p.Query, "sum by (vm_group)") {
 			continue
 		}
@@ -126,7 +126,7 @@ func (v *view) vmsOf(group string) (n int) {
 
 // agreement compares the two over the points at which both counted and neither changes by much from point to point, so that
 // the ends of a load do not weigh: medians over the middle of the time.
-func agreement(group string, claimed, counted *course) (result.Finding, bool) {
+func agreement(group string, claimed, counted *track) (result.Finding, bool) {
 	from, to := claimed.at(0), claimed.at(len(claimed.ops)-1)
 	counted = counted.between(from, to)
 	var a, b []float64
@@ -345,15 +345,15 @@ func dataSheet(v *view) []result.Finding {
 		}
 		share := got / promised
 		f := result.Finding{
-			Check: "data-sheet", Subject: s.Name, Metric: "share of the data sheet", Unit: "%", Value: ptr(100 * share), N: 1, Limit: ptr(100 * overSheet),
+			Check: "data-sheet", Subject: s.Name, Metric: "share of the rated figure", Unit: "%", Value: ptr(100 * share), N: 1, Limit: ptr(100 * overSheet),
 			NoInterval: "a mean over the measured windows against a promise", Basis: "operations of the generators on " + m.who + ", of " + sayBytes(size) + " on average",
-			Evidence: []result.Evidence{{Name: "measured", Value: got, Unit: u}, {Name: "data sheet", Value: promised, Unit: u}},
+			Evidence: []result.Evidence{{Name: "measured", Value: got, Unit: u}, {Name: "rated", Value: promised, Unit: u}},
 		}
 		say := sayCount
 		if s.Bandwidth {
 			say = sayDecimal
 		}
-		both := fmt.Sprintf("%s: %s per second measured, %s on the data sheet (%s)", s.Name, say(got), say(promised), percent(share))
+		both := fmt.Sprintf("%s: %s per second measured, %s rated (%s)", s.Name, say(got), say(promised), percent(share))
 		switch {
 		case share > overSheet:
 			f.Severity, f.Sentence = result.Caution, capital(both)+". One device does not do that: there were several, or a cache answered."

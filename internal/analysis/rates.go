@@ -135,7 +135,7 @@ func offeredRate(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
 		if f, ok := offeredOf(l); ok {
-			if c := v.course(l); c != nil && f.Severity == result.Caution {
+			if c := v.track(l); c != nil && f.Severity == result.Caution {
 				f.Chart = v.chart(l.name+": operations per second", "ops/s", c.line(l.name, c.ops))
 				want, _, _ := l.offered()
 				f.Chart.Levels = []result.ChartPlace{{At: want, Text: "offered"}}

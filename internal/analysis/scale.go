@@ -37,7 +37,7 @@ func (v *view) findStages() []step {
 	if !v.alike() {
 		return nil
 	}
-	c := v.totalCourse()
+	c := v.totalTrack()
 	var out []step
 	for _, s := range stage.Of(v.d) {
 		if n := len(out); n > 0 && s.Concurrency <= out[n-1].Concurrency {

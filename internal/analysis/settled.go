@@ -21,10 +21,10 @@ const mostGaps = 0.2
 // stretch is a part of a workload's time with the verdict on it.
 type stretch struct {
 	name string
-	c    *course
+	c    *track
 	steady.Stretch
 	why   string // why it was not judged; empty when it was
-	index []int  // of each judged value in the course, since gaps are left out
+	index []int  // of each judged value in the track, since gaps are left out
 }
 
 // elapsed is the moment of a judged value in seconds of the run.
@@ -37,7 +37,7 @@ func (v *view) stretches(l *load) []stretch {
 		return s
 	}
 	var out []stretch
-	if c := v.course(l); c != nil {
+	if c := v.track(l); c != nil {
 		from, end := l.span()
 		fault, hit := v.firstFault()
 		hit = hit && from.Before(fault) && fault.Before(end)
@@ -81,7 +81,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func judge(name string, c *course) stretch {
+func judge(name string, c *track) stretch {
 	s := stretch{name: name, c: c}
 	values, missing := finiteOf(c.ops)
 	if missing > mostGaps {
@@ -170,7 +170,7 @@ func steadyState(v *view) []result.Finding {
 // steps are the stages of a scale-out test, all workloads together.
 func (v *view) steps(stages []step) []stretch {
 	var out []stretch
-	c := v.totalCourse()
+	c := v.totalTrack()
 	for _, s := range stages {
 		if c != nil {
 			out = append(out, judge("with "+sayCount(s.Concurrency)+" in flight", c.between(s.Start, s.End)))
@@ -293,7 +293,7 @@ func (s *stretch) warmed() bool {
 	return s.WarmUp > 0 && s.WarmUp <= len(s.index) && (apart(s.WarmUp) || apart(max(1, s.WarmUp/5)))
 }
 
-// lasting are the changes between levels that held for a while, since a standstill of seconds makes two that say less; all when there
+// lasting are the changes between levels that held for a while, since a stall of seconds makes two that say less; all when there
 // are none.
 func (s *stretch) lasting() []change.Point {
 	const short = 10
@@ -390,7 +390,7 @@ func baseline(v *view) []result.Finding {
 			f.Chart = v.picture(l.name, first)
 		} else {
 			f.Severity = result.Fine
-			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was even, without a change of level or a standstill.", l.name, first.name)
+			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was even, without a change of level or a stall.", l.name, first.name)
 		}
 		out = append(out, f)
 	}

@@ -58,7 +58,7 @@ func (v *view) setPoints() []setPoint {
 		}
 		p.name, p.mean = l.name, sum/float64(n)
 		p.like += fmt.Sprintf("|%.2g", moved/float64(n))
-		if c := v.course(l); c != nil && c.busy != nil {
+		if c := v.track(l); c != nil && c.busy != nil {
 			p.flow = flowOf(c.busy, c.ops)
 		}
 		out = append(out, p)

@@ -113,8 +113,8 @@ func mergeOps(into, ops []result.OpTotals) []result.OpTotals {
 	return into
 }
 
-// over is a course over all pieces of a part, one after the other.
-func (c *course) over(p part) *course {
+// over is a track over all pieces of a part, one after the other.
+func (c *track) over(p part) *track {
 	out := c.between(p.pieces[0].Start, p.pieces[0].End)
 	for _, w := range p.pieces[1:] {
 		more := c.between(w.Start, w.End)
@@ -175,13 +175,13 @@ type pair struct {
 	first, later part
 	was, is      string // the two in a sentence
 	v            *view
-	a, b         *course // nil without a series
+	a, b         *track // nil without a series
 }
 
 // series finds the two stretches of the workload's series. A point that lies in neither whole is in neither.
 func (p *pair) series(v *view) {
 	p.v = v
-	if c := v.course(p.l); c != nil {
+	if c := v.track(p.l); c != nil {
 		p.a, p.b = c.over(p.first), c.over(p.later)
 	}
 }
@@ -280,7 +280,7 @@ func (p *pair) rate() (result.Finding, bool) {
 // picture draws the two stretches, as far as the evidence of one comparison needs.
 func (p *pair) picture(what, unit string, a, b []float64) *result.Chart {
 	if len(p.first.pieces)+len(p.later.pieces) > 2 {
-		return nil // pieces of the run side by side are no course
+		return nil // pieces of the run side by side are no track
 	}
 	c := p.v.chart(p.l.name+": "+what, unit, p.a.line(p.first.Name, a), p.b.line(p.later.Name, b))
 	if want, limited, unlimited := p.l.offered(); unit == "ops/s" && limited > 0 && unlimited == 0 {
@@ -396,7 +396,7 @@ func (p *pair) mean() (result.Finding, bool) {
 }
 
 // each is the mean latency of every point.
-func (c *course) each() []float64 {
+func (c *track) each() []float64 {
 	out := make([]float64, len(c.ops))
 	for i := range out {
 		out[i] = c.busy[i] / c.ops[i]

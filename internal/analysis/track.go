@@ -8,9 +8,9 @@ import (
 	"plimsoll/result"
 )
 
-// course is what ran on some VMs, over time on a regular grid. A value belongs to the interval of one step that ends at
+// track is what ran on some VMs, over time on a regular grid. A value belongs to the interval of one step that ends at
 // its time; NaN is a gap, in which nothing that was counted ran.
-type course struct {
+type track struct {
 	origin time.Time // start of the run phase
 	start  time.Time // end of the first interval
 	step   float64   // seconds
@@ -20,15 +20,15 @@ type course struct {
 	busy   []float64 // seconds of latency per second, which is the mean number outstanding; nil when not known
 }
 
-func (c *course) at(i int) time.Time {
+func (c *track) at(i int) time.Time {
 	return c.start.Add(time.Duration(float64(i) * c.step * float64(time.Second)))
 }
 
 // elapsed is the time of point i in seconds since the run phase began.
-func (c *course) elapsed(i int) float64 { return c.at(i).Sub(c.origin).Seconds() }
+func (c *track) elapsed(i int) float64 { return c.at(i).Sub(c.origin).Seconds() }
 
-// between is the part of a course whose intervals lie between two moments.
-func (c *course) between(from, to time.Time) *course {
+// between is the part of a track whose intervals lie between two moments.
+func (c *track) between(from, to time.Time) *track {
 	const slack = 10 * time.Millisecond
 	step := time.Duration(c.step * float64(time.Second))
 	first, last := len(c.ops), -1
@@ -50,7 +50,7 @@ func (c *course) between(from, to time.Time) *course {
 	return &part
 }
 
-// finiteOf are the values of a course without its gaps, and the share of points that are gaps.
+// finiteOf are the values of a track without its gaps, and the share of points that are gaps.
 func finiteOf(values []float64) (out []float64, gaps float64) {
 	for _, v := range values {
 		if isFinite(v) {
@@ -63,12 +63,12 @@ func finiteOf(values []float64) (out []float64, gaps float64) {
 	return out, gaps
 }
 
-// course of a workload over its measured window; nil when the run has no series that are its alone.
-func (v *view) course(l *load) *course {
-	if c, ok := v.courses[l]; ok {
+// track of a workload over its measured window; nil when the run has no series that are its alone.
+func (v *view) track(l *load) *track {
+	if c, ok := v.tracks[l]; ok {
 		return c
 	}
-	c := v.wholeCourse(l)
+	c := v.wholeTrack(l)
 	if c != nil {
 		from, to := l.span()
 		c = c.between(from, to)
@@ -76,7 +76,7 @@ func (v *view) course(l *load) *course {
 			c = nil
 		}
 	}
-	v.courses[l] = c
+	v.tracks[l] = c
 	return c
 }
 
@@ -93,7 +93,7 @@ func (l *load) span() (from, to time.Time) {
 	return from, to
 }
 
-func (v *view) wholeCourse(l *load) *course {
+func (v *view) wholeTrack(l *load) *track {
 	own := func(s *result.Series) bool {
 		return s.VM == "" && s.Workload == l.name && s.Group == l.group && s.Section == ""
 	}
@@ -107,23 +107,23 @@ func (v *view) wholeCourse(l *load) *course {
 		}
 	}
 	if sharing == 1 {
-		if c := v.groupCourse(l.group); c != nil {
+		if c := v.groupTrack(l.group); c != nil {
 			return c
 		}
 	}
-	return v.panelCourse(l)
+	return v.panelTrack(l)
 }
 
-// groupCourse is what all workloads of a group did together.
-func (v *view) groupCourse(group string) *course {
+// groupTrack is what all workloads of a group did together.
+func (v *view) groupTrack(group string) *track {
 	if c := v.sum(func(s *result.Series) bool { return s.VM == "" && s.Workload == "" && s.Group == group }); c != nil {
 		return c
 	}
 	return v.sum(func(s *result.Series) bool { return s.VM != "" && s.Workload == "" && s.Group == group })
 }
 
-// totalCourse is what everything did together.
-func (v *view) totalCourse() *course {
+// totalTrack is what everything did together.
+func (v *view) totalTrack() *track {
 	if c := v.sum(func(s *result.Series) bool { return s.VM == "" && s.Workload == "" && s.Group == "" }); c != nil {
 		return c
 	}
@@ -132,8 +132,8 @@ func (v *view) totalCourse() *course {
 
 // sum adds up the series for which pick says yes: rates and bytes as they are, mean latencies weighted by their rates, which is
 // exact. Percentiles are left out: they cannot be added.
-func (v *view) sum(pick func(*result.Series) bool) *course {
-	var c *course
+func (v *view) sum(pick func(*result.Series) bool) *track {
+	var c *track
 	rates := map[[2]string]*result.Series{}
 	var latencies []*result.Series
 	for i := range v.d.Series {
@@ -142,7 +142,7 @@ func (v *view) sum(pick func(*result.Series) bool) *course {
 			continue
 		}
 		if c == nil {
-			c = &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values)), writes: gaps(len(s.Values)), bytes: gaps(len(s.Values)), busy: gaps(len(s.Values))}
+			c = &track{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values)), writes: gaps(len(s.Values)), bytes: gaps(len(s.Values)), busy: gaps(len(s.Values))}
 		}
 		if s.Step != c.step {
 			continue
@@ -184,7 +184,7 @@ func gaps(n int) []float64 {
 }
 
 // add adds a series into values on c's grid; with rates, a latency in microseconds times its rate.
-func (c *course) add(values []float64, s, rates *result.Series) {
+func (c *track) add(values []float64, s, rates *result.Series) {
 	shift := int(math.Round(s.Start.Sub(c.start).Seconds() / c.step))
 	for i, p := range s.Values {
 		at := i + shift
@@ -205,8 +205,8 @@ func (c *course) add(values []float64, s, rates *result.Series) {
 	}
 }
 
-// panelCourse takes the rate from a result of the scenario about that workload.
-func (v *view) panelCourse(l *load) *course {
+// panelTrack takes the rate from a result of the scenario about that workload.
+func (v *view) panelTrack(l *load) *track {
 	for _, p := range v.d.Panels {
 		if p.Kind != "workload" || p.Unit != "ops/s" || len(p.Series) == 0 {
 			continue
@@ -216,7 +216,7 @@ func (v *view) panelCourse(l *load) *course {
 		if !same || !(first.Step > 0) || !isFinite(first.Step) || len(first.Values) == 0 {
 			continue
 		}
-		c := &course{origin: v.d.Start, start: first.Start, step: first.Step, ops: gaps(len(first.Values))}
+		c := &track{origin: v.d.Start, start: first.Start, step: first.Step, ops: gaps(len(first.Values))}
 		for i := range p.Series {
 			c.add(c.ops, &p.Series[i], nil)
 		}
@@ -246,9 +246,9 @@ func (v *view) chart(title, unit string, lines ...result.ChartLine) *result.Char
 	return c
 }
 
-// line is values of a course as a line of a chart. Long ones keep the smallest and the largest value of every stretch, and its gap when
+// line is values of a track as a line of a chart. Long ones keep the smallest and the largest value of every stretch, and its gap when
 // it has one; nothing is averaged.
-func (c *course) line(name string, values []float64) result.ChartLine {
+func (c *track) line(name string, values []float64) result.ChartLine {
 	l := result.ChartLine{Name: name}
 	put := func(i int) {
 		l.X = append(l.X, round(c.elapsed(i)))
