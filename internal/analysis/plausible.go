@@ -25,7 +25,7 @@ const (
 	largeBytes    = 100e3 // and from which its MB/s are
 )
 
-// plausible holds claims against what devices, links and memory can do.
+// plausible compares claims with what devices, links and memory can do.
 func plausible(v *view) []result.Finding {
 	var out []result.Finding
 	for _, check := range []func(*view) []result.Finding{inMemory, tooFast, deviceCounters, deviceBytes, uncounted, busLimit, dataSheet, reduction, reducible} {
@@ -36,6 +36,9 @@ func plausible(v *view) []result.Finding {
 
 // inMemory finds disks whose files have no medium under them.
 func inMemory(v *view) []result.Finding {
+	if !v.movesBlocks() {
+		return nil
+	}
 	for _, f := range v.m.Environment {
 		if f.Group == "storage" && f.Name == "file system" && (f.Value == "tmpfs" || f.Value == "ramfs") {
 			return []result.Finding{{
@@ -56,10 +59,11 @@ func tooFast(v *view) []result.Finding {
 		if w == nil {
 			continue
 		}
-		o, ok := find(w.Ops, "read")
-		if !ok {
+		reads := blockTotals(w, result.BlockRead)
+		if len(reads) != 1 {
 			continue
 		}
+		o := reads[0]
 		p50, low, high, ok := quantile(o.Hist, 0.5)
 		if !ok || o.Hist.Count() < fewOperations {
 			continue
@@ -92,8 +96,8 @@ func deviceCounters(v *view) []result.Finding {
 		if !ok || p.Kind != "vm_group" || strings.ToLower(p.Type) != "iops" || len(p.Series) == 0 {
 			continue
 		}
-		claimed := v.groupTrack(group)
-		if claimed == nil || len(p.Series) != 1 && len(p.Series) != v.vmsOf(group) {
+		claimed := v.groupTrack(group, "")
+		if !v.groupBlocks(group) || claimed == nil || len(p.Series) != 1 && len(p.Series) != v.vmsOf(group) {
 			continue // an aggregate that is no sum, or a view of a part
 		}
 		counted := &track{origin: v.d.Start, start: p.Series[0].Start, step: p.Series[0].Step, ops: gaps(len(p.Series[0].Values))}
@@ -113,6 +117,11 @@ func deviceCounters(v *view) []result.Finding {
 // derived reports whether the counters of the VMs' disks are the generators' own counts under another name, which agree with themselves.
 func (v *view) derived() bool {
 	return slices.ContainsFunc(v.m.Environment, func(f result.Fact) bool { return f.Group == "metrics" && f.Name == "disk counters of VMs" })
+}
+
+// groupBlocks reports whether all that the VMs of a group do is block I/O.
+func (v *view) groupBlocks(group string) bool {
+	return !slices.ContainsFunc(v.loads, func(l *load) bool { return l.group == group && !l.blocksOnly() })
 }
 
 func (v *view) vmsOf(group string) (n int) {
@@ -166,15 +175,15 @@ func agreement(group string, claimed, counted *track) (result.Finding, bool) {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// moved is what one node did while one workload ran on it, all workloads together: bytes and operations per second by kind. On one host
-// all nodes are one.
+// moved is what one node did with blocks while one workload ran on it, all workloads together: bytes and operations per second. On
+// one host all nodes are one.
 type moved struct {
-	bytes, ops map[string]float64
+	bytes, ops map[result.Block]float64
 	who        string
 }
 
 // size is the mean size of an operation of a kind in bytes.
-func (m moved) size(op string) float64 { return m.bytes[op] / m.ops[op] }
+func (m moved) size(op result.Block) float64 { return m.bytes[op] / m.ops[op] }
 
 // busiest is what the node did that moved most by a measure.
 func (v *view) busiest(measure func(moved) float64) (best moved, found bool) {
@@ -198,7 +207,7 @@ func (v *view) busiest(measure func(moved) float64) (best moved, found bool) {
 
 // during is what a node did on average between two moments; a workload that ran for a part of the time counts for that part.
 func (v *view) during(place int, from, to time.Time) moved {
-	m := moved{bytes: map[string]float64{}, ops: map[string]float64{}, who: "the host"}
+	m := moved{bytes: map[result.Block]float64{}, ops: map[result.Block]float64{}, who: "the host"}
 	for _, l := range v.loads {
 		for _, p := range l.parts {
 			s := seconds(p)
@@ -214,8 +223,10 @@ func (v *view) during(place int, from, to time.Time) moved {
 			}
 			share := beside / to.Sub(from).Seconds() / s
 			for _, o := range p.Ops {
-				m.bytes[o.Op] += float64(o.Bytes) * share
-				m.ops[o.Op] += float64(o.Count) * share
+				if block := p.Block(o.Op); block != "" {
+					m.bytes[block] += float64(o.Bytes) * share
+					m.ops[block] += float64(o.Count) * share
+				}
 			}
 		}
 	}
@@ -239,7 +250,7 @@ func busLimit(v *view) []result.Finding {
 			}
 		}
 	}
-	direction := func(m moved) float64 { return max(m.bytes["read"], m.bytes["write"]) }
+	direction := func(m moved) float64 { return max(m.bytes[result.BlockRead], m.bytes[result.BlockWrite]) }
 	m, ok := v.busiest(direction)
 	if len(path) == 0 || !ok {
 		return nil
@@ -271,12 +282,16 @@ const SheetGroup = "data sheet"
 
 // Promise is one line of a data sheet.
 type Promise struct {
-	Name, Op  string
+	Name      string
+	Op        result.Block
 	Bandwidth bool // bytes per second; else operations per second
 }
 
 // Sheet is what of a data sheet is compared.
-var Sheet = []Promise{{"sequential read", "read", true}, {"sequential write", "write", true}, {"random read", "read", false}, {"random write", "write", false}}
+var Sheet = []Promise{
+	{"sequential read", result.BlockRead, true}, {"sequential write", result.BlockWrite, true},
+	{"random read", result.BlockRead, false}, {"random write", result.BlockWrite, false},
+}
 
 // Check objects to a value that is no such promise.
 func (p Promise) Check(value string) error {
@@ -293,7 +308,7 @@ func (p Promise) parse(value string) (float64, error) {
 	return float64(r), err
 }
 
-// AgainstSheet holds a run against the data sheet in its manifest's environment alone, as Run does among the rest.
+// AgainstSheet compares a run with the data sheet in its manifest's environment alone, as Run does among the rest.
 func AgainstSheet(m result.Manifest, d *result.Data) []result.Finding {
 	if d == nil {
 		return nil
@@ -369,6 +384,9 @@ func dataSheet(v *view) []result.Finding {
 
 // reduction reads what the storage says of its data reduction: written data that shrinks is not what most applications write.
 func reduction(v *view) []result.Finding {
+	if !v.movesBlocks() {
+		return nil
+	}
 	var out []result.Finding
 	for _, fact := range v.m.Environment {
 		name := strings.ToLower(fact.Name)
@@ -401,7 +419,7 @@ func reducible(v *view) []result.Finding {
 		most := 0.0
 		for _, p := range l.parts {
 			for _, lane := range p.Lanes {
-				if lane.Writes && !lane.ZeroData && isFinite(lane.Reducible) {
+				if p.MovesBlocks() && lane.Writes && !lane.ZeroData && isFinite(lane.Reducible) {
 					most = max(most, lane.Reducible)
 				}
 			}

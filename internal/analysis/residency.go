@@ -24,7 +24,7 @@ func residency(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
 		c := v.track(l)
-		if c == nil || !l.readsOnly() {
+		if c == nil || !l.blocksOnly() || !l.readsOnly() {
 			continue
 		}
 		if f, ok := v.resident(l, c); ok {
@@ -164,10 +164,8 @@ func onlyWrites(p *result.Workload) (bytes float64, only bool) {
 	for _, lane := range p.Lanes {
 		only = only && lane.Writes && !lane.Reads
 	}
-	for _, o := range p.Ops {
-		if o.Op == "write" {
-			bytes += float64(o.Bytes)
-		}
+	for _, o := range blockTotals(p, result.BlockWrite) {
+		bytes += float64(o.Bytes)
 	}
 	return bytes, only && bytes > 0
 }

@@ -18,7 +18,7 @@ func stalled(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
 		c := v.track(l)
-		if c == nil || l.count() == 0 {
+		if c == nil || l.count() == 0 { // a level is no count of what was done
 			continue
 		}
 		cut := func(c *track) *track { return c }
@@ -27,8 +27,8 @@ func stalled(v *view) []result.Finding {
 		if fault, ok := v.firstFault(); ok && from.Before(fault) && fault.Before(end) {
 			cut, before = func(c *track) *track { return c.between(from, fault) }, " before the fault"
 		}
-		whole := work{name: l.name, c: cut(c), before: before}
-		whole.values, whole.what = whole.c.main()
+		whole := work{name: l.name, c: cut(c), before: before, unit: l.rate().unit}
+		whole.values, whole.what = whole.c.main(l)
 		parts := v.parts(l, before, cut)
 		own, only := v.starved(l, parts)
 		if k := whole.c.dense(whole.values); k > 0 && !only {
@@ -45,6 +45,7 @@ type work struct {
 	c      *track
 	values []float64 // of c
 	what   string    // they count
+	unit   string    // of them
 	on     []string  // sections that went on while this one stood still; nil of whole workloads
 	before string    // " before the fault" where c ends with it
 }
@@ -54,12 +55,12 @@ func (w work) joined(k int) work {
 	return w
 }
 
-// main are the writes of a track, or all it does when it does not write.
-func (c *track) main() (values []float64, what string) {
+// main are the writes of a track of a workload, or all it does when it does not write.
+func (c *track) main(l *load) (values []float64, what string) {
 	if c.writes != nil {
 		return c.writes, "writes"
 	}
-	return c.ops, "operations"
+	return c.ops, l.counted()
 }
 
 // parts are the sections of a workload that tells them apart, in the order of its file.
@@ -73,7 +74,7 @@ func (v *view) parts(l *load, before string, cut func(*track) *track) []work {
 	var out []work
 	from, to := l.span()
 	for _, name := range names {
-		c := v.sum(func(s *result.Series) bool {
+		c := v.sum("", func(s *result.Series) bool {
 			return s.VM == "" && s.Workload == l.name && s.Group == l.group && s.Section == name
 		})
 		if c == nil {
@@ -84,8 +85,8 @@ func (v *view) parts(l *load, before string, cut func(*track) *track) []work {
 		if last < first {
 			continue
 		}
-		w := work{name: name, c: c.between(c.at(first-1), c.at(last)), before: before}
-		if w.values, w.what = w.c.main(); w.c.writes == nil {
+		w := work{name: name, c: c.between(c.at(first-1), c.at(last)), before: before, unit: l.rate().unit}
+		if w.values, w.what = w.c.main(l); w.c.writes == nil && l.blocksOnly() {
 			w.what = "reads"
 		}
 		out = append(out, w)
@@ -231,7 +232,7 @@ func (v *view) found(w work, s stallSet, suspects []work) result.Finding {
 	if other != nil {
 		lines = append(lines, w.beside(other))
 	}
-	f.Chart = v.chart(w.name+": "+w.what+" per second", "ops/s", lines...)
+	f.Chart = v.chart(w.name+": "+w.what+" per second", w.unit, lines...)
 	return f
 }
 

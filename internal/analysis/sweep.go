@@ -28,7 +28,7 @@ func (v *view) setPoints() []setPoint {
 	var out []setPoint
 	for _, l := range v.loads {
 		var p setPoint
-		ok := l.count() > 0
+		ok := l.blocksOnly() && l.count() > 0
 		for _, part := range l.parts {
 			extents := map[string]int64{}
 			for _, lane := range part.Lanes {

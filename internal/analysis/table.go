@@ -42,6 +42,7 @@ const (
 
 // Sweep is a load sweep: throughput and, when it was measured, mean response time in seconds at each concurrency.
 type Sweep struct {
+	Unit                                     string // of the throughput: "ops/s", "transactions/s"; "" unknown
 	Concurrency, Throughput, ResponseSeconds []float64
 }
 
@@ -378,17 +379,18 @@ func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 		one.Throughput.Value = p.Throughput
 		steps = append(steps, one)
 	}
+	q := quantity{name: "rate", unit: cmp.Or(s.Unit, "as given"), per: s.Unit, kind: result.Count, better: result.Higher}
 	basis := fmt.Sprintf("%s of one file at %s", plural(len(points), "row"), plural(len(levels), "concurrency value"))
 	m, err := usl.Fit(points, usl.Options{})
 	if err != nil {
 		unseen = append(unseen, "the Universal Scalability Law: "+err.Error())
 	} else {
-		out = append(out, scalability(steps, points, m, basis))
+		out = append(out, scalability(steps, points, m, q, basis))
 	}
 	if s.ResponseSeconds == nil {
 		unseen = append(unseen, "Little's law: no column of mean response times with its unit, such as latency_ms; concurrency ÷ throughput stands in for them")
 	}
-	found, err := loadCurve(load, basis)
+	found, err := loadCurve(load, q, basis)
 	if err != nil {
 		unseen = append(unseen, "the knee: "+err.Error())
 	}
