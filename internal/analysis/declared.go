@@ -53,10 +53,13 @@ func measureOf(m result.Measure) quantity {
 // say is a value in a sentence.
 func (q quantity) say(v float64) string { return strings.TrimSpace(sayCount(v) + " " + q.per) }
 
-// brief is a value where it is clear that operations are meant.
+// brief is a value where it is clear what is meant.
 func (q quantity) brief(v float64) string {
-	if q.unit == result.OperationsUnit {
+	switch {
+	case q.unit == result.OperationsUnit:
 		return sayCount(v) + " per second"
+	case q.measure != "":
+		return sayCount(v) + " " + q.unit
 	}
 	return q.say(v)
 }
@@ -102,6 +105,16 @@ func occurred(loads []*load) []result.Operation {
 		return declared
 	}
 	return done
+}
+
+// operation is what a workload declared by a name, or that name alone.
+func (l *load) operation(name string) result.Operation {
+	for _, o := range l.operations() {
+		if o.Name == name {
+			return o
+		}
+	}
+	return result.Operation{Name: name}
 }
 
 // movesBlocks reports whether a workload does block I/O, so that what is known of storage applies to it.

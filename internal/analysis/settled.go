@@ -208,10 +208,10 @@ func (v *view) steadyOf(name string, all []stretch) result.Finding {
 		Check: "steady-state", Subject: name, Metric: "mean " + q.name + " of the steady stretch", Unit: q.unit,
 		Basis: "throughput" + points(all) + ", one run; even stretch by change points, trend and period (tolerance 5 %)",
 	}
-	who := name
+	in := ""
 	if q.measure != "" {
 		f.Basis = q.name + strings.TrimPrefix(f.Basis, "throughput")
-		who = q.name + " of " + name
+		in = " in " + q.name
 	}
 	var said, failed []string
 	var not, unknown, shown *stretch
@@ -234,10 +234,10 @@ func (v *view) steadyOf(name string, all []stretch) result.Finding {
 		shown = not
 		f.Severity, f.Value = result.Caution, nil
 		f.NoInterval = "no steady state was reached"
-		f.Sentence = fmt.Sprintf("%s was not steady all the time it was measured: %s. An average over that depends on when it begins and ends.", who, strings.Join(fewOf(failed, said), "; "))
+		f.Sentence = fmt.Sprintf("%s was not steady%s all the time it was measured: %s. An average over that depends on when it begins and ends.", name, in, strings.Join(fewOf(failed, said), "; "))
 	case shown == nil:
 		f.Severity, f.NoInterval = result.Notice, unknown.why
-		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", who, unknown.why)
+		f.Sentence = fmt.Sprintf("Whether %s was steady%s cannot be told: %s.", name, in, unknown.why)
 		if len(all) == 1 && unknown.c != nil {
 			if rates, _ := finiteOf(unknown.c.ops); len(rates) > 0 {
 				f.Sentence = fmt.Sprintf("%s did %s on average; whether that was steady cannot be told: %s.", name, q.say(total(rates)/float64(len(rates))), unknown.why)
@@ -246,7 +246,7 @@ func (v *view) steadyOf(name string, all []stretch) result.Finding {
 		return f
 	default:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("%s was steady: %s.", who, strings.Join(fewOf(said, nil), "; "))
+		f.Sentence = fmt.Sprintf("%s was steady%s: %s.", name, in, strings.Join(fewOf(said, nil), "; "))
 	}
 	f.N = len(shown.c.ops)
 	if shown.Reached {

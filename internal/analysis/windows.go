@@ -358,7 +358,33 @@ func (p *pair) measure() (result.Finding, bool) {
 	return f, true
 }
 
-// single sets two figures of the tool's own side by side. Nothing is known of how they vary.
+// figures are those of the tool's own in a part, report by report, where one machine did the work.
+func (p *pair) figures(of part) (out []float64) {
+	for i := range p.v.d.Series {
+		s := &p.v.d.Series[i]
+		if s.Op != "" || s.Measure != p.of.measure || s.VM == "" || s.VM != p.l.parts[0].VM || len(p.l.parts) > 1 || !(s.Step > 0) {
+			continue
+		}
+		c := &track{start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
+		c.add(c.ops, s, nil)
+		values, _ := finiteOf(c.between(of.Start, of.End).ops)
+		out = append(out, values...)
+	}
+	return out
+}
+
+// apart reports whether three quarters of some figures lie beyond three quarters of others. Nothing is averaged.
+func apart(a, b []float64) bool {
+	const fewest = 8
+	if min(len(a), len(b)) < fewest {
+		return false
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	return resample.Quantile(a, 0.75) < resample.Quantile(b, 0.25) || resample.Quantile(b, 0.75) < resample.Quantile(a, 0.25)
+}
+
+// single sets two figures of the tool's own side by side. All that is known of how they vary are its other figures.
 func (p *pair) single() (result.Finding, bool) {
 	a, was := p.first.value(p.of)
 	b, is := p.later.value(p.of)
@@ -368,18 +394,21 @@ func (p *pair) single() (result.Finding, bool) {
 	f := result.Finding{
 		Check: "windows", Subject: p.l.name, Metric: p.of.name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio", N: 2, Limit: ptr(1 - changed),
 		Basis: p.basis("; the last figure of the tool in each"), Warnings: []string{oneRun}, Evidence: p.both(p.of.name+" ", a, b),
-		NoInterval: "a figure that the tool made by itself, of which nothing else is known",
+		NoInterval: "figures that the tool made by itself",
 	}
-	f.Severity = result.Fine
-	said := fmt.Sprintf("%s of %s was %s %s %s and %s %s", p.of.name, p.l.name, sayCount(a), p.of.unit, p.was, sayCount(b), p.is)
+	said := fmt.Sprintf("%s of %s was %s %s %s and %s %s, as the tool reported it last", p.of.name, p.l.name, sayCount(a), p.of.unit, p.was, sayCount(b), p.is)
 	if a > 0 && b > 0 {
 		f.Value = ptr(b / a)
-		if away(b/a) > 1+changed {
-			f.Severity = result.Notice
-			said += " (" + signed(b/a-1) + p.of.judged(b-a) + ")"
-		}
 	}
-	f.Sentence = said + ", as the tool reported it last; how sure a difference is cannot be told."
+	switch before, after := p.figures(p.first), p.figures(p.later); {
+	case len(before) == 0 || len(after) == 0:
+		f.Severity, f.Sentence = result.Fine, said+"; how sure a difference is cannot be told."
+	case apart(before, after):
+		f.Severity = result.Notice
+		f.Sentence = fmt.Sprintf("%s%s: three quarters of its figures then lie beyond three quarters of those before.", said, p.of.judged(b-a))
+	default:
+		f.Severity, f.Sentence = result.Fine, said+"; its figures of the two times overlap, so it need not have moved."
+	}
 	return f, true
 }
 
@@ -439,16 +468,17 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 		if !fine || !also || pb <= 0 {
 			continue
 		}
-		ev = append(ev, result.Evidence{Name: o.Op + " p99 " + p.first.Name, Value: pb, Unit: "s"}, result.Evidence{Name: o.Op + " p99 " + p.later.Name, Value: pa, Unit: "s"})
+		declared, called := p.l.operation(o.Op), o.Op
+		if declared.Block == "" {
+			called = noun(declared)
+		}
+		ev = append(ev, result.Evidence{Name: called + " p99 " + p.first.Name, Value: pb, Unit: "s"},
+			result.Evidence{Name: called + " p99 " + p.later.Name, Value: pa, Unit: "s"})
 		mb, _, _, _ := quantile(before.Hist, 0.5)
 		ma, _, _, _ := quantile(o.Hist, 0.5)
 		kept = kept && max(hi2/lo, hi/lo2) <= 1+changed
 		if x := pa / pb; said == "" || away(x) > away(worst) {
 			worst, sure = x, lo2 > hi || hi2 < lo
-			declared := result.Operation{Name: o.Op}
-			if i := slices.IndexFunc(p.l.operations(), func(d result.Operation) bool { return d.Name == o.Op }); i >= 0 {
-				declared = p.l.operations()[i]
-			}
 			said = fmt.Sprintf("the %s of its %s %s", p.latency, noun(declared), went(sayDuration(mb), sayDuration(ma), sayDuration(pb), sayDuration(pa)))
 		}
 	}
