@@ -20,13 +20,9 @@ type quantity struct {
 
 // operationsRate is the rate of operations: of blocks, of one kind, or of unlike ones, which have no other name in common.
 func operationsRate(operations []result.Operation) quantity {
-	q := quantity{name: "rate", unit: "operations/s", per: "operations/s", kind: result.Count, better: result.Higher}
-	switch {
-	case len(operations) > 0 && onlyBlocks(operations):
-		q.unit, q.per = result.OperationsUnit, "operations per second"
-	case len(operations) == 1:
-		q.unit = noun(operations[0]) + "/s"
-		q.per = q.unit
+	q := quantity{name: "rate", unit: result.RateUnit(operations), kind: result.Count, better: result.Higher}
+	if q.per = q.unit; q.unit == result.OperationsUnit {
+		q.per = "operations per second"
 	}
 	return q
 }
@@ -40,10 +36,7 @@ func noun(o result.Operation) string { return cmp.Or(o.Noun, o.Name, "operations
 
 // measureOf is a measure as a quantity; its series holds a Count per second.
 func measureOf(m result.Measure) quantity {
-	q := quantity{measure: m.Name, name: m.Name, unit: cmp.Or(m.Unit, m.Name), kind: m.Kind, better: m.Better}
-	if m.Kind == result.Count {
-		q.unit += "/s"
-	}
+	q := quantity{measure: m.Name, name: m.Name, unit: m.SeriesUnit(), kind: m.Kind, better: m.Better}
 	if q.per = q.unit; m.Unit != m.Name && m.Unit != "" {
 		q.per += " (" + m.Name + ")"
 	}

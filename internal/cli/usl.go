@@ -262,14 +262,8 @@ func throughputOf(w result.Workload, metric string, seconds float64) (sum float6
 		}
 	}
 	for _, m := range w.Measures {
-		for _, v := range w.Values {
-			if m.Name != metric || v.Measure != metric {
-				continue
-			}
-			if m.Kind == result.Count {
-				v.Value /= seconds
-			}
-			sum += v.Value
+		if v, ok := m.Over(w.Values, seconds); ok && m.Name == metric {
+			sum += v
 		}
 	}
 	return sum
