@@ -1,6 +1,9 @@
 package result
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Operation is a kind of operation that a load generator counts, as it declares it.
 type Operation struct {
@@ -147,6 +150,29 @@ func (w Workload) MovesBlocks() bool {
 		}
 	}
 	return false
+}
+
+// AssertMeasures are those that an assert may name of any workload; all others its engine declares.
+var AssertMeasures = []string{"operations", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max", "errors"}
+
+// Unknown is what an assert names of a workload that its engine does not declare: "operation" or "measure", the name, and the
+// names there are; all empty when it knows both.
+func (a Assert) Unknown(operations []Operation, measures []Measure) (what, name string, known []string) {
+	known = []string{"all"}
+	for _, o := range operations {
+		known = append(known, o.Name)
+	}
+	if a.Operation != "" && !slices.Contains(known, a.Operation) {
+		return "operation", a.Operation, known
+	}
+	known = slices.Clone(AssertMeasures)
+	for _, m := range measures {
+		known = append(known, m.Name)
+	}
+	if !slices.Contains(known, a.Measure) {
+		return "measure", a.Measure, known
+	}
+	return "", "", nil
 }
 
 // RateUnit is the unit of the rate of operations counted together: theirs when they are of one kind or all of blocks, else

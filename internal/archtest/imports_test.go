@@ -30,7 +30,7 @@ var may = map[string][]string{
 	"internal/series":                {"hist"},
 	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
 	"internal/step/steptest":         {"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/fake", "internal/clock", "scenario", "result"},
-	"internal/plan":                  {"internal/step", "internal/target", "internal/workload", "scenario", "result", "unit"},
+	"internal/plan":                  {"internal/step", "internal/target", "internal/workload", "internal/nearest", "scenario", "result", "unit"},
 	"internal/run":                   {"internal/plan", "internal/step", "internal/target", "internal/workload", "internal/clock", "internal/series", "internal/collect", "scenario", "result", "hist", "unit"},
 	"internal/collect":               {"internal/series", "internal/workload", "scenario", "result", "hist", "unit"},
 	"internal/analysis":              {"result", "hist", "unit", "internal/analysis/*"},

@@ -29,7 +29,7 @@ var (
 		"iops": result.OperationsUnit, "ops": "operations/s", "tps": "transactions/s", "qps": "queries/s", "rps": "requests/s",
 		"tpm": "transactions/min", "nopm": "NOPM",
 	}
-	responseNames  = []string{"latency", "lat", "mean_latency", "latency_mean", "response", "response_time", "mean_response", "service_time", "r", "mean", "avg"}
+	responseNames = []string{"latency", "lat", "mean_latency", "latency_mean", "response", "response_time", "mean_response", "service_time", "r", "mean", "avg"}
 )
 
 func kindOf(name string) analysis.Kind {

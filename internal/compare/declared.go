@@ -214,4 +214,3 @@ func unknownMeasures(sides []Side, better map[string]effect.Direction) error {
 	}
 	return errors.Join(errs...)
 }
-

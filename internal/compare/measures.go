@@ -384,7 +384,6 @@ func panelOf(runs []Run, name string) (means []float64, points []ratioSeries, ok
 	return means, points, true
 }
 
-
 // series compares everything recorded over time by its mean. Percentiles of intervals are left out: they must not be averaged.
 func (p pairing) series() []Measure {
 	index := func(runs []Run) []map[string]result.Series {
