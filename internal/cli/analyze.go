@@ -39,7 +39,7 @@ Of several runs, repeats of one test, it says as well how much recovery, ingest 
 their working sets to one sweep.
 
 A FILE of any tool is looked at as far as a table goes (CSV, columns separated by blanks, JSON; "-" is standard
-input): every column of numbers for steadiness, periods, changes of level and, with a column of times, standstills;
+input): every column of numbers for steadiness, periods, changes of level and, with a column of times, stalls;
 columns of concurrency and throughput for how it scales. What could not be looked at is said.
 
 The folder is not changed unless --write says so. The exit code is 5 when an assertion of a run failed.

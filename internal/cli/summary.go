@@ -42,12 +42,30 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			continue
 		}
 		errors := "0"
-		if n := failed(doc, l.Workload); n > 0 {
-			errors = unit.Thousands(int64(n))
+		w := summaryOf(doc, l.Workload)
+		if w.Errors > 0 {
+			errors = unit.Thousands(int64(w.Errors))
 		}
 		for _, r := range l.Windows[0].Rows {
-			t.add(l.Workload, r.Op, unit.Rate(r.OpsPerSecond).String(), unit.Bandwidth(r.BytesPerSecond).String(),
-				seconds(r.Mean), seconds(r.P50), seconds(r.P99), strings.TrimSuffix(l.Kind, " time"), errors)
+			o, known := w.Operation(r.Op)
+			rate, moved := unit.Rate(r.OpsPerSecond).String(), unit.Bandwidth(r.BytesPerSecond).String()
+			if o.Block == "" {
+				rate = strings.TrimSuffix(rate, " IOPS")
+			}
+			if known && !o.Bytes {
+				moved = "-"
+			}
+			t.add(l.Workload, r.Op, rate, moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99), strings.TrimSuffix(l.Kind,
+				" time"), errors)
+			errors = ""
+		}
+		for _, m := range w.Measures {
+			v, ok := m.Over(w.Values, l.Windows[0].Seconds)
+			if !ok {
+				continue
+			}
+			value := strings.TrimSuffix(unit.Rate(v).String(), " IOPS") + " " + m.SeriesUnit()
+			t.add(l.Workload, m.Name, value, "-", "-", "-", "-", "", errors)
 			errors = ""
 		}
 	}
@@ -80,14 +98,14 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	return err
 }
 
-// failed is the number of failed operations of a workload as a latency table names it.
-func failed(doc *report.Document, name string) uint64 {
+// summaryOf is a workload as a latency table names it.
+func summaryOf(doc *report.Document, name string) report.WorkloadSummary {
 	for _, s := range doc.Workloads {
 		if !s.Prefill && (s.VM == "" && s.Name == name || s.VM != "" && s.Name+" on "+s.VM == name) {
-			return s.Errors
+			return s
 		}
 	}
-	return 0
+	return report.WorkloadSummary{}
 }
 
 // printFindings prints the most important findings that are not plain approval: one sentence per check and severity, with the

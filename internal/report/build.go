@@ -84,6 +84,7 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 	doc.Workloads = append(doc.Workloads, WorkloadSummary{
 		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
 		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes), GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
+		Operations: w.Operations, Measures: w.Measures, Values: w.Values,
 	})
 	merged := slices.ContainsFunc(all, func(o result.Workload) bool { return o.Name == w.Name && o.VM == "" && o.Prefill == w.Prefill })
 	if w.Prefill || w.VM != "" && merged {

@@ -148,4 +148,14 @@ type WorkloadSummary struct {
 	GeneratorCPUSeconds float64       `json:"generator_cpu_seconds"`
 	Notes               []string      `json:"notes,omitempty"`
 	Totals              WindowTotals  `json:"totals"`
+
+	// Declared by its engine, with the values over the whole window; for commands that print them.
+	Operations []result.Operation `json:"-"`
+	Measures   []result.Measure   `json:"-"`
+	Values     []result.Value     `json:"-"`
+}
+
+// Operation is the declaration of an operation of the workload.
+func (s WorkloadSummary) Operation(name string) (result.Operation, bool) {
+	return result.Workload{Operations: s.Operations}.Operation(name)
 }
