@@ -155,8 +155,8 @@ func (w Workload) MovesBlocks() bool {
 // AssertMeasures are those that an assert may name of any workload; all others its engine declares.
 var AssertMeasures = []string{"operations", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max", "errors"}
 
-// Unknown is what an assert names of a workload that its engine does not declare: "operation" or "measure", the name, and the
-// names there are; all empty when it knows both.
+// Unknown is what an assert names of a workload that its engine does not declare: "operation" or "measure", the name,
+// and the names there are; all empty when it knows both.
 func (a Assert) Unknown(operations []Operation, measures []Measure) (what, name string, known []string) {
 	known = []string{"all"}
 	for _, o := range operations {
@@ -175,8 +175,8 @@ func (a Assert) Unknown(operations []Operation, measures []Measure) (what, name 
 	return "", "", nil
 }
 
-// RateUnit is the unit of the rate of operations counted together: theirs when they are of one kind or all of blocks, else
-// "operations/s", since unlike ones have no other name in common.
+// RateUnit is the unit of the rate of operations counted together: theirs when they are of one kind or all of blocks,
+// else "operations/s", since unlike ones have no other name in common.
 func RateUnit(operations []Operation) string {
 	for _, o := range operations {
 		if o.RateUnit() != operations[0].RateUnit() {
@@ -215,7 +215,8 @@ func (m Measure) Over(values []Value, seconds float64) (float64, bool) {
 	return 0, false
 }
 
-// Occurred are the operations that the workload did, in the order declared; one that is not declared has its name for a noun.
+// Occurred are the operations that the workload did, in the order declared; one that is not declared has its name for
+// a noun.
 func (w Workload) Occurred() (out []Operation) {
 	for _, t := range w.Ops {
 		if t.Count == 0 {

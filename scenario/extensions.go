@@ -23,12 +23,13 @@ type Assert struct {
 	Statistic   string // mean, median, min, max, last
 	Workload    string // Measure of an Operation
 	Operation   string // as the generator declares it, or all
-	Measure     string // operations, bandwidth, mean, p50, p90, p99, p99.9, max, errors, or one that the generator declares
-	Finding     string // name of a check; no finding of it may be of Severity or worse
-	Severity    string
-	AtLeast     *float64
-	AtMost      *float64
-	Pos         Pos
+	// operations, bandwidth, mean, p50, p90, p99, p99.9, max, errors, or one that the generator declares
+	Measure  string
+	Finding  string // name of a check; no finding of it may be of Severity or worse
+	Severity string
+	AtLeast  *float64
+	AtMost   *float64
+	Pos      Pos
 }
 
 // Experiment says which variables take which values, how often, and in which order.

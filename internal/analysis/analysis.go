@@ -144,7 +144,8 @@ type load struct {
 }
 
 func newView(m result.Manifest, d *result.Data) *view {
-	v := &view{m: m, d: d, vms: map[string]result.VM{}, nodes: map[int]result.Node{}, tracks: map[loadKey]*track{}, settled: map[loadKey][]stretch{}}
+	v := &view{m: m, d: d, vms: map[string]result.VM{}, nodes: map[int]result.Node{}, tracks: map[loadKey]*track{},
+		settled: map[loadKey][]stretch{}}
 	for _, vm := range d.VMs {
 		v.vms[vm.Name] = vm
 	}

@@ -57,9 +57,11 @@ func writtenOf(l *load) (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "never-written", Subject: l.name, Metric: "sections that read, wholly prefilled with data", Unit: "%", N: lanes, Limit: ptr(100),
+		Check: "never-written", Subject: l.name, Metric: "sections that read, wholly prefilled with data", Unit: "%",
+		N: lanes, Limit: ptr(100),
 		NoInterval: "compared from job files and prefill totals, not sampled", Basis: "job files and prefills of " + plural(len(l.parts), "VM"),
-		Evidence: []result.Evidence{{Name: "sections that read", Value: float64(lanes), Unit: "count"}, {Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
+		Evidence: []result.Evidence{{Name: "sections that read", Value: float64(lanes), Unit: "count"},
+			{Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
 	}
 	if lanes > 0 {
 		f.Value = ptr(100 * float64(covered) / float64(lanes))

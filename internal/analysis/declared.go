@@ -18,7 +18,8 @@ type quantity struct {
 	better  result.Direction
 }
 
-// operationsRate is the rate of operations: of blocks, of one kind, or of unlike ones, which have no other name in common.
+// operationsRate is the rate of operations: of blocks, of one kind, or of unlike ones, which have no other name in
+// common.
 func operationsRate(operations []result.Operation) quantity {
 	q := quantity{name: "rate", unit: result.RateUnit(operations), kind: result.Count, better: result.Higher}
 	if q.per = q.unit; q.unit == result.OperationsUnit {
@@ -118,7 +119,8 @@ func (l *load) movesBlocks() bool {
 // blocksOnly reports whether it does nothing but block I/O.
 func (l *load) blocksOnly() bool { return l.movesBlocks() && onlyBlocks(l.operations()) }
 
-// alike reports whether all that a workload does is of one kind, so that its depth and its offered rate are of what is counted.
+// alike reports whether all that a workload does is of one kind, so that its depth and its offered rate are of what
+// is counted.
 func (l *load) alike() bool { return l.blocksOnly() || len(l.operations()) == 1 }
 
 // movesBlocks reports whether any workload of the run does block I/O.
@@ -161,8 +163,8 @@ func (l *load) measures() []quantity {
 	return out
 }
 
-// main is what stands for all that a workload does: its operations, or, where it counts none, the first measure of which more
-// is better.
+// main is what stands for all that a workload does: its operations, or, where it counts none, the first measure of
+// which more is better.
 func (l *load) main() quantity {
 	all := l.measures()
 	if l.count() > 0 || len(all) == 0 {
@@ -179,7 +181,8 @@ func (l *load) main() quantity {
 // quantities are the main one and all measures besides.
 func (l *load) quantities() []quantity {
 	main := l.main()
-	return append([]quantity{main}, slices.DeleteFunc(l.measures(), func(q quantity) bool { return q.measure == main.measure })...)
+	return append([]quantity{main}, slices.DeleteFunc(l.measures(),
+		func(q quantity) bool { return q.measure == main.measure })...)
 }
 
 // reported reports whether there is anything of a workload to speak of: an operation or a value.

@@ -15,7 +15,8 @@ import (
 	"plimsoll/result"
 )
 
-// tpcc is a database of 2,000 transactions per second that a neighbour on another node takes a share of from 300 to 600 s.
+// tpcc is a database of 2,000 transactions per second that a neighbour on another node takes a share of from 300 to
+// 600 s.
 func tpcc(seed uint64, with float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 900, 3)
 	l := reporttest.Database(reporttest.Load{
@@ -31,7 +32,8 @@ func tpcc(seed uint64, with float64) *reporttest.Synthetic {
 	}
 	l.Measures[2].Value = stepped([]int{300, 600, 900}, 12, 12*2000/with, 12)
 	s.Load(l)
-	s.Load(reporttest.Database(reporttest.Load{Name: "Batch", Node: 1, From: 300, To: 600, Rate: flatRate(400), Noise: 0.02, Depth: 4}))
+	s.Load(reporttest.Database(reporttest.Load{Name: "Batch", Node: 1, From: 300, To: 600, Rate: flatRate(400),
+		Noise: 0.02, Depth: 4}))
 	return s
 }
 
@@ -40,7 +42,8 @@ func growing(seed uint64, worker func(reporttest.Load, func(t int) float64) repo
 	const stages, long = 9, 120
 	s := reporttest.NewSynthetic(seed, stages*long, 4)
 	for i := range stages {
-		l := reporttest.Load{Name: fmt.Sprintf("Worker %d", i), From: i * long, To: stages * long, Noise: 0.01, VMs: 4, Depth: 4, Spread: true}
+		l := reporttest.Load{Name: fmt.Sprintf("Worker %d", i), From: i * long, To: stages * long, Noise: 0.01, VMs: 4,
+			Depth: 4, Spread: true}
 		if i == 0 {
 			l.Name, l.VMs, l.Depth = "First", 1, 1
 		}
@@ -56,9 +59,11 @@ func growing(seed uint64, worker func(reporttest.Load, func(t int) float64) repo
 // terasort is a tool that counts no operations: it gives MB/s and its spills.
 func terasort(l reporttest.Load, rate func(t int) float64) reporttest.Load {
 	return reporttest.Tool(l,
-		reporttest.Measured{Measure: result.Measure{Name: "sorted", Unit: "MB/s", Better: result.Higher, Kind: result.Level}, Value: rate, Noise: 0.01},
+		reporttest.Measured{Measure: result.Measure{Name: "sorted", Unit: "MB/s", Better: result.Higher,
+			Kind: result.Level}, Value: rate, Noise: 0.01},
 		reporttest.Measured{
-			Measure: result.Measure{Name: "spills", Unit: "spills", Better: result.Lower, Kind: result.Count}, Value: flatRate(0)})
+			Measure: result.Measure{Name: "spills", Unit: "spills", Better: result.Lower, Kind: result.Count},
+			Value:   flatRate(0)})
 }
 
 // sorting is such a tool for 900 s, by a law.
@@ -88,11 +93,13 @@ func struck(s *reporttest.Synthetic) *reporttest.Synthetic {
 
 func database(seed uint64, rate func(int) float64, cuts ...reporttest.Cut) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 900, 2)
-	s.Load(reporttest.Database(reporttest.Load{Name: "TPCC", To: 900, VMs: 2, Spread: true, Noise: 0.01, Depth: 16, Rate: rate, Cuts: cuts}))
+	s.Load(reporttest.Database(reporttest.Load{Name: "TPCC", To: 900, VMs: 2, Spread: true, Noise: 0.01, Depth: 16,
+		Rate: rate, Cuts: cuts}))
 	return s
 }
 
-// twoNouns are two engines whose operations have one name and mean two things; one is called oddly and one has no times.
+// twoNouns are two engines whose operations have one name and mean two things; one is called oddly and one has no
+// times.
 func twoNouns(seed uint64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 600, 2)
 	cuts := []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with Documents"}}
@@ -101,7 +108,8 @@ func twoNouns(seed uint64) *reporttest.Synthetic {
 	s.Load(reporttest.Load{Name: "Documents", From: 300, To: 600, Rate: flatRate(700), Noise: 0.01, Untimed: true,
 		Operations: []result.Operation{{Name: "read", Noun: "documents"}}, Shares: []float64{1}})
 	s.Load(reporttest.Load{Name: "Reports", To: 600, Rate: flatRate(40), Noise: 0.01, Cuts: cuts,
-		Operations: []result.Operation{{Name: "query 17", Noun: "runs of query 17"}, {Name: "query_3"}}, Shares: []float64{0.5, 0.5}})
+		Operations: []result.Operation{{Name: "query 17", Noun: "runs of query 17"}, {Name: "query_3"}},
+		Shares:     []float64{0.5, 0.5}})
 	return s
 }
 
@@ -114,11 +122,14 @@ func holes(seed uint64) *reporttest.Synthetic {
 		}
 		return 500
 	}
-	s.Load(reporttest.Tool(reporttest.Load{Name: "Odd", To: 600, Cuts: []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with Other"}}},
+	s.Load(reporttest.Tool(reporttest.Load{Name: "Odd", To: 600, Cuts: []reporttest.Cut{{At: 300, Name: "alone"},
+		{At: 600, Name: "with Other"}}},
 		reporttest.Measured{Measure: result.Measure{Name: "score", Kind: result.Level}, Value: gap, Noise: 0.01},
-		reporttest.Measured{Measure: result.Measure{Name: "deadlocks", Unit: "deadlocks", Better: result.Lower, Kind: result.Count},
+		reporttest.Measured{Measure: result.Measure{Name: "deadlocks", Unit: "deadlocks", Better: result.Lower,
+			Kind: result.Count},
 			Value: func(t int) float64 { return max(0, float64(t-550)) / 10 }},
-		reporttest.Measured{Measure: result.Measure{Name: "never", Unit: "%", Kind: result.Single}, Value: flatRate(math.NaN())}))
+		reporttest.Measured{Measure: result.Measure{Name: "never", Unit: "%", Kind: result.Single},
+			Value: flatRate(math.NaN())}))
 	return s
 }
 
@@ -153,14 +164,16 @@ func TestTruthOfDeclared(t *testing.T) {
 var blockWords = regexp.MustCompile(`(?i)\biops\b|ops/s|I/O|\bcaches?\b|\bdisks?\b|\bdevices?\b|\bstorage\b|prefill|never written|\bzeros\b|` +
 	`\bblocks?\b|\blanes?\b|\breads?\b|\bwrites?\b|\btrims?\b|working set|page cache|\bfio\b|job file|bandwidth|\bmedia\b`)
 
-// TestNoBlockWords: of generators that move no blocks nothing is said that is known of block storage, nor are facts of it judged.
+// TestNoBlockWords: of generators that move no blocks nothing is said that is known of block storage, nor are facts
+// of it judged.
 func TestNoBlockWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range declaredRuns() {
 		c.run.Manifest.Environment = []result.Fact{
 			{Group: "storage", Name: "file system", Value: "tmpfs"}, {Group: "storage", Name: "free", Value: "1 GiB"},
 			{Group: "storage", Name: "size", Value: "1 TiB"}, {Group: "storage", Name: "device link", Value: "PCIe-3 x4"},
-			{Group: SheetGroup, Name: "random read", Value: "5 IOPS"}, {Group: "storage", Name: "deduplication ratio", Value: "9:1"},
+			{Group: SheetGroup, Name: "random read", Value: "5 IOPS"}, {Group: "storage", Name: "deduplication ratio",
+				Value: "9:1"},
 			{Group: "storage", Name: "device counters", Missing: "there is no device"},
 		}
 		for _, f := range append(Run(c.run.Manifest, c.run.Data), Across(repeats(c.run, c.run))...) {
@@ -180,7 +193,8 @@ func TestNoBlockWords(t *testing.T) {
 	}
 }
 
-// TestDeclaredKnownAnswers: the contention of a scale-out and the time to recover come back through every measure that says them.
+// TestDeclaredKnownAnswers: the contention of a scale-out and the time to recover come back through every measure
+// that says them.
 func TestDeclaredKnownAnswers(t *testing.T) {
 	t.Parallel()
 	runs := declaredRuns()
@@ -215,7 +229,8 @@ func TestDeclaredFalseAlarms(t *testing.T) {
 	const rounds = 40
 	alarms := map[string]int{}
 	for seed := range uint64(rounds) {
-		s := database(500+seed, flatRate(2000), reporttest.Cut{At: 450, Name: "alone"}, reporttest.Cut{At: 900, Name: "with Batch"})
+		s := database(500+seed, flatRate(2000), reporttest.Cut{At: 450, Name: "alone"}, reporttest.Cut{At: 900,
+			Name: "with Batch"})
 		s.Mark(700, result.KindFault, "node-1 power off")
 		seen := map[string]bool{}
 		for _, f := range Run(s.Manifest, s.Data) {
@@ -252,10 +267,12 @@ func TestAdverseMeasures(t *testing.T) {
 			case 3:
 				w.Operations = append(slices.Clone(w.Operations), result.Operation{}, result.Operation{Name: "x", Block: "odd"})
 			case 4:
-				w.Measures = append(slices.Clone(w.Measures), result.Measure{}, result.Measure{Name: "NOPM", Kind: "odd", Better: "odd"})
+				w.Measures = append(slices.Clone(w.Measures), result.Measure{}, result.Measure{Name: "NOPM", Kind: "odd",
+					Better: "odd"})
 			case 5:
 				for i := range w.Windows {
-					w.Windows[i].Values = []result.Value{{Measure: "NOPM", Value: odd.Draw(t, "of a window")}, {Measure: "p95_ms", Value: odd.Draw(t, "p95")}}
+					w.Windows[i].Values = []result.Value{{Measure: "NOPM", Value: odd.Draw(t, "of a window")}, {Measure: "p95_ms",
+						Value: odd.Draw(t, "p95")}}
 				}
 			case 6:
 				w.Ops = append(slices.Clone(w.Ops), result.OpTotals{Op: "undeclared", Count: 5}, result.OpTotals{Op: "", Count: 1})
@@ -264,10 +281,12 @@ func TestAdverseMeasures(t *testing.T) {
 			}
 		}
 		for _, f := range append(Run(s.Manifest, s.Data), Across(repeats(s, s))...) {
-			if f.Check == "" || f.Sentence == "" || f.Basis == "" || f.Metric == "" || f.Unit == "" || (f.Low == nil) == (f.NoInterval == "") {
+			if f.Check == "" || f.Sentence == "" || f.Basis == "" || f.Metric == "" || f.Unit == "" ||
+				(f.Low == nil) == (f.NoInterval == "") {
 				t.Fatalf("incomplete: %+v", f)
 			}
-			if _, err := json.Marshal(f); err != nil || strings.Contains(f.Sentence, "NaN") || strings.Contains(f.Sentence, "Inf") {
+			if _, err := json.Marshal(f); err != nil || strings.Contains(f.Sentence, "NaN") || strings.Contains(f.Sentence,
+				"Inf") {
 				t.Fatalf("%v: not plain words: %s", err, f.Sentence)
 			}
 		}

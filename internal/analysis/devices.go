@@ -21,8 +21,8 @@ const (
 	devicePoints  = 10
 )
 
-// deviceBytes compares the bytes that generators claim with what the block device under their disks has moved. Only less than was claimed is a
-// contradiction: whatever else the machine does is in the device's counters, too.
+// deviceBytes compares the bytes that generators claim with what the block device under their disks has moved. Only
+// less than was claimed is a contradiction: whatever else the machine does is in the device's counters, too.
 func deviceBytes(v *view) []result.Finding {
 	var out []result.Finding
 	for _, op := range []result.Block{result.BlockRead, result.BlockWrite} {
@@ -98,7 +98,8 @@ func (v *view) reachedDevice(op result.Block) (result.Finding, bool) {
 		Basis: fmt.Sprintf("counters of %s over %s in which workloads %s, whatever used it", device, sayDuration(long), does),
 		Evidence: []result.Evidence{{Name: "the generators claim", Value: claimed / long, Unit: "bytes/s"},
 			{Name: "the device counted", Value: moved / long, Unit: "bytes/s"}},
-		Chart: v.chart("bytes "+done+" per second", "bytes/s", claims.line("the generators claim", claims.ops), counts.line("the device "+device, counts.ops)),
+		Chart: v.chart("bytes "+done+" per second", "bytes/s", claims.line("the generators claim", claims.ops),
+			counts.line("the device "+device, counts.ops)),
 	}
 	f.Severity, f.Sentence = reached(op, device, claimed/long, moved/long, direct)
 	if f.Severity == result.Fine {

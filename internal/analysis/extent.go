@@ -59,7 +59,8 @@ func tooShort(v *view) []result.Finding {
 			f.Severity = result.Blocker
 			f.Sentence = fmt.Sprintf("%s has a window of no length, so no rate can be given.", l.name)
 			if n > 0 {
-				f.Sentence = fmt.Sprintf("%s has %s %s but a window of no length, so no rate can be given.", l.name, sayCount(float64(n)), counted)
+				f.Sentence = fmt.Sprintf("%s has %s %s but a window of no length, so no rate can be given.", l.name,
+					sayCount(float64(n)), counted)
 			}
 		case n < fewOperations && l.timed():
 			f.Severity, f.Limit = result.Caution, ptr(fewOperations)
@@ -138,8 +139,9 @@ func operationErrors(v *view) []result.Finding {
 // failures are those of a workload that counts no operations, so that their share is not known.
 func (l *load) failures(failed uint64, where []string) result.Finding {
 	return result.Finding{
-		Check: "errors", Subject: l.name, Severity: result.Caution, Metric: "failures", Unit: "count", Value: ptr(float64(failed)),
-		N: int(min(failed, math.MaxInt)), Limit: ptr(0), NoInterval: "what else was done is not counted", Basis: l.basis(),
+		Check: "errors", Subject: l.name, Severity: result.Caution, Metric: "failures", Unit: "count",
+		Value: ptr(float64(failed)),
+		N:     int(min(failed, math.MaxInt)), Limit: ptr(0), NoInterval: "what else was done is not counted", Basis: l.basis(),
 		Sentence: fmt.Sprintf("%s reported %s (on %s). Of how many is not known: it counts no operations.", l.name,
 			plural(int(min(failed, math.MaxInt)), "failure"), some(where)),
 	}

@@ -22,9 +22,10 @@ type comeback struct {
 	track  *track
 }
 
-// outages measures how every group came back after every episode of faults, by what stands for its workloads and by the measures of
-// which less is not better: those rise in a fault, or fall to nothing with all else. Faults that follow before the level was regained belong to
-// the same episode, as do the orders to switch power on again. What has cost nothing by the time of the next one is no beginning of an episode.
+// outages measures how every group came back after every episode of faults, by what stands for its workloads and by
+// the measures of which less is not better: those rise in a fault, or fall to nothing with all else. Faults that
+// follow before the level was regained belong to the same episode, as do the orders to switch power on again. What
+// has cost nothing by the time of the next one is no beginning of an episode.
 func (v *view) outages() []comeback {
 	var out []comeback
 	for _, group := range v.groups() {
@@ -114,7 +115,9 @@ func (v *view) struck(group string, at time.Time) (hit, all []*load) {
 		}
 	}
 	for _, l := range v.loads {
-		if l.group == group && slices.ContainsFunc(hit, func(o *load) bool { return o == l || o.job() != "" && o.job() == l.job() }) {
+		if l.group == group && slices.ContainsFunc(hit, func(o *load) bool {
+			return o == l || o.job() != "" && o.job() == l.job()
+		}) {
 			all = append(all, l)
 		}
 	}
@@ -242,7 +245,8 @@ func (o *comeback) finding(v *view) result.Finding {
 		Check: "recovery", Subject: o.group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.track.ops),
 		Basis: fmt.Sprintf("%s of the workloads of %s that the fault struck, in points of %s; former level %s; a return must hold for %s",
 			o.of.name, o.group, sayDuration(o.track.step), o.of.brief(o.Before.Value), sayDuration(max(10, 3*o.track.step))),
-		Evidence: []result.Evidence{{Name: "level before", Value: o.Before.Value, Unit: o.of.unit}, {Name: "lowest after", Value: o.Lowest, Unit: o.of.unit}},
+		Evidence: []result.Evidence{{Name: "level before", Value: o.Before.Value, Unit: o.of.unit}, {Name: "lowest after",
+			Value: o.Lowest, Unit: o.of.unit}},
 		Warnings: append(slices.Clone(o.Warnings), "one fault: repeats show how much the time varies (analyze takes several runs)"),
 	}
 	if o.of.measure != "" {
@@ -259,24 +263,28 @@ func (o *comeback) finding(v *view) result.Finding {
 	}
 	head := fmt.Sprintf("After %q%s at %s, %s", o.fault, v.beside(o.at), clockOf(at), o.group)
 	if o.First.Reached {
-		f.Evidence = append(f.Evidence, result.Evidence{Name: "first " + o.work() + " after", Value: o.First.Seconds, Unit: "s"})
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "first " + o.work() + " after", Value: o.First.Seconds,
+			Unit: "s"})
 	}
 	switch {
 	case !o.hit():
 		f.Severity, f.Value, f.NoInterval = result.Fine, ptr(0), "the level was not left"
-		f.Sentence = fmt.Sprintf("%s went on: its %s of %s was not left for longer than chance does, and %s.", head, o.of.name, o.of.brief(o.Before.Value), failed)
+		f.Sentence = fmt.Sprintf("%s went on: its %s of %s was not left for longer than chance does, and %s.", head,
+			o.of.name, o.of.brief(o.Before.Value), failed)
 		return f
 	case o.Regained.Reached:
 		f.Severity, f.Value = result.Notice, ptr(o.Regained.Seconds)
 		setInterval(&f, o.Regained.Interval)
 		f.Confidence = 1 // it lies between two points
-		f.Sentence = fmt.Sprintf("%s was back at 90 %% of its former %s after %s%s; %s.", head, o.of.say(o.Before.Value), sayDuration(o.Regained.Seconds), o.stop(), failed)
+		f.Sentence = fmt.Sprintf("%s was back at 90 %% of its former %s after %s%s; %s.", head, o.of.say(o.Before.Value),
+			sayDuration(o.Regained.Seconds), o.stop(), failed)
 		if o.Overshoot > 0.25 {
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(", and it overshot by %s.", percent(o.Overshoot))
 		}
 	default:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
-		f.Sentence = fmt.Sprintf("%s never came back to 90 %% of its former %s while it was measured%s; %s.", head, o.of.say(o.Before.Value), o.stop(), failed)
+		f.Sentence = fmt.Sprintf("%s never came back to 90 %% of its former %s while it was measured%s; %s.", head,
+			o.of.say(o.Before.Value), o.stop(), failed)
 	}
 	if o.failed > 0 {
 		f.Severity = result.Caution

@@ -292,7 +292,8 @@ func (v *view) busyClient(l *load, busy []string, used, have float64) result.Fin
 	if v.host { // the nodes' CPUs are the generators'
 		servers = nil
 		if l.movesBlocks() {
-			servers, what, whose = v.percents(result.DeviceBusy), "the device under the disks was at work %s of the time", "the storage's"
+			servers, what, whose = v.percents(result.DeviceBusy), "the device under the disks was at work %s of the time",
+				"the storage's"
 		}
 	}
 	idle, known := 0.0, false

@@ -7,9 +7,9 @@ import (
 	"plimsoll/result"
 )
 
-// latencyKind says what the times of the run are. A generator that waits for an answer before it sends again sends less while the
-// server stands still, so its service times hold few of the waits that users would have had (coordinated omission); where
-// a rate was offered on a schedule, only the time from the intended start tells.
+// latencyKind says what the times of the run are. A generator that waits for an answer before it sends again sends
+// less while the server stands still, so its service times hold few of the waits that users would have had
+// (coordinated omission); where a rate was offered on a schedule, only the time from the intended start tells.
 func latencyKind(v *view) []result.Finding {
 	var service, response, hidden, scheduled []string
 	var worst *load

@@ -100,7 +100,8 @@ func deviceCounters(v *view) []result.Finding {
 		if !v.groupBlocks(group) || claimed == nil || len(p.Series) != 1 && len(p.Series) != v.vmsOf(group) {
 			continue // an aggregate that is no sum, or a view of a part
 		}
-		counted := &track{origin: v.d.Start, start: p.Series[0].Start, step: p.Series[0].Step, ops: gaps(len(p.Series[0].Values))}
+		counted := &track{origin: v.d.Start, start: p.Series[0].Start, step: p.Series[0].Step,
+			ops: gaps(len(p.Series[0].Values))}
 		if !(counted.step > 0) || !isFinite(counted.step) || len(p.Series) == 1 && v.vmsOf(group) > 1 && !strings.Contains(p.Query, "sum by (vm_group)") {
 			continue
 		}
@@ -175,8 +176,8 @@ func agreement(group string, claimed, counted *track) (result.Finding, bool) {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// moved is what one node did with blocks while one workload ran on it, all workloads together: bytes and operations per second. On
-// one host all nodes are one.
+// moved is what one node did with blocks while one workload ran on it, all workloads together: bytes and operations
+// per second. On one host all nodes are one.
 type moved struct {
 	bytes, ops map[result.Block]float64
 	who        string
@@ -360,7 +361,8 @@ func dataSheet(v *view) []result.Finding {
 		}
 		share := got / promised
 		f := result.Finding{
-			Check: "data-sheet", Subject: s.Name, Metric: "share of the rated figure", Unit: "%", Value: ptr(100 * share), N: 1, Limit: ptr(100 * overSheet),
+			Check: "data-sheet", Subject: s.Name, Metric: "share of the rated figure", Unit: "%", Value: ptr(100 * share),
+			N: 1, Limit: ptr(100 * overSheet),
 			NoInterval: "a mean over the measured windows against a promise", Basis: "operations of the generators on " + m.who + ", of " + sayBytes(size) + " on average",
 			Evidence: []result.Evidence{{Name: "measured", Value: got, Unit: u}, {Name: "rated", Value: promised, Unit: u}},
 		}

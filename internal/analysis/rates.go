@@ -66,7 +66,8 @@ func littleOf(l *load) (result.Finding, bool) {
 	f := result.Finding{
 		Check: "littles-law", Subject: l.name, Metric: "mean operations outstanding", Unit: "count", N: int(count), Value: &inFlight, Basis: l.basis(),
 		Evidence: []result.Evidence{
-			{Name: "throughput", Value: rate, Unit: l.rate().unit}, {Name: "mean service time", Value: service / float64(count), Unit: "s"},
+			{Name: "throughput", Value: rate, Unit: l.rate().unit}, {Name: "mean service time",
+				Value: service / float64(count), Unit: "s"},
 			{Name: "product", Value: inFlight, Unit: "count"}, {Name: "most the job allows outstanding", Value: atMost, Unit: "count"},
 		},
 	}
@@ -192,8 +193,10 @@ func offeredOf(l *load) (result.Finding, bool) {
 	}
 	q := l.rate()
 	f := result.Finding{
-		Check: "offered-rate", Subject: l.name, Metric: "achieved rate", Unit: q.unit, Value: &got, N: int(count), Basis: l.basis() + "; rates from the job file",
-		Evidence: []result.Evidence{{Name: "offered", Value: want, Unit: q.unit}, {Name: "achieved", Value: got, Unit: q.unit}},
+		Check: "offered-rate", Subject: l.name, Metric: "achieved rate", Unit: q.unit, Value: &got, N: int(count),
+		Basis: l.basis() + "; rates from the job file",
+		Evidence: []result.Evidence{{Name: "offered", Value: want, Unit: q.unit}, {Name: "achieved", Value: got,
+			Unit: q.unit}},
 	}
 	if unlimited > 0 {
 		f.Severity, f.NoInterval = result.Notice, "operations are not counted by section"

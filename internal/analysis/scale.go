@@ -162,8 +162,10 @@ func scalesBy(q quantity, stages []step) result.Finding {
 		return scalability(stages, points, m, q, stagesBasis(stages))
 	}
 	return result.Finding{
-		Check: "scalability", Severity: result.Notice, Subject: "run", Sentence: "How it scales cannot be fitted: " + err.Error() + ".",
-		Metric: contention(q), Unit: "%", NoInterval: "nothing was fitted", Basis: plural(len(stages), "stage"), N: len(stages),
+		Check: "scalability", Severity: result.Notice, Subject: "run",
+		Sentence: "How it scales cannot be fitted: " + err.Error() + ".",
+		Metric:   contention(q), Unit: "%", NoInterval: "nothing was fitted", Basis: plural(len(stages), "stage"),
+		N: len(stages),
 	}
 }
 
@@ -182,12 +184,15 @@ func stagesBasis(stages []step) string {
 func scalability(stages []step, points []usl.Point, m *usl.Model, q quantity, basis string) result.Finding {
 	first, last := stages[0], stages[len(stages)-1]
 	f := result.Finding{
-		Check: "scalability", Severity: result.Notice, Subject: "run", Metric: contention(q), Unit: "%", Value: ptr(100 * m.Alpha), N: len(stages),
+		Check: "scalability", Severity: result.Notice, Subject: "run", Metric: contention(q), Unit: "%",
+		Value: ptr(100 * m.Alpha), N: len(stages),
 		Basis:    basis + "; Universal Scalability Law by bounded least squares, interval by bootstrap",
 		Warnings: m.Warnings,
 		Evidence: []result.Evidence{
-			{Name: "contention", Value: 100 * m.Alpha, Unit: "%"}, {Name: "crosstalk", Value: 100 * m.Beta, Unit: "%"}, {Name: "throughput of one", Value: m.Gamma, Unit: q.unit},
-			{Name: "first stage", Value: first.Throughput.Value, Unit: q.unit}, {Name: "last stage", Value: last.Throughput.Value, Unit: q.unit},
+			{Name: "contention", Value: 100 * m.Alpha, Unit: "%"}, {Name: "crosstalk", Value: 100 * m.Beta, Unit: "%"},
+			{Name: "throughput of one", Value: m.Gamma, Unit: q.unit},
+			{Name: "first stage", Value: first.Throughput.Value, Unit: q.unit}, {Name: "last stage",
+				Value: last.Throughput.Value, Unit: q.unit},
 		},
 	}
 	setInterval(&f, m.AlphaParameter.Boot.Map(func(x float64) float64 { return 100 * x }))
@@ -198,7 +203,8 @@ func scalability(stages []step, points []usl.Point, m *usl.Model, q quantity, ba
 		what = q.name
 	}
 	f.Sentence = fmt.Sprintf("From %s to %s operations in flight (×%s) %s grew ×%s, from %s to %s; %s%s. %s",
-		sayCount(first.Concurrency), sayCount(last.Concurrency), sayCount(more), what, sayCount(grew), sayCount(first.Throughput.Value),
+		sayCount(first.Concurrency), sayCount(last.Concurrency), sayCount(more), what, sayCount(grew),
+		sayCount(first.Throughput.Value),
 		q.brief(last.Throughput.Value), contended(m.Alpha), crossed(m), peakWords(m, q, last.Concurrency))
 	top := last.Concurrency
 	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
@@ -216,7 +222,8 @@ func scalability(stages []step, points []usl.Point, m *usl.Model, q quantity, ba
 			line.X, line.Y = append(line.X, round(n)), append(line.Y, ptr(round(linear)))
 		}
 	}
-	f.Chart = &result.Chart{Title: capital(what) + " by operations in flight", XLabel: "operations in flight", XUnit: "count", YUnit: q.unit, Lines: []result.ChartLine{measured, fitted, line}}
+	f.Chart = &result.Chart{Title: capital(what) + " by operations in flight", XLabel: "operations in flight",
+		XUnit: "count", YUnit: q.unit, Lines: []result.ChartLine{measured, fitted, line}}
 	if m.Peak.Exists && m.Peak.Concurrency <= top {
 		f.Chart.Marks = []result.ChartPlace{{At: round(m.Peak.Concurrency), Text: "peak of the law"}}
 	}
@@ -263,7 +270,8 @@ func peakWords(m *usl.Model, q quantity, last float64) string {
 	case math.IsInf(m.Limit(), 1):
 		return "There is no peak in range."
 	}
-	return fmt.Sprintf("There is no peak in range; by the law contention alone would limit it to about %s.", q.brief(m.Limit()))
+	return fmt.Sprintf("There is no peak in range; by the law contention alone would limit it to about %s.",
+		q.brief(m.Limit()))
 }
 
 // loadCurve gives the throughput/response-time curve with the single-client point, the knee and Little's law.
@@ -286,7 +294,8 @@ func loadCurve(load []curve.Point, q quantity, basis string) ([]result.Finding, 
 	last := c.Points[len(c.Points)-1]
 	f.Evidence = []result.Evidence{
 		{Name: "service time, " + what, Value: first.ResponseSeconds, Unit: "s"}, {Name: "service time at the knee", Value: knee.ResponseSeconds, Unit: "s"}, {Name: "service time at the last stage", Value: last.ResponseSeconds, Unit: "s"},
-		{Name: "throughput at the knee", Value: knee.Throughput, Unit: q.unit}, {Name: "largest deviation from Little's law", Value: 100 * littleWorst(c), Unit: "%"},
+		{Name: "throughput at the knee", Value: knee.Throughput, Unit: q.unit},
+		{Name: "largest deviation from Little's law", Value: 100 * littleWorst(c), Unit: "%"},
 	}
 	said := fmt.Sprintf("With %s an operation takes %s, and at %s in flight %s: ×%s the time for ×%s the work", what, sayDuration(first.ResponseSeconds), sayCount(last.Concurrency), sayDuration(last.ResponseSeconds), sayCount(last.ResponseSeconds/first.ResponseSeconds), sayCount(last.Throughput/first.Throughput))
 	if knee.Concurrency == last.Concurrency {
@@ -301,7 +310,9 @@ func loadCurve(load []curve.Point, q quantity, basis string) ([]result.Finding, 
 		points.X, points.Y = append(points.X, round(p.Throughput)), append(points.Y, ptr(round(p.ResponseSeconds)))
 	}
 	measured.X, measured.Y = points.X, points.Y
-	f.Chart = &result.Chart{Title: "Mean service time by throughput", XLabel: "throughput", XUnit: q.unit, YUnit: "s", Lines: []result.ChartLine{measured, points}, Marks: []result.ChartPlace{{At: round(first.Throughput), Text: "you are here: " + what}}}
+	f.Chart = &result.Chart{Title: "Mean service time by throughput", XLabel: "throughput", XUnit: q.unit, YUnit: "s",
+		Lines: []result.ChartLine{measured, points}, Marks: []result.ChartPlace{{At: round(first.Throughput),
+			Text: "you are here: " + what}}}
 	if knee.Concurrency != first.Concurrency {
 		f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: round(knee.Throughput), Text: "knee"})
 	}

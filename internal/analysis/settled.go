@@ -69,7 +69,8 @@ func (v *view) stretches(l *load, q quantity) []stretch {
 	return out
 }
 
-// seldom reports whether a Count is of things that come so seldom that there is no level to speak of: retries, failures.
+// seldom reports whether a Count is of things that come so seldom that there is no level to speak of: retries,
+// failures.
 func (c *track) seldom(q quantity) bool {
 	values, _ := finiteOf(c.ops)
 	return q.measure != "" && q.kind == result.Count && !(resample.Median(values)*c.step >= fewestPerStep)
@@ -240,7 +241,8 @@ func (v *view) steadyOf(name string, all []stretch) result.Finding {
 		f.Sentence = fmt.Sprintf("Whether %s was steady%s cannot be told: %s.", name, in, unknown.why)
 		if len(all) == 1 && unknown.c != nil {
 			if rates, _ := finiteOf(unknown.c.ops); len(rates) > 0 {
-				f.Sentence = fmt.Sprintf("%s did %s on average; whether that was steady cannot be told: %s.", name, q.say(total(rates)/float64(len(rates))), unknown.why)
+				f.Sentence = fmt.Sprintf("%s did %s on average; whether that was steady cannot be told: %s.", name,
+					q.say(total(rates)/float64(len(rates))), unknown.why)
 			}
 		}
 		return f
@@ -319,8 +321,8 @@ func (s *stretch) warmed() bool {
 	return s.WarmUp > 0 && s.WarmUp <= len(s.index) && (apart(s.WarmUp) || apart(max(1, s.WarmUp/5)))
 }
 
-// lasting are the changes between levels that held for a while, since a stall of seconds makes two that say less; all when there
-// are none.
+// lasting are the changes between levels that held for a while, since a stall of seconds makes two that say less; all
+// when there are none.
 func (s *stretch) lasting() []change.Point {
 	const short = 10
 	var out []change.Point
@@ -403,7 +405,8 @@ func baseline(v *view) []result.Finding {
 			stalls = first.c.stalls(first.c.ops)
 		}
 		f := result.Finding{
-			Check: "baseline", Subject: l.name, Metric: "mean " + q.name + " of the baseline", Unit: q.unit, N: len(first.c.ops), Value: ptr(first.Mean.Value),
+			Check: "baseline", Subject: l.name, Metric: "mean " + q.name + " of the baseline", Unit: q.unit,
+			N: len(first.c.ops), Value: ptr(first.Mean.Value),
 			Basis: fmt.Sprintf("%s, %s in points of %s", first.name, sayDuration(float64(len(first.c.ops))*first.c.step), sayDuration(first.c.step)),
 		}
 		setInterval(&f, first.Mean.Interval)
@@ -420,7 +423,8 @@ func baseline(v *view) []result.Finding {
 			f.Chart = v.picture(l.name, first)
 		} else {
 			f.Severity = result.Fine
-			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was even, without a change of level or a stall.", l.name, first.name)
+			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was even, without a change of level or a stall.", l.name,
+				first.name)
 		}
 		out = append(out, f)
 	}

@@ -42,8 +42,8 @@ type pointRun struct {
 	seconds     float64
 }
 
-// stalls finds stalls in values on c's grid; none in a series too sparse or too bursty to tell. What comes before it first
-// worked and after it last did is a start and an end.
+// stalls finds stalls in values on c's grid; none in a series too sparse or too bursty to tell. What comes before it
+// first worked and after it last did is a start and an end.
 func (c *track) stalls(values []float64) stallSet {
 	s := stallSet{at: make([]bool, len(values))}
 	some, _ := finiteOf(values)

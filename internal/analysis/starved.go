@@ -142,7 +142,8 @@ func (v *view) starved(l *load, parts []work) (out []result.Finding, only bool) 
 	out = append(out, reads...)
 	if len(even) > 0 {
 		out = append(out, result.Finding{
-			Check: "stalls", Severity: result.Fine, Subject: l.name, Metric: "sections stalled", Unit: "count", Value: ptr(0), Limit: ptr(0), N: points,
+			Check: "stalls", Severity: result.Fine, Subject: l.name, Metric: "sections stalled", Unit: "count", Value: ptr(0),
+			Limit: ptr(0), N: points,
 			NoInterval: "counted over the whole window, not estimated", Warnings: unknown,
 			Basis:    fmt.Sprintf("operations of each section in points of up to %s, below %s of their median", sayDuration(step), percent(stalledBelow)),
 			Sentence: fmt.Sprintf("No stall of %s in %s while the other sections went on.", strings.Join(even, ", "), l.name),
@@ -151,8 +152,8 @@ func (v *view) starved(l *load, parts []work) (out []result.Finding, only bool) 
 	return out, only && writing == 1
 }
 
-// whileOthers are the points of a stall at which another of the parts went on, and the names of those that did at half of them or
-// more. The points are joined k by k.
+// whileOthers are the points of a stall at which another of the parts went on, and the names of those that did at
+// half of them or more. The points are joined k by k.
 func (w work) whileOthers(at []bool, k int, parts []work, but int) (kept []bool, names []string) {
 	kept = make([]bool, len(at))
 	during, most := make([]int, len(parts)), 0
@@ -202,7 +203,8 @@ func (v *view) stallFinding(w work, suspects []work) result.Finding {
 
 func (w work) finding(s stallSet) result.Finding {
 	return result.Finding{
-		Check: "stalls", Subject: w.name, Metric: "time stalled", Unit: "%", Value: ptr(100 * s.share), N: len(w.values), Limit: ptr(0),
+		Check: "stalls", Subject: w.name, Metric: "time stalled", Unit: "%", Value: ptr(100 * s.share), N: len(w.values),
+		Limit:      ptr(0),
 		NoInterval: "counted over the whole window, not estimated",
 		Basis:      fmt.Sprintf("%s in points of %s, below %s of their median", w.what, sayDuration(w.c.step), percent(stalledBelow)),
 	}
@@ -225,7 +227,8 @@ func (v *view) found(w work, s stallSet, suspects []work) result.Finding {
 	} else if n > 0 {
 		f.Sentence += ", though " + strings.Join(w.on, " and ") + " went on"
 	}
-	f.Evidence = append(f.Evidence, result.Evidence{Name: "stalls", Value: float64(len(s.runs)), Unit: "count"}, result.Evidence{Name: "longest", Value: round(s.longest()), Unit: "s"})
+	f.Evidence = append(f.Evidence, result.Evidence{Name: "stalls", Value: float64(len(s.runs)), Unit: "count"},
+		result.Evidence{Name: "longest", Value: round(s.longest()), Unit: "s"})
 	who, other := w.culprit(s, suspects, &f)
 	f.Sentence += who + w.before + "."
 	lines := []result.ChartLine{w.c.line(w.name, w.values)}

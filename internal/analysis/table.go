@@ -46,9 +46,9 @@ type Sweep struct {
 	Concurrency, Throughput, ResponseSeconds []float64
 }
 
-// OfTable returns what a table alone supports, the most important first, and in words what could not be looked at. A series
-// is judged for steadiness, period, changes of level and, when it is a rate and the times are known, stalls; a sweep for
-// how it scales and where its knee is.
+// OfTable returns what a table alone supports, the most important first, and in words what could not be looked at. A
+// series is judged for steadiness, period, changes of level and, when it is a rate and the times are known, stalls; a
+// sweep for how it scales and where its knee is.
 func OfTable(t Table) (findings []result.Finding, unseen []string) {
 	if t.Sweep != nil {
 		findings, unseen = sweepFindings(*t.Sweep)

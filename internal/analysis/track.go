@@ -124,7 +124,10 @@ func (v *view) wholeTrack(l *load, measure string) *track {
 
 // groupTrack is what all workloads of a group did together.
 func (v *view) groupTrack(group, measure string) *track {
-	if c := v.sum(measure, func(s *result.Series) bool { return s.VM == "" && s.Workload == "" && s.Group == group }); c != nil {
+	if c := v.sum(measure, func(s *result.Series) bool {
+		return s.VM == "" && s.Workload == "" &&
+			s.Group == group
+	}); c != nil {
 		return c
 	}
 	return v.sum(measure, func(s *result.Series) bool { return s.VM != "" && s.Workload == "" && s.Group == group })
@@ -140,8 +143,8 @@ func (v *view) totalTrack(measure string) *track {
 	return v.sum(measure, func(s *result.Series) bool { return s.VM != "" && s.Workload == "" })
 }
 
-// sum adds up the series of a measure for which pick says yes, "" for those of operations: rates and bytes as they are, mean
-// latencies weighted by their rates, which is exact. Percentiles are left out: they cannot be added.
+// sum adds up the series of a measure for which pick says yes, "" for those of operations: rates and bytes as they
+// are, mean latencies weighted by their rates, which is exact. Percentiles are left out: they cannot be added.
 func (v *view) sum(measure string, pick func(*result.Series) bool) *track {
 	var c *track
 	rates := map[[2]string]*result.Series{}
@@ -154,7 +157,8 @@ func (v *view) sum(measure string, pick func(*result.Series) bool) *track {
 		}
 		if c == nil {
 			n := len(s.Values)
-			c = &track{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(n), writes: gaps(n), bytes: gaps(n), busy: gaps(n)}
+			c = &track{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(n), writes: gaps(n), bytes: gaps(n),
+				busy: gaps(n)}
 		}
 		if s.Step != c.step {
 			continue
@@ -268,8 +272,8 @@ func (v *view) chart(title, unit string, lines ...result.ChartLine) *result.Char
 	return c
 }
 
-// line is values of a track as a line of a chart. Long ones keep the smallest and the largest value of every stretch, and its gap when
-// it has one; nothing is averaged.
+// line is values of a track as a line of a chart. Long ones keep the smallest and the largest value of every stretch,
+// and its gap when it has one; nothing is averaged.
 func (c *track) line(name string, values []float64) result.ChartLine {
 	l := result.ChartLine{Name: name}
 	put := func(i int) {

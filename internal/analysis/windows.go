@@ -72,8 +72,8 @@ type part struct {
 	seconds float64
 }
 
-// value is a measure over the part: of one that adds up its mean, per second where it is a Count; of a figure of the tool's own that
-// of the part's only piece. False where a piece has none.
+// value is a measure over the part: of one that adds up its mean, per second where it is a Count; of a figure of the
+// tool's own that of the part's only piece. False where a piece has none.
 func (p part) value(q quantity) (v float64, ok bool) {
 	for _, w := range p.pieces {
 		i := slices.IndexFunc(w.Values, func(o result.Value) bool { return o.Measure == q.measure })
@@ -289,7 +289,8 @@ func (p *pair) rate() (result.Finding, bool) {
 	tail, evidence, tailMoved, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
 	moved := high < 1-changed || low > 1+changed
-	said := fmt.Sprintf("%s did %s %s and %s %s (%s)", p.l.name, p.of.say(float64(na)/a), p.was, sayCount(float64(nb)/b), p.is, signed(r-1))
+	said := fmt.Sprintf("%s did %s %s and %s %s (%s)", p.l.name, p.of.say(float64(na)/a), p.was, sayCount(float64(nb)/b),
+		p.is, signed(r-1))
 	if tail != "" {
 		said += "; " + tail
 	}
@@ -309,7 +310,8 @@ func (p *pair) rate() (result.Finding, bool) {
 
 // both are the values of the two windows as evidence.
 func (p *pair) both(what string, a, b float64) []result.Evidence {
-	return []result.Evidence{{Name: what + p.first.Name, Value: a, Unit: p.of.unit}, {Name: what + p.later.Name, Value: b, Unit: p.of.unit}}
+	return []result.Evidence{{Name: what + p.first.Name, Value: a, Unit: p.of.unit}, {Name: what + p.later.Name,
+		Value: b, Unit: p.of.unit}}
 }
 
 // measure compares what a measure that adds up was in the two windows; its interval comes from the series.
@@ -320,8 +322,10 @@ func (p *pair) measure() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "windows", Subject: p.l.name, Metric: p.of.name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Limit: ptr(1 - changed),
-		Basis: p.basis(""), Warnings: []string{oneRun}, Evidence: p.both(p.of.name+" ", a, b), NoInterval: "there is no series of " + p.of.name,
+		Check: "windows", Subject: p.l.name, Metric: p.of.name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		Limit: ptr(1 - changed),
+		Basis: p.basis(""), Warnings: []string{oneRun}, Evidence: p.both(p.of.name+" ", a, b),
+		NoInterval: "there is no series of " + p.of.name,
 	}
 	said := fmt.Sprintf("%s did %s %s and %s %s", p.l.name, p.of.say(a), p.was, sayCount(b), p.is)
 	if !(a > 0) || !(b > 0) {
@@ -362,7 +366,8 @@ func (p *pair) measure() (result.Finding, bool) {
 func (p *pair) figures(of part) (out []float64) {
 	for i := range p.v.d.Series {
 		s := &p.v.d.Series[i]
-		if s.Op != "" || s.Measure != p.of.measure || s.VM == "" || s.VM != p.l.parts[0].VM || len(p.l.parts) > 1 || !(s.Step > 0) {
+		if s.Op != "" || s.Measure != p.of.measure || s.VM == "" || s.VM != p.l.parts[0].VM || len(p.l.parts) > 1 ||
+			!(s.Step > 0) {
 			continue
 		}
 		c := &track{start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
@@ -381,7 +386,8 @@ func apart(a, b []float64) bool {
 	}
 	slices.Sort(a)
 	slices.Sort(b)
-	return resample.Quantile(a, 0.75) < resample.Quantile(b, 0.25) || resample.Quantile(b, 0.75) < resample.Quantile(a, 0.25)
+	return resample.Quantile(a, 0.75) < resample.Quantile(b, 0.25) || resample.Quantile(b, 0.75) < resample.Quantile(a,
+		0.25)
 }
 
 // single sets two figures of the tool's own side by side. All that is known of how they vary are its other figures.
@@ -392,11 +398,14 @@ func (p *pair) single() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "windows", Subject: p.l.name, Metric: p.of.name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio", N: 2, Limit: ptr(1 - changed),
-		Basis: p.basis("; the last figure of the tool in each"), Warnings: []string{oneRun}, Evidence: p.both(p.of.name+" ", a, b),
+		Check: "windows", Subject: p.l.name, Metric: p.of.name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		N: 2, Limit: ptr(1 - changed),
+		Basis: p.basis("; the last figure of the tool in each"), Warnings: []string{oneRun}, Evidence: p.both(p.of.name+" ",
+			a, b),
 		NoInterval: "figures that the tool made by itself",
 	}
-	said := fmt.Sprintf("%s of %s was %s %s %s and %s %s, as the tool reported it last", p.of.name, p.l.name, sayCount(a), p.of.unit, p.was, sayCount(b), p.is)
+	said := fmt.Sprintf("%s of %s was %s %s %s and %s %s, as the tool reported it last", p.of.name, p.l.name,
+		sayCount(a), p.of.unit, p.was, sayCount(b), p.is)
 	if a > 0 && b > 0 {
 		f.Value = ptr(b / a)
 	}
@@ -405,7 +414,8 @@ func (p *pair) single() (result.Finding, bool) {
 		f.Severity, f.Sentence = result.Fine, said+"; how sure a difference is cannot be told."
 	case apart(before, after):
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("%s%s: three quarters of its figures then lie beyond three quarters of those before.", said, p.of.judged(b-a))
+		f.Sentence = fmt.Sprintf("%s%s: three quarters of its figures then lie beyond three quarters of those before.",
+			said, p.of.judged(b-a))
 	default:
 		f.Severity, f.Sentence = result.Fine, said+"; its figures of the two times overlap, so it need not have moved."
 	}
@@ -418,7 +428,8 @@ func (p *pair) picture(what, unit string, a, b []float64) *result.Chart {
 		return nil // pieces of the run side by side are no track
 	}
 	c := p.v.chart(p.l.name+": "+what, unit, p.a.line(p.first.Name, a), p.b.line(p.later.Name, b))
-	if want, limited, unlimited := p.l.offered(); p.of.measure == "" && unit == p.of.unit && limited > 0 && unlimited == 0 && p.l.alike() {
+	if want, limited, unlimited := p.l.offered(); p.of.measure == "" && unit == p.of.unit && limited > 0 &&
+		unlimited == 0 && p.l.alike() {
 		c.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
 	}
 	c.Marks = nil // the lines say which is which
@@ -479,7 +490,8 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 		kept = kept && max(hi2/lo, hi/lo2) <= 1+changed
 		if x := pa / pb; said == "" || away(x) > away(worst) {
 			worst, sure = x, lo2 > hi || hi2 < lo
-			said = fmt.Sprintf("the %s of its %s %s", p.latency, noun(declared), went(sayDuration(mb), sayDuration(ma), sayDuration(pb), sayDuration(pa)))
+			said = fmt.Sprintf("the %s of its %s %s", p.latency, noun(declared), went(sayDuration(mb), sayDuration(ma),
+				sayDuration(pb), sayDuration(pa)))
 		}
 	}
 	return said, ev, sure && away(worst) > 1+changed, kept
@@ -535,11 +547,13 @@ func (p *pair) mean() (result.Finding, bool) {
 	if counted := p.l.counted(); counted != "operations" {
 		what = "On average the " + counted + " of " + p.l.name
 	}
-	f.Sentence = fmt.Sprintf("%s took %s %s and %s %s: ×%s%s in %s.", what, sayDuration(ma), p.was, sayDuration(mb), p.is, sayCount(r), span, p.latency)
+	f.Sentence = fmt.Sprintf("%s took %s %s and %s %s: ×%s%s in %s.", what, sayDuration(ma), p.was, sayDuration(mb),
+		p.is, sayCount(r), span, p.latency)
 	return f, true
 }
 
-// timedTotals are those of operations of which each kind has times; whole is false when one has none, so that there is no mean of all.
+// timedTotals are those of operations of which each kind has times; whole is false when one has none, so that there
+// is no mean of all.
 func timedTotals(ops []result.OpTotals) (count uint64, seconds float64, whole bool) {
 	whole = true
 	for _, o := range ops {

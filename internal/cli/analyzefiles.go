@@ -26,10 +26,12 @@ var (
 	rateName       = regexp.MustCompile(`(^|_)(iops|ops|tps|qps|rps|throughput|rate)($|_)|per_second|/s$`)
 	// throughputUnits are of the columns of which the name says it.
 	throughputUnits = map[string]string{
-		"iops": result.OperationsUnit, "ops": "operations/s", "tps": "transactions/s", "qps": "queries/s", "rps": "requests/s",
+		"iops": result.OperationsUnit, "ops": "operations/s", "tps": "transactions/s", "qps": "queries/s",
+		"rps": "requests/s",
 		"tpm": "transactions/min", "nopm": "NOPM",
 	}
-	responseNames = []string{"latency", "lat", "mean_latency", "latency_mean", "response", "response_time", "mean_response", "service_time", "r", "mean", "avg"}
+	responseNames = []string{"latency", "lat", "mean_latency", "latency_mean", "response", "response_time",
+		"mean_response", "service_time", "r", "mean", "avg"}
 )
 
 func kindOf(name string) analysis.Kind {

@@ -75,9 +75,11 @@ baseline; the files are not needed again.
 	}
 	var f compareFlags
 	check := &cobra.Command{
-		Use: "check NAME RUN|FILE|-", Short: "Compare a run or a file with a baseline; exit with 5 when it is worse", Args: args(2, 2, "name and run or file"),
+		Use: "check NAME RUN|FILE|-", Short: "Compare a run or a file with a baseline; exit with 5 when it is worse",
+		Args: args(2, 2, "name and run or file"),
 		Long: `Check compares a side with a baseline as "plimsoll compare @NAME RUN" does, and exits with 5 when any
-measure is worse by more than the threshold, or moved and nobody said which way of it is good, with 4 when the two are not alike. Undecided is not worse:
+measure is worse by more than the threshold, or moved and nobody said which way of it is good,
+	with 4 when the two are not alike. Undecided is not worse:
 read the notes on how many repeats there were.
 
 A baseline of files takes a file of repeats. One that lacks a column of the baseline, or has it in another unit, is
@@ -99,8 +101,8 @@ refused with 4; columns that the baseline does not have are left out.
 	return a.group("baseline", "Keep runs to compare others with", set, show, check)
 }
 
-// worse is the error of a comparison in which something is, or moved and may be: which way of it is good is not known. Results of
-// the scenario whose unit says nothing of that are for a reader to judge.
+// worse is the error of a comparison in which something is, or moved and may be: which way of it is good is not
+// known. Results of the scenario whose unit says nothing of that are for a reader to judge.
 func worse(d *compare.Document) error {
 	var names, unknown []string
 	for _, m := range d.Measures {
@@ -114,10 +116,12 @@ func worse(d *compare.Document) error {
 	}
 	var errs []error
 	if len(names) > 0 {
-		errs = append(errs, fmt.Errorf("baseline check: worse by more than %g %%: %s", d.Threshold*100, strings.Join(names, "; ")))
+		errs = append(errs, fmt.Errorf("baseline check: worse by more than %g %%: %s", d.Threshold*100, strings.Join(names,
+			"; ")))
 	}
 	if len(unknown) > 0 {
-		errs = append(errs, fmt.Errorf("baseline check: moved by more than %g %%, and which way is good is not known: %s", d.Threshold*100, strings.Join(unknown, "; ")))
+		errs = append(errs, fmt.Errorf("baseline check: moved by more than %g %%, and which way is good is not known: %s",
+			d.Threshold*100, strings.Join(unknown, "; ")))
 	}
 	if len(errs) == 0 {
 		return nil

@@ -47,7 +47,8 @@ func (f *compareFlags) registerFiles(c *cobra.Command) {
 }
 
 func (f *compareFlags) registerBetter(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.better, "better", nil, "which `way` is good: of columns of files higher, lower or COLUMN=lower, of measures of runs MEASURE=lower; repeatable")
+	c.Flags().StringArrayVar(&f.better, "better", nil,
+		"which `way` is good: of columns of files higher, lower or COLUMN=lower, of measures of runs MEASURE=lower; repeatable")
 }
 
 func (f *compareFlags) options() compare.Options {
@@ -109,7 +110,8 @@ generator declares so. Of others say it: --better spills=lower.`,
 	}
 	f.register(c)
 	f.registerFiles(c)
-	c.Flags().StringArrayVar(&f.windows, "window", nil, "compare this `window` of one side, like alone, with the other windows given; repeatable")
+	c.Flags().StringArrayVar(&f.windows, "window", nil,
+		"compare this `window` of one side, like alone, with the other windows given; repeatable")
 	return c
 }
 

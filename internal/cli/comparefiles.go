@@ -67,7 +67,8 @@ func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, erro
 		return false, nil
 	}
 	if other := slices.Index(is, false); other >= 0 {
-		return false, usage("compare files with files, or runs with runs", "%s: %q is of files, and %q is not", phase, given[first], given[other])
+		return false, usage("compare files with files, or runs with runs", "%s: %q is of files, and %q is not", phase,
+			given[first], given[other])
 	}
 	for i, g := range given {
 		if slices.Contains(given[:i], g) {
@@ -251,7 +252,8 @@ func (a *app) samples(phase string, s *sheet, asked []string) ([]compare.Column,
 	return out, nil
 }
 
-// directions say which way is good: of columns by name, and of all others; empty for as the baseline has it, or as the name says.
+// directions say which way is good: of columns by name, and of all others; empty for as the baseline has it, or as
+// the name says.
 type directions struct {
 	named  map[string]effect.Direction
 	others effect.Direction

@@ -14,7 +14,8 @@ import (
 
 func madeDatabase() *result.Data {
 	s := reporttest.NewSynthetic(1, 100, 2)
-	l := reporttest.Database(reporttest.Load{Name: "TPCC", To: 100, VMs: 2, Depth: 16, Rate: func(int) float64 { return 880 }})
+	l := reporttest.Database(reporttest.Load{Name: "TPCC", To: 100, VMs: 2, Depth: 16,
+		Rate: func(int) float64 { return 880 }})
 	for i := range l.Measures {
 		l.Measures[i].Noise = 0
 	}
@@ -22,12 +23,14 @@ func madeDatabase() *result.Data {
 	return s.Data
 }
 
-// A curve is of all operations, or of the metric named, each per second or as its measure has it; other names are objected to.
+// A curve is of all operations, or of the metric named, each per second or as its measure has it; other names are
+// objected to.
 func TestThroughputMetric(t *testing.T) {
 	t.Parallel()
 	d := madeDatabase()
 	tool := &result.Data{Workloads: []result.Workload{{Name: "Sort", Measures: []result.Measure{
-		{Name: "spills", Kind: result.Count, Better: result.Lower}, {Name: "sorted", Unit: "MB/s", Kind: result.Level, Better: result.Higher}}}}}
+		{Name: "spills", Kind: result.Count, Better: result.Lower}, {Name: "sorted", Unit: "MB/s", Kind: result.Level,
+			Better: result.Higher}}}}}
 	got := map[string]string{}
 	for _, c := range []struct {
 		data  *result.Data
@@ -59,12 +62,15 @@ func TestThroughputMetric(t *testing.T) {
 func TestDirectionOfColumns(t *testing.T) {
 	t.Parallel()
 	got := map[string]effect.Direction{}
-	for _, name := range []string{"iops", "read_iops", "tps", "p99", "p99_ms", "latency_ms", "median", "spills", "noise", "column 1"} {
+	for _, name := range []string{"iops", "read_iops", "tps", "p99", "p99_ms", "latency_ms", "median", "spills", "noise",
+		"column 1"} {
 		got[name] = directionOf(name)
 	}
 	want := map[string]effect.Direction{
-		"iops": effect.HigherIsBetter, "read_iops": effect.HigherIsBetter, "tps": effect.HigherIsBetter, "p99": effect.LowerIsBetter,
-		"p99_ms": effect.LowerIsBetter, "latency_ms": effect.LowerIsBetter, "median": effect.LowerIsBetter, "spills": "", "noise": "", "column 1": "",
+		"iops": effect.HigherIsBetter, "read_iops": effect.HigherIsBetter, "tps": effect.HigherIsBetter,
+		"p99":    effect.LowerIsBetter,
+		"p99_ms": effect.LowerIsBetter, "latency_ms": effect.LowerIsBetter, "median": effect.LowerIsBetter, "spills": "",
+		"noise": "", "column 1": "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -76,7 +82,8 @@ func TestWorseOrUnknown(t *testing.T) {
 	t.Parallel()
 	d := &compare.Document{Threshold: 0.05, Measures: []compare.Measure{
 		{Workload: "DB", Name: "NOPM", Verdict: compare.Worse}, {Workload: "DB", Name: "spills", Verdict: compare.Higher},
-		{Name: "result: CPU", Verdict: compare.Higher, Result: true}, {Workload: "DB", Name: "retries", Verdict: compare.Same},
+		{Name: "result: CPU", Verdict: compare.Higher, Result: true}, {Workload: "DB", Name: "retries",
+			Verdict: compare.Same},
 	}}
 	want := "baseline check: worse by more than 5 %: DB NOPM\nbaseline check: moved by more than 5 %, and which way is good is not known: DB spills"
 	if err := worse(d); err == nil || err.Error() != want {

@@ -54,7 +54,8 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			if known && !o.Bytes {
 				moved = "-"
 			}
-			t.add(l.Workload, r.Op, rate, moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99), strings.TrimSuffix(l.Kind, " time"), errors)
+			t.add(l.Workload, r.Op, rate, moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99), strings.TrimSuffix(l.Kind,
+				" time"), errors)
 			errors = ""
 		}
 		for _, m := range w.Measures {

@@ -188,8 +188,8 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 	return points, fmt.Sprintf("%s of run %s", plural(len(points), "stage"), id), nil
 }
 
-// throughputMetric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are counted, the first
-// measure of which more is better.
+// throughputMetric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are
+// counted, the first measure of which more is better.
 func throughputMetric(data *result.Data, asked string) (string, error) {
 	var known []string
 	first, counted := "", false

@@ -139,7 +139,8 @@ func TestKnownEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]float64{"read IOPS": 0.1, "read mean service time": -0.2, "read p50 service time": -0.2, "read p99 service time": -0.2} {
+	for name, change := range map[string]float64{"read IOPS": 0.1, "read mean service time": -0.2,
+		"read p50 service time": -0.2, "read p99 service time": -0.2} {
 		m := measure(t, d, name)
 		if !m.Adjusted.Contains(change) || m.Verdict != compare.Better || m.Scope != compare.BetweenRuns {
 			t.Errorf("%s: %s, %s, %s; want better by %g", name, m.Adjusted, m.Verdict, m.Scope, change)

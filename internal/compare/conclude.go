@@ -116,7 +116,8 @@ func (d *Document) order(sides []Side, o Options) {
 				continue // too few repeats to tell, which the notes say
 			}
 			name, _, _ := whole(w)
-			e := Order{Name: w.Name + " " + name + label(cell), Interval: drift.DriftPerRun.Interval, P: drift.P, Confounded: drift.Confounded, Warnings: drift.Warnings}
+			e := Order{Name: w.Name + " " + name + label(cell), Interval: drift.DriftPerRun.Interval, P: drift.P,
+				Confounded: drift.Confounded, Warnings: drift.Warnings}
 			if v := drift.DriftPerRun.Value; !math.IsNaN(v) {
 				e.DriftPerRun = &v
 			}

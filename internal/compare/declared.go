@@ -38,8 +38,8 @@ func operationOf(w result.Workload, name string) result.Operation {
 	return o
 }
 
-// whole is what stands for all that a workload does: its operations per second, or, where it counts none, the first measure of
-// which more is better.
+// whole is what stands for all that a workload does: its operations per second, or, where it counts none, the first
+// measure of which more is better.
 func whole(w result.Workload) (name string, value float64, ok bool) {
 	seconds := w.End.Sub(w.Start).Seconds()
 	if occurred := w.Occurred(); len(occurred) > 0 && seconds > 0 {
@@ -60,8 +60,8 @@ func whole(w result.Workload) (name string, value float64, ok bool) {
 	return "", 0, false
 }
 
-// countedBy are the operations and measures of a workload on both sides, in the order of the baseline, and what is declared in
-// two ways under one name, which compares with nothing.
+// countedBy are the operations and measures of a workload on both sides, in the order of the baseline, and what is
+// declared in two ways under one name, which compares with nothing.
 func countedBy(b, c load) (operations []result.Operation, measures []result.Measure, unlike []string) {
 	object := func(what string) {
 		if !slices.Contains(unlike, what) {
@@ -85,8 +85,14 @@ func countedBy(b, c load) (operations []result.Operation, measures []result.Meas
 			}
 		}
 	}
-	operations = slices.DeleteFunc(operations, func(o result.Operation) bool { return slices.Contains(unlike, "operation "+o.Name) })
-	measures = slices.DeleteFunc(measures, func(m result.Measure) bool { return slices.Contains(unlike, "measure "+m.Name) })
+	operations = slices.DeleteFunc(operations, func(o result.Operation) bool {
+		return slices.Contains(unlike,
+			"operation "+o.Name)
+	})
+	measures = slices.DeleteFunc(measures, func(m result.Measure) bool {
+		return slices.Contains(unlike,
+			"measure "+m.Name)
+	})
 	return operations, measures, unlike
 }
 
@@ -104,7 +110,8 @@ func (p pairing) declared(name string, m result.Measure, b, c load) (Measure, bo
 	if len(bv) < len(b.of) || len(cv) < len(c.of) {
 		return Measure{}, false
 	}
-	out := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: m.Name, Unit: m.SeriesUnit(), Direction: string(p.options.directionOf(m))}
+	out := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: m.Name, Unit: m.SeriesUnit(),
+		Direction: string(p.options.directionOf(m))}
 	over := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, "", m.Name) }
 	p.values(&out, bv, cv, func() (within, within) {
 		if m.Kind == result.Single {
@@ -147,7 +154,8 @@ func measuresOf(s result.Series, d *result.Data) (out []result.Measure) {
 	return out
 }
 
-// direction is which way a unit is good, by itself or as what the run's engines declare has it; "" when that cannot be told.
+// direction is which way a unit is good, by itself or as what the run's engines declare has it; "" when that cannot
+// be told.
 func direction(unit string, d *result.Data, o Options) effect.Direction {
 	switch unit {
 	case result.OperationsUnit, "bytes/s":

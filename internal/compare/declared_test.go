@@ -18,18 +18,20 @@ import (
 	"plimsoll/result"
 )
 
-// databases are runs of a database of so many transactions per second, with retries and a tool's own percentile in proportion;
-// spills have no good direction.
+// databases are runs of a database of so many transactions per second, with retries and a tool's own percentile in
+// proportion; spills have no good direction.
 func databases(name string, first, runs int, rate, retries, p95 float64) compare.Side {
 	s := compare.Side{Name: name}
 	for i := range runs {
 		run := reporttest.NewSynthetic(uint64(first+i), 300, 1)
 		own := 1 + 0.004*float64(i-runs/2) // what repeats differ by
-		l := reporttest.Database(reporttest.Load{Name: "TPCC", To: 300, Noise: 0.02, Rate: func(int) float64 { return rate * own }, Depth: 16})
+		l := reporttest.Database(reporttest.Load{Name: "TPCC", To: 300, Noise: 0.02,
+			Rate: func(int) float64 { return rate * own }, Depth: 16})
 		l.Measures[1].Value = func(int) float64 { return retries * own }
 		l.Measures[2].Value = func(int) float64 { return p95 * own }
 		spills := result.Measure{Name: "spills", Unit: "spills", Kind: result.Count}
-		l.Measures = append(l.Measures, reporttest.Measured{Measure: spills, Value: func(int) float64 { return retries }, Noise: 0.02})
+		l.Measures = append(l.Measures, reporttest.Measured{Measure: spills, Value: func(int) float64 { return retries },
+			Noise: 0.02})
 		run.Load(l)
 		m := comparetest.Manifest(first + i)
 		m.Nodes = run.Manifest.Nodes
@@ -57,7 +59,8 @@ func TestDeclaredDirections(t *testing.T) {
 		}
 		want := map[string]compare.Verdict{
 			"new orders/s": compare.Worse, "payments/s": compare.Worse, "NOPM": compare.Worse, "retries": compare.Worse,
-			"p95_ms": p95, "spills": compare.Higher, "new orders mean service time": compare.Worse, "payments mean service time": compare.Worse,
+			"p95_ms": p95, "spills": compare.Higher, "new orders mean service time": compare.Worse,
+			"payments mean service time": compare.Worse,
 		}
 		got := verdicts(d)
 		for name := range got {
@@ -79,7 +82,8 @@ func TestDeclaredDirections(t *testing.T) {
 			t.Errorf("%d runs: told that fewer are better, spills are %s", runs, v)
 		}
 		_, err = compare.Of(sides, compare.Options{Better: map[string]effect.Direction{"spill": effect.LowerIsBetter}})
-		if want := `compare: --better spill: no measure is called so; did you mean "spills"?`; err == nil || err.Error() != want {
+		if want := `compare: --better spill: no measure is called so; did you mean "spills"?`; err == nil ||
+			err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -89,7 +93,8 @@ func TestDeclaredDirections(t *testing.T) {
 func TestDeclaredEffect(t *testing.T) {
 	t.Parallel()
 	for _, runs := range []int{1, 5} {
-		d, err := compare.Of([]compare.Side{databases("a", 1, runs, 2000, 30, 12), databases("b", runs+1, runs, 1500, 30, 12)}, compare.Options{})
+		d, err := compare.Of([]compare.Side{databases("a", 1, runs, 2000, 30, 12), databases("b", runs+1, runs, 1500, 30,
+			12)}, compare.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +126,8 @@ func TestOneNameTwoThings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"operation new_order of workload TPCC is not the same thing in all runs", "measure NOPM of workload TPCC is not the same thing in all runs"}
+	want := []string{"operation new_order of workload TPCC is not the same thing in all runs",
+		"measure NOPM of workload TPCC is not the same thing in all runs"}
 	if diff := cmp.Diff(want, d.Missing); diff != "" {
 		t.Error(diff)
 	}
@@ -145,7 +151,8 @@ func TestNoBlockWordsInComparisons(t *testing.T) {
 		}
 	}
 	for _, runs := range []int{1, 4} {
-		d, err := compare.Of([]compare.Side{databases("a", 1, runs, 2000, 30, 12), databases("b", runs+1, runs, 1500, 60, 18)}, compare.Options{})
+		d, err := compare.Of([]compare.Side{databases("a", 1, runs, 2000, 30, 12), databases("b", runs+1, runs, 1500, 60,
+			18)}, compare.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,10 +173,12 @@ func TestNoBlockWordsInComparisons(t *testing.T) {
 // TestDeclaredEffectsOfFactors: measures take part in an experiment as rates do.
 func TestDeclaredEffectsOfFactors(t *testing.T) {
 	t.Parallel()
-	design := compare.Design{ID: "x", Title: "X", Factors: []compare.Factor{{Name: "pool", Levels: []string{"8", "64"}}}, Order: "randomised", Repeats: 4, Planned: 8}
+	design := compare.Design{ID: "x", Title: "X", Factors: []compare.Factor{{Name: "pool", Levels: []string{"8", "64"}}},
+		Order: "randomised", Repeats: 4, Planned: 8}
 	for i, rate := range []float64{2000, 1500} {
 		for k, r := range databases("side", 1+4*i, 4, rate, 30*float64(i+1), 12).Runs {
-			design.Made = append(design.Made, compare.Made{Run: r, Levels: []string{design.Factors[0].Levels[i]}, Repeat: k + 1, Sequence: 2*k + i})
+			design.Made = append(design.Made, compare.Made{Run: r, Levels: []string{design.Factors[0].Levels[i]},
+				Repeat: k + 1, Sequence: 2*k + i})
 		}
 	}
 	x, err := compare.OfExperiment(design, compare.Options{})
@@ -180,12 +189,17 @@ func TestDeclaredEffectsOfFactors(t *testing.T) {
 	for _, e := range x.Effects {
 		got[e.Name] = e.Verdict
 	}
-	want := map[string]compare.Verdict{"new orders/s": compare.Worse, "payments/s": compare.Worse, "NOPM": compare.Worse, "retries": compare.Worse,
-		"p95_ms": compare.Undecided, "spills": compare.Higher, "new orders mean service time": compare.Worse, "payments mean service time": compare.Worse}
+	want := map[string]compare.Verdict{"new orders/s": compare.Worse, "payments/s": compare.Worse, "NOPM": compare.Worse,
+		"retries": compare.Worse,
+		"p95_ms":  compare.Undecided, "spills": compare.Higher, "new orders mean service time": compare.Worse,
+		"payments mean service time": compare.Worse}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.ContainsFunc(x.Notes, func(n string) bool { return strings.HasPrefix(n, "Which way of spills is good is not known") }) {
+	if !slices.ContainsFunc(x.Notes, func(n string) bool {
+		return strings.HasPrefix(n,
+			"Which way of spills is good is not known")
+	}) {
 		t.Errorf("%q", x.Notes)
 	}
 }

@@ -207,25 +207,29 @@ func kinds(runs []Made, o Options) []kind {
 				}
 				declared := operationOf(w, t.Op)
 				called := calledOf(declared)
-				out = append(out, kind{workload: w.Name, op: t.Op, name: rateName(declared), unit: declared.RateUnit(), direction: effect.HigherIsBetter,
+				out = append(out, kind{workload: w.Name, op: t.Op, name: rateName(declared), unit: declared.RateUnit(),
+					direction:  effect.HigherIsBetter,
 					throughput: true, value: func(w result.Workload, o result.OpTotals) float64 {
 						return float64(o.Count) / w.End.Sub(w.Start).Seconds()
 					}})
 				if sizesMatter(runs, w.Name, t.Op) {
-					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " bandwidth", unit: "bytes/s", direction: effect.HigherIsBetter,
+					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " bandwidth", unit: "bytes/s",
+						direction: effect.HigherIsBetter,
 						value: func(w result.Workload, o result.OpTotals) float64 {
 							return float64(o.Bytes) / w.End.Sub(w.Start).Seconds()
 						}})
 				}
 				if t.Seconds > 0 {
 					times := cmp.Or(w.Latency, "service time")
-					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " mean " + times, unit: "s", direction: effect.LowerIsBetter, times: times,
+					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " mean " + times, unit: "s",
+						direction: effect.LowerIsBetter, times: times,
 						value: func(_ result.Workload, o result.OpTotals) float64 { return o.Seconds / float64(o.Count) }})
 				}
 			}
 			for _, m := range w.Measures {
 				if _, ok := m.Over(w.Values, w.End.Sub(w.Start).Seconds()); ok && first(w.Name, "", m.Name) {
-					out = append(out, kind{workload: w.Name, name: m.Name, unit: m.SeriesUnit(), direction: o.directionOf(m), measure: m,
+					out = append(out, kind{workload: w.Name, name: m.Name, unit: m.SeriesUnit(), direction: o.directionOf(m),
+						measure:    m,
 						throughput: m.Kind != result.Single && m.Better == result.Higher})
 				}
 			}
@@ -297,7 +301,8 @@ func cellResult(name string, levels []string, all []kind, runs []Made, confidenc
 		}
 		for _, q := range []float64{0.5, 0.99} {
 			if p, ok := together.Quantile(q); ok && float64(together.Count()) >= 1/(1-q) {
-				c.Values = append(c.Values, CellValue{Workload: k.workload, Name: fmt.Sprintf("%s p%g %s", strings.TrimSuffix(k.name, " mean "+k.times), q*100, k.times), Unit: "s",
+				c.Values = append(c.Values, CellValue{Workload: k.workload, Name: fmt.Sprintf("%s p%g %s",
+					strings.TrimSuffix(k.name, " mean "+k.times), q*100, k.times), Unit: "s",
 					Value: float64(p) / 1e9, Interval: resample.None("read from the merged histograms of all repeats")})
 			}
 		}

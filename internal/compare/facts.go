@@ -181,7 +181,8 @@ func jobs(w result.Workload) string {
 	blocks := w.MovesBlocks()
 	for _, l := range w.Lanes {
 		var mode []string
-		for word, is := range map[string]bool{"reads": blocks && l.Reads, "writes": blocks && l.Writes, "buffered": blocks && !l.Direct,
+		for word, is := range map[string]bool{"reads": blocks && l.Reads, "writes": blocks && l.Writes,
+			"buffered":      blocks && !l.Direct,
 			"on a schedule": l.OpenLoop} {
 			if is {
 				mode = append(mode, word)

@@ -77,7 +77,8 @@ func (p pairing) workloads(d *Document) []Measure {
 			}
 		}
 		for _, what := range unlike {
-			d.Missing = append(d.Missing, fmt.Sprintf("%s of workload %s%s is not the same thing in all runs", what, name, label(p.cell)))
+			d.Missing = append(d.Missing, fmt.Sprintf("%s of workload %s%s is not the same thing in all runs", what, name,
+				label(p.cell)))
 		}
 	}
 	return out
@@ -133,7 +134,8 @@ func (p pairing) operation(name string, declared result.Operation, b, c load) []
 		out = append(out, m)
 	}
 	rate := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, op, result.Rate) }
-	add(rateName(declared), declared.RateUnit(), effect.HigherIsBetter, perSecond(b, bo, count), perSecond(c, co, count), rate)
+	add(rateName(declared), declared.RateUnit(), effect.HigherIsBetter, perSecond(b, bo, count), perSecond(c, co, count),
+		rate)
 	if bb, cb := perSecond(b, bo, size), perSecond(c, co, size); bo[0].Bytes > 0 && bo[0].Bytes/bo[0].Count >= 64<<10 {
 		add(called+" bandwidth", "bytes/s", effect.HigherIsBetter, bb, cb, rate)
 	}
@@ -145,7 +147,10 @@ func (p pairing) operation(name string, declared result.Operation, b, c load) []
 			}
 			return out
 		}
-		add(called+" mean "+kind, "s", effect.LowerIsBetter, mean(b, bo), mean(c, co), func(w result.Workload, r Run) ratioSeries { return latencySeries(w, r, op) })
+		add(called+" mean "+kind, "s", effect.LowerIsBetter, mean(b, bo), mean(c, co), func(w result.Workload,
+			r Run) ratioSeries {
+			return latencySeries(w, r, op)
+		})
 	}
 	return append(out, p.percentiles(name, called, kind, b, c, bo, co)...)
 }
@@ -267,7 +272,8 @@ func (p pairing) percentiles(name, called, kind string, b, c load, bo, co []resu
 		if float64(least) < math.Floor(1/(1-q)) {
 			break
 		}
-		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Unit: "s", Name: fmt.Sprintf("%s p%s %s", called, strconv.FormatFloat(q*100, 'f', -1, 64), kind),
+		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Unit: "s", Name: fmt.Sprintf("%s p%s %s", called,
+			strconv.FormatFloat(q*100, 'f', -1, 64), kind),
 			Direction: string(effect.LowerIsBetter), Scope: BetweenRuns}
 		o := effect.Options{Threshold: p.options.Threshold}
 		at, reason := p.atQuantile(&m, q, b, c, bo, co)
@@ -362,7 +368,8 @@ func (p pairing) panels() []Measure {
 		if title == "" {
 			title = panel.Name
 		}
-		m := Measure{Side: p.side, Cell: p.cell, Result: true, Name: "result: " + title, Unit: panel.Unit, Direction: string(direction(panel.Unit, p.base[0].Data, p.options))}
+		m := Measure{Side: p.side, Cell: p.cell, Result: true, Name: "result: " + title, Unit: panel.Unit,
+			Direction: string(direction(panel.Unit, p.base[0].Data, p.options))}
 		p.values(&m, b, c, func() (within, within) { return joined(bs), joined(cs) })
 		out = append(out, m)
 	}
@@ -402,7 +409,8 @@ func (p pairing) series() []Measure {
 		name := seriesName(s, p.base[0].Manifest)
 		own := measuresOf(s, p.base[0].Data)
 		figure := slices.ContainsFunc(own, func(m result.Measure) bool { return m.Kind == result.Single })
-		if figure || isPercentile(s.Measure) || underneath(s.Measure) || s.Section != "" { // sections are parts of what their workload's measures hold
+		// sections are parts of what their workload's measures hold
+		if figure || isPercentile(s.Measure) || underneath(s.Measure) || s.Section != "" {
 			continue
 		}
 		collect := func(runs []Run, of []map[string]result.Series) (means []float64, points []ratioSeries) {
@@ -420,7 +428,8 @@ func (p pairing) series() []Measure {
 		if len(b) < len(p.base) || len(c) < len(p.candidate) {
 			continue
 		}
-		m := Measure{Side: p.side, Cell: p.cell, Workload: s.Workload, Name: name, Unit: s.Unit, Direction: string(direction(s.Unit, p.base[0].Data, p.options))}
+		m := Measure{Side: p.side, Cell: p.cell, Workload: s.Workload, Name: name, Unit: s.Unit,
+			Direction: string(direction(s.Unit, p.base[0].Data, p.options))}
 		if len(own) > 0 {
 			m.Direction = string(p.options.directionOf(own...))
 		}

@@ -146,8 +146,8 @@ func difference(b, c within, bv, cv, confidence float64, o effect.Options) outco
 	return outcome{effect.Estimate{Value: cv/bv - 1, Interval: i}, decide(i, o.Threshold, d)}
 }
 
-// rateSeries is the throughput of a workload's operations, or a measure that adds up, at each point of its time, from the VMs of
-// its group.
+// rateSeries is the throughput of a workload's operations, or a measure that adds up, at each point of its time, from
+// the VMs of its group.
 func rateSeries(w result.Workload, r Run, op, measure string) ratioSeries {
 	sums, cuts, reason := groupSums(w, r, op, measure)
 	return ratioSeries{value: sums, cuts: cuts, reason: reason}

@@ -139,8 +139,8 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 	return d, nil
 }
 
-// asserted objects to conditions of the author on operations and measures that the job does not count, which would fail only after
-// the run.
+// asserted objects to conditions of the author on operations and measures that the job does not count, which would
+// fail only after the run.
 func (j *jobs) asserted(name string, declared workload.Declared) error {
 	var errs []error
 	for _, a := range j.view.Scenario.Asserts {

@@ -272,7 +272,9 @@ func declared(a result.Assert, d *result.Data) (result.Measure, bool) {
 // figures are those of a tool's own, machine by machine: they are combined with nothing.
 func figures(a result.Assert, m result.Measure, d *result.Data, s subject) (subject, error) {
 	s.unit = m.Unit
-	single := slices.ContainsFunc(d.Workloads, func(w result.Workload) bool { return w.Name == a.Workload && !w.Prefill && w.VM != "" })
+	single := slices.ContainsFunc(d.Workloads, func(w result.Workload) bool {
+		return w.Name == a.Workload && !w.Prefill && w.VM != ""
+	})
 	for _, w := range d.Workloads {
 		if w.Name != a.Workload || w.Prefill || (w.VM != "") != single {
 			continue
@@ -321,7 +323,9 @@ func measure(w result.Workload, a result.Assert) (v float64, unit string, err er
 		if length <= 0 {
 			return 0, "", fmt.Errorf("workload %q has no length of time", w.Name)
 		}
-		moved := slices.ContainsFunc(w.Operations, func(o result.Operation) bool { return o.Bytes && (a.Operation == "all" || o.Name == a.Operation) })
+		moved := slices.ContainsFunc(w.Operations, func(o result.Operation) bool {
+			return o.Bytes && (a.Operation == "all" || o.Name == a.Operation)
+		})
 		if a.Measure == "bandwidth" && !moved {
 			return 0, "bytes/s", fmt.Errorf("the generator of workload %q counts no bytes of it", w.Name)
 		}

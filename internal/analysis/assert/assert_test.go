@@ -31,8 +31,9 @@ func data() *result.Data {
 		},
 		Workloads: []result.Workload{
 			{Name: "W_prefill", Prefill: true, Ops: []result.OpTotals{{Op: "write", Count: 1}}},
-			{Name: "W", Start: start, End: start.Add(2 * time.Second), Errors: 3, Operations: result.BlockOperations, Ops: []result.OpTotals{
-				{Op: "read", Count: 90, Bytes: 90 << 10, Seconds: 0.09, Hist: reads}, {Op: "write", Count: 110, Bytes: 110 << 10, Seconds: 0.33, Hist: writes}}},
+			{Name: "W", Start: start, End: start.Add(2 * time.Second), Errors: 3, Operations: result.BlockOperations,
+				Ops: []result.OpTotals{
+					{Op: "read", Count: 90, Bytes: 90 << 10, Seconds: 0.09, Hist: reads}, {Op: "write", Count: 110, Bytes: 110 << 10, Seconds: 0.33, Hist: writes}}},
 			database("", 120_000, 9), database("a", 60_000, 10), database("b", 60_000, 14),
 		}}
 }
@@ -43,7 +44,8 @@ func database(vm string, nopm, p95 float64) result.Workload {
 	w := result.Workload{Name: "DB", VM: vm, Start: start, End: start.Add(2 * time.Second),
 		Operations: []result.Operation{{Name: "new_order", Noun: "new orders"}, {Name: "payment", Noun: "payments"}},
 		Measures: []result.Measure{{Name: "NOPM", Unit: "NOPM", Better: result.Higher, Kind: result.Level},
-			{Name: "retries", Unit: "retries", Better: result.Lower, Kind: result.Count}, {Name: "p95_ms", Unit: "ms", Kind: result.Single}},
+			{Name: "retries", Unit: "retries", Better: result.Lower, Kind: result.Count}, {Name: "p95_ms", Unit: "ms",
+				Kind: result.Single}},
 		Ops:    []result.OpTotals{{Op: "new_order", Count: 200}, {Op: "payment", Count: 100}},
 		Values: []result.Value{{Measure: "NOPM", Value: nopm}, {Measure: "retries", Value: 6}}}
 	if vm != "" {

@@ -31,8 +31,9 @@ const (
 	joined = 2 * time.Second // starts closer than this are one
 )
 
-// Of returns the stages of a run in their order. Throughput is of the series that Series.Metric calls so, as in read_iops or
-// NOPM; "" stands for all operations. Workloads that prefill, and those outside the run phase, do not count.
+// Of returns the stages of a run in their order. Throughput is of the series that Series.Metric calls so, as in
+// read_iops or NOPM; "" stands for all operations. Workloads that prefill, and those outside the run phase, do not
+// count.
 func Of(d *result.Data, metric string) []Stage {
 	if d == nil {
 		return nil

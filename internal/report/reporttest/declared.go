@@ -6,8 +6,8 @@ import (
 	"plimsoll/result"
 )
 
-// Measured is a measure with its law: a Level as it is, a Count per second, a Single as the tool would report it; of all VMs
-// together, but a Single of each. NaN is a gap.
+// Measured is a measure with its law: a Level as it is, a Count per second, a Single as the tool would report it; of
+// all VMs together, but a Single of each. NaN is a gap.
 type Measured struct {
 	result.Measure
 	Value func(t int) float64
@@ -23,9 +23,9 @@ var (
 	P95      = result.Measure{Name: "p95_ms", Unit: "ms", Better: result.Lower, Kind: result.Single}
 )
 
-// Database makes a load one of a database, of as many transactions as it has operations: 45 new orders for 43 payments,
-// NOPM as the new orders say, 30 retries per second and a 95th percentile of 12 ms. It moves no blocks and says nothing of
-// disks, extents and prefills.
+// Database makes a load one of a database, of as many transactions as it has operations: 45 new orders for 43
+// payments, NOPM as the new orders say, 30 retries per second and a 95th percentile of 12 ms. It moves no blocks and
+// says nothing of disks, extents and prefills.
 func Database(l Load) Load {
 	const newOrders = 45.0 / 88
 	rate := l.Rate

@@ -128,8 +128,9 @@ func (s *Synthetic) Load(l Load) {
 	l.Measures = s.draw(l)
 	s.series(l, rate, service)
 	merged := result.Workload{
-		Name: l.Name, Group: l.Group, Node: -1, Engine: "fake", Tool: "fake", Operations: result.BlockOperations, Measures: l.declarations(),
-		Phase: "run", Start: s.At(l.From), End: s.At(l.To), Ended: l.Ended, Latency: "service time",
+		Name: l.Name, Group: l.Group, Node: -1, Engine: "fake", Tool: "fake", Operations: result.BlockOperations,
+		Measures: l.declarations(),
+		Phase:    "run", Start: s.At(l.From), End: s.At(l.To), Ended: l.Ended, Latency: "service time",
 		GeneratorCPUSeconds: l.CPU * float64(l.VMs*(l.To-l.From)),
 	}
 	if l.declares() {
@@ -139,7 +140,8 @@ func (s *Synthetic) Load(l Load) {
 	from := l.From
 	for _, c := range l.Cuts {
 		merged.Windows = append(merged.Windows, result.Window{
-			Name: c.Name, Start: s.At(from), End: s.At(c.At), Ops: l.ops(from, c.At, rate, service), Values: l.values(from, c.At, 0),
+			Name: c.Name, Start: s.At(from), End: s.At(c.At), Ops: l.ops(from, c.At, rate, service), Values: l.values(from,
+				c.At, 0),
 		})
 		from = c.At
 	}
@@ -154,7 +156,8 @@ func (s *Synthetic) Load(l Load) {
 		part := merged
 		part.VM, part.Node, part.Windows = vm.Name, vm.Node, nil
 		part.GeneratorCPUSeconds = l.CPU * float64(l.To-l.From)
-		part.Lanes = []result.Lane{{Name: "j", Device: "/dev/sdb", Depth: l.Depth, Rate: l.Offered / float64(l.VMs), Reads: l.Writes < 1,
+		part.Lanes = []result.Lane{{Name: "j", Device: "/dev/sdb", Depth: l.Depth, Rate: l.Offered / float64(l.VMs),
+			Reads:  l.Writes < 1,
 			Writes: l.Writes > 0, Bytes: l.Extent, Direct: true}}
 		if l.declares() {
 			part.Lanes = []result.Lane{{Name: "clients", Depth: l.Depth, Rate: l.Offered / float64(l.VMs)}}
@@ -165,7 +168,8 @@ func (s *Synthetic) Load(l Load) {
 				part.Ops = append(part.Ops, result.OpTotals{Op: o.Op, Count: o.Count / uint64(l.VMs)})
 				continue
 			}
-			part.Ops = append(part.Ops, Ops(o.Op, o.Count/uint64(l.VMs), l.size(), o.Seconds/float64(max(o.Count, 1))*1e9/math.Exp(0.08), 0.4))
+			part.Ops = append(part.Ops, Ops(o.Op, o.Count/uint64(l.VMs), l.size(), o.Seconds/float64(max(o.Count,
+				1))*1e9/math.Exp(0.08), 0.4))
 		}
 		if i == 0 {
 			part.Errors = l.Errors
