@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"plimsoll/internal/report/reporttest"
@@ -291,4 +292,22 @@ func TestAdverseMeasures(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRepeatsOfDeclared: over several runs the time to recover is told by what came back, the rate and NOPM apart.
+func TestRepeatsOfDeclared(t *testing.T) {
+	t.Parallel()
+	var runs []Repeat
+	for seed := range uint64(3) {
+		runs = append(runs, repeats(struck(database(60+seed, dark(2000))))...)
+	}
+	got := map[string]float64{}
+	for _, f := range Across(runs) {
+		what, _, _ := strings.Cut(strings.TrimPrefix(f.Sentence, "Over 3 runs "), " after ")
+		got[what] = math.Round(*f.Value)
+	}
+	want := map[string]float64{"TPCC was back at 90 % of its former rate": 147, "TPCC was back at 90 % of its former NOPM": 147}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }
