@@ -190,6 +190,14 @@ func (l *load) reported() bool {
 	return l.count() > 0 || slices.ContainsFunc(l.parts, func(p *result.Workload) bool { return len(p.Values) > 0 })
 }
 
+// source is where an engine reads what to do from.
+func (l *load) source() string {
+	if l.movesBlocks() {
+		return "the job file"
+	}
+	return "its declaration"
+}
+
 // timed reports whether the tool gave times of its operations.
 func (l *load) timed() bool {
 	return slices.ContainsFunc(l.parts, func(p *result.Workload) bool {

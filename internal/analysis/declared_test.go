@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"plimsoll/internal/needs"
 	"plimsoll/internal/report/reporttest"
 	"plimsoll/result"
 )
@@ -104,7 +105,7 @@ func database(seed uint64, rate func(int) float64, cuts ...reporttest.Cut) *repo
 func twoNouns(seed uint64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 600, 2)
 	cuts := []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with Documents"}}
-	s.Load(reporttest.Load{Name: "Pages", To: 600, Rate: flatRate(900), Noise: 0.01, Cuts: cuts,
+	s.Load(reporttest.Load{Name: "Pages", To: 600, Rate: flatRate(900), Offered: 1000, Noise: 0.01, Cuts: cuts,
 		Operations: []result.Operation{{Name: "read", Noun: "page views"}}, Shares: []float64{1}})
 	s.Load(reporttest.Load{Name: "Documents", From: 300, To: 600, Rate: flatRate(700), Noise: 0.01, Untimed: true,
 		Operations: []result.Operation{{Name: "read", Noun: "documents"}}, Shares: []float64{1}})
@@ -151,7 +152,7 @@ func declaredRuns() []truth {
 		{"a tool scales out", growing(37, terasort), "scalability load-curve"},
 		{"a tool loses power", struck(sorting(38, dark(400))), "recovery"},
 		{"a tool drifts", sorting(39, func(t int) float64 { return 400 - float64(t)/5 }), "steady-state too-short"},
-		{"one name, two nouns", twoNouns(40), "windows latency-cost steady-state stalls littles-law"},
+		{"one name, two nouns", twoNouns(40), "windows latency-cost steady-state stalls littles-law offered-rate latency-kind"},
 		{"gaps and nothing", holes(41), "windows steady-state too-short errors"},
 	}
 }
@@ -227,7 +228,10 @@ func TestDeclaredKnownAnswers(t *testing.T) {
 // TestDeclaredFalseAlarms counts what is said of databases in which nothing happened.
 func TestDeclaredFalseAlarms(t *testing.T) {
 	t.Parallel()
-	const rounds = 40
+	rounds := 20
+	if testing.Short() || needs.Race {
+		rounds = 10
+	}
 	alarms := map[string]int{}
 	for seed := range uint64(rounds) {
 		s := database(500+seed, flatRate(2000), reporttest.Cut{At: 450, Name: "alone"}, reporttest.Cut{At: 900,

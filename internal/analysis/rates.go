@@ -194,7 +194,7 @@ func offeredOf(l *load) (result.Finding, bool) {
 	q := l.rate()
 	f := result.Finding{
 		Check: "offered-rate", Subject: l.name, Metric: "achieved rate", Unit: q.unit, Value: &got, N: int(count),
-		Basis: l.basis() + "; rates from the job file",
+		Basis: l.basis() + "; rates from " + l.source(),
 		Evidence: []result.Evidence{{Name: "offered", Value: want, Unit: q.unit}, {Name: "achieved", Value: got,
 			Unit: q.unit}},
 	}
