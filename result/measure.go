@@ -26,10 +26,12 @@ const (
 )
 
 // BlockOperations are those of a generator of block I/O: reads, writes, trims.
-var BlockOperations = []Operation{
-	{Name: "read", Noun: "reads", Bytes: true, Block: BlockRead},
-	{Name: "write", Noun: "writes", Bytes: true, Block: BlockWrite},
-	{Name: "trim", Noun: "trims", Bytes: true, Block: BlockDiscard},
+func BlockOperations() []Operation {
+	return []Operation{
+		{Name: "read", Noun: "reads", Bytes: true, Block: BlockRead},
+		{Name: "write", Noun: "writes", Bytes: true, Block: BlockWrite},
+		{Name: "trim", Noun: "trims", Bytes: true, Block: BlockDiscard},
+	}
 }
 
 // OperationsUnit is the unit of a rate of block operations; a report shows it as IOPS.

@@ -204,7 +204,7 @@ func TestPlainText(t *testing.T) {
 type stopped struct{ scenarioClock }
 
 func rows() []collect.LiveRow {
-	blocks := result.BlockOperations
+	blocks := result.BlockOperations()
 	return []collect.LiveRow{
 		{Workload: "OLTP", VMs: 1, Ops: 120_000, Rates: []collect.LiveRate{{Operation: blocks[0], PerSecond: 1800, BytesPerSecond: 18 << 20}, {Operation: blocks[1], PerSecond: 2200, BytesPerSecond: 13 << 20}},
 			Mean: 412 * time.Microsecond, P99: 2 * time.Millisecond},

@@ -31,7 +31,7 @@ func data() *result.Data {
 		},
 		Workloads: []result.Workload{
 			{Name: "W_prefill", Prefill: true, Ops: []result.OpTotals{{Op: "write", Count: 1}}},
-			{Name: "W", Start: start, End: start.Add(2 * time.Second), Errors: 3, Operations: result.BlockOperations,
+			{Name: "W", Start: start, End: start.Add(2 * time.Second), Errors: 3, Operations: result.BlockOperations(),
 				Ops: []result.OpTotals{
 					{Op: "read", Count: 90, Bytes: 90 << 10, Seconds: 0.09, Hist: reads}, {Op: "write", Count: 110, Bytes: 110 << 10, Seconds: 0.33, Hist: writes}}},
 			database("", 120_000, 9), database("a", 60_000, 10), database("b", 60_000, 14),

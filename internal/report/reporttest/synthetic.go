@@ -128,7 +128,7 @@ func (s *Synthetic) Load(l Load) {
 	l.Measures = s.draw(l)
 	s.series(l, rate, service)
 	merged := result.Workload{
-		Name: l.Name, Group: l.Group, Node: -1, Engine: "fake", Tool: "fake", Operations: result.BlockOperations,
+		Name: l.Name, Group: l.Group, Node: -1, Engine: "fake", Tool: "fake", Operations: result.BlockOperations(),
 		Measures: l.declarations(),
 		Phase:    "run", Start: s.At(l.From), End: s.At(l.To), Ended: l.Ended, Latency: "service time",
 		GeneratorCPUSeconds: l.CPU * float64(l.VMs*(l.To-l.From)),

@@ -141,7 +141,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM, err)
 	}
 	return workload.Job{
-		Declared: workload.Declared{Operations: result.BlockOperations, Format: sections},
+		Declared: workload.Declared{Operations: result.BlockOperations(), Format: sections},
 		Command: target.Command{
 			Argv:   append(argv, folder+"/job.fio"),
 			Stderr: folder + "/fio.err",
