@@ -204,10 +204,8 @@ func headline(doc *report.Document) map[string]headlineNumber {
 		if len(l.Windows) == 0 {
 			continue
 		}
-		w := summaryOf(doc, l.Workload)
 		for _, r := range l.Windows[0].Rows {
-			declared, _ := w.Operation(r.Op)
-			name, head := l.Workload+" "+r.Op, result.Series{Op: r.Op, Measure: result.Rate, Unit: declared.RateUnit()}
+			name, head := l.Workload+" "+r.Op, result.Series{Op: r.Op, Measure: result.Rate, Unit: r.Unit}
 			out[name+" per second"] = headlineNumber{r.OpsPerSecond, head.Metric()}
 			for q, v := range map[string]*float64{"p50": r.P50, "p99": r.P99, "p99.9": r.P999} {
 				if head.Measure = "latency_" + q; v != nil {
@@ -215,10 +213,8 @@ func headline(doc *report.Document) map[string]headlineNumber {
 				}
 			}
 		}
-		for _, m := range w.Measures {
-			if v, ok := m.Over(w.Values, l.Windows[0].Seconds); ok {
-				out[l.Workload+" "+m.Name+" ("+m.SeriesUnit()+")"] = headlineNumber{v, m.Name}
-			}
+		for _, m := range l.Windows[0].Measures {
+			out[l.Workload+" "+m.Name+" ("+m.Unit+")"] = headlineNumber{m.Value, m.Name}
 		}
 	}
 	return out

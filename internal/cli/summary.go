@@ -34,7 +34,7 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 		}
 	}
 	t := table{
-		head:  []string{"WORKLOAD", "OPERATION", "PER SECOND", "BANDWIDTH", "MEAN", "P50", "P99", "TIME OF", "ERRORS"},
+		head:  []string{"WORKLOAD", "OPERATION", "RATE", "BANDWIDTH", "MEAN", "P50", "P99", "TIME OF", "ERRORS"},
 		right: []bool{false, false, true, true, true, true, true, false, true},
 	}
 	for _, l := range doc.Latencies {
@@ -42,30 +42,20 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			continue
 		}
 		errors := "0"
-		w := summaryOf(doc, l.Workload)
-		if w.Errors > 0 {
-			errors = unit.Thousands(int64(w.Errors))
+		if n := failed(doc, l.Workload); n > 0 {
+			errors = unit.Thousands(int64(n))
 		}
 		for _, r := range l.Windows[0].Rows {
-			o, known := w.Operation(r.Op)
-			rate, moved := unit.Rate(r.OpsPerSecond).String(), unit.Bandwidth(r.BytesPerSecond).String()
-			if o.Block == "" {
-				rate = strings.TrimSuffix(rate, " IOPS")
+			moved := "-"
+			if r.BytesPerSecond != nil {
+				moved = unit.Bandwidth(*r.BytesPerSecond).String()
 			}
-			if known && !o.Bytes {
-				moved = "-"
-			}
-			t.add(l.Workload, r.Op, rate, moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99), strings.TrimSuffix(l.Kind,
-				" time"), errors)
+			t.add(l.Workload, r.Op, rateIn(r.OpsPerSecond, r.Unit), moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99),
+				strings.TrimSuffix(l.Kind, " time"), errors)
 			errors = ""
 		}
-		for _, m := range w.Measures {
-			v, ok := m.Over(w.Values, l.Windows[0].Seconds)
-			if !ok {
-				continue
-			}
-			value := strings.TrimSuffix(unit.Rate(v).String(), " IOPS") + " " + m.SeriesUnit()
-			t.add(l.Workload, m.Name, value, "-", "-", "-", "-", "", errors)
+		for _, m := range l.Windows[0].Measures {
+			t.add(l.Workload, m.Name, rateIn(m.Value, m.Unit), "-", "-", "-", "-", "", errors)
 			errors = ""
 		}
 	}
@@ -98,14 +88,23 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	return err
 }
 
-// summaryOf is a workload as a latency table names it.
-func summaryOf(doc *report.Document, name string) report.WorkloadSummary {
+// rateIn is a number in a unit of rates or of a declared measure.
+func rateIn(v float64, of string) string {
+	text := unit.Rate(v).String()
+	if of == result.OperationsUnit {
+		return text
+	}
+	return strings.TrimSuffix(text, " IOPS") + " " + of
+}
+
+// failed is the number of failed operations of a workload as a latency table names it.
+func failed(doc *report.Document, name string) uint64 {
 	for _, s := range doc.Workloads {
 		if !s.Prefill && (s.VM == "" && s.Name == name || s.VM != "" && s.Name+" on "+s.VM == name) {
-			return s
+			return s.Errors
 		}
 	}
-	return report.WorkloadSummary{}
+	return 0
 }
 
 // printFindings prints the most important findings that are not plain approval: one sentence per check and severity, with the
