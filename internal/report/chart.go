@@ -32,6 +32,9 @@ const maxGrid = 100_000
 
 // newChart puts series on the finest of their grids. A series on a coarser one holds its value until its next.
 func newChart(id, title, unit string, origin time.Time, series []result.Series) *chart {
+	if !slices.Contains(ourUnits, unit) && !strings.Contains(title, unit) {
+		title += " (" + unit + ")"
+	}
 	c := &chart{ID: id, Title: title, Unit: unit, Step: math.Inf(1), Reduced: 1}
 	start, end := math.Inf(1), math.Inf(-1)
 	for _, s := range series {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,8 +110,15 @@ func elapsed(seconds float64) string {
 	return fmt.Sprintf("%s%d:%02d:%02d", sign, s/3600, s/60%60, s%60)
 }
 
-// axisLabel is a quantity short enough to stand beside an axis: millions are counted as such.
+// ourUnits are those that have a form of their own. Others are words of a load generator's, like "new orders/s".
+var ourUnits = []string{"ops/s", "bytes/s", "bytes", "us", "s", "%", "bool", "Hz", "ratio", "count", ""}
+
+// axisLabel is a quantity short enough to stand beside an axis: millions are counted as such, and a unit in words stands
+// in the chart's title instead.
 func axisLabel(v float64, u string) string {
+	if !slices.Contains(ourUnits, u) {
+		u = ""
+	}
 	if math.Abs(v) < 1e6 || !finite(v) || u != "ops/s" && u != "count" && u != "" {
 		return quantity(v, u)
 	}

@@ -36,8 +36,10 @@
     }
     return plain(v) + " " + unit;
   };
-  // Beside an axis millions are counted as such.
+  // Beside an axis millions are counted as such, and a unit in words stands in the title.
+  const ourUnits = ["ops/s", "bytes/s", "bytes", "us", "s", "%", "bool", "Hz", "ratio", "count", ""];
   const axisLabel = (v, unit) => {
+    if (!ourUnits.includes(unit)) unit = "";
     if (v == null || Math.abs(v) < 1e6 || unit !== "ops/s" && unit !== "count" && unit !== "") return quantity(v, unit);
     return (Math.abs(v) < 1e9 ? plain(v / 1e6) + " M" : plain(v / 1e9) + " G") + (unit === "ops/s" ? " IOPS" : "");
   };
