@@ -294,7 +294,7 @@ func (v *view) panels(budget int) {
 	for _, p := range v.Document.Panels {
 		c := newChart("", p.Title, p.Unit, v.origin, p.Series)
 		if c != nil {
-			c.Bands, c.Expected = p.Bands, p.Expected
+			c.Bands, c.Expected, p.Title = p.Bands, p.Expected, c.Title
 		}
 		pv := panelView{Panel: p, Chart: v.place(c, budget)}
 		if pv.Chart == nil && pv.Problem == "" {
