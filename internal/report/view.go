@@ -254,6 +254,9 @@ func (s *side) add(c Comparison, name, unit string, value func(WindowTotals) *fl
 	for _, w := range c.Windows {
 		row.Values = append(row.Values, optional(value(w), unit))
 	}
+	if !slices.ContainsFunc(c.Windows, func(w WindowTotals) bool { return value(w) != nil }) {
+		return
+	}
 	first, last := value(c.Windows[0]), value(c.Windows[len(c.Windows)-1])
 	if first != nil && last != nil {
 		row.Change = change(*first, *last)
