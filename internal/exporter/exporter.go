@@ -127,17 +127,22 @@ func (d Description) check() (families, error) {
 
 // of is the family of a metric; nil when it was not described.
 func (fs families) of(name string) *Family {
-	if f := fs[name]; f != nil || strings.Contains(name, "*") {
+	if f := fs[name]; f != nil {
 		return f
 	}
+	best, stem := (*Family)(nil), ""
 	for pattern, f := range fs {
 		before, after, ok := strings.Cut(pattern, "*")
 		if !ok || len(name) <= len(before)+len(after) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) {
 			continue
 		}
-		one := *f
-		one.Name = name
-		one.Help = strings.Replace(f.Help, "*", name[len(before):len(name)-len(after)], 1)
+		if best == nil || len(f.Name) > len(best.Name) || len(f.Name) == len(best.Name) && f.Name < best.Name {
+			best, stem = f, name[len(before):len(name)-len(after)] // the closest pattern
+		}
+	}
+	if best != nil {
+		one := *best
+		one.Name, one.Help = name, strings.Replace(best.Help, "*", stem, 1)
 		fs[name] = &one
 		return &one
 	}

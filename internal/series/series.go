@@ -28,6 +28,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/compression"
@@ -81,6 +82,7 @@ func (s Series) Label(name string) string {
 // Store is an open database. It is safe for concurrent use; a Batch is not.
 type Store struct {
 	db      *tsdb.DB
+	queried storage.Queryable // db, as Share has it seen
 	engine  *promql.Engine
 	cleanup string   // folder of links to remove on Close
 	known   *handles // nil when open for reading only
@@ -118,8 +120,9 @@ func openDB(dir string) (*tsdb.DB, error) {
 
 func newStore(db *tsdb.DB, opts Options) *Store {
 	return &Store{
-		db:    db,
-		known: &handles{byKey: map[string]*Handle{}},
+		db:      db,
+		queried: db,
+		known:   &handles{byKey: map[string]*Handle{}},
 		engine: promql.NewEngine(promql.EngineOpts{
 			MaxSamples:           cmp.Or(opts.MaxSamples, 20_000_000),
 			Timeout:              cmp.Or(opts.QueryTimeout, 2*time.Minute),
@@ -195,7 +198,7 @@ func (s *Store) RangeInSlices(ctx context.Context, query string, start, end time
 
 // Instant evaluates a PromQL expression at one moment.
 func (s *Store) Instant(ctx context.Context, query string, at time.Time) ([]Series, error) {
-	q, err := s.engine.NewInstantQuery(ctx, s.db, nil, query, at)
+	q, err := s.engine.NewInstantQuery(ctx, s.queried, nil, query, at)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}

@@ -15,7 +15,7 @@ var described = map[Section][]exporter.Family{
 	},
 	Memory: {
 		gauge("node_memory_*_bytes", "bytes", "Memory information field *_bytes."),
-		gauge("node_memory_HugePages_*", "", "Memory information field HugePages_*."),
+		gauge("node_memory_*", "", "Memory information field *."),
 	},
 	Network: {counter("node_network_*_total", "", "Network device statistic *.")},
 	Disk: {
