@@ -21,6 +21,7 @@ var may = map[string][]string{
 	"internal/nearest":               {},
 	"internal/target":                {"internal/clock"},
 	"internal/target/targettest":     {"internal/target", "internal/clock"},
+	"internal/target/local":          {"internal/target", "internal/clock", "internal/exporter", "internal/exporter/host", "unit"},
 	"internal/target/*":              {"internal/target", "internal/clock", "unit"},
 	"internal/target/sim":            {"internal/target", "internal/nearest", "internal/target/sim/*", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},
 	"internal/target/sim/*":          {"internal/target/sim/*", "internal/target", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},
@@ -28,6 +29,9 @@ var may = map[string][]string{
 	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "result", "hist"},
 	"internal/workload/*":            {"internal/workload", "result", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
 	"internal/series":                {"hist"},
+	"internal/exporter":              {},
+	"internal/exporter/*":            {"internal/exporter"},
+	"internal/exporter/exportertest": {"internal/exporter", "internal/series"},
 	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
 	"internal/step/steptest":         {"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/fake", "internal/clock", "scenario", "result"},
 	"internal/plan":                  {"internal/step", "internal/target", "internal/workload", "scenario", "result", "unit"},
@@ -40,7 +44,7 @@ var may = map[string][]string{
 	"internal/compare/comparetest":   {"result", "hist"},
 	"internal/report":                {"result", "hist", "unit", "internal/compare"},
 	"internal/report/*":              {"result", "hist", "unit", "internal/report"},
-	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*"},
+	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*", "internal/exporter", "internal/exporter/*"},
 	"internal/cli":                   {"*", "*/*", "internal/analysis/*"}, // drivers come through internal/drivers
 	"internal/golden":                {},
 	"internal/needs":                 {},
@@ -92,16 +96,19 @@ func TestImportsPointAsTheArchitectureSays(t *testing.T) {
 	}
 }
 
+// contracts are the folders whose subfolders are drivers.
+var contracts = []string{"internal/target", "internal/workload", "internal/exporter"}
+
 func TestLeafDriversKnowNothingOfEachOther(t *testing.T) {
 	for _, p := range packages(t) {
 		contract := path.Dir(p.dir)
-		if contract != "internal/target" && contract != "internal/workload" || strings.HasSuffix(p.dir, "test") {
+		if !slices.Contains(contracts, contract) || strings.HasSuffix(p.dir, "test") {
 			continue
 		}
 		for _, f := range p.shipped() {
 			for _, imported := range f.imports {
 				ours := strings.TrimPrefix(imported, module)
-				if parent := path.Dir(ours); parent == "internal/target" || parent == "internal/workload" {
+				if slices.Contains(contracts, path.Dir(ours)) && !slices.Contains(may[p.dir], ours) {
 					t.Errorf("%s imports %s: drivers stand alone, what they share belongs to the contract", f.name, ours)
 				}
 			}

@@ -37,8 +37,8 @@ func (a *app) targetsCommand() *cobra.Command {
 	return a.group("targets", "List and look at the places that machines come from", list, check)
 }
 
-// listedTarget is one entry of targets list --json.
-type listedTarget struct {
+// listed is one entry of targets list --json and exporter list --json.
+type listed struct {
 	Name    string         `json:"name"`
 	Summary string         `json:"summary"`
 	Options []listedOption `json:"options"`
@@ -51,14 +51,19 @@ type listedOption struct {
 }
 
 func (a *app) listTargets() error {
-	var all []listedTarget
+	var all []listed
 	for _, p := range drivers.Targets() {
-		l := listedTarget{Name: p.Name(), Summary: p.Summary(), Options: []listedOption{}}
+		l := listed{Name: p.Name(), Summary: p.Summary(), Options: []listedOption{}}
 		for _, o := range p.Options() {
 			l.Options = append(l.Options, listedOption{o.Name, o.Default, o.Help})
 		}
 		all = append(all, l)
 	}
+	return a.printListed(all)
+}
+
+// printListed prints what there is of something, each with its options.
+func (a *app) printListed(all []listed) error {
 	if a.json {
 		return a.printJSON(all)
 	}

@@ -108,8 +108,9 @@ type line struct {
 }
 
 // Page asks every collector at once and writes what they gave until the deadline: the families in the order of their
-// names, the series of each in that of their labels. format is Text or OpenMetrics. The error is w's.
-func (x *Exporter) Page(ctx context.Context, w io.Writer, format string) error {
+// names, the series of each in that of their labels. format is Text or OpenMetrics. What failed is on the page and in failed;
+// err is w's.
+func (x *Exporter) Page(ctx context.Context, w io.Writer, format string) (failed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(x.Deadline, DefaultDeadline))
 	defer cancel()
 	outcomes := make([]outcome, len(x.slots))
@@ -119,11 +120,13 @@ func (x *Exporter) Page(ctx context.Context, w io.Writer, format string) error {
 	}
 	g.Wait()
 	all := gathering{families: own, into: map[string]*page{}, seen: map[string]bool{}}
+	var failures []error
 	all.emit(buildInfo, 1, "version", x.version, "goversion", runtime.Version())
 	for i, o := range outcomes {
 		good := 1.0
 		if o.err != nil && !errors.Is(o.err, ErrNoData) {
 			good = 0
+			failures = append(failures, fmt.Errorf("collector %s: %w", x.slots[i].name, o.err))
 			all.emit(lastError, 1, "collector", x.slots[i].name, "error", words(o.err))
 		}
 		all.emit(success, good, "collector", x.slots[i].name)
@@ -134,8 +137,8 @@ func (x *Exporter) Page(ctx context.Context, w io.Writer, format string) error {
 			}
 		}
 	}
-	_, err := w.Write(written(all.into, format == OpenMetrics))
-	return err
+	_, err = w.Write(written(all.into, format == OpenMetrics))
+	return errors.Join(failures...), err
 }
 
 // ask has the collector collect, and waits no longer than the deadline. A collector that goes on beyond it is not
@@ -343,7 +346,7 @@ func number(b []byte, v float64) []byte {
 // Get makes a page for a reader in this process; it has the form of target.Get.
 func (x *Exporter) Get(ctx context.Context) (io.ReadCloser, string, error) {
 	var b bytes.Buffer
-	if err := x.Page(ctx, &b, Text); err != nil {
+	if _, err := x.Page(ctx, &b, Text); err != nil {
 		return nil, "", err
 	}
 	return io.NopCloser(&b), Text, nil

@@ -141,7 +141,7 @@ func (x *Exporter) page(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", format)
 	var out bytes.Buffer
-	err := x.Page(ctx, &out, format)
+	_, err := x.Page(ctx, &out, format) // what failed is on the page
 	if err == nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
