@@ -11,9 +11,9 @@ import (
 )
 
 // Shared says that many have no series of their own but those of one source that they share, as sandboxes on one machine
-// do. The series are there once, with the labels Of. A selector with a condition on a label of As is answered as if each
-// entry of As had its own: with the labels of the entry in the place of the source's, and without the source itself. Any
-// other selector finds the source's, once.
+// do. The series are there once, with the labels Of. A selector with conditions on labels of As that fit an entry of it is
+// answered as if each such entry had series of its own: with the labels of the entry in the place of the source's, and
+// without the source itself. Any other selector finds the source's, once.
 type Shared struct {
 	Of []Label   // what tells the source's series from all others
 	As [][]Label // those who share them, each with the same names of labels
@@ -78,7 +78,13 @@ func (q *sharedQuerier) Select(ctx context.Context, sorted bool, hints *storage.
 			others = append(others, m)
 		}
 	}
-	if len(asked) == 0 {
+	var as []labels.Labels
+	for _, a := range q.as {
+		if len(asked) > 0 && matchAll(asked, a.Get) {
+			as = append(as, a)
+		}
+	}
+	if len(as) == 0 {
 		return q.Querier.Select(ctx, sorted, hints, all...)
 	}
 	out := &list{}
@@ -87,23 +93,15 @@ func (q *sharedQuerier) Select(ctx context.Context, sorted bool, hints *storage.
 			out.series = append(out.series, found.At())
 		}
 	}
-	var as []labels.Labels
-	for _, a := range q.as {
-		if matchAll(asked, a.Get) {
-			as = append(as, a)
+	for found := q.Querier.Select(ctx, false, hints, append(others, q.of...)...); out.take(found); {
+		one := found.At()
+		for _, a := range as {
+			b := labels.NewBuilder(one.Labels())
+			a.Range(func(l labels.Label) { b.Set(l.Name, l.Value) })
+			out.series = append(out.series, &storage.SeriesEntry{Lset: b.Labels(), SampleIteratorFn: one.Iterator})
 		}
-	}
-	if len(as) > 0 {
-		for found := q.Querier.Select(ctx, false, hints, append(others, q.of...)...); out.take(found); {
-			one := found.At()
-			for _, a := range as {
-				b := labels.NewBuilder(one.Labels())
-				a.Range(func(l labels.Label) { b.Set(l.Name, l.Value) })
-				out.series = append(out.series, &storage.SeriesEntry{Lset: b.Labels(), SampleIteratorFn: one.Iterator})
-			}
-			if used, ok := ctx.Value(sharing{}).(*atomic.Bool); ok {
-				used.Store(true)
-			}
+		if used, ok := ctx.Value(sharing{}).(*atomic.Bool); ok {
+			used.Store(true)
 		}
 	}
 	slices.SortFunc(out.series, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
