@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"plimsoll/result"
 )
@@ -280,6 +282,11 @@ func (v *view) panels(budget int) {
 			c.Bands, c.Expected = p.Bands, p.Expected
 		}
 		pv := panelView{Panel: p, Chart: v.place(c, budget)}
+		if pv.Chart != nil {
+			for _, n := range p.Notes {
+				pv.Chart.Notes = append(pv.Chart.Notes, capital(n)+".")
+			}
+		}
 		if pv.Chart == nil && pv.Problem == "" {
 			pv.Problem = "no value in the run's time"
 		}
@@ -357,7 +364,16 @@ func metricTitle(name string) string {
 	if s == "" {
 		return "Other"
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	return capital(s)
+}
+
+// capital begins a text with a capital letter.
+func capital(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	if n == 0 {
+		return s
+	}
+	return string(unicode.ToUpper(r)) + s[n:]
 }
 
 func (v *view) environment() {
