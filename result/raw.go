@@ -60,28 +60,35 @@ type RawJob struct {
 }
 
 // rawPath is the folder of one start: raw/<vm>/<workload> and, from the second start on, raw/<vm>/<workload>.<attempt>.
-// Characters that are no plain file name are written as %XX, a dot in a workload's name as well, so different names never meet.
 func (f *Folder) rawPath(vm, workload string, attempt int) string {
-	name := strings.ReplaceAll(escapeName(workload), ".", "%2E")
+	name := escapeName(workload, "-_")
 	if attempt > 1 {
 		name += "." + strconv.Itoa(attempt)
 	}
-	return filepath.Join(f.dir, rawDir, escapeName(vm), name)
+	return filepath.Join(f.dir, rawDir, escapeName(vm, "-_."), name)
 }
 
-func escapeName(name string) string {
+// escapeName is the file name of a name of others: letters, digits and the given signs, but for a dot or a dash in
+// front, stand for themselves, every other byte is %XX. What would be longer than a file system takes is cut and ends
+// in = and a hash of the name. So different names never meet; who needs the name again finds it in the file's content.
+func escapeName(name, signs string) string {
+	const longest, kept = 200, 120 // bytes; ".N" of an attempt comes behind
 	var b strings.Builder
 	for i := range len(name) {
 		c := name[i]
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' && i > 0
-		if plain {
+		sign := strings.IndexByte(signs, c) >= 0 && (i > 0 || c == '_')
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || sign {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
 		}
 	}
 	if b.Len() == 0 {
-		return "%00"
+		return "%" // a NUL is %00
+	}
+	if b.Len() > longest {
+		sum := sha256.Sum256([]byte(name))
+		return b.String()[:kept] + "=" + hex.EncodeToString(sum[:16])
 	}
 	return b.String()
 }
@@ -151,7 +158,7 @@ func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, dat
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, escapeName(name)), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, escapeName(name, "-_.")), data, 0o644); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	return nil

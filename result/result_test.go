@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/hist"
+	"plimsoll/internal/visible/visibletest"
 	"plimsoll/result"
 )
 
@@ -185,6 +187,67 @@ func TestJournalSkipsWhatItCannotRead(t *testing.T) {
 	events, skipped, err := g.Events()
 	if err != nil || len(skipped) != 3 || len(events) != 2 || events[1].Text != "cleaned" {
 		t.Error(events, skipped, err)
+	}
+}
+
+// TestNamesOfRawFiles: names of machines and workloads that somebody else chose become files inside raw, each its own,
+// and are found again.
+func TestNamesOfRawFiles(t *testing.T) {
+	f := create(t, t.TempDir())
+	names := map[string]bool{"\x00": true, "w.2": true, strings.Repeat("w", 4999) + "x": true}
+	for _, h := range visibletest.Texts {
+		names[strings.ToValidUTF8(h.Text, "?")] = true
+	}
+	type key struct{ vm, workload string }
+	got := map[key]int{}
+	for name := range names {
+		for _, k := range []key{{name, "w"}, {"v", name}} {
+			must(t, f.WriteRawJob(result.RawJob{VM: k.vm, Workload: k.workload, Attempt: 1}))
+			must(t, f.WriteRawFile(k.vm, k.workload, 1, name, []byte(name)))
+			w, err := f.RawWriter(k.vm, k.workload, 1)
+			must(t, err)
+			_, err = io.WriteString(w, name)
+			must(t, errors.Join(err, w.Close()))
+			got[k] = 0
+		}
+	}
+	jobs, problems := f.RawJobs()
+	for _, j := range jobs {
+		got[key{j.VM, j.Workload}]++
+	}
+	for k, n := range got {
+		if n != 1 {
+			t.Errorf("%.60q: found %d times", k, n)
+		}
+		r, err := f.OpenRaw(k.vm, k.workload, 1)
+		must(t, err)
+		text, err := io.ReadAll(r)
+		must(t, errors.Join(err, r.Close()))
+		if string(text) != k.vm && string(text) != k.workload {
+			t.Errorf("%.60q holds the output of %.60q", k, text)
+		}
+	}
+	if len(problems) > 0 || len(jobs) != len(got) {
+		t.Errorf("%d jobs of %d, problems %.300q", len(jobs), len(got), problems)
+	}
+	err := filepath.WalkDir(f.Dir(), func(path string, d fs.DirEntry, err error) error {
+		if !portable.MatchString(d.Name()) {
+			t.Errorf("file %q", path)
+		}
+		return err
+	})
+	must(t, err)
+}
+
+// portable is a name that neither a shell nor a terminal nor another file system takes for anything else.
+var portable = regexp.MustCompile(`^[A-Za-z0-9_%][-A-Za-z0-9_.%=]{0,219}$`)
+
+// TestRunIDsOfNames: a run's folder is a plain one, however its scenario is called.
+func TestRunIDsOfNames(t *testing.T) {
+	for _, h := range visibletest.Texts {
+		if id := result.NewRunID(created, h.Text, 7); !regexp.MustCompile(`^[a-z0-9-]{1,80}$`).MatchString(id) {
+			t.Errorf("%s: %q", h.Name, id)
+		}
 	}
 }
 

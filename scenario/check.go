@@ -88,10 +88,19 @@ func (d *document) groupStep(s stepInfo, g *groupState) {
 		}
 		grown := g.now.Grown(s.Args)
 		if from, to, ok := d.sizes(g.now, grown); ok && to <= from {
-			d.say("grow", s.Pos, fmt.Sprintf("%s: vm group %q has %d VMs and would have %d", s.Name, g.now.Name, from, to), "raise the count")
+			d.say("grow", s.args.where(counted(s.Args)), fmt.Sprintf("%s: vm group %q has %d VMs and would have %d", s.Name,
+				g.now.Name, from, to), "raise the count")
 		}
 		g.now = grown
 	}
+}
+
+// counted is the count that a Grow was given.
+func counted(args Args) string {
+	if args.Has("count_per_node") {
+		return "count_per_node"
+	}
+	return "count_per_cluster"
 }
 
 // sizes returns how many members both groups have, when that can be known.
@@ -170,22 +179,11 @@ func (d *document) checkRuntime(s stepInfo, load Workload) {
 	if s.refused {
 		return
 	}
-	timed, untimed := 0, 0
-	if file := d.jobFile(load); file != nil {
-		for _, job := range file.Jobs() {
-			if job.Enabled("time_based") {
-				timed++
-			} else {
-				untimed++
-			}
-		}
-	}
 	runtime := s.Args.Has("runtime_secs")
-	if runtime && untimed > 0 {
-		d.say("fio-not-timed", s.Pos, fmt.Sprintf("%s: workload %q has a runtime, and %s has jobs without time_based", s.Name, load.Name, load.ConfigFile), "add time_based to [global]")
-	}
-	if !runtime && timed > 0 {
-		d.say("fio-timed", s.Pos, fmt.Sprintf("%s: workload %q has no runtime, and %s is time_based", s.Name, load.Name, load.ConfigFile), "add runtime_secs, or remove time_based")
+	if c := d.read[load.Name]; c != nil {
+		for _, o := range c.Start(Start{Step: s.Name, Workload: load.Name, Runtime: runtime}) {
+			d.say(o.Code, s.Pos, o.What, o.Hint)
+		}
 	}
 	if !runtime && !s.Args.Bool("async") && !s.Args.Has("timeout_secs") {
 		d.say("no-timeout", s.Pos, fmt.Sprintf("%s: workload %q has neither runtime nor timeout: it may take 300 s at most", s.Name, load.Name), "add timeout_secs")
@@ -214,8 +212,8 @@ func (d *document) checkUse() {
 			d.say("unused-workload", w.Pos, fmt.Sprintf("workload %q is never started or prefilled", w.Name), "remove it")
 			continue
 		}
-		if g, ok := d.group(w.Group); ok && d.jobFile(w) != nil {
-			d.checkJobs(w, g, prefilled[w.Name])
+		if g, ok := d.group(w.Group); ok {
+			d.checkFit(w, g, prefilled[w.Name])
 		}
 	}
 	for _, g := range d.sc.Groups {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/scenario/jinja"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -23,13 +25,19 @@ type loader struct {
 	out    *rendered
 	sc     *Scenario
 	diags  []Diagnostic
-	used   map[string]bool // variables read by the template
 	redact []*yaml.Node
 }
 
 // say records an objection with the severity its code has in this mode.
 func (l *loader) say(code string, at Pos, what, hint string) {
 	row, ok := codeRows[code]
+	for _, g := range l.opts.Generators {
+		for _, c := range g.Codes() {
+			if c.Name == code {
+				row, ok = c, true
+			}
+		}
+	}
 	if !ok {
 		row = Code{Tolerant: Error, Strict: Error}
 	}
@@ -71,7 +79,7 @@ func (l *loader) nodePos(n *yaml.Node) Pos {
 
 // textPos is the place in the author's file that a place of the rendered text comes from.
 func (l *loader) textPos(line, col int) Pos {
-	line, col = lineCol(l.source, l.starts, l.out.origin(l.out.offset(line, col)))
+	line, col = lineCol(l.source, l.starts, l.out.Origin(l.out.offset(line, col)))
 	return Pos{File: l.file, Line: line, Col: col}
 }
 
@@ -143,9 +151,10 @@ func (l *loader) scalar(n *yaml.Node) any {
 	case octal:
 		l.say(string(odd), at, fmt.Sprintf("%s is octal for %v in YAML 1.1", n.Value, v), "drop the leading zero, or quote it if a text is meant")
 	case sexagesimal:
-		l.say(string(odd), at, fmt.Sprintf("%s is the number %v in YAML 1.1, which counts in sixties", n.Value, pythonText(v)), "quote it if a text is meant")
+		l.say(string(odd), at, fmt.Sprintf("%s is the number %v in YAML 1.1, which counts in sixties", n.Value,
+			jinja.Text(v)), "quote it if a text is meant")
 	case numberTooLong:
-		l.say(string(odd), at, fmt.Sprintf("the number %s does not fit 64 bits", shorten(n.Value, 30)), "")
+		l.say(string(odd), at, fmt.Sprintf("the number %s does not fit 64 bits", jinja.Shorten(n.Value, 30)), "")
 	case customTag:
 		l.say(string(odd), at, fmt.Sprintf("the tag %s is not part of the scenario language", n.Tag), "remove it")
 	}
@@ -251,6 +260,11 @@ type valueError struct {
 	bounds bool
 }
 
+func tooMany(n *yaml.Node) *valueError {
+	return &valueError{bounds: true, what: fmt.Sprintf("has %d entries", len(n.Content)),
+		hint: fmt.Sprintf("the most is %d", maxEntries)}
+}
+
 // value decodes one node as the row's type.
 func (l *loader) value(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	switch row.Type {
@@ -261,7 +275,7 @@ func (l *loader) value(n *yaml.Node, row ArgSpec) (any, *valueError) {
 			return nil, &valueError{what: "must be a list, not " + kindName(n), hint: "write each entry after a dash; [] is an empty list"}
 		}
 		if len(n.Content) > maxEntries {
-			return nil, &valueError{bounds: true, what: fmt.Sprintf("has %d entries", len(n.Content)), hint: fmt.Sprintf("the most is %d", maxEntries)}
+			return nil, tooMany(n)
 		}
 		return n, nil
 	case Mapping:
@@ -298,6 +312,9 @@ func (l *loader) list(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	if n.Kind != yaml.SequenceNode {
 		return nil, &valueError{what: fmt.Sprintf("must be a list, not %s", kindName(n)), hint: "write each entry on its own line after a dash"}
 	}
+	if len(n.Content) > maxEntries {
+		return nil, tooMany(n)
+	}
 	texts, ints := []string{}, []int64{}
 	for _, c := range n.Content {
 		if c.Kind != yaml.ScalarNode {
@@ -322,7 +339,8 @@ func (l *loader) list(n *yaml.Node, row ArgSpec) (any, *valueError) {
 func (l *loader) selector(n *yaml.Node) (any, *valueError) {
 	at := l.nodePos(n)
 	if v, odd := scalar(n); odd == sexagesimal {
-		l.say(string(odd), at, fmt.Sprintf("node selector %s is the number %s in YAML 1.1; here it is read as written", n.Value, pythonText(v)), fmt.Sprintf("write %q", n.Value))
+		l.say(string(odd), at, fmt.Sprintf("node selector %s is the number %s in YAML 1.1; here it is read as written",
+			n.Value, jinja.Text(v)), fmt.Sprintf("write %q", n.Value))
 	} else if plain(n) && strings.Contains(n.Value, ":") {
 		l.say("selector-unquoted", at, fmt.Sprintf("node selector %s has a colon and no quotes; YAML may read such text as a number", n.Value),
 			fmt.Sprintf("write %q", n.Value))
@@ -341,7 +359,8 @@ func (l *loader) selector(n *yaml.Node) (any, *valueError) {
 func (l *loader) text(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	v, _ := scalar(n)
 	if _, ok := v.(string); !ok {
-		l.say("not-text", l.nodePos(n), fmt.Sprintf("%s should be a text, not %s", row.Name, describe(v)), fmt.Sprintf("write %q", n.Value))
+		l.say("not-text", l.nodePos(n), fmt.Sprintf("%s should be a text, not %s", row.Name, jinja.Describe(v)),
+			fmt.Sprintf("write %q", n.Value))
 	}
 	text := n.Value
 	if row.Type == Secret {
@@ -390,7 +409,7 @@ func (l *loader) number(n *yaml.Node, row ArgSpec) (any, *valueError) {
 		return i, nil
 	}
 	if x != math.Trunc(x) || math.Abs(x) > 1<<53 {
-		return nil, &valueError{what: fmt.Sprintf("must be a whole number, not %s", pythonText(x))}
+		return nil, &valueError{what: fmt.Sprintf("must be a whole number, not %s", jinja.Text(x))}
 	}
 	return int64(x), nil
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/scenario/fiofile"
+	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -24,11 +24,11 @@ type document struct {
 	stepInfos                 []stepInfo
 	unsureDisks               map[string]bool // groups whose disks were refused
 	referenced                map[string]bool // files that something refers to
-	jobFiles                  map[string]*fiofile.File
 	missing                   map[string]error
 	configs                   map[string][]byte
 	fits                      map[fit]bool
-	overridden                map[string]*fiofile.File // job files with options of their workload in them, by workload
+	plain                     map[string]Config // configs as their files have them, by generator and file
+	read                      map[string]Config // configs by workload
 }
 
 // stepInfo is a step with the places of its arguments.
@@ -68,7 +68,8 @@ func (d *document) named(key string) []entry {
 func (d *document) oneKey(item *yaml.Node, of string) (entry, bool) {
 	at := d.nodePos(item)
 	if item.Kind == yaml.ScalarNode && item.Value != "" {
-		d.say("wrong-type", at, fmt.Sprintf("%s: the entry %q must be a mapping", of, shorten(item.Value, 60)), "end it with a colon and indent its fields below it")
+		d.say("wrong-type", at, fmt.Sprintf("%s: the entry %q must be a mapping", of, jinja.Shorten(item.Value, 60)),
+			"end it with a colon and indent its fields below it")
 		return entry{}, false
 	}
 	if item.Kind != yaml.MappingNode {
@@ -79,7 +80,7 @@ func (d *document) oneKey(item *yaml.Node, of string) (entry, bool) {
 	if len(list) != 1 {
 		var keys []string
 		for _, e := range list {
-			keys = append(keys, strconv.Quote(shorten(e.name, 40)))
+			keys = append(keys, strconv.Quote(jinja.Shorten(e.name, 40)))
 		}
 		d.say("many-keys", at, fmt.Sprintf("%s: an entry has %d keys instead of one: %s", of, len(list), strings.Join(keys[:min(len(keys), 6)], ", ")),
 			"a dash is missing, or the fields are not indented more than the name")
@@ -192,7 +193,8 @@ func (d *document) disks(body *yaml.Node, f fields, of string) []int64 {
 	strictInt := func(n *yaml.Node, what string) {
 		if v, _ := scalar(n); n.Kind == yaml.ScalarNode {
 			if _, whole := v.(float64); whole {
-				d.say("wrong-type", d.nodePos(n), fmt.Sprintf("%s: %s must be a whole number, not %s", of, what, pythonText(v)), "use |int or // in the template")
+				d.say("wrong-type", d.nodePos(n), fmt.Sprintf("%s: %s must be a whole number, not %s", of, what, jinja.Text(v)),
+					"use |int or // in the template")
 			}
 		}
 	}
@@ -281,7 +283,7 @@ func (d *document) knownWorkload(at Pos, of, name string) bool {
 
 func (d *document) workloads() {
 	d.workloadIndex, d.referenced = map[string]int{}, map[string]bool{d.file: true}
-	d.jobFiles, d.missing, d.configs = map[string]*fiofile.File{}, map[string]error{}, map[string][]byte{}
+	d.plain, d.read, d.missing, d.configs = map[string]Config{}, map[string]Config{}, map[string]error{}, map[string][]byte{}
 	for _, e := range d.named("workloads") {
 		at := d.nodePos(e.key)
 		of := fmt.Sprintf("workload %q", e.name)
@@ -290,13 +292,10 @@ func (d *document) workloads() {
 		if f.Has("vm_group") {
 			d.knownGroup(f.where("vm_group"), of, w.Group)
 		}
-		if w.Generator != "fio" {
-			d.say("generator", f.where("generator"), fmt.Sprintf("%s: unknown generator %q", of, w.Generator), "only fio exists")
-		}
 		w.ReportingInterval = d.reportingInterval(e.value, at, of)
 		if f.Has("config_file") {
 			w.ConfigFile, w.Config = d.configFile(f, of)
-			d.jobOptions(&w, f, of)
+			d.readConfig(&w, f, of)
 		}
 		d.workloadIndex[w.Name] = len(d.sc.Workloads)
 		d.sc.Workloads = append(d.sc.Workloads, w)
@@ -310,11 +309,11 @@ func (d *document) reportingInterval(body *yaml.Node, at Pos, of string) time.Du
 			params, at = e.value, d.nodePos(e.value)
 		}
 	}
-	f, _ := d.decode(params, at, of+": iogen_params", iogenFields, "unknown-key")
+	f, _ := d.decode(params, at, of+": iogen_params", iogenFields, "unknown-field")
 	return f.Seconds("reporting_interval")
 }
 
-// configFile reads and parses a job file, once however many workloads use it.
+// configFile reads a config file, once however many workloads use it.
 func (d *document) configFile(f fields, of string) (string, []byte) {
 	name, at := f.String("config_file"), f.where("config_file")
 	clean, ok := d.pathFrom(path.Dir(d.file), name)
@@ -326,9 +325,6 @@ func (d *document) configFile(f fields, of string) (string, []byte) {
 	if _, known := d.missing[clean]; !known {
 		data, err := readFile(d.fsys, clean, 1<<20)
 		d.missing[clean], d.configs[clean] = err, data
-		if err == nil {
-			d.parseJobFile(clean, data)
-		}
 	}
 	if err := d.missing[clean]; err != nil {
 		d.sayMissing("missing-file", at, of+": config_file", name, clean, err)
@@ -347,14 +343,4 @@ func (d *document) sayMissing(code string, at Pos, of, name, clean string, err e
 		hint = fmt.Sprintf("did you mean %q?", hint)
 	}
 	d.say(code, at, fmt.Sprintf("%s %q: %s", of, name, cause(err)), hint)
-}
-
-func (d *document) parseJobFile(name string, data []byte) {
-	file, err := fiofile.Parse(name, data)
-	if bad := (*fiofile.Error)(nil); errors.As(err, &bad) {
-		d.say("fio-syntax", Pos{File: name, Line: bad.Line}, "job file: "+bad.What, "")
-		return
-	}
-	d.jobFiles[name] = file
-	d.checkJobFile(name, file)
 }

@@ -2,11 +2,10 @@ package scenario
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"plimsoll/scenario/fiofile"
+	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -84,7 +83,7 @@ func (d *document) asserts() {
 	for _, e := range d.named("assert") {
 		at := d.nodePos(e.key)
 		of := fmt.Sprintf("assert %q", e.name)
-		f, ok := d.decode(e.value, at, of, assertFields, "unknown-key")
+		f, ok := d.decode(e.value, at, of, assertFields, "unknown-field")
 		if !ok {
 			continue
 		}
@@ -155,7 +154,7 @@ func (d *document) experiment(root *yaml.Node) {
 		return
 	}
 	at := d.nodePos(body)
-	f, _ := d.decode(body, at, "experiment", experimentFields, "unknown-key")
+	f, _ := d.decode(body, at, "experiment", experimentFields, "unknown-field")
 	x := &Experiment{Repeats: f.Int("repeats"), Order: f.String("order"), Pos: at}
 	x.Seed, _ = f.Args["seed"].(int64)
 	for _, e := range d.mappingOf(body) {
@@ -191,8 +190,9 @@ func (d *document) factors(x *Experiment, body *yaml.Node) {
 		seen := map[string]bool{}
 		for _, n := range e.value.Content {
 			level := d.native(n)
-			if text := pythonRepr(level); seen[text] {
-				d.say("experiment", d.nodePos(n), fmt.Sprintf("experiment: factor %q has the value %s twice", e.name, describe(level)), "use repeats")
+			if text := jinja.Repr(level); seen[text] {
+				d.say("experiment", d.nodePos(n), fmt.Sprintf("experiment: factor %q has the value %s twice", e.name,
+					jinja.Describe(level)), "use repeats")
 			} else {
 				seen[text] = true
 			}
@@ -216,68 +216,4 @@ func (x *Experiment) Runs() int {
 		}
 	}
 	return n
-}
-
-// jobOptions puts the options of a workload into every job of its file: in place where a section has the option, else in
-// [global], or in each job when there is none.
-func (d *document) jobOptions(w *Workload, f fields, of string) {
-	options, _ := f.Args["job_options"].(map[string]any)
-	if len(options) == 0 || w.Config == nil {
-		return
-	}
-	file, err := fiofile.Parse(w.ConfigFile, w.Config)
-	if err != nil {
-		return // reported when the file was read
-	}
-	for _, key := range slices.Sorted(maps.Keys(options)) {
-		value, ok := jobOption(options[key])
-		if !ok || key == "" || strings.ContainsAny(key, "=[];# \n") {
-			d.say("bounds", f.where("job_options"), fmt.Sprintf("%s: job_options: %q cannot be %s", of, key, describe(options[key])), "write a number, a text or True")
-			continue
-		}
-		setEverywhere(file, key, value)
-	}
-	w.Config = []byte(file.String())
-	d.overridden[w.Name] = file
-	d.checkJobFile(w.ConfigFile, file)
-}
-
-func jobOption(v any) (string, bool) {
-	switch v := v.(type) {
-	case bool:
-		return map[bool]string{true: "1", false: "0"}[v], true
-	case float64:
-		return plainNumber(v), true
-	case int64:
-		return fmt.Sprint(v), true
-	case string:
-		return v, v != "" && !strings.ContainsAny(v, ";#\n")
-	}
-	return "", false
-}
-
-func setEverywhere(file *fiofile.File, key, value string) {
-	found := false
-	for i := range file.Sections {
-		if _, ok := file.Sections[i].Get(key); ok {
-			file.Sections[i].Set(key, value)
-			found = true
-		}
-	}
-	if global := file.Global(); !found && global != nil {
-		global.Set(key, value)
-	}
-	for _, job := range file.Jobs() {
-		if _, ok := job.Get(key); !ok {
-			job.Set(key, value)
-		}
-	}
-}
-
-// jobFile is the parsed job file of a workload, with its own options in it.
-func (d *document) jobFile(w Workload) *fiofile.File {
-	if f := d.overridden[w.Name]; f != nil {
-		return f
-	}
-	return d.jobFiles[w.ConfigFile]
 }

@@ -1,6 +1,9 @@
 package scenario_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -54,7 +57,7 @@ func TestExtensions(t *testing.T) {
 		"test.yml": {Data: []byte(extended)},
 		"w.fio":    {Data: []byte("[global]\nrw=randread\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=8k\n[b]\nfilename=/dev/sdb\nsize=1G\n")},
 	}
-	sc, diags := scenario.Load(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
+	sc, diags := loadAll(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
 	if sc == nil {
 		t.Fatal(diags)
 	}
@@ -74,19 +77,21 @@ func TestExtensions(t *testing.T) {
 	if diff := cmp.Diff(wantExperiment, sc.Experiment, noPos); diff != "" || sc.Experiment.Runs() != 24 {
 		t.Errorf("%d runs\n%s", sc.Experiment.Runs(), diff)
 	}
-	wantJob := "[global]\nrw=randread\ntime_based\ndirect=1\niodepth=8\n\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=4k\n\n[b]\nfilename=/dev/sdb\nsize=1G\nbs=4k\n"
-	if diff := cmp.Diff(wantJob, string(sc.Workloads[0].Config)); diff != "" {
+	want := []scenario.Setting{{Key: "bs", Value: "4k"}, {Key: "direct", Value: "1"}, {Key: "iodepth", Value: "8"}}
+	if diff := cmp.Diff(want, sc.Workloads[0].Settings); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(string(fsys["w.fio"].Data), string(sc.Workloads[1].Config)); diff != "" {
-		t.Errorf("a workload without options has another's: %s", diff)
+	for _, w := range sc.Workloads { // which stay beside the author's file
+		if string(w.Config) != string(fsys["w.fio"].Data) || w.Name == "Plain" && w.Settings != nil {
+			t.Errorf("%s has settings %v and the file\n%s", w.Name, w.Settings, w.Config)
+		}
 	}
 }
 
 func TestStrictNamesExtensions(t *testing.T) {
 	t.Parallel()
 	fsys := fstest.MapFS{"test.yml": {Data: []byte(extended)}, "w.fio": {Data: []byte("[global]\nrw=read\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
-	_, diags := scenario.Load(fsys, scenario.LoadOptions{Strict: true})
+	_, diags := loadAll(fsys, scenario.LoadOptions{Strict: true})
 	n := 0
 	for _, d := range diags {
 		if d.Code == "extension" {
@@ -98,5 +103,33 @@ func TestStrictNamesExtensions(t *testing.T) {
 	}
 	if n != 3 {
 		t.Errorf("%d extensions named, want 3: %v", n, diags)
+	}
+}
+
+// Options of a workload go into its job file as they are, or not at all.
+func TestJobOptionsThatWouldBeOthers(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 8179) + "exec_prerun=touch x"
+	for option, want := range map[string]string{
+		`description: "` + long + `"`:           `"description": the line has 8210 bytes; fio reads lines of up to 4095`,
+		`description: "a\nexec_prerun=touch x"`: `"description": it would be read as something else in a job file`,
+		`description: "a\rexec_prerun=touch x"`: `"description": "\r" cannot be part of a job file; write plain text`,
+		`"description=a\nexec_prerun": touch x`: `"description=a\nexec_prerun": it would be read as something else in a job file`,
+		`"[x]": 1`:                              `"[x]": it would be read as something else in a job file`,
+		`"[x]\nexec_prerun": touch x`:           `"[x]\nexec_prerun": it would be read as something else in a job file`,
+		`bs: "4k;8k"`:                           `"bs": it would be read as something else in a job file`,
+		`bs: "4k\0"`:                            `"bs": a zero byte: this is not a text file, or one of UTF-16; save it as UTF-8`,
+		`bs: ""`:                                `"bs" cannot be the text ""`,
+	} {
+		text := strings.Replace(extended, `{bs: "{{ block_size }}", iodepth: {{ depth }}, direct: True}`, "{"+option+"}", 1)
+		fsys := fstest.MapFS{"test.yml": {Data: []byte(text)},
+			"w.fio": {Data: []byte("[global]\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
+		_, diags := loadAll(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
+		found := slices.ContainsFunc(diags, func(d scenario.Diagnostic) bool {
+			return d.Code == "bounds" && d.Line == 15 && strings.Contains(d.What, "job_options: "+want)
+		})
+		if !found {
+			t.Errorf("%.60s: %.300s", option, fmt.Sprint(diags))
+		}
 	}
 }

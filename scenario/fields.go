@@ -13,7 +13,8 @@ var fileFields = []ArgSpec{
 	{Name: "description", Type: TextOnly, Required: true, Doc: "what it is about, as HTML; may be empty"},
 	{Name: "estimated_runtime", Type: NumberText, Required: true, Min: bound(0), Max: bound(maxSeconds), Doc: "estimate in seconds; nothing is enforced with it"},
 	{Name: "tags", Type: TextList, Default: []string{}, Doc: "words to search by"},
-	{Name: "id", Type: Int, Min: bound(0), Doc: "scenario id, part of VM names and labels; milliseconds since the epoch when absent"},
+	{Name: "id", Type: Int, Min: bound(0), Max: bound(1 << 53),
+		Doc: "scenario id, part of VM names and labels; milliseconds since the epoch when absent"},
 	{Name: "vms", Type: sectionList, Required: true, Doc: "VM groups, may be []"},
 	{Name: "workloads", Type: sectionList, Required: true, Doc: "workloads, may be []"},
 	{Name: "results", Type: sectionList, Required: true, Doc: "results, may be []"},
@@ -32,8 +33,9 @@ var groupFields = []ArgSpec{
 	{Name: "ram_mb", Type: Int, Default: int64(2048), Min: bound(1), Max: bound(1 << 30), Doc: "memory in MiB"},
 	{Name: "data_disks", Type: Any, Doc: "{count, size} or a list of sizes, in GiB, all equal"},
 	{Name: "nodes", Type: Nodes, Default: Selector{Text: ":"}, Doc: "where members may live, in this order"},
-	{Name: "count_per_node", Type: Int, Min: bound(0), Max: bound(1e6), Doc: "members per selected node"},
-	{Name: "count_per_cluster", Type: Int, Min: bound(0), Max: bound(1e6), Doc: "members in total; with neither count, one per selected node"},
+	{Name: "count_per_node", Type: Int, Min: bound(0), Max: bound(MaxGroupSize), Doc: "members per selected node"},
+	{Name: "count_per_cluster", Type: Int, Min: bound(0), Max: bound(MaxGroupSize),
+		Doc: "members in total; with neither count, one per selected node"},
 	{Name: "exporter_ports", Type: IntList, Default: []int64{9100}, Min: bound(1), Max: bound(65535), Doc: "one scrape target per VM and port"},
 }
 
@@ -44,7 +46,7 @@ var diskFields = []ArgSpec{
 
 var workloadFields = []ArgSpec{
 	{Name: "vm_group", Type: GroupName, Required: true, Doc: "the VM group it runs on"},
-	{Name: "generator", Type: Text, Default: "fio", Doc: "fio"},
+	{Name: "generator", Type: Text, Default: "fio", Doc: "the load generator: fio, or command for any program"},
 	{Name: "config_file", Type: File, Required: true, Doc: "the job file, relative to the scenario file"},
 	{Name: "iogen_params", Type: Mapping, Doc: "reporting_interval"},
 	{Name: "job_options", Type: Mapping, Extension: true, Doc: "options set in every job of the file, such as bs: {{ block_size }}"},

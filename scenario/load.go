@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"plimsoll/scenario/fiofile"
+	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -27,6 +27,11 @@ type LoadOptions struct {
 	Now    time.Time      // used for the id only
 	Nodes  int            // size of the cluster when known, 0 otherwise: range checks of selectors need it
 	Strict bool           // weigh objections for an author instead of accepting what runs; see Codes
+	// Rendered says that the file is a scenario after templating, as Scenario.Rendered is: braces in it are text.
+	Rendered bool
+	// Generators read the config files of workloads, by the name that scenarios call them by. Nil: any generator will do,
+	// and no config file is looked into.
+	Generators map[string]Generator
 	// CheckQuery says what is wrong with a PromQL query as written, its filters not yet filled in; nil: queries are taken as they are.
 	CheckQuery func(query string) error
 }
@@ -42,7 +47,7 @@ var digitBesideN = regexp.MustCompile(`[0-9]n|n[0-9n]`)
 // Load reads the scenario in fsys. Objections and remarks come back sorted by position, each once; the scenario is nil
 // when one of them is an Error. fsys is read only; give os.Root.FS or a zip.Reader so that links cannot lead outside.
 func Load(fsys fs.FS, opts LoadOptions) (*Scenario, []Diagnostic) {
-	l := &loader{fsys: fsys, opts: opts, sc: &Scenario{}, used: map[string]bool{}}
+	l := &loader{fsys: fsys, opts: opts, sc: &Scenario{}}
 	if l.find() && l.read() {
 		values := l.readVars()
 		if l.render(values) {
@@ -112,20 +117,48 @@ func (l *loader) find() bool {
 
 // read reads the scenario file.
 func (l *loader) read() bool {
-	data, err := readFile(l.fsys, l.file, maxSource)
+	most := int64(maxSource)
+	if l.opts.Rendered {
+		most = jinja.MaxRendered
+	}
+	data, err := readFile(l.fsys, l.file, most)
 	at := Pos{File: l.file}
 	if err != nil {
 		l.say("no-scenario", at, "load: "+cause(err), "")
 		return false
 	}
-	if !utf8.Valid(data) {
-		l.say("yaml", at, "load: the file is not UTF-8 text", "convert it")
-		return false
-	}
 	l.source = strings.ReplaceAll(strings.ReplaceAll(string(data), "\r\n", "\n"), "\r", "\n")
 	l.source = strings.TrimPrefix(l.source, "\ufeff")
 	l.starts = lineStarts(l.source)
+	if what, hint, offset := notText(l.source); what != "" {
+		at.Line, at.Col = lineCol(l.source, l.starts, offset)
+		l.say("yaml", at, "load: "+what, hint)
+		return false
+	}
 	return true
+}
+
+// notText says why a file is no text that YAML can be, and where; what is "" for one that is.
+func notText(data string) (what, hint string, at int) {
+	const convert = "save it as UTF-8"
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
+		if strings.HasPrefix(data, mark) {
+			return "the file is UTF-16 text", convert, 0
+		}
+	}
+	for i := 0; i < len(data); {
+		r, width := utf8.DecodeRuneInString(data[i:])
+		switch {
+		case r == utf8.RuneError && width == 1:
+			return fmt.Sprintf("the file is not UTF-8 text: byte 0x%02x", data[i]), convert, i
+		case r == 0 && (i == 1 || i+2 < len(data) && data[i+2] == 0):
+			return "the file is UTF-16 text", convert, i
+		case r < ' ' && !strings.ContainsRune("\t\n", r) || r == 0x7f:
+			return fmt.Sprintf("the file has the control character 0x%02x, which is not text", r), "remove it", i
+		}
+		i += width
+	}
+	return "", "", 0
 }
 
 // readFile reads a whole file of bounded size.
@@ -157,24 +190,9 @@ func cause(err error) string {
 	return err.Error()
 }
 
-func (l *loader) render(values map[string]any) bool {
-	out, objections := render(l.source, values, l.used)
-	for _, o := range objections {
-		line, col := lineCol(l.source, l.starts, o.at)
-		l.say("template", Pos{File: l.file, Line: line, Col: col}, o.what, o.hint)
-	}
-	for _, v := range l.sc.Vars {
-		if out != nil && !l.used[v.Name] {
-			l.say("unused-variable", v.Pos, fmt.Sprintf("variable %q is never used", v.Name), "remove it")
-		}
-	}
-	l.out = out
-	return out != nil
-}
-
 // document reads the rendered text.
 func (l *loader) document() {
-	root, objection := parseYAML(l.out.text)
+	root, objection := parseYAML(l.out.Text)
 	if objection != nil {
 		l.sayYAML(objection, 0)
 		return
@@ -190,7 +208,7 @@ func (l *loader) document() {
 		return
 	}
 	l.headers(f)
-	d := &document{loader: l, fields: f, fits: map[fit]bool{}, overridden: map[string]*fiofile.File{}}
+	d := &document{loader: l, fields: f, fits: map[fit]bool{}}
 	d.groups()
 	d.workloads()
 	d.results()
@@ -248,7 +266,7 @@ const mask = "(redacted)"
 
 // redacted is the rendered text without passwords. A variable that holds one is masked as well.
 func (l *loader) redacted() []byte {
-	text := l.out.text
+	text := l.out.Text
 	slices.SortFunc(l.redact, func(a, b *yaml.Node) int { return cmp.Or(b.Line-a.Line, b.Column-a.Column) })
 	for _, n := range l.redact {
 		start := l.out.offset(n.Line, n.Column)

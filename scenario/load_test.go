@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"plimsoll/internal/golden"
+	"plimsoll/internal/workload/fio"
 	"plimsoll/scenario"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,7 +63,7 @@ run:
   - test.Wiat: {}
 `)},
 	}
-	_, diags := scenario.Load(dir, scenario.LoadOptions{Nodes: 4})
+	_, diags := loadAll(dir, scenario.LoadOptions{Nodes: 4})
 	for _, d := range diags {
 		fmt.Println(d)
 	}
@@ -86,7 +87,7 @@ func TestCorpus(t *testing.T) {
 			}
 			defer root.Close()
 			opts := scenario.LoadOptions{Nodes: 4, ID: testID}
-			sc, diags := scenario.Load(root.FS(), opts)
+			sc, diags := loadAll(root.FS(), opts)
 			var b strings.Builder
 			if sc == nil {
 				t.Errorf("refused: %v", diags)
@@ -96,7 +97,7 @@ func TestCorpus(t *testing.T) {
 			b.WriteString("tolerant:\n")
 			codes(&b, diags)
 			opts.Strict = true
-			_, diags = scenario.Load(root.FS(), opts)
+			_, diags = loadAll(root.FS(), opts)
 			b.WriteString("strict:\n")
 			codes(&b, diags)
 			golden.Compare(t, filepath.Join("testdata", "corpus", scenario.Sanitise(name)+".txt"), []byte(b.String()))
@@ -158,7 +159,7 @@ func TestAppendixGroups(t *testing.T) {
 		"hci_workflow_default":         {"OLTP": 1, "VDI": 300},
 		"75-VM-Server-Virt":            {"SERVA": 225},
 	} {
-		sc, diags := scenario.Load(os.DirFS(filepath.Join(corpus, dir)), scenario.LoadOptions{Nodes: 4})
+		sc, diags := loadAll(os.DirFS(filepath.Join(corpus, dir)), scenario.LoadOptions{Nodes: 4})
 		if sc == nil {
 			t.Fatalf("%s: %v", dir, diags)
 		}
@@ -179,7 +180,7 @@ func TestAppendixGroups(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", dir, diff)
 		}
 	}
-	sc, _ := scenario.Load(os.DirFS(filepath.Join(corpus, "single-vm-scale")), scenario.LoadOptions{})
+	sc, _ := loadAll(os.DirFS(filepath.Join(corpus, "single-vm-scale")), scenario.LoadOptions{})
 	total := 0
 	for _, g := range sc.Groups {
 		placed, _ := g.Place(4)
@@ -207,7 +208,7 @@ func TestBad(t *testing.T) {
 			defer root.Close()
 			var b strings.Builder
 			for _, strict := range []bool{false, true} {
-				sc, diags := scenario.Load(root.FS(), scenario.LoadOptions{Nodes: 4, Strict: strict, ID: testID})
+				sc, diags := loadAll(root.FS(), scenario.LoadOptions{Nodes: 4, Strict: strict, ID: testID})
 				fmt.Fprintf(&b, "strict %t, loaded %t\n", strict, sc != nil)
 				for _, d := range diags {
 					fmt.Fprintf(&b, "%s [%s]\n", d, d.Code)
@@ -269,7 +270,7 @@ func edit(t *testing.T, pairs ...string) fstest.MapFS {
 func TestMinimalIsClean(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{0, 4} {
-		sc, diags := scenario.Load(minimalFS(minimal), scenario.LoadOptions{Nodes: nodes, Strict: true})
+		sc, diags := loadAll(minimalFS(minimal), scenario.LoadOptions{Nodes: nodes, Strict: true})
 		want := []scenario.Diagnostic{{Pos: scenario.Pos{File: "test.yml", Line: 7, Col: 3}, Severity: scenario.Warning, Code: "unused-variable", What: `variable "n" is never used`, Hint: "remove it"}}
 		if diff := cmp.Diff(want, diags); diff != "" || sc == nil {
 			t.Errorf("nodes %d (-want +got):\n%s", nodes, diff)
@@ -314,7 +315,7 @@ func TestVariables(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			sc, diags := scenario.Load(withVars(c.vars), scenario.LoadOptions{Set: c.set, Preset: c.preset})
+			sc, diags := loadAll(withVars(c.vars), scenario.LoadOptions{Set: c.set, Preset: c.preset})
 			if c.error != "" {
 				if sc != nil || !strings.Contains(fmt.Sprint(diags), c.error) {
 					t.Fatalf("got %v, want %q", diags, c.error)
@@ -336,7 +337,7 @@ func TestUnknownVariable(t *testing.T) {
 	t.Parallel()
 	dir := edit(t, "runtime_secs: 10", "runtime_secs: {{ n }}")
 	for _, strict := range []bool{false, true} {
-		sc, diags := scenario.Load(dir, scenario.LoadOptions{Set: map[string]any{"N": 5}, Strict: strict})
+		sc, diags := loadAll(dir, scenario.LoadOptions{Set: map[string]any{"N": 5}, Strict: strict})
 		severity := scenario.Warning
 		if strict {
 			severity = scenario.Error
@@ -348,7 +349,7 @@ func TestUnknownVariable(t *testing.T) {
 		}
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
-		if sc, diags := scenario.Load(dir, scenario.LoadOptions{Set: map[string]any{"n": v}}); sc != nil || !strings.Contains(fmt.Sprint(diags), "not a finite number") {
+		if sc, diags := loadAll(dir, scenario.LoadOptions{Set: map[string]any{"n": v}}); sc != nil || !strings.Contains(fmt.Sprint(diags), "not a finite number") {
 			t.Errorf("%g: %v", v, diags)
 		}
 	}
@@ -358,7 +359,7 @@ func TestUnknownVariable(t *testing.T) {
 func TestTolerances(t *testing.T) {
 	t.Parallel()
 	load := func(t *testing.T, pairs ...string) *scenario.Scenario {
-		sc, diags := scenario.Load(edit(t, pairs...), scenario.LoadOptions{Nodes: 4, ID: 7})
+		sc, diags := loadAll(edit(t, pairs...), scenario.LoadOptions{Nodes: 4, ID: 7})
 		if sc == nil {
 			t.Fatalf("refused: %v", diags)
 		}
@@ -411,17 +412,17 @@ func TestTolerances(t *testing.T) {
 		if sc := load(t); sc.ID != 7 {
 			t.Errorf("id %d", sc.ID)
 		}
-		sc, _ := scenario.Load(minimalFS(minimal), scenario.LoadOptions{Now: time.UnixMilli(1700000000000)})
+		sc, _ := loadAll(minimalFS(minimal), scenario.LoadOptions{Now: time.UnixMilli(1700000000000)})
 		if sc.ID != 1700000000000 {
 			t.Errorf("id %d", sc.ID)
 		}
-		sc, _ = scenario.Load(minimalFS("id: 5\n"+minimal), scenario.LoadOptions{Now: time.UnixMilli(1700000000000)})
+		sc, _ = loadAll(minimalFS("id: 5\n"+minimal), scenario.LoadOptions{Now: time.UnixMilli(1700000000000)})
 		if sc.ID != 5 {
 			t.Errorf("id %d", sc.ID)
 		}
 	})
 	t.Run("CRLF", func(t *testing.T) {
-		if sc, diags := scenario.Load(minimalFS(strings.ReplaceAll(minimal, "\n", "\r\n")), scenario.LoadOptions{}); sc == nil {
+		if sc, diags := loadAll(minimalFS(strings.ReplaceAll(minimal, "\n", "\r\n")), scenario.LoadOptions{}); sc == nil {
 			t.Errorf("refused: %v", diags)
 		}
 	})
@@ -431,6 +432,21 @@ func TestTolerances(t *testing.T) {
 			t.Errorf("from_node %d", got)
 		}
 	})
+}
+
+// TestRenderedIsNoTemplate: what a template has printed is read again as it stands, braces and all.
+func TestRenderedIsNoTemplate(t *testing.T) {
+	t.Parallel()
+	const text = `{{ nobody }} {% raw %} {# x #}`
+	source := strings.ReplaceAll(minimal, "A small one.", `"`+strings.ReplaceAll(text, "{", "{{ '{' }}")+`"`)
+	first, diags := scenario.Load(minimalFS(source), scenario.LoadOptions{})
+	if first == nil || first.Summary != text {
+		t.Fatal("not as written", diags)
+	}
+	again, diags := scenario.Load(minimalFS(string(first.Rendered)), scenario.LoadOptions{Rendered: true})
+	if again == nil || again.Summary != text {
+		t.Error("read again as a template", diags)
+	}
 }
 
 func TestFindFile(t *testing.T) {
@@ -451,12 +467,24 @@ func TestFindFile(t *testing.T) {
 		{"wrong name", fstest.MapFS{"s.json": file}, "s.json", "ends in .yml or .yaml"},
 		{"absent", fstest.MapFS{}, "s.yml", "file does not exist"},
 		{"a directory", fstest.MapFS{"s.yml/x": file}, "s.yml", "it is a directory"},
-		{"not text", fstest.MapFS{"test.yml": {Data: []byte{0xff, 0xfe, 0}}}, "", "not UTF-8"},
+		{"UTF-16", fstest.MapFS{"test.yml": {Data: []byte("\xff\xfen\x00a\x00")}}, "",
+			"test.yml:1:1: error: load: the file is UTF-16 text: save it as UTF-8"},
+		{"UTF-16 without a mark", fstest.MapFS{"test.yml": {Data: []byte("n\x00a\x00:\x00")}}, "",
+			"test.yml:1:2: error: load: the file is UTF-16 text"},
+		{"UTF-16, large end first", fstest.MapFS{"test.yml": {Data: []byte("\x00n\x00a\x00:")}}, "",
+			"test.yml:1:1: error: load: the file is UTF-16 text"},
+		{"Latin-1", fstest.MapFS{"test.yml": {Data: []byte("a: 1\nname: Gr\xf6\xdfe\n")}}, "",
+			"test.yml:2:9: error: load: the file is not UTF-8 text: byte 0xf6"},
+		{"NUL", fstest.MapFS{"test.yml": {Data: []byte("a: 1\r\nname: ü\x00\n")}}, "",
+			"test.yml:2:8: error: load: the file has the control character 0x00"},
+		{"escape", fstest.MapFS{"test.yml": {Data: []byte("a: 1\nb: \x1b[1m\n")}}, "",
+			"test.yml:2:4: error: load: the file has the control character 0x1b"},
+		{"a mark of UTF-8", fstest.MapFS{"test.yml": {Data: []byte("\ufeff" + minimal)}, "w.fio": work}, "", "test.yml"},
 		{"too large", fstest.MapFS{"test.yml": {Data: make([]byte, 5<<20)}}, "", "larger than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			sc, diags := scenario.Load(c.fsys, scenario.LoadOptions{File: c.file})
+			sc, diags := loadAll(c.fsys, scenario.LoadOptions{File: c.file})
 			if sc != nil && sc.File == c.want {
 				return
 			}
@@ -488,7 +516,7 @@ func TestZip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc, diags := scenario.Load(r, scenario.LoadOptions{})
+	sc, diags := loadAll(r, scenario.LoadOptions{})
 	if sc == nil || sc.Workloads[0].ConfigFile != "my scenario/w.fio" || string(sc.Workloads[0].Config) != job {
 		t.Errorf("got %v", diags)
 	}
@@ -513,7 +541,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	sc, diags := scenario.Load(root.FS(), scenario.LoadOptions{})
+	sc, diags := loadAll(root.FS(), scenario.LoadOptions{})
 	if sc != nil || !strings.Contains(fmt.Sprint(diags), `workload "W": config_file "w.fio"`) {
 		t.Errorf("got %v", diags)
 	}
@@ -533,7 +561,7 @@ func TestPasswords(t *testing.T) {
 			dir := edit(t, "vars:\n  n: {default: 4}\n", c.vars,
 				"teardown:\n", "  - playbook.Run: {filename: p.yml, inventory: [G], remote_user: root, "+c.written+"\nteardown:\n")
 			dir["p.yml"] = &fstest.MapFile{Data: []byte("- hosts: all\n")}
-			sc, diags := scenario.Load(dir, scenario.LoadOptions{})
+			sc, diags := loadAll(dir, scenario.LoadOptions{})
 			if sc == nil {
 				t.Fatal(diags)
 			}
@@ -582,6 +610,97 @@ func TestDiagnosticJSON(t *testing.T) {
 	}
 }
 
+// TestNumbersAreBounded checks that the schema, which is made from the option tables, bounds every number at both ends.
+// What a chart or an assert is held against may be any number; a duration is at most a hundred years wherever it is.
+func TestNumbersAreBounded(t *testing.T) {
+	t.Parallel()
+	free := []string{"at_least", "at_most", "lower", "upper", "result_expected_value"}
+	for owner, rows := range scenario.Tables() {
+		for _, r := range rows {
+			switch r.Type {
+			case scenario.Int, scenario.IntText, scenario.Number, scenario.NumberText, scenario.IntList:
+				if (r.Min == nil && r.Above == nil || r.Max == nil) && !slices.Contains(free, r.Name) {
+					t.Errorf("%s: %s has no bound at one end", owner, r.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestMergeKeys checks <<, which puts the entries of other mappings into one.
+func TestMergeKeys(t *testing.T) {
+	t.Parallel()
+	sc, diags := loadAll(edit(t,
+		"      template: ubuntu1604\n      count_per_node: 1\n      data_disks: {count: 1, size: 8}\n",
+		`      &g
+      template: ubuntu1604
+      vcpus: 4
+      data_disks: &disks {count: 1, size: 8}
+  - H:
+      <<: *g
+      vcpus: 8
+  - I:
+      ram_mb: 512
+      <<: [{ram_mb: 1024, exporter_ports: [1]}, *g, {vcpus: 1, nodes: "0"}]
+      data_disks: {<<: *disks, size: 16}
+`), scenario.LoadOptions{})
+	if sc == nil {
+		t.Fatal(diags)
+	}
+	var got []string
+	for _, g := range sc.Groups {
+		got = append(got, fmt.Sprintf("%s: %s, %d CPUs, %d MiB, %v, %v on %s", g.Name, g.Template, g.CPUs,
+			g.MemoryBytes>>20, g.DiskBytes, g.ExporterPorts, g.Nodes.Text))
+	}
+	want := []string{
+		"G: ubuntu1604, 4 CPUs, 2048 MiB, [8589934592], [9100] on :",
+		"H: ubuntu1604, 8 CPUs, 2048 MiB, [8589934592], [9100] on :",
+		"I: ubuntu1604, 4 CPUs, 512 MiB, [17179869184], [1] on 0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	_, diags = loadAll(edit(t, "vm_group_name: G}", "vm_group_name: G, <<: 5}"), scenario.LoadOptions{})
+	if want := "test.yml:19:56: error: yaml: the merge key << takes a mapping or a list of mappings, not the number 5"; len(diags) != 1 || !strings.HasPrefix(diags[0].String(), want) {
+		t.Errorf("got %v, want %s", diags, want)
+	}
+}
+
+// TestTemplateInTheFile checks what templates bring into a file beyond values, and where objections to it are.
+func TestTemplateInTheFile(t *testing.T) {
+	t.Parallel()
+	source := `{# a comment -#}
+{% set names = ['A', 'B'] %}
+`
+	sc, diags := loadAll(edit(t, "name: minimal\n", source+"name: minimal\n", "  - G:\n", "  - G:\n", "run:\n", `run:
+  {%- for name in names if n > 3 %}
+  - test.Wait: {duration_secs: {{ [10, 20][loop.index0] | round(1) }}} {# {{ name }} #}
+  {%- else %}
+  - test.Wait: {}
+  {%- endfor %}
+`), scenario.LoadOptions{})
+	if sc == nil {
+		t.Fatal(diags)
+	}
+	got := []time.Duration{sc.Run[0].Args.Seconds("duration_secs"), sc.Run[1].Args.Seconds("duration_secs")}
+	if diff := cmp.Diff([]time.Duration{10 * time.Second, 20 * time.Second}, got); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	if at := sc.Run[1].Pos; at.Line != 25 || at.Col != 5 {
+		t.Errorf("the second wait is at %s", at)
+	}
+	for source, want := range map[string]string{
+		"runtime_secs: {{ 10 | rond }}": `test.yml:22:62: error: template: the filter |rond: not part of the scenario language: did you mean "round"?`,
+		"{% include 'x' %}":             "test.yml:22:43: error: template: {% include %}: not part of the scenario language: write the text into this file",
+		"runtime_secs: {{ n.x }}":       `test.yml:22:59: error: template: the number 4 has no attribute "x"`,
+	} {
+		_, diags := loadAll(edit(t, "runtime_secs: 10", source), scenario.LoadOptions{})
+		if len(diags) != 1 || diags[0].String() != want {
+			t.Errorf("%s: got %v, want %s", source, diags, want)
+		}
+	}
+}
+
 // TestTables checks the option tables themselves.
 func TestTables(t *testing.T) {
 	t.Parallel()
@@ -605,7 +724,7 @@ func TestTables(t *testing.T) {
 		}
 	}
 	codes := map[string]bool{}
-	for _, c := range scenario.Codes() {
+	for _, c := range append(scenario.Codes(), fio.Engine{}.Codes()...) {
 		if codes[c.Name] || c.Doc == "" || c.Strict == 0 || c.Tolerant != 0 && c.Strict > c.Tolerant {
 			t.Errorf("code %+v: repeated, without help, or milder when strict", c)
 		}
@@ -621,7 +740,7 @@ func TestSchema(t *testing.T) {
 	}
 	golden.Compare(t, "testdata/schema.json", append(data, '\n'))
 	var page bytes.Buffer
-	if err := scenario.Reference(&page); err != nil {
+	if err := scenario.Reference(&page, generators); err != nil {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/reference.md", page.Bytes())
@@ -631,6 +750,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(minimal, job)
 	f.Add("vars:\n  a: {default: 1}\nname: {{ a }}\n", "[j]\nsize=1%\n")
 	f.Add("a: &a [*a]\n", "")
+	f.Add("a: &a {x: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: [*a, *b], <<: {}}\n---\n...\n", "")
 	bad, _ := filepath.Glob("testdata/*.bad/test.yml")
 	for _, name := range bad {
 		if data, err := os.ReadFile(name); err == nil && len(data) < 1<<16 {
@@ -643,7 +763,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		dir := fstest.MapFS{"test.yml": {Data: []byte(yml)}, "w.fio": {Data: []byte(job)}}
 		for _, strict := range []bool{false, true} {
-			sc, diags := scenario.Load(dir, scenario.LoadOptions{Nodes: 3, Strict: strict})
+			sc, diags := loadAll(dir, scenario.LoadOptions{Nodes: 3, Strict: strict})
 			failed := slices.ContainsFunc(diags, func(d scenario.Diagnostic) bool { return d.Severity == scenario.Error })
 			if failed == (sc != nil) {
 				t.Fatalf("scenario %v with %v", sc, diags)
@@ -667,7 +787,7 @@ func FuzzLoad(f *testing.F) {
 func TestLoadAllocations(t *testing.T) {
 	corpusDirs(t)
 	fsys := os.DirFS(filepath.Join(corpus, "single-vm-scale"))
-	got := testing.AllocsPerRun(3, func() { scenario.Load(fsys, scenario.LoadOptions{Nodes: 4, ID: testID}) })
+	got := testing.AllocsPerRun(3, func() { loadAll(fsys, scenario.LoadOptions{Nodes: 4, ID: testID}) })
 	if got > 60_000 {
 		t.Errorf("%.0f allocations, want at most 60,000", got)
 	}
@@ -682,7 +802,7 @@ func BenchmarkLoad(b *testing.B) {
 	fsys := os.DirFS(dir)
 	b.ReportAllocs()
 	for b.Loop() {
-		if sc, diags := scenario.Load(fsys, scenario.LoadOptions{Nodes: 4, ID: testID}); sc == nil {
+		if sc, diags := loadAll(fsys, scenario.LoadOptions{Nodes: 4, ID: testID}); sc == nil {
 			b.Fatal(diags)
 		}
 	}

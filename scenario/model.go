@@ -1,4 +1,4 @@
-// Package scenario reads the X-Ray scenario language: a directory with one test.yml, the fio files and playbooks
+// Package scenario reads the X-Ray scenario language: a directory with one test.yml, config files and playbooks
 // beside it. Load turns it into values; everything wrong with it comes back at once as Diagnostics with positions.
 //
 // Published directories load unmodified. Our own files may use the extensions marked as such in the option tables.
@@ -83,8 +83,9 @@ type Workload struct {
 	Name              string
 	Group             string
 	Generator         string
-	ConfigFile        string // path inside the scenario's fs, cleaned
-	Config            []byte // its content
+	ConfigFile        string    // path inside the scenario's fs, cleaned
+	Config            []byte    // its content
+	Settings          []Setting // job_options
 	ReportingInterval time.Duration
 	Pos               Pos
 }

@@ -81,7 +81,7 @@ func VMName(id int64, group string, i int) string {
 
 // TemplateName returns the name of the group's template VM, at most 61 characters.
 func TemplateName(id int64, image, group string) string {
-	return cut(fmt.Sprintf("__curie_goldimage_%d_%s_%s", id, image, Sanitise(group)))
+	return cut(fmt.Sprintf("__curie_goldimage_%d_%s_%s", id, Sanitise(image), Sanitise(group)))
 }
 
 // EntityName returns the name of anything else a scenario makes, such as a snapshot.

@@ -67,6 +67,7 @@ func TestNames(t *testing.T) {
 		{scenario.VMName(id, "A", 12345), "__curie_test_1700000000000_A_12345"},
 		{scenario.VMName(id, strings.Repeat("x", 60), 1), "__curie_test_1700000000000_" + strings.Repeat("x", 61-27)},
 		{scenario.TemplateName(id, "ubuntu1604", "Node 0"), "__curie_goldimage_1700000000000_ubuntu1604_Node_0"},
+		{scenario.TemplateName(id, "../a/b\n", "G"), "__curie_goldimage_1700000000000_.._a_b__G"},
 		{scenario.EntityName(id, "OLTP_3"), "__curie_1700000000000_OLTP_3"},
 	} {
 		if c.got != c.want {

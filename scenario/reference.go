@@ -3,11 +3,15 @@ package scenario
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
+
+	"plimsoll/scenario/jinja"
 )
 
-// Reference writes the reference page of the language, in Markdown, from the option tables.
-func Reference(w io.Writer) error {
+// Reference writes the reference page of the language, in Markdown, from the option tables and what generators object to.
+func Reference(w io.Writer, generators map[string]Generator) error {
 	var b strings.Builder
 	b.WriteString("# The scenario language\n\nMade from the option tables of the program.\n")
 	b.WriteString("\n## The file\n\nBesides these: `vars` (variables) and `presets` (named sets of their values).\n\n")
@@ -30,6 +34,15 @@ func Reference(w io.Writer) error {
 	writeRows(&b, assertFields)
 	b.WriteString("\nIt names exactly one of `query`, `result`, `workload` and `finding`. A run whose assert fails, or cannot be judged, exits with 5.\n\n### The experiment\n\n")
 	writeRows(&b, experimentFields)
+	filters, tests, functions := jinja.Words()
+	b.WriteString("\n## Templates\n\n" +
+		"Jinja's expressions, `for`, `if`, `set`, `raw`, comments and white-space control.\n\n")
+	for _, words := range []struct {
+		kind string
+		list []string
+	}{{"Filters", filters}, {"Tests", tests}, {"Functions", functions}} {
+		fmt.Fprintf(&b, "- %s: `%s`\n", words.kind, strings.Join(words.list, "`, `"))
+	}
 	b.WriteString("\n## Steps\n")
 	for _, s := range steps {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", s.Name, s.Doc)
@@ -45,12 +58,21 @@ func Reference(w io.Writer) error {
 		b.WriteString("\n\n")
 		writeRows(&b, s.Args)
 	}
-	b.WriteString("\n## Objections\n\n| code | tolerant | strict | meaning |\n|---|---|---|---|\n")
-	for _, c := range Codes() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, weight(c.Tolerant), weight(c.Strict), c.Doc)
+	b.WriteString("\n## Objections\n\n")
+	writeCodes(&b, Codes())
+	for _, name := range slices.Sorted(maps.Keys(generators)) {
+		fmt.Fprintf(&b, "\nTo config files of generator `%s`:\n\n", name)
+		writeCodes(&b, generators[name].Codes())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func writeCodes(b *strings.Builder, codes []Code) {
+	b.WriteString("| code | tolerant | strict | meaning |\n|---|---|---|---|\n")
+	for _, c := range codes {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", c.Name, weight(c.Tolerant), weight(c.Strict), c.Doc)
+	}
 }
 
 func weight(s Severity) string {
@@ -90,7 +112,7 @@ func defaultText(r ArgSpec) string {
 	case float64:
 		return plainNumber(v)
 	case bool:
-		return pythonText(v)
+		return jinja.Text(v)
 	default:
 		return strings.TrimPrefix(fmt.Sprint(v), "map")
 	}

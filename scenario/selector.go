@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"plimsoll/scenario/jinja"
 )
 
 // Selector is a node selector as written, e.g. ":n/2". Resolve gives the node indices on a cluster of n nodes.
@@ -87,7 +89,7 @@ func resolvePiece(piece string, nodes int, syntaxOnly bool) ([]int, error) {
 	if len(parts) > 3 {
 		return nil, fmt.Errorf("syntax error: %q has %d colons; a slice is start:stop or start:stop:step", piece, len(parts)-1)
 	}
-	values := make([]*int, 3)
+	var values [3]*int
 	for i, part := range parts {
 		if part == "" {
 			continue
@@ -105,49 +107,13 @@ func resolvePiece(piece string, nodes int, syntaxOnly bool) ([]int, error) {
 	case syntaxOnly:
 		return nil, nil
 	case len(parts) > 1:
-		return sliceIndices(values, nodes)
+		return jinja.Indices(values, nodes)
 	}
 	i := *values[0]
 	if i < -nodes || i >= nodes {
 		return nil, fmt.Errorf("node %d is %w on %d nodes (0 to %d)", i, ErrOutOfBounds, nodes, nodes-1)
 	}
 	return []int{(i + nodes) % nodes}, nil
-}
-
-// sliceIndices is Python's slice of range(nodes).
-func sliceIndices(v []*int, nodes int) ([]int, error) {
-	step := 1
-	if v[2] != nil {
-		step = *v[2]
-	}
-	if step == 0 {
-		return nil, errors.New("the step of a slice cannot be 0")
-	}
-	low, high := 0, nodes // where bounds are clipped to
-	start, stop := 0, nodes
-	if step < 0 {
-		low, high = -1, nodes-1
-		start, stop = nodes-1, -1
-	}
-	clip := func(given *int, absent int) int {
-		if given == nil {
-			return absent
-		}
-		i := *given
-		if i < 0 {
-			i += nodes
-		}
-		return min(max(i, low), high)
-	}
-	start, stop = clip(v[0], start), clip(v[1], stop)
-	var indices []int
-	for i := start; (step > 0 && i < stop) || (step < 0 && i > stop); i += step {
-		indices = append(indices, i)
-		if remaining := stop - i; (step > 0 && step >= remaining) || (step < 0 && step <= remaining) {
-			break // the next would pass the end; stopping here also keeps a huge step from overflowing
-		}
-	}
-	return indices, nil
 }
 
 // evalInteger evaluates an integer expression by recursive descent. With syntaxOnly, values are not computed.
@@ -280,26 +246,18 @@ func (e *integerExpr) apply(op string, a, b int64) (int64, error) {
 	if e.syntaxOnly {
 		return 1, nil
 	}
-	var v int64
-	ok := true
-	switch op {
-	case "+":
-		v, ok = addInt(a, b)
-	case "-":
-		v, ok = subInt(a, b)
-	case "*":
-		v, ok = mulInt(a, b)
-	case "/", "//":
+	switch {
+	case op == "/":
+		op = "//"
+		fallthrough
+	case op == "//":
 		if b == 0 {
 			return 0, fmt.Errorf("%q divides by zero", e.text)
 		}
-		v, ok = floorDivInt(a, b)
-	case "**":
-		if b < 0 {
-			return 0, fmt.Errorf("%q has a negative power, which is not a whole number", e.text)
-		}
-		v, ok = powInt(a, b)
+	case op == "**" && b < 0:
+		return 0, fmt.Errorf("%q has a negative power, which is not a whole number", e.text)
 	}
+	v, ok := jinja.Integer(op, a, b)
 	if !ok {
 		return 0, fmt.Errorf("the value of %q is too large", e.text)
 	}

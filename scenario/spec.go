@@ -78,6 +78,20 @@ func (s StepSpec) Arg(name string) (ArgSpec, bool) {
 // Steps returns the option tables of every step, in the order of the reference page. The slice is the caller's.
 func Steps() []StepSpec { return slices.Clone(steps) }
 
+// Tables returns the option tables of everything that a file can hold, by what has them.
+func Tables() map[string][]ArgSpec {
+	tables := map[string][]ArgSpec{
+		"the file": fileFields, "a variable": varFields, "a vm group": groupFields, "data_disks": diskFields,
+		"a workload":   workloadFields,
+		"iogen_params": iogenFields, "a result": resultFields, "a value band": bandFields, "an assert": assertFields,
+		"experiment": experimentFields,
+	}
+	for _, s := range steps {
+		tables[s.Name] = s.Args
+	}
+	return tables
+}
+
 // LookupStep returns the option table of one step.
 func LookupStep(name string) (StepSpec, bool) {
 	i, ok := stepIndex[name]

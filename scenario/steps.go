@@ -6,13 +6,20 @@ var (
 	workloadArg = ArgSpec{Name: "workload_name", Type: WorkloadRef, Required: true, Doc: "the workload"}
 	nodesArg    = ArgSpec{Name: "nodes", Type: Nodes, Required: true, Doc: "the nodes, as a selector"}
 	nodeWaitArg = ArgSpec{Name: "wait_secs", Type: Seconds, Default: 2400.0, Doc: "limit for all nodes together; 0 or less does not wait"}
-	nodeArg     = ArgSpec{Name: "node_index", Type: IntText, Required: true, Doc: "index of the node"}
+	nodeArg     = nodeIndexArg("node_index", "index of the node")
 	storeArg    = ArgSpec{Name: "datastore_name", Type: Text, Required: true, Doc: "name of the datastore"}
 	silent      = ArgSpec{Name: "annotate", Type: Bool, Default: false, Doc: "write annotations to the results"}
 	annotated   = ArgSpec{Name: "annotate", Type: Bool, Default: true, Doc: "write annotations to the results"}
 )
 
 func args(rows ...ArgSpec) []ArgSpec { return rows }
+
+// maxNodes is more than any cluster has.
+const maxNodes = 100_000
+
+func nodeIndexArg(name, doc string) ArgSpec {
+	return ArgSpec{Name: name, Type: IntText, Required: true, Min: bound(-maxNodes), Max: bound(maxNodes - 1), Doc: doc}
+}
 
 // steps is the whole vocabulary of the step lists.
 var steps = []StepSpec{
@@ -28,30 +35,35 @@ var steps = []StepSpec{
 	{Name: "vm_group.PowerOn", Needs: []string{NeedsVMs},
 		Doc: "Powers on the members that are off and waits until all are accessible.",
 		Args: args(groupArg,
-			ArgSpec{Name: "max_concurrent", Type: Int, Default: int64(100), Min: bound(1), Doc: "VMs powered on at a time"}, silent)},
+			ArgSpec{Name: "max_concurrent", Type: Int, Default: int64(100), Min: bound(1), Max: bound(MaxGroupSize),
+				Doc: "VMs powered on at a time"}, silent)},
 	{Name: "vm_group.WaitForPowerOn", Needs: []string{NeedsVMs},
-		Doc:  "Waits until all members are accessible; powers nothing on.",
-		Args: args(groupArg, ArgSpec{Name: "wait_secs", Type: Seconds, Default: 600.0, Doc: "limit"}, silent)},
+		Doc: "Waits until all members are accessible; powers nothing on.",
+		Args: args(groupArg, ArgSpec{Name: "wait_secs", Type: Seconds, Default: 600.0, Above: bound(0), Doc: "limit"},
+			silent)},
 	{Name: "vm_group.PowerOff", Needs: []string{NeedsVMs},
 		Doc: "Cuts the members' power and waits until they are off.", Args: args(groupArg, silent)},
 	{Name: "vm_group.Grow", Needs: []string{NeedsVMs},
 		Doc: "Replaces the group's count by a larger one and clones the missing members from the first one, data and all. Takes exactly one count.",
 		Args: args(groupArg,
-			ArgSpec{Name: "count_per_node", Type: Int, Min: bound(0), Doc: "new members per selected node"},
-			ArgSpec{Name: "count_per_cluster", Type: Int, Min: bound(0), Doc: "new members in total"},
+			ArgSpec{Name: "count_per_node", Type: Int, Min: bound(1), Max: bound(MaxGroupSize),
+				Doc: "members per selected node from now on"},
+			ArgSpec{Name: "count_per_cluster", Type: Int, Min: bound(1), Max: bound(MaxGroupSize),
+				Doc: "members in total from now on"},
 			ArgSpec{Name: "linked_clone", Type: Bool, Default: false, Doc: "share blocks with the first member where the platform can"},
 			silent)},
 	{Name: "vm_group.CreatePeriodicSnapshots", Needs: []string{NeedsVMs, NeedsSnapshots},
 		Doc: "Takes snapshots of the whole group, the first at once, each next one an interval after the previous was complete.",
 		Args: args(groupArg,
-			ArgSpec{Name: "num_snapshots", Type: Int, Required: true, Min: bound(1), Doc: "how many"},
-			ArgSpec{Name: "interval_minutes", Type: Number, Required: true, Min: bound(0), Doc: "pause between two, in minutes"},
+			ArgSpec{Name: "num_snapshots", Type: Int, Required: true, Min: bound(1), Max: bound(10_000), Doc: "how many"},
+			ArgSpec{Name: "interval_minutes", Type: Number, Required: true, Above: bound(0), Max: bound(366 * 24 * 60),
+				Doc: "pause between two, in minutes"},
 			ArgSpec{Name: "async", Type: Bool, Default: false, Doc: "go on with the next step at once"}, annotated)},
 	{Name: "vm_group.MigrateGroup", Needs: []string{NeedsVMs, NeedsMigrate},
 		Doc: "Live-migrates the members that are on one node to another.",
 		Args: args(groupArg,
-			ArgSpec{Name: "from_node", Type: IntText, Required: true, Doc: "index of the node to leave; negative counts from the end"},
-			ArgSpec{Name: "to_node", Type: IntText, Required: true, Doc: "index of the node to go to; negative counts from the end"}, silent)},
+			nodeIndexArg("from_node", "index of the node to leave; negative counts from the end"),
+			nodeIndexArg("to_node", "index of the node to go to; negative counts from the end"), silent)},
 	{Name: "vm_group.ResetGroupPlacement", Needs: []string{NeedsVMs, NeedsMigrate},
 		Doc: "Live-migrates every member that is elsewhere back to its own node.", Args: args(groupArg, silent)},
 	{Name: "vm_group.RunCommand", Needs: []string{NeedsVMs, NeedsExec},
@@ -73,7 +85,8 @@ var steps = []StepSpec{
 	{Name: "workload.PrefillRun", Needs: []string{NeedsVMs, NeedsWorkloads},
 		Doc: "Writes every file of the workload's job file once, a few members at a time.",
 		Args: args(workloadArg,
-			ArgSpec{Name: "max_concurrent", Type: Int, Default: int64(8), Min: bound(1), Doc: "VMs prefilled at a time"},
+			ArgSpec{Name: "max_concurrent", Type: Int, Default: int64(8), Min: bound(1), Max: bound(MaxGroupSize),
+				Doc: "VMs prefilled at a time"},
 			ArgSpec{Name: "timeout_secs", Type: Seconds, Default: 7200.0, Above: bound(0), Doc: "limit for each VM"}, silent)},
 	{Name: "workload.PrefillStart", Needs: []string{NeedsVMs, NeedsWorkloads},
 		Doc:  "Starts the prefill of a workload on all members at once.",
@@ -117,8 +130,9 @@ var steps = []StepSpec{
 
 	// meta
 	{Name: "meta.RollingUpgrade", Meta: true, Needs: []string{NeedsVMs, NeedsNodePower, NeedsShutdown, NeedsMigrate},
-		Doc:  "For each node in turn: moves its VMs to the next node, shuts it down, powers it on, moves the VMs back.",
-		Args: args(ArgSpec{Name: "node_count", Type: Int, Min: bound(1), Doc: "how many nodes; all when absent"}, annotated)},
+		Doc: "For each node in turn: moves its VMs to the next node, shuts it down, powers it on, moves the VMs back.",
+		Args: args(ArgSpec{Name: "node_count", Type: Int, Min: bound(1), Max: bound(maxNodes),
+			Doc: "how many nodes; all when absent"}, annotated)},
 
 	// playbook
 	{Name: "playbook.Run", Needs: []string{NeedsAnsible},
@@ -129,7 +143,8 @@ var steps = []StepSpec{
 			ArgSpec{Name: "remote_user", Type: Text, Required: true, Doc: "user on the hosts"},
 			ArgSpec{Name: "remote_pass", Type: Secret, Required: true, Doc: "the user's password"},
 			ArgSpec{Name: "variables", Type: Mapping, Default: map[string]any{}, Doc: "extra variables"},
-			ArgSpec{Name: "forks", Type: Int, Default: int64(32), Min: bound(1), Doc: "hosts at a time"}, silent)},
+			ArgSpec{Name: "forks", Type: Int, Default: int64(32), Min: bound(1), Max: bound(MaxGroupSize),
+				Doc: "hosts at a time"}, silent)},
 
 	// test, experimental
 	{Name: "test.Wait", Doc: "Waits.",

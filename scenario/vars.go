@@ -1,10 +1,13 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -111,9 +114,9 @@ func (l *loader) readVar(e entry, preset map[string]any) Var {
 		case "max":
 			v.Max = value
 		case "display_name":
-			v.DisplayName = pythonText(value)
+			v.DisplayName = jinja.Text(value)
 		case "description":
-			v.Description = pythonText(value)
+			v.Description = jinja.Text(value)
 		case "options":
 			v.Options, _ = value.([]any)
 			if v.Options == nil {
@@ -148,18 +151,21 @@ func (l *loader) boundVar(v *Var) {
 		}
 		v.Value = list[0]
 	}
-	if v.Options != nil && !slices.ContainsFunc(v.Options, func(o any) bool { return pythonRepr(o) == pythonRepr(v.Value) }) {
-		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is not among its options", v.Name, describe(v.Value)),
-			"allowed: "+pythonText(v.Options))
+	chosen := func(o any) bool { return jinja.Repr(o) == jinja.Repr(v.Value) }
+	if v.Options != nil && !slices.ContainsFunc(v.Options, chosen) {
+		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is not among its options", v.Name, jinja.Describe(v.Value)),
+			"allowed: "+jinja.Text(v.Options))
 		return
 	}
 	below, minOK := pythonCompare(v.Value, v.Min)
 	above, maxOK := pythonCompare(v.Value, v.Max)
 	switch {
 	case v.Min != nil && (!minOK || below < 0):
-		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is below its minimum %s", v.Name, describe(v.Value), pythonText(v.Min)), textForNumber(v.Value))
+		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is below its minimum %s", v.Name, jinja.Describe(v.Value),
+			jinja.Text(v.Min)), textForNumber(v.Value))
 	case v.Max != nil && (!maxOK || above > 0):
-		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is above its maximum %s", v.Name, describe(v.Value), pythonText(v.Max)), textForNumber(v.Value))
+		l.say("bounds", v.Pos, fmt.Sprintf("variable %q: %s is above its maximum %s", v.Name, jinja.Describe(v.Value),
+			jinja.Text(v.Max)), textForNumber(v.Value))
 	}
 }
 
@@ -173,10 +179,10 @@ func textForNumber(v any) string {
 // pythonCompare orders values as Python 2 does where the types differ: nothing, then numbers, then the rest, of which
 // text is the last we meet.
 func pythonCompare(a, b any) (int, bool) {
-	if order, ok := compareValues(a, b); ok {
+	if order, ok := jinja.Compare(a, b); ok {
 		return order, true
 	}
-	rank := func(v any) int64 {
+	rank := func(v any) int {
 		switch v.(type) {
 		case nil:
 			return 0
@@ -189,7 +195,7 @@ func pythonCompare(a, b any) (int, bool) {
 		}
 		return 4
 	}
-	return compareOrdered(rank(a), rank(b)), rank(a) != rank(b)
+	return cmp.Compare(rank(a), rank(b)), rank(a) != rank(b)
 }
 
 // readPresets reads the presets section and returns the values of the preset asked for.
@@ -201,7 +207,7 @@ func (l *loader) readPresets() map[string]any {
 		root, objection := parseYAML(cut.text)
 		if objection == nil {
 			l.offset = cut.line - 1
-			presets = readPresetValues(l.native(root))
+			presets = l.readPresetValues(root)
 			l.offset = 0
 		} else if l.opts.Preset != "" {
 			l.sayYAML(objection, cut.line-1)
@@ -223,14 +229,20 @@ func (l *loader) readPresets() map[string]any {
 	return values
 }
 
-func readPresetValues(root any) map[string]map[string]any {
+func (l *loader) readPresetValues(root *yaml.Node) map[string]map[string]any {
 	presets := map[string]map[string]any{}
-	top, _ := root.(map[string]any)
-	all, _ := top["presets"].(map[string]any)
-	for name, body := range all {
-		fields, _ := body.(map[string]any)
-		values, _ := fields["vars"].(map[string]any)
-		presets[name] = values
+	for _, section := range l.entries(root, "the file") {
+		for _, preset := range l.entries(section.value, "presets") {
+			presets[preset.name] = nil
+			for _, f := range l.entries(preset.value, "preset "+preset.name) {
+				if f.name == "vars" {
+					presets[preset.name], _ = l.native(f.value).(map[string]any)
+					continue
+				}
+				l.say("unknown-key", l.nodePos(f.key), fmt.Sprintf("preset %q has no field %q", preset.name, f.name),
+					didYouMean(f.name, []string{"vars"}))
+			}
+		}
 	}
 	return presets
 }

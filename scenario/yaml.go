@@ -1,11 +1,16 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -78,7 +83,7 @@ func yamlInteger(text string) (any, surprise) {
 		odd = sexagesimal
 		for part := range strings.SplitSeq(digits, ":") {
 			n, partErr := strconv.ParseInt(part, 10, 64)
-			scaled, ok := mulInt(v, 60)
+			scaled, ok := jinja.Integer("*", v, 60)
 			if partErr != nil || !ok {
 				return text, numberTooLong
 			}
@@ -130,6 +135,8 @@ func yamlNumber(text string) (any, surprise) {
 	return v, noSurprise
 }
 
+func addInt(a, b int64) (sum int64, ok bool) { return jinja.Integer("+", a, b) }
+
 func cutLast(s, sep string) (head, tail string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
@@ -164,7 +171,7 @@ func kindName(n *yaml.Node) string {
 		return "a list"
 	case yaml.ScalarNode:
 		v, _ := scalar(n)
-		return describe(v)
+		return jinja.Describe(v)
 	}
 	return "nothing"
 }
@@ -173,6 +180,8 @@ func kindName(n *yaml.Node) string {
 const (
 	maxYAMLNodes = 500_000
 	maxYAMLDepth = 50
+	maxYAMLKey   = 200       // bytes; names of workloads and results are keys, and stand in every series and file name
+	maxYAMLText  = 256 << 10 // bytes of any other text
 )
 
 var yamlErrorLine = regexp.MustCompile(`line (\d+):`)
@@ -191,12 +200,16 @@ func parseYAML(text string) (root *yaml.Node, objection *yamlError) {
 			root, objection = nil, &yamlError{what: fmt.Sprintf("yaml: the reader failed: %v", p)}
 		}
 	}()
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+	var doc, second yaml.Node
+	reader := yaml.NewDecoder(strings.NewReader(text))
+	switch err := reader.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
 		return nil, explainYAML(err, text)
 	}
-	if len(doc.Content) == 0 {
-		return nil, nil
+	if !errors.Is(reader.Decode(&second), io.EOF) {
+		return nil, secondDocument(text, doc.Content[0])
 	}
 	left := maxYAMLNodes
 	return expand(doc.Content[0], &left, 0)
@@ -237,9 +250,14 @@ func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, *yamlError) {
 	if n.Kind == yaml.AliasNode {
 		return expand(n.Alias, left, depth+1)
 	}
+	if len(n.Value) > maxYAMLText {
+		return nil, &yamlError{line: n.Line, col: n.Column, hint: "shorten it",
+			what: fmt.Sprintf("yaml: a text of %d bytes; at most %d", len(n.Value), maxYAMLText)}
+	}
 	for i, c := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Tag == "!!merge" {
-			return nil, &yamlError{line: c.Line, col: c.Column, what: "yaml: the merge key << is not part of the scenario language", hint: "write the keys out"}
+		if n.Kind == yaml.MappingNode && i%2 == 0 && len(c.Value) > maxYAMLKey {
+			return nil, &yamlError{line: c.Line, col: c.Column, hint: "shorten it", what: fmt.Sprintf(
+				"yaml: a name or key of %d bytes, %q; at most %d", len(c.Value), jinja.Shorten(c.Value, 40), maxYAMLKey)}
 		}
 		e, objection := expand(c, left, depth+1)
 		if objection != nil {
@@ -247,5 +265,70 @@ func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, *yamlError) {
 		}
 		n.Content[i] = e
 	}
-	return n, nil
+	return n, merge(n, left)
+}
+
+// merge replaces the keys << of a mapping by the entries of the mappings that they name. An entry of the mapping itself
+// wins over them, and in a list of mappings the earlier one does.
+func merge(n *yaml.Node, left *int) *yamlError {
+	var own, merged []*yaml.Node
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Tag != "!!merge" {
+			own = append(own, key, value)
+			continue
+		}
+		from := []*yaml.Node{value}
+		if value.Kind == yaml.SequenceNode {
+			from = value.Content
+		}
+		var entries []*yaml.Node
+		for _, m := range from {
+			if m.Kind != yaml.MappingNode {
+				return &yamlError{line: m.Line, col: m.Column,
+					what: "yaml: the merge key << takes a mapping or a list of mappings, not " + kindName(m),
+					hint: "write <<: *anchor"}
+			}
+			entries = united(entries, m.Content, left)
+		}
+		merged = united(entries, merged, left)
+	}
+	if merged == nil {
+		return nil
+	}
+	n.Content = slices.Concat(united(own, merged, left)[len(own):], own)
+	if *left < 0 {
+		return &yamlError{line: n.Line, col: n.Column, what: fmt.Sprintf("yaml: more than %d nodes", maxYAMLNodes)}
+	}
+	return nil
+}
+
+// united adds to the entries of a mapping those of another whose keys it does not have.
+func united(entries, others []*yaml.Node, left *int) []*yaml.Node {
+	have := map[string]bool{}
+	for i := 0; i < len(entries); i += 2 {
+		have[entries[i].Value] = true
+	}
+	all := slices.Clone(entries)
+	for i := 0; i+1 < len(others); i += 2 {
+		if !have[others[i].Value] {
+			all = append(all, others[i], others[i+1])
+		}
+	}
+	*left -= len(all)
+	return all
+}
+
+// secondDocument objects to what follows the first document of a file, whose root is given.
+func secondDocument(text string, first *yaml.Node) *yamlError {
+	e := &yamlError{what: "yaml: a second document begins here: a scenario is one",
+		hint: "remove the line --- or what follows it"}
+	number := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		if number++; number > first.Line && (line == "---" || strings.HasPrefix(line, "--- ")) {
+			e.line, e.col = number, 1
+			break
+		}
+	}
+	return e
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,10 +42,17 @@ func TestParseYAMLLimits(t *testing.T) {
 	for range 5000 {
 		deep += "["
 	}
-	for name, text := range map[string]string{"alias bomb": bomb, "deep": deep, "self": "a: &a [*a]\n", "merge": "a: &a {x: 1}\nb: {<<: *a}\n", "tab": "a:\n\tb: 1\n"} {
+	for name, text := range map[string]string{
+		"long key":   "a:\n  ? " + strings.Repeat("k", maxYAMLKey+1) + "\n  : 1\n",
+		"long text":  "a: [" + strings.Repeat("v", maxYAMLText+1) + "]\n",
+		"alias bomb": bomb, "deep": deep, "self": "a: &a [*a]\n",
+		"merge": "b: {<<: 1}\n", "merge itself": "a: &a {<<: *a}\n", "tab": "a:\n\tb: 1\n"} {
 		if _, objection := parseYAML(text); objection == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+	if _, objection := parseYAML(strings.Repeat("k", maxYAMLKey) + ": " + strings.Repeat("v", maxYAMLText) + "\n"); objection != nil {
+		t.Errorf("what is just not too long is refused: %s", objection.what)
 	}
 	root, objection := parseYAML("a: &x {k: 1}\nb: *x\n")
 	if objection != nil || root.Content[3].Content[0].Value != "k" {

@@ -13,28 +13,32 @@ import (
 var may = map[string][]string{
 	"unit":                           {},
 	"hist":                           {},
-	"scenario":                       {"scenario/fiofile", "unit"},
-	"scenario/fiofile":               {"unit"},
+	"scenario":                       {"scenario/jinja", "unit"},
+	"internal/fiofile":               {"unit"},
+	"scenario/jinja":                 {"internal/nearest"},
 	"result":                         {"hist", "unit"},
 	"scenarios":                      {},
 	"internal/clock":                 {},
 	"internal/nearest":               {},
-	"internal/target":                {"internal/clock"},
+	"internal/secret":                {},
+	"internal/target":                {"internal/clock", "internal/nearest", "internal/secret", "unit"},
+	"internal/visible":               {},
+	"internal/visible/visibletest":   {},
 	"internal/target/targettest":     {"internal/target", "internal/clock"},
 	"internal/target/local":          {"internal/target", "internal/clock", "internal/exporter", "internal/exporter/host", "unit"},
 	"internal/target/*":              {"internal/target", "internal/clock", "unit"},
-	"internal/target/sim":            {"internal/target", "internal/nearest", "internal/target/sim/*", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},
-	"internal/target/sim/*":          {"internal/target/sim/*", "internal/target", "internal/workload", "result", "internal/clock", "scenario/fiofile", "hist", "unit"},
-	"internal/workload":              {"internal/target", "internal/clock", "result", "hist"},
-	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "result", "hist"},
-	"internal/workload/*":            {"internal/workload", "result", "internal/target", "internal/clock", "scenario/fiofile", "hist", "unit"},
+	"internal/target/sim":            {"internal/target", "internal/nearest", "internal/target/sim/*", "internal/workload", "result", "internal/clock", "hist", "unit"},
+	"internal/target/sim/*":          {"internal/target/sim/*", "internal/target", "internal/workload", "result", "internal/clock", "hist", "unit"},
+	"internal/workload":              {"internal/target", "internal/clock", "scenario", "result", "hist"},
+	"internal/workload/workloadtest": {"internal/workload", "internal/target", "internal/clock", "scenario", "result", "hist"},
+	"internal/workload/*":            {"internal/workload", "scenario", "result", "internal/nearest", "internal/target", "internal/clock", "internal/fiofile", "hist", "unit"},
 	"internal/series":                {"hist"},
-	"internal/exporter":              {},
-	"internal/exporter/*":            {"internal/exporter"},
+	"internal/exporter":              {"internal/target"},
+	"internal/exporter/*":            {"internal/exporter", "internal/target"},
 	"internal/exporter/exportertest": {"internal/exporter", "internal/series"},
 	"internal/step":                  {"internal/target", "internal/workload", "internal/clock", "scenario", "result", "hist", "unit"},
 	"internal/step/steptest":         {"internal/step", "internal/target", "internal/target/fake", "internal/workload", "internal/workload/fake", "internal/clock", "scenario", "result"},
-	"internal/plan":                  {"internal/step", "internal/target", "internal/workload", "scenario", "result", "unit"},
+	"internal/plan":                  {"internal/visible", "internal/step", "internal/target", "internal/workload", "scenario", "result", "unit"},
 	"internal/run":                   {"internal/plan", "internal/step", "internal/target", "internal/workload", "internal/clock", "internal/series", "internal/collect", "scenario", "result", "hist", "unit"},
 	"internal/collect":               {"internal/series", "internal/workload", "scenario", "result", "hist", "unit"},
 	"internal/analysis":              {"result", "hist", "unit", "internal/analysis/*"},
@@ -42,9 +46,9 @@ var may = map[string][]string{
 	"internal/compare":               {"result", "hist", "unit", "internal/analysis/*"},
 	"internal/experiment":            {"scenario"},
 	"internal/compare/comparetest":   {"result", "hist"},
-	"internal/report":                {"result", "hist", "unit", "internal/compare"},
+	"internal/report":                {"internal/visible", "result", "hist", "unit", "internal/compare"},
 	"internal/report/*":              {"result", "hist", "unit", "internal/report"},
-	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*", "internal/exporter", "internal/exporter/*"},
+	"internal/drivers":               {"internal/target", "internal/target/*", "internal/workload", "internal/workload/*", "internal/exporter", "internal/exporter/*", "scenario"},
 	"internal/cli":                   {"*", "*/*", "internal/analysis/*"}, // drivers come through internal/drivers
 	"internal/golden":                {},
 	"internal/needs":                 {},
@@ -129,7 +133,8 @@ func TestPrometheusStaysBehindSeries(t *testing.T) {
 }
 
 // pure are the packages whose answers depend on their arguments alone.
-var pure = []string{"unit", "hist", "scenario", "scenario/fiofile", "internal/plan", "internal/analysis", "internal/analysis/*", "internal/compare"}
+var pure = []string{"unit", "hist", "scenario", "internal/fiofile", "scenario/jinja", "internal/plan",
+	"internal/analysis", "internal/analysis/*", "internal/compare"}
 
 var (
 	impureImports = []string{"os", "os/*", "net", "net/*", "syscall", "golang.org/x/sys/*", "io/ioutil", "log", "log/slog"}
@@ -206,6 +211,30 @@ func TestScenarioTimeComesFromTheClock(t *testing.T) {
 		}
 	}
 }
+
+// printers are the packages whose words reach a terminal. What they print is of authors, tools and files as well.
+var printers = []string{"internal/cli", "internal/plan", "internal/run"}
+
+// TestPrintingGoesThroughVisible: fmt would print an author's control characters and line ends as they stand.
+func TestPrintingGoesThroughVisible(t *testing.T) {
+	for _, p := range packages(t) {
+		if !matches(printers, p.dir) {
+			continue
+		}
+		for _, f := range p.shipped() {
+			eachCall(f, func(from, name string) {
+				prints := from == "fmt" && (strings.HasPrefix(name, "Fprint") || strings.HasPrefix(name, "Print")) ||
+					from == "io" && name == "WriteString" || from == "os" && (name == "Stdout" || name == "Stderr")
+				if prints && !slices.Contains(ownSequences, f.name) {
+					t.Errorf("%s uses %s.%s: visible.Fprintf keeps what others wrote on its line and visible", f.name, from, name)
+				}
+			})
+		}
+	}
+}
+
+// ownSequences are the files that write control sequences of our own.
+var ownSequences = []string{"internal/cli/screen.go"}
 
 func TestNobodyExitsOrRegistersItself(t *testing.T) {
 	for _, p := range packages(t) {

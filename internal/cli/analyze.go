@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/collect"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
 
@@ -208,7 +209,7 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 	case data == nil:
 		return nil, fail(exitFailed, "", "analyze: %w", err)
 	case err != nil:
-		fmt.Fprintf(a.err, "warning: analyze: %v\n", err)
+		visible.Fprintf(a.err, "warning: analyze: %v\n", err)
 	}
 	return data, nil
 }
@@ -242,7 +243,7 @@ func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.F
 func (s *analyses) markdown(w io.Writer) error {
 	for i, r := range s.Runs {
 		if i > 0 {
-			fmt.Fprintln(w)
+			visible.Fprintf(w, "\n")
 		}
 		if err := report.FindingsMarkdown(w, r.Title+", run "+r.RunID, r.Mind, r.Findings); err != nil {
 			return err
@@ -250,18 +251,14 @@ func (s *analyses) markdown(w io.Writer) error {
 	}
 	for i, f := range s.Files {
 		if i+len(s.Runs) > 0 {
-			fmt.Fprintln(w)
+			visible.Fprintf(w, "\n")
 		}
-		if err := report.FindingsMarkdown(w, f.Source, nil, f.Findings); err != nil {
+		if err := report.FindingsMarkdown(w, f.Source, nil, f.Findings, f.NotLookedAt...); err != nil {
 			return err
-		}
-		fmt.Fprintf(w, "\n### What could not be looked at\n\n")
-		for _, n := range f.NotLookedAt {
-			fmt.Fprintf(w, "- %s\n", n)
 		}
 	}
 	if len(s.Across) > 0 {
-		fmt.Fprintln(w)
+		visible.Fprintf(w, "\n")
 		return report.FindingsMarkdown(w, "Across "+plural(len(s.Runs), "run"), nil, s.Across)
 	}
 	return nil
@@ -271,36 +268,36 @@ func (s *analyses) markdown(w io.Writer) error {
 func (s *analyses) text(w io.Writer, all bool) error {
 	for i, r := range s.Runs {
 		if i > 0 {
-			fmt.Fprintln(w)
+			visible.Fprintf(w, "\n")
 		}
-		fmt.Fprintf(w, "%s, run %s\n\n", r.Title, r.RunID)
+		visible.Fprintf(w, "%s, run %s\n\n", r.Title, r.RunID)
 		for _, first := range r.Mind {
-			fmt.Fprintf(w, "  %s\n", first)
+			visible.Fprintf(w, "  %s\n", first)
 		}
 		for _, short := range r.InShort {
-			fmt.Fprintf(w, "  %s\n", short.Sentence)
+			visible.Fprintf(w, "  %s\n", short.Sentence)
 		}
-		fmt.Fprintln(w)
+		visible.Fprintf(w, "\n")
 		listFindings(w, r.Findings, all)
 	}
 	for i, f := range s.Files {
 		if i+len(s.Runs) > 0 {
-			fmt.Fprintln(w)
+			visible.Fprintf(w, "\n")
 		}
-		fmt.Fprintf(w, "%s\n\n", f.Source)
+		visible.Fprintf(w, "%s\n\n", f.Source)
 		for _, short := range f.InShort {
-			fmt.Fprintf(w, "  %s\n", short.Sentence)
+			visible.Fprintf(w, "  %s\n", short.Sentence)
 		}
 		if len(f.InShort) > 0 {
-			fmt.Fprintln(w)
+			visible.Fprintf(w, "\n")
 		}
 		listFindings(w, f.Findings, all)
 		for _, n := range f.NotLookedAt {
-			fmt.Fprintf(w, "not looked at: %s\n", n)
+			visible.Fprintf(w, "not looked at: %s\n", n)
 		}
 	}
 	if len(s.Across) > 0 {
-		fmt.Fprintf(w, "\nAcross %s\n\n", plural(len(s.Runs), "run"))
+		visible.Fprintf(w, "\nAcross %s\n\n", plural(len(s.Runs), "run"))
 		listFindings(w, s.Across, true)
 	}
 	return nil
@@ -333,13 +330,13 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 		if n := like[kind] - 1; n > 0 && !all {
 			more = fmt.Sprintf(" (and %d more like it)", n)
 		}
-		fmt.Fprintf(w, "%s (%s): %s%s\n    %s\n", word, f.Check, f.Sentence, more, figure(f))
+		visible.Fprintf(w, "%s (%s): %s%s\n    %s\n", word, f.Check, f.Sentence, more, figure(f))
 		for _, warning := range f.Warnings {
-			fmt.Fprintf(w, "    mind: %s\n", warning)
+			visible.Fprintf(w, "    mind: %s\n", warning)
 		}
 	}
 	if fine > 0 && !all {
-		fmt.Fprintf(w, "in order: %s (--all prints them)\n", plural(fine, "check"))
+		visible.Fprintf(w, "in order: %s (--all prints them)\n", plural(fine, "check"))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/compare"
+	"plimsoll/internal/visible"
 )
 
 // baselineDir holds the baselines, beside the runs; a name that begins with a dot is no run.
@@ -181,9 +182,9 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 	if a.json {
 		return a.printJSON(b)
 	}
-	fmt.Fprintf(a.out, "baseline %s: %s\n", name, b.holds())
+	visible.Fprintf(a.out, "baseline %s: %s\n", name, b.holds())
 	if len(b.Before) > 0 {
-		fmt.Fprintf(a.out, "before: %s\n", b.Before[0].holds())
+		visible.Fprintf(a.out, "before: %s\n", b.Before[0].holds())
 	}
 	return nil
 }
@@ -232,7 +233,7 @@ func (a *app) showBaselines(given []string) error {
 		return a.printJSON(list)
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintf(a.out, "no baselines in %s\n", a.runsDir)
+		_, err := visible.Fprintf(a.out, "no baselines in %s\n", a.runsDir)
 		return err
 	}
 	t := table{head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}

@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/report"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
 
@@ -92,7 +93,7 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 			Series []changed `json:"series"`
 		}{source, out})
 	}
-	fmt.Fprintf(a.out, "Changes, %s\n", source)
+	visible.Fprintf(a.out, "Changes, %s\n", source)
 	for _, c := range out {
 		c.text(a)
 	}
@@ -101,14 +102,14 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 
 func (c changed) text(a *app) {
 	if len(c.Changes) == 0 {
-		fmt.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, plural(c.Values, "value"))
+		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, plural(c.Values, "value"))
 	} else {
-		fmt.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, plural(len(c.Changes), "change"), plural(c.Values, "value"))
+		visible.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, plural(len(c.Changes), "change"), plural(c.Values, "value"))
 	}
 	for _, s := range c.Changes {
 		where := fmt.Sprintf("value %d", s.Index+1)
 		if s.Label != "" {
-			where += " (" + printable(s.Label) + ")"
+			where += " (" + s.Label + ")"
 		}
 		if s.Low != s.High {
 			where += fmt.Sprintf(", somewhere from %d to %d", s.Low+1, s.High+1)
@@ -117,10 +118,10 @@ func (c changed) text(a *app) {
 		if s.Before != 0 {
 			relative = fmt.Sprintf(" (%+.1f %%)", 100*(s.After/s.Before-1))
 		}
-		fmt.Fprintf(a.out, "  at %s: from %.6g to %.6g%s, p = %.3g\n", where, s.Before, s.After, relative, s.P)
+		visible.Fprintf(a.out, "  at %s: from %.6g to %.6g%s, p = %.3g\n", where, s.Before, s.After, relative, s.P)
 	}
 	for _, w := range c.Warnings {
-		fmt.Fprintf(a.out, "  warning: %s\n", w)
+		visible.Fprintf(a.out, "  warning: %s\n", w)
 	}
 }
 

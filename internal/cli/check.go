@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/visible"
 	"plimsoll/scenario"
 )
 
@@ -78,9 +79,9 @@ func (a *app) check(given string, f scenarioFlags) error {
 		}
 	} else {
 		for _, d := range l.diagnostics {
-			fmt.Fprintln(a.out, d)
+			visible.Fprintf(a.out, "%s\n", d)
 		}
-		fmt.Fprintln(a.out, report.sentence())
+		visible.Fprintf(a.out, "%s\n", report.sentence())
 	}
 	if report.Errors > 0 {
 		return &failure{code: exitScenario, err: fmt.Errorf("check: %s: %s", given, plural(report.Errors, "error")), said: true}

@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/run"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
 
@@ -59,16 +60,16 @@ func (a *app) cleanup(runs []string) error {
 			errs = append(errs, err)
 		}
 		if !a.json {
-			fmt.Fprintf(a.out, "%s: %s\n", c.RunID, c.State)
+			visible.Fprintf(a.out, "%s: %s\n", c.RunID, c.State)
 			for _, r := range c.Remains {
-				fmt.Fprintf(a.out, "  remains: %s\n", r)
+				visible.Fprintf(a.out, "  remains: %s\n", r)
 			}
 		}
 	}
 	if a.json {
 		errs = append(errs, a.printJSON(list))
 	} else if len(list) == 0 {
-		fmt.Fprintf(a.out, "nothing to clean up in %s\n", a.runsDir)
+		visible.Fprintf(a.out, "nothing to clean up in %s\n", a.runsDir)
 	}
 	return errors.Join(errs...)
 }

@@ -5,7 +5,8 @@
 // given its arguments and streams and returns the exit code, so that every command is tested without a process.
 //
 // Data goes to standard output, everything else (progress, warnings, errors) to standard error. Every command that
-// prints data takes --json.
+// prints data takes --json. Both go through a visible.Writer, and lines are printed with visible.Fprintf: nothing that
+// an author, a tool or a file says steers the terminal or forges a line.
 package cli
 
 import (
@@ -24,6 +25,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/visible"
 )
 
 // app is what commands share.
@@ -43,9 +45,14 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func (a *app) main(args []string) (code int) {
+	out, errs := visible.NewWriter(a.out), visible.NewWriter(a.err)
+	a.out, a.err = out, errs
+	defer func() {
+		_ = errors.Join(out.Close(), errs.Close()) // what is left of a character has nobody to complain to
+	}()
 	defer func() {
 		if p := recover(); p != nil {
-			fmt.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p, debug.Stack())
+			visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p, visible.Lines(debug.Stack()))
 			code = exitFailed
 		}
 	}()

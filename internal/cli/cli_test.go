@@ -193,7 +193,7 @@ func TestRunsInsideTheScenarioAreNotPartOfIt(t *testing.T) {
 
 func TestPlainText(t *testing.T) {
 	got := plainText(`<p>One &amp; two <b>three</b></p><img src="x"><!-- no --><ul><li>four</li></ul>` + "\x1b[31m")
-	if want := "One & two three\n\nfour\n\n?[31m"; got != want {
+	if want := "One & two three\n\nfour\n\n\\u001b[31m"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -233,7 +233,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	lines := strings.Count(first, "\n")
 	out.Reset()
 	s.say("warning: \x1b[2Jdisk")
-	if want := fmt.Sprintf("\x1b[%dA\r\x1b[Jwarning: ?[2Jdisk\n", lines); out.String() != want {
+	if want := fmt.Sprintf("\x1b[%dA\r\x1b[Jwarning: \\u001b[2Jdisk\n", lines); out.String() != want {
 		t.Errorf("a line over the block prints %q, want %q", out.String(), want)
 	}
 	s.show(m)

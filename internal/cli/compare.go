@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"plimsoll/internal/compare"
 	"plimsoll/internal/report"
+	"plimsoll/internal/visible"
 )
 
 // compareFormats are the documents a comparison can be.
@@ -181,7 +181,7 @@ func (a *app) writeComparison(d *compare.Document, f compareFlags) error {
 		return err
 	}
 	if f.file != "" && f.file != "-" && d.Marked != "" {
-		fmt.Fprintln(a.err, d.Marked)
+		visible.Fprintf(a.err, "%s\n", d.Marked)
 	}
 	return a.print("compare", "comparison", f.output, func(w io.Writer) error { return write(w, d) })
 }

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/compare"
+	"plimsoll/internal/visible"
 )
 
 // isFile reports whether an argument is a table rather than a run: standard input, the path of something that is no folder,
@@ -184,7 +185,7 @@ func (a *app) asIn(phase, given string, base compare.Samples) ([]compare.Column,
 		return nil, fail(exitTarget, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.source, columnList(left))
+		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.source, columnList(left))
 	}
 	columns, err := a.samples(phase, s, asked)
 	for i := range columns {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/run"
+	"plimsoll/internal/visible"
 )
 
 // Exit codes.
@@ -62,9 +63,9 @@ func complain(w io.Writer, err error) {
 		return
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(err.Error(), "\n"), "\n") {
-		fmt.Fprintf(w, "plimsoll: %s\n", line)
+		visible.Fprintf(w, "plimsoll: %s\n", line)
 	}
 	if known && f.hint != "" {
-		fmt.Fprintf(w, "hint: %s\n", f.hint)
+		visible.Fprintf(w, "hint: %s\n", f.hint)
 	}
 }

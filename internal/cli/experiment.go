@@ -21,6 +21,7 @@ import (
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -135,8 +136,8 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 		return fail(exitFailed, "", "run: %w", err)
 	}
 	defer folder.Close()
-	fmt.Fprintf(a.err, "experiment %s: %s (%s, %s each), about %s\n", id, plural(len(r.Sequence), "run"), plural(len(r.Cells), "combination"),
-		plural(r.Repeats, "repeat"), unit.Duration(estimate.Round(time.Second)))
+	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), about %s\n", id, plural(len(r.Sequence), "run"),
+		plural(len(r.Cells), "combination"), plural(r.Repeats, "repeat"), unit.Duration(estimate.Round(time.Second)))
 	return a.conduct(stop, folder, limit)
 }
 
@@ -208,10 +209,11 @@ func (a *app) resume(given string, rf runFlags) error {
 		case c.State == "going on":
 			return fail(exitFailed, "", "resume: run %s is going on in another process", id)
 		default:
-			fmt.Fprintf(a.err, "run %s was interrupted: %s\n", id, c.State)
+			visible.Fprintf(a.err, "run %s was interrupted: %s\n", id, c.State)
 		}
 	}
-	fmt.Fprintf(a.err, "experiment %s: %d of %s made\n", folder.Record().ID, len(progress.Done), plural(len(folder.Record().Sequence), "run"))
+	record := folder.Record()
+	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", record.ID, len(progress.Done), plural(len(record.Sequence), "run"))
 	return a.conduct(stop, folder, limit)
 }
 
@@ -225,7 +227,7 @@ func (a *app) conduct(stop *stopper, folder *experiment.Folder, limit time.Durat
 	if err != nil {
 		return fail(exitFailed, "", "run: %w", err)
 	}
-	stop.tell(func() { fmt.Fprintln(a.err, "stopping: the run under way is torn down; plimsoll resume goes on") })
+	stop.tell(func() { visible.Fprintf(a.err, "stopping: the run under way is torn down; plimsoll resume goes on\n") })
 	var failedAsserts []string
 	inARow := 0
 	for i, planned := range progress.Left {
@@ -281,7 +283,7 @@ func (c *campaign) make(planned experiment.Planned, index, left int) (outcome, e
 	if remains := c.now().Sub(c.began) / time.Duration(max(c.made, 1)) * time.Duration(left-index); remains >= time.Second {
 		text += fmt.Sprintf("; about %s left", unit.Duration(remains.Round(time.Second)))
 	}
-	fmt.Fprintln(c.err, text)
+	visible.Fprintf(c.err, "%s\n", text)
 	event := experiment.Event{Time: c.now().UTC(), Sequence: planned.Sequence, State: experiment.Started, RunID: id}
 	if err := c.folder.Append(event); err != nil {
 		return outcomeStop, fail(exitFailed, "", "run: %w", err)
@@ -321,7 +323,7 @@ func (c *campaign) ended(event experiment.Event, summary run.Summary, err error)
 	case run.Code(err) == run.CodeUncleaned:
 		return outcomeStop, err
 	case event.State == experiment.Failed:
-		fmt.Fprintf(c.err, "run %s failed: %s\n", event.RunID, event.Error)
+		visible.Fprintf(c.err, "run %s failed: %s\n", event.RunID, event.Error)
 		return outcomeFailed, errors.Join(err, reportErr)
 	case doc == nil:
 		return outcomeFailed, reportErr
@@ -371,7 +373,7 @@ func (c *campaign) result(whole bool, failedAsserts []string) error {
 		errs = append(errs, report.ExperimentJSON(c.out, doc))
 	} else {
 		errs = append(errs, report.ExperimentText(c.out, doc))
-		fmt.Fprintf(c.out, "report: %s\n", c.folder.ReportPath())
+		visible.Fprintf(c.out, "report: %s\n", c.folder.ReportPath())
 	}
 	if len(failedAsserts) > 0 {
 		errs = append(errs, fail(exitThreshold, "", "threshold: %s", strings.Join(failedAsserts, "; ")))

@@ -2,25 +2,21 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/exporter"
+	"plimsoll/internal/secret"
+	"plimsoll/internal/visible"
 )
-
-// tokenVariable holds the token of an exporter's readers.
-const tokenVariable = "PLIMSOLL_EXPORTER_TOKEN"
 
 // exporterFlags say how to serve an exporter.
 type exporterFlags struct {
-	listen, tokenFile string
-	options           []string
-	once, open        bool
+	listen, token string
+	options       []string
+	once, open    bool
 }
 
 func (a *app) exporterCommand() *cobra.Command {
@@ -36,13 +32,13 @@ func (a *app) exporterCommand() *cobra.Command {
 			Long: "Serve " + k.Summary + `.
 
 It answers /metrics in Prometheus' text format, /-/healthy and /-/ready, until it is interrupted. Only this machine can
-reach it, unless --listen says otherwise; then readers must send a token (Authorization: Bearer TOKEN), which is read from
---token-file or the environment (` + tokenVariable + `). The token is sent as it is: encrypt where the network is not trusted.`,
+reach it, unless --listen says otherwise; then readers must send a token (Authorization: Bearer TOKEN), which --token says
+where to read. The token is sent as it is: encrypt where the network is not trusted.`,
 			Example: fmt.Sprintf("  plimsoll exporter %s --once\n  plimsoll exporter %[1]s --listen 127.0.0.1:9100", k.Name),
 			RunE:    func(cmd *cobra.Command, _ []string) error { return a.export(phase(cmd), k, f) },
 		}
 		c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:9100", "`address` to serve at, HOST:PORT")
-		c.Flags().StringVar(&f.tokenFile, "token-file", "", "`file` with the token that readers must send")
+		c.Flags().StringVar(&f.token, "token", "", "`where` the token is that readers must send: env:NAME, file:PATH, command:PROGRAM")
 		c.Flags().StringArrayVar(&f.options, "opt", nil, "set an option of the exporter, `NAME=VALUE`; repeatable")
 		c.Flags().BoolVar(&f.once, "once", false, "print one page and end")
 		c.Flags().BoolVar(&f.open, "openmetrics", false, "with --once: print it in the OpenMetrics format")
@@ -54,11 +50,7 @@ reach it, unless --listen says otherwise; then readers must send a token (Author
 func (a *app) listExporters() error {
 	var all []listed
 	for _, k := range drivers.Exporters() {
-		l := listed{Name: k.Name, Summary: k.Summary, Options: []listedOption{}}
-		for _, o := range k.Options {
-			l.Options = append(l.Options, listedOption(o))
-		}
-		all = append(all, l)
+		all = append(all, listing(k.Name, k.Summary, k.Options))
 	}
 	return a.printListed(all)
 }
@@ -82,12 +74,20 @@ func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
 	if f.once {
 		return a.exportOnce(ctx, phase, x, f.open)
 	}
-	s := exporter.Server{Address: f.listen, Listening: func(address string) { fmt.Fprintf(a.err, "serving http://%s/metrics\n", address) }}
-	if s.Token, err = f.token(); err != nil {
-		return fail(exitUsage, "", "%s%w", phase, err)
+	s := exporter.Server{Address: f.listen, Listening: func(address string) { visible.Fprintf(a.err, "serving http://%s/metrics\n", address) }}
+	if f.token != "" {
+		source, err := secret.ParseSource(f.token)
+		if err != nil {
+			return usage("", "%s--token: %w", phase, err)
+		}
+		token, err := source.Read(ctx)
+		if err != nil {
+			return usage("", "%s--token: %w", phase, err)
+		}
+		s.Token = token.Reveal()
 	}
 	if err := s.Check(); err != nil {
-		return usage("a token comes from --token-file or "+tokenVariable, "%s%w", phase, err)
+		return usage("--token says where a token is, like env:NAME or file:PATH", "%s%w", phase, err)
 	}
 	if err := x.Serve(ctx, s); err != nil {
 		return fail(exitFailed, "", "%s%w", phase, err)
@@ -111,25 +111,4 @@ func (a *app) exportOnce(ctx context.Context, phase string, x *exporter.Exporter
 		return fail(exitFailed, "the page says the same", "%s%w", phase, failed)
 	}
 	return nil
-}
-
-// token reads the secret. One that is empty is a mistake, not a wish for none.
-func (f exporterFlags) token() (string, error) {
-	token, given := os.LookupEnv(tokenVariable)
-	from := tokenVariable
-	if f.tokenFile != "" {
-		data, err := os.ReadFile(f.tokenFile)
-		if err != nil {
-			return "", fmt.Errorf("token: %w", err)
-		}
-		token, given, from = string(data), true, f.tokenFile
-	}
-	token = strings.TrimSpace(token)
-	switch {
-	case given && token == "":
-		return "", fmt.Errorf("token: %s is empty", from)
-	case strings.ContainsAny(token, " \t\r\n"):
-		return "", errors.New("token: " + from + " holds more than one word")
-	}
-	return token, nil
 }

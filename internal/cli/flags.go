@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/collect"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/target"
+	"plimsoll/internal/visible"
 	"plimsoll/scenario"
 )
 
@@ -139,6 +140,7 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 	}
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
 		Set: set, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict, CheckQuery: collect.CheckQuery,
+		Generators: drivers.Generators(),
 	})
 	for i := range diagnostics {
 		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {
@@ -172,7 +174,7 @@ func (l *loaded) count(s scenario.Severity) int {
 func (a *app) refuse(phase string, l *loaded) error {
 	for _, d := range l.diagnostics {
 		if d.Severity != scenario.Note {
-			fmt.Fprintln(a.err, d)
+			visible.Fprintf(a.err, "%s\n", d)
 		}
 	}
 	if l.scenario == nil {

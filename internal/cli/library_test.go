@@ -21,7 +21,7 @@ func cluster(nodes int) target.Facts {
 		f.Nodes = append(f.Nodes, target.Node{Index: i, Name: "node-" + string(rune('a'+i)), Cores: 16, MemoryBytes: 256 << 30, Power: "paper"})
 	}
 	for _, c := range []target.Capability{
-		target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration, target.AvailabilityRules, target.GuestCommands, target.ClusterMetrics,
+		target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration, target.AvailabilityRules, target.GuestCommands, target.ClusterMetrics,
 	} {
 		f.Capabilities[c] = "on paper"
 	}

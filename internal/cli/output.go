@@ -3,13 +3,14 @@ package cli
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"plimsoll/internal/visible"
 )
 
 // output says in what format a document is wanted, and where.
@@ -29,10 +30,13 @@ func (a *app) print(phase, what string, o output, write func(io.Writer) error) e
 		b := bufio.NewWriter(a.out)
 		return errors.Join(write(b), b.Flush())
 	}
-	if err := writeFile(o.file, write); err != nil {
+	if err := writeFile(o.file, func(w io.Writer) error {
+		wall := visible.NewWriter(w) // the same bytes as on standard output
+		return errors.Join(write(wall), wall.Close())
+	}); err != nil {
 		return fail(exitFailed, "", "%s: %w", phase, err)
 	}
-	fmt.Fprintf(a.err, "%s: %s\n", what, o.file)
+	visible.Fprintf(a.err, "%s: %s\n", what, o.file)
 	return nil
 }
 

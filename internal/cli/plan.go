@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/target"
+	"plimsoll/internal/visible"
 	"plimsoll/unit"
 )
 
@@ -51,7 +51,8 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 	} else {
 		err = errors.Join(p.plan.Text(a.out), err)
 		if x := p.scenario.Experiment; x != nil && err == nil {
-			fmt.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, about %s in all.\n", plural(x.Runs(), "run"), plural(x.Runs()/x.Repeats, "combination"),
+			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, about %s in all.\n",
+				plural(x.Runs(), "run"), plural(x.Runs()/x.Repeats, "combination"),
 				plural(x.Repeats, "time"), unit.Duration((p.plan.Estimated() * time.Duration(x.Runs())).Round(time.Second)))
 		}
 	}

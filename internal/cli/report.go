@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/collect"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -79,10 +80,10 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 	}
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
-		fmt.Fprintf(a.err, "warning: report: %s is going on: the report shows what has been collected so far\n", m.RunID)
+		visible.Fprintf(a.err, "warning: report: %s is going on: the report shows what has been collected so far\n", m.RunID)
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		fmt.Fprintf(a.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(), err)
+		visible.Fprintf(a.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(), err)
 		return nil
 	case err != nil:
 		return fail(exitFailed, "", "report: %w", err)
@@ -97,7 +98,7 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 		case errors.As(err, &gone):
 			return fail(exitFailed, "leave out --again: the report is made from what was collected before", "report: %w", err)
 		}
-		fmt.Fprintf(a.err, "warning: report: %v\n", err)
+		visible.Fprintf(a.err, "warning: report: %v\n", err)
 	}
 	return nil
 }

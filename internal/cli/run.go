@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
 	"plimsoll/internal/target"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -102,7 +103,8 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	summary, err := stop.wait(func(ctx context.Context) (run.Summary, error) { return run.Execute(ctx, request) })
 	watch.end()
 	if p.facts.Simulated && summary.Dir != "" {
-		fmt.Fprintf(a.err, "%s of simulated time took %s and at most %s of memory\n", unit.Duration(summary.Elapsed.Round(time.Second)),
+		visible.Fprintf(a.err, "%s of simulated time took %s and at most %s of memory\n",
+			unit.Duration(summary.Elapsed.Round(time.Second)),
 			unit.Duration(summary.Overhead.WallSeconds*float64(time.Second)), unit.Bytes(summary.Overhead.MaxResidentBytes))
 	}
 	if summary.Dir == "" {

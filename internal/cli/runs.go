@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -162,7 +163,7 @@ func (a *app) listRuns() error {
 		return a.printJSON(rows)
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(a.out, "no runs in %s\n", a.runsDir)
+		_, err := visible.Fprintf(a.out, "no runs in %s\n", a.runsDir)
 		return err
 	}
 	t := table{head: []string{"RUN", "SCENARIO", "STATUS", "MEASURED", "COLLECTED", "CLEANED", "SIZE"}}
@@ -178,7 +179,7 @@ func (a *app) listRuns() error {
 	}
 	for _, r := range rows {
 		if r.Problem != "" {
-			fmt.Fprintf(a.err, "warning: %s: %s\n", r.RunID, r.Problem)
+			visible.Fprintf(a.err, "warning: %s: %s\n", r.RunID, r.Problem)
 		}
 	}
 	return nil
@@ -202,11 +203,11 @@ func (a *app) showRun(run string) error {
 		}{folder.Dir(), folder.Manifest(), findings, folder.Problems()})
 	}
 	m := folder.Manifest()
-	fmt.Fprintln(a.out, m.RunID)
+	visible.Fprintf(a.out, "%s\n", m.RunID)
 	if m.Scenario.Name != "" {
-		fmt.Fprintln(a.out, strings.TrimSuffix(m.Scenario.Name+": "+m.Scenario.Summary, ": "))
+		visible.Fprintf(a.out, "%s\n", strings.TrimSuffix(m.Scenario.Name+": "+m.Scenario.Summary, ": "))
 	}
-	fmt.Fprintln(a.out)
+	visible.Fprintf(a.out, "\n")
 	facts := table{head: []string{"FACT", "VALUE"}}
 	facts.add("folder", folder.Dir())
 	if !m.Created.IsZero() {
@@ -220,7 +221,7 @@ func (a *app) showRun(run string) error {
 		facts.add("scales", fmt.Sprintf("time x %g, size x %g", m.TimeScale, m.SizeScale))
 	}
 	for _, v := range m.Scenario.Vars {
-		facts.add("variable "+v.Name, fmt.Sprintf("%s (%s)", printable(v.Value), v.From))
+		facts.add("variable "+v.Name, fmt.Sprintf("%s (%s)", v.Value, v.From))
 	}
 	if o := m.Overhead; o != nil {
 		facts.add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent, unit.Bytes(o.MaxResidentBytes)))
@@ -228,7 +229,7 @@ func (a *app) showRun(run string) error {
 	if err := facts.write(a.out); err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out)
+	visible.Fprintf(a.out, "\n")
 	return a.printSummary(folder)
 }
 
@@ -261,7 +262,7 @@ func (a *app) removeRuns(runs []string, force, yes bool) error {
 			continue
 		}
 		if !a.json {
-			fmt.Fprintf(a.out, "deleted %s\n", dir)
+			visible.Fprintf(a.out, "deleted %s\n", dir)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -328,7 +329,7 @@ func removeExperiment(dir string, force bool) error {
 
 // consent asks on standard error and reads a line; anything but y or yes refuses.
 func (a *app) consent(question string) error {
-	fmt.Fprintf(a.err, "%s [y/N] ", question)
+	visible.Fprintf(a.err, "%s [y/N] ", question)
 	var answer string
 	_, _ = fmt.Fscanln(a.in, &answer) // an empty line and the end of input are a no
 	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {

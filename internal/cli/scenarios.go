@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/nearest"
+	"plimsoll/internal/visible"
 	"plimsoll/scenario"
 	"plimsoll/scenarios"
 	"plimsoll/unit"
@@ -144,13 +145,14 @@ func (a *app) showScenario(given string) error {
 	if a.json {
 		return a.printJSON(d)
 	}
-	fmt.Fprintf(a.out, "%s: %s\n\n%s\n\n%s\n\ntakes about %s unscaled\n", given, d.Display, d.Summary, d.Description, unit.Duration(d.Seconds*1e9))
+	visible.Fprintf(a.out, "%s: %s\n\n%s\n\n%s\n\ntakes about %s unscaled\n", given, d.Display, d.Summary,
+		visible.Lines(d.Description), unit.Duration(d.Seconds*1e9))
 	if len(d.Variables) > 0 {
 		t := table{head: []string{"VARIABLE", "DEFAULT", "MIN", "MAX", "MEANING"}}
 		for _, v := range d.Variables {
 			t.add(v.Name, show(v.Default), show(v.Min), show(v.Max), v.Description)
 		}
-		fmt.Fprintln(a.out)
+		visible.Fprintf(a.out, "\n")
 		if err := t.write(a.out); err != nil {
 			return err
 		}
@@ -159,11 +161,12 @@ func (a *app) showScenario(given string) error {
 	for _, g := range d.Groups {
 		t.add(g.Name, g.Nodes, fmt.Sprint(g.CPUs), g.MemoryBytes.String(), fmt.Sprintf("%d x %s", g.Disks, g.DiskBytes))
 	}
-	fmt.Fprintln(a.out)
+	visible.Fprintf(a.out, "\n")
 	if err := t.write(a.out); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "\nworkloads: %s\nresults:   %s\n", strings.Join(d.Workloads, ", "), strings.Join(d.Results, ", "))
+	visible.Fprintf(a.out, "\nworkloads: %s\n", strings.Join(d.Workloads, ", "))
+	visible.Fprintf(a.out, "results:   %s\n", strings.Join(d.Results, ", "))
 	return nil
 }
 
@@ -196,6 +199,6 @@ func (a *app) newScenario(dir, from string) error {
 	if a.json {
 		return a.printJSON(map[string]string{"directory": dir, "from": from})
 	}
-	fmt.Fprintf(a.out, "%s\nedit it, then: plimsoll check --strict %s\n", filepath.Join(dir, "test.yml"), dir)
+	visible.Fprintf(a.out, "%s\nedit it, then: plimsoll check --strict %s\n", filepath.Join(dir, "test.yml"), dir)
 	return nil
 }

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -23,7 +23,7 @@ option tables that check the file. Point your editor's YAML mode to it.`,
 			if err != nil {
 				return fail(exitFailed, "", "schema: %w", err)
 			}
-			_, err = fmt.Fprintf(a.out, "%s\n", bytes.TrimSpace(schema))
+			_, err = a.out.Write(append(bytes.TrimSpace(schema), '\n'))
 			return err
 		},
 	}
@@ -38,7 +38,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(v)
 			}
-			_, err := fmt.Fprintf(a.out, "%s\nrun folders: version %d\n%s\n", v, v.RunFolder, v.Go)
+			_, err := visible.Fprintf(a.out, "%s\nrun folders: version %d\n%s\n", v, v.RunFolder, v.Go)
 			return err
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/collect"
+	"plimsoll/internal/visible"
 	"plimsoll/unit"
 )
 
@@ -44,10 +45,15 @@ const frame = 50 * time.Millisecond
 // newScreen looks at what w is. A terminal that calls itself dumb gets plain lines.
 func newScreen(w io.Writer, now, shown func() time.Time) *screen {
 	s := &screen{w: w, now: now, shown: shown, lastLine: now(), size: func() (int, int, bool) { return 0, 0, false }}
-	f, ok := w.(*os.File)
+	behind := w
+	if wall, ok := w.(*visible.Writer); ok {
+		behind = wall.Unwrap()
+	}
+	f, ok := behind.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
 		return s
 	}
+	s.w = f // the block is drawn with control sequences of our own; its words are made visible one by one
 	s.size = func() (int, int, bool) {
 		ws, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 		if err != nil || ws.Col == 0 {
@@ -60,7 +66,7 @@ func newScreen(w io.Writer, now, shown func() time.Time) *screen {
 
 // say prints a line that stays: an event of the run.
 func (s *screen) say(format string, args ...any) {
-	line := printable(fmt.Sprintf(format, args...))
+	line := visible.Line(visible.Cut(fmt.Sprintf(format, args...), visible.Longest))
 	_, _, terminal := s.size()
 	if !terminal {
 		fmt.Fprintf(s.w, "%s %s\n", s.shown().Format("15:04:05"), line)
@@ -142,7 +148,7 @@ func (m moment) block(width int) []string {
 		lines = append(lines, strings.Split(strings.TrimRight(b.String(), "\n"), "\n")...)
 	}
 	for i, l := range lines {
-		lines[i] = cut(printable(l), width-1)
+		lines[i] = visible.Cut(visible.Line(l), max(width-1, 1))
 	}
 	return lines
 }
@@ -232,12 +238,4 @@ func bar(done, all time.Duration, width int) string {
 		filled = int(min(float64(width), float64(width)*float64(done)/float64(all)))
 	}
 	return "[" + strings.Repeat("#", filled) + strings.Repeat(".", width-filled) + "]"
-}
-
-// cut shortens text to at most width runes.
-func cut(text string, width int) string {
-	if width < 1 || utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:width-1]) + "…"
 }

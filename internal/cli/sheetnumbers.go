@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"plimsoll/internal/visible"
 )
 
 // missing reports whether a cell says that there is no value.
@@ -175,7 +177,7 @@ func (a *app) picked(phase string, s *sheet, asked []string) ([]int, error) {
 	if len(asked) == 0 {
 		list, warnings, err := s.numeric()
 		for _, w := range warnings {
-			fmt.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.source, w)
+			visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.source, w)
 		}
 		if err != nil {
 			return nil, fail(exitFailed, "--column NAME looks at one column only", "%s: %s: %w", phase, s.source, err)
@@ -211,7 +213,8 @@ func (a *app) values(phase string, s *sheet, column int) ([]float64, error) {
 		}
 	}
 	if gaps > 0 {
-		fmt.Fprintf(a.err, "warning: %s: %s: %s: %d of %d values missing, the first in %s %d\n", phase, s.source, s.names[column], gaps, len(values), s.unit, first)
+		visible.Fprintf(a.err, "warning: %s: %s: %s: %d of %d values missing, the first in %s %d\n",
+			phase, s.source, s.names[column], gaps, len(values), s.unit, first)
 	}
 	return values, nil
 }

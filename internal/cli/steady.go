@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/steady"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
 
@@ -108,7 +109,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 			Series []settled `json:"series"`
 		}{source, out})
 	} else {
-		fmt.Fprintf(a.out, "Steady state, %s\n", source)
+		visible.Fprintf(a.out, "Steady state, %s\n", source)
 		for _, v := range out {
 			v.text(a)
 		}
@@ -170,7 +171,7 @@ func (v settled) text(a *app) {
 	if !v.Reached {
 		state = "not reached: " + v.Reason
 	}
-	fmt.Fprintf(a.out, "\n%s: %s\n", v.Name, state)
+	visible.Fprintf(a.out, "\n%s: %s\n", v.Name, state)
 	if !v.Reached && !v.Ends.Valid() && deref(v.Mean) == 0 {
 		return // there is no stretch to speak of
 	}
@@ -178,26 +179,28 @@ func (v settled) text(a *app) {
 	if v.WarmUp == nil {
 		what = "rounds"
 	}
-	fmt.Fprintf(a.out, "  %s %d to %d of %d%s, mean %.6g%s", what, v.First+1, v.Last+1, v.Points, v.seconds(v.First, v.Last+1), deref(v.Mean), blank(v.unit))
+	visible.Fprintf(a.out, "  %s %d to %d of %d%s, mean %.6g%s", what, v.First+1, v.Last+1, v.Points,
+		v.seconds(v.First, v.Last+1), deref(v.Mean), blank(v.unit))
 	if v.Ends.Valid() {
-		fmt.Fprintf(a.out, ", %s\n", v.Ends)
+		visible.Fprintf(a.out, ", %s\n", v.Ends)
 	} else {
-		fmt.Fprintf(a.out, "; %s\n", v.Ends)
+		visible.Fprintf(a.out, "; %s\n", v.Ends)
 	}
 	if v.WarmUp != nil {
-		fmt.Fprintf(a.out, "  warm-up: %s left out", plural(*v.WarmUp, "point"))
+		visible.Fprintf(a.out, "  warm-up: %s left out", plural(*v.WarmUp, "point"))
 		if v.Period != nil {
-			fmt.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period, v.seconds(0, int(*v.Period+0.5)))
+			visible.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period, v.seconds(0, int(*v.Period+0.5)))
 		}
-		fmt.Fprintf(a.out, "; drift across it %+.1f %%\n", 100*deref(v.Drift))
+		visible.Fprintf(a.out, "; drift across it %+.1f %%\n", 100*deref(v.Drift))
 	} else {
-		fmt.Fprintf(a.out, "  spread %.1f %% of the mean, the fitted line moves by %.1f %%\n", 100*deref(v.Spread), 100*deref(v.Line))
+		visible.Fprintf(a.out, "  spread %.1f %% of the mean, the fitted line moves by %.1f %%\n",
+			100*deref(v.Spread), 100*deref(v.Line))
 	}
 	for _, c := range v.Changes {
-		fmt.Fprintf(a.out, "  changes at point %d: from %.5g to %.5g\n", c.Index+1, c.Before, c.After)
+		visible.Fprintf(a.out, "  changes at point %d: from %.5g to %.5g\n", c.Index+1, c.Before, c.After)
 	}
 	for _, w := range v.Note {
-		fmt.Fprintf(a.out, "  warning: %s\n", w)
+		visible.Fprintf(a.out, "  warning: %s\n", w)
 	}
 }
 
@@ -308,7 +311,7 @@ func (a *app) evenly(phase string, s *sheet, column string) ([]named, *timeline,
 		return list, nil, err
 	}
 	for _, note := range t.notes {
-		fmt.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.source, note)
+		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.source, note)
 	}
 	for i := range list {
 		list[i].values, list[i].step, list[i].labels = t.grid(list[i].values), t.step, nil

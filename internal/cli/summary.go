@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"plimsoll/internal/report"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -29,7 +30,7 @@ func (a *app) printSummary(folder *result.Folder) error {
 func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	for _, first := range []string{doc.Simulated, doc.Scaled} {
 		if first != "" {
-			fmt.Fprintf(w, "%s\n\n", first)
+			visible.Fprintf(w, "%s\n\n", first)
 		}
 	}
 	t := table{
@@ -59,22 +60,23 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			return err
 		}
 		if more > 0 {
-			fmt.Fprintf(w, "and %s more in the report\n", plural(more, "row"))
+			visible.Fprintf(w, "and %s more in the report\n", plural(more, "row"))
 		}
-		fmt.Fprintln(w)
+		visible.Fprintf(w, "\n")
 	}
 	if err := printFindings(w, doc.Findings); err != nil {
 		return err
 	}
 	m := folder.Manifest()
-	fmt.Fprintf(w, "measured: %s   collected: %s   cleaned: %s   (%s)\n", verdict(m.Measured), verdict(m.Collected), verdict(m.Cleaned), m.Status)
+	visible.Fprintf(w, "measured: %s   collected: %s   cleaned: %s   (%s)\n",
+		verdict(m.Measured), verdict(m.Collected), verdict(m.Cleaned), m.Status)
 	if m.Error != "" {
-		fmt.Fprintf(w, "error: %s\n", m.Error)
+		visible.Fprintf(w, "error: %s\n", m.Error)
 	}
 	for _, p := range doc.Problems {
-		fmt.Fprintf(w, "problem: %s\n", p)
+		visible.Fprintf(w, "problem: %s\n", p)
 	}
-	_, err := fmt.Fprintf(w, "report: %s\n", folder.ReportPath())
+	_, err := visible.Fprintf(w, "report: %s\n", folder.ReportPath())
 	return err
 }
 
@@ -121,16 +123,16 @@ func printFindings(w io.Writer, all []result.Finding) error {
 		if n := count[k] - 1; n > 0 {
 			like = fmt.Sprintf(" (and %d more like it)", n)
 		}
-		fmt.Fprintf(w, "%s: %s%s\n", k.severity, first[k], like)
+		visible.Fprintf(w, "%s: %s%s\n", k.severity, first[k], like)
 	}
 	if worth > shown {
-		fmt.Fprintf(w, "and %s more in the report\n", plural(worth-shown, "finding"))
+		visible.Fprintf(w, "and %s more in the report\n", plural(worth-shown, "finding"))
 	}
 	if fine := len(all) - worth; fine > 0 {
-		fmt.Fprintf(w, "checked and in order: %d\n", fine)
+		visible.Fprintf(w, "checked and in order: %d\n", fine)
 	}
 	if len(all) > 0 {
-		fmt.Fprintln(w)
+		visible.Fprintf(w, "\n")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/target"
+	"plimsoll/internal/visible"
 	"plimsoll/unit"
 )
 
@@ -47,19 +48,24 @@ type listed struct {
 type listedOption struct {
 	Name    string `json:"name"`
 	Default string `json:"default"`
+	Type    string `json:"type,omitempty"`
 	Help    string `json:"help"`
 }
 
 func (a *app) listTargets() error {
 	var all []listed
 	for _, p := range drivers.Targets() {
-		l := listed{Name: p.Name(), Summary: p.Summary(), Options: []listedOption{}}
-		for _, o := range p.Options() {
-			l.Options = append(l.Options, listedOption{o.Name, o.Default, o.Help})
-		}
-		all = append(all, l)
+		all = append(all, listing(p.Name(), p.Summary(), p.Options()))
 	}
 	return a.printListed(all)
+}
+
+func listing(name, summary string, options []target.Option) listed {
+	l := listed{Name: name, Summary: summary, Options: []listedOption{}}
+	for _, o := range options {
+		l.Options = append(l.Options, listedOption{o.Name, o.Default, string(o.Type), o.Help})
+	}
+	return l
 }
 
 // printListed prints what there is of something, each with its options.
@@ -68,7 +74,7 @@ func (a *app) printListed(all []listed) error {
 		return a.printJSON(all)
 	}
 	for _, l := range all {
-		fmt.Fprintf(a.out, "%s: %s\n", l.Name, l.Summary)
+		visible.Fprintf(a.out, "%s: %s\n", l.Name, l.Summary)
 		t := table{head: []string{"  OPTION", "DEFAULT", "MEANING"}}
 		for _, o := range l.Options {
 			t.add("  "+o.Name, o.Default, o.Help)
@@ -107,7 +113,7 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 }
 
 func (a *app) printFacts(f target.Facts) error {
-	fmt.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, plural(len(f.Nodes), "node"), f.ClusterName)
+	visible.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, plural(len(f.Nodes), "node"), f.ClusterName)
 	t := table{head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
 	for _, n := range f.Nodes {
 		t.add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), unit.Bytes(n.MemoryBytes).String(), n.Power)
@@ -115,7 +121,7 @@ func (a *app) printFacts(f target.Facts) error {
 	if err := t.write(a.out); err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out)
+	visible.Fprintf(a.out, "\n")
 	can := table{head: []string{"CAN", "HOW, OR WHY NOT"}}
 	for _, c := range slices.Sorted(maps.Keys(f.Capabilities)) {
 		can.add("yes  "+string(c), f.Capabilities[c])
@@ -132,17 +138,17 @@ func (a *app) printFacts(f target.Facts) error {
 		if e.Missing != "" {
 			value = "missing: " + e.Missing
 		}
-		env.add(e.Group+": "+e.Name, printable(value))
+		env.add(e.Group+": "+e.Name, value)
 	}
-	fmt.Fprintln(a.out)
+	visible.Fprintf(a.out, "\n")
 	if err := env.write(a.out); err != nil {
 		return err
 	}
 	if f.FreeBytes >= 0 {
-		fmt.Fprintf(a.out, "\nroom for disks: %s\n", unit.Bytes(f.FreeBytes))
+		visible.Fprintf(a.out, "\nroom for disks: %s\n", unit.Bytes(f.FreeBytes))
 	}
 	for _, n := range f.Notes {
-		fmt.Fprintf(a.out, "note: %s\n", n)
+		visible.Fprintf(a.out, "note: %s\n", n)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"plimsoll/internal/visible"
 )
 
 // table prints columns aligned by blanks. The last column is not padded.
@@ -16,6 +18,9 @@ type table struct {
 	right []bool // columns that are numbers
 }
 
+// widest is how many characters of a cell are printed, but of one in the last column.
+const widest = 200
+
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *table) write(w io.Writer) error {
@@ -23,7 +28,12 @@ func (t *table) write(w io.Writer) error {
 	all := append([][]string{t.head}, t.rows...)
 	for _, row := range all {
 		for i, cell := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
+			most := widest
+			if i == len(t.head)-1 {
+				most = visible.Longest
+			}
+			row[i] = visible.Line(visible.Cut(cell, most))
+			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
 		}
 	}
 	b := bufio.NewWriter(w)
@@ -65,7 +75,7 @@ func wrap(words []string, width int) string {
 	var b strings.Builder
 	column := 0
 	for _, w := range words {
-		w = printable(w)
+		w = visible.Line(w)
 		n := utf8.RuneCountInString(w)
 		switch {
 		case column == 0:
@@ -80,14 +90,4 @@ func wrap(words []string, width int) string {
 		column += n
 	}
 	return b.String()
-}
-
-// printable replaces what would move a terminal's cursor or change its colours.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
 }

@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/compare"
 	"plimsoll/internal/report"
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
 
@@ -213,7 +214,7 @@ func (a *app) mind(phase string, runs ...result.Manifest) {
 		if len(about[sentence]) == 1 {
 			who = "run " + about[sentence][0]
 		}
-		fmt.Fprintf(a.err, "warning: %s: %s: %s\n", phase, who, sentence)
+		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, who, sentence)
 	}
 }
 
@@ -240,7 +241,7 @@ type scalability struct {
 
 func (d scalability) text(w io.Writer) error {
 	m := d.Model
-	fmt.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, plural(m.N, "point"))
+	visible.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, plural(m.N, "point"))
 	t := table{head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL (ROBUST T)", "95 % INTERVAL (BOOTSTRAP)"}, right: []bool{false, true, true}}
 	for _, r := range []struct {
 		name string
@@ -257,11 +258,12 @@ func (d scalability) text(w io.Writer) error {
 	if err := t.write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s\n", m.Peak)
+	visible.Fprintf(w, "\n%s\n", m.Peak)
 	if m.Peak.Exists && m.Peak.ConcurrencyInterval.Valid() {
-		fmt.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval, m.Peak.ThroughputInterval)
+		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval, m.Peak.ThroughputInterval)
 	}
-	fmt.Fprintf(w, "residual standard error %.4g, %d degrees of freedom, R² %.4f\n\n", m.ResidualStdError, m.DegreesOfFreedom, m.RSquared)
+	visible.Fprintf(w, "residual standard error %.4g, %d degrees of freedom, R² %.4f\n\n",
+		m.ResidualStdError, m.DegreesOfFreedom, m.RSquared)
 	laws := table{head: []string{"LAW", "AICC", "SUPPORT", "GAMMA", "ALPHA", "BETA"}, right: []bool{false, true, true, true, true, true}}
 	for _, l := range m.Alternatives {
 		laws.add(string(l.Law), fmt.Sprintf("%.2f", l.AICc), fmt.Sprintf("%.1f %%", l.Likelihood*100), fmt.Sprintf("%.6g", l.Gamma),
@@ -271,7 +273,7 @@ func (d scalability) text(w io.Writer) error {
 		return err
 	}
 	if len(d.Predictions) > 0 {
-		fmt.Fprintln(w)
+		visible.Fprintf(w, "\n")
 		p := table{head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""}, right: []bool{true, true}}
 		for _, r := range d.Predictions {
 			note := ""
@@ -284,10 +286,10 @@ func (d scalability) text(w io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprintln(w)
+	visible.Fprintf(w, "\n")
 	d.chart(w)
 	for _, warning := range m.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", warning)
+		visible.Fprintf(w, "warning: %s\n", warning)
 	}
 	return nil
 }
@@ -335,9 +337,10 @@ func (d scalability) chart(w io.Writer) {
 		if i == 0 || i == height-1 {
 			label = fmt.Sprintf("%.4g", maxX*float64(height-1-i)/(height-1))
 		}
-		fmt.Fprintf(w, "%10s |%s\n", label, strings.TrimRight(string(row[:]), " "))
+		visible.Fprintf(w, "%10s |%s\n", label, strings.TrimRight(string(row[:]), " "))
 	}
-	fmt.Fprintf(w, "%10s +%s\n%10s  %-*s%g\n", "", strings.Repeat("-", width), "", width-len(fmt.Sprintf("%g", maxN)), "0   o measured   . fitted", maxN)
+	visible.Fprintf(w, "%10s +%s\n%10s  %-*s%g\n", "", strings.Repeat("-", width), "",
+		width-len(fmt.Sprintf("%g", maxN)), "0   o measured   . fitted", maxN)
 }
 
 func (d scalability) plot() report.Plot {

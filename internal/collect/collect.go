@@ -117,7 +117,8 @@ func (c *collector) openMetrics() {
 func loadScenario(folder *result.Folder) (sc *scenario.Scenario, problem string) {
 	m := folder.Manifest()
 	dir, file := folder.RenderedFile()
-	sc, diags := scenario.Load(dir, scenario.LoadOptions{File: file, ID: m.Scenario.ID, Nodes: len(m.Nodes)})
+	options := scenario.LoadOptions{File: file, Rendered: true, ID: m.Scenario.ID, Nodes: len(m.Nodes)}
+	sc, diags := scenario.Load(dir, options)
 	if sc != nil {
 		return sc, ""
 	}

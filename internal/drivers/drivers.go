@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/scenario"
 )
 
 // Targets returns a provider for every kind of target, the default first.
@@ -35,6 +36,17 @@ func Exporters() []exporter.Kind {
 	return []exporter.Kind{
 		host.Kind(),
 	}
+}
+
+// Generators returns those of the engines that read the config files of scenarios, by name.
+func Generators() map[string]scenario.Generator {
+	out := map[string]scenario.Generator{}
+	for name, e := range Engines() {
+		if g, ok := e.(scenario.Generator); ok {
+			out[name] = g
+		}
+	}
+	return out
 }
 
 // Replays returns the engines that read the raw output of a run on the target of that name: of a simulated one it is the

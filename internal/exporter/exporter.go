@@ -14,8 +14,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+
+	"plimsoll/internal/target"
 )
 
 // Type is what a metric is, as Prometheus' text format writes it.
@@ -64,38 +65,19 @@ var ErrNoData = errors.New("there is nothing to count here")
 type Kind struct {
 	Name    string // the word after `plimsoll exporter`
 	Summary string // one line for `plimsoll exporter list`
-	Options []Option
-	// New decodes options, which hold a value for every row of Options and nothing else, and returns all objections at
-	// once. It opens nothing.
-	New func(options map[string]string) (Collector, error)
+	Options []target.Option
+	// New makes the collector from decoded options, or says what is wrong with them. It opens nothing.
+	New func(target.Values) (Collector, error)
 }
 
-// Option is one row of a kind's option table. Secrets have no place in it: command lines can be seen by everybody.
-type Option struct {
-	Name    string // as given on the command line: --opt NAME=VALUE
-	Default string
-	Help    string
-}
-
-// Open makes the collector of a kind, with its defaults for what is not given.
-func (k Kind) Open(given map[string]string) (Collector, error) {
-	options := map[string]string{}
-	var known []string
-	for _, o := range k.Options {
-		options[o.Name] = o.Default
-		known = append(known, o.Name)
+// Open makes the collector of a kind, and returns all objections to the options at once.
+func (k Kind) Open(given target.Options) (Collector, error) {
+	values, err := target.DecodeFor("exporter "+k.Name, k.Options, given)
+	if err != nil {
+		return nil, err
 	}
-	var objections []error
-	for name, value := range given {
-		if !slices.Contains(known, name) {
-			objections = append(objections, fmt.Errorf("option %q: unknown; known are %s", name, strings.Join(known, ", ")))
-			continue
-		}
-		options[name] = value
-	}
-	slices.SortFunc(objections, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	c, err := k.New(options)
-	if err := errors.Join(append(objections, err)...); err != nil {
+	c, err := k.New(values)
+	if err != nil {
 		return nil, fmt.Errorf("exporter %s: %w", k.Name, err)
 	}
 	return c, nil

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"plimsoll/internal/target"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -204,18 +206,23 @@ func TestDescriptionsAreRefused(t *testing.T) {
 }
 
 func TestKindOpens(t *testing.T) {
-	k := Kind{Name: "k", Options: []Option{{Name: "a", Default: "1"}, {Name: "b"}}, New: func(o map[string]string) (Collector, error) {
-		if o["a"] != "1" {
-			return nil, fmt.Errorf("option %q: %q", "a", o["a"])
+	table := []target.Option{{Name: "a", Type: target.Count, Default: "1"}, {Name: "b"}}
+	k := Kind{Name: "k", Options: table, New: func(o target.Values) (Collector, error) {
+		if o.Count("a") != 1 {
+			return nil, fmt.Errorf("option %q: %d", "a", o.Count("a"))
 		}
 		return collector(nil), nil
 	}}
-	if _, err := k.Open(map[string]string{"b": "2"}); err != nil {
+	if _, err := k.Open(target.Options{"b": "2"}); err != nil {
 		t.Error(err)
 	}
-	_, err := k.Open(map[string]string{"a": "3", "c": "4", "d": "5"})
-	if want := "exporter k: option \"c\": unknown; known are a, b\noption \"d\": unknown; known are a, b\noption \"a\": \"3\""; err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
+	for want, given := range map[string]target.Options{
+		"exporter k: option \"a\": \"x\" is no whole number\nexporter k: option \"zz\": unknown; known are a, b": {"a": "x", "zz": "4"},
+		"exporter k: option \"a\": 3": {"a": "3"},
+	} {
+		if _, err := k.Open(given); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
 	}
 }
 

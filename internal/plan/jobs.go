@@ -78,7 +78,7 @@ func (j *jobs) depth(name string, runtime time.Duration) int {
 type demand struct {
 	bytes int64 // touched until it ends by itself, 0 unknown
 	depth int   // operations outstanding at most, 0 unknown
-	trims bool
+	needs []target.Capability
 }
 
 // check asks once about a way in which a workload is used.
@@ -107,8 +107,15 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 	if !ok {
 		return demand{}, fmt.Errorf("there is no engine for generator %q; known are %s", load.Generator, known(j.engines))
 	}
+	about := engine.Describe()
+	if j.view.Facts.Simulated && !about.Blocks {
+		return demand{}, fmt.Errorf("the simulated cluster models block I/O, and generator %q does something else; run it on a target of real machines", load.Generator)
+	}
+	if prefill && !about.Prefills {
+		return demand{}, fmt.Errorf("generator %q has no prefill: leave the prefill steps of its workloads out", load.Generator)
+	}
 	spec := workload.Spec{
-		Name: name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Disks: j.disks(load),
+		Name: name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: j.disks(load),
 		Prefill: prefill, Depth: 1, Interval: load.ReportingInterval, Runtime: runtime,
 		SizeScale: j.view.SizeScale, TimeScale: j.view.TimeScale,
 	}
@@ -125,10 +132,17 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 		}
 	}
 	var d demand
+	trims := false
 	for _, lane := range job.Lanes {
 		d.bytes += lane.Bytes
 		d.depth += lane.Depth
-		d.trims = d.trims || lane.TrimShare > 0
+		trims = trims || lane.TrimShare > 0
+	}
+	if trims {
+		d.needs = append(d.needs, target.DiskTrim)
+	}
+	if about.RunsPrograms {
+		d.needs = append(d.needs, target.GuestCommands)
 	}
 	return d, nil
 }
@@ -165,15 +179,17 @@ func DiskDevice(i int) string {
 	return "/dev/sd" + name
 }
 
-// requireTrim adds to the starts of workloads that trim what their disks must be able to do.
-func (b *builder) requireTrim() {
+// requireOfLoads adds to the starts of workloads what their jobs ask of the machines, like trims or trust.
+func (b *builder) requireOfLoads() {
 	for _, s := range slices.Concat(b.sc.Setup, b.sc.Run, b.sc.Teardown) {
-		if s.Name != "workload.Start" || !b.jobs.check(b.startKey(s)).trims {
+		if s.Name != "workload.Start" {
 			continue
 		}
-		for i := range b.plan.Steps {
-			if one := &b.plan.Steps[i]; one.Name == s.Name && one.Line == s.Pos.Line {
-				one.Requires = append(one.Requires, string(target.DiskTrim))
+		for _, c := range b.jobs.check(b.startKey(s)).needs {
+			for i := range b.plan.Steps {
+				if one := &b.plan.Steps[i]; one.Name == s.Name && one.Line == s.Pos.Line {
+					one.Requires = append(one.Requires, string(c))
+				}
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func Build(sc *scenario.Scenario, facts target.Facts, o Options) (*Plan, error) 
 	b.checkGroups()
 	b.expand()
 	b.walk()
-	b.requireTrim()
+	b.requireOfLoads()
 	b.checkCapabilities()
 	b.checkJobs()
 	b.remark()
@@ -339,13 +339,23 @@ func (b *builder) remark() {
 	case facts.FreeBytes == 0:
 		b.warn("data disks need up to %s, nothing is free beyond what the target keeps in reserve: it will refuse", unit.Bytes(p.PeakDiskBytes))
 	default:
-		b.warn("data disks need up to %s, %s are free: the target may refuse; a size scale of %.2g or less fits",
-			unit.Bytes(p.PeakDiskBytes), unit.Bytes(facts.FreeBytes), p.SizeScale*float64(facts.FreeBytes)/float64(p.PeakDiskBytes))
+		b.warn("data disks need up to %s, %s are free: the target may refuse; a size scale of %.2g or less fits%s",
+			unit.Bytes(p.PeakDiskBytes), unit.Bytes(facts.FreeBytes),
+			p.SizeScale*float64(facts.FreeBytes)/float64(p.PeakDiskBytes), gives(facts.MoreDisk))
 	}
 	if facts.FreeMemory >= 0 && p.PeakMemoryBytes > facts.FreeMemory {
-		b.warn("VMs need up to %s of memory, %s are free: the target may refuse", unit.Bytes(p.PeakMemoryBytes), unit.Bytes(facts.FreeMemory))
+		b.warn("VMs need up to %s of memory, %s are free: the target may refuse%s",
+			unit.Bytes(p.PeakMemoryBytes), unit.Bytes(facts.FreeMemory), gives(facts.MoreMemory))
 	}
 	p.Warnings = append(p.Warnings, b.jobs.remarks.sentences()...)
+}
+
+// gives ends a warning with what gives the target more of something, if there is such a thing.
+func gives(option string) string {
+	if option == "" {
+		return ""
+	}
+	return "; " + option + " gives more"
 }
 
 func plural(n int, noun string) string {

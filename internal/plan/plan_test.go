@@ -32,7 +32,7 @@ var engines = map[string]workload.Engine{"fio": fio.Engine{}}
 func everything() target.Facts {
 	f := target.Facts{Target: "stated", ClusterName: "four", FreeBytes: -1, FreeMemory: -1, Capabilities: map[target.Capability]string{}}
 	for _, c := range []target.Capability{
-		target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration, target.AvailabilityRules,
+		target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration, target.AvailabilityRules,
 		target.StorageMigration, target.GuestCommands, target.PlaybookHosts, target.WriteLogDrain, target.ClusterMetrics, target.PlatformChecks,
 	} {
 		f.Capabilities[c] = "stated"
@@ -46,7 +46,8 @@ func everything() target.Facts {
 // bare is a cluster of four nodes without a single optional capability.
 func bare() target.Facts {
 	f := everything()
-	f.Target, f.Capabilities = "bare", nil
+	f.Target = "bare"
+	f.Capabilities = map[target.Capability]string{target.VMCreation: "stated", target.VMPowerControl: "stated", target.VMMoves: "stated"}
 	f.Missing = map[target.Capability]string{target.NodePowerControl: "its nodes have no power controllers"}
 	for i := range f.Nodes {
 		f.Nodes[i].Power = ""

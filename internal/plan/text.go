@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll/internal/step"
+	"plimsoll/internal/visible"
 	"plimsoll/unit"
 )
 
@@ -28,12 +29,12 @@ func (p *Plan) Text(w io.Writer) error {
 	bullets(&b, "About target "+p.Target, p.TargetNotes)
 	bullets(&b, "Worth knowing", p.Warnings)
 	bullets(&b, "This scenario cannot run here", p.Objections)
-	_, err := io.WriteString(w, b.String())
+	_, err := visible.Fprintf(w, "%s", visible.Lines(b.String()))
 	return err
 }
 
 func (p *Plan) head(b *strings.Builder) {
-	fmt.Fprintf(b, "%s (%s)\n", cmp.Or(p.DisplayName, p.Scenario), p.Scenario)
+	visible.Fprintf(b, "%s (%s)\n", cmp.Or(p.DisplayName, p.Scenario), p.Scenario)
 	line := fmt.Sprintf("On target %s with %s", p.Target, plural(p.Nodes, "node"))
 	if p.ClusterName != "" && p.ClusterName != p.Target {
 		line += fmt.Sprintf(", cluster %q", p.ClusterName)
@@ -41,7 +42,7 @@ func (p *Plan) head(b *strings.Builder) {
 	if p.TimeScale != 1 || p.SizeScale != 1 {
 		line += fmt.Sprintf("; time x %g, sizes x %g", p.TimeScale, p.SizeScale)
 	}
-	fmt.Fprintln(b, line+".")
+	visible.Fprintf(b, "%s\n", line+".")
 	line = fmt.Sprintf("About %s", unit.Duration(p.Estimated().Round(time.Second)))
 	if p.AuthorSeconds > 0 {
 		line += fmt.Sprintf(" (the author says %s)", unit.Duration(seconds(p.AuthorSeconds).Round(time.Second)))
@@ -110,7 +111,7 @@ func (p *Plan) groups(b *strings.Builder) {
 	if len(shapes) == 0 {
 		return
 	}
-	fmt.Fprint(b, "\nVM groups\n")
+	visible.Fprintf(b, "\nVM groups\n")
 	for _, s := range shapes {
 		text := fmt.Sprintf("%s: %s, on %s, each %s, %s", list(names[s]), plural(s.vms, "VM"), s.nodes, plural(s.cpus, "CPU"), unit.Bytes(s.memory))
 		if n := len(names[s]); n > 1 {
@@ -170,7 +171,7 @@ func (p *Plan) timeline(b *strings.Builder) {
 		s := p.Steps[i]
 		if string(s.Phase) != phase {
 			phase = string(s.Phase)
-			fmt.Fprintf(b, "\n%s\n%5s  %8s  %10s  %s\n", phaseTitle[phase], "step", "at", "takes", "what")
+			visible.Fprintf(b, "\n%s\n%5s  %8s  %10s  %s\n", phaseTitle[phase], "step", "at", "takes", "what")
 		}
 		period, times := p.repetition(i)
 		if times < alike {
@@ -183,7 +184,7 @@ func (p *Plan) timeline(b *strings.Builder) {
 			p.row(b, p.Steps[i+k])
 		}
 		took := p.Steps[end-period].StartSeconds - p.Steps[i+period].StartSeconds
-		fmt.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took), plural(end-i-2*period, "step"))
+		visible.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took), plural(end-i-2*period, "step"))
 		for k := range period {
 			p.row(b, p.Steps[end-period+k])
 		}
@@ -227,7 +228,7 @@ func bullets(b *strings.Builder, title string, items []string) {
 	if len(items) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%s\n", title)
+	visible.Fprintf(b, "\n%s\n", title)
 	for _, item := range items {
 		for i, line := range strings.Split(item, "\n") {
 			lead := "  - "
@@ -245,7 +246,7 @@ func wrapped(b *strings.Builder, lead, rest, text string) {
 	empty := true
 	for word := range strings.FieldsSeq(text) {
 		if !empty && len([]rune(line))+1+len([]rune(word)) > width {
-			fmt.Fprintln(b, line)
+			visible.Fprintf(b, "%s\n", line)
 			line, empty = rest, true
 		}
 		if !empty {
@@ -254,5 +255,5 @@ func wrapped(b *strings.Builder, lead, rest, text string) {
 		line += word
 		empty = false
 	}
-	fmt.Fprintln(b, strings.TrimRight(line, " "))
+	visible.Fprintf(b, "%s\n", strings.TrimRight(line, " "))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -12,11 +13,13 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"plimsoll/internal/needs"
 	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/visible/visibletest"
 )
 
 // shotsVariable names a folder for screenshots, for looking at: PLIMSOLL_SHOTS=/tmp/shots go test -run Browser
@@ -276,4 +279,76 @@ func onPaper(b *browser) {
 	b.shot("9-print")
 	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil))
 	b.shot("10-print-results")
+}
+
+// TestBrowserHostile opens a page full of hostile texts, with its policy and without: nothing of them runs and nothing
+// is asked of a network, so that each wall stands alone.
+func TestBrowserHostile(t *testing.T) {
+	doc := filled(visibletest.Turns())
+	var all strings.Builder
+	for _, h := range visibletest.Texts {
+		all.WriteString("<p>" + h.Text + "</p>")
+		doc.Description += sanitise(h.Text)
+	}
+	doc.Description += sanitise(all.String())
+	var page bytes.Buffer
+	if err := HTML(&page, doc); err != nil {
+		t.Fatal(err)
+	}
+	const (
+		open    = `document.querySelectorAll("details").forEach(d => d.open = true)`
+		leading = `[...document.querySelectorAll("[href], [src], [action], [srcset]")]
+			.map(e => e.getAttribute("href") || e.outerHTML)`
+		twice = `(ids => ids.length - new Set(ids).size)([...document.querySelectorAll("[id]")].map(e => e.id))`
+	)
+	harmlessTarget := regexp.MustCompile(`^(https?://|#|data:image/png;base64,)`)
+	bare := regexp.MustCompile(`<meta http-equiv="Content-Security-Policy"[^>]*>`).ReplaceAll(page.Bytes(), nil)
+	if len(bare) == page.Len() {
+		t.Fatal("the page has no policy")
+	}
+	for name, text := range map[string][]byte{"with policy": page.Bytes(), "without policy": bare} {
+		t.Run(name, func(t *testing.T) {
+			b := openBrowser(t)
+			var asked []string
+			chromedp.ListenTarget(b.ctx, func(event any) {
+				if e, ok := event.(*network.EventRequestWillBeSent); ok && !strings.HasPrefix(e.Request.URL, "data:") {
+					b.mu.Lock()
+					asked = append(asked, e.Request.URL)
+					b.mu.Unlock()
+				}
+			})
+			file := filepath.Join(t.TempDir(), "report.html")
+			if err := os.WriteFile(file, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			b.do(network.Enable(), b.size(1440, 900), chromedp.Navigate("file://"+file))
+			var live int
+			b.do(chromedp.WaitVisible("#results", chromedp.ByQuery), chromedp.Evaluate(open, nil), chromedp.Evaluate(reveal, &live, await))
+			if all := ask[int](b, `document.querySelectorAll("figure.chart").length`); live != all || live < 5 {
+				t.Errorf("%d of %d charts are interactive", live, all)
+			}
+			b.do(chromedp.Evaluate(`for (const e of document.querySelectorAll("*"))
+				for (const kind of ["mouseover", "mouseenter", "focus", "click"])
+					if (e.tagName !== "A") e.dispatchEvent(new MouseEvent(kind, {bubbles: true}))`, nil))
+			if got := ask[string](b, `String(window.PWNED) + String(window.name)`); got != "undefined" {
+				t.Errorf("something of the texts ran: %s", got)
+			}
+			for _, href := range ask[[]string](b, leading) {
+				if !harmlessTarget.MatchString(href) {
+					t.Errorf("leads somewhere: %.200s", href)
+				}
+			}
+			if n := ask[int](b, twice); n != 0 {
+				t.Errorf("%d ids are given twice", n)
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if len(asked) != 1 || asked[0] != "file://"+file {
+				t.Errorf("the page asked for %q", asked)
+			}
+			if len(b.problems) > 0 {
+				t.Errorf("the page complained:\n%s", strings.Join(b.problems, "\n"))
+			}
+		})
+	}
 }

@@ -60,20 +60,20 @@ func (g grid) write(b *strings.Builder, markdown bool) {
 		return
 	}
 	if markdown {
-		escape := strings.NewReplacer("|", `\|`, "\n", " ")
-		fmt.Fprintf(b, "\n## %s\n\n|", g.title)
-		for _, h := range g.head {
-			fmt.Fprintf(b, " %s |", h)
-		}
-		b.WriteString("\n|" + strings.Repeat("---|", len(g.head)) + "\n")
-		for _, r := range g.rows {
+		b.WriteString(escaped("\n## %s\n\n", g.title))
+		row := func(cells []string) {
 			b.WriteString("|")
-			for _, c := range r {
-				fmt.Fprintf(b, " %s |", escape.Replace(c))
+			for _, c := range cells {
+				b.WriteString(escaped(" %s |", c))
 			}
 			b.WriteString("\n")
 		}
-		g.footnotes(b)
+		row(g.head)
+		b.WriteString("|" + strings.Repeat("---|", len(g.head)) + "\n")
+		for _, r := range g.rows {
+			row(r)
+		}
+		g.footnotes(b, escaped)
 		return
 	}
 	fmt.Fprintf(b, "\n%s\n", g.title)
@@ -91,42 +91,38 @@ func (g grid) write(b *strings.Builder, markdown bool) {
 		}
 		b.WriteString("  " + strings.TrimRight(line, " ") + "\n")
 	}
-	g.footnotes(b)
+	g.footnotes(b, fmt.Sprintf)
 }
 
-func (g grid) footnotes(b *strings.Builder) {
+func (g grid) footnotes(b *strings.Builder, sprintf func(string, ...any) string) {
 	for i, r := range g.reasons {
-		fmt.Fprintf(b, "\n  (%d) %s\n", i+1, r)
+		b.WriteString(sprintf("\n  (%d) %s\n", i+1, r))
 	}
 }
 
 func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
+	d = shown(d)
 	var b strings.Builder
-	bold := func(s string) string {
-		if markdown {
-			return "**" + s + "**"
-		}
-		return s
-	}
+	sprintf, bold := formats(markdown)
 	if d.Marked != "" {
-		fmt.Fprintf(&b, "%s\n\n", bold(d.Marked))
+		b.WriteString(sprintf(bold, d.Marked))
 	}
 	for _, first := range d.Mind {
-		fmt.Fprintf(&b, "%s\n\n", bold(first))
+		b.WriteString(sprintf(bold, first))
 	}
 	if markdown {
-		fmt.Fprintf(&b, "# %s\n\n", compareTitle(d))
+		b.WriteString(sprintf("# %s\n\n", compareTitle(d)))
 	}
-	fmt.Fprintf(&b, "%s\n\n", d.Sentence)
+	b.WriteString(sprintf("%s\n\n", d.Sentence))
 	for i, s := range d.Sides {
 		role := "baseline"
 		if i > 0 {
 			role = strings.TrimSpace("candidate " + sideNumbers(d)[s.Name])
 		}
 		if markdown {
-			role = "- " + role
+			b.WriteString("- ")
 		}
-		fmt.Fprintf(&b, "%s: %s (%s)\n", role, s.Name, sideSize(s))
+		b.WriteString(sprintf("%s: %s (%s)\n", role, s.Name, sideSize(s)))
 	}
 	for _, g := range compareGrids(d) {
 		g.write(&b, markdown)
@@ -135,10 +131,18 @@ func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
 		b.WriteString("\n")
 	}
 	for _, n := range append(append([]string{}, d.Notes...), d.Missing...) {
-		fmt.Fprintf(&b, "- %s\n", n)
+		b.WriteString(sprintf("- %s\n", n))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// formats are how a document's lines are printed, and the format of what must be read first.
+func formats(markdown bool) (sprintf func(string, ...any) string, bold string) {
+	if markdown {
+		return escaped, "**%s**\n\n"
+	}
+	return fmt.Sprintf, "%s\n\n"
 }
 
 func sideSize(s compare.Shown) string {
@@ -306,7 +310,8 @@ type compareRow struct {
 
 // CompareHTML writes a comparison as one self-contained page without a script.
 func CompareHTML(w io.Writer, d *compare.Document) error {
-	v := compareView{Document: d, Title: compareTitle(d), Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'"}
+	d = shown(d)
+	v := compareView{Document: d, Title: compareTitle(d), Policy: policy}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)
 		if err != nil {

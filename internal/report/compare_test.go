@@ -54,7 +54,8 @@ func TestCompareDocuments(t *testing.T) {
 	}
 }
 
-func TestExperimentDocuments(t *testing.T) {
+func madeExperiment(t *testing.T) *compare.Experiment {
+	t.Helper()
 	r := rand.New(rand.NewPCG(10, 0))
 	d := compare.Design{ID: "20260301-120000-made", Title: "Made <i>", Summary: "What do pages and depth do?", Order: "randomised", Repeats: 2, Planned: 9,
 		Failed:  []string{"pages=1G depth=8, repeat 2: no 1G pages"},
@@ -68,6 +69,11 @@ func TestExperimentDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return x
+}
+
+func TestExperimentDocuments(t *testing.T) {
+	x := madeExperiment(t)
 	for name, write := range map[string]func(io.Writer, *compare.Experiment) error{
 		"experiment.txt": ExperimentText, "experiment.md": ExperimentMarkdown, "experiment.html": ExperimentHTML, "experiment.json": ExperimentJSON,
 	} {

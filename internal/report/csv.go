@@ -1,12 +1,14 @@
 package report
 
 import (
-	"encoding/csv"
+	"bufio"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"plimsoll/result"
 )
@@ -15,7 +17,8 @@ import (
 // results come the views of VMs and totals (panel is the measure's name), then the totals of every workload (panel
 // "workload NAME", series "MACHINE, WINDOW, MEASURE", time the start of the window; of sections "all, section, NAME, MEASURE"). Gaps have no row.
 func CSV(w io.Writer, doc *Document) error {
-	t := &table{w: csv.NewWriter(w)}
+	doc = shown(doc)
+	t := &table{w: bufio.NewWriter(w)}
 	t.row("panel", "series", "time", "value", "unit")
 	for _, p := range doc.Panels {
 		for _, s := range p.Series {
@@ -44,20 +47,27 @@ func CSV(w io.Writer, doc *Document) error {
 			t.totals("workload "+l.Workload, "all, section", s)
 		}
 	}
-	t.w.Flush()
-	if err := t.w.Error(); err != nil {
+	if err := t.w.Flush(); err != nil {
 		return fmt.Errorf("report: csv: %w", err)
 	}
 	return nil
 }
 
-// table writes rows; csv.Writer keeps its first error.
-type table struct{ w *csv.Writer }
+// table writes rows; the buffered writer keeps its first error.
+type table struct{ w *bufio.Writer }
 
-func (t *table) row(cells ...string) { _ = t.w.Write(cells) }
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		if i > 0 {
+			t.w.WriteByte(',')
+		}
+		t.w.WriteString(cell(c))
+	}
+	t.w.WriteByte('\n')
+}
 
 func (t *table) value(panel, series string, at time.Time, v float64, unit string) {
-	t.row(inert(panel), inert(series), at.UTC().Format(time.RFC3339Nano), strconv.FormatFloat(v, 'g', -1, 64), inert(unit))
+	t.row(panel, series, at.UTC().Format(time.RFC3339Nano), strconv.FormatFloat(v, 'g', -1, 64), unit)
 }
 
 func (t *table) series(panel string, s result.Series, unit string) {
@@ -85,10 +95,21 @@ func (t *table) totals(panel, machine string, w WindowTotals) {
 	}
 }
 
-// inert keeps a spreadsheet from taking an author's text for a formula.
-func inert(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
+// formulas are the signs that begin one.
+const formulas = "=+-@＝＋－＠"
+
+// numeric is what a spreadsheet may take for a number; also a text that is nothing else.
+var numeric = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
+
+// cell is a field of the file. Text that a spreadsheet would take for a formula, also after blanks and in the wide
+// forms that some take for the same signs, gets an apostrophe in front. A field is also quoted for separators that are
+// not ours: where a program splits at semicolons, each part would be a cell.
+func cell(s string) string {
+	if first, _ := utf8.DecodeRuneInString(strings.TrimSpace(s)); strings.ContainsRune(formulas, first) && !numeric.MatchString(s) {
+		s = "'" + s
+	}
+	if strings.ContainsAny(s, "\",;") || strings.TrimSpace(s) != s {
+		s = `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 	}
 	return s
 }

@@ -26,17 +26,16 @@ func ExperimentText(w io.Writer, x *compare.Experiment) error { return experimen
 func ExperimentMarkdown(w io.Writer, x *compare.Experiment) error { return experimentLines(w, x, true) }
 
 func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
+	x = shown(x)
 	var b strings.Builder
+	sprintf, bold := formats(markdown)
 	for _, first := range x.Mind {
-		if markdown {
-			first = "**" + first + "**"
-		}
-		fmt.Fprintf(&b, "%s\n\n", first)
+		b.WriteString(sprintf(bold, first))
 	}
 	if markdown {
 		b.WriteString("# ")
 	}
-	fmt.Fprintf(&b, "%s\n\n%s\n", x.Title, x.Sentence)
+	b.WriteString(sprintf("%s\n\n%s\n", x.Title, x.Sentence))
 	effects := grid{title: "Effects", head: []string{"factor", "measure", "change", "interval", "verdict"}}
 	for _, e := range x.Effects {
 		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against), measureName("", e.Workload, e.Name), percent(e.Change), effects.interval(e.Measure), string(e.Verdict)})
@@ -57,10 +56,10 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 		b.WriteString("\n")
 	}
 	for _, n := range x.Notes {
-		fmt.Fprintf(&b, "- %s\n", n)
+		b.WriteString(sprintf("- %s\n", n))
 	}
 	for _, f := range x.Failed {
-		fmt.Fprintf(&b, "- failed: %s\n", f)
+		b.WriteString(sprintf("- failed: %s\n", f))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -95,7 +94,8 @@ type experimentGroup struct {
 
 // ExperimentHTML writes the result of an experiment as one self-contained page without a script.
 func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
-	v := experimentView{Experiment: x, Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'"}
+	x = shown(x)
+	v := experimentView{Experiment: x, Policy: policy}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)
 		if err != nil {

@@ -4,14 +4,17 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
 
 // Markdown writes the report's words and tables, without charts, for tickets and reviews.
 func Markdown(w io.Writer, doc *Document) error {
+	doc = shown(doc)
 	m := &markdown{w: bufio.NewWriter(w)}
 	m.head(doc)
 	m.findings(doc)
@@ -29,8 +32,9 @@ func Markdown(w io.Writer, doc *Document) error {
 	return nil
 }
 
-// FindingsMarkdown writes findings alone under a heading: what changes the meaning of all of them, the summary, the list.
-func FindingsMarkdown(w io.Writer, title string, mind []string, findings []result.Finding) error {
+// FindingsMarkdown writes findings alone under a heading: what changes the meaning of all of them, the summary, the
+// list, and what could not be looked at, where there is any.
+func FindingsMarkdown(w io.Writer, title string, mind []string, findings []result.Finding, unseen ...string) error {
 	m := &markdown{w: bufio.NewWriter(w)}
 	m.line("## %s\n", title)
 	for _, first := range mind {
@@ -41,6 +45,12 @@ func FindingsMarkdown(w io.Writer, title string, mind []string, findings []resul
 	}
 	m.line("\n### What was found\n")
 	m.list(findings)
+	if len(unseen) > 0 {
+		m.line("\n### What could not be looked at\n")
+	}
+	for _, n := range unseen {
+		m.line("- %s", n)
+	}
 	if err := m.w.Flush(); err != nil {
 		return fmt.Errorf("report: markdown: %w", err)
 	}
@@ -50,14 +60,7 @@ func FindingsMarkdown(w io.Writer, title string, mind []string, findings []resul
 // markdown prints; the buffered writer keeps its first error.
 type markdown struct{ w *bufio.Writer }
 
-func (m *markdown) line(format string, args ...any) {
-	for i, a := range args {
-		if s, ok := a.(string); ok {
-			args[i] = plainText(s)
-		}
-	}
-	fmt.Fprintf(m.w, format+"\n", args...)
-}
+func (m *markdown) line(format string, args ...any) { m.w.WriteString(escaped(format+"\n", args...)) }
 
 func (m *markdown) cells(cells ...string) {
 	for i, c := range cells {
@@ -72,10 +75,31 @@ func (m *markdown) header(cells ...string) {
 	m.w.WriteString("|" + strings.Repeat(" --- |", len(cells)) + "\n")
 }
 
-// plainText keeps text from being taken for markup.
-var plainText = strings.NewReplacer(
-	"\\", `\\`, "|", `\|`, "\n", " ", "\r", " ", "<", "&lt;", ">", "&gt;", "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`,
-).Replace
+// escaped is fmt.Sprintf with every argument but numbers taken for text, not for markup.
+func escaped(format string, args ...any) string {
+	for i, a := range args {
+		switch a.(type) {
+		case int, float64:
+		default:
+			args[i] = plainText(fmt.Sprint(a))
+		}
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+var (
+	markup = strings.NewReplacer("\\", `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", `\*`, "_", `\_`,
+		"`", "\\`", "[", `\[`, "]", `\]`, "#", `\#`, "~", `\~`, "$", `\$`,
+		"@", `\@`, "://", `\://`, "www.", `www\.`) // these would become links by themselves
+	// What makes a list item, a heading or a ruler of the line it begins.
+	beginning = regexp.MustCompile(`^(\d{0,9})([-+=.)])( |$|-*$|=*$)`)
+)
+
+// plainText keeps text from being taken for markup, also by those who read HTML, formulas and bare addresses in it.
+func plainText(s string) string {
+	s = strings.TrimSpace(visible.Line(visible.Cut(s, longestText)))
+	return beginning.ReplaceAllString(markup.Replace(s), `$1\$2$3`)
+}
 
 func (m *markdown) head(doc *Document) {
 	for _, first := range []string{doc.Simulated, doc.Scaled} {

@@ -32,6 +32,7 @@ type PlotPoint struct {
 
 // PlotSVG writes a plot as a file that stands alone.
 func PlotSVG(w io.Writer, p Plot) error {
+	p = shown(p)
 	const style = `<style>text{font:12px system-ui,sans-serif;fill:#566072}.e{text-anchor:end}.m{text-anchor:middle}.g{stroke:#dde1e8;fill:none}` +
 		`.l{fill:none;stroke-width:1.6;stroke:var(--c)}.v{fill:var(--c);fill-opacity:.15}.o{fill:var(--c)}.i{stroke:var(--c);fill:none;stroke-width:1.4}` +
 		`.s0{--c:#0b6cb8}.s1{--c:#c8501a}.s2{--c:#0f7f5f}.s3{--c:#9c4a86}.s4{--c:#a06a00}.s5{--c:#4a4fb5}.s6{--c:#5c6673}.s7{--c:#2c8f9e}</style>` +

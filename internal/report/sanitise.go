@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"plimsoll/internal/visible"
 )
 
 // Elements of an author's description that survive. Images, forms and frames are dropped with their attributes;
@@ -35,7 +37,7 @@ func sanitise(text string) template.HTML {
 	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 	nodes, err := html.ParseFragment(strings.NewReader(strings.ToValidUTF8(text, "")), body)
 	if err != nil {
-		return template.HTML(template.HTMLEscapeString(text))
+		return template.HTML(template.HTMLEscapeString(visible.Text(text)))
 	}
 	var b strings.Builder
 	for _, n := range nodes {
@@ -53,7 +55,7 @@ func clean(b *strings.Builder, n *html.Node, depth int) {
 	}
 	switch n.Type {
 	case html.TextNode:
-		b.WriteString(html.EscapeString(n.Data))
+		b.WriteString(html.EscapeString(visible.Text(n.Data)))
 		return
 	case html.ElementNode:
 	default:
@@ -84,14 +86,16 @@ func clean(b *strings.Builder, n *html.Node, depth int) {
 	}
 }
 
-// link is the target of an anchor when it is an absolute web address.
+// link is the target of an anchor when it is an absolute web address that shows whole, without a user name, which is
+// easily taken for the host.
 func link(n *html.Node) (string, bool) {
 	for _, a := range n.Attr {
 		if a.Key != "href" {
 			continue
 		}
 		u, err := url.Parse(strings.TrimSpace(a.Val))
-		if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		web := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+		if web && visible.Line(u.String()) == u.String() {
 			return u.String(), true
 		}
 	}

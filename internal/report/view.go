@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
 
@@ -133,8 +134,8 @@ const mostPictures = 24
 const maxJournal = 1000
 
 func newView(doc *Document) *view {
-	shown := *doc
-	v := &view{Document: &shown, origin: doc.Start}
+	doc = shown(doc)
+	v := &view{Document: doc, origin: doc.Start}
 	for _, m := range doc.Marks {
 		v.marks = append(v.marks, mark{At: m.Time.Sub(v.origin).Seconds(), Kind: kindClass(m.Kind), Text: m.Text})
 	}
@@ -400,16 +401,19 @@ type planView struct {
 	Text string `json:"-"`
 }
 
+// maxPlan bounds the plan as text, in characters.
+const maxPlan = 64 << 10
+
 func newPlan(raw json.RawMessage) planView {
 	var p planView
 	if err := json.Unmarshal(raw, &p); err == nil && len(p.Steps) > 0 {
-		return p
+		return shown(p)
 	}
 	var b bytes.Buffer
 	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
 		return planView{}
 	}
-	return planView{Text: b.String()}
+	return planView{Text: visible.Cut(visible.Text(b.String()), maxPlan)}
 }
 
 // PanelCount is how many panels the report has, and how many of them have no data.

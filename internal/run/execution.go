@@ -284,7 +284,7 @@ func (x *execution) step(ctx context.Context, s plan.Step) error {
 	x.current, x.stepBegan = s, x.req.Clock.Now()
 	x.mu.Unlock()
 	x.record(result.Event{Kind: result.KindStepStart, Name: s.Name, Text: s.Text})
-	if w, ok := x.cluster.(target.StepWatcher); ok {
+	if w, ok := target.As[target.StepWatcher](x.cluster); ok {
 		w.StepBegins(s.Number, s.Name)
 	}
 	env := *x.env

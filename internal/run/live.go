@@ -118,7 +118,7 @@ func (w *watcher) machines(ctx context.Context) {
 
 // cluster reads the cluster's own counters when they are due.
 func (w *watcher) cluster(ctx context.Context) {
-	source, ok := w.x.cluster.(target.MetricsSource)
+	source, ok := target.As[target.MetricsSource](w.x.cluster)
 	now := w.x.req.Clock.Now()
 	if !ok || !w.x.req.Facts.Can(target.ClusterMetrics) || !w.metrics.IsZero() && now.Sub(w.metrics) < w.period {
 		return
@@ -144,7 +144,7 @@ func (w *watcher) cluster(ctx context.Context) {
 
 // underneath reads the counters of the machines below the VMs, where the target can.
 func (w *watcher) underneath(ctx context.Context) {
-	source, ok := w.x.cluster.(target.HostSource)
+	source, ok := target.As[target.HostSource](w.x.cluster)
 	if !ok {
 		return
 	}

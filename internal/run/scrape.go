@@ -59,8 +59,8 @@ type endpoint struct {
 func (x *execution) newScraper() *scraper {
 	s := &scraper{x: x, period: max(x.interval(), shortestScrape), known: map[endpointKey]*endpoint{}}
 	s.deadline = s.period * 9 / 10
-	s.source, _ = x.cluster.(target.ScrapeSource)
-	if v, ok := x.cluster.(target.VMAddressed); ok && x.req.Facts.Can(target.VMExporters) {
+	s.source, _ = target.As[target.ScrapeSource](x.cluster)
+	if v, ok := target.As[target.VMAddressed](x.cluster); ok && x.req.Facts.Can(target.VMExporters) {
 		s.vms = v
 	}
 	if s.source == nil && s.vms == nil || x.req.Facts.Simulated {

@@ -95,7 +95,7 @@ func clusterReady(_ scenario.Args, v View) (*action, error) {
 		text:     "see that all nodes are ready, and power on those that are not",
 		estimate: func(f *Forecast) time.Duration { return f.nodesOn(allNodes(f.View)) },
 		do: func(ctx context.Context, e *Env) error {
-			power, can := e.Cluster.(target.NodePower)
+			power, can := target.As[target.NodePower](e.Cluster)
 			for _, n := range allNodes(e.View) {
 				state, ready, err := e.Cluster.NodeState(ctx, n)
 				if err == nil && state == target.On && ready {
@@ -178,9 +178,9 @@ func platformCheck(name string, a scenario.Args, v View) *action {
 		requires: []target.Capability{target.PlatformChecks},
 		check:    func(View) error { return bad },
 		do: func(ctx context.Context, e *Env) error {
-			c, ok := e.Cluster.(target.PlatformChecker)
-			if !ok {
-				return lacking(target.PlatformChecks)
+			c, err := able[target.PlatformChecker](e, target.PlatformChecks)
+			if err != nil {
+				return err
 			}
 			return c.PlatformCheck(ctx, name, node, store)
 		},

@@ -62,12 +62,16 @@ func powerOffOurs(a scenario.Args) *action {
 				return fmt.Errorf("list of VMs: %w", err)
 			}
 			vms = slices.DeleteFunc(vms, func(vm target.VM) bool { return vm.Power == target.Off })
-			e.annotate(a.Bool("annotate"), "Powering off %s", count(len(vms), "VM"))
-			if len(vms) == 0 {
+			if len(vms) == 0 || !e.Facts.Can(target.VMCreation) { // machines that were there before are not the run's
 				return nil
 			}
+			e.annotate(a.Bool("annotate"), "Powering off %s", count(len(vms), "VM"))
+			power, err := able[target.VMPower](e, target.VMPowerControl)
+			if err != nil {
+				return err
+			}
 			return e.within(ctx, "power off", powerLimitEach*time.Duration(len(vms)), func(ctx context.Context) error {
-				return e.Cluster.PowerOff(ctx, names(vms))
+				return power.PowerOff(ctx, names(vms))
 			})
 		},
 	}
@@ -82,12 +86,16 @@ func deleteOurs(a scenario.Args) *action {
 			if err != nil {
 				return fmt.Errorf("list of VMs: %w", err)
 			}
-			e.annotate(a.Bool("annotate"), "Deleting %s", count(len(vms), "VM"))
-			if len(vms) == 0 {
+			if len(vms) == 0 || !e.Facts.Can(target.VMCreation) {
 				return nil
 			}
+			e.annotate(a.Bool("annotate"), "Deleting %s", count(len(vms), "VM"))
+			maker, err := able[target.VMMaker](e, target.VMCreation)
+			if err != nil {
+				return err
+			}
 			return e.within(ctx, "delete", powerLimitEach*time.Duration(len(vms)), func(ctx context.Context) error {
-				return e.Cluster.Delete(ctx, names(vms))
+				return maker.Delete(ctx, names(vms))
 			})
 		},
 	}
@@ -102,7 +110,7 @@ func confirmClean() *action {
 			if err != nil {
 				return fmt.Errorf("list of VMs: %w", err)
 			}
-			if len(vms) > 0 {
+			if len(vms) > 0 && e.Facts.Can(target.VMCreation) {
 				return fmt.Errorf("%s left after deleting: %s", count(len(vms), "VM"), some(names(vms)))
 			}
 			return nil

@@ -81,7 +81,7 @@ func waitWriteLog(a scenario.Args, _ View) (*action, error) {
 	return &action{
 		text: fmt.Sprintf("wait until the storage's write log is empty, at most %s", unit.Duration(limit)),
 		do: func(ctx context.Context, e *Env) error {
-			source, ok := e.Cluster.(target.WriteLog)
+			source, ok := target.As[target.WriteLog](e.Cluster)
 			if !ok || !e.Facts.Can(target.WriteLogDrain) {
 				e.Warn("experimental.WaitOplogEmpty: this target has no storage controllers to ask; taken as empty")
 				return nil

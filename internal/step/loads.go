@@ -118,7 +118,7 @@ func NewLoads(ctx context.Context, c LoadsConfig) *Loads {
 // EngineFor finds the engine of a generator: the cluster's own model of it, else the real one.
 func EngineFor(cluster target.Cluster, engines map[string]workload.Engine, generator string) (workload.Engine, error) {
 	real, ok := engines[generator]
-	if s, simulates := cluster.(workload.Simulating); simulates {
+	if s, simulates := target.As[workload.Simulating](cluster); simulates {
 		if e, modelled := s.Engine(generator, real); modelled {
 			return e, nil
 		}

@@ -128,9 +128,9 @@ func controllerOf(v View, n int) string {
 }
 
 func controllers(e *Env) (target.NodePower, error) {
-	power, ok := e.Cluster.(target.NodePower)
-	if !ok {
-		return nil, lacking(target.NodePowerControl)
+	power, err := able[target.NodePower](e, target.NodePowerControl)
+	if err != nil {
+		return nil, err
 	}
 	return power, nil
 }

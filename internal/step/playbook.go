@@ -54,7 +54,8 @@ func runPlaybook(a scenario.Args, _ View) (*action, error) {
 			if !e.Facts.Simulated {
 				return fmt.Errorf("playbook %q: this version runs no playbooks", file)
 			}
-			e.Note("playbook %q would run on %s now; on a simulated cluster it is taken to last %s, changes nothing and loads nothing",
+			e.Note("playbook %q would run on %s now; on a simulated cluster it is taken to last %s "+
+				"(--target-opt playbook=TIME), changes nothing and loads nothing",
 				file, count(hosts, "host"), unit.Duration(e.Facts.PlaybookTime))
 			if err := e.Clock.Sleep(ctx, e.Facts.PlaybookTime); err != nil {
 				return err
@@ -67,9 +68,9 @@ func runPlaybook(a scenario.Args, _ View) (*action, error) {
 
 // playbookHosts resolves an inventory and returns how many hosts it has.
 func playbookHosts(ctx context.Context, e *Env, inventory []string) (hosts int, err error) {
-	source, ok := e.Cluster.(target.Addressed)
-	if !ok {
-		return 0, lacking(target.PlaybookHosts)
+	source, err := able[target.Addressed](e, target.PlaybookHosts)
+	if err != nil {
+		return 0, err
 	}
 	for _, group := range inventory {
 		addresses, err := source.Addresses(ctx, group)

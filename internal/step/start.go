@@ -89,7 +89,7 @@ func (l *Loads) begin(ctx context.Context, e *Env, load scenario.Workload, o sta
 	l.mu.Unlock()
 	for i, vm := range vms {
 		spec := workload.Spec{
-			Name: fileName(s.name, number), VM: vm.Name, ConfigFile: load.ConfigFile, Config: load.Config, Disks: hosts[i].Disks(),
+			Name: fileName(s.name, number), VM: vm.Name, ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: hosts[i].Disks(),
 			Prefill: o.prefill, Depth: o.depth, Interval: load.ReportingInterval, Runtime: o.runtime,
 			Seed: Seed(o.seed, i), SizeScale: e.SizeScale, TimeScale: e.TimeScale, Sections: mostSections / len(vms),
 		}

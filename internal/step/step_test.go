@@ -106,7 +106,8 @@ func newBench(t *testing.T) *bench {
 	v := clock.NewVirtual(began)
 	b := &bench{t: t, clock: v, cluster: newCluster(v), back: v.Group()}
 	b.engine = &engine{c: b.cluster, size: 100 * time.Second, how: map[string]error{}}
-	facts := target.Facts{Target: "test", Capabilities: map[target.Capability]string{}}
+	facts := target.Facts{Target: "test", Capabilities: map[target.Capability]string{
+		target.VMCreation: "test", target.VMPowerControl: "test", target.VMMoves: "test"}}
 	for _, c := range []target.Capability{target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
 		target.AvailabilityRules, target.StorageMigration, target.GuestCommands} {
 		facts.Capabilities[c] = "test"

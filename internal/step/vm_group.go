@@ -79,7 +79,10 @@ func cloneFromTemplate(a scenario.Args, v View) (*action, error) {
 	if a.Bool("power_on") {
 		text += " and power it on"
 	}
-	var requires []target.Capability
+	requires := []target.Capability{target.VMCreation}
+	if a.Bool("power_on") {
+		requires = append(requires, target.VMPowerControl)
+	}
 	if decl, err := v.Groups.Get(group); err == nil && decl.OVF {
 		requires = append(requires, target.FolderImport)
 	}
@@ -95,8 +98,13 @@ func cloneFromTemplate(a scenario.Args, v View) (*action, error) {
 			if err != nil {
 				return 0
 			}
-			if !a.Bool("disable_ha") && !f.Facts.Can(target.NodeFailover) {
-				f.warn("group %q is to be restarted elsewhere when a node fails (disable_ha: False), and nothing here does that", group)
+			switch how, can := f.Facts.Capabilities[target.NodeFailover]; {
+			case a.Bool("disable_ha"):
+			case !can:
+				f.warn("group %q is to be restarted elsewhere when a node fails (disable_ha: False), and nothing here does that%s",
+					group, reason(f.Facts.Missing[target.NodeFailover]))
+			case f.Facts.Simulated:
+				f.warn("group %q is restarted elsewhere when a node fails (disable_ha: False): %s", group, how)
 			}
 			f.group(group).template = true
 			f.clone(group, m)
@@ -126,11 +134,15 @@ func doClone(ctx context.Context, e *Env, group string, a scenario.Args) error {
 		Node: 0, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: e.Disks(decl),
 	}
 	clone := target.Clone{Source: template.Name, Group: group, Members: wanted, Linked: a.Bool("linked_clone")}
+	maker, err := able[target.VMMaker](e, target.VMCreation)
+	if err != nil {
+		return err
+	}
 	err = e.within(ctx, fmt.Sprintf("group %q", group), cloneLimitEach*time.Duration(len(wanted)+1), func(ctx context.Context) error {
-		if err := e.Cluster.CreateTemplate(ctx, template); err != nil {
+		if err := maker.CreateTemplate(ctx, template); err != nil {
 			return fmt.Errorf("template of image %q: %w", decl.Template, err)
 		}
-		return e.Cluster.Clone(ctx, clone)
+		return maker.Clone(ctx, clone)
 	})
 	if err != nil {
 		return err
@@ -166,9 +178,17 @@ func absent(wanted []target.Placement, have []target.VM) []string {
 	return missing
 }
 
+// reason ends a warning with what the place says of it, if it says anything.
+func reason(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
 // exempt takes machines out of HA restart and balancing. A place without such rules has nothing to be exempt from.
 func exempt(ctx context.Context, e *Env, vms []string, ha, balancing bool) error {
-	rules, ok := e.Cluster.(target.Availability)
+	rules, ok := target.As[target.Availability](e.Cluster)
 	if !ok || !e.Facts.Can(target.AvailabilityRules) {
 		return nil
 	}
@@ -191,7 +211,8 @@ func (f *Forecast) boot(group string, maxConcurrent int) time.Duration {
 func powerOnGroup(a scenario.Args, _ View) (*action, error) {
 	group := a.String("vm_group_name")
 	return &action{
-		text: fmt.Sprintf("power on group %q", group),
+		text:     fmt.Sprintf("power on group %q", group),
+		requires: []target.Capability{target.VMPowerControl},
 		estimate: func(f *Forecast) time.Duration {
 			f.needMembers(group)
 			f.powered(group, true)
@@ -208,10 +229,14 @@ func doPowerOn(ctx context.Context, e *Env, group string, maxConcurrent int, ann
 	if err != nil {
 		return err
 	}
+	power, err := able[target.VMPower](e, target.VMPowerControl)
+	if err != nil {
+		return err
+	}
 	e.annotate(annotate, "Powering on group %s", group)
 	what := fmt.Sprintf("group %q: power on", group)
 	err = e.within(ctx, what, powerLimitEach*time.Duration(len(vms)), func(ctx context.Context) error {
-		return e.Cluster.PowerOn(ctx, names(vms), maxConcurrent)
+		return power.PowerOn(ctx, names(vms), maxConcurrent)
 	})
 	if err != nil {
 		return err
@@ -283,7 +308,8 @@ func waitForGroup(a scenario.Args, _ View) (*action, error) {
 func powerOffGroup(a scenario.Args, _ View) (*action, error) {
 	group := a.String("vm_group_name")
 	return &action{
-		text: fmt.Sprintf("power off group %q", group),
+		text:     fmt.Sprintf("power off group %q", group),
+		requires: []target.Capability{target.VMPowerControl},
 		estimate: func(f *Forecast) time.Duration {
 			f.needMembers(group)
 			f.powered(group, false)
@@ -294,10 +320,14 @@ func powerOffGroup(a scenario.Args, _ View) (*action, error) {
 			if err != nil {
 				return err
 			}
+			power, err := able[target.VMPower](e, target.VMPowerControl)
+			if err != nil {
+				return err
+			}
 			e.annotate(a.Bool("annotate"), "Powering off group %s", group)
 			what := fmt.Sprintf("group %q: power off", group)
 			limit := powerLimitEach * time.Duration(len(vms))
-			if err := e.within(ctx, what, limit, func(ctx context.Context) error { return e.Cluster.PowerOff(ctx, names(vms)) }); err != nil {
+			if err := e.within(ctx, what, limit, func(ctx context.Context) error { return power.PowerOff(ctx, names(vms)) }); err != nil {
 				return err
 			}
 			return e.until(ctx, what, e.pollEvery(time.Second), limit, func(ctx context.Context) (bool, string, error) {
@@ -329,7 +359,8 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 		return decl, m, err
 	}
 	return &action{
-		text: fmt.Sprintf("grow group %q to %s, cloned from its first", group, words),
+		text:     fmt.Sprintf("grow group %q to %s, cloned from its first", group, words),
+		requires: []target.Capability{target.VMCreation, target.VMPowerControl, target.VMMoves},
 		check: func(v View) error {
 			now, err := v.Groups.Members(group)
 			if err != nil {
@@ -379,16 +410,24 @@ func doGrow(ctx context.Context, e *Env, decl scenario.Group, then []target.Plac
 	first := vms[0]
 	missing := absent(then, vms)
 	added := slices.DeleteFunc(slices.Clone(then), func(m target.Placement) bool { return !slices.Contains(missing, m.Name) })
+	maker, err := able[target.VMMaker](e, target.VMCreation)
+	if err != nil {
+		return err
+	}
 	err = e.within(ctx, fmt.Sprintf("group %q", group), cloneLimitEach*time.Duration(len(added)), func(ctx context.Context) error {
-		return e.Cluster.Clone(ctx, target.Clone{Source: first.Name, Group: group, Members: added, Linked: a.Bool("linked_clone")})
+		return maker.Clone(ctx, target.Clone{Source: first.Name, Group: group, Members: added, Linked: a.Bool("linked_clone")})
 	})
 	if err != nil {
 		return err
 	}
 	e.Groups.Set(decl)
 	if first.Power == target.On {
+		power, err := able[target.VMPower](e, target.VMPowerControl)
+		if err != nil {
+			return err
+		}
 		err = e.within(ctx, fmt.Sprintf("group %q: power on", group), powerLimitEach*time.Duration(len(added)), func(ctx context.Context) error {
-			return e.Cluster.PowerOn(ctx, missing, powerOnWidth)
+			return power.PowerOn(ctx, missing, powerOnWidth)
 		})
 		if err != nil {
 			return err
@@ -400,10 +439,14 @@ func doGrow(ctx context.Context, e *Env, decl scenario.Group, then []target.Plac
 
 // move puts a machine on another node: live when it runs and the place can, else as it is.
 func move(ctx context.Context, e *Env, vm target.VM, node int) error {
-	if m, ok := e.Cluster.(target.Migrator); ok && vm.Power == target.On && e.Facts.Can(target.LiveMigration) {
+	if m, ok := target.As[target.Migrator](e.Cluster); ok && vm.Power == target.On && e.Facts.Can(target.LiveMigration) {
 		return m.Migrate(ctx, vm.Name, node)
 	}
-	return e.Cluster.Move(ctx, vm.Name, node)
+	mover, err := able[target.VMMover](e, target.VMMoves)
+	if err != nil {
+		return err
+	}
+	return mover.Move(ctx, vm.Name, node)
 }
 
 // nodeIndex reads an index that may be a number or text and may count from the end.

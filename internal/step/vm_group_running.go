@@ -61,9 +61,9 @@ func periodicSnapshots(a scenario.Args, v View) (*action, error) {
 }
 
 func snapshot(ctx context.Context, e *Env, group string, k int, annotate bool) error {
-	s, ok := e.Cluster.(target.Snapshotter)
-	if !ok {
-		return lacking(target.Snapshots)
+	s, err := able[target.Snapshotter](e, target.Snapshots)
+	if err != nil {
+		return err
 	}
 	vms, err := members(ctx, e, group)
 	if err != nil || len(vms) == 0 {
@@ -80,6 +80,15 @@ func snapshot(ctx context.Context, e *Env, group string, k int, annotate bool) e
 // lacking is the error of a cluster that claims a capability without its interface; the conformance suite rules it out.
 func lacking(c target.Capability) error {
 	return fmt.Errorf("the target claims %s but does not offer it", c)
+}
+
+// able finds what a capability is done with.
+func able[T any](e *Env, c target.Capability) (T, error) {
+	t, ok := target.As[T](e.Cluster)
+	if !ok {
+		return t, lacking(c)
+	}
+	return t, nil
 }
 
 func migrateGroup(a scenario.Args, v View) (*action, error) {
@@ -120,9 +129,9 @@ func migrate(ctx context.Context, e *Env, group string, vms []target.VM, moves m
 	if len(moves) == 0 {
 		return nil
 	}
-	m, ok := e.Cluster.(target.Migrator)
-	if !ok {
-		return lacking(target.LiveMigration)
+	m, err := able[target.Migrator](e, target.LiveMigration)
+	if err != nil {
+		return err
 	}
 	what := fmt.Sprintf("group %q: migration", group)
 	return e.within(ctx, what, migrateLimitEach*time.Duration(len(moves)), func(ctx context.Context) error {
@@ -275,9 +284,9 @@ func relocateGroup(a scenario.Args, _ View) (*action, error) {
 			if err != nil || len(vms) == 0 {
 				return err
 			}
-			m, ok := e.Cluster.(target.StorageMigrator)
-			if !ok {
-				return lacking(target.StorageMigration)
+			m, err := able[target.StorageMigrator](e, target.StorageMigration)
+			if err != nil {
+				return err
 			}
 			e.annotate(a.Bool("annotate"), "Moving the storage of group %s to %s", group, store)
 			if err := m.MoveStorage(ctx, names(vms), store); err != nil {
@@ -301,9 +310,9 @@ func setHA(a scenario.Args, enabled bool) *action {
 			if err != nil || len(vms) == 0 {
 				return err
 			}
-			rules, ok := e.Cluster.(target.Availability)
-			if !ok {
-				return lacking(target.AvailabilityRules)
+			rules, err := able[target.Availability](e, target.AvailabilityRules)
+			if err != nil {
+				return err
 			}
 			e.annotate(a.Bool("annotate"), "HA restart of group %s: %t", group, enabled)
 			if err := rules.SetHA(ctx, names(vms), enabled); err != nil {

@@ -26,10 +26,12 @@ func Example() {
 		return
 	}
 	defer cluster.Close()
+	maker, _ := target.As[target.VMMaker](cluster) // claimed, as every capability is found
+	power, _ := target.As[target.VMPower](cluster)
 	err = errors.Join(
-		cluster.CreateTemplate(ctx, target.Template{Name: "gold", Group: "db", DiskBytes: []int64{1 << 30}}),
-		cluster.Clone(ctx, target.Clone{Source: "gold", Group: "db", Members: []target.Placement{{Name: "db-0", Node: 1}}}),
-		cluster.PowerOn(ctx, []string{"db-0"}, 100))
+		maker.CreateTemplate(ctx, target.Template{Name: "gold", Group: "db", DiskBytes: []int64{1 << 30}}),
+		maker.Clone(ctx, target.Clone{Source: "gold", Group: "db", Members: []target.Placement{{Name: "db-0", Node: 1}}}),
+		power.PowerOn(ctx, []string{"db-0"}, 100))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -49,7 +51,8 @@ func Example() {
 	out, err := host.ReadAt(ctx, "out", 0, 100)
 	fmt.Println(string(out), err)
 
-	fmt.Println(cluster.(target.NodePower).PowerOffNode(ctx, 1))
+	nodes, _ := target.As[target.NodePower](cluster)
+	fmt.Println(nodes.PowerOffNode(ctx, 1))
 	fmt.Println(host.Accessible(ctx))
 	remains, err := place.Destroy(ctx, "run/state")
 	fmt.Println("remains:", len(remains), err)

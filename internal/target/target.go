@@ -7,10 +7,11 @@
 // recorded under the run's state folder before it is made, and can be removed by Target.Destroy from a fresh
 // process, twice, after any crash.
 //
-// What not every place can do is a small optional interface (NodePower, Snapshotter, Migrator, ...) found by
-// type assertion and claimed in Facts.Capabilities. The plan refuses a scenario whose steps need a capability
-// that is not claimed, before anything starts. A cluster that claims one must implement its interface and
-// pass that part of the conformance suite in package targettest.
+// A Cluster is what every place has: machines that can be listed and reached, nodes with a state. What not every place can
+// do (make and power VMs, power nodes, take snapshots, ...) is a small optional interface found with As and claimed in
+// Facts.Capabilities. The plan refuses a scenario whose steps need a capability that is not claimed, before anything
+// starts. A cluster that claims one must implement its interface and pass that part of the conformance suite in package
+// targettest. Decorate puts retries, limits or a trace around a target without hiding what it can do.
 //
 // Sizes are bytes, times are time.Duration. All waiting goes through the run's clock.Clock.
 package target
@@ -29,6 +30,9 @@ type Capability string
 
 // The capabilities a step may require.
 const (
+	VMCreation         Capability = "VMs made, cloned and deleted"     // VMMaker
+	VMPowerControl     Capability = "VMs powered on and off"           // VMPower
+	VMMoves            Capability = "moves of VMs that are off"        // VMMover
 	NodePowerControl   Capability = "node power control (out of band)" // NodePower
 	NodeShutdown       Capability = "graceful node shutdown"           // NodePower.ShutdownNode
 	Snapshots          Capability = "VM group snapshots"               // Snapshotter
@@ -56,16 +60,6 @@ var (
 	// ErrNoSuchNode is returned for a node index outside the cluster.
 	ErrNoSuchNode = errors.New("no such node")
 )
-
-// Options is how a user configures a target: free text pairs, decoded by the provider's own table.
-type Options map[string]string
-
-// Option is one row of a provider's option table; it drives decoding, help and the reference page.
-type Option struct {
-	Name    string // as given on the command line: --target-opt NAME=VALUE
-	Default string
-	Help    string
-}
 
 // Provider makes Targets of one kind.
 type Provider interface {
@@ -118,6 +112,9 @@ type Facts struct {
 	Notes        []string              `json:"notes"`        // sentences for the report, e.g. "CPU limits are not enforced: ..."
 	FreeBytes    int64                 `json:"free_bytes"`   // space for data disks; -1 unknown
 	FreeMemory   int64                 `json:"free_memory_bytes"`
+	// MoreDisk and MoreMemory say which option gives more of it, "" where none does.
+	MoreDisk   string `json:"more_disk,omitempty"`
+	MoreMemory string `json:"more_memory,omitempty"`
 	// VMMemoryBytes is what a running VM takes of the place's memory where that is not what the scenario gives it, as with
 	// sandboxes, whose memory is a limit and not reserved; 0 where it is.
 	VMMemoryBytes int64 `json:"vm_memory_bytes,omitempty"`
@@ -229,24 +226,35 @@ type Placement struct {
 type Cluster interface {
 	// VMs lists this run's machines, templates included, sorted by name.
 	VMs(context.Context) ([]VM, error)
-	// CreateTemplate makes a powered-off VM. An existing one of that name is left as it is.
-	CreateTemplate(context.Context, Template) error
-	// Clone makes the members, powered off; it fails naming those that do not exist afterwards.
-	Clone(context.Context, Clone) error
-	// PowerOn starts those that are off, at most maxConcurrent at a time, and returns when each has an address.
-	PowerOn(ctx context.Context, names []string, maxConcurrent int) error
-	// PowerOff is a hard power-off: everything running in the VM dies at once. Off already is fine.
-	PowerOff(ctx context.Context, names []string) error
-	// Delete removes machines with their disks and snapshots. Gone already is fine.
-	Delete(ctx context.Context, names []string) error
-	// Move puts powered-off or never-started machines on another node (live migration is Migrator).
-	Move(ctx context.Context, vm string, node int) error
 	// Host gives access to a machine by name.
 	Host(name string) (Host, error)
 	// NodeState is the power state of a node and whether its services are ready for use.
 	NodeState(ctx context.Context, node int) (PowerState, bool, error)
 	// Close releases what this process holds. It destroys nothing.
 	Close() error
+}
+
+// VMMaker makes machines and deletes them.
+type VMMaker interface {
+	// CreateTemplate makes a powered-off VM. An existing one of that name is left as it is.
+	CreateTemplate(context.Context, Template) error
+	// Clone makes the members, powered off; it fails naming those that do not exist afterwards.
+	Clone(context.Context, Clone) error
+	// Delete removes machines with their disks and snapshots. Gone already is fine.
+	Delete(ctx context.Context, names []string) error
+}
+
+// VMPower powers machines.
+type VMPower interface {
+	// PowerOn starts those that are off, at most maxConcurrent at a time, and returns when each has an address.
+	PowerOn(ctx context.Context, names []string, maxConcurrent int) error
+	// PowerOff is a hard power-off: everything running in the VM dies at once. Off already is fine.
+	PowerOff(ctx context.Context, names []string) error
+}
+
+// VMMover puts powered-off or never-started machines on another node; live migration is Migrator.
+type VMMover interface {
+	Move(ctx context.Context, vm string, node int) error
 }
 
 // Host is access to one machine: the place where an engine runs its commands.

@@ -164,7 +164,7 @@ func (f *follower) read(ctx context.Context) {
 		f.offset += int64(len(data))
 		f.parser.Feed(data)
 	}
-	if d, ok := f.env.Host.(target.Discarder); ok && f.offset-f.discarded >= discardStep {
+	if d, ok := target.HostAs[target.Discarder](f.env.Host); ok && f.offset-f.discarded >= discardStep {
 		if d.Discard(ctx, f.job.Output, f.offset) == nil { // only saves space; nothing depends on it
 			f.discarded = f.offset
 		}

@@ -22,6 +22,7 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
 	"plimsoll/result"
+	"plimsoll/scenario"
 )
 
 // Description says what an engine can do.
@@ -49,8 +50,9 @@ type Declared struct {
 type Spec struct {
 	Name       string // workload name of the scenario, or one made from it; no two jobs of a machine share it
 	VM         string
-	ConfigFile string // for messages
-	Config     []byte // the author's file, unmodified
+	ConfigFile string             // for messages
+	Config     []byte             // the author's file, unmodified
+	Settings   []scenario.Setting // of the workload, on top of what the file says
 	Disks      []target.Disk
 	Prefill    bool          // run the derived prefill job instead of the author's
 	Depth      int           // prefill only: outstanding writes per section

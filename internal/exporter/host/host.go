@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"plimsoll/internal/exporter"
+	"plimsoll/internal/target"
 )
 
 // Section is one part of what is counted.
@@ -45,9 +46,9 @@ func Kind() exporter.Kind {
 	return exporter.Kind{
 		Name:    "host",
 		Summary: "this machine: CPUs, load, memory, network, disks, file systems; under node_exporter's names",
-		Options: []exporter.Option{{Name: "root", Default: "/", Help: "folder that holds the machine's /proc"}},
-		New: func(options map[string]string) (exporter.Collector, error) {
-			root := options["root"]
+		Options: []target.Option{{Name: "root", Default: "/", Help: "folder that holds the machine's /proc"}},
+		New: func(options target.Values) (exporter.Collector, error) {
+			root := options.Text("root")
 			if info, err := os.Stat(root); err != nil || !info.IsDir() {
 				return nil, fmt.Errorf("option %q: %q is no folder", "root", root)
 			}

@@ -23,6 +23,7 @@ import (
 	"plimsoll/internal/exporter/exportertest"
 	"plimsoll/internal/exporter/host"
 	"plimsoll/internal/golden"
+	"plimsoll/internal/target"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -208,7 +209,7 @@ func TestTimesThatGoBack(t *testing.T) {
 }
 
 func TestRootThatIsNone(t *testing.T) {
-	_, err := host.Kind().Open(map[string]string{"root": "testdata/machine.golden"})
+	_, err := host.Kind().Open(target.Options{"root": "testdata/machine.golden"})
 	if want := `exporter host: option "root": "testdata/machine.golden" is no folder`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -31,8 +31,9 @@ func controller() {
 	place, err := Provider{}.New(target.Config{Nodes: 2, Options: target.Options{"dir": filepath.Dir(stateDir), "reserve": "1MiB",
 		"cgroups": os.Getenv("PLIMSOLL_TEST_CGROUPS")}})
 	fail(err)
-	c, err := place.Provision(ctx, target.Request{RunID: "crash", StateDir: stateDir})
+	opened, err := place.Provision(ctx, target.Request{RunID: "crash", StateDir: stateDir})
 	fail(err)
+	c := opened.(*cluster)
 	fmt.Println("provisioned")
 	fail(c.CreateTemplate(ctx, target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20, DiskBytes: []int64{4 << 20, 4 << 20}}))
 	for i := 0; ctx.Err() == nil; i++ {
@@ -46,7 +47,7 @@ func controller() {
 				"setsid sh -c 'sleep 120; :' & sleep 60 & echo yes; wait"}})
 			fail(err)
 		}
-		fail(c.(target.Snapshotter).Snapshot(ctx, "s", names))
+		fail(c.Snapshot(ctx, "s", names))
 		if i > 2 {
 			fail(c.Delete(ctx, []string{fmt.Sprintf("vm-%d-a", i-3)}))
 		}

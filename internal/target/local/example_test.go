@@ -12,6 +12,6 @@ func Example() {
 	_, err := local.Provider{}.New(target.Config{Nodes: 2000, Options: target.Options{"cgroups": "perhaps"}})
 	fmt.Println(err)
 	// Output:
+	// target local: option "cgroups": "perhaps" is none of auto, off
 	// target local: nodes 2000: want 1 to 1000
-	// target local: option "cgroups": "perhaps" is neither auto nor off
 }

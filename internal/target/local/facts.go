@@ -107,6 +107,9 @@ func (p *place) capabilities(groups controlGroups, st storage) (can, cannot map[
 		how = "ends every process in the control groups"
 	}
 	can = map[target.Capability]string{
+		target.VMCreation:        "folders with a file per data disk",
+		target.VMPowerControl:    "processes are let in, or ended all at once",
+		target.VMMoves:           "sandboxes count for the other node",
 		target.NodePowerControl:  "simulated: " + how + " of the node's sandboxes at once",
 		target.NodeShutdown:      "simulated: as power-off, sandboxes have no operating system to ask",
 		target.Snapshots:         copies + ", made while the VMs' processes stand still",

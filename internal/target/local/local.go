@@ -21,12 +21,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
-	"plimsoll/unit"
 )
 
 // DefaultNodes is the number of logical nodes when the user names none. Four is what the published scenarios ask for.
@@ -52,8 +49,9 @@ func (Provider) Summary() string {
 func (Provider) Options() []target.Option {
 	return []target.Option{
 		{Name: "dir", Help: "folder whose file system the facts describe (default: the folder of run folders)"},
-		{Name: "reserve", Default: "512MiB", Help: "space and memory that a run must leave free"},
-		{Name: "cgroups", Default: "auto", Help: "auto: limit CPU and memory where permitted; off: never touch control groups"},
+		{Name: "reserve", Type: target.Bytes, Default: "512MiB", Help: "space and memory that a run must leave free"},
+		{Name: "cgroups", Type: target.Choice, Choices: []string{"auto", "off"}, Default: "auto",
+			Help: "auto: limit CPU and memory where permitted; off: never touch control groups"},
 	}
 }
 
@@ -70,42 +68,19 @@ type settings struct {
 
 // New implements target.Provider.
 func (p Provider) New(c target.Config) (target.Target, error) {
-	given := map[string]string{}
-	var known []string
-	for _, o := range p.Options() {
-		given[o.Name] = o.Default
-		known = append(known, o.Name)
-	}
-	var objections []error
-	object := func(format string, args ...any) {
-		objections = append(objections, fmt.Errorf("target local: "+format, args...))
-	}
-	for name, value := range c.Options {
-		if !slices.Contains(known, name) {
-			object("option %q: unknown; known are %s", name, strings.Join(known, ", "))
-		}
-		given[name] = value
-	}
-	s := settings{nodes: c.Nodes, dir: cmp.Or(given["dir"], c.RunsDir, "."), cgroups: given["cgroups"] == "auto",
-		commands: c.AllowHostCommands, clock: c.Clock, system: p.System}
+	given, err := target.Decode("local", p.Options(), c.Options)
+	s := settings{nodes: c.Nodes, dir: cmp.Or(given.Text("dir"), c.RunsDir, "."), cgroups: given.Text("cgroups") == "auto",
+		reserve: given.Bytes("reserve"), commands: c.AllowHostCommands, clock: c.Clock, system: p.System}
 	if s.nodes == 0 {
 		s.nodes = DefaultNodes
 	}
 	if s.nodes < 0 || s.nodes > maxNodes {
-		object("nodes %d: want 1 to %d", c.Nodes, maxNodes)
+		err = errors.Join(err, fmt.Errorf("target local: nodes %d: want 1 to %d", c.Nodes, maxNodes))
 	}
-	if v := given["cgroups"]; v != "auto" && v != "off" {
-		object("option %q: %q is neither auto nor off", "cgroups", v)
-	}
-	reserve, err := unit.ParseBytes(given["reserve"])
-	if err != nil {
-		object("option %q: %w", "reserve", err)
-	}
-	s.reserve = int64(reserve)
 	if s.clock == nil {
 		s.clock = clock.Real{}
 	}
-	if err := errors.Join(objections...); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return open(s)

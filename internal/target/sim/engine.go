@@ -48,7 +48,7 @@ func (e engine) Command(s workload.Spec) (workload.Job, error) { return e.real.C
 // Run implements workload.Engine.
 func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
 	name := job.Command.Label
-	h, ok := env.Host.(*host)
+	h, ok := target.HostAs[*host](env.Host)
 	if !ok {
 		return workload.Outcome{}, fmt.Errorf("start: workload %s: %s is no machine of a simulated cluster", name, env.Host.Name())
 	}

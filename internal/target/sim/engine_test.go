@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/sim"
+	"plimsoll/internal/target/targettest"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/internal/workload/workloadtest"
@@ -25,10 +26,11 @@ func modelled(t testing.TB, c clock.Clock, o sim.Options) (*sim.World, target.Cl
 	o.Clock = c
 	w := sim.New(o)
 	ctx := context.Background()
-	cluster, err := w.Target().Provision(ctx, target.Request{RunID: "run", StateDir: "state"})
+	opened, err := w.Target().Provision(ctx, target.Request{RunID: "run", StateDir: "state"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	cluster := targettest.MachinesOf(opened)
 	t.Cleanup(func() { _ = cluster.Close() })
 	for _, err := range []error{
 		cluster.CreateTemplate(ctx, target.Template{Name: "t", Group: "g", DiskBytes: []int64{1 << 20, 1 << 20}}),
@@ -39,7 +41,7 @@ func modelled(t testing.TB, c clock.Clock, o sim.Options) (*sim.World, target.Cl
 			t.Fatal(err)
 		}
 	}
-	engine, ok := cluster.(workload.Simulating).Engine("fio", fio.Engine{})
+	engine, ok := opened.(workload.Simulating).Engine("fio", fio.Engine{})
 	if !ok {
 		t.Fatal("fio is not modelled")
 	}
@@ -47,7 +49,7 @@ func modelled(t testing.TB, c clock.Clock, o sim.Options) (*sim.World, target.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, cluster, engine, host
+	return w, opened, engine, host
 }
 
 func TestEngineConformance(t *testing.T) {
@@ -59,7 +61,7 @@ func TestEngineConformance(t *testing.T) {
 			return host
 		},
 		Good:       []byte(paced),
-		Sections:   []byte("[global]\nfilename=/dev/sdb\nsize=512k\ntime_based\n[data]\nrw=randrw\nrate_iops=200\nnumjobs=2\n[log]\nrw=write\nrate_iops=100\nstartdelay=0.5\n"),
+		Sections:   []byte("[global]\nfilename=/dev/sdb\nsize=512k\ntime_based\n[data]\nrw=randrw\nrate_iops=200\nnumjobs=2\n[log]\nrw=write\nrate_iops=100\nstartdelay=500ms\n"),
 		Faulty:     []byte("[a]\nfilename=/dev/sdz9\nexec_prerun=rm\nsize=1x\n"),
 		Objections: []string{"/dev/sdz9"},
 		Noise:      []byte("this is not\na report {\n"),

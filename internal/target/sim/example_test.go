@@ -19,9 +19,11 @@ func ExampleWorld_Fail() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(cluster.CreateTemplate(ctx, target.Template{Name: "a"}))
+	maker, _ := target.As[target.VMMaker](cluster)
+	power, _ := target.As[target.VMPower](cluster)
+	fmt.Println(maker.CreateTemplate(ctx, target.Template{Name: "a"}))
 	for range 2 {
-		fmt.Println(cluster.PowerOn(ctx, []string{"a"}, 1))
+		fmt.Println(power.PowerOn(ctx, []string{"a"}, 1))
 	}
 	// Output:
 	// <nil>

@@ -20,6 +20,9 @@ type HA struct {
 	Load    float64       // share of the other nodes' storage that this takes
 }
 
+// defaultHA acts for VMs whose scenario asks for it, and rebuilds nothing.
+var defaultHA = HA{After: time.Minute}
+
 func (h HA) check() error {
 	var errs []error
 	if h.After < 0 || h.Rebuild < 0 {

@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/sim"
+	"plimsoll/internal/target/targettest"
 )
 
 // failing is a cluster of four nodes with two VMs of 1 GiB on each, and what it tells of failures.
@@ -20,7 +21,7 @@ type failing struct {
 	began time.Time
 	clock *clock.Virtual
 	world *sim.World
-	target.Cluster
+	targettest.Machines
 	story []string
 }
 
@@ -29,16 +30,16 @@ func newFailing(t *testing.T, memory int64, ha sim.HA) *failing {
 	f.world = sim.New(sim.Options{Clock: f.clock, MemoryBytes: memory, FreeMemory: 1 << 40, Boot: 15 * time.Second, NodeBoot: 2 * time.Minute, HA: ha})
 	c, err := f.world.Target().Provision(t.Context(), target.Request{RunID: "run", StateDir: "state", Fault: func(_ int, _, text string) { f.say(text) }})
 	f.must(err)
-	f.Cluster = c
-	f.must(c.CreateTemplate(t.Context(), target.Template{Name: "t", Group: "g", MemoryBytes: 1 << 30, DiskBytes: []int64{1 << 30}}))
+	f.Machines = targettest.MachinesOf(c)
+	f.must(f.CreateTemplate(t.Context(), target.Template{Name: "t", Group: "g", MemoryBytes: 1 << 30, DiskBytes: []int64{1 << 30}}))
 	var members []target.Placement
 	var names []string
 	for i := range 8 {
 		names = append(names, fmt.Sprint("vm", i))
 		members = append(members, target.Placement{Name: names[i], Node: i % 4})
 	}
-	f.must(c.Clone(t.Context(), target.Clone{Source: "t", Group: "g", Members: members}))
-	f.must(c.PowerOn(t.Context(), names, 8))
+	f.must(f.Clone(t.Context(), target.Clone{Source: "t", Group: "g", Members: members}))
+	f.must(f.PowerOn(t.Context(), names, 8))
 	f.began = f.clock.Now()
 	return f
 }

@@ -74,7 +74,7 @@ func defaults() settings {
 	return settings{
 		Nodes: 4, Cores: 32, Memory: size(256 * unit.GiB), Disk: size(16 * unit.TiB), Power: nodeSet{all: true}, Seed: 1,
 		Clone: span(time.Second), Boot: span(15 * time.Second), NodeBoot: span(4 * time.Minute), Migration: span(5 * time.Second), Playbook: span(10 * time.Minute),
-		Model: truth,
+		HA: haFields{After: span(defaultHA.After)}, Model: truth,
 	}
 }
 
@@ -95,7 +95,8 @@ func options() []target.Option {
 		{Name: "playbook", Default: "10m", Help: "time a playbook is taken to last; it changes and loads nothing"},
 		{Name: "numa.nodes", Help: "NUMA nodes of every node; with two or more, their CPU use is served"},
 		{Name: "numa.first", Help: "share of a node's CPU time that falls on its first NUMA node, like 0.9 (default: an even part)"},
-		{Name: "ha.after", Default: "0", Help: "time from a node's failure until its VMs that are not exempt are powered on elsewhere; 0: never"},
+		{Name: "ha.after", Default: "1m",
+			Help: "time from a node's failure until its VMs that are not exempt are powered on elsewhere; 0: never"},
 		{Name: "ha.rebuild", Default: "0", Help: "how long the other nodes then rebuild what the node held, at the cost of ha.load"},
 		{Name: "ha.load", Help: "share of the other nodes' storage that the rebuild takes, like 0.2"},
 		{Name: "model.NAME", Help: "one parameter of the performance model, like model.contention=0.02"},

@@ -12,6 +12,9 @@ import (
 
 // capabilities are what the cluster claims unless it is told not to, with how.
 var capabilities = map[target.Capability]string{
+	target.VMCreation:         "simulated",
+	target.VMPowerControl:     "simulated",
+	target.VMMoves:            "simulated",
 	target.NodePowerControl:   "simulated",
 	target.NodeShutdown:       "simulated",
 	target.Snapshots:          "simulated, in no time",
@@ -61,6 +64,7 @@ func (w *World) facts() target.Facts {
 	f := target.Facts{
 		Target: "sim", ClusterName: "simulated cluster", Simulated: true, PlaybookTime: w.o.Playbook, Capabilities: map[target.Capability]string{},
 		Missing: map[target.Capability]string{}, Metrics: metricNames, FreeBytes: w.o.FreeBytes, FreeMemory: w.o.FreeMemory,
+		MoreDisk: moreDisk, MoreMemory: moreMemory,
 		Pace:        target.Pace{Clone: w.o.Clone, VMOn: w.o.Boot, NodeOn: w.o.NodeBoot, Migration: w.o.Migration, BytesPerSecond: w.o.Truth.Streaming()},
 		Environment: w.environment(), Notes: w.notes(),
 	}
@@ -74,11 +78,16 @@ func (w *World) facts() target.Facts {
 	for c, how := range capabilities {
 		switch {
 		case slices.Contains(w.o.Without, c):
-			f.Missing[c] = "taken away by the options of the simulated cluster"
+			f.Missing[c] = "taken away by the options of the simulated cluster: see --target-opt without"
 		case (c == target.NodePowerControl || c == target.NodeShutdown) && len(w.o.NoController) >= len(w.nodes):
-			f.Missing[c] = "no node has a power controller, as the options of the simulated cluster say"
+			f.Missing[c] = "no node has a power controller, as the options of the simulated cluster say: " +
+				"--target-opt power=all gives them"
 		case c == target.NodeFailover && w.o.HA.After == 0:
-			f.Missing[c] = "the options of the simulated cluster declare none: see ha.after"
+			f.Missing[c] = "switched off by the options of the simulated cluster: --target-opt ha.after=1m brings it"
+		case c == target.NodeFailover:
+			f.Capabilities[c] = fmt.Sprintf(
+				"simulated, %s after the failure: --target-opt ha.after=TIME changes it, 0s switches it off",
+				unit.Duration(w.o.HA.After))
 		default:
 			f.Capabilities[c] = how
 		}
@@ -91,7 +100,7 @@ func (w *World) notes() []string {
 		"This run is simulated: time is virtual, and every number comes from a model whose parameters are in the record of the environment. It says nothing about any real storage.",
 		"The load that playbooks put on machines is not modelled: VMs of which a playbook makes the load show the model's background only.",
 	}
-	if w.o.HA.After > 0 {
+	if w.o.HA.After > 0 && w.o.HA != defaultHA { // the default is told of by the steps that ask for it
 		notes = append(notes, w.o.HA.note())
 	}
 	for _, f := range w.o.Faults {
@@ -140,14 +149,22 @@ func (v view) Provision(ctx context.Context, r target.Request) (target.Cluster, 
 	return c, nil
 }
 
+// What gives a cluster more room.
+const (
+	moreDisk   = "--target-opt disk=SIZE (of every node) or --nodes"
+	moreMemory = "--target-opt memory=SIZE (of every node) or --nodes"
+)
+
 // fits compares what a run needs with what there is.
 func (w *World) fits(r target.Request) error {
 	var objections []error
 	if r.DiskBytes > w.o.FreeBytes {
-		objections = append(objections, fmt.Errorf("disk space: %s needed, %s free", unit.Bytes(r.DiskBytes), unit.Bytes(w.o.FreeBytes)))
+		objections = append(objections, fmt.Errorf("disk space: %s needed, %s free: %s gives more",
+			unit.Bytes(r.DiskBytes), unit.Bytes(w.o.FreeBytes), moreDisk))
 	}
 	if r.MemoryBytes > w.o.FreeMemory {
-		objections = append(objections, fmt.Errorf("memory: %s needed, %s available", unit.Bytes(r.MemoryBytes), unit.Bytes(w.o.FreeMemory)))
+		objections = append(objections, fmt.Errorf("memory: %s needed, %s available: %s gives more",
+			unit.Bytes(r.MemoryBytes), unit.Bytes(w.o.FreeMemory), moreMemory))
 	}
 	return errors.Join(objections...)
 }

@@ -55,12 +55,13 @@ func TestConformanceWithoutCapabilities(t *testing.T) {
 func BenchmarkConformance(b *testing.B) { targettest.Benchmark(b, factory()) }
 
 // cluster opens a world with the VMs a-0 ... a-(n-1), all on.
-func cluster(t *testing.T, w *sim.World, n int) target.Cluster {
+func cluster(t *testing.T, w *sim.World, n int) targettest.Machines {
 	t.Helper()
-	c, err := w.Target().Provision(t.Context(), target.Request{RunID: "run", StateDir: "state"})
+	opened, err := w.Target().Provision(t.Context(), target.Request{RunID: "run", StateDir: "state"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := targettest.MachinesOf(opened)
 	if err := c.CreateTemplate(t.Context(), target.Template{Name: "t", Group: "g", DiskBytes: []int64{1 << 30}}); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func TestVirtualTime(t *testing.T) {
 			})
 		}
 		g.Go(func() {
-			np := c.(target.NodePower)
+			np := c.Cluster.(target.NodePower)
 			_ = v.Sleep(t.Context(), time.Hour)
 			if err := errors.Join(np.PowerOffNode(t.Context(), 2), np.PowerOnNode(t.Context(), 2)); err != nil {
 				t.Error(err)

@@ -14,22 +14,29 @@ import (
 	"plimsoll/internal/target"
 )
 
+var (
+	makes  = []target.Capability{target.VMCreation}
+	powers = []target.Capability{target.VMCreation, target.VMPowerControl}
+	moves  = []target.Capability{target.VMCreation, target.VMPowerControl, target.VMMoves}
+)
+
 var clusterTests = []subtest{
 	{name: "facts are whole", run: factsAreWhole},
-	{name: "template is made once", run: templateIsMadeOnce},
-	{name: "template objections", run: templateObjections},
-	{name: "clone places and lists", run: clonePlacesAndLists},
-	{name: "clone copies contents", run: cloneCopiesContents},
-	{name: "clone names what it cannot make", run: cloneNamesFailures},
-	{name: "power on and off", run: powerOnAndOff},
-	{name: "power-off kills everything", run: powerOffKills},
-	{name: "delete", run: deleteVMs},
-	{name: "move", run: move},
-	{name: "unknown names", run: unknownNames},
+	{name: "machines are listed and reached", run: listedAndReached},
+	{name: "template is made once", needs: makes, run: templateIsMadeOnce},
+	{name: "template objections", needs: makes, run: templateObjections},
+	{name: "clone places and lists", needs: makes, run: clonePlacesAndLists},
+	{name: "clone copies contents", needs: makes, run: cloneCopiesContents},
+	{name: "clone names what it cannot make", needs: makes, run: cloneNamesFailures},
+	{name: "power on and off", needs: powers, run: powerOnAndOff},
+	{name: "power-off kills everything", needs: powers, run: powerOffKills},
+	{name: "delete", needs: makes, run: deleteVMs},
+	{name: "move", needs: moves, run: move},
+	{name: "unknown names", needs: moves, run: unknownNames},
 	{name: "node states", run: nodeStates},
-	{name: "cancelled context", run: cancelledContext},
-	{name: "concurrent calls", run: concurrentCalls},
-	{name: "request larger than the place", run: requestTooLarge},
+	{name: "cancelled context", needs: powers, run: cancelledContext},
+	{name: "concurrent calls", needs: powers, run: concurrentCalls},
+	{name: "request larger than the place", needs: makes, run: requestTooLarge},
 }
 
 func factsAreWhole(t *testing.T, b *bench) {
@@ -42,7 +49,7 @@ func factsAreWhole(t *testing.T, b *bench) {
 			t.Errorf("node %d: %+v: want its index and a name", i, n)
 		}
 	}
-	all := []target.Capability{target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
+	all := []target.Capability{target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
 		target.AvailabilityRules, target.NodeFailover, target.StorageMigration, target.GuestCommands, target.PlaybookHosts,
 		target.ControllerCommands, target.WriteLogDrain, target.ClusterMetrics, target.FolderImport}
 	for _, c := range all {
@@ -56,6 +63,30 @@ func factsAreWhole(t *testing.T, b *bench) {
 			t.Errorf("fact %+v: want group, name, and either a value or why there is none", e)
 		}
 	}
+}
+
+// listedAndReached is what every place can do, also one that makes no machines.
+func listedAndReached(t *testing.T, b *bench) {
+	names := b.running(2)
+	list, err := b.cluster.VMs(b.ctx)
+	b.must(err)
+	for _, name := range names {
+		if !slices.ContainsFunc(list, func(vm target.VM) bool { return vm.Name == name && vm.Power == target.On }) {
+			t.Errorf("%s is not listed as on: %+v", name, list)
+		}
+		h := b.host(name)
+		b.must(h.Accessible(b.ctx))
+		if h.Name() != name || h.Node() < 0 || h.Node() >= len(b.facts.Nodes) {
+			t.Errorf("host of %s calls itself %s, on node %d", name, h.Name(), h.Node())
+		}
+	}
+	_, err = b.cluster.Host("nobody")
+	b.is(err, target.ErrNoSuchVM)
+	b.fails(err, "nobody")
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	_, err = b.cluster.VMs(ctx)
+	b.is(err, context.Canceled)
 }
 
 func templateIsMadeOnce(t *testing.T, b *bench) {

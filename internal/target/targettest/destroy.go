@@ -8,7 +8,7 @@ import (
 
 var destroyTests = []subtest{
 	{name: "destroy from a fresh target", run: destroyFresh},
-	{name: "destroy half-finished work", run: destroyHalfFinished},
+	{name: "destroy half-finished work", needs: makes, run: destroyHalfFinished},
 	{name: "destroy twice, and where nothing was", run: destroyTwice},
 	{name: "destroy with commands running", run: destroyRunning},
 	{name: "a second run beside the first is left alone", run: destroyLeavesOthers},
@@ -56,7 +56,7 @@ func destroyTwice(t *testing.T, b *bench) {
 func destroyRunning(t *testing.T, b *bench) {
 	b.running(2)
 	w := b.word()
-	p := b.spawn("a-0", w)
+	p := b.spawn(b.name(0), w)
 	b.destroy()
 	b.dead(w)
 	b.wait(p)
@@ -68,17 +68,17 @@ func destroyLeavesOthers(t *testing.T, b *bench) {
 	other.Request.StateDir = b.place.OtherStateDir
 	c, err := other.New().Provision(b.ctx, other.Request)
 	b.must(err)
-	o := &bench{t: t, ctx: b.ctx, place: other, facts: b.facts, cluster: c}
+	o := &bench{t: t, ctx: b.ctx, place: other, facts: b.facts, cluster: MachinesOf(c)}
 	o.running(1)
 	w := b.word()
-	p := o.spawn("a-0", w)
+	p := o.spawn(b.name(0), w)
 	b.running(1)
 	remains, err := b.place.New().Destroy(b.ctx, b.place.Request.StateDir)
 	b.must(err)
 	if len(remains) > 0 {
 		t.Errorf("remains: %q", remains)
 	}
-	if b.place.Alive(w) < 2 || o.power("a-0") != target.On {
+	if b.place.Alive(w) < 2 || o.power(b.name(0)) != target.On {
 		t.Error("destroying one run hit another one")
 	}
 	b.must(p.Kill())
@@ -93,7 +93,7 @@ func destroyLeavesOthers(t *testing.T, b *bench) {
 func closeLeaves(t *testing.T, b *bench) {
 	b.running(1)
 	w := b.word()
-	p := b.spawn("a-0", w)
+	p := b.spawn(b.name(0), w)
 	for range 2 {
 		b.must(b.cluster.Close())
 	}

@@ -26,19 +26,19 @@ var hostTests = []subtest{
 
 func commandOutput(t *testing.T, b *bench) {
 	b.running(1)
-	if got := b.output("a-0", b.place.Commands.Print("two words; $HOME")); got != "two words; $HOME" {
+	if got := b.output(b.name(0), b.place.Commands.Print("two words; $HOME")); got != "two words; $HOME" {
 		t.Errorf("printed %q", got)
 	}
-	if got := b.output("a-0", b.place.Commands.Print("x")); got != "x" {
+	if got := b.output(b.name(0), b.place.Commands.Print("x")); got != "x" {
 		t.Errorf("a second command's output is %q: want it alone", got)
 	}
-	p := b.start("a-0", b.place.Commands.Fail(3))
+	p := b.start(b.name(0), b.place.Commands.Fail(3))
 	for range 2 { // waiting again gives the same
 		if exit := b.wait(p); exit != (target.Exit{Code: 3}) {
 			t.Errorf("exit %+v, want code 3", exit)
 		}
 	}
-	p, err := b.host("a-0").Start(b.ctx, target.Command{Argv: b.place.Commands.Print("discarded")})
+	p, err := b.host(b.name(0)).Start(b.ctx, target.Command{Argv: b.place.Commands.Print("discarded")})
 	b.must(err)
 	if exit := b.wait(p); exit != (target.Exit{}) {
 		t.Errorf("exit %+v", exit)
@@ -47,17 +47,17 @@ func commandOutput(t *testing.T, b *bench) {
 
 func commandCannotStart(_ *testing.T, b *bench) {
 	b.running(1)
-	h := b.host("a-0")
+	h := b.host(b.name(0))
 	_, err := h.Start(b.ctx, target.Command{Argv: []string{"no-such-program-here"}})
-	b.fails(err, "a-0", "no-such-program-here")
+	b.fails(err, b.name(0), "no-such-program-here")
 	_, err = h.Start(b.ctx, target.Command{Label: "empty"})
-	b.fails(err, "a-0", "empty")
+	b.fails(err, b.name(0), "empty")
 }
 
 func killEndsUnit(t *testing.T, b *bench) {
 	b.running(1)
 	killed, other := b.word(), b.word()
-	p, q := b.spawn("a-0", killed), b.spawn("a-0", other)
+	p, q := b.spawn(b.name(0), killed), b.spawn(b.name(0), other)
 	b.must(p.Kill())
 	b.dead(killed)
 	exit := b.wait(p)
@@ -74,7 +74,7 @@ func killEndsUnit(t *testing.T, b *bench) {
 func orphansEnd(t *testing.T, b *bench) {
 	b.running(1)
 	w := b.word()
-	if exit := b.wait(b.start("a-0", b.place.Commands.Orphan(w))); exit != (target.Exit{}) {
+	if exit := b.wait(b.start(b.name(0), b.place.Commands.Orphan(w))); exit != (target.Exit{}) {
 		t.Errorf("exit %+v", exit)
 	}
 	b.dead(w)
@@ -83,7 +83,7 @@ func orphansEnd(t *testing.T, b *bench) {
 func waitingWithLimit(t *testing.T, b *bench) {
 	b.running(1)
 	w := b.word()
-	p := b.spawn("a-0", w)
+	p := b.spawn(b.name(0), w)
 	ctx, cancel := context.WithCancel(b.ctx)
 	b.place.Clock.Group().Go(func() {
 		_ = b.place.Clock.Sleep(b.ctx, 20*time.Millisecond)
@@ -100,7 +100,7 @@ func waitingWithLimit(t *testing.T, b *bench) {
 
 func usageCountsChildren(t *testing.T, b *bench) {
 	b.running(1)
-	p := b.start("a-0", b.place.Commands.Burn())
+	p := b.start(b.name(0), b.place.Commands.Burn())
 	b.wait(p)
 	u := p.Usage()
 	if u.User+u.System < 50*time.Millisecond {
@@ -113,7 +113,7 @@ func usageCountsChildren(t *testing.T, b *bench) {
 
 func files(t *testing.T, b *bench) {
 	b.running(1)
-	h := b.host("a-0")
+	h := b.host(b.name(0))
 	content := []byte(strings.Repeat("0123456789", 1000))
 	for range 2 { // the second replaces the first
 		b.must(h.WriteFile(b.ctx, "deep/er/file", content))
@@ -128,7 +128,7 @@ func files(t *testing.T, b *bench) {
 			t.Errorf("read %d at %d: %d bytes, nil %t, %v; want %d", c.limit, c.offset, len(got), got == nil, err, len(c.want))
 		}
 	}
-	if f, ok := h.(target.FileFetcher); ok {
+	if f, ok := target.HostAs[target.FileFetcher](h); ok {
 		r, err := f.Fetch(b.ctx, "deep/er/file")
 		b.must(err)
 		got, err := io.ReadAll(r)
@@ -136,7 +136,7 @@ func files(t *testing.T, b *bench) {
 			t.Errorf("fetched %d bytes, %v", len(got), err)
 		}
 	}
-	if d, ok := h.(target.Discarder); ok {
+	if d, ok := target.HostAs[target.Discarder](h); ok {
 		b.must(d.Discard(b.ctx, "deep/er/file", 8192))
 		b.must(d.Discard(b.ctx, "absent", 8192))
 		got, err := h.ReadAt(b.ctx, "deep/er/file", 8192, 1<<20)
@@ -148,30 +148,30 @@ func files(t *testing.T, b *bench) {
 		b.must(h.Remove(b.ctx, "deep"))
 	}
 	_, err := h.ReadAt(b.ctx, "deep/er/file", 0, 10)
-	b.fails(err, "a-0", "deep/er/file")
+	b.fails(err, b.name(0), "deep/er/file")
 	_, err = h.ReadAt(b.ctx, "deep/er/file", -1, 10)
 	b.fails(err, "-1")
 }
 
 func filesStayBelow(_ *testing.T, b *bench) {
 	b.running(1)
-	h := b.host("a-0")
+	h := b.host(b.name(0))
 	for _, name := range []string{"../out", "/etc/out", "a/../../out", ""} {
-		b.fails(h.WriteFile(b.ctx, name, []byte("x")), "a-0")
+		b.fails(h.WriteFile(b.ctx, name, []byte("x")), b.name(0))
 		_, err := h.ReadAt(b.ctx, name, 0, 1)
-		b.fails(err, "a-0")
-		b.fails(h.Remove(b.ctx, name), "a-0")
+		b.fails(err, b.name(0))
+		b.fails(h.Remove(b.ctx, name), b.name(0))
 		if name != "" { // no name discards the output
 			_, err = h.Start(b.ctx, target.Command{Argv: b.place.Commands.Print("x"), Stdout: name})
-			b.fails(err, "a-0")
+			b.fails(err, b.name(0))
 		}
 	}
-	b.fails(h.Remove(b.ctx, "."), "a-0")
+	b.fails(h.Remove(b.ctx, "."), b.name(0))
 }
 
 func outputIsFollowed(t *testing.T, b *bench) {
 	b.running(1)
-	h := b.host("a-0")
+	h := b.host(b.name(0))
 	var got []byte
 	for _, part := range []string{"first ", "second ", "third"} {
 		b.must(h.WriteFile(b.ctx, "log", append(bytes.Clone(got), part...)))

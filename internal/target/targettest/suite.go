@@ -35,6 +35,8 @@ type Place struct {
 	Commands Commands
 	// Alive counts the processes, on whatever holds them, that a Spawn or Orphan with this word has started and that still live.
 	Alive func(word string) int
+	// Machines are those of a place that has machines already and makes none, on from the start; two at least for the whole suite.
+	Machines []string
 	// Remains lists what is left of the run outside its state folder: files, processes, groups, VMs.
 	Remains func() []string
 }
@@ -111,7 +113,25 @@ type bench struct {
 	ctx     context.Context
 	place   Place
 	facts   target.Facts
-	cluster target.Cluster
+	cluster Machines
+}
+
+// Machines is a cluster with what makes, powers and moves its machines; a part that the cluster lacks is nil. Subtests
+// that use one say so in needs.
+type Machines struct {
+	target.Cluster
+	target.VMMaker
+	target.VMPower
+	target.VMMover
+}
+
+// MachinesOf finds the parts of a cluster.
+func MachinesOf(c target.Cluster) Machines {
+	m := Machines{Cluster: c}
+	m.VMMaker, _ = target.As[target.VMMaker](c)
+	m.VMPower, _ = target.As[target.VMPower](c)
+	m.VMMover, _ = target.As[target.VMMover](c)
+	return m
 }
 
 func open(t testing.TB, factory Factory) *bench {
@@ -125,9 +145,11 @@ func open(t testing.TB, factory Factory) *bench {
 	if b.facts, err = place.Check(ctx); err != nil {
 		t.Fatalf("check: %v", err)
 	}
-	if b.cluster, err = place.Provision(ctx, p.Request); err != nil {
+	cluster, err := place.Provision(ctx, p.Request)
+	if err != nil {
 		t.Fatalf("provision: %v", err)
 	}
+	b.cluster = MachinesOf(cluster)
 	t.Cleanup(func() {
 		if err := b.cluster.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -167,9 +189,23 @@ func (b *bench) vms(n int) []string {
 	return names
 }
 
-// running makes n VMs and powers them on.
+// name is that of the i-th machine that running gave.
+func (b *bench) name(i int) string {
+	if len(b.place.Machines) > 0 {
+		return b.place.Machines[i]
+	}
+	return fmt.Sprintf("a-%d", i)
+}
+
+// running makes n VMs and powers them on, or takes those that the place has.
 func (b *bench) running(n int) []string {
 	b.t.Helper()
+	if len(b.place.Machines) > 0 {
+		if len(b.place.Machines) < n {
+			b.t.Skipf("the place has %d machines, %d are needed", len(b.place.Machines), n)
+		}
+		return b.place.Machines[:n]
+	}
 	names := b.vms(n)
 	b.must(b.cluster.PowerOn(b.ctx, names, 2))
 	return names
@@ -286,7 +322,7 @@ func (b *bench) power(name string) target.PowerState {
 // claimed asserts that the cluster implements what its place claims.
 func claimed[I any](b *bench, c target.Capability) I {
 	b.t.Helper()
-	i, ok := b.cluster.(I)
+	i, ok := target.As[I](b.cluster.Cluster)
 	if !ok {
 		b.t.Fatalf("%q is claimed, but the cluster does not implement %T", c, (*I)(nil))
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // program is a job made ready to run: what Command puts on the host and Run reads back.
@@ -43,6 +43,9 @@ func (e Engine) compile(spec workload.Spec) (program, []workload.Lane, error) {
 	file, err := fiofile.Parse(spec.ConfigFile, spec.Config)
 	if err != nil {
 		return program{}, nil, errors.Join(append(objections, err)...)
+	}
+	for _, s := range spec.Settings {
+		file.SetEverywhere(s.Key, s.Value)
 	}
 	p := program{
 		Name: spec.Name, VM: spec.VM, Seed: max(spec.Seed, 1), Law: e.law(), Stalls: e.Stalls,

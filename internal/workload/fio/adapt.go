@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // forced are put into [global] of every job: one entry of statistics for all processes of a group, none of the host's
@@ -34,6 +35,7 @@ type adaptation struct {
 	lanes      []workload.Lane
 	limit      time.Duration
 	apart      bool // every section has statistics of its own
+	text       []byte
 	notes      []string
 	objections []error
 }
@@ -56,6 +58,9 @@ func adapt(spec workload.Spec) (*adaptation, error) {
 		return a, err
 	}
 	a.source = source
+	for _, refused := range set(source, spec.Settings) {
+		a.objectAt(0, 0, "option of the workload %v", refused)
+	}
 	a.checkSections()
 	if spec.Prefill {
 		a.prefill()
@@ -70,17 +75,39 @@ func adapt(spec workload.Spec) (*adaptation, error) {
 	if spec.Prefill {
 		shrinkPrefillBlocks(a.out, a.lanes)
 	}
+	a.write()
 	return a, errors.Join(a.objections...)
 }
 
 const maxScale = 1_000_000
 
+// object adds an objection to the value of an option, or to the option where it has none.
 func (a *adaptation) object(s *fiofile.Section, o fiofile.Option, why string) {
-	what := o.Key
+	what, col := o.Key, o.Col
 	if !o.Flag {
-		what += "=" + o.Value
+		what, col = what+"="+shortened(o.Value), max(o.ValueCol, o.Col)
 	}
-	a.objections = append(a.objections, fmt.Errorf("%s:%d: [%s] %s: %s", a.source.Name, o.Line, s.Name, what, why))
+	a.objectAt(o.Line, col, "[%s] %s: %s", s.Name, what, why)
+}
+
+// objectAt names the place in the author's file as far as it has one: what a program put into a file has none.
+func (a *adaptation) objectAt(line, col int, format string, args ...any) {
+	place := a.source.Name
+	for _, n := range []int{line, col} {
+		if n > 0 {
+			place += ":" + strconv.Itoa(n)
+		}
+	}
+	a.objections = append(a.objections, fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...)))
+}
+
+// shortened keeps a long value from filling the screen.
+func shortened(value string) string {
+	const most = 120
+	if len(value) > most {
+		return strings.ToValidUTF8(value[:most], "") + "..."
+	}
+	return value
 }
 
 func (a *adaptation) note(format string, args ...any) {
@@ -89,18 +116,19 @@ func (a *adaptation) note(format string, args ...any) {
 	}
 }
 
-// checkSections refuses names that fio would read as something else than a job of that name.
+// checkSections refuses names that fio would read as something else than a job of that name, so that the file means the
+// same here as with fio alone.
 func (a *adaptation) checkSections() {
 	for _, s := range a.source.Sections {
 		switch {
 		case s.Name != fiofile.Global && strings.HasPrefix(s.Name, fiofile.Global):
-			a.objections = append(a.objections, fmt.Errorf("%s:%d: fio takes [%s] for a [global] section; rename it", a.source.Name, s.Line, s.Name))
+			a.objectAt(s.Line, s.Col, "fio takes [%s] for a [global] section; rename it", shortened(s.Name))
 		case strings.ContainsAny(s.Name, "[]$"):
-			a.objections = append(a.objections, fmt.Errorf("%s:%d: section name %q: brackets and $ are not allowed in it", a.source.Name, s.Line, s.Name))
+			a.objectAt(s.Line, s.Col, "section name %q: brackets and $ are not allowed in it", shortened(s.Name))
 		}
 	}
 	if len(a.source.Jobs()) == 0 {
-		a.objections = append(a.objections, fmt.Errorf("%s: no section besides [global]: there is nothing to run", a.source.Name))
+		a.objectAt(0, 0, "no section besides [global]: there is nothing to run")
 	}
 }
 
@@ -108,7 +136,7 @@ func (a *adaptation) checkSections() {
 func (a *adaptation) filter() {
 	a.out = &fiofile.File{Name: a.source.Name}
 	for _, s := range a.source.Sections {
-		section := fiofile.Section{Name: s.Name, Line: s.Line}
+		section := fiofile.Section{Name: s.Name, Line: s.Line, Col: s.Col}
 		for _, o := range s.Options {
 			if o, ok := a.pass(&s, o); ok {
 				section.Options = append(section.Options, o)
@@ -163,34 +191,75 @@ func (a *adaptation) nameZones() {
 	}
 }
 
-// pass applies the option table to one option.
+// pass applies the option table to one option. What it returns is written anew from what its form has read.
 func (a *adaptation) pass(s *fiofile.Section, o fiofile.Option) (fiofile.Option, bool) {
-	r := ruleFor(o.Key)
-	if r.action == drop {
-		a.note("dropped %s: %s", o.Key, r.why)
+	known, ok := optionFor(o)
+	switch {
+	case strings.Contains(o.Key+o.Value, "$") && known.action != drop:
+		a.object(s, o, "variables are not filled in; write the value")
 		return o, false
-	}
-	if r.action == refuse {
-		a.object(s, o, "refused: "+r.why+"; take it out")
-		return o, false
-	}
-	if why := badValue(o.Key, o.Value); why != "" {
+	case !ok:
+		why := "no option of fio 3.28 to 3.33 has this name"
+		if len(a.objections) < 20 { // to look for a like name takes time
+			why += didYouMean(o.Key)
+		}
 		a.object(s, o, why)
 		return o, false
-	}
-	if r.action == force {
+	case known.action == drop:
+		a.note("dropped %s: %s", o.Key, known.why)
+		return o, false
+	case known.action == refuse:
+		a.object(s, o, "refused: "+known.why+"; take it out")
+		return o, false
+	case known.action == force:
 		if why := changes(o); why != "" {
-			a.note("dropped %s=%s: %s", o.Key, o.Value, why)
+			a.note("dropped %s=%s: %s", o.Key, shortened(o.Value), why)
 		}
 		return o, false
+	case o.Flag && !known.bare || !o.Flag && o.Value == "":
+		a.object(s, o, "it needs a value")
+		return o, false
 	}
-	o.Key = canonical(o.Key)
-	switch o.Key {
-	case "ioengine":
-		return a.engine(s, o)
-	case "disable_lat", "gtod_reduce":
-		a.note("%s is on, so fio measures no total latency", o.Key)
+	as := o
+	as.Key = canonical(o.Key)
+	switch {
+	case as.Key == "filename" || o.Flag: // disks are mapped when all sections are known
+		return as, true
+	case as.Key == "ioengine":
+		return a.engine(s, as)
+	case known.action == waitFor:
+		return a.waitFor(s, as)
+	case as.Key == "disable_lat", as.Key == "gtod_reduce":
+		a.note("%s is on, so fio measures no total latency", as.Key)
 	}
+	value, err := known.form(o.Value)
+	if err != nil {
+		a.object(s, o, err.Error()+meant(as))
+		return o, false
+	}
+	as.Value = value
+	return as, true
+}
+
+// meant says of values that fio takes, and that are refused here, what to write instead.
+func meant(o fiofile.Option) string {
+	switch {
+	case o.Key == "mem" && strings.Contains(o.Value, ":"):
+		return "; memory backed by a named file would open files other than the data disks"
+	case strings.HasSuffix(o.Key, "_pattern") && strings.Contains(o.Value, "'"):
+		return "; a pattern read from a file would copy that file to the disks"
+	}
+	return ""
+}
+
+// waitFor writes the name under which fio knows the section that is waited for.
+func (a *adaptation) waitFor(s *fiofile.Section, o fiofile.Option) (fiofile.Option, bool) {
+	i := slices.Index(sectionNames(a.source), o.Value)
+	if i < 0 {
+		a.object(s, o, "no section of the file has this name")
+		return o, false
+	}
+	o.Value = ownSection(i)
 	return o, true
 }
 

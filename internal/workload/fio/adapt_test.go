@@ -1,6 +1,7 @@
 package fio
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -11,7 +12,6 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 var disks = []target.Disk{
@@ -51,70 +51,89 @@ func TestAdapt(t *testing.T) {
 	}{
 		"disks are mapped, global is completed": {
 			config: "[global]\nioengine=libaio ; the usual\ndirect=1\n[a]\nfilename=/dev/sdb\nsize=8G\nrw=randread\n",
-			want:   "[global]\nioengine=libaio\ndirect=1\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=8G\nrw=randread\n",
+			want: "[global]\nioengine=libaio\ndirect=1\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img" +
+				"\nsize=8g\nrw=randread\n",
 		},
 		"global comes first": {
 			config: "[a]\nfilename=/dev/sdb\nsize=1m\n",
-			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=1m\n",
+			want:   "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\nsize=1m\n",
 		},
 		"global below the first job stays there": {
 			config: "[a]\nfilename=/dev/sdb\n[global]\nbs=8k\ngroup_reporting=0\n[b]\nfilename=/dev/sdb\n",
-			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\n\n[global]\nbs=8k\n\n[b]\nfilename=/run/1/b.img\n",
+			want: "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n\n[global]\nbs=8k\n" +
+				"\n[section-2]\nfilename=/run/1/b.img\n",
 			notes: []string{"dropped group_reporting=0: reads and writes of all sections are reported apart, and together with those of the others",
 				"a [global] section after the first job applies only to the jobs below it"},
 		},
 		"forced keys win": {
 			config: "[global]\ngroup_reporting\ndisk_util=1\ncontinue_on_error=none\nlat_percentiles=0\nclat_percentiles=1\n[a]\nfilename=/dev/sdb\ncontinue_on_error=read\n",
-			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\n",
+			want:   "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n",
 			notes: []string{"dropped continue_on_error=none: errors are counted and never end the job", "dropped lat_percentiles=0: histograms hold total latency",
 				"dropped continue_on_error=read: errors are counted and never end the job"},
 		},
 		"several disks, colons in paths": {
 			config: "[a]\nfilename=/dev/sdb:/dev/sdc\nsize=2g\n",
-			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img:/run/1/with\\:colon.img\nsize=2g\n",
+			want: "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img:/run/1/with\\:colon.img" +
+				"\nsize=2g\n",
 		},
 		"second names become first ones": {
 			config: "[a]\nfilename=/dev/sdb\nreadwrite=write\nblocksize=8k\nfileoffset=1m\nio_limit=2m\ntimeout=5\n",
-			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nrw=write\nbs=8k\noffset=1m\nio_size=2m\nruntime=5\n",
+			want: "[global]\n" + forcedLines + "\n[section-1]" +
+				"\nfilename=/run/1/b.img\nrw=write\nbs=8k\noffset=1m\nio_size=2m\nruntime=5\n",
 		},
 		"commands and files of the author's are dropped": {
 			config: "[global]\nexec_prerun=rm -rf /\nwrite_lat_log=/etc/x\ncgroup=x\nunlink=1\nverify_state_save=1\n[a]\nfilename=/dev/sdb\nexec_postrun=id\n",
-			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\n",
+			want:   "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n",
 			notes: []string{"dropped exec_prerun: " + runsCommands, "dropped write_lat_log: " + writesFiles, "dropped cgroup: " + hostSetting,
 				"dropped unlink: the data disks stay until the run's clean-up", "dropped verify_state_save: " + writesFiles, "dropped exec_postrun: " + runsCommands},
 		},
 		"other systems' engines": {
 			config: "[a]\nfilename=/dev/sdb\nioengine=windowsaio\niodepth=4\n",
-			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nioengine=libaio\niodepth=4\n",
+			want:   "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\nioengine=libaio\niodepth=4\n",
 			notes:  []string{"ioengine windowsaio does not exist on Linux, libaio does the same"},
 		},
 		"sizes are scaled": {
 			config: "[global]\nbs=8k\nzonesize=1g\nzonemode=strided\n[a]\nfilename=/dev/sdb\nsize=8G\noffset=1001m\nio_size=100%\nfilesize=1g-2g\nzoneskip=0\nnumber_ios=150\n[b]\nfilename=/dev/sdc\nsize=10m\noffset=100k\n",
 			scale:  0.01,
-			want: "[global]\nbs=8k\nzonesize=10485760\nzonemode=strided\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=84934656\noffset=10485760\nio_size=100%\nfilesize=10485760-20971520\nzoneskip=0\nnumber_ios=1\n" +
-				"\n[b]\nfilename=/run/1/with\\:colon.img\nsize=98304\noffset=0\n",
+			want: "[global]\nbs=8k\nzonesize=10485760\nzonemode=strided\n" + forcedLines + "\n[section-1]" +
+				"\nfilename=/run/1/b.img\nsize=84934656\noffset=10485760\nio_size=100%\nfilesize=10485760-20971520\nzoneskip=0\nnumber_ios=1\n" +
+				"\n[section-2]\nfilename=/run/1/with\\:colon.img\nsize=98304\noffset=0\n",
 		},
 		"zones without a mode": {
 			config: "[global]\nbs=8k\n[a]\nfilename=/dev/sdb\nsize=8g\nzonesize=1g\nzoneskip=1g\n[b]\nfilename=/dev/sdc\nsize=8g\n[c]\nfilename=/dev/sdc\nsize=8g\nzonesize=1g\nzonemode=none\n",
-			want: "[global]\nbs=8k\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=8g\nzonesize=1g\nzoneskip=1g\nzonemode=strided\n" +
-				"\n[b]\nfilename=/run/1/with\\:colon.img\nsize=8g\n\n[c]\nfilename=/run/1/with\\:colon.img\nsize=8g\nzonesize=1g\nzonemode=none\n",
+			want: "[global]\nbs=8k\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img" +
+				"\nsize=8g\nzonesize=1g\nzoneskip=1g\nzonemode=strided\n" +
+				"\n[section-2]\nfilename=/run/1/with\\:colon.img\nsize=8g\n\n[section-3]" +
+				"\nfilename=/run/1/with\\:colon.img\nsize=8g\nzonesize=1g\nzonemode=none\n",
 			notes: []string{"zonesize without zonemode: zonemode=strided is added, as old versions of fio take it"},
 		},
 		"neighbours still meet": {
 			config: "[a]\nfilename=/dev/sdb\nsize=8G\nbs=4k\n[b]\nfilename=/dev/sdb\noffset=8G\nsize=8G\nbs=256k\n",
 			scale:  0.0037,
-			want: "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nsize=31457280\nbs=4k\n" +
-				"\n[b]\nfilename=/run/1/b.img\noffset=31457280\nsize=31457280\nbs=256k\n",
+			want: "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\nsize=31457280\nbs=4k\n" +
+				"\n[section-2]\nfilename=/run/1/b.img\noffset=31457280\nsize=31457280\nbs=256k\n",
 		},
 		"times are scaled, think times are not": {
 			config: "[a]\nfilename=/dev/sdb\nruntime=1h\nramp_time=90\nstartdelay=10s-1m\nthinktime=100ms\ntime_based\n",
 			time:   0.01,
-			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nruntime=36\nramp_time=900000us\nstartdelay=100000us-600000us\nthinktime=100ms\ntime_based\n",
+			want: "[global]\n" + forcedLines + "\n[section-1]" +
+				"\nfilename=/run/1/b.img\nruntime=36\nramp_time=900000us\nstartdelay=100000us-600000us\nthinktime=100ms\ntime_based\n",
+		},
+		"sections that wait, of one name": {
+			config: "[x y]\nfilename=/dev/sdb\n[ü]\nfilename=/dev/sdb\nwait_for=x y\n[x y]\nfilename=/dev/sdb\nwait_for=ü\n",
+			want: "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n\n[section-2]" +
+				"\nfilename=/run/1/b.img\nwait_for=section-1\n" +
+				"\n[section-1]\nfilename=/run/1/b.img\nwait_for=section-2\n",
+		},
+		"a mark, returns and no offset": {
+			config: "\ufeff[global]\r\nbs=4k\r\n[a]\r\nfilename=/dev/sdb\r\noffset=0%\r\nsize=50%\r\n",
+			scale:  0.5,
+			want:   "[global]\nbs=4k\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\noffset=0\nsize=50%\n",
 		},
 		"decimal units": {
 			config: "[a]\nfilename=/dev/sdb\nkb_base=1000\nsize=2g\n",
 			scale:  0.5,
-			want:   "[global]\n" + forcedLines + "\n[a]\nfilename=/run/1/b.img\nkb_base=1000\nsize=999292928\n",
+			want:   "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\nkb_base=1000\nsize=999292928\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,28 +158,54 @@ func TestAdaptRefuses(t *testing.T) {
 		scale  float64
 		want   []string
 	}{
-		"everything at once":  {"[a]\nfilename=/etc/shadow\ndirectory=/\nioengine=net\nread_iolog=x\n", 1, []string{`w.fio:2: [a] filename=/etc/shadow: "/etc/shadow" is not a data disk of this machine; it has /dev/sdb, /dev/sdc`, "w.fio:3: [a] directory=/: refused", "w.fio:4: [a] ioengine=net", "w.fio:5: [a] read_iolog=x"}},
+		"everything at once": {"[a]\nfilename=/etc/shadow\ndirectory=/\nioengine=net\nread_iolog=x\n", 1, []string{
+			`w.fio:2:10: [a] filename=/etc/shadow: "/etc/shadow" is not a data disk of this machine; it has /dev/sdb, /dev/sdc`,
+			"w.fio:3:11: [a] directory=/: refused", "w.fio:4:10: [a] ioengine=net", "w.fio:5:12: [a] read_iolog=x"}},
 		"a disk among others": {"[a]\nfilename=/dev/sdb:/dev/sda\n", 1, []string{`"/dev/sda" is not`}},
 		"relative path":       {"[a]\nfilename=../x\n", 1, []string{`"../x" is not`}},
 		"escaped colon":       {"[a]\nfilename=/dev/sdb\\:x\n", 1, []string{"is not a data disk"}},
 		"empty filename":      {"[a]\nfilename=:\n", 1, []string{"names no data disk"}},
-		"no filename":         {"[global]\nbs=4k\n[a]\nsize=1m\n", 1, []string{"w.fio:3: [a] has no filename"}},
+		"no filename":         {"[global]\nbs=4k\n[a]\nsize=1m\n", 1, []string{"w.fio:3:1: [a] has no filename"}},
 		"external engine":     {"[a]\nfilename=/dev/sdb\nioengine=external:/tmp/x.so\n", 1, []string{"not allowed"}},
-		"memory in a file":    {"[a]\nfilename=/dev/sdb\niomem=mmap:/etc/passwd\n", 1, []string{"memory backed by a named file"}},
-		"pattern from a file": {"[a]\nfilename=/dev/sdb\nbuffer_pattern='/etc/passwd'\n", 1, []string{"pattern read from a file"}},
-		"variables":           {"[a]\nfilename=/dev/sdb\nsize=${SIZE}\nbs=$pagesize\n", 1, []string{"w.fio:3:", "w.fio:4:", "variables"}},
-		"include":             {"[a]\nfilename=/dev/sdb\ninclude /etc/fio.conf\n", 1, []string{"another file"}},
-		"hidden global":       {"[globals]\nexec_prerun=x\n[a]\nfilename=/dev/sdb\n", 1, []string{"w.fio:1:", "[globals]"}},
-		"only global":         {"[global]\nbs=4k\n", 1, []string{"nothing to run"}},
-		"beyond the disk":     {"[a]\nfilename=/dev/sdb\noffset=12g\nsize=8g\n", 1, []string{"ends at byte 21474836480, beyond /dev/sdb, which has 17179869184 bytes"}},
-		"far beyond, scaled":  {"[a]\nfilename=/dev/sdb\noffset=12g\nsize=8g\n", 2, []string{"beyond", "all scaled by 2"}},
-		"filesize beyond":     {"[a]\nfilename=/dev/sdb\nfilesize=1g-17g\n", 1, []string{"beyond /dev/sdb"}},
-		"processes beyond":    {"[a]\nfilename=/dev/sdb\nsize=4g\noffset_increment=4g\nnumjobs=5\n", 1, []string{"beyond /dev/sdb"}},
-		"size only fio reads": {"[a]\nfilename=/dev/sdb\nsize=(1+2)t\n", 1, []string{"cannot be held against"}},
-		"until it is full":    {"[a]\nfilename=/dev/sdb\nfill_fs=1\n", 1, []string{"until the file system"}},
-		"unscalable":          {"[a]\nfilename=/dev/sdb\nsize=(1+2)g\nruntime=soon\n", 0.5, []string{"w.fio:3:", "cannot be scaled"}},
-		"not a job file":      {"size=1\n", 1, []string{"w.fio:1:"}},
-		"absurd scale":        {"[a]\nfilename=/dev/sdb\n", -1, []string{"size scale -1"}},
+		"memory in a file": {"[a]\nfilename=/dev/sdb\niomem=mmap:/etc/passwd\n", 1,
+			[]string{"memory backed by a named file"}},
+		"pattern from a file": {"[a]\nfilename=/dev/sdb\nbuffer_pattern='/etc/passwd'\n", 1,
+			[]string{"pattern read from a file"}},
+		"variables": {"[a]\nfilename=/dev/sdb\nsize=${SIZE}\nbs=$pagesize\n", 1,
+			[]string{"w.fio:3:", "w.fio:4:", "variables"}},
+		"include": {"[a]\nfilename=/dev/sdb\ninclude /etc/fio.conf\n", 1, []string{"another file"}},
+		"hidden global": {"[globals]\nexec_prerun=x\n[a]\nfilename=/dev/sdb\n", 1,
+			[]string{"w.fio:1:", "[globals]"}},
+		"no dollar in a name": {"[$jobname]\nfilename=/dev/sdb\n", 1,
+			[]string{`w.fio:1:1: section name "$jobname": brackets and $ are not allowed in it`}},
+		"no brackets either": {"[a]b]\nfilename=/dev/sdb\n", 1, []string{`w.fio:1:1: section name "a]b": brackets`}},
+		"a name fio cuts": {"[" + strings.Repeat("n", 256) + "]\nfilename=/dev/sdb\n", 1,
+			[]string{"w.fio:1:1: a section name of 256 bytes; at most 200"}},
+		"include with a tab": {"[a]\nfilename=/dev/sdb\ninclude\t/etc/fio.conf\n", 1,
+			[]string{"w.fio:3:1: [a] include\t/etc/fio.conf: refused: it would read another file"}},
+		"unknown option": {"[a]\nfilename=/dev/sdb\n iodeepth=3\n", 1,
+			[]string{"w.fio:3:11: [a] iodeepth=3: no option of fio 3.28 to 3.33 has this name; did you mean iodepth?"}},
+		"no value": {"[a]\nfilename=/dev/sdb\ndirect\nbs=\n", 1,
+			[]string{"w.fio:3:1: [a] direct: it needs a value", "w.fio:4:4: [a] bs=: it needs a value"}},
+		"waits for nobody": {"[a]\nfilename=/dev/sdb\nwait_for=b\n", 1,
+			[]string{"w.fio:3:10: [a] wait_for=b: no section of the file has this name"}},
+		"line of two options": {"[a]\nfilename=/dev/sdb\ndescription=" + strings.Repeat("x", 8179) + "exec_prerun=touch x\n", 1,
+			[]string{"w.fio:3:1: the line has 8210 bytes"}},
+		"too many disks": {"[a]\nfilename=" + strings.Repeat("/dev/sdb:", 440) + "\n", 1,
+			[]string{"w.fio:2:10: [a] filename=", "the line it makes for fio is too long"}},
+		"only global": {"[global]\nbs=4k\n", 1, []string{"nothing to run"}},
+		"beyond the disk": {"[a]\nfilename=/dev/sdb\noffset=12g\nsize=8g\n", 1,
+			[]string{"ends at byte 21474836480, beyond /dev/sdb, which has 17179869184 bytes"}},
+		"far beyond, scaled": {"[a]\nfilename=/dev/sdb\noffset=12g\nsize=8g\n", 2, []string{"beyond", "all scaled by 2"}},
+		"filesize beyond":    {"[a]\nfilename=/dev/sdb\nfilesize=1g-17g\n", 1, []string{"beyond /dev/sdb"}},
+		"processes beyond": {"[a]\nfilename=/dev/sdb\nsize=4g\noffset_increment=4g\nnumjobs=5\n", 1,
+			[]string{"beyond /dev/sdb"}},
+		"size only fio reads": {"[a]\nfilename=/dev/sdb\nsize=(1+2)t\n", 1,
+			[]string{`w.fio:3:6: [a] size=(1+2)t: "(1+2)t" is not a size such as 8g`}},
+		"until it is full": {"[a]\nfilename=/dev/sdb\nfill_fs=1\n", 1, []string{"until the file system"}},
+		"unscalable":       {"[a]\nfilename=/dev/sdb\nsize=(1+2)g\nruntime=soon\n", 0.5, []string{"w.fio:3:6:", "w.fio:4:9:", `"soon" is not a time`}},
+		"not a job file":   {"size=1\n", 1, []string{"w.fio:1:"}},
+		"absurd scale":     {"[a]\nfilename=/dev/sdb\n", -1, []string{"size scale -1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,6 +221,83 @@ func TestAdaptRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What could touch anything but the disks never gets to fio, whatever its value looks like and wherever it stands.
+func TestNeverReachesFio(t *testing.T) {
+	t.Parallel()
+	for _, key := range strings.Fields("directory filename_format opendir read_iolog merge_blktrace_file replay_redirect replay_scale " +
+		"profile fill_device fill_fs file_append include trigger trigger_file exec_prerun exec_postrun " +
+		"write_iolog write_bw_log write_lat_log write_iops_log write_hist_log verify_state_load " +
+		"verify_state_save cgroup cgroup_weight cgroup_nodelete ioscheduler uid gid lockmem unlink " +
+		"unlink_each_loop allow_mounted_write stats thread name description dedupe_global " +
+		"merge_blktrace_iters server client remote-config aux-path output plugin http_host nfs_url " +
+		"hdfsdirectory hostname port program script donorname rbdname") {
+		for _, value := range []string{"", "=", "=1", "=/tmp/x", "=a", "\t=1", " 1"} {
+			for _, config := range []string{"[global]\n%s%s\n[a]\nfilename=/dev/sdb\n", "[a]\n%s%s\nfilename=/dev/sdb\n"} {
+				job, err := Engine{}.Command(spec(fmt.Sprintf(config, key, value)))
+				text := string(job.Files["w/job.fio"])
+				if err == nil && text != "[global]\n"+forcedLines+"\n[section-1]\nfilename=/run/1/b.img\n" {
+					t.Errorf("%s%s: fio gets\n%s", key, value, text)
+				}
+			}
+		}
+	}
+	for _, engine := range strings.Fields("net netsplice rdma http libhdfs exec external:/x.so external sg splice falloc e4defrag " +
+		"filecreate filestat filedelete ftruncate rbd rados gfapi gfapi_async nbd libiscsi nfs mtd " +
+		"libpmem dev-dax pmemblk libzbc io_uring_cmd libcufile dfs xnvme guasi libaio,exec libaio:x " +
+		"LIBAIO") {
+		if err := (Engine{}).Validate(spec("[a]\nfilename=/dev/sdb\nioengine=" + engine + "\n")); err == nil {
+			t.Errorf("ioengine %s passes", engine)
+		}
+	}
+}
+
+// Values are read and written anew: in one spelling, or not at all.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"size=8G": "size=8g", "size=0x10K": "size=16k", "size=4KiB": "size=4kib", "size=4kb": "size=4kb",
+		"size=007": "size=7", "size=50%": "size=50%", "size=12.5%": "", "size=101%": "", "size=(1+2)g": "",
+		"size=1.5g": "", "size=8 g": "", "size=-1": "", "size=9223372036854775808": "", "size=1gx": "",
+		"filesize=1G-2G": "filesize=1g-2g", "filesize=1g-": "", "bs=4K, 8k": "bs=4k,8k", "bs=,8k": "bs=,8k",
+		"bs=4k,8k,16k,32k": "", "bs=,": "", "blocksize=4k": "bs=4k", "bs=4k:8k": "", "bs=4*1k": "",
+		"bsrange=1k-4k,2k:8k": "bsrange=1k-4k,2k-8k", "bsrange=4k": "",
+		"bssplit=4K/50:8k,64k/100": "bssplit=4k/50:8k,64k/100", "bssplit=4k/50:8k/": "bssplit=4k/50:8k/",
+		"bssplit=4k/x": "", "bssplit=4k/50/1": "", "rate_iops=500,": "rate_iops=500,",
+		"iodepth=0x10": "iodepth=16", "iodepth=a": "", "nice=-3": "nice=-3", "nice=--3": "",
+		"iodepth=-3": "", "rw=randrw:8K": "rw=randrw:8k", "readwrite=READ": "", "rw=read:x": "",
+		"rw=read,write": "", "direct=1": "direct=1", "direct=yes": "", "direct=2": "",
+		"time_based": "time_based", "time_based=0": "time_based=0", "time_based=": "",
+		"wait_for_previous": "stonewall", "runtime=1H": "runtime=1h", "runtime=0.5": "",
+		"startdelay=1-2M": "startdelay=1-2m", "thinktime=100ms": "thinktime=100ms", "runtime=1y": "",
+		"random_distribution=zipf:1.20": "random_distribution=zipf:1.2", "random_distribution=random:1": "",
+		"random_distribution=normal:30:0.5":           "random_distribution=normal:30:0.5",
+		"random_distribution=zoned:60/10:30/20:10/70": "random_distribution=zoned:60/10:30/20:10/70",
+		"random_distribution=zoned_abs:60/20G:40/":    "random_distribution=zoned_abs:60/20g:40/",
+		"random_distribution=zipf:1e3":                "",
+		"file_service_type=roundrobin:4":              "file_service_type=roundrobin:4",
+		"percentile_list=50:99.90":                    "percentile_list=50:99.9", "steadystate=iops:5%": "steadystate=iops:5%",
+		"ss=bw_slope:0.3": "steadystate=bw_slope:0.3", "steadystate=iops:%": "",
+		"ignore_error=EIO,5:ENOSPC": "ignore_error=EIO,5:ENOSPC", "ignore_error=EIO;x": "ignore_error=EIO",
+		"ignore_error=eio": "", "cpus_allowed=0-3, 7": "cpus_allowed=0-3,7",
+		"numa_cpu_nodes=all": "numa_cpu_nodes=all", "numa_mem_policy=bind:0-1": "numa_mem_policy=bind:0-1",
+		"numa_mem_policy=local:1": "", "buffer_pattern=0xDEADbeef": "buffer_pattern=0xdeadbeef",
+		"buffer_pattern=\"a b\"-012": "buffer_pattern=\"a b\"-12", "verify_pattern=%o": "verify_pattern=%o",
+		"buffer_pattern='/etc/passwd'": "", "buffer_pattern=\"": "", "buffer_pattern=deadbeef": "",
+		"buffer_pattern=0x": "", "buffer_pattern=\"`id`\"": "", "buffer_pattern=9999999999": "",
+		"sync_file_range=wait_before:8,write": "sync_file_range=wait_before:8,write",
+		"verify=crc32c":                       "verify=crc32c", "verify=0": "verify=0", "mem=mmap": "mem=mmap", "mem=mmap:/x": "",
+		"cmdprio_bssplit=4k/10/3/0:8k/": "cmdprio_bssplit=4k/10/3/0:8k/", "sync=dsync": "sync=dsync",
+		"kb_base=1001": "",
+	} {
+		job, err := Engine{}.Command(spec("[a]\nfilename=/dev/sdb\n" + line + "\n"))
+		got, _ := strings.CutPrefix(string(job.Files["w/job.fio"]), "[global]\n"+forcedLines+"\n[section-1]"+
+			"\nfilename=/run/1/b.img\n")
+		if got = strings.TrimSuffix(got, "\n"); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: fio gets %q, want %q (%v)", line, got, want, err)
+		}
 	}
 }
 
@@ -202,7 +324,7 @@ func TestSizeIsCutToTheDisk(t *testing.T) {
 	s.SizeScale = 0.001
 	s.Disks = []target.Disk{{Device: "/dev/sdb", Path: "/d", Bytes: 15<<20 + 5000}}
 	got, job := adapted(t, s)
-	if want := "[global]\n" + forcedLines + "\n[a]\nfilename=/d\nsize=15732736\n"; got != want {
+	if want := "[global]\n" + forcedLines + "\n[section-1]\nfilename=/d\nsize=15732736\n"; got != want {
 		t.Errorf("got %s", got)
 	}
 	if len(job.Notes) != 1 || job.Lanes[0].Bytes != 15732736 {
@@ -218,7 +340,7 @@ func TestPrefill(t *testing.T) {
 	s.Prefill, s.Depth, s.Runtime = true, 4, time.Hour
 	got, job := adapted(t, s)
 	want := "[global]\nioengine=libaio\ndirect=1\nbs=1m\niodepth=4\nrw=write\n" + forcedLines +
-		"\n[vdi-read]\nfilename=/run/1/b.img\nsize=8G\n\n[vdi-write]\nfilename=/run/1/b.img\nsize=2G\noffset=8G\n"
+		"\n[section-1]\nfilename=/run/1/b.img\nsize=8g\n\n[section-2]\nfilename=/run/1/b.img\nsize=2g\noffset=8g\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -282,7 +404,7 @@ func TestPrefillRefuses(t *testing.T) {
 	s := spec("[global]\nsize=1g\n[a]\nfilename=/dev/sdb\n[b]\nsize=1g\nfilesize=1g\n")
 	s.Prefill = true
 	err := Engine{}.Validate(s)
-	for _, want := range []string{"w.fio:3: [a] prefill needs size", "w.fio:5: [b] prefill needs filename"} {
+	for _, want := range []string{"w.fio:3:1: [a] prefill needs size", "w.fio:5:1: [b] prefill needs filename"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
@@ -294,7 +416,8 @@ func TestPrefillOfLessThanABlock(t *testing.T) {
 	s := spec("[a]\nfilename=/dev/sdb\nsize=1g\nbs=8k\n")
 	s.Prefill, s.SizeScale = true, 0.0001
 	got, _ := adapted(t, s)
-	if !strings.Contains(got, "[a]\nfilename=/run/1/b.img\nsize=106496\nbs=106496\n") || !strings.Contains(got, "iodepth=1\n") {
+	if !strings.Contains(got, "[section-1]\nfilename=/run/1/b.img"+
+		"\nsize=106496\nbs=106496\n") || !strings.Contains(got, "iodepth=1\n") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -493,40 +616,4 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-}
-
-// Whatever the file says, the job that comes out opens nothing but the disks.
-func FuzzAdapt(f *testing.F) {
-	f.Add([]byte("[global]\nbs=4k\n[a]\nfilename=/dev/sdb\nsize=1g\n"), 0.5)
-	f.Add([]byte("[a]\nfilename=/dev/sdb:/dev/sdc\nexec_prerun=x\nruntime=5m\nbssplit=4k/10:8k\n"), 1.0)
-	f.Add([]byte("[a]\nreadwrite=write:4\nfilename=/dev/sdb\nrate_iops=5,\nnumjobs=9999999\nstartdelay=1-2\n"), 1e-5)
-	f.Fuzz(func(t *testing.T, config []byte, scale float64) {
-		s := spec(string(config))
-		s.SizeScale, s.TimeScale = scale, scale
-		for _, prefill := range []bool{false, true} {
-			s.Prefill = prefill
-			job, err := Engine{}.Command(s)
-			if err != nil {
-				continue
-			}
-			data := job.Files[strings.TrimSuffix(job.Output, "fio.out")+"job.fio"]
-			file, err := fiofile.Parse("job.fio", data)
-			if err != nil {
-				t.Fatalf("the adapted file does not parse: %v\n%s", err, data)
-			}
-			if file.Sections[0].Name != fiofile.Global || len(file.Jobs()) != len(job.Lanes) {
-				t.Fatalf("sections of\n%s", data)
-			}
-			for _, section := range file.Sections {
-				for _, o := range section.Options {
-					if a := ruleFor(o.Key).action; a == drop || a == refuse {
-						t.Fatalf("%s is still there:\n%s", o.Key, data)
-					}
-					if o.Key == "filename" && strings.Trim(o.Value, ":") != o.Value {
-						t.Fatalf("filename %q", o.Value)
-					}
-				}
-			}
-		}
-	})
 }

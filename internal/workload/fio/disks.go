@@ -3,9 +3,11 @@ package fio
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/target"
-	"plimsoll/scenario/fiofile"
 )
 
 // mapDisks replaces the devices in every filename by the paths of the machine's data disks. Without any disk in
@@ -21,8 +23,7 @@ func (a *adaptation) mapDisks() {
 	}
 	for _, job := range a.out.Jobs() {
 		if _, ok := job.Get("filename"); !ok && !a.spec.Prefill {
-			a.objections = append(a.objections, fmt.Errorf("%s:%d: [%s] has no filename; name a data disk such as /dev/sdb",
-				a.source.Name, job.Line, job.Name))
+			a.objectAt(job.Line, job.Col, "[%s] has no filename; name a data disk such as /dev/sdb", job.Name)
 		}
 	}
 }
@@ -39,7 +40,7 @@ func (a *adaptation) mapFilename(s *fiofile.Section, o *fiofile.Option) {
 			a.object(s, *o, fmt.Sprintf("%q is not a data disk of this machine; it has %s", device, a.deviceList()))
 			return
 		}
-		if strings.ContainsAny(disk.Path, ";#$\\\n\r") || strings.TrimSpace(disk.Path) != disk.Path || disk.Path == "" {
+		if !writablePath(disk.Path) {
 			a.object(s, *o, fmt.Sprintf("the disk's path %q cannot be written in a job file; move the run folder", disk.Path))
 			return
 		}
@@ -50,6 +51,17 @@ func (a *adaptation) mapFilename(s *fiofile.Section, o *fiofile.Option) {
 		return
 	}
 	o.Value = strings.Join(paths, ":")
+}
+
+// writablePath tells paths that fio reads back as they are, colons protected.
+func writablePath(path string) bool {
+	return path != "" && strings.TrimSpace(path) == path &&
+		!strings.ContainsRune(path, '\\') && !strings.ContainsFunc(path, unwritable)
+}
+
+// unwritable tells characters that fio does not take as they are, or that are no text.
+func unwritable(r rune) bool {
+	return r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune("`;#$", r)
 }
 
 // devices splits a filename list at its colons.

@@ -32,7 +32,7 @@ func Example() {
 	// disk_util=0
 	// continue_on_error=all
 	//
-	// [db]
+	// [section-1]
 	// filename=/srv/run/vm1/sdb.img
 	// size=299892736
 	// bs=8k

@@ -1,9 +1,12 @@
 // Package fio drives fio, 3.28 or later: it turns an author's job file into one that touches nothing but the
 // machine's data disks, runs it, and turns its status stream into reports.
 //
-// The author's file is adapted by an explicit table (options.go): devices are mapped, sizes and durations scaled,
-// options that would run commands or open other files are refused or left out with a note, and what fio alone
-// understands passes. Nothing outside the table is judged here: fio refuses what it does not know, in its own words.
+// Job files are written by strangers and fio may run as root, so nothing of the author's text reaches it. The file is
+// read, every option is looked up in a table (options.go) that holds all fio has, and its value is read by a form
+// (values.go) and written anew: devices mapped, sizes and durations scaled, sections under names of our own. Options that
+// would run commands or open other files are refused or left out with a note; what is not in the table, or has another
+// form, is an objection with its place. fio still judges whether a value makes sense, in its own words, which are given
+// back with the author's section names.
 //
 // Latency is total latency: fio's lat, from handing an operation to fio's engine to its completion, submission included.
 // It is service time also for jobs with rate_process=poisson, because fio starts its watch when it sends. The
@@ -14,6 +17,7 @@ package fio
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -148,14 +152,18 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if spec.Seed != 0 {
 		argv = append(argv, "--randseed="+strconv.FormatUint(spec.Seed&math.MaxInt64, 10))
 	}
+	sections, err := json.Marshal(laneNames(a.lanes))
+	if err != nil {
+		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM, err)
+	}
 	return workload.Job{
-		Declared: workload.Declared{Operations: result.BlockOperations},
+		Declared: workload.Declared{Operations: result.BlockOperations, Format: sections},
 		Command: target.Command{
 			Argv:   append(argv, folder+"/job.fio"),
 			Stderr: folder + "/fio.err",
 			Label:  name,
 		},
-		Files:  map[string][]byte{folder + "/job.fio": []byte(a.out.String())},
+		Files:  map[string][]byte{folder + "/job.fio": a.text},
 		Config: folder + "/job.fio",
 		Output: folder + "/fio.out",
 		Limit:  a.limit,

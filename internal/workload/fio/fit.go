@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/target"
-	"plimsoll/scenario/fiofile"
 )
 
 // fit keeps every extent on its disk: fio lets a file grow to whatever a job asks for. What goes beyond only through

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // describe works out what each section will do, and how long the job may run at most.

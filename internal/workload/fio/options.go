@@ -1,23 +1,34 @@
 package fio
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/fiofile"
+	"plimsoll/internal/nearest"
+)
 
 // action is what the adaptation does with an option of the author's file.
 type action int
 
 const (
-	keep      action = iota // fio judges it
+	keep      action = iota // written as it was read
 	drop                    // left out, with a note: the job means the same without it
 	refuse                  // an objection: the job would mean something else without it, or reach outside its disks
 	scaleSize               // an amount of data, multiplied by the size scale
 	scaleArea               // like scaleSize, but zero is meaningful and stays
 	scaleTime               // a duration, multiplied by the time scale
 	force                   // ours to set; the author's value is left out
+	waitFor                 // names a section
 )
 
-type rule struct {
+// option is an entry of the table.
+type option struct {
 	action action
 	why    string // ends the sentence "dropped X: ..." or "X is refused: ..."
+	form   form   // how its value is written, for those that fio gets
+	bare   bool   // it may stand without a value
 }
 
 const (
@@ -27,71 +38,131 @@ const (
 	replays      = "it would replay a recorded file instead of the described load"
 	hostSetting  = "it would change a setting of the host"
 	ourReports   = "reports need it as it is"
+	diskStays    = "the data disks stay until the run's clean-up"
+	deprecated   = "no fio from 3.28 on does anything with it"
+	ownTitle     = "a section goes by its name in brackets"
 )
 
-// rules lists every option that reaches outside the job's own disks, or that the adaptation changes. Everything
-// else passes as it is and fio judges it.
-var rules = map[string]rule{
-	"filename": {keep, ""}, // mapped and checked in job.go
+// table lists every option of fio 3.28 to 3.33, those of the engines below included. What is not in it never reaches
+// fio, and what is gets there as its form writes it.
+var table = func() map[string]option {
+	t := map[string]option{
+		"filename": {},                // mapped to the machine's disks (disks.go)
+		"ioengine": {},                // one of engines
+		"wait_for": {action: waitFor}, // a section of the file
 
-	"directory":           {refuse, otherFiles},
-	"filename_format":     {refuse, otherFiles},
-	"opendir":             {refuse, otherFiles},
-	"read_iolog":          {refuse, replays},
-	"merge_blktrace_file": {refuse, replays},
-	"replay_redirect":     {refuse, replays},
-	"profile":             {refuse, "it would replace the job by one built into fio"},
-	"fill_device":         {refuse, "it would write until the file system that holds the disks is full"},
-	"file_append":         {refuse, "it would make the disk grow"},
-	"include":             {refuse, "it would read another file of the host"},
-	"dedupe_global":       {drop, "it shares state between jobs in a way no report shows"},
+		"exec_prerun":       {action: drop, why: runsCommands},
+		"exec_postrun":      {action: drop, why: runsCommands},
+		"verify_state_load": {action: drop, why: otherFiles},
+		"dedupe_global":     {action: drop, why: "it shares state between jobs in a way no report shows"},
+		"lockmem":           {action: drop, why: "it would take the host's memory"},
+		"stats":             {action: drop, why: ourReports},
+		"thread":            {action: drop, why: "all jobs are threads of one process, which can be killed as one"},
+		"description":       {action: drop, why: "it changes nothing that fio does"},
 
-	"exec_prerun":          {drop, runsCommands},
-	"exec_postrun":         {drop, runsCommands},
-	"write_iolog":          {drop, writesFiles},
-	"write_bw_log":         {drop, writesFiles},
-	"write_lat_log":        {drop, writesFiles},
-	"write_iops_log":       {drop, writesFiles},
-	"write_hist_log":       {drop, writesFiles},
-	"merge_blktrace_iters": {drop, replays},
-	"verify_state_load":    {drop, otherFiles},
-	"verify_state_save":    {drop, writesFiles},
-	"unlink":               {drop, "the data disks stay until the run's clean-up"},
-	"unlink_each_loop":     {drop, "the data disks stay until the run's clean-up"},
-	"allow_mounted_write":  {drop, "a mounted device is never written"},
-	"cgroup":               {drop, hostSetting},
-	"cgroup_weight":        {drop, hostSetting},
-	"cgroup_nodelete":      {drop, hostSetting},
-	"ioscheduler":          {drop, hostSetting},
-	"uid":                  {drop, hostSetting},
-	"gid":                  {drop, hostSetting},
-	"lockmem":              {drop, "it would take the host's memory"},
-	"stats":                {drop, ourReports},
-	"thread":               {drop, "all jobs are threads of one process, which can be killed as one"},
+		"allow_mounted_write": {action: drop, why: "a mounted device is never written"},
 
-	"size":                    {scaleSize, ""},
-	"io_size":                 {scaleSize, ""},
-	"filesize":                {scaleSize, ""},
-	"zonesize":                {scaleSize, ""},
-	"zonerange":               {scaleSize, ""},
-	"offset":                  {scaleArea, ""},
-	"offset_increment":        {scaleArea, ""},
-	"zoneskip":                {scaleArea, ""},
-	"number_ios":              {scaleSize, ""},
-	"runtime":                 {scaleTime, ""},
-	"ramp_time":               {scaleTime, ""},
-	"startdelay":              {scaleTime, ""},
-	"steadystate_duration":    {scaleTime, ""},
-	"steadystate_ramp_time":   {scaleTime, ""},
-	"group_reporting":         {force, ""},
-	"disk_util":               {force, ""},
-	"continue_on_error":       {force, ""},
-	"unified_rw_reporting":    {force, ""},
-	"lat_percentiles":         {force, ""},
-	"clat_percentiles":        {force, ""},
-	"slat_percentiles":        {force, ""},
-	"block_error_percentiles": {force, ""},
-}
+		"profile":     {action: refuse, why: "it would replace the job by one built into fio"},
+		"fill_device": {action: refuse, why: "it would write until the file system that holds the disks is full"},
+		"file_append": {action: refuse, why: "it would make the disk grow"},
+		"include":     {action: refuse, why: "it would read another file of the host"},
+
+		"size":     {action: scaleSize, form: size},
+		"io_size":  {action: scaleSize, form: size},
+		"filesize": {action: scaleSize, form: sizeSpan},
+		"offset":   {action: scaleArea, form: size},
+
+		"rw":                  {form: tagged(all(directionNames, amount))},
+		"bssplit":             {form: split},
+		"cmdprio_bssplit":     {form: prioSplit},
+		"random_distribution": {form: distribution},
+		"random_generator":    {form: word("tausworthe lfsr tausworthe64")},
+		"rw_sequencer":        {form: word("sequential identical")},
+		"rate_process":        {form: word("linear poisson")},
+		"ignore_error":        {form: errorNames},
+		"file_service_type":   {form: tagged(all("random zipf pareto normal gauss roundrobin sequential", decimal))},
+		"fallocate":           {form: word("none native posix keep truncate 0 1")},
+		"fadvise_hint":        {form: word("0 1 random sequential")},
+		"sync_file_range":     {form: list(",", 3, false, tagged(all("wait_before write wait_after", amount)))},
+		"sync":                {form: word("none 0 sync 1 dsync")},
+		"write_hint":          {form: word("none short medium long extreme")},
+		"lockfile":            {form: word("none exclusive readwrite")},
+		"io_submit_mode":      {form: word("inline offload")},
+		"clocksource":         {form: word("gettimeofday clock_gettime cpu")},
+		"mem":                 {form: word("malloc shm shmhuge mmap mmapshared mmaphuge")},
+		"verify":              {form: word(checks)},
+		"dedupe_mode":         {form: word("repeat working_set")},
+		"zonemode":            {form: word("none strided zbd")},
+		"exit_what":           {form: word("group stonewall all")},
+		"kb_base":             {form: word("1000 1024")},
+		"unit_base":           {form: word("0 1 8")},
+		"cpumode":             {form: word("noop qsort")},
+		"cpus_allowed_policy": {form: word("shared split")},
+		"numa_cpu_nodes":      {form: nodes},
+		"numa_mem_policy":     {form: memoryPolicy},
+		"steadystate":         {form: tagged(all("iops iops_slope bw bw_slope", deviation))},
+
+		"thinktime_blocks_type": {form: word("complete issue")},
+	}
+	for _, group := range []struct {
+		option option
+		names  string
+	}{
+		{option{action: refuse, why: otherFiles}, "directory filename_format opendir"},
+		{option{action: refuse, why: replays}, "read_iolog merge_blktrace_file replay_redirect"},
+		{option{action: drop, why: replays}, "merge_blktrace_iters merge_blktrace_scalars read_iolog_chunked replay_no_stall " +
+			"replay_scale replay_align replay_time_scale replay_skip"},
+		{option{action: drop, why: writesFiles}, "write_iolog write_bw_log write_lat_log write_iops_log write_hist_log " +
+			"verify_state_save"},
+		{option{action: drop, why: diskStays}, "unlink unlink_each_loop"},
+		{option{action: drop, why: hostSetting}, "cgroup cgroup_weight cgroup_nodelete ioscheduler uid gid"},
+		{option{action: drop, why: deprecated}, "rwmixcycle flow_watermark"},
+		{option{action: drop, why: ownTitle}, "name unique_filename"},
+		{option{action: force}, "group_reporting disk_util continue_on_error unified_rw_reporting " +
+			"lat_percentiles clat_percentiles slat_percentiles block_error_percentiles"},
+
+		{option{action: scaleSize, form: amount}, "zonesize zonecapacity zonerange number_ios"},
+		{option{action: scaleArea, form: size}, "offset_increment zoneskip"},
+		{option{action: scaleTime, form: duration}, "runtime ramp_time steadystate_duration steadystate_ramp_time"},
+		{option{action: scaleTime, form: timeSpan}, "startdelay"},
+
+		{option{form: blockSizes}, "bs ba rate rate_min rate_iops rate_iops_min rwmixread rwmixwrite percentage_random " +
+			"cmdprio_percentage cmdprio cmdprio_class"},
+		{option{form: blockSpans}, "bsrange"},
+		{option{form: duration}, "thinktime thinktime_spin thinktime_iotime max_latency latency_target latency_window"},
+		{option{form: decimals3}, "percentile_list latency_percentile zone_reset_threshold zone_reset_frequency"},
+		{option{form: pattern}, "buffer_pattern verify_pattern"},
+		{option{form: cpus}, "cpus_allowed verify_async_cpus log_compression_cpus"},
+		{option{form: integer}, "nice randseed flow flow_id cpumask nonvectored"},
+		{option{form: amount}, "iodepth iodepth_batch iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low " +
+			"offset_align nrfiles openfiles fsync fdatasync write_barrier loops numjobs iomem_align hugepage-size " +
+			"verify_interval verify_offset verify_async verify_backlog verify_backlog_batch " +
+			"trim_percentage trim_backlog trim_backlog_batch max_open_zones job_max_open_zones prio prioclass " +
+			"thinktime_blocks rate_cycle flow_sleep bwavgtime iopsavgtime log_entries log_avg_msec log_hist_msec " +
+			"log_hist_coarseness log_compression log_alternate_epoch_clock_id significant_figures gtod_cpu " +
+			"buffer_compress_percentage buffer_compress_chunk dedupe_percentage dedupe_working_set_percentage " +
+			"sqthread_poll_cpu uncached force_async hipri_percentage thp cpuload cpuchunks"},
+		{option{form: toggle}, "randrepeat allrandrepeat softrandommap serialize_overlap direct atomic buffered overwrite " +
+			"do_verify verify_fatal verify_dump experimental_verify trim_verify_zero read_beyond_wp ignore_zone_limits " +
+			"rate_ignore_thinktime latency_run invalidate create_serialize create_fsync create_on_open create_only " +
+			"allow_file_create pre_read end_fsync fsync_on_close per_job_logs log_max_value log_offset log_prio " +
+			"log_store_compressed log_unix_epoch log_alternate_epoch scramble_buffers gtod_reduce disable_lat " +
+			"disable_clat disable_slat disable_bw_measurement error_dump nowait exit_on_io_done"},
+		{option{form: toggle, bare: true}, "bs_unaligned norandommap time_based verify_only exitall exitall_on_error " +
+			"stonewall new_group zero_buffers refill_buffers userspace_reap hipri fixedbufs registerfiles sqthread_poll"},
+	} {
+		for name := range strings.FieldsSeq(group.names) {
+			t[name] = group.option
+		}
+	}
+	return t
+}()
+
+const (
+	directionNames = "read write trim randread randwrite randtrim rw readwrite randrw trimwrite randtrimwrite"
+	checks         = "0 md5 crc64 crc32 crc32c-intel crc32c crc16 crc7 sha1 sha256 sha512 " +
+		"sha3-224 sha3-256 sha3-384 sha3-512 xxhash meta pattern null"
+)
 
 // aliases maps the second names fio knows to the first; from the help text of fio 3.33.
 var aliases = map[string]string{
@@ -100,7 +171,7 @@ var aliases = map[string]string{
 	"iodepth_batch_complete": "iodepth_batch_complete_min", "io_limit": "io_size", "fill_fs": "fill_device",
 	"fileoffset": "offset", "nr_files": "nrfiles", "timeout": "runtime", "iomem": "mem", "ratemin": "rate_min",
 	"ratecycle": "rate_cycle", "wait_for_previous": "stonewall", "ss": "steadystate", "ss_dur": "steadystate_duration",
-	"ss_ramp": "steadystate_ramp_time",
+	"ss_ramp": "steadystate_ramp_time", "disable_bw": "disable_bw_measurement", "mem_align": "iomem_align",
 }
 
 func canonical(key string) string {
@@ -120,35 +191,35 @@ var engines = map[string]struct{ async bool }{
 // substitutes replaces engines of other systems by the one of Linux that does the same.
 var substitutes = map[string]string{"windowsaio": "libaio", "solarisaio": "libaio"}
 
-// ruleFor returns the rule for an option as written.
-func ruleFor(key string) rule {
-	if r, ok := rules[canonical(key)]; ok {
-		return r
+// optionFor returns the entry of an option as written.
+func optionFor(o fiofile.Option) (option, bool) {
+	if strings.HasPrefix(o.Key, "trigger") {
+		return option{action: refuse, why: runsCommands}, true
 	}
-	word, _, _ := strings.Cut(key, " ")
-	if word == "include" {
-		return rules["include"]
+	if o.Includes() {
+		return table["include"], true
 	}
-	if strings.HasPrefix(key, "trigger") {
-		return rule{refuse, runsCommands}
-	}
-	return rule{}
+	known, ok := table[canonical(o.Key)]
+	return known, ok
 }
 
-// badValue refuses values that reach outside the disks although their option is harmless.
-func badValue(key, value string) string {
-	switch canonical(key) {
-	case "mem":
-		if strings.Contains(value, ":") {
-			return "memory backed by a named file would open files other than the data disks; use mem=malloc or mem=mmap"
-		}
-	case "buffer_pattern", "verify_pattern":
-		if strings.ContainsAny(value, "'") {
-			return "a pattern read from a file would copy that file to the disks; write the pattern as text or number"
+// longestName is no shorter than the name of any option.
+const longestName = 40
+
+// didYouMean is the option of the table that an unknown one resembles, as advice.
+func didYouMean(key string) string {
+	if len(key) > longestName {
+		return ""
+	}
+	var names []string
+	for name, o := range table {
+		if o.action != drop && o.action != refuse {
+			names = append(names, name)
 		}
 	}
-	if strings.ContainsRune(value, '$') || strings.ContainsRune(key, '$') {
-		return "variables are not filled in; write the value"
+	slices.Sort(names)
+	if name := nearest.Of(key, names); name != "" {
+		return fmt.Sprintf("; did you mean %s?", name)
 	}
 	return ""
 }

@@ -21,8 +21,8 @@ const (
 
 // Parse implements workload.Engine. It reads fio's output from beginning to end: reports one after another with any
 // text between, through or before them. It fails when there is no report at all.
-func (Engine) Parse(_ workload.Declared, r io.Reader, sink workload.Sink) (workload.Outcome, error) {
-	return workload.Replay(r, newParser(sink), "fio")
+func (Engine) Parse(d workload.Declared, r io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	return workload.Replay(r, newParser(sink, sectionsOf(d)), "fio")
 }
 
 // parser finds reports in a growing stream. The zero value is not usable.
@@ -36,8 +36,8 @@ type parser struct {
 	order    order
 }
 
-func newParser(sink workload.Sink) *parser {
-	p := &parser{sink: sink, warned: make(map[string]bool)}
+func newParser(sink workload.Sink, sections []string) *parser {
+	p := &parser{sink: sink, warned: make(map[string]bool), words: words{sections: sections}}
 	p.order = order{sink: sink, warn: p.warn}
 	return p
 }
@@ -175,7 +175,7 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	p.order.finish()
 	outcome := workload.Outcome{Reports: p.order.reports, Errors: p.order.last.report.Errors, Message: p.words.String()}
 	if f := p.order.last.failed; f != "" {
-		outcome.Message = strings.TrimSpace(f + "\n" + outcome.Message)
+		outcome.Message = strings.TrimSpace(p.words.authors(f) + "\n" + outcome.Message)
 	}
 	if outcome.Reports > 0 {
 		return outcome, nil

@@ -224,7 +224,7 @@ func TestParseDoesNotDependOnChunks(t *testing.T) {
 	}
 	for size := 1; size < len(text); size = size*3 + 1 {
 		var sink workloadtest.Recorder
-		p := newParser(&sink)
+		p := newParser(&sink, nil)
 		for rest := text; rest != ""; {
 			n := min(size, len(rest))
 			p.Feed([]byte(rest[:n]))
@@ -242,7 +242,7 @@ func TestParseDoesNotDependOnChunks(t *testing.T) {
 func TestParseBoundsWhatItKeeps(t *testing.T) {
 	t.Parallel()
 	var sink workloadtest.Recorder
-	p := newParser(&sink)
+	p := newParser(&sink, nil)
 	p.Feed([]byte("{\n"))
 	chunk := bytes.Repeat([]byte("  \"x\" : 1,\n"), 100_000)
 	for range 80 {
@@ -318,7 +318,7 @@ func BenchmarkParseSynthetic(b *testing.B) { benchmarkParse(b, []byte(steadyStre
 func TestSectionsInRamp(t *testing.T) {
 	t.Parallel()
 	var got workloadtest.Recorder
-	p := newParser(&got)
+	p := newParser(&got, nil)
 	of := func(issued, measured uint64) entry {
 		d := direction{hasIOs: true, inBytes: true, ios: issued, bytes: 4096 * issued, runtimeMS: 1000}
 		d.lat = timing{given: true, hasCount: true, count: measured, mean: min(float64(measured), 1) * 1e6}

@@ -1,12 +1,11 @@
 package fio
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // PrefillBlock is the block size of prefill writes in bytes.
@@ -25,19 +24,18 @@ func (a *adaptation) prefill() {
 	global.Options = append(global.Options, forced...)
 	out := &fiofile.File{Name: a.source.Name, Sections: []fiofile.Section{global}}
 	for _, job := range a.source.Jobs() {
-		section := fiofile.Section{Name: job.Name, Line: job.Line}
+		section := fiofile.Section{Name: job.Name, Line: job.Line, Col: job.Col}
 		for _, key := range []string{"filename", "size", "offset"} {
-			o, ok := last(job.Section, key)
-			switch {
-			case ok:
-				o.Key = key
-				if why := badValue(o.Key, o.Value); why != "" {
-					a.object(job.Section, o, why)
-				}
+			o, given := last(job.Section, key)
+			if !given && key != "offset" {
+				a.objectAt(job.Line, job.Col, "[%s] prefill needs %s in the section itself; %s", job.Name, key,
+					"a value in [global], or filesize alone, is not enough")
+			}
+			if !given {
+				continue
+			}
+			if o, ok := a.pass(job.Section, o); ok {
 				section.Options = append(section.Options, o)
-			case key != "offset":
-				a.objections = append(a.objections, fmt.Errorf("%s:%d: [%s] prefill needs %s in the section itself; %s",
-					a.source.Name, job.Line, job.Name, key, "a value in [global], or filesize alone, is not enough"))
 			}
 		}
 		out.Sections = append(out.Sections, section)

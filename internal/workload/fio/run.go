@@ -2,6 +2,7 @@ package fio
 
 import (
 	"context"
+	"encoding/json"
 
 	"plimsoll/internal/workload"
 )
@@ -10,12 +11,21 @@ var _ workload.Parser = (*parser)(nil)
 
 // Run implements workload.Engine.
 func (e Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
-	return workload.Follow(ctx, env, job, newParser(env.Sink), workload.Words{Name: "fio", Hint: hint})
+	words := workload.Words{Name: "fio", Hint: hint}
+	return workload.Follow(ctx, env, job, newParser(env.Sink, sectionsOf(job.Declared)), words)
+}
+
+// sectionsOf are the author's names for the sections of our own, as Command declared them; none of output made elsewhere.
+func sectionsOf(d workload.Declared) (names []string) {
+	if json.Unmarshal(d.Format, &names) != nil {
+		return nil
+	}
+	return names
 }
 
 // Words implements workload.Parser: errors stand in fio's output file as well.
 func (p *parser) Words(text []byte) string {
-	var w words
+	w := words{sections: p.words.sections}
 	w.add(text)
 	kept := w.lines[:0]
 	for _, line := range w.lines {

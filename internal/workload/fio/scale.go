@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/scenario/fiofile"
+	"plimsoll/internal/fiofile"
 )
 
 // sizeUnit is what scaled sizes of at least this many bytes are rounded down to. It is larger than nearly every
@@ -33,7 +33,7 @@ func (a *adaptation) scaleSizes() {
 		}
 		for j := range s.Options {
 			o := &s.Options[j]
-			if action := rules[o.Key].action; action == scaleSize || action == scaleArea {
+			if action := table[o.Key].action; action == scaleSize || action == scaleArea {
 				a.scaleOption(s, o, max(block, 512))
 			}
 		}
@@ -41,7 +41,7 @@ func (a *adaptation) scaleSizes() {
 }
 
 func (a *adaptation) scaleOption(s *fiofile.Section, o *fiofile.Option, block int64) {
-	zeroStays := rules[o.Key].action == scaleArea
+	zeroStays := table[o.Key].action == scaleArea
 	parts := strings.Split(o.Value, "-") // filesize may be a range
 	for i, part := range parts {
 		size, err := a.parseSize(s, part)
@@ -118,7 +118,7 @@ func (a *adaptation) scaleTimes() {
 		s := &a.out.Sections[i]
 		for j := range s.Options {
 			o := &s.Options[j]
-			if rules[o.Key].action != scaleTime || a.spec.TimeScale == 1 {
+			if table[o.Key].action != scaleTime || a.spec.TimeScale == 1 {
 				continue
 			}
 			parts := strings.Split(o.Value, "-") // startdelay may be a range

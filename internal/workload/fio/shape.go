@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/fiofile"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario/fiofile"
 )
 
 // shape fills in what a model of the load needs besides what checks do. What it does not know (think times, zones, flows) it leaves out.

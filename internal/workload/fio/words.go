@@ -13,8 +13,20 @@ const (
 
 // words keeps the first lines of text that fio printed beside its reports: what it objects to stands there.
 type words struct {
-	lines []string
-	seen  map[string]bool
+	lines    []string
+	seen     map[string]bool
+	sections []string // the author's names for the sections of our own
+}
+
+// authors puts the author's section names in place of our own.
+func (w *words) authors(line string) string {
+	return ownName.ReplaceAllStringFunc(line, func(name string) string {
+		i := ownIndex(name)
+		if i < 0 || i >= len(w.sections) {
+			return name
+		}
+		return w.sections[i]
+	})
 }
 
 func (w *words) add(text []byte) {
@@ -22,7 +34,7 @@ func (w *words) add(text []byte) {
 		if len(w.lines) >= maxWords {
 			return
 		}
-		t := printable(line)
+		t := w.authors(printable(line))
 		if t == "" || chatter(t) || w.seen[t] {
 			continue
 		}

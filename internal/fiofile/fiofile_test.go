@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/scenario/fiofile"
+	"plimsoll/internal/fiofile"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -30,11 +30,16 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &fiofile.File{Name: "x.fio", Sections: []fiofile.Section{
-		{Name: "global", Line: 3, Options: []fiofile.Option{{Key: "ioengine", Value: "libaio", Line: 4}, {Key: "time_based", Flag: true, Line: 5}, {Key: "direct", Value: "1", Line: 6}}},
-		{Name: "a job", Line: 8, Options: []fiofile.Option{{Key: "filename", Value: "/dev/sdb", Line: 9}, {Key: "rw", Value: "randrw", Line: 10}, {Key: "rw", Value: "read", Line: 11}, {Key: "opts", Value: "a=b=c", Line: 12}, {Key: "size", Line: 13}}},
-		{Name: "empty", Line: 14},
-		{Name: "global", Line: 15, Options: []fiofile.Option{{Key: "bs", Value: "8k", Line: 16}}},
-		{Name: "a job", Line: 17, Options: []fiofile.Option{{Key: "size", Value: "1g", Line: 18}}},
+		{Name: "global", Line: 3, Col: 1, Options: []fiofile.Option{
+			{Key: "ioengine", Value: "libaio", Line: 4, Col: 1, ValueCol: 12}, {Key: "time_based", Flag: true, Line: 5, Col: 2},
+			{Key: "direct", Value: "1", Line: 6, Col: 1, ValueCol: 8}}},
+		{Name: "a job", Line: 8, Col: 1, Options: []fiofile.Option{
+			{Key: "filename", Value: "/dev/sdb", Line: 9, Col: 1, ValueCol: 10}, {Key: "rw", Value: "randrw", Line: 10, Col: 1, ValueCol: 4},
+			{Key: "rw", Value: "read", Line: 11, Col: 1, ValueCol: 4}, {Key: "opts", Value: "a=b=c", Line: 12, Col: 1, ValueCol: 6},
+			{Key: "size", Line: 13, Col: 1, ValueCol: 6}}},
+		{Name: "empty", Line: 14, Col: 1},
+		{Name: "global", Line: 15, Col: 1, Options: []fiofile.Option{{Key: "bs", Value: "8k", Line: 16, Col: 1, ValueCol: 4}}},
+		{Name: "a job", Line: 17, Col: 1, Options: []fiofile.Option{{Key: "size", Value: "1g", Line: 18, Col: 1, ValueCol: 6}}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
@@ -50,17 +55,71 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
+	long := strings.Repeat("x", fiofile.MaxLine)
 	for text, want := range map[string]string{
-		"size=1\n[a]\n":                `x.fio:1: option "size=1" stands before any section`,
-		"\n[a\n":                       `x.fio:2: section header "[a" lacks its closing bracket`,
-		"[a]\n=5\n":                    `x.fio:2: "=5" lacks an option name`,
-		"[]\n":                         "x.fio:1: a section without a name",
-		"[a]\nb\x00\n":                 "x.fio:2: a zero byte",
-		strings.Repeat("\n", 20_001):   "more than 20000 lines",
-		strings.Repeat("x", (1<<20)+1): "x.fio:1: the file has 1048577 bytes",
+		"size=1\n[a]\n":                           `x.fio:1:1: option "size=1" stands before any section; put it under [global]`,
+		"\n [a\n":                                 `x.fio:2:2: section header "[a" lacks its closing bracket`,
+		"[a]\n =5\n":                              `x.fio:2:2: "=5" lacks an option name before =`,
+		"[]\n":                                    "x.fio:1:1: a section without a name",
+		"[a]\nb\x00\n":                            "x.fio:2:2: a zero byte: this is not a text file, or one of UTF-16; save it as UTF-8",
+		"[a]\n; b\x00\n":                          "x.fio:2:4: a zero byte: this is not a text file, or one of UTF-16; save it as UTF-8",
+		"\xff\xfe[\x00a\x00]\x00":                 "x.fio:1:1: the file is UTF-16, which fio does not read; save it as UTF-8",
+		"\xfe\xff\x00[\x00a\x00]":                 "x.fio:1:1: the file is UTF-16, which fio does not read; save it as UTF-8",
+		"[a]\n" + long + "y\n":                    "x.fio:2:1: the line has 4096 bytes; fio reads lines of up to 4095",
+		"[a]\n;" + long + "\n":                    "x.fio:2:1: the line has 4096 bytes; fio reads lines of up to 4095",
+		"[a]\nb=1\rc\n":                           `x.fio:2:4: "\r" cannot be part of a job file; write plain text`,
+		"[a]\nb\xe4\n":                            `x.fio:2:2: "\xe4" cannot be part of a job file; write plain text`,
+		strings.Repeat("\n", 20_001):              "x.fio:20001:1: more than 20000 lines",
+		strings.Repeat("[a]\n", 2001):             "x.fio:2001:1: more than 2000 sections",
+		long[:1<<10] + strings.Repeat("x", 1<<20): "x.fio:1:1: the file has 1049600 bytes; a job file may have 1048576",
+		"b\n[\n[c]\n\f\n=\n[d": "x.fio:1:1: option \"b\" stands before any section; put it under [global]\n" +
+			"x.fio:2:1: section header \"[\" lacks its closing bracket\nx.fio:2:1: a section without a name\n" +
+			"x.fio:4:1: \"\\f\" cannot be part of a job file; write plain text\nx.fio:5:1: \"=\" lacks an option name before =\n" +
+			"x.fio:6:1: section header \"[d\" lacks its closing bracket",
+		"[" + strings.Repeat("n", 201) + "]\n": "x.fio:1:1: a section name of 201 bytes; at most 200",
 	} {
-		if f, err := fiofile.Parse("x.fio", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if f, err := fiofile.Parse("x.fio", []byte(text)); f != nil || err == nil || err.Error() != want {
 			t.Errorf("%.20q: %v, %v; want %q", text, f, err, want)
+		}
+	}
+}
+
+// What is not seen in a file means nothing: a byte order mark, returns before line ends.
+func TestParseMarksAndReturns(t *testing.T) {
+	t.Parallel()
+	want, err := fiofile.Parse("x.fio", []byte("[a]\nbs=4k\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := fiofile.Parse("x.fio", []byte("\ufeff[a]\r\nbs=4k\t\r\n; \xe4\x01\r\n"))
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for o, want := range map[fiofile.Option]string{
+		{Key: "bs", Value: "4k"}:              "",
+		{Key: "time_based", Flag: true}:       "",
+		{Key: "a", Value: "1\nexec_prerun=x"}: "it would be read as something else in a job file",
+		{Key: "a\nexec_prerun", Value: "x"}:   "it would be read as something else in a job file",
+		{Key: "a=b", Value: "1"}:              "it would be read as something else in a job file",
+		{Key: "[a]", Value: "1"}:              "it would be read as something else in a job file",
+		{Key: "", Value: "1"}:                 `"=1" lacks an option name before =`,
+		{Key: "#a", Value: "1"}:               "it would be read as something else in a job file",
+		{Key: "a", Value: " 1"}:               "it would be read as something else in a job file",
+		{Key: "a", Value: "1;2"}:              "it would be read as something else in a job file",
+		{Key: "a", Value: "1\r2"}:             `"\r" cannot be part of a job file; write plain text`,
+		{Key: "a", Value: "1\r"}:              "it would be read as something else in a job file",
+		{Key: "description", Value: strings.Repeat("x", 8179) + "exec_prerun=touch x"}: "the line has 8210 bytes; fio reads lines of up to 4095",
+	} {
+		got := ""
+		if err := o.Check(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%.40q=%.40q: %q, want %q", o.Key, o.Value, got, want)
 		}
 	}
 }
@@ -110,10 +169,13 @@ func TestParseSize(t *testing.T) {
 			t.Errorf("kb_base 1000, %q: %v, %v; want %d", text, got, err, want)
 		}
 	}
+	if got, err := fiofile.ParseSize("0%"); err != nil || got != (fiofile.Size{}) {
+		t.Errorf("0%%: %v, %v", got, err)
+	}
 	if got, err := fiofile.ParseSize("50%"); err != nil || got != (fiofile.Size{Percent: 50}) {
 		t.Errorf("50%%: %v, %v", got, err)
 	}
-	for _, text := range []string{"", "x", "-1", "1x", "1kk", "1.5k", "k", "0%", "101%", "NaN%", "9223372036854775807k", "99999999999999999999", "0x", "1kiib", "8 k b"} {
+	for _, text := range []string{"", "x", "-1", "1x", "1kk", "1.5k", "k", "-0.5%", "101%", "NaN%", "9223372036854775807k", "99999999999999999999", "0x", "1kiib", "8 k b"} {
 		if got, err := fiofile.ParseSize(text); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
@@ -154,7 +216,7 @@ func TestParseRates(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "x", "1,2,3,4", "5%", "-1"} {
+	for _, text := range []string{"", "x", "1,2,3,4", "5%", "0%", "-1"} {
 		if got, err := fiofile.ParseRates(text); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
@@ -209,14 +271,16 @@ func roundTrip(t *testing.T, f *fiofile.File) {
 	if err != nil {
 		t.Fatalf("%q does not read back: %v", f.String(), err)
 	}
-	lines := cmp.Options{cmpopts.IgnoreFields(fiofile.Section{}, "Line"), cmpopts.IgnoreFields(fiofile.Option{}, "Line"), cmpopts.EquateEmpty()}
+	lines := cmp.Options{
+		cmpopts.IgnoreFields(fiofile.Section{}, "Line", "Col"),
+		cmpopts.IgnoreFields(fiofile.Option{}, "Line", "Col", "ValueCol"), cmpopts.EquateEmpty()}
 	if diff := cmp.Diff(f, again, lines); diff != "" {
 		t.Fatalf("%s changes (-first +again):\n%s", f.Name, diff)
 	}
 }
 
 func FuzzFiofile(f *testing.F) {
-	for _, s := range []string{"[global]\nbs=4k\n[a]\nsize=1g\n", "[a]\nb", "[a b]]\n=", "[x]\r\nk = v = w ; c\n", "[a]\nbssplit=4k/50:8k,1m/100\nrate_iops=1,2\nsize=0x10kib\n"} {
+	for _, s := range []string{"[global]\nbs=4k\n[a]\nsize=1g\n", "[a]\nb", "[a b]]\n=", "\ufeff[x]\r\nk = v = w ; c\n", "[a]\nbssplit=4k/50:8k,1m/100\nrate_iops=1,2\nsize=0x10kib\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

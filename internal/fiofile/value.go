@@ -10,7 +10,7 @@ import (
 // Size is the value of an option such as size: either bytes or a percentage of the file.
 type Size struct {
 	Bytes   int64
-	Percent float64 // 0 unless the size was written as a percentage
+	Percent float64 // 0 unless the size was written as a percentage above 0
 }
 
 // ParseSize reads a size by fio's rules with kb_base=1024, its default: k, m, g, t, p (any case, optionally followed
@@ -29,8 +29,8 @@ func ParseSizeBase(text string, kbBase int64) (Size, error) {
 	}
 	if number, ok := strings.CutSuffix(s, "%"); ok {
 		p, err := strconv.ParseFloat(number, 64)
-		if err != nil || !(p > 0 && p <= 100) {
-			return bad("a percentage is a number above 0 and up to 100")
+		if err != nil || !(p >= 0 && p <= 100) {
+			return bad("a percentage is a number from 0 to 100")
 		}
 		return Size{Percent: p}, nil
 	}
@@ -142,7 +142,7 @@ func ParseRates(text string) (Rates, error) {
 			continue
 		}
 		size, err := ParseSize(part)
-		if err != nil || size.Percent != 0 {
+		if err != nil || strings.HasSuffix(part, "%") {
 			return Rates{}, fmt.Errorf("rate %q: %q is not a whole number of operations per second", text, part)
 		}
 		values[i] = size.Bytes
