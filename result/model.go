@@ -65,7 +65,8 @@ type Manifest struct {
 	Options     map[string]string `json:"options,omitempty"` // target options, secrets left out
 	Environment []Fact            `json:"environment"`
 	Notes       []string          `json:"notes,omitempty"`
-	// DiskCounters tells whose the node_disk_ counters of the VMs are; "" in folders of versions that had only derived ones.
+	// DiskCounters tells whose the node_disk_ counters of the VMs are; "" in folders of versions that had only
+	// derived ones.
 	DiskCounters string `json:"disk_counters,omitempty"`
 	// SharedCounters is set where the VMs have no counters of a machine and those of the one under them stand for them.
 	SharedCounters *SharedCounters   `json:"shared_counters,omitempty"`

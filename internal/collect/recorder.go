@@ -356,8 +356,9 @@ func (d *diskTotals) add(l *load, t totals) {
 	}
 }
 
-// writeDisk adds the points of a machine that is on. When it counts for itself the derived counters end with a point like the
-// one before, so that their rates end with 0 and nothing is counted twice while both are in the range of a query.
+// writeDisk adds the points of a machine that is on. When it counts for itself the derived counters end with a point
+// like the one before, so that their rates end with 0 and nothing is counted twice while both are in the range of a
+// query.
 func (v *vmState) writeDisk(b *series.Batch, d diskTotals) {
 	switch {
 	case v.counts == nil:

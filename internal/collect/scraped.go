@@ -15,8 +15,8 @@ const (
 	EndpointSamples  = "scrape_samples_scraped"
 )
 
-// Exporter is an endpoint whose pages become series of the run, under their own names and with the run's labels. It is used
-// by one goroutine at a time.
+// Exporter is an endpoint whose pages become series of the run, under their own names and with the run's labels. It
+// is used by one goroutine at a time.
 type Exporter struct {
 	r      *Recorder
 	vm     string
@@ -24,8 +24,8 @@ type Exporter struct {
 	about  *series.Row // up, duration, samples
 }
 
-// Exporter prepares an endpoint called name, of the machine that the label instance names. Of a VM that is the VM's name, with
-// its group; a machine underneath has no group, and its series are not the VMs'.
+// Exporter prepares an endpoint called name, of the machine that the label instance names. Of a VM that is the VM's
+// name, with its group; a machine underneath has no group, and its series are not the VMs'.
 func (r *Recorder) Exporter(name, instance, group string) *Exporter {
 	ls := r.o.Scope.labels(series.Label{Name: "instance", Value: instance}, series.Label{Name: "endpoint", Value: name})
 	e := &Exporter{r: r}
@@ -41,7 +41,8 @@ func (r *Recorder) Exporter(name, instance, group string) *Exporter {
 // Now is the moment to enter a page at that is asked for now.
 func (e *Exporter) Now() time.Time { return e.r.now().Truncate(time.Millisecond) }
 
-// Served enters a page that took so long to get. A page that cannot be read is entered as Failed would, and returned as an error.
+// Served enters a page that took so long to get. A page that cannot be read is entered as Failed would, and returned
+// as an error.
 func (e *Exporter) Served(p series.Page, took time.Duration) error {
 	n, err := e.source.Append(p)
 	if err != nil {
@@ -76,7 +77,8 @@ func (e *Exporter) tell(t time.Time, up float64, took time.Duration, n int) erro
 	return b.Commit()
 }
 
-// standBack ends the counters of a VM's disks that are derived from what load generators report: the VM counts for itself.
+// standBack ends the counters of a VM's disks that are derived from what load generators report: the VM counts for
+// itself.
 func (r *Recorder) standBack(vm string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +108,8 @@ func (r *Recorder) DiskCounters() string {
 	return result.CountersExported
 }
 
-// OpenMetrics opens the metrics of a run for queries. VMs that share the counters of one machine have them as if each had its own.
+// OpenMetrics opens the metrics of a run for queries. VMs that share the counters of one machine have them as if each
+// had its own.
 func OpenMetrics(folder *result.Folder, vms []result.VM) (*series.Store, error) {
 	store, err := series.OpenReadOnly(folder.MetricsDir(), series.Options{})
 	if err == nil {

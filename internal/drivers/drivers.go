@@ -1,6 +1,6 @@
 // Package drivers is the registry: every place that machines come from, every load generator and every exporter there
-// is, one line each. It is explicit, so that what the program can do is read here and nothing registers itself. A new driver is a package
-// of its own and one line in this one.
+// is, one line each. It is explicit, so that what the program can do is read here and nothing registers itself. A new
+// driver is a package of its own and one line in this one.
 package drivers
 
 import (

@@ -55,7 +55,8 @@ type Exporter struct {
 	Deadline time.Duration // of a page; 0 is DefaultDeadline. Set before first use
 }
 
-// New makes an exporter that tells version as its build. It returns all objections to the collectors' descriptions at once.
+// New makes an exporter that tells version as its build. It returns all objections to the collectors' descriptions at
+// once.
 func New(version string, collectors ...Collector) (*Exporter, error) {
 	x := &Exporter{version: version}
 	var objections []error
@@ -108,8 +109,8 @@ type line struct {
 }
 
 // Page asks every collector at once and writes what they gave until the deadline: the families in the order of their
-// names, the series of each in that of their labels. format is Text or OpenMetrics. What failed is on the page and in failed;
-// err is w's.
+// names, the series of each in that of their labels. format is Text or OpenMetrics. What failed is on the page and in
+// failed; err is w's.
 func (x *Exporter) Page(ctx context.Context, w io.Writer, format string) (failed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(x.Deadline, DefaultDeadline))
 	defer cancel()

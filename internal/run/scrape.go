@@ -26,8 +26,8 @@ const (
 	mostEndpoints  = 4096
 )
 
-// scraper takes the pages of everything on the run's machines that serves counters, all at once and on a cadence of its own, so
-// that one which hangs delays neither the others nor the run's own metrics. It is used by one goroutine.
+// scraper takes the pages of everything on the run's machines that serves counters, all at once and on a cadence of
+// its own, so that one which hangs delays neither the others nor the run's own metrics. It is used by one goroutine.
 type scraper struct {
 	x        *execution
 	source   target.ScrapeSource // nil when the cluster is none

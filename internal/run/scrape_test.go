@@ -74,7 +74,8 @@ run:
   - test.Wait: {duration_secs: 600}
 `
 
-// executeUntil runs a scenario on this machine in real time and stops it when enough says so, which is asked once a second.
+// executeUntil runs a scenario on this machine in real time and stops it when enough says so, which is asked once a
+// second.
 func executeUntil(t *testing.T, text string, wrap func(target.Target) target.Target, enough func() bool) (run.Summary, []result.Event) {
 	t.Helper()
 	var files fs.FS = fstest.MapFS{"test.yml": {Data: []byte(text)}}
@@ -139,8 +140,8 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), e.ctx.Err()
 }
 
-// Endpoints of every bad kind beside good ones: each bad one is told of once and harms no other, one that recovers is told of, and
-// everything is in the metrics with the run's labels.
+// Endpoints of every bad kind beside good ones: each bad one is told of once and harms no other, one that recovers is
+// told of, and everything is in the metrics with the run's labels.
 func TestScraping(t *testing.T) {
 	x, err := exporter.New("test", host.New(os.DirFS("/"), nil, host.Load), disk{})
 	if err != nil {

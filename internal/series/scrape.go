@@ -33,10 +33,10 @@ type Page struct {
 	Time        time.Time
 }
 
-// Source is where pages in Prometheus' text format or OpenMetrics come from again and again. It remembers the series, so
-// that a page costs little after the first, and ends those that vanish: queries do not carry them on. Values are entered
-// at the time of the page; times in it are not used, nor are types, exemplars and native histograms. It is used by one
-// goroutine at a time.
+// Source is where pages in Prometheus' text format or OpenMetrics come from again and again. It remembers the series,
+// so that a page costs little after the first, and ends those that vanish: queries do not carry them on. Values are
+// entered at the time of the page; times in it are not used, nor are types, exemplars and native histograms. It is
+// used by one goroutine at a time.
 type Source struct {
 	store  *Store
 	labels []Label

@@ -40,7 +40,8 @@ func page(t testing.TB, s *series.Source, second float64, text string) {
 	}
 }
 
-// The labels of the run win; what the page said of the same name is kept beside them. Types, times and comments are not used.
+// The labels of the run win; what the page said of the same name is kept beside them. Types, times and comments are
+// not used.
 func TestPageOfASource(t *testing.T) {
 	s := open(t)
 	src := s.Source(ofRun, series.Limits{})
@@ -85,7 +86,8 @@ func TestOpenMetricsPage(t *testing.T) {
 	}
 }
 
-// A series that vanishes is not carried on, and is the same one when it comes back; so are all of a source that does not answer.
+// A series that vanishes is not carried on, and is the same one when it comes back; so are all of a source that does
+// not answer.
 func TestSeriesThatVanish(t *testing.T) {
 	s := open(t)
 	src := s.Source(nil, series.Limits{})

@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// Shared says that many have no series of their own but those of one source that they share, as sandboxes on one machine
-// do. The series are there once, with the labels Of. A selector with conditions on labels of As that fit an entry of it is
-// answered as if each such entry had series of its own: with the labels of the entry in the place of the source's, and
-// without the source itself. Any other selector finds the source's, once.
+// Shared says that many have no series of their own but those of one source that they share, as sandboxes on one
+// machine do. The series are there once, with the labels Of. A selector with conditions on labels of As that fit an
+// entry of it is answered as if each such entry had series of its own: with the labels of the entry in the place of
+// the source's, and without the source itself. Any other selector finds the source's, once.
 type Shared struct {
 	Of []Label   // what tells the source's series from all others
 	As [][]Label // those who share them, each with the same names of labels

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// ScrapeSource is implemented by clusters of which something serves counters in Prometheus' text format: an exporter on a
-// machine, reached in whatever way, or one in this process.
+// ScrapeSource is implemented by clusters of which something serves counters in Prometheus' text format: an exporter
+// on a machine, reached in whatever way, or one in this process.
 type ScrapeSource interface {
 	// Endpoints lists what can be scraped now. It is asked every second or so, at little cost.
 	Endpoints(context.Context) ([]Endpoint, error)
@@ -25,11 +25,12 @@ type Endpoint struct {
 	Get    Getter
 }
 
-// Getter gets a page and its content type, as HTTP has it. The reader is closed by who called. It obeys ctx, and so does
-// what it returns. It is called by one goroutine at a time.
+// Getter gets a page and its content type, as HTTP has it. The reader is closed by who called. It obeys ctx, and so
+// does what it returns. It is called by one goroutine at a time.
 type Getter func(ctx context.Context) (page io.ReadCloser, contentType string, err error)
 
-// VMAddressed is implemented by clusters whose VMs can be reached over the network from here, and claimed as VMExporters.
+// VMAddressed is implemented by clusters whose VMs can be reached over the network from here, and claimed as
+// VMExporters.
 type VMAddressed interface {
 	// VMAddress is the address of a VM, known since it was powered on: it is asked for every second. "" is not known.
 	VMAddress(vm string) string

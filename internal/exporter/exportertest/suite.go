@@ -1,6 +1,6 @@
-// Package exportertest is the conformance suite that every collector joins: one call of Run in its tests. It asks for pages
-// and reads them as Prometheus does: names and units as its conventions want them, the same series each time, counters that
-// do not fall, no series twice, nothing to count is no failure, an end when the context ends.
+// Package exportertest is the conformance suite that every collector joins: one call of Run in its tests. It asks for
+// pages and reads them as Prometheus does: names and units as its conventions want them, the same series each time,
+// counters that do not fall, no series twice, nothing to count is no failure, an end when the context ends.
 //
 // It knows nothing of what is counted. For tests only.
 package exportertest

@@ -1,10 +1,10 @@
-// Package host counts what the machine under it does, under the names and in the units of node_exporter (1.x): CPUs, load,
-// memory, network, disks, file systems, pressure, paging. Queries and dashboards made for that work here.
+// Package host counts what the machine under it does, under the names and in the units of node_exporter (1.x): CPUs,
+// load, memory, network, disks, file systems, pressure, paging. Queries and dashboards made for that work here.
 //
-// It reads /proc below a root, so that a container can look at the machine around it. What the kernel does not have is
-// left out; a line that cannot be read is an error that is served, beside everything that could be.
-// It has a small part of node_exporter's collectors, and no filters: loop, ram and floppy devices and partitions are left
-// out, as there, and so are file systems that are not on this machine, because a server that is gone would hold up the page.
+// It reads /proc below a root, so that a container can look at the machine around it. What the kernel does not have
+// is left out; a line that cannot be read is an error that is served, beside everything that could be. It has a small
+// part of node_exporter's collectors, and no filters: loop, ram and floppy devices and partitions are left out, as
+// there, and so are file systems that are not on this machine, because a server that is gone would hold up the page.
 package host
 
 import (

@@ -19,7 +19,8 @@ const (
 	kibi           = 1024
 )
 
-// modes are the columns of a CPU in /proc/stat that are modes; those of guests, which follow, are part of user and nice.
+// modes are the columns of a CPU in /proc/stat that are modes; those of guests, which follow, are part of user and
+// nice.
 var modes = [...]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
 
 // Places in cpuTimes.
@@ -138,8 +139,8 @@ func load(data []byte, emit exporter.Emit) error {
 
 var parentheses = regexp.MustCompile(`\((.*)\)`)
 
-// memory emits /proc/meminfo: Active(anon) in kB becomes node_memory_Active_anon_bytes, HugePages_Total, which has no unit,
-// node_memory_HugePages_Total.
+// memory emits /proc/meminfo: Active(anon) in kB becomes node_memory_Active_anon_bytes, HugePages_Total, which has no
+// unit, node_memory_HugePages_Total.
 func memory(data []byte, emit exporter.Emit) error {
 	seen := map[string]bool{}
 	return lines(data, func(f []string) error {
@@ -233,7 +234,8 @@ type column struct {
 	unit float64
 }
 
-// columns follow the device's name (Documentation/admin-guide/iostats.rst). Kernels before 4.18 have the first 11, before 5.5 15.
+// columns follow the device's name (Documentation/admin-guide/iostats.rst). Kernels before 4.18 have the first 11,
+// before 5.5 15.
 var columns = []column{
 	{"node_disk_reads_completed_total", 1}, {"node_disk_reads_merged_total", 1}, {"node_disk_read_bytes_total", sectorBytes},
 	{"node_disk_read_time_seconds_total", 1e-3}, {"node_disk_writes_completed_total", 1}, {"node_disk_writes_merged_total", 1},
