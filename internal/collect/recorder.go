@@ -214,8 +214,8 @@ func (r *Recorder) vm(name, group string, node int) *vmState {
 }
 
 func (r *Recorder) diskLabels(v *vmState) []series.Label {
-	return r.o.Scope.labels(series.Label{Name: "instance", Value: v.name}, series.Label{Name: "vm_group", Value: v.group},
-		series.Label{Name: "device", Value: "data"})
+	return r.o.Scope.labels(series.Label{Name: "instance", Value: v.name},
+		series.Label{Name: "vm_group", Value: v.group}, series.Label{Name: "device", Value: "data"})
 }
 
 // handles prepares series that differ in name only.

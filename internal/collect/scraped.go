@@ -133,5 +133,8 @@ func share(store *series.Store, m result.Manifest, vms []result.VM) {
 
 // sharedNote is said of a result that such counters went into.
 func sharedNote(m *result.SharedCounters) string {
-	return fmt.Sprintf("the VMs share one machine (%s): its counters stand for each of them, so a sum over VMs counts it as often", m.Instance)
+	return fmt.Sprintf(
+		"the VMs share one machine (%s): its counters stand for each of them, so a sum over VMs counts it as often",
+		m.Instance,
+	)
 }

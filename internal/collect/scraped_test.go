@@ -37,7 +37,11 @@ func TestDerivedCountersStandBack(t *testing.T) {
 		l.must(plain.Served(series.Page{Text: []byte("pg_up 1\n"), Time: l.now}, time.Millisecond))
 		if second >= 20 {
 			served += 7
-			text := fmt.Sprintf("node_disk_reads_completed_total{device=\"sda\"} %d\nnode_disk_writes_completed_total{device=\"sda\"} 0\n", served)
+			text := fmt.Sprintf(
+				"node_disk_reads_completed_total{device=\"sda\"} %d\n"+
+					"node_disk_writes_completed_total{device=\"sda\"} 0\n",
+				served,
+			)
 			l.must(disks.Served(series.Page{Text: []byte(text), Time: l.now}, time.Millisecond))
 		}
 		if second == 30 { // a VM that is made while its exporter is known already
@@ -71,8 +75,11 @@ func TestScrapedSeries(t *testing.T) {
 	l := newLab(t)
 	e := l.rec.Exporter("9100", "vm-0", "G")
 	read := func(second int) map[string]float64 {
-		found, err := l.store.Instant(t.Context(), `{scenario_id="42",vm_group="G",instance="vm-0",job="xray",endpoint="9100",scenario_name="lab"}`,
-			epoch.Add(time.Duration(second)*time.Second))
+		found, err := l.store.Instant(
+			t.Context(),
+			`{scenario_id="42",vm_group="G",instance="vm-0",job="xray",endpoint="9100",scenario_name="lab"}`,
+			epoch.Add(time.Duration(second)*time.Second),
+		)
 		l.must(err)
 		got := map[string]float64{}
 		for _, s := range found {

@@ -115,7 +115,8 @@ func (fs families) of(name string) *Family {
 	best, stem := (*Family)(nil), ""
 	for pattern, f := range fs {
 		before, after, ok := strings.Cut(pattern, "*")
-		if !ok || len(name) <= len(before)+len(after) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) {
+		if !ok || len(name) <= len(before)+len(after) || !strings.HasPrefix(name, before) ||
+			!strings.HasSuffix(name, after) {
 			continue
 		}
 		if best == nil || len(f.Name) > len(best.Name) || len(f.Name) == len(best.Name) && f.Name < best.Name {

@@ -103,7 +103,8 @@ thing_water_level 0
 		t.Error(d, failed)
 	}
 	open, _ := text(t, x, OpenMetrics)
-	for _, line := range []string{"# TYPE thing_seen counter\n", "thing_seen_total{kind=\"a\"} 2.5\n", "# UNIT thing_size_bytes bytes\n",
+	for _, line := range []string{"# TYPE thing_seen counter\n", "thing_seen_total{kind=\"a\"} 2.5\n",
+		"# UNIT thing_size_bytes bytes\n",
 		"# TYPE thing_water_level unknown\n"} {
 		if !strings.Contains(open, line) {
 			t.Errorf("the OpenMetrics page lacks %q:\n%s", line, open)
@@ -121,18 +122,27 @@ func TestWhatWouldBreakThePage(t *testing.T) {
 		emit func(Emit) error
 		want string // last words
 	}{
-		{"not described", func(e Emit) error { e("other", 1); return nil }, `metric "other" was not described`},
-		{"bad name", func(e Emit) error { e("thing_a b_level", 1); return nil }, `metric "thing_a b_level": the name must be letters, digits, _ and :`},
+		{"not described", func(e Emit) error { e("other", 1); return nil },
+			`metric "other" was not described`},
+		{"bad name", func(e Emit) error { e("thing_a b_level", 1); return nil },
+			`metric "thing_a b_level": the name must be letters, digits, _ and :`},
 		{"bad label", func(e Emit) error { e("thing_seen_total", 1, "a-b", "c"); return nil },
 			`metric "thing_seen_total": label "a-b": the name must be letters, digits and _, and not begin with __`},
 		{"reserved label", func(e Emit) error { e("thing_seen_total", 1, "__name__", "c"); return nil },
-			`metric "thing_seen_total": label "__name__": the name must be letters, digits and _, and not begin with __`},
-		{"half a label", func(e Emit) error { e("thing_seen_total", 1, "a"); return nil }, `metric "thing_seen_total": label "a" has no value`},
-		{"label twice", func(e Emit) error { e("thing_seen_total", 1, "a", "1", "a", "2"); return nil }, `metric "thing_seen_total": label "a" twice`},
-		{"series twice", func(e Emit) error { e("thing_size_bytes", 1, "x", ""); e("thing_size_bytes", 2); return nil }, `series thing_size_bytes twice`},
-		{"error", func(Emit) error { return errors.New("no \"answer\"\nfrom it") }, `no "answer" from it`},
-		{"long error", func(Emit) error { return errors.New(strings.Repeat("ü", 300)) }, strings.Repeat("ü", 100) + "…"},
-		{"panic", func(Emit) error { panic("oh") }, `internal error: oh`},
+			`metric "thing_seen_total": label "__name__": the name must be letters, digits and _, and not begin ` +
+				`with __`},
+		{"half a label", func(e Emit) error { e("thing_seen_total", 1, "a"); return nil },
+			`metric "thing_seen_total": label "a" has no value`},
+		{"label twice", func(e Emit) error { e("thing_seen_total", 1, "a", "1", "a", "2"); return nil },
+			`metric "thing_seen_total": label "a" twice`},
+		{"series twice", func(e Emit) error { e("thing_size_bytes", 1, "x", ""); e("thing_size_bytes", 2); return nil },
+			`series thing_size_bytes twice`},
+		{"error", func(Emit) error { return errors.New("no \"answer\"\nfrom it") },
+			`no "answer" from it`},
+		{"long error", func(Emit) error { return errors.New(strings.Repeat("ü", 300)) },
+			strings.Repeat("ü", 100) + "…"},
+		{"panic", func(Emit) error { panic("oh") },
+			`internal error: oh`},
 		{"too many", func(e Emit) error {
 			for i := range mostSeries {
 				e("thing_seen_total", 1, "i", fmt.Sprint(i))
@@ -146,7 +156,8 @@ func TestWhatWouldBreakThePage(t *testing.T) {
 				return c.emit(emit)
 			})), Text)
 			label := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.want)
-			for _, line := range []string{`thing_seen_total{kept="yes"} 7`, `plimsoll_exporter_collector_success{collector="things"} 0`,
+			for _, line := range []string{`thing_seen_total{kept="yes"} 7`,
+				`plimsoll_exporter_collector_success{collector="things"} 0`,
 				`plimsoll_exporter_collector_last_error_info{collector="things",error="` + label + `"} 1`} {
 				if !strings.Contains(page, line+"\n") {
 					t.Errorf("the page lacks %s:\n%.2000s", line, page)
@@ -160,8 +171,13 @@ func TestWhatWouldBreakThePage(t *testing.T) {
 }
 
 func TestNoDataIsNoFailure(t *testing.T) {
-	page, failed := text(t, exporterOf(t, collector(func(context.Context, Emit) error { return fmt.Errorf("here: %w", ErrNoData) })), Text)
-	if !strings.Contains(page, `collector_success{collector="things"} 1`) || strings.Contains(page, "last_error") || failed != nil {
+	page, failed := text(
+		t,
+		exporterOf(t, collector(func(context.Context, Emit) error { return fmt.Errorf("here: %w", ErrNoData) })),
+		Text,
+	)
+	if !strings.Contains(page, `collector_success{collector="things"} 1`) || strings.Contains(page, "last_error") ||
+		failed != nil {
 		t.Error(page, failed)
 	}
 }
@@ -169,8 +185,10 @@ func TestNoDataIsNoFailure(t *testing.T) {
 // A collector that hangs costs the page its deadline and nothing more; it is not called again before it has returned.
 func TestCollectorThatHangs(t *testing.T) {
 	release, calls := make(chan struct{}), 0
-	quick := fake{Description{Name: "quick", Help: "Quick.", Families: []Family{{Name: "quick_total", Type: Counter, Help: "q"}}},
-		func(_ context.Context, emit Emit) error { emit("quick_total", 1); return nil }}
+	quick := fake{
+		Description{Name: "quick", Help: "Quick.", Families: []Family{{Name: "quick_total", Type: Counter, Help: "q"}}},
+		func(_ context.Context, emit Emit) error { emit("quick_total", 1); return nil },
+	}
 	x := exporterOf(t, quick, collector(func(_ context.Context, emit Emit) error {
 		calls++
 		<-release
@@ -180,7 +198,8 @@ func TestCollectorThatHangs(t *testing.T) {
 	x.Deadline = 20 * time.Millisecond
 	for _, words := range []string{"it gave no answer before the deadline", "it is still busy with an earlier page"} {
 		page, _ := text(t, x, Text)
-		if !strings.Contains(page, "quick_total 1\n") || !strings.Contains(page, words) || strings.Contains(page, "thing_seen_total 1") {
+		if !strings.Contains(page, "quick_total 1\n") || !strings.Contains(page, words) ||
+			strings.Contains(page, "thing_seen_total 1") {
 			t.Errorf("want %q in:\n%s", words, page)
 		}
 	}
@@ -193,11 +212,22 @@ func TestCollectorThatHangs(t *testing.T) {
 }
 
 func TestDescriptionsAreRefused(t *testing.T) {
-	bad := Description{Name: "Bad Name", Families: []Family{{Name: "9x", Type: Gauge}, {Name: "a", Type: "shape"}, {Name: "b", Type: Gauge}, {Name: "b", Type: Gauge},
-		{Name: "plimsoll_exporter_build_info", Type: Gauge}, {Name: "two_*_*", Type: Gauge}}}
+	bad := Description{
+		Name: "Bad Name",
+		Families: []Family{
+			{Name: "9x", Type: Gauge},
+			{Name: "a", Type: "shape"},
+			{Name: "b", Type: Gauge},
+			{Name: "b", Type: Gauge},
+			{Name: "plimsoll_exporter_build_info", Type: Gauge},
+			{Name: "two_*_*", Type: Gauge},
+		},
+	}
 	_, err := New("v", fake{Description: things}, fake{Description: bad}, fake{Description: things})
-	for _, words := range []string{`name "Bad Name"`, `family "9x": the name`, `family "a": no type is called "shape"`, `family "b" is described twice`,
-		`family "plimsoll_exporter_build_info" belongs to "the page itself"`, `family "two_*_*"`, `collector "things": there are two of that name`,
+	for _, words := range []string{`name "Bad Name"`, `family "9x": the name`, `family "a": no type is called "shape"`,
+		`family "b" is described twice`,
+		`family "plimsoll_exporter_build_info" belongs to "the page itself"`, `family "two_*_*"`,
+		`collector "things": there are two of that name`,
 		`family "thing_seen_total" belongs to "things"`} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%v lacks %q", err, words)
@@ -217,7 +247,8 @@ func TestKindOpens(t *testing.T) {
 		t.Error(err)
 	}
 	for want, given := range map[string]target.Options{
-		"exporter k: option \"a\": \"x\" is no whole number\nexporter k: option \"zz\": unknown; known are a, b": {"a": "x", "zz": "4"},
+		"exporter k: option \"a\": \"x\" is no whole number\n" +
+			"exporter k: option \"zz\": unknown; known are a, b": {"a": "x", "zz": "4"},
 		"exporter k: option \"a\": 3": {"a": "3"},
 	} {
 		if _, err := k.Open(given); err == nil || err.Error() != want {
@@ -227,12 +258,16 @@ func TestKindOpens(t *testing.T) {
 }
 
 func TestAddressesThatNeedAToken(t *testing.T) {
+	far := func(given, instead string) string {
+		return fmt.Sprintf("listen: address %q can be reached from other machines: give a token, or listen on %s",
+			given, instead)
+	}
 	for address, want := range map[string]string{
 		"127.0.0.1:0": "", "localhost:9100": "", "[::1]:9100": "", "127.8.9.1:9": "",
-		":9100":        `listen: address ":9100" can be reached from other machines: give a token, or listen on 127.0.0.1:9100`,
-		"0.0.0.0:9100": `listen: address "0.0.0.0:9100" can be reached from other machines: give a token, or listen on 127.0.0.1:9100`,
-		"[::]:1":       `listen: address "[::]:1" can be reached from other machines: give a token, or listen on 127.0.0.1:1`,
-		"host:1":       `listen: address "host:1" can be reached from other machines: give a token, or listen on 127.0.0.1:1`,
+		":9100":        far(":9100", "127.0.0.1:9100"),
+		"0.0.0.0:9100": far("0.0.0.0:9100", "127.0.0.1:9100"),
+		"[::]:1":       far("[::]:1", "127.0.0.1:1"),
+		"host:1":       far("host:1", "127.0.0.1:1"),
 		"9100":         `listen: address "9100": want HOST:PORT, like 127.0.0.1:9100`,
 		"localhost:x":  `listen: address "localhost:x": port "x" is no number up to 65535`,
 	} {
@@ -243,7 +278,8 @@ func TestAddressesThatNeedAToken(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
-		if err := (Server{Address: address, Token: "t"}).Check(); (err != nil) != strings.Contains(want, "want HOST") && address != "localhost:x" {
+		if err := (Server{Address: address, Token: "t"}).Check(); (err != nil) != strings.Contains(want, "want HOST") &&
+			address != "localhost:x" {
 			t.Errorf("%s with a token: %v", address, err)
 		}
 	}
@@ -255,7 +291,8 @@ func serve(t *testing.T, x *Exporter, token string) (url string, stop func() err
 	ctx, cancel := context.WithCancel(t.Context())
 	listening, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
-		ended <- x.Serve(ctx, Server{Address: "127.0.0.1:0", Token: token, Listening: func(a string) { listening <- a }})
+		ended <- x.Serve(ctx, Server{Address: "127.0.0.1:0", Token: token,
+			Listening: func(a string) { listening <- a }})
 	}()
 	select {
 	case a := <-listening:
@@ -297,8 +334,10 @@ func TestServer(t *testing.T) {
 		code                int
 		body                string
 	}{
-		{"/metrics", "", 401, "a token is needed"}, {"/metrics", "Bearer wrong", 401, "a token is needed"}, {"/metrics", "open sesame", 401, "a token is needed"},
-		{"/metrics", "Bearer open sesame", 200, "thing_seen_total 1\n"}, {"/-/healthy", "", 200, "healthy"}, {"/-/ready", "", 200, "ready"},
+		{"/metrics", "", 401, "a token is needed"}, {"/metrics", "Bearer wrong", 401, "a token is needed"},
+		{"/metrics", "open sesame", 401, "a token is needed"},
+		{"/metrics", "Bearer open sesame", 200, "thing_seen_total 1\n"},
+		{"/-/healthy", "", 200, "healthy"}, {"/-/ready", "", 200, "ready"},
 		{"/", "", 404, "not found"},
 	} {
 		code, body, header := get(t, url+c.path, "Authorization", c.authorization)
@@ -309,7 +348,14 @@ func TestServer(t *testing.T) {
 			t.Errorf("content type %q", kind)
 		}
 	}
-	_, body, header := get(t, url+"/metrics", "Authorization", "Bearer open sesame", "Accept", "application/openmetrics-text; version=1.0.0")
+	_, body, header := get(
+		t,
+		url+"/metrics",
+		"Authorization",
+		"Bearer open sesame",
+		"Accept",
+		"application/openmetrics-text; version=1.0.0",
+	)
 	if header.Get("Content-Type") != OpenMetrics || !strings.HasSuffix(body, "# EOF\n") {
 		t.Error(header, body)
 	}

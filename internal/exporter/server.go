@@ -45,7 +45,11 @@ func (s Server) Check() error {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("listen: address %q: port %q is no number up to 65535", s.Address, port)
 	} else if ip := net.ParseIP(host); s.Token == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("listen: address %q can be reached from other machines: give a token, or listen on 127.0.0.1:%d", s.Address, n)
+		return fmt.Errorf(
+			"listen: address %q can be reached from other machines: give a token, or listen on 127.0.0.1:%d",
+			s.Address,
+			n,
+		)
 	}
 	return nil
 }
@@ -129,7 +133,11 @@ func permitted(r *http.Request, token string) bool {
 // page answers one request for metrics.
 func (x *Exporter) page(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	if v, err := strconv.ParseFloat(r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64); err == nil && v > 0 && v < 3600 {
+	if v, err := strconv.ParseFloat(
+		r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"),
+		64,
+	); err == nil && v > 0 &&
+		v < 3600 {
 		d := time.Duration(v * float64(time.Second))
 		limited, cancel := context.WithTimeout(ctx, max(d-margin, d/2))
 		defer cancel()

@@ -308,7 +308,8 @@ func (b *builder) remarkPorts() {
 			}
 		}
 		if len(ports) > 0 {
-			b.warn("exporter_ports %s of group %q are not scraped: target %s gives no addresses of VMs", list(ports), g.Name, b.plan.Target)
+			b.warn("exporter_ports %s of group %q are not scraped: target %s gives no addresses of VMs",
+				list(ports), g.Name, b.plan.Target)
 		}
 	}
 }

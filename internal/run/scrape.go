@@ -125,7 +125,13 @@ func (s *scraper) list(ctx context.Context) (list []*endpoint) {
 		}
 	}
 	if err != nil && !s.blind && ctx.Err() == nil {
-		s.x.record(result.Event{Kind: result.KindWarning, Text: "the exporters of the target cannot be listed", Error: sentence(err)})
+		s.x.record(
+			result.Event{
+				Kind:  result.KindWarning,
+				Text:  "the exporters of the target cannot be listed",
+				Error: sentence(err),
+			},
+		)
 	}
 	s.blind = err != nil
 	for _, t := range all {
@@ -143,7 +149,11 @@ func (s *scraper) list(ctx context.Context) (list []*endpoint) {
 				s.tooMany(len(all))
 				continue
 			}
-			e = &endpoint{key: key, exporter: s.x.recorder.Exporter(t.Name, machine, group), busy: make(chan struct{}, 1)}
+			e = &endpoint{
+				key:      key,
+				exporter: s.x.recorder.Exporter(t.Name, machine, group),
+				busy:     make(chan struct{}, 1),
+			}
 			s.known[key] = e
 		}
 		if e.round == s.round {

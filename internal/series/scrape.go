@@ -57,7 +57,13 @@ type scraped struct {
 // with the prefix exported_, as Prometheus does.
 func (s *Store) Source(ls []Label, limits Limits) *Source {
 	limits.Lines, limits.Series = cmp.Or(limits.Lines, 200_000), cmp.Or(limits.Series, 20_000)
-	return &Source{store: s, labels: slices.Clone(ls), limits: limits, known: map[string]*scraped{}, names: map[string]bool{}}
+	return &Source{
+		store:  s,
+		labels: slices.Clone(ls),
+		limits: limits,
+		known:  map[string]*scraped{},
+		names:  map[string]bool{},
+	}
 }
 
 // Serves reports whether any page had a metric of that name.
@@ -157,7 +163,10 @@ func (s *Source) read(b *Batch, p Page) (n int, err error) {
 // add makes a series of the page known.
 func (s *Source) add(parser textparse.Parser, written []byte) (*scraped, error) {
 	if len(s.known) >= churn*s.limits.Series {
-		return nil, fmt.Errorf("more than %d different series over time: it makes new ones all the time", churn*s.limits.Series)
+		return nil, fmt.Errorf(
+			"more than %d different series over time: it makes new ones all the time",
+			churn*s.limits.Series,
+		)
 	}
 	var ls labels.Labels
 	parser.Labels(&ls)

@@ -13,7 +13,11 @@ import (
 	"plimsoll/internal/series"
 )
 
-var ofRun = []series.Label{{Name: "instance", Value: "vm-1"}, {Name: "vm_group", Value: "G"}, {Name: "scenario_id", Value: "7"}}
+var ofRun = []series.Label{
+	{Name: "instance", Value: "vm-1"},
+	{Name: "vm_group", Value: "G"},
+	{Name: "scenario_id", Value: "7"},
+}
 
 // latest is what an instant query finds at a second, by the labels it was written with.
 func latest(t testing.TB, s *series.Store, q string, second float64) map[string]float64 {
@@ -45,7 +49,8 @@ func page(t testing.TB, s *series.Source, second float64, text string) {
 func TestPageOfASource(t *testing.T) {
 	s := open(t)
 	src := s.Source(ofRun, series.Limits{})
-	n, err := src.Append(series.Page{Time: at(1), ContentType: "text/plain; version=0.0.4", Text: []byte(`# HELP a_total A.
+	n, err := src.Append(
+		series.Page{Time: at(1), ContentType: "text/plain; version=0.0.4", Text: []byte(`# HELP a_total A.
 # TYPE a_total counter
 a_total{instance="other",exported_vm_group="x",vm_group="y"} 5 1000
 a_total{mode="idle"} 1e3
@@ -56,18 +61,20 @@ h_sum 2
 h_count 4
 nan NaN
 a_total{mode="idle"} 77
-`)})
+`)},
+	)
 	if n != 7 || err != nil {
 		t.Errorf("%d series, error %v", n, err)
 	}
 	own := "instance=vm-1 "
 	want := map[string]float64{
-		"__name__=a_total exported_exported_vm_group=y exported_instance=other exported_vm_group=x " + own + "scenario_id=7 vm_group=G": 5,
-		"__name__=a_total " + own + "mode=idle scenario_id=7 vm_group=G":                                                                1000,
-		"__name__=h_bucket " + own + "le=0.5 scenario_id=7 vm_group=G":                                                                  3,
-		"__name__=h_bucket " + own + "le=+Inf scenario_id=7 vm_group=G":                                                                 4,
-		"__name__=h_sum " + own + "scenario_id=7 vm_group=G":                                                                            2,
-		"__name__=h_count " + own + "scenario_id=7 vm_group=G":                                                                          4,
+		"__name__=a_total exported_exported_vm_group=y exported_instance=other exported_vm_group=x " +
+			own + "scenario_id=7 vm_group=G": 5,
+		"__name__=a_total " + own + "mode=idle scenario_id=7 vm_group=G": 1000,
+		"__name__=h_bucket " + own + "le=0.5 scenario_id=7 vm_group=G":   3,
+		"__name__=h_bucket " + own + "le=+Inf scenario_id=7 vm_group=G":  4,
+		"__name__=h_sum " + own + "scenario_id=7 vm_group=G":             2,
+		"__name__=h_count " + own + "scenario_id=7 vm_group=G":           4,
 	}
 	if d := cmp.Diff(want, latest(t, s, `{scenario_id="7", __name__!="nan"}`, 1)); d != "" {
 		t.Error(d)
@@ -79,8 +86,18 @@ a_total{mode="idle"} 77
 
 func TestOpenMetricsPage(t *testing.T) {
 	s := open(t)
-	n, err := s.Source(ofRun, series.Limits{}).Append(series.Page{Time: at(1), ContentType: "application/openmetrics-text; version=1.0.0; charset=utf-8",
-		Text: []byte("# TYPE a counter\n# UNIT a_seconds seconds\na_total 5 # {trace=\"x\"} 1\na_created 3\n# EOF\n")})
+	n, err := s.Source(
+		ofRun,
+		series.Limits{},
+	).Append(
+		series.Page{
+			Time:        at(1),
+			ContentType: "application/openmetrics-text; version=1.0.0; charset=utf-8",
+			Text: []byte(
+				"# TYPE a counter\n# UNIT a_seconds seconds\na_total 5 # {trace=\"x\"} 1\na_created 3\n# EOF\n",
+			),
+		},
+	)
 	if n != 1 || err != nil {
 		t.Errorf("%d series, error %v", n, err)
 	}
@@ -105,7 +122,14 @@ func TestSeriesThatVanish(t *testing.T) {
 	for second := 1; second <= 6; second++ {
 		got = append(got, latest(t, s, `{__name__=~"a|b"}`, float64(second)))
 	}
-	want := []map[string]float64{{"__name__=a": 1, "__name__=b": 1}, {"__name__=a": 2}, {"__name__=b": 3}, {}, {}, {"__name__=a": 6}}
+	want := []map[string]float64{
+		{"__name__=a": 1, "__name__=b": 1},
+		{"__name__=a": 2},
+		{"__name__=b": 3},
+		{},
+		{},
+		{"__name__=a": 6},
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -135,7 +159,10 @@ func TestPagesThatAreRefused(t *testing.T) {
 				t.Error(d)
 			}
 			page(t, src, 3, "a 3\nb 3\n")
-			if d := cmp.Diff(map[string]float64{"__name__=a": 3, "__name__=b": 3}, latest(t, s, `{__name__=~".+"}`, 3)); d != "" {
+			if d := cmp.Diff(
+				map[string]float64{"__name__=a": 3, "__name__=b": 3},
+				latest(t, s, `{__name__=~".+"}`, 3),
+			); d != "" {
 				t.Error(d)
 			}
 		})
@@ -153,7 +180,8 @@ func TestSeriesThatAreAlwaysNew(t *testing.T) {
 	for i := 0; err == nil && i < 100; i++ {
 		_, err = src.Append(series.Page{Text: fmt.Appendf(nil, "a{y=\"%d\"} 1\n", i), Time: at(float64(100 + i))})
 	}
-	if want := "page: more than 20 different series over time: it makes new ones all the time"; err == nil || err.Error() != want {
+	if want := "page: more than 20 different series over time: it makes new ones all the time"; err == nil ||
+		err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
@@ -163,7 +191,12 @@ func TestCountersThatRestart(t *testing.T) {
 	s := open(t)
 	src := s.Source(nil, series.Limits{})
 	for i, v := range []int{100, 110, 3, 13} {
-		page(t, src, float64(10*i), fmt.Sprintf("# TYPE a_total %s\na_total %d\n", []string{"counter", "gauge"}[i%2], v))
+		page(
+			t,
+			src,
+			float64(10*i),
+			fmt.Sprintf("# TYPE a_total %s\na_total %d\n", []string{"counter", "gauge"}[i%2], v),
+		)
 	}
 	if got := latest(t, s, `increase(a_total[31s])`, 30); len(got) != 1 || slices.Collect(maps.Values(got))[0] < 22 {
 		t.Errorf("increase %v, want 10 + 3 + 10 or a little more", got)
@@ -173,9 +206,17 @@ func TestCountersThatRestart(t *testing.T) {
 // Series of a machine stand for those of the VMs on it where a selector asks for VMs, and are there once otherwise.
 func TestSharedSeries(t *testing.T) {
 	s := open(t)
-	src := s.Source([]series.Label{{Name: "instance", Value: "host"}, {Name: "endpoint", Value: "e"}, {Name: "id", Value: "1"}}, series.Limits{})
+	src := s.Source(
+		[]series.Label{{Name: "instance", Value: "host"}, {Name: "endpoint", Value: "e"}, {Name: "id", Value: "1"}},
+		series.Limits{},
+	)
 	b := s.Batch()
-	b.Float("load", []series.Label{{Name: "instance", Value: "vm-1"}, {Name: "vm_group", Value: "A"}, {Name: "id", Value: "1"}}, at(30), 100)
+	b.Float(
+		"load",
+		[]series.Label{{Name: "instance", Value: "vm-1"}, {Name: "vm_group", Value: "A"}, {Name: "id", Value: "1"}},
+		at(30),
+		100,
+	)
 	b.Float("other", []series.Label{{Name: "instance", Value: "host"}}, at(30), 5)
 	commit(t, b)
 	for i := range 31 {
@@ -184,23 +225,29 @@ func TestSharedSeries(t *testing.T) {
 	vm := func(name, group string) []series.Label {
 		return []series.Label{{Name: "instance", Value: name}, {Name: "vm_group", Value: group}}
 	}
-	s.Share(series.Shared{Of: []series.Label{{Name: "instance", Value: "host"}, {Name: "endpoint", Value: "e"}}, As: [][]series.Label{vm("vm-1", "A"),
-		vm("vm-2", "A"), vm("vm-3", "B")}})
+	s.Share(
+		series.Shared{
+			Of: []series.Label{{Name: "instance", Value: "host"}, {Name: "endpoint", Value: "e"}},
+			As: [][]series.Label{vm("vm-1", "A"),
+				vm("vm-2", "A"), vm("vm-3", "B")},
+		},
+	)
 	for q, want := range map[string]map[string]float64{
-		`sum(load{id="1"})`:                                     {"": 190}, // the machine once, and what vm-1 has
-		`count by (instance) (load)`:                            {"instance=host": 2, "instance=vm-1": 1},
-		`sum by (instance) (load{id="1",vm_group="A"})`:         {"instance=vm-1": 190, "instance=vm-2": 90},
-		`sum by (instance, cpu) (load{vm_group="B",cpu="1"})`:   {"cpu=1 instance=vm-3": 60},
-		`sum by (instance) (irate(load{vm_group=~"A|B"}[30s]))`: {"instance=vm-1": 3, "instance=vm-2": 3, "instance=vm-3": 3},
-		`sum by (vm_group) (load{vm_group!="A"})`:               {"vm_group=B": 90},
-		`sum(load{vm_group=~".*"})`:                             {"": 370},
-		`sum(load{instance="host"})`:                            {"": 90},
-		`sum(load{vm_group=""})`:                                {"": 90},
-		`sum(load{instance="vm-2"})`:                            {"": 90},
-		`load{vm_group="A",id="2"}`:                             {},
-		`sum(other)`:                                            {"": 5},
-		`sum(other{instance="host"})`:                           {"": 5},
-		`sum(other{vm_group="A"})`:                              {},
+		`sum(load{id="1"})`:                                   {"": 190}, // the machine once, and what vm-1 has
+		`count by (instance) (load)`:                          {"instance=host": 2, "instance=vm-1": 1},
+		`sum by (instance) (load{id="1",vm_group="A"})`:       {"instance=vm-1": 190, "instance=vm-2": 90},
+		`sum by (instance, cpu) (load{vm_group="B",cpu="1"})`: {"cpu=1 instance=vm-3": 60},
+		`sum by (instance) (irate(load{vm_group=~"A|B"}[30s]))`: {"instance=vm-1": 3, "instance=vm-2": 3,
+			"instance=vm-3": 3},
+		`sum by (vm_group) (load{vm_group!="A"})`: {"vm_group=B": 90},
+		`sum(load{vm_group=~".*"})`:               {"": 370},
+		`sum(load{instance="host"})`:              {"": 90},
+		`sum(load{vm_group=""})`:                  {"": 90},
+		`sum(load{instance="vm-2"})`:              {"": 90},
+		`load{vm_group="A",id="2"}`:               {},
+		`sum(other)`:                              {"": 5},
+		`sum(other{instance="host"})`:             {"": 5},
+		`sum(other{vm_group="A"})`:                {},
 	} {
 		if d := cmp.Diff(want, latest(t, s, q, 30)); d != "" {
 			t.Errorf("%s: %s", q, d)

@@ -69,7 +69,12 @@ type sharedQuerier struct {
 }
 
 // Select implements storage.Querier.
-func (q *sharedQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, all ...*labels.Matcher) storage.SeriesSet {
+func (q *sharedQuerier) Select(
+	ctx context.Context,
+	sorted bool,
+	hints *storage.SelectHints,
+	all ...*labels.Matcher,
+) storage.SeriesSet {
 	var asked, others []*labels.Matcher
 	for _, m := range all {
 		if q.on[m.Name] {

@@ -229,7 +229,9 @@ func (d *decoratedCluster) HostCounters(ctx context.Context) (HostCounters, erro
 }
 
 func (d *decoratedCluster) Endpoints(ctx context.Context) ([]Endpoint, error) {
-	return ask(ctx, d, "Endpoints", "", func(ctx context.Context, c ScrapeSource) ([]Endpoint, error) { return c.Endpoints(ctx) })
+	return ask(ctx, d, "Endpoints", "", func(ctx context.Context, c ScrapeSource) ([]Endpoint, error) {
+		return c.Endpoints(ctx)
+	})
 }
 
 // decoratedHost has every optional interface of hosts; HostAs gives those that the host inside has.

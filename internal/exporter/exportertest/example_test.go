@@ -33,7 +33,12 @@ type collector struct{ root fs.FS }
 // Describe implements exporter.Collector.
 func (collector) Describe() exporter.Description {
 	return exporter.Description{Name: "uptime", Help: "How long the machine has been up.", Families: []exporter.Family{
-		{Name: "uptime_seconds_total", Type: exporter.Counter, Unit: "seconds", Help: "Seconds since the machine started."},
+		{
+			Name: "uptime_seconds_total",
+			Type: exporter.Counter,
+			Unit: "seconds",
+			Help: "Seconds since the machine started.",
+		},
 	}}
 }
 
@@ -83,7 +88,11 @@ func TestThePageHoldsThisExample(t *testing.T) {
 // The suite objects to what Prometheus' conventions are against.
 func TestObjections(t *testing.T) {
 	family := func(name string, kind exporter.Type, unit string) exporter.Description {
-		return exporter.Description{Name: "x", Help: "x", Families: []exporter.Family{{Name: name, Type: kind, Unit: unit, Help: "x"}}}
+		return exporter.Description{
+			Name:     "x",
+			Help:     "x",
+			Families: []exporter.Family{{Name: name, Type: kind, Unit: unit, Help: "x"}},
+		}
 	}
 	for _, c := range []struct {
 		d    exporter.Description
@@ -102,7 +111,8 @@ func TestObjections(t *testing.T) {
 		{family("x_size_sum", exporter.Gauge, ""), "_sum is for histograms"},
 		{family("x-size", exporter.Gauge, ""), "the name must be letters"},
 		{exporter.Description{Name: "x"}, "help of the collector"},
-		{exporter.Description{Name: "x", Help: "x", Families: []exporter.Family{{Name: "x", Type: exporter.Gauge}}}, "x: help"},
+		{exporter.Description{Name: "x", Help: "x", Families: []exporter.Family{{Name: "x", Type: exporter.Gauge}}},
+			"x: help"},
 	} {
 		list := exportertest.Objections(c.d)
 		text := fmt.Sprint(list)

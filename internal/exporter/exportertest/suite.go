@@ -56,8 +56,10 @@ func Run(t *testing.T, s Subject) {
 }
 
 // other units than the base ones that Prometheus wants, as ends of names.
-var unwanted = regexp.MustCompile(`_(milliseconds|microseconds|nanoseconds|ms|us|ns|minutes|hours|days|[kmg]i?bytes|[kmg]i?b|` +
-	`kilobytes|megabytes|gigabytes|bits|percent|pct)(_total)?$`)
+var unwanted = regexp.MustCompile(
+	`_(milliseconds|microseconds|nanoseconds|ms|us|ns|minutes|hours|days|[kmg]i?bytes|[kmg]i?b|` +
+		`kilobytes|megabytes|gigabytes|bits|percent|pct)(_total)?$`,
+)
 
 // Objections are what is against a description.
 func Objections(d exporter.Description) (list []error) {
@@ -184,8 +186,16 @@ func isRead(t *testing.T, c exporter.Collector) {
 	at := time.Unix(1_700_000_000, 0)
 	for i, format := range []string{exporter.Text, exporter.OpenMetrics} {
 		text := page(t, x, format)
-		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(l string) bool { return strings.HasPrefix(l, "#") })
-		n, err := store.Source(nil, series.Limits{}).Append(series.Page{Text: text, ContentType: format, Time: at.Add(time.Duration(i) * time.Second)})
+		lines := slices.DeleteFunc(
+			strings.Split(strings.TrimSpace(string(text)), "\n"),
+			func(l string) bool { return strings.HasPrefix(l, "#") },
+		)
+		n, err := store.Source(
+			nil,
+			series.Limits{},
+		).Append(
+			series.Page{Text: text, ContentType: format, Time: at.Add(time.Duration(i) * time.Second)},
+		)
 		if err != nil || n != len(lines) {
 			t.Errorf("%s: %d series were read of %d lines, error %v, in\n%s", format, n, len(lines), err, text)
 		}

@@ -29,7 +29,8 @@ var described = map[Section][]exporter.Family{
 		counter("node_disk_write_time_seconds_total", "seconds", "Seconds spent by all writes."),
 		gauge("node_disk_io_now", "", "Operations in progress."),
 		counter("node_disk_io_time_seconds_total", "seconds", "Seconds with at least one operation in progress."),
-		counter("node_disk_io_time_weighted_seconds_total", "seconds", "Seconds spent by all operations, weighted by how many were in progress."),
+		counter("node_disk_io_time_weighted_seconds_total", "seconds",
+			"Seconds spent by all operations, weighted by how many were in progress."),
 		counter("node_disk_discards_completed_total", "", "Discards completed successfully."),
 		counter("node_disk_discards_merged_total", "", "Discards merged."),
 		counter("node_disk_discarded_sectors_total", "", "Sectors discarded successfully."),
@@ -41,7 +42,8 @@ var described = map[Section][]exporter.Family{
 	FileSystems: {
 		gauge("node_filesystem_size_bytes", "bytes", "Size of the file system."),
 		gauge("node_filesystem_free_bytes", "bytes", "Free space of the file system."),
-		gauge("node_filesystem_avail_bytes", "bytes", "Space of the file system that is free for those who are not root."),
+		gauge("node_filesystem_avail_bytes", "bytes",
+			"Space of the file system that is free for those who are not root."),
 		gauge("node_filesystem_files", "", "Files that the file system can hold."),
 		gauge("node_filesystem_files_free", "", "Files that the file system can still take."),
 		gauge("node_filesystem_readonly", "", "Whether the file system is read-only."),
@@ -60,10 +62,14 @@ var described = map[Section][]exporter.Family{
 	Pressure: {
 		counter("node_pressure_cpu_waiting_seconds_total", "seconds", "Seconds for which tasks have waited for a CPU."),
 		counter("node_pressure_io_waiting_seconds_total", "seconds", "Seconds for which tasks have waited for I/O."),
-		counter("node_pressure_io_stalled_seconds_total", "seconds", "Seconds for which no task went on because of I/O."),
-		counter("node_pressure_memory_waiting_seconds_total", "seconds", "Seconds for which tasks have waited for memory."),
-		counter("node_pressure_memory_stalled_seconds_total", "seconds", "Seconds for which no task went on because of memory."),
-		counter("node_pressure_irq_stalled_seconds_total", "seconds", "Seconds for which no task went on because of interrupts."),
+		counter("node_pressure_io_stalled_seconds_total", "seconds",
+			"Seconds for which no task went on because of I/O."),
+		counter("node_pressure_memory_waiting_seconds_total", "seconds",
+			"Seconds for which tasks have waited for memory."),
+		counter("node_pressure_memory_stalled_seconds_total", "seconds",
+			"Seconds for which no task went on because of memory."),
+		counter("node_pressure_irq_stalled_seconds_total", "seconds",
+			"Seconds for which no task went on because of interrupts."),
 	},
 }
 

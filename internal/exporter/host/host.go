@@ -230,7 +230,8 @@ func (c *Collector) fileSystems(emit exporter.Emit) error {
 			u, err := c.usage(m.point)
 			emit("node_filesystem_device_error", truth(err != nil), labels...)
 			if err != nil {
-				if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) { // other users' and namespaces' mounts
+				if !errors.Is(err, fs.ErrPermission) &&
+					!errors.Is(err, fs.ErrNotExist) { // other users' and namespaces' mounts
 					errs = append(errs, fmt.Errorf("%q: %w", m.point, err))
 				}
 				continue

@@ -101,8 +101,14 @@ func parseCPUs(data []byte) (list []cpuTimes, err error) {
 
 // kernel emits what /proc/stat has besides the CPUs.
 func kernel(data []byte, emit exporter.Emit) error {
-	names := map[string]string{"ctxt": "node_context_switches_total", "intr": "node_intr_total", "processes": "node_forks_total",
-		"btime": "node_boot_time_seconds", "procs_running": "node_procs_running", "procs_blocked": "node_procs_blocked"}
+	names := map[string]string{
+		"ctxt":          "node_context_switches_total",
+		"intr":          "node_intr_total",
+		"processes":     "node_forks_total",
+		"btime":         "node_boot_time_seconds",
+		"procs_running": "node_procs_running",
+		"procs_blocked": "node_procs_blocked",
+	}
 	return lines(data, func(f []string) error {
 		name := names[f[0]]
 		if name == "" {
@@ -237,13 +243,23 @@ type column struct {
 // columns follow the device's name (Documentation/admin-guide/iostats.rst). Kernels before 4.18 have the first 11,
 // before 5.5 15.
 var columns = []column{
-	{"node_disk_reads_completed_total", 1}, {"node_disk_reads_merged_total", 1}, {"node_disk_read_bytes_total", sectorBytes},
-	{"node_disk_read_time_seconds_total", 1e-3}, {"node_disk_writes_completed_total", 1}, {"node_disk_writes_merged_total", 1},
-	{"node_disk_written_bytes_total", sectorBytes}, {"node_disk_write_time_seconds_total", 1e-3}, {"node_disk_io_now", 1},
-	{"node_disk_io_time_seconds_total", 1e-3}, {"node_disk_io_time_weighted_seconds_total", 1e-3},
-	{"node_disk_discards_completed_total", 1}, {"node_disk_discards_merged_total", 1}, {"node_disk_discarded_sectors_total", 1},
+	{"node_disk_reads_completed_total", 1},
+	{"node_disk_reads_merged_total", 1},
+	{"node_disk_read_bytes_total", sectorBytes},
+	{"node_disk_read_time_seconds_total", 1e-3},
+	{"node_disk_writes_completed_total", 1},
+	{"node_disk_writes_merged_total", 1},
+	{"node_disk_written_bytes_total", sectorBytes},
+	{"node_disk_write_time_seconds_total", 1e-3},
+	{"node_disk_io_now", 1},
+	{"node_disk_io_time_seconds_total", 1e-3},
+	{"node_disk_io_time_weighted_seconds_total", 1e-3},
+	{"node_disk_discards_completed_total", 1},
+	{"node_disk_discards_merged_total", 1},
+	{"node_disk_discarded_sectors_total", 1},
 	{"node_disk_discard_time_seconds_total", 1e-3},
-	{"node_disk_flush_requests_total", 1}, {"node_disk_flush_requests_time_seconds_total", 1e-3},
+	{"node_disk_flush_requests_total", 1},
+	{"node_disk_flush_requests_time_seconds_total", 1e-3},
 }
 
 // disks emits /proc/diskstats.
@@ -326,10 +342,16 @@ type mounted struct{ device, point, kind string }
 
 // elsewhere are file systems whose files are not on this machine, bodiless those that hold none.
 var (
-	elsewhere = regexp.MustCompile(`^(nfs4?|cifs|smb3?|smbfs|9p|afs|ceph|glusterfs|lustre|gpfs|ocfs2|beegfs|fuse(\..*|ctl)?|autofs)$`)
-	bodiless  = regexp.MustCompile(`^(binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|efivarfs|hugetlbfs|iso9660|mqueue|` +
-		`nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`)
-	notBelow = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`)
+	elsewhere = regexp.MustCompile(
+		`^(nfs4?|cifs|smb3?|smbfs|9p|afs|ceph|glusterfs|lustre|gpfs|ocfs2|beegfs|fuse(\..*|ctl)?|autofs)$`,
+	)
+	bodiless = regexp.MustCompile(
+		`^(binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|efivarfs|hugetlbfs|iso9660|mqueue|` +
+			`nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`,
+	)
+	notBelow = regexp.MustCompile(
+		`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`,
+	)
 )
 
 // parseMounts lists the file systems worth telling of (fstab(5)), without those that are not on this machine.
@@ -340,7 +362,8 @@ func parseMounts(data []byte) (list []mounted) {
 			return nil
 		}
 		m := mounted{unescape.Replace(f[0]), unescape.Replace(f[1]), f[2]}
-		if !elsewhere.MatchString(m.kind) && !bodiless.MatchString(m.kind) && !notBelow.MatchString(m.point) && !slices.Contains(list, m) {
+		if !elsewhere.MatchString(m.kind) && !bodiless.MatchString(m.kind) && !notBelow.MatchString(m.point) &&
+			!slices.Contains(list, m) {
 			list = append(list, m)
 		}
 		return nil

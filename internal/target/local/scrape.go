@@ -16,7 +16,15 @@ var _ target.ScrapeSource = (*cluster)(nil)
 // servedSections are what is served of this machine. Disks are not among them: those of the VMs are derived from what
 // load generators do, and counters of the device below would be counted besides them. File systems are the run's own
 // business.
-var servedSections = []machine.Section{machine.CPU, machine.Load, machine.Memory, machine.Network, machine.Kernel, machine.Paging, machine.Pressure}
+var servedSections = []machine.Section{
+	machine.CPU,
+	machine.Load,
+	machine.Memory,
+	machine.Network,
+	machine.Kernel,
+	machine.Paging,
+	machine.Pressure,
+}
 
 // Endpoints implements target.ScrapeSource: this machine, whose counters are those of every sandbox on it.
 func (c *cluster) Endpoints(ctx context.Context) ([]target.Endpoint, error) {

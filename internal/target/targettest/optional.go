@@ -341,7 +341,8 @@ func endpoints(t *testing.T, b *bench) {
 	for _, e := range list {
 		key := [2]string{e.VM + e.Machine, e.Name}
 		if (e.VM == "") == (e.Machine == "") || e.Name == "" || seen[key] || e.Shared && e.VM != "" {
-			t.Errorf("endpoint %q of VM %q, machine %q, shared %v: want one machine, and a name of its own there", e.Name, e.VM, e.Machine, e.Shared)
+			t.Errorf("endpoint %q of VM %q, machine %q, shared %v: want one machine, and a name of its own there",
+				e.Name, e.VM, e.Machine, e.Shared)
 		}
 		seen[key] = true
 		for range 2 {
