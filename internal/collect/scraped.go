@@ -69,11 +69,21 @@ func (e *Exporter) Failed(t time.Time, took time.Duration) error {
 }
 
 // Gone ends all series of an endpoint that is not expected to answer.
-func (e *Exporter) Gone(t time.Time) error { return e.source.End(t) }
+func (e *Exporter) Gone(t time.Time) error {
+	if err := e.source.End(t); err != nil {
+		return err
+	}
+	return e.write(t, series.Ended(), series.Ended(), series.Ended())
+}
 
 func (e *Exporter) tell(t time.Time, up float64, took time.Duration, n int) error {
+	return e.write(t, up, took.Seconds(), float64(n))
+}
+
+// write adds a point to the series about the endpoint.
+func (e *Exporter) write(t time.Time, values ...float64) error {
 	b := e.r.o.Store.Batch()
-	b.AppendRow(e.about, t, up, took.Seconds(), float64(n))
+	b.AppendRow(e.about, t, values...)
 	return b.Commit()
 }
 
@@ -133,8 +143,6 @@ func share(store *series.Store, m result.Manifest, vms []result.VM) {
 
 // sharedNote is said of a result that such counters went into.
 func sharedNote(m *result.SharedCounters) string {
-	return fmt.Sprintf(
-		"the VMs share one machine (%s): its counters stand for each of them, so a sum over VMs counts it as often",
-		m.Instance,
-	)
+	return fmt.Sprintf("the VMs share one machine (%s): its counters stand for each of them, so a sum over VMs "+
+		"counts it as often", m.Instance)
 }

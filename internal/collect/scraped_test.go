@@ -100,8 +100,9 @@ func TestScrapedSeries(t *testing.T) {
 		{"up ": 0, "scrape_duration_seconds ": 1, "scrape_samples_scraped ": 0},
 		{"node_load1 node": 4, "up ": 1, "scrape_duration_seconds ": 1, "scrape_samples_scraped ": 1},
 		{"up ": 0, "scrape_duration_seconds ": 0.9, "scrape_samples_scraped ": 0},
+		{}, // it is gone
 	}
-	if d := cmp.Diff(want, []map[string]float64{read(1), read(2), read(3), read(4)}); d != "" {
+	if d := cmp.Diff(want, []map[string]float64{read(1), read(2), read(3), read(4), read(5)}); d != "" {
 		t.Error(d)
 	}
 }

@@ -97,13 +97,23 @@ func (s *scraper) all(ctx context.Context) {
 	list := s.list(ctx)
 	var g sync.WaitGroup
 	for _, e := range list {
-		g.Go(func() { s.one(ctx, e) })
+		g.Go(func() {
+			if err := s.x.guarded(func() error { s.one(ctx, e); return nil }); err != nil {
+				s.tell(e, err)
+			}
+		})
 	}
 	g.Wait()
-	for _, e := range s.known {
-		if e.round != s.round && !e.gone {
+	for key, e := range s.known {
+		if e.round == s.round {
+			continue
+		}
+		if !e.gone {
 			e.gone, e.failing = true, false
 			_ = e.exporter.Gone(e.exporter.Now()) // what is wrong with the metrics is told by their own writer
+		}
+		if len(e.busy) == 0 { // else it must not be asked twice at a time when it is back
+			delete(s.known, key)
 		}
 	}
 }
@@ -125,13 +135,8 @@ func (s *scraper) list(ctx context.Context) (list []*endpoint) {
 		}
 	}
 	if err != nil && !s.blind && ctx.Err() == nil {
-		s.x.record(
-			result.Event{
-				Kind:  result.KindWarning,
-				Text:  "the exporters of the target cannot be listed",
-				Error: sentence(err),
-			},
-		)
+		s.x.record(result.Event{Kind: result.KindWarning, Text: "the exporters of the target cannot be listed",
+			Error: sentence(err)})
 	}
 	s.blind = err != nil
 	for _, t := range all {
@@ -195,7 +200,7 @@ func (s *scraper) ports(vm target.VM) (list []target.Endpoint) {
 	return list
 }
 
-// one scrapes an endpoint, and tells when it fails and when it is back.
+// one scrapes an endpoint.
 func (s *scraper) one(ctx context.Context, e *endpoint) {
 	at, began := e.exporter.Now(), s.x.req.Clock.Now()
 	page, kind, err := s.page(ctx, e)
@@ -208,16 +213,22 @@ func (s *scraper) one(ctx context.Context, e *endpoint) {
 	} else {
 		_ = e.exporter.Failed(at, took) // what is wrong with the metrics is told by their own writer
 	}
-	if failing := err != nil; failing != e.failing {
-		e.failing = failing
-		event := result.Event{Kind: result.KindNote, Name: e.key.machine, Data: map[string]any{"endpoint": e.key.name},
-			Text: fmt.Sprintf("exporter %q of %s is back", e.key.name, e.key.machine)}
-		if failing {
-			event.Kind, event.Error = result.KindWarning, sentence(err)
-			event.Text = fmt.Sprintf("exporter %q of %s cannot be scraped", e.key.name, e.key.machine)
-		}
-		s.x.record(event)
+	s.tell(e, err)
+}
+
+// tell enters into the journal that an endpoint fails, or is back.
+func (s *scraper) tell(e *endpoint, err error) {
+	if e.failing == (err != nil) {
+		return
 	}
+	e.failing = err != nil
+	event := result.Event{Kind: result.KindNote, Name: e.key.machine, Data: map[string]any{"endpoint": e.key.name},
+		Text: fmt.Sprintf("exporter %q of %s is back", e.key.name, e.key.machine)}
+	if e.failing {
+		event.Kind, event.Error = result.KindWarning, sentence(err)
+		event.Text = fmt.Sprintf("exporter %q of %s cannot be scraped", e.key.name, e.key.machine)
+	}
+	s.x.record(event)
 }
 
 // page gets a page within the deadline, whatever the endpoint does. What it returns is valid until the next call for e.

@@ -37,6 +37,8 @@ type exporting struct {
 
 type exportingCluster struct {
 	target.Cluster
+	target.VMMaker
+	target.VMPower
 	endpoints []target.Endpoint
 }
 
@@ -48,7 +50,10 @@ func (e exporting) Check(ctx context.Context) (target.Facts, error) {
 
 func (e exporting) Provision(ctx context.Context, r target.Request) (target.Cluster, error) {
 	c, err := e.Target.Provision(ctx, r)
-	return exportingCluster{c, e.endpoints}, err
+	if err != nil {
+		return nil, err
+	}
+	return exportingCluster{c, c.(target.VMMaker), c.(target.VMPower), e.endpoints}, nil
 }
 
 func (c exportingCluster) Endpoints(context.Context) ([]target.Endpoint, error) {

@@ -100,11 +100,14 @@ func (s *Source) End(t time.Time) error {
 	return nil
 }
 
+// Ended is a value that ends a series: queries do not carry it on from there.
+func Ended() float64 { return math.Float64frombits(value.StaleNaN) }
+
 // endOthers marks the series that were not in this round.
 func (s *Source) endOthers(b *Batch, t time.Time) {
 	for _, k := range s.known {
 		if k.round != s.round && !k.ended {
-			b.Append(k.handle, t, math.Float64frombits(value.StaleNaN))
+			b.Append(k.handle, t, Ended())
 		}
 	}
 }
@@ -112,6 +115,9 @@ func (s *Source) endOthers(b *Batch, t time.Time) {
 // settle notes what has ended, once that is written.
 func (s *Source) settle() {
 	for _, k := range s.known {
+		if k.ended && k.round == s.round {
+			s.names[k.handle.name] = true
+		}
 		k.ended = k.round != s.round
 	}
 }
@@ -187,6 +193,5 @@ func (s *Source) add(parser textparse.Parser, written []byte) (*scraped, error) 
 	// The handle outlives the page, whose bytes the labels share.
 	k := &scraped{handle: &Handle{name: strings.Clone(name), labels: b.Labels().Copy()}, ended: true}
 	s.known[string(written)] = k
-	s.names[k.handle.name] = true
 	return k, nil
 }

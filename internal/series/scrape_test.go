@@ -158,6 +158,9 @@ func TestPagesThatAreRefused(t *testing.T) {
 			if d := cmp.Diff(map[string]float64{"__name__=a": 1}, latest(t, s, `{__name__=~".+"}`, 2)); d != "" {
 				t.Error(d)
 			}
+			if src.Serves("b") {
+				t.Error("what a refused page had counts as served")
+			}
 			page(t, src, 3, "a 3\nb 3\n")
 			if d := cmp.Diff(
 				map[string]float64{"__name__=a": 3, "__name__=b": 3},
