@@ -173,6 +173,19 @@ func TestSetExact(t *testing.T) {
 	(&Histogram{}).SetExact(1, 2, 3)
 }
 
+// fio's last bucket begins at 17,045,651,456 ns: 127 << 27. The one before it holds what it says.
+func TestSaturatedBeginsWithFiosLastBucket(t *testing.T) {
+	t.Parallel()
+	const last = 1<<34 - 1<<27
+	for v, want := range map[uint64]uint64{last - 1: 0, last: 3, last + 1<<27: 3, math.MaxUint64: 3} {
+		h := &Histogram{}
+		h.Add(v, 3)
+		if got := h.Saturated(); got != want {
+			t.Errorf("of three values of %d, %d are saturated; want %d", v, got, want)
+		}
+	}
+}
+
 func TestCountAboveAndSaturated(t *testing.T) {
 	t.Parallel()
 	h := filled(1, 2, 3, 1000, uint64(60e9))

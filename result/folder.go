@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +52,7 @@ type Folder struct {
 	lock     *os.File // nil when opened for reading
 	base     time.Time
 	timeless *zstd.Encoder // not nil after Timeless
+	disk     disk
 }
 
 // NewRunID makes a run's identity: sortable by time, readable, unique by its random part, which the caller draws.
@@ -87,7 +87,9 @@ func slugOf(name string) string {
 
 // Create makes the folder root/m.RunID, takes its lock for this process and writes the first manifest. m.Version,
 // m.Status and the verdicts are filled in where empty. A folder that exists already is an error.
-func Create(root string, m Manifest) (*Folder, error) {
+func Create(root string, m Manifest) (*Folder, error) { return create(root, m, (*os.File).Sync) }
+
+func create(root string, m Manifest, to disk) (*Folder, error) {
 	if err := checkRunID(m.RunID); err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
@@ -104,16 +106,13 @@ func Create(root string, m Manifest) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	switch made, err := to.folder(dir); {
+	case err != nil:
 		return nil, fmt.Errorf("run folder: %w", err)
+	case !made:
+		return nil, fmt.Errorf("run folder: %s exists already; choose another run id", dir)
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("run folder: %s exists already; choose another run id", dir)
-		}
-		return nil, fmt.Errorf("run folder: %w", err)
-	}
-	f := &Folder{dir: dir, manifest: m, base: m.Created}
+	f := &Folder{dir: dir, manifest: m, base: m.Created, disk: to}
 	if err := f.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("run folder: %s: %w", dir, err), f.Close())
 	}
@@ -127,7 +126,7 @@ func (f *Folder) prepare() error {
 	}
 	f.lock = lock
 	for _, d := range []string{scenarioDir, rawDir, metricsDir, stateDir} {
-		if err := os.Mkdir(filepath.Join(f.dir, d), 0o755); err != nil {
+		if err := os.Mkdir(filepath.Join(f.dir, d), 0o755); err != nil { // the manifest has their names survive
 			return err
 		}
 	}
@@ -150,7 +149,7 @@ func (f *Folder) Close() error {
 	defer f.mu.Unlock()
 	var errs []error
 	if f.journal != nil {
-		errs = append(errs, f.sync(), f.journal.Close())
+		errs = append(errs, f.disk.sync(f.journal), f.journal.Close())
 		f.journal = nil
 	}
 	if f.lock != nil {
@@ -228,7 +227,7 @@ func (f *Folder) WritePlan(plan any) error { return f.writeJSON(planFile, plan, 
 
 // Plan returns the stored plan as it was encoded.
 func (f *Folder) Plan() (json.RawMessage, error) {
-	b, err := os.ReadFile(filepath.Join(f.dir, planFile))
+	b, err := readDocument(filepath.Join(f.dir, planFile))
 	if err != nil {
 		return nil, fmt.Errorf("run folder: plan: %w", err)
 	}
@@ -287,7 +286,7 @@ func (f *Folder) writeJSON(name string, v any, indent bool) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("run folder: %s: %w", name, err)
 	}
-	if err := writeAtomic(filepath.Join(f.dir, name), buf.Bytes(), f.timeless == nil); err != nil {
+	if err := f.disk.write(filepath.Join(f.dir, name), buf.Bytes()); err != nil {
 		return fmt.Errorf("run folder: %s: %w", name, err)
 	}
 	return nil
@@ -295,7 +294,7 @@ func (f *Folder) writeJSON(name string, v any, indent bool) error {
 
 // readJSON reads a versioned document, and gives its bytes as well.
 func (f *Folder) readJSON(name string, v any) ([]byte, error) {
-	b, err := os.ReadFile(filepath.Join(f.dir, name))
+	b, err := readDocument(filepath.Join(f.dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("run folder: %s: %w", name, err)
 	}
@@ -332,45 +331,4 @@ func checkVersion(doc []byte) error {
 		return &NewerError{Have: *v.Version, Supported: FormatVersion}
 	}
 	return nil
-}
-
-// writeAtomic replaces path by data: temporary file beside it, rename, and if it is to survive a power cut, too, sync of the file and its directory.
-func writeAtomic(path string, data []byte, durable bool) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Chmod(0o644)
-	}
-	if err == nil && durable {
-		err = tmp.Sync()
-	}
-	err = errors.Join(err, tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, removeIfThere(tmp.Name()))
-	}
-	if !durable {
-		return nil
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -10,10 +10,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"plimsoll/internal/regular"
 )
 
-// longestLine bounds one line of the journal when reading; longer ones are skipped and named.
-const longestLine = 4 << 20
+// What is read of a journal: longer lines are skipped and named, and what is beyond the end is left out, which is
+// said. Ten thousand machines leave some 20 MB.
+const (
+	longestLine    = 4 << 20
+	longestJournal = 128 << 20
+	mostSkipped    = 20 // lines that are named
+)
 
 // AppendEvent writes one event as one line with one write, so that a reader or a crash sees whole lines but for the last one.
 // The boundaries of the run, of phases and of steps are synced to the device before it returns.
@@ -27,7 +34,7 @@ func (f *Folder) AppendEvent(e Event) error {
 		return errors.New("journal: the folder is open for reading only")
 	}
 	if f.journal == nil {
-		file, err := openJournal(filepath.Join(f.dir, journalFile))
+		file, err := f.openJournal()
 		if err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
@@ -45,28 +52,23 @@ func (f *Folder) AppendEvent(e Event) error {
 	}
 	switch e.Kind {
 	case KindRunStart, KindRunEnd, KindPhase, KindStepStart, KindStepEnd, KindFault:
-		if err := f.sync(); err != nil {
+		if err := f.disk.sync(f.journal); err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
 	}
 	return nil
 }
 
-// sync has the journal survive a power cut, but for simulated runs, which can be repeated.
-func (f *Folder) sync() error {
-	if f.timeless != nil {
-		return nil
-	}
-	return f.journal.Sync()
-}
-
 // openJournal opens the journal for appending; a torn last line, left by a killed process, is ended first.
-func openJournal(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+func (f *Folder) openJournal() (*os.File, error) {
+	file, err := regular.Open(filepath.Join(f.dir, journalFile), os.O_CREATE|os.O_RDWR|os.O_APPEND|regular.NoLinks)
 	if err != nil {
 		return nil, err
 	}
 	info, err := file.Stat()
+	if err == nil {
+		err = f.disk.syncFolder(f.dir)
+	}
 	if err == nil && info.Size() > 0 {
 		last := make([]byte, 1)
 		if _, err = file.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
@@ -82,7 +84,7 @@ func openJournal(path string) (*os.File, error) {
 // Events reads the journal. Lines that cannot be read are left out and named in skipped; a last line without its end is the
 // usual mark of a killed process. A journal that does not exist is empty.
 func (f *Folder) Events() (events []Event, skipped []string, err error) {
-	file, err := os.Open(filepath.Join(f.dir, journalFile))
+	file, err := regular.Open(filepath.Join(f.dir, journalFile), os.O_RDONLY|regular.NoLinks)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -98,7 +100,25 @@ func (f *Folder) Events() (events []Event, skipped []string, err error) {
 }
 
 func readJournal(r io.Reader) (events []Event, skipped []string, err error) {
-	br := bufio.NewReaderSize(r, 64<<10)
+	bounded := &io.LimitedReader{R: r, N: longestJournal}
+	br := bufio.NewReaderSize(bounded, 64<<10)
+	unnamed := 0
+	skip := func(n int, format string, args ...any) {
+		if len(skipped) == mostSkipped {
+			unnamed++
+			return
+		}
+		skipped = append(skipped, fmt.Sprintf("journal line %d: ", n)+fmt.Sprintf(format, args...))
+	}
+	defer func() {
+		if unnamed > 0 {
+			skipped = append(skipped, fmt.Sprintf("journal: %d more lines like these", unnamed))
+		}
+		if bounded.N == 0 {
+			const say = "journal: it is larger than %d MiB; the rest was not read"
+			skipped = append(skipped, fmt.Sprintf(say, longestJournal>>20))
+		}
+	}()
 	for n := 1; ; n++ {
 		line, size, whole, err := readLine(br)
 		if err != nil {
@@ -110,14 +130,14 @@ func readJournal(r io.Reader) (events []Event, skipped []string, err error) {
 		var e Event
 		switch {
 		case size > longestLine:
-			skipped = append(skipped, fmt.Sprintf("journal line %d: %d bytes are too long", n, size))
+			skip(n, "%d bytes are too long", size)
 		case len(bytes.TrimSpace(line)) == 0:
 		case json.Unmarshal(line, &e) != nil && !whole:
-			skipped = append(skipped, fmt.Sprintf("journal line %d: torn (the process ended while writing it)", n))
+			skip(n, "torn (the process ended while writing it)")
 		case json.Unmarshal(line, &e) != nil:
-			skipped = append(skipped, fmt.Sprintf("journal line %d: not a journal event", n))
+			skip(n, "not a journal event")
 		case e.Kind == "":
-			skipped = append(skipped, fmt.Sprintf("journal line %d: an event without a kind", n))
+			skip(n, "an event without a kind")
 		default:
 			events = append(events, e)
 		}

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/regular"
 )
 
 // takeLock opens path and holds it locked until the file is closed or the process dies, however it dies.
 func takeLock(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := regular.Open(path, os.O_RDWR|os.O_CREATE|regular.NoLinks)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +49,8 @@ func flock(file *os.File) (err error) {
 var ErrBusy = errors.New("the run is executing in another process")
 
 func lockOwner(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil || len(b) == 0 || len(b) > 64 {
+	b, err := regular.Read(path, regular.NoLinks, 64)
+	if err != nil || len(b) == 0 {
 		return "process unknown"
 	}
 	return string(b[:max(0, len(b)-1)])
@@ -56,7 +58,7 @@ func lockOwner(path string) string {
 
 // lockHeld reports whether some process holds the lock at path.
 func lockHeld(path string) (bool, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY, 0)
+	file, err := regular.Open(path, os.O_RDONLY|regular.NoLinks)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil

@@ -1,6 +1,9 @@
 package result
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Operation is a kind of operation that a load generator counts, as it declares it.
 type Operation struct {
@@ -23,10 +26,12 @@ const (
 )
 
 // BlockOperations are those of a generator of block I/O: reads, writes, trims.
-var BlockOperations = []Operation{
-	{Name: "read", Noun: "reads", Bytes: true, Block: BlockRead},
-	{Name: "write", Noun: "writes", Bytes: true, Block: BlockWrite},
-	{Name: "trim", Noun: "trims", Bytes: true, Block: BlockDiscard},
+func BlockOperations() []Operation {
+	return []Operation{
+		{Name: "read", Noun: "reads", Bytes: true, Block: BlockRead},
+		{Name: "write", Noun: "writes", Bytes: true, Block: BlockWrite},
+		{Name: "trim", Noun: "trims", Bytes: true, Block: BlockDiscard},
+	}
 }
 
 // OperationsUnit is the unit of a rate of block operations; a report shows it as IOPS.
@@ -147,4 +152,83 @@ func (w Workload) MovesBlocks() bool {
 		}
 	}
 	return false
+}
+
+// AssertMeasures are those that an assert may name of any workload; all others its engine declares.
+var AssertMeasures = []string{"operations", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max", "errors"}
+
+// Unknown is what an assert names of a workload that its engine does not declare: "operation" or "measure", the name,
+// and the names there are; all empty when it knows both.
+func (a Assert) Unknown(operations []Operation, measures []Measure) (what, name string, known []string) {
+	known = []string{"all"}
+	for _, o := range operations {
+		known = append(known, o.Name)
+	}
+	if a.Operation != "" && !slices.Contains(known, a.Operation) {
+		return "operation", a.Operation, known
+	}
+	known = slices.Clone(AssertMeasures)
+	for _, m := range measures {
+		known = append(known, m.Name)
+	}
+	if !slices.Contains(known, a.Measure) {
+		return "measure", a.Measure, known
+	}
+	return "", "", nil
+}
+
+// RateUnit is the unit of the rate of operations counted together: theirs when they are of one kind or all of blocks,
+// else "operations/s", since unlike ones have no other name in common.
+func RateUnit(operations []Operation) string {
+	for _, o := range operations {
+		if o.RateUnit() != operations[0].RateUnit() {
+			return "operations/s"
+		}
+	}
+	if len(operations) == 0 {
+		return "operations/s"
+	}
+	return operations[0].RateUnit()
+}
+
+// SeriesUnit is the unit of the measure over time: a Count is per second.
+func (m Measure) SeriesUnit() string {
+	unit := m.Unit
+	if unit == "" {
+		unit = m.Name
+	}
+	if m.Kind == Count {
+		unit += "/s"
+	}
+	return unit
+}
+
+// Over is the value over a stretch of so many seconds in SeriesUnit, false where there is none.
+func (m Measure) Over(values []Value, seconds float64) (float64, bool) {
+	for _, v := range values {
+		switch {
+		case v.Measure != m.Name:
+		case m.Kind != Count:
+			return v.Value, true
+		case seconds > 0:
+			return v.Value / seconds, true
+		}
+	}
+	return 0, false
+}
+
+// Occurred are the operations that the workload did, in the order declared; one that is not declared has its name for
+// a noun.
+func (w Workload) Occurred() (out []Operation) {
+	for _, t := range w.Ops {
+		if t.Count == 0 {
+			continue
+		}
+		o, ok := w.Operation(t.Op)
+		if !ok {
+			o = Operation{Name: t.Op, Noun: t.Op}
+		}
+		out = append(out, o)
+	}
+	return out
 }

@@ -5,7 +5,7 @@
 //	plan.json         the plan, written before anything was touched
 //	journal.jsonl     Event per line, appended and synced at every step boundary; a torn last line is ignored
 //	scenario/         the scenario directory as given, and test-parsed.yml
-//	raw/<vm>/<workload>[.N]/   everything the tool printed (fio.out.zst), its job file and command
+//	raw/<vm>/<workload>[.N]/   everything the tool printed (<engine>.out.zst), its job file and command
 //	metrics/          the embedded metrics database
 //	state/            private to the target: what was made, for clean-up
 //	work/             disks and working folders of local machines; removed by teardown or clean-up
@@ -71,7 +71,7 @@ type Manifest struct {
 	// SharedCounters is set where the VMs have no counters of a machine and those of the one under them stand for them.
 	SharedCounters *SharedCounters   `json:"shared_counters,omitempty"`
 	Overhead       *Overhead         `json:"overhead,omitempty"`
-	Hashes         map[string]string `json:"hashes,omitempty"` // sha256 of raw files, by path in the folder
+	Hashes         map[string]string `json:"hashes,omitempty"` // sha256 of raw output and metrics, by path in the folder
 }
 
 // Whose the counters of the VMs' disks are.

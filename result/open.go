@@ -19,7 +19,7 @@ func Open(dir string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
-	b, err := os.ReadFile(filepath.Join(abs, manifestFile))
+	b, err := readDocument(filepath.Join(abs, manifestFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if !looksLikeRun(abs) {
@@ -28,7 +28,7 @@ func Open(dir string) (*Folder, error) {
 	case err != nil:
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
-	f := &Folder{dir: abs}
+	f := &Folder{dir: abs, disk: (*os.File).Sync}
 	damaged, err := f.readManifest(b)
 	if err != nil {
 		return nil, fmt.Errorf("run folder: %s: %w", dir, err)

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,10 +19,12 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"plimsoll/internal/regular"
 )
 
 const (
-	rawOutput = "fio.out.zst" // the name is the same for every engine: it says what is in the published layout
+	rawSuffix = ".out.zst" // behind the engine's name
 	rawJob    = "job.json"
 	// flushEvery bounds what a kill of the process can lose of raw output.
 	flushEvery = time.Second
@@ -93,16 +95,24 @@ func escapeName(name, signs string) string {
 	return b.String()
 }
 
+// output is the file that holds what the tool printed.
+func (j RawJob) output() string {
+	if j.Version == 1 {
+		return version1Raw
+	}
+	return escapeName(j.Engine, "-_.") + rawSuffix
+}
+
 // WriteRawJob stores what is known about a start of a workload.
 func (f *Folder) WriteRawJob(j RawJob) error {
 	j.Version = FormatVersion
 	dir := f.rawPath(j.VM, j.Workload, j.Attempt)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if _, err := f.disk.folder(dir); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	b, err := json.MarshalIndent(j, "", "  ")
 	if err == nil {
-		err = writeAtomic(filepath.Join(dir, rawJob), append(b, '\n'), f.timeless == nil)
+		err = f.disk.write(filepath.Join(dir, rawJob), append(b, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("raw output: %s of %s: %w", j.Workload, j.VM, err)
@@ -119,7 +129,7 @@ func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
 	}
 	for _, p := range paths {
 		rel, _ := filepath.Rel(f.dir, p)
-		b, err := os.ReadFile(p)
+		b, err := readDocument(p)
 		if err != nil {
 			problems = append(problems, "raw output: "+err.Error())
 			continue
@@ -155,7 +165,7 @@ func globSafe(path string) string {
 // WriteRawFile stores a small file (the job file, the command, the tool's errors) beside a start's output.
 func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, data []byte) error {
 	dir := f.rawPath(vm, workload, attempt)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if _, err := f.disk.folder(dir); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, escapeName(name, "-_.")), data, 0o644); err != nil {
@@ -166,15 +176,15 @@ func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, dat
 
 // RawWriter opens the stream that keeps everything a tool prints. It is compressed and reaches the file at the latest one second after
 // it was written, so that a kill loses little. Close it to finish the stream. Each start has one writer.
-func (f *Folder) RawWriter(vm, workload string, attempt int) (io.WriteCloser, error) {
-	dir := f.rawPath(vm, workload, attempt)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+func (f *Folder) RawWriter(j RawJob) (io.WriteCloser, error) {
+	dir := f.rawPath(j.VM, j.Workload, j.Attempt)
+	if _, err := f.disk.folder(dir); err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
 	if f.timeless != nil {
-		return newFrames(filepath.Join(dir, rawOutput), f.timeless)
+		return newFrames(filepath.Join(dir, j.output()), f.timeless)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, rawOutput), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(filepath.Join(dir, j.output()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
@@ -184,10 +194,11 @@ func (f *Folder) RawWriter(vm, workload string, attempt int) (io.WriteCloser, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
 	}
-	return &rawWriter{file: file, enc: enc}, nil
+	return &rawWriter{disk: f.disk, file: file, enc: enc}, nil
 }
 
 type rawWriter struct {
+	disk   disk
 	mu     sync.Mutex
 	file   *os.File
 	enc    *zstd.Encoder
@@ -238,7 +249,8 @@ func (w *rawWriter) Close() error {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if err := errors.Join(w.enc.Close(), w.file.Sync(), w.file.Close()); err != nil && w.err == nil {
+	err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close(), w.disk.syncFolder(filepath.Dir(w.file.Name())))
+	if err != nil && w.err == nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	return w.err
@@ -252,7 +264,7 @@ func (f *Folder) Timeless() error {
 	if err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
-	f.timeless = enc
+	f.timeless, f.disk = enc, nil
 	return nil
 }
 
@@ -336,17 +348,28 @@ func (w *frames) Close() error {
 	return err
 }
 
-// RawReader is the raw output of one start, decompressed. A stream cut short (the writer was killed, the disk was full) ends
-// like a whole one; Truncated tells them apart after the end was reached.
+// RawReader is the raw output of one start, decompressed. A stream cut short (the writer was killed, the disk was
+// full) ends like a whole one; Truncated tells them apart after the end was reached. One that grows out of proportion
+// is an error of Read.
 type RawReader struct {
 	file      *os.File
 	dec       *zstd.Decoder
+	left      int64 // bytes that may still be given
+	most      int64 // in all
 	truncated string
 }
 
+// What raw output may become when it is decompressed: so many bytes, or so many times the file, whichever is more.
+// Output of tools becomes a tenth to a hundredth, so what goes beyond is damage, nonsense, or meant to keep a reader
+// busy for hours.
+const (
+	fewestRaw   = 1 << 30
+	rawExpanded = 1000
+)
+
 // OpenRaw opens the raw output of one start; errors.Is(err, fs.ErrNotExist) when there is none.
-func (f *Folder) OpenRaw(vm, workload string, attempt int) (*RawReader, error) {
-	file, err := os.Open(filepath.Join(f.rawPath(vm, workload, attempt), rawOutput))
+func (f *Folder) OpenRaw(j RawJob) (*RawReader, error) {
+	file, err := regular.Open(filepath.Join(f.rawPath(j.VM, j.Workload, j.Attempt), j.output()), os.O_RDONLY|regular.NoLinks)
 	if err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
@@ -354,7 +377,13 @@ func (f *Folder) OpenRaw(vm, workload string, attempt int) (*RawReader, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
 	}
-	return &RawReader{file: file, dec: dec}, nil
+	info, err := file.Stat()
+	if err != nil {
+		dec.Close()
+		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
+	}
+	most := max(fewestRaw, rawExpanded*min(info.Size(), math.MaxInt64/rawExpanded))
+	return &RawReader{file: file, dec: dec, left: most, most: most}, nil
 }
 
 // Read implements io.Reader.
@@ -363,6 +392,10 @@ func (r *RawReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := r.dec.Read(p)
+	if r.left -= int64(n); r.left < 0 {
+		const say = "raw output: more than %d MiB come out of it, out of proportion to the file; the rest was not read"
+		return n, fmt.Errorf(say, r.most>>20)
+	}
 	if err != nil && err != io.EOF {
 		r.truncated = err.Error()
 		if n > 0 {
@@ -380,58 +413,4 @@ func (r *RawReader) Truncated() string { return r.truncated }
 func (r *RawReader) Close() error {
 	r.dec.Close()
 	return r.file.Close()
-}
-
-// HashRaw computes the SHA-256 of every raw file and stores them in the manifest.
-func (f *Folder) HashRaw() error {
-	hashes := map[string]string{}
-	err := filepath.WalkDir(filepath.Join(f.dir, rawDir), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		rel, err := filepath.Rel(f.dir, path)
-		if err != nil {
-			return err
-		}
-		sum, err := hashFile(path)
-		hashes[filepath.ToSlash(rel)] = sum
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("raw output: hash: %w", err)
-	}
-	return f.Update(func(m *Manifest) { m.Hashes = hashes })
-}
-
-// VerifyHashes compares every raw file with the manifest and returns what differs, in words; nil when the manifest has no hashes or all agree.
-func (f *Folder) VerifyHashes() []string {
-	var bad []string
-	hashes := f.Manifest().Hashes
-	for _, rel := range slices.Sorted(maps.Keys(hashes)) {
-		if !filepath.IsLocal(rel) {
-			bad = append(bad, fmt.Sprintf("%q is not a path inside the folder", rel))
-			continue
-		}
-		sum, err := hashFile(filepath.Join(f.dir, filepath.FromSlash(rel)))
-		switch {
-		case err != nil:
-			bad = append(bad, fmt.Sprintf("%s: %v", rel, err))
-		case sum != hashes[rel]:
-			bad = append(bad, fmt.Sprintf("%s: changed since the run (sha256 %.12s, recorded %.12s)", rel, sum, hashes[rel]))
-		}
-	}
-	return bad
-}
-
-func hashFile(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close() //nolint:errcheck // read only
-	h := sha256.New()
-	if _, err := io.Copy(h, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

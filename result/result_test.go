@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"plimsoll/hist"
 	"plimsoll/internal/visible/visibletest"
@@ -204,7 +205,7 @@ func TestNamesOfRawFiles(t *testing.T) {
 		for _, k := range []key{{name, "w"}, {"v", name}} {
 			must(t, f.WriteRawJob(result.RawJob{VM: k.vm, Workload: k.workload, Attempt: 1}))
 			must(t, f.WriteRawFile(k.vm, k.workload, 1, name, []byte(name)))
-			w, err := f.RawWriter(k.vm, k.workload, 1)
+			w, err := f.RawWriter(result.RawJob{VM: k.vm, Workload: k.workload, Attempt: 1, Engine: "fio"})
 			must(t, err)
 			_, err = io.WriteString(w, name)
 			must(t, errors.Join(err, w.Close()))
@@ -219,7 +220,7 @@ func TestNamesOfRawFiles(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%.60q: found %d times", k, n)
 		}
-		r, err := f.OpenRaw(k.vm, k.workload, 1)
+		r, err := f.OpenRaw(result.RawJob{VM: k.vm, Workload: k.workload, Attempt: 1, Engine: "fio"})
 		must(t, err)
 		text, err := io.ReadAll(r)
 		must(t, errors.Join(err, r.Close()))
@@ -334,7 +335,7 @@ func hold(root string) {
 	f, err := result.Create(root, manifest())
 	if err == nil {
 		var w io.WriteCloser
-		if w, err = f.RawWriter("vm", "load", 1); err == nil {
+		if w, err = f.RawWriter(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Engine: "fio"}); err == nil {
 			_ = f.WriteRawJob(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Start: created})
 			_ = f.AppendEvent(result.Event{Time: created, Kind: result.KindPhase, Phase: "run"})
 			_, _ = w.Write(bytes.Repeat([]byte("a line of output\n"), 10_000))
@@ -379,7 +380,7 @@ func TestKilledRun(t *testing.T) {
 	if s := f.Manifest().Status; s != result.StatusInterrupted {
 		t.Errorf("status %q after the kill", s)
 	}
-	r, err := f.OpenRaw("vm", "load", 1)
+	r, err := f.OpenRaw(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Engine: "fio"})
 	must(t, err)
 	text, err := io.ReadAll(r)
 	must(t, err)
@@ -446,9 +447,9 @@ func TestRaw(t *testing.T) {
 		attempt  int
 	}{{"vm", "load", 1}, {"vm", "load", 2}, {"vm", "load.2", 1}, {"vm/../x", "..", 1}, {"", "a b\x00", 1}}
 	for i, n := range names {
-		must(t, f.WriteRawJob(result.RawJob{VM: n.vm, Workload: n.load, Attempt: n.attempt, Start: created.Add(time.Duration(i))}))
+		must(t, f.WriteRawJob(result.RawJob{VM: n.vm, Workload: n.load, Attempt: n.attempt, Engine: "fio", Start: created.Add(time.Duration(i))}))
 		must(t, f.WriteRawFile(n.vm, n.load, n.attempt, "job.fio", []byte("[job]")))
-		w, err := f.RawWriter(n.vm, n.load, n.attempt)
+		w, err := f.RawWriter(result.RawJob{VM: n.vm, Workload: n.load, Attempt: n.attempt, Engine: "fio"})
 		must(t, err)
 		_, err = fmt.Fprintf(w, "output %d", i)
 		must(t, err)
@@ -458,7 +459,7 @@ func TestRaw(t *testing.T) {
 			t.Error("wrote after close")
 		}
 	}
-	if _, err := f.RawWriter("vm", "load", 1); !errors.Is(err, fs.ErrExist) {
+	if _, err := f.RawWriter(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Engine: "fio"}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a start written twice: %v", err)
 	}
 	jobs, problems := f.RawJobs()
@@ -469,7 +470,7 @@ func TestRaw(t *testing.T) {
 		if j.VM != names[i].vm || j.Workload != names[i].load || j.Attempt != names[i].attempt {
 			t.Errorf("%d: %+v", i, j)
 		}
-		r, err := f.OpenRaw(j.VM, j.Workload, j.Attempt)
+		r, err := f.OpenRaw(j)
 		must(t, err)
 		text, err := io.ReadAll(r)
 		if string(text) != fmt.Sprint("output ", i) || err != nil || r.Truncated() != "" {
@@ -482,12 +483,13 @@ func TestRaw(t *testing.T) {
 		t.Error("escaped:", outside, err)
 	}
 
-	must(t, f.HashRaw())
-	if len(f.Manifest().Hashes) != 3*len(names) || f.VerifyHashes() != nil {
-		t.Errorf("%v %v", f.Manifest().Hashes, f.VerifyHashes())
+	must(t, f.Hash(t.Context()))
+	if len(f.Manifest().Hashes) != 3*len(names) || f.VerifyHashes(t.Context()) != nil {
+		t.Errorf("%v %v", f.Manifest().Hashes, f.VerifyHashes(t.Context()))
 	}
 	must(t, f.WriteRawFile("vm", "load", 1, "job.fio", []byte("[changed]")))
-	if bad := f.VerifyHashes(); len(bad) != 1 || !strings.Contains(bad[0], "raw/vm/load/job.fio: changed since the run") {
+	bad := f.VerifyHashes(t.Context())
+	if len(bad) != 1 || !strings.Contains(bad[0], "raw/vm/load/job.fio: changed since the run") {
 		t.Error(bad)
 	}
 	must(t, os.WriteFile(filepath.Join(f.Dir(), "raw/vm/load/job.json"), []byte("{"), 0o644))
@@ -557,4 +559,61 @@ func Example() {
 	events, _, _ := g.Events()
 	fmt.Println(g.Manifest().Status, events[0].Phase, err)
 	// Output: interrupted setup <nil>
+}
+
+// Raw output that grows out of proportion is read up to a bound, and says so; a stream that asks for a huge window is
+// not.
+func TestRawBombs(t *testing.T) {
+	t.Parallel()
+	f := create(t, t.TempDir())
+	must(t, f.WriteRawJob(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Start: created}))
+	file := filepath.Join(f.Dir(), "raw/vm/load/fio.out.zst")
+	read := func() (n int64, truncated string, err error) {
+		r, err := f.OpenRaw(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Engine: "fio"})
+		must(t, err)
+		n, err = io.Copy(io.Discard, r)
+		must(t, r.Close())
+		return n, r.Truncated(), err
+	}
+	var frame bytes.Buffer
+	enc, err := zstd.NewWriter(&frame)
+	must(t, err)
+	_, err = enc.Write(make([]byte, 256<<20))
+	must(t, errors.Join(err, enc.Close()))
+	must(t, os.WriteFile(file, bytes.Repeat(frame.Bytes(), 3), 0o600))
+	if n, truncated, err := read(); n != 768<<20 || truncated != "" || err != nil {
+		t.Errorf("three frames: %d bytes, %q, %v", n, truncated, err)
+	}
+	must(t, os.WriteFile(file, bytes.Repeat(frame.Bytes(), 40), 0o600)) // of 10 GiB
+	n, _, err := read()
+	if n < 1<<30 || n > 1<<30+1<<27 || err == nil || !strings.Contains(err.Error(), "out of proportion") {
+		t.Errorf("forty frames: %d bytes, %v", n, err)
+	}
+	huge := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x98, 0x01, 0x00, 0x00} // a window of 512 MiB
+	must(t, os.WriteFile(file, huge, 0o600))
+	if n, truncated, err := read(); n != 0 || !strings.Contains(truncated, "window") || err != nil {
+		t.Errorf("a huge window: %d bytes, %q, %v", n, truncated, err)
+	}
+}
+
+// A journal may be larger than anything that a run writes, and none of its lines need be one.
+func TestJournalsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := create(t, t.TempDir())
+	must(t, f.AppendEvent(result.Event{Time: created, Kind: result.KindNote, Text: "x"}))
+	file, err := os.OpenFile(filepath.Join(f.Dir(), "journal.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	for range 1000 {
+		_, err := file.Write(bytes.Repeat([]byte("no\n"), 100))
+		must(t, err)
+	}
+	must(t, file.Truncate(1<<40))
+	must(t, file.Close())
+	events, skipped, err := f.Events()
+	must(t, err)
+	want := []string{"journal line 2: not a journal event", "journal: 99981 more lines like these",
+		"journal: it is larger than 128 MiB; the rest was not read"}
+	if len(events) != 1 || len(skipped) != 22 || !cmp.Equal(want, []string{skipped[0], skipped[20], skipped[21]}) {
+		t.Errorf("%d events, %q", len(events), skipped)
+	}
 }

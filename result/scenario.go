@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+
+	"plimsoll/internal/regular"
 )
 
 // CopyScenario stores the scenario directory as given and, beside it, the file after templating. Symbolic links are copied as what they
@@ -17,11 +20,13 @@ func (f *Folder) CopyScenario(fsys fs.FS, rendered []byte) error {
 	if err != nil {
 		return fmt.Errorf("copy scenario: %w", err)
 	}
+	var dirs []string
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir():
+			dirs = append(dirs, name)
 			return root.MkdirAll(name, 0o755)
 		}
 		info, err := fs.Stat(fsys, name)
@@ -29,31 +34,33 @@ func (f *Folder) CopyScenario(fsys fs.FS, rendered []byte) error {
 			return err
 		}
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s: not a regular file", name)
+			return fmt.Errorf("%s: %w", name, regular.Kind(info.Mode().Type()))
 		}
-		return copyInto(root, name, fsys)
+		in, err := fsys.Open(name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.copyInto(root, name, in), in.Close())
 	})
 	if err == nil {
-		err = root.WriteFile(filepath.Join(fileDir(fsys), renderedFile), rendered, 0o644)
+		err = f.copyInto(root, path.Join(fileDir(fsys), renderedFile), bytes.NewReader(rendered))
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, f.disk.syncFolder(filepath.Join(f.ScenarioDir(), filepath.FromSlash(dir))))
 	}
 	if err = errors.Join(err, root.Close()); err != nil {
 		return fmt.Errorf("copy scenario: %w", err)
 	}
-	return syncDir(f.ScenarioDir())
+	return nil
 }
 
-func copyInto(root *os.Root, name string, fsys fs.FS) error {
-	in, err := fsys.Open(name)
-	if err != nil {
-		return err
-	}
-	defer in.Close() //nolint:errcheck // read only
+func (f *Folder) copyInto(root *os.Root, name string, in io.Reader) error {
 	out, err := root.Create(filepath.FromSlash(name))
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return errors.Join(err, f.disk.sync(out), out.Close())
 }
 
 // fileDir is the folder of the scenario file, beside which the rendered one lies, so that the files it names are found from there too.
@@ -72,7 +79,7 @@ func fileDir(fsys fs.FS) string {
 }
 
 // Scenario is the stored copy of the scenario directory.
-func (f *Folder) Scenario() fs.FS { return os.DirFS(f.ScenarioDir()) }
+func (f *Folder) Scenario() fs.FS { return regular.Dir(f.ScenarioDir()) }
 
 // RenderedFile is the stored copy and, inside it, the path of the scenario file after templating: load that to have the scenario as it ran,
 // without its variables.

@@ -24,14 +24,14 @@ func (d *Data) upgrade(doc []byte) error {
 		d.Series[i].Op, d.Series[i].Measure = version1Metric(old.Series[i].Metric)
 	}
 	for i := range d.Workloads {
-		d.Workloads[i].Operations = BlockOperations
+		d.Workloads[i].Operations = BlockOperations()
 	}
 	return nil
 }
 
 // version1Metric is what a name of version 1 stands for.
 func version1Metric(name string) (op, measure string) {
-	for _, o := range BlockOperations {
+	for _, o := range BlockOperations() {
 		for _, m := range []string{Rate, Bandwidth, LatencyMean, LatencyP50, LatencyP99, LatencyP999} {
 			if name == (Series{Op: o.Name, Measure: m, Unit: OperationsUnit}).Metric() {
 				return o.Name, m
@@ -43,6 +43,6 @@ func version1Metric(name string) (op, measure string) {
 
 func (j *RawJob) upgrade() {
 	if j.Version == 1 {
-		j.Operations = BlockOperations
+		j.Operations = BlockOperations()
 	}
 }

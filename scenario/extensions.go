@@ -21,13 +21,14 @@ type Assert struct {
 	Result      string // name of a result; Statistic of its series
 	Statistic   string // mean, median, min, max, last
 	Workload    string // Measure of an Operation
-	Operation   string // read, write, trim or all
-	Measure     string // operations, bandwidth, mean, p50, p90, p99, p99.9, max, errors
-	Finding     string // name of a check; no finding of it may be of Severity or worse
-	Severity    string
-	AtLeast     *float64
-	AtMost      *float64
-	Pos         Pos
+	Operation   string // as the generator declares it, or all
+	// operations, bandwidth, mean, p50, p90, p99, p99.9, max, errors, or one that the generator declares
+	Measure  string
+	Finding  string // name of a check; no finding of it may be of Severity or worse
+	Severity string
+	AtLeast  *float64
+	AtMost   *float64
+	Pos      Pos
 }
 
 // Experiment says which variables take which values, how often, and in which order.
@@ -61,9 +62,10 @@ var assertFields = []ArgSpec{
 	{Name: "result", Type: Text, Doc: "name of a result; the statistic of its series in the run phase is judged"},
 	{Name: "statistic", Type: Text, Default: "mean", Enum: []string{"mean", "median", "min", "max", "last"}, Doc: "of a result"},
 	{Name: "workload", Type: WorkloadRef, Doc: "the workload of a measure"},
-	{Name: "operation", Type: Text, Default: "all", Enum: []string{"read", "write", "trim", "all"}, Doc: "of a workload; the percentile of all is read from merged histograms"},
-	{Name: "measure", Type: Text, Enum: []string{"operations", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max", "errors"},
-		Doc: "of a workload: operations or bytes per second, a latency in seconds, or a number of failed operations"},
+	{Name: "operation", Type: Text, Default: "all",
+		Doc: "of a workload, as its generator declares it: read, write, trim of fio; the percentile of all is read from merged histograms"},
+	{Name: "measure", Type: Text,
+		Doc: "of a workload: operations or bandwidth per second; mean, p50, p90, p99, p99.9 or max of the times in seconds; errors; or one that its generator declares, like NOPM"},
 	{Name: "finding", Type: Text, Doc: "name of a check, like offered-rate: it must find nothing of the severity or worse"},
 	{Name: "severity", Type: Text, Default: "caution", Enum: []string{"blocker", "caution", "notice"}, Doc: "of a finding that fails it"},
 	{Name: "at_least", Type: NumberText, Doc: "smallest value allowed"},

@@ -124,7 +124,11 @@ func (l *loader) read() bool {
 	data, err := readFile(l.fsys, l.file, most)
 	at := Pos{File: l.file}
 	if err != nil {
-		l.say("no-scenario", at, "load: "+cause(err), "")
+		hint := ""
+		if errors.Is(err, errSpecial) {
+			hint = "put a copy of what it holds in its place"
+		}
+		l.say("no-scenario", at, "load: "+cause(err), hint)
 		return false
 	}
 	l.source = strings.ReplaceAll(strings.ReplaceAll(string(data), "\r\n", "\n"), "\r", "\n")
@@ -161,20 +165,25 @@ func notText(data string) (what, hint string, at int) {
 	return "", "", 0
 }
 
+// errSpecial is the error of a named pipe, a device or a socket.
+var errSpecial = errors.New("it is not a regular file")
+
 // readFile reads a whole file of bounded size.
 func readFile(fsys fs.FS, name string, most int64) ([]byte, error) {
+	// Looked at before it is opened: to open a named pipe is to wait for whoever writes to it.
+	switch info, err := fs.Stat(fsys, name); {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errors.New("it is a directory")
+	case !info.Mode().IsRegular():
+		return nil, errSpecial
+	}
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil {
-		return nil, err
-	} else if info.IsDir() {
-		return nil, errors.New("it is a directory")
-	} else if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(data)) > most {
 		err = fmt.Errorf("it is larger than %d bytes", most)

@@ -63,14 +63,7 @@ func killed(t *testing.T, args []string, at time.Duration) {
 
 	s.must("runs", "list")
 	s.must("cleanup")
-	if left := processes(t, s.runs); len(left) > 0 {
-		t.Errorf("processes left: %v", left)
-	}
-	for _, dir := range groups {
-		if _, err := os.Stat(dir); err == nil {
-			t.Errorf("control group left: %s", dir)
-		}
-	}
+	s.nothingLives(groups)
 	folders, err := filepath.Glob(filepath.Join(s.runs, "*"))
 	if err != nil || len(folders) > 1 {
 		t.Fatalf("run folders: %v, %v", folders, err)
@@ -90,6 +83,19 @@ func killed(t *testing.T, args []string, at time.Duration) {
 	}
 	if out := s.must("cleanup"); !strings.Contains(out, "nothing to clean up") {
 		t.Errorf("the second clean-up found something: %s", out)
+	}
+}
+
+// nothingLives fails the test when a process of the session's runs is left, or one of the control groups.
+func (s session) nothingLives(groups []string) {
+	s.t.Helper()
+	if left := processes(s.t, s.runs); len(left) > 0 {
+		s.t.Errorf("processes left: %v", left)
+	}
+	for _, dir := range groups {
+		if _, err := os.Stat(dir); err == nil {
+			s.t.Errorf("control group left: %s", dir)
+		}
 	}
 }
 
@@ -125,7 +131,8 @@ func controlGroups(t *testing.T, runs string) []string {
 	return found
 }
 
-// processes are those whose command line or working folder lies in a folder. A process may need a moment to leave the table.
+// processes are those whose command line, environment or working folder names a folder. A process may need a moment to
+// leave the table.
 func processes(t *testing.T, folder string) []string {
 	t.Helper()
 	var left []string
@@ -138,7 +145,9 @@ func processes(t *testing.T, folder string) []string {
 		for _, dir := range dirs {
 			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 			cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
-			if filepath.Base(dir) != fmt.Sprint(syscall.Getpid()) && (bytes.Contains(line, []byte(folder)) || strings.HasPrefix(cwd, folder)) {
+			home, _ := os.ReadFile(filepath.Join(dir, "environ")) // a command's working folder may not be seen from here
+			if filepath.Base(dir) != fmt.Sprint(syscall.Getpid()) && (bytes.Contains(line, []byte(folder)) ||
+				bytes.Contains(home, []byte("HOME="+folder)) || strings.HasPrefix(cwd, folder)) {
 				left = append(left, strings.ReplaceAll(string(line), "\x00", " "))
 			}
 		}

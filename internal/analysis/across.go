@@ -21,8 +21,8 @@ func Across(runs []Repeat) []result.Finding {
 		return nil
 	}
 	type key struct {
-		check, subject string
-		ordinal        int // of that check and subject in a run: the first fault, the second
+		check, subject, what string
+		ordinal              int // of those in a run: the first fault, the second
 	}
 	var order []key
 	moments := map[key][]recovery.Moment{}
@@ -34,22 +34,19 @@ func Across(runs []Repeat) []result.Finding {
 		}
 		v := newView(r.Manifest, r.Data)
 		points = append(points, v.setPoints()...)
-		count := map[[2]string]int{}
-		for _, check := range []func(*view) []result.Finding{recovered, ingest, residency} {
-			for _, f := range check(v) {
-				name := [2]string{f.Check, f.Subject}
-				k := key{f.Check, f.Subject, count[name]}
-				count[name]++
-				if moments[k] == nil {
-					order = append(order, k)
-				}
-				m := recovery.Moment{Reason: f.NoInterval}
-				if f.Value != nil {
-					m = recovery.Moment{Reached: true, Seconds: *f.Value}
-				}
-				moments[k] = append(moments[k], m)
-				seen[k]++
+		count := map[key]int{}
+		for _, f := range v.moments() {
+			k := key{f.Check, f.Subject, f.what, 0}
+			k.ordinal, count[k] = count[k], count[k]+1
+			if moments[k] == nil {
+				order = append(order, k)
 			}
+			m := recovery.Moment{Reason: f.NoInterval}
+			if f.Value != nil {
+				m = recovery.Moment{Reached: true, Seconds: *f.Value}
+			}
+			moments[k] = append(moments[k], m)
+			seen[k]++
 		}
 	}
 	var out []result.Finding
@@ -61,7 +58,7 @@ func Across(runs []Repeat) []result.Finding {
 		if err != nil {
 			continue
 		}
-		out = append(out, sound(spreadFinding(k.check, k.subject, k.ordinal, seen[k], len(runs), s)))
+		out = append(out, sound(spreadFinding(k.check, k.subject, k.what, k.ordinal, seen[k], len(runs), s)))
 	}
 	for _, f := range sweep(points, fmt.Sprintf("%d runs", len(runs))) {
 		out = append(out, sound(f))
@@ -69,19 +66,31 @@ func Across(runs []Repeat) []result.Finding {
 	return out
 }
 
-// spreadWords say for each check what took the time.
-var spreadWords = map[string]string{
-	"recovery":  "%s was back at 90 %% of its former rate",
-	"ingest":    "%s had written all its data",
-	"residency": "the reads of %s were resident",
+// moment is a finding of a time with what had happened by then, in words.
+type moment struct {
+	result.Finding
+	what string
 }
 
-func spreadFinding(check, subject string, ordinal, found, runs int, s recovery.Spread) result.Finding {
+// moments are all times of a run that repeats may show to vary.
+func (v *view) moments() (out []moment) {
+	for _, o := range v.outages() {
+		out = append(out, moment{o.finding(v), o.group + " was back at 90 % of its former " + o.of.name})
+	}
+	for _, f := range ingest(v) {
+		out = append(out, moment{f, f.Subject + " had written all its data"})
+	}
+	for _, f := range residency(v) {
+		out = append(out, moment{f, "the reads of " + f.Subject + " were resident"})
+	}
+	return out
+}
+
+func spreadFinding(check, subject, what string, ordinal, found, runs int, s recovery.Spread) result.Finding {
 	f := result.Finding{
 		Check: check + "-repeats", Subject: subject, Severity: result.Notice, Metric: "mean time over runs", Unit: "s", N: s.N, Warnings: s.Warnings,
 		Basis: fmt.Sprintf("%d of %d runs; Student's t over runs", found, runs),
 	}
-	what := fmt.Sprintf(spreadWords[check], subject)
 	if check == "recovery" && ordinal > 0 {
 		what += fmt.Sprintf(" after fault %d", ordinal+1)
 	}

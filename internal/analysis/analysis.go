@@ -113,19 +113,24 @@ func ptr(v float64) *float64 { return &v }
 
 // view is a run arranged for checking.
 type view struct {
-	m     result.Manifest
-	d     *result.Data
-	loads []*load
-	vms   map[string]result.VM
-	nodes map[int]result.Node
-	host  bool // all nodes are parts of one host and share its CPUs and memory
-	// blocks is what each operation does with blocks, by name.
-	blocks map[string]result.Block
+	m      result.Manifest
+	d      *result.Data
+	loads  []*load
+	vms    map[string]result.VM
+	nodes  map[int]result.Node
+	host   bool // all nodes are parts of one host and share its CPUs and memory
+	blocks map[opKey]result.Block
 
-	// What was worked out already; see course and stretches.
-	courses map[*load]*course
-	settled map[*load][]stretch
+	// What was worked out already; see track and stretches.
+	tracks  map[loadKey]*track
+	settled map[loadKey][]stretch
 	staged  *[]step
+}
+
+// loadKey is a quantity of a workload.
+type loadKey struct {
+	load    *load
+	measure string
 }
 
 // load is all there is of one workload by name: its parts (one per VM and start; the merged entry when there are no
@@ -139,7 +144,8 @@ type load struct {
 }
 
 func newView(m result.Manifest, d *result.Data) *view {
-	v := &view{m: m, d: d, vms: map[string]result.VM{}, nodes: map[int]result.Node{}, courses: map[*load]*course{}, settled: map[*load][]stretch{}}
+	v := &view{m: m, d: d, vms: map[string]result.VM{}, nodes: map[int]result.Node{}, tracks: map[loadKey]*track{},
+		settled: map[loadKey][]stretch{}}
 	for _, vm := range d.VMs {
 		v.vms[vm.Name] = vm
 	}
@@ -148,12 +154,8 @@ func newView(m result.Manifest, d *result.Data) *view {
 	}
 	v.host = oneHost(m)
 	byName := map[[2]string]*load{}
-	v.blocks = map[string]result.Block{}
 	for i := range d.Workloads {
 		w := &d.Workloads[i]
-		for _, o := range w.Operations {
-			v.blocks[o.Name] = o.Block
-		}
 		if w.Prefill {
 			continue
 		}
@@ -182,6 +184,7 @@ func newView(m result.Manifest, d *result.Data) *view {
 		slices.SortStableFunc(l.prefills, func(a, b *result.Workload) int { return a.Start.Compare(b.Start) })
 	}
 	slices.SortStableFunc(v.loads, func(a, b *load) int { return cmp.Compare(a.name, b.name) })
+	v.blocks = blockTable(v.loads)
 	return v
 }
 

@@ -31,8 +31,10 @@ func closed() (result.Manifest, *result.Data) {
 		&result.Data{
 			Start: t0, End: end, VMs: []result.VM{{Name: "vm0", Group: "G", CPUs: 4, MemoryBytes: 2 << 30}},
 			Workloads: []result.Workload{
-				{Name: "W", VM: "vm0", Group: "G", Prefill: true, Start: t0.Add(-time.Minute), End: t0, Ended: "finished", Lanes: []result.Lane{pre}},
-				{Name: "W", VM: "vm0", Group: "G", Start: t0, End: end, Ended: "finished", Lanes: []result.Lane{lane}, Ops: []result.OpTotals{ops}, GeneratorCPUSeconds: 300},
+				{Name: "W", VM: "vm0", Group: "G", Operations: result.BlockOperations(), Prefill: true, Start: t0.Add(-time.Minute),
+					End: t0, Ended: "finished", Lanes: []result.Lane{pre}},
+				{Name: "W", VM: "vm0", Group: "G", Operations: result.BlockOperations(), Start: t0, End: end, Ended: "finished",
+					Lanes: []result.Lane{lane}, Ops: []result.OpTotals{ops}, GeneratorCPUSeconds: 300},
 			},
 		}
 }

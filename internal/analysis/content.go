@@ -16,6 +16,9 @@ const prefillTolerance = 0.01
 func neverWritten(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
+		if !l.movesBlocks() {
+			continue
+		}
 		if f, ok := writtenOf(l); ok {
 			out = append(out, f)
 		}
@@ -54,9 +57,11 @@ func writtenOf(l *load) (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "never-written", Subject: l.name, Metric: "read lanes wholly prefilled with data", Unit: "%", N: lanes, Limit: ptr(100),
+		Check: "never-written", Subject: l.name, Metric: "sections that read, wholly prefilled with data", Unit: "%",
+		N: lanes, Limit: ptr(100),
 		NoInterval: "compared from job files and prefill totals, not sampled", Basis: "job files and prefills of " + plural(len(l.parts), "VM"),
-		Evidence: []result.Evidence{{Name: "read lanes", Value: float64(lanes), Unit: "count"}, {Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
+		Evidence: []result.Evidence{{Name: "sections that read", Value: float64(lanes), Unit: "count"},
+			{Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
 	}
 	if lanes > 0 {
 		f.Value = ptr(100 * float64(covered) / float64(lanes))
@@ -113,10 +118,8 @@ func wroteAll(w *result.Workload) bool {
 			extents += float64(lane.Bytes)
 		}
 	}
-	for _, op := range w.Ops {
-		if op.Op == "write" {
-			written += float64(op.Bytes)
-		}
+	for _, op := range blockTotals(w, result.BlockWrite) {
+		written += float64(op.Bytes)
 	}
 	return extents > 0 && w.Ended == "finished" && written >= extents*(1-prefillTolerance)
 }
@@ -181,7 +184,7 @@ func cache(v *view) []result.Finding {
 				node += float64(v.nodes[p.Node].MemoryBytes)
 			}
 		}
-		if l.count() > 0 && len(l.parts[0].Lanes) > 0 {
+		if l.movesBlocks() && l.count() > 0 && len(l.parts[0].Lanes) > 0 {
 			f := cacheFinding(l, set, machine, node, direct, known)
 			if f.Severity == result.Blocker && v.deviceServed(l) {
 				f.Severity = result.Notice
@@ -232,6 +235,9 @@ const (
 
 // deviceFree reads the facts "... free" and "... size" of one group that name bytes.
 func deviceFree(v *view) []result.Finding {
+	if !v.movesBlocks() {
+		return nil
+	}
 	var out []result.Finding
 	for _, free := range v.m.Environment {
 		stem, ok := freeStem(free.Name)

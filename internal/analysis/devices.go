@@ -21,11 +21,11 @@ const (
 	devicePoints  = 10
 )
 
-// deviceBytes holds the bytes that generators claim against what the block device under their disks has moved. Only less than was claimed is a
-// contradiction: whatever else the machine does is in the device's counters, too.
+// deviceBytes compares the bytes that generators claim with what the block device under their disks has moved. Only
+// less than was claimed is a contradiction: whatever else the machine does is in the device's counters, too.
 func deviceBytes(v *view) []result.Finding {
 	var out []result.Finding
-	for _, op := range []string{"read", "write"} {
+	for _, op := range []result.Block{result.BlockRead, result.BlockWrite} {
 		if f, ok := v.reachedDevice(op); ok {
 			out = append(out, f)
 		}
@@ -36,8 +36,8 @@ func deviceBytes(v *view) []result.Finding {
 // deviceServed reports whether the device's counters show that all kinds of operation of a workload reached it.
 func (v *view) deviceServed(l *load) bool {
 	served := false
-	for _, op := range []string{"read", "write"} {
-		if !slices.ContainsFunc(l.parts, func(p *result.Workload) bool { o, has := find(p.Ops, op); return has && o.Count > 0 }) {
+	for _, op := range []result.Block{result.BlockRead, result.BlockWrite} {
+		if !slices.ContainsFunc(l.parts, func(p *result.Workload) bool { n, _ := totals(blockTotals(p, op)); return n > 0 }) {
 			continue
 		}
 		f, ok := v.reachedDevice(op)
@@ -49,11 +49,12 @@ func (v *view) deviceServed(l *load) bool {
 	return served
 }
 
-func (v *view) reachedDevice(op string) (result.Finding, bool) {
-	ours := func(s *result.Series) bool {
-		return s.Measure == result.Bandwidth && v.blocks[s.Op] == result.Block(op)
+func (v *view) reachedDevice(op result.Block) (result.Finding, bool) {
+	ours := func(s *result.Series) bool { return s.Measure == result.Bandwidth && v.block(s) == op }
+	countedName, does, done := result.DeviceReadBandwidth, "read", "read"
+	if op == result.BlockWrite {
+		countedName, does, done = result.DeviceWriteBandwidth, "wrote", "written"
 	}
-	countedName := map[string]string{"read": result.DeviceReadBandwidth, "write": result.DeviceWriteBandwidth}[op]
 	claims := v.total(func(s *result.Series) bool {
 		return ours(s) && s.VM == "" && s.Group == "" && s.Workload == ""
 	})
@@ -92,10 +93,13 @@ func (v *view) reachedDevice(op string) (result.Finding, bool) {
 	}
 	long := float64(points) * claims.step
 	f := result.Finding{
-		Check: "device-counters", Subject: op + "s, " + device, Metric: "device ÷ generators", Unit: "ratio", Value: ptr(moved / claimed), N: points, Limit: ptr(1 - deviceMissing),
-		NoInterval: "two counts of the same bytes", Basis: fmt.Sprintf("counters of %s over %s in which workloads %s, whatever used it", device, sayDuration(long), map[string]string{"read": "read", "write": "wrote"}[op]),
-		Evidence: []result.Evidence{{Name: "the generators claim", Value: claimed / long, Unit: "bytes/s"}, {Name: "the device counted", Value: moved / long, Unit: "bytes/s"}},
-		Chart:    v.chart("bytes "+map[string]string{"read": "read", "write": "written"}[op]+" per second", "bytes/s", claims.line("the generators claim", claims.ops), counts.line("the device "+device, counts.ops)),
+		Check: "device-counters", Subject: string(op) + "s, " + device, Metric: "device ÷ generators", Unit: "ratio",
+		Value: ptr(moved / claimed), N: points, Limit: ptr(1 - deviceMissing), NoInterval: "two counts of the same bytes",
+		Basis: fmt.Sprintf("counters of %s over %s in which workloads %s, whatever used it", device, sayDuration(long), does),
+		Evidence: []result.Evidence{{Name: "the generators claim", Value: claimed / long, Unit: "bytes/s"},
+			{Name: "the device counted", Value: moved / long, Unit: "bytes/s"}},
+		Chart: v.chart("bytes "+done+" per second", "bytes/s", claims.line("the generators claim", claims.ops),
+			counts.line("the device "+device, counts.ops)),
 	}
 	f.Severity, f.Sentence = reached(op, device, claimed/long, moved/long, direct)
 	if f.Severity == result.Fine {
@@ -105,7 +109,7 @@ func (v *view) reachedDevice(op string) (result.Finding, bool) {
 }
 
 // reached says what the two rates mean together.
-func reached(op, device string, claimed, moved float64, direct bool) (result.Severity, string) {
+func reached(op result.Block, device string, claimed, moved float64, direct bool) (result.Severity, string) {
 	both := fmt.Sprintf("the generators claim %s per second of %ss, the device %s counted %s", sayDecimal(claimed), op, device, sayDecimal(moved))
 	missing := 1 - moved/claimed
 	severity := result.Caution
@@ -117,13 +121,13 @@ func reached(op, device string, claimed, moved float64, direct bool) (result.Sev
 		return result.Notice, capital(both) + ": something else used the device at the same time, or the file system added its own."
 	case missing < deviceMissing:
 		return result.Fine, capital(both) + ": they reached it."
-	case op == "read" && !direct:
+	case op == result.BlockRead && !direct:
 		which := "These"
 		if severity != result.Blocker {
 			which = "Some of these"
 		}
 		return severity, fmt.Sprintf("%s reads came from memory: %s. %s of them were answered by the page cache.", which, both, percent(missing))
-	case op == "read":
+	case op == result.BlockRead:
 		return severity, fmt.Sprintf("%s, though they were direct: %s never reached the device. Blocks that were never written are answered by the file system itself.", capital(both), percent(missing))
 	case !direct:
 		return severity, fmt.Sprintf("%s: %s had not reached it. The page cache held them, to be written later or overwritten before.", capital(both), percent(missing))
@@ -132,15 +136,15 @@ func reached(op, device string, claimed, moved float64, direct bool) (result.Sev
 }
 
 // total adds up series on one grid; nil without any.
-func (v *view) total(pick func(*result.Series) bool) *course {
-	var c *course
+func (v *view) total(pick func(*result.Series) bool) *track {
+	var c *track
 	for i := range v.d.Series {
 		s := &v.d.Series[i]
 		if !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 || !pick(s) {
 			continue
 		}
 		if c == nil {
-			c = &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
+			c = &track{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
 		}
 		if s.Step == c.step {
 			c.add(c.ops, s, nil)
@@ -149,14 +153,17 @@ func (v *view) total(pick func(*result.Series) bool) *course {
 	return c
 }
 
-// doing are the workloads with a kind of operation, and whether all of it is direct.
-func (v *view) doing(op string) (loads []*load, direct bool) {
+// doing are the workloads that read or write blocks, and whether all of it is direct.
+func (v *view) doing(op result.Block) (loads []*load, direct bool) {
 	direct = true
 	for _, l := range v.loads {
 		some := false
 		for _, p := range l.parts {
 			for _, lane := range p.Lanes {
-				if op == "read" && lane.Reads || op == "write" && lane.Writes {
+				if !p.MovesBlocks() {
+					continue
+				}
+				if op == result.BlockRead && lane.Reads || op == result.BlockWrite && lane.Writes {
 					some, direct = true, direct && lane.Direct
 				}
 			}
@@ -179,8 +186,8 @@ func settledIn(loads []*load, at time.Time, step float64) bool {
 
 // uncounted says why a device's counters could not be compared, where the target looked for one.
 func uncounted(v *view) []result.Finding {
-	if len(inMemory(v)) > 0 {
-		return nil // there is none
+	if !v.movesBlocks() || len(inMemory(v)) > 0 {
+		return nil // nothing goes to it, or there is none
 	}
 	for _, f := range v.m.Environment {
 		if f.Group != "storage" || f.Name != "device counters" || f.Missing == "" {

@@ -33,26 +33,45 @@ func tooShort(v *view) []result.Finding {
 		f := result.Finding{
 			Check: "too-short", Subject: l.name, Metric: "measured window", Unit: "s", Value: &s, N: int(min(n, math.MaxInt)), Limit: ptr(shortSeconds),
 			NoInterval: "a length and a count, not an estimate", Basis: l.basis(),
-			Evidence: []result.Evidence{{Name: "window", Value: s, Unit: "s"}, {Name: "operations", Value: float64(n), Unit: "count"}},
+			Evidence: []result.Evidence{{Name: "window", Value: s, Unit: "s"}},
 		}
-		what := fmt.Sprintf("%s was measured for %s and completed %s operations", l.name, sayDuration(s), sayCount(float64(n)))
+		counted := l.counted()
+		what := fmt.Sprintf("%s was measured for %s", l.name, sayDuration(s))
+		if len(l.operations()) > 0 {
+			f.Evidence = append(f.Evidence, result.Evidence{Name: "operations", Value: float64(n), Unit: "count"})
+			what += fmt.Sprintf(" and completed %s %s", sayCount(float64(n)), counted)
+		}
+		judged, hidden := "the storage: caches have not filled and nothing has settled", "caches and background work"
+		if !l.movesBlocks() {
+			judged, hidden = "the server: nothing has settled", "background work"
+		}
 		switch {
-		case n == 0:
+		case !l.reported():
+			f.Severity = result.Blocker
+			f.Sentence = fmt.Sprintf("%s reported nothing: there is nothing to say about it.", l.name)
+			if len(l.operations()) > 0 {
+				f.Sentence = fmt.Sprintf("%s completed no operation: there is nothing to report about it.", l.name)
+			}
+		case n == 0 && len(l.operations()) > 0:
 			f.Severity = result.Blocker
 			f.Sentence = fmt.Sprintf("%s completed no operation: there is nothing to report about it.", l.name)
 		case s == 0:
 			f.Severity = result.Blocker
-			f.Sentence = fmt.Sprintf("%s has %s operations but a window of no length, so no rate can be given.", l.name, sayCount(float64(n)))
-		case n < fewOperations:
+			f.Sentence = fmt.Sprintf("%s has a window of no length, so no rate can be given.", l.name)
+			if n > 0 {
+				f.Sentence = fmt.Sprintf("%s has %s %s but a window of no length, so no rate can be given.", l.name,
+					sayCount(float64(n)), counted)
+			}
+		case n < fewOperations && l.timed():
 			f.Severity, f.Limit = result.Caution, ptr(fewOperations)
 			f.Metric, f.Unit, f.Value = "operations", "count", ptr(float64(n))
 			f.Sentence = what + ": too few for a 99th percentile." + scaled
 		case s < tinySeconds:
 			f.Severity = result.Caution
-			f.Sentence = what + ", which shows that the test works and is too short to judge the storage: caches have not filled and nothing has settled." + scaled
+			f.Sentence = what + ", which shows that the test works and is too short to judge " + judged + "." + scaled
 		case s < shortSeconds:
 			f.Severity = result.Notice
-			f.Sentence = what + "; under a minute, effects of caches and background work may not have shown yet." + scaled
+			f.Sentence = what + "; under a minute, effects of " + hidden + " may not have shown yet." + scaled
 		default:
 			f.Severity = result.Fine
 			f.Sentence = what + "." + scaled
@@ -87,6 +106,10 @@ func operationErrors(v *view) []result.Finding {
 		if n == 0 && failed == 0 {
 			continue
 		}
+		if len(l.operations()) == 0 {
+			out = append(out, l.failures(failed, where))
+			continue
+		}
 		all := n + failed
 		low, high := proportion(failed, all)
 		share := float64(failed) / float64(all)
@@ -113,14 +136,25 @@ func operationErrors(v *view) []result.Finding {
 	return out
 }
 
-// saturated looks for service times in the bucket where fio stops counting.
+// failures are those of a workload that counts no operations, so that their share is not known.
+func (l *load) failures(failed uint64, where []string) result.Finding {
+	return result.Finding{
+		Check: "errors", Subject: l.name, Severity: result.Caution, Metric: "failures", Unit: "count",
+		Value: ptr(float64(failed)),
+		N:     int(min(failed, math.MaxInt)), Limit: ptr(0), NoInterval: "what else was done is not counted", Basis: l.basis(),
+		Sentence: fmt.Sprintf("%s reported %s (on %s). Of how many is not known: it counts no operations.", l.name,
+			plural(int(min(failed, math.MaxInt)), "failure"), some(where)),
+	}
+}
+
+// saturated looks for service times in the bucket where fio stops counting. Other tools do not.
 func saturated(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
 		var beyond, n uint64
 		for _, p := range l.parts {
 			for _, o := range p.Ops {
-				if o.Hist != nil {
+				if o.Hist != nil && l.movesBlocks() {
 					beyond += o.Hist.Saturated()
 					n += o.Hist.Count()
 				}

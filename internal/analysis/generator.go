@@ -98,11 +98,12 @@ func (v *view) generatorOf(l *load) (result.Finding, bool) {
 			}
 		}
 	}
-	if l.count() == 0 {
+	if !l.reported() {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "generator-cpu", Subject: l.name, Metric: "CPU used by the load generator", Unit: "%", N: n, Basis: l.basis() + "; averages, so short bursts are not seen",
+		Check: "generator-cpu", Subject: l.name, Metric: "CPU used by the load generator", Unit: "%", N: n,
+		Basis:      l.basis() + "; averages, so short bursts are not seen",
 		NoInterval: "one total per process from the operating system",
 	}
 	if !known {
@@ -116,7 +117,7 @@ func (v *view) generatorOf(l *load) (result.Finding, bool) {
 	switch {
 	case worst >= cpuSaturated:
 		f.Severity = result.Blocker
-		f.Sentence = what + ". The generator was the limit: this result says nothing about the storage. Give " + who + " more CPUs or spread the load."
+		f.Sentence = fmt.Sprintf("%s. The generator was the limit: this result says nothing about %s. Give %s more CPUs or spread the load.", what, l.server(), who)
 	case worst >= cpuHigh:
 		f.Severity = result.Caution
 		f.Sentence = what + ". Service times may include waiting for a CPU."
@@ -140,7 +141,7 @@ const (
 type cpu struct {
 	name string
 	node int // index; -1 unknown
-	c    *course
+	c    *track
 }
 
 // cpus are the CPU series of the run: those collected for every node, else those of a result of the scenario.
@@ -185,7 +186,7 @@ func (v *view) percent(s *result.Series) (cpu, bool) {
 	if !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 {
 		return cpu{}, false
 	}
-	c := &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
+	c := &track{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
 	c.add(c.ops, s, nil)
 	k := cpu{name: s.Name, node: -1, c: c}
 	for _, n := range v.m.Nodes {
@@ -233,7 +234,7 @@ func clientLimit(v *view) []result.Finding {
 		_, limited, _ := l.offered()
 		most := (len(l.parts) + 1) / 2
 		switch {
-		case l.count() == 0:
+		case !l.reported():
 		case len(busy) > 0 && len(busy) >= most && limited == 0:
 			out = append(out, v.busyClient(l, busy, ran, have))
 		case len(starved) > 0 && len(starved) >= most:
@@ -258,6 +259,9 @@ func (v *view) busiestThread(p *result.Workload) (ran, waited float64) {
 		return *p.ThreadBusy, waited
 	}
 	s, threads := seconds(p), float64(len(p.Lanes))
+	if !p.MovesBlocks() {
+		return 0, 0 // a lane of others may be any number of threads
+	}
 	if s == 0 || cpus <= threads || threads == 0 {
 		return 0, 0
 	}
@@ -277,16 +281,20 @@ func (v *view) busyClient(l *load, busy []string, used, have float64) result.Fin
 		Evidence: []result.Evidence{{Name: "CPUs used by one thread", Value: used, Unit: "count"}, {Name: "CPUs of its VM", Value: have, Unit: "count"}},
 	}
 	even := false
-	if c := v.course(l); c != nil {
+	if c := v.track(l); c != nil {
 		values, _ := finiteOf(c.ops)
 		if m, sd := meanDeviation(values); len(values) > 10 && m > 0 {
 			even = sd/m < flat
-			f.Chart = v.chart(l.name+": operations per second", "ops/s", c.line(l.name, c.ops))
+			f.Chart = v.chart(l.name+": "+l.main().per, l.main().unit, c.line(l.name, c.ops))
 		}
 	}
 	servers, what, whose := v.cpus(), "the busiest node used %s of its CPUs", "the server's"
 	if v.host { // the nodes' CPUs are the generators'
-		servers, what, whose = v.percents(result.DeviceBusy), "the device under the disks was at work %s of the time", "the storage's"
+		servers = nil
+		if l.movesBlocks() {
+			servers, what, whose = v.percents(result.DeviceBusy), "the device under the disks was at work %s of the time",
+				"the storage's"
+		}
 	}
 	idle, known := 0.0, false
 	for _, k := range servers {
@@ -314,14 +322,22 @@ func (v *view) busyClient(l *load, busy []string, used, have float64) result.Fin
 	return f
 }
 
+// server is what a workload loads, in a sentence.
+func (l *load) server() string {
+	if l.movesBlocks() {
+		return "the storage"
+	}
+	return "the server"
+}
+
 // starvedClient tells of threads that were ready and had no CPU.
 func starvedClient(l *load, starved []string, ran, waited float64) result.Finding {
 	return result.Finding{
 		Check: "client-limit", Subject: l.name, Severity: result.Caution, Metric: "wait of the busiest thread for a CPU", Unit: "%", Value: ptr(100 * waited), N: len(l.parts), Limit: ptr(100 * threadWaited),
 		NoInterval: "a share of the time accounted by the operating system", Basis: l.basis(),
 		Evidence: []result.Evidence{{Name: "ran", Value: 100 * ran, Unit: "%"}, {Name: "was ready and waited", Value: 100 * waited, Unit: "%"}},
-		Sentence: fmt.Sprintf("The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: CPUs were the limit, not the storage.",
-			l.name, percent(ran), percent(waited), some(starved)),
+		Sentence: fmt.Sprintf("The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: CPUs were the limit, not %s.",
+			l.name, percent(ran), percent(waited), some(starved), l.server()),
 	}
 }
 

@@ -74,7 +74,7 @@ func (v *view) numaImbalance() []result.Finding {
 }
 
 // working is the time in which workloads ran, without as many points at its beginning.
-func (v *view) working(c *course, without int) (from, to time.Time) {
+func (v *view) working(c *track, without int) (from, to time.Time) {
 	var whole load
 	for _, l := range v.loads {
 		whole.parts = append(whole.parts, l.parts...)

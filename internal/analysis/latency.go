@@ -7,15 +7,15 @@ import (
 	"plimsoll/result"
 )
 
-// latencyKind says what the times of the run are. A generator that waits for an answer before it sends again sends less while the
-// storage stands still, so its service times hold few of the waits that users would have had (coordinated omission); where
-// a rate was offered on a schedule, only the time from the intended start tells.
+// latencyKind says what the times of the run are. A generator that waits for an answer before it sends again sends
+// less while the server stands still, so its service times hold few of the waits that users would have had
+// (coordinated omission); where a rate was offered on a schedule, only the time from the intended start tells.
 func latencyKind(v *view) []result.Finding {
 	var service, response, hidden, scheduled []string
 	var worst *load
 	least := 1.0
 	for _, l := range v.loads {
-		if l.count() == 0 {
+		if l.count() == 0 || !l.timed() {
 			continue
 		}
 		if l.parts[0].Latency == "response time" {
@@ -37,7 +37,7 @@ func latencyKind(v *view) []result.Finding {
 				got, high = got+float64(n)/s, high+hi/s
 			}
 		}
-		if limited > 0 && unlimited == 0 && high < want*(1-rateTolerance) {
+		if limited > 0 && unlimited == 0 && l.alike() && high < want*(1-rateTolerance) {
 			hidden = append(hidden, l.name)
 			if got/want < least {
 				worst, least = l, got/want

@@ -25,7 +25,7 @@ const (
 	largeBytes    = 100e3 // and from which its MB/s are
 )
 
-// plausible holds claims against what devices, links and memory can do.
+// plausible compares claims with what devices, links and memory can do.
 func plausible(v *view) []result.Finding {
 	var out []result.Finding
 	for _, check := range []func(*view) []result.Finding{inMemory, tooFast, deviceCounters, deviceBytes, uncounted, busLimit, dataSheet, reduction, reducible} {
@@ -36,6 +36,9 @@ func plausible(v *view) []result.Finding {
 
 // inMemory finds disks whose files have no medium under them.
 func inMemory(v *view) []result.Finding {
+	if !v.movesBlocks() {
+		return nil
+	}
 	for _, f := range v.m.Environment {
 		if f.Group == "storage" && f.Name == "file system" && (f.Value == "tmpfs" || f.Value == "ramfs") {
 			return []result.Finding{{
@@ -56,10 +59,11 @@ func tooFast(v *view) []result.Finding {
 		if w == nil {
 			continue
 		}
-		o, ok := find(w.Ops, "read")
-		if !ok {
+		reads := blockTotals(w, result.BlockRead)
+		if len(reads) != 1 {
 			continue
 		}
+		o := reads[0]
 		p50, low, high, ok := quantile(o.Hist, 0.5)
 		if !ok || o.Hist.Count() < fewOperations {
 			continue
@@ -92,11 +96,12 @@ func deviceCounters(v *view) []result.Finding {
 		if !ok || p.Kind != "vm_group" || strings.ToLower(p.Type) != "iops" || len(p.Series) == 0 {
 			continue
 		}
-		claimed := v.groupCourse(group)
-		if claimed == nil || len(p.Series) != 1 && len(p.Series) != v.vmsOf(group) {
+		claimed := v.groupTrack(group, "")
+		if !v.groupBlocks(group) || claimed == nil || len(p.Series) != 1 && len(p.Series) != v.vmsOf(group) {
 			continue // an aggregate that is no sum, or a view of a part
 		}
-		counted := &course{origin: v.d.Start, start: p.Series[0].Start, step: p.Series[0].Step, ops: gaps(len(p.Series[0].Values))}
+		counted := &track{origin: v.d.Start, start: p.Series[0].Start, step: p.Series[0].Step,
+			ops: gaps(len(p.Series[0].Values))}
 		if !(counted.step > 0) || !isFinite(counted.step) || len(p.Series) == 1 && v.vmsOf(group) > 1 && !strings.Contains(p.Query, "sum by (vm_group)") {
 			continue
 		}
@@ -118,6 +123,11 @@ func (v *view) derived() bool {
 	return slices.ContainsFunc(v.m.Environment, func(f result.Fact) bool { return f.Group == "metrics" && f.Name == "disk counters of VMs" })
 }
 
+// groupBlocks reports whether all that the VMs of a group do is block I/O.
+func (v *view) groupBlocks(group string) bool {
+	return !slices.ContainsFunc(v.loads, func(l *load) bool { return l.group == group && !l.blocksOnly() })
+}
+
 func (v *view) vmsOf(group string) (n int) {
 	for _, vm := range v.d.VMs {
 		if vm.Group == group {
@@ -129,7 +139,7 @@ func (v *view) vmsOf(group string) (n int) {
 
 // agreement compares the two over the points at which both counted and neither changes by much from point to point, so that
 // the ends of a load do not weigh: medians over the middle of the time.
-func agreement(group string, claimed, counted *course) (result.Finding, bool) {
+func agreement(group string, claimed, counted *track) (result.Finding, bool) {
 	from, to := claimed.at(0), claimed.at(len(claimed.ops)-1)
 	counted = counted.between(from, to)
 	var a, b []float64
@@ -169,15 +179,15 @@ func agreement(group string, claimed, counted *course) (result.Finding, bool) {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// moved is what one node did while one workload ran on it, all workloads together: bytes and operations per second by kind. On one host
-// all nodes are one.
+// moved is what one node did with blocks while one workload ran on it, all workloads together: bytes and operations
+// per second. On one host all nodes are one.
 type moved struct {
-	bytes, ops map[string]float64
+	bytes, ops map[result.Block]float64
 	who        string
 }
 
 // size is the mean size of an operation of a kind in bytes.
-func (m moved) size(op string) float64 { return m.bytes[op] / m.ops[op] }
+func (m moved) size(op result.Block) float64 { return m.bytes[op] / m.ops[op] }
 
 // busiest is what the node did that moved most by a measure.
 func (v *view) busiest(measure func(moved) float64) (best moved, found bool) {
@@ -201,7 +211,7 @@ func (v *view) busiest(measure func(moved) float64) (best moved, found bool) {
 
 // during is what a node did on average between two moments; a workload that ran for a part of the time counts for that part.
 func (v *view) during(place int, from, to time.Time) moved {
-	m := moved{bytes: map[string]float64{}, ops: map[string]float64{}, who: "the host"}
+	m := moved{bytes: map[result.Block]float64{}, ops: map[result.Block]float64{}, who: "the host"}
 	for _, l := range v.loads {
 		for _, p := range l.parts {
 			s := seconds(p)
@@ -217,8 +227,10 @@ func (v *view) during(place int, from, to time.Time) moved {
 			}
 			share := beside / to.Sub(from).Seconds() / s
 			for _, o := range p.Ops {
-				m.bytes[o.Op] += float64(o.Bytes) * share
-				m.ops[o.Op] += float64(o.Count) * share
+				if block := p.Block(o.Op); block != "" {
+					m.bytes[block] += float64(o.Bytes) * share
+					m.ops[block] += float64(o.Count) * share
+				}
 			}
 		}
 	}
@@ -242,7 +254,7 @@ func busLimit(v *view) []result.Finding {
 			}
 		}
 	}
-	direction := func(m moved) float64 { return max(m.bytes["read"], m.bytes["write"]) }
+	direction := func(m moved) float64 { return max(m.bytes[result.BlockRead], m.bytes[result.BlockWrite]) }
 	m, ok := v.busiest(direction)
 	if len(path) == 0 || !ok {
 		return nil
@@ -274,12 +286,16 @@ const SheetGroup = "data sheet"
 
 // Promise is one line of a data sheet.
 type Promise struct {
-	Name, Op  string
+	Name      string
+	Op        result.Block
 	Bandwidth bool // bytes per second; else operations per second
 }
 
 // Sheet is what of a data sheet is compared.
-var Sheet = []Promise{{"sequential read", "read", true}, {"sequential write", "write", true}, {"random read", "read", false}, {"random write", "write", false}}
+var Sheet = []Promise{
+	{"sequential read", result.BlockRead, true}, {"sequential write", result.BlockWrite, true},
+	{"random read", result.BlockRead, false}, {"random write", result.BlockWrite, false},
+}
 
 // Check objects to a value that is no such promise.
 func (p Promise) Check(value string) error {
@@ -296,7 +312,7 @@ func (p Promise) parse(value string) (float64, error) {
 	return float64(r), err
 }
 
-// AgainstSheet holds a run against the data sheet in its manifest's environment alone, as Run does among the rest.
+// AgainstSheet compares a run with the data sheet in its manifest's environment alone, as Run does among the rest.
 func AgainstSheet(m result.Manifest, d *result.Data) []result.Finding {
 	if d == nil {
 		return nil
@@ -348,15 +364,16 @@ func dataSheet(v *view) []result.Finding {
 		}
 		share := got / promised
 		f := result.Finding{
-			Check: "data-sheet", Subject: s.Name, Metric: "share of the data sheet", Unit: "%", Value: ptr(100 * share), N: 1, Limit: ptr(100 * overSheet),
+			Check: "data-sheet", Subject: s.Name, Metric: "share of the rated figure", Unit: "%", Value: ptr(100 * share),
+			N: 1, Limit: ptr(100 * overSheet),
 			NoInterval: "a mean over the measured windows against a promise", Basis: "operations of the generators on " + m.who + ", of " + sayBytes(size) + " on average",
-			Evidence: []result.Evidence{{Name: "measured", Value: got, Unit: u}, {Name: "data sheet", Value: promised, Unit: u}},
+			Evidence: []result.Evidence{{Name: "measured", Value: got, Unit: u}, {Name: "rated", Value: promised, Unit: u}},
 		}
 		say := sayCount
 		if s.Bandwidth {
 			say = sayDecimal
 		}
-		both := fmt.Sprintf("%s: %s per second measured, %s on the data sheet (%s)", s.Name, say(got), say(promised), percent(share))
+		both := fmt.Sprintf("%s: %s per second measured, %s rated (%s)", s.Name, say(got), say(promised), percent(share))
 		switch {
 		case share > overSheet:
 			f.Severity, f.Sentence = result.Caution, capital(both)+". One device does not do that: there were several, or a cache answered."
@@ -372,6 +389,9 @@ func dataSheet(v *view) []result.Finding {
 
 // reduction reads what the storage says of its data reduction: written data that shrinks is not what most applications write.
 func reduction(v *view) []result.Finding {
+	if !v.movesBlocks() {
+		return nil
+	}
 	var out []result.Finding
 	for _, fact := range v.m.Environment {
 		name := strings.ToLower(fact.Name)
@@ -404,7 +424,7 @@ func reducible(v *view) []result.Finding {
 		most := 0.0
 		for _, p := range l.parts {
 			for _, lane := range p.Lanes {
-				if lane.Writes && !lane.ZeroData && isFinite(lane.Reducible) {
+				if p.MovesBlocks() && lane.Writes && !lane.ZeroData && isFinite(lane.Reducible) {
 					most = max(most, lane.Reducible)
 				}
 			}

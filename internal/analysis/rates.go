@@ -22,6 +22,9 @@ const (
 func littlesLaw(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
+		if !l.alike() {
+			continue // a depth is of transactions, and there may be queries in them
+		}
 		if f, ok := littleOf(l); ok {
 			out = append(out, f)
 		}
@@ -63,7 +66,8 @@ func littleOf(l *load) (result.Finding, bool) {
 	f := result.Finding{
 		Check: "littles-law", Subject: l.name, Metric: "mean operations outstanding", Unit: "count", N: int(count), Value: &inFlight, Basis: l.basis(),
 		Evidence: []result.Evidence{
-			{Name: "throughput", Value: rate, Unit: "ops/s"}, {Name: "mean service time", Value: service / float64(count), Unit: "s"},
+			{Name: "throughput", Value: rate, Unit: l.rate().unit}, {Name: "mean service time",
+				Value: service / float64(count), Unit: "s"},
 			{Name: "product", Value: inFlight, Unit: "count"}, {Name: "most the job allows outstanding", Value: atMost, Unit: "count"},
 		},
 	}
@@ -71,6 +75,9 @@ func littleOf(l *load) (result.Finding, bool) {
 		f.Low, f.High = &low, &high
 	} else {
 		f.NoInterval = "no latency histogram, so the spread of service times is unknown"
+	}
+	if atMost == 0 && !l.movesBlocks() {
+		return result.Finding{}, false // its generator does not say
 	}
 	outstanding := sayCount(inFlight) + " operations"
 	if outstanding == "1 operations" {
@@ -84,6 +91,9 @@ func littleOf(l *load) (result.Finding, bool) {
 	case atMost == 0:
 		f.Severity = result.Notice
 		f.Sentence = what + ". How many its job allows is not known, so this could not be checked."
+	case len(under) > 0 && !l.movesBlocks(): // users think between two requests, which no generator declares
+		f.Severity, f.Limit = result.Notice, ptr(littleBelow*atLeast)
+		f.Sentence = fmt.Sprintf("%s of the %s its clients could have. On %s they paused between them, or were short of CPU.", what, sayCount(atMost), some(under))
 	case len(under) > 0:
 		f.Severity, f.Limit = result.Caution, ptr(littleBelow*atLeast)
 		f.Sentence = fmt.Sprintf("%s, though its job asks for %s at all times. On %s the generator paused or was short of CPU: the storage was asked for less than the job says.", what, sayCount(atMost), some(under))
@@ -134,9 +144,12 @@ const rateTolerance = 0.01
 func offeredRate(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
+		if !l.alike() {
+			continue // which of its operations a rate is of is not declared
+		}
 		if f, ok := offeredOf(l); ok {
-			if c := v.course(l); c != nil && f.Severity == result.Caution {
-				f.Chart = v.chart(l.name+": operations per second", "ops/s", c.line(l.name, c.ops))
+			if c := v.track(l); c != nil && f.Severity == result.Caution {
+				f.Chart = v.chart(l.name+": "+l.rate().per, l.rate().unit, c.line(l.name, c.ops))
 				want, _, _ := l.offered()
 				f.Chart.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
 			}
@@ -178,13 +191,16 @@ func offeredOf(l *load) (result.Finding, bool) {
 	if limited == 0 {
 		return result.Finding{}, false // nothing was offered at a rate
 	}
+	q := l.rate()
 	f := result.Finding{
-		Check: "offered-rate", Subject: l.name, Metric: "achieved rate", Unit: "ops/s", Value: &got, N: int(count), Basis: l.basis() + "; rates from the job file",
-		Evidence: []result.Evidence{{Name: "offered", Value: want, Unit: "ops/s"}, {Name: "achieved", Value: got, Unit: "ops/s"}},
+		Check: "offered-rate", Subject: l.name, Metric: "achieved rate", Unit: q.unit, Value: &got, N: int(count),
+		Basis: l.basis() + "; rates from " + l.source(),
+		Evidence: []result.Evidence{{Name: "offered", Value: want, Unit: q.unit}, {Name: "achieved", Value: got,
+			Unit: q.unit}},
 	}
 	if unlimited > 0 {
-		f.Severity, f.NoInterval = result.Notice, "operations are not counted per lane"
-		f.Sentence = fmt.Sprintf("Whether %s reached its offered rate cannot be told: only %d of its %s have a rate, and the tool counts them together.", l.name, limited, plural(limited+unlimited, "lane"))
+		f.Severity, f.NoInterval = result.Notice, "operations are not counted by section"
+		f.Sentence = fmt.Sprintf("Whether %s reached its offered rate cannot be told: only %d of its %s have a rate, and the tool counts them together.", l.name, limited, plural(limited+unlimited, "section"))
 		return f, true
 	}
 	if turns {
@@ -196,7 +212,7 @@ func offeredOf(l *load) (result.Finding, bool) {
 	f.Warnings = []string{"the interval takes completions as a Poisson count; a paced generator varies less"}
 	parts, missed := windowRates(l, want)
 	f.Evidence = append(f.Evidence, parts...)
-	what := fmt.Sprintf("%s was offered %s operations per second and did %s (%s)", l.name, sayCount(want), sayCount(got), percent(got/want))
+	what := fmt.Sprintf("%s was offered %s and did %s (%s)", l.name, q.say(want), sayCount(got), percent(got/want))
 	switch {
 	case high < want*(1-rateTolerance):
 		f.Severity = result.Caution
@@ -247,7 +263,7 @@ func windowRates(l *load, want float64) (ev []result.Evidence, missed string) {
 		}
 		n, _ := totals(w.Ops)
 		_, hi := poisson(n)
-		ev = append(ev, result.Evidence{Name: "achieved " + w.Name, Value: float64(n) / s, Unit: "ops/s"})
+		ev = append(ev, result.Evidence{Name: "achieved " + w.Name, Value: float64(n) / s, Unit: l.rate().unit})
 		if hi/s < want*(1-rateTolerance) {
 			names = append(names, fmt.Sprintf("%s (%s)", w.Name, percent(float64(n)/s/want)))
 			if float64(n)/s < lowest {

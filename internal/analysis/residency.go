@@ -23,8 +23,8 @@ const (
 func residency(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
-		c := v.course(l)
-		if c == nil || !l.readsOnly() {
+		c := v.track(l)
+		if c == nil || !l.blocksOnly() || !l.readsOnly() {
 			continue
 		}
 		if f, ok := v.resident(l, c); ok {
@@ -45,7 +45,7 @@ func (l *load) readsOnly() bool {
 	return len(l.parts[0].Lanes) > 0
 }
 
-func (v *view) resident(l *load, c *course) (result.Finding, bool) {
+func (v *view) resident(l *load, c *track) (result.Finding, bool) {
 	values, missing := finiteOf(c.ops)
 	n := len(values)
 	if n < 50 || missing > mostGaps {
@@ -95,7 +95,7 @@ func (v *view) resident(l *load, c *course) (result.Finding, bool) {
 }
 
 // returns reports whether a rate that had risen most of the way came back to where it began, and stayed there for three points: then what held it
-// down comes and goes, as a checkpoint or a neighbour does. A standstill is no return.
+// down comes and goes, as a checkpoint or a neighbour does. A stall is no return.
 func returns(values []float64, begin, end float64) bool {
 	up, low := begin*math.Pow(end/begin, 0.75), begin*math.Pow(end/begin, 0.25)
 	first := slices.IndexFunc(values, func(v float64) bool { return v >= up })
@@ -150,7 +150,7 @@ func ingest(v *view) []result.Finding {
 				f.Sentence = fmt.Sprintf("%s wrote %s in %s, %s per second; the fastest VM was done after %s, the slowest after %s.", l.name, sayBytes(bytes), sayDuration(took), sayBytes(bytes/took), sayDuration(fast), sayDuration(slow))
 			}
 		}
-		if c := v.course(l); c != nil && c.bytes != nil {
+		if c := v.track(l); c != nil && c.bytes != nil {
 			f.Chart = v.chart(l.name+": bytes per second", "bytes/s", c.line(l.name, c.bytes))
 		}
 		out = append(out, f)
@@ -164,10 +164,8 @@ func onlyWrites(p *result.Workload) (bytes float64, only bool) {
 	for _, lane := range p.Lanes {
 		only = only && lane.Writes && !lane.Reads
 	}
-	for _, o := range p.Ops {
-		if o.Op == "write" {
-			bytes += float64(o.Bytes)
-		}
+	for _, o := range blockTotals(p, result.BlockWrite) {
+		bytes += float64(o.Bytes)
 	}
 	return bytes, only && bytes > 0
 }

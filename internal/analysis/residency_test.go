@@ -18,7 +18,7 @@ func TestReturns(t *testing.T) {
 		want   bool
 	}{
 		{"rises and stays", repeat([2]float64{100, 10}, [2]float64{400, 10}, [2]float64{1000, 60}), false},
-		{"a standstill", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{0, 6}, [2]float64{1000, 30}), false},
+		{"a stall", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{0, 6}, [2]float64{1000, 30}), false},
 		{"a dip on its way", repeat([2]float64{100, 10}, [2]float64{400, 10}, [2]float64{110, 10}, [2]float64{1000, 60}), false},
 		{"checkpoints", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{105, 4}, [2]float64{1000, 30}), true},
 		{"a blink", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{105, 2}, [2]float64{1000, 30}), false},

@@ -13,7 +13,8 @@ import (
 func during(name string, from, to int, cpu float64, lane result.Lane, written uint64) result.Workload {
 	t := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
 	return result.Workload{
-		Name: name, VM: "vm", Group: "G", Phase: "run", Ended: "finished", Latency: "service time",
+		Operations: result.BlockOperations(),
+		Name:       name, VM: "vm", Group: "G", Phase: "run", Ended: "finished", Latency: "service time",
 		Start: t.Add(time.Duration(from) * time.Second), End: t.Add(time.Duration(to) * time.Second), GeneratorCPUSeconds: cpu,
 		Lanes: []result.Lane{lane},
 		Ops:   []result.OpTotals{{Op: "read", Count: 100, Bytes: 1}, {Op: "write", Count: 100, Bytes: written}},

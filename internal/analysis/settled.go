@@ -21,10 +21,11 @@ const mostGaps = 0.2
 // stretch is a part of a workload's time with the verdict on it.
 type stretch struct {
 	name string
-	c    *course
+	of   quantity
+	c    *track
 	steady.Stretch
 	why   string // why it was not judged; empty when it was
-	index []int  // of each judged value in the course, since gaps are left out
+	index []int  // of each judged value in the track, since gaps are left out
 }
 
 // elapsed is the moment of a judged value in seconds of the run.
@@ -32,12 +33,13 @@ func (s *stretch) elapsed(i int) float64 { return s.c.elapsed(s.index[max(0, min
 
 // stretches judges every window of a workload, or its whole time when it has none, up to the first fault: what follows that is
 // recovery's business.
-func (v *view) stretches(l *load) []stretch {
-	if s, ok := v.settled[l]; ok {
+func (v *view) stretches(l *load, q quantity) []stretch {
+	key := loadKey{l, q.measure}
+	if s, ok := v.settled[key]; ok {
 		return s
 	}
 	var out []stretch
-	if c := v.course(l); c != nil {
+	if c := v.trackOf(l, q); c != nil && !c.seldom(q) {
 		from, end := l.span()
 		fault, hit := v.firstFault()
 		hit = hit && from.Before(fault) && fault.Before(end)
@@ -60,8 +62,18 @@ func (v *view) stretches(l *load) []stretch {
 			}
 		}
 	}
-	v.settled[l] = out
+	for i := range out {
+		out[i].of = q
+	}
+	v.settled[key] = out
 	return out
+}
+
+// seldom reports whether a Count is of things that come so seldom that there is no level to speak of: retries,
+// failures.
+func (c *track) seldom(q quantity) bool {
+	values, _ := finiteOf(c.ops)
+	return q.measure != "" && q.kind == result.Count && !(resample.Median(values)*c.step >= fewestPerStep)
 }
 
 // firstFault is when the first fault was injected.
@@ -81,7 +93,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func judge(name string, c *course) stretch {
+func judge(name string, c *track) stretch {
 	s := stretch{name: name, c: c}
 	values, missing := finiteOf(c.ops)
 	if missing > mostGaps {
@@ -160,8 +172,13 @@ func steadyState(v *view) []result.Finding {
 	}
 	var out []result.Finding
 	for _, l := range v.loads {
-		if all := v.stretches(l); len(all) > 0 && l.count() > 0 && l.longest() >= besides*longest {
-			out = append(out, v.steadyOf(l.name, all))
+		if !l.reported() || l.longest() < besides*longest {
+			continue
+		}
+		for _, q := range l.quantities() {
+			if all := v.stretches(l, q); len(all) > 0 {
+				out = append(out, v.steadyOf(l.name, all))
+			}
 		}
 	}
 	return out
@@ -170,7 +187,8 @@ func steadyState(v *view) []result.Finding {
 // steps are the stages of a scale-out test, all workloads together.
 func (v *view) steps(stages []step) []stretch {
 	var out []stretch
-	c := v.totalCourse()
+	q := v.whole()
+	c := v.totalTrack(q.measure)
 	for _, s := range stages {
 		if c != nil {
 			out = append(out, judge("with "+sayCount(s.Concurrency)+" in flight", c.between(s.Start, s.End)))
@@ -179,13 +197,22 @@ func (v *view) steps(stages []step) []stretch {
 	if out == nil {
 		out = append(out, stretch{why: "there is no series of the total"})
 	}
+	for i := range out {
+		out[i].of = q
+	}
 	return out
 }
 
 func (v *view) steadyOf(name string, all []stretch) result.Finding {
+	q := all[0].of
 	f := result.Finding{
-		Check: "steady-state", Subject: name, Metric: "mean rate of the steady stretch", Unit: "ops/s",
+		Check: "steady-state", Subject: name, Metric: "mean " + q.name + " of the steady stretch", Unit: q.unit,
 		Basis: "throughput" + points(all) + ", one run; even stretch by change points, trend and period (tolerance 5 %)",
+	}
+	in := ""
+	if q.measure != "" {
+		f.Basis = q.name + strings.TrimPrefix(f.Basis, "throughput")
+		in = " in " + q.name
 	}
 	var said, failed []string
 	var not, unknown, shown *stretch
@@ -208,19 +235,20 @@ func (v *view) steadyOf(name string, all []stretch) result.Finding {
 		shown = not
 		f.Severity, f.Value = result.Caution, nil
 		f.NoInterval = "no steady state was reached"
-		f.Sentence = fmt.Sprintf("%s was not steady all the time it was measured: %s. An average over that depends on when it begins and ends.", name, strings.Join(fewOf(failed, said), "; "))
+		f.Sentence = fmt.Sprintf("%s was not steady%s all the time it was measured: %s. An average over that depends on when it begins and ends.", name, in, strings.Join(fewOf(failed, said), "; "))
 	case shown == nil:
 		f.Severity, f.NoInterval = result.Notice, unknown.why
-		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", name, unknown.why)
+		f.Sentence = fmt.Sprintf("Whether %s was steady%s cannot be told: %s.", name, in, unknown.why)
 		if len(all) == 1 && unknown.c != nil {
 			if rates, _ := finiteOf(unknown.c.ops); len(rates) > 0 {
-				f.Sentence = fmt.Sprintf("%s did %s operations per second on average; whether that was steady cannot be told: %s.", name, sayCount(total(rates)/float64(len(rates))), unknown.why)
+				f.Sentence = fmt.Sprintf("%s did %s on average; whether that was steady cannot be told: %s.", name,
+					q.say(total(rates)/float64(len(rates))), unknown.why)
 			}
 		}
 		return f
 	default:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("%s was steady: %s.", name, strings.Join(fewOf(said, nil), "; "))
+		f.Sentence = fmt.Sprintf("%s was steady%s: %s.", name, in, strings.Join(fewOf(said, nil), "; "))
 	}
 	f.N = len(shown.c.ops)
 	if shown.Reached {
@@ -229,7 +257,7 @@ func (v *view) steadyOf(name string, all []stretch) result.Finding {
 	}
 	for i := range all {
 		if s := &all[i]; s.why == "" && s.Mean.Value > 0 && len(all) > 1 {
-			f.Evidence = append(f.Evidence, result.Evidence{Name: "mean " + s.name, Value: s.Mean.Value, Unit: "ops/s"})
+			f.Evidence = append(f.Evidence, result.Evidence{Name: "mean " + s.name, Value: s.Mean.Value, Unit: q.unit})
 		}
 	}
 	if unknown != nil {
@@ -267,7 +295,7 @@ func (s *stretch) words() string {
 	if !s.Reached {
 		return name + "not, since " + s.plain()
 	}
-	text := fmt.Sprintf("%sat %s operations per second", name, sayCount(s.Mean.Value))
+	text := name + "at " + s.of.say(s.Mean.Value)
 	if in := s.Mean.Interval; in.Valid() {
 		text += fmt.Sprintf(" (95 %%: %s to %s)", sayCount(in.Low), sayCount(in.High))
 	}
@@ -293,8 +321,8 @@ func (s *stretch) warmed() bool {
 	return s.WarmUp > 0 && s.WarmUp <= len(s.index) && (apart(s.WarmUp) || apart(max(1, s.WarmUp/5)))
 }
 
-// lasting are the changes between levels that held for a while, since a standstill of seconds makes two that say less; all when there
-// are none.
+// lasting are the changes between levels that held for a while, since a stall of seconds makes two that say less; all
+// when there are none.
 func (s *stretch) lasting() []change.Point {
 	const short = 10
 	var out []change.Point
@@ -343,7 +371,7 @@ func (s *stretch) plain() string {
 
 // picture draws a stretch with where it changed and from when it was even.
 func (v *view) picture(name string, s *stretch) *result.Chart {
-	c := v.chart(name+": operations per second", "ops/s", s.c.line(name, s.c.ops))
+	c := v.chart(name+": "+s.of.per, s.of.unit, s.c.line(name, s.c.ops))
 	if s.warmed() {
 		c.Marks = append(c.Marks, result.ChartPlace{At: round(s.elapsed(s.WarmUp)), Text: "warm-up ends"})
 	}
@@ -363,7 +391,8 @@ func baseline(v *view) []result.Finding {
 	}
 	var out []result.Finding
 	for _, l := range v.loads {
-		all := v.stretches(l)
+		q := l.main()
+		all := v.stretches(l, q)
 		if len(all) < 2 {
 			continue
 		}
@@ -371,9 +400,13 @@ func baseline(v *view) []result.Finding {
 		if first.why != "" {
 			continue // said by steady-state
 		}
-		stalls := first.c.stalls(first.c.ops)
+		var stalls stallSet
+		if q.kind == result.Count { // a level is no count of what was done
+			stalls = first.c.stalls(first.c.ops)
+		}
 		f := result.Finding{
-			Check: "baseline", Subject: l.name, Metric: "mean rate of the baseline", Unit: "ops/s", N: len(first.c.ops), Value: ptr(first.Mean.Value),
+			Check: "baseline", Subject: l.name, Metric: "mean " + q.name + " of the baseline", Unit: q.unit,
+			N: len(first.c.ops), Value: ptr(first.Mean.Value),
 			Basis: fmt.Sprintf("%s, %s in points of %s", first.name, sayDuration(float64(len(first.c.ops))*first.c.step), sayDuration(first.c.step)),
 		}
 		setInterval(&f, first.Mean.Interval)
@@ -390,7 +423,8 @@ func baseline(v *view) []result.Finding {
 			f.Chart = v.picture(l.name, first)
 		} else {
 			f.Severity = result.Fine
-			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was even, without a change of level or a standstill.", l.name, first.name)
+			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was even, without a change of level or a stall.", l.name,
+				first.name)
 		}
 		out = append(out, f)
 	}

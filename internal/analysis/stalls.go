@@ -8,7 +8,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 )
 
-// When points are called a standstill. The counts bound false alarms: at 20 operations expected, a quarter of them by chance
+// When points are called a stall. The counts bound false alarms: at 20 operations expected, a quarter of them by chance
 // alone has a probability below 10⁻⁴ if they come as a Poisson process, and generators that keep a depth vary less.
 const (
 	stalledBelow  = 0.25 // of the median of the series
@@ -19,8 +19,8 @@ const (
 	wentOn        = 0.5  // of the median, from which work is called going on
 )
 
-// standstills are the points of a series at which work all but stopped.
-type standstills struct {
+// stallSet is the points of a series at which work all but stopped.
+type stallSet struct {
 	runs    []pointRun
 	at      []bool // by point
 	seconds float64
@@ -29,23 +29,23 @@ type standstills struct {
 }
 
 // verb says what happened in them.
-func (s standstills) verb() string {
+func (s stallSet) verb() string {
 	if s.left < 0.05 {
 		return "stood still"
 	}
 	return "fell below a quarter of the usual rate"
 }
 
-// pointRun is points first to last, and how long the standstill was.
+// pointRun is points first to last, and how long the stall was.
 type pointRun struct {
 	first, last int
 	seconds     float64
 }
 
-// stalls finds standstills in values on c's grid; none in a series too sparse or too bursty to tell. What comes before it first
-// worked and after it last did is a start and an end.
-func (c *course) stalls(values []float64) standstills {
-	s := standstills{at: make([]bool, len(values))}
+// stalls finds stalls in values on c's grid; none in a series too sparse or too bursty to tell. What comes before it
+// first worked and after it last did is a start and an end.
+func (c *track) stalls(values []float64) stallSet {
+	s := stallSet{at: make([]bool, len(values))}
 	some, _ := finiteOf(values)
 	median := resample.Median(some)
 	if len(some) < 20 || !(median*c.step >= fewestPerStep) {
@@ -61,15 +61,15 @@ func (c *course) stalls(values []float64) standstills {
 		s.at[i] = true
 	}
 	if s.share = float64(n) / float64(len(some)); s.share > onAndOff {
-		return standstills{at: make([]bool, len(values)), share: s.share}
+		return stallSet{at: make([]bool, len(values)), share: s.share}
 	}
 	return c.measured(values, s.at)
 }
 
 // measured makes runs of the points at which a series stood still. A run is as long as the work missing in it and in the points beside it
 // would have taken at the median rate: its ends seldom fall on the grid.
-func (c *course) measured(values []float64, at []bool) standstills {
-	s := standstills{at: at}
+func (c *track) measured(values []float64, at []bool) stallSet {
+	s := stallSet{at: at}
 	some, _ := finiteOf(values)
 	median := resample.Median(some)
 	beside := func(i int) float64 { // 0 for what is no more than noise
@@ -107,7 +107,7 @@ func enough(n int) float64 {
 }
 
 // dense joins as few points as it takes for each to hold enough operations; 0 when there are too few points or operations.
-func (c *course) dense(values []float64) (joined int) {
+func (c *track) dense(values []float64) (joined int) {
 	some, _ := finiteOf(values)
 	median := resample.Median(some)
 	for k := 1; k <= mostJoined && len(some) >= 20*k; k++ {
@@ -119,13 +119,13 @@ func (c *course) dense(values []float64) (joined int) {
 }
 
 // join makes one point of so many, for c and for a series on its grid. What is left at the end is dropped.
-func (c *course) join(k int, values []float64) (*course, []float64) {
+func (c *track) join(k int, values []float64) (*track, []float64) {
 	joined := make([]float64, len(values)/k)
 	for i := range joined {
 		some, _ := finiteOf(values[i*k : (i+1)*k])
 		joined[i] = stat.Mean(some, nil) // NaN of none
 	}
-	return &course{origin: c.origin, start: c.at(k - 1), step: c.step * float64(k)}, joined
+	return &track{origin: c.origin, start: c.at(k - 1), step: c.step * float64(k)}, joined
 }
 
 // worked are the first and the last point at which a level was reached.
@@ -139,16 +139,16 @@ func worked(values []float64, level float64) (first, last int) {
 	return first, last
 }
 
-// longest is the length of the longest standstill in seconds.
-func (s standstills) longest() (longest float64) {
+// longest is the length of the longest stall in seconds.
+func (s stallSet) longest() (longest float64) {
 	for _, r := range s.runs {
 		longest = max(longest, r.seconds)
 	}
 	return longest
 }
 
-// every is the usual time between standstills; regular when the times are nearly equal.
-func (s standstills) every(step float64) (seconds float64, regular bool) {
+// every is the usual time between stalls; regular when the times are nearly equal.
+func (s stallSet) every(step float64) (seconds float64, regular bool) {
 	if len(s.runs) < 4 {
 		return 0, false
 	}

@@ -13,22 +13,22 @@ import (
 
 // stalled looks for moments in which a workload's writes (or all it does, when it does not write) stood still though it went on, and
 // for those in which one of its sections did while the others went on: log writes starved by a checkpoint are the classic. A
-// standstill that follows a fault is recovery's business.
+// stall that follows a fault is recovery's business.
 func stalled(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
-		c := v.course(l)
-		if c == nil || l.count() == 0 {
+		c := v.track(l)
+		if c == nil || l.count() == 0 { // a level is no count of what was done
 			continue
 		}
-		cut := func(c *course) *course { return c }
+		cut := func(c *track) *track { return c }
 		before := ""
 		from, end := l.span()
 		if fault, ok := v.firstFault(); ok && from.Before(fault) && fault.Before(end) {
-			cut, before = func(c *course) *course { return c.between(from, fault) }, " before the fault"
+			cut, before = func(c *track) *track { return c.between(from, fault) }, " before the fault"
 		}
-		whole := work{name: l.name, c: cut(c), before: before}
-		whole.values, whole.what = whole.c.main()
+		whole := work{name: l.name, c: cut(c), before: before, unit: l.rate().unit}
+		whole.values, whole.what = whole.c.main(l)
 		parts := v.parts(l, before, cut)
 		own, only := v.starved(l, parts)
 		if k := whole.c.dense(whole.values); k > 0 && !only {
@@ -42,9 +42,10 @@ func stalled(v *view) []result.Finding {
 // work is something done over time that may stand still: by a workload or by one of its sections.
 type work struct {
 	name   string // in sentences
-	c      *course
+	c      *track
 	values []float64 // of c
 	what   string    // they count
+	unit   string    // of them
 	on     []string  // sections that went on while this one stood still; nil of whole workloads
 	before string    // " before the fault" where c ends with it
 }
@@ -54,16 +55,16 @@ func (w work) joined(k int) work {
 	return w
 }
 
-// main are the writes of a course, or all it does when it does not write.
-func (c *course) main() (values []float64, what string) {
+// main are the writes of a track of a workload, or all it does when it does not write.
+func (c *track) main(l *load) (values []float64, what string) {
 	if c.writes != nil {
 		return c.writes, "writes"
 	}
-	return c.ops, "operations"
+	return c.ops, l.counted()
 }
 
 // parts are the sections of a workload that tells them apart, in the order of its file.
-func (v *view) parts(l *load, before string, cut func(*course) *course) []work {
+func (v *view) parts(l *load, before string, cut func(*track) *track) []work {
 	var names []string
 	for i := range v.d.Series {
 		if s := &v.d.Series[i]; s.Section != "" && s.Workload == l.name && s.Group == l.group && !slices.Contains(names, s.Section) {
@@ -73,7 +74,7 @@ func (v *view) parts(l *load, before string, cut func(*course) *course) []work {
 	var out []work
 	from, to := l.span()
 	for _, name := range names {
-		c := v.sum(func(s *result.Series) bool {
+		c := v.sum("", func(s *result.Series) bool {
 			return s.VM == "" && s.Workload == l.name && s.Group == l.group && s.Section == name
 		})
 		if c == nil {
@@ -84,8 +85,8 @@ func (v *view) parts(l *load, before string, cut func(*course) *course) []work {
 		if last < first {
 			continue
 		}
-		w := work{name: name, c: c.between(c.at(first-1), c.at(last)), before: before}
-		if w.values, w.what = w.c.main(); w.c.writes == nil {
+		w := work{name: name, c: c.between(c.at(first-1), c.at(last)), before: before, unit: l.rate().unit}
+		if w.values, w.what = w.c.main(l); w.c.writes == nil && l.blocksOnly() {
 			w.what = "reads"
 		}
 		out = append(out, w)
@@ -141,17 +142,18 @@ func (v *view) starved(l *load, parts []work) (out []result.Finding, only bool) 
 	out = append(out, reads...)
 	if len(even) > 0 {
 		out = append(out, result.Finding{
-			Check: "stalls", Severity: result.Fine, Subject: l.name, Metric: "sections at a standstill", Unit: "count", Value: ptr(0), Limit: ptr(0), N: points,
+			Check: "stalls", Severity: result.Fine, Subject: l.name, Metric: "sections stalled", Unit: "count", Value: ptr(0),
+			Limit: ptr(0), N: points,
 			NoInterval: "counted over the whole window, not estimated", Warnings: unknown,
 			Basis:    fmt.Sprintf("operations of each section in points of up to %s, below %s of their median", sayDuration(step), percent(stalledBelow)),
-			Sentence: fmt.Sprintf("No standstill of %s in %s while the other sections went on.", strings.Join(even, ", "), l.name),
+			Sentence: fmt.Sprintf("No stall of %s in %s while the other sections went on.", strings.Join(even, ", "), l.name),
 		})
 	}
 	return out, only && writing == 1
 }
 
-// whileOthers are the points of a standstill at which another of the parts went on, and the names of those that did at half of them or
-// more. The points are joined k by k.
+// whileOthers are the points of a stall at which another of the parts went on, and the names of those that did at
+// half of them or more. The points are joined k by k.
 func (w work) whileOthers(at []bool, k int, parts []work, but int) (kept []bool, names []string) {
 	kept = make([]bool, len(at))
 	during, most := make([]int, len(parts)), 0
@@ -189,7 +191,7 @@ func (v *view) stallFinding(w work, suspects []work) result.Finding {
 	switch {
 	case s.share > onAndOff:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("The %s of %s come and go (%s of the time there are next to none), so a standstill cannot be told from its own rhythm.", w.what, w.name, percent(s.share))
+		f.Sentence = fmt.Sprintf("The %s of %s come and go (%s of the time there are next to none), so a stall cannot be told from its own rhythm.", w.what, w.name, percent(s.share))
 		return f
 	case len(s.runs) == 0:
 		f.Severity = result.Fine
@@ -199,16 +201,17 @@ func (v *view) stallFinding(w work, suspects []work) result.Finding {
 	return v.found(w, s, suspects)
 }
 
-func (w work) finding(s standstills) result.Finding {
+func (w work) finding(s stallSet) result.Finding {
 	return result.Finding{
-		Check: "stalls", Subject: w.name, Metric: "time at a standstill", Unit: "%", Value: ptr(100 * s.share), N: len(w.values), Limit: ptr(0),
+		Check: "stalls", Subject: w.name, Metric: "time stalled", Unit: "%", Value: ptr(100 * s.share), N: len(w.values),
+		Limit:      ptr(0),
 		NoInterval: "counted over the whole window, not estimated",
 		Basis:      fmt.Sprintf("%s in points of %s, below %s of their median", w.what, sayDuration(w.c.step), percent(stalledBelow)),
 	}
 }
 
-// found is the finding of standstills that there are.
-func (v *view) found(w work, s standstills, suspects []work) result.Finding {
+// found is the finding of stalls that there are.
+func (v *view) found(w work, s stallSet, suspects []work) result.Finding {
 	f := w.finding(s)
 	f.Severity = result.Caution
 	length := fmt.Sprintf("for %s in all and %s at the longest", sayDuration(s.seconds), sayDuration(s.longest()))
@@ -224,14 +227,15 @@ func (v *view) found(w work, s standstills, suspects []work) result.Finding {
 	} else if n > 0 {
 		f.Sentence += ", though " + strings.Join(w.on, " and ") + " went on"
 	}
-	f.Evidence = append(f.Evidence, result.Evidence{Name: "standstills", Value: float64(len(s.runs)), Unit: "count"}, result.Evidence{Name: "longest", Value: round(s.longest()), Unit: "s"})
+	f.Evidence = append(f.Evidence, result.Evidence{Name: "stalls", Value: float64(len(s.runs)), Unit: "count"},
+		result.Evidence{Name: "longest", Value: round(s.longest()), Unit: "s"})
 	who, other := w.culprit(s, suspects, &f)
 	f.Sentence += who + w.before + "."
 	lines := []result.ChartLine{w.c.line(w.name, w.values)}
 	if other != nil {
 		lines = append(lines, w.beside(other))
 	}
-	f.Chart = v.chart(w.name+": "+w.what+" per second", "ops/s", lines...)
+	f.Chart = v.chart(w.name+": "+w.what+" per second", w.unit, lines...)
 	return f
 }
 
@@ -262,7 +266,7 @@ func (w work) beside(o *work) result.ChartLine {
 func (v *view) others(l *load) []work {
 	var out []work
 	for _, o := range v.loads {
-		if c := v.course(o); o != l && c != nil {
+		if c := v.track(o); o != l && c != nil {
 			out = append(out, work{name: o.name, c: c})
 		}
 	}
@@ -280,8 +284,8 @@ func siblings(parts []work, but int) []work {
 	return out
 }
 
-// aligned are values of another course at the first n points of c; NaN where there are none.
-func (c *course) aligned(n int, o *course, values []float64) []float64 {
+// aligned are values of another track at the first n points of c; NaN where there are none.
+func (c *track) aligned(n int, o *track, values []float64) []float64 {
 	out := gaps(n)
 	for i := range out {
 		// The middle of c's interval lies in o's interval that ends next.
@@ -295,7 +299,7 @@ func (c *course) aligned(n int, o *course, values []float64) []float64 {
 
 // culprit names a suspect whose bytes rise while w stands still: at least double, and more than in 95 % of all other
 // alignments of the two series (a permutation by circular shifts, which keeps the dependence of both).
-func (w work) culprit(s standstills, suspects []work, f *result.Finding) (words string, who *work) {
+func (w work) culprit(s stallSet, suspects []work, f *result.Finding) (words string, who *work) {
 	best, p := 2.0, 1.0
 	for k := range suspects {
 		o := &suspects[k]

@@ -114,13 +114,13 @@ func TestSectionsInTurn(t *testing.T) {
 		got = append(got, f.Sentence)
 	}
 	want := []string{"The writes of Turns never fell below a quarter of the usual rate for as long as 1 s.",
-		"No standstill of first, second, all along in Turns while the other sections went on."}
+		"No stall of first, second, all along in Turns while the other sections went on."}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A standstill is found at any place and as long as it was, to a tenth of a point at either end and the noise beside it.
+// A stall is found at any place and as long as it was, to a tenth of a point at either end and the noise beside it.
 func TestStarvedLength(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.Float64Range(100, 400).Draw(t, "from")
@@ -130,7 +130,7 @@ func TestStarvedLength(t *testing.T) {
 			lost := max(0, min(float64(i+1), from+long)-max(float64(i), from))
 			values[i] = 500 * (1 - lost)
 		}
-		c := &course{origin: t0, start: t0.Add(time.Second), step: 1, ops: values}
+		c := &track{origin: t0, start: t0.Add(time.Second), step: 1, ops: values}
 		s := c.stalls(values)
 		if len(s.runs) != 1 || s.seconds < long-0.2-1e-9 || s.seconds > long+0.06 {
 			t.Fatalf("%v s from %v: found %v s, runs %+v", long, from, s.seconds, s.runs)

@@ -28,7 +28,7 @@ func (v *view) setPoints() []setPoint {
 	var out []setPoint
 	for _, l := range v.loads {
 		var p setPoint
-		ok := l.count() > 0
+		ok := l.blocksOnly() && l.count() > 0
 		for _, part := range l.parts {
 			extents := map[string]int64{}
 			for _, lane := range part.Lanes {
@@ -58,7 +58,7 @@ func (v *view) setPoints() []setPoint {
 		}
 		p.name, p.mean = l.name, sum/float64(n)
 		p.like += fmt.Sprintf("|%.2g", moved/float64(n))
-		if c := v.course(l); c != nil && c.busy != nil {
+		if c := v.track(l); c != nil && c.busy != nil {
 			p.flow = flowOf(c.busy, c.ops)
 		}
 		out = append(out, p)

@@ -42,12 +42,13 @@ const (
 
 // Sweep is a load sweep: throughput and, when it was measured, mean response time in seconds at each concurrency.
 type Sweep struct {
+	Unit                                     string // of the throughput: "ops/s", "transactions/s"; "" unknown
 	Concurrency, Throughput, ResponseSeconds []float64
 }
 
-// OfTable returns what a table alone supports, the most important first, and in words what could not be looked at. A series
-// is judged for steadiness, period, changes of level and, when it is a rate and the times are known, standstills; a sweep for
-// how it scales and where its knee is.
+// OfTable returns what a table alone supports, the most important first, and in words what could not be looked at. A
+// series is judged for steadiness, period, changes of level and, when it is a rate and the times are known, stalls; a
+// sweep for how it scales and where its knee is.
 func OfTable(t Table) (findings []result.Finding, unseen []string) {
 	if t.Sweep != nil {
 		findings, unseen = sweepFindings(*t.Sweep)
@@ -88,7 +89,7 @@ func (t Table) series(c Column) (out []result.Finding, unseen []string) {
 		return nil, []string{fmt.Sprintf("%s: %s of its values are missing", c.Name, percent(float64(n-len(l.values))/float64(n)))}
 	}
 	if slices.Min(l.values) == slices.Max(l.values) {
-		return []result.Finding{l.constant()}, []string{c.Name + ": periods, changes and standstills, since it never varies"}
+		return []result.Finding{l.constant()}, []string{c.Name + ": periods, changes and stalls, since it never varies"}
 	}
 	if slices.Min(l.values) < 0 && c.Kind != Other {
 		out = append(out, l.negative())
@@ -104,11 +105,11 @@ func (t Table) series(c Column) (out []result.Finding, unseen []string) {
 	switch {
 	case c.Kind != Rate:
 	case t.Step == 0:
-		unseen = append(unseen, c.Name+": standstills, since no column says how far apart in time its rows are")
+		unseen = append(unseen, c.Name+": stalls, since no column says how far apart in time its rows are")
 	default:
 		f, why := l.stalls()
 		if why != "" {
-			unseen = append(unseen, c.Name+": standstills, since "+why)
+			unseen = append(unseen, c.Name+": stalls, since "+why)
 		} else {
 			out = append(out, f)
 		}
@@ -160,7 +161,7 @@ func (l line) say(v float64) string {
 
 func (l line) chart() *result.Chart {
 	origin := time.Unix(0, 0)
-	c := &course{origin: origin, start: origin, step: cmp.Or(l.step, 1)}
+	c := &track{origin: origin, start: origin, step: cmp.Or(l.step, 1)}
 	out := &result.Chart{Title: l.Name, XUnit: "s", YUnit: l.Name, Lines: []result.ChartLine{c.line(l.Name, l.Values)}}
 	if l.step == 0 {
 		out.XLabel, out.XUnit = "row, from 0", "count"
@@ -187,7 +188,7 @@ func (l line) negative() result.Finding {
 func (l line) steady() (steady.Stretch, result.Finding) {
 	f := l.finding("steady-state", "mean of the steady stretch", "as given")
 	f.Chart = l.chart()
-	s := stretch{c: &course{ops: l.values, step: cmp.Or(l.step, 1)}, index: l.index}
+	s := stretch{c: &track{ops: l.values, step: cmp.Or(l.step, 1)}, index: l.index}
 	if len(l.values) < longEnough {
 		s.rounds(l.values)
 	} else {
@@ -311,9 +312,9 @@ func (l line) changes(s steady.Stretch) result.Finding {
 	return f
 }
 
-// stalls looks for standstills; why says what prevents it.
+// stalls looks for stalls; why says what prevents it.
 func (l line) stalls() (f result.Finding, why string) {
-	c := &course{ops: l.Values, step: l.step}
+	c := &track{ops: l.Values, step: l.step}
 	s := c.stalls(l.Values)
 	some := slices.Sorted(slices.Values(l.values))
 	switch median := some[len(some)/2]; {
@@ -322,11 +323,11 @@ func (l line) stalls() (f result.Finding, why string) {
 	case !(median*l.step >= fewestPerStep):
 		return f, fmt.Sprintf("a row stands for %s operations, and below %d a low one may be chance", l.say(median*l.step), fewestPerStep)
 	}
-	f = l.finding("stalls", "time at a standstill", "%")
+	f = l.finding("stalls", "time stalled", "%")
 	f.Value, f.Limit, f.NoInterval = ptr(100*s.share), ptr(0), "counted over all rows, not estimated"
 	switch {
 	case s.share > onAndOff:
-		f.Sentence = fmt.Sprintf("%s comes and goes (%s of the rows are next to nothing), so a standstill cannot be told from its own rhythm.", l.Name, percent(s.share))
+		f.Sentence = fmt.Sprintf("%s comes and goes (%s of the rows are next to nothing), so a stall cannot be told from its own rhythm.", l.Name, percent(s.share))
 		f.Severity = result.Fine
 	case len(s.runs) == 0:
 		f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s never fell below a quarter of its usual level for as long as %s.", l.Name, sayDuration(l.step))
@@ -347,7 +348,7 @@ func (l line) stalls() (f result.Finding, why string) {
 
 // sweepFindings reads a load sweep. Rows of one concurrency are repeats; their means are its point.
 func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
-	unseen = []string{"steadiness, period, changes and standstills: each row is a step of the load, and says nothing of its own time"}
+	unseen = []string{"steadiness, period, changes and stalls: each row is a step of the load, and says nothing of its own time"}
 	var steps []step
 	var points []usl.Point
 	var load []curve.Point
@@ -378,17 +379,18 @@ func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 		one.Throughput.Value = p.Throughput
 		steps = append(steps, one)
 	}
+	q := quantity{name: "rate", unit: cmp.Or(s.Unit, "as given"), per: s.Unit, kind: result.Count, better: result.Higher}
 	basis := fmt.Sprintf("%s of one file at %s", plural(len(points), "row"), plural(len(levels), "concurrency value"))
 	m, err := usl.Fit(points, usl.Options{})
 	if err != nil {
 		unseen = append(unseen, "the Universal Scalability Law: "+err.Error())
 	} else {
-		out = append(out, scalability(steps, points, m, basis))
+		out = append(out, scalability(steps, points, m, q, basis))
 	}
 	if s.ResponseSeconds == nil {
 		unseen = append(unseen, "Little's law: no column of mean response times with its unit, such as latency_ms; concurrency ÷ throughput stands in for them")
 	}
-	found, err := loadCurve(load, basis)
+	found, err := loadCurve(load, q, basis)
 	if err != nil {
 		unseen = append(unseen, "the knee: "+err.Error())
 	}

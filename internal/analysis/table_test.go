@@ -40,7 +40,7 @@ func TestTableTruth(t *testing.T) {
 			"steady-state": "notice: x was steady from 0:00 to 3:19 only, and moved then, with a mean of ", "changes": "notice: x changed level: from 998.6 to 699 at 3:20.", "period": "", "stalls": "fine: "}},
 		"a period": {analysis.Other, noisy(400, func(i int) float64 { return 1000 + 300*math.Sin(2*math.Pi*float64(i)/40) }), 0, map[string]string{
 			"steady-state": "fine: x was steady", "period": "notice: x repeats itself every 40 rows", "changes": "fine: "}},
-		"standstills": {analysis.Rate, noisy(300, func(i int) float64 {
+		"stalls": {analysis.Rate, noisy(300, func(i int) float64 {
 			if i%60 == 30 {
 				return 1
 			}

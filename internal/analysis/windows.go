@@ -39,19 +39,28 @@ func windows(v *view) []result.Finding {
 		if len(parts) < 2 {
 			continue
 		}
-		var rates, times []result.Finding
-		for _, later := range parts[1:] {
-			p := pair{l: l, latency: cmp.Or(w.Latency, "service time"), first: parts[0], later: later}
-			p.was, p.is = whenever(p.first.Window, p.later.Window)
-			p.series(v)
-			if f, ok := p.rate(); ok {
-				rates = append(rates, f)
+		pairs := func(q quantity, compare func(*pair) (result.Finding, bool)) {
+			var found []result.Finding
+			for _, later := range parts[1:] {
+				p := pair{l: l, of: q, latency: cmp.Or(w.Latency, "service time"), first: parts[0], later: later}
+				p.was, p.is = whenever(p.first.Window, p.later.Window)
+				p.series(v)
+				if f, ok := compare(&p); ok {
+					found = append(found, f)
+				}
 			}
-			if f, ok := p.mean(); ok {
-				times = append(times, f)
+			out = append(out, most(found, len(parts))...)
+		}
+		pairs(l.rate(), (*pair).rate)
+		pairs(l.rate(), (*pair).mean)
+		for _, q := range l.measures() {
+			pairs(q, (*pair).measure)
+		}
+		for _, m := range l.declared() {
+			if m.Kind == result.Single {
+				pairs(measureOf(m), (*pair).single)
 			}
 		}
-		out = append(append(out, most(rates, len(parts))...), most(times, len(parts))...)
 	}
 	return out
 }
@@ -61,6 +70,26 @@ type part struct {
 	result.Window
 	pieces  []result.Window
 	seconds float64
+}
+
+// value is a measure over the part: of one that adds up its mean, per second where it is a Count; of a figure of the
+// tool's own that of the part's only piece. False where a piece has none.
+func (p part) value(q quantity) (v float64, ok bool) {
+	for _, w := range p.pieces {
+		i := slices.IndexFunc(w.Values, func(o result.Value) bool { return o.Measure == q.measure })
+		if i < 0 || !isFinite(w.Values[i].Value) {
+			return 0, false
+		}
+		one, s := w.Values[i].Value, w.End.Sub(w.Start).Seconds()
+		switch q.kind {
+		case result.Single:
+			return one, len(p.pieces) == 1
+		case result.Level:
+			one *= s
+		}
+		v += one
+	}
+	return v / p.seconds, p.seconds > 0
 }
 
 // partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a workload
@@ -113,8 +142,8 @@ func mergeOps(into, ops []result.OpTotals) []result.OpTotals {
 	return into
 }
 
-// over is a course over all pieces of a part, one after the other.
-func (c *course) over(p part) *course {
+// over is a track over all pieces of a part, one after the other.
+func (c *track) over(p part) *track {
 	out := c.between(p.pieces[0].Start, p.pieces[0].End)
 	for _, w := range p.pieces[1:] {
 		more := c.between(w.Start, w.End)
@@ -171,17 +200,18 @@ func most(all []result.Finding, windows int) []result.Finding {
 // pair is two windows of a workload.
 type pair struct {
 	l            *load
+	of           quantity
 	latency      string
 	first, later part
 	was, is      string // the two in a sentence
 	v            *view
-	a, b         *course // nil without a series
+	a, b         *track // nil without a series
 }
 
 // series finds the two stretches of the workload's series. A point that lies in neither whole is in neither.
 func (p *pair) series(v *view) {
 	p.v = v
-	if c := v.course(p.l); c != nil {
+	if c := v.trackOf(p.l, p.of); c != nil {
 		p.a, p.b = c.over(p.first), c.over(p.later)
 	}
 }
@@ -238,7 +268,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	f := result.Finding{
 		Check: "windows", Subject: p.l.name, Metric: "rate " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r, Low: &low, High: &high, N: int(na + nb), Limit: ptr(1 - changed),
 		Basis: p.basis(""), Warnings: []string{oneRun},
-		Evidence: []result.Evidence{{Name: "rate " + p.first.Name, Value: float64(na) / a, Unit: "ops/s"}, {Name: "rate " + p.later.Name, Value: float64(nb) / b, Unit: "ops/s"}},
+		Evidence: p.both("rate ", float64(na)/a, float64(nb)/b),
 	}
 	counted := "the interval takes completions as a Poisson count, which is too narrow when the rate wanders"
 	if p.a != nil && p.b != nil {
@@ -251,7 +281,7 @@ func (p *pair) rate() (result.Finding, bool) {
 		} else {
 			counted += "; from the series there is none: " + in.Reason
 		}
-		f.Chart = p.picture("operations per second", "ops/s", p.a.ops, p.b.ops)
+		f.Chart = p.picture(p.of.per, p.of.unit, p.a.ops, p.b.ops)
 	}
 	if counted != "" {
 		f.Warnings = append(f.Warnings, counted)
@@ -259,7 +289,8 @@ func (p *pair) rate() (result.Finding, bool) {
 	tail, evidence, tailMoved, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
 	moved := high < 1-changed || low > 1+changed
-	said := fmt.Sprintf("%s did %s operations per second %s and %s %s (%s)", p.l.name, sayCount(float64(na)/a), p.was, sayCount(float64(nb)/b), p.is, signed(r-1))
+	said := fmt.Sprintf("%s did %s %s and %s %s (%s)", p.l.name, p.of.say(float64(na)/a), p.was, sayCount(float64(nb)/b),
+		p.is, signed(r-1))
 	if tail != "" {
 		said += "; " + tail
 	}
@@ -277,13 +308,128 @@ func (p *pair) rate() (result.Finding, bool) {
 	return f, true
 }
 
+// both are the values of the two windows as evidence.
+func (p *pair) both(what string, a, b float64) []result.Evidence {
+	return []result.Evidence{{Name: what + p.first.Name, Value: a, Unit: p.of.unit}, {Name: what + p.later.Name,
+		Value: b, Unit: p.of.unit}}
+}
+
+// measure compares what a measure that adds up was in the two windows; its interval comes from the series.
+func (p *pair) measure() (result.Finding, bool) {
+	a, was := p.first.value(p.of)
+	b, is := p.later.value(p.of)
+	if !was || !is || a == 0 && b == 0 {
+		return result.Finding{}, false
+	}
+	f := result.Finding{
+		Check: "windows", Subject: p.l.name, Metric: p.of.name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		Limit: ptr(1 - changed),
+		Basis: p.basis(""), Warnings: []string{oneRun}, Evidence: p.both(p.of.name+" ", a, b),
+		NoInterval: "there is no series of " + p.of.name,
+	}
+	said := fmt.Sprintf("%s did %s %s and %s %s", p.l.name, p.of.say(a), p.was, sayCount(b), p.is)
+	if !(a > 0) || !(b > 0) {
+		f.Severity, f.NoInterval = result.Notice, "one of the two is not above 0, so there is no ratio"
+		f.Sentence = said + p.of.judged(b-a) + "."
+		return f, true
+	}
+	r := b / a
+	f.Value = &r
+	if p.a != nil && p.b != nil {
+		fa, fb := flowOf(p.a.ops, nil), flowOf(p.b.ops, nil)
+		estimate, in := blockRatio(fa, fb)
+		f.Low, f.High = around(r, estimate, in)
+		f.NoInterval = in.Reason
+		if f.Low != nil {
+			f.N = len(fa.amount) + len(fb.amount)
+			f.Basis = p.basis("; " + in.Method + " over points of " + sayDuration(p.a.step))
+		}
+		f.Chart = p.picture(p.of.per, p.of.unit, p.a.ops, p.b.ops)
+	}
+	said += " (" + signed(r-1)
+	switch {
+	case f.Low == nil && away(r) > 1+changed:
+		f.Severity, f.Sentence = result.Notice, said+p.of.judged(r-1)+"); how sure that is cannot be told."
+	case f.Low == nil:
+		f.Severity, f.Sentence = result.Fine, said+"); how sure that is cannot be told."
+	case *f.High < 1-changed || *f.Low > 1+changed:
+		f.Severity, f.Sentence = result.Notice, said+p.of.judged(r-1)+")."
+	case *f.Low >= 1-changed && *f.High <= 1+changed:
+		f.Severity, f.Sentence = result.Fine, said+"): it did not move by more than "+percent(changed)+"."
+	default:
+		f.Severity, f.Sentence = result.Fine, said+"); whether it moved by more than "+percent(changed)+" cannot be told."
+	}
+	return f, true
+}
+
+// figures are those of the tool's own in a part, report by report, where one machine did the work.
+func (p *pair) figures(of part) (out []float64) {
+	for i := range p.v.d.Series {
+		s := &p.v.d.Series[i]
+		if s.Op != "" || s.Measure != p.of.measure || s.VM == "" || s.VM != p.l.parts[0].VM || len(p.l.parts) > 1 ||
+			!(s.Step > 0) {
+			continue
+		}
+		c := &track{start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
+		c.add(c.ops, s, nil)
+		values, _ := finiteOf(c.between(of.Start, of.End).ops)
+		out = append(out, values...)
+	}
+	return out
+}
+
+// apart reports whether three quarters of some figures lie beyond three quarters of others. Nothing is averaged.
+func apart(a, b []float64) bool {
+	const fewest = 8
+	if min(len(a), len(b)) < fewest {
+		return false
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	return resample.Quantile(a, 0.75) < resample.Quantile(b, 0.25) || resample.Quantile(b, 0.75) < resample.Quantile(a,
+		0.25)
+}
+
+// single sets two figures of the tool's own side by side. All that is known of how they vary are its other figures.
+func (p *pair) single() (result.Finding, bool) {
+	a, was := p.first.value(p.of)
+	b, is := p.later.value(p.of)
+	if !was || !is {
+		return result.Finding{}, false
+	}
+	f := result.Finding{
+		Check: "windows", Subject: p.l.name, Metric: p.of.name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		N: 2, Limit: ptr(1 - changed),
+		Basis: p.basis("; the last figure of the tool in each"), Warnings: []string{oneRun}, Evidence: p.both(p.of.name+" ",
+			a, b),
+		NoInterval: "figures that the tool made by itself",
+	}
+	said := fmt.Sprintf("%s of %s was %s %s %s and %s %s, as the tool reported it last", p.of.name, p.l.name,
+		sayCount(a), p.of.unit, p.was, sayCount(b), p.is)
+	if a > 0 && b > 0 {
+		f.Value = ptr(b / a)
+	}
+	switch before, after := p.figures(p.first), p.figures(p.later); {
+	case len(before) == 0 || len(after) == 0:
+		f.Severity, f.Sentence = result.Fine, said+"; how sure a difference is cannot be told."
+	case apart(before, after):
+		f.Severity = result.Notice
+		f.Sentence = fmt.Sprintf("%s%s: three quarters of its figures then lie beyond three quarters of those before.",
+			said, p.of.judged(b-a))
+	default:
+		f.Severity, f.Sentence = result.Fine, said+"; its figures of the two times overlap, so it need not have moved."
+	}
+	return f, true
+}
+
 // picture draws the two stretches, as far as the evidence of one comparison needs.
 func (p *pair) picture(what, unit string, a, b []float64) *result.Chart {
 	if len(p.first.pieces)+len(p.later.pieces) > 2 {
-		return nil // pieces of the run side by side are no course
+		return nil // pieces of the run side by side are no track
 	}
 	c := p.v.chart(p.l.name+": "+what, unit, p.a.line(p.first.Name, a), p.b.line(p.later.Name, b))
-	if want, limited, unlimited := p.l.offered(); unit == "ops/s" && limited > 0 && unlimited == 0 {
+	if want, limited, unlimited := p.l.offered(); p.of.measure == "" && unit == p.of.unit && limited > 0 &&
+		unlimited == 0 && p.l.alike() {
 		c.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
 	}
 	c.Marks = nil // the lines say which is which
@@ -302,7 +448,7 @@ func (l *load) offered() (rate float64, limited, unlimited int) {
 // kept says whether the offered rate was kept in the two windows.
 func (p *pair) kept(first, later uint64) string {
 	want, limited, unlimited := p.l.offered()
-	if limited == 0 || unlimited > 0 {
+	if limited == 0 || unlimited > 0 || !p.l.alike() {
 		return ""
 	}
 	a, b := float64(first)/p.first.seconds/want, float64(later)/p.later.seconds/want
@@ -333,13 +479,19 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 		if !fine || !also || pb <= 0 {
 			continue
 		}
-		ev = append(ev, result.Evidence{Name: o.Op + " p99 " + p.first.Name, Value: pb, Unit: "s"}, result.Evidence{Name: o.Op + " p99 " + p.later.Name, Value: pa, Unit: "s"})
+		declared, called := p.l.operation(o.Op), o.Op
+		if declared.Block == "" {
+			called = noun(declared)
+		}
+		ev = append(ev, result.Evidence{Name: called + " p99 " + p.first.Name, Value: pb, Unit: "s"},
+			result.Evidence{Name: called + " p99 " + p.later.Name, Value: pa, Unit: "s"})
 		mb, _, _, _ := quantile(before.Hist, 0.5)
 		ma, _, _, _ := quantile(o.Hist, 0.5)
 		kept = kept && max(hi2/lo, hi/lo2) <= 1+changed
 		if x := pa / pb; said == "" || away(x) > away(worst) {
 			worst, sure = x, lo2 > hi || hi2 < lo
-			said = fmt.Sprintf("the %s of its %ss %s", p.latency, o.Op, went(sayDuration(mb), sayDuration(ma), sayDuration(pb), sayDuration(pa)))
+			said = fmt.Sprintf("the %s of its %s %s", p.latency, noun(declared), went(sayDuration(mb), sayDuration(ma),
+				sayDuration(pb), sayDuration(pa)))
 		}
 	}
 	return said, ev, sure && away(worst) > 1+changed, kept
@@ -361,9 +513,9 @@ func went(median, medianNow, tail, tailNow string) string {
 // mean compares the mean latency over all operations. A mean is what Little's law and a user's total waiting know; the tail is
 // in the other finding.
 func (p *pair) mean() (result.Finding, bool) {
-	na, sa := totals(p.first.Ops)
-	nb, sb := totals(p.later.Ops)
-	if na == 0 || nb == 0 || !(sa > 0) || !(sb > 0) {
+	na, sa, whole := timedTotals(p.first.Ops)
+	nb, sb, too := timedTotals(p.later.Ops)
+	if na == 0 || nb == 0 || !whole || !too {
 		return result.Finding{}, false
 	}
 	ma, mb := sa/float64(na), sb/float64(nb)
@@ -391,12 +543,29 @@ func (p *pair) mean() (result.Finding, bool) {
 	if away(r) <= 1+changed || !sure {
 		f.Severity = result.Fine
 	}
-	f.Sentence = fmt.Sprintf("A mean operation of %s took %s %s and %s %s: ×%s%s in %s.", p.l.name, sayDuration(ma), p.was, sayDuration(mb), p.is, sayCount(r), span, p.latency)
+	what := "A mean operation of " + p.l.name
+	if counted := p.l.counted(); counted != "operations" {
+		what = "On average the " + counted + " of " + p.l.name
+	}
+	f.Sentence = fmt.Sprintf("%s took %s %s and %s %s: ×%s%s in %s.", what, sayDuration(ma), p.was, sayDuration(mb),
+		p.is, sayCount(r), span, p.latency)
 	return f, true
 }
 
+// timedTotals are those of operations of which each kind has times; whole is false when one has none, so that there
+// is no mean of all.
+func timedTotals(ops []result.OpTotals) (count uint64, seconds float64, whole bool) {
+	whole = true
+	for _, o := range ops {
+		n, s := totals([]result.OpTotals{o})
+		whole = whole && (n == 0 || s > 0)
+		count, seconds = count+n, seconds+s
+	}
+	return count, seconds, whole && seconds > 0
+}
+
 // each is the mean latency of every point.
-func (c *course) each() []float64 {
+func (c *track) each() []float64 {
 	out := make([]float64, len(c.ops))
 	for i := range out {
 		out[i] = c.busy[i] / c.ops[i]

@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis"
-	"plimsoll/internal/collect"
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
@@ -41,7 +39,7 @@ Of several runs, repeats of one test, it says as well how much recovery, ingest 
 their working sets to one sweep.
 
 A FILE of any tool is looked at as far as a table goes (CSV, columns separated by blanks, JSON; "-" is standard
-input): every column of numbers for steadiness, periods, changes of level and, with a column of times, standstills;
+input): every column of numbers for steadiness, periods, changes of level and, with a column of times, stalls;
 columns of concurrency and throughput for how it scales. What could not be looked at is said.
 
 The folder is not changed unless --write says so. The exit code is 5 when an assertion of a run failed.
@@ -94,7 +92,7 @@ func (a *app) analyze(given []string, f analyzeFlags) error {
 	if !slices.Contains([]string{"json", "md", "text"}, f.format) {
 		return usage("there are: json, md, text", "analyze: no format %q", f.format)
 	}
-	sheet, err := dataSheet(f.sheet)
+	sheet, err := a.dataSheet(f.sheet)
 	if err != nil {
 		return err
 	}
@@ -202,14 +200,19 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	data, err := collect.Collect(ctx, folder, drivers.Replays(folder.Manifest().Target))
+	data, err := collected(ctx, folder)
+	var gone *goneError
 	switch {
+	case errors.As(err, &gone):
+		return nil, fail(exitFailed, "leave out --again", "analyze: %w", err)
 	case ctx.Err() != nil:
 		return nil, fail(exitInterrupted, "", "analyze: %w", errInterrupted)
 	case data == nil:
 		return nil, fail(exitFailed, "", "analyze: %w", err)
 	case err != nil:
 		visible.Fprintf(a.err, "warning: analyze: %v\n", err)
+	case len(data.Problems) > 0:
+		visible.Fprintf(a.err, "warning: analyze: %s\n", some(data.Problems))
 	}
 	return data, nil
 }
@@ -225,13 +228,7 @@ func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.F
 		return fail(exitFailed, "", "analyze: %w", err)
 	}
 	var errs []error
-	before, err := folder.Data()
-	if err == nil && again {
-		if gone := lost(before, data); gone != nil {
-			return fail(exitFailed, "leave out --again", "analyze: %w", gone)
-		}
-	}
-	if again || err != nil {
+	if _, err := folder.Data(); again || err != nil {
 		errs = append(errs, folder.WriteData(data))
 	}
 	if err := errors.Join(append(errs, folder.WriteFindings(findings))...); err != nil {

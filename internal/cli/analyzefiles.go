@@ -24,7 +24,14 @@ type analyzedFile struct {
 var (
 	percentileName = regexp.MustCompile(`(^|[^a-z])p\d{1,2}([._]?\d+)?($|[^a-z0-9])|percentile|median`)
 	rateName       = regexp.MustCompile(`(^|_)(iops|ops|tps|qps|rps|throughput|rate)($|_)|per_second|/s$`)
-	responseNames  = []string{"latency", "lat", "mean_latency", "latency_mean", "response", "response_time", "mean_response", "service_time", "r", "mean", "avg"}
+	// throughputUnits are of the columns of which the name says it.
+	throughputUnits = map[string]string{
+		"iops": result.OperationsUnit, "ops": "operations/s", "tps": "transactions/s", "qps": "queries/s",
+		"rps": "requests/s",
+		"tpm": "transactions/min", "nopm": "NOPM",
+	}
+	responseNames = []string{"latency", "lat", "mean_latency", "latency_mean", "response", "response_time",
+		"mean_response", "service_time", "r", "mean", "avg"}
 )
 
 func kindOf(name string) analysis.Kind {
@@ -88,7 +95,7 @@ func (s *sheet) sweep() (*analysis.Sweep, error) {
 	if len(levels) < fewest {
 		return nil, nil
 	}
-	var out analysis.Sweep
+	out := analysis.Sweep{Unit: throughputUnits[strings.ToLower(s.names[x])]}
 	var err error
 	if out.Concurrency, err = s.numbers(n, false); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/compare"
+	"plimsoll/internal/regular"
 	"plimsoll/internal/visible"
 )
 
@@ -76,9 +77,11 @@ baseline; the files are not needed again.
 	}
 	var f compareFlags
 	check := &cobra.Command{
-		Use: "check NAME RUN|FILE|-", Short: "Hold a run or a file against a baseline; exit with 5 when it is worse", Args: args(2, 2, "name and run or file"),
+		Use: "check NAME RUN|FILE|-", Short: "Compare a run or a file with a baseline; exit with 5 when it is worse",
+		Args: args(2, 2, "name and run or file"),
 		Long: `Check compares a side with a baseline as "plimsoll compare @NAME RUN" does, and exits with 5 when any
-measure is worse by more than the threshold, with 4 when the two are not alike. Undecided is not worse:
+measure is worse by more than the threshold, or moved and nobody said which way of it is good,
+	with 4 when the two are not alike. Undecided is not worse:
 read the notes on how many repeats there were.
 
 A baseline of files takes a file of repeats. One that lacks a column of the baseline, or has it in another unit, is
@@ -96,21 +99,40 @@ refused with 4; columns that the baseline does not have are left out.
 		},
 	}
 	f.register(check)
-	return a.group("baseline", "Keep runs to hold others against", set, show, check)
+	f.registerBetter(check)
+	return a.group("baseline", "Keep runs to compare others with", set, show, check)
 }
 
-// worse is the error of a comparison in which something is.
+// worse is the error of a comparison in which something is, or moved and may be: which way of it is good is not
+// known. Results of the scenario whose unit says nothing of that are for a reader to judge.
 func worse(d *compare.Document) error {
-	var names []string
+	var names, unknown []string
 	for _, m := range d.Measures {
-		if m.Verdict == compare.Worse {
-			names = append(names, strings.TrimSpace(m.Cell+" "+m.Workload+" "+m.Name))
+		name := strings.TrimSpace(m.Cell + " " + m.Workload + " " + m.Name)
+		switch {
+		case m.Verdict == compare.Worse:
+			names = append(names, name)
+		case (m.Verdict == compare.Higher || m.Verdict == compare.Lower) && !m.Result:
+			unknown = append(unknown, name)
 		}
 	}
-	if len(names) == 0 {
+	var errs []error
+	if len(names) > 0 {
+		errs = append(errs, fmt.Errorf("baseline check: worse by more than %g %%: %s", d.Threshold*100, strings.Join(names,
+			"; ")))
+	}
+	if len(unknown) > 0 {
+		errs = append(errs, fmt.Errorf("baseline check: moved by more than %g %%, and which way is good is not known: %s",
+			d.Threshold*100, strings.Join(unknown, "; ")))
+	}
+	if len(errs) == 0 {
 		return nil
 	}
-	return fail(exitThreshold, "", "baseline check: worse by more than %g %%: %s", d.Threshold*100, strings.Join(names, "; "))
+	hint := ""
+	if len(unknown) > 0 {
+		hint = "say which way is good: --better NAME=lower, of files when the baseline is set"
+	}
+	return fail(exitThreshold, hint, "%w", errors.Join(errs...))
 }
 
 func (a *app) baselinePath(phase, name string) (string, error) {
@@ -125,7 +147,7 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fail(exitFailed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name), "%s: no baseline %q in %q", phase, name, a.runsDir)
 	}

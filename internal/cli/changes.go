@@ -144,9 +144,9 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 			return nil, "", fail(exitFailed, "", "changes: %s: %w", f.Dir(), err)
 		}
 		m := f.Manifest()
-		for name, v := range headline(doc) {
-			name = m.Scenario.Name + ": " + name
-			if column != "" && !strings.Contains(name, column) {
+		for name, h := range headline(doc) {
+			name, v := m.Scenario.Name+": "+name, h.value
+			if column != "" && !strings.Contains(name, column) && h.metric != column {
 				continue
 			}
 			if _, ok := index[name]; !ok {
@@ -191,21 +191,30 @@ func (a *app) historyRuns(given []string) ([]*result.Folder, error) {
 	return folders, nil
 }
 
+// headlineNumber is a number that a history follows, with the name of its metric.
+type headlineNumber struct {
+	value  float64
+	metric string // as Series.Metric has it
+}
+
 // headline are the numbers of a report that a history follows.
-func headline(doc *report.Document) map[string]float64 {
-	out := map[string]float64{}
+func headline(doc *report.Document) map[string]headlineNumber {
+	out := map[string]headlineNumber{}
 	for _, l := range doc.Latencies {
 		if len(l.Windows) == 0 {
 			continue
 		}
 		for _, r := range l.Windows[0].Rows {
-			name := l.Workload + " " + r.Op
-			out[name+" per second"] = r.OpsPerSecond
+			name, head := l.Workload+" "+r.Op, result.Series{Op: r.Op, Measure: result.Rate, Unit: r.Unit}
+			out[name+" per second"] = headlineNumber{r.OpsPerSecond, head.Metric()}
 			for q, v := range map[string]*float64{"p50": r.P50, "p99": r.P99, "p99.9": r.P999} {
-				if v != nil {
-					out[name+" "+q+" "+l.Kind+" (s)"] = *v
+				if head.Measure = "latency_" + q; v != nil {
+					out[name+" "+q+" "+l.Kind+" (s)"] = headlineNumber{*v, head.Metric()}
 				}
 			}
+		}
+		for _, m := range l.Windows[0].Measures {
+			out[l.Workload+" "+m.Name+" ("+m.Unit+")"] = headlineNumber{m.Value, m.Name}
 		}
 	}
 	return out

@@ -28,7 +28,7 @@ with; --strict objects to that too. The exit code is 3 when there is an error, 0
 		ValidArgsFunction: completeScenario,
 		RunE:              func(_ *cobra.Command, given []string) error { return a.check(given[0], f) },
 	}
-	f.register(c)
+	f.register(a, c)
 	return c
 }
 

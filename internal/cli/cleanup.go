@@ -108,7 +108,8 @@ func (a *app) toClean(runs []string) ([]string, error) {
 	return dirs, nil
 }
 
-// cleanOne cleans up after one run. A run that says it is clean is looked at only when it was named.
+// cleanOne cleans up after one run. A run that says it is clean and how far it measured, which comes last, is looked at
+// only when it was named.
 func (a *app) cleanOne(ctx context.Context, dir string, named bool) (cleaned, error) {
 	c := cleaned{RunID: dir, Dir: dir, State: "failed"}
 	fail := func(err error) (cleaned, error) {
@@ -122,7 +123,7 @@ func (a *app) cleanOne(ctx context.Context, dir string, named bool) (cleaned, er
 	defer folder.Close()
 	m := folder.Manifest()
 	c.RunID = m.RunID
-	if m.Cleaned.State == "yes" && !named {
+	if m.Cleaned.State == "yes" && m.Measured.State != "pending" && !named {
 		c.State = "clean already"
 		return c, nil
 	}

@@ -16,10 +16,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,6 +33,8 @@ type app struct {
 	out, err io.Writer
 	clock    clock.Clock
 	signals  <-chan os.Signal // instead of the process's own; for tests
+	stops    atomic.Int32     // signals that this command line was sent while it listened
+	leave    chan error       // told when it must not wait any more
 	runsDir  string           // --dir
 	json     bool             // --json
 }
@@ -44,24 +45,26 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return a.main(args)
 }
 
-func (a *app) main(args []string) (code int) {
+func (a *app) main(args []string) int {
 	out, errs := visible.NewWriter(a.out), visible.NewWriter(a.err)
 	a.out, a.err = out, errs
 	defer func() {
 		_ = errors.Join(out.Close(), errs.Close()) // what is left of a character has nobody to complain to
-	}()
-	defer func() {
-		if p := recover(); p != nil {
-			visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p, visible.Lines(debug.Stack()))
-			code = exitFailed
-		}
 	}()
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	err := root.ExecuteContext(context.Background())
+	err := a.untilLeft(func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p, visible.Lines(debug.Stack()))
+				err = &failure{code: exitFailed, err: errors.New("internal error"), said: true}
+			}
+		}()
+		return root.ExecuteContext(context.Background())
+	})
 	if err != nil {
 		complain(a.err, err)
 	}
@@ -160,33 +163,6 @@ func (a *app) printJSON(v any) error {
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
-
-// listen gives the signals that ask to stop, until release. Commands that do not listen are ended by them as usual.
-func (a *app) listen() (signals <-chan os.Signal, release func()) {
-	if a.signals != nil {
-		return a.signals, func() {}
-	}
-	c := make(chan os.Signal, 3)
-	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
-	return c, func() { signal.Stop(c) }
-}
-
-// interruptible is a context that ends at the first signal, with errInterrupted as its cause. Call the function when done.
-func (a *app) interruptible() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals, release := a.listen()
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-signals:
-			cancel(errInterrupted)
-		case <-done:
-		}
-	}()
-	return ctx, func() { close(done); release(); cancel(nil) }
-}
-
-var errInterrupted = errors.New("interrupted")
 
 // now is the time of the machine, for identities and file names.
 func (a *app) now() time.Time { return a.clock.Now() }

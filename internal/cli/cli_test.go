@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func TestVariables(t *testing.T) {
 	if err := os.WriteFile(file, []byte("iops: 100\nname: from file\nlist: [1, 2]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := variables([]string{file}, []string{
+	got, err := (&app{}).variables([]string{file}, []string{
 		"iops=4000", "ratio=0.5", "on=true", `text="4"`, "empty=", "path=a: b", "eq=a=b", "none=null", "selector=1:", "l=[serva.fio]", "word=yes please",
 	})
 	want := map[string]any{
@@ -77,11 +78,12 @@ func TestVariables(t *testing.T) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
 	for _, bad := range []string{"iops", "=4", "x=[1"} {
-		if _, err := variables(nil, []string{bad}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--set") {
+		_, err := (&app{}).variables(nil, []string{bad})
+		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %q: %v, want a usage error", bad, err)
 		}
 	}
-	if _, err := variables([]string{file + ".not"}, nil); exitCode(err) != exitUsage {
+	if _, err := (&app{}).variables([]string{file + ".not"}, nil); exitCode(err) != exitUsage {
 		t.Errorf("a missing --set-file: %v", err)
 	}
 }
@@ -202,7 +204,7 @@ func TestPlainText(t *testing.T) {
 type stopped struct{ scenarioClock }
 
 func rows() []collect.LiveRow {
-	blocks := result.BlockOperations
+	blocks := result.BlockOperations()
 	return []collect.LiveRow{
 		{Workload: "OLTP", VMs: 1, Ops: 120_000, Rates: []collect.LiveRate{{Operation: blocks[0], PerSecond: 1800, BytesPerSecond: 18 << 20}, {Operation: blocks[1], PerSecond: 2200, BytesPerSecond: 13 << 20}},
 			Mean: 412 * time.Microsecond, P99: 2 * time.Millisecond},
@@ -279,30 +281,94 @@ func TestProgressAsksWhenDue(t *testing.T) {
 	}
 }
 
+// A run that was killed between its last removal and its last verdict gets that verdict from a clean-up, once.
+func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
+	a, out, errs := quiet(t)
+	folder, err := result.Create(a.runsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
+		Status: result.StatusExecuting, Target: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, phase := range []string{"run", "teardown"} {
+		if err := folder.AppendEvent(result.Event{Kind: result.KindPhase, Phase: phase, Name: phase}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = folder.Update(func(m *result.Manifest) { m.Cleaned = result.Verdict{State: "yes"} })
+	if err := errors.Join(err, folder.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"20260101-000000-x-0001: cleaned\n", "nothing to clean up in " + a.runsDir + "\n"} {
+		out.Reset()
+		if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exitDone || out.String() != want {
+			t.Errorf("exit code %d, %q, %s: want %q", code, out, errs, want)
+		}
+	}
+	again, err := result.Open(folder.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := again.Manifest(); m.Measured.State != "yes" || m.Cleaned != (result.Verdict{State: "yes"}) {
+		t.Errorf("measured %+v, cleaned %+v", m.Measured, m.Cleaned)
+	}
+}
+
+// The first signal ends the context, the second the command, whatever that is doing and whichever part of it listens.
 func TestStopper(t *testing.T) {
+	a, _, _ := quiet(t)
 	signals := make(chan os.Signal)
-	s := newStopper(signals)
-	defer s.release()
-	told := make(chan bool, 1)
-	s.tell(func() { told <- true })
-	reached := make(chan string, 3)
+	a.signals = signals
 	forever := make(chan struct{})
 	defer close(forever)
+	told := make(chan bool)
 	go func() {
 		signals <- os.Interrupt
-		<-s.ctx.Done()
-		reached <- "context"
-		signals <- os.Interrupt
-		<-s.abandon
-		reached <- "abandon"
+		<-told
 		signals <- os.Interrupt
 	}()
-	_, err := s.wait(func(context.Context) (run.Summary, error) { <-forever; return run.Summary{}, nil })
+	err := a.untilLeft(func() error {
+		s := a.stoppable()
+		s.tell(func() { close(told) })
+		<-s.ctx.Done()
+		<-told
+		s.release()
+		later, stop := a.interruptible()
+		defer stop()
+		if context.Cause(later) != errInterrupted { //nolint:errorlint // the cause itself
+			t.Errorf("a later part of the command was not told: %v", context.Cause(later))
+		}
+		<-forever
+		return nil
+	})
 	if exitCode(err) != exitInterrupted {
 		t.Errorf("left with %v", err)
 	}
-	if !<-told || <-reached != "context" || <-reached != "abandon" {
-		t.Error("the signals did not act in order")
+}
+
+// SIGQUIT stops like the others, and writes stacks into the run folder once that is there.
+func TestStacks(t *testing.T) {
+	made, here := t.TempDir(), t.TempDir()
+	t.Chdir(here)
+	for dir, want := range map[string]string{made: made, filepath.Join(made, "not yet"): here} {
+		a, _, errs := quiet(t)
+		signals := make(chan os.Signal)
+		a.signals = signals
+		s := a.stoppable()
+		s.about(dir)
+		told := make(chan bool)
+		s.tell(func() { close(told) })
+		signals <- syscall.SIGQUIT
+		<-s.ctx.Done()
+		<-told
+		s.release()
+		files, err := filepath.Glob(filepath.Join(want, "stacks-*.txt"))
+		if err != nil || len(files) != 1 || !strings.Contains(errs.String(), files[0]) {
+			t.Fatalf("%s: files %q, %v; said %q", dir, files, err, errs)
+		}
+		data, err := os.ReadFile(files[0])
+		if err != nil || !strings.Contains(string(data), "TestStacks") {
+			t.Errorf("%v: %.200s", err, data)
+		}
 	}
 }
 

@@ -42,8 +42,13 @@ func (f *compareFlags) register(c *cobra.Command) {
 
 // registerFiles adds the flags that say what the columns of files are.
 func (f *compareFlags) registerFiles(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.better, "better", nil, "which `way` is good in columns of files: higher (unless given), lower, or COLUMN=lower; repeatable")
+	f.registerBetter(c)
 	c.Flags().StringArrayVar(&f.columns, "column", nil, "of files take this `column` only: its name, or its number from 1; repeatable")
+}
+
+func (f *compareFlags) registerBetter(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.better, "better", nil,
+		"which `way` is good: of columns of files higher, lower or COLUMN=lower, of measures of runs MEASURE=lower; repeatable")
 }
 
 func (f *compareFlags) options() compare.Options {
@@ -61,8 +66,8 @@ func (a *app) compareCommand() *cobra.Command {
 	var f compareFlags
 	c := &cobra.Command{
 		Use:   "compare BASELINE CANDIDATE...",
-		Short: "Hold runs or files of repeats against each other: what changed, by how much, and how sure that is",
-		Long: `Compare holds each further side against the first. ` + sideHelp + `
+		Short: "Compare runs or files of repeats: what changed, by how much, and how sure that is",
+		Long: `Compare compares each further side with the first. ` + sideHelp + `
 
 It refuses sides that differ in what should be equal (kernel, firmware, fio, scenario, variables, scales, prefill,
 content, jobs, working set to memory), names each fact with its values, and exits with 4. Say what differs on
@@ -73,10 +78,13 @@ steady that run was. They are widened for the number of measures. A verdict is b
 interval lies beyond the threshold, same when all of it lies within, else undecided.
 
 With --window the sides are windows of one RUN, or of repeats of it: what was before a neighbour or an annotated
-moment against what came with or after it, as the report names them.
+moment with what came with or after it, as the report names them.
 
 All sides can instead be files of repeats measured by any tool: CSV, columns separated by blanks, JSON; "-" is
-standard input. A column is a measure, a row is a repeat, and sides may have unequally many.`,
+standard input. A column is a measure, a row is a repeat, and sides may have unequally many.
+
+Better and worse are said where it is known which way is good: of rates, times and percentiles, and of what a load
+generator declares so. Of others say it: --better spills=lower.`,
 		Example: `  plimsoll compare 20261121-2045 latest
   plimsoll compare run1,run2,run3 run4,run5,run6 --vary kernel --threshold 0.03
   plimsoll compare @release latest -o html --output compare.html
@@ -102,7 +110,8 @@ standard input. A column is a measure, a row is a repeat, and sides may have une
 	}
 	f.register(c)
 	f.registerFiles(c)
-	c.Flags().StringArrayVar(&f.windows, "window", nil, "hold this `window` of one side, like alone, against the other windows given; repeatable")
+	c.Flags().StringArrayVar(&f.windows, "window", nil,
+		"compare this `window` of one side, like alone, with the other windows given; repeatable")
 	return c
 }
 
@@ -140,7 +149,15 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 			return nil, err
 		}
 	}
-	d, err := compare.Of(sides, f.options())
+	better, err := betterOf(phase, f.better)
+	if err != nil {
+		return nil, err
+	}
+	o := f.options()
+	if o.Better, err = better.ofRuns(phase); err != nil {
+		return nil, err
+	}
+	d, err := compare.Of(sides, o)
 	var refusal *compare.Refusal
 	switch {
 	case errors.As(err, &refusal):

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/analysis"
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/compare"
 	"plimsoll/internal/visible"
@@ -50,7 +51,7 @@ func (a *app) isTable(phase, given string) (bool, error) {
 	return err == nil && b.Files != nil, err
 }
 
-// ofTables reports whether all sides are of files. Files cannot be held against runs.
+// ofTables reports whether all sides are of files. Files are not compared with runs.
 func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, error) {
 	is := make([]bool, len(given))
 	for i, g := range given {
@@ -61,13 +62,14 @@ func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, erro
 	}
 	first := slices.Index(is, true)
 	if first < 0 {
-		if len(f.better)+len(f.columns) > 0 {
-			return false, usage("", "%s: --better and --column are for files; of runs it is known which way is good", phase)
+		if len(f.columns) > 0 {
+			return false, usage("", "%s: --column is for files", phase)
 		}
 		return false, nil
 	}
 	if other := slices.Index(is, false); other >= 0 {
-		return false, usage("hold files against files, or runs against runs", "%s: %q is of files, and %q is not", phase, given[first], given[other])
+		return false, usage("compare files with files, or runs with runs", "%s: %q is of files, and %q is not", phase,
+			given[first], given[other])
 	}
 	for i, g := range given {
 		if slices.Contains(given[:i], g) {
@@ -251,7 +253,8 @@ func (a *app) samples(phase string, s *sheet, asked []string) ([]compare.Column,
 	return out, nil
 }
 
-// directions say which way is good: of columns by name, and of all others; empty for as the baseline has it, or higher.
+// directions say which way is good: of columns by name, and of all others; empty for as the baseline has it, or as
+// the name says.
 type directions struct {
 	named  map[string]effect.Direction
 	others effect.Direction
@@ -278,6 +281,28 @@ func betterOf(phase string, given []string) (directions, error) {
 	return d, nil
 }
 
+// directionOf is which way is good of a column by what its name says it is: a rate, a percentile, a time; "" otherwise.
+func directionOf(name string) effect.Direction {
+	switch kindOf(name) {
+	case analysis.Rate:
+		return effect.HigherIsBetter
+	case analysis.Percentile:
+		return effect.LowerIsBetter
+	}
+	if stem, unit := splitUnit(strings.ToLower(name)); inSeconds(unit) > 0 && slices.Contains(responseNames, stem) {
+		return effect.LowerIsBetter
+	}
+	return ""
+}
+
+// ofRuns are the directions as those of measures, which must be named.
+func (d directions) ofRuns(phase string) (map[string]effect.Direction, error) {
+	if d.others != "" {
+		return nil, usage("as in --better retries=lower", "%s: --better %s: of runs name the measure", phase, d.others)
+	}
+	return d.named, nil
+}
+
 // assign gives every column its direction. A name that no column has is an objection.
 func (d directions) assign(phase string, columns []compare.Column) error {
 	unknown := map[string]bool{}
@@ -288,7 +313,7 @@ func (d directions) assign(phase string, columns []compare.Column) error {
 	for i := range columns {
 		c := &columns[i]
 		names = append(names, c.Name)
-		c.Better = cmp.Or(d.others, c.Better, effect.HigherIsBetter)
+		c.Better = cmp.Or(d.others, c.Better, directionOf(c.Name))
 		for name, way := range d.named {
 			if strings.EqualFold(name, c.Name) {
 				c.Better = way

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -26,7 +25,7 @@ or NAME=VALUE on the command line, which wins. NAME is one of
 )
 
 // largestDataSheet is far more than a data sheet needs.
-const largestDataSheet = 64 << 10
+const largestDataSheet = 1 << 20
 
 // sheetNames are what of a data sheet can be given.
 func sheetNames() []string {
@@ -38,7 +37,7 @@ func sheetNames() []string {
 }
 
 // dataSheet makes facts of what was given, files first, and returns all objections.
-func dataSheet(given []string) ([]result.Fact, error) {
+func (a *app) dataSheet(given []string) ([]result.Fact, error) {
 	var single []string
 	promises := map[string]string{}
 	var facts []result.Fact
@@ -48,7 +47,7 @@ func dataSheet(given []string) ([]result.Fact, error) {
 			single = append(single, g)
 			continue
 		}
-		device, list, err := readDataSheet(g)
+		device, list, err := a.readDataSheet(g)
 		if err != nil {
 			bad = append(bad, err)
 		}
@@ -94,18 +93,10 @@ func checkPromise(name, value string) error {
 }
 
 // readDataSheet reads a file: the device's name and the promises in it, and all objections with their lines.
-func readDataSheet(name string) (device string, promises map[string]string, err error) {
-	file, err := os.Open(name)
+func (a *app) readDataSheet(name string) (device string, promises map[string]string, err error) {
+	data, err := a.readGiven(name, largestDataSheet)
 	if err != nil {
 		return "", nil, fmt.Errorf("--data-sheet: %w", err)
-	}
-	defer file.Close() //nolint:errcheck // read only
-	data, err := io.ReadAll(io.LimitReader(file, largestDataSheet+1))
-	switch {
-	case err != nil:
-		return "", nil, fmt.Errorf("--data-sheet: %w", err)
-	case len(data) > largestDataSheet:
-		return "", nil, fmt.Errorf("--data-sheet: %s: more than %d KiB", name, largestDataSheet>>10)
 	}
 	return parseDataSheet(name, data)
 }

@@ -23,7 +23,7 @@ func TestDataSheet(t *testing.T) {
 	fact := func(name, value string) result.Fact {
 		return result.Fact{Group: analysis.SheetGroup, Name: name, Value: value}
 	}
-	got, err := dataSheet([]string{"random-read=5000", file, "random-write=70000"})
+	got, err := (&app{}).dataSheet([]string{"random-read=5000", file, "random-write=70000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestDataSheet(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := dataSheet([]string{"none.yaml"}); err == nil {
+	if _, err := (&app{}).dataSheet([]string{"none.yaml"}); err == nil {
 		t.Error("a file that is not there was read")
 	}
 }

@@ -109,12 +109,8 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 	if rf.keep {
 		return usage("run it with --once to keep the machines of one run", "run: --keep does not go with an experiment")
 	}
-	set, err := variables(sf.setFiles, sf.set)
-	if err != nil {
-		return err
-	}
 	for _, f := range p.scenario.Experiment.Factors {
-		if _, given := set[f.Name]; given {
+		if _, given := sf.values[f.Name]; given {
 			return usage("leave it out, or run once with --once", "run: --set %s: the experiment varies it", f.Name)
 		}
 	}
@@ -125,7 +121,8 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 	id := a.numbered(a.runsDir, p, began)
 	r := experiment.NewRecord(id, p.scenario)
 	r.Program, r.Operator, r.Created, r.Source, r.File = buildVersion().String(), operator(p.facts.Simulated), began, p.given, p.file
-	r.Settings = experiment.Settings{Set: set, Preset: sf.preset, Nodes: sf.nodes, Target: tf.name, TargetOptions: p.options,
+	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
+		Target: tf.name, TargetOptions: p.options,
 		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), AllowHostCommands: tf.allowHostCommands}
 	estimate, err := a.checkCells(stop.ctx, p, r, sf, tf)
 	if err != nil {
@@ -189,9 +186,7 @@ func (a *app) resume(given string, rf runFlags) error {
 		return fail(exitFailed, "", "resume: %w", err)
 	}
 	defer folder.Close()
-	signals, deaf := a.listen()
-	defer deaf()
-	stop := newStopper(signals)
+	stop := a.stoppable()
 	defer stop.release()
 	progress, err := folder.Progress()
 	if err != nil {
@@ -295,7 +290,7 @@ func (c *campaign) make(planned experiment.Planned, index, left int) (outcome, e
 		}
 	}
 	request := c.request(c.stop, p, c.folder.RunsDir(), id, c.record.Source, runFlags{}, limit)
-	summary, err := c.stop.wait(func(ctx context.Context) (run.Summary, error) { return run.Execute(ctx, request) })
+	summary, err := run.Execute(c.stop.ctx, request)
 	c.made++
 	return c.ended(event, summary, err)
 }

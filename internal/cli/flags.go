@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -43,17 +42,22 @@ func (f *factor) Set(text string) error {
 
 // scenarioFlags say how to read a scenario.
 type scenarioFlags struct {
-	set, setFiles []string
-	preset        string
-	nodes         int
-	strict        bool
-	values        map[string]any // besides those of set, native: the cell of an experiment
+	preset string
+	nodes  int
+	strict bool
+	values map[string]any // of variables, native: what --set and --set-file say, or the cell of an experiment
 }
 
-func (f *scenarioFlags) register(c *cobra.Command) {
+func (f *scenarioFlags) register(a *app, c *cobra.Command) {
+	var set, setFiles []string
 	flags := c.Flags()
-	flags.StringArrayVar(&f.set, "set", nil, "set a variable of the scenario, `NAME=VALUE`, typed as YAML; repeatable")
-	flags.StringArrayVar(&f.setFiles, "set-file", nil, "read variables from a YAML `file`; --set wins; repeatable")
+	flags.StringArrayVar(&set, "set", nil, "set a variable of the scenario, `NAME=VALUE`, typed as YAML; repeatable")
+	flags.StringArrayVar(&setFiles, "set-file", nil, "read variables from a YAML `file`; --set wins; repeatable")
+	// A stream can be read once, and before the command takes signals for itself.
+	c.PreRunE = func(*cobra.Command, []string) (err error) {
+		f.values, err = a.variables(setFiles, set)
+		return err
+	}
 	flags.StringVar(&f.preset, "preset", "", "use the scenario's preset of that `name`; --set wins")
 	flags.IntVar(&f.nodes, "nodes", 0, "`number` of nodes of the cluster (default: the target's)")
 	flags.BoolVar(&f.strict, "strict", false, "object to all that a careful author would not write")
@@ -129,17 +133,13 @@ type loaded struct {
 
 // load opens and reads a scenario, as of the moment now. Objections are in the result, not in the error. The caller closes it.
 func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*loaded, error) {
-	set, err := variables(f.setFiles, f.set)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(set, f.values)
 	src, err := a.open(given)
 	if err != nil {
 		return nil, err
 	}
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
-		Set: set, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict, CheckQuery: collect.CheckQuery,
+		Set: f.values, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict,
+		CheckQuery: collect.CheckQuery,
 		Generators: drivers.Generators(),
 	})
 	for i := range diagnostics {

@@ -30,7 +30,7 @@ they need. The exit code is 3 when the scenario is invalid and 4 when it cannot 
 		ValidArgsFunction: completeScenario,
 		RunE:              func(_ *cobra.Command, given []string) error { return a.plan(given[0], sf, tf) },
 	}
-	sf.register(c)
+	sf.register(a, c)
 	tf.register(c)
 	return c
 }

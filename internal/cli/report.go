@@ -9,13 +9,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/collect"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
+	"plimsoll/internal/run"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -107,7 +110,17 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 type goneError struct{ what []string }
 
 func (e *goneError) Error() string {
-	return "the folder's raw output or metrics no longer hold what was collected of them before, which is kept: " + strings.Join(e.what, "; ")
+	return "the folder's raw output or metrics no longer hold what was collected of them before, which is kept: " +
+		some(e.what)
+}
+
+// some are the first of a list.
+func some(list []string) string {
+	const most = 10
+	if len(list) > most {
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
+	}
+	return strings.Join(list, "; ")
 }
 
 // lost compares what was collected before and now; nil when nothing is missing now.
@@ -137,33 +150,78 @@ func lost(before, now *result.Data) *goneError {
 		}
 		return n
 	})
+	compared("phases, annotations and faults", func(d *result.Data) uint64 {
+		return uint64(len(d.Phases) + len(d.Events))
+	})
+	// The time that has values, whatever their step: a few at the edges may be placed otherwise by another version.
+	if b, n := covered(before), covered(now); n < b*49/50 {
+		what = append(what, fmt.Sprintf("results over %v then, %v now", b, n))
+	}
 	if what == nil {
 		return nil
 	}
 	return &goneError{what}
 }
 
-// recollect makes data and findings from what a run folder holds. Data that were collected before are not replaced by less.
-func recollect(ctx context.Context, folder *result.Folder) error {
+// covered is for how long the results have values, all series together.
+func covered(d *result.Data) (sum time.Duration) {
+	for _, p := range d.Panels {
+		for _, s := range p.Series {
+			for _, v := range s.Values {
+				if v != nil {
+					sum += time.Duration(s.Step * float64(time.Second))
+				}
+			}
+		}
+	}
+	return sum.Round(time.Second)
+}
+
+// collected makes data from what a run folder holds. It refuses, with a goneError, to make less than what was made of
+// it before, or other than that, because the files of then are damaged; where there is nothing from before, what is
+// damaged is among the data's problems.
+func collected(ctx context.Context, folder *result.Folder) (*result.Data, error) {
+	damaged := folder.VerifyHashes(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	before, unread := folder.Data()
+	if unread == nil && damaged != nil {
+		return nil, &goneError{damaged}
+	}
 	data, err := collect.Collect(ctx, folder, drivers.Replays(folder.Manifest().Target))
 	if data == nil {
-		return fmt.Errorf("collect: %w", err)
+		return nil, err
 	}
-	if before, readErr := folder.Data(); readErr == nil {
+	data.Problems = append(damaged, data.Problems...)
+	if unread == nil {
 		if gone := lost(before, data); gone != nil {
-			return gone
+			return nil, gone
 		}
+	}
+	return data, err
+}
+
+// recollect makes data and findings from what a run folder holds. Data that were collected before are not replaced by
+// less.
+func recollect(ctx context.Context, folder *result.Folder) error {
+	data, err := collected(ctx, folder)
+	if data == nil {
+		return err
 	}
 	errs := []error{err, folder.WriteData(data)}
 	errs = append(errs, folder.WriteFindings(findings(ctx, folder, data)))
 	errs = append(errs, folder.Update(func(m *result.Manifest) {
-		if m.Collected.State == "pending" || m.Collected.State == "" {
-			m.Collected = result.Verdict{State: "yes"}
-		}
-		if err != nil {
+		switch verdict := run.Collected(data); {
+		case err != nil:
 			m.Collected = result.Verdict{State: "partly", Reason: err.Error()}
+		case m.Collected.State == "pending" || m.Collected.State == "" || verdict.State != "yes":
+			m.Collected = verdict
 		}
 	}))
+	if len(folder.Manifest().Hashes) == 0 { // of a run that was killed
+		errs = append(errs, folder.Hash(ctx))
+	}
 	return errors.Join(errs...)
 }
 

@@ -54,7 +54,7 @@ once; "plimsoll cleanup" then removes what remains.
 		ValidArgsFunction: completeScenario,
 		RunE:              func(_ *cobra.Command, given []string) error { return a.run(given[0], sf, tf, rf) },
 	}
-	sf.register(c)
+	sf.register(a, c)
 	tf.register(c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
 	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the variables' own values")
@@ -68,13 +68,11 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	if err != nil {
 		return err
 	}
-	sheet, err := dataSheet(rf.sheet)
+	sheet, err := a.dataSheet(rf.sheet)
 	if err != nil {
 		return err
 	}
-	signals, deaf := a.listen()
-	defer deaf()
-	stop := newStopper(signals)
+	stop := a.stoppable()
 	defer stop.release()
 	p, err := a.prepare(stop.ctx, "run", given, sf, tf)
 	if p != nil {
@@ -100,7 +98,7 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	request := a.request(stop, p, a.runsDir, a.numbered(a.runsDir, p, p.clock.Now()), given, rf, limit)
 	request.Observer = watch
 	watch.begin(request.RunID)
-	summary, err := stop.wait(func(ctx context.Context) (run.Summary, error) { return run.Execute(ctx, request) })
+	summary, err := run.Execute(stop.ctx, request)
 	watch.end()
 	if p.facts.Simulated && summary.Dir != "" {
 		visible.Fprintf(a.err, "%s of simulated time took %s and at most %s of memory\n",
@@ -127,13 +125,13 @@ func timeLimit(text string) (time.Duration, error) {
 
 // request is what run needs for one run into a folder of runs.
 func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf runFlags, limit time.Duration) run.Request {
-	r := run.Request{
+	stop.about(filepath.Join(root, id))
+	return run.Request{
 		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(p.facts.Simulated),
 		Source: source, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
-		Options: p.options, Engines: drivers.Engines(), Clock: p.clock, Keep: rf.keep, Limit: limit, Abandon: stop.abandon,
+		Options: p.options, Engines: drivers.Engines(), Clock: p.clock, Keep: rf.keep, Limit: limit,
 		Finish: []func(context.Context, *result.Folder, *result.Data) error{judge},
 	}
-	return r
 }
 
 // numbered is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to chance, so they

@@ -2,18 +2,20 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
+// largestSetFile is as much as a scenario file may hold, in bytes.
+const largestSetFile = 4 << 20
+
 // variables reads the values given with --set-file and --set; the latter win. A value is typed as YAML types it: 4 is a
 // number, true a boolean, '"4"' a text.
-func variables(files, pairs []string) (map[string]any, error) {
+func (a *app) variables(files, pairs []string) (map[string]any, error) {
 	set := map[string]any{}
 	for _, name := range files {
-		data, err := os.ReadFile(name)
+		data, err := a.readGiven(name, largestSetFile)
 		if err != nil {
 			return nil, usage("", "--set-file: %w", err)
 		}

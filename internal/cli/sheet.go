@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ const (
 	maxSheetBytes = 64 << 20
 	maxSheetRows  = 2_000_000
 	maxSheetCells = 20_000_000
+	maxSheetNames = 10_000  // columns
 	maxSheetLine  = 1 << 20 // bytes
 )
 
@@ -34,14 +34,14 @@ type sheet struct {
 
 // openSheet reads a table from a file, or from standard input for "-".
 func (a *app) openSheet(phase, name string) (*sheet, error) {
-	in, label := a.in, "standard input"
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fail(exitFailed, "", "%s: %w", phase, err)
-		}
-		defer f.Close()
-		in, label = f, name
+	in, err := a.openGiven(name)
+	if err != nil {
+		return nil, fail(exitFailed, "", "%s: %w", phase, err)
+	}
+	defer in.Close() //nolint:errcheck // read only
+	label := name
+	if name == "-" {
+		label = "standard input"
 	}
 	s, err := readSheet(in)
 	if err != nil {
@@ -82,6 +82,8 @@ func readSheet(r io.Reader) (*sheet, error) {
 		return nil, errors.New("no rows")
 	case len(s.names) == 0:
 		return nil, errors.New("no columns")
+	case len(s.names) > maxSheetNames:
+		return nil, fmt.Errorf("%d columns are more than %d: that is raw data, not a result", len(s.names), maxSheetNames)
 	}
 	return s, s.distinct()
 }

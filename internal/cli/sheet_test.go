@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"path/filepath"
@@ -52,7 +53,7 @@ func TestReadSheet(t *testing.T) {
 		"no list":              {text: `{"n":1}`, fails: `"n" is not a list of numbers`},
 		"an object inside":     {text: `[{"n":{"mean":1}}]`, fails: `element 1: "n" holds a list or an object, where a number is wanted`},
 		"unequal lists":        {text: `{"n":[1],"x":[1,2]}`, fails: `"x" has 2 values, "n" has 1`},
-		"a field more":         {text: `[{"n":1},{"n":1,"x":2}]`, fails: `element 2 has a field "x" that those before it lack`},
+		"a field more":         {text: `[{"n":1},{"n":1,"x":2}]`, fails: `element 2 has what those before it lack: "x"`},
 		"mixed elements":       {text: `[1,{"n":1}]`, fails: "element 2 is an object, and the first is none"},
 		"a list of another":    {text: `[[1,2],[3]]`, fails: "element 2 has 1 value, the first has 2"},
 		"empty list":           {text: `[]`, fails: "no rows"},
@@ -67,6 +68,13 @@ func TestReadSheet(t *testing.T) {
 		}
 		if err != nil || !cmp.Equal(c.names, s.names) || !cmp.Equal(c.rows, s.rows) {
 			t.Errorf("%s: %v\n%s%s", name, err, cmp.Diff(c.names, s.names), cmp.Diff(c.rows, s.rows))
+		}
+	}
+	ofNumbers, ofLists := strings.Repeat("1,", maxSheetNames)+"1\n", `{"a0":[1]`+columnsOf(maxSheetNames)+"}"
+	for _, wide := range []string{ofNumbers, ofLists} {
+		_, err := readSheet(strings.NewReader(wide))
+		if err == nil || err.Error() != "10001 columns are more than 10000: that is raw data, not a result" {
+			t.Errorf("too many columns: %v", err)
 		}
 	}
 	if _, err := readSheet(io.LimitReader(ones{}, maxSheetBytes+2)); err == nil || err.Error() != "more than 64 MiB: that is raw data, not a result" {
@@ -248,4 +256,13 @@ func TestPublishedCurves(t *testing.T) {
 			}
 		}
 	}
+}
+
+// columnsOf are members of a JSON object, each a list of one number.
+func columnsOf(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"b%d":[1]`, i)
+	}
+	return b.String()
 }

@@ -109,14 +109,17 @@ func (s *sheet) fields(i int, item map[string]any) error {
 		slices.Sort(s.names)
 		return nil
 	}
-	var errs []error
+	var unknown []string
 	for name := range item {
 		if _, known := slices.BinarySearch(s.names, name); !known {
-			errs = append(errs, fmt.Errorf("element %d has a field %s that those before it lack", i+1, quoted(name)))
+			unknown = append(unknown, name)
 		}
 	}
-	slices.SortFunc(errs, func(a, b error) int { return bytes.Compare([]byte(a.Error()), []byte(b.Error())) })
-	return oneLine(errs...)
+	if unknown == nil {
+		return nil
+	}
+	slices.Sort(unknown)
+	return fmt.Errorf("element %d has what those before it lack: %s", i+1, columnList(unknown))
 }
 
 func (s *sheet) fromColumns(columns map[string]any) error {

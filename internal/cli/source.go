@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/nearest"
+	"plimsoll/internal/regular"
 	"plimsoll/scenarios"
 	"plimsoll/unit"
 )
@@ -41,9 +42,11 @@ func (a *app) open(given string) (*source, error) {
 		return nil, fail(exitScenario, "", "open: %w", err)
 	case info.IsDir():
 		return a.openDir(given, given, "")
+	case !info.Mode().IsRegular():
+		return nil, fail(exitScenario, "", "open: %q: %w", given, regular.Kind(info.Mode().Type()))
 	case strings.EqualFold(filepath.Ext(given), ".zip"):
 		return openZip(given)
-	case info.Mode().IsRegular() && slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(given))):
+	case slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(given))):
 		return a.openDir(given, filepath.Dir(given), filepath.Base(given))
 	}
 	return nil, fail(exitScenario, "name a directory, its test.yml, or a zip of it", "open: %q is neither a directory nor a .yml, .yaml or .zip file", given)
@@ -61,17 +64,12 @@ func openLibrary(given string) (*source, error) {
 }
 
 func (a *app) openDir(given, dir, file string) (*source, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fail(exitScenario, "", "open: %w", err)
-	}
-	s := &source{given: given, fsys: root.FS(), file: file, close: func() { _ = root.Close() }}
+	s := &source{given: given, fsys: regular.Dir(dir), file: file, close: func() {}}
 	if runs, ok := inside(dir, a.runsDir); ok {
 		// A scenario must not contain the copies of itself that its runs keep.
 		s.fsys = without{s.fsys, runs}
 	}
 	if _, err := fs.ReadDir(s.fsys, "."); err != nil {
-		s.close()
 		return nil, fail(exitScenario, "", "open: %q: %w", given, err)
 	}
 	return s, nil

@@ -371,16 +371,32 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 			add(title, s)
 		}
 	}
+	unasked := column == "" && len(list) == 0 // no result shows a rate: all that was recorded of groups and workloads
 	for _, s := range data.Series {
-		if column != "" && s.Metric() == column || column == "" && len(data.Panels) == 0 && s.VM == "" {
+		if column != "" && s.Metric() == column || unasked && s.VM == "" {
 			add(strings.TrimSpace(s.Metric()+" "+s.Name), s)
 		}
 	}
 	id := folder.Manifest().RunID
 	if len(list) == 0 {
-		return nil, "", fail(exitFailed, "--column names a result of the scenario, or a metric like read_iops", "%s: run %s: no such series", phase, id)
+		return nil, "", fail(exitFailed, "--column names a result of the scenario, or a metric like read_iops or NOPM",
+			"%s: run %s: no such series; %s", phase, id, meant(column, seriesNames(data)))
 	}
 	return list, "run " + id, nil
+}
+
+// seriesNames are the results of a run and the metrics of its series.
+func seriesNames(data *result.Data) []string {
+	var out []string
+	for _, p := range data.Panels {
+		out = append(out, p.Name)
+	}
+	for _, s := range data.Series {
+		if !slices.Contains(out, s.Metric()) {
+			out = append(out, s.Metric())
+		}
+	}
+	return out
 }
 
 // values are the points of a series from its first to its last within the run phase; a gap between them is left out.

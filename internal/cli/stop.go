@@ -2,25 +2,30 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/pprof"
 	"sync"
+	"syscall"
 
-	"plimsoll/internal/run"
+	"plimsoll/internal/visible"
 )
 
-// stopper turns Ctrl-C into an orderly stop: the first ends the run's context, the second abandons the teardown, the
-// third does not wait for the run to return any more.
+var errInterrupted = errors.New("interrupted")
+
+// stopper turns signals into an orderly stop: the first of the command ends ctx, the second has app.main return at
+// once, whatever the command is doing. SIGQUIT also writes down where all goroutines are.
 type stopper struct {
 	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	signals <-chan os.Signal
-	abandon chan struct{}
-	leave   chan struct{}
-	done    chan struct{}
+	app     *app
+	left    error // of the second signal
 	release func()
 
 	mu    sync.Mutex
 	first func() // told of the first signal; may be nil
+	dir   string // where stacks are written, once it exists
 }
 
 // tell has f called at the first signal.
@@ -30,55 +35,104 @@ func (s *stopper) tell(f func()) {
 	s.first = f
 }
 
-func newStopper(signals <-chan os.Signal) *stopper {
+// about names the run folder that is about to be made.
+func (s *stopper) about(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dir = dir
+}
+
+// listen takes the signals that ask to stop, until release. Commands that do not listen are ended by them as usual.
+// With left the command says what leaving at the second signal means.
+func (a *app) listen(left error) *stopper {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s := &stopper{
-		ctx: ctx, cancel: cancel, signals: signals,
-		abandon: make(chan struct{}), leave: make(chan struct{}), done: make(chan struct{}),
+	s := &stopper{ctx: ctx, app: a, left: left}
+	signals, done := a.signals, make(chan struct{})
+	stop := func() {}
+	if signals == nil {
+		c := make(chan os.Signal, 2)
+		signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+		signals, stop = c, func() { signal.Stop(c) }
 	}
-	s.release = sync.OnceFunc(func() { close(s.done); cancel(nil) })
-	go s.listen()
+	s.release = sync.OnceFunc(func() { close(done); stop(); cancel(nil) })
+	if a.stops.Load() > 0 { // an earlier part of the command was told already
+		cancel(errInterrupted)
+	}
+	go func() {
+		for {
+			select {
+			case sig := <-signals:
+				s.heard(sig, cancel)
+			case <-done:
+				return
+			}
+		}
+	}()
 	return s
 }
 
-func (s *stopper) listen() {
-	for n := 1; n <= 3; n++ {
+func (s *stopper) heard(sig os.Signal, cancel context.CancelCauseFunc) {
+	n := s.app.stops.Add(1)
+	cancel(errInterrupted)
+	s.mu.Lock()
+	first, dir := s.first, s.dir
+	s.mu.Unlock()
+	if sig == syscall.SIGQUIT {
+		s.app.stacks(dir)
+	}
+	if n > 1 {
 		select {
-		case <-s.signals:
-		case <-s.done:
-			return
+		case s.app.leave <- s.left:
+		default: // on its way out already
 		}
-		switch n {
-		case 1:
-			s.mu.Lock()
-			if s.first != nil {
-				s.first()
-			}
-			s.mu.Unlock()
-			s.cancel(errInterrupted)
-		case 2:
-			close(s.abandon)
-		case 3:
-			close(s.leave)
-		}
+	} else if first != nil {
+		go first() // it may wait for the terminal, and the next signal must not
 	}
 }
 
-// wait executes a run and returns when it has, or when the user has lost patience.
-func (s *stopper) wait(execute func(context.Context) (run.Summary, error)) (run.Summary, error) {
-	type outcome struct {
-		summary run.Summary
-		err     error
+// stacks writes where all goroutines are, into the run folder when it is there, and says into which file.
+func (a *app) stacks(dir string) {
+	if _, err := os.Stat(dir); err != nil {
+		dir = "."
 	}
-	ended := make(chan outcome, 1)
-	go func() {
-		summary, err := execute(s.ctx)
-		ended <- outcome{summary, err}
-	}()
+	name, err := filepath.Abs(filepath.Join(dir, "stacks-"+a.now().UTC().Format("20060102-150405")+".txt"))
+	var f *os.File
+	if err == nil {
+		f, err = os.Create(name)
+	}
+	if err == nil {
+		err = errors.Join(pprof.Lookup("goroutine").WriteTo(f, 2), f.Close())
+	}
+	if err != nil {
+		visible.Fprintf(a.err, "warning: stacks of all goroutines: %v\n", err)
+		return
+	}
+	visible.Fprintf(a.err, "stacks of all goroutines: %s\n", name)
+}
+
+// interruptible is a context that ends at the first signal, with errInterrupted as its cause. Call the function when
+// done.
+func (a *app) interruptible() (context.Context, func()) {
+	s := a.listen(fail(exitInterrupted, "", "%w", errInterrupted))
+	return s.ctx, s.release
+}
+
+// stoppable is for commands that make machines.
+func (a *app) stoppable() *stopper {
+	const hint = `"plimsoll cleanup" ends and removes what remains, "plimsoll report latest" reads what was measured`
+	return a.listen(fail(exitInterrupted, hint, "run: left without teardown"))
+}
+
+// untilLeft returns what a command returns, or what its second signal means as soon as that comes: the command is
+// left where it is, as by a kill.
+func (a *app) untilLeft(command func() error) error {
+	ended := make(chan error, 1)
+	a.leave = make(chan error, 1)
+	go func() { ended <- command() }()
 	select {
-	case o := <-ended:
-		return o.summary, o.err
-	case <-s.leave:
-		return run.Summary{}, fail(exitInterrupted, `"plimsoll cleanup" removes what remains, "plimsoll report latest" reads what was measured`, "run: left without teardown")
+	case err := <-ended:
+		return err
+	case err := <-a.leave:
+		return err
 	}
 }

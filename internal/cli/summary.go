@@ -34,7 +34,7 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 		}
 	}
 	t := table{
-		head:  []string{"WORKLOAD", "OPERATION", "PER SECOND", "BANDWIDTH", "MEAN", "P50", "P99", "TIME OF", "ERRORS"},
+		head:  []string{"WORKLOAD", "OPERATION", "RATE", "BANDWIDTH", "MEAN", "P50", "P99", "TIME OF", "ERRORS"},
 		right: []bool{false, false, true, true, true, true, true, false, true},
 	}
 	for _, l := range doc.Latencies {
@@ -46,8 +46,16 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			errors = unit.Thousands(int64(n))
 		}
 		for _, r := range l.Windows[0].Rows {
-			t.add(l.Workload, r.Op, unit.Rate(r.OpsPerSecond).String(), unit.Bandwidth(r.BytesPerSecond).String(),
-				seconds(r.Mean), seconds(r.P50), seconds(r.P99), strings.TrimSuffix(l.Kind, " time"), errors)
+			moved := "-"
+			if r.BytesPerSecond != nil {
+				moved = unit.Bandwidth(*r.BytesPerSecond).String()
+			}
+			t.add(l.Workload, r.Op, rateIn(r.OpsPerSecond, r.Unit), moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99),
+				strings.TrimSuffix(l.Kind, " time"), errors)
+			errors = ""
+		}
+		for _, m := range l.Windows[0].Measures {
+			t.add(l.Workload, m.Name, rateIn(m.Value, m.Unit), "-", "-", "-", "-", "", errors)
 			errors = ""
 		}
 	}
@@ -78,6 +86,15 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	}
 	_, err := visible.Fprintf(w, "report: %s\n", folder.ReportPath())
 	return err
+}
+
+// rateIn is a number in a unit of rates or of a declared measure.
+func rateIn(v float64, of string) string {
+	text := unit.Rate(v).String()
+	if of == result.OperationsUnit {
+		return text
+	}
+	return strings.TrimSuffix(text, " IOPS") + " " + of
 }
 
 // failed is the number of failed operations of a workload as a latency table names it.

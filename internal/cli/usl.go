@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/compare"
+	"plimsoll/internal/nearest"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
@@ -36,9 +38,11 @@ intervals, the peak or that there is none in range, how well simpler laws do, an
 FILE is CSV, columns separated by blanks, or JSON, with a column of concurrencies (` + strings.Join(concurrencyNames[:4], ", ") + `, ...),
 one of throughputs (` + strings.Join(throughputNames[:4], ", ") + `, ...) and perhaps one of weights; or just two columns. "-" is
 standard input. From a RUN the stages of its load are taken: stretches in which the same workloads run. The
-runs of an EXPERIMENT are a point each, as in EXPERIMENT:block_size=4k.`,
+runs of an EXPERIMENT are a point each, as in EXPERIMENT:block_size=4k. Of both, --columns names one metric,
+like read_iops, new_order_rate or NOPM; unless given it is the rate of all operations.`,
 		Example: `  plimsoll usl throughput.csv
   plimsoll usl throughput.csv --columns clients,tps --at 100 --at 200
+  plimsoll usl latest --columns NOPM
   plimsoll usl latest -o svg > curve.svg`,
 		Args:              args(1, 1, "file or run"),
 		ValidArgsFunction: a.completeRun,
@@ -97,9 +101,13 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 				runs = append(runs, r.Manifest)
 			}
 			a.mind("usl", runs...)
-			return runPoints(side.Runs), fmt.Sprintf("%s of experiment %s", plural(len(side.Runs), "run"), given), nil
+			metric, err := throughputMetric(side.Runs[0].Data, columns)
+			if err != nil {
+				return nil, "", fail(exitFailed, "--columns names one metric of the runs", "usl: experiment %s: %w", given, err)
+			}
+			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", plural(len(side.Runs), "run"), given), nil
 		}
-		return a.stagePoints(given)
+		return a.stagePoints(given, columns)
 	}
 	s, err := a.openSheet("usl", given)
 	if err != nil {
@@ -158,18 +166,22 @@ func (s *sheet) curveColumns(asked string) (n, x, w int, err error) {
 }
 
 // stagePoints are the stages of a run's load as points.
-func (a *app) stagePoints(given string) ([]usl.Point, string, error) {
+func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 	folder, data, err := a.runData("usl", given)
 	if err != nil {
 		return nil, "", err
 	}
 	a.mind("usl", folder.Manifest())
-	stages := stage.Of(data)
+	id := folder.Manifest().RunID
+	metric, err := throughputMetric(data, column)
+	if err != nil {
+		return nil, "", fail(exitFailed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
+	}
+	stages := stage.Of(data, metric)
 	var points []usl.Point
 	for _, s := range stages {
 		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
-	id := folder.Manifest().RunID
 	if len(points) < 4 {
 		return nil, "", fail(exitFailed, "a scenario like scale-out adds workers in stages; the law needs four of them",
 			"usl: run %s: %s of load is too little for a curve", id, plural(len(points), "stage"))
@@ -177,16 +189,61 @@ func (a *app) stagePoints(given string) ([]usl.Point, string, error) {
 	return points, fmt.Sprintf("%s of run %s", plural(len(points), "stage"), id), nil
 }
 
+// throughputMetric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are
+// counted, the first measure of which more is better.
+func throughputMetric(data *result.Data, asked string) (string, error) {
+	var known []string
+	first, counted := "", false
+	add := func(s result.Series, higher bool) {
+		if name := s.Metric(); !slices.Contains(known, name) {
+			known = append(known, name)
+			if first == "" && higher && s.Op == "" {
+				first = name
+			}
+		}
+	}
+	for _, w := range data.Workloads {
+		if w.Prefill {
+			continue
+		}
+		for _, o := range w.Operations {
+			add(result.Series{Op: o.Name, Measure: result.Rate, Unit: o.RateUnit()}, true)
+		}
+		for _, m := range w.Measures {
+			if m.Kind != result.Single {
+				add(result.Series{Measure: m.Name}, m.Better == result.Higher)
+			}
+		}
+		counted = counted || len(w.Ops) > 0
+	}
+	switch {
+	case asked == "" && !counted:
+		return first, nil
+	case asked == "" || slices.Contains(known, asked):
+		return asked, nil
+	}
+	return "", fmt.Errorf("no metric %q that adds up over its VMs; %s", asked, meant(asked, known))
+}
+
+// meant says which names there are, the nearest first.
+func meant(asked string, known []string) string {
+	if len(known) == 0 {
+		return "it has none"
+	}
+	if like := nearest.Of(asked, known); like != "" {
+		return fmt.Sprintf("did you mean %q?", like)
+	}
+	return "it has " + columnList(known)
+}
+
 // runPoints are the runs of an experiment as points: what all VMs of a run did, at the depth they declared.
-func runPoints(runs []compare.Run) []usl.Point {
+func runPoints(runs []compare.Run, metric string) []usl.Point {
 	var points []usl.Point
 	for _, r := range runs {
 		var p usl.Point
 		for _, w := range r.Data.Workloads {
 			if seconds := w.End.Sub(w.Start).Seconds(); w.VM != "" && !w.Prefill && w.Phase == "run" && seconds > 0 {
-				for _, o := range w.Ops {
-					p.Throughput += float64(o.Count) / seconds
-				}
+				p.Throughput += throughputOf(w, metric, seconds)
 				for _, l := range w.Lanes {
 					p.Concurrency += float64(max(l.Depth, 1))
 				}
@@ -195,6 +252,22 @@ func runPoints(runs []compare.Run) []usl.Point {
 		points = append(points, p)
 	}
 	return points
+}
+
+// throughputOf is what a workload did of a metric, per second where it is a count; "" stands for all its operations.
+func throughputOf(w result.Workload, metric string, seconds float64) (sum float64) {
+	for _, t := range w.Ops {
+		o, _ := w.Operation(t.Op)
+		if metric == "" || metric == (result.Series{Op: t.Op, Measure: result.Rate, Unit: o.RateUnit()}).Metric() {
+			sum += float64(t.Count) / seconds
+		}
+	}
+	for _, m := range w.Measures {
+		if v, ok := m.Over(w.Values, seconds); ok && m.Name == metric {
+			sum += v
+		}
+	}
+	return sum
 }
 
 // mind says of runs what changes the meaning of all their numbers, each sentence once.

@@ -226,7 +226,7 @@ func (c *collector) replayAll(ctx context.Context) error {
 		wg.Go(func() {
 			for list := range work {
 				if ctx.Err() == nil {
-					c.replayVM(list)
+					c.replayVM(ctx, list)
 				}
 			}
 		})
@@ -237,7 +237,7 @@ func (c *collector) replayAll(ctx context.Context) error {
 }
 
 // replayVM replays the outputs of one VM.
-func (c *collector) replayVM(list []*track) {
+func (c *collector) replayVM(ctx context.Context, list []*track) {
 	mine := newCells(c.grid.detailed(), len(c.layout.operations))
 	for _, k := range list {
 		engine := c.engines[k.job.Engine]
@@ -247,7 +247,7 @@ func (c *collector) replayVM(list []*track) {
 		}
 		k.lanes = c.lanesOf(k)
 		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin mark) []*cutter { return c.cuttersFor(k, mine, begin) }}
-		err := read(c.folder, engine, p)
+		err := read(ctx, c.folder, engine, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			c.problem("%s of %s, start %d: there is no raw output", k.job.Workload, k.job.VM, k.job.Attempt)

@@ -318,7 +318,7 @@ func TestKilledRun(t *testing.T) {
 		})
 	}
 	l.must(j.raw.Close())
-	raw := filepath.Join(l.folder.Dir(), "raw", "vm", "W", "fio.out.zst")
+	raw := filepath.Join(l.folder.Dir(), "raw", "vm", "W", "lines.out.zst")
 	b, err := os.ReadFile(raw)
 	l.must(err)
 	l.must(os.WriteFile(raw, b[:len(b)-9], 0o644))
@@ -347,7 +347,7 @@ func TestKilledRun(t *testing.T) {
 // What is missing is said, and hides nothing else.
 func TestMissingParts(t *testing.T) {
 	l := neighbour(t)
-	l.must(os.Remove(filepath.Join(l.folder.Dir(), "raw", vmName(1), "OLTP", "fio.out.zst")))
+	l.must(os.Remove(filepath.Join(l.folder.Dir(), "raw", vmName(1), "OLTP", "lines.out.zst")))
 	l.must(l.store.Close())
 	l.store = nil
 	l.must(os.RemoveAll(l.folder.MetricsDir()))

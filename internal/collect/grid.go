@@ -96,7 +96,7 @@ func (c *collector) intervals(ctx context.Context) (between map[string]time.Dura
 			continue
 		}
 		between[k.job.Workload] = 0
-		raw, err := c.folder.OpenRaw(k.job.VM, k.job.Workload, k.job.Attempt)
+		raw, err := c.folder.OpenRaw(k.job)
 		if err != nil {
 			continue // said when it is replayed
 		}
@@ -112,6 +112,9 @@ func (c *collector) intervals(ctx context.Context) (between map[string]time.Dura
 type sampler struct{ times, details []time.Time }
 
 func (s *sampler) Report(r workload.Report) {
+	if r.Time.IsZero() {
+		r.Time = r.Time.Add(r.Elapsed)
+	}
 	s.times = append(s.times, r.Time)
 	if histsOf(r.Ops) != nil {
 		s.details = append(s.details, r.Time)

@@ -207,11 +207,12 @@ func (j *Job) pass(shift time.Duration, from, to time.Time) {
 // place puts a report on the run's clock, never before an earlier one. A report cannot have been made after it arrived, nor its tool have
 // begun before it was sent for; between these bounds the two clocks are taken to differ as little as they can. So neither
 // the first report, which is long under way, nor a later one that is quick makes the reports look closer together than they are.
+// A report without a clock is as old as the job was when it was made; see untimed.
 func (j *Job) place(rep workload.Report) time.Time {
 	now := j.r.now()
 	floor := j.ticks[len(j.ticks)-1].t
 	if rep.Time.IsZero() {
-		return maxTime(now, floor)
+		return maxTime(untimed(rep, j.start, now), floor).Round(0).UTC()
 	}
 	arrived := now.Sub(rep.Time)
 	if !j.bounded {
@@ -229,6 +230,16 @@ func (j *Job) place(rep workload.Report) time.Time {
 		at = now
 	}
 	return maxTime(at, floor).Round(0).UTC()
+}
+
+// untimed is when a report of a tool without a clock was made: as long after the start of the job as it says, or at the
+// end when it is the last and says nothing. end is the end of the job or, while it goes on, now; zero when not known.
+func untimed(r workload.Report, start, end time.Time) time.Time {
+	at := start.Add(r.Elapsed)
+	if end.IsZero() || (r.Elapsed > 0 || !r.Final) && !at.After(end) {
+		return at
+	}
+	return maxTime(start, end)
 }
 
 func maxTime(a, b time.Time) time.Time {

@@ -111,13 +111,13 @@ func (l *lab) event(kind, phase, text string) {
 func (l *lab) start(vm, group, load string, attempt int, lanes ...result.Lane) *labJob {
 	j := &labJob{lab: l, began: l.now, desc: result.RawJob{
 		VM: vm, Group: group, Workload: load, Attempt: attempt, Engine: "lines", Phase: "run", Latency: "service time", Start: l.now,
-		Lanes: lanes, Apart: len(lanes) > 0, Operations: result.BlockOperations,
+		Lanes: lanes, Apart: len(lanes) > 0, Operations: result.BlockOperations(),
 	}}
 	l.must(l.folder.WriteRawJob(j.desc))
-	raw, err := l.folder.RawWriter(vm, load, attempt)
+	raw, err := l.folder.RawWriter(j.desc)
 	l.must(err)
 	j.raw, j.job = raw, l.rec.Job(j.desc)
-	j.rep.Ops = make(workload.Counts, len(result.BlockOperations))
+	j.rep.Ops = make(workload.Counts, len(result.BlockOperations()))
 	j.rep.Ops[0].Hist, j.rep.Ops[1].Hist, j.rep.Ops[2].Hist = &hist.Histogram{}, &hist.Histogram{}, &hist.Histogram{}
 	for range lanes {
 		j.rep.Sections = append(j.rep.Sections, slices.Clone(j.rep.Ops))

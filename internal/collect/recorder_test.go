@@ -204,7 +204,7 @@ func TestLive(t *testing.T) {
 			other.report()
 		})
 	}
-	ops := result.BlockOperations
+	ops := result.BlockOperations()
 	want := []LiveRow{
 		{Workload: "V", Group: "H", VMs: 1, Since: 3 * time.Second, Rates: []LiveRate{{Operation: ops[0]}, {Operation: ops[1]}, {Operation: ops[2]}}, Errors: 3},
 		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second, Rates: []LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {Operation: ops[2]}},

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -112,8 +113,9 @@ type replay struct {
 	active  []*cutter
 	fine    grid // of the sections
 	prev    mark
-	cut     mark // the newest report at which cells may be cut: one with histograms where the tool gives any
-	hists   bool // it does
+	cut     mark            // the newest report at which cells may be cut: one with histograms where the tool gives any
+	told    workload.Counts // of that report
+	hists   bool            // it does
 	elapsed time.Duration
 	shift   time.Duration // added to the tool's times
 	warned  map[string]int
@@ -128,10 +130,21 @@ func (p *replay) Report(r workload.Report) {
 		p.warned["a report that does not hold what the job declares"]++
 		return
 	}
-	if len(k.marks) == 0 {
+	clockless := r.Time.IsZero()
+	if clockless {
+		r.Time = maxTime(untimed(r, k.job.Start, k.end), p.prev.t).UTC()
+	}
+	switch {
+	case len(k.marks) > 0:
+	case clockless:
+		p.zero(k.job.Start)
+	default:
 		p.begin(r)
 	}
-	m := k.meter.report(p.place(r), r)
+	if !clockless {
+		r.Time = p.place(r)
+	}
+	m := k.meter.report(r.Time, r)
 	k.note(m, r)
 	with := m.hists != nil
 	p.hists = p.hists || with
@@ -139,7 +152,7 @@ func (p *replay) Report(r workload.Report) {
 		for _, c := range p.active {
 			c.report(p.cut, m)
 		}
-		p.cut = m
+		p.cut, p.told = m, r.Ops
 	}
 	if len(k.lanes) > 0 {
 		p.sections(m, r.Sections, with || !p.hists)
@@ -170,7 +183,7 @@ func (k *track) note(m mark, r workload.Report) {
 	}
 }
 
-// begin puts the zero before the first report, and compares the tool's clock with the run's.
+// begin finds when the tool began, and compares its clock with the run's.
 func (p *replay) begin(r workload.Report) {
 	k := p.track
 	began := r.Time.Add(-r.Elapsed)
@@ -187,6 +200,12 @@ func (p *replay) begin(r workload.Report) {
 	if began.Before(k.job.Start) && r.Time.Add(p.shift).After(k.job.Start) {
 		began = k.job.Start
 	}
+	p.zero(began)
+}
+
+// zero puts the zero before the first report.
+func (p *replay) zero(began time.Time) {
+	k := p.track
 	zero := mark{t: began.UTC(), v: k.meter.layout.zero()}
 	k.marks = append(k.marks, zero)
 	for i := range k.lanes {
@@ -218,8 +237,16 @@ func (p *replay) place(r workload.Report) time.Time {
 	return at.UTC()
 }
 
+// mostWarnings are the warnings about one output that are told apart.
+const mostWarnings = 50
+
 // Warn implements workload.Sink.
-func (p *replay) Warn(text string) { p.warned[text]++ }
+func (p *replay) Warn(text string) {
+	if p.warned[text] == 0 && len(p.warned) >= mostWarnings {
+		text = "further warnings are left out"
+	}
+	p.warned[text]++
+}
 
 // finish closes the track after the last report.
 func (p *replay) finish() {
@@ -228,6 +255,9 @@ func (p *replay) finish() {
 	}
 	k := p.track
 	k.final = p.cut
+	if p.told != nil {
+		k.final = k.meter.whole(p.cut, p.told)
+	}
 	for _, text := range slices.Sorted(maps.Keys(p.warned)) {
 		if n := p.warned[text]; n > 1 {
 			text = fmt.Sprintf("%s (%d times)", text, n)
@@ -243,19 +273,33 @@ func (p *replay) finish() {
 }
 
 // read replays the raw output of one start.
-func read(folder *result.Folder, engine workload.Engine, p *replay) error {
+func read(ctx context.Context, folder *result.Folder, engine workload.Engine, p *replay) error {
 	j := p.track.job
-	raw, err := folder.OpenRaw(j.VM, j.Workload, j.Attempt)
+	raw, err := folder.OpenRaw(j)
 	if err != nil {
 		return err
 	}
 	defer raw.Close() //nolint:errcheck // read only
-	_, err = engine.Parse(declared(j), io.Reader(raw), p)
+	_, err = engine.Parse(declared(j), until{ctx, raw}, p)
 	if why := raw.Truncated(); why != "" {
 		p.track.notes = append(p.track.notes, "the raw output ends early ("+why+"); what came before it counts")
 	}
 	p.finish()
 	return err
+}
+
+// until reads as long as it is wanted.
+type until struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (u until) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
 }
 
 // declared is what a start's reports count.
@@ -264,7 +308,8 @@ func declared(j result.RawJob) workload.Declared {
 }
 
 // histsBetween subtracts cumulative histograms, by operation; nil when there are none. A histogram that went backwards
-// gives nil, and the reason.
+// gives nil, and the reason. One that covers more than the time between, because there was none yet at its beginning,
+// gives nil, too.
 func histsBetween(from, to mark) (out []*hist.Histogram, err error) {
 	if to.hists == nil {
 		return nil, nil
@@ -275,7 +320,7 @@ func histsBetween(from, to mark) (out []*hist.Histogram, err error) {
 		if from.hists != nil {
 			before = from.hists[i]
 		}
-		if h == nil || h == before {
+		if h == nil || h == before || before == nil && from.v.ops(i) > 0 {
 			continue
 		}
 		d, e := h.Sub(before)

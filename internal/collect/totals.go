@@ -62,6 +62,8 @@ func (t totals) set(op int, c *workload.Counters) {
 	t[1+perOperation*op], t[2+perOperation*op], t[3+perOperation*op] = float64(c.Ops), float64(c.Bytes), c.Seconds
 }
 
+func (t totals) setSeconds(op int, v float64) { t[3+perOperation*op] = v }
+
 func (t totals) add(o totals) {
 	for i, v := range o {
 		t[i] += v
@@ -133,6 +135,7 @@ type meter struct {
 	values  []int // the same of its measures
 	kinds   []result.Kind
 	sums    []float64 // of its measures
+	mute    []bool    // by operation of the job: some were done, and how long they took was not said
 	elapsed time.Duration
 	array   []float64 // in which reuse puts vectors together
 	free    []float64
@@ -141,7 +144,7 @@ type meter struct {
 
 // newMeter takes a job's declaration into a layout that has at least its operations and measures.
 func newMeter(l layout, operations []result.Operation, measures []result.Measure) *meter {
-	m := &meter{layout: l, sums: make([]float64, len(measures))}
+	m := &meter{layout: l, sums: make([]float64, len(measures)), mute: make([]bool, len(operations))}
 	for _, o := range operations {
 		m.ops = append(m.ops, l.operation(o.Name))
 	}
@@ -197,10 +200,16 @@ func (m *meter) counts(t time.Time, c workload.Counts) mark {
 	return k
 }
 
-// report is the state at a report. Reports come in order: a Level holds for the time since the one before.
+// report is the state at a report. Reports come in order: a Level holds for the time since the one before. Latency that a
+// tool tells at its end only is of the job as a whole, so that no part of the job has it; see whole.
 func (m *meter) report(t time.Time, r workload.Report) mark {
 	k := m.counts(t, r.Ops)
 	k.v[0], k.values = float64(r.Errors), r.Values
+	for i, c := range r.Ops {
+		if m.mute[i] = m.mute[i] || c.Ops > 0 && c.Seconds == 0; m.mute[i] {
+			k.v.setSeconds(m.ops[i], 0)
+		}
+	}
 	for i, v := range r.Values {
 		switch {
 		case math.IsNaN(v) || math.IsInf(v, 0) || m.kinds[i] == result.Single:
@@ -212,6 +221,15 @@ func (m *meter) report(t time.Time, r workload.Report) mark {
 		k.v[1+perOperation*len(m.layout.operations)+m.values[i]] = m.sums[i]
 	}
 	m.elapsed = r.Elapsed
+	return k
+}
+
+// whole is a state with the latency of the job as a whole, which its last report tells.
+func (m *meter) whole(k mark, last workload.Counts) mark {
+	k.v = slices.Clone(k.v)
+	for i, c := range last {
+		k.v.setSeconds(m.ops[i], c.Seconds)
+	}
 	return k
 }
 

@@ -290,19 +290,19 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 	if n := starts(tracks); n > 1 {
 		w.Notes = append(w.Notes, fmt.Sprintf("started %d times; the numbers are of all starts together", n))
 	}
-	w.Values = values(tracks, func(k *track) (from, to totals, span time.Duration) {
+	w.Values = values(tracks, func(k *track) (from, to mark, span time.Duration) {
 		if len(k.marks) < 2 {
-			return nil, nil, 0
+			return mark{}, mark{}, 0
 		}
-		return k.marks[0].v, k.marks[len(k.marks)-1].v, k.to().Sub(k.from())
+		return k.marks[0], k.marks[len(k.marks)-1], k.to().Sub(k.from())
 	})
 	w.Windows = l.windowsOf(tracks)
 	return w
 }
 
 // values are the measures of some tracks of a workload over the part of each that of gives, span 0 for none. What cannot be
-// added is given of a single track only, as it reported it last.
-func values(tracks []*track, of func(*track) (from, to totals, span time.Duration)) []result.Value {
+// added is given of a single track only, as it reported it last in that part.
+func values(tracks []*track, of func(*track) (from, to mark, span time.Duration)) []result.Value {
 	l := tracks[0].meter.layout
 	var out []result.Value
 	for _, m := range tracks[0].job.Measures {
@@ -315,9 +315,11 @@ func values(tracks []*track, of func(*track) (from, to totals, span time.Duratio
 				continue
 			}
 			p := byVM[k.job.VM]
-			byVM[k.job.VM] = part{p.done + l.measure(to, at) - l.measure(from, at), p.seconds + span.Seconds()}
-			if n := len(k.single[at]); n > 0 {
-				last = k.single[at][n-1].v
+			byVM[k.job.VM] = part{p.done + l.measure(to.v, at) - l.measure(from.v, at), p.seconds + span.Seconds()}
+			for _, f := range k.single[at] {
+				if f.t.After(from.t) && !f.t.After(to.t) {
+					last = f.v
+				}
 			}
 		}
 		sum := 0.0
@@ -329,7 +331,7 @@ func values(tracks []*track, of func(*track) (from, to totals, span time.Duratio
 			}
 		}
 		switch {
-		case len(byVM) == 0 || m.Kind == result.Single && len(byVM) > 1:
+		case len(byVM) == 0 || m.Kind == result.Single && (len(byVM) > 1 || math.IsNaN(last)):
 			continue
 		case m.Kind == result.Single:
 			sum = last
@@ -380,13 +382,13 @@ func (l *loadPlan) windowsOf(tracks []*track) []result.Window {
 				w.Ops = k.meter.layout.addOps(w.Ops, p.to.v.minus(p.from.v), p.hists)
 			}
 		}
-		w.Values = values(tracks, func(k *track) (from, to totals, span time.Duration) {
+		w.Values = values(tracks, func(k *track) (from, to mark, span time.Duration) {
 			for _, p := range k.parts {
 				if p.window == i {
-					if from == nil {
-						from = p.from.v
+					if from.v == nil {
+						from = p.from
 					}
-					to, span = p.to.v, span+p.to.t.Sub(p.from.t)
+					to, span = p.to, span+p.to.t.Sub(p.from.t)
 				}
 			}
 			return from, to, span

@@ -1,12 +1,13 @@
 // Package compare sets runs against runs: two sides or more, each of one run, of repeats, or of an experiment's cells. Columns
 // of repeats measured by other tools are compared by the same rules (OfSamples).
 //
-// It first holds the facts of the sides against each other: kernel, firmware, versions of the load generator, scenario, its
-// variables and scales, prefill, content, jobs, working set to memory. Facts that differ and should not are a *Refusal
-// naming each with both values, unless the caller declares what was varied on purpose, or insists, which marks the document
-// on its first line. Then every workload's rates, mean latencies and percentiles of merged histograms, every result of the
-// scenario and every series are compared: each effect with an interval, the intervals widened for their number, the
-// verdict by a threshold of practical significance; with order effects, and rates per vCPU and per physical core.
+// It first compares the facts of the sides: kernel, firmware, versions of the load generator, scenario, its variables
+// and scales, prefill, content, jobs, working set to memory. Facts that differ and should not are a *Refusal naming
+// each with both values, unless the caller declares what was varied on purpose, or insists, which marks the document
+// on its first line. Then every workload's rates, mean latencies and percentiles of merged histograms, every measure
+// that its engine declares, every result of the scenario and every series are compared: each effect with an interval,
+// the intervals widened for their number, the verdict by a threshold of practical significance; with order effects,
+// and rates per vCPU and per physical core.
 //
 // The unit of evidence is the repeat. With one run on a side the interval comes from how that run wandered in its own time and
 // says how steady these runs were; the document then claims nothing about what another run would show. Percentiles are never
@@ -50,6 +51,8 @@ type Options struct {
 	Threshold  float64  // relative difference that matters; 0 means 0.05, negative means none
 	Vary       []string // names of facts that differ on purpose
 	Anyway     bool     // compare unlike sides all the same, and say so first
+	// Better says which way is good of measures of which the engine does not.
+	Better map[string]effect.Direction
 }
 
 // DefaultThreshold is the relative difference that matters unless another is given.
@@ -127,12 +130,13 @@ const (
 
 // Measure is one thing compared between the baseline and one other side.
 type Measure struct {
-	Side      string `json:"side"` // the one held against the baseline
+	Side      string `json:"side"` // the one compared with the baseline
 	Cell      string `json:"cell,omitempty"`
 	Workload  string `json:"workload,omitempty"`
 	Name      string `json:"name"`
 	Unit      string `json:"unit"`
 	Direction string `json:"direction"` // "higher" or "lower" is better, or ""
+	Result    bool   `json:"-"`         // a result of the scenario, whose unit alone says which way is good
 	Baseline  Values `json:"baseline"`
 	Candidate Values `json:"candidate"`
 	// Change is candidate ÷ baseline − 1; absent when there is no ratio.
@@ -165,6 +169,7 @@ type Normalised struct {
 	Side            string   `json:"side"`
 	Cell            string   `json:"cell,omitempty"`
 	Workload        string   `json:"workload"`
+	Unit            string   `json:"unit"` // of the rate
 	OpsPerSecond    float64  `json:"ops_per_second"`
 	VCPUs           int      `json:"vcpus"`
 	VCPU            string   `json:"vcpu_is"` // "a hyper-thread", "a core", "not known"
@@ -204,6 +209,9 @@ func Of(sides []Side, o Options) (*Document, error) {
 		}
 		d.Marked = "COMPARED ANYWAY: these sides differ in what should be equal, so a difference below need not come from what was meant to be tested: " + refusal.names()
 	}
+	if err := unknownMeasures(sides, o.Better); err != nil {
+		return nil, err
+	}
 	if unknown := unknownVary(sides, o.Vary); len(unknown) > 0 {
 		return nil, fmt.Errorf("compare: no fact called %s: the facts are those of runs show --json, and \"variable NAME\"", strings.Join(unknown, ", "))
 	}
@@ -211,6 +219,7 @@ func Of(sides []Side, o Options) (*Document, error) {
 		d.measure(sides[0], candidate, o)
 	}
 	d.Families = []Family{widen("measures of workloads and results", d.Measures, o), widen("series", d.Series, o)}
+	d.Notes = append(d.Notes, askDirections(d.Measures)...)
 	slices.SortStableFunc(d.Series, byClearness)
 	d.normalise(sides)
 	d.order(sides, o)

@@ -139,7 +139,8 @@ func TestKnownEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]float64{"read operations per second": 0.1, "read mean service time": -0.2, "read p50 service time": -0.2, "read p99 service time": -0.2} {
+	for name, change := range map[string]float64{"read IOPS": 0.1, "read mean service time": -0.2,
+		"read p50 service time": -0.2, "read p99 service time": -0.2} {
 		m := measure(t, d, name)
 		if !m.Adjusted.Contains(change) || m.Verdict != compare.Better || m.Scope != compare.BetweenRuns {
 			t.Errorf("%s: %s, %s, %s; want better by %g", name, m.Adjusted, m.Verdict, m.Scope, change)
@@ -205,7 +206,7 @@ func TestPartsOfARunAreNoDependence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return measure(t, d, "read operations per second")
+		return measure(t, d, "read IOPS")
 	}
 	with, without := make(true), make(false)
 	if !with.Interval.Valid() || with.Interval.High-with.Interval.Low > 0.12 {
@@ -304,7 +305,7 @@ func TestPercentilesWithoutACourse(t *testing.T) {
 	if m := measure(t, d, "read p99 service time"); m.Interval.Valid() || m.Verdict != compare.Undecided || m.Change == nil || !strings.Contains(m.Interval.Reason, "report RUN --again") {
 		t.Errorf("%+v", m)
 	}
-	if m := measure(t, d, "read operations per second"); !m.Interval.Valid() {
+	if m := measure(t, d, "read IOPS"); !m.Interval.Valid() {
 		t.Errorf("%+v", m)
 	}
 }

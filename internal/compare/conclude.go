@@ -22,6 +22,9 @@ func (d *Document) normalise(sides []Side) {
 			for _, w := range merged(runs[0].Data, false) {
 				n := Normalised{Side: s.Name, Cell: cell, Workload: w.Name, VCPU: "not known"}
 				l := loads(runs, w.Name)
+				if n.Unit = result.RateUnit(w.Occurred()); len(w.Occurred()) == 0 {
+					continue // it counts no operations
+				}
 				for _, of := range l.of {
 					for _, o := range of.Ops {
 						if seconds := of.End.Sub(of.Start).Seconds(); seconds > 0 {
@@ -104,17 +107,17 @@ func (d *Document) order(sides []Side, o Options) {
 				if len(l.of) == 0 || !l.of[0].End.After(l.of[0].Start) {
 					continue
 				}
-				var n uint64
-				for _, op := range l.of[0].Ops {
-					n += op.Count
+				if _, v, ok := whole(l.of[0]); ok {
+					runs = append(runs, effect.Run{Group: a.side, Value: v})
 				}
-				runs = append(runs, effect.Run{Group: a.side, Value: float64(n) / l.of[0].End.Sub(l.of[0].Start).Seconds()})
 			}
 			drift, err := effect.Drift(runs, effect.Options{Confidence: o.Confidence})
 			if err != nil {
 				continue // too few repeats to tell, which the notes say
 			}
-			e := Order{Name: w.Name + " operations per second" + label(cell), Interval: drift.DriftPerRun.Interval, P: drift.P, Confounded: drift.Confounded, Warnings: drift.Warnings}
+			name, _, _ := whole(w)
+			e := Order{Name: w.Name + " " + name + label(cell), Interval: drift.DriftPerRun.Interval, P: drift.P,
+				Confounded: drift.Confounded, Warnings: drift.Warnings}
 			if v := drift.DriftPerRun.Value; !math.IsNaN(v) {
 				e.DriftPerRun = &v
 			}

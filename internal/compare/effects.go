@@ -26,7 +26,7 @@ type Design struct {
 	Made               []Made
 }
 
-// Factor is a variable with the values it took; the first is what the others are held against.
+// Factor is a variable with the values it took; the first is what the others are compared with.
 type Factor struct {
 	Name   string   `json:"name"`
 	Levels []string `json:"levels"`
@@ -131,16 +131,16 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 	slices.SortStableFunc(d.Made, func(a, b Made) int { return a.Sequence - b.Sequence })
 	x := &Experiment{Version: FormatVersion, ID: d.ID, Title: d.Title, Summary: d.Summary, Confidence: o.Confidence, Threshold: o.Threshold, Factors: d.Factors,
 		Repeats: d.Repeats, Order: d.Order, Planned: d.Planned, Measured: len(d.Made), Failed: d.Failed}
-	all := kinds(d.Made)
+	all := kinds(d.Made, o)
 	for _, levels := range combinations(d.Factors) {
 		if runs := d.at(levels); len(runs) > 0 {
 			x.Cells = append(x.Cells, cellResult(labelOf(d.Factors, levels), levels, all, runs, o.Confidence))
 		}
 	}
-	x.charts(d)
-	x.effects(d, o)
+	x.charts(d, all)
+	x.effects(d, all, o)
 	x.against(d, o)
-	x.drift(d, o)
+	x.drift(d, all, o)
 	x.conclude(d)
 	return x, nil
 }
@@ -179,36 +179,58 @@ func (d Design) at(levels []string) []Made {
 	return out
 }
 
-// kind is one thing measured of a workload in every run as one number.
+// kind is one thing measured of a workload in every run as one number: of an operation, or of a declared measure.
 type kind struct {
 	workload, op, name, unit string
 	direction                effect.Direction
+	throughput               bool
+	times                    string // which ones, where the kind is a mean of times
+	measure                  result.Measure
 	value                    func(w result.Workload, o result.OpTotals) float64
 }
 
 // kinds lists what the runs measured.
-func kinds(runs []Made) []kind {
+func kinds(runs []Made, o Options) []kind {
 	var out []kind
-	seen := map[string]bool{}
+	seen := map[[3]string]bool{}
+	first := func(workload, op, measure string) bool {
+		key := [3]string{workload, op, measure}
+		known := seen[key]
+		seen[key] = true
+		return !known
+	}
 	for _, r := range runs {
 		for _, w := range merged(r.Data, false) {
-			for _, o := range w.Ops {
-				if key := w.Name + "\x00" + o.Op; o.Count == 0 || seen[key] {
+			for _, t := range w.Ops {
+				if t.Count == 0 || !first(w.Name, t.Op, "") {
 					continue
-				} else {
-					seen[key] = true
 				}
-				out = append(out, kind{w.Name, o.Op, o.Op + " operations per second", "ops/s", effect.HigherIsBetter, func(w result.Workload, o result.OpTotals) float64 {
-					return float64(o.Count) / w.End.Sub(w.Start).Seconds()
-				}})
-				if sizesMatter(runs, w.Name, o.Op) {
-					out = append(out, kind{w.Name, o.Op, o.Op + " bandwidth", "bytes/s", effect.HigherIsBetter, func(w result.Workload, o result.OpTotals) float64 {
-						return float64(o.Bytes) / w.End.Sub(w.Start).Seconds()
+				declared := operationOf(w, t.Op)
+				called := calledOf(declared)
+				out = append(out, kind{workload: w.Name, op: t.Op, name: rateName(declared), unit: declared.RateUnit(),
+					direction:  effect.HigherIsBetter,
+					throughput: true, value: func(w result.Workload, o result.OpTotals) float64 {
+						return float64(o.Count) / w.End.Sub(w.Start).Seconds()
 					}})
+				if sizesMatter(runs, w.Name, t.Op) {
+					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " bandwidth", unit: "bytes/s",
+						direction: effect.HigherIsBetter,
+						value: func(w result.Workload, o result.OpTotals) float64 {
+							return float64(o.Bytes) / w.End.Sub(w.Start).Seconds()
+						}})
 				}
-				if o.Seconds > 0 {
-					out = append(out, kind{w.Name, o.Op, o.Op + " mean " + cmp.Or(w.Latency, "service time"), "s", effect.LowerIsBetter,
-						func(_ result.Workload, o result.OpTotals) float64 { return o.Seconds / float64(o.Count) }})
+				if t.Seconds > 0 {
+					times := cmp.Or(w.Latency, "service time")
+					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " mean " + times, unit: "s",
+						direction: effect.LowerIsBetter, times: times,
+						value: func(_ result.Workload, o result.OpTotals) float64 { return o.Seconds / float64(o.Count) }})
+				}
+			}
+			for _, m := range w.Measures {
+				if _, ok := m.Over(w.Values, w.End.Sub(w.Start).Seconds()); ok && first(w.Name, "", m.Name) {
+					out = append(out, kind{workload: w.Name, name: m.Name, unit: m.SeriesUnit(), direction: o.directionOf(m),
+						measure:    m,
+						throughput: m.Kind != result.Single && m.Better == result.Higher})
 				}
 			}
 		}
@@ -239,8 +261,11 @@ func (k kind) of(r Made) float64 {
 		if w.Name != k.workload || !w.End.After(w.Start) {
 			continue
 		}
+		if v, ok := k.measure.Over(w.Values, w.End.Sub(w.Start).Seconds()); ok && k.op == "" {
+			return v
+		}
 		for _, o := range w.Ops {
-			if o.Op == k.op && o.Count > 0 {
+			if k.op != "" && o.Op == k.op && o.Count > 0 {
 				return k.value(w, o)
 			}
 		}
@@ -266,7 +291,7 @@ func cellResult(name string, levels []string, all []kind, runs []Made, confidenc
 		}
 		v.Value, v.Interval = mean(v.Repeats), repeatsInterval(v.Repeats, confidence)
 		c.Values = append(c.Values, v)
-		if k.unit != "s" {
+		if k.times == "" {
 			continue
 		}
 		ops, _ := loads(plain, k.workload).ops(k.op)
@@ -276,7 +301,8 @@ func cellResult(name string, levels []string, all []kind, runs []Made, confidenc
 		}
 		for _, q := range []float64{0.5, 0.99} {
 			if p, ok := together.Quantile(q); ok && float64(together.Count()) >= 1/(1-q) {
-				c.Values = append(c.Values, CellValue{Workload: k.workload, Name: fmt.Sprintf("%s p%g %s", k.op, q*100, strings.TrimPrefix(k.name, k.op+" mean ")), Unit: "s",
+				c.Values = append(c.Values, CellValue{Workload: k.workload, Name: fmt.Sprintf("%s p%g %s",
+					strings.TrimSuffix(k.name, " mean "+k.times), q*100, k.times), Unit: "s",
 					Value: float64(p) / 1e9, Interval: resample.None("read from the merged histograms of all repeats")})
 			}
 		}
@@ -294,12 +320,12 @@ func repeatsInterval(x []float64, confidence float64) resample.Interval {
 	return resample.Interval{Low: max(m-half, 0), High: m + half, Confidence: confidence, Method: fmt.Sprintf("Student's t over %d repeats", n)}
 }
 
-func (x *Experiment) charts(d Design) {
+func (x *Experiment) charts(d Design, all []kind) {
 	last := len(d.Factors) - 1
 	if last < 0 {
 		return
 	}
-	for _, k := range kinds(d.Made) {
+	for _, k := range all {
 		c := Chart{Title: k.workload + " " + k.name, Unit: k.unit, XLabel: d.Factors[last].Name, Names: d.Factors[last].Levels}
 		for _, others := range combinations(d.Factors[:last]) {
 			line := ChartLine{Name: labelOf(d.Factors[:last], others)}
@@ -323,13 +349,13 @@ func (x *Experiment) charts(d Design) {
 	}
 }
 
-// effects are the main effects. Within each repeat a level is held against the first at every combination of the other
+// effects are the main effects. Within each repeat a level is compared with the first at every combination of the other
 // factors, and the geometric means over those are one pair: what both runs of a repeat share cancels.
-func (x *Experiment) effects(d Design, o Options) {
+func (x *Experiment) effects(d Design, all []kind, o Options) {
 	var list []Measure
 	for f, factor := range d.Factors {
 		for _, level := range factor.Levels[1:] {
-			for _, k := range kinds(d.Made) {
+			for _, k := range all {
 				base, candidate := d.pairs(k, f, factor.Levels[0], level)
 				if len(base) == 0 {
 					continue
@@ -402,7 +428,7 @@ func (d Design) pairs(k kind, factor int, against, level string) (base, candidat
 	return base, candidate
 }
 
-// against holds every cell against the first.
+// against compares every cell with the first.
 func (x *Experiment) against(d Design, o Options) {
 	all := combinations(d.Factors)
 	base := d.at(all[0])
@@ -417,7 +443,7 @@ func (x *Experiment) against(d Design, o Options) {
 		}
 	}
 	x.Families = append(x.Families, widen("measures of cells against the first", x.Against, o))
-	x.Notes = append(x.Notes, notes.Missing...)
+	x.Notes = append(append(x.Notes, notes.Missing...), askDirections(x.Against)...)
 }
 
 func runsOf(made []Made) []Run {
@@ -429,13 +455,13 @@ func runsOf(made []Made) []Run {
 }
 
 // drift looks for a trend along the order of the runs that the cells do not explain.
-func (x *Experiment) drift(d Design, o Options) {
+func (x *Experiment) drift(d Design, all []kind, o Options) {
 	index := map[string]int{}
 	for i, c := range x.Cells {
 		index[c.Cell] = i
 	}
-	for _, k := range kinds(d.Made) {
-		if k.unit != "ops/s" {
+	for _, k := range all {
+		if !k.throughput {
 			continue
 		}
 		var runs []effect.Run

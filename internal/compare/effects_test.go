@@ -45,7 +45,7 @@ func TestEffectsOfFactors(t *testing.T) {
 	want := map[string]compare.Verdict{"64k": compare.Worse, "4": compare.Better, "16": compare.Better}
 	found := 0
 	for _, e := range x.Effects {
-		if e.Name != "read operations per second" {
+		if e.Name != "read IOPS" {
 			continue
 		}
 		found++
@@ -100,5 +100,5 @@ func ExampleOf() {
 	fmt.Println(d.Measures[0].Name, d.Measures[0].Verdict)
 	// Output:
 	// <nil> worse
-	// read operations per second worse
+	// read IOPS worse
 }

@@ -119,7 +119,7 @@ func scale(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// loadFacts are what the workloads were: tool, job, content, prefill, and the working set against memory.
+// loadFacts are what the workloads were: tool, job, and of block I/O content, prefill, and the working set over memory.
 func loadFacts(r Run) []entry {
 	var list []entry
 	prefilled := map[string]string{} // by group
@@ -129,12 +129,15 @@ func loadFacts(r Run) []entry {
 			prefilled[w.Group] = prefilled[w.Group] + extents(w.Lanes) + " "
 			continue
 		}
+		list = append(list, entry{name: "tool of " + w.Name, value: strings.TrimSpace(w.Tool), refuses: true},
+			entry{name: "jobs of " + w.Name, value: jobs(w), refuses: true, follows: true})
+		if !w.MovesBlocks() {
+			continue
+		}
 		if !slices.Contains(groups, w.Group) {
 			groups = append(groups, w.Group)
 		}
-		list = append(list, entry{name: "tool of " + w.Name, value: strings.TrimSpace(w.Tool), refuses: true},
-			entry{name: "jobs of " + w.Name, value: jobs(w.Lanes), refuses: true, follows: true},
-			entry{name: "content of " + w.Name, value: content(w.Lanes), refuses: true, follows: true})
+		list = append(list, entry{name: "content of " + w.Name, value: content(w.Lanes), refuses: true, follows: true})
 		if ratio := workingSet(w, r.Data.VMs); ratio > 0 {
 			// To one digit of a power of two, so that rounding of sizes is not a difference.
 			list = append(list, entry{name: "working set to memory of " + w.Name, value: fmt.Sprintf("%.3g", math.Exp2(math.Round(4*math.Log2(ratio))/4)), refuses: true, follows: true})
@@ -173,11 +176,14 @@ func extents(lanes []result.Lane) string {
 	return fmt.Sprintf("%d bytes", sum)
 }
 
-func jobs(lanes []result.Lane) string {
+func jobs(w result.Workload) string {
 	var parts []string
-	for _, l := range lanes {
+	blocks := w.MovesBlocks()
+	for _, l := range w.Lanes {
 		var mode []string
-		for word, is := range map[string]bool{"reads": l.Reads, "writes": l.Writes, "buffered": !l.Direct, "on a schedule": l.OpenLoop} {
+		for word, is := range map[string]bool{"reads": blocks && l.Reads, "writes": blocks && l.Writes,
+			"buffered":      blocks && !l.Direct,
+			"on a schedule": l.OpenLoop} {
 			if is {
 				mode = append(mode, word)
 			}
@@ -187,7 +193,7 @@ func jobs(lanes []result.Lane) string {
 		if l.Rate > 0 {
 			rate = fmt.Sprintf(" at %g/s", l.Rate)
 		}
-		parts = append(parts, fmt.Sprintf("depth %d%s %s", l.Depth, rate, strings.Join(mode, " ")))
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("depth %d%s %s", l.Depth, rate, strings.Join(mode, " "))))
 	}
 	return strings.Join(parts, "; ")
 }

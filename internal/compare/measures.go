@@ -15,7 +15,7 @@ import (
 	"plimsoll/result"
 )
 
-// pairing is a candidate held against the baseline within one cell.
+// pairing is a candidate compared with the baseline within one cell.
 type pairing struct {
 	side, cell      string
 	base, candidate []Run
@@ -67,8 +67,18 @@ func (p pairing) workloads(d *Document) []Measure {
 		if len(b.of) == 0 || len(c.of) == 0 {
 			continue
 		}
-		for _, op := range []string{"read", "write", "trim"} {
-			out = append(out, p.operation(name, op, b, c)...)
+		operations, measures, unlike := countedBy(b, c)
+		for _, o := range operations {
+			out = append(out, p.operation(name, o, b, c)...)
+		}
+		for _, m := range measures {
+			if one, ok := p.declared(name, m, b, c); ok {
+				out = append(out, one)
+			}
+		}
+		for _, what := range unlike {
+			d.Missing = append(d.Missing, fmt.Sprintf("%s of workload %s%s is not the same thing in all runs", what, name,
+				label(p.cell)))
 		}
 	}
 	return out
@@ -95,7 +105,8 @@ func (l load) ops(op string) ([]result.OpTotals, bool) {
 }
 
 // operation are the measures of one kind of operation of a workload.
-func (p pairing) operation(name, op string, b, c load) []Measure {
+func (p pairing) operation(name string, declared result.Operation, b, c load) []Measure {
+	op, called := declared.Name, calledOf(declared)
 	bo, bok := b.ops(op)
 	co, cok := c.ops(op)
 	if !bok || !cok {
@@ -118,14 +129,15 @@ func (p pairing) operation(name, op string, b, c load) []Measure {
 	size := func(o result.OpTotals) float64 { return float64(o.Bytes) }
 	var out []Measure
 	add := func(what, unit string, direction effect.Direction, bv, cv []float64, part func(result.Workload, Run) ratioSeries) {
-		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: op + " " + what, Unit: unit, Direction: string(direction)}
+		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: what, Unit: unit, Direction: string(direction)}
 		p.values(&m, bv, cv, func() (within, within) { return withinOf(b, part), withinOf(c, part) })
 		out = append(out, m)
 	}
-	rate := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, op) }
-	add("operations per second", "ops/s", effect.HigherIsBetter, perSecond(b, bo, count), perSecond(c, co, count), rate)
+	rate := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, op, result.Rate) }
+	add(rateName(declared), declared.RateUnit(), effect.HigherIsBetter, perSecond(b, bo, count), perSecond(c, co, count),
+		rate)
 	if bb, cb := perSecond(b, bo, size), perSecond(c, co, size); bo[0].Bytes > 0 && bo[0].Bytes/bo[0].Count >= 64<<10 {
-		add("bandwidth", "bytes/s", effect.HigherIsBetter, bb, cb, rate)
+		add(called+" bandwidth", "bytes/s", effect.HigherIsBetter, bb, cb, rate)
 	}
 	if timed(bo) && timed(co) {
 		mean := func(l load, ops []result.OpTotals) []float64 {
@@ -135,9 +147,12 @@ func (p pairing) operation(name, op string, b, c load) []Measure {
 			}
 			return out
 		}
-		add("mean "+kind, "s", effect.LowerIsBetter, mean(b, bo), mean(c, co), func(w result.Workload, r Run) ratioSeries { return latencySeries(w, r, op) })
+		add(called+" mean "+kind, "s", effect.LowerIsBetter, mean(b, bo), mean(c, co), func(w result.Workload,
+			r Run) ratioSeries {
+			return latencySeries(w, r, op)
+		})
 	}
-	return append(out, p.percentiles(name, op, kind, b, c, bo, co)...)
+	return append(out, p.percentiles(name, called, kind, b, c, bo, co)...)
 }
 
 func timed(ops []result.OpTotals) bool {
@@ -239,7 +254,7 @@ func mean(x []float64) float64 {
 }
 
 // percentiles come from the merged histograms of each side.
-func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.OpTotals) []Measure {
+func (p pairing) percentiles(name, called, kind string, b, c load, bo, co []result.OpTotals) []Measure {
 	bh, ch := histograms(bo), histograms(co)
 	if len(bh) < len(bo) || len(ch) < len(co) {
 		return nil
@@ -257,7 +272,8 @@ func (p pairing) percentiles(name, op, kind string, b, c load, bo, co []result.O
 		if float64(least) < math.Floor(1/(1-q)) {
 			break
 		}
-		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: fmt.Sprintf("%s p%s %s", op, strconv.FormatFloat(q*100, 'f', -1, 64), kind), Unit: "s",
+		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Unit: "s", Name: fmt.Sprintf("%s p%s %s", called,
+			strconv.FormatFloat(q*100, 'f', -1, 64), kind),
 			Direction: string(effect.LowerIsBetter), Scope: BetweenRuns}
 		o := effect.Options{Threshold: p.options.Threshold}
 		at, reason := p.atQuantile(&m, q, b, c, bo, co)
@@ -352,7 +368,8 @@ func (p pairing) panels() []Measure {
 		if title == "" {
 			title = panel.Name
 		}
-		m := Measure{Side: p.side, Cell: p.cell, Name: "result: " + title, Unit: panel.Unit, Direction: string(direction(panel.Unit))}
+		m := Measure{Side: p.side, Cell: p.cell, Result: true, Name: "result: " + title, Unit: panel.Unit,
+			Direction: string(direction(panel.Unit, p.base[0].Data, p.options))}
 		p.values(&m, b, c, func() (within, within) { return joined(bs), joined(cs) })
 		out = append(out, m)
 	}
@@ -374,17 +391,6 @@ func panelOf(runs []Run, name string) (means []float64, points []ratioSeries, ok
 	return means, points, true
 }
 
-// direction is which way a panel's unit is good; "" when that cannot be told from it.
-func direction(unit string) effect.Direction {
-	switch unit {
-	case "ops/s", "bytes/s":
-		return effect.HigherIsBetter
-	case "us", "s":
-		return effect.LowerIsBetter
-	}
-	return ""
-}
-
 // series compares everything recorded over time by its mean. Percentiles of intervals are left out: they must not be averaged.
 func (p pairing) series() []Measure {
 	index := func(runs []Run) []map[string]result.Series {
@@ -401,7 +407,10 @@ func (p pairing) series() []Measure {
 	var out []Measure
 	for _, s := range p.base[0].Data.Series {
 		name := seriesName(s, p.base[0].Manifest)
-		if isPercentile(s.Measure) || underneath(s.Measure) || s.Section != "" { // sections are parts of what their workload's measures hold
+		own := measuresOf(s, p.base[0].Data)
+		figure := slices.ContainsFunc(own, func(m result.Measure) bool { return m.Kind == result.Single })
+		// sections are parts of what their workload's measures hold
+		if figure || isPercentile(s.Measure) || underneath(s.Measure) || s.Section != "" {
 			continue
 		}
 		collect := func(runs []Run, of []map[string]result.Series) (means []float64, points []ratioSeries) {
@@ -419,7 +428,11 @@ func (p pairing) series() []Measure {
 		if len(b) < len(p.base) || len(c) < len(p.candidate) {
 			continue
 		}
-		m := Measure{Side: p.side, Cell: p.cell, Workload: s.Workload, Name: name, Unit: s.Unit, Direction: string(direction(s.Unit))}
+		m := Measure{Side: p.side, Cell: p.cell, Workload: s.Workload, Name: name, Unit: s.Unit,
+			Direction: string(direction(s.Unit, p.base[0].Data, p.options))}
+		if len(own) > 0 {
+			m.Direction = string(p.options.directionOf(own...))
+		}
 		p.values(&m, b, c, func() (within, within) { return joined(bs), joined(cs) })
 		out = append(out, m)
 	}

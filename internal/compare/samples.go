@@ -17,12 +17,12 @@ type Samples struct {
 // Column is one measure of a side. Sides may have unequally many repeats of it.
 type Column struct {
 	Name   string
-	Better effect.Direction // empty means higher; that of the baseline counts
+	Better effect.Direction // empty: not known, so that nothing is better or worse; that of the baseline counts
 	Values []float64
 }
 
 // OfSamples compares each further side with the first, column by column. Every column must be on every side. Nothing is
-// known of what the numbers come from, so no facts are held against each other.
+// known of what the numbers come from, so no facts are compared.
 func OfSamples(sides []Samples, o Options) (*Document, error) {
 	o, err := o.filled()
 	if err = errors.Join(err, checkSamples(sides)); err != nil {
@@ -40,15 +40,13 @@ func OfSamples(sides []Samples, o Options) (*Document, error) {
 		for _, b := range sides[0].Columns {
 			c, _ := candidate.column(b.Name)
 			m := Measure{Side: candidate.Name, Name: b.Name, Direction: string(b.Better)}
-			if m.Direction == "" {
-				m.Direction = string(effect.HigherIsBetter)
-			}
 			m.numbers(b.Values, c.Values)
 			m.repeats(o.Threshold)
 			d.Measures = append(d.Measures, m)
 		}
 	}
 	d.Families = []Family{widen("columns", d.Measures, o)}
+	d.Notes = append(d.Notes, askDirections(d.Measures)...)
 	what := "columns"
 	if len(d.Measures) == 1 {
 		what = "column"
@@ -59,7 +57,7 @@ func OfSamples(sides []Samples, o Options) (*Document, error) {
 		d.say("Some column has fewer than four repeats on a side: its interval is wide, and one repeat gives none.")
 	}
 	d.sayFamilies()
-	d.say("Each value is taken as an independent repeat. Points of one run are not: hold the means of runs against each other.")
+	d.say("Each value is taken as an independent repeat. Points of one run are not: compare the means of runs.")
 	d.say("Nothing is known of the order in which the repeats were made. When all of one side came first, a drift looks like a difference.")
 	return d, nil
 }

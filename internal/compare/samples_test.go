@@ -13,7 +13,8 @@ import (
 func TestOfSamples(t *testing.T) {
 	t.Parallel()
 	columns := func(rate, latency []float64) []compare.Column {
-		return []compare.Column{{Name: "rate", Values: rate}, {Name: "latency", Better: effect.LowerIsBetter, Values: latency}}
+		return []compare.Column{{Name: "rate", Better: effect.HigherIsBetter, Values: rate}, {Name: "latency",
+			Better: effect.LowerIsBetter, Values: latency}}
 	}
 	base := compare.Samples{Name: "a", Columns: columns([]float64{100, 101, 99, 100}, []float64{5, 5.1, 4.9, 5})}
 	for name, c := range map[string]struct {

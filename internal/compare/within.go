@@ -146,15 +146,16 @@ func difference(b, c within, bv, cv, confidence float64, o effect.Options) outco
 	return outcome{effect.Estimate{Value: cv/bv - 1, Interval: i}, decide(i, o.Threshold, d)}
 }
 
-// rateSeries is the throughput of a workload's operations at each point of its time, from the VMs of its group.
-func rateSeries(w result.Workload, r Run, op string) ratioSeries {
-	sums, cuts, reason := groupSums(w, r, op)
+// rateSeries is the throughput of a workload's operations, or a measure that adds up, at each point of its time, from
+// the VMs of its group.
+func rateSeries(w result.Workload, r Run, op, measure string) ratioSeries {
+	sums, cuts, reason := groupSums(w, r, op, measure)
 	return ratioSeries{value: sums, cuts: cuts, reason: reason}
 }
 
 // latencySeries is the mean latency at each point, weighted by the operations there.
 func latencySeries(w result.Workload, r Run, op string) ratioSeries {
-	rates, cuts, reason := groupSums(w, r, op)
+	rates, cuts, reason := groupSums(w, r, op, result.Rate)
 	if reason != "" {
 		return ratioSeries{reason: reason}
 	}
@@ -197,12 +198,12 @@ func each(w result.Workload, r Run, op, measure string, f func(vm string, at int
 	}
 }
 
-func groupSums(w result.Workload, r Run, op string) (values []float64, cuts []int, reason string) {
+func groupSums(w result.Workload, r Run, op, measure string) (values []float64, cuts []int, reason string) {
 	if others(w, r.Data) {
 		return nil, nil, "another workload ran on the same VMs at the same time, and points over time are per VM"
 	}
 	at := map[int64]float64{}
-	each(w, r, op, result.Rate, func(_ string, t int64, v float64) { at[t] += v })
+	each(w, r, op, measure, func(_ string, t int64, v float64) { at[t] += v })
 	if len(at) == 0 {
 		return nil, nil, "its rates were not recorded over time"
 	}

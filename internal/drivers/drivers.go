@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
+	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/scenario"
 )
@@ -27,7 +28,8 @@ func Targets() []target.Provider {
 // Engines returns the load generators by the name that scenarios call them by.
 func Engines() map[string]workload.Engine {
 	return map[string]workload.Engine{
-		"fio": fio.Engine{},
+		"command": command.Engine{},
+		"fio":     fio.Engine{},
 	}
 }
 

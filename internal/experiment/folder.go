@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/regular"
 	"plimsoll/scenario"
 )
 
@@ -144,7 +145,7 @@ func Open(dir string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("experiment: %w", err)
 	}
-	data, err := os.ReadFile(filepath.Join(abs, recordFile))
+	data, err := regular.Read(filepath.Join(abs, recordFile), regular.NoLinks, regular.Document)
 	if err != nil {
 		return nil, fmt.Errorf("experiment: %w", err)
 	}
@@ -238,7 +239,7 @@ func (f *Folder) ReportPath() string { return filepath.Join(f.dir, reportFile) }
 
 // Lock takes the experiment for this process; ErrBusy when another has it. The lock ends with the process.
 func (f *Folder) Lock() error {
-	lock, err := os.OpenFile(filepath.Join(f.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := regular.Open(filepath.Join(f.dir, lockFile), os.O_CREATE|os.O_RDWR|regular.NoLinks)
 	if err != nil {
 		return fmt.Errorf("experiment: %w", err)
 	}
@@ -270,7 +271,7 @@ func (f *Folder) Append(e Event) error {
 		return fmt.Errorf("experiment: %w", err)
 	}
 	name := filepath.Join(f.dir, cellsFile)
-	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := regular.Open(name, os.O_APPEND|os.O_CREATE|os.O_RDWR|regular.NoLinks)
 	if err != nil {
 		return fmt.Errorf("experiment: %w", err)
 	}
@@ -290,7 +291,7 @@ func (f *Folder) Append(e Event) error {
 
 // Events returns what has happened, in order. Lines that cannot be read are left out.
 func (f *Folder) Events() ([]Event, error) {
-	data, err := os.ReadFile(filepath.Join(f.dir, cellsFile))
+	data, err := regular.Read(filepath.Join(f.dir, cellsFile), regular.NoLinks, regular.Document)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("experiment: %w", err)
 	}

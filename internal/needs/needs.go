@@ -1,4 +1,4 @@
-// Package needs says what a test cannot do without: fio, a browser, Node's npm, the corpus of published samples.
+// Package needs says what a test cannot do without: fio, sysbench, stress-ng, a browser, Node's npm, the corpus of published samples.
 //
 // A test names its need in its first line. When the thing is absent the test is skipped with a printed reason on
 // a developer's machine, and fails where PLIMSOLL_CI=1 says that everything is to be there. The corpus alone
@@ -26,6 +26,18 @@ const CIVariable = "PLIMSOLL_CI"
 func Fio(t testing.TB) string {
 	t.Helper()
 	return program(t, "fio", "apt-get install fio", "fio")
+}
+
+// Sysbench returns the path of the sysbench program.
+func Sysbench(t testing.TB) string {
+	t.Helper()
+	return program(t, "sysbench", "apt-get install sysbench", "sysbench")
+}
+
+// StressNg returns the path of the stress-ng program.
+func StressNg(t testing.TB) string {
+	t.Helper()
+	return program(t, "stress-ng", "apt-get install stress-ng", "stress-ng")
 }
 
 // Chromium returns the path of a Chromium or Chrome that can run headless.
@@ -69,6 +81,15 @@ func program(t testing.TB, need, install string, names ...string) string {
 	note(need, false)
 	refuse(t, fmt.Sprintf("%s is not installed (%s)", need, install))
 	return ""
+}
+
+// That is for a need that the test itself looks for: it is met when there is true.
+func That(t testing.TB, there bool, need, how string) {
+	t.Helper()
+	note(need, there)
+	if !there {
+		refuse(t, fmt.Sprintf("%s is not there (%s)", need, how))
+	}
 }
 
 func refuse(t testing.TB, reason string) {

@@ -1,14 +1,17 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"plimsoll/internal/nearest"
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
+	"plimsoll/result"
 	"plimsoll/scenario"
 )
 
@@ -130,6 +133,9 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 		for _, n := range job.Notes {
 			j.remarks.add(n, name)
 		}
+		if err := j.asserted(name, job.Declared); err != nil {
+			return demand{}, err
+		}
 	}
 	var d demand
 	trims := false
@@ -145,6 +151,25 @@ func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, er
 		d.needs = append(d.needs, target.GuestCommands)
 	}
 	return d, nil
+}
+
+// asserted objects to conditions of the author on operations and measures that the job does not count, which would
+// fail only after the run.
+func (j *jobs) asserted(name string, declared workload.Declared) error {
+	var errs []error
+	for _, a := range j.view.Scenario.Asserts {
+		asked := result.Assert{Operation: a.Operation, Measure: a.Measure}
+		what, word, known := asked.Unknown(declared.Operations, declared.Measures)
+		if a.Workload != name || what == "" {
+			continue
+		}
+		meant := "there are: " + strings.Join(known, ", ")
+		if like := nearest.Of(word, known); like != "" {
+			meant = fmt.Sprintf("did you mean %q?", like)
+		}
+		errs = append(errs, fmt.Errorf("assert %q: its generator counts no %s %q; %s", a.Name, what, word, meant))
+	}
+	return errors.Join(errs...)
 }
 
 func known(engines map[string]workload.Engine) string {

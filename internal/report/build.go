@@ -80,7 +80,7 @@ func New(in Input) *Document {
 // add takes a workload into the tables. Latency tables and comparisons show merged entries, and single VMs only
 // where there is no merged entry.
 func (doc *Document) add(w result.Workload, all []result.Workload) {
-	whole := totalsOf("whole window", w.Start, w.End, w.Ops)
+	whole := totalsOf(w, "whole window", w.Start, w.End, w.Ops, w.Values)
 	doc.Workloads = append(doc.Workloads, WorkloadSummary{
 		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
 		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes), GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
@@ -95,15 +95,15 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 	}
 	table := Latency{Workload: name, Kind: latencyKind(w), Error: hist.RelativeError, Windows: []WindowTotals{whole}}
 	for _, win := range w.Windows {
-		table.Windows = append(table.Windows, totalsOf(win.Name, win.Start, win.End, win.Ops))
+		table.Windows = append(table.Windows, totalsOf(w, win.Name, win.Start, win.End, win.Ops, win.Values))
 	}
 	for _, s := range w.Sections {
-		table.Sections = append(table.Sections, totalsOf(s.Name, w.Start, w.End, s.Ops))
+		table.Sections = append(table.Sections, totalsOf(w, s.Name, w.Start, w.End, s.Ops, nil))
 	}
 	doc.Latencies = append(doc.Latencies, table)
 	var compared []WindowTotals
 	for _, win := range w.Comparable() {
-		compared = append(compared, totalsOf(win.Name, win.Start, win.End, win.Ops))
+		compared = append(compared, totalsOf(w, win.Name, win.Start, win.End, win.Ops, win.Values))
 	}
 	if len(compared) > 1 {
 		doc.Comparisons = append(doc.Comparisons, Comparison{Workload: name, Latency: latencyKind(w), Windows: compared})
@@ -120,12 +120,25 @@ func latencyKind(w result.Workload) string {
 	return w.Latency
 }
 
-func totalsOf(name string, start, end time.Time, ops []result.OpTotals) WindowTotals {
-	t := WindowTotals{Name: name, Start: start, Seconds: max(0, end.Sub(start).Seconds())}
+func totalsOf(w result.Workload, name string, start, end time.Time, ops []result.OpTotals, values []result.Value) WindowTotals {
+	t := WindowTotals{Name: name, Start: start, Seconds: max(0, end.Sub(start).Seconds()), Unit: result.RateUnit(w.Occurred())}
 	for _, o := range ops {
-		row := OpRow{Op: o.Op, Count: o.Count}
+		declared, known := w.Operation(o.Op)
+		row := OpRow{Op: o.Op, Count: o.Count, Unit: "operations/s"}
+		if known {
+			row.Unit = declared.RateUnit()
+		}
 		if t.Seconds > 0 {
-			row.OpsPerSecond, row.BytesPerSecond = float64(o.Count)/t.Seconds, float64(o.Bytes)/t.Seconds
+			row.OpsPerSecond = float64(o.Count) / t.Seconds
+		}
+		if t.Seconds > 0 && declared.Bytes {
+			bytes := float64(o.Bytes) / t.Seconds
+			row.BytesPerSecond = &bytes
+			sum := bytes
+			if t.BytesPerSecond != nil {
+				sum += *t.BytesPerSecond
+			}
+			t.BytesPerSecond = &sum
 		}
 		if mean := o.Seconds / float64(o.Count); o.Count > 0 && o.Seconds > 0 && finite(mean) {
 			row.Mean = &mean
@@ -136,8 +149,12 @@ func totalsOf(name string, start, end time.Time, ops []result.OpTotals) WindowTo
 			row.Max, row.Saturated = &longest, o.Hist.Saturated()
 		}
 		t.OpsPerSecond += row.OpsPerSecond
-		t.BytesPerSecond += row.BytesPerSecond
 		t.Rows = append(t.Rows, row)
+	}
+	for _, m := range w.Measures {
+		if v, ok := m.Over(values, t.Seconds); ok && finite(v) {
+			t.Measures = append(t.Measures, MeasureRow{m.Name, v, m.SeriesUnit()})
+		}
 	}
 	return t
 }

@@ -193,7 +193,8 @@ func compareGrids(d *compare.Document) []grid {
 	}
 	cores := grid{title: "Throughput per processor", head: []string{"side", "workload", "operations", "vCPUs", "a vCPU is", "per vCPU", "per physical core"}}
 	for _, n := range d.Normalised {
-		cores.rows = append(cores.rows, []string{n.Side, measureName(n.Cell, n.Workload, ""), quantity(n.OpsPerSecond, "ops/s"), plain(float64(n.VCPUs)), n.VCPU, optional(n.PerVCPU, "ops/s"), optional(n.PerPhysicalCore, "ops/s")})
+		cores.rows = append(cores.rows, []string{n.Side, measureName(n.Cell, n.Workload, ""), quantity(n.OpsPerSecond,
+			n.Unit), plain(float64(n.VCPUs)), n.VCPU, optional(n.PerVCPU, n.Unit), optional(n.PerPhysicalCore, n.Unit)})
 	}
 	order := grid{title: "Order of the runs", head: []string{"rate", "drift per run", "interval", "p", "confounded with the sides"}}
 	for _, e := range d.Order {

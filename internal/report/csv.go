@@ -79,11 +79,16 @@ func (t *table) series(panel string, s result.Series, unit string) {
 }
 
 func (t *table) totals(panel, machine string, w WindowTotals) {
+	for _, m := range w.Measures {
+		t.value(panel, machine+", "+w.Name+", "+m.Name, w.Start, m.Value, m.Unit)
+	}
 	for _, r := range w.Rows {
 		name := machine + ", " + w.Name + ", " + r.Op + " "
 		t.value(panel, name+"count", w.Start, float64(r.Count), "count")
-		t.value(panel, name+"rate", w.Start, r.OpsPerSecond, "ops/s")
-		t.value(panel, name+"bandwidth", w.Start, r.BytesPerSecond, "bytes/s")
+		t.value(panel, name+"rate", w.Start, r.OpsPerSecond, r.Unit)
+		if r.BytesPerSecond != nil {
+			t.value(panel, name+"bandwidth", w.Start, *r.BytesPerSecond, "bytes/s")
+		}
 		for _, m := range []struct {
 			name string
 			v    *float64

@@ -83,8 +83,18 @@ type WindowTotals struct {
 	Start          time.Time `json:"start"`
 	Seconds        float64   `json:"seconds"`
 	OpsPerSecond   float64   `json:"ops_per_second"`
-	BytesPerSecond float64   `json:"bytes_per_second"`
+	Unit           string    `json:"unit"` // of the rate of all operations
+	BytesPerSecond *float64  `json:"bytes_per_second,omitempty"`
 	Rows           []OpRow   `json:"operations"`
+	// Measures are those that the engine declares besides its operations.
+	Measures []MeasureRow `json:"measures,omitempty"`
+}
+
+// MeasureRow is a declared measure in one window; a count is per second.
+type MeasureRow struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
 }
 
 // Latency is the percentile table of a workload.
@@ -112,7 +122,8 @@ type OpRow struct {
 	Op             string   `json:"op"`
 	Count          uint64   `json:"count"`
 	OpsPerSecond   float64  `json:"ops_per_second"`
-	BytesPerSecond float64  `json:"bytes_per_second"`
+	Unit           string   `json:"unit"`                       // of the rate
+	BytesPerSecond *float64 `json:"bytes_per_second,omitempty"` // of operations that move bytes
 	Mean           *float64 `json:"mean_seconds,omitempty"`
 	P50            *float64 `json:"p50_seconds,omitempty"`
 	P90            *float64 `json:"p90_seconds,omitempty"`

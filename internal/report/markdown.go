@@ -230,8 +230,11 @@ func (m *markdown) latencies(doc *Document) {
 				if r.Saturated > 0 {
 					most = "≥ " + most
 				}
-				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)), quantity(r.OpsPerSecond, "ops/s"), quantity(r.BytesPerSecond, "bytes/s"),
+				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)), quantity(r.OpsPerSecond, r.Unit), optional(r.BytesPerSecond, "bytes/s"),
 					optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"), optional(r.P99, "s"), optional(r.P999, "s"), most)
+			}
+			for _, one := range w.Measures {
+				m.cells(w.Name+" ("+duration(w.Seconds)+")", one.Name, none, quantity(one.Value, one.Unit), none, none, none, none, none, none, none)
 			}
 		}
 	}

@@ -216,9 +216,24 @@ func newSide(c Comparison) side {
 	for _, w := range c.Windows {
 		s.Windows = append(s.Windows, w.Name)
 	}
-	s.add(c, "Throughput", "ops/s", func(w WindowTotals) *float64 { return &w.OpsPerSecond })
-	s.add(c, "Bandwidth", "bytes/s", func(w WindowTotals) *float64 { return &w.BytesPerSecond })
-	for _, op := range c.Windows[0].Rows {
+	first := c.Windows[0]
+	if len(first.Rows) > 0 {
+		s.add(c, "Throughput", first.Unit, func(w WindowTotals) *float64 { return &w.OpsPerSecond })
+	}
+	if first.BytesPerSecond != nil {
+		s.add(c, "Bandwidth", "bytes/s", func(w WindowTotals) *float64 { return w.BytesPerSecond })
+	}
+	for _, m := range first.Measures {
+		s.add(c, m.Name, m.Unit, func(w WindowTotals) *float64 {
+			for _, o := range w.Measures {
+				if o.Name == m.Name {
+					return &o.Value
+				}
+			}
+			return nil
+		})
+	}
+	for _, op := range first.Rows {
 		pick := func(f func(OpRow) *float64) func(WindowTotals) *float64 {
 			return func(w WindowTotals) *float64 {
 				for _, r := range w.Rows {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -78,12 +79,23 @@ func (w *watcher) tick(ctx context.Context) {
 	})
 	if err != nil && !w.failed {
 		w.failed = true
-		x.record(result.Event{Kind: result.KindWarning, Text: "metrics could not be written", Error: sentence(err)})
-		x.mu.Lock()
-		x.lost = append(x.lost, "metrics: "+sentence(err))
-		x.mu.Unlock()
+		x.loseMetrics("metrics could not be written", err)
 	}
 	x.progress()
+}
+
+// loseMetrics tells, once, that metrics are incomplete.
+func (x *execution) loseMetrics(what string, err error) {
+	why := sentence(err)
+	x.mu.Lock()
+	known := slices.Contains(x.lost, why)
+	if !known {
+		x.lost = append(x.lost, why)
+	}
+	x.mu.Unlock()
+	if !known {
+		x.record(result.Event{Kind: result.KindWarning, Text: what, Error: why})
+	}
 }
 
 // machines tells the recorder which machines are on, so that idle ones have points, too.
@@ -202,7 +214,7 @@ func (x *execution) openOutput(l step.Launch) (step.Output, error) {
 	x.mu.Unlock()
 	job := result.RawJob{
 		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill, Phase: phase,
-		Engine: l.Engine, Tool: l.Tool.Version, Latency: l.Describe.Latency, Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv, Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
+		Engine: l.Engine, Tool: l.Tool.Version, Latency: cmp.Or(l.Job.Latency, l.Describe.Latency), Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv, Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
 	}
 	for _, lane := range l.Job.Lanes {
 		job.Lanes = append(job.Lanes, laneOf(lane))
@@ -211,7 +223,7 @@ func (x *execution) openOutput(l step.Launch) (step.Output, error) {
 	for name, data := range l.Job.Files {
 		errs = append(errs, x.folder.WriteRawFile(l.VM, l.Workload, l.Start, name, data))
 	}
-	raw, err := x.folder.RawWriter(l.VM, l.Workload, l.Start)
+	raw, err := x.folder.RawWriter(job)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		if raw != nil {
 			err = errors.Join(err, raw.Close())
@@ -238,9 +250,16 @@ func laneOf(l workload.Lane) result.Lane {
 // closeMetrics writes what the recorder still holds and closes the database.
 func (x *execution) closeMetrics() {
 	if err := errors.Join(x.recorder.Close(), x.store.Close()); err != nil {
-		x.record(result.Event{Kind: result.KindWarning, Text: "metrics could not be closed", Error: sentence(err)})
-		x.lost = append(x.lost, "metrics: "+sentence(err))
+		x.loseMetrics("metrics could not be closed", err)
 	}
+}
+
+// Collected is the verdict on what was collected.
+func Collected(data *result.Data) result.Verdict {
+	if len(data.Problems) > 0 {
+		return result.Verdict{State: "partly", Reason: some(data.Problems)}
+	}
+	return result.Verdict{State: "yes"}
 }
 
 // collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what was measured.
@@ -253,16 +272,14 @@ func (x *execution) collect(outer context.Context) {
 		if data, err = collect.Collect(ctx, x.folder, x.engines); err != nil {
 			return err
 		}
-		if len(data.Problems) > 0 {
-			verdict = result.Verdict{State: "partly", Reason: some(data.Problems)}
-		}
+		verdict = Collected(data)
 		return x.folder.WriteData(data)
 	})
 	if err != nil {
 		problems = append(problems, err)
 		verdict = result.Verdict{State: "no", Reason: sentence(err)}
 	}
-	if err := x.folder.HashRaw(); err != nil {
+	if err := x.folder.Hash(ctx); err != nil {
 		problems = append(problems, err)
 	}
 	x.update(func(m *result.Manifest) { m.Collected = verdict })

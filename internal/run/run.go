@@ -48,8 +48,6 @@ type Request struct {
 
 	Keep  bool          // leave the machines as they are: no teardown steps, no removal
 	Limit time.Duration // longest time for everything before teardown; 0 none
-	// Abandon, when closed, cuts the teardown short (a second Ctrl-C). What remains can still be removed by Cleanup.
-	Abandon <-chan struct{}
 	// Interval between points of metrics; 0 means one second, or five in simulated runs of more than an hour.
 	Interval time.Duration
 	Observer Observer

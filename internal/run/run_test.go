@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plimsoll/internal/golden"
 	"plimsoll/internal/run"
 	"plimsoll/internal/step"
@@ -18,6 +20,7 @@ import (
 	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
+	"plimsoll/scenario"
 )
 
 func TestEveryKindOfStep(t *testing.T) {
@@ -234,38 +237,6 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A second stop cuts the teardown short; what remains is left to a clean-up.
-func TestAbandon(t *testing.T) {
-	h := newHarness(t, everyKind)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	abandon := make(chan struct{})
-	h.req.Abandon = abandon
-	h.hook = func(e result.Event) {
-		if e.Kind == result.KindStepStart && strings.HasSuffix(e.Name, "test.Wait") {
-			cancel()
-		}
-	}
-	var once bool
-	h.withStep("cluster.CleanUp.cluster.PowerOffCurieVMs", 1, func(s step.Step) step.Step {
-		return wrapped{s, func(ctx context.Context, e *step.Env) error {
-			if !once {
-				once = true
-				close(abandon)
-				<-ctx.Done()
-			}
-			return ctx.Err()
-		}}
-	})
-	s, err := h.execute(ctx)
-	if s.Status != result.StatusStopped || s.Cleaned.State != "no" || run.Code(err) != run.CodeUncleaned || !errors.Is(err, run.ErrStopped) {
-		t.Errorf("%+v, %v", s, err)
-	}
-	if _, err := run.Cleanup(t.Context(), h.folder, h.world.Target()); err != nil || len(h.world.Remains()) > 0 {
-		t.Errorf("clean-up: %v, remains %q", err, h.world.Remains())
-	}
-}
-
 func TestTimeLimit(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.req.Limit = 100 * time.Second
@@ -418,4 +389,137 @@ func (f failing) Run(ctx context.Context, env workload.Env, job workload.Job) (w
 func ExampleCode() {
 	fmt.Println(run.Code(nil), run.Code(run.ErrStopped), run.Code(errors.Join(run.ErrStopped, &run.LeftoverError{Remains: []string{"vm"}})))
 	// Output: 0 130 6
+}
+
+// After a stop or a failure in the run phase, what steps left is undone before the author's teardown begins.
+func TestUndoneBeforeTeardown(t *testing.T) {
+	for name, failure := range map[string]error{"stop": nil, "failure": errTest} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, everyKind)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			node := func(e *step.Env) target.PowerState {
+				t.Helper()
+				state, _, err := e.Cluster.NodeState(t.Context(), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return state
+			}
+			h.withStep("test.Wait", 0, func(s step.Step) step.Step { // while node 0 is off
+				return wrapped{s, func(ctx context.Context, e *step.Env) error {
+					if got := node(e); got != target.Off {
+						t.Errorf("node 0 is %s: this test tests nothing", got)
+					}
+					if failure == nil {
+						cancel()
+					}
+					return errors.Join(failure, ctx.Err())
+				}}
+			})
+			began := false
+			for i, s := range h.req.Plan.Steps {
+				if s.Phase == scenario.Teardown && !began {
+					began = true
+					h.req.Plan.Steps[i].Do = wrapped{s.Do, func(ctx context.Context, e *step.Env) error {
+						if got := node(e); got != target.On {
+							t.Errorf("node 0 is %s when teardown begins", got)
+						}
+						return s.Do.Do(ctx, e)
+					}}
+				}
+			}
+			s, _ := h.execute(ctx)
+			h.clean(s)
+			if !began {
+				t.Error("there was no teardown")
+			}
+		})
+	}
+}
+
+// A journal that cannot be written is a failure, though the run ends as by a stop.
+func TestJournalThatCannotBeWritten(t *testing.T) {
+	h := newHarness(t, everyKind)
+	h.withStep("test.Wait", 0, func(s step.Step) step.Step {
+		return wrapped{s, func(ctx context.Context, e *step.Env) error {
+			e.Record(result.Event{Kind: result.KindNote, Data: map[string]any{"no JSON": make(chan int)}})
+			return s.Do(ctx, e)
+		}}
+	})
+	s, err := h.execute(t.Context())
+	const want = "the run folder cannot be written"
+	if s.Status != result.StatusFailed || run.Code(err) != run.CodeFailed || !strings.Contains(s.Error, want) {
+		t.Errorf("%s, code %d, %q, %v", s.Status, run.Code(err), s.Error, err)
+	}
+	h.clean(s)
+}
+
+// Steps that a failure or a stop keeps from running are in the journal, each once, and no others.
+func TestSkippedSteps(t *testing.T) {
+	for name, failure := range map[string]error{"stop": nil, "failure": errTest} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, everyKind)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			h.withStep("vm_group.Grow", 0, func(s step.Step) step.Step {
+				return wrapped{s, func(ctx context.Context, _ *step.Env) error {
+					if failure == nil {
+						cancel()
+					}
+					return errors.Join(failure, ctx.Err())
+				}}
+			})
+			if _, err := h.execute(ctx); err == nil {
+				t.Fatal("it went through")
+			}
+			var want, got []string
+			after := false
+			for _, s := range h.req.Plan.Steps {
+				if after && s.Phase != scenario.Teardown {
+					want = append(want, fmt.Sprintf("%s %d %s", s.Phase, s.Number, s.Name))
+				}
+				after = after || s.Name == "vm_group.Grow"
+			}
+			events, _, err := h.folder.Events()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				if e.Kind == result.KindStepEnd && e.Text == "skipped" {
+					got = append(got, fmt.Sprintf("%s %d %s", e.Phase, e.Step, e.Name))
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" || len(want) < 10 {
+				t.Errorf("%d steps to be skipped (-want +got)\n%s", len(want), diff)
+			}
+		})
+	}
+}
+
+// What a target could not remove is told even when it calls that no error and all else went well.
+func TestLeftoversWithoutAnError(t *testing.T) {
+	h := newHarness(t, everyKind)
+	h.req.Target = untidy{h.req.Target}
+	s, err := h.execute(t.Context())
+	var left *run.LeftoverError
+	want := result.Verdict{State: "partly", Reason: "what remains: a disk"}
+	if run.Code(err) != run.CodeUncleaned || !errors.As(err, &left) || s.Cleaned != want ||
+		s.Status != result.StatusSucceeded {
+		t.Errorf("%v, %+v", err, s)
+	}
+	if diff := cmp.Diff([]string{"a disk"}, s.Remains); diff != "" {
+		t.Error(diff)
+	}
+	if got := h.folder.Manifest().Cleaned; got != want {
+		t.Errorf("the manifest says %+v", got)
+	}
+}
+
+// untidy is a place where a disk remains.
+type untidy struct{ target.Target }
+
+func (u untidy) Destroy(ctx context.Context, stateDir string) ([]string, error) {
+	remains, err := u.Target.Destroy(ctx, stateDir)
+	return append(remains, "a disk"), err
 }

@@ -13,23 +13,12 @@ import (
 	"plimsoll/scenario"
 )
 
-// teardown runs on every path, in a context that a stop of the run does not end: only Abandon does.
+// teardown runs on every path, in a context that a stop of the run does not end.
 //
 // In order: stop our workloads; after a failure or a stop, undo what steps left (nodes that are off); the author's teardown steps;
 // undo what even those left; let go of the cluster; have the target remove what remains.
 func (x *execution) teardown(outer context.Context) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(outer))
-	defer cancel()
-	if x.req.Abandon != nil {
-		// Not scenario work: it never waits for the run's clock.
-		go func() {
-			select {
-			case <-x.req.Abandon:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
+	ctx := context.WithoutCancel(outer)
 	x.beginPhase(scenario.Teardown)
 	if x.env != nil {
 		live := x.watch(ctx)
@@ -72,7 +61,7 @@ func (x *execution) undo(ctx context.Context) {
 	for _, s := range slices.Backward(x.attempted) {
 		env := *x.env
 		env.Phase = scenario.Teardown
-		if err := x.guarded(func() error { return s.Do.Undo(ctx, &env) }); err != nil && ctx.Err() == nil {
+		if err := x.guarded(func() error { return s.Do.Undo(ctx, &env) }); err != nil {
 			x.record(result.Event{Kind: result.KindWarning, Name: s.Name, Text: "could not undo", Error: sentence(err)})
 			x.fail(fmt.Errorf("teardown: undo of step %d (%s): %w", s.Number, s.Name, err))
 		}
@@ -92,10 +81,10 @@ func (x *execution) guarded(f func() error) (err error) {
 // teardownSteps executes the author's teardown. One that fails does not keep the next from running.
 func (x *execution) teardownSteps(ctx context.Context) {
 	for _, s := range x.req.Plan.Steps {
-		if s.Phase != scenario.Teardown || ctx.Err() != nil {
+		if s.Phase != scenario.Teardown {
 			continue
 		}
-		if err := x.step(ctx, s); err != nil && ctx.Err() == nil {
+		if err := x.step(ctx, s); err != nil {
 			x.fail(err)
 		}
 	}
@@ -119,9 +108,6 @@ func (x *execution) remove(ctx context.Context) {
 	switch {
 	case x.req.Keep && x.cluster != nil:
 		verdict = result.Verdict{State: "no", Reason: "kept on request; `plimsoll cleanup` removes it"}
-	case ctx.Err() != nil:
-		x.remains = []string{"everything the target made for " + x.req.RunID}
-		verdict = result.Verdict{State: "no", Reason: "teardown was abandoned; `plimsoll cleanup` removes what remains"}
 	default:
 		var err error
 		x.remains, err = x.destroy(ctx)

@@ -81,6 +81,9 @@ func (s *Store) Batch() *Batch {
 	if s.known == nil {
 		return &Batch{store: s, err: ErrReadOnly}
 	}
+	if err := s.intact(); err != nil {
+		return &Batch{store: s, err: err}
+	}
 	return &Batch{store: s, app: s.db.Appender(context.Background())}
 }
 

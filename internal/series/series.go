@@ -23,6 +23,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -44,7 +45,7 @@ const MaxPoints = 11000
 type Options struct {
 	// MaxSamples bounds what one query may hold in memory; 0 means 20 million (320 MB, reached only by queries over very many series).
 	MaxSamples int
-	// QueryTimeout bounds one query; 0 means two minutes.
+	// QueryTimeout bounds one query with all its slices; 0 means two minutes.
 	QueryTimeout time.Duration
 	// Timeless has the same points make the same files, and a great many of them at little cost. It is for runs in virtual time, which can be
 	// repeated: floats become blocks of an hour, without the log, so that a crash loses those of the last block, and queries find them only when
@@ -84,9 +85,14 @@ type Store struct {
 	db      *tsdb.DB
 	queried storage.Queryable // db, as Share has it seen
 	engine  *promql.Engine
+	timeout time.Duration
 	cleanup string   // folder of links to remove on Close
 	known   *handles // nil when open for reading only
 	sheaf   *sheaf   // of a Timeless one
+
+	folders []os.FileInfo // of places, when open for writing
+	mu      sync.Mutex
+	broken  error // why it cannot be written to any more; it is closed then
 }
 
 // Open opens or creates the database in dir for writing. A log cut short by a crash is repaired.
@@ -99,6 +105,9 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.Timeless {
 		db.DisableCompactions()
 		s.sheaf = &sheaf{dir: dir, owners: map[string]*bale{}}
+	}
+	if err := s.settle(); err != nil {
+		return nil, errors.Join(fmt.Errorf("metrics: %w", err), s.Close())
 	}
 	return s, nil
 }
@@ -119,16 +128,19 @@ func openDB(dir string) (*tsdb.DB, error) {
 }
 
 func newStore(db *tsdb.DB, opts Options) *Store {
+	timeout := cmp.Or(opts.QueryTimeout, 2*time.Minute)
 	return &Store{
 		db:      db,
 		queried: db,
+		timeout: timeout,
 		known:   &handles{byKey: map[string]*Handle{}},
 		engine: promql.NewEngine(promql.EngineOpts{
-			MaxSamples:           cmp.Or(opts.MaxSamples, 20_000_000),
-			Timeout:              cmp.Or(opts.QueryTimeout, 2*time.Minute),
-			EnableAtModifier:     true,
-			EnableNegativeOffset: true,
-			Parser:               parser.NewParser(parser.Options{}),
+			MaxSamples:               cmp.Or(opts.MaxSamples, 20_000_000),
+			Timeout:                  timeout,
+			NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
+			EnableAtModifier:         true,
+			EnableNegativeOffset:     true,
+			Parser:                   parser.NewParser(parser.Options{}),
 		}),
 	}
 }
@@ -154,13 +166,16 @@ func OpenReadOnly(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Close flushes and closes the database. Queries under way are waited for.
+// Close flushes and closes the database. Queries under way are waited for. It is no error of Close when a batch has
+// told that the folder is gone.
 func (s *Store) Close() error {
-	var err error
-	if s.sheaf != nil {
-		err = s.seal()
-	} else {
-		err = s.db.Close()
+	told := s.told()
+	err := s.intact()
+	switch {
+	case told:
+		err = nil
+	case err == nil:
+		err = guarded(s.close)
 	}
 	if s.cleanup != "" {
 		err = errors.Join(err, os.RemoveAll(s.cleanup))
@@ -171,14 +186,22 @@ func (s *Store) Close() error {
 	return nil
 }
 
+func (s *Store) close() error {
+	if s.sheaf != nil {
+		return s.seal()
+	}
+	return s.db.Close()
+}
+
 // CheckQuery says what is wrong with a PromQL expression. It does not evaluate it.
 func CheckQuery(query string) error {
 	_, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	return err
 }
 
-// Range evaluates a PromQL expression at start, start+step, ... up to end. A query over more samples than Options.MaxSamples is evaluated in slices of
-// the time, which gives the same, unless it asks for start() or end().
+// Range evaluates a PromQL expression at start, start+step, ... up to end. A query over more samples than
+// Options.MaxSamples is evaluated in slices of the time, which gives the same, unless it asks for start() or end().
+// One that would look at far too much, or takes too long, is an error.
 func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
 	return s.RangeInSlices(ctx, query, start, end, step, 1)
 }
@@ -193,11 +216,22 @@ func (s *Store) RangeInSlices(ctx context.Context, query string, start, end time
 	case end.Sub(start)/step+1 > MaxPoints:
 		return nil, fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step", end.Sub(start), step, MaxPoints)
 	}
-	return s.inSlices(ctx, query, start, end, step, slices)
+	enough, err := affordable(query, int(end.Sub(start)/step)+1, end.Sub(start))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	return s.inSlices(ctx, query, start, end, step, max(slices, enough))
 }
 
 // Instant evaluates a PromQL expression at one moment.
 func (s *Store) Instant(ctx context.Context, query string, at time.Time) ([]Series, error) {
+	if _, err := affordable(query, 1, 0); err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
 	q, err := s.engine.NewInstantQuery(ctx, s.queried, nil, query, at)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -208,6 +242,9 @@ func (s *Store) Instant(ctx context.Context, query string, at time.Time) ([]Seri
 func run(ctx context.Context, q promql.Query) ([]Series, error) {
 	defer q.Close()
 	res := q.Exec(ctx)
+	if res.Err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if res.Err != nil {
 		return nil, fmt.Errorf("query: %w", res.Err)
 	}

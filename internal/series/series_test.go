@@ -403,3 +403,66 @@ func TestSlices(t *testing.T) {
 		t.Errorf("a query that asks for its end in slices: %v", err)
 	}
 }
+
+// TestCostlyQueries: a query that would take minutes is refused at once; one that takes too long, or is not wanted any
+// more, ends.
+func TestCostlyQueries(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "metrics")
+	s, err := series.Open(dir, series.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 600 {
+		b := s.Batch()
+		b.Float("x", label("a"), at(float64(i)), float64(i%7))
+		commit(t, b)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ctx context.Context, q string, o series.Options) ([]series.Series, error) {
+		view, err := series.OpenReadOnly(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer view.Close() //nolint:errcheck // a view for reading
+		return view.Range(ctx, q, t0, at(599), time.Second)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	const refused = "values for every series"
+	const twice = "max_over_time(max_over_time(x[1m:1ms])[1m:1ms])"
+	ctx, none := t.Context(), series.Options{}
+	for _, c := range []struct {
+		name, query string
+		ctx         context.Context
+		options     series.Options
+		want        string
+	}{
+		{"plain", "x", ctx, none, ""},
+		{"subquery", "max_over_time(rate(x[1m])[5m:1s])", ctx, none, ""},
+		{"subquery without a step", "max_over_time(x[5m:])", ctx, none, ""},
+		{"milliseconds", "max_over_time(x[5s:1ms])", ctx, none, ""},
+		{"many milliseconds", "max_over_time(x[1h:1ms])", ctx, none, refused},
+		{"milliseconds of milliseconds", "sum(" + twice + ") + 1", ctx, none, refused},
+		{"long windows", "1 + quantile_over_time(0.5, x[10000d])", ctx, none, refused},
+		{"too long", "max_over_time(x[20s:1ms])", ctx, series.Options{QueryTimeout: 1}, "it takes more than 1ns"},
+		{"too many for one moment", "max_over_time(x[5m:1ms])", ctx, series.Options{MaxSamples: 1000}, "too many samples"},
+		{"not wanted any more", "max_over_time(x[20s:1ms])", cancelled, none, "context canceled"},
+	} {
+		got, err := ask(c.ctx, c.query, c.options)
+		if c.want == "" && (err != nil || len(got) != 1) ||
+			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %d series, %v; want %q", c.name, len(got), err, c.want)
+		}
+	}
+	view, err := series.OpenReadOnly(dir, series.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close() //nolint:errcheck // a view for reading
+	_, err = view.Instant(t.Context(), twice, at(599))
+	if err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("at one moment: %v", err)
+	}
+}

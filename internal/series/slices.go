@@ -22,22 +22,27 @@ func (s *Store) inSlices(ctx context.Context, query string, start, end time.Time
 	if n = min(n, steps); n <= 1 || !sliceable(query) {
 		return s.whole(ctx, query, start, end, step)
 	}
-	parts, failed := make([][]Series, n), make([]error, n)
+	parts := make([][]Series, n)
+	ctx, stop := context.WithCancelCause(ctx) // the first slice that fails ends the others
+	defer stop(nil)
 	var g sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), n)
 	for w := range workers {
 		g.Go(func() {
 			for k := w; k < n; k += workers {
 				first, last := k*steps/n, (k+1)*steps/n-1
-				parts[k], failed[k] = s.whole(ctx, query, start.Add(time.Duration(first)*step), start.Add(time.Duration(last)*step), step)
+				part, err := s.whole(ctx, query, start.Add(time.Duration(first)*step), start.Add(time.Duration(last)*step), step)
+				if err != nil {
+					stop(err)
+					return
+				}
+				parts[k] = part
 			}
 		})
 	}
 	g.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return nil, err
-		}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	return joined(parts), nil
 }

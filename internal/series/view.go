@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"plimsoll/internal/regular"
 )
 
 // linkTree makes to a copy of from: folders made anew, files as hard links where the file system allows it. The database
@@ -47,7 +49,7 @@ func appendedTo(rel string) bool {
 }
 
 func copyFile(from, to string) error {
-	in, err := os.Open(from)
+	in, err := regular.Open(from, os.O_RDONLY|regular.NoLinks)
 	if err != nil {
 		return err
 	}

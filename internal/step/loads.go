@@ -129,16 +129,26 @@ func EngineFor(cluster target.Cluster, engines map[string]workload.Engine, gener
 	return nil, fmt.Errorf("generator %q: there is no engine for it", generator)
 }
 
-// tool checks for the generator's tool once per group: members are copies of one image.
-func (l *Loads) tool(ctx context.Context, engine workload.Engine, group string, host target.Host) (workload.Tool, error) {
-	key := engine.Describe().Name + "\x00" + group
+// tool checks for the generator's tool once per group, since members are copies of one image; for one that the author's
+// file names, once per workload.
+func (l *Loads) tool(ctx context.Context, engine workload.Engine, load scenario.Workload, host target.Host) (workload.Tool, error) {
+	check, key := engine.Check, engine.Describe().Name+"\x00"+load.Group
+	if naming, ok := engine.(workload.Naming); ok {
+		key += "\x00" + load.Name
+		check = func(ctx context.Context, host target.Host) (workload.Tool, error) {
+			return naming.CheckTool(ctx, host, workload.Spec{
+				Name: load.Name, VM: host.Name(), ConfigFile: load.ConfigFile, Config: load.Config,
+				Settings: load.Settings, Disks: host.Disks(),
+			})
+		}
+	}
 	l.mu.Lock()
 	t, ok := l.tools[key]
 	l.mu.Unlock()
 	if ok {
 		return t, nil
 	}
-	t, err := engine.Check(ctx, host)
+	t, err := check(ctx, host)
 	if err != nil {
 		return t, fmt.Errorf("vm %q: %w", host.Name(), err)
 	}

@@ -80,7 +80,7 @@ func (l *Loads) begin(ctx context.Context, e *Env, load scenario.Workload, o sta
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: group %q: %w", s.name, load.Group, err)
 	}
-	tool, err := l.tool(ctx, engine, load.Group, hosts[0])
+	tool, err := l.tool(ctx, engine, load, hosts[0])
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: %w", s.name, err)
 	}

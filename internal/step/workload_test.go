@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
 	"plimsoll/scenario"
 )
 
@@ -298,4 +300,31 @@ func TestStopOfTheRun(t *testing.T) {
 			b.end()
 		})
 	}
+}
+
+// naming is an engine whose tool the author's file names.
+type naming struct {
+	*engine
+	asked []string
+}
+
+func (n *naming) CheckTool(_ context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
+	n.asked = append(n.asked, host.Name()+" "+spec.Name)
+	if spec.ConfigFile == "" || len(spec.Config) == 0 {
+		return workload.Tool{}, errors.New("no file to find the name of the tool in")
+	}
+	return workload.Tool{}, errors.New("sysbench: not found")
+}
+
+// The tool that a workload's own file names is looked for before anything is started.
+func TestToolNamedByTheFile(t *testing.T) {
+	b := newBench(t)
+	b.machines()
+	n := &naming{engine: b.engine}
+	b.env.Loads.Engines["fio"] = n
+	err := b.do("workload.Start", scenario.Args{"workload_name": "W"})
+	if err == nil || !strings.Contains(err.Error(), "sysbench: not found") || len(n.asked) != 1 || !strings.HasSuffix(n.asked[0], " W") {
+		t.Errorf("error %v, asked %q", err, n.asked)
+	}
+	b.end()
 }

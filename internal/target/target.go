@@ -290,9 +290,9 @@ type Command struct {
 	Argv   []string
 	Env    []string // added to a minimal environment
 	Stdout string   // file relative to the working folder; "" discards
-	Stderr string
-	Label  string // for operators and for the state file, e.g. the workload's name
-	User   string // on the machine; "" is the default one; places without users of their own ignore it
+	Stderr string   // the same file as Stdout takes both, in the order they were written
+	Label  string   // for operators and for the state file, e.g. the workload's name
+	User   string   // on the machine; "" is the default one; places without users of their own ignore it
 }
 
 // Process is a started command.

@@ -173,7 +173,7 @@ func (f *follower) read(ctx context.Context) {
 
 // stderr returns the tool's own words outside its output file.
 func (f *follower) stderr(ctx context.Context) string {
-	if f.job.Command.Stderr == "" {
+	if f.job.Command.Stderr == "" || f.job.Command.Stderr == f.job.Output {
 		return ""
 	}
 	text, err := f.env.Host.ReadAt(ctx, f.job.Command.Stderr, 0, stderrBytes)

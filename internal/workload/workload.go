@@ -44,6 +44,7 @@ type Declared struct {
 	Operations []result.Operation // what Report.Ops counts, in that order
 	Measures   []result.Measure   // what Report.Values holds, in that order
 	Format     json.RawMessage    // the engine's own; nil when the output needs no explanation
+	Latency    string             // what the histograms hold where that is not what Description says
 }
 
 // Spec is one workload on one machine, fully resolved. Sizes inside the config are not yet scaled.
@@ -174,8 +175,8 @@ const MostSections = 16
 
 // Report is the state of a job at one moment.
 type Report struct {
-	Time       time.Time // the tool's own clock; zero when its output has none: Elapsed tells then
-	Elapsed    time.Duration
+	Time       time.Time     // the tool's own clock; zero when its output has none: Elapsed tells then
+	Elapsed    time.Duration // since the job began; of the last one of a tool without a clock 0, when not even that is known
 	Ops        Counts
 	Values     []float64 // by measure, in the order of Declared.Measures; NaN where the report has none
 	Errors     uint64
@@ -186,8 +187,8 @@ type Report struct {
 	Sections []Counts
 }
 
-// Sink receives reports in time order. An engine that gives histograms gives them with its first report and its last; those between may
-// lack them. It may be called from one goroutine per job.
+// Sink receives reports in time order. An engine that gives histograms gives them with its first report and its last, those
+// between may lack them; or with its last alone, and then of the job as a whole. It may be called from one goroutine per job.
 type Sink interface {
 	Report(Report)
 	// Warn tells of output that was skipped or repaired.
@@ -261,6 +262,12 @@ type Engine interface {
 	// Parse replays raw output of a job that declared this. It skips what cannot be read with a Warn and fails only when
 	// nothing could be.
 	Parse(Declared, io.Reader, Sink) (Outcome, error)
+}
+
+// Naming is implemented by engines whose tool is named by the author's file.
+type Naming interface {
+	// CheckTool is Check for the tool that the Spec names.
+	CheckTool(context.Context, target.Host, Spec) (Tool, error)
 }
 
 // Simulating is implemented by clusters on which a tool does not run but is modelled: given a generator's name and its real

@@ -18,6 +18,7 @@ import (
 
 	"plimsoll/hist"
 	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/nearest"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -84,7 +85,7 @@ func fail(f *result.Finding, format string, args ...any) {
 	f.Sentence = fmt.Sprintf(format, args...)
 }
 
-// judgeValue holds every value of the subject against the limits; the one furthest outside is told.
+// judgeValue compares every value of the subject with the limits; the one furthest outside is told.
 func judgeValue(f *result.Finding, a result.Assert, d *result.Data, query Query) {
 	s, err := values(a, d, query)
 	f.Metric, f.Unit = s.what, s.unit
@@ -235,6 +236,9 @@ func ofWorkload(a result.Assert, d *result.Data) (subject, error) {
 		which = ""
 	}
 	s := subject{what: fmt.Sprintf("%s%s of workload %q", which, a.Measure, a.Workload)}
+	if m, ok := declared(a, d); ok && m.Kind == result.Single {
+		return figures(a, m, d, s)
+	}
 	for _, w := range d.Workloads {
 		alone := w.VM != "" && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool { return o.Name == w.Name && o.VM != w.VM })
 		if w.Name != a.Workload || w.Prefill || w.VM != "" && !alone {
@@ -252,7 +256,54 @@ func ofWorkload(a result.Assert, d *result.Data) (subject, error) {
 	return s, nil
 }
 
+// declared is the measure of an assert as the engine of its workload declares it.
+func declared(a result.Assert, d *result.Data) (result.Measure, bool) {
+	for _, w := range d.Workloads {
+		if w.Name != a.Workload || w.Prefill {
+			continue
+		}
+		if i := slices.IndexFunc(w.Measures, func(m result.Measure) bool { return m.Name == a.Measure }); i >= 0 {
+			return w.Measures[i], true
+		}
+	}
+	return result.Measure{}, false
+}
+
+// figures are those of a tool's own, machine by machine: they are combined with nothing.
+func figures(a result.Assert, m result.Measure, d *result.Data, s subject) (subject, error) {
+	s.unit = m.Unit
+	single := slices.ContainsFunc(d.Workloads, func(w result.Workload) bool {
+		return w.Name == a.Workload && !w.Prefill && w.VM != ""
+	})
+	for _, w := range d.Workloads {
+		if w.Name != a.Workload || w.Prefill || (w.VM != "") != single {
+			continue
+		}
+		v, unit, err := measure(w, a)
+		if s.unit = unit; err != nil {
+			return s, err
+		}
+		s.values = append(s.values, v)
+	}
+	return s, nil
+}
+
+// meant says of a name that is not declared which there are.
+func meant(name string, known []string) string {
+	if like := nearest.Of(name, known); like != "" {
+		return fmt.Sprintf("did you mean %q", like)
+	}
+	return "it has " + strings.Join(known, ", ")
+}
+
 func measure(w result.Workload, a result.Assert) (v float64, unit string, err error) {
+	if what, name, known := a.Unknown(w.Operations, w.Measures); what != "" {
+		return 0, "", fmt.Errorf("the generator of workload %q has no %s %q: %s", w.Name, what, name, meant(name, known))
+	}
+	length := w.End.Sub(w.Start).Seconds()
+	if i := slices.IndexFunc(w.Measures, func(m result.Measure) bool { return m.Name == a.Measure }); i >= 0 {
+		return ofDeclared(w, w.Measures[i], a, length)
+	}
 	var count, bytes uint64
 	var seconds float64
 	all := &hist.Histogram{}
@@ -265,7 +316,6 @@ func measure(w result.Workload, a result.Assert) (v float64, unit string, err er
 			all.Merge(o.Hist)
 		}
 	}
-	length := w.End.Sub(w.Start).Seconds()
 	switch a.Measure {
 	case "errors":
 		return float64(w.Errors), "count", nil
@@ -273,10 +323,22 @@ func measure(w result.Workload, a result.Assert) (v float64, unit string, err er
 		if length <= 0 {
 			return 0, "", fmt.Errorf("workload %q has no length of time", w.Name)
 		}
+		moved := slices.ContainsFunc(w.Operations, func(o result.Operation) bool {
+			return o.Bytes && (a.Operation == "all" || o.Name == a.Operation)
+		})
+		if a.Measure == "bandwidth" && !moved {
+			return 0, "bytes/s", fmt.Errorf("the generator of workload %q counts no bytes of it", w.Name)
+		}
 		if a.Measure == "bandwidth" {
 			return float64(bytes) / length, "bytes/s", nil
 		}
-		return float64(count) / length, "ops/s", nil
+		if o, ok := w.Operation(a.Operation); ok {
+			return float64(count) / length, o.RateUnit(), nil
+		}
+		if len(w.Operations) == 0 {
+			return 0, "", fmt.Errorf("the generator of workload %q counts no operations", w.Name)
+		}
+		return float64(count) / length, result.RateUnit(w.Occurred()), nil
 	}
 	if count == 0 || a.Measure != "mean" && all.Count() == 0 {
 		return 0, "s", fmt.Errorf("workload %q has no %s with a latency", w.Name, strings.TrimPrefix(a.Operation+" operation", "all "))
@@ -296,4 +358,16 @@ func measure(w result.Workload, a result.Assert) (v float64, unit string, err er
 	}
 	ns, _ := all.Quantile(q / 100)
 	return float64(ns) / 1e9, "s", nil
+}
+
+// ofDeclared is a declared measure of a workload, a Count per second.
+func ofDeclared(w result.Workload, m result.Measure, a result.Assert, seconds float64) (float64, string, error) {
+	if a.Operation != "all" && a.Operation != "" {
+		return 0, "", fmt.Errorf("measure %q is of the whole workload: leave out operation", m.Name)
+	}
+	v, ok := m.Over(w.Values, seconds)
+	if !ok {
+		return 0, m.SeriesUnit(), fmt.Errorf("workload %q reported no %s", w.Name, m.Name)
+	}
+	return v, m.SeriesUnit(), nil
 }

@@ -31,9 +31,27 @@ func data() *result.Data {
 		},
 		Workloads: []result.Workload{
 			{Name: "W_prefill", Prefill: true, Ops: []result.OpTotals{{Op: "write", Count: 1}}},
-			{Name: "W", Start: start, End: start.Add(2 * time.Second), Errors: 3, Ops: []result.OpTotals{
-				{Op: "read", Count: 90, Bytes: 90 << 10, Seconds: 0.09, Hist: reads}, {Op: "write", Count: 110, Bytes: 110 << 10, Seconds: 0.33, Hist: writes}}},
+			{Name: "W", Start: start, End: start.Add(2 * time.Second), Errors: 3, Operations: result.BlockOperations(),
+				Ops: []result.OpTotals{
+					{Op: "read", Count: 90, Bytes: 90 << 10, Seconds: 0.09, Hist: reads}, {Op: "write", Count: 110, Bytes: 110 << 10, Seconds: 0.33, Hist: writes}}},
+			database("", 120_000, 9), database("a", 60_000, 10), database("b", 60_000, 14),
 		}}
+}
+
+// database is what one VM of a database load reported, or both together, of which no figure can be made.
+func database(vm string, nopm, p95 float64) result.Workload {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	w := result.Workload{Name: "DB", VM: vm, Start: start, End: start.Add(2 * time.Second),
+		Operations: []result.Operation{{Name: "new_order", Noun: "new orders"}, {Name: "payment", Noun: "payments"}},
+		Measures: []result.Measure{{Name: "NOPM", Unit: "NOPM", Better: result.Higher, Kind: result.Level},
+			{Name: "retries", Unit: "retries", Better: result.Lower, Kind: result.Count}, {Name: "p95_ms", Unit: "ms",
+				Kind: result.Single}},
+		Ops:    []result.OpTotals{{Op: "new_order", Count: 200}, {Op: "payment", Count: 100}},
+		Values: []result.Value{{Measure: "NOPM", Value: nopm}, {Measure: "retries", Value: 6}}}
+	if vm != "" {
+		w.Values = append(w.Values, result.Value{Measure: "p95_ms", Value: p95})
+	}
+	return w
 }
 
 func TestJudge(t *testing.T) {
@@ -56,17 +74,34 @@ func TestJudge(t *testing.T) {
 		`caution: Assert "A" does not hold: the min of result "Rate" is 10 IOPS, and must be at least 20 IOPS (why).`: {Result: "Rate", Statistic: "min", AtLeast: at(20), Description: "why."},
 		`fine: Assert "A" holds: the median of result "Rate" is 20 IOPS, and must be at least 1 IOPS and at most 1,000 IOPS.`: {
 			Result: "Rate", Statistic: "median", AtLeast: at(1), AtMost: at(1000)},
-		`caution: Assert "A" cannot be judged: the last of result "Empty" has no value.`:                              {Result: "Empty", Statistic: "last", AtLeast: at(1)},
-		`caution: Assert "A" cannot be judged: result "Broken" has no data: the metric does not exist.`:               {Result: "Broken", Statistic: "last", AtLeast: at(1)},
-		`caution: Assert "A" cannot be judged: result "None" was not collected.`:                                      {Result: "None", Statistic: "last", AtLeast: at(1)},
-		`fine: Assert "A" holds: operations of workload "W" is 100 IOPS, and must be at least 100 IOPS.`:              {Workload: "W", Operation: "all", Measure: "operations", AtLeast: at(100)},
-		`fine: Assert "A" holds: read bandwidth of workload "W" is 45 KiB/s, and must be at most 50 KiB/s.`:           {Workload: "W", Operation: "read", Measure: "bandwidth", AtMost: at(50 << 10)},
-		`caution: Assert "A" does not hold: p50 of workload "W" is 3 ms, and must be at most 2 ms.`:                   {Workload: "W", Operation: "all", Measure: "p50", AtMost: at(0.002)},
-		`fine: Assert "A" holds: read p50 of workload "W" is 1 ms, and must be at most 2 ms.`:                         {Workload: "W", Operation: "read", Measure: "p50", AtMost: at(0.002)},
-		`fine: Assert "A" holds: write mean of workload "W" is 3 ms, and must be at most 4 ms.`:                       {Workload: "W", Operation: "write", Measure: "mean", AtMost: at(0.004)},
-		`caution: Assert "A" does not hold: errors of workload "W" is 3, and must be at most 0.`:                      {Workload: "W", Operation: "all", Measure: "errors", AtMost: at(0)},
-		`caution: Assert "A" cannot be judged: workload "W" has 200 operations, too few for p99.9.`:                   {Workload: "W", Operation: "all", Measure: "p99.9", AtMost: at(1)},
-		`caution: Assert "A" cannot be judged: workload "W" has no trim operation with a latency.`:                    {Workload: "W", Operation: "trim", Measure: "p50", AtMost: at(1)},
+		`caution: Assert "A" cannot be judged: the last of result "Empty" has no value.`:                               {Result: "Empty", Statistic: "last", AtLeast: at(1)},
+		`caution: Assert "A" cannot be judged: result "Broken" has no data: the metric does not exist.`:                {Result: "Broken", Statistic: "last", AtLeast: at(1)},
+		`caution: Assert "A" cannot be judged: result "None" was not collected.`:                                       {Result: "None", Statistic: "last", AtLeast: at(1)},
+		`fine: Assert "A" holds: operations of workload "W" is 100 IOPS, and must be at least 100 IOPS.`:               {Workload: "W", Operation: "all", Measure: "operations", AtLeast: at(100)},
+		`fine: Assert "A" holds: read bandwidth of workload "W" is 45 KiB/s, and must be at most 50 KiB/s.`:            {Workload: "W", Operation: "read", Measure: "bandwidth", AtMost: at(50 << 10)},
+		`caution: Assert "A" does not hold: p50 of workload "W" is 3 ms, and must be at most 2 ms.`:                    {Workload: "W", Operation: "all", Measure: "p50", AtMost: at(0.002)},
+		`fine: Assert "A" holds: read p50 of workload "W" is 1 ms, and must be at most 2 ms.`:                          {Workload: "W", Operation: "read", Measure: "p50", AtMost: at(0.002)},
+		`fine: Assert "A" holds: write mean of workload "W" is 3 ms, and must be at most 4 ms.`:                        {Workload: "W", Operation: "write", Measure: "mean", AtMost: at(0.004)},
+		`caution: Assert "A" does not hold: errors of workload "W" is 3, and must be at most 0.`:                       {Workload: "W", Operation: "all", Measure: "errors", AtMost: at(0)},
+		`caution: Assert "A" cannot be judged: workload "W" has 200 operations, too few for p99.9.`:                    {Workload: "W", Operation: "all", Measure: "p99.9", AtMost: at(1)},
+		`caution: Assert "A" cannot be judged: workload "W" has no trim operation with a latency.`:                     {Workload: "W", Operation: "trim", Measure: "p50", AtMost: at(1)},
+		`fine: Assert "A" holds: NOPM of workload "DB" is 120000 NOPM, and must be at least 100000 NOPM.`:              {Workload: "DB", Operation: "all", Measure: "NOPM", AtLeast: at(100_000)},
+		`caution: Assert "A" does not hold: retries of workload "DB" is 3 retries/s, and must be at most 1 retries/s.`: {Workload: "DB", Operation: "all", Measure: "retries", AtMost: at(1)},
+		`caution: Assert "A" does not hold: p95_ms of workload "DB" is 14 ms, and must be at most 12 ms.`:              {Workload: "DB", Operation: "all", Measure: "p95_ms", AtMost: at(12)},
+		`fine: Assert "A" holds: new_order operations of workload "DB" is 100 new orders/s, and must be at least 90 new orders/s.`: {
+			Workload: "DB", Operation: "new_order", Measure: "operations", AtLeast: at(90)},
+		`fine: Assert "A" holds: operations of workload "DB" is 150 operations/s, and must be at least 90 operations/s.`: {
+			Workload: "DB", Operation: "all", Measure: "operations", AtLeast: at(90)},
+		`caution: Assert "A" cannot be judged: the generator of workload "DB" has no operation "new_orders": did you mean "new_order".`: {
+			Workload: "DB", Operation: "new_orders", Measure: "operations", AtLeast: at(90)},
+		`caution: Assert "A" cannot be judged: the generator of workload "DB" has no measure "NOPN": did you mean "NOPM".`: {
+			Workload: "DB", Operation: "all", Measure: "NOPN", AtLeast: at(90)},
+		`caution: Assert "A" cannot be judged: measure "NOPM" is of the whole workload: leave out operation.`: {
+			Workload: "DB", Operation: "payment", Measure: "NOPM", AtLeast: at(90)},
+		`caution: Assert "A" cannot be judged: the generator of workload "DB" counts no bytes of it.`: {
+			Workload: "DB", Operation: "all", Measure: "bandwidth", AtLeast: at(90)},
+		`caution: Assert "A" cannot be judged: workload "DB" has no payment operation with a latency.`: {
+			Workload: "DB", Operation: "payment", Measure: "p99", AtMost: at(1)},
 		`caution: Assert "A" cannot be judged: workload "V" did not run.`:                                             {Workload: "V", Operation: "all", Measure: "p50", AtMost: at(1)},
 		`caution: Assert "A" does not hold: the query's answer is 5, and must be at most 4.`:                          {Query: "q", AtMost: at(4)},
 		`fine: Assert "A" holds: the query's answer is 5, and must be at most 5.`:                                     {Query: "q", AtMost: at(5)},

@@ -31,8 +31,10 @@ const (
 	joined = 2 * time.Second // starts closer than this are one
 )
 
-// Of returns the stages of a run in their order. Workloads that prefill, and those outside the run phase, do not count.
-func Of(d *result.Data) []Stage {
+// Of returns the stages of a run in their order. Throughput is of the series that Series.Metric calls so, as in
+// read_iops or NOPM; "" stands for all operations. Workloads that prefill, and those outside the run phase, do not
+// count.
+func Of(d *result.Data, metric string) []Stage {
 	if d == nil {
 		return nil
 	}
@@ -61,7 +63,7 @@ func Of(d *result.Data) []Stage {
 				s.Concurrency += float64(max(lane.Depth, 1))
 			}
 		}
-		values := throughput(d.Series, s.Start, s.End)
+		values := throughput(d.Series, metric, s.Start, s.End)
 		s.Points = len(values)
 		if s.Workloads == 0 || s.Concurrency == 0 || s.Points < fewest {
 			continue
@@ -76,12 +78,16 @@ func Of(d *result.Data) []Stage {
 	return out
 }
 
-// throughput is the sum of the VMs' operations at each point whose interval lies between two moments. A VM without a value
+// throughput is the sum over the VMs at each point whose interval lies between two moments. A VM without a value
 // at a point does nothing then. The last point is left out: counters are interpolated between scrapes, so it holds something of what comes after it.
-func throughput(series []result.Series, from, to time.Time) []float64 {
+func throughput(series []result.Series, metric string, from, to time.Time) []float64 {
 	at := map[int64]float64{} // by the end of the interval, in milliseconds
 	for _, s := range series {
-		if s.VM == "" || s.Step <= 0 || s.Measure != result.Rate {
+		wanted := s.Op != "" && s.Measure == result.Rate
+		if metric != "" {
+			wanted = s.Metric() == metric
+		}
+		if s.VM == "" || s.Step <= 0 || !wanted {
 			continue
 		}
 		step := time.Duration(s.Step * float64(time.Second))

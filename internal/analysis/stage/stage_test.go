@@ -43,7 +43,7 @@ func TestStages(t *testing.T) {
 	t.Parallel()
 	type point struct{ N, X float64 }
 	var got []point
-	for _, s := range stage.Of(scaleOut(5)) {
+	for _, s := range stage.Of(scaleOut(5), "") {
 		got = append(got, point{s.Concurrency, s.Throughput.Value})
 	}
 	want := []point{{4, 100}, {8, 200}, {12, 300}, {16, 400}, {20, 500}}
@@ -65,14 +65,14 @@ func TestNoStages(t *testing.T) {
 		zero.Series[i].Step = 0
 	}
 	for name, d := range map[string]*result.Data{"nothing": nil, "empty": {}, "no series": short, "prefill only": prefill, "no step": zero} {
-		if got := stage.Of(d); len(got) != 0 {
+		if got := stage.Of(d, ""); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
 
 func ExampleOf() {
-	for _, s := range stage.Of(scaleOut(3)) {
+	for _, s := range stage.Of(scaleOut(3), "") {
 		fmt.Printf("%d workloads, %g outstanding, %g per second\n", s.Workloads, s.Concurrency, s.Throughput.Value)
 	}
 	// Output:

@@ -38,6 +38,12 @@ type Load struct {
 	Errors       uint64              // of the first VM
 	Ended        string              // finished
 	NotPrefilled bool
+
+	// Of a load that is not of block I/O; see Database and Tool. Operations that are not nil replace reads and writes.
+	Operations []result.Operation
+	Shares     []float64 // of each in Rate
+	Untimed    bool      // its tool gives no times
+	Measures   []Measured
 }
 
 // Cut ends a window.
@@ -119,15 +125,24 @@ func (s *Synthetic) Load(l Load) {
 		}
 		return float64(l.Depth*l.VMs) / rate(t)
 	}
+	l.Measures = s.draw(l)
 	s.series(l, rate, service)
 	merged := result.Workload{
-		Name: l.Name, Group: l.Group, Node: -1, Engine: "fake", Tool: "fake", Operations: result.BlockOperations, Phase: "run", Start: s.At(l.From), End: s.At(l.To), Ended: l.Ended, Latency: "service time",
+		Name: l.Name, Group: l.Group, Node: -1, Engine: "fake", Tool: "fake", Operations: result.BlockOperations(),
+		Measures: l.declarations(),
+		Phase:    "run", Start: s.At(l.From), End: s.At(l.To), Ended: l.Ended, Latency: "service time",
 		GeneratorCPUSeconds: l.CPU * float64(l.VMs*(l.To-l.From)),
 	}
-	merged.Ops = l.ops(l.From, l.To, rate, service)
+	if l.declares() {
+		merged.Operations = l.Operations
+	}
+	merged.Ops, merged.Values = l.ops(l.From, l.To, rate, service), l.values(l.From, l.To, 0)
 	from := l.From
 	for _, c := range l.Cuts {
-		merged.Windows = append(merged.Windows, result.Window{Name: c.Name, Start: s.At(from), End: s.At(c.At), Ops: l.ops(from, c.At, rate, service)})
+		merged.Windows = append(merged.Windows, result.Window{
+			Name: c.Name, Start: s.At(from), End: s.At(c.At), Ops: l.ops(from, c.At, rate, service), Values: l.values(from,
+				c.At, 0),
+		})
 		from = c.At
 	}
 	for i := range l.VMs {
@@ -141,16 +156,26 @@ func (s *Synthetic) Load(l Load) {
 		part := merged
 		part.VM, part.Node, part.Windows = vm.Name, vm.Node, nil
 		part.GeneratorCPUSeconds = l.CPU * float64(l.To-l.From)
-		part.Lanes = []result.Lane{{Name: "j", Device: "/dev/sdb", Depth: l.Depth, Rate: l.Offered / float64(l.VMs), Reads: l.Writes < 1, Writes: l.Writes > 0, Bytes: l.Extent, Direct: true}}
-		part.Ops = nil
+		part.Lanes = []result.Lane{{Name: "j", Device: "/dev/sdb", Depth: l.Depth, Rate: l.Offered / float64(l.VMs),
+			Reads:  l.Writes < 1,
+			Writes: l.Writes > 0, Bytes: l.Extent, Direct: true}}
+		if l.declares() {
+			part.Lanes = []result.Lane{{Name: "clients", Depth: l.Depth, Rate: l.Offered / float64(l.VMs)}}
+		}
+		part.Ops, part.Values = nil, l.values(l.From, l.To, l.VMs)
 		for _, o := range merged.Ops {
-			part.Ops = append(part.Ops, Ops(o.Op, o.Count/uint64(l.VMs), uint64(l.Block), o.Seconds/float64(max(o.Count, 1))*1e9/math.Exp(0.08), 0.4))
+			if o.Hist == nil {
+				part.Ops = append(part.Ops, result.OpTotals{Op: o.Op, Count: o.Count / uint64(l.VMs)})
+				continue
+			}
+			part.Ops = append(part.Ops, Ops(o.Op, o.Count/uint64(l.VMs), l.size(), o.Seconds/float64(max(o.Count,
+				1))*1e9/math.Exp(0.08), 0.4))
 		}
 		if i == 0 {
 			part.Errors = l.Errors
 			merged.Lanes = part.Lanes
 		}
-		if !l.NotPrefilled {
+		if !l.NotPrefilled && !l.declares() {
 			fill := part
 			fill.Prefill, fill.Start, fill.End, fill.Ops, fill.Errors, fill.Ended = true, s.At(-60), s.At(-1), nil, 0, "finished"
 			fill.Lanes = []result.Lane{{Name: "fill", Device: "/dev/sdb", Depth: 8, Writes: true, Bytes: l.Extent, Direct: true}}
@@ -210,13 +235,38 @@ func (s *Synthetic) series(l Load, rate, service func(int) float64) {
 				}
 				s.add(h, l.From, l.To, f)
 			}
-			put(result.Rate, result.OperationsUnit, func(t int) float64 { return o.share * rate(t) })
-			put(result.Bandwidth, "bytes/s", func(t int) float64 { return o.share * rate(t) * float64(l.Block) })
-			if head.Workload != "" || head.Group != "" && s.sharing[l.Group] == 0 {
+			put(result.Rate, o.unit, func(t int) float64 { return o.share * rate(t) })
+			if l.size() > 0 {
+				put(result.Bandwidth, "bytes/s", func(t int) float64 { return o.share * rate(t) * float64(l.Block) })
+			}
+			if !l.Untimed && (head.Workload != "" || head.Group != "" && s.sharing[l.Group] == 0) {
 				put(result.LatencyMean, "us", func(t int) float64 { return 1e6 * service(t) })
 			}
 		}
+		for _, m := range l.Measures {
+			h, value := head, m.Value
+			if h.Measure, h.Unit = m.Name, m.Unit; m.Kind == result.Count {
+				h.Unit += "/s"
+			}
+			switch {
+			case m.Kind == result.Single && head.VM == "":
+				continue
+			case m.Kind != result.Single && head.VM != "":
+				value = func(t int) float64 { return m.Value(t) / float64(l.VMs) }
+			}
+			if head.Workload != "" || !s.into(h, l, value) {
+				s.add(h, l.From, l.To, value)
+			}
+		}
 	}
+}
+
+// size is how many bytes an operation moves, 0 where it moves none.
+func (l Load) size() uint64 {
+	if l.declares() {
+		return 0
+	}
+	return uint64(l.Block)
 }
 
 // into adds to a series that is there already; false when there is none.
@@ -241,15 +291,22 @@ func (s *Synthetic) into(h result.Series, l Load, f func(int) float64) bool {
 type kind struct {
 	op    string
 	share float64
+	unit  string // of its rate
 }
 
 func (l Load) kinds() []kind {
 	var out []kind
+	if l.declares() {
+		for i, o := range l.Operations {
+			out = append(out, kind{o.Name, l.Shares[i], o.RateUnit()})
+		}
+		return out
+	}
 	if l.Writes < 1 {
-		out = append(out, kind{"read", 1 - l.Writes})
+		out = append(out, kind{"read", 1 - l.Writes, result.OperationsUnit})
 	}
 	if l.Writes > 0 {
-		out = append(out, kind{"write", l.Writes})
+		out = append(out, kind{"write", l.Writes, result.OperationsUnit})
 	}
 	return out
 }
@@ -268,8 +325,12 @@ func (l Load) ops(from, to int, rate, service func(int) float64) []result.OpTota
 		if count == 0 {
 			continue
 		}
+		if l.Untimed {
+			out = append(out, result.OpTotals{Op: o.op, Count: count, Bytes: count * l.size()})
+			continue
+		}
 		const sigma = 0.4
-		totals := Ops(o.op, count, uint64(l.Block), sum/n*1e9/math.Exp(sigma*sigma/2), sigma)
+		totals := Ops(o.op, count, l.size(), sum/n*1e9/math.Exp(sigma*sigma/2), sigma)
 		totals.Seconds = sum
 		out = append(out, totals)
 	}

@@ -16,11 +16,11 @@ func (m *maker) workloads() {
 	oltpLanes = append(oltpLanes, m.lanes("log", 2, 1, 666, false, true)...)
 	dssLanes := m.lanes("scan", 4, 10, 350, true, false)
 	oltp := result.Workload{
-		Name: "OLTP", Group: "OLTP", Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations, Phase: "run", Start: m.start, End: m.end,
+		Name: "OLTP", Group: "OLTP", Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(), Phase: "run", Start: m.start, End: m.end,
 		Ended: "finished", Latency: "service time", Lanes: oltpLanes, GeneratorCPUSeconds: 0.31 * 2 * half,
 	}
 	dss := result.Workload{
-		Name: "DSS", Group: "DSS", Node: 1, Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations, Phase: "run", Start: m.mid, End: m.end,
+		Name: "DSS", Group: "DSS", Node: 1, Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(), Phase: "run", Start: m.mid, End: m.end,
 		Ended: "finished", Latency: "service time", Lanes: dssLanes, GeneratorCPUSeconds: 0.2 * half,
 	}
 	dssOps := func(k int) []result.OpTotals {
@@ -110,7 +110,7 @@ func (m *maker) prefill(v result.VM) result.Workload {
 		bytes += l.Bytes
 	}
 	return result.Workload{
-		Name: v.Group, VM: v.Name, Group: v.Group, Node: v.Node, Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations, Phase: "setup", Prefill: true,
+		Name: v.Group, VM: v.Name, Group: v.Group, Node: v.Node, Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(), Phase: "setup", Prefill: true,
 		Start: m.start.Add(-time.Minute), End: m.start, Ended: "finished", Latency: "service time", Lanes: lanes,
 		Ops: []result.OpTotals{Ops("write", uint64(bytes>>20), 1<<20, 8e6, 0.3)}, GeneratorCPUSeconds: 4,
 	}

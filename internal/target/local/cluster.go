@@ -34,6 +34,7 @@ type cluster struct {
 	workDir    string
 	work       *os.Root
 	groups     groupSet
+	wall       wall        // around every command
 	goroutines clock.Group // one per running command
 
 	mu      sync.Mutex
@@ -197,7 +198,7 @@ func (c *cluster) build(b *sandbox, fill func() error) error {
 		err = errors.Join(explain(err, path.Join(c.workDir, b.name), 0), c.journal.add(true, entry{Op: "refused", Name: b.name}))
 	} else if err != nil {
 		err = explain(err, path.Join(c.workDir, b.name), 0)
-	} else if err = c.work.Mkdir(path.Join(b.name, "files"), 0o755); err != nil {
+	} else if err = c.makeFiles(b); err != nil {
 		err = explain(err, path.Join(c.workDir, b.name, "files"), 0)
 	} else {
 		err = fill()
@@ -215,6 +216,23 @@ func (c *cluster) build(b *sandbox, fill func() error) error {
 		return fmt.Errorf("vm %q: %w", b.name, err)
 	}
 	return nil
+}
+
+// makeFiles makes the working folder, which is the commands' own.
+func (c *cluster) makeFiles(b *sandbox) error {
+	name := path.Join(b.name, "files")
+	if err := c.work.Mkdir(name, 0o755); err != nil {
+		return err
+	}
+	return c.give(c.work, name)
+}
+
+// give makes a file or folder below root the property of the user that commands run as.
+func (c *cluster) give(root *os.Root, name string) error {
+	if c.wall.id == 0 {
+		return nil
+	}
+	return root.Lchown(name, c.wall.id, c.wall.id)
 }
 
 // CreateTemplate implements target.Cluster. The image's name is kept for people only: sandboxes have no system disk.

@@ -20,8 +20,8 @@ import (
 	"plimsoll/internal/target"
 )
 
-// gate holds a new process back until it is journalled and in its control groups: it waits for a line on descriptor
-// 3 and then becomes the command, so no command ever works unrecorded. When plimsoll dies first, the read fails and
+// gate holds a new process, behind its wall already, back until it is journalled and in its control groups: it waits
+// for a line on descriptor 3 and then becomes the command, so no command ever works unrecorded. When plimsoll dies first, the read fails and
 // the process ends.
 const gate = `read -r go <&3 || exit 125; exec 3<&-; exec "$@"`
 
@@ -90,7 +90,7 @@ func (h *host) start(ctx context.Context, r target.Command) (*command, error) {
 	}
 	defer open.Close()
 	u.cmd.ExtraFiles = []*os.File{closed}
-	err = u.cmd.Start()
+	err = c.wall.start(u.cmd, h.grants(argv0))
 	closed.Close()
 	if err != nil {
 		return nil, h.fail("", 0, err)
@@ -104,6 +104,16 @@ func (h *host) start(ctx context.Context, r target.Command) (*command, error) {
 	// A write that fails finds a process already killed, by a power-off at this moment: Wait tells.
 	_, _ = open.WriteString("go\n")
 	return u, nil
+}
+
+// grants is what a command of the sandbox may use: its program, its working folder and its disks.
+func (h *host) grants(program string) []grant {
+	list := allow(slices.Clip(h.c.wall.system), program, false)
+	list = allow(list, h.dir(), true)
+	for _, d := range h.b.disks {
+		list = allow(list, d.Path, true)
+	}
+	return list
 }
 
 // admit journals the waiting process and puts it into its groups, unless the VM went off meanwhile.
@@ -250,20 +260,11 @@ func (u *command) finalUsage() target.Usage {
 // outputs opens the files of the command's output in the working folder; it returns them also with an error.
 func (h *host) outputs(ctx context.Context, cmd *exec.Cmd, r target.Command) (opened []*os.File, err error) {
 	create := func(name string) (*os.File, error) {
-		root, err := h.files(ctx, name)
-		if err != nil {
-			return nil, err
+		f, err := h.create(ctx, name)
+		if err == nil {
+			opened = append(opened, f)
 		}
-		defer root.Close()
-		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return nil, h.fail(filepath.Dir(name), 0, err)
-		}
-		f, err := root.Create(name)
-		if err != nil {
-			return nil, h.fail(name, 0, err)
-		}
-		opened = append(opened, f)
-		return f, nil
+		return f, err
 	}
 	if r.Stdout != "" {
 		f, err := create(r.Stdout)

@@ -2,14 +2,20 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/target"
 )
@@ -228,4 +234,115 @@ func TestDestroyOfLiveRun(t *testing.T) {
 	if remains, err := place.Destroy(t.Context(), stateDir); err != nil || len(remains) > 0 {
 		t.Errorf("destroy after its end: %v, %q", err, remains)
 	}
+}
+
+// TestSignalsToRecycledIDs: a process that has the id of another, with another start time, is never signalled.
+func TestSignalsToRecycledIDs(t *testing.T) {
+	stranger := exec.Command("sleep", "60")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	self, ok := readProcess(stranger.Process.Pid)
+	if !ok {
+		t.Fatal("the stranger is gone")
+	}
+	for _, start := range []uint64{self.start - 1, self.start + 1, 0} {
+		former := self
+		former.start = start
+		if err := former.kill(); err != nil {
+			t.Error(err)
+		}
+		if err := former.signal(unix.SIGSTOP); err != nil {
+			t.Error(err)
+		}
+	}
+	// The signal that is meant for it arrives first when none of the others was sent.
+	if err := self.signal(unix.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	state, err := stranger.Process.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ws := state.Sys().(syscall.WaitStatus); ws.Signal() != unix.SIGTERM {
+		t.Errorf("it ended by %v", ws.Signal())
+	}
+}
+
+// TestDestroyOfLinkedWork: a work folder that has become a symbolic link is left alone with what it leads to.
+func TestDestroyOfLinkedWork(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	kept := filepath.Join(run, "elsewhere", "vm", "kept")
+	state := abandoned(t, run, entry{Op: "work"}, entry{Op: "sandbox", Name: "vm"})
+	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o755), os.WriteFile(kept, nil, 0o644),
+		os.Symlink("elsewhere", filepath.Join(run, "work"))); err != nil {
+		t.Fatal(err)
+	}
+	place, err := Provider{}.New(target.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remains, err := place.Destroy(t.Context(), state)
+	if diff := cmp.Diff([]string{filepath.Join(run, "work")}, remains); diff != "" || err == nil {
+		t.Errorf("%v: remains %s", err, diff)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+	if link, err := os.Readlink(filepath.Join(run, "work")); err != nil || link != "elsewhere" {
+		t.Errorf("the link is now %q, %v", link, err)
+	}
+}
+
+// TestDestroyTellsWhatRemains of a run whose sandboxes could all be removed; once that is gone, it is done.
+func TestDestroyTellsWhatRemains(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	foreign := filepath.Join(run, "work", "foreign")
+	state := abandoned(t, run, entry{Op: "work"}, entry{Op: "sandbox", Name: "vm"})
+	files := filepath.Join(run, "work", "vm", "files")
+	if err := errors.Join(os.MkdirAll(files, 0o755), os.WriteFile(foreign, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	place, err := Provider{}.New(target.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		remains, err := place.Destroy(t.Context(), state)
+		diff := cmp.Diff([]string{filepath.Join(run, "work")}, remains)
+		if diff != "" || err == nil || !strings.Contains(err.Error(), "not ours") {
+			t.Errorf("%v: remains %s", err, diff)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(run, "work", "vm")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the sandbox: %v", err)
+	}
+	if err := os.Remove(foreign); err != nil {
+		t.Fatal(err)
+	}
+	if remains, err := place.Destroy(t.Context(), state); err != nil || remains != nil {
+		t.Errorf("%v, %q", err, remains)
+	}
+	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
+		t.Errorf("in the state folder: %v, %v", left, err)
+	}
+}
+
+// abandoned writes the journal of a run of this boot that has died, and returns its state folder.
+func abandoned(t *testing.T, run string, entries ...entry) string {
+	t.Helper()
+	boot, err := bootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(run, "state")
+	j, err := openJournal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries = append([]entry{{Op: "run", Mark: newMark(), Boot: boot}}, entries...)
+	if err := errors.Join(j.add(true, entries...), j.close()); err != nil {
+		t.Fatal(err)
+	}
+	return state
 }

@@ -47,6 +47,9 @@ func (c *cluster) makeDisk(b *sandbox, d target.Disk) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	taken, err := allocate(f, d.Bytes)
+	if err == nil {
+		err = c.give(c.work, path.Join(b.name, imageName(d.Device)))
+	}
 	if err != nil {
 		return explain(err, d.Path, d.Bytes)
 	}
@@ -102,6 +105,9 @@ func (c *cluster) copyImage(ctx context.Context, from, to string, size int64) (e
 		return explain(err, filepath.Join(c.workDir, to), size)
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
+	if err := c.give(c.work, to); err != nil {
+		return explain(err, filepath.Join(c.workDir, to), 0)
+	}
 	if unix.IoctlFileClone(int(dst.Fd()), int(src.Fd())) == nil {
 		return nil
 	}

@@ -61,13 +61,18 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			MemoryBytes: memory.total, Power: "simulated"})
 	}
 	groups := p.controlGroups()
+	var around wall
+	if dir != "" {
+		around, err = findWall(dir, newMark())
+		object(err)
+	}
 	st := readStorage(p.system, dir)
 	if cpu.megahertz == 0 { // some processors do not tell their clock
 		f.Metrics = slices.DeleteFunc(slices.Clone(metricNames), func(n string) bool { return strings.HasSuffix(n, ".Megahertz") })
 	}
 	f.Capabilities, f.Missing = p.capabilities(groups, st)
-	f.Environment = p.environment(cpu, memory, groups, st)
-	f.Notes = p.notes(groups, st)
+	f.Environment = p.environment(cpu, memory, groups, st, around)
+	f.Notes = p.notes(groups, st, around)
 	return f, errors.Join(objections...)
 }
 
@@ -143,7 +148,7 @@ func userName() string {
 	return fmt.Sprintf("id %d", os.Getuid())
 }
 
-func (p *place) notes(groups controlGroups, st storage) []string {
+func (p *place) notes(groups controlGroups, st storage, around wall) []string {
 	notes := []string{fmt.Sprintf("All %d nodes share this host's CPUs, memory and disk: results show how its parts disturb each other, not how a cluster scales.", p.nodes)}
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if groups.cpu.dir == "" {
@@ -154,6 +159,9 @@ func (p *place) notes(groups controlGroups, st storage) []string {
 	}
 	if groups.track.dir == "" {
 		note("Processes are found by a mark in their environment, not by control groups (%s): one that clears its environment and leaves its parent can escape a power-off.", groups.track.why)
+	}
+	if text := around.note(); text != "" {
+		notes = append(notes, text)
 	}
 	if st.memory() {
 		note("Data disks would be in memory: %s is a %s. Results say nothing about a disk; use --target-opt dir=PATH and a run folder elsewhere.", st.dir, st.fstype)
@@ -213,12 +221,14 @@ func selected(system fs.FS, file string) (string, string) {
 	return text, ""
 }
 
-func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGroups, st storage) []target.Fact {
+func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGroups, st storage,
+	around wall) []target.Fact {
 	var l factList
 	hostFacts(&l, p.system)
 	cpu.facts(&l, p.system)
 	memory.facts(&l, p.system)
 	groupFacts(&l, groups)
+	around.facts(&l)
 	st.facts(&l, p.system)
 	linkFacts(&l, p.system, st)
 	networkFacts(&l, p.system, st)

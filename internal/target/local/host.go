@@ -95,15 +95,41 @@ func (h *host) fail(name string, wanted int64, err error) error {
 
 // WriteFile implements target.Host.
 func (h *host) WriteFile(ctx context.Context, name string, data []byte) error {
-	root, err := h.files(ctx, name)
+	f, err := h.create(ctx, name)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	defer root.Close()
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return fmt.Errorf("write: %w", h.fail(filepath.Dir(name), 0, err))
+	_, err = f.Write(data)
+	return wrap("write", h.fail(name, int64(len(data)), errors.Join(err, f.Close())))
+}
+
+// create makes, or empties, a file that belongs to the sandbox's commands, as do the folders above it.
+func (h *host) create(ctx context.Context, name string) (*os.File, error) {
+	root, err := h.files(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-	return wrap("write", h.fail(name, int64(len(data)), root.WriteFile(name, data, 0o644)))
+	defer root.Close()
+	for i, r := range name {
+		if r != '/' || i == 0 {
+			continue
+		}
+		err := root.Mkdir(name[:i], 0o755)
+		if err == nil {
+			err = h.c.give(root, name[:i])
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, h.fail(name[:i], 0, err)
+		}
+	}
+	f, err := root.Create(name)
+	if err == nil {
+		err = h.c.give(root, name)
+	}
+	if err != nil {
+		return nil, h.fail(name, 0, err)
+	}
+	return f, nil
 }
 
 // ReadAt implements target.Host.

@@ -7,13 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/regular"
 )
 
 // journalName is the file in the state folder that says what a run has made.
@@ -107,22 +108,17 @@ func (j *journal) close() error {
 // is dropped: what it announced was never made.
 func readJournal(stateDir string) ([]entry, error) {
 	path := filepath.Join(stateDir, journalName)
-	f, err := os.Open(path)
+	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, explain(err, path, 0)
 	}
-	defer f.Close()
-	return parseJournal(f, path)
+	return parseJournal(data, path)
 }
 
-func parseJournal(r io.Reader, path string) ([]entry, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, explain(err, path, 0)
-	}
+func parseJournal(data []byte, path string) ([]entry, error) {
 	lines := bytes.Split(data, []byte("\n"))
 	lines = lines[:len(lines)-1] // what follows the last line feed is empty or cut short
 	var entries []entry

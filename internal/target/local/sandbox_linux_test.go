@@ -291,3 +291,29 @@ func TestCopyKeepsHolesAndContents(t *testing.T) {
 		t.Errorf("the clone differs: %s", out)
 	}
 }
+
+// What is to stay free is not given to a run: not in the facts that a plan is made from, nor when the run begins.
+func TestReserveIsNotGivenAway(t *testing.T) {
+	dir := t.TempDir()
+	p, err := Provider{}.New(target.Config{Options: target.Options{"dir": dir, "reserve": "1PiB"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := p.Check(t.Context())
+	if err != nil || f.FreeBytes != 0 || f.FreeMemory != 0 {
+		t.Errorf("%v: %d bytes and %d of memory are free for runs", err, f.FreeBytes, f.FreeMemory)
+	}
+	requests := map[string]target.Request{"disk space: 1 B needed": {DiskBytes: 1}, "memory: 1 B needed": {MemoryBytes: 1}}
+	for name, r := range requests {
+		r.RunID, r.StateDir = "run", filepath.Join(dir, "run", "state")
+		_, err := p.Provision(t.Context(), r)
+		for _, want := range []string{name, "1 PiB kept in reserve"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: does not say %q", err, want)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "run")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a run that was refused has made its folder: %v", err)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +21,9 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv(controllerVariable) != "" {
 		controller()
+	}
+	if name := os.Getenv(deedVariable); name != "" {
+		deed(name)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -76,8 +78,9 @@ func remains(run string) (left []string) {
 	})
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
-		if cwd, err := os.Readlink(filepath.Join(d, "cwd")); err == nil && strings.HasPrefix(cwd, run+"/") {
-			left = append(left, fmt.Sprintf("process %s in %s", filepath.Base(d), cwd))
+		environment, err := os.ReadFile(filepath.Join(d, "environ"))
+		if err == nil && bytes.Contains(environment, []byte("HOME="+run+"/")) {
+			left = append(left, fmt.Sprintf("process %s in %s", filepath.Base(d), run))
 		}
 	}
 	slices.Sort(left)

@@ -67,9 +67,7 @@ func (p *place) Provision(ctx context.Context, req target.Request) (target.Clust
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	random := make([]byte, markLength/2)
-	rand.Read(random)
-	mark := hex.EncodeToString(random)
+	mark := newMark()
 	j, err := openJournal(stateDir)
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
@@ -86,6 +84,13 @@ func (p *place) Provision(ctx context.Context, req target.Request) (target.Clust
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	return c, nil
+}
+
+// newMark is a mark that no other run has.
+func newMark() string {
+	random := make([]byte, markLength/2)
+	rand.Read(random)
+	return hex.EncodeToString(random)
 }
 
 // prepare journals the run and makes its work folder and control groups.
@@ -113,6 +118,12 @@ func (c *cluster) prepare(boot string) error {
 		return explain(err, c.workDir, 0)
 	}
 	c.work = work
+	if c.wall, err = findWall(c.workDir, c.mark); err != nil {
+		return err
+	}
+	if note := c.wall.note(); note != "" {
+		c.log("%s", note)
+	}
 	c.groups.setUp()
 	c.sampled = c.clock.Now()
 	c.numa = numaNodes(c.system)

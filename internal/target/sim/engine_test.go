@@ -105,7 +105,7 @@ func TestModelledJob(t *testing.T) {
 		}
 	}
 	again := &workloadtest.Recorder{}
-	if _, err := engine.Parse(workload.Declared{Operations: result.BlockOperations}, bytes.NewReader(raw), again); err != nil {
+	if _, err := engine.Parse(workload.Declared{Operations: result.BlockOperations()}, bytes.NewReader(raw), again); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(sink.Reports, again.Reports); diff != "" {

@@ -12,8 +12,8 @@ import (
 	"plimsoll/result"
 )
 
-// inOrder is where reads, writes and trims are among result.BlockOperations.
-var inOrder = workload.BlockIndexes(result.BlockOperations)
+// inOrder is where reads, writes and trims are among result.BlockOperations().
+var inOrder = workload.BlockIndexes(result.BlockOperations())
 
 func example() workload.Report {
 	var h hist.Histogram

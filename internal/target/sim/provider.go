@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/regular"
 	"plimsoll/internal/target"
 )
 
@@ -66,7 +66,7 @@ func (p *place) make() (*World, error) {
 	s := defaults()
 	var err error
 	if name := p.config.Options["file"]; name != "" {
-		data, unread := os.ReadFile(name)
+		data, unread := regular.Read(name, 0, 1<<20)
 		if unread != nil {
 			return nil, fmt.Errorf("option file: %w", unread)
 		}

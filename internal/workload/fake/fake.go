@@ -73,7 +73,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		return workload.Job{}, fmt.Errorf("prepare: workload %q: %w", spec.Name, err)
 	}
 	job := workload.Job{
-		Declared: workload.Declared{Operations: result.BlockOperations},
+		Declared: workload.Declared{Operations: result.BlockOperations()},
 		Command:  target.Command{Argv: []string{"fake"}, Label: spec.Name},
 		Files:    map[string][]byte{programFile: text},
 		Output:   "fake.out",

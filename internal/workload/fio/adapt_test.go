@@ -578,7 +578,7 @@ func TestFoldersDiffer(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]string)
 	for _, name := range []string{"A B", "A_B", "A-B", "../x", "x", "..", "", "-x", "a/b", strings.Repeat("n", 300), "Ä", "Ö"} {
-		folder := folderName(name)
+		folder := workload.FolderName(name)
 		if strings.ContainsAny(folder, "/ ") || strings.ContainsAny(folder[:1], ".-") || len(folder) > 150 || folder == "" {
 			t.Errorf("%q gives %q", name, folder)
 		}

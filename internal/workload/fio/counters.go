@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"plimsoll/internal/workload"
-	"plimsoll/result"
 )
 
 // counters turns one direction into cumulative counters.
@@ -60,6 +59,9 @@ type state struct {
 	failed  string // the first job that ended with an error
 }
 
+// operations is how many operations fio counts: reads, writes, trims.
+const operations = 3
+
 func (d *document) state() state {
 	entries := d.jobs
 	if len(d.clients) > 0 {
@@ -79,7 +81,7 @@ func (d *document) state() state {
 		}
 		issued += e.issued()
 		measured = measured || e.measured()
-		parts[i] = make(workload.Counts, len(result.BlockOperations))
+		parts[i] = make(workload.Counts, operations)
 		if !d.ramp || e.issued() == 0 || e.measured() {
 			e.count(parts[i]) // else it is in its ramp time, as others may not be any more
 		}
@@ -97,7 +99,7 @@ func (d *document) state() state {
 		s.report.Elapsed = time.Duration(min(elapsed, math.MaxInt32)) * time.Second
 	}
 	s.ramping = d.ramp && issued > 0 && !measured
-	s.report.Ops = make(workload.Counts, len(result.BlockOperations))
+	s.report.Ops = make(workload.Counts, operations)
 	for _, p := range parts {
 		s.report.Ops.Add(p)
 	}

@@ -52,6 +52,10 @@ type timing struct {
 	bins     *hist.Histogram
 }
 
+// maxEntries is above what fio bears, 4096 jobs, for those of several clients. An entry takes much more memory than
+// its text.
+const maxEntries = 1 << 14
+
 const (
 	millisecond = 1_000_000
 	second      = 1_000_000_000
@@ -119,6 +123,9 @@ func (d *document) option(s *scanner, key []byte, e *entry) error {
 func (d *document) entries(s *scanner) ([]entry, error) {
 	var out []entry
 	err := s.array(func() error {
+		if len(out) == maxEntries {
+			return fmt.Errorf("it has more than %d jobs, which fio cannot", maxEntries)
+		}
 		out = append(out, entry{numjobs: 1})
 		return d.entry(s, &out[len(out)-1])
 	})

@@ -18,9 +18,7 @@ package fio
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"regexp"
 	"strconv"
@@ -74,22 +72,8 @@ const versionFile = ".fio-version"
 
 // ask runs fio --version on the host. A missing program shows as a non-zero exit.
 func (e Engine) ask(ctx context.Context, host target.Host) (string, target.Exit, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	p, err := host.Start(ctx, target.Command{
-		Argv:   []string{"/bin/sh", "-c", `command -v "$0" && exec "$0" --version`, e.program()},
-		Stdout: versionFile,
-		Label:  "fio --version",
-	})
-	if err != nil {
-		return "", target.Exit{}, err
-	}
-	exit, err := p.Wait(ctx)
-	if err != nil {
-		return "", exit, errors.Join(err, p.Kill())
-	}
-	text, err := host.ReadAt(ctx, versionFile, 0, 4096)
-	return string(text), exit, errors.Join(err, host.Remove(ctx, versionFile))
+	argv := []string{"/bin/sh", "-c", `command -v "$0" && exec "$0" --version`, e.program()}
+	return workload.Ask(ctx, host, argv, versionFile, "fio --version", false)
 }
 
 func (e Engine) program() string {
@@ -131,7 +115,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if spec.Prefill && !strings.HasSuffix(name, "_prefill") {
 		name += "_prefill"
 	}
-	folder := folderName(name)
+	folder := workload.FolderName(name)
 	argv := []string{
 		e.program(),
 		"--output-format=json+",
@@ -157,7 +141,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM, err)
 	}
 	return workload.Job{
-		Declared: workload.Declared{Operations: result.BlockOperations, Format: sections},
+		Declared: workload.Declared{Operations: result.BlockOperations(), Format: sections},
 		Command: target.Command{
 			Argv:   append(argv, folder+"/job.fio"),
 			Stderr: folder + "/fio.err",
@@ -171,20 +155,4 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Apart:  a.apart,
 		Notes:  a.notes,
 	}, nil
-}
-
-var unsafeInName = regexp.MustCompile(`[^0-9A-Za-z_.-]+`)
-
-// folderName is a workload's name made fit for a file, with a mark where two names could become one.
-func folderName(name string) string {
-	folder := strings.TrimLeft(unsafeInName.ReplaceAllString(name, "_"), ".-")
-	if folder == name && len(name) <= 100 && name != "" {
-		return folder
-	}
-	if folder == "" {
-		folder = "workload" // a leading "-" would make the job file an option
-	}
-	h := fnv.New32a()
-	h.Write([]byte(name))
-	return fmt.Sprintf("%s-%08x", folder[:min(len(folder), 100)], h.Sum32())
 }

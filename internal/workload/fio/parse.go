@@ -16,7 +16,6 @@ const (
 	closest = 500 * time.Millisecond
 	// maxDocument bounds what is kept while the end of a report has not come.
 	maxDocument = 64 << 20
-	maxWarnings = 20
 )
 
 // Parse implements workload.Engine. It reads fio's output from beginning to end: reports one after another with any
@@ -27,31 +26,20 @@ func (Engine) Parse(d workload.Declared, r io.Reader, sink workload.Sink) (workl
 
 // parser finds reports in a growing stream. The zero value is not usable.
 type parser struct {
-	sink     workload.Sink
 	buf      []byte // not yet consumed
 	searched int    // buf up to here holds no end of a document
 	consumed int64  // bytes before buf
-	warned   map[string]bool
-	words    words
+	looked   int64  // bytes that were read for a document, some of them again; what Parse costs is in proportion
+	warner   workload.Warner
+	words    workload.Said
 	order    order
 }
 
 func newParser(sink workload.Sink, sections []string) *parser {
-	p := &parser{sink: sink, warned: make(map[string]bool), words: words{sections: sections}}
-	p.order = order{sink: sink, warn: p.warn}
+	p := &parser{warner: workload.Warner{Sink: sink, Tool: "fio"}}
+	p.words = workload.Said{Chatter: chatter, Rewrite: func(line string) string { return authors(line, sections) }}
+	p.order = order{sink: sink, warn: p.warner.Warn}
 	return p
-}
-
-// warn passes on what was skipped or repaired, once for each text and not without end.
-func (p *parser) warn(format string, args ...any) {
-	text := "fio output: " + fmt.Sprintf(format, args...)
-	if p.warned[text] || len(p.warned) > maxWarnings {
-		return
-	}
-	if p.warned[text] = true; len(p.warned) > maxWarnings {
-		text = "fio output: further warnings are left out"
-	}
-	p.sink.Warn(text)
 }
 
 // Feed implements workload.Parser. It takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
@@ -67,11 +55,13 @@ func (p *parser) Feed(data []byte) {
 		p.span(p.buf[done:end])
 		done, p.searched = end, end
 	}
-	p.consumed += int64(done)
-	p.buf = p.buf[:copy(p.buf, p.buf[done:])]
+	if done > 0 {
+		p.consumed += int64(done)
+		p.buf = p.buf[:copy(p.buf, p.buf[done:])]
+	}
 	p.searched = max(0, len(p.buf)-len(closing))
 	if len(p.buf) > maxDocument {
-		p.warn("%d bytes without the end of a report were skipped", len(p.buf))
+		p.warner.Warn("%d bytes without the end of a report were skipped", len(p.buf))
 		p.consumed += int64(len(p.buf))
 		p.buf, p.searched = p.buf[:0], 0
 	}
@@ -80,62 +70,80 @@ func (p *parser) Feed(data []byte) {
 var closing = []byte("\n}")
 
 // span decodes the documents in b, which ends where some document may end, and keeps the words between them.
+//
+// Each byte is read a bounded number of times, whatever b holds: a start that another one found unfit contains can
+// only be nested in it, and nesting is bounded.
 func (p *parser) span(b []byte) {
-	for len(b) > 0 {
-		start := bytes.IndexByte(b, '{')
-		if start < 0 {
-			p.words.add(b)
+	next := starts{b: b}
+	for i := 0; i < len(b); {
+		brace := bytes.IndexByte(b[i:], '{')
+		if brace < 0 {
+			p.words.Add(b[i:])
 			return
 		}
-		p.words.add(b[:start])
-		b = b[start:]
-		d, n, err := decode(b)
+		p.words.Add(b[i : i+brace])
+		i += brace
+		d, n, err := p.decode(b[i:])
 		if err != nil {
-			if d, n = decodeWithoutNoise(b, &p.words); d == nil {
-				b = p.damaged(b, err)
+			after := next.after(i)
+			if d = p.lastOf(b[i:], after == len(b)); d == nil {
+				p.damaged(b[i:after], err)
+				i = after
 				continue
 			}
-			p.warn("lines of text inside a report were taken out")
+			p.warner.Warn("lines of text inside a report were taken out")
+			n = len(b) - i
 		}
 		for _, problem := range d.problems {
-			p.warn("%s", problem)
+			p.warner.Warn("%s", problem)
 		}
 		p.order.take(d)
-		b = b[n:]
+		i += n
 	}
 }
 
-// damaged skips a brace that begins nothing readable and returns where to go on: at the next beginning of a report,
-// else at the end.
-func (p *parser) damaged(b []byte, err error) []byte {
-	skipped := nextStart(b)
-	if looksLikeReport(b[:skipped]) {
-		p.warn("a report of %d bytes was skipped: %v", skipped, err)
+func (p *parser) decode(b []byte) (*document, int, error) {
+	d, n, err := decode(b)
+	p.looked += int64(n)
+	return d, n, err
+}
+
+// damaged tells of a brace that begins nothing readable and of what follows it.
+func (p *parser) damaged(b []byte, err error) {
+	if looksLikeReport(b) {
+		p.warner.Warn("a report of %d bytes was skipped: %v", len(b), err)
 	} else {
-		p.words.add(b[:skipped])
+		p.words.Add(b)
 	}
-	return b[skipped:]
 }
 
-// nextStart is where the next report after the one at the start of b begins: a brace in column 0, or one before
-// fio's first key when the one before was cut in the middle of a line.
-func nextStart(b []byte) int {
-	next := len(b)
-	if i := bytes.Index(b[1:], []byte("\n{")); i >= 0 {
-		next = i + 2
+// starts finds where reports begin: a brace in column 0, or one before fio's first key when the one before was cut in
+// the middle of a line.
+type starts struct {
+	b         []byte
+	line, key int // the next of each kind as far as looked for
+}
+
+// after is the first start after i, or the end. It is asked with growing i and looks at no byte twice.
+func (s *starts) after(i int) int {
+	if s.line <= i {
+		s.line = len(s.b)
+		if at := bytes.Index(s.b[i+1:], []byte("\n{")); at >= 0 {
+			s.line = i + 1 + at + 1
+		}
 	}
-	for from := 1; from < next; {
-		i := bytes.Index(b[from:next], firstKey)
-		if i < 0 {
+	for from := i + 1; s.key <= i; {
+		at := bytes.Index(s.b[from:], firstKey)
+		if at < 0 {
+			s.key = len(s.b)
 			break
 		}
-		before := bytes.TrimRight(b[:from+i], " \t\r\n")
-		if len(before) > 1 && before[len(before)-1] == '{' {
-			return len(before) - 1
+		if before := bytes.TrimRight(s.b[i+1:from+at], " \t\r\n"); len(before) > 0 && before[len(before)-1] == '{' {
+			s.key = i + len(before)
 		}
-		from += i + len(firstKey)
+		from += at + len(firstKey)
 	}
-	return next
+	return min(s.line, s.key)
 }
 
 var firstKey = []byte(`"fio version"`)
@@ -145,9 +153,14 @@ func looksLikeReport(b []byte) bool {
 		bytes.Contains(b, []byte(`"jobname"`)) || len(b) > 1 && bytes.HasPrefix(bytes.TrimSpace(b[1:]), []byte(`"`))
 }
 
-// decodeWithoutNoise tries once more without the lines that cannot be fio's JSON: those that begin in column 0 with
-// anything but a brace. fio's error messages come in such lines, and into the same file.
-func decodeWithoutNoise(b []byte, w *words) (*document, int) {
+// lastOf reads a report after which no other begins, in which stand lines that cannot be fio's JSON: those that begin
+// in column 0 with anything but a brace. fio's error messages come in such lines, and into the same file. nil when
+// there is none, or b is not of the last.
+func (p *parser) lastOf(b []byte, last bool) *document {
+	if !last {
+		return nil
+	}
+	p.looked += int64(len(b))
 	var clean, noise []byte
 	for line := range bytes.Lines(b) {
 		if c := line[0]; c == ' ' || c == '\t' || c == '{' || c == '}' || c == '\n' || c == '\r' {
@@ -157,14 +170,14 @@ func decodeWithoutNoise(b []byte, w *words) (*document, int) {
 		}
 	}
 	if len(noise) == 0 {
-		return nil, 0
+		return nil
 	}
-	d, n, err := decode(clean)
+	d, n, err := p.decode(clean)
 	if err != nil || len(bytes.TrimSpace(clean[n:])) > 0 {
-		return nil, 0
+		return nil
 	}
-	w.add(noise)
-	return d, len(b)
+	p.words.Add(noise)
+	return d
 }
 
 // Finish implements workload.Parser. It decodes what is left and lets go of a report that was held back.
@@ -175,7 +188,7 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	p.order.finish()
 	outcome := workload.Outcome{Reports: p.order.reports, Errors: p.order.last.report.Errors, Message: p.words.String()}
 	if f := p.order.last.failed; f != "" {
-		outcome.Message = strings.TrimSpace(p.words.authors(f) + "\n" + outcome.Message)
+		outcome.Message = strings.TrimSpace(p.words.Rewrite(f) + "\n" + outcome.Message)
 	}
 	if outcome.Reports > 0 {
 		return outcome, nil

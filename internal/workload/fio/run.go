@@ -24,18 +24,7 @@ func sectionsOf(d workload.Declared) (names []string) {
 }
 
 // Words implements workload.Parser: errors stand in fio's output file as well.
-func (p *parser) Words(text []byte) string {
-	w := words{sections: p.words.sections}
-	w.add(text)
-	kept := w.lines[:0]
-	for _, line := range w.lines {
-		if !p.words.seen[line] {
-			kept = append(kept, line)
-		}
-	}
-	w.lines = kept
-	return w.String()
-}
+func (p *parser) Words(text []byte) string { return p.words.Beyond(text) }
 
 // Worked implements workload.Parser.
 func (p *parser) Worked() bool {

@@ -59,13 +59,14 @@ func (s *scanner) text() ([]byte, error) {
 	}
 	start := s.i
 	for {
-		j := bytes.IndexByte(s.b[s.i:], '"')
+		from := s.i
+		j := bytes.IndexByte(s.b[from:], '"')
 		if j < 0 {
 			return nil, errCut
 		}
 		s.i += j + 1
 		end := s.i - 1
-		if bytes.IndexByte(s.b[start:end], '\n') >= 0 {
+		if bytes.IndexByte(s.b[from:end], '\n') >= 0 {
 			return nil, fmt.Errorf("a string is broken by a line end at byte %d of it", start)
 		}
 		backslashes := 0

@@ -1,49 +1,16 @@
 package fio
 
-import (
-	"bytes"
-	"strings"
-	"unicode"
-)
+import "strings"
 
-const (
-	maxWords = 20  // lines kept
-	maxWord  = 300 // bytes of a line kept
-)
-
-// words keeps the first lines of text that fio printed beside its reports: what it objects to stands there.
-type words struct {
-	lines    []string
-	seen     map[string]bool
-	sections []string // the author's names for the sections of our own
-}
-
-// authors puts the author's section names in place of our own.
-func (w *words) authors(line string) string {
+// authors puts the author's names of sections in place of our own.
+func authors(line string, sections []string) string {
 	return ownName.ReplaceAllStringFunc(line, func(name string) string {
 		i := ownIndex(name)
-		if i < 0 || i >= len(w.sections) {
+		if i < 0 || i >= len(sections) {
 			return name
 		}
-		return w.sections[i]
+		return sections[i]
 	})
-}
-
-func (w *words) add(text []byte) {
-	for line := range bytes.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if len(w.lines) >= maxWords {
-			return
-		}
-		t := w.authors(printable(line))
-		if t == "" || chatter(t) || w.seen[t] {
-			continue
-		}
-		if w.seen == nil {
-			w.seen = make(map[string]bool)
-		}
-		w.seen[t] = true
-		w.lines = append(w.lines, t)
-	}
 }
 
 // chatter tells fio's progress, its headings and pieces of broken reports from what it has to say.
@@ -58,21 +25,6 @@ func chatter(line string) bool {
 	}
 	return false
 }
-
-func printable(line []byte) string {
-	text := strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(string(line[:min(len(line), maxWord)]), ""))
-	return strings.TrimSpace(text)
-}
-
-func (w *words) String() string { return strings.Join(w.lines, "\n") }
 
 const lacksEngine = "the host's fio or kernel lacks this ioengine; name another one in the job file, e.g. libaio or psync"
 

@@ -24,8 +24,8 @@ func TestHints(t *testing.T) {
 // fio speaks of our sections, its reader of his.
 func TestAuthorsNames(t *testing.T) {
 	t.Parallel()
-	w := words{sections: []string{"data read", "section-1"}}
-	w.add([]byte("section-1: (g=0)\njob section-2, section-3 and section-02 of presection-1\n"))
+	w := newParser(nil, []string{"data read", "section-1"}).words
+	w.Add([]byte("section-1: (g=0)\njob section-2, section-3 and section-02 of presection-1\n"))
 	want := "data read: (g=0)\njob section-1, section-3 and section-02 of presection-1"
 	if got := w.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)

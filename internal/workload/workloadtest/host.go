@@ -100,17 +100,23 @@ func (h *Host) Start(ctx context.Context, c target.Command) (target.Process, err
 	cmd.Dir = h.Dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, c.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	for name, to := range map[string]*io.Writer{c.Stdout: &cmd.Stdout, c.Stderr: &cmd.Stderr} {
-		if name == "" {
+	open := map[string]io.Writer{"": nil}
+	for _, name := range []string{c.Stdout, c.Stderr} {
+		if _, ok := open[name]; ok {
 			continue
 		}
-		f, err := os.Create(filepath.Join(h.Dir, name))
+		path := filepath.Join(h.Dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		f, err := os.Create(path)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		*to = f
+		open[name] = f
 	}
+	cmd.Stdout, cmd.Stderr = open[c.Stdout], open[c.Stderr]
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

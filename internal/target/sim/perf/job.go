@@ -17,7 +17,7 @@ type JobOptions struct {
 	Runtime time.Duration // after which everything ends at the latest; 0: none
 	Apart   bool          // reports tell the lanes apart
 	// Operations are those that reports count: of every lane's reads, writes and discards the ones that are declared. Nil:
-	// result.BlockOperations.
+	// result.BlockOperations().
 	Operations []result.Operation
 	// Trace is how often the counters are noted for Passed, at whole multiples of it; 0: never.
 	Trace time.Duration
@@ -50,7 +50,7 @@ func (w *World) Start(now time.Time, vm string, node int, lanes []workload.Lane,
 	defer w.mu.Unlock()
 	w.advance(now.UnixNano())
 	if o.Operations == nil {
-		o.Operations = result.BlockOperations
+		o.Operations = result.BlockOperations()
 	}
 	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never, apart: o.Apart,
 		every: int64(o.Trace), noted: w.at, operations: len(o.Operations), index: workload.BlockIndexes(o.Operations)}

@@ -8,27 +8,27 @@ import (
 	"plimsoll/result"
 )
 
-// course is what ran on some VMs, over time on a regular grid. A value belongs to the interval of one step that ends at
+// track is what ran on some VMs, over time on a regular grid. A value belongs to the interval of one step that ends at
 // its time; NaN is a gap, in which nothing that was counted ran.
-type course struct {
+type track struct {
 	origin time.Time // start of the run phase
 	start  time.Time // end of the first interval
 	step   float64   // seconds
-	ops    []float64 // operations per second
+	ops    []float64 // operations per second, or the values of a measure
 	writes []float64 // of those, writes; nil when not told apart
 	bytes  []float64 // per second; nil when not known
 	busy   []float64 // seconds of latency per second, which is the mean number outstanding; nil when not known
 }
 
-func (c *course) at(i int) time.Time {
+func (c *track) at(i int) time.Time {
 	return c.start.Add(time.Duration(float64(i) * c.step * float64(time.Second)))
 }
 
 // elapsed is the time of point i in seconds since the run phase began.
-func (c *course) elapsed(i int) float64 { return c.at(i).Sub(c.origin).Seconds() }
+func (c *track) elapsed(i int) float64 { return c.at(i).Sub(c.origin).Seconds() }
 
-// between is the part of a course whose intervals lie between two moments.
-func (c *course) between(from, to time.Time) *course {
+// between is the part of a track whose intervals lie between two moments.
+func (c *track) between(from, to time.Time) *track {
 	const slack = 10 * time.Millisecond
 	step := time.Duration(c.step * float64(time.Second))
 	first, last := len(c.ops), -1
@@ -50,7 +50,7 @@ func (c *course) between(from, to time.Time) *course {
 	return &part
 }
 
-// finiteOf are the values of a course without its gaps, and the share of points that are gaps.
+// finiteOf are the values of a track without its gaps, and the share of points that are gaps.
 func finiteOf(values []float64) (out []float64, gaps float64) {
 	for _, v := range values {
 		if isFinite(v) {
@@ -63,12 +63,16 @@ func finiteOf(values []float64) (out []float64, gaps float64) {
 	return out, gaps
 }
 
-// course of a workload over its measured window; nil when the run has no series that are its alone.
-func (v *view) course(l *load) *course {
-	if c, ok := v.courses[l]; ok {
+// track of what stands for a workload over its measured window; nil when the run has no series that are its alone.
+func (v *view) track(l *load) *track { return v.trackOf(l, l.main()) }
+
+// trackOf is the track of a quantity of a workload.
+func (v *view) trackOf(l *load, q quantity) *track {
+	key := loadKey{l, q.measure}
+	if c, ok := v.tracks[key]; ok {
 		return c
 	}
-	c := v.wholeCourse(l)
+	c := v.wholeTrack(l, q.measure)
 	if c != nil {
 		from, to := l.span()
 		c = c.between(from, to)
@@ -76,7 +80,7 @@ func (v *view) course(l *load) *course {
 			c = nil
 		}
 	}
-	v.courses[l] = c
+	v.tracks[key] = c
 	return c
 }
 
@@ -93,11 +97,12 @@ func (l *load) span() (from, to time.Time) {
 	return from, to
 }
 
-func (v *view) wholeCourse(l *load) *course {
+// wholeTrack is the track of a measure of a workload, or of its operations, over the whole run.
+func (v *view) wholeTrack(l *load, measure string) *track {
 	own := func(s *result.Series) bool {
 		return s.VM == "" && s.Workload == l.name && s.Group == l.group && s.Section == ""
 	}
-	if c := v.sum(own); c != nil {
+	if c := v.sum(measure, own); c != nil {
 		return c
 	}
 	sharing := 0
@@ -107,68 +112,89 @@ func (v *view) wholeCourse(l *load) *course {
 		}
 	}
 	if sharing == 1 {
-		if c := v.groupCourse(l.group); c != nil {
+		if c := v.groupTrack(l.group, measure); c != nil {
 			return c
 		}
 	}
-	return v.panelCourse(l)
+	if measure != "" {
+		return nil
+	}
+	return v.panelTrack(l)
 }
 
-// groupCourse is what all workloads of a group did together.
-func (v *view) groupCourse(group string) *course {
-	if c := v.sum(func(s *result.Series) bool { return s.VM == "" && s.Workload == "" && s.Group == group }); c != nil {
+// groupTrack is what all workloads of a group did together.
+func (v *view) groupTrack(group, measure string) *track {
+	if c := v.sum(measure, func(s *result.Series) bool {
+		return s.VM == "" && s.Workload == "" &&
+			s.Group == group
+	}); c != nil {
 		return c
 	}
-	return v.sum(func(s *result.Series) bool { return s.VM != "" && s.Workload == "" && s.Group == group })
+	return v.sum(measure, func(s *result.Series) bool { return s.VM != "" && s.Workload == "" && s.Group == group })
 }
 
-// totalCourse is what everything did together.
-func (v *view) totalCourse() *course {
-	if c := v.sum(func(s *result.Series) bool { return s.VM == "" && s.Workload == "" && s.Group == "" }); c != nil {
+// totalTrack is what everything did together.
+func (v *view) totalTrack(measure string) *track {
+	if c := v.sum(measure, func(s *result.Series) bool {
+		return s.VM == "" && s.Workload == "" && s.Group == ""
+	}); c != nil {
 		return c
 	}
-	return v.sum(func(s *result.Series) bool { return s.VM != "" && s.Workload == "" })
+	return v.sum(measure, func(s *result.Series) bool { return s.VM != "" && s.Workload == "" })
 }
 
-// sum adds up the series for which pick says yes: rates and bytes as they are, mean latencies weighted by their rates, which is
-// exact. Percentiles are left out: they cannot be added.
-func (v *view) sum(pick func(*result.Series) bool) *course {
-	var c *course
+// sum adds up the series of a measure for which pick says yes, "" for those of operations: rates and bytes as they
+// are, mean latencies weighted by their rates, which is exact. Percentiles are left out: they cannot be added.
+func (v *view) sum(measure string, pick func(*result.Series) bool) *track {
+	var c *track
 	rates := map[[2]string]*result.Series{}
 	var latencies []*result.Series
 	for i := range v.d.Series {
 		s := &v.d.Series[i]
-		if s.Op == "" || !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 || !pick(s) {
+		other := (s.Op == "") != (measure != "") || s.Op == "" && s.Measure != measure
+		if other || !(s.Step > 0) || !isFinite(s.Step) || len(s.Values) == 0 || !pick(s) {
 			continue
 		}
 		if c == nil {
-			c = &course{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values)), writes: gaps(len(s.Values)), bytes: gaps(len(s.Values)), busy: gaps(len(s.Values))}
+			n := len(s.Values)
+			c = &track{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(n), writes: gaps(n), bytes: gaps(n),
+				busy: gaps(n)}
 		}
 		if s.Step != c.step {
 			continue
 		}
-		switch s.Measure {
-		case result.Rate:
+		switch {
+		case s.Op == "":
+			c.add(c.ops, s, nil)
+		case s.Measure == result.Rate:
 			rates[[2]string{s.Op, s.Name}] = s
 			c.add(c.ops, s, nil)
-			if v.blocks[s.Op] == result.BlockWrite {
+			if v.block(s) == result.BlockWrite {
 				c.add(c.writes, s, nil)
 			}
-		case result.Bandwidth:
+		case s.Measure == result.Bandwidth:
 			c.add(c.bytes, s, nil)
-		case result.LatencyMean:
+		case s.Measure == result.LatencyMean:
 			latencies = append(latencies, s)
 		}
 	}
 	if c == nil {
 		return nil
 	}
+	timed := 0
 	for _, s := range latencies {
 		if r := rates[[2]string{s.Op, s.Name}]; r != nil && s.Unit == "us" {
 			c.add(c.busy, s, r)
+			timed++
 		}
 	}
+	if timed < len(rates) {
+		c.busy = nil // of some operations only
+	}
 	for _, s := range []*[]float64{&c.writes, &c.bytes, &c.busy} {
+		if *s == nil {
+			continue
+		}
 		if known, _ := finiteOf(*s); len(known) == 0 {
 			*s = nil
 		}
@@ -184,7 +210,7 @@ func gaps(n int) []float64 {
 }
 
 // add adds a series into values on c's grid; with rates, a latency in microseconds times its rate.
-func (c *course) add(values []float64, s, rates *result.Series) {
+func (c *track) add(values []float64, s, rates *result.Series) {
 	shift := int(math.Round(s.Start.Sub(c.start).Seconds() / c.step))
 	for i, p := range s.Values {
 		at := i + shift
@@ -205,10 +231,10 @@ func (c *course) add(values []float64, s, rates *result.Series) {
 	}
 }
 
-// panelCourse takes the rate from a result of the scenario about that workload.
-func (v *view) panelCourse(l *load) *course {
+// panelTrack takes the rate from a result of the scenario about that workload.
+func (v *view) panelTrack(l *load) *track {
 	for _, p := range v.d.Panels {
-		if p.Kind != "workload" || p.Unit != "ops/s" || len(p.Series) == 0 {
+		if p.Kind != "workload" || p.Unit != l.rate().unit || len(p.Series) == 0 {
 			continue
 		}
 		first := &p.Series[0]
@@ -216,7 +242,7 @@ func (v *view) panelCourse(l *load) *course {
 		if !same || !(first.Step > 0) || !isFinite(first.Step) || len(first.Values) == 0 {
 			continue
 		}
-		c := &course{origin: v.d.Start, start: first.Start, step: first.Step, ops: gaps(len(first.Values))}
+		c := &track{origin: v.d.Start, start: first.Start, step: first.Step, ops: gaps(len(first.Values))}
 		for i := range p.Series {
 			c.add(c.ops, &p.Series[i], nil)
 		}
@@ -246,9 +272,9 @@ func (v *view) chart(title, unit string, lines ...result.ChartLine) *result.Char
 	return c
 }
 
-// line is values of a course as a line of a chart. Long ones keep the smallest and the largest value of every stretch, and its gap when
-// it has one; nothing is averaged.
-func (c *course) line(name string, values []float64) result.ChartLine {
+// line is values of a track as a line of a chart. Long ones keep the smallest and the largest value of every stretch,
+// and its gap when it has one; nothing is averaged.
+func (c *track) line(name string, values []float64) result.ChartLine {
 	l := result.ChartLine{Name: name}
 	put := func(i int) {
 		l.X = append(l.X, round(c.elapsed(i)))

@@ -1,0 +1,130 @@
+package collect
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/hist"
+	"plimsoll/internal/workload"
+	"plimsoll/result"
+)
+
+// Reports without a clock are placed by their elapsed time, within the job and in order: while the run goes on, and when it
+// is replayed.
+func TestPlaceWithoutAClock(t *testing.T) {
+	start := epoch
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	const s = time.Second
+	for _, c := range []struct {
+		name    string
+		reports []workload.Report
+		end     time.Duration
+		want    []time.Time
+	}{
+		{"by elapsed time", []workload.Report{{Elapsed: s}, {Elapsed: 2 * s}, {Elapsed: 3 * s, Final: true}}, 4 * s,
+			[]time.Time{at(s), at(2 * s), at(3 * s)}},
+		{"a last one that says nothing", []workload.Report{{Elapsed: s}, {Final: true}}, 4 * s, []time.Time{at(s), at(4 * s)}},
+		{"nothing but that", []workload.Report{{Final: true}}, 4 * s, []time.Time{at(4 * s)}},
+		{"a tool whose time runs fast", []workload.Report{{Elapsed: 3 * s}, {Elapsed: 6 * s}, {Elapsed: 7 * s}}, 4 * s,
+			[]time.Time{at(3 * s), at(4 * s), at(4 * s)}},
+		{"the beginning", []workload.Report{{}, {Elapsed: s}}, 4 * s, []time.Time{at(0), at(s)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			desc := result.RawJob{VM: "vm", Workload: "w", Start: start, End: at(c.end)}
+			p := &replay{track: &track{job: desc, meter: newMeter(layout{}, nil, nil), end: desc.End},
+				cutters: func(mark) []*cutter { return nil }, warned: map[string]int{}}
+			l := newLab(t)
+			live := l.rec.Job(desc)
+			l.now = at(c.end) // all of it is read when the job has ended
+			var placed []time.Time
+			for _, r := range c.reports {
+				p.Report(r)
+				live.Report(r)
+				placed = append(placed, live.lastTime())
+			}
+			p.finish()
+			if diff := cmp.Diff(c.want, placed); diff != "" {
+				t.Errorf("live:\n%s", diff)
+			}
+			replayed := []time.Time{}
+			for _, m := range p.track.marks {
+				replayed = append(replayed, m.t)
+			}
+			want := append([]time.Time{start}, slices.Compact(c.want)...) // the later of two at one moment stands for both
+			if diff := cmp.Diff(want, replayed); diff != "" {
+				t.Errorf("replayed:\n%s", diff)
+			}
+			if len(p.track.notes) > 0 || p.track.clock != 0 {
+				t.Errorf("a clock was judged: %v, %v", p.track.notes, p.track.clock)
+			}
+		})
+	}
+}
+
+// A histogram and latency that come with the last report only are of the whole job: no part of it has them.
+func TestLatencyToldAtTheEnd(t *testing.T) {
+	h := &hist.Histogram{}
+	h.Add(1e6, 300)
+	ops := []result.Operation{{Name: "event", Noun: "events"}}
+	desc := result.RawJob{VM: "vm", Workload: "w", Operations: ops, Start: epoch, End: epoch.Add(4 * time.Second)}
+	var parts []part
+	p := &replay{track: &track{job: desc, meter: newMeter(layout{ops, nil}, ops, nil), end: desc.End}, warned: map[string]int{},
+		cutters: func(begin mark) []*cutter {
+			return []*cutter{{from: begin,
+				bound: func(i int) (time.Time, bool) { return epoch.Add(2 * time.Second), i < 1 },
+				emit: func(i int, from, to mark) {
+					d, err := histsBetween(from, to)
+					if err != nil {
+						t.Error(err)
+					}
+					parts = append(parts, part{i, from, to, d})
+				}}}
+		}}
+	for i, n := range []uint64{100, 200, 300} {
+		r := workload.Report{Elapsed: time.Duration(i+1) * time.Second, Ops: workload.Counts{{Ops: n}}}
+		if n == 300 {
+			r.Final, r.Ops[0].Seconds, r.Ops[0].Hist = true, 0.3, h
+		}
+		p.Report(r)
+	}
+	p.finish()
+	if len(parts) != 2 || parts[0].to.v.ops(0) != 200 || parts[1].to.v.ops(0) != 300 {
+		t.Fatalf("parts %+v", parts)
+	}
+	for _, one := range parts {
+		if one.to.v.seconds(0) != 0 || one.hists != nil && one.hists[0] != nil {
+			t.Errorf("part %d has latency: %v s, %v", one.window, one.to.v.seconds(0), one.hists)
+		}
+	}
+	if f := p.track.final; f.hists[0].Count() != 300 || math.Abs(f.v.seconds(0)-0.3) > 1e-9 {
+		t.Errorf("the whole has %v s and %v", f.v.seconds(0), f.hists)
+	}
+}
+
+// A figure of the tool's own making in a part of the job is the last one of that part.
+func TestFiguresOfAPart(t *testing.T) {
+	measures := []result.Measure{{Name: "p95", Unit: "ms", Kind: result.Single}}
+	k := &track{job: result.RawJob{VM: "vm", Measures: measures, Start: epoch}, meter: newMeter(layout{nil, measures}, nil, measures)}
+	p := &replay{track: k, cutters: func(mark) []*cutter { return nil }, warned: map[string]int{}}
+	for i, v := range []float64{1, 2, math.NaN(), 4} {
+		p.Report(workload.Report{Elapsed: time.Duration(i+1) * time.Second, Values: []float64{v}})
+	}
+	part := func(from, to int) []result.Value {
+		return values([]*track{k}, func(k *track) (mark, mark, time.Duration) {
+			return k.marks[from], k.marks[to], k.marks[to].t.Sub(k.marks[from].t)
+		})
+	}
+	for _, c := range []struct {
+		from, to int
+		want     []result.Value
+	}{{0, 4, []result.Value{{Measure: "p95", Value: 4}}}, {0, 2, []result.Value{{Measure: "p95", Value: 2}}}, {0, 3, []result.Value{{Measure: "p95", Value: 2}}},
+		{2, 3, nil}} {
+		if diff := cmp.Diff(c.want, part(c.from, c.to)); diff != "" {
+			t.Errorf("from report %d to %d:\n%s", c.from, c.to, diff)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package result
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"plimsoll/internal/regular"
+)
+
+// disk has what is written survive a power cut: it is called with every file and folder once what is new in it must be
+// on the device. nil forces nothing, for simulated runs, which can be repeated. Tests give one that drops all it was
+// not called with.
+type disk func(*os.File) error
+
+func (d disk) sync(f *os.File) error {
+	if d == nil {
+		return nil
+	}
+	return d(f)
+}
+
+// syncFolder has the names in a folder survive.
+func (d disk) syncFolder(dir string) error {
+	if d == nil {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.sync(f), f.Close())
+}
+
+// folder makes a folder and those above it; made is false when it was there.
+func (d disk) folder(dir string) (made bool, err error) {
+	err = os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := d.folder(filepath.Dir(dir)); err != nil {
+			return false, err
+		}
+		err = os.Mkdir(dir, 0o755)
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, d.syncFolder(filepath.Dir(dir))
+}
+
+// write replaces path by data as a whole: a temporary file beside it takes its place.
+func (d disk) write(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Chmod(0o644)
+	}
+	if err == nil {
+		err = d.sync(tmp)
+	}
+	err = errors.Join(err, tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(tmp.Name()))
+	}
+	return d.syncFolder(filepath.Dir(path))
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// readDocument reads a document of a run folder, which may come from anywhere.
+func readDocument(path string) ([]byte, error) {
+	return regular.Read(path, regular.NoLinks, regular.Document)
+}
