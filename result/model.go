@@ -65,8 +65,26 @@ type Manifest struct {
 	Options     map[string]string `json:"options,omitempty"` // target options, secrets left out
 	Environment []Fact            `json:"environment"`
 	Notes       []string          `json:"notes,omitempty"`
-	Overhead    *Overhead         `json:"overhead,omitempty"`
-	Hashes      map[string]string `json:"hashes,omitempty"` // sha256 of raw output and metrics, by path in the folder
+	// DiskCounters tells whose the node_disk_ counters of the VMs are; "" in folders of versions that had only
+	// derived ones.
+	DiskCounters string `json:"disk_counters,omitempty"`
+	// SharedCounters is set where the VMs have no counters of a machine and those of the one under them stand for them.
+	SharedCounters *SharedCounters   `json:"shared_counters,omitempty"`
+	Overhead       *Overhead         `json:"overhead,omitempty"`
+	Hashes         map[string]string `json:"hashes,omitempty"` // sha256 of raw output and metrics, by path in the folder
+}
+
+// Whose the counters of the VMs' disks are.
+const (
+	CountersDerived  = "derived"  // from what load generators report of themselves
+	CountersExported = "exported" // the VMs' own, from their exporters
+	CountersMixed    = "mixed"    // of some VMs their own, of the others derived
+)
+
+// SharedCounters says which series of the metrics stand for all VMs: those with these labels, which have no vm_group.
+type SharedCounters struct {
+	Instance string `json:"instance"`
+	Endpoint string `json:"endpoint"`
 }
 
 // ScenarioInfo is what the report says of the scenario.

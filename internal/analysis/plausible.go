@@ -117,6 +117,9 @@ func deviceCounters(v *view) []result.Finding {
 
 // derived reports whether the counters of the VMs' disks are the generators' own counts under another name, which agree with themselves.
 func (v *view) derived() bool {
+	if c := v.m.DiskCounters; c != "" {
+		return c != result.CountersExported
+	}
 	return slices.ContainsFunc(v.m.Environment, func(f result.Fact) bool { return f.Group == "metrics" && f.Name == "disk counters of VMs" })
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/analysis"
 	"plimsoll/internal/analysis/assert"
+	"plimsoll/internal/collect"
 	"plimsoll/internal/series"
 	"plimsoll/result"
 )
@@ -39,7 +40,7 @@ func metricsOf(ctx context.Context, folder *result.Folder, data *result.Data) (q
 	}
 	return func(promql string) ([]float64, error) {
 		if store == nil {
-			s, err := series.OpenReadOnly(folder.MetricsDir(), series.Options{})
+			s, err := collect.OpenMetrics(folder, data.VMs)
 			if err != nil {
 				return nil, fmt.Errorf("the run's metrics: %w", err)
 			}

@@ -38,8 +38,8 @@ func (a *app) targetsCommand() *cobra.Command {
 	return a.group("targets", "List and look at the places that machines come from", list, check)
 }
 
-// listedTarget is one entry of targets list --json.
-type listedTarget struct {
+// listed is one entry of targets list --json and exporter list --json.
+type listed struct {
 	Name    string         `json:"name"`
 	Summary string         `json:"summary"`
 	Options []listedOption `json:"options"`
@@ -53,14 +53,23 @@ type listedOption struct {
 }
 
 func (a *app) listTargets() error {
-	var all []listedTarget
+	var all []listed
 	for _, p := range drivers.Targets() {
-		l := listedTarget{Name: p.Name(), Summary: p.Summary(), Options: []listedOption{}}
-		for _, o := range p.Options() {
-			l.Options = append(l.Options, listedOption{o.Name, o.Default, string(o.Type), o.Help})
-		}
-		all = append(all, l)
+		all = append(all, listing(p.Name(), p.Summary(), p.Options()))
 	}
+	return a.printListed(all)
+}
+
+func listing(name, summary string, options []target.Option) listed {
+	l := listed{Name: name, Summary: summary, Options: []listedOption{}}
+	for _, o := range options {
+		l.Options = append(l.Options, listedOption{o.Name, o.Default, string(o.Type), o.Help})
+	}
+	return l
+}
+
+// printListed prints what there is of something, each with its options.
+func (a *app) printListed(all []listed) error {
 	if a.json {
 		return a.printJSON(all)
 	}

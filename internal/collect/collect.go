@@ -58,6 +58,9 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	c.data.Start, c.data.End, c.data.Phases, c.data.Events = c.start, c.end, c.tl.phases, c.tl.marks
 	c.findJobs(events)
 	c.findVMs(ctx)
+	if c.store != nil {
+		share(c.store, c.m, c.data.VMs)
+	}
 	if err := c.replayAll(ctx); err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
 	}

@@ -224,7 +224,11 @@ func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.
 		p.Notes = append(p.Notes, fmt.Sprintf("evaluated every %v instead of every %v: %v is too long for that", step, asked, end.Sub(start)))
 	}
 	evaluations := over * (int(end.Sub(start)/step) + 1)
+	ctx, shared := series.Sharing(ctx)
 	found, err := c.store.RangeInSlices(ctx, p.Query, start, end, step, 1+evaluations/sliceEvaluations)
+	if shared() {
+		p.Notes = append(p.Notes, sharedNote(c.m.SharedCounters))
+	}
 	return found, step, err
 }
 

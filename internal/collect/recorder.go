@@ -109,6 +109,8 @@ type Recorder struct {
 	cluster []clusterPoint
 	warn    map[string]int
 	dropped int
+	// counting are the VMs that count what their disks do themselves; see standBack.
+	counting map[string]bool
 }
 
 type clusterPoint struct {
@@ -129,6 +131,9 @@ type vmState struct {
 	loads    []*load       // every workload that ever ran on it
 	idle     *atomic.Int64 // see vmRow
 	disk     *series.Row
+	last     diskTotals     // as written
+	derived  bool           // the last points are of counters derived from the loads
+	counts   *series.Handle // of VMNode alone, once the machine counts what its disks do itself; nil before
 }
 
 type powerSwitch struct {
@@ -196,15 +201,21 @@ func (r *Recorder) vm(name, group string, node int) *vmState {
 	v := r.vms[name]
 	if v == nil {
 		v = &vmState{name: name, group: group, node: node, on: true, next: r.tickAfter(r.now())}
-		ls := r.o.Scope.labels(series.Label{Name: "instance", Value: name}, series.Label{Name: "vm_group", Value: group},
-			series.Label{Name: "device", Value: "data"})
-		v.disk = series.NewRow(handles(ls, diskSeries[:]...)...)
+		v.disk = series.NewRow(handles(r.diskLabels(v), diskSeries[:]...)...)
+		if r.counting[name] {
+			v.counts = series.NewHandle(VMNode, r.diskLabels(v))
+		}
 		r.vms[name] = v
 		v.idle = r.wakes.one()
 		at, _ := slices.BinarySearchFunc(r.rows, name, func(row vmRow, name string) int { return strings.Compare(row.vm.name, name) })
 		r.rows = slices.Insert(r.rows, at, vmRow{v, v.idle})
 	}
 	return v
+}
+
+func (r *Recorder) diskLabels(v *vmState) []series.Label {
+	return r.o.Scope.labels(series.Label{Name: "instance", Value: v.name},
+		series.Label{Name: "vm_group", Value: v.group}, series.Label{Name: "device", Value: "data"})
 }
 
 // handles prepares series that differ in name only.
@@ -345,7 +356,19 @@ func (d *diskTotals) add(l *load, t totals) {
 	}
 }
 
+// writeDisk adds the points of a machine that is on. When it counts for itself the derived counters end with a point
+// like the one before, so that their rates end with 0 and nothing is counted twice while both are in the range of a
+// query.
 func (v *vmState) writeDisk(b *series.Batch, d diskTotals) {
+	switch {
+	case v.counts == nil:
+		v.last, v.derived = d, true
+	case v.derived:
+		d, v.derived = v.last, false
+	default:
+		b.Append(v.counts, v.next, float64(v.node))
+		return
+	}
 	b.AppendRow(v.disk, v.next, float64(v.node), d.ops[0], d.ops[1], d.bytes[0], d.bytes[1], d.seconds[0], d.seconds[1])
 }
 

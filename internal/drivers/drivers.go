@@ -1,11 +1,13 @@
-// Package drivers is the registry: every place that machines come from and every load generator there is, one line
-// each. It is explicit, so that what the program can do is read here and nothing registers itself. A new driver is a package
-// of its own and one line in this one.
+// Package drivers is the registry: every place that machines come from, every load generator and every exporter there
+// is, one line each. It is explicit, so that what the program can do is read here and nothing registers itself. A new
+// driver is a package of its own and one line in this one.
 package drivers
 
 import (
 	"slices"
 
+	"plimsoll/internal/exporter"
+	"plimsoll/internal/exporter/host"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/target/sim"
@@ -28,6 +30,13 @@ func Engines() map[string]workload.Engine {
 	return map[string]workload.Engine{
 		"command": command.Engine{},
 		"fio":     fio.Engine{},
+	}
+}
+
+// Exporters returns what `plimsoll exporter` can be.
+func Exporters() []exporter.Kind {
+	return []exporter.Kind{
+		host.Kind(),
 	}
 }
 

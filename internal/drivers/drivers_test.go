@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/exporter"
 	"plimsoll/internal/target"
 )
 
@@ -28,6 +29,25 @@ func TestEveryDriverIsFoundByItsOwnName(t *testing.T) {
 	for name, e := range Engines() {
 		if d := e.Describe(); d.Name != name {
 			t.Errorf("engine %q calls itself %q", name, d.Name)
+		}
+	}
+	seen := map[string]bool{"list": true} // a command of its own
+	for _, k := range Exporters() {
+		if seen[k.Name] || k.Name == "" || k.Summary == "" {
+			t.Errorf("exporter %q: a name that is taken, or no summary", k.Name)
+		}
+		seen[k.Name] = true
+		for _, o := range k.Options {
+			if o.Name == "" || o.Help == "" {
+				t.Errorf("exporter %q has an option without a name or help: %+v", k.Name, o)
+			}
+		}
+		c, err := k.Open(nil)
+		if err == nil {
+			_, err = exporter.New("test", c)
+		}
+		if err != nil {
+			t.Errorf("exporter %q does not work without options: %v", k.Name, err)
 		}
 	}
 	if _, ok := Target("moon"); ok {

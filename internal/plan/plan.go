@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -294,6 +295,25 @@ func (b *builder) can(c target.Capability) bool {
 	return c == target.ControllerCommands || b.plan.view.Facts.Can(c)
 }
 
+// nodeExporter is the port that every VM group has unless its author says otherwise. What is there is stood in for.
+const nodeExporter = 9100
+
+// remarkPorts names the exporters that the author counts on and that cannot be reached.
+func (b *builder) remarkPorts() {
+	for _, g := range b.sc.Groups {
+		var ports []string
+		for _, p := range g.ExporterPorts {
+			if p != nodeExporter {
+				ports = append(ports, strconv.Itoa(p))
+			}
+		}
+		if len(ports) > 0 {
+			b.warn("exporter_ports %s of group %q are not scraped: target %s gives no addresses of VMs",
+				list(ports), g.Name, b.plan.Target)
+		}
+	}
+}
+
 // remark adds what is doubtful about the plan as a whole.
 func (b *builder) remark() {
 	p, facts := b.plan, b.plan.view.Facts
@@ -308,6 +328,9 @@ func (b *builder) remark() {
 	}
 	if !b.sc.HasTeardown {
 		b.warn("the scenario has no teardown: its VMs are removed when the run ends, unless asked to keep them")
+	}
+	if !b.can(target.VMExporters) {
+		b.remarkPorts()
 	}
 	if off := b.forecast.NodesOff(); len(off) > 0 {
 		b.warn("%s off at the end of the steps: the run will switch them back on: %s", plural(len(off), "node"), fmt.Sprint(off))

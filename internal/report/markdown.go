@@ -209,6 +209,11 @@ func (m *markdown) panels(doc *Document) {
 		}
 		m.cells(p.Title, fmt.Sprint(len(p.Series)), low, high, optional(p.Expected, p.Unit), strings.Join(words, ", "))
 	}
+	for _, p := range doc.Panels {
+		for _, n := range p.Notes {
+			m.line("\n%s: %s.", p.Title, n)
+		}
+	}
 }
 
 func (m *markdown) latencies(doc *Document) {

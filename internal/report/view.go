@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"plimsoll/internal/visible"
@@ -300,6 +301,11 @@ func (v *view) panels(budget int) {
 			c.Bands, c.Expected, p.Title = p.Bands, p.Expected, c.Title
 		}
 		pv := panelView{Panel: p, Chart: v.place(c, budget)}
+		if pv.Chart != nil {
+			for _, n := range p.Notes {
+				pv.Chart.Notes = append(pv.Chart.Notes, capital(n)+".")
+			}
+		}
 		if pv.Chart == nil && pv.Problem == "" {
 			pv.Problem = "no value in the run's time"
 		}
@@ -377,8 +383,16 @@ func metricTitle(name string) string {
 	if s == "" {
 		return "Other"
 	}
-	_, first := utf8.DecodeRuneInString(s)
-	return strings.ToUpper(s[:first]) + s[first:]
+	return capital(s)
+}
+
+// capital begins a text with a capital letter.
+func capital(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	if n == 0 {
+		return s
+	}
+	return string(unicode.ToUpper(r)) + s[n:]
 }
 
 func (v *view) environment() {

@@ -27,6 +27,7 @@ type execution struct {
 	folder   *result.Folder
 	store    *series.Store
 	recorder *collect.Recorder
+	scraper  *scraper // nil until provisioned, and where there is nothing to scrape
 	cost     meter
 	began    time.Time
 
@@ -213,6 +214,11 @@ func (x *execution) provision(ctx context.Context) error {
 		return fmt.Errorf("target %s: %w", p.Target, err)
 	}
 	x.cluster = cluster
+	if x.scraper = x.newScraper(); x.scraper != nil {
+		if shared := x.scraper.sharedCounters(ctx); shared != nil {
+			x.update(func(m *result.Manifest) { m.SharedCounters = shared })
+		}
+	}
 	x.engines = map[string]workload.Engine{}
 	for _, w := range x.req.Scenario.Workloads {
 		if e, err := step.EngineFor(cluster, x.req.Engines, w.Generator); err == nil {

@@ -46,6 +46,9 @@ func (x *execution) watch(ctx context.Context) (stop func()) {
 			w.tick(watching)
 		}
 	})
+	if x.scraper != nil {
+		g.Go(func() { x.scraper.scrape(watching) })
+	}
 	return func() {
 		cancel()
 		g.Wait()

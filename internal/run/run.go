@@ -150,7 +150,8 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 	x.measure(ctx)
 	x.teardown(ctx)
 	x.settle()
-	x.recorder, x.store, x.env = nil, nil, nil // at thousands of VMs collecting needs the room they take
+	// At thousands of VMs collecting needs the room they take.
+	x.recorder, x.store, x.env, x.scraper = nil, nil, nil, nil
 	x.collect(ctx)
 	return x.summary()
 }

@@ -176,6 +176,7 @@ func (x *execution) settle() {
 		if !x.req.Facts.Simulated { // what a simulated run costs is no fact of the run
 			m.Overhead = &cost
 		}
+		m.DiskCounters = x.recorder.DiskCounters()
 		for _, w := range x.recorder.Warnings() {
 			m.Notes = append(m.Notes, "generator output: "+w)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/compression"
@@ -82,6 +83,7 @@ func (s Series) Label(name string) string {
 // Store is an open database. It is safe for concurrent use; a Batch is not.
 type Store struct {
 	db      *tsdb.DB
+	queried storage.Queryable // db, as Share has it seen
 	engine  *promql.Engine
 	timeout time.Duration
 	cleanup string   // folder of links to remove on Close
@@ -129,6 +131,7 @@ func newStore(db *tsdb.DB, opts Options) *Store {
 	timeout := cmp.Or(opts.QueryTimeout, 2*time.Minute)
 	return &Store{
 		db:      db,
+		queried: db,
 		timeout: timeout,
 		known:   &handles{byKey: map[string]*Handle{}},
 		engine: promql.NewEngine(promql.EngineOpts{
@@ -229,7 +232,7 @@ func (s *Store) Instant(ctx context.Context, query string, at time.Time) ([]Seri
 	}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	q, err := s.engine.NewInstantQuery(ctx, s.db, nil, query, at)
+	q, err := s.engine.NewInstantQuery(ctx, s.queried, nil, query, at)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}

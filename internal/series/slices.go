@@ -49,7 +49,7 @@ func (s *Store) inSlices(ctx context.Context, query string, start, end time.Time
 
 // whole evaluates a query at once, or in slices when that is too much.
 func (s *Store) whole(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
-	q, err := s.engine.NewRangeQuery(ctx, s.db, nil, query, start, end, step)
+	q, err := s.engine.NewRangeQuery(ctx, s.queried, nil, query, start, end, step)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}

@@ -99,6 +99,7 @@ var (
 	_ PlatformChecker = (*decoratedCluster)(nil)
 	_ MetricsSource   = (*decoratedCluster)(nil)
 	_ HostSource      = (*decoratedCluster)(nil)
+	_ ScrapeSource    = (*decoratedCluster)(nil)
 	_ FileFetcher     = (*decoratedHost)(nil)
 	_ Discarder       = (*decoratedHost)(nil)
 )
@@ -225,6 +226,12 @@ func (d *decoratedCluster) ClusterMetrics(ctx context.Context) ([]Metric, error)
 
 func (d *decoratedCluster) HostCounters(ctx context.Context) (HostCounters, error) {
 	return ask(ctx, d, "HostCounters", "", func(ctx context.Context, c HostSource) (HostCounters, error) { return c.HostCounters(ctx) })
+}
+
+func (d *decoratedCluster) Endpoints(ctx context.Context) ([]Endpoint, error) {
+	return ask(ctx, d, "Endpoints", "", func(ctx context.Context, c ScrapeSource) ([]Endpoint, error) {
+		return c.Endpoints(ctx)
+	})
 }
 
 // decoratedHost has every optional interface of hosts; HostAs gives those that the host inside has.

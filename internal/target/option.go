@@ -52,8 +52,13 @@ type Values struct {
 	values map[string]any
 }
 
-// Decode reads options by a table, defaults filled in, and returns all objections at once.
+// Decode reads the options of a target by its table, defaults filled in, and returns all objections at once.
 func Decode(of string, table []Option, given Options) (Values, error) {
+	return DecodeFor("target "+of, table, given)
+}
+
+// DecodeFor is Decode for whatever has options; objections begin with what that is.
+func DecodeFor(whose string, table []Option, given Options) (Values, error) {
 	v := Values{given: given, values: map[string]any{}}
 	var names []string
 	var objections []error
@@ -68,7 +73,7 @@ func Decode(of string, table []Option, given Options) (Values, error) {
 		}
 		value, err := o.decode(text)
 		if err != nil {
-			objections = append(objections, fmt.Errorf("target %s: option %q: %w", of, o.Name, err))
+			objections = append(objections, fmt.Errorf("%s: option %q: %w", whose, o.Name, err))
 			continue
 		}
 		v.values[o.Name] = value
@@ -81,7 +86,7 @@ func Decode(of string, table []Option, given Options) (Values, error) {
 		if meant := nearest.Of(name, names); meant != "" {
 			hint = fmt.Sprintf("did you mean %q? %s", meant, hint)
 		}
-		objections = append(objections, fmt.Errorf("target %s: option %q: unknown; %s", of, name, hint))
+		objections = append(objections, fmt.Errorf("%s: option %q: unknown; %s", whose, name, hint))
 	}
 	return v, errors.Join(objections...)
 }

@@ -48,6 +48,7 @@ const (
 	PlatformChecks     Capability = "vCenter or Prism checks" // PlatformChecker
 	FolderImport       Capability = "import of OVF folders"   // Template.Folder
 	DiskTrim           Capability = "trim of data disks"      // load generators that discard blocks
+	VMExporters        Capability = "scraping of VMs' ports"  // VMAddressed
 )
 
 // Errors that callers tell apart with errors.Is.
@@ -147,7 +148,8 @@ type Fact struct {
 	Missing string `json:"missing,omitempty"` // why there is no value
 }
 
-// DerivedCounters is the value of the fact "disk counters of VMs" where nothing but the load generators counts what they do.
+// DerivedCounters is the value of the fact "disk counters of VMs" where nothing but the load generators counts what
+// they do, unless an exporter on a VM serves them: then the run's manifest says so.
 const DerivedCounters = "what the load generators report of themselves"
 
 // Node is one node of the cluster, in configured order.

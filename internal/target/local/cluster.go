@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/exporter"
 	"plimsoll/internal/target"
 	"plimsoll/unit"
 )
@@ -50,6 +51,7 @@ type cluster struct {
 	looking   sync.Mutex  // at counters; guards what is below and command.watched
 	lookAgain time.Time
 	times     map[int]target.CPUCounter // of every CPU when last read
+	exporter  *exporter.Exporter        // see Endpoints
 }
 
 // sandbox is one VM. Fields below op are guarded by cluster.mu.

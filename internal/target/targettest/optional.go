@@ -1,7 +1,10 @@
 package targettest
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 
@@ -32,6 +35,7 @@ var optionalTests = []subtest{
 	{name: "addresses", needs: []target.Capability{target.PlaybookHosts}, run: addresses},
 	{name: "cluster metrics", needs: []target.Capability{target.ClusterMetrics}, run: clusterMetrics},
 	{name: "host counters", run: hostCounters},
+	{name: "endpoints", run: endpoints},
 }
 
 // state asserts the power state of a node.
@@ -319,6 +323,42 @@ func hostCounters(t *testing.T, b *bench) {
 	for i, d := range second.Devices {
 		if before := first.Devices[i]; d.Device != before.Device || d.Reads < before.Reads || d.WrittenBytes < before.WrittenBytes || d.Busy < before.Busy {
 			t.Errorf("%+v after %+v", d, before)
+		}
+	}
+}
+
+// endpoints holds that each is named once and belongs to one machine, that its page can be had twice, and that it obeys
+// the context.
+func endpoints(t *testing.T, b *bench) {
+	source, ok := target.As[target.ScrapeSource](b.cluster.Cluster)
+	if !ok {
+		t.Skip("not implemented: target.ScrapeSource")
+	}
+	b.running(1)
+	list, err := source.Endpoints(b.ctx)
+	b.must(err)
+	seen := map[[2]string]bool{}
+	for _, e := range list {
+		key := [2]string{e.VM + e.Machine, e.Name}
+		if (e.VM == "") == (e.Machine == "") || e.Name == "" || seen[key] || e.Shared && e.VM != "" {
+			t.Errorf("endpoint %q of VM %q, machine %q, shared %v: want one machine, and a name of its own there",
+				e.Name, e.VM, e.Machine, e.Shared)
+		}
+		seen[key] = true
+		for range 2 {
+			body, kind, err := e.Get(b.ctx)
+			b.must(err)
+			page, err := io.ReadAll(body)
+			b.must(errors.Join(err, body.Close()))
+			if len(page) == 0 || kind == "" {
+				t.Errorf("endpoint %q: a page of %d bytes, content type %q", e.Name, len(page), kind)
+			}
+		}
+		over, cancel := context.WithCancel(b.ctx)
+		cancel()
+		if body, _, err := e.Get(over); err == nil { // what is at hand may be given all the same
+			_, _ = io.Copy(io.Discard, body)
+			b.must(body.Close())
 		}
 	}
 }

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/exporter"
+	"plimsoll/internal/secret"
+	"plimsoll/internal/visible"
+)
+
+// exporterFlags say how to serve an exporter.
+type exporterFlags struct {
+	listen, token string
+	options       []string
+	once, open    bool
+}
+
+func (a *app) exporterCommand() *cobra.Command {
+	verbs := []*cobra.Command{{
+		Use: "list", Short: "List the exporters there are, with their options", Args: args(0, 0, "argument"),
+		Example: "  plimsoll exporter list",
+		RunE:    func(*cobra.Command, []string) error { return a.listExporters() },
+	}}
+	for _, k := range drivers.Exporters() {
+		var f exporterFlags
+		c := &cobra.Command{
+			Use:   k.Name,
+			Short: "Serve " + k.Summary,
+			Args:  args(0, 0, "argument"),
+			Long: "Serve " + k.Summary + `.
+
+It answers /metrics in Prometheus' text format, /-/healthy and /-/ready, until it is interrupted. Only this machine can
+reach it, unless --listen says otherwise; then readers must send a token (Authorization: Bearer TOKEN), and --token
+says where that is. The token is sent as it is: encrypt where the network is not trusted.`,
+			Example: fmt.Sprintf(
+				"  plimsoll exporter %s --once\n  plimsoll exporter %[1]s --listen 127.0.0.1:9100",
+				k.Name,
+			),
+			RunE: func(cmd *cobra.Command, _ []string) error { return a.export(phase(cmd), k, f) },
+		}
+		c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:9100", "`address` to serve at, HOST:PORT")
+		c.Flags().StringVar(
+			&f.token,
+			"token",
+			"",
+			"`where` the token is that readers must send: env:NAME, file:PATH, command:PROGRAM",
+		)
+		c.Flags().StringArrayVar(&f.options, "opt", nil, "set an option of the exporter, `NAME=VALUE`; repeatable")
+		c.Flags().BoolVar(&f.once, "once", false, "print one page and end")
+		c.Flags().BoolVar(&f.open, "openmetrics", false, "with --once: print it in the OpenMetrics format")
+		verbs = append(verbs, c)
+	}
+	return a.group("exporter", "Serve counters of machines and databases for Prometheus", verbs...)
+}
+
+func (a *app) listExporters() error {
+	var all []listed
+	for _, k := range drivers.Exporters() {
+		all = append(all, listing(k.Name, k.Summary, k.Options))
+	}
+	return a.printListed(all)
+}
+
+// export makes one page, or serves until it is interrupted.
+func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
+	options, err := pairs("--opt", f.options)
+	if err != nil {
+		return err
+	}
+	c, err := k.Open(options)
+	if err != nil {
+		return usage(`run "plimsoll exporter list" for the options there are`, "%w", err)
+	}
+	x, err := exporter.New(buildVersion().Program, c)
+	if err != nil {
+		return fail(exitFailed, "", "%s%w", phase, err)
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	if f.once {
+		return a.exportOnce(ctx, phase, x, f.open)
+	}
+	s := exporter.Server{
+		Address:   f.listen,
+		Listening: func(address string) { visible.Fprintf(a.err, "serving http://%s/metrics\n", address) },
+	}
+	if f.token != "" {
+		source, err := secret.ParseSource(f.token)
+		if err != nil {
+			return usage("", "%s--token: %w", phase, err)
+		}
+		token, err := source.Read(ctx)
+		if err != nil {
+			return usage("", "%s--token: %w", phase, err)
+		}
+		s.Token = token.Reveal()
+	}
+	if err := s.Check(); err != nil {
+		return usage("--token says where a token is, like env:NAME or file:PATH", "%s%w", phase, err)
+	}
+	if err := x.Serve(ctx, s); err != nil {
+		return fail(exitFailed, "", "%s%w", phase, err)
+	}
+	return nil
+}
+
+// exportOnce prints a page. One that a collector could give nothing for is printed all the same, and is a failure.
+func (a *app) exportOnce(ctx context.Context, phase string, x *exporter.Exporter, open bool) error {
+	format := exporter.Text
+	if open {
+		format = exporter.OpenMetrics
+	}
+	failed, err := x.Page(ctx, a.out, format)
+	switch {
+	case err != nil:
+		return fail(exitFailed, "", "%s%w", phase, err)
+	case ctx.Err() != nil:
+		return fail(exitInterrupted, "", "%s%w", phase, errInterrupted)
+	case failed != nil:
+		return fail(exitFailed, "the page says the same", "%s%w", phase, failed)
+	}
+	return nil
+}

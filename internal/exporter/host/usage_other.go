@@ -1,0 +1,5 @@
+//go:build !linux
+
+package host
+
+func usageBelow(string) Usage { return nil }
