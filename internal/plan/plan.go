@@ -247,7 +247,11 @@ func (b *builder) walk() {
 			b.object("step %d (%s): %w", s.Number, s.Name, err)
 		}
 		f.Unknown = false
+		made := len(f.VMs)
 		d := s.Do.Estimate(f)
+		for k := made; k < len(f.VMs); k++ {
+			f.VMs[k].Step = s.Number
+		}
 		s.EstimateSeconds, s.EstimateUnknown = d.Seconds(), f.Unknown
 		f.Now += d
 	}
@@ -337,10 +341,14 @@ func (b *builder) can(c target.Capability) bool {
 func (b *builder) remark() {
 	p, facts := b.plan, b.plan.view.Facts
 	author, steps := seconds(p.AuthorSeconds), p.Estimated()
+	least := ""
+	if p.EstimateUnknown {
+		least = "at least "
+	}
 	switch {
 	case author <= 0:
 	case author < steps*9/10:
-		b.warn("estimated_runtime is %s, but the steps are expected to take %s", unit.Duration(author), unit.Duration(steps))
+		b.warn("estimated_runtime is %s, but the steps are expected to take %s%s", unit.Duration(author), least, unit.Duration(steps))
 	case p.EstimateUnknown:
 	case author > 3*steps && author-steps > time.Minute:
 		b.warn("estimated_runtime is %s, but the steps are expected to take only %s", unit.Duration(author), unit.Duration(steps))

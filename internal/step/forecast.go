@@ -60,6 +60,7 @@ type PlannedVM struct {
 	MemoryBytes int64   `json:"memory_bytes"`
 	DiskBytes   []int64 `json:"disk_bytes"`
 	Grown       bool    `json:"grown,omitempty"` // added to a group that had members already
+	Step        int     `json:"step,omitempty"`  // of the plan, that makes it
 }
 
 type foreseenGroup struct {
