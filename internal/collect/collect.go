@@ -212,12 +212,8 @@ func (c *collector) madeVMs(events []result.Event) map[string]result.VM {
 			Node, Step  int
 		}
 	}
-	raw, err := c.folder.Plan()
-	if err == nil {
-		err = json.Unmarshal(raw, &p)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.problem("machines: %v", err)
+	if raw, err := c.folder.Plan(); err != nil || json.Unmarshal(raw, &p) != nil {
+		return vms // what is wrong with the plan is said where it is shown
 	}
 	done := map[int]bool{}
 	for _, e := range events {
@@ -227,7 +223,7 @@ func (c *collector) madeVMs(events []result.Event) map[string]result.VM {
 	}
 	for _, vm := range p.VMs {
 		if done[vm.Step] {
-			vms[vm.Name] = result.VM{Name: vm.Name, Group: vm.Group, Node: vm.Node, NeverOn: true}
+			vms[vm.Name] = result.VM{Name: vm.Name, Group: vm.Group, Node: vm.Node, NeverSeenOn: true}
 		}
 	}
 	return vms

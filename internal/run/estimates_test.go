@@ -126,6 +126,7 @@ func TestEstimates(t *testing.T) {
 	type tally struct {
 		of, unknown, right int
 		worst              float64
+		where              string
 	}
 	var steps, wholes tally
 	count := func(into *tally, what string, told, took time.Duration, unknown bool) {
@@ -138,7 +139,9 @@ func TestEstimates(t *testing.T) {
 			return
 		}
 		ratio := math.Exp(math.Abs(math.Log(max(told, time.Second).Seconds() / max(took, time.Second).Seconds())))
-		into.worst = max(into.worst, ratio)
+		if ratio > into.worst {
+			into.worst, into.where = ratio, fmt.Sprintf("%s: told %v, took %v", what, told, took)
+		}
 		if (told - took).Abs() <= took/5 {
 			into.right++
 			return
@@ -175,6 +178,7 @@ func TestEstimates(t *testing.T) {
 		name string
 		tally
 	}{{"steps that start or wait for load", steps}, {"whole scenarios", wholes}} {
-		t.Logf("| %s | %d | %s | %s | %.3f |", c.name, c.of, share(c.right, c.of), share(c.unknown, c.of), c.worst)
+		t.Logf("| %s | %d | %s | %s | x %.3f |", c.name, c.of, share(c.right, c.of), share(c.unknown, c.of), c.worst)
+		t.Logf("the worst of them: %s", c.where)
 	}
 }

@@ -67,6 +67,7 @@ type foreseenGroup struct {
 	members  []target.Placement
 	template bool
 	on       bool
+	exempt   bool // from restarts on other nodes
 }
 
 // foreseenLoad is the latest start of a workload, or of its prefill.
@@ -347,14 +348,19 @@ func (f *Forecast) SettleAll() {
 	}
 }
 
-// switchOff enters nodes that lose power, and with them what runs on their VMs. What the place does to make up for them
-// takes a part of its storage, and how much is nobody's to say.
+// switchOff enters nodes that lose power, and with them what runs on their VMs. Where those VMs come back by themselves,
+// and what a rebuild takes of the storage, is nobody's to say.
 func (f *Forecast) switchOff(nodes []int) {
 	for _, n := range nodes {
 		f.off[n] = true
 	}
 	f.lose(func(_ string, m target.Placement) bool { return f.off[m.Node] })
-	if f.Facts.Can(target.NodeFailover) {
+	restarts := false
+	for _, g := range f.groups {
+		restarts = restarts || f.Facts.Can(target.NodeFailover) && !g.exempt &&
+			slices.ContainsFunc(g.members, func(m target.Placement) bool { return f.off[m.Node] })
+	}
+	if f.Rehearsal != nil && (restarts || !f.Rehearsal.LosePower(nodes)) {
 		f.doubt()
 	}
 }

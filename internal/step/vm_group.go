@@ -106,7 +106,7 @@ func cloneFromTemplate(a scenario.Args, v View) (*action, error) {
 			case f.Facts.Simulated:
 				f.warn("group %q is restarted elsewhere when a node fails (disable_ha: False): %s", group, how)
 			}
-			f.group(group).template = true
+			f.group(group).template, f.group(group).exempt = true, a.Bool("disable_ha")
 			f.clone(group, m)
 			d := time.Duration(len(m)) * cmp.Or(f.Facts.Pace.Clone, AssumedClone)
 			if a.Bool("power_on") {

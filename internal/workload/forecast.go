@@ -19,6 +19,9 @@ type Rehearsal interface {
 	Stop(at time.Duration, job int)
 	// Move puts a VM with what runs on it on another node.
 	Move(at time.Duration, vm string, node int)
+	// LosePower tells that nodes fail, and reports whether what the place does to make up for them leaves its storage as it
+	// was. If not, the rehearsal is at its end.
+	LosePower(nodes []int) bool
 	// Forget drops a VM that is deleted, and its data.
 	Forget(at time.Duration, vm string)
 	// Advance goes on to the next end of a job, at most to until, and returns the time that it has come to.

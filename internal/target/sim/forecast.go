@@ -21,7 +21,7 @@ func (v view) Rehearsal() workload.Rehearsal {
 	if o.RunTools || len(o.Faults) > 0 {
 		return nil
 	}
-	return &rehearsal{storage: perf.New(*o.Truth, len(v.w.nodes)), began: v.w.clock.Now()}
+	return &rehearsal{storage: perf.New(*o.Truth, len(v.w.nodes)), began: v.w.clock.Now(), rebuild: o.HA.Rebuild > 0}
 }
 
 // rehearsal implements workload.Rehearsal.
@@ -29,6 +29,7 @@ type rehearsal struct {
 	storage *perf.World
 	began   time.Time
 	now     time.Time
+	rebuild bool // nodes that fail are made up for, with a load that nobody knows beforehand when it begins
 	jobs    []*perf.Job
 }
 
@@ -47,6 +48,9 @@ func (r *rehearsal) Move(at time.Duration, vm string, node int) {
 	r.storage.Advance(r.began.Add(at))
 	r.storage.MoveVM(vm, node)
 }
+
+// LosePower implements workload.Rehearsal.
+func (r *rehearsal) LosePower([]int) bool { return !r.rebuild }
 
 // Forget implements workload.Rehearsal.
 func (r *rehearsal) Forget(at time.Duration, vm string) { r.storage.Forget(r.began.Add(at), vm) }
