@@ -419,3 +419,14 @@ func TestFindingsOfASummary(t *testing.T) {
 		t.Error(cmp.Diff(want, out.String()))
 	}
 }
+
+// Progress is not sure of what nothing can say.
+func TestTimesOfAMoment(t *testing.T) {
+	m := moment{elapsed: 30 * time.Second, takes: time.Minute}
+	sure := m.times()
+	m.unknown = true
+	want := []string{"30 s gone, about 30 s left", "30 s gone, how long it takes cannot be said"}
+	if diff := cmp.Diff(want, []string{sure, m.times()}); diff != "" {
+		t.Error(diff)
+	}
+}

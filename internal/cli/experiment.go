@@ -124,7 +124,7 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
 		Target: tf.name, TargetOptions: p.options,
 		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), AllowHostCommands: tf.allowHostCommands}
-	estimate, err := a.checkCells(stop.ctx, p, r, sf, tf)
+	estimate, unknown, err := a.checkCells(stop.ctx, p, r, sf, tf)
 	if err != nil {
 		return err
 	}
@@ -133,14 +133,15 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 		return fail(exitFailed, "", "run: %w", err)
 	}
 	defer folder.Close()
-	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), about %s\n", id, plural(len(r.Sequence), "run"),
-		plural(len(r.Cells), "combination"), plural(r.Repeats, "repeat"), unit.Duration(estimate.Round(time.Second)))
+	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), %s\n", id, plural(len(r.Sequence), "run"),
+		plural(len(r.Cells), "combination"), plural(r.Repeats, "repeat"), lasts(estimate, unknown))
 	return a.conduct(stop, folder, limit)
 }
 
 // checkCells reads and plans the scenario with the values of every cell, before anything is touched.
-func (a *app) checkCells(ctx context.Context, p *prepared, r experiment.Record, sf scenarioFlags, tf targetFlags) (time.Duration, error) {
-	var total time.Duration
+func (a *app) checkCells(
+	ctx context.Context, p *prepared, r experiment.Record, sf scenarioFlags, tf targetFlags,
+) (total time.Duration, unknown bool, _ error) {
 	var errs []error
 	for _, c := range r.Cells {
 		sf.values = cellValues(r, c)
@@ -153,8 +154,9 @@ func (a *app) checkCells(ctx context.Context, p *prepared, r experiment.Record, 
 			continue
 		}
 		total += q.plan.Estimated() * time.Duration(r.Repeats)
+		unknown = unknown || q.plan.EstimateUnknown
 	}
-	return total, errors.Join(errs...)
+	return total, unknown, errors.Join(errs...)
 }
 
 // cellValues are the variables of a cell: what the experiment was begun with, and its levels.

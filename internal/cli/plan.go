@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
-	"plimsoll/unit"
+	"plimsoll/internal/workload"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -51,9 +51,9 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 	} else {
 		err = errors.Join(p.plan.Text(a.out), err)
 		if x := p.scenario.Experiment; x != nil && err == nil {
-			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, about %s in all.\n",
+			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
 				plural(x.Runs(), "run"), plural(x.Runs()/x.Repeats, "combination"),
-				plural(x.Repeats, "time"), unit.Duration((p.plan.Estimated() * time.Duration(x.Runs())).Round(time.Second)))
+				plural(x.Repeats, "time"), lasts(p.plan.Estimated()*time.Duration(x.Runs()), p.plan.EstimateUnknown))
 		}
 	}
 	if refused != nil { // its objections are part of the plan
@@ -89,8 +89,10 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	if checkErr != nil {
 		return p, fail(exitTarget, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
 	}
+	forecaster, _ := target.TargetAs[workload.Forecaster](t.Target) // without one the plan says what it cannot say
 	p.plan, err = plan.Build(l.scenario, facts, plan.Options{
 		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: drivers.Engines(), AllowHostCommands: tf.allowHostCommands,
+		Forecaster: forecaster,
 	})
 	if err != nil {
 		return p, &failure{code: exitTarget, err: err, hint: "plimsoll plan shows the steps this is about"}

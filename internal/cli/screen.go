@@ -21,6 +21,7 @@ type moment struct {
 	phase, text string        // of the step
 	elapsed     time.Duration // of the run
 	takes       time.Duration // expected
+	unknown     bool          // nothing can say how long it takes
 	rows        []collect.LiveRow
 	stopping    bool
 }
@@ -167,7 +168,10 @@ func (m moment) line() string {
 
 func (m moment) times() string {
 	text := unit.Duration(m.elapsed.Round(time.Second)).String() + " gone"
-	if left := m.takes - m.elapsed; left > 0 {
+	switch left := m.takes - m.elapsed; {
+	case m.unknown:
+		text += ", how long it takes cannot be said"
+	case left > 0:
 		text += ", about " + unit.Duration(left.Round(time.Second)).String() + " left"
 	}
 	return text

@@ -25,14 +25,22 @@ var _ run.Observer = (*watcher)(nil)
 
 // newWatcher shows times as shown tells them and is as quick as now is.
 func newWatcher(w io.Writer, now, shown func() time.Time, p *plan.Plan) *watcher {
-	return &watcher{screen: newScreen(w, now, shown), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated()}}
+	return &watcher{screen: newScreen(w, now, shown), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated(), unknown: p.EstimateUnknown}}
 }
 
 // begin says what is about to happen.
 func (w *watcher) begin(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.screen.say("run %s: %s, about %s", id, plural(len(w.plan.Steps), "step"), unit.Duration(w.plan.Estimated().Round(time.Second)))
+	w.screen.say("run %s: %s, %s", id, plural(len(w.plan.Steps), "step"), lasts(w.plan.Estimated(), w.plan.EstimateUnknown))
+}
+
+// lasts says how long runs take.
+func lasts(d time.Duration, unknown bool) string {
+	if unknown {
+		return "how long cannot be said"
+	}
+	return "about " + unit.Duration(d.Round(time.Second)).String()
 }
 
 // Event implements run.Observer.
@@ -82,6 +90,7 @@ func (w *watcher) Progress(p run.Progress) {
 	defer w.mu.Unlock()
 	w.last.step, w.last.steps, w.last.phase, w.last.text = p.Step.Number, p.Steps, string(p.Phase), p.Step.Text
 	w.last.elapsed, w.last.takes = p.Elapsed, p.Elapsed+p.Left
+	w.last.unknown = p.Unknown
 	if w.screen.due() {
 		w.last.rows = p.Rows()
 		w.screen.show(w.last)

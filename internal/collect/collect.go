@@ -10,6 +10,7 @@ package collect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,7 +58,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	c.start, c.end, c.ran = c.tl.window(c.m)
 	c.data.Start, c.data.End, c.data.Phases, c.data.Events = c.start, c.end, c.tl.phases, c.tl.marks
 	c.findJobs(events)
-	c.findVMs(ctx)
+	c.findVMs(ctx, events)
 	if c.store != nil {
 		share(c.store, c.m, c.data.VMs)
 	}
@@ -168,9 +169,9 @@ func (c *collector) findJobs(events []result.Event) {
 	}
 }
 
-// findVMs lists the machines: those that were ever on, and those that ran something.
-func (c *collector) findVMs(ctx context.Context) {
-	nodes := map[string]result.VM{}
+// findVMs lists the machines: those that steps have made, those that were ever on, and those that ran something.
+func (c *collector) findVMs(ctx context.Context, events []result.Event) {
+	nodes := c.madeVMs(events)
 	for _, k := range c.tracks {
 		nodes[k.job.VM] = result.VM{Name: k.job.VM, Group: k.job.Group, Node: k.job.Node}
 	}
@@ -203,6 +204,32 @@ func (c *collector) findVMs(ctx context.Context) {
 		c.data.VMs = append(c.data.VMs, vm)
 	}
 	slices.SortFunc(c.data.VMs, func(a, b result.VM) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// madeVMs are the machines of the plan whose step came to its end.
+func (c *collector) madeVMs(events []result.Event) map[string]result.VM {
+	vms := map[string]result.VM{}
+	var p struct {
+		VMs []struct {
+			Name, Group string
+			Node, Step  int
+		}
+	}
+	if raw, err := c.folder.Plan(); err != nil || json.Unmarshal(raw, &p) != nil {
+		return vms // what is wrong with the plan is said where it is shown
+	}
+	done := map[int]bool{}
+	for _, e := range events {
+		if e.Kind == result.KindStepEnd && e.Error == "" && e.Text == "" {
+			done[e.Step] = true
+		}
+	}
+	for _, vm := range p.VMs {
+		if done[vm.Step] {
+			vms[vm.Name] = result.VM{Name: vm.Name, Group: vm.Group, Node: vm.Node, NeverSeenOn: true}
+		}
+	}
+	return vms
 }
 
 // replayAll replays every raw output, VM by VM, on all cores.

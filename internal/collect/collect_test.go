@@ -584,3 +584,33 @@ func TestSignificant(t *testing.T) {
 		t.Error("NaN")
 	}
 }
+
+// A machine that a step has made is listed, on or not; one that was only planned is not. A group that was never on has no views.
+func TestMachinesThatWereNeverOn(t *testing.T) {
+	l := newLab(t)
+	defer l.close()
+	l.must(l.folder.WritePlan(map[string]any{"vms": []map[string]any{
+		{"name": "a", "group": "A", "node": 0, "step": 1}, {"name": "b", "group": "B", "node": 1, "step": 2},
+		{"name": "c", "group": "C", "node": 1, "step": 3},
+	}}))
+	for _, e := range []result.Event{{Step: 1}, {Step: 2}, {Step: 3, Error: "no space"}} {
+		e.Kind, e.Time = result.KindStepEnd, l.now
+		l.must(l.folder.AppendEvent(e))
+	}
+	l.event(result.KindPhase, "run", "")
+	l.rec.VM("a", "A", 2, true)
+	for range 3 {
+		l.second(func() {})
+	}
+	l.must(l.rec.Close())
+	d := l.collect(nil)
+	want := []result.VM{{Name: "a", Group: "A", Node: 2}, {Name: "b", Group: "B", Node: 1, NeverSeenOn: true}}
+	if diff := cmp.Diff(want, d.VMs); diff != "" {
+		t.Error(diff)
+	}
+	for _, s := range d.Series {
+		if s.Group == "B" {
+			t.Errorf("a view of group B: %s", s.Name)
+		}
+	}
+}

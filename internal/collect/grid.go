@@ -58,7 +58,7 @@ const longestSpan = 10 * 365 * 24 * time.Hour
 // planGrid chooses the step: whole seconds, not shorter than the interval between reports, within the limits.
 func (c *collector) planGrid(ctx context.Context) {
 	for _, vm := range c.data.VMs {
-		if !slices.Contains(c.groups, vm.Group) {
+		if !vm.NeverSeenOn && !slices.Contains(c.groups, vm.Group) {
 			c.groups = append(c.groups, vm.Group)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"plimsoll/internal/nearest"
 	"plimsoll/internal/step"
@@ -19,7 +18,7 @@ import (
 type jobs struct {
 	view    step.View
 	engines map[string]workload.Engine
-	known   map[jobKey]demand
+	known   map[step.JobUse]answer
 	refused said // why job files cannot be used
 	remarks said // of engines
 }
@@ -57,100 +56,84 @@ func (s *said) sentences() []string {
 	return out
 }
 
-type jobKey struct {
-	load    string
-	prefill bool
-	runtime time.Duration
-}
-
 func newJobs(v step.View, engines map[string]workload.Engine) *jobs {
-	return &jobs{view: v, engines: engines, known: map[jobKey]demand{}}
+	return &jobs{view: v, engines: engines, known: map[step.JobUse]answer{}}
 }
 
-// extent is how many bytes one VM writes or reads until a job that ends by itself has ended; 0 when unknown.
-func (j *jobs) extent(name string, prefill bool) int64 {
-	return j.check(jobKey{load: name, prefill: prefill}).bytes
-}
-
-// depth is how many operations one VM keeps outstanding at most; 0 when unknown.
-func (j *jobs) depth(name string, runtime time.Duration) int {
-	return j.check(jobKey{load: name, runtime: runtime}).depth
-}
-
-// demand is what a job asks of one VM's disks.
-type demand struct {
-	bytes int64 // touched until it ends by itself, 0 unknown
-	depth int   // operations outstanding at most, 0 unknown
+// answer is what an engine made of a way in which a workload is used.
+type answer struct {
+	job   workload.Job
+	known bool
 	needs []target.Capability
 }
 
+// job is step.View.Job.
+func (j *jobs) job(use step.JobUse) (workload.Job, bool) {
+	a := j.check(use)
+	return a.job, a.known
+}
+
 // check asks once about a way in which a workload is used.
-func (j *jobs) check(key jobKey) demand {
-	if d, ok := j.known[key]; ok {
-		return d
+func (j *jobs) check(use step.JobUse) answer {
+	if a, ok := j.known[use]; ok {
+		return a
 	}
-	d, err := j.ask(key.load, key.prefill, key.runtime)
+	a, err := j.ask(use)
 	if err != nil {
-		j.refused.add(err.Error(), key.load)
+		j.refused.add(err.Error(), use.Workload)
 	}
-	j.known[key] = d
-	return d
+	j.known[use] = a
+	return a
 }
 
 // ask has the job file checked for the disks the group's members will have.
-func (j *jobs) ask(name string, prefill bool, runtime time.Duration) (demand, error) {
-	load, err := j.view.Workload(name)
+func (j *jobs) ask(use step.JobUse) (answer, error) {
+	load, err := j.view.Workload(use.Workload)
 	if err != nil {
-		return demand{}, err
+		return answer{}, err
 	}
 	if len(j.engines) == 0 {
-		return demand{}, nil
+		return answer{}, nil
 	}
 	engine, ok := j.engines[load.Generator]
 	if !ok {
-		return demand{}, fmt.Errorf("there is no engine for generator %q; known are %s", load.Generator, known(j.engines))
+		return answer{}, fmt.Errorf("there is no engine for generator %q; known are %s", load.Generator, known(j.engines))
 	}
 	about := engine.Describe()
 	if j.view.Facts.Simulated && !about.Blocks {
-		return demand{}, fmt.Errorf("the simulated cluster models block I/O, and generator %q does something else; run it on a target of real machines", load.Generator)
+		return answer{}, fmt.Errorf("the simulated cluster models block I/O, and generator %q does something else; run it on a target of real machines", load.Generator)
 	}
-	if prefill && !about.Prefills {
-		return demand{}, fmt.Errorf("generator %q has no prefill: leave the prefill steps of its workloads out", load.Generator)
+	if use.Prefill && !about.Prefills {
+		return answer{}, fmt.Errorf("generator %q has no prefill: leave the prefill steps of its workloads out", load.Generator)
 	}
 	spec := workload.Spec{
-		Name: name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: j.disks(load),
-		Prefill: prefill, Depth: 1, Interval: load.ReportingInterval, Runtime: runtime,
+		Name: use.Workload, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: j.disks(load),
+		Prefill: use.Prefill, Depth: use.Depth, Interval: load.ReportingInterval, Runtime: use.Runtime,
 		SizeScale: j.view.SizeScale, TimeScale: j.view.TimeScale,
 	}
 	if err := engine.Validate(spec); err != nil {
-		return demand{}, err
+		return answer{}, err
 	}
 	job, err := engine.Command(spec)
 	if err != nil {
-		return demand{}, err
+		return answer{}, err
 	}
-	if !prefill {
+	if !use.Prefill {
 		for _, n := range job.Notes {
-			j.remarks.add(n, name)
+			j.remarks.add(n, use.Workload)
 		}
 		if err := j.asserted(name, job.Declared); err != nil {
 			return demand{}, err
 		}
 	}
-	var d demand
-	trims := false
-	for _, lane := range job.Lanes {
-		d.bytes += lane.Bytes
-		d.depth += lane.Depth
-		trims = trims || lane.TrimShare > 0
-	}
-	if trims {
-		d.needs = append(d.needs, target.DiskTrim)
+	a := answer{job: job, known: true}
+	if slices.ContainsFunc(job.Lanes, func(l workload.Lane) bool { return l.TrimShare > 0 }) {
+		a.needs = append(a.needs, target.DiskTrim)
 	}
 	if about.RunsPrograms {
-		d.needs = append(d.needs, target.GuestCommands)
+		a.needs = append(a.needs, target.GuestCommands)
 	}
-	return d, nil
+	return a, nil
 }
 
 // asserted objects to conditions of the author on operations and measures that the job does not count, which would
@@ -210,7 +193,7 @@ func (b *builder) requireOfLoads() {
 		if s.Name != "workload.Start" {
 			continue
 		}
-		for _, c := range b.jobs.check(b.startKey(s)).needs {
+		for _, c := range b.jobs.check(b.startUse(s)).needs {
 			for i := range b.plan.Steps {
 				if one := &b.plan.Steps[i]; one.Name == s.Name && one.Line == s.Pos.Line {
 					one.Requires = append(one.Requires, string(c))
@@ -220,9 +203,9 @@ func (b *builder) requireOfLoads() {
 	}
 }
 
-// startKey is the way in which a step starts its workload.
-func (b *builder) startKey(s scenario.Step) jobKey {
-	return jobKey{load: s.Args.String("workload_name"), runtime: b.plan.view.Scaled(s.Args.Seconds("runtime_secs"))}
+// startUse is the way in which a step starts its workload.
+func (b *builder) startUse(s scenario.Step) step.JobUse {
+	return step.JobUse{Workload: s.Args.String("workload_name"), Runtime: b.plan.view.Scaled(s.Args.Seconds("runtime_secs"))}
 }
 
 // checkJobs has the job file of every workload that some step uses checked by its engine.
@@ -231,9 +214,9 @@ func (b *builder) checkJobs() {
 		for _, s := range phase {
 			switch s.Name {
 			case "workload.Start":
-				b.jobs.check(b.startKey(s))
+				b.jobs.check(b.startUse(s))
 			case "workload.PrefillRun", "workload.PrefillStart":
-				b.jobs.extent(s.Args.String("workload_name"), true)
+				b.jobs.check(step.JobUse{Workload: s.Args.String("workload_name"), Prefill: true, Depth: 1})
 			}
 		}
 	}

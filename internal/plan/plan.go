@@ -29,29 +29,33 @@ type Options struct {
 	Engines           map[string]workload.Engine // by generator; their checks of job files are part of the plan
 	AllowHostCommands bool                       // the operator permits commands of the scenario on this machine
 	Steps             step.Registry              // nil means step.Builtin()
+	// Forecaster says how long load takes there; nil where nothing can.
+	Forecaster workload.Forecaster
 }
 
 // Plan is what a run will do. It is read-only after Build. The steps in it can be executed once.
 type Plan struct {
-	Scenario         string           `json:"scenario"`
-	DisplayName      string           `json:"display_name"`
-	Target           string           `json:"target"`
-	ClusterName      string           `json:"cluster_name"`
-	Nodes            int              `json:"nodes"`
-	TimeScale        float64          `json:"time_scale"`
-	SizeScale        float64          `json:"size_scale"`
-	EstimatedSeconds float64          `json:"estimated_seconds"` // of the steps
-	AuthorSeconds    float64          `json:"author_seconds"`    // estimated_runtime, scaled; 0 when not given
-	PeakVMs          int              `json:"peak_vms"`
-	PeakLoads        int              `json:"peak_loads"` // workloads running at once, each counted on every VM that runs it
-	PeakDepth        int              `json:"peak_depth"` // operations that these keep outstanding at most
-	PeakDiskBytes    int64            `json:"peak_disk_bytes"`
-	PeakMemoryBytes  int64            `json:"peak_memory_bytes"`
-	Steps            []Step           `json:"steps"`
-	VMs              []step.PlannedVM `json:"vms"`
-	TargetNotes      []string         `json:"target_notes,omitempty"` // what results from there do not say, as the target puts it
-	Warnings         []string         `json:"warnings,omitempty"`
-	Objections       []string         `json:"objections,omitempty"` // why it cannot run here
+	Scenario         string  `json:"scenario"`
+	DisplayName      string  `json:"display_name"`
+	Target           string  `json:"target"`
+	ClusterName      string  `json:"cluster_name"`
+	Nodes            int     `json:"nodes"`
+	TimeScale        float64 `json:"time_scale"`
+	SizeScale        float64 `json:"size_scale"`
+	EstimatedSeconds float64 `json:"estimated_seconds"` // of the steps
+	// EstimateUnknown: of some steps nothing can say how long they take; see Step.EstimateUnknown.
+	EstimateUnknown bool             `json:"estimate_unknown,omitempty"`
+	AuthorSeconds   float64          `json:"author_seconds"` // estimated_runtime, scaled; 0 when not given
+	PeakVMs         int              `json:"peak_vms"`
+	PeakLoads       int              `json:"peak_loads"` // workloads running at once, each counted on every VM that runs it
+	PeakDepth       int              `json:"peak_depth"` // operations that these keep outstanding at most
+	PeakDiskBytes   int64            `json:"peak_disk_bytes"`
+	PeakMemoryBytes int64            `json:"peak_memory_bytes"`
+	Steps           []Step           `json:"steps"`
+	VMs             []step.PlannedVM `json:"vms"`
+	TargetNotes     []string         `json:"target_notes,omitempty"` // what results from there do not say, as the target puts it
+	Warnings        []string         `json:"warnings,omitempty"`
+	Objections      []string         `json:"objections,omitempty"` // why it cannot run here
 
 	view step.View
 }
@@ -64,8 +68,11 @@ type Step struct {
 	Text            string         `json:"text"`
 	StartSeconds    float64        `json:"start_seconds"` // expected, since the run began
 	EstimateSeconds float64        `json:"estimate_seconds"`
-	Requires        []string       `json:"requires,omitempty"`
-	Line            int            `json:"line,omitempty"` // in the scenario's file
+	// EstimateUnknown: nothing can say how long it takes. EstimateSeconds is then its part of what estimated_runtime leaves
+	// for such steps, at most its limit, or without one its limit.
+	EstimateUnknown bool     `json:"estimate_unknown,omitempty"`
+	Requires        []string `json:"requires,omitempty"`
+	Line            int      `json:"line,omitempty"` // in the scenario's file
 
 	Do step.Step `json:"-"`
 }
@@ -77,7 +84,7 @@ func (p *Plan) View() step.View {
 	return v
 }
 
-// Estimated is how long the steps are expected to take.
+// Estimated is how long the steps are expected to take, or with EstimateUnknown what is taken for it.
 func (p *Plan) Estimated() time.Duration { return seconds(p.EstimatedSeconds) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -140,11 +147,15 @@ func newBuilder(sc *scenario.Scenario, facts target.Facts, o Options) *builder {
 	}
 	b := &builder{sc: sc, o: o, plan: &Plan{
 		Scenario: sc.Name, DisplayName: sc.DisplayName, Target: facts.Target, ClusterName: facts.ClusterName,
-		Nodes: len(facts.Nodes), TargetNotes: facts.Notes, TimeScale: o.TimeScale, SizeScale: o.SizeScale, view: view,
+		Nodes: len(facts.Nodes), TargetNotes: facts.Notes, TimeScale: o.TimeScale, SizeScale: o.SizeScale,
 	}}
 	b.jobs = newJobs(view, o.Engines)
+	view.Job = b.jobs.job
+	b.plan.view = view
 	b.forecast = step.NewForecast(view)
-	b.forecast.Extent, b.forecast.Depth = b.jobs.extent, b.jobs.depth
+	if o.Forecaster != nil {
+		b.forecast.Rehearsal = o.Forecaster.Rehearsal()
+	}
 	return b
 }
 
@@ -236,15 +247,19 @@ func (b *builder) walk() {
 		if err := s.Do.Check(f.View); err != nil {
 			b.object("step %d (%s): %w", s.Number, s.Name, err)
 		}
-		s.StartSeconds = f.Now.Seconds()
+		f.Unknown = false
+		made := len(f.VMs)
 		d := s.Do.Estimate(f)
-		s.EstimateSeconds = d.Seconds()
+		for k := made; k < len(f.VMs); k++ {
+			f.VMs[k].Step = s.Number
+		}
+		s.EstimateSeconds, s.EstimateUnknown = d.Seconds(), f.Unknown
 		f.Now += d
 	}
 	if phase == scenario.Run {
 		b.endOfRun(f)
 	}
-	b.plan.EstimatedSeconds = f.Now.Seconds()
+	b.schedule()
 	b.plan.VMs, b.plan.PeakVMs = f.VMs, f.PeakVMs
 	b.plan.PeakLoads, b.plan.PeakDepth = f.PeakLoads, f.PeakDepth
 	b.plan.PeakDiskBytes, b.plan.PeakMemoryBytes = f.PeakDiskBytes, f.PeakMemoryBytes
@@ -252,6 +267,34 @@ func (b *builder) walk() {
 		b.plan.PeakMemoryBytes = int64(f.PeakVMs) * each
 	}
 	b.plan.Warnings = append(b.plan.Warnings, f.Warnings...)
+}
+
+// schedule says when steps begin. Of those of which nothing can say how long they take it divides what the author's
+// estimate leaves for them, in proportion to their limits.
+func (b *builder) schedule() {
+	p := b.plan
+	p.AuthorSeconds = b.plan.view.Scaled(b.sc.EstimatedRuntime).Seconds()
+	var known, limits float64
+	for _, s := range p.Steps {
+		if s.EstimateUnknown {
+			p.EstimateUnknown = true
+			limits += s.EstimateSeconds
+		} else {
+			known += s.EstimateSeconds
+		}
+	}
+	part := 1.0
+	if p.AuthorSeconds > 0 && limits > 0 {
+		part = min(1, max(0, p.AuthorSeconds-known)/limits)
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.EstimateUnknown {
+			s.EstimateSeconds *= part
+		}
+		s.StartSeconds = p.EstimatedSeconds
+		p.EstimatedSeconds += s.EstimateSeconds
+	}
 }
 
 func (b *builder) endOfRun(f *step.Forecast) {
@@ -317,12 +360,16 @@ func (b *builder) remarkPorts() {
 // remark adds what is doubtful about the plan as a whole.
 func (b *builder) remark() {
 	p, facts := b.plan, b.plan.view.Facts
-	p.AuthorSeconds = b.plan.view.Scaled(b.sc.EstimatedRuntime).Seconds()
 	author, steps := seconds(p.AuthorSeconds), p.Estimated()
+	least := ""
+	if p.EstimateUnknown {
+		least = "at least "
+	}
 	switch {
 	case author <= 0:
 	case author < steps*9/10:
-		b.warn("estimated_runtime is %s, but the steps are expected to take %s", unit.Duration(author), unit.Duration(steps))
+		b.warn("estimated_runtime is %s, but the steps are expected to take %s%s", unit.Duration(author), least, unit.Duration(steps))
+	case p.EstimateUnknown:
 	case author > 3*steps && author-steps > time.Minute:
 		b.warn("estimated_runtime is %s, but the steps are expected to take only %s", unit.Duration(author), unit.Duration(steps))
 	}

@@ -43,9 +43,16 @@ func (p *Plan) head(b *strings.Builder) {
 		line += fmt.Sprintf("; time x %g, sizes x %g", p.TimeScale, p.SizeScale)
 	}
 	visible.Fprintf(b, "%s\n", line+".")
-	line = fmt.Sprintf("About %s", unit.Duration(p.Estimated().Round(time.Second)))
-	if p.AuthorSeconds > 0 {
-		line += fmt.Sprintf(" (the author says %s)", unit.Duration(seconds(p.AuthorSeconds).Round(time.Second)))
+	author := unit.Duration(seconds(p.AuthorSeconds).Round(time.Second))
+	switch {
+	case !p.EstimateUnknown && p.AuthorSeconds > 0:
+		line = fmt.Sprintf("About %s (the author says %s)", unit.Duration(p.Estimated().Round(time.Second)), author)
+	case !p.EstimateUnknown:
+		line = fmt.Sprintf("About %s", unit.Duration(p.Estimated().Round(time.Second)))
+	case p.AuthorSeconds > 0:
+		line = fmt.Sprintf("How long cannot be said (the author says %s)", author)
+	default:
+		line = "How long cannot be said"
 	}
 	line += fmt.Sprintf(" for %s; at most %s, %s of data disks, %s of memory.", plural(len(p.Steps), "step"),
 		plural(p.PeakVMs, "VM"), unit.Bytes(p.PeakDiskBytes), unit.Bytes(p.PeakMemoryBytes))
@@ -62,22 +69,28 @@ func (p *Plan) head(b *strings.Builder) {
 // phases prints how long each phase takes.
 func (p *Plan) phases(b *strings.Builder) {
 	var order []string
-	took := map[string]float64{}
+	took, unknown := map[string]float64{}, map[string]bool{}
 	for _, s := range p.Steps {
 		phase := string(s.Phase)
 		if _, known := took[phase]; !known {
 			order = append(order, phase)
 		}
 		took[phase] += s.EstimateSeconds
+		unknown[phase] = unknown[phase] || s.EstimateUnknown
 	}
 	var parts []string
 	for _, phase := range order {
-		if took[phase] > 0 {
-			parts = append(parts, phaseTitle[phase]+" "+takes(took[phase]))
+		if took[phase] > 0 || unknown[phase] {
+			parts = append(parts, phaseTitle[phase]+" "+takes(took[phase], unknown[phase]))
 		}
 	}
-	if len(parts) > 1 {
-		wrapped(b, "", "", strings.Join(parts, ", ")+".")
+	text := strings.Join(parts, ", ") + "."
+	if p.EstimateUnknown {
+		text += " Nothing here can say what is marked with ?: the sums take for it what the author's estimate leaves, " +
+			"at most the limits of its steps."
+	}
+	if len(parts) > 1 || p.EstimateUnknown {
+		wrapped(b, "", "", text)
 	}
 }
 
@@ -184,7 +197,8 @@ func (p *Plan) timeline(b *strings.Builder) {
 			p.row(b, p.Steps[i+k])
 		}
 		took := p.Steps[end-period].StartSeconds - p.Steps[i+period].StartSeconds
-		visible.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took), plural(end-i-2*period, "step"))
+		unknown := slices.ContainsFunc(p.Steps[i+period:end-period], func(s Step) bool { return s.EstimateUnknown })
+		visible.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took, unknown), plural(end-i-2*period, "step"))
 		for k := range period {
 			p.row(b, p.Steps[end-period+k])
 		}
@@ -208,15 +222,27 @@ func (p *Plan) repetition(i int) (period, times int) {
 }
 
 func (p *Plan) row(b *strings.Builder, s Step) {
-	lead := fmt.Sprintf("%5d  %8s  %10s  ", s.Number, clockTime(s.StartSeconds), takes(s.EstimateSeconds))
+	took := takes(s.EstimateSeconds, false)
+	if s.EstimateUnknown {
+		took = "?"
+	}
+	lead := fmt.Sprintf("%5d  %8s  %10s  ", s.Number, clockTime(s.StartSeconds), took)
 	wrapped(b, lead, strings.Repeat(" ", len(lead)), s.Text)
 }
 
-func takes(s float64) string {
-	if s == 0 {
-		return "-"
+// takes prints how long something takes; what is only taken for it, as nothing can say, is marked.
+func takes(s float64, unknown bool) string {
+	text := "-"
+	switch d := seconds(s).Round(100 * time.Millisecond); {
+	case d > 0:
+		text = unit.Duration(d).String()
+	case s > 0:
+		text = "< 0.1 s"
 	}
-	return unit.Duration(seconds(s).Round(100 * time.Millisecond)).String()
+	if unknown {
+		return text + " ?"
+	}
+	return text
 }
 
 func clockTime(s float64) string {

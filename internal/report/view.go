@@ -415,6 +415,7 @@ type planView struct {
 		Text     string  `json:"text"`
 		Start    float64 `json:"start_seconds"`
 		Estimate float64 `json:"estimate_seconds"`
+		Unknown  bool    `json:"estimate_unknown"`
 	} `json:"steps"`
 	Text string `json:"-"`
 }

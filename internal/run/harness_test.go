@@ -143,6 +143,7 @@ func harnessOf(t *testing.T, files fs.FS, o sim.Options, engines map[string]work
 }
 
 func (h *harness) plan(o plan.Options) {
+	o.Forecaster, _ = target.TargetAs[workload.Forecaster](h.req.Target)
 	p, err := plan.Build(h.sc, h.req.Facts, o)
 	if err != nil {
 		h.t.Fatal(err)

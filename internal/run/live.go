@@ -198,11 +198,13 @@ func (x *execution) progress() {
 		s := &x.req.Plan.Steps[i] // there are thousands, and a copy costs more than the look
 		estimate := time.Duration(s.EstimateSeconds * float64(time.Second))
 		switch {
+		case s.Number < x.current.Number:
+			continue
 		case s.Number == x.current.Number:
-			p.Left += max(0, estimate-now.Sub(x.stepBegan))
-		case s.Number > x.current.Number:
-			p.Left += estimate
+			estimate = max(0, estimate-now.Sub(x.stepBegan))
 		}
+		p.Left += estimate
+		p.Unknown = p.Unknown || s.EstimateUnknown
 	}
 	x.req.Observer.Progress(p)
 }

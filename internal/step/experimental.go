@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -79,7 +81,8 @@ func (t *tail) Write(p []byte) (int, error) {
 func waitWriteLog(a scenario.Args, _ View) (*action, error) {
 	limit := a.Seconds("timeout")
 	return &action{
-		text: fmt.Sprintf("wait until the storage's write log is empty, at most %s", unit.Duration(limit)),
+		text:     fmt.Sprintf("wait until the storage's write log is empty, at most %s", unit.Duration(limit)),
+		estimate: func(f *Forecast) time.Duration { return f.drain(limit) },
 		do: func(ctx context.Context, e *Env) error {
 			source, ok := target.As[target.WriteLog](e.Cluster)
 			if !ok || !e.Facts.Can(target.WriteLogDrain) {
@@ -103,4 +106,25 @@ func waitWriteLog(a scenario.Args, _ View) (*action, error) {
 			})
 		},
 	}, nil
+}
+
+// drain is how long it takes until the write logs are empty, where they can be looked at.
+func (f *Forecast) drain(limit time.Duration) time.Duration {
+	if !f.Facts.Can(target.WriteLogDrain) {
+		return 0
+	}
+	source, ok := f.Rehearsal.(target.WriteLog)
+	if !ok {
+		f.Unknown = true
+		return limit
+	}
+	for d := time.Duration(0); d < limit; d += nodePoll {
+		f.until(f.Now+d, func() bool { return false })
+		logs, err := source.WriteLogBytes(context.Background())
+		if left := slices.Max(append(slices.Collect(maps.Values(logs)), 0)); err != nil || left == 0 {
+			return d
+		}
+	}
+	f.warn("the write log is not expected to be empty within %s", unit.Duration(limit))
+	return limit
 }

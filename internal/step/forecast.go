@@ -1,13 +1,14 @@
 package step
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // What an estimate assumes where neither the scenario nor the cluster (target.Pace) says.
@@ -17,8 +18,10 @@ const (
 	AssumedNodeOff   = 10 * time.Second  // until a node is seen to be off
 	AssumedNodeOn    = 120 * time.Second // until a node's services are ready
 	AssumedMigration = 2 * time.Second   // one VM
-	AssumedBandwidth = 200 << 20         // bytes/s that a node writes or reads in large blocks
 )
+
+// horizon is how far beyond its limit a workload is followed, to say how long a limit would do.
+const horizon = 24 * time.Hour
 
 // Forecast is the state that a run is expected to have while its steps are gone through in their order. Every step's
 // Estimate moves it on.
@@ -26,10 +29,11 @@ type Forecast struct {
 	View
 	Phase scenario.Phase
 	Now   time.Duration // since the run began
-	// Extent is how many bytes one VM writes when the workload, or its prefill, runs to its end; 0 is unknown. May be nil.
-	Extent func(workload string, prefill bool) int64
-	// Depth is how many operations one VM keeps outstanding at most while the workload runs for so long; 0 is unknown. May be nil.
-	Depth func(workload string, runtime time.Duration) int
+	// Unknown is set by an Estimate that cannot say how long its step takes: what it returns is the longest that the step
+	// is given. Whoever asks clears it before.
+	Unknown bool
+	// Rehearsal says how long load takes; nil where nothing can.
+	Rehearsal workload.Rehearsal
 
 	VMs             []PlannedVM // every machine that is ever made, in order
 	PeakVMs         int
@@ -44,6 +48,7 @@ type Forecast struct {
 	off     map[int]bool
 	loads   map[string]*foreseenLoad
 	started []string
+	depths  map[string]int // of prefills, by workload
 }
 
 // PlannedVM is a machine that the run will make.
@@ -55,29 +60,33 @@ type PlannedVM struct {
 	MemoryBytes int64   `json:"memory_bytes"`
 	DiskBytes   []int64 `json:"disk_bytes"`
 	Grown       bool    `json:"grown,omitempty"` // added to a group that had members already
+	Step        int     `json:"step,omitempty"`  // of the plan, that makes it
 }
 
 type foreseenGroup struct {
 	members  []target.Placement
 	template bool
 	on       bool
+	exempt   bool // from restarts on other nodes
 }
 
+// foreseenLoad is the latest start of a workload, or of its prefill.
 type foreseenLoad struct {
-	group   string
-	starts  int
-	settled bool // waited for or stopped
-	end     time.Duration
-	known   bool // end is known
-	depth   int  // of one VM, aPrefill for a prefill
+	name, group string
+	starts      int
+	settled     bool // waited for or stopped
+	prefill     bool
+	depth       int            // of one VM
+	jobs        map[string]int // of the rehearsal, by VM
+	known       bool           // it ends at end
+	end         time.Duration  // when it ends at the latest; 0: nothing bounds it
+	expected    time.Duration  // its begin, stagger and runtime_secs; 0: it was given no runtime
 }
-
-// aPrefill is the depth of prefills, which do not count: they have a limit of their own.
-const aPrefill = -1
 
 // NewForecast returns the state before the first step.
 func NewForecast(v View) *Forecast {
-	return &Forecast{View: v, groups: map[string]*foreseenGroup{}, off: map[int]bool{}, loads: map[string]*foreseenLoad{}}
+	return &Forecast{View: v, groups: map[string]*foreseenGroup{}, off: map[int]bool{}, loads: map[string]*foreseenLoad{},
+		depths: map[string]int{}}
 }
 
 // Subject names what warnings are about, until the next call.
@@ -158,41 +167,99 @@ func (f *Forecast) powered(name string, on bool) {
 	f.group(name).on = on
 	f.measure()
 	if !on {
-		f.lose(func(group string) bool { return group == name })
+		f.lose(func(group string, _ target.Placement) bool { return group == name })
 	}
 }
 
 // deleteAll forgets every machine.
 func (f *Forecast) deleteAll() {
+	f.lose(func(string, target.Placement) bool { return true })
 	for _, g := range f.groups {
+		for _, m := range g.members {
+			if f.Rehearsal != nil {
+				f.Rehearsal.Forget(f.Now, m.Name)
+			}
+		}
 		*g = foreseenGroup{}
 	}
 }
 
-// begin enters a start of a workload that ends at end, when that is known.
-func (f *Forecast) begin(load, group string, end time.Duration, known bool, depth int) {
-	l := f.loads[load]
+// begin enters a start of a workload, or of its prefill, whose last job is launched when stagger has passed.
+func (f *Forecast) begin(name, group string, job workload.Job, prefill bool, stagger time.Duration) *foreseenLoad {
+	l := f.loads[name]
 	if l == nil {
-		l = &foreseenLoad{group: group}
-		f.loads[load] = l
-		f.started = append(f.started, load)
+		l = &foreseenLoad{name: name, group: group, prefill: prefill}
+		f.loads[name] = l
+		f.started = append(f.started, name)
 	}
 	if l.starts > 0 {
-		f.warn("workload %q is started again: a second run of it, recorded as its start %d", load, l.starts+1)
+		f.warn("workload %q is started again: a second run of it, recorded as its start %d", name, l.starts+1)
 	}
 	l.starts++
-	l.settled, l.end, l.known, l.depth = false, end, known, depth
+	l.settled, l.known, l.end, l.expected, l.depth = false, timed(job), 0, 0, 0
+	l.jobs = map[string]int{}
+	if job.Limit > 0 {
+		l.end = f.Now + stagger + job.Limit
+	}
+	for _, lane := range job.Lanes {
+		l.depth += lane.Depth
+	}
 	f.crowd()
 	if n := f.needMembers(group); n > 0 && !f.group(group).on && len(f.off) == 0 {
 		f.warn("the VMs of group %q are off at this point; power them on first", group)
 	}
+	return l
 }
 
-// crowd updates how much runs at once.
+// launch starts a load on one VM of its group.
+func (f *Forecast) launch(l *foreseenLoad, at time.Duration, m target.Placement, job workload.Job) {
+	if f.Rehearsal != nil && len(job.Lanes) > 0 {
+		l.jobs[m.Name] = f.Rehearsal.Start(at, m.Name, m.Node, job)
+	}
+}
+
+// until rehearses until something holds, at most until limit, and returns when that is.
+func (f *Forecast) until(limit time.Duration, holds func() bool) (at time.Duration, ok bool) {
+	for at = f.Rehearsal.Advance(f.Now); at < f.Now; {
+		at = f.Rehearsal.Advance(f.Now)
+	}
+	for !holds() {
+		if at >= limit {
+			return at, false
+		}
+		at = f.Rehearsal.Advance(limit)
+	}
+	return at, true
+}
+
+// running is on how many VMs a load runs at the time that the rehearsal has come to.
+func (f *Forecast) running(l *foreseenLoad) int {
+	n := 0
+	for _, job := range l.jobs {
+		if !f.Rehearsal.Ended(job) {
+			n++
+		}
+	}
+	return n
+}
+
+// over reports whether a load has ended by now. One of which nobody can say that runs until it is waited for.
+func (f *Forecast) over(l *foreseenLoad) bool {
+	switch {
+	case l.known:
+		return l.end <= f.Now
+	case len(l.jobs) == 0:
+		return l.settled
+	}
+	_, over := f.until(f.Now, func() bool { return f.running(l) == 0 })
+	return over
+}
+
+// crowd updates how much runs at once. Prefills do not count: they have a limit of their own.
 func (f *Forecast) crowd() {
 	loads, depth := 0, 0
 	for _, l := range f.loads {
-		if l.depth == aPrefill || l.known && l.end <= f.Now || !l.known && l.settled {
+		if l.prefill || f.over(l) {
 			continue
 		}
 		n := len(f.group(l.group).members)
@@ -202,25 +269,70 @@ func (f *Forecast) crowd() {
 	f.PeakLoads, f.PeakDepth = max(f.PeakLoads, loads), max(f.PeakDepth, depth)
 }
 
-// settle enters a wait for a workload, or its stop, and returns how long until its end.
-func (f *Forecast) settle(load string, stop bool) (left time.Duration, known bool) {
-	l := f.loads[load]
+// await enters a wait for a workload and returns how long it is expected to last. The limit counts from the end that
+// the start was given, without one from now. Where nothing tells, the wait is taken to last as long as it may.
+func (f *Forecast) await(name string, limit time.Duration) time.Duration {
+	l := f.loads[name]
 	if l == nil {
-		f.warn("workload %q was not started before", load)
-		return 0, true
+		f.warn("workload %q was not started before", name)
+		return 0
 	}
 	l.settled = true
-	if stop {
-		l.end, l.known = f.Now, true
+	if l.expected > 0 {
+		limit = max(0, l.expected+limit-f.Now)
 	}
-	return max(0, l.end-f.Now), l.known
+	left, most := l.end-f.Now, ""
+	switch {
+	case l.known:
+	case len(l.jobs) > 0:
+		end, over := f.until(f.Now+limit+horizon, func() bool { return f.running(l) == 0 })
+		left = end - f.Now
+		if !over {
+			most = "more than "
+		}
+	case len(f.group(l.group).members) == 0:
+		return 0
+	default:
+		f.Unknown = true
+		if l.end > 0 {
+			limit = min(limit, left)
+		}
+		return max(0, limit)
+	}
+	if left > limit {
+		lead := ""
+		if l.expected == 0 && !l.prefill {
+			lead = "has no runtime_secs and "
+		}
+		f.warn("workload %q %sis expected to take %s%s, but is given %s",
+			name, lead, most, unit.Duration(left.Round(time.Second)), unit.Duration(limit))
+	}
+	return min(max(0, left), limit)
+}
+
+// stop enters the stop of a workload.
+func (f *Forecast) stop(name string) {
+	l := f.loads[name]
+	if l == nil {
+		f.warn("workload %q was not started before", name)
+		return
+	}
+	f.halt(l)
+}
+
+// halt ends a load now, on every VM.
+func (f *Forecast) halt(l *foreseenLoad) {
+	for _, job := range l.jobs {
+		f.Rehearsal.Stop(f.Now, job)
+	}
+	l.settled, l.known, l.end = true, true, f.Now
 }
 
 // Unsettled lists the workloads that are still expected to run now and that no step has waited for or stopped.
 func (f *Forecast) Unsettled() []string {
 	var open []string
 	for _, name := range f.started {
-		if l := f.loads[name]; !l.settled && (!l.known || l.end > f.Now) {
+		if l := f.loads[name]; !l.settled && !f.over(l) {
 			open = append(open, name)
 		}
 	}
@@ -230,25 +342,58 @@ func (f *Forecast) Unsettled() []string {
 // SettleAll is what the end of the run phase does to workloads that are still running.
 func (f *Forecast) SettleAll() {
 	for _, l := range f.loads {
-		l.settled = true
+		if !f.over(l) {
+			f.halt(l)
+		}
 	}
 }
 
-// switchOff enters nodes that lose power. Workloads all of whose VMs are there end with them.
+// switchOff enters nodes that lose power, and with them what runs on their VMs. Where those VMs come back by themselves,
+// and what a rebuild takes of the storage, is nobody's to say.
 func (f *Forecast) switchOff(nodes []int) {
 	for _, n := range nodes {
 		f.off[n] = true
 	}
-	f.lose(func(group string) bool {
-		return !slices.ContainsFunc(f.group(group).members, func(m target.Placement) bool { return !f.off[m.Node] })
-	})
+	f.lose(func(_ string, m target.Placement) bool { return f.off[m.Node] })
+	restarts := false
+	for _, g := range f.groups {
+		restarts = restarts || f.Facts.Can(target.NodeFailover) && !g.exempt &&
+			slices.ContainsFunc(g.members, func(m target.Placement) bool { return f.off[m.Node] })
+	}
+	if f.Rehearsal != nil && (restarts || !f.Rehearsal.LosePower(nodes)) {
+		f.doubt()
+	}
 }
 
-// lose ends the workloads of groups that have no machine left to run on.
-func (f *Forecast) lose(lost func(group string) bool) {
+// doubt ends the rehearsal: from now on nothing can say how long load takes.
+func (f *Forecast) doubt() {
 	for _, l := range f.loads {
-		if lost(l.group) && (!l.known || l.end > f.Now) {
-			l.settled, l.known, l.end = true, true, f.Now
+		if f.over(l) {
+			f.halt(l)
+		}
+		clear(l.jobs)
+	}
+	f.Rehearsal = nil
+}
+
+// lose ends what runs on VMs that are lost. A load that has no VM left has ended.
+func (f *Forecast) lose(lost func(group string, m target.Placement) bool) {
+	for _, l := range f.loads {
+		if f.over(l) {
+			continue
+		}
+		left := false
+		for _, m := range f.group(l.group).members {
+			job, runs := l.jobs[m.Name]
+			switch {
+			case !lost(l.group, m):
+				left = true
+			case runs:
+				f.Rehearsal.Stop(f.Now, job)
+			}
+		}
+		if !left {
+			f.halt(l)
 		}
 	}
 }
@@ -265,27 +410,55 @@ func (f *Forecast) NodesOff() []int {
 	return off
 }
 
-// transfer is how long the given number of VMs of a group take to move that many bytes each.
-func (f *Forecast) transfer(group string, bytesEach int64) time.Duration {
-	perNode := map[int]int{}
-	most := 0
-	for _, m := range f.group(group).members {
-		perNode[m.Node]++
-		most = max(most, perNode[m.Node])
+// start enters a start of a workload and returns how long its step lasts.
+func (f *Forecast) start(load scenario.Workload, o startOptions, limit time.Duration, async bool) time.Duration {
+	members := f.group(load.Group).members
+	stagger := o.stagger
+	if len(members) < 2 {
+		stagger = 0 // there is nobody to wait for
 	}
-	return time.Duration(float64(bytesEach) * float64(most) / cmp.Or(f.Facts.Pace.BytesPerSecond, AssumedBandwidth) * float64(time.Second)).Round(time.Second)
+	job := f.job(JobUse{Workload: load.Name, Runtime: o.runtime})
+	l := f.begin(load.Name, load.Group, job, false, stagger)
+	if o.runtime > 0 {
+		l.expected = f.Now + o.runtime + stagger
+	}
+	for i, offset := range Offsets(len(members), stagger) {
+		f.launch(l, f.Now+offset, members[i], job)
+	}
+	if async {
+		return stagger
+	}
+	f.Now += stagger
+	defer func() { f.Now -= stagger }()
+	return stagger + f.await(load.Name, limit)
 }
 
-func (f *Forecast) depth(load string, runtime time.Duration) int {
-	if f.Depth == nil {
-		return 0
+// prefill enters a prefill of so many members at a time, each within the limit, and returns how long its step lasts. A
+// width of 0 is a prefill of all members at once.
+func (f *Forecast) prefill(load scenario.Workload, width int, limit time.Duration, async bool) time.Duration {
+	members := f.group(load.Group).members
+	if _, decided := f.depths[load.Name]; !decided {
+		f.depths[load.Name] = prefillDepthOf(f.View, load, width)
 	}
-	return f.Depth(load, runtime)
-}
-
-func (f *Forecast) extent(load string, prefill bool) int64 {
-	if f.Extent == nil {
-		return 0
+	if width <= 0 {
+		width = max(1, len(members))
 	}
-	return f.Extent(load, prefill)
+	job := f.job(JobUse{Workload: load.Name, Prefill: true, Depth: f.depths[load.Name]})
+	l := f.begin(PrefillName(load.Name), load.Group, job, true, 0)
+	at := f.Now
+	for i, m := range members {
+		if i >= width && len(l.jobs) == i {
+			at, _ = f.until(at+limit, func() bool { return f.running(l) < width })
+		}
+		f.launch(l, at, m, job)
+	}
+	switch {
+	case async:
+		return 0
+	case len(l.jobs) > 0:
+		limit += at - f.Now
+	default: // every turn may take its limit
+		limit *= time.Duration((len(members) + width - 1) / width)
+	}
+	return f.await(l.name, limit)
 }

@@ -3,10 +3,12 @@ package step
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
 	"plimsoll/scenario"
 )
 
@@ -18,6 +20,31 @@ type View struct {
 	TimeScale    float64 // of durations the author wrote; limits are never scaled
 	SizeScale    float64 // of disks
 	HostCommands bool    // the operator allows commands on the machine that runs plimsoll
+	// Job is what a workload's job on one VM of its group will be, false where that is not known. May be nil.
+	Job func(JobUse) (workload.Job, bool)
+}
+
+// JobUse is a way in which a workload is used.
+type JobUse struct {
+	Workload string
+	Prefill  bool
+	Depth    int           // of a prefill: see workload.Spec
+	Runtime  time.Duration // that the step gives it; 0: none
+}
+
+// job is View.Job. A job that is not known is taken to run as long as it is told.
+func (v View) job(use JobUse) workload.Job {
+	if v.Job != nil {
+		if job, known := v.Job(use); known {
+			return job
+		}
+	}
+	return workload.Job{Limit: use.Runtime}
+}
+
+// timed reports whether a job runs for exactly its limit.
+func timed(job workload.Job) bool {
+	return job.Limit > 0 && !slices.ContainsFunc(job.Lanes, func(l workload.Lane) bool { return l.Work > 0 })
 }
 
 // Scaled returns an author's duration in the run's time.

@@ -106,12 +106,12 @@ func cloneFromTemplate(a scenario.Args, v View) (*action, error) {
 			case f.Facts.Simulated:
 				f.warn("group %q is restarted elsewhere when a node fails (disable_ha: False): %s", group, how)
 			}
-			f.group(group).template = true
+			f.group(group).template, f.group(group).exempt = true, a.Bool("disable_ha")
 			f.clone(group, m)
 			d := time.Duration(len(m)) * cmp.Or(f.Facts.Pace.Clone, AssumedClone)
 			if a.Bool("power_on") {
 				f.powered(group, true)
-				d += f.boot(group, powerOnWidth)
+				d += f.boot(len(m), powerOnWidth)
 			}
 			return d
 		},
@@ -202,9 +202,9 @@ func exempt(ctx context.Context, e *Env, vms []string, ha, balancing bool) error
 	return errors.Join(errs...)
 }
 
-// boot is how long a group takes until it is on: so many at a time.
-func (f *Forecast) boot(group string, maxConcurrent int) time.Duration {
-	batches := (len(f.group(group).members) + maxConcurrent - 1) / max(maxConcurrent, 1)
+// boot is how long VMs take until they are on, so many at a time.
+func (f *Forecast) boot(vms, maxConcurrent int) time.Duration {
+	batches := (vms + maxConcurrent - 1) / max(maxConcurrent, 1)
 	return time.Duration(max(batches, 1)) * cmp.Or(f.Facts.Pace.VMOn, AssumedVMPower)
 }
 
@@ -216,7 +216,7 @@ func powerOnGroup(a scenario.Args, _ View) (*action, error) {
 		estimate: func(f *Forecast) time.Duration {
 			f.needMembers(group)
 			f.powered(group, true)
-			return f.boot(group, a.Int("max_concurrent"))
+			return f.boot(len(f.group(group).members), a.Int("max_concurrent"))
 		},
 		do: func(ctx context.Context, e *Env) error {
 			return doPowerOn(ctx, e, group, a.Int("max_concurrent"), a.Bool("annotate"))
@@ -379,8 +379,13 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 				return 0
 			}
 			f.Groups.Set(decl)
+			d := f.migrate(group, func(i int) (int, bool) { return then[i].Node, true }, -1)
 			f.clone(group, then[have:])
-			return time.Duration(len(then)-have) * cmp.Or(f.Facts.Pace.Clone, AssumedClone)
+			d += time.Duration(len(then)-have) * cmp.Or(f.Facts.Pace.Clone, AssumedClone)
+			if f.group(group).on {
+				d += f.boot(len(then)-have, powerOnWidth)
+			}
+			return d
 		},
 		do: func(ctx context.Context, e *Env) error {
 			decl, then, err := grown(e.View)

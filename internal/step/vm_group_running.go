@@ -156,6 +156,9 @@ func (f *Forecast) migrate(group string, to func(member int) (int, bool), from i
 	for i, m := range g.members {
 		if node, ok := to(i); ok && (from < 0 || m.Node == from) && m.Node != node {
 			m.Node = node
+			if f.Rehearsal != nil {
+				f.Rehearsal.Move(f.Now+d, m.Name, node)
+			}
 			d += cmp.Or(f.Facts.Pace.Migration, AssumedMigration)
 		}
 		moved[i] = m

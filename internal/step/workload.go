@@ -40,10 +40,7 @@ func prefillRun(a scenario.Args, v View) (*action, error) {
 	return &action{
 		text: fmt.Sprintf("prefill workload %q on group %q, %d at a time", load.Name, load.Group, width),
 		estimate: func(f *Forecast) time.Duration {
-			d := f.transfer(load.Group, f.extent(load.Name, true))
-			f.begin(PrefillName(load.Name), load.Group, f.Now+d, true, aPrefill)
-			f.settle(PrefillName(load.Name), false)
-			return d
+			return f.prefill(load, width, a.Seconds("timeout_secs"), false)
 		},
 		do: func(ctx context.Context, e *Env) error {
 			return e.Loads.prefill(ctx, e, load, width, a.Seconds("timeout_secs"))
@@ -102,16 +99,22 @@ func (l *Loads) depthOf(v View, load scenario.Workload, width int) int {
 	if d, ok := l.depth[load.Name]; ok {
 		return d
 	}
-	d := prefillDepth
-	if m, err := v.Groups.Members(load.Group); err == nil && width > 0 {
-		nodes := map[int]bool{}
-		for _, p := range m {
-			nodes[p.Node] = true
-		}
-		d = PrefillDepth(len(m), len(nodes), width)
-	}
+	d := prefillDepthOf(v, load, width)
 	l.depth[load.Name] = d
 	return d
+}
+
+// prefillDepthOf is the depth at which a workload's group is prefilled, so many members at a time; 0 stands for all.
+func prefillDepthOf(v View, load scenario.Workload, width int) int {
+	m, err := v.Groups.Members(load.Group)
+	if err != nil || width <= 0 {
+		return prefillDepth
+	}
+	nodes := map[int]bool{}
+	for _, p := range m {
+		nodes[p.Node] = true
+	}
+	return PrefillDepth(len(m), len(nodes), width)
 }
 
 func prefillStart(a scenario.Args, v View) (*action, error) {
@@ -121,16 +124,8 @@ func prefillStart(a scenario.Args, v View) (*action, error) {
 	}
 	async := a.Bool("async")
 	return &action{
-		text: fmt.Sprintf("prefill workload %q on all of %s at once%s", load.Name, groupWords(v, load), unwaited(async)),
-		estimate: func(f *Forecast) time.Duration {
-			d := f.transfer(load.Group, f.extent(load.Name, true))
-			f.begin(PrefillName(load.Name), load.Group, f.Now+d, true, aPrefill)
-			if async {
-				return 0
-			}
-			f.settle(PrefillName(load.Name), false)
-			return d
-		},
+		text:     fmt.Sprintf("prefill workload %q on all of %s at once%s", load.Name, groupWords(v, load), unwaited(async)),
+		estimate: func(f *Forecast) time.Duration { return f.prefill(load, 0, PrefillLimit, async) },
 		do: func(ctx context.Context, e *Env) error {
 			s, err := e.Loads.begin(ctx, e, load, startOptions{prefill: true, depth: e.Loads.depthOf(e.View, load, 0), seed: PrefillName(load.Name)})
 			if err != nil {
@@ -198,41 +193,26 @@ func startWorkload(a scenario.Args, v View) (*action, error) {
 }
 
 func startWords(v View, load scenario.Workload, o startOptions, async bool) string {
-	text := fmt.Sprintf("run workload %q on group %q", load.Name, load.Group)
-	if o.runtime > 0 {
-		text += " for " + unit.Duration(o.runtime).String()
-	} else {
-		text += " until its size is done"
-	}
+	text := fmt.Sprintf("run workload %q on group %q%s", load.Name, load.Group, lasts(v, load, o))
 	if o.stagger > 0 {
 		text += ", starts spread over " + unit.Duration(o.stagger).String()
 	}
 	return text + unwaited(async)
 }
 
-// start enters a start into the forecast. Without a runtime the end is guessed from the sizes, where they are known.
-func (f *Forecast) start(load scenario.Workload, o startOptions, limit time.Duration, async bool) time.Duration {
-	if len(f.group(load.Group).members) < 2 {
-		o.stagger = 0 // there is nobody to wait for
+// lasts says how long a workload runs: as the step says, unless its job file has times of its own, which win.
+func lasts(v View, load scenario.Workload, o startOptions) string {
+	job := v.job(JobUse{Workload: load.Name, Runtime: o.runtime})
+	limit := unit.Duration(job.Limit).String()
+	switch {
+	case o.runtime > 0 && (job.Limit == 0 || (job.Limit-o.runtime).Abs() <= time.Second):
+		return " for " + unit.Duration(o.runtime).String()
+	case job.Limit == 0:
+		return " until its size is done"
+	case timed(job):
+		return " for " + limit + ", as its job file says"
 	}
-	d, known := o.runtime+o.stagger, o.runtime > 0
-	if !known {
-		if size := f.extent(load.Name, false); size > 0 {
-			d, known = f.transfer(load.Group, size)+o.stagger, true
-		}
-	}
-	f.begin(load.Name, load.Group, f.Now+d, known, f.depth(load.Name, o.runtime))
-	if async {
-		return min(d, o.stagger)
-	}
-	f.settle(load.Name, false)
-	if o.runtime == 0 {
-		if d > limit {
-			f.warn("workload %q has no runtime_secs and is expected to take %s, but is given %s", load.Name, unit.Duration(d), unit.Duration(limit))
-		}
-		return min(d, limit)
-	}
-	return d
+	return " until its size is done, " + limit + " at most, as its job file says"
 }
 
 func waitWorkload(a scenario.Args, _ View) (*action, error) {
@@ -245,14 +225,8 @@ func waitWorkload(a scenario.Args, _ View) (*action, error) {
 
 func waitFor(name string, limit time.Duration, annotate bool) *action {
 	return &action{
-		text: fmt.Sprintf("wait for workload %q", name),
-		estimate: func(f *Forecast) time.Duration {
-			left, known := f.settle(name, false)
-			if !known {
-				return 0
-			}
-			return left
-		},
+		text:     fmt.Sprintf("wait for workload %q", name),
+		estimate: func(f *Forecast) time.Duration { return f.await(name, limit) },
 		do: func(ctx context.Context, e *Env) error {
 			s, err := e.Loads.last(name)
 			if err != nil {
@@ -271,7 +245,7 @@ func stopWorkload(a scenario.Args, _ View) (*action, error) {
 	name := a.String("workload_name")
 	return &action{
 		text:     fmt.Sprintf("stop workload %q", name),
-		estimate: func(f *Forecast) time.Duration { f.settle(name, true); return 0 },
+		estimate: func(f *Forecast) time.Duration { f.stop(name); return 0 },
 		do: func(ctx context.Context, e *Env) error {
 			s, err := e.Loads.last(name)
 			if err != nil { // what cannot be stopped is only noted, as everywhere in this step

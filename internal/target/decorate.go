@@ -42,6 +42,15 @@ func HostAs[T any](h Host) (T, bool) {
 	return inner, true
 }
 
+// TargetAs finds an optional interface of a target, whatever decorators are around it. What it gives is not decorated.
+func TargetAs[T any](t Target) (T, bool) {
+	if d, wrapped := t.(*decoratedTarget); wrapped {
+		return TargetAs[T](d.inner)
+	}
+	found, ok := t.(T)
+	return found, ok
+}
+
 // Call is one call of a method of a cluster or one of its hosts.
 type Call struct {
 	Method  string // "PowerOn", "Host.Start"

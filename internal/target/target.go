@@ -127,14 +127,12 @@ type Facts struct {
 	Pace Pace `json:"pace,omitzero"`
 }
 
-// Pace is how long things take at a place. What is 0 is not known.
+// Pace is how long things take at a place. What is 0 is not known. How long load takes is workload.Forecaster's to say.
 type Pace struct {
 	Clone     time.Duration `json:"clone_ns,omitempty"`     // of one VM
 	VMOn      time.Duration `json:"vm_on_ns,omitempty"`     // until VMs powered on at the same time are accessible
 	NodeOn    time.Duration `json:"node_on_ns,omitempty"`   // until a node's services are ready
 	Migration time.Duration `json:"migration_ns,omitempty"` // of one VM
-	// BytesPerSecond is what a node writes or reads in large blocks when enough of them are outstanding.
-	BytesPerSecond float64 `json:"bytes_per_second,omitempty"`
 }
 
 // Can reports whether c is claimed.

@@ -3,9 +3,11 @@ package steptest
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -27,6 +29,34 @@ var language = []subtest{
 				s.Estimate(step.NewForecast(b.env.View))
 			}
 		}
+	}},
+	{name: "a rehearsal tells when load ends", run: func(b *bench) {
+		f, can := target.TargetAs[workload.Forecaster](b.place.Target)
+		if !can || f.Rehearsal() == nil {
+			return // it is no capability: the plan says that it cannot say
+		}
+		spec := workload.Spec{Name: "W", VM: "a", Config: []byte("[a]\nfilename=/dev/sdb\nrw=write\nbs=64k\nsize=16m\n"),
+			Disks: []target.Disk{{Device: "/dev/sdb", Path: "/dev/sdb", Bytes: 1 << 30}}, SizeScale: 1, TimeScale: 1}
+		job, err := b.place.Engines["fio"].Command(spec)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		var ends []time.Duration
+		for range 2 {
+			r := f.Rehearsal()
+			first, second := r.Start(0, "a", 0, job), r.Start(0, "b", 1, job)
+			r.Stop(time.Millisecond, second)
+			if r.Ended(first) || !r.Ended(second) {
+				b.t.Error("what was stopped goes on, or what was not has ended")
+			}
+			end := r.Advance(time.Hour)
+			for ; !r.Ended(first) && end < time.Hour; end = r.Advance(time.Hour) {
+			}
+			if ends = append(ends, end); !r.Ended(first) || end <= time.Millisecond || r.Advance(2*end) != 2*end {
+				b.t.Errorf("a job of 16 MiB has not ended within an hour, or its end is no time: %v", end)
+			}
+		}
+		b.expect("ends that differ", len(slices.Compact(ends)), 1)
 	}},
 	{name: "node waits", needs: []target.Capability{target.NodePowerControl}, run: func(b *bench) {
 		b.machines()

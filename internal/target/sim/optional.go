@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"plimsoll/internal/target"
+	"plimsoll/internal/target/sim/perf"
 )
 
 // nodeDo does a node method under the lock.
@@ -188,10 +190,7 @@ func (c *cluster) WriteLogBytes(ctx context.Context) (logs map[string]int64, err
 	err = c.need(target.WriteLogDrain)
 	if err == nil {
 		err = c.w.call(ctx, "WriteLogBytes", "", func() error {
-			logs = map[string]int64{}
-			for i, left := range c.w.storage.WriteLogBytes(c.w.clock.Now()) {
-				logs[nodeName(i)] = left
-			}
+			logs = writeLogs(c.w.storage, c.w.clock.Now())
 			return nil
 		})
 	}
@@ -199,6 +198,15 @@ func (c *cluster) WriteLogBytes(ctx context.Context) (logs map[string]int64, err
 		return nil, fmt.Errorf("write log: %w", err)
 	}
 	return logs, nil
+}
+
+// writeLogs is what the write log of each node holds, by the name of its controller.
+func writeLogs(storage *perf.World, now time.Time) map[string]int64 {
+	logs := map[string]int64{}
+	for i, left := range storage.WriteLogBytes(now) {
+		logs[nodeName(i)] = left
+	}
+	return logs
 }
 
 // PlatformCheck implements target.PlatformChecker: every diagnosis of a node that is on is good.

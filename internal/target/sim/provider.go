@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/regular"
 	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
 )
 
 // Provider makes simulated clusters for users.
@@ -108,4 +109,13 @@ func (p *place) Destroy(ctx context.Context, stateDir string) ([]string, error) 
 		return nil, nil
 	}
 	return view{p.w}.Destroy(ctx, stateDir)
+}
+
+// Rehearsal implements workload.Forecaster.
+func (p *place) Rehearsal() workload.Rehearsal {
+	w, err := p.world()
+	if err != nil {
+		return nil
+	}
+	return view{w}.Rehearsal()
 }

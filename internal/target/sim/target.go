@@ -65,7 +65,7 @@ func (w *World) facts() target.Facts {
 		Target: "sim", ClusterName: "simulated cluster", Simulated: true, PlaybookTime: w.o.Playbook, Capabilities: map[target.Capability]string{},
 		Missing: map[target.Capability]string{}, Metrics: metricNames, FreeBytes: w.o.FreeBytes, FreeMemory: w.o.FreeMemory,
 		MoreDisk: moreDisk, MoreMemory: moreMemory,
-		Pace:        target.Pace{Clone: w.o.Clone, VMOn: w.o.Boot, NodeOn: w.o.NodeBoot, Migration: w.o.Migration, BytesPerSecond: w.o.Truth.Streaming()},
+		Pace:        target.Pace{Clone: w.o.Clone, VMOn: w.o.Boot, NodeOn: w.o.NodeBoot, Migration: w.o.Migration},
 		Environment: w.environment(), Notes: w.notes(),
 	}
 	for i := range w.nodes {

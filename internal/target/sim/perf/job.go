@@ -202,8 +202,9 @@ func (w *World) Finished() int {
 	return w.finished
 }
 
-// NextEnd is when the first of the running jobs will end under what is known now, always later than the time that the world has come to; false when
-// nothing says so. Ask again later: load changes it.
+// NextEnd is when the first of the running jobs will end, or go on in a way that decides when it ends, under what is known
+// now; always later than the time that the world has come to, and false when nothing says so. Ask again later: load
+// changes it.
 func (w *World) NextEnd() (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,7 +221,7 @@ func (w *World) NextEnd() (time.Time, bool) {
 	return time.Unix(0, max(end, w.at+1)).UTC(), true
 }
 
-// estimate is when the last lane ends; a lane that waits for its stage has only its runtime to be judged by.
+// estimate is when the last lane of the present stage ends, or begins where nothing says how long it runs.
 func (j *Job) estimate() int64 {
 	var end int64
 	for _, l := range j.lanes {
@@ -230,10 +231,10 @@ func (j *Job) estimate() int64 {
 			continue
 		case l.state == running:
 			at = min(at, l.due)
-		case l.begins != never && l.spec.Runtime > 0:
-			at = l.begins + int64(l.spec.Runtime)
+		case l.begins == never:
+			continue // its stage is yet to come
 		default:
-			at = never
+			at = l.begins + int64(l.spec.Runtime)
 		}
 		end = max(end, min(at, j.limit))
 	}

@@ -119,16 +119,6 @@ func (t Truth) Coefficients(depth int) (alpha, beta float64) {
 	return (t.Contention*d-t.Crosstalk*d)/a + beta, beta
 }
 
-// Streaming is how many bytes per second one node writes in blocks of 1 MiB, one after the other, with all its servers busy.
-func (t Truth) Streaming() float64 {
-	const block = 1 << 20
-	medium := t.Fast
-	if t.SequentialToSlow {
-		medium = t.Slow
-	}
-	return block * float64(t.Servers) * (1 - t.Background) / medium.seconds(medium.WriteSeconds, block, 0)
-}
-
 // Check returns all objections.
 func (t Truth) Check() error {
 	var errs []error

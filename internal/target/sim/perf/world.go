@@ -76,7 +76,18 @@ func (w *World) Advance(now time.Time) {
 	w.advance(now.UnixNano())
 }
 
-func (w *World) advance(now int64) {
+// AdvanceToEnd brings everything up to the next end of a job, at most up to until, and returns the time that it has come to.
+func (w *World) AdvanceToEnd(until time.Time) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.goOn(until.UnixNano(), w.finished)
+	return time.Unix(0, w.at).UTC()
+}
+
+func (w *World) advance(now int64) { w.goOn(now, never) }
+
+// goOn advances to now, or to the first moment at which more jobs have finished.
+func (w *World) goOn(now int64, finished int) {
 	if now <= w.at {
 		return
 	}
@@ -96,6 +107,9 @@ func (w *World) advance(now int64) {
 		}
 		w.at = max(w.at, next)
 		w.change()
+		if w.finished > finished {
+			return
+		}
 		if w.at == now {
 			break // what follows from it is solved when time goes on
 		}
