@@ -39,10 +39,13 @@ const (
 )
 
 // weights say how much more often a kind is drawn than a changed constant.
-var weights = map[Kind]float64{CallRemoved: 4, DeferRemoved: 4, ErrorDropped: 4, Negated: 2, OperandDropped: 2, StatementRemoved: 2}
+var weights = map[Kind]float64{
+	CallRemoved: 4, DeferRemoved: 4, ErrorDropped: 4, Negated: 2, OperandDropped: 2, StatementRemoved: 2,
+}
 
 // durable names calls that data or other processes hang on, by a part of their name. They are drawn twice as often.
-var durable = []string{"sync", "close", "remove", "rename", "truncate", "flush", "kill", "signal", "unlock", "destroy", "teardown"}
+var durable = []string{"sync", "close", "remove", "rename", "truncate", "flush", "kill", "signal", "unlock", "destroy",
+	"teardown"}
 
 // ID names a mutant by what it changes, not by where that stands, so that it survives edits of other lines.
 type ID struct {

@@ -231,7 +231,8 @@ func (w workshop) test(suite string, limit time.Duration) ([]byte, error) {
 	if os.Getuid() != 0 {
 		args = append(args, "--user", "--map-root-user")
 	}
-	args = append(args, "sh", "-c", wall, "sh", temp, filepath.Join(w.scratch, "suite.test"), "-test.short", "-test.failfast")
+	program := filepath.Join(w.scratch, "suite.test")
+	args = append(args, "sh", "-c", wall, "sh", temp, program, "-test.short", "-test.failfast")
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", args...)
