@@ -66,6 +66,9 @@ func (c *cluster) change(names []string, f func(*target.VM)) error {
 func (c *cluster) VMs(context.Context) ([]target.VM, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.fail["list"]; err != nil {
+		return nil, err
+	}
 	var list []target.VM
 	for _, vm := range c.vms {
 		list = append(list, vm)
