@@ -409,6 +409,11 @@ func TestRemoveKeepsWhatIsNotCleaned(t *testing.T) {
 	if err := result.Remove(f.Dir(), false); err == nil || !strings.Contains(err.Error(), "plimsoll cleanup") {
 		t.Error(err)
 	}
+	// What a later version says of its cleaning is not known here.
+	must(t, os.WriteFile(filepath.Join(f.Dir(), "manifest.json"), []byte(`{"version":99}`), 0o644))
+	if err := result.Remove(f.Dir(), false); err == nil || !strings.Contains(err.Error(), "plimsoll cleanup") {
+		t.Error(err)
+	}
 	must(t, result.Remove(f.Dir(), true))
 	if err := result.Remove(t.TempDir(), true); err == nil {
 		t.Error("removed a folder that is no run")
