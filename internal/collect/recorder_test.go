@@ -189,6 +189,29 @@ func TestSilentTool(t *testing.T) {
 	}
 }
 
+// The points that wait for a silent tool are written as the machine was then, not as it is when they are.
+func TestSwitchedOffWhileSilent(t *testing.T) {
+	l := newLab(t)
+	l.rec.VM("vm", "G", 0, true)
+	j := l.start("vm", "G", "W", 1)
+	for range 2 {
+		l.second(func() {
+			j.do(&j.rep.Ops[0], 10, 4096, time.Millisecond)
+			j.report()
+		})
+	}
+	for range 2 {
+		l.second(func() {})
+	}
+	l.rec.VM("vm", "G", 0, false)
+	l.second(func() {})
+	j.end("lost")
+	l.must(l.rec.Close())
+	if got, want := l.read(`last_over_time(plimsoll_vm_node[1s])`, 5), "0*4 -*2"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestLive(t *testing.T) {
 	l := newLab(t)
 	a, b := l.start("a", "G", "W", 1), l.start("b", "G", "W", 1)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -238,8 +239,10 @@ func (w workshop) test(suite string, limit time.Duration) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "unshare", args...)
 	cmd.Dir = filepath.Join(needs.Root(), filepath.FromSlash(suite))
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	// Should this process end first, the thread that has started unshare ends with it, and so does all within.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = 10 * time.Second
 	return cmd.CombinedOutput()
 }
