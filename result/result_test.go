@@ -420,6 +420,22 @@ func TestRemoveKeepsWhatIsNotCleaned(t *testing.T) {
 	}
 }
 
+// Where something else stands in the place of the lock, nobody may think to hold it.
+func TestLockThatIsNoFile(t *testing.T) {
+	f := create(t, t.TempDir())
+	must(t, f.Close())
+	lock := filepath.Join(f.Dir(), "lock")
+	must(t, os.Remove(lock))
+	must(t, os.Mkdir(lock, 0o755))
+	r, err := result.Open(f.Dir())
+	must(t, err)
+	for name, err := range map[string]error{"lock": r.TryLock(), "remove": result.Remove(f.Dir(), true)} {
+		if err == nil || !strings.Contains(err.Error(), "it is a folder") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestListNewestFirst(t *testing.T) {
 	root := t.TempDir()
 	for i := range 3 {

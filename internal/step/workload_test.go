@@ -140,6 +140,20 @@ func TestStopOfALostMachine(t *testing.T) {
 	)
 }
 
+func TestCloseTellsWhatDoesNotEnd(t *testing.T) {
+	b := newBench(t)
+	b.machines()
+	b.engine.deaf = true
+	b.must("workload.Start", scenario.Args{"workload_name": "W", "async": true, "runtime_secs": 600.0})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := b.env.Loads.Close(ctx)
+	if want := "workloads: 1 starts have jobs that do not end: context canceled"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	b.end()
+}
+
 // A job that vanished in a machine that is back by the time of the wait fails it.
 func TestVanishedJob(t *testing.T) {
 	b := newBench(t)
