@@ -241,6 +241,7 @@ func TestJSONRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"not an object":     `[1]`,
 		"odd":               `{"min":5,"max":5,"sum":5,"buckets":[5]}`,
+		"sum is no number":  `{"min":5,"max":5,"sum":x,"buckets":[5,1]}`,
 		"zero between":      `{"min":5,"max":9,"sum":14,"buckets":[5,1,2,0,2,1]}`,
 		"zero count":        `{"min":5,"max":5,"sum":5,"buckets":[5,0]}`,
 		"same bucket twice": `{"min":5,"max":5,"sum":5,"buckets":[5,1,0,1]}`,
