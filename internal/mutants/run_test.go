@@ -67,7 +67,12 @@ func TestMutants(t *testing.T) {
 				if *sample > 0 {
 					n = *sample
 				}
-				w := workshop{dir: p.dir, scratch: t.TempDir()}
+				scratch, err := os.MkdirTemp("", "mutants-")
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = os.RemoveAll(scratch) })
+				w := workshop{dir: p.dir, scratch: scratch}
 				got := w.try(t, n, p.neighbours, explained)
 				t.Logf("%s: %s", p.dir, got)
 				mu.Lock()
@@ -228,6 +233,11 @@ func (w workshop) test(suite string, limit time.Duration) ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(temp)
+	for dir, mode := range map[string]os.FileMode{w.scratch: 0o755, temp: 0o777 | os.ModeSticky} { // as /tmp is
+		if err := os.Chmod(dir, mode); err != nil {
+			return nil, err
+		}
+	}
 	args := []string{"--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--ipc"}
 	if os.Getuid() != 0 {
 		args = append(args, "--user", "--map-root-user")
