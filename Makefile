@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build binary test fuzz bench bench-peers fio clean
+.PHONY: help demo build binary test fuzz mutants bench bench-peers fio clean
 
 BIN    := bin/plimsoll
 VENDOR := internal/report/assets/vendor/uPlot.iife.min.js
@@ -55,6 +55,10 @@ fuzz: ## every fuzz target for two thousand inputs
 	  dir=$$(go list -f '{{.Dir}}' "$$pkg"); \
 	  { grep -ho '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null || true; } | sed 's/^func //' | while read -r target; do \
 	    echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 2000x -fuzzminimizetime 10x "$$pkg"; done; done
+
+mutants: ## what the tests do not notice: small changes to what data depend on; twenty minutes (SEED=, SAMPLE=, ONLY=)
+	go test -count 1 -run TestMutants -timeout 0 -v ./internal/mutants -args -mutants \
+	  -seed $(or $(SEED),1) -sample $(or $(SAMPLE),0) -only '$(ONLY)'
 
 bench: ## the benchmarks behind docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...

@@ -230,6 +230,9 @@ func TestJSONRoundTrip(t *testing.T) {
 		if !h.Equal(&back) {
 			t.Fatalf("%s came back different", data)
 		}
+		if short := h.Count() < 1e18 && h.Max() < 1e18; short && h.Count() > 0 && !new(wire).quick(data) {
+			t.Fatalf("%s is not read the quick way", data)
+		}
 	})
 }
 
@@ -238,6 +241,8 @@ func TestJSONRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"not an object":     `[1]`,
 		"odd":               `{"min":5,"max":5,"sum":5,"buckets":[5]}`,
+		"sum is no number":  `{"min":5,"max":5,"sum":x,"buckets":[5,1]}`,
+		"zero between":      `{"min":5,"max":9,"sum":14,"buckets":[5,1,2,0,2,1]}`,
 		"zero count":        `{"min":5,"max":5,"sum":5,"buckets":[5,0]}`,
 		"same bucket twice": `{"min":5,"max":5,"sum":5,"buckets":[5,1,0,1]}`,
 		"beyond the end":    `{"min":5,"max":5,"sum":5,"buckets":[3776,1]}`,

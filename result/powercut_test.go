@@ -72,9 +72,14 @@ func (p *platter) restore(t *testing.T, number uint64, dir string) {
 	}
 }
 
-// What a call has returned from is there after a power cut.
-func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
-	t.Parallel()
+// written is something that a folder keeps: how it comes there and what is read of it.
+type written struct {
+	do   func(*Folder) error
+	read func(*Folder) (any, error)
+	want any
+}
+
+func everythingWritten() map[string]written {
 	job := RawJob{VM: "vm/1", Workload: "load", Attempt: 2, Start: time.Unix(1, 0).UTC()}
 	jobOf := func(f *Folder) (any, error) {
 		jobs, problems := f.RawJobs()
@@ -87,13 +92,9 @@ func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
 		events, _, err := f.Events()
 		return events, err
 	}
-	written := job
-	written.Version = FormatVersion
-	for name, c := range map[string]struct {
-		do   func(*Folder) error
-		read func(*Folder) (any, error)
-		want any
-	}{
+	described := job
+	described.Version = FormatVersion
+	return map[string]written{
 		"run": {
 			func(*Folder) error { return nil },
 			func(f *Folder) (any, error) { return f.Manifest().Scenario.Name, nil }, "some name",
@@ -144,7 +145,7 @@ func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
 			func(f *Folder) error { return errors.Join(f.AppendEvent(Event{Kind: KindNote, Text: "x"}), f.Close()) },
 			eventsOf, []Event{{Kind: KindNote, Text: "x"}},
 		},
-		"job": {func(f *Folder) error { return f.WriteRawJob(job) }, jobOf, []RawJob{written}},
+		"job": {func(f *Folder) error { return f.WriteRawJob(job) }, jobOf, []RawJob{described}},
 		"raw output": {
 			func(f *Folder) error {
 				w, err := f.RawWriter(job)
@@ -163,7 +164,13 @@ func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
 				return string(b) + r.Truncated(), errors.Join(err, r.Close())
 			}, "everything",
 		},
-	} {
+	}
+}
+
+// What a call has returned from is there after a power cut.
+func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
+	t.Parallel()
+	for name, c := range everythingWritten() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root, p := t.TempDir(), &platter{map[uint64][]byte{}, map[uint64]map[string]uint64{}}
@@ -189,6 +196,40 @@ func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
 			got, err := c.read(g)
 			if d := cmp.Diff(c.want, got); d != "" || err != nil {
 				t.Errorf("after the power cut: %v\n%s", err, d)
+			}
+		})
+	}
+}
+
+// A device that refuses to keep something, whatever it is, fails the call that has written it.
+func TestRefusedByTheDevice(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	for name, c := range everythingWritten() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calls, bad := 0, 0
+			do := func() error {
+				calls = 0
+				f, err := create(filepath.Join(t.TempDir(), "of"), Manifest{RunID: "r"}, func(*os.File) error {
+					if calls++; calls == bad {
+						return refused
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				return errors.Join(c.do(f), f.Close())
+			}
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+			for all := calls; bad < all; {
+				bad++
+				if err := do(); !errors.Is(err, refused) {
+					t.Errorf("call %d of %d refused: %v", bad, all, err)
+				}
 			}
 		})
 	}

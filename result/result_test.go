@@ -409,9 +409,30 @@ func TestRemoveKeepsWhatIsNotCleaned(t *testing.T) {
 	if err := result.Remove(f.Dir(), false); err == nil || !strings.Contains(err.Error(), "plimsoll cleanup") {
 		t.Error(err)
 	}
+	// What a later version says of its cleaning is not known here.
+	must(t, os.WriteFile(filepath.Join(f.Dir(), "manifest.json"), []byte(`{"version":99}`), 0o644))
+	if err := result.Remove(f.Dir(), false); err == nil || !strings.Contains(err.Error(), "plimsoll cleanup") {
+		t.Error(err)
+	}
 	must(t, result.Remove(f.Dir(), true))
 	if err := result.Remove(t.TempDir(), true); err == nil {
 		t.Error("removed a folder that is no run")
+	}
+}
+
+// Where something else stands in the place of the lock, nobody may think to hold it.
+func TestLockThatIsNoFile(t *testing.T) {
+	f := create(t, t.TempDir())
+	must(t, f.Close())
+	lock := filepath.Join(f.Dir(), "lock")
+	must(t, os.Remove(lock))
+	must(t, os.Mkdir(lock, 0o755))
+	r, err := result.Open(f.Dir())
+	must(t, err)
+	for name, err := range map[string]error{"lock": r.TryLock(), "remove": result.Remove(f.Dir(), true)} {
+		if err == nil || !strings.Contains(err.Error(), "it is a folder") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -369,6 +369,19 @@ func TestMissingParts(t *testing.T) {
 	}
 }
 
+// Of a scenario that cannot be loaded again an error is told, not a warning.
+func TestUnreadableScenario(t *testing.T) {
+	l := newLab(t)
+	text := []byte("odd: 1\nname: s\n")
+	l.must(l.folder.CopyScenario(fstest.MapFS{"test.yml": {Data: text}}, text))
+	d, err := Collect(t.Context(), l.folder, nil)
+	l.must(err)
+	want := "the folder's copy of the scenario cannot be loaded, so its results are missing: test-parsed.yml:1:1: error: the scenario lacks"
+	if len(d.Problems) == 0 || !strings.HasPrefix(d.Problems[0], want) {
+		t.Errorf("%q, want %q", d.Problems, want)
+	}
+}
+
 // A run longer than 11,000 points at the author's step is evaluated more coarsely, and says so.
 func TestLongRunIsCoarser(t *testing.T) {
 	l := newLab(t)

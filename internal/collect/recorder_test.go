@@ -189,6 +189,29 @@ func TestSilentTool(t *testing.T) {
 	}
 }
 
+// The points that wait for a silent tool are written as the machine was then, not as it is when they are.
+func TestSwitchedOffWhileSilent(t *testing.T) {
+	l := newLab(t)
+	l.rec.VM("vm", "G", 0, true)
+	j := l.start("vm", "G", "W", 1)
+	for range 2 {
+		l.second(func() {
+			j.do(&j.rep.Ops[0], 10, 4096, time.Millisecond)
+			j.report()
+		})
+	}
+	for range 2 {
+		l.second(func() {})
+	}
+	l.rec.VM("vm", "G", 0, false)
+	l.second(func() {})
+	j.end("lost")
+	l.must(l.rec.Close())
+	if got, want := l.read(`last_over_time(plimsoll_vm_node[1s])`, 5), "0*4 -*2"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestLive(t *testing.T) {
 	l := newLab(t)
 	a, b := l.start("a", "G", "W", 1), l.start("b", "G", "W", 1)
@@ -198,6 +221,7 @@ func TestLive(t *testing.T) {
 			for _, j := range []*labJob{a, b} {
 				j.do(&j.rep.Ops[0], 100, 100*8192, time.Millisecond)
 				j.do(&j.rep.Ops[1], 50, 50*4096, 3*time.Millisecond)
+				j.do(&j.rep.Ops[2], 10, 10*4096, time.Second) // trims, which no latency is told of
 				j.report()
 			}
 			other.rep.Errors++
@@ -207,8 +231,8 @@ func TestLive(t *testing.T) {
 	ops := result.BlockOperations()
 	want := []LiveRow{
 		{Workload: "V", Group: "H", VMs: 1, Since: 3 * time.Second, Rates: []LiveRate{{Operation: ops[0]}, {Operation: ops[1]}, {Operation: ops[2]}}, Errors: 3},
-		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second, Rates: []LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {Operation: ops[2]}},
-			Mean: 1666666, P99: 3 * time.Millisecond, Ops: 900, Bytes: 3 * (200*8192 + 100*4096)},
+		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second, Rates: []LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {ops[2], 20, 20 * 4096}},
+			Mean: 1666666, P99: 3 * time.Millisecond, Ops: 960, Bytes: 3 * (200*8192 + 100*4096 + 20*4096)},
 	}
 	near := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < 50*time.Microsecond })
 	if d := cmp.Diff(want, l.rec.Live(), near); d != "" {

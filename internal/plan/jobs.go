@@ -122,8 +122,8 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 		for _, n := range job.Notes {
 			j.remarks.add(n, use.Workload)
 		}
-		if err := j.asserted(name, job.Declared); err != nil {
-			return demand{}, err
+		if err := j.asserted(use.Workload, job.Declared); err != nil {
+			return answer{}, err
 		}
 	}
 	a := answer{job: job, known: true}

@@ -50,9 +50,24 @@ func zoo(t *testing.T) (dir string, says map[string]string) {
 	}
 }
 
+// closed checks that nothing in the folder, nor the folder, is still open.
+func closed(t *testing.T, dir string) {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(to, dir) {
+			t.Errorf("%s was left open", to)
+		}
+	}
+}
+
 func TestReadTakesRegularFilesOnly(t *testing.T) {
 	t.Parallel()
 	dir, says := zoo(t)
+	defer closed(t, dir)
 	for name, want := range says {
 		for _, flag := range []int{0, NoLinks} {
 			info, err := os.Lstat(filepath.Join(dir, name))
@@ -72,9 +87,21 @@ func TestReadTakesRegularFilesOnly(t *testing.T) {
 	}
 }
 
+// A name may come to stand for something else between the look and the open.
+func TestWhatWasOpenedIsLookedAt(t *testing.T) {
+	t.Parallel()
+	dir, _ := zoo(t)
+	defer closed(t, dir)
+	f, err := checked(os.OpenFile(filepath.Join(dir, "pipe"), os.O_RDONLY|noWait, 0))
+	if kind := Kind(0); f != nil || !errors.As(err, &kind) || fs.FileMode(kind) != fs.ModeNamedPipe {
+		t.Errorf("%v, %v", f, err)
+	}
+}
+
 func TestDirTakesRegularFilesOnly(t *testing.T) {
 	t.Parallel()
 	dir, says := zoo(t)
+	defer closed(t, dir)
 	for name, want := range says {
 		if name == "folder" {
 			want = "is a directory"
@@ -99,6 +126,7 @@ func TestDirIsAFileSystem(t *testing.T) {
 	if err := fstest.TestFS(Dir(dir), "a", "d/b"); err != nil {
 		t.Error(err)
 	}
+	closed(t, dir)
 	if _, err := fs.ReadDir(Dir(filepath.Join(dir, "none")), "."); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
@@ -125,6 +153,10 @@ func TestReadIsBounded(t *testing.T) {
 	if _, err := Read("/proc/self/status", 0, 10); err == nil {
 		t.Error("a file that grows beyond the bound was read")
 	}
+	// The memory at address 0 is a file's beginning that no one can read.
+	if data, err := Read("/proc/self/mem", 0, 10); !errors.Is(err, unix.EIO) {
+		t.Errorf("%q %v", data, err)
+	}
 }
 
 // What is created or written in place obeys the same rule: a link must not lead a writer to somebody's file.
@@ -144,6 +176,9 @@ func TestOpenToWrite(t *testing.T) {
 	f, err := Open(filepath.Join(dir, "new"), os.O_RDWR|os.O_CREATE|NoLinks)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&0o133 != 0 {
+		t.Errorf("the new file: %v, %v", info.Mode(), err)
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)

@@ -65,7 +65,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	t.Setenv("PLIMSOLL_TEST_EMPTY", "")
-	long := write(t, strings.Repeat("x", 70<<10), 0o600)
+	long := write(t, strings.Repeat("x", 64<<10+3), 0o600)
 	for source, want := range map[string]string{
 		"env:PLIMSOLL_TEST_NOT_SET":               "not set",
 		"env:PLIMSOLL_TEST_EMPTY":                 "empty",
@@ -73,7 +73,7 @@ func TestRefused(t *testing.T) {
 		"file:" + t.TempDir():                     "no regular file",
 		"file:" + write(t, value, 0o644):          "chmod 600",
 		"file:" + long:                            "longer",
-		"command:cat " + long:                     "",
+		"command:cat " + long:                     "it printed more than 65536 bytes",
 		"command:false":                           "exit status 1",
 		"command:/no/such/program with arguments": "no such file",
 	} {
@@ -83,6 +83,29 @@ func TestRefused(t *testing.T) {
 		}
 		if s, err := from.Read(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !s.IsZero() {
 			t.Errorf("%s: %v, %v; want %q", source, s, err, want)
+		}
+	}
+	if s, err := (secret.Source{}).Read(t.Context()); err == nil || !strings.Contains(err.Error(), "give env:NAME") {
+		t.Errorf("from nowhere: %v, %v", s, err)
+	}
+}
+
+// The longest value there is, with the line break that does not belong to it, and the file closed after it.
+func TestLongest(t *testing.T) {
+	longest := strings.Repeat("x", 64<<10)
+	name := write(t, longest+"\r\n", 0o600)
+	for _, source := range []string{"file:" + name, "command:cat " + name} {
+		if got := read(t, source).Reveal(); got != longest {
+			t.Errorf("%s: %d bytes", source, len(got))
+		}
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && to == name {
+			t.Errorf("%s was left open", to)
 		}
 	}
 }

@@ -66,6 +66,9 @@ func (c *cluster) change(names []string, f func(*target.VM)) error {
 func (c *cluster) VMs(context.Context) ([]target.VM, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.fail["list"]; err != nil {
+		return nil, err
+	}
 	var list []target.VM
 	for _, vm := range c.vms {
 		list = append(list, vm)
@@ -265,6 +268,7 @@ type engine struct {
 	size time.Duration    // of jobs without a runtime
 	how  map[string]error // by VM's short name: how its jobs fail, half-way
 	hang bool             // jobs never end by themselves
+	deaf bool             // jobs do not end when they are told to
 	mu   sync.Mutex
 	now  int // running
 	most int // at the same time
@@ -302,6 +306,9 @@ func (e *engine) Run(ctx context.Context, env workload.Env, job workload.Job) (w
 		e.now--
 		e.mu.Unlock()
 	}()
+	if e.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
 	began := env.Clock.Now()
 	for e.hang || env.Clock.Now().Sub(began) < job.Limit {
 		if err := e.how[name]; err != nil && env.Clock.Now().Sub(began) >= job.Limit/2 {

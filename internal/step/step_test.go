@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/golden"
 	"plimsoll/internal/step"
 	"plimsoll/internal/step/steptest"
 	"plimsoll/internal/target"
@@ -281,6 +283,97 @@ func TestGrowMovesAndPowersOn(t *testing.T) {
 	b.end()
 }
 
+// written are arguments for a step of the language, of those that fit it.
+func written(spec scenario.StepSpec, group string) scenario.Args {
+	args := scenario.Args{"vm_group_name": group, "count_per_cluster": int64(5), "num_snapshots": int64(1), "interval_minutes": 1.0,
+		"from_node": int64(0), "to_node": int64(2), "command": "true", "dest_datastore_name": "D", "power_on": true,
+		"nodes": "1", "node_index": int64(1), "node_count": int64(1), "workload_name": "W", "duration_secs": 60.0, "cmd": "true"}
+	maps.DeleteFunc(args, func(name string, _ any) bool {
+		return !slices.ContainsFunc(spec.Args, func(a scenario.ArgSpec) bool { return a.Name == name })
+	})
+	return args
+}
+
+// TestWords shows what each step is called, says and needs.
+func TestWords(t *testing.T) {
+	var text strings.Builder
+	for _, spec := range scenario.Steps() {
+		if strings.HasPrefix(spec.Name, "playbook") {
+			continue // its words are of a file
+		}
+		b := newBench(t)
+		for _, s := range b.build(spec.Name, written(spec, "A")) {
+			fmt.Fprintf(&text, "%s: %s %v\n", s.Name(), s.Text(), s.Requires())
+		}
+		b.end()
+	}
+	golden.Compare(t, "testdata/words.golden", []byte(text.String()))
+}
+
+// A group that the scenario does not have was refused when that was read. These look it up again.
+func TestUnknownGroup(t *testing.T) {
+	lists := []string{ // they ask the cluster what there is of the group, and there is nothing
+		"vm_group.WaitForPowerOn", "vm_group.CreatePeriodicSnapshots", "vm_group.MigrateGroup",
+		"vm_group.RelocateGroupDatastore", "vm_group.EnableHA", "vm_group.DisableHA",
+	}
+	for _, spec := range scenario.Steps() {
+		if args := written(spec, "none"); args["vm_group_name"] != nil && !slices.Contains(lists, spec.Name) {
+			b := newBench(t)
+			if err := b.do(spec.Name, args); err == nil || !strings.Contains(err.Error(), `"none"`) {
+				t.Errorf("%s: %v", spec.Name, err)
+			}
+			b.end()
+		}
+	}
+}
+
+// What a cluster refuses fails the step that has asked for it, whichever of its commands that was.
+func TestRefusedByTheCluster(t *testing.T) {
+	before := map[string]string{
+		"vm_group.PowerOn": "vm_group.PowerOff", "nodes.PowerOn": "nodes.PowerOff", "nodes.WaitForPowerOff": "nodes.PowerOff",
+	}
+	ready := func(t *testing.T, name string) *bench {
+		b := newBench(t)
+		if name != "vm_group.CloneFromTemplate" {
+			b.machines()
+			b.must("vm_group.MigrateGroup", scenario.Args{"vm_group_name": "A", "from_node": int64(1), "to_node": int64(3)})
+		}
+		if first := before[name]; first != "" {
+			b.must(first, map[bool]scenario.Args{true: {"nodes": "1"}, false: {"vm_group_name": "A"}}[first == "nodes.PowerOff"])
+		}
+		b.cluster.log = nil
+		return b
+	}
+	for _, spec := range scenario.Steps() {
+		if !slices.Contains([]string{"nodes", "meta", "vm_group", "cluster"}, strings.Split(spec.Name, ".")[0]) {
+			continue
+		}
+		args := written(spec, "A")
+		t.Run(spec.Name, func(t *testing.T) {
+			b := ready(t, spec.Name)
+			b.must(spec.Name, args)
+			b.end()
+			words := map[string]bool{"list": !strings.HasPrefix(spec.Name, "nodes.")}
+			for _, line := range b.cluster.lines() {
+				words[strings.Fields(line)[1]] = true
+			}
+			for word, used := range words {
+				if !used {
+					continue
+				}
+				b := ready(t, spec.Name)
+				refused := errors.New("refused")
+				b.cluster.fail[word] = refused
+				if err := b.do(spec.Name, args); !errors.Is(err, refused) {
+					t.Errorf("%q refused: %v", word, err)
+				}
+				b.cluster.fail = nil
+				b.end()
+			}
+		})
+	}
+}
+
 func TestRunCommand(t *testing.T) {
 	b := newBench(t)
 	b.machines()
@@ -371,12 +464,28 @@ func TestBackgroundSnapshots(t *testing.T) {
 	b.end()
 }
 
+func TestRefusedByItsArguments(t *testing.T) {
+	b := newBench(t)
+	start := scenario.Args{"workload_name": "W", "async": true, "timeout_secs": 5.0}
+	_, err := step.Builtin().Build(scenario.Step{Name: "workload.Start", Phase: scenario.Run, Args: start}, b.env.View)
+	if err == nil || !strings.Contains(err.Error(), "timeout_secs has no meaning with async") {
+		t.Errorf("error %v", err)
+	}
+	b.end()
+}
+
 func TestShell(t *testing.T) {
 	b := newBench(t)
 	b.must("experimental.Shell", scenario.Args{"cmd": "test -d . && echo hello"})
 	err := b.do("experimental.Shell", scenario.Args{"cmd": "echo broken; exit 3"})
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("error %v, want the exit status and what was printed", err)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	shell := b.build("experimental.Shell", scenario.Args{"cmd": "true"})[0]
+	if err := shell.Do(stopped, b.env); !errors.Is(err, context.Canceled) {
+		t.Errorf("a stopped run: %v", err)
 	}
 	b.env.HostCommands = false
 	if err := b.do("experimental.Shell", scenario.Args{"cmd": "true"}); err == nil {
@@ -388,7 +497,8 @@ func TestShell(t *testing.T) {
 func TestChecks(t *testing.T) {
 	for _, name := range []string{"check.OobConfigured", "check.ClusterReady", "check.ClustersMatch"} {
 		b := newBench(t)
-		b.must(name, nil)
+		b.must(name, scenario.Args{"annotate": true})
+		b.expect(b.events, "0s annotation  "+name+": passed")
 		b.end()
 	}
 	b := newBench(t)

@@ -266,23 +266,15 @@ func accessible(ctx context.Context, e *Env, group string, pending []string, lim
 		for i, err := range reasons {
 			if err != nil {
 				left = append(left, pending[i])
-				first = errors.Join(first, err)
+				first = cmp.Or(first, err)
 			}
 		}
 		pending = left
 		if len(left) == 0 {
 			return true, "", nil
 		}
-		return false, fmt.Sprintf("%s not accessible: %s (%v)", count(len(left), "VM"), some(left), firstOf(first)), nil
+		return false, fmt.Sprintf("%s not accessible: %s (%v)", count(len(left), "VM"), some(left), first), nil
 	})
-}
-
-// firstOf is the first of joined errors.
-func firstOf(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
-		return firstOf(joined.Unwrap()[0])
-	}
-	return err
 }
 
 func waitForGroup(a scenario.Args, _ View) (*action, error) {

@@ -116,6 +116,46 @@ func TestLostMachine(t *testing.T) {
 	b.end()
 }
 
+// What ends a job that was on a machine known to be lost is that loss, also when its tool is stopped before it notices.
+func TestStopOfALostMachine(t *testing.T) {
+	b := newBench(t)
+	b.machines()
+	b.must("workload.Start", scenario.Args{"workload_name": "W", "async": true, "runtime_secs": 600.0})
+	b.must("nodes.PowerOff", scenario.Args{"nodes": "1", "wait_secs": 0.0})
+	ctx, cancel := context.WithCancel(t.Context())
+	stopper := b.clock.Group()
+	stopper.Go(func() {
+		_ = b.clock.Sleep(context.Background(), sec/2)
+		cancel()
+	})
+	b.events = nil
+	wait := b.build("workload.Wait", scenario.Args{"workload_name": "W"})[0]
+	if err := wait.Do(ctx, b.env); !errors.Is(err, context.Canceled) {
+		t.Errorf("the wait: %v", err)
+	}
+	stopper.Wait()
+	b.must("workload.Stop", scenario.Args{"workload_name": "W"})
+	b.end()
+	b.expect(b.events,
+		"0s workload W on 7_A_0001 lost", "500ms workload W on 7_A_0000 stop", "500ms workload W on 7_A_0002 stop",
+		"520ms workload W stop",
+	)
+}
+
+func TestCloseTellsWhatDoesNotEnd(t *testing.T) {
+	b := newBench(t)
+	b.machines()
+	b.engine.deaf = true
+	b.must("workload.Start", scenario.Args{"workload_name": "W", "async": true, "runtime_secs": 600.0})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := b.env.Loads.Close(ctx)
+	if want := "workloads: 1 starts have jobs that do not end: context canceled"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	b.end()
+}
+
 // A job that vanished in a machine that is back by the time of the wait fails it.
 func TestVanishedJob(t *testing.T) {
 	b := newBench(t)
@@ -183,9 +223,10 @@ func TestStartNeedsItsMachines(t *testing.T) {
 		t.Errorf("start without VMs: %v", err)
 	}
 	b.machines()
-	b.must("nodes.PowerOff", scenario.Args{"nodes": "2"})
-	if err := b.do("workload.Start", start); err == nil || !strings.Contains(err.Error(), "1 VM not accessible: __curie_test_7_A_0002") {
-		t.Errorf("start with a VM that is off: %v", err)
+	b.must("nodes.PowerOff", scenario.Args{"nodes": "1, 2"})
+	want := "2 VMs not accessible: __curie_test_7_A_0001, __curie_test_7_A_0002: __curie_test_7_A_0001 is off: not accessible"
+	if err := b.do("workload.Start", start); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("start with VMs that are off: %v", err)
 	}
 	b.end()
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/target"
 )
@@ -48,6 +49,7 @@ const absent = "\x00absent"
 
 func check(t *testing.T, system fs.FS, c target.Config) (target.Facts, error) {
 	t.Helper()
+	c.RunsDir = cmp.Or(c.RunsDir, t.TempDir()) // the folder of this package need not be one to write in
 	p, err := Provider{System: system}.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +77,7 @@ func TestHostFacts(t *testing.T) {
 	}
 	want := []target.Node{{Index: 0, Name: "node-0", Cores: 2, MemoryBytes: 16 << 20, Power: "simulated"},
 		{Index: 1, Name: "node-1", Cores: 2, MemoryBytes: 16 << 20, Power: "simulated"}}
-	if diff := cmp.Diff(want, f.Nodes); diff != "" {
+	if diff := gocmp.Diff(want, f.Nodes); diff != "" {
 		t.Error(diff)
 	}
 	for _, c := range [][3]string{

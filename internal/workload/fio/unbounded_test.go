@@ -62,6 +62,17 @@ func TestParseIsLinear(t *testing.T) {
 	}
 }
 
+// Nesting is followed as deep as any report goes, and not where it would exhaust the stack.
+func TestDepthIsBounded(t *testing.T) {
+	t.Parallel()
+	for depth, want := range map[int]string{maxDepth: "", maxDepth + 1: "it is nested more than 32 deep"} {
+		s := scanner{b: []byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))}
+		if err := s.skip(); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%d deep: %v, want %q", depth, err, want)
+		}
+	}
+}
+
 // Output without an end is read as it comes, in the memory of one report, and the report after it is found.
 func TestParseOutputWithoutEnd(t *testing.T) {
 	t.Parallel()
