@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/step"
 	"plimsoll/scenario"
 )
 
@@ -339,4 +340,25 @@ func TestStopOfTheRun(t *testing.T) {
 			b.end()
 		})
 	}
+}
+
+// A workload without a runtime that cannot be done within its limit is told of when the plan is made.
+func TestForecastOfAWorkloadWithoutARuntime(t *testing.T) {
+	b := newBench(t)
+	b.env.Facts.Pace.BytesPerSecond = 1 << 20
+	clone := b.build("vm_group.CloneFromTemplate", scenario.Args{"vm_group_name": "A", "power_on": true})[0]
+	start := b.build("workload.Start", scenario.Args{"workload_name": "W", "timeout_secs": 60.0})[0]
+	for seconds, want := range map[int64][]string{
+		60: nil,
+		61: {`workload "W" has no runtime_secs and is expected to take 1 min 01 s, but is given 1 min`},
+	} {
+		f := step.NewForecast(b.env.View)
+		f.Extent = func(string, bool) int64 { return seconds << 20 }
+		clone.Estimate(f)
+		if d := start.Estimate(f); d != 60*sec {
+			t.Errorf("%d s of work are estimated to take %v", seconds, d)
+		}
+		b.expect(f.Warnings, want...)
+	}
+	b.end()
 }
