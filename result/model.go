@@ -205,7 +205,7 @@ type VM struct {
 	MemoryBytes int64  `json:"memory_bytes"`
 	Disks       int    `json:"disks"`
 	DiskBytes   int64  `json:"disk_bytes"` // each
-	NeverSeenOn     bool   `json:"never_seen_on,omitempty"`
+	NeverSeenOn bool   `json:"never_seen_on,omitempty"`
 }
 
 // Panel is one result of the scenario.
