@@ -37,7 +37,7 @@ var tried = []struct {
 	sample     int
 	neighbours []string
 }{
-	{"internal/run", 8, nil},
+	{"internal/run", 6, nil},
 	{"internal/workload/fio", 12, nil},
 	{"internal/target/local", 12, nil},
 	{"result", 25, []string{"internal/collect"}},
