@@ -9,7 +9,9 @@ import (
 )
 
 // testsOnly are packages for tests, which nothing that ships may import.
-var testsOnly = []string{"internal/golden", "internal/needs", "internal/mutants", "internal/archtest", "internal/*/*test"}
+var testsOnly = []string{
+	"internal/golden", "internal/needs", "internal/mutants", "internal/archtest", "internal/*/*test",
+}
 
 func matches(patterns []string, dir string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, dir); return ok })

@@ -376,7 +376,8 @@ func TestUnreadableScenario(t *testing.T) {
 	l.must(l.folder.CopyScenario(fstest.MapFS{"test.yml": {Data: text}}, text))
 	d, err := Collect(t.Context(), l.folder, nil)
 	l.must(err)
-	want := "the folder's copy of the scenario cannot be loaded, so its results are missing: test-parsed.yml:1:1: error: the scenario lacks"
+	want := "the folder's copy of the scenario cannot be loaded, so its results are missing: " +
+		"test-parsed.yml:1:1: error: the scenario lacks"
 	if len(d.Problems) == 0 || !strings.HasPrefix(d.Problems[0], want) {
 		t.Errorf("%q, want %q", d.Problems, want)
 	}

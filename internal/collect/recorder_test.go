@@ -231,8 +231,9 @@ func TestLive(t *testing.T) {
 	ops := result.BlockOperations()
 	want := []LiveRow{
 		{Workload: "V", Group: "H", VMs: 1, Since: 3 * time.Second, Rates: []LiveRate{{Operation: ops[0]}, {Operation: ops[1]}, {Operation: ops[2]}}, Errors: 3},
-		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second, Rates: []LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {ops[2], 20, 20 * 4096}},
-			Mean: 1666666, P99: 3 * time.Millisecond, Ops: 960, Bytes: 3 * (200*8192 + 100*4096 + 20*4096)},
+		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second,
+			Rates: []LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {ops[2], 20, 20 * 4096}},
+			Mean:  1666666, P99: 3 * time.Millisecond, Ops: 960, Bytes: 3 * (200*8192 + 100*4096 + 20*4096)},
 	}
 	near := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < 50*time.Microsecond })
 	if d := cmp.Diff(want, l.rec.Live(), near); d != "" {

@@ -95,9 +95,8 @@ func (m Mutant) Diff(src []byte) string {
 func Draw(all []Mutant, seed int) []Mutant {
 	rank := func(m Mutant) float64 {
 		weight := max(weights[m.Kind], 1)
-		if head, _, _ := strings.Cut(strings.ToLower(m.Original), "{"); slices.ContainsFunc(durable, func(d string) bool {
-			return strings.Contains(head, d)
-		}) {
+		text := strings.ToLower(m.Original)
+		if slices.ContainsFunc(durable, func(d string) bool { return strings.Contains(text, d) }) {
 			weight *= 2
 		}
 		h := fnv.New64a()
@@ -105,7 +104,7 @@ func Draw(all []Mutant, seed int) []Mutant {
 		// FNV leaves like texts with like high bits; a multiplication and a fold spread them.
 		x := h.Sum64() * 0x9e3779b97f4a7c15
 		x = (x ^ x>>32) * 0xd6e8feb86659fd93
-		return math.Log((float64(x>>11)+0.5)/(1<<53)) / weight // the largest first: a draw by weight without putting back
+		return math.Log((float64(x>>11)+0.5)/(1<<53)) / weight // the largest first: drawn by weight, not put back
 	}
 	return slices.SortedStableFunc(slices.Values(all), func(a, b Mutant) int { return cmp.Compare(rank(b), rank(a)) })
 }

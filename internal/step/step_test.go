@@ -285,9 +285,10 @@ func TestGrowMovesAndPowersOn(t *testing.T) {
 
 // written are arguments for a step of the language, of those that fit it.
 func written(spec scenario.StepSpec, group string) scenario.Args {
-	args := scenario.Args{"vm_group_name": group, "count_per_cluster": int64(5), "num_snapshots": int64(1), "interval_minutes": 1.0,
-		"from_node": int64(0), "to_node": int64(2), "command": "true", "dest_datastore_name": "D", "power_on": true,
-		"nodes": "1", "node_index": int64(1), "node_count": int64(1), "workload_name": "W", "duration_secs": 60.0, "cmd": "true"}
+	args := scenario.Args{"vm_group_name": group, "count_per_cluster": int64(5), "num_snapshots": int64(1),
+		"interval_minutes": 1.0, "from_node": int64(0), "to_node": int64(2), "command": "true", "power_on": true,
+		"dest_datastore_name": "D", "nodes": "1", "node_index": int64(1), "node_count": int64(1), "workload_name": "W",
+		"duration_secs": 60.0, "cmd": "true"}
 	maps.DeleteFunc(args, func(name string, _ any) bool {
 		return !slices.ContainsFunc(spec.Args, func(a scenario.ArgSpec) bool { return a.Name == name })
 	})
@@ -330,16 +331,19 @@ func TestUnknownGroup(t *testing.T) {
 // What a cluster refuses fails the step that has asked for it, whichever of its commands that was.
 func TestRefusedByTheCluster(t *testing.T) {
 	before := map[string]string{
-		"vm_group.PowerOn": "vm_group.PowerOff", "nodes.PowerOn": "nodes.PowerOff", "nodes.WaitForPowerOff": "nodes.PowerOff",
+		"vm_group.PowerOn": "vm_group.PowerOff", "nodes.PowerOn": "nodes.PowerOff",
+		"nodes.WaitForPowerOff": "nodes.PowerOff",
 	}
 	ready := func(t *testing.T, name string) *bench {
 		b := newBench(t)
 		if name != "vm_group.CloneFromTemplate" {
 			b.machines()
-			b.must("vm_group.MigrateGroup", scenario.Args{"vm_group_name": "A", "from_node": int64(1), "to_node": int64(3)})
+			away := scenario.Args{"vm_group_name": "A", "from_node": int64(1), "to_node": int64(3)}
+			b.must("vm_group.MigrateGroup", away)
 		}
 		if first := before[name]; first != "" {
-			b.must(first, map[bool]scenario.Args{true: {"nodes": "1"}, false: {"vm_group_name": "A"}}[first == "nodes.PowerOff"])
+			spec, _ := scenario.LookupStep(first)
+			b.must(first, written(spec, "A"))
 		}
 		b.cluster.log = nil
 		return b

@@ -224,7 +224,8 @@ func TestStartNeedsItsMachines(t *testing.T) {
 	}
 	b.machines()
 	b.must("nodes.PowerOff", scenario.Args{"nodes": "1, 2"})
-	want := "2 VMs not accessible: __curie_test_7_A_0001, __curie_test_7_A_0002: __curie_test_7_A_0001 is off: not accessible"
+	want := "2 VMs not accessible: __curie_test_7_A_0001, __curie_test_7_A_0002: " +
+		"__curie_test_7_A_0001 is off: not accessible"
 	if err := b.do("workload.Start", start); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("start with VMs that are off: %v", err)
 	}
