@@ -196,6 +196,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Command:  command,
 		Files:    files,
 		Output:   output,
+		Limit:    lane.Runtime,
 		Lanes:    []workload.Lane{lane},
 	}, nil
 }

@@ -100,6 +100,7 @@ output: {from: file, format: lines, records: [{match: '(?P<n>\d+)', final: true,
 		},
 		Files:  map[string][]byte{folder + "/in.txt": []byte("data\n"), folder + "/command.yml": []byte(config)},
 		Output: folder + "/output",
+		Limit:  2500 * time.Millisecond,
 		Lanes:  []workload.Lane{{Name: "tool", Depth: 8, TimeBased: true, Runtime: 2500 * time.Millisecond}},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {

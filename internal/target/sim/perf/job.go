@@ -307,6 +307,9 @@ func (w *World) read(now time.Time) (done func()) {
 // counters are those of one direction at a time within the present cell, without a histogram.
 func (l *lane) counters(d int, at int64) workload.Counters {
 	n := l.now(d, at)
+	if n.ops == 0 {
+		return workload.Counters{} // what is under way takes no time yet: a tool sums up completed operations
+	}
 	return workload.Counters{Ops: n.ops, Bytes: uint64(float64(n.ops)*l.bytes[d] + 0.5), Seconds: n.seconds}
 }
 
