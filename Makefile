@@ -46,9 +46,9 @@ test: ## everything: format, vet, unit, conformance, goldens, architecture, real
 	go build ./...
 	go vet ./...
 	@if CGO_ENABLED=1 command -v $${CC:-gcc} >/dev/null; then race=-race; else race=; echo "no C compiler: testing without the race detector"; fi; \
-	set -x; go test $$race -timeout 20m $$(go list ./... | grep -v /internal/run$$); \
-	go test $$race -short -timeout 20m ./internal/run; \
-	go test -timeout 20m -run 'InEveryStep' ./internal/run # every step of every scenario cut short: long, so without the race detector
+	set -x; go test $$race -timeout 30m $$(go list ./... | grep -v /internal/run$$); \
+	go test $$race -short -timeout 30m ./internal/run; \
+	go test -timeout 30m -run 'InEveryStep' ./internal/run # every step of every scenario cut short: long, so without the race detector
 
 fuzz: ## every fuzz target for two thousand inputs
 	@go list ./... | while read -r pkg; do \
