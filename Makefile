@@ -56,7 +56,7 @@ fuzz: ## every fuzz target for two thousand inputs
 	  { grep -ho '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null || true; } | sed 's/^func //' | while read -r target; do \
 	    echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 2000x -fuzzminimizetime 10x "$$pkg"; done; done
 
-mutants: ## what the tests do not notice: small changes to what data depend on; twenty minutes (SEED=, SAMPLE=, ONLY=)
+mutants: ## what the tests do not notice: small changes to what data depend on (SEED=, SAMPLE=, ONLY=)
 	go test -count 1 -run TestMutants -timeout 0 -v ./internal/mutants -args -mutants \
 	  -seed $(or $(SEED),1) -sample $(or $(SAMPLE),0) -only '$(ONLY)'
 
