@@ -153,7 +153,7 @@ func (a *app) checkCells(
 			errs = append(errs, fmt.Errorf("%s: %w", c.Label(), err))
 			continue
 		}
-		total += q.plan.Estimated() * time.Duration(r.Repeats)
+		total += q.plan.Least() * time.Duration(r.Repeats)
 		unknown = unknown || q.plan.EstimateUnknown
 	}
 	return total, unknown, errors.Join(errs...)

@@ -53,7 +53,7 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 		if x := p.scenario.Experiment; x != nil && err == nil {
 			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
 				plural(x.Runs(), "run"), plural(x.Runs()/x.Repeats, "combination"),
-				plural(x.Repeats, "time"), lasts(p.plan.Estimated()*time.Duration(x.Runs()), p.plan.EstimateUnknown))
+				plural(x.Repeats, "time"), lasts(p.plan.Least()*time.Duration(x.Runs()), p.plan.EstimateUnknown))
 		}
 	}
 	if refused != nil { // its objections are part of the plan

@@ -32,15 +32,16 @@ func newWatcher(w io.Writer, now, shown func() time.Time, p *plan.Plan) *watcher
 func (w *watcher) begin(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.screen.say("run %s: %s, %s", id, plural(len(w.plan.Steps), "step"), lasts(w.plan.Estimated(), w.plan.EstimateUnknown))
+	w.screen.say("run %s: %s, %s", id, plural(len(w.plan.Steps), "step"), lasts(w.plan.Least(), w.plan.EstimateUnknown))
 }
 
-// lasts says how long runs take.
+// lasts says how long runs take, or with unknown what of it can be said.
 func lasts(d time.Duration, unknown bool) string {
+	about := "about "
 	if unknown {
-		return "how long cannot be said"
+		about = "at least "
 	}
-	return "about " + unit.Duration(d.Round(time.Second)).String()
+	return about + unit.Duration(d.Round(time.Second)).String()
 }
 
 // Event implements run.Observer.

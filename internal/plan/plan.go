@@ -87,6 +87,17 @@ func (p *Plan) View() step.View {
 // Estimated is how long the steps are expected to take, or with EstimateUnknown what is taken for it.
 func (p *Plan) Estimated() time.Duration { return seconds(p.EstimatedSeconds) }
 
+// Least is how long the steps of which that can be said are expected to take: all of them without EstimateUnknown.
+func (p *Plan) Least() time.Duration {
+	var sum float64
+	for _, s := range p.Steps {
+		if !s.EstimateUnknown {
+			sum += s.EstimateSeconds
+		}
+	}
+	return seconds(sum)
+}
+
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // Refused is the error of a plan that cannot run on its target, with every objection.

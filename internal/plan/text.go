@@ -44,15 +44,16 @@ func (p *Plan) head(b *strings.Builder) {
 	}
 	visible.Fprintf(b, "%s\n", line+".")
 	author := unit.Duration(seconds(p.AuthorSeconds).Round(time.Second))
+	least := unit.Duration(p.Least().Round(time.Second))
 	switch {
 	case !p.EstimateUnknown && p.AuthorSeconds > 0:
-		line = fmt.Sprintf("About %s (the author says %s)", unit.Duration(p.Estimated().Round(time.Second)), author)
+		line = fmt.Sprintf("About %s (the author says %s)", least, author)
 	case !p.EstimateUnknown:
-		line = fmt.Sprintf("About %s", unit.Duration(p.Estimated().Round(time.Second)))
+		line = fmt.Sprintf("About %s", least)
 	case p.AuthorSeconds > 0:
-		line = fmt.Sprintf("How long cannot be said (the author says %s)", author)
+		line = fmt.Sprintf("At least %s, how long cannot be said (the author says %s)", least, author)
 	default:
-		line = "How long cannot be said"
+		line = fmt.Sprintf("At least %s, how long cannot be said", least)
 	}
 	line += fmt.Sprintf(" for %s; at most %s, %s of data disks, %s of memory.", plural(len(p.Steps), "step"),
 		plural(p.PeakVMs, "VM"), unit.Bytes(p.PeakDiskBytes), unit.Bytes(p.PeakMemoryBytes))
