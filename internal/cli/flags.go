@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,7 @@ type scenarioFlags struct {
 	nodes  int
 	strict bool
 	values map[string]any // of variables, native: what --set and --set-file say, or the cell of an experiment
+	own    ownFlags
 }
 
 func (f *scenarioFlags) register(a *app, c *cobra.Command) {
@@ -54,13 +56,16 @@ func (f *scenarioFlags) register(a *app, c *cobra.Command) {
 	flags.StringArrayVar(&set, "set", nil, "set a variable of the scenario, `NAME=VALUE`, typed as YAML; repeatable")
 	flags.StringArrayVar(&setFiles, "set-file", nil, "read variables from a YAML `file`; --set wins; repeatable")
 	// A stream can be read once, and before the command takes signals for itself.
-	c.PreRunE = func(*cobra.Command, []string) (err error) {
-		f.values, err = a.variables(setFiles, set)
-		return err
+	c.PreRunE = func(_ *cobra.Command, given []string) (err error) {
+		if f.values, err = a.variables(setFiles, set); err != nil {
+			return err
+		}
+		return a.own(given[0], f)
 	}
 	flags.StringVar(&f.preset, "preset", "", "use the scenario's preset of that `name`; --set wins")
 	flags.IntVar(&f.nodes, "nodes", 0, "`number` of nodes of the cluster (default: the target's)")
 	flags.BoolVar(&f.strict, "strict", false, "object to all that a careful author would not write")
+	f.own.register(c)
 }
 
 // targetFlags say where machines come from and how a scenario is made to fit.
@@ -142,6 +147,9 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		CheckQuery: collect.CheckQuery,
 		Generators: drivers.Generators(),
 	})
+	if src.made { // the file itself was checked, and at its own places
+		diagnostics = slices.DeleteFunc(diagnostics, func(d scenario.Diagnostic) bool { return d.Severity != scenario.Error })
+	}
 	for i := range diagnostics {
 		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {
 			p.File = src.path(p.File)

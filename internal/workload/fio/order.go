@@ -89,12 +89,32 @@ func (o *order) finish() {
 // pass hands a report on, its time and counters put right.
 func (o *order) pass(s state) {
 	if o.reports > 0 {
+		s.report.Elapsed = o.last.report.Elapsed + o.passed(&s)
 		o.mendTime(&s)
 		o.mendCounters(&s)
 	}
 	o.last = s
 	o.reports++
 	o.sink.Report(s.report)
+}
+
+// passed is the time between the last report and this one by fio's clock. Jobs that run together go on together; of those that wait
+// for each other one goes on after another, and between them none.
+func (o *order) passed(s *state) time.Duration {
+	last := &o.last
+	if len(s.runtimes) < 2 || len(s.runtimes) != len(last.runtimes) {
+		return s.report.Elapsed - last.report.Elapsed
+	}
+	var longest, sum time.Duration
+	for i, now := range s.runtimes {
+		gone := max(now-last.runtimes[i], 0)
+		longest, sum = max(longest, gone), sum+gone
+	}
+	wall := milliseconds(s.stampMS) - milliseconds(last.stampMS)
+	if sum == 0 {
+		return max(wall, 0)
+	}
+	return min(max(longest, wall), sum)
 }
 
 // mendTime keeps report times increasing when the host's clock is set back.
