@@ -2,10 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/visible"
 	"plimsoll/scenario"
 )
@@ -61,6 +64,7 @@ func (a *app) check(given string, f scenarioFlags) error {
 		return err
 	}
 	defer l.close()
+	l.checkAsserts()
 	report := checked{
 		Scenario: given, Errors: l.count(scenario.Error), Warnings: l.count(scenario.Warning), Diagnostics: []checkedDiagnostic{},
 	}
@@ -87,6 +91,22 @@ func (a *app) check(given string, f scenarioFlags) error {
 		return &failure{code: exitScenario, err: fmt.Errorf("check: %s: %s", given, plural(report.Errors, "error")), said: true}
 	}
 	return nil
+}
+
+// checkAsserts adds the conditions of the author on what the generators do not count.
+func (l *loaded) checkAsserts() {
+	if l.scenario == nil {
+		return
+	}
+	for _, u := range plan.CheckAsserts(l.scenario, drivers.Engines()) {
+		pos := u.Assert.Pos
+		if pos.File != "" && fs.ValidPath(pos.File) {
+			pos.File = l.path(pos.File)
+		}
+		l.diagnostics = append(l.diagnostics, scenario.Diagnostic{
+			Pos: pos, Severity: scenario.Error, Code: "assert", What: u.What, Hint: u.Hint,
+		})
+	}
 }
 
 func (c checked) sentence() string {

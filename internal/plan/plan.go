@@ -122,7 +122,7 @@ func Build(sc *scenario.Scenario, facts target.Facts, o Options) (*Plan, error) 
 	b.walk()
 	b.requireOfLoads()
 	b.checkCapabilities()
-	b.checkJobs()
+	b.objectToJobs()
 	b.remark()
 	p := b.plan
 	for _, err := range b.errs {
@@ -219,13 +219,13 @@ func (b *builder) expand() {
 	var steps []Step
 	for _, list := range [][]scenario.Step{b.sc.Setup, b.sc.Run, b.sc.Teardown} {
 		for _, s := range list {
-			powered = append(powered, step.PowerNodes(s, b.plan.view)...)
 			built, err := b.o.Steps.Build(s, b.plan.view)
 			if err != nil {
 				b.object("%s", position(s.Pos, err.Error()))
 				continue
 			}
 			for _, one := range built {
+				powered = append(powered, one.Uses().Nodes...)
 				steps = append(steps, Step{Phase: s.Phase, Name: one.Name(), Text: one.Text(), Line: s.Pos.Line, Do: one})
 			}
 		}

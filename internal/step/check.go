@@ -64,21 +64,6 @@ func ControllersConfigured(nodes []int) Step {
 	return a
 }
 
-// PowerNodes returns the nodes whose power a written step drives; clean-up, which only repairs, drives none.
-func PowerNodes(s scenario.Step, v View) []int {
-	switch s.Name {
-	case "nodes.PowerOff", "nodes.PowerOn", "nodes.WaitForPowerOff", "nodes.WaitForPowerOn", "nodes.Shutdown":
-		return selected(s.Args, v).nodes
-	case "meta.RollingUpgrade":
-		nodes := allNodes(v)
-		if s.Args.Has("node_count") {
-			nodes = nodes[:min(max(s.Args.Int("node_count"), 0), len(nodes))]
-		}
-		return nodes
-	}
-	return nil
-}
-
 func oobConfigured(nodes []int) *action {
 	s := selection{nodes: nodes}
 	return &action{

@@ -40,6 +40,9 @@ func cleanUp(s scenario.Step, v View) ([]Step, error) {
 		}
 	}
 	parts = append(parts, powerOffOurs(s.Args), deleteOurs(s.Args), confirmClean())
+	for _, p := range parts {
+		p.uses = Uses{} // it repairs what the run may have done, and drives nothing otherwise
+	}
 	return expand(s.Name, "clean up", parts), nil
 }
 

@@ -39,6 +39,7 @@ func prefillRun(a scenario.Args, v View) (*action, error) {
 	width := a.Int("max_concurrent")
 	return &action{
 		text: fmt.Sprintf("prefill workload %q on group %q, %d at a time", load.Name, load.Group, width),
+		uses: prefilling(load),
 		estimate: func(f *Forecast) time.Duration {
 			return f.prefill(load, width, a.Seconds("timeout_secs"), false)
 		},
@@ -125,6 +126,7 @@ func prefillStart(a scenario.Args, v View) (*action, error) {
 	async := a.Bool("async")
 	return &action{
 		text:     fmt.Sprintf("prefill workload %q on all of %s at once%s", load.Name, groupWords(v, load), unwaited(async)),
+		uses:     prefilling(load),
 		estimate: func(f *Forecast) time.Duration { return f.prefill(load, 0, PrefillLimit, async) },
 		do: func(ctx context.Context, e *Env) error {
 			s, err := e.Loads.begin(ctx, e, load, startOptions{prefill: true, depth: e.Loads.depthOf(e.View, load, 0), seed: PrefillName(load.Name)})
@@ -137,6 +139,12 @@ func prefillStart(a scenario.Args, v View) (*action, error) {
 			return e.Loads.wait(ctx, e, s, PrefillLimit)
 		},
 	}, nil
+}
+
+// prefilling is the use that a prefill makes of a workload. Its depth is decided when it is known how many prefill at a
+// time; what may be written does not depend on it.
+func prefilling(load scenario.Workload) Uses {
+	return Uses{Jobs: []JobUse{{Workload: load.Name, Prefill: true, Depth: 1}}}
 }
 
 func prefillWait(a scenario.Args, v View) (*action, error) {
@@ -173,6 +181,7 @@ func startWorkload(a scenario.Args, v View) (*action, error) {
 	}
 	return &action{
 		text:     startWords(v, load, o, async),
+		uses:     Uses{Jobs: []JobUse{{Workload: load.Name, Runtime: o.runtime}}},
 		estimate: func(f *Forecast) time.Duration { return f.start(load, o, limit, async) },
 		do: func(ctx context.Context, e *Env) error {
 			s, err := e.Loads.begin(ctx, e, load, o)
