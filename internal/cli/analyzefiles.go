@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/result"
 )
@@ -56,7 +57,7 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 	var t analysis.Table
 	if column == "" {
 		if t.Sweep, err = s.sweep(); err != nil {
-			return nil, fail(exitFailed, "--column NAME looks at one column as a series", "%s: %s: %w", phase, s.source, err)
+			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column as a series", "%s: %s: %w", phase, s.source, err)
 		}
 	}
 	if t.Sweep == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/compare"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/regular"
 	"plimsoll/internal/visible"
 )
@@ -132,12 +133,12 @@ func worse(d *compare.Document) error {
 	if len(unknown) > 0 {
 		hint = "say which way is good: --better NAME=lower, of files when the baseline is set"
 	}
-	return fail(exitThreshold, hint, "%w", errors.Join(errs...))
+	return exit.Errorf(exit.Threshold, hint, "%w", errors.Join(errs...))
 }
 
 func (a *app) baselinePath(phase, name string) (string, error) {
 	if !baselineName.MatchString(name) {
-		return "", usage("letters, digits, dots, dashes and underscores; at most 64", "%s: %q cannot be the name of a baseline", phase, name)
+		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64", "%s: %q cannot be the name of a baseline", phase, name)
 	}
 	return filepath.Join(a.runsDir, baselineDir, name+".json"), nil
 }
@@ -149,17 +150,17 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 	}
 	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail(exitFailed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name), "%s: no baseline %q in %q", phase, name, a.runsDir)
+		return nil, exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name), "%s: no baseline %q in %q", phase, name, a.runsDir)
 	}
 	if err != nil {
-		return nil, fail(exitFailed, "", "%s: %w", phase, err)
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	var b baseline
 	if err := json.Unmarshal(data, &b); err != nil {
-		return nil, fail(exitFailed, "", "%s: baseline %q is damaged: %w", phase, name, err)
+		return nil, exit.Errorf(exit.Failed, "", "%s: baseline %q is damaged: %w", phase, name, err)
 	}
 	if b.Version != baselineVersion || len(b.Runs) == 0 && (b.Files == nil || len(b.Files.Columns) == 0) {
-		return nil, fail(exitFailed, "", "%s: baseline %q is damaged or of another version (%d)", phase, name, b.Version)
+		return nil, exit.Errorf(exit.Failed, "", "%s: baseline %q is damaged or of another version (%d)", phase, name, b.Version)
 	}
 	return &b, nil
 }
@@ -191,7 +192,7 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 		b.Before = append([]baseline{{Version: old.Version, Name: old.Name, Runs: old.Runs, Files: old.Files, Set: old.Set, By: old.By}}, old.Before...)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fail(exitFailed, "", "%s: %w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	err = writeFile(path, func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -199,7 +200,7 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 		return e.Encode(b)
 	})
 	if err != nil {
-		return fail(exitFailed, "", "%s: %w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	if a.json {
 		return a.printJSON(b)
@@ -221,10 +222,10 @@ func (a *app) measuredRuns(phase string, given []string) ([]string, error) {
 		}
 		for _, r := range s.Runs {
 			if m := r.Manifest; m.Measured.State != "yes" {
-				return nil, fail(exitFailed, "", "%s: run %s says of its measurement: %s", phase, m.RunID, m.Measured.State)
+				return nil, exit.Errorf(exit.Failed, "", "%s: run %s says of its measurement: %s", phase, m.RunID, m.Measured.State)
 			}
 			if r.Cell != "" {
-				return nil, fail(exitFailed, "", "%s: %s has several cells: name one, as %s:FACTOR=LEVEL", phase, g, g)
+				return nil, exit.Errorf(exit.Failed, "", "%s: %s has several cells: name one, as %s:FACTOR=LEVEL", phase, g, g)
 			}
 			runs = append(runs, r.Manifest.RunID)
 		}
@@ -237,7 +238,7 @@ func (a *app) showBaselines(given []string) error {
 	if len(given) == 0 {
 		found, err := filepath.Glob(filepath.Join(a.runsDir, baselineDir, "*.json"))
 		if err != nil {
-			return fail(exitFailed, "", "baseline show: %w", err)
+			return exit.Errorf(exit.Failed, "", "baseline show: %w", err)
 		}
 		for _, f := range found {
 			names = append(names, strings.TrimSuffix(filepath.Base(f), ".json"))

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/change"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
@@ -85,7 +86,7 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 		out = append(out, c)
 	}
 	if len(errs) > 0 {
-		return fail(exitFailed, "", "%w", errors.Join(errs...))
+		return exit.Errorf(exit.Failed, "", "%w", errors.Join(errs...))
 	}
 	if a.json {
 		return a.printJSON(struct {
@@ -141,7 +142,7 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	for _, f := range folders {
 		doc, err := report.Build(f)
 		if err != nil {
-			return nil, "", fail(exitFailed, "", "changes: %s: %w", f.Dir(), err)
+			return nil, "", exit.Errorf(exit.Failed, "", "changes: %s: %w", f.Dir(), err)
 		}
 		m := f.Manifest()
 		for name, h := range headline(doc) {
@@ -161,7 +162,7 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	const fewest = 6
 	enough := slices.DeleteFunc(list, func(s named) bool { return len(s.values) < fewest })
 	if len(enough) == 0 {
-		return nil, "", fail(exitFailed, "", "changes: %s: no number is in %d of them, which a history needs", plural(len(folders), "run"), fewest)
+		return nil, "", exit.Errorf(exit.Failed, "", "changes: %s: no number is in %d of them, which a history needs", plural(len(folders), "run"), fewest)
 	}
 	return enough, plural(len(folders), "run"), nil
 }
@@ -170,7 +171,7 @@ func (a *app) historyRuns(given []string) ([]*result.Folder, error) {
 	if len(given) == 1 && given[0] == "all" {
 		entries, err := result.List(a.runsDir)
 		if err != nil {
-			return nil, fail(exitFailed, "", "changes: %w", err)
+			return nil, exit.Errorf(exit.Failed, "", "changes: %w", err)
 		}
 		given = nil
 		for _, e := range entries {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/visible"
 	"plimsoll/scenario"
@@ -88,7 +89,7 @@ func (a *app) check(given string, f scenarioFlags) error {
 		visible.Fprintf(a.out, "%s\n", report.sentence())
 	}
 	if report.Errors > 0 {
-		return &failure{code: exitScenario, err: fmt.Errorf("check: %s: %s", given, plural(report.Errors, "error")), said: true}
+		return &exit.Error{Code: exit.Scenario, Err: fmt.Errorf("check: %s: %s", given, plural(report.Errors, "error")), Said: true}
 	}
 	return nil
 }

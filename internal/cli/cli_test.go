@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/collect"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/run"
 	"plimsoll/result"
@@ -31,17 +32,17 @@ func TestExitCodes(t *testing.T) {
 	}{
 		"none":                      {nil, 0},
 		"any":                       {errors.New("x"), 1},
-		"usage":                     {usage("", "x"), 2},
-		"scenario":                  {fmt.Errorf("wrapped: %w", fail(exitScenario, "", "x")), 3},
+		"usage":                     {exit.Usagef("", "x"), 2},
+		"scenario":                  {fmt.Errorf("wrapped: %w", exit.Errorf(exit.Scenario, "", "x")), 3},
 		"refused by the plan":       {&plan.Refused{Target: "local"}, 4},
 		"refused by the target":     {&run.RefusedError{Err: errors.New("full")}, 4},
-		"threshold":                 {errors.Join(nil, fail(exitThreshold, "", "x")), 5},
+		"threshold":                 {errors.Join(nil, exit.Errorf(exit.Threshold, "", "x")), 5},
 		"left over":                 {left, 6},
-		"left over after a failure": {errors.Join(fail(exitThreshold, "", "x"), left), 6},
+		"left over after a failure": {errors.Join(exit.Errorf(exit.Threshold, "", "x"), left), 6},
 		"stopped":                   {run.ErrStopped, 130},
 	}
 	for name, c := range cases {
-		if got := exitCode(c.err); got != c.want {
+		if got := exit.Code(c.err); got != c.want {
 			t.Errorf("%s: exit code %d, want %d", name, got, c.want)
 		}
 	}
@@ -51,8 +52,8 @@ func TestComplaints(t *testing.T) {
 	for want, err := range map[string]error{
 		"plimsoll: a: b\n":                    errors.New("a: b"),
 		"plimsoll: a\nplimsoll: b\n":          errors.Join(errors.New("a"), errors.New("b")),
-		"plimsoll: check: x\nhint: do this\n": fail(exitScenario, "do this", "check: x"),
-		"":                                    &failure{err: errors.New("shown"), said: true},
+		"plimsoll: check: x\nhint: do this\n": exit.Errorf(exit.Scenario, "do this", "check: x"),
+		"":                                    &exit.Error{Err: errors.New("shown"), Said: true},
 	} {
 		var out bytes.Buffer
 		complain(&out, err)
@@ -79,11 +80,11 @@ func TestVariables(t *testing.T) {
 	}
 	for _, bad := range []string{"iops", "=4", "x=[1"} {
 		_, err := (&app{}).variables(nil, []string{bad})
-		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--set") {
+		if exit.Code(err) != exit.Usage || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %q: %v, want a usage error", bad, err)
 		}
 	}
-	if _, err := (&app{}).variables([]string{file + ".not"}, nil); exitCode(err) != exitUsage {
+	if _, err := (&app{}).variables([]string{file + ".not"}, nil); exit.Code(err) != exit.Usage {
 		t.Errorf("a missing --set-file: %v", err)
 	}
 }
@@ -153,16 +154,16 @@ func TestSourcesOfAScenario(t *testing.T) {
 	for given, say := range map[string]string{
 		dir + "/none": "no such file", dir + "/sc/notes.txt": "neither a directory", "restroe": "no such file", dir + "/outside.txt/x": "not a directory",
 	} {
-		if _, err := a.open(given); exitCode(err) != exitScenario || !strings.Contains(err.Error(), say) {
+		if _, err := a.open(given); exit.Code(err) != exit.Scenario || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an invalid scenario saying %q", given, err, say)
 		}
 	}
 	write(t, dir+"/broken.zip", "no zip")
-	if _, err := a.open(dir + "/broken.zip"); exitCode(err) != exitScenario {
+	if _, err := a.open(dir + "/broken.zip"); exit.Code(err) != exit.Scenario {
 		t.Errorf("a broken zip: %v", err)
 	}
-	var f2 *failure
-	if _, err := a.open("restroe"); !errors.As(err, &f2) || !strings.Contains(f2.hint, `"restore"`) {
+	var f2 *exit.Error
+	if _, err := a.open("restroe"); !errors.As(err, &f2) || !strings.Contains(f2.Hint, `"restore"`) {
 		t.Errorf("the nearest name is not offered: %v", err)
 	}
 }
@@ -300,7 +301,7 @@ func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
 	}
 	for _, want := range []string{"20260101-000000-x-0001: cleaned\n", "nothing to clean up in " + a.runsDir + "\n"} {
 		out.Reset()
-		if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exitDone || out.String() != want {
+		if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exit.Done || out.String() != want {
 			t.Errorf("exit code %d, %q, %s: want %q", code, out, errs, want)
 		}
 	}
@@ -340,7 +341,7 @@ func TestStopper(t *testing.T) {
 		<-forever
 		return nil
 	})
-	if exitCode(err) != exitInterrupted {
+	if exit.Code(err) != exit.Interrupted {
 		t.Errorf("left with %v", err)
 	}
 }
@@ -377,7 +378,7 @@ func TestThresholdsNameThePanels(t *testing.T) {
 		t.Errorf("nothing failed, and yet: %v", err)
 	}
 	err := thresholds(document(2))
-	if exitCode(err) != exitThreshold || !strings.Contains(err.Error(), "Lost writes") {
+	if exit.Code(err) != exit.Threshold || !strings.Contains(err.Error(), "Lost writes") {
 		t.Errorf("%v, want exit code 5 and the panel's title", err)
 	}
 }
@@ -386,7 +387,7 @@ func TestRefusedScenarioSaysEverything(t *testing.T) {
 	a, out, errs := quiet(t)
 	dir := t.TempDir()
 	write(t, dir+"/test.yml", "name: 5\nvms: {}\n")
-	if code := a.main([]string{"check", dir}); code != exitScenario {
+	if code := a.main([]string{"check", dir}); code != exit.Scenario {
 		t.Errorf("exit code %d", code)
 	}
 	for line := range strings.Lines(out.String()) {

@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/analysis"
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/compare"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 )
 
@@ -63,21 +64,21 @@ func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, erro
 	first := slices.Index(is, true)
 	if first < 0 {
 		if len(f.columns) > 0 {
-			return false, usage("", "%s: --column is for files", phase)
+			return false, exit.Usagef("", "%s: --column is for files", phase)
 		}
 		return false, nil
 	}
 	if other := slices.Index(is, false); other >= 0 {
-		return false, usage("compare files with files, or runs with runs", "%s: %q is of files, and %q is not", phase,
+		return false, exit.Usagef("compare files with files, or runs with runs", "%s: %q is of files, and %q is not", phase,
 			given[first], given[other])
 	}
 	for i, g := range given {
 		if slices.Contains(given[:i], g) {
-			return false, usage("", "%s: %q is given twice", phase, g)
+			return false, exit.Usagef("", "%s: %q is given twice", phase, g)
 		}
 	}
 	if len(f.vary) > 0 || f.anyway {
-		return false, usage("", "%s: --vary and --anyway are for runs; of files no facts are known", phase)
+		return false, exit.Usagef("", "%s: --vary and --anyway are for runs; of files no facts are known", phase)
 	}
 	return true, nil
 }
@@ -123,7 +124,7 @@ func (a *app) compareTables(phase string, given []string, f compareFlags) (*comp
 	}
 	d, err := compare.OfSamples(sides, f.options())
 	if err != nil {
-		return nil, fail(exitFailed, "--column NAME, repeatable, compares some columns only", "%w", err)
+		return nil, exit.Errorf(exit.Failed, "--column NAME, repeatable, compares some columns only", "%w", err)
 	}
 	return d, nil
 }
@@ -146,7 +147,7 @@ func (r *repeats) columns(phase string, asked []string) ([]compare.Column, error
 		}
 	}
 	if len(out) < len(asked) || len(out) == 0 {
-		return nil, usage("", "%s: --column: the baseline has the columns %s", phase, columnList(r.names()))
+		return nil, exit.Usagef("", "%s: --column: the baseline has the columns %s", phase, columnList(r.names()))
 	}
 	return out, nil
 }
@@ -184,7 +185,7 @@ func (a *app) asIn(phase, given string, base compare.Samples) ([]compare.Column,
 		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.source, c.Name, columnList(s.names)))
 	}
 	if len(errs) > 0 {
-		return nil, fail(exitTarget, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
+		return nil, exit.Errorf(exit.Refused, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
 	}
 	if len(left) > 0 {
 		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.source, columnList(left))
@@ -206,7 +207,7 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 	out := &repeats{}
 	for i, g := range given {
 		if strings.HasPrefix(g, "@") {
-			return nil, usage("", "%s: %q is a baseline already", phase, g)
+			return nil, exit.Usagef("", "%s: %q is a baseline already", phase, g)
 		}
 		if g == "-" {
 			out.Sources = append(out.Sources, "standard input")
@@ -270,7 +271,7 @@ func betterOf(phase string, given []string) (directions, error) {
 		}
 		direction := effect.Direction(way)
 		if direction != effect.HigherIsBetter && direction != effect.LowerIsBetter {
-			return d, usage("as in lower, or p99=lower", "%s: --better: %q is neither higher nor lower", phase, g)
+			return d, exit.Usagef("as in lower, or p99=lower", "%s: --better: %q is neither higher nor lower", phase, g)
 		}
 		if cut < 0 {
 			d.others = direction
@@ -298,7 +299,7 @@ func directionOf(name string) effect.Direction {
 // ofRuns are the directions as those of measures, which must be named.
 func (d directions) ofRuns(phase string) (map[string]effect.Direction, error) {
 	if d.others != "" {
-		return nil, usage("as in --better retries=lower", "%s: --better %s: of runs name the measure", phase, d.others)
+		return nil, exit.Usagef("as in --better retries=lower", "%s: --better %s: of runs name the measure", phase, d.others)
 	}
 	return d.named, nil
 }
@@ -327,7 +328,7 @@ func (d directions) assign(phase string, columns []compare.Column) error {
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	if len(errs) > 0 {
-		return usage("", "%w", errors.Join(errs...))
+		return exit.Usagef("", "%w", errors.Join(errs...))
 	}
 	return nil
 }

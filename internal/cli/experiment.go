@@ -18,6 +18,7 @@ import (
 
 	"plimsoll/internal/compare"
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
@@ -107,11 +108,11 @@ type campaign struct {
 // startExperiment checks every cell, makes the folder, and executes.
 func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf targetFlags, rf runFlags, limit time.Duration) error {
 	if rf.keep {
-		return usage("run it with --once to keep the machines of one run", "run: --keep does not go with an experiment")
+		return exit.Usagef("run it with --once to keep the machines of one run", "run: --keep does not go with an experiment")
 	}
 	for _, f := range p.scenario.Experiment.Factors {
 		if _, given := sf.values[f.Name]; given {
-			return usage("leave it out, or run once with --once", "run: --set %s: the experiment varies it", f.Name)
+			return exit.Usagef("leave it out, or run once with --once", "run: --set %s: the experiment varies it", f.Name)
 		}
 	}
 	began := a.now()
@@ -130,7 +131,7 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 	}
 	folder, err := experiment.Create(a.runsDir, r, p.fsys)
 	if err != nil {
-		return fail(exitFailed, "", "run: %w", err)
+		return exit.Errorf(exit.Failed, "", "run: %w", err)
 	}
 	defer folder.Close()
 	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), %s\n", id, plural(len(r.Sequence), "run"),
@@ -178,21 +179,21 @@ func (a *app) resume(given string, rf runFlags) error {
 	}
 	dir, ok := a.findExperiment(given)
 	if !ok {
-		return fail(exitFailed, `plimsoll runs list shows experiments; a single run cannot be resumed`, "resume: no experiment %q in %q", given, a.runsDir)
+		return exit.Errorf(exit.Failed, `plimsoll runs list shows experiments; a single run cannot be resumed`, "resume: no experiment %q in %q", given, a.runsDir)
 	}
 	folder, err := experiment.Open(dir)
 	if err != nil {
-		return fail(exitFailed, "", "resume: %w", err)
+		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	if err := folder.Lock(); err != nil {
-		return fail(exitFailed, "", "resume: %w", err)
+		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	defer folder.Close()
 	stop := a.stoppable()
 	defer stop.release()
 	progress, err := folder.Progress()
 	if err != nil {
-		return fail(exitFailed, "", "resume: %w", err)
+		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	for _, id := range progress.Interrupted {
 		dir := filepath.Join(folder.RunsDir(), id)
@@ -204,7 +205,7 @@ func (a *app) resume(given string, rf runFlags) error {
 		case err != nil:
 			return fmt.Errorf("resume: clean-up of run %s: %w", id, err)
 		case c.State == "going on":
-			return fail(exitFailed, "", "resume: run %s is going on in another process", id)
+			return exit.Errorf(exit.Failed, "", "resume: run %s is going on in another process", id)
 		default:
 			visible.Fprintf(a.err, "run %s was interrupted: %s\n", id, c.State)
 		}
@@ -222,7 +223,7 @@ func (a *app) conduct(stop *stopper, folder *experiment.Folder, limit time.Durat
 	}
 	progress, err := folder.Progress()
 	if err != nil {
-		return fail(exitFailed, "", "run: %w", err)
+		return exit.Errorf(exit.Failed, "", "run: %w", err)
 	}
 	stop.tell(func() { visible.Fprintf(a.err, "stopping: the run under way is torn down; plimsoll resume goes on\n") })
 	var failedAsserts []string
@@ -234,7 +235,7 @@ func (a *app) conduct(stop *stopper, folder *experiment.Folder, limit time.Durat
 			return errors.Join(err, c.result(false, nil))
 		case out == outcomeFailed:
 			if inARow++; inARow == 3 {
-				return errors.Join(fail(exitFailed, "mend what is wrong, then: plimsoll resume "+c.record.ID, "run: three runs in a row failed: %w", err), c.result(false, nil))
+				return errors.Join(exit.Errorf(exit.Failed, "mend what is wrong, then: plimsoll resume "+c.record.ID, "run: three runs in a row failed: %w", err), c.result(false, nil))
 			}
 		default:
 			inARow = 0
@@ -283,12 +284,12 @@ func (c *campaign) make(planned experiment.Planned, index, left int) (outcome, e
 	visible.Fprintf(c.err, "%s\n", text)
 	event := experiment.Event{Time: c.now().UTC(), Sequence: planned.Sequence, State: experiment.Started, RunID: id}
 	if err := c.folder.Append(event); err != nil {
-		return outcomeStop, fail(exitFailed, "", "run: %w", err)
+		return outcomeStop, exit.Errorf(exit.Failed, "", "run: %w", err)
 	}
 	var limit time.Duration
 	if !c.limit.IsZero() {
 		if limit = c.limit.Sub(c.now()); limit <= 0 {
-			return outcomeStop, fail(exitFailed, "plimsoll resume "+c.record.ID+" goes on", "run: the time limit is reached")
+			return outcomeStop, exit.Errorf(exit.Failed, "plimsoll resume "+c.record.ID+" goes on", "run: the time limit is reached")
 		}
 	}
 	request := c.request(c.stop, p, c.folder.RunsDir(), id, c.record.Source, runFlags{}, limit)
@@ -312,12 +313,12 @@ func (c *campaign) ended(event experiment.Event, summary run.Summary, err error)
 		_, doc, reportErr = c.writeReport(summary.Dir)
 	}
 	if e := c.folder.Append(event); e != nil {
-		return outcomeStop, errors.Join(fail(exitFailed, "", "run: %w", e), err)
+		return outcomeStop, errors.Join(exit.Errorf(exit.Failed, "", "run: %w", e), err)
 	}
 	switch {
 	case errors.Is(err, run.ErrStopped) || c.stop.ctx.Err() != nil:
 		return outcomeStop, errors.Join(c.interrupted(), err)
-	case run.Code(err) == run.CodeUncleaned:
+	case exit.Code(err) == exit.Uncleaned:
 		return outcomeStop, err
 	case event.State == experiment.Failed:
 		visible.Fprintf(c.err, "run %s failed: %s\n", event.RunID, event.Error)
@@ -329,7 +330,7 @@ func (c *campaign) ended(event experiment.Event, summary run.Summary, err error)
 }
 
 func (c *campaign) interrupted() error {
-	return fail(exitInterrupted, "plimsoll resume "+c.record.ID+" goes on", "run: %w", errInterrupted)
+	return exit.Errorf(exit.Interrupted, "plimsoll resume "+c.record.ID+" goes on", "run: %w", errInterrupted)
 }
 
 // seedOf gives every run of an experiment on a simulated target a seed of its own: without one all repeats would be equal.
@@ -360,11 +361,11 @@ func (c *campaign) result(whole bool, failedAsserts []string) error {
 		if !whole {
 			return nil // nothing has measured yet, and why was said
 		}
-		return fail(exitFailed, "", "%w", err)
+		return exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	var errs []error
 	if err := writeFile(c.folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, doc) }); err != nil {
-		errs = append(errs, fail(exitFailed, "", "report: %w", err))
+		errs = append(errs, exit.Errorf(exit.Failed, "", "report: %w", err))
 	}
 	if c.json {
 		errs = append(errs, report.ExperimentJSON(c.out, doc))
@@ -373,10 +374,10 @@ func (c *campaign) result(whole bool, failedAsserts []string) error {
 		visible.Fprintf(c.out, "report: %s\n", c.folder.ReportPath())
 	}
 	if len(failedAsserts) > 0 {
-		errs = append(errs, fail(exitThreshold, "", "threshold: %s", strings.Join(failedAsserts, "; ")))
+		errs = append(errs, exit.Errorf(exit.Threshold, "", "threshold: %s", strings.Join(failedAsserts, "; ")))
 	}
 	if n := len(doc.Failed); n > 0 && whole {
-		errs = append(errs, fail(exitFailed, "plimsoll resume "+c.record.ID+" makes them again", "run: %s of the experiment failed", plural(n, "run")))
+		errs = append(errs, exit.Errorf(exit.Failed, "plimsoll resume "+c.record.ID+" makes them again", "run: %s of the experiment failed", plural(n, "run")))
 	}
 	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
@@ -57,7 +58,7 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 		}
 	}
 	if refused != nil { // its objections are part of the plan
-		return &failure{code: exitTarget, err: err, said: true}
+		return &exit.Error{Code: exit.Refused, Err: err, Said: true}
 	}
 	return err
 }
@@ -87,7 +88,7 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 		return p, err
 	}
 	if checkErr != nil {
-		return p, fail(exitTarget, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
+		return p, exit.Errorf(exit.Refused, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
 	}
 	forecaster, _ := target.TargetAs[workload.Forecaster](t.Target) // without one the plan says what it cannot say
 	p.plan, err = plan.Build(l.scenario, facts, plan.Options{
@@ -95,7 +96,7 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 		Forecaster: forecaster,
 	})
 	if err != nil {
-		return p, &failure{code: exitTarget, err: err, hint: "plimsoll plan shows the steps this is about"}
+		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
 	return p, nil
 }

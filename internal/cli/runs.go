@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
@@ -62,16 +63,16 @@ func (a *app) completeRun(*cobra.Command, []string, string) ([]string, cobra.She
 func (a *app) find(phase, run string) (string, error) {
 	if strings.ContainsRune(run, filepath.Separator) || run == "." || run == ".." {
 		if _, err := os.Stat(run); err != nil {
-			return "", fail(exitFailed, "", "%s: run %q: %w", phase, run, err)
+			return "", exit.Errorf(exit.Failed, "", "%s: run %q: %w", phase, run, err)
 		}
 		return run, nil
 	}
 	entries, err := result.List(a.runsDir)
 	if err != nil {
-		return "", fail(exitFailed, "", "%s: %w", phase, err)
+		return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	if experiments, _ := experiment.List(a.runsDir); len(entries) == 0 && (len(experiments) == 0 || run == "latest") {
-		return "", fail(exitFailed, "name another folder with --dir, or make a run: plimsoll run SCENARIO", "%s: no runs in %q", phase, a.runsDir)
+		return "", exit.Errorf(exit.Failed, "name another folder with --dir, or make a run: plimsoll run SCENARIO", "%s: no runs in %q", phase, a.runsDir)
 	}
 	if run == "latest" {
 		return slices.MaxFunc(entries, func(a, b result.Entry) int { return made(a).Compare(made(b)) }).Dir, nil
@@ -94,9 +95,9 @@ func (a *app) find(phase, run string) (string, error) {
 		if inside, _ := filepath.Glob(filepath.Join(a.runsDir, "*", experiment.RunsFolder, globQuote(run)+"*")); len(inside) == 1 {
 			return inside[0], nil
 		}
-		return "", fail(exitFailed, `run "plimsoll runs list" for the runs there are`, "%s: run %q: none of that name in %q", phase, run, a.runsDir)
+		return "", exit.Errorf(exit.Failed, `run "plimsoll runs list" for the runs there are`, "%s: run %q: none of that name in %q", phase, run, a.runsDir)
 	}
-	return "", usage("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run, len(found))
+	return "", exit.Usagef("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run, len(found))
 }
 
 // made is when a run was made. Simulated runs have a time of their own; theirs is when the journal was last written.
@@ -122,7 +123,7 @@ func (a *app) openRun(phase, run string) (*result.Folder, error) {
 	}
 	folder, err := result.Open(dir)
 	if err != nil {
-		return nil, fail(exitFailed, "", "%s: %w", phase, err)
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	return folder, nil
 }
@@ -145,7 +146,7 @@ type listedRun struct {
 func (a *app) listRuns() error {
 	entries, err := result.List(a.runsDir)
 	if err != nil {
-		return fail(exitFailed, "", "runs: %w", err)
+		return exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}
 	rows, err := a.listedExperiments()
 	if err != nil {
@@ -266,7 +267,7 @@ func (a *app) removeRuns(runs []string, force, yes bool) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &failure{code: exitFailed, err: err}
+		return &exit.Error{Code: exit.Failed, Err: err}
 	}
 	if a.json {
 		return a.printJSON(map[string][]string{"deleted": dirs})
@@ -279,7 +280,7 @@ func (a *app) listedExperiments() ([]listedRun, error) {
 	rows := []listedRun{}
 	dirs, err := experiment.List(a.runsDir)
 	if err != nil {
-		return nil, fail(exitFailed, "", "runs: %w", err)
+		return nil, exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}
 	for _, dir := range dirs {
 		row := listedRun{RunID: filepath.Base(dir), Dir: dir}
@@ -335,5 +336,5 @@ func (a *app) consent(question string) error {
 	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {
 		return nil
 	}
-	return usage("answer y, or give --yes", "not confirmed")
+	return exit.Usagef("answer y, or give --yes", "not confirmed")
 }

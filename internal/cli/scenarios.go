@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
 	"plimsoll/internal/visible"
 	"plimsoll/scenario"
@@ -186,15 +187,15 @@ func (a *app) newScenario(dir, from string) error {
 		if near := nearest.Of(from, scenarios.Names()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		return usage(hint, "scenarios new: no scenario called %q in the library", from)
+		return exit.Usagef(hint, "scenarios new: no scenario called %q in the library", from)
 	}
 	if _, err := os.Lstat(dir); err == nil {
-		return fail(exitFailed, "name a directory that does not exist yet", "scenarios new: %q exists", dir)
+		return exit.Errorf(exit.Failed, "name a directory that does not exist yet", "scenarios new: %q exists", dir)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fail(exitFailed, "", "scenarios new: %w", err)
+		return exit.Errorf(exit.Failed, "", "scenarios new: %w", err)
 	}
 	if err := os.CopyFS(dir, fsys); err != nil {
-		return fail(exitFailed, "", "scenarios new: %w", err)
+		return exit.Errorf(exit.Failed, "", "scenarios new: %w", err)
 	}
 	if a.json {
 		return a.printJSON(map[string]string{"directory": dir, "from": from})

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"plimsoll/internal/exit"
 )
 
 // A table of numbers may be this large; more is not a result but raw data.
@@ -36,7 +38,7 @@ type sheet struct {
 func (a *app) openSheet(phase, name string) (*sheet, error) {
 	in, err := a.openGiven(name)
 	if err != nil {
-		return nil, fail(exitFailed, "", "%s: %w", phase, err)
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	defer in.Close() //nolint:errcheck // read only
 	label := name
@@ -45,7 +47,7 @@ func (a *app) openSheet(phase, name string) (*sheet, error) {
 	}
 	s, err := readSheet(in)
 	if err != nil {
-		return nil, fail(exitFailed, `a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w", phase, label, err)
+		return nil, exit.Errorf(exit.Failed, `a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w", phase, label, err)
 	}
 	s.source = label
 	return s, nil

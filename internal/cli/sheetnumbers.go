@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 )
 
@@ -180,7 +181,7 @@ func (a *app) picked(phase string, s *sheet, asked []string) ([]int, error) {
 			visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.source, w)
 		}
 		if err != nil {
-			return nil, fail(exitFailed, "--column NAME looks at one column only", "%s: %s: %w", phase, s.source, err)
+			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column only", "%s: %s: %w", phase, s.source, err)
 		}
 		return list, nil
 	}
@@ -189,9 +190,9 @@ func (a *app) picked(phase string, s *sheet, asked []string) ([]int, error) {
 		i := s.column(name)
 		switch {
 		case i < 0:
-			return nil, usage("", "%s: %s: --column: no column %s among %s", phase, s.source, quoted(name), columnList(s.names))
+			return nil, exit.Usagef("", "%s: %s: --column: no column %s among %s", phase, s.source, quoted(name), columnList(s.names))
 		case slices.Contains(list, i):
-			return nil, usage("", "%s: %s: --column %s is given twice", phase, s.source, quoted(name))
+			return nil, exit.Usagef("", "%s: %s: --column %s is given twice", phase, s.source, quoted(name))
 		}
 		list = append(list, i)
 	}
@@ -202,7 +203,7 @@ func (a *app) picked(phase string, s *sheet, asked []string) ([]int, error) {
 func (a *app) values(phase string, s *sheet, column int) ([]float64, error) {
 	values, err := s.numbers(column, true)
 	if err != nil {
-		return nil, fail(exitFailed, "", "%s: %s: %w", phase, s.source, err)
+		return nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, s.source, err)
 	}
 	gaps, first := 0, 0
 	for i, v := range values {

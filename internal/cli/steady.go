@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/steady"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
@@ -76,10 +77,10 @@ type settled struct {
 func (a *app) steady(given, column, rule string, rounds, require bool, tolerance float64) error {
 	r, err := parseRule(rule)
 	if err != nil {
-		return usage("as in 5,0.20,0.10,25: window, spread, excursion, ceiling", "steady: --rule: %w", err)
+		return exit.Usagef("as in 5,0.20,0.10,25: window, spread, excursion, ceiling", "steady: --rule: %w", err)
 	}
 	if !(tolerance > 0 && tolerance < 1) {
-		return usage("", "steady: --tolerance: %g is not a share above 0 and below 1", tolerance)
+		return exit.Usagef("", "steady: --tolerance: %g is not a share above 0 and below 1", tolerance)
 	}
 	list, source, err := a.evenSeries("steady", given, column)
 	if err != nil {
@@ -101,7 +102,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 		out = append(out, v)
 	}
 	if len(errs) > 0 {
-		return fail(exitFailed, "", "%w", errors.Join(errs...))
+		return exit.Errorf(exit.Failed, "", "%w", errors.Join(errs...))
 	}
 	if a.json {
 		err = a.printJSON(struct {
@@ -124,7 +125,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 		}
 	}
 	if len(not) > 0 {
-		return fail(exitThreshold, "", "steady: not reached: %s", strings.Join(not, ", "))
+		return exit.Errorf(exit.Threshold, "", "steady: not reached: %s", strings.Join(not, ", "))
 	}
 	return nil
 }
@@ -252,7 +253,7 @@ func (a *app) namedSeries(phase, given, column string) ([]named, string, error) 
 func (a *app) sheetSeries(phase string, s *sheet, column string) ([]named, *timeline, error) {
 	t, err := s.timeline()
 	if err != nil {
-		return nil, nil, fail(exitFailed, "", "%s: %s: %w", phase, s.source, err)
+		return nil, nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, s.source, err)
 	}
 	var asked []string
 	if column != "" {
@@ -275,7 +276,7 @@ func (a *app) sheetSeries(phase string, s *sheet, column string) ([]named, *time
 		list = append(list, named{name: s.names[c], values: values, labels: labels})
 	}
 	if len(list) == 0 {
-		return nil, nil, fail(exitFailed, "--column looks at the times themselves", "%s: %s: no column of numbers besides the times in %s", phase, s.source, quoted(s.names[t.column]))
+		return nil, nil, exit.Errorf(exit.Failed, "--column looks at the times themselves", "%s: %s: no column of numbers besides the times in %s", phase, s.source, quoted(s.names[t.column]))
 	}
 	return list, t, nil
 }
@@ -297,7 +298,7 @@ func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
 	for i, n := range list {
 		have := slices.DeleteFunc(slices.Clone(n.values), math.IsNaN)
 		if gaps := len(n.values) - len(have); float64(gaps) > mostGaps*float64(len(n.values)) {
-			return nil, "", fail(exitFailed, "", "%s: %s: %s: %d of %d values are missing, at most a fifth may be", phase, s.source, n.name, gaps, len(n.values))
+			return nil, "", exit.Errorf(exit.Failed, "", "%s: %s: %s: %d of %d values are missing, at most a fifth may be", phase, s.source, n.name, gaps, len(n.values))
 		}
 		list[i].values = have
 	}
@@ -379,7 +380,7 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 	}
 	id := folder.Manifest().RunID
 	if len(list) == 0 {
-		return nil, "", fail(exitFailed, "--column names a result of the scenario, or a metric like read_iops or NOPM",
+		return nil, "", exit.Errorf(exit.Failed, "--column names a result of the scenario, or a metric like read_iops or NOPM",
 			"%s: run %s: no such series; %s", phase, id, meant(column, seriesNames(data)))
 	}
 	return list, "run " + id, nil

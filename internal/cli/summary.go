@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
@@ -22,7 +23,7 @@ const (
 func (a *app) printSummary(folder *result.Folder) error {
 	doc, err := report.Build(folder)
 	if err != nil {
-		return fail(exitFailed, "", "report: %w", err)
+		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
 	return summarise(a.out, doc, folder)
 }

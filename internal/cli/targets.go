@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
 	"plimsoll/unit"
@@ -97,7 +98,7 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 	defer stop()
 	facts, checkErr := t.Check(ctx)
 	if checkErr != nil && facts.Target == "" { // there is nothing to show
-		return fail(exitTarget, "", "target: %w", checkErr)
+		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
 	}
 	if a.json {
 		if err := a.printJSON(facts); err != nil {
@@ -107,7 +108,7 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 		return err
 	}
 	if checkErr != nil {
-		return fail(exitTarget, "", "target: %w", checkErr)
+		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
 	}
 	return nil
 }

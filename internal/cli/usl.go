@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/compare"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
@@ -61,7 +62,7 @@ func (a *app) usl(given, columns, format string, at []float64) error {
 		format = "json"
 	}
 	if format != "text" && format != "json" && format != "svg" {
-		return usage("there are: json, svg, text", "usl: no format %q", format)
+		return exit.Usagef("there are: json, svg, text", "usl: no format %q", format)
 	}
 	points, source, err := a.throughputCurve(given, columns)
 	if err != nil {
@@ -69,13 +70,13 @@ func (a *app) usl(given, columns, format string, at []float64) error {
 	}
 	model, err := usl.Fit(points, usl.Options{})
 	if err != nil {
-		return fail(exitFailed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
+		return exit.Errorf(exit.Failed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
 	}
 	doc := scalability{Source: source, Model: model, Points: points}
 	for _, n := range at {
 		p, err := model.Predict(n)
 		if err != nil {
-			return usage("", "usl: --at: %w", err)
+			return exit.Usagef("", "usl: --at: %w", err)
 		}
 		doc.Predictions = append(doc.Predictions, p)
 	}
@@ -103,7 +104,7 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 			a.mind("usl", runs...)
 			metric, err := throughputMetric(side.Runs[0].Data, columns)
 			if err != nil {
-				return nil, "", fail(exitFailed, "--columns names one metric of the runs", "usl: experiment %s: %w", given, err)
+				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs", "usl: experiment %s: %w", given, err)
 			}
 			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", plural(len(side.Runs), "run"), given), nil
 		}
@@ -115,7 +116,7 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 	}
 	n, x, w, err := s.curveColumns(columns)
 	if err != nil {
-		return nil, "", usage("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.source, err)
+		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.source, err)
 	}
 	ns, errN := s.numbers(n, false)
 	xs, errX := s.numbers(x, false)
@@ -125,7 +126,7 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 		ws, errW = s.numbers(w, false)
 	}
 	if err := oneLine(errN, errX, errW); err != nil {
-		return nil, "", fail(exitFailed, "", "usl: %s: %w", s.source, err)
+		return nil, "", exit.Errorf(exit.Failed, "", "usl: %s: %w", s.source, err)
 	}
 	for i := range ns {
 		points = append(points, usl.Point{Concurrency: ns[i], Throughput: xs[i], Weight: ws[i]})
@@ -175,7 +176,7 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 	id := folder.Manifest().RunID
 	metric, err := throughputMetric(data, column)
 	if err != nil {
-		return nil, "", fail(exitFailed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
+		return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
 	}
 	stages := stage.Of(data, metric)
 	var points []usl.Point
@@ -183,7 +184,7 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
 	if len(points) < 4 {
-		return nil, "", fail(exitFailed, "a scenario like scale-out adds workers in stages; the law needs four of them",
+		return nil, "", exit.Errorf(exit.Failed, "a scenario like scale-out adds workers in stages; the law needs four of them",
 			"usl: run %s: %s of load is too little for a curve", id, plural(len(points), "stage"))
 	}
 	return points, fmt.Sprintf("%s of run %s", plural(len(points), "stage"), id), nil
@@ -299,7 +300,7 @@ func (a *app) runData(phase, given string) (*result.Folder, *result.Data, error)
 	}
 	data, err := folder.Data()
 	if err != nil {
-		return nil, nil, fail(exitFailed, "plimsoll report "+folder.Manifest().RunID+" collects it", "%s: run %q: %w", phase, given, err)
+		return nil, nil, exit.Errorf(exit.Failed, "plimsoll report "+folder.Manifest().RunID+" collects it", "%s: run %q: %w", phase, given, err)
 	}
 	return folder, data, nil
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
@@ -108,6 +109,9 @@ type Refused struct {
 
 // Error lists the objections, one per line.
 func (r *Refused) Error() string { return errors.Join(r.Errs...).Error() }
+
+// ExitCode implements exit.Coded.
+func (r *Refused) ExitCode() int { return exit.Refused }
 
 // Unwrap gives the objections.
 func (r *Refused) Unwrap() []error { return r.Errs }
