@@ -77,3 +77,11 @@ func Thousands(n int64) string {
 	}
 	return sign + s
 }
+
+// Plural counts things in words: "1 node", "2 nodes".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -155,7 +155,7 @@ func TestScenarioTimeComesFromTheClock(t *testing.T) {
 }
 
 // printers are the packages whose words reach a terminal. What they print is of authors, tools and files as well.
-var printers = []string{"internal/cli", "internal/plan", "internal/run"}
+var printers = []string{"internal/cli", "internal/plan", "internal/run", "internal/terminal", "internal/progress"}
 
 // TestPrintingGoesThroughVisible: fmt would print an author's control characters and line ends as they stand.
 func TestPrintingGoesThroughVisible(t *testing.T) {
@@ -176,7 +176,7 @@ func TestPrintingGoesThroughVisible(t *testing.T) {
 }
 
 // ownSequences are the files that write control sequences of our own.
-var ownSequences = []string{"internal/cli/screen.go"}
+var ownSequences = []string{"internal/progress/screen.go"}
 
 func TestNobodyExitsOrRegistersItself(t *testing.T) {
 	for _, p := range packages(t) {

@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // analyzeFlags are what analyze can be told.
@@ -257,7 +258,7 @@ func (s *analyses) markdown(w io.Writer) error {
 	}
 	if len(s.Across) > 0 {
 		visible.Fprintf(w, "\n")
-		return report.FindingsMarkdown(w, "Across "+plural(len(s.Runs), "run"), nil, s.Across)
+		return report.FindingsMarkdown(w, "Across "+unit.Plural(len(s.Runs), "run"), nil, s.Across)
 	}
 	return nil
 }
@@ -295,7 +296,7 @@ func (s *analyses) text(w io.Writer, all bool) error {
 		}
 	}
 	if len(s.Across) > 0 {
-		visible.Fprintf(w, "\nAcross %s\n\n", plural(len(s.Runs), "run"))
+		visible.Fprintf(w, "\nAcross %s\n\n", unit.Plural(len(s.Runs), "run"))
 		listFindings(w, s.Across, true)
 	}
 	return nil
@@ -334,7 +335,7 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 		}
 	}
 	if fine > 0 && !all {
-		visible.Fprintf(w, "in order: %s (--all prints them)\n", plural(fine, "check"))
+		visible.Fprintf(w, "in order: %s (--all prints them)\n", unit.Plural(fine, "check"))
 	}
 }
 

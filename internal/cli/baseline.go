@@ -17,7 +17,9 @@ import (
 	"plimsoll/internal/compare"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/regular"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
+	"plimsoll/unit"
 )
 
 // baselineDir holds the baselines, beside the runs; a name that begins with a dot is no run.
@@ -47,7 +49,7 @@ func (b baseline) holds() string {
 	for _, c := range b.Files.Columns {
 		most = max(most, len(c.Values))
 	}
-	return fmt.Sprintf("%s (%s, %s)", strings.Join(b.Files.Sources, ", "), plural(len(b.Files.Columns), "column"), plural(most, "repeat"))
+	return fmt.Sprintf("%s (%s, %s)", strings.Join(b.Files.Sources, ", "), unit.Plural(len(b.Files.Columns), "column"), unit.Plural(most, "repeat"))
 }
 
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -259,14 +261,14 @@ func (a *app) showBaselines(given []string) error {
 		_, err := visible.Fprintf(a.out, "no baselines in %s\n", a.runsDir)
 		return err
 	}
-	t := table{head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}
+	t := terminal.Table{Head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}
 	for _, b := range list {
-		t.add(b.Name, b.Set.UTC().Format(time.RFC3339), b.By, b.holds())
+		t.Add(b.Name, b.Set.UTC().Format(time.RFC3339), b.By, b.holds())
 		if len(given) > 0 {
 			for _, old := range b.Before {
-				t.add("  before", old.Set.UTC().Format(time.RFC3339), old.By, old.holds())
+				t.Add("  before", old.Set.UTC().Format(time.RFC3339), old.By, old.holds())
 			}
 		}
 	}
-	return t.write(a.out)
+	return t.Write(a.out)
 }

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 func (a *app) changesCommand() *cobra.Command {
@@ -103,9 +104,9 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 
 func (c changed) text(a *app) {
 	if len(c.Changes) == 0 {
-		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, plural(c.Values, "value"))
+		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, unit.Plural(c.Values, "value"))
 	} else {
-		visible.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, plural(len(c.Changes), "change"), plural(c.Values, "value"))
+		visible.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, unit.Plural(len(c.Changes), "change"), unit.Plural(c.Values, "value"))
 	}
 	for _, s := range c.Changes {
 		where := fmt.Sprintf("value %d", s.Index+1)
@@ -162,9 +163,9 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	const fewest = 6
 	enough := slices.DeleteFunc(list, func(s named) bool { return len(s.values) < fewest })
 	if len(enough) == 0 {
-		return nil, "", exit.Errorf(exit.Failed, "", "changes: %s: no number is in %d of them, which a history needs", plural(len(folders), "run"), fewest)
+		return nil, "", exit.Errorf(exit.Failed, "", "changes: %s: no number is in %d of them, which a history needs", unit.Plural(len(folders), "run"), fewest)
 	}
-	return enough, plural(len(folders), "run"), nil
+	return enough, unit.Plural(len(folders), "run"), nil
 }
 
 func (a *app) historyRuns(given []string) ([]*result.Folder, error) {

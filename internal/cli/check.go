@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/visible"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -89,7 +90,7 @@ func (a *app) check(given string, f scenarioFlags) error {
 		visible.Fprintf(a.out, "%s\n", report.sentence())
 	}
 	if report.Errors > 0 {
-		return &exit.Error{Code: exit.Scenario, Err: fmt.Errorf("check: %s: %s", given, plural(report.Errors, "error")), Said: true}
+		return &exit.Error{Code: exit.Scenario, Err: fmt.Errorf("check: %s: %s", given, unit.Plural(report.Errors, "error")), Said: true}
 	}
 	return nil
 }
@@ -113,12 +114,12 @@ func (l *loaded) checkAsserts() {
 func (c checked) sentence() string {
 	var said []string
 	if c.Errors > 0 {
-		said = append(said, plural(c.Errors, "error"))
+		said = append(said, unit.Plural(c.Errors, "error"))
 	} else {
-		said = append(said, fmt.Sprintf("%s, %s, %s, %s", plural(c.Groups, "VM group"), plural(c.Workloads, "workload"), plural(c.Results, "result"), plural(c.Steps, "step")))
+		said = append(said, fmt.Sprintf("%s, %s, %s, %s", unit.Plural(c.Groups, "VM group"), unit.Plural(c.Workloads, "workload"), unit.Plural(c.Results, "result"), unit.Plural(c.Steps, "step")))
 	}
 	if c.Warnings > 0 {
-		said = append(said, plural(c.Warnings, "warning"))
+		said = append(said, unit.Plural(c.Warnings, "warning"))
 	}
 	verdict := "good"
 	if c.Errors > 0 {

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/compare"
 	"plimsoll/internal/exit"
+	"plimsoll/internal/table"
 	"plimsoll/internal/visible"
 )
 
@@ -131,7 +132,7 @@ func (a *app) compareTables(phase string, given []string, f compareFlags) (*comp
 
 // fileColumns reads the columns of a file.
 func (a *app) fileColumns(phase, given string, asked []string) ([]compare.Column, error) {
-	s, err := a.openSheet(phase, given)
+	s, err := a.openTable(phase, given)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (r *repeats) columns(phase string, asked []string) ([]compare.Column, error
 		}
 	}
 	if len(out) < len(asked) || len(out) == 0 {
-		return nil, exit.Usagef("", "%s: --column: the baseline has the columns %s", phase, columnList(r.names()))
+		return nil, exit.Usagef("", "%s: --column: the baseline has the columns %s", phase, table.QuoteAll(r.names()))
 	}
 	return out, nil
 }
@@ -162,33 +163,33 @@ func (r *repeats) names() []string {
 
 // asIn reads the columns of a file that a baseline has. A file that lacks one, or has it in another unit, is refused.
 func (a *app) asIn(phase, given string, base compare.Samples) ([]compare.Column, error) {
-	s, err := a.openSheet(phase, given)
+	s, err := a.openTable(phase, given)
 	if err != nil {
 		return nil, err
 	}
 	var asked []string
 	var errs []error
-	left := slices.Clone(s.names)
+	left := slices.Clone(s.Names)
 	for _, c := range base.Columns {
-		at := slices.IndexFunc(s.names, func(n string) bool { return strings.EqualFold(n, c.Name) })
+		at := slices.IndexFunc(s.Names, func(n string) bool { return strings.EqualFold(n, c.Name) })
 		if at >= 0 {
-			asked = append(asked, s.names[at])
-			left = slices.DeleteFunc(left, func(n string) bool { return n == s.names[at] })
+			asked = append(asked, s.Names[at])
+			left = slices.DeleteFunc(left, func(n string) bool { return n == s.Names[at] })
 			continue
 		}
-		stem, unit := splitUnit(c.Name)
-		if like := slices.IndexFunc(s.names, func(n string) bool { other, _ := splitUnit(n); return other == stem }); like >= 0 {
-			_, other := splitUnit(s.names[like])
-			errs = append(errs, fmt.Errorf("%s: %s: %q of the baseline is in %s, and %q in %s: convert it", phase, s.source, c.Name, cmp.Or(unit, "no unit it names"), s.names[like], cmp.Or(other, "no unit it names")))
+		stem, unit := table.SplitUnit(c.Name)
+		if like := slices.IndexFunc(s.Names, func(n string) bool { other, _ := table.SplitUnit(n); return other == stem }); like >= 0 {
+			_, other := table.SplitUnit(s.Names[like])
+			errs = append(errs, fmt.Errorf("%s: %s: %q of the baseline is in %s, and %q in %s: convert it", phase, s.Source, c.Name, cmp.Or(unit, "no unit it names"), s.Names[like], cmp.Or(other, "no unit it names")))
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.source, c.Name, columnList(s.names)))
+		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.Source, c.Name, table.QuoteAll(s.Names)))
 	}
 	if len(errs) > 0 {
 		return nil, exit.Errorf(exit.Refused, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
 	}
 	if len(left) > 0 {
-		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.source, columnList(left))
+		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.Source, table.QuoteAll(left))
 	}
 	columns, err := a.samples(phase, s, asked)
 	for i := range columns {
@@ -238,7 +239,7 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 }
 
 // samples are the columns of numbers, or those asked for. Missing values are left out, and said to be.
-func (a *app) samples(phase string, s *sheet, asked []string) ([]compare.Column, error) {
+func (a *app) samples(phase string, s *table.Table, asked []string) ([]compare.Column, error) {
 	at, err := a.picked(phase, s, asked)
 	if err != nil {
 		return nil, err
@@ -249,7 +250,7 @@ func (a *app) samples(phase string, s *sheet, asked []string) ([]compare.Column,
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, compare.Column{Name: s.names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
+		out = append(out, compare.Column{Name: s.Names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
 	}
 	return out, nil
 }
@@ -290,7 +291,7 @@ func directionOf(name string) effect.Direction {
 	case analysis.Percentile:
 		return effect.LowerIsBetter
 	}
-	if stem, unit := splitUnit(strings.ToLower(name)); inSeconds(unit) > 0 && slices.Contains(responseNames, stem) {
+	if stem, unit := table.SplitUnit(strings.ToLower(name)); table.SecondsIn(unit) > 0 && slices.Contains(responseNames, stem) {
 		return effect.LowerIsBetter
 	}
 	return ""

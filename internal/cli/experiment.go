@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
 	"plimsoll/internal/visible"
@@ -134,8 +135,8 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 		return exit.Errorf(exit.Failed, "", "run: %w", err)
 	}
 	defer folder.Close()
-	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), %s\n", id, plural(len(r.Sequence), "run"),
-		plural(len(r.Cells), "combination"), plural(r.Repeats, "repeat"), lasts(estimate, unknown))
+	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), %s\n", id, unit.Plural(len(r.Sequence), "run"),
+		unit.Plural(len(r.Cells), "combination"), unit.Plural(r.Repeats, "repeat"), progress.Lasts(estimate, unknown))
 	return a.conduct(stop, folder, limit)
 }
 
@@ -211,7 +212,7 @@ func (a *app) resume(given string, rf runFlags) error {
 		}
 	}
 	record := folder.Record()
-	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", record.ID, len(progress.Done), plural(len(record.Sequence), "run"))
+	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", record.ID, len(progress.Done), unit.Plural(len(record.Sequence), "run"))
 	return a.conduct(stop, folder, limit)
 }
 
@@ -240,7 +241,7 @@ func (a *app) conduct(stop *stopper, folder *experiment.Folder, limit time.Durat
 		default:
 			inARow = 0
 			if err != nil {
-				failedAsserts = append(failedAsserts, fmt.Sprintf("%s (%s): %v", c.record.Cell(planned.Cell).Label(), plural(planned.Repeat, "repeat"), err))
+				failedAsserts = append(failedAsserts, fmt.Sprintf("%s (%s): %v", c.record.Cell(planned.Cell).Label(), unit.Plural(planned.Repeat, "repeat"), err))
 			}
 		}
 	}
@@ -377,7 +378,7 @@ func (c *campaign) result(whole bool, failedAsserts []string) error {
 		errs = append(errs, exit.Errorf(exit.Threshold, "", "threshold: %s", strings.Join(failedAsserts, "; ")))
 	}
 	if n := len(doc.Failed); n > 0 && whole {
-		errs = append(errs, exit.Errorf(exit.Failed, "plimsoll resume "+c.record.ID+" makes them again", "run: %s of the experiment failed", plural(n, "run")))
+		errs = append(errs, exit.Errorf(exit.Failed, "plimsoll resume "+c.record.ID+" makes them again", "run: %s of the experiment failed", unit.Plural(n, "run")))
 	}
 	return errors.Join(errs...)
 }

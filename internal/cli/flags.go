@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // maxScale bounds --time-scale and --size-scale from above.
@@ -179,15 +180,7 @@ func (a *app) refuse(phase string, l *loaded) error {
 		}
 	}
 	if l.scenario == nil {
-		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given, plural(l.count(scenario.Error), "error"))
+		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given, unit.Plural(l.count(scenario.Error), "error"))
 	}
 	return nil
-}
-
-// plural prints "1 error", "2 errors".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -10,9 +10,11 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
 	"plimsoll/internal/workload"
+	"plimsoll/unit"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -53,8 +55,8 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 		err = errors.Join(p.plan.Text(a.out), err)
 		if x := p.scenario.Experiment; x != nil && err == nil {
 			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
-				plural(x.Runs(), "run"), plural(x.Runs()/x.Repeats, "combination"),
-				plural(x.Repeats, "time"), lasts(p.plan.Least()*time.Duration(x.Runs()), p.plan.EstimateUnknown))
+				unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
+				unit.Plural(x.Repeats, "time"), progress.Lasts(p.plan.Least()*time.Duration(x.Runs()), p.plan.EstimateUnknown))
 		}
 	}
 	if refused != nil { // its objections are part of the plan

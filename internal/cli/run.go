@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/analysis/assert"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
 	"plimsoll/internal/target"
@@ -94,13 +95,13 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	for _, f := range sheet {
 		p.facts.Environment = append(p.facts.Environment, target.Fact(f))
 	}
-	watch := newWatcher(a.err, a.now, p.clock.Now, p.plan)
-	stop.tell(watch.stopping)
+	watch := progress.New(a.err, a.now, p.clock.Now, p.plan)
+	stop.tell(watch.Stopping)
 	request := a.request(stop, p, a.runsDir, a.numbered(a.runsDir, p, p.clock.Now()), given, rf, limit)
 	request.Observer = watch
-	watch.begin(request.RunID)
+	watch.Begin(request.RunID)
 	summary, err := run.Execute(stop.ctx, request)
-	watch.end()
+	watch.End()
 	if p.facts.Simulated && summary.Dir != "" {
 		visible.Fprintf(a.err, "%s of simulated time took %s and at most %s of memory\n",
 			unit.Duration(summary.Elapsed.Round(time.Second)),

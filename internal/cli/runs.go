@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -167,15 +168,15 @@ func (a *app) listRuns() error {
 		_, err := visible.Fprintf(a.out, "no runs in %s\n", a.runsDir)
 		return err
 	}
-	t := table{head: []string{"RUN", "SCENARIO", "STATUS", "MEASURED", "COLLECTED", "CLEANED", "SIZE"}}
+	t := terminal.Table{Head: []string{"RUN", "SCENARIO", "STATUS", "MEASURED", "COLLECTED", "CLEANED", "SIZE"}}
 	for _, r := range rows {
 		status := r.Status
 		if status == "" {
 			status = "unreadable"
 		}
-		t.add(r.RunID, r.Scenario, status, r.Measured, r.Collected, r.Cleaned, r.Bytes.String())
+		t.Add(r.RunID, r.Scenario, status, r.Measured, r.Collected, r.Cleaned, r.Bytes.String())
 	}
-	if err := t.write(a.out); err != nil {
+	if err := t.Write(a.out); err != nil {
 		return err
 	}
 	for _, r := range rows {
@@ -209,25 +210,25 @@ func (a *app) showRun(run string) error {
 		visible.Fprintf(a.out, "%s\n", strings.TrimSuffix(m.Scenario.Name+": "+m.Scenario.Summary, ": "))
 	}
 	visible.Fprintf(a.out, "\n")
-	facts := table{head: []string{"FACT", "VALUE"}}
-	facts.add("folder", folder.Dir())
+	facts := terminal.Table{Head: []string{"FACT", "VALUE"}}
+	facts.Add("folder", folder.Dir())
 	if !m.Created.IsZero() {
-		facts.add("began", m.Created.UTC().Format(time.RFC3339))
+		facts.Add("began", m.Created.UTC().Format(time.RFC3339))
 	}
 	if !m.Ended.IsZero() && !m.Created.IsZero() {
-		facts.add("took", unit.Duration(m.Ended.Sub(m.Created)).String())
+		facts.Add("took", unit.Duration(m.Ended.Sub(m.Created)).String())
 	}
 	if len(m.Nodes) > 0 { // none: the manifest is damaged
-		facts.add("target", fmt.Sprintf("%s, %s", m.Target, plural(len(m.Nodes), "node")))
-		facts.add("scales", fmt.Sprintf("time x %g, size x %g", m.TimeScale, m.SizeScale))
+		facts.Add("target", fmt.Sprintf("%s, %s", m.Target, unit.Plural(len(m.Nodes), "node")))
+		facts.Add("scales", fmt.Sprintf("time x %g, size x %g", m.TimeScale, m.SizeScale))
 	}
 	for _, v := range m.Scenario.Vars {
-		facts.add("variable "+v.Name, fmt.Sprintf("%s (%s)", v.Value, v.From))
+		facts.Add("variable "+v.Name, fmt.Sprintf("%s (%s)", v.Value, v.From))
 	}
 	if o := m.Overhead; o != nil {
-		facts.add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent, unit.Bytes(o.MaxResidentBytes)))
+		facts.Add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent, unit.Bytes(o.MaxResidentBytes)))
 	}
-	if err := facts.write(a.out); err != nil {
+	if err := facts.Write(a.out); err != nil {
 		return err
 	}
 	visible.Fprintf(a.out, "\n")
