@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // jobs asks the engines what they make of the scenario's job files. Every question is asked once.
@@ -49,7 +50,7 @@ func (s *said) sentences() []string {
 		names := s.about[text]
 		lead := fmt.Sprintf("workload %q", names[0])
 		if len(names) > 1 {
-			lead = fmt.Sprintf("%s (%s)", plural(len(names), "workload"), list(names))
+			lead = fmt.Sprintf("%s (%s)", unit.Plural(len(names), "workload"), list(names))
 		}
 		out = append(out, lead+": "+text)
 	}

@@ -314,7 +314,7 @@ func (b *builder) schedule() {
 
 func (b *builder) endOfRun(f *step.Forecast) {
 	if open := f.Unsettled(); len(open) > 0 {
-		b.warn("%s left running at the end of the run phase: it will be stopped there: %s", plural(len(open), "workload"), list(open))
+		b.warn("%s left running at the end of the run phase: it will be stopped there: %s", unit.Plural(len(open), "workload"), list(open))
 	}
 	f.SettleAll()
 }
@@ -395,7 +395,7 @@ func (b *builder) remark() {
 		b.remarkPorts()
 	}
 	if off := b.forecast.NodesOff(); len(off) > 0 {
-		b.warn("%s off at the end of the steps: the run will switch them back on: %s", plural(len(off), "node"), fmt.Sprint(off))
+		b.warn("%s off at the end of the steps: the run will switch them back on: %s", unit.Plural(len(off), "node"), fmt.Sprint(off))
 	}
 	switch {
 	case facts.FreeBytes < 0 || p.PeakDiskBytes <= facts.FreeBytes: // not known, or enough
@@ -419,13 +419,6 @@ func gives(option string) string {
 		return ""
 	}
 	return "; " + option + " gives more"
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // list joins names, the first few when there are many.

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 func checkSteps() Registry {
@@ -67,7 +68,7 @@ func ControllersConfigured(nodes []int) Step {
 func oobConfigured(nodes []int) *action {
 	s := selection{nodes: nodes}
 	return &action{
-		text:     fmt.Sprintf("see that %s to be switched %s a power controller", count(len(nodes), "node"), map[bool]string{true: "has", false: "have"}[len(nodes) == 1]),
+		text:     fmt.Sprintf("see that %s to be switched %s a power controller", unit.Plural(len(nodes), "node"), map[bool]string{true: "has", false: "have"}[len(nodes) == 1]),
 		requires: []target.Capability{target.NodePowerControl},
 		check:    s.check,
 		do:       func(_ context.Context, e *Env) error { return s.check(e.View) },

@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // How a job ended, as result.Workload.Ended has it.
@@ -365,7 +366,7 @@ func (l *Loads) StopAll(ctx context.Context) (stopped, remains []string) {
 				n++
 			}
 		}
-		stopped = append(stopped, fmt.Sprintf("workload %q on %s", s.name, count(n, "VM")))
+		stopped = append(stopped, fmt.Sprintf("workload %q on %s", s.name, unit.Plural(n, "VM")))
 		remains = append(remains, l.stop(ctx, s)...)
 	}
 	return stopped, remains

@@ -144,7 +144,7 @@ func reachable(ctx context.Context, e *Env, vms []target.VM) ([]target.Host, err
 		}
 	}
 	if len(silent) > 0 {
-		return nil, fmt.Errorf("%s not accessible: %s: %w", count(len(silent), "VM"), some(silent), errs[0])
+		return nil, fmt.Errorf("%s not accessible: %s: %w", unit.Plural(len(silent), "VM"), some(silent), errs[0])
 	}
 	return hosts, nil
 }
@@ -167,7 +167,7 @@ func (l *Loads) startAll(ctx context.Context, e *Env, s *start, stagger time.Dur
 		}
 	}
 	if worst > tolerance {
-		e.Warn("workload %q: starting %s took longer than their stagger allows: up to %s late", s.name, count(len(s.jobs), "VM"), unit.Duration(worst))
+		e.Warn("workload %q: starting %s took longer than their stagger allows: up to %s late", s.name, unit.Plural(len(s.jobs), "VM"), unit.Duration(worst))
 	}
 	return nil
 }
@@ -291,5 +291,5 @@ func (w *waiting) overdue(limit time.Duration) error {
 		when = "after its expected end"
 	}
 	return fmt.Errorf("workload %q: not ended within %s %s on %s: %s; give the step a longer timeout_secs",
-		w.s.name, unit.Duration(limit), when, count(len(list), "VM"), some(list))
+		w.s.name, unit.Duration(limit), when, unit.Plural(len(list), "VM"), some(list))
 }

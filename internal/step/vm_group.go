@@ -128,7 +128,7 @@ func doClone(ctx context.Context, e *Env, group string, a scenario.Args) error {
 	if err != nil {
 		return err
 	}
-	e.annotate(a.Bool("annotate"), "Cloning group %s: %s", group, count(len(wanted), "VM"))
+	e.annotate(a.Bool("annotate"), "Cloning group %s: %s", group, unit.Plural(len(wanted), "VM"))
 	template := target.Template{
 		Name: scenario.TemplateName(e.Scenario.ID, decl.Template, group), Group: group, Image: decl.Template, Folder: decl.OVF,
 		Node: 0, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: e.Disks(decl),
@@ -152,7 +152,7 @@ func doClone(ctx context.Context, e *Env, group string, a scenario.Args) error {
 		return err
 	}
 	if missing := absent(wanted, vms); len(missing) > 0 {
-		return fmt.Errorf("group %q: %s missing after cloning: %s", group, count(len(missing), "VM"), some(missing))
+		return fmt.Errorf("group %q: %s missing after cloning: %s", group, unit.Plural(len(missing), "VM"), some(missing))
 	}
 	if err := exempt(ctx, e, names(vms), a.Bool("disable_ha"), a.Bool("disable_drs")); err != nil {
 		return fmt.Errorf("group %q: %w", group, err)
@@ -273,7 +273,7 @@ func accessible(ctx context.Context, e *Env, group string, pending []string, lim
 		if len(left) == 0 {
 			return true, "", nil
 		}
-		return false, fmt.Sprintf("%s not accessible: %s (%v)", count(len(left), "VM"), some(left), first), nil
+		return false, fmt.Sprintf("%s not accessible: %s (%v)", unit.Plural(len(left), "VM"), some(left), first), nil
 	})
 }
 
@@ -337,9 +337,9 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 	if (per > 0) == (total > 0) {
 		return nil, fmt.Errorf("group %q: give exactly one of count_per_node and count_per_cluster, above 0", group)
 	}
-	words := count(per, "VM") + " per node"
+	words := unit.Plural(per, "VM") + " per node"
 	if total > 0 {
-		words = count(total, "VM")
+		words = unit.Plural(total, "VM")
 	}
 	grown := func(v View) (scenario.Group, []target.Placement, error) {
 		decl, err := v.Groups.Get(group)
@@ -360,7 +360,7 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 			}
 			_, then, err := grown(v)
 			if err == nil && len(then) <= len(now) {
-				err = fmt.Errorf("group %q: growing to %s does not grow it: it has %d already", group, count(len(then), "VM"), len(now))
+				err = fmt.Errorf("group %q: growing to %s does not grow it: it has %d already", group, unit.Plural(len(then), "VM"), len(now))
 			}
 			return err
 		},
@@ -458,7 +458,7 @@ func nodeIndex(a scenario.Args, name string, v View) (int, error) {
 	}
 	n := len(v.Facts.Nodes)
 	if i < -n || i >= n {
-		return 0, fmt.Errorf("%s: node %d is not on this cluster of %s", name, i, count(n, "node"))
+		return 0, fmt.Errorf("%s: node %d is not on this cluster of %s", name, i, unit.Plural(n, "node"))
 	}
 	return (i + n) % n, nil
 }

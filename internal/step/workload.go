@@ -28,7 +28,7 @@ func groupWords(v View, load scenario.Workload) string {
 	if err != nil {
 		return fmt.Sprintf("group %q", load.Group)
 	}
-	return fmt.Sprintf("group %q (%s)", load.Group, count(len(m), "VM"))
+	return fmt.Sprintf("group %q (%s)", load.Group, unit.Plural(len(m), "VM"))
 }
 
 func prefillRun(a scenario.Args, v View) (*action, error) {
