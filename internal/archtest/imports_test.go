@@ -137,7 +137,7 @@ func eachCall(f file, visit func(importPath, name string)) {
 }
 
 // scenarioTime are the packages in which time passes only through a clock.Clock, so that simulations are exact.
-var scenarioTime = []string{"internal/step", "internal/target", "internal/target/sim", "internal/target/sim/*", "internal/workload", "internal/workload/*", "internal/run"}
+var scenarioTime = []string{"internal/step", "internal/loads", "internal/target", "internal/target/sim", "internal/target/sim/*", "internal/workload", "internal/workload/*", "internal/run"}
 
 func TestScenarioTimeComesFromTheClock(t *testing.T) {
 	for _, p := range packages(t) {

@@ -115,7 +115,7 @@ func confirmClean() *action {
 				return fmt.Errorf("list of VMs: %w", err)
 			}
 			if len(vms) > 0 && e.Facts.Can(target.VMCreation) {
-				return fmt.Errorf("%s left after deleting: %s", unit.Plural(len(vms), "VM"), some(names(vms)))
+				return fmt.Errorf("%s left after deleting: %s", unit.Plural(len(vms), "VM"), unit.List(names(vms), mostNamed))
 			}
 			return nil
 		},

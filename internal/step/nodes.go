@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
 	"plimsoll/scenario"
 	"plimsoll/unit"
@@ -143,7 +144,7 @@ func send(ctx context.Context, e *Env, nodes []int, command func(context.Context
 	for _, n := range nodes {
 		before(n)
 	}
-	_ = e.parallel(len(nodes), nodeWidth, func(i int) error {
+	_ = clock.Parallel(e.Clock, len(nodes), nodeWidth, func(i int) error {
 		errs[i] = e.within(ctx, e.NodeName(nodes[i])+": power controller", controllerLimit, func(ctx context.Context) error {
 			return command(ctx, nodes[i])
 		})
