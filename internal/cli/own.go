@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 	"plimsoll/internal/workload"
 	"plimsoll/unit"
@@ -54,14 +55,14 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	reader, ok := ownReader(given)
 	if info, err := os.Stat(given); !ok || err != nil || info.IsDir() {
 		if sf.own.given() {
-			return usage("in a scenario, write experiment: with its factors; see docs/how-to/experiment.md",
+			return exit.Usagef("in a scenario, write experiment: with its factors; see docs/how-to/experiment.md",
 				"--sweep, --repeat, --runtime and --job-size go with a job file such as my.fio, which %q is not", given)
 		}
 		return nil
 	}
 	data, err := a.readGiven(given, 1<<20)
 	if err != nil {
-		return fail(exitScenario, "", "open: %w", err)
+		return exit.Errorf(exit.Scenario, "", "open: %w", err)
 	}
 	r := workload.OwnRequest{Name: given, Data: data, Repeats: sf.own.repeats, Set: map[string]string{}}
 	var bad []error
@@ -86,14 +87,14 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 		r.Sweeps = append(r.Sweeps, workload.Sweep{Key: strings.TrimSpace(key), Values: strings.Split(values, ",")})
 	}
 	if len(bad) > 0 {
-		return usage("", "%w", errors.Join(bad...))
+		return exit.Usagef("", "%w", errors.Join(bad...))
 	}
 	for name, value := range sf.values {
 		r.Set[name] = fmt.Sprint(value)
 	}
 	made, err := reader.Own(r)
 	if err != nil {
-		return fail(exitScenario, "", "%w", err)
+		return exit.Errorf(exit.Scenario, "", "%w", err)
 	}
 	for _, name := range made.Used {
 		delete(sf.values, name)
