@@ -49,11 +49,14 @@ func (Engine) Own(r workload.OwnRequest) (workload.Own, error) {
 	o.variables()
 	o.sweeps()
 	o.runtime()
+	readable := len(o.objections) == 0 // else some would be told twice
 	for i, job := range o.file.Jobs() {
-		o.place(i, job)
+		if readable {
+			o.place(i, job)
+		}
 	}
 	o.strip()
-	if len(o.objections) == 0 { // else some would be told twice
+	if len(o.objections) == 0 {
 		checked := *o.adaptation
 		_ = checked.adapt(o.file)
 		o.objections = append(o.objections, checked.objections...)
@@ -194,7 +197,7 @@ func (o *own) sweeps() {
 			_, err := known.form(v)
 			switch {
 			case err != nil:
-				bad("%q: %v", shortened(v), err)
+				bad("%v", err)
 			case !plainValue.MatchString(v):
 				bad("%q: letters, digits and _ . : / %% + - only", shortened(v))
 			case slices.Contains(f.values, v):
