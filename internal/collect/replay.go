@@ -27,6 +27,7 @@ type track struct {
 	cpu      float64
 	clock    time.Duration // how far the tool's was ahead at most, or behind when negative
 	parts    []part        // totals between the workload's cuts
+	judged   []part        // totals within its spans
 	notes    []string
 	ended    string
 	end      time.Time
@@ -209,7 +210,7 @@ func (p *replay) zero(began time.Time) {
 	zero := mark{t: began.UTC(), v: k.meter.layout.zero()}
 	k.marks = append(k.marks, zero)
 	for i := range k.lanes {
-		k.lanes[i].prev = zero
+		k.lanes[i].prev, k.lanes[i].final = zero, mark{t: zero.t, v: zero.v}
 	}
 	p.prev, p.cut, p.elapsed = zero, zero, 0
 	p.active = p.cutters(zero)
@@ -254,6 +255,11 @@ func (p *replay) finish() {
 		c.finish(p.cut)
 	}
 	k := p.track
+	for i := range k.lanes {
+		if n := &k.lanes[i]; n.cutter != nil {
+			n.cutter.finish(n.final)
+		}
+	}
 	k.final = p.cut
 	if p.told != nil {
 		k.final = k.meter.whole(p.cut, p.told)
