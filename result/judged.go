@@ -45,15 +45,19 @@ func (w Workload) Judged() Workload {
 
 // Part says what the time by which the workload is judged leaves out, "" when nothing.
 func (w Workload) Part() string {
+	ran := "while all its VMs ran"
+	if w.Ended == "lost" || w.Ended == "failed" {
+		ran = "while all its VMs were to run"
+	}
 	switch {
 	case len(w.Spans) == 0:
 		return ""
 	case w.VM != "" || w.Starts > 1 && !w.Staggered:
 		return "without the pauses between its starts"
 	case w.Starts > 1:
-		return "while all its VMs ran, without the pauses between its starts"
+		return ran + ", without the pauses between its starts"
 	}
-	return "while all its VMs ran"
+	return ran
 }
 
 // Seconds is the length of the window without what the workload paused in it.

@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"plimsoll/result"
 )
@@ -200,8 +201,8 @@ func oneHost(m result.Manifest) bool {
 	return false
 }
 
-// seconds is the length of a workload's measured window, 0 when it has none.
-func seconds(w *result.Workload) float64 { return max(0, w.End.Sub(w.Start).Seconds()) }
+// seconds is the length of a workload's measured window without its pauses, 0 when it has none.
+func seconds(w *result.Workload) float64 { return w.Seconds() }
 
 // totals over all kinds of operation. Service time comes from the sum the tool reports, from its histogram otherwise.
 func totals(ops []result.OpTotals) (count uint64, service float64) {
@@ -227,8 +228,11 @@ func (l *load) count() (n uint64) {
 	return n
 }
 
-// longest is the length of the longest measured window in seconds.
+// longest is the length of the time by which a workload is judged in seconds: of its longest VM where all ran together.
 func (l *load) longest() (s float64) {
+	if w := l.whole(); w != nil && len(w.Spans) > 0 {
+		return w.Seconds()
+	}
 	for _, p := range l.parts {
 		s = max(s, seconds(p))
 	}
@@ -237,5 +241,40 @@ func (l *load) longest() (s float64) {
 
 // basis says which window the figures are from.
 func (l *load) basis() string {
-	return "measured window of " + sayDuration(l.longest()) + " on " + plural(len(l.parts), "VM") + ", one run"
+	return "measured window of " + sayDuration(l.longest()) + " on " + plural(len(l.parts), "VM") + l.part() + ", one run"
 }
+
+// part says what the measured window leaves out, "" when nothing.
+func (l *load) part() string {
+	if w := l.whole(); w != nil && w.Part() != "" {
+		return " " + w.Part()
+	}
+	return ""
+}
+
+// times are the parts of a workload's time by which it is judged; see result.Workload.
+func (l *load) times() []result.Span {
+	if w := l.whole(); w != nil && len(w.Spans) > 0 {
+		return w.Spans
+	}
+	from, to := l.span()
+	return []result.Span{{Start: from, End: to}}
+}
+
+// judged is from the first to the last moment by which a workload is judged.
+func (l *load) judged() (from, to time.Time) {
+	t := l.times()
+	return t[0].Start, t[len(t)-1].End
+}
+
+// overlap is for how many seconds two lists of spans cover the same moments.
+func overlap(a, b []result.Span) (s float64) {
+	for _, x := range a {
+		for _, y := range b {
+			s += max(0, earlier(x.End, y.End).Sub(later(x.Start, y.Start)).Seconds())
+		}
+	}
+	return s
+}
+
+func length(spans []result.Span) (s float64) { return overlap(spans, spans) }

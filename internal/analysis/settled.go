@@ -40,7 +40,7 @@ func (v *view) stretches(l *load, q quantity) []stretch {
 	}
 	var out []stretch
 	if c := v.trackOf(l, q); c != nil && !c.seldom(q) {
-		from, end := l.span()
+		from, end := l.judged()
 		fault, hit := v.firstFault()
 		hit = hit && from.Before(fault) && fault.Before(end)
 		if hit {
@@ -49,7 +49,7 @@ func (v *view) stretches(l *load, q quantity) []stretch {
 		w := l.whole()
 		switch {
 		case w == nil || len(w.Comparable()) < 2:
-			name := ""
+			name := strings.TrimPrefix(l.part(), " ")
 			if hit {
 				name = "before the fault"
 			}

@@ -28,6 +28,7 @@ type track struct {
 	clock    time.Duration // how far the tool's was ahead at most, or behind when negative
 	parts    []part        // totals between the workload's cuts
 	judged   []part        // totals within its spans
+	every    time.Duration // between its reports at which cells may be cut, on average
 	notes    []string
 	ended    string
 	end      time.Time
@@ -115,6 +116,7 @@ type replay struct {
 	fine    grid // of the sections
 	prev    mark
 	cut     mark            // the newest report at which cells may be cut: one with histograms where the tool gives any
+	cuts    int             // how many of those there were
 	told    workload.Counts // of that report
 	hists   bool            // it does
 	elapsed time.Duration
@@ -154,6 +156,7 @@ func (p *replay) Report(r workload.Report) {
 			c.report(p.cut, m)
 		}
 		p.cut, p.told = m, r.Ops
+		p.cuts++
 	}
 	if len(k.lanes) > 0 {
 		p.sections(m, r.Sections, with || !p.hists)
@@ -261,6 +264,9 @@ func (p *replay) finish() {
 		}
 	}
 	k.final = p.cut
+	if p.cuts > 0 {
+		k.every = p.cut.t.Sub(k.from()) / time.Duration(p.cuts)
+	}
 	if p.told != nil {
 		k.final = k.meter.whole(p.cut, p.told)
 	}

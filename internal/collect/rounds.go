@@ -184,33 +184,41 @@ type held struct {
 }
 
 // extent is from when to when some parts went that lie between the same cuts: as the reports nearest to a cut have it, on
-// average over those that were cut there, so that a count divided by the length is the rate. Where none was cut, because
-// all began or ended there by themselves, it is the first beginning or the last end: a VM that begins later, or is lost
-// earlier, makes it no shorter.
+// average over the parts that begin or end about there, so that a count divided by the length is the rate. A VM that begins
+// later, or is lost earlier, makes it no shorter.
 func extent(parts []held) (start, end time.Time) {
-	origin := parts[0].from.t
-	var from, to time.Duration
-	cutFrom, cutTo := 0, 0
-	start, end = parts[0].from.t, parts[0].to.t
+	var from, to ends
 	for _, p := range parts {
-		if p.from.t.After(p.track.from()) {
-			from, cutFrom = from+p.from.t.Sub(origin), cutFrom+1
-		} else if cutFrom == 0 && p.from.t.Before(start) {
-			start = p.from.t
+		from.add(p.from.t, p.from.t.After(p.track.from()), p.track)
+		to.add(p.to.t, p.to.t.Before(p.track.final.t), p.track)
+	}
+	return from.about(slices.MinFunc(from.at, time.Time.Compare)), to.about(slices.MaxFunc(to.at, time.Time.Compare))
+}
+
+// ends are where parts begin, or where they end.
+type ends struct {
+	at   []time.Time
+	cut  []bool        // not where the track itself does
+	near time.Duration // as far as reports lie apart
+}
+
+func (e *ends) add(t time.Time, cut bool, k *track) {
+	e.at, e.cut, e.near = append(e.at, t), append(e.cut, cut), max(e.near, k.every, closeCuts)
+}
+
+// about is the mean of those that lie near the first that was cut, or near an outermost one where none was.
+func (e *ends) about(outermost time.Time) time.Time {
+	if i := slices.Index(e.cut, true); i >= 0 {
+		outermost = e.at[i]
+	}
+	var sum time.Duration
+	n := 0
+	for _, t := range e.at {
+		if d := t.Sub(outermost); d.Abs() <= e.near {
+			sum, n = sum+d, n+1
 		}
-		if p.to.t.Before(p.track.final.t) {
-			to, cutTo = to+p.to.t.Sub(origin), cutTo+1
-		} else if cutTo == 0 && p.to.t.After(end) {
-			end = p.to.t
-		}
 	}
-	if cutFrom > 0 {
-		start = origin.Add(from / time.Duration(cutFrom))
-	}
-	if cutTo > 0 {
-		end = origin.Add(to / time.Duration(cutTo))
-	}
-	return start, end
+	return outermost.Add(sum / time.Duration(n))
 }
 
 // pause is how much of the time of some parts lies between them.
