@@ -31,7 +31,7 @@ const z = 1.959963984540054
 // figures meaningless, then what they must be read with, last what is good to know.
 var checks = []func(*view) []result.Finding{
 	recovered, scaling, windows, ingest, residency, cacheSteps,
-	tooShort, littlesLaw, generatorCPU, clientLimit, neverWritten, machinesLost, clocksDiffer, operationErrors, plausible, cache,
+	tooShort, neverTogether, littlesLaw, generatorCPU, clientLimit, neverWritten, machinesLost, clocksDiffer, operationErrors, plausible, cache,
 	offeredRate, baseline, stalled, imbalance, steadyState, latencyKind,
 	saturated, deviceFree,
 }

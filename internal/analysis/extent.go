@@ -85,6 +85,25 @@ func tooShort(v *view) []result.Finding {
 	return out
 }
 
+// neverTogether tells of workloads whose VMs never all ran at one time, so that there is no time by which they can be judged.
+func neverTogether(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		w := l.whole()
+		if w == nil || !w.Apart {
+			continue
+		}
+		out = append(out, result.Finding{
+			Check: "never-together", Severity: result.Caution, Subject: l.name, Metric: "VMs", Unit: "count",
+			Value: ptr(float64(len(l.parts))), N: len(l.parts), NoInterval: "a fact of the schedule, not a sample",
+			Basis: "starts and ends of the workload on each VM",
+			Sentence: fmt.Sprintf("The %s of %s never all ran at one time: some had ended when others began. Its rate is an average over a changing number of them, pauses included.",
+				plural(len(l.parts), "VM"), l.name),
+		})
+	}
+	return out
+}
+
 // besides is the share of the longest workload's time below which another is taken for a preparation or a check.
 const besides = 0.1
 

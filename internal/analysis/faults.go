@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"plimsoll/internal/analysis/recovery"
+	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/steady"
 	"plimsoll/result"
 )
@@ -327,9 +328,13 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done.
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done, or, where
+// the next fault came soon, most points between lay below the level that counts as regained.
 func (o *comeback) hit() bool {
-	return o.Stopped.Reached || o.LostWork > o.Before.Value*max(1, 2*o.track.step)
+	const fewest = 5
+	after, _ := finiteOf(o.track.between(o.at, o.track.at(len(o.track.ops))).ops)
+	below := !o.Regained.Reached && len(after) >= fewest && resample.Median(after) < 0.9*o.Before.Value
+	return o.Stopped.Reached || below || o.LostWork > o.Before.Value*max(1, 2*o.track.step)
 }
 
 // recovered tells how each group came back after a fault.

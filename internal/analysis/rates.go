@@ -263,6 +263,9 @@ func offeredOf(l *load) (result.Finding, bool) {
 	parts, missed := windowRates(l, want)
 	f.Evidence = append(f.Evidence, parts...)
 	what := fmt.Sprintf("%s was offered %s and did %s (%s)", l.name, q.say(want), sayCount(got), percent(got/want))
+	if w := l.whole(); w != nil && w.Apart {
+		what += " by its VMs while each ran, for they never all ran at one time"
+	}
 	switch {
 	case high < want*(1-rateTolerance) && early > 0 && own >= want*(1-rateTolerance):
 		f.Severity = result.Caution
