@@ -67,3 +67,56 @@ func (w Window) Seconds() float64 { return max(0, w.End.Sub(w.Start).Seconds()-w
 func Inside(spans []Span, t time.Time) bool {
 	return slices.ContainsFunc(spans, func(s Span) bool { return !t.Before(s.Start) && !t.After(s.End) })
 }
+
+// judgeByWindows finds the time by which merged entries are judged in data that were collected before it was kept: that
+// of the windows in which all VMs worked, whose totals add up to theirs.
+func (d *Data) judgeByWindows() {
+	for i := range d.Workloads {
+		w := &d.Workloads[i]
+		all := w.Comparable()
+		if w.VM != "" || len(w.Spans) > 0 || len(all) == 0 || len(all) == len(w.Windows) {
+			continue
+		}
+		w.Spans = []Span{{Start: all[0].Start, End: all[len(all)-1].End}}
+		w.Staggered, w.InSpans = true, &Totals{}
+		for _, win := range all {
+			w.InSpans.add(win, w.Measures, win.Seconds()/w.Seconds())
+		}
+	}
+}
+
+// add counts a window that is a share of the whole time. What cannot be added up is left out.
+func (t *Totals) add(win Window, measures []Measure, share float64) {
+	for _, o := range win.Ops {
+		i := slices.IndexFunc(t.Ops, func(k OpTotals) bool { return k.Op == o.Op })
+		if i < 0 {
+			if o.Hist != nil {
+				o.Hist = o.Hist.Clone()
+			}
+			t.Ops = append(t.Ops, o)
+			continue
+		}
+		k := &t.Ops[i]
+		k.Count, k.Bytes, k.Seconds = k.Count+o.Count, k.Bytes+o.Bytes, k.Seconds+o.Seconds
+		if k.Hist != nil && o.Hist != nil {
+			k.Hist.Merge(o.Hist)
+		} else {
+			k.Hist = nil // of a part of it would pass for one of all
+		}
+	}
+	for _, m := range measures {
+		at := slices.IndexFunc(win.Values, func(v Value) bool { return v.Measure == m.Name })
+		if at < 0 || m.Kind == Single {
+			continue
+		}
+		v := win.Values[at]
+		if m.Kind == Level {
+			v.Value *= share
+		}
+		if i := slices.IndexFunc(t.Values, func(o Value) bool { return o.Measure == m.Name }); i >= 0 {
+			t.Values[i].Value += v.Value
+		} else {
+			t.Values = append(t.Values, v)
+		}
+	}
+}

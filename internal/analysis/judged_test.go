@@ -155,7 +155,7 @@ func TestStaggeredStarts(t *testing.T) {
 			`After "dark" at 5:00, G was back at 90 % of its former 2,000 operations per second after 1 min 51 s (first I/O after 1 min 41 s)`,
 			"W was offered 2,000 operations per second and did 2,000 (100 %): the offered rate was reached (to within 1 %).",
 			"The fault at 5:00 ended W on 2 VMs of 2. Totals hold what they reported until then.",
-			"W was steady: before the fault at 2,000 operations per second (95 %: 2,000 to 2,000)."}},
+			"W was steady: in start 1 at 2,000 operations per second (95 %: 2,000 to 2,000)."}},
 		"started twice, in peace": {shifts(reads, []shift{{[]int{0, 100, 300, 400}, finished}}, []int{0, 100, 300, 400}), []string{
 			"W ended as planned on 1 VM.",
 			"W was offered 1,000 operations per second and did 1,000 (100 %): the offered rate was reached (to within 1 %).",

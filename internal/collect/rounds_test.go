@@ -209,3 +209,29 @@ func TestSectionsThatEnd(t *testing.T) {
 		}
 	}
 }
+
+// A rate that a tool tells counts for the time in which its VM ran: one that was lost did nothing afterwards. What grows
+// is counted, what cannot be added is told of a single VM only.
+func TestMeasuresOfLostMachines(t *testing.T) {
+	measures := []result.Measure{{Name: "tps", Unit: "tps", Kind: result.Level}, {Name: "n", Unit: "n", Kind: result.Count}, {Name: "p95", Unit: "ms", Kind: result.Single}}
+	ran := func(vm string, seconds int) *track {
+		k := &track{job: result.RawJob{VM: vm, Measures: measures}, reported: []bool{true, true, true}, single: make([][]figure, 3),
+			meter: newMeter(layout{nil, measures}, nil, measures)}
+		k.marks = []mark{{t: epoch, v: totals{0, 0, 0, 0}}, {t: epoch.Add(time.Duration(seconds) * time.Second), v: totals{0, float64(10 * seconds), float64(seconds), 0}}}
+		k.single[2] = []figure{{k.to(), float64(seconds)}}
+		return k
+	}
+	all := func(k *track) (mark, mark, time.Duration) { return k.marks[0], k.marks[1], k.to().Sub(k.from()) }
+	for name, c := range map[string]struct {
+		tracks []*track
+		want   []result.Value
+	}{
+		"one":          {[]*track{ran("a", 100)}, []result.Value{{Measure: "tps", Value: 10}, {Measure: "n", Value: 100}, {Measure: "p95", Value: 100}}},
+		"two":          {[]*track{ran("a", 100), ran("b", 99)}, []result.Value{{Measure: "tps", Value: 20}, {Measure: "n", Value: 199}}},
+		"one was lost": {[]*track{ran("a", 100), ran("b", 40)}, []result.Value{{Measure: "tps", Value: 14}, {Measure: "n", Value: 140}}},
+	} {
+		if diff := cmp.Diff(c.want, values(c.tracks, 100, all)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+}
