@@ -141,6 +141,7 @@ type load struct {
 	group    string
 	parts    []*result.Workload
 	merged   *result.Workload   // nil when not collected
+	cut      []result.Span      // see times
 	prefills []*result.Workload // and other workloads of the group that wrote all of their extents, in order of their start
 }
 
@@ -252,13 +253,36 @@ func (l *load) part() string {
 	return ""
 }
 
-// times are the parts of a workload's time by which it is judged; see result.Workload.
+// times are the parts of a workload's time by which it is judged; see result.Workload. Its spans are those of whole reports,
+// which may reach beyond the moment at which a VM began or ended: what series say of that is cut off.
 func (l *load) times() []result.Span {
-	if w := l.whole(); w != nil && len(w.Spans) > 0 {
-		return w.Spans
+	w := l.whole()
+	if w == nil || len(w.Spans) == 0 {
+		from, to := l.span()
+		return []result.Span{{Start: from, End: to}}
 	}
-	from, to := l.span()
-	return []result.Span{{Start: from, End: to}}
+	if l.cut != nil {
+		return l.cut
+	}
+	l.cut = slices.Clone(w.Spans)
+	for i := range l.cut {
+		s := &l.cut[i]
+		for _, p := range l.parts {
+			planned := p.Ended == "finished" || p.Ended == "stopped"
+			for _, t := range p.Times() {
+				if t.Start.After(s.Start) && t.Start.Before(w.Spans[i].End) {
+					s.Start = t.Start
+				}
+				if planned && t.End.Before(s.End) && t.End.After(w.Spans[i].Start) {
+					s.End = t.End
+				}
+			}
+		}
+		if !s.End.After(s.Start) {
+			*s = w.Spans[i] // VMs that never all ran at one time
+		}
+	}
+	return l.cut
 }
 
 // judged is from the first to the last moment by which a workload is judged.
