@@ -217,6 +217,15 @@ func (l *load) count() (n uint64) {
 	return n
 }
 
+// completed is how many operations were completed in the time by which the workload is judged.
+func (l *load) completed() uint64 {
+	if w := l.whole(); w != nil && len(w.Spans) > 0 {
+		n, _ := totals(w.Judged().Ops)
+		return n
+	}
+	return l.count()
+}
+
 // longest is the length of the time by which a workload is judged in seconds: of its longest VM where all ran together.
 func (l *load) longest() (s float64) {
 	if w := l.whole(); w != nil && len(w.Spans) > 0 {

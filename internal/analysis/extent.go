@@ -30,7 +30,7 @@ func tooShort(v *view) []result.Finding {
 	}
 	var out []result.Finding
 	for _, l := range v.loads {
-		n, s := l.count(), l.longest()
+		n, s := l.completed(), l.longest()
 		f := result.Finding{
 			Check: "too-short", Subject: l.name, Metric: "measured window", Unit: "s", Value: &s, N: int(min(n, math.MaxInt)), Limit: ptr(shortSeconds),
 			NoInterval: "a length and a count, not an estimate", Basis: l.basis(),
@@ -38,6 +38,9 @@ func tooShort(v *view) []result.Finding {
 		}
 		counted := l.counted()
 		what := fmt.Sprintf("%s was measured for %s", l.name, sayDuration(s))
+		if part := l.part(); part != "" {
+			what += fmt.Sprintf(" (%s)", part[1:])
+		}
 		if len(l.operations()) > 0 {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: "operations", Value: float64(n), Unit: "count"})
 			what += fmt.Sprintf(" and completed %s %s", sayCount(float64(n)), counted)

@@ -234,3 +234,14 @@ func TestPercentilesOfAHandful(t *testing.T) {
 		}
 	}
 }
+
+// What was completed, and for how long it was measured, are of the same time.
+func TestCompletedInTheJudgedTime(t *testing.T) {
+	d := shifts(result.Operation{Name: "order", Noun: "orders"}, []shift{{[]int{0, 100, 300, 400}, "finished"}, {[]int{20, 120, 300, 400}, "finished"}},
+		[]int{20, 100, 300, 400})
+	d.Workloads[2].Starts = 2
+	want := []string{"W was measured for 3 min (while all its VMs ran, without the pauses between its starts) and completed 360,000 orders."}
+	if diff := cmp.Diff(want, said(d, "too-short")); diff != "" {
+		t.Error(diff)
+	}
+}
