@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -179,26 +180,29 @@ func (c *cluster) power(node int, off bool) {
 	}
 }
 
-func (c *cluster) PowerOffNode(_ context.Context, node int) error {
-	err := c.note("node-off %d", node)
-	if err == nil {
-		c.power(node, true)
-	}
-	return err
+func (c *cluster) PowerController(node int) (target.PowerController, error) {
+	return controller{c, node}, nil
 }
 
-func (c *cluster) PowerOnNode(_ context.Context, node int) error {
-	err := c.note("node-on %d", node)
-	if err == nil {
-		c.power(node, false)
-	}
-	return err
+// controller is the power controller of a node.
+type controller struct {
+	c    *cluster
+	node int
 }
 
-func (c *cluster) ShutdownNode(_ context.Context, node int) error {
-	err := c.note("node-shutdown %d", node)
+func (p controller) State(ctx context.Context) (target.PowerState, error) {
+	state, _, err := p.c.NodeState(ctx, p.node)
+	return state, err
+}
+
+func (p controller) PowerOff(context.Context) error { return p.set("node-off %d", true) }
+func (p controller) PowerOn(context.Context) error  { return p.set("node-on %d", false) }
+func (p controller) Shutdown(context.Context) error { return p.set("node-shutdown %d", true) }
+
+func (p controller) set(format string, off bool) error {
+	err := p.c.note(format, p.node)
 	if err == nil {
-		c.power(node, true)
+		p.c.power(p.node, off)
 	}
 	return err
 }
@@ -252,9 +256,11 @@ func (h *host) Start(_ context.Context, cmd target.Command) (target.Process, err
 	return ended{exit: target.Exit{Code: map[bool]int{true: 1}[cmd.Argv[len(cmd.Argv)-1] == "false"]}}, err
 }
 
-func (h *host) WriteFile(context.Context, string, []byte) error            { return nil }
-func (h *host) ReadAt(context.Context, string, int64, int) ([]byte, error) { return nil, nil }
-func (h *host) Remove(context.Context, string) error                       { return nil }
+func (h *host) Put(context.Context, string, fs.FileMode, io.Reader) error { return nil }
+func (h *host) Get(context.Context, string, int64) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("")), nil
+}
+func (h *host) Remove(context.Context, string) error { return nil }
 
 type ended struct{ exit target.Exit }
 

@@ -43,7 +43,10 @@ type command struct {
 	usage target.Usage
 }
 
-var _ target.Process = (*command)(nil)
+var (
+	_ target.Process  = (*command)(nil)
+	_ target.Follower = (*command)(nil)
+)
 
 // Start implements target.Host. The command becomes the leader of a session of its own.
 func (h *host) Start(ctx context.Context, r target.Command) (target.Process, error) {
@@ -72,6 +75,10 @@ func (h *host) start(ctx context.Context, r target.Command) (*command, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vm %q: %w", h.b.name, err)
 	}
+	ports, err := c.portsOf(r)
+	if err != nil {
+		return nil, fmt.Errorf("vm %q: %w", h.b.name, err)
+	}
 	u.cmd = exec.Command("/bin/sh", append([]string{"-c", gate, "plimsoll", argv0}, r.Argv[1:]...)...)
 	u.cmd.Dir, u.cmd.Env = h.dir(), env
 	u.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -90,7 +97,7 @@ func (h *host) start(ctx context.Context, r target.Command) (*command, error) {
 	}
 	defer open.Close()
 	u.cmd.ExtraFiles = []*os.File{closed}
-	err = c.wall.start(u.cmd, h.grants(argv0))
+	err = c.wall.start(u.cmd, h.grants(argv0), ports)
 	closed.Close()
 	if err != nil {
 		return nil, h.fail("", 0, err)

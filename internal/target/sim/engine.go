@@ -73,7 +73,7 @@ func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (wo
 // start puts the job's files on the machine and makes its process.
 func (e engine) start(ctx context.Context, h *host, job workload.Job) (*process, error) {
 	for _, name := range slices.Sorted(maps.Keys(job.Files)) {
-		if err := h.WriteFile(ctx, name, job.Files[name]); err != nil {
+		if err := target.WriteFile(ctx, h, name, job.Files[name]); err != nil {
 			return nil, err
 		}
 	}
