@@ -19,7 +19,6 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
-	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -90,9 +89,7 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 		}
 		return a.startExperiment(stop, p, sf, tf, rf, limit)
 	}
-	for _, f := range sheet {
-		p.facts.Environment = append(p.facts.Environment, target.Fact(f))
-	}
+	p.facts.Environment = append(p.facts.Environment, sheet...)
 	watch := newWatcher(a.err, a.now, p.clock.Now, p.plan)
 	stop.tell(watch.stopping)
 	request := a.request(stop, p, a.runsDir, a.numbered(a.runsDir, p, p.clock.Now()), given, rf, limit)

@@ -243,7 +243,7 @@ func (m *markdown) latencies(doc *Document) {
 func (m *markdown) provenance(doc *Document) {
 	m.line("\n## Environment")
 	m.header("Group", "Fact", "Value")
-	for _, f := range doc.Manifest.Environment {
+	for _, f := range environment(&doc.Manifest) {
 		value := f.Value
 		if f.Missing != "" {
 			value = "not known: " + f.Missing

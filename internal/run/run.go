@@ -184,7 +184,8 @@ func (r *Request) manifest(created time.Time) result.Manifest {
 			Source: r.Source, EstimatedSeconds: sc.EstimatedRuntime.Seconds(),
 		},
 		Target: r.Plan.Target, ClusterName: r.Facts.ClusterName, Simulated: r.Facts.Simulated, TimeScale: r.Plan.TimeScale, SizeScale: r.Plan.SizeScale,
-		Options: r.Options, Notes: r.Facts.Notes,
+		Options: r.Options, Notes: r.Facts.Notes, Environment: r.Facts.Environment, OneMachine: r.Facts.OneMachine,
+		DiskCounters: result.CountersDerived, // until exporters are known to have served them
 	}
 	for _, v := range sc.Vars {
 		m.Scenario.Vars = append(m.Scenario.Vars, result.Var{Name: v.Name, Value: fmt.Sprint(v.Value), From: v.From})
@@ -192,9 +193,6 @@ func (r *Request) manifest(created time.Time) result.Manifest {
 	m.Scenario.Asserts = asserts(sc)
 	for _, n := range r.Facts.Nodes {
 		m.Nodes = append(m.Nodes, result.Node{Index: n.Index, Name: n.Name, Cores: n.Cores, MemoryBytes: n.MemoryBytes})
-	}
-	for _, f := range r.Facts.Environment {
-		m.Environment = append(m.Environment, result.Fact(f))
 	}
 	return m
 }
