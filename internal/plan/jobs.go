@@ -114,6 +114,10 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 	if err := engine.Validate(spec); err != nil {
 		return answer{}, err
 	}
+	needs, err := j.peers(engine, load, &spec)
+	if err != nil {
+		return answer{}, err
+	}
 	job, err := engine.Command(spec)
 	if err != nil {
 		return answer{}, err
@@ -126,7 +130,7 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 			return answer{}, err
 		}
 	}
-	a := answer{job: job, known: true}
+	a := answer{job: job, known: true, needs: needs}
 	if slices.ContainsFunc(job.Lanes, func(l workload.Lane) bool { return l.TrimShare > 0 }) {
 		a.needs = append(a.needs, target.DiskTrim)
 	}
@@ -134,6 +138,21 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 		a.needs = append(a.needs, target.GuestCommands)
 	}
 	return a, nil
+}
+
+// peers gives a spec the machines that its load goes to, and says what that asks of the place.
+func (j *jobs) peers(engine workload.Engine, load scenario.Workload, spec *workload.Spec) ([]target.Capability, error) {
+	peering, ok := engine.(workload.Peering)
+	if !ok {
+		return nil, nil
+	}
+	use, ok, err := peering.Peers(*spec)
+	if err != nil || !ok {
+		return nil, err
+	}
+	spec.Address = spec.VM
+	spec.Peers, err = j.view.PeersOf(load, use)
+	return step.PeerNeeds(use), err
 }
 
 // asserted objects to conditions of the author on operations and measures that the job does not count, which would

@@ -87,12 +87,20 @@ func (l *Loads) begin(ctx context.Context, e *Env, load scenario.Workload, o sta
 	l.mu.Lock()
 	number := len(l.starts[s.name]) + 1
 	l.mu.Unlock()
+	common := workload.Spec{
+		Name: fileName(s.name, number), ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings,
+		Prefill: o.prefill, Depth: o.depth, Interval: load.ReportingInterval, Runtime: o.runtime,
+		SizeScale: e.SizeScale, TimeScale: e.TimeScale, Sections: mostSections / len(vms),
+	}
+	peers, err := l.findPeers(ctx, e, engine, common, hosts)
+	if err != nil {
+		return nil, fmt.Errorf("workload %q: %w", s.name, err)
+	}
+	s.servers = peers.servers
 	for i, vm := range vms {
-		spec := workload.Spec{
-			Name: fileName(s.name, number), VM: vm.Name, ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: hosts[i].Disks(),
-			Prefill: o.prefill, Depth: o.depth, Interval: load.ReportingInterval, Runtime: o.runtime,
-			Seed: Seed(o.seed, i), SizeScale: e.SizeScale, TimeScale: e.TimeScale, Sections: mostSections / len(vms),
-		}
+		spec := common
+		spec.VM, spec.Disks, spec.Seed = vm.Name, hosts[i].Disks(), Seed(o.seed, i)
+		peers.of(&spec, i)
 		prepared, err := engine.Command(spec)
 		if err != nil {
 			return nil, fmt.Errorf("workload %q: vm %q: %w", s.name, vm.Name, err)
@@ -105,11 +113,20 @@ func (l *Loads) begin(ctx context.Context, e *Env, load scenario.Workload, o sta
 	if err := l.enter(s); err != nil {
 		return nil, err
 	}
-	s.begun = l.Clock.Now()
-	if o.runtime > 0 {
-		s.expected = s.begun.Add(o.runtime + o.stagger)
+	s.lasts = o.runtime + o.stagger
+	if o.runtime == 0 {
+		s.lasts = 0
 	}
+	s.beginsAt(l.Clock.Now())
 	return s, nil
+}
+
+// beginsAt has a start begin at a moment.
+func (s *start) beginsAt(now time.Time) {
+	s.begun = now
+	if s.lasts > 0 {
+		s.expected = now.Add(s.lasts)
+	}
 }
 
 // fileName keeps the files of a second start on a machine apart from those of the first.
@@ -152,6 +169,11 @@ func reachable(ctx context.Context, e *Env, vms []target.VM) ([]target.Host, err
 // startAll launches the jobs of a start, staggered. A stop leaves the rest unstarted. Being late is worth a warning, no more.
 func (l *Loads) startAll(ctx context.Context, e *Env, s *start, stagger time.Duration) error {
 	const tolerance = time.Second
+	if err := l.serve(ctx, e, s); err != nil {
+		return err
+	}
+	defer l.release(s)
+	s.beginsAt(l.Clock.Now())
 	l.event(s, "", "start", "")
 	worst := time.Duration(0)
 	for i, offset := range Offsets(len(s.jobs), stagger) {

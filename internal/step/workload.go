@@ -57,6 +57,10 @@ func (l *Loads) prefill(ctx context.Context, e *Env, load scenario.Workload, wid
 	if err != nil {
 		return err
 	}
+	if err := l.serve(ctx, e, s); err != nil {
+		return err
+	}
+	defer l.release(s)
 	l.event(s, "", "start", "")
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -129,22 +129,45 @@ func (Engine) Validate(spec workload.Spec) error {
 
 // placeholders judges the form of all placeholders.
 func (c *config) placeholders(spec workload.Spec) {
-	f := &filling{config: c, spec: spec, formOnly: true}
+	f := c.filling(spec)
+	f.formOnly = true
 	f.all()
+	if c.server != nil {
+		s := c.serverFilling(spec)
+		s.formOnly = true
+		if c.server.group != "" {
+			s.spec.Disks = nil // its machines are others
+		}
+		s.all()
+		if c.server.ready != nil {
+			s.each(c.server.ready.command)
+		}
+	}
 	if c.from == fromFile && !f.output && len(c.command) > 0 {
 		c.object(c.command[0].at, "output: {from: file} needs {output} among the arguments, for the program to write there")
 	}
 }
 
+// filling fills the texts of the load itself.
+func (c *config) filling(spec workload.Spec) *filling {
+	return &filling{config: c, of: &c.program, spec: spec, folder: workload.FolderName(spec.Name)}
+}
+
 // all fills every argument and variable.
 func (f *filling) all() (argv, env []string) {
-	for _, t := range f.config.command {
-		argv = append(argv, f.fill(t))
-	}
-	for _, v := range f.config.env {
+	argv = f.each(f.of.command)
+	for _, v := range f.of.env {
 		env = append(env, v.name+"="+f.fill(v.value))
 	}
 	return argv, env
+}
+
+// each fills texts.
+func (f *filling) each(texts []text) (filled []string) {
+	for _, t := range texts {
+		filled = append(filled, f.fill(t))
+	}
+	return filled
 }
 
 // Command implements workload.Engine. The job's files lie in a folder of their own, named after the workload.
@@ -157,7 +180,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if err != nil {
 		return workload.Job{}, err
 	}
-	f := &filling{config: c, spec: spec}
+	f := c.filling(spec)
 	argv, env := f.all()
 	if err := c.err(); err != nil {
 		return workload.Job{}, err
@@ -172,6 +195,9 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		files[f.fileOf(name)] = []byte(content)
 	}
 	command := target.Command{Argv: argv, Env: env, Label: spec.Name}
+	if c.server != nil {
+		command.Dials = c.server.ports
+	}
 	output := f.fileOf(outputFile)
 	switch c.from {
 	case fromStdout:

@@ -36,9 +36,8 @@ const (
 // config is an author's file as it was read.
 type config struct {
 	reader
-	command    []text
-	env        []variable
-	files      map[string]string
+	program
+	server     *server // nil: the load stays on its machine
 	options    map[string]string
 	version    *version
 	depth      int
@@ -47,6 +46,13 @@ type config struct {
 	measures   []result.Measure
 	from       string
 	layout     layout
+}
+
+// program is a program and what it is given.
+type program struct {
+	command []text
+	env     []variable
+	files   map[string]string
 }
 
 type variable struct {
@@ -63,8 +69,8 @@ type version struct {
 
 // parseConfig reads a config and returns all objections at once.
 func parseConfig(spec workload.Spec) (*config, error) {
-	c := &config{reader: reader{file: spec.ConfigFile}, depth: 1, latency: serviceTime, files: map[string]string{},
-		options: map[string]string{}, from: fromStdout}
+	c := &config{reader: reader{file: spec.ConfigFile}, depth: 1, latency: serviceTime,
+		program: program{files: map[string]string{}}, options: map[string]string{}, from: fromStdout}
 	root := c.document(spec.Config)
 	if root != nil {
 		c.read(root)
@@ -77,9 +83,10 @@ func parseConfig(spec workload.Spec) (*config, error) {
 func (c *config) read(root *yaml.Node) {
 	var output *yaml.Node
 	c.mapping(root, "the file",
-		member{"command", true, c.readCommand},
-		member{"env", false, c.readEnv},
-		member{"files", false, c.readFiles},
+		member{"command", true, func(n *yaml.Node) { c.readCommand(n, "command", &c.program) }},
+		member{"env", false, func(n *yaml.Node) { c.readEnv(n, "env", &c.program) }},
+		member{"files", false, func(n *yaml.Node) { c.readFiles(n, "files", &c.program) }},
+		member{"server", false, c.readServer},
 		member{"options", false, c.readOptions},
 		member{"version", false, c.readVersion},
 		member{"concurrency", false, func(n *yaml.Node) {
@@ -102,18 +109,18 @@ func (c *config) read(root *yaml.Node) {
 	}
 }
 
-func (c *config) readCommand(n *yaml.Node) {
-	c.list(n, "command", maxArguments, func(e *yaml.Node) {
+func (c *config) readCommand(n *yaml.Node, what string, into *program) {
+	c.list(n, what, maxArguments, func(e *yaml.Node) {
 		if t, ok := c.text(e, "an argument"); ok {
-			c.command = append(c.command, text{t, e})
+			into.command = append(into.command, text{t, e})
 		}
 	})
-	switch {
+	switch command := into.command; {
 	case n.Kind != yaml.SequenceNode:
 	case len(n.Content) == 0:
-		c.object(n, "command is empty; write [program, argument, ...]")
-	case len(c.command) > 0 && (c.command[0].of == "" || strings.ContainsAny(c.command[0].of, "{}")):
-		c.object(n.Content[0], "the program must be a name or a path without placeholders, not %q", c.command[0].of)
+		c.object(n, "%s is empty; write [program, argument, ...]", what)
+	case len(command) > 0 && (command[0].of == "" || strings.ContainsAny(command[0].of, "{}")):
+		c.object(n.Content[0], "the program must be a name or a path without placeholders, not %q", command[0].of)
 	}
 }
 
@@ -123,28 +130,28 @@ var (
 	plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.%-]{0,62}$`)
 )
 
-func (c *config) readEnv(n *yaml.Node) {
-	c.pairs(n, "env", func(key, value *yaml.Node) {
+func (c *config) readEnv(n *yaml.Node, what string, into *program) {
+	c.pairs(n, what, func(key, value *yaml.Node) {
 		if !envName.MatchString(key.Value) {
-			c.object(key, "env: %q is no name of a variable; use letters, digits and _", key.Value)
+			c.object(key, "%s: %q is no name of a variable; use letters, digits and _", what, key.Value)
 		}
-		if t, ok := c.text(value, "env: "+key.Value); ok {
-			c.env = append(c.env, variable{key.Value, text{t, value}})
+		if t, ok := c.text(value, what+": "+key.Value); ok {
+			into.env = append(into.env, variable{key.Value, text{t, value}})
 		}
 	})
 }
 
-func (c *config) readFiles(n *yaml.Node) {
-	c.pairs(n, "files", func(key, value *yaml.Node) {
+func (c *config) readFiles(n *yaml.Node, what string, into *program) {
+	c.pairs(n, what, func(key, value *yaml.Node) {
 		switch {
 		case !fileName.MatchString(key.Value):
-			c.object(key, "files: %q must be a plain name: letters, digits, _ . - and at most 64 of them", key.Value)
+			c.object(key, "%s: %q must be a plain name: letters, digits, _ . - and at most 64 of them", what, key.Value)
 		case slices.Contains(ownFiles, key.Value):
-			c.object(key, "files: %q is a file of plimsoll's own; take another name", key.Value)
+			c.object(key, "%s: %q is a file of plimsoll's own; take another name", what, key.Value)
 		case value.Kind != yaml.ScalarNode:
-			c.object(value, "files: %s must be a text, not %s", key.Value, kind(value))
+			c.object(value, "%s: %s must be a text, not %s", what, key.Value, kind(value))
 		default:
-			c.files[key.Value] = value.Value
+			into.files[key.Value] = value.Value
 		}
 	})
 }
