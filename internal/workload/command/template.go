@@ -64,25 +64,14 @@ var placeholders = map[string]placeholder{
 	"address": {"", false, func(f *filling, _ string) (string, error) {
 		return f.spec.Address, f.reached()
 	}},
-	"peer": {"", false, func(f *filling, _ string) (string, error) {
-		if err := f.reached(); err != nil || len(f.spec.Peers) == 0 {
-			return "", err
+	"peer": {"[PORT]", false, func(f *filling, port string) (string, error) {
+		if len(f.spec.Peers) == 0 {
+			return "", f.reached()
 		}
-		return f.spec.Peers[f.spec.Peer%len(f.spec.Peers)].Address, nil
+		return f.addresses([]workload.Peer{f.spec.Peers[f.spec.Peer%len(f.spec.Peers)]}, port)
 	}},
-	"peers": {"[PORT]", false, func(f *filling, port string) (string, error) {
-		if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
-			return "", fmt.Errorf("%q is no port", port)
-		}
-		list := make([]string, len(f.spec.Peers))
-		for i, p := range f.spec.Peers {
-			if list[i] = p.Address; port != "" {
-				list[i] = net.JoinHostPort(p.Address, port)
-			}
-		}
-		return strings.Join(list, ","), f.reached()
-	}},
-	"disk": {"[/dev/sdX]", false, (*filling).disk},
+	"peers": {"[PORT]", false, func(f *filling, port string) (string, error) { return f.addresses(f.spec.Peers, port) }},
+	"disk":  {"[/dev/sdX]", false, (*filling).disk},
 	"size": {"1GiB", false, func(f *filling, argument string) (string, error) {
 		size, err := unit.ParseBytes(argument)
 		if err != nil {
@@ -130,6 +119,20 @@ func orOne(scale float64) float64 {
 }
 
 func (f *filling) fileOf(name string) string { return f.folder + "/" + name }
+
+// addresses are those of peers, with a port where one is given.
+func (f *filling) addresses(peers []workload.Peer, port string) (string, error) {
+	if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
+		return "", fmt.Errorf("%q is no port", port)
+	}
+	list := make([]string, len(peers))
+	for i, p := range peers {
+		if list[i] = p.Address; port != "" {
+			list[i] = net.JoinHostPort(p.Address, port)
+		}
+	}
+	return strings.Join(list, ","), f.reached()
+}
 
 // reached wants a server that is reached by address.
 func (f *filling) reached() error {
