@@ -28,10 +28,13 @@ type cluster struct {
 	slow  time.Duration // until a switched node is seen to have changed
 	since map[int]time.Time
 	fail  map[string]error // by the first word of a log line
+
+	services map[string]bool // by machine and name: it runs
 }
 
 func newCluster(c clock.Clock) *cluster {
-	return &cluster{clock: c, began: c.Now(), vms: map[string]target.VM{}, off: map[int]bool{}, since: map[int]time.Time{}, fail: map[string]error{}}
+	return &cluster{clock: c, began: c.Now(), vms: map[string]target.VM{}, off: map[int]bool{}, since: map[int]time.Time{}, fail: map[string]error{},
+		services: map[string]bool{}}
 }
 
 func (c *cluster) note(format string, args ...any) error {
@@ -344,3 +347,46 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) Close() error                { return nil }
 func (discard) Report(workload.Report)      {}
 func (discard) Warn(string)                 {}
+
+// Services of the machines, by machine and name; true while they run.
+func (h *host) StartService(ctx context.Context, s target.Service) error {
+	if err := errors.Join(h.Accessible(ctx), h.c.note("serve %s on %s", s.Name, short(h.name))); err != nil {
+		return err
+	}
+	h.c.mu.Lock()
+	defer h.c.mu.Unlock()
+	h.c.services[h.name+" "+s.Name] = true
+	return nil
+}
+
+func (h *host) ServiceState(ctx context.Context, name string) (target.ServiceState, error) {
+	if err := h.Accessible(ctx); err != nil {
+		return target.ServiceState{}, err
+	}
+	h.c.mu.Lock()
+	defer h.c.mu.Unlock()
+	running, started := h.c.services[h.name+" "+name]
+	return target.ServiceState{Started: started, Running: running, Exit: target.Exit{Code: 3}}, nil
+}
+
+func (h *host) StopService(_ context.Context, name string, grace time.Duration) error {
+	h.c.mu.Lock()
+	h.c.services[h.name+" "+name] = false
+	h.c.mu.Unlock()
+	return h.c.note("stop %s on %s within %s", name, short(h.name), grace)
+}
+
+func (h *host) Address(context.Context) (string, error) { return "at " + short(h.name), nil }
+
+// serving is an engine whose load goes to a server on the machines of group B.
+type serving struct {
+	*engine
+	use workload.Peers
+}
+
+func (s serving) Peers(workload.Spec) (workload.Peers, bool, error) { return s.use, true, nil }
+
+func (s serving) Server(spec workload.Spec) (workload.Server, error) {
+	return workload.Server{Grace: 5 * time.Second, Ready: target.Readiness{Command: target.Command{Argv: []string{"ping " + spec.Address}}},
+		Service: target.Service{Name: spec.Name, Command: target.Command{Argv: []string{"db"}}}}, nil
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -130,4 +131,26 @@ func (w wall) noNetwork() string {
 		return ""
 	}
 	return "machines have no network to meet on: namespaces: " + w.noNamespaces
+}
+
+// grantPorts lets the ports through that a command was given, as far as the kernel knows to refuse the others.
+func grantPorts(ruleset int, rights unix.LandlockRulesetAttr, ports ports) error {
+	for _, r := range []struct {
+		right uint64
+		list  []int
+	}{{unix.LANDLOCK_ACCESS_NET_BIND_TCP, ports.listens}, {unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, ports.dials}} {
+		if rights.Handled_access_net&r.right == 0 {
+			continue
+		}
+		for _, port := range r.list {
+			const rulePort = 2                       // LANDLOCK_RULE_NET_PORT
+			rule := [2]uint64{r.right, uint64(port)} // struct landlock_net_port_attr
+			_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), rulePort,
+				uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+			if errno != 0 {
+				return fmt.Errorf("landlock: port %d: %w", port, errno)
+			}
+		}
+	}
+	return nil
 }

@@ -403,28 +403,6 @@ func grantPath(ruleset int, rights unix.LandlockRulesetAttr, g grant) error {
 	return nil
 }
 
-// grantPorts lets the ports through that a command was given, as far as the kernel knows to refuse the others.
-func grantPorts(ruleset int, rights unix.LandlockRulesetAttr, ports ports) error {
-	for _, r := range []struct {
-		right uint64
-		list  []int
-	}{{unix.LANDLOCK_ACCESS_NET_BIND_TCP, ports.listens}, {unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, ports.dials}} {
-		if rights.Handled_access_net&r.right == 0 {
-			continue
-		}
-		for _, port := range r.list {
-			const rulePort = 2                       // LANDLOCK_RULE_NET_PORT
-			rule := [2]uint64{r.right, uint64(port)} // struct landlock_net_port_attr
-			_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), rulePort,
-				uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
-			if errno != 0 {
-				return fmt.Errorf("landlock: port %d: %w", port, errno)
-			}
-		}
-	}
-	return nil
-}
-
 // dropCapabilities empties this thread's capability sets; with change it keeps those it has until the child has
 // changed its user, which loses them.
 func dropCapabilities(change bool) error {

@@ -67,19 +67,22 @@ func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spe
 	fail := func(format string, args ...any) (workload.Tool, error) {
 		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", program, host.Name(), fmt.Errorf(format, args...))
 	}
-	find := []string{"/bin/sh", "-c", `command -v "$0"`, program}
-	text, exit, err := workload.Ask(ctx, host, find, askFile, program, false)
-	found := strings.TrimSpace(text)
-	switch {
-	case err != nil:
-		return fail("%w", err)
-	case exit.Code != 0 || found == "":
-		return fail("not found; install it in the VMs of the workload, or name its path under command:")
-	case c.version == nil:
+	found := program
+	if !strings.Contains(program, "/") { // a path may be seen by nobody but the program itself; its start tells
+		find := []string{"/bin/sh", "-c", `command -v "$0"`, program}
+		text, exit, err := workload.Ask(ctx, host, find, askFile, program, false)
+		if err != nil {
+			return fail("%w", err)
+		}
+		if found = strings.TrimSpace(text); exit.Code != 0 || found == "" {
+			return fail("not found; install it in the VMs of the workload, or name its path under command:")
+		}
+	}
+	if c.version == nil {
 		return workload.Tool{Path: found}, nil
 	}
 	v := c.version
-	text, exit, err = workload.Ask(ctx, host, v.command, askFile, program+" version", true)
+	text, exit, err := workload.Ask(ctx, host, v.command, askFile, program+" version", true)
 	if err != nil {
 		return fail("version: %w", err)
 	}

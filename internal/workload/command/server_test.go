@@ -32,7 +32,7 @@ output: {format: lines, records: [{match: '(?P<n>\d+)', final: true, operations:
 func servedSpec(config string) workload.Spec {
 	spec := specOf("db.yml", []byte(config))
 	spec.Name, spec.Disks = "OLTP", []target.Disk{{Device: "/dev/sdb", Path: "/client/b"}}
-	spec.Peers = []workload.Peer{{VM: "db-0", Address: "10.0.0.1"}, {VM: "db-1", Address: "fd00::2"}, {VM: "db-2", Address: "10.0.0.3"}}
+	spec.Peers = []workload.Peer{{VM: "db-0", Address: "192.0.2.1"}, {VM: "db-1", Address: "fd00::2"}, {VM: "db-2", Address: "192.0.2.3"}}
 	spec.Peer = 1
 	return spec
 }
@@ -50,11 +50,11 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := target.Command{Label: "OLTP", Stdout: "OLTP/output", Stderr: "OLTP/stderr", Dials: []int{7000, 7001}, Argv: []string{"bench",
-		"[fd00::2]:7000", "fd00::2", "10.0.0.1,fd00::2,10.0.0.3", "10.0.0.1:7001,[fd00::2]:7001,10.0.0.3:7001", "/client/b"}}
+		"[fd00::2]:7000", "fd00::2", "192.0.2.1,fd00::2,192.0.2.3", "192.0.2.1:7001,[fd00::2]:7001,192.0.2.3:7001", "/client/b"}}
 	if diff := cmp.Diff(want, job.Command); diff != "" {
 		t.Error(diff)
 	}
-	spec.VM, spec.Address, spec.Disks = "db-2", "10.0.0.3", []target.Disk{{Device: "/dev/sdb", Path: "/b"}, {Device: "/dev/sdc", Path: "/c"}}
+	spec.VM, spec.Address, spec.Disks = "db-2", "192.0.2.3", []target.Disk{{Device: "/dev/sdb", Path: "/b"}, {Device: "/dev/sdc", Path: "/c"}}
 	got, err := Engine{}.Server(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -62,11 +62,11 @@ func TestServer(t *testing.T) {
 	env := []string{"LC_ALL=C", "ME=OLTP"}
 	wanted := workload.Server{
 		Service: target.Service{Name: "OLTP", Command: target.Command{
-			Argv: []string{"db", "--bind", "10.0.0.3", "--cluster", "10.0.0.1:7000,[fd00::2]:7000,10.0.0.3:7000", "--data", "/c",
+			Argv: []string{"db", "--bind", "192.0.2.3", "--cluster", "192.0.2.1:7000,[fd00::2]:7000,192.0.2.3:7000", "--data", "/c",
 				"--config", "OLTP.server/db.conf", "1G", "OLTP.server"},
 			Env: env, Stdout: "OLTP.server/output", Stderr: "OLTP.server/output", Listens: []int{7000, 7001}, Dials: []int{7000, 7001}}},
 		Files: map[string][]byte{"OLTP.server/db.conf": []byte("fast=yes")},
-		Ready: target.Readiness{Command: target.Command{Argv: []string{"db-ping", "10.0.0.3"}, Env: env, Label: "OLTP ready",
+		Ready: target.Readiness{Command: target.Command{Argv: []string{"db-ping", "192.0.2.3"}, Env: env, Label: "OLTP ready",
 			Dials: []int{7000, 7001}}, Output: "OLTP.server/output", Match: regexp.MustCompile(`^ok$`), Within: 20 * time.Second},
 		Grace: 3 * time.Second,
 	}
