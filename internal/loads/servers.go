@@ -1,4 +1,4 @@
-package step
+package loads
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
-	"plimsoll/scenario"
 	"plimsoll/unit"
 )
 
@@ -44,8 +43,8 @@ func (p peers) of(spec *workload.Spec, i int) {
 }
 
 // findPeers asks an engine where its load goes. The machines have to answer, and to be reachable for each other.
-func (l *Loads) findPeers(ctx context.Context, e *Env, engine workload.Engine, spec workload.Spec, hosts []target.Host) (
-	p peers, err error) {
+func (l *Set) findPeers(ctx context.Context, engine workload.Engine, spec workload.Spec, hosts []target.Host,
+	members func(context.Context, string) ([]target.VM, error)) (p peers, err error) {
 	peering, ok := engine.(workload.Peering)
 	if !ok {
 		return p, nil
@@ -56,11 +55,14 @@ func (l *Loads) findPeers(ctx context.Context, e *Env, engine workload.Engine, s
 	}
 	of := hosts
 	if p.own = use.Group == ""; !p.own {
-		vms, err := someMembers(ctx, e, use.Group)
+		if members == nil {
+			return p, fmt.Errorf("its server: nobody here can say which machines group %q has", use.Group)
+		}
+		vms, err := members(ctx, use.Group)
 		if err != nil {
 			return p, fmt.Errorf("its server: %w", err)
 		}
-		if of, err = reachable(ctx, e, vms); err != nil {
+		if of, err = l.reachable(ctx, vms); err != nil {
 			return p, fmt.Errorf("its server: group %q: %w", use.Group, err)
 		}
 	}
@@ -110,7 +112,7 @@ func addressesOf(ctx context.Context, hosts []target.Host) ([]string, error) {
 
 // serve starts the servers of a start and waits until all can be used. It holds them until release; each job holds them
 // as well.
-func (l *Loads) serve(ctx context.Context, e *Env, s *start) error {
+func (l *Set) serve(ctx context.Context, s *Start) error {
 	l.mu.Lock()
 	s.users = 1
 	l.mu.Unlock()
@@ -118,17 +120,17 @@ func (l *Loads) serve(ctx context.Context, e *Env, s *start) error {
 		return nil
 	}
 	began := l.Clock.Now()
-	err := e.parallel(len(s.servers), accessWidth, func(i int) error { return l.startServer(ctx, s.servers[i]) })
+	err := clock.Parallel(l.Clock, len(s.servers), AccessWidth, func(i int) error { return l.startServer(ctx, s.servers[i]) })
 	if err != nil {
 		l.release(s)
 		return fmt.Errorf("workload %q: %w", s.name, err)
 	}
-	e.Note("servers of workload %s: %s ready after %s", s.name, count(len(s.servers), "VM"),
-		unit.Duration(l.Clock.Now().Sub(began).Round(time.Millisecond)))
+	l.Record(result.Event{Kind: result.KindNote, Text: fmt.Sprintf("servers of workload %s: %s ready after %s", s.name,
+		unit.Plural(len(s.servers), "VM"), unit.Duration(l.Clock.Now().Sub(began).Round(time.Millisecond)))})
 	return nil
 }
 
-func (l *Loads) startServer(ctx context.Context, s *server) error {
+func (l *Set) startServer(ctx context.Context, s *server) error {
 	keeper, ok := target.HostAs[target.ServiceKeeper](s.host)
 	if !ok {
 		return fmt.Errorf("vm %q: no services are kept here", s.host.Name())
@@ -152,7 +154,7 @@ const stopServerLimit = 30 * time.Second
 
 // release stops the servers of a start when nobody holds them any more. One that has ended by itself, and not with its
 // machine, is worth a warning: what was measured without it may mean nothing.
-func (l *Loads) release(s *start) {
+func (l *Set) release(s *Start) {
 	l.mu.Lock()
 	s.users--
 	var over []*server
@@ -171,7 +173,7 @@ func (l *Loads) release(s *start) {
 }
 
 // stopServer returns what is to be said of it.
-func (l *Loads) stopServer(s *server) string {
+func (l *Set) stopServer(s *server) string {
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(l.root), l.Clock, s.Grace+stopServerLimit)
 	defer cancel()
 	keeper, _ := target.HostAs[target.ServiceKeeper](s.host)
@@ -190,32 +192,4 @@ func (l *Loads) stopServer(s *server) string {
 		return fmt.Sprintf("its server on %s could not be stopped: %v", s.host.Name(), err)
 	}
 	return ""
-}
-
-// PeerNeeds are what a use of peers asks of a place.
-func PeerNeeds(use workload.Peers) (needs []target.Capability) {
-	if use.Served {
-		needs = append(needs, target.Services)
-	}
-	if use.Network {
-		needs = append(needs, target.PeerNetwork)
-	}
-	return needs
-}
-
-// PeersOf are the peers of a workload as they are known before there are machines: their names stand for addresses.
-func (v View) PeersOf(load scenario.Workload, use workload.Peers) ([]workload.Peer, error) {
-	group := use.Group
-	if group == "" {
-		return []workload.Peer{{VM: "plan", Address: "plan"}}, nil
-	}
-	members, err := v.Groups.Members(group)
-	if err != nil {
-		return nil, fmt.Errorf("%s: server: %w", load.ConfigFile, err)
-	}
-	list := make([]workload.Peer, len(members))
-	for i, m := range members {
-		list[i] = workload.Peer{VM: m.Name, Address: m.Name}
-	}
-	return list, nil
 }
