@@ -220,7 +220,12 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if f.timed {
 		lane.Runtime = spec.Runtime
 	}
+	var notes []string
+	if c.server != nil {
+		notes = append(notes, c.server.words())
+	}
 	return workload.Job{
+		Notes:    notes,
 		Declared: workload.Declared{Operations: c.operations, Measures: c.measures, Format: format, Latency: latency},
 		Command:  command,
 		Files:    files,

@@ -2,9 +2,11 @@ package command
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -105,6 +107,22 @@ func (c *config) duration(n *yaml.Node, what string) time.Duration {
 		return 0
 	}
 	return time.Duration(d)
+}
+
+// words say where the load goes.
+func (s *server) words() string {
+	where := "each of its own VMs"
+	if s.group != "" {
+		where = fmt.Sprintf("the VMs of group %q", s.group)
+	}
+	var at string
+	if len(s.ports) > 0 {
+		at = ", TCP port " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.ports)), ", "), "[]")
+	}
+	if len(s.command) == 0 {
+		return fmt.Sprintf("its load goes to %s%s, where a server runs already", where, at)
+	}
+	return fmt.Sprintf("its server, %s, runs on %s while it runs%s", path.Base(s.command[0].of), where, at)
 }
 
 // Peers implements workload.Peering.

@@ -2,12 +2,14 @@ package command
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/needs"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/scenario"
@@ -53,6 +55,9 @@ func TestServer(t *testing.T) {
 		"[fd00::2]:7000", "fd00::2", "192.0.2.1,fd00::2,192.0.2.3", "192.0.2.1:7001,[fd00::2]:7001,192.0.2.3:7001", "/client/b"}}
 	if diff := cmp.Diff(want, job.Command); diff != "" {
 		t.Error(diff)
+	}
+	if want := []string{`its server, db, runs on the VMs of group "DB" while it runs, TCP port 7000, 7001`}; !slices.Equal(job.Notes, want) {
+		t.Errorf("notes %q, want %q", job.Notes, want)
 	}
 	spec.VM, spec.Address, spec.Disks = "db-2", "192.0.2.3", []target.Disk{{Device: "/dev/sdb", Path: "/b"}, {Device: "/dev/sdc", Path: "/c"}}
 	got, err := Engine{}.Server(spec)
@@ -112,6 +117,23 @@ func TestServerElsewhere(t *testing.T) {
 	spec.Peers = nil
 	if _, err := (Engine{}).Command(spec); err == nil || !strings.Contains(err.Error(), `no machine to go to in group "DB"`) {
 		t.Errorf("without machines: %v", err)
+	}
+}
+
+// The server of the reference page is read.
+func TestServerOfThePage(t *testing.T) {
+	t.Parallel()
+	page := string(read(t, needs.Root(), "docs", "how-to", "run-any-program.md"))
+	_, rest, _ := strings.Cut(page, "```yaml\nserver:")
+	config, _, found := strings.Cut(rest, "```")
+	_, counted, _ := strings.Cut(served, "operations:")
+	if !found {
+		t.Fatal("the page has no server")
+	}
+	job, err := Engine{}.Command(servedSpec("server:" + config + "operations:" + counted))
+	want := []string{"redis-benchmark", "-h", "fd00::2", "-n", "100000", "-c", "10", "-t", "get", "--csv"}
+	if err != nil || !slices.Equal(job.Command.Argv, want) {
+		t.Errorf("%q, %v", job.Command.Argv, err)
 	}
 }
 
