@@ -1,9 +1,11 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -42,7 +44,7 @@ type ServiceState struct {
 // Readiness is how it is told that a service can be used. Its zero value is met by a service that runs.
 type Readiness struct {
 	// Command runs on the service's machine, again and again until it ends with code 0 and, with Match, has printed
-	// what matches.
+	// what matches. What it prints goes to its Stdout.
 	Command Command
 	// Output is a file of the service's in which Match appears. Used without a Command.
 	Output string
@@ -54,8 +56,9 @@ const (
 	readyWithin = time.Minute
 	readyEvery  = 200 * time.Millisecond
 	readyOnce   = 10 * time.Second // a single test
-	readyFile   = ".ready"
-	mostWords   = 64 << 10 // of a service's or a test's output that is looked at
+	readyFile   = ".ready"         // of tests that name no file
+	mostWords   = 64 << 10         // of a service's or a test's output in which a match is looked for
+	mostLooked  = 16 << 20         // of an output whose end is looked for
 )
 
 // Ready waits until a service that was started on a host can be used. Its error quotes the service's own last words.
@@ -99,8 +102,9 @@ func (r Readiness) test(ctx context.Context, c clock.Clock, h Host) (ready bool,
 	file := r.Output
 	if len(r.Command.Argv) > 0 {
 		command := r.Command
-		command.Stdout, command.Stderr = readyFile, readyFile
-		file = readyFile
+		command.Stdout = cmp.Or(command.Stdout, readyFile)
+		command.Stderr = command.Stdout
+		file = command.Stdout
 		p, err := h.Start(ctx, command)
 		if err != nil {
 			return false, "", err
@@ -148,14 +152,29 @@ func LastWords(ctx context.Context, h Host, c Command) string {
 		if name == "" {
 			continue
 		}
-		data, err := ReadFile(ctx, h, name, 0, mostWords)
+		r, err := h.Get(ctx, name, 0)
 		if err != nil {
 			continue
 		}
-		lines := strings.FieldsFunc(strings.TrimSpace(string(data)), func(r rune) bool { return r == '\n' || r == '\r' })
+		var end tail
+		_, err = io.Copy(&end, io.LimitReader(r, mostLooked))
+		if err := errors.Join(err, r.Close()); err != nil {
+			continue
+		}
+		lines := strings.FieldsFunc(string(end), func(r rune) bool { return r == '\n' || r == '\r' })
 		if len(lines) > 0 {
 			return "; it says: " + strings.Join(lines[max(0, len(lines)-3):], "; ")
 		}
 	}
 	return ""
+}
+
+// tail keeps the end of what is written to it.
+type tail []byte
+
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 2 << 10
+	*t = append(*t, p[max(0, len(p)-most):]...)
+	*t = (*t)[max(0, len(*t)-most):]
+	return len(p), nil
 }

@@ -31,7 +31,7 @@ func (h *host) StartService(ctx context.Context, s target.Service) error {
 	}
 	command := s.Command
 	command.Label = "service " + s.Name
-	u, err := h.start(ctx, command)
+	u, err := h.start(ctx, command, true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

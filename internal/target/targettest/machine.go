@@ -307,6 +307,16 @@ func serviceRuns(t *testing.T, b *bench) {
 	if n := b.place.Alive(w); n < 2 {
 		t.Errorf("after commands %d of its processes live", n)
 	}
+	if source, ok := target.As[target.HostSource](b.cluster.Cluster); ok {
+		for range 2 { // the second time there is something to compare with
+			got, err := source.HostCounters(b.ctx)
+			b.must(err)
+			for _, g := range got.Generators {
+				t.Errorf("what is no load generator counts as one: %+v", g)
+			}
+			b.must(b.place.Clock.Sleep(b.ctx, 20*time.Millisecond))
+		}
+	}
 	b.must(k.StopService(b.ctx, "db", 0))
 }
 

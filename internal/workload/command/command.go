@@ -38,9 +38,10 @@ const (
 	stderrFile = "stderr"
 	stdoutFile = "stdout"
 	configFile = "command.yml"
+	readyFile  = "ready" // of a server's readiness test
 )
 
-var ownFiles = []string{outputFile, stderrFile, stdoutFile, configFile}
+var ownFiles = []string{outputFile, stderrFile, stdoutFile, configFile, readyFile}
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {

@@ -162,7 +162,8 @@ func (Engine) Server(spec workload.Spec) (workload.Server, error) {
 	if r := s.ready; r != nil {
 		out.Ready = target.Readiness{Output: output, Match: r.match, Within: r.within}
 		if len(r.command) > 0 {
-			out.Ready.Command = target.Command{Argv: f.each(r.command), Env: env, Label: spec.Name + " ready", Dials: s.ports}
+			out.Ready.Command = target.Command{Argv: f.each(r.command), Env: env, Label: spec.Name + " ready",
+				Stdout: f.fileOf(readyFile), Dials: s.ports}
 		}
 	}
 	return out, c.err()

@@ -71,7 +71,7 @@ func TestServer(t *testing.T) {
 				"--config", "OLTP.server/db.conf", "1G", "OLTP.server"},
 			Env: env, Stdout: "OLTP.server/output", Stderr: "OLTP.server/output", Listens: []int{7000, 7001}, Dials: []int{7000, 7001}}},
 		Files: map[string][]byte{"OLTP.server/db.conf": []byte("fast=yes")},
-		Ready: target.Readiness{Command: target.Command{Argv: []string{"db-ping", "192.0.2.3"}, Env: env, Label: "OLTP ready",
+		Ready: target.Readiness{Command: target.Command{Argv: []string{"db-ping", "192.0.2.3"}, Env: env, Label: "OLTP ready", Stdout: "OLTP.server/ready",
 			Dials: []int{7000, 7001}}, Output: "OLTP.server/output", Match: regexp.MustCompile(`^ok$`), Within: 20 * time.Second},
 		Grace: 3 * time.Second,
 	}
