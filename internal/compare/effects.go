@@ -494,8 +494,12 @@ func (x *Experiment) conclude(d Design) {
 		}
 	}
 	x.Mind = mind(runsOf(d.Made))
-	x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are undecided.",
-		x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters, len(x.Effects)-decided)
+	if len(d.Factors) == 0 {
+		x.Sentence = fmt.Sprintf("%d of %d runs measured, all alike: the intervals say what another run would give.", x.Measured, x.Planned)
+	} else {
+		x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are undecided.",
+			x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters, len(x.Effects)-decided)
+	}
 	if x.Measured < x.Planned {
 		missing := "1 run is missing"
 		if n := x.Planned - x.Measured; n > 1 {
@@ -504,7 +508,7 @@ func (x *Experiment) conclude(d Design) {
 		say("%s; plimsoll resume %s makes what is left.", missing, x.ID)
 	}
 	switch {
-	case d.Repeats < 2:
+	case d.Repeats < 2 && len(d.Factors) > 0:
 		say("Every combination ran once: nothing is known of what repeats differ by. Effects are judged by how alike they are over the levels of the other factors.")
 	case d.Repeats < 4:
 		say("With %d repeats intervals are wide; each further repeat narrows them.", d.Repeats)

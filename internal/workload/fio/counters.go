@@ -54,9 +54,11 @@ type state struct {
 	stampMS uint64
 	// runtime is the longest direction's own clock in fio, which knows no steps.
 	runtime time.Duration
-	done    bool // fio knows of nothing more to come
-	ramping bool
-	failed  string // the first job that ended with an error
+	// runtimes are the same of every entry by itself; with stonewall one begins where another ends.
+	runtimes []time.Duration
+	done     bool // fio knows of nothing more to come
+	ramping  bool
+	failed   string // the first job that ended with an error
 }
 
 // operations is how many operations fio counts: reads, writes, trims.
@@ -76,16 +78,17 @@ func (d *document) state() state {
 	parts := make([]workload.Counts, len(entries))
 	for i := range entries {
 		e := &entries[i]
+		own := milliseconds(e.mixed.runtimeMS)
 		for j := range e.dirs {
-			s.runtime = max(s.runtime, milliseconds(e.dirs[j].runtimeMS))
+			own = max(own, milliseconds(e.dirs[j].runtimeMS))
 		}
+		s.runtimes, s.runtime = append(s.runtimes, own), max(s.runtime, own)
 		issued += e.issued()
 		measured = measured || e.measured()
 		parts[i] = make(workload.Counts, operations)
 		if !d.ramp || e.issued() == 0 || e.measured() {
 			e.count(parts[i]) // else it is in its ramp time, as others may not be any more
 		}
-		s.runtime = max(s.runtime, milliseconds(e.mixed.runtimeMS))
 		elapsed = max(elapsed, e.elapsedS)
 		s.report.Errors += e.errors
 		s.report.CPUSeconds += e.cpuPercent / 100 * milliseconds(e.runtimeMS).Seconds()

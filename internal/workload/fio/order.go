@@ -47,7 +47,7 @@ func (o *order) take(d *document) {
 		o.warn("a report older than the one before it was skipped (fio's runtime %v, then %v)", previous.runtime, s.runtime)
 		return
 	}
-	soon := o.reports > 0 && gap(previous, &s) < closest
+	soon := o.reports > 0 && o.gap(&s) < closest
 	if soon || s.done {
 		o.held, o.tooSoon = &s, soon
 		return
@@ -70,12 +70,12 @@ func (o *order) remark(d *document) {
 	}
 }
 
-// gap is the time between two reports by fio's own clock, or by the wall clock where that one stands still.
-func gap(a, b *state) time.Duration {
-	if g := b.runtime - a.runtime; g > 0 {
+// gap is the time between the last report and another by fio's own clock, or by the wall clock where that one stands still.
+func (o *order) gap(s *state) time.Duration {
+	if g := o.passed(s); g > 0 {
 		return g
 	}
-	return milliseconds(b.stampMS) - milliseconds(a.stampMS)
+	return milliseconds(s.stampMS) - milliseconds(o.last.stampMS)
 }
 
 func (o *order) finish() {
@@ -89,12 +89,34 @@ func (o *order) finish() {
 // pass hands a report on, its time and counters put right.
 func (o *order) pass(s state) {
 	if o.reports > 0 {
+		if len(s.runtimes) > 1 {
+			s.report.Elapsed = o.last.report.Elapsed + o.passed(&s)
+		}
 		o.mendTime(&s)
 		o.mendCounters(&s)
 	}
 	o.last = s
 	o.reports++
 	o.sink.Report(s.report)
+}
+
+// passed is the time between the last report and this one by fio's clock. Jobs that run together go on together; of those that wait
+// for each other one goes on after another, and between them none.
+func (o *order) passed(s *state) time.Duration {
+	last := &o.last
+	if len(s.runtimes) < 2 || len(s.runtimes) != len(last.runtimes) {
+		return s.runtime - last.runtime
+	}
+	var longest, sum time.Duration
+	for i, now := range s.runtimes {
+		gone := max(now-last.runtimes[i], 0)
+		longest, sum = max(longest, gone), sum+gone
+	}
+	wall := milliseconds(s.stampMS) - milliseconds(last.stampMS)
+	if sum == 0 {
+		return max(wall, 0)
+	}
+	return min(max(longest, wall), sum)
 }
 
 // mendTime keeps report times increasing when the host's clock is set back.
