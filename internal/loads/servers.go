@@ -120,7 +120,9 @@ func (l *Set) serve(ctx context.Context, s *Start) error {
 		return nil
 	}
 	began := l.Clock.Now()
-	err := clock.Parallel(l.Clock, len(s.servers), AccessWidth, func(i int) error { return l.startServer(ctx, s.servers[i]) })
+	err := clock.Parallel(l.Clock, len(s.servers), AccessWidth, func(i int) error {
+		return l.startServer(ctx, s.servers[i])
+	})
 	if err != nil {
 		l.release(s)
 		return fmt.Errorf("workload %q: %w", s.name, err)

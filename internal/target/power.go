@@ -21,8 +21,8 @@ type PowerController interface {
 	Shutdown(context.Context) error
 }
 
-// NodePower is implemented by clusters whose nodes have power controllers, claimed as NodePowerControl. Whether a node is
-// ready for use again is not its controller's to say: see Cluster.NodeState.
+// NodePower is implemented by clusters whose nodes have power controllers, claimed as NodePowerControl. Whether a
+// node is ready for use again is not its controller's to say: see Cluster.NodeState.
 type NodePower interface {
 	// PowerController is that of a node. It asks nothing of the controller itself. Errors wrap ErrNoSuchNode or
 	// ErrNoController.

@@ -19,9 +19,10 @@ type Service struct {
 	Command Command // runs in the foreground for as long as the service lives; Label is not needed
 }
 
-// ServiceKeeper is implemented by hosts that keep services, claimed as Services. A service is recorded in the run's state
-// folder before it is started, and Target.Destroy finds and removes it from a fresh process. It does not depend on a
-// connection of ours, and ends with its machine: a power-off of the VM or its node ends it, and nothing restarts it.
+// ServiceKeeper is implemented by hosts that keep services, claimed as Services. A service is recorded in the run's
+// state folder before it is started, and Target.Destroy finds and removes it from a fresh process. It does not depend
+// on a connection of ours, and ends with its machine: a power-off of the VM or its node ends it, and nothing restarts
+// it.
 type ServiceKeeper interface {
 	// StartService starts a service and does not wait until it is ready; see Ready. One of that name that runs is an
 	// error, one that has ended is started anew.

@@ -6,8 +6,8 @@ import (
 	"plimsoll/internal/target"
 )
 
-// Peering is implemented by engines whose load goes to machines besides the one that it runs on, or to servers that have
-// to be started first.
+// Peering is implemented by engines whose load goes to machines besides the one that it runs on, or to servers that
+// have to be started first.
 type Peering interface {
 	// Peers says from the config which machines the load goes to; false for none. It needs no host.
 	Peers(Spec) (Peers, bool, error)

@@ -205,8 +205,8 @@ func (h *host) Discard(ctx context.Context, name string, upto int64) error {
 // gather is how long a stream lets a busy command write on before it takes what is there.
 const gather = 50 * time.Millisecond
 
-// Follow implements target.Follower. The kernel tells when the file was written to (inotify), so that a command is looked
-// at when it prints and at no other time.
+// Follow implements target.Follower. The kernel tells when the file was written to (inotify), so that a command is
+// looked at when it prints and at no other time.
 func (u *command) Follow(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	h := &host{u.c, u.b}
 	f, _, err := h.open(ctx, name, offset)
@@ -220,7 +220,8 @@ func (u *command) Follow(ctx context.Context, name string, offset int64) (io.Rea
 	s := &stream{u: u, ctx: ctx, f: f, offset: offset, news: os.NewFile(uintptr(fd), "inotify"), over: make(chan struct{})}
 	path := fmt.Sprintf("/proc/self/fd/%d", f.Fd()) // the file that was opened, whatever has its name by now
 	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_MODIFY); err != nil {
-		return nil, fmt.Errorf("follow: %w", errors.Join(h.fail(name, 0, fmt.Errorf("inotify: %w", err)), s.news.Close(), f.Close()))
+		err = h.fail(name, 0, fmt.Errorf("inotify: %w", err))
+		return nil, fmt.Errorf("follow: %w", errors.Join(err, s.news.Close(), f.Close()))
 	}
 	s.waking.Go(func() {
 		select {

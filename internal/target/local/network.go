@@ -15,8 +15,8 @@ import (
 )
 
 // network is where the commands of a run meet: a network namespace with nothing but a loopback device in it, made for
-// the first command that asks for ports. docs/decisions/0011-ports-between-sandboxes.md says why it is made this way. It
-// has no name and no file: it is gone with the last of its commands and plimsoll's own descriptor of it.
+// the first command that asks for ports. docs/decisions/0011-ports-between-sandboxes.md says why it is made this way.
+// It has no name and no file: it is gone with the last of its commands and plimsoll's own descriptor of it.
 type network struct {
 	mu        sync.Mutex
 	namespace *os.File
@@ -76,8 +76,8 @@ func (n *network) close() error {
 // mostAddresses is how many machines of a run can have one: those of 127.1.0.0 to 127.255.255.255.
 const mostAddresses = 255 << 16
 
-// addressOf is the address of a run's n-th machine in the run's own network, where all of 127.0.0.0/8 is reached through
-// the loopback device: each machine has one of its own, and none has the usual 127.0.0.1.
+// addressOf is the address of a run's n-th machine in the run's own network, where all of 127.0.0.0/8 is reached
+// through the loopback device: each machine has one of its own, and none has the usual 127.0.0.1.
 func addressOf(n int) string { return fmt.Sprintf("127.%d.%d.%d", 1+n>>16, n>>8&0xff, n&0xff) }
 
 // Address implements target.Networked.

@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/target"
 )
 
-// StartService implements target.ServiceKeeper. A service is a command like others, behind the same wall and in the same
-// journal; it is found again by its name.
+// StartService implements target.ServiceKeeper. A service is a command like others, behind the same wall and in the
+// same journal; it is found again by its name.
 func (h *host) StartService(ctx context.Context, s target.Service) error {
 	if s.Name == "" {
 		return fmt.Errorf("start service: vm %q: a service needs a name", h.b.name)

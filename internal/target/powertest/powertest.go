@@ -1,5 +1,5 @@
-// Package powertest is the conformance suite of power controllers (target.PowerController, target.PowerKind): every kind
-// joins it with a Place that holds one node, as the nodes of the places do through package targettest.
+// Package powertest is the conformance suite of power controllers (target.PowerController, target.PowerKind): every
+// kind joins it with a Place that holds one node, as the nodes of the places do through package targettest.
 package powertest
 
 import (

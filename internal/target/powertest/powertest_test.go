@@ -103,7 +103,8 @@ func TestKindWithCredentials(t *testing.T) {
 		return target.Options{"url": server.URL, "user": "admin", "password": from}
 	}
 	powertest.RunKind(t, powertest.Bench{
-		Kind: outlet{}, Options: with("env:OUTLET_PASSWORD"), Secret: password, Wrong: with("env:OTHER_PASSWORD"), Graceful: true,
+		Kind: outlet{}, Options: with("env:OUTLET_PASSWORD"), Secret: password,
+		Wrong: with("env:OTHER_PASSWORD"), Graceful: true,
 		Node: func() (target.PowerState, error) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -342,9 +342,11 @@ func serviceReady(_ *testing.T, b *bench) {
 	k := b.keeper(b.name(0))
 	b.must(k.StartService(b.ctx, s))
 	b.must(target.Ready(b.ctx, b.place.Clock, h, s, target.Readiness{}))
-	b.must(target.Ready(b.ctx, b.place.Clock, h, s, target.Readiness{Command: target.Command{Argv: b.place.Commands.Print("x")}}))
+	ping := target.Command{Argv: b.place.Commands.Print("x")}
+	b.must(target.Ready(b.ctx, b.place.Clock, h, s, target.Readiness{Command: ping}))
 	b.fails(target.Ready(b.ctx, b.place.Clock, h, s, target.Readiness{
-		Command: target.Command{Argv: b.place.Commands.Fail(3)}, Within: time.Nanosecond}), b.name(0), "db", "not ready", "code 3")
+		Command: target.Command{Argv: b.place.Commands.Fail(3)}, Within: time.Nanosecond}),
+		b.name(0), "db", "not ready", "code 3")
 	b.must(k.StopService(b.ctx, "db", 0))
 	ends := target.Service{Name: "ends", Command: target.Command{Argv: b.place.Commands.Fail(4), Stdout: "ends/out"}}
 	b.must(k.StartService(b.ctx, ends))
@@ -364,8 +366,8 @@ func serviceObjections(_ *testing.T, b *bench) {
 	b.fails(k.StartService(b.ctx, again), b.name(0), "db", "runs already")
 	b.serviceIs(k, "db", target.ServiceState{Started: true, Running: true})
 	b.must(k.StopService(b.ctx, "db", 0))
-	b.fails(k.StartService(b.ctx, target.Service{Name: "x", Command: target.Command{Argv: []string{"no-such-program-here"}}}),
-		b.name(0), "x", "no-such-program-here")
+	absent := target.Service{Name: "x", Command: target.Command{Argv: []string{"no-such-program-here"}}}
+	b.fails(k.StartService(b.ctx, absent), b.name(0), "x", "no-such-program-here")
 	b.serviceIs(k, "x", target.ServiceState{})
 	b.fails(k.StartService(b.ctx, target.Service{Command: again.Command}), b.name(0), "name")
 	ctx, cancel := context.WithCancel(b.ctx)

@@ -171,5 +171,6 @@ func (Engine) Server(spec workload.Spec) (workload.Server, error) {
 
 // serverFilling fills the texts of the server.
 func (c *config) serverFilling(spec workload.Spec) *filling {
-	return &filling{config: c, of: &c.server.program, spec: spec, folder: workload.FolderName(spec.Name) + ".server", serves: true}
+	folder := workload.FolderName(spec.Name) + ".server"
+	return &filling{config: c, of: &c.server.program, spec: spec, folder: folder, serves: true}
 }
