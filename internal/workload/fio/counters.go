@@ -54,7 +54,8 @@ type state struct {
 	stampMS uint64
 	// runtime is the longest direction's own clock in fio, which knows no steps.
 	runtime time.Duration
-	// runtimes are the same of every entry by itself; with stonewall one begins where another ends.
+	// runtimes are the same of every direction of every entry: with stonewall one entry begins where another ends, and with
+	// verify reads begin where writes end.
 	runtimes []time.Duration
 	done     bool // fio knows of nothing more to come
 	ramping  bool
@@ -78,11 +79,9 @@ func (d *document) state() state {
 	parts := make([]workload.Counts, len(entries))
 	for i := range entries {
 		e := &entries[i]
-		own := milliseconds(e.mixed.runtimeMS)
-		for j := range e.dirs {
-			own = max(own, milliseconds(e.dirs[j].runtimeMS))
+		for _, ms := range []uint64{e.dirs[0].runtimeMS, e.dirs[1].runtimeMS, e.dirs[2].runtimeMS, e.mixed.runtimeMS} {
+			s.runtimes, s.runtime = append(s.runtimes, milliseconds(ms)), max(s.runtime, milliseconds(ms))
 		}
-		s.runtimes, s.runtime = append(s.runtimes, own), max(s.runtime, own)
 		issued += e.issued()
 		measured = measured || e.measured()
 		parts[i] = make(workload.Counts, operations)

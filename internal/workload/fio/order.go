@@ -89,9 +89,6 @@ func (o *order) finish() {
 // pass hands a report on, its time and counters put right.
 func (o *order) pass(s state) {
 	if o.reports > 0 {
-		if len(s.runtimes) > 1 {
-			s.report.Elapsed = o.last.report.Elapsed + o.passed(&s)
-		}
 		o.mendTime(&s)
 		o.mendCounters(&s)
 	}
@@ -101,22 +98,28 @@ func (o *order) pass(s state) {
 }
 
 // passed is the time between the last report and this one by fio's clock. Jobs that run together go on together; of those that wait
-// for each other one goes on after another, and between them none.
+// for each other one goes on after another, and between them none. A wall clock that was set adds at most what all of them say.
 func (o *order) passed(s *state) time.Duration {
 	last := &o.last
-	if len(s.runtimes) < 2 || len(s.runtimes) != len(last.runtimes) {
+	if len(s.runtimes) != len(last.runtimes) {
 		return s.runtime - last.runtime
 	}
 	var longest, sum time.Duration
 	for i, now := range s.runtimes {
-		gone := max(now-last.runtimes[i], 0)
+		gone := now - last.runtimes[i]
+		if gone < 0 { // it began again
+			gone = now
+		}
 		longest, sum = max(longest, gone), sum+gone
 	}
 	wall := milliseconds(s.stampMS) - milliseconds(last.stampMS)
 	if sum == 0 {
 		return max(wall, 0)
 	}
-	return min(max(longest, wall), sum)
+	if wall-longest < longest/4 { // they went on together, and fio's clock is the better one
+		return longest
+	}
+	return min(wall, sum)
 }
 
 // mendTime keeps report times increasing when the host's clock is set back.
@@ -146,7 +149,7 @@ func (o *order) mendCounters(s *state) {
 		o.base = previous
 	}
 	r := &s.report
-	r.Elapsed = max(r.Elapsed, previous.Elapsed)
+	r.Elapsed = previous.Elapsed + o.passed(s)
 	r.Errors = max(r.Errors, previous.Errors)
 	r.CPUSeconds = max(r.CPUSeconds, previous.CPUSeconds)
 	keepSeconds(r.Ops, previous.Ops)
