@@ -92,14 +92,23 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// failed is the number of failed operations of a workload as a latency table names it.
+// failed is the number of failed operations of a workload as a latency table names it: those of the workload, or where
+// only single VMs counted them, those of its VMs.
 func (doc *Document) failed(name string) uint64 {
+	var whole, parts uint64
 	for _, s := range doc.Workloads {
-		if !s.Prefill && (s.VM == "" && s.Name == name || s.VM != "" && s.Name+" on "+s.VM == name) {
+		switch {
+		case s.Prefill:
+		case s.VM != "" && s.Name+" on "+s.VM == name:
 			return s.Errors
+		case s.Name != name:
+		case s.VM == "":
+			whole += s.Errors
+		default:
+			parts += s.Errors
 		}
 	}
-	return 0
+	return max(whole, parts)
 }
 
 // leastShort is how many sentences a summary has at least when anything was measured.
@@ -130,6 +139,10 @@ func (doc *Document) inShort() []Short {
 	say := func(subject, format string, args ...any) {
 		out = append(out, Short{Severity: result.Notice, Check: figureCheck, Subject: subject, Sentence: fmt.Sprintf(format, args...)})
 	}
+	var names []string
+	for _, l := range told {
+		names = append(names, l.Workload)
+	}
 	const each = 2 // workloads that have a sentence of their own
 	switch n := len(told); {
 	case n == 0:
@@ -142,20 +155,19 @@ func (doc *Document) inShort() []Short {
 			most = fmt.Sprintf(", %s at the highest rate, %s", fastest.Workload, quantity(w.OpsPerSecond, w.Unit))
 		}
 		say("", "%d workloads ran%s; %s.", n, most, failed)
+	case len(out) > 0:
+		say("", "%s ran; %s.", strings.Join(names, " and "), failed)
 	default:
-		for i, l := range told {
-			end := ""
-			if i == n-1 {
-				end = "; " + failed
-			}
-			say(l.Workload, "%s did %s%s.", l.Workload, didOf(l, len(out) == i), end)
+		for _, l := range told {
+			say(l.Workload, "%s did %s.", l.Workload, didOf(l))
 		}
+		say("", "%s.", capital(failed))
 	}
 	return out
 }
 
-// didOf are the operations and measures of a workload in words, with times or rates only.
-func didOf(l Latency, times bool) string {
+// didOf are the operations and measures of a workload in words.
+func didOf(l Latency) string {
 	const most = 2 // operations told one by one
 	w := l.Windows[0]
 	var parts []string
@@ -168,7 +180,7 @@ func didOf(l Latency, times bool) string {
 		if r.BytesPerSecond != nil && *r.BytesPerSecond > 0 {
 			text += " (" + quantity(*r.BytesPerSecond, "bytes/s") + ")"
 		}
-		if r.Mean != nil && times {
+		if r.Mean != nil {
 			text += " with a mean " + l.Kind + " of " + quantity(*r.Mean, "s")
 			if r.P99 != nil {
 				text += " and a p99 of " + quantity(*r.P99, "s")
@@ -199,6 +211,9 @@ func SeverityWord(s result.Severity) string {
 	return string(s)
 }
 
+// latencyCost is the check of what a co-running workload costs in time.
+const latencyCost = "latency-cost"
+
 // Ranked are findings in the order in which they are read: what makes numbers invalid; what the run was made to find out,
 // the largest change first, unless nothing moved; warnings; the rest as it came.
 func Ranked(all []result.Finding) []result.Finding {
@@ -208,7 +223,7 @@ func Ranked(all []result.Finding) []result.Finding {
 			return 0
 		case f.Severity == result.Fine:
 			return 4
-		case slices.Contains(answers, f.Check):
+		case slices.Contains(answers, f.Check) || f.Check == latencyCost:
 			return 1
 		case f.Severity == result.Caution:
 			return 2
@@ -216,7 +231,7 @@ func Ranked(all []result.Finding) []result.Finding {
 		return 3
 	}
 	moved := func(f result.Finding) float64 {
-		if f.Check != "windows" || f.Unit != "ratio" || f.Value == nil || !(*f.Value > 0) {
+		if f.Check != "windows" && f.Check != latencyCost || f.Unit != "ratio" || f.Value == nil || !(*f.Value > 0) {
 			return 0
 		}
 		return math.Abs(math.Log(*f.Value))
@@ -224,6 +239,9 @@ func Ranked(all []result.Finding) []result.Finding {
 	place := func(f result.Finding) int {
 		if rank(f) != 1 {
 			return 0
+		}
+		if f.Check == latencyCost { // the times of the same windows
+			return slices.Index(answers, "windows")
 		}
 		return slices.Index(answers, f.Check)
 	}

@@ -159,6 +159,7 @@ func (d *drawing) marks(marks []mark) {
 		}
 		fmt.Fprintf(&d.b, `<path class="k %s" d="M%d %dV%d"/>`, m.Kind, x, int(d.top)-8, int(d.bottom))
 		if row == markRows { // no room; the line is there, and the table of events
+			d.text(class, from, 0, "")
 			continue
 		}
 		ends[row] = begins + width
