@@ -9,6 +9,9 @@
 // on its own. A check that passed is a finding too (result.Fine). No finding stops a run, and damaged data (gaps, NaN,
 // nothing at all) gives a finding that says so, never a panic.
 //
+// The checks live in rooms by question (load, client, storage, plausibility, neighbour, fault, ...), which see a run through
+// package view; the other folders are methods of statistics. A new one is a file in its room and a line in the list below.
+//
 // Judged by: the constants beside each check. Percentiles are read from merged histograms and never averaged.
 package analysis
 

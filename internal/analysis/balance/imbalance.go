@@ -1,3 +1,6 @@
+// Package balance asks whether the work was spread evenly over the CPUs of a run: over nodes that bear the same load, over the
+// NUMA nodes of a machine, over the CPUs of one. It gives a view.Check to package analysis, and judges nothing where CPUs
+// were not counted.
 package balance
 
 import (

@@ -1,3 +1,5 @@
+// Package client asks whether the load generator, and not what it was to measure, was the limit: its CPUs, its one busy
+// thread, its waiting for a CPU. It gives view.Checks to package analysis, and says where what a generator cost is not known.
 package client
 
 import (

@@ -1,3 +1,6 @@
+// Package fault asks how a run came through its faults: what each one took away, when the former level was back, what failed
+// in between. It gives a view.Check to package analysis and its Outages to those who look at several runs; the method is
+// package recovery. Workloads that a fault did not strike are no measure of it.
 package fault
 
 import (
@@ -334,6 +337,7 @@ func recovered(v *view.Run) []result.Finding {
 	return out
 }
 
+// Finding tells of one outage.
 func (o *Comeback) Finding(v *view.Run) result.Finding {
 	at := o.at.Sub(v.Data.Start).Seconds()
 	f := result.Finding{

@@ -1,3 +1,6 @@
+// Package load asks whether the load was what it was to be, and whether its figures hold together: how long and how many,
+// offered and achieved rates, Little's law, what latency is of, failed operations, VMs lost, clocks. It gives view.Checks to
+// package analysis. Where an engine did not declare depths or rates it says nothing of them.
 package load
 
 import (

@@ -1,3 +1,6 @@
+// Package neighbour asks what a neighbour costs: the windows of a workload, before, with and after others and around each
+// annotated moment, are compared with the first of them. It gives a view.Check to package analysis. Stages of a growing load
+// are no neighbours; see package scale.
 package neighbour
 
 import (

@@ -1,3 +1,6 @@
+// Package plausibility asks whether the figures are possible: by the fastest media, the links between device and socket, the
+// data sheet of the device, what the storage says of its data reduction. It gives view.Checks to package analysis, and the
+// Ratings of a data sheet to those who read one. Where no fact names a limit nothing is compared.
 package plausibility
 
 import (

@@ -1,3 +1,5 @@
+// Package residency asks how long data took to get where it should be: to be written (ingest), to come to a faster tier or
+// into a cache (residency). It gives view.Checks to package analysis. A rate that rises and falls again is neither.
 package residency
 
 import (

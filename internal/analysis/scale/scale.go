@@ -1,3 +1,6 @@
+// Package scale asks how throughput grows with load and where caches end: the Universal Scalability Law and the load curve of
+// a scale-out test, the steps of a working-set sweep. It gives view.Checks to package analysis, and what they are made of to
+// tables and to several runs; the methods are packages usl, curve and stage. Workloads that are not alike are not fitted.
 package scale
 
 import (
@@ -74,6 +77,7 @@ func stagesBasis(stages []view.Step) string {
 	return fmt.Sprintf("%s of one run, %s to %s VMs, the beginning of each left out; concurrency is the depth of all jobs together", view.Plural(len(stages), "stage"), view.SayCount(float64(stages[0].Workloads)), view.SayCount(float64(stages[len(stages)-1].Workloads)))
 }
 
+// Fitted tells of the law m as fitted to the stages of a quantity, the points; basis says where they are from.
 func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantity, basis string) result.Finding {
 	first, last := stages[0], stages[len(stages)-1]
 	f := result.Finding{

@@ -1,3 +1,5 @@
+// Package stall asks whether a workload, or one of its sections, stood still while others went on. It gives a view.Check to
+// package analysis. What follows a fault is a recovery; what comes and goes by itself is how the workload works.
 package stall
 
 import (

@@ -1,3 +1,6 @@
+// Package steadiness asks whether and from when throughput was steady, window by window, and whether the time with which the
+// others are compared was. It gives view.Checks to package analysis; the method is package steady. Series with too many gaps,
+// or of too few points, are not judged, and that is said.
 package steadiness
 
 import (

@@ -1,3 +1,6 @@
+// Package storage asks what really reached the storage and what was read from it: media under the disks, blocks never written,
+// zeros, caches, what devices counted, free space. It gives view.Checks to package analysis. Workloads that move no blocks are
+// none of its business.
 package storage
 
 import (

@@ -35,6 +35,7 @@ func FlowOf(values, weights []float64) Flow {
 
 func (f Flow) level() float64 { return Total(f.Amount) / Total(f.per) }
 
+// Total is the sum of values without gaps.
 func Total(x []float64) (sum float64) {
 	for _, v := range x {
 		sum += v

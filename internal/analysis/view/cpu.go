@@ -86,6 +86,7 @@ func (k CPU) Over(l *Load) (serial.Mean, bool) {
 	return meanUse(values)
 }
 
+// During is the use on average between two moments, in per cent; false without enough points.
 func (k CPU) During(from, to time.Time) (serial.Mean, bool) {
 	return meanUse(k.Track.Between(from, to).Ops)
 }

@@ -11,6 +11,7 @@ import (
 	"plimsoll/unit"
 )
 
+// Capital begins a sentence with words in small letters, of which there must be some.
 func Capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // SayCount prints 1234567 as 1,234,567 and three significant digits below 100.
@@ -29,6 +30,7 @@ func SayDuration(s float64) string {
 	return unit.Duration(math.Round(s * float64(time.Second))).String()
 }
 
+// SayBytes prints bytes in powers of 1024, as memory and disks count.
 func SayBytes(v float64) string {
 	if !IsFinite(v) || math.Abs(v) > 1e18 {
 		return "an unknown size"
@@ -36,6 +38,7 @@ func SayBytes(v float64) string {
 	return unit.Bytes(v).String()
 }
 
+// Percent prints a share of 1.
 func Percent(share float64) string {
 	if !IsFinite(share) || math.Abs(share) > 1e6 {
 		return "an unknown share"
@@ -54,6 +57,7 @@ func Signed(change float64) string {
 	return "+" + Percent(change)
 }
 
+// Plural is a number of things.
 func Plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
@@ -109,6 +113,7 @@ func SayDecimal(v float64) string {
 	return fmt.Sprintf("%s MB", SayCount(v/1e6))
 }
 
+// AppendNew appends what a list does not hold.
 func AppendNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list

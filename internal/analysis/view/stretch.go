@@ -91,6 +91,7 @@ func (v *Run) FirstFault() (t time.Time, ok bool) {
 	return t, false
 }
 
+// Judge judges a track as one stretch.
 func Judge(name string, c *Track) Stretch {
 	s := Stretch{Name: name, Track: c}
 	values, missing := FiniteOf(c.Ops)

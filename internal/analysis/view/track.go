@@ -20,6 +20,7 @@ type Track struct {
 	Busy   []float64 // seconds of latency per second, which is the mean number outstanding; nil when not known
 }
 
+// At is the end of the interval of point i.
 func (c *Track) At(i int) time.Time {
 	return c.Start.Add(time.Duration(float64(i) * c.Step * float64(time.Second)))
 }
@@ -233,6 +234,7 @@ func (v *Run) Sum(measure string, pick func(*result.Series) bool) *Track {
 	return c
 }
 
+// Gaps are n values that are not there.
 func Gaps(n int) []float64 {
 	return slices.Repeat([]float64{math.NaN()}, n)
 }

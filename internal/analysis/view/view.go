@@ -1,3 +1,10 @@
+// Package view arranges a finished run for those who judge it: workloads with their parts, the time by which they are judged,
+// their rates over time, what is known of machines; and it has what all of them say in the same words (durations, shares) and
+// count in the same way (intervals of counts, stalls, even stretches, stages of a growing load). Check is what a question is.
+//
+// It stands between package result, which it only reads, and the rooms of package analysis, one question or family of
+// questions each, which read it and not each other. It refuses to judge: no finding is made here. What is missing or damaged
+// is a gap (NaN), nil or 0, never a panic.
 package view
 
 import (
@@ -15,8 +22,10 @@ const Confidence = 0.95
 // NormalQuantile is the two-sided normal quantile of Confidence.
 const NormalQuantile = 1.959963984540054
 
+// IsFinite reports whether v is a number that can be shown: neither NaN nor infinite.
 func IsFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
+// Ptr is v where a finding may have none.
 func Ptr(v float64) *float64 { return &v }
 
 // Run is a run arranged for checking.
@@ -52,6 +61,7 @@ type Load struct {
 	Prefills []*result.Workload // and other workloads of the group that wrote all of their extents, in order of their start
 }
 
+// New arranges a run; d must not be nil, and neither of the two may be changed while the view is used.
 func New(m result.Manifest, d *result.Data) *Run {
 	v := &Run{Manifest: m, Data: d, VMs: map[string]result.VM{}, Nodes: map[int]result.Node{}, tracks: map[loadKey]*Track{},
 		settled: map[loadKey][]Stretch{}}
@@ -205,6 +215,7 @@ func Overlap(a, b []result.Span) (s float64) {
 	return s
 }
 
+// Length is how long spans are together, in seconds.
 func Length(spans []result.Span) (s float64) { return Overlap(spans, spans) }
 
 // PrefillTolerance is how much of an extent may be missing from its prefill (rounding to blocks).
@@ -238,6 +249,7 @@ func (v *Run) Silence(l *Load) time.Duration {
 	return 0
 }
 
+// Later is the later of two moments.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -245,6 +257,7 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
+// Subject is what a part of a workload is called in a sentence: its VM, or itself where it is the whole.
 func Subject(w *result.Workload) string {
 	if w.VM != "" {
 		return w.VM
@@ -259,6 +272,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+// MergeOps adds ops to into, operation by operation. Histograms of ops are cloned, never changed.
 func MergeOps(into, ops []result.OpTotals) []result.OpTotals {
 	for _, o := range ops {
 		i := slices.IndexFunc(into, func(t result.OpTotals) bool { return t.Op == o.Op })
