@@ -7,9 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
-	"strings"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
@@ -107,14 +105,15 @@ func partsOf(windows []result.Window) []part {
 		if w.End.Before(w.Start) {
 			continue
 		}
-		name := w.Name
-		if join {
-			name = again.ReplaceAllString(name, "")
+		of := result.Window{Name: w.Name, Circumstances: w.Circumstances, Start: w.Start, End: w.End}
+		if join && w.Circumstances.Name() == w.Name {
+			of.Circumstances = w.Once()
+			of.Name = of.Circumstances.Name()
 		}
-		i := slices.IndexFunc(out, func(p part) bool { return join && p.Name == name })
+		i := slices.IndexFunc(out, func(p part) bool { return join && p.Name == of.Name })
 		if i < 0 {
 			i = len(out)
-			out = append(out, part{Window: result.Window{Name: name, Start: w.Start, End: w.End}})
+			out = append(out, part{Window: of})
 		}
 		p := &out[i]
 		p.pieces = append(p.pieces, w)
@@ -123,9 +122,6 @@ func partsOf(windows []result.Window) []part {
 	}
 	return out
 }
-
-// again is how a second window of the same company is named.
-var again = regexp.MustCompile(` \(\d+\)$`)
 
 // over is a track over all pieces of a part, one after the other.
 func over(c *view.Track, p part) *view.Track {
@@ -195,8 +191,9 @@ func (p *pair) series(v *view.Run) {
 
 // whenever names two windows in one sentence. In the same company what lies between them tells them apart.
 func whenever(first, later result.Window) (was, is string) {
-	if after, same := strings.CutPrefix(later.Name, first.Name+", after "); same {
-		return "in the beginning", "after " + after
+	if since := later.Since(); since != "" && first.After == "" && first.Again < 2 &&
+		first.InCompany(later.Circumstances) {
+		return "in the beginning", since
 	}
 	return view.When(first), view.When(later)
 }

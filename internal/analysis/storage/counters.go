@@ -26,8 +26,8 @@ func diskCounters(v *view.Run) []result.Finding {
 	var out []result.Finding
 	for i := range v.Data.Panels {
 		p := &v.Data.Panels[i]
-		group, ok := strings.CutPrefix(p.Group, "VMGroupResult_")
-		if !ok || p.Kind != "vm_group" || strings.ToLower(p.Type) != "iops" || len(p.Series) == 0 {
+		group := p.VMGroup
+		if group == "" || strings.ToLower(p.Type) != "iops" || len(p.Series) == 0 {
 			continue
 		}
 		claimed := v.GroupTrack(group, "")
@@ -36,7 +36,7 @@ func diskCounters(v *view.Run) []result.Finding {
 		}
 		counted := &view.Track{Origin: v.Data.Start, Start: p.Series[0].Start, Step: p.Series[0].Step,
 			Ops: view.Gaps(len(p.Series[0].Values))}
-		if !(counted.Step > 0) || !view.IsFinite(counted.Step) || len(p.Series) == 1 && vmsOf(v, group) > 1 && !strings.Contains(p.Query, "sum by (vm_group)") {
+		if !(counted.Step > 0) || !view.IsFinite(counted.Step) || len(p.Series) == 1 && vmsOf(v, group) > 1 && p.Aggregate != "sum" {
 			continue
 		}
 		for k := range p.Series {

@@ -161,17 +161,15 @@ func quartersWithin(x []float64, share float64) bool {
 
 // When names a window in a sentence: a second time alone is after the neighbour, and of many neighbours three are named.
 func When(w result.Window) string {
-	if strings.HasPrefix(w.Name, "alone (") {
+	if w.Circumstances.Name() != w.Name {
+		return w.Name // of an author's or a program's own
+	}
+	c := w.Circumstances
+	if c.Again > 1 && c.After == "" && c.InCompany(result.Circumstances{}) {
 		return "alone again"
 	}
-	name, after, marked := strings.Cut(w.Name, ", after ")
-	if names, with := strings.CutPrefix(name, "with "); with {
-		if all := strings.Split(names, " and "); len(all) > 2 {
-			name = "with " + Some(all)
-		}
+	if len(c.Beside) < 3 {
+		return w.Name
 	}
-	if marked {
-		return name + ", after " + after
-	}
-	return name
+	return c.NameWith(Some(c.Beside))
 }
