@@ -22,7 +22,6 @@
 package change
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -39,6 +38,7 @@ type Options struct {
 	Significance float64 // chance of finding any change in a series without one; 0 means 0.01
 	MinSegment   int     // fewest points between changes; 0 means 3; at least 2
 	Permutations int     // shuffles per test; 0 means as many as the level needs; at least 1/Significance
+	MinShift     float64 // changes that move the mean by no more are left out, the smallest first; 0 keeps all, those of spread too
 	Independent  bool    // points do not depend on their neighbours: the history of separate runs
 	Confidence   float64 // of the intervals; 0 means 0.95
 	Seed         uint64  // 0 means resample.DefaultSeed
@@ -71,6 +71,9 @@ func (o Options) filled() (Options, error) {
 	}
 	if float64(o.Permutations+1)*o.Significance < 1 {
 		bad = append(bad, fmt.Errorf("change: %d permutations cannot reach a level of %v: at least %.0f are needed", o.Permutations, o.Significance, 1/o.Significance-1))
+	}
+	if !(o.MinShift >= 0) || math.IsInf(o.MinShift, 0) {
+		bad = append(bad, fmt.Errorf("change: least shift %v: must be a number of 0 or more", o.MinShift))
 	}
 	return o, errors.Join(bad...)
 }
@@ -202,8 +205,42 @@ type cut struct {
 	p  float64
 }
 
+// material leaves out the cut that moves the mean least, as long as it does so by no more than may be, and looks again: what is left
+// together may move it further.
+func material(x []float64, cuts []cut, least float64) []cut {
+	if least == 0 {
+		return cuts
+	}
+	sums := make([]float64, len(x)+1)
+	for i, v := range x {
+		sums[i+1] = sums[i] + v
+	}
+	mean := func(from, to int) float64 { return (sums[to] - sums[from]) / float64(to-from) }
+	for len(cuts) > 0 {
+		smallest, by := 0, math.Inf(1)
+		for i, c := range cuts {
+			from, to := 0, len(x)
+			if i > 0 {
+				from = cuts[i-1].at
+			}
+			if i+1 < len(cuts) {
+				to = cuts[i+1].at
+			}
+			if d := math.Abs(mean(c.at, to) - mean(from, c.at)); d < by {
+				smallest, by = i, d
+			}
+		}
+		if by > least {
+			break
+		}
+		cuts = slices.Delete(cuts, smallest, smallest+1)
+	}
+	return cuts
+}
+
 func (r *Result) describe(x, white []float64, index []int, cuts []cut, o Options) {
-	slices.SortFunc(cuts, func(a, b cut) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(cuts, byPlace)
+	cuts = material(x, cuts, o.MinShift)
 	for i, c := range cuts {
 		from, to := 0, len(x)
 		if i > 0 {

@@ -85,11 +85,11 @@ func TestTimeAndAR1(t *testing.T) {
 
 func TestMeanCoverage(t *testing.T) {
 	t.Parallel()
-	const sets = 2000
+	const sets = 1000
 	for _, test := range []struct {
 		phi float64
 		n   int
-	}{{0, 40}, {0, 1000}, {0.5, 1000}, {0.8, 3000}, {0.9, 6000}} {
+	}{{0, 40}, {0, 1000}, {0.5, 1000}, {0.8, 3000}, {0.9, 6000}, {0.7, 120}, {0.7, 300}} {
 		r := rand.New(rand.NewPCG(2, uint64(test.n)))
 		covered, given, naive := 0, 0, 0
 		for range sets {
