@@ -267,6 +267,9 @@ func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named,
 	if err != nil {
 		return nil, nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, s.Source, err)
 	}
+	if note := s.UnreadTimes(); t == nil && note != "" {
+		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.Source, note)
+	}
 	var asked []string
 	if column != "" {
 		asked = []string{column}

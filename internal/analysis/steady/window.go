@@ -127,7 +127,9 @@ func Window(values []float64, o Options) (Stretch, error) {
 		}
 		s.Reason += r
 	}
-	s.Reached = len(reasons) == 0
+	if s.Reached = len(reasons) == 0; !s.Reached && !s.CannotTell {
+		s.Mean.Interval = resample.None("it was not steady")
+	}
 	return s, nil
 }
 
