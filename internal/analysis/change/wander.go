@@ -16,7 +16,7 @@ func wanders(x []float64, changes int, o Options) (p, phi float64) {
 	const (
 		rounds = 399
 		enough = 8    // series as good as this one: then it is no rare one
-		most   = 5    // cuts that are compared; more tell no more
+		most   = 12   // cuts that are compared; with fewer than there are, dependence explains the rest
 		top    = 0.99 // coefficient of the null: beyond, a series has no level
 	)
 	changes = min(changes, most)
