@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build binary test fuzz mutants bench bench-peers fio clean
+.PHONY: help demo build binary test fuzz mutants trust bench bench-peers fio clean
 
 BIN    := bin/plimsoll
 VENDOR := internal/report/assets/vendor/uPlot.iife.min.js
@@ -59,6 +59,10 @@ fuzz: ## every fuzz target for two thousand inputs
 mutants: ## what the tests do not notice: small changes to what data depend on (SEED=, SAMPLE=, ONLY=)
 	go test -count 1 -run TestMutants -timeout 0 -v ./internal/mutants -args -mutants \
 	  -seed $(or $(SEED),1) -sample $(or $(SAMPLE),0) -only '$(ONLY)'
+
+trust: ## every rate that docs/analysis-statistics.md claims, measured anew: under 15 minutes (SEED=, ONLY=, UPDATE=1)
+	go test -count 1 -run TestTrust -timeout 60m -v ./internal/trust -args -trust \
+	  -seed $(or $(SEED),0) -only '$(ONLY)' $(if $(UPDATE),-page)
 
 bench: ## the benchmarks behind docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
