@@ -184,6 +184,17 @@ type Parameter struct {
 	Boot     resample.Interval // from the bootstrap
 }
 
+// Interval is T or, where there is none because the estimate lies at its bound, Boot.
+func (p Parameter) Interval() resample.Interval {
+	if p.T.Valid() {
+		return p.T
+	}
+	if p.Boot.Valid() {
+		return p.Boot
+	}
+	return p.T
+}
+
 // Peak is the greatest throughput of the fitted law.
 type Peak struct {
 	Exists      bool    // crosstalk is above its bound, so that there is one

@@ -1,6 +1,7 @@
 package usl
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -45,8 +46,9 @@ func (m *Model) warn() {
 	}
 	m.choice(say)
 	if len(m.ErrorsAllowed) > 1 {
-		say("the points cannot tell whether errors are %s or %s: the intervals hold for either", m.ErrorsAllowed[0].Words(),
-			m.ErrorsAllowed[len(m.ErrorsAllowed)-1].Words())
+		byPower := func(a, b Errors) int { return cmp.Compare(a.power(), b.power()) }
+		say("the points cannot tell whether errors are %s or %s: the intervals hold for either",
+			slices.MinFunc(m.ErrorsAllowed, byPower).Words(), slices.MaxFunc(m.ErrorsAllowed, byPower).Words())
 	}
 	if o := m.Outlier; o != nil {
 		say("one point strays from all others: %.6g at concurrency %.4g (p = %.2g). Measure it again; without it contention is %.4g and crosstalk %.4g, instead of %.4g and %.4g",
