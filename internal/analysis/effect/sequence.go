@@ -234,7 +234,16 @@ func (s *sequence) warn() {
 func (s *sequence) reach() float64 { return float64(len(s.at[0])+len(s.at[1])) / 2 }
 
 // shows reports whether the order may matter.
-func (s *sequence) shows() bool { return s.P < suspicion || s.DriftP < driftSuspicion }
+func (s *sequence) shows() bool { return s.depends() || s.DriftP < driftSuspicion }
+
+// depends reports whether neighbours are so alike that intervals allow for it. Few repeats tell that badly, and allowing
+// for it costs them most of what they can say, so of them it is asked for more.
+func (s *sequence) depends() bool {
+	if min(len(s.at[0]), len(s.at[1])) < fewestForWorth {
+		return s.P < evidence
+	}
+	return s.P < suspicion
+}
 
 // refuses is why dependent repeats give no interval; "" when they do.
 func (s *sequence) refuses() string {
@@ -281,7 +290,7 @@ func (s *sequence) widen(i resample.Interval, middle float64, sides [2][]float64
 			hold(middle-slope*d, resample.StudentT(confidence, dof)*math.Sqrt(left/dof*n+d*d*se*se))
 		}
 	}
-	if s.P < suspicion {
+	if s.depends() {
 		var sum, squares float64
 		for _, x := range sides {
 			all := serial.SumOf(x, nil)
