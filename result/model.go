@@ -33,14 +33,6 @@ type Verdict struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Fact is one line of provenance; a fact that could not be had keeps its name and says why.
-type Fact struct {
-	Group   string `json:"group"`
-	Name    string `json:"name"`
-	Value   string `json:"value,omitempty"`
-	Missing string `json:"missing,omitempty"`
-}
-
 // Manifest describes a run.
 type Manifest struct {
 	Version   int       `json:"version"`
@@ -60,6 +52,7 @@ type Manifest struct {
 	ClusterName string            `json:"cluster_name"`
 	Simulated   bool              `json:"simulated,omitempty"` // times are not the world's, and no number is about anything real
 	Nodes       []Node            `json:"nodes"`
+	OneMachine  bool              `json:"one_machine,omitempty"` // all nodes share the CPUs, memory and links of one
 	TimeScale   float64           `json:"time_scale"`
 	SizeScale   float64           `json:"size_scale"`
 	Options     map[string]string `json:"options,omitempty"` // target options, secrets left out
@@ -256,6 +249,8 @@ type Series struct {
 	Group    string     `json:"group,omitempty"`
 	Workload string     `json:"workload,omitempty"`
 	Section  string     `json:"section,omitempty"` // of the workload: one lane of it, over all its VMs
+	Machine  string     `json:"machine,omitempty"` // of a machine's counters: its name, and in Part what of it they count
+	Part     string     `json:"part,omitempty"`    // "NUMA node 1", "CPU 3", a device; "" the whole
 	Unit     string     `json:"unit,omitempty"`
 	Start    time.Time  `json:"start"`
 	Step     float64    `json:"step_seconds"`

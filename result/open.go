@@ -99,6 +99,7 @@ func (f *Folder) readManifest(b []byte) (damaged bool, err error) {
 	if checkRunID(m.RunID) != nil {
 		m.RunID = filepath.Base(f.dir)
 	}
+	m.upgrade()
 	f.manifest, f.base = m, m.Created
 	return damaged, nil
 }

@@ -22,7 +22,7 @@ func TestAdverseSeries(t *testing.T) {
 			func(s uint64) *reporttest.Synthetic { return scaleOut(s, 0.01, 1e-5) },
 			func(s uint64) *reporttest.Synthetic { return outage(s, 120) },
 			migrating, workingSets, drawing, disturbed,
-			func(s uint64) *reporttest.Synthetic { return linked(s) },
+			func(s uint64) *reporttest.Synthetic { return linked(s, 4000e6) },
 			func(s uint64) *reporttest.Synthetic { return counted(s, 0.5) },
 			func(s uint64) *reporttest.Synthetic { return logAndFlush(s, 0) },
 			func(s uint64) *reporttest.Synthetic { return oltpSections(s, 0, flusher) },

@@ -152,7 +152,7 @@ func newView(m result.Manifest, d *result.Data) *view {
 	for _, n := range m.Nodes {
 		v.nodes[n.Index] = n
 	}
-	v.host = oneHost(m)
+	v.host = m.OneMachine
 	byName := map[[2]string]*load{}
 	for i := range d.Workloads {
 		w := &d.Workloads[i]
@@ -186,18 +186,6 @@ func newView(m result.Manifest, d *result.Data) *view {
 	slices.SortStableFunc(v.loads, func(a, b *load) int { return cmp.Compare(a.name, b.name) })
 	v.blocks = blockTable(v.loads)
 	return v
-}
-
-// oneHost reports whether every node claims all the memory of the one host that the environment describes.
-func oneHost(m result.Manifest) bool {
-	for _, f := range m.Environment {
-		if f.Group != "memory" || f.Name != "total" {
-			continue
-		}
-		total, ok := parseBytes(f.Value)
-		return ok && !slices.ContainsFunc(m.Nodes, func(n result.Node) bool { return math.Abs(float64(n.MemoryBytes)-total) > 0.01*total })
-	}
-	return false
 }
 
 // seconds is the length of a workload's measured window, 0 when it has none.

@@ -81,7 +81,7 @@ func TestWording(t *testing.T) {
 		}},
 		{"saturated host", "generator-cpu", func(m *result.Manifest, d *result.Data) {
 			m.Nodes = []result.Node{{Index: 0, Name: "n0", Cores: 8, MemoryBytes: 64 << 30}, {Index: 1, Name: "n1", Cores: 8, MemoryBytes: 64 << 30}}
-			m.Environment = []result.Fact{{Group: "memory", Name: "total", Value: "64 GiB"}}
+			m.OneMachine = true
 			for i := range 4 {
 				w := *load1(d)
 				w.VM, w.Node, w.GeneratorCPUSeconds = fmt.Sprintf("vm%d", i+1), i%2, 600*1.9
@@ -105,9 +105,9 @@ func TestWording(t *testing.T) {
 		{"buffered and large", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Direct = false }},
 		{"extent unknown", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 0 }},
 		{"memory unknown", "cache", func(m *result.Manifest, d *result.Data) { m.Nodes, d.VMs = nil, nil }},
-		{"plenty free", "device-free", facts("400 GiB", "1 TiB")},
-		{"some free", "device-free", facts("150 GiB", "1 TiB")},
-		{"nearly full", "device-free", facts("52428800000", "1 TiB")},
+		{"plenty free", "device-free", facts(400<<30, 1<<40)},
+		{"some free", "device-free", facts(150<<30, 1<<40)},
+		{"nearly full", "device-free", facts(52428800000, 1<<40)},
 		{"ten minutes", "too-short", nil},
 		{"forty seconds", "too-short", lasting(40)},
 		{"nine seconds, scaled", "too-short", func(m *result.Manifest, d *result.Data) { m.TimeScale = 0.02; lasting(9)(m, d) }},
@@ -129,7 +129,7 @@ func TestWording(t *testing.T) {
 			load1(d).Ops[0] = reporttest.Ops("read", 4_000_000, 8192, 3e3, 0.4)
 		}},
 		{"on a RAM disk", "in-memory", func(m *result.Manifest, _ *result.Data) {
-			m.Environment = []result.Fact{{Group: "storage", Name: "file system", Value: "tmpfs"}}
+			m.Environment = []result.Fact{{Group: "storage", Name: "media", Kind: result.StorageMedia}}
 		}},
 		{"lost by the fault", "lost", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Ended = "lost"
@@ -200,10 +200,21 @@ func interval(f result.Finding) string {
 	return fmt.Sprintf("%s = %s %s [%.5g, %.5g]", f.Metric, value, f.Unit, *f.Low, *f.High)
 }
 
-func facts(free, size string) func(*result.Manifest, *result.Data) {
+func facts(free, size float64) func(*result.Manifest, *result.Data) {
 	return func(m *result.Manifest, _ *result.Data) {
-		m.Environment = []result.Fact{{Group: "storage", Name: "free", Value: free}, {Group: "storage", Name: "size", Value: size}}
+		m.Environment = []result.Fact{{Group: "storage", Kind: result.StorageFree, Number: free},
+			{Group: "storage", Kind: result.StorageSize, Number: size}}
 	}
+}
+
+// rated is an environment with one line of a data sheet.
+func rated(name, value string) []result.Fact {
+	i := slices.IndexFunc(Ratings, func(r Rating) bool { return r.Name == name })
+	f, err := Ratings[i].Fact(value)
+	if err != nil {
+		panic(err)
+	}
+	return []result.Fact{f}
 }
 
 func lasting(s int) func(*result.Manifest, *result.Data) {

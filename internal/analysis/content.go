@@ -2,10 +2,8 @@ package analysis
 
 import (
 	"fmt"
-	"strings"
 
 	"plimsoll/result"
-	"plimsoll/unit"
 )
 
 // prefillTolerance is how much of an extent may be missing from its prefill (rounding to blocks).
@@ -233,38 +231,21 @@ const (
 	freeSome = 0.20
 )
 
-// deviceFree reads the facts "... free" and "... size" of one group that name bytes.
+// deviceFree compares the free space of the storage under the disks with its size.
 func deviceFree(v *view) []result.Finding {
 	if !v.movesBlocks() {
 		return nil
 	}
 	var out []result.Finding
-	for _, free := range v.m.Environment {
-		stem, ok := freeStem(free.Name)
-		if !ok || free.Missing != "" {
-			continue
-		}
-		size, have := 0.0, false
-		for _, total := range v.m.Environment {
-			name := strings.ToLower(total.Name)
-			if total.Group == free.Group && (name == stem+"size" || name == stem+"total" || name == stem+"capacity") {
-				size, have = parseBytes(total.Value)
+	for _, free := range result.Find(v.m.Environment, result.StorageFree) {
+		for _, size := range result.Find(v.m.Environment, result.StorageSize) {
+			if size.Group == free.Group && size.Number > 0 && free.Number >= 0 && free.Number <= size.Number {
+				out = append(out, freeFinding(free, free.Number, size.Number))
+				break
 			}
 		}
-		left, fine := parseBytes(free.Value)
-		if !fine || !have || size <= 0 || left > size {
-			continue
-		}
-		out = append(out, freeFinding(free, left, size))
 	}
 	return out
-}
-
-// freeStem is what comes before "free" in a fact about storage: "" in "free", "space " in "space free".
-func freeStem(name string) (string, bool) {
-	name = strings.ToLower(strings.TrimSuffix(strings.ToLower(name), " space"))
-	stem, ok := strings.CutSuffix(name, "free")
-	return stem, ok && !strings.Contains(name, "memory")
 }
 
 func freeFinding(fact result.Fact, left, size float64) result.Finding {
@@ -287,17 +268,4 @@ func freeFinding(fact result.Fact, left, size float64) result.Finding {
 		f.Sentence = what + "."
 	}
 	return f
-}
-
-// parseBytes reads the first size in a fact's text, e.g. "12.5 GiB" or "12.5 GiB on ext4".
-func parseBytes(s string) (float64, bool) {
-	words := strings.Fields(s)
-	if len(words) > 2 {
-		words = words[:2]
-	}
-	b, err := unit.ParseBytes(strings.Join(words, " "))
-	if err != nil && len(words) == 2 && strings.HasSuffix(words[0], "B") {
-		b, err = unit.ParseBytes(words[0])
-	}
-	return float64(b), err == nil
 }

@@ -172,11 +172,12 @@ func TestNoBlockWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range declaredRuns() {
 		c.run.Manifest.Environment = []result.Fact{
-			{Group: "storage", Name: "file system", Value: "tmpfs"}, {Group: "storage", Name: "free", Value: "1 GiB"},
-			{Group: "storage", Name: "size", Value: "1 TiB"}, {Group: "storage", Name: "device link", Value: "PCIe-3 x4"},
-			{Group: SheetGroup, Name: "random read", Value: "5 IOPS"}, {Group: "storage", Name: "deduplication ratio",
-				Value: "9:1"},
-			{Group: "storage", Name: "device counters", Missing: "there is no device"},
+			{Group: "storage", Name: "media", Kind: result.StorageMedia},
+			{Group: "storage", Kind: result.StorageFree, Number: 1 << 30},
+			{Group: "storage", Kind: result.StorageSize, Number: 1 << 40},
+			{Group: "storage", Name: "device link", Kind: result.LinkCeiling, Number: 4000e6}, rated("random read", "5 IOPS")[0],
+			{Group: "storage", Name: "deduplication ratio", Kind: result.DataReduction, Number: 9},
+			{Group: "storage", Name: "device counters", Kind: result.DeviceCounters, Missing: "there is no device"},
 		}
 		for _, f := range append(Run(c.run.Manifest, c.run.Data), Across(repeats(c.run, c.run))...) {
 			text, err := json.Marshal(f)

@@ -139,9 +139,10 @@ const (
 
 // cpu is the CPU use of one node, in per cent; or of a part of a machine, or of a device.
 type cpu struct {
-	name string
-	node int // index; -1 unknown
-	c    *track
+	name          string
+	machine, part string // part is "" for all of its CPUs
+	node          int    // index; -1 unknown
+	c             *track
 }
 
 // cpus are the CPU series of the run: those collected for every node, else those of a result of the scenario.
@@ -188,7 +189,7 @@ func (v *view) percent(s *result.Series) (cpu, bool) {
 	}
 	c := &track{origin: v.d.Start, start: s.Start, step: s.Step, ops: gaps(len(s.Values))}
 	c.add(c.ops, s, nil)
-	k := cpu{name: s.Name, node: -1, c: c}
+	k := cpu{name: s.Name, machine: s.Machine, part: s.Part, node: -1, c: c}
 	for _, n := range v.m.Nodes {
 		if n.Name == s.Name {
 			k.node = n.Index

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"plimsoll/internal/analysis/serial"
@@ -50,11 +49,10 @@ func (v *view) numaImbalance() []result.Finding {
 	machines := map[string][]cpu{}
 	var names []string
 	for _, k := range v.percents(result.NUMACPU) {
-		machine, _, _ := strings.Cut(k.name, ",")
-		if machines[machine] == nil {
-			names = append(names, machine)
+		if machines[k.machine] == nil {
+			names = append(names, k.machine)
 		}
-		machines[machine] = append(machines[machine], k)
+		machines[k.machine] = append(machines[k.machine], k)
 	}
 	var worst result.Finding
 	found := false
@@ -118,9 +116,9 @@ func (v *view) unevenness(cpus []cpu, subject, kind string) (result.Finding, boo
 		f.NoInterval = "the series are too short for their own dependence"
 	}
 	both := fmt.Sprintf("%s used %s of its CPUs and %s %s", high.name, percent(high.Value/100), low.name, percent(max(0, low.Value)/100))
-	if machine, one, numa := strings.Cut(high.name, ", "); numa {
-		_, other, _ := strings.Cut(low.name, ", ")
-		both = fmt.Sprintf("%s of %s used %s of its CPUs, %s used %s", one, machine, percent(high.Value/100), other, percent(max(0, low.Value)/100))
+	if high.part != "" {
+		both = fmt.Sprintf("%s of %s used %s of its CPUs, %s used %s",
+			high.part, high.machine, percent(high.Value/100), low.part, percent(max(0, low.Value)/100))
 	}
 	if surely > unevenPoints && high.Value > unevenTimes*low.Value {
 		f.Severity = result.Caution
@@ -151,7 +149,7 @@ func (v *view) hotCPU() (result.Finding, bool) {
 	}
 	n := float64(v.m.Nodes[0].Cores)
 	rest := max(0, (n*mean.Value-hot.Value)/(n-1))
-	_, name, _ := strings.Cut(hot.name, ", ")
+	name := hot.part
 	f := result.Finding{
 		Check: "cpu-imbalance", Subject: name, Metric: "busiest CPU less the others", Unit: "% points", Value: ptr(hot.Value - rest), N: int(n), Limit: ptr(unevenPoints),
 		NoInterval: "the busiest of several, found by looking", Basis: "time of every CPU of the host while the workloads ran, whatever used it",
@@ -168,7 +166,7 @@ func (v *view) hotCPU() (result.Finding, bool) {
 	f.Severity = result.Caution
 	f.Sentence = fmt.Sprintf("One CPU of the host was at its limit: %s. Work that one thread does, and that cannot be spread, ends there.", both)
 	for _, k := range v.percents(result.OneCPUInterrupts) {
-		if m, ok := k.during(v.working(k.c, settling)); ok && k.name == hot.name && m.Value > mostly*hot.Value {
+		if m, ok := k.during(v.working(k.c, settling)); ok && k.machine == hot.machine && k.part == hot.part && m.Value > mostly*hot.Value {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: name + " in interrupts", Value: m.Value, Unit: "%"})
 			f.Sentence = fmt.Sprintf("One CPU of the host was at its limit: %s. It spent %s of the time in interrupts: spread them over more queues or CPUs.", both, percent(m.Value/100))
 		}

@@ -83,17 +83,3 @@ func TestQuantileKnown(t *testing.T) {
 		t.Errorf("p99 = %g, want %g", got, want)
 	}
 }
-
-func TestParseBytes(t *testing.T) {
-	for in, want := range map[string]float64{
-		"12.5 GiB": 12.5 * (1 << 30), "512MiB": 512 << 20, "4096": 4096, "3 KiB free": 3072, "": -1, "GiB": -1, "12 parsecs of it": -1,
-	} {
-		got, ok := parseBytes(in)
-		if !ok {
-			got = -1
-		}
-		if got != want {
-			t.Errorf("parseBytes(%q) = %g, want %g", in, got, want)
-		}
-	}
-}

@@ -68,14 +68,14 @@ func TestTruthOfMachines(t *testing.T) {
 func numa(seed uint64, a, b float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
 	s.Load(reporttest.Load{Name: "Workers", VMs: 2, To: 300, Rate: flatRate(9000), Noise: 0.02})
-	s.Percent(result.NUMACPU, "node-0, NUMA node 0", flatRate(a), 3)
-	s.Percent(result.NUMACPU, "node-0, NUMA node 1", flatRate(b), 3)
+	s.PartPercent(result.NUMACPU, "node-0", "NUMA node 0", flatRate(a), 3)
+	s.PartPercent(result.NUMACPU, "node-0", "NUMA node 1", flatRate(b), 3)
 	return s
 }
 
-// onThisHost has all nodes claim the memory of one host.
+// onThisHost has all nodes be parts of one machine.
 func onThisHost(s *reporttest.Synthetic) {
-	s.Manifest.Environment = append(s.Manifest.Environment, result.Fact{Group: "memory", Name: "total", Value: "64 GiB"})
+	s.Manifest.OneMachine = true
 }
 
 // oneCPU is a host of 32 CPUs of which one is busy, for so much in interrupts; the others use 6 %.
@@ -84,9 +84,9 @@ func oneCPU(seed uint64, busy, interrupts float64) *reporttest.Synthetic {
 	onThisHost(s)
 	s.Load(reporttest.Load{Name: "Packets", To: 300, Rate: flatRate(9000), Noise: 0.02})
 	s.Percent(result.HostCPUs, "host", flatRate((busy+31*6)/32), 0.2)
-	s.Percent(result.OneCPU, "host, CPU 3", flatRate(busy), 0.5)
-	s.Percent(result.OneCPU, "host, CPU 7", flatRate(8), 0.5)
-	s.Percent(result.OneCPUInterrupts, "host, CPU 3", flatRate(interrupts), 0.5)
+	s.PartPercent(result.OneCPU, "host", "CPU 3", flatRate(busy), 0.5)
+	s.PartPercent(result.OneCPU, "host", "CPU 7", flatRate(8), 0.5)
+	s.PartPercent(result.OneCPUInterrupts, "host", "CPU 3", flatRate(interrupts), 0.5)
 	return s
 }
 
@@ -139,7 +139,8 @@ func burstsUnderDisks(seed uint64) *reporttest.Synthetic {
 func uncountedDevice(seed uint64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
 	s.Load(reporttest.Load{Name: "Scan", To: 300, Rate: flatRate(500)})
-	s.Manifest.Environment = []result.Fact{{Group: "storage", Name: "device counters", Missing: "overlay lies on other mounts, which this process may not see"}}
+	s.Manifest.Environment = []result.Fact{{Group: "storage", Name: "device counters", Kind: result.DeviceCounters,
+		Missing: "overlay lies on other mounts, which this process may not see"}}
 	return s
 }
 
@@ -147,7 +148,7 @@ func uncountedDevice(seed uint64) *reporttest.Synthetic {
 func sheeted(seed uint64, block int, rate float64, promise, value string) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 120, 1)
 	s.Load(reporttest.Load{Name: "Reads", To: 120, Rate: flatRate(rate), Noise: 0.02, Block: block})
-	s.Manifest.Environment = []result.Fact{{Group: SheetGroup, Name: promise, Value: value}}
+	s.Manifest.Environment = rated(promise, value)
 	return s
 }
 

@@ -39,16 +39,15 @@ func inMemory(v *view) []result.Finding {
 	if !v.movesBlocks() {
 		return nil
 	}
-	for _, f := range v.m.Environment {
-		if f.Group == "storage" && f.Name == "file system" && (f.Value == "tmpfs" || f.Value == "ramfs") {
-			return []result.Finding{{
-				Check: "in-memory", Severity: result.Blocker, Subject: "run", Metric: "media under the disks", Unit: "count", Value: ptr(0), N: 1, Limit: ptr(1),
-				Sentence:   fmt.Sprintf("The disks are files on %s, which is memory: these numbers are memory's, not any storage's.", f.Value),
-				NoInterval: "a fact, not a measurement", Basis: "environment facts recorded before the run",
-			}}
-		}
+	media := result.Find(v.m.Environment, result.StorageMedia)
+	if !slices.ContainsFunc(media, func(f result.Fact) bool { return f.Number == 0 }) {
+		return nil
 	}
-	return nil
+	return []result.Finding{{
+		Check: "in-memory", Severity: result.Blocker, Subject: "run", Metric: "media under the disks", Unit: "count", Value: ptr(0), N: 1, Limit: ptr(1),
+		Sentence:   "The disks are files in memory: these numbers are memory's, not any storage's.",
+		NoInterval: "a fact, not a measurement", Basis: "environment facts recorded before the run",
+	}}
 }
 
 // tooFast finds reads answered faster than any medium can.
@@ -117,10 +116,7 @@ func deviceCounters(v *view) []result.Finding {
 
 // derived reports whether the counters of the VMs' disks are the generators' own counts under another name, which agree with themselves.
 func (v *view) derived() bool {
-	if c := v.m.DiskCounters; c != "" {
-		return c != result.CountersExported
-	}
-	return slices.ContainsFunc(v.m.Environment, func(f result.Fact) bool { return f.Group == "metrics" && f.Name == "disk counters of VMs" })
+	return v.m.DiskCounters != "" && v.m.DiskCounters != result.CountersExported
 }
 
 // groupBlocks reports whether all that the VMs of a group do is block I/O.
@@ -242,16 +238,13 @@ func (v *view) during(place int, from, to time.Time) moved {
 func busLimit(v *view) []result.Finding {
 	narrowest, name := math.Inf(1), ""
 	var path []result.Evidence
-	for _, f := range v.m.Environment {
-		word := strings.ToLower(f.Name)
-		if f.Missing != "" || !strings.Contains(word, "link") && !strings.Contains(word, "bus") && !strings.Contains(word, "slot") {
+	for _, f := range result.Find(v.m.Environment, result.LinkCeiling) {
+		if !(f.Number > 0) || !isFinite(f.Number) {
 			continue
 		}
-		if c, ok := linkCeiling(f.Value); ok {
-			path = append(path, result.Evidence{Name: f.Name + " (" + f.Value + ")", Value: c, Unit: "bytes/s"})
-			if c < narrowest {
-				narrowest, name = c, f.Name+", "+f.Value
-			}
+		path = append(path, result.Evidence{Name: f.Name + " (" + f.Value + ")", Value: f.Number, Unit: "bytes/s"})
+		if f.Number < narrowest {
+			narrowest, name = f.Number, f.Name+", "+f.Value
 		}
 	}
 	direction := func(m moved) float64 { return max(m.bytes[result.BlockRead], m.bytes[result.BlockWrite]) }
@@ -281,36 +274,41 @@ func busLimit(v *view) []result.Finding {
 	return []result.Finding{f}
 }
 
-// SheetGroup is the group of environment facts in which a data sheet's promises stand, named as in the table below.
-const SheetGroup = "data sheet"
-
-// Promise is one line of a data sheet.
-type Promise struct {
+// Rating is one line of a data sheet that is compared with what was measured.
+type Rating struct {
 	Name      string
+	Kind      result.FactKind
 	Op        result.Block
 	Bandwidth bool // bytes per second; else operations per second
 }
 
-// Sheet is what of a data sheet is compared.
-var Sheet = []Promise{
-	{"sequential read", result.BlockRead, true}, {"sequential write", result.BlockWrite, true},
-	{"random read", result.BlockRead, false}, {"random write", result.BlockWrite, false},
+// Ratings are what of a data sheet is compared.
+var Ratings = []Rating{
+	{"sequential read", result.RatedReadBandwidth, result.BlockRead, true},
+	{"sequential write", result.RatedWriteBandwidth, result.BlockWrite, true},
+	{"random read", result.RatedReadRate, result.BlockRead, false},
+	{"random write", result.RatedWriteRate, result.BlockWrite, false},
 }
 
-// Check objects to a value that is no such promise.
-func (p Promise) Check(value string) error {
-	_, err := p.parse(value)
-	return err
-}
-
-func (p Promise) parse(value string) (float64, error) {
+// Fact is the rating as a fact of a run's environment, and an objection to a value that is none.
+func (p Rating) Fact(value string) (result.Fact, error) {
+	f := result.Fact{Group: sheetGroup, Name: p.Name, Value: value, Kind: p.Kind}
 	if p.Bandwidth {
 		b, err := unit.ParseBandwidth(value)
-		return float64(b), err
+		f.Number = float64(b)
+		return f, err
 	}
 	r, err := unit.ParseRate(value)
-	return float64(r), err
+	f.Number = float64(r)
+	return f, err
 }
+
+// RatedDevice is the fact that names the device of a data sheet.
+func RatedDevice(name string) result.Fact {
+	return result.Fact{Group: sheetGroup, Name: "device", Value: name, Kind: result.RatedDevice}
+}
+
+const sheetGroup = "data sheet"
 
 // AgainstSheet compares a run with the data sheet in its manifest's environment alone, as Run does among the rest.
 func AgainstSheet(m result.Manifest, d *result.Data) []result.Finding {
@@ -324,8 +322,8 @@ func AgainstSheet(m result.Manifest, d *result.Data) []result.Finding {
 	return out
 }
 
-// moved is what of a node's doing a promise is about: operations if they were small, bytes if they were large, else nothing.
-func (p Promise) moved(m moved) float64 {
+// moved is what of a node's doing a rating is about: operations if they were small, bytes if they were large, else nothing.
+func (p Rating) moved(m moved) float64 {
 	switch {
 	case m.ops[p.Op] == 0:
 		return 0
@@ -340,15 +338,12 @@ func (p Promise) moved(m moved) float64 {
 // dataSheet compares with what the maker of the device promises: bandwidth for large operations, operations for small ones.
 func dataSheet(v *view) []result.Finding {
 	var out []result.Finding
-	for _, s := range Sheet {
-		i := slices.IndexFunc(v.m.Environment, func(f result.Fact) bool { return f.Group == SheetGroup && f.Name == s.Name })
-		if i < 0 {
+	for _, s := range Ratings {
+		facts := result.Find(v.m.Environment, s.Kind)
+		if len(facts) == 0 || !(facts[0].Number > 0) || !isFinite(facts[0].Number) {
 			continue
 		}
-		promised, err := s.parse(v.m.Environment[i].Value)
-		if err != nil || promised <= 0 {
-			continue // a fact of another form; values of the command line were checked
-		}
+		promised := facts[0].Number
 		m, ok := v.busiest(s.moved)
 		if s.Bandwidth { // more than was promised is more at any size
 			if any, has := v.busiest(func(m moved) float64 { return m.bytes[s.Op] }); has && any.bytes[s.Op] > overSheet*promised {
@@ -393,16 +388,11 @@ func reduction(v *view) []result.Finding {
 		return nil
 	}
 	var out []result.Finding
-	for _, fact := range v.m.Environment {
-		name := strings.ToLower(fact.Name)
-		if fact.Missing != "" || !strings.Contains(name, "ratio") || !strings.Contains(name, "reduc") && !strings.Contains(name, "dedup") && !strings.Contains(name, "compress") {
+	for _, fact := range result.Find(v.m.Environment, result.DataReduction) {
+		x := fact.Number
+		if !(x > 0) || !isFinite(x) {
 			continue
 		}
-		r, err := unit.ParseRate(strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(fact.Value), ":1"), "x")))
-		if err != nil {
-			continue
-		}
-		x := float64(r)
 		f := result.Finding{
 			Check: "data-reduction", Subject: fact.Name, Severity: result.Fine, Metric: fact.Name, Unit: "ratio", Value: &x, N: 1, Limit: ptr(reduced), NoInterval: "one reading", Basis: "environment facts of the storage",
 			Evidence: []result.Evidence{{Name: fact.Name, Value: x, Unit: "ratio"}},

@@ -104,7 +104,7 @@ func sayDecimal(v float64) string {
 	if !isFinite(v) || math.Abs(v) > 1e18 {
 		return "an unknown amount"
 	}
-	return fmt.Sprintf("%s MB", sayCount(v/megabyte))
+	return fmt.Sprintf("%s MB", sayCount(v/1e6))
 }
 
 func appendNew(list []string, s string) []string {

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"plimsoll/internal/report/reporttest"
@@ -150,9 +151,9 @@ func TestTruth(t *testing.T) {
 		{"client draws its output", drawing(11), "client-limit"},
 		{"uneven nodes", uneven(12, 90, 20), "cpu-imbalance"},
 		{"even nodes", uneven(12, 55, 50), "cpu-imbalance"},
-		{"links", linked(13), "bus-limit data-sheet data-reduction too-fast in-memory"},
-		{"beyond the link", linked(13, "PCIe-3 x1"), "bus-limit"},
-		{"near the link", linked(13, "PCIe-3 x2"), "bus-limit"},
+		{"links", linked(13, 4000e6), "bus-limit data-sheet data-reduction too-fast in-memory"},
+		{"beyond the link", linked(13, 1000e6), "bus-limit"},
+		{"near the link", linked(13, 2000e6), "bus-limit"},
 		{"disks count less", counted(14, 0.4), "device-counters"},
 		{"disks count the same", counted(14, 1), "device-counters"},
 		{"disks count more", counted(14, 1.3), "device-counters"},
@@ -221,18 +222,17 @@ func uneven(seed uint64, a, b float64) *reporttest.Synthetic {
 	return s
 }
 
-// linked moves 1.6 GB/s over a path named by facts.
-func linked(seed uint64, link ...string) *reporttest.Synthetic {
+// linked moves 1.6 GB/s over a path named by facts; the device's link carries so many bytes per second.
+func linked(seed uint64, device float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
 	s.Load(reporttest.Load{Name: "Scan", To: 300, Rate: flatRate(1600e6 / (1 << 20)), Noise: 0.02, Block: 1 << 20, Depth: 16})
-	if link == nil {
-		link = []string{"PCIe-3 x4"}
-	}
-	s.Manifest.Environment = []result.Fact{
-		{Group: "storage", Name: "adapter link", Value: "SAS-3 x8"}, {Group: "storage", Name: "device link", Value: link[0]}, {Group: "storage", Name: "network link", Missing: "not readable"},
-		{Group: SheetGroup, Name: "sequential read", Value: "2000 MB/s"}, {Group: SheetGroup, Name: "random read", Value: "500000 IOPS"},
-		{Group: "storage", Name: "deduplication ratio", Value: "3.2:1"}, {Group: "storage", Name: "file system", Value: "xfs"},
-	}
+	s.Manifest.Environment = slices.Concat([]result.Fact{
+		{Group: "storage", Name: "adapter link", Value: "SAS-3 x8", Kind: result.LinkCeiling, Number: 8400e6},
+		{Group: "storage", Name: "device link", Value: "PCIe-3", Kind: result.LinkCeiling, Number: device},
+		{Group: "storage", Name: "network link", Missing: "not readable", Kind: result.LinkCeiling},
+		{Group: "storage", Name: "deduplication ratio", Value: "3.2:1", Kind: result.DataReduction, Number: 3.2},
+		{Group: "storage", Name: "file system", Value: "xfs"},
+	}, rated("sequential read", "2000 MB/s"), rated("random read", "500000 IOPS"))
 	return s
 }
 

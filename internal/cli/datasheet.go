@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/analysis"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
 	"plimsoll/result"
 )
@@ -30,7 +31,7 @@ const largestDataSheet = 1 << 20
 // sheetNames are what of a data sheet can be given.
 func sheetNames() []string {
 	var out []string
-	for _, s := range analysis.Sheet {
+	for _, s := range analysis.Ratings {
 		out = append(out, strings.ReplaceAll(s.Name, " ", "-"))
 	}
 	return out
@@ -52,7 +53,7 @@ func (a *app) dataSheet(given []string) ([]result.Fact, error) {
 			bad = append(bad, err)
 		}
 		if device != "" {
-			facts = append(facts, result.Fact{Group: analysis.SheetGroup, Name: "device", Value: device})
+			facts = append(facts, analysis.RatedDevice(device))
 		}
 		maps.Copy(promises, list)
 	}
@@ -67,11 +68,15 @@ func (a *app) dataSheet(given []string) ([]result.Fact, error) {
 	}
 	maps.Copy(promises, over)
 	if len(bad) > 0 {
-		return nil, usage("there are: "+strings.Join(sheetNames(), ", "), "%w", errors.Join(bad...))
+		return nil, exit.Usagef("there are: "+strings.Join(sheetNames(), ", "), "%w", errors.Join(bad...))
 	}
 	for i, name := range sheetNames() {
 		if value, ok := promises[name]; ok {
-			facts = append(facts, result.Fact{Group: analysis.SheetGroup, Name: analysis.Sheet[i].Name, Value: value})
+			fact, err := analysis.Ratings[i].Fact(value)
+			if err != nil { // checked above
+				return nil, fmt.Errorf("--data-sheet: %s: %w", name, err)
+			}
+			facts = append(facts, fact)
 		}
 	}
 	return facts, nil
@@ -86,7 +91,7 @@ func checkPromise(name, value string) error {
 		}
 		return fmt.Errorf("no promise %q", name)
 	}
-	if err := analysis.Sheet[at].Check(value); err != nil {
+	if _, err := analysis.Ratings[at].Fact(value); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -136,7 +141,7 @@ func parseDataSheet(name string, data []byte) (device string, promises map[strin
 // withSheet puts facts of a data sheet into an environment, in the place of those of the same name.
 func withSheet(environment, sheet []result.Fact) []result.Fact {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(f result.Fact) bool {
-		return f.Group == analysis.SheetGroup && slices.ContainsFunc(sheet, func(s result.Fact) bool { return s.Name == f.Name })
+		return f.Kind != "" && slices.ContainsFunc(sheet, func(s result.Fact) bool { return s.Kind == f.Kind })
 	})
 	return append(kept, sheet...)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/analysis"
 	"plimsoll/result"
 )
 
@@ -20,14 +19,16 @@ func TestDataSheet(t *testing.T) {
 		return name
 	}
 	file := write("device: Example SSD\nrandom-read: 98,000 IOPS\nsequential-read: 540 MB/s\n")
-	fact := func(name, value string) result.Fact {
-		return result.Fact{Group: analysis.SheetGroup, Name: name, Value: value}
+	fact := func(name, value string, kind result.FactKind, number float64) result.Fact {
+		return result.Fact{Group: "data sheet", Name: name, Value: value, Kind: kind, Number: number}
 	}
 	got, err := (&app{}).dataSheet([]string{"random-read=5000", file, "random-write=70000"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []result.Fact{fact("device", "Example SSD"), fact("sequential read", "540 MB/s"), fact("random read", "5000"), fact("random write", "70000")}
+	want := []result.Fact{fact("device", "Example SSD", result.RatedDevice, 0),
+		fact("sequential read", "540 MB/s", result.RatedReadBandwidth, 540e6),
+		fact("random read", "5000", result.RatedReadRate, 5000), fact("random write", "70000", result.RatedWriteRate, 70000)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -49,13 +50,12 @@ func TestDataSheet(t *testing.T) {
 
 // A later sheet takes the place of what the run was given.
 func TestSheetsReplaceEachOther(t *testing.T) {
-	fact := func(group, name, value string) result.Fact {
-		return result.Fact{Group: group, Name: name, Value: value}
+	fact := func(kind result.FactKind, value string) result.Fact {
+		return result.Fact{Group: "a group", Name: "a name", Value: value, Kind: kind}
 	}
-	sheet := analysis.SheetGroup
-	before := []result.Fact{fact("host", "random read", "kept"), fact(sheet, "random read", "1"), fact(sheet, "random write", "2")}
-	got := withSheet(before, []result.Fact{fact(sheet, "random read", "3")})
-	want := []result.Fact{before[0], before[2], fact(sheet, "random read", "3")}
+	before := []result.Fact{fact("", "kept"), fact(result.RatedReadRate, "1"), fact(result.RatedWriteRate, "2")}
+	got := withSheet(before, []result.Fact{fact(result.RatedReadRate, "3")})
+	want := []result.Fact{before[0], before[2], fact(result.RatedReadRate, "3")}
 	if diff := cmp.Diff(want, got); diff != "" || before[1].Value != "1" {
 		t.Error(diff)
 	}

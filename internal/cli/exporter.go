@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/secret"
 	"plimsoll/internal/visible"
@@ -73,11 +74,11 @@ func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
 	}
 	c, err := k.Open(options)
 	if err != nil {
-		return usage(`run "plimsoll exporter list" for the options there are`, "%w", err)
+		return exit.Usagef(`run "plimsoll exporter list" for the options there are`, "%w", err)
 	}
 	x, err := exporter.New(buildVersion().Program, c)
 	if err != nil {
-		return fail(exitFailed, "", "%s%w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
@@ -91,19 +92,19 @@ func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
 	if f.token != "" {
 		source, err := secret.ParseSource(f.token)
 		if err != nil {
-			return usage("", "%s--token: %w", phase, err)
+			return exit.Usagef("", "%s--token: %w", phase, err)
 		}
 		token, err := source.Read(ctx)
 		if err != nil {
-			return usage("", "%s--token: %w", phase, err)
+			return exit.Usagef("", "%s--token: %w", phase, err)
 		}
 		s.Token = token.Reveal()
 	}
 	if err := s.Check(); err != nil {
-		return usage("--token says where a token is, like env:NAME or file:PATH", "%s%w", phase, err)
+		return exit.Usagef("--token says where a token is, like env:NAME or file:PATH", "%s%w", phase, err)
 	}
 	if err := x.Serve(ctx, s); err != nil {
-		return fail(exitFailed, "", "%s%w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	return nil
 }
@@ -117,11 +118,11 @@ func (a *app) exportOnce(ctx context.Context, phase string, x *exporter.Exporter
 	failed, err := x.Page(ctx, a.out, format)
 	switch {
 	case err != nil:
-		return fail(exitFailed, "", "%s%w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	case ctx.Err() != nil:
-		return fail(exitInterrupted, "", "%s%w", phase, errInterrupted)
+		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, errInterrupted)
 	case failed != nil:
-		return fail(exitFailed, "the page says the same", "%s%w", phase, failed)
+		return exit.Errorf(exit.Failed, "the page says the same", "%s%w", phase, failed)
 	}
 	return nil
 }

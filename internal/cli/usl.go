@@ -14,10 +14,14 @@ import (
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/compare"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
 	"plimsoll/internal/report"
+	"plimsoll/internal/table"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // names of the columns that a throughput curve is read from.
@@ -68,10 +72,10 @@ func (a *app) usl(given, columns, format string, errors usl.Errors, at []float64
 		format = "json"
 	}
 	if format != "text" && format != "json" && format != "svg" {
-		return usage("there are: json, svg, text", "usl: no format %q", format)
+		return exit.Usagef("there are: json, svg, text", "usl: no format %q", format)
 	}
 	if !slices.Contains([]usl.Errors{"", usl.Alike, usl.Root, usl.Proportional}, errors) {
-		return usage("there are: alike, root, proportional", "usl: --errors: no such %q", errors)
+		return exit.Usagef("there are: alike, root, proportional", "usl: --errors: no such %q", errors)
 	}
 	points, source, err := a.throughputCurve(given, columns)
 	if err != nil {
@@ -79,13 +83,13 @@ func (a *app) usl(given, columns, format string, errors usl.Errors, at []float64
 	}
 	model, err := usl.Fit(points, usl.Options{Errors: errors})
 	if err != nil {
-		return fail(exitFailed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
+		return exit.Errorf(exit.Failed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
 	}
 	doc := scalability{Source: source, Model: model, Points: points}
 	for _, n := range at {
 		p, err := model.Predict(n)
 		if err != nil {
-			return usage("", "usl: --at: %w", err)
+			return exit.Usagef("", "usl: --at: %w", err)
 		}
 		doc.Predictions = append(doc.Predictions, p)
 	}
@@ -113,47 +117,47 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 			a.mind("usl", runs...)
 			metric, err := throughputMetric(side.Runs[0].Data, columns)
 			if err != nil {
-				return nil, "", fail(exitFailed, "--columns names one metric of the runs", "usl: experiment %s: %w", given, err)
+				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs", "usl: experiment %s: %w", given, err)
 			}
-			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", plural(len(side.Runs), "run"), given), nil
+			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"), given), nil
 		}
 		return a.stagePoints(given, columns)
 	}
-	s, err := a.openSheet("usl", given)
+	s, err := a.openTable("usl", given)
 	if err != nil {
 		return nil, "", err
 	}
-	n, x, w, err := s.curveColumns(columns)
+	n, x, w, err := curveColumns(s, columns)
 	if err != nil {
-		return nil, "", usage("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.source, err)
+		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.Source, err)
 	}
-	ns, errN := s.numbers(n, true)
-	xs, errX := s.numbers(x, true)
+	ns, errN := s.Numbers(n, true)
+	xs, errX := s.Numbers(x, true)
 	ws := make([]float64, len(ns))
 	var errW error
 	if w >= 0 {
-		ws, errW = s.numbers(w, true)
+		ws, errW = s.Numbers(w, true)
 	}
-	if err := oneLine(errN, errX, errW); err != nil {
-		return nil, "", fail(exitFailed, "", "usl: %s: %w", s.source, err)
+	if err := table.Join(errN, errX, errW); err != nil {
+		return nil, "", exit.Errorf(exit.Failed, "", "usl: %s: %w", s.Source, err)
 	}
 	var left []string
 	for i := range ns {
 		if math.IsNaN(ns[i] + xs[i] + ws[i]) {
-			left = append(left, strconv.Itoa(s.lines[i]))
+			left = append(left, strconv.Itoa(s.Lines[i]))
 			continue
 		}
 		points = append(points, usl.Point{Concurrency: ns[i], Throughput: xs[i], Weight: ws[i]})
 	}
 	if len(left) > 0 {
-		visible.Fprintf(a.err, "warning: usl: %s: %s left out, a value is missing: %s %s\n", s.source,
-			plural(len(left), "row"), s.unit, strings.Join(left, ", "))
+		visible.Fprintf(a.err, "warning: usl: %s: %s left out, a value is missing: %s %s\n", s.Source,
+			unit.Plural(len(left), "row"), s.Unit, strings.Join(left, ", "))
 	}
-	return points, s.source, nil
+	return points, s.Source, nil
 }
 
 // curveColumns are the columns of concurrency, throughput and weight; the last is -1 when there is none.
-func (s *sheet) curveColumns(asked string) (n, x, w int, err error) {
+func curveColumns(s *table.Table, asked string) (n, x, w int, err error) {
 	w = -1
 	if asked != "" {
 		names := strings.Split(asked, ",")
@@ -162,8 +166,8 @@ func (s *sheet) curveColumns(asked string) (n, x, w int, err error) {
 		}
 		var at [3]int
 		for i, name := range names {
-			if at[i] = s.column(strings.TrimSpace(name)); at[i] < 0 {
-				err = oneLine(err, fmt.Errorf("no column %q among %q", name, s.names))
+			if at[i] = s.Column(strings.TrimSpace(name)); at[i] < 0 {
+				err = table.Join(err, fmt.Errorf("no column %q among %q", name, s.Names))
 			}
 		}
 		if len(names) == 3 {
@@ -171,17 +175,17 @@ func (s *sheet) curveColumns(asked string) (n, x, w int, err error) {
 		}
 		return at[0], at[1], w, err
 	}
-	n, x, w = s.column(concurrencyNames...), s.column(throughputNames...), s.column(weightNames...)
+	n, x, w = s.Column(concurrencyNames...), s.Column(throughputNames...), s.Column(weightNames...)
 	switch {
 	case n >= 0 && x >= 0:
 		return n, x, w, nil
-	case len(s.names) == 2 || !s.named && len(s.names) == 3:
-		if len(s.names) == 3 {
+	case len(s.Names) == 2 || !s.Named && len(s.Names) == 3:
+		if len(s.Names) == 3 {
 			w = 2
 		}
 		return 0, 1, w, nil
 	}
-	return 0, 0, 0, fmt.Errorf("which of the columns %q is the concurrency, and which the throughput?", s.names)
+	return 0, 0, 0, fmt.Errorf("which of the columns %q is the concurrency, and which the throughput?", s.Names)
 }
 
 // stagePoints are the stages of a run's load as points.
@@ -194,7 +198,7 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 	id := folder.Manifest().RunID
 	metric, err := throughputMetric(data, column)
 	if err != nil {
-		return nil, "", fail(exitFailed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
+		return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
 	}
 	stages := stage.Of(data, metric)
 	var points []usl.Point
@@ -202,10 +206,10 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
 	if len(points) < 4 {
-		return nil, "", fail(exitFailed, "a scenario like scale-out adds workers in stages; the law needs four of them",
-			"usl: run %s: %s of load is too little for a curve", id, plural(len(points), "stage"))
+		return nil, "", exit.Errorf(exit.Failed, "a scenario like scale-out adds workers in stages; the law needs four of them",
+			"usl: run %s: %s of load is too little for a curve", id, unit.Plural(len(points), "stage"))
 	}
-	return points, fmt.Sprintf("%s of run %s", plural(len(points), "stage"), id), nil
+	return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "stage"), id), nil
 }
 
 // throughputMetric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are
@@ -252,7 +256,7 @@ func meant(asked string, known []string) string {
 	if like := nearest.Of(asked, known); like != "" {
 		return fmt.Sprintf("did you mean %q?", like)
 	}
-	return "it has " + columnList(known)
+	return "it has " + table.QuoteAll(known)
 }
 
 // runPoints are the runs of an experiment as points: what all VMs of a run did, at the depth they declared.
@@ -302,7 +306,7 @@ func (a *app) mind(phase string, runs ...result.Manifest) {
 		}
 	}
 	for _, sentence := range said {
-		who := plural(len(about[sentence]), "run")
+		who := unit.Plural(len(about[sentence]), "run")
 		if len(about[sentence]) == 1 {
 			who = "run " + about[sentence][0]
 		}
@@ -318,7 +322,7 @@ func (a *app) runData(phase, given string) (*result.Folder, *result.Data, error)
 	}
 	data, err := folder.Data()
 	if err != nil {
-		return nil, nil, fail(exitFailed, "plimsoll report "+folder.Manifest().RunID+" collects it", "%s: run %q: %w", phase, given, err)
+		return nil, nil, exit.Errorf(exit.Failed, "plimsoll report "+folder.Manifest().RunID+" collects it", "%s: run %q: %w", phase, given, err)
 	}
 	return folder, data, nil
 }
@@ -333,8 +337,8 @@ type scalability struct {
 
 func (d scalability) text(w io.Writer) error {
 	m := d.Model
-	visible.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, plural(m.N, "point"))
-	t := table{head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL", "BY BOOTSTRAP"}, right: []bool{false, true, true}}
+	visible.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, unit.Plural(m.N, "point"))
+	t := terminal.Table{Head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL", "BY BOOTSTRAP"}, Right: []bool{false, true, true}}
 	for _, r := range []struct {
 		name string
 		p    usl.Parameter
@@ -345,9 +349,9 @@ func (d scalability) text(w io.Writer) error {
 		} else if r.p.StdError == 0 {
 			stdError = "none"
 		}
-		t.add(r.name, fmt.Sprintf("%.7g", r.p.Value), stdError, ends(r.p.T), ends(r.p.Boot))
+		t.Add(r.name, fmt.Sprintf("%.7g", r.p.Value), stdError, ends(r.p.T), ends(r.p.Boot))
 	}
-	if err := t.write(w); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	visible.Fprintf(w, "\n%s\n", m.Peak)
@@ -356,32 +360,32 @@ func (d scalability) text(w io.Writer) error {
 	}
 	visible.Fprintf(w, "errors taken as %s; residual standard error %s, %d degrees of freedom, R² %.4f\n\n", m.Errors.Words(),
 		residual(m), m.DegreesOfFreedom, m.RSquared)
-	laws := table{head: []string{"LAW", "P", "GAMMA", "ALPHA", "BETA"}, right: []bool{false, true, true, true, true}}
+	laws := terminal.Table{Head: []string{"LAW", "P", "GAMMA", "ALPHA", "BETA"}, Right: []bool{false, true, true, true, true}}
 	for _, l := range m.Alternatives {
 		p := fmt.Sprintf("%.2g", l.P)
 		if l.Law == usl.Universal {
 			p = "-"
 		}
-		laws.add(string(l.Law), p, fmt.Sprintf("%.6g", l.Gamma), fmt.Sprintf("%.6g", l.Alpha), fmt.Sprintf("%.6g", l.Beta))
+		laws.Add(string(l.Law), p, fmt.Sprintf("%.6g", l.Gamma), fmt.Sprintf("%.6g", l.Alpha), fmt.Sprintf("%.6g", l.Beta))
 	}
-	if err := laws.write(w); err != nil {
+	if err := laws.Write(w); err != nil {
 		return err
 	}
 	visible.Fprintf(w, "P: chance that the universal law is so much closer if this one holds; below 0.05 it is ruled out\n\n")
-	if err := d.points().write(w); err != nil {
+	if err := d.points().Write(w); err != nil {
 		return err
 	}
 	if len(d.Predictions) > 0 {
 		visible.Fprintf(w, "\n")
-		p := table{head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""}, right: []bool{true, true}}
+		p := terminal.Table{Head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""}, Right: []bool{true, true}}
 		for _, r := range d.Predictions {
 			note := ""
 			if r.Extrapolated {
 				note = "outside the data"
 			}
-			p.add(fmt.Sprintf("%g", r.Concurrency), fmt.Sprintf("%.6g", r.Throughput), ends(r.Mean), ends(r.Measurement), note)
+			p.Add(fmt.Sprintf("%g", r.Concurrency), fmt.Sprintf("%.6g", r.Throughput), ends(r.Mean), ends(r.Measurement), note)
 		}
-		if err := p.write(w); err != nil {
+		if err := p.Write(w); err != nil {
 			return err
 		}
 	}
@@ -397,12 +401,12 @@ func (d scalability) text(w io.Writer) error {
 const mostPoints = 40
 
 // points are measured and fitted throughput, efficiency and what processing time is made of.
-func (d scalability) points() *table {
-	t := &table{head: []string{"CONCURRENCY", "THROUGHPUT", "FITTED", "EFFICIENCY", "IDEAL", "CONTENTION", "COHERENCY", ""},
-		right: []bool{true, true, true, true, true, true, true}}
+func (d scalability) points() *terminal.Table {
+	t := &terminal.Table{Head: []string{"CONCURRENCY", "THROUGHPUT", "FITTED", "EFFICIENCY", "IDEAL", "CONTENTION", "COHERENCY", ""},
+		Right: []bool{true, true, true, true, true, true, true}}
 	for i, p := range d.Points {
 		if i == mostPoints {
-			t.add("...", fmt.Sprintf("%d more", len(d.Points)-mostPoints))
+			t.Add("...", fmt.Sprintf("%d more", len(d.Points)-mostPoints))
 			break
 		}
 		o := d.Model.OverheadAt(p.Concurrency)
@@ -410,7 +414,7 @@ func (d scalability) points() *table {
 		if out := d.Model.Outlier; out != nil && out.Index == i {
 			note = "strays from the others"
 		}
-		t.add(fmt.Sprintf("%g", p.Concurrency), fmt.Sprintf("%.6g", p.Throughput), fmt.Sprintf("%.6g", d.Model.At(p.Concurrency)),
+		t.Add(fmt.Sprintf("%g", p.Concurrency), fmt.Sprintf("%.6g", p.Throughput), fmt.Sprintf("%.6g", d.Model.At(p.Concurrency)),
 			share(d.Model.Efficiency(p.Concurrency, p.Throughput)), share(o.Ideal), share(o.Contention), share(o.Coherency), note)
 	}
 	return t

@@ -93,19 +93,18 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 	cpu := func(by, modes string) string {
 		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s,mode%s}[%s])) / sum by (%[1]s) (rate(%[2]s{%[3]s}[%[5]s]))", by, HostCPU, scope, modes, over)
 	}
-	numa := c.measured(ctx, cpu("instance, numa_node", `!="idle"`), result.NUMACPU, "%", func(s series.Series) string {
-		return s.Label("instance") + ", NUMA node " + s.Label("numa_node")
-	})
+	numa := c.measured(ctx, cpu("instance, numa_node", `!="idle"`), result.NUMACPU, "%",
+		func(s series.Series) string { return "NUMA node " + s.Label("numa_node") })
 	if len(numa) > 1 { // one is the node itself
 		out = append(out, numa...)
 	}
-	out = append(out, c.measured(ctx, cpu("instance", `!="idle"`), result.HostCPUs, "%", func(s series.Series) string { return s.Label("instance") })...)
-	name := func(s series.Series) string { return s.Label("instance") + ", CPU " + s.Label("cpu") }
-	single := c.measured(ctx, cpu("instance, cpu", `!="idle"`), result.OneCPU, "%", name)
+	out = append(out, c.measured(ctx, cpu("instance", `!="idle"`), result.HostCPUs, "%", whole)...)
+	one := func(s series.Series) string { return "CPU " + s.Label("cpu") }
+	single := c.measured(ctx, cpu("instance, cpu", `!="idle"`), result.OneCPU, "%", one)
 	slices.SortStableFunc(single, func(a, b result.Series) int { return cmp.Compare(peak(b), peak(a)) })
 	single = single[:min(len(single), mostSingle)]
 	out = append(out, single...)
-	for _, s := range c.measured(ctx, cpu("instance, cpu", `="interrupt"`), result.OneCPUInterrupts, "%", name) {
+	for _, s := range c.measured(ctx, cpu("instance, cpu", `="interrupt"`), result.OneCPUInterrupts, "%", one) {
 		if slices.ContainsFunc(single, func(o result.Series) bool { return o.Name == s.Name }) {
 			out = append(out, s)
 		}
@@ -126,7 +125,8 @@ func (c *collector) rateWindow() string {
 }
 
 // measured evaluates a query on the grid, named and in the order of the names.
-func (c *collector) measured(ctx context.Context, query, metric, unit string, name func(series.Series) string) []result.Series {
+func (c *collector) measured(ctx context.Context, query, metric, unit string,
+	part func(series.Series) string) []result.Series {
 	start, end := c.grid.edge(1), c.grid.edge(c.grid.n)
 	found, err := c.store.Range(ctx, query, start, end, c.grid.step)
 	if err != nil {
@@ -135,13 +135,23 @@ func (c *collector) measured(ctx context.Context, query, metric, unit string, na
 	}
 	var out []result.Series
 	for _, s := range found {
-		out = append(out, onGrid(result.Series{Name: name(s), Measure: metric, Unit: unit}, s.Points, start, end, c.grid.step))
+		head := result.Series{Machine: s.Label("instance"), Part: part(s), Measure: metric, Unit: unit}
+		switch head.Name = head.Machine; {
+		case s.Label("device") != "":
+			head.Name = head.Part
+		case head.Part != "":
+			head.Name += ", " + head.Part
+		}
+		out = append(out, onGrid(head, s.Points, start, end, c.grid.step))
 	}
 	slices.SortStableFunc(out, func(a, b result.Series) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }
+
+// whole is the part that a series of a whole machine is about.
+func whole(series.Series) string { return "" }
 
 // peak is the largest mean of a series over a tenth of its points, so that a CPU that was busy for one of several workloads is kept.
 func peak(s result.Series) float64 {

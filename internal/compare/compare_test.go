@@ -161,7 +161,7 @@ func TestHyperThreadsAreToldFromCores(t *testing.T) {
 	t.Parallel()
 	r := random(4)
 	a, b := side("cloud", r, 1, 1, steady), side("own", r, 2, 1, steady)
-	b.Runs[0].Manifest.Environment[2].Value = "0" // SMT off: a vCPU is a core
+	b.Runs[0].Manifest.Environment[2].Number = 1 // SMT off: a vCPU is a core
 	d, err := compare.Of([]compare.Side{a, b}, compare.Options{})
 	if err != nil {
 		t.Fatal(err)

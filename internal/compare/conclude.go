@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"plimsoll/internal/analysis/effect"
@@ -50,18 +49,8 @@ func (d *Document) normalise(sides []Side) {
 // cores fills in what one virtual processor is, and the rates per processor.
 func (n *Normalised) cores(m result.Manifest) {
 	perCore := 0.0
-	for _, f := range m.Environment {
-		if f.Group != "cpu" {
-			continue
-		}
-		switch {
-		case f.Name == "threads per core":
-			perCore, _ = strconv.ParseFloat(f.Value, 64)
-		case f.Name == "SMT active" && f.Value == "1" && perCore == 0:
-			perCore = 2
-		case f.Name == "SMT active" && f.Value == "0" && perCore == 0:
-			perCore = 1
-		}
+	for _, f := range result.Find(m.Environment, result.ThreadsPerCore) {
+		perCore = max(perCore, f.Number)
 	}
 	if n.VCPUs > 0 {
 		v := n.OpsPerSecond / float64(n.VCPUs)

@@ -76,13 +76,6 @@ type entry struct {
 	follows     bool // from the scenario's variables
 }
 
-// volatile are facts that differ between any two runs and say nothing about their numbers.
-var volatile = map[string]bool{
-	"host/load average at check": true, "host/boot": true, "host/user": true, "cpu/clock at check": true, "storage/free": true, "storage/used": true,
-	"storage/folder": true, "memory/available": true, "clock/largest error of the wall clock": true, "limits/processes tracked in": true,
-	"limits/CPU limits in": true, "limits/memory limits in": true,
-}
-
 // facts of a run: what must agree first, then the rest of its environment.
 func facts(r Run) []entry {
 	m := r.Manifest
@@ -98,16 +91,14 @@ func facts(r Run) []entry {
 	}
 	list = append(list, loadFacts(r)...)
 	for _, f := range m.Environment {
-		if volatile[f.Group+"/"+f.Name] || strings.HasPrefix(f.Name, "free") || strings.HasPrefix(f.Name, "available") {
+		if f.Across == result.Volatile {
 			continue
 		}
-		lower := strings.ToLower(f.Name)
-		must := f.Name == "kernel" || strings.Contains(lower, "firmware") || f.Group == "tool"
 		value := f.Value
 		if value == "" {
 			value = missing
 		}
-		list = append(list, entry{name: f.Group + " " + f.Name, value: value, refuses: must})
+		list = append(list, entry{name: f.Group + " " + f.Name, value: value, refuses: f.Across == result.MustAgree})
 	}
 	return list
 }

@@ -395,8 +395,20 @@ func capital(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
+// environment is what was recorded of the place, and whose the counters are.
+func environment(m *result.Manifest) []result.Fact {
+	whose := map[string]string{result.CountersDerived: "what the load generators report of themselves",
+		result.CountersExported: "the VMs' own, from their exporters",
+		result.CountersMixed:    "of some VMs their own, from their exporters; of the others what the load generators report of themselves"}
+	words, known := whose[m.DiskCounters]
+	if !known {
+		return m.Environment
+	}
+	return append(slices.Clip(m.Environment), result.Fact{Group: "metrics", Name: "disk counters of VMs", Value: words})
+}
+
 func (v *view) environment() {
-	for _, f := range v.Manifest.Environment {
+	for _, f := range environment(&v.Manifest) {
 		i := slices.IndexFunc(v.Environment, func(g factGroup) bool { return g.Name == f.Group })
 		if i < 0 {
 			i = len(v.Environment)

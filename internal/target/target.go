@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/result"
 )
 
 // Capability is something a place may or may not be able to do. Its text is shown to users.
@@ -108,10 +109,12 @@ type Facts struct {
 	Capabilities map[Capability]string `json:"capabilities"` // claimed -> how it is done here
 	Missing      map[Capability]string `json:"missing"`      // not claimed -> why, in words for users
 	Metrics      []string              `json:"metrics"`      // cluster metric names served, as the scenario language writes them
-	Environment  []Fact                `json:"environment"`  // provenance; see peers' list in docs
+	Environment  []result.Fact         `json:"environment"`  // provenance
 	Notes        []string              `json:"notes"`        // sentences for the report, e.g. "CPU limits are not enforced: ..."
 	FreeBytes    int64                 `json:"free_bytes"`   // space for data disks; -1 unknown
 	FreeMemory   int64                 `json:"free_memory_bytes"`
+	// OneMachine says that the nodes are parts of one machine: each has all its CPUs, memory and links.
+	OneMachine bool `json:"one_machine,omitempty"`
 	// MoreDisk and MoreMemory say which option gives more of it, "" where none does.
 	MoreDisk   string `json:"more_disk,omitempty"`
 	MoreMemory string `json:"more_memory,omitempty"`
@@ -137,18 +140,6 @@ type Pace struct {
 
 // Can reports whether c is claimed.
 func (f Facts) Can(c Capability) bool { _, ok := f.Capabilities[c]; return ok }
-
-// Fact is one line of provenance. A fact that could not be had keeps its name, an empty Value and the reason.
-type Fact struct {
-	Group   string `json:"group"` // "host", "cpu", "memory", "storage", "tool", ...
-	Name    string `json:"name"`
-	Value   string `json:"value,omitempty"`
-	Missing string `json:"missing,omitempty"` // why there is no value
-}
-
-// DerivedCounters is the value of the fact "disk counters of VMs" where nothing but the load generators counts what
-// they do, unless an exporter on a VM serves them: then the run's manifest says so.
-const DerivedCounters = "what the load generators report of themselves"
 
 // Node is one node of the cluster, in configured order.
 type Node struct {

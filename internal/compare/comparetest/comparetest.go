@@ -37,8 +37,10 @@ func Manifest(n int) result.Manifest {
 		Version: result.FormatVersion, RunID: fmt.Sprintf("20260301-12%02d00-made-%04d", n%60, n), Created: Start.Add(time.Duration(n) * time.Minute),
 		Status: result.StatusSucceeded, Measured: result.Verdict{State: "yes"}, Target: "made", TimeScale: 1, SizeScale: 1, Nodes: []result.Node{{Name: "node-0", Cores: 8}},
 		Scenario: result.ScenarioInfo{ID: 1, Name: "made", DisplayName: "Made runs", Vars: []result.Var{{Name: "iops", Value: "400"}}},
-		Environment: []result.Fact{{Group: "host", Name: "kernel", Value: "6.1.0"}, {Group: "host", Name: "firmware", Value: "F7"},
-			{Group: "cpu", Name: "SMT active", Value: "1"}, {Group: "cpu", Name: "governor", Value: "performance"}},
+		Environment: []result.Fact{{Group: "host", Name: "kernel", Value: "6.1.0", Across: result.MustAgree},
+			{Group: "host", Name: "firmware", Value: "F7", Across: result.MustAgree},
+			{Group: "cpu", Name: "SMT active", Value: "1", Kind: result.ThreadsPerCore, Number: 2},
+			{Group: "cpu", Name: "governor", Value: "performance"}},
 	}
 }
 

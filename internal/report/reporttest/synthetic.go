@@ -86,7 +86,16 @@ func (s *Synthetic) CPU(name string, percent func(t int) float64, noise float64)
 
 // Percent adds a series in per cent over the whole run, with so much noise.
 func (s *Synthetic) Percent(measure, name string, percent func(t int) float64, noise float64) {
-	s.Series(result.Series{Name: name, Measure: measure, Unit: "%"}, percent, noise)
+	s.PartPercent(measure, name, "", percent, noise)
+}
+
+// PartPercent adds a series of per cents of a part of a machine.
+func (s *Synthetic) PartPercent(measure, machine, part string, percent func(t int) float64, noise float64) {
+	head := result.Series{Name: machine, Machine: machine, Part: part, Measure: measure, Unit: "%"}
+	if part != "" {
+		head.Name += ", " + part
+	}
+	s.Series(head, percent, noise)
 }
 
 // Series adds a series over the whole run, with so much noise.

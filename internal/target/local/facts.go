@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/target"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -33,7 +34,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		}
 	}
 	f := target.Facts{Target: "local", ClusterName: "this host", FreeBytes: -1, FreeMemory: -1, Metrics: metricNames,
-		VMMemoryBytes: sandboxMemory}
+		VMMemoryBytes: sandboxMemory, OneMachine: true}
 	cpu, err := readCPU(p.system)
 	object(err)
 	memory, err := readMemory(p.system)
@@ -176,25 +177,26 @@ func (p *place) notes(groups controlGroups, st storage, around wall) []string {
 }
 
 // factList collects provenance; a fact without a value keeps its reason.
-type factList []target.Fact
+type factList []result.Fact
 
-func (l *factList) add(group, name, value, missing string) {
+// add returns the fact, so that what it is can be said too; it holds until the next one is added.
+func (l *factList) add(group, name, value, missing string) *result.Fact {
 	if value != "" {
 		missing = ""
 	} else if missing == "" {
 		missing = "not available"
 	}
-	*l = append(*l, target.Fact{Group: group, Name: name, Value: value, Missing: missing})
+	*l = append(*l, result.Fact{Group: group, Name: name, Value: value, Missing: missing})
+	return &(*l)[len(*l)-1]
 }
 
 // file adds the content of a small file, in one line.
-func (l *factList) file(system fs.FS, group, name, file string) {
+func (l *factList) file(system fs.FS, group, name, file string) *result.Fact {
 	data, err := fs.ReadFile(system, file)
 	if err != nil {
-		l.add(group, name, "", "/"+file+": "+reason(err))
-		return
+		return l.add(group, name, "", "/"+file+": "+reason(err))
 	}
-	l.add(group, name, strings.Join(strings.Fields(string(data)), " "), "/"+file+" is empty")
+	return l.add(group, name, strings.Join(strings.Fields(string(data)), " "), "/"+file+" is empty")
 }
 
 // reason is an error of the file system without its path.
@@ -222,7 +224,7 @@ func selected(system fs.FS, file string) (string, string) {
 }
 
 func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGroups, st storage,
-	around wall) []target.Fact {
+	around wall) []result.Fact {
 	var l factList
 	hostFacts(&l, p.system)
 	cpu.facts(&l, p.system)
@@ -233,7 +235,6 @@ func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGrou
 	linkFacts(&l, p.system, st)
 	networkFacts(&l, p.system, st)
 	clockFacts(&l, p.system)
-	l.add("metrics", "disk counters of VMs", target.DerivedCounters, "")
 	return l
 }
 
@@ -243,7 +244,7 @@ func groupFacts(l *factList, g controlGroups) {
 		name string
 		base controlBase
 	}{{"processes tracked in", g.track}, {"CPU limits in", g.cpu}, {"memory limits in", g.memory}} {
-		l.add("limits", b.name, b.base.dir, b.base.why)
+		l.add("limits", b.name, b.base.dir, b.base.why).Across = result.Volatile
 	}
 	for _, f := range []struct {
 		name     string
@@ -264,17 +265,17 @@ func groupFacts(l *factList, g controlGroups) {
 
 func hostFacts(l *factList, system fs.FS) {
 	l.add("host", "operating system", osName(system), "/etc/os-release: no PRETTY_NAME")
-	l.file(system, "host", "kernel", "proc/sys/kernel/osrelease")
+	l.file(system, "host", "kernel", "proc/sys/kernel/osrelease").Across = result.MustAgree
 	l.file(system, "host", "kernel build", "proc/sys/kernel/version")
 	l.file(system, "host", "kernel command line", "proc/cmdline")
 	l.file(system, "host", "name", "proc/sys/kernel/hostname")
-	l.file(system, "host", "boot", "proc/sys/kernel/random/boot_id")
+	l.file(system, "host", "boot", "proc/sys/kernel/random/boot_id").Across = result.Volatile
 	l.file(system, "host", "maker", "sys/class/dmi/id/sys_vendor")
 	l.file(system, "host", "product", "sys/class/dmi/id/product_name")
-	l.file(system, "host", "firmware", "sys/class/dmi/id/bios_version")
+	l.file(system, "host", "firmware", "sys/class/dmi/id/bios_version").Across = result.MustAgree
 	l.add("host", "virtualisation", virtualisation(system), "/proc/cpuinfo: no flags that would tell")
-	l.add("host", "user", userName(), "")
-	l.file(system, "host", "load average at check", "proc/loadavg")
+	l.add("host", "user", userName(), "").Across = result.Volatile
+	l.file(system, "host", "load average at check", "proc/loadavg").Across = result.Volatile
 }
 
 func osName(system fs.FS) string {
@@ -330,35 +331,46 @@ type storage struct {
 func (s storage) memory() bool { return s.fstype == "tmpfs" || s.fstype == "ramfs" }
 
 func (s storage) facts(l *factList, system fs.FS) {
-	add := func(name, value, missing string) { l.add("storage", name, value, missing) }
-	add("folder", s.dir, s.problem)
+	add := func(name, value, missing string) *result.Fact { return l.add("storage", name, value, missing) }
+	add("folder", s.dir, s.problem).Across = result.Volatile
 	add("file system", s.fstype, s.problem)
 	add("source", s.source, s.problem)
 	add("mount options", s.options, s.problem)
-	size := func(n int64) string {
-		if n < 0 {
-			return ""
-		}
-		return unit.Bytes(n).String()
+	if s.memory() {
+		add("media", "none: the files are in memory", "").Kind = result.StorageMedia // Number is 0
 	}
-	add("size", size(s.total), s.problem)
-	add("free", size(s.free), s.problem)
+	space := func(name string, kind result.FactKind, bytes int64) *result.Fact {
+		if bytes < 0 {
+			return add(name, "", s.problem)
+		}
+		f := add(name, unit.Bytes(bytes).String(), "")
+		f.Kind, f.Number = kind, float64(bytes)
+		return f
+	}
+	space("size", result.StorageSize, s.total)
+	space("free", result.StorageFree, s.free).Across = result.Volatile
 	used := ""
 	if s.total > 0 && s.free >= 0 {
 		used = fmt.Sprintf("%.1f %%", 100*float64(s.total-s.free)/float64(s.total))
 	}
-	add("used", used, s.problem)
+	add("used", used, s.problem).Across = result.Volatile
 	add("preallocation", s.preallocate, s.probe)
 	add("reflink", s.reflink, s.probe)
 	add("hole punching", s.punch, s.probe)
 	add("direct I/O", s.direct, s.probe)
 	add("direct I/O alignment", s.offset, "not reported by statx (Linux 6.1 and later do)")
-	add("page cache", map[bool]string{true: "always: the files are in memory", false: "used by buffered I/O; jobs with direct=1 bypass it"}[s.memory()], "")
+	if !s.memory() {
+		add("page cache", "used by buffered I/O; jobs with direct=1 bypass it", "")
+	}
 	why := s.uncounted
 	if s.problem != "" {
 		why = s.problem
 	}
-	add("device counters", s.counted, why)
+	counted := add("device counters", s.counted, why)
+	counted.Kind = result.DeviceCounters
+	if s.counted != "" {
+		counted.Number = 1
+	}
 	if s.device == "" {
 		why := "no block device found for " + s.source
 		for _, name := range []string{"device", "device model", "scheduler", "rotational", "queue requests", "write cache"} {
@@ -372,7 +384,10 @@ func (s storage) facts(l *factList, system fs.FS) {
 		{"rotational", "queue/rotational"}, {"queue requests", "queue/nr_requests"}, {"largest request (KiB)", "queue/max_sectors_kb"},
 		{"logical block", "queue/logical_block_size"}, {"physical block", "queue/physical_block_size"},
 		{"read ahead (KiB)", "queue/read_ahead_kb"}, {"write cache", "queue/write_cache"}, {"discard granularity", "queue/discard_granularity"}} {
-		l.file(system, "storage", f[0], path.Join(block, f[1]))
+		fact := l.file(system, "storage", f[0], path.Join(block, f[1]))
+		if f[0] == "device firmware" {
+			fact.Across = result.MustAgree
+		}
 	}
 	scheduler, why := selected(system, path.Join(block, "queue/scheduler"))
 	add("scheduler", scheduler, why)

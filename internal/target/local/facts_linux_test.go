@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/target"
+	"plimsoll/result"
 )
 
 // host is a fixture tree of a small machine; each test adds what it is about.
@@ -125,7 +126,7 @@ func TestStorageFacts(t *testing.T) {
 			"mount options": "rw,noatime,rw,discard"}, ""},
 		"device by name": {root("btrfs", "/dev/nvme0n1p2", "0:31"), map[string]string{"device": "nvme0n1"}, ""},
 		"network":        {root("nfs4", "server:/export", "0:50"), map[string]string{"device": "missing: no block device found for server:/export"}, ""},
-		"memory": {root("tmpfs", "tmpfs", "0:40"), map[string]string{"file system": "tmpfs", "page cache": "always: the files are in memory"},
+		"memory": {root("tmpfs", "tmpfs", "0:40"), map[string]string{"file system": "tmpfs", "media": "none: the files are in memory"},
 			"Data disks would be in memory"},
 	}
 	for name, c := range cases {
@@ -133,6 +134,11 @@ func TestStorageFacts(t *testing.T) {
 			f, err := check(t, fixture(c.tree), target.Config{Options: target.Options{"dir": dir}})
 			if err != nil {
 				t.Fatal(err)
+			}
+			media := len(result.Find(f.Environment, result.StorageMedia))
+			size := result.Find(f.Environment, result.StorageSize)
+			if (media == 1) != (name == "memory") || len(size) != 1 || size[0].Number <= 0 || !f.OneMachine {
+				t.Errorf("%d facts about media, size %+v, one machine: %t", media, size, f.OneMachine)
 			}
 			for fact, want := range c.want {
 				if got := value(f, "storage", fact); got != want {

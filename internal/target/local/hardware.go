@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -59,12 +60,13 @@ func (c cpuFacts) facts(l *factList, system fs.FS) {
 	if c.megahertz > 0 {
 		clock = strconv.FormatFloat(c.megahertz, 'f', 0, 64) + " MHz"
 	}
-	l.add(group, "clock at check", clock, "/proc/cpuinfo: no cpu MHz")
+	l.add(group, "clock at check", clock, "/proc/cpuinfo: no cpu MHz").Across = result.Volatile
 	l.file(system, group, "governor", "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 	l.file(system, group, "frequency driver", "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver")
 	l.file(system, group, "highest frequency (kHz)", "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
 	l.file(system, group, "SMT", "sys/devices/system/cpu/smt/control")
-	l.file(system, group, "SMT active", "sys/devices/system/cpu/smt/active")
+	active := l.file(system, group, "SMT active", "sys/devices/system/cpu/smt/active")
+	threadsPerCore(active, system)
 	l.file(system, group, "idle driver", "sys/devices/system/cpu/cpuidle/current_driver")
 	l.file(system, group, "isolated CPUs", "sys/devices/system/cpu/isolated")
 	nodes, err := fs.Glob(system, "sys/devices/system/node/node[0-9]*")
@@ -81,6 +83,34 @@ func (c cpuFacts) facts(l *factList, system fs.FS) {
 	for _, f := range flaws {
 		l.file(system, group, "mitigation of "+path.Base(f), f)
 	}
+}
+
+// threadsPerCore says of the fact whether threads share cores how many do, as the first CPU's list of siblings tells.
+func threadsPerCore(f *result.Fact, system fs.FS) {
+	siblings, err := fs.ReadFile(system, "sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
+	if err != nil {
+		return
+	}
+	if n, ok := listed(strings.TrimSpace(string(siblings))); ok {
+		f.Kind, f.Number = result.ThreadsPerCore, float64(n)
+	}
+}
+
+// listed counts the members of a list of CPUs as the kernel writes it: "0,4" and "0-1" are two.
+func listed(list string) (n int, ok bool) {
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.Atoi(first)
+		to, also := strconv.Atoi(last)
+		if err != nil || also != nil || to < from {
+			return 0, false
+		}
+		n += to - from + 1
+	}
+	return n, true
 }
 
 // memoryFacts is what /proc/meminfo says, in bytes.
@@ -113,17 +143,22 @@ func readMemory(system fs.FS) (memoryFacts, error) {
 func (m memoryFacts) facts(l *factList, system fs.FS) {
 	const group = "memory"
 	for _, f := range []struct {
-		name  string
-		bytes int64
-	}{{"total", m.total}, {"available at check", m.available}} {
+		name   string
+		bytes  int64
+		across result.Across
+	}{{"total", m.total, result.Noted}, {"available at check", m.available, result.Volatile}} {
 		value := ""
 		if f.bytes > 0 {
 			value = unit.Bytes(f.bytes).String()
 		}
-		l.add(group, f.name, value, "/proc/meminfo does not say")
+		l.add(group, f.name, value, "/proc/meminfo does not say").Across = f.across
 	}
-	for _, f := range [][2]string{{"swap", "SwapTotal"}, {"swap free", "SwapFree"}, {"huge pages", "HugePages_Total"}, {"huge page size", "Hugepagesize"}} {
-		l.add(group, f[0], m.lines[f[1]], "/proc/meminfo: no "+f[1])
+	for _, f := range []struct {
+		name, line string
+		across     result.Across
+	}{{"swap", "SwapTotal", result.Noted}, {"swap free", "SwapFree", result.Volatile},
+		{"huge pages", "HugePages_Total", result.Noted}, {"huge page size", "Hugepagesize", result.Noted}} {
+		l.add(group, f.name, m.lines[f.line], "/proc/meminfo: no "+f.line).Across = f.across
 	}
 	thp, why := selected(system, "sys/kernel/mm/transparent_hugepage/enabled")
 	l.add(group, "transparent huge pages", thp, why)
@@ -142,15 +177,16 @@ func clockFacts(l *factList, system fs.FS) {
 	state, err := unix.Adjtimex(&t)
 	if err != nil {
 		l.add(group, "synchronised", "", "adjtimex: "+err.Error())
-		l.add(group, "largest error of the wall clock", "", "adjtimex: "+err.Error())
+		l.add(group, "largest error of the wall clock", "", "adjtimex: "+err.Error()).Across = result.Volatile
 		return
 	}
 	const timeError, staUnsync = 5, 0x40
 	if state == timeError || t.Status&staUnsync != 0 {
 		l.add(group, "synchronised", "no", "")
-		l.add(group, "largest error of the wall clock", "", "nothing keeps the clock in step")
+		l.add(group, "largest error of the wall clock", "", "nothing keeps the clock in step").Across = result.Volatile
 		return
 	}
 	l.add(group, "synchronised", "yes", "")
-	l.add(group, "largest error of the wall clock", (time.Duration(t.Maxerror) * time.Microsecond).String(), "")
+	l.add(group, "largest error of the wall clock", (time.Duration(t.Maxerror) * time.Microsecond).String(), "").
+		Across = result.Volatile
 }

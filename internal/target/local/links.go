@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"plimsoll/result"
 )
 
 // linkFacts names the links between the device under the disks and the processor, as far as the kernel does: the device's own, its
@@ -46,7 +48,7 @@ func linkFacts(l *factList, system fs.FS, st storage) {
 		case i > 0:
 			name = "link of PCI bridge " + link.address
 		}
-		l.add(group, name, link.speed, "")
+		bound(l.add(group, name, link.speed, ""), link.ceiling)
 	}
 	if len(found) == 0 {
 		why := "/" + dir + ": names no speed of a link"
@@ -123,8 +125,12 @@ func resolve(system fs.FS, name string) (string, error) {
 	return dir, nil
 }
 
-// link is one link on the way; address is that of its PCI function, "" for others.
-type link struct{ speed, address string }
+// link is one link on the way.
+type link struct {
+	speed   string  // its name
+	address string  // of its PCI function, "" for others
+	ceiling float64 // theoretical bandwidth of one direction in bytes per second
+}
 
 // links walks from a device's folder up. Both ends of a PCI link tell its speed: the upper end is passed by.
 func links(system fs.FS, dir string) (found []link) {
@@ -135,29 +141,60 @@ func links(system fs.FS, dir string) (found []link) {
 		case ataPort.MatchString(name):
 			number := ataPort.FindStringSubmatch(name)[1]
 			if speed, ok := strings.CutSuffix(content(system, path.Join("sys/class/ata_link", "link"+number, "sata_spd")), " Gbps"); ok {
-				found = append(found, link{speed: "SATA " + strings.TrimSuffix(speed, ".0") + " Gb/s"})
+				speed = strings.TrimSuffix(speed, ".0")
+				found = append(found, link{speed: "SATA " + speed + " Gb/s", ceiling: serialCeiling(speed, 1)})
 			}
 		case sasPort.MatchString(name):
 			if speed, lanes := sasSpeed(system, dir); lanes > 0 {
-				found = append(found, link{speed: fmt.Sprintf("SAS %s Gb/s x%d", speed, lanes)})
+				found = append(found, link{speed: fmt.Sprintf("SAS %s Gb/s x%d", speed, lanes), ceiling: serialCeiling(speed, lanes)})
 			}
 		case pciAddress.MatchString(name):
-			speed := pciSpeed(system, dir, "current")
+			speed, ceiling := pciSpeed(system, dir, "current")
 			switch {
 			case speed == "":
 				upper = false
 			case upper:
 				upper = false
 			default:
-				if most := pciSpeed(system, dir, "max"); most != "" && most != speed {
+				if most, _ := pciSpeed(system, dir, "max"); most != "" && most != speed {
 					speed += ", could be " + most
 				}
-				found, upper = append(found, link{speed, name}), true
+				found, upper = append(found, link{speed, name, ceiling}), true
 			}
 		}
 	}
 	return found
 }
+
+// bound says of a fact that it is a link on the way of the disks' bytes.
+func bound(f *result.Fact, ceiling float64) {
+	if ceiling > 0 {
+		f.Kind, f.Number = result.LinkCeiling, ceiling
+	}
+}
+
+// megabyte, as vendors and buses count.
+const megabyte = 1e6
+
+// serialCeiling is the theoretical bandwidth of a SATA or SAS link by the rate of a lane in Gb/s: 8 bits travel in 10, so that
+// 6 Gb/s are 600 MB/s, and from SAS-4 on 128 in 150. 0 when the rate is none.
+func serialCeiling(gigabits string, lanes int) float64 {
+	rate, err := strconv.ParseFloat(gigabits, 64)
+	switch {
+	case err != nil || rate <= 0:
+		return 0
+	case rate == 12 && lanes == 8:
+		return 8400 * megabyte // as published: such an adapter sits in a PCIe-3 x8 slot
+	case rate > 12:
+		return float64(lanes) * rate * 1e9 * 128 / 150 / 8
+	}
+	return float64(lanes) * rate * 1e9 / 10
+}
+
+// pciLane is the usable bandwidth of one lane by generation: 8 bits travel in 10 up to the second, from the third on 128 in 130,
+// published as rounded here.
+var pciLane = map[int]float64{1: 250 * megabyte, 2: 500 * megabyte, 3: 1000 * megabyte, 4: 2000 * megabyte,
+	5: 4000 * megabyte, 6: 8000 * megabyte}
 
 // content is what a small file holds; "" when there is none.
 func content(system fs.FS, name string) string {
@@ -184,15 +221,15 @@ func sasSpeed(system fs.FS, port string) (speed string, lanes int) {
 // generations are PCI Express's by their transfers per second, as the kernel prints them.
 var generations = map[string]int{"2.5 GT/s": 1, "5.0 GT/s": 2, "8.0 GT/s": 3, "16.0 GT/s": 4, "32.0 GT/s": 5, "64.0 GT/s": 6}
 
-// pciSpeed is a PCI function's link, "current" or "max"; "" when it has none.
-func pciSpeed(system fs.FS, dir, which string) string {
+// pciSpeed is a PCI function's link, "current" or "max", and its bandwidth; "" when it has none.
+func pciSpeed(system fs.FS, dir, which string) (name string, ceiling float64) {
 	speed := strings.TrimSuffix(content(system, path.Join(dir, which+"_link_speed")), " PCIe")
 	generation, ok := generations[speed]
 	lanes, err := strconv.Atoi(content(system, path.Join(dir, which+"_link_width")))
 	if !ok || err != nil || lanes < 1 || lanes > 32 {
-		return ""
+		return "", 0
 	}
-	return fmt.Sprintf("PCIe-%d x%d", generation, lanes)
+	return fmt.Sprintf("PCIe-%d x%d", generation, lanes), float64(lanes) * pciLane[generation]
 }
 
 // networked reports whether a file system lies on other machines, so that the network is on the way to its media.
@@ -205,35 +242,40 @@ func networked(fstype string) bool {
 func networkFacts(l *factList, system fs.FS, st storage) {
 	const group = "network"
 	interfaces, _ := fs.Glob(system, "sys/class/net/*")
-	var speeds []string
+	var known []float64 // gigabits per second
 	for _, dir := range interfaces {
 		if _, err := fs.Stat(system, path.Join(dir, "device")); err != nil {
 			continue // loopback, bridges and other software
 		}
 		speed, why := interfaceSpeed(system, dir)
+		name := ""
 		if why == "" {
-			speeds = append(speeds, speed)
+			known, name = append(known, speed), ethernet(speed)
 		}
-		l.add(group, "interface "+path.Base(dir), speed, why)
+		l.add(group, "interface "+path.Base(dir), name, why)
 	}
 	switch {
 	case !networked(st.fstype):
-	case len(speeds) == 1:
-		l.add(group, "network link", speeds[0], "")
+	case len(known) == 1:
+		bound(l.add(group, "network link", ethernet(known[0]), ""), known[0]*1e9/8)
 	default:
-		l.add(group, "network link", "", fmt.Sprintf("%d interfaces tell their speed: which of them the file system goes through is not known", len(speeds)))
+		l.add(group, "network link", "", fmt.Sprintf(
+			"%d interfaces tell their speed: which of them the file system goes through is not known", len(known)))
 	}
 }
 
-// interfaceSpeed reads an interface's speed in Mb/s, as Ethernet is named by.
-func interfaceSpeed(system fs.FS, dir string) (speed, why string) {
+// ethernet names a speed in Gb/s: "25GbE".
+func ethernet(gigabits float64) string { return strconv.FormatFloat(gigabits, 'f', -1, 64) + "GbE" }
+
+// interfaceSpeed reads an interface's speed, which the kernel tells in Mb/s, in Gb/s.
+func interfaceSpeed(system fs.FS, dir string) (speed float64, why string) {
 	data, err := fs.ReadFile(system, path.Join(dir, "speed"))
 	if err != nil {
-		return "", "/" + dir + "/speed: " + reason(err)
+		return 0, "/" + dir + "/speed: " + reason(err)
 	}
 	megabits, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil || megabits <= 0 {
-		return "", "its driver tells no speed, as those of virtual machines often do not, or it is down"
+		return 0, "its driver tells no speed, as those of virtual machines often do not, or it is down"
 	}
-	return strconv.FormatFloat(float64(megabits)/1000, 'f', -1, 64) + "GbE", ""
+	return float64(megabits) / 1000, ""
 }

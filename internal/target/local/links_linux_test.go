@@ -1,12 +1,15 @@
 package local
 
 import (
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/result"
 )
 
 // tree is a fixture: "name" -> content, or "-> target" for a symbolic link, or "/" for a folder.
@@ -66,12 +69,13 @@ func TestLinks(t *testing.T) {
 		device string
 		want   map[string]string
 	}{
-		"NVMe, trained down":      {nvme, "nvme0n1", map[string]string{"device link": "PCIe-3 x2, could be PCIe-4 x4"}},
-		"NVMe behind a switch":    {switched, "nvme0n1", map[string]string{"device link": "PCIe-4 x4", "link of PCI bridge 0000:01:00.0": "PCIe-3 x8"}},
+		"NVMe, trained down": {nvme, "nvme0n1", map[string]string{"device link": "PCIe-3 x2, could be PCIe-4 x4 = 2000 MB/s"}},
+		"NVMe behind a switch": {switched, "nvme0n1", map[string]string{"device link": "PCIe-4 x4 = 8000 MB/s",
+			"link of PCI bridge 0000:01:00.0": "PCIe-3 x8 = 8000 MB/s"}},
 		"two controllers":         {twoWays, "nvme0n1", map[string]string{"device link": "missing: nvme0n1 has 2 controllers, each with a link of its own"}},
-		"SATA below a volume":     {sata, "dm-0", map[string]string{"device link": "SATA 6 Gb/s", "device queue depth": "32"}},
+		"SATA below a volume":     {sata, "dm-0", map[string]string{"device link": "SATA 6 Gb/s = 600 MB/s", "device queue depth": "32"}},
 		"SATA that does not tell": {down, "sda", map[string]string{"device link": "missing: /sys/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda: names no speed of a link"}},
-		"SAS behind an adapter":   {adapter, "sdb", map[string]string{"device link": "SAS 6 Gb/s x2", "adapter link": "PCIe-3 x8"}},
+		"SAS behind an adapter":   {adapter, "sdb", map[string]string{"device link": "SAS 6 Gb/s x2 = 1200 MB/s", "adapter link": "PCIe-3 x8 = 8000 MB/s"}},
 		"virtual disk":            {virtio, "vda", map[string]string{"device link": "missing: a virtual disk (virtio): what it is connected by is the hypervisor's to know"}},
 		"several devices":         {raid, "md0", map[string]string{"device link": "missing: md0 is made of 2 devices, each with links of its own"}},
 		"made of itself":          {loop, "dm-1", map[string]string{"device link": "missing: /sys/block/dm-1: made of itself"}},
@@ -91,6 +95,9 @@ func told(l factList) map[string]string {
 	got := map[string]string{}
 	for _, f := range l {
 		got[f.Name] = f.Value
+		if f.Kind == result.LinkCeiling {
+			got[f.Name] += fmt.Sprintf(" = %g MB/s", f.Number/megabyte)
+		}
 		if f.Missing != "" {
 			got[f.Name] = "missing: " + f.Missing
 		}
@@ -103,7 +110,7 @@ func TestInterfaces(t *testing.T) {
 		"sys/class/net/eth1/speed": "-1", "sys/class/net/eth2/device": "/"}
 	seen := map[string]string{"interface eth0": "2.5GbE", "interface eth1": "missing: its driver tells no speed, as those of virtual machines often do not, or it is down",
 		"interface eth2": "missing: /sys/class/net/eth2/speed: file does not exist"}
-	remote := map[string]string{"network link": "2.5GbE"}
+	remote := map[string]string{"network link": "2.5GbE = 312.5 MB/s"}
 	for k, v := range seen {
 		remote[k] = v
 	}
@@ -119,6 +126,26 @@ func TestInterfaces(t *testing.T) {
 		networkFacts(&l, tree(c.files), storage{fstype: c.fstype})
 		if diff := cmp.Diff(c.want, told(l)); diff != "" {
 			t.Errorf("%s: %s", c.fstype, diff)
+		}
+	}
+}
+
+// TestCeilings holds the published bandwidths of links in MB/s.
+func TestCeilings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		gigabits string
+		lanes    int
+		want     float64
+	}{{"1.5", 1, 150}, {"3", 1, 300}, {"6", 1, 600}, {"12", 1, 1200}, {"12", 4, 4800}, {"12", 8, 8400}, {"22.5", 1, 2400},
+		{"22.5", 4, 9600}, {"", 1, 0}, {"fast", 4, 0}, {"-6", 1, 0}} {
+		if got := serialCeiling(c.gigabits, c.lanes) / megabyte; got != c.want {
+			t.Errorf("%q x%d: %g MB/s, want %g", c.gigabits, c.lanes, got, c.want)
+		}
+	}
+	for list, want := range map[string]int{"0": 1, "0,4": 2, "0-1": 2, "0-3,8-11": 8, "": 0, "1-0": 0, "a": 0} {
+		if n, ok := listed(list); n != want || ok != (want > 0) {
+			t.Errorf("%q: %d CPUs, want %d", list, n, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"plimsoll/internal/target"
+	"plimsoll/result"
 )
 
 // NUMA says how a node's CPU time falls on its NUMA nodes. It is part of the truth: whatever compares NUMA nodes must find it.
@@ -32,13 +33,13 @@ func (n NUMA) check() error {
 	return errors.Join(errs...)
 }
 
-func (n NUMA) facts() []target.Fact {
+func (n NUMA) facts() []result.Fact {
 	if n.Nodes < 2 {
 		return nil
 	}
-	facts := []target.Fact{{Group: "cpu", Name: "NUMA nodes of a node", Value: fmt.Sprint(n.Nodes)}}
+	facts := []result.Fact{{Group: "cpu", Name: "NUMA nodes of a node", Value: fmt.Sprint(n.Nodes)}}
 	if n.First > 0 {
-		facts = append(facts, target.Fact{Group: "cpu", Name: "share of CPU time on the first NUMA node", Value: fmt.Sprint(n.First)})
+		facts = append(facts, result.Fact{Group: "cpu", Name: "share of CPU time on the first NUMA node", Value: fmt.Sprint(n.First)})
 	}
 	return facts
 }

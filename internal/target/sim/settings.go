@@ -18,6 +18,7 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/sim/perf"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -366,19 +367,19 @@ func flatten(err error) []error {
 }
 
 // truthFacts are the parameters of the model, one by one.
-func truthFacts(truth perf.Truth) (facts []target.Fact) {
+func truthFacts(truth perf.Truth) (facts []result.Fact) {
 	text, err := yaml.Marshal(truth)
 	var tree yaml.Node
 	if err == nil {
 		err = yaml.Unmarshal(text, &tree)
 	}
 	if err != nil {
-		return []target.Fact{{Group: "model", Name: "parameters", Missing: err.Error()}}
+		return []result.Fact{{Group: "model", Name: "parameters", Missing: err.Error()}}
 	}
 	var walk func(prefix string, n *yaml.Node)
 	walk = func(prefix string, n *yaml.Node) {
 		if n.Kind != yaml.MappingNode {
-			facts = append(facts, target.Fact{Group: "model", Name: prefix, Value: n.Value})
+			facts = append(facts, result.Fact{Group: "model", Name: prefix, Value: n.Value})
 			return
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {

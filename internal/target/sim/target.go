@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"plimsoll/internal/target"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -110,8 +111,8 @@ func (w *World) notes() []string {
 }
 
 // environment lists what a reader of the results must know of the cluster.
-func (w *World) environment() []target.Fact {
-	facts := []target.Fact{
+func (w *World) environment() []result.Fact {
+	facts := []result.Fact{
 		{Group: "simulation", Name: "seed", Value: fmt.Sprint(w.o.Seed)},
 		{Group: "simulation", Name: "nodes", Value: fmt.Sprint(len(w.nodes))},
 		{Group: "simulation", Name: "clone, each VM", Value: w.o.Clone.String()},
@@ -121,7 +122,6 @@ func (w *World) environment() []target.Fact {
 		{Group: "simulation", Name: "length of a playbook", Value: w.o.Playbook.String()},
 		{Group: "cpu", Name: "cores of a node", Value: fmt.Sprint(w.o.Cores)},
 		{Group: "memory", Name: "of a node", Value: unit.Bytes(w.o.MemoryBytes).String()},
-		{Group: "metrics", Name: "disk counters of VMs", Value: target.DerivedCounters},
 	}
 	facts = append(facts, w.o.NUMA.facts()...)
 	return append(facts, truthFacts(*w.o.Truth)...)

@@ -1,0 +1,53 @@
+package result
+
+// Fact is one line of provenance. Value is for people; what a program works with are Kind, Number and Across. A fact that
+// could not be had keeps its name and says why.
+type Fact struct {
+	Group   string   `json:"group"` // "host", "cpu", "memory", "storage", "tool", ...
+	Name    string   `json:"name"`
+	Value   string   `json:"value,omitempty"`
+	Missing string   `json:"missing,omitempty"` // why there is no value
+	Kind    FactKind `json:"kind,omitempty"`    // what Number is; "" for facts that no analysis works with
+	Number  float64  `json:"number,omitempty"`  // in the unit that Kind ends in
+	Across  Across   `json:"across,omitempty"`
+}
+
+// FactKind says what a fact is about where an analysis works with it. Its name ends in the unit of the fact's number.
+type FactKind string
+
+// The kinds of facts.
+const (
+	StorageSize    FactKind = "storage_size_bytes"            // of what holds the disks; one group, one storage
+	StorageFree    FactKind = "storage_free_bytes"            // of the same group's storage, before the run
+	StorageMedia   FactKind = "storage_media_count"           // 0: the disks are in memory
+	DeviceCounters FactKind = "device_counters_count"         // devices under the disks that are counted
+	LinkCeiling    FactKind = "link_ceiling_bytes_per_second" // of a link between the media and the processor, one direction
+	DataReduction  FactKind = "data_reduction_ratio"          // what was written over what was stored, as the storage says
+	ThreadsPerCore FactKind = "threads_per_core_count"
+
+	RatedDevice         FactKind = "rated_device" // the device that a rated specification is of; no number
+	RatedReadBandwidth  FactKind = "rated_read_bytes_per_second"
+	RatedWriteBandwidth FactKind = "rated_write_bytes_per_second"
+	RatedReadRate       FactKind = "rated_read_operations_per_second"
+	RatedWriteRate      FactKind = "rated_write_operations_per_second"
+)
+
+// Across says what it means when a fact is not the same in two runs that are compared.
+type Across string
+
+// What a difference between runs means.
+const (
+	Noted     Across = ""           // it is told beside the comparison
+	MustAgree Across = "must_agree" // the comparison says nothing unless the difference was declared
+	Volatile  Across = "volatile"   // nothing: it differs between any two runs
+)
+
+// Find returns the known facts of a kind, in order.
+func Find(facts []Fact, kind FactKind) (found []Fact) {
+	for _, f := range facts {
+		if f.Kind == kind && f.Missing == "" {
+			found = append(found, f)
+		}
+	}
+	return found
+}
