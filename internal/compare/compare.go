@@ -106,7 +106,8 @@ type Document struct {
 type Shown struct {
 	Name    string   `json:"name"`
 	Runs    []string `json:"runs"`
-	Repeats int      `json:"repeats,omitempty"` // the most of any column, when the side is a file
+	Repeats int      `json:"repeats,omitempty"` // the most values of any column, when the side is a file
+	Moments bool     `json:"moments,omitempty"` // they are moments of one run
 }
 
 // Verdict on a measure. Better and worse are said of measures that have a good direction, higher and lower of others.

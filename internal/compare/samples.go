@@ -35,7 +35,7 @@ func OfSamples(sides []Samples, o Options) (*Document, error) {
 	}
 	d := &Document{Version: FormatVersion, Confidence: o.Confidence, Threshold: o.Threshold}
 	for _, s := range sides {
-		shown := Shown{Name: s.Name, Runs: []string{}}
+		shown := Shown{Name: s.Name, Runs: []string{}, Moments: s.StepSeconds > 0}
 		for _, c := range s.Columns {
 			shown.Repeats = max(shown.Repeats, len(c.Values))
 		}
@@ -64,7 +64,9 @@ func OfSamples(sides []Samples, o Options) (*Document, error) {
 		what = "column"
 	}
 	d.answer(what)
-	few := slices.ContainsFunc(d.Measures, func(m Measure) bool { return min(len(m.Baseline.Runs), len(m.Candidate.Runs)) < 4 })
+	few := slices.ContainsFunc(d.Measures, func(m Measure) bool {
+		return m.Scope == BetweenRuns && min(len(m.Baseline.Runs), len(m.Candidate.Runs)) < 4
+	})
 	if few {
 		d.say("Some column has fewer than four repeats on a side: its interval is wide, and one repeat gives none.")
 	}
