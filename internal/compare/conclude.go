@@ -208,7 +208,7 @@ func (d *Document) notes(sides []Side) {
 	for _, e := range d.Order {
 		switch {
 		case e.Confounded > 0.5:
-			d.say("%s: runs of one side came before those of the other.%s Mix the order.", e.Name, d.hidden())
+			d.say("%s: runs of one side came before those of the other: %s. Mix the order.", e.Name, d.hidden())
 		case e.P < 0.05:
 			d.say("%s: it drifts from run to run (p = %.2g), apart from the difference between the sides.", e.Name, e.P)
 		}

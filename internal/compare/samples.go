@@ -125,7 +125,7 @@ func (d *Document) sayOrder(sides []Samples, paired bool) {
 	if most > manyRows {
 		d.say("%d rows of a side are many for repeats. If they are seconds of one run, they are one repeat: with a column of times that is seen.", most)
 	}
-	d.say("Nothing is known of the order in which the sides were made.%s Mix the order, and say so with --paired when row by row one of each was made.", d.hidden())
+	d.say("Nothing is known of the order in which the sides were made. When all of one side came first, %s. Mix the order, and say so with --paired when row by row one of each was made.", d.hidden())
 }
 
 // hidden says what a drift that does not show could do.
@@ -137,9 +137,9 @@ func (d *Document) hidden() string {
 		}
 	}
 	if name == "" {
-		return " When all of one side came first, a drift looks like a difference."
+		return "a drift looks like a difference"
 	}
-	return fmt.Sprintf(" When all of one side came first, a drift too small to show in these repeats can make a difference of up to %.2g %% (%s).",
+	return fmt.Sprintf("a drift too small to show in these repeats can make a difference of up to %.2g %% (%s)",
 		100*worst, strings.TrimSpace(name))
 }
 
