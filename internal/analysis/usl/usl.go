@@ -237,6 +237,7 @@ type Model struct {
 	Unbounded    *Coefficients // least squares without bounds, when it was found
 	Peak         Peak
 	Alternatives []Alternative // linear, Amdahl, universal
+	Simpler      Law           // the simplest law that describes the points as well; "" when they cannot tell
 	Outlier      *Outlier      // the one point that strays from what all others say
 	Warnings     []string
 

@@ -69,9 +69,11 @@ func (m *Model) choice(say func(string, ...any)) {
 	low, high := m.span()
 	switch {
 	case amdahl.P < level:
+		m.Simpler = Universal
 		return
 	case line.P >= level:
 		if p, err := m.Predict(high); err == nil && p.Mean.Valid() && p.Mean.Low > nearlyLinear*line.At(high) {
+			m.Simpler = Linear
 			say("the linear law describes the points as well with fewer parameters")
 			return
 		}
@@ -80,10 +82,12 @@ func (m *Model) choice(say func(string, ...any)) {
 	}
 	if i := m.BetaParameter.T; i.Valid() {
 		if n := (Coefficients{m.Gamma, m.Alpha, i.High}).PeakConcurrency(); n > high {
+			m.Simpler = Amdahl
 			say("the amdahl law describes the points as well with fewer parameters: crosstalk is too small to bend the curve within them")
 			return
 		}
 	} else if m.BetaParameter.AtBound && m.DegreesOfFreedom >= minDof {
+		m.Simpler = Amdahl
 		say("the amdahl law describes the points as well with fewer parameters")
 		return
 	}
