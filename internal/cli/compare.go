@@ -84,7 +84,7 @@ purpose with --vary, or insist with --anyway.
 With three runs or more on each side the intervals hold what repeats differ by. With one they hold only how
 steady that run was. They are widened for the number of measures. A verdict is better or worse when the whole
 interval lies beyond the threshold, same when all of it lies within, else inconclusive. A gross change between two
-single runs (a factor of 2, of percentiles 3) is told all the same, with what is certain of it and what is not. With
+single runs (a factor of 2, of percentiles of few operations 3) is told all the same, with what is certain of it and what is not. With
 --fail-on worse,inconclusive the exit code is 5 when a verdict is among these.
 
 Repeats that drift, or depend on the ones before, are seen by the order of the runs, or of the rows of a file:

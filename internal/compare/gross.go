@@ -11,10 +11,11 @@ import (
 // were short for their own dependence, or that there is one of each, is no reason to be silent about it. What such a pair
 // leaves open is what another pair would show.
 const (
-	grossFactor     = 2  // of rates, means and figures
-	grossPercentile = 3  // of percentiles, which differ more between like runs
-	grossBeyond     = 10 // operations beyond a percentile, on the smaller side
-	grossCount      = 6  // of what is counted, from none: 0 against 6 is chance once in 64
+	grossFactor     = 2   // of rates, means, figures, and of percentiles with manyBeyond
+	grossPercentile = 3   // of percentiles with fewer, which differ more between like runs
+	manyBeyond      = 100 // operations beyond a percentile, on the smaller side
+	grossBeyond     = 10  // with fewer it is not told
+	grossCount      = 6   // of what is counted, from none: 0 against 6 is chance once in 64
 )
 
 // gross judges what is inconclusive, though it changed grossly, where a side has one run only.
@@ -50,7 +51,7 @@ func (m *Measure) gross() {
 }
 
 func (m *Measure) grossAt() float64 {
-	if m.beyond > 0 {
+	if m.beyond > 0 && m.beyond < manyBeyond {
 		return grossPercentile
 	}
 	return grossFactor
