@@ -161,3 +161,15 @@ func Multiplied(r *rand.Rand, n int, spread float64, noise Noise) []float64 {
 	}
 	return x
 }
+
+// Levels stays at a normal level of so much spread for a random time, of so many points in the mean, and goes on to another.
+func Levels(r *rand.Rand, n, points int, spread float64) Shape {
+	levels := make([]float64, n)
+	for at := 0; at < n; {
+		to := min(n, at+1+int(r.ExpFloat64()*float64(points)))
+		for level := spread * r.NormFloat64(); at < to; at++ {
+			levels[at] = level
+		}
+	}
+	return func(i, _ int) float64 { return levels[i] }
+}
