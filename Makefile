@@ -60,9 +60,9 @@ mutants: ## what the tests do not notice: small changes to what data depend on (
 	go test -count 1 -run TestMutants -timeout 0 -v ./internal/mutants -args -mutants \
 	  -seed $(or $(SEED),1) -sample $(or $(SAMPLE),0) -only '$(ONLY)'
 
-trust: ## every rate that docs/analysis-statistics.md claims, measured anew: under 15 minutes (SEED=, ONLY=, UPDATE=1)
+trust: ## every rate that docs/analysis-statistics.md claims, measured anew: under 15 minutes (SEED=, ONLY=, SHARE=, UPDATE=1)
 	go test -count 1 -run TestTrust -timeout 60m -v ./internal/trust -args -trust \
-	  -seed $(or $(SEED),0) -only '$(ONLY)' $(if $(UPDATE),-page)
+	  -seed $(or $(SEED),0) -share $(or $(SHARE),1) -only '$(ONLY)' $(if $(UPDATE),-page)
 
 bench: ## the benchmarks behind docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...

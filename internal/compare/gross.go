@@ -45,7 +45,7 @@ func (m *Measure) gross() {
 	m.Verdict = m.say(verdict)
 	why := "the interval holds no change too"
 	if !m.Adjusted.Valid() {
-		why = "there is no interval, since " + m.Adjusted.Reason
+		why = "there is no interval"
 	}
 	m.warn(fmt.Sprintf("certain: the candidate measured %s. Not certain: how much of it another pair would show; %s", what, why))
 }

@@ -40,7 +40,7 @@ func serialClaims() []Claim {
 		phi float64
 		n   int
 	}{{0, 60}, {0, 1000}, {0.5, 120}, {0.7, 120}, {0.7, 300}, {0.8, 300}, {0.9, 600}, {0.9, 3000}} {
-		add("mean", fmt.Sprintf("φ %v, %d points: the interval of 95 %% holds it", law.phi, law.n), 0.93, 0.97, 2000, shaped(lawtest.Flat, spread, lawtest.AR(law.phi)), law.n, covers)
+		add("mean", fmt.Sprintf("φ %v, %d points: the interval of 95 %% holds it", law.phi, law.n), 0.93, 0.97, 1500, shaped(lawtest.Flat, spread, lawtest.AR(law.phi)), law.n, covers)
 	}
 	period := func(x []float64) (bool, bool, error) {
 		p, err := serial.PeriodOf(x, 0.01)
@@ -67,7 +67,7 @@ func serialClaims() []Claim {
 		phi float64
 		n   int
 	}{{0, 50}, {0.4, 200}} {
-		add("trend", fmt.Sprintf("none in φ %v, %d points: one at 5 %%", law.phi, law.n), 0, 0.08, 400, shaped(lawtest.Flat, spread, lawtest.AR(law.phi)), law.n,
+		add("trend", fmt.Sprintf("none in φ %v, %d points: one at 5 %%", law.phi, law.n), 0, 0.08, 150, shaped(lawtest.Flat, spread, lawtest.AR(law.phi)), law.n,
 			func(x []float64) (bool, bool, error) {
 				s, err := change.Trend(x, 0.95)
 				return true, s.P <= 0.05, err

@@ -133,17 +133,17 @@ func steadyClaims() []Claim {
 	}
 	for _, m := range moving {
 		name := fmt.Sprintf("%s, %d points", m.name, m.points)
-		add(name+": called steady", 0, 0.05, 200, says(ours, isSteady, m.draw, m.points))
+		add(name+": called steady", 0, 0.05, 100, says(ours, isSteady, m.draw, m.points))
 	}
 	for _, m := range still {
 		name := fmt.Sprintf("%s, %d points", m.name, m.points)
-		add(name+": called not steady", 0, 0.05, 200, says(ours, isNot, m.draw, m.points))
+		add(name+": called not steady", 0, 0.05, 100, says(ours, isNot, m.draw, m.points))
 		if m.points >= 600 && m.name != "φ 0.95" {
-			add(name+": called steady", 0.95, 1, 200, says(ours, isSteady, m.draw, m.points))
+			add(name+": called steady", 0.95, 1, 100, says(ours, isSteady, m.draw, m.points))
 		}
 	}
 	for _, m := range moving {
-		add(fmt.Sprintf("%s, %d points: called steady by the rule for rounds, for comparison", m.name, m.points), 0, 1, 200, says(ofRounds, isSteady, m.draw, m.points))
+		add(fmt.Sprintf("%s, %d points: called steady by the rule for rounds, for comparison", m.name, m.points), 0, 1, 300, says(ofRounds, isSteady, m.draw, m.points))
 	}
 	for _, phi := range []float64{0, 0.7} {
 		for _, n := range []int{120, 600} {
@@ -169,7 +169,7 @@ func steadyClaims() []Claim {
 		{"φ 0.7", 600, shaped(lawtest.Flat, spread, lawtest.AR(0.7))},
 		{"φ 0.7 after a warm-up", 600, shaped(lawtest.Settling(-0.6, 24), spread, lawtest.AR(0.7))},
 	} {
-		add(fmt.Sprintf("%s, %d points: the mean's interval of 95 %% holds the level", law.name, law.points), 0.93, 0.97, 600, func(seed uint64, sets int) (c Count, err error) {
+		add(fmt.Sprintf("%s, %d points: the mean's interval of 95 %% holds the level", law.name, law.points), 0.93, 0.97, 500, func(seed uint64, sets int) (c Count, err error) {
 			for set := range uint64(sets) {
 				s, err := steady.Window(law.draw(seed+set*7919, law.points), steady.Options{Seed: seed + set + 1})
 				if err != nil {

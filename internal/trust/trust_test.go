@@ -16,6 +16,7 @@ var (
 	long = flag.Bool("trust", false, "measure every claim with all of its sets")
 	seed = flag.Uint64("seed", 0, "first of the seeds; 0 draws one from the clock")
 	only = flag.String("only", "", "with -trust, only claims whose line contains this")
+	some = flag.Float64("share", 1, "with -trust, the share of the sets: less for a first look")
 	page = flag.Bool("page", false, "with -trust, write the page's table")
 )
 
@@ -46,7 +47,7 @@ func TestTrust(t *testing.T) {
 	began := time.Now()
 	fmt.Printf("%d claims, seed %d\n\n%s\n", len(claims), first, Head)
 	lines := Head + "\n"
-	for _, m := range Run(claims, first, 1, func(m Measured) { fmt.Println(m.Line()) }) {
+	for _, m := range Run(claims, first, *some, func(m Measured) { fmt.Println(m.Line()) }) {
 		lines += m.Line() + "\n"
 		if !m.Holds() {
 			t.Errorf("%s: %s: claimed %s %%, measured %d of %d; %v", m.Family, m.Name, m.bounds(), m.Hits, m.Of, m.Err)

@@ -122,31 +122,39 @@ func Detect(values []float64, o Options) (Result, error) {
 		res.describe(x, x, index, search(x, o), o)
 		return res, nil
 	}
-	res.Dependence = serial.AR1(x)
-	if res.Dependence*res.Dependence*float64(len(x)) < 4 { // two standard errors: no dependence that could be seen
-		res.Dependence = 0
+	if len(x) >= fewestForAR1 {
+		res.Dependence = serial.AR1(x)
 	}
 	white := filtered(x, res.Dependence)
 	cuts := search(white, o)
+	if len(cuts) == 0 {
+		return res, nil
+	}
+	if p, phi := wanders(x, len(cuts), o); p > o.Significance/2 { // the coefficient of the null is itself only estimated
+		return res.cannotTell(len(cuts), len(x), phi), nil
+	}
 	// What the cuts leave gives a sharper estimate. If it is higher, some cuts were dependence: search once more.
-	if phi := residualDependence(x, cuts); phi > res.Dependence && len(cuts) > 0 {
+	if phi := residualDependence(x, cuts); phi > res.Dependence {
 		res.Dependence = phi
 		white = filtered(x, phi)
-		cuts = search(white, o)
-	}
-	if len(cuts) > 0 {
-		if p, phi := wanders(x, len(cuts), o); p > 2*o.Significance {
-			res.Dependence, res.Wanders = phi, len(cuts)
-			res.Warnings = append(res.Warnings, fmt.Sprintf("neighbouring points are so alike (correlation %.2f) that the series may wander by itself: "+
-				"whether it changes cannot be told from %d points", phi, len(x)))
-			return res, nil
+		places := len(cuts)
+		if cuts = search(white, o); len(cuts) == 0 {
+			return res.cannotTell(places, len(x), phi), nil
 		}
 	}
 	res.describe(x, white, index, cuts, o)
 	return res, nil
 }
 
+func (r Result) cannotTell(places, points int, phi float64) Result {
+	r.Dependence, r.Wanders = phi, places
+	r.Warnings = append(r.Warnings, fmt.Sprintf("neighbouring points are so alike (correlation %.2f) that the series may wander by itself: "+
+		"whether it changes cannot be told from %d points", phi, points))
+	return r
+}
+
 const (
+	fewestForAR1        = 200  // below, medians of differences say too little
 	fewestForDependence = 20   // below, dependence cannot be told from a change
 	mostDependence      = 0.95 // beyond, a series cannot be told from one that wanders
 )
@@ -168,10 +176,11 @@ func residualDependence(x []float64, cuts []cut) float64 {
 		}
 	}
 	phi, n := lagOne(residual), float64(len(x))
-	if se := math.Sqrt((1 - phi*phi) / n); phi > 2*se {
-		phi += se
+	se := math.Sqrt((1 - phi*phi) / n)
+	if phi <= 2*se {
+		return 0
 	}
-	return min(phi, mostDependence)
+	return min(phi+se, mostDependence)
 }
 
 // present leaves out NaN and keeps the index of what remains.

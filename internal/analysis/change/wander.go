@@ -14,8 +14,9 @@ import (
 // A shift makes neighbours alike, and dependence makes shifts: only by what both explain can they be told apart.
 func wanders(x []float64, changes int, o Options) (p, phi float64) {
 	const (
-		rounds = 199
-		most   = 5    // cuts that are compared; more tell no more
+		rounds = 399
+		enough = 8    // series as good as this one: then it is no rare one
+		most   = 12   // cuts that are compared; with fewer than there are, dependence explains the rest
 		top    = 0.99 // coefficient of the null: beyond, a series has no level
 	)
 	changes = min(changes, most)
@@ -25,18 +26,18 @@ func wanders(x []float64, changes int, o Options) (p, phi float64) {
 	if !(observed > 0) {
 		return 1, 0
 	}
+	shock := a.shocks(x)
 	a.read(x)
 	raw := a.phi()
-	phi = min(max(raw+(1+3*raw)/float64(len(x)), 0), top)
-	mean := a.mean
-	shock := make([]float64, len(x)-1)
-	for i := range shock {
-		shock[i] = x[i+1] - mean - raw*(x[i]-mean)
-	}
+	n := float64(len(x))
+	phi = raw + (1+3*raw)/n
+	phi += math.Sqrt(max(0, 1-phi*phi)/n) / 2 // half a standard error: a coefficient taken too low makes changes
+	phi = min(max(phi, 0), top)
+	scale(shock, math.Sqrt(a.of(0, a.n).variance()))
 	r := resample.Source(o.Seed, 9)
 	settle := int(math.Min(200, 3/(1-phi))) // points until the start no longer matters
 	null := make([]float64, len(x))
-	p = resample.Permutation(observed, rounds, rounds/10, func() float64 {
+	p = resample.Permutation(observed, rounds, enough, func() float64 {
 		state := 0.0
 		for i := -settle; i < len(null); i++ {
 			state = phi*state + shock[r.IntN(len(shock))]
@@ -113,6 +114,43 @@ func (a *autoregression) phi() float64 {
 		return 0
 	}
 	return p.xy / p.xx
+}
+
+// shocks are what the fit with the present cuts leaves between them.
+func (a *autoregression) shocks(x []float64) []float64 {
+	var all pairs
+	for i := range len(a.cuts) - 1 {
+		all = all.plus(a.of(a.cuts[i], a.cuts[i+1]))
+	}
+	phi := 0.0
+	if all.xx > 0 {
+		phi = all.xy / all.xx
+	}
+	var out []float64
+	for i := range len(a.cuts) - 1 {
+		from, to := a.cuts[i], a.cuts[i+1]
+		n := float64(to - from - 1)
+		level := (a.sy[to] - a.sy[from+1] - phi*(a.sx[to]-a.sx[from+1])) / n
+		for t := from + 1; t < to; t++ {
+			out = append(out, x[t]-a.mean-phi*(x[t-1]-a.mean)-level)
+		}
+	}
+	return out
+}
+
+// scale gives values about 0 a standard deviation.
+func scale(x []float64, deviation float64) {
+	var squares float64
+	for _, v := range x {
+		squares += v * v
+	}
+	if squares == 0 {
+		return
+	}
+	by := deviation / math.Sqrt(squares/float64(len(x)))
+	for i := range x {
+		x[i] *= by
+	}
 }
 
 // gain is the logarithm of the likelihood ratio after so many cuts, each the best there is after those before.

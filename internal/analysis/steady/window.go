@@ -387,7 +387,7 @@ func blocks(x []float64, step int) []float64 {
 // proposes: over means of five points it minimises the squared standard error of the mean of what remains,
 // Σ(y−ȳ)²/(m−d)². Since that also cuts noise and drift, the proposal counts only if it looks like a warm-up: its mean
 // differs from where the line through the rest leads by more than noise and dependence explain but in one of a thousand
-// series, it begins on that side and does not move away. settled is false when there is such a start, the proposal lies at a
+// series, its first third lies there as far or further, and its last no further. settled is false when there is such a start, the proposal lies at a
 // third, and the last of it still differs: then leaving out more would help.
 func WarmUp(values []float64) (points int, settled bool) {
 	const batch = 5
@@ -432,6 +432,6 @@ func warms(head, rest []float64) (warm, still bool) {
 	all, doubt := off(0, len(head))
 	first, _ := off(0, third)
 	last, lastDoubt := off(len(head)-third, len(head))
-	warm = math.Abs(all) > doubt && first*all > 0 && math.Abs(last) <= 1.25*math.Abs(first)
+	warm = math.Abs(all) > doubt && first*all > 0 && math.Abs(first) >= 0.9*math.Abs(all) && math.Abs(last) <= 1.25*math.Abs(first)
 	return warm, math.Abs(last) > lastDoubt
 }
