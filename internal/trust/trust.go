@@ -40,7 +40,9 @@ type Claim struct {
 }
 
 // All are the claims in the order of the page.
-func All() []Claim { return slices.Concat(steadyClaims(), changeClaims(), serialClaims()) }
+func All() []Claim {
+	return slices.Concat(steadyClaims(), changeClaims(), serialClaims(), effectClaims(), uslClaims())
+}
 
 // Measured is a claim with what came out.
 type Measured struct {
