@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -175,7 +176,8 @@ func onEdge(h *hist.Histogram, q float64) bool {
 }
 
 func TestReadOnlyLeavesFilesAlone(t *testing.T) {
-	dir := t.TempDir()
+	dir, views := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", views)
 	s, err := series.Open(dir, series.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +198,9 @@ func TestReadOnlyLeavesFilesAlone(t *testing.T) {
 		if len(got) != 1 || len(got[0].Points) != 39 {
 			t.Errorf("got %v", got)
 		}
+		if d := cmp.Diff(before, tree(t, dir)); d != "" {
+			t.Errorf("the database changed while it was looked at:\n%s", d)
+		}
 		b := r.Batch()
 		b.Float("x_total", label("a"), at(500), 1)
 		if err := b.Commit(); !errors.Is(err, series.ErrReadOnly) {
@@ -207,8 +212,8 @@ func TestReadOnlyLeavesFilesAlone(t *testing.T) {
 		if d := cmp.Diff(before, tree(t, dir)); d != "" {
 			t.Errorf("the database changed:\n%s", d)
 		}
-		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".metrics-view-*")); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+		if left, err := os.ReadDir(views); len(left) > 0 || err != nil {
+			t.Errorf("left behind: %v, %v", left, err)
 		}
 	}
 	read() // while it is being written
@@ -218,16 +223,19 @@ func TestReadOnlyLeavesFilesAlone(t *testing.T) {
 	read()
 }
 
-// tree lists files with their contents' sizes and modification times.
+// tree lists files with their contents' sizes, modification times and links, and folders.
 func tree(t *testing.T, dir string) map[string]string {
 	out := map[string]string{}
 	err := filepath.Walk(dir, func(p string, info os.FileInfo, err error) error {
+		if err == nil && info.IsDir() {
+			out[p] = "folder"
+		}
 		if err == nil && info.Mode().IsRegular() {
 			b, err := os.ReadFile(p)
 			if err != nil {
 				return err
 			}
-			out[p] = fmt.Sprint(len(b), info.ModTime(), string(b[:min(len(b), 64)]))
+			out[p] = fmt.Sprint(len(b), info.ModTime(), info.Sys().(*syscall.Stat_t).Nlink, string(b[:min(len(b), 64)]))
 		}
 		return err
 	})

@@ -11,9 +11,26 @@ import (
 	"plimsoll/internal/regular"
 )
 
-// linkTree makes to a copy of from: folders made anew, files as hard links where the file system allows it. The database
-// changes existing files only by removing or replacing them, so links leave the originals as they are; the logs and the head's chunk
-// files, to which a live writer still appends, are copied.
+// makeView makes a folder through which the database in dir can be opened, and returns its name.
+func makeView(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	view, err := os.MkdirTemp("", "plimsoll-metrics-")
+	if err != nil {
+		return "", err
+	}
+	if err := linkTree(abs, view); err != nil {
+		return "", errors.Join(err, os.RemoveAll(view))
+	}
+	return view, nil
+}
+
+// linkTree makes to a view of from: folders made anew, files as links. The database changes existing files only by
+// removing or replacing them, which concerns the links alone; the logs and the head's chunk files, to which a live
+// writer still appends, are copied. Links are symbolic: hard ones would write to the folder's own files, if only their
+// number of links, and cannot lead to another file system.
 func linkTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -32,8 +49,8 @@ func linkTree(from, to string) error {
 			return os.MkdirAll(dst, 0o755)
 		case !d.Type().IsRegular() || d.Name() == "lock":
 			return nil
-		case !appendedTo(rel) && os.Link(path, dst) == nil:
-			return nil
+		case !appendedTo(rel):
+			return os.Symlink(path, dst)
 		}
 		if err := copyFile(path, dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
