@@ -51,13 +51,8 @@ func (q Queries) Range(ctx context.Context, query string, start, end time.Time, 
 
 // RangeInSlices is Range for a query that is known to be over very many samples: in so many slices from the outset, on all processors.
 func (q Queries) RangeInSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, slices int) ([]Series, error) {
-	switch {
-	case step <= 0:
-		return nil, fmt.Errorf("query: step %v: it must be positive", step)
-	case end.Before(start):
-		return nil, fmt.Errorf("query: the end %s is before the start %s", end.Format(time.RFC3339), start.Format(time.RFC3339))
-	case end.Sub(start)/step+1 > MaxPoints:
-		return nil, fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step", end.Sub(start), step, MaxPoints)
+	if err := checkSteps(start, end, step); err != nil {
+		return nil, err
 	}
 	enough, err := affordable(query, int(end.Sub(start)/step)+1, end.Sub(start))
 	if err != nil {
@@ -66,6 +61,18 @@ func (q Queries) RangeInSlices(ctx context.Context, query string, start, end tim
 	ctx, cancel := q.limited(ctx)
 	defer cancel()
 	return q.inSlices(ctx, query, start, end, step, max(slices, enough))
+}
+
+func checkSteps(start, end time.Time, step time.Duration) error {
+	switch {
+	case step <= 0:
+		return fmt.Errorf("query: step %v: it must be positive", step)
+	case end.Before(start):
+		return fmt.Errorf("query: the end %s is before the start %s", end.Format(time.RFC3339), start.Format(time.RFC3339))
+	case end.Sub(start)/step+1 > MaxPoints:
+		return fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step", end.Sub(start), step, MaxPoints)
+	}
+	return nil
 }
 
 // Instant evaluates a PromQL expression at one moment.
