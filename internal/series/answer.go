@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
@@ -37,8 +39,9 @@ type bad struct{ error }
 
 func (b bad) Unwrap() []error { return []error{b.error, ErrBadQuery} }
 
-// AnswerAt evaluates an expression at one moment, native histograms included.
-func (q Queries) AnswerAt(ctx context.Context, query string, at time.Time) (Answer, error) {
+// AnswerAt evaluates an expression at one moment, native histograms included. limit is the most series that are
+// wanted; 0: all.
+func (q Queries) AnswerAt(ctx context.Context, query string, at time.Time, limit int) (Answer, error) {
 	if err := CheckQuery(query); err != nil {
 		return Answer{}, bad{err}
 	}
@@ -51,11 +54,14 @@ func (q Queries) AnswerAt(ctx context.Context, query string, at time.Time) (Answ
 	if err != nil {
 		return Answer{}, bad{err}
 	}
-	return answer(ctx, asked)
+	return answer(ctx, asked, limit)
 }
 
-// AnswerOver evaluates an expression at start, start+step, ... up to end, native histograms included.
-func (q Queries) AnswerOver(ctx context.Context, query string, start, end time.Time, step time.Duration) (Answer, error) {
+// AnswerOver evaluates an expression at start, start+step, ... up to end, native histograms included. limit is the most
+// series that are wanted; 0: all.
+func (q Queries) AnswerOver(ctx context.Context, query string, start, end time.Time, step time.Duration, limit int) (
+	Answer, error,
+) {
 	if err := CheckQuery(query); err != nil {
 		return Answer{}, bad{err}
 	}
@@ -71,10 +77,10 @@ func (q Queries) AnswerOver(ctx context.Context, query string, start, end time.T
 	if err != nil {
 		return Answer{}, bad{err}
 	}
-	return answer(ctx, asked)
+	return answer(ctx, asked, limit)
 }
 
-func answer(ctx context.Context, asked promql.Query) (Answer, error) {
+func answer(ctx context.Context, asked promql.Query, limit int) (Answer, error) {
 	defer asked.Close()
 	res := asked.Exec(ctx)
 	if res.Err != nil && ctx.Err() != nil {
@@ -85,11 +91,30 @@ func answer(ctx context.Context, asked promql.Query) (Answer, error) {
 	}
 	out := Answer{Type: string(res.Value.Type())}
 	out.Warnings, out.Infos = notes(res.Warnings, asked.String())
+	if first, left := firstOf(res.Value, limit); left {
+		res.Value = first
+		out.Warnings = append(out.Warnings, fmt.Sprintf("only the first %d series are shown", limit))
+	}
 	var err error
 	if out.Result, err = encode(res); err != nil {
 		return Answer{}, err
 	}
 	return out, nil
+}
+
+// firstOf is a result with at most limit series, and whether it had more.
+func firstOf(v parser.Value, limit int) (parser.Value, bool) {
+	switch all := v.(type) {
+	case promql.Matrix:
+		if limit > 0 && len(all) > limit {
+			return all[:limit], true
+		}
+	case promql.Vector:
+		if limit > 0 && len(all) > limit {
+			return all[:limit], true
+		}
+	}
+	return v, false
 }
 
 func notes(a annotations.Annotations, query string) (warnings, infos []string) {
@@ -174,6 +199,33 @@ func encodeSeries(b []byte, s promql.Series) ([]byte, error) {
 		b = append(append(b, `,"histograms":`...), all...)
 	}
 	return append(b, '}'), nil
+}
+
+// ParseTime reads a time as Prometheus' API takes it: seconds since 1970, with or without decimals, or RFC 3339.
+func ParseTime(text string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t.UTC(), nil
+	}
+	s, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(s) || math.Abs(s) > mostSeconds {
+		return time.Time{}, fmt.Errorf("%q is no time: give seconds since 1970, or a time like 2026-11-22T10:00:00Z", text)
+	}
+	return time.UnixMilli(int64(math.Round(s * 1000))).UTC(), nil
+}
+
+// mostSeconds is as far as a time.Duration and an answer's milliseconds reach.
+const mostSeconds = math.MaxInt64 / 1e9
+
+// ParseDuration reads a duration as Prometheus' API takes it: seconds, with or without decimals, or like 1h30m.
+func ParseDuration(text string) (time.Duration, error) {
+	if s, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(s) && math.Abs(s) < mostSeconds {
+		return time.Duration(s * float64(time.Second)), nil
+	}
+	d, err := model.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no duration: give seconds, or a duration like 30s or 1h30m", text)
+	}
+	return time.Duration(d), nil
 }
 
 // milliseconds is a time as databases have it. The zero time is the beginning or the end of all times.

@@ -62,7 +62,7 @@ func TestUnion(t *testing.T) {
 		{`scalar(sum(x))`, 70, `[1700000070,"3"]`},
 		{`"words"`, 70, `[1700000070,"words"]`},
 	} {
-		got, err := u.AnswerAt(t.Context(), c.query, at(c.sec))
+		got, err := u.AnswerAt(t.Context(), c.query, at(c.sec), 0)
 		if err != nil {
 			t.Errorf("%s: %v", c.query, err)
 			continue
@@ -71,7 +71,7 @@ func TestUnion(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s\n%q %q", c.query, got.Result, c.want, got.Warnings, got.Infos)
 		}
 	}
-	got, err := u.AnswerOver(t.Context(), `x{run="one"}`, at(0), at(20), 10*time.Second)
+	got, err := u.AnswerOver(t.Context(), `x{run="one"}`, at(0), at(20), 10*time.Second, 0)
 	const want = `[{"metric":{"__name__":"x","instance":"a","run":"one"},` +
 		`"values":[[1700000000,"1"],[1700000010,"1"],[1700000020,"1"]]}]`
 	if err != nil || got.Type != "matrix" || string(got.Result) != want {
@@ -128,14 +128,14 @@ func TestUnionReleases(t *testing.T) {
 	}
 	u := unionOf(m)
 	for _, query := range []string{`x`, `x + on () group_left x`, `sum(x) / 0`, `label_replace(x, "a b", "", "", "")`, `x * on (run) x`} {
-		_, _ = u.AnswerAt(t.Context(), query, at(50))
+		_, _ = u.AnswerAt(t.Context(), query, at(50), 0)
 	}
 	_, _, _ = u.LabelNames(t.Context(), series.Selection{})
 	_, _, _ = u.LabelValues(t.Context(), "run", series.Selection{Match: []string{"x"}})
 	_, _, _ = u.Labels(t.Context(), series.Selection{Match: []string{"x"}})
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	_, _ = u.AnswerAt(stopped, `x`, at(50))
+	_, _ = u.AnswerAt(stopped, `x`, at(50), 0)
 	if given != back || given < 8 {
 		t.Errorf("%d times opened, %d times released", given, back)
 	}
@@ -146,16 +146,16 @@ func TestUnionBounds(t *testing.T) {
 	for i := range 201 {
 		many = append(many, notOpened(t, series.Member{Name: fmt.Sprint("r", i)}))
 	}
-	if _, err := unionOf(many...).AnswerAt(t.Context(), "x", at(0)); err == nil || !strings.Contains(err.Error(), "201 runs are concerned") {
+	if _, err := unionOf(many...).AnswerAt(t.Context(), "x", at(0), 0); err == nil || !strings.Contains(err.Error(), "201 runs are concerned") {
 		t.Error(err)
 	}
 	u := unionOf(member(t, "one", 0, 100, 1))
 	for _, query := range []string{"sum(", "x{", "sum_over_time(x[1000h:1ms])"} {
-		if _, err := u.AnswerAt(t.Context(), query, at(0)); !errors.Is(err, series.ErrBadQuery) {
+		if _, err := u.AnswerAt(t.Context(), query, at(0), 0); !errors.Is(err, series.ErrBadQuery) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
-	if _, err := u.AnswerOver(t.Context(), "x", at(0), at(100_000), time.Second); !errors.Is(err, series.ErrBadQuery) {
+	if _, err := u.AnswerOver(t.Context(), "x", at(0), at(100_000), time.Second, 0); !errors.Is(err, series.ErrBadQuery) {
 		t.Error(err)
 	}
 	if _, _, err := u.Labels(t.Context(), series.Selection{Match: []string{`{a=""}`}}); !errors.Is(err, series.ErrBadQuery) {
@@ -174,13 +174,13 @@ func TestAnswerOfHistograms(t *testing.T) {
 	b := s.Batch()
 	b.Histogram("d_seconds", label("a"), t0, h)
 	commit(t, b)
-	got, err := s.AnswerAt(t.Context(), "d_seconds", t0)
+	got, err := s.AnswerAt(t.Context(), "d_seconds", t0, 0)
 	const want = `[{"metric":{"__name__":"d_seconds","instance":"a"},"histogram":[1700000000,` +
 		`{"count":"3","sum":"3","buckets":[[0,"1","1.0905077326652577","3"]]}]}]`
 	if err != nil || string(got.Result) != want {
 		t.Errorf("%s\n%v", got.Result, err)
 	}
-	got, err = s.AnswerOver(t.Context(), "d_seconds", t0, at(10), 10*time.Second)
+	got, err = s.AnswerOver(t.Context(), "d_seconds", t0, at(10), 10*time.Second, 0)
 	if err != nil || !strings.Contains(string(got.Result), `"histograms":[[1700000000,{"count":"3","sum":"3",`) {
 		t.Errorf("%s\n%v", got.Result, err)
 	}
