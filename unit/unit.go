@@ -77,3 +77,19 @@ func Thousands(n int64) string {
 	}
 	return sign + s
 }
+
+// Plural counts things in words: "1 node", "2 nodes".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// List joins the first few of a list of names: "a, b, c and 7 more".
+func List(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

@@ -137,7 +137,7 @@ func eachCall(f file, visit func(importPath, name string)) {
 }
 
 // scenarioTime are the packages in which time passes only through a clock.Clock, so that simulations are exact.
-var scenarioTime = []string{"internal/step", "internal/target", "internal/target/sim", "internal/target/sim/*", "internal/workload", "internal/workload/*", "internal/run"}
+var scenarioTime = []string{"internal/step", "internal/loads", "internal/target", "internal/target/sim", "internal/target/sim/*", "internal/workload", "internal/workload/*", "internal/run"}
 
 func TestScenarioTimeComesFromTheClock(t *testing.T) {
 	for _, p := range packages(t) {
@@ -155,7 +155,7 @@ func TestScenarioTimeComesFromTheClock(t *testing.T) {
 }
 
 // printers are the packages whose words reach a terminal. What they print is of authors, tools and files as well.
-var printers = []string{"internal/cli", "internal/plan", "internal/run"}
+var printers = []string{"internal/cli", "internal/plan", "internal/run", "internal/terminal", "internal/progress"}
 
 // TestPrintingGoesThroughVisible: fmt would print an author's control characters and line ends as they stand.
 func TestPrintingGoesThroughVisible(t *testing.T) {
@@ -176,7 +176,7 @@ func TestPrintingGoesThroughVisible(t *testing.T) {
 }
 
 // ownSequences are the files that write control sequences of our own.
-var ownSequences = []string{"internal/cli/screen.go"}
+var ownSequences = []string{"internal/progress/screen.go"}
 
 func TestNobodyExitsOrRegistersItself(t *testing.T) {
 	for _, p := range packages(t) {

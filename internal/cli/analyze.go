@@ -12,9 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // analyzeFlags are what analyze can be told.
@@ -90,7 +92,7 @@ type analyses struct {
 
 func (a *app) analyze(given []string, f analyzeFlags) error {
 	if !slices.Contains([]string{"json", "md", "text"}, f.format) {
-		return usage("there are: json, md, text", "analyze: no format %q", f.format)
+		return exit.Usagef("there are: json, md, text", "analyze: no format %q", f.format)
 	}
 	sheet, err := a.dataSheet(f.sheet)
 	if err != nil {
@@ -130,7 +132,7 @@ func (a *app) analyze(given []string, f analyzeFlags) error {
 		err = errors.Join(out.text(b, f.all), b.Flush())
 	}
 	if err != nil {
-		return fail(exitFailed, "", "analyze: %w", err)
+		return exit.Errorf(exit.Failed, "", "analyze: %w", err)
 	}
 	return errors.Join(failed...)
 }
@@ -139,13 +141,13 @@ func (a *app) analyze(given []string, f analyzeFlags) error {
 func (f analyzeFlags) fits(given []string) error {
 	for i, g := range given {
 		if slices.Contains(given[:i], g) {
-			return usage("", "analyze: %q is given twice", g)
+			return exit.Usagef("", "analyze: %q is given twice", g)
 		}
 		switch {
 		case isFile(g) && (len(f.sheet) > 0 || f.write || f.again):
-			return usage("", "analyze: %q is a file: --data-sheet, --write and --again are for runs", g)
+			return exit.Usagef("", "analyze: %q is a file: --data-sheet, --write and --again are for runs", g)
 		case !isFile(g) && f.column != "":
-			return usage("", "analyze: %q is no file: --column is for files", g)
+			return exit.Usagef("", "analyze: %q is no file: --column is for files", g)
 		}
 	}
 	return nil
@@ -204,11 +206,11 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 	var gone *goneError
 	switch {
 	case errors.As(err, &gone):
-		return nil, fail(exitFailed, "leave out --again", "analyze: %w", err)
+		return nil, exit.Errorf(exit.Failed, "leave out --again", "analyze: %w", err)
 	case ctx.Err() != nil:
-		return nil, fail(exitInterrupted, "", "analyze: %w", errInterrupted)
+		return nil, exit.Errorf(exit.Interrupted, "", "analyze: %w", errInterrupted)
 	case data == nil:
-		return nil, fail(exitFailed, "", "analyze: %w", err)
+		return nil, exit.Errorf(exit.Failed, "", "analyze: %w", err)
 	case err != nil:
 		visible.Fprintf(a.err, "warning: analyze: %v\n", err)
 	case len(data.Problems) > 0:
@@ -221,18 +223,18 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.Finding, again bool) error {
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
-		return fail(exitFailed, "wait for its end, or leave out --write", "analyze: %s is going on", folder.Manifest().RunID)
+		return exit.Errorf(exit.Failed, "wait for its end, or leave out --write", "analyze: %s is going on", folder.Manifest().RunID)
 	case errors.Is(err, fs.ErrPermission):
-		return fail(exitFailed, "leave out --write", "analyze: %s cannot be written: %w", folder.Dir(), err)
+		return exit.Errorf(exit.Failed, "leave out --write", "analyze: %s cannot be written: %w", folder.Dir(), err)
 	case err != nil:
-		return fail(exitFailed, "", "analyze: %w", err)
+		return exit.Errorf(exit.Failed, "", "analyze: %w", err)
 	}
 	var errs []error
 	if _, err := folder.Data(); again || err != nil {
 		errs = append(errs, folder.WriteData(data))
 	}
 	if err := errors.Join(append(errs, folder.WriteFindings(findings))...); err != nil {
-		return fail(exitFailed, "", "analyze: %w", err)
+		return exit.Errorf(exit.Failed, "", "analyze: %w", err)
 	}
 	return nil
 }
@@ -256,7 +258,7 @@ func (s *analyses) markdown(w io.Writer) error {
 	}
 	if len(s.Across) > 0 {
 		visible.Fprintf(w, "\n")
-		return report.FindingsMarkdown(w, "Across "+plural(len(s.Runs), "run"), nil, s.Across)
+		return report.FindingsMarkdown(w, "Across "+unit.Plural(len(s.Runs), "run"), nil, s.Across)
 	}
 	return nil
 }
@@ -294,7 +296,7 @@ func (s *analyses) text(w io.Writer, all bool) error {
 		}
 	}
 	if len(s.Across) > 0 {
-		visible.Fprintf(w, "\nAcross %s\n\n", plural(len(s.Runs), "run"))
+		visible.Fprintf(w, "\nAcross %s\n\n", unit.Plural(len(s.Runs), "run"))
 		listFindings(w, s.Across, true)
 	}
 	return nil
@@ -333,7 +335,7 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 		}
 	}
 	if fine > 0 && !all {
-		visible.Fprintf(w, "in order: %s (--all prints them)\n", plural(fine, "check"))
+		visible.Fprintf(w, "in order: %s (--all prints them)\n", unit.Plural(fine, "check"))
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
+	"plimsoll/internal/table"
 	"plimsoll/result"
 )
 
@@ -48,15 +50,15 @@ func kindOf(name string) analysis.Kind {
 // analyzeFile looks at a table of any tool.
 func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 	const phase = "analyze"
-	s, err := a.openSheet(phase, given)
+	s, err := a.openTable(phase, given)
 	if err != nil {
 		return nil, err
 	}
-	out := &analyzedFile{Source: s.source, Findings: []result.Finding{}}
+	out := &analyzedFile{Source: s.Source, Findings: []result.Finding{}}
 	var t analysis.Table
 	if column == "" {
-		if t.Sweep, err = s.sweep(); err != nil {
-			return nil, fail(exitFailed, "--column NAME looks at one column as a series", "%s: %s: %w", phase, s.source, err)
+		if t.Sweep, err = sweepOf(s); err != nil {
+			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column as a series", "%s: %s: %w", phase, s.Source, err)
 		}
 	}
 	if t.Sweep == nil {
@@ -65,7 +67,7 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 			return nil, err
 		}
 		if line != nil {
-			t.Step, out.StepSeconds, out.Notes = line.step, line.step, line.notes
+			t.Step, out.StepSeconds, out.Notes = line.Step, line.Step, line.Notes
 		}
 		for _, n := range list {
 			if column == "" && slices.Contains(slices.Concat(concurrencyNames, weightNames), strings.ToLower(n.name)) && len(list) > 1 {
@@ -80,36 +82,36 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 	return out, nil
 }
 
-// sweep are the columns of a load sweep: concurrency that is not the same in all rows, throughput, and mean response time when its
+// sweepOf are the columns of a load sweep: concurrency that is not the same in all rows, throughput, and mean response time when its
 // name says in what unit. nil when the rows are no sweep.
-func (s *sheet) sweep() (*analysis.Sweep, error) {
-	n, x := s.column(concurrencyNames...), s.column(throughputNames...)
-	if t, err := s.timeline(); n < 0 || x < 0 || t != nil || err != nil {
+func sweepOf(s *table.Table) (*analysis.Sweep, error) {
+	n, x := s.Column(concurrencyNames...), s.Column(throughputNames...)
+	if t, err := s.Times(); n < 0 || x < 0 || t != nil || err != nil {
 		return nil, err
 	}
 	const fewest = 3
 	levels := map[string]bool{}
-	for _, row := range s.rows {
+	for _, row := range s.Rows {
 		levels[row[n]] = true
 	}
 	if len(levels) < fewest {
 		return nil, nil
 	}
-	out := analysis.Sweep{Unit: throughputUnits[strings.ToLower(s.names[x])]}
+	out := analysis.Sweep{Unit: throughputUnits[strings.ToLower(s.Names[x])]}
 	var err error
-	if out.Concurrency, err = s.numbers(n, false); err != nil {
+	if out.Concurrency, err = s.Numbers(n, false); err != nil {
 		return nil, err
 	}
-	if out.Throughput, err = s.numbers(x, false); err != nil {
+	if out.Throughput, err = s.Numbers(x, false); err != nil {
 		return nil, err
 	}
-	for i, name := range s.names {
-		stem, unit := splitUnit(name)
-		factor := inSeconds(unit)
+	for i, name := range s.Names {
+		stem, unit := table.SplitUnit(name)
+		factor := table.SecondsIn(unit)
 		if factor == 0 || !slices.Contains(responseNames, stem) {
 			continue
 		}
-		if out.ResponseSeconds, err = s.numbers(i, false); err != nil {
+		if out.ResponseSeconds, err = s.Numbers(i, false); err != nil {
 			return nil, err
 		}
 		for j := range out.ResponseSeconds {

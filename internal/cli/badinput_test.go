@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"plimsoll/internal/exit"
 )
 
 // TestBadTables gives every command that reads tables every sort of damage. Each must end with the one exit code for a file that cannot
@@ -62,9 +64,9 @@ func TestBadTables(t *testing.T) {
 			code := a.main(args)
 			said := errs.String()
 			switch {
-			case c.want == refused && code != exitFailed && code != exitUsage, code != exitDone && code != exitFailed && code != exitUsage && code != exitTarget:
+			case c.want == refused && code != exit.Failed && code != exit.Usage, code != exit.Done && code != exit.Failed && code != exit.Usage && code != exit.Refused:
 				t.Errorf("%s of %s: exit code %d\n%s", command, name, code, said)
-			case code != exitDone && !strings.Contains(said, "bad.csv"):
+			case code != exit.Done && !strings.Contains(said, "bad.csv"):
 				t.Errorf("%s of %s: the error does not name the file: %s", command, name, said)
 			case c.want == refused && command != "usl" && !strings.Contains(said, c.says), c.says != "" && command != "usl" && !strings.Contains(said, c.says):
 				t.Errorf("%s of %s: %q is not said: %s", command, name, c.says, said)

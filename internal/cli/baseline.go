@@ -15,8 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/compare"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/regular"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
+	"plimsoll/unit"
 )
 
 // baselineDir holds the baselines, beside the runs; a name that begins with a dot is no run.
@@ -46,7 +49,7 @@ func (b baseline) holds() string {
 	for _, c := range b.Files.Columns {
 		most = max(most, len(c.Values))
 	}
-	return fmt.Sprintf("%s (%s, %s)", strings.Join(b.Files.Sources, ", "), plural(len(b.Files.Columns), "column"), plural(most, "repeat"))
+	return fmt.Sprintf("%s (%s, %s)", strings.Join(b.Files.Sources, ", "), unit.Plural(len(b.Files.Columns), "column"), unit.Plural(most, "repeat"))
 }
 
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -132,12 +135,12 @@ func worse(d *compare.Document) error {
 	if len(unknown) > 0 {
 		hint = "say which way is good: --better NAME=lower, of files when the baseline is set"
 	}
-	return fail(exitThreshold, hint, "%w", errors.Join(errs...))
+	return exit.Errorf(exit.Threshold, hint, "%w", errors.Join(errs...))
 }
 
 func (a *app) baselinePath(phase, name string) (string, error) {
 	if !baselineName.MatchString(name) {
-		return "", usage("letters, digits, dots, dashes and underscores; at most 64", "%s: %q cannot be the name of a baseline", phase, name)
+		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64", "%s: %q cannot be the name of a baseline", phase, name)
 	}
 	return filepath.Join(a.runsDir, baselineDir, name+".json"), nil
 }
@@ -149,17 +152,17 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 	}
 	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail(exitFailed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name), "%s: no baseline %q in %q", phase, name, a.runsDir)
+		return nil, exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name), "%s: no baseline %q in %q", phase, name, a.runsDir)
 	}
 	if err != nil {
-		return nil, fail(exitFailed, "", "%s: %w", phase, err)
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	var b baseline
 	if err := json.Unmarshal(data, &b); err != nil {
-		return nil, fail(exitFailed, "", "%s: baseline %q is damaged: %w", phase, name, err)
+		return nil, exit.Errorf(exit.Failed, "", "%s: baseline %q is damaged: %w", phase, name, err)
 	}
 	if b.Version != baselineVersion || len(b.Runs) == 0 && (b.Files == nil || len(b.Files.Columns) == 0) {
-		return nil, fail(exitFailed, "", "%s: baseline %q is damaged or of another version (%d)", phase, name, b.Version)
+		return nil, exit.Errorf(exit.Failed, "", "%s: baseline %q is damaged or of another version (%d)", phase, name, b.Version)
 	}
 	return &b, nil
 }
@@ -191,7 +194,7 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 		b.Before = append([]baseline{{Version: old.Version, Name: old.Name, Runs: old.Runs, Files: old.Files, Set: old.Set, By: old.By}}, old.Before...)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fail(exitFailed, "", "%s: %w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	err = writeFile(path, func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -199,7 +202,7 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 		return e.Encode(b)
 	})
 	if err != nil {
-		return fail(exitFailed, "", "%s: %w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	if a.json {
 		return a.printJSON(b)
@@ -221,10 +224,10 @@ func (a *app) measuredRuns(phase string, given []string) ([]string, error) {
 		}
 		for _, r := range s.Runs {
 			if m := r.Manifest; m.Measured.State != "yes" {
-				return nil, fail(exitFailed, "", "%s: run %s says of its measurement: %s", phase, m.RunID, m.Measured.State)
+				return nil, exit.Errorf(exit.Failed, "", "%s: run %s says of its measurement: %s", phase, m.RunID, m.Measured.State)
 			}
 			if r.Cell != "" {
-				return nil, fail(exitFailed, "", "%s: %s has several cells: name one, as %s:FACTOR=LEVEL", phase, g, g)
+				return nil, exit.Errorf(exit.Failed, "", "%s: %s has several cells: name one, as %s:FACTOR=LEVEL", phase, g, g)
 			}
 			runs = append(runs, r.Manifest.RunID)
 		}
@@ -237,7 +240,7 @@ func (a *app) showBaselines(given []string) error {
 	if len(given) == 0 {
 		found, err := filepath.Glob(filepath.Join(a.runsDir, baselineDir, "*.json"))
 		if err != nil {
-			return fail(exitFailed, "", "baseline show: %w", err)
+			return exit.Errorf(exit.Failed, "", "baseline show: %w", err)
 		}
 		for _, f := range found {
 			names = append(names, strings.TrimSuffix(filepath.Base(f), ".json"))
@@ -258,14 +261,14 @@ func (a *app) showBaselines(given []string) error {
 		_, err := visible.Fprintf(a.out, "no baselines in %s\n", a.runsDir)
 		return err
 	}
-	t := table{head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}
+	t := terminal.Table{Head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}
 	for _, b := range list {
-		t.add(b.Name, b.Set.UTC().Format(time.RFC3339), b.By, b.holds())
+		t.Add(b.Name, b.Set.UTC().Format(time.RFC3339), b.By, b.holds())
 		if len(given) > 0 {
 			for _, old := range b.Before {
-				t.add("  before", old.Set.UTC().Format(time.RFC3339), old.By, old.holds())
+				t.Add("  before", old.Set.UTC().Format(time.RFC3339), old.By, old.holds())
 			}
 		}
 	}
-	return t.write(a.out)
+	return t.Write(a.out)
 }

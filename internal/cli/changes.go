@@ -10,9 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/change"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 func (a *app) changesCommand() *cobra.Command {
@@ -85,7 +87,7 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 		out = append(out, c)
 	}
 	if len(errs) > 0 {
-		return fail(exitFailed, "", "%w", errors.Join(errs...))
+		return exit.Errorf(exit.Failed, "", "%w", errors.Join(errs...))
 	}
 	if a.json {
 		return a.printJSON(struct {
@@ -102,9 +104,9 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 
 func (c changed) text(a *app) {
 	if len(c.Changes) == 0 {
-		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, plural(c.Values, "value"))
+		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, unit.Plural(c.Values, "value"))
 	} else {
-		visible.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, plural(len(c.Changes), "change"), plural(c.Values, "value"))
+		visible.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, unit.Plural(len(c.Changes), "change"), unit.Plural(c.Values, "value"))
 	}
 	for _, s := range c.Changes {
 		where := fmt.Sprintf("value %d", s.Index+1)
@@ -141,7 +143,7 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	for _, f := range folders {
 		doc, err := report.Build(f)
 		if err != nil {
-			return nil, "", fail(exitFailed, "", "changes: %s: %w", f.Dir(), err)
+			return nil, "", exit.Errorf(exit.Failed, "", "changes: %s: %w", f.Dir(), err)
 		}
 		m := f.Manifest()
 		for name, h := range headline(doc) {
@@ -161,16 +163,16 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	const fewest = 6
 	enough := slices.DeleteFunc(list, func(s named) bool { return len(s.values) < fewest })
 	if len(enough) == 0 {
-		return nil, "", fail(exitFailed, "", "changes: %s: no number is in %d of them, which a history needs", plural(len(folders), "run"), fewest)
+		return nil, "", exit.Errorf(exit.Failed, "", "changes: %s: no number is in %d of them, which a history needs", unit.Plural(len(folders), "run"), fewest)
 	}
-	return enough, plural(len(folders), "run"), nil
+	return enough, unit.Plural(len(folders), "run"), nil
 }
 
 func (a *app) historyRuns(given []string) ([]*result.Folder, error) {
 	if len(given) == 1 && given[0] == "all" {
 		entries, err := result.List(a.runsDir)
 		if err != nil {
-			return nil, fail(exitFailed, "", "changes: %w", err)
+			return nil, exit.Errorf(exit.Failed, "", "changes: %w", err)
 		}
 		given = nil
 		for _, e := range entries {

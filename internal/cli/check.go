@@ -2,12 +2,17 @@ package cli
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/visible"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -61,6 +66,7 @@ func (a *app) check(given string, f scenarioFlags) error {
 		return err
 	}
 	defer l.close()
+	l.checkAsserts()
 	report := checked{
 		Scenario: given, Errors: l.count(scenario.Error), Warnings: l.count(scenario.Warning), Diagnostics: []checkedDiagnostic{},
 	}
@@ -84,20 +90,36 @@ func (a *app) check(given string, f scenarioFlags) error {
 		visible.Fprintf(a.out, "%s\n", report.sentence())
 	}
 	if report.Errors > 0 {
-		return &failure{code: exitScenario, err: fmt.Errorf("check: %s: %s", given, plural(report.Errors, "error")), said: true}
+		return &exit.Error{Code: exit.Scenario, Err: fmt.Errorf("check: %s: %s", given, unit.Plural(report.Errors, "error")), Said: true}
 	}
 	return nil
+}
+
+// checkAsserts adds the conditions of the author on what the generators do not count.
+func (l *loaded) checkAsserts() {
+	if l.scenario == nil {
+		return
+	}
+	for _, u := range plan.CheckAsserts(l.scenario, drivers.Engines()) {
+		pos := u.Assert.Pos
+		if pos.File != "" && fs.ValidPath(pos.File) {
+			pos.File = l.path(pos.File)
+		}
+		l.diagnostics = append(l.diagnostics, scenario.Diagnostic{
+			Pos: pos, Severity: scenario.Error, Code: "assert", What: u.What, Hint: u.Hint,
+		})
+	}
 }
 
 func (c checked) sentence() string {
 	var said []string
 	if c.Errors > 0 {
-		said = append(said, plural(c.Errors, "error"))
+		said = append(said, unit.Plural(c.Errors, "error"))
 	} else {
-		said = append(said, fmt.Sprintf("%s, %s, %s, %s", plural(c.Groups, "VM group"), plural(c.Workloads, "workload"), plural(c.Results, "result"), plural(c.Steps, "step")))
+		said = append(said, fmt.Sprintf("%s, %s, %s, %s", unit.Plural(c.Groups, "VM group"), unit.Plural(c.Workloads, "workload"), unit.Plural(c.Results, "result"), unit.Plural(c.Steps, "step")))
 	}
 	if c.Warnings > 0 {
-		said = append(said, plural(c.Warnings, "warning"))
+		said = append(said, unit.Plural(c.Warnings, "warning"))
 	}
 	verdict := "good"
 	if c.Errors > 0 {

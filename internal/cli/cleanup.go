@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/run"
 	"plimsoll/internal/visible"
@@ -80,16 +81,16 @@ func (a *app) toClean(runs []string) ([]string, error) {
 	if len(runs) == 0 {
 		entries, err := result.List(a.runsDir)
 		if err != nil {
-			return nil, fail(exitFailed, "", "cleanup: %w", err)
+			return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 		}
 		experiments, err := experiment.List(a.runsDir)
 		if err != nil {
-			return nil, fail(exitFailed, "", "cleanup: %w", err)
+			return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 		}
 		for _, dir := range experiments {
 			inside, err := result.List(filepath.Join(dir, experiment.RunsFolder))
 			if err != nil {
-				return nil, fail(exitFailed, "", "cleanup: %w", err)
+				return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 			}
 			entries = append(entries, inside...)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 )
 
@@ -60,7 +61,7 @@ func (a *app) main(args []string) int {
 		defer func() {
 			if p := recover(); p != nil {
 				visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p, visible.Lines(debug.Stack()))
-				err = &failure{code: exitFailed, err: errors.New("internal error"), said: true}
+				err = &exit.Error{Code: exit.Failed, Err: errors.New("internal error"), Said: true}
 			}
 		}()
 		return root.ExecuteContext(context.Background())
@@ -68,7 +69,7 @@ func (a *app) main(args []string) int {
 	if err != nil {
 		complain(a.err, err)
 	}
-	return exitCode(err)
+	return exit.Code(err)
 }
 
 func (a *app) root() *cobra.Command {
@@ -97,7 +98,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		if near := nearestFlag(cmd, err); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
-		return usage(hint, "%s%w", phase(cmd), err)
+		return exit.Usagef(hint, "%s%w", phase(cmd), err)
 	})
 	dir := os.Getenv("PLIMSOLL_RUNS")
 	if dir == "" {
@@ -111,6 +112,21 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	return root
 }
 
+// complain prints an error as "plimsoll: phase: subject: cause" and its hint below. Joined errors get a line each.
+func complain(w io.Writer, err error) {
+	var f *exit.Error
+	known := errors.As(err, &f)
+	if known && f.Said {
+		return
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(err.Error(), "\n"), "\n") {
+		visible.Fprintf(w, "plimsoll: %s\n", line)
+	}
+	if known && f.Hint != "" {
+		visible.Fprintf(w, "hint: %s\n", f.Hint)
+	}
+}
+
 // needVerb refuses words that are no command, and offers the nearest.
 func (a *app) needVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -120,7 +136,7 @@ func (a *app) needVerb(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near[0])
 	}
-	return usage(hint, "%sunknown command %q", phase(cmd), args[0])
+	return exit.Usagef(hint, "%sunknown command %q", phase(cmd), args[0])
 }
 
 // group is a command that only holds others.
@@ -140,11 +156,11 @@ func args(low, high int, what string) cobra.PositionalArgs {
 		hint := fmt.Sprintf("run %q", cmd.CommandPath()+" --help")
 		switch {
 		case len(given) < low:
-			return usage(hint, "%sno %s given", phase(cmd), what)
+			return exit.Usagef(hint, "%sno %s given", phase(cmd), what)
 		case high == 0:
-			return usage(hint, "%s%q is too much: no argument is wanted", phase(cmd), given[0])
+			return exit.Usagef(hint, "%s%q is too much: no argument is wanted", phase(cmd), given[0])
 		}
-		return usage(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", phase(cmd), len(given), what)
+		return exit.Usagef(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", phase(cmd), len(given), what)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/collect"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/run"
 	"plimsoll/result"
@@ -31,17 +31,17 @@ func TestExitCodes(t *testing.T) {
 	}{
 		"none":                      {nil, 0},
 		"any":                       {errors.New("x"), 1},
-		"usage":                     {usage("", "x"), 2},
-		"scenario":                  {fmt.Errorf("wrapped: %w", fail(exitScenario, "", "x")), 3},
+		"usage":                     {exit.Usagef("", "x"), 2},
+		"scenario":                  {fmt.Errorf("wrapped: %w", exit.Errorf(exit.Scenario, "", "x")), 3},
 		"refused by the plan":       {&plan.Refused{Target: "local"}, 4},
 		"refused by the target":     {&run.RefusedError{Err: errors.New("full")}, 4},
-		"threshold":                 {errors.Join(nil, fail(exitThreshold, "", "x")), 5},
+		"threshold":                 {errors.Join(nil, exit.Errorf(exit.Threshold, "", "x")), 5},
 		"left over":                 {left, 6},
-		"left over after a failure": {errors.Join(fail(exitThreshold, "", "x"), left), 6},
+		"left over after a failure": {errors.Join(exit.Errorf(exit.Threshold, "", "x"), left), 6},
 		"stopped":                   {run.ErrStopped, 130},
 	}
 	for name, c := range cases {
-		if got := exitCode(c.err); got != c.want {
+		if got := exit.Code(c.err); got != c.want {
 			t.Errorf("%s: exit code %d, want %d", name, got, c.want)
 		}
 	}
@@ -51,8 +51,8 @@ func TestComplaints(t *testing.T) {
 	for want, err := range map[string]error{
 		"plimsoll: a: b\n":                    errors.New("a: b"),
 		"plimsoll: a\nplimsoll: b\n":          errors.Join(errors.New("a"), errors.New("b")),
-		"plimsoll: check: x\nhint: do this\n": fail(exitScenario, "do this", "check: x"),
-		"":                                    &failure{err: errors.New("shown"), said: true},
+		"plimsoll: check: x\nhint: do this\n": exit.Errorf(exit.Scenario, "do this", "check: x"),
+		"":                                    &exit.Error{Err: errors.New("shown"), Said: true},
 	} {
 		var out bytes.Buffer
 		complain(&out, err)
@@ -79,11 +79,11 @@ func TestVariables(t *testing.T) {
 	}
 	for _, bad := range []string{"iops", "=4", "x=[1"} {
 		_, err := (&app{}).variables(nil, []string{bad})
-		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--set") {
+		if exit.Code(err) != exit.Usage || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %q: %v, want a usage error", bad, err)
 		}
 	}
-	if _, err := (&app{}).variables([]string{file + ".not"}, nil); exitCode(err) != exitUsage {
+	if _, err := (&app{}).variables([]string{file + ".not"}, nil); exit.Code(err) != exit.Usage {
 		t.Errorf("a missing --set-file: %v", err)
 	}
 }
@@ -153,16 +153,16 @@ func TestSourcesOfAScenario(t *testing.T) {
 	for given, say := range map[string]string{
 		dir + "/none": "no such file", dir + "/sc/notes.txt": "neither a directory", "restroe": "no such file", dir + "/outside.txt/x": "not a directory",
 	} {
-		if _, err := a.open(given); exitCode(err) != exitScenario || !strings.Contains(err.Error(), say) {
+		if _, err := a.open(given); exit.Code(err) != exit.Scenario || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an invalid scenario saying %q", given, err, say)
 		}
 	}
 	write(t, dir+"/broken.zip", "no zip")
-	if _, err := a.open(dir + "/broken.zip"); exitCode(err) != exitScenario {
+	if _, err := a.open(dir + "/broken.zip"); exit.Code(err) != exit.Scenario {
 		t.Errorf("a broken zip: %v", err)
 	}
-	var f2 *failure
-	if _, err := a.open("restroe"); !errors.As(err, &f2) || !strings.Contains(f2.hint, `"restore"`) {
+	var f2 *exit.Error
+	if _, err := a.open("restroe"); !errors.As(err, &f2) || !strings.Contains(f2.Hint, `"restore"`) {
 		t.Errorf("the nearest name is not offered: %v", err)
 	}
 }
@@ -193,93 +193,8 @@ func TestRunsInsideTheScenarioAreNotPartOfIt(t *testing.T) {
 	}
 }
 
-func TestPlainText(t *testing.T) {
-	got := plainText(`<p>One &amp; two <b>three</b></p><img src="x"><!-- no --><ul><li>four</li></ul>` + "\x1b[31m")
-	if want := "One & two three\n\nfour\n\n\\u001b[31m"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 // stopped is a clock that stands still.
 type stopped struct{ scenarioClock }
-
-func rows() []collect.LiveRow {
-	blocks := result.BlockOperations()
-	return []collect.LiveRow{
-		{Workload: "OLTP", VMs: 1, Ops: 120_000, Rates: []collect.LiveRate{{Operation: blocks[0], PerSecond: 1800, BytesPerSecond: 18 << 20}, {Operation: blocks[1], PerSecond: 2200, BytesPerSecond: 13 << 20}},
-			Mean: 412 * time.Microsecond, P99: 2 * time.Millisecond},
-		{Workload: "DSS_prefill", VMs: 2, Silent: 1, Prefill: true, Rates: []collect.LiveRate{{Operation: blocks[1], BytesPerSecond: 1 << 30}}, Errors: 3},
-		{Workload: "TPROC-C", VMs: 1, Ops: 9, Rates: []collect.LiveRate{{Operation: result.Operation{Name: "tx", Noun: "transactions"}, PerSecond: 812}}},
-		{Workload: "Probe", VMs: 1, Values: []collect.LiveValue{{Measure: result.Measure{Name: "NOPM", Unit: "NOPM"}, Value: 5100}}},
-		{Workload: "New", VMs: 1}, // has reported nothing yet
-	}
-}
-
-func TestProgressOnATerminal(t *testing.T) {
-	var out bytes.Buffer
-	width := 80
-	s := &screen{w: &out, now: time.Now, size: func() (int, int, bool) { return width, 24, true }}
-	m := moment{step: 3, steps: 9, phase: "run", text: "run workload \"OLTP\" on group \"OLTP\" for 7.2 s, without waiting for anything", elapsed: 30 * time.Second, takes: time.Minute, rows: rows()}
-	s.show(m)
-	first := out.String()
-	for _, want := range []string{"step 3/9  run", "[#", "30 s gone, about 30 s left", "OLTP", "1,800", "412 µs", "DSS (prefill) [1 silent]", "New                         1                              -"} {
-		if !strings.Contains(first, want) {
-			t.Errorf("the block lacks %q:\n%s", want, first)
-		}
-	}
-	for line := range strings.SplitSeq(first, "\n") {
-		if n := len([]rune(line)); n >= width {
-			t.Errorf("a line of %d columns does not fit %d: %q", n, width, line)
-		}
-	}
-	lines := strings.Count(first, "\n")
-	out.Reset()
-	s.say("warning: \x1b[2Jdisk")
-	if want := fmt.Sprintf("\x1b[%dA\r\x1b[Jwarning: \\u001b[2Jdisk\n", lines); out.String() != want {
-		t.Errorf("a line over the block prints %q, want %q", out.String(), want)
-	}
-	s.show(m)
-	out.Reset()
-	width = 30 // the user makes the window narrower: rows are torn, and all of them are cleared
-	s.clear()
-	var up int
-	if _, err := fmt.Sscanf(out.String(), "\x1b[%dA", &up); err != nil || up <= lines {
-		t.Errorf("after narrowing it clears %d rows (%v), the block has %d lines of up to 79 columns", up, err, lines)
-	}
-}
-
-func TestProgressElsewhere(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
-	s := newScreen(&out, func() time.Time { return now }, func() time.Time { return now })
-	m := moment{step: 3, steps: 9, elapsed: 30 * time.Second, takes: 20 * time.Second, rows: rows()}
-	s.show(m)
-	if out.Len() > 0 {
-		t.Errorf("it talks at once: %q", out.String())
-	}
-	now = now.Add(calm)
-	s.show(m)
-	want := "20:45:15 step 3/9, 30 s gone; OLTP: 1,800 reads/s, 2,200 writes/s, mean 412 µs; DSS (prefill) [1 silent]: 0 operations/s, mean -, 3 errors; TPROC-C: 812 transactions/s, mean -; Probe: 5,100 NOPM, mean -; New: -, mean -\n"
-	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
-	}
-}
-
-// What the workloads do is asked for only when it is about to be shown: it is dear at thousands of VMs.
-func TestProgressAsksWhenDue(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
-	w := newWatcher(&out, clock, clock, &plan.Plan{})
-	asked := 0
-	for range 40 {
-		now = now.Add(time.Second)
-		w.Progress(run.Progress{Step: plan.Step{Number: 3}, Steps: 9, Rows: func() []collect.LiveRow { asked++; return rows() }})
-	}
-	if lines := strings.Count(out.String(), "OLTP: 1,800 reads/s, 2,200 writes/s"); asked != 2 || lines != 2 {
-		t.Errorf("asked %d times, shown %d times in 40 s", asked, lines)
-	}
-}
 
 // A run that was killed between its last removal and its last verdict gets that verdict from a clean-up, once.
 func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
@@ -300,7 +215,7 @@ func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
 	}
 	for _, want := range []string{"20260101-000000-x-0001: cleaned\n", "nothing to clean up in " + a.runsDir + "\n"} {
 		out.Reset()
-		if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exitDone || out.String() != want {
+		if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exit.Done || out.String() != want {
 			t.Errorf("exit code %d, %q, %s: want %q", code, out, errs, want)
 		}
 	}
@@ -340,7 +255,7 @@ func TestStopper(t *testing.T) {
 		<-forever
 		return nil
 	})
-	if exitCode(err) != exitInterrupted {
+	if exit.Code(err) != exit.Interrupted {
 		t.Errorf("left with %v", err)
 	}
 }
@@ -377,7 +292,7 @@ func TestThresholdsNameThePanels(t *testing.T) {
 		t.Errorf("nothing failed, and yet: %v", err)
 	}
 	err := thresholds(document(2))
-	if exitCode(err) != exitThreshold || !strings.Contains(err.Error(), "Lost writes") {
+	if exit.Code(err) != exit.Threshold || !strings.Contains(err.Error(), "Lost writes") {
 		t.Errorf("%v, want exit code 5 and the panel's title", err)
 	}
 }
@@ -386,7 +301,7 @@ func TestRefusedScenarioSaysEverything(t *testing.T) {
 	a, out, errs := quiet(t)
 	dir := t.TempDir()
 	write(t, dir+"/test.yml", "name: 5\nvms: {}\n")
-	if code := a.main([]string{"check", dir}); code != exitScenario {
+	if code := a.main([]string{"check", dir}); code != exit.Scenario {
 		t.Errorf("exit code %d", code)
 	}
 	for line := range strings.Lines(out.String()) {
@@ -417,16 +332,5 @@ func TestFindingsOfASummary(t *testing.T) {
 	want := "blocker: A was out of CPU. (and 1 more like it)\ncaution: C nearly.\nnotice: small\nchecked and in order: 1\n\n"
 	if out.String() != want {
 		t.Error(cmp.Diff(want, out.String()))
-	}
-}
-
-// Progress is not sure of what nothing can say.
-func TestTimesOfAMoment(t *testing.T) {
-	m := moment{elapsed: 30 * time.Second, takes: time.Minute}
-	sure := m.times()
-	m.unknown = true
-	want := []string{"30 s gone, about 30 s left", "30 s gone, how long it takes cannot be said"}
-	if diff := cmp.Diff(want, []string{sure, m.times()}); diff != "" {
-		t.Error(diff)
 	}
 }

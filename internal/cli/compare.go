@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/compare"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 )
@@ -93,7 +94,7 @@ generator declares so. Of others say it: --better spills=lower.`,
 		Args: func(c *cobra.Command, given []string) error {
 			if len(f.windows) > 0 {
 				if len(f.windows) < 2 || len(given) > 1 {
-					return usage(`as in: plimsoll compare latest --window alone --window "with DSS"`, "compare: --window wants one side and two windows of it or more")
+					return exit.Usagef(`as in: plimsoll compare latest --window alone --window "with DSS"`, "compare: --window wants one side and two windows of it or more")
 				}
 				return args(1, 1, "run")(c, given)
 			}
@@ -121,17 +122,17 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 		return nil, err
 	}
 	if !(f.threshold >= 0 && f.threshold < 1) {
-		return nil, usage("", "%s: --threshold: %g is not a share of at least 0 and below 1", phase, f.threshold)
+		return nil, exit.Usagef("", "%s: --threshold: %g is not a share of at least 0 and below 1", phase, f.threshold)
 	}
 	if !(f.confidence > 0.5 && f.confidence < 1) {
-		return nil, usage("", "%s: --confidence: %g does not lie between 0.5 and 1", phase, f.confidence)
+		return nil, exit.Usagef("", "%s: --confidence: %g does not lie between 0.5 and 1", phase, f.confidence)
 	}
 	files, err := a.ofTables(phase, given, f)
 	if err != nil {
 		return nil, err
 	}
 	if files && len(f.windows) > 0 {
-		return nil, usage("", "%s: %q is a file: --window is for runs", phase, given[0])
+		return nil, exit.Usagef("", "%s: %q is a file: --window is for runs", phase, given[0])
 	}
 	if files {
 		return a.compareTables(phase, given, f)
@@ -161,9 +162,9 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	var refusal *compare.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		return nil, fail(exitTarget, "say what differs on purpose with --vary NAME, or insist with --anyway", "%w", err)
+		return nil, exit.Errorf(exit.Refused, "say what differs on purpose with --vary NAME, or insist with --anyway", "%w", err)
 	case err != nil:
-		return nil, fail(exitFailed, "", "%w", err)
+		return nil, exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	if len(f.windows) > 0 {
 		d.Order = nil // every run holds both, in one order
@@ -177,13 +178,13 @@ func windowSides(phase string, s compare.Side, names []string) ([]compare.Side, 
 	var out []compare.Side
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return nil, usage("", "%s: --window %q is given twice", phase, name)
+			return nil, exit.Usagef("", "%s: --window %q is given twice", phase, name)
 		}
 		side := compare.Side{Name: name}
 		for _, r := range s.Runs {
 			part, err := r.Window(name)
 			if err != nil {
-				return nil, fail(exitFailed, "the report shows the windows of each workload side by side", "%w", err)
+				return nil, exit.Errorf(exit.Failed, "the report shows the windows of each workload side by side", "%w", err)
 			}
 			side.Runs = append(side.Runs, part)
 		}

@@ -13,6 +13,8 @@ import (
 	"plimsoll/internal/analysis"
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/compare"
+	"plimsoll/internal/exit"
+	"plimsoll/internal/table"
 	"plimsoll/internal/visible"
 )
 
@@ -63,21 +65,21 @@ func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, erro
 	first := slices.Index(is, true)
 	if first < 0 {
 		if len(f.columns) > 0 {
-			return false, usage("", "%s: --column is for files", phase)
+			return false, exit.Usagef("", "%s: --column is for files", phase)
 		}
 		return false, nil
 	}
 	if other := slices.Index(is, false); other >= 0 {
-		return false, usage("compare files with files, or runs with runs", "%s: %q is of files, and %q is not", phase,
+		return false, exit.Usagef("compare files with files, or runs with runs", "%s: %q is of files, and %q is not", phase,
 			given[first], given[other])
 	}
 	for i, g := range given {
 		if slices.Contains(given[:i], g) {
-			return false, usage("", "%s: %q is given twice", phase, g)
+			return false, exit.Usagef("", "%s: %q is given twice", phase, g)
 		}
 	}
 	if len(f.vary) > 0 || f.anyway {
-		return false, usage("", "%s: --vary and --anyway are for runs; of files no facts are known", phase)
+		return false, exit.Usagef("", "%s: --vary and --anyway are for runs; of files no facts are known", phase)
 	}
 	return true, nil
 }
@@ -123,14 +125,14 @@ func (a *app) compareTables(phase string, given []string, f compareFlags) (*comp
 	}
 	d, err := compare.OfSamples(sides, f.options())
 	if err != nil {
-		return nil, fail(exitFailed, "--column NAME, repeatable, compares some columns only", "%w", err)
+		return nil, exit.Errorf(exit.Failed, "--column NAME, repeatable, compares some columns only", "%w", err)
 	}
 	return d, nil
 }
 
 // fileColumns reads the columns of a file.
 func (a *app) fileColumns(phase, given string, asked []string) ([]compare.Column, error) {
-	s, err := a.openSheet(phase, given)
+	s, err := a.openTable(phase, given)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +148,7 @@ func (r *repeats) columns(phase string, asked []string) ([]compare.Column, error
 		}
 	}
 	if len(out) < len(asked) || len(out) == 0 {
-		return nil, usage("", "%s: --column: the baseline has the columns %s", phase, columnList(r.names()))
+		return nil, exit.Usagef("", "%s: --column: the baseline has the columns %s", phase, table.QuoteAll(r.names()))
 	}
 	return out, nil
 }
@@ -161,33 +163,33 @@ func (r *repeats) names() []string {
 
 // asIn reads the columns of a file that a baseline has. A file that lacks one, or has it in another unit, is refused.
 func (a *app) asIn(phase, given string, base compare.Samples) ([]compare.Column, error) {
-	s, err := a.openSheet(phase, given)
+	s, err := a.openTable(phase, given)
 	if err != nil {
 		return nil, err
 	}
 	var asked []string
 	var errs []error
-	left := slices.Clone(s.names)
+	left := slices.Clone(s.Names)
 	for _, c := range base.Columns {
-		at := slices.IndexFunc(s.names, func(n string) bool { return strings.EqualFold(n, c.Name) })
+		at := slices.IndexFunc(s.Names, func(n string) bool { return strings.EqualFold(n, c.Name) })
 		if at >= 0 {
-			asked = append(asked, s.names[at])
-			left = slices.DeleteFunc(left, func(n string) bool { return n == s.names[at] })
+			asked = append(asked, s.Names[at])
+			left = slices.DeleteFunc(left, func(n string) bool { return n == s.Names[at] })
 			continue
 		}
-		stem, unit := splitUnit(c.Name)
-		if like := slices.IndexFunc(s.names, func(n string) bool { other, _ := splitUnit(n); return other == stem }); like >= 0 {
-			_, other := splitUnit(s.names[like])
-			errs = append(errs, fmt.Errorf("%s: %s: %q of the baseline is in %s, and %q in %s: convert it", phase, s.source, c.Name, cmp.Or(unit, "no unit it names"), s.names[like], cmp.Or(other, "no unit it names")))
+		stem, unit := table.SplitUnit(c.Name)
+		if like := slices.IndexFunc(s.Names, func(n string) bool { other, _ := table.SplitUnit(n); return other == stem }); like >= 0 {
+			_, other := table.SplitUnit(s.Names[like])
+			errs = append(errs, fmt.Errorf("%s: %s: %q of the baseline is in %s, and %q in %s: convert it", phase, s.Source, c.Name, cmp.Or(unit, "no unit it names"), s.Names[like], cmp.Or(other, "no unit it names")))
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.source, c.Name, columnList(s.names)))
+		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.Source, c.Name, table.QuoteAll(s.Names)))
 	}
 	if len(errs) > 0 {
-		return nil, fail(exitTarget, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
+		return nil, exit.Errorf(exit.Refused, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
 	}
 	if len(left) > 0 {
-		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.source, columnList(left))
+		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.Source, table.QuoteAll(left))
 	}
 	columns, err := a.samples(phase, s, asked)
 	for i := range columns {
@@ -206,7 +208,7 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 	out := &repeats{}
 	for i, g := range given {
 		if strings.HasPrefix(g, "@") {
-			return nil, usage("", "%s: %q is a baseline already", phase, g)
+			return nil, exit.Usagef("", "%s: %q is a baseline already", phase, g)
 		}
 		if g == "-" {
 			out.Sources = append(out.Sources, "standard input")
@@ -237,7 +239,7 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 }
 
 // samples are the columns of numbers, or those asked for. Missing values are left out, and said to be.
-func (a *app) samples(phase string, s *sheet, asked []string) ([]compare.Column, error) {
+func (a *app) samples(phase string, s *table.Table, asked []string) ([]compare.Column, error) {
 	at, err := a.picked(phase, s, asked)
 	if err != nil {
 		return nil, err
@@ -248,7 +250,7 @@ func (a *app) samples(phase string, s *sheet, asked []string) ([]compare.Column,
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, compare.Column{Name: s.names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
+		out = append(out, compare.Column{Name: s.Names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
 	}
 	return out, nil
 }
@@ -270,7 +272,7 @@ func betterOf(phase string, given []string) (directions, error) {
 		}
 		direction := effect.Direction(way)
 		if direction != effect.HigherIsBetter && direction != effect.LowerIsBetter {
-			return d, usage("as in lower, or p99=lower", "%s: --better: %q is neither higher nor lower", phase, g)
+			return d, exit.Usagef("as in lower, or p99=lower", "%s: --better: %q is neither higher nor lower", phase, g)
 		}
 		if cut < 0 {
 			d.others = direction
@@ -289,7 +291,7 @@ func directionOf(name string) effect.Direction {
 	case analysis.Percentile:
 		return effect.LowerIsBetter
 	}
-	if stem, unit := splitUnit(strings.ToLower(name)); inSeconds(unit) > 0 && slices.Contains(responseNames, stem) {
+	if stem, unit := table.SplitUnit(strings.ToLower(name)); table.SecondsIn(unit) > 0 && slices.Contains(responseNames, stem) {
 		return effect.LowerIsBetter
 	}
 	return ""
@@ -298,7 +300,7 @@ func directionOf(name string) effect.Direction {
 // ofRuns are the directions as those of measures, which must be named.
 func (d directions) ofRuns(phase string) (map[string]effect.Direction, error) {
 	if d.others != "" {
-		return nil, usage("as in --better retries=lower", "%s: --better %s: of runs name the measure", phase, d.others)
+		return nil, exit.Usagef("as in --better retries=lower", "%s: --better %s: of runs name the measure", phase, d.others)
 	}
 	return d.named, nil
 }
@@ -327,7 +329,7 @@ func (d directions) assign(phase string, columns []compare.Column) error {
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	if len(errs) > 0 {
-		return usage("", "%w", errors.Join(errs...))
+		return exit.Usagef("", "%w", errors.Join(errs...))
 	}
 	return nil
 }

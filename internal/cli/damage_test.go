@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/exit"
 	"plimsoll/result"
 )
 
@@ -46,7 +47,7 @@ teardown:
 	a, _, errs := quiet(t)
 	runs := filepath.Join(dir, "runs")
 	given := filepath.Join(dir, "scenario")
-	if code := a.main([]string{"run", given, "--target", "sim", "--nodes", "2", "--dir", runs}); code != exitDone {
+	if code := a.main([]string{"run", given, "--target", "sim", "--nodes", "2", "--dir", runs}); code != exit.Done {
 		t.Fatalf("exit code %d\n%s", code, errs)
 	}
 	made, err := filepath.Glob(filepath.Join(runs, "*"))
@@ -269,7 +270,7 @@ func TestDamageIsTold(t *testing.T) {
 			a, out, errs := quiet(t)
 			code := a.main([]string{"report", "-o", "md", "--again", dir})
 			if c.before {
-				if code != exitFailed || !strings.Contains(errs.String(), c.says) {
+				if code != exit.Failed || !strings.Contains(errs.String(), c.says) {
 					t.Errorf("exit code %d, and %q is not said: %s", code, c.says, errs)
 				}
 				if d := cmp.Diff(kept(t, good, c.file), kept(t, dir, c.file)); d != "" {
@@ -284,7 +285,7 @@ func TestDamageIsTold(t *testing.T) {
 			v := folder.Manifest().Collected
 			text := strings.ReplaceAll(out.String(), `\`, "")
 			told := strings.Contains(v.Reason, c.says) && strings.Contains(text, c.says)
-			if code != exitDone || v.State != "partly" || !told {
+			if code != exit.Done || v.State != "partly" || !told {
 				t.Errorf("exit code %d, collected %+v; want partly, with %q, and so the report:\n%s%s", code, v, c.says, text, errs)
 			}
 		})

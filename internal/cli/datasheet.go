@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/analysis"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
 	"plimsoll/result"
 )
@@ -67,7 +68,7 @@ func (a *app) dataSheet(given []string) ([]result.Fact, error) {
 	}
 	maps.Copy(promises, over)
 	if len(bad) > 0 {
-		return nil, usage("there are: "+strings.Join(sheetNames(), ", "), "%w", errors.Join(bad...))
+		return nil, exit.Usagef("there are: "+strings.Join(sheetNames(), ", "), "%w", errors.Join(bad...))
 	}
 	for i, name := range sheetNames() {
 		if value, ok := promises[name]; ok {

@@ -18,7 +18,9 @@ import (
 
 	"plimsoll/internal/compare"
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
 	"plimsoll/internal/visible"
@@ -93,25 +95,14 @@ func (a *app) latestExperiment(dirs []string) (string, bool) {
 	return newest, err == nil && !later
 }
 
-// campaign is an experiment being executed.
-type campaign struct {
-	*app
-	folder *experiment.Folder
-	record experiment.Record
-	stop   *stopper
-	limit  time.Time // zero: none
-	began  time.Time
-	made   int
-}
-
 // startExperiment checks every cell, makes the folder, and executes.
 func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf targetFlags, rf runFlags, limit time.Duration) error {
 	if rf.keep {
-		return usage("run it with --once to keep the machines of one run", "run: --keep does not go with an experiment")
+		return exit.Usagef("run it with --once to keep the machines of one run", "run: --keep does not go with an experiment")
 	}
 	for _, f := range p.scenario.Experiment.Factors {
 		if _, given := sf.values[f.Name]; given {
-			return usage("leave it out, or run once with --once", "run: --set %s: the experiment varies it", f.Name)
+			return exit.Usagef("leave it out, or run once with --once", "run: --set %s: the experiment varies it", f.Name)
 		}
 	}
 	began := a.now()
@@ -130,11 +121,11 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 	}
 	folder, err := experiment.Create(a.runsDir, r, p.fsys)
 	if err != nil {
-		return fail(exitFailed, "", "run: %w", err)
+		return exit.Errorf(exit.Failed, "", "run: %w", err)
 	}
 	defer folder.Close()
-	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), %s\n", id, plural(len(r.Sequence), "run"),
-		plural(len(r.Cells), "combination"), plural(r.Repeats, "repeat"), lasts(estimate, unknown))
+	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), %s\n", id, unit.Plural(len(r.Sequence), "run"),
+		unit.Plural(len(r.Cells), "combination"), unit.Plural(r.Repeats, "repeat"), progress.Lasts(estimate, unknown))
 	return a.conduct(stop, folder, limit)
 }
 
@@ -178,21 +169,21 @@ func (a *app) resume(given string, rf runFlags) error {
 	}
 	dir, ok := a.findExperiment(given)
 	if !ok {
-		return fail(exitFailed, `plimsoll runs list shows experiments; a single run cannot be resumed`, "resume: no experiment %q in %q", given, a.runsDir)
+		return exit.Errorf(exit.Failed, `plimsoll runs list shows experiments; a single run cannot be resumed`, "resume: no experiment %q in %q", given, a.runsDir)
 	}
 	folder, err := experiment.Open(dir)
 	if err != nil {
-		return fail(exitFailed, "", "resume: %w", err)
+		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	if err := folder.Lock(); err != nil {
-		return fail(exitFailed, "", "resume: %w", err)
+		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	defer folder.Close()
 	stop := a.stoppable()
 	defer stop.release()
 	progress, err := folder.Progress()
 	if err != nil {
-		return fail(exitFailed, "", "resume: %w", err)
+		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	for _, id := range progress.Interrupted {
 		dir := filepath.Join(folder.RunsDir(), id)
@@ -204,132 +195,99 @@ func (a *app) resume(given string, rf runFlags) error {
 		case err != nil:
 			return fmt.Errorf("resume: clean-up of run %s: %w", id, err)
 		case c.State == "going on":
-			return fail(exitFailed, "", "resume: run %s is going on in another process", id)
+			return exit.Errorf(exit.Failed, "", "resume: run %s is going on in another process", id)
 		default:
 			visible.Fprintf(a.err, "run %s was interrupted: %s\n", id, c.State)
 		}
 	}
 	record := folder.Record()
-	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", record.ID, len(progress.Done), plural(len(record.Sequence), "run"))
+	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", record.ID, len(progress.Done), unit.Plural(len(record.Sequence), "run"))
 	return a.conduct(stop, folder, limit)
 }
 
 // conduct makes the runs that are left, then the result.
 func (a *app) conduct(stop *stopper, folder *experiment.Folder, limit time.Duration) error {
-	c := &campaign{app: a, folder: folder, record: folder.Record(), stop: stop, began: a.now()}
-	if limit > 0 {
-		c.limit = c.began.Add(limit)
-	}
-	progress, err := folder.Progress()
-	if err != nil {
-		return fail(exitFailed, "", "run: %w", err)
-	}
-	stop.tell(func() { visible.Fprintf(a.err, "stopping: the run under way is torn down; plimsoll resume goes on\n") })
-	var failedAsserts []string
-	inARow := 0
-	for i, planned := range progress.Left {
-		out, err := c.make(planned, i, len(progress.Left))
-		switch {
-		case out == outcomeStop:
-			return errors.Join(err, c.result(false, nil))
-		case out == outcomeFailed:
-			if inARow++; inARow == 3 {
-				return errors.Join(fail(exitFailed, "mend what is wrong, then: plimsoll resume "+c.record.ID, "run: three runs in a row failed: %w", err), c.result(false, nil))
-			}
-		default:
-			inARow = 0
-			if err != nil {
-				failedAsserts = append(failedAsserts, fmt.Sprintf("%s (%s): %v", c.record.Cell(planned.Cell).Label(), plural(planned.Repeat, "repeat"), err))
-			}
-		}
-	}
-	return c.result(true, failedAsserts)
+	stop.tell(func() { a.sayf("stopping: the run under way is torn down; plimsoll resume goes on") })
+	c := experiment.Conduct{Limit: limit, Now: a.now, Say: a.sayf}
+	whole, failed, err := c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(), stop: stop})
+	return errors.Join(err, a.writeResult(folder, whole, failed))
 }
 
-// outcome of a run of an experiment.
-type outcome int
+// sayf prints a line for the person who waits.
+func (a *app) sayf(format string, args ...any) { visible.Fprintf(a.err, format+"\n", args...) }
 
-const (
-	outcomeDone   outcome = iota // measured; an error is a failed threshold
-	outcomeFailed                // the experiment goes on
-	outcomeStop                  // and here it does not
-)
+// cellRunner makes the runs of an experiment as run makes a single one.
+type cellRunner struct {
+	*app
+	folder *experiment.Folder
+	record experiment.Record
+	stop   *stopper
+}
 
-// make executes one run.
-func (c *campaign) make(planned experiment.Planned, index, left int) (outcome, error) {
-	cell := c.record.Cell(planned.Cell)
+// cellRun is one of them, prepared.
+type cellRun struct {
+	*cellRunner
+	*prepared
+	id string
+}
+
+// Begin implements experiment.Runner.
+func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (experiment.Run, error) {
 	s := c.record.Settings
-	sf := scenarioFlags{values: cellValues(c.record, cell), preset: s.Preset, nodes: s.Nodes}
-	tf := targetFlags{name: s.Target, timeScale: factor(s.TimeScale), sizeScale: factor(s.SizeScale), allowHostCommands: s.AllowHostCommands}
+	sf := scenarioFlags{values: cellValues(c.record, c.record.Cell(planned.Cell)), preset: s.Preset, nodes: s.Nodes}
+	tf := targetFlags{
+		name: s.Target, timeScale: factor(s.TimeScale), sizeScale: factor(s.SizeScale), allowHostCommands: s.AllowHostCommands,
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.TargetOptions)) {
 		tf.options = append(tf.options, name+"="+s.TargetOptions[name])
 	}
 	tf.options = append(tf.options, seedOf(tf.name, s.TargetOptions, planned.Sequence)...)
-	p, err := c.prepare(c.stop.ctx, "run", filepath.Join(c.folder.ScenarioDir(), filepath.FromSlash(c.record.File)), sf, tf)
-	if p != nil {
-		defer p.close()
-	}
+	file := filepath.Join(c.folder.ScenarioDir(), filepath.FromSlash(c.record.File))
+	p, err := c.prepare(ctx, "run", file, sf, tf)
 	if err != nil {
-		if c.stop.ctx.Err() != nil {
-			return outcomeStop, c.interrupted()
+		if p != nil {
+			p.close()
 		}
-		return outcomeStop, err
+		return nil, err
 	}
-	id := c.numbered(c.folder.RunsDir(), p, p.clock.Now())
-	text := fmt.Sprintf("run %d of %d: %s, repeat %d of %d", planned.Sequence, len(c.record.Sequence), cell.Label(), planned.Repeat, c.record.Repeats)
-	if remains := c.now().Sub(c.began) / time.Duration(max(c.made, 1)) * time.Duration(left-index); remains >= time.Second {
-		text += fmt.Sprintf("; about %s left", unit.Duration(remains.Round(time.Second)))
-	}
-	visible.Fprintf(c.err, "%s\n", text)
-	event := experiment.Event{Time: c.now().UTC(), Sequence: planned.Sequence, State: experiment.Started, RunID: id}
-	if err := c.folder.Append(event); err != nil {
-		return outcomeStop, fail(exitFailed, "", "run: %w", err)
-	}
-	var limit time.Duration
-	if !c.limit.IsZero() {
-		if limit = c.limit.Sub(c.now()); limit <= 0 {
-			return outcomeStop, fail(exitFailed, "plimsoll resume "+c.record.ID+" goes on", "run: the time limit is reached")
-		}
-	}
-	request := c.request(c.stop, p, c.folder.RunsDir(), id, c.record.Source, runFlags{}, limit)
-	summary, err := run.Execute(c.stop.ctx, request)
-	c.made++
-	return c.ended(event, summary, err)
+	return &cellRun{c, p, c.numbered(c.folder.RunsDir(), p, p.clock.Now())}, nil
 }
 
-// ended records how a run went and writes its report.
-func (c *campaign) ended(event experiment.Event, summary run.Summary, err error) (outcome, error) {
-	event.Time, event.State = c.now().UTC(), experiment.Done
+// ID implements experiment.Run.
+func (r *cellRun) ID() string { return r.id }
+
+// Close implements experiment.Run.
+func (r *cellRun) Close() { r.prepared.close() }
+
+// Make implements experiment.Run: it writes the run's report as well.
+func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outcome {
+	request := r.request(r.stop, r.prepared, r.folder.RunsDir(), r.id, r.record.Source, runFlags{}, limit)
+	summary, err := run.Execute(ctx, request)
+	out := experiment.Outcome{Err: err}
 	if summary.Dir == "" || summary.Status != result.StatusSucceeded {
-		event.State, event.Error = experiment.Failed, "it did not come to its end"
+		out.Verdict, out.Failure = experiment.Unusable, "it did not come to its end"
 		if err != nil {
-			event.Error = err.Error()
+			out.Failure = err.Error()
 		}
 	}
 	var doc *report.Document
 	var reportErr error
 	if summary.Dir != "" {
-		_, doc, reportErr = c.writeReport(summary.Dir)
-	}
-	if e := c.folder.Append(event); e != nil {
-		return outcomeStop, errors.Join(fail(exitFailed, "", "run: %w", e), err)
+		_, doc, reportErr = r.writeReport(summary.Dir)
 	}
 	switch {
-	case errors.Is(err, run.ErrStopped) || c.stop.ctx.Err() != nil:
-		return outcomeStop, errors.Join(c.interrupted(), err)
-	case run.Code(err) == run.CodeUncleaned:
-		return outcomeStop, err
-	case event.State == experiment.Failed:
-		visible.Fprintf(c.err, "run %s failed: %s\n", event.RunID, event.Error)
-		return outcomeFailed, errors.Join(err, reportErr)
+	case errors.Is(err, run.ErrStopped) || ctx.Err() != nil:
+		out.Verdict, out.Err = experiment.LeaveOff, errors.Join(r.folder.Interrupted(), err)
+	case exit.Code(err) == exit.Uncleaned:
+		out.Verdict = experiment.LeaveOff
+	case out.Failure != "":
+		out.Err = errors.Join(err, reportErr)
 	case doc == nil:
-		return outcomeFailed, reportErr
+		out.Verdict, out.Err = experiment.Unusable, reportErr
+	default:
+		out.Err = thresholds(doc)
 	}
-	return outcomeDone, thresholds(doc)
-}
-
-func (c *campaign) interrupted() error {
-	return fail(exitInterrupted, "plimsoll resume "+c.record.ID+" goes on", "run: %w", errInterrupted)
+	return out
 }
 
 // seedOf gives every run of an experiment on a simulated target a seed of its own: without one all repeats would be equal.
@@ -353,30 +311,32 @@ func seedOf(target string, given map[string]string, sequence int) []string {
 	return nil
 }
 
-// result writes and prints what has come out so far.
-func (c *campaign) result(whole bool, failedAsserts []string) error {
-	doc, err := c.experimentDocument(c.folder, compare.DefaultThreshold)
+// writeResult writes and prints what has come out so far; whole says that no run is left.
+func (a *app) writeResult(folder *experiment.Folder, whole bool, failedThresholds []string) error {
+	doc, err := a.experimentDocument(folder, compare.DefaultThreshold)
 	if err != nil {
 		if !whole {
 			return nil // nothing has measured yet, and why was said
 		}
-		return fail(exitFailed, "", "%w", err)
+		return exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	var errs []error
-	if err := writeFile(c.folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, doc) }); err != nil {
-		errs = append(errs, fail(exitFailed, "", "report: %w", err))
+	err = writeFile(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, doc) })
+	if err != nil {
+		errs = append(errs, exit.Errorf(exit.Failed, "", "report: %w", err))
 	}
-	if c.json {
-		errs = append(errs, report.ExperimentJSON(c.out, doc))
+	if a.json {
+		errs = append(errs, report.ExperimentJSON(a.out, doc))
 	} else {
-		errs = append(errs, report.ExperimentText(c.out, doc))
-		visible.Fprintf(c.out, "report: %s\n", c.folder.ReportPath())
+		errs = append(errs, report.ExperimentText(a.out, doc))
+		visible.Fprintf(a.out, "report: %s\n", folder.ReportPath())
 	}
-	if len(failedAsserts) > 0 {
-		errs = append(errs, fail(exitThreshold, "", "threshold: %s", strings.Join(failedAsserts, "; ")))
+	if len(failedThresholds) > 0 {
+		errs = append(errs, exit.Errorf(exit.Threshold, "", "threshold: %s", strings.Join(failedThresholds, "; ")))
 	}
 	if n := len(doc.Failed); n > 0 && whole {
-		errs = append(errs, fail(exitFailed, "plimsoll resume "+c.record.ID+" makes them again", "run: %s of the experiment failed", plural(n, "run")))
+		errs = append(errs, exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes them again",
+			"run: %s of the experiment failed", unit.Plural(n, "run")))
 	}
 	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/compare"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
 )
@@ -67,11 +68,11 @@ func (a *app) reportExperiment(dir string, to output) error {
 	}
 	folder, err := experiment.Open(dir)
 	if err != nil {
-		return fail(exitFailed, "", "report: %w", err)
+		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
 	doc, err := a.experimentDocument(folder, compare.DefaultThreshold)
 	if err != nil {
-		return fail(exitFailed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w", err)
+		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w", err)
 	}
 	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
@@ -85,7 +86,7 @@ func (a *app) experimentSide(phase, given string) (compare.Side, bool, error) {
 	}
 	folder, err := experiment.Open(dir)
 	if err != nil {
-		return compare.Side{}, true, fail(exitFailed, "", "%s: %w", phase, err)
+		return compare.Side{}, true, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	r := folder.Record()
 	want := map[string]string{}
@@ -93,14 +94,14 @@ func (a *app) experimentSide(phase, given string) (compare.Side, bool, error) {
 		for pair := range strings.SplitSeq(cells, ",") {
 			factor, level, ok := strings.Cut(pair, "=")
 			if !ok || !slices.ContainsFunc(r.Factors, func(f experiment.Factor) bool { return f.Name == factor }) {
-				return compare.Side{}, true, usage("write EXPERIMENT:factor=level,factor=level", "%s: %q: %q is not a factor of %s with a level", phase, given, pair, r.ID)
+				return compare.Side{}, true, exit.Usagef("write EXPERIMENT:factor=level,factor=level", "%s: %q: %q is not a factor of %s with a level", phase, given, pair, r.ID)
 			}
 			want[factor] = level
 		}
 	}
 	progress, err := folder.Progress()
 	if err != nil {
-		return compare.Side{}, true, fail(exitFailed, "", "%s: %w", phase, err)
+		return compare.Side{}, true, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	s, order := compare.Side{Name: given}, map[string]int{}
 	for _, c := range r.Cells {
@@ -123,7 +124,7 @@ func (a *app) experimentSide(phase, given string) (compare.Side, bool, error) {
 	}
 	slices.SortStableFunc(s.Runs, func(x, y compare.Run) int { return order[x.Cell] - order[y.Cell] })
 	if len(s.Runs) == 0 {
-		return s, true, fail(exitFailed, "", "%s: %q: no run of it has measured", phase, given)
+		return s, true, exit.Errorf(exit.Failed, "", "%s: %q: no run of it has measured", phase, given)
 	}
 	return s, true, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/listen"
 	"plimsoll/internal/secret"
@@ -74,11 +75,11 @@ func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
 	}
 	c, err := k.Open(options)
 	if err != nil {
-		return usage(`run "plimsoll exporter list" for the options there are`, "%w", err)
+		return exit.Usagef(`run "plimsoll exporter list" for the options there are`, "%w", err)
 	}
 	x, err := exporter.New(buildVersion().Program, c)
 	if err != nil {
-		return fail(exitFailed, "", "%s%w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
@@ -90,13 +91,13 @@ func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
 		Listening: func(address string) { visible.Fprintf(a.err, "serving http://%s/metrics\n", address) },
 	}
 	if s.Token, err = tokenFrom(ctx, f.token); err != nil {
-		return usage("", "%s%w", phase, err)
+		return exit.Usagef("", "%s%w", phase, err)
 	}
 	if err := s.Check(); err != nil {
-		return usage("--token says where a token is, like env:NAME or file:PATH", "%s%w", phase, err)
+		return exit.Usagef("--token says where a token is, like env:NAME or file:PATH", "%s%w", phase, err)
 	}
 	if err := x.Serve(ctx, s); err != nil {
-		return fail(exitFailed, "", "%s%w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	return nil
 }
@@ -126,11 +127,11 @@ func (a *app) exportOnce(ctx context.Context, phase string, x *exporter.Exporter
 	failed, err := x.Page(ctx, a.out, format)
 	switch {
 	case err != nil:
-		return fail(exitFailed, "", "%s%w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	case ctx.Err() != nil:
-		return fail(exitInterrupted, "", "%s%w", phase, errInterrupted)
+		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, errInterrupted)
 	case failed != nil:
-		return fail(exitFailed, "the page says the same", "%s%w", phase, failed)
+		return exit.Errorf(exit.Failed, "the page says the same", "%s%w", phase, failed)
 	}
 	return nil
 }

@@ -13,9 +13,11 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/collect"
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // maxScale bounds --time-scale and --size-scale from above.
@@ -104,14 +106,14 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 		for _, p := range drivers.Targets() {
 			names = append(names, p.Name())
 		}
-		return nil, usage("there are: "+strings.Join(names, ", "), "target: no target called %q", f.name)
+		return nil, exit.Usagef("there are: "+strings.Join(names, ", "), "target: no target called %q", f.name)
 	}
 	options, err := pairs("--target-opt", f.options)
 	if err != nil {
 		return nil, err
 	}
 	if nodes < 0 {
-		return nil, usage("", "--nodes: %d is not a number of nodes", nodes)
+		return nil, exit.Usagef("", "--nodes: %d is not a number of nodes", nodes)
 	}
 	p := &place{options: options, clock: a.clock}
 	if keeper, ok := provider.(target.Timekeeper); ok {
@@ -119,7 +121,7 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 	}
 	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir, AllowHostCommands: f.allowHostCommands})
 	if err != nil {
-		return nil, usage(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
+		return nil, exit.Usagef(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
 	}
 	return p, nil
 }
@@ -178,15 +180,7 @@ func (a *app) refuse(phase string, l *loaded) error {
 		}
 	}
 	if l.scenario == nil {
-		return fail(exitScenario, "", "%s: %s: %s", phase, l.given, plural(l.count(scenario.Error), "error"))
+		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given, unit.Plural(l.count(scenario.Error), "error"))
 	}
 	return nil
-}
-
-// plural prints "1 error", "2 errors".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

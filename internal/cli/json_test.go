@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/golden"
 )
 
@@ -22,16 +23,16 @@ func TestJSONGoldens(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"usl", exitDone, []string{"usl", dir + "sweep.csv", "--at", "100"}},
-		{"steady", exitDone, []string{"steady", dir + "series.csv", "--column", "p99_ms"}},
-		{"steady-rounds", exitThreshold, []string{"steady", dir + "history.csv", "--rounds", "--require", "--rule", "5,0.01,0.01,25"}},
-		{"changes", exitDone, []string{"changes", dir + "history.csv"}},
-		{"compare", exitDone, []string{"compare", dir + "before.csv", dir + "after.csv", "--better", "p99_ms=lower"}},
-		{"baseline-set", exitDone, []string{"baseline", "set", "disk", dir + "before.csv", "--better", "p99_ms=lower"}},
-		{"baseline-show", exitDone, []string{"baseline", "show", "disk"}},
-		{"baseline-check", exitThreshold, []string{"baseline", "check", "disk", dir + "after.csv"}},
-		{"analyze-series", exitDone, []string{"analyze", dir + "series.csv"}},
-		{"analyze-sweep", exitDone, []string{"analyze", dir + "sweep.csv"}},
+		{"usl", exit.Done, []string{"usl", dir + "sweep.csv", "--at", "100"}},
+		{"steady", exit.Done, []string{"steady", dir + "series.csv", "--column", "p99_ms"}},
+		{"steady-rounds", exit.Threshold, []string{"steady", dir + "history.csv", "--rounds", "--require", "--rule", "5,0.01,0.01,25"}},
+		{"changes", exit.Done, []string{"changes", dir + "history.csv"}},
+		{"compare", exit.Done, []string{"compare", dir + "before.csv", dir + "after.csv", "--better", "p99_ms=lower"}},
+		{"baseline-set", exit.Done, []string{"baseline", "set", "disk", dir + "before.csv", "--better", "p99_ms=lower"}},
+		{"baseline-show", exit.Done, []string{"baseline", "show", "disk"}},
+		{"baseline-check", exit.Threshold, []string{"baseline", "check", "disk", dir + "after.csv"}},
+		{"analyze-series", exit.Done, []string{"analyze", dir + "series.csv"}},
+		{"analyze-sweep", exit.Done, []string{"analyze", dir + "sweep.csv"}},
 	} {
 		a, out, errs := quiet(t)
 		if code := a.main(append([]string{"--dir", runs, "--json"}, c.args...)); code != c.code {

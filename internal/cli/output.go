@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 )
 
@@ -34,7 +35,7 @@ func (a *app) print(phase, what string, o output, write func(io.Writer) error) e
 		wall := visible.NewWriter(w) // the same bytes as on standard output
 		return errors.Join(write(wall), wall.Close())
 	}); err != nil {
-		return fail(exitFailed, "", "%s: %w", phase, err)
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	visible.Fprintf(a.err, "%s: %s\n", what, o.file)
 	return nil
@@ -49,5 +50,5 @@ func formatOf[T any](a *app, phase string, o output, formats map[string]func(io.
 	if write, ok := formats[name]; ok {
 		return write, nil
 	}
-	return nil, usage("there are: "+strings.Join(slices.Sorted(maps.Keys(formats)), ", "), "%s: no format %q", phase, name)
+	return nil, exit.Usagef("there are: "+strings.Join(slices.Sorted(maps.Keys(formats)), ", "), "%s: no format %q", phase, name)
 }

@@ -8,10 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
 	"plimsoll/internal/workload"
+	"plimsoll/unit"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -52,12 +55,12 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 		err = errors.Join(p.plan.Text(a.out), err)
 		if x := p.scenario.Experiment; x != nil && err == nil {
 			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
-				plural(x.Runs(), "run"), plural(x.Runs()/x.Repeats, "combination"),
-				plural(x.Repeats, "time"), lasts(p.plan.Least()*time.Duration(x.Runs()), p.plan.EstimateUnknown))
+				unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
+				unit.Plural(x.Repeats, "time"), progress.Lasts(p.plan.Least()*time.Duration(x.Runs()), p.plan.EstimateUnknown))
 		}
 	}
 	if refused != nil { // its objections are part of the plan
-		return &failure{code: exitTarget, err: err, said: true}
+		return &exit.Error{Code: exit.Refused, Err: err, Said: true}
 	}
 	return err
 }
@@ -87,7 +90,7 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 		return p, err
 	}
 	if checkErr != nil {
-		return p, fail(exitTarget, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
+		return p, exit.Errorf(exit.Refused, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
 	}
 	forecaster, _ := target.TargetAs[workload.Forecaster](t.Target) // without one the plan says what it cannot say
 	p.plan, err = plan.Build(l.scenario, facts, plan.Options{
@@ -95,7 +98,7 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 		Forecaster: forecaster,
 	})
 	if err != nil {
-		return p, &failure{code: exitTarget, err: err, hint: "plimsoll plan shows the steps this is about"}
+		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
 	return p, nil
 }

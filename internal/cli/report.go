@@ -17,6 +17,7 @@ import (
 
 	"plimsoll/internal/collect"
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
 	"plimsoll/internal/visible"
@@ -66,7 +67,7 @@ func (a *app) report(run string, to output, again bool) error {
 	}
 	doc, err := report.Build(folder)
 	if err != nil {
-		return fail(exitFailed, "", "report: %w", err)
+		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
 	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
@@ -89,7 +90,7 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 		visible.Fprintf(a.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(), err)
 		return nil
 	case err != nil:
-		return fail(exitFailed, "", "report: %w", err)
+		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
@@ -97,9 +98,9 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 		var gone *goneError
 		switch {
 		case ctx.Err() != nil:
-			return fail(exitInterrupted, "", "report: %w", context.Cause(ctx))
+			return exit.Errorf(exit.Interrupted, "", "report: %w", context.Cause(ctx))
 		case errors.As(err, &gone):
-			return fail(exitFailed, "leave out --again: the report is made from what was collected before", "report: %w", err)
+			return exit.Errorf(exit.Failed, "leave out --again: the report is made from what was collected before", "report: %w", err)
 		}
 		visible.Fprintf(a.err, "warning: report: %v\n", err)
 	}

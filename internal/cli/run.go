@@ -17,6 +17,8 @@ import (
 
 	"plimsoll/internal/analysis/assert"
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
 	"plimsoll/internal/visible"
@@ -79,24 +81,24 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	}
 	if err != nil {
 		if stop.ctx.Err() != nil {
-			return fail(exitInterrupted, "nothing was started", "run: %w", errInterrupted)
+			return exit.Errorf(exit.Interrupted, "nothing was started", "run: %w", errInterrupted)
 		}
 		return err
 	}
 	if p.scenario.Experiment != nil && !rf.once {
 		if len(sheet) > 0 {
-			return usage("give it to plimsoll analyze, for the runs that matter", "run: --data-sheet is for single runs, and this is an experiment")
+			return exit.Usagef("give it to plimsoll analyze, for the runs that matter", "run: --data-sheet is for single runs, and this is an experiment")
 		}
 		return a.startExperiment(stop, p, sf, tf, rf, limit)
 	}
 	p.facts.Environment = append(p.facts.Environment, sheet...)
-	watch := newWatcher(a.err, a.now, p.clock.Now, p.plan)
-	stop.tell(watch.stopping)
+	watch := progress.New(a.err, a.now, p.clock.Now, p.plan)
+	stop.tell(watch.Stopping)
 	request := a.request(stop, p, a.runsDir, a.numbered(a.runsDir, p, p.clock.Now()), given, rf, limit)
 	request.Observer = watch
-	watch.begin(request.RunID)
+	watch.Begin(request.RunID)
 	summary, err := run.Execute(stop.ctx, request)
-	watch.end()
+	watch.End()
 	if p.facts.Simulated && summary.Dir != "" {
 		visible.Fprintf(a.err, "%s of simulated time took %s and at most %s of memory\n",
 			unit.Duration(summary.Elapsed.Round(time.Second)),
@@ -115,7 +117,7 @@ func timeLimit(text string) (time.Duration, error) {
 	}
 	limit, err := unit.ParseDuration(text)
 	if err != nil || limit <= 0 {
-		return 0, usage("", "--time-limit: %w", cmp.Or(err, fmt.Errorf("%q is not a length of time above 0", text)))
+		return 0, exit.Usagef("", "--time-limit: %w", cmp.Or(err, fmt.Errorf("%q is not a length of time above 0", text)))
 	}
 	return time.Duration(limit), nil
 }
@@ -175,14 +177,14 @@ func (a *app) conclude(s run.Summary) error {
 func (a *app) writeReport(dir string) (*result.Folder, *report.Document, error) {
 	folder, err := result.Open(dir)
 	if err != nil {
-		return nil, nil, fail(exitFailed, "", "report: %w", err)
+		return nil, nil, exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
 	doc, err := report.Build(folder)
 	if err != nil {
-		return nil, nil, fail(exitFailed, "", "report: %w", err)
+		return nil, nil, exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
 	if err := writeFile(folder.ReportPath(), func(w io.Writer) error { return report.HTML(w, doc) }); err != nil {
-		return folder, doc, fail(exitFailed, "plimsoll report "+filepath.Base(dir)+" --output FILE", "report: %w", err)
+		return folder, doc, exit.Errorf(exit.Failed, "plimsoll report "+filepath.Base(dir)+" --output FILE", "report: %w", err)
 	}
 	return folder, doc, nil
 }
@@ -217,11 +219,11 @@ func thresholds(doc *report.Document) error {
 	}
 	var errs []error
 	if len(failed) > 0 {
-		errs = append(errs, fail(exitThreshold, "the scenario's author demands that they stay at zero", "threshold: not zero: %s", strings.Join(failed, ", ")))
+		errs = append(errs, exit.Errorf(exit.Threshold, "the scenario's author demands that they stay at zero", "threshold: not zero: %s", strings.Join(failed, ", ")))
 	}
 	for _, f := range doc.Findings {
 		if assert.Failed(f) {
-			errs = append(errs, fail(exitThreshold, "", "threshold: %s", strings.TrimSuffix(f.Sentence, ".")))
+			errs = append(errs, exit.Errorf(exit.Threshold, "", "threshold: %s", strings.TrimSuffix(f.Sentence, ".")))
 		}
 	}
 	return errors.Join(errs...)

@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -62,16 +64,16 @@ func (a *app) completeRun(*cobra.Command, []string, string) ([]string, cobra.She
 func (a *app) find(phase, run string) (string, error) {
 	if strings.ContainsRune(run, filepath.Separator) || run == "." || run == ".." {
 		if _, err := os.Stat(run); err != nil {
-			return "", fail(exitFailed, "", "%s: run %q: %w", phase, run, err)
+			return "", exit.Errorf(exit.Failed, "", "%s: run %q: %w", phase, run, err)
 		}
 		return run, nil
 	}
 	entries, err := result.List(a.runsDir)
 	if err != nil {
-		return "", fail(exitFailed, "", "%s: %w", phase, err)
+		return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	if experiments, _ := experiment.List(a.runsDir); len(entries) == 0 && (len(experiments) == 0 || run == "latest") {
-		return "", fail(exitFailed, "name another folder with --dir, or make a run: plimsoll run SCENARIO", "%s: no runs in %q", phase, a.runsDir)
+		return "", exit.Errorf(exit.Failed, "name another folder with --dir, or make a run: plimsoll run SCENARIO", "%s: no runs in %q", phase, a.runsDir)
 	}
 	if run == "latest" {
 		return slices.MaxFunc(entries, func(a, b result.Entry) int { return made(a).Compare(made(b)) }).Dir, nil
@@ -94,9 +96,9 @@ func (a *app) find(phase, run string) (string, error) {
 		if inside, _ := filepath.Glob(filepath.Join(a.runsDir, "*", experiment.RunsFolder, globQuote(run)+"*")); len(inside) == 1 {
 			return inside[0], nil
 		}
-		return "", fail(exitFailed, `run "plimsoll runs list" for the runs there are`, "%s: run %q: none of that name in %q", phase, run, a.runsDir)
+		return "", exit.Errorf(exit.Failed, `run "plimsoll runs list" for the runs there are`, "%s: run %q: none of that name in %q", phase, run, a.runsDir)
 	}
-	return "", usage("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run, len(found))
+	return "", exit.Usagef("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run, len(found))
 }
 
 // made is when a run was made. Simulated runs have a time of their own; theirs is when the journal was last written.
@@ -122,7 +124,7 @@ func (a *app) openRun(phase, run string) (*result.Folder, error) {
 	}
 	folder, err := result.Open(dir)
 	if err != nil {
-		return nil, fail(exitFailed, "", "%s: %w", phase, err)
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	return folder, nil
 }
@@ -145,7 +147,7 @@ type listedRun struct {
 func (a *app) listRuns() error {
 	entries, err := result.List(a.runsDir)
 	if err != nil {
-		return fail(exitFailed, "", "runs: %w", err)
+		return exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}
 	rows, err := a.listedExperiments()
 	if err != nil {
@@ -166,15 +168,15 @@ func (a *app) listRuns() error {
 		_, err := visible.Fprintf(a.out, "no runs in %s\n", a.runsDir)
 		return err
 	}
-	t := table{head: []string{"RUN", "SCENARIO", "STATUS", "MEASURED", "COLLECTED", "CLEANED", "SIZE"}}
+	t := terminal.Table{Head: []string{"RUN", "SCENARIO", "STATUS", "MEASURED", "COLLECTED", "CLEANED", "SIZE"}}
 	for _, r := range rows {
 		status := r.Status
 		if status == "" {
 			status = "unreadable"
 		}
-		t.add(r.RunID, r.Scenario, status, r.Measured, r.Collected, r.Cleaned, r.Bytes.String())
+		t.Add(r.RunID, r.Scenario, status, r.Measured, r.Collected, r.Cleaned, r.Bytes.String())
 	}
-	if err := t.write(a.out); err != nil {
+	if err := t.Write(a.out); err != nil {
 		return err
 	}
 	for _, r := range rows {
@@ -208,25 +210,25 @@ func (a *app) showRun(run string) error {
 		visible.Fprintf(a.out, "%s\n", strings.TrimSuffix(m.Scenario.Name+": "+m.Scenario.Summary, ": "))
 	}
 	visible.Fprintf(a.out, "\n")
-	facts := table{head: []string{"FACT", "VALUE"}}
-	facts.add("folder", folder.Dir())
+	facts := terminal.Table{Head: []string{"FACT", "VALUE"}}
+	facts.Add("folder", folder.Dir())
 	if !m.Created.IsZero() {
-		facts.add("began", m.Created.UTC().Format(time.RFC3339))
+		facts.Add("began", m.Created.UTC().Format(time.RFC3339))
 	}
 	if !m.Ended.IsZero() && !m.Created.IsZero() {
-		facts.add("took", unit.Duration(m.Ended.Sub(m.Created)).String())
+		facts.Add("took", unit.Duration(m.Ended.Sub(m.Created)).String())
 	}
 	if len(m.Nodes) > 0 { // none: the manifest is damaged
-		facts.add("target", fmt.Sprintf("%s, %s", m.Target, plural(len(m.Nodes), "node")))
-		facts.add("scales", fmt.Sprintf("time x %g, size x %g", m.TimeScale, m.SizeScale))
+		facts.Add("target", fmt.Sprintf("%s, %s", m.Target, unit.Plural(len(m.Nodes), "node")))
+		facts.Add("scales", fmt.Sprintf("time x %g, size x %g", m.TimeScale, m.SizeScale))
 	}
 	for _, v := range m.Scenario.Vars {
-		facts.add("variable "+v.Name, fmt.Sprintf("%s (%s)", v.Value, v.From))
+		facts.Add("variable "+v.Name, fmt.Sprintf("%s (%s)", v.Value, v.From))
 	}
 	if o := m.Overhead; o != nil {
-		facts.add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent, unit.Bytes(o.MaxResidentBytes)))
+		facts.Add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent, unit.Bytes(o.MaxResidentBytes)))
 	}
-	if err := facts.write(a.out); err != nil {
+	if err := facts.Write(a.out); err != nil {
 		return err
 	}
 	visible.Fprintf(a.out, "\n")
@@ -266,7 +268,7 @@ func (a *app) removeRuns(runs []string, force, yes bool) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &failure{code: exitFailed, err: err}
+		return &exit.Error{Code: exit.Failed, Err: err}
 	}
 	if a.json {
 		return a.printJSON(map[string][]string{"deleted": dirs})
@@ -279,7 +281,7 @@ func (a *app) listedExperiments() ([]listedRun, error) {
 	rows := []listedRun{}
 	dirs, err := experiment.List(a.runsDir)
 	if err != nil {
-		return nil, fail(exitFailed, "", "runs: %w", err)
+		return nil, exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}
 	for _, dir := range dirs {
 		row := listedRun{RunID: filepath.Base(dir), Dir: dir}
@@ -335,5 +337,5 @@ func (a *app) consent(question string) error {
 	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {
 		return nil
 	}
-	return usage("answer y, or give --yes", "not confirmed")
+	return exit.Usagef("answer y, or give --yes", "not confirmed")
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/scenario"
 	"plimsoll/scenarios"
@@ -69,11 +71,11 @@ func (a *app) listScenarios() error {
 	if a.json {
 		return a.printJSON(rows)
 	}
-	t := table{head: []string{"SCENARIO", "TAKES", "QUESTION"}}
+	t := terminal.Table{Head: []string{"SCENARIO", "TAKES", "QUESTION"}}
 	for _, r := range rows {
-		t.add(r.Name, unit.Duration(r.Seconds*1e9).String(), r.Summary)
+		t.Add(r.Name, unit.Duration(r.Seconds*1e9).String(), r.Summary)
 	}
-	return t.write(a.out)
+	return t.Write(a.out)
 }
 
 // described is what scenarios show --json prints.
@@ -107,7 +109,7 @@ type describedVMs struct {
 func describe(name string, sc *scenario.Scenario) described {
 	d := described{
 		shipped:     shipped{name, sc.DisplayName, sc.Summary, sc.EstimatedRuntime.Seconds(), sc.Tags},
-		Description: plainText(sc.Description), Variables: []describedVar{}, Groups: []describedVMs{}, Workloads: []string{}, Results: []string{},
+		Description: terminal.PlainText(sc.Description), Variables: []describedVar{}, Groups: []describedVMs{}, Workloads: []string{}, Results: []string{},
 	}
 	for _, v := range sc.Vars {
 		text := v.Description
@@ -148,21 +150,21 @@ func (a *app) showScenario(given string) error {
 	visible.Fprintf(a.out, "%s: %s\n\n%s\n\n%s\n\ntakes about %s unscaled\n", given, d.Display, d.Summary,
 		visible.Lines(d.Description), unit.Duration(d.Seconds*1e9))
 	if len(d.Variables) > 0 {
-		t := table{head: []string{"VARIABLE", "DEFAULT", "MIN", "MAX", "MEANING"}}
+		t := terminal.Table{Head: []string{"VARIABLE", "DEFAULT", "MIN", "MAX", "MEANING"}}
 		for _, v := range d.Variables {
-			t.add(v.Name, show(v.Default), show(v.Min), show(v.Max), v.Description)
+			t.Add(v.Name, show(v.Default), show(v.Min), show(v.Max), v.Description)
 		}
 		visible.Fprintf(a.out, "\n")
-		if err := t.write(a.out); err != nil {
+		if err := t.Write(a.out); err != nil {
 			return err
 		}
 	}
-	t := table{head: []string{"VM GROUP", "NODES", "CPUS", "MEMORY", "DISKS"}}
+	t := terminal.Table{Head: []string{"VM GROUP", "NODES", "CPUS", "MEMORY", "DISKS"}}
 	for _, g := range d.Groups {
-		t.add(g.Name, g.Nodes, fmt.Sprint(g.CPUs), g.MemoryBytes.String(), fmt.Sprintf("%d x %s", g.Disks, g.DiskBytes))
+		t.Add(g.Name, g.Nodes, fmt.Sprint(g.CPUs), g.MemoryBytes.String(), fmt.Sprintf("%d x %s", g.Disks, g.DiskBytes))
 	}
 	visible.Fprintf(a.out, "\n")
-	if err := t.write(a.out); err != nil {
+	if err := t.Write(a.out); err != nil {
 		return err
 	}
 	visible.Fprintf(a.out, "\nworkloads: %s\n", strings.Join(d.Workloads, ", "))
@@ -186,15 +188,15 @@ func (a *app) newScenario(dir, from string) error {
 		if near := nearest.Of(from, scenarios.Names()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		return usage(hint, "scenarios new: no scenario called %q in the library", from)
+		return exit.Usagef(hint, "scenarios new: no scenario called %q in the library", from)
 	}
 	if _, err := os.Lstat(dir); err == nil {
-		return fail(exitFailed, "name a directory that does not exist yet", "scenarios new: %q exists", dir)
+		return exit.Errorf(exit.Failed, "name a directory that does not exist yet", "scenarios new: %q exists", dir)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fail(exitFailed, "", "scenarios new: %w", err)
+		return exit.Errorf(exit.Failed, "", "scenarios new: %w", err)
 	}
 	if err := os.CopyFS(dir, fsys); err != nil {
-		return fail(exitFailed, "", "scenarios new: %w", err)
+		return exit.Errorf(exit.Failed, "", "scenarios new: %w", err)
 	}
 	if a.json {
 		return a.printJSON(map[string]string{"directory": dir, "from": from})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -21,7 +22,7 @@ option tables that check the file. Point your editor's YAML mode to it.`,
 		RunE: func(*cobra.Command, []string) error {
 			schema, err := scenario.Schema()
 			if err != nil {
-				return fail(exitFailed, "", "schema: %w", err)
+				return exit.Errorf(exit.Failed, "", "schema: %w", err)
 			}
 			_, err = a.out.Write(append(bytes.TrimSpace(schema), '\n'))
 			return err

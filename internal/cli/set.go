@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"plimsoll/internal/exit"
 )
 
 // largestSetFile is as much as a scenario file may hold, in bytes.
@@ -17,11 +19,11 @@ func (a *app) variables(files, pairs []string) (map[string]any, error) {
 	for _, name := range files {
 		data, err := a.readGiven(name, largestSetFile)
 		if err != nil {
-			return nil, usage("", "--set-file: %w", err)
+			return nil, exit.Usagef("", "--set-file: %w", err)
 		}
 		var m map[string]any
 		if err := yaml.Unmarshal(data, &m); err != nil {
-			return nil, usage("the file holds one line per variable, like  iops: 4000", "--set-file: %q: %w", name, err)
+			return nil, exit.Usagef("the file holds one line per variable, like  iops: 4000", "--set-file: %q: %w", name, err)
 		}
 		for k, v := range m {
 			set[k] = v
@@ -31,11 +33,11 @@ func (a *app) variables(files, pairs []string) (map[string]any, error) {
 		name, text, ok := strings.Cut(pair, "=")
 		name = strings.TrimSpace(name)
 		if !ok || name == "" {
-			return nil, usage("", "--set: %q: want NAME=VALUE", pair)
+			return nil, exit.Usagef("", "--set: %q: want NAME=VALUE", pair)
 		}
 		v, err := scalar(text)
 		if err != nil {
-			return nil, usage("quote the value to make it a text", "--set: %s: %w", name, err)
+			return nil, exit.Usagef("quote the value to make it a text", "--set: %s: %w", name, err)
 		}
 		set[name] = v
 	}
@@ -66,7 +68,7 @@ func pairs(flag string, given []string) (map[string]string, error) {
 	for _, pair := range given {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, usage("", "%s: %q: want NAME=VALUE", flag, pair)
+			return nil, exit.Usagef("", "%s: %q: want NAME=VALUE", flag, pair)
 		}
 		m[name] = value
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
 	"plimsoll/internal/regular"
 	"plimsoll/scenarios"
@@ -39,17 +40,17 @@ func (a *app) open(given string) (*source, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return openLibrary(given)
 	case err != nil:
-		return nil, fail(exitScenario, "", "open: %w", err)
+		return nil, exit.Errorf(exit.Scenario, "", "open: %w", err)
 	case info.IsDir():
 		return a.openDir(given, given, "")
 	case !info.Mode().IsRegular():
-		return nil, fail(exitScenario, "", "open: %q: %w", given, regular.Kind(info.Mode().Type()))
+		return nil, exit.Errorf(exit.Scenario, "", "open: %q: %w", given, regular.Kind(info.Mode().Type()))
 	case strings.EqualFold(filepath.Ext(given), ".zip"):
 		return openZip(given)
 	case slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(given))):
 		return a.openDir(given, filepath.Dir(given), filepath.Base(given))
 	}
-	return nil, fail(exitScenario, "name a directory, its test.yml, or a zip of it", "open: %q is neither a directory nor a .yml, .yaml or .zip file", given)
+	return nil, exit.Errorf(exit.Scenario, "name a directory, its test.yml, or a zip of it", "open: %q is neither a directory nor a .yml, .yaml or .zip file", given)
 }
 
 func openLibrary(given string) (*source, error) {
@@ -60,7 +61,7 @@ func openLibrary(given string) (*source, error) {
 	if near := nearest.Of(given, scenarios.Names()); near != "" && !strings.ContainsAny(given, `/\`) {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
-	return nil, fail(exitScenario, hint, "open: %q: no such file or directory, and no scenario of that name", given)
+	return nil, exit.Errorf(exit.Scenario, hint, "open: %q: no such file or directory, and no scenario of that name", given)
 }
 
 func (a *app) openDir(given, dir, file string) (*source, error) {
@@ -70,7 +71,7 @@ func (a *app) openDir(given, dir, file string) (*source, error) {
 		s.fsys = without{s.fsys, runs}
 	}
 	if _, err := fs.ReadDir(s.fsys, "."); err != nil {
-		return nil, fail(exitScenario, "", "open: %q: %w", given, err)
+		return nil, exit.Errorf(exit.Scenario, "", "open: %q: %w", given, err)
 	}
 	return s, nil
 }
@@ -89,7 +90,7 @@ func inside(dir, name string) (string, bool) {
 func openZip(given string) (*source, error) {
 	z, err := zip.OpenReader(given)
 	if err != nil {
-		return nil, fail(exitScenario, "", "open: %q: %w", given, err)
+		return nil, exit.Errorf(exit.Scenario, "", "open: %q: %w", given, err)
 	}
 	var total uint64
 	for _, f := range z.File {
@@ -97,7 +98,7 @@ func openZip(given string) (*source, error) {
 	}
 	if len(z.File) > maxZipFiles || total > uint64(maxZipBytes) {
 		_ = z.Close()
-		return nil, fail(exitScenario, "unpack it and name the directory", "open: %q: %d files and %s are too much for a scenario (at most %d and %s)",
+		return nil, exit.Errorf(exit.Scenario, "unpack it and name the directory", "open: %q: %d files and %s are too much for a scenario (at most %d and %s)",
 			given, len(z.File), unit.Bytes(min(total, 1<<62)), maxZipFiles, maxZipBytes)
 	}
 	return &source{given: given, fsys: z, close: func() { _ = z.Close() }}, nil

@@ -14,8 +14,11 @@ import (
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/steady"
+	"plimsoll/internal/exit"
+	"plimsoll/internal/table"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 func (a *app) steadyCommand() *cobra.Command {
@@ -76,10 +79,10 @@ type settled struct {
 func (a *app) steady(given, column, rule string, rounds, require bool, tolerance float64) error {
 	r, err := parseRule(rule)
 	if err != nil {
-		return usage("as in 5,0.20,0.10,25: window, spread, excursion, ceiling", "steady: --rule: %w", err)
+		return exit.Usagef("as in 5,0.20,0.10,25: window, spread, excursion, ceiling", "steady: --rule: %w", err)
 	}
 	if !(tolerance > 0 && tolerance < 1) {
-		return usage("", "steady: --tolerance: %g is not a share above 0 and below 1", tolerance)
+		return exit.Usagef("", "steady: --tolerance: %g is not a share above 0 and below 1", tolerance)
 	}
 	list, source, err := a.evenSeries("steady", given, column)
 	if err != nil {
@@ -101,7 +104,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 		out = append(out, v)
 	}
 	if len(errs) > 0 {
-		return fail(exitFailed, "", "%w", errors.Join(errs...))
+		return exit.Errorf(exit.Failed, "", "%w", errors.Join(errs...))
 	}
 	if a.json {
 		err = a.printJSON(struct {
@@ -124,7 +127,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 		}
 	}
 	if len(not) > 0 {
-		return fail(exitThreshold, "", "steady: not reached: %s", strings.Join(not, ", "))
+		return exit.Errorf(exit.Threshold, "", "steady: not reached: %s", strings.Join(not, ", "))
 	}
 	return nil
 }
@@ -187,7 +190,7 @@ func (v settled) text(a *app) {
 		visible.Fprintf(a.out, "; %s\n", v.Ends)
 	}
 	if v.WarmUp != nil {
-		visible.Fprintf(a.out, "  warm-up: %s left out", plural(*v.WarmUp, "point"))
+		visible.Fprintf(a.out, "  warm-up: %s left out", unit.Plural(*v.WarmUp, "point"))
 		if v.Period != nil {
 			visible.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period, v.seconds(0, int(*v.Period+0.5)))
 		}
@@ -240,19 +243,19 @@ func (a *app) namedSeries(phase, given, column string) ([]named, string, error) 
 	if !isFile(given) {
 		return a.runSeries(phase, given, column)
 	}
-	s, err := a.openSheet(phase, given)
+	s, err := a.openTable(phase, given)
 	if err != nil {
 		return nil, "", err
 	}
 	list, _, err := a.sheetSeries(phase, s, column)
-	return list, s.source, err
+	return list, s.Source, err
 }
 
 // sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there is one.
-func (a *app) sheetSeries(phase string, s *sheet, column string) ([]named, *timeline, error) {
-	t, err := s.timeline()
+func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named, *table.Times, error) {
+	t, err := s.Times()
 	if err != nil {
-		return nil, nil, fail(exitFailed, "", "%s: %s: %w", phase, s.source, err)
+		return nil, nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, s.Source, err)
 	}
 	var asked []string
 	if column != "" {
@@ -263,19 +266,19 @@ func (a *app) sheetSeries(phase string, s *sheet, column string) ([]named, *time
 		return nil, nil, err
 	}
 	if t != nil && column == "" {
-		columns = slices.DeleteFunc(columns, func(c int) bool { return c == t.column })
+		columns = slices.DeleteFunc(columns, func(c int) bool { return c == t.Column })
 	}
 	var list []named
-	labels := s.labels(columns, t)
+	labels := labelsOf(s, columns, t)
 	for _, c := range columns {
 		values, err := a.values(phase, s, c)
 		if err != nil {
 			return nil, nil, err
 		}
-		list = append(list, named{name: s.names[c], values: values, labels: labels})
+		list = append(list, named{name: s.Names[c], values: values, labels: labels})
 	}
 	if len(list) == 0 {
-		return nil, nil, fail(exitFailed, "--column looks at the times themselves", "%s: %s: no column of numbers besides the times in %s", phase, s.source, quoted(s.names[t.column]))
+		return nil, nil, exit.Errorf(exit.Failed, "--column looks at the times themselves", "%s: %s: no column of numbers besides the times in %s", phase, s.Source, table.Quote(s.Names[t.Column]))
 	}
 	return list, t, nil
 }
@@ -285,7 +288,7 @@ func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
 	if !isFile(given) {
 		return a.runSeries(phase, given, column)
 	}
-	s, err := a.openSheet(phase, given)
+	s, err := a.openTable(phase, given)
 	if err != nil {
 		return nil, "", err
 	}
@@ -297,38 +300,38 @@ func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
 	for i, n := range list {
 		have := slices.DeleteFunc(slices.Clone(n.values), math.IsNaN)
 		if gaps := len(n.values) - len(have); float64(gaps) > mostGaps*float64(len(n.values)) {
-			return nil, "", fail(exitFailed, "", "%s: %s: %s: %d of %d values are missing, at most a fifth may be", phase, s.source, n.name, gaps, len(n.values))
+			return nil, "", exit.Errorf(exit.Failed, "", "%s: %s: %s: %d of %d values are missing, at most a fifth may be", phase, s.Source, n.name, gaps, len(n.values))
 		}
 		list[i].values = have
 	}
-	return list, s.source, nil
+	return list, s.Source, nil
 }
 
 // evenly are the series of a sheet in evenly spaced points, with the column of times if there is one: gaps in the times are NaN.
-func (a *app) evenly(phase string, s *sheet, column string) ([]named, *timeline, error) {
+func (a *app) evenly(phase string, s *table.Table, column string) ([]named, *table.Times, error) {
 	list, t, err := a.sheetSeries(phase, s, column)
 	if err != nil || t == nil {
 		return list, nil, err
 	}
-	for _, note := range t.notes {
-		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.source, note)
+	for _, note := range t.Notes {
+		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.Source, note)
 	}
 	for i := range list {
-		list[i].values, list[i].step, list[i].labels = t.grid(list[i].values), t.step, nil
+		list[i].values, list[i].step, list[i].labels = t.Grid(list[i].values), t.Step, nil
 	}
 	return list, t, nil
 }
 
-// labels are the cells of the last column that does not hold numbers, such as a commit, or else the times; nil when there are neither.
-func (s *sheet) labels(numeric []int, t *timeline) []string {
+// labelsOf are the cells of the last column that does not hold numbers, such as a commit, or else the times; nil when there are neither.
+func labelsOf(s *table.Table, numeric []int, t *table.Times) []string {
 	cells := func(i int) []string {
-		out := make([]string, len(s.rows))
-		for j, row := range s.rows {
+		out := make([]string, len(s.Rows))
+		for j, row := range s.Rows {
 			out[j] = row[i]
 		}
 		return out
 	}
-	for i := len(s.names) - 1; i >= 0; i-- {
+	for i := len(s.Names) - 1; i >= 0; i-- {
 		isNumber := false
 		for _, n := range numeric {
 			isNumber = isNumber || n == i
@@ -336,12 +339,12 @@ func (s *sheet) labels(numeric []int, t *timeline) []string {
 		if isNumber {
 			continue
 		}
-		if _, err := s.numbers(i, true); err != nil && (t == nil || i != t.column) {
+		if _, err := s.Numbers(i, true); err != nil && (t == nil || i != t.Column) {
 			return cells(i)
 		}
 	}
 	if t != nil {
-		return cells(t.column)
+		return cells(t.Column)
 	}
 	return nil
 }
@@ -379,7 +382,7 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 	}
 	id := folder.Manifest().RunID
 	if len(list) == 0 {
-		return nil, "", fail(exitFailed, "--column names a result of the scenario, or a metric like read_iops or NOPM",
+		return nil, "", exit.Errorf(exit.Failed, "--column names a result of the scenario, or a metric like read_iops or NOPM",
 			"%s: run %s: no such series; %s", phase, id, meant(column, seriesNames(data)))
 	}
 	return list, "run " + id, nil

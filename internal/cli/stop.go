@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 )
 
@@ -113,14 +114,14 @@ func (a *app) stacks(dir string) {
 // interruptible is a context that ends at the first signal, with errInterrupted as its cause. Call the function when
 // done.
 func (a *app) interruptible() (context.Context, func()) {
-	s := a.listen(fail(exitInterrupted, "", "%w", errInterrupted))
+	s := a.listen(exit.Errorf(exit.Interrupted, "", "%w", errInterrupted))
 	return s.ctx, s.release
 }
 
 // stoppable is for commands that make machines.
 func (a *app) stoppable() *stopper {
 	const hint = `"plimsoll cleanup" ends and removes what remains, "plimsoll report latest" reads what was measured`
-	return a.listen(fail(exitInterrupted, hint, "run: left without teardown"))
+	return a.listen(exit.Errorf(exit.Interrupted, hint, "run: left without teardown"))
 }
 
 // untilLeft returns what a command returns, or what its second signal means as soon as that comes: the command is

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -22,7 +24,7 @@ const (
 func (a *app) printSummary(folder *result.Folder) error {
 	doc, err := report.Build(folder)
 	if err != nil {
-		return fail(exitFailed, "", "report: %w", err)
+		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
 	return summarise(a.out, doc, folder)
 }
@@ -33,9 +35,9 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			visible.Fprintf(w, "%s\n\n", first)
 		}
 	}
-	t := table{
-		head:  []string{"WORKLOAD", "OPERATION", "RATE", "BANDWIDTH", "MEAN", "P50", "P99", "TIME OF", "ERRORS"},
-		right: []bool{false, false, true, true, true, true, true, false, true},
+	t := terminal.Table{
+		Head:  []string{"WORKLOAD", "OPERATION", "RATE", "BANDWIDTH", "MEAN", "P50", "P99", "TIME OF", "ERRORS"},
+		Right: []bool{false, false, true, true, true, true, true, false, true},
 	}
 	for _, l := range doc.Latencies {
 		if len(l.Windows) == 0 {
@@ -50,25 +52,25 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			if r.BytesPerSecond != nil {
 				moved = unit.Bandwidth(*r.BytesPerSecond).String()
 			}
-			t.add(l.Workload, r.Op, rateIn(r.OpsPerSecond, r.Unit), moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99),
+			t.Add(l.Workload, r.Op, rateIn(r.OpsPerSecond, r.Unit), moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99),
 				strings.TrimSuffix(l.Kind, " time"), errors)
 			errors = ""
 		}
 		for _, m := range l.Windows[0].Measures {
-			t.add(l.Workload, m.Name, rateIn(m.Value, m.Unit), "-", "-", "-", "-", "", errors)
+			t.Add(l.Workload, m.Name, rateIn(m.Value, m.Unit), "-", "-", "-", "-", "", errors)
 			errors = ""
 		}
 	}
-	more := len(t.rows) - topRows
+	more := t.Len() - topRows
 	if more > 0 {
-		t.rows = t.rows[:topRows]
+		t.Keep(topRows)
 	}
-	if len(t.rows) > 0 {
-		if err := t.write(w); err != nil {
+	if t.Len() > 0 {
+		if err := t.Write(w); err != nil {
 			return err
 		}
 		if more > 0 {
-			visible.Fprintf(w, "and %s more in the report\n", plural(more, "row"))
+			visible.Fprintf(w, "and %s more in the report\n", unit.Plural(more, "row"))
 		}
 		visible.Fprintf(w, "\n")
 	}
@@ -143,7 +145,7 @@ func printFindings(w io.Writer, all []result.Finding) error {
 		visible.Fprintf(w, "%s: %s%s\n", k.severity, first[k], like)
 	}
 	if worth > shown {
-		visible.Fprintf(w, "and %s more in the report\n", plural(worth-shown, "finding"))
+		visible.Fprintf(w, "and %s more in the report\n", unit.Plural(worth-shown, "finding"))
 	}
 	if fine := len(all) - worth; fine > 0 {
 		visible.Fprintf(w, "checked and in order: %d\n", fine)

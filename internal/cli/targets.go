@@ -8,7 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/target"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/unit"
 )
@@ -75,12 +77,12 @@ func (a *app) printListed(all []listed) error {
 	}
 	for _, l := range all {
 		visible.Fprintf(a.out, "%s: %s\n", l.Name, l.Summary)
-		t := table{head: []string{"  OPTION", "DEFAULT", "MEANING"}}
+		t := terminal.Table{Head: []string{"  OPTION", "DEFAULT", "MEANING"}}
 		for _, o := range l.Options {
-			t.add("  "+o.Name, o.Default, o.Help)
+			t.Add("  "+o.Name, o.Default, o.Help)
 		}
-		if len(t.rows) > 0 {
-			if err := t.write(a.out); err != nil {
+		if t.Len() > 0 {
+			if err := t.Write(a.out); err != nil {
 				return err
 			}
 		}
@@ -97,7 +99,7 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 	defer stop()
 	facts, checkErr := t.Check(ctx)
 	if checkErr != nil && facts.Target == "" { // there is nothing to show
-		return fail(exitTarget, "", "target: %w", checkErr)
+		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
 	}
 	if a.json {
 		if err := a.printJSON(facts); err != nil {
@@ -107,41 +109,41 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 		return err
 	}
 	if checkErr != nil {
-		return fail(exitTarget, "", "target: %w", checkErr)
+		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
 	}
 	return nil
 }
 
 func (a *app) printFacts(f target.Facts) error {
-	visible.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, plural(len(f.Nodes), "node"), f.ClusterName)
-	t := table{head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
+	visible.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, unit.Plural(len(f.Nodes), "node"), f.ClusterName)
+	t := terminal.Table{Head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
 	for _, n := range f.Nodes {
-		t.add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), unit.Bytes(n.MemoryBytes).String(), n.Power)
+		t.Add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), unit.Bytes(n.MemoryBytes).String(), n.Power)
 	}
-	if err := t.write(a.out); err != nil {
+	if err := t.Write(a.out); err != nil {
 		return err
 	}
 	visible.Fprintf(a.out, "\n")
-	can := table{head: []string{"CAN", "HOW, OR WHY NOT"}}
+	can := terminal.Table{Head: []string{"CAN", "HOW, OR WHY NOT"}}
 	for _, c := range slices.Sorted(maps.Keys(f.Capabilities)) {
-		can.add("yes  "+string(c), f.Capabilities[c])
+		can.Add("yes  "+string(c), f.Capabilities[c])
 	}
 	for _, c := range slices.Sorted(maps.Keys(f.Missing)) {
-		can.add("no   "+string(c), f.Missing[c])
+		can.Add("no   "+string(c), f.Missing[c])
 	}
-	if err := can.write(a.out); err != nil {
+	if err := can.Write(a.out); err != nil {
 		return err
 	}
-	env := table{head: []string{"FACT", "VALUE"}}
+	env := terminal.Table{Head: []string{"FACT", "VALUE"}}
 	for _, e := range f.Environment {
 		value := e.Value
 		if e.Missing != "" {
 			value = "missing: " + e.Missing
 		}
-		env.add(e.Group+": "+e.Name, value)
+		env.Add(e.Group+": "+e.Name, value)
 	}
 	visible.Fprintf(a.out, "\n")
-	if err := env.write(a.out); err != nil {
+	if err := env.Write(a.out); err != nil {
 		return err
 	}
 	if f.FreeBytes >= 0 {

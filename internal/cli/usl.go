@@ -13,10 +13,14 @@ import (
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/compare"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
 	"plimsoll/internal/report"
+	"plimsoll/internal/table"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // names of the columns that a throughput curve is read from.
@@ -61,7 +65,7 @@ func (a *app) usl(given, columns, format string, at []float64) error {
 		format = "json"
 	}
 	if format != "text" && format != "json" && format != "svg" {
-		return usage("there are: json, svg, text", "usl: no format %q", format)
+		return exit.Usagef("there are: json, svg, text", "usl: no format %q", format)
 	}
 	points, source, err := a.throughputCurve(given, columns)
 	if err != nil {
@@ -69,13 +73,13 @@ func (a *app) usl(given, columns, format string, at []float64) error {
 	}
 	model, err := usl.Fit(points, usl.Options{})
 	if err != nil {
-		return fail(exitFailed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
+		return exit.Errorf(exit.Failed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
 	}
 	doc := scalability{Source: source, Model: model, Points: points}
 	for _, n := range at {
 		p, err := model.Predict(n)
 		if err != nil {
-			return usage("", "usl: --at: %w", err)
+			return exit.Usagef("", "usl: --at: %w", err)
 		}
 		doc.Predictions = append(doc.Predictions, p)
 	}
@@ -103,38 +107,38 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 			a.mind("usl", runs...)
 			metric, err := throughputMetric(side.Runs[0].Data, columns)
 			if err != nil {
-				return nil, "", fail(exitFailed, "--columns names one metric of the runs", "usl: experiment %s: %w", given, err)
+				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs", "usl: experiment %s: %w", given, err)
 			}
-			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", plural(len(side.Runs), "run"), given), nil
+			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"), given), nil
 		}
 		return a.stagePoints(given, columns)
 	}
-	s, err := a.openSheet("usl", given)
+	s, err := a.openTable("usl", given)
 	if err != nil {
 		return nil, "", err
 	}
-	n, x, w, err := s.curveColumns(columns)
+	n, x, w, err := curveColumns(s, columns)
 	if err != nil {
-		return nil, "", usage("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.source, err)
+		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.Source, err)
 	}
-	ns, errN := s.numbers(n, false)
-	xs, errX := s.numbers(x, false)
+	ns, errN := s.Numbers(n, false)
+	xs, errX := s.Numbers(x, false)
 	ws := make([]float64, len(ns))
 	var errW error
 	if w >= 0 {
-		ws, errW = s.numbers(w, false)
+		ws, errW = s.Numbers(w, false)
 	}
-	if err := oneLine(errN, errX, errW); err != nil {
-		return nil, "", fail(exitFailed, "", "usl: %s: %w", s.source, err)
+	if err := table.Join(errN, errX, errW); err != nil {
+		return nil, "", exit.Errorf(exit.Failed, "", "usl: %s: %w", s.Source, err)
 	}
 	for i := range ns {
 		points = append(points, usl.Point{Concurrency: ns[i], Throughput: xs[i], Weight: ws[i]})
 	}
-	return points, s.source, nil
+	return points, s.Source, nil
 }
 
 // curveColumns are the columns of concurrency, throughput and weight; the last is -1 when there is none.
-func (s *sheet) curveColumns(asked string) (n, x, w int, err error) {
+func curveColumns(s *table.Table, asked string) (n, x, w int, err error) {
 	w = -1
 	if asked != "" {
 		names := strings.Split(asked, ",")
@@ -143,8 +147,8 @@ func (s *sheet) curveColumns(asked string) (n, x, w int, err error) {
 		}
 		var at [3]int
 		for i, name := range names {
-			if at[i] = s.column(strings.TrimSpace(name)); at[i] < 0 {
-				err = oneLine(err, fmt.Errorf("no column %q among %q", name, s.names))
+			if at[i] = s.Column(strings.TrimSpace(name)); at[i] < 0 {
+				err = table.Join(err, fmt.Errorf("no column %q among %q", name, s.Names))
 			}
 		}
 		if len(names) == 3 {
@@ -152,17 +156,17 @@ func (s *sheet) curveColumns(asked string) (n, x, w int, err error) {
 		}
 		return at[0], at[1], w, err
 	}
-	n, x, w = s.column(concurrencyNames...), s.column(throughputNames...), s.column(weightNames...)
+	n, x, w = s.Column(concurrencyNames...), s.Column(throughputNames...), s.Column(weightNames...)
 	switch {
 	case n >= 0 && x >= 0:
 		return n, x, w, nil
-	case len(s.names) == 2 || !s.named && len(s.names) == 3:
-		if len(s.names) == 3 {
+	case len(s.Names) == 2 || !s.Named && len(s.Names) == 3:
+		if len(s.Names) == 3 {
 			w = 2
 		}
 		return 0, 1, w, nil
 	}
-	return 0, 0, 0, fmt.Errorf("which of the columns %q is the concurrency, and which the throughput?", s.names)
+	return 0, 0, 0, fmt.Errorf("which of the columns %q is the concurrency, and which the throughput?", s.Names)
 }
 
 // stagePoints are the stages of a run's load as points.
@@ -175,7 +179,7 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 	id := folder.Manifest().RunID
 	metric, err := throughputMetric(data, column)
 	if err != nil {
-		return nil, "", fail(exitFailed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
+		return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
 	}
 	stages := stage.Of(data, metric)
 	var points []usl.Point
@@ -183,10 +187,10 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
 	if len(points) < 4 {
-		return nil, "", fail(exitFailed, "a scenario like scale-out adds workers in stages; the law needs four of them",
-			"usl: run %s: %s of load is too little for a curve", id, plural(len(points), "stage"))
+		return nil, "", exit.Errorf(exit.Failed, "a scenario like scale-out adds workers in stages; the law needs four of them",
+			"usl: run %s: %s of load is too little for a curve", id, unit.Plural(len(points), "stage"))
 	}
-	return points, fmt.Sprintf("%s of run %s", plural(len(points), "stage"), id), nil
+	return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "stage"), id), nil
 }
 
 // throughputMetric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are
@@ -233,7 +237,7 @@ func meant(asked string, known []string) string {
 	if like := nearest.Of(asked, known); like != "" {
 		return fmt.Sprintf("did you mean %q?", like)
 	}
-	return "it has " + columnList(known)
+	return "it has " + table.QuoteAll(known)
 }
 
 // runPoints are the runs of an experiment as points: what all VMs of a run did, at the depth they declared.
@@ -283,7 +287,7 @@ func (a *app) mind(phase string, runs ...result.Manifest) {
 		}
 	}
 	for _, sentence := range said {
-		who := plural(len(about[sentence]), "run")
+		who := unit.Plural(len(about[sentence]), "run")
 		if len(about[sentence]) == 1 {
 			who = "run " + about[sentence][0]
 		}
@@ -299,7 +303,7 @@ func (a *app) runData(phase, given string) (*result.Folder, *result.Data, error)
 	}
 	data, err := folder.Data()
 	if err != nil {
-		return nil, nil, fail(exitFailed, "plimsoll report "+folder.Manifest().RunID+" collects it", "%s: run %q: %w", phase, given, err)
+		return nil, nil, exit.Errorf(exit.Failed, "plimsoll report "+folder.Manifest().RunID+" collects it", "%s: run %q: %w", phase, given, err)
 	}
 	return folder, data, nil
 }
@@ -314,8 +318,8 @@ type scalability struct {
 
 func (d scalability) text(w io.Writer) error {
 	m := d.Model
-	visible.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, plural(m.N, "point"))
-	t := table{head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL (ROBUST T)", "95 % INTERVAL (BOOTSTRAP)"}, right: []bool{false, true, true}}
+	visible.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, unit.Plural(m.N, "point"))
+	t := terminal.Table{Head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL (ROBUST T)", "95 % INTERVAL (BOOTSTRAP)"}, Right: []bool{false, true, true}}
 	for _, r := range []struct {
 		name string
 		p    usl.Parameter
@@ -326,9 +330,9 @@ func (d scalability) text(w io.Writer) error {
 		} else if r.p.StdError == 0 {
 			stdError = "none"
 		}
-		t.add(r.name, fmt.Sprintf("%.7g", r.p.Value), stdError, ends(r.p.T), ends(r.p.Boot))
+		t.Add(r.name, fmt.Sprintf("%.7g", r.p.Value), stdError, ends(r.p.T), ends(r.p.Boot))
 	}
-	if err := t.write(w); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	visible.Fprintf(w, "\n%s\n", m.Peak)
@@ -337,25 +341,25 @@ func (d scalability) text(w io.Writer) error {
 	}
 	visible.Fprintf(w, "residual standard error %.4g, %d degrees of freedom, R² %.4f\n\n",
 		m.ResidualStdError, m.DegreesOfFreedom, m.RSquared)
-	laws := table{head: []string{"LAW", "AICC", "SUPPORT", "GAMMA", "ALPHA", "BETA"}, right: []bool{false, true, true, true, true, true}}
+	laws := terminal.Table{Head: []string{"LAW", "AICC", "SUPPORT", "GAMMA", "ALPHA", "BETA"}, Right: []bool{false, true, true, true, true, true}}
 	for _, l := range m.Alternatives {
-		laws.add(string(l.Law), fmt.Sprintf("%.2f", l.AICc), fmt.Sprintf("%.1f %%", l.Likelihood*100), fmt.Sprintf("%.6g", l.Gamma),
+		laws.Add(string(l.Law), fmt.Sprintf("%.2f", l.AICc), fmt.Sprintf("%.1f %%", l.Likelihood*100), fmt.Sprintf("%.6g", l.Gamma),
 			fmt.Sprintf("%.6g", l.Alpha), fmt.Sprintf("%.6g", l.Beta))
 	}
-	if err := laws.write(w); err != nil {
+	if err := laws.Write(w); err != nil {
 		return err
 	}
 	if len(d.Predictions) > 0 {
 		visible.Fprintf(w, "\n")
-		p := table{head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""}, right: []bool{true, true}}
+		p := terminal.Table{Head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""}, Right: []bool{true, true}}
 		for _, r := range d.Predictions {
 			note := ""
 			if r.Extrapolated {
 				note = "outside the data"
 			}
-			p.add(fmt.Sprintf("%g", r.Concurrency), fmt.Sprintf("%.6g", r.Throughput), ends(r.Mean), ends(r.Measurement), note)
+			p.Add(fmt.Sprintf("%g", r.Concurrency), fmt.Sprintf("%.6g", r.Throughput), ends(r.Mean), ends(r.Measurement), note)
 		}
-		if err := p.write(w); err != nil {
+		if err := p.Write(w); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,8 @@
 //	report.html      the result
 //	lock.experiment  held while the experiment goes on
 //
-// The package executes nothing and measures nothing. It refuses a folder of a newer version by name of both.
+// Conduct makes the runs that are left with a Runner that others give, and decides when to leave off. The package itself
+// measures nothing. It refuses a folder of a newer version by name of both.
 package experiment
 
 import (

@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // jobs asks the engines what they make of the scenario's job files. Every question is asked once.
@@ -49,7 +50,7 @@ func (s *said) sentences() []string {
 		names := s.about[text]
 		lead := fmt.Sprintf("workload %q", names[0])
 		if len(names) > 1 {
-			lead = fmt.Sprintf("%s (%s)", plural(len(names), "workload"), list(names))
+			lead = fmt.Sprintf("%s (%s)", unit.Plural(len(names), "workload"), list(names))
 		}
 		out = append(out, lead+": "+text)
 	}
@@ -106,11 +107,7 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 	if use.Prefill && !about.Prefills {
 		return answer{}, fmt.Errorf("generator %q has no prefill: leave the prefill steps of its workloads out", load.Generator)
 	}
-	spec := workload.Spec{
-		Name: use.Workload, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: j.disks(load),
-		Prefill: use.Prefill, Depth: use.Depth, Interval: load.ReportingInterval, Runtime: use.Runtime,
-		SizeScale: j.view.SizeScale, TimeScale: j.view.TimeScale,
-	}
+	spec := j.spec(load, use)
 	if err := engine.Validate(spec); err != nil {
 		return answer{}, err
 	}
@@ -122,8 +119,12 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 		for _, n := range job.Notes {
 			j.remarks.add(n, use.Workload)
 		}
-		if err := j.asserted(use.Workload, job.Declared); err != nil {
-			return answer{}, err
+		var errs []error
+		for _, u := range asserted(j.view.Scenario, use.Workload, job.Declared) {
+			errs = append(errs, u)
+		}
+		if len(errs) > 0 {
+			return answer{}, errors.Join(errs...)
 		}
 	}
 	a := answer{job: job, known: true}
@@ -136,23 +137,60 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 	return a, nil
 }
 
-// asserted objects to conditions of the author on operations and measures that the job does not count, which would
-// fail only after the run.
-func (j *jobs) asserted(name string, declared workload.Declared) error {
-	var errs []error
-	for _, a := range j.view.Scenario.Asserts {
+// spec is what an engine is told of a way in which a workload is used.
+func (j *jobs) spec(load scenario.Workload, use step.JobUse) workload.Spec {
+	return workload.Spec{
+		Name: load.Name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings,
+		Disks: j.disks(load), Prefill: use.Prefill, Depth: use.Depth, Interval: load.ReportingInterval,
+		Runtime: use.Runtime, SizeScale: j.view.SizeScale, TimeScale: j.view.TimeScale,
+	}
+}
+
+// Uncounted is a condition of the author on an operation or a measure that the workload's generator does not count: it
+// would fail only after the run.
+type Uncounted struct {
+	Assert scenario.Assert
+	What   string // what is wrong with it
+	Hint   string // what there is instead
+}
+
+func (u Uncounted) Error() string { return u.What + "; " + u.Hint }
+
+// asserted objects to the conditions of the author on a workload that its generator cannot answer.
+func asserted(sc *scenario.Scenario, name string, declared workload.Declared) (list []Uncounted) {
+	for _, a := range sc.Asserts {
 		asked := result.Assert{Operation: a.Operation, Measure: a.Measure}
 		what, word, known := asked.Unknown(declared.Operations, declared.Measures)
 		if a.Workload != name || what == "" {
 			continue
 		}
-		meant := "there are: " + strings.Join(known, ", ")
+		hint := "there are: " + strings.Join(known, ", ")
 		if like := nearest.Of(word, known); like != "" {
-			meant = fmt.Sprintf("did you mean %q?", like)
+			hint = fmt.Sprintf("did you mean %q?", like)
 		}
-		errs = append(errs, fmt.Errorf("assert %q: its generator counts no %s %q; %s", a.Name, what, word, meant))
+		list = append(list, Uncounted{a, fmt.Sprintf("assert %q: its generator counts no %s %q", a.Name, what, word), hint})
 	}
-	return errors.Join(errs...)
+	return list
+}
+
+// CheckAsserts returns the conditions on workloads that their generators cannot answer, without a target. Of a workload
+// whose job file its engine refuses nothing is known, and nothing said: Build says why it is refused.
+func CheckAsserts(sc *scenario.Scenario, engines map[string]workload.Engine) (list []Uncounted) {
+	view := step.View{Scenario: sc, Groups: step.NewGroups(sc, 0), TimeScale: 1, SizeScale: 1}
+	for _, load := range sc.Workloads {
+		engine, known := engines[load.Generator]
+		if !known || !slices.ContainsFunc(sc.Asserts, func(a scenario.Assert) bool { return a.Workload == load.Name }) {
+			continue
+		}
+		spec := newJobs(view, engines).spec(load, step.JobUse{Workload: load.Name})
+		if engine.Validate(spec) != nil {
+			continue
+		}
+		if job, err := engine.Command(spec); err == nil {
+			list = append(list, asserted(sc, load.Name, job.Declared)...)
+		}
+	}
+	return list
 }
 
 func known(engines map[string]workload.Engine) string {
@@ -187,39 +225,20 @@ func DiskDevice(i int) string {
 	return "/dev/sd" + name
 }
 
-// requireOfLoads adds to the starts of workloads what their jobs ask of the machines, like trims or trust.
+// requireOfLoads adds to the steps that start workloads what their jobs ask of the machines, like trims or trust.
 func (b *builder) requireOfLoads() {
-	for _, s := range slices.Concat(b.sc.Setup, b.sc.Run, b.sc.Teardown) {
-		if s.Name != "workload.Start" {
-			continue
-		}
-		for _, c := range b.jobs.check(b.startUse(s)).needs {
-			for i := range b.plan.Steps {
-				if one := &b.plan.Steps[i]; one.Name == s.Name && one.Line == s.Pos.Line {
-					one.Requires = append(one.Requires, string(c))
-				}
+	for i := range b.plan.Steps {
+		one := &b.plan.Steps[i]
+		for _, use := range one.Do.Uses().Jobs {
+			for _, c := range b.jobs.check(use).needs {
+				one.Requires = append(one.Requires, string(c))
 			}
 		}
 	}
 }
 
-// startUse is the way in which a step starts its workload.
-func (b *builder) startUse(s scenario.Step) step.JobUse {
-	return step.JobUse{Workload: s.Args.String("workload_name"), Runtime: b.plan.view.Scaled(s.Args.Seconds("runtime_secs"))}
-}
-
-// checkJobs has the job file of every workload that some step uses checked by its engine.
-func (b *builder) checkJobs() {
-	for _, phase := range [][]scenario.Step{b.sc.Setup, b.sc.Run, b.sc.Teardown} {
-		for _, s := range phase {
-			switch s.Name {
-			case "workload.Start":
-				b.jobs.check(b.startUse(s))
-			case "workload.PrefillRun", "workload.PrefillStart":
-				b.jobs.check(step.JobUse{Workload: s.Args.String("workload_name"), Prefill: true, Depth: 1})
-			}
-		}
-	}
+// objectToJobs says which job files their engines refuse.
+func (b *builder) objectToJobs() {
 	for _, text := range b.jobs.refused.sentences() {
 		b.object("%s", text)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
@@ -109,6 +110,9 @@ type Refused struct {
 // Error lists the objections, one per line.
 func (r *Refused) Error() string { return errors.Join(r.Errs...).Error() }
 
+// ExitCode implements exit.Coded.
+func (r *Refused) ExitCode() int { return exit.Refused }
+
 // Unwrap gives the objections.
 func (r *Refused) Unwrap() []error { return r.Errs }
 
@@ -122,7 +126,7 @@ func Build(sc *scenario.Scenario, facts target.Facts, o Options) (*Plan, error) 
 	b.walk()
 	b.requireOfLoads()
 	b.checkCapabilities()
-	b.checkJobs()
+	b.objectToJobs()
 	b.remark()
 	p := b.plan
 	for _, err := range b.errs {
@@ -219,13 +223,13 @@ func (b *builder) expand() {
 	var steps []Step
 	for _, list := range [][]scenario.Step{b.sc.Setup, b.sc.Run, b.sc.Teardown} {
 		for _, s := range list {
-			powered = append(powered, step.PowerNodes(s, b.plan.view)...)
 			built, err := b.o.Steps.Build(s, b.plan.view)
 			if err != nil {
 				b.object("%s", position(s.Pos, err.Error()))
 				continue
 			}
 			for _, one := range built {
+				powered = append(powered, one.Uses().Nodes...)
 				steps = append(steps, Step{Phase: s.Phase, Name: one.Name(), Text: one.Text(), Line: s.Pos.Line, Do: one})
 			}
 		}
@@ -310,7 +314,7 @@ func (b *builder) schedule() {
 
 func (b *builder) endOfRun(f *step.Forecast) {
 	if open := f.Unsettled(); len(open) > 0 {
-		b.warn("%s left running at the end of the run phase: it will be stopped there: %s", plural(len(open), "workload"), list(open))
+		b.warn("%s left running at the end of the run phase: it will be stopped there: %s", unit.Plural(len(open), "workload"), list(open))
 	}
 	f.SettleAll()
 }
@@ -391,7 +395,7 @@ func (b *builder) remark() {
 		b.remarkPorts()
 	}
 	if off := b.forecast.NodesOff(); len(off) > 0 {
-		b.warn("%s off at the end of the steps: the run will switch them back on: %s", plural(len(off), "node"), fmt.Sprint(off))
+		b.warn("%s off at the end of the steps: the run will switch them back on: %s", unit.Plural(len(off), "node"), fmt.Sprint(off))
 	}
 	switch {
 	case facts.FreeBytes < 0 || p.PeakDiskBytes <= facts.FreeBytes: // not known, or enough
@@ -415,13 +419,6 @@ func gives(option string) string {
 		return ""
 	}
 	return "; " + option + " gives more"
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // list joins names, the first few when there are many.

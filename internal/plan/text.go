@@ -35,7 +35,7 @@ func (p *Plan) Text(w io.Writer) error {
 
 func (p *Plan) head(b *strings.Builder) {
 	visible.Fprintf(b, "%s (%s)\n", cmp.Or(p.DisplayName, p.Scenario), p.Scenario)
-	line := fmt.Sprintf("On target %s with %s", p.Target, plural(p.Nodes, "node"))
+	line := fmt.Sprintf("On target %s with %s", p.Target, unit.Plural(p.Nodes, "node"))
 	if p.ClusterName != "" && p.ClusterName != p.Target {
 		line += fmt.Sprintf(", cluster %q", p.ClusterName)
 	}
@@ -55,12 +55,12 @@ func (p *Plan) head(b *strings.Builder) {
 	default:
 		line = fmt.Sprintf("At least %s, how long cannot be said", least)
 	}
-	line += fmt.Sprintf(" for %s; at most %s, %s of data disks, %s of memory.", plural(len(p.Steps), "step"),
-		plural(p.PeakVMs, "VM"), unit.Bytes(p.PeakDiskBytes), unit.Bytes(p.PeakMemoryBytes))
+	line += fmt.Sprintf(" for %s; at most %s, %s of data disks, %s of memory.", unit.Plural(len(p.Steps), "step"),
+		unit.Plural(p.PeakVMs, "VM"), unit.Bytes(p.PeakDiskBytes), unit.Bytes(p.PeakMemoryBytes))
 	if p.PeakLoads > 0 {
-		line += fmt.Sprintf(" At once, up to %s", plural(p.PeakLoads, "workload"))
+		line += fmt.Sprintf(" At once, up to %s", unit.Plural(p.PeakLoads, "workload"))
 		if p.PeakDepth > 0 {
-			line += fmt.Sprintf(" with up to %s outstanding", plural(p.PeakDepth, "operation"))
+			line += fmt.Sprintf(" with up to %s outstanding", unit.Plural(p.PeakDepth, "operation"))
 		}
 		line += ", counted on every VM."
 	}
@@ -127,10 +127,10 @@ func (p *Plan) groups(b *strings.Builder) {
 	}
 	visible.Fprintf(b, "\nVM groups\n")
 	for _, s := range shapes {
-		text := fmt.Sprintf("%s: %s, on %s, each %s, %s", list(names[s]), plural(s.vms, "VM"), s.nodes, plural(s.cpus, "CPU"), unit.Bytes(s.memory))
+		text := fmt.Sprintf("%s: %s, on %s, each %s, %s", list(names[s]), unit.Plural(s.vms, "VM"), s.nodes, unit.Plural(s.cpus, "CPU"), unit.Bytes(s.memory))
 		if n := len(names[s]); n > 1 {
 			text = fmt.Sprintf("%d groups (%s), each: %s, on %s, each %s, %s",
-				n, list(names[s]), plural(s.vms, "VM"), s.nodes, plural(s.cpus, "CPU"), unit.Bytes(s.memory))
+				n, list(names[s]), unit.Plural(s.vms, "VM"), s.nodes, unit.Plural(s.cpus, "CPU"), unit.Bytes(s.memory))
 		}
 		if s.disks != "" {
 			text += ", " + s.disks
@@ -158,7 +158,7 @@ func disks(sizes []int64) string {
 	}
 	same := !slices.ContainsFunc(sizes, func(b int64) bool { return b != sizes[0] })
 	if same {
-		return fmt.Sprintf("%s of %s", plural(len(sizes), "disk"), unit.Bytes(sizes[0]))
+		return fmt.Sprintf("%s of %s", unit.Plural(len(sizes), "disk"), unit.Bytes(sizes[0]))
 	}
 	words := make([]string, len(sizes))
 	for i, b := range sizes {
@@ -199,7 +199,7 @@ func (p *Plan) timeline(b *strings.Builder) {
 		}
 		took := p.Steps[end-period].StartSeconds - p.Steps[i+period].StartSeconds
 		unknown := slices.ContainsFunc(p.Steps[i+period:end-period], func(s Step) bool { return s.EstimateUnknown })
-		visible.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took, unknown), plural(end-i-2*period, "step"))
+		visible.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took, unknown), unit.Plural(end-i-2*period, "step"))
 		for k := range period {
 			p.row(b, p.Steps[end-period+k])
 		}

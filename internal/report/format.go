@@ -146,11 +146,3 @@ func change(before, after float64) string {
 	}
 	return strings.Replace(fmt.Sprintf("%+.1f %%", (r-1)*100), "-", "−", 1)
 }
-
-// plural prints "1 node", "2 nodes".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

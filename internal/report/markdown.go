@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/visible"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Markdown writes the report's words and tables, without charts, for tickets and reviews.
@@ -118,7 +119,7 @@ func (m *markdown) head(doc *Document) {
 	if doc.Manifest.ClusterName != "" {
 		run += " (" + doc.Manifest.ClusterName + ")"
 	}
-	m.line("%s, %s UTC, %s. %s on %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), plural(len(doc.VMs), "VM"), plural(len(doc.Manifest.Nodes), "node"))
+	m.line("%s, %s UTC, %s. %s on %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), unit.Plural(len(doc.VMs), "VM"), unit.Plural(len(doc.Manifest.Nodes), "node"))
 	for _, v := range doc.Verdicts {
 		if v.Reason != "" {
 			m.line("- %s: **%s** – %s", v.Question, v.State, v.Reason)

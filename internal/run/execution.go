@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/collect"
+	"plimsoll/internal/loads"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/series"
 	"plimsoll/internal/step"
@@ -221,14 +222,15 @@ func (x *execution) provision(ctx context.Context) error {
 	}
 	x.engines = map[string]workload.Engine{}
 	for _, w := range x.req.Scenario.Workloads {
-		if e, err := step.EngineFor(cluster, x.req.Engines, w.Generator); err == nil {
+		if e, err := loads.EngineFor(cluster, x.req.Engines, w.Generator); err == nil {
 			x.engines[w.Generator] = e
 		}
 	}
 	x.env = &step.Env{
 		View: p.View(), Cluster: cluster, Clock: x.req.Clock, Power: &step.Power{}, Record: x.record, Dir: x.folder.Dir(),
-		Loads: step.NewLoads(ctx, step.LoadsConfig{
+		Loads: loads.New(ctx, loads.Config{
 			Clock: x.req.Clock, Cluster: cluster, Engines: x.engines, Open: x.openOutput, Record: x.record,
+			SizeScale: p.View().SizeScale, TimeScale: p.View().TimeScale,
 		}),
 	}
 	return nil

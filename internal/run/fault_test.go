@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/golden"
-	"plimsoll/internal/run"
 	"plimsoll/internal/series"
 	"plimsoll/internal/target/sim"
 	"plimsoll/result"
@@ -84,7 +84,7 @@ func TestDeclaredFaults(t *testing.T) {
 		if left := h.world.Remains(); len(left) > 0 || s.Cleaned.State != "yes" {
 			t.Errorf("%s: left %q, cleaned %+v", c.name, left, s.Cleaned)
 		}
-		fmt.Fprintf(&story, "%s: %s, code %d, measured %s\n", c.name, s.Status, run.Code(err), s.Measured.State)
+		fmt.Fprintf(&story, "%s: %s, code %d, measured %s\n", c.name, s.Status, exit.Code(err), s.Measured.State)
 		for _, e := range h.events {
 			if e.Kind == result.KindFault {
 				fmt.Fprintf(&story, "%6.0f %s %s %v\n", e.Time.Sub(began).Seconds(), e.Phase, e.Text, e.Data["node"])

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/run"
 	"plimsoll/internal/step"
@@ -185,15 +186,15 @@ func (h *harness) stopped(sum run.Summary, err error, s plan.Step, when string) 
 	t := h.t
 	t.Helper()
 	h.clean(sum)
-	status, code, measured := result.StatusStopped, run.CodeInterrupted, "no"
+	status, code, measured := result.StatusStopped, exit.Interrupted, "no"
 	switch s.Phase {
 	case scenario.Run:
 		measured = "partly"
 	case scenario.Teardown: // too late to stop anything
-		status, code, measured = result.StatusSucceeded, run.CodeDone, "yes"
+		status, code, measured = result.StatusSucceeded, exit.Done, "yes"
 	}
-	if sum.Status != status || run.Code(err) != code || sum.Measured.State != measured {
-		t.Errorf("%s: status %s, code %d, measured %+v, error %v", when, sum.Status, run.Code(err), sum.Measured, err)
+	if sum.Status != status || exit.Code(err) != code || sum.Measured.State != measured {
+		t.Errorf("%s: status %s, code %d, measured %+v, error %v", when, sum.Status, exit.Code(err), sum.Measured, err)
 	}
 	if _, err := h.folder.Data(); err != nil {
 		t.Errorf("%s: data: %v", when, err)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"plimsoll/internal/collect"
-	"plimsoll/internal/step"
+	"plimsoll/internal/loads"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
@@ -210,7 +210,7 @@ func (x *execution) progress() {
 }
 
 // openOutput makes the place for a job's output in the run folder and in the metrics.
-func (x *execution) openOutput(l step.Launch) (step.Output, error) {
+func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 	x.mu.Lock()
 	phase := string(x.phase)
 	x.mu.Unlock()
@@ -230,10 +230,10 @@ func (x *execution) openOutput(l step.Launch) (step.Output, error) {
 		if raw != nil {
 			err = errors.Join(err, raw.Close())
 		}
-		return step.Output{}, err
+		return loads.Output{}, err
 	}
 	sink := x.recorder.Job(job)
-	return step.Output{Raw: raw, Sink: sink, Ended: func(ended, message string, o workload.Outcome) {
+	return loads.Output{Raw: raw, Sink: sink, Ended: func(ended, message string, o workload.Outcome) {
 		sink.End()
 		job.End, job.Ended, job.Message, job.ClockSeconds = x.req.Clock.Now(), ended, message, sink.ClockSeconds()
 		if err := x.folder.WriteRawJob(job); err != nil {

@@ -23,6 +23,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/collect"
+	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
@@ -92,13 +93,23 @@ type Summary struct {
 }
 
 // ErrStopped is in the error of a run that was stopped on request.
-var ErrStopped = errors.New("stopped on request")
+var ErrStopped error = stoppedError{}
+
+type stoppedError struct{}
+
+func (stoppedError) Error() string { return "stopped on request" }
+
+// ExitCode implements exit.Coded.
+func (stoppedError) ExitCode() int { return exit.Interrupted }
 
 // RefusedError is the error of a run that the target refused before anything was made.
 type RefusedError struct{ Err error }
 
 // Error says why.
 func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// ExitCode implements exit.Coded.
+func (e *RefusedError) ExitCode() int { return exit.Refused }
 
 // Unwrap gives the target's own error.
 func (e *RefusedError) Unwrap() error { return e.Err }
@@ -111,32 +122,8 @@ func (e *LeftoverError) Error() string {
 	return fmt.Sprintf("teardown: incomplete; `plimsoll cleanup` tries again; what remains: %s", some(e.Remains))
 }
 
-// Exit codes that an error of this package stands for; see Code.
-const (
-	CodeDone        = 0
-	CodeFailed      = 1
-	CodeRefused     = 4
-	CodeUncleaned   = 6
-	CodeInterrupted = 130
-)
-
-// Code is the exit code for an error of Execute or Cleanup. Machines left behind come before everything else.
-func Code(err error) int {
-	var left *LeftoverError
-	var refused *RefusedError
-	var unfit *plan.Refused
-	switch {
-	case err == nil:
-		return CodeDone
-	case errors.As(err, &left):
-		return CodeUncleaned
-	case errors.Is(err, ErrStopped):
-		return CodeInterrupted
-	case errors.As(err, &refused), errors.As(err, &unfit):
-		return CodeRefused
-	}
-	return CodeFailed
-}
+// ExitCode implements exit.Coded: machines left behind come before everything else.
+func (e *LeftoverError) ExitCode() int { return exit.Uncleaned }
 
 // Execute runs the plan. Cancelling ctx stops the run: workloads end, teardown runs, data is kept. The summary is valid whenever a
 // run folder was made; the error joins why the run failed or was stopped with what remains.

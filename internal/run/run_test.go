@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/exit"
 	"plimsoll/internal/golden"
 	"plimsoll/internal/run"
 	"plimsoll/internal/step"
@@ -131,12 +132,12 @@ func cutShort(t *testing.T, i int, way string) {
 	stop := strings.HasPrefix(way, "stopped")
 	teardown := s.Phase == "teardown"
 	switch {
-	case !stop && (sum.Status != result.StatusFailed || run.Code(err) != run.CodeFailed):
-		t.Errorf("status %s, code %d, error %v", sum.Status, run.Code(err), err)
+	case !stop && (sum.Status != result.StatusFailed || exit.Code(err) != exit.Failed):
+		t.Errorf("status %s, code %d, error %v", sum.Status, exit.Code(err), err)
 	case stop && teardown && (sum.Status != result.StatusSucceeded || err != nil): // too late to stop anything
 		t.Errorf("status %s, error %v", sum.Status, err)
-	case stop && !teardown && (sum.Status != result.StatusStopped || run.Code(err) != run.CodeInterrupted):
-		t.Errorf("status %s, code %d, error %v", sum.Status, run.Code(err), err)
+	case stop && !teardown && (sum.Status != result.StatusStopped || exit.Code(err) != exit.Interrupted):
+		t.Errorf("status %s, code %d, error %v", sum.Status, exit.Code(err), err)
 	}
 	want := map[string]string{"setup": "no", "run": "partly", "pre_setup": "no", "teardown": "yes"}[string(s.Phase)]
 	if last := h.req.Plan.Steps[i+1:]; stop && len(last) > 0 && s.Phase == "run" && last[0].Phase == "teardown" {
@@ -195,8 +196,8 @@ func TestRefusal(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.world.Fail(sim.Rule{Method: "Provision", Err: errTest})
 	s, err := run.Execute(t.Context(), h.req)
-	if run.Code(err) != run.CodeRefused || s.Status != result.StatusFailed || s.Measured.State != "no" || s.Cleaned.State != "yes" {
-		t.Errorf("code %d, %v, %+v", run.Code(err), err, s)
+	if exit.Code(err) != exit.Refused || s.Status != result.StatusFailed || s.Measured.State != "no" || s.Cleaned.State != "yes" {
+		t.Errorf("code %d, %v, %+v", exit.Code(err), err, s)
 	}
 }
 
@@ -204,8 +205,8 @@ func TestLeftovers(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.world.Fail(sim.Rule{Method: "Destroy", Count: 1, Err: errTest})
 	s, err := h.execute(t.Context())
-	if run.Code(err) != run.CodeUncleaned || len(s.Remains) == 0 || s.Status != result.StatusSucceeded || s.Cleaned.State != "partly" {
-		t.Errorf("code %d, %v, %+v", run.Code(err), err, s)
+	if exit.Code(err) != exit.Uncleaned || len(s.Remains) == 0 || s.Status != result.StatusSucceeded || s.Cleaned.State != "partly" {
+		t.Errorf("code %d, %v, %+v", exit.Code(err), err, s)
 	}
 	for range 2 {
 		if left, err := run.Cleanup(t.Context(), h.folder, h.world.Target()); err != nil || left != nil {
@@ -241,7 +242,7 @@ func TestTimeLimit(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.req.Limit = 100 * time.Second
 	s, err := h.execute(t.Context())
-	if s.Status != result.StatusFailed || run.Code(err) != run.CodeFailed || !strings.Contains(s.Error, "time limit of 1 min 40 s") {
+	if s.Status != result.StatusFailed || exit.Code(err) != exit.Failed || !strings.Contains(s.Error, "time limit of 1 min 40 s") {
 		t.Errorf("%+v, %v", s, err)
 	}
 	h.clean(s)
@@ -261,7 +262,7 @@ func TestFailureThenStop(t *testing.T) {
 		}
 	}
 	s, err := h.execute(ctx)
-	if s.Status != result.StatusFailed || run.Code(err) != run.CodeFailed {
+	if s.Status != result.StatusFailed || exit.Code(err) != exit.Failed {
 		t.Errorf("%+v, %v", s, err)
 	}
 	h.clean(s)
@@ -387,7 +388,7 @@ func (f failing) Run(ctx context.Context, env workload.Env, job workload.Job) (w
 }
 
 func ExampleCode() {
-	fmt.Println(run.Code(nil), run.Code(run.ErrStopped), run.Code(errors.Join(run.ErrStopped, &run.LeftoverError{Remains: []string{"vm"}})))
+	fmt.Println(exit.Code(nil), exit.Code(run.ErrStopped), exit.Code(errors.Join(run.ErrStopped, &run.LeftoverError{Remains: []string{"vm"}})))
 	// Output: 0 130 6
 }
 
@@ -449,8 +450,8 @@ func TestJournalThatCannotBeWritten(t *testing.T) {
 	})
 	s, err := h.execute(t.Context())
 	const want = "the run folder cannot be written"
-	if s.Status != result.StatusFailed || run.Code(err) != run.CodeFailed || !strings.Contains(s.Error, want) {
-		t.Errorf("%s, code %d, %q, %v", s.Status, run.Code(err), s.Error, err)
+	if s.Status != result.StatusFailed || exit.Code(err) != exit.Failed || !strings.Contains(s.Error, want) {
+		t.Errorf("%s, code %d, %q, %v", s.Status, exit.Code(err), s.Error, err)
 	}
 	h.clean(s)
 }
@@ -504,7 +505,7 @@ func TestLeftoversWithoutAnError(t *testing.T) {
 	s, err := h.execute(t.Context())
 	var left *run.LeftoverError
 	want := result.Verdict{State: "partly", Reason: "what remains: a disk"}
-	if run.Code(err) != run.CodeUncleaned || !errors.As(err, &left) || s.Cleaned != want ||
+	if exit.Code(err) != exit.Uncleaned || !errors.As(err, &left) || s.Cleaned != want ||
 		s.Status != result.StatusSucceeded {
 		t.Errorf("%v, %+v", err, s)
 	}

@@ -24,9 +24,9 @@ type Batch struct {
 	key   []byte
 	parts []*Batch
 	// Of a Timeless store:
-	span   span
-	binder binder
-	kept   []keptHistogram // in a part: appended by Commit
+	span    span
+	encoder chunkEncoder
+	kept    []keptHistogram // in a part: appended by Commit
 }
 
 type keptHistogram struct {
@@ -48,7 +48,7 @@ type Handle struct {
 // as a Handle is; a series is either written by itself or in one row.
 type Row struct {
 	handles []*Handle
-	bale    *bale // in a Timeless store
+	buffer  *buffer // in a Timeless store
 }
 
 // NewRow prepares a row of at least one series.
@@ -90,7 +90,7 @@ func (s *Store) Batch() *Batch {
 // Split returns parts of the batch, at most n, each to be used by one goroutine; Commit of the whole appends them in their order. Only a Timeless store
 // can be written to by several.
 func (b *Batch) Split(n int) []*Batch {
-	if b.store.sheaf == nil || b.err != nil {
+	if b.store.blocks == nil || b.err != nil {
 		return []*Batch{b}
 	}
 	for range max(n, 1) {
@@ -118,7 +118,7 @@ func (b *Batch) Append(to *Handle, t time.Time, v float64) {
 	if b.err != nil {
 		return
 	}
-	if b.store.sheaf != nil {
+	if b.store.blocks != nil {
 		if to.alone == nil {
 			to.alone = NewRow(to)
 		}
@@ -138,28 +138,28 @@ func (b *Batch) AppendRow(to *Row, t time.Time, values ...float64) {
 		b.err = fmt.Errorf("metrics: append %s: %d values for %d series", to.handles[0].name, len(values), len(to.handles))
 		return
 	}
-	sh := b.store.sheaf
-	if sh == nil {
+	w := b.store.blocks
+	if w == nil {
 		for i, v := range values {
 			b.Append(to.handles[i], t, v)
 		}
 		return
 	}
-	if to.bale == nil {
+	if to.buffer == nil {
 		var err error
-		if to.bale, err = sh.bale(to.handles); err != nil {
+		if to.buffer, err = w.buffer(to.handles); err != nil {
 			b.err = fmt.Errorf("metrics: append: %w", err)
 			return
 		}
 	}
 	at := t.UnixMilli()
-	if !to.bale.add(at, values) {
+	if !to.buffer.add(at, values) {
 		b.late += len(values)
 		return
 	}
 	b.span.add(span{true, at, at})
-	if to.bale.full() {
-		if err := b.binder.bind(to.bale); err != nil {
+	if to.buffer.full() {
+		if err := b.encoder.flush(to.buffer); err != nil {
 			b.err = fmt.Errorf("metrics: append %s: %w", to.handles[0].name, err)
 		}
 	}
@@ -239,8 +239,8 @@ func (b *Batch) Commit() error {
 	if err := app.Commit(); err != nil {
 		return fmt.Errorf("metrics: commit: %w", err)
 	}
-	if b.store.sheaf != nil {
-		if err := b.store.sheaf.commit(b.span); err != nil {
+	if b.store.blocks != nil {
+		if err := b.store.blocks.commit(b.span); err != nil {
 			return fmt.Errorf("metrics: commit: %w", err)
 		}
 	}

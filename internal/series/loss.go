@@ -68,7 +68,7 @@ func (s *Store) told() bool {
 // rescue writes what is in memory as a block and closes the database, which objects to what is missing.
 func (s *Store) rescue() error {
 	err := os.MkdirAll(s.db.Dir(), 0o755)
-	if head := s.db.Head(); err == nil && s.sheaf == nil && head.NumSeries() > 0 {
+	if head := s.db.Head(); err == nil && s.blocks == nil && head.NumSeries() > 0 {
 		err = guarded(func() error { return s.db.CompactHead(tsdb.NewRangeHead(head, head.MinTime(), head.MaxTime())) })
 		if len(s.db.Blocks()) > 0 {
 			err = nil // the block is there; it is the log that could not be cut

@@ -81,9 +81,9 @@ func (s Series) Label(name string) string {
 type Store struct {
 	Queries
 	db      *tsdb.DB
-	cleanup string   // folder of links to remove on Close
-	known   *handles // nil when open for reading only
-	sheaf   *sheaf   // of a Timeless one
+	cleanup string       // folder of links to remove on Close
+	known   *handles     // nil when open for reading only
+	blocks  *blockWriter // of a Timeless one
 
 	folders []os.FileInfo // of places, when open for writing
 	mu      sync.Mutex
@@ -99,7 +99,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	s := newStore(db, opts)
 	if opts.Timeless {
 		db.DisableCompactions()
-		s.sheaf = &sheaf{dir: dir, owners: map[string]*bale{}}
+		s.blocks = &blockWriter{dir: dir, owners: map[string]*buffer{}}
 	}
 	if err := s.settle(); err != nil {
 		return nil, errors.Join(fmt.Errorf("metrics: %w", err), s.Close())
@@ -181,7 +181,7 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) close() error {
-	if s.sheaf != nil {
+	if s.blocks != nil {
 		return s.seal()
 	}
 	return s.db.Close()

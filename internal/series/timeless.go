@@ -24,7 +24,7 @@ func (s *Store) seal() error {
 	if err := errors.Join(err, s.db.Close()); err != nil {
 		return err // the log still has the histograms
 	}
-	if err := s.sheaf.close(); err != nil {
+	if err := s.blocks.close(); err != nil {
 		return err
 	}
 	for _, name := range []string{"wal", "wbl", "chunks_head"} {

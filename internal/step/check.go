@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 func checkSteps() Registry {
@@ -64,25 +65,10 @@ func ControllersConfigured(nodes []int) Step {
 	return a
 }
 
-// PowerNodes returns the nodes whose power a written step drives; clean-up, which only repairs, drives none.
-func PowerNodes(s scenario.Step, v View) []int {
-	switch s.Name {
-	case "nodes.PowerOff", "nodes.PowerOn", "nodes.WaitForPowerOff", "nodes.WaitForPowerOn", "nodes.Shutdown":
-		return selected(s.Args, v).nodes
-	case "meta.RollingUpgrade":
-		nodes := allNodes(v)
-		if s.Args.Has("node_count") {
-			nodes = nodes[:min(max(s.Args.Int("node_count"), 0), len(nodes))]
-		}
-		return nodes
-	}
-	return nil
-}
-
 func oobConfigured(nodes []int) *action {
 	s := selection{nodes: nodes}
 	return &action{
-		text:     fmt.Sprintf("see that %s to be switched %s a power controller", count(len(nodes), "node"), map[bool]string{true: "has", false: "have"}[len(nodes) == 1]),
+		text:     fmt.Sprintf("see that %s to be switched %s a power controller", unit.Plural(len(nodes), "node"), map[bool]string{true: "has", false: "have"}[len(nodes) == 1]),
 		requires: []target.Capability{target.NodePowerControl},
 		check:    s.check,
 		do:       func(_ context.Context, e *Env) error { return s.check(e.View) },

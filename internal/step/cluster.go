@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 func clusterSteps() Registry {
@@ -40,6 +41,9 @@ func cleanUp(s scenario.Step, v View) ([]Step, error) {
 		}
 	}
 	parts = append(parts, powerOffOurs(s.Args), deleteOurs(s.Args), confirmClean())
+	for _, p := range parts {
+		p.uses = Uses{} // it repairs what the run may have done, and drives nothing otherwise
+	}
 	return expand(s.Name, "clean up", parts), nil
 }
 
@@ -65,7 +69,7 @@ func powerOffOurs(a scenario.Args) *action {
 			if len(vms) == 0 || !e.Facts.Can(target.VMCreation) { // machines that were there before are not the run's
 				return nil
 			}
-			e.annotate(a.Bool("annotate"), "Powering off %s", count(len(vms), "VM"))
+			e.annotate(a.Bool("annotate"), "Powering off %s", unit.Plural(len(vms), "VM"))
 			power, err := able[target.VMPower](e, target.VMPowerControl)
 			if err != nil {
 				return err
@@ -89,7 +93,7 @@ func deleteOurs(a scenario.Args) *action {
 			if len(vms) == 0 || !e.Facts.Can(target.VMCreation) {
 				return nil
 			}
-			e.annotate(a.Bool("annotate"), "Deleting %s", count(len(vms), "VM"))
+			e.annotate(a.Bool("annotate"), "Deleting %s", unit.Plural(len(vms), "VM"))
 			maker, err := able[target.VMMaker](e, target.VMCreation)
 			if err != nil {
 				return err
@@ -111,7 +115,7 @@ func confirmClean() *action {
 				return fmt.Errorf("list of VMs: %w", err)
 			}
 			if len(vms) > 0 && e.Facts.Can(target.VMCreation) {
-				return fmt.Errorf("%s left after deleting: %s", count(len(vms), "VM"), some(names(vms)))
+				return fmt.Errorf("%s left after deleting: %s", unit.Plural(len(vms), "VM"), unit.List(names(vms), mostNamed))
 			}
 			return nil
 		},

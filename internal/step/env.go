@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/loads"
 	"plimsoll/internal/target"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -21,7 +21,7 @@ type Env struct {
 	Phase   scenario.Phase
 	Cluster target.Cluster
 	Clock   clock.Clock
-	Loads   *Loads
+	Loads   *loads.Set
 	Power   *Power
 	// Record enters an event into the journal; time, phase and step number are filled in when they are missing.
 	Record func(result.Event)
@@ -113,29 +113,8 @@ func (e *Env) within(ctx context.Context, what string, limit time.Duration, f fu
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// parallel calls f for 0 … n-1, at most width at a time, and joins the errors in order of i.
-func (e *Env) parallel(n, width int, f func(int) error) error {
-	errs := make([]error, n)
-	var mu sync.Mutex
-	next := 0
-	g := e.Clock.Group()
-	for range min(n, max(width, 1)) {
-		g.Go(func() {
-			for {
-				mu.Lock()
-				i := next
-				next++
-				mu.Unlock()
-				if i >= n {
-					return
-				}
-				errs[i] = f(i)
-			}
-		})
-	}
-	g.Wait()
-	return errors.Join(errs...)
-}
+// mostNamed is how many machines a message names.
+const mostNamed = 3
 
 // Power remembers the nodes that this run has switched off. It is safe for concurrent use.
 type Power struct {
@@ -174,21 +153,4 @@ func after(lead, text string) string {
 		return ""
 	}
 	return lead + text
-}
-
-// some joins the first few of a list of names.
-func some(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
-
-// count prints "1 VM", "3 VMs".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/loads"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/scenario"
@@ -411,18 +412,18 @@ func (f *Forecast) NodesOff() []int {
 }
 
 // start enters a start of a workload and returns how long its step lasts.
-func (f *Forecast) start(load scenario.Workload, o startOptions, limit time.Duration, async bool) time.Duration {
+func (f *Forecast) start(load scenario.Workload, o loads.Options, limit time.Duration, async bool) time.Duration {
 	members := f.group(load.Group).members
-	stagger := o.stagger
+	stagger := o.Stagger
 	if len(members) < 2 {
 		stagger = 0 // there is nobody to wait for
 	}
-	job := f.job(JobUse{Workload: load.Name, Runtime: o.runtime})
+	job := f.job(JobUse{Workload: load.Name, Runtime: o.Runtime})
 	l := f.begin(load.Name, load.Group, job, false, stagger)
-	if o.runtime > 0 {
-		l.expected = f.Now + o.runtime + stagger
+	if o.Runtime > 0 {
+		l.expected = f.Now + o.Runtime + stagger
 	}
-	for i, offset := range Offsets(len(members), stagger) {
+	for i, offset := range loads.Offsets(len(members), stagger) {
 		f.launch(l, f.Now+offset, members[i], job)
 	}
 	if async {
@@ -444,7 +445,7 @@ func (f *Forecast) prefill(load scenario.Workload, width int, limit time.Duratio
 		width = max(1, len(members))
 	}
 	job := f.job(JobUse{Workload: load.Name, Prefill: true, Depth: f.depths[load.Name]})
-	l := f.begin(PrefillName(load.Name), load.Group, job, true, 0)
+	l := f.begin(loads.PrefillName(load.Name), load.Group, job, true, 0)
 	at := f.Now
 	for i, m := range members {
 		if i >= width && len(l.jobs) == i {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 func metaSteps() Registry { return Registry{"meta.RollingUpgrade": rollingUpgrade} }
@@ -17,7 +18,7 @@ func rollingUpgrade(s scenario.Step, v View) ([]Step, error) {
 		times = s.Args.Int("node_count")
 	}
 	if times > n {
-		return nil, fmt.Errorf("node_count %d: the cluster has %s", times, count(n, "node"))
+		return nil, fmt.Errorf("node_count %d: the cluster has %s", times, unit.Plural(n, "node"))
 	}
 	var parts []*action
 	for i := range times {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
 	"plimsoll/scenario"
 	"plimsoll/unit"
@@ -90,6 +91,7 @@ func nodesOff(a scenario.Args, v View, graceful bool) *action {
 	}
 	return &action{
 		name: name, text: verb + s.words() + waitWords(limit, "off"), requires: requires, check: s.check,
+		uses: Uses{Nodes: s.nodes},
 		estimate: func(f *Forecast) time.Duration {
 			f.switchOff(s.nodes)
 			if limit <= 0 {
@@ -142,7 +144,7 @@ func send(ctx context.Context, e *Env, nodes []int, command func(context.Context
 	for _, n := range nodes {
 		before(n)
 	}
-	_ = e.parallel(len(nodes), nodeWidth, func(i int) error {
+	_ = clock.Parallel(e.Clock, len(nodes), nodeWidth, func(i int) error {
 		errs[i] = e.within(ctx, e.NodeName(nodes[i])+": power controller", controllerLimit, func(ctx context.Context) error {
 			return command(ctx, nodes[i])
 		})
@@ -160,7 +162,7 @@ func nodesOn(a scenario.Args, v View) *action {
 	s, limit := selected(a, v), a.Seconds("wait_secs")
 	return &action{
 		name: "nodes.PowerOn", text: "power on " + s.words() + waitWords(limit, "ready"), check: s.check,
-		requires: []target.Capability{target.NodePowerControl},
+		requires: []target.Capability{target.NodePowerControl}, uses: Uses{Nodes: s.nodes},
 		estimate: func(f *Forecast) time.Duration {
 			if limit <= 0 {
 				return 0
@@ -209,7 +211,7 @@ func nodesWait(a scenario.Args, v View, state target.PowerState) *action {
 	}
 	return &action{
 		name: name, text: fmt.Sprintf("wait until %s: %s, at most %s", s.words(), what, unit.Duration(limit)), check: s.check,
-		requires: []target.Capability{target.NodePowerControl},
+		requires: []target.Capability{target.NodePowerControl}, uses: Uses{Nodes: s.nodes},
 		estimate: func(f *Forecast) time.Duration {
 			if state == target.Off {
 				return AssumedNodeOff

@@ -56,11 +56,11 @@ func runPlaybook(a scenario.Args, _ View) (*action, error) {
 			}
 			e.Note("playbook %q would run on %s now; on a simulated cluster it is taken to last %s "+
 				"(--target-opt playbook=TIME), changes nothing and loads nothing",
-				file, count(hosts, "host"), unit.Duration(e.Facts.PlaybookTime))
+				file, unit.Plural(hosts, "host"), unit.Duration(e.Facts.PlaybookTime))
 			if err := e.Clock.Sleep(ctx, e.Facts.PlaybookTime); err != nil {
 				return err
 			}
-			e.annotate(a.Bool("annotate"), "Playbook %s, on %s", file, count(hosts, "host"))
+			e.annotate(a.Bool("annotate"), "Playbook %s, on %s", file, unit.Plural(hosts, "host"))
 			return nil
 		},
 	}, nil

@@ -28,6 +28,8 @@ type Step interface {
 	Text() string
 	// Requires lists what the target must be able to do.
 	Requires() []target.Capability
+	// Uses says what of the run the step works with.
+	Uses() Uses
 	// Estimate returns how long the step is expected to take when it begins at f.Now, and enters its effect into
 	// f. It assumes what it cannot know; see the Assumed constants.
 	Estimate(f *Forecast) time.Duration
@@ -40,10 +42,17 @@ type Step interface {
 	Undo(context.Context, *Env) error
 }
 
+// Uses is what a step works with, as far as others have to look at it before anything starts.
+type Uses struct {
+	Jobs  []JobUse // the workloads that it starts
+	Nodes []int    // those whose power it drives; clean-up, which only repairs, drives none
+}
+
 // action is every step: words and functions. A nil function means nothing to do.
 type action struct {
 	name, text string
 	requires   []target.Capability
+	uses       Uses
 	estimate   func(*Forecast) time.Duration
 	check      func(View) error
 	do         func(context.Context, *Env) error
@@ -53,6 +62,7 @@ type action struct {
 func (a *action) Name() string                  { return a.name }
 func (a *action) Text() string                  { return a.text }
 func (a *action) Requires() []target.Capability { return a.requires }
+func (a *action) Uses() Uses                    { return a.uses }
 
 func (a *action) Estimate(f *Forecast) time.Duration {
 	if a.estimate == nil {

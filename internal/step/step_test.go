@@ -15,6 +15,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/golden"
+	"plimsoll/internal/loads"
 	"plimsoll/internal/step"
 	"plimsoll/internal/step/steptest"
 	"plimsoll/internal/target"
@@ -38,30 +39,6 @@ func TestEveryStepHasOneBuilder(t *testing.T) {
 	}
 }
 
-func TestOffsets(t *testing.T) {
-	cases := []struct {
-		vms, stagger int
-		want         []float64
-	}{
-		{1, 900, []float64{0}},
-		{4, 900, []float64{0, 300, 600, 900}},
-		{3, 60, []float64{0, 30, 60}},
-		{4, 10, []float64{0, 10. / 3, 20. / 3, 10}}, // 0 3 6 9 where intervals are whole seconds
-		{5, 1, []float64{0, .25, .5, .75, 1}},       // all at once where intervals are whole seconds
-		{3, 0, []float64{0, 0, 0}},
-	}
-	for _, c := range cases {
-		for i, got := range step.Offsets(c.vms, time.Duration(c.stagger)*time.Second) {
-			if want := time.Duration(c.want[i] * float64(time.Second)); got-want > time.Microsecond || want-got > time.Microsecond {
-				t.Errorf("%d VMs over %d s: VM %d at %v, want %v", c.vms, c.stagger, i, got, want)
-			}
-		}
-	}
-	if last := step.Offsets(225, 10*time.Second)[224]; last != 10*time.Second {
-		t.Errorf("the last of 225 VMs over 10 s starts at %v", last)
-	}
-}
-
 // The reference's table for eight at a time, with 1 where it shows fio a depth of 0.
 func TestPrefillDepth(t *testing.T) {
 	vms := []int{1, 2, 3, 4, 5, 8, 16}
@@ -73,22 +50,6 @@ func TestPrefillDepth(t *testing.T) {
 				t.Errorf("%d VMs on %d nodes: depth %d, want %d", n, nodes, got, want[i])
 			}
 		}
-	}
-}
-
-func TestSeeds(t *testing.T) {
-	seen := map[uint64]bool{}
-	for _, text := range []string{"OLTP", "OLTP_prefill", ""} {
-		for i := range 1000 {
-			s := step.Seed(text, i)
-			if s == 0 || s>>63 != 0 || seen[s] {
-				t.Fatalf("seed %d of %q is %d: zero, too long or not the only one", i, text, s)
-			}
-			seen[s] = true
-		}
-	}
-	if got := step.Seed("OLTP", 3); got != step.Seed("OLTP", 3) {
-		t.Errorf("seeds of the same differ: %d", got)
 	}
 }
 
@@ -132,10 +93,11 @@ func newBench(t *testing.T) *bench {
 	b.env = &step.Env{
 		View:  step.View{Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, 4), TimeScale: 1, SizeScale: 1, HostCommands: true},
 		Phase: scenario.Run, Cluster: b.cluster, Clock: v, Power: &step.Power{}, Record: record, Dir: t.TempDir(),
-		Loads: step.NewLoads(t.Context(), step.LoadsConfig{
+		Loads: loads.New(t.Context(), loads.Config{
 			Clock: v, Cluster: b.cluster, Engines: map[string]workload.Engine{"fio": b.engine}, Record: record,
-			Open: func(step.Launch) (step.Output, error) {
-				return step.Output{Raw: discard{}, Sink: discard{}, Ended: func(string, string, workload.Outcome) {}}, nil
+			SizeScale: 1, TimeScale: 1,
+			Open: func(loads.Launch) (loads.Output, error) {
+				return loads.Output{Raw: discard{}, Sink: discard{}, Ended: func(string, string, workload.Outcome) {}}, nil
 			},
 		}),
 		Background: func(_ string, f func(context.Context) error) { b.back.Go(func() { _ = f(t.Context()) }) },

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/clock"
+	"plimsoll/internal/loads"
 	"plimsoll/internal/target"
 	"plimsoll/scenario"
 	"plimsoll/unit"
@@ -37,7 +39,6 @@ const (
 	cloneLimitEach   = 900 * time.Second
 	powerLimitEach   = 600 * time.Second
 	migrateLimitEach = 1200 * time.Second
-	accessWidth      = 24  // machines asked at a time
 	powerOnWidth     = 100 // machines powered on at a time where the author does not say
 )
 
@@ -128,7 +129,7 @@ func doClone(ctx context.Context, e *Env, group string, a scenario.Args) error {
 	if err != nil {
 		return err
 	}
-	e.annotate(a.Bool("annotate"), "Cloning group %s: %s", group, count(len(wanted), "VM"))
+	e.annotate(a.Bool("annotate"), "Cloning group %s: %s", group, unit.Plural(len(wanted), "VM"))
 	template := target.Template{
 		Name: scenario.TemplateName(e.Scenario.ID, decl.Template, group), Group: group, Image: decl.Template, Folder: decl.OVF,
 		Node: 0, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: e.Disks(decl),
@@ -152,7 +153,7 @@ func doClone(ctx context.Context, e *Env, group string, a scenario.Args) error {
 		return err
 	}
 	if missing := absent(wanted, vms); len(missing) > 0 {
-		return fmt.Errorf("group %q: %s missing after cloning: %s", group, count(len(missing), "VM"), some(missing))
+		return fmt.Errorf("group %q: %s missing after cloning: %s", group, unit.Plural(len(missing), "VM"), unit.List(missing, mostNamed))
 	}
 	if err := exempt(ctx, e, names(vms), a.Bool("disable_ha"), a.Bool("disable_drs")); err != nil {
 		return fmt.Errorf("group %q: %w", group, err)
@@ -253,7 +254,7 @@ func accessible(ctx context.Context, e *Env, group string, pending []string, lim
 	what := fmt.Sprintf("group %q: waiting until all VMs are accessible", group)
 	return e.until(ctx, what, e.pollEvery(time.Second), limit, func(ctx context.Context) (bool, string, error) {
 		reasons := make([]error, len(pending))
-		_ = e.parallel(len(pending), accessWidth, func(i int) error {
+		_ = clock.Parallel(e.Clock, len(pending), loads.AccessWidth, func(i int) error {
 			host, err := e.Cluster.Host(pending[i])
 			if err == nil {
 				err = host.Accessible(ctx)
@@ -273,7 +274,7 @@ func accessible(ctx context.Context, e *Env, group string, pending []string, lim
 		if len(left) == 0 {
 			return true, "", nil
 		}
-		return false, fmt.Sprintf("%s not accessible: %s (%v)", count(len(left), "VM"), some(left), first), nil
+		return false, fmt.Sprintf("%s not accessible: %s (%v)", unit.Plural(len(left), "VM"), unit.List(left, mostNamed), first), nil
 	})
 }
 
@@ -325,7 +326,7 @@ func powerOffGroup(a scenario.Args, _ View) (*action, error) {
 			return e.until(ctx, what, e.pollEvery(time.Second), limit, func(ctx context.Context) (bool, string, error) {
 				vms, err := members(ctx, e, group)
 				left := slices.DeleteFunc(vms, func(vm target.VM) bool { return vm.Power == target.Off })
-				return err == nil && len(left) == 0, "still on: " + some(names(left)), err
+				return err == nil && len(left) == 0, "still on: " + unit.List(names(left), mostNamed), err
 			})
 		},
 	}, nil
@@ -337,9 +338,9 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 	if (per > 0) == (total > 0) {
 		return nil, fmt.Errorf("group %q: give exactly one of count_per_node and count_per_cluster, above 0", group)
 	}
-	words := count(per, "VM") + " per node"
+	words := unit.Plural(per, "VM") + " per node"
 	if total > 0 {
-		words = count(total, "VM")
+		words = unit.Plural(total, "VM")
 	}
 	grown := func(v View) (scenario.Group, []target.Placement, error) {
 		decl, err := v.Groups.Get(group)
@@ -360,7 +361,7 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 			}
 			_, then, err := grown(v)
 			if err == nil && len(then) <= len(now) {
-				err = fmt.Errorf("group %q: growing to %s does not grow it: it has %d already", group, count(len(then), "VM"), len(now))
+				err = fmt.Errorf("group %q: growing to %s does not grow it: it has %d already", group, unit.Plural(len(then), "VM"), len(now))
 			}
 			return err
 		},
@@ -458,7 +459,7 @@ func nodeIndex(a scenario.Args, name string, v View) (int, error) {
 	}
 	n := len(v.Facts.Nodes)
 	if i < -n || i >= n {
-		return 0, fmt.Errorf("%s: node %d is not on this cluster of %s", name, i, count(n, "node"))
+		return 0, fmt.Errorf("%s: node %d is not on this cluster of %s", name, i, unit.Plural(n, "node"))
 	}
 	return (i + n) % n, nil
 }

@@ -21,7 +21,7 @@ func periodicSnapshots(a scenario.Args, v View) (*action, error) {
 	if n > 1 && interval <= 0 {
 		return nil, fmt.Errorf("group %q: interval_minutes must be above 0 for %d snapshots", group, n)
 	}
-	text := fmt.Sprintf("take %s of group %q", count(n, "snapshot"), group)
+	text := fmt.Sprintf("take %s of group %q", unit.Plural(n, "snapshot"), group)
 	if n > 1 {
 		text += ", one every " + unit.Duration(v.Scaled(interval)).String()
 	}
@@ -114,7 +114,7 @@ func migrateGroup(a scenario.Args, v View) (*action, error) {
 					moves[vm.Name] = to
 				}
 			}
-			e.annotate(a.Bool("annotate"), "Migrating %s of group %s from %s to %s", count(len(moves), "VM"), group, e.NodeName(from), e.NodeName(to))
+			e.annotate(a.Bool("annotate"), "Migrating %s of group %s from %s to %s", unit.Plural(len(moves), "VM"), group, e.NodeName(from), e.NodeName(to))
 			if err := migrate(ctx, e, group, vms, moves); err != nil {
 				return err
 			}
@@ -204,11 +204,11 @@ func resetPlacement(a scenario.Args, v View) (*action, error) {
 					moves[vm.Name] = node
 				}
 			}
-			e.annotate(a.Bool("annotate"), "Moving %s of group %s back", count(len(moves), "VM"), group)
+			e.annotate(a.Bool("annotate"), "Moving %s of group %s back", unit.Plural(len(moves), "VM"), group)
 			if err := migrate(ctx, e, group, vms, moves); err != nil {
 				return err
 			}
-			e.annotate(a.Bool("annotate"), "Moved %s of group %s back", count(len(moves), "VM"), group)
+			e.annotate(a.Bool("annotate"), "Moved %s of group %s back", unit.Plural(len(moves), "VM"), group)
 			return nil
 		},
 	}, nil

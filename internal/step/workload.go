@@ -1,15 +1,31 @@
 package step
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"plimsoll/internal/loads"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
+
+// DefaultWait is the limit of a wait, beyond the expected end of the workload where that is known, when the author gave none.
+const DefaultWait = 300 * time.Second
+
+// PrefillLimit is the limit of a prefill when the author gave none.
+const PrefillLimit = 7200 * time.Second
+
+// Depths of prefill: writes of 1 MiB outstanding per section of the job file.
+const prefillDepth = 4
+
+// PrefillDepth is how many writes a prefill keeps outstanding per section when at most maxConcurrent of a group's vms are
+// prefilled at a time, spread over its nodes: about four per node in all, at least one.
+func PrefillDepth(vms, nodes, maxConcurrent int) int {
+	nodes = max(nodes, 1)
+	perNode := (min(max(vms, 1), max(maxConcurrent, 1)) + nodes - 1) / nodes
+	return max(1, prefillDepth/perNode)
+}
 
 func workloadSteps() Registry {
 	return Registry{
@@ -28,7 +44,24 @@ func groupWords(v View, load scenario.Workload) string {
 	if err != nil {
 		return fmt.Sprintf("group %q", load.Group)
 	}
-	return fmt.Sprintf("group %q (%s)", load.Group, count(len(m), "VM"))
+	return fmt.Sprintf("group %q (%s)", load.Group, unit.Plural(len(m), "VM"))
+}
+
+// begin makes ready a start of a workload on all members of its group.
+func begin(ctx context.Context, e *Env, load scenario.Workload, o loads.Options) (*loads.Start, error) {
+	vms, err := someMembers(ctx, e, load.Group)
+	if err != nil {
+		return nil, fmt.Errorf("workload %q: %w", o.Name(load.Name), err)
+	}
+	return e.Loads.Begin(ctx, load, vms, o)
+}
+
+// beginPrefill makes ready a prefill of all members of a workload's group, so many at a time; 0 stands for all at once.
+func beginPrefill(ctx context.Context, e *Env, load scenario.Workload, width int) (*loads.Start, error) {
+	return begin(ctx, e, load, loads.Options{
+		Prefill: true, Depth: e.Loads.Depth(load.Name, prefillDepthOf(e.View, load, width)),
+		Seed: loads.PrefillName(load.Name),
+	})
 }
 
 func prefillRun(a scenario.Args, v View) (*action, error) {
@@ -39,69 +72,18 @@ func prefillRun(a scenario.Args, v View) (*action, error) {
 	width := a.Int("max_concurrent")
 	return &action{
 		text: fmt.Sprintf("prefill workload %q on group %q, %d at a time", load.Name, load.Group, width),
+		uses: prefilling(load),
 		estimate: func(f *Forecast) time.Duration {
 			return f.prefill(load, width, a.Seconds("timeout_secs"), false)
 		},
 		do: func(ctx context.Context, e *Env) error {
-			return e.Loads.prefill(ctx, e, load, width, a.Seconds("timeout_secs"))
+			s, err := beginPrefill(ctx, e, load, width)
+			if err != nil {
+				return err
+			}
+			return e.Loads.Prefill(ctx, s, width, a.Seconds("timeout_secs"))
 		},
 	}, nil
-}
-
-// prefill writes every member's data once, at most width members at a time in order of name, each within its own limit.
-// Every member must succeed.
-func (l *Loads) prefill(ctx context.Context, e *Env, load scenario.Workload, width int, limit time.Duration) error {
-	s, err := l.begin(ctx, e, load, startOptions{
-		prefill: true, depth: l.depthOf(e.View, load, width), seed: PrefillName(load.Name),
-	})
-	if err != nil {
-		return err
-	}
-	l.event(s, "", "start", "")
-	within, cancel := context.WithCancel(ctx)
-	defer cancel()
-	err = e.parallel(len(s.jobs), width, func(i int) error {
-		if within.Err() != nil {
-			return nil
-		}
-		one := &start{load: s.load, name: s.name, number: s.number, prefill: true, jobs: s.jobs[i : i+1], closed: true}
-		if err := l.launch(s, s.jobs[i]); err != nil {
-			cancel()
-			return err
-		}
-		err := l.wait(within, e, one, limit)
-		if _, ended, message := l.state(s.jobs[i]); err == nil && ended != Finished {
-			err = fmt.Errorf("workload %q on %s: not accessible any more: %s", s.name, s.jobs[i].vm.Name, message)
-		}
-		if err != nil {
-			cancel() // the others stop; the step has failed
-		}
-		if within.Err() != nil && errors.Is(err, context.Canceled) {
-			return nil
-		}
-		return err
-	})
-	l.mu.Lock()
-	s.waited = true
-	l.mu.Unlock()
-	if err == nil && ctx.Err() == nil {
-		l.close(s, "end")
-		return nil
-	}
-	l.stop(context.WithoutCancel(ctx), s)
-	return cmp.Or(ctx.Err(), err)
-}
-
-// depthOf decides the depth of a workload's prefill at its first one and keeps it. A width of 0 is a prefill of all members at once.
-func (l *Loads) depthOf(v View, load scenario.Workload, width int) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if d, ok := l.depth[load.Name]; ok {
-		return d
-	}
-	d := prefillDepthOf(v, load, width)
-	l.depth[load.Name] = d
-	return d
 }
 
 // prefillDepthOf is the depth at which a workload's group is prefilled, so many members at a time; 0 stands for all.
@@ -125,18 +107,25 @@ func prefillStart(a scenario.Args, v View) (*action, error) {
 	async := a.Bool("async")
 	return &action{
 		text:     fmt.Sprintf("prefill workload %q on all of %s at once%s", load.Name, groupWords(v, load), unwaited(async)),
+		uses:     prefilling(load),
 		estimate: func(f *Forecast) time.Duration { return f.prefill(load, 0, PrefillLimit, async) },
 		do: func(ctx context.Context, e *Env) error {
-			s, err := e.Loads.begin(ctx, e, load, startOptions{prefill: true, depth: e.Loads.depthOf(e.View, load, 0), seed: PrefillName(load.Name)})
+			s, err := beginPrefill(ctx, e, load, 0)
 			if err != nil {
 				return err
 			}
-			if err := e.Loads.startAll(ctx, e, s, 0); err != nil || async {
+			if err := e.Loads.StartAll(ctx, s, 0); err != nil || async {
 				return err
 			}
-			return e.Loads.wait(ctx, e, s, PrefillLimit)
+			return e.Loads.Wait(ctx, s, PrefillLimit)
 		},
 	}, nil
+}
+
+// prefilling is the use that a prefill makes of a workload. Its depth is decided when it is known how many prefill at a
+// time; what may be written does not depend on it.
+func prefilling(load scenario.Workload) Uses {
+	return Uses{Jobs: []JobUse{{Workload: load.Name, Prefill: true, Depth: 1}}}
 }
 
 func prefillWait(a scenario.Args, v View) (*action, error) {
@@ -144,7 +133,7 @@ func prefillWait(a scenario.Args, v View) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	return waitFor(PrefillName(load.Name), a.Seconds("timeout_secs"), a.Bool("annotate")), nil
+	return waitFor(loads.PrefillName(load.Name), a.Seconds("timeout_secs"), a.Bool("annotate")), nil
 }
 
 func unwaited(async bool) string {
@@ -163,9 +152,11 @@ func startWorkload(a scenario.Args, v View) (*action, error) {
 	if async && a.Has("timeout_secs") {
 		return nil, fmt.Errorf("workload %q: timeout_secs has no meaning with async; give it to the workload.Wait", load.Name)
 	}
-	o := startOptions{runtime: v.Scaled(a.Seconds("runtime_secs")), stagger: v.Scaled(a.Seconds("stagger_secs")), seed: load.Name}
+	o := loads.Options{
+		Runtime: v.Scaled(a.Seconds("runtime_secs")), Stagger: v.Scaled(a.Seconds("stagger_secs")), Seed: load.Name,
+	}
 	if a.Has("seed") {
-		o.seed = a.String("seed")
+		o.Seed = a.String("seed")
 	}
 	limit := DefaultWait
 	if a.Has("timeout_secs") {
@@ -173,17 +164,18 @@ func startWorkload(a scenario.Args, v View) (*action, error) {
 	}
 	return &action{
 		text:     startWords(v, load, o, async),
+		uses:     Uses{Jobs: []JobUse{{Workload: load.Name, Runtime: o.Runtime}}},
 		estimate: func(f *Forecast) time.Duration { return f.start(load, o, limit, async) },
 		do: func(ctx context.Context, e *Env) error {
-			s, err := e.Loads.begin(ctx, e, load, o)
+			s, err := begin(ctx, e, load, o)
 			if err != nil {
 				return err
 			}
 			e.annotate(a.Bool("annotate"), "Started workload %s", load.Name)
-			if err := e.Loads.startAll(ctx, e, s, o.stagger); err != nil || async {
+			if err := e.Loads.StartAll(ctx, s, o.Stagger); err != nil || async {
 				return err
 			}
-			if err := e.Loads.wait(ctx, e, s, limit); err != nil {
+			if err := e.Loads.Wait(ctx, s, limit); err != nil {
 				return err
 			}
 			e.annotate(a.Bool("annotate"), "Finished workload %s", load.Name)
@@ -192,21 +184,21 @@ func startWorkload(a scenario.Args, v View) (*action, error) {
 	}, nil
 }
 
-func startWords(v View, load scenario.Workload, o startOptions, async bool) string {
+func startWords(v View, load scenario.Workload, o loads.Options, async bool) string {
 	text := fmt.Sprintf("run workload %q on group %q%s", load.Name, load.Group, lasts(v, load, o))
-	if o.stagger > 0 {
-		text += ", starts spread over " + unit.Duration(o.stagger).String()
+	if o.Stagger > 0 {
+		text += ", starts spread over " + unit.Duration(o.Stagger).String()
 	}
 	return text + unwaited(async)
 }
 
 // lasts says how long a workload runs: as the step says, unless its job file has times of its own, which win.
-func lasts(v View, load scenario.Workload, o startOptions) string {
-	job := v.job(JobUse{Workload: load.Name, Runtime: o.runtime})
+func lasts(v View, load scenario.Workload, o loads.Options) string {
+	job := v.job(JobUse{Workload: load.Name, Runtime: o.Runtime})
 	limit := unit.Duration(job.Limit).String()
 	switch {
-	case o.runtime > 0 && (job.Limit == 0 || (job.Limit-o.runtime).Abs() <= time.Second):
-		return " for " + unit.Duration(o.runtime).String()
+	case o.Runtime > 0 && (job.Limit == 0 || (job.Limit-o.Runtime).Abs() <= time.Second):
+		return " for " + unit.Duration(o.Runtime).String()
 	case job.Limit == 0:
 		return " until its size is done"
 	case timed(job):
@@ -228,11 +220,11 @@ func waitFor(name string, limit time.Duration, annotate bool) *action {
 		text:     fmt.Sprintf("wait for workload %q", name),
 		estimate: func(f *Forecast) time.Duration { return f.await(name, limit) },
 		do: func(ctx context.Context, e *Env) error {
-			s, err := e.Loads.last(name)
+			s, err := e.Loads.Last(name)
 			if err != nil {
 				return err
 			}
-			if err := e.Loads.wait(ctx, e, s, limit); err != nil {
+			if err := e.Loads.Wait(ctx, s, limit); err != nil {
 				return err
 			}
 			e.annotate(annotate, "Finished workload %s", name)
@@ -247,12 +239,12 @@ func stopWorkload(a scenario.Args, _ View) (*action, error) {
 		text:     fmt.Sprintf("stop workload %q", name),
 		estimate: func(f *Forecast) time.Duration { f.stop(name); return 0 },
 		do: func(ctx context.Context, e *Env) error {
-			s, err := e.Loads.last(name)
+			s, err := e.Loads.Last(name)
 			if err != nil { // what cannot be stopped is only noted, as everywhere in this step
 				e.Warn("%v", err)
 				return nil
 			}
-			for _, text := range e.Loads.stop(ctx, s) {
+			for _, text := range e.Loads.Stop(ctx, s) {
 				e.Warn("%s", text)
 			}
 			if ctx.Err() != nil {

@@ -14,9 +14,11 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 
 	"plimsoll/internal/exporter"
+	"plimsoll/internal/procfs"
 	"plimsoll/internal/target"
 )
 
@@ -73,13 +75,13 @@ type Collector struct {
 	usage    Usage
 	sections []Section
 
-	mu    sync.Mutex
-	times map[string]cpuTimes // of every CPU when last read
+	mu   sync.Mutex
+	cpus map[int]procfs.CPU // when last read
 }
 
 // New makes a collector of some sections. usage may be nil; then there are no file systems.
 func New(root fs.FS, usage Usage, sections ...Section) *Collector {
-	return &Collector{root: root, usage: usage, sections: sections, times: map[string]cpuTimes{}}
+	return &Collector{root: root, usage: usage, sections: sections, cpus: map[int]procfs.CPU{}}
 }
 
 // Describe implements exporter.Collector.
@@ -160,25 +162,19 @@ func cause(err error) error {
 	return err
 }
 
-// cpu counts the time of the CPUs. Times that go back are held, since the kernel's time of waits for I/O may (proc(5)),
-// unless they go back by more than that can explain: then the CPU was unplugged and came back.
+// cpu counts the time of the CPUs, which never falls.
 func (c *Collector) cpu(emit exporter.Emit) error {
-	const restarted = 3 // seconds
 	return c.each("proc/stat", emit, func(data []byte, emit exporter.Emit) error {
-		now, err := parseCPUs(data)
+		now, err := procfs.CPUs(data)
 		for _, one := range now {
-			before := c.times[one.cpu]
-			if before.seconds[idle]-one.seconds[idle] < restarted {
-				for m := range one.seconds {
-					one.seconds[m] = max(one.seconds[m], before.seconds[m])
-				}
-			}
-			c.times[one.cpu] = one
+			one = one.Rising(c.cpus[one.Number])
+			c.cpus[one.Number] = one
+			label := strconv.Itoa(one.Number)
 			for m, name := range modes {
-				emit("node_cpu_seconds_total", one.seconds[m], "cpu", one.cpu, "mode", name)
+				emit("node_cpu_seconds_total", one.Seconds(procfs.Mode(m)), "cpu", label, "mode", name)
 			}
-			emit("node_cpu_guest_seconds_total", one.seconds[guest], "cpu", one.cpu, "mode", "user")
-			emit("node_cpu_guest_seconds_total", one.seconds[guest+1], "cpu", one.cpu, "mode", "nice")
+			emit("node_cpu_guest_seconds_total", one.Seconds(procfs.Guest), "cpu", label, "mode", "user")
+			emit("node_cpu_guest_seconds_total", one.Seconds(procfs.GuestNice), "cpu", label, "mode", "nice")
 		}
 		return err
 	})

@@ -10,94 +10,17 @@ import (
 	"strings"
 
 	"plimsoll/internal/exporter"
+	"plimsoll/internal/procfs"
 )
 
-// Units of /proc.
-const (
-	ticksPerSecond = 100 // USER_HZ: the same on all architectures Go runs on
-	sectorBytes    = 512 // whatever the device's own sectors are
-	kibi           = 1024
-)
+// kibi is the unit of /proc/meminfo.
+const kibi = 1024
 
-// modes are the columns of a CPU in /proc/stat that are modes; those of guests, which follow, are part of user and
-// nice.
+// modes are the columns of a CPU in /proc/stat that node_cpu_seconds_total has; those of guests, which follow, are part
+// of user and nice.
 var modes = [...]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
 
-// Places in cpuTimes.
-const (
-	idle  = 3
-	guest = len(modes)
-)
-
-// cpuTimes is how one CPU has spent its time: modes in their order, then guests', then guests' at low priority.
-type cpuTimes struct {
-	cpu     string
-	seconds [len(modes) + 2]float64
-}
-
-// most of the errors of one file are like the first.
-const mostErrors = 3
-
-// lines calls f for every line that has words and collects its errors.
-func lines(data []byte, f func(fields []string) error) error {
-	var errs []error
-	for line := range strings.Lines(string(data)) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 {
-			continue
-		}
-		if err := f(fields); err != nil && len(errs) < mostErrors {
-			errs = append(errs, fmt.Errorf("line %.60q: %w", strings.TrimSpace(line), err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 func trimmed(data []byte) []byte { return bytes.TrimSpace(data) }
-
-var errShort = errors.New("it is cut short")
-
-// counts parses whole numbers.
-func counts(fields []string) ([]float64, error) {
-	out := make([]float64, len(fields))
-	for i, f := range fields {
-		n, err := strconv.ParseUint(f, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%.30q is no count", f)
-		}
-		out[i] = float64(n)
-	}
-	return out, nil
-}
-
-// parseCPUs reads the lines of single CPUs of /proc/stat (proc(5)). Old kernels have fewer columns; the others are 0.
-func parseCPUs(data []byte) (list []cpuTimes, err error) {
-	err = lines(data, func(f []string) error {
-		number, ok := strings.CutPrefix(f[0], "cpu")
-		if !ok || number == "" {
-			return nil // the sum over all, or something else
-		}
-		if _, err := strconv.ParseUint(number, 10, 32); err != nil {
-			return nil
-		}
-		one := cpuTimes{cpu: number}
-		if len(f) < 1+idle+1 {
-			return errShort
-		}
-		ticks, err := counts(f[1:min(len(f), 1+len(one.seconds))])
-		if err != nil {
-			return err
-		}
-		for i, t := range ticks {
-			one.seconds[i] = t / ticksPerSecond
-		}
-		if !slices.ContainsFunc(list, func(o cpuTimes) bool { return o.cpu == number }) {
-			list = append(list, one)
-		}
-		return nil
-	})
-	return list, err
-}
 
 // kernel emits what /proc/stat has besides the CPUs.
 func kernel(data []byte, emit exporter.Emit) error {
@@ -109,20 +32,20 @@ func kernel(data []byte, emit exporter.Emit) error {
 		"procs_running": "node_procs_running",
 		"procs_blocked": "node_procs_blocked",
 	}
-	return lines(data, func(f []string) error {
+	return procfs.Lines(data, func(f []string) error {
 		name := names[f[0]]
 		if name == "" {
 			return nil
 		}
 		if len(f) < 2 {
-			return errShort
+			return procfs.ErrShort
 		}
-		n, err := counts(f[1:2]) // of intr, the sum
+		n, err := procfs.Counts(f[1:2]) // of intr, the sum
 		if err != nil {
 			return err
 		}
 		delete(names, f[0])
-		emit(name, n[0])
+		emit(name, float64(n[0]))
 		return nil
 	})
 }
@@ -131,7 +54,7 @@ func kernel(data []byte, emit exporter.Emit) error {
 func load(data []byte, emit exporter.Emit) error {
 	fields := strings.Fields(string(data))
 	if len(fields) < 3 {
-		return errShort
+		return procfs.ErrShort
 	}
 	for i, name := range []string{"node_load1", "node_load5", "node_load15"} {
 		v, err := strconv.ParseFloat(fields[i], 64)
@@ -149,27 +72,28 @@ var parentheses = regexp.MustCompile(`\((.*)\)`)
 // unit, node_memory_HugePages_Total.
 func memory(data []byte, emit exporter.Emit) error {
 	seen := map[string]bool{}
-	return lines(data, func(f []string) error {
+	return procfs.Lines(data, func(f []string) error {
 		name, ok := strings.CutSuffix(f[0], ":")
 		if !ok || len(f) < 2 {
-			return errShort
+			return procfs.ErrShort
 		}
-		n, err := counts(f[1:2])
+		n, err := procfs.Counts(f[1:2])
 		if err != nil {
 			return err
 		}
 		name = "node_memory_" + safe(parentheses.ReplaceAllString(name, "_${1}"))
+		v := float64(n[0])
 		switch {
 		case len(f) == 2:
 		case len(f) == 3 && f[2] == "kB":
-			n[0] *= kibi
+			v *= kibi
 			name += "_bytes"
 		default:
 			return fmt.Errorf("unit %.30q is unknown", f[2])
 		}
 		if !seen[name] {
 			seen[name] = true
-			emit(name, n[0])
+			emit(name, v)
 		}
 		return nil
 	})
@@ -204,7 +128,7 @@ func network(data []byte, emit exporter.Emit) error {
 	if names == nil {
 		return errors.New("no line names the columns")
 	}
-	return lines(data, func(f []string) error {
+	return procfs.Lines(data, func(f []string) error {
 		line := strings.Join(f, " ")
 		if strings.Contains(line, "|") {
 			return nil
@@ -212,20 +136,20 @@ func network(data []byte, emit exporter.Emit) error {
 		// A name may end with a colon, as those of aliases do: the last one before the numbers ends it.
 		at := strings.LastIndex(line, ":")
 		if at < 1 {
-			return errShort
+			return procfs.ErrShort
 		}
 		device := line[:at]
 		values := strings.Fields(line[at+1:])
 		if len(values) != len(names) {
 			return fmt.Errorf("%d numbers for %d columns", len(values), len(names))
 		}
-		n, err := counts(values)
+		n, err := procfs.Counts(values)
 		if err != nil || seen[device] {
 			return err
 		}
 		seen[device] = true
 		for i, name := range names {
-			emit(name, n[i], "device", device)
+			emit(name, float64(n[i]), "device", device)
 		}
 		return nil
 	})
@@ -245,11 +169,11 @@ type column struct {
 var columns = []column{
 	{"node_disk_reads_completed_total", 1},
 	{"node_disk_reads_merged_total", 1},
-	{"node_disk_read_bytes_total", sectorBytes},
+	{"node_disk_read_bytes_total", procfs.SectorBytes},
 	{"node_disk_read_time_seconds_total", 1e-3},
 	{"node_disk_writes_completed_total", 1},
 	{"node_disk_writes_merged_total", 1},
-	{"node_disk_written_bytes_total", sectorBytes},
+	{"node_disk_written_bytes_total", procfs.SectorBytes},
 	{"node_disk_write_time_seconds_total", 1e-3},
 	{"node_disk_io_now", 1},
 	{"node_disk_io_time_seconds_total", 1e-3},
@@ -264,31 +188,21 @@ var columns = []column{
 
 // disks emits /proc/diskstats.
 func disks(data []byte, emit exporter.Emit) error {
-	const before, fewest = 3, 11 // columns: in front, and of counters
-	seen := map[string]bool{}
-	return lines(data, func(f []string) error {
-		if len(f) < before+fewest {
-			return errShort
+	list, err := procfs.Disks(data, len(columns))
+	for _, d := range list {
+		if ignored.MatchString(d.Name) {
+			continue
 		}
-		device := f[before-1]
-		if ignored.MatchString(device) || seen[device] {
-			return nil
-		}
-		n, err := counts(f[before:min(len(f), before+len(columns))])
-		if err != nil {
-			return err
-		}
-		seen[device] = true
-		emit("node_disk_info", 1, "device", device, "major", f[0], "minor", f[1])
-		for i, v := range n {
+		emit("node_disk_info", 1, "device", d.Name, "major", d.Major, "minor", d.Minor)
+		for i, n := range d.Counts {
 			if c := columns[i]; c.unit < 1 {
-				emit(c.name, v/(1/c.unit), "device", device) // 1000 is exact, 0.001 is not
+				emit(c.name, float64(n)/(1/c.unit), "device", d.Name) // 1000 is exact, 0.001 is not
 			} else {
-				emit(c.name, v*c.unit, "device", device)
+				emit(c.name, float64(n)*c.unit, "device", d.Name)
 			}
 		}
-		return nil
-	})
+	}
+	return err
 }
 
 // paged are the lines of /proc/vmstat that node_exporter serves.
@@ -297,19 +211,19 @@ var paged = regexp.MustCompile(`^(oom_kill|pgpg|pswp|pg.*fault)`)
 // paging emits /proc/vmstat.
 func paging(data []byte, emit exporter.Emit) error {
 	seen := map[string]bool{}
-	return lines(data, func(f []string) error {
+	return procfs.Lines(data, func(f []string) error {
 		if !paged.MatchString(f[0]) || seen[f[0]] {
 			return nil
 		}
 		if len(f) != 2 {
-			return errShort
+			return procfs.ErrShort
 		}
-		n, err := counts(f[1:])
+		n, err := procfs.Counts(f[1:])
 		if err != nil {
 			return err
 		}
 		seen[f[0]] = true
-		emit("node_vmstat_"+safe(f[0]), n[0])
+		emit("node_vmstat_"+safe(f[0]), float64(n[0]))
 		return nil
 	})
 }
@@ -318,21 +232,21 @@ func paging(data []byte, emit exporter.Emit) error {
 // for CPUs says nothing and of interrupts is all there is.
 func stalls(resource string, data []byte, emit exporter.Emit) error {
 	seen := map[string]bool{}
-	return lines(data, func(f []string) error {
+	return procfs.Lines(data, func(f []string) error {
 		kind := map[string]string{"some": "waiting", "full": "stalled"}[f[0]]
 		if kind == "" || resource == "cpu" && f[0] == "full" || seen[kind] {
 			return nil
 		}
 		text, ok := strings.CutPrefix(f[len(f)-1], "total=")
 		if !ok {
-			return errShort
+			return procfs.ErrShort
 		}
-		n, err := counts([]string{text})
+		n, err := procfs.Counts([]string{text})
 		if err != nil {
 			return err
 		}
 		seen[kind] = true
-		emit("node_pressure_"+resource+"_"+kind+"_seconds_total", n[0]/1e6)
+		emit("node_pressure_"+resource+"_"+kind+"_seconds_total", float64(n[0])/1e6)
 		return nil
 	})
 }
@@ -357,7 +271,7 @@ var (
 // parseMounts lists the file systems worth telling of (fstab(5)), without those that are not on this machine.
 func parseMounts(data []byte) (list []mounted) {
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	_ = lines(data, func(f []string) error {
+	_ = procfs.Lines(data, func(f []string) error {
 		if len(f) < 3 {
 			return nil
 		}

@@ -15,6 +15,7 @@ import (
 	"testing/fstest"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/loads"
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
@@ -128,8 +129,8 @@ func open(t testing.TB, p Place) *bench {
 			Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, len(facts.Nodes)), TimeScale: 1, SizeScale: 1. / 256, HostCommands: true,
 		},
 		Phase: scenario.Run, Cluster: cluster, Clock: p.Clock, Power: &step.Power{}, Record: b.record, Dir: t.TempDir(),
-		Loads: step.NewLoads(t.Context(), step.LoadsConfig{
-			Clock: p.Clock, Cluster: cluster, Engines: p.Engines, Record: b.record, Open: b.output,
+		Loads: loads.New(t.Context(), loads.Config{
+			Clock: p.Clock, Cluster: cluster, Engines: p.Engines, Record: b.record, Open: b.output, SizeScale: 1. / 256, TimeScale: 1,
 		}),
 		Background: func(string, func(context.Context) error) { t.Error("nothing here runs in the background") },
 	}
@@ -175,8 +176,8 @@ func (nowhere) Close() error                { return nil }
 func (nowhere) Report(workload.Report)      {}
 func (nowhere) Warn(string)                 {}
 
-func (b *bench) output(step.Launch) (step.Output, error) {
-	return step.Output{Raw: nowhere{}, Sink: nowhere{}, Ended: func(string, string, workload.Outcome) {}}, nil
+func (b *bench) output(loads.Launch) (loads.Output, error) {
+	return loads.Output{Raw: nowhere{}, Sink: nowhere{}, Ended: func(string, string, workload.Outcome) {}}, nil
 }
 
 // steps builds what a written step stands for, with defaults filled in.

@@ -17,6 +17,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/exporter"
+	"plimsoll/internal/procfs"
 	"plimsoll/internal/target"
 	"plimsoll/unit"
 )
@@ -50,8 +51,8 @@ type cluster struct {
 	device    string      // whose counters see the data disks; "" none
 	looking   sync.Mutex  // at counters; guards what is below and command.watched
 	lookAgain time.Time
-	times     map[int]target.CPUCounter // of every CPU when last read
-	exporter  *exporter.Exporter        // see Endpoints
+	cpus      map[int]procfs.CPU // when last read
+	exporter  *exporter.Exporter // see Endpoints
 }
 
 // sandbox is one VM. Fields below op are guarded by cluster.mu.

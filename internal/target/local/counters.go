@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/procfs"
 	"plimsoll/internal/target"
 )
 
@@ -29,13 +30,13 @@ func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error)
 	if err != nil {
 		return out, fmt.Errorf("host counters: /proc/stat: %s", reason(err))
 	}
-	out.CPUs = c.rising(parseCPUTimes(data, c.numa))
+	out.CPUs = c.cpuTimes(data)
 	if c.device != "" {
 		data, err := fs.ReadFile(c.system, "proc/diskstats")
 		if err != nil {
 			return out, fmt.Errorf("host counters: /proc/diskstats: %s", reason(err))
 		}
-		if d, ok := parseDevice(data, c.device); ok {
+		if d, ok := deviceCounter(data, c.device); ok {
 			out.Devices = append(out.Devices, d)
 		}
 	}
@@ -43,21 +44,25 @@ func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error)
 	return out, nil
 }
 
-// rising holds times that go back at what they were: the kernel's time of waits for I/O may (proc(5)), and what reads counters takes
-// that for a restart of the machine.
-func (c *cluster) rising(now []target.CPUCounter) []target.CPUCounter {
+// cpuTimes is the time of every CPU, which never falls. A line that does not fit is left out.
+func (c *cluster) cpuTimes(data []byte) (list []target.CPUCounter) {
 	c.looking.Lock()
 	defer c.looking.Unlock()
-	if c.times == nil {
-		c.times = map[int]target.CPUCounter{}
+	if c.cpus == nil {
+		c.cpus = map[int]procfs.CPU{}
 	}
-	for i := range now {
-		one, before := &now[i], c.times[now[i].CPU]
-		one.User, one.System, one.Interrupt = max(one.User, before.User), max(one.System, before.System), max(one.Interrupt, before.Interrupt)
-		one.Steal, one.Idle = max(one.Steal, before.Steal), max(one.Idle, before.Idle)
-		c.times[one.CPU] = *one
+	now, _ := procfs.CPUs(data)
+	for _, one := range now {
+		one = one.Rising(c.cpus[one.Number])
+		c.cpus[one.Number] = one
+		list = append(list, target.CPUCounter{
+			Host: hostName, CPU: one.Number, NUMA: c.numa[one.Number],
+			User: one.Time(procfs.User, procfs.Nice), System: one.Time(procfs.System),
+			Idle:      one.Time(procfs.Idle, procfs.IOWait),
+			Interrupt: one.Time(procfs.IRQ, procfs.SoftIRQ), Steal: one.Time(procfs.Steal),
+		})
 	}
-	return now
+	return list
 }
 
 // numaNodes tells which NUMA node each CPU belongs to. Where the kernel lists none, all are of node 0.
@@ -99,58 +104,20 @@ func parseList(text string) (list []int) {
 	return list
 }
 
-// parseCPUTimes reads the lines of single CPUs of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal. Time of
-// guests is part of user. A line that does not fit is left out.
-func parseCPUTimes(data []byte, numa map[int]int) (list []target.CPUCounter) {
-	for line := range strings.Lines(string(data)) {
-		f := strings.Fields(line)
-		if len(f) < 9 || !strings.HasPrefix(f[0], "cpu") {
-			continue
+// deviceCounter finds a device in /proc/diskstats; false when it is not there, or its line does not fit.
+func deviceCounter(data []byte, name string) (target.DeviceCounter, bool) {
+	list, _ := procfs.Disks(data, procfs.MillisBusy+1)
+	for _, d := range list {
+		if d.Name == name {
+			return target.DeviceCounter{
+				Host: hostName, Device: name, Reads: d.Counts[procfs.ReadsCompleted],
+				ReadBytes: d.Counts[procfs.SectorsRead] * procfs.SectorBytes, Writes: d.Counts[procfs.WritesCompleted],
+				WrittenBytes: d.Counts[procfs.SectorsWritten] * procfs.SectorBytes,
+				Busy:         time.Duration(d.Counts[procfs.MillisBusy]) * time.Millisecond,
+			}, true
 		}
-		number, err := strconv.Atoi(f[0][len("cpu"):])
-		if err != nil || number < 0 {
-			continue // the sum over all
-		}
-		var ticks [8]time.Duration
-		for i := range ticks {
-			n, bad := strconv.ParseInt(f[i+1], 10, 64)
-			if bad != nil || n < 0 || n > 1<<38 {
-				err = fmt.Errorf("%q is no time", f[i+1])
-			}
-			ticks[i] = time.Duration(n) * (time.Second / ticksPerSecond)
-		}
-		if err != nil {
-			continue
-		}
-		list = append(list, target.CPUCounter{Host: hostName, CPU: number, NUMA: numa[number], User: ticks[0] + ticks[1], System: ticks[2],
-			Idle: ticks[3] + ticks[4], Interrupt: ticks[5] + ticks[6], Steal: ticks[7]})
 	}
-	return list
-}
-
-// sectorBytes is the unit of sizes in /proc/diskstats, whatever the device's own sectors are.
-const sectorBytes = 512
-
-// parseDevice finds a device in /proc/diskstats (Documentation/admin-guide/iostats.rst): after major, minor and name come reads completed,
-// reads merged, sectors read, milliseconds reading, the same four for writes, in flight, milliseconds doing I/O.
-func parseDevice(data []byte, name string) (d target.DeviceCounter, ok bool) {
-	for line := range strings.Lines(string(data)) {
-		f := strings.Fields(line)
-		if len(f) < 13 || f[2] != name {
-			continue
-		}
-		var n [10]uint64
-		for i := range n {
-			v, err := strconv.ParseUint(f[i+3], 10, 64)
-			if err != nil {
-				return d, false
-			}
-			n[i] = v
-		}
-		return target.DeviceCounter{Host: hostName, Device: name, Reads: n[0], ReadBytes: n[2] * sectorBytes, Writes: n[4],
-			WrittenBytes: n[6] * sectorBytes, Busy: time.Duration(n[9]) * time.Millisecond}, true
-	}
-	return d, false
+	return target.DeviceCounter{}, false
 }
 
 // countedDevice is the block device whose counters see all that happens to the files of a mount, or why there is none. Only a mount that

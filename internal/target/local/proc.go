@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/procfs"
 )
 
 // Every process of a run carries these in its environment, and so do its children unless they clear theirs.
@@ -23,9 +25,6 @@ const (
 
 // markLength is the length of a mark: 128 bits in hexadecimal.
 const markLength = 32
-
-// ticksPerSecond is USER_HZ, the unit of times in /proc/PID/stat: 100 on every architecture that Go runs on.
-const ticksPerSecond = 100
 
 // process is what /proc tells about one.
 type process struct {
@@ -73,7 +72,7 @@ func parseStat(data []byte) (process, error) {
 		return uint64(max(v, 0))
 	}
 	ticks := func(a, b int) time.Duration {
-		return time.Duration(number(a)+number(b)) * (time.Second / ticksPerSecond)
+		return time.Duration(number(a)+number(b)) * procfs.Tick
 	}
 	p := process{pid: pid, parent: int(number(4)), start: number(22), state: f[0][0],
 		user: ticks(14, 16), system: ticks(15, 17), rssBytes: int64(number(24)) * int64(os.Getpagesize())}

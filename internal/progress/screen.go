@@ -1,4 +1,4 @@
-package cli
+package progress
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/collect"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/unit"
 )
@@ -139,13 +140,13 @@ func (m moment) block(width int) []string {
 	if m.stopping {
 		lines = append(lines, "stopping: teardown runs, data is kept; Ctrl-C again leaves at once")
 	}
-	t := table{head: []string{"workload", "VMs", "rate", "MiB/s", "mean", "p99", "errors"}, right: []bool{false, true, true, true, true, true, true}}
+	t := terminal.Table{Head: []string{"workload", "VMs", "rate", "MiB/s", "mean", "p99", "errors"}, Right: []bool{false, true, true, true, true, true, true}}
 	for _, r := range m.rows {
-		t.add(name(r), fmt.Sprint(r.VMs), rates(r), moved(r), lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
+		t.Add(name(r), fmt.Sprint(r.VMs), rates(r), moved(r), lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
 	}
-	if len(t.rows) > 0 {
+	if t.Len() > 0 {
 		var b strings.Builder
-		_ = t.write(&b) // a Builder does not fail
+		_ = t.Write(&b) // a Builder does not fail
 		lines = append(lines, strings.Split(strings.TrimRight(b.String(), "\n"), "\n")...)
 	}
 	for i, l := range lines {

@@ -1,4 +1,11 @@
-package step
+// Package loads starts, watches and stops the workloads of a run: on every machine of a group a job of an engine, which
+// goes on beside the steps until it ends, is stopped, or the run is over.
+//
+// It stands between the steps and the engines of workload: a step says what to start on which machines and waits for it
+// here; jobs belong to the Set, not to the step that started them. What happens to them is recorded, and how they ended is
+// judged, in one place: finished, stopped, failed, or lost with their machine. It knows no tool, no scenario file and no
+// cluster beyond its hosts, and waits only through the run's clock.
+package loads
 
 import (
 	"cmp"
@@ -17,7 +24,14 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
+
+// AccessWidth is how many machines are asked at a time whether they answer.
+const AccessWidth = 24
+
+// mostNamed is how many machines a message names.
+const mostNamed = 3
 
 // How a job ended, as result.Workload.Ended has it.
 const (
@@ -53,33 +67,35 @@ type Output struct {
 	Ended func(ended, message string, outcome workload.Outcome)
 }
 
-// LoadsConfig is what Loads needs.
-type LoadsConfig struct {
+// Config is what a Set needs.
+type Config struct {
 	Clock   clock.Clock
 	Cluster target.Cluster
 	Engines map[string]workload.Engine // by generator; a simulating cluster's own come first
 	Open    func(Launch) (Output, error)
 	Record  func(result.Event)
+	// SizeScale and TimeScale are the run's, above 0; see workload.Spec.
+	SizeScale, TimeScale float64
 }
 
-// Loads starts, watches and stops the workloads of a run. Jobs belong to Loads, not to the step that started them: they go
+// Set is the workloads of a run. Jobs belong to it, not to the step that started them: they go
 // on until they end, are stopped, or Close. It is safe for concurrent use.
-type Loads struct {
-	LoadsConfig
+type Set struct {
+	Config
 	jobs clock.Group
 	root context.Context
 	kill context.CancelFunc
 
 	mu     sync.Mutex
-	starts map[string][]*start // by recorded name
-	order  []*start
+	starts map[string][]*Start // by recorded name
+	order  []*Start
 	ends   int // of jobs, counted: a wait looks at its jobs again when it has changed
 	depth  map[string]int
 	tools  map[string]workload.Tool
 }
 
-// start is one start of a workload on all members of its group.
-type start struct {
+// Start is one start of a workload on all members of its group.
+type Start struct {
 	load    scenario.Workload
 	name    string
 	number  int
@@ -92,7 +108,7 @@ type start struct {
 	closed   bool // its end is recorded
 }
 
-// job is a start on one VM. Fields below the line are guarded by Loads.mu.
+// job is a start on one VM. Fields below the line are guarded by Set.mu.
 type job struct {
 	vm     target.VM
 	host   target.Host
@@ -106,12 +122,12 @@ type job struct {
 	lost     bool // seen to be not accessible
 }
 
-// NewLoads returns Loads without any. Its jobs outlive ctx's cancellation.
-func NewLoads(ctx context.Context, c LoadsConfig) *Loads {
+// New returns a Set without any. Its jobs outlive ctx's cancellation.
+func New(ctx context.Context, c Config) *Set {
 	root, kill := context.WithCancel(context.WithoutCancel(ctx))
-	return &Loads{
-		LoadsConfig: c, jobs: c.Clock.Group(), root: root, kill: kill,
-		starts: map[string][]*start{}, depth: map[string]int{}, tools: map[string]workload.Tool{},
+	return &Set{
+		Config: c, jobs: c.Clock.Group(), root: root, kill: kill,
+		starts: map[string][]*Start{}, depth: map[string]int{}, tools: map[string]workload.Tool{},
 	}
 }
 
@@ -131,7 +147,7 @@ func EngineFor(cluster target.Cluster, engines map[string]workload.Engine, gener
 
 // tool checks for the generator's tool once per group, since members are copies of one image; for one that the author's
 // file names, once per workload.
-func (l *Loads) tool(ctx context.Context, engine workload.Engine, load scenario.Workload, host target.Host) (workload.Tool, error) {
+func (l *Set) tool(ctx context.Context, engine workload.Engine, load scenario.Workload, host target.Host) (workload.Tool, error) {
 	check, key := engine.Check, engine.Describe().Name+"\x00"+load.Group
 	if naming, ok := engine.(workload.Naming); ok {
 		key += "\x00" + load.Name
@@ -158,8 +174,8 @@ func (l *Loads) tool(ctx context.Context, engine workload.Engine, load scenario.
 	return t, nil
 }
 
-// last is the newest start under a name.
-func (l *Loads) last(name string) (*start, error) {
+// Last is the newest start under a name.
+func (l *Set) Last(name string) (*Start, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := l.starts[name]
@@ -170,7 +186,7 @@ func (l *Loads) last(name string) (*start, error) {
 }
 
 // enter registers a new start and numbers it. The start before must have ended.
-func (l *Loads) enter(s *start) error {
+func (l *Set) enter(s *Start) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if list := l.starts[s.name]; len(list) > 0 {
@@ -188,7 +204,7 @@ func (l *Loads) enter(s *start) error {
 }
 
 // event records what happened to a start, on one VM or, without one, as a whole.
-func (l *Loads) event(s *start, vm, text, message string) {
+func (l *Set) event(s *Start, vm, text, message string) {
 	data := map[string]any{"workload": s.name, "vm": vm, "start": s.number, "group": s.load.Group}
 	if s.prefill {
 		data["prefill"] = true
@@ -203,7 +219,7 @@ func (l *Loads) event(s *start, vm, text, message string) {
 }
 
 // launch starts a job in the background.
-func (l *Loads) launch(s *start, j *job) error {
+func (l *Set) launch(s *Start, j *job) error {
 	j.launch.Start, j.launch.Time = s.number, l.Clock.Now()
 	out, err := l.Open(j.launch)
 	if err != nil {
@@ -242,7 +258,7 @@ func runJob(ctx context.Context, j *job, env workload.Env) (outcome workload.Out
 
 // finish judges how a job ended and records it. A job that we cancelled and that then found its machine gone was stopped, unless the
 // machine was known to be gone before.
-func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, cancelled bool, err error) {
+func (l *Set) finish(s *Start, j *job, out Output, outcome workload.Outcome, cancelled bool, err error) {
 	l.mu.Lock()
 	known := j.lost // the journal has it already
 	l.mu.Unlock()
@@ -275,7 +291,7 @@ func (l *Loads) finish(s *start, j *job, out Output, outcome workload.Outcome, c
 }
 
 // markLost records that a VM of a start is out of reach, once.
-func (l *Loads) markLost(s *start, j *job, reason error) {
+func (l *Set) markLost(s *Start, j *job, reason error) {
 	l.mu.Lock()
 	known := j.lost || j.ended == Lost
 	j.lost = true
@@ -286,7 +302,7 @@ func (l *Loads) markLost(s *start, j *job, reason error) {
 }
 
 // close records that a wait or a stop for a whole start is over.
-func (l *Loads) close(s *start, text string) {
+func (l *Set) close(s *Start, text string) {
 	l.mu.Lock()
 	known := s.closed
 	s.closed = true
@@ -297,7 +313,7 @@ func (l *Loads) close(s *start, text string) {
 }
 
 // state returns how a job stands.
-func (l *Loads) state(j *job) (launched bool, ended, message string) {
+func (l *Set) state(j *job) (launched bool, ended, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return j.launched, j.ended, j.message
@@ -306,9 +322,9 @@ func (l *Loads) state(j *job) (launched bool, ended, message string) {
 // stopLimit is how long a killed job may take to be gone.
 const stopLimit = 60 * time.Second
 
-// stop kills the jobs of a start and waits until they are gone. Machines out of reach are recorded as lost and not waited for.
+// Stop kills the jobs of a start and waits until they are gone. Machines out of reach are recorded as lost and not waited for.
 // What remains after stopLimit is returned in words; it is not an error of the run.
-func (l *Loads) stop(ctx context.Context, s *start) (remains []string) {
+func (l *Set) Stop(ctx context.Context, s *Start) (remains []string) {
 	var pending []*job
 	for _, j := range s.jobs {
 		launched, ended, _ := l.state(j)
@@ -344,10 +360,10 @@ func (l *Loads) stop(ctx context.Context, s *start) (remains []string) {
 }
 
 // running lists the starts with jobs that have not ended.
-func (l *Loads) running() []*start {
+func (l *Set) running() []*Start {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []*start
+	var list []*Start
 	for _, s := range l.order {
 		if slices.ContainsFunc(s.jobs, func(j *job) bool { return j.launched && j.ended == "" }) {
 			list = append(list, s)
@@ -357,7 +373,7 @@ func (l *Loads) running() []*start {
 }
 
 // StopAll stops everything that still runs and returns a sentence per workload: what was running, and what could not be stopped.
-func (l *Loads) StopAll(ctx context.Context) (stopped, remains []string) {
+func (l *Set) StopAll(ctx context.Context) (stopped, remains []string) {
 	for _, s := range l.running() {
 		n := 0
 		for _, j := range s.jobs {
@@ -365,14 +381,14 @@ func (l *Loads) StopAll(ctx context.Context) (stopped, remains []string) {
 				n++
 			}
 		}
-		stopped = append(stopped, fmt.Sprintf("workload %q on %s", s.name, count(n, "VM")))
-		remains = append(remains, l.stop(ctx, s)...)
+		stopped = append(stopped, fmt.Sprintf("workload %q on %s", s.name, unit.Plural(n, "VM")))
+		remains = append(remains, l.Stop(ctx, s)...)
 	}
 	return stopped, remains
 }
 
 // Unnoticed lists jobs that failed while no step waited for them.
-func (l *Loads) Unnoticed() []string {
+func (l *Set) Unnoticed() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []string
@@ -392,7 +408,7 @@ func firstLine(text string) string {
 }
 
 // Close kills what still runs and returns when all jobs have ended or ctx is done.
-func (l *Loads) Close(ctx context.Context) error {
+func (l *Set) Close(ctx context.Context) error {
 	l.kill()
 	for len(l.running()) > 0 {
 		if err := l.Clock.Sleep(ctx, 20*time.Millisecond); err != nil {

@@ -1,4 +1,11 @@
-package cli
+// Package table reads tables of numbers as people with other tools have them: CSV with commas, semicolons or tabs,
+// columns separated by blanks, lists and objects in JSON. It finds the columns that hold numbers, the one that holds
+// times, and the units that names of columns carry.
+//
+// It stands before the commands that take files in the place of runs. It guesses nothing in silence: a cell that is no
+// number, a row of another length, times that go back are objections that name line and value, and what is left out is
+// a warning that it returns. It opens no file and prints nothing.
+package table
 
 import (
 	"bufio"
@@ -11,81 +18,65 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"plimsoll/unit"
 )
 
 // A table of numbers may be this large; more is not a result but raw data.
 const (
-	maxSheetBytes = 64 << 20
-	maxSheetRows  = 2_000_000
-	maxSheetCells = 20_000_000
-	maxSheetNames = 10_000  // columns
-	maxSheetLine  = 1 << 20 // bytes
+	maxBytes   = 64 << 20
+	maxRows    = 2_000_000
+	maxCells   = 20_000_000
+	maxColumns = 10_000  // columns
+	maxLine    = 1 << 20 // bytes
 )
 
-// sheet is a table as people with other tools have it: CSV, columns separated by blanks, or JSON.
-type sheet struct {
-	source string
-	named  bool     // the names are the file's own
-	names  []string // "column 1" and so on where the file has no header
-	rows   [][]string
-	lines  []int  // of each row, from 1; of an element in JSON
-	unit   string // what lines count: "line" or "element"
+// Table is a table as people with other tools have it: CSV, columns separated by blanks, or JSON.
+type Table struct {
+	Source string   // where it is from, for messages
+	Named  bool     // the names are the file's own
+	Names  []string // "column 1" and so on where the file has no header
+	Rows   [][]string
+	Lines  []int  // of each row, from 1; of an element in JSON
+	Unit   string // what Lines count: "line" or "element"
 }
 
-// openSheet reads a table from a file, or from standard input for "-".
-func (a *app) openSheet(phase, name string) (*sheet, error) {
-	in, err := a.openGiven(name)
-	if err != nil {
-		return nil, fail(exitFailed, "", "%s: %w", phase, err)
-	}
-	defer in.Close() //nolint:errcheck // read only
-	label := name
-	if name == "-" {
-		label = "standard input"
-	}
-	s, err := readSheet(in)
-	if err != nil {
-		return nil, fail(exitFailed, `a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w", phase, label, err)
-	}
-	s.source = label
-	return s, nil
-}
-
-func readSheet(r io.Reader) (*sheet, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxSheetBytes+1))
+// Read reads a table of any of the forms. Its Source is for the caller to say.
+func Read(r io.Reader) (*Table, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(data) > maxSheetBytes:
-		return nil, fmt.Errorf("more than %d MiB: that is raw data, not a result", maxSheetBytes>>20)
+	case len(data) > maxBytes:
+		return nil, fmt.Errorf("more than %d MiB: that is raw data, not a result", maxBytes>>20)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if err := readable(data); err != nil {
 		return nil, err
 	}
-	s := &sheet{unit: "line"}
+	t := &Table{Unit: "line"}
 	switch text := bytes.TrimSpace(data); {
 	case len(text) == 0:
 		return nil, errors.New("no data")
 	case text[0] == '[' || text[0] == '{':
-		s.unit = "element"
-		err = s.readJSON(text)
+		t.Unit = "element"
+		err = t.readJSON(text)
 	default:
-		err = s.readText(data)
+		err = t.readText(data)
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case len(s.rows) == 0 && s.named:
-		return nil, fmt.Errorf("no rows below the header %s", quoted(strings.Join(s.names, ",")))
-	case len(s.rows) == 0:
+	case len(t.Rows) == 0 && t.Named:
+		return nil, fmt.Errorf("no rows below the header %s", Quote(strings.Join(t.Names, ",")))
+	case len(t.Rows) == 0:
 		return nil, errors.New("no rows")
-	case len(s.names) == 0:
+	case len(t.Names) == 0:
 		return nil, errors.New("no columns")
-	case len(s.names) > maxSheetNames:
-		return nil, fmt.Errorf("%d columns are more than %d: that is raw data, not a result", len(s.names), maxSheetNames)
+	case len(t.Names) > maxColumns:
+		return nil, fmt.Errorf("%d columns are more than %d: that is raw data, not a result", len(t.Names), maxColumns)
 	}
-	return s, s.distinct()
+	return t, t.distinct()
 }
 
 // readable objects to what is no text in UTF-8.
@@ -108,26 +99,26 @@ func readable(data []byte) error {
 }
 
 // distinct objects to two columns of one name, and names those that have none by their number.
-func (s *sheet) distinct() error {
+func (t *Table) distinct() error {
 	first := map[string]int{}
 	var errs []error
-	for i, name := range s.names {
+	for i, name := range t.Names {
 		if name == "" {
 			name = fmt.Sprintf("column %d", i+1)
-			s.names[i] = name
+			t.Names[i] = name
 		}
 		key := strings.ToLower(name)
 		if at, twice := first[key]; twice {
-			errs = append(errs, fmt.Errorf("columns %d and %d are both called %s", at+1, i+1, quoted(name)))
+			errs = append(errs, fmt.Errorf("columns %d and %d are both called %s", at+1, i+1, Quote(name)))
 			continue
 		}
 		first[key] = i
 	}
-	return oneLine(errs...)
+	return Join(errs...)
 }
 
-// quoted is text as an error shows it, cut short.
-func quoted(text string) string {
+// Quote is text as an error shows it, cut short.
+func Quote(text string) string {
 	const most = 60
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most]) + "…"
@@ -137,9 +128,9 @@ func quoted(text string) string {
 
 // readText reads CSV with commas, semicolons or tabs, or columns separated by blanks. A line that begins with # is a comment.
 // The first line is a header when a cell of it is no number, and nothing that was meant as one.
-func (s *sheet) readText(data []byte) error {
+func (t *Table) readText(data []byte) error {
 	scanner := bufio.NewScanner(bytes.NewReader(bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))))
-	scanner.Buffer(nil, maxSheetLine)
+	scanner.Buffer(nil, maxLine)
 	var split func(string) []string
 	number, first := 0, 0
 	for scanner.Scan() {
@@ -152,23 +143,23 @@ func (s *sheet) readText(data []byte) error {
 			split = splitter(line)
 		}
 		cells := split(line)
-		if s.names == nil && s.header(cells) {
+		if t.Names == nil && t.header(cells) {
 			first = number
 			continue
 		}
-		if len(cells) != len(s.names) {
-			return fmt.Errorf("line %d has %s, the first has %d: %s", number, plural(len(cells), "cell"), len(s.names), quoted(strings.TrimSpace(line)))
+		if len(cells) != len(t.Names) {
+			return fmt.Errorf("line %d has %s, the first has %d: %s", number, unit.Plural(len(cells), "cell"), len(t.Names), Quote(strings.TrimSpace(line)))
 		}
-		if len(s.rows) == maxSheetRows || len(s.rows)*len(s.names) > maxSheetCells {
-			return fmt.Errorf("line %d: more than %d rows or %d cells: that is raw data, not a result", number, maxSheetRows, maxSheetCells)
+		if len(t.Rows) == maxRows || len(t.Rows)*len(t.Names) > maxCells {
+			return fmt.Errorf("line %d: more than %d rows or %d cells: that is raw data, not a result", number, maxRows, maxCells)
 		}
-		s.rows, s.lines = append(s.rows, cells), append(s.lines, number)
-		if len(s.rows) == 1 && s.named {
-			s.noHeader(first)
+		t.Rows, t.Lines = append(t.Rows, cells), append(t.Lines, number)
+		if len(t.Rows) == 1 && t.Named {
+			t.noHeader(first)
 		}
 	}
 	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("line %d is longer than %d KiB", number+1, maxSheetLine>>10)
+		return fmt.Errorf("line %d is longer than %d KiB", number+1, maxLine>>10)
 	}
 	return scanner.Err()
 }
@@ -199,28 +190,28 @@ func splitter(line string) func(string) []string {
 }
 
 // header takes the names of the columns from the first line, or gives names to them and reports false.
-func (s *sheet) header(cells []string) bool {
-	s.named = slices.ContainsFunc(cells, func(c string) bool { _, err := parse(c); return err != nil })
-	if s.named {
-		s.names = cells
+func (t *Table) header(cells []string) bool {
+	t.Named = slices.ContainsFunc(cells, func(c string) bool { _, err := parse(c); return err != nil })
+	if t.Named {
+		t.Names = cells
 		return true
 	}
-	s.number(len(cells))
+	t.number(len(cells))
 	return false
 }
 
-func (s *sheet) number(columns int) {
-	s.names = nil
+func (t *Table) number(columns int) {
+	t.Names = nil
 	for i := range columns {
-		s.names = append(s.names, fmt.Sprintf("column %d", i+1))
+		t.Names = append(t.Names, fmt.Sprintf("column %d", i+1))
 	}
 }
 
 // noHeader makes the first line a row after all, when it holds nothing but numbers written badly (1,5 or 12ms) and the second
 // line writes its numbers alike.
-func (s *sheet) noHeader(line int) {
-	second := s.rows[0]
-	for i, name := range s.names {
+func (t *Table) noHeader(line int) {
+	second := t.Rows[0]
+	for i, name := range t.Names {
 		if !missing(name) && !likeNumber(name) {
 			return
 		}
@@ -230,6 +221,6 @@ func (s *sheet) noHeader(line int) {
 			return
 		}
 	}
-	s.rows, s.lines, s.named = append([][]string{s.names}, s.rows...), append([]int{line}, s.lines...), false
-	s.number(len(s.names))
+	t.Rows, t.Lines, t.Named = append([][]string{t.Names}, t.Rows...), append([]int{line}, t.Lines...), false
+	t.number(len(t.Names))
 }

@@ -1,4 +1,10 @@
-package cli
+// Package progress shows a run to the person who started it: on a terminal one block that is drawn again in place,
+// elsewhere plain lines now and then.
+//
+// It stands beside the run, which tells it what happens (run.Observer), and before the command's standard error. It asks
+// what the workloads do only when that is about to be shown. Words of others are made visible; the control sequences that
+// it writes to a terminal are its own.
+package progress
 
 import (
 	"io"
@@ -12,8 +18,8 @@ import (
 	"plimsoll/unit"
 )
 
-// watcher shows a run to the person who started it. It implements run.Observer.
-type watcher struct {
+// Watcher shows a run to the person who started it. It implements run.Observer.
+type Watcher struct {
 	mu     sync.Mutex
 	screen *screen
 	plan   *plan.Plan
@@ -21,22 +27,22 @@ type watcher struct {
 	meta   string // phase and name of the meta step whose parts are being executed
 }
 
-var _ run.Observer = (*watcher)(nil)
+var _ run.Observer = (*Watcher)(nil)
 
-// newWatcher shows times as shown tells them and is as quick as now is.
-func newWatcher(w io.Writer, now, shown func() time.Time, p *plan.Plan) *watcher {
-	return &watcher{screen: newScreen(w, now, shown), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated(), unknown: p.EstimateUnknown}}
+// New makes a watcher on w. It shows times as shown tells them and is as quick as now is.
+func New(w io.Writer, now, shown func() time.Time, p *plan.Plan) *Watcher {
+	return &Watcher{screen: newScreen(w, now, shown), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated(), unknown: p.EstimateUnknown}}
 }
 
-// begin says what is about to happen.
-func (w *watcher) begin(id string) {
+// Begin says what is about to happen.
+func (w *Watcher) Begin(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.screen.say("run %s: %s, %s", id, plural(len(w.plan.Steps), "step"), lasts(w.plan.Least(), w.plan.EstimateUnknown))
+	w.screen.say("run %s: %s, %s", id, unit.Plural(len(w.plan.Steps), "step"), Lasts(w.plan.Least(), w.plan.EstimateUnknown))
 }
 
-// lasts says how long runs take, or with unknown what of it can be said.
-func lasts(d time.Duration, unknown bool) string {
+// Lasts says how long runs take, or with unknown what of it can be said.
+func Lasts(d time.Duration, unknown bool) string {
 	about := "about "
 	if unknown {
 		about = "at least "
@@ -45,7 +51,7 @@ func lasts(d time.Duration, unknown bool) string {
 }
 
 // Event implements run.Observer.
-func (w *watcher) Event(e result.Event) {
+func (w *Watcher) Event(e result.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch e.Kind {
@@ -72,7 +78,7 @@ func (w *watcher) Event(e result.Event) {
 
 // headline is what to say of a step that begins. The parts of a meta step (cluster.CleanUp.nodes.PowerOn: "clean up: power on
 // node 0") share one line.
-func (w *watcher) headline(e result.Event) (string, bool) {
+func (w *Watcher) headline(e result.Event) (string, bool) {
 	parts := strings.SplitN(e.Name, ".", 3)
 	if len(parts) < 3 {
 		w.meta = ""
@@ -86,7 +92,7 @@ func (w *watcher) headline(e result.Event) (string, bool) {
 }
 
 // Progress implements run.Observer.
-func (w *watcher) Progress(p run.Progress) {
+func (w *Watcher) Progress(p run.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last.step, w.last.steps, w.last.phase, w.last.text = p.Step.Number, p.Steps, string(p.Phase), p.Step.Text
@@ -98,16 +104,16 @@ func (w *watcher) Progress(p run.Progress) {
 	}
 }
 
-// stopping tells that the first Ctrl-C has been heard.
-func (w *watcher) stopping() {
+// Stopping tells that the first Ctrl-C has been heard.
+func (w *Watcher) Stopping() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last.stopping = true
 	w.screen.say("stopping: workloads end, teardown runs, data is kept; Ctrl-C again leaves at once")
 }
 
-// end takes the live block away.
-func (w *watcher) end() {
+// End takes the live block away.
+func (w *Watcher) End() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.screen.clear()

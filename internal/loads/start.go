@@ -1,6 +1,7 @@
-package step
+package loads
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -9,28 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
+	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
-
-// DefaultWait is the limit of a wait, beyond the expected end of the workload where that is known, when the author gave none.
-const DefaultWait = 300 * time.Second
-
-// PrefillLimit is the limit of a prefill when the author gave none.
-const PrefillLimit = 7200 * time.Second
-
-// Depths of prefill: writes of 1 MiB outstanding per section of the job file.
-const prefillDepth = 4
-
-// PrefillDepth is how many writes a prefill keeps outstanding per section when at most maxConcurrent of a group's vms are
-// prefilled at a time, spread over its nodes: about four per node in all, at least one.
-func PrefillDepth(vms, nodes, maxConcurrent int) int {
-	nodes = max(nodes, 1)
-	perNode := (min(max(vms, 1), max(maxConcurrent, 1)) + nodes - 1) / nodes
-	return max(1, prefillDepth/perNode)
-}
 
 // mostSections bounds the lanes of one workload, over all its machines, that are told apart: their reports, histograms and series cost
 // about as much again as the totals.
@@ -53,30 +39,31 @@ func Offsets(n int, stagger time.Duration) []time.Duration {
 	return offsets
 }
 
-// startOptions are the arguments of a start, in the run's time.
-type startOptions struct {
-	prefill bool
-	depth   int
-	runtime time.Duration // 0: none
-	stagger time.Duration
-	seed    string
+// Options are the arguments of a start, in the run's time.
+type Options struct {
+	Prefill bool
+	Depth   int           // of a prefill: writes outstanding per section of the job file
+	Runtime time.Duration // 0: none
+	Stagger time.Duration // between the first start and the last
+	Seed    string        // see Seed
 }
 
-// begin makes ready a start of a workload on all members of its group; nothing runs yet.
-func (l *Loads) begin(ctx context.Context, e *Env, load scenario.Workload, o startOptions) (*start, error) {
-	s := &start{load: load, name: load.Name, prefill: o.prefill}
-	if o.prefill {
-		s.name = PrefillName(load.Name)
+// Name is the name under which a start of a workload is recorded.
+func (o Options) Name(workload string) string {
+	if o.Prefill {
+		return PrefillName(workload)
 	}
-	vms, err := someMembers(ctx, e, load.Group)
+	return workload
+}
+
+// Begin makes ready a start of a workload on machines of its group; nothing runs yet.
+func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM, o Options) (*Start, error) {
+	s := &Start{load: load, name: o.Name(load.Name), prefill: o.Prefill}
+	engine, err := EngineFor(l.Cluster, l.Engines, load.Generator)
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: %w", s.name, err)
 	}
-	engine, err := EngineFor(e.Cluster, l.Engines, load.Generator)
-	if err != nil {
-		return nil, fmt.Errorf("workload %q: %w", s.name, err)
-	}
-	hosts, err := reachable(ctx, e, vms)
+	hosts, err := l.reachable(ctx, vms)
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: group %q: %w", s.name, load.Group, err)
 	}
@@ -90,8 +77,8 @@ func (l *Loads) begin(ctx context.Context, e *Env, load scenario.Workload, o sta
 	for i, vm := range vms {
 		spec := workload.Spec{
 			Name: fileName(s.name, number), VM: vm.Name, ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: hosts[i].Disks(),
-			Prefill: o.prefill, Depth: o.depth, Interval: load.ReportingInterval, Runtime: o.runtime,
-			Seed: Seed(o.seed, i), SizeScale: e.SizeScale, TimeScale: e.TimeScale, Sections: mostSections / len(vms),
+			Prefill: o.Prefill, Depth: o.Depth, Interval: load.ReportingInterval, Runtime: o.Runtime,
+			Seed: Seed(o.Seed, i), SizeScale: l.SizeScale, TimeScale: l.TimeScale, Sections: mostSections / len(vms),
 		}
 		prepared, err := engine.Command(spec)
 		if err != nil {
@@ -99,15 +86,15 @@ func (l *Loads) begin(ctx context.Context, e *Env, load scenario.Workload, o sta
 		}
 		s.jobs = append(s.jobs, &job{vm: vm, host: hosts[i], engine: engine, launch: Launch{
 			Workload: s.name, Engine: load.Generator, Tool: tool, Describe: engine.Describe(), Group: load.Group,
-			VM: vm.Name, Node: vm.Node, Prefill: o.prefill, Job: prepared,
+			VM: vm.Name, Node: vm.Node, Prefill: o.Prefill, Job: prepared,
 		}})
 	}
 	if err := l.enter(s); err != nil {
 		return nil, err
 	}
 	s.begun = l.Clock.Now()
-	if o.runtime > 0 {
-		s.expected = s.begun.Add(o.runtime + o.stagger)
+	if o.Runtime > 0 {
+		s.expected = s.begun.Add(o.Runtime + o.Stagger)
 	}
 	return s, nil
 }
@@ -120,12 +107,60 @@ func fileName(name string, number int) string {
 	return fmt.Sprintf("%s.%d", name, number)
 }
 
+// Prefill runs the jobs of a start that was begun, at most width members at a time in order of name, each within its own limit.
+// Every member must succeed.
+func (l *Set) Prefill(ctx context.Context, s *Start, width int, limit time.Duration) error {
+	l.event(s, "", "start", "")
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err := clock.Parallel(l.Clock, len(s.jobs), width, func(i int) error {
+		if within.Err() != nil {
+			return nil
+		}
+		one := &Start{load: s.load, name: s.name, number: s.number, prefill: true, jobs: s.jobs[i : i+1], closed: true}
+		if err := l.launch(s, s.jobs[i]); err != nil {
+			cancel()
+			return err
+		}
+		err := l.Wait(within, one, limit)
+		if _, ended, message := l.state(s.jobs[i]); err == nil && ended != Finished {
+			err = fmt.Errorf("workload %q on %s: not accessible any more: %s", s.name, s.jobs[i].vm.Name, message)
+		}
+		if err != nil {
+			cancel() // the others stop; the step has failed
+		}
+		if within.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	})
+	l.mu.Lock()
+	s.waited = true
+	l.mu.Unlock()
+	if err == nil && ctx.Err() == nil {
+		l.close(s, "end")
+		return nil
+	}
+	l.Stop(context.WithoutCancel(ctx), s)
+	return cmp.Or(ctx.Err(), err)
+}
+
+// Depth is the depth of a workload's prefill, which the first of them decides.
+func (l *Set) Depth(workload string, first int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, decided := l.depth[workload]; !decided {
+		l.depth[workload] = first
+	}
+	return l.depth[workload]
+}
+
 // reachable returns the machines' hosts, or an error listing those that do not answer.
-func reachable(ctx context.Context, e *Env, vms []target.VM) ([]target.Host, error) {
+func (l *Set) reachable(ctx context.Context, vms []target.VM) ([]target.Host, error) {
 	hosts := make([]target.Host, len(vms))
 	reasons := make([]error, len(vms))
-	_ = e.parallel(len(vms), accessWidth, func(i int) error {
-		host, err := e.Cluster.Host(vms[i].Name)
+	_ = clock.Parallel(l.Clock, len(vms), AccessWidth, func(i int) error {
+		host, err := l.Cluster.Host(vms[i].Name)
 		if err == nil {
 			err = host.Accessible(ctx)
 		}
@@ -144,13 +179,13 @@ func reachable(ctx context.Context, e *Env, vms []target.VM) ([]target.Host, err
 		}
 	}
 	if len(silent) > 0 {
-		return nil, fmt.Errorf("%s not accessible: %s: %w", count(len(silent), "VM"), some(silent), errs[0])
+		return nil, fmt.Errorf("%s not accessible: %s: %w", unit.Plural(len(silent), "VM"), unit.List(silent, mostNamed), errs[0])
 	}
 	return hosts, nil
 }
 
-// startAll launches the jobs of a start, staggered. A stop leaves the rest unstarted. Being late is worth a warning, no more.
-func (l *Loads) startAll(ctx context.Context, e *Env, s *start, stagger time.Duration) error {
+// StartAll launches the jobs of a start, staggered. A stop leaves the rest unstarted. Being late is worth a warning, no more.
+func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) error {
 	const tolerance = time.Second
 	l.event(s, "", "start", "")
 	worst := time.Duration(0)
@@ -167,15 +202,17 @@ func (l *Loads) startAll(ctx context.Context, e *Env, s *start, stagger time.Dur
 		}
 	}
 	if worst > tolerance {
-		e.Warn("workload %q: starting %s took longer than their stagger allows: up to %s late", s.name, count(len(s.jobs), "VM"), unit.Duration(worst))
+		l.Record(result.Event{Kind: result.KindWarning, Text: fmt.Sprintf(
+			"workload %q: starting %s took longer than their stagger allows: up to %s late",
+			s.name, unit.Plural(len(s.jobs), "VM"), unit.Duration(worst))})
 	}
 	return nil
 }
 
-// wait waits until every job of a start has ended well, within one limit for all of them: beyond the expected end where that is
+// Wait waits until every job of a start has ended well, within one limit for all of them: beyond the expected end where that is
 // known, else from now. A VM that is out of reach is recorded as lost and skipped: failure scenarios wait for workloads whose VMs
 // they kill. A job that failed, was stopped, or vanished in a VM that answers again fails the wait. A stop of the run stops the jobs.
-func (l *Loads) wait(ctx context.Context, e *Env, s *start, limit time.Duration) error {
+func (l *Set) Wait(ctx context.Context, s *Start, limit time.Duration) error {
 	deadline := l.Clock.Now().Add(limit)
 	if !s.expected.IsZero() {
 		deadline = s.expected.Add(limit)
@@ -189,7 +226,7 @@ func (l *Loads) wait(ctx context.Context, e *Env, s *start, limit time.Duration)
 		w.look(ctx)
 		switch {
 		case ctx.Err() != nil:
-			l.stop(context.WithoutCancel(ctx), s)
+			l.Stop(context.WithoutCancel(ctx), s)
 			return ctx.Err()
 		case len(w.pending) == 0:
 			l.close(s, "end")
@@ -203,8 +240,8 @@ func (l *Loads) wait(ctx context.Context, e *Env, s *start, limit time.Duration)
 
 // waiting is the state of one wait.
 type waiting struct {
-	l       *Loads
-	s       *start
+	l       *Set
+	s       *Start
 	pending []*job
 	errs    []error
 	reach   time.Duration // between two looks at whether a machine still answers
@@ -291,5 +328,5 @@ func (w *waiting) overdue(limit time.Duration) error {
 		when = "after its expected end"
 	}
 	return fmt.Errorf("workload %q: not ended within %s %s on %s: %s; give the step a longer timeout_secs",
-		w.s.name, unit.Duration(limit), when, count(len(list), "VM"), some(list))
+		w.s.name, unit.Duration(limit), when, unit.Plural(len(list), "VM"), unit.List(list, mostNamed))
 }

@@ -1,4 +1,9 @@
-package cli
+// Package terminal lays out what commands print for people: columns aligned by blanks, and an author's HTML as wrapped
+// text.
+//
+// It stands between the commands and visible: every cell and word it prints is made visible and cut to a length, so that
+// nothing that an author, a tool or a file says steers the terminal or tears a row. It knows no document and no run.
+package terminal
 
 import (
 	"bufio"
@@ -11,25 +16,33 @@ import (
 	"plimsoll/internal/visible"
 )
 
-// table prints columns aligned by blanks. The last column is not padded.
-type table struct {
-	head  []string
+// Table prints columns aligned by blanks. The last column is not padded.
+type Table struct {
+	Head  []string
+	Right []bool // columns that are numbers
 	rows  [][]string
-	right []bool // columns that are numbers
 }
 
 // widest is how many characters of a cell are printed, but of one in the last column.
 const widest = 200
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// Add adds a row of as many cells as the head has.
+func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-func (t *table) write(w io.Writer) error {
-	width := make([]int, len(t.head))
-	all := append([][]string{t.head}, t.rows...)
+// Len is how many rows there are.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Keep leaves the first n rows and drops the others.
+func (t *Table) Keep(n int) { t.rows = t.rows[:min(n, len(t.rows))] }
+
+// Write prints the head and all rows.
+func (t *Table) Write(w io.Writer) error {
+	width := make([]int, len(t.Head))
+	all := append([][]string{t.Head}, t.rows...)
 	for _, row := range all {
 		for i, cell := range row {
 			most := widest
-			if i == len(t.head)-1 {
+			if i == len(t.Head)-1 {
 				most = visible.Longest
 			}
 			row[i] = visible.Line(visible.Cut(cell, most))
@@ -41,7 +54,7 @@ func (t *table) write(w io.Writer) error {
 		var line strings.Builder
 		for i, cell := range row {
 			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if i < len(t.right) && t.right[i] {
+			if i < len(t.Right) && t.Right[i] {
 				line.WriteString(pad + cell)
 			} else {
 				line.WriteString(cell + pad)
@@ -60,8 +73,8 @@ var (
 	breaks = regexp.MustCompile(`(?i)<(/p|br ?/?|/li|/h[1-6]|/tr)>`)
 )
 
-// plainText is an author's HTML for a terminal: paragraphs wrapped at 96 columns, no tags.
-func plainText(h string) string {
+// PlainText is an author's HTML for a terminal: paragraphs wrapped at 96 columns, no tags.
+func PlainText(h string) string {
 	var out []string
 	for par := range strings.SplitSeq(breaks.ReplaceAllString(h, "\n\n"), "\n\n") {
 		if words := strings.Fields(html.UnescapeString(tags.ReplaceAllString(par, " "))); len(words) > 0 {

@@ -1,4 +1,4 @@
-package cli
+package table
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ var timeNames = []string{"time", "t", "timestamp", "ts", "date", "datetime", "ep
 // unitOf are the units in the name of a column.
 var unitOf = regexp.MustCompile(`^(.*?)\s*(?:[ _]?[(\[]\s*([^()\[\]]+?)\s*[)\]]|_(ns|us|µs|ms|s|sec|seconds|min|minutes|hours|bytes|kb|mb|gb|kib|mib|gib|iops|percent|pct|per_second|mbps))$`)
 
-// splitUnit cuts the unit off the name of a column: "p99 (ms)", "p99_ms" and "p99 [ms]" are p99 in ms.
-func splitUnit(name string) (stem, unit string) {
+// SplitUnit cuts the unit off the name of a column: "p99 (ms)", "p99_ms" and "p99 [ms]" are p99 in ms.
+func SplitUnit(name string) (stem, unit string) {
 	m := unitOf.FindStringSubmatch(strings.ToLower(strings.TrimSpace(name)))
 	if m == nil || m[1] == "" {
 		return strings.ToLower(strings.TrimSpace(name)), ""
@@ -27,8 +27,8 @@ func splitUnit(name string) (stem, unit string) {
 	return m[1], m[2] + m[3]
 }
 
-// inSeconds is what a unit of time is in seconds; 0 when it is none.
-func inSeconds(unit string) float64 {
+// SecondsIn is what a unit of time is in seconds; 0 when it is none.
+func SecondsIn(unit string) float64 {
 	switch unit {
 	case "ns", "nanoseconds":
 		return 1e-9
@@ -46,23 +46,24 @@ func inSeconds(unit string) float64 {
 	return 0
 }
 
-// timeline is the column of times of a sheet.
-type timeline struct {
-	column int
-	step   float64  // seconds from row to row, the median
-	place  []int    // of each row in steps after the first; nil when rows are not evenly spaced
-	notes  []string // what a reader must know of the times
+// Times is the column of a table that says when its rows were measured.
+type Times struct {
+	Column int
+	Step   float64  // seconds from row to row, the median
+	Notes  []string // what a reader must know of the times
+
+	steps []int // of each row after the first; nil when rows are not evenly spaced
 }
 
-// timeline finds the column of times; nil without one. A column counts by its name, and when nearly all of its values rise or nearly
+// Times finds the column of times; nil without one. A column counts by its name, and when nearly all of its values rise or nearly
 // all fall; then each step backwards or of nothing is an objection.
-func (s *sheet) timeline() (*timeline, error) {
-	for i, name := range s.names {
-		stem, unit := splitUnit(name)
-		if !slices.Contains(timeNames, stem) || len(s.rows) < 3 {
+func (t *Table) Times() (*Times, error) {
+	for i, name := range t.Names {
+		stem, unit := SplitUnit(name)
+		if !slices.Contains(timeNames, stem) || len(t.Rows) < 3 {
 			continue
 		}
-		at, err := s.times(i, cmp.Or(unit, stem))
+		at, err := t.times(i, cmp.Or(unit, stem))
 		if err != nil {
 			return nil, err
 		}
@@ -84,39 +85,39 @@ func (s *sheet) timeline() (*timeline, error) {
 		case rise < nearly && fall < nearly && rise+fall > 0:
 			continue // a measure that happens to be called so
 		case fall >= nearly:
-			return nil, fmt.Errorf("%s %d: %s: %s comes before %s: put the oldest row first", s.unit, s.lines[1], name, quoted(s.rows[1][i]), quoted(s.rows[0][i]))
+			return nil, fmt.Errorf("%s %d: %s: %s comes before %s: put the oldest row first", t.Unit, t.Lines[1], name, Quote(t.Rows[1][i]), Quote(t.Rows[0][i]))
 		}
-		if err := s.forwards(i, steps); err != nil {
+		if err := t.forwards(i, steps); err != nil {
 			return nil, err
 		}
-		t := &timeline{column: i}
-		t.space(s, steps)
-		return t, nil
+		ts := &Times{Column: i}
+		ts.space(t, steps)
+		return ts, nil
 	}
 	return nil, nil
 }
 
 // times reads a column of times in seconds; nil when it holds something else.
-func (s *sheet) times(column int, unit string) ([]float64, error) {
-	out := make([]float64, len(s.rows))
+func (t *Table) times(column int, unit string) ([]float64, error) {
+	out := make([]float64, len(t.Rows))
 	var bad []error
 	read := 0
-	for j, row := range s.rows {
+	for j, row := range t.Rows {
 		v, ok := momentOf(row[column])
 		if ok {
 			out[j] = v
 			read++
 		} else if len(bad) < 5 {
-			bad = append(bad, fmt.Errorf("%s %d: %s: %s is no time", s.unit, s.lines[j], s.names[column], quoted(row[column])))
+			bad = append(bad, fmt.Errorf("%s %d: %s: %s is no time", t.Unit, t.Lines[j], t.Names[column], Quote(row[column])))
 		}
 	}
 	if read < len(out) {
 		if 10*read >= 9*len(out) {
-			return nil, oneLine(bad...)
+			return nil, Join(bad...)
 		}
 		return nil, nil
 	}
-	factor := inSeconds(unit)
+	factor := SecondsIn(unit)
 	if factor == 0 {
 		factor = epochFactor(slices.Max(out))
 	}
@@ -145,15 +146,15 @@ func momentOf(cell string) (float64, bool) {
 		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, "2006/01/02 15:04:05", "2006-01-02 15:04:05Z07:00", time.DateOnly} {
-		if t, err := time.Parse(layout, cell); err == nil {
-			return float64(t.Unix()) + float64(t.Nanosecond())/1e9, true
+		if ts, err := time.Parse(layout, cell); err == nil {
+			return float64(ts.Unix()) + float64(ts.Nanosecond())/1e9, true
 		}
 	}
 	return 0, false
 }
 
 // forwards objects to times that come twice or go back, the first five of them.
-func (s *sheet) forwards(column int, steps []float64) error {
+func (t *Table) forwards(column int, steps []float64) error {
 	const most = 5
 	var bad []error
 	for j, step := range steps {
@@ -168,53 +169,53 @@ func (s *sheet) forwards(column int, steps []float64) error {
 			bad = append(bad, errors.New("and more"))
 			break
 		}
-		bad = append(bad, fmt.Errorf("%s %d: %s: %s %s %s", s.unit, s.lines[j+1], s.names[column], quoted(s.rows[j+1][column]), what, quoted(s.rows[j][column])))
+		bad = append(bad, fmt.Errorf("%s %d: %s: %s %s %s", t.Unit, t.Lines[j+1], t.Names[column], Quote(t.Rows[j+1][column]), what, Quote(t.Rows[j][column])))
 	}
-	return oneLine(bad...)
+	return Join(bad...)
 }
 
-// space finds the step and the place of each row. Where rows lie a whole number of steps apart, what is between them is missing;
+// space finds the step, and how many of them each row lies after the first. Where rows lie a whole number of steps apart, what is between them is missing;
 // otherwise they are taken in their order.
-func (t *timeline) space(s *sheet, steps []float64) {
+func (ts *Times) space(t *Table, steps []float64) {
 	sorted := slices.Sorted(slices.Values(steps))
-	t.step = sorted[len(sorted)/2]
-	place, absent, first := make([]int, len(steps)+1), 0, 0
+	ts.Step = sorted[len(sorted)/2]
+	after, absent, first := make([]int, len(steps)+1), 0, 0
 	const most = 10 // a longer row of missing points than rows is no series
 	for j, step := range steps {
-		n := math.Round(step / t.step)
-		if n < 1 || n > float64(most*len(steps)) || math.Abs(step-n*t.step) > 0.25*t.step {
+		n := math.Round(step / ts.Step)
+		if n < 1 || n > float64(most*len(steps)) || math.Abs(step-n*ts.Step) > 0.25*ts.Step {
 			mean := 0.0
 			for _, v := range steps {
 				mean += v / float64(len(steps))
 			}
-			t.step = mean
-			t.notes = append(t.notes, fmt.Sprintf("%s: rows lie from %.6g s to %.6g s apart; they are taken in their order, as if %.6g s apart", s.names[t.column], sorted[0], sorted[len(sorted)-1], mean))
+			ts.Step = mean
+			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: rows lie from %.6g s to %.6g s apart; they are taken in their order, as if %.6g s apart", t.Names[ts.Column], sorted[0], sorted[len(sorted)-1], mean))
 			return
 		}
 		if n > 1 && absent == 0 {
-			first = s.lines[j]
+			first = t.Lines[j]
 		}
 		absent += int(n) - 1
-		place[j+1] = place[j] + int(n)
-		if place[j+1] > most*(len(steps)+1) {
-			t.notes = append(t.notes, fmt.Sprintf("%s: most of the time there are no rows; they are taken in their order, as if %.6g s apart", s.names[t.column], t.step))
+		after[j+1] = after[j] + int(n)
+		if after[j+1] > most*(len(steps)+1) {
+			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: most of the time there are no rows; they are taken in their order, as if %.6g s apart", t.Names[ts.Column], ts.Step))
 			return
 		}
 	}
 	if absent > 0 {
-		t.notes = append(t.notes, fmt.Sprintf("%s: %d of %d points are missing, the first after %s %d", s.names[t.column], absent, place[len(place)-1]+1, s.unit, first))
+		ts.Notes = append(ts.Notes, fmt.Sprintf("%s: %d of %d points are missing, the first after %s %d", t.Names[ts.Column], absent, after[len(after)-1]+1, t.Unit, first))
 	}
-	t.place = place
+	ts.steps = after
 }
 
-// grid puts the values of rows in their places; NaN where there is no row.
-func (t *timeline) grid(values []float64) []float64 {
-	if t == nil || t.place == nil {
+// Grid puts the values of rows at their times; NaN where there is no row.
+func (ts *Times) Grid(values []float64) []float64 {
+	if ts == nil || ts.steps == nil {
 		return values
 	}
-	out := slices.Repeat([]float64{math.NaN()}, t.place[len(t.place)-1]+1)
+	out := slices.Repeat([]float64{math.NaN()}, ts.steps[len(ts.steps)-1]+1)
 	for i, v := range values {
-		out[t.place[i]] = v
+		out[ts.steps[i]] = v
 	}
 	return out
 }

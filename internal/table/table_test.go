@@ -1,21 +1,17 @@
-package cli
+package table
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"plimsoll/internal/needs"
 )
 
-func TestReadSheet(t *testing.T) {
+func TestRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text  string
@@ -47,7 +43,7 @@ func TestReadSheet(t *testing.T) {
 		"binary":               {text: "a\n\x00\x01", fails: "line 2: byte 0x00 is no text: a table is text in UTF-8"},
 		"Latin-1":              {text: "caf\xe9,b\n", fails: "line 1: byte 0xe9 is no text: a table is text in UTF-8"},
 		"UTF-16":               {text: "\xff\xfea\x00", fails: "line 1: the text is in UTF-16: save it as UTF-8"},
-		"a long line":          {text: "a\n" + strings.Repeat("1", maxSheetLine+1), fails: "line 2 is longer than 1024 KiB"},
+		"a long line":          {text: "a\n" + strings.Repeat("1", maxLine+1), fails: "line 2 is longer than 1024 KiB"},
 		"not JSON":             {text: "[1,", fails: "not valid JSON: line 1: unexpected EOF"},
 		"broken JSON":          {text: "[1,\n2,\nx]", fails: "not valid JSON: line 3: invalid character 'x' looking for beginning of value"},
 		"no list":              {text: `{"n":1}`, fails: `"n" is not a list of numbers`},
@@ -59,25 +55,25 @@ func TestReadSheet(t *testing.T) {
 		"empty list":           {text: `[]`, fails: "no rows"},
 		"empty objects":        {text: `[{},{}]`, fails: "no columns"},
 	} {
-		s, err := readSheet(strings.NewReader(c.text))
+		s, err := Read(strings.NewReader(c.text))
 		if c.fails != "" {
 			if err == nil || err.Error() != c.fails {
 				t.Errorf("%s: %v, want %q", name, err, c.fails)
 			}
 			continue
 		}
-		if err != nil || !cmp.Equal(c.names, s.names) || !cmp.Equal(c.rows, s.rows) {
-			t.Errorf("%s: %v\n%s%s", name, err, cmp.Diff(c.names, s.names), cmp.Diff(c.rows, s.rows))
+		if err != nil || !cmp.Equal(c.names, s.Names) || !cmp.Equal(c.rows, s.Rows) {
+			t.Errorf("%s: %v\n%s%s", name, err, cmp.Diff(c.names, s.Names), cmp.Diff(c.rows, s.Rows))
 		}
 	}
-	ofNumbers, ofLists := strings.Repeat("1,", maxSheetNames)+"1\n", `{"a0":[1]`+columnsOf(maxSheetNames)+"}"
+	ofNumbers, ofLists := strings.Repeat("1,", maxColumns)+"1\n", `{"a0":[1]`+columnsOf(maxColumns)+"}"
 	for _, wide := range []string{ofNumbers, ofLists} {
-		_, err := readSheet(strings.NewReader(wide))
+		_, err := Read(strings.NewReader(wide))
 		if err == nil || err.Error() != "10001 columns are more than 10000: that is raw data, not a result" {
 			t.Errorf("too many columns: %v", err)
 		}
 	}
-	if _, err := readSheet(io.LimitReader(ones{}, maxSheetBytes+2)); err == nil || err.Error() != "more than 64 MiB: that is raw data, not a result" {
+	if _, err := Read(io.LimitReader(ones{}, maxBytes+2)); err == nil || err.Error() != "more than 64 MiB: that is raw data, not a result" {
 		t.Errorf("enormous: %v", err)
 	}
 }
@@ -112,11 +108,11 @@ func TestNumericColumns(t *testing.T) {
 		"all missing":          {text: "a,b\n,x\n,y\n", fails: `no column of numbers among "a", "b": line 2 begins with ""`},
 		"an element of a list": {text: `[1,2,"x"]`, fails: `element 3: column 1: "x" is not a number`},
 	} {
-		s, err := readSheet(strings.NewReader(c.text))
+		s, err := Read(strings.NewReader(c.text))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		list, warnings, err := s.numeric()
+		list, warnings, err := s.Numeric()
 		if c.fails != "" {
 			if err == nil || err.Error() != c.fails {
 				t.Errorf("%s: %v, want %s", name, err, c.fails)
@@ -129,7 +125,7 @@ func TestNumericColumns(t *testing.T) {
 	}
 }
 
-func TestTimeline(t *testing.T) {
+func TestTimes(t *testing.T) {
 	t.Parallel()
 	type found struct {
 		Step  float64
@@ -156,11 +152,11 @@ func TestTimeline(t *testing.T) {
 		"all the same": {text: "t,x\n1,1\n1,1\n1,1\n", fails: "line 3: t: \"1\" is there twice, after \"1\"; line 4: t: \"1\" is there twice, after \"1\""},
 		"far away":     {text: "t,x\n0,1\n1,1\n2,1\n1e9,1\n", want: &found{2.5e8, nil, []string{"t: rows lie from 1 s to 1e+09 s apart; they are taken in their order, as if 3.33333e+08 s apart"}}},
 	} {
-		s, err := readSheet(strings.NewReader(c.text))
+		s, err := Read(strings.NewReader(c.text))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		line, err := s.timeline()
+		line, err := s.Times()
 		if c.fails != "" {
 			if err == nil || err.Error() != c.fails {
 				t.Errorf("%s: %v, want %s", name, err, c.fails)
@@ -169,7 +165,7 @@ func TestTimeline(t *testing.T) {
 		}
 		var got *found
 		if line != nil {
-			got = &found{line.step, line.place, line.notes}
+			got = &found{line.Step, line.steps, line.Notes}
 		}
 		if name == "far away" || name == "uneven" {
 			got.Step = c.want.Step // the mean, which the note says
@@ -185,77 +181,54 @@ func TestSplitUnit(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"p99 (ms)": {"p99", "ms"}, "p99_us": {"p99", "us"}, "Latency [s]": {"latency", "s"}, "bw_kib": {"bw", "kib"}, "iops": {"iops", ""}, "_ms": {"_ms", ""}, "stems": {"stems", ""},
 	} {
-		if stem, unit := splitUnit(name); stem != want[0] || unit != want[1] {
+		if stem, unit := SplitUnit(name); stem != want[0] || unit != want[1] {
 			t.Errorf("%s: %q in %q", name, stem, unit)
 		}
 	}
 }
 
-func FuzzReadSheet(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	for _, text := range []string{"a,b\n1,2\n", "[1,2]", `{"n":[1]}`, `[{"n":1}]`, "1 2\n3 4", "a;b\n\"1;2\n", "\ufeff#\n", "t,x\n1,1\n2,1\n2,1\n", "time;a\n2026-01-01;1,5\n",
 		"1;2,5\n2;3,5", "{\"n\":1}\n{\"n\":2}", "a\tb\n\t1\n", "x\n1e999\n-0\nNaN\n0x1p-2\n", "\r\r\n", "a,A\n1,2"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := readSheet(strings.NewReader(text))
+		s, err := Read(strings.NewReader(text))
 		if err != nil {
 			return
 		}
-		if len(s.rows) == 0 || len(s.lines) != len(s.rows) || !slices.IsSorted(s.lines) || s.lines[0] < 1 {
-			t.Fatalf("%d rows, lines %v", len(s.rows), s.lines)
+		if len(s.Rows) == 0 || len(s.Lines) != len(s.Rows) || !slices.IsSorted(s.Lines) || s.Lines[0] < 1 {
+			t.Fatalf("%d rows, lines %v", len(s.Rows), s.Lines)
 		}
-		for _, r := range s.rows {
-			if len(r) != len(s.names) {
-				t.Fatalf("a row of %d cells in %d columns", len(r), len(s.names))
+		for _, r := range s.Rows {
+			if len(r) != len(s.Names) {
+				t.Fatalf("a row of %d cells in %d columns", len(r), len(s.Names))
 			}
 		}
-		for i, name := range s.names {
-			if at := s.column(name); at != i {
+		for i, name := range s.Names {
+			if at := s.Column(name); at != i {
 				t.Fatalf("column %d, %q, is found as %d", i, name, at)
 			}
 		}
-		if list, _, err := s.numeric(); err == nil {
+		if list, _, err := s.Numeric(); err == nil {
 			for _, c := range list {
-				values, err := s.numbers(c, true)
+				values, err := s.Numbers(c, true)
 				if err != nil || slices.ContainsFunc(values, func(v float64) bool { return math.IsInf(v, 0) }) {
 					t.Fatal(err, values)
 				}
 			}
 		}
-		line, err := s.timeline()
+		line, err := s.Times()
 		if err != nil || line == nil {
 			return
 		}
-		if !(line.step > 0) || math.IsInf(line.step, 0) {
-			t.Fatalf("a step of %v", line.step)
+		if !(line.Step > 0) || math.IsInf(line.Step, 0) {
+			t.Fatalf("a step of %v", line.Step)
 		}
-		if grid := line.grid(make([]float64, len(s.rows))); len(grid) < len(s.rows) {
-			t.Fatalf("%d rows on a grid of %d", len(s.rows), len(grid))
+		if grid := line.Grid(make([]float64, len(s.Rows))); len(grid) < len(s.Rows) {
+			t.Fatalf("%d rows on a grid of %d", len(s.Rows), len(grid))
 		}
 	})
-}
-
-// TestPublishedCurves reads published measurements through the command and demands the coefficients printed with them.
-func TestPublishedCurves(t *testing.T) {
-	dir := needs.Corpus(t, "usl")
-	for name, want := range map[string][3]float64{ // gamma, alpha, beta, and how closely they are printed
-		"cisco.csv":     {995.6486, 0.02671591, 0.0007690945},
-		"specsdm91.csv": {89.995, 0.02773, 0.0001044},
-	} {
-		a, out, _ := quiet(t)
-		if code := a.main([]string{"usl", filepath.Join(dir, name), "--json"}); code != 0 {
-			t.Fatalf("%s: exit code %d", name, code)
-		}
-		var got struct{ Gamma, Alpha, Beta struct{ Value float64 } }
-		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
-		for i, v := range []float64{got.Gamma.Value, got.Alpha.Value, got.Beta.Value} {
-			if math.Abs(v/want[i]-1) > 5e-4 {
-				t.Errorf("%s: coefficient %d is %v, printed as %v", name, i, v, want[i])
-			}
-		}
-	}
 }
 
 // columnsOf are members of a JSON object, each a list of one number.

@@ -22,20 +22,20 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 )
 
-// sheaf collects the floats of a Timeless store and writes them as blocks, without the head and its log, which would cost several times as
+// blockWriter collects the floats of a Timeless store and writes them as blocks, without the head and its log, which would cost several times as
 // much: points are kept until a row has a chunk full of them, and once the chunks of a block's span are there they are written in the order of their
 // series while points go on being collected. Memory therefore grows with the number of series, not with the length of the run.
 //
 // What is written depends on the points alone, whatever the number of processors.
-type sheaf struct {
-	dir    string // of the database
-	mu     sync.Mutex
-	bales  []*bale
-	owners map[string]*bale // by the labels of each series: two rows may name the same ones
-	stalks []*stalk         // of all bales, in the order of their labels once sorted
-	sorted bool
-	span   span // of the block in the making
-	blocks int
+type blockWriter struct {
+	dir     string // of the database
+	mu      sync.Mutex
+	buffers []*buffer
+	owners  map[string]*buffer // by the labels of each series: two rows may name the same ones
+	series  []*memSeries       // of all buffers, in the order of their labels once sorted
+	sorted  bool
+	span    span // of the block in the making
+	blocks  int
 
 	writing sync.WaitGroup // of the block before
 	failed  error          // of writing it; read after waiting
@@ -60,90 +60,90 @@ func (s *span) add(o span) {
 	}
 }
 
-// bale returns the place of a row's points, which is the same for two rows of the same series.
-func (sh *sheaf) bale(handles []*Handle) (*bale, error) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if b := sh.owners[key(handles[0].labels)]; b != nil {
-		if !slices.EqualFunc(b.series, handles, func(s *stalk, h *Handle) bool { return labels.Equal(s.labels, h.labels) }) {
+// buffer returns the place of a row's points, which is the same for two rows of the same series.
+func (w *blockWriter) buffer(handles []*Handle) (*buffer, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.owners[key(handles[0].labels)]; b != nil {
+		if !slices.EqualFunc(b.series, handles, func(s *memSeries, h *Handle) bool { return labels.Equal(s.labels, h.labels) }) {
 			return nil, fmt.Errorf("series %s is written in two rows that differ", handles[0].labels)
 		}
 		return b, nil
 	}
-	b := &bale{last: math.MinInt64, times: make([]int64, 0, chunkPoints), values: make([]float64, 0, chunkPoints*len(handles))}
+	b := &buffer{last: math.MinInt64, times: make([]int64, 0, chunkPoints), values: make([]float64, 0, chunkPoints*len(handles))}
 	for _, h := range handles {
 		k := key(h.labels)
-		if sh.owners[k] != nil {
+		if w.owners[k] != nil {
 			return nil, fmt.Errorf("series %s is written in two rows that differ", h.labels)
 		}
-		sh.owners[k] = b
-		b.series = append(b.series, &stalk{labels: h.labels})
+		w.owners[k] = b
+		b.series = append(b.series, &memSeries{labels: h.labels})
 	}
-	sh.bales, sh.stalks, sh.sorted = append(sh.bales, b), append(sh.stalks, b.series...), false
+	w.buffers, w.series, w.sorted = append(w.buffers, b), append(w.series, b.series...), false
 	return b, nil
 }
 
 func key(ls labels.Labels) string { return string(ls.Bytes(nil)) }
 
 // commit takes note of points that were added, and writes a block when there is one.
-func (sh *sheaf) commit(added span) error {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.span.add(added); !sh.span.some || sh.span.newest-sh.span.oldest < blockSpan {
+func (w *blockWriter) commit(added span) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.span.add(added); !w.span.some || w.span.newest-w.span.oldest < blockSpan {
 		return nil
 	}
-	return sh.cut()
+	return w.cut()
 }
 
 // close writes what is left.
-func (sh *sheaf) close() error {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+func (w *blockWriter) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var err error
-	if sh.span.some {
-		err = sh.cut()
+	if w.span.some {
+		err = w.cut()
 	}
-	sh.writing.Wait()
-	return errors.Join(err, sh.failed)
+	w.writing.Wait()
+	return errors.Join(err, w.failed)
 }
 
 // cut begins to write all that is there as a block. It fails when the block before could not be written.
-func (sh *sheaf) cut() error {
-	if err := sh.bind(); err != nil {
+func (w *blockWriter) cut() error {
+	if err := w.flush(); err != nil {
 		return err
 	}
-	sh.writing.Wait()
-	if sh.failed != nil {
-		return sh.failed
+	w.writing.Wait()
+	if w.failed != nil {
+		return w.failed
 	}
-	if !sh.sorted {
-		slices.SortFunc(sh.stalks, func(a, b *stalk) int { return labels.Compare(a.labels, b.labels) })
-		sh.sorted = true
+	if !w.sorted {
+		slices.SortFunc(w.series, func(a, b *memSeries) int { return labels.Compare(a.labels, b.labels) })
+		w.sorted = true
 	}
-	var full []swath
-	for _, s := range sh.stalks {
+	var full []chunkSeries
+	for _, s := range w.series {
 		if len(s.done) > 0 {
-			full = append(full, swath{s.labels, s.done})
+			full = append(full, chunkSeries{s.labels, s.done})
 			s.done = make([]chunks.Meta, 0, len(s.done))
 		}
 	}
-	sh.blocks++
-	name, covers := fmt.Sprintf("%026d", firstSheaf+sh.blocks), sh.span
-	sh.span = span{}
-	sh.writing.Go(func() { sh.failed = writeBlock(filepath.Join(sh.dir, name), covers, full) })
+	w.blocks++
+	name, covers := fmt.Sprintf("%026d", firstTemporary+w.blocks), w.span
+	w.span = span{}
+	w.writing.Go(func() { w.failed = writeBlock(filepath.Join(w.dir, name), covers, full) })
 	return nil
 }
 
-// bind turns the points that are left in all bales into chunks.
-func (sh *sheaf) bind() error {
-	workers := min(runtime.GOMAXPROCS(0), 1+len(sh.bales)/64)
+// flush turns the points that are left in all buffers into chunks.
+func (w *blockWriter) flush() error {
+	workers := min(runtime.GOMAXPROCS(0), 1+len(w.buffers)/64)
 	failed := make([]error, workers)
 	var g sync.WaitGroup
 	for k := range workers {
 		g.Go(func() {
-			var to binder
-			for _, b := range part(sh.bales, k, workers) {
-				failed[k] = errors.Join(failed[k], to.bind(b))
+			var to chunkEncoder
+			for _, b := range part(w.buffers, k, workers) {
+				failed[k] = errors.Join(failed[k], to.flush(b))
 			}
 		})
 	}
@@ -154,17 +154,17 @@ func (sh *sheaf) bind() error {
 // part is the k-th of n parts of a list.
 func part[T any](list []T, k, n int) []T { return list[k*len(list)/n : (k+1)*len(list)/n] }
 
-// swath is a series with its chunks, ready to be written.
-type swath struct {
+// chunkSeries is a series with its chunks, ready to be written.
+type chunkSeries struct {
 	labels labels.Labels
 	chunks []chunks.Meta
 }
 
-// firstSheaf keeps the names that blocks of floats have until they are renamed apart from the final ones.
-const firstSheaf = 1_000_000
+// firstTemporary keeps the names that blocks of floats have until they are renamed apart from the final ones.
+const firstTemporary = 1_000_000
 
 // writeBlock writes series, in the order of their labels, as a block.
-func writeBlock(dir string, covers span, list []swath) error {
+func writeBlock(dir string, covers span, list []chunkSeries) error {
 	if err := os.RemoveAll(dir); err != nil { // of a run that was killed
 		return err
 	}
@@ -183,7 +183,7 @@ func writeBlock(dir string, covers span, list []swath) error {
 }
 
 // writeSeries writes chunks and index of a block.
-func writeSeries(dir string, list []swath, stats *tsdb.BlockStats) (err error) {
+func writeSeries(dir string, list []chunkSeries, stats *tsdb.BlockStats) (err error) {
 	cw, err := chunks.NewWriter(filepath.Join(dir, "chunks"))
 	if err != nil {
 		return err

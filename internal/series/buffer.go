@@ -11,23 +11,23 @@ import (
 // chunkPoints is how many points a chunk holds at most, as Prometheus has it.
 const chunkPoints = 120
 
-// bale is the points of a row that are not yet in chunks. It is used by one goroutine at a time.
-type bale struct {
-	series []*stalk
-	last   int64 // time of the newest point
-	times  []int64
-	values []float64 // of all series at the first moment, then at the second, ...
-	bound  int       // how often the points became chunks
+// buffer is the points of a row that are not yet in chunks. It is used by one goroutine at a time.
+type buffer struct {
+	series  []*memSeries
+	last    int64 // time of the newest point
+	times   []int64
+	values  []float64 // of all series at the first moment, then at the second, ...
+	flushed int       // how often the points became chunks
 }
 
-// stalk is one series.
-type stalk struct {
+// memSeries is one series.
+type memSeries struct {
 	labels labels.Labels
 	done   []chunks.Meta // of the block in the making
 }
 
 // add adds a point to every series. It reports false when they have one that is as new.
-func (b *bale) add(t int64, values []float64) bool {
+func (b *buffer) add(t int64, values []float64) bool {
 	if t <= b.last {
 		return false
 	}
@@ -37,7 +37,7 @@ func (b *bale) add(t int64, values []float64) bool {
 
 // full reports whether the points should become chunks: they are as many as a chunk holds, or the next one would lie on a multiple of the time that
 // a chunk takes. So the chunks of all series with points at the same distance begin and end together, whenever the first point came.
-func (b *bale) full() bool {
+func (b *buffer) full() bool {
 	n := len(b.times)
 	if n < 2 || n == chunkPoints {
 		return n == chunkPoints
@@ -46,38 +46,38 @@ func (b *bale) full() bool {
 	return (b.last+step)%(step*chunkPoints) == 0
 }
 
-// binder turns points into chunks, of which it keeps the latest: a machine's series are alike where it has a single load, and what is the same is
+// chunkEncoder turns points into chunks, of which it keeps the latest: a machine's series are alike where it has a single load, and what is the same is
 // encoded and kept once. The zero value is ready to use, by one goroutine.
-type binder struct {
+type chunkEncoder struct {
 	scratch []byte
-	recent  [8]bound
+	recent  [8]encodedColumn
 	next    int
 }
 
-// bound is a column of a bale that was encoded.
-type bound struct {
-	from   *bale
-	time   int // the how manieth it was of the bale
+// encodedColumn is a column of a buffer that was encoded.
+type encodedColumn struct {
+	from   *buffer
+	time   int // the how manieth it was of the buffer
 	column int
-	times  []int64   // of the bale, good until it has points again
+	times  []int64   // of the buffer, good until it has points again
 	values []float64 // likewise
 	chunk  chunkenc.Chunk
 }
 
 // good reports whether the points are still there to be compared with.
-func (r *bound) good() bool {
-	return r.chunk != nil && r.from.bound == r.time && len(r.from.times) == 0
+func (r *encodedColumn) good() bool {
+	return r.chunk != nil && r.from.flushed == r.time && len(r.from.times) == 0
 }
 
-// bind turns the points of a bale into a chunk of every series.
-func (to *binder) bind(b *bale) error {
+// flush turns the points of a buffer into a chunk of every series.
+func (to *chunkEncoder) flush(b *buffer) error {
 	n := len(b.times)
 	if n == 0 {
 		return nil
 	}
 	times, values := b.times, b.values
 	b.times, b.values = b.times[:0], b.values[:0]
-	b.bound++
+	b.flushed++
 	for i, s := range b.series {
 		c := to.known(times, values, i, len(b.series))
 		if c == nil {
@@ -85,7 +85,7 @@ func (to *binder) bind(b *bale) error {
 			if c, err = to.encode(times, values, i, len(b.series)); err != nil {
 				return err
 			}
-			to.recent[to.next] = bound{b, b.bound, i, times, values, c}
+			to.recent[to.next] = encodedColumn{b, b.flushed, i, times, values, c}
 			to.next = (to.next + 1) % len(to.recent)
 		}
 		s.done = append(s.done, chunks.Meta{Chunk: c, MinTime: times[0], MaxTime: times[n-1]})
@@ -94,7 +94,7 @@ func (to *binder) bind(b *bale) error {
 }
 
 // known returns the chunk of a column encoded lately with the same points, nil when there is none.
-func (to *binder) known(times []int64, values []float64, column, width int) chunkenc.Chunk {
+func (to *chunkEncoder) known(times []int64, values []float64, column, width int) chunkenc.Chunk {
 	n := len(times)
 	for k := range to.recent {
 		r := &to.recent[k]
@@ -113,7 +113,7 @@ func (to *binder) known(times []int64, values []float64, column, width int) chun
 	return nil
 }
 
-func (to *binder) encode(times []int64, values []float64, column, width int) (chunkenc.Chunk, error) {
+func (to *chunkEncoder) encode(times []int64, values []float64, column, width int) (chunkenc.Chunk, error) {
 	c := &chunkenc.XORChunk{}
 	c.Reset(append(to.scratch[:0], 0, 0)) // the number of points, none yet
 	app, err := c.Appender()

@@ -1,4 +1,4 @@
-package cli
+package table
 
 import (
 	"bytes"
@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"plimsoll/unit"
 )
 
 // readJSON reads a list of numbers, of lists or of objects; the same as JSON lines; or an object of equally long lists.
-func (s *sheet) readJSON(data []byte) error {
+func (t *Table) readJSON(data []byte) error {
 	values, err := jsonValues(data)
 	if err != nil {
 		return fmt.Errorf("not valid JSON: %w", err)
@@ -18,12 +20,12 @@ func (s *sheet) readJSON(data []byte) error {
 	list := values
 	if len(values) == 1 {
 		if columns, ok := values[0].(map[string]any); ok {
-			return s.fromColumns(columns)
+			return t.fromColumns(columns)
 		}
 		list, _ = values[0].([]any)
 	}
 	for i, item := range list {
-		if err := s.element(i, item); err != nil {
+		if err := t.element(i, item); err != nil {
 			return err
 		}
 	}
@@ -48,14 +50,14 @@ func jsonValues(data []byte) ([]any, error) {
 			}
 			return nil, fmt.Errorf("line %d: %w", 1+bytes.Count(data[:max(0, min(int(at), len(data)))], []byte("\n")), err)
 		}
-		if out = append(out, v); len(out) > maxSheetRows {
-			return nil, fmt.Errorf("more than %d elements", maxSheetRows)
+		if out = append(out, v); len(out) > maxRows {
+			return nil, fmt.Errorf("more than %d elements", maxRows)
 		}
 	}
 }
 
 // element adds a row.
-func (s *sheet) element(i int, item any) error {
+func (t *Table) element(i int, item any) error {
 	var cells []string
 	add := func(name string, v any) error {
 		c, ok := cell(v)
@@ -68,18 +70,18 @@ func (s *sheet) element(i int, item any) error {
 	var err error
 	switch item := item.(type) {
 	case map[string]any:
-		if i > 0 && !s.named {
+		if i > 0 && !t.Named {
 			return fmt.Errorf("element %d is an object, and the first is none", i+1)
 		}
-		if err = s.fields(i, item); err != nil {
+		if err = t.fields(i, item); err != nil {
 			return err
 		}
-		for _, name := range s.names {
-			err = oneLine(err, add(quoted(name), item[name]))
+		for _, name := range t.Names {
+			err = Join(err, add(Quote(name), item[name]))
 		}
 	case []any:
 		for j, c := range item {
-			err = oneLine(err, add(fmt.Sprintf("value %d", j+1), c))
+			err = Join(err, add(fmt.Sprintf("value %d", j+1), c))
 		}
 	default:
 		err = add("it", item)
@@ -87,31 +89,31 @@ func (s *sheet) element(i int, item any) error {
 	if err != nil {
 		return err
 	}
-	if i == 0 && !s.named {
+	if i == 0 && !t.Named {
 		for j := range cells {
-			s.names = append(s.names, fmt.Sprintf("column %d", j+1))
+			t.Names = append(t.Names, fmt.Sprintf("column %d", j+1))
 		}
 	}
-	if len(cells) != len(s.names) {
-		return fmt.Errorf("element %d has %s, the first has %d", i+1, plural(len(cells), "value"), len(s.names))
+	if len(cells) != len(t.Names) {
+		return fmt.Errorf("element %d has %s, the first has %d", i+1, unit.Plural(len(cells), "value"), len(t.Names))
 	}
-	s.rows, s.lines = append(s.rows, cells), append(s.lines, i+1)
+	t.Rows, t.Lines = append(t.Rows, cells), append(t.Lines, i+1)
 	return nil
 }
 
 // fields takes the names of the columns from the first object; a later one may lack some and have no others.
-func (s *sheet) fields(i int, item map[string]any) error {
+func (t *Table) fields(i int, item map[string]any) error {
 	if i == 0 {
-		s.named = true
+		t.Named = true
 		for name := range item {
-			s.names = append(s.names, name)
+			t.Names = append(t.Names, name)
 		}
-		slices.Sort(s.names)
+		slices.Sort(t.Names)
 		return nil
 	}
 	var unknown []string
 	for name := range item {
-		if _, known := slices.BinarySearch(s.names, name); !known {
+		if _, known := slices.BinarySearch(t.Names, name); !known {
 			unknown = append(unknown, name)
 		}
 	}
@@ -119,32 +121,32 @@ func (s *sheet) fields(i int, item map[string]any) error {
 		return nil
 	}
 	slices.Sort(unknown)
-	return fmt.Errorf("element %d has what those before it lack: %s", i+1, columnList(unknown))
+	return fmt.Errorf("element %d has what those before it lack: %s", i+1, QuoteAll(unknown))
 }
 
-func (s *sheet) fromColumns(columns map[string]any) error {
-	s.named = true
+func (t *Table) fromColumns(columns map[string]any) error {
+	t.Named = true
 	for name := range columns {
-		s.names = append(s.names, name)
+		t.Names = append(t.Names, name)
 	}
-	slices.Sort(s.names)
-	for j, name := range s.names {
+	slices.Sort(t.Names)
+	for j, name := range t.Names {
 		list, ok := columns[name].([]any)
 		if !ok {
-			return fmt.Errorf("%s is not a list of numbers", quoted(name))
+			return fmt.Errorf("%s is not a list of numbers", Quote(name))
 		}
 		if j == 0 {
-			s.rows, s.lines = make([][]string, len(list)), make([]int, len(list))
+			t.Rows, t.Lines = make([][]string, len(list)), make([]int, len(list))
 		}
-		if len(list) != len(s.rows) {
-			return fmt.Errorf("%s has %s, %s has %d", quoted(name), plural(len(list), "value"), quoted(s.names[0]), len(s.rows))
+		if len(list) != len(t.Rows) {
+			return fmt.Errorf("%s has %s, %s has %d", Quote(name), unit.Plural(len(list), "value"), Quote(t.Names[0]), len(t.Rows))
 		}
 		for i, v := range list {
 			c, ok := cell(v)
 			if !ok {
-				return fmt.Errorf("element %d of %s is a list or an object, where a number is wanted", i+1, quoted(name))
+				return fmt.Errorf("element %d of %s is a list or an object, where a number is wanted", i+1, Quote(name))
 			}
-			s.rows[i], s.lines[i] = append(s.rows[i], c), i+1
+			t.Rows[i], t.Lines[i] = append(t.Rows[i], c), i+1
 		}
 	}
 	return nil

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"math"
+
+	"slices"
+
+	"plimsoll/internal/exit"
+	"plimsoll/internal/table"
+	"plimsoll/internal/visible"
+)
+
+// openTable reads a table from a file, or from standard input for "-".
+func (a *app) openTable(phase, name string) (*table.Table, error) {
+	in, err := a.openGiven(name)
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	defer in.Close() //nolint:errcheck // read only
+	label := name
+	if name == "-" {
+		label = "standard input"
+	}
+	t, err := table.Read(in)
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, `a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w", phase, label, err)
+	}
+	t.Source = label
+	return t, nil
+}
+
+// picked are the columns asked for by name or number, or else all that hold numbers. Warnings are said to the user.
+func (a *app) picked(phase string, t *table.Table, asked []string) ([]int, error) {
+	if len(asked) == 0 {
+		list, warnings, err := t.Numeric()
+		for _, w := range warnings {
+			visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, t.Source, w)
+		}
+		if err != nil {
+			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column only", "%s: %s: %w", phase, t.Source, err)
+		}
+		return list, nil
+	}
+	var list []int
+	for _, name := range asked {
+		i := t.Column(name)
+		switch {
+		case i < 0:
+			return nil, exit.Usagef("", "%s: %s: --column: no column %s among %s", phase, t.Source, table.Quote(name), table.QuoteAll(t.Names))
+		case slices.Contains(list, i):
+			return nil, exit.Usagef("", "%s: %s: --column %s is given twice", phase, t.Source, table.Quote(name))
+		}
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// values reads a column of a series or of repeats; its gaps are NaN and said to the user.
+func (a *app) values(phase string, t *table.Table, column int) ([]float64, error) {
+	values, err := t.Numbers(column, true)
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, t.Source, err)
+	}
+	gaps, first := 0, 0
+	for i, v := range values {
+		if math.IsNaN(v) {
+			if gaps++; gaps == 1 {
+				first = t.Lines[i]
+			}
+		}
+	}
+	if gaps > 0 {
+		visible.Fprintf(a.err, "warning: %s: %s: %s: %d of %d values missing, the first in %s %d\n",
+			phase, t.Source, t.Names[column], gaps, len(values), t.Unit, first)
+	}
+	return values, nil
+}
