@@ -95,6 +95,9 @@ func (c *collector) generalPanels(ctx context.Context) (out []result.Panel) {
 		if err != nil {
 			p.Problem = err.Error()
 		}
+		slices.SortStableFunc(found, func(a, b series.Series) int { // prefills last: the others keep their colours
+			return strings.Compare(a.Label("prefill"), b.Label("prefill"))
+		})
 		for _, s := range found {
 			name := s.Label("workload")
 			if s.Label("prefill") != "" && !strings.Contains(name, "prefill") {

@@ -346,7 +346,11 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	}
 	m := folder.Manifest()
 	v.Problems, v.Summary, v.Mind = folder.Problems(), m.Scenario.Summary, report.Mind(m)
-	v.Run.Live = m.Status == result.StatusExecuting
+	if v.Run.Live = m.Status == result.StatusExecuting; v.Run.Live {
+		plain := m
+		plain.Status = "" // that it goes on is what the page is about
+		v.Mind = report.Mind(plain)
+	}
 	v.Still = r.URL.Query().Get("still") != ""
 	if v.Run.Live && !v.Still {
 		v.Refresh = refreshSeconds
