@@ -327,7 +327,7 @@ type progress struct {
 	Phase, Step   string
 	Number, Steps int
 	Elapsed, Left string
-	AtLeast       bool
+	AtLeast, Late bool
 	Percent       int
 }
 
@@ -398,8 +398,10 @@ func (v *runView) facts(b book, m result.Manifest) {
 	add("Program", m.Program)
 	add("Folder", b.dir)
 	if !m.Created.IsZero() {
-		v.From, v.To = m.Created.UTC().Format(time.RFC3339), "now"
-		if !v.Run.Live && !m.Ended.IsZero() {
+		v.From = m.Created.UTC().Format(time.RFC3339)
+		if v.Run.Live {
+			v.To = "now"
+		} else if !m.Ended.IsZero() {
 			v.To = m.Ended.UTC().Format(time.RFC3339)
 		}
 	}
@@ -487,7 +489,8 @@ func progressOf(folder *result.Folder, m result.Manifest, events []result.Event,
 	}
 	elapsed := max(0, now.Sub(m.Created))
 	p.Elapsed = unit.Duration(elapsed.Round(time.Second)).String()
-	if len(plan.Steps) > 0 && left < 1e9 {
+	p.Late = len(plan.Steps) > 0 && left < 1
+	if len(plan.Steps) > 0 && !p.Late && left < 1e9 {
 		p.Left = unit.Duration(time.Duration(left * float64(time.Second)).Round(time.Second)).String()
 		p.Percent = int(100 * elapsed.Seconds() / max(elapsed.Seconds()+left, 1))
 	}
