@@ -177,7 +177,7 @@ type Data struct {
 
 // Span is a named stretch of time.
 type Span struct {
-	Name  string    `json:"name"`
+	Name  string    `json:"name,omitempty"`
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
 }
@@ -282,6 +282,17 @@ type Workload struct {
 	Ops        []OpTotals  `json:"ops"`
 	Values     []Value     `json:"values,omitempty"`
 	Errors     uint64      `json:"errors"`
+	// Spans are the parts of Start to End by which it is judged, where they are not all of it: of a single VM its starts
+	// without the pauses between them, of merged entries the times in which all of its VMs ran, from the last start of
+	// each to the first planned end. A VM that was lost or failed ends none.
+	Spans []Span `json:"spans,omitempty"`
+	// InSpans are the totals over Spans; merged entries with Spans only. Of single VMs they are those of the whole.
+	InSpans *Totals `json:"in_spans,omitempty"`
+	// Starts is how often it was started, absent for once. Staggered: its VMs did not begin or end together.
+	Starts    int  `json:"starts,omitempty"`
+	Staggered bool `json:"staggered,omitempty"`
+	// Apart: in one of its starts its VMs never all ran at one time, so Spans hold the whole of it.
+	Apart bool `json:"apart,omitempty"`
 	// Sections are the same totals by lane, over the whole window, where the generator told lanes apart; merged entries only.
 	Sections []Section `json:"sections,omitempty"`
 	// Windows are the same totals cut at phase boundaries and annotations (before/after a neighbour starts).
@@ -321,6 +332,11 @@ type Lane struct {
 	Reducible float64 `json:"reducible,omitempty"`
 	// Stage: it began when every lane of a lower stage had ended.
 	Stage int `json:"stage,omitempty"`
+	// Brief: it may work for a part of the job's time only, since it ends with its size or at a time of its own.
+	Brief bool `json:"brief,omitempty"`
+	// Worked is for how long it did, in seconds over all starts: of single VMs whose generator tells lanes apart; 0
+	// where that is not known.
+	Worked float64 `json:"worked_seconds,omitempty"`
 }
 
 // OpTotals are counts of one kind of operation over a window.
@@ -359,6 +375,10 @@ type Window struct {
 	Values []Value    `json:"values,omitempty"`
 	// Partial: some of the workload's VMs had not started yet, or had ended, so it compares with no other window.
 	Partial bool `json:"partial,omitempty"`
+	// Errors are the operations that failed in it.
+	Errors uint64 `json:"errors,omitempty"`
+	// Pause is how much of it lies between two starts of the workload, in seconds.
+	Pause float64 `json:"pause_seconds,omitempty"`
 }
 
 // Comparable are the windows in which all of the workload's VMs worked.

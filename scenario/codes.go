@@ -46,7 +46,8 @@ var codes = []Code{
 	{"vars-cut", Warning, Error, "a comment in column 0 inside vars, which ends the section"},
 	{"missing-default", Error, Error, "a variable without default"},
 	{"unknown-preset", Error, Error, "the preset asked for is not in the file"},
-	{"unknown-variable", Warning, Error, "a value is set for a variable that the file does not declare"},
+	{"unknown-variable", Warning, Error, "a preset sets a variable that the file does not declare"},
+	{"unknown-set", Error, Error, "the caller sets a variable that the file does not declare"},
 	{"unused-variable", 0, Warning, "a variable that the template never reads"},
 
 	// Structure.

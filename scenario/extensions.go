@@ -73,7 +73,9 @@ var assertFields = []ArgSpec{
 }
 
 var experimentFields = []ArgSpec{
-	{Name: "factors", Type: Any, Required: true, Doc: "mapping of variables to the lists of values they take; the first value is what the others are held against"},
+	{Name: "factors", Type: Any,
+		Doc: "mapping of variables to the lists of values they take; the first value is what the others are compared with; " +
+			"without it every run is alike"},
 	{Name: "repeats", Type: Int, Default: int64(3), Min: bound(1), Max: bound(1000), Doc: "runs of every combination"},
 	{Name: "order", Type: Text, Default: OrderRandomised, Enum: []string{OrderRandomised, OrderInterleaved},
 		Doc: "every combination runs once before any runs again: in a random order each time, or in that of the levels"},
@@ -159,10 +161,15 @@ func (d *document) experiment(root *yaml.Node) {
 	f, _ := d.decode(body, at, "experiment", experimentFields, "unknown-field")
 	x := &Experiment{Repeats: f.Int("repeats"), Order: f.String("order"), Pos: at}
 	x.Seed, _ = f.Args["seed"].(int64)
+	given := false
 	for _, e := range d.mappingOf(body) {
 		if e.name == "factors" {
+			given = true
 			d.factors(x, e.value)
 		}
+	}
+	if !given && x.Repeats == 1 {
+		d.say("experiment", at, "experiment: it makes one run", "give it factors, or repeats of 2 or more")
 	}
 	if runs := x.Runs(); runs > MaxRuns {
 		d.say("experiment", at, fmt.Sprintf("experiment: %d runs are more than %d", runs, MaxRuns), "drop levels or repeats")

@@ -338,13 +338,10 @@ func TestUnknownVariable(t *testing.T) {
 	dir := edit(t, "runtime_secs: 10", "runtime_secs: {{ n }}")
 	for _, strict := range []bool{false, true} {
 		sc, diags := loadAll(dir, scenario.LoadOptions{Set: map[string]any{"N": 5}, Strict: strict})
-		severity := scenario.Warning
-		if strict {
-			severity = scenario.Error
-		}
-		want := []scenario.Diagnostic{{Pos: scenario.Pos{File: "test.yml", Line: 6, Col: 1}, Severity: severity, Code: "unknown-variable",
+		want := []scenario.Diagnostic{{Pos: scenario.Pos{File: "test.yml", Line: 6, Col: 1}, Severity: scenario.Error,
+			Code: "unknown-set",
 			What: `a value is set for "N", which the scenario does not declare`, Hint: `did you mean "n"?`}}
-		if diff := cmp.Diff(want, diags); diff != "" || (sc == nil) != strict {
+		if diff := cmp.Diff(want, diags); diff != "" || sc != nil {
 			t.Errorf("strict %t (-want +got):\n%s", strict, diff)
 		}
 	}

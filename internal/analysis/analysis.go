@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"plimsoll/result"
 )
@@ -30,7 +31,7 @@ const z = 1.959963984540054
 // figures meaningless, then what they must be read with, last what is good to know.
 var checks = []func(*view) []result.Finding{
 	recovered, scaling, windows, ingest, residency, cacheSteps,
-	tooShort, littlesLaw, generatorCPU, clientLimit, neverWritten, machinesLost, clocksDiffer, operationErrors, plausible, cache,
+	tooShort, neverTogether, littlesLaw, generatorCPU, clientLimit, neverWritten, machinesLost, clocksDiffer, operationErrors, plausible, cache,
 	offeredRate, baseline, stalled, imbalance, steadyState, latencyKind,
 	saturated, deviceFree,
 }
@@ -140,6 +141,7 @@ type load struct {
 	group    string
 	parts    []*result.Workload
 	merged   *result.Workload   // nil when not collected
+	cut      []result.Span      // see times
 	prefills []*result.Workload // and other workloads of the group that wrote all of their extents, in order of their start
 }
 
@@ -188,8 +190,8 @@ func newView(m result.Manifest, d *result.Data) *view {
 	return v
 }
 
-// seconds is the length of a workload's measured window, 0 when it has none.
-func seconds(w *result.Workload) float64 { return max(0, w.End.Sub(w.Start).Seconds()) }
+// seconds is the length of a workload's measured window without its pauses, 0 when it has none.
+func seconds(w *result.Workload) float64 { return w.Seconds() }
 
 // totals over all kinds of operation. Service time comes from the sum the tool reports, from its histogram otherwise.
 func totals(ops []result.OpTotals) (count uint64, service float64) {
@@ -215,8 +217,20 @@ func (l *load) count() (n uint64) {
 	return n
 }
 
-// longest is the length of the longest measured window in seconds.
+// completed is how many operations were completed in the time by which the workload is judged.
+func (l *load) completed() uint64 {
+	if w := l.whole(); w != nil && len(w.Spans) > 0 {
+		n, _ := totals(w.Judged().Ops)
+		return n
+	}
+	return l.count()
+}
+
+// longest is the length of the time by which a workload is judged in seconds: of its longest VM where all ran together.
 func (l *load) longest() (s float64) {
+	if w := l.whole(); w != nil && len(w.Spans) > 0 {
+		return w.Seconds()
+	}
 	for _, p := range l.parts {
 		s = max(s, seconds(p))
 	}
@@ -225,5 +239,63 @@ func (l *load) longest() (s float64) {
 
 // basis says which window the figures are from.
 func (l *load) basis() string {
-	return "measured window of " + sayDuration(l.longest()) + " on " + plural(len(l.parts), "VM") + ", one run"
+	return "measured window of " + sayDuration(l.longest()) + " on " + plural(len(l.parts), "VM") + l.part() + ", one run"
 }
+
+// part says what the measured window leaves out, "" when nothing.
+func (l *load) part() string {
+	if w := l.whole(); w != nil && w.Part() != "" {
+		return " " + w.Part()
+	}
+	return ""
+}
+
+// times are the parts of a workload's time by which it is judged; see result.Workload. Its spans are those of whole reports,
+// which may reach beyond the moment at which a VM began or ended: what series say of that is cut off.
+func (l *load) times() []result.Span {
+	w := l.whole()
+	if w == nil || len(w.Spans) == 0 {
+		from, to := l.span()
+		return []result.Span{{Start: from, End: to}}
+	}
+	if l.cut != nil {
+		return l.cut
+	}
+	l.cut = slices.Clone(w.Spans)
+	for i := range l.cut {
+		s := &l.cut[i]
+		for _, p := range l.parts {
+			planned := p.Ended == "finished" || p.Ended == "stopped"
+			for _, t := range p.Times() {
+				if t.Start.After(s.Start) && t.Start.Before(w.Spans[i].End) {
+					s.Start = t.Start
+				}
+				if planned && t.End.Before(s.End) && t.End.After(w.Spans[i].Start) {
+					s.End = t.End
+				}
+			}
+		}
+		if !s.End.After(s.Start) {
+			*s = w.Spans[i] // VMs that never all ran at one time
+		}
+	}
+	return l.cut
+}
+
+// judged is from the first to the last moment by which a workload is judged.
+func (l *load) judged() (from, to time.Time) {
+	t := l.times()
+	return t[0].Start, t[len(t)-1].End
+}
+
+// overlap is for how many seconds two lists of spans cover the same moments.
+func overlap(a, b []result.Span) (s float64) {
+	for _, x := range a {
+		for _, y := range b {
+			s += max(0, earlier(x.End, y.End).Sub(later(x.Start, y.Start)).Seconds())
+		}
+	}
+	return s
+}
+
+func length(spans []result.Span) (s float64) { return overlap(spans, spans) }

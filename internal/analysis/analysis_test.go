@@ -336,12 +336,23 @@ func TestWindowsBelowTheRate(t *testing.T) {
 	}
 }
 
-// VMs that ended early are those well short of the one that ran longest.
+// VMs that ended early are those that were lost or failed; one that began late, or ended as planned, did not.
 func TestEndedEarly(t *testing.T) {
-	part := func(seconds int) *result.Workload {
-		return &result.Workload{Start: t0, End: t0.Add(time.Duration(seconds) * time.Second)}
+	part := func(from, to int, ended string) *result.Workload {
+		at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+		return &result.Workload{VM: "vm", Start: at(from), End: at(to), Ended: ended}
 	}
-	if got := endedEarly([]*result.Workload{part(1000), part(991), part(989), part(0)}); got != 2 {
-		t.Errorf("%d, want 2", got)
+	for name, c := range map[string]struct {
+		parts []*result.Workload
+		want  int
+	}{
+		"late starters": {[]*result.Workload{part(0, 1000, "finished"), part(300, 1000, "stopped"), part(600, 1000, "finished")}, 0},
+		"planned ends":  {[]*result.Workload{part(0, 1000, "finished"), part(0, 500, "finished")}, 0},
+		"lost":          {[]*result.Workload{part(0, 1000, "finished"), part(300, 985, "lost"), part(0, 995, "lost"), part(0, 1, "failed")}, 2},
+		"none came far": {[]*result.Workload{part(0, 10, "lost"), part(0, 10, "lost")}, 0},
+	} {
+		if got := endedEarly(&load{parts: c.parts}); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ func tooShort(v *view) []result.Finding {
 	}
 	var out []result.Finding
 	for _, l := range v.loads {
-		n, s := l.count(), l.longest()
+		n, s := l.completed(), l.longest()
 		f := result.Finding{
 			Check: "too-short", Subject: l.name, Metric: "measured window", Unit: "s", Value: &s, N: int(min(n, math.MaxInt)), Limit: ptr(shortSeconds),
 			NoInterval: "a length and a count, not an estimate", Basis: l.basis(),
@@ -37,6 +38,9 @@ func tooShort(v *view) []result.Finding {
 		}
 		counted := l.counted()
 		what := fmt.Sprintf("%s was measured for %s", l.name, sayDuration(s))
+		if part := l.part(); part != "" {
+			what += fmt.Sprintf(" (%s)", part[1:])
+		}
 		if len(l.operations()) > 0 {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: "operations", Value: float64(n), Unit: "count"})
 			what += fmt.Sprintf(" and completed %s %s", sayCount(float64(n)), counted)
@@ -80,6 +84,25 @@ func tooShort(v *view) []result.Finding {
 			f.Severity = result.Notice // it prepares or checks what another workload measures
 		}
 		out = append(out, f)
+	}
+	return out
+}
+
+// neverTogether tells of workloads whose VMs never all ran at one time, so that there is no time by which they can be judged.
+func neverTogether(v *view) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.loads {
+		w := l.whole()
+		if w == nil || !w.Apart {
+			continue
+		}
+		out = append(out, result.Finding{
+			Check: "never-together", Severity: result.Caution, Subject: l.name, Metric: "VMs", Unit: "count",
+			Value: ptr(float64(len(l.parts))), N: len(l.parts), NoInterval: "a fact of the schedule, not a sample",
+			Basis: "starts and ends of the workload on each VM",
+			Sentence: fmt.Sprintf("The %s of %s never all ran at one time: some had ended when others began. Its rate is an average over a changing number of them, pauses included.",
+				plural(len(l.parts), "VM"), l.name),
+		})
 	}
 	return out
 }
@@ -188,13 +211,21 @@ func machinesLost(v *view) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.loads {
 		by := map[string][]string{} // end -> VMs
-		fault, struck := v.firstFault()
+		var faults []result.Mark    // that ended some
+		ended := map[time.Time]int{}
 		for _, p := range l.parts {
-			struck = struck && (p.Ended != "lost" || p.End.After(fault.Add(-10*time.Second)))
 			by[p.Ended] = append(by[p.Ended], subject(p))
+			if e := v.endedBy(l, p); p.Ended == "lost" && e != nil {
+				if ended[e.Time]++; ended[e.Time] == 1 {
+					faults = append(faults, *e)
+				}
+			}
 		}
 		lost, failed, open := by["lost"], by["failed"], by[result.Unrecorded]
-		bad := len(lost) + len(failed) + len(open)
+		bad, explained := len(lost)+len(failed)+len(open), 0
+		for _, n := range ended {
+			explained += n
+		}
 		f := result.Finding{
 			Check: "lost", Subject: l.name, Severity: result.Caution, Metric: "VMs that did not end as planned", Unit: "count", Value: ptr(float64(bad)), N: len(l.parts), Limit: ptr(0),
 			NoInterval: "a count of VMs, not a sample", Basis: "journal and exit of the generator on each VM",
@@ -217,11 +248,40 @@ func machinesLost(v *view) []result.Finding {
 		if bad == len(l.parts) {
 			f.Severity = result.Blocker
 		}
-		if len(lost) > 0 && len(failed) == 0 && struck {
+		if len(lost) > 0 && len(failed) == 0 && explained == len(lost) {
+			slices.SortFunc(faults, func(a, b result.Mark) int { return a.Time.Compare(b.Time) })
+			var each []string
+			for i, e := range faults {
+				at, vms := clockOf(e.Time.Sub(v.d.Start).Seconds()), plural(ended[e.Time], "VM")
+				switch {
+				case len(faults) == 1:
+					each = append(each, fmt.Sprintf("The fault at %s ended %s on %s of %d", at, l.name, vms, len(l.parts)))
+				case i == 0:
+					each = append(each, fmt.Sprintf("%q at %s ended %s on %s of %d", e.Text, at, l.name, vms, len(l.parts)))
+				default:
+					each = append(each, fmt.Sprintf("%q at %s on %s", e.Text, at, vms))
+				}
+			}
 			f.Severity = result.Notice
-			f.Sentence = fmt.Sprintf("The fault at %s ended %s on %s of %d. Totals hold what they reported until then.", clockOf(fault.Sub(v.d.Start).Seconds()), l.name, plural(len(lost), "VM"), len(l.parts))
+			f.Sentence = some(each) + ". Totals hold what they reported until then."
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// endedBy is the fault that ended a workload on a VM: the one nearest to one of its ends, and not later than its last report
+// and the one that did not come any more explain; nil when there is none.
+func (v *view) endedBy(l *load, p *result.Workload) (best *result.Mark) {
+	slack := max(10*time.Second, v.silence(l))
+	nearest := time.Duration(math.MaxInt64)
+	for i := range v.d.Events {
+		e := &v.d.Events[i]
+		for _, t := range p.Times() {
+			if away := t.End.Sub(e.Time); e.Kind == result.KindFault && away >= -slack && away.Abs() < nearest {
+				best, nearest = e, away.Abs()
+			}
+		}
+	}
+	return best
 }

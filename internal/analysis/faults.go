@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"plimsoll/internal/analysis/recovery"
+	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/steady"
 	"plimsoll/result"
 )
@@ -17,15 +18,17 @@ type comeback struct {
 	fault string    // what was done, as the journal has it
 	at    time.Time // of the first fault of the episode
 	recovery.Recovery
-	failed uint64 // operations that failed in the group during the run
+	failed uint64       // operations of these workloads that failed after it, up to the end of what was measured
+	next   *result.Mark // the fault that struck before the level was regained and ended the measurement; nil when none did
 	of     quantity
 	track  *track
 }
 
 // outages measures how every group came back after every episode of faults, by what stands for its workloads and by
 // the measures of which less is not better: those rise in a fault, or fall to nothing with all else. Faults that
-// follow before the level was regained belong to the same episode, as do the orders to switch power on again. What
-// has cost nothing by the time of the next one is no beginning of an episode.
+// follow before the level was regained and cost nothing by themselves belong to the same episode, as do the orders to
+// switch power on again. One that takes away more of what was left begins an episode of its own. What has cost nothing
+// by the time of the next one is no beginning of an episode.
 func (v *view) outages() []comeback {
 	var out []comeback
 	for _, group := range v.groups() {
@@ -60,26 +63,47 @@ func (v *view) followed(group string) []quantity {
 }
 
 func (v *view) outagesOf(group string, q quantity) (out []comeback) {
-	until := time.Time{}
+	var until, since time.Time // since: an earlier fault is not over, and the level before is what it left
 	for _, e := range v.d.Events {
 		if e.Kind != result.KindFault || e.Time.Before(until) {
 			continue
 		}
-		if o, ok := v.measure(group, q, e, v.nextFault(e.Time)); ok && !o.hit() {
+		if o, ok := v.measure(group, q, e, since, v.nextFault(e.Time)); ok && !o.hit() {
 			out, until = append(out, o), e.Time.Add(oneFault)
 			continue
 		}
-		o, ok := v.measure(group, q, e, time.Time{})
+		o, ok := v.measure(group, q, e, since, time.Time{})
 		if !ok {
 			continue
 		}
-		out = append(out, o)
-		until = v.d.End
+		until, since = v.d.End, time.Time{}
 		if o.Regained.Reached {
 			until = e.Time.Add(time.Duration(o.Regained.Seconds * float64(time.Second)))
 		}
+		if next := v.struckAgain(group, q, e, until); next != nil {
+			if cut, ok := v.measure(group, q, e, since, next.Time); ok {
+				o, until, since = cut, next.Time, e.Time
+				o.next = next
+			}
+		}
+		out = append(out, o)
 	}
 	return out
+}
+
+// struckAgain is the first fault after another, and before a moment, that took away more of what the other had left; nil
+// when none did.
+func (v *view) struckAgain(group string, q quantity, first result.Mark, until time.Time) *result.Mark {
+	for i := range v.d.Events {
+		e := &v.d.Events[i]
+		if e.Kind != result.KindFault || e.Time.Sub(first.Time) <= oneFault || !e.Time.Before(until) {
+			continue
+		}
+		if o, ok := v.measure(group, q, *e, first.Time, v.nextFault(e.Time)); ok && o.hit() {
+			return e
+		}
+	}
+	return nil
 }
 
 // nextFault is when the next fault follows that is not one with the one at a time, zero when there is none.
@@ -109,8 +133,7 @@ func (v *view) groups() []string {
 // workload when the machines are back. Others, such as a check of what was written, are no measure of the recovery.
 func (v *view) struck(group string, at time.Time) (hit, all []*load) {
 	for _, l := range v.loads {
-		// A generator that the fault ended has its last report shortly before.
-		if start, end := l.span(); l.group == group && start.Before(at) && end.After(at.Add(-5*time.Second)) {
+		if l.group == group && slices.ContainsFunc(l.parts, func(p *result.Workload) bool { return v.atWork(l, p, at) }) {
 			hit = append(hit, l)
 		}
 	}
@@ -124,9 +147,68 @@ func (v *view) struck(group string, at time.Time) (hit, all []*load) {
 	return hit, all
 }
 
-// finished reports whether a workload ended as planned on every VM.
-func (l *load) finished() bool {
-	return !slices.ContainsFunc(l.parts, func(p *result.Workload) bool { return p.Ended != "finished" })
+// atWork reports whether a VM's workload was under way at a moment. A generator that a fault ended has its last report
+// shortly before it.
+func (v *view) atWork(l *load, p *result.Workload, at time.Time) bool {
+	before := at.Add(-max(5*time.Second, v.silence(l)))
+	return slices.ContainsFunc(p.Times(), func(t result.Span) bool { return t.Start.Before(at) && t.End.After(before) })
+}
+
+// silence is the time between two reports of a workload and once more, 0 where it is not known.
+func (v *view) silence(l *load) time.Duration {
+	if c := v.track(l); c != nil {
+		return time.Duration(2 * c.step * float64(time.Second))
+	}
+	return 0
+}
+
+// begun is how often a VM's workload had been started by a moment.
+func begun(p *result.Workload, at time.Time) (n int) {
+	for _, t := range p.Times() {
+		if t.Start.Before(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// even is the time around a moment in which the same VMs of a workload were to work: from the last start of one before it
+// to the next start of one that is late, or the next planned end. A VM that is started once more does again what a fault
+// ended; end is zero where nothing was to change.
+func (l *load) even(at time.Time) (start, end time.Time) {
+	rounds := 0
+	for _, p := range l.parts {
+		rounds = max(rounds, begun(p, at))
+	}
+	again := time.Time{} // the first of the starts after this one
+	for _, p := range l.parts {
+		if t := p.Times(); begun(p, at) == rounds && len(t) > rounds && (again.IsZero() || t[rounds].Start.Before(again)) {
+			again = t[rounds].Start
+		}
+	}
+	sooner := func(t time.Time) {
+		if t.After(at) && (end.IsZero() || t.Before(end)) {
+			end = t
+		}
+	}
+	for _, p := range l.parts {
+		times := p.Times()
+		n := begun(p, at)
+		if n > 0 {
+			start = later(start, times[n-1].Start)
+			if p.Ended == "finished" {
+				if e := times[n-1].End; e.After(at) {
+					sooner(e)
+				} else if n == rounds {
+					start = later(start, e)
+				}
+			}
+		}
+		if n < rounds && n < len(times) && (again.IsZero() || times[n].Start.Before(again)) {
+			sooner(times[n].Start)
+		}
+	}
+	return start, end
 }
 
 // job is what a workload asks of its first VM, in a form that can be compared; "" where its generator does not say.
@@ -153,26 +235,24 @@ func (v *view) jointTrack(group, measure string, loads []*load) *track {
 	return named
 }
 
-// measure measures one fault, until a moment when one is given. The level before is that of the workloads which were running when it came, without their warm-up;
-// points at which none ran are points at which nothing was done.
-func (v *view) measure(group string, q quantity, e result.Mark, until time.Time) (comeback, bool) {
+// measure measures one fault, from an earlier one on and until a moment where these are given. The level before is that of the VMs which
+// were at work when it came, without their warm-up; points at which none ran are points at which nothing was done.
+func (v *view) measure(group string, q quantity, e result.Mark, since, until time.Time) (comeback, bool) {
 	o := comeback{group: group, fault: e.Text, at: e.Time, of: q}
 	hit, all := v.struck(group, e.Time)
 	c := v.jointTrack(group, q.measure, all)
 	if len(hit) == 0 || c == nil {
 		return o, false
 	}
-	var from, to time.Time
+	var to time.Time
 	for _, l := range all {
 		_, end := l.span()
 		to = later(to, end)
-		for _, p := range l.parts {
-			o.failed += p.Errors
-		}
 	}
+	from, changes := since, []time.Time{}
 	for _, l := range hit {
-		start, _ := l.span()
-		from = later(from, start)
+		start, end := l.even(e.Time)
+		from, changes = later(from, start), append(changes, end)
 		w := l.whole()
 		if w == nil {
 			continue
@@ -186,9 +266,9 @@ func (v *view) measure(group string, q quantity, e result.Mark, until time.Time)
 	if !to.After(e.Time) {
 		to = v.d.End // it never came back
 	}
-	for _, l := range hit { // the level goes when a workload ends as planned, too
-		if _, end := l.span(); l.finished() && end.After(e.Time) && end.Before(to) {
-			to = end
+	for _, t := range changes { // the level moves when a VM begins, or ends as planned, too
+		if !t.IsZero() && t.Before(to) {
+			to = t
 		}
 	}
 	if !until.IsZero() {
@@ -199,9 +279,15 @@ func (v *view) measure(group string, q quantity, e result.Mark, until time.Time)
 			to = until
 		}
 	}
+	for _, l := range all {
+		o.failed += l.failedBetween(e.Time, to)
+	}
 	o.track = c.between(from, to)
 	before := o.track.between(from, e.Time)
 	values, _ := finiteOf(before.ops)
+	if fewest := 5; !since.IsZero() && len(values) < fewest {
+		return o, false // the fault before has not shown all that it does
+	}
 	warm, _ := steady.WarmUp(values)
 	var points []recovery.Point
 	for i, x := range o.track.ops {
@@ -218,6 +304,23 @@ func (v *view) measure(group string, q quantity, e result.Mark, until time.Time)
 	return o, err == nil
 }
 
+// failedBetween are the operations of a workload that failed between two moments, as near as its windows tell; all of them
+// where they do not.
+func (l *load) failedBetween(from, to time.Time) (n uint64) {
+	if w := l.whole(); w != nil && len(w.Windows) > 0 {
+		for _, win := range w.Windows {
+			if middle := win.Start.Add(win.End.Sub(win.Start) / 2); middle.After(from) && middle.Before(to) {
+				n += win.Errors
+			}
+		}
+		return n
+	}
+	for _, p := range l.parts {
+		n += p.Errors
+	}
+	return n
+}
+
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -225,9 +328,13 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done.
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done, or, where
+// the next fault came soon, most points between lay below the level that counts as regained.
 func (o *comeback) hit() bool {
-	return o.Stopped.Reached || o.LostWork > o.Before.Value*max(1, 2*o.track.step)
+	const fewest = 5
+	after, _ := finiteOf(o.track.between(o.at, o.track.at(len(o.track.ops))).ops)
+	below := !o.Regained.Reached && len(after) >= fewest && resample.Median(after) < 0.9*o.Before.Value
+	return o.Stopped.Reached || below || o.LostWork > o.Before.Value*max(1, 2*o.track.step)
 }
 
 // recovered tells how each group came back after a fault.
@@ -281,6 +388,10 @@ func (o *comeback) finding(v *view) result.Finding {
 		if o.Overshoot > 0.25 {
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(", and it overshot by %s.", percent(o.Overshoot))
 		}
+	case o.next != nil:
+		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
+		f.Sentence = fmt.Sprintf("%s was not back at 90 %% of its former %s when %q struck at %s%s; %s.", head, o.of.say(o.Before.Value),
+			o.next.Text, clockOf(o.next.Time.Sub(v.d.Start).Seconds()), o.stop(), failed)
 	default:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
 		f.Sentence = fmt.Sprintf("%s never came back to 90 %% of its former %s while it was measured%s; %s.", head,

@@ -60,14 +60,7 @@ func (v *view) together(p *result.Workload) float64 {
 			if q.VM == "" || seconds(q) == 0 || v.place(q.Node) != v.place(p.Node) {
 				continue
 			}
-			from, to := q.Start, q.End
-			if p.Start.After(from) {
-				from = p.Start
-			}
-			if p.End.Before(to) {
-				to = p.End
-			}
-			if beside := to.Sub(from).Seconds(); beside > 0 {
+			if beside := overlap(q.Times(), p.Times()); beside > 0 {
 				sum += q.GeneratorCPUSeconds / seconds(q) * beside / seconds(p)
 			}
 		}
@@ -200,12 +193,19 @@ func (v *view) percent(s *result.Series) (cpu, bool) {
 
 // over is the mean CPU use while a workload ran.
 func (k cpu) over(l *load) (serial.Mean, bool) {
-	from, to := l.span()
-	return k.during(from, to)
+	var values []float64
+	for _, t := range l.times() {
+		values = append(values, k.c.between(t.Start, t.End).ops...)
+	}
+	return meanUse(values)
 }
 
 func (k cpu) during(from, to time.Time) (serial.Mean, bool) {
-	values, missing := finiteOf(k.c.between(from, to).ops)
+	return meanUse(k.c.between(from, to).ops)
+}
+
+func meanUse(use []float64) (serial.Mean, bool) {
+	values, missing := finiteOf(use)
 	if len(values) < 5 || missing > mostGaps {
 		return serial.Mean{}, false
 	}

@@ -57,14 +57,14 @@ func outstanding(ops []result.OpTotals, window float64) (low, high float64, ok b
 }
 
 // quantile reads a percentile in seconds with its 95 % interval from order statistics (ranks nq ± z√(nq(1-q))), widened
-// by the histogram's own error.
+// by the histogram's own error. ok is false where there are too few operations to speak of it.
 func quantile(h *hist.Histogram, q float64) (v, low, high float64, ok bool) {
-	if h == nil || h.Count() == 0 {
+	mid, ok := h.Percentile(q)
+	if !ok {
 		return 0, 0, 0, false
 	}
 	n := float64(h.Count())
 	half := z * math.Sqrt(q*(1-q)/n)
-	mid, _ := h.Quantile(q)
 	lo, _ := h.Quantile(max(0, q-half))
 	hi, _ := h.Quantile(min(1, q+half))
 	return float64(mid) / 1e9, float64(lo) / 1e9 * (1 - hist.RelativeError), float64(hi) / 1e9 * (1 + hist.RelativeError), true

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/result"
@@ -188,16 +187,16 @@ func (m moved) size(op result.Block) float64 { return m.bytes[op] / m.ops[op] }
 // busiest is what the node did that moved most by a measure.
 func (v *view) busiest(measure func(moved) float64) (best moved, found bool) {
 	for _, l := range v.loads {
-		from, to := l.span()
+		times := l.times()
 		places := map[int]bool{}
 		for _, p := range l.parts {
 			places[v.place(p.Node)] = p.VM != ""
 		}
 		for _, place := range slices.Sorted(maps.Keys(places)) {
-			if !places[place] || !to.After(from) {
+			if !places[place] || length(times) == 0 {
 				continue
 			}
-			if m := v.during(place, from, to); measure(m) > 0 && (!found || measure(m) > measure(best)) {
+			if m := v.during(place, times); measure(m) > 0 && (!found || measure(m) > measure(best)) {
 				best, found = m, true
 			}
 		}
@@ -205,8 +204,8 @@ func (v *view) busiest(measure func(moved) float64) (best moved, found bool) {
 	return best, found
 }
 
-// during is what a node did on average between two moments; a workload that ran for a part of the time counts for that part.
-func (v *view) during(place int, from, to time.Time) moved {
+// during is what a node did on average in some spans; a workload that ran for a part of the time counts for that part.
+func (v *view) during(place int, times []result.Span) moved {
 	m := moved{bytes: map[result.Block]float64{}, ops: map[result.Block]float64{}, who: "the host"}
 	for _, l := range v.loads {
 		for _, p := range l.parts {
@@ -214,14 +213,14 @@ func (v *view) during(place int, from, to time.Time) moved {
 			if s == 0 || p.VM == "" || v.place(p.Node) != place {
 				continue
 			}
-			beside := earlier(p.End, to).Sub(later(p.Start, from)).Seconds()
+			beside := overlap(p.Times(), times)
 			if beside <= 0 {
 				continue
 			}
 			if name := v.nodes[p.Node].Name; name != "" && !v.host {
 				m.who = name
 			}
-			share := beside / to.Sub(from).Seconds() / s
+			share := beside / length(times) / s
 			for _, o := range p.Ops {
 				if block := p.Block(o.Op); block != "" {
 					m.bytes[block] += float64(o.Bytes) * share

@@ -32,21 +32,36 @@ func littlesLaw(v *view) []result.Finding {
 	return out
 }
 
+// What a VM must have done for its outstanding operations to be judged: of less, those under way at the beginning and at the
+// end, and the time that a generator takes to start, say more than the law.
+const (
+	littleFewest  = 100 // operations
+	littleSeconds = 1   // and so long
+	littleTimes   = 20  // and so many times as long as an operation takes
+)
+
 func littleOf(l *load) (result.Finding, bool) {
 	var low, high, inFlight, atLeast, atMost, rate, service float64
 	var count uint64
 	var over, under []string
-	interval, why := true, "its rate is limited"
+	interval, why, few := true, "its rate is limited", false
 	for _, p := range l.parts {
 		if inTurn(p.Lanes) {
 			why = "its sections take turns"
+		} else if ended := slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return l.Brief }); ended {
+			why = "not all its sections work all the time"
 		}
 		s := seconds(p)
 		n, sum := totals(p.Ops)
 		if n == 0 || s == 0 || sum == 0 {
 			continue // said by too-short
 		}
-		least, most := depths(p.Lanes)
+		if n < littleFewest || s < max(littleSeconds, littleTimes*sum/float64(n)) {
+			few = true
+			continue
+		}
+		_, most := depths(p.Lanes)
+		least := asked(p)
 		here := sum / s
 		switch {
 		case most > 0 && here > littleAbove*most:
@@ -61,7 +76,7 @@ func littleOf(l *load) (result.Finding, bool) {
 		rate, service, count = rate+float64(n)/s, service+sum, count+n
 	}
 	if count == 0 {
-		return result.Finding{}, false
+		return result.Finding{}, false // said by too-short
 	}
 	f := result.Finding{
 		Check: "littles-law", Subject: l.name, Metric: "mean operations outstanding", Unit: "count", N: int(count), Value: &inFlight, Basis: l.basis(),
@@ -70,6 +85,9 @@ func littleOf(l *load) (result.Finding, bool) {
 				Value: service / float64(count), Unit: "s"},
 			{Name: "product", Value: inFlight, Unit: "count"}, {Name: "most the job allows outstanding", Value: atMost, Unit: "count"},
 		},
+	}
+	if few {
+		f.Warnings = append(f.Warnings, "VMs that did too little are left out")
 	}
 	if interval {
 		f.Low, f.High = &low, &high
@@ -96,7 +114,11 @@ func littleOf(l *load) (result.Finding, bool) {
 		f.Sentence = fmt.Sprintf("%s of the %s its clients could have. On %s they paused between them, or were short of CPU.", what, sayCount(atMost), some(under))
 	case len(under) > 0:
 		f.Severity, f.Limit = result.Caution, ptr(littleBelow*atLeast)
-		f.Sentence = fmt.Sprintf("%s, though its job asks for %s at all times. On %s the generator paused or was short of CPU: the storage was asked for less than the job says.", what, sayCount(atMost), some(under))
+		asks := sayCount(atMost) + " at all times"
+		if atLeast < 0.99*atMost {
+			asks = sayCount(atLeast) + " on average, by what its sections still had to do"
+		}
+		f.Sentence = fmt.Sprintf("%s, though its job asks for %s. On %s the generator paused or was short of CPU: the storage was asked for less than the job says.", what, asks, some(under))
 	case atLeast < atMost:
 		f.Severity, f.Limit = result.Fine, ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf("%s, within the %s its job allows. It may stay below, since %s. Throughput and service time agree.", what, sayCount(atMost), why)
@@ -123,6 +145,27 @@ func depths(lanes []result.Lane) (least, most float64) {
 		return 0, 0
 	}
 	return slices.Min(slices.Collect(maps.Values(low))), slices.Max(slices.Collect(maps.Values(high)))
+}
+
+// asked is how many operations a VM's job holds outstanding at the least, on average over its time: a lane without a rate its
+// depth for as long as it has work. Of one that may have had none for a part of the time nothing is asked where for how long
+// it worked is not known.
+func asked(p *result.Workload) (least float64) {
+	if !slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return l.Brief }) {
+		least, _ = depths(p.Lanes)
+		return least
+	}
+	for _, l := range p.Lanes {
+		if l.Rate != 0 || l.OpenLoop {
+			continue
+		}
+		share := 1.0
+		if l.Brief {
+			share = min(1, l.Worked/seconds(p))
+		}
+		least += share * float64(max(l.Depth, 0))
+	}
+	return least
 }
 
 // inTurn reports whether some lanes begin when others have ended.
@@ -173,7 +216,7 @@ func offered(lanes []result.Lane) (rate float64, limited, unlimited int) {
 }
 
 func offeredOf(l *load) (result.Finding, bool) {
-	var want, got, low, high float64
+	var want, got, low, high, own float64 // own: what its VMs did while they ran, as far as chance goes
 	var count uint64
 	var limited, unlimited int
 	turns := false
@@ -190,6 +233,13 @@ func offeredOf(l *load) (result.Finding, bool) {
 	}
 	if limited == 0 {
 		return result.Finding{}, false // nothing was offered at a rate
+	}
+	own = high
+	early := endedEarly(l)
+	if w := l.whole(); w != nil && (early > 0 || len(w.Spans) > 0) && w.Seconds() > 0 {
+		n, _ := totals(w.Judged().Ops)
+		lo, hi := poisson(n)
+		got, low, high, count = float64(n)/w.Seconds(), lo/w.Seconds(), hi/w.Seconds(), n
 	}
 	q := l.rate()
 	f := result.Finding{
@@ -213,7 +263,14 @@ func offeredOf(l *load) (result.Finding, bool) {
 	parts, missed := windowRates(l, want)
 	f.Evidence = append(f.Evidence, parts...)
 	what := fmt.Sprintf("%s was offered %s and did %s (%s)", l.name, q.say(want), sayCount(got), percent(got/want))
+	if w := l.whole(); w != nil && w.Apart {
+		what += " by its VMs while each ran, for they never all ran at one time"
+	}
 	switch {
+	case high < want*(1-rateTolerance) && early > 0 && own >= want*(1-rateTolerance):
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("%s: its VMs reached it while they ran, but %d of %d ended early, and all together missed it%s.",
+			what, early, len(l.parts), missed)
 	case high < want*(1-rateTolerance):
 		f.Severity = result.Caution
 		f.Sentence = what + ": it did not reach the offered rate" + missed + "."
@@ -222,11 +279,7 @@ func offeredOf(l *load) (result.Finding, bool) {
 		f.Sentence = what + ": more than was offered, so the limit of the job was not in force."
 	case missed != "":
 		f.Severity = result.Caution
-		reached := ": reached over the whole window, but missed"
-		if early := endedEarly(l.parts); early > 0 {
-			reached = fmt.Sprintf(": reached by its VMs while they ran, but %d of %d ended early, and all together missed it", early, len(l.parts))
-		}
-		f.Sentence = what + reached + missed + "."
+		f.Sentence = what + ": reached over the whole window, but missed" + missed + "."
 	default:
 		f.Severity = result.Fine
 		f.Sentence = what + ": the offered rate was reached (to within " + percent(rateTolerance) + ")."
@@ -234,14 +287,12 @@ func offeredOf(l *load) (result.Finding, bool) {
 	return f, true
 }
 
-// endedEarly counts the VMs that ran for less than 99 % of the time of the one that ran longest.
-func endedEarly(parts []*result.Workload) (n int) {
-	longest := 0.0
-	for _, p := range parts {
-		longest = max(longest, seconds(p))
-	}
-	for _, p := range parts {
-		if seconds(p) < 0.99*longest {
+// endedEarly counts the VMs that were lost or failed before the time by which their workload is judged was over, by more
+// than a hundredth of it. One that began late, or ended as planned, did not end early.
+func endedEarly(l *load) (n int) {
+	from, to := l.judged()
+	for _, p := range l.parts {
+		if (p.Ended == "lost" || p.Ended == "failed") && to.Sub(p.End) > to.Sub(from)/100 {
 			n++
 		}
 	}
@@ -257,7 +308,7 @@ func windowRates(l *load, want float64) (ev []result.Evidence, missed string) {
 	var names []string
 	worst, lowest := "", math.Inf(1)
 	for _, w := range l.merged.Comparable() {
-		s := w.End.Sub(w.Start).Seconds()
+		s := w.Seconds()
 		if s <= 0 {
 			continue
 		}

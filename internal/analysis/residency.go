@@ -128,16 +128,15 @@ func ingest(v *view) []result.Finding {
 		for _, p := range l.parts {
 			written, only := onlyWrites(p)
 			ok = ok && only && p.VM != "" && wroteAll(p)
-			seconds, bytes = append(seconds, p.End.Sub(p.Start).Seconds()), bytes+written
+			seconds, bytes = append(seconds, p.Seconds()), bytes+written
 		}
-		from, to := l.span()
-		took := to.Sub(from).Seconds()
+		took := l.working()
 		if !ok || took <= 0 {
 			continue
 		}
 		f := result.Finding{
 			Check: "ingest", Subject: l.name, Severity: result.Notice, Metric: "time to ingest", Unit: "s", Value: &took, N: len(l.parts),
-			NoInterval: "one ingest: only repeats show how it varies", Basis: "from the first start to the last end on " + plural(len(l.parts), "VM") + ", one run",
+			NoInterval: "one ingest: only repeats show how it varies", Basis: "from the first start to the last end on " + plural(len(l.parts), "VM") + ", one run" + l.paused(),
 			Evidence: []result.Evidence{{Name: "written", Value: bytes, Unit: "bytes"}, {Name: "bandwidth", Value: bytes / took, Unit: "bytes/s"}},
 		}
 		if took < preparation*v.d.End.Sub(v.d.Start).Seconds() {
@@ -156,6 +155,29 @@ func ingest(v *view) []result.Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// working is for how long at least one VM of a workload ran, in seconds.
+func (l *load) working() (s float64) {
+	var all []result.Span
+	for _, p := range l.parts {
+		all = append(all, p.Times()...)
+	}
+	slices.SortFunc(all, func(a, b result.Span) int { return a.Start.Compare(b.Start) })
+	end := all[0].Start
+	for _, t := range all {
+		s += max(0, t.End.Sub(later(t.Start, end)).Seconds())
+		end = later(end, t.End)
+	}
+	return s
+}
+
+// paused says that a workload was started more than once.
+func (l *load) paused() string {
+	if slices.ContainsFunc(l.parts, func(p *result.Workload) bool { return len(p.Spans) > 1 }) {
+		return "; without the pauses between its starts"
+	}
+	return ""
 }
 
 // onlyWrites is how much a part wrote, and whether it did nothing else.

@@ -40,7 +40,7 @@ func (v *view) stretches(l *load, q quantity) []stretch {
 	}
 	var out []stretch
 	if c := v.trackOf(l, q); c != nil && !c.seldom(q) {
-		from, end := l.span()
+		from, end := l.judged()
 		fault, hit := v.firstFault()
 		hit = hit && from.Before(fault) && fault.Before(end)
 		if hit {
@@ -48,8 +48,14 @@ func (v *view) stretches(l *load, q quantity) []stretch {
 		}
 		w := l.whole()
 		switch {
+		case w != nil && len(w.Comparable()) < 2 && len(w.Spans) > 1:
+			for i, t := range w.Spans {
+				if t.Start.Before(end) {
+					out = append(out, judge(fmt.Sprintf("in start %d", i+1), c.between(t.Start, earlier(t.End, end))))
+				}
+			}
 		case w == nil || len(w.Comparable()) < 2:
-			name := ""
+			name := strings.TrimPrefix(l.part(), " ")
 			if hit {
 				name = "before the fault"
 			}
@@ -164,7 +170,7 @@ func quartersWithin(x []float64, share float64) bool {
 // stretch that was not depends on when it was begun and ended.
 func steadyState(v *view) []result.Finding {
 	if stages := v.stages(); stages != nil {
-		return []result.Finding{v.steadyOf("The load", v.steps(stages))} // its workloads slow each other by design
+		return []result.Finding{v.steadyOf("The load", v.steps(stages), math.NaN())} // its workloads slow each other by design
 	}
 	longest := 0.0
 	for _, l := range v.loads {
@@ -177,7 +183,7 @@ func steadyState(v *view) []result.Finding {
 		}
 		for _, q := range l.quantities() {
 			if all := v.stretches(l, q); len(all) > 0 {
-				out = append(out, v.steadyOf(l.name, all))
+				out = append(out, v.steadyOf(l.name, all, l.headline(q)))
 			}
 		}
 	}
@@ -203,7 +209,28 @@ func (v *view) steps(stages []step) []stretch {
 	return out
 }
 
-func (v *view) steadyOf(name string, all []stretch) result.Finding {
+// headline is what a workload did of a quantity on average over the time by which it is judged; NaN where that is not known.
+func (l *load) headline(q quantity) float64 {
+	w := l.whole()
+	if w == nil || !(w.Seconds() > 0) {
+		return math.NaN()
+	}
+	j := w.Judged()
+	if q.measure == "" {
+		n, _ := totals(j.Ops)
+		return float64(n) / j.Seconds()
+	}
+	for _, m := range j.Measures {
+		if v, ok := m.Over(j.Values, j.Seconds()); ok && m.Name == q.measure {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+// steadyOf tells whether the stretches of something were steady; average is what it did in all of them, NaN where that is
+// not known.
+func (v *view) steadyOf(name string, all []stretch, average float64) result.Finding {
 	q := all[0].of
 	f := result.Finding{
 		Check: "steady-state", Subject: name, Metric: "mean " + q.name + " of the steady stretch", Unit: q.unit,
@@ -239,11 +266,9 @@ func (v *view) steadyOf(name string, all []stretch) result.Finding {
 	case shown == nil:
 		f.Severity, f.NoInterval = result.Notice, unknown.why
 		f.Sentence = fmt.Sprintf("Whether %s was steady%s cannot be told: %s.", name, in, unknown.why)
-		if len(all) == 1 && unknown.c != nil {
-			if rates, _ := finiteOf(unknown.c.ops); len(rates) > 0 {
-				f.Sentence = fmt.Sprintf("%s did %s on average; whether that was steady cannot be told: %s.", name,
-					q.say(total(rates)/float64(len(rates))), unknown.why)
-			}
+		if len(all) == 1 && isFinite(average) {
+			f.Sentence = fmt.Sprintf("%s did %s on average; whether that was steady cannot be told: %s.", name, q.say(average),
+				unknown.why)
 		}
 		return f
 	default:

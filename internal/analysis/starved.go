@@ -23,7 +23,7 @@ func stalled(v *view) []result.Finding {
 		}
 		cut := func(c *track) *track { return c }
 		before := ""
-		from, end := l.span()
+		from, end := l.judged()
 		if fault, ok := v.firstFault(); ok && from.Before(fault) && fault.Before(end) {
 			cut, before = func(c *track) *track { return c.between(from, fault) }, " before the fault"
 		}
@@ -72,7 +72,6 @@ func (v *view) parts(l *load, before string, cut func(*track) *track) []work {
 		}
 	}
 	var out []work
-	from, to := l.span()
 	for _, name := range names {
 		c := v.sum("", func(s *result.Series) bool {
 			return s.VM == "" && s.Workload == l.name && s.Group == l.group && s.Section == name
@@ -80,7 +79,7 @@ func (v *view) parts(l *load, before string, cut func(*track) *track) []work {
 		if c == nil {
 			continue
 		}
-		c = cut(c.between(from, to))
+		c = cut(c.within(l.times()))
 		first, last := worked(c.ops, math.SmallestNonzeroFloat64) // it may wait for others to end, and end before them
 		if last < first {
 			continue

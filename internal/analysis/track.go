@@ -50,6 +50,35 @@ func (c *track) between(from, to time.Time) *track {
 	return &part
 }
 
+// within is the part of a track from the first to the last of some spans, with gaps where an interval lies in none of them.
+func (c *track) within(spans []result.Span) *track {
+	part := c.between(spans[0].Start, spans[len(spans)-1].End)
+	if len(spans) == 1 {
+		return part
+	}
+	var inside []*track
+	for _, s := range spans {
+		inside = append(inside, c.between(s.Start, s.End))
+	}
+	for _, of := range []func(*track) *[]float64{
+		func(t *track) *[]float64 { return &t.ops }, func(t *track) *[]float64 { return &t.writes },
+		func(t *track) *[]float64 { return &t.bytes }, func(t *track) *[]float64 { return &t.busy },
+	} {
+		if *of(part) == nil {
+			continue
+		}
+		values := gaps(len(*of(part)))
+		for _, t := range inside {
+			at := int(math.Round(t.start.Sub(part.start).Seconds() / c.step))
+			if n := len(*of(t)); n > 0 && at >= 0 && at+n <= len(values) {
+				copy(values[at:], *of(t))
+			}
+		}
+		*of(part) = values
+	}
+	return part
+}
+
 // finiteOf are the values of a track without its gaps, and the share of points that are gaps.
 func finiteOf(values []float64) (out []float64, gaps float64) {
 	for _, v := range values {
@@ -74,8 +103,7 @@ func (v *view) trackOf(l *load, q quantity) *track {
 	}
 	c := v.wholeTrack(l, q.measure)
 	if c != nil {
-		from, to := l.span()
-		c = c.between(from, to)
+		c = c.within(l.times())
 		if some, _ := finiteOf(c.ops); len(some) == 0 {
 			c = nil
 		}

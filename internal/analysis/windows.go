@@ -80,7 +80,7 @@ func (p part) value(q quantity) (v float64, ok bool) {
 		if i < 0 || !isFinite(w.Values[i].Value) {
 			return 0, false
 		}
-		one, s := w.Values[i].Value, w.End.Sub(w.Start).Seconds()
+		one, s := w.Values[i].Value, w.Seconds()
 		switch q.kind {
 		case result.Single:
 			return one, len(p.pieces) == 1
@@ -112,7 +112,7 @@ func partsOf(windows []result.Window) []part {
 		}
 		p := &out[i]
 		p.pieces = append(p.pieces, w)
-		p.seconds += w.End.Sub(w.Start).Seconds()
+		p.seconds += w.Seconds()
 		p.Ops = mergeOps(p.Ops, w.Ops)
 	}
 	return out

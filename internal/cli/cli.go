@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -38,6 +39,7 @@ type app struct {
 	leave    chan error       // told when it must not wait any more
 	runsDir  string           // --dir
 	json     bool             // --json
+	made     map[string]fs.FS // scenarios made of job files, by the name given
 }
 
 // Main runs one command line, without the program's name, and returns its exit code.

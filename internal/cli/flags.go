@@ -3,7 +3,9 @@ package cli
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +50,7 @@ type scenarioFlags struct {
 	nodes  int
 	strict bool
 	values map[string]any // of variables, native: what --set and --set-file say, or the cell of an experiment
+	own    ownFlags
 }
 
 func (f *scenarioFlags) register(a *app, c *cobra.Command) {
@@ -56,13 +59,16 @@ func (f *scenarioFlags) register(a *app, c *cobra.Command) {
 	flags.StringArrayVar(&set, "set", nil, "set a variable of the scenario, `NAME=VALUE`, typed as YAML; repeatable")
 	flags.StringArrayVar(&setFiles, "set-file", nil, "read variables from a YAML `file`; --set wins; repeatable")
 	// A stream can be read once, and before the command takes signals for itself.
-	c.PreRunE = func(*cobra.Command, []string) (err error) {
-		f.values, err = a.variables(setFiles, set)
-		return err
+	c.PreRunE = func(_ *cobra.Command, given []string) (err error) {
+		if f.values, err = a.variables(setFiles, set); err != nil {
+			return err
+		}
+		return a.own(given[0], f)
 	}
 	flags.StringVar(&f.preset, "preset", "", "use the scenario's preset of that `name`; --set wins")
 	flags.IntVar(&f.nodes, "nodes", 0, "`number` of nodes of the cluster (default: the target's)")
 	flags.BoolVar(&f.strict, "strict", false, "object to all that a careful author would not write")
+	f.own.register(c)
 }
 
 // targetFlags say where machines come from and how a scenario is made to fit.
@@ -72,12 +78,14 @@ type targetFlags struct {
 	timeScale         factor
 	sizeScale         factor
 	allowHostCommands bool
+	disk              string
 }
 
 func (f *targetFlags) register(c *cobra.Command) {
 	f.timeScale, f.sizeScale = 1, 1
 	flags := c.Flags()
 	flags.StringVar(&f.name, "target", drivers.Targets()[0].Name(), "`where` the machines come from; see plimsoll targets list")
+	flags.StringVar(&f.disk, "disk", "", "`folder` whose file system the data disks are put on (target local); the load goes there")
 	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
 	flags.Var(&f.sizeScale, "size-scale", "multiply sizes of disks and files by this `factor`")
@@ -112,6 +120,11 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.disk != "" {
+		if err := onDisk(f, provider, options); err != nil {
+			return nil, err
+		}
+	}
 	if nodes < 0 {
 		return nil, exit.Usagef("", "--nodes: %d is not a number of nodes", nodes)
 	}
@@ -124,6 +137,31 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 		return nil, exit.Usagef(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
 	}
 	return p, nil
+}
+
+// dirOption is the option of a target that says where its data disks lie.
+const dirOption = "dir"
+
+// onDisk puts the data disks where --disk says. Nothing there is touched but a folder of the run's own, which clean-up removes.
+func onDisk(f targetFlags, provider target.Provider, options map[string]string) error {
+	if !slices.ContainsFunc(provider.Options(), func(o target.Option) bool { return o.Name == dirOption }) {
+		return exit.Usagef("leave it out, or use --target local", "--disk: target %s has no disks on this machine", provider.Name())
+	}
+	if options[dirOption] != "" {
+		return exit.Usagef("give one of them", "--disk and --target-opt %s both say where the disks lie", dirOption)
+	}
+	info, err := os.Stat(f.disk)
+	switch {
+	case err != nil:
+		return exit.Usagef("name a folder on the file system to be tested", "--disk: %w", err)
+	case info.Mode().Type()&(fs.ModeDevice|fs.ModeCharDevice) != 0:
+		return exit.Usagef("make a file system on it, mount it, and name its folder",
+			"--disk %s: is a device, and nothing here writes to devices yet: whatever is on it would be lost", f.disk)
+	case !info.IsDir():
+		return exit.Usagef("name the folder that it lies in", "--disk %s: is no folder: what is in it would be lost", f.disk)
+	}
+	options[dirOption] = f.disk
+	return nil
 }
 
 // loaded is a scenario that was read, with all that was said about it.
@@ -144,6 +182,9 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		CheckQuery: collect.CheckQuery,
 		Generators: drivers.Generators(),
 	})
+	if src.made { // the file itself was checked, and at its own places
+		diagnostics = slices.DeleteFunc(diagnostics, func(d scenario.Diagnostic) bool { return d.Severity != scenario.Error })
+	}
 	for i := range diagnostics {
 		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {
 			p.File = src.path(p.File)

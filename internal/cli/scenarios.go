@@ -32,12 +32,14 @@ func (a *app) scenariosCommand() *cobra.Command {
 		RunE:              func(_ *cobra.Command, given []string) error { return a.showScenario(given[0]) },
 	}
 	var from string
+	var made ownFlags
 	create := &cobra.Command{
-		Use: "new DIRECTORY", Short: "Begin a scenario of your own with a copy of one from the library", Args: args(1, 1, "directory"),
-		Example: "  plimsoll scenarios new ./my-test --from four-corners",
-		RunE:    func(_ *cobra.Command, given []string) error { return a.newScenario(given[0], from) },
+		Use: "new DIRECTORY", Short: "Begin a scenario of your own with one from the library, or with a job file", Args: args(1, 1, "directory"),
+		Example: "  plimsoll scenarios new ./my-test --from four-corners\n  plimsoll scenarios new ./my-test --from my.fio --sweep iodepth=1,8,64",
+		RunE:    func(_ *cobra.Command, given []string) error { return a.newScenario(given[0], from, made) },
 	}
-	create.Flags().StringVar(&from, "from", "four-corners", "`scenario` of the library to copy")
+	create.Flags().StringVar(&from, "from", "four-corners", "`scenario` of the library to copy, or job file to make one of")
+	made.register(create)
 	return a.group("scenarios", "List, show and begin scenarios", list, show, create)
 }
 
@@ -180,9 +182,15 @@ func show(v any) string {
 	return fmt.Sprint(v)
 }
 
-// newScenario copies a library scenario into a directory that does not exist yet.
-func (a *app) newScenario(dir, from string) error {
+// newScenario copies a library scenario, or one made of a job file, into a directory that does not exist yet.
+func (a *app) newScenario(dir, from string, made ownFlags) error {
+	if err := a.own(from, &scenarioFlags{own: made}); err != nil {
+		return err
+	}
 	fsys, ok := scenarios.Open(from)
+	if src, own := a.openMade(from); own {
+		fsys, ok = src.fsys, true
+	}
 	if !ok {
 		hint := `run "plimsoll scenarios list"`
 		if near := nearest.Of(from, scenarios.Names()); near != "" {

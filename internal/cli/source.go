@@ -29,12 +29,16 @@ type source struct {
 	given string // as typed
 	fsys  fs.FS
 	file  string // inside fsys; "" to look for the one test.yml
+	made  bool   // of a job file
 	close func()
 }
 
 // open finds the scenario behind an argument: a directory, a YAML file, a zip, or a name of the library. A path that exists
 // goes before a name. Directories are opened so that no symbolic link leads out of them.
 func (a *app) open(given string) (*source, error) {
+	if s, ok := a.openMade(given); ok {
+		return s, nil
+	}
 	info, err := os.Stat(given)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

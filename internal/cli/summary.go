@@ -72,6 +72,11 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 		if more > 0 {
 			visible.Fprintf(w, "and %s more in the report\n", unit.Plural(more, "row"))
 		}
+		for _, l := range doc.Latencies {
+			if l.Note != "" && len(l.Windows) > 0 {
+				visible.Fprintf(w, "%s\n", l.Note)
+			}
+		}
 		visible.Fprintf(w, "\n")
 	}
 	if err := printFindings(w, doc.Findings); err != nil {

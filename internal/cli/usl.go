@@ -246,7 +246,7 @@ func runPoints(runs []compare.Run, metric string) []usl.Point {
 	for _, r := range runs {
 		var p usl.Point
 		for _, w := range r.Data.Workloads {
-			if seconds := w.End.Sub(w.Start).Seconds(); w.VM != "" && !w.Prefill && w.Phase == "run" && seconds > 0 {
+			if seconds := w.Seconds(); w.VM != "" && !w.Prefill && w.Phase == "run" && seconds > 0 {
 				p.Throughput += throughputOf(w, metric, seconds)
 				for _, l := range w.Lanes {
 					p.Concurrency += float64(max(l.Depth, 1))

@@ -114,7 +114,7 @@ func TestFiguresOfAPart(t *testing.T) {
 		p.Report(workload.Report{Elapsed: time.Duration(i+1) * time.Second, Values: []float64{v}})
 	}
 	part := func(from, to int) []result.Value {
-		return values([]*track{k}, func(k *track) (mark, mark, time.Duration) {
+		return values([]*track{k}, 0, func(k *track) (mark, mark, time.Duration) {
 			return k.marks[from], k.marks[to], k.marks[to].t.Sub(k.marks[from].t)
 		})
 	}

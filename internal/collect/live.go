@@ -154,7 +154,7 @@ func (s *liveSums) row() LiveRow {
 	if s.ops > 0 {
 		s.Mean = time.Duration(s.seconds / s.ops * 1e9)
 	}
-	if v, ok := s.h.Quantile(0.99); ok {
+	if v, ok := s.h.Percentile(0.99); ok {
 		s.P99 = time.Duration(v)
 	}
 	return s.LiveRow

@@ -27,6 +27,8 @@ type track struct {
 	cpu      float64
 	clock    time.Duration // how far the tool's was ahead at most, or behind when negative
 	parts    []part        // totals between the workload's cuts
+	judged   []part        // totals within its spans
+	every    time.Duration // between its reports at which cells may be cut, on average
 	notes    []string
 	ended    string
 	end      time.Time
@@ -114,6 +116,7 @@ type replay struct {
 	fine    grid // of the sections
 	prev    mark
 	cut     mark            // the newest report at which cells may be cut: one with histograms where the tool gives any
+	cuts    int             // how many of those there were
 	told    workload.Counts // of that report
 	hists   bool            // it does
 	elapsed time.Duration
@@ -153,6 +156,7 @@ func (p *replay) Report(r workload.Report) {
 			c.report(p.cut, m)
 		}
 		p.cut, p.told = m, r.Ops
+		p.cuts++
 	}
 	if len(k.lanes) > 0 {
 		p.sections(m, r.Sections, with || !p.hists)
@@ -209,7 +213,7 @@ func (p *replay) zero(began time.Time) {
 	zero := mark{t: began.UTC(), v: k.meter.layout.zero()}
 	k.marks = append(k.marks, zero)
 	for i := range k.lanes {
-		k.lanes[i].prev = zero
+		k.lanes[i].prev, k.lanes[i].final = zero, mark{t: zero.t, v: zero.v}
 	}
 	p.prev, p.cut, p.elapsed = zero, zero, 0
 	p.active = p.cutters(zero)
@@ -254,7 +258,15 @@ func (p *replay) finish() {
 		c.finish(p.cut)
 	}
 	k := p.track
+	for i := range k.lanes {
+		if n := &k.lanes[i]; n.cutter != nil {
+			n.cutter.finish(n.final)
+		}
+	}
 	k.final = p.cut
+	if p.cuts > 0 {
+		k.every = p.cut.t.Sub(k.from()) / time.Duration(p.cuts)
+	}
 	if p.told != nil {
 		k.final = k.meter.whole(p.cut, p.told)
 	}

@@ -66,9 +66,56 @@ func does(l result.Lane, o result.Operation) bool {
 
 // laneTrack is what one lane of a start did.
 type laneTrack struct {
-	prev  mark
-	final mark     // the newest report at which counts and histograms belong together
-	cells []totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
+	prev   mark
+	final  mark     // the newest report at which counts and histograms belong together
+	cells  []totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
+	cutter *cutter  // at the workload's spans, nil where it has none
+	judged mark     // what it did in them
+	// When it had work: the time before the report that first counted some, and the newest interval in which it did.
+	began, from, to time.Time
+	before, after   totals // the states at from and to
+}
+
+// moved notes that the lane worked between two reports, when it did.
+func (n *laneTrack) moved(l layout, now mark) {
+	if l.done(now.v) <= l.done(n.prev.v) {
+		return
+	}
+	if n.began.IsZero() {
+		n.began = n.prev.t
+	}
+	n.from, n.to, n.before, n.after = n.prev.t, now.t, n.prev.v, now.v
+}
+
+// worked is for how long the lane had work, at the least: in the last interval in which it did some, as long as that would have
+// taken at its rate until then, or, where there is no other, as long as its depth takes for the times of its operations.
+func (n *laneTrack) worked(l layout, depth int) time.Duration {
+	last := n.to.Sub(n.from)
+	if until := n.from.Sub(n.began); until > 0 && l.done(n.before) > 0 {
+		rate := l.done(n.before) / until.Seconds()
+		needed := (l.done(n.after) - l.done(n.before)) / rate
+		return until + min(last, time.Duration(needed*float64(time.Second)))
+	}
+	if n.after == nil || depth <= 0 {
+		return 0
+	}
+	return min(last, time.Duration(l.busy(n.after)/float64(depth)*float64(time.Second)))
+}
+
+// workedLanes are the lanes of a VM's starts with for how long each had work, where that is told apart.
+func workedLanes(tracks []*track) []result.Lane {
+	lanes := slices.Clone(tracks[0].job.Lanes)
+	for i := range lanes {
+		for _, k := range tracks {
+			if len(k.lanes) != len(lanes) {
+				lanes[i].Worked = 0
+				break
+			}
+			lanes[i].Worked += k.lanes[i].worked(k.meter.layout, lanes[i].Depth).Seconds()
+		}
+		lanes[i].Worked = significant(lanes[i].Worked, 6)
+	}
+	return lanes
 }
 
 // planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many or long, or a
@@ -126,8 +173,12 @@ func (p *replay) sections(m mark, all []workload.Counts, whole bool) {
 		if l.cells != nil {
 			p.fine.spread(l.cells, l.prev.t, m.t, l.prev.v, now.v)
 		}
+		l.moved(p.track.meter.layout, now)
 		l.prev = now
 		if whole {
+			if l.cutter != nil {
+				l.cutter.report(l.final, now)
+			}
 			l.final = now
 		}
 	}
@@ -151,8 +202,8 @@ func (g grid) spread(cells []totals, from, to time.Time, before, after totals) {
 	}
 }
 
-// sections are the totals of a workload's lanes over some starts.
-func (l *loadPlan) sections(tracks []*track) []result.Section {
+// sections are the totals of a workload's lanes over some starts, of each what of gives.
+func sections(tracks []*track, of func(*laneTrack) mark) []result.Section {
 	var out []result.Section
 	for _, k := range tracks {
 		if len(k.lanes) == 0 || out != nil && len(k.lanes) != len(out) {
@@ -162,8 +213,8 @@ func (l *loadPlan) sections(tracks []*track) []result.Section {
 			if len(out) <= i {
 				out = append(out, result.Section{Name: name})
 			}
-			if final := k.lanes[i].final; final.v != nil {
-				out[i].Ops = k.meter.layout.addOps(out[i].Ops, final.v, final.hists)
+			if did := of(&k.lanes[i]); did.v != nil {
+				out[i].Ops = k.meter.layout.addOps(out[i].Ops, did.v, did.hists)
 			}
 		}
 	}

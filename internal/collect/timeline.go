@@ -10,14 +10,15 @@ import (
 type timeline struct {
 	phases []result.Span
 	marks  []result.Mark
-	first  time.Time // of the journal's first event
-	last   time.Time // newest moment known
+	starts map[string][]time.Time // at which a workload as a whole was started, by its name
+	first  time.Time              // of the journal's first event
+	last   time.Time              // newest moment known
 }
 
 // readTimeline makes phases and marks of the journal. A phase that never ended (the process was killed) ends at the newest moment
 // known from the journal or the metrics.
 func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Time) timeline {
-	tl := timeline{last: maxTime(m.Created, newestPoint)}
+	tl := timeline{last: maxTime(m.Created, newestPoint), starts: map[string][]time.Time{}}
 	closed := true
 	for _, e := range events {
 		tl.last = maxTime(tl.last, e.Time)
@@ -35,6 +36,11 @@ func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Tim
 			}
 		case result.KindAnnotation, result.KindFault:
 			tl.marks = append(tl.marks, result.Mark{Time: e.Time, Kind: e.Kind, Text: e.Text})
+		case result.KindWorkload:
+			if vm, _ := e.Data["vm"].(string); e.Text == "start" && vm == "" {
+				name, _ := e.Data["workload"].(string)
+				tl.starts[name] = append(tl.starts[name], e.Time)
+			}
 		}
 	}
 	if n := len(tl.phases); n > 0 && !closed {

@@ -52,6 +52,22 @@ const perOperation = 3
 
 func (l layout) zero() totals { return make(totals, l.width()) }
 
+// done are the operations of all kinds together.
+func (l layout) done(t totals) (n float64) {
+	for i := range l.operations {
+		n += t.ops(i)
+	}
+	return n
+}
+
+// busy are the seconds of all of them.
+func (l layout) busy(t totals) (s float64) {
+	for i := range l.operations {
+		s += t.seconds(i)
+	}
+	return s
+}
+
 func (t totals) errors() float64                 { return t[0] }
 func (t totals) ops(op int) float64              { return t[1+perOperation*op] }
 func (t totals) bytes(op int) float64            { return t[2+perOperation*op] }
@@ -114,6 +130,21 @@ type mark struct {
 	hists []*hist.Histogram // by operation; nil when there are none
 	// values are the measures as reported, in the order of the job.
 	values []float64
+}
+
+// plus is the mark with something more done; the histograms given may be kept.
+func (m mark) plus(did totals, hists []*hist.Histogram) mark {
+	if m.v == nil {
+		return mark{t: m.t, v: did, hists: hists}
+	}
+	m.v.add(did)
+	if len(m.hists) < len(hists) {
+		m.hists = make([]*hist.Histogram, len(hists))
+	}
+	for i, h := range hists {
+		m.hists[i] = merged(m.hists[i], h)
+	}
+	return m
 }
 
 // histsOf are the histograms of a report, nil when it has none.

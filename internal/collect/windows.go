@@ -24,9 +24,11 @@ type loadPlan struct {
 	prefill     bool
 	tracks      []*track
 	start, end  time.Time
+	rounds      []round
+	spans       []result.Span // by which it is judged, where they are not all of its time
+	staggered   bool
 	windows     []result.Window // without what was done in them; empty when nothing happened during the workload
 	heat        *heat
-	notes       []string
 }
 
 // planLoads groups the starts by workload and cuts each workload where something else began or ended while it ran.
@@ -44,9 +46,15 @@ func (c *collector) planLoads() {
 		l.end = maxTime(l.end, c.endOf(k))
 	}
 	for _, l := range c.loads {
+		if l.prefill {
+			continue
+		}
+		l.rounds = c.roundsOf(l)
+		l.judge()
+	}
+	for _, l := range c.loads {
 		if !l.prefill {
-			from, to := c.together(l)
-			l.cut(c.loads, c.tl.marks, from, to)
+			l.cut(c.loads, c.tl.marks)
 		}
 	}
 }
@@ -68,28 +76,9 @@ func (c *collector) loadOf(k *track) *loadPlan {
 	return nil
 }
 
-// together is the time during which all VMs of a workload worked: from the last start of a staggered workload to the first end
-// of a VM that came to its end. A VM that was lost or failed does not shorten it: that is something to see.
-func (c *collector) together(l *loadPlan) (from, to time.Time) {
-	if starts(l.tracks) > 1 {
-		return l.start, l.end
-	}
-	from, to = l.start, l.end
-	for _, k := range l.tracks {
-		from = maxTime(from, k.job.Start)
-		if k.ended == "finished" || k.ended == "stopped" {
-			to = minTime(to, c.endOf(k))
-		}
-	}
-	if !to.After(from) {
-		return l.start, l.end
-	}
-	return from, to
-}
-
-// cut makes the windows: where all VMs begin and cease to work together, then the ends of other workloads, then annotations and
-// faults. Windows before and after the time together are partial.
-func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark, together, apart time.Time) {
+// cut makes the windows: where all VMs of a start begin and cease to work together, and the pauses between starts; then the
+// ends of other workloads, then annotations and faults. Windows in which some VMs had not begun or had ended are partial.
+func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
 	type cut struct {
 		t    time.Time
 		text string // of the annotation, "" for a workload's start or end
@@ -106,12 +95,22 @@ func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark, together, apart tim
 		}
 		cuts = append(cuts, cut{t, text})
 	}
-	add(together, "")
-	add(apart, "")
+	for _, r := range l.rounds[:min(len(l.rounds), mostWindows/8)] { // of a workload started more often windows hold pauses
+		add(r.together, "")
+		add(r.apart, "")
+		add(r.start, "")
+		add(r.end, "")
+	}
 	for _, o := range all {
 		if o != l {
-			add(o.start, "")
-			add(o.end, "")
+			for _, r := range o.rounds {
+				add(r.start, "")
+				add(r.end, "")
+			}
+			if o.prefill {
+				add(o.start, "")
+				add(o.end, "")
+			}
 		}
 	}
 	for _, m := range marks {
@@ -125,20 +124,27 @@ func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark, together, apart tim
 	from, text, seen := l.start, "", map[string]int{}
 	for _, k := range cuts {
 		name := l.company(all, from, k.t)
-		if text != "" {
-			name += fmt.Sprintf(", after %q", text)
-		}
 		middle := from.Add(k.t.Sub(from) / 2)
+		r, at := l.roundAt(middle)
+		partial := middle.Before(r.together) || middle.After(r.apart)
 		switch {
-		case middle.Before(together):
+		case middle.Before(r.start): // a pause, in which there is nothing to count
+			name = "between its starts"
+		case middle.Before(r.together):
 			name = "while its VMs start"
-		case middle.After(apart):
+		case middle.After(r.apart):
 			name = "while its VMs end"
+		}
+		if within := !from.Before(r.start.Add(-closeCuts)) && !k.t.After(r.end.Add(closeCuts)); len(l.rounds) > 1 && within {
+			name += fmt.Sprintf(" in start %d", at+1)
+		}
+		if text != "" && !partial {
+			name += fmt.Sprintf(", after %q", text)
 		}
 		if seen[name]++; seen[name] > 1 {
 			name = fmt.Sprintf("%s (%d)", name, seen[name])
 		}
-		l.windows = append(l.windows, result.Window{Name: name, Start: from, End: k.t, Partial: middle.Before(together) || middle.After(apart)})
+		l.windows = append(l.windows, result.Window{Name: name, Start: from, End: k.t, Partial: partial})
 		from, text = k.t, k.text
 	}
 }
@@ -148,7 +154,7 @@ func (l *loadPlan) company(all []*loadPlan, from, to time.Time) string {
 	middle := from.Add(to.Sub(from) / 2)
 	var names []string
 	for _, o := range all {
-		if o != l && o.start.Before(middle) && o.end.After(middle) && !slices.Contains(names, o.name) {
+		if o != l && o.at(middle) && !slices.Contains(names, o.name) {
 			names = append(names, o.name)
 		}
 	}
@@ -200,6 +206,20 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin mark) []*cutter {
 			},
 		})
 	}
+	if l.spans != nil {
+		list = append(list, l.spanCutter(begin, func(i int, from, to mark) {
+			h, err := histsBetween(from, to)
+			complain(err)
+			k.judged = append(k.judged, part{i, from, to, h})
+		}))
+		for i := range k.lanes {
+			n := &k.lanes[i]
+			n.cutter = l.spanCutter(begin, func(_ int, from, to mark) {
+				h, _ := histsBetween(from, to) // said of the whole
+				n.judged = n.judged.plus(to.v.minus(from.v), h)
+			})
+		}
+	}
 	h := c.heatOf(l)
 	return append(list, &cutter{
 		cell: max(0, h.grid.cell(begin.t)), from: begin,
@@ -240,12 +260,17 @@ func (c *collector) workloads() []result.Workload {
 		for _, vm := range vms {
 			w := l.entry(byVM[vm])
 			w.VM = vm
+			if len(byVM[vm]) > 1 {
+				w.Spans, w.Starts = startsOf(byVM[vm]), len(byVM[vm])
+			}
+			w.Lanes = workedLanes(byVM[vm])
 			w.ClockSeconds = slices.MaxFunc(byVM[vm], func(a, b *track) int { return cmp.Compare(a.clock.Abs(), b.clock.Abs()) }).clock.Seconds()
 			out = append(out, w)
 		}
 		w := l.entry(l.tracks)
 		w.Node = -1
-		w.Sections = l.sections(l.tracks)
+		w.Sections = sections(l.tracks, func(n *laneTrack) mark { return n.final })
+		l.judged(&w)
 		if l.heat != nil {
 			w.Heat = l.heat.result()
 			for i := range w.Ops {
@@ -288,9 +313,9 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 		}
 	}
 	if n := starts(tracks); n > 1 {
-		w.Notes = append(w.Notes, fmt.Sprintf("started %d times; the numbers are of all starts together", n))
+		w.Notes = append(w.Notes, fmt.Sprintf("started %d times; the numbers are of all starts together, without the pauses between them", n))
 	}
-	w.Values = values(tracks, func(k *track) (from, to mark, span time.Duration) {
+	w.Values = values(tracks, 0, func(k *track) (from, to mark, span time.Duration) {
 		if len(k.marks) < 2 {
 			return mark{}, mark{}, 0
 		}
@@ -301,8 +326,9 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 }
 
 // values are the measures of some tracks of a workload over the part of each that of gives, span 0 for none. What cannot be
-// added is given of a single track only, as it reported it last in that part.
-func values(tracks []*track, of func(*track) (from, to mark, span time.Duration)) []result.Value {
+// added is given of a single track only, as it reported it last in that part. All parts lie in a time of some seconds, 0
+// for each in its own: a Level of a machine that worked for less of it was nothing in the rest.
+func values(tracks []*track, seconds float64, of func(*track) (from, to mark, span time.Duration)) []result.Value {
 	l := tracks[0].meter.layout
 	var out []result.Value
 	for _, m := range tracks[0].job.Measures {
@@ -325,6 +351,9 @@ func values(tracks []*track, of func(*track) (from, to mark, span time.Duration)
 		sum := 0.0
 		for _, vm := range slices.Sorted(maps.Keys(byVM)) {
 			if p := byVM[vm]; m.Kind == result.Level {
+				if p.seconds < seconds-closeCuts.Seconds() {
+					p.seconds = seconds
+				}
 				sum += p.done / p.seconds
 			} else {
 				sum += p.done
@@ -363,41 +392,45 @@ func rank(ended string) int {
 	return slices.Index([]string{"finished", "stopped", result.Unrecorded, "lost", "failed"}, ended)
 }
 
-// windowsOf are the windows with what the tracks did in them. Their times are those of the reports nearest to the cuts, averaged over the
-// tracks, so that a count divided by the length is the rate.
+// windowsOf are the windows with what the tracks did in them. Their times are those of the reports nearest to the cuts.
 func (l *loadPlan) windowsOf(tracks []*track) []result.Window {
 	var out []result.Window
 	for i, w := range l.windows {
-		var from, to time.Duration
-		n := 0
+		var parts []held
+		errors := 0.0
 		w.Ops = nil
 		for _, k := range tracks {
 			for _, p := range k.parts {
 				if p.window != i {
 					continue
 				}
-				from += p.from.t.Sub(w.Start)
-				to += p.to.t.Sub(w.Start)
-				n++
-				w.Ops = k.meter.layout.addOps(w.Ops, p.to.v.minus(p.from.v), p.hists)
+				did := p.to.v.minus(p.from.v)
+				parts = append(parts, held{k, p})
+				w.Ops, errors = k.meter.layout.addOps(w.Ops, did, p.hists), errors+did.errors()
 			}
 		}
-		w.Values = values(tracks, func(k *track) (from, to mark, span time.Duration) {
-			for _, p := range k.parts {
-				if p.window == i {
-					if from.v == nil {
-						from = p.from
-					}
-					to, span = p.to, span+p.to.t.Sub(p.from.t)
-				}
-			}
-			return from, to, span
+		if len(parts) == 0 {
+			continue
+		}
+		w.Start, w.End = extent(parts)
+		w.Pause, w.Errors = pause(parts).Seconds(), uint64(max(0, math.Round(errors)))
+		w.Values = values(tracks, w.Seconds(), func(k *track) (from, to mark, span time.Duration) {
+			return ofWindow(k.parts, func(p part) bool { return p.window == i })
 		})
-		if n > 0 {
-			start := w.Start
-			w.Start, w.End = start.Add(from/time.Duration(n)), start.Add(to/time.Duration(n))
-			out = append(out, w)
-		}
+		out = append(out, w)
 	}
 	return out
+}
+
+// ofWindow is from where to where the parts of a track go that are asked for, and how long they are; 0 when there is none.
+func ofWindow(parts []part, wanted func(part) bool) (from, to mark, span time.Duration) {
+	for _, p := range parts {
+		if wanted(p) {
+			if from.v == nil {
+				from = p.from
+			}
+			to, span = p.to, span+p.to.t.Sub(p.from.t)
+		}
+	}
+	return from, to, span
 }

@@ -26,7 +26,7 @@ func (d *Document) normalise(sides []Side) {
 				}
 				for _, of := range l.of {
 					for _, o := range of.Ops {
-						if seconds := of.End.Sub(of.Start).Seconds(); seconds > 0 {
+						if seconds := of.Seconds(); seconds > 0 {
 							n.OpsPerSecond += float64(o.Count) / seconds / float64(len(l.of))
 						}
 					}

@@ -41,7 +41,7 @@ func operationOf(w result.Workload, name string) result.Operation {
 // whole is what stands for all that a workload does: its operations per second, or, where it counts none, the first
 // measure of which more is better.
 func whole(w result.Workload) (name string, value float64, ok bool) {
-	seconds := w.End.Sub(w.Start).Seconds()
+	seconds := w.Seconds()
 	if occurred := w.Occurred(); len(occurred) > 0 && seconds > 0 {
 		var n uint64
 		for _, o := range w.Ops {
@@ -100,7 +100,7 @@ func countedBy(b, c load) (operations []result.Operation, measures []result.Meas
 func (p pairing) declared(name string, m result.Measure, b, c load) (Measure, bool) {
 	values := func(l load) (out []float64) {
 		for _, w := range l.of {
-			if v, ok := m.Over(w.Values, w.End.Sub(w.Start).Seconds()); ok {
+			if v, ok := m.Over(w.Values, w.Seconds()); ok {
 				out = append(out, v)
 			}
 		}

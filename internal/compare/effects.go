@@ -210,13 +210,13 @@ func kinds(runs []Made, o Options) []kind {
 				out = append(out, kind{workload: w.Name, op: t.Op, name: rateName(declared), unit: declared.RateUnit(),
 					direction:  effect.HigherIsBetter,
 					throughput: true, value: func(w result.Workload, o result.OpTotals) float64 {
-						return float64(o.Count) / w.End.Sub(w.Start).Seconds()
+						return float64(o.Count) / w.Seconds()
 					}})
 				if sizesMatter(runs, w.Name, t.Op) {
 					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " bandwidth", unit: "bytes/s",
 						direction: effect.HigherIsBetter,
 						value: func(w result.Workload, o result.OpTotals) float64 {
-							return float64(o.Bytes) / w.End.Sub(w.Start).Seconds()
+							return float64(o.Bytes) / w.Seconds()
 						}})
 				}
 				if t.Seconds > 0 {
@@ -227,7 +227,7 @@ func kinds(runs []Made, o Options) []kind {
 				}
 			}
 			for _, m := range w.Measures {
-				if _, ok := m.Over(w.Values, w.End.Sub(w.Start).Seconds()); ok && first(w.Name, "", m.Name) {
+				if _, ok := m.Over(w.Values, w.Seconds()); ok && first(w.Name, "", m.Name) {
 					out = append(out, kind{workload: w.Name, name: m.Name, unit: m.SeriesUnit(), direction: o.directionOf(m),
 						measure:    m,
 						throughput: m.Kind != result.Single && m.Better == result.Higher})
@@ -261,7 +261,7 @@ func (k kind) of(r Made) float64 {
 		if w.Name != k.workload || !w.End.After(w.Start) {
 			continue
 		}
-		if v, ok := k.measure.Over(w.Values, w.End.Sub(w.Start).Seconds()); ok && k.op == "" {
+		if v, ok := k.measure.Over(w.Values, w.Seconds()); ok && k.op == "" {
 			return v
 		}
 		for _, o := range w.Ops {
@@ -300,7 +300,7 @@ func cellResult(name string, levels []string, all []kind, runs []Made, confidenc
 			together.Merge(h)
 		}
 		for _, q := range []float64{0.5, 0.99} {
-			if p, ok := together.Quantile(q); ok && float64(together.Count()) >= 1/(1-q) {
+			if p, ok := together.Percentile(q); ok {
 				c.Values = append(c.Values, CellValue{Workload: k.workload, Name: fmt.Sprintf("%s p%g %s",
 					strings.TrimSuffix(k.name, " mean "+k.times), q*100, k.times), Unit: "s",
 					Value: float64(p) / 1e9, Interval: resample.None("read from the merged histograms of all repeats")})
@@ -494,8 +494,12 @@ func (x *Experiment) conclude(d Design) {
 		}
 	}
 	x.Mind = mind(runsOf(d.Made))
-	x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are undecided.",
-		x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters, len(x.Effects)-decided)
+	if len(d.Factors) == 0 {
+		x.Sentence = fmt.Sprintf("%d of %d runs measured, all alike: the intervals say what another run would give.", x.Measured, x.Planned)
+	} else {
+		x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are undecided.",
+			x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters, len(x.Effects)-decided)
+	}
 	if x.Measured < x.Planned {
 		missing := "1 run is missing"
 		if n := x.Planned - x.Measured; n > 1 {
@@ -504,7 +508,7 @@ func (x *Experiment) conclude(d Design) {
 		say("%s; plimsoll resume %s makes what is left.", missing, x.ID)
 	}
 	switch {
-	case d.Repeats < 2:
+	case d.Repeats < 2 && len(d.Factors) > 0:
 		say("Every combination ran once: nothing is known of what repeats differ by. Effects are judged by how alike they are over the levels of the other factors.")
 	case d.Repeats < 4:
 		say("With %d repeats intervals are wide; each further repeat narrows them.", d.Repeats)

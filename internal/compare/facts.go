@@ -153,7 +153,7 @@ func merged(d *result.Data, prefill bool) []result.Workload {
 		}
 		alone := w.VM != "" && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool { return o.Name == w.Name && o.VM != w.VM })
 		if w.VM == "" || alone {
-			out = append(out, w)
+			out = append(out, judged(w))
 		}
 	}
 	return out

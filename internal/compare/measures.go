@@ -119,7 +119,7 @@ func (p pairing) operation(name string, declared result.Operation, b, c load) []
 	perSecond := func(l load, ops []result.OpTotals, of func(result.OpTotals) float64) []float64 {
 		out := make([]float64, len(ops))
 		for i, o := range ops {
-			if s := l.of[i].End.Sub(l.of[i].Start).Seconds(); s > 0 {
+			if s := l.of[i].Seconds(); s > 0 {
 				out[i] = of(o) / s
 			}
 		}
@@ -269,7 +269,7 @@ func (p pairing) percentiles(name, called, kind string, b, c load, bo, co []resu
 	}
 	var out []Measure
 	for _, q := range quantiles {
-		if float64(least) < math.Floor(1/(1-q)) {
+		if least < hist.Fewest(q) {
 			break
 		}
 		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Unit: "s", Name: fmt.Sprintf("%s p%s %s", called,

@@ -39,8 +39,9 @@ func (r Run) Window(name string) (Run, error) {
 			if win.End.After(to) {
 				to = win.End
 			}
-			w.Ops = opsWithin(win, w.Ops)
+			w.Ops, w.Values = opsWithin(win.Ops, []result.Span{{Start: win.Start, End: win.End}}, w.Ops), win.Values
 			w.Start, w.End, w.Windows, w.Sections = win.Start, win.End, nil, nil
+			w.Spans, w.InSpans = spansWithin(w.Spans, win), nil
 			w.Heat = heatWithin(w.Heat, win.Start, win.End)
 			d.Workloads = append(d.Workloads, w)
 			break
@@ -75,29 +76,69 @@ func sum(counts []uint64) (n uint64) {
 	return n
 }
 
-// opsWithin are the totals of a window with how its operations lie in time, which the whole knows. Where the window's percentiles are far
-// from those of the whole, that is not known, and percentiles get no interval within one run.
-func opsWithin(win result.Window, whole []result.OpTotals) []result.OpTotals {
-	out := slices.Clone(win.Ops)
+// spansWithin are the parts of spans that lie in a window; nil when it is one without a pause.
+func spansWithin(spans []result.Span, win result.Window) (out []result.Span) {
+	for _, s := range spans {
+		if s.Start.Before(win.Start) {
+			s.Start = win.Start
+		}
+		if s.End.After(win.End) {
+			s.End = win.End
+		}
+		if s.End.After(s.Start) && win.Pause > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// judged is a workload over the time by which it is judged, which is what is compared.
+func judged(w result.Workload) result.Workload {
+	j := w.Judged()
+	if len(w.Spans) > 0 && w.InSpans != nil {
+		j.Ops = opsWithin(j.Ops, w.Spans, w.Ops)
+	}
+	return j
+}
+
+// opsWithin are the totals of some parts of a workload's time with how its operations lie in it, which the whole knows. Where
+// the parts' percentiles are far from those of the whole, that is not known, and percentiles get no interval within one run.
+func opsWithin(ops []result.OpTotals, spans []result.Span, whole []result.OpTotals) []result.OpTotals {
+	out := slices.Clone(ops)
 	for i := range out {
 		at := slices.IndexFunc(whole, func(o result.OpTotals) bool { return o.Op == out[i].Op })
 		if at < 0 || out[i].Course != nil || whole[at].Course == nil || whole[at].Course.Step <= 0 {
 			continue
 		}
 		c := *whole[at].Course
-		first, end := columns(c.Start, c.Step, len(c.Counts), win.Start, win.End)
-		if first == end {
-			continue
-		}
-		known := true
-		all, slower := c.Counts[first:end], slices.Clone(c.Slower)
+		var all []uint64
+		slower := slices.Clone(c.Slower)
 		for j := range slower {
-			slower[j].Counts = slower[j].Counts[min(first, len(slower[j].Counts)):min(end, len(slower[j].Counts))]
-			share := float64(sum(slower[j].Counts)) / float64(sum(all)) / (1 - slower[j].Quantile)
+			slower[j].Counts = nil
+		}
+		from := -1
+		for _, s := range spans {
+			first, end := columns(c.Start, c.Step, len(c.Counts), s.Start, s.End)
+			if first == end {
+				continue
+			}
+			if from < 0 {
+				from = first
+			}
+			all = append(all, c.Counts[first:end]...)
+			for j := range slower {
+				counts := c.Slower[j].Counts
+				slower[j].Counts = append(slower[j].Counts, counts[min(first, len(counts)):min(end, len(counts))]...)
+			}
+		}
+		known := from >= 0
+		for _, s := range slower {
+			share := float64(sum(s.Counts)) / float64(sum(all)) / (1 - s.Quantile)
 			known = known && share > 1.0/near && share < near
 		}
 		if known {
-			out[i].Course = &result.Course{Start: c.Start.Add(time.Duration(float64(first) * c.Step * float64(time.Second))), Step: c.Step, Counts: all, Slower: slower}
+			begin := c.Start.Add(time.Duration(float64(from) * c.Step * float64(time.Second)))
+			out[i].Course = &result.Course{Start: begin, Step: c.Step, Counts: all, Slower: slower}
 		}
 	}
 	return out

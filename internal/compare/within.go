@@ -181,7 +181,8 @@ func others(w result.Workload, d *result.Data) bool {
 	})
 }
 
-// each calls f with every point of a series of a VM of the group whose step, which ends at the point, lies wholly in the workload's time.
+// each calls f with every point of a series of a VM of the group whose step, which ends at the point, lies wholly in the time by
+// which the workload is judged.
 func each(w result.Workload, r Run, op, measure string, f func(vm string, at int64, v float64)) {
 	for _, s := range r.Data.Series {
 		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
@@ -191,7 +192,8 @@ func each(w result.Workload, r Run, op, measure string, f func(vm string, at int
 		for i, v := range s.Values {
 			step := time.Duration(s.Step * float64(time.Second))
 			at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
-			if v != nil && !at.Add(-step).Before(w.Start) && !at.After(w.End) {
+			whole := func(t result.Span) bool { return !at.Add(-step).Before(t.Start) && !at.After(t.End) }
+			if v != nil && slices.ContainsFunc(w.Times(), whole) {
 				f(s.VM, at.UnixMilli(), *v)
 			}
 		}

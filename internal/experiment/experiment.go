@@ -37,6 +37,9 @@ type Cell struct {
 
 // Label names a cell: "block_size=4k queue_depth=1".
 func (c Cell) Label() string {
+	if len(c.Levels) == 0 {
+		return "as it is"
+	}
 	parts := make([]string, len(c.Levels))
 	for i, l := range c.Levels {
 		parts[i] = fmt.Sprintf("%s=%v", l.Factor, l.Value)

@@ -134,3 +134,16 @@ func Print(w io.Writer) {
 		fmt.Fprintf(w, "needs: %s: there for %d tests, missing for %d\n", need, c.met, c.missed)
 	}
 }
+
+// FioExamples returns the folder of the job files that come with fio, as packages lay them down or as FIO_EXAMPLES names it.
+func FioExamples(t testing.TB) string {
+	t.Helper()
+	for _, dir := range []string{os.Getenv("FIO_EXAMPLES"), "/usr/share/doc/fio/examples", "/usr/share/fio/examples"} {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			note("fio's examples", true)
+			return dir
+		}
+	}
+	That(t, false, "fio's examples", "apt-get download fio-examples, dpkg -x, and FIO_EXAMPLES=its folder of examples")
+	return ""
+}

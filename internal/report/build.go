@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -80,7 +81,9 @@ func New(in Input) *Document {
 // add takes a workload into the tables. Latency tables and comparisons show merged entries, and single VMs only
 // where there is no merged entry.
 func (doc *Document) add(w result.Workload, all []result.Workload) {
-	whole := totalsOf(w, "whole window", w.Start, w.End, w.Ops, w.Values)
+	judged := w.Judged()
+	length := judged.Seconds()
+	whole := totalsOf(judged, cmp.Or(w.Part(), "whole window"), judged.Start, length, judged.Ops, judged.Values)
 	doc.Workloads = append(doc.Workloads, WorkloadSummary{
 		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
 		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes), GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
@@ -94,16 +97,27 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 		name += " on " + w.VM
 	}
 	table := Latency{Workload: name, Kind: latencyKind(w), Error: hist.RelativeError, Windows: []WindowTotals{whole}}
-	for _, win := range w.Windows {
-		table.Windows = append(table.Windows, totalsOf(w, win.Name, win.Start, win.End, win.Ops, win.Values))
+	if part := w.Part(); part != "" {
+		from := w.End.Sub(w.Start).Seconds()
+		table.Note = fmt.Sprintf("%s is told of the %s %s, of %s from its first start to its last end.", name, duration(length), part,
+			duration(from))
+		if w.Staggered {
+			table.Windows = append(table.Windows, totalsOf(w, "from first start to last end", w.Start, from, w.Ops, w.Values))
+		}
 	}
-	for _, s := range w.Sections {
-		table.Sections = append(table.Sections, totalsOf(w, s.Name, w.Start, w.End, s.Ops, nil))
+	if w.Apart {
+		table.Note = strings.TrimSpace(table.Note + fmt.Sprintf(" The VMs of %s never all ran at one time: what is told is of a changing number of them.", name))
+	}
+	for _, win := range w.Windows {
+		table.Windows = append(table.Windows, totalsOf(w, win.Name, win.Start, win.Seconds(), win.Ops, win.Values))
+	}
+	for _, s := range judged.Sections {
+		table.Sections = append(table.Sections, totalsOf(w, s.Name, judged.Start, length, s.Ops, nil))
 	}
 	doc.Latencies = append(doc.Latencies, table)
 	var compared []WindowTotals
 	for _, win := range w.Comparable() {
-		compared = append(compared, totalsOf(w, win.Name, win.Start, win.End, win.Ops, win.Values))
+		compared = append(compared, totalsOf(w, win.Name, win.Start, win.Seconds(), win.Ops, win.Values))
 	}
 	if len(compared) > 1 {
 		doc.Comparisons = append(doc.Comparisons, Comparison{Workload: name, Latency: latencyKind(w), Windows: compared})
@@ -120,8 +134,8 @@ func latencyKind(w result.Workload) string {
 	return w.Latency
 }
 
-func totalsOf(w result.Workload, name string, start, end time.Time, ops []result.OpTotals, values []result.Value) WindowTotals {
-	t := WindowTotals{Name: name, Start: start, Seconds: max(0, end.Sub(start).Seconds()), Unit: result.RateUnit(w.Occurred())}
+func totalsOf(w result.Workload, name string, start time.Time, seconds float64, ops []result.OpTotals, values []result.Value) WindowTotals {
+	t := WindowTotals{Name: name, Start: start, Seconds: max(0, seconds), Unit: result.RateUnit(w.Occurred())}
 	for _, o := range ops {
 		declared, known := w.Operation(o.Op)
 		row := OpRow{Op: o.Op, Count: o.Count, Unit: "operations/s"}
@@ -159,11 +173,9 @@ func totalsOf(w result.Workload, name string, start, end time.Time, ops []result
 	return t
 }
 
+// percentile is in seconds; nil where too few operations lie beyond it.
 func percentile(h *hist.Histogram, q float64) *float64 {
-	if float64(h.Count()) < math.Floor(1/(1-q)) {
-		return nil
-	}
-	v, ok := h.Quantile(q)
+	v, ok := h.Percentile(q)
 	if !ok {
 		return nil
 	}

@@ -99,11 +99,13 @@ type MeasureRow struct {
 
 // Latency is the percentile table of a workload.
 type Latency struct {
-	Workload string         `json:"workload"`
-	Kind     string         `json:"kind"` // "service time" or "response time"
-	Error    float64        `json:"relative_error"`
-	Windows  []WindowTotals `json:"windows"`            // the whole measured window first
-	Sections []WindowTotals `json:"sections,omitempty"` // of the whole window, each by its name; where the generator told them apart
+	Workload string  `json:"workload"`
+	Kind     string  `json:"kind"` // "service time" or "response time"
+	Error    float64 `json:"relative_error"`
+	// Note says of what part of the workload's time the first window is, where it is not all of it.
+	Note     string         `json:"note,omitempty"`
+	Windows  []WindowTotals `json:"windows"`            // the time by which the workload is judged first
+	Sections []WindowTotals `json:"sections,omitempty"` // of that time, each by its name; where the generator told them apart
 }
 
 // Rows are the rows of a table: the windows, then the sections, which are called so.

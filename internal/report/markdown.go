@@ -224,6 +224,9 @@ func (m *markdown) latencies(doc *Document) {
 	m.line("\n## Percentiles\n\nFrom merged histograms, within ±%s %% of the value; never averaged. A dash: too few operations to speak of it.", boundPercent(doc.Latencies[0].Error))
 	for _, l := range doc.Latencies {
 		m.line("\n### %s: %s", l.Workload, l.Kind)
+		if l.Note != "" {
+			m.line("\n%s", l.Note)
+		}
 		m.header("Window", "Operation", "Count", "Rate", "Bandwidth", "Mean", "p50", "p90", "p99", "p99.9", "Max")
 		for _, w := range l.Rows() {
 			for _, r := range w.Rows {

@@ -219,7 +219,9 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 		Engine: l.Engine, Tool: l.Tool.Version, Latency: cmp.Or(l.Job.Latency, l.Describe.Latency), Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv, Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
 	}
 	for _, lane := range l.Job.Lanes {
-		job.Lanes = append(job.Lanes, laneOf(lane))
+		one := laneOf(lane)
+		one.Brief = lane.Brief(l.Job.Lanes)
+		job.Lanes = append(job.Lanes, one)
 	}
 	errs := []error{x.folder.WriteRawJob(job)}
 	for name, data := range l.Job.Files {

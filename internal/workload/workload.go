@@ -108,6 +108,14 @@ type Lane struct {
 	Stage      int           // it begins when every lane of a lower stage has ended
 }
 
+// Brief reports whether the lane may work for a part only of the time that a job of these lanes takes: it ends with its
+// size, or begins or ends at a time of its own.
+func (l Lane) Brief(all []Lane) bool {
+	return len(all) > 1 && l.Work > 0 || slices.ContainsFunc(all, func(o Lane) bool {
+		return l.Runtime != o.Runtime || l.Delay != o.Delay || l.Stage != o.Stage
+	})
+}
+
 // Skew says how unevenly random offsets fall on an extent.
 type Skew struct {
 	Kind  SkewKind

@@ -300,7 +300,8 @@ func measure(w result.Workload, a result.Assert) (v float64, unit string, err er
 	if what, name, known := a.Unknown(w.Operations, w.Measures); what != "" {
 		return 0, "", fmt.Errorf("the generator of workload %q has no %s %q: %s", w.Name, what, name, meant(name, known))
 	}
-	length := w.End.Sub(w.Start).Seconds()
+	w = w.Judged()
+	length := w.Seconds()
 	if i := slices.IndexFunc(w.Measures, func(m result.Measure) bool { return m.Name == a.Measure }); i >= 0 {
 		return ofDeclared(w, w.Measures[i], a, length)
 	}
@@ -353,10 +354,10 @@ func measure(w result.Workload, a result.Assert) (v float64, unit string, err er
 	if err != nil {
 		return 0, "s", fmt.Errorf("no measure %q", a.Measure)
 	}
-	if least := math.Floor(100 / (100 - q)); float64(all.Count()) < least {
+	ns, ok := all.Percentile(q / 100)
+	if !ok {
 		return 0, "s", fmt.Errorf("workload %q has %d operations, too few for %s", w.Name, all.Count(), a.Measure)
 	}
-	ns, _ := all.Quantile(q / 100)
 	return float64(ns) / 1e9, "s", nil
 }
 

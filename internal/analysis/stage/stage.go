@@ -41,9 +41,14 @@ func Of(d *result.Data, metric string) []Stage {
 	var loads []result.Workload
 	var cuts []time.Time
 	for _, w := range d.Workloads {
-		if w.VM != "" && !w.Prefill && w.Phase == "run" && w.End.After(w.Start) {
-			loads = append(loads, w)
-			cuts = append(cuts, w.Start, w.End)
+		if w.VM == "" || w.Prefill || w.Phase != "run" {
+			continue
+		}
+		for _, t := range w.Times() { // in a pause between two starts it is no load
+			if w.Start, w.End = t.Start, t.End; w.End.After(w.Start) {
+				loads = append(loads, w)
+				cuts = append(cuts, w.Start, w.End)
+			}
 		}
 	}
 	slices.SortFunc(cuts, time.Time.Compare)

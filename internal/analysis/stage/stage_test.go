@@ -80,3 +80,17 @@ func ExampleOf() {
 	// 2 workloads, 8 outstanding, 200 per second
 	// 3 workloads, 12 outstanding, 300 per second
 }
+
+// A VM is no load in the pause between two of its starts.
+func TestPauseIsNoStage(t *testing.T) {
+	t.Parallel()
+	d := scaleOut(3)
+	d.Workloads[0].Spans = []result.Span{{Start: after(0), End: after(50)}, {Start: after(100), End: after(150)}}
+	var got []float64
+	for _, s := range stage.Of(d, "") {
+		got = append(got, s.Concurrency)
+	}
+	if diff := cmp.Diff([]float64{4, 4, 12}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -346,3 +346,57 @@ func abandoned(t *testing.T, run string, entries ...entry) string {
 	}
 	return state
 }
+
+// TestDisksElsewhere: data disks that were asked for in a folder of the user's lie in one of the run's own there, which a fresh
+// process removes; what else lies there stays, and so does a folder that only a journal of others names.
+func TestDisksElsewhere(t *testing.T) {
+	disks, run := t.TempDir(), t.TempDir()
+	kept := filepath.Join(disks, "kept")
+	if err := os.WriteFile(kept, []byte("the user's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stateDir := filepath.Join(run, "state")
+	if err := os.Mkdir(stateDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	options := target.Options{"dir": disks, "reserve": "1MiB", "cgroups": "off"}
+	place, err := Provider{}.New(target.Config{Nodes: 1, Options: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := place.Provision(t.Context(), target.Request{RunID: "r", StateDir: stateDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	maker, _ := target.As[target.VMMaker](c)
+	if err := maker.CreateTemplate(t.Context(), target.Template{Name: "gold", DiskBytes: []int64{1 << 20}}); err != nil {
+		t.Fatal(err)
+	}
+	if found, _ := filepath.Glob(filepath.Join(disks, "plimsoll-*", "gold", "sdb.img")); len(found) != 1 {
+		t.Errorf("disks: %v", found)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := Provider{}.New(target.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if remains, err := fresh.Destroy(t.Context(), stateDir); err != nil || remains != nil {
+		t.Errorf("%v, %v", remains, err)
+	}
+	if left, _ := os.ReadDir(disks); len(left) != 1 || left[0].Name() != "kept" {
+		t.Errorf("left: %v", left)
+	}
+	forged := fmt.Sprintf(`{"op":"run","run":"r","mark":"%032d"}`+"\n"+`{"op":"work","path":%q}`+"\n"+`{"op":"sandbox","name":"kept"}`+"\n",
+		1, disks)
+	if err := os.WriteFile(filepath.Join(stateDir, journalName), []byte(forged), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fresh.Destroy(t.Context(), stateDir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("a journal of others had it removed: %v", err)
+	}
+}

@@ -73,6 +73,9 @@ func (w *wreck) read(entries []entry) {
 			w.mark, w.boot, w.controller = e.Mark, e.Boot, e
 		case "work":
 			w.work = true
+			if dir, err := apartDir(filepath.Dir(e.Path), w.mark); w.mark != "" && err == nil && dir == e.Path {
+				w.workDir = dir // only a folder of that name is one that a run made there
+			}
 		case "sandbox":
 			w.sandboxes = append(w.sandboxes, e.Name)
 		case "refused":

@@ -164,6 +164,9 @@ func (p *place) notes(groups controlGroups, st storage, around wall) []string {
 	if text := around.note(); text != "" {
 		notes = append(notes, text)
 	}
+	if p.disks != "" {
+		note("The data disks, and so the load, are in %s (%s).", st.dir, st.fstype)
+	}
 	if st.memory() {
 		note("Data disks would be in memory: %s is a %s. Results say nothing about a disk; use --target-opt dir=PATH and a run folder elsewhere.", st.dir, st.fstype)
 	}

@@ -31,7 +31,7 @@ type entry struct {
 	Boot string `json:"boot,omitempty"`
 
 	Name string `json:"name,omitempty"` // sandbox: folder below work; refused: that folder (or work, when empty) was there before
-	Path string `json:"path,omitempty"` // cgroup: absolute
+	Path string `json:"path,omitempty"` // cgroup, work: absolute
 
 	// process, run
 	VM    string `json:"vm,omitempty"`

@@ -49,7 +49,8 @@ func (Provider) Summary() string {
 // Options implements target.Provider.
 func (Provider) Options() []target.Option {
 	return []target.Option{
-		{Name: "dir", Help: "folder whose file system the facts describe (default: the folder of run folders)"},
+		{Name: "dir", Help: "folder on the file system to be tested: data disks lie there, in a folder of the run's own " +
+			"(default: the run folder)"},
 		{Name: "reserve", Type: target.Bytes, Default: "512MiB", Help: "space and memory that a run must leave free"},
 		{Name: "cgroups", Type: target.Choice, Choices: []string{"auto", "off"}, Default: "auto",
 			Help: "auto: limit CPU and memory where permitted; off: never touch control groups"},
@@ -59,7 +60,8 @@ func (Provider) Options() []target.Option {
 // settings are the decoded options.
 type settings struct {
 	nodes    int
-	dir      string
+	dir      string // whose file system is described
+	disks    string // where data disks are put, "" for the run folder
 	reserve  int64
 	cgroups  bool
 	commands bool
@@ -70,7 +72,8 @@ type settings struct {
 // New implements target.Provider.
 func (p Provider) New(c target.Config) (target.Target, error) {
 	given, err := target.Decode("local", p.Options(), c.Options)
-	s := settings{nodes: c.Nodes, dir: cmp.Or(given.Text("dir"), c.RunsDir, "."), cgroups: given.Text("cgroups") == "auto",
+	s := settings{nodes: c.Nodes, dir: cmp.Or(given.Text("dir"), c.RunsDir, "."),
+		disks: given.Text("dir"), cgroups: given.Text("cgroups") == "auto",
 		reserve: given.Bytes("reserve"), commands: c.AllowHostCommands, clock: c.Clock, system: p.System}
 	if s.nodes == 0 {
 		s.nodes = DefaultNodes

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -39,9 +40,15 @@ func (p *place) controlGroups() controlGroups {
 
 func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
 
-// workDir is where the sandboxes of a run are: beside its state folder.
+// workDir is where the sandboxes of a run are, unless they were asked for elsewhere: beside its state folder.
 func workDir(stateDir string) string {
 	return filepath.Join(filepath.Dir(filepath.Clean(stateDir)), "work")
+}
+
+// apartDir is the folder of a run with this mark in a folder of the user's.
+func apartDir(disks, mark string) (string, error) {
+	dir, err := filepath.Abs(disks)
+	return filepath.Join(dir, "plimsoll-"+mark), err
 }
 
 // Provision implements target.Target. Sandboxes go to the folder `work` beside req.StateDir.
@@ -74,6 +81,12 @@ func (p *place) Provision(ctx context.Context, req target.Request) (target.Clust
 	}
 	c := &cluster{settings: p.settings, journal: j, log: log, mark: mark, run: req.RunID,
 		workDir: workDir(stateDir), boxes: map[string]*sandbox{}, goroutines: p.clock.Group()}
+	if p.disks != "" {
+		if c.workDir, err = apartDir(p.disks, mark); err != nil {
+			j.close()
+			return nil, fmt.Errorf("provision: %w", err)
+		}
+	}
 	c.on = make([]bool, p.nodes)
 	for i := range c.on {
 		c.on[i] = true
@@ -101,7 +114,7 @@ func (c *cluster) prepare(boot string) error {
 	}
 	entries := []entry{
 		{Op: "run", Run: c.run, Mark: c.mark, Boot: boot, PID: self.pid, Start: self.start},
-		{Op: "work"},
+		{Op: "work", Path: c.workDir},
 	}
 	for _, dir := range c.groups.bases() {
 		entries = append(entries, entry{Op: "cgroup", Path: dir})
@@ -139,14 +152,15 @@ func (c *cluster) prepare(boot string) error {
 // checkRoom compares what the run asks for with what is there now, less the reserve.
 func (p *place) checkRoom(stateDir string, req target.Request) error {
 	var objections []error
-	free, err := freeBytes(workDir(stateDir))
+	on := cmp.Or(p.disks, filepath.Dir(stateDir))
+	free, err := freeBytes(on)
 	switch {
 	case err != nil:
 		objections = append(objections, err)
 	case req.DiskBytes > free-p.reserve:
 		objections = append(objections, fmt.Errorf(
 			"disk space: %s needed for data disks, %s free on the file system of %s less %s kept in reserve; free some space, use another folder or a smaller size scale",
-			unit.Bytes(req.DiskBytes), unit.Bytes(free), filepath.Dir(stateDir), unit.Bytes(p.reserve)))
+			unit.Bytes(req.DiskBytes), unit.Bytes(free), on, unit.Bytes(p.reserve)))
 	}
 	m, err := readMemory(p.system)
 	switch {

@@ -57,10 +57,16 @@ func adapt(spec workload.Spec) (*adaptation, error) {
 	if err != nil {
 		return a, err
 	}
-	a.source = source
 	for _, refused := range set(source, spec.Settings) {
 		a.objectAt(0, 0, "option of the workload %v", refused)
 	}
+	return a, a.adapt(source)
+}
+
+// adapt works on a file that was read, whose options keep their places.
+func (a *adaptation) adapt(source *fiofile.File) error {
+	spec := a.spec
+	a.source = source
 	a.checkSections()
 	if spec.Prefill {
 		a.prefill()
@@ -76,7 +82,7 @@ func adapt(spec workload.Spec) (*adaptation, error) {
 		shrinkPrefillBlocks(a.out, a.lanes)
 	}
 	a.write()
-	return a, errors.Join(a.objections...)
+	return errors.Join(a.objections...)
 }
 
 const maxScale = 1_000_000
@@ -92,7 +98,7 @@ func (a *adaptation) object(s *fiofile.Section, o fiofile.Option, why string) {
 
 // objectAt names the place in the author's file as far as it has one: what a program put into a file has none.
 func (a *adaptation) objectAt(line, col int, format string, args ...any) {
-	place := a.source.Name
+	place := a.spec.ConfigFile
 	for _, n := range []int{line, col} {
 		if n > 0 {
 			place += ":" + strconv.Itoa(n)

@@ -54,9 +54,12 @@ type state struct {
 	stampMS uint64
 	// runtime is the longest direction's own clock in fio, which knows no steps.
 	runtime time.Duration
-	done    bool // fio knows of nothing more to come
-	ramping bool
-	failed  string // the first job that ended with an error
+	// runtimes are the same of every direction of every entry: with stonewall one entry begins where another ends, and with
+	// verify reads begin where writes end.
+	runtimes []time.Duration
+	done     bool // fio knows of nothing more to come
+	ramping  bool
+	failed   string // the first job that ended with an error
 }
 
 // operations is how many operations fio counts: reads, writes, trims.
@@ -76,8 +79,8 @@ func (d *document) state() state {
 	parts := make([]workload.Counts, len(entries))
 	for i := range entries {
 		e := &entries[i]
-		for j := range e.dirs {
-			s.runtime = max(s.runtime, milliseconds(e.dirs[j].runtimeMS))
+		for _, ms := range []uint64{e.dirs[0].runtimeMS, e.dirs[1].runtimeMS, e.dirs[2].runtimeMS, e.mixed.runtimeMS} {
+			s.runtimes, s.runtime = append(s.runtimes, milliseconds(ms)), max(s.runtime, milliseconds(ms))
 		}
 		issued += e.issued()
 		measured = measured || e.measured()
@@ -85,7 +88,6 @@ func (d *document) state() state {
 		if !d.ramp || e.issued() == 0 || e.measured() {
 			e.count(parts[i]) // else it is in its ramp time, as others may not be any more
 		}
-		s.runtime = max(s.runtime, milliseconds(e.mixed.runtimeMS))
 		elapsed = max(elapsed, e.elapsedS)
 		s.report.Errors += e.errors
 		s.report.CPUSeconds += e.cpuPercent / 100 * milliseconds(e.runtimeMS).Seconds()

@@ -95,7 +95,8 @@ func (a *adaptation) extent(job fiofile.Job, space int64) int64 {
 	case err == nil && size.Percent > 0:
 		return int64(float64(space) * size.Percent / 100)
 	case err == nil && size.Bytes > 0:
-		return size.Bytes
+		increment, _ := a.bytes(job, "offset_increment") // of every further process
+		return add63(size.Bytes, mul63(min(increment, size.Bytes), int64(number(job, "numjobs", 1))-1))
 	}
 	if offset, ok := a.bytes(job, "offset"); ok && space > offset {
 		return space - offset

@@ -72,7 +72,7 @@ var table = func() map[string]option {
 		"filesize": {action: scaleSize, form: sizeSpan},
 		"offset":   {action: scaleArea, form: size},
 
-		"rw":                  {form: tagged(all(directionNames, amount))},
+		"rw":                  {form: tagged(all(directionNames, anyOf("a whole number, with or without a unit such as k or m", amount, backwards)))},
 		"bssplit":             {form: split},
 		"cmdprio_bssplit":     {form: prioSplit},
 		"random_distribution": {form: distribution},
@@ -172,6 +172,7 @@ var aliases = map[string]string{
 	"fileoffset": "offset", "nr_files": "nrfiles", "timeout": "runtime", "iomem": "mem", "ratemin": "rate_min",
 	"ratecycle": "rate_cycle", "wait_for_previous": "stonewall", "ss": "steadystate", "ss_dur": "steadystate_duration",
 	"ss_ramp": "steadystate_ramp_time", "disable_bw": "disable_bw_measurement", "mem_align": "iomem_align",
+	"threads": "thread", // in no help text
 }
 
 func canonical(key string) string {

@@ -47,7 +47,7 @@ func (o *order) take(d *document) {
 		o.warn("a report older than the one before it was skipped (fio's runtime %v, then %v)", previous.runtime, s.runtime)
 		return
 	}
-	soon := o.reports > 0 && gap(previous, &s) < closest
+	soon := o.reports > 0 && o.gap(&s) < closest
 	if soon || s.done {
 		o.held, o.tooSoon = &s, soon
 		return
@@ -70,12 +70,12 @@ func (o *order) remark(d *document) {
 	}
 }
 
-// gap is the time between two reports by fio's own clock, or by the wall clock where that one stands still.
-func gap(a, b *state) time.Duration {
-	if g := b.runtime - a.runtime; g > 0 {
+// gap is the time between the last report and another by fio's own clock, or by the wall clock where that one stands still.
+func (o *order) gap(s *state) time.Duration {
+	if g := o.passed(s); g > 0 {
 		return g
 	}
-	return milliseconds(b.stampMS) - milliseconds(a.stampMS)
+	return milliseconds(s.stampMS) - milliseconds(o.last.stampMS)
 }
 
 func (o *order) finish() {
@@ -95,6 +95,31 @@ func (o *order) pass(s state) {
 	o.last = s
 	o.reports++
 	o.sink.Report(s.report)
+}
+
+// passed is the time between the last report and this one by fio's clock. Jobs that run together go on together; of those that wait
+// for each other one goes on after another, and between them none. A wall clock that was set adds at most what all of them say.
+func (o *order) passed(s *state) time.Duration {
+	last := &o.last
+	if len(s.runtimes) != len(last.runtimes) {
+		return s.runtime - last.runtime
+	}
+	var longest, sum time.Duration
+	for i, now := range s.runtimes {
+		gone := now - last.runtimes[i]
+		if gone < 0 { // it began again
+			gone = now
+		}
+		longest, sum = max(longest, gone), sum+gone
+	}
+	wall := milliseconds(s.stampMS) - milliseconds(last.stampMS)
+	if sum == 0 {
+		return max(wall, 0)
+	}
+	if wall-longest < longest/4 { // they went on together, and fio's clock is the better one
+		return longest
+	}
+	return min(wall, sum)
 }
 
 // mendTime keeps report times increasing when the host's clock is set back.
@@ -124,7 +149,7 @@ func (o *order) mendCounters(s *state) {
 		o.base = previous
 	}
 	r := &s.report
-	r.Elapsed = max(r.Elapsed, previous.Elapsed)
+	r.Elapsed = previous.Elapsed + o.passed(s)
 	r.Errors = max(r.Errors, previous.Errors)
 	r.CPUSeconds = max(r.CPUSeconds, previous.CPUSeconds)
 	keepSeconds(r.Ops, previous.Ops)

@@ -89,6 +89,16 @@ func quantity(units string) form {
 
 var natural = quantity("")
 
+// backwards is an amount below 0: the jump of a job that goes through its disk from the end.
+func backwards(text string) (string, error) {
+	rest, ok := strings.CutPrefix(text, "-")
+	if !ok {
+		return "", errShape
+	}
+	written, err := quantity(byteUnits)(rest)
+	return "-" + written, err
+}
+
 func negative(text string) (string, error) {
 	rest, ok := strings.CutPrefix(text, "-")
 	if !ok {

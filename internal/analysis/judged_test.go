@@ -1,0 +1,247 @@
+package analysis
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/hist"
+	"plimsoll/result"
+)
+
+// shift is one VM's time at work in seconds, from and to several times; it does 1000 operations a second.
+type shift struct {
+	times []int
+	ended string
+}
+
+// event is a fault of a scripted run.
+type event struct {
+	second int
+	text   string
+}
+
+// shifts is the run of workload W on these VMs, each offered 1000 operations a second, judged by the spans given.
+func shifts(op result.Operation, vms []shift, spans []int, faults ...event) *result.Data {
+	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+	end := 0
+	for _, s := range vms {
+		end = max(end, slices.Max(s.times))
+	}
+	rate := make([]float64, end)
+	merged := result.Workload{Name: "W", Group: "G", Phase: "run", Node: -1, Start: at(end), Ended: "finished", Latency: "service time",
+		Operations: []result.Operation{op}}
+	d := &result.Data{Start: t0, End: at(end)}
+	total := func(n, from, to int) result.OpTotals {
+		h := &hist.Histogram{}
+		h.Add(1e6, uint64(1000*n*(to-from)))
+		return result.OpTotals{Op: op.Name, Count: h.Count(), Seconds: float64(h.Count()) * 1e-3, Hist: h}
+	}
+	for i, s := range vms {
+		w := merged
+		w.VM, w.Node, w.Ended, w.Start, w.Lanes = string(rune('a'+i)), i, s.ended, at(s.times[0]), []result.Lane{{Depth: 4, Rate: 1000, Reads: true}}
+		var all []result.OpTotals
+		for k := 0; k < len(s.times); k += 2 {
+			from, to := s.times[k], s.times[k+1]
+			all = mergeOps(all, []result.OpTotals{total(1, from, to)})
+			w.Spans, w.End = append(w.Spans, result.Span{Start: at(from), End: at(to)}), at(to)
+			for t := from; t < to; t++ {
+				rate[t] += 1000
+			}
+		}
+		if w.Ops = all; len(w.Spans) == 1 {
+			w.Spans = nil
+		}
+		if merged.End = later(merged.End, w.End); w.Start.Before(merged.Start) {
+			merged.Start = w.Start
+		}
+		if s.ended == "lost" {
+			merged.Ended = "lost"
+		}
+		merged.Ops = mergeOps(merged.Ops, all)
+		d.Workloads = append(d.Workloads, w)
+	}
+	merged.Staggered, merged.InSpans = true, &result.Totals{}
+	for k := 0; k < len(spans); k += 2 {
+		merged.Spans = append(merged.Spans, result.Span{Start: at(spans[k]), End: at(spans[k+1])})
+		for t := spans[k]; t < spans[k+1]; t++ {
+			merged.InSpans.Ops = mergeOps(merged.InSpans.Ops, []result.OpTotals{total(int(rate[t]/1000), t, t+1)})
+		}
+	}
+	d.Workloads = append(d.Workloads, merged)
+	s := result.Series{Name: "W", Op: op.Name, Measure: result.Rate, Workload: "W", Group: "G", Start: at(1), Step: 1, Unit: op.RateUnit()}
+	for t := range rate {
+		if rate[t] > 0 {
+			s.Values = append(s.Values, &rate[t])
+		} else {
+			s.Values = append(s.Values, nil)
+		}
+	}
+	d.Series = append(d.Series, s)
+	for _, f := range faults {
+		d.Events = append(d.Events, result.Mark{Time: at(f.second), Kind: result.KindFault, Text: f.text})
+	}
+	return d
+}
+
+// said are the sentences of some checks, without what is the same in all.
+func said(d *result.Data, checks ...string) (out []string) {
+	for _, f := range Run(result.Manifest{}, d) {
+		if slices.Contains(checks, f.Check) {
+			out = append(out, strings.TrimSuffix(f.Sentence, "; no failed operation was reported."))
+		}
+	}
+	return out
+}
+
+// A workload whose VMs start one after the other, of whatever kind its operations are, is judged by the time in which all
+// ran, and every fault by what it did itself.
+func TestStaggeredStarts(t *testing.T) {
+	reads, orders := result.BlockOperations()[0], result.Operation{Name: "order", Noun: "orders"}
+	finished := "finished"
+	four := func(times ...int) (out []shift) { // start at 0, 60, 120, 180 and end after 900 or as given
+		for i := range 4 {
+			s := shift{[]int{60 * i, 60*i + 900}, finished}
+			if i < len(times) && times[i] > 0 {
+				s = shift{[]int{60 * i, times[i]}, "lost"}
+			}
+			out = append(out, s)
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		d    *result.Data
+		want []string
+	}{
+		"nothing happens": {shifts(reads, four(), []int{180, 900}), []string{
+			"W ended as planned on 4 VMs.",
+			"W was offered 4,000 operations per second and did 4,000 (100 %): the offered rate was reached (to within 1 %).",
+			"W was steady: while all its VMs ran at 4,000 operations per second (95 %: 4,000 to 4,000)."}},
+		"all are stopped at once": {shifts(orders, []shift{{[]int{0, 600}, "stopped"}, {[]int{100, 600}, "stopped"}, {[]int{200, 600}, "stopped"}}, []int{200, 600}),
+			[]string{"W ended as planned on 3 VMs.",
+				"W was offered 3,000 orders/s and did 3,000 (100 %): the offered rate was reached (to within 1 %).",
+				"W was steady: while all its VMs ran at 3,000 orders/s (95 %: 3,000 to 3,000)."}},
+		"one is lost": {shifts(orders, four(0, 0, 0, 400), []int{180, 900}, event{400, "cut"}), []string{
+			`After "cut" at 6:40, G never came back to 90 % of its former 4,000 orders/s while it was measured (it never stopped; lowest 3,000 orders/s)`,
+			"W was offered 4,000 orders/s and did 3,306 (82.6 %): its VMs reached it while they ran, but 1 of 4 ended early, and all together missed it.",
+			"The fault at 6:40 ended W on 1 VM of 4. Totals hold what they reported until then.",
+			"W was steady: before the fault at 4,000 orders/s (95 %: 4,000 to 4,000)."}},
+		"two faults five minutes apart": {shifts(reads, four(0, 0, 600, 300), []int{180, 900}, event{300, "first"}, event{600, "second"}), []string{
+			`After "first" at 5:00, G was not back at 90 % of its former 4,000 operations per second when "second" struck at 10:00 (it never stopped; lowest 3,000 per second)`,
+			`After "second" at 10:00, G never came back to 90 % of its former 3,000 operations per second while it was measured (it never stopped; lowest 2,000 per second)`,
+			"W was offered 4,000 operations per second and did 2,750 (68.8 %): its VMs reached it while they ran, but 2 of 4 ended early, and all together missed it.",
+			`"first" at 5:00 ended W on 1 VM of 4 and "second" at 10:00 on 1 VM. Totals hold what they reported until then.`,
+			"W was steady: before the fault at 4,000 operations per second (95 %: 4,000 to 4,000)."}},
+		"two faults eight seconds apart, and one that does nothing": {shifts(reads, four(0, 0, 308, 300), []int{180, 900}, event{300, "first"}, event{308, "second"}, event{500, "third"}), []string{
+			`After "first" at 5:00, G was not back at 90 % of its former 4,000 operations per second when "second" struck at 5:08 (it never stopped; lowest 3,000 per second)`,
+			`After "second" at 5:08, G never came back to 90 % of its former 3,000 operations per second while it was measured (it never stopped; lowest 2,000 per second)`,
+			"W was offered 4,000 operations per second and did 2,344 (58.6 %): its VMs reached it while they ran, but 2 of 4 ended early, and all together missed it.",
+			`"first" at 5:00 ended W on 1 VM of 4 and "second" at 5:08 on 1 VM. Totals hold what they reported until then.`,
+			"W was steady: before the fault at 4,000 operations per second (95 %: 4,000 to 4,000)."}},
+		"two at the same moment": {shifts(reads, four(0, 0, 302, 300), []int{180, 900}, event{300, "first"}, event{302, "second"}), []string{
+			`After "first" and 1 more at 5:00, G never came back to 90 % of its former 4,000 operations per second while it was measured (it never stopped; lowest 2,000 per second)`,
+			"W was offered 4,000 operations per second and did 2,336 (58.4 %): its VMs reached it while they ran, but 2 of 4 ended early, and all together missed it.",
+			`"first" at 5:00 ended W on 1 VM of 4 and "second" at 5:02 on 1 VM. Totals hold what they reported until then.`,
+			"W was steady: before the fault at 4,000 operations per second (95 %: 4,000 to 4,000)."}},
+		"before all had begun": {shifts(reads, four(90), []int{180, 960}, event{90, "early"}), []string{
+			`After "early" at 1:30, G never came back to 90 % of its former 2,000 operations per second while it was measured (it never stopped; lowest 1,000 per second)`,
+			"W was offered 4,000 operations per second and did 3,000 (75 %): its VMs reached it while they ran, but 1 of 4 ended early, and all together missed it.",
+			"The fault at 1:30 ended W on 1 VM of 4. Totals hold what they reported until then.",
+			"W was steady: while all its VMs were to run at 3,000 operations per second (95 %: 3,000 to 3,000)."}},
+		"all lost, and started once more": {shifts(reads, []shift{{[]int{0, 300, 400, 700}, "lost"}, {[]int{60, 300, 410, 710}, "lost"}}, []int{60, 300, 410, 700}, event{300, "dark"}, event{310, "power on"}), []string{
+			`After "dark" at 5:00, G was back at 90 % of its former 2,000 operations per second after 1 min 51 s (first I/O after 1 min 41 s)`,
+			"W was offered 2,000 operations per second and did 2,000 (100 %): the offered rate was reached (to within 1 %).",
+			"The fault at 5:00 ended W on 2 VMs of 2. Totals hold what they reported until then.",
+			"W was steady: in start 1 at 2,000 operations per second (95 %: 2,000 to 2,000)."}},
+		"started twice, in peace": {shifts(reads, []shift{{[]int{0, 100, 300, 400}, finished}}, []int{0, 100, 300, 400}), []string{
+			"W ended as planned on 1 VM.",
+			"W was offered 1,000 operations per second and did 1,000 (100 %): the offered rate was reached (to within 1 %).",
+			"W was steady: in start 1 at 1,000 operations per second (95 %: 1,000 to 1,000); in start 2 at 1,000 operations per second (95 %: 1,000 to 1,000)."}},
+	} {
+		got := said(c.d, "recovery", "lost", "offered-rate", "steady-state")
+		slices.Sort(got) // they come by severity
+		slices.Sort(c.want)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+}
+
+// Little's law asks of a VM what its sections still had to do, and says nothing of a handful of operations.
+func TestLittleCountsWhatWasStillToDo(t *testing.T) {
+	lane := func(depth int, worked float64) result.Lane {
+		return result.Lane{Depth: depth, Reads: true, Brief: true, Worked: worked}
+	}
+	// A VM that worked for so many seconds and kept so many operations outstanding on average.
+	part := func(seconds, kept float64, n uint64, lanes ...result.Lane) *load {
+		h := &hist.Histogram{}
+		h.Add(uint64(kept*seconds/float64(n)*1e9), n)
+		return &load{name: "W", parts: []*result.Workload{{Name: "W", VM: "a", Start: t0, End: t0.Add(time.Duration(seconds * float64(time.Second))),
+			Lanes: lanes, Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read", Count: n, Seconds: kept * seconds, Hist: h}}}}}
+	}
+	for name, c := range map[string]struct {
+		l    *load
+		want string
+	}{
+		"small ones end first": {part(100, 10, 1e6, lane(16, 10), lane(16, 50)), "fine: It may stay below, since not all its sections work all the time"},
+		"short of what was left": {part(100, 5, 1e6, lane(16, 10), lane(16, 50)),
+			"caution: though its job asks for 9.6 on average, by what its sections still had to do"},
+		"not known for how long":        {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "fine: It may stay below, since not all its sections work all the time"},
+		"all work all the time":         {part(100, 5, 1e6, result.Lane{Depth: 16, Reads: true}), "caution: though its job asks for 16 at all times"},
+		"more than can be":              {part(100, 40, 1e6, lane(16, 10), lane(16, 50)), "blocker: but its job allows at most 32"},
+		"twelve operations in 300 ms":   {part(0.3, 0.04, 12, result.Lane{Depth: 16, Reads: true}), ""},
+		"a long wait for few":           {part(30, 1, 12, result.Lane{Depth: 16, Reads: true}), ""},
+		"hardly longer than operations": {part(2, 10, 100, result.Lane{Depth: 16, Reads: true}), ""},
+	} {
+		f, ok := littleOf(c.l)
+		severity, words, _ := strings.Cut(c.want, ": ")
+		if ok != (c.want != "") || ok && (string(f.Severity) != severity || !strings.Contains(f.Sentence, words)) {
+			t.Errorf("%s: %s: %q, want %q", name, f.Severity, f.Sentence, c.want)
+		}
+	}
+}
+
+// What a table hides for want of operations is in no sentence either.
+func TestPercentilesOfAHandful(t *testing.T) {
+	window := func(name string, from int, reads, writes uint64) result.Window {
+		at := t0.Add(time.Duration(from) * time.Second)
+		w := result.Window{Name: name, Start: at, End: at.Add(100 * time.Second)}
+		for _, o := range []struct {
+			op      string
+			n, each uint64
+		}{{"read", reads, 1e6}, {"write", writes, uint64(1e6 * (1 + from))}} {
+			if o.n > 0 {
+				h := &hist.Histogram{}
+				h.Add(o.each, o.n)
+				w.Ops = append(w.Ops, result.OpTotals{Op: o.op, Count: o.n, Seconds: float64(o.n*o.each) / 1e9, Hist: h})
+			}
+		}
+		return w
+	}
+	for _, c := range []struct {
+		reads, writes uint64
+		want          string
+	}{{50_000, 1, "reads"}, {50_000, 99, "reads"}, {50_000, 100, "writes"}, {99, 1, ""}, {1, 1, ""}} {
+		l := &load{name: "W", parts: []*result.Workload{{Operations: result.BlockOperations()}}}
+		p := pair{l: l, latency: "service time", first: partsOf([]result.Window{window("alone", 0, c.reads, c.writes)})[0],
+			later: partsOf([]result.Window{window("with N", 100, c.reads, c.writes)})[0]}
+		told, _, _, _ := p.tail()
+		if got := strings.Contains(told, "its "+c.want) && c.want != ""; got != (told != "") || got != (c.want != "") {
+			t.Errorf("%d reads and %d writes: %q, want it of %q", c.reads, c.writes, told, c.want)
+		}
+	}
+}
+
+// What was completed, and for how long it was measured, are of the same time.
+func TestCompletedInTheJudgedTime(t *testing.T) {
+	d := shifts(result.Operation{Name: "order", Noun: "orders"}, []shift{{[]int{0, 100, 300, 400}, "finished"}, {[]int{20, 120, 300, 400}, "finished"}},
+		[]int{20, 100, 300, 400})
+	d.Workloads[2].Starts = 2
+	want := []string{"W was measured for 3 min (while all its VMs ran, without the pauses between its starts) and completed 360,000 orders."}
+	if diff := cmp.Diff(want, said(d, "too-short")); diff != "" {
+		t.Error(diff)
+	}
+}

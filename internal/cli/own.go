@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/exit"
+	"plimsoll/internal/visible"
+	"plimsoll/internal/workload"
+	"plimsoll/unit"
+)
+
+// ownFlags say how a generator's own job file becomes a scenario.
+type ownFlags struct {
+	sweeps  []string
+	repeats int
+	runtime string
+	size    string
+}
+
+func (f *ownFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringArrayVar(&f.sweeps, "sweep", nil, "of a job file: run it with each `OPTION=VALUE,VALUE,...`; repeatable")
+	flags.IntVar(&f.repeats, "repeat", 0, "of a job file: `number` of runs of every combination")
+	flags.StringVar(&f.runtime, "runtime", "", "of a job file: let its jobs run this `time` instead of their own")
+	flags.StringVar(&f.size, "job-size", "", "of a job file: `size` of jobs that say none")
+}
+
+// given reports whether any of them is.
+func (f ownFlags) given() bool {
+	return len(f.sweeps) > 0 || f.repeats != 0 || f.runtime != "" || f.size != ""
+}
+
+// ownReader is the generator whose job files end as this name does.
+func ownReader(name string) (workload.OwnReader, bool) {
+	for _, engine := range drivers.Engines() {
+		if r, ok := engine.(workload.OwnReader); ok && slices.Contains(r.Suffixes(), strings.ToLower(filepath.Ext(name))) {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+// own makes a scenario of a generator's own job file, where that is what was given; it is opened by the same name from then on.
+// Values of --set that the file itself takes are taken out of the scenario's.
+func (a *app) own(given string, sf *scenarioFlags) error {
+	reader, ok := ownReader(given)
+	if info, err := os.Stat(given); !ok || err != nil || info.IsDir() {
+		if sf.own.given() {
+			return exit.Usagef("in a scenario, write experiment: with its factors; see docs/how-to/experiment.md",
+				"--sweep, --repeat, --runtime and --job-size go with a job file such as my.fio, which %q is not", given)
+		}
+		return nil
+	}
+	data, err := a.readGiven(given, 1<<20)
+	if err != nil {
+		return exit.Errorf(exit.Scenario, "", "open: %w", err)
+	}
+	r := workload.OwnRequest{Name: given, Data: data, Repeats: sf.own.repeats, Set: map[string]string{}}
+	var bad []error
+	if sf.own.repeats < 0 || sf.own.repeats > 1000 {
+		bad = append(bad, fmt.Errorf("--repeat: %d is not a number of runs from 1 to 1000", sf.own.repeats))
+	}
+	if r.Runtime, err = timeLimit(sf.own.runtime); err != nil {
+		bad = append(bad, errors.New(strings.Replace(err.Error(), "--time-limit", "--runtime", 1)))
+	}
+	if sf.own.size != "" {
+		size, err := unit.ParseBytes(sf.own.size)
+		if r.Size = int64(size); err != nil || r.Size <= 0 {
+			bad = append(bad, fmt.Errorf("--job-size: %q is not a size above 0, like 10GiB", sf.own.size))
+		}
+	}
+	for _, text := range sf.own.sweeps {
+		key, values, ok := strings.Cut(text, "=")
+		if !ok {
+			bad = append(bad, fmt.Errorf("--sweep %q: want OPTION=VALUE,VALUE,..., like iodepth=1,2,4", text))
+			continue
+		}
+		r.Sweeps = append(r.Sweeps, workload.Sweep{Key: strings.TrimSpace(key), Values: strings.Split(values, ",")})
+	}
+	if len(bad) > 0 {
+		return exit.Usagef("", "%w", errors.Join(bad...))
+	}
+	for name, value := range sf.values {
+		r.Set[name] = fmt.Sprint(value)
+	}
+	made, err := reader.Own(r)
+	if err != nil {
+		return exit.Errorf(exit.Scenario, "", "%w", err)
+	}
+	for _, name := range made.Used {
+		delete(sf.values, name)
+	}
+	if sf.nodes == 0 {
+		sf.nodes = 1
+	}
+	for _, note := range made.Notes {
+		visible.Fprintf(a.err, "%s: note: %s\n", given, note)
+	}
+	if a.made == nil {
+		a.made = map[string]fs.FS{}
+	}
+	a.made[given] = made.Files
+	return nil
+}
+
+// openMade opens a scenario that was made of a job file.
+func (a *app) openMade(given string) (*source, bool) {
+	files, ok := a.made[given]
+	return &source{given: given, fsys: files, file: "test.yml", made: true, close: func() {}}, ok
+}

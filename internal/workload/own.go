@@ -1,0 +1,39 @@
+package workload
+
+import (
+	"io/fs"
+	"time"
+)
+
+// OwnReader is implemented by engines whose own job files can be run as they are, without a scenario around them: a fio
+// job file is one. What it makes is a scenario like any other, to be run, planned, or written to a folder and edited.
+type OwnReader interface {
+	// Suffixes are the ends of the names of such files, with their dots.
+	Suffixes() []string
+	// Own makes the scenario of one. The error holds all objections at once, each with its place in the file.
+	Own(OwnRequest) (Own, error)
+}
+
+// OwnRequest is a job file of a generator and what its user says besides.
+type OwnRequest struct {
+	Name    string // of the file, as its user wrote it
+	Data    []byte
+	Set     map[string]string // values of the file's own variables
+	Sweeps  []Sweep
+	Repeats int           // of every combination; 0 and 1 are one run where nothing is swept
+	Runtime time.Duration // of every job in place of the file's own; 0 leaves it
+	Size    int64         // bytes of a device or file of which the job file says no size; 0: none is known
+}
+
+// Sweep is an option of the generator that takes several values, the first of which the others are compared with.
+type Sweep struct {
+	Key    string
+	Values []string
+}
+
+// Own is what a job file became.
+type Own struct {
+	Files fs.FS    // a scenario directory with one test.yml
+	Used  []string // names of OwnRequest.Set that the file has
+	Notes []string // what is not as it was, and why
+}
