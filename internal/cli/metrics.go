@@ -337,7 +337,7 @@ func answerCSV(w io.Writer, a series.Answer) error {
 		for i, c := range cells {
 			cells[i] = report.Cell(visible.Line(c))
 		}
-		_, _ = fmt.Fprintln(w, strings.Join(cells, ",")) // a buffer, whose end is told of
+		_, _ = visible.Fprintf(w, "%s\n", visible.Lines(strings.Join(cells, ","))) // a buffer, whose end is told of
 	}
 	row(slices.Concat([]string{"time"}, keys, []string{"value"})...)
 	for _, p := range list {

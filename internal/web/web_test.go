@@ -385,6 +385,52 @@ func tree(t *testing.T, root string) map[string]string {
 	return out
 }
 
+// Many ask at once while a run grows and others come and go: everybody gets an answer that was right at some time.
+func TestManyAtOnce(t *testing.T) {
+	s := serve(t)
+	live := s.run("20260301-100000-live-0001", "live", t0).work(2)
+	var g sync.WaitGroup
+	stop := make(chan struct{})
+	for k := range 8 {
+		g.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				path := []string{"/", "/runs/20260301-100000-live-0001", "/api/v1/labels", "/api/v1/label/run/values?match[]=plimsoll_workload_ops_total",
+					"/api/v1/query?time=1772359201&query=plimsoll_workload_ops_total{run=~%22.*live.*%22}"}[(i+k)%5]
+				answer, err := http.Get(s.url + path) //nolint:noctx // a test's
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				body, err := io.ReadAll(answer.Body)
+				answer.Body.Close()
+				if err != nil || answer.StatusCode != 200 || strings.Contains(path, "query") && !strings.Contains(string(body), `"100"]`) {
+					t.Errorf("%s: %d %v %.300s", path, answer.StatusCode, err, body)
+				}
+			}
+		})
+	}
+	for i := range 10 {
+		live.work(3)
+		id := fmt.Sprintf("20260301-1001%02d-other-%04d", i, i)
+		s.run(id, "other", t0).work(2).end(result.StatusSucceeded)
+		s.pass(3 * time.Second)
+		s.get("/")
+		if i%2 == 0 {
+			if err := os.RemoveAll(filepath.Join(s.root, id)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	close(stop)
+	g.Wait()
+	live.end(result.StatusSucceeded)
+}
+
 // Damaged folders are shown as such and hide no others.
 func TestDamaged(t *testing.T) {
 	s := serve(t)
