@@ -25,8 +25,8 @@ import (
 	"plimsoll/result"
 )
 
-const timeHelp = `A TIME is seconds since 1970, a time like 2026-11-22T10:00:00Z, or +DURATION and -DURATION: after the beginning of the
-run phase, as charts count it, and before the run's last point.`
+const timeHelp = `A TIME is seconds since 1970, a time like 2026-11-22T10:00:00Z, or +DURATION and -DURATION: after the
+beginning of the run phase, as charts count it, and before the run's last point.`
 
 // span says what time of a run is meant.
 type span struct{ at, from, to, step string }
@@ -36,8 +36,8 @@ func (a *app) metricsCommand() *cobra.Command {
 	var to output
 	query := &cobra.Command{
 		Use: "query RUN PROMQL", Short: "Evaluate PromQL over the metrics of a run", Args: args(2, 2, "run and query"),
-		Long: `Query evaluates a PromQL expression over the metrics of a run, also while that goes on: at one moment, the run's last
-point unless --at says which; or, with --from, --to or --step, over a time. JSON is as Prometheus' query API gives it.
+		Long: `Query evaluates a PromQL expression over the metrics of a run, also while that goes on: at one moment, the run's
+last point unless --at says which; or, with --from, --to or --step, over a time. JSON is as Prometheus' query API gives it.
 
 ` + timeHelp + "\n\n" + runHelp,
 		Example: `  plimsoll metrics query latest 'sum by (workload) (rate(plimsoll_workload_ops_total[30s]))' --at +60s
@@ -57,8 +57,9 @@ point unless --at says which; or, with --from, --to or --step, over a time. JSON
 	var match []string
 	export := &cobra.Command{
 		Use: "export RUN", Short: "Print the metrics of a run as OpenMetrics text", Args: args(1, 1, "run"),
-		Long: `Export prints every point of the metrics of a run, with its time, as OpenMetrics text. Prometheus makes a database of it:
-promtool tsdb create-blocks-from openmetrics FILE. Native histograms become classic ones, which OpenMetrics has alone.
+		Long: `Export prints every point of the metrics of a run, with its time, as OpenMetrics text. Prometheus makes a database
+of it: promtool tsdb create-blocks-from openmetrics FILE. Native histograms become classic ones, the only ones that
+OpenMetrics has.
 
 ` + timeHelp + "\n\n" + runHelp,
 		Example: `  plimsoll metrics export latest --output metrics.txt

@@ -18,10 +18,11 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	var address, token string
 	c := &cobra.Command{
-		Use: "serve [RUN...]", Short: "Serve runs to a browser and to Grafana, also while they go on", Args: args(0, 1000, "run"),
-		Long: `Serve answers over HTTP until it is interrupted: pages that list the runs, show what a run does while it goes on and
-hold its report; and Prometheus' query API over the metrics of all runs, each series with the label run. In Grafana, add
-a data source of type Prometheus with the address that is printed. Without a RUN it serves every run there is, those
+		Use: "serve [RUN...]", Short: "Serve runs to a browser and to Grafana, also while they go on",
+		Args: args(0, 1000, "run"),
+		Long: `Serve answers over HTTP until it is interrupted: pages that list the runs, show what a run does while it goes on
+and hold its report; and Prometheus' query API over the metrics of all runs, each series with the label run. In Grafana,
+add a data source of type Prometheus with the address that is printed. Without a RUN it serves every run there is, those
 of experiments and those made later included. Nothing in a run folder is changed.
 
 Only this machine can reach it, unless --listen says otherwise; then readers must send a token, as
@@ -36,7 +37,8 @@ it is: encrypt where the network is not trusted.
 		RunE:              func(cmd *cobra.Command, runs []string) error { return a.serve(phase(cmd), runs, address, token) },
 	}
 	c.Flags().StringVar(&address, "listen", "127.0.0.1:9095", "`address` to serve at, HOST:PORT; port 0 takes a free one")
-	c.Flags().StringVar(&token, "token", "", "`where` the token is that readers must send: env:NAME, file:PATH, command:PROGRAM")
+	const where = "`where` the token is that readers must send: env:NAME, file:PATH, command:PROGRAM"
+	c.Flags().StringVar(&token, "token", "", where)
 	return c
 }
 
@@ -63,9 +65,12 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
 	site := web.New(web.Options{Folders: folders, Now: a.now, Version: buildVersion().Program})
-	s := listen.Server{Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping, Listening: func(at string) {
-		visible.Fprintf(a.err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n", at)
-	}}
+	s := listen.Server{
+		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
+		Listening: func(at string) {
+			visible.Fprintf(a.err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n", at)
+		},
+	}
 	if err := s.Check(); err != nil {
 		return exit.Usagef("--token says where a token is, like env:NAME or file:PATH", "%s%w", phase, err)
 	}

@@ -103,7 +103,8 @@ func (c *collector) generalPanels(ctx context.Context) (out []result.Panel) {
 			if s.Label("prefill") != "" && !strings.Contains(name, "prefill") {
 				name += " prefill"
 			}
-			p.Series = append(p.Series, onGrid(result.Series{Name: name, Workload: name, Unit: p.Unit}, s.Points, start, c.end, step))
+			one := result.Series{Name: name, Workload: name, Unit: p.Unit}
+			p.Series = append(p.Series, onGrid(one, s.Points, start, c.end, step))
 		}
 		if len(found) == 0 && err == nil {
 			p.Problem = "no values so far"
@@ -178,11 +179,11 @@ func (c *collector) soFarPanel(ctx context.Context, r scenario.Result, p *result
 var descriptions = map[string]series.Description{
 	WorkloadOps:     {Type: "counter", Help: "Operations that a workload has completed, by kind of operation."},
 	WorkloadBytes:   {Type: "counter", Help: "Bytes that a workload's operations have moved, by kind of operation."},
-	WorkloadService: {Type: "histogram", Help: "Time from the actual send of an operation to its completion, by kind of operation."},
+	WorkloadService: {Type: "histogram", Help: "Time from an operation's actual send to its completion, by kind of operation."},
 	WorkloadErrors:  {Type: "counter", Help: "Operations of a workload that failed."},
 	WorkloadMeasure: {Type: "gauge", Help: "What a load generator reports besides operations, by measure and unit."},
 	WorkloadActive:  {Type: "gauge", Help: "1 while a workload runs on the VM, else 0."},
-	VMNode:          {Type: "gauge", Help: "Index of the node on which the VM is; a point at every moment at which it is on."},
+	VMNode:          {Type: "gauge", Help: "Index of the node on which the VM is, while it is on."},
 	ReadsCompleted:  {Type: "counter", Help: "Reads completed."},
 	WritesCompleted: {Type: "counter", Help: "Writes completed."},
 	ReadBytes:       {Type: "counter", Help: "Bytes read."},

@@ -39,7 +39,9 @@ func TypeOf(name string) string {
 // Description says that nothing is known. The limit of the selection is not looked at.
 //
 // https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md
-func (q Queries) OpenMetrics(ctx context.Context, w io.Writer, sel Selection, describe func(name string) Description) error {
+func (q Queries) OpenMetrics(
+	ctx context.Context, w io.Writer, sel Selection, describe func(name string) Description,
+) error {
 	sets, err := sel.matchers()
 	if err != nil {
 		return err
@@ -196,7 +198,9 @@ func boundsOf(s storage.Series, low, high int64) (bounds []float64, first chunke
 // mostUnlooked is after how many points the context is looked at.
 const mostUnlooked = 4096
 
-func (o *openMetrics) series(ctx context.Context, name string, s storage.Series, bounds []float64, low, high int64) error {
+func (o *openMetrics) series(
+	ctx context.Context, name string, s storage.Series, bounds []float64, low, high int64,
+) error {
 	var pairs []string // of labels, but the name
 	s.Labels().Range(func(l labels.Label) {
 		if l.Name == MetricName {

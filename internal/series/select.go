@@ -144,7 +144,9 @@ func (q Queries) Labels(ctx context.Context, sel Selection) (out [][]Label, warn
 }
 
 // selectAny are the series that fit any of the sets of matchers, each once, in the order of their labels.
-func selectAny(ctx context.Context, from storage.Querier, hints *storage.SelectHints, sets [][]*labels.Matcher) storage.SeriesSet {
+func selectAny(
+	ctx context.Context, from storage.Querier, hints *storage.SelectHints, sets [][]*labels.Matcher,
+) storage.SeriesSet {
 	var found []storage.SeriesSet
 	for _, set := range sets {
 		found = append(found, from.Select(ctx, true, hints, set...))

@@ -168,7 +168,9 @@ func (q *unionQuerier) open(ctx context.Context, s Member) *opened {
 }
 
 // Select implements storage.Querier.
-func (q *unionQuerier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, all ...*labels.Matcher) storage.SeriesSet {
+func (q *unionQuerier) Select(
+	ctx context.Context, _ bool, hints *storage.SelectHints, all ...*labels.Matcher,
+) storage.SeriesSet {
 	own, exported, rest := q.split(all)
 	out := &list{}
 	var err error
@@ -223,9 +225,9 @@ func (q *unionQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints
 }
 
 // LabelValues implements storage.Querier.
-func (q *unionQuerier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, all ...*labels.Matcher) (
-	[]string, annotations.Annotations, error,
-) {
+func (q *unionQuerier) LabelValues(
+	ctx context.Context, name string, hints *storage.LabelHints, all ...*labels.Matcher,
+) ([]string, annotations.Annotations, error) {
 	own, exported, rest := q.split(all)
 	if len(exported) > 0 {
 		return nil, nil, fmt.Errorf("a condition on %s is not possible here", q.exported)

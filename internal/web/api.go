@@ -225,7 +225,8 @@ func (q question) selection() (series.Selection, error) {
 	start, startErr := q.moment("start", time.Time{})
 	end, endErr := q.moment("end", time.Time{})
 	limit, err := q.limit()
-	return series.Selection{Match: q.form["match[]"], From: start, To: end, Limit: limit}, errors.Join(startErr, endErr, err)
+	sel := series.Selection{Match: q.form["match[]"], From: start, To: end, Limit: limit}
+	return sel, errors.Join(startErr, endErr, err)
 }
 
 func findSeries(ctx context.Context, q question) (reply, error) {
@@ -283,7 +284,8 @@ func metadata(ctx context.Context, q question) (reply, error) {
 	names := []string{q.get("metric")}
 	var warnings []string
 	if names[0] == "" {
-		if names, warnings, err = q.site.newest.LabelValues(ctx, series.MetricName, series.Selection{Limit: limit}); err != nil {
+		names, warnings, err = q.site.newest.LabelValues(ctx, series.MetricName, series.Selection{Limit: limit})
+		if err != nil {
 			return reply{}, err
 		}
 	}
@@ -298,7 +300,8 @@ func metadata(ctx context.Context, q question) (reply, error) {
 // buildInfo tells, in the form that clients know, the version of Prometheus whose query language this is, and ours.
 func buildInfo(_ context.Context, q question) (reply, error) {
 	return reply{Data: map[string]string{
-		"version": prometheusVersion(), "revision": q.site.version, "branch": "", "buildUser": "", "buildDate": "", "goVersion": goVersion(),
+		"version": prometheusVersion(), "revision": q.site.version, "goVersion": goVersion(),
+		"branch": "", "buildUser": "", "buildDate": "",
 	}}, nil
 }
 
@@ -306,7 +309,8 @@ func buildInfo(_ context.Context, q question) (reply, error) {
 func prometheusVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if rest, ok := strings.CutPrefix(m.Version, "v0."); ok && m.Path == "github.com/prometheus/prometheus" && len(rest) > 3 {
+			rest, ok := strings.CutPrefix(m.Version, "v0.")
+			if ok && m.Path == "github.com/prometheus/prometheus" && len(rest) > 3 {
 				major, minor := rest[:1], strings.TrimPrefix(rest[1:], "0")
 				return major + "." + minor
 			}

@@ -33,8 +33,10 @@ type row struct {
 type verdict struct{ Question, State, Reason string }
 
 func verdicts(m result.Manifest) []verdict {
-	return []verdict{{"measured", m.Measured.State, m.Measured.Reason}, {"collected", m.Collected.State, m.Collected.Reason},
-		{"cleaned", m.Cleaned.State, m.Cleaned.Reason}}
+	return []verdict{
+		{"measured", m.Measured.State, m.Measured.Reason}, {"collected", m.Collected.State, m.Collected.Reason},
+		{"cleaned", m.Cleaned.State, m.Cleaned.Reason},
+	}
 }
 
 // choice is a value of a filter.
@@ -67,7 +69,9 @@ var spans = []struct {
 	value, text string
 	length      time.Duration
 }{
-	{"1h", "the last hour", time.Hour}, {"1d", "the last day", 24 * time.Hour}, {"7d", "the last week", 7 * 24 * time.Hour},
+	{"1h", "the last hour", time.Hour},
+	{"1d", "the last day", 24 * time.Hour},
+	{"7d", "the last week", 7 * 24 * time.Hour},
 	{"30d", "the last 30 days", 30 * 24 * time.Hour},
 }
 
@@ -84,7 +88,8 @@ func since(text string, now time.Time) (time.Time, error) {
 	if d, err := series.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, fmt.Errorf("since: %q is no date like 2026-11-22 and no time like 12h or 7d", visible.Cut(text, 100))
+	const objection = "since: %q is no date like 2026-11-22 and no time like 12h or 7d"
+	return time.Time{}, fmt.Errorf(objection, visible.Cut(text, 100))
 }
 
 // listPage is the list of runs.
@@ -118,7 +123,8 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	for _, sp := range spans {
 		times.Choices = append(times.Choices, choice{sp.value, sp.text, asked.Get("since") == sp.value})
 	}
-	if text := asked.Get("since"); text != "" && !slices.ContainsFunc(times.Choices, func(c choice) bool { return c.Value == text }) {
+	offered := func(c choice) bool { return c.Value == asked.Get("since") }
+	if text := asked.Get("since"); !slices.ContainsFunc(times.Choices, offered) {
 		times.Choices = append(times.Choices, choice{text, "since " + text, true})
 	}
 	v.Filters = append(v.Filters, times)

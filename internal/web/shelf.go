@@ -63,7 +63,8 @@ func newShelf(folders func() ([]string, error), now func() time.Time) *shelf {
 
 func (s *shelf) close() error { return s.stores.close() }
 
-// all are the runs there are, newest first. When the folder of all cannot be read, they are those of before, and an error.
+// all are the runs there are, newest first. When the folder of all cannot be read, they are those of before, and an
+// error.
 func (s *shelf) all() ([]book, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
