@@ -20,6 +20,13 @@ import (
 // metrics from OpenMetricsSoFar, nil where they cannot be read; it is not closed.
 func SoFar(ctx context.Context, folder *result.Folder, store *series.Store) (*result.Data, error) {
 	sc, problem := loadScenario(folder)
+	return soFar(ctx, folder, store, sc, problem)
+}
+
+// soFar is SoFar with the scenario loaded; nil and a problem when it could not be.
+func soFar(
+	ctx context.Context, folder *result.Folder, store *series.Store, sc *scenario.Scenario, problem string,
+) (*result.Data, error) {
 	c := &collector{
 		folder: folder, m: folder.Manifest(), store: store, sc: sc, soFar: true,
 		data: &result.Data{Version: result.FormatVersion},

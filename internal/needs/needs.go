@@ -46,6 +46,12 @@ func Promtool(t testing.TB) string {
 	return program(t, "promtool", "apt-get install prometheus", "promtool")
 }
 
+// Redis returns the path of redis-server, beside which redis-cli and redis-benchmark are.
+func Redis(t testing.TB) string {
+	t.Helper()
+	return program(t, "redis-server", "apt-get install redis-server", "redis-server")
+}
+
 // Chromium returns the path of a Chromium or Chrome that can run headless.
 func Chromium(t testing.TB) string {
 	t.Helper()
