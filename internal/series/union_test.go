@@ -185,3 +185,24 @@ func TestAnswerOfHistograms(t *testing.T) {
 		t.Errorf("%s\n%v", got.Result, err)
 	}
 }
+
+// What is read as a time or a duration is one that can be written again; nothing panics.
+func FuzzParseTimeAndDuration(f *testing.F) {
+	for _, s := range []string{"0", "1700000000.5", "-1", "1e18", "NaN", "+Inf", "2026-11-22T10:00:00Z", "1h30m", "7d", "0x1p3", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if at, err := series.ParseTime(text); err == nil {
+			again, err := series.ParseTime(at.Format(time.RFC3339Nano))
+			if at.Year() >= 0 && at.Year() < 10000 && (err != nil || !again.Equal(at)) {
+				t.Errorf("%q: %v, again %v, %v", text, at, again, err)
+			}
+		}
+		if d, err := series.ParseDuration(text); err == nil {
+			again, err := series.ParseDuration(fmt.Sprintf("%.9f", d.Seconds()))
+			if off := (again - d).Abs(); err != nil || off > time.Microsecond+d.Abs()/1e6 {
+				t.Errorf("%q: %v, again %v, %v", text, d, again, err)
+			}
+		}
+	})
+}
