@@ -370,7 +370,7 @@ type compareRow struct {
 // CompareHTML writes a comparison as one self-contained page without a script.
 func CompareHTML(w io.Writer, d *compare.Document) error {
 	d = shown(d)
-	v := compareView{Document: d, Title: compareTitle(d), Policy: policy}
+	v := compareView{Document: d, Title: compareTitle(d), Policy: Policy}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)
 		if err != nil {
