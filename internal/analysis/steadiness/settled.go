@@ -85,7 +85,7 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 	q := all[0].Quantity
 	f := result.Finding{
 		Check: "steady-state", Subject: name, Metric: "mean " + q.Name + " of the steady stretch", Unit: q.Unit,
-		Basis: "throughput" + points(all) + ", one run; even stretch by change points, trend and period (tolerance 5 %)",
+		Basis: "throughput" + points(all) + ", one run; judged by change points, slow movement, spread and line (tolerance 5 %)",
 	}
 	in := ""
 	if q.Measure != "" {
@@ -233,11 +233,11 @@ func plain(s *view.Stretch) string {
 		}
 		parts = append(parts, text)
 	}
-	if s.Period.Found && float64(s.Last-s.First+1) < 3*s.Period.Points {
-		parts = append(parts, fmt.Sprintf("its even part of %s is shorter than three of its periods of %s", view.SayDuration(float64(s.Last-s.First+1)*s.Track.Step), view.SayDuration(s.Period.Points*s.Track.Step)))
+	if math.Abs(s.DriftShare) > 0.1 {
+		parts = append(parts, fmt.Sprintf("it drifted by %+.0f %% of its mean", 100*s.DriftShare))
 	}
-	if s.DriftShare > 0.1 {
-		parts = append(parts, fmt.Sprintf("it drifted by %s", view.Percent(s.DriftShare)))
+	if len(parts) == 0 && len(s.Still) > 0 {
+		parts = append(parts, fmt.Sprintf("it stood still at %s", view.ClockOf(s.Elapsed(s.Still[0].First))))
 	}
 	if len(parts) == 0 {
 		return s.Reason

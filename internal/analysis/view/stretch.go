@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -117,10 +116,15 @@ func Judge(name string, c *Track) Stretch {
 	if s.Stretch, err = steady.Window(values, steady.Options{}); err != nil {
 		s.Why = err.Error()
 	}
-	if !s.Reached && len(s.Changes) == 0 && !s.Period.Found && s.DriftShare <= material && quartersWithin(values, material) {
-		s.Reached, s.Reason = true, "" // the warm-up rule stumbles over noise in short series; nothing that matters moved
-	}
+	s.Unclear()
 	return s
+}
+
+// Unclear makes a verdict that could not be had the reason why the stretch was not judged.
+func (s *Stretch) Unclear() {
+	if s.CannotTell {
+		s.Why = s.Reason
+	}
 }
 
 // Rounds judges a stretch too short for change points by the rule for rounds, five of them.
@@ -142,21 +146,6 @@ func (s *Stretch) Rounds(values []float64) {
 		s.Why = err.Error()
 	}
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)))
-}
-
-// material is the relative movement below which nothing is called unsteady.
-const material = 0.05
-
-// quartersWithin reports whether the means of the four quarters of a series lie so near its mean.
-func quartersWithin(x []float64, share float64) bool {
-	mean := Total(x) / float64(len(x))
-	for q := range 4 {
-		part := x[q*len(x)/4 : (q+1)*len(x)/4]
-		if math.Abs(Total(part)/float64(len(part))-mean) > share*math.Abs(mean) {
-			return false
-		}
-	}
-	return true
 }
 
 // When names a window in a sentence: a second time alone is after the neighbour, and of many neighbours three are named.
