@@ -97,11 +97,12 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 			out = append(out, sound(f))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b result.Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
+	slices.SortStableFunc(out, func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) })
 	return out
 }
 
-func rank(s result.Severity) int {
+// order is the place of a severity among the others, the most important first.
+func order(s result.Severity) int {
 	return slices.Index([]result.Severity{result.Blocker, result.Caution, result.Notice, result.Fine}, s)
 }
 

@@ -282,7 +282,7 @@ func TestInvariants(t *testing.T) {
 			if strings.Contains(f.Sentence, "NaN") || strings.Contains(f.Sentence, "Inf") {
 				t.Fatalf("not plain words: %s", f.Sentence)
 			}
-			if r := rank(f.Severity); r < last {
+			if r := order(f.Severity); r < last {
 				t.Fatalf("out of order: %+v", f)
 			} else {
 				last = r

@@ -63,7 +63,7 @@ func OfTable(t Table) (findings []result.Finding, unseen []string) {
 	for i := range findings {
 		findings[i] = sound(findings[i])
 	}
-	slices.SortStableFunc(findings, func(a, b result.Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
+	slices.SortStableFunc(findings, func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) })
 	unseen = append(unseen, "what was offered, what failed, what the blocks held, whether the generator was the limit, and what else ran: a table does not hold it; a run folder does")
 	return findings, unseen
 }

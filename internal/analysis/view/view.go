@@ -28,17 +28,17 @@ func IsFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // Ptr is v where a finding may have none.
 func Ptr(v float64) *float64 { return &v }
 
-// Run is a run arranged for checking.
+// Run is a run arranged for checking. Checks read it and change nothing of it.
 type Run struct {
 	Manifest result.Manifest
-	Data     *result.Data
-	Loads    []*Load
-	VMs      map[string]result.VM
-	Nodes    map[int]result.Node
-	OneHost  bool // all nodes are parts of one host and share its CPUs and memory
+	Data     *result.Data         // never nil
+	Loads    []*Load              // by name; workloads that prefill are with those they prefilled for
+	VMs      map[string]result.VM // by name
+	Nodes    map[int]result.Node  // by index
+	OneHost  bool                 // all nodes are parts of one host and share its CPUs and memory
 	blocks   map[opKey]result.Block
 
-	// What was worked out already; see track and stretches.
+	// What was worked out already; see TrackOf, Stretches and Stages.
 	tracks  map[loadKey]*Track
 	settled map[loadKey][]Stretch
 	staged  *[]Step
@@ -55,9 +55,9 @@ type loadKey struct {
 type Load struct {
 	Name     string
 	Group    string
-	Parts    []*result.Workload
+	Parts    []*result.Workload // never empty
 	Merged   *result.Workload   // nil when not collected
-	cut      []result.Span      // see times
+	cut      []result.Span      // see Times
 	Prefills []*result.Workload // and other workloads of the group that wrote all of their extents, in order of their start
 }
 
