@@ -29,7 +29,7 @@ type Circumstances struct {
 	Beside []string `json:"beside,omitempty"`
 	// State is of a partial window, "" of one in which all VMs worked.
 	State WindowState `json:"state,omitempty"`
-	// Round is the start of the workload in which it lies, from 1; 0 where there is one start only, or a window holds several.
+	// Round is the start of the workload in which it lies, from 1; 0 where there is one start only, or it holds several.
 	Round int `json:"round,omitempty"`
 	// After is the text of the annotation or fault with which it begins, "" when it begins with none.
 	After string `json:"after,omitempty"`
@@ -91,8 +91,8 @@ var (
 	roundPart = regexp.MustCompile(` in start (\d+)$`)
 )
 
-// CircumstancesOf reads the name of a window that was collected before its circumstances were kept; false when it is none of
-// ours. A workload whose own name looks like a part of a window's is taken for that.
+// CircumstancesOf reads the name of a window that was collected before its circumstances were kept; false when it is none
+// of ours. A workload whose own name looks like a part of a window's is taken for that.
 func CircumstancesOf(name string) (Circumstances, bool) {
 	var c Circumstances
 	left := name

@@ -146,7 +146,8 @@ func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
 		if seen[name]++; seen[name] > 1 {
 			c.Again = seen[name]
 		}
-		l.windows = append(l.windows, result.Window{Name: c.Name(), Circumstances: c, Start: from, End: k.t, Partial: partial})
+		l.windows = append(l.windows, result.Window{Name: c.Name(), Circumstances: c, Start: from, End: k.t,
+			Partial: partial})
 		from, text = k.t, k.text
 	}
 }
