@@ -10,7 +10,7 @@ import (
 
 // testsOnly are packages for tests, which nothing that ships may import.
 var testsOnly = []string{
-	"internal/golden", "internal/needs", "internal/mutants", "internal/archtest", "internal/*/*test",
+	"internal/golden", "internal/needs", "internal/mutants", "internal/trust", "internal/archtest", "internal/*/*test",
 }
 
 func matches(patterns []string, dir string) bool {
@@ -56,6 +56,31 @@ func TestLeafDriversKnowNothingOfEachOther(t *testing.T) {
 				ours := strings.TrimPrefix(imported, module)
 				if slices.Contains(contracts, path.Dir(ours)) && !slices.Contains(named, ours) {
 					t.Errorf("%s imports %s: drivers stand alone, what they share belongs to the contract", f.name, ours)
+				}
+			}
+		}
+	}
+}
+
+// Rooms of analysis see a run through view, and what they share is in view: none of them knows another.
+func TestRoomsOfAnalysisKnowNothingOfEachOther(t *testing.T) {
+	const view = "internal/analysis/view"
+	rooms := map[string]*pkg{}
+	for _, p := range packages(t) {
+		for _, f := range p.shipped() {
+			if path.Dir(p.dir) == "internal/analysis" && slices.Contains(f.imports, module+view) {
+				rooms[p.dir] = p
+			}
+		}
+	}
+	if len(rooms) == 0 {
+		t.Fatalf("no package of internal/analysis imports %s", view)
+	}
+	for dir, p := range rooms {
+		for _, f := range p.shipped() {
+			for _, imported := range f.imports {
+				if ours := strings.TrimPrefix(imported, module); rooms[ours] != nil && ours != dir {
+					t.Errorf("%s imports %s: what rooms share belongs to %s", f.name, ours, view)
 				}
 			}
 		}

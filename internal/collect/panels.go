@@ -41,11 +41,15 @@ func (c *collector) panels(ctx context.Context) []result.Panel {
 		var err error
 		switch r.Kind {
 		case scenario.GroupResult:
-			p.Group = "VMGroupResult_" + r.Group
+			p.Group, p.VMGroup, p.Aggregate = "VMGroupResult_"+r.Group, r.Group, r.Aggregate
 			err = c.groupPanel(ctx, r, &p)
 		case scenario.WorkloadResult:
 			p.Group = "IogenResult_" + cmp.Or(r.Workload, r.Group)
-			err = c.workloadPanel(r, &p)
+			if c.soFar {
+				err = c.soFarPanel(ctx, r, &p)
+			} else {
+				err = c.workloadPanel(r, &p)
+			}
 		case scenario.ClusterResult:
 			p.Group = "ClusterResult"
 			err = c.clusterPanel(ctx, r, &p)
