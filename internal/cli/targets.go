@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/target"
 	"plimsoll/internal/terminal"
@@ -36,7 +35,7 @@ func (a *app) targetsCommand() *cobra.Command {
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
 	check.Flags().StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	check.Flags().BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
-	f.name = drivers.Targets()[0].Name()
+	f.name = a.drivers.Targets[0].Name()
 	return a.group("targets", "List and look at the places that machines come from", list, check)
 }
 
@@ -56,7 +55,7 @@ type listedOption struct {
 
 func (a *app) listTargets() error {
 	var all []listed
-	for _, p := range drivers.Targets() {
+	for _, p := range a.drivers.Targets {
 		all = append(all, listing(p.Name(), p.Summary(), p.Options()))
 	}
 	return a.printListed(all)
