@@ -117,7 +117,11 @@ func (a *app) printFacts(f target.Facts) error {
 	visible.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, unit.Plural(len(f.Nodes), "node"), f.ClusterName)
 	t := terminal.Table{Head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
 	for _, n := range f.Nodes {
-		t.Add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), unit.Bytes(n.MemoryBytes).String(), n.Power)
+		memory := "-" // not known
+		if n.MemoryBytes > 0 {
+			memory = unit.Bytes(n.MemoryBytes).String()
+		}
+		t.Add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), memory, n.Power)
 	}
 	if err := t.Write(a.out); err != nil {
 		return err
@@ -142,11 +146,14 @@ func (a *app) printFacts(f target.Facts) error {
 		env.Add(e.Group+": "+e.Name, value)
 	}
 	visible.Fprintf(a.out, "\n")
-	if err := env.Write(a.out); err != nil {
-		return err
+	if len(f.Environment) > 0 {
+		if err := env.Write(a.out); err != nil {
+			return err
+		}
+		visible.Fprintf(a.out, "\n")
 	}
 	if f.FreeBytes >= 0 {
-		visible.Fprintf(a.out, "\nroom for disks: %s\n", unit.Bytes(f.FreeBytes))
+		visible.Fprintf(a.out, "room for disks: %s\n", unit.Bytes(f.FreeBytes))
 	}
 	for _, n := range f.Notes {
 		visible.Fprintf(a.out, "note: %s\n", n)
