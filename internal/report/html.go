@@ -38,7 +38,7 @@ func renderHTML(w io.Writer, doc *Document, files fs.FS) error {
 	}
 	v.Script = template.JS(string(v.Licence) + parts[2] + "\n" + parts[3])
 	hash := sha256.Sum256([]byte(v.Script))
-	v.Policy = policy + "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+	v.Policy = Policy + "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 	island, err := v.island()
 	if err != nil {
 		return fmt.Errorf("report: html: %w", err)
