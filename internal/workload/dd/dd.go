@@ -190,6 +190,7 @@ type parser struct {
 	now      workload.Report // so far
 	before   workload.Report // when the pass began
 	passOver bool            // the next count is the last one of its pass
+	pending  bool            // now has not been reported: there may be more of its moment
 	said     workload.Said
 	out      workload.Outcome
 }
@@ -238,15 +239,17 @@ func (p *parser) line(line []byte) {
 		p.passOver = true
 	case text == "time is over":
 		p.now.Final = true
-		p.report()
 	case text != "" && !strings.HasSuffix(text, " records in"):
 		p.said.Add(line)
 	}
 }
 
-// count takes what dd says of the pass that it is at.
+// count takes what dd says of the pass that it is at. A report goes out when the next moment begins: no two are of one.
 func (p *parser) count(n uint64, seconds float64) {
 	was, elapsed := p.before.Ops[0], p.before.Elapsed+time.Duration(seconds*float64(time.Second))
+	if p.pending && elapsed > p.now.Elapsed {
+		p.report()
+	}
 	p.now.Elapsed = max(p.now.Elapsed, elapsed) // dd rounds the seconds of its progress up as well
 	bytes := max(was.Bytes+n, p.now.Ops[0].Bytes)
 	p.now.Ops = workload.Counts{{Ops: bytes / uint64(p.format.Commit), Bytes: bytes, Seconds: p.now.Elapsed.Seconds()}}
@@ -254,16 +257,20 @@ func (p *parser) count(n uint64, seconds float64) {
 	if p.passOver {
 		p.passOver, p.before = false, p.now
 	}
-	p.report()
+	p.pending = true
 }
 
 func (p *parser) report() {
+	p.pending = false
 	p.out.Reports++
 	p.sink.Report(p.now)
 }
 
 // Finish implements workload.Parser.
 func (p *parser) Finish() (workload.Outcome, error) {
+	if p.pending {
+		p.report()
+	}
 	p.out.Message = p.said.String()
 	if p.out.Reports == 0 {
 		return p.out, errors.New("dd: nothing in its output says how much it has written")
