@@ -120,9 +120,11 @@ func (v *view) island() ([]byte, error) {
 		Heats  []heatData  `json:"heats"`
 	}
 	out.Origin = v.origin.UTC().Format(time.RFC3339)
-	out.Marks = v.marks
+	// Lists that are empty, and not null, which the script could not go through.
+	out.Marks, out.Charts, out.Heats = append([]mark{}, v.marks...), []chartData{}, []heatData{}
 	for _, c := range v.charts {
-		data := chartData{ID: c.ID, Title: c.Title, Unit: c.Unit, Start: c.Start, Step: c.Step, Names: c.Names, Expected: c.Expected, Log: c.Log}
+		data := chartData{ID: c.ID, Title: c.Title, Unit: c.Unit, Start: c.Start, Step: c.Step,
+			Names: append([]string{}, c.Names...), Expected: c.Expected, Log: c.Log}
 		for _, b := range c.Bands {
 			data.Bands = append(data.Bands, bandData{b.Name, b.Lower, b.Upper})
 		}
