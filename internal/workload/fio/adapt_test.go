@@ -382,7 +382,9 @@ func TestTellApart(t *testing.T) {
 		"exitall":         {config: "[global]\nexitall\n" + three, allowed: 9, notes: why("exitall")},
 		"exitall off":     {config: "[global]\nexitall=0\n" + three, allowed: 9, want: true},
 		"exits on errors": {config: three + "exitall_on_error=1\n", allowed: 9, notes: why("exitall_on_error")},
-		"steady state":    {config: three + "ss=iops:5%\n", allowed: 9, notes: why("steadystate")},
+		"steady state":    {config: three + "ss=iops:5%\n", allowed: 9, want: true},
+		"of a group": {config: three + "ss=iops:5%\ngroup_reporting\n", allowed: 9,
+			notes: why("steadystate")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
