@@ -65,7 +65,7 @@ The folder is not changed unless --write says so. The exit code is 5 when an ass
 	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, sheetUsage)
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
-	c.Flags().BoolVar(&f.all, "all", false, "print every finding, what is in order too (text)")
+	c.Flags().BoolVar(&f.all, "all", false, "print every finding, what passed too (text)")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"json", "md", "text"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -315,27 +315,23 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 		like[string(f.Severity)+f.Check]++
 	}
 	shown := map[string]bool{}
-	for _, f := range findings {
+	for _, f := range report.Ranked(findings) {
 		kind := string(f.Severity) + f.Check
 		if !all && (f.Severity == result.Fine || shown[kind]) {
 			continue
 		}
 		shown[kind] = true
-		word := string(f.Severity)
-		if f.Severity == result.Fine {
-			word = "in order"
-		}
 		more := ""
 		if n := like[kind] - 1; n > 0 && !all {
 			more = fmt.Sprintf(" (and %d more like it)", n)
 		}
-		visible.Fprintf(w, "%s (%s): %s%s\n    %s\n", word, f.Check, f.Sentence, more, figure(f))
+		visible.Fprintf(w, "%s (%s): %s%s\n    %s\n", report.SeverityWord(f.Severity), f.Check, f.Sentence, more, figure(f))
 		for _, warning := range f.Warnings {
 			visible.Fprintf(w, "    mind: %s\n", warning)
 		}
 	}
 	if fine > 0 && !all {
-		visible.Fprintf(w, "in order: %s (--all prints them)\n", unit.Plural(fine, "check"))
+		visible.Fprintf(w, "passed: %s (--all prints them)\n", unit.Plural(fine, "check"))
 	}
 }
 

@@ -331,7 +331,7 @@ func TestFindingsOfASummary(t *testing.T) {
 	if err := printFindings(&out, all); err != nil {
 		t.Fatal(err)
 	}
-	want := "blocker: A was out of CPU. (and 1 more like it)\ncaution: C nearly.\nnotice: small\nchecked and in order: 1\n\n"
+	want := "invalid: A was out of CPU. (and 1 more like it)\nwarning: C nearly.\ninfo: small\nchecks passed: 1\n\n"
 	if out.String() != want {
 		t.Error(cmp.Diff(want, out.String()))
 	}

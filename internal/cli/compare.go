@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
+	"plimsoll/result"
 )
 
 // compareFormats are the documents a comparison can be.
@@ -220,7 +221,37 @@ func (a *app) writeComparison(d *compare.Document, f compareFlags) error {
 	if f.file != "" && f.file != "-" && d.Marked != "" {
 		visible.Fprintf(a.err, "%s\n", d.Marked)
 	}
+	d.Links = a.links(d, f.file)
 	return a.print("compare", "comparison", f.output, func(w io.Writer) error { return write(w, d) })
+}
+
+// links are where the reports of the compared runs lie, as seen from the file that the comparison is written to. Runs
+// that are not in the folder of run folders, such as those of experiments, have none.
+func (a *app) links(d *compare.Document, file string) map[string]string {
+	if file == "" || file == "-" {
+		return nil
+	}
+	out := map[string]string{}
+	for _, s := range d.Sides {
+		for _, id := range s.Runs {
+			f, err := result.Open(filepath.Join(a.runsDir, id))
+			if err != nil {
+				continue
+			}
+			from, err := filepath.Abs(filepath.Dir(file))
+			if err != nil {
+				continue
+			}
+			to, err := filepath.Abs(f.ReportPath())
+			if err != nil {
+				continue
+			}
+			if rel, err := filepath.Rel(from, to); err == nil {
+				out[id] = filepath.ToSlash(rel)
+			}
+		}
+	}
+	return out
 }
 
 // side reads the runs of one side.

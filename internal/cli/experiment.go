@@ -320,6 +320,7 @@ func (a *app) writeResult(folder *experiment.Folder, whole bool, failedThreshold
 		return exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	var errs []error
+	doc.Beside = true
 	err = writeFile(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, doc) })
 	if err != nil {
 		errs = append(errs, exit.Errorf(exit.Failed, "", "report: %w", err))

@@ -3,8 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"time"
 
 	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
@@ -35,51 +35,19 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			visible.Fprintf(w, "%s\n\n", first)
 		}
 	}
-	t := terminal.Table{
-		Head:  []string{"WORKLOAD", "OPERATION", "RATE", "BANDWIDTH", "MEAN", "P50", "P99", "TIME OF", "ERRORS"},
-		Right: []bool{false, false, true, true, true, true, true, false, true},
+	for _, short := range doc.InShort {
+		if short.Severity == result.Blocker || short.Severity == result.Caution {
+			visible.Fprintf(w, "%s: ", report.SeverityWord(short.Severity))
+		}
+		visible.Fprintf(w, "%s\n", short.Sentence)
 	}
-	for _, l := range doc.Latencies {
-		if len(l.Windows) == 0 {
-			continue
-		}
-		errors := "0"
-		if n := failed(doc, l.Workload); n > 0 {
-			errors = unit.Thousands(int64(n))
-		}
-		for _, r := range l.Windows[0].Rows {
-			moved := "-"
-			if r.BytesPerSecond != nil {
-				moved = unit.Bandwidth(*r.BytesPerSecond).String()
-			}
-			t.Add(l.Workload, r.Op, rateIn(r.OpsPerSecond, r.Unit), moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99),
-				strings.TrimSuffix(l.Kind, " time"), errors)
-			errors = ""
-		}
-		for _, m := range l.Windows[0].Measures {
-			t.Add(l.Workload, m.Name, rateIn(m.Value, m.Unit), "-", "-", "-", "-", "", errors)
-			errors = ""
-		}
-	}
-	more := t.Len() - topRows
-	if more > 0 {
-		t.Keep(topRows)
-	}
-	if t.Len() > 0 {
-		if err := t.Write(w); err != nil {
-			return err
-		}
-		if more > 0 {
-			visible.Fprintf(w, "and %s more in the report\n", unit.Plural(more, "row"))
-		}
-		for _, l := range doc.Latencies {
-			if l.Note != "" && len(l.Windows) > 0 {
-				visible.Fprintf(w, "%s\n", l.Note)
-			}
-		}
+	if len(doc.InShort) > 0 {
 		visible.Fprintf(w, "\n")
 	}
-	if err := printFindings(w, doc.Findings); err != nil {
+	if err := printFigures(w, doc); err != nil {
+		return err
+	}
+	if err := printFindings(w, doc.Findings, doc.InShort...); err != nil {
 		return err
 	}
 	m := folder.Manifest()
@@ -95,28 +63,44 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	return err
 }
 
-// rateIn is a number in a unit of rates or of a declared measure.
-func rateIn(v float64, of string) string {
-	text := unit.Rate(v).String()
-	if of == result.OperationsUnit {
-		return text
+// printFigures prints the figures that anyone asks for, the same as on the report's first page.
+func printFigures(w io.Writer, doc *report.Document) error {
+	t := terminal.Table{Right: []bool{false, false, true, true, true, true, true, true, true}}
+	for _, h := range report.FigureHead {
+		t.Head = append(t.Head, strings.ToUpper(h))
 	}
-	return strings.TrimSuffix(text, " IOPS") + " " + of
-}
-
-// failed is the number of failed operations of a workload as a latency table names it.
-func failed(doc *report.Document, name string) uint64 {
-	for _, s := range doc.Workloads {
-		if !s.Prefill && (s.VM == "" && s.Name == name || s.VM != "" && s.Name+" on "+s.VM == name) {
-			return s.Errors
+	all := doc.Figures()
+	for i, f := range all {
+		if i > 0 && f.Errors == "" {
+			f.Workload = ""
+		}
+		t.Add(f.Cells()...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	t.Keep(min(topRows, len(all)))
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	if more := len(all) - topRows; more > 0 {
+		visible.Fprintf(w, "and %s more in the report\n", unit.Plural(more, "row"))
+	}
+	if times := doc.FigureTimes(); times != "" {
+		visible.Fprintf(w, "%s\n", times)
+	}
+	for _, l := range doc.Latencies {
+		if l.Note != "" && len(l.Windows) > 0 {
+			visible.Fprintf(w, "%s\n", l.Note)
 		}
 	}
-	return 0
+	visible.Fprintf(w, "\n")
+	return nil
 }
 
 // printFindings prints the most important findings that are not plain approval: one sentence per check and severity, with the
 // number of others like it.
-func printFindings(w io.Writer, all []result.Finding) error {
+func printFindings(w io.Writer, all []result.Finding, told ...report.Short) error {
 	type kind struct {
 		severity result.Severity
 		check    string
@@ -124,16 +108,19 @@ func printFindings(w io.Writer, all []result.Finding) error {
 	var kinds []kind
 	first := map[kind]string{}
 	count := map[kind]int{}
-	for _, s := range []result.Severity{result.Blocker, result.Caution, result.Notice} {
-		for _, f := range all {
-			k := kind{s, f.Check}
-			if f.Severity != s {
-				continue
-			}
-			if count[k]++; count[k] == 1 {
-				kinds = append(kinds, k)
-				first[k] = f.Sentence
-			}
+	fine := 0
+	for _, f := range report.Ranked(all) {
+		k := kind{f.Severity, f.Check}
+		if f.Severity == result.Fine {
+			fine++
+			continue
+		}
+		if slices.ContainsFunc(told, func(s report.Short) bool { return s.Sentence == f.Sentence }) {
+			continue
+		}
+		if count[k]++; count[k] == 1 {
+			kinds = append(kinds, k)
+			first[k] = f.Sentence
 		}
 	}
 	worth, shown := 0, 0
@@ -147,13 +134,13 @@ func printFindings(w io.Writer, all []result.Finding) error {
 		if n := count[k] - 1; n > 0 {
 			like = fmt.Sprintf(" (and %d more like it)", n)
 		}
-		visible.Fprintf(w, "%s: %s%s\n", k.severity, first[k], like)
+		visible.Fprintf(w, "%s: %s%s\n", report.SeverityWord(k.severity), first[k], like)
 	}
 	if worth > shown {
 		visible.Fprintf(w, "and %s more in the report\n", unit.Plural(worth-shown, "finding"))
 	}
-	if fine := len(all) - worth; fine > 0 {
-		visible.Fprintf(w, "checked and in order: %d\n", fine)
+	if fine > 0 {
+		visible.Fprintf(w, "checks passed: %d\n", fine)
 	}
 	if len(all) > 0 {
 		visible.Fprintf(w, "\n")
@@ -166,12 +153,4 @@ func verdict(v result.Verdict) string {
 		return v.State
 	}
 	return fmt.Sprintf("%s (%s)", v.State, v.Reason)
-}
-
-// seconds prints a time that may be absent.
-func seconds(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return unit.Duration(*v * float64(time.Second)).String()
 }

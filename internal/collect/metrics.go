@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"plimsoll/result"
+	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // formula is one report metric of the language. The language only names them; what each computes is ours and is printed with it.
@@ -43,10 +46,53 @@ func metricsOf(names []string, p result.Panel) []result.Metric {
 	return out
 }
 
+// reportMetrics are the metrics that a result asks for. Of a rate, a bandwidth or a latency of VMs they are of the time from the
+// first start of the group's workloads to their last end: before and after it the zeros are of no workload, and a mean
+// over them is nobody's rate. A pause or an outage between belongs to it. A panel of which something is left out says so.
+func (c *collector) reportMetrics(r scenario.Result, p *result.Panel) []result.Metric {
+	if r.Kind != scenario.GroupResult || !slices.Contains([]string{"ops/s", "bytes/s", "us"}, p.Unit) {
+		return metricsOf(r.Metrics, *p)
+	}
+	var from, to time.Time
+	for _, w := range c.data.Workloads {
+		if w.Prefill || w.Group != r.Group || !w.End.After(w.Start) || !w.End.After(c.start) {
+			continue
+		}
+		if from.IsZero() || w.Start.Before(from) {
+			from = w.Start
+		}
+		if w.End.After(to) {
+			to = w.End
+		}
+	}
+	if from.IsZero() {
+		return metricsOf(r.Metrics, *p)
+	}
+	worked, left := *p, 0
+	worked.Series = make([]result.Series, len(p.Series))
+	for i, s := range p.Series {
+		worked.Series[i] = s
+		worked.Series[i].Values = slices.Clone(s.Values)
+		for k := range s.Values {
+			at := s.Start.Add(time.Duration(float64(k) * s.Step * float64(time.Second)))
+			if (at.Before(from) || at.After(to)) && s.Values[k] != nil {
+				worked.Series[i].Values[k] = nil
+				left++
+			}
+		}
+	}
+	out := metricsOf(r.Metrics, worked)
+	if left > 0 && len(out) > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("the figures are of the %s from the first start of workloads of %s to their last end",
+			unit.Duration(to.Sub(from).Round(time.Second)), r.Group))
+	}
+	return out
+}
+
 func (f formula) over(p result.Panel) []result.Metric {
-	unit := f.unit
-	if unit == "" {
-		unit = p.Unit
+	of := f.unit
+	if of == "" {
+		of = p.Unit
 	}
 	type one struct {
 		series string
@@ -75,7 +121,7 @@ func (f formula) over(p result.Panel) []result.Metric {
 	case 0:
 		return nil
 	case 1:
-		return []result.Metric{{Name: f.name, Series: all[0].series, Value: all[0].value, Unit: unit, Formula: f.text}}
+		return []result.Metric{{Name: f.name, Series: all[0].series, Value: all[0].value, Unit: of, Formula: f.text}}
 	}
 	worst, values := all[0], []float64(nil)
 	for _, o := range all {
@@ -85,8 +131,8 @@ func (f formula) over(p result.Panel) []result.Metric {
 		}
 	}
 	return []result.Metric{
-		{Name: f.name + " (median)", Series: fmt.Sprintf("median of %d series", len(all)), Value: significant(median(values), 9), Unit: unit, Formula: f.text + "; median over the series"},
-		{Name: f.name + " (worst)", Series: worst.series, Value: worst.value, Unit: unit, Formula: f.text + "; worst of the series"},
+		{Name: f.name + " (median)", Series: fmt.Sprintf("median of %d series", len(all)), Value: significant(median(values), 9), Unit: of, Formula: f.text + "; median over the series"},
+		{Name: f.name + " (worst)", Series: worst.series, Value: worst.value, Unit: of, Formula: f.text + "; worst of the series"},
 	}
 }
 

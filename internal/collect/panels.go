@@ -59,7 +59,7 @@ func (c *collector) panels(ctx context.Context) []result.Panel {
 		if err != nil {
 			p.Problem, p.Series = err.Error(), []result.Series{}
 		}
-		p.Metrics = metricsOf(r.Metrics, p)
+		p.Metrics = c.reportMetrics(r, &p)
 		out = append(out, p)
 	}
 	return out

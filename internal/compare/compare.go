@@ -100,6 +100,10 @@ type Document struct {
 	Order      []Order      `json:"order_effects"`
 	Notes      []string     `json:"notes"` // what can be said and what cannot
 	Missing    []string     `json:"only_on_one_side,omitempty"`
+	// Overlays are the runs' courses over time, for drawing; data.json of each run has them.
+	Overlays []Overlay `json:"-"`
+	// Links are where the reports of runs lie as seen from the page, by run.
+	Links map[string]string `json:"-"`
 }
 
 // Shown is a side as the document names it.
@@ -230,6 +234,7 @@ func Of(sides []Side, o Options) (*Document, error) {
 	d.normalise(sides)
 	d.order(sides, o)
 	d.conclude(sides)
+	d.overlays(sides, o)
 	return d, nil
 }
 

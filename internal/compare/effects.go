@@ -59,6 +59,13 @@ type Experiment struct {
 	Effects    []FactorEffect `json:"effects"`
 	Cells      []CellResult   `json:"cells"`
 	Charts     []Chart        `json:"charts"`
+	// Best are the combinations that do most; Sweeps are the curves over numeric factors of four values or more.
+	Best   []Best  `json:"best,omitempty"`
+	Sweeps []Sweep `json:"sweeps,omitempty"`
+	// Overlays are the runs' courses over time, for drawing; data.json of each run has them.
+	Overlays []Overlay `json:"-"`
+	// Beside: the page lies beside the folder of the runs, as the experiment's own does, and links to their reports.
+	Beside bool `json:"-"`
 	// Against are all measures of every cell against the first, percentiles among them.
 	Against  []Measure `json:"against_first_cell"`
 	Families []Family  `json:"families"`
@@ -138,6 +145,8 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 		}
 	}
 	x.charts(d, all)
+	x.best(all)
+	x.overlays(d, all)
 	x.effects(d, all, o)
 	x.against(d, o)
 	x.drift(d, all, o)

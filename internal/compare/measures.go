@@ -400,13 +400,43 @@ func panelOf(runs []Run, name string) (means []float64, points []ratioSeries, ok
 		if i < 0 {
 			return nil, nil, false
 		}
-		s := plainSeries(r.Data.Panels[i].Series[0], r.Data)
+		s := plainSeries(ofItsWorkloads(r.Data.Panels[i].Series[0], r.Data), r.Data)
 		if len(s.value) == 0 {
 			return nil, nil, false
 		}
 		means, points = append(means, mean(s.value)), append(points, s)
 	}
 	return means, points, true
+}
+
+// ofItsWorkloads leaves of a rate, a bandwidth or a latency of a VM group what lies before the first start of the group's
+// workloads and after their last end: those zeros are of no workload.
+func ofItsWorkloads(s result.Series, d *result.Data) result.Series {
+	if s.Group == "" || !slices.Contains([]string{"ops/s", "bytes/s", "us"}, s.Unit) {
+		return s
+	}
+	var from, to time.Time
+	for _, w := range d.Workloads {
+		if w.Group != s.Group || w.Prefill || !w.End.After(w.Start) || !w.End.After(d.Start) {
+			continue
+		}
+		if from.IsZero() || w.Start.Before(from) {
+			from = w.Start
+		}
+		if w.End.After(to) {
+			to = w.End
+		}
+	}
+	if from.IsZero() {
+		return s
+	}
+	s.Values = slices.Clone(s.Values)
+	for i := range s.Values {
+		if at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second))); at.Before(from) || at.After(to) {
+			s.Values[i] = nil
+		}
+	}
+	return s
 }
 
 // series compares everything recorded over time by its mean. Percentiles of intervals are left out: they must not be averaged.

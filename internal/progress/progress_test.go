@@ -35,7 +35,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	m := moment{step: 3, steps: 9, phase: "run", text: "run workload \"OLTP\" on group \"OLTP\" for 7.2 s, without waiting for anything", elapsed: 30 * time.Second, takes: time.Minute, rows: rows()}
 	s.show(m)
 	first := out.String()
-	for _, want := range []string{"step 3/9  run", "[#", "30 s gone, about 30 s left", "OLTP", "1,800", "412 µs", "DSS (prefill) [1 silent]", "New                         1                              -"} {
+	for _, want := range []string{"step 3/9  run", "[#", "30 s gone, about 30 s left", "OLTP", "1,800", "412 µs", "DSS (prefill) [1 silent]", "New                         1                             -"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the block lacks %q:\n%s", want, first)
 		}
@@ -61,6 +61,26 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 }
 
+// TestTimesOfTheReport: from the run phase on lines carry the time that charts and findings count, beside the clock's.
+func TestTimesOfTheReport(t *testing.T) {
+	var out bytes.Buffer
+	start := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
+	now := start
+	w := New(&out, func() time.Time { return now }, func() time.Time { return now }, &plan.Plan{})
+	tell := func(after time.Duration, phase, kind, text string) {
+		now = start.Add(after)
+		w.Event(result.Event{Time: now, Phase: phase, Kind: kind, Text: text})
+	}
+	tell(0, "setup", result.KindAnnotation, "made")
+	tell(3*time.Minute+45*time.Second, "run", result.KindPhase, "")
+	tell(40*time.Minute, "run", result.KindFault, "node 1 lost power")
+	tell(2*time.Hour, "teardown", result.KindWarning, "slow")
+	want := "20:45:00 annotation: made\n21:25:00 +36:15 fault: node 1 lost power\n22:45:00 +1:56:15 warning: slow\n"
+	if out.String() != want {
+		t.Errorf("it prints\n%swant\n%s", out.String(), want)
+	}
+}
+
 func TestProgressElsewhere(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
@@ -72,7 +92,7 @@ func TestProgressElsewhere(t *testing.T) {
 	}
 	now = now.Add(calm)
 	s.show(m)
-	want := "20:45:15 step 3/9, 30 s gone; OLTP: 1,800 reads/s, 2,200 writes/s, mean 412 µs; DSS (prefill) [1 silent]: 0 operations/s, mean -, 3 errors; TPROC-C: 812 transactions/s, mean -; Probe: 5,100 NOPM, mean -; New: -, mean -\n"
+	want := "20:45:15 step 3/9, 30 s gone; OLTP: read 1,800, write 2,200 IOPS, mean 412 µs; DSS (prefill) [1 silent]: 0 operations/s, mean -, 3 errors; TPROC-C: 812 transactions/s, mean -; Probe: 5,100 NOPM, mean -; New: -, mean -\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
@@ -89,7 +109,7 @@ func TestProgressAsksWhenDue(t *testing.T) {
 		now = now.Add(time.Second)
 		w.Progress(run.Progress{Step: plan.Step{Number: 3}, Steps: 9, Rows: func() []collect.LiveRow { asked++; return rows() }})
 	}
-	if lines := strings.Count(out.String(), "OLTP: 1,800 reads/s, 2,200 writes/s"); asked != 2 || lines != 2 {
+	if lines := strings.Count(out.String(), "OLTP: read 1,800, write 2,200 IOPS"); asked != 2 || lines != 2 {
 		t.Errorf("asked %d times, shown %d times in 40 s", asked, lines)
 	}
 }

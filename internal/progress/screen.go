@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/collect"
 	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -36,6 +37,7 @@ type screen struct {
 	lastDraw time.Time                           // of the block
 	now      func() time.Time                    // of the person who looks
 	shown    func() time.Time                    // of the run, which may be simulated
+	origin   time.Time                           // when the run phase began, from which reports count; zero before
 }
 
 // calm is how often plain output tells what is going on within a step.
@@ -71,12 +73,24 @@ func (s *screen) say(format string, args ...any) {
 	line := visible.Line(visible.Cut(fmt.Sprintf(format, args...), visible.Longest))
 	_, _, terminal := s.size()
 	if !terminal {
-		fmt.Fprintf(s.w, "%s %s\n", s.shown().Format("15:04:05"), line)
+		fmt.Fprintf(s.w, "%s%s %s\n", s.shown().Format("15:04:05"), s.since(), line)
 		s.lastLine = s.now()
 		return
 	}
-	fmt.Fprintf(s.w, "%s%s\n", s.erase(), line)
+	fmt.Fprintf(s.w, "%s%s%s\n", s.erase(), strings.TrimPrefix(s.since()+" ", " "), line)
 	s.lastDraw = time.Time{} // the block was taken away: the next moment is drawn at once
+}
+
+// since is the time since the run phase began, as charts and findings have it, behind a blank; empty before it.
+func (s *screen) since() string {
+	if s.origin.IsZero() {
+		return ""
+	}
+	t := int64(s.shown().Sub(s.origin).Round(time.Second) / time.Second)
+	if t < 3600 {
+		return fmt.Sprintf(" +%d:%02d", t/60, t%60)
+	}
+	return fmt.Sprintf(" +%d:%02d:%02d", t/3600, t/60%60, t%60)
 }
 
 // due tells whether show would draw a moment now.
@@ -198,7 +212,7 @@ func rates(r collect.LiveRow) string {
 	total := 0.0
 	for _, o := range r.Rates {
 		if total += o.PerSecond; o.PerSecond > 0 {
-			parts = append(parts, whole(o.PerSecond)+" "+o.Operation.Noun+"/s")
+			parts = append(parts, rate(o))
 		}
 	}
 	switch {
@@ -207,11 +221,19 @@ func rates(r collect.LiveRow) string {
 	case len(parts) > mostRates:
 		return whole(total) + " operations/s"
 	case len(parts) > 0:
-		return strings.Join(parts, ", ")
+		return strings.ReplaceAll(strings.Join(parts, ", "), " IOPS, ", ", ") // the unit stands once
 	case len(r.Rates) == 0 && len(r.Values) > 0:
 		return whole(r.Values[0].Value) + " " + r.Values[0].Measure.Unit
 	}
 	return "0 operations/s"
+}
+
+// rate is that of one operation, in the unit that reports print it in.
+func rate(o collect.LiveRate) string {
+	if o.Operation.RateUnit() == result.OperationsUnit {
+		return o.Operation.Name + " " + whole(o.PerSecond) + " IOPS"
+	}
+	return whole(o.PerSecond) + " " + o.Operation.Noun + "/s"
 }
 
 // moved is what goes through now, in MiB/s.

@@ -1,5 +1,6 @@
 // Package progress shows a run to the person who started it: on a terminal one block that is drawn again in place,
-// elsewhere plain lines now and then.
+// elsewhere plain lines now and then. From the run
+// phase on a line carries the time since that began, +m:ss, as the report's charts and findings have it.
 //
 // It stands beside the run, which tells it what happens (run.Observer), and before the command's standard error. It asks
 // what the workloads do only when that is about to be shown. Words of others are made visible; the control sequences that
@@ -50,10 +51,16 @@ func Lasts(d time.Duration, unknown bool) string {
 	return about + unit.Duration(d.Round(time.Second)).String()
 }
 
+// runPhase is the phase from whose beginning charts and findings count their time.
+const runPhase = "run"
+
 // Event implements run.Observer.
 func (w *Watcher) Event(e result.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if e.Phase == runPhase && w.screen.origin.IsZero() {
+		w.screen.origin = e.Time
+	}
 	switch e.Kind {
 	case result.KindStepStart:
 		w.last.step, w.last.phase, w.last.text = e.Step, e.Phase, e.Text

@@ -75,6 +75,7 @@ func New(in Input) *Document {
 	for _, w := range d.Workloads {
 		doc.add(w, d.Workloads)
 	}
+	doc.InShort = doc.inShort()
 	return doc
 }
 

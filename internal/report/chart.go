@@ -25,6 +25,8 @@ type chart struct {
 	Expected *float64
 	Reduced  int       // points each shown point stands for; 1 when all are there
 	Log      []float64 // ends of the value axis when it is logarithmic
+	Cap      *float64  // upper end of the value axis when one short peak lies above it
+	Whole    bool      // all values are whole numbers
 }
 
 // maxGrid bounds a chart's grid: a day at one second.
@@ -188,6 +190,54 @@ func (c *chart) span() (low, high float64, ok bool) {
 		}
 	}
 	return low, high, seen
+}
+
+// peak is how many times what it reaches otherwise a rate must exceed in one short stretch for the axis to be cut below it.
+const peak = 3
+
+// cap cuts the axis of a chart of rates when a single stretch of less than a twentieth of its time lies more than three
+// times as high as all the rest: on the whole axis the rest could not be told from a flat line. Latencies are never cut;
+// of those the peaks matter.
+func (c *chart) cap() {
+	c.Whole = !slices.ContainsFunc(c.Values, func(v []float64) bool {
+		return slices.ContainsFunc(v, func(x float64) bool { return !math.IsNaN(x) && x != math.Trunc(x) })
+	})
+	if c.Unit != "ops/s" && c.Unit != "bytes/s" || c.Log != nil || len(c.Values) == 0 {
+		return
+	}
+	highest := make([]float64, len(c.Values[0])) // at each moment
+	for i := range highest {
+		for _, v := range c.Values {
+			if !math.IsNaN(v[i]) {
+				highest[i] = max(highest[i], v[i])
+			}
+		}
+	}
+	sorted := slices.Sorted(slices.Values(highest))
+	usual := sorted[len(sorted)*95/100]
+	if c.Expected != nil {
+		usual = max(usual, *c.Expected)
+	}
+	if !(usual > 0) || sorted[len(sorted)-1] <= peak*usual {
+		return
+	}
+	first := slices.IndexFunc(highest, func(v float64) bool { return v > peak*usual })
+	last := len(highest) - 1
+	for highest[last] <= peak*usual {
+		last--
+	}
+	if (last-first+1)*20 > len(highest) {
+		return
+	}
+	for i, v := range highest { // the flanks of the peak
+		if i < first-2 || i > last+2 {
+			usual = max(usual, v)
+		}
+	}
+	if highest[first] > peak*usual {
+		top := 1.3 * usual
+		c.Cap = &top
+	}
 }
 
 // wideRange is how many times the usual high values of a chart of durations must exceed its usual low ones for a

@@ -195,10 +195,11 @@ func compareGrids(d *compare.Document) []grid {
 	if ofFiles(d) {
 		measures.title = "Columns"
 	}
-	series := grid{title: "Means of everything recorded over time", head: measures.head, threshold: d.Threshold}
-	for i, m := range d.Series {
+	series := grid{title: "Means over time of what was recorded", head: measures.head, threshold: d.Threshold}
+	means := meansOverTime(d)
+	for i, m := range means {
 		if i == mostSeries {
-			series.title += fmt.Sprintf(" (the %d clearest of %d; JSON has all)", mostSeries, len(d.Series))
+			series.title += fmt.Sprintf(" (the %d clearest of %d; JSON has all)", mostSeries, len(means))
 			break
 		}
 		series.add(m, several)
@@ -221,6 +222,13 @@ func compareGrids(d *compare.Document) []grid {
 		order.rows = append(order.rows, []string{e.Name, percent(e.DriftPerRun), span(e.Interval.Low, e.Interval.High, e.Interval.Valid()), fmt.Sprintf("%.2g", e.P), fmt.Sprintf("%.0f %%", e.Confounded*100)})
 	}
 	return []grid{measures, facts, cores, order, series}
+}
+
+// meansOverTime are the series compared by their mean over time, without times of operations: such a mean weighs a second
+// with one operation like one with a million, and would stand beside the mean over operations as another number of the
+// same name. JSON has them.
+func meansOverTime(d *compare.Document) []compare.Measure {
+	return slices.DeleteFunc(slices.Clone(d.Series), func(m compare.Measure) bool { return m.Unit == "us" || m.Unit == "s" })
 }
 
 func factWeight(f compare.Fact) string {
@@ -341,14 +349,15 @@ func compareInterval(m compare.Measure) string {
 // compareView is a comparison arranged for the page.
 type compareView struct {
 	*compare.Document
-	Title  string
-	Policy string
-	Style  template.CSS
-	Groups []compareGroup
-	Top    []compareRow // series
-	More   int
-	Single bool
-	Files  bool // the sides are files
+	Title   string
+	Policy  string
+	Style   template.CSS
+	Groups  []compareGroup
+	Courses []*overlayView
+	Top     []compareRow // series
+	More    int
+	Single  bool
+	Files   bool // the sides are files
 }
 
 type compareGroup struct {
@@ -399,9 +408,11 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		g.Rows = append(g.Rows, newCompareRow(m, strings.TrimPrefix(m.Name, "result: "), widest, d.Threshold))
 		v.Single = v.Single || m.Scope == compare.WithinRuns
 	}
-	for i, m := range d.Series {
+	v.Courses = newOverlays(d.Overlays)
+	means := meansOverTime(d)
+	for i, m := range means {
 		if i == mostSeries {
-			v.More = len(d.Series) - mostSeries
+			v.More = len(means) - mostSeries
 			break
 		}
 		v.Top = append(v.Top, newCompareRow(m, fullName(m, several), widest, d.Threshold))

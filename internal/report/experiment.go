@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 
 	"plimsoll/internal/compare"
@@ -35,7 +36,11 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	if markdown {
 		b.WriteString("# ")
 	}
-	b.WriteString(sprintf("%s\n\n%s\n", x.Title, x.Sentence))
+	b.WriteString(sprintf("%s\n\n", x.Title))
+	for _, sentence := range experimentShort(x) {
+		b.WriteString(sprintf("%s\n\n", sentence))
+	}
+	b.WriteString(sprintf("%s\n", x.Sentence))
 	effects := grid{title: "Effects", head: []string{"factor", "measure", "change", "interval", "verdict"}}
 	for _, e := range x.Effects {
 		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against), measureName("", e.Workload, e.Name), percent(e.Change), effects.interval(e.Measure), string(e.Verdict)})
@@ -77,7 +82,9 @@ type experimentView struct {
 	*compare.Experiment
 	Policy  string
 	Style   template.CSS
+	Short   []string
 	Charts  []experimentChart
+	Courses []*overlayView
 	Groups  []experimentGroup // effects by factor
 	Against []compareGroup
 }
@@ -95,7 +102,7 @@ type experimentGroup struct {
 // ExperimentHTML writes the result of an experiment as one self-contained page without a script.
 func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	x = shown(x)
-	v := experimentView{Experiment: x, Policy: Policy}
+	v := experimentView{Experiment: x, Policy: Policy, Short: experimentShort(x)}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)
 		if err != nil {
@@ -106,6 +113,7 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	for _, c := range x.Charts {
 		v.Charts = append(v.Charts, experimentChart{Title: c.Title, SVG: chartPlot(c).svg()})
 	}
+	v.Courses = newOverlays(x.Overlays)
 	var all []compare.Measure
 	for _, e := range x.Effects {
 		all = append(all, e.Measure)
@@ -129,10 +137,14 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	return comparePage(w, "experiment.html.tmpl", v)
 }
 
+// isRun is the form of a run's identity. Only what has it becomes part of a link.
+var isRun = regexp.MustCompile(`^\d{8}-\d{6}-[A-Za-z0-9-]+$`)
+
 // comparePage executes a template that shares the table of compared measures.
 func comparePage(w io.Writer, name string, v any) error {
 	page := template.New(name).Funcs(functions).Funcs(template.FuncMap{
 		"percent": percent, "weight": factWeight, "sideSize": sideSize, "cellInterval": cellInterval, "measureName": measureName,
+		"isRun": isRun.MatchString,
 	})
 	for _, file := range []string{"measures.html.tmpl", name} {
 		text, err := fs.ReadFile(embedded, "assets/"+file)

@@ -128,17 +128,54 @@ func (v *heatView) svg() template.HTML {
 	d.top = 10
 	fmt.Fprintf(&d.b, `<image class="heat" href="%s" x="%d" y="%d" width="%d" height="%d" preserveAspectRatio="none"/>`,
 		v.picture(), int(d.left), int(d.top), int(d.right-d.left), int(d.bottom-d.top))
-	every := max(1, int(math.Ceil(float64(rows)/7)))
-	for r := 0; r <= rows; r += every {
+	for _, t := range v.latencyTicks() {
 		class := "t e"
-		if r == 0 {
+		if t.at < 0.1*float64(rows) {
 			class = "t e low" // in the way of the time axis where letters are large
 		}
-		d.text(class, int(d.left)-8, d.y(float64(r))+4, duration(v.Edges[r]))
+		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left)-5, d.y(t.at), int(d.left))
+		d.text(class, int(d.left)-8, d.y(t.at)+4, duration(t.seconds))
 	}
 	d.timeAxis()
 	d.b.WriteString(`</svg>`)
 	return template.HTML(d.b.String())
+}
+
+// latencyTick is a round latency, and where it lies on the map's axis in rows from the bottom.
+type latencyTick struct{ seconds, at float64 }
+
+// latencyTicks are round latencies within the map: 1, 2 and 5 times powers of ten, or the powers alone where those are
+// many. Between two edges a latency lies by its logarithm.
+func (v *heatView) latencyTicks() []latencyTick {
+	const most = 9
+	rows := len(v.Edges) - 1
+	find := func(factors ...float64) (out []latencyTick) {
+		for p := -9; p <= 4; p++ {
+			for _, f := range factors {
+				s := f * math.Pow(10, float64(p))
+				for r := range rows {
+					low, high := v.Edges[r], v.Edges[r+1]
+					if s >= low && (s < high || r == rows-1 && s <= high) {
+						at := float64(r)
+						if low > 0 && high > low {
+							at += math.Log(s/low) / math.Log(high/low)
+						}
+						out = append(out, latencyTick{s, at})
+						break
+					}
+				}
+			}
+		}
+		return out
+	}
+	out := find(1, 2, 5)
+	if len(out) > most {
+		out = find(1)
+	}
+	if len(out) == 0 { // less than from one round latency to the next
+		out = []latencyTick{{v.Edges[0], 0}, {v.Edges[rows], float64(rows)}}
+	}
+	return out
 }
 
 // heatRow is a row of the map's table.

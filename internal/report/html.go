@@ -74,6 +74,7 @@ var functions = template.FuncMap{
 	"percentWhole": func(share float64) string { return fmt.Sprintf("%.0f", share*100) },
 	"bound":        boundPercent,
 	"length":       length,
+	"figureHead":   func() []string { return FigureHead },
 }
 
 // chartData is what the page's script draws one chart from.
@@ -88,6 +89,8 @@ type chartData struct {
 	Bands    []bandData      `json:"bands,omitempty"`
 	Expected *float64        `json:"expected,omitempty"`
 	Log      []float64       `json:"log,omitempty"` // ends of a logarithmic axis
+	Cap      *float64        `json:"cap,omitempty"` // upper end of the axis, below a peak
+	Whole    bool            `json:"whole,omitempty"`
 }
 
 type bandData struct {
@@ -124,7 +127,8 @@ func (v *view) island() ([]byte, error) {
 	out.Marks, out.Charts, out.Heats = append([]mark{}, v.marks...), []chartData{}, []heatData{}
 	for _, c := range v.charts {
 		data := chartData{ID: c.ID, Title: c.Title, Unit: c.Unit, Start: c.Start, Step: c.Step,
-			Names: append([]string{}, c.Names...), Expected: c.Expected, Log: c.Log}
+			Names: append([]string{}, c.Names...), Expected: c.Expected, Log: c.Log,
+			Cap: c.Cap, Whole: c.Whole && c.Unit == "count"}
 		for _, b := range c.Bands {
 			data.Bands = append(data.Bands, bandData{b.Name, b.Lower, b.Upper})
 		}

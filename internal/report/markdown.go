@@ -18,12 +18,15 @@ func Markdown(w io.Writer, doc *Document) error {
 	doc = shown(doc)
 	m := &markdown{w: bufio.NewWriter(w)}
 	m.head(doc)
-	m.findings(doc)
-	for _, c := range doc.Comparisons {
-		if len(c.Windows) <= maxSides {
-			m.side(newSide(c))
-		}
+	m.short(doc)
+	m.figures(doc)
+	if sideBySide(doc.Comparisons) {
+		m.side(newSide(doc.Comparisons[0]))
+	} else {
+		m.windows(doc)
 	}
+	m.found(doc)
+	m.events(doc)
 	m.panels(doc)
 	m.latencies(doc)
 	m.provenance(doc)
@@ -45,7 +48,7 @@ func FindingsMarkdown(w io.Writer, title string, mind []string, findings []resul
 		m.line("- %s", s.Sentence)
 	}
 	m.line("\n### What was found\n")
-	m.list(findings)
+	m.list(Ranked(findings))
 	if len(unseen) > 0 {
 		m.line("\n### What could not be looked at\n")
 	}
@@ -135,17 +138,68 @@ func (m *markdown) head(doc *Document) {
 	}
 }
 
-func (m *markdown) findings(doc *Document) {
+func (m *markdown) short(doc *Document) {
 	m.line("\n## In short\n")
 	for _, s := range doc.InShort {
 		m.line("- %s", s.Sentence)
 	}
 	if len(doc.Findings) == 0 {
-		m.line("This run has not been analysed: there are no findings.")
+		m.line("\nThis run has not been analysed: there are no findings.")
+	}
+}
+
+func (m *markdown) figures(doc *Document) {
+	all := doc.Figures()
+	if len(all) == 0 {
+		return
+	}
+	m.line("\n## Figures")
+	m.header(FigureHead...)
+	for i, f := range all {
+		if i == mostFigures {
+			m.line("\n%d rows more among the percentiles.", len(all)-mostFigures)
+			break
+		}
+		m.cells(f.Cells()...)
+	}
+	if times := doc.FigureTimes(); times != "" {
+		m.line("\n%s", times)
+	}
+}
+
+func (m *markdown) windows(doc *Document) {
+	rows, left := windowTable(doc)
+	if len(rows) == 0 {
+		return
+	}
+	m.line("\n## Windows of each workload")
+	m.header("Workload", "Window", "Operation", "Rate", "Change", "Bandwidth", "Mean", "p50", "p99")
+	for _, r := range rows {
+		m.cells(append([]string{r.Workload, r.Window, r.Operation}, r.Values[:]...)...)
+	}
+	if left > 0 {
+		m.line("\n%d windows more among the percentiles.", left)
+	}
+}
+
+func (m *markdown) found(doc *Document) {
+	if len(doc.Findings) == 0 {
 		return
 	}
 	m.line("\n## What was found\n")
-	m.list(doc.Findings)
+	m.list(Ranked(doc.Findings))
+}
+
+func (m *markdown) events(doc *Document) {
+	all := eventsOf(doc.Marks, doc.Start, doc.End.Sub(doc.Start).Seconds())
+	if len(all) == 0 {
+		return
+	}
+	m.line("\n## Events")
+	m.header("No.", "At", "UTC", "What")
+	for _, e := range all {
+		m.cells(fmt.Sprint(e.Number), e.At, e.Clock, strings.Join(e.Texts, "; "))
+	}
 }
 
 // list prints one finding per line. Of more than a few of one check and severity it prints the first and names the subjects of the
@@ -163,10 +217,7 @@ func (m *markdown) list(findings []result.Finding) {
 	const few = 4
 	told := map[kind]bool{}
 	for _, f := range findings {
-		word, k := string(f.Severity), kind{f.Severity, f.Check}
-		if f.Severity == result.Fine {
-			word = "in order"
-		}
+		word, k := SeverityWord(f.Severity), kind{f.Severity, f.Check}
 		many := len(like[k]) > few && (f.Severity == result.Fine || !slices.Contains(answers, f.Check))
 		if many && told[k] {
 			continue

@@ -22,7 +22,7 @@ var answers = []string{"scalability", "load-curve", "recovery-repeats", "recover
 // plainAnswer is what is told of a run without any of them: the level at which it was steady.
 const plainAnswer = "steady-state"
 
-// InShort chooses the three to five findings that a reader needs first: what forbids a conclusion, what the run was
+// InShort chooses the at most five findings that a reader needs first: what forbids a conclusion, what the run was
 // made to find out, and what the figures must be read with. It judges nothing: severities and sentences are those of the analysis.
 func InShort(all []result.Finding) []Short {
 	var out []Short
@@ -64,7 +64,7 @@ func InShort(all []result.Finding) []Short {
 				n++
 			}
 		}
-		out = append(out, Short{Severity: result.Fine, Check: "all", Sentence: fmt.Sprintf("Nothing was found that stands against these numbers; %d checks are in order.", n)})
+		out = append(out, Short{Severity: result.Fine, Check: "all", Sentence: fmt.Sprintf("Nothing was found that stands against these numbers; %d checks passed.", n)})
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func TestInShort(t *testing.T) {
 		want []string
 	}{
 		"nothing":      {nil, nil},
-		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")}, []string{"Nothing was found that stands against these numbers; 2 checks are in order."}},
+		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")}, []string{"Nothing was found that stands against these numbers; 2 checks passed."}},
 		"plain answer": {[]result.Finding{finding("steady-state", result.Fine, "W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")}, []string{"W was steady: at 4 operations per second."}},
 		"several beside each other": {[]result.Finding{
 			{Check: "steady-state", Subject: "A", Severity: result.Fine, Sentence: "A was steady."}, {Check: "steady-state", Subject: "B", Severity: result.Fine, Sentence: "B was steady."},
@@ -94,8 +94,9 @@ func TestManyAlike(t *testing.T) {
 	if err := FindingsMarkdown(&b, "T", []string{"Simulated."}, all); err != nil {
 		t.Fatal(err)
 	}
-	want := "## T\n\n**Simulated.**\n\n- A moved.\n\n### What was found\n\n- **notice** A may be cached.\n  - and 5 more like it: B, C, D, E, F\n- **notice** A moved.\n" +
-		"- **notice** B moved.\n- **notice** C moved.\n- **notice** D moved.\n- **notice** E moved.\n- **notice** F moved.\n"
+	want := "## T\n\n**Simulated.**\n\n- A moved.\n\n### What was found\n\n- **info** A moved.\n" +
+		"- **info** B moved.\n- **info** C moved.\n- **info** D moved.\n- **info** E moved.\n- **info** F moved.\n" +
+		"- **info** A may be cached.\n  - and 5 more like it: B, C, D, E, F\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
 	}

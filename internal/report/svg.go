@@ -39,7 +39,7 @@ func (d *drawing) y(v float64) int {
 	if d.log {
 		share = math.Log(max(v, d.y0)/d.y0) / math.Log(d.y1/d.y0)
 	}
-	return int(math.Round(d.bottom - share*(d.bottom-d.top)))
+	return int(math.Round(d.bottom - min(share, 1)*(d.bottom-d.top)))
 }
 
 func newDrawing(label string, height int, x0, x1, y0, y1 float64) *drawing {
@@ -75,6 +75,9 @@ func (c *chart) svg(marks []mark) template.HTML {
 	if c.Log != nil {
 		bottom, top = c.Log[0], c.Log[1]
 	}
+	if c.Cap != nil {
+		top = *c.Cap
+	}
 	end := c.Start + c.Step*float64(len(c.Values[0]))
 	label := fmt.Sprintf("%s over time, %d series, from %s to %s", c.Title, len(c.Names), quantity(low, c.Unit), quantity(high, c.Unit))
 	d := newDrawing(label, svgHeight, c.Start, end, bottom, top)
@@ -83,6 +86,9 @@ func (c *chart) svg(marks []mark) template.HTML {
 		d.band(band, i)
 	}
 	ticks := valueTicks(d.y0, d.y1, c.Unit)
+	if c.Whole && c.Unit == "count" {
+		ticks = slices.DeleteFunc(ticks, func(v float64) bool { return v != math.Trunc(v) })
+	}
 	if d.log {
 		ticks = powersOfTen(d.y0, d.y1)
 	}
@@ -148,11 +154,15 @@ func (d *drawing) marks(marks []mark) {
 			from, class = x-4, "t e"
 		}
 		row, begins := 0, min(x, int(d.right)-width)
-		for row < markRows-1 && ends[row] > begins {
+		for row < markRows && ends[row] > begins {
 			row++
 		}
-		ends[row] = begins + width
 		fmt.Fprintf(&d.b, `<path class="k %s" d="M%d %dV%d"/>`, m.Kind, x, int(d.top)-8, int(d.bottom))
+		if row == markRows { // no room; the line is there, and the table of events
+			d.text(class, from, 0, "")
+			continue
+		}
+		ends[row] = begins + width
 		d.text(class, from, markHeight*(row+1)-1, m.Text)
 	}
 }
@@ -230,6 +240,9 @@ func (d *drawing) envelope(c *chart) {
 
 // valueTicks are about four round values within a range. Durations and rates are round in tens; so are sizes, near enough.
 func valueTicks(low, high float64, u string) []float64 {
+	if u == "bool" { // there is nothing between no and yes
+		return slices.DeleteFunc([]float64{0, 1}, func(v float64) bool { return v < low || v > high })
+	}
 	scale := 1.0
 	if u == "bytes/s" || u == "bytes" {
 		for scale*1024 <= high {

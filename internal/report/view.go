@@ -27,10 +27,16 @@ type view struct {
 	Island      template.JS
 	Interactive bool
 
-	Important   []findingView // everything but what is in order, most important first
+	Important   []findingView // everything but what passed, as Ranked
 	Passed      []findingView
 	Short       []shortView
-	Sides       []side
+	Top         *evidenceView // the drawing of what the run was made to find out; not shown again with its finding
+	Table       []Figure
+	MoreFigures int
+	Sides       []side // few windows, side by side
+	Windows     []windowRow
+	MoreWindows int
+	Events      []eventView
 	PanelGroups []panelGroup
 	Machines    []metricView
 	Heats       []heatPanel
@@ -124,8 +130,17 @@ type factGroup struct {
 	Facts []result.Fact
 }
 
-// maxSides bounds how many windows stand side by side; the percentile tables have all of them.
+// maxSides bounds how many windows of a workload are set against each other; the percentile tables have all of them.
 const maxSides = 6
+
+// mostFigures bounds the table of figures at the top of the page; the percentile tables have all of them.
+const mostFigures = 24
+
+// curves are the checks whose drawing is the answer itself.
+var curves = []string{"scalability", "load-curve"}
+
+// sideBySide reports whether the windows are few enough to stand as columns beside the summary.
+func sideBySide(all []Comparison) bool { return len(all) == 1 && len(all[0].Windows) <= 3 }
 
 // mostPictures bounds the charts of findings; the most important come first.
 const mostPictures = 24
@@ -136,12 +151,14 @@ const maxJournal = 1000
 func newView(doc *Document) *view {
 	doc = shown(doc)
 	v := &view{Document: doc, origin: doc.Start}
-	for _, m := range doc.Marks {
-		v.marks = append(v.marks, mark{At: m.Time.Sub(v.origin).Seconds(), Kind: kindClass(m.Kind), Text: m.Text})
+	v.events()
+	v.Table = doc.Figures()
+	if n := len(v.Table); n > mostFigures {
+		v.Table, v.MoreFigures = v.Table[:mostFigures], n-mostFigures
 	}
 	pictures := 0
-	for _, f := range doc.Findings {
-		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
+	for _, f := range Ranked(doc.Findings) {
+		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: SeverityWord(f.Severity)}
 		if f.Severity == result.Fine {
 			v.Passed = append(v.Passed, fv)
 			continue
@@ -155,16 +172,19 @@ func newView(doc *Document) *view {
 			if fv.Picture = newEvidence(f.Chart); fv.Picture != nil {
 				pictures++
 			}
+			if v.Top == nil && fv.Picture != nil && slices.Contains(curves, f.Check) {
+				v.Top, fv.Picture = fv.Picture, nil
+			}
 		}
 		v.Important = append(v.Important, fv)
 	}
 	for _, s := range doc.InShort {
-		v.Short = append(v.Short, shortView{Short: s, Icon: icons[s.Severity], Word: string(s.Severity)})
+		v.Short = append(v.Short, shortView{Short: s, Icon: icons[s.Severity], Word: SeverityWord(s.Severity)})
 	}
-	for _, c := range doc.Comparisons {
-		if len(c.Windows) <= maxSides {
-			v.Sides = append(v.Sides, newSide(c))
-		}
+	if sideBySide(doc.Comparisons) {
+		v.Sides = []side{newSide(doc.Comparisons[0])}
+	} else {
+		v.Windows, v.MoreWindows = windowTable(doc)
 	}
 	v.Prefix = commonPrefix(doc.VMs)
 	budget := chartPoints
@@ -272,6 +292,8 @@ func (v *view) place(c *chart, budget int) *chartView {
 		return nil
 	}
 	c.Log = c.decades()
+	c.Names = tellApart(c.Names)
+	c.cap()
 	svg := c.svg(v.marks)
 	if svg == "" {
 		return nil
@@ -290,6 +312,10 @@ func (v *view) place(c *chart, budget int) *chartView {
 	if c.Log != nil {
 		cv.Notes = append(cv.Notes, "The axis is logarithmic: each line is ten times the one below.")
 	}
+	if c.Cap != nil {
+		_, high, _ := c.span()
+		cv.Notes = append(cv.Notes, fmt.Sprintf("Values of one short peak, up to %s, lie above the axis, which is cut so that the rest can be told apart.", quantity(high, c.Unit)))
+	}
 	v.charts = append(v.charts, small)
 	return cv
 }
@@ -299,6 +325,14 @@ func (v *view) panels(budget int) {
 		c := newChart("", p.Title, p.Unit, v.origin, p.Series)
 		if c != nil {
 			c.Bands, c.Expected, p.Title = p.Bands, p.Expected, c.Title
+			p.Metrics = slices.Clone(p.Metrics)
+			for i, short := range tellApart(c.Names) {
+				for k := range p.Metrics {
+					if p.Metrics[k].Series == c.Names[i] {
+						p.Metrics[k].Series = short
+					}
+				}
+			}
 		}
 		pv := panelView{Panel: p, Chart: v.place(c, budget)}
 		if pv.Chart != nil {
@@ -445,6 +479,28 @@ func newPlan(raw json.RawMessage) planView {
 		return planView{}
 	}
 	return planView{Text: visible.Cut(visible.Text(b.String()), maxPlan)}
+}
+
+// entry is one line of the page's index.
+type entry struct{ ID, Text string }
+
+// Index are the sections that the page has.
+func (v *view) Index() []entry {
+	var out []entry
+	for _, s := range []struct {
+		there    bool
+		id, text string
+	}{
+		{len(v.Table) > 0, "figures", "Figures"}, {len(v.Findings) > 0, "found", "Findings"},
+		{len(v.Windows) > 0, "windows", "Windows"}, {len(v.Events) > 0, "events", "Events"},
+		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Latencies) > 0, "latency", "Percentiles"},
+		{len(v.Heats) > 0, "heat", "Latency over time"}, {len(v.Machines) > 0, "machines", "Each VM"}, {true, "about", "What was run"},
+	} {
+		if s.there {
+			out = append(out, entry{s.id, s.text})
+		}
+	}
+	return out
 }
 
 // PanelCount is how many panels the report has, and how many of them have no data.

@@ -51,12 +51,13 @@
   const when = s => s == null ? none : elapsed(s) + " (" + new Date(origin + s * 1000).toISOString().slice(11, 19) + " UTC)";
 
   // Round steps for an axis; sizes are cut in powers of 1024.
-  const roundSteps = (max, unit) => {
+  const roundSteps = (max, unit, whole) => {
+    if (unit === "bool") return [1];
     let base = 1;
     if (unit === "bytes/s" || unit === "bytes") while (base * 1024 <= max) base *= 1024;
     const out = [];
     for (let p = -9; p < 16; p++) for (const m of [1, 2, 2.5, 5]) out.push(m * 10 ** p * base);
-    return out;
+    return whole ? out.filter(Number.isInteger) : out;
   };
   const powersOfTen = (low, high) => {
     const out = [];
@@ -147,8 +148,7 @@
       const x = u.valToPos(m.at, "x", true), w = ctx.measureText(m.text).width + 10 * ratio;
       const right = x + w > left + width, begins = right ? x - w : x;
       let row = 0;
-      while (row < ends.length - 1 && ends[row] > begins) row++;
-      ends[row] = begins + w;
+      while (row < ends.length && ends[row] > begins) row++;
       ctx.strokeStyle = colour(m.kind === "fault" ? "--blocker" : "--soft");
       ctx.lineWidth = ratio;
       ctx.setLineDash(m.kind === "fault" ? [] : [3 * ratio, 3 * ratio]);
@@ -156,6 +156,8 @@
       ctx.moveTo(x, top - 8 * ratio);
       ctx.lineTo(x, top + height);
       ctx.stroke();
+      if (row === ends.length) continue; // no room; the line is there, and the table of events
+      ends[row] = begins + w;
       ctx.fillStyle = ctx.strokeStyle;
       ctx.textAlign = right ? "right" : "left";
       ctx.fillText(m.text, x + (right ? -4 : 4) * ratio, (10 + 12 * row) * ratio);
@@ -174,12 +176,12 @@
       width: figure.clientWidth, height: narrow ? 230 : 270, padding: [30, 22, 0, 0],
       scales: {
         x: { time: false },
-        y: c.log ? { distr: 3, range: () => c.log } : { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 0) * 1.06, (c.expected ?? 0) * 1.14) || 1] },
+        y: c.log ? { distr: 3, range: () => c.log } : c.cap ? { range: () => [0, c.cap] } : { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 0) * 1.06, (c.expected ?? 0) * 1.14) || 1] },
       },
       axes: [
         { ...axis, incrs: timeSteps, values: (_, v) => v.map(elapsed), grid: { show: false }, size: 30 },
         c.log ? { ...axis, size: narrow ? 74 : 86, splits: () => powersOfTen(...c.log), values: (_, v) => v.map(n => axisLabel(n, c.unit)) } :
-        { ...axis, size: narrow ? 74 : 86, space: 44, incrs: roundSteps(Math.max(c.expected ?? 0, ...c.values.map(v => v.reduce((a, b) => Math.max(a, b ?? 0), 0))), c.unit), values: (_, v) => v.map(n => axisLabel(n, c.unit)) },
+        { ...axis, size: narrow ? 74 : 86, space: 44, incrs: roundSteps(c.cap ?? Math.max(c.expected ?? 0, ...c.values.map(v => v.reduce((a, b) => Math.max(a, b ?? 0), 0))), c.unit, c.whole), values: (_, v) => v.map(n => axisLabel(n, c.unit)) },
       ],
       series: [
         { label: "Time", value: (_, v) => when(v) },

@@ -1,0 +1,367 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"plimsoll/internal/analysis/curve"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// Best says which combinations do most of one thing, and at what times.
+type Best struct {
+	Workload string `json:"workload"`
+	Name     string `json:"name"` // of the rate
+	Unit     string `json:"unit"`
+	// Cell has the highest mean rate. Level with it are the others whose mean lies within the threshold of its.
+	Cell  string    `json:"cell"`
+	Rate  CellValue `json:"rate"`
+	Level []string  `json:"level_with_it,omitempty"`
+	// Time is the mean time at Cell. Quickest is, of the cells whose mean time lies within the threshold of the shortest,
+	// the one with the highest rate. Nil and empty where no times were measured.
+	Time         *CellValue `json:"time,omitempty"`
+	Quickest     string     `json:"quickest_cell,omitempty"`
+	QuickestTime *CellValue `json:"quickest_time,omitempty"`
+	QuickestRate float64    `json:"quickest_rate,omitempty"`
+}
+
+// Sweep is a rate and its mean time over the rising values of a numeric factor.
+type Sweep struct {
+	Workload string `json:"workload"`
+	Name     string `json:"name"` // of the rate
+	Unit     string `json:"unit"`
+	Times    string `json:"times"` // service time or response time; empty where none were measured
+	Factor   string `json:"factor"`
+	Within   string `json:"within,omitempty"` // the levels of the other factors
+	Steps    []Step `json:"steps"`            // by rising value
+	Most     int    `json:"most"`             // the step of the highest rate
+	// Knee is the step of the greatest power, rate over mean time, -1 where no times were measured; the maximum lies
+	// between the values KneeLow and KneeHigh. KneeAtEnd: it is the first or the last step, so that it may lie beyond.
+	Knee      int     `json:"knee"`
+	KneeLow   float64 `json:"knee_low,omitempty"`
+	KneeHigh  float64 `json:"knee_high,omitempty"`
+	KneeAtEnd bool    `json:"knee_at_end,omitempty"`
+	// FlatFrom is the first step after which the rate rises by no more than the threshold, -1 when it still rises at the
+	// last. Rise is the highest later rate against its, with an interval widened for the number of later steps.
+	FlatFrom int      `json:"flat_from"`
+	FlatSure bool     `json:"flat_sure"` // the whole interval of each later step lies below the threshold
+	Rise     *Against `json:"rise,omitempty"`
+	// Slower is the mean time at the last step against that at FlatFrom.
+	Slower *Against `json:"slower,omitempty"`
+}
+
+// Step is one value of a sweep.
+type Step struct {
+	Level string    `json:"level"`
+	Value float64   `json:"value"`
+	Rate  CellValue `json:"rate"`
+	Time  CellValue `json:"time"`
+}
+
+// Against is a relative difference of means with its interval, Welch's t on logarithms of the repeats.
+type Against struct {
+	Change   float64           `json:"change"`
+	Interval resample.Interval `json:"interval"`
+}
+
+// leastSteps is how many values a factor has at least for its curve to be read.
+const leastSteps = 4
+
+// timesOf is the mean time of the operations that a rate counts; ok is false where there is none.
+func timesOf(all []kind, rate kind) (kind, bool) {
+	i := slices.IndexFunc(all, func(k kind) bool {
+		return rate.op != "" && k.workload == rate.workload && k.op == rate.op && k.times != ""
+	})
+	if i < 0 {
+		return kind{}, false
+	}
+	return all[i], true
+}
+
+func (c CellResult) value(k kind) (CellValue, bool) {
+	i := slices.IndexFunc(c.Values, func(v CellValue) bool { return v.Workload == k.workload && v.Name == k.name })
+	if i < 0 {
+		return CellValue{}, false
+	}
+	return c.Values[i], true
+}
+
+// best finds the best combinations and reads the sweeps of every rate.
+func (x *Experiment) best(all []kind) {
+	for _, k := range all {
+		if !k.throughput {
+			continue
+		}
+		times, timed := timesOf(all, k)
+		if b, ok := x.bestOf(k, times, timed); ok {
+			x.Best = append(x.Best, b)
+		}
+		for f := range x.Factors {
+			x.sweeps(f, k, times, timed)
+		}
+	}
+}
+
+func (x *Experiment) bestOf(k, times kind, timed bool) (Best, bool) {
+	b := Best{Workload: k.workload, Name: k.name, Unit: k.unit}
+	for _, c := range x.Cells {
+		if v, ok := c.value(k); ok && (b.Cell == "" || v.Value > b.Rate.Value) {
+			b.Cell, b.Rate = c.Cell, v
+		}
+	}
+	if b.Cell == "" || len(x.Cells) < 2 {
+		return b, false
+	}
+	shortest := math.Inf(1)
+	for _, c := range x.Cells {
+		v, ok := c.value(k)
+		if ok && c.Cell != b.Cell && v.Value*(1+x.Threshold) >= b.Rate.Value {
+			b.Level = append(b.Level, c.Cell)
+		}
+		if t, there := c.value(times); timed && there && t.Value > 0 {
+			shortest = min(shortest, t.Value)
+			if c.Cell == b.Cell {
+				b.Time = &t
+			}
+		}
+	}
+	for _, c := range x.Cells { // of those as quick as the quickest, the one that does most
+		v, ok := c.value(k)
+		if t, there := c.value(times); ok && timed && there && t.Value > 0 && t.Value <= shortest*(1+x.Threshold) &&
+			(b.QuickestTime == nil || v.Value > b.QuickestRate) {
+			b.Quickest, b.QuickestTime, b.QuickestRate = c.Cell, &t, v.Value
+		}
+	}
+	return b, true
+}
+
+// sweeps reads the curve over a factor's values, one for every combination of the others.
+func (x *Experiment) sweeps(f int, k, times kind, timed bool) {
+	values := make(map[string]float64)
+	for _, l := range x.Factors[f].Levels {
+		v, ok := number(l)
+		if !ok {
+			return
+		}
+		values[l] = v
+	}
+	var order []string
+	by := map[string][]Step{}
+	for _, c := range x.Cells {
+		rate, ok := c.value(k)
+		if !ok || !(rate.Value > 0) {
+			continue
+		}
+		others, rest := slices.Delete(slices.Clone(x.Factors), f, f+1), slices.Delete(slices.Clone(c.Levels), f, f+1)
+		within := labelOf(others, rest)
+		if by[within] == nil {
+			order = append(order, within)
+		}
+		s := Step{Level: c.Levels[f], Value: values[c.Levels[f]], Rate: rate}
+		if timed {
+			s.Time, _ = c.value(times)
+		}
+		by[within] = append(by[within], s)
+	}
+	for _, within := range order {
+		steps := by[within]
+		slices.SortFunc(steps, func(a, b Step) int { return cmp.Compare(a.Value, b.Value) })
+		same := func(a, b Step) bool { return a.Value == b.Value }
+		if len(steps) < leastSteps || len(slices.CompactFunc(slices.Clone(steps), same)) < len(steps) {
+			continue
+		}
+		s := Sweep{Workload: k.workload, Name: k.name, Unit: k.unit, Times: times.times, Factor: x.Factors[f].Name, Within: within, Steps: steps}
+		s.read(x.Confidence, x.Threshold)
+		x.Sweeps = append(x.Sweeps, s)
+	}
+}
+
+// number reads a level that is a number above 0, or a size such as 4k.
+func number(level string) (float64, bool) {
+	if v, err := strconv.ParseFloat(strings.TrimSpace(level), 64); err == nil {
+		return v, v > 0 && !math.IsInf(v, 0)
+	}
+	b, err := unit.ParseBytes(level)
+	return float64(b), err == nil && b > 0
+}
+
+// read finds the highest rate, the knee, and from where on the rate no longer rises.
+func (s *Sweep) read(confidence, threshold float64) {
+	s.Knee, s.FlatFrom = -1, -1
+	var points []curve.Point
+	timed := true
+	for i, p := range s.Steps {
+		if p.Rate.Value > s.Steps[s.Most].Rate.Value {
+			s.Most = i
+		}
+		timed = timed && p.Time.Value > 0
+		points = append(points, curve.Point{Concurrency: p.Value, Throughput: p.Rate.Value, ResponseSeconds: p.Time.Value, ThroughputStdErr: stdErr(p.Rate.Repeats)})
+	}
+	if c, err := curve.Read(points); err == nil && timed {
+		s.Knee = slices.IndexFunc(s.Steps, func(p Step) bool { return p.Value == c.Knee.Concurrency })
+		s.KneeLow, s.KneeHigh = c.KneeLow, c.KneeHigh
+		s.KneeAtEnd = s.Knee == 0 || s.Knee == len(s.Steps)-1
+	}
+	last := len(s.Steps) - 1
+	for i := range last {
+		later := s.Steps[i+1:]
+		highest := slices.MaxFunc(later, func(a, b Step) int { return cmp.Compare(a.Rate.Value, b.Rate.Value) })
+		if highest.Rate.Value > s.Steps[i].Rate.Value*(1+threshold) {
+			continue
+		}
+		wide := 1 - (1-confidence)/float64(len(later))
+		s.FlatFrom, s.FlatSure = i, true
+		rise := against(s.Steps[i].Rate, highest.Rate, wide)
+		s.Rise = &rise
+		for _, p := range later {
+			in := against(s.Steps[i].Rate, p.Rate, wide).Interval
+			s.FlatSure = s.FlatSure && in.Valid() && in.High <= threshold
+		}
+		if timed {
+			slower := against(s.Steps[i].Time, s.Steps[last].Time, confidence)
+			s.Slower = &slower
+		}
+		return
+	}
+}
+
+func stdErr(x []float64) float64 {
+	if len(x) < 2 {
+		return 0
+	}
+	return stat.StdDev(x, nil) / math.Sqrt(float64(len(x)))
+}
+
+// against is the change of a mean from a to b with Welch's interval, on logarithms so that both ends are ratios.
+func against(a, b CellValue, confidence float64) Against {
+	out := Against{Change: b.Value/a.Value - 1}
+	if len(a.Repeats) < 2 || len(b.Repeats) < 2 {
+		out.Interval = resample.None("one run says nothing of what another would give")
+		return out
+	}
+	logs := func(x []float64) []float64 {
+		y := make([]float64, len(x))
+		for i, v := range x {
+			y[i] = math.Log(v)
+		}
+		return y
+	}
+	la, lb := logs(a.Repeats), logs(b.Repeats)
+	va, vb := stat.Variance(la, nil)/float64(len(la)), stat.Variance(lb, nil)/float64(len(lb))
+	if !(va+vb > 0) || math.IsInf(va+vb, 0) { // all repeats alike, or one of them 0
+		out.Interval = resample.None("the repeats do not differ, so nothing is known of what others would")
+		return out
+	}
+	free := (va + vb) * (va + vb) / (va*va/float64(len(la)-1) + vb*vb/float64(len(lb)-1)) // Welch 1947, Satterthwaite 1946
+	middle, half := stat.Mean(lb, nil)-stat.Mean(la, nil), resample.StudentT(confidence, free)*math.Sqrt(va+vb)
+	out.Interval = resample.Interval{Low: math.Expm1(middle - half), High: math.Expm1(middle + half), Confidence: confidence,
+		Method: "Welch's t on logarithms of the repeats"}
+	return out
+}
+
+// Overlay are the courses of one rate in all runs, each from the start of its own workload.
+type Overlay struct {
+	Title, Unit string
+	Step        float64 // seconds from point to point
+	Lines       []Course
+}
+
+// Course is a rate of one run over its own time.
+type Course struct {
+	Cell, Run string // Cell is the combination, or the side of a comparison
+	Values    []float64
+}
+
+// mostCourses bounds the runs of an overlay; more would hide each other.
+const mostCourses = 60
+
+// labelled is a run with the name under which an overlay shows it.
+type labelled struct {
+	Run
+	label string
+}
+
+// overlays lays the courses of every rate in an experiment's runs over each other, combination by combination.
+func (x *Experiment) overlays(d Design, all []kind) {
+	var runs []labelled
+	for _, c := range x.Cells {
+		for _, m := range d.at(c.Levels) {
+			runs = append(runs, labelled{m.Run, c.Cell})
+		}
+	}
+	x.Overlays = overlaysOf(runs, all)
+}
+
+// overlays lays the courses of every rate in the runs of all sides over each other. Sides of several cells have none:
+// their runs differ in more than the side.
+func (d *Document) overlays(sides []Side, o Options) {
+	var runs []labelled
+	var made []Made
+	for _, s := range sides {
+		for _, r := range s.Runs {
+			if r.Cell != "" {
+				return
+			}
+			runs, made = append(runs, labelled{r, s.Name}), append(made, Made{Run: r})
+		}
+	}
+	d.Overlays = overlaysOf(runs, kinds(made, o))
+}
+
+// overlaysOf are the overlays of all rates of which two runs have a course. Runs whose points are spaced in another way
+// than those of the first, or that have none, are left out.
+func overlaysOf(runs []labelled, all []kind) (out []Overlay) {
+	if len(runs) > mostCourses {
+		return nil
+	}
+	for _, k := range all {
+		if !k.throughput {
+			continue
+		}
+		measure := result.Rate
+		if k.op == "" {
+			measure = k.measure.Name
+		}
+		o := Overlay{Title: k.workload + " " + k.name, Unit: k.unit}
+		for _, r := range runs {
+			for _, w := range merged(r.Data, false) {
+				if w.Name != k.workload {
+					continue
+				}
+				step := stepOf(w, r.Run, k.op, measure)
+				course := rateSeries(w, r.Run, k.op, measure)
+				if step <= 0 || course.reason != "" || o.Step != 0 && o.Step != step || len(course.value) == 0 {
+					continue
+				}
+				o.Step = step
+				o.Lines = append(o.Lines, Course{Cell: r.label, Run: r.Manifest.RunID, Values: course.value})
+			}
+		}
+		if len(o.Lines) > 1 {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// stepOf is the spacing of the series of a workload's VMs; 0 when there is none or it is not the same of all.
+func stepOf(w result.Workload, r Run, op, measure string) (step float64) {
+	for _, s := range r.Data.Series {
+		own := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
+		switch {
+		case !own || s.Op != op || s.Measure != measure:
+		case step != 0 && step != s.Step:
+			return 0
+		default:
+			step = s.Step
+		}
+	}
+	return step
+}

@@ -1,0 +1,251 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll/result"
+)
+
+// Figure is one line of the figures that anyone asks for first: an operation of a workload, or a measure of it, over the
+// time by which the workload is judged. All is text as it is shown; a dash where there is no number.
+type Figure struct {
+	Workload  string
+	Operation string // or the measure
+	Rate      string
+	Bandwidth string
+	Mean      string
+	P50       string
+	P99       string
+	P999      string
+	Errors    string // of the workload, with its first figure
+}
+
+// FigureHead are the columns of a table of figures.
+var FigureHead = []string{"Workload", "Operation", "Rate", "Bandwidth", "Mean", "p50", "p99", "p99.9", "Errors"}
+
+// Cells are the figure's columns, as FigureHead names them.
+func (f Figure) Cells() []string {
+	return []string{f.Workload, f.Operation, f.Rate, f.Bandwidth, f.Mean, f.P50, f.P99, f.P999, f.Errors}
+}
+
+// Figures are those of all workloads but prefills. The terminal, the page and Markdown print the same.
+func (doc *Document) Figures() []Figure {
+	var out []Figure
+	for _, l := range doc.Latencies {
+		if len(l.Windows) == 0 {
+			continue
+		}
+		errors := plain(float64(doc.failed(l.Workload)))
+		add := func(f Figure) {
+			f.Workload, f.Errors = l.Workload, errors
+			errors = ""
+			out = append(out, f)
+		}
+		for _, r := range l.Windows[0].Rows {
+			add(Figure{Operation: r.Op, Rate: quantity(r.OpsPerSecond, r.Unit), Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
+				Mean: optional(r.Mean, "s"), P50: optional(r.P50, "s"), P99: optional(r.P99, "s"), P999: optional(r.P999, "s")})
+		}
+		for _, m := range l.Windows[0].Measures {
+			add(Figure{Operation: m.Name, Rate: quantity(m.Value, m.Unit), Bandwidth: none, Mean: none, P50: none, P99: none, P999: none})
+		}
+	}
+	return out
+}
+
+// FigureTimes says what the times of the figures are: service or response times, and of which workloads when not of all.
+func (doc *Document) FigureTimes() string {
+	of := map[string][]string{}
+	var kinds []string
+	for _, l := range doc.Latencies {
+		if len(l.Windows) == 0 || !slices.ContainsFunc(l.Windows[0].Rows, func(r OpRow) bool { return r.Mean != nil }) {
+			continue
+		}
+		if of[l.Kind] == nil {
+			kinds = append(kinds, l.Kind)
+		}
+		of[l.Kind] = append(of[l.Kind], l.Workload)
+	}
+	switch len(kinds) {
+	case 0:
+		return ""
+	case 1:
+		return "Times are " + kinds[0] + "s."
+	}
+	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(len(of[b]), len(of[a])) })
+	text := "Times are " + kinds[0] + "s"
+	for _, k := range kinds[1:] {
+		text += fmt.Sprintf(", of %s %ss", few(of[k]), k)
+	}
+	return text + "."
+}
+
+// few names some and counts the rest.
+func few(names []string) string {
+	const most = 3
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// failed is the number of failed operations of a workload as a latency table names it: those of the workload, or where
+// only single VMs counted them, those of its VMs.
+func (doc *Document) failed(name string) uint64 {
+	var whole, parts uint64
+	for _, s := range doc.Workloads {
+		switch {
+		case s.Prefill:
+		case s.VM != "" && s.Name+" on "+s.VM == name:
+			return s.Errors
+		case s.Name != name:
+		case s.VM == "":
+			whole += s.Errors
+		default:
+			parts += s.Errors
+		}
+	}
+	return max(whole, parts)
+}
+
+// leastShort is how many sentences a summary has at least when anything was measured.
+const leastShort = 2
+
+// figureCheck is the Check of sentences of a summary that are figures, from no finding.
+const figureCheck = "figures"
+
+// inShort is the summary of a run: that of its findings, and where that is shorter than two sentences what its workloads
+// did, so that it always holds a figure and says whether operations failed.
+func (doc *Document) inShort() []Short {
+	out := InShort(doc.Findings)
+	if len(out) >= leastShort {
+		return out
+	}
+	var told []Latency
+	var errors uint64
+	for _, l := range doc.Latencies {
+		if len(l.Windows) > 0 && len(l.Windows[0].Rows)+len(l.Windows[0].Measures) > 0 {
+			told = append(told, l)
+			errors += doc.failed(l.Workload)
+		}
+	}
+	failed := "no operation failed"
+	if errors > 0 {
+		failed = plain(float64(errors)) + " operations failed, which are in no rate and in no percentile"
+	}
+	say := func(subject, format string, args ...any) {
+		out = append(out, Short{Severity: result.Notice, Check: figureCheck, Subject: subject, Sentence: fmt.Sprintf(format, args...)})
+	}
+	var names []string
+	for _, l := range told {
+		names = append(names, l.Workload)
+	}
+	const each = 2 // workloads that have a sentence of their own
+	switch n := len(told); {
+	case n == 0:
+	case n > each:
+		fastest := slices.MaxFunc(told, func(a, b Latency) int {
+			return cmp.Compare(a.Windows[0].OpsPerSecond, b.Windows[0].OpsPerSecond)
+		})
+		most := ""
+		if w := fastest.Windows[0]; w.OpsPerSecond > 0 {
+			most = fmt.Sprintf(", %s at the highest rate, %s", fastest.Workload, quantity(w.OpsPerSecond, w.Unit))
+		}
+		say("", "%d workloads ran%s; %s.", n, most, failed)
+	case len(out) > 0:
+		say("", "%s ran; %s.", strings.Join(names, " and "), failed)
+	default:
+		for _, l := range told {
+			say(l.Workload, "%s did %s.", l.Workload, didOf(l))
+		}
+		say("", "%s.", capital(failed))
+	}
+	return out
+}
+
+// didOf are the operations and measures of a workload in words.
+func didOf(l Latency) string {
+	const most = 2 // operations told one by one
+	w := l.Windows[0]
+	var parts []string
+	for i, r := range w.Rows {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("%d other kinds of operation", len(w.Rows)-most))
+			break
+		}
+		text := fmt.Sprintf("%s of %s", quantity(r.OpsPerSecond, r.Unit), r.Op)
+		if r.BytesPerSecond != nil && *r.BytesPerSecond > 0 {
+			text += " (" + quantity(*r.BytesPerSecond, "bytes/s") + ")"
+		}
+		if r.Mean != nil {
+			text += " with a mean " + l.Kind + " of " + quantity(*r.Mean, "s")
+			if r.P99 != nil {
+				text += " and a p99 of " + quantity(*r.P99, "s")
+			}
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		for i, m := range w.Measures {
+			if i < most {
+				parts = append(parts, m.Name+" "+quantity(m.Value, m.Unit))
+			}
+		}
+	}
+	return strings.Join(parts, ", and ")
+}
+
+// words are how severities are shown.
+var words = map[result.Severity]string{
+	result.Blocker: "invalid", result.Caution: "warning", result.Notice: "info", result.Fine: "passed",
+}
+
+// SeverityWord is how a severity is shown to people: passed, info, warning or invalid.
+func SeverityWord(s result.Severity) string {
+	if w, ok := words[s]; ok {
+		return w
+	}
+	return string(s)
+}
+
+// latencyCost is the check of what a co-running workload costs in time.
+const latencyCost = "latency-cost"
+
+// Ranked are findings in the order in which they are read: what makes numbers invalid; what the run was made to find out,
+// the largest change first, unless nothing moved; warnings; the rest as it came.
+func Ranked(all []result.Finding) []result.Finding {
+	rank := func(f result.Finding) int {
+		switch {
+		case f.Severity == result.Blocker:
+			return 0
+		case f.Severity == result.Fine:
+			return 4
+		case slices.Contains(answers, f.Check) || f.Check == latencyCost:
+			return 1
+		case f.Severity == result.Caution:
+			return 2
+		}
+		return 3
+	}
+	moved := func(f result.Finding) float64 {
+		if f.Check != "windows" && f.Check != latencyCost || f.Unit != "ratio" || f.Value == nil || !(*f.Value > 0) {
+			return 0
+		}
+		return math.Abs(math.Log(*f.Value))
+	}
+	place := func(f result.Finding) int {
+		if rank(f) != 1 {
+			return 0
+		}
+		if f.Check == latencyCost { // the times of the same windows
+			return slices.Index(answers, "windows")
+		}
+		return slices.Index(answers, f.Check)
+	}
+	return slices.SortedStableFunc(slices.Values(all), func(a, b result.Finding) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(place(a), place(b)), cmp.Compare(moved(b), moved(a)))
+	})
+}

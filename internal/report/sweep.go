@@ -1,0 +1,201 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/compare"
+)
+
+// mostSweeps bounds the curves that a summary tells of; the page and JSON have all.
+const mostSweeps = 3
+
+// experimentShort are the sentences with which the result of an experiment begins: the best point, from where on more
+// gains nothing, the knee, and what the best point costs.
+func experimentShort(x *compare.Experiment) []string {
+	var out []string
+	for i, b := range x.Best {
+		if i == mostSweeps {
+			out = append(out, fmt.Sprintf("%d more rates are below.", len(x.Best)-mostSweeps))
+			break
+		}
+		out = append(out, bestSentence(b, len(x.Cells), x.Threshold))
+	}
+	for i, s := range x.Sweeps {
+		if i == mostSweeps {
+			out = append(out, fmt.Sprintf("%d more curves are below.", len(x.Sweeps)-mostSweeps))
+			break
+		}
+		out = append(out, sweepSentence(s, x.Threshold))
+	}
+	return out
+}
+
+func bestSentence(b compare.Best, cells int, threshold float64) string {
+	what := measureName("", b.Workload, b.Name)
+	if len(b.Level) == cells-1 {
+		return fmt.Sprintf("%s: no combination does more than %s more than another; all lie at about %s.",
+			what, wholePercent(threshold), quantity(b.Rate.Value, b.Unit))
+	}
+	text := fmt.Sprintf("%s is highest at %s: %s%s", what, b.Cell, quantity(b.Rate.Value, b.Unit), among(b.Rate))
+	if b.Time != nil {
+		text += fmt.Sprintf(", with a %s of %s", timeName(b.Time.Name), quantity(b.Time.Value, "s"))
+	}
+	if n := len(b.Level); n > 0 {
+		text += fmt.Sprintf("; within %s of it %s %s", wholePercent(threshold), plural(n, "lies", "lie"), few(b.Level))
+	}
+	text += "."
+	if q := b.QuickestTime; q != nil && b.Quickest != b.Cell && b.Time.Value > q.Value*(1+threshold) && b.QuickestRate > 0 {
+		text += fmt.Sprintf(" At the shortest %s, %s, the most is %s at %s; against that the highest rate is ×%s the work at ×%s the time.",
+			timeName(q.Name), quantity(q.Value, "s"), quantity(b.QuickestRate, b.Unit), b.Quickest, plain(b.Rate.Value/b.QuickestRate), plain(b.Time.Value/q.Value))
+	}
+	return text
+}
+
+func sweepSentence(s compare.Sweep, threshold float64) string {
+	at := func(i int) string { return s.Factor + "=" + s.Steps[i].Level }
+	last := len(s.Steps) - 1
+	text := ""
+	if s.Within != "" {
+		text = "With " + s.Within + ": "
+	}
+	what := measureName("", s.Workload, s.Name)
+	switch {
+	case s.FlatFrom < 0:
+		before := s.Steps[last-1].Rate.Value
+		text += fmt.Sprintf("%s still rises at the last value, %s (%s over %s): where it ends was not reached.",
+			what, at(last), change(before, s.Steps[last].Rate.Value), at(last-1))
+	case s.FlatFrom == 0:
+		text += fmt.Sprintf("%s does not rise with %s: the smallest value, %s, has %s.", what, s.Factor, s.Steps[0].Level,
+			quantity(s.Steps[0].Rate.Value, s.Unit))
+	default:
+		text += fmt.Sprintf("From %s on %s no longer rises by more than %s (at most %s%s)", at(s.FlatFrom), what,
+			wholePercent(threshold), percent(&s.Rise.Change), intervalOf(s.Rise))
+		if d := s.Slower; d != nil && d.Change > threshold {
+			text += fmt.Sprintf(", while the mean %s grows to ×%s at %s%s", s.Times, plain(1+d.Change), at(last), timesInterval(d))
+		}
+		text += "."
+		if !s.FlatSure {
+			text += " That is not sure: the repeats allow for more than that."
+		}
+	}
+	if s.Knee < 0 {
+		return text
+	}
+	switch {
+	case s.Knee == last:
+		text += fmt.Sprintf(" The most work for its time (the knee) is at %s or beyond.", at(s.Knee))
+	case s.KneeAtEnd:
+		text += fmt.Sprintf(" The most work for its time (the knee) is at %s or below.", at(s.Knee))
+	default:
+		text += fmt.Sprintf(" The most work for its time (the knee) is at %s, between %s and %s.", at(s.Knee), plain(s.KneeLow), plain(s.KneeHigh))
+	}
+	if s.Most > s.Knee {
+		knee, most := s.Steps[s.Knee], s.Steps[s.Most]
+		text += fmt.Sprintf(" From there to %s: %s work for %s time.", at(s.Most), change(knee.Rate.Value, most.Rate.Value),
+			change(knee.Time.Value, most.Time.Value))
+	}
+	return text
+}
+
+func timeName(name string) string {
+	if i := strings.Index(name, "mean "); i >= 0 {
+		return name[i:]
+	}
+	return name
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func wholePercent(share float64) string { return fmt.Sprintf("%.3g %%", share*100) }
+
+// among is the interval of a mean, in brackets.
+func among(v compare.CellValue) string {
+	if !v.Interval.Valid() {
+		return ""
+	}
+	return fmt.Sprintf(" (%.0f %% interval %s)", v.Interval.Confidence*100, cellInterval(v))
+}
+
+func intervalOf(a *compare.Against) string {
+	i := a.Interval
+	if !i.Valid() {
+		return ""
+	}
+	return fmt.Sprintf(", %.3g %% interval %s", i.Confidence*100, span(i.Low, i.High, true))
+}
+
+// timesInterval is an interval of a relative change as factors.
+func timesInterval(a *compare.Against) string {
+	i := a.Interval
+	if !i.Valid() {
+		return ""
+	}
+	return fmt.Sprintf(", %.3g %% interval ×%s to ×%s", i.Confidence*100, plain(1+i.Low), plain(1+i.High))
+}
+
+// overlayView are the courses of a rate in all runs, a colour for every combination.
+type overlayView struct {
+	Title string
+	SVG   template.HTML
+	Names []string
+}
+
+// newOverlays draws all of them that can be drawn.
+func newOverlays(all []compare.Overlay) (out []*overlayView) {
+	for _, o := range all {
+		if v := newOverlay(o); v != nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// newOverlay draws the courses; nil where there are more combinations than colours.
+func newOverlay(o compare.Overlay) *overlayView {
+	v := &overlayView{Title: o.Title}
+	longest, highest := 0, 0.0
+	for _, l := range o.Lines {
+		if !slices.Contains(v.Names, l.Cell) {
+			v.Names = append(v.Names, l.Cell)
+		}
+		longest = max(longest, len(l.Values))
+		for _, x := range l.Values {
+			if finite(x) {
+				highest = max(highest, x)
+			}
+		}
+	}
+	if len(v.Names) > paletteSize || longest < 2 || !(highest > 0) {
+		return nil
+	}
+	d := newDrawing(fmt.Sprintf("%s of %d runs over their own time, up to %s", o.Title, len(o.Lines), quantity(highest, o.Unit)),
+		svgHeight, 0, float64(longest)*o.Step, 0, highest*1.06)
+	for _, t := range valueTicks(d.y0, d.y1, o.Unit) {
+		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(t), int(d.right))
+		d.text("t e", int(d.left)-8, d.y(t)+4, axisLabel(t, o.Unit))
+	}
+	d.timeAxis()
+	for _, l := range o.Lines {
+		values := slices.Clone(l.Values)
+		for i, x := range values {
+			if !finite(x) {
+				values[i] = math.NaN()
+			}
+		}
+		c := &chart{Step: o.Step, Reduced: 1, Names: []string{l.Run}, Values: [][]float64{values}}
+		c = c.reduce(svgColumns * slots)
+		d.line(c.Values[0], c, fmt.Sprintf("l thin s%d", slices.Index(v.Names, l.Cell)))
+	}
+	d.b.WriteString(`</svg>`)
+	v.SVG = template.HTML(d.b.String())
+	return v
+}
