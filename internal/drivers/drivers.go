@@ -8,12 +8,14 @@ import (
 
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/exporter/host"
+	"plimsoll/internal/importer"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/result"
 	"plimsoll/scenario"
 )
 
@@ -52,9 +54,12 @@ func Generators() map[string]scenario.Generator {
 }
 
 // Replays returns the engines that read the raw output of a run on the target of that name: of a simulated one it is the
-// simulation's own.
+// simulation's own, of what was imported the importer's.
 func Replays(target string) map[string]workload.Engine {
 	engines := Engines()
+	if target == result.ImportTarget {
+		return importer.Engines()
+	}
 	if target == (sim.Provider{}).Name() {
 		for name, e := range engines {
 			engines[name] = sim.Replay(e)
