@@ -209,6 +209,9 @@ func saturated(v *view) []result.Finding {
 // machinesLost tells of workloads that did not end as planned, or of whose end there is no record.
 func machinesLost(v *view) []result.Finding {
 	var out []result.Finding
+	if v.m.Target == result.ImportTarget {
+		return nil // what others left does not say how long it was meant to be
+	}
 	for _, l := range v.loads {
 		by := map[string][]string{} // end -> VMs
 		var faults []result.Mark    // that ended some

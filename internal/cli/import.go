@@ -148,7 +148,13 @@ func (a *app) importTo(ctx context.Context, phase, root string, given []string, 
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	folder, err := importer.Folder(root, buildVersion().String(), files)
-	if err != nil {
+	var there *importer.ThereError
+	switch {
+	case errors.As(err, &there) && phase != "import":
+		return result.Open(there.Dir)
+	case errors.As(err, &there):
+		return nil, exit.Errorf(exit.Failed, "plimsoll report "+there.RunID+" shows it; plimsoll runs rm "+there.RunID+" removes it", "%s: %w", phase, err)
+	case err != nil:
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	if err := recollect(ctx, folder); err != nil {

@@ -65,7 +65,7 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	m.Measured = result.Verdict{State: "yes", Reason: "by " + tools + ", imported"}
 	m.Cleaned = result.Verdict{State: "yes", Reason: "nothing was made"}
 	for _, i := range m.Imported {
-		m.Notes = append(m.Notes, fmt.Sprintf("%s: dated by %s", i.File, i.Dated))
+		m.Notes = append(m.Notes, fmt.Sprintf("%s: %d bytes, sha256 %s, read as %s, dated by %s", i.File, i.Bytes, i.SHA256, i.As, i.Dated))
 		for _, n := range i.Notes {
 			m.Notes = append(m.Notes, i.File+": "+n)
 		}
@@ -75,6 +75,9 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	}
 	digest := all.Sum(nil)
 	m.RunID = result.NewRunID(m.Created, "import "+machines[0], uint16(digest[0])<<8|uint16(digest[1]))
+	if there, err := result.Open(filepath.Join(root, m.RunID)); err == nil && same(there.Manifest().Imported, m.Imported) {
+		return nil, &ThereError{Dir: there.Dir(), RunID: m.RunID}
+	}
 	folder, err := result.Create(root, m)
 	if err != nil {
 		return nil, err
@@ -83,6 +86,16 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 		return nil, errors.Join(fmt.Errorf("import: %w", err), folder.Close())
 	}
 	return folder, nil
+}
+
+// ThereError says that these files were imported before.
+type ThereError struct{ Dir, RunID string }
+
+// Error implements error.
+func (e *ThereError) Error() string { return "these files have been imported already, as run " + e.RunID }
+
+func same(a, b []result.Imported) bool {
+	return slices.EqualFunc(a, b, func(x, y result.Imported) bool { return x.SHA256 == y.SHA256 && x.As == y.As })
 }
 
 func listed(files []result.Imported) string {
