@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/exit"
 	"plimsoll/internal/importer"
 	"plimsoll/internal/regular"
+	"plimsoll/internal/report"
 	"plimsoll/internal/table"
 	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
@@ -109,7 +110,7 @@ func (a *app) importFiles(given []string, o importer.Options) error {
 	for _, p := range problemsOf(folder) {
 		visible.Fprintf(a.err, "warning: import: %s\n", p)
 	}
-	visible.Fprintf(a.out, "run %s\n", m.RunID)
+	visible.Fprintf(a.out, "run %s\nreport: %s\n", m.RunID, folder.ReportPath())
 	return nil
 }
 
@@ -159,6 +160,15 @@ func (a *app) importTo(ctx context.Context, phase, root string, given []string, 
 	}
 	if err := recollect(ctx, folder); err != nil {
 		visible.Fprintf(a.err, "warning: %s: %v\n", phase, err)
+	}
+	if root == a.runsDir {
+		doc, err := report.Build(folder)
+		if err == nil {
+			err = writeFile(folder.ReportPath(), func(w io.Writer) error { return report.HTML(w, doc) })
+		}
+		if err != nil {
+			visible.Fprintf(a.err, "warning: %s: report: %v\n", phase, err)
+		}
 	}
 	if ctx.Err() != nil {
 		return nil, errors.Join(exit.Errorf(exit.Interrupted, "", "%s: %w", phase, context.Cause(ctx)), folder.Close())

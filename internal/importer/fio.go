@@ -33,11 +33,12 @@ const (
 )
 
 var (
-	fioVersion = regexp.MustCompile(`"fio version"\s*:\s*"([^"]{1,64})"`)
-	fioTerse   = regexp.MustCompile(`(?m)^[2-5];fio-\d`)
-	fioNormal  = regexp.MustCompile(`(?m)^(Run status group \d+|fio-\d[\w.-]*$)`)
-	fioLogLine = regexp.MustCompile(`^\d+, \d+, [012], (\d+)(, \d+)?(, (0x[0-9a-f]+|\d+))?(, \d+)?$`)
-	fioLogName = regexp.MustCompile(`_(bw|iops|lat|clat|slat)(\.\d+)?\.log$`)
+	fioVersion  = regexp.MustCompile(`"fio version"\s*:\s*"([^"]{1,64})"`)
+	fioTerse    = regexp.MustCompile(`(?m)^[2-5];fio-\d`)
+	fioNormal   = regexp.MustCompile(`(?m)^(Run status group \d+|fio-\d[\w.-]*$)`)
+	fioLogLine  = regexp.MustCompile(`^\d+, \d+, [012], (\d+)(, \d+)?(, (0x[0-9a-f]+|\d+))?(, \d+)?$`)
+	fioHistLine = regexp.MustCompile(`^\d+, ?[012], ?\d+(, ?\d+)+\s*$`)
+	fioLogName  = regexp.MustCompile(`_(bw|iops|lat|clat|slat)(\.\d+)?\.log$`)
 )
 
 func fioReaders() []reader {
@@ -104,8 +105,7 @@ func isHistLog(head []byte) bool {
 	if bytes.Count(line, []byte(",")) < 18 {
 		return false
 	}
-	points, err := fio.ParseHistLog(bytes.NewReader(line), fio.Nanoseconds)
-	return err == nil && len(points) == 1
+	return fioHistLine.Match(line) && fio.HistBins(bytes.Count(line, []byte(","))-2)
 }
 
 func prepareFioHist(d *Reading, g *given) error {

@@ -92,7 +92,9 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 type ThereError struct{ Dir, RunID string }
 
 // Error implements error.
-func (e *ThereError) Error() string { return "these files have been imported already, as run " + e.RunID }
+func (e *ThereError) Error() string {
+	return "these files have been imported already, as run " + e.RunID
+}
 
 func same(a, b []result.Imported) bool {
 	return slices.EqualFunc(a, b, func(x, y result.Imported) bool { return x.SHA256 == y.SHA256 && x.As == y.As })

@@ -17,7 +17,7 @@ import (
 const pgbenchLog = "pgbench-log"
 
 var (
-	pgbenchHead     = regexp.MustCompile(`(?m)^pgbench \((.+?)\)`)
+	pgbenchHead     = regexp.MustCompile(`(?m)^pgbench \(([\w.]+)`)
 	pgbenchAny      = regexp.MustCompile(`(?m)^(number of transactions actually processed: \d|progress: [\d.]+ s, [\d.]+ tps, lat )`)
 	pgbenchRate     = regexp.MustCompile(`(?m)^(?:rate limit schedule lag|progress: .*\blag [\d.]+ ms)`)
 	pgbenchEpoch    = regexp.MustCompile(`(?m)^progress: \d{10}\.\d+ s, `)
@@ -119,11 +119,28 @@ func preparePgbenchLog(d *Reading, g *given) error {
 		return errors.New("its first line is none of client, transaction, time, script, epoch and microseconds")
 	}
 	d.Declared.Format = format{Reader: pgbenchLog, Kind: "each"}.json()
-	if fields > 6 {
+	switch {
+	case fields > 7 || fields == 7 && seventh(g.head) > mostRetries:
 		d.Latency = "response time"
-		d.Notes = append(d.Notes, "a seventh column is the lag behind the schedule of --rate: times then count from when a transaction was due. With --max-tries it is the number of retries instead")
+		d.Notes = append(d.Notes, "its seventh column is the lag behind the schedule of --rate: times count from when a transaction was due")
+	case fields == 7:
+		d.Notes = append(d.Notes, "its seventh column is taken as the retries of --max-tries; with --rate it would be the lag, and times would be response times")
 	}
 	return nil
+}
+
+// mostRetries is more than anybody has a transaction tried; a lag in microseconds soon exceeds it.
+const mostRetries = 1000
+
+// seventh is the largest value in the seventh column of the first lines.
+func seventh(head []byte) (most int64) {
+	for line := range bytes.Lines(head) {
+		if f := bytes.Fields(line); len(f) > 6 {
+			v, _ := strconv.ParseInt(string(f[6]), 10, 64)
+			most = max(most, v)
+		}
+	}
+	return most
 }
 
 // parsePgbenchLog reads a log of transactions or of intervals. Transactions are logged when they end, so their times may go

@@ -141,6 +141,12 @@ func addBin(h *hist.Histogram, i, step int, unit LogUnit, n uint64) {
 	h.Add((low+high+1)*uint64(unit)/2, n) // a bin holds [low, high+1): times are cut to whole units
 }
 
+// HistBins reports whether a histogram log may have lines of so many bins.
+func HistBins(n int) bool {
+	_, ok := coarseness(n)
+	return ok
+}
+
 // MicrosecondBins reports whether a histogram log with lines of so many bins is of fio 2, which counted microseconds:
 // it had 19 groups of buckets, fio 3 has 29.
 func MicrosecondBins(bins int) bool {
