@@ -50,6 +50,13 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 			Metric:   "workloads", Value: ptr(0), Unit: "count", NoInterval: "nothing was to be measured", Basis: "the collected data of the run",
 		}}
 	}
+	if v != nil && len(v.loads) == 0 && began && m.Target == result.ImportTarget {
+		return []result.Finding{{
+			Check: "no-data", Severity: result.Notice, Subject: "run",
+			Sentence: "The imported files hold no operations of a load, so nothing is judged: what they counted is in the charts.",
+			Metric:   "workloads", Value: ptr(0), Unit: "count", NoInterval: "no load was measured", Basis: "the imported files",
+		}}
+	}
 	if v == nil || len(v.loads) == 0 {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Blocker, Subject: "run",
@@ -158,7 +165,7 @@ func newView(m result.Manifest, d *result.Data) *view {
 	byName := map[[2]string]*load{}
 	for i := range d.Workloads {
 		w := &d.Workloads[i]
-		if w.Prefill {
+		if w.Prefill || m.Target == result.ImportTarget && len(w.Operations) == 0 { // the latter: counters of a machine
 			continue
 		}
 		key := [2]string{w.Name, w.Group}

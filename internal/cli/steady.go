@@ -380,11 +380,6 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 			add(strings.TrimSpace(s.Metric()+" "+s.Name), s)
 		}
 	}
-	if column == "" && len(list) == 0 { // figures of a tool's own belong to one machine
-		for _, s := range data.Series {
-			add(strings.TrimSpace(s.Metric()+" "+s.Name), s)
-		}
-	}
 	id := folder.Manifest().RunID
 	if len(list) == 0 {
 		return nil, "", exit.Errorf(exit.Failed, "--column names a result of the scenario, or a metric like read_iops or NOPM",

@@ -83,7 +83,7 @@ func (Engine) Parse(d workload.Declared, r io.Reader, sink workload.Sink) (workl
 	case fioHistLog:
 		err = parseFioHist(d, r, out)
 	case pgbenchLog:
-		err = parsePgbenchLog(d, r, out)
+		err = parsePgbenchLog(f, r, out)
 	case vmstat, iostat, sar, sadf:
 		err = parseHost(f, d, r, out)
 	default:

@@ -159,16 +159,20 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 		}
 		d.Declared.Operations = ops
 	default:
+		d.Latency = overTime
 		unit, what := "us", "mean_"+kind
 		if kind == kindBW {
 			unit, what = "KiB/s", "bandwidth"
 		}
 		for _, o := range ops {
-			d.Declared.Measures = append(d.Declared.Measures, single(o.Name+"_"+what, unit))
+			d.Declared.Measures = append(d.Declared.Measures, level(o.Name+"_"+what, unit))
 		}
 	}
 	if kind != kindIOPS && kind != kindBW {
 		d.Notes = append(d.Notes, "latencies are taken as nanoseconds, as fio 3 writes them; fio 2 wrote microseconds, and no log says which")
+	}
+	if averaged && kind != kindIOPS && kind != kindBW {
+		d.Notes = append(d.Notes, "over a window its means are weighted by time, not by operations, whose number it does not hold")
 	}
 	if averaged {
 		d.Notes = append(d.Notes, "values are averages over the log's interval (log_avg_msec), or its maxima with log_max_value; the log does not say which")

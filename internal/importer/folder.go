@@ -30,6 +30,7 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	all := sha256.New()
 	var by []string
 	used := map[string]int{}
+	hosts := map[string]int{} // counters of machines are no sum: each file is a workload of its own
 	var machines []string
 	for i := range files {
 		f := &files[i]
@@ -42,6 +43,11 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 		name := machine(f.Name)
 		if used[name]++; used[name] > 1 {
 			name = fmt.Sprintf("%s-%d", name, used[name])
+		}
+		if d.Host {
+			if hosts[d.Workload]++; hosts[d.Workload] > 1 {
+				d.Workload = fmt.Sprintf("%s %d", d.Workload, hosts[d.Workload])
+			}
 		}
 		machines = append(machines, name)
 		m.Imported = append(m.Imported, result.Imported{File: filepath.Base(f.Name), SHA256: sum, Bytes: size, As: d.As, Tool: d.Tool,

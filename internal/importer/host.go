@@ -319,6 +319,22 @@ func hostUnit(tool, name string) string {
 	switch {
 	case strings.Contains(column, "%"):
 		return "%"
+	case tool == vmstat && slices.Contains([]string{"r", "b"}, column):
+		return "processes"
+	case tool == vmstat && slices.Contains([]string{"in", "cs"}, column):
+		return "/s"
+	case tool == vmstat && slices.Contains([]string{"bi", "bo"}, column):
+		return "KiB/s" // blocks of 1024 bytes, whatever -S says
+	case tool == vmstat && slices.Contains([]string{"si", "so"}, column):
+		return "units of -S a second"
+	case tool == vmstat && slices.Contains([]string{"swpd", "free", "buff", "cache", "inact", "active"}, column):
+		return "units of -S"
+	case column == "aqu-sz" || column == "avgqu-sz":
+		return "requests"
+	case column == "avgrq-sz":
+		return "sectors"
+	case strings.HasSuffix(column, "areq-sz") || strings.HasSuffix(column, "wareq-sz") || strings.HasSuffix(column, "dareq-sz"):
+		return "KiB"
 	case tool == vmstat && slices.Contains([]string{"us", "sy", "id", "wa", "st", "gu"}, column):
 		return "%"
 	case column == "await" || column == "svctm":
@@ -383,7 +399,7 @@ func prepareHost(d *Reading, g *given, tool string) error {
 	if err != nil {
 		return err
 	}
-	d.Tool = tool
+	d.Tool, d.Latency = tool, overTime
 	moves := map[string]bool{} // whether a figure is ever other than zero
 	timeless, n := 0, 0
 	p, err := hostMoments(tool, r, func(m moment) error {
@@ -410,7 +426,7 @@ func prepareHost(d *Reading, g *given, tool string) error {
 	idle := 0
 	for name, moved := range moves {
 		if moved {
-			d.Declared.Measures = append(d.Declared.Measures, single(name, hostUnit(tool, name)))
+			d.Declared.Measures = append(d.Declared.Measures, level(name, hostUnit(tool, name)))
 		} else {
 			idle++
 		}

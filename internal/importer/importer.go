@@ -265,7 +265,10 @@ func gaps(n int) []float64 {
 	return out
 }
 
-// single declares a figure of a tool's own, which is combined with nothing.
-func single(name, unit string) result.Measure {
-	return result.Measure{Name: name, Unit: unit, Kind: result.Single}
+// level declares what held over the time since the report before: a window has its mean weighted by time.
+func level(name, unit string) result.Measure {
+	return result.Measure{Name: name, Unit: unit, Kind: result.Level}
 }
+
+// overTime stands in the place of a kind of latency where a file has none.
+const overTime = "means over time"

@@ -110,7 +110,6 @@ func preparePgbenchLog(d *Reading, g *given) error {
 	fields := len(bytes.Fields(line))
 	if pgbenchSum.Match(line) && !pgbenchLogLine.Match(line) {
 		d.Declared.Format = format{Reader: pgbenchLog, Kind: "aggregated"}.json()
-		d.Declared.Measures = []result.Measure{single("max", "ms")}
 		d.Latency = "service time"
 		d.Notes = append(d.Notes, "an aggregated log: each interval gives the number of transactions and the sum of their times. With --rate, times are response times, which such a log does not say")
 		return nil
@@ -145,19 +144,18 @@ func seventh(head []byte) (most int64) {
 
 // parsePgbenchLog reads a log of transactions or of intervals. Transactions are logged when they end, so their times may go
 // back a little between clients; those are counted in the newest second.
-func parsePgbenchLog(d workload.Declared, r io.Reader, sink workload.Sink) error {
+func parsePgbenchLog(f format, r io.Reader, sink workload.Sink) error {
 	var zero, at, out time.Time
 	var c workload.Counters
 	var errs uint64
 	open := false
-	values := gaps(len(d.Measures))
 	report := func(final bool) {
-		rep := workload.Report{Time: at, Elapsed: at.Sub(zero), Ops: workload.Counts{c}, Values: values, Errors: errs, Final: final}
+		rep := workload.Report{Time: at, Elapsed: at.Sub(zero), Ops: workload.Counts{c}, Errors: errs, Final: final}
 		if c.Hist != nil {
 			rep.Ops[0].Hist = c.Hist.Clone()
 		}
 		sink.Report(rep)
-		values, open, out = gaps(len(d.Measures)), false, at
+		open, out = false, at
 	}
 	var step time.Duration
 	var held [][]float64
@@ -169,25 +167,24 @@ func parsePgbenchLog(d workload.Declared, r io.Reader, sink workload.Sink) error
 		at = end
 		c.Ops += uint64(v[1])
 		c.Seconds += v[2] / 1e6
-		values[0] = v[5] / 1e3
 		report(false)
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			return nil
 		}
-		f := bytes.Fields(line)
-		if len(f) < 6 {
-			return fmt.Errorf("%d columns; a line has at least six", len(f))
+		cells := bytes.Fields(line)
+		if len(cells) < 6 {
+			return fmt.Errorf("%d columns; a line has at least six", len(cells))
 		}
 		number := func(i int) (float64, error) {
-			v, err := strconv.ParseFloat(string(f[i]), 64)
+			v, err := strconv.ParseFloat(string(cells[i]), 64)
 			if err != nil || !(v >= 0 && v < 1<<53) {
-				return 0, fmt.Errorf("%.40q is not a number", f[i])
+				return 0, fmt.Errorf("%.40q is not a number", cells[i])
 			}
 			return v, nil
 		}
-		if len(d.Measures) > 0 { // intervals
+		if f.Kind == "aggregated" {
 			v := make([]float64, 6)
 			for i := range v {
 				var err error
@@ -196,7 +193,7 @@ func parsePgbenchLog(d workload.Declared, r io.Reader, sink workload.Sink) error
 				}
 			}
 			if v[0] > 1<<33 {
-				return fmt.Errorf("%.40q is no time", f[0])
+				return fmt.Errorf("%.40q is no time", cells[0])
 			}
 			if n := len(held); n > 0 {
 				if v[0] <= held[n-1][0] {
@@ -212,7 +209,7 @@ func parsePgbenchLog(d workload.Declared, r io.Reader, sink workload.Sink) error
 		sec, err := number(4)
 		us, err2 := number(5)
 		if err := errors.Join(err, err2); err != nil || sec > 1<<33 || us >= 1e6 {
-			return fmt.Errorf("%.40q %.40q is no time", f[4], f[5])
+			return fmt.Errorf("%.40q %.40q is no time", cells[4], cells[5])
 		}
 		now := time.Unix(int64(sec), int64(us)*1000).UTC()
 		took, err := number(2)
@@ -228,7 +225,7 @@ func parsePgbenchLog(d workload.Declared, r io.Reader, sink workload.Sink) error
 		}
 		open = true
 		if err != nil {
-			switch string(f[2]) {
+			switch string(cells[2]) {
 			case "skipped", "failed", "serialization", "deadlock":
 				errs++
 				return nil
