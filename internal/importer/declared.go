@@ -26,6 +26,9 @@ func (d *Reading) declare(layout string, values any) error {
 		return fmt.Errorf("its layout: %w", err)
 	}
 	d.Engine, d.Declared = command.Name, job.Declared
+	if d.Declared.Format, err = command.OfVersions(job.Format); err != nil {
+		return fmt.Errorf("its layout: %w", err)
+	}
 	if job.Latency != "" {
 		d.Latency = job.Latency
 	}

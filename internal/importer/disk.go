@@ -46,16 +46,22 @@ output:
       final: true
       elapsed: {field: t, unit: s}
     - after: '^Read IO'
-      match: '^total: +(?P<b>\d+) \| +(?P<n>\d+) \|[^|]*\|[^|]*(?:\| +(?P<lat>[0-9.]+) .*)?$'
+      match: '^total: +(?P<b>\d+) \| +(?P<n>\d+) \|[^|]*\|'
       final: true
       operations: {read: {count: n, bytes: {count: b}}}
-      {{if .Lat}}measures: {read_mean: lat}{{end}}
     - after: '^Write IO'
-      match: '^total: +(?P<b>\d+) \| +(?P<n>\d+) \|[^|]*\|[^|]*(?:\| +(?P<lat>[0-9.]+) .*)?$'
+      match: '^total: +(?P<b>\d+) \| +(?P<n>\d+) \|[^|]*\|'
       final: true
       operations: {write: {count: n, bytes: {count: b}}}
-      {{if .Lat}}measures: {write_mean: lat}{{end}}
-{{if .Lat}}{{range .Rows}}    - match: '^ +{{.Row}} \| +(?:(?P<r>[0-9.]+)|N/A) \| +(?:(?P<w>[0-9.]+)|N/A) \|'
+{{if .Lat}}    - after: '^Read IO'
+      match: '^total: +\d+ \| +[1-9]\d* \|[^|]*\|[^|]*\| +(?P<lat>[0-9.]+) '
+      final: true
+      measures: {read_mean: lat}
+    - after: '^Write IO'
+      match: '^total: +\d+ \| +[1-9]\d* \|[^|]*\|[^|]*\| +(?P<lat>[0-9.]+) '
+      final: true
+      measures: {write_mean: lat}
+{{range .Rows}}    - match: '^ *{{.Row}} \| +(?:(?P<r>[0-9.]+)|N/A) \| +(?:(?P<w>[0-9.]+)|N/A) \|'
       final: true
       measures: {read_{{.Name}}: r, write_{{.Name}}: w}
 {{end}}{{end}}`
@@ -74,7 +80,7 @@ func prepareDiskspd(d *Reading, g *given) error {
 		d.dated = "DISKSPD's own start time, without its warm-up"
 	}
 	d.Unseen = []string{
-		"latency of operations but for the percentiles and means that DISKSPD printed",
+		"percentiles and means of latency but those that DISKSPD printed",
 		"the device underneath: its counters are in no such file",
 	}
 	type row struct{ Row, Name string }

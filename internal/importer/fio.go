@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"plimsoll/hist"
@@ -176,7 +177,9 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 	}
 	if averaged {
 		d.Notes = append(d.Notes, "values are averages over the log's interval (log_avg_msec), or its maxima with log_max_value; the log does not say which")
-		d.Unseen = append(d.Unseen, "percentiles of latency: averages of intervals have none")
+		if kind != kindIOPS && kind != kindBW {
+			d.Unseen = append(d.Unseen, "percentiles of latency: averages of intervals have none")
+		}
 	}
 	return nil
 }
@@ -320,7 +323,7 @@ func parseFioHist(d workload.Declared, r io.Reader, sink workload.Sink) error {
 		}
 		points, err := fio.ParseHistLog(bytes.NewReader(line), unit)
 		if err != nil {
-			return err
+			return fmt.Errorf("the log is damaged: %s", strings.TrimPrefix(err.Error(), "parse: fio log: line 1: "))
 		}
 		for _, p := range points {
 			s.moment(p.Elapsed, 0)

@@ -100,7 +100,7 @@ func (p *hostParser) flush() error {
 func (p *hostParser) parse(tool string, r io.Reader) error {
 	line := map[string]func(string) error{vmstat: p.vmstat, iostat: p.iostat, sar: p.sar, sadf: p.sadf}[tool]
 	err := eachLine(r, func(_ int, b []byte) error {
-		text := strings.TrimRight(string(bytes.ToValidUTF8(b, []byte("?"))), " \t\r")
+		text := string(bytes.ToValidUTF8(b, []byte("?")))
 		if m := stamped.FindStringSubmatch(text); m != nil && tool != sadf {
 			at, _ := p.clock(m[1])
 			if text = strings.TrimLeft(text[len(m[1]):], "\t"); tool == vmstat {
@@ -109,7 +109,7 @@ func (p *hostParser) parse(tool string, r io.Reader) error {
 				p.now.at = at // of a block, its first line
 			}
 		}
-		return line(text)
+		return line(strings.TrimRight(text, " \t\r"))
 	})
 	return errors.Join(err, p.flush())
 }

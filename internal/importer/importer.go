@@ -203,7 +203,8 @@ func (d *Reading) date(g *given) error {
 	if p.reports == 1 && !d.Host {
 		d.Unseen = append(d.Unseen, "the course over time: the file holds one report, of the whole")
 	}
-	if !p.histograms && !d.Host && len(d.Declared.Operations) > 0 {
+	told := slices.ContainsFunc(d.Unseen, func(u string) bool { return strings.HasPrefix(u, "percentiles") })
+	if !p.histograms && !told && !d.Host && len(d.Declared.Operations) > 0 {
 		d.Unseen = append(d.Unseen, "percentiles of latency but those that the tool printed: the file holds no histogram")
 	}
 	if !p.first.IsZero() {

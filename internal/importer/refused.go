@@ -12,7 +12,7 @@ func refusedReaders() []reader {
 		{name: "fio text", holds: "fio's output for people or in terse form",
 			recognise: func(head []byte) bool { return fioTerse.Match(head) || fioNormal.Match(head) },
 			advice:    "it has no histogram and no times; run fio with --output-format=json+ and import that"},
-		{name: "fio words", holds: "what fio said without a report", recognise: re(`^fio: \S`),
+		{name: "fio words", holds: "what fio said without a report", recognise: re(`^fio: \S|(?m)^\S+: verify failed at file `),
 			advice: "it holds no measurement"},
 		{name: "diskspd xml", holds: "DISKSPD's XML results", recognise: re(`^\s*<Results>\s*<System>`),
 			advice: "it is not read yet; run diskspd with -Rtext"},

@@ -13,7 +13,8 @@ var (
 	sysbenchRate  = regexp.MustCompile(`(?m)^Target transaction rate: (\d+)`)
 	sysbenchBlock = regexp.MustCompile(`(?mi)^Block size (\d+(?:\.\d+)? ?[KMG]?i?b)`)
 	sysbenchMem   = regexp.MustCompile(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?i?B)`)
-	sysbenchWhich = regexp.MustCompile(`(?:lat(?:ency)? \(ms, ?|approx\. +|^ *)(\d+(?:\.\d+)?)(?:%\)|th percentile:| percentile:)`)
+	sysbenchWhich = regexp.MustCompile(`(?m)(?:lat(?:ency)? \(ms, ?|approx\. +|^ *)(\d+(?:\.\d+)?)(?:%\)|th percentile:| percentile:)`)
+	sysbenchTime  = regexp.MustCompile(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
 	sysbenchOp    = regexp.MustCompile(`(?m)^ *operation: (read|write)`)
 	sysbenchSQL   = regexp.MustCompile(`(?m)^(SQL|OLTP test) statistics:|\] (thds|threads): \d+,? tps:`)
 	sysbenchFiles = regexp.MustCompile(`(?m)^(\d+ files, |File operations:)|\] reads: [\d.]+ MiB/s writes:`)
@@ -93,8 +94,6 @@ const sysbenchFileLayout = sysbenchLatency + `operations:
   - {name: write, noun: writes, bytes: true}
 measures:
   - {name: fsyncs, unit: fsyncs/s, better: higher, kind: single}
-  - {name: reads_per_second, unit: reads/s, better: higher, kind: single}
-  - {name: writes_per_second, unit: writes/s, better: higher, kind: single}
 {{if .P}}  - {name: {{.Name}}, unit: ms, better: lower, kind: single}
 {{end}}  - {name: max, unit: ms, better: lower, kind: single}
 output:
@@ -106,13 +105,19 @@ output:
         read: {rate: {field: r, scale: {{.PerMiB}}}, bytes: {rate: {field: r, unit: MiB}}}
         write: {rate: {field: w, scale: {{.PerMiB}}}, bytes: {rate: {field: w, unit: MiB}}}
       measures: {fsyncs: f, {{.Interval}}: p}
-    - match: '^ *reads/s: +(?P<r>[0-9.]+)'
+{{if .Time}}    - match: '^ *reads/s: +(?P<r>[0-9.]+)'
       final: true
-      measures: {reads_per_second: r}
+      operations: {read: {count: {field: r, scale: {{.Time}}}}}
     - match: '^ *writes/s: +(?P<w>[0-9.]+)'
       final: true
-      measures: {writes_per_second: w}
-    - match: '^ *fsyncs/s: +(?P<f>[0-9.]+)'
+      operations: {write: {count: {field: w, scale: {{.Time}}}}}
+    - match: '^ *read, MiB/s: +(?P<r>[0-9.]+)'
+      final: true
+      operations: {read: {bytes: {count: {field: r, unit: MiB, scale: {{.Time}}}}}}
+    - match: '^ *written, MiB/s: +(?P<w>[0-9.]+)'
+      final: true
+      operations: {write: {bytes: {count: {field: w, unit: MiB, scale: {{.Time}}}}}}
+{{end}}    - match: '^ *fsyncs/s: +(?P<f>[0-9.]+)'
       final: true
       measures: {fsyncs: f}
 ` + sysbenchTail
@@ -165,7 +170,6 @@ func prepareSysbench(d *Reading, g *given) error {
 		}
 	}
 	d.Unseen = []string{
-		"percentiles of the whole but the one that sysbench printed: without --histogram=on it prints no other",
 		"the storage underneath: sysbench counts no I/O of devices",
 	}
 	switch {
@@ -175,6 +179,7 @@ func prepareSysbench(d *Reading, g *given) error {
 		return d.declare(sysbenchSQLLayout, values)
 	case sysbenchFiles.Match(g.head):
 		d.Workload = "sysbench fileio"
+		values["Time"] = found(sysbenchTime, g.head) // its summary holds rates, which give counts with it
 		if values["PerMiB"] = perMiB(found(sysbenchBlock, g.head)); values["PerMiB"] == "0" {
 			d.Notes = append(d.Notes, "it does not say its block size, so its reads and writes are not counted, only their bytes")
 		}
