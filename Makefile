@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build binary test fuzz mutants bench bench-peers fio clean
+.PHONY: help demo build binary test fuzz mutants trust bench bench-peers fio install release clean
 
 BIN    := bin/plimsoll
 VENDOR := internal/report/assets/vendor/uPlot.iife.min.js
@@ -60,12 +60,32 @@ mutants: ## what the tests do not notice: small changes to what data depend on (
 	go test -count 1 -run TestMutants -timeout 0 -v ./internal/mutants -args -mutants \
 	  -seed $(or $(SEED),1) -sample $(or $(SAMPLE),0) -only '$(ONLY)'
 
+trust: ## every rate that docs/analysis-statistics.md claims, measured anew: under 15 minutes (SEED=, ONLY=, SHARE=, UPDATE=1)
+	go test -count 1 -run TestTrust -timeout 60m -v ./internal/trust -args -trust \
+	  -seed $(or $(SEED),0) -share $(or $(SHARE),1) -only '$(ONLY)' $(if $(UPDATE),-page)
+
 bench: ## the benchmarks behind docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
 
 bench-peers: fio ## fio alone beside fio under plimsoll; prints a table
 	go test -count 1 -run TestBesidePlainFio -timeout 20m -v ./cmd/plimsoll -args -peers
 
+install: build ## bin/plimsoll to $(PREFIX)/bin (PREFIX=/usr/local)
+	install -D -m 0755 $(BIN) $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/plimsoll
+
+# Static archives for Linux, and for macOS, where analysis and simulation work and the local target does not.
+release: build ## dist/: archives for amd64 and arm64 with completions, and their checksums
+	rm -rf dist && mkdir -p dist/completions
+	for shell in bash zsh fish; do ./$(BIN) completion $$shell > dist/completions/plimsoll.$$shell; done
+	for system in linux/amd64 linux/arm64 darwin/arm64; do \
+	  dir=dist/plimsoll-$${system//\//-}; mkdir -p $$dir; \
+	  GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -trimpath \
+	    -ldflags "-s -w -X plimsoll/internal/cli.revision=$(REVISION)" -o $$dir/plimsoll ./cmd/plimsoll; \
+	  cp -r LICENSE README.md CHANGELOG.md dist/completions $$dir/; \
+	  tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -czf $$dir.tar.gz $$(basename $$dir); rm -r $$dir; done
+	rm -r dist/completions
+	cd dist && sha256sum *.tar.gz > SHA256SUMS
+
 clean: ## remove what was built; runs are kept
-	rm -rf bin internal/report/node_modules
+	rm -rf bin dist internal/report/node_modules
 	find internal/report/assets/vendor -type f ! -name .gitkeep -delete

@@ -121,29 +121,41 @@ type Entry struct {
 	Problem  string   `json:"problem,omitempty"`
 }
 
-// List returns the runs in root, newest first. A folder that cannot be read is listed with its Problem. A root that does not
-// exist holds no runs.
-func List(root string) ([]Entry, error) {
-	dirs, err := os.ReadDir(root)
+// Folders returns the run folders in root, in the order of their names. A root that does not exist holds none.
+func Folders(root string) ([]string, error) {
+	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("runs: %w", err)
 	}
-	var list []Entry
-	for _, d := range dirs {
+	var dirs []string
+	for _, d := range entries {
 		dir := filepath.Join(root, d.Name())
 		if !d.IsDir() || strings.HasPrefix(d.Name(), ".") {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(dir, manifestFile)); err != nil && !looksLikeRun(dir) {
-			continue
+		if _, err := os.Lstat(filepath.Join(dir, manifestFile)); err == nil || looksLikeRun(dir) {
+			dirs = append(dirs, dir)
 		}
+	}
+	return dirs, nil
+}
+
+// List returns the runs in root, newest first. A folder that cannot be read is listed with its Problem. A root that does not
+// exist holds no runs.
+func List(root string) ([]Entry, error) {
+	dirs, err := Folders(root)
+	if err != nil {
+		return nil, err
+	}
+	var list []Entry
+	for _, dir := range dirs {
 		e := Entry{Dir: dir, Bytes: treeSize(dir)}
 		f, err := Open(dir)
 		if err != nil {
-			e.Manifest.RunID, e.Problem = d.Name(), err.Error()
+			e.Manifest.RunID, e.Problem = filepath.Base(dir), err.Error()
 		} else {
 			e.Manifest = f.Manifest()
 			e.Problem = strings.Join(f.Problems(), "; ")

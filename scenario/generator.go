@@ -35,6 +35,7 @@ type Use struct {
 	DiskBytes []int64 // of the group's data disks, /dev/sdb onward
 	Unsure    bool    // the disks were refused, so nothing is said of them
 	Prefilled bool
+	Groups    []string // all there are
 }
 
 // Start is how a step starts a workload.
@@ -131,7 +132,12 @@ func (d *document) checkFit(w Workload, g Group, prefilled bool) {
 	if d.fits[key] {
 		return
 	}
-	objections := c.Fit(Use{Workload: w.Name, Group: g.Name, DiskBytes: g.DiskBytes, Unsure: d.unsureDisks[g.Name], Prefilled: prefilled})
+	groups := make([]string, len(d.sc.Groups))
+	for i, g := range d.sc.Groups {
+		groups[i] = g.Name
+	}
+	objections := c.Fit(Use{Workload: w.Name, Group: g.Name, DiskBytes: g.DiskBytes, Unsure: d.unsureDisks[g.Name],
+		Prefilled: prefilled, Groups: groups})
 	for _, o := range objections {
 		d.say(o.Code, Pos{File: w.ConfigFile, Line: o.Line, Col: o.Col}, o.What, o.Hint)
 	}

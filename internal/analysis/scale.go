@@ -186,7 +186,7 @@ func scalability(stages []step, points []usl.Point, m *usl.Model, q quantity, ba
 	f := result.Finding{
 		Check: "scalability", Severity: result.Notice, Subject: "run", Metric: contention(q), Unit: "%",
 		Value: ptr(100 * m.Alpha), N: len(stages),
-		Basis:    basis + "; Universal Scalability Law by bounded least squares, interval by bootstrap",
+		Basis:    basis + "; Universal Scalability Law by bounded least squares, errors " + m.Errors.Words(),
 		Warnings: m.Warnings,
 		Evidence: []result.Evidence{
 			{Name: "contention", Value: 100 * m.Alpha, Unit: "%"}, {Name: "crosstalk", Value: 100 * m.Beta, Unit: "%"},
@@ -195,7 +195,7 @@ func scalability(stages []step, points []usl.Point, m *usl.Model, q quantity, ba
 				Value: last.Throughput.Value, Unit: q.unit},
 		},
 	}
-	setInterval(&f, m.AlphaParameter.Boot.Map(func(x float64) float64 { return 100 * x }))
+	setInterval(&f, m.AlphaParameter.Interval().Map(func(x float64) float64 { return 100 * x }))
 	more := last.Concurrency / first.Concurrency
 	grew := last.Throughput.Value / first.Throughput.Value
 	what := "throughput"
@@ -238,12 +238,12 @@ func contended(alpha float64) string {
 	return fmt.Sprintf("%s of the work queues (contention)", sayPercent(alpha))
 }
 
-// crossed speaks of crosstalk only when the resamples agree that there is some.
+// crossed speaks of crosstalk only when the points cannot do without.
 func crossed(m *usl.Model) string {
 	switch {
 	case m.Beta == 0:
 		return " and there is no crosstalk"
-	case !m.Peak.Exists || m.Peak.NoPeakShare > (1-Confidence)/2:
+	case m.CrosstalkP() > 1-Confidence:
 		return " and crosstalk cannot be told from none"
 	}
 	return fmt.Sprintf(" and crosstalk is %s", sayPercent(m.Beta))
@@ -263,9 +263,11 @@ func sayPercent(share float64) string {
 func peakWords(m *usl.Model, q quantity, last float64) string {
 	p := m.Peak
 	switch {
+	case p.Exists && p.InRange && m.CrosstalkP() > 1-Confidence:
+		return fmt.Sprintf("The law puts a peak at about %s in flight, but these points cannot tell it from none.", sayCount(p.Concurrency))
 	case p.Exists && p.InRange:
 		return fmt.Sprintf("It peaks at about %s in flight; beyond that more load gives less.", sayCount(p.Concurrency))
-	case p.Exists && p.NoPeakShare <= (1-Confidence)/2:
+	case p.Exists && m.CrosstalkP() <= 1-Confidence:
 		return fmt.Sprintf("There is no peak in range; the law puts one at about %s in flight, beyond the %s measured.", sayCount(p.Concurrency), sayCount(last))
 	case math.IsInf(m.Limit(), 1):
 		return "There is no peak in range."

@@ -124,10 +124,15 @@ func judge(name string, c *track) stretch {
 	if s.Stretch, err = steady.Window(values, steady.Options{}); err != nil {
 		s.why = err.Error()
 	}
-	if !s.Reached && len(s.Changes) == 0 && !s.Period.Found && s.DriftShare <= material && quartersWithin(values, material) {
-		s.Reached, s.Reason = true, "" // the warm-up rule stumbles over noise in short series; nothing that matters moved
-	}
+	s.unclear()
 	return s
+}
+
+// unclear makes a verdict that could not be had the reason why the stretch was not judged.
+func (s *stretch) unclear() {
+	if s.CannotTell {
+		s.why = s.Reason
+	}
 }
 
 // rounds judges a stretch too short for change points by the rule for rounds, five of them.
@@ -149,21 +154,6 @@ func (s *stretch) rounds(values []float64) {
 		s.why = err.Error()
 	}
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)))
-}
-
-// material is the relative movement below which nothing is called unsteady.
-const material = 0.05
-
-// quartersWithin reports whether the means of the four quarters of a series lie so near its mean.
-func quartersWithin(x []float64, share float64) bool {
-	mean := total(x) / float64(len(x))
-	for q := range 4 {
-		part := x[q*len(x)/4 : (q+1)*len(x)/4]
-		if math.Abs(total(part)/float64(len(part))-mean) > share*math.Abs(mean) {
-			return false
-		}
-	}
-	return true
 }
 
 // steadyState says for every workload whether and from when its throughput was steady, window by window: an average over a
@@ -234,7 +224,7 @@ func (v *view) steadyOf(name string, all []stretch, average float64) result.Find
 	q := all[0].of
 	f := result.Finding{
 		Check: "steady-state", Subject: name, Metric: "mean " + q.name + " of the steady stretch", Unit: q.unit,
-		Basis: "throughput" + points(all) + ", one run; even stretch by change points, trend and period (tolerance 5 %)",
+		Basis: "throughput" + points(all) + ", one run; judged by change points, slow movement, spread and line (tolerance 5 %)",
 	}
 	in := ""
 	if q.measure != "" {
@@ -382,11 +372,11 @@ func (s *stretch) plain() string {
 		}
 		parts = append(parts, text)
 	}
-	if s.Period.Found && float64(s.Last-s.First+1) < 3*s.Period.Points {
-		parts = append(parts, fmt.Sprintf("its even part of %s is shorter than three of its periods of %s", sayDuration(float64(s.Last-s.First+1)*s.c.step), sayDuration(s.Period.Points*s.c.step)))
+	if math.Abs(s.DriftShare) > 0.1 {
+		parts = append(parts, fmt.Sprintf("it drifted by %+.0f %% of its mean", 100*s.DriftShare))
 	}
-	if s.DriftShare > 0.1 {
-		parts = append(parts, fmt.Sprintf("it drifted by %s", percent(s.DriftShare)))
+	if len(parts) == 0 && len(s.Still) > 0 {
+		parts = append(parts, fmt.Sprintf("it stood still at %s", clockOf(s.elapsed(s.Still[0].First))))
 	}
 	if len(parts) == 0 {
 		return s.Reason

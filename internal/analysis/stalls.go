@@ -16,6 +16,7 @@ const (
 	onAndOff      = 0.35 // of the points stalled: then it is not stalls but how the workload works
 	regularGaps   = 0.25 // coefficient of variation below which stalls are called regular
 	mostJoined    = 5    // points made one to hold enough operations
+	endsFrom      = 2    // points of a standstill at the end of a series, unless it has shorter ones before
 	wentOn        = 0.5  // of the median, from which work is called going on
 )
 
@@ -43,7 +44,7 @@ type pointRun struct {
 }
 
 // stalls finds stalls in values on c's grid; none in a series too sparse or too bursty to tell. What comes before it
-// first worked and after it last did is a start and an end.
+// first worked is a start; a standstill that reaches the end is one.
 func (c *track) stalls(values []float64) stallSet {
 	s := stallSet{at: make([]bool, len(values))}
 	some, _ := finiteOf(values)
@@ -52,13 +53,27 @@ func (c *track) stalls(values []float64) stallSet {
 		return s
 	}
 	from, to := worked(values, median/2)
-	n := 0
+	n, shortest, length := 0, endsFrom, 0
+	low := func(i int) bool { return isFinite(values[i]) && values[i] < stalledBelow*median }
 	for i := from + 1; i < to; i++ {
-		if !isFinite(values[i]) || values[i] >= stalledBelow*median {
+		if !low(i) {
+			if length > 0 {
+				shortest = min(shortest, length)
+			}
+			length = 0
 			continue
 		}
-		n++
+		n, length = n+1, length+1
 		s.at[i] = true
+	}
+	// A standstill may reach the end; but where a series ends, its last point may hold only a part of a step.
+	if to >= 0 && len(values)-1-to >= shortest {
+		for i := to + 1; i < len(values); i++ {
+			if low(i) {
+				n++
+				s.at[i] = true
+			}
+		}
 	}
 	if s.share = float64(n) / float64(len(some)); s.share > onAndOff {
 		return stallSet{at: make([]bool, len(values)), share: s.share}

@@ -196,6 +196,7 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 		if s.Stretch, err = steady.Window(l.values, steady.Options{}); err != nil {
 			s.why = err.Error()
 		}
+		s.unclear()
 	}
 	f.Warnings = s.Warnings
 	switch {
@@ -208,14 +209,7 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 	default:
 		f.Severity = result.Fine
 		f.Sentence = l.Name + " was steady"
-		switch {
-		case s.Last < len(l.values)-1:
-			f.Severity = result.Notice
-			f.Sentence += fmt.Sprintf(" from %s to %s only, and moved then", l.place(s.First), l.place(s.Last))
-		case s.First > s.WarmUp:
-			f.Severity = result.Notice
-			f.Sentence += fmt.Sprintf(" from %s on, and moved before", l.place(s.First))
-		case s.WarmUp > 0:
+		if s.WarmUp > 0 {
 			f.Sentence += fmt.Sprintf(" from %s on, after a warm-up of %s", l.place(s.WarmUp), l.stretch(float64(s.WarmUp)))
 		}
 		if l.Kind == Percentile {
@@ -239,7 +233,10 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 // unsteady is the reason in rows rather than in points of a series without gaps.
 func (l line) unsteady(s steady.Stretch) string {
 	if n := len(s.Changes); n > 0 {
-		return fmt.Sprintf("its level changed %s, first at %s, and no level held for half of it", times(n), l.place(s.Changes[0].Index))
+		return fmt.Sprintf("its level changed %s, first at %s", times(n), l.place(s.Changes[0].Index))
+	}
+	if len(s.Still) > 0 {
+		return fmt.Sprintf("it stood still %s, first at %s", times(len(s.Still)), l.place(s.Still[0].First))
 	}
 	return s.Reason
 }
@@ -280,6 +277,9 @@ func (l line) changes(s steady.Stretch) result.Finding {
 	f.Value = ptr(float64(len(points)))
 	if len(points) == 0 {
 		f.Severity, f.Sentence = result.Fine, l.Name+" shows no change of level that matters (5 % of its mean)."
+		if len(l.values) >= longEnough && s.Reason != "" && !s.CannotTell {
+			f.Severity, f.Sentence = result.Notice, l.Name+" shows no step of its level, but it was not steady."
+		}
 		if len(l.values) < longEnough {
 			f.Sentence = l.Name + " shows no change of level."
 		}

@@ -35,9 +35,9 @@ func TestTableTruth(t *testing.T) {
 		want   map[string]string // severity and beginning of the sentence by check
 	}{
 		"steady": {analysis.Rate, noisy(300, flat), 1, map[string]string{
-			"steady-state": "fine: x was steady, with a mean of 998.6 (95 %: 996.7 to 1,001).", "period": "fine: x does not repeat itself", "changes": "fine: x shows no change of level that matters", "stalls": "fine: x never fell below a quarter of its usual level for as long as 1 s."}},
+			"steady-state": "fine: x was steady, with a mean of 998.6 (95 %: 996.9 to 1,000).", "period": "fine: x does not repeat itself", "changes": "fine: x shows no change of level that matters", "stalls": "fine: x never fell below a quarter of its usual level for as long as 1 s."}},
 		"a drop": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 - 300*float64(i/200) }), 1, map[string]string{
-			"steady-state": "notice: x was steady from 0:00 to 3:19 only, and moved then, with a mean of ", "changes": "notice: x changed level: from 998.6 to 699 at 3:20.", "period": "", "stalls": "fine: "}},
+			"steady-state": "caution: x was not steady: its level changed once, first at 3:20.", "changes": "notice: x changed level: from 998.6 to 699 at 3:20.", "period": "", "stalls": "fine: "}},
 		"a period": {analysis.Other, noisy(400, func(i int) float64 { return 1000 + 300*math.Sin(2*math.Pi*float64(i)/40) }), 0, map[string]string{
 			"steady-state": "fine: x was steady", "period": "notice: x repeats itself every 40 rows", "changes": "fine: "}},
 		"stalls": {analysis.Rate, noisy(300, func(i int) float64 {
@@ -46,6 +46,26 @@ func TestTableTruth(t *testing.T) {
 			}
 			return 1000
 		}), 1, map[string]string{"steady-state": "", "period": "", "changes": "fine: ", "stalls": "caution: x stood still 5 times, for "}},
+		"a stall that reaches the end": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 * float64(min(1, (i%60)/3)) })[3:], 1, map[string]string{
+			"steady-state": "", "period": "", "changes": "", "stalls": "caution: x stood still 4 times, for "}},
+		"five checkpoints, the fifth at the end": {analysis.Rate, noisy(300, func(i int) float64 {
+			if i%60 >= 55 {
+				return 1
+			}
+			return 1000
+		}), 1, map[string]string{"steady-state": "fine: ", "period": "notice: x repeats itself every 1 min", "changes": "fine: ", "stalls": "caution: x stood still 5 times, for "}},
+		"a hole": {analysis.Rate, noisy(600, func(i int) float64 {
+			if i >= 60 && i < 70 {
+				return 0
+			}
+			return 1000
+		}), 1, map[string]string{"steady-state": "caution: x was not steady: its level changed ", "period": "fine: ", "changes": "notice: ", "stalls": "caution: x stood still once, for "}},
+		"a dead end": {analysis.Rate, noisy(600, func(i int) float64 {
+			if i >= 590 {
+				return 0
+			}
+			return 1000
+		}), 1, map[string]string{"steady-state": "caution: x was not steady: its level changed ", "period": "fine: ", "changes": "notice: ", "stalls": "caution: x stood still once, for "}},
 		"a drift": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 + 4*float64(i) }), 1, map[string]string{
 			"steady-state": "caution: x was not steady: ", "period": "", "changes": "notice: ", "stalls": "fine: "}},
 		"a percentile": {analysis.Percentile, noisy(300, flat), 1, map[string]string{

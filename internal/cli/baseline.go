@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/compare"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/regular"
 	"plimsoll/internal/terminal"
@@ -79,63 +78,36 @@ baseline; the files are not needed again.
 		RunE:    func(_ *cobra.Command, given []string) error { return a.showBaselines(given) },
 	}
 	var f compareFlags
+	var g gate
 	check := &cobra.Command{
 		Use: "check NAME RUN|FILE|-", Short: "Compare a run or a file with a baseline; exit with 5 when it is worse",
 		Args: args(2, 2, "name and run or file"),
 		Long: `Check compares a side with a baseline as "plimsoll compare @NAME RUN" does, and exits with 5 when any
-measure is worse by more than the threshold, or moved and nobody said which way of it is good,
-	with 4 when the two are not alike. Undecided is not worse:
-read the notes on how many repeats there were.
+measure is worse by more than the threshold, or moved and nobody said which way of it is good, and with 4 when the two
+are not alike. Inconclusive is neither worse nor the same: with --fail-on worse,inconclusive it fails too.
 
 A baseline of files takes a file of repeats. One that lacks a column of the baseline, or has it in another unit, is
 refused with 4; columns that the baseline does not have are left out.
 
 ` + sideHelp,
-		Example:           "  plimsoll baseline check release latest\n  plimsoll baseline check release run4,run5,run6 --threshold 0.1\n  plimsoll baseline check disk after.csv",
+		Example:           "  plimsoll baseline check release latest\n  plimsoll baseline check release run4,run5,run6 --threshold 0.1\n  plimsoll baseline check disk after.csv --fail-on worse,inconclusive --junit disk.xml",
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
+			if err := g.check("baseline check"); err != nil {
+				return err
+			}
 			d, err := a.compareSides("baseline check", []string{"@" + given[0], given[1]}, f)
 			if err != nil {
 				return err
 			}
-			return errors.Join(a.writeComparison(d, f), worse(d))
+			return a.judge("baseline check", d, f, g)
 		},
 	}
 	f.register(check)
 	f.registerBetter(check)
+	f.registerPaired(check)
+	g.register(check, failWorse)
 	return a.group("baseline", "Keep runs to compare others with", set, show, check)
-}
-
-// worse is the error of a comparison in which something is, or moved and may be: which way of it is good is not
-// known. Results of the scenario whose unit says nothing of that are for a reader to judge.
-func worse(d *compare.Document) error {
-	var names, unknown []string
-	for _, m := range d.Measures {
-		name := strings.TrimSpace(m.Cell + " " + m.Workload + " " + m.Name)
-		switch {
-		case m.Verdict == compare.Worse:
-			names = append(names, name)
-		case (m.Verdict == compare.Higher || m.Verdict == compare.Lower) && !m.Result:
-			unknown = append(unknown, name)
-		}
-	}
-	var errs []error
-	if len(names) > 0 {
-		errs = append(errs, fmt.Errorf("baseline check: worse by more than %g %%: %s", d.Threshold*100, strings.Join(names,
-			"; ")))
-	}
-	if len(unknown) > 0 {
-		errs = append(errs, fmt.Errorf("baseline check: moved by more than %g %%, and which way is good is not known: %s",
-			d.Threshold*100, strings.Join(unknown, "; ")))
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	hint := ""
-	if len(unknown) > 0 {
-		hint = "say which way is good: --better NAME=lower, of files when the baseline is set"
-	}
-	return exit.Errorf(exit.Threshold, hint, "%w", errors.Join(errs...))
 }
 
 func (a *app) baselinePath(phase, name string) (string, error) {

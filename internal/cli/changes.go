@@ -19,7 +19,7 @@ import (
 
 func (a *app) changesCommand() *cobra.Command {
 	var column string
-	var dependent bool
+	var independent bool
 	var significance float64
 	c := &cobra.Command{
 		Use:   "changes FILE|-|RUN...",
@@ -31,18 +31,20 @@ row, the oldest first; every column of numbers is looked at by itself.
 Two RUNs or more are a history too: the throughput and the percentiles of every workload are followed from
 run to run in the order they were made. "all" stands for every run in --dir that has measured.
 
-Values are taken as independent, as separate runs are. Points of one run are not: say --dependent.`,
+Separate runs are taken as independent of each other. Rows of a file may depend on their neighbours, as the
+points of one run do, and dependence looks like change: it is found by itself and taken out, and where the two
+cannot be told apart, that is said. --independent says that there is none, as when every row is a run.`,
 		Example: `  plimsoll changes history.csv --column p99
   plimsoll changes all --json
-  plimsoll changes seconds.csv --dependent`,
+  plimsoll changes nightly.csv --independent`,
 		Args:              args(1, 1000, "file or runs"),
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.changes(given, column, change.Options{Independent: !dependent, Significance: significance})
+			return a.changes(given, column, change.Options{Independent: independent, Significance: significance})
 		},
 	}
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
-	c.Flags().BoolVar(&dependent, "dependent", false, "neighbouring values depend on each other, as points of one run do")
+	c.Flags().BoolVar(&independent, "independent", false, "rows do not depend on their neighbours: each is a run of its own")
 	c.Flags().Float64Var(&significance, "significance", 0.01, "`chance` of finding a change in a series without one")
 	return c
 }
@@ -52,6 +54,7 @@ type changed struct {
 	Name     string   `json:"name"`
 	Values   int      `json:"values"`
 	Changes  []shift  `json:"changes"`
+	Unclear  int      `json:"cannot_tell,omitempty"` // places that look like changes and that dependence may have made
 	Method   string   `json:"method"`
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -62,6 +65,7 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 	var err error
 	if len(given) > 1 || given[0] == "all" {
 		list, source, err = a.history(given, column)
+		o.Independent = true
 	} else {
 		list, source, err = a.namedSeries("changes", given[0], column)
 	}
@@ -76,7 +80,7 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 			errs = append(errs, fmt.Errorf("changes: %s: %s: %w", source, s.name, err))
 			continue
 		}
-		c := changed{Name: s.name, Values: len(s.values), Changes: []shift{}, Method: r.Method, Warnings: r.Warnings}
+		c := changed{Name: s.name, Values: len(s.values), Changes: []shift{}, Unclear: r.Wanders, Method: r.Method, Warnings: r.Warnings}
 		for _, p := range r.Points {
 			v := shiftOf(p)
 			if s.labels != nil {
@@ -103,7 +107,9 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 }
 
 func (c changed) text(a *app) {
-	if len(c.Changes) == 0 {
+	if c.Unclear > 0 {
+		visible.Fprintf(a.out, "\n%s: cannot tell whether it changes: %s among %s may be dependence\n", c.Name, unit.Plural(c.Unclear, "place"), unit.Plural(c.Values, "value"))
+	} else if len(c.Changes) == 0 {
 		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, unit.Plural(c.Values, "value"))
 	} else {
 		visible.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, unit.Plural(len(c.Changes), "change"), unit.Plural(c.Values, "value"))

@@ -30,6 +30,7 @@ type compareFlags struct {
 	better     []string // of columns of files
 	columns    []string
 	windows    []string // of runs, as sides
+	paired     bool     // rows of files
 }
 
 func (f *compareFlags) register(c *cobra.Command) {
@@ -45,6 +46,11 @@ func (f *compareFlags) register(c *cobra.Command) {
 func (f *compareFlags) registerFiles(c *cobra.Command) {
 	f.registerBetter(c)
 	c.Flags().StringArrayVar(&f.columns, "column", nil, "of files take this `column` only: its name, or its number from 1; repeatable")
+	f.registerPaired(c)
+}
+
+func (f *compareFlags) registerPaired(c *cobra.Command) {
+	c.Flags().BoolVar(&f.paired, "paired", false, "rows of one number in files were measured side by side, one of each side")
 }
 
 func (f *compareFlags) registerBetter(c *cobra.Command) {
@@ -53,7 +59,7 @@ func (f *compareFlags) registerBetter(c *cobra.Command) {
 }
 
 func (f *compareFlags) options() compare.Options {
-	o := compare.Options{Confidence: f.confidence, Threshold: f.threshold, Vary: f.vary, Anyway: f.anyway}
+	o := compare.Options{Confidence: f.confidence, Threshold: f.threshold, Vary: f.vary, Anyway: f.anyway, Paired: f.paired}
 	if o.Threshold == 0 {
 		o.Threshold = -1
 	}
@@ -65,6 +71,7 @@ EXPERIMENT:block_size=4k; or a baseline, @NAME.`
 
 func (a *app) compareCommand() *cobra.Command {
 	var f compareFlags
+	var g gate
 	c := &cobra.Command{
 		Use:   "compare BASELINE CANDIDATE...",
 		Short: "Compare runs or files of repeats: what changed, by how much, and how sure that is",
@@ -76,16 +83,24 @@ purpose with --vary, or insist with --anyway.
 
 With three runs or more on each side the intervals hold what repeats differ by. With one they hold only how
 steady that run was. They are widened for the number of measures. A verdict is better or worse when the whole
-interval lies beyond the threshold, same when all of it lies within, else undecided.
+interval lies beyond the threshold, same when all of it lies within, else inconclusive. A gross change between two
+single runs (a factor of 2, of percentiles of few operations 3) is told all the same, with what is certain of it and what is not. With
+--fail-on worse,inconclusive the exit code is 5 when a verdict is among these.
+
+Repeats that drift, or depend on the ones before, are seen by the order of the runs, or of the rows of a file:
+intervals then allow for it, or are refused, and say so with the number.
 
 With --window the sides are windows of one RUN, or of repeats of it: what was before a neighbour or an annotated
 moment with what came with or after it, as the report names them.
 
 All sides can instead be files of repeats measured by any tool: CSV, columns separated by blanks, JSON; "-" is
-standard input. A column is a measure, a row is a repeat, and sides may have unequally many.
+standard input. A column is a measure, a row is a repeat, and sides may have unequally many. Columns of times and of
+numbers of runs are no measures; with times a minute apart or less the rows are moments of one run, and taken as such.
+With --paired rows of one number were measured side by side.
 
-Better and worse are said where it is known which way is good: of rates, times and percentiles, and of what a load
-generator declares so. Of others say it: --better spills=lower.`,
+Better and worse are said where it is known which way is good: of rates, times, percentiles and failures by their
+names and units (iops, tps, MB/s; p99, latency, ms; errors, retries), and of what a load generator declares so. Of
+others say it: --better spills=lower.`,
 		Example: `  plimsoll compare 20261121-2045 latest
   plimsoll compare run1,run2,run3 run4,run5,run6 --vary kernel --threshold 0.03
   plimsoll compare @release latest -o html --output compare.html
@@ -102,15 +117,19 @@ generator declares so. Of others say it: --better spills=lower.`,
 		},
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
+			if err := g.check("compare"); err != nil {
+				return err
+			}
 			d, err := a.compareSides("compare", given, f)
 			if err != nil {
 				return err
 			}
-			return a.writeComparison(d, f)
+			return a.judge("compare", d, f, g)
 		},
 	}
 	f.register(c)
 	f.registerFiles(c)
+	g.register(c)
 	c.Flags().StringArrayVar(&f.windows, "window", nil,
 		"compare this `window` of one side, like alone, with the other windows given; repeatable")
 	return c

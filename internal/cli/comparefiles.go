@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll/internal/analysis"
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/compare"
 	"plimsoll/internal/exit"
@@ -34,6 +33,8 @@ func isFile(given string) bool {
 type repeats struct {
 	Sources []string          `json:"sources"`
 	Columns []repeatedMeasure `json:"columns"`
+	// StepSeconds is how far apart in time the rows are when they are moments of one run, not repeats.
+	StepSeconds float64 `json:"step_seconds,omitempty"`
 }
 
 // repeatedMeasure is one measure of a side.
@@ -66,6 +67,9 @@ func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, erro
 	if first < 0 {
 		if len(f.columns) > 0 {
 			return false, exit.Usagef("", "%s: --column is for files", phase)
+		}
+		if f.paired {
+			return false, exit.Usagef("", "%s: --paired is for files: of runs it is known when they were made", phase)
 		}
 		return false, nil
 	}
@@ -104,14 +108,15 @@ func (a *app) compareTables(phase string, given []string, f compareFlags) (*comp
 			if side.Columns, err = b.Files.columns(phase, f.columns); err != nil {
 				return nil, err
 			}
-			if i == 0 {
+			if side.StepSeconds = b.Files.StepSeconds; i == 0 {
 				kept = b.Files
 			}
 		case kept != nil:
-			side.Columns, err = a.asIn(phase, g, sides[0])
+			side, err = a.asIn(phase, g, sides[0])
 		default:
-			side.Columns, err = a.fileColumns(phase, g, f.columns)
+			side, err = a.fileColumns(phase, g, f.columns)
 		}
+		side.Name = g
 		if err != nil {
 			return nil, err
 		}
@@ -131,12 +136,12 @@ func (a *app) compareTables(phase string, given []string, f compareFlags) (*comp
 }
 
 // fileColumns reads the columns of a file.
-func (a *app) fileColumns(phase, given string, asked []string) ([]compare.Column, error) {
+func (a *app) fileColumns(phase, given string, asked []string) (compare.Samples, error) {
 	s, err := a.openTable(phase, given)
 	if err != nil {
-		return nil, err
+		return compare.Samples{}, err
 	}
-	return a.samples(phase, s, asked)
+	return a.samples(phase, s, asked, a.aside(phase, s))
 }
 
 // columns are those of a baseline, or the ones asked for.
@@ -162,11 +167,12 @@ func (r *repeats) names() []string {
 }
 
 // asIn reads the columns of a file that a baseline has. A file that lacks one, or has it in another unit, is refused.
-func (a *app) asIn(phase, given string, base compare.Samples) ([]compare.Column, error) {
+func (a *app) asIn(phase, given string, base compare.Samples) (compare.Samples, error) {
 	s, err := a.openTable(phase, given)
 	if err != nil {
-		return nil, err
+		return compare.Samples{}, err
 	}
+	aside := a.aside(phase, s)
 	var asked []string
 	var errs []error
 	left := slices.Clone(s.Names)
@@ -186,16 +192,17 @@ func (a *app) asIn(phase, given string, base compare.Samples) ([]compare.Column,
 		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.Source, c.Name, table.QuoteAll(s.Names)))
 	}
 	if len(errs) > 0 {
-		return nil, exit.Errorf(exit.Refused, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
+		return compare.Samples{}, exit.Errorf(exit.Refused, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
 	}
+	left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(aside.names, n) })
 	if len(left) > 0 {
 		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.Source, table.QuoteAll(left))
 	}
-	columns, err := a.samples(phase, s, asked)
-	for i := range columns {
-		columns[i].Name = base.Columns[i].Name // as the baseline writes it
+	side, err := a.samples(phase, s, asked, aside)
+	for i := range side.Columns {
+		side.Columns[i].Name = base.Columns[i].Name // as the baseline writes it
 	}
-	return columns, err
+	return side, err
 }
 
 // readRepeats reads files for a baseline. All must have the same columns.
@@ -204,7 +211,7 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 	if err != nil {
 		return nil, err
 	}
-	var all []compare.Column
+	var all compare.Samples
 	out := &repeats{}
 	for i, g := range given {
 		if strings.HasPrefix(g, "@") {
@@ -221,36 +228,91 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 			}
 			continue
 		}
-		more, err := a.asIn(phase, g, compare.Samples{Columns: all})
+		more, err := a.asIn(phase, g, all)
 		if err != nil {
 			return nil, err
 		}
-		for j := range all {
-			all[j].Values = append(all[j].Values, more[j].Values...)
+		if all.StepSeconds > 0 || more.StepSeconds > 0 {
+			return nil, exit.Usagef("a baseline of several files is of repeats: give the mean of each run",
+				"%s: %s: its rows are moments of one run", phase, g)
+		}
+		for j := range all.Columns {
+			all.Columns[j].Values = append(all.Columns[j].Values, more.Columns[j].Values...)
 		}
 	}
-	if err := better.assign(phase, all); err != nil {
+	if err := better.assign(phase, all.Columns); err != nil {
 		return nil, err
 	}
-	for _, c := range all {
+	out.StepSeconds = all.StepSeconds
+	for _, c := range all.Columns {
+		if c.Better == "" {
+			visible.Fprintf(a.err, "warning: %s: which way of %s is good is not known; a check fails when it moves. Say it: --better %q, or higher\n",
+				phase, table.Quote(c.Name), c.Name+"=lower")
+		}
 		out.Columns = append(out.Columns, repeatedMeasure{c.Name, c.Better, c.Values})
 	}
 	return out, nil
 }
 
-// samples are the columns of numbers, or those asked for. Missing values are left out, and said to be.
-func (a *app) samples(phase string, s *table.Table, asked []string) ([]compare.Column, error) {
+// aside are the columns of a table that are no measures: the time of a row, and its number.
+type aside struct {
+	names []string
+	step  float64 // seconds between rows that are moments of one run; 0 otherwise
+}
+
+const mostStep = 60 // seconds between rows, above which they are repeats that were made then
+
+// numberNames are the columns that number repeats.
+var numberNames = []string{"run", "repeat", "iteration", "iter", "round", "index", "id", "no", "nr", "#", "row", "sample", "trial"}
+
+// aside finds the columns that say when or which, and says that they are left out.
+func (a *app) aside(phase string, s *table.Table) aside {
+	var out aside
+	leave := func(i int, why string) {
+		out.names = append(out.names, s.Names[i])
+		visible.Fprintf(a.err, "warning: %s: %s: %s is left out: it %s\n", phase, s.Source, table.Quote(s.Names[i]), why)
+	}
+	switch times, err := s.Times(); {
+	case err != nil:
+		visible.Fprintf(a.err, "warning: %s: %s: %v\n", phase, s.Source, err)
+	case times != nil:
+		leave(times.Column, "says when each row was measured")
+		if times.Step > 0 && times.Step <= mostStep {
+			out.step = times.Step
+		}
+	}
+	for i, name := range s.Names {
+		if !slices.Contains(numberNames, strings.ToLower(strings.TrimSpace(name))) || len(s.Rows) < 2 || len(s.Names) < 2 {
+			continue
+		}
+		values, err := s.Numbers(i, false)
+		counts := err == nil
+		for j := 1; counts && j < len(values); j++ {
+			counts = values[j] == values[j-1]+1
+		}
+		if counts {
+			leave(i, "numbers the rows")
+		}
+	}
+	return out
+}
+
+// samples are the columns of numbers that are measures, or those asked for. Missing values are left out, and said to be.
+func (a *app) samples(phase string, s *table.Table, asked []string, besides aside) (compare.Samples, error) {
 	at, err := a.picked(phase, s, asked)
 	if err != nil {
-		return nil, err
+		return compare.Samples{}, err
 	}
-	var out []compare.Column
+	out := compare.Samples{StepSeconds: besides.step}
 	for _, i := range at {
+		if len(asked) == 0 && slices.Contains(besides.names, s.Names[i]) {
+			continue
+		}
 		values, err := a.values(phase, s, i)
 		if err != nil {
-			return nil, err
+			return compare.Samples{}, err
 		}
-		out = append(out, compare.Column{Name: s.Names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
+		out.Columns = append(out.Columns, compare.Column{Name: s.Names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
 	}
 	return out, nil
 }
@@ -283,20 +345,6 @@ func betterOf(phase string, given []string) (directions, error) {
 	return d, nil
 }
 
-// directionOf is which way is good of a column by what its name says it is: a rate, a percentile, a time; "" otherwise.
-func directionOf(name string) effect.Direction {
-	switch kindOf(name) {
-	case analysis.Rate:
-		return effect.HigherIsBetter
-	case analysis.Percentile:
-		return effect.LowerIsBetter
-	}
-	if stem, unit := table.SplitUnit(strings.ToLower(name)); table.SecondsIn(unit) > 0 && slices.Contains(responseNames, stem) {
-		return effect.LowerIsBetter
-	}
-	return ""
-}
-
 // ofRuns are the directions as those of measures, which must be named.
 func (d directions) ofRuns(phase string) (map[string]effect.Direction, error) {
 	if d.others != "" {
@@ -315,7 +363,7 @@ func (d directions) assign(phase string, columns []compare.Column) error {
 	for i := range columns {
 		c := &columns[i]
 		names = append(names, c.Name)
-		c.Better = cmp.Or(d.others, c.Better, directionOf(c.Name))
+		c.Better = cmp.Or(d.others, c.Better, compare.DirectionOf(c.Name, ""))
 		for name, way := range d.named {
 			if strings.EqualFold(name, c.Name) {
 				c.Better = way

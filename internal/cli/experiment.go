@@ -141,7 +141,7 @@ func (a *app) checkCells(
 			q.close()
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", c.Label(), err))
+			errs = append(errs, fmt.Errorf("%s: %w", c.Title(), err))
 			continue
 		}
 		total += q.plan.Least() * time.Duration(r.Repeats)

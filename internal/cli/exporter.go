@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/exporter"
+	"plimsoll/internal/listen"
 	"plimsoll/internal/secret"
 	"plimsoll/internal/visible"
 )
@@ -85,20 +86,12 @@ func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
 	if f.once {
 		return a.exportOnce(ctx, phase, x, f.open)
 	}
-	s := exporter.Server{
+	s := listen.Server{
 		Address:   f.listen,
 		Listening: func(address string) { visible.Fprintf(a.err, "serving http://%s/metrics\n", address) },
 	}
-	if f.token != "" {
-		source, err := secret.ParseSource(f.token)
-		if err != nil {
-			return exit.Usagef("", "%s--token: %w", phase, err)
-		}
-		token, err := source.Read(ctx)
-		if err != nil {
-			return exit.Usagef("", "%s--token: %w", phase, err)
-		}
-		s.Token = token.Reveal()
+	if s.Token, err = tokenFrom(ctx, f.token); err != nil {
+		return exit.Usagef("", "%s%w", phase, err)
 	}
 	if err := s.Check(); err != nil {
 		return exit.Usagef("--token says where a token is, like env:NAME or file:PATH", "%s%w", phase, err)
@@ -107,6 +100,22 @@ func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	return nil
+}
+
+// tokenFrom reads a token from where a flag says it is; none when it says nothing.
+func tokenFrom(ctx context.Context, where string) (secret.Secret, error) {
+	if where == "" {
+		return secret.Secret{}, nil
+	}
+	source, err := secret.ParseSource(where)
+	if err != nil {
+		return secret.Secret{}, fmt.Errorf("--token: %w", err)
+	}
+	token, err := source.Read(ctx)
+	if err != nil {
+		return secret.Secret{}, fmt.Errorf("--token: %w", err)
+	}
+	return token, nil
 }
 
 // exportOnce prints a page. One that a collector could give nothing for is printed all the same, and is a failure.

@@ -132,7 +132,8 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 	if keeper, ok := provider.(target.Timekeeper); ok {
 		p.clock = keeper.Clock()
 	}
-	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir, AllowHostCommands: f.allowHostCommands})
+	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir,
+		PowerKinds: drivers.PowerKinds(), AllowHostCommands: f.allowHostCommands})
 	if err != nil {
 		return nil, exit.Usagef(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
 	}

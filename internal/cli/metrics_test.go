@@ -64,7 +64,7 @@ func TestDirectionOfColumns(t *testing.T) {
 	got := map[string]effect.Direction{}
 	for _, name := range []string{"iops", "read_iops", "tps", "p99", "p99_ms", "latency_ms", "median", "spills", "noise",
 		"column 1"} {
-		got[name] = directionOf(name)
+		got[name] = compare.DirectionOf(name, "")
 	}
 	want := map[string]effect.Direction{
 		"iops": effect.HigherIsBetter, "read_iops": effect.HigherIsBetter, "tps": effect.HigherIsBetter,
@@ -86,7 +86,7 @@ func TestWorseOrUnknown(t *testing.T) {
 			Verdict: compare.Same},
 	}}
 	want := "baseline check: worse by more than 5 %: DB NOPM\nbaseline check: moved by more than 5 %, and which way is good is not known: DB spills"
-	if err := worse(d); err == nil || err.Error() != want {
+	if err := (gate{failOn: []string{failWorse}}).failed("baseline check", d); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -29,14 +29,16 @@ func (a *app) steadyCommand() *cobra.Command {
 		Use:   "steady FILE|RUN|-",
 		Short: "Say whether a series has settled, from when to when, and what it then does",
 		Long: `Steady looks at a series of evenly spaced values: where its warm-up ends, whether it repeats itself (a
-checkpoint, a flush), where its level changes, whether it drifts; and gives the mean of the longest steady
-stretch with an interval that allows for the dependence of neighbouring values.
+checkpoint, a flush), where its level changes, whether it stands still, drifts, swings slowly or spreads;
+and gives the mean of all but the warm-up with an interval that allows for the dependence of neighbouring
+values. A series too short for its noise is neither steady nor not: "cannot tell", and why.
 
 With --rounds the values are rounds of a test, and the rule of solid-state testing decides: over five rounds
 they spread by no more than 20 % of their mean, and their fitted line moves by no more than 10 %.
 
 FILE is CSV, columns separated by blanks, or JSON; "-" is standard input. From a RUN the throughput of every
-workload is looked at. "Not reached" is a result: the exit code is 0, and 5 only with --require.`,
+workload is looked at. "Not reached" is a result: the exit code is 0, and 5 only with --require, which also asks for more
+than "cannot tell".`,
 		Example: `  plimsoll steady latest
   plimsoll steady iops.csv --column iops --require
   plimsoll steady - --rounds < rounds.txt`,
@@ -59,6 +61,7 @@ type settled struct {
 	Name    string            `json:"name"`
 	Points  int               `json:"points"`
 	Reached bool              `json:"reached"`
+	Unclear bool              `json:"cannot_tell,omitempty"` // neither steady nor shown not to be
 	Reason  string            `json:"reason,omitempty"`
 	First   int               `json:"first"` // of the stretch or the rounds judged, from 0
 	Last    int               `json:"last"`
@@ -67,6 +70,7 @@ type settled struct {
 	WarmUp  *int              `json:"warm_up_points,omitempty"`
 	Period  *float64          `json:"period_points,omitempty"`
 	Drift   *float64          `json:"drift_share,omitempty"`
+	Within  resample.Interval `json:"drift_interval,omitzero"` // at 90 %
 	Spread  *float64          `json:"spread_share,omitempty"`
 	Line    *float64          `json:"line_share,omitempty"`
 	Changes []shift           `json:"changes,omitempty"`
@@ -158,8 +162,8 @@ func judgeStretch(s named, tolerance float64) (settled, error) {
 	if err != nil {
 		return settled{}, err
 	}
-	v := settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Reason: r.Reason, First: r.First, Last: r.Last, Mean: number(r.Mean.Value),
-		Ends: r.Mean.Interval, WarmUp: &r.WarmUp, Drift: number(r.DriftShare), Note: r.Warnings, step: s.step, unit: s.unit}
+	v := settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Unclear: r.CannotTell, Reason: r.Reason, First: r.First, Last: r.Last, Mean: number(r.Mean.Value),
+		Ends: r.Mean.Interval, WarmUp: &r.WarmUp, Drift: number(r.DriftShare), Within: r.DriftWithin, Note: r.Warnings, step: s.step, unit: s.unit}
 	if r.Period.Found {
 		v.Period = number(r.Period.Points)
 	}
@@ -171,7 +175,9 @@ func judgeStretch(s named, tolerance float64) (settled, error) {
 
 func (v settled) text(a *app) {
 	state := "steady"
-	if !v.Reached {
+	if v.Unclear {
+		state = "cannot tell: " + v.Reason
+	} else if !v.Reached {
 		state = "not reached: " + v.Reason
 	}
 	visible.Fprintf(a.out, "\n%s: %s\n", v.Name, state)
@@ -194,7 +200,11 @@ func (v settled) text(a *app) {
 		if v.Period != nil {
 			visible.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period, v.seconds(0, int(*v.Period+0.5)))
 		}
-		visible.Fprintf(a.out, "; drift across it %+.1f %%\n", 100*deref(v.Drift))
+		if v.Within.Valid() {
+			visible.Fprintf(a.out, "; drift across it %+.1f %% (90 %%: %+.1f to %+.1f)\n", 100*deref(v.Drift), 100*v.Within.Low, 100*v.Within.High)
+		} else {
+			visible.Fprintf(a.out, "; too few periods to tell a drift\n")
+		}
 	} else {
 		visible.Fprintf(a.out, "  spread %.1f %% of the mean, the fitted line moves by %.1f %%\n",
 			100*deref(v.Spread), 100*deref(v.Line))
@@ -256,6 +266,9 @@ func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named,
 	t, err := s.Times()
 	if err != nil {
 		return nil, nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, s.Source, err)
+	}
+	if note := s.UnreadTimes(); t == nil && note != "" {
+		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.Source, note)
 	}
 	var asked []string
 	if column != "" {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,19 +32,24 @@ var (
 )
 
 func (a *app) uslCommand() *cobra.Command {
-	var columns, format string
+	var columns, format, errors string
 	var at []float64
 	c := &cobra.Command{
 		Use:   "usl FILE|RUN|-",
 		Short: "Fit the Universal Scalability Law to throughput at growing concurrency",
 		Long: `Usl fits X(N) = γN / (1 + α(N−1) + βN(N−1)) to measured points and prints the three coefficients with
-intervals, the peak or that there is none in range, how well simpler laws do, and what stands against it all.
+intervals, the peak or that there is none in range, whether simpler laws can be ruled out, efficiency and overhead of
+every point, a point that strays from the others, and what stands against it all.
+
+Whether errors are alike or grow with throughput is chosen from the data, and said; --errors alike fits as the R
+package usl does.
 
 FILE is CSV, columns separated by blanks, or JSON, with a column of concurrencies (` + strings.Join(concurrencyNames[:4], ", ") + `, ...),
 one of throughputs (` + strings.Join(throughputNames[:4], ", ") + `, ...) and perhaps one of weights; or just two columns. "-" is
 standard input. From a RUN the stages of its load are taken: stretches in which the same workloads run. The
 runs of an EXPERIMENT are a point each, as in EXPERIMENT:block_size=4k. Of both, --columns names one metric,
-like read_iops, new_order_rate or NOPM; unless given it is the rate of all operations.`,
+like read_iops, new_order_rate or NOPM; unless given it is the rate of all operations. Rows without a number are left
+out, and said.`,
 		Example: `  plimsoll usl throughput.csv
   plimsoll usl throughput.csv --columns clients,tps --at 100 --at 200
   plimsoll usl latest --columns NOPM
@@ -51,27 +57,31 @@ like read_iops, new_order_rate or NOPM; unless given it is the rate of all opera
 		Args:              args(1, 1, "file or run"),
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.usl(given[0], columns, format, at)
+			return a.usl(given[0], columns, format, usl.Errors(errors), at)
 		},
 	}
 	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or numbers from 1, like n,x,w")
 	c.Flags().StringVarP(&format, "format", "o", "text", "`format`: json, svg, text")
+	c.Flags().StringVar(&errors, "errors", "", "how `errors` grow with throughput: alike, root, proportional; else as the data have it")
 	c.Flags().Float64SliceVar(&at, "at", nil, "predict the throughput at this `concurrency`; repeatable")
 	return c
 }
 
-func (a *app) usl(given, columns, format string, at []float64) error {
+func (a *app) usl(given, columns, format string, errors usl.Errors, at []float64) error {
 	if a.json {
 		format = "json"
 	}
 	if format != "text" && format != "json" && format != "svg" {
 		return exit.Usagef("there are: json, svg, text", "usl: no format %q", format)
 	}
+	if !slices.Contains([]usl.Errors{"", usl.Alike, usl.Root, usl.Proportional}, errors) {
+		return exit.Usagef("there are: alike, root, proportional", "usl: --errors: no such %q", errors)
+	}
 	points, source, err := a.throughputCurve(given, columns)
 	if err != nil {
 		return err
 	}
-	model, err := usl.Fit(points, usl.Options{})
+	model, err := usl.Fit(points, usl.Options{Errors: errors})
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
 	}
@@ -121,18 +131,27 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 	if err != nil {
 		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.Source, err)
 	}
-	ns, errN := s.Numbers(n, false)
-	xs, errX := s.Numbers(x, false)
+	ns, errN := s.Numbers(n, true)
+	xs, errX := s.Numbers(x, true)
 	ws := make([]float64, len(ns))
 	var errW error
 	if w >= 0 {
-		ws, errW = s.Numbers(w, false)
+		ws, errW = s.Numbers(w, true)
 	}
 	if err := table.Join(errN, errX, errW); err != nil {
 		return nil, "", exit.Errorf(exit.Failed, "", "usl: %s: %w", s.Source, err)
 	}
+	var left []string
 	for i := range ns {
+		if math.IsNaN(ns[i] + xs[i] + ws[i]) {
+			left = append(left, strconv.Itoa(s.Lines[i]))
+			continue
+		}
 		points = append(points, usl.Point{Concurrency: ns[i], Throughput: xs[i], Weight: ws[i]})
+	}
+	if len(left) > 0 {
+		visible.Fprintf(a.err, "warning: usl: %s: %s left out, a value is missing: %s %s\n", s.Source,
+			unit.Plural(len(left), "row"), s.Unit, strings.Join(left, ", "))
 	}
 	return points, s.Source, nil
 }
@@ -319,7 +338,7 @@ type scalability struct {
 func (d scalability) text(w io.Writer) error {
 	m := d.Model
 	visible.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, unit.Plural(m.N, "point"))
-	t := terminal.Table{Head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL (ROBUST T)", "95 % INTERVAL (BOOTSTRAP)"}, Right: []bool{false, true, true}}
+	t := terminal.Table{Head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL", "BY BOOTSTRAP"}, Right: []bool{false, true, true}}
 	for _, r := range []struct {
 		name string
 		p    usl.Parameter
@@ -339,14 +358,21 @@ func (d scalability) text(w io.Writer) error {
 	if m.Peak.Exists && m.Peak.ConcurrencyInterval.Valid() {
 		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval, m.Peak.ThroughputInterval)
 	}
-	visible.Fprintf(w, "residual standard error %.4g, %d degrees of freedom, R² %.4f\n\n",
-		m.ResidualStdError, m.DegreesOfFreedom, m.RSquared)
-	laws := terminal.Table{Head: []string{"LAW", "AICC", "SUPPORT", "GAMMA", "ALPHA", "BETA"}, Right: []bool{false, true, true, true, true, true}}
+	visible.Fprintf(w, "errors taken as %s; residual standard error %s, %d degrees of freedom, R² %.4f\n\n", m.Errors.Words(),
+		residual(m), m.DegreesOfFreedom, m.RSquared)
+	laws := terminal.Table{Head: []string{"LAW", "P", "GAMMA", "ALPHA", "BETA"}, Right: []bool{false, true, true, true, true}}
 	for _, l := range m.Alternatives {
-		laws.Add(string(l.Law), fmt.Sprintf("%.2f", l.AICc), fmt.Sprintf("%.1f %%", l.Likelihood*100), fmt.Sprintf("%.6g", l.Gamma),
-			fmt.Sprintf("%.6g", l.Alpha), fmt.Sprintf("%.6g", l.Beta))
+		p := fmt.Sprintf("%.2g", l.P)
+		if l.Law == usl.Universal {
+			p = "-"
+		}
+		laws.Add(string(l.Law), p, fmt.Sprintf("%.6g", l.Gamma), fmt.Sprintf("%.6g", l.Alpha), fmt.Sprintf("%.6g", l.Beta))
 	}
 	if err := laws.Write(w); err != nil {
+		return err
+	}
+	visible.Fprintf(w, "P: chance that the universal law is so much closer if this one holds; below 0.05 it is ruled out\n\n")
+	if err := d.points().Write(w); err != nil {
 		return err
 	}
 	if len(d.Predictions) > 0 {
@@ -369,6 +395,42 @@ func (d scalability) text(w io.Writer) error {
 		visible.Fprintf(w, "warning: %s\n", warning)
 	}
 	return nil
+}
+
+// mostPoints is how many points the text lists.
+const mostPoints = 40
+
+// points are measured and fitted throughput, efficiency and what processing time is made of.
+func (d scalability) points() *terminal.Table {
+	t := &terminal.Table{Head: []string{"CONCURRENCY", "THROUGHPUT", "FITTED", "EFFICIENCY", "IDEAL", "CONTENTION", "COHERENCY", ""},
+		Right: []bool{true, true, true, true, true, true, true}}
+	for i, p := range d.Points {
+		if i == mostPoints {
+			t.Add("...", fmt.Sprintf("%d more", len(d.Points)-mostPoints))
+			break
+		}
+		o := d.Model.OverheadAt(p.Concurrency)
+		note := ""
+		if out := d.Model.Outlier; out != nil && out.Index == i {
+			note = "strays from the others"
+		}
+		t.Add(fmt.Sprintf("%g", p.Concurrency), fmt.Sprintf("%.6g", p.Throughput), fmt.Sprintf("%.6g", d.Model.At(p.Concurrency)),
+			share(d.Model.Efficiency(p.Concurrency, p.Throughput)), share(o.Ideal), share(o.Contention), share(o.Coherency), note)
+	}
+	return t
+}
+
+func share(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+
+// residual is the residual standard error in its unit.
+func residual(m *usl.Model) string {
+	switch m.Errors {
+	case usl.Proportional:
+		return fmt.Sprintf("%.3g %% of throughput", 100*m.ResidualStdError)
+	case usl.Root:
+		return fmt.Sprintf("%.4g times its root", m.ResidualStdError)
+	}
+	return fmt.Sprintf("%.4g", m.ResidualStdError)
 }
 
 // ends prints an interval shortly.
@@ -461,12 +523,11 @@ type (
 		NoPeakShare         float64           `json:"no_peak_share"`
 	}
 	uslLaw struct {
-		Law        usl.Law  `json:"law"`
-		AICc       *float64 `json:"aicc"`
-		Likelihood float64  `json:"likelihood"`
-		Gamma      float64  `json:"gamma"`
-		Alpha      float64  `json:"alpha"`
-		Beta       float64  `json:"beta"`
+		Law   usl.Law `json:"law"`
+		P     float64 `json:"p"` // chance that the universal law is so much closer if this one holds
+		Gamma float64 `json:"gamma"`
+		Alpha float64 `json:"alpha"`
+		Beta  float64 `json:"beta"`
 	}
 	uslPrediction struct {
 		Concurrency  float64           `json:"concurrency"`
@@ -480,6 +541,11 @@ type (
 		Throughput  float64 `json:"throughput"`
 		Weight      float64 `json:"weight,omitempty"`
 		Residual    float64 `json:"residual"`
+		Efficiency  float64 `json:"efficiency"`
+		Ideal       float64 `json:"overhead_ideal"` // shares of the time of one
+		Contention  float64 `json:"overhead_contention"`
+		Coherency   float64 `json:"overhead_coherency"`
+		Strays      bool    `json:"strays,omitempty"`
 	}
 	uslDocument struct {
 		Source           string          `json:"source"`
@@ -488,6 +554,8 @@ type (
 		Gamma            uslParameter    `json:"gamma"`
 		Alpha            uslParameter    `json:"alpha"`
 		Beta             uslParameter    `json:"beta"`
+		Errors           usl.Errors      `json:"errors"`         // which error model the fit is weighted by
+		ErrorsAllowed    []usl.Errors    `json:"errors_allowed"` // that the data do not exclude
 		ResidualStdError float64         `json:"residual_std_error"`
 		RSquared         *float64        `json:"r_squared"`
 		Peak             uslPeak         `json:"peak"`
@@ -503,7 +571,8 @@ func (d scalability) json() uslDocument {
 	parameter := func(p usl.Parameter) uslParameter { return uslParameter(p) }
 	doc := uslDocument{
 		Source: d.Source, N: m.N, DegreesOfFreedom: m.DegreesOfFreedom, Gamma: parameter(m.GammaParameter), Alpha: parameter(m.AlphaParameter),
-		Beta: parameter(m.BetaParameter), ResidualStdError: m.ResidualStdError, RSquared: number(m.RSquared), Warnings: append([]string{}, m.Warnings...),
+		Beta: parameter(m.BetaParameter), Errors: m.Errors, ErrorsAllowed: m.ErrorsAllowed,
+		ResidualStdError: m.ResidualStdError, RSquared: number(m.RSquared), Warnings: append([]string{}, m.Warnings...),
 		Peak: uslPeak{Exists: m.Peak.Exists, InRange: m.Peak.InRange, Sentence: m.Peak.String(), ConcurrencyInterval: m.Peak.ConcurrencyInterval,
 			ThroughputInterval: m.Peak.ThroughputInterval, NoPeakShare: m.Peak.NoPeakShare},
 	}
@@ -511,13 +580,16 @@ func (d scalability) json() uslDocument {
 		doc.Peak.Concurrency, doc.Peak.Throughput = number(m.Peak.Concurrency), number(m.Peak.Throughput)
 	}
 	for _, l := range m.Alternatives {
-		doc.Laws = append(doc.Laws, uslLaw{l.Law, number(l.AICc), l.Likelihood, l.Gamma, l.Alpha, l.Beta})
+		doc.Laws = append(doc.Laws, uslLaw{l.Law, l.P, l.Gamma, l.Alpha, l.Beta})
 	}
 	for _, p := range d.Predictions {
 		doc.Predictions = append(doc.Predictions, uslPrediction(p))
 	}
 	for i, p := range d.Points {
-		doc.Points = append(doc.Points, uslPoint{p.Concurrency, p.Throughput, p.Weight, m.Residuals[i]})
+		o := m.OverheadAt(p.Concurrency)
+		doc.Points = append(doc.Points, uslPoint{Concurrency: p.Concurrency, Throughput: p.Throughput, Weight: p.Weight,
+			Residual: m.Residuals[i], Efficiency: m.Efficiency(p.Concurrency, p.Throughput), Ideal: o.Ideal,
+			Contention: o.Contention, Coherency: o.Coherency, Strays: m.Outlier != nil && m.Outlier.Index == i})
 	}
 	return doc
 }

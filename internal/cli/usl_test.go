@@ -18,7 +18,7 @@ func TestPublishedCurves(t *testing.T) {
 		"specsdm91.csv": {89.995, 0.02773, 0.0001044},
 	} {
 		a, out, _ := quiet(t)
-		if code := a.main([]string{"usl", filepath.Join(dir, name), "--json"}); code != 0 {
+		if code := a.main([]string{"usl", filepath.Join(dir, name), "--errors", "alike", "--json"}); code != 0 {
 			t.Fatalf("%s: exit code %d", name, code)
 		}
 		var got struct{ Gamma, Alpha, Beta struct{ Value float64 } }

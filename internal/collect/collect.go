@@ -88,6 +88,7 @@ type collector struct {
 	start   time.Time
 	end     time.Time
 	ran     bool // the run phase began
+	soFar   bool // the raw output is not looked at
 	tracks  []*track
 	layout  layout // of every start's counters
 	loads   []*loadPlan

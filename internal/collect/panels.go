@@ -45,7 +45,11 @@ func (c *collector) panels(ctx context.Context) []result.Panel {
 			err = c.groupPanel(ctx, r, &p)
 		case scenario.WorkloadResult:
 			p.Group = "IogenResult_" + cmp.Or(r.Workload, r.Group)
-			err = c.workloadPanel(r, &p)
+			if c.soFar {
+				err = c.soFarPanel(ctx, r, &p)
+			} else {
+				err = c.workloadPanel(r, &p)
+			}
 		case scenario.ClusterResult:
 			p.Group = "ClusterResult"
 			err = c.clusterPanel(ctx, r, &p)

@@ -29,7 +29,7 @@ import (
 )
 
 // FormatVersion is the version of the JSON form of a Document.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // Run is one run of a side.
 type Run struct {
@@ -53,6 +53,7 @@ type Options struct {
 	Anyway     bool     // compare unlike sides all the same, and say so first
 	// Better says which way is good of measures of which the engine does not.
 	Better map[string]effect.Direction
+	Paired bool // of files: rows of one number were measured side by side
 }
 
 // DefaultThreshold is the relative difference that matters unless another is given.
@@ -85,7 +86,7 @@ type Document struct {
 	Marked     string   `json:"marked,omitempty"` // what must be read first: unlike sides were compared anyway
 	Mind       []string `json:"mind,omitempty"`   // what changes the meaning of every number: simulated or scaled runs
 	Sentence   string   `json:"sentence"`         // the answer
-	Verdict    Verdict  `json:"verdict"`          // worse if anything is, else better if anything is, else same or undecided
+	Verdict    Verdict  `json:"verdict"`          // worse if anything is, else better if anything is, else same or inconclusive
 	Confidence float64  `json:"confidence"`
 	Threshold  float64  `json:"threshold"`
 	Sides      []Shown  `json:"sides"`
@@ -105,21 +106,22 @@ type Document struct {
 type Shown struct {
 	Name    string   `json:"name"`
 	Runs    []string `json:"runs"`
-	Repeats int      `json:"repeats,omitempty"` // the most of any column, when the side is a file
+	Repeats int      `json:"repeats,omitempty"` // the most values of any column, when the side is a file
+	Moments bool     `json:"moments,omitempty"` // they are moments of one run
 }
 
 // Verdict on a measure. Better and worse are said of measures that have a good direction, higher and lower of others.
-// Undecided is the lack of a finding: the interval holds both a difference that matters and one that does not.
+// Inconclusive is the lack of a finding: the interval holds both a difference that matters and one that does not.
 type Verdict string
 
 // The verdicts.
 const (
-	Better    Verdict = "better"
-	Worse     Verdict = "worse"
-	Higher    Verdict = "higher"
-	Lower     Verdict = "lower"
-	Same      Verdict = "same"
-	Undecided Verdict = "undecided"
+	Better       Verdict = "better"
+	Worse        Verdict = "worse"
+	Higher       Verdict = "higher"
+	Lower        Verdict = "lower"
+	Same         Verdict = "same"
+	Inconclusive Verdict = "inconclusive"
 )
 
 // Scopes of an interval.
@@ -139,15 +141,19 @@ type Measure struct {
 	Result    bool   `json:"-"`         // a result of the scenario, whose unit alone says which way is good
 	Baseline  Values `json:"baseline"`
 	Candidate Values `json:"candidate"`
-	// Change is candidate ÷ baseline − 1; absent when there is no ratio.
-	Change   *float64          `json:"change"`
+	// Change is the difference over the size of the baseline; absent from a baseline of zero.
+	Change *float64 `json:"change"`
+	// Absolute: the baseline cannot be told from zero. The intervals are then of the difference, in the unit.
+	Absolute bool              `json:"absolute,omitempty"`
 	Interval resample.Interval `json:"interval"` // of Change, by itself
 	Adjusted resample.Interval `json:"adjusted"` // of Change, widened for the number of measures looked at
 	Scope    string            `json:"scope"`
 	Verdict  Verdict           `json:"verdict"` // by Adjusted
 	Warnings []string          `json:"warnings,omitempty"`
 
-	at func(confidence float64) outcome
+	at     func(confidence float64) outcome
+	beyond float64 // of a percentile, how many operations of the smaller side lie beyond it
+	hidden float64 // share that a drift which does not show could make
 }
 
 // Values are a measure on one side.
@@ -334,6 +340,7 @@ func widen(name string, list []Measure, o Options) Family {
 		plain, wide := m.at(o.Confidence), m.at(f.Confidence)
 		m.Interval, m.Adjusted = plain.change.Interval, wide.change.Interval
 		m.Verdict = m.say(wide.verdict)
+		m.gross()
 	}
 	return f
 }
@@ -351,7 +358,7 @@ func (m *Measure) say(v effect.Verdict) Verdict {
 	return Verdict(v)
 }
 
-// byClearness puts the measures first whose interval is furthest from no difference, and undecided ones last.
+// byClearness puts the measures first whose interval is furthest from no difference, and inconclusive ones last.
 func byClearness(a, b Measure) int {
 	clearness := func(m Measure) float64 {
 		switch i := m.Adjusted; {

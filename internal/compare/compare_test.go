@@ -185,13 +185,14 @@ func TestHyperThreadsAreToldFromCores(t *testing.T) {
 	}
 }
 
-// TestPartsOfARunAreNoDependence: a step between windows, as a neighbour's start makes, must not widen the interval of a mean.
+// TestPartsOfARunAreNoDependence: a step between windows, as a neighbour's start makes, must not widen the interval of a
+// mean; nor must one that both runs have at the same time, without windows. A step of one run alone does.
 func TestPartsOfARunAreNoDependence(t *testing.T) {
 	t.Parallel()
-	make := func(windows bool) compare.Measure {
+	make := func(windows bool, stepped int) compare.Measure {
 		r := random(5)
 		sides := []compare.Side{side("A", r, 1, 1, steady), side("B", r, 2, 1, steady)}
-		for _, s := range sides {
+		for _, s := range sides[:stepped] {
 			d := s.Runs[0].Data
 			half := len(d.Series[0].Values) / 2
 			for i := half; i < 2*half; i++ {
@@ -208,12 +209,15 @@ func TestPartsOfARunAreNoDependence(t *testing.T) {
 		}
 		return measure(t, d, "read IOPS")
 	}
-	with, without := make(true), make(false)
+	with, without, one := make(true, 2), make(false, 2), make(false, 1)
 	if !with.Interval.Valid() || with.Interval.High-with.Interval.Low > 0.12 {
 		t.Errorf("with windows: %s", with.Interval)
 	}
-	if without.Interval.Valid() && without.Interval.High-without.Interval.Low < 2*(with.Interval.High-with.Interval.Low) {
-		t.Errorf("without windows the step counts as dependence, but %s is hardly wider than %s", without.Interval, with.Interval)
+	if !without.Interval.Valid() || without.Interval.High-without.Interval.Low > 0.2 {
+		t.Errorf("the same step on both sides: %s", without.Interval)
+	}
+	if one.Interval.Valid() && one.Interval.High-one.Interval.Low < 2*(with.Interval.High-with.Interval.Low) {
+		t.Errorf("a step on one side counts as dependence, but %s is hardly wider than %s", one.Interval, with.Interval)
 	}
 }
 
@@ -267,28 +271,38 @@ func BenchmarkCompare(b *testing.B) {
 	}
 }
 
-// A run of a few seconds does not show how its operations depend on each other: nothing is claimed of a single one, percentiles included,
-// however far the two lie apart.
-func TestShortSingleRunsDecideNothing(t *testing.T) {
+// A run of a few seconds does not show how its operations depend on each other: a single one has no interval, and only
+// what changed grossly is told, with what is certain of it and what is not.
+func TestShortSingleRunsTellGrossChangesOnly(t *testing.T) {
 	r := random(11)
 	law := comparetest.Law{Rate: 400, Mean: 0.002, Noise: 0.1, Seconds: 6}
-	slower := law
-	slower.Mean *= 3
-	d, err := compare.Of([]compare.Side{side("A", r, 1, 1, law), side("B", r, 2, 1, slower)}, compare.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := 0
-	for _, m := range d.Measures {
-		if m.Verdict != compare.Undecided || m.Interval.Valid() {
-			t.Errorf("%s: %s, %+v", m.Name, m.Verdict, m.Interval)
+	for factor, want := range map[float64]compare.Verdict{1: compare.Inconclusive, 1.4: compare.Inconclusive, 5: compare.Worse, 0.15: compare.Better} {
+		other := law
+		other.Mean *= factor
+		d, err := compare.Of([]compare.Side{side("A", r, 1, 1, law), side("B", r, 2, 1, other)}, compare.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if strings.Contains(m.Name, " p") {
-			seen++
+		seen := 0
+		for _, m := range d.Measures {
+			want := want
+			if m.Name == "read IOPS" {
+				want = compare.Inconclusive
+			}
+			if strings.Contains(m.Name, "p99.9") || m.Result {
+				continue // two operations lie beyond it
+			}
+			said := slices.ContainsFunc(m.Warnings, func(w string) bool { return strings.Contains(w, "Not certain: how much") })
+			if m.Verdict != want || m.Interval.Valid() || said != (want != compare.Inconclusive) {
+				t.Errorf("×%g: %s: %s, want %s, %+v, %q", factor, m.Name, m.Verdict, want, m.Interval, m.Warnings)
+			}
+			if strings.Contains(m.Name, " p") {
+				seen++
+			}
 		}
-	}
-	if seen == 0 {
-		t.Error("no percentile was compared")
+		if seen == 0 {
+			t.Error("no percentile was compared")
+		}
 	}
 }
 
@@ -302,7 +316,7 @@ func TestPercentilesWithoutACourse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := measure(t, d, "read p99 service time"); m.Interval.Valid() || m.Verdict != compare.Undecided || m.Change == nil || !strings.Contains(m.Interval.Reason, "report RUN --again") {
+	if m := measure(t, d, "read p99 service time"); m.Interval.Valid() || m.Verdict != compare.Inconclusive || m.Change == nil || !strings.Contains(m.Interval.Reason, "report RUN --again") {
 		t.Errorf("%+v", m)
 	}
 	if m := measure(t, d, "read IOPS"); !m.Interval.Valid() {

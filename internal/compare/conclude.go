@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -82,10 +81,7 @@ func (d *Document) order(sides []Side, o Options) {
 				all = append(all, at{r, i})
 			}
 		}
-		slices.SortStableFunc(all, func(a, b at) int {
-			x, y := a.run.Manifest, b.run.Manifest
-			return cmp.Or(x.Created.Compare(y.Created), strings.Compare(x.RunID, y.RunID)) // simulated runs all begin at one moment, and are numbered
-		})
+		slices.SortStableFunc(all, func(a, b at) int { return inTime(a.run, b.run) })
 		if len(all) < 4 {
 			continue
 		}
@@ -135,14 +131,14 @@ func (d *Document) answer(what string) {
 	case len(d.Measures) > 0 && count[Same]+count[Higher]+count[Lower] == len(d.Measures):
 		d.Verdict = Same
 	default:
-		d.Verdict = Undecided
+		d.Verdict = Inconclusive
 	}
 	who := "The candidate against the baseline"
 	if n := len(d.Sides) - 1; n > 1 {
 		who = fmt.Sprintf("%d candidates against the baseline", n)
 	}
 	var parts []string
-	for _, v := range []Verdict{Worse, Better, Higher, Lower, Same, Undecided} {
+	for _, v := range []Verdict{Worse, Better, Higher, Lower, Same, Inconclusive} {
 		if count[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count[v], v))
 		}
@@ -212,7 +208,7 @@ func (d *Document) notes(sides []Side) {
 	for _, e := range d.Order {
 		switch {
 		case e.Confounded > 0.5:
-			d.say("%s: runs of one side came before those of the other, so a drift in time looks like a difference. Mix the order.", e.Name)
+			d.say("%s: runs of one side came before those of the other: %s. Mix the order.", e.Name, d.hidden())
 		case e.P < 0.05:
 			d.say("%s: it drifts from run to run (p = %.2g), apart from the difference between the sides.", e.Name, e.P)
 		}

@@ -113,21 +113,21 @@ func (p pairing) declared(name string, m result.Measure, b, c load) (Measure, bo
 	out := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: m.Name, Unit: m.SeriesUnit(),
 		Direction: string(p.options.directionOf(m))}
 	over := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, "", m.Name) }
-	p.values(&out, bv, cv, func() (within, within) {
+	p.values(&out, bv, cv, b.runs, c.runs, func() ([]ratioSeries, []ratioSeries) {
 		if m.Kind == result.Single {
-			none := within{reason: "a figure that the tool made by itself: only repeats say how it varies"}
+			none := []ratioSeries{{reason: "a figure that the tool made by itself: only repeats say how it varies"}}
 			return none, none
 		}
-		return withinOf(b, over), withinOf(c, over)
+		return seriesOf(b, over), seriesOf(c, over)
 	})
 	return out, true
 }
 
-// directionOf is which way of a measure is good: as the caller says, or as all its declarations do.
+// directionOf is which way of a measure is good: as the caller says, as all its declarations do, or as its name says.
 func (o Options) directionOf(measures ...result.Measure) effect.Direction {
 	var out effect.Direction
 	for i, m := range measures {
-		way := cmp.Or(o.Better[m.Name], effect.Direction(m.Better))
+		way := cmp.Or(o.Better[m.Name], effect.Direction(m.Better), DirectionOf(m.Name, m.Unit))
 		if i > 0 && way != out {
 			return ""
 		}
@@ -154,9 +154,9 @@ func measuresOf(s result.Series, d *result.Data) (out []result.Measure) {
 	return out
 }
 
-// direction is which way a unit is good, by itself or as what the run's engines declare has it; "" when that cannot
-// be told.
-func direction(unit string, d *result.Data, o Options) effect.Direction {
+// direction is which way a quantity is good by its unit, as what the run's engines declare has it, or by its name; ""
+// when that cannot be told.
+func direction(name, unit string, d *result.Data, o Options) effect.Direction {
 	switch unit {
 	case result.OperationsUnit, "bytes/s":
 		return effect.HigherIsBetter
@@ -176,7 +176,10 @@ func direction(unit string, d *result.Data, o Options) effect.Direction {
 			}
 		}
 	}
-	return o.directionOf(measures...)
+	if len(measures) > 0 {
+		return o.directionOf(measures...)
+	}
+	return DirectionOf(name, unit)
 }
 
 // askDirections asks of measures that moved which way of them is good, where that is not known.

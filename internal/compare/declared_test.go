@@ -51,7 +51,7 @@ func verdicts(d *compare.Document) map[string]compare.Verdict {
 // TestDeclaredDirections: what an engine declares decides what is worse; of what it does not say it is asked.
 func TestDeclaredDirections(t *testing.T) {
 	t.Parallel()
-	for runs, p95 := range map[int]compare.Verdict{1: compare.Undecided, 5: compare.Worse} {
+	for runs, p95 := range map[int]compare.Verdict{1: compare.Inconclusive, 5: compare.Worse} {
 		sides := []compare.Side{databases("a", 1, runs, 2000, 30, 12), databases("b", runs+1, runs, 1500, 60, 18)}
 		d, err := compare.Of(sides, compare.Options{})
 		if err != nil {
@@ -191,7 +191,7 @@ func TestDeclaredEffectsOfFactors(t *testing.T) {
 	}
 	want := map[string]compare.Verdict{"new orders/s": compare.Worse, "payments/s": compare.Worse, "NOPM": compare.Worse,
 		"retries": compare.Worse,
-		"p95_ms":  compare.Undecided, "spills": compare.Higher, "new orders mean service time": compare.Worse,
+		"p95_ms":  compare.Inconclusive, "spills": compare.Higher, "new orders mean service time": compare.Worse,
 		"payments mean service time": compare.Worse}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -384,7 +384,7 @@ func pairedAt(base, candidate []float64, o effect.Options) func(float64) outcome
 		if err != nil {
 			return nothing(err.Error())
 		}
-		return outcome{relative(r.Ratio, r.Difference, mean(base)), r.Verdict}
+		return outcome{change: relative(r.Ratio, r.Difference, mean(base)), verdict: r.Verdict}
 	}
 }
 
@@ -486,10 +486,10 @@ func (x *Experiment) conclude(d Design) {
 	say := func(format string, args ...any) { x.Notes = append(x.Notes, fmt.Sprintf(format, args...)) }
 	decided, matters := 0, 0
 	for _, e := range x.Effects {
-		if e.Verdict != Undecided {
+		if e.Verdict != Inconclusive {
 			decided++
 		}
-		if e.Verdict != Undecided && e.Verdict != Same {
+		if e.Verdict != Inconclusive && e.Verdict != Same {
 			matters++
 		}
 	}
@@ -497,7 +497,7 @@ func (x *Experiment) conclude(d Design) {
 	if len(d.Factors) == 0 {
 		x.Sentence = fmt.Sprintf("%d of %d runs measured, all alike: the intervals say what another run would give.", x.Measured, x.Planned)
 	} else {
-		x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are undecided.",
+		x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are inconclusive.",
 			x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters, len(x.Effects)-decided)
 	}
 	if x.Measured < x.Planned {

@@ -130,7 +130,7 @@ func (p pairing) operation(name string, declared result.Operation, b, c load) []
 	var out []Measure
 	add := func(what, unit string, direction effect.Direction, bv, cv []float64, part func(result.Workload, Run) ratioSeries) {
 		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: what, Unit: unit, Direction: string(direction)}
-		p.values(&m, bv, cv, func() (within, within) { return withinOf(b, part), withinOf(c, part) })
+		p.values(&m, bv, cv, b.runs, c.runs, func() ([]ratioSeries, []ratioSeries) { return seriesOf(b, part), seriesOf(c, part) })
 		out = append(out, m)
 	}
 	rate := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, op, result.Rate) }
@@ -159,11 +159,11 @@ func timed(ops []result.OpTotals) bool {
 	return !slices.ContainsFunc(ops, func(o result.OpTotals) bool { return !(o.Seconds > 0) })
 }
 
-// values fills a measure from one number per run.
-func (p pairing) values(m *Measure, b, c []float64, errors func() (within, within)) {
+// values fills a measure from one number per run, with the runs and the courses they had.
+func (p pairing) values(m *Measure, b, c []float64, br, cr []Run, courses func() (b, c []ratioSeries)) {
 	m.numbers(b, c)
 	if !p.single() {
-		m.repeats(p.options.Threshold)
+		m.repeats(p.options.Threshold, orderOf(br, cr))
 		return
 	}
 	m.Scope = WithinRuns
@@ -171,7 +171,13 @@ func (p pairing) values(m *Measure, b, c []float64, errors func() (within, withi
 		m.at = zeros
 		return
 	}
-	wb, wc := errors()
+	bs, cs := courses()
+	wb, wc := joined(bs), joined(cs)
+	if wb.reason != "" || wc.reason != "" {
+		if both, ok := aligned(bs, cs); ok { // what both runs share in time cancels
+			wb, wc = both, within{dof: math.Inf(1)}
+		}
+	}
 	if wb.reason == "" && wc.reason == "" {
 		m.warn(wb.warning, wc.warning)
 	}
@@ -179,6 +185,30 @@ func (p pairing) values(m *Measure, b, c []float64, errors func() (within, withi
 	m.at = func(confidence float64) outcome {
 		return difference(wb, wc, m.Baseline.Value, m.Candidate.Value, confidence, o)
 	}
+}
+
+// orderOf is the place in time of each run among those of both sides, the baseline's first.
+func orderOf(b, c []Run) []int {
+	all := slices.Concat(b, c)
+	index := make([]int, len(all))
+	for i := range index {
+		index[i] = i
+	}
+	slices.SortStableFunc(index, func(i, j int) int { return inTime(all[i], all[j]) })
+	out := make([]int, len(all))
+	for place, i := range index {
+		out[i] = place
+		if place > 0 && inTime(all[index[place-1]], all[i]) == 0 {
+			out[i] = out[index[place-1]] // two windows of one run
+		}
+	}
+	return out
+}
+
+// inTime orders runs by when they were made. Simulated runs all begin at one moment, and are numbered.
+func inTime(a, b Run) int {
+	x, y := a.Manifest, b.Manifest
+	return cmp.Or(x.Created.Compare(y.Created), strings.Compare(x.RunID, y.RunID))
 }
 
 // warn adds what is not empty and was not said before.
@@ -190,41 +220,48 @@ func (m *Measure) warn(warnings ...string) {
 	}
 }
 
-// numbers sets the values of both sides and their change.
+// numbers sets the values of both sides and their change, which from zero there is none of.
 func (m *Measure) numbers(b, c []float64) {
 	m.Baseline, m.Candidate = Values{mean(b), b}, Values{mean(c), c}
-	if m.Baseline.Value > 0 && m.Candidate.Value > 0 {
-		change := m.Candidate.Value/m.Baseline.Value - 1
+	if base := m.Baseline.Value; base != 0 {
+		change := (m.Candidate.Value - base) / math.Abs(base)
 		m.Change = &change
 	}
 }
 
 func zeros(float64) outcome {
-	return outcome{effect.Estimate{Value: math.NaN(), Interval: resample.None("zero on both sides")}, effect.Same}
+	return outcome{change: effect.Estimate{Value: math.NaN(), Interval: resample.None("zero on both sides")}, verdict: effect.Same}
 }
 
-// repeats judges a measure by what its repeats differ by.
-func (m *Measure) repeats(threshold float64) {
+// repeats judges a measure by what its repeats differ by. The order is their place in time, nil where only that within
+// the sides is known.
+func (m *Measure) repeats(threshold float64, order []int) {
 	m.Scope = BetweenRuns
 	b, c := m.Baseline.Runs, m.Candidate.Runs
 	if min(len(b), len(c)) > 1 && allZero(b) && allZero(c) {
 		m.at = zeros
 		return
 	}
-	o := effect.Options{Threshold: threshold, Direction: effect.Direction(m.Direction)}
+	o := effect.Options{Threshold: threshold, Direction: effect.Direction(m.Direction), Order: order}
 	first, err := effect.Compare(b, c, o)
 	if err != nil {
 		m.at = func(float64) outcome { return nothing(err.Error()) }
 		return
 	}
-	m.Warnings = first.Warnings
+	m.Warnings, m.hidden, m.Absolute = first.Warnings, first.Sequence.Hidden, first.Absolute
+	if m.Absolute {
+		m.Change = nil
+	}
 	m.at = func(confidence float64) outcome {
 		o.Confidence = confidence
 		r, err := effect.Compare(b, c, o)
 		if err != nil {
 			return nothing(err.Error())
 		}
-		return outcome{relative(r.Ratio, r.Difference, r.Baseline), r.Verdict}
+		if r.Absolute {
+			return outcome{change: r.Difference, verdict: r.Verdict}
+		}
+		return outcome{change: r.Change, verdict: r.Verdict}
 	}
 }
 
@@ -238,7 +275,7 @@ func relative(ratio, difference effect.Estimate, baseline float64) effect.Estima
 }
 
 func nothing(reason string) outcome {
-	return outcome{effect.Estimate{Value: math.NaN(), Interval: resample.None(reason)}, effect.Undecided}
+	return outcome{change: effect.Estimate{Value: math.NaN(), Interval: resample.None(reason)}, verdict: effect.Inconclusive}
 }
 
 func allZero(x []float64) bool {
@@ -276,6 +313,7 @@ func (p pairing) percentiles(name, called, kind string, b, c load, bo, co []resu
 			strconv.FormatFloat(q*100, 'f', -1, 64), kind),
 			Direction: string(effect.LowerIsBetter), Scope: BetweenRuns}
 		o := effect.Options{Threshold: p.options.Threshold}
+		m.beyond = float64(least) * (1 - q)
 		at, reason := p.atQuantile(&m, q, b, c, bo, co)
 		first, err := at(o)
 		if err != nil {
@@ -290,7 +328,7 @@ func (p pairing) percentiles(name, called, kind string, b, c load, bo, co []resu
 			if err != nil {
 				return nothing(err.Error())
 			}
-			return outcome{relative(r.Ratio, r.Difference, r.Baseline.Value), r.Verdict}
+			return outcome{change: relative(r.Ratio, r.Difference, r.Baseline.Value), verdict: r.Verdict}
 		}
 		m.Baseline.Value, m.Candidate.Value = first.Baseline.Value/1e9, first.Candidate.Value/1e9
 		if change := first.Ratio.Value - 1; !math.IsNaN(change) {
@@ -335,26 +373,6 @@ func histograms(ops []result.OpTotals) []*hist.Histogram {
 	return out
 }
 
-// decide reads a verdict from the interval of a relative change, as package effect does: better or worse when all of it
-// lies beyond the threshold, same when all of it lies within.
-func decide(i resample.Interval, threshold float64, d effect.Direction) effect.Verdict {
-	up, down := effect.Better, effect.Worse
-	if d == effect.LowerIsBetter {
-		up, down = down, up
-	}
-	switch {
-	case !i.Valid():
-		return effect.Undecided
-	case i.Low >= -threshold && i.High <= threshold:
-		return effect.Same
-	case i.Low > threshold:
-		return up
-	case i.High < -threshold:
-		return down
-	}
-	return effect.Undecided
-}
-
 // panels are the results of the scenario: means over the run phase of those that are one series in every run.
 func (p pairing) panels() []Measure {
 	var out []Measure
@@ -369,8 +387,8 @@ func (p pairing) panels() []Measure {
 			title = panel.Name
 		}
 		m := Measure{Side: p.side, Cell: p.cell, Result: true, Name: "result: " + title, Unit: panel.Unit,
-			Direction: string(direction(panel.Unit, p.base[0].Data, p.options))}
-		p.values(&m, b, c, func() (within, within) { return joined(bs), joined(cs) })
+			Direction: string(direction(panel.Name+" "+title, panel.Unit, p.base[0].Data, p.options))}
+		p.values(&m, b, c, p.base, p.candidate, func() ([]ratioSeries, []ratioSeries) { return bs, cs })
 		out = append(out, m)
 	}
 	return out
@@ -429,11 +447,11 @@ func (p pairing) series() []Measure {
 			continue
 		}
 		m := Measure{Side: p.side, Cell: p.cell, Workload: s.Workload, Name: name, Unit: s.Unit,
-			Direction: string(direction(s.Unit, p.base[0].Data, p.options))}
+			Direction: string(direction(s.Metric(), s.Unit, p.base[0].Data, p.options))}
 		if len(own) > 0 {
 			m.Direction = string(p.options.directionOf(own...))
 		}
-		p.values(&m, b, c, func() (within, within) { return joined(bs), joined(cs) })
+		p.values(&m, b, c, p.base, p.candidate, func() ([]ratioSeries, []ratioSeries) { return bs, cs })
 		out = append(out, m)
 	}
 	return out

@@ -76,7 +76,7 @@ func (s ratioSeries) within() within {
 	}
 	out := within{relative: math.Sqrt(all.Variance) / weights / math.Abs(whole), dof: all.DOF}
 	if all.Worth < enoughWorth {
-		out.warning = fmt.Sprintf("the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow", n, all.Worth)
+		out.warning = shortFor(n, all.Worth)
 	}
 	return out
 }
@@ -108,12 +108,62 @@ func joined(runs []ratioSeries) within {
 	return all
 }
 
-func withinOf(l load, part func(result.Workload, Run) ratioSeries) within {
-	var runs []ratioSeries
+// seriesOf are the courses of a workload's runs.
+func seriesOf(l load, part func(result.Workload, Run) ratioSeries) (runs []ratioSeries) {
 	for i, w := range l.of {
 		runs = append(runs, part(w, l.runs[i]))
 	}
-	return joined(runs)
+	return runs
+}
+
+// aligned is what two single runs of one length say together of their difference, point by point: a step, a fill or a
+// repetition that both have at the same time cancels, where in each alone it looks like dependence. It is the standard
+// error of the logarithm of their ratio, to first order; false where they do not correspond.
+func aligned(b, c []ratioSeries) (within, bool) {
+	if len(b) != 1 || len(c) != 1 || b[0].reason != "" || c[0].reason != "" || len(b[0].value) != len(c[0].value) ||
+		len(b[0].value) < fewestPoints {
+		return within{}, false
+	}
+	tb, wb, okb := b[0].terms()
+	tc, wc, okc := c[0].terms()
+	if !okb || !okc {
+		return within{}, false
+	}
+	for i := range tb {
+		tb[i] = tc[i]/wc - tb[i]/wb
+	}
+	all := serial.SumOf(tb, nil)
+	if all.Worth < fewestWorth {
+		return within{}, false
+	}
+	out := within{relative: math.Sqrt(all.Variance), dof: all.DOF}
+	if all.Worth < enoughWorth {
+		out.warning = shortFor(len(tb), all.Worth)
+	}
+	return out, true
+}
+
+// terms are what each point adds to the error of the mean, of first order, and what their sum is relative to.
+func (s ratioSeries) terms() (terms []float64, whole float64, ok bool) {
+	var values, weights float64
+	weight := s.weight
+	if weight == nil {
+		weight = slices.Repeat([]float64{1}, len(s.value))
+	}
+	for i, v := range s.value {
+		values, weights = values+v*weight[i], weights+weight[i]
+	}
+	if !(values != 0 && weights > 0) {
+		return nil, 0, false
+	}
+	for i, v := range s.value {
+		terms = append(terms, weight[i]*(v-values/weights))
+	}
+	return terms, math.Abs(values), true
+}
+
+func shortFor(points int, worth float64) string {
+	return fmt.Sprintf("the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow", points, worth)
 }
 
 // difference is the change of one run against another with an interval on the logarithm: Student's t on the two relative
@@ -143,7 +193,7 @@ func difference(b, c within, bv, cv, confidence float64, o effect.Options) outco
 	if d == "" {
 		d = effect.HigherIsBetter
 	}
-	return outcome{effect.Estimate{Value: cv/bv - 1, Interval: i}, decide(i, o.Threshold, d)}
+	return outcome{change: effect.Estimate{Value: cv/bv - 1, Interval: i}, verdict: effect.Decide(i, o.Threshold, d)}
 }
 
 // rateSeries is the throughput of a workload's operations, or a measure that adds up, at each point of its time, from

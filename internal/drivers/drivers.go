@@ -1,6 +1,6 @@
-// Package drivers is the registry: every place that machines come from, every load generator and every exporter there
-// is, one line each. It is explicit, so that what the program can do is read here and nothing registers itself. A new
-// driver is a package of its own and one line in this one.
+// Package drivers is the registry: every place that machines come from, every kind of power controller, every load
+// generator and every exporter there is, one line each. It is explicit, so that what the program can do is read here and
+// nothing registers itself. A new driver is a package of its own and one line in this one.
 package drivers
 
 import (
@@ -25,6 +25,12 @@ func Targets() []target.Provider {
 		local.Provider{},
 		sim.Provider{},
 	}
+}
+
+// PowerKinds returns the kinds of power controllers that a node's may be, which targets are given. The places there are
+// switch their nodes themselves, so there is none yet: one is a folder of its own and a line here.
+func PowerKinds() []target.PowerKind {
+	return []target.PowerKind{}
 }
 
 // Engines returns the load generators by the name that scenarios call them by.

@@ -78,7 +78,7 @@ func (c Conduct) Run(ctx context.Context, f *Folder, r Runner) (whole bool, fail
 		case Measured:
 			inARow = 0
 			if out.Err != nil {
-				failed = append(failed, fmt.Sprintf("%s (%s): %v", f.record.Cell(planned.Cell).Label(),
+				failed = append(failed, fmt.Sprintf("%s (%s): %v", f.record.Cell(planned.Cell).Title(),
 					unit.Plural(planned.Repeat, "repeat"), out.Err))
 			}
 		}
@@ -100,7 +100,7 @@ func (c Conduct) one(ctx context.Context, f *Folder, r Runner, p Planned, began 
 		return leave(err)
 	}
 	text := fmt.Sprintf("run %d of %d: %s, repeat %d of %d", p.Sequence, len(f.record.Sequence),
-		f.record.Cell(p.Cell).Label(), p.Repeat, f.record.Repeats)
+		f.record.Cell(p.Cell).Title(), p.Repeat, f.record.Repeats)
 	if left >= time.Second {
 		text += fmt.Sprintf("; about %s left", unit.Duration(left.Round(time.Second)))
 	}

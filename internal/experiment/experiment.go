@@ -16,6 +16,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -37,15 +38,15 @@ type Cell struct {
 
 // Label names a cell: "block_size=4k queue_depth=1".
 func (c Cell) Label() string {
-	if len(c.Levels) == 0 {
-		return "as it is"
-	}
 	parts := make([]string, len(c.Levels))
 	for i, l := range c.Levels {
 		parts[i] = fmt.Sprintf("%s=%v", l.Factor, l.Value)
 	}
 	return strings.Join(parts, " ")
 }
+
+// Title is the label for people: of an experiment without factors, whose only cell has none, words.
+func (c Cell) Title() string { return cmp.Or(c.Label(), "as it is") }
 
 // Without leaves out the factors whose level is given and labels what is left; fits is false when the cell has another
 // level of one.

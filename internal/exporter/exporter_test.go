@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"plimsoll/internal/listen"
+	"plimsoll/internal/secret"
 	"plimsoll/internal/target"
 )
 
@@ -257,41 +259,13 @@ func TestKindOpens(t *testing.T) {
 	}
 }
 
-func TestAddressesThatNeedAToken(t *testing.T) {
-	far := func(given, instead string) string {
-		return fmt.Sprintf("listen: address %q can be reached from other machines: give a token, or listen on %s",
-			given, instead)
-	}
-	for address, want := range map[string]string{
-		"127.0.0.1:0": "", "localhost:9100": "", "[::1]:9100": "", "127.8.9.1:9": "",
-		":9100":        far(":9100", "127.0.0.1:9100"),
-		"0.0.0.0:9100": far("0.0.0.0:9100", "127.0.0.1:9100"),
-		"[::]:1":       far("[::]:1", "127.0.0.1:1"),
-		"host:1":       far("host:1", "127.0.0.1:1"),
-		"9100":         `listen: address "9100": want HOST:PORT, like 127.0.0.1:9100`,
-		"localhost:x":  `listen: address "localhost:x": port "x" is no number up to 65535`,
-	} {
-		got := ""
-		if err := (Server{Address: address}).Check(); err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", address, got, want)
-		}
-		if err := (Server{Address: address, Token: "t"}).Check(); (err != nil) != strings.Contains(want, "want HOST") &&
-			address != "localhost:x" {
-			t.Errorf("%s with a token: %v", address, err)
-		}
-	}
-}
-
 // serve runs a server on loopback until the test ends or stop is called, which gives its error.
-func serve(t *testing.T, x *Exporter, token string) (url string, stop func() error) {
+func serve(t *testing.T, x *Exporter, token secret.Secret) (url string, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	listening, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
-		ended <- x.Serve(ctx, Server{Address: "127.0.0.1:0", Token: token,
+		ended <- x.Serve(ctx, listen.Server{Address: "127.0.0.1:0", Token: token,
 			Listening: func(a string) { listening <- a }})
 	}()
 	select {
@@ -328,7 +302,16 @@ func get(t *testing.T, url string, header ...string) (int, string, http.Header) 
 
 func TestServer(t *testing.T) {
 	x := exporterOf(t, collector(func(_ context.Context, emit Emit) error { emit("thing_seen_total", 1); return nil }))
-	url, stop := serve(t, x, "open sesame")
+	t.Setenv("EXPORTER_TEST_TOKEN", "open sesame")
+	source, err := secret.ParseSource("env:EXPORTER_TEST_TOKEN")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := source.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, stop := serve(t, x, token)
 	for _, c := range []struct {
 		path, authorization string
 		code                int
@@ -338,7 +321,7 @@ func TestServer(t *testing.T) {
 		{"/metrics", "open sesame", 401, "a token is needed"},
 		{"/metrics", "Bearer open sesame", 200, "thing_seen_total 1\n"},
 		{"/-/healthy", "", 200, "healthy"}, {"/-/ready", "", 200, "ready"},
-		{"/", "", 404, "not found"},
+		{"/", "", 401, "a token is needed"}, {"/", "Bearer open sesame", 404, "not found"},
 	} {
 		code, body, header := get(t, url+c.path, "Authorization", c.authorization)
 		if code != c.code || !strings.Contains(body, c.body) {
@@ -373,7 +356,7 @@ func TestGracefulStop(t *testing.T) {
 		emit("thing_seen_total", 1)
 		return nil
 	}))
-	url, stop := serve(t, x, "")
+	url, stop := serve(t, x, secret.Secret{})
 	page := make(chan string)
 	go func() {
 		_, body, _ := get(t, url+"/metrics")
@@ -399,7 +382,7 @@ func TestScrapersDeadline(t *testing.T) {
 		left = time.Until(at)
 		return nil
 	}))
-	url, stop := serve(t, x, "")
+	url, stop := serve(t, x, secret.Secret{})
 	get(t, url+"/metrics", "X-Prometheus-Scrape-Timeout-Seconds", "3")
 	if left > 2500*time.Millisecond {
 		t.Errorf("the collector had %v of 3 s", left)

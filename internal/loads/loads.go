@@ -103,7 +103,10 @@ type Start struct {
 	begun   time.Time
 	// expected is when the last member should have run its full time; zero when no runtime was given.
 	expected time.Time
+	lasts    time.Duration // of the last member's end after the begin; 0 unknown
 	jobs     []*job
+	servers  []*server
+	users    int  // of the servers: jobs that run, and whoever starts them
 	waited   bool // by a step that judged the outcomes
 	closed   bool // its end is recorded
 }
@@ -228,6 +231,7 @@ func (l *Set) launch(s *Start, j *job) error {
 	ctx, cancel := context.WithCancel(l.root)
 	l.mu.Lock()
 	j.cancel, j.launched = cancel, true
+	s.users++
 	l.mu.Unlock()
 	l.event(s, j.vm.Name, "start", "")
 	l.jobs.Go(func() {
@@ -283,7 +287,8 @@ func (l *Set) finish(s *Start, j *job, out Output, outcome workload.Outcome, can
 	if ended != Lost || !known {
 		l.event(s, j.vm.Name, text, problem)
 	}
-	// Last, so that whoever sees the end finds it recorded.
+	l.release(s)
+	// Last, so that whoever sees the end finds it recorded, and the servers gone.
 	l.mu.Lock()
 	j.ended, j.message = ended, message
 	l.ends++

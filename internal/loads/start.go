@@ -46,6 +46,8 @@ type Options struct {
 	Runtime time.Duration // 0: none
 	Stagger time.Duration // between the first start and the last
 	Seed    string        // see Seed
+	// Members lists the machines of another group, for loads that go there. May be nil.
+	Members func(ctx context.Context, group string) ([]target.VM, error)
 }
 
 // Name is the name under which a start of a workload is recorded.
@@ -74,12 +76,20 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 	l.mu.Lock()
 	number := len(l.starts[s.name]) + 1
 	l.mu.Unlock()
+	common := workload.Spec{
+		Name: fileName(s.name, number), ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings,
+		Prefill: o.Prefill, Depth: o.Depth, Interval: load.ReportingInterval, Runtime: o.Runtime,
+		SizeScale: l.SizeScale, TimeScale: l.TimeScale, Sections: mostSections / len(vms),
+	}
+	peers, err := l.findPeers(ctx, engine, common, hosts, o.Members)
+	if err != nil {
+		return nil, fmt.Errorf("workload %q: %w", s.name, err)
+	}
+	s.servers = peers.servers
 	for i, vm := range vms {
-		spec := workload.Spec{
-			Name: fileName(s.name, number), VM: vm.Name, ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: hosts[i].Disks(),
-			Prefill: o.Prefill, Depth: o.Depth, Interval: load.ReportingInterval, Runtime: o.Runtime,
-			Seed: Seed(o.Seed, i), SizeScale: l.SizeScale, TimeScale: l.TimeScale, Sections: mostSections / len(vms),
-		}
+		spec := common
+		spec.VM, spec.Disks, spec.Seed = vm.Name, hosts[i].Disks(), Seed(o.Seed, i)
+		peers.of(&spec, i)
 		prepared, err := engine.Command(spec)
 		if err != nil {
 			return nil, fmt.Errorf("workload %q: vm %q: %w", s.name, vm.Name, err)
@@ -92,11 +102,19 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 	if err := l.enter(s); err != nil {
 		return nil, err
 	}
-	s.begun = l.Clock.Now()
 	if o.Runtime > 0 {
-		s.expected = s.begun.Add(o.Runtime + o.Stagger)
+		s.lasts = o.Runtime + o.Stagger
 	}
+	s.beginsAt(l.Clock.Now())
 	return s, nil
+}
+
+// beginsAt has a start begin at a moment.
+func (s *Start) beginsAt(now time.Time) {
+	s.begun = now
+	if s.lasts > 0 {
+		s.expected = now.Add(s.lasts)
+	}
 }
 
 // fileName keeps the files of a second start on a machine apart from those of the first.
@@ -110,6 +128,10 @@ func fileName(name string, number int) string {
 // Prefill runs the jobs of a start that was begun, at most width members at a time in order of name, each within its own limit.
 // Every member must succeed.
 func (l *Set) Prefill(ctx context.Context, s *Start, width int, limit time.Duration) error {
+	if err := l.serve(ctx, s); err != nil {
+		return err
+	}
+	defer l.release(s)
 	l.event(s, "", "start", "")
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -187,6 +209,11 @@ func (l *Set) reachable(ctx context.Context, vms []target.VM) ([]target.Host, er
 // StartAll launches the jobs of a start, staggered. A stop leaves the rest unstarted. Being late is worth a warning, no more.
 func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) error {
 	const tolerance = time.Second
+	if err := l.serve(ctx, s); err != nil {
+		return err
+	}
+	defer l.release(s)
+	s.beginsAt(l.Clock.Now())
 	l.event(s, "", "start", "")
 	worst := time.Duration(0)
 	for i, offset := range Offsets(len(s.jobs), stagger) {

@@ -1,4 +1,4 @@
-// Package needs says what a test cannot do without: fio, sysbench, stress-ng, a browser, Node's npm, the corpus of published samples.
+// Package needs says what a test cannot do without: fio, sysbench, stress-ng, promtool, a browser, Node's npm, the corpus of published samples.
 //
 // A test names its need in its first line. When the thing is absent the test is skipped with a printed reason on
 // a developer's machine, and fails where PLIMSOLL_CI=1 says that everything is to be there. The corpus alone
@@ -38,6 +38,18 @@ func Sysbench(t testing.TB) string {
 func StressNg(t testing.TB) string {
 	t.Helper()
 	return program(t, "stress-ng", "apt-get install stress-ng", "stress-ng")
+}
+
+// Promtool returns the path of promtool, Prometheus' own client.
+func Promtool(t testing.TB) string {
+	t.Helper()
+	return program(t, "promtool", "apt-get install prometheus", "promtool")
+}
+
+// Redis returns the path of redis-server, beside which redis-cli and redis-benchmark are.
+func Redis(t testing.TB) string {
+	t.Helper()
+	return program(t, "redis-server", "apt-get install redis-server", "redis-server")
 }
 
 // Chromium returns the path of a Chromium or Chrome that can run headless.

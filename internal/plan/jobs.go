@@ -111,6 +111,10 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 	if err := engine.Validate(spec); err != nil {
 		return answer{}, err
 	}
+	needs, err := j.peers(engine, load, &spec)
+	if err != nil {
+		return answer{}, err
+	}
 	job, err := engine.Command(spec)
 	if err != nil {
 		return answer{}, err
@@ -127,7 +131,7 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 			return answer{}, errors.Join(errs...)
 		}
 	}
-	a := answer{job: job, known: true}
+	a := answer{job: job, known: true, needs: needs}
 	if slices.ContainsFunc(job.Lanes, func(l workload.Lane) bool { return l.TrimShare > 0 }) {
 		a.needs = append(a.needs, target.DiskTrim)
 	}
@@ -135,6 +139,37 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 		a.needs = append(a.needs, target.GuestCommands)
 	}
 	return a, nil
+}
+
+// peers gives a spec the machines that its load goes to, as far as they are known before there are machines: their names
+// stand for addresses. It says what that asks of the place.
+func (j *jobs) peers(engine workload.Engine, load scenario.Workload, spec *workload.Spec) (needs []target.Capability, err error) {
+	peering, ok := engine.(workload.Peering)
+	if !ok {
+		return nil, nil
+	}
+	use, ok, err := peering.Peers(*spec)
+	if err != nil || !ok {
+		return nil, err
+	}
+	spec.Address, spec.Peers = spec.VM, []workload.Peer{{VM: spec.VM, Address: spec.VM, Disks: spec.Disks}}
+	if use.Group != "" {
+		members, err := j.view.Groups.Members(use.Group)
+		if err != nil {
+			return nil, fmt.Errorf("%s: server: %w", load.ConfigFile, err)
+		}
+		spec.Peers = nil
+		for _, m := range members {
+			spec.Peers = append(spec.Peers, workload.Peer{VM: m.Name, Address: m.Name})
+		}
+	}
+	if use.Served {
+		needs = append(needs, target.Services)
+	}
+	if use.Network {
+		needs = append(needs, target.PeerNetwork)
+	}
+	return needs, nil
 }
 
 // spec is what an engine is told of a way in which a workload is used.
@@ -182,10 +217,12 @@ func CheckAsserts(sc *scenario.Scenario, engines map[string]workload.Engine) (li
 		if !known || !slices.ContainsFunc(sc.Asserts, func(a scenario.Assert) bool { return a.Workload == load.Name }) {
 			continue
 		}
-		spec := newJobs(view, engines).spec(load, step.JobUse{Workload: load.Name})
+		jobs := newJobs(view, engines)
+		spec := jobs.spec(load, step.JobUse{Workload: load.Name})
 		if engine.Validate(spec) != nil {
 			continue
 		}
+		_, _ = jobs.peers(engine, load, &spec) // which machines these are makes no difference to what is counted
 		if job, err := engine.Command(spec); err == nil {
 			list = append(list, asserted(sc, load.Name, job.Declared)...)
 		}

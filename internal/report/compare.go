@@ -16,6 +16,9 @@ import (
 // mostSeries is how many series a comparison shows; its JSON form has all.
 const mostSeries = 40
 
+// mostWarnings is how many warnings of its measures a table shows; the JSON form has all.
+const mostWarnings = 12
+
 // CompareJSON writes a comparison as JSON.
 func CompareJSON(w io.Writer, d *compare.Document) error {
 	whole := *d // a list of nothing is an empty list
@@ -40,6 +43,9 @@ type grid struct {
 	head    []string
 	rows    [][]string
 	reasons []string
+
+	threshold float64
+	warnings  []string
 }
 
 // interval prints the interval of a measure, or refers to the reason why there is none.
@@ -98,6 +104,16 @@ func (g grid) footnotes(b *strings.Builder, sprintf func(string, ...any) string)
 	for i, r := range g.reasons {
 		b.WriteString(sprintf("\n  (%d) %s\n", i+1, r))
 	}
+	for i, w := range g.warnings {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		if i == mostWarnings {
+			b.WriteString(sprintf("  ! and %d more, in the JSON form\n", len(g.warnings)-i))
+			break
+		}
+		b.WriteString(sprintf("  ! %s\n", w))
+	}
 }
 
 func compareLines(w io.Writer, d *compare.Document, markdown bool) error {
@@ -150,6 +166,9 @@ func sideSize(s compare.Shown) string {
 	if s.Repeats > 0 {
 		n, what = s.Repeats, "repeat"
 	}
+	if s.Moments {
+		what = "row"
+	}
 	if n != 1 {
 		what += "s"
 	}
@@ -168,14 +187,15 @@ func compareTitle(d *compare.Document) string {
 
 func compareGrids(d *compare.Document) []grid {
 	several := sideNumbers(d)
-	measures := grid{title: "Workloads and results", head: []string{"measure", "baseline", "candidate", "change", "interval", "verdict"}}
+	measures := grid{title: "Workloads and results", head: []string{"measure", "baseline", "candidate", "change", "interval", "verdict"},
+		threshold: d.Threshold}
 	for _, m := range d.Measures {
 		measures.add(m, several)
 	}
 	if ofFiles(d) {
 		measures.title = "Columns"
 	}
-	series := grid{title: "Means of everything recorded over time", head: measures.head}
+	series := grid{title: "Means of everything recorded over time", head: measures.head, threshold: d.Threshold}
 	for i, m := range d.Series {
 		if i == mostSeries {
 			series.title += fmt.Sprintf(" (the %d clearest of %d; JSON has all)", mostSeries, len(d.Series))
@@ -225,7 +245,40 @@ func sideNumbers(d *compare.Document) map[string]string {
 }
 
 func (g *grid) add(m compare.Measure, several map[string]string) {
-	g.rows = append(g.rows, []string{fullName(m, several), quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), percent(m.Change), g.interval(m), string(m.Verdict)})
+	g.rows = append(g.rows, []string{fullName(m, several), quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), changeText(m), g.interval(m), verdictText(m, g.threshold)})
+	for _, w := range m.Warnings {
+		if text := fullName(m, several) + ": " + w; !slices.Contains(g.warnings, text) {
+			g.warnings = append(g.warnings, text)
+		}
+	}
+}
+
+// verdictText is a verdict in words; what is the same is so within the threshold.
+func verdictText(m compare.Measure, threshold float64) string {
+	if m.Verdict == compare.Same && threshold > 0 {
+		return fmt.Sprintf("same within %.3g %%", threshold*100)
+	}
+	return string(m.Verdict)
+}
+
+// changeText is a change, from zero the difference itself.
+func changeText(m compare.Measure) string {
+	if m.Absolute {
+		return signed(m.Candidate.Value-m.Baseline.Value, m.Unit)
+	}
+	return percent(m.Change)
+}
+
+// signed prints a difference in its unit.
+func signed(v float64, unit string) string {
+	text := quantity(math.Abs(v), unit)
+	switch {
+	case v < 0:
+		return "−" + text
+	case v > 0:
+		return "+" + text
+	}
+	return text
 }
 
 func fullName(m compare.Measure, several map[string]string) string {
@@ -279,6 +332,9 @@ func compareInterval(m compare.Measure) string {
 	if !m.Adjusted.Valid() {
 		return "none: " + m.Adjusted.Reason
 	}
+	if m.Absolute {
+		return signed(m.Adjusted.Low, m.Unit) + " to " + signed(m.Adjusted.High, m.Unit)
+	}
 	return span(m.Adjusted.Low, m.Adjusted.High, true)
 }
 
@@ -307,12 +363,14 @@ type compareRow struct {
 	Forest template.HTML
 	Ends   string
 	Reason string
+	Moved  string // the change
+	Said   string // the verdict
 }
 
 // CompareHTML writes a comparison as one self-contained page without a script.
 func CompareHTML(w io.Writer, d *compare.Document) error {
 	d = shown(d)
-	v := compareView{Document: d, Title: compareTitle(d), Policy: policy}
+	v := compareView{Document: d, Title: compareTitle(d), Policy: Policy}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)
 		if err != nil {
@@ -352,7 +410,8 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 }
 
 func newCompareRow(m compare.Measure, label string, widest, threshold float64) compareRow {
-	r := compareRow{Measure: m, Label: label, Class: string(m.Verdict), Forest: forest(m, widest, threshold), Ends: compareInterval(m)}
+	r := compareRow{Measure: m, Label: label, Class: string(m.Verdict), Forest: forest(m, widest, threshold), Ends: compareInterval(m),
+		Moved: changeText(m), Said: verdictText(m, threshold)}
 	if !m.Adjusted.Valid() {
 		r.Ends, r.Reason = none, m.Adjusted.Reason
 	}
@@ -365,7 +424,7 @@ func widestChange(list []compare.Measure, threshold float64) float64 {
 	widest := max(2*threshold, 0.1)
 	for _, m := range list {
 		for _, e := range []float64{m.Adjusted.Low, m.Adjusted.High} {
-			if m.Adjusted.Valid() && finite(e) && e > -1 {
+			if m.Adjusted.Valid() && !m.Absolute && finite(e) && e > -1 {
 				widest = max(widest, min(math.Exp(math.Abs(math.Log1p(e)))-1, most))
 			}
 		}
@@ -384,7 +443,7 @@ func forest(m compare.Measure, widest, threshold float64) template.HTML {
 	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString("change "+percent(m.Change)+", interval "+compareInterval(m)))
 	fmt.Fprintf(&b, `<rect class="same" x="%d" y="0" width="%d" height="%d"/><path class="zero" d="M%d 0V%d"/>`, at(-threshold), at(threshold)-at(-threshold), height, at(0), height)
 	switch {
-	case !m.Adjusted.Valid():
+	case !m.Adjusted.Valid() || m.Absolute:
 	case m.Adjusted.Low > widest: // all of it beyond the drawing: an arrow that says on which side
 		fmt.Fprintf(&b, `<path class="ends" d="M%d 11H%dm-5 -4l5 4l-5 4"/>`, width-edge-16, width-edge)
 	case m.Adjusted.High < 1/(1+widest)-1:

@@ -61,7 +61,7 @@ func (t *table) row(cells ...string) {
 		if i > 0 {
 			t.w.WriteByte(',')
 		}
-		t.w.WriteString(cell(c))
+		t.w.WriteString(Cell(c))
 	}
 	t.w.WriteByte('\n')
 }
@@ -106,10 +106,10 @@ const formulas = "=+-@＝＋－＠"
 // numeric is what a spreadsheet may take for a number; also a text that is nothing else.
 var numeric = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
 
-// cell is a field of the file. Text that a spreadsheet would take for a formula, also after blanks and in the wide
+// Cell is a field of the file. Text that a spreadsheet would take for a formula, also after blanks and in the wide
 // forms that some take for the same signs, gets an apostrophe in front. A field is also quoted for separators that are
 // not ours: where a program splits at semicolons, each part would be a cell.
-func cell(s string) string {
+func Cell(s string) string {
 	if first, _ := utf8.DecodeRuneInString(strings.TrimSpace(s)); strings.ContainsRune(formulas, first) && !numeric.MatchString(s) {
 		s = "'" + s
 	}

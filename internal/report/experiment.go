@@ -95,7 +95,7 @@ type experimentGroup struct {
 // ExperimentHTML writes the result of an experiment as one self-contained page without a script.
 func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	x = shown(x)
-	v := experimentView{Experiment: x, Policy: policy}
+	v := experimentView{Experiment: x, Policy: Policy}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)
 		if err != nil {

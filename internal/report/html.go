@@ -38,7 +38,7 @@ func renderHTML(w io.Writer, doc *Document, files fs.FS) error {
 	}
 	v.Script = template.JS(string(v.Licence) + parts[2] + "\n" + parts[3])
 	hash := sha256.Sum256([]byte(v.Script))
-	v.Policy = policy + "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+	v.Policy = Policy + "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 	island, err := v.island()
 	if err != nil {
 		return fmt.Errorf("report: html: %w", err)
@@ -120,9 +120,11 @@ func (v *view) island() ([]byte, error) {
 		Heats  []heatData  `json:"heats"`
 	}
 	out.Origin = v.origin.UTC().Format(time.RFC3339)
-	out.Marks = v.marks
+	// Lists that are empty, and not null, which the script could not go through.
+	out.Marks, out.Charts, out.Heats = append([]mark{}, v.marks...), []chartData{}, []heatData{}
 	for _, c := range v.charts {
-		data := chartData{ID: c.ID, Title: c.Title, Unit: c.Unit, Start: c.Start, Step: c.Step, Names: c.Names, Expected: c.Expected, Log: c.Log}
+		data := chartData{ID: c.ID, Title: c.Title, Unit: c.Unit, Start: c.Start, Step: c.Step,
+			Names: append([]string{}, c.Names...), Expected: c.Expected, Log: c.Log}
 		for _, b := range c.Bands {
 			data.Bands = append(data.Bands, bandData{b.Name, b.Lower, b.Upper})
 		}

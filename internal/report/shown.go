@@ -11,8 +11,8 @@ import (
 // readable, and small, whatever a run folder holds; the JSON report has the whole.
 const longestText = 2000
 
-// policy is what a page may do: nothing but show itself. Escaping is the first wall, this is the second.
-const policy = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src 'unsafe-inline'"
+// Policy is what a page may do: nothing but show itself. Escaping is the first wall, this is the second.
+const Policy = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src 'unsafe-inline'"
 
 // shown is a copy of v with every text on one line, visible and bounded. All renderers for people begin with it, so
 // that no text of an author or a tool can come around it. What holds no text is shared with v; HTML that was sanitised

@@ -173,7 +173,7 @@ func TestScraping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(x.Handler(""))
+	server := httptest.NewServer(x.Handler())
 	defer server.Close()
 	_, portText, _ := net.SplitHostPort(server.Listener.Addr().String())
 	port, _ := strconv.Atoi(portText)

@@ -2,6 +2,7 @@ package series
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,8 +68,11 @@ func affordable(query string, steps int, span time.Duration) (slices int, err er
 	return n, nil
 }
 
+// ErrTimeout is in the error of a query that took longer than Options.QueryTimeout.
+var ErrTimeout = errors.New("ask for less, or in longer steps")
+
 // limited bounds the time of a query, all its slices together.
-func (s *Store) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	why := fmt.Errorf("query: it takes more than %v: ask for less, or in longer steps", s.timeout)
-	return context.WithTimeoutCause(ctx, s.timeout, why)
+func (q Queries) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	why := fmt.Errorf("query: it takes more than %v: %w", q.timeout, ErrTimeout)
+	return context.WithTimeoutCause(ctx, q.timeout, why)
 }

@@ -1,8 +1,10 @@
 // Package series is the embedded Prometheus of a run: a time series database in a folder, and PromQL over it. It is the
 // only importer of Prometheus; none of its types cross this package's border.
 //
-// The run appends through a Batch once a second; results are evaluated with Range and Instant; a finished or crashed
-// database is opened with OpenReadOnly, which leaves its files as they are. Data is kept for ever: a run folder is a document.
+// The run appends through a Batch once a second; results are evaluated with Range and Instant; a finished, crashed or
+// growing database is opened with OpenReadOnly, which leaves its files as they are. A Union asks several databases as if
+// they were one; Answer, Labels and OpenMetrics give what they hold in Prometheus' own forms. Data is kept for ever: a
+// run folder is a document.
 //
 // Settings are chosen for a small process: few lock stripes, small write buffers, compressed write-ahead log in 16 MiB segments.
 // Points may arrive up to OutOfOrderWindow late, so a clock that steps backwards loses none; a second point for the same series and
@@ -14,12 +16,10 @@ package series
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -27,9 +27,6 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/compression"
@@ -82,10 +79,8 @@ func (s Series) Label(name string) string {
 
 // Store is an open database. It is safe for concurrent use; a Batch is not.
 type Store struct {
+	Queries
 	db      *tsdb.DB
-	queried storage.Queryable // db, as Share has it seen
-	engine  *promql.Engine
-	timeout time.Duration
 	cleanup string       // folder of links to remove on Close
 	known   *handles     // nil when open for reading only
 	blocks  *blockWriter // of a Timeless one
@@ -128,29 +123,28 @@ func openDB(dir string) (*tsdb.DB, error) {
 }
 
 func newStore(db *tsdb.DB, opts Options) *Store {
-	timeout := cmp.Or(opts.QueryTimeout, 2*time.Minute)
-	return &Store{
-		db:      db,
-		queried: db,
-		timeout: timeout,
-		known:   &handles{byKey: map[string]*Handle{}},
-		engine: promql.NewEngine(promql.EngineOpts{
-			MaxSamples:               cmp.Or(opts.MaxSamples, 20_000_000),
-			Timeout:                  timeout,
-			NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
-			EnableAtModifier:         true,
-			EnableNegativeOffset:     true,
-			Parser:                   parser.NewParser(parser.Options{}),
-		}),
-	}
+	return &Store{Queries: newQueries(db, opts), db: db, known: &handles{byKey: map[string]*Handle{}}}
 }
 
-// OpenReadOnly opens a finished, crashed or still growing database for queries. Files in dir are not changed: the database is opened
-// through hard links (copies where links are impossible) in a folder beside it, which Close removes. Appending fails.
+// OpenReadOnly opens a finished, crashed or still growing database for queries. Nothing below dir is changed, also for a
+// moment: the database is opened through links, and copies of what is still written to, in a folder of the system's
+// temporary ones, which Close removes. It holds what was there at that time. Appending fails.
 func OpenReadOnly(dir string, opts Options) (*Store, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("metrics: %s: no database there", dir)
 	}
+	s, err := openView(dir, opts)
+	for range 2 {
+		if err == nil {
+			break
+		}
+		// A live database may have replaced blocks between the look at them and their opening.
+		s, err = openView(dir, opts)
+	}
+	return s, err
+}
+
+func openView(dir string, opts Options) (*Store, error) {
 	view, err := makeView(dir)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
@@ -193,86 +187,6 @@ func (s *Store) close() error {
 	return s.db.Close()
 }
 
-// CheckQuery says what is wrong with a PromQL expression. It does not evaluate it.
-func CheckQuery(query string) error {
-	_, err := parser.NewParser(parser.Options{}).ParseExpr(query)
-	return err
-}
-
-// Range evaluates a PromQL expression at start, start+step, ... up to end. A query over more samples than
-// Options.MaxSamples is evaluated in slices of the time, which gives the same, unless it asks for start() or end().
-// One that would look at far too much, or takes too long, is an error.
-func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
-	return s.RangeInSlices(ctx, query, start, end, step, 1)
-}
-
-// RangeInSlices is Range for a query that is known to be over very many samples: in so many slices from the outset, on all processors.
-func (s *Store) RangeInSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, slices int) ([]Series, error) {
-	switch {
-	case step <= 0:
-		return nil, fmt.Errorf("query: step %v: it must be positive", step)
-	case end.Before(start):
-		return nil, fmt.Errorf("query: the end %s is before the start %s", end.Format(time.RFC3339), start.Format(time.RFC3339))
-	case end.Sub(start)/step+1 > MaxPoints:
-		return nil, fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step", end.Sub(start), step, MaxPoints)
-	}
-	enough, err := affordable(query, int(end.Sub(start)/step)+1, end.Sub(start))
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := s.limited(ctx)
-	defer cancel()
-	return s.inSlices(ctx, query, start, end, step, max(slices, enough))
-}
-
-// Instant evaluates a PromQL expression at one moment.
-func (s *Store) Instant(ctx context.Context, query string, at time.Time) ([]Series, error) {
-	if _, err := affordable(query, 1, 0); err != nil {
-		return nil, err
-	}
-	ctx, cancel := s.limited(ctx)
-	defer cancel()
-	q, err := s.engine.NewInstantQuery(ctx, s.queried, nil, query, at)
-	if err != nil {
-		return nil, fmt.Errorf("query: %w", err)
-	}
-	return run(ctx, q)
-}
-
-func run(ctx context.Context, q promql.Query) ([]Series, error) {
-	defer q.Close()
-	res := q.Exec(ctx)
-	if res.Err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if res.Err != nil {
-		return nil, fmt.Errorf("query: %w", res.Err)
-	}
-	var out []Series
-	switch v := res.Value.(type) {
-	case promql.Matrix:
-		for _, s := range v {
-			points := make([]Point, 0, len(s.Floats))
-			for _, p := range s.Floats {
-				points = append(points, Point{time.UnixMilli(p.T).UTC(), p.F})
-			}
-			out = append(out, Series{fromLabels(s.Metric), points})
-		}
-	case promql.Vector:
-		for _, s := range v {
-			if s.H == nil {
-				out = append(out, Series{fromLabels(s.Metric), []Point{{time.UnixMilli(s.T).UTC(), s.F}}})
-			}
-		}
-	case promql.Scalar:
-		out = append(out, Series{nil, []Point{{time.UnixMilli(v.T).UTC(), v.V}}})
-	default:
-		return nil, fmt.Errorf("query: the answer is a %s; numbers are needed", res.Value.Type())
-	}
-	slices.SortFunc(out, byLabels)
-	return out, nil
-}
-
 func byLabels(a, b Series) int {
 	return slices.CompareFunc(a.Labels, b.Labels, func(x, y Label) int {
 		return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Value, y.Value))
@@ -298,22 +212,4 @@ func fromLabels(ls labels.Labels) []Label {
 	out := make([]Label, 0, ls.Len())
 	ls.Range(func(l labels.Label) { out = append(out, Label{l.Name, l.Value}) })
 	return out
-}
-
-// makeView links every file below dir into a new folder beside it (into the system's temporary folder when that is not writable), and returns the folder.
-func makeView(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	view, err := os.MkdirTemp(filepath.Dir(abs), ".metrics-view-")
-	if err != nil {
-		if view, err = os.MkdirTemp("", "plimsoll-metrics-view-"); err != nil {
-			return "", err
-		}
-	}
-	if err := linkTree(abs, view); err != nil {
-		return "", errors.Join(err, os.RemoveAll(view))
-	}
-	return view, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -175,7 +176,8 @@ func onEdge(h *hist.Histogram, q float64) bool {
 }
 
 func TestReadOnlyLeavesFilesAlone(t *testing.T) {
-	dir := t.TempDir()
+	dir, views := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", views)
 	s, err := series.Open(dir, series.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +198,9 @@ func TestReadOnlyLeavesFilesAlone(t *testing.T) {
 		if len(got) != 1 || len(got[0].Points) != 39 {
 			t.Errorf("got %v", got)
 		}
+		if d := cmp.Diff(before, tree(t, dir)); d != "" {
+			t.Errorf("the database changed while it was looked at:\n%s", d)
+		}
 		b := r.Batch()
 		b.Float("x_total", label("a"), at(500), 1)
 		if err := b.Commit(); !errors.Is(err, series.ErrReadOnly) {
@@ -207,8 +212,8 @@ func TestReadOnlyLeavesFilesAlone(t *testing.T) {
 		if d := cmp.Diff(before, tree(t, dir)); d != "" {
 			t.Errorf("the database changed:\n%s", d)
 		}
-		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".metrics-view-*")); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+		if left, err := os.ReadDir(views); len(left) > 0 || err != nil {
+			t.Errorf("left behind: %v, %v", left, err)
 		}
 	}
 	read() // while it is being written
@@ -218,16 +223,79 @@ func TestReadOnlyLeavesFilesAlone(t *testing.T) {
 	read()
 }
 
-// tree lists files with their contents' sizes and modification times.
+// A log of several segments, damaged in the middle, is repaired in the view alone: points before the damage are there,
+// and the files are as they were.
+func TestReadOnlyRepairsNothing(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", t.TempDir())
+	for part := range 4 { // each opening begins a segment
+		s, err := series.Open(dir, series.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 50 {
+			b := s.Batch()
+			b.Float("x", label("a"), at(float64(part*50+i)), 1)
+			commit(t, b)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	segments, err := filepath.Glob(filepath.Join(dir, "wal", "0*"))
+	if err != nil || len(segments) < 4 {
+		t.Fatal(segments, err)
+	}
+	count := func() float64 {
+		t.Helper()
+		before := tree(t, dir)
+		r, err := series.OpenReadOnly(dir, series.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.Instant(t.Context(), `count_over_time(x[1000s])`, at(199))
+		if err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(before, tree(t, dir)); d != "" {
+			t.Errorf("the database changed:\n%s", d)
+		}
+		return got[0].Points[0].Value
+	}
+	if n := count(); n != 200 {
+		t.Errorf("%v points, want 200", n)
+	}
+	b, err := os.ReadFile(segments[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 500; i < 600; i++ {
+		b[i] ^= 0x5a
+	}
+	if err := os.WriteFile(segments[1], b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(); n < 50 || n >= 200 {
+		t.Errorf("damaged in the middle: %v points of 200", n)
+	}
+}
+
+// tree lists files with their contents' sizes, modification times and links, and folders.
 func tree(t *testing.T, dir string) map[string]string {
 	out := map[string]string{}
 	err := filepath.Walk(dir, func(p string, info os.FileInfo, err error) error {
+		if err == nil && info.IsDir() {
+			out[p] = "folder"
+		}
 		if err == nil && info.Mode().IsRegular() {
 			b, err := os.ReadFile(p)
 			if err != nil {
 				return err
 			}
-			out[p] = fmt.Sprint(len(b), info.ModTime(), string(b[:min(len(b), 64)]))
+			out[p] = fmt.Sprint(len(b), info.ModTime(), info.Sys().(*syscall.Stat_t).Nlink, string(b[:min(len(b), 64)]))
 		}
 		return err
 	})

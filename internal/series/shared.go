@@ -36,7 +36,7 @@ type shared struct {
 }
 
 // Share has queries see series that are shared. It changes nothing that is stored. Call it before the queries.
-func (s *Store) Share(sh Shared) { s.queried = sh.over(s.db) }
+func (s *Store) Share(sh Shared) { s.source = sh.over(s.db) }
 
 func (sh Shared) over(db storage.Queryable) storage.Queryable {
 	s := &shared{Queryable: db, on: map[string]bool{}}

@@ -17,10 +17,10 @@ import (
 const moreSlices = 8
 
 // inSlices evaluates a query over n slices of the time, and joins what they give.
-func (s *Store) inSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, n int) ([]Series, error) {
+func (q Queries) inSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, n int) ([]Series, error) {
 	steps := int(end.Sub(start)/step) + 1
 	if n = min(n, steps); n <= 1 || !sliceable(query) {
-		return s.whole(ctx, query, start, end, step)
+		return q.whole(ctx, query, start, end, step)
 	}
 	parts := make([][]Series, n)
 	ctx, stop := context.WithCancelCause(ctx) // the first slice that fails ends the others
@@ -31,7 +31,7 @@ func (s *Store) inSlices(ctx context.Context, query string, start, end time.Time
 		g.Go(func() {
 			for k := w; k < n; k += workers {
 				first, last := k*steps/n, (k+1)*steps/n-1
-				part, err := s.whole(ctx, query, start.Add(time.Duration(first)*step), start.Add(time.Duration(last)*step), step)
+				part, err := q.whole(ctx, query, start.Add(time.Duration(first)*step), start.Add(time.Duration(last)*step), step)
 				if err != nil {
 					stop(err)
 					return
@@ -48,15 +48,15 @@ func (s *Store) inSlices(ctx context.Context, query string, start, end time.Time
 }
 
 // whole evaluates a query at once, or in slices when that is too much.
-func (s *Store) whole(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
-	q, err := s.engine.NewRangeQuery(ctx, s.queried, nil, query, start, end, step)
+func (q Queries) whole(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error) {
+	asked, err := q.engine.NewRangeQuery(ctx, q.source, nil, query, start, end, step)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
-	out, err := run(ctx, q)
+	out, err := run(ctx, asked)
 	var tooMany promql.ErrTooManySamples
 	if errors.As(err, &tooMany) && end.Sub(start) >= step && sliceable(query) {
-		return s.inSlices(ctx, query, start, end, step, moreSlices)
+		return q.inSlices(ctx, query, start, end, step, moreSlices)
 	}
 	return out, err
 }

@@ -6,15 +6,44 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"plimsoll/internal/regular"
 )
 
-// linkTree makes to a copy of from: folders made anew, files as hard links where the file system allows it. The database
-// changes existing files only by removing or replacing them, so links leave the originals as they are; the logs and the head's chunk
-// files, to which a live writer still appends, are copied.
+// makeView makes a folder through which the database in dir can be opened, and returns its name.
+func makeView(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	view, err := os.MkdirTemp("", "plimsoll-metrics-")
+	if err != nil {
+		return "", err
+	}
+	if err := linkTree(abs, view); err != nil {
+		return "", errors.Join(err, os.RemoveAll(view))
+	}
+	return view, nil
+}
+
+// linkTree makes to a view of from: folders made anew, files as links. The database changes existing files only by
+// removing or replacing them, which concerns the links alone; the last file of the logs and of the head's chunks, to
+// which a live writer still appends, is copied, so that it does not change while it is read. Links are symbolic: hard
+// ones would write to the folder's own files, if only their number of links, and cannot lead to another file system.
 func linkTree(from, to string) error {
+	last := map[string]string{} // by folder: files of this name and later ones are copied
+	for _, dir := range []string{"wal", "wbl", "chunks_head"} {
+		entries, err := os.ReadDir(filepath.Join(from, dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		last[dir] = ""
+		for _, e := range entries { // their names are numbers of one width
+			if !e.IsDir() {
+				last[dir] = max(last[dir], e.Name())
+			}
+		}
+	}
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -32,20 +61,15 @@ func linkTree(from, to string) error {
 			return os.MkdirAll(dst, 0o755)
 		case !d.Type().IsRegular() || d.Name() == "lock":
 			return nil
-		case !appendedTo(rel) && os.Link(path, dst) == nil:
-			return nil
+		}
+		if first, grows := last[filepath.Dir(rel)]; !grows || d.Name() < first {
+			return os.Symlink(path, dst)
 		}
 		if err := copyFile(path, dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	})
-}
-
-// appendedTo reports whether a writer may still append to the file.
-func appendedTo(rel string) bool {
-	top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-	return top == "wal" || top == "wbl" || top == "chunks_head"
 }
 
 func copyFile(from, to string) error {

@@ -88,7 +88,11 @@ func clusterReady(_ scenario.Args, v View) (*action, error) {
 					continue
 				}
 				if state == target.Off && can && e.Facts.Can(target.NodePowerControl) {
-					if err := power.PowerOnNode(ctx, n); err != nil {
+					controller, err := power.PowerController(n)
+					if err == nil {
+						err = controller.PowerOn(ctx)
+					}
+					if err != nil {
 						return fmt.Errorf("%s: %w", e.NodeName(n), err)
 					}
 					e.Power.mark(n, false)

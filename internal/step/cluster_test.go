@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -27,10 +28,13 @@ type cluster struct {
 	slow  time.Duration // until a switched node is seen to have changed
 	since map[int]time.Time
 	fail  map[string]error // by the first word of a log line
+
+	services map[string]bool // by machine and name: it runs
 }
 
 func newCluster(c clock.Clock) *cluster {
-	return &cluster{clock: c, began: c.Now(), vms: map[string]target.VM{}, off: map[int]bool{}, since: map[int]time.Time{}, fail: map[string]error{}}
+	return &cluster{clock: c, began: c.Now(), vms: map[string]target.VM{}, off: map[int]bool{}, since: map[int]time.Time{}, fail: map[string]error{},
+		services: map[string]bool{}}
 }
 
 func (c *cluster) note(format string, args ...any) error {
@@ -179,26 +183,29 @@ func (c *cluster) power(node int, off bool) {
 	}
 }
 
-func (c *cluster) PowerOffNode(_ context.Context, node int) error {
-	err := c.note("node-off %d", node)
-	if err == nil {
-		c.power(node, true)
-	}
-	return err
+func (c *cluster) PowerController(node int) (target.PowerController, error) {
+	return controller{c, node}, nil
 }
 
-func (c *cluster) PowerOnNode(_ context.Context, node int) error {
-	err := c.note("node-on %d", node)
-	if err == nil {
-		c.power(node, false)
-	}
-	return err
+// controller is the power controller of a node.
+type controller struct {
+	c    *cluster
+	node int
 }
 
-func (c *cluster) ShutdownNode(_ context.Context, node int) error {
-	err := c.note("node-shutdown %d", node)
+func (p controller) State(ctx context.Context) (target.PowerState, error) {
+	state, _, err := p.c.NodeState(ctx, p.node)
+	return state, err
+}
+
+func (p controller) PowerOff(context.Context) error { return p.set("node-off %d", true) }
+func (p controller) PowerOn(context.Context) error  { return p.set("node-on %d", false) }
+func (p controller) Shutdown(context.Context) error { return p.set("node-shutdown %d", true) }
+
+func (p controller) set(format string, off bool) error {
+	err := p.c.note(format, p.node)
 	if err == nil {
-		c.power(node, true)
+		p.c.power(p.node, off)
 	}
 	return err
 }
@@ -252,9 +259,11 @@ func (h *host) Start(_ context.Context, cmd target.Command) (target.Process, err
 	return ended{exit: target.Exit{Code: map[bool]int{true: 1}[cmd.Argv[len(cmd.Argv)-1] == "false"]}}, err
 }
 
-func (h *host) WriteFile(context.Context, string, []byte) error            { return nil }
-func (h *host) ReadAt(context.Context, string, int64, int) ([]byte, error) { return nil, nil }
-func (h *host) Remove(context.Context, string) error                       { return nil }
+func (h *host) Put(context.Context, string, fs.FileMode, io.Reader) error { return nil }
+func (h *host) Get(context.Context, string, int64) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("")), nil
+}
+func (h *host) Remove(context.Context, string) error { return nil }
 
 type ended struct{ exit target.Exit }
 
@@ -338,3 +347,46 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) Close() error                { return nil }
 func (discard) Report(workload.Report)      {}
 func (discard) Warn(string)                 {}
+
+// Services of the machines, by machine and name; true while they run.
+func (h *host) StartService(ctx context.Context, s target.Service) error {
+	if err := errors.Join(h.Accessible(ctx), h.c.note("serve %s on %s", s.Name, short(h.name))); err != nil {
+		return err
+	}
+	h.c.mu.Lock()
+	defer h.c.mu.Unlock()
+	h.c.services[h.name+" "+s.Name] = true
+	return nil
+}
+
+func (h *host) ServiceState(ctx context.Context, name string) (target.ServiceState, error) {
+	if err := h.Accessible(ctx); err != nil {
+		return target.ServiceState{}, err
+	}
+	h.c.mu.Lock()
+	defer h.c.mu.Unlock()
+	running, started := h.c.services[h.name+" "+name]
+	return target.ServiceState{Started: started, Running: running, Exit: target.Exit{Code: 3}}, nil
+}
+
+func (h *host) StopService(_ context.Context, name string, grace time.Duration) error {
+	h.c.mu.Lock()
+	h.c.services[h.name+" "+name] = false
+	h.c.mu.Unlock()
+	return h.c.note("stop %s on %s within %s", name, short(h.name), grace)
+}
+
+func (h *host) Address(context.Context) (string, error) { return "at " + short(h.name), nil }
+
+// serving is an engine whose load goes to a server on the machines of group B.
+type serving struct {
+	*engine
+	use workload.Peers
+}
+
+func (s serving) Peers(workload.Spec) (workload.Peers, bool, error) { return s.use, true, nil }
+
+func (s serving) Server(spec workload.Spec) (workload.Server, error) {
+	return workload.Server{Grace: 5 * time.Second, Ready: target.Readiness{Command: target.Command{Argv: []string{"ping " + spec.Address}}},
+		Service: target.Service{Name: spec.Name, Command: target.Command{Argv: []string{"db"}}}}, nil
+}

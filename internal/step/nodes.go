@@ -104,11 +104,11 @@ func nodesOff(a scenario.Args, v View, graceful bool) *action {
 			if err != nil {
 				return err
 			}
-			command, words := power.PowerOffNode, "Power off sent to %s%s"
+			command, words := target.PowerController.PowerOff, "Power off sent to %s%s"
 			if graceful {
-				command, words = power.ShutdownNode, "Shutting down %s%s"
+				command, words = target.PowerController.Shutdown, "Shutting down %s%s"
 			}
-			err = send(ctx, e, s.nodes, command, func(n int) {
+			err = send(ctx, e, power, s.nodes, command, func(n int) {
 				e.Power.mark(n, true) // before it is sent: a lost answer may hide an effect
 			}, func(n int) {
 				e.fault(n, "off", words, e.NodeName(n), controllerOf(e.View, n))
@@ -139,14 +139,19 @@ func controllers(e *Env) (target.NodePower, error) {
 
 // send gives one command to the controllers of all nodes at once. A command that is refused fails the step, also when
 // nobody waits for its effect. The words about the nodes come in the order of the selection.
-func send(ctx context.Context, e *Env, nodes []int, command func(context.Context, int) error, before, sent func(int)) error {
+func send(ctx context.Context, e *Env, power target.NodePower, nodes []int,
+	command func(target.PowerController, context.Context) error, before, sent func(int)) error {
 	errs := make([]error, len(nodes))
 	for _, n := range nodes {
 		before(n)
 	}
 	_ = clock.Parallel(e.Clock, len(nodes), nodeWidth, func(i int) error {
 		errs[i] = e.within(ctx, e.NodeName(nodes[i])+": power controller", controllerLimit, func(ctx context.Context) error {
-			return command(ctx, nodes[i])
+			controller, err := power.PowerController(nodes[i])
+			if err != nil {
+				return err
+			}
+			return command(controller, ctx)
 		})
 		return nil
 	})
@@ -174,7 +179,7 @@ func nodesOn(a scenario.Args, v View) *action {
 			if err != nil {
 				return err
 			}
-			err = send(ctx, e, s.nodes, power.PowerOnNode, func(int) {}, func(n int) {
+			err = send(ctx, e, power, s.nodes, target.PowerController.PowerOn, func(int) {}, func(n int) {
 				wasOff := len(e.Power.Off([]int{n})) > 0
 				e.Power.mark(n, false)
 				if wasOff {
@@ -262,7 +267,7 @@ func switchBackOn(ctx context.Context, e *Env, nodes []int) error {
 	if err != nil {
 		return err
 	}
-	err = send(ctx, e, off, power.PowerOnNode, func(int) {}, func(n int) {
+	err = send(ctx, e, power, off, target.PowerController.PowerOn, func(int) {}, func(n int) {
 		e.Power.mark(n, false)
 		e.fault(n, "on", "Switched %s back on", e.NodeName(n))
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"plimsoll/internal/loads"
+	"plimsoll/internal/target"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -53,6 +54,7 @@ func begin(ctx context.Context, e *Env, load scenario.Workload, o loads.Options)
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: %w", o.Name(load.Name), err)
 	}
+	o.Members = func(ctx context.Context, group string) ([]target.VM, error) { return someMembers(ctx, e, group) }
 	return e.Loads.Begin(ctx, load, vms, o)
 }
 

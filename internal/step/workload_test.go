@@ -293,7 +293,7 @@ func TestPrefillOfAMachineThatDies(t *testing.T) {
 	g := b.clock.Group()
 	g.Go(func() {
 		_ = b.clock.Sleep(t.Context(), 30*sec)
-		_ = b.cluster.PowerOffNode(t.Context(), 1)
+		_ = controller{b.cluster, 1}.PowerOff(t.Context())
 	})
 	err := b.do("workload.PrefillRun", scenario.Args{"workload_name": "W"})
 	if err == nil || !strings.Contains(err.Error(), "A_0001: not accessible any more") {

@@ -137,20 +137,25 @@ func TestTimes(t *testing.T) {
 		want  *found
 		fails string
 	}{
-		"seconds":      {text: "time,x\n10,1\n11,1\n12,1\n", want: &found{1, []int{0, 1, 2}, nil}},
-		"milliseconds": {text: "x,time_ms\n1,0\n1,500\n1,1000\n", want: &found{0.5, []int{0, 1, 2}, nil}},
-		"since 1970":   {text: "ts,x\n1700000000000,1\n1700000002000,1\n1700000004000,1\n", want: &found{2, []int{0, 1, 2}, nil}},
-		"dates":        {text: "timestamp,x\n2026-01-01T00:00:00Z,1\n2026-01-01T00:01:00Z,1\n2026-01-01T00:02:00Z,1\n", want: &found{60, []int{0, 1, 2}, nil}},
-		"a gap":        {text: "t,x\n1,1\n2,1\n5,1\n6,1\n", want: &found{1, []int{0, 1, 4, 5}, []string{"t: 2 of 6 points are missing, the first after line 3"}}},
-		"uneven":       {text: "t,x\n0,1\n1,1\n2.4,1\n3,1\n", want: &found{1, nil, []string{"t: rows lie from 0.6 s to 1.4 s apart; they are taken in their order, as if 1 s apart"}}},
-		"falling":      {text: "t,x\n3,1\n2,1\n1,1\n", fails: `line 3: t: "2" comes before "3": put the oldest row first`},
-		"backwards":    {text: "t,x\n1,1\n2,1\n3,1\n2.5,1\n4,1\n5,1\n6,1\n7,1\n8,1\n9,1\n10,1\n11,1\n", fails: `line 5: t: "2.5" comes after "3"`},
-		"twice":        {text: "t,x\n1,1\n2,1\n2,1\n3,1\n4,1\n5,1\n6,1\n7,1\n8,1\n9,1\n10,1\n11,1\n", fails: `line 4: t: "2" is there twice, after "2"`},
-		"a bad one":    {text: "t,x\n1,1\n2,1\nthree,1\n4,1\n5,1\n6,1\n7,1\n8,1\n9,1\n10,1\n11,1\n", fails: `line 4: t: "three" is no time`},
-		"a measure":    {text: "time,x\n3,1\n1,1\n2,1\n5,2\n2,2\n", want: nil},
-		"no such":      {text: "a,x\n3,1\n1,1\n2,1\n", want: nil},
-		"all the same": {text: "t,x\n1,1\n1,1\n1,1\n", fails: "line 3: t: \"1\" is there twice, after \"1\"; line 4: t: \"1\" is there twice, after \"1\""},
-		"far away":     {text: "t,x\n0,1\n1,1\n2,1\n1e9,1\n", want: &found{2.5e8, nil, []string{"t: rows lie from 1 s to 1e+09 s apart; they are taken in their order, as if 3.33333e+08 s apart"}}},
+		"seconds":            {text: "time,x\n10,1\n11,1\n12,1\n", want: &found{1, []int{0, 1, 2}, nil}},
+		"milliseconds":       {text: "x,time_ms\n1,0\n1,500\n1,1000\n", want: &found{0.5, []int{0, 1, 2}, nil}},
+		"since 1970":         {text: "ts,x\n1700000000000,1\n1700000002000,1\n1700000004000,1\n", want: &found{2, []int{0, 1, 2}, nil}},
+		"half a day":         {text: "time,x\n11:59:58 AM,1\n11:59:59 AM,1\n12:00:00 PM,1\n", want: &found{1, []int{0, 1, 2}, nil}},
+		"midnight":           {text: "time,x\n23:59:58,1\n23:59:59,1\n00:00:00,1\n00:00:01,1\n", want: &found{1, []int{0, 1, 2, 3}, nil}},
+		"dots, offset":       {text: "time,x\n2024.01.01 3:00:00 +0100,1\n2024.01.02 3:00:00 +0100,1\n2024.01.03 3:00:00 +0100,1\n", want: &found{86400, []int{0, 1, 2}, nil}},
+		"logs":               {text: "time,x\n31/Jan/2026:23:59:50 +0000,1\n01/Feb/2026:00:00:00 +0000,1\n01/Feb/2026:00:00:10 +0000,1\n", want: &found{10, []int{0, 1, 2}, nil}},
+		"which is the month": {text: "time,x\n01/02/2026 10:00,1\n02/02/2026 10:00,1\n03/02/2026 10:00,1\n"},
+		"dates":              {text: "timestamp,x\n2026-01-01T00:00:00Z,1\n2026-01-01T00:01:00Z,1\n2026-01-01T00:02:00Z,1\n", want: &found{60, []int{0, 1, 2}, nil}},
+		"a gap":              {text: "t,x\n1,1\n2,1\n5,1\n6,1\n", want: &found{1, []int{0, 1, 4, 5}, []string{"t: 2 of 6 points are missing, the first after line 3"}}},
+		"uneven":             {text: "t,x\n0,1\n1,1\n2.4,1\n3,1\n", want: &found{1, nil, []string{"t: rows lie from 0.6 s to 1.4 s apart; they are taken in their order, as if 1 s apart"}}},
+		"falling":            {text: "t,x\n3,1\n2,1\n1,1\n", fails: `line 3: t: "2" comes before "3": put the oldest row first`},
+		"backwards":          {text: "t,x\n1,1\n2,1\n3,1\n2.5,1\n4,1\n5,1\n6,1\n7,1\n8,1\n9,1\n10,1\n11,1\n", fails: `line 5: t: "2.5" comes after "3"`},
+		"twice":              {text: "t,x\n1,1\n2,1\n2,1\n3,1\n4,1\n5,1\n6,1\n7,1\n8,1\n9,1\n10,1\n11,1\n", fails: `line 4: t: "2" is there twice, after "2"`},
+		"a bad one":          {text: "t,x\n1,1\n2,1\nthree,1\n4,1\n5,1\n6,1\n7,1\n8,1\n9,1\n10,1\n11,1\n", fails: `line 4: t: "three" is no time`},
+		"a measure":          {text: "time,x\n3,1\n1,1\n2,1\n5,2\n2,2\n", want: nil},
+		"no such":            {text: "a,x\n3,1\n1,1\n2,1\n", want: nil},
+		"all the same":       {text: "t,x\n1,1\n1,1\n1,1\n", fails: "line 3: t: \"1\" is there twice, after \"1\"; line 4: t: \"1\" is there twice, after \"1\""},
+		"far away":           {text: "t,x\n0,1\n1,1\n2,1\n1e9,1\n", want: &found{2.5e8, nil, []string{"t: rows lie from 1 s to 1e+09 s apart; they are taken in their order, as if 3.33333e+08 s apart"}}},
 	} {
 		s, err := Read(strings.NewReader(c.text))
 		if err != nil {
@@ -238,4 +243,24 @@ func columnsOf(n int) string {
 		fmt.Fprintf(&b, `,"b%d":[1]`, i)
 	}
 	return b.String()
+}
+
+// TestUnreadTimes: dates in a form that is not read are said, other columns and times that are read are not.
+func TestUnreadTimes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"time,x\n01/02/2026 10:00,1\n02/02/2026 10:00,1\n": `time: "01/02/2026 10:00" (line 2) is no time in a form that is read`,
+		"date,x\nyesterday,1\ntoday,1\n":                   `date: "yesterday" (line 2) is no time`,
+		"time,x\n2026-01-01,1\n2026-01-02,1\n":             "",
+		"time,x\n1:00 PM,1\n1:01 PM,1\n":                   "",
+		"commit,x\na,1\nb,1\n":                             "",
+	} {
+		s, err := Read(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.UnreadTimes(); got != want && (want == "" || !strings.HasPrefix(got, want)) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
 }

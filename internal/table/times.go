@@ -99,6 +99,9 @@ func (t *Table) Times() (*Times, error) {
 
 // times reads a column of times in seconds; nil when it holds something else.
 func (t *Table) times(column int, unit string) ([]float64, error) {
+	if out := t.clockTimes(column); out != nil {
+		return out, nil
+	}
 	out := make([]float64, len(t.Rows))
 	var bad []error
 	read := 0
@@ -140,17 +143,87 @@ func epochFactor(largest float64) float64 {
 	return 1
 }
 
+// dates are the forms that are read: those whose order of year, month and day is beyond doubt. A fraction of a second may follow the
+// seconds of each.
+var dates = func() (out []string) {
+	for _, day := range []string{"2006-01-02", "2006/01/02", "2006.01.02", "02-Jan-2006", "02/Jan/2006", "Jan 2 2006", "Jan 2, 2006"} {
+		for _, between := range []string{" ", "T", ":"} {
+			for _, clock := range append(clocks, "15:04:05Z07:00", "15:04:05 Z07:00", "15:04:05-0700", "15:04:05 -0700", "15:04:05 MST") {
+				out = append(out, day+between+clock)
+			}
+		}
+		out = append(out, day)
+	}
+	return out
+}()
+
+// clocks are times of a day without it.
+var clocks = []string{"15:04:05", "15:04", "3:04:05 PM", "3:04:05PM", "3:04 PM", "3:04PM"}
+
 // momentOf reads a number or a date in a common form.
 func momentOf(cell string) (float64, bool) {
 	if v, err := strconv.ParseFloat(cell, 64); err == nil {
 		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, "2006/01/02 15:04:05", "2006-01-02 15:04:05Z07:00", time.DateOnly} {
+	for _, layout := range dates {
 		if ts, err := time.Parse(layout, cell); err == nil {
 			return float64(ts.Unix()) + float64(ts.Nanosecond())/1e9, true
 		}
 	}
 	return 0, false
+}
+
+const day = 24 * 60 * 60
+
+// clockOf reads a time of the day in seconds after midnight.
+func clockOf(cell string) (float64, bool) {
+	for _, layout := range clocks {
+		if ts, err := time.Parse(layout, cell); err == nil {
+			return ts.Sub(ts.Truncate(day * time.Second)).Seconds(), true
+		}
+	}
+	return 0, false
+}
+
+// clockTimes reads a column of times of the day; a time more than half a day before the one above it is of the next day. nil when it
+// holds something else.
+func (t *Table) clockTimes(column int) []float64 {
+	out := make([]float64, len(t.Rows))
+	days := 0.0
+	for j, row := range t.Rows {
+		v, ok := clockOf(row[column])
+		if !ok {
+			return nil
+		}
+		if out[j] = v + days; j > 0 && out[j] < out[j-1]-day/2 {
+			days += day
+			out[j] += day
+		}
+	}
+	return out
+}
+
+// UnreadTimes says which column is called like one of times and holds dates in a form that is not read, such as one whose day and month
+// cannot be told apart; empty when there is none.
+func (t *Table) UnreadTimes() string {
+	for i, name := range t.Names {
+		stem, _ := SplitUnit(name)
+		if !slices.Contains(timeNames, stem) {
+			continue
+		}
+		for j, row := range t.Rows {
+			cell := row[i]
+			if _, ok := momentOf(cell); ok || cell == "" {
+				continue
+			}
+			if _, ok := clockOf(cell); ok {
+				continue
+			}
+			return fmt.Sprintf("%s: %s (%s %d) is no time in a form that is read, such as 2026-01-31 15:04:05, 31-Jan-2026 3:04:05 PM, 15:04:05 or seconds: "+
+				"rows are taken in their order and as evenly spaced", name, Quote(cell), t.Unit, t.Lines[j])
+		}
+	}
+	return ""
 }
 
 // forwards objects to times that come twice or go back, the first five of them.

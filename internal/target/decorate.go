@@ -3,7 +3,10 @@ package target
 import (
 	"context"
 	"io"
+	"io/fs"
 	"reflect"
+	"slices"
+	"strconv"
 	"time"
 )
 
@@ -51,10 +54,10 @@ func TargetAs[T any](t Target) (T, bool) {
 	return found, ok
 }
 
-// Call is one call of a method of a cluster or one of its hosts.
+// Call is one call of a method of a cluster, one of its hosts or a power controller.
 type Call struct {
-	Method  string // "PowerOn", "Host.Start"
-	Subject string // a VM or host, where there is one
+	Method  string // "PowerOn", "Host.Start", "Power.PowerOff"
+	Subject string // a VM, host or node number, where there is one
 }
 
 // Around does a call, or does not, or does it again.
@@ -109,7 +112,8 @@ var (
 	_ MetricsSource   = (*decoratedCluster)(nil)
 	_ HostSource      = (*decoratedCluster)(nil)
 	_ ScrapeSource    = (*decoratedCluster)(nil)
-	_ FileFetcher     = (*decoratedHost)(nil)
+	_ ServiceKeeper   = (*decoratedHost)(nil)
+	_ Networked       = (*decoratedHost)(nil)
 	_ Discarder       = (*decoratedHost)(nil)
 )
 
@@ -181,16 +185,16 @@ func (d *decoratedCluster) Move(ctx context.Context, vm string, node int) error 
 	return use(ctx, d, "Move", vm, func(ctx context.Context, c VMMover) error { return c.Move(ctx, vm, node) })
 }
 
-func (d *decoratedCluster) PowerOffNode(ctx context.Context, node int) error {
-	return use(ctx, d, "PowerOffNode", "", func(ctx context.Context, c NodePower) error { return c.PowerOffNode(ctx, node) })
-}
-
-func (d *decoratedCluster) PowerOnNode(ctx context.Context, node int) error {
-	return use(ctx, d, "PowerOnNode", "", func(ctx context.Context, c NodePower) error { return c.PowerOnNode(ctx, node) })
-}
-
-func (d *decoratedCluster) ShutdownNode(ctx context.Context, node int) error {
-	return use(ctx, d, "ShutdownNode", "", func(ctx context.Context, c NodePower) error { return c.ShutdownNode(ctx, node) })
+func (d *decoratedCluster) PowerController(node int) (PowerController, error) {
+	inner, ok := As[NodePower](d.inner)
+	if !ok {
+		panic("target: a decorator was asked for NodePower, which its cluster lacks: find it with target.As")
+	}
+	c, err := inner.PowerController(node)
+	if err != nil {
+		return nil, err
+	}
+	return &decoratedController{c, d.around, strconv.Itoa(node)}, nil
 }
 
 func (d *decoratedCluster) Snapshot(ctx context.Context, tag string, vms []string) error {
@@ -262,28 +266,77 @@ func (d *decoratedHost) Start(ctx context.Context, c Command) (p Process, err er
 	return p, err
 }
 
-func (d *decoratedHost) WriteFile(ctx context.Context, name string, data []byte) error {
-	return d.call(ctx, "WriteFile", func(ctx context.Context) error { return d.Host.WriteFile(ctx, name, data) })
+func (d *decoratedHost) Put(ctx context.Context, name string, mode fs.FileMode, content io.Reader) error {
+	return d.call(ctx, "Put", func(ctx context.Context) error { return d.Host.Put(ctx, name, mode, content) })
 }
 
-func (d *decoratedHost) ReadAt(ctx context.Context, name string, offset int64, limit int) (data []byte, err error) {
-	err = d.call(ctx, "ReadAt", func(ctx context.Context) (err error) { data, err = d.Host.ReadAt(ctx, name, offset, limit); return err })
-	return data, err
+func (d *decoratedHost) Get(ctx context.Context, name string, offset int64) (r io.ReadCloser, err error) {
+	err = d.call(ctx, "Get", func(ctx context.Context) (err error) { r, err = d.Host.Get(ctx, name, offset); return err })
+	return r, err
 }
 
 func (d *decoratedHost) Remove(ctx context.Context, name string) error {
 	return d.call(ctx, "Remove", func(ctx context.Context) error { return d.Host.Remove(ctx, name) })
 }
 
-func (d *decoratedHost) Fetch(ctx context.Context, name string) (r io.ReadCloser, err error) {
-	inner, _ := HostAs[FileFetcher](d.Host)
-	err = d.call(ctx, "Fetch", func(ctx context.Context) (err error) { r, err = inner.Fetch(ctx, name); return err })
-	return r, err
+func (d *decoratedHost) StartService(ctx context.Context, s Service) error {
+	inner, _ := HostAs[ServiceKeeper](d.Host)
+	return d.call(ctx, "StartService", func(ctx context.Context) error { return inner.StartService(ctx, s) })
+}
+
+func (d *decoratedHost) ServiceState(ctx context.Context, name string) (state ServiceState, err error) {
+	inner, _ := HostAs[ServiceKeeper](d.Host)
+	err = d.call(ctx, "ServiceState", func(ctx context.Context) (err error) {
+		state, err = inner.ServiceState(ctx, name)
+		return err
+	})
+	return state, err
+}
+
+func (d *decoratedHost) StopService(ctx context.Context, name string, grace time.Duration) error {
+	inner, _ := HostAs[ServiceKeeper](d.Host)
+	return d.call(ctx, "StopService", func(ctx context.Context) error { return inner.StopService(ctx, name, grace) })
+}
+
+func (d *decoratedHost) Address(ctx context.Context) (address string, err error) {
+	inner, _ := HostAs[Networked](d.Host)
+	err = d.call(ctx, "Address", func(ctx context.Context) (err error) { address, err = inner.Address(ctx); return err })
+	return address, err
 }
 
 func (d *decoratedHost) Discard(ctx context.Context, name string, upto int64) error {
 	inner, _ := HostAs[Discarder](d.Host)
 	return d.call(ctx, "Discard", func(ctx context.Context) error { return inner.Discard(ctx, name, upto) })
+}
+
+// decoratedController is the power controller of a node.
+type decoratedController struct {
+	inner  PowerController
+	around Around
+	node   string
+}
+
+var _ PowerController = (*decoratedController)(nil)
+
+func (d *decoratedController) State(ctx context.Context) (state PowerState, err error) {
+	state = Unknown
+	err = d.around(ctx, Call{"Power.State", d.node}, func(ctx context.Context) (err error) {
+		state, err = d.inner.State(ctx)
+		return err
+	})
+	return state, err
+}
+
+func (d *decoratedController) PowerOn(ctx context.Context) error {
+	return d.around(ctx, Call{"Power.PowerOn", d.node}, d.inner.PowerOn)
+}
+
+func (d *decoratedController) PowerOff(ctx context.Context) error {
+	return d.around(ctx, Call{"Power.PowerOff", d.node}, d.inner.PowerOff)
+}
+
+func (d *decoratedController) Shutdown(ctx context.Context) error {
+	return d.around(ctx, Call{"Power.Shutdown", d.node}, d.inner.Shutdown)
 }
 
 // Limit lets at most n calls go on at once; the others wait for their turn, or for ctx.
@@ -310,14 +363,18 @@ func Trace(now func() time.Time, tell func(call Call, took time.Duration, err er
 	}
 }
 
+// unrepeatable are calls that are never done again.
+var unrepeatable = []string{"Host.Start", "Host.StartService", "Host.Put"}
+
 // Retry does calls again that fail for a reason which passes, after waits that double from first on, at most times in
-// all. Host.Start is never repeated: what it started may go on.
+// all. Host.Start and Host.StartService are never repeated: what they started may go on. Nor is Host.Put: its stream
+// cannot be read twice.
 func Retry(times int, first time.Duration, wait func(context.Context, time.Duration) error, passes func(error) bool) Around {
 	return func(ctx context.Context, call Call, do func(context.Context) error) error {
 		pause := first
 		for left := times; ; left-- {
 			err := do(ctx)
-			if err == nil || left <= 1 || call.Method == "Host.Start" || !passes(err) || ctx.Err() != nil {
+			if err == nil || left <= 1 || slices.Contains(unrepeatable, call.Method) || !passes(err) || ctx.Err() != nil {
 				return err
 			}
 			if wait(ctx, pause) != nil {

@@ -48,11 +48,16 @@ func Example() {
 	}
 	exit, err := process.Wait(ctx)
 	fmt.Println("exit", exit.Code, err)
-	out, err := host.ReadAt(ctx, "out", 0, 100)
+	out, err := target.ReadFile(ctx, host, "out", 0, 100)
 	fmt.Println(string(out), err)
 
 	nodes, _ := target.As[target.NodePower](cluster)
-	fmt.Println(nodes.PowerOffNode(ctx, 1))
+	bmc, err := nodes.PowerController(1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(bmc.PowerOff(ctx))
 	fmt.Println(host.Accessible(ctx))
 	remains, err := place.Destroy(ctx, "run/state")
 	fmt.Println("remains:", len(remains), err)

@@ -13,13 +13,16 @@
 // starts. A cluster that claims one must implement its interface and pass that part of the conformance suite in package
 // targettest. Decorate puts retries, limits or a trace around a target without hiding what it can do.
 //
+// A Host is one machine: files go in and out as streams, commands run, and where the place claims it services are kept
+// (ServiceKeeper) and other machines reached (Networked). A PowerController switches one node; NodePower gives them out,
+// and PowerKind makes those that are reached with credentials.
+//
 // Sizes are bytes, times are time.Duration. All waiting goes through the run's clock.Clock.
 package target
 
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"plimsoll/internal/clock"
@@ -35,13 +38,15 @@ const (
 	VMPowerControl     Capability = "VMs powered on and off"           // VMPower
 	VMMoves            Capability = "moves of VMs that are off"        // VMMover
 	NodePowerControl   Capability = "node power control (out of band)" // NodePower
-	NodeShutdown       Capability = "graceful node shutdown"           // NodePower.ShutdownNode
+	NodeShutdown       Capability = "graceful node shutdown"           // PowerController.Shutdown
 	Snapshots          Capability = "VM group snapshots"               // Snapshotter
 	LiveMigration      Capability = "live migration between nodes"     // Migrator
 	AvailabilityRules  Capability = "HA and balancing rules"           // Availability
 	NodeFailover       Capability = "restart of VMs of failed nodes"   // by the place itself, of VMs that are not exempt
 	StorageMigration   Capability = "storage migration between stores" // StorageMigrator
 	GuestCommands      Capability = "commands inside VMs"              // Host.Start with a shell
+	Services           Capability = "programs kept running in VMs"     // ServiceKeeper
+	PeerNetwork        Capability = "a network between VMs"            // Networked
 	PlaybookHosts      Capability = "playbooks over SSH"               // Addressed
 	ControllerCommands Capability = "commands on the machine that runs plimsoll"
 	WriteLogDrain      Capability = "write-log drain report"  // WriteLog
@@ -60,6 +65,8 @@ var (
 	ErrNoSuchVM = errors.New("no such VM")
 	// ErrNoSuchNode is returned for a node index outside the cluster.
 	ErrNoSuchNode = errors.New("no such node")
+	// ErrNoController is returned for a node that has no power controller.
+	ErrNoController = errors.New("no power controller")
 )
 
 // Provider makes Targets of one kind.
@@ -85,6 +92,8 @@ type Config struct {
 	Options Options
 	Clock   clock.Clock
 	RunsDir string // folder of run folders, for providers that keep machines in them; "" means the working directory
+	// PowerKinds are the power controllers there are, for providers whose nodes have some: see PowerSetting.
+	PowerKinds []PowerKind
 	// AllowHostCommands permits steps that run commands of the scenario's author on this machine.
 	AllowHostCommands bool
 }
@@ -246,76 +255,6 @@ type VMMover interface {
 	Move(ctx context.Context, vm string, node int) error
 }
 
-// Host is access to one machine: the place where an engine runs its commands.
-type Host interface {
-	Name() string
-	Node() int
-	// Disks are the data disks in device order with the paths that reach them.
-	Disks() []Disk
-	// Accessible returns nil when commands can be run now, else an error wrapping ErrNotAccessible with the reason.
-	Accessible(context.Context) error
-	// Start runs a command in the host's working folder. The command and all its children are one unit, killed
-	// together: by Kill, by a VM or node power-off, and when the command ends and has left children behind.
-	Start(context.Context, Command) (Process, error)
-	// WriteFile writes a file, given relative to the working folder; parents are made.
-	WriteFile(ctx context.Context, name string, data []byte) error
-	// ReadAt returns what a file holds from offset on (at most limit bytes): nil at its end. It is how the output
-	// of a running command is followed, whatever lies between us and the host.
-	ReadAt(ctx context.Context, name string, offset int64, limit int) ([]byte, error)
-	// Remove deletes a file or folder below the working folder; absent is fine.
-	Remove(ctx context.Context, name string) error
-}
-
-// Disk is a data disk of a machine.
-type Disk struct {
-	Device string // as the scenario's files name it: /dev/sdb
-	Path   string // what a command on the host must open
-	Bytes  int64
-	File   bool // a regular file, not a block device
-}
-
-// Command is something to run on a host.
-type Command struct {
-	Argv   []string
-	Env    []string // added to a minimal environment
-	Stdout string   // file relative to the working folder; "" discards
-	Stderr string   // the same file as Stdout takes both, in the order they were written
-	Label  string   // for operators and for the state file, e.g. the workload's name
-	User   string   // on the machine; "" is the default one; places without users of their own ignore it
-}
-
-// Process is a started command.
-type Process interface {
-	// Wait returns when the command has ended or ctx is done (ctx.Err(); the command goes on).
-	Wait(context.Context) (Exit, error)
-	// Kill ends the whole unit at once; ended already is fine.
-	Kill() error
-	// Usage is the unit's resource use so far, or in all once it has ended.
-	Usage() Usage
-}
-
-// Exit is how a command ended.
-type Exit struct {
-	Code   int    // -1 when a signal ended it
-	Signal string // "killed", ...
-	Lost   bool   // the machine went away under it (power-off, node loss), so Code means nothing
-}
-
-// Usage is what a command has cost.
-type Usage struct {
-	User, System time.Duration
-	MaxRSSBytes  int64
-}
-
-// NodePower drives the nodes' power controllers. Commands return when the controller has confirmed them; the effect
-// is observed with NodeState. Repeating a command is fine.
-type NodePower interface {
-	PowerOffNode(ctx context.Context, node int) error
-	PowerOnNode(ctx context.Context, node int) error
-	// ShutdownNode asks the node's operating system to stop, VMs and all, without evacuating them.
-	ShutdownNode(ctx context.Context, node int) error
-}
-
 // Snapshotter takes and restores snapshots of several VMs at one moment.
 type Snapshotter interface {
 	Snapshot(ctx context.Context, tag string, vms []string) error
@@ -409,16 +348,4 @@ type GeneratorUse struct {
 	VM, Label string  // Label is the command's
 	Busy      float64 // share of the time for which it ran on a CPU, 0 to 1
 	Waiting   float64 // share of the time for which it was ready and had no CPU
-}
-
-// FileFetcher is implemented by hosts that can hand over a whole file more cheaply than ReadAt.
-type FileFetcher interface {
-	Fetch(ctx context.Context, name string) (io.ReadCloser, error)
-}
-
-// Discarder is implemented by hosts that can give back the space of a file's beginning, so that the output of a
-// command that runs for a day does not fill a disk. The file keeps its length; what was given back reads as zeros.
-type Discarder interface {
-	// Discard gives back the bytes before upto. Where the file system cannot, it does nothing and returns nil.
-	Discard(ctx context.Context, name string, upto int64) error
 }

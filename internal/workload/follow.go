@@ -90,7 +90,7 @@ func prepare(ctx context.Context, host target.Host, job Job) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(job.Files)) {
-		if err := host.WriteFile(ctx, name, job.Files[name]); err != nil {
+		if err := target.WriteFile(ctx, host, name, job.Files[name]); err != nil {
 			return err
 		}
 	}
@@ -104,6 +104,7 @@ type follower struct {
 	process   target.Process
 	parser    Parser
 	words     Words
+	buffer    []byte
 	offset    int64
 	discarded int64
 	readError error
@@ -123,8 +124,8 @@ func (f *follower) run(ctx context.Context) (Outcome, error) {
 	})
 	// Reading goes on after ctx is done: what the tool wrote until it was killed belongs to the result.
 	reading := context.WithoutCancel(ctx)
-	for !ended.Load() && f.env.Clock.Sleep(ctx, poll) == nil && f.rawError == nil {
-		f.read(reading)
+	if f.follow(ctx, reading, ended.Load) {
+		group.Wait() // the stream knew of the end first
 	}
 	var killError error
 	stopped := ctx.Err() != nil && !ended.Load()
@@ -148,22 +149,71 @@ func (f *follower) run(ctx context.Context) (Outcome, error) {
 	return outcome, f.verdict(outcome, parseError, errors.Join(waitError, killError))
 }
 
-// read takes everything the output file holds beyond what was read before. A machine that does not answer is tried
-// again at the next turn.
-func (f *follower) read(ctx context.Context) {
-	for f.rawError == nil {
-		data, err := f.env.Host.ReadAt(ctx, f.job.Output, f.offset, readBytes)
-		f.readError = err
-		if err != nil || len(data) == 0 {
-			break
+// follow takes output as it comes, as a stream where the host has one, until the tool has ended, ctx is done or the raw
+// log cannot be written. A host that does not answer is tried again at the next turn. It reports whether the stream said
+// that the tool has ended.
+func (f *follower) follow(ctx, reading context.Context, ended func() bool) bool {
+	following, _ := f.process.(target.Follower)
+	for !ended() && f.rawError == nil {
+		if following != nil {
+			stream, err := following.Follow(ctx, f.job.Output, f.offset)
+			if err == nil {
+				err = f.copy(reading, stream)
+				_ = stream.Close() // what could be read was
+			}
+			if errors.Is(err, io.EOF) {
+				return true
+			}
+			f.readError = err
 		}
-		if _, err := f.env.Raw.Write(data); err != nil {
-			f.rawError = fmt.Errorf("raw output: %w", err)
-			return
+		if f.env.Clock.Sleep(ctx, poll) != nil {
+			return false
 		}
-		f.offset += int64(len(data))
-		f.parser.Feed(data)
+		f.read(reading)
 	}
+	return false
+}
+
+// read takes everything the output file holds beyond what was read before.
+func (f *follower) read(ctx context.Context) {
+	if f.rawError != nil {
+		return
+	}
+	r, err := f.env.Host.Get(ctx, f.job.Output, f.offset)
+	f.readError = err
+	if err != nil {
+		return
+	}
+	if err := f.copy(ctx, r); !errors.Is(err, io.EOF) {
+		f.readError = err
+	}
+	_ = r.Close() // read only
+}
+
+// copy hands on what a stream gives until its end, io.EOF, or another error.
+func (f *follower) copy(ctx context.Context, from io.Reader) error {
+	if f.buffer == nil {
+		f.buffer = make([]byte, readBytes)
+	}
+	for {
+		n, err := from.Read(f.buffer)
+		if n > 0 {
+			if _, err := f.env.Raw.Write(f.buffer[:n]); err != nil {
+				f.rawError = fmt.Errorf("raw output: %w", err)
+				return f.rawError
+			}
+			f.offset += int64(n)
+			f.parser.Feed(f.buffer[:n])
+			f.discard(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// discard has the host give back the space of what was read.
+func (f *follower) discard(ctx context.Context) {
 	if d, ok := target.HostAs[target.Discarder](f.env.Host); ok && f.offset-f.discarded >= discardStep {
 		if d.Discard(ctx, f.job.Output, f.offset) == nil { // only saves space; nothing depends on it
 			f.discarded = f.offset
@@ -176,7 +226,7 @@ func (f *follower) stderr(ctx context.Context) string {
 	if f.job.Command.Stderr == "" || f.job.Command.Stderr == f.job.Output {
 		return ""
 	}
-	text, err := f.env.Host.ReadAt(ctx, f.job.Command.Stderr, 0, stderrBytes)
+	text, err := target.ReadFile(ctx, f.env.Host, f.job.Command.Stderr, 0, stderrBytes)
 	if err != nil {
 		return ""
 	}

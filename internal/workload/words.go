@@ -113,7 +113,7 @@ func Ask(ctx context.Context, host target.Host, argv []string, file, label strin
 	if err != nil {
 		return "", exit, errors.Join(err, p.Kill())
 	}
-	text, err := host.ReadAt(ctx, file, 0, 4096)
+	text, err := target.ReadFile(ctx, host, file, 0, 4096)
 	return string(text), exit, errors.Join(err, host.Remove(ctx, file))
 }
 

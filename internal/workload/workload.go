@@ -55,13 +55,19 @@ type Spec struct {
 	Config     []byte             // the author's file, unmodified
 	Settings   []scenario.Setting // of the workload, on top of what the file says
 	Disks      []target.Disk
-	Prefill    bool          // run the derived prefill job instead of the author's
-	Depth      int           // prefill only: outstanding writes per section
-	Interval   time.Duration // between reports, as the author asked; live views may use a shorter one
-	Runtime    time.Duration // 0: the author gave none
-	Seed       uint64        // 0: do not fix the sequence
-	SizeScale  float64       // 1 leaves sizes alone
-	TimeScale  float64       // for durations inside the config
+	// Address is where this machine is reached from its peers, "" when none reaches it.
+	Address string
+	// Peers are the machines that the load goes to, by name, for engines that are Peering; Peer is the place in that list
+	// of the one that is this machine's own, so that loads are spread evenly. Others may be used as well.
+	Peers     []Peer
+	Peer      int
+	Prefill   bool          // run the derived prefill job instead of the author's
+	Depth     int           // prefill only: outstanding writes per section
+	Interval  time.Duration // between reports, as the author asked; live views may use a shorter one
+	Runtime   time.Duration // 0: the author gave none
+	Seed      uint64        // 0: do not fix the sequence
+	SizeScale float64       // 1 leaves sizes alone
+	TimeScale float64       // for durations inside the config
 	// Sections is how many lanes may be told apart in the reports of the machine; with more, and where it is below 2, reports hold totals only.
 	Sections int
 }

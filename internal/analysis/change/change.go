@@ -4,26 +4,24 @@
 // with one. Trend gives a robust slope. Both serve the history of a benchmark over runs as well as the points of one
 // run.
 //
-// Up to 500 points Detect is E-divisive means (Matteson and James 2014, "A Nonparametric Approach for Multiple Change
-// Point Analysis of Multivariate Data"): of all ways to cut a segment it takes the one with the greatest energy distance between
-// neighbours, tests it against the same search on shuffled points, and goes on inside both halves. It sees any change
-// of distribution, of spread as well as of level. Its cost grows with the square of the length and the number of shuffles, so
-// longer series are searched otherwise: cumulative sums over seeded intervals (Kovács, Bühlmann, Li and Munk 2023,
-// "Seeded binary segmentation", O(n log n)) propose the narrowest intervals that contain a shift (Baranowski, Chen and
-// Fryzlewicz 2019), and shuffling tests each proposal between its neighbours. The sums run over normal scores of ranks, so one
-// wild value cannot make a change point. That form sees changes of level only. Pruned exact search (PELT) was dropped: with few
-// changes in a long series it prunes nothing and takes n² steps.
+// The search is the same for every length. Cumulative sums over seeded intervals (Kovács, Bühlmann, Li and Munk 2023, "Seeded
+// binary segmentation", O(n log n)) propose the narrowest intervals that contain a shift (Baranowski, Chen and Fryzlewicz
+// 2019); what the largest sum may be without a change is seen from shuffles of the whole series, and when changes
+// were found, of what they leave; shuffling tests each proposal between its neighbours. Values that stand alone are brought near their
+// neighbourhood first, so that one wild value cannot make or hide a change. Levels are searched first, then the spread
+// about them. Histories of fewer than 50 values are also split by normal theory, since few values have too few orders.
 //
 // Neighbouring points of one run depend on each other, which a shuffle does not know. Unless the caller says that points
-// are independent, first-order dependence is estimated robustly and filtered out first. What that cannot repair:
-// long memory, random walks and periods still look like changes (see the limits measured in the tests); look for a period
+// are independent, first-order dependence is estimated and filtered out first; and since a shift looks like
+// dependence and dependence like shifts, what is found must explain the series better than dependence without any change does
+// (wanders). If it does not, no change is returned and Result says that it cannot be told. What that cannot repair:
+// long memory and periods still look like changes (see the limits measured in the tests); look for a period
 // with package serial first and give Detect the means over whole periods.
 //
 // Pure: no I/O, no clock, random numbers only from the seed given.
 package change
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -35,20 +33,18 @@ import (
 	"plimsoll/internal/analysis/serial"
 )
 
-// exactUpTo is the length up to which E-divisive is used.
-const exactUpTo = 500
-
 // Options of a search. The zero value searches at level 0.01.
 type Options struct {
 	Significance float64 // chance of finding any change in a series without one; 0 means 0.01
-	MinSegment   int     // fewest points between changes; 0 means 3 up to 500 points and 10 beyond; at least 2, or 10 beyond
+	MinSegment   int     // fewest points between changes; 0 means 3; at least 2
 	Permutations int     // shuffles per test; 0 means as many as the level needs; at least 1/Significance
+	MinShift     float64 // changes that move the mean by no more are left out, the smallest first; 0 keeps all, those of spread too
 	Independent  bool    // points do not depend on their neighbours: the history of separate runs
 	Confidence   float64 // of the intervals; 0 means 0.95
 	Seed         uint64  // 0 means resample.DefaultSeed
 }
 
-func (o Options) filled(n int) (Options, error) {
+func (o Options) filled() (Options, error) {
 	if o.Significance == 0 {
 		o.Significance = 0.01
 	}
@@ -58,15 +54,8 @@ func (o Options) filled(n int) (Options, error) {
 	if o.Seed == 0 {
 		o.Seed = resample.DefaultSeed
 	}
-	least := 2
-	if n > exactUpTo {
-		least = 10
-	}
 	if o.MinSegment == 0 {
-		o.MinSegment = max(3, least)
-		if n > exactUpTo {
-			o.MinSegment = least
-		}
+		o.MinSegment = 3
 	}
 	var bad []error
 	if !(o.Significance > 0 && o.Significance < 1) {
@@ -77,11 +66,14 @@ func (o Options) filled(n int) (Options, error) {
 	if !(o.Confidence > 0 && o.Confidence < 1) {
 		bad = append(bad, fmt.Errorf("change: confidence %v: must lie between 0 and 1, as 0.95", o.Confidence))
 	}
-	if o.MinSegment < least {
-		bad = append(bad, fmt.Errorf("change: segments of %d points: at least %d are needed for a series of %d", o.MinSegment, least, n))
+	if o.MinSegment < 2 {
+		bad = append(bad, fmt.Errorf("change: segments of %d points: at least 2 are needed", o.MinSegment))
 	}
 	if float64(o.Permutations+1)*o.Significance < 1 {
 		bad = append(bad, fmt.Errorf("change: %d permutations cannot reach a level of %v: at least %.0f are needed", o.Permutations, o.Significance, 1/o.Significance-1))
+	}
+	if !(o.MinShift >= 0) || math.IsInf(o.MinShift, 0) {
+		bad = append(bad, fmt.Errorf("change: least shift %v: must be a number of 0 or more", o.MinShift))
 	}
 	return o, errors.Join(bad...)
 }
@@ -102,6 +94,7 @@ type Point struct {
 type Result struct {
 	Points     []Point // by rising index
 	Dependence float64 // first-order coefficient that was filtered out
+	Wanders    int     // places that look like changes but that dependence makes as well: whether they are cannot be told
 	Method     string
 	Warnings   []string
 }
@@ -110,14 +103,11 @@ type Result struct {
 // are refused.
 func Detect(values []float64, o Options) (Result, error) {
 	x, index, err := present(values)
-	o, oerr := o.filled(len(x))
+	o, oerr := o.filled()
 	if err = errors.Join(oerr, err); err != nil {
 		return Result{}, err
 	}
-	res := Result{Method: "E-divisive means"}
-	if len(x) > exactUpTo {
-		res.Method = "seeded binary segmentation of normal scores"
-	}
+	res := Result{Method: "cumulative sums over seeded intervals, tested by shuffling"}
 	if gaps := len(values) - len(x); gaps > 0 {
 		res.Warnings = append(res.Warnings, fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)))
 	}
@@ -125,36 +115,46 @@ func Detect(values []float64, o Options) (Result, error) {
 		res.Warnings = append(res.Warnings, fmt.Sprintf("%d points: at least %d are needed to see a change", len(x), 2*o.MinSegment))
 		return res, nil
 	}
-	search := divisive
-	if len(x) > exactUpTo {
-		search = seeded
-	}
-	if o.Independent {
+	if o.Independent || len(x) < fewestForDependence {
+		if !o.Independent {
+			res.Warnings = append(res.Warnings, "too few points to estimate dependence: they are taken as independent")
+		}
 		res.describe(x, x, index, search(x, o), o)
 		return res, nil
 	}
-	if len(x) < fewestForDependence {
-		res.Warnings = append(res.Warnings, "too few points to estimate dependence: they are taken as independent")
-		res.describe(x, x, index, search(x, o), o)
-		return res, nil
+	if len(x) >= fewestForAR1 {
+		res.Dependence = serial.AR1(x)
 	}
-	res.Dependence = serial.AR1(x)
 	white := filtered(x, res.Dependence)
 	cuts := search(white, o)
+	if len(cuts) == 0 {
+		return res, nil
+	}
+	if p, phi := wanders(x, len(cuts), o); p > o.Significance/2 { // the coefficient of the null is itself only estimated
+		return res.cannotTell(len(cuts), len(x), phi), nil
+	}
 	// What the cuts leave gives a sharper estimate. If it is higher, some cuts were dependence: search once more.
-	if phi := residualDependence(x, cuts); phi > res.Dependence && len(cuts) > 0 {
+	if phi := residualDependence(x, cuts); phi > res.Dependence {
 		res.Dependence = phi
 		white = filtered(x, phi)
-		cuts = search(white, o)
-	}
-	if res.Dependence >= mostDependence {
-		res.Warnings = append(res.Warnings, "neighbouring points are nearly equal: the series may wander by itself, and some changes may be that")
+		places := len(cuts)
+		if cuts = search(white, o); len(cuts) == 0 {
+			return res.cannotTell(places, len(x), phi), nil
+		}
 	}
 	res.describe(x, white, index, cuts, o)
 	return res, nil
 }
 
+func (r Result) cannotTell(places, points int, phi float64) Result {
+	r.Dependence, r.Wanders = phi, places
+	r.Warnings = append(r.Warnings, fmt.Sprintf("neighbouring points are so alike (correlation %.2f) that the series may wander by itself: "+
+		"whether it changes cannot be told from %d points", phi, points))
+	return r
+}
+
 const (
+	fewestForAR1        = 200  // below, medians of differences say too little
 	fewestForDependence = 20   // below, dependence cannot be told from a change
 	mostDependence      = 0.95 // beyond, a series cannot be told from one that wanders
 )
@@ -176,10 +176,11 @@ func residualDependence(x []float64, cuts []cut) float64 {
 		}
 	}
 	phi, n := lagOne(residual), float64(len(x))
-	if se := math.Sqrt((1 - phi*phi) / n); phi > 2*se {
-		phi += se
+	se := math.Sqrt((1 - phi*phi) / n)
+	if phi <= 2*se {
+		return 0
 	}
-	return min(phi, mostDependence)
+	return min(phi+se, mostDependence)
 }
 
 // present leaves out NaN and keeps the index of what remains.
@@ -213,8 +214,42 @@ type cut struct {
 	p  float64
 }
 
+// material leaves out the cut that moves the mean least, as long as it does so by no more than may be, and looks again: what is left
+// together may move it further.
+func material(x []float64, cuts []cut, least float64) []cut {
+	if least == 0 {
+		return cuts
+	}
+	sums := make([]float64, len(x)+1)
+	for i, v := range x {
+		sums[i+1] = sums[i] + v
+	}
+	mean := func(from, to int) float64 { return (sums[to] - sums[from]) / float64(to-from) }
+	for len(cuts) > 0 {
+		smallest, by := 0, math.Inf(1)
+		for i, c := range cuts {
+			from, to := 0, len(x)
+			if i > 0 {
+				from = cuts[i-1].at
+			}
+			if i+1 < len(cuts) {
+				to = cuts[i+1].at
+			}
+			if d := math.Abs(mean(c.at, to) - mean(from, c.at)); d < by {
+				smallest, by = i, d
+			}
+		}
+		if by > least {
+			break
+		}
+		cuts = slices.Delete(cuts, smallest, smallest+1)
+	}
+	return cuts
+}
+
 func (r *Result) describe(x, white []float64, index []int, cuts []cut, o Options) {
-	slices.SortFunc(cuts, func(a, b cut) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(cuts, byPlace)
+	cuts = material(x, cuts, o.MinShift)
 	for i, c := range cuts {
 		from, to := 0, len(x)
 		if i > 0 {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"plimsoll/internal/analysis/lawtest"
 	"plimsoll/internal/analysis/resample"
 )
 
@@ -99,6 +101,10 @@ func TestCorpus(t *testing.T) {
 	if err != nil || len(r.Points) != 1 || r.Points[0].Index != 6 {
 		t.Errorf("metric2: %+v, %v", r.Points, err)
 	}
+	r, err = Detect(column(t, "otava-sample.csv", "metric2"), Options{Independent: true})
+	if err != nil || len(r.Points) != 1 || r.Points[0].Index != 6 {
+		t.Errorf("metric2 at the usual level: %+v, %v", r.Points, err)
+	}
 	r, err = Detect(column(t, "otava-sample.csv", "metric1"), Options{Independent: true, Significance: 0.05})
 	if err != nil || len(r.Points) != 0 {
 		t.Errorf("metric1: %+v, %v", r.Points, err)
@@ -154,13 +160,13 @@ func TestFalsePositives(t *testing.T) {
 		{"independent", ar1, 0, 60, 600, Options{Significance: 0.05, Independent: true}, 0.07},
 		{"heavy tails", heavy, 0, 60, 600, Options{Significance: 0.05, Independent: true}, 0.07},
 		{"dependence estimated where there is none", ar1, 0, 100, 200, Options{Significance: 0.05}, 0.07},
-		{"phi 0.5", ar1, 0.5, 100, 200, Options{Significance: 0.05}, 0.1},
-		{"phi 0.5, long", ar1, 0.5, 2000, 200, Options{Significance: 0.05}, 0.07},
-		{"phi 0.8, long", ar1, 0.8, 2000, 200, Options{Significance: 0.05}, 0.07},
-		{"independent, long", ar1, 0, 2000, 200, Options{Significance: 0.05}, 0.07},
-		{"heavy tails, long", heavy, 0, 2000, 200, Options{Significance: 0.05}, 0.07},
-		{"phi 0.8 said to be independent: the caller's mistake", ar1, 0.8, 2000, 50, Options{Independent: true}, 1},
-		{"random walk: a known limit", walk, 0, 2000, 50, Options{}, 1},
+		{"phi 0.5", ar1, 0.5, 100, 100, Options{Significance: 0.05}, 0.1},
+		{"phi 0.5, long", ar1, 0.5, 2000, 10, Options{Significance: 0.05}, 0.07},
+		{"phi 0.8, long", ar1, 0.8, 2000, 10, Options{Significance: 0.05}, 0.07},
+		{"independent, long", ar1, 0, 2000, 20, Options{Significance: 0.05}, 0.07},
+		{"heavy tails, long", heavy, 0, 2000, 20, Options{Significance: 0.05}, 0.07},
+		{"phi 0.8 said to be independent: the caller's mistake", ar1, 0.8, 2000, 2, Options{Independent: true}, 1},
+		{"random walk", walk, 0, 2000, 10, Options{}, 0.1},
 	}
 	for i, test := range tests {
 		r := rand.New(rand.NewPCG(31, uint64(i)))
@@ -243,6 +249,99 @@ func TestFindsKnownChanges(t *testing.T) {
 	})
 }
 
+// TestEveryLengthIsSearchedAlike: steps up and down, a staircase and a short bump are found at lengths that once had methods of
+// their own, and between.
+func TestEveryLengthIsSearchedAlike(t *testing.T) {
+	t.Parallel()
+	steps := func(levels ...float64) lawtest.Shape {
+		return func(i, n int) float64 { return 0.01 * levels[i*len(levels)/n] }
+	}
+	fifths := func(n int) []int { return []int{n / 5, 2 * n / 5, 3 * n / 5, 4 * n / 5} }
+	tests := map[string]struct {
+		shape lawtest.Shape
+		at    func(n int) []int
+	}{
+		"steps of 2.5 deviations up and down": {steps(0, 2.5, 0, 2.5, 0), fifths},
+		"staircase of 2.5 deviations":         {steps(0, 2.5, 5, 7.5, 10), fifths},
+		"bump of 10 points, 5 deviations": {lawtest.Hole(0.437, 10, 0.05), func(n int) []int {
+			return []int{int(0.437 * float64(n)), int(0.437*float64(n)) + 10}
+		}},
+		"dip of 4 points, 8 deviations": {lawtest.Hole(0.7, 4, -0.08), func(n int) []int {
+			return []int{int(0.7 * float64(n)), int(0.7*float64(n)) + 4}
+		}},
+	}
+	for name, test := range tests {
+		for _, n := range []int{200, 500, 501, 1100} {
+			const sets = 4
+			for set := range uint64(sets) {
+				x := lawtest.Series(resample.Source(61, set), n, test.shape, 0.01, lawtest.White)
+				r, err := Detect(x, Options{Independent: true, Seed: set + 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, got := test.at(n), []int{}
+				for _, p := range r.Points {
+					got = append(got, p.Index)
+				}
+				alike := func(a, b int) bool { return max(a-b, b-a) <= 5 }
+				if !slices.EqualFunc(want, got, alike) {
+					t.Errorf("%s, %d points, set %d: found %v, want %v", name, n, set, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestShortHistoriesThatPart: a complete separation needs no more values than normal noise needs to show it.
+func TestShortHistoriesThatPart(t *testing.T) {
+	t.Parallel()
+	for _, sides := range [][2]int{{6, 4}, {4, 4}, {3, 7}, {12, 3}, {20, 20}} {
+		n := sides[0] + sides[1]
+		for set := range uint64(5) {
+			shape := lawtest.StepAt(float64(sides[0])/float64(n), -0.129)
+			r, err := Detect(lawtest.Series(resample.Source(62, set), n, shape, 0.02, lawtest.White), Options{Independent: true, Seed: set + 1})
+			if err != nil || len(r.Points) != 1 || r.Points[0].Index != sides[0] {
+				t.Errorf("%v, set %d: %+v, %v", sides, set, r.Points, err)
+			}
+		}
+	}
+}
+
+// TestDependenceIsNoChange: short series of strongly dependent points have no change, and where places look like one, the result says
+// that it cannot tell.
+func TestDependenceIsNoChange(t *testing.T) {
+	t.Parallel()
+	const sets = 100
+	for _, c := range []struct {
+		phi float64
+		n   int
+	}{{0.9, 100}, {0.7, 50}, {0.5, 30}} {
+		found, wander := 0, 0
+		for set := range uint64(sets) {
+			r, err := Detect(lawtest.Series(resample.Source(63, set), c.n, lawtest.Flat, 0.02, lawtest.AR(c.phi)), Options{Seed: set + 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found += min(1, len(r.Points))
+			if r.Wanders > 0 {
+				wander++
+				if len(r.Points) > 0 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "cannot be told") {
+					t.Errorf("%+v", r)
+				}
+			}
+		}
+		t.Logf("phi %v, %d points: found %d, cannot tell %d of %d", c.phi, c.n, found, wander, sets)
+		if found > 5 {
+			t.Errorf("phi %v, %d points: a change in %d of %d series without one", c.phi, c.n, found, sets)
+		}
+	}
+	// A shift that dependence does not make is found all the same.
+	x := lawtest.Series(resample.Source(64, 1), 600, lawtest.StepAt(0.6, 0.1), 0.01, lawtest.AR(0.7))
+	if r, err := Detect(x, Options{}); err != nil || len(r.Points) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func b2f(b bool) float64 {
 	if b {
 		return 1
@@ -257,10 +356,11 @@ func seq(from, to, by int) (out []int) {
 	return out
 }
 
-// The interval of a large shift covers it in 93 to 97 % of series, dependence and all; that of its place covers at least 93 %.
+// The interval of a large shift covers it nearly as often as it says, dependence and all, and that of its place as well; make
+// trust measures both with more sets.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
-	const sets = 400
+	const sets = 60
 	r := rand.New(rand.NewPCG(34, 34))
 	var shifts, places, found int
 	for range sets {
@@ -285,7 +385,7 @@ func TestCoverage(t *testing.T) {
 	}
 	s, p := float64(shifts)/float64(found), float64(places)/float64(found)
 	t.Logf("found %d of %d; shift %.3f, place %.3f", found, sets, s, p)
-	if found < sets*95/100 || s < 0.93 || s > 0.97 || p < 0.93 {
+	if found < sets*95/100 || s < 0.92 || s > 0.99 || p < 0.92 {
 		t.Errorf("found %d of %d; shift covers %.3f, place %.3f", found, sets, s, p)
 	}
 }
@@ -348,7 +448,7 @@ func TestNothingToFind(t *testing.T) {
 	_, err := Detect([]float64{1, math.Inf(-1)}, Options{Significance: 0.01, MinSegment: 1, Permutations: 50, Confidence: -1})
 	want := strings.Join([]string{
 		"change: confidence -1: must lie between 0 and 1, as 0.95",
-		"change: segments of 1 points: at least 2 are needed for a series of 1",
+		"change: segments of 1 points: at least 2 are needed",
 		"change: 50 permutations cannot reach a level of 0.01: at least 99 are needed",
 		"change: value 2 is -Inf: remove it",
 	}, "\n")

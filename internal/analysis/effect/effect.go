@@ -6,6 +6,9 @@
 // why they carry none; the verdict follows from the interval and a threshold of practical significance, never from a
 // p-value. It refuses numbers that are not finite, and it never averages percentiles.
 //
+// Where repeats drift, or depend on the ones before, their order shows it (Sequence): intervals are widened for it, or
+// refused, with the number. A baseline that cannot be told from zero is judged absolutely.
+//
 // The unit of evidence is the repeat. Thousands of I/Os in one run are one run: feed run results to Compare, and histograms
 // of several runs to Histograms, or take the warning seriously.
 //
@@ -13,11 +16,14 @@
 package effect
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -63,13 +69,13 @@ const (
 // Verdict is the decision.
 type Verdict string
 
-// The verdicts. Same is a finding, Undecided the lack of one: the interval contains both a difference that matters and
-// one that does not.
+// The verdicts. Same is a finding, Inconclusive the lack of one: the interval contains both a difference that matters
+// and one that does not, or there is none.
 const (
-	Better    Verdict = "better"
-	Worse     Verdict = "worse"
-	Same      Verdict = "same"
-	Undecided Verdict = "undecided"
+	Better       Verdict = "better"
+	Worse        Verdict = "worse"
+	Same         Verdict = "same"
+	Inconclusive Verdict = "inconclusive"
 )
 
 // Options of a comparison. The zero value compares means at 95 % with a threshold of 0, higher being better.
@@ -80,6 +86,9 @@ type Options struct {
 	Threshold  float64   // relative difference that matters, 0.05 for 5 %; not negative, below 1
 	Resamples  int       // of the bootstrap; 0 means 2,000, otherwise at least 100
 	Seed       uint64    // 0 means resample.DefaultSeed
+	// Order is the place in time of each repeat among all, the baseline's first. nil: only the order within each side is
+	// known, as given.
+	Order []int
 }
 
 func (o Options) filled() (Options, error) {
@@ -124,10 +133,14 @@ type Comparison struct {
 	Baseline, Candidate   float64  // the statistic of each side
 	Difference            Estimate // candidate − baseline
 	Ratio                 Estimate // candidate ÷ baseline; NaN with a reason unless both are positive
-	Shift                 Estimate // Hodges–Lehmann: median of all differences between the sides
-	MannWhitney           Test
-	Verdict               Verdict
-	Warnings              []string
+	// Change is the difference relative to the size of the baseline: Ratio − 1 where there is a ratio. NaN when Absolute.
+	Change      Estimate
+	Absolute    bool     // the baseline cannot be told from zero, so that nothing is relative to it: Difference is judged
+	Shift       Estimate // Hodges–Lehmann: median of all differences between the sides
+	MannWhitney Test
+	Sequence    Sequence
+	Verdict     Verdict
+	Warnings    []string
 }
 
 // Compare compares independent samples of repeats. Means of thirty or more repeats a side get a BCa bootstrap interval read at
@@ -138,20 +151,137 @@ func Compare(baseline, candidate []float64, o Options) (Comparison, error) {
 	if err = errors.Join(err, finite("baseline", baseline), finite("candidate", candidate)); err != nil {
 		return Comparison{}, err
 	}
+	if o.Order != nil && len(o.Order) != len(baseline)+len(candidate) {
+		return Comparison{}, fmt.Errorf("effect: an order of %d for %d repeats", len(o.Order), len(baseline)+len(candidate))
+	}
 	c := Comparison{Statistic: o.Statistic, BaselineN: len(baseline), CandidateN: len(candidate)}
 	of := statistic(o.Statistic)
 	c.Baseline, c.Candidate = of(baseline), of(candidate)
 	c.Difference.Value, c.Ratio.Value = c.Candidate-c.Baseline, math.NaN()
-	positive := c.Baseline > 0 && c.Candidate > 0
+	positive := c.Baseline > 0 && c.Candidate > 0 && !nearZero(baseline, c.Baseline)
 	if positive {
 		c.Ratio.Value = c.Candidate / c.Baseline
 	}
 	c.intervals(baseline, candidate, o, positive)
+	order := sequenceOf(baseline, candidate, o)
+	c.ordered(&order, baseline, candidate, o)
+	c.change(baseline, candidate)
 	c.Shift = shift(baseline, candidate, o.Confidence)
 	c.MannWhitney = MannWhitney(baseline, candidate)
 	c.warn(baseline, candidate)
-	c.Verdict = decide(c.Ratio, c.Difference, c.Baseline, o)
+	c.Verdict = c.decide(o)
 	return c, nil
+}
+
+// nearZero reports whether a baseline cannot be told from zero, so that nothing is relative to it: all zero, or of
+// values on both sides of it whose mean is within three standard errors.
+func nearZero(x []float64, middle float64) bool {
+	if middle == 0 {
+		return true
+	}
+	return slices.Min(x) < 0 && slices.Max(x) > 0 &&
+		math.Abs(middle) < 3*stat.StdDev(x, nil)/math.Sqrt(float64(len(x)))
+}
+
+// change sets Change and Absolute.
+func (c *Comparison) change(baseline, candidate []float64) {
+	switch {
+	case !math.IsNaN(c.Ratio.Value) && c.Ratio.Interval.Valid():
+		c.Change = Estimate{c.Ratio.Value - 1, c.Ratio.Interval.Map(func(v float64) float64 { return v - 1 })}
+	case nearZero(baseline, c.Baseline):
+		c.Absolute = true
+		c.Change = Estimate{math.NaN(), resample.None("the baseline is zero, or cannot be told from it: nothing is relative to it")}
+	default:
+		size := math.Abs(c.Baseline)
+		c.Change = Estimate{c.Difference.Value / size, c.Difference.Interval.Map(func(v float64) float64 { return v / size })}
+		if slices.Min(baseline) >= 0 && slices.Min(candidate) >= 0 {
+			c.Change.Interval = c.Change.Interval.Clamp(-1, math.Inf(1))
+		}
+	}
+}
+
+// ordered makes the intervals hold what the order of the repeats may have done.
+func (c *Comparison) ordered(s *sequence, baseline, candidate []float64, o Options) {
+	c.Sequence, c.Warnings = s.Sequence, append(c.Warnings, s.Warnings...)
+	if !s.shows() || !c.Difference.Interval.Valid() || o.Statistic != Mean {
+		return
+	}
+	if len(s.blocked) >= fewestForPairs && s.DriftP >= driftSuspicion { // what the runs of a pair share cancels
+		c.paired(s.blocked, baseline, candidate, o)
+		return
+	}
+	if why := s.refuses(); why != "" {
+		c.Difference.Interval = resample.None(why)
+		if c.Ratio.Interval.Valid() {
+			c.Ratio.Interval = c.Difference.Interval
+		}
+		return
+	}
+	raw := s.relative
+	for i, of := range []float64{c.Baseline, c.Candidate} {
+		raw[i] = slices.Clone(raw[i])
+		for j := range raw[i] {
+			raw[i][j] *= cmp.Or(math.Abs(of), 1)
+		}
+	}
+	c.Difference.Interval = s.widen(c.Difference.Interval, c.Difference.Value, raw, o.Confidence)
+	if c.Ratio.Interval.Valid() {
+		logs := c.Ratio.Interval.Map(math.Log)
+		c.Ratio.Interval = s.widen(logs, math.Log(c.Ratio.Value), s.relative, o.Confidence).Map(math.Exp)
+	}
+}
+
+// fewestForPairs is the fewest pairs of neighbours in time that are compared as such.
+const fewestForPairs = 4
+
+// paired takes the intervals from pairs of neighbours in time.
+func (c *Comparison) paired(pairs [][2]int, baseline, candidate []float64, o Options) {
+	b, k := make([]float64, len(pairs)), make([]float64, len(pairs))
+	for i, p := range pairs {
+		b[i], k[i] = baseline[p[0]], candidate[p[1]]
+	}
+	o.Order = nil
+	p, err := Paired(b, k, o)
+	if err != nil {
+		return
+	}
+	c.Difference.Interval = p.Difference.Interval
+	c.Difference.Interval.Method += " of neighbours in time"
+	if c.Ratio.Interval.Valid() && p.Ratio.Interval.Valid() {
+		shift := c.Ratio.Value / p.Ratio.Value // the ratio of means, not the mean of ratios
+		c.Ratio.Interval = p.Ratio.Interval.Map(func(v float64) float64 { return v * shift })
+		c.Ratio.Interval.Method += " of neighbours in time"
+	}
+}
+
+// skewed is the standard deviation of logarithms from which 95 % intervals of means are said to cover too little: 90 to
+// 95 % of lognormal values at 1, 85 to 92 % at 1.5.
+const skewed = 0.8
+
+// logSpread is the standard deviation of the logarithms of four positive values or more; 0 of others.
+func logSpread(x []float64) float64 {
+	if len(x) < 4 || slices.Min(x) <= 0 {
+		return 0
+	}
+	logs := make([]float64, len(x))
+	for i, v := range x {
+		logs[i] = math.Log(v)
+	}
+	return stat.StdDev(logs, nil)
+}
+
+// resolution is a step of the finest decimal that any value is written with; 1 for whole numbers.
+func resolution(sides ...[]float64) float64 {
+	finest := 0
+	for _, x := range sides {
+		for _, v := range x {
+			text := strconv.FormatFloat(v, 'f', -1, 64)
+			if _, decimals, ok := strings.Cut(text, "."); ok {
+				finest = max(finest, len(decimals))
+			}
+		}
+	}
+	return math.Pow10(-finest)
 }
 
 func finite(side string, x []float64) error {
@@ -298,33 +428,54 @@ func (c *Comparison) warn(baseline, candidate []float64) {
 		name string
 		x    []float64
 	}{{"baseline", baseline}, {"candidate", candidate}} {
+		if spread := logSpread(side.x); c.Statistic == Mean && spread >= skewed {
+			say("the values of the %s are skewed (their logarithms spread by %.2g): the mean hangs on a few of them, and its interval covers less than it says",
+				side.name, spread)
+		}
 		if len(side.x) > 1 && slices.Min(side.x) == slices.Max(side.x) {
-			say("all %d values of the %s are equal: copied or rounded, so the interval is too narrow", len(side.x), side.name)
+			if side.x[0] == 0 {
+				continue // none of what is counted
+			}
+			step := resolution(baseline, candidate)
+			say("all %d values of the %s are %g: copied, or rounded; if to steps of %g, half of one is %.2g %%, by which the interval is too narrow",
+				len(side.x), side.name, side.x[0], step, 50*step/math.Abs(side.x[0]))
 		}
 	}
 }
 
-// decide compares the interval of the relative difference with the threshold: better or worse when all of it lies beyond,
-// same when all of it lies within (the two one-sided tests of equivalence, Schuirmann 1987, read from an interval), else
-// undecided. Without a ratio, the difference is taken relative to the baseline's size.
-func decide(ratio, difference Estimate, baseline float64, o Options) Verdict {
-	i := ratio.Interval.Map(func(v float64) float64 { return v - 1 })
-	if !i.Valid() && difference.Interval.Valid() && baseline != 0 {
-		i = difference.Interval.Map(func(v float64) float64 { return v / math.Abs(baseline) })
+// decide compares the interval of the change with the threshold: better or worse when all of it lies beyond, same when
+// all of it lies within (the two one-sided tests of equivalence, Schuirmann 1987, read from an interval), else
+// inconclusive. From a baseline of zero any change is larger than any share of it, so its sign decides.
+func (c *Comparison) decide(o Options) Verdict {
+	if c.Absolute {
+		return Decide(c.Difference.Interval, 0, o.Direction)
 	}
+	return Decide(c.Change.Interval, o.Threshold, o.Direction)
+}
+
+// Decide reads a verdict from the interval of a change; an empty direction counts as higher being better.
+func Decide(i resample.Interval, threshold float64, d Direction) Verdict {
 	up, down := Better, Worse
-	if o.Direction == LowerIsBetter {
+	if d == LowerIsBetter {
 		up, down = Worse, Better
 	}
 	switch {
 	case !i.Valid():
-		return Undecided
-	case i.Low >= -o.Threshold && i.High <= o.Threshold:
+		return Inconclusive
+	case i.Low >= -threshold && i.High <= threshold:
 		return Same
-	case i.Low > o.Threshold:
+	case i.Low > threshold:
 		return up
-	case i.High < -o.Threshold:
+	case i.High < -threshold:
 		return down
 	}
-	return Undecided
+	return Inconclusive
+}
+
+// relativeInterval is the interval of a change: of a ratio, or without one of the difference over the baseline's size.
+func relativeInterval(ratio, difference Estimate, baseline float64) resample.Interval {
+	if !ratio.Interval.Valid() && difference.Interval.Valid() && baseline != 0 {
+		return difference.Interval.Map(func(v float64) float64 { return v / math.Abs(baseline) })
+	}
+	return ratio.Interval.Map(func(v float64) float64 { return v - 1 })
 }

@@ -333,8 +333,8 @@ func TestVerdicts(t *testing.T) {
 		"higher is worse":      {scaled(1.1), Options{Threshold: 0.05, Direction: LowerIsBetter}, Worse},
 		"lower is worse":       {scaled(0.9), Options{Threshold: 0.05}, Worse},
 		"within the threshold": {scaled(1.01), Options{Threshold: 0.05}, Same},
-		"on the edge":          {scaled(1.05), Options{Threshold: 0.05}, Undecided},
-		"one repeat":           {[]float64{150}, Options{Threshold: 0.05}, Undecided},
+		"on the edge":          {scaled(1.05), Options{Threshold: 0.05}, Inconclusive},
+		"one repeat":           {[]float64{150}, Options{Threshold: 0.05}, Inconclusive},
 		"negative values":      {scaled(-1), Options{Threshold: 0.05}, Worse},
 	}
 	for name, test := range tests {

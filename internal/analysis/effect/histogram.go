@@ -56,7 +56,7 @@ func Histograms(baseline, candidate []*hist.Histogram, quantiles []float64, o Op
 		if out[i].Ratio.Interval.Reason == "" {
 			out[i].betweenRuns(side{b, baseline}, side{c, candidate}, o.Confidence)
 		}
-		out[i].Verdict = decide(out[i].Ratio, out[i].Difference, out[i].Baseline.Value, o)
+		out[i].Verdict = Decide(relativeInterval(out[i].Ratio, out[i].Difference, out[i].Baseline.Value), o.Threshold, o.Direction)
 	}
 	return out, nil
 }

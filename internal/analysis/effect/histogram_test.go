@@ -147,7 +147,7 @@ func TestHistogramRefusals(t *testing.T) {
 	zero := &hist.Histogram{}
 	zero.Add(0, 10)
 	out, err := Histograms([]*hist.Histogram{zero}, []*hist.Histogram{zero}, []float64{0.5}, Options{})
-	if err != nil || out[0].Ratio.Interval.Valid() || out[0].Verdict != Undecided {
+	if err != nil || out[0].Ratio.Interval.Valid() || out[0].Verdict != Inconclusive {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

@@ -54,7 +54,7 @@ func Paired(baseline, candidate []float64, o Options) (PairedComparison, error) 
 	if zeros := count(differences, 0); zeros > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%d pairs do not differ at all and are left out of the signed-rank test", zeros))
 	}
-	p.Verdict = decide(p.Ratio, p.Difference, stat.Mean(baseline, nil), o)
+	p.Verdict = Decide(relativeInterval(p.Ratio, p.Difference, stat.Mean(baseline, nil)), o.Threshold, o.Direction)
 	return p, nil
 }
 

@@ -67,7 +67,7 @@ func within(q float64, b, c Side, o Options) QuantileComparison {
 	if math.IsInf(out.Ratio.Interval.High, 1) {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("too few values beyond p%g to bound it from above", q*100))
 	}
-	out.Verdict = decide(out.Ratio, out.Difference, out.Baseline.Value, o)
+	out.Verdict = Decide(relativeInterval(out.Ratio, out.Difference, out.Baseline.Value), o.Threshold, o.Direction)
 	return out
 }
 

@@ -44,9 +44,13 @@ func PeriodOf(x []float64, significance float64) (Period, error) {
 		return none(1, "nothing varies but a trend")
 	}
 	rho := Autocorrelation(y, n/3+n/10)
-	bin, p := fisher(y, min(max(rho[1], 0), 0.95))
+	spectrum := whitened(y, min(max(rho[1], 0), 0.95))
+	bin, p := fisher(spectrum)
 	if p > significance {
 		return none(p, "no peak stands out of the noise (p = %.2g)", p)
+	}
+	if beside := lonely(spectrum, bin); beside > significance/10 { // the bin was chosen as the largest of many
+		return none(max(p, beside), "there is slow movement of any length, and no peak stands out of what is beside it (p = %.2g)", beside)
 	}
 	base := float64(n) / float64(bin)
 	var best, found float64
@@ -109,24 +113,54 @@ func detrended(x []float64) []float64 {
 	return y
 }
 
-// fisher finds the largest ordinate of the whitened periodogram with at least three periods in the series and four
-// points in a period, and its p-value.
-func fisher(y []float64, phi float64) (bin int, p float64) {
+// whitened is the periodogram of y divided by that of first-order noise. The last ordinate is left out.
+func whitened(y []float64, phi float64) []float64 {
 	n := len(y)
-	spectrum := fourier.NewFFT(n).Coefficients(nil, y)
+	coefficients := fourier.NewFFT(n).Coefficients(nil, y)
+	out := make([]float64, len(coefficients)-1)
+	for k := range out {
+		c := coefficients[k]
+		out[k] = (real(c)*real(c) + imag(c)*imag(c)) * (1 + phi*phi - 2*phi*math.Cos(2*math.Pi*float64(k)/float64(n)))
+	}
+	return out
+}
+
+// fisher finds the largest ordinate with at least three periods in the series and four points in a period, and its p-value.
+func fisher(spectrum []float64) (bin int, p float64) {
+	const fewest = 3
 	var sum, largest float64
 	count := 0
-	for k := 3; k < len(spectrum)-1; k++ {
-		c := spectrum[k]
-		whitened := (real(c)*real(c) + imag(c)*imag(c)) * (1 + phi*phi - 2*phi*math.Cos(2*math.Pi*float64(k)/float64(n)))
-		sum += whitened
+	for k := fewest; k < len(spectrum); k++ {
+		sum += spectrum[k]
 		count++
-		if k <= n/4 && whitened > largest {
-			bin, largest = k, whitened
+		if 2*k <= len(spectrum) && spectrum[k] > largest {
+			bin, largest = k, spectrum[k]
 		}
 	}
 	if sum == 0 || bin == 0 {
 		return 0, 1
 	}
 	return bin, min(1, float64(count)*math.Pow(1-min(1, largest/sum), float64(count-1)))
+}
+
+// lonely is the chance that an ordinate is so far above those beside it: levels that come and go at random have much power at all
+// long periods and no line among them. The ratio of an ordinate to the mean of m others has the law of F with 2 and 2m
+// degrees of freedom; the mean is taken from the median, which harmonics of a true period do not move.
+func lonely(spectrum []float64, bin int) float64 {
+	const (
+		leaks  = 1 // a period between two bins shows in both
+		fewest = 4 // bins on each side, where there are so many
+	)
+	reach := max(fewest+leaks, bin/2)
+	var beside []float64
+	for k := max(1, bin-reach); k <= min(bin+reach, len(spectrum)-1); k++ {
+		if k < bin-leaks || k > bin+leaks {
+			beside = append(beside, spectrum[k])
+		}
+	}
+	if len(beside) == 0 {
+		return 1
+	}
+	m := float64(len(beside))
+	return math.Pow(1+spectrum[bin]/(resample.Median(beside)/math.Ln2)/m, -m)
 }

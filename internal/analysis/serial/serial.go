@@ -120,14 +120,14 @@ type Mean struct {
 }
 
 const (
-	fewestBatches = 5
-	mostBatches   = 30
-	batchTimes    = 10 // a batch lasts at least so many autocorrelation times, so that batch means are independent
+	fewestWorth = 10 // independent points that a series must be worth for an interval of its mean
+	fewestWaved = 20 // points, below which points without visible dependence are taken as independent
+	fewestMean  = 5  // points of which that is done
 )
 
-// MeanOf gives the mean with an interval that holds under dependence: Student's t on the means of 5 to 30 batches, each at
-// least ten autocorrelation times long (batch means; Law and Kelton, Simulation Modeling and Analysis). A series too short
-// for five such batches gets no interval, and the reason. The series must be stationary: see package steady.
+// MeanOf gives the mean with an interval that holds under dependence: Student's t with the variance and the degrees of freedom of
+// SumOf, or of a short series in which neighbours do not repeat each other, with those of its points. A series too short for its dependence gets no interval, and the reason. The series must be stationary: see
+// package steady.
 func MeanOf(x []float64, confidence float64) (Mean, error) {
 	err := Finite("mean", x)
 	if len(x) == 0 {
@@ -141,22 +141,18 @@ func MeanOf(x []float64, confidence float64) (Mean, error) {
 	}
 	m := Mean{Value: stat.Mean(x, nil), Time: Time(x)}
 	m.EffectiveSize = float64(len(x)) / m.Time
-	batches := min(mostBatches, int(m.EffectiveSize/batchTimes))
-	if m.Time == 1 && len(x) < mostBatches*batchTimes { // independent: batches of one will do
-		batches = min(len(x), mostBatches)
-	}
-	if batches < fewestBatches {
-		m.Interval = resample.None(fmt.Sprintf("%d points that repeat each other are worth %.0f, %d are needed", len(x), m.EffectiveSize, fewestBatches*batchTimes))
+	sum := SumOf(x, nil)
+	switch {
+	case len(x) >= fewestMean && len(x) < fewestWaved && m.Time == 1: // too short for waves, and no dependence shows
+		sum.Variance, sum.DOF = float64(len(x))*stat.Variance(x, nil), float64(len(x)-1)
+	case sum.Worth < fewestWorth:
+		m.Interval = resample.None(fmt.Sprintf("%d points that repeat each other are worth %.0f, %d are needed", len(x), sum.Worth, fewestWorth))
 		return m, nil
 	}
-	means := make([]float64, batches)
-	for i := range means {
-		means[i] = stat.Mean(x[i*len(x)/batches:(i+1)*len(x)/batches], nil)
-	}
-	half := resample.StudentT(confidence, float64(batches-1)) * stat.StdDev(means, nil) / math.Sqrt(float64(batches))
+	half := resample.StudentT(confidence, sum.DOF) * math.Sqrt(sum.Variance) / float64(len(x))
 	m.Interval = resample.Interval{
 		Low: m.Value - half, High: m.Value + half,
-		Confidence: confidence, Method: fmt.Sprintf("%d batch means", batches),
+		Confidence: confidence, Method: fmt.Sprintf("%.0f slow waves", sum.DOF),
 	}
 	return m, nil
 }

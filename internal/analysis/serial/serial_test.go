@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"plimsoll/internal/analysis/lawtest"
 )
 
 func Example() {
@@ -85,11 +87,11 @@ func TestTimeAndAR1(t *testing.T) {
 
 func TestMeanCoverage(t *testing.T) {
 	t.Parallel()
-	const sets = 2000
+	const sets = 1000
 	for _, test := range []struct {
 		phi float64
 		n   int
-	}{{0, 40}, {0, 1000}, {0.5, 1000}, {0.8, 3000}, {0.9, 6000}} {
+	}{{0, 40}, {0, 1000}, {0.5, 1000}, {0.8, 3000}, {0.9, 6000}, {0.7, 120}, {0.7, 300}} {
 		r := rand.New(rand.NewPCG(2, uint64(test.n)))
 		covered, given, naive := 0, 0, 0
 		for range sets {
@@ -203,5 +205,34 @@ func BenchmarkPeriodOf(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestPeriodOfRandomLevels: levels that come and go at random are no repetition, while one of few periods is found among noise.
+func TestPeriodOfRandomLevels(t *testing.T) {
+	t.Parallel()
+	const sets = 100
+	for _, n := range []int{120, 600, 1500} {
+		hits, waves := 0, 0
+		for set := range uint64(sets) {
+			r := rand.New(rand.NewPCG(set, uint64(n)))
+			x := lawtest.Series(r, n, lawtest.Levels(r, n, n/12, 0.1), 0.03, lawtest.White)
+			p, err := PeriodOf(x, 0.01)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Found {
+				hits++
+			}
+			if p, err = PeriodOf(lawtest.Series(r, n, lawtest.Wave(12, 0.05, 0.05), 0.03, lawtest.AR(0.5)), 0.01); err != nil {
+				t.Fatal(err)
+			} else if p.Found && math.Abs(p.Points-float64(n)/12) < float64(n)/60 {
+				waves++
+			}
+		}
+		t.Logf("%d points: a period in %d of %d with random levels, found in %d with one", n, hits, sets, waves)
+		if hits > sets*6/100 || waves < sets*9/10 {
+			t.Errorf("%d points: a period in %d of %d with random levels, found in %d with one", n, hits, sets, waves)
+		}
 	}
 }

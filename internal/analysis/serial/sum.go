@@ -82,7 +82,7 @@ func partsOf(n int, starts []int) []part {
 
 // ar1Of is the correlation of neighbours around the means of their parts, from 0 to 0.95.
 func ar1Of(x []float64, parts []part) float64 {
-	var products, squares float64
+	var products, squares, level float64
 	n := 0
 	for _, p := range parts {
 		y := p.of(x)
@@ -97,8 +97,9 @@ func ar1Of(x []float64, parts []part) float64 {
 			}
 		}
 		n += len(y)
+		level += float64(len(y)) * mean * mean
 	}
-	if !(squares > 0) {
+	if !(squares > 1e-24*level) { // rounding around a constant
 		return 0
 	}
 	phi := products / squares

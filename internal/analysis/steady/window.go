@@ -6,16 +6,16 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/serial"
 )
 
-// Options of a search in a long series. The zero value is what the fields say.
+// Options of a verdict on a long series. The zero value is what the fields say.
 type Options struct {
-	Tolerance    float64 // shifts and drifts smaller than this share of the mean do not matter; 0 means 0.05
-	Least        float64 // share of the series, after the warm-up, that a steady window must fill; 0 means 0.5
+	Tolerance    float64 // shifts and drifts up to this share of the mean do not matter; 0 means 0.05
 	Significance float64 // of changes and periods; 0 means 0.01
 	Confidence   float64 // of the mean's interval; 0 means 0.95
 	Seed         uint64  // 0 means resample.DefaultSeed
@@ -25,7 +25,7 @@ func (o Options) filled() (Options, error) {
 	for _, f := range []struct {
 		v    *float64
 		zero float64
-	}{{&o.Tolerance, 0.05}, {&o.Least, 0.5}, {&o.Significance, 0.01}, {&o.Confidence, 0.95}} {
+	}{{&o.Tolerance, 0.05}, {&o.Significance, 0.01}, {&o.Confidence, 0.95}} {
 		if *f.v == 0 {
 			*f.v = f.zero
 		}
@@ -34,7 +34,7 @@ func (o Options) filled() (Options, error) {
 	for _, f := range []struct {
 		name string
 		v    float64
-	}{{"tolerance", o.Tolerance}, {"least share", o.Least}, {"significance", o.Significance}, {"confidence", o.Confidence}} {
+	}{{"tolerance", o.Tolerance}, {"significance", o.Significance}, {"confidence", o.Confidence}} {
 		if !(f.v > 0 && f.v < 1) {
 			bad = append(bad, fmt.Errorf("steady: %s %v: must lie between 0 and 1", f.name, f.v))
 		}
@@ -45,119 +45,81 @@ func (o Options) filled() (Options, error) {
 // Stretch is the verdict on a long series. Indices are into the series given.
 type Stretch struct {
 	Reached     bool
-	First, Last int         // the longest even stretch, steady or not
-	WarmUp      int         // points left out at the start as warm-up
+	CannotTell  bool        // neither steady nor shown not to be: Reason says what is missing
+	First, Last int         // what is judged: all but the warm-up
+	WarmUp      int         // points left out at the start as warm-up, at most a third
 	Mean        serial.Mean // over the stretch, in whole periods when there is a period
-	DriftShare  float64     // movement of the robust trend across the stretch ÷ |mean|
-	Drift       change.Slope
+	DriftShare  float64     // movement of the fitted line across the stretch ÷ |mean|, with its sign
+	// DriftWithin is the interval of DriftShare at 90 %, so that it lies beyond the tolerance by chance in one of twenty.
+	DriftWithin resample.Interval
 	Period      serial.Period  // of the series after the warm-up
 	Changes     []change.Point // changes of level that matter
-	Reason      string         // why not reached; empty when it was
+	Still       []Standstill
+	Reason      string // why not reached; empty when it was
 	Warnings    []string
 }
 
-// fewestPoints is the shortest series in which the parts of the method can say anything.
-const fewestPoints = 50
+// Standstill is a row of points at which next to nothing was done.
+type Standstill struct{ First, Last int }
 
-// Window finds the steady part of a long series of evenly spaced points, such as one per second.
+const (
+	fewestPoints = 50   // below, the parts of the method cannot say anything
+	mostPoints   = 5000 // beyond, levels are compared in means of equal parts
+	fewestStill  = 3    // points of a standstill
+	stillBelow   = 0.01 // of the median
+	wandering    = 0.95 // dependence of neighbours beyond which a series cannot be told from a random walk
+)
+
+// Window judges a long series of evenly spaced points, such as one per second: all of it but the warm-up (WarmUp). If it has
+// a period, and all whole periods are alike, it is judged by means over whole periods.
 //
-// The warm-up is cut by MSER-5 (WarmUp). If the rest has a period it is judged by means over whole periods. Change points split it;
-// those that move the level by less than the tolerance are ignored. The longest piece is steady when it fills the share
-// asked for, its robust trend moves it by less than twice the tolerance or is not significant, and it holds at least three
-// periods. Every condition that fails is in Reason.
+// It is steady when it does not stand still; when no change point moves the level by more than the tolerance (package change);
+// when no slow movement, of up to three swings, stands out of what the dependence of neighbours explains and moves the level so far;
+// when its last tenth does not lie so far from the rest; when its spread does not grow or shrink by half of
+// itself; and when its line moves it by less than the tolerance, the doubt about the line included. Whatever is shown to be
+// otherwise is in Reason. When nothing is shown but the line may move by more than the tolerance, CannotTell is set.
 func Window(values []float64, o Options) (Stretch, error) {
 	o, err := o.filled()
 	if err = errors.Join(err, serial.Finite("steady", values)); err != nil {
 		return Stretch{}, err
 	}
-	var s Stretch
-	none := func(format string, args ...any) (Stretch, error) {
-		s.Last, s.Reason = len(values)-1, fmt.Sprintf(format, args...)
+	s := Stretch{Last: len(values) - 1}
+	if len(values) < fewestPoints {
+		s.CannotTell, s.Reason = true, fmt.Sprintf("%d points: at least %d are needed, use rounds instead", len(values), fewestPoints)
 		s.Mean.Interval = resample.None("no steady window")
 		return s, nil
 	}
-	if len(values) < fewestPoints {
-		return none("%d points: at least %d are needed, use rounds instead", len(values), fewestPoints)
-	}
-	settled := false
+	settled := true
 	if s.WarmUp, settled = WarmUp(values); !settled {
-		s.WarmUp = 0 // no cut helps; the changes and the drift of the whole series say why
+		s.WarmUp = 0
 	}
-	rest := values[s.WarmUp:]
-	if s.Period, err = serial.PeriodOf(rest, o.Significance); err != nil {
+	s.First = s.WarmUp
+	part := values[s.First:]
+	if s.Period, err = serial.PeriodOf(part, o.Significance); err != nil {
 		return Stretch{}, err
 	}
 	step := 1
 	if s.Period.Found {
 		step = int(math.Round(s.Period.Points))
 	}
-	if err := s.longest(rest, step, o); err != nil {
+	if s.Mean, err = serial.MeanOf(blocks(part, step), o.Confidence); err != nil {
 		return Stretch{}, err
 	}
-	part := values[s.First : s.Last+1]
-	if s.Mean, err = mean(part, step, o.Confidence); err != nil {
-		return Stretch{}, err
-	}
-	if err := s.judge(part, len(rest), step, settled, o); err != nil {
-		return Stretch{}, err
-	}
-	return s, nil
-}
-
-// longest splits the rest at the changes that matter and sets First and Last to the longest piece.
-func (s *Stretch) longest(rest []float64, step int, o Options) error {
-	found, err := change.Detect(blocks(rest, step), change.Options{Significance: o.Significance, Seed: o.Seed})
-	if err != nil {
-		return err
-	}
-	level := math.Abs(stat.Mean(rest, nil))
-	edges := []int{0}
-	for _, p := range found.Points {
-		if math.Abs(p.After-p.Before) < o.Tolerance*level {
-			continue
-		}
-		p.Index, p.Low, p.High = s.WarmUp+p.Index*step, s.WarmUp+p.Low*step, s.WarmUp+p.High*step
-		s.Changes = append(s.Changes, p)
-		edges = append(edges, p.Index-s.WarmUp)
-	}
-	edges = append(edges, len(rest))
-	for i := range len(edges) - 1 {
-		if edges[i+1]-edges[i] > s.Last-s.First+1 || i == 0 {
-			s.First, s.Last = s.WarmUp+edges[i], s.WarmUp+edges[i+1]-1
-		}
-	}
-	return nil
-}
-
-// judge sets the verdict on the stretch, and every warning.
-func (s *Stretch) judge(part []float64, rest, step int, settled bool, o Options) error {
+	s.Mean.Time *= float64(step)
 	var reasons []string
+	not := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	if !settled {
-		reasons = append(reasons, "it has not settled by its middle: the start differs from the rest however much of it is left out")
+		not("after a third of it the start still differs from the rest: it has not settled")
 	}
-	if len(part) < int(o.Least*float64(rest)) {
-		reasons = append(reasons, fmt.Sprintf("the longest even stretch is %d of %d points, %.0f %% are asked for", len(part), rest, 100*o.Least))
+	s.stillness(part, not)
+	if err := s.levels(part, step, o, not); err != nil {
+		return Stretch{}, err
 	}
-	if s.Period.Found && float64(len(part)) < s.Period.Points {
-		reasons = append(reasons, fmt.Sprintf("the stretch of %d points is shorter than one period of %.0f", len(part), s.Period.Points))
-	} else if s.Period.Found && float64(len(part)) < 3*s.Period.Points {
-		reasons = append(reasons, fmt.Sprintf("the stretch of %d points holds fewer than three periods of %.0f", len(part), s.Period.Points))
-	}
-	if even := blocks(part, step); len(even) >= 10 {
-		slope, err := change.Trend(even, o.Confidence)
-		if err != nil {
-			return err
-		}
-		s.Drift = slope
-		s.DriftShare = relative(slope.PerPoint*float64(len(even)-1), s.Mean.Value)
-		if slope.P < o.Significance && s.DriftShare > 2*o.Tolerance {
-			reasons = append(reasons, fmt.Sprintf("it drifts by %.1f %% of its mean, %.1f %% are allowed", 100*s.DriftShare, 200*o.Tolerance))
-		}
-	} else {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%d periods are too few to judge a drift, 10 are needed", len(even)))
-	}
-	if s.Last < s.WarmUp+rest-1 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the level changed again at point %d", s.Last+1))
+	doubt := s.movement(blocks(part, step), o, not)
+	s.spread(part, o, not)
+	if len(reasons) == 0 && doubt != "" {
+		s.CannotTell = true
+		reasons = append(reasons, doubt)
 	}
 	for i, r := range reasons {
 		if i > 0 {
@@ -165,8 +127,248 @@ func (s *Stretch) judge(part []float64, rest, step int, settled bool, o Options)
 		}
 		s.Reason += r
 	}
-	s.Reached = len(reasons) == 0
+	if s.Reached = len(reasons) == 0; !s.Reached && !s.CannotTell {
+		s.Mean.Interval = resample.None("it was not steady")
+	}
+	return s, nil
+}
+
+// stillness finds rows of points at next to nothing. Those of a period are part of what is steady, unless the series ends in
+// one that is longer than the others.
+func (s *Stretch) stillness(part []float64, not func(string, ...any)) {
+	median := resample.Median(part)
+	if !(median > 0) {
+		return
+	}
+	longest := 0 // but for the last
+	for i := 0; i < len(part); i++ {
+		from := i
+		for i < len(part) && part[i] <= stillBelow*median {
+			i++
+		}
+		if i-from < fewestStill {
+			continue
+		}
+		s.Still = append(s.Still, Standstill{s.First + from, s.First + i - 1})
+		if i < len(part) {
+			longest = max(longest, i-from)
+		}
+	}
+	if len(s.Still) == 0 {
+		return
+	}
+	last := s.Still[len(s.Still)-1]
+	switch ends := last.Last == s.Last; {
+	case ends && last.Last-last.First+1 > longest:
+		not("it ends in a standstill, from point %d on", last.First+1)
+	case !s.Period.Found:
+		more := ""
+		if len(s.Still) > 1 {
+			more = fmt.Sprintf(", and %d times more", len(s.Still)-1)
+		}
+		not("it stood still at points %d to %d%s", s.Still[0].First+1, s.Still[0].Last+1, more)
+	}
+}
+
+// levels looks for changes of level that matter.
+func (s *Stretch) levels(part []float64, step int, o Options, not func(string, ...any)) error {
+	step = max(step, (len(part)+mostPoints-1)/mostPoints)
+	least := o.Tolerance * math.Abs(stat.Mean(part, nil))
+	if math.IsInf(least, 0) {
+		return errors.New("steady: the values are too large to add up")
+	}
+	found, err := change.Detect(blocks(part, step), change.Options{Significance: o.Significance, MinShift: least, Seed: o.Seed})
+	if err != nil {
+		return err
+	}
+	for _, p := range found.Points {
+		p.Index, p.Low, p.High = s.First+p.Index*step, s.First+p.Low*step, s.First+p.High*step
+		s.Changes = append(s.Changes, p)
+	}
+	if len(s.Changes) > 0 {
+		p := s.Changes[0]
+		by := "from 0"
+		if p.Before != 0 {
+			by = fmt.Sprintf("by %+.1f %%", 100*(p.After-p.Before)/math.Abs(p.Before))
+		}
+		more := ""
+		if n := len(s.Changes) - 1; n == 1 {
+			more = ", and once more"
+		} else if n > 1 {
+			more = fmt.Sprintf(", and %d times more", n)
+		}
+		not("its level changes %s at point %d%s", by, p.Index+1, more)
+	}
 	return nil
+}
+
+// movement judges the line, slow swings and the last tenth; doubt is why it cannot be told, if nothing is shown.
+func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) (doubt string) {
+	const fewest = 4 // means of periods to fit a line and know its error
+	if len(even) < fewest {
+		return fmt.Sprintf("%d periods are too few to judge a drift, %d are needed", len(even), fewest)
+	}
+	level := math.Abs(stat.Mean(even, nil))
+	if level == 0 {
+		if stat.Variance(even, nil) == 0 {
+			return ""
+		}
+		return "its mean is 0, and a tolerance is a share of the mean"
+	}
+	l := lineOf(even)
+	s.DriftShare = l.move / level
+	half := resample.StudentT(0.9, l.dof) * l.error / level
+	s.DriftWithin = resample.Interval{Low: s.DriftShare - half, High: s.DriftShare + half, Confidence: 0.9, Method: "line by least squares, with dependence"}
+	low, high := even[0], even[0]
+	for _, v := range even {
+		low, high = min(low, v), max(high, v)
+	}
+	if high-low <= o.Tolerance*level { // no value is further from another than may be
+		if len(even) >= fewestForSwings && noiseOf(even).phi >= wandering && high > low {
+			s.Warnings = append(s.Warnings, "neighbouring points are nearly equal: all lie within the tolerance, but what comes after may wander")
+		}
+		return ""
+	}
+	shown := resample.StudentT(0.99, l.dof) * l.error / level // as large by chance in one of a hundred
+	drifts := math.Abs(s.DriftShare) > max(o.Tolerance, shown)
+	if drifts {
+		not("it drifts by %+.1f %% of its mean, %.4g %% are allowed", 100*s.DriftShare, 100*o.Tolerance)
+	}
+	if len(even) >= fewestForSwings {
+		n := noiseOf(even)
+		if by, ok := n.swings(even); ok && by > o.Tolerance*level && !drifts && len(s.Changes) == 0 {
+			not("it moves slowly, by %.1f %% of its mean and in fewer than three swings, which neighbours alike do not explain", 100*by/level)
+		}
+		if by, ok := n.lastTenth(even); ok && math.Abs(by) > o.Tolerance*level && len(s.Changes) == 0 {
+			not("its last tenth lies %+.1f %% from the rest", 100*by/level)
+		}
+		if n.phi >= wandering {
+			return fmt.Sprintf("neighbouring points are so alike (correlation %.2f) that it may wander by itself", n.phi)
+		}
+	}
+	if math.Abs(s.DriftShare)+half > o.Tolerance {
+		return fmt.Sprintf("it may drift by %+.1f to %+.1f %% of its mean, and %.4g %% are allowed: too few points for their noise",
+			100*s.DriftWithin.Low, 100*s.DriftWithin.High, 100*o.Tolerance)
+	}
+	return ""
+}
+
+// spread judges whether absolute deviations grow or shrink along the stretch.
+func (s *Stretch) spread(part []float64, o Options, not func(string, ...any)) {
+	const (
+		matters = 0.5  // of the mean deviation, from end to end
+		share   = 0.25 // of the tolerance: less is nothing beside what the level may do
+	)
+	mean := stat.Mean(part, nil)
+	off := make([]float64, len(part))
+	for i, v := range part {
+		off[i] = math.Abs(v - mean)
+	}
+	usual := stat.Mean(off, nil)
+	l := lineOf(off)
+	if math.Abs(l.move) > max(matters*usual, share*o.Tolerance*math.Abs(mean), resample.StudentT(0.998, l.dof)*l.error) {
+		word := "grows"
+		if l.move < 0 {
+			word = "shrinks"
+		}
+		not("its spread %s along it: points lie %.3g %% of the mean from it at first and %.3g %% at last", word,
+			100*max(0, usual-l.move/2)/math.Abs(mean), 100*max(0, usual+l.move/2)/math.Abs(mean))
+	}
+}
+
+// line is a straight line through a series by least squares.
+type line struct {
+	move  float64 // from the first point to the last
+	error float64 // standard error of that
+	dof   float64
+}
+
+// lineOf fits a line. The error comes from the slow waves of what the line leaves (serial.SumOf); the line takes most of the first of
+// them away, so that one fewer is known.
+func lineOf(x []float64) line {
+	n := float64(len(x))
+	at := make([]float64, len(x))
+	for i := range at {
+		at[i] = float64(i)
+	}
+	intercept, slope := stat.LinearRegression(at, x, nil, false)
+	rest := make([]float64, len(x))
+	for i, v := range x {
+		rest[i] = v - intercept - slope*at[i]
+	}
+	if len(x) < fewestForSwings { // means of whole periods, taken as independent
+		return line{move: slope * (n - 1), error: math.Sqrt(stat.Variance(rest, nil) * (n - 1) / (n - 2) * 12 / n), dof: n - 2}
+	}
+	sum := serial.SumOf(rest, nil)
+	variance := sum.Variance / n * sum.DOF / (sum.DOF - 1) // of a point, in the long run
+	return line{move: slope * (n - 1), error: math.Sqrt(variance * 12 / n), dof: sum.DOF - 1}
+}
+
+// noise is what neighbours tell of a series whose level may move slowly.
+type noise struct {
+	phi   float64 // first-order dependence
+	shock float64 // variance of what each point adds
+}
+
+// fewestForSwings is the shortest series in which dependence can be told from slow movement.
+const fewestForSwings = 20
+
+// noiseOf reads first-order dependence from squared differences at distances 1 and 2, which slow movement hardly touches:
+// their means have the ratio 1 + φ. A standard error is added, since noise taken as too independent makes movement out
+// of it.
+func noiseOf(x []float64) noise {
+	var one, two float64
+	for i := 2; i < len(x); i++ {
+		a, b := x[i]-x[i-1], x[i]-x[i-2]
+		one, two = one+a*a, two+b*b
+	}
+	if one == 0 {
+		return noise{}
+	}
+	n := float64(len(x) - 2)
+	phi := two/one - 1
+	phi = min(max(phi+1/math.Sqrt(n), 0), 0.99)
+	return noise{phi: phi, shock: one / n * (1 + phi) / 2}
+}
+
+// long is the variance of a point in the long run.
+func (n noise) long() float64 { return n.shock / ((1 - n.phi) * (1 - n.phi)) }
+
+// swings sums the first six cosine waves, which make up to three swings. ok tells that together they hold more than first-order
+// dependence explains but in one of a thousand series; by is how far they move the level.
+func (n noise) swings(x []float64) (by float64, ok bool) {
+	const waves = 6
+	if n.shock == 0 {
+		return 0, false
+	}
+	size := float64(len(x))
+	slow := make([]float64, len(x))
+	statistic := 0.0
+	for j := 1; j <= waves; j++ {
+		angle := math.Pi * float64(j) / size
+		amplitude := 0.0
+		for i, v := range x {
+			amplitude += v * math.Cos(angle*(float64(i)+0.5))
+		}
+		power := n.shock / (1 + n.phi*n.phi - 2*n.phi*math.Cos(angle))
+		statistic += 2 * amplitude * amplitude / size / power
+		for i := range slow {
+			slow[i] += 2 * amplitude / size * math.Cos(angle*(float64(i)+0.5))
+		}
+	}
+	low, high := slow[0], slow[0]
+	for _, v := range slow {
+		low, high = min(low, v), max(high, v)
+	}
+	return high - low, statistic > distuv.ChiSquared{K: waves}.Quantile(0.999)
+}
+
+// lastTenth is how far the mean of the last tenth lies from that of the rest; ok when noise explains it but in one of a thousand series.
+func (n noise) lastTenth(x []float64) (by float64, ok bool) {
+	k := max(3, len(x)/10)
+	rest, last := x[:len(x)-k], x[len(x)-k:]
+	by = stat.Mean(last, nil) - stat.Mean(rest, nil)
+	return by, math.Abs(by) > 3.3*math.Sqrt(n.long()*(1/float64(len(last))+1/float64(len(rest))))
 }
 
 // blocks are means over whole steps; what is left at the end is left out.
@@ -181,26 +383,18 @@ func blocks(x []float64, step int) []float64 {
 	return out
 }
 
-// mean over whole periods, whose means are nearly independent of where the window begins.
-func mean(part []float64, step int, confidence float64) (serial.Mean, error) {
-	even := blocks(part, step)
-	if len(even) == 0 {
-		return serial.Mean{Value: stat.Mean(part, nil), Interval: resample.None("the stretch is shorter than one period")}, nil
-	}
-	m, err := serial.MeanOf(even, confidence)
-	m.Time *= float64(step)
-	return m, err
-}
-
-// WarmUp is the number of points to leave out at the start by MSER-5 (White 1997; White, Cobb and Spratt 2000): over means
-// of five points it minimises the squared standard error of the mean of what remains, Σ(y−ȳ)²/(m−d)², over the first half
-// only, since the rule mistakes a calm end for a settled one. settled is false when the minimum lies at the middle: then
-// leaving out still more would help, and there is not enough after the warm-up to tell.
+// WarmUp is the number of points to leave out at the start, at most a third. MSER-5 (White 1997; White, Cobb and Spratt 2000)
+// proposes: over means of five points it minimises the squared standard error of the mean of what remains,
+// Σ(y−ȳ)²/(m−d)². Since that also cuts noise and drift, the proposal counts only if it looks like a warm-up: its mean
+// differs from where the line through the rest leads by more than noise and dependence explain but in one of a thousand
+// series, its first third lies there as far or further, and its last no further. settled is false when there is such a start, the proposal lies at a
+// third, and the last of it still differs: then leaving out more would help.
 func WarmUp(values []float64) (points int, settled bool) {
 	const batch = 5
 	y := blocks(values, batch)
 	m := len(y)
-	if m < 4 {
+	most := m / 3
+	if most < 1 {
 		return 0, true
 	}
 	best, cut := math.Inf(1), 0
@@ -210,9 +404,34 @@ func WarmUp(values []float64) (points int, settled bool) {
 		delta := y[d] - mean
 		mean += delta / n
 		squares += delta * (y[d] - mean)
-		if v := squares / (n * n); d <= m/2 && v <= best {
+		if v := squares / (n * n); d <= most && v <= best {
 			best, cut = v, d
 		}
 	}
-	return cut * batch, cut < m/2
+	if cut == 0 {
+		return 0, true
+	}
+	if warm, still := warms(values[:cut*batch], values[cut*batch:]); warm {
+		return cut * batch, cut < most || !still
+	}
+	return 0, true
+}
+
+// warms tells whether a head looks like the warm-up of the rest, and whether its last third still does.
+func warms(head, rest []float64) (warm, still bool) {
+	const rare = 3.3 // standard errors, which noise exceeds in one of a thousand series
+	noise := noiseOf(rest)
+	l, level, k, n := lineOf(rest), stat.Mean(rest, nil), float64(len(head)), float64(len(rest))
+	// What the line of the rest leads to expect in the middle of some points of the head, and how well that is known.
+	off := func(from, to int) (by, doubt float64) {
+		before := n/2 + k - float64(from+to)/2
+		by = stat.Mean(head[from:to], nil) - level + l.move*before/n
+		return by, rare * math.Hypot(math.Sqrt(noise.long()*(1/float64(to-from)+1/n)), l.error*before/n)
+	}
+	third := max(1, len(head)/3)
+	all, doubt := off(0, len(head))
+	first, _ := off(0, third)
+	last, lastDoubt := off(len(head)-third, len(head))
+	warm = math.Abs(all) > doubt && first*all > 0 && math.Abs(first) >= 0.9*math.Abs(all) && math.Abs(last) <= 1.25*math.Abs(first)
+	return warm, math.Abs(last) > lastDoubt
 }

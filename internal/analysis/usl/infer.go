@@ -6,60 +6,48 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"plimsoll/internal/analysis/resample"
 )
 
 // describe fills in everything that follows from the points and the estimate by formula.
-func (m *Model) describe(best solution) {
-	var sumW, mean, total float64
-	for _, p := range m.points {
+func (m *Model) describe() {
+	var sumW, mean, total, left float64
+	for _, p := range m.original {
 		sumW += p.Weight
 		mean += p.Weight * p.Throughput
 	}
 	mean /= sumW
-	m.Residuals = make([]float64, len(m.points))
-	for i, p := range m.points {
+	m.Residuals = make([]float64, len(m.original))
+	for i, p := range m.original {
 		m.Residuals[i] = p.Throughput - m.At(p.Concurrency)
+		left += p.Weight * m.Residuals[i] * m.Residuals[i]
 		total += p.Weight * (p.Throughput - mean) * (p.Throughput - mean)
 	}
 	if total > 0 {
-		m.RSquared = 1 - best.loss/total
+		m.RSquared = 1 - left/total
 	}
-	dof := float64(m.DegreesOfFreedom)
-	m.ResidualStdError = math.Sqrt(best.loss / dof)
-
-	v := m.vector()
 	parameters := [3]*Parameter{&m.GammaParameter, &m.AlphaParameter, &m.BetaParameter}
-	var free [3]bool
-	for i := range 3 {
-		free[i] = v[i] > bounded.low[i] && v[i] < bounded.high[i]
-	}
-	h, _ := normal(m.points, m.Coefficients)
-	inverse, ok := invert3(h, free)
-	t := resample.StudentT(m.confidence, dof)
-	robust := m.robust(inverse)
+	v, free := m.vector(), m.free()
+	t := resample.StudentT(m.confidence, float64(m.DegreesOfFreedom))
 	for i, p := range parameters {
 		p.Value, p.AtBound = v[i], !free[i]
 		switch {
 		case p.AtBound:
 			p.T = resample.None("the estimate lies at its bound")
-		case !ok:
+		case math.IsNaN(m.covariance[i][i]):
 			p.T = resample.None("the parameters cannot be told apart by these points")
 		default:
-			p.StdError = m.ResidualStdError * math.Sqrt(inverse[i][i])
-			half := t * math.Sqrt(robust[i])
-			p.T = resample.Interval{
-				Low: v[i] - half, High: v[i] + half,
-				Confidence: m.confidence, Method: fmt.Sprintf("Student's t, %d degrees of freedom, unequal errors allowed", m.DegreesOfFreedom),
-			}.Clamp(bounded.low[i], bounded.high[i])
-		}
-	}
-	for i := range 3 {
-		for j := range 3 {
-			m.covariance[i][j] = m.ResidualStdError * m.ResidualStdError * inverse[i][j]
-			if !ok {
-				m.covariance[i][j] = math.NaN()
+			p.StdError = math.Sqrt(m.covariance[i][i])
+			p.T = resample.Interval{Low: v[i] - t*p.StdError, High: v[i] + t*p.StdError, Confidence: m.confidence,
+				Method: fmt.Sprintf("Student's t, %d degrees of freedom", m.DegreesOfFreedom)}
+			for _, other := range m.others {
+				if w, se := other.vector()[i], math.Sqrt(other.covariance[i][i]); other.free()[i] && !math.IsNaN(se) {
+					p.T.Low, p.T.High = min(p.T.Low, w-t*se), max(p.T.High, w+t*se)
+				}
 			}
+			p.T = p.T.Clamp(bounded.low[i], bounded.high[i])
 		}
 	}
 	_, high := m.span()
@@ -68,22 +56,110 @@ func (m *Model) describe(best solution) {
 	}
 }
 
-// robust are the variances of the parameters when errors differ from point to point: the inverse around the squares of the residuals, each over
-// (1 − leverage)² (HC3; MacKinnon and White 1985, Journal of Econometrics 29).
-func (m *Model) robust(inverse [3][3]float64) (variance [3]float64) {
-	for i, p := range m.points {
-		g := gradient(m.Coefficients, p.Concurrency)
-		leverage := p.Weight * quadratic(g, inverse)
-		e := p.Weight * m.Residuals[i] / max(1-leverage, leastRest)
-		for a := range 3 {
-			own := 0.0
-			for b := range 3 {
-				own += inverse[a][b] * g[b]
-			}
-			variance[a] += own * own * e * e
+// free says which parameters lie inside their bounds.
+func (m *Model) free() (free [3]bool) {
+	for i, v := range m.vector() {
+		free[i] = v > bounded.low[i] && v < bounded.high[i]
+	}
+	return free
+}
+
+// errorModels are tried in this order; the first of equals is taken.
+var errorModels = []Errors{Alike, Root, Proportional}
+
+// fitsOf fits the law by every error model and returns those that the data allow: errors alike first when they are
+// among them, since that is what the law is fitted with elsewhere, then the likeliest.
+func fitsOf(points []Point, o Options) []*Model {
+	var fits []*Model
+	likeliest := math.Inf(-1)
+	for _, e := range errorModels {
+		if o.Errors == "" || o.Errors == e {
+			f := fitBy(points, e, o.Confidence)
+			fits, likeliest = append(fits, f), max(likeliest, f.likelihood)
 		}
 	}
-	return variance
+	if len(points) >= fewestForErrors {
+		fits = slices.DeleteFunc(fits, func(f *Model) bool { return likeliest-f.likelihood > allowedBehind })
+	}
+	slices.SortStableFunc(fits, func(a, b *Model) int {
+		if (a.Errors == Alike) != (b.Errors == Alike) {
+			return cmp.Compare(a.Errors.power(), b.Errors.power())
+		}
+		return cmp.Compare(b.likelihood, a.likelihood)
+	})
+	return fits
+}
+
+const (
+	fewestForErrors = 10 // points, below which every error model is allowed: their likelihoods say nothing yet
+	allowedBehind   = 3  // how far the logarithm of its likelihood may be behind the best, for an error model to be allowed
+)
+
+// leastOfLargest is the least throughput, as a share of the largest fitted, that an error is in proportion to.
+const leastOfLargest = 1e-3
+
+// fitBy fits the law with weights by an error model, its variances from the fit before: least squares iterated (Carroll
+// and Ruppert 1988, Transformation and Weighting in Regression, chapter 2). Models are told apart by the likelihood of
+// normal errors.
+func fitBy(points []Point, e Errors, confidence float64) *Model {
+	m := &Model{N: len(points), DegreesOfFreedom: len(points) - 3, Errors: e, original: points, points: slices.Clone(points),
+		confidence: confidence}
+	m.solution = solveFromMany(m.points, bounded)
+	for range 20 {
+		if e == Alike {
+			break
+		}
+		before := m.solution.Coefficients
+		m.weigh(before)
+		m.solution = solve(m.points, before, bounded)
+		if near(before, m.solution.Coefficients) {
+			break
+		}
+	}
+	m.Coefficients = m.solution.Coefficients
+	n := float64(m.N)
+	var scale float64
+	for i, p := range m.points {
+		m.likelihood += math.Log(p.Weight/points[i].Weight) / 2
+		scale += p.Weight * p.Throughput * p.Throughput
+	}
+	// Below a relative error of 1e-9 the loss is rounding, not evidence.
+	m.likelihood -= n / 2 * math.Log(max(m.solution.loss, 1e-18*scale)/n)
+	m.ResidualStdError = math.Sqrt(m.solution.loss / float64(m.DegreesOfFreedom))
+	h, _ := normal(m.points, m.Coefficients)
+	inverse, ok := invert3(h, m.free())
+	for i := range 3 {
+		for j := range 3 {
+			m.covariance[i][j] = m.ResidualStdError * m.ResidualStdError * inverse[i][j]
+			if !ok {
+				m.covariance[i][j] = math.NaN()
+			}
+		}
+	}
+	return m
+}
+
+// weigh sets the weights of the points by what the law c says of their throughput.
+func (m *Model) weigh(c Coefficients) {
+	largest := 0.0
+	for _, p := range m.original {
+		largest = max(largest, c.At(p.Concurrency))
+	}
+	for i, p := range m.original {
+		of := max(c.At(p.Concurrency), leastOfLargest*largest)
+		m.points[i].Weight = p.Weight * math.Pow(of, -2*m.Errors.power())
+	}
+}
+
+// near reports whether two laws are one to six digits.
+func near(a, b Coefficients) bool {
+	v, w := a.vector(), b.vector()
+	for i := range v {
+		if math.Abs(v[i]-w[i]) > 1e-6*math.Abs(w[i])+1e-12 {
+			return false
+		}
+	}
+	return true
 }
 
 // leastRest limits what a point that the fit goes through counts for.
@@ -153,6 +229,11 @@ func (m *Model) bootstrap(o Options) {
 	m.Peak.NoPeakShare = float64(noPeak) / float64(len(peakN))
 	m.Peak.ConcurrencyInterval = resample.Percentile(peakN, level, o.Confidence, method)
 	m.Peak.ThroughputInterval = resample.Percentile(peakX, level, o.Confidence, method)
+	if p, err := m.Predict(m.Peak.Concurrency); err == nil && p.Mean.Valid() && m.Peak.ThroughputInterval.Valid() {
+		// few points lie near a peak: the curve's band there, which by the envelope theorem is the peak's too, may be wider
+		i := &m.Peak.ThroughputInterval
+		i.Low, i.High, i.Method = min(i.Low, p.Mean.Low), max(i.High, p.Mean.High), method+", and the curve's band"
+	}
 }
 
 // drawer returns a function that fills a sample anew, false when it cannot.
@@ -232,51 +313,107 @@ const (
 	Universal Law = "universal" // all three
 )
 
-// Alternative is one law fitted to the same points.
+// Alternative is one law fitted to the same points, by the same error model.
 type Alternative struct {
 	Law
 	Coefficients
-	// AICc is n·ln(Σw·r²/n) + 2k + 2k(k+1)/(n−k−1) with k the parameters and the error variance (Hurvich and Tsai
-	// 1989); +Inf when n ≤ k+1. Only differences mean something.
-	AICc float64
-	// Likelihood is the Akaike weight: the support for this law among the three, 0 to 1 (Burnham and Anderson
-	// 2002).
-	Likelihood float64
+	// P is the chance that the full law is so much closer to the points than this one, if this one holds: the F test of
+	// nested laws (Bates and Watts 1988, section 3.10), halved for the last parameter, which may only be positive
+	// (Self and Liang 1987). 1 for the full law itself.
+	P float64
 }
 
-// compare fits the nested laws and orders them by AICc, the simpler first among equals.
-func compare(points []Point, best solution) []Alternative {
-	n := float64(len(points))
-	var scale float64
-	for _, p := range points {
-		scale += p.Weight * p.Throughput * p.Throughput
-	}
-	score := func(law Law, s solution, parameters float64) Alternative {
-		k := parameters + 1
-		a := Alternative{Law: law, Coefficients: s.Coefficients, AICc: math.Inf(1)}
-		if n > k+1 {
-			// Below a relative error of 1e-9 the loss is rounding, not evidence.
-			a.AICc = n*math.Log(max(s.loss, 1e-18*scale)/n) + 2*k + 2*k*(k+1)/(n-k-1)
+// compare fits the nested laws by every error model that the data allow; of their chances the largest counts.
+func compare(fits []*Model) []Alternative {
+	var out []Alternative
+	for i, f := range fits {
+		line, amdahl := solve(f.points, Coefficients{}, linear), solveFromMany(f.points, amdahl)
+		tested := []Alternative{
+			{Law: Linear, Coefficients: line.Coefficients, P: f.nested(line, 2)},
+			{Law: Amdahl, Coefficients: amdahl.Coefficients, P: f.nested(amdahl, 1) / 2},
+			{Law: Universal, Coefficients: f.Coefficients, P: 1},
 		}
-		return a
-	}
-	out := []Alternative{
-		score(Linear, solve(points, Coefficients{}, linear), 1),
-		score(Amdahl, solveFromMany(points, amdahl), 2),
-		score(Universal, best, 3),
-	}
-	slices.SortStableFunc(out, func(a, b Alternative) int { return cmp.Compare(a.AICc, b.AICc) })
-	var sum float64
-	for i := range out {
-		if !math.IsInf(out[i].AICc, 1) {
-			out[i].Likelihood = math.Exp((out[0].AICc - out[i].AICc) / 2)
-			sum += out[i].Likelihood
+		if i == 0 {
+			out = tested
 		}
-	}
-	for i := range out {
-		if sum > 0 {
-			out[i].Likelihood /= sum
+		for j := range out {
+			out[j].P = max(out[j].P, tested[j].P)
 		}
 	}
 	return out
+}
+
+// nested is the chance of the F test of a law with so many parameters fewer.
+func (m *Model) nested(simple solution, fewer float64) float64 {
+	left := m.solution.loss / float64(m.DegreesOfFreedom)
+	f := max(0, simple.loss-m.solution.loss) / fewer / left
+	switch {
+	case math.IsNaN(f):
+		return 1
+	case math.IsInf(f, 1):
+		return 0
+	}
+	return distuv.F{D1: fewer, D2: float64(m.DegreesOfFreedom)}.Survival(f)
+}
+
+// CrosstalkP is the chance of as much crosstalk as is seen if there is none: that of Amdahl's law.
+func (m *Model) CrosstalkP() float64 { return m.Alternatives[1].P }
+
+// Outlier is a point that strays from what all others say.
+type Outlier struct {
+	Index   int // of the point, from 0
+	Point   Point
+	Without Coefficients // the law without it
+	P       float64      // chance of a point straying as far as the furthest of so many
+}
+
+const (
+	fewestForOutlier = 6 // points; without one there must be two degrees of freedom
+	outlierLevel     = 0.01
+	mostRefits       = 12 // points with the largest residuals that are tried
+)
+
+// outlier finds the point that is furthest from the law fitted to all others, by its deleted residual, which follows
+// Student's t, with Bonferroni's correction for having looked at all (Cook and Weisberg 1982, section 2.2).
+func (m *Model) outlier() *Outlier {
+	if m.N < fewestForOutlier {
+		return nil
+	}
+	order := make([]int, m.N)
+	for i := range order {
+		order[i] = i
+	}
+	if m.N > mostRefits {
+		size := func(i int) float64 { return math.Abs(m.Residuals[i]) * math.Sqrt(m.points[i].Weight) }
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
+		order = order[:mostRefits]
+	}
+	best := Outlier{P: outlierLevel}
+	for _, i := range order {
+		rest := slices.Delete(slices.Clone(m.original), i, i+1)
+		if distinct(rest) < 3 {
+			continue
+		}
+		p, one := m.original[i], Outlier{Index: i, Point: m.original[i]}
+		for _, e := range m.ErrorsAllowed { // it strays whatever the errors are like
+			f := fitBy(rest, e, m.confidence)
+			variance := f.curveVariance(p.Concurrency) + f.measurementVariance(p.Concurrency)/p.Weight
+			t := math.Abs(p.Throughput-f.At(p.Concurrency)) / math.Sqrt(variance)
+			if e == m.Errors {
+				one.Without = f.Coefficients
+			}
+			chance := 1.0
+			if !math.IsNaN(t) {
+				chance = 2 * float64(m.N) * distuv.StudentsT{Sigma: 1, Nu: float64(f.DegreesOfFreedom)}.Survival(t)
+			}
+			one.P = max(one.P, min(1, chance))
+		}
+		if one.P < best.P {
+			best = one
+		}
+	}
+	if best.P >= outlierLevel {
+		return nil
+	}
+	return &best
 }

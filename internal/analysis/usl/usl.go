@@ -9,9 +9,10 @@
 // crosstalk (cost of keeping pairs coherent). β = 0 is Amdahl's law, α = β = 0 a straight line.
 //
 // Fit gives the bounded least-squares estimate of all three, standard errors, t and bootstrap intervals, bands
-// at any N, the peak with an interval or a plain "no peak", a comparison with the two simpler laws and every
-// reason for doubt as a warning. It takes points from any source and refuses what cannot carry three parameters: fewer than
-// four points or three different concurrencies, and numbers that are not finite.
+// at any N, the peak with an interval or a plain "no peak", tests of the two simpler laws, a point that strays from
+// all others by name, and every reason for doubt as a warning. How errors grow with throughput is chosen from the data
+// and said. It takes points from any source and refuses what cannot carry three parameters: fewer than four points or
+// three different concurrencies, and numbers that are not finite.
 //
 // Where it differs from the R package usl and why is told in docs/analysis-usl.md. Pure: no I/O, no clock, random numbers
 // only from the seed given.
@@ -80,6 +81,52 @@ func (c Coefficients) OptimalConcurrency() float64 {
 	return 1 / c.Alpha
 }
 
+// Efficiency is the throughput x per unit of concurrency at n over that of one, x/(γn): 1 for perfect scaling.
+func (c Coefficients) Efficiency(n, x float64) float64 { return x / (c.Gamma * n) }
+
+// Overhead is what the processing time of one is made of when it is spread over n: ideal 1/N, contention α(N−1)/N and
+// coherency ½β(N−1), as shares of the time of one (Gunther 2008, arXiv:0808.1431, equation 26; the R package usl prints
+// the same figures). Coherency is half of what the law's own denominator has.
+type Overhead struct{ Ideal, Contention, Coherency float64 }
+
+// OverheadAt is the overhead at concurrency n.
+func (c Coefficients) OverheadAt(n float64) Overhead {
+	return Overhead{Ideal: 1 / n, Contention: c.Alpha * (n - 1) / n, Coherency: c.Beta * (n - 1) / 2}
+}
+
+// Errors says how the errors of throughput grow with it.
+type Errors string
+
+// The error models: standard deviations all alike, in proportion to the root of throughput, as of counts, or in
+// proportion to throughput.
+const (
+	Alike        Errors = "alike"
+	Root         Errors = "root"
+	Proportional Errors = "proportional"
+)
+
+// power of throughput that a standard deviation grows with.
+func (e Errors) power() float64 {
+	switch e {
+	case Root:
+		return 0.5
+	case Proportional:
+		return 1
+	}
+	return 0
+}
+
+// Words say the model in a report.
+func (e Errors) Words() string {
+	switch e {
+	case Root:
+		return "in proportion to the root of throughput"
+	case Proportional:
+		return "in proportion to throughput"
+	}
+	return "alike at all concurrencies"
+}
+
 // Scheme says what the bootstrap draws again.
 type Scheme string
 
@@ -93,12 +140,13 @@ const (
 	Cases Scheme = "case"
 )
 
-// Options of a fit. The zero value asks for 95 % and 2,000 wild resamples with the fixed seed.
+// Options of a fit. The zero value asks for 95 %, 2,000 wild resamples with the fixed seed, and errors by the data.
 type Options struct {
 	Confidence float64 // above 0 and below 1; 0 means 0.95
 	Resamples  int     // of the bootstrap; 0 means 2,000; negative means none
 	Scheme     Scheme  // empty means Wild
 	Seed       uint64  // 0 means resample.DefaultSeed
+	Errors     Errors  // empty means as the data have them
 }
 
 func (o Options) filled() (Options, error) {
@@ -121,16 +169,30 @@ func (o Options) filled() (Options, error) {
 	if o.Scheme != Wild && o.Scheme != Residuals && o.Scheme != Cases {
 		bad = append(bad, fmt.Errorf("usl: scheme %q: must be %q, %q or %q", o.Scheme, Wild, Residuals, Cases))
 	}
+	if o.Errors != "" && !slices.Contains(errorModels, o.Errors) {
+		bad = append(bad, fmt.Errorf("usl: errors %q: must be one of %q", o.Errors, errorModels))
+	}
 	return o, errors.Join(bad...)
 }
 
 // Parameter is one estimate.
 type Parameter struct {
 	Value    float64
-	StdError float64           // from the curvature at the estimate, for errors alike; 0 when AtBound or when it cannot be had
+	StdError float64           // from the curvature at the estimate; 0 when AtBound or when it cannot be had
 	AtBound  bool              // the best fit lies on the edge of what the parameter may be
-	T        resample.Interval // estimate ± t·a standard error that holds for unequal errors too, cut at the bounds
+	T        resample.Interval // estimate ± t·standard error, the widest of the error models that the data allow, cut at the bounds
 	Boot     resample.Interval // from the bootstrap
+}
+
+// Interval is T or, where there is none because the estimate lies at its bound, Boot.
+func (p Parameter) Interval() resample.Interval {
+	if p.T.Valid() {
+		return p.T
+	}
+	if p.Boot.Valid() {
+		return p.Boot
+	}
+	return p.T
 }
 
 // Peak is the greatest throughput of the fitted law.
@@ -161,21 +223,31 @@ func (p Peak) String() string {
 type Model struct {
 	Coefficients
 	GammaParameter, AlphaParameter, BetaParameter Parameter
-	N                                             int     // points
-	DegreesOfFreedom                              int     // N − 3
-	ResidualStdError                              float64 // √(Σw·r²/(N−3)), in the unit of throughput
+	N                                             int      // points
+	DegreesOfFreedom                              int      // N − 3
+	Errors                                        Errors   // which error model the fit is weighted by
+	ErrorsAllowed                                 []Errors // all that the data do not exclude, Errors first; intervals are the widest of theirs
+	// ResidualStdError is √(Σw·r²/(N−3)), in the unit of throughput; of errors in proportion to throughput a share of
+	// it, of root errors in its root.
+	ResidualStdError float64
 	// RSquared is 1 − Σw·r²/Σw·(X−X̄)². For a nonlinear law it is a description only: it can be negative and
 	// proves nothing about the model.
 	RSquared     float64
 	Residuals    []float64     // measured minus fitted, in the order of the points
 	Unbounded    *Coefficients // least squares without bounds, when it was found
 	Peak         Peak
-	Alternatives []Alternative // linear, Amdahl, universal; best first
+	Alternatives []Alternative // linear, Amdahl, universal
+	Simpler      Law           // the simplest law that describes the points as well; "" when they cannot tell
+	Outlier      *Outlier      // the one point that strays from what all others say
 	Warnings     []string
 
-	points     []Point
+	points     []Point // weighted by Errors
 	confidence float64
 	covariance [3][3]float64 // of γ, α, β; rows of parameters at a bound are zero
+	others     []*Model      // fits by the other error models that the data allow
+	original   []Point       // as given
+	solution   solution
+	likelihood float64 // logarithm, but for a constant
 }
 
 // Fit fits the law. All objections to the points are returned together.
@@ -190,18 +262,20 @@ func Fit(points []Point, o Options) (*Model, error) {
 			pts[i].Weight = 1
 		}
 	}
-	best := solveFromMany(pts, bounded)
-	m := &Model{
-		Coefficients: best.Coefficients, N: len(pts), DegreesOfFreedom: len(pts) - 3,
-		points: pts, confidence: o.Confidence,
+	fits := fitsOf(pts, o)
+	m := fits[0]
+	m.others = fits[1:]
+	m.describe()
+	for _, f := range fits {
+		m.ErrorsAllowed = append(m.ErrorsAllowed, f.Errors)
 	}
-	m.describe(best)
-	if free := solveFromMany(pts, unbounded); free.ok {
+	if free := solveFromMany(m.points, unbounded); free.ok {
 		m.Unbounded = &free.Coefficients
 	}
-	m.Alternatives = compare(pts, best)
+	m.Alternatives = compare(fits)
 	m.bootstrap(o)
-	m.warn(best)
+	m.Outlier = m.outlier()
+	m.warn()
 	return m, nil
 }
 
@@ -246,36 +320,48 @@ type Prediction struct {
 
 // Predict gives the throughput at n with two bands. The band of the curve is t·√(gᵀCg), with g the gradient of the law
 // by its parameters and C their covariance; that of a measurement adds the residual variance (Bates and Watts 1988,
-// chapter 2). Both widen away from the data, unlike a band of constant width.
+// chapter 2). They hold the bands of all error models that the data allow. Both widen away from the data, unlike a band
+// of constant width.
 func (m *Model) Predict(n float64) (Prediction, error) {
 	if !(n > 0) || math.IsInf(n, 0) {
 		return Prediction{}, fmt.Errorf("usl: predict: concurrency %v: must be a finite number above 0", n)
 	}
 	low, high := m.span()
 	p := Prediction{Concurrency: n, Throughput: m.At(n), Extrapolated: n < low || n > high}
-	g := gradient(m.Coefficients, n)
-	var variance float64
-	for i := range 3 {
-		for j := range 3 {
-			variance += g[i] * m.covariance[i][j] * g[j]
-		}
-	}
-	if math.IsNaN(variance) || m.DegreesOfFreedom < 1 {
+	if math.IsNaN(m.curveVariance(n)) {
 		p.Mean = resample.None("the parameters cannot be told apart by these points")
 		p.Measurement = p.Mean
 		return p, nil
 	}
 	t := resample.StudentT(m.confidence, float64(m.DegreesOfFreedom))
-	around := func(se float64, method string) resample.Interval {
-		return resample.Interval{
-			Low: max(0, p.Throughput-t*se), High: p.Throughput + t*se,
-			Confidence: m.confidence, Method: method,
+	p.Mean = resample.Interval{Low: p.Throughput, High: p.Throughput, Confidence: m.confidence, Method: "delta method"}
+	p.Measurement = p.Mean
+	p.Measurement.Method = "delta method with residual variance"
+	for _, f := range append([]*Model{m}, m.others...) {
+		curve := f.curveVariance(n)
+		if math.IsNaN(curve) {
+			continue
 		}
+		p.Mean = around(p.Mean, f.At(n), t*math.Sqrt(curve))
+		p.Measurement = around(p.Measurement, f.At(n), t*math.Sqrt(curve+f.measurementVariance(n)))
 	}
-	variance = max(0, variance)
-	p.Mean = around(math.Sqrt(variance), "delta method")
-	p.Measurement = around(math.Sqrt(variance+m.ResidualStdError*m.ResidualStdError), "delta method with residual variance")
 	return p, nil
+}
+
+// around widens an interval of a throughput to hold middle ± half.
+func around(i resample.Interval, middle, half float64) resample.Interval {
+	i.Low, i.High = max(0, min(i.Low, middle-half)), max(i.High, middle+half)
+	return i
+}
+
+// curveVariance is that of the law's own curve at n.
+func (m *Model) curveVariance(n float64) float64 {
+	return max(0, quadratic(gradient(m.Coefficients, n), m.covariance))
+}
+
+// measurementVariance is that of one measurement of weight 1 around the curve at n.
+func (m *Model) measurementVariance(n float64) float64 {
+	return math.Pow(m.ResidualStdError*math.Pow(m.At(n), m.Errors.power()), 2)
 }
 
 func (m *Model) span() (low, high float64) {

@@ -1,23 +1,24 @@
 package usl
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 )
 
 // warn lists every reason to doubt the model, in words fit for a report.
-func (m *Model) warn(best solution) {
+func (m *Model) warn() {
 	say := func(format string, args ...any) { m.Warnings = append(m.Warnings, fmt.Sprintf(format, args...)) }
 	low, high := m.span()
-	different := distinct(m.points)
+	different := distinct(m.original)
 	if different < 6 {
 		say("only %d different concurrencies: below 6 the three parameters are hardly told apart", different)
 	}
 	if m.DegreesOfFreedom < minDof {
 		say("%d degrees of freedom: the intervals are very wide", m.DegreesOfFreedom)
 	}
-	if !best.ok {
+	if !m.solution.ok {
 		say("the fit had not settled after its last step: treat the parameters as rough")
 	}
 	if high < 4*low {
@@ -43,13 +44,58 @@ func (m *Model) warn(best solution) {
 			say("without bounds crosstalk would be negative (%.4g): the data do not bend over", u.Beta)
 		}
 	}
-	if best := m.Alternatives[0]; best.Law != Universal && !math.IsInf(best.AICc, 1) {
-		say("the %s law describes the points as well with fewer parameters", best.Law)
+	m.choice(say)
+	if len(m.ErrorsAllowed) > 1 {
+		byPower := func(a, b Errors) int { return cmp.Compare(a.power(), b.power()) }
+		say("the points cannot tell whether errors are %s or %s: the intervals hold for either",
+			slices.MinFunc(m.ErrorsAllowed, byPower).Words(), slices.MaxFunc(m.ErrorsAllowed, byPower).Words())
+	}
+	if o := m.Outlier; o != nil {
+		say("one point strays from all others: %.6g at concurrency %.4g (p = %.2g). Measure it again; without it contention is %.4g and crosstalk %.4g, instead of %.4g and %.4g",
+			o.Point.Throughput, o.Point.Concurrency, o.P, o.Without.Alpha, o.Without.Beta, m.Alpha, m.Beta)
 	}
 	if p, ok := m.runs(); ok && p < 0.01 {
 		say("the points stray from the curve in waves (runs test, p = %.2g): the law misses something and the intervals are too narrow", p)
 	}
 }
+
+// level of the tests of nested laws.
+const level = 0.05
+
+// choice says which law the points ask for, or that they cannot choose. That a simpler law is not rejected does not
+// make it as good: it is when no crosstalk that the interval allows bends the curve within the data.
+func (m *Model) choice(say func(string, ...any)) {
+	line, amdahl := m.Alternatives[0], m.Alternatives[1]
+	low, high := m.span()
+	switch {
+	case amdahl.P < level:
+		m.Simpler = Universal
+		return
+	case line.P >= level:
+		if p, err := m.Predict(high); err == nil && p.Mean.Valid() && p.Mean.Low > nearlyLinear*line.At(high) {
+			m.Simpler = Linear
+			say("the linear law describes the points as well with fewer parameters")
+			return
+		}
+		say("the points cannot tell the law from a straight line (p = %.2g): measure more concurrencies between %.4g and %.4g", line.P, low, high)
+		return
+	}
+	if i := m.BetaParameter.T; i.Valid() {
+		if n := (Coefficients{m.Gamma, m.Alpha, i.High}).PeakConcurrency(); n > high {
+			m.Simpler = Amdahl
+			say("the amdahl law describes the points as well with fewer parameters: crosstalk is too small to bend the curve within them")
+			return
+		}
+	} else if m.BetaParameter.AtBound && m.DegreesOfFreedom >= minDof {
+		m.Simpler = Amdahl
+		say("the amdahl law describes the points as well with fewer parameters")
+		return
+	}
+	say("the points cannot tell crosstalk from none (p = %.2g), so whether throughput falls beyond a peak is open: measure more concurrencies", amdahl.P)
+}
+
+// nearlyLinear is the share of a straight line's throughput above which the law is one for all that matters.
+const nearlyLinear = 0.9
 
 // runs is the two-sided normal approximation of the test of Wald and Wolfowitz (1940) on the signs of the residuals by
 // rising concurrency; ok is false below ten of them.

@@ -36,16 +36,19 @@ type cluster struct {
 	work       *os.Root
 	groups     groupSet
 	wall       wall        // around every command
+	network    network     // of the commands that have ports
 	goroutines clock.Group // one per running command
 
-	mu      sync.Mutex
-	boxes   map[string]*sandbox
-	on      []bool // nodes
-	boots   int
-	starts  int
-	closed  bool
-	told    map[string]bool // things said once
-	sampled time.Time       // of the CPU metrics
+	mu     sync.Mutex
+	boxes  map[string]*sandbox
+	on     []bool // nodes
+	boots  int
+	starts int
+	closed bool
+	// numbered is how many sandboxes have asked for their address.
+	numbered int
+	told     map[string]bool // things said once
+	sampled  time.Time       // of the CPU metrics
 
 	numa      map[int]int // the NUMA node of each CPU
 	device    string      // whose counters see the data disks; "" none
@@ -73,8 +76,10 @@ type sandbox struct {
 	pinned    bool // exempt from balancing
 	dying     *cut // power-off not yet seen to its end
 	units     map[int]*command
-	cpuBefore time.Duration // used by boots and, without control groups, commands that have ended
-	counted   time.Duration // CPU time that metrics have reported
+	services  map[string]*command // by name, those that have ended too
+	number    int                 // for its address; 0: never asked for
+	cpuBefore time.Duration       // used by boots and, without control groups, commands that have ended
+	counted   time.Duration       // CPU time that metrics have reported
 }
 
 var (
@@ -188,6 +193,7 @@ func (c *cluster) claim(b *sandbox) (bool, error) {
 		return false, nil
 	}
 	b.op, b.units, b.power, b.making = make(chan struct{}, 1), map[int]*command{}, target.Off, true
+	b.services = map[string]*command{}
 	c.boxes[b.name] = b
 	return true, nil
 }
@@ -451,7 +457,7 @@ func (c *cluster) Close() error {
 	if closed {
 		return nil
 	}
-	return errors.Join(c.work.Close(), c.journal.close())
+	return errors.Join(c.work.Close(), c.network.close(), c.journal.close())
 }
 
 // once logs a line the first time that it is said.

@@ -27,14 +27,15 @@ const gate = `read -r go <&3 || exit 125; exec 3<&-; exec "$@"`
 
 // command is a started command: the unit of a process and all its children.
 type command struct {
-	c      *cluster
-	b      *sandbox
-	number int
-	label  string
-	key    string // of the VM's boot, for its control groups
-	cmd    *exec.Cmd
-	lost   bool // guarded by c.mu
-	done   chan struct{}
+	c       *cluster
+	b       *sandbox
+	number  int
+	label   string
+	key     string // of the VM's boot, for its control groups
+	cmd     *exec.Cmd
+	lost    bool // guarded by c.mu
+	service bool // no load generator
+	done    chan struct{}
 
 	watched watched // guarded by c.looking
 
@@ -43,18 +44,21 @@ type command struct {
 	usage target.Usage
 }
 
-var _ target.Process = (*command)(nil)
+var (
+	_ target.Process  = (*command)(nil)
+	_ target.Follower = (*command)(nil)
+)
 
 // Start implements target.Host. The command becomes the leader of a session of its own.
 func (h *host) Start(ctx context.Context, r target.Command) (target.Process, error) {
-	u, err := h.start(ctx, r)
+	u, err := h.start(ctx, r, false)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
 	return u, nil
 }
 
-func (h *host) start(ctx context.Context, r target.Command) (*command, error) {
+func (h *host) start(ctx context.Context, r target.Command, service bool) (*command, error) {
 	if err := h.Accessible(ctx); err != nil {
 		return nil, err
 	}
@@ -64,11 +68,15 @@ func (h *host) start(ctx context.Context, r target.Command) (*command, error) {
 	c := h.c
 	c.mu.Lock()
 	c.starts++
-	u := &command{c: c, b: h.b, number: c.starts, label: r.Label, done: make(chan struct{})}
+	u := &command{c: c, b: h.b, number: c.starts, label: r.Label, service: service, done: make(chan struct{})}
 	c.mu.Unlock()
 	env := append([]string{"PATH=" + searchPath(), "HOME=" + h.dir(), "TMPDIR=" + h.dir(), "LANG=C", "LC_ALL=C"}, r.Env...)
 	env = append(env, markVariable+"="+c.mark, unitVariable+"="+u.unit())
 	argv0, err := lookPath(r.Argv[0], env, h.dir())
+	if err != nil {
+		return nil, fmt.Errorf("vm %q: %w", h.b.name, err)
+	}
+	ports, err := c.portsOf(r)
 	if err != nil {
 		return nil, fmt.Errorf("vm %q: %w", h.b.name, err)
 	}
@@ -90,7 +98,7 @@ func (h *host) start(ctx context.Context, r target.Command) (*command, error) {
 	}
 	defer open.Close()
 	u.cmd.ExtraFiles = []*os.File{closed}
-	err = c.wall.start(u.cmd, h.grants(argv0))
+	err = c.wall.start(u.cmd, h.grants(argv0), ports)
 	closed.Close()
 	if err != nil {
 		return nil, h.fail("", 0, err)

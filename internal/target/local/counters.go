@@ -176,7 +176,9 @@ func (c *cluster) generators() (list []target.GeneratorUse) {
 	c.mu.Lock()
 	for _, b := range c.sandboxes(-1) {
 		for _, u := range b.units {
-			units = append(units, running{u, b.name})
+			if !u.service { // what a load goes to is not what makes it
+				units = append(units, running{u, b.name})
+			}
 		}
 	}
 	c.mu.Unlock()

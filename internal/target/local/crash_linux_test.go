@@ -41,6 +41,10 @@ func controller() {
 	fail(err)
 	c := opened.(*cluster)
 	fmt.Println("provisioned")
+	var listens []int
+	if c.wall.namespaces {
+		listens = []int{4711}
+	}
 	fail(c.CreateTemplate(ctx, target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20, DiskBytes: []int64{4 << 20, 4 << 20}}))
 	for i := 0; ctx.Err() == nil; i++ {
 		names := []string{fmt.Sprintf("vm-%d-a", i), fmt.Sprintf("vm-%d-b", i)}
@@ -52,6 +56,8 @@ func controller() {
 			_, err = h.Start(ctx, target.Command{Stdout: "o", Argv: []string{"sh", "-c",
 				"setsid sh -c 'sleep 120; :' & sleep 60 & echo yes; wait"}})
 			fail(err)
+			fail(h.(target.ServiceKeeper).StartService(ctx, target.Service{Name: "db", Command: target.Command{
+				Argv: []string{"sh", "-c", "sleep 120 & sleep 60; :"}, Listens: listens}}))
 		}
 		fail(c.Snapshot(ctx, "s", names))
 		if i > 2 {

@@ -29,7 +29,8 @@ func imageName(device string) string { return path.Base(device) + ".img" }
 
 func (c *cluster) disk(vm string, i int, size int64) target.Disk {
 	device := deviceName(i)
-	return target.Disk{Device: device, Path: filepath.Join(c.workDir, vm, imageName(device)), Bytes: size, File: true}
+	return target.Disk{Device: device, Path: filepath.Join(c.workDir, vm, imageName(device)), Bytes: size, File: true,
+		ID: c.mark[:markLength/4] + "-" + vm + "-" + path.Base(device)}
 }
 
 func sum(disks []target.Disk) (total int64) {

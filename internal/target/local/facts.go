@@ -71,7 +71,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	if cpu.megahertz == 0 { // some processors do not tell their clock
 		f.Metrics = slices.DeleteFunc(slices.Clone(metricNames), func(n string) bool { return strings.HasSuffix(n, ".Megahertz") })
 	}
-	f.Capabilities, f.Missing = p.capabilities(groups, st)
+	f.Capabilities, f.Missing = p.capabilities(groups, st, around)
 	f.Environment = p.environment(cpu, memory, groups, st, around)
 	f.Notes = p.notes(groups, st, around)
 	return f, errors.Join(objections...)
@@ -103,7 +103,8 @@ func existing(path string) (string, error) {
 	}
 }
 
-func (p *place) capabilities(groups controlGroups, st storage) (can, cannot map[target.Capability]string) {
+func (p *place) capabilities(groups controlGroups, st storage, around wall) (
+	can, cannot map[target.Capability]string) {
 	copies := "copies of the disk files"
 	if st.reflink == "supported" {
 		copies = "copies of the disk files that share blocks (reflink)"
@@ -121,6 +122,7 @@ func (p *place) capabilities(groups controlGroups, st storage) (can, cannot map[
 		target.Snapshots:         copies + ", made while the VMs' processes stand still",
 		target.LiveMigration:     "simulated: processes go on and count for the other node",
 		target.AvailabilityRules: "recorded: nothing here restarts or moves VMs on its own",
+		target.Services:          "processes of the sandbox, which end with it",
 		target.ClusterMetrics:    "CPU time and resident memory of the sandboxes' processes; no network counters, for the nodes share the host's network",
 	}
 	cannot = map[target.Capability]string{
@@ -131,6 +133,11 @@ func (p *place) capabilities(groups controlGroups, st storage) (can, cannot map[
 		target.FolderImport:     "sandboxes have no system disk, so there is no image to import",
 		target.DiskTrim:         "data disks are files here, and load generators trim block devices only",
 		target.PlatformChecks:   "this host is managed by neither vCenter nor Prism",
+	}
+	if why := around.noNetwork(); why == "" {
+		can[target.PeerNetwork] = "a loopback device of the run's own, with an address for each sandbox; only declared ports"
+	} else {
+		cannot[target.PeerNetwork] = why
 	}
 	for _, c := range []target.Capability{target.GuestCommands, target.ControllerCommands} {
 		if p.commands {

@@ -5,7 +5,8 @@
 // once. No root is needed. Every command runs behind a wall (wall.go) that leaves it the sandbox's working folder and
 // disks and the system's programs; what that does not stop on a machine is in Check's notes. Where control groups are
 // at hand, CPU and memory limits are enforced, kills are exact and CPU time is accounted by the kernel; elsewhere
-// processes are found by the mark of the run in their environment, and Check says so in its notes.
+// processes are found by the mark of the run in their environment, and Check says so in its notes. Commands and services
+// that declare TCP ports meet on a loopback device of the run's own (network.go), as root; nothing else is reachable.
 //
 // In a run folder, `state` (the request's StateDir) holds this package's journal and `work/<vm>` the sandboxes.
 // Everything is journalled before it is made, so that Destroy, from any process and any number of times, ends the

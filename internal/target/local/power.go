@@ -228,15 +228,50 @@ func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, b
 	return target.On, true, nil
 }
 
-// PowerOffNode implements target.NodePower: every process of the node's sandboxes is killed at once.
-func (c *cluster) PowerOffNode(ctx context.Context, node int) error {
-	return c.nodeOff(ctx, "power off node", node)
+// nodeController switches one logical node. It is asked in the same words as a BMC, and needs no credentials.
+type nodeController struct {
+	c    *cluster
+	node int
 }
 
-// ShutdownNode implements target.NodePower. Sandboxes have no operating system to ask, so it differs from a power-off only
-// in order: nothing new starts on the node, then its VMs go one after another.
-func (c *cluster) ShutdownNode(ctx context.Context, node int) error {
-	return c.nodeOff(ctx, "shut down node", node)
+var _ target.PowerController = nodeController{}
+
+// PowerController implements target.NodePower.
+func (c *cluster) PowerController(node int) (target.PowerController, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkNode(node, false); err != nil {
+		return nil, fmt.Errorf("power controller: %w", err)
+	}
+	return nodeController{c, node}, nil
+}
+
+// State implements target.PowerController.
+func (p nodeController) State(ctx context.Context) (target.PowerState, error) {
+	state, _, err := p.c.NodeState(ctx, p.node)
+	return state, err
+}
+
+// PowerOff implements target.PowerController: every process of the node's sandboxes is killed at once.
+func (p nodeController) PowerOff(ctx context.Context) error {
+	return p.c.nodeOff(ctx, "power off node", p.node)
+}
+
+// Shutdown implements target.PowerController. Sandboxes have no operating system to ask, so it differs from a power-off
+// only in order: nothing new starts on the node, then its VMs go one after another.
+func (p nodeController) Shutdown(ctx context.Context) error {
+	return p.c.nodeOff(ctx, "shut down node", p.node)
+}
+
+// PowerOn implements target.PowerController. The node's VMs stay off until they are powered on.
+func (p nodeController) PowerOn(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("power on node: node %d: %w", p.node, err)
+	}
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	p.c.on[p.node] = true
+	return nil
 }
 
 func (c *cluster) nodeOff(ctx context.Context, verb string, node int) error {
@@ -252,18 +287,4 @@ func (c *cluster) nodeOff(ctx context.Context, verb string, node int) error {
 	boxes := c.sandboxes(node)
 	c.mu.Unlock()
 	return wrap(fmt.Sprintf("%s: node %d", verb, node), c.powerOff(ctx, boxes))
-}
-
-// PowerOnNode implements target.NodePower. Its VMs stay off until they are powered on.
-func (c *cluster) PowerOnNode(ctx context.Context, node int) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("power on node: node %d: %w", node, err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkNode(node, false); err != nil {
-		return fmt.Errorf("power on node: %w", err)
-	}
-	c.on[node] = true
-	return nil
 }

@@ -147,7 +147,7 @@ func findWall(dir, mark string) (wall, error) {
 func (w wall) try(dir string) error {
 	cmd := exec.Command("/bin/sh", "-c", ":")
 	cmd.Dir = dir
-	if err := w.start(cmd, allow(w.system, dir, false)); err != nil {
+	if err := w.start(cmd, allow(w.system, dir, false), ports{}); err != nil {
 		return err
 	}
 	if err := cmd.Wait(); err != nil {
@@ -156,8 +156,8 @@ func (w wall) try(dir string) error {
 	return nil
 }
 
-// start starts a command with nothing but the grants.
-func (w wall) start(cmd *exec.Cmd, grants []grant) error {
+// start starts a command with nothing but the grants and the ports.
+func (w wall) start(cmd *exec.Cmd, grants []grant, ports ports) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -166,14 +166,14 @@ func (w wall) start(cmd *exec.Cmd, grants []grant) error {
 	}
 	err := onThread(func() error {
 		if w.namespaces {
-			if err := view(grants); err != nil {
+			if err := view(grants, ports.network); err != nil {
 				return err
 			}
 		}
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("no new privileges: %w", err)
 		}
-		if err := restrict(w.landlock, grants); err != nil {
+		if err := restrict(w.landlock, grants, ports); err != nil {
 			return err
 		}
 		if err := dropCapabilities(w.id != 0); err != nil {
@@ -206,9 +206,9 @@ func onThread(do func() error) error {
 	return <-result
 }
 
-// view gives this thread a root folder with nothing but the grants in it, a network without any interface and no
-// System V IPC but its own.
-func view(grants []grant) error {
+// view gives this thread a root folder with nothing but the grants in it, that network, or without one a network without
+// any interface, and no System V IPC but its own.
+func view(grants []grant, network *os.File) error {
 	fail := func(what string, err error) error {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
@@ -216,7 +216,13 @@ func view(grants []grant) error {
 		}
 		return fmt.Errorf("namespaces: %s: %w", what, err)
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC); err != nil {
+	own := unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	if network == nil {
+		own |= unix.CLONE_NEWNET
+	} else if err := unix.Setns(int(network.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fail("network of the run", err)
+	}
+	if err := unix.Unshare(own); err != nil {
 		return fail("unshare", err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -348,7 +354,7 @@ func newRuleset(rights unix.LandlockRulesetAttr) (int, error) {
 }
 
 // restrict has Landlock refuse this thread everything that it can refuse and that is not granted.
-func restrict(rights unix.LandlockRulesetAttr, grants []grant) error {
+func restrict(rights unix.LandlockRulesetAttr, grants []grant, ports ports) error {
 	if rights == (unix.LandlockRulesetAttr{}) {
 		return nil
 	}
@@ -361,6 +367,9 @@ func restrict(rights unix.LandlockRulesetAttr, grants []grant) error {
 		if err := grantPath(ruleset, rights, g); err != nil {
 			return fmt.Errorf("landlock: %s: %w", g.path, err)
 		}
+	}
+	if err := grantPorts(ruleset, rights, ports); err != nil {
+		return err
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); errno != 0 {
 		return fmt.Errorf("landlock: %w", errno)

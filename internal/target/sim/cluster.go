@@ -19,6 +19,7 @@ type cluster struct {
 	w        *World
 	machines map[string]*machine
 	order    []*machine // by name
+	made     int        // machines
 	closed   bool
 	cpus     cpuTimes
 	*injector
@@ -33,7 +34,9 @@ type machine struct {
 	snapshots map[string][]string
 	files     map[string][]byte
 	running   []*process
-	lost      bool // on, but not answering
+	services  map[string]*process // by name, those that have ended too
+	number    int                 // of all machines that the cluster has had; see address
+	lost      bool                // on, but not answering
 	gone      bool
 	store     string
 	haOff     bool
@@ -59,13 +62,18 @@ var (
 )
 
 func newMachine(vm target.VM, sizes []int64) *machine {
-	m := &machine{VM: vm, texts: make([]string, len(sizes)), snapshots: map[string][]string{}, files: map[string][]byte{}}
+	m := &machine{VM: vm, texts: make([]string, len(sizes)), snapshots: map[string][]string{}, files: map[string][]byte{},
+		services: map[string]*process{}}
 	for i, size := range sizes {
 		device := "/dev/sd" + string(rune('b'+i))
-		m.disks = append(m.disks, target.Disk{Device: device, Path: path.Join("/sim", vm.Name, path.Base(device)), Bytes: size, File: true})
+		m.disks = append(m.disks, target.Disk{Device: device, Path: path.Join("/sim", vm.Name, path.Base(device)),
+			ID: "sim-" + vm.Name + "-" + path.Base(device), Bytes: size, File: true})
 	}
 	return m
 }
+
+// address is one of the range for benchmarks (RFC 2544).
+func (m *machine) address() string { return fmt.Sprintf("198.19.%d.%d", m.number/250, 1+m.number%250) }
 
 // kill ends all commands. The world's lock must be held.
 func (m *machine) kill(lost bool) {
@@ -167,6 +175,8 @@ func (c *cluster) add(m *machine) error {
 	if err := c.w.node(m.Node, true); err != nil {
 		return err
 	}
+	m.number = c.made
+	c.made++
 	c.machines[m.Name] = m
 	at, _ := c.place(m.Name)
 	c.order = slices.Insert(c.order, at, m)

@@ -41,6 +41,7 @@ func (c *Call) Print(text string) {
 	defer c.p.w.mu.Unlock()
 	if c.p.out != "" && !c.p.ended {
 		c.p.m.files[c.p.out] = append(c.p.m.files[c.p.out], text...)
+		c.p.printed()
 	}
 }
 
@@ -93,12 +94,15 @@ func (w *World) function(name string) (Func, error) {
 		return nil, fmt.Errorf("command %q: %w", name, exec.ErrNotFound)
 	}
 	return func(c *Call) target.Exit {
+		if c.p.service {
+			c.Sleep(forever)
+		}
 		c.Sleep(w.o.Runtime)
 		return target.Exit{}
 	}, nil
 }
 
-// builtin are the commands that every world has: print TEXT, exit CODE, sleep DURATION, spawn WORD (a command with a child,
+// builtin are the commands that every world has: print TEXT, exit CODE, sleep DURATION, slow DURATION PART..., spawn WORD (a command with a child,
 // for an hour), orphan WORD (leaves a child behind), diskwrite PATH TEXT, diskread PATH, burn DURATION.
 func builtin() map[string]Func {
 	arg := func(c *Call, i int) string {
@@ -122,6 +126,15 @@ func builtin() map[string]Func {
 				return target.Exit{Code: 2}
 			}
 			return target.Exit{Code: code}
+		},
+		"slow": func(c *Call) target.Exit { // slow DURATION PART...
+			for _, part := range c.Argv[min(2, len(c.Argv)):] {
+				c.Print(part)
+				if !c.Sleep(duration(c)) {
+					break
+				}
+			}
+			return target.Exit{}
 		},
 		"sleep":  func(c *Call) target.Exit { c.Sleep(duration(c)); return target.Exit{} },
 		"spawn":  func(c *Call) target.Exit { c.Fork(1); c.Sleep(time.Hour); return target.Exit{} },

@@ -26,7 +26,10 @@ func Replay(real workload.Engine) workload.Engine { return engine{real} }
 // engine is a real engine whose tool is modelled. Its raw output is one JSON document per line and report, see appendLine.
 type engine struct{ real workload.Engine }
 
-var _ workload.Engine = engine{}
+var (
+	_ workload.Engine  = engine{}
+	_ workload.Peering = engine{}
+)
 
 // Describe implements workload.Engine.
 func (e engine) Describe() workload.Description { return e.real.Describe() }
@@ -44,6 +47,22 @@ func (e engine) Validate(s workload.Spec) error { return e.real.Validate(s) }
 
 // Command implements workload.Engine.
 func (e engine) Command(s workload.Spec) (workload.Job, error) { return e.real.Command(s) }
+
+// Peers implements workload.Peering: the machines that the real engine names, on which no server has to run.
+func (e engine) Peers(s workload.Spec) (workload.Peers, bool, error) {
+	real, ok := e.real.(workload.Peering)
+	if !ok {
+		return workload.Peers{}, false, nil
+	}
+	use, there, err := real.Peers(s)
+	use.Served = false
+	return use, there, err
+}
+
+// Server implements workload.Peering.
+func (e engine) Server(s workload.Spec) (workload.Server, error) {
+	return workload.Server{}, fmt.Errorf("workload %q: servers are not run on a simulated cluster", s.Name)
+}
 
 // Run implements workload.Engine.
 func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
@@ -73,7 +92,7 @@ func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (wo
 // start puts the job's files on the machine and makes its process.
 func (e engine) start(ctx context.Context, h *host, job workload.Job) (*process, error) {
 	for _, name := range slices.Sorted(maps.Keys(job.Files)) {
-		if err := h.WriteFile(ctx, name, job.Files[name]); err != nil {
+		if err := target.WriteFile(ctx, h, name, job.Files[name]); err != nil {
 			return nil, err
 		}
 	}

@@ -86,7 +86,7 @@ func TestHighAvailability(t *testing.T) {
 	f.after(59 * time.Second)
 	f.after(15 * time.Second)
 	f.after(2 * time.Second)
-	f.must(f.Cluster.(target.NodePower).PowerOnNode(t.Context(), 1))
+	f.must(controller(t, f.Cluster, 1).PowerOn(t.Context()))
 	f.after(20 * time.Minute)
 	f.expect("  59 on 04  26 37",
 		"  60 high availability powers on VMs of node-1: 1",
@@ -116,7 +116,7 @@ func TestFailoverOfAll(t *testing.T) {
 	}
 	f.after(10 * time.Minute)
 	for node := range 4 {
-		f.must(f.Cluster.(target.NodePower).PowerOnNode(t.Context(), node))
+		f.must(controller(t, f.Cluster, node).PowerOn(t.Context()))
 	}
 	f.after(2 * time.Minute)
 	f.after(time.Minute)

@@ -80,7 +80,7 @@ func TestHostCounters(t *testing.T) {
 		if diff := cmp.Diff(want, read()); diff != "" {
 			t.Error(diff)
 		}
-		if err := c.(target.NodePower).PowerOffNode(t.Context(), 0); err != nil {
+		if err := (nodeController{c.(*cluster), 0}).PowerOff(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

@@ -13,43 +13,68 @@ import (
 	"plimsoll/internal/target/sim/perf"
 )
 
-// nodeDo does a node method under the lock.
-func (c *cluster) nodeDo(ctx context.Context, method string, capability target.Capability, node int, do func()) error {
-	err := c.need(capability)
-	if err == nil {
-		err = c.w.call(ctx, method, strconv.Itoa(node), func() error {
-			if err := c.w.node(node, false); err != nil {
-				return err
-			}
-			switch n := c.w.nodes[node]; {
-			case n.bare:
-				return errors.New("it has no power controller")
-			case n.dark:
-				return errDark
-			}
-			do()
-			return nil
-		})
-	}
+// nodeDo does what a power controller was told under the lock.
+func (c *cluster) nodeDo(ctx context.Context, method string, node int, do func()) error {
+	err := c.w.call(ctx, method, strconv.Itoa(node), func() error {
+		if c.w.nodes[node].dark {
+			return errDark
+		}
+		do()
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("%s: node %d: %w", method, node, err)
 	}
 	return nil
 }
 
-// PowerOffNode implements target.NodePower.
-func (c *cluster) PowerOffNode(ctx context.Context, node int) error {
-	return c.nodeDo(ctx, "PowerOffNode", target.NodePowerControl, node, func() { c.w.nodeOff(node) })
+// nodeController is the power controller of a node. Rules and faults know its calls as PowerOffNode, PowerOnNode and
+// ShutdownNode of the node's number.
+type nodeController struct {
+	c    *cluster
+	node int
 }
 
-// PowerOnNode implements target.NodePower.
-func (c *cluster) PowerOnNode(ctx context.Context, node int) error {
-	return c.nodeDo(ctx, "PowerOnNode", target.NodePowerControl, node, func() { c.w.nodeOn(node) })
+var _ target.PowerController = nodeController{}
+
+// PowerController implements target.NodePower.
+func (c *cluster) PowerController(node int) (target.PowerController, error) {
+	err := c.need(target.NodePowerControl)
+	if err == nil {
+		c.w.mu.Lock()
+		defer c.w.mu.Unlock()
+		if err = c.w.node(node, false); err == nil && c.w.nodes[node].bare {
+			err = target.ErrNoController
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("power controller: node %d: %w", node, err)
+	}
+	return nodeController{c, node}, nil
 }
 
-// ShutdownNode implements target.NodePower.
-func (c *cluster) ShutdownNode(ctx context.Context, node int) error {
-	return c.nodeDo(ctx, "ShutdownNode", target.NodeShutdown, node, func() { c.w.nodeOff(node) })
+// State implements target.PowerController.
+func (p nodeController) State(ctx context.Context) (target.PowerState, error) {
+	state, _, err := p.c.NodeState(ctx, p.node)
+	return state, err
+}
+
+// PowerOff implements target.PowerController.
+func (p nodeController) PowerOff(ctx context.Context) error {
+	return p.c.nodeDo(ctx, "PowerOffNode", p.node, func() { p.c.w.nodeOff(p.node) })
+}
+
+// PowerOn implements target.PowerController.
+func (p nodeController) PowerOn(ctx context.Context) error {
+	return p.c.nodeDo(ctx, "PowerOnNode", p.node, func() { p.c.w.nodeOn(p.node) })
+}
+
+// Shutdown implements target.PowerController.
+func (p nodeController) Shutdown(ctx context.Context) error {
+	if err := p.c.need(target.NodeShutdown); err != nil {
+		return fmt.Errorf("ShutdownNode: node %d: %w", p.node, err)
+	}
+	return p.c.nodeDo(ctx, "ShutdownNode", p.node, func() { p.c.w.nodeOff(p.node) })
 }
 
 // Snapshot implements target.Snapshotter.
@@ -162,9 +187,9 @@ func (c *cluster) addresses(group string) (list []string) {
 		}
 		return list
 	}
-	for i, m := range c.order {
+	for _, m := range c.order {
 		if m.Group == group && !m.Template {
-			list = append(list, fmt.Sprintf("198.19.%d.%d", i/250, 1+i%250))
+			list = append(list, m.address())
 		}
 	}
 	return list

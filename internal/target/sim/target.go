@@ -24,6 +24,8 @@ var capabilities = map[target.Capability]string{
 	target.NodeFailover:       "simulated",
 	target.StorageMigration:   "recorded; the performance model knows no stores",
 	target.GuestCommands:      "commands do nothing and succeed",
+	target.Services:           "simulated: a service does nothing until it is stopped",
+	target.PeerNetwork:        "addresses are given; nothing is sent",
 	target.PlaybookHosts:      "playbooks are checked, not run: they change nothing and load nothing",
 	target.ControllerCommands: "on this machine, with --allow-host-commands",
 	target.WriteLogDrain:      "the performance model's write logs",

@@ -288,7 +288,8 @@ func (w *World) enter(ctx context.Context, method, object string) (Rule, error) 
 }
 
 // hostMethods are the calls to a machine, not to the cluster's management.
-var hostMethods = []string{"Accessible", "WriteFile", "ReadAt", "Fetch", "Remove", "Discard", "Start", "Check", "Provision", "Destroy"}
+var hostMethods = []string{"Accessible", "Put", "Get", "Remove", "Discard", "Start", "StartService", "ServiceState",
+	"StopService", "Address", "Check", "Provision", "Destroy"}
 
 // match returns the first rule that applies to a call. w.mu must be held.
 func (w *World) match(method, object string) Rule {

@@ -39,6 +39,7 @@ func factory(without ...target.Capability) targettest.Factory {
 				WriteDisk: func(path, text string) []string { return []string{"diskwrite", path, text} },
 				ReadDisk:  func(path string) []string { return []string{"diskread", path} },
 				Burn:      func() []string { return []string{"burn", "100ms"} },
+				Slow:      func(parts ...string) []string { return append([]string{"slow", "20ms"}, parts...) },
 			},
 		}
 	}
@@ -50,6 +51,16 @@ func TestConformance(t *testing.T) { targettest.Run(t, factory()) }
 func TestConformanceWithoutCapabilities(t *testing.T) {
 	targettest.Run(t, factory(target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
 		target.AvailabilityRules, target.StorageMigration, target.PlaybookHosts, target.ClusterMetrics))
+}
+
+// controller is the power controller of a node.
+func controller(t testing.TB, c target.Cluster, node int) target.PowerController {
+	t.Helper()
+	p, err := c.(target.NodePower).PowerController(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func BenchmarkConformance(b *testing.B) { targettest.Benchmark(b, factory()) }
@@ -173,9 +184,8 @@ func TestVirtualTime(t *testing.T) {
 			})
 		}
 		g.Go(func() {
-			np := c.Cluster.(target.NodePower)
 			_ = v.Sleep(t.Context(), time.Hour)
-			if err := errors.Join(np.PowerOffNode(t.Context(), 2), np.PowerOnNode(t.Context(), 2)); err != nil {
+			if err := errors.Join(controller(t, c.Cluster, 2).PowerOff(t.Context()), controller(t, c.Cluster, 2).PowerOn(t.Context())); err != nil {
 				t.Error(err)
 			}
 			for {

@@ -8,15 +8,15 @@ import (
 
 // Benchmark measures what a run does over and over: following a file and starting a command.
 func Benchmark(b *testing.B, factory Factory) {
-	b.Run("ReadAt", func(b *testing.B) {
+	b.Run("ReadFile", func(b *testing.B) {
 		s := open(b, factory)
 		s.running(1)
 		h := s.host("a-0")
-		s.must(h.WriteFile(s.ctx, "log", make([]byte, 64<<10)))
+		s.must(target.WriteFile(s.ctx, h, "log", make([]byte, 64<<10)))
 		b.SetBytes(64 << 10)
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := h.ReadAt(s.ctx, "log", 0, 64<<10); err != nil {
+			if _, err := target.ReadFile(s.ctx, h, "log", 0, 64<<10); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -51,7 +51,8 @@ func factsAreWhole(t *testing.T, b *bench) {
 	}
 	all := []target.Capability{target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
 		target.AvailabilityRules, target.NodeFailover, target.StorageMigration, target.GuestCommands, target.PlaybookHosts,
-		target.ControllerCommands, target.WriteLogDrain, target.ClusterMetrics, target.FolderImport}
+		target.ControllerCommands, target.WriteLogDrain, target.ClusterMetrics, target.FolderImport,
+		target.Services, target.PeerNetwork}
 	for _, c := range all {
 		how, why := f.Capabilities[c], f.Missing[c]
 		if (how == "") == (why == "") {
@@ -192,7 +193,7 @@ func powerOnAndOff(t *testing.T, b *bench) {
 			t.Errorf("%s is %s", n, b.power(n))
 		}
 	}
-	b.must(b.host("a-0").WriteFile(b.ctx, "kept", []byte("through a power cycle")))
+	b.must(target.WriteFile(b.ctx, b.host("a-0"), "kept", []byte("through a power cycle")))
 	for range 2 {
 		b.must(b.cluster.PowerOff(b.ctx, names))
 	}
@@ -202,12 +203,12 @@ func powerOnAndOff(t *testing.T, b *bench) {
 	b.fails(err, "a-0")
 	_, err = h.Start(b.ctx, target.Command{Argv: b.place.Commands.Print("x")})
 	b.is(err, target.ErrNotAccessible)
-	b.is(h.WriteFile(b.ctx, "f", nil), target.ErrNotAccessible)
-	_, err = h.ReadAt(b.ctx, "kept", 0, 10)
+	b.is(target.WriteFile(b.ctx, h, "f", nil), target.ErrNotAccessible)
+	_, err = target.ReadFile(b.ctx, h, "kept", 0, 10)
 	b.is(err, target.ErrNotAccessible)
 	b.is(h.Remove(b.ctx, "kept"), target.ErrNotAccessible)
 	b.must(b.cluster.PowerOn(b.ctx, names, 10))
-	data, err := h.ReadAt(b.ctx, "kept", 0, 100)
+	data, err := target.ReadFile(b.ctx, h, "kept", 0, 100)
 	b.must(err)
 	if string(data) != "through a power cycle" {
 		t.Errorf("after the power cycle the file holds %q", data)
@@ -310,10 +311,10 @@ func cancelledContext(t *testing.T, b *bench) {
 	_, listErr := b.cluster.VMs(ctx)
 	_, _, stateErr := b.cluster.NodeState(ctx, 0)
 	_, startErr := h.Start(ctx, target.Command{Argv: b.place.Commands.Print("x")})
-	_, readErr := h.ReadAt(ctx, "f", 0, 1)
+	_, readErr := target.ReadFile(ctx, h, "f", 0, 1)
 	_, waitErr := p.Wait(ctx)
 	for name, err := range map[string]error{
-		"VMs": listErr, "NodeState": stateErr, "Start": startErr, "ReadAt": readErr, "Wait": waitErr,
+		"VMs": listErr, "NodeState": stateErr, "Start": startErr, "Get": readErr, "Wait": waitErr,
 		"CreateTemplate": b.cluster.CreateTemplate(ctx, target.Template{Name: "t", DiskBytes: []int64{disk}}),
 		"Clone":          b.cluster.Clone(ctx, target.Clone{Source: "a-0", Members: []target.Placement{{Name: "c"}}}),
 		"PowerOn":        b.cluster.PowerOn(ctx, names, 1),
@@ -321,7 +322,7 @@ func cancelledContext(t *testing.T, b *bench) {
 		"Delete":         b.cluster.Delete(ctx, names),
 		"Move":           b.cluster.Move(ctx, "a-0", 0),
 		"Accessible":     h.Accessible(ctx),
-		"WriteFile":      h.WriteFile(ctx, "f", nil),
+		"Put":            target.WriteFile(ctx, h, "f", nil),
 		"Remove":         h.Remove(ctx, "f"),
 	} {
 		if !errors.Is(err, context.Canceled) {
@@ -363,7 +364,7 @@ func concurrentCalls(t *testing.T, b *bench) {
 				}
 				p.Usage()
 				_, _ = p.Wait(b.ctx)
-				_, _ = h.ReadAt(b.ctx, "o", 0, 10)
+				_, _ = target.ReadFile(b.ctx, h, "o", 0, 10)
 				_, _ = b.cluster.VMs(b.ctx)
 				_, _, _ = b.cluster.NodeState(b.ctx, 0)
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -116,30 +115,22 @@ func files(t *testing.T, b *bench) {
 	h := b.host(b.name(0))
 	content := []byte(strings.Repeat("0123456789", 1000))
 	for range 2 { // the second replaces the first
-		b.must(h.WriteFile(b.ctx, "deep/er/file", content))
+		b.must(target.WriteFile(b.ctx, h, "deep/er/file", content))
 	}
 	for _, c := range []struct {
 		offset int64
 		limit  int
 		want   []byte
 	}{{0, 10, content[:10]}, {9_995, 100, content[9_995:]}, {10_000, 10, nil}, {20_000, 10, nil}, {0, 1 << 20, content}} {
-		got, err := h.ReadAt(b.ctx, "deep/er/file", c.offset, c.limit)
+		got, err := target.ReadFile(b.ctx, h, "deep/er/file", c.offset, c.limit)
 		if err != nil || !bytes.Equal(got, c.want) || (c.want == nil) != (got == nil) {
 			t.Errorf("read %d at %d: %d bytes, nil %t, %v; want %d", c.limit, c.offset, len(got), got == nil, err, len(c.want))
-		}
-	}
-	if f, ok := target.HostAs[target.FileFetcher](h); ok {
-		r, err := f.Fetch(b.ctx, "deep/er/file")
-		b.must(err)
-		got, err := io.ReadAll(r)
-		if err = errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, content) {
-			t.Errorf("fetched %d bytes, %v", len(got), err)
 		}
 	}
 	if d, ok := target.HostAs[target.Discarder](h); ok {
 		b.must(d.Discard(b.ctx, "deep/er/file", 8192))
 		b.must(d.Discard(b.ctx, "absent", 8192))
-		got, err := h.ReadAt(b.ctx, "deep/er/file", 8192, 1<<20)
+		got, err := target.ReadFile(b.ctx, h, "deep/er/file", 8192, 1<<20)
 		if err != nil || !bytes.Equal(got, content[8192:]) {
 			t.Errorf("after discarding 8192 bytes the rest is %d bytes, %v", len(got), err)
 		}
@@ -147,9 +138,9 @@ func files(t *testing.T, b *bench) {
 	for range 2 { // absent is fine
 		b.must(h.Remove(b.ctx, "deep"))
 	}
-	_, err := h.ReadAt(b.ctx, "deep/er/file", 0, 10)
+	_, err := target.ReadFile(b.ctx, h, "deep/er/file", 0, 10)
 	b.fails(err, b.name(0), "deep/er/file")
-	_, err = h.ReadAt(b.ctx, "deep/er/file", -1, 10)
+	_, err = target.ReadFile(b.ctx, h, "deep/er/file", -1, 10)
 	b.fails(err, "-1")
 }
 
@@ -157,8 +148,8 @@ func filesStayBelow(_ *testing.T, b *bench) {
 	b.running(1)
 	h := b.host(b.name(0))
 	for _, name := range []string{"../out", "/etc/out", "a/../../out", ""} {
-		b.fails(h.WriteFile(b.ctx, name, []byte("x")), b.name(0))
-		_, err := h.ReadAt(b.ctx, name, 0, 1)
+		b.fails(target.WriteFile(b.ctx, h, name, []byte("x")), b.name(0))
+		_, err := target.ReadFile(b.ctx, h, name, 0, 1)
 		b.fails(err, b.name(0))
 		b.fails(h.Remove(b.ctx, name), b.name(0))
 		if name != "" { // no name discards the output
@@ -174,9 +165,9 @@ func outputIsFollowed(t *testing.T, b *bench) {
 	h := b.host(b.name(0))
 	var got []byte
 	for _, part := range []string{"first ", "second ", "third"} {
-		b.must(h.WriteFile(b.ctx, "log", append(bytes.Clone(got), part...)))
+		b.must(target.WriteFile(b.ctx, h, "log", append(bytes.Clone(got), part...)))
 		b.until("the new part is seen", func() bool {
-			data, err := h.ReadAt(b.ctx, "log", int64(len(got)), 4)
+			data, err := target.ReadFile(b.ctx, h, "log", int64(len(got)), 4)
 			b.must(err)
 			got = append(got, data...)
 			return bytes.HasSuffix(got, []byte(part))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/target"
+	"plimsoll/internal/target/powertest"
 )
 
 var (
@@ -23,6 +24,7 @@ var (
 var optionalTests = []subtest{
 	{name: "node power-off takes its VMs down", needs: power, run: nodePowerOff},
 	{name: "node power objections", needs: power, run: nodePowerObjections},
+	{name: "node power controllers", needs: power, run: powerControllers},
 	{name: "node shutdown", needs: shutdown, run: nodeShutdown},
 	{name: "operations on VMs of a node that is off", needs: power, run: operationsOnDeadNode},
 	{name: "snapshot and restore", needs: snapshots, run: snapshotAndRestore},
@@ -48,8 +50,15 @@ func (b *bench) state(node int, want target.PowerState) {
 	})
 }
 
+// controller is the power controller of a node.
+func (b *bench) controller(node int) target.PowerController {
+	b.t.Helper()
+	c, err := claimed[target.NodePower](b, target.NodePowerControl).PowerController(node)
+	b.must(err)
+	return c
+}
+
 func nodePowerOff(t *testing.T, b *bench) {
-	np := claimed[target.NodePower](b, target.NodePowerControl)
 	n := len(b.facts.Nodes)
 	names := b.running(n + 1) // the first and the last share node 0
 	first, last, other := b.word(), b.word(), b.word()
@@ -59,7 +68,7 @@ func nodePowerOff(t *testing.T, b *bench) {
 		r = b.spawn("a-1", other)
 	}
 	for range 2 { // repeating is fine
-		b.must(np.PowerOffNode(b.ctx, 0))
+		b.must(b.controller(0).PowerOff(b.ctx))
 	}
 	b.state(0, target.Off)
 	b.dead(first)
@@ -76,7 +85,7 @@ func nodePowerOff(t *testing.T, b *bench) {
 		b.must(r.Kill())
 	}
 	for range 2 {
-		b.must(np.PowerOnNode(b.ctx, 0))
+		b.must(b.controller(0).PowerOn(b.ctx))
 	}
 	b.state(0, target.On)
 	if b.power("a-0") != target.Off {
@@ -91,34 +100,51 @@ func nodePowerOff(t *testing.T, b *bench) {
 
 func nodePowerObjections(_ *testing.T, b *bench) {
 	np := claimed[target.NodePower](b, target.NodePowerControl)
-	for _, do := range []func() error{
-		func() error { return np.PowerOffNode(b.ctx, 99) },
-		func() error { return np.PowerOnNode(b.ctx, -1) },
-		func() error { return np.ShutdownNode(b.ctx, 99) },
-	} {
-		b.is(do(), target.ErrNoSuchNode)
+	for _, node := range []int{-1, len(b.facts.Nodes), 99} {
+		_, err := np.PowerController(node)
+		b.is(err, target.ErrNoSuchNode)
+	}
+	for _, n := range b.facts.Nodes {
+		_, err := np.PowerController(n.Index)
+		if (err == nil) != (n.Power != "") {
+			b.t.Errorf("node %d has a controller %q by its facts: %v", n.Index, n.Power, err)
+		}
+		if err != nil {
+			b.is(err, target.ErrNoController)
+		}
 	}
 }
 
+// powerControllers holds the controllers of a place to their own contract.
+func powerControllers(t *testing.T, b *bench) {
+	powertest.Run(t, powertest.Place{
+		Open: func(testing.TB) target.PowerController { return b.controller(len(b.facts.Nodes) - 1) },
+		Wait: func(done func() bool) { b.until("the controller's effect is seen", done) },
+		Node: func() (target.PowerState, error) {
+			state, _, err := b.cluster.NodeState(b.ctx, len(b.facts.Nodes)-1)
+			return state, err
+		},
+		Graceful: b.facts.Can(target.NodeShutdown),
+	})
+}
+
 func nodeShutdown(t *testing.T, b *bench) {
-	np := claimed[target.NodePower](b, target.NodeShutdown)
 	b.running(1)
 	w := b.word()
 	p := b.spawn("a-0", w)
-	b.must(np.ShutdownNode(b.ctx, 0))
+	b.must(b.controller(0).Shutdown(b.ctx))
 	b.state(0, target.Off)
 	b.dead(w)
 	if exit := b.wait(p); !exit.Lost {
 		t.Errorf("exit %+v: want lost", exit)
 	}
-	b.must(np.PowerOnNode(b.ctx, 0))
+	b.must(b.controller(0).PowerOn(b.ctx))
 	b.state(0, target.On)
 }
 
 func operationsOnDeadNode(t *testing.T, b *bench) {
-	np := claimed[target.NodePower](b, target.NodePowerControl)
 	b.running(1)
-	b.must(np.PowerOffNode(b.ctx, 0))
+	b.must(b.controller(0).PowerOff(b.ctx))
 	b.state(0, target.Off)
 	h := b.host("a-0")
 	_, startErr := h.Start(b.ctx, target.Command{Argv: b.place.Commands.Print("x")})
@@ -126,7 +152,7 @@ func operationsOnDeadNode(t *testing.T, b *bench) {
 		"PowerOn":        b.cluster.PowerOn(b.ctx, []string{"a-0"}, 1),
 		"Accessible":     h.Accessible(b.ctx),
 		"Start":          startErr,
-		"WriteFile":      h.WriteFile(b.ctx, "f", nil),
+		"Put":            target.WriteFile(b.ctx, h, "f", nil),
 		"CreateTemplate": b.cluster.CreateTemplate(b.ctx, target.Template{Name: "a-0 again", Node: 0, DiskBytes: []int64{disk}}),
 		"Clone":          b.cluster.Clone(b.ctx, target.Clone{Source: "a-0", Members: []target.Placement{{Name: "a-0 copy", Node: 0}}}),
 	} {
@@ -215,7 +241,6 @@ func liveMigration(t *testing.T, b *bench) {
 
 func migratedDiesWithNode(t *testing.T, b *bench) {
 	m := claimed[target.Migrator](b, target.LiveMigration)
-	np := claimed[target.NodePower](b, target.NodePowerControl)
 	if len(b.facts.Nodes) < 2 {
 		t.Skip("one node only")
 	}
@@ -223,13 +248,13 @@ func migratedDiesWithNode(t *testing.T, b *bench) {
 	w := b.word()
 	b.spawn("a-0", w)
 	b.must(m.Migrate(b.ctx, "a-0", 1))
-	b.must(np.PowerOffNode(b.ctx, 0))
+	b.must(b.controller(0).PowerOff(b.ctx))
 	b.state(0, target.Off)
 	if b.place.Alive(w) < 2 {
 		t.Error("it died with the node that it had left")
 	}
 	b.is(m.Migrate(b.ctx, "a-0", 0), target.ErrNotAccessible)
-	b.must(np.PowerOffNode(b.ctx, 1))
+	b.must(b.controller(1).PowerOff(b.ctx))
 	b.state(1, target.Off)
 	b.dead(w)
 }

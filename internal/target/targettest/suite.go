@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +51,9 @@ type Commands struct {
 	WriteDisk func(path, text string) []string // puts text at the start of a disk
 	ReadDisk  func(path string) []string       // prints the first 16 bytes of a disk
 	Burn      func() []string                  // uses at least 50 ms of CPU time in a child, ends with 0
+	Slow      func(parts ...string) []string   // prints the parts, some time apart, ends with 0
+	// Program is the content of a file that, executed, prints a text; nil where files cannot be.
+	Program func(text string) string
 }
 
 // Shell are the commands of hosts that have a POSIX shell.
@@ -66,6 +70,10 @@ var Shell = Commands{
 		return []string{"sh", "-c", `printf %s "$1" | dd of="$0" conv=notrunc status=none`, path, text}
 	},
 	ReadDisk: func(path string) []string { return []string{"head", "-c", "16", path} },
+	Slow: func(parts ...string) []string {
+		return append([]string{"sh", "-c", `for p in "$@"; do printf %s "$p"; sleep 0.1; done`, "slow"}, parts...)
+	},
+	Program: func(text string) string { return "#!/bin/sh\nprintf %s '" + text + "'\n" },
 	Burn: func() []string {
 		return []string{"sh", "-c", "sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done'; :"}
 	},
@@ -87,7 +95,7 @@ func Run(t *testing.T, factory Factory) {
 		t.Fatalf("check: %v", err)
 	}
 	skipped := map[target.Capability]int{}
-	tests := append(clusterTests, append(hostTests, append(optionalTests, destroyTests...)...)...)
+	tests := slices.Concat(clusterTests, hostTests, machineTests, optionalTests, destroyTests)
 	for _, s := range tests {
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range s.needs {
@@ -260,7 +268,7 @@ func (b *bench) output(vm string, argv []string) string {
 	if exit := b.wait(b.start(vm, argv)); exit != (target.Exit{}) {
 		b.t.Fatalf("%q in %s: %+v", argv, vm, exit)
 	}
-	data, err := b.host(vm).ReadAt(b.ctx, "out/stdout", 0, 1<<20)
+	data, err := target.ReadFile(b.ctx, b.host(vm), "out/stdout", 0, 1<<20)
 	b.must(err)
 	return string(data)
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
@@ -13,6 +14,7 @@ var _ scenario.Generator = Engine{}
 const (
 	codeFile    = "command-file"
 	codeDisk    = "command-disk"
+	codeGroup   = "command-group"
 	codePrefill = "command-prefill"
 	codeRuntime = "command-runtime"
 )
@@ -25,6 +27,7 @@ func (Engine) Codes() []scenario.Code {
 	return []scenario.Code{
 		row(codeFile, "a file of the generator command that cannot be read"),
 		row(codeDisk, "a program that is given a disk that the VM group does not have"),
+		row(codeGroup, "a program whose servers run in a VM group that the scenario does not have"),
 		row(codePrefill, "a prefill of a workload whose program cannot do that"),
 		row(codeRuntime, "a start without a runtime of a program that is told its runtime"),
 	}
@@ -59,15 +62,23 @@ func (c *config) Fit(use scenario.Use) (out []scenario.Objection) {
 			Hint: "take the prefill out, or let the program fill its disks itself",
 			What: fmt.Sprintf("workload %q: a program of one's own cannot be made to prefill", use.Workload)})
 	}
+	if s := c.server; s != nil && s.group != "" && !slices.Contains(use.Groups, s.group) {
+		out = append(out, scenario.Objection{Code: codeGroup, Line: s.at.Line, Col: s.at.Column,
+			What: fmt.Sprintf("workload %q: server: there is no VM group %q", use.Workload, s.group),
+			Hint: suggestion(s.group, use.Groups)})
+	}
 	if use.Unsure || len(use.DiskBytes) > 25 { // beyond /dev/sdz, names are the plan's to give
 		return out
 	}
-	f := &filling{config: c, spec: workload.Spec{Name: use.Workload, Runtime: 1}}
+	f := c.filling(workload.Spec{Name: use.Workload, Runtime: 1, Peers: make([]workload.Peer, 1)})
 	for i := range use.DiskBytes {
 		f.spec.Disks = append(f.spec.Disks, target.Disk{Device: "/dev/sd" + string(rune('b'+i))})
 	}
 	c.objections = nil // there were none
 	f.all()
+	if s := c.server; s != nil && s.group == "" { // its machines are these
+		c.serverFilling(f.spec).all()
+	}
 	out = append(out, c.said(codeDisk)...)
 	c.objections = nil
 	return out
@@ -75,7 +86,8 @@ func (c *config) Fit(use scenario.Use) (out []scenario.Objection) {
 
 // Start implements scenario.Config.
 func (c *config) Start(start scenario.Start) []scenario.Objection {
-	f := &filling{config: c, formOnly: true}
+	f := c.filling(workload.Spec{})
+	f.formOnly = true
 	f.all()
 	if start.Runtime || !f.timed {
 		return nil

@@ -38,9 +38,10 @@ const (
 	stderrFile = "stderr"
 	stdoutFile = "stdout"
 	configFile = "command.yml"
+	readyFile  = "ready" // of a server's readiness test
 )
 
-var ownFiles = []string{outputFile, stderrFile, stdoutFile, configFile}
+var ownFiles = []string{outputFile, stderrFile, stdoutFile, configFile, readyFile}
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
@@ -67,19 +68,22 @@ func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spe
 	fail := func(format string, args ...any) (workload.Tool, error) {
 		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", program, host.Name(), fmt.Errorf(format, args...))
 	}
-	find := []string{"/bin/sh", "-c", `command -v "$0"`, program}
-	text, exit, err := workload.Ask(ctx, host, find, askFile, program, false)
-	found := strings.TrimSpace(text)
-	switch {
-	case err != nil:
-		return fail("%w", err)
-	case exit.Code != 0 || found == "":
-		return fail("not found; install it in the VMs of the workload, or name its path under command:")
-	case c.version == nil:
+	found := program
+	if !strings.Contains(program, "/") { // a path may be seen by nobody but the program itself; its start tells
+		find := []string{"/bin/sh", "-c", `command -v "$0"`, program}
+		text, exit, err := workload.Ask(ctx, host, find, askFile, program, false)
+		if err != nil {
+			return fail("%w", err)
+		}
+		if found = strings.TrimSpace(text); exit.Code != 0 || found == "" {
+			return fail("not found; install it in the VMs of the workload, or name its path under command:")
+		}
+	}
+	if c.version == nil {
 		return workload.Tool{Path: found}, nil
 	}
 	v := c.version
-	text, exit, err = workload.Ask(ctx, host, v.command, askFile, program+" version", true)
+	text, exit, err := workload.Ask(ctx, host, v.command, askFile, program+" version", true)
 	if err != nil {
 		return fail("version: %w", err)
 	}
@@ -129,22 +133,45 @@ func (Engine) Validate(spec workload.Spec) error {
 
 // placeholders judges the form of all placeholders.
 func (c *config) placeholders(spec workload.Spec) {
-	f := &filling{config: c, spec: spec, formOnly: true}
+	f := c.filling(spec)
+	f.formOnly = true
 	f.all()
+	if c.server != nil {
+		s := c.serverFilling(spec)
+		s.formOnly = true
+		if c.server.group != "" {
+			s.spec.Disks = nil // its machines are others
+		}
+		s.all()
+		if c.server.ready != nil {
+			s.each(c.server.ready.command)
+		}
+	}
 	if c.from == fromFile && !f.output && len(c.command) > 0 {
 		c.object(c.command[0].at, "output: {from: file} needs {output} among the arguments, for the program to write there")
 	}
 }
 
+// filling fills the texts of the load itself.
+func (c *config) filling(spec workload.Spec) *filling {
+	return &filling{config: c, of: &c.program, spec: spec, folder: workload.FolderName(spec.Name)}
+}
+
 // all fills every argument and variable.
 func (f *filling) all() (argv, env []string) {
-	for _, t := range f.config.command {
-		argv = append(argv, f.fill(t))
-	}
-	for _, v := range f.config.env {
+	argv = f.each(f.of.command)
+	for _, v := range f.of.env {
 		env = append(env, v.name+"="+f.fill(v.value))
 	}
 	return argv, env
+}
+
+// each fills texts.
+func (f *filling) each(texts []text) (filled []string) {
+	for _, t := range texts {
+		filled = append(filled, f.fill(t))
+	}
+	return filled
 }
 
 // Command implements workload.Engine. The job's files lie in a folder of their own, named after the workload.
@@ -157,7 +184,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if err != nil {
 		return workload.Job{}, err
 	}
-	f := &filling{config: c, spec: spec}
+	f := c.filling(spec)
 	argv, env := f.all()
 	if err := c.err(); err != nil {
 		return workload.Job{}, err
@@ -172,6 +199,9 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		files[f.fileOf(name)] = []byte(content)
 	}
 	command := target.Command{Argv: argv, Env: env, Label: spec.Name}
+	if c.server != nil {
+		command.Dials = c.server.ports
+	}
 	output := f.fileOf(outputFile)
 	switch c.from {
 	case fromStdout:
@@ -191,7 +221,12 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if f.timed {
 		lane.Runtime = spec.Runtime
 	}
+	var notes []string
+	if c.server != nil {
+		notes = append(notes, c.server.words())
+	}
 	return workload.Job{
+		Notes:    notes,
 		Declared: workload.Declared{Operations: c.operations, Measures: c.measures, Format: format, Latency: latency},
 		Command:  command,
 		Files:    files,

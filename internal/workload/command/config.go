@@ -36,9 +36,8 @@ const (
 // config is an author's file as it was read.
 type config struct {
 	reader
-	command    []text
-	env        []variable
-	files      map[string]string
+	program
+	server     *server // nil: the load stays on its machine
 	options    map[string]string
 	version    *version
 	depth      int
@@ -47,11 +46,6 @@ type config struct {
 	measures   []result.Measure
 	from       string
 	layout     layout
-}
-
-type variable struct {
-	name  string
-	value text
 }
 
 // version is how to learn the version of the program, and which one is needed at least.
@@ -63,8 +57,8 @@ type version struct {
 
 // parseConfig reads a config and returns all objections at once.
 func parseConfig(spec workload.Spec) (*config, error) {
-	c := &config{reader: reader{file: spec.ConfigFile}, depth: 1, latency: serviceTime, files: map[string]string{},
-		options: map[string]string{}, from: fromStdout}
+	c := &config{reader: reader{file: spec.ConfigFile}, depth: 1, latency: serviceTime,
+		program: program{files: map[string]string{}}, options: map[string]string{}, from: fromStdout}
 	root := c.document(spec.Config)
 	if root != nil {
 		c.read(root)
@@ -77,9 +71,10 @@ func parseConfig(spec workload.Spec) (*config, error) {
 func (c *config) read(root *yaml.Node) {
 	var output *yaml.Node
 	c.mapping(root, "the file",
-		member{"command", true, c.readCommand},
-		member{"env", false, c.readEnv},
-		member{"files", false, c.readFiles},
+		member{"command", true, func(n *yaml.Node) { c.readCommand(n, "command", &c.program) }},
+		member{"env", false, func(n *yaml.Node) { c.readEnv(n, "env", &c.program) }},
+		member{"files", false, func(n *yaml.Node) { c.readFiles(n, "files", &c.program) }},
+		member{"server", false, c.readServer},
 		member{"options", false, c.readOptions},
 		member{"version", false, c.readVersion},
 		member{"concurrency", false, func(n *yaml.Node) {
@@ -100,53 +95,6 @@ func (c *config) read(root *yaml.Node) {
 	if output != nil { // it speaks of what may be declared below it
 		c.readOutput(output)
 	}
-}
-
-func (c *config) readCommand(n *yaml.Node) {
-	c.list(n, "command", maxArguments, func(e *yaml.Node) {
-		if t, ok := c.text(e, "an argument"); ok {
-			c.command = append(c.command, text{t, e})
-		}
-	})
-	switch {
-	case n.Kind != yaml.SequenceNode:
-	case len(n.Content) == 0:
-		c.object(n, "command is empty; write [program, argument, ...]")
-	case len(c.command) > 0 && (c.command[0].of == "" || strings.ContainsAny(c.command[0].of, "{}")):
-		c.object(n.Content[0], "the program must be a name or a path without placeholders, not %q", c.command[0].of)
-	}
-}
-
-var (
-	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	fileName  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
-	plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.%-]{0,62}$`)
-)
-
-func (c *config) readEnv(n *yaml.Node) {
-	c.pairs(n, "env", func(key, value *yaml.Node) {
-		if !envName.MatchString(key.Value) {
-			c.object(key, "env: %q is no name of a variable; use letters, digits and _", key.Value)
-		}
-		if t, ok := c.text(value, "env: "+key.Value); ok {
-			c.env = append(c.env, variable{key.Value, text{t, value}})
-		}
-	})
-}
-
-func (c *config) readFiles(n *yaml.Node) {
-	c.pairs(n, "files", func(key, value *yaml.Node) {
-		switch {
-		case !fileName.MatchString(key.Value):
-			c.object(key, "files: %q must be a plain name: letters, digits, _ . - and at most 64 of them", key.Value)
-		case slices.Contains(ownFiles, key.Value):
-			c.object(key, "files: %q is a file of plimsoll's own; take another name", key.Value)
-		case value.Kind != yaml.ScalarNode:
-			c.object(value, "files: %s must be a text, not %s", key.Value, kind(value))
-		default:
-			c.files[key.Value] = value.Value
-		}
-	})
 }
 
 func (c *config) readOptions(n *yaml.Node) {

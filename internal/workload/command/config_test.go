@@ -141,6 +141,7 @@ func TestCheckTool(t *testing.T) {
 		{"sh", "version new", "1", "", `"new" cannot be compared with 1`},
 		{"sh", "nothing of the kind", "1", "", "echo nothing of the kind printed nothing that matches"},
 		{"no-such-program", "version 1", "1", "", "check: no-such-program on testhost: not found; install it in the VMs"},
+		{"/hidden/from/others/sh", "version 2", "1", "sh 2", ""}, // its start tells whether it is there
 	} {
 		got, err := Engine{}.CheckTool(t.Context(), host, specOf("c.yml", tool(c.program, c.printed, c.oldest)))
 		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) || got.Version != c.version {

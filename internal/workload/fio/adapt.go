@@ -170,8 +170,12 @@ func (a *adaptation) tellApart() bool {
 	if n < 2 || n > min(a.spec.Sections, workload.MostSections) {
 		return false
 	}
+	grouped := slices.ContainsFunc(a.source.Jobs(), func(j fiofile.Job) bool { return j.Enabled("group_reporting") })
 	for _, s := range a.out.Sections {
 		for _, key := range actOnGroups {
+			if key == "steadystate" && !grouped {
+				continue // each job's own, which fio refuses to hold within one group
+			}
 			if o, ok := last(&s, key); ok && o.Value != "0" {
 				a.note("%s acts on fio's groups of jobs, so the sections are reported in sum only", key)
 				return false

@@ -595,16 +595,18 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		line("  - Prefill:\n      vm_group: Load\n      config_file: prefill.fio\n      iogen_params:\n        reporting_interval: 1")
 	}
 	line("\nresults:")
-	for _, r := range []struct{ title, kind, hint string }{
-		{"Operations per second", "iops", "Of all jobs together, as the VM's disks count them."},
-		{"Bytes per second", "bandwidth", "Of all jobs together."}, {"Latency", "latency", "Mean over all jobs; percentiles stand with the workload."},
-	} {
-		line("  - %s:\n      vm_group: Load\n      result_type: %s\n      aggregate: %s\n      step: 1s",
-			r.title, r.kind, map[bool]string{true: "mean", false: "sum"}[r.kind == "latency"])
-		if len(stages) == 1 {
-			line("      workload_mask: %q", title)
+	for i, s := range stages {
+		for _, r := range []struct{ title, kind, hint string }{
+			{"operations per second", "iops", "Of all jobs together, as the VM's disks count them."},
+			{"bytes per second", "bandwidth", "Of all jobs together."},
+			{"latency", "latency", "Mean over all jobs; percentiles stand with the workload."},
+		} {
+			line("  - Stage %d %s:\n      title: %q", i+1, r.kind, s.name+": "+r.title)
+			line("      vm_group: Load\n      result_type: %s\n      aggregate: %s\n      step: 1s\n      workload_mask: %q",
+				r.kind, map[bool]string{true: "mean", false: "sum"}[r.kind == "latency"], s.name)
+			line("      result_hint: %s\n      report_group: performance", r.hint)
+			line("      report_metrics:\n        - Median\n        - Variability")
 		}
-		line("      result_hint: %s\n      report_group: performance\n      report_metrics:\n        - Median\n        - Variability", r.hint)
 	}
 	line("\nsetup:\n  - cluster.CleanUp: {}\n  - vm_group.CloneFromTemplate:\n      vm_group_name: Load\n      power_on: True")
 	if filled {

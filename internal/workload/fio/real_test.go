@@ -240,7 +240,7 @@ func TestNothingDone(t *testing.T) {
 		"only words":   {"fio: nothing to do\n", "fio says: fio: nothing to do"},
 	} {
 		host := workloadtest.NewHost(t, mib)
-		if err := host.WriteFile(t.Context(), "prepared", []byte(c.output)); err != nil {
+		if err := target.WriteFile(t.Context(), host, "prepared", []byte(c.output)); err != nil {
 			t.Fatal(err)
 		}
 		job := workload.Job{Output: "w/fio.out", Command: target.Command{Label: "w", Argv: []string{"/bin/sh", "-c", "mkdir -p w; cp prepared w/fio.out"}}}
@@ -265,7 +265,7 @@ func TestRealSeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, data := range job.Files {
-			if err := host.WriteFile(t.Context(), name, data); err != nil {
+			if err := target.WriteFile(t.Context(), host, name, data); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -344,7 +344,7 @@ func TestRealAcceptsPublishedJobs(t *testing.T) {
 func showcmd(t *testing.T, fio string, host *workloadtest.Host, job workload.Job) {
 	t.Helper()
 	for name, data := range job.Files {
-		if err := host.WriteFile(t.Context(), name, data); err != nil {
+		if err := target.WriteFile(t.Context(), host, name, data); err != nil {
 			t.Fatal(err)
 		}
 	}

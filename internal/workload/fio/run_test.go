@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -21,11 +23,11 @@ type rough struct {
 	discarded []int64
 }
 
-func (r *rough) ReadAt(ctx context.Context, name string, offset int64, limit int) ([]byte, error) {
+func (r *rough) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	if r.reads++; r.reads%2 == 1 && strings.HasSuffix(name, ".out") && r.reads < 4 {
 		return nil, fmt.Errorf("busy: %w", target.ErrNotAccessible)
 	}
-	return r.Host.ReadAt(ctx, name, offset, limit)
+	return r.Host.Get(ctx, name, offset)
 }
 
 func (r *rough) Discard(_ context.Context, _ string, upto int64) error {
@@ -40,7 +42,7 @@ func TestRunOnARoughHost(t *testing.T) {
 	t.Parallel()
 	host := &rough{Host: workloadtest.NewHost(t, mib)}
 	stream := steadyStream(120, 400)
-	if err := host.WriteFile(t.Context(), "prepared", []byte(stream)); err != nil {
+	if err := target.WriteFile(t.Context(), host, "prepared", []byte(stream)); err != nil {
 		t.Fatal(err)
 	}
 	job := workload.Job{Output: "fio.out", Command: target.Command{Label: "w", Argv: []string{"/bin/sh", "-c",
@@ -72,8 +74,8 @@ func (f *fails) Remove(ctx context.Context, name string) error {
 	return errors.Join(f.remove, f.Host.Remove(ctx, name))
 }
 
-func (f *fails) WriteFile(ctx context.Context, name string, data []byte) error {
-	return errors.Join(f.write, f.Host.WriteFile(ctx, name, data))
+func (f *fails) Put(ctx context.Context, name string, mode fs.FileMode, content io.Reader) error {
+	return errors.Join(f.write, f.Host.Put(ctx, name, mode, content))
 }
 
 func (f *fails) Start(ctx context.Context, c target.Command) (target.Process, error) {

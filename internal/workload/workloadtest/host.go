@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,8 +132,8 @@ func (h *Host) Start(ctx context.Context, c target.Command) (target.Process, err
 	return p, nil
 }
 
-// WriteFile implements target.Host.
-func (h *Host) WriteFile(ctx context.Context, name string, data []byte) error {
+// Put implements target.Host.
+func (h *Host) Put(ctx context.Context, name string, mode fs.FileMode, content io.Reader) error {
 	if err := h.Accessible(ctx); err != nil {
 		return err
 	}
@@ -140,28 +141,30 @@ func (h *Host) WriteFile(ctx context.Context, name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o600)
+	f, err := os.CreateTemp(h.Dir, "put")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return os.Rename(f.Name(), path)
 }
 
-// ReadAt implements target.Host.
-func (h *Host) ReadAt(ctx context.Context, name string, offset int64, limit int) ([]byte, error) {
+// Get implements target.Host.
+func (h *Host) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	if err := h.Accessible(ctx); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(filepath.Join(h.Dir, name))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	data := make([]byte, limit)
-	n, err := f.ReadAt(data, offset)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	return data[:n], nil
+	return f, nil
 }
 
 // Remove implements target.Host.

@@ -19,7 +19,7 @@ func TestHost(t *testing.T) {
 	}
 	var text []byte
 	for len(text) == 0 {
-		if text, err = h.ReadAt(t.Context(), "out", 0, 100); err != nil {
+		if text, err = target.ReadFile(t.Context(), h, "out", 0, 100); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +34,7 @@ func TestHost(t *testing.T) {
 		t.Errorf("read %q", text)
 	}
 	h.Lose()
-	if _, err := h.ReadAt(t.Context(), "out", 0, 100); !errors.Is(err, target.ErrNotAccessible) {
+	if _, err := target.ReadFile(t.Context(), h, "out", 0, 100); !errors.Is(err, target.ErrNotAccessible) {
 		t.Errorf("a machine that is gone answers: %v", err)
 	}
 }

@@ -1,0 +1,218 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/series"
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+// SoFar makes what can be shown of a run while it goes on, in a moment: from the journal and the metrics alone. Results
+// of workloads are made of the metrics, too, and throughput, bandwidth and the 99th percentile of each workload come
+// before the scenario's own results. Data that stay are made by Collect, from the raw output. The store is the run's
+// metrics from OpenMetricsSoFar, nil where they cannot be read; it is not closed.
+func SoFar(ctx context.Context, folder *result.Folder, store *series.Store) (*result.Data, error) {
+	sc, problem := loadScenario(folder)
+	return soFar(ctx, folder, store, sc, problem)
+}
+
+// soFar is SoFar with the scenario loaded; nil and a problem when it could not be.
+func soFar(
+	ctx context.Context, folder *result.Folder, store *series.Store, sc *scenario.Scenario, problem string,
+) (*result.Data, error) {
+	c := &collector{
+		folder: folder, m: folder.Manifest(), store: store, sc: sc, soFar: true,
+		data: &result.Data{Version: result.FormatVersion},
+	}
+	if problem != "" {
+		c.problem("%s", problem)
+	}
+	events, _, err := folder.Events() // the last line may just be written
+	if err != nil {
+		return nil, fmt.Errorf("collect: %w", err)
+	}
+	var newest time.Time
+	if store != nil {
+		_, newest, _ = store.Bounds()
+	}
+	c.tl = readTimeline(c.m, events, newest)
+	c.start, c.end, c.ran = c.tl.window(c.m)
+	c.data.Start, c.data.End, c.data.Phases, c.data.Events = c.start, c.end, c.tl.phases, c.tl.marks
+	c.findJobs(events)
+	c.findVMs(ctx, events)
+	c.planLoads()
+	c.data.Panels = append(c.generalPanels(ctx), c.panels(ctx)...)
+	return c.data, ctx.Err()
+}
+
+// OpenMetricsSoFar is OpenMetrics for a run of which nothing may have been collected yet: its VMs are those of its
+// journal and metrics.
+func OpenMetricsSoFar(ctx context.Context, folder *result.Folder) (*series.Store, error) {
+	store, err := series.OpenReadOnly(folder.MetricsDir(), series.Options{})
+	m := folder.Manifest()
+	if err != nil || m.SharedCounters == nil {
+		return store, err
+	}
+	events, _, err := folder.Events()
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	c := &collector{folder: folder, m: m, store: store, data: &result.Data{}}
+	c.findJobs(events)
+	c.findVMs(ctx, events)
+	share(store, m, c.data.VMs)
+	return store, nil
+}
+
+// generalPanels are what every run has: what its workloads do, from the beginning of the run on, prefills included.
+func (c *collector) generalPanels(ctx context.Context) (out []result.Panel) {
+	if c.store == nil || len(c.tracks) == 0 {
+		return nil
+	}
+	moving := slices.ContainsFunc(c.layout.operations, func(o result.Operation) bool { return o.Bytes })
+	filter := fmt.Sprintf("{scenario_id=\"%d\"}[%s]", c.m.Scenario.ID, lookback)
+	for _, g := range []struct {
+		name, title, unit, query string
+		shown                    bool
+	}{
+		{"throughput", "Throughput of the workloads", result.RateUnit(c.layout.operations),
+			"sum by (workload, prefill) (irate(" + WorkloadOps + filter + "))", true},
+		{"bandwidth", "Bandwidth of the workloads", "bytes/s",
+			"sum by (workload, prefill) (irate(" + WorkloadBytes + filter + "))", moving},
+		{"p99", "99th percentile of the workloads' service time, over 30 seconds", "s",
+			"histogram_quantile(0.99, sum by (workload, prefill) (rate(" + WorkloadService + filter + ")))", true},
+	} {
+		if !g.shown {
+			continue
+		}
+		p := result.Panel{ID: g.name, Name: g.name, Title: g.title, Kind: "workload", Unit: g.unit, Query: g.query,
+			Series: []result.Series{}}
+		start := c.m.Created.UTC().Truncate(time.Second)
+		if start.IsZero() || start.After(c.end) {
+			start = c.start
+		}
+		found, step, err := c.query(ctx, &p, start, c.end, c.scaledStep(0), len(c.loads), len(c.tracks))
+		if err != nil {
+			p.Problem = err.Error()
+		}
+		slices.SortStableFunc(found, func(a, b series.Series) int { // prefills last: the others keep their colours
+			return strings.Compare(a.Label("prefill"), b.Label("prefill"))
+		})
+		for _, s := range found {
+			name := s.Label("workload")
+			if s.Label("prefill") != "" && !strings.Contains(name, "prefill") {
+				name += " prefill"
+			}
+			one := result.Series{Name: name, Workload: name, Unit: p.Unit}
+			p.Series = append(p.Series, onGrid(one, s.Points, start, c.end, step))
+		}
+		if len(found) == 0 && err == nil {
+			p.Problem = "no values so far"
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// soFarPanel is workloadPanel made of the metrics.
+func (c *collector) soFarPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
+	if _, _, err := c.workloadValue(r, p); err != nil {
+		return err
+	}
+	start, end, err := c.panelWindow(scenario.Result{})
+	if err != nil {
+		return err
+	}
+	var ops []string
+	for _, o := range c.layout.operations {
+		if c.declares(r.Workload, o) && o.Block != result.BlockDiscard {
+			ops = append(ops, regexp.QuoteMeta(o.Name))
+		}
+	}
+	filter := fmt.Sprintf("scenario_id=\"%d\", workload=%s, prefill=\"\"", c.m.Scenario.ID, quote(r.Workload))
+	counted := fmt.Sprintf("{%s, op=~%s}[%s]", filter, quote(strings.Join(ops, "|")), lookback)
+	switch strings.ToLower(r.Type) {
+	case "iops":
+		p.Query = "irate(" + WorkloadOps + counted + ")"
+	case "bandwidth":
+		p.Query = "irate(" + WorkloadBytes + counted + ")"
+	case "active":
+		p.Query = WorkloadActive + "{" + filter + "}"
+	case "errors":
+		p.Query = WorkloadErrors + "{" + filter + "}"
+	}
+	p.Query = "sum by (instance) (" + p.Query + ")"
+	aggregates := map[string]string{"": "", "sum": "sum", "min": "min", "max": "max", "mean": "avg", "avg": "avg"}
+	switch over, known := aggregates[r.Aggregate]; {
+	case !known:
+		return fmt.Errorf("aggregate %q is made when the run has ended", r.Aggregate)
+	case over != "":
+		p.Query = over + "(" + p.Query + ")"
+	}
+	machines := 0
+	for _, k := range c.tracks {
+		if k.job.Workload == r.Workload && !k.job.Prefill {
+			machines++
+		}
+	}
+	start = start.Truncate(time.Second)
+	found, step, err := c.query(ctx, p, start, end, c.scaledStep(r.Step), machines, machines)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("workload %q has no values so far", r.Workload)
+	}
+	for k, s := range found {
+		name := r.Title
+		if len(found) > 1 {
+			name = fmt.Sprintf("%s (VM %d)", r.Title, k)
+		}
+		p.Series = append(p.Series, onGrid(result.Series{
+			Name: name, VM: s.Label("instance"), Group: r.Group, Workload: r.Workload, Unit: p.Unit,
+		}, s.Points, start, end, step))
+	}
+	return nil
+}
+
+// descriptions of the series that a Recorder writes, but node_exporter's, which counters of any machine have as well.
+var descriptions = map[string]series.Description{
+	WorkloadOps:     {Type: "counter", Help: "Operations that a workload has completed, by kind of operation."},
+	WorkloadBytes:   {Type: "counter", Help: "Bytes that a workload's operations have moved, by kind of operation."},
+	WorkloadService: {Type: "histogram", Help: "Time from an operation's actual send to its completion, by kind of operation."},
+	WorkloadErrors:  {Type: "counter", Help: "Operations of a workload that failed."},
+	WorkloadMeasure: {Type: "gauge", Help: "What a load generator reports besides operations, by measure and unit."},
+	WorkloadActive:  {Type: "gauge", Help: "1 while a workload runs on the VM, else 0."},
+	VMNode:          {Type: "gauge", Help: "Index of the node on which the VM is, while it is on."},
+	ReadsCompleted:  {Type: "counter", Help: "Reads completed."},
+	WritesCompleted: {Type: "counter", Help: "Writes completed."},
+	ReadBytes:       {Type: "counter", Help: "Bytes read."},
+	WrittenBytes:    {Type: "counter", Help: "Bytes written."},
+	ReadSeconds:     {Type: "counter", Help: "Seconds that reads took, added up."},
+	WriteSeconds:    {Type: "counter", Help: "Seconds that writes took, added up."},
+}
+
+// Describe says what a run's metric is. Of those that are not the Recorder's own the name is all that is known.
+func Describe(name string) series.Description {
+	d, known := descriptions[name]
+	switch {
+	case known:
+		return d
+	case strings.HasPrefix(name, clusterPrefix):
+		return series.Description{Type: "gauge", Help: "A metric of the cluster, as the scenario language names it."}
+	}
+	return series.Description{Type: series.TypeOf(name)}
+}
+
+// Began is when the run phase of a run began, which charts count time from; when the run did, if it has none.
+func Began(m result.Manifest, events []result.Event) time.Time {
+	start, _, _ := readTimeline(m, events, time.Time{}).window(m)
+	return start
+}

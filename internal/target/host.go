@@ -1,0 +1,132 @@
+package target
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// Host is access to one machine: the place where an engine puts files and runs commands, whatever lies between us and
+// it. Files are named relative to a working folder of the run's own, which nothing given here can lead out of. Methods
+// may be called from several goroutines. An error wraps ErrNotAccessible when the machine does not answer.
+//
+// What not every place can do is a small interface found with HostAs: Follower (of its processes), ServiceKeeper,
+// Networked, Discarder.
+type Host interface {
+	Name() string
+	Node() int
+	// Disks are the data disks in device order with the paths that reach them.
+	Disks() []Disk
+	// Accessible returns nil when commands can be run now, else an error wrapping ErrNotAccessible with the reason.
+	Accessible(context.Context) error
+	// Start runs a command in the host's working folder. The command and all its children are one unit, killed
+	// together: by Kill, by a VM or node power-off, and when the command ends and has left children behind.
+	Start(context.Context, Command) (Process, error)
+	// Put writes a file; parents are made. The stream is passed on as it comes, so neither its length nor its whole
+	// has to be known. The file takes its name when it is whole: until then, and after an error, what had that name
+	// before is there. One that is being executed can be replaced.
+	Put(ctx context.Context, name string, mode fs.FileMode, content io.Reader) error
+	// Get gives what a file holds from offset on, up to the end that it has now: nothing beyond it. An absent file is
+	// an error that is fs.ErrNotExist. The stream is closed by who called; it obeys ctx.
+	Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error)
+	// Remove deletes a file or folder below the working folder; absent is fine.
+	Remove(ctx context.Context, name string) error
+}
+
+// Modes of files that are put on a host.
+const (
+	PlainFile fs.FileMode = 0o644
+	Program   fs.FileMode = 0o755
+)
+
+// WriteFile puts a small file on a host.
+func WriteFile(ctx context.Context, h Host, name string, data []byte) error {
+	return h.Put(ctx, name, PlainFile, bytes.NewReader(data))
+}
+
+// ReadFile returns what a file on a host holds from offset on, at most limit bytes: nil at its end.
+func ReadFile(ctx context.Context, h Host, name string, offset int64, limit int) ([]byte, error) {
+	r, err := h.Get(ctx, name, offset)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close() //nolint:errcheck // read only
+	data, err := io.ReadAll(io.LimitReader(r, int64(limit)))
+	if err != nil || len(data) == 0 {
+		return nil, err
+	}
+	return data, nil
+}
+
+// Disk is a data disk of a machine.
+type Disk struct {
+	Device string // as the scenario's files name it: /dev/sdb
+	Path   string // what a command on the host must open
+	// ID tells the disk from every other one of the place and stays with it through power cycles and changes of its
+	// device's name: a serial number or world wide name, as /dev/disk/by-id has it. "" is not known.
+	ID    string
+	Bytes int64 // as the machine itself sees it, not as it was asked for
+	File  bool  // a regular file, not a block device
+}
+
+// Command is something to run on a host.
+type Command struct {
+	Argv   []string
+	Env    []string // added to a minimal environment
+	Stdout string   // file relative to the working folder; "" discards
+	Stderr string   // the same file as Stdout takes both, in the order they were written
+	Label  string   // for operators and for the state file, e.g. the workload's name
+	User   string   // on the machine; "" is the default one; places without users of their own ignore it
+	// Listens and Dials are the TCP ports that it opens to machines of the cluster, and those that it connects to
+	// there. A place that keeps commands from the network lets them have these; elsewhere they mean nothing.
+	Listens, Dials []int
+}
+
+// Process is a started command.
+type Process interface {
+	// Wait returns when the command has ended or ctx is done (ctx.Err(); the command goes on).
+	Wait(context.Context) (Exit, error)
+	// Kill ends the whole unit at once; ended already is fine.
+	Kill() error
+	// Usage is the unit's resource use so far, or in all once it has ended.
+	Usage() Usage
+}
+
+// Follower is implemented by processes whose host hands over a file as it grows. Elsewhere the file is asked for again
+// and again with Host.Get.
+type Follower interface {
+	// Follow gives a file that the process writes, from offset on. Read waits until there is more, and returns io.EOF
+	// when the process has ended and everything was read. The end of ctx, and Close, end a Read that waits. An absent
+	// file is an error that is fs.ErrNotExist.
+	Follow(ctx context.Context, name string, offset int64) (io.ReadCloser, error)
+}
+
+// Exit is how a command ended.
+type Exit struct {
+	Code   int    // -1 when a signal ended it
+	Signal string // "killed", ...
+	Lost   bool   // the machine went away under it (power-off, node loss), so Code means nothing
+}
+
+// Usage is what a command has cost.
+type Usage struct {
+	User, System time.Duration
+	MaxRSSBytes  int64
+}
+
+// Networked is implemented by hosts that other hosts of the cluster reach over a network, claimed as PeerNetwork.
+type Networked interface {
+	// Address is where the ports of the machine's commands are reached from the other machines and from itself: an IP
+	// address or a name, without a port. It stays the same while the machine is on. How it is reached from here, if it
+	// is at all, is another matter: see VMAddressed.
+	Address(context.Context) (string, error)
+}
+
+// Discarder is implemented by hosts that can give back the space of a file's beginning, so that the output of a
+// command that runs for a day does not fill a disk. The file keeps its length; what was given back reads as zeros.
+type Discarder interface {
+	// Discard gives back the bytes before upto. Where the file system cannot, it does nothing and returns nil.
+	Discard(ctx context.Context, name string, upto int64) error
+}

@@ -1,0 +1,223 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/needs"
+	"plimsoll/internal/target"
+)
+
+// peerDeeds are what commands with ports do. They are deeds of the wall's tests as well.
+var peerDeeds = map[string]func(string) error{
+	// serve answers every connection with its address until it is ended.
+	"serve": func(address string) error {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		fmt.Println("listening")
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c, "from", address)
+			c.Close()
+		}
+	},
+	"ask": func(address string) error {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		text, err := io.ReadAll(c)
+		fmt.Print(string(text))
+		return err
+	},
+	"interfaces": func(string) error {
+		list, err := net.Interfaces()
+		for _, i := range list {
+			fmt.Println(i.Name)
+		}
+		return err
+	},
+}
+
+// peers are a server's machine and a client's, on different nodes, with their addresses.
+func peers(t *testing.T, c *cluster, w wall) (server, client *host, at, from string) {
+	t.Helper()
+	address := func(name string) (*host, string) {
+		h := behind(t, c, name, w)
+		a, err := h.Address(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h, a
+	}
+	server, at = address("server of " + t.Name()[strings.LastIndex(t.Name(), "/")+1:])
+	client, from = address("client of " + t.Name()[strings.LastIndex(t.Name(), "/")+1:])
+	return server, client, at, from
+}
+
+// does runs a deed with ports and returns its exit code and words.
+func does(t *testing.T, h *host, deed, object string, listens, dials []int) (int, string) {
+	t.Helper()
+	p, err := h.Start(t.Context(), target.Command{Argv: []string{program(h.c), object}, Listens: listens, Dials: dials,
+		Env: []string{deedVariable + "=" + deed}, Stdout: "o", Stderr: "o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, err := p.Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := target.ReadFile(t.Context(), h, "o", 0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exit.Code, string(out)
+}
+
+// serving starts the deed as a service and waits for its first word.
+func serving(t *testing.T, h *host, address string, port int) {
+	t.Helper()
+	s := target.Service{Name: "answers " + address, Command: target.Command{Argv: []string{program(h.c), net.JoinHostPort(address, strconv.Itoa(port))},
+		Env: []string{deedVariable + "=serve"}, Stdout: "answers", Stderr: "answers", Listens: []int{port}}}
+	if err := h.StartService(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		state, err := h.ServiceState(t.Context(), s.Name)
+		if err != nil || !state.Running {
+			t.Fatalf("%+v, %v%s", state, err, target.LastWords(context.Background(), h, s.Command))
+		}
+		if text, _ := target.ReadFile(t.Context(), h, "answers", 0, 100); strings.Contains(string(text), "listening") {
+			return
+		}
+	}
+}
+
+// TestPortsBetweenSandboxes: a client reaches the server's declared port, and nothing else is reachable that was not
+// before, neither by it nor by its server, nor they by anybody.
+func TestPortsBetweenSandboxes(t *testing.T) {
+	c, _ := sandboxes(t, target.Options{}, 1<<20)
+	needs.That(t, c.wall.noNetwork() == "", "namespaces", c.wall.noNetwork())
+	enterable(t, c)
+	const port, other = 6379, 6380
+	for name, w := range walls(c.wall) {
+		if w.noNetwork() != "" || strings.Contains(name, "without namespaces") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			server, client, at, from := peers(t, c, w)
+			defer func() { // its ports are free for the next
+				if err := c.PowerOff(context.Background(), []string{server.Name()}); err != nil {
+					t.Error(err)
+				}
+			}()
+			if at == from || !strings.HasPrefix(at, "127.") || at == "127.0.0.1" {
+				t.Errorf("addresses %s and %s", at, from)
+			}
+			serving(t, server, at, port)
+			serving(t, server, "127.0.0.1", other) // of the same run, and declared by nobody who asks
+			declared, undeclared := net.JoinHostPort(at, strconv.Itoa(port)), net.JoinHostPort("127.0.0.1", strconv.Itoa(other))
+			if code, out := does(t, client, "ask", declared, nil, []int{port}); code != 0 || out != "from "+declared+"\n" {
+				t.Errorf("the client: exit code %d, %q", code, out)
+			}
+			if code, out := does(t, server, "ask", declared, nil, []int{port}); code != 0 {
+				t.Errorf("on the same machine: exit code %d, %q", code, out)
+			}
+			if code, out := does(t, client, "ask", declared, nil, nil); code != 7 {
+				t.Errorf("a command without ports reaches it: exit code %d, %q", code, out)
+			}
+			ports := w.landlock.Handled_access_net != 0
+			if code, out := does(t, client, "ask", undeclared, nil, []int{port}); code != 7 && ports {
+				t.Errorf("a port that was not declared: exit code %d, %q", code, out)
+			}
+			if code, out := does(t, client, "listen", from+":"+strconv.Itoa(other), nil, []int{port}); code != 7 && ports {
+				t.Errorf("it may listen: exit code %d, %q", code, out)
+			}
+			if _, out := does(t, client, "interfaces", "", nil, []int{port}); out != "lo\n" {
+				t.Errorf("its network has %q", out)
+			}
+			if conn, err := net.Dial("tcp", declared); err == nil {
+				conn.Close()
+				t.Error("the server is reached from this machine's own network")
+			}
+			for deed := range outsideDeeds {
+				if deed == "become root" && w.id == 0 || deed == "listen" && !ports {
+					continue
+				}
+				t.Run(deed, func(t *testing.T) {
+					outside := newWorld(t, c, client)
+					defer outside.end()
+					dials := []int{port}
+					if deed == "connect" { // this machine's own loopback, with its very port declared
+						dials = append(dials, outside.listener.Addr().(*net.TCPAddr).Port)
+					}
+					code, said := does(t, client, deed, outside.object(deed), []int{port}, dials)
+					if deed == "datagram" { // may be sent, on the run's network, where nobody takes it
+						_ = outside.datagrams.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+						if n, _, err := outside.datagrams.ReadFrom(make([]byte, 10)); err == nil {
+							t.Errorf("%d bytes arrived", n)
+						}
+						return
+					}
+					if code != 7 {
+						t.Errorf("could be done: exit code %d, %s", code, said)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestPortsAreCheckedAndRefused says why ports cannot be had.
+func TestPortsAreCheckedAndRefused(t *testing.T) {
+	c, h := sandboxes(t, target.Options{}, 1<<20)
+	start := func(listens ...int) error {
+		p, err := h.Start(t.Context(), target.Command{Argv: []string{"true"}, Label: "db", Listens: listens})
+		if err == nil {
+			_, err = p.Wait(t.Context())
+		}
+		return err
+	}
+	for _, port := range []int{0, -1, 65536} {
+		if err := start(port); err == nil || !strings.Contains(err.Error(), strconv.Itoa(port)) || !strings.Contains(err.Error(), `"db"`) {
+			t.Errorf("port %d: %v", port, err)
+		}
+	}
+	c.wall.namespaces, c.wall.noNamespaces = false, "only root can"
+	for what, err := range map[string]error{"ports": start(80), "address": second(h.Address(t.Context()))} {
+		if err == nil || !strings.Contains(err.Error(), "only root can") {
+			t.Errorf("%s without namespaces: %v", what, err)
+		}
+	}
+	if os.Geteuid() == 0 && c.network.namespace != nil {
+		t.Error("a network was made for ports that were refused")
+	}
+}
+
+func second(_ string, err error) error { return err }
+
+// TestAddressOf: machines have addresses of their own, up to the last one.
+func TestAddressOf(t *testing.T) {
+	var got []string
+	for _, n := range []int{1, 255, 256, 65535, 65536, mostAddresses - 1} {
+		got = append(got, addressOf(n))
+	}
+	want := []string{"127.1.0.1", "127.1.0.255", "127.1.1.0", "127.1.255.255", "127.2.0.0", "127.255.255.255"}
+	if !slices.Equal(got, want) {
+		t.Errorf("addresses %q, want %q", got, want)
+	}
+}

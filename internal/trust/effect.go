@@ -1,0 +1,144 @@
+package trust
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"plimsoll/internal/analysis/effect"
+)
+
+// design is how repeats of two sides were made.
+type design struct {
+	name   string
+	repeat int                                  // a side
+	order  func(r *rand.Rand, repeat int) []int // side of each repeat in time
+	known  bool                                 // when the repeats of all were made, not only within the sides
+	phi    float64                              // correlation of neighbours in time
+	drift  float64                              // of each repeat in time, a share
+	sigma  float64                              // of lognormal values, instead of 1 % of normal ones
+}
+
+func oneAfterOther(_ *rand.Rand, n int) []int {
+	return append(slices.Repeat([]int{0}, n), slices.Repeat([]int{1}, n)...)
+}
+func inTurns(_ *rand.Rand, n int) []int { return slices.Repeat([]int{0, 1}, n) }
+func shuffled(r *rand.Rand, n int) []int {
+	sides := inTurns(r, n)
+	r.Shuffle(len(sides), func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })
+	return sides
+}
+
+// compared makes both sides of a design, whose true ratio is 1, and compares them.
+func (d design) compared(r *rand.Rand) (effect.Comparison, error) {
+	var values [2][]float64
+	var order [2][]int
+	state := r.NormFloat64()
+	for i, side := range d.order(r, d.repeat) {
+		v := 100 * (1 + 0.01*state)
+		if d.sigma > 0 {
+			v = 100 * math.Exp(d.sigma*state)
+		}
+		values[side], order[side] = append(values[side], v*(1+d.drift*float64(i))), append(order[side], i)
+		state = d.phi*state + math.Sqrt(1-d.phi*d.phi)*r.NormFloat64()
+	}
+	o := effect.Options{Resamples: 400}
+	if d.known {
+		o.Order = append(order[0], order[1]...)
+	}
+	return effect.Compare(values[0], values[1], o)
+}
+
+// covers counts how often the interval of the ratio, when there is one, holds the truth.
+func (d design) covers(seed uint64, n int) (c Count, err error) {
+	r := rand.New(rand.NewPCG(seed, 61))
+	for range n {
+		k, err := d.compared(r)
+		if err != nil {
+			return c, err
+		}
+		if k.Ratio.Interval.Valid() {
+			if c.Of++; k.Ratio.Interval.Contains(1) {
+				c.Hits++
+			}
+		}
+	}
+	return c, nil
+}
+
+// silent counts how often an interval misses the truth and no warning of order or dependence says why it may.
+func (d design) silent(seed uint64, n int) (c Count, err error) {
+	r := rand.New(rand.NewPCG(seed, 62))
+	for range n {
+		k, err := d.compared(r)
+		if err != nil {
+			return c, err
+		}
+		if c.Of++; k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1) && len(k.Sequence.Warnings) == 0 {
+			c.Hits++
+		}
+	}
+	return c, nil
+}
+
+// warned counts warnings of order or dependence.
+func (d design) warned(seed uint64, n int) (c Count, err error) {
+	r := rand.New(rand.NewPCG(seed, 63))
+	for range n {
+		k, err := d.compared(r)
+		if err != nil {
+			return c, err
+		}
+		if c.Of++; len(k.Sequence.Warnings) > 0 {
+			c.Hits++
+		}
+	}
+	return c, nil
+}
+
+// effectClaims are intervals of comparisons of repeats: independent ones, ones that drift, ones that depend on those before.
+func effectClaims() (out []Claim) {
+	const family, sets = "repeats", 1500
+	for _, n := range []int{3, 5, 10, 20} {
+		d := design{repeat: n, order: oneAfterOther}
+		name := fmt.Sprintf("independent, %d a side: interval holds the truth", n)
+		out = append(out, Claim{family, name, 0.93, 0.995, sets, d.covers})
+		d.known, d.order = true, inTurns
+		out = append(out, Claim{family, "made in turns, " + name, 0.93, 0.985, sets, d.covers})
+	}
+	out = append(out, Claim{family, "independent, 10 a side: dependence or drift is warned of", 0, 0.11, sets,
+		design{repeat: 10, order: oneAfterOther}.warned})
+	for _, n := range []int{5, 10, 20} {
+		d := design{repeat: n, order: inTurns, known: true, drift: 0.004}
+		out = append(out, Claim{family, fmt.Sprintf("drift of 0.4 %% each, in turns, %d a side: interval holds the truth", n), 0.92, 0.99, sets, d.covers})
+		d.order = shuffled
+		out = append(out, Claim{family, fmt.Sprintf("drift of 0.4 %% each, in random order, %d a side: interval holds the truth", n), 0.92, 0.995, sets, d.covers})
+	}
+	for _, n := range []int{8, 10, 20} {
+		for _, known := range []bool{false, true} {
+			d := design{repeat: n, order: oneAfterOther, drift: 0.004, known: known}
+			of := map[bool]string{false: "order of the sides not known", true: "order known"}[known]
+			out = append(out, Claim{family, fmt.Sprintf("drift of 0.4 %% each, one side after the other, %s, %d a side: silently wrong", of, n), 0, 0.06, sets, d.silent})
+		}
+	}
+	out = append(out, Claim{family, "drift of 0.4 % each, one side after the other, 5 a side: silently wrong", 0, 0.35, sets,
+		design{repeat: 5, order: oneAfterOther, drift: 0.004}.silent})
+	for _, phi := range []float64{0.6, 0.9} {
+		for _, n := range []int{8, 10, 20, 40} {
+			d := design{repeat: n, order: oneAfterOther, phi: phi}
+			out = append(out, Claim{family, fmt.Sprintf("dependent, %g, one side after the other, %d a side: silently wrong", phi, n), 0, 0.12, sets, d.silent})
+		}
+		for _, n := range []int{5, 10, 20} {
+			d := design{repeat: n, order: inTurns, known: true, phi: phi}
+			out = append(out, Claim{family, fmt.Sprintf("dependent, %g, in turns, %d a side: interval holds the truth", phi, n), 0.94, 1, sets, d.covers})
+			d.order = shuffled
+			out = append(out, Claim{family, fmt.Sprintf("dependent, %g, in random order, %d a side: interval holds the truth", phi, n), 0.92, 0.99, sets, d.covers})
+		}
+	}
+	for _, n := range []int{5, 10, 30} {
+		out = append(out, Claim{family, fmt.Sprintf("lognormal, σ = 1, %d a side: interval holds the truth", n), 0.91, 0.995, sets,
+			design{repeat: n, order: oneAfterOther, sigma: 1}.covers})
+	}
+	return out
+}

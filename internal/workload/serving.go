@@ -1,0 +1,39 @@
+package workload
+
+import (
+	"time"
+
+	"plimsoll/internal/target"
+)
+
+// Peering is implemented by engines whose load goes to machines besides the one that it runs on, or to servers that
+// have to be started first.
+type Peering interface {
+	// Peers says from the config which machines the load goes to; false for none. It needs no host.
+	Peers(Spec) (Peers, bool, error)
+	// Server is the program to be kept running on one peer for as long as the workload runs: of the Spec, VM, Disks and
+	// Address are the peer's, Config and Name the workload's. It is pure, as Command is, and asked only when Peers.Served.
+	Server(Spec) (Server, error)
+}
+
+// Peers are the machines that a load goes to.
+type Peers struct {
+	Group   string // of the scenario; "": every machine of the workload is its own peer
+	Served  bool   // each runs a Server of the workload's while the workload runs
+	Network bool   // they are reached by address
+}
+
+// Peer is one of them.
+type Peer struct {
+	VM      string
+	Address string // see target.Networked; "" when nothing is reached by address
+	Disks   []target.Disk
+}
+
+// Server is a program that is kept running on a machine while a workload runs.
+type Server struct {
+	Service target.Service
+	Files   map[string][]byte // put there before it is started
+	Ready   target.Readiness
+	Grace   time.Duration // to end by itself when it is asked to; 0: it is not asked
+}
