@@ -127,7 +127,7 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 		m := fioLogName.FindStringSubmatch(filepath.Base(g.name))
 		if m == nil {
 			return errors.New("a log of fio does not say what it holds, and neither does the file's name: " +
-				"--as fio-iops, fio-bw, fio-lat, fio-clat or fio-slat says it")
+				"plimsoll import --as fio-iops, fio-bw, fio-lat, fio-clat or fio-slat says it")
 		}
 		kind = m[1]
 	}

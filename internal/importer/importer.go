@@ -127,7 +127,11 @@ func plainHead(head []byte) []byte {
 // log, which their content does not say; modified dates what has no clock of its own.
 func Prepare(name string, content io.ReadSeeker, modified time.Time, o Options) (*Reading, error) {
 	g := &given{name: name, content: content, modified: modified, interval: o.Interval}
-	head, err := io.ReadAll(io.LimitReader(content, HeadBytes))
+	beginning, err := g.rewound()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	head, err := io.ReadAll(io.LimitReader(beginning, HeadBytes))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -9,34 +9,31 @@ import (
 
 var (
 	sysbenchHead  = regexp.MustCompile(`(?m)^sysbench (v?\d[\w.-]*)`)
-	sysbenchLine  = regexp.MustCompile(`(?m)^\[ +\d+(\.\d+)?s \] (thds:|threads:|reads:|[\d.]+ MiB/sec)`)
+	sysbenchLine  = regexp.MustCompile(`(?m)^\[ +\d+(\.\d+)?s \] (thds:|reads:|[\d.]+ MiB/sec)`)
 	sysbenchRate  = regexp.MustCompile(`(?m)^Target transaction rate: (\d+)`)
 	sysbenchBlock = regexp.MustCompile(`(?mi)^Block size (\d+(?:\.\d+)? ?[KMG]?i?b)`)
 	sysbenchMem   = regexp.MustCompile(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?i?B)`)
-	sysbenchWhich = regexp.MustCompile(`(?m)(?:lat(?:ency)? \(ms, ?|approx\. +|^ *)(\d+(?:\.\d+)?)(?:%\)|th percentile:| percentile:)`)
+	sysbenchWhich = regexp.MustCompile(`(?m)(?:lat(?:ency)? \(ms, ?|^ *)(\d+(?:\.\d+)?)(?:%\)|th percentile:)`)
 	sysbenchTime  = regexp.MustCompile(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
 	sysbenchOp    = regexp.MustCompile(`(?m)^ *operation: (read|write)`)
-	sysbenchSQL   = regexp.MustCompile(`(?m)^(SQL|OLTP test) statistics:|\] (thds|threads): \d+,? tps:`)
+	sysbenchSQL   = regexp.MustCompile(`(?m)^SQL statistics:|\] thds: \d+ tps:`)
 	sysbenchFiles = regexp.MustCompile(`(?m)^(\d+ files, |File operations:)|\] reads: [\d.]+ MiB/s writes:`)
 )
 
 func sysbenchReaders() []reader {
 	return []reader{{
-		name: "sysbench", holds: "what sysbench prints (0.5 and later): interval reports, totals, histogram",
+		name: "sysbench", holds: "what sysbench prints (1.0 and later): interval reports, totals, histogram",
 		recognise: func(head []byte) bool { return sysbenchHead.Match(head) || sysbenchLine.Match(head) },
 		prepare:   prepareSysbench,
 	}}
 }
 
-// sysbenchTail is what every kind of test prints in the end. Of sysbench 0.5 the second forms are.
+// sysbenchTail is what every kind of test prints in the end.
 const sysbenchTail = `
     - match: '^ *(?:total time|time elapsed): +(?P<t>[0-9.]+)s'
       final: true
       elapsed: {field: t, unit: s}
 {{if .P}}    - match: '^ *{{.P}}th percentile: +(?P<p>[0-9.]+)'
-      final: true
-      measures: {{"{"}}{{.Name}}: p}
-    - match: '^ *approx\. +{{.P}} percentile: +(?P<p>[0-9.]+)ms'
       final: true
       measures: {{"{"}}{{.Name}}: p}
 {{end}}    - match: '^ +max: +(?P<ms>[0-9.]+)(?:ms)?$'
@@ -73,15 +70,10 @@ const sysbenchSQLLayout = sysbenchLatency + `operations:
       operations: {transaction: {rate: tps}, query: {rate: qps}}
       errors: {rate: err}
       measures: {{"{"}}{{.Interval}}: p}
-    - match: '^\[ *(?P<t>[0-9.]+)s ?\] threads: \d+, tps: (?P<tps>[0-9.]+), .*response time: (?P<p>[0-9.]+)ms \(\d+%\), errors: (?P<err>[0-9.]+)'
-      elapsed: {field: t, unit: s}
-      operations: {transaction: {rate: tps}}
-      errors: {rate: err}
-      measures: {{"{"}}{{.Interval}}: p}
     - match: '^ *transactions: +(?P<n>\d+)'
       final: true
       operations: {transaction: {count: n}}
-    - match: '^ *(?:queries: +|queries performed:.*total: +|total: +)(?P<n>\d+)(?: |$)'
+    - match: '^ *queries: +(?P<n>\d+)'
       final: true
       operations: {query: {count: n}}
     - match: '^ *ignored errors: +(?P<n>\d+)'
