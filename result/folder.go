@@ -253,6 +253,7 @@ func (f *Folder) Data() (*Data, error) {
 	if err := d.upgrade(doc); err != nil {
 		return nil, fmt.Errorf("run folder: %s: %w", dataFile, err)
 	}
+	d.tellWindows()
 	d.judgeByWindows()
 	return d, nil
 }

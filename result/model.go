@@ -232,7 +232,9 @@ type Panel struct {
 	ReportGroup string   `json:"report_group,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Hint        string   `json:"hint,omitempty"`
-	Query       string   `json:"query,omitempty"` // PromQL as evaluated
+	VMGroup     string   `json:"vm_group,omitempty"`  // of the scenario, for kind vm_group
+	Aggregate   string   `json:"aggregate,omitempty"` // over the VMs of that group: "sum", "mean", ...; "" a series of each
+	Query       string   `json:"query,omitempty"`     // PromQL as evaluated
 	Expected    *float64 `json:"expected,omitempty"`
 	Bands       []Band   `json:"bands,omitempty"`
 	Metrics     []Metric `json:"metrics,omitempty"`
@@ -387,7 +389,8 @@ type Slower struct {
 
 // Window is a stretch of a workload with its totals.
 type Window struct {
-	Name   string     `json:"name"`
+	Name string `json:"name"` // of its circumstances
+	Circumstances
 	Start  time.Time  `json:"start"`
 	End    time.Time  `json:"end"`
 	Ops    []OpTotals `json:"ops"`

@@ -3,7 +3,11 @@ package analysis
 import (
 	"fmt"
 
+	"plimsoll/internal/analysis/fault"
 	"plimsoll/internal/analysis/recovery"
+	"plimsoll/internal/analysis/residency"
+	"plimsoll/internal/analysis/scale"
+	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
 
@@ -27,15 +31,15 @@ func Across(runs []Repeat) []result.Finding {
 	var order []key
 	moments := map[key][]recovery.Moment{}
 	seen := map[key]int{} // runs in which it was found
-	var points []setPoint
+	var points []scale.SetPoint
 	for _, r := range runs {
 		if r.Data == nil {
 			continue
 		}
-		v := newView(r.Manifest, r.Data)
-		points = append(points, v.setPoints()...)
+		v := view.New(r.Manifest, r.Data)
+		points = append(points, scale.SetPoints(v)...)
 		count := map[key]int{}
-		for _, f := range v.moments() {
+		for _, f := range momentsOf(v) {
 			k := key{f.Check, f.Subject, f.what, 0}
 			k.ordinal, count[k] = count[k], count[k]+1
 			if moments[k] == nil {
@@ -54,13 +58,13 @@ func Across(runs []Repeat) []result.Finding {
 		if seen[k] < 2 {
 			continue
 		}
-		s, err := recovery.Repeats(moments[k], Confidence)
+		s, err := recovery.Repeats(moments[k], view.Confidence)
 		if err != nil {
 			continue
 		}
 		out = append(out, sound(spreadFinding(k.check, k.subject, k.what, k.ordinal, seen[k], len(runs), s)))
 	}
-	for _, f := range sweep(points, fmt.Sprintf("%d runs", len(runs))) {
+	for _, f := range scale.Sweep(points, fmt.Sprintf("%d runs", len(runs))) {
 		out = append(out, sound(f))
 	}
 	return out
@@ -72,15 +76,15 @@ type moment struct {
 	what string
 }
 
-// moments are all times of a run that repeats may show to vary.
-func (v *view) moments() (out []moment) {
-	for _, o := range v.outages() {
-		out = append(out, moment{o.finding(v), o.group + " was back at 90 % of its former " + o.of.name})
+// momentsOf are all times of a run that repeats may show to vary.
+func momentsOf(v *view.Run) (out []moment) {
+	for _, o := range fault.Outages(v) {
+		out = append(out, moment{o.Finding(v), o.Group + " was back at 90 % of its former " + o.Quantity.Name})
 	}
-	for _, f := range ingest(v) {
+	for _, f := range residency.Ingest.Run(v) {
 		out = append(out, moment{f, f.Subject + " had written all its data"})
 	}
-	for _, f := range residency(v) {
+	for _, f := range residency.Residency.Run(v) {
 		out = append(out, moment{f, "the reads of " + f.Subject + " were resident"})
 	}
 	return out
@@ -99,12 +103,12 @@ func spreadFinding(check, subject, what string, ordinal, found, runs int, s reco
 		f.Sentence = fmt.Sprintf("In none of %d runs %s while it was measured.", found, what)
 		return f
 	}
-	f.Value = ptr(s.Mean)
-	setInterval(&f, s.Interval)
+	f.Value = view.Ptr(s.Mean)
+	view.SetInterval(&f, s.Interval)
 	f.Evidence = []result.Evidence{{Name: "shortest", Value: s.Min, Unit: "s"}, {Name: "longest", Value: s.Max, Unit: "s"}, {Name: "spread", Value: 100 * (s.Max - s.Min) / s.Mean, Unit: "%"}}
-	f.Sentence = fmt.Sprintf("Over %s %s after %s on average", plural(s.N, "run"), what, sayDuration(s.Mean))
+	f.Sentence = fmt.Sprintf("Over %s %s after %s on average", view.Plural(s.N, "run"), what, view.SayDuration(s.Mean))
 	if s.Interval.Valid() {
-		f.Sentence += fmt.Sprintf(" (95 %%: %s to %s), between %s and %s", sayDuration(s.Interval.Low), sayDuration(s.Interval.High), sayDuration(s.Min), sayDuration(s.Max))
+		f.Sentence += fmt.Sprintf(" (95 %%: %s to %s), between %s and %s", view.SayDuration(s.Interval.Low), view.SayDuration(s.Interval.High), view.SayDuration(s.Min), view.SayDuration(s.Max))
 	}
 	if s.Missing > 0 {
 		f.Severity = result.Caution

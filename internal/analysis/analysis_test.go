@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"plimsoll/hist"
+	"plimsoll/internal/analysis/plausibility"
 	"plimsoll/internal/golden"
 	"plimsoll/internal/report/reporttest"
 	"plimsoll/result"
@@ -209,8 +210,8 @@ func facts(free, size float64) func(*result.Manifest, *result.Data) {
 
 // rated is an environment with one line of a data sheet.
 func rated(name, value string) []result.Fact {
-	i := slices.IndexFunc(Ratings, func(r Rating) bool { return r.Name == name })
-	f, err := Ratings[i].Fact(value)
+	i := slices.IndexFunc(plausibility.Ratings, func(r plausibility.Rating) bool { return r.Name == name })
+	f, err := plausibility.Ratings[i].Fact(value)
 	if err != nil {
 		panic(err)
 	}
@@ -281,7 +282,7 @@ func TestInvariants(t *testing.T) {
 			if strings.Contains(f.Sentence, "NaN") || strings.Contains(f.Sentence, "Inf") {
 				t.Fatalf("not plain words: %s", f.Sentence)
 			}
-			if r := rank(f.Severity); r < last {
+			if r := order(f.Severity); r < last {
 				t.Fatalf("out of order: %+v", f)
 			} else {
 				last = r
@@ -295,64 +296,6 @@ func TestEmpty(t *testing.T) {
 		findings := Run(result.Manifest{}, d)
 		if len(findings) == 0 || findings[0].Severity != result.Blocker {
 			t.Errorf("%+v: want a blocker first, got %+v", d, findings)
-		}
-	}
-}
-
-// Many machines with the same disk are counted, few are named.
-func TestPlaces(t *testing.T) {
-	var ps places
-	for i := range 640 {
-		w := &result.Workload{Name: "W", VM: fmt.Sprint("vm-", i)}
-		ps.add(w, "/dev/sdb")
-		ps.add(w, "/dev/sdb")
-		if i < 2 {
-			ps.add(w, "/dev/sdc")
-		}
-	}
-	if got, want := ps.String(), "/dev/sdb of 640 VMs, vm-0 /dev/sdc, vm-1 /dev/sdc"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// Many windows below the rate are counted, with the worst of them; few are named.
-func TestWindowsBelowTheRate(t *testing.T) {
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	words := func(rates ...uint64) string {
-		w := result.Workload{}
-		for i, r := range rates {
-			from := start.Add(time.Duration(i) * 100 * time.Second)
-			w.Windows = append(w.Windows, result.Window{
-				Name: fmt.Sprint("w", i), Start: from, End: from.Add(100 * time.Second), Ops: []result.OpTotals{{Op: "read", Count: r * 100}},
-			})
-		}
-		_, missed := windowRates(&load{merged: &w}, 1000)
-		return missed
-	}
-	got := []string{words(1000, 1000), words(1000, 500), words(400, 500), words(1000, 500, 400, 600)}
-	want := []string{"", " w1 (50 %)", " in any part of it: w0 (40 %), w1 (50 %)", " in 3 of its 4 windows, by the most w2 (40 %)"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// VMs that ended early are those that were lost or failed; one that began late, or ended as planned, did not.
-func TestEndedEarly(t *testing.T) {
-	part := func(from, to int, ended string) *result.Workload {
-		at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
-		return &result.Workload{VM: "vm", Start: at(from), End: at(to), Ended: ended}
-	}
-	for name, c := range map[string]struct {
-		parts []*result.Workload
-		want  int
-	}{
-		"late starters": {[]*result.Workload{part(0, 1000, "finished"), part(300, 1000, "stopped"), part(600, 1000, "finished")}, 0},
-		"planned ends":  {[]*result.Workload{part(0, 1000, "finished"), part(0, 500, "finished")}, 0},
-		"lost":          {[]*result.Workload{part(0, 1000, "finished"), part(300, 985, "lost"), part(0, 995, "lost"), part(0, 1, "failed")}, 2},
-		"none came far": {[]*result.Workload{part(0, 10, "lost"), part(0, 10, "lost")}, 0},
-	} {
-		if got := endedEarly(&load{parts: c.parts}); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/hist"
+	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
 
@@ -46,7 +47,7 @@ func shifts(op result.Operation, vms []shift, spans []int, faults ...event) *res
 		var all []result.OpTotals
 		for k := 0; k < len(s.times); k += 2 {
 			from, to := s.times[k], s.times[k+1]
-			all = mergeOps(all, []result.OpTotals{total(1, from, to)})
+			all = view.MergeOps(all, []result.OpTotals{total(1, from, to)})
 			w.Spans, w.End = append(w.Spans, result.Span{Start: at(from), End: at(to)}), at(to)
 			for t := from; t < to; t++ {
 				rate[t] += 1000
@@ -55,20 +56,20 @@ func shifts(op result.Operation, vms []shift, spans []int, faults ...event) *res
 		if w.Ops = all; len(w.Spans) == 1 {
 			w.Spans = nil
 		}
-		if merged.End = later(merged.End, w.End); w.Start.Before(merged.Start) {
+		if merged.End = view.Later(merged.End, w.End); w.Start.Before(merged.Start) {
 			merged.Start = w.Start
 		}
 		if s.ended == "lost" {
 			merged.Ended = "lost"
 		}
-		merged.Ops = mergeOps(merged.Ops, all)
+		merged.Ops = view.MergeOps(merged.Ops, all)
 		d.Workloads = append(d.Workloads, w)
 	}
 	merged.Staggered, merged.InSpans = true, &result.Totals{}
 	for k := 0; k < len(spans); k += 2 {
 		merged.Spans = append(merged.Spans, result.Span{Start: at(spans[k]), End: at(spans[k+1])})
 		for t := spans[k]; t < spans[k+1]; t++ {
-			merged.InSpans.Ops = mergeOps(merged.InSpans.Ops, []result.OpTotals{total(int(rate[t]/1000), t, t+1)})
+			merged.InSpans.Ops = view.MergeOps(merged.InSpans.Ops, []result.OpTotals{total(int(rate[t]/1000), t, t+1)})
 		}
 	}
 	d.Workloads = append(d.Workloads, merged)
@@ -166,71 +167,6 @@ func TestStaggeredStarts(t *testing.T) {
 		slices.Sort(c.want)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
-		}
-	}
-}
-
-// Little's law asks of a VM what its sections still had to do, and says nothing of a handful of operations.
-func TestLittleCountsWhatWasStillToDo(t *testing.T) {
-	lane := func(depth int, worked float64) result.Lane {
-		return result.Lane{Depth: depth, Reads: true, Brief: true, Worked: worked}
-	}
-	// A VM that worked for so many seconds and kept so many operations outstanding on average.
-	part := func(seconds, kept float64, n uint64, lanes ...result.Lane) *load {
-		h := &hist.Histogram{}
-		h.Add(uint64(kept*seconds/float64(n)*1e9), n)
-		return &load{name: "W", parts: []*result.Workload{{Name: "W", VM: "a", Start: t0, End: t0.Add(time.Duration(seconds * float64(time.Second))),
-			Lanes: lanes, Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read", Count: n, Seconds: kept * seconds, Hist: h}}}}}
-	}
-	for name, c := range map[string]struct {
-		l    *load
-		want string
-	}{
-		"small ones end first": {part(100, 10, 1e6, lane(16, 10), lane(16, 50)), "fine: It may stay below, since not all its sections work all the time"},
-		"short of what was left": {part(100, 5, 1e6, lane(16, 10), lane(16, 50)),
-			"caution: though its job asks for 9.6 on average, by what its sections still had to do"},
-		"not known for how long":        {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "fine: It may stay below, since not all its sections work all the time"},
-		"all work all the time":         {part(100, 5, 1e6, result.Lane{Depth: 16, Reads: true}), "caution: though its job asks for 16 at all times"},
-		"more than can be":              {part(100, 40, 1e6, lane(16, 10), lane(16, 50)), "blocker: but its job allows at most 32"},
-		"twelve operations in 300 ms":   {part(0.3, 0.04, 12, result.Lane{Depth: 16, Reads: true}), ""},
-		"a long wait for few":           {part(30, 1, 12, result.Lane{Depth: 16, Reads: true}), ""},
-		"hardly longer than operations": {part(2, 10, 100, result.Lane{Depth: 16, Reads: true}), ""},
-	} {
-		f, ok := littleOf(c.l)
-		severity, words, _ := strings.Cut(c.want, ": ")
-		if ok != (c.want != "") || ok && (string(f.Severity) != severity || !strings.Contains(f.Sentence, words)) {
-			t.Errorf("%s: %s: %q, want %q", name, f.Severity, f.Sentence, c.want)
-		}
-	}
-}
-
-// What a table hides for want of operations is in no sentence either.
-func TestPercentilesOfAHandful(t *testing.T) {
-	window := func(name string, from int, reads, writes uint64) result.Window {
-		at := t0.Add(time.Duration(from) * time.Second)
-		w := result.Window{Name: name, Start: at, End: at.Add(100 * time.Second)}
-		for _, o := range []struct {
-			op      string
-			n, each uint64
-		}{{"read", reads, 1e6}, {"write", writes, uint64(1e6 * (1 + from))}} {
-			if o.n > 0 {
-				h := &hist.Histogram{}
-				h.Add(o.each, o.n)
-				w.Ops = append(w.Ops, result.OpTotals{Op: o.op, Count: o.n, Seconds: float64(o.n*o.each) / 1e9, Hist: h})
-			}
-		}
-		return w
-	}
-	for _, c := range []struct {
-		reads, writes uint64
-		want          string
-	}{{50_000, 1, "reads"}, {50_000, 99, "reads"}, {50_000, 100, "writes"}, {99, 1, ""}, {1, 1, ""}} {
-		l := &load{name: "W", parts: []*result.Workload{{Operations: result.BlockOperations()}}}
-		p := pair{l: l, latency: "service time", first: partsOf([]result.Window{window("alone", 0, c.reads, c.writes)})[0],
-			later: partsOf([]result.Window{window("with N", 100, c.reads, c.writes)})[0]}
-		told, _, _, _ := p.tail()
-		if got := strings.Contains(told, "its "+c.want) && c.want != ""; got != (told != "") || got != (c.want != "") {
-			t.Errorf("%d reads and %d writes: %q, want it of %q", c.reads, c.writes, told, c.want)
 		}
 	}
 }

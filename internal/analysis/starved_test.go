@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"plimsoll/internal/analysis/stall"
+	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/report/reporttest"
 	"plimsoll/result"
 )
@@ -80,11 +82,11 @@ func TestStarvedFalseAlarms(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(i), 9))
 		s := reporttest.NewSynthetic(uint64(500+i), seconds, 1)
 		section := func(name string, writes, rate float64) reporttest.Load {
-			noise := dependent(rng, seconds, 1, 0.1, 0.7)
+			noise := reporttest.Dependent(rng, seconds, 1, 0.1, 0.7)
 			return reporttest.Load{Name: name, Writes: writes, Rate: func(t int) float64 { return float64(arrivals(rng, rate*noise[t])) }}
 		}
 		s.Sectioned(reporttest.Load{Name: "OLTP", To: seconds}, section("read", 0, 200), section("write", 1, 30), section("log", 1, 12), section("rare", 1, 5))
-		for _, f := range stalled(newView(s.Manifest, s.Data)) {
+		for _, f := range stall.Stalls.Run(view.New(s.Manifest, s.Data)) {
 			if f.Severity != result.Fine {
 				alarms++
 				t.Logf("round %d: %s", i, f.Sentence)
@@ -110,7 +112,7 @@ func TestSectionsInTurn(t *testing.T) {
 	s.Sectioned(reporttest.Load{Name: "Turns", To: 600, Depth: 8}, reporttest.Load{Name: "first", Noise: 0.05, Rate: stepped([]int{200}, 900, 0)},
 		reporttest.Load{Name: "second", Writes: 1, Noise: 0.05, Rate: stepped([]int{200, 350}, 0, 700, 0)}, reporttest.Load{Name: "all along", Noise: 0.05, Rate: flatRate(500)})
 	var got []string
-	for _, f := range stalled(newView(s.Manifest, s.Data)) {
+	for _, f := range stall.Stalls.Run(view.New(s.Manifest, s.Data)) {
 		got = append(got, f.Sentence)
 	}
 	want := []string{"The writes of Turns never fell below a quarter of the usual rate for as long as 1 s.",
@@ -130,10 +132,10 @@ func TestStarvedLength(t *testing.T) {
 			lost := max(0, min(float64(i+1), from+long)-max(float64(i), from))
 			values[i] = 500 * (1 - lost)
 		}
-		c := &track{origin: t0, start: t0.Add(time.Second), step: 1, ops: values}
-		s := c.stalls(values)
-		if len(s.runs) != 1 || s.seconds < long-0.2-1e-9 || s.seconds > long+0.06 {
-			t.Fatalf("%v s from %v: found %v s, runs %+v", long, from, s.seconds, s.runs)
+		c := &view.Track{Origin: t0, Start: t0.Add(time.Second), Step: 1, Ops: values}
+		s := c.Stalls(values)
+		if len(s.Runs) != 1 || s.Seconds < long-0.2-1e-9 || s.Seconds > long+0.06 {
+			t.Fatalf("%v s from %v: found %v s, runs %+v", long, from, s.Seconds, s.Runs)
 		}
 	})
 }

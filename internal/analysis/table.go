@@ -10,9 +10,11 @@ import (
 
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/curve"
+	"plimsoll/internal/analysis/scale"
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/steady"
 	"plimsoll/internal/analysis/usl"
+	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
 
@@ -61,7 +63,7 @@ func OfTable(t Table) (findings []result.Finding, unseen []string) {
 	for i := range findings {
 		findings[i] = sound(findings[i])
 	}
-	slices.SortStableFunc(findings, func(a, b result.Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
+	slices.SortStableFunc(findings, func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) })
 	unseen = append(unseen, "what was offered, what failed, what the blocks held, whether the generator was the limit, and what else ran: a table does not hold it; a run folder does")
 	return findings, unseen
 }
@@ -77,16 +79,16 @@ type line struct {
 func (t Table) series(c Column) (out []result.Finding, unseen []string) {
 	l := line{Column: c, step: t.Step}
 	for i, v := range c.Values {
-		if isFinite(v) {
+		if view.IsFinite(v) {
 			l.values, l.index = append(l.values, v), append(l.index, i)
 		}
 	}
 	n := len(c.Values)
 	switch {
 	case len(l.values) < fewestRows:
-		return nil, []string{fmt.Sprintf("%s: it has %s, and %d are needed for any judgement", c.Name, plural(len(l.values), "value"), fewestRows)}
-	case float64(n-len(l.values)) > mostGaps*float64(n):
-		return nil, []string{fmt.Sprintf("%s: %s of its values are missing", c.Name, percent(float64(n-len(l.values))/float64(n)))}
+		return nil, []string{fmt.Sprintf("%s: it has %s, and %d are needed for any judgement", c.Name, view.Plural(len(l.values), "value"), fewestRows)}
+	case float64(n-len(l.values)) > view.MostGaps*float64(n):
+		return nil, []string{fmt.Sprintf("%s: %s of its values are missing", c.Name, view.Percent(float64(n-len(l.values))/float64(n)))}
 	}
 	if slices.Min(l.values) == slices.Max(l.values) {
 		return []result.Finding{l.constant()}, []string{c.Name + ": periods, changes and stalls, since it never varies"}
@@ -124,9 +126,9 @@ const (
 
 // finding begins one about the line.
 func (l line) finding(check, metric, unit string) result.Finding {
-	basis := plural(len(l.values), "value") + " of one file"
+	basis := view.Plural(len(l.values), "value") + " of one file"
 	if l.step > 0 {
-		basis += ", " + sayDuration(l.step) + " apart"
+		basis += ", " + view.SayDuration(l.step) + " apart"
 	}
 	if gaps := len(l.Values) - len(l.values); gaps > 0 {
 		basis += fmt.Sprintf("; %d more missing", gaps)
@@ -139,7 +141,7 @@ func (l line) place(i int) string { return l.row(l.index[max(0, min(i, len(l.ind
 
 func (l line) row(i int) string {
 	if l.step > 0 {
-		return clockOf(float64(i) * l.step)
+		return view.ClockOf(float64(i) * l.step)
 	}
 	return fmt.Sprintf("row %d", i+1)
 }
@@ -147,22 +149,22 @@ func (l line) row(i int) string {
 // stretch says how long a number of rows is.
 func (l line) stretch(rows float64) string {
 	if l.step > 0 {
-		return sayDuration(rows * l.step)
+		return view.SayDuration(rows * l.step)
 	}
 	return fmt.Sprintf("%.4g rows", rows)
 }
 
 func (l line) say(v float64) string {
 	if math.Abs(v) >= 1000 && math.Abs(v) < 1e15 {
-		return sayCount(v)
+		return view.SayCount(v)
 	}
 	return fmt.Sprintf("%.4g", v)
 }
 
 func (l line) chart() *result.Chart {
 	origin := time.Unix(0, 0)
-	c := &track{origin: origin, start: origin, step: cmp.Or(l.step, 1)}
-	out := &result.Chart{Title: l.Name, XUnit: "s", YUnit: l.Name, Lines: []result.ChartLine{c.line(l.Name, l.Values)}}
+	c := &view.Track{Origin: origin, Start: origin, Step: cmp.Or(l.step, 1)}
+	out := &result.Chart{Title: l.Name, XUnit: "s", YUnit: l.Name, Lines: []result.ChartLine{c.Line(l.Name, l.Values)}}
 	if l.step == 0 {
 		out.XLabel, out.XUnit = "row, from 0", "count"
 	}
@@ -171,7 +173,7 @@ func (l line) chart() *result.Chart {
 
 func (l line) constant() result.Finding {
 	f := l.finding("steady-state", "value", "as given")
-	f.Severity, f.Value, f.NoInterval = result.Caution, ptr(l.values[0]), "nothing varies"
+	f.Severity, f.Value, f.NoInterval = result.Caution, view.Ptr(l.values[0]), "nothing varies"
 	f.Sentence = fmt.Sprintf("%s is %s in every row: measurements vary, so this is a setting, a limit or a copy rather than a measurement.", l.Name, l.say(l.values[0]))
 	return f
 }
@@ -179,7 +181,7 @@ func (l line) constant() result.Finding {
 func (l line) negative() result.Finding {
 	f := l.finding("plausible", "smallest value", "as given")
 	at := slices.Index(l.values, slices.Min(l.values))
-	f.Severity, f.Value, f.Limit, f.NoInterval = result.Caution, ptr(l.values[at]), ptr(0), "a value of the file"
+	f.Severity, f.Value, f.Limit, f.NoInterval = result.Caution, view.Ptr(l.values[at]), view.Ptr(0), "a value of the file"
 	f.Sentence = fmt.Sprintf("%s is %s at %s: neither a rate nor a time can be below zero.", l.Name, l.say(l.values[at]), l.place(at))
 	return f
 }
@@ -188,21 +190,21 @@ func (l line) negative() result.Finding {
 func (l line) steady() (steady.Stretch, result.Finding) {
 	f := l.finding("steady-state", "mean of the steady stretch", "as given")
 	f.Chart = l.chart()
-	s := stretch{c: &track{ops: l.values, step: cmp.Or(l.step, 1)}, index: l.index}
+	s := view.Stretch{Track: &view.Track{Ops: l.values, Step: cmp.Or(l.step, 1)}, Index: l.index}
 	if len(l.values) < longEnough {
-		s.rounds(l.values)
+		s.Rounds(l.values)
 	} else {
 		var err error
 		if s.Stretch, err = steady.Window(l.values, steady.Options{}); err != nil {
-			s.why = err.Error()
+			s.Why = err.Error()
 		}
-		s.unclear()
+		s.Unclear()
 	}
 	f.Warnings = s.Warnings
 	switch {
-	case s.why != "":
-		f.Severity, f.NoInterval = result.Notice, s.why
-		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", l.Name, s.why)
+	case s.Why != "":
+		f.Severity, f.NoInterval = result.Notice, s.Why
+		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", l.Name, s.Why)
 	case !s.Reached:
 		f.Severity, f.NoInterval = result.Caution, "no steady state was reached"
 		f.Sentence = fmt.Sprintf("%s was not steady: %s. A mean over all rows depends on where they begin and end.", l.Name, l.unsteady(s.Stretch))
@@ -215,12 +217,12 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 		if l.Kind == Percentile {
 			f.Metric, f.NoInterval = "largest value of the steady stretch", "percentiles of single rows are not averaged"
 			most := slices.Max(l.values[s.First : s.Last+1])
-			f.Value = ptr(most)
+			f.Value = view.Ptr(most)
 			f.Sentence += fmt.Sprintf(", at most %s in a row. A percentile of all of it needs the histograms: percentiles cannot be averaged.", l.say(most))
 			return s.Stretch, f
 		}
-		f.Value = ptr(s.Mean.Value)
-		setInterval(&f, s.Mean.Interval)
+		f.Value = view.Ptr(s.Mean.Value)
+		view.SetInterval(&f, s.Mean.Interval)
 		f.Sentence += ", with a mean of " + l.say(s.Mean.Value)
 		if f.Low != nil {
 			f.Sentence += fmt.Sprintf(" (95 %%: %s to %s)", l.say(*f.Low), l.say(*f.High))
@@ -233,10 +235,10 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 // unsteady is the reason in rows rather than in points of a series without gaps.
 func (l line) unsteady(s steady.Stretch) string {
 	if n := len(s.Changes); n > 0 {
-		return fmt.Sprintf("its level changed %s, first at %s", times(n), l.place(s.Changes[0].Index))
+		return fmt.Sprintf("its level changed %s, first at %s", view.Times(n), l.place(s.Changes[0].Index))
 	}
 	if len(s.Still) > 0 {
-		return fmt.Sprintf("it stood still %s, first at %s", times(len(s.Still)), l.place(s.Still[0].First))
+		return fmt.Sprintf("it stood still %s, first at %s", view.Times(len(s.Still)), l.place(s.Still[0].First))
 	}
 	return s.Reason
 }
@@ -252,10 +254,10 @@ func (l line) period(s steady.Stretch) result.Finding {
 		return f
 	}
 	step := cmp.Or(l.step, 1)
-	f.Severity, f.Value = result.Notice, ptr(s.Period.Points*step)
-	setInterval(&f, s.Period.Interval.Map(func(x float64) float64 { return x * step }))
+	f.Severity, f.Value = result.Notice, view.Ptr(s.Period.Points*step)
+	view.SetInterval(&f, s.Period.Interval.Map(func(x float64) float64 { return x * step }))
 	f.Sentence = fmt.Sprintf("%s repeats itself every %s, as checkpoints and flushes make it; a window shorter than three of them says little.", l.Name, l.stretch(s.Period.Points))
-	f.Evidence = []result.Evidence{{Name: "correlation one period later", Value: round(s.Period.Strength), Unit: "ratio"}}
+	f.Evidence = []result.Evidence{{Name: "correlation one period later", Value: view.Round(s.Period.Strength), Unit: "ratio"}}
 	return f
 }
 
@@ -274,7 +276,7 @@ func (l line) changes(s steady.Stretch) result.Finding {
 		points = r.Points
 		f.Warnings = r.Warnings
 	}
-	f.Value = ptr(float64(len(points)))
+	f.Value = view.Ptr(float64(len(points)))
 	if len(points) == 0 {
 		f.Severity, f.Sentence = result.Fine, l.Name+" shows no change of level that matters (5 % of its mean)."
 		if len(l.values) >= longEnough && s.Reason != "" && !s.CannotTell {
@@ -289,8 +291,8 @@ func (l line) changes(s steady.Stretch) result.Finding {
 	const most = 3
 	var said []string
 	for i, p := range points {
-		f.Evidence = append(f.Evidence, result.Evidence{Name: "level before " + l.place(p.Index), Value: round(p.Before), Unit: "as given"},
-			result.Evidence{Name: "level from " + l.place(p.Index), Value: round(p.After), Unit: "as given"})
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "level before " + l.place(p.Index), Value: view.Round(p.Before), Unit: "as given"},
+			result.Evidence{Name: "level from " + l.place(p.Index), Value: view.Round(p.After), Unit: "as given"})
 		if i < most {
 			where := "at " + l.place(p.Index)
 			if p.Low != p.High {
@@ -300,13 +302,13 @@ func (l line) changes(s steady.Stretch) result.Finding {
 		}
 	}
 	if n := len(points) - most; n > 0 {
-		said = append(said, plural(n, "more change")+" in the evidence")
+		said = append(said, view.Plural(n, "more change")+" in the evidence")
 	}
 	f.Sentence = fmt.Sprintf("%s changed level: %s.", l.Name, strings.Join(said, "; "))
 	f.Chart = l.chart()
 	for i, p := range points {
 		if i < 6 {
-			f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: round(float64(l.index[p.Index]) * cmp.Or(l.step, 1)), Text: "changes"})
+			f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: view.Round(float64(l.index[p.Index]) * cmp.Or(l.step, 1)), Text: "changes"})
 		}
 	}
 	return f
@@ -314,32 +316,32 @@ func (l line) changes(s steady.Stretch) result.Finding {
 
 // stalls looks for stalls; why says what prevents it.
 func (l line) stalls() (f result.Finding, why string) {
-	c := &track{ops: l.Values, step: l.step}
-	s := c.stalls(l.Values)
+	c := &view.Track{Ops: l.Values, Step: l.step}
+	s := c.Stalls(l.Values)
 	some := slices.Sorted(slices.Values(l.values))
 	switch median := some[len(some)/2]; {
 	case len(some) < 20:
-		return f, plural(len(some), "row") + " are too few"
-	case !(median*l.step >= fewestPerStep):
-		return f, fmt.Sprintf("a row stands for %s operations, and below %d a low one may be chance", l.say(median*l.step), fewestPerStep)
+		return f, view.Plural(len(some), "row") + " are too few"
+	case !(median*l.step >= view.FewestPerStep):
+		return f, fmt.Sprintf("a row stands for %s operations, and below %d a low one may be chance", l.say(median*l.step), view.FewestPerStep)
 	}
 	f = l.finding("stalls", "time stalled", "%")
-	f.Value, f.Limit, f.NoInterval = ptr(100*s.share), ptr(0), "counted over all rows, not estimated"
+	f.Value, f.Limit, f.NoInterval = view.Ptr(100*s.Share), view.Ptr(0), "counted over all rows, not estimated"
 	switch {
-	case s.share > onAndOff:
-		f.Sentence = fmt.Sprintf("%s comes and goes (%s of the rows are next to nothing), so a stall cannot be told from its own rhythm.", l.Name, percent(s.share))
+	case s.Share > view.OnAndOff:
+		f.Sentence = fmt.Sprintf("%s comes and goes (%s of the rows are next to nothing), so a stall cannot be told from its own rhythm.", l.Name, view.Percent(s.Share))
 		f.Severity = result.Fine
-	case len(s.runs) == 0:
-		f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s never fell below a quarter of its usual level for as long as %s.", l.Name, sayDuration(l.step))
+	case len(s.Runs) == 0:
+		f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s never fell below a quarter of its usual level for as long as %s.", l.Name, view.SayDuration(l.step))
 	default:
 		f.Severity, f.Chart = result.Caution, l.chart()
 		longest := 0.0
-		for _, r := range s.runs {
-			longest = max(longest, float64(r.last-r.first+1)*l.step)
+		for _, r := range s.Runs {
+			longest = max(longest, float64(r.Last-r.First+1)*l.step)
 		}
-		f.Sentence = fmt.Sprintf("%s %s %s, for %s in all and %s at the longest, first at %s", l.Name, s.verb(), times(len(s.runs)), sayDuration(s.seconds), sayDuration(longest), l.row(s.runs[0].first))
-		if every, regular := s.every(l.step); regular {
-			f.Sentence += ", about every " + sayDuration(every)
+		f.Sentence = fmt.Sprintf("%s %s %s, for %s in all and %s at the longest, first at %s", l.Name, s.Verb(), view.Times(len(s.Runs)), view.SayDuration(s.Seconds), view.SayDuration(longest), l.row(s.Runs[0].First))
+		if every, regular := s.Every(l.step); regular {
+			f.Sentence += ", about every " + view.SayDuration(every)
 		}
 		f.Sentence += "."
 	}
@@ -349,7 +351,7 @@ func (l line) stalls() (f result.Finding, why string) {
 // sweepFindings reads a load sweep. Rows of one concurrency are repeats; their means are its point.
 func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 	unseen = []string{"steadiness, period, changes and stalls: each row is a step of the load, and says nothing of its own time"}
-	var steps []step
+	var steps []view.Step
 	var points []usl.Point
 	var load []curve.Point
 	at := map[float64][]int{}
@@ -370,27 +372,27 @@ func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 				r = append(r, s.Throughput[i]*s.ResponseSeconds[i])
 			}
 		}
-		p := curve.Point{Concurrency: n, Throughput: total(x) / float64(len(x))}
+		p := curve.Point{Concurrency: n, Throughput: view.Total(x) / float64(len(x))}
 		if r != nil {
-			p.ResponseSeconds = total(r) / total(x) // a mean over operations, not over rows
+			p.ResponseSeconds = view.Total(r) / view.Total(x) // a mean over operations, not over rows
 		}
 		load = append(load, p)
-		one := step{Stage: stage.Stage{Concurrency: n}, response: p.ResponseSeconds}
+		one := view.Step{Stage: stage.Stage{Concurrency: n}, Response: p.ResponseSeconds}
 		one.Throughput.Value = p.Throughput
 		steps = append(steps, one)
 	}
-	q := quantity{name: "rate", unit: cmp.Or(s.Unit, "as given"), per: s.Unit, kind: result.Count, better: result.Higher}
-	basis := fmt.Sprintf("%s of one file at %s", plural(len(points), "row"), plural(len(levels), "concurrency value"))
+	q := view.Quantity{Name: "rate", Unit: cmp.Or(s.Unit, "as given"), Per: s.Unit, Kind: result.Count, Better: result.Higher}
+	basis := fmt.Sprintf("%s of one file at %s", view.Plural(len(points), "row"), view.Plural(len(levels), "concurrency value"))
 	m, err := usl.Fit(points, usl.Options{})
 	if err != nil {
 		unseen = append(unseen, "the Universal Scalability Law: "+err.Error())
 	} else {
-		out = append(out, scalability(steps, points, m, q, basis))
+		out = append(out, scale.Fitted(steps, points, m, q, basis))
 	}
 	if s.ResponseSeconds == nil {
 		unseen = append(unseen, "Little's law: no column of mean response times with its unit, such as latency_ms; concurrency ÷ throughput stands in for them")
 	}
-	found, err := loadCurve(load, q, basis)
+	found, err := scale.LoadCurve(load, q, basis)
 	if err != nil {
 		unseen = append(unseen, "the knee: "+err.Error())
 	}

@@ -240,7 +240,7 @@ func linked(seed uint64, device float64) *reporttest.Synthetic {
 func counted(seed uint64, share float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
 	s.Load(reporttest.Load{Name: "OLTP", To: 300, Rate: flatRate(4000), Noise: 0.02})
-	panel := result.Panel{ID: "p", Title: "Disks", Kind: "vm_group", Type: "iops", Unit: "ops/s", Group: "VMGroupResult_OLTP"}
+	panel := result.Panel{ID: "p", Title: "Disks", Kind: "vm_group", Type: "iops", Unit: "ops/s", VMGroup: "OLTP"}
 	disks := result.Series{Name: "Disks", Start: s.At(0), Step: 5}
 	for range 61 {
 		v := 4000 * share

@@ -62,6 +62,31 @@ func TestLeafDriversKnowNothingOfEachOther(t *testing.T) {
 	}
 }
 
+// Rooms of analysis see a run through view, and what they share is in view: none of them knows another.
+func TestRoomsOfAnalysisKnowNothingOfEachOther(t *testing.T) {
+	const view = "internal/analysis/view"
+	rooms := map[string]*pkg{}
+	for _, p := range packages(t) {
+		for _, f := range p.shipped() {
+			if path.Dir(p.dir) == "internal/analysis" && slices.Contains(f.imports, module+view) {
+				rooms[p.dir] = p
+			}
+		}
+	}
+	if len(rooms) == 0 {
+		t.Fatalf("no package of internal/analysis imports %s", view)
+	}
+	for dir, p := range rooms {
+		for _, f := range p.shipped() {
+			for _, imported := range f.imports {
+				if ours := strings.TrimPrefix(imported, module); rooms[ours] != nil && ours != dir {
+					t.Errorf("%s imports %s: what rooms share belongs to %s", f.name, ours, view)
+				}
+			}
+		}
+	}
+}
+
 func TestPrometheusStaysBehindSeries(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, f := range p.files {

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/analysis"
+	"plimsoll/internal/analysis/plausibility"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
 	"plimsoll/result"
@@ -31,7 +31,7 @@ const largestDataSheet = 1 << 20
 // sheetNames are what of a data sheet can be given.
 func sheetNames() []string {
 	var out []string
-	for _, s := range analysis.Ratings {
+	for _, s := range plausibility.Ratings {
 		out = append(out, strings.ReplaceAll(s.Name, " ", "-"))
 	}
 	return out
@@ -53,7 +53,7 @@ func (a *app) dataSheet(given []string) ([]result.Fact, error) {
 			bad = append(bad, err)
 		}
 		if device != "" {
-			facts = append(facts, analysis.RatedDevice(device))
+			facts = append(facts, plausibility.RatedDevice(device))
 		}
 		maps.Copy(promises, list)
 	}
@@ -72,7 +72,7 @@ func (a *app) dataSheet(given []string) ([]result.Fact, error) {
 	}
 	for i, name := range sheetNames() {
 		if value, ok := promises[name]; ok {
-			fact, err := analysis.Ratings[i].Fact(value)
+			fact, err := plausibility.Ratings[i].Fact(value)
 			if err != nil { // checked above
 				return nil, fmt.Errorf("--data-sheet: %s: %w", name, err)
 			}
@@ -91,7 +91,7 @@ func checkPromise(name, value string) error {
 		}
 		return fmt.Errorf("no promise %q", name)
 	}
-	if _, err := analysis.Ratings[at].Fact(value); err != nil {
+	if _, err := plausibility.Ratings[at].Fact(value); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

@@ -41,7 +41,7 @@ func (c *collector) panels(ctx context.Context) []result.Panel {
 		var err error
 		switch r.Kind {
 		case scenario.GroupResult:
-			p.Group = "VMGroupResult_" + r.Group
+			p.Group, p.VMGroup, p.Aggregate = "VMGroupResult_"+r.Group, r.Group, r.Aggregate
 			err = c.groupPanel(ctx, r, &p)
 		case scenario.WorkloadResult:
 			p.Group = "IogenResult_" + cmp.Or(r.Workload, r.Group)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"plimsoll/result"
@@ -123,46 +122,46 @@ func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
 	cuts = append(cuts, cut{t: l.end})
 	from, text, seen := l.start, "", map[string]int{}
 	for _, k := range cuts {
-		name := l.company(all, from, k.t)
+		c := result.Circumstances{}
 		middle := from.Add(k.t.Sub(from) / 2)
 		r, at := l.roundAt(middle)
 		partial := middle.Before(r.together) || middle.After(r.apart)
 		switch {
 		case middle.Before(r.start): // a pause, in which there is nothing to count
-			name = "between its starts"
+			c.State = result.BetweenStarts
 		case middle.Before(r.together):
-			name = "while its VMs start"
+			c.State = result.VMsStart
 		case middle.After(r.apart):
-			name = "while its VMs end"
+			c.State = result.VMsEnd
+		default:
+			c.Beside = l.beside(all, middle)
 		}
 		if within := !from.Before(r.start.Add(-closeCuts)) && !k.t.After(r.end.Add(closeCuts)); len(l.rounds) > 1 && within {
-			name += fmt.Sprintf(" in start %d", at+1)
+			c.Round = at + 1
 		}
-		if text != "" && !partial {
-			name += fmt.Sprintf(", after %q", text)
+		if !partial {
+			c.After = text
 		}
+		name := c.Name()
 		if seen[name]++; seen[name] > 1 {
-			name = fmt.Sprintf("%s (%d)", name, seen[name])
+			c.Again = seen[name]
 		}
-		l.windows = append(l.windows, result.Window{Name: name, Start: from, End: k.t, Partial: partial})
+		l.windows = append(l.windows, result.Window{Name: c.Name(), Circumstances: c, Start: from, End: k.t,
+			Partial: partial})
 		from, text = k.t, k.text
 	}
 }
 
-// company names the other workloads that ran in the middle of a stretch.
-func (l *loadPlan) company(all []*loadPlan, from, to time.Time) string {
-	middle := from.Add(to.Sub(from) / 2)
+// beside are the other workloads that ran at a moment, sorted.
+func (l *loadPlan) beside(all []*loadPlan, at time.Time) []string {
 	var names []string
 	for _, o := range all {
-		if o != l && o.at(middle) && !slices.Contains(names, o.name) {
+		if o != l && o.at(at) && !slices.Contains(names, o.name) {
 			names = append(names, o.name)
 		}
 	}
-	if len(names) == 0 {
-		return "alone"
-	}
 	slices.Sort(names)
-	return "with " + strings.Join(names, " and ")
+	return names
 }
 
 // cuttersFor are the cutters of one start: the grid of its VM, the workload's windows, the workload's heat map.

@@ -148,8 +148,9 @@ func (s *Synthetic) Load(l Load) {
 	merged.Ops, merged.Values = l.ops(l.From, l.To, rate, service), l.values(l.From, l.To, 0)
 	from := l.From
 	for _, c := range l.Cuts {
+		around, _ := result.CircumstancesOf(c.Name)
 		merged.Windows = append(merged.Windows, result.Window{
-			Name: c.Name, Start: s.At(from), End: s.At(c.At), Ops: l.ops(from, c.At, rate, service), Values: l.values(from,
+			Name: c.Name, Circumstances: around, Start: s.At(from), End: s.At(c.At), Ops: l.ops(from, c.At, rate, service), Values: l.values(from,
 				c.At, 0),
 		})
 		from = c.At

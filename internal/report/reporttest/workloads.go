@@ -10,7 +10,8 @@ import (
 )
 
 func (m *maker) workloads() {
-	before, after := result.Window{Name: "alone", Start: m.start, End: m.mid}, result.Window{Name: "with DSS", Start: m.mid, End: m.end}
+	before, after := result.Window{Name: "alone", Start: m.start, End: m.mid}, result.Window{Name: "with DSS",
+		Circumstances: result.Circumstances{Beside: []string{"DSS"}}, Start: m.mid, End: m.end}
 	half := m.mid.Sub(m.start).Seconds()
 	oltpLanes := m.lanes("data", 4, 8, 667, true, true)
 	oltpLanes = append(oltpLanes, m.lanes("log", 2, 1, 666, false, true)...)

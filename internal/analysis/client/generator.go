@@ -1,0 +1,267 @@
+// Package client asks whether the load generator, and not what it was to measure, was the limit: its CPUs, its one busy
+// thread, its waiting for a CPU. It gives view.Checks to package analysis, and says where what a generator cost is not known.
+package client
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Shares of the CPU that a generator may use up before it, and not the storage, is what was measured.
+const (
+	cpuSaturated = 0.90
+	cpuHigh      = 0.70
+)
+
+// CPU compares what the generators used with what their VMs and nodes have.
+var CPU = view.Check{Name: "generator-cpu", Rank: 240, Run: generatorCPU}
+
+func generatorCPU(v *view.Run) []result.Finding {
+	var out []result.Finding
+	var unknown []string
+	for _, l := range v.Loads {
+		f, ok := generatorOf(v, l)
+		switch {
+		case !ok:
+		case f.Value == nil && unknown != nil: // said once for all
+			unknown = append(unknown, l.Name)
+		default:
+			if f.Value == nil {
+				unknown = []string{l.Name}
+			}
+			out = append(out, f)
+		}
+	}
+	for i := range out {
+		if f := &out[i]; f.Value == nil && len(unknown) > 1 {
+			f.Subject = "run"
+			f.Sentence = fmt.Sprintf("What the load generators of %s cost in CPU is not known, so it cannot be ruled out that they were the limit.", view.Some(unknown))
+		}
+	}
+	return out
+}
+
+// together is how many cores the generators on the CPUs that p's generator uses took on average while p ran. One that ran beside
+// p for a part of the time counts for that part.
+func together(v *view.Run, p *result.Workload) float64 {
+	sum := 0.0
+	for _, l := range v.Loads {
+		for _, q := range l.Parts {
+			if q.VM == "" || view.Seconds(q) == 0 || v.Place(q.Node) != v.Place(p.Node) {
+				continue
+			}
+			if beside := view.Overlap(q.Times(), p.Times()); beside > 0 {
+				sum += q.GeneratorCPUSeconds / view.Seconds(q) * beside / view.Seconds(p)
+			}
+		}
+	}
+	return sum
+}
+
+func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
+	var worst, used, cores float64
+	var who, of string
+	known, n := false, 0
+	for _, p := range l.Parts {
+		s := view.Seconds(p)
+		if s == 0 || !(p.GeneratorCPUSeconds > 0) {
+			continue
+		}
+		n++
+		here := p.GeneratorCPUSeconds / s
+		if c := float64(v.VMs[p.VM].CPUs); c > 0 && here/c >= worst {
+			known, worst, used, cores, who, of = true, here/c, here, c, p.VM, "the CPUs of "+p.VM
+		}
+		node, all := v.Nodes[p.Node], together(v, p)
+		if c := float64(node.Cores); c > 0 && p.VM != "" && all/c > worst {
+			known, worst, used, cores, who = true, all/c, all, c, node.Name
+			of = "the cores of node " + node.Name + ", all its generators together"
+			if v.OneHost {
+				who, of = "the host", "the host's cores, all generators together"
+			}
+		}
+	}
+	if !l.Reported() {
+		return result.Finding{}, false
+	}
+	f := result.Finding{
+		Check: "generator-cpu", Subject: l.Name, Metric: "CPU used by the load generator", Unit: "%", N: n,
+		Basis:      l.Basis() + "; averages, so short bursts are not seen",
+		NoInterval: "one total per process from the operating system",
+	}
+	if !known {
+		f.Severity = result.Notice
+		f.Sentence = fmt.Sprintf("What the load generator of %s cost in CPU is not known, so it cannot be ruled out that the generator was the limit.", l.Name)
+		return f, true
+	}
+	f.Value, f.Limit = view.Ptr(worst*100), view.Ptr(cpuSaturated*100)
+	f.Evidence = []result.Evidence{{Name: "cores used", Value: used, Unit: "count"}, {Name: "cores there", Value: cores, Unit: "count"}}
+	what := fmt.Sprintf("The load generator of %s used %s of %s", l.Name, view.Percent(worst), of)
+	switch {
+	case worst >= cpuSaturated:
+		f.Severity = result.Blocker
+		f.Sentence = fmt.Sprintf("%s. The generator was the limit: this result says nothing about %s. Give %s more CPUs or spread the load.", what, server(l), who)
+	case worst >= cpuHigh:
+		f.Severity = result.Caution
+		f.Sentence = what + ". Service times may include waiting for a CPU."
+	default:
+		f.Severity = result.Fine
+		f.Sentence = what + ", so the generator was not the limit."
+	}
+	return f, true
+}
+
+// What counts as one busy thread, as one that lacks a CPU and as an idle server.
+const (
+	threadBusy   = 0.95 // of one CPU, on average over the whole window
+	threadMost   = 1.05
+	threadWaited = 0.10 // of the time ready and without a CPU
+	serverIdle   = 50.0 // per cent of the node's CPUs, or of the device's time
+	flat         = 0.10 // coefficient of variation below which throughput is called flat
+)
+
+// Limit looks for a generator whose one thread was busy all the time though its VM had CPUs to spare: a client that draws
+// its own progress, or computes what it sends, reaches its limit long before the server does. Where threads were watched, one that was
+// always ready and often had no CPU is told too: its waits are in the times of the operations.
+var Limit = view.Check{Name: "client-limit", Rank: 250, Run: clientLimit}
+
+func clientLimit(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		var busy, starved []string
+		var ran, waited, have float64
+		for _, p := range l.Parts {
+			one, wait := busiestThread(v, p)
+			switch {
+			case one >= threadBusy && one <= threadMost:
+				busy = append(busy, view.Subject(p))
+				ran, have = max(ran, one), float64(v.VMs[p.VM].CPUs)
+			case wait >= threadWaited && one+wait >= threadBusy:
+				starved = append(starved, view.Subject(p))
+				ran, waited = max(ran, one), max(waited, wait)
+			}
+		}
+		_, limited, _ := l.Offered()
+		most := (len(l.Parts) + 1) / 2
+		switch {
+		case !l.Reported():
+		case len(busy) > 0 && len(busy) >= most && limited == 0:
+			out = append(out, busyClient(v, l, busy, ran, have))
+		case len(starved) > 0 && len(starved) >= most:
+			out = append(out, starvedClient(l, starved, ran, waited))
+		}
+	}
+	return out
+}
+
+// busiestThread is the share of a CPU that the busiest thread of a generator took, and the share of the time for which it was ready and
+// waited for one. Where threads were not watched it is the mean over its processes, and nothing is known of waits. Zeros when its VM
+// has no CPU to spare: then the CPUs of the VM are the limit, which is another finding.
+func busiestThread(v *view.Run, p *result.Workload) (ran, waited float64) {
+	cpus := float64(v.VMs[p.VM].CPUs)
+	if p.ThreadBusy != nil && view.IsFinite(*p.ThreadBusy) {
+		if p.ThreadWaiting != nil && view.IsFinite(*p.ThreadWaiting) {
+			waited = *p.ThreadWaiting
+		}
+		if cpus <= 1 && waited < threadWaited {
+			return 0, 0
+		}
+		return *p.ThreadBusy, waited
+	}
+	s, threads := view.Seconds(p), float64(len(p.Lanes))
+	if !p.MovesBlocks() {
+		return 0, 0 // a lane of others may be any number of threads
+	}
+	if s == 0 || cpus <= threads || threads == 0 {
+		return 0, 0
+	}
+	return p.GeneratorCPUSeconds / s / threads, 0
+}
+
+// watched reports whether the generator's threads were.
+func watched(l *view.Load) bool {
+	return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return p.ThreadBusy != nil })
+}
+
+// busyClient says whose limit it was, as far as the servers' CPUs, or the device under the disks of one host, tell.
+func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) result.Finding {
+	f := result.Finding{
+		Check: "client-limit", Subject: l.Name, Severity: result.Caution, Metric: "busiest thread of the generator", Unit: "count", Value: view.Ptr(used), N: len(l.Parts), Limit: view.Ptr(threadBusy),
+		NoInterval: "a share of the time accounted by the operating system", Basis: l.Basis(),
+		Evidence: []result.Evidence{{Name: "CPUs used by one thread", Value: used, Unit: "count"}, {Name: "CPUs of its VM", Value: have, Unit: "count"}},
+	}
+	even := false
+	if c := v.Track(l); c != nil {
+		values, _ := view.FiniteOf(c.Ops)
+		if m, sd := meanDeviation(values); len(values) > 10 && m > 0 {
+			even = sd/m < flat
+			f.Chart = v.Chart(l.Name+": "+l.Main().Per, l.Main().Unit, c.Line(l.Name, c.Ops))
+		}
+	}
+	servers, what, whose := v.CPUs(), "the busiest node used %s of its CPUs", "the server's"
+	if v.OneHost { // the nodes' CPUs are the generators'
+		servers = nil
+		if l.MovesBlocks() {
+			servers, what, whose = v.Percents(result.DeviceBusy), "the device under the disks was at work %s of the time",
+				"the storage's"
+		}
+	}
+	idle, known := 0.0, false
+	for _, k := range servers {
+		if m, ok := k.Over(l); ok {
+			idle, known = max(idle, m.Value), true
+		}
+	}
+	if known {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: map[bool]string{false: "busiest node's CPU", true: "device at work"}[v.OneHost], Value: idle, Unit: "%"})
+	}
+	how := "kept each of its processes at one whole CPU"
+	if watched(l) {
+		how = "kept one whole CPU busy with a single thread"
+	}
+	said := fmt.Sprintf("The generator of %s %s (on %s) while its VM has %s", l.Name, how, view.Some(busy), view.SayCount(have))
+	switch {
+	case known && idle < serverIdle && even:
+		f.Severity = result.Blocker
+		f.Sentence = fmt.Sprintf("%s, throughput was flat, and "+what+": this is the client's limit, not %s.", said, view.Percent(idle/100), whose)
+	case even:
+		f.Sentence = said + " and throughput was flat: it may be the client's limit, not " + whose + ". Use more processes, or have it print less."
+	default:
+		f.Sentence = said + ": it may be the client's limit, not " + whose + ". Use more processes, or have it print less."
+	}
+	return f
+}
+
+// server is what a workload loads, in a sentence.
+func server(l *view.Load) string {
+	if l.MovesBlocks() {
+		return "the storage"
+	}
+	return "the server"
+}
+
+// starvedClient tells of threads that were ready and had no CPU.
+func starvedClient(l *view.Load, starved []string, ran, waited float64) result.Finding {
+	return result.Finding{
+		Check: "client-limit", Subject: l.Name, Severity: result.Caution, Metric: "wait of the busiest thread for a CPU", Unit: "%", Value: view.Ptr(100 * waited), N: len(l.Parts), Limit: view.Ptr(100 * threadWaited),
+		NoInterval: "a share of the time accounted by the operating system", Basis: l.Basis(),
+		Evidence: []result.Evidence{{Name: "ran", Value: 100 * ran, Unit: "%"}, {Name: "was ready and waited", Value: 100 * waited, Unit: "%"}},
+		Sentence: fmt.Sprintf("The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: CPUs were the limit, not %s.",
+			l.Name, view.Percent(ran), view.Percent(waited), view.Some(starved), server(l)),
+	}
+}
+
+func meanDeviation(x []float64) (mean, deviation float64) {
+	if len(x) < 2 {
+		return math.NaN(), math.NaN()
+	}
+	mean = view.Total(x) / float64(len(x))
+	for _, v := range x {
+		deviation += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(deviation / float64(len(x)-1))
+}

@@ -1,0 +1,442 @@
+// Package fault asks how a run came through its faults: what each one took away, when the former level was back, what failed
+// in between. It gives a view.Check to package analysis and its Outages to those who look at several runs; the method is
+// package recovery. Workloads that a fault did not strike are no measure of it.
+package fault
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"plimsoll/internal/analysis/recovery"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/steady"
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Comeback is how the workloads of one group of VMs came through a fault.
+type Comeback struct {
+	Group string
+	fault string    // what was done, as the journal has it
+	at    time.Time // of the first fault of the episode
+	recovery.Recovery
+	failed   uint64       // operations of these workloads that failed after it, up to the end of what was measured
+	next     *result.Mark // the fault that struck before the level was regained and ended the measurement; nil when none did
+	Quantity view.Quantity
+	track    *view.Track
+}
+
+// Outages measures how every group came back after every episode of faults, by what stands for its workloads and by
+// the measures of which less is not better: those rise in a fault, or fall to nothing with all else. Faults that
+// follow before the level was regained and cost nothing by themselves belong to the same episode, as do the orders to
+// switch power on again. One that takes away more of what was left begins an episode of its own. What has cost nothing
+// by the time of the next one is no beginning of an episode.
+func Outages(v *view.Run) []Comeback {
+	var out []Comeback
+	for _, group := range groups(v) {
+		for i, q := range followed(v, group) {
+			if i == 0 || q.Better != result.Lower {
+				out = append(out, outagesOf(v, group, q)...)
+			}
+		}
+	}
+	return out
+}
+
+// followed is what the workloads of a group do together: the main thing first, then all measures.
+func followed(v *view.Run, group string) []view.Quantity {
+	var loads []*view.Load
+	var out []view.Quantity
+	for _, l := range v.Loads {
+		if l.Group != group {
+			continue
+		}
+		loads = append(loads, l)
+		for _, q := range l.Quantities() {
+			if q.Measure != "" && !slices.Contains(out, q) {
+				out = append(out, q)
+			}
+		}
+	}
+	if len(out) == 0 || slices.ContainsFunc(loads, func(l *view.Load) bool { return l.Count() > 0 }) {
+		return append([]view.Quantity{view.OperationsRate(view.Occurred(loads))}, out...)
+	}
+	return out
+}
+
+func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
+	var until, since time.Time // since: an earlier fault is not over, and the level before is what it left
+	for _, e := range v.Data.Events {
+		if e.Kind != result.KindFault || e.Time.Before(until) {
+			continue
+		}
+		if o, ok := measure(v, group, q, e, since, nextFault(v, e.Time)); ok && !o.hit() {
+			out, until = append(out, o), e.Time.Add(oneFault)
+			continue
+		}
+		o, ok := measure(v, group, q, e, since, time.Time{})
+		if !ok {
+			continue
+		}
+		until, since = v.Data.End, time.Time{}
+		if o.Regained.Reached {
+			until = e.Time.Add(time.Duration(o.Regained.Seconds * float64(time.Second)))
+		}
+		if next := struckAgain(v, group, q, e, until); next != nil {
+			if cut, ok := measure(v, group, q, e, since, next.Time); ok {
+				o, until, since = cut, next.Time, e.Time
+				o.next = next
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// struckAgain is the first fault after another, and before a moment, that took away more of what the other had left; nil
+// when none did.
+func struckAgain(v *view.Run, group string, q view.Quantity, first result.Mark, until time.Time) *result.Mark {
+	for i := range v.Data.Events {
+		e := &v.Data.Events[i]
+		if e.Kind != result.KindFault || e.Time.Sub(first.Time) <= oneFault || !e.Time.Before(until) {
+			continue
+		}
+		if o, ok := measure(v, group, q, *e, first.Time, nextFault(v, e.Time)); ok && o.hit() {
+			return e
+		}
+	}
+	return nil
+}
+
+// nextFault is when the next fault follows that is not one with the one at a time, zero when there is none.
+func nextFault(v *view.Run, at time.Time) time.Time {
+	for _, e := range v.Data.Events {
+		if e.Kind == result.KindFault && e.Time.Sub(at) > oneFault {
+			return e.Time
+		}
+	}
+	return time.Time{}
+}
+
+// oneFault is the time within which faults are one.
+const oneFault = 5 * time.Second
+
+// groups are those of the workloads, in order.
+func groups(v *view.Run) []string {
+	var out []string
+	for _, l := range v.Loads {
+		out = view.AppendNew(out, l.Group)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// struck are the workloads of a group that were running when a fault came, and those that do the same again: authors start a new
+// workload when the machines are back. Others, such as a check of what was written, are no measure of the recovery.
+func struck(v *view.Run, group string, at time.Time) (hit, all []*view.Load) {
+	for _, l := range v.Loads {
+		if l.Group == group && slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return atWork(v, l, p, at) }) {
+			hit = append(hit, l)
+		}
+	}
+	for _, l := range v.Loads {
+		if l.Group == group && slices.ContainsFunc(hit, func(o *view.Load) bool {
+			return o == l || job(o) != "" && job(o) == job(l)
+		}) {
+			all = append(all, l)
+		}
+	}
+	return hit, all
+}
+
+// atWork reports whether a VM's workload was under way at a moment. A generator that a fault ended has its last report
+// shortly before it.
+func atWork(v *view.Run, l *view.Load, p *result.Workload, at time.Time) bool {
+	before := at.Add(-max(5*time.Second, v.Silence(l)))
+	return slices.ContainsFunc(p.Times(), func(t result.Span) bool { return t.Start.Before(at) && t.End.After(before) })
+}
+
+// begun is how often a VM's workload had been started by a moment.
+func begun(p *result.Workload, at time.Time) (n int) {
+	for _, t := range p.Times() {
+		if t.Start.Before(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// even is the time around a moment in which the same VMs of a workload were to work: from the last start of one before it
+// to the next start of one that is late, or the next planned end. A VM that is started once more does again what a fault
+// ended; end is zero where nothing was to change.
+func even(l *view.Load, at time.Time) (start, end time.Time) {
+	rounds := 0
+	for _, p := range l.Parts {
+		rounds = max(rounds, begun(p, at))
+	}
+	again := time.Time{} // the first of the starts after this one
+	for _, p := range l.Parts {
+		if t := p.Times(); begun(p, at) == rounds && len(t) > rounds && (again.IsZero() || t[rounds].Start.Before(again)) {
+			again = t[rounds].Start
+		}
+	}
+	sooner := func(t time.Time) {
+		if t.After(at) && (end.IsZero() || t.Before(end)) {
+			end = t
+		}
+	}
+	for _, p := range l.Parts {
+		times := p.Times()
+		n := begun(p, at)
+		if n > 0 {
+			start = view.Later(start, times[n-1].Start)
+			if p.Ended == "finished" {
+				if e := times[n-1].End; e.After(at) {
+					sooner(e)
+				} else if n == rounds {
+					start = view.Later(start, e)
+				}
+			}
+		}
+		if n < rounds && n < len(times) && (again.IsZero() || times[n].Start.Before(again)) {
+			sooner(times[n].Start)
+		}
+	}
+	return start, end
+}
+
+// job is what a workload asks of its first VM, in a form that can be compared; "" where its generator does not say.
+func job(l *view.Load) string {
+	s := ""
+	for _, lane := range l.Parts[0].Lanes {
+		s += fmt.Sprintf("%s %s %d %g %t %t|", lane.Name, lane.Device, lane.Depth, lane.Rate, lane.Reads, lane.Writes)
+	}
+	return s
+}
+
+// jointTrack is the track of several workloads of a group, when the series tell them from the others.
+func jointTrack(v *view.Run, group, measure string, loads []*view.Load) *view.Track {
+	if len(loads) == 1 {
+		return v.WholeTrack(loads[0], measure)
+	}
+	named := v.Sum(measure, func(s *result.Series) bool {
+		mine := func(l *view.Load) bool { return l.Name == s.Workload }
+		return s.VM == "" && s.Group == group && s.Workload != "" && s.Section == "" && slices.ContainsFunc(loads, mine)
+	})
+	if named == nil {
+		return v.GroupTrack(group, measure)
+	}
+	return named
+}
+
+// measure measures one fault, from an earlier one on and until a moment where these are given. The level before is that of the VMs which
+// were at work when it came, without their warm-up; points at which none ran are points at which nothing was done.
+func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, until time.Time) (Comeback, bool) {
+	o := Comeback{Group: group, fault: e.Text, at: e.Time, Quantity: q}
+	hit, all := struck(v, group, e.Time)
+	c := jointTrack(v, group, q.Measure, all)
+	if len(hit) == 0 || c == nil {
+		return o, false
+	}
+	var to time.Time
+	for _, l := range all {
+		_, end := l.Span()
+		to = view.Later(to, end)
+	}
+	from, changes := since, []time.Time{}
+	for _, l := range hit {
+		start, end := even(l, e.Time)
+		from, changes = view.Later(from, start), append(changes, end)
+		w := l.Whole()
+		if w == nil {
+			continue
+		}
+		for _, win := range w.Comparable() { // what began or ended beside it may have moved the level
+			if enough := time.Duration(20 * c.Step * float64(time.Second)); win.Start.Add(enough).Before(e.Time) {
+				from = view.Later(from, win.Start)
+			}
+		}
+	}
+	if !to.After(e.Time) {
+		to = v.Data.End // it never came back
+	}
+	for _, t := range changes { // the level moves when a VM begins, or ends as planned, too
+		if !t.IsZero() && t.Before(to) {
+			to = t
+		}
+	}
+	if !until.IsZero() {
+		if until.Sub(e.Time) < time.Duration(5*c.Step*float64(time.Second)) {
+			return o, false // too short to tell that nothing happened
+		}
+		if until.Before(to) {
+			to = until
+		}
+	}
+	for _, l := range all {
+		o.failed += failedBetween(l, e.Time, to)
+	}
+	o.track = c.Between(from, to)
+	before := o.track.Between(from, e.Time)
+	values, _ := view.FiniteOf(before.Ops)
+	if fewest := 5; !since.IsZero() && len(values) < fewest {
+		return o, false // the fault before has not shown all that it does
+	}
+	warm, _ := steady.WarmUp(values)
+	var points []recovery.Point
+	for i, x := range o.track.Ops {
+		if i < warm {
+			continue
+		}
+		if !view.IsFinite(x) {
+			x = 0
+		}
+		points = append(points, recovery.Point{Seconds: o.track.Elapsed(i), Value: max(0, x)})
+	}
+	var err error
+	o.Recovery, err = recovery.Measure(points, e.Time.Sub(v.Data.Start).Seconds(), recovery.Options{HoldSeconds: max(10, 3*c.Step)})
+	return o, err == nil
+}
+
+// failedBetween are the operations of a workload that failed between two moments, as near as its windows tell; all of them
+// where they do not.
+func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
+	if w := l.Whole(); w != nil && len(w.Windows) > 0 {
+		for _, win := range w.Windows {
+			if middle := win.Start.Add(win.End.Sub(win.Start) / 2); middle.After(from) && middle.Before(to) {
+				n += win.Errors
+			}
+		}
+		return n
+	}
+	for _, p := range l.Parts {
+		n += p.Errors
+	}
+	return n
+}
+
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done, or, where
+// the next fault came soon, most points between lay below the level that counts as regained.
+func (o *Comeback) hit() bool {
+	const fewest = 5
+	after, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
+	below := !o.Regained.Reached && len(after) >= fewest && resample.Median(after) < 0.9*o.Before.Value
+	return o.Stopped.Reached || below || o.LostWork > o.Before.Value*max(1, 2*o.track.Step)
+}
+
+// Recovery tells how each group came back after a fault.
+var Recovery = view.Check{Name: "recovery", Rank: 110, Run: recovered}
+
+func recovered(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, o := range Outages(v) {
+		out = append(out, o.Finding(v))
+	}
+	return out
+}
+
+// Finding tells of one outage.
+func (o *Comeback) Finding(v *view.Run) result.Finding {
+	at := o.at.Sub(v.Data.Start).Seconds()
+	f := result.Finding{
+		Check: "recovery", Subject: o.Group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.track.Ops),
+		Basis: fmt.Sprintf("%s of the workloads of %s that the fault struck, in points of %s; former level %s; a return must hold for %s",
+			o.Quantity.Name, o.Group, view.SayDuration(o.track.Step), o.Quantity.Brief(o.Before.Value), view.SayDuration(max(10, 3*o.track.Step))),
+		Evidence: []result.Evidence{{Name: "level before", Value: o.Before.Value, Unit: o.Quantity.Unit}, {Name: "lowest after",
+			Value: o.Lowest, Unit: o.Quantity.Unit}},
+		Warnings: append(slices.Clone(o.Warnings), "one fault: repeats show how much the time varies (analyze takes several runs)"),
+	}
+	if o.Quantity.Measure != "" {
+		f.Metric = "time to 90 % of the former " + o.Quantity.Name
+	}
+	if o.Quantity.Kind == result.Count {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "work lost", Value: max(0, o.LostWork), Unit: "count"})
+	}
+	f.Evidence = append(f.Evidence, result.Evidence{Name: "overshoot", Value: 100 * o.Overshoot, Unit: "%"},
+		result.Evidence{Name: "failed operations", Value: float64(o.failed), Unit: "count"})
+	failed := "no failed operation was reported"
+	if o.failed > 0 {
+		failed = view.SayCount(float64(o.failed)) + " operations failed"
+	}
+	head := fmt.Sprintf("After %q%s at %s, %s", o.fault, beside(v, o.at), view.ClockOf(at), o.Group)
+	if o.First.Reached {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "first " + o.work() + " after", Value: o.First.Seconds,
+			Unit: "s"})
+	}
+	switch {
+	case !o.hit():
+		f.Severity, f.Value, f.NoInterval = result.Fine, view.Ptr(0), "the level was not left"
+		f.Sentence = fmt.Sprintf("%s went on: its %s of %s was not left for longer than chance does, and %s.", head,
+			o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
+		return f
+	case o.Regained.Reached:
+		f.Severity, f.Value = result.Notice, view.Ptr(o.Regained.Seconds)
+		view.SetInterval(&f, o.Regained.Interval)
+		f.Confidence = 1 // it lies between two points
+		f.Sentence = fmt.Sprintf("%s was back at 90 %% of its former %s after %s%s; %s.", head, o.Quantity.Say(o.Before.Value),
+			view.SayDuration(o.Regained.Seconds), o.stop(), failed)
+		if o.Overshoot > 0.25 {
+			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(", and it overshot by %s.", view.Percent(o.Overshoot))
+		}
+	case o.next != nil:
+		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
+		f.Sentence = fmt.Sprintf("%s was not back at 90 %% of its former %s when %q struck at %s%s; %s.", head, o.Quantity.Say(o.Before.Value),
+			o.next.Text, view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
+	default:
+		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
+		f.Sentence = fmt.Sprintf("%s never came back to 90 %% of its former %s while it was measured%s; %s.", head,
+			o.Quantity.Say(o.Before.Value), o.stop(), failed)
+	}
+	if o.failed > 0 {
+		f.Severity = result.Caution
+	}
+	f.Chart = v.Chart(o.Group+": "+o.Quantity.Per, o.Quantity.Unit, o.track.Line(o.Group, o.filled()))
+	f.Chart.Levels = []result.ChartPlace{{At: view.Round(0.9 * o.Before.Value), Text: "90 % of before"}}
+	return f
+}
+
+// beside says how many more faults came with one, within a few seconds.
+func beside(v *view.Run, at time.Time) string {
+	n := 0
+	for _, e := range v.Data.Events {
+		if e.Kind == result.KindFault && e.Time.Sub(at) <= oneFault && !e.Time.Before(at) {
+			n++
+		}
+	}
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n-1)
+}
+
+// filled is the rate with nothing done counted as 0.
+func (o *Comeback) filled() []float64 {
+	out := slices.Clone(o.track.Ops)
+	for i, x := range out {
+		if math.IsNaN(x) {
+			out[i] = 0
+		}
+	}
+	return out
+}
+
+// stop says when work stopped and began again.
+func (o *Comeback) stop() string {
+	switch {
+	case o.First.Reached:
+		return fmt.Sprintf(" (first %s after %s)", o.work(), view.SayDuration(o.First.Seconds))
+	case o.Stopped.Reached:
+		return fmt.Sprintf(" (no %s was done again)", o.work())
+	}
+	return fmt.Sprintf(" (it never stopped; lowest %s)", o.Quantity.Brief(o.Lowest))
+}
+
+// work is what is done again after a stop.
+func (o *Comeback) work() string {
+	if o.Quantity.Unit == result.OperationsUnit {
+		return "I/O"
+	}
+	return "work"
+}

@@ -1,0 +1,63 @@
+package fault
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// What costs nothing is not blamed for what comes after it, and the planned end of one of two loads is not taken for a loss.
+func TestFaultsAreToldApart(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	load := func(name string, from, to int) result.Workload {
+		return result.Workload{Name: name, VM: "vm", Group: "A", Phase: "run", Start: at(from), End: at(to), Ended: "finished"}
+	}
+	level := func(second int) float64 {
+		switch {
+		case second > 300 && second <= 360: // what the crash at 300 costs
+			return 400
+		case second > 900: // the first load has ended
+			return 500
+		}
+		return 1000
+	}
+	d := &result.Data{Start: start, End: at(1200), Workloads: []result.Workload{load("W", 0, 900), load("W2", 0, 1200)}}
+	for _, e := range []struct {
+		second int
+		text   string
+	}{{120, "harmless"}, {300, "crash"}, {420, "over"}, {700, "late"}} {
+		d.Events = append(d.Events, result.Mark{Time: at(e.second), Kind: result.KindFault, Text: e.text})
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, name := range []string{"W", "W2"} {
+		s := result.Series{Name: name, Op: "read", Measure: result.Rate, Workload: name, Group: "A", Start: at(1), Step: 1}
+		for i := range 1200 {
+			v := level(i+1) / 2 * (1 + 0.01*r.NormFloat64())
+			if i >= 900 && name == "W" {
+				v = 0
+			} else if i >= 900 {
+				v *= 2
+			}
+			s.Values = append(s.Values, &v)
+		}
+		d.Series = append(d.Series, s)
+	}
+	var got []string
+	for _, f := range recovered(view.New(result.Manifest{}, d)) {
+		got = append(got, f.Sentence)
+	}
+	want := []string{`After "harmless" at 2:00, A went on`, `After "crash" at 5:00, A was back`, `After "over" at 7:00, A went on`, `After "late" at 11:40, A went on`}
+	if len(got) != len(want) {
+		t.Fatalf("%q, want %q", got, want)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("%q, want %q", got[i], want[i])
+		}
+	}
+}

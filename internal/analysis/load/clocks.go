@@ -1,0 +1,58 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// ClocksDiffer tells of VMs whose clocks were not plimsoll's, the largest distance first. Their reports are corrected for it; what they log is not.
+var ClocksDiffer = view.Check{Name: "clocks", Rank: 280, Run: clocksDiffer}
+
+func clocksDiffer(v *view.Run) []result.Finding {
+	type machine struct {
+		name  string
+		ahead float64
+	}
+	var off []machine
+	seen := map[string]bool{}
+	for _, l := range v.Loads {
+		for _, p := range l.Parts {
+			if view.IsFinite(p.ClockSeconds) && p.ClockSeconds != 0 && !seen[p.VM] {
+				seen[p.VM] = true
+				off = append(off, machine{p.VM, p.ClockSeconds})
+			}
+		}
+	}
+	if len(off) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(off, func(a, b machine) int { return cmp.Compare(math.Abs(b.ahead), math.Abs(a.ahead)) })
+	f := result.Finding{
+		Check: "clocks", Subject: "run", Severity: result.Notice, Metric: "largest distance of a VM's clock from plimsoll's", Unit: "s", Value: view.Ptr(math.Abs(off[0].ahead)),
+		N: len(off), NoInterval: "one reading for each VM", Basis: "time in a generator's first report on each VM, held against when it was started and when the report came",
+	}
+	var names []string
+	for _, m := range off {
+		names = append(names, m.name)
+		if len(f.Evidence) < 8 {
+			f.Evidence = append(f.Evidence, result.Evidence{Name: m.name + " ahead by", Value: m.ahead, Unit: "s"})
+		}
+	}
+	side := "ahead of"
+	if off[0].ahead < 0 {
+		side = "behind"
+	}
+	most := fmt.Sprintf("%s %s", view.SayDuration(math.Abs(off[0].ahead)), side)
+	if len(off) == 1 {
+		f.Sentence = fmt.Sprintf("The clock of %s was %s plimsoll's. The times in its reports are corrected for that; times in its own logs are not.", names[0], most)
+	} else {
+		f.Sentence = fmt.Sprintf("The clocks of %s differed from plimsoll's (%s); that of %s was %s it. The times in their reports are corrected for that; times in their own logs are not.",
+			view.Plural(len(off), "VM"), view.Some(names), names[0], most)
+	}
+	return []result.Finding{f}
+}

@@ -1,0 +1,297 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// How long a window must be before its figures mean much.
+const (
+	shortSeconds = 60
+	tinySeconds  = 20
+)
+
+// TooShort judges how long and how many.
+var TooShort = view.Check{Name: "too-short", Rank: 210, Run: tooShort}
+
+func tooShort(v *view.Run) []result.Finding {
+	scaled := ""
+	if s := v.Manifest.TimeScale; view.IsFinite(s) && s > 0 && s != 1 {
+		scaled = fmt.Sprintf(" Time was scaled ×%g for this run.", s)
+	}
+	longest := 0.0
+	for _, l := range v.Loads {
+		longest = max(longest, l.Longest())
+	}
+	var out []result.Finding
+	for _, l := range v.Loads {
+		n, s := l.Completed(), l.Longest()
+		f := result.Finding{
+			Check: "too-short", Subject: l.Name, Metric: "measured window", Unit: "s", Value: &s, N: int(min(n, math.MaxInt)), Limit: view.Ptr(shortSeconds),
+			NoInterval: "a length and a count, not an estimate", Basis: l.Basis(),
+			Evidence: []result.Evidence{{Name: "window", Value: s, Unit: "s"}},
+		}
+		counted := l.Counted()
+		what := fmt.Sprintf("%s was measured for %s", l.Name, view.SayDuration(s))
+		if part := l.LeftOut(); part != "" {
+			what += fmt.Sprintf(" (%s)", part[1:])
+		}
+		if len(l.Operations()) > 0 {
+			f.Evidence = append(f.Evidence, result.Evidence{Name: "operations", Value: float64(n), Unit: "count"})
+			what += fmt.Sprintf(" and completed %s %s", view.SayCount(float64(n)), counted)
+		}
+		judged, hidden := "the storage: caches have not filled and nothing has settled", "caches and background work"
+		if !l.MovesBlocks() {
+			judged, hidden = "the server: nothing has settled", "background work"
+		}
+		switch {
+		case !l.Reported():
+			f.Severity = result.Blocker
+			f.Sentence = fmt.Sprintf("%s reported nothing: there is nothing to say about it.", l.Name)
+			if len(l.Operations()) > 0 {
+				f.Sentence = fmt.Sprintf("%s completed no operation: there is nothing to report about it.", l.Name)
+			}
+		case n == 0 && len(l.Operations()) > 0:
+			f.Severity = result.Blocker
+			f.Sentence = fmt.Sprintf("%s completed no operation: there is nothing to report about it.", l.Name)
+		case s == 0:
+			f.Severity = result.Blocker
+			f.Sentence = fmt.Sprintf("%s has a window of no length, so no rate can be given.", l.Name)
+			if n > 0 {
+				f.Sentence = fmt.Sprintf("%s has %s %s but a window of no length, so no rate can be given.", l.Name,
+					view.SayCount(float64(n)), counted)
+			}
+		case n < view.FewOperations && l.Timed():
+			f.Severity, f.Limit = result.Caution, view.Ptr(view.FewOperations)
+			f.Metric, f.Unit, f.Value = "operations", "count", view.Ptr(float64(n))
+			f.Sentence = what + ": too few for a 99th percentile." + scaled
+		case s < tinySeconds:
+			f.Severity = result.Caution
+			f.Sentence = what + ", which shows that the test works and is too short to judge " + judged + "." + scaled
+		case s < shortSeconds:
+			f.Severity = result.Notice
+			f.Sentence = what + "; under a minute, effects of " + hidden + " may not have shown yet." + scaled
+		default:
+			f.Severity = result.Fine
+			f.Sentence = what + "." + scaled
+		}
+		if f.Severity == result.Caution && s < view.Besides*longest {
+			f.Severity = result.Notice // it prepares or checks what another workload measures
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// NeverTogether tells of workloads whose VMs never all ran at one time, so that there is no time by which they can be judged.
+var NeverTogether = view.Check{Name: "never-together", Rank: 220, Run: neverTogether}
+
+func neverTogether(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		w := l.Whole()
+		if w == nil || !w.Apart {
+			continue
+		}
+		out = append(out, result.Finding{
+			Check: "never-together", Severity: result.Caution, Subject: l.Name, Metric: "VMs", Unit: "count",
+			Value: view.Ptr(float64(len(l.Parts))), N: len(l.Parts), NoInterval: "a fact of the schedule, not a sample",
+			Basis: "starts and ends of the workload on each VM",
+			Sentence: fmt.Sprintf("The %s of %s never all ran at one time: some had ended when others began. Its rate is an average over a changing number of them, pauses included.",
+				view.Plural(len(l.Parts), "VM"), l.Name),
+		})
+	}
+	return out
+}
+
+// manyErrors is the share of failed operations from which figures of the rest stop describing the workload.
+const manyErrors = 0.01
+
+// Errors counts failed operations; they never stop a workload, so only this tells.
+var Errors = view.Check{Name: "errors", Rank: 290, Run: operationErrors}
+
+func operationErrors(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		n := l.Count()
+		var failed uint64
+		var where []string
+		for _, p := range l.Parts {
+			if p.Errors > 0 {
+				failed += p.Errors
+				where = append(where, view.Subject(p))
+			}
+		}
+		if n == 0 && failed == 0 {
+			continue
+		}
+		if len(l.Operations()) == 0 {
+			out = append(out, failures(l, failed, where))
+			continue
+		}
+		all := n + failed
+		low, high := view.Proportion(failed, all)
+		share := float64(failed) / float64(all)
+		f := result.Finding{
+			Check: "errors", Subject: l.Name, Metric: "failed operations", Unit: "%", Value: view.Ptr(share * 100), Low: view.Ptr(low * 100), High: view.Ptr(high * 100),
+			N: int(min(all, math.MaxInt)), Limit: view.Ptr(0), Basis: l.Basis(),
+			Evidence: []result.Evidence{{Name: "failed", Value: float64(failed), Unit: "count"}, {Name: "completed", Value: float64(n), Unit: "count"}},
+		}
+		if failed > 0 {
+			f.Warnings = []string{view.Independent}
+		}
+		switch {
+		case failed == 0:
+			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("No operation of %s failed.", l.Name)
+		case share >= manyErrors:
+			f.Severity = result.Blocker
+			f.Sentence = fmt.Sprintf("%s of the operations of %s failed (%s, on %s). What remains does not describe this workload.", view.Percent(share), l.Name, view.SayCount(float64(failed)), view.Some(where))
+		default:
+			f.Severity = result.Caution
+			f.Sentence = fmt.Sprintf("%s of %s failed (on %s). Failed operations are in no percentile.", view.Plural(int(min(failed, math.MaxInt)), "operation"), l.Name, view.Some(where))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// failures are those of a workload that counts no operations, so that their share is not known.
+func failures(l *view.Load, failed uint64, where []string) result.Finding {
+	return result.Finding{
+		Check: "errors", Subject: l.Name, Severity: result.Caution, Metric: "failures", Unit: "count",
+		Value: view.Ptr(float64(failed)),
+		N:     int(min(failed, math.MaxInt)), Limit: view.Ptr(0), NoInterval: "what else was done is not counted", Basis: l.Basis(),
+		Sentence: fmt.Sprintf("%s reported %s (on %s). Of how many is not known: it counts no operations.", l.Name,
+			view.Plural(int(min(failed, math.MaxInt)), "failure"), view.Some(where)),
+	}
+}
+
+// Saturated looks for service times in the bucket where fio stops counting. Other tools do not.
+var Saturated = view.Check{Name: "saturated", Rank: 510, Run: saturated}
+
+func saturated(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		var beyond, n uint64
+		for _, p := range l.Parts {
+			for _, o := range p.Ops {
+				if o.Hist != nil && l.MovesBlocks() {
+					beyond += o.Hist.Saturated()
+					n += o.Hist.Count()
+				}
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		share := float64(beyond) / float64(n)
+		low, high := view.Proportion(beyond, n)
+		f := result.Finding{
+			Check: "saturated", Subject: l.Name, Metric: "operations at the end of the latency scale", Unit: "%", Value: view.Ptr(share * 100), Low: view.Ptr(low * 100), High: view.Ptr(high * 100),
+			N: int(min(n, math.MaxInt)), Limit: view.Ptr(0), Basis: l.Basis() + fmt.Sprintf("; percentiles are within ±%.2f %%", hist.RelativeError*100),
+			Evidence: []result.Evidence{{Name: "at 17 s or beyond", Value: float64(beyond), Unit: "count"}},
+		}
+		switch {
+		case beyond == 0:
+			f.Severity = result.Fine
+			f.Sentence = fmt.Sprintf("All percentiles of %s lie within the latency scale.", l.Name)
+		default:
+			f.Severity, f.Warnings = result.Caution, []string{view.Independent}
+			f.Sentence = fmt.Sprintf("%s of %s took 17 s or longer, where fio stops counting: the maximum and the highest percentiles are lower bounds.", view.Plural(int(min(beyond, math.MaxInt)), "operation"), l.Name)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// MachinesLost tells of workloads that did not end as planned, or of whose end there is no record.
+var MachinesLost = view.Check{Name: "lost", Rank: 270, Run: machinesLost}
+
+func machinesLost(v *view.Run) []result.Finding {
+	var out []result.Finding
+	if v.Manifest.Target == result.ImportTarget {
+		return nil // what others left does not say how long it was meant to be
+	}
+	for _, l := range v.Loads {
+		by := map[string][]string{} // end -> VMs
+		var faults []result.Mark    // that ended some
+		ended := map[time.Time]int{}
+		for _, p := range l.Parts {
+			by[p.Ended] = append(by[p.Ended], view.Subject(p))
+			if e := endedBy(v, l, p); p.Ended == "lost" && e != nil {
+				if ended[e.Time]++; ended[e.Time] == 1 {
+					faults = append(faults, *e)
+				}
+			}
+		}
+		lost, failed, open := by["lost"], by["failed"], by[result.Unrecorded]
+		bad, explained := len(lost)+len(failed)+len(open), 0
+		for _, n := range ended {
+			explained += n
+		}
+		f := result.Finding{
+			Check: "lost", Subject: l.Name, Severity: result.Caution, Metric: "VMs that did not end as planned", Unit: "count", Value: view.Ptr(float64(bad)), N: len(l.Parts), Limit: view.Ptr(0),
+			NoInterval: "a count of VMs, not a sample", Basis: "journal and exit of the generator on each VM",
+		}
+		switch {
+		case bad == 0:
+			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s ended as planned on %s.", l.Name, view.Plural(len(l.Parts), "VM"))
+		case len(lost) > 0:
+			f.Sentence = fmt.Sprintf("%s lost %s of %d on the way (%s). Totals hold what they reported until then.", l.Name, view.Plural(len(lost), "VM"), len(l.Parts), view.Some(lost))
+		case len(failed) > 0:
+			f.Sentence = fmt.Sprintf("The generator of %s failed on %s of %d (%s). Totals hold what was reported until then.", l.Name, view.Plural(len(failed), "VM"), len(l.Parts), view.Some(failed))
+		default:
+			why := "the record of the run ends before it"
+			if v.Manifest.Error != "" {
+				why = "the run failed (" + strings.TrimSuffix(v.Manifest.Error, ".") + ")"
+			}
+			f.Metric = "VMs without a recorded end"
+			f.Sentence = fmt.Sprintf("How %s ended on %s of %d (%s) is not recorded: %s. Totals hold what was recorded until then.", l.Name, view.Plural(len(open), "VM"), len(l.Parts), view.Some(open), why)
+		}
+		if bad == len(l.Parts) {
+			f.Severity = result.Blocker
+		}
+		if len(lost) > 0 && len(failed) == 0 && explained == len(lost) {
+			slices.SortFunc(faults, func(a, b result.Mark) int { return a.Time.Compare(b.Time) })
+			var each []string
+			for i, e := range faults {
+				at, vms := view.ClockOf(e.Time.Sub(v.Data.Start).Seconds()), view.Plural(ended[e.Time], "VM")
+				switch {
+				case len(faults) == 1:
+					each = append(each, fmt.Sprintf("The fault at %s ended %s on %s of %d", at, l.Name, vms, len(l.Parts)))
+				case i == 0:
+					each = append(each, fmt.Sprintf("%q at %s ended %s on %s of %d", e.Text, at, l.Name, vms, len(l.Parts)))
+				default:
+					each = append(each, fmt.Sprintf("%q at %s on %s", e.Text, at, vms))
+				}
+			}
+			f.Severity = result.Notice
+			f.Sentence = view.Some(each) + ". Totals hold what they reported until then."
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// endedBy is the fault that ended a workload on a VM: the one nearest to one of its ends, and not later than its last report
+// and the one that did not come any more explain; nil when there is none.
+func endedBy(v *view.Run, l *view.Load, p *result.Workload) (best *result.Mark) {
+	slack := max(10*time.Second, v.Silence(l))
+	nearest := time.Duration(math.MaxInt64)
+	for i := range v.Data.Events {
+		e := &v.Data.Events[i]
+		for _, t := range p.Times() {
+			if away := t.End.Sub(e.Time); e.Kind == result.KindFault && away >= -slack && away.Abs() < nearest {
+				best, nearest = e, away.Abs()
+			}
+		}
+	}
+	return best
+}

@@ -1,0 +1,86 @@
+package load
+
+import (
+	"fmt"
+	"slices"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// LatencyKind says what the times of the run are. A generator that waits for an answer before it sends again sends
+// less while the server stands still, so its service times hold few of the waits that users would have had
+// (coordinated omission); where a rate was offered on a schedule, only the time from the intended start tells.
+var LatencyKind = view.Check{Name: "latency-kind", Rank: 460, Run: latencyKind}
+
+func latencyKind(v *view.Run) []result.Finding {
+	var service, response, hidden, scheduled []string
+	var worst *view.Load
+	least := 1.0
+	for _, l := range v.Loads {
+		if l.Count() == 0 || !l.Timed() {
+			continue
+		}
+		if l.Parts[0].Latency == "response time" {
+			response = append(response, l.Name)
+			continue
+		}
+		service = append(service, l.Name)
+		if slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+			return slices.ContainsFunc(p.Lanes, func(lane result.Lane) bool { return lane.OpenLoop })
+		}) {
+			scheduled = append(scheduled, l.Name)
+		}
+		want, limited, unlimited := l.Offered()
+		var got, high float64 // high: as far as chance goes, in a count of arrivals at random
+		for _, p := range l.Parts {
+			if s := view.Seconds(p); s > 0 {
+				n, _ := view.Totals(p.Ops)
+				_, hi := view.Poisson(n)
+				got, high = got+float64(n)/s, high+hi/s
+			}
+		}
+		if limited > 0 && unlimited == 0 && l.Alike() && high < want*(1-view.RateTolerance) {
+			hidden = append(hidden, l.Name)
+			if got/want < least {
+				worst, least = l, got/want
+			}
+		}
+	}
+	if len(service)+len(response) == 0 {
+		return nil
+	}
+	f := result.Finding{
+		Check: "latency-kind", Subject: "run", Severity: result.Fine, Metric: "workloads whose times are service times", Unit: "count", Value: view.Ptr(float64(len(service))), N: len(service) + len(response),
+		NoInterval: "a property of the generators", Basis: "what each generator records; percentiles are from merged histograms and never averaged",
+	}
+	switch {
+	case worst != nil:
+		f.Severity, f.Limit = result.Caution, view.Ptr(1-view.RateTolerance)
+		f.Metric, f.Unit, f.Value = "achieved ÷ offered", "ratio", view.Ptr(least)
+		behind, their := fmt.Sprintf("%s fell behind the rate it was offered (%s of it)", hidden[0], view.Percent(least)), "its"
+		if len(hidden) > 1 {
+			behind, their = fmt.Sprintf("%s fell behind the rates they were offered (%s most, at %s of its rate)", view.Some(hidden), worst.Name, view.Percent(least)), "their"
+		}
+		f.Sentence = fmt.Sprintf("%s, and %s times are service times, from the actual send: the wait before a late send is in no percentile. A user on that schedule waited longer.", behind, their)
+	case len(scheduled) > 0:
+		f.Severity = result.Notice
+		verb, their, rate := "was", "its", "rate"
+		if len(scheduled) > 1 {
+			verb, their, rate = "were", "their", "rates"
+		}
+		f.Sentence = fmt.Sprintf("%s %s offered on a schedule (an open loop) and kept %s %s, yet %s times are service times, from the actual send: what a late send waited is in no percentile.", view.Some(scheduled), verb, their, rate, their)
+	case len(response) == 0 && v.Manifest.Target == result.ImportTarget:
+		f.Severity = result.Notice
+		f.Sentence = "All times are service times, from the actual send of an operation to its completion. " +
+			"Whether a rate was offered and kept is not known: if not, the wait before a late send is in no percentile."
+	case len(response) == 0:
+		f.Sentence = "All times are service times, from the actual send of an operation to its completion, and every rate that was offered was kept."
+	case len(service) == 0:
+		f.Sentence = "All times are response times, from the moment an operation was due to its completion."
+	default:
+		f.Sentence = fmt.Sprintf("The times of %s are response times, those of %s service times: the two are not to be compared.", view.Some(response), view.Some(service))
+		f.Severity = result.Notice
+	}
+	return []result.Finding{f}
+}

@@ -1,0 +1,300 @@
+// Package load asks whether the load was what it was to be, and whether its figures hold together: how long and how many,
+// offered and achieved rates, Little's law, what latency is of, failed operations, VMs lost, clocks. It gives view.Checks to
+// package analysis. Where an engine did not declare depths or rates it says nothing of them.
+package load
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Tolerances of the Little's-law check. Time between a completion and the next submission is no service time, so a
+// loop that never pauses stays a little below its depth; above it there is only rounding of the window.
+const (
+	littleBelow = 0.80 // of the depth of lanes without a rate
+	littleAbove = 1.05 // of the depth of all lanes
+)
+
+// LittlesLaw compares throughput × mean service time, which is the mean number of operations in flight
+// (Little, Operations Research 9, 1961), with what the job allows.
+var LittlesLaw = view.Check{Name: "littles-law", Rank: 230, Run: littlesLaw}
+
+func littlesLaw(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		if !l.Alike() {
+			continue // a depth is of transactions, and there may be queries in them
+		}
+		if f, ok := littleOf(l); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// What a VM must have done for its outstanding operations to be judged: of less, those under way at the beginning and at the
+// end, and the time that a generator takes to start, say more than the law.
+const (
+	littleFewest  = 100 // operations
+	littleSeconds = 1   // and so long
+	littleTimes   = 20  // and so many times as long as an operation takes
+)
+
+func littleOf(l *view.Load) (result.Finding, bool) {
+	var low, high, inFlight, atLeast, atMost, rate, service float64
+	var count uint64
+	var over, under []string
+	interval, why, few := true, "its rate is limited", false
+	for _, p := range l.Parts {
+		if inTurn(p.Lanes) {
+			why = "its sections take turns"
+		} else if ended := slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return l.Brief }); ended {
+			why = "not all its sections work all the time"
+		}
+		s := view.Seconds(p)
+		n, sum := view.Totals(p.Ops)
+		if n == 0 || s == 0 || sum == 0 {
+			continue // said by too-short
+		}
+		if n < littleFewest || s < max(littleSeconds, littleTimes*sum/float64(n)) {
+			few = true
+			continue
+		}
+		_, most := view.Depths(p.Lanes)
+		least := asked(p)
+		here := sum / s
+		switch {
+		case most > 0 && here > littleAbove*most:
+			over = append(over, view.Subject(p))
+		case here < littleBelow*least:
+			under = append(under, view.Subject(p))
+		}
+		lo, hi, ok := view.Outstanding(p.Ops, s)
+		interval = interval && ok
+		low, high, inFlight = low+lo, high+hi, inFlight+here
+		atLeast, atMost = atLeast+least, atMost+most
+		rate, service, count = rate+float64(n)/s, service+sum, count+n
+	}
+	if count == 0 {
+		return result.Finding{}, false // said by too-short
+	}
+	f := result.Finding{
+		Check: "littles-law", Subject: l.Name, Metric: "mean operations outstanding", Unit: "count", N: int(count), Value: &inFlight, Basis: l.Basis(),
+		Evidence: []result.Evidence{
+			{Name: "throughput", Value: rate, Unit: l.Rate().Unit}, {Name: "mean service time",
+				Value: service / float64(count), Unit: "s"},
+			{Name: "product", Value: inFlight, Unit: "count"}, {Name: "most the job allows outstanding", Value: atMost, Unit: "count"},
+		},
+	}
+	if few {
+		f.Warnings = append(f.Warnings, "VMs that did too little are left out")
+	}
+	if interval {
+		f.Low, f.High = &low, &high
+	} else {
+		f.NoInterval = "no latency histogram, so the spread of service times is unknown"
+	}
+	if atMost == 0 && !l.MovesBlocks() {
+		return result.Finding{}, false // its generator does not say
+	}
+	outstanding := view.SayCount(inFlight) + " operations"
+	if outstanding == "1 operations" {
+		outstanding = "1 operation"
+	}
+	what := fmt.Sprintf("%s kept %s outstanding on average (%s per second × %s)", l.Name, outstanding, view.SayCount(rate), view.SayDuration(service/float64(count)))
+	switch {
+	case len(over) > 0:
+		f.Severity, f.Limit = result.Blocker, view.Ptr(littleAbove*atMost)
+		f.Sentence = fmt.Sprintf("%s, but its job allows at most %s. On %s throughput and service time cannot both be right.", what, view.SayCount(atMost), view.Some(over))
+	case atMost == 0:
+		f.Severity = result.Notice
+		f.Sentence = what + ". How many its job allows is not known, so this could not be checked."
+	case len(under) > 0 && !l.MovesBlocks(): // users think between two requests, which no generator declares
+		f.Severity, f.Limit = result.Notice, view.Ptr(littleBelow*atLeast)
+		f.Sentence = fmt.Sprintf("%s of the %s its clients could have. On %s they paused between them, or were short of CPU.", what, view.SayCount(atMost), view.Some(under))
+	case len(under) > 0:
+		f.Severity, f.Limit = result.Caution, view.Ptr(littleBelow*atLeast)
+		asks := view.SayCount(atMost) + " at all times"
+		if atLeast < 0.99*atMost {
+			asks = view.SayCount(atLeast) + " on average, by what its sections still had to do"
+		}
+		f.Sentence = fmt.Sprintf("%s, though its job asks for %s. On %s the generator paused or was short of CPU: the storage was asked for less than the job says.", what, asks, view.Some(under))
+	case atLeast < atMost:
+		f.Severity, f.Limit = result.Fine, view.Ptr(littleAbove*atMost)
+		f.Sentence = fmt.Sprintf("%s, within the %s its job allows. It may stay below, since %s. Throughput and service time agree.", what, view.SayCount(atMost), why)
+	default:
+		f.Severity, f.Limit = result.Fine, view.Ptr(littleBelow*atLeast)
+		f.Sentence = fmt.Sprintf("%s; its job asks for %s. Throughput and service time agree (%s to %s of the depth is accepted).", what, view.SayCount(atMost), view.Percent(littleBelow), view.Percent(littleAbove))
+	}
+	return f, true
+}
+
+// asked is how many operations a VM's job holds outstanding at the least, on average over its time: a lane without a rate its
+// depth for as long as it has work. Of one that may have had none for a part of the time nothing is asked where for how long
+// it worked is not known.
+func asked(p *result.Workload) (least float64) {
+	if !slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return l.Brief }) {
+		least, _ = view.Depths(p.Lanes)
+		return least
+	}
+	for _, l := range p.Lanes {
+		if l.Rate != 0 || l.OpenLoop {
+			continue
+		}
+		share := 1.0
+		if l.Brief {
+			share = min(1, l.Worked/view.Seconds(p))
+		}
+		least += share * float64(max(l.Depth, 0))
+	}
+	return least
+}
+
+// inTurn reports whether some lanes begin when others have ended.
+func inTurn(lanes []result.Lane) bool {
+	return slices.ContainsFunc(lanes, func(l result.Lane) bool { return l.Stage != lanes[0].Stage })
+}
+
+// OfferedRate compares achieved with offered operations per second, over the whole window and in each part of it.
+var OfferedRate = view.Check{Name: "offered-rate", Rank: 410, Run: offeredRate}
+
+func offeredRate(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		if !l.Alike() {
+			continue // which of its operations a rate is of is not declared
+		}
+		if f, ok := offeredOf(l); ok {
+			if c := v.Track(l); c != nil && f.Severity == result.Caution {
+				f.Chart = v.Chart(l.Name+": "+l.Rate().Per, l.Rate().Unit, c.Line(l.Name, c.Ops))
+				want, _, _ := l.Offered()
+				f.Chart.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func offeredOf(l *view.Load) (result.Finding, bool) {
+	var want, got, low, high, own float64 // own: what its VMs did while they ran, as far as chance goes
+	var count uint64
+	var limited, unlimited int
+	turns := false
+	for _, p := range l.Parts {
+		s := view.Seconds(p)
+		if s == 0 {
+			continue
+		}
+		rate, a, b := view.Offered(p.Lanes)
+		limited, unlimited, turns = limited+a, unlimited+b, turns || inTurn(p.Lanes)
+		n, _ := view.Totals(p.Ops)
+		lo, hi := view.Poisson(n)
+		want, got, low, high, count = want+rate, got+float64(n)/s, low+lo/s, high+hi/s, count+n
+	}
+	if limited == 0 {
+		return result.Finding{}, false // nothing was offered at a rate
+	}
+	own = high
+	early := endedEarly(l)
+	if w := l.Whole(); w != nil && (early > 0 || len(w.Spans) > 0) && w.Seconds() > 0 {
+		n, _ := view.Totals(w.Judged().Ops)
+		lo, hi := view.Poisson(n)
+		got, low, high, count = float64(n)/w.Seconds(), lo/w.Seconds(), hi/w.Seconds(), n
+	}
+	q := l.Rate()
+	f := result.Finding{
+		Check: "offered-rate", Subject: l.Name, Metric: "achieved rate", Unit: q.Unit, Value: &got, N: int(count),
+		Basis: l.Basis() + "; rates from " + l.Source(),
+		Evidence: []result.Evidence{{Name: "offered", Value: want, Unit: q.Unit}, {Name: "achieved", Value: got,
+			Unit: q.Unit}},
+	}
+	if unlimited > 0 {
+		f.Severity, f.NoInterval = result.Notice, "operations are not counted by section"
+		f.Sentence = fmt.Sprintf("Whether %s reached its offered rate cannot be told: only %d of its %s have a rate, and the tool counts them together.", l.Name, limited, view.Plural(limited+unlimited, "section"))
+		return f, true
+	}
+	if turns {
+		f.Severity, f.NoInterval, f.Evidence = result.Notice, "what is offered changes with the sections", f.Evidence[1:]
+		f.Sentence = fmt.Sprintf("Whether %s reached its offered rate cannot be told: its sections ran one after another, each with a rate of its own.", l.Name)
+		return f, true
+	}
+	f.Low, f.High, f.Limit = &low, &high, view.Ptr(want*(1-view.RateTolerance))
+	f.Warnings = []string{"the interval takes completions as a Poisson count; a paced generator varies less"}
+	parts, missed := windowRates(l, want)
+	f.Evidence = append(f.Evidence, parts...)
+	what := fmt.Sprintf("%s was offered %s and did %s (%s)", l.Name, q.Say(want), view.SayCount(got), view.Percent(got/want))
+	if w := l.Whole(); w != nil && w.Apart {
+		what += " by its VMs while each ran, for they never all ran at one time"
+	}
+	switch {
+	case high < want*(1-view.RateTolerance) && early > 0 && own >= want*(1-view.RateTolerance):
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("%s: its VMs reached it while they ran, but %d of %d ended early, and all together missed it%s.",
+			what, early, len(l.Parts), missed)
+	case high < want*(1-view.RateTolerance):
+		f.Severity = result.Caution
+		f.Sentence = what + ": it did not reach the offered rate" + missed + "."
+	case low > want*(1+view.RateTolerance):
+		f.Severity = result.Notice
+		f.Sentence = what + ": more than was offered, so the limit of the job was not in force."
+	case missed != "":
+		f.Severity = result.Caution
+		f.Sentence = what + ": reached over the whole window, but missed" + missed + "."
+	default:
+		f.Severity = result.Fine
+		f.Sentence = what + ": the offered rate was reached (to within " + view.Percent(view.RateTolerance) + ")."
+	}
+	return f, true
+}
+
+// endedEarly counts the VMs that were lost or failed before the time by which their workload is judged was over, by more
+// than a hundredth of it. One that began late, or ended as planned, did not end early.
+func endedEarly(l *view.Load) (n int) {
+	from, to := l.Judged()
+	for _, p := range l.Parts {
+		if (p.Ended == "lost" || p.Ended == "failed") && to.Sub(p.End) > to.Sub(from)/100 {
+			n++
+		}
+	}
+	return n
+}
+
+// windowRates is the achieved rate in each window of the merged workload, and in words where it was missed. Windows
+// come from the merged entry, so nothing is said when only single VMs were collected.
+func windowRates(l *view.Load, want float64) (ev []result.Evidence, missed string) {
+	if l.Merged == nil || len(l.Merged.Windows) < 2 {
+		return nil, ""
+	}
+	var names []string
+	worst, lowest := "", math.Inf(1)
+	for _, w := range l.Merged.Comparable() {
+		s := w.Seconds()
+		if s <= 0 {
+			continue
+		}
+		n, _ := view.Totals(w.Ops)
+		_, hi := view.Poisson(n)
+		ev = append(ev, result.Evidence{Name: "achieved " + w.Name, Value: float64(n) / s, Unit: l.Rate().Unit})
+		if hi/s < want*(1-view.RateTolerance) {
+			names = append(names, fmt.Sprintf("%s (%s)", w.Name, view.Percent(float64(n)/s/want)))
+			if float64(n)/s < lowest {
+				worst, lowest = names[len(names)-1], float64(n)/s
+			}
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return ev, ""
+	case len(names) > 2:
+		return ev, fmt.Sprintf(" in %d of its %d windows, by the most %s", len(names), len(ev), worst)
+	case len(names) == len(ev):
+		return ev, " in any part of it: " + strings.Join(names, ", ")
+	}
+	return ev, " " + strings.Join(names, " and ")
+}

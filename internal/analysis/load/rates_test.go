@@ -1,0 +1,119 @@
+package load
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/hist"
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// t0 is when the workloads of these tests begin.
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// Many windows below the rate are counted, with the worst of them; few are named.
+func TestWindowsBelowTheRate(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	words := func(rates ...uint64) string {
+		w := result.Workload{}
+		for i, r := range rates {
+			from := start.Add(time.Duration(i) * 100 * time.Second)
+			w.Windows = append(w.Windows, result.Window{
+				Name: fmt.Sprint("w", i), Start: from, End: from.Add(100 * time.Second), Ops: []result.OpTotals{{Op: "read", Count: r * 100}},
+			})
+		}
+		_, missed := windowRates(&view.Load{Merged: &w}, 1000)
+		return missed
+	}
+	got := []string{words(1000, 1000), words(1000, 500), words(400, 500), words(1000, 500, 400, 600)}
+	want := []string{"", " w1 (50 %)", " in any part of it: w0 (40 %), w1 (50 %)", " in 3 of its 4 windows, by the most w2 (40 %)"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// VMs that ended early are those that were lost or failed; one that began late, or ended as planned, did not.
+func TestEndedEarly(t *testing.T) {
+	part := func(from, to int, ended string) *result.Workload {
+		at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+		return &result.Workload{VM: "vm", Start: at(from), End: at(to), Ended: ended}
+	}
+	for name, c := range map[string]struct {
+		parts []*result.Workload
+		want  int
+	}{
+		"late starters": {[]*result.Workload{part(0, 1000, "finished"), part(300, 1000, "stopped"), part(600, 1000, "finished")}, 0},
+		"planned ends":  {[]*result.Workload{part(0, 1000, "finished"), part(0, 500, "finished")}, 0},
+		"lost":          {[]*result.Workload{part(0, 1000, "finished"), part(300, 985, "lost"), part(0, 995, "lost"), part(0, 1, "failed")}, 2},
+		"none came far": {[]*result.Workload{part(0, 10, "lost"), part(0, 10, "lost")}, 0},
+	} {
+		if got := endedEarly(&view.Load{Parts: c.parts}); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// Little's law asks of a VM what its sections still had to do, and says nothing of a handful of operations.
+func TestLittleCountsWhatWasStillToDo(t *testing.T) {
+	lane := func(depth int, worked float64) result.Lane {
+		return result.Lane{Depth: depth, Reads: true, Brief: true, Worked: worked}
+	}
+	// A VM that worked for so many seconds and kept so many operations outstanding on average.
+	part := func(seconds, kept float64, n uint64, lanes ...result.Lane) *view.Load {
+		h := &hist.Histogram{}
+		h.Add(uint64(kept*seconds/float64(n)*1e9), n)
+		return &view.Load{Name: "W", Parts: []*result.Workload{{Name: "W", VM: "a", Start: t0, End: t0.Add(time.Duration(seconds * float64(time.Second))),
+			Lanes: lanes, Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read", Count: n, Seconds: kept * seconds, Hist: h}}}}}
+	}
+	for name, c := range map[string]struct {
+		l    *view.Load
+		want string
+	}{
+		"small ones end first": {part(100, 10, 1e6, lane(16, 10), lane(16, 50)), "fine: It may stay below, since not all its sections work all the time"},
+		"short of what was left": {part(100, 5, 1e6, lane(16, 10), lane(16, 50)),
+			"caution: though its job asks for 9.6 on average, by what its sections still had to do"},
+		"not known for how long":        {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "fine: It may stay below, since not all its sections work all the time"},
+		"all work all the time":         {part(100, 5, 1e6, result.Lane{Depth: 16, Reads: true}), "caution: though its job asks for 16 at all times"},
+		"more than can be":              {part(100, 40, 1e6, lane(16, 10), lane(16, 50)), "blocker: but its job allows at most 32"},
+		"twelve operations in 300 ms":   {part(0.3, 0.04, 12, result.Lane{Depth: 16, Reads: true}), ""},
+		"a long wait for few":           {part(30, 1, 12, result.Lane{Depth: 16, Reads: true}), ""},
+		"hardly longer than operations": {part(2, 10, 100, result.Lane{Depth: 16, Reads: true}), ""},
+	} {
+		f, ok := littleOf(c.l)
+		severity, words, _ := strings.Cut(c.want, ": ")
+		if ok != (c.want != "") || ok && (string(f.Severity) != severity || !strings.Contains(f.Sentence, words)) {
+			t.Errorf("%s: %s: %q, want %q", name, f.Severity, f.Sentence, c.want)
+		}
+	}
+}
+
+// A VM without an interval, since it left one report or none, was offered nothing that it could have missed.
+func TestOfferedRateWithoutInterval(t *testing.T) {
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	vm := func(length time.Duration, count uint64) *result.Workload {
+		return &result.Workload{
+			Start: began, End: began.Add(length), Lanes: []result.Lane{{Name: "w", Rate: 100}},
+			Ops: []result.OpTotals{{Op: "write", Count: count}},
+		}
+	}
+	alone, ok := offeredOf(&view.Load{Name: "W", Parts: []*result.Workload{vm(10*time.Second, 1000)}})
+	if !ok || alone.Severity != result.Fine {
+		t.Fatalf("%+v", alone)
+	}
+	for _, count := range []uint64{0, 50} {
+		beside, _ := offeredOf(&view.Load{Name: "W", Parts: []*result.Workload{vm(0, count), vm(10*time.Second, 1000)}})
+		beside.Basis = alone.Basis // it counts the VMs
+		if diff := cmp.Diff(alone, beside); diff != "" {
+			t.Errorf("beside one with %d operations (-alone +beside):\n%s", count, diff)
+		}
+	}
+	if f, ok := offeredOf(&view.Load{Name: "W", Parts: []*result.Workload{vm(0, 0)}}); ok {
+		t.Errorf("of no interval at all: %+v", f)
+	}
+}

@@ -1,0 +1,531 @@
+// Package neighbour asks what a neighbour costs: the windows of a workload, before, with and after others and around each
+// annotated moment, are compared with the first of them. It gives a view.Check to package analysis. Stages of a growing load
+// are no neighbours; see package scale.
+package neighbour
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// changed is the smallest relative change of a rate or a latency between windows that is called a change.
+const changed = 0.05
+
+// mostChanges is how many comparisons of windows are told; of more, only the one that moved most.
+const mostChanges = 3
+
+// Windows compares the parts of a workload's time, before, with and after its neighbours and around each annotated
+// moment, with the first of them: what a noisy-neighbour test asks for. One finding is about the rate, one about the mean
+// latency; percentiles of the merged histograms stand beside them.
+var Windows = view.Check{Name: "windows", Rank: 130, Run: windows}
+
+func windows(v *view.Run) []result.Finding {
+	if v.Stages() != nil {
+		return nil // who joins is no neighbour but the test; see scaling
+	}
+	longest := 0.0
+	for _, l := range v.Loads {
+		longest = max(longest, l.Longest())
+	}
+	var out []result.Finding
+	for _, l := range v.Loads {
+		w := l.Whole()
+		if w == nil || l.Longest() < view.Besides*longest {
+			continue // a burst beside others is what they are asked about; of its own seconds nothing follows
+		}
+		parts := partsOf(w.Comparable())
+		if len(parts) < 2 {
+			continue
+		}
+		pairs := func(q view.Quantity, compare func(*pair) (result.Finding, bool)) {
+			var found []result.Finding
+			for _, later := range parts[1:] {
+				p := pair{l: l, of: q, latency: cmp.Or(w.Latency, "service time"), first: parts[0], later: later}
+				p.was, p.is = whenever(p.first.Window, p.later.Window)
+				p.series(v)
+				if f, ok := compare(&p); ok {
+					found = append(found, f)
+				}
+			}
+			out = append(out, most(found, len(parts))...)
+		}
+		pairs(l.Rate(), (*pair).rate)
+		pairs(l.Rate(), (*pair).mean)
+		for _, q := range l.Measures() {
+			pairs(q, (*pair).measure)
+		}
+		for _, m := range l.Declared() {
+			if m.Kind == result.Single {
+				pairs(view.MeasureOf(m), (*pair).single)
+			}
+		}
+	}
+	return out
+}
+
+// part is a stretch of a workload's time, or several in the same company.
+type part struct {
+	result.Window
+	pieces  []result.Window
+	seconds float64
+}
+
+// value is a measure over the part: of one that adds up its mean, per second where it is a Count; of a figure of the
+// tool's own that of the part's only piece. False where a piece has none.
+func (p part) value(q view.Quantity) (v float64, ok bool) {
+	for _, w := range p.pieces {
+		i := slices.IndexFunc(w.Values, func(o result.Value) bool { return o.Measure == q.Measure })
+		if i < 0 || !view.IsFinite(w.Values[i].Value) {
+			return 0, false
+		}
+		one, s := w.Values[i].Value, w.Seconds()
+		switch q.Kind {
+		case result.Single:
+			return one, len(p.pieces) == 1
+		case result.Level:
+			one *= s
+		}
+		v += one
+	}
+	return v / p.seconds, p.seconds > 0
+}
+
+// partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a workload
+// ran: windows in the same company are joined, their counts and histograms merged.
+func partsOf(windows []result.Window) []part {
+	var out []part
+	join := len(windows) > mostChanges+1
+	for _, w := range windows {
+		if w.End.Before(w.Start) {
+			continue
+		}
+		of := result.Window{Name: w.Name, Circumstances: w.Circumstances, Start: w.Start, End: w.End}
+		if join && w.Circumstances.Name() == w.Name {
+			of.Circumstances = w.Once()
+			of.Name = of.Circumstances.Name()
+		}
+		i := slices.IndexFunc(out, func(p part) bool { return join && p.Name == of.Name })
+		if i < 0 {
+			i = len(out)
+			out = append(out, part{Window: of})
+		}
+		p := &out[i]
+		p.pieces = append(p.pieces, w)
+		p.seconds += w.Seconds()
+		p.Ops = view.MergeOps(p.Ops, w.Ops)
+	}
+	return out
+}
+
+// over is a track over all pieces of a part, one after the other.
+func over(c *view.Track, p part) *view.Track {
+	out := c.Between(p.pieces[0].Start, p.pieces[0].End)
+	for _, w := range p.pieces[1:] {
+		more := c.Between(w.Start, w.End)
+		out.Ops = slices.Concat(out.Ops, more.Ops)
+		if out.Busy != nil {
+			out.Busy = slices.Concat(out.Busy, more.Busy)
+		}
+	}
+	return out
+}
+
+// clearly is how far from no change the nearer end of a ratio's interval is, as a factor; 1 when it holds no change or has no ends.
+func clearly(f result.Finding) float64 {
+	switch {
+	case f.Low == nil || f.High == nil:
+		return 1
+	case *f.Low > 1:
+		return *f.Low
+	case *f.High < 1:
+		return view.Away(*f.High)
+	}
+	return 1
+}
+
+// width is that of a ratio's interval, as a factor.
+func width(f result.Finding) float64 {
+	if f.Low == nil || f.High == nil || !(*f.Low > 0) {
+		return math.Inf(1)
+	}
+	return *f.High / *f.Low
+}
+
+// most keeps all findings when they are few, else the one that moved most clearly, or that is known best when none did: the largest of
+// many changes is most of all the least certain.
+func most(all []result.Finding, windows int) []result.Finding {
+	if len(all) <= mostChanges {
+		return all
+	}
+	f := slices.MaxFunc(all, func(a, b result.Finding) int {
+		return cmp.Or(cmp.Compare(clearly(a), clearly(b)), cmp.Compare(width(b), width(a)))
+	})
+	f.Basis += fmt.Sprintf("; of %d parts of its time, the one that moved most clearly", windows)
+	return []result.Finding{f}
+}
+
+// pair is two windows of a workload.
+type pair struct {
+	l            *view.Load
+	of           view.Quantity
+	latency      string
+	first, later part
+	was, is      string // the two in a sentence
+	v            *view.Run
+	a, b         *view.Track // nil without a series
+}
+
+// series finds the two stretches of the workload's series. A point that lies in neither whole is in neither.
+func (p *pair) series(v *view.Run) {
+	p.v = v
+	if c := v.TrackOf(p.l, p.of); c != nil {
+		p.a, p.b = over(c, p.first), over(c, p.later)
+	}
+}
+
+// whenever names two windows in one sentence. In the same company what lies between them tells them apart.
+func whenever(first, later result.Window) (was, is string) {
+	if since := later.Since(); since != "" && first.After == "" && first.Again < 2 &&
+		first.InCompany(later.Circumstances) {
+		return "in the beginning", since
+	}
+	return view.When(first), view.When(later)
+}
+
+func (p *pair) basis(source string) string {
+	return fmt.Sprintf("%s (%s) against %s (%s), one run%s", p.later.Name, view.SayDuration(p.later.seconds), p.first.Name, view.SayDuration(p.first.seconds), source)
+}
+
+// oneRun is what every comparison inside a run must say.
+const oneRun = "one run: the interval covers what varied within it, not differences between runs"
+
+// around moves the interval of a series onto the value counted, from which it differs by the points at the edges.
+func around(value, estimate float64, in resample.Interval) (low, high *float64) {
+	if !in.Valid() || !(estimate > 0) {
+		return nil, nil
+	}
+	return view.Ptr(in.Low * value / estimate), view.Ptr(in.High * value / estimate)
+}
+
+// rate compares the rates, from the counts; their interval comes from the series.
+func (p *pair) rate() (result.Finding, bool) {
+	a, b := p.first.seconds, p.later.seconds
+	na, _ := view.Totals(p.first.Ops)
+	nb, _ := view.Totals(p.later.Ops)
+	if a <= 0 || b <= 0 || na == 0 || nb == 0 {
+		return result.Finding{}, false
+	}
+	r, low, high := view.Ratio(nb, na, b, a)
+	f := result.Finding{
+		Check: "windows", Subject: p.l.Name, Metric: "rate " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r, Low: &low, High: &high, N: int(na + nb), Limit: view.Ptr(1 - changed),
+		Basis: p.basis(""), Warnings: []string{oneRun},
+		Evidence: p.both("rate ", float64(na)/a, float64(nb)/b),
+	}
+	counted := "the interval takes completions as a Poisson count, which is too narrow when the rate wanders"
+	if p.a != nil && p.b != nil {
+		fa, fb := view.FlowOf(p.a.Ops, nil), view.FlowOf(p.b.Ops, nil)
+		estimate, in := view.BlockRatio(fa, fb)
+		if x, y := around(r, estimate, in); x != nil {
+			f.Low, f.High, f.N, counted = x, y, len(fa.Amount)+len(fb.Amount), ""
+			low, high = *x, *y
+			f.Basis = p.basis("; " + in.Method + " over points of " + view.SayDuration(p.a.Step))
+		} else {
+			counted += "; from the series there is none: " + in.Reason
+		}
+		f.Chart = p.picture(p.of.Per, p.of.Unit, p.a.Ops, p.b.Ops)
+	}
+	if counted != "" {
+		f.Warnings = append(f.Warnings, counted)
+	}
+	tail, evidence, tailMoved, tailKept := p.tail()
+	f.Evidence = append(f.Evidence, evidence...)
+	moved := high < 1-changed || low > 1+changed
+	said := fmt.Sprintf("%s did %s %s and %s %s (%s)", p.l.Name, p.of.Say(float64(na)/a), p.was, view.SayCount(float64(nb)/b),
+		p.is, view.Signed(r-1))
+	if tail != "" {
+		said += "; " + tail
+	}
+	f.Severity, f.Sentence = result.Notice, said+"."+p.kept(na, nb)
+	if !moved && !tailMoved {
+		f.Severity = result.Fine
+		switch {
+		case tail == "":
+		case low >= 1-changed && high <= 1+changed && tailKept:
+			f.Sentence = said + "; neither moved by more than " + view.Percent(changed) + "." + p.kept(na, nb)
+		default:
+			f.Sentence = said + "; whether either moved by more than " + view.Percent(changed) + " cannot be told." + p.kept(na, nb)
+		}
+	}
+	return f, true
+}
+
+// both are the values of the two windows as evidence.
+func (p *pair) both(what string, a, b float64) []result.Evidence {
+	return []result.Evidence{{Name: what + p.first.Name, Value: a, Unit: p.of.Unit}, {Name: what + p.later.Name,
+		Value: b, Unit: p.of.Unit}}
+}
+
+// measure compares what a measure that adds up was in the two windows; its interval comes from the series.
+func (p *pair) measure() (result.Finding, bool) {
+	a, was := p.first.value(p.of)
+	b, is := p.later.value(p.of)
+	if !was || !is || a == 0 && b == 0 {
+		return result.Finding{}, false
+	}
+	f := result.Finding{
+		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		Limit: view.Ptr(1 - changed),
+		Basis: p.basis(""), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ", a, b),
+		NoInterval: "there is no series of " + p.of.Name,
+	}
+	said := fmt.Sprintf("%s did %s %s and %s %s", p.l.Name, p.of.Say(a), p.was, view.SayCount(b), p.is)
+	if !(a > 0) || !(b > 0) {
+		f.Severity, f.NoInterval = result.Notice, "one of the two is not above 0, so there is no ratio"
+		f.Sentence = said + p.of.Judged(b-a) + "."
+		return f, true
+	}
+	r := b / a
+	f.Value = &r
+	if p.a != nil && p.b != nil {
+		fa, fb := view.FlowOf(p.a.Ops, nil), view.FlowOf(p.b.Ops, nil)
+		estimate, in := view.BlockRatio(fa, fb)
+		f.Low, f.High = around(r, estimate, in)
+		f.NoInterval = in.Reason
+		if f.Low != nil {
+			f.N = len(fa.Amount) + len(fb.Amount)
+			f.Basis = p.basis("; " + in.Method + " over points of " + view.SayDuration(p.a.Step))
+		}
+		f.Chart = p.picture(p.of.Per, p.of.Unit, p.a.Ops, p.b.Ops)
+	}
+	said += " (" + view.Signed(r-1)
+	switch {
+	case f.Low == nil && view.Away(r) > 1+changed:
+		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"); how sure that is cannot be told."
+	case f.Low == nil:
+		f.Severity, f.Sentence = result.Fine, said+"); how sure that is cannot be told."
+	case *f.High < 1-changed || *f.Low > 1+changed:
+		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+")."
+	case *f.Low >= 1-changed && *f.High <= 1+changed:
+		f.Severity, f.Sentence = result.Fine, said+"): it did not move by more than "+view.Percent(changed)+"."
+	default:
+		f.Severity, f.Sentence = result.Fine, said+"); whether it moved by more than "+view.Percent(changed)+" cannot be told."
+	}
+	return f, true
+}
+
+// figures are those of the tool's own in a part, report by report, where one machine did the work.
+func (p *pair) figures(of part) (out []float64) {
+	for i := range p.v.Data.Series {
+		s := &p.v.Data.Series[i]
+		if s.Op != "" || s.Measure != p.of.Measure || s.VM == "" || s.VM != p.l.Parts[0].VM || len(p.l.Parts) > 1 ||
+			!(s.Step > 0) {
+			continue
+		}
+		c := &view.Track{Start: s.Start, Step: s.Step, Ops: view.Gaps(len(s.Values))}
+		c.Add(c.Ops, s, nil)
+		values, _ := view.FiniteOf(c.Between(of.Start, of.End).Ops)
+		out = append(out, values...)
+	}
+	return out
+}
+
+// apart reports whether three quarters of some figures lie beyond three quarters of others. Nothing is averaged.
+func apart(a, b []float64) bool {
+	const fewest = 8
+	if min(len(a), len(b)) < fewest {
+		return false
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	return resample.Quantile(a, 0.75) < resample.Quantile(b, 0.25) || resample.Quantile(b, 0.75) < resample.Quantile(a,
+		0.25)
+}
+
+// single sets two figures of the tool's own side by side. All that is known of how they vary are its other figures.
+func (p *pair) single() (result.Finding, bool) {
+	a, was := p.first.value(p.of)
+	b, is := p.later.value(p.of)
+	if !was || !is {
+		return result.Finding{}, false
+	}
+	f := result.Finding{
+		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		N: 2, Limit: view.Ptr(1 - changed),
+		Basis: p.basis("; the last figure of the tool in each"), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ",
+			a, b),
+		NoInterval: "figures that the tool made by itself",
+	}
+	said := fmt.Sprintf("%s of %s was %s %s %s and %s %s, as the tool reported it last", p.of.Name, p.l.Name,
+		view.SayCount(a), p.of.Unit, p.was, view.SayCount(b), p.is)
+	if a > 0 && b > 0 {
+		f.Value = view.Ptr(b / a)
+	}
+	switch before, after := p.figures(p.first), p.figures(p.later); {
+	case len(before) == 0 || len(after) == 0:
+		f.Severity, f.Sentence = result.Fine, said+"; how sure a difference is cannot be told."
+	case apart(before, after):
+		f.Severity = result.Notice
+		f.Sentence = fmt.Sprintf("%s%s: three quarters of its figures then lie beyond three quarters of those before.",
+			said, p.of.Judged(b-a))
+	default:
+		f.Severity, f.Sentence = result.Fine, said+"; its figures of the two times overlap, so it need not have moved."
+	}
+	return f, true
+}
+
+// picture draws the two stretches, as far as the evidence of one comparison needs.
+func (p *pair) picture(what, unit string, a, b []float64) *result.Chart {
+	if len(p.first.pieces)+len(p.later.pieces) > 2 {
+		return nil // pieces of the run side by side are no track
+	}
+	c := p.v.Chart(p.l.Name+": "+what, unit, p.a.Line(p.first.Name, a), p.b.Line(p.later.Name, b))
+	if want, limited, unlimited := p.l.Offered(); p.of.Measure == "" && unit == p.of.Unit && limited > 0 &&
+		unlimited == 0 && p.l.Alike() {
+		c.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
+	}
+	c.Marks = nil // the lines say which is which
+	return c
+}
+
+// kept says whether the offered rate was kept in the two windows.
+func (p *pair) kept(first, later uint64) string {
+	want, limited, unlimited := p.l.Offered()
+	if limited == 0 || unlimited > 0 || !p.l.Alike() {
+		return ""
+	}
+	a, b := float64(first)/p.first.seconds/want, float64(later)/p.later.seconds/want
+	words := func(share float64) string {
+		if share >= 1-view.RateTolerance {
+			return "kept"
+		}
+		return "missed (" + view.Percent(share) + ")"
+	}
+	if words(a) == words(b) {
+		return fmt.Sprintf(" Its offered rate of %s was %s both times.", view.SayCount(want), words(a))
+	}
+	return fmt.Sprintf(" Its offered rate of %s was %s %s and %s %s.", view.SayCount(want), words(a), p.was, words(b), p.is)
+}
+
+// tail compares percentiles of the kind of operation whose 99th moved most. It moved when the intervals of the two lie apart by more than
+// what is called a change, and kept when even their far ends are closer.
+func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
+	worst, sure := 1.0, false
+	kept = true
+	for _, o := range p.later.Ops {
+		before, ok := find(p.first.Ops, o.Op)
+		if !ok {
+			continue
+		}
+		pb, lo, hi, fine := view.Quantile(before.Hist, 0.99)
+		pa, lo2, hi2, also := view.Quantile(o.Hist, 0.99)
+		if !fine || !also || pb <= 0 {
+			continue
+		}
+		declared, called := p.l.Operation(o.Op), o.Op
+		if declared.Block == "" {
+			called = view.Noun(declared)
+		}
+		ev = append(ev, result.Evidence{Name: called + " p99 " + p.first.Name, Value: pb, Unit: "s"},
+			result.Evidence{Name: called + " p99 " + p.later.Name, Value: pa, Unit: "s"})
+		mb, _, _, _ := view.Quantile(before.Hist, 0.5)
+		ma, _, _, _ := view.Quantile(o.Hist, 0.5)
+		kept = kept && max(hi2/lo, hi/lo2) <= 1+changed
+		if x := pa / pb; said == "" || view.Away(x) > view.Away(worst) {
+			worst, sure = x, lo2 > hi || hi2 < lo
+			said = fmt.Sprintf("the %s of its %s %s", p.latency, view.Noun(declared), went(view.SayDuration(mb), view.SayDuration(ma),
+				view.SayDuration(pb), view.SayDuration(pa)))
+		}
+	}
+	return said, ev, sure && view.Away(worst) > 1+changed, kept
+}
+
+// went says how a median and a 99th percentile moved.
+func went(median, medianNow, tail, tailNow string) string {
+	switch {
+	case median != medianNow && tail != tailNow:
+		return fmt.Sprintf("went from %s to %s in the median and from %s to %s at the 99th percentile", median, medianNow, tail, tailNow)
+	case median == medianNow && tail == tailNow:
+		return fmt.Sprintf("stayed at %s in the median and at %s at the 99th percentile", median, tail)
+	case median == medianNow:
+		return fmt.Sprintf("stayed at %s in the median and went from %s to %s at the 99th percentile", median, tail, tailNow)
+	}
+	return fmt.Sprintf("went from %s to %s in the median and stayed at %s at the 99th percentile", median, medianNow, tail)
+}
+
+// mean compares the mean latency over all operations. A mean is what Little's law and a user's total waiting know; the tail is
+// in the other finding.
+func (p *pair) mean() (result.Finding, bool) {
+	na, sa, whole := timedTotals(p.first.Ops)
+	nb, sb, too := timedTotals(p.later.Ops)
+	if na == 0 || nb == 0 || !whole || !too {
+		return result.Finding{}, false
+	}
+	ma, mb := sa/float64(na), sb/float64(nb)
+	r := mb / ma
+	f := result.Finding{
+		Check: "latency-cost", Subject: p.l.Name, Metric: "mean " + p.latency + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r, N: int(na + nb), Limit: view.Ptr(1 + changed),
+		Basis: p.basis(""), Warnings: []string{oneRun}, NoInterval: "there is no series of the latency of this workload alone",
+		Evidence: []result.Evidence{{Name: "mean " + p.first.Name, Value: ma, Unit: "s"}, {Name: "mean " + p.later.Name, Value: mb, Unit: "s"}},
+	}
+	span := ""
+	if p.a != nil && p.a.Busy != nil {
+		fa, fb := view.FlowOf(p.a.Busy, p.a.Ops), view.FlowOf(p.b.Busy, p.b.Ops)
+		estimate, in := view.BlockRatio(fa, fb)
+		f.Low, f.High = around(r, estimate, in)
+		f.NoInterval = in.Reason
+		if f.Low != nil {
+			f.N = len(fa.Amount) + len(fb.Amount)
+			f.Basis = p.basis("; " + in.Method + " over points of " + view.SayDuration(p.a.Step) + ", weighted by operations")
+			span = fmt.Sprintf(" (95 %%: ×%s to ×%s)", view.SayCount(*f.Low), view.SayCount(*f.High))
+		}
+		f.Chart = p.picture("mean "+p.latency, "s", each(p.a), each(p.b))
+	}
+	f.Severity = result.Notice
+	sure := f.Low == nil || *f.Low > 1+changed || *f.High < 1-changed
+	if view.Away(r) <= 1+changed || !sure {
+		f.Severity = result.Fine
+	}
+	what := "A mean operation of " + p.l.Name
+	if counted := p.l.Counted(); counted != "operations" {
+		what = "On average the " + counted + " of " + p.l.Name
+	}
+	f.Sentence = fmt.Sprintf("%s took %s %s and %s %s: ×%s%s in %s.", what, view.SayDuration(ma), p.was, view.SayDuration(mb),
+		p.is, view.SayCount(r), span, p.latency)
+	return f, true
+}
+
+// timedTotals are those of operations of which each kind has times; whole is false when one has none, so that there
+// is no mean of all.
+func timedTotals(ops []result.OpTotals) (count uint64, seconds float64, whole bool) {
+	whole = true
+	for _, o := range ops {
+		n, s := view.Totals([]result.OpTotals{o})
+		whole = whole && (n == 0 || s > 0)
+		count, seconds = count+n, seconds+s
+	}
+	return count, seconds, whole && seconds > 0
+}
+
+// each is the mean latency of every point.
+func each(c *view.Track) []float64 {
+	out := make([]float64, len(c.Ops))
+	for i := range out {
+		out[i] = c.Busy[i] / c.Ops[i]
+	}
+	return out
+}
+
+func find(ops []result.OpTotals, op string) (result.OpTotals, bool) {
+	for _, o := range ops {
+		if o.Op == op {
+			return o, true
+		}
+	}
+	return result.OpTotals{}, false
+}

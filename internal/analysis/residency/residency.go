@@ -1,0 +1,200 @@
+// Package residency asks how long data took to get where it should be: to be written (ingest), to come to a faster tier or
+// into a cache (residency). It gives view.Checks to package analysis. A rate that rises and falls again is neither.
+package residency
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/serial"
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// When a rise is told as the data becoming resident on a faster tier.
+const (
+	risen        = 1.3  // end over beginning
+	endShare     = 0.2  // of the window that is taken for the end
+	startShare   = 0.03 // and for the beginning
+	residentFrom = 0.9  // of the level at the end counts as there
+)
+
+// Residency measures how long it took until reads ran at the speed they end with: data that moves to a faster tier, or into a
+// cache, shows as a rate that rises and then stays. Workloads with an offered rate show it less, since the rate hides it.
+var Residency = view.Check{Name: "residency", Rank: 150, Run: residency}
+
+func residency(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		c := v.Track(l)
+		if c == nil || !l.BlocksOnly() || !readsOnly(l) {
+			continue
+		}
+		if f, ok := resident(v, l, c); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func readsOnly(l *view.Load) bool {
+	for _, p := range l.Parts {
+		for _, lane := range p.Lanes {
+			if lane.Writes || lane.Rate > 0 {
+				return false
+			}
+		}
+	}
+	return len(l.Parts[0].Lanes) > 0
+}
+
+func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
+	values, missing := view.FiniteOf(c.Ops)
+	n := len(values)
+	if n < 50 || missing > view.MostGaps {
+		return result.Finding{}, false
+	}
+	from := n - int(float64(n)*endShare)
+	end, err := serial.MeanOf(values[from:], view.Confidence)
+	if err != nil || !(end.Value > 0) {
+		return result.Finding{}, false
+	}
+	begin := resample.Median(values[:max(3, int(float64(n)*startShare))])
+	if !(begin >= 0) || end.Value < risen*begin {
+		return result.Finding{}, false
+	}
+	// Chance rises do not stay: the whole last half must lie above the beginning in its lower quartile.
+	half := slices.Sorted(slices.Values(values[n/2:]))
+	if resample.Quantile(half, 0.25) < begin*math.Sqrt(risen) {
+		return result.Finding{}, false
+	}
+	if returns(values, begin, end.Value) {
+		return result.Finding{}, false
+	}
+	at := comesTo(values, from, residentFrom)
+	f := result.Finding{
+		Check: "residency", Subject: l.Name, Metric: "time until the reads are resident", Unit: "s", N: n,
+		Basis: fmt.Sprintf("reads per second in points of %s; resident where their rising fit comes to %s of the level of the last %s of the window", view.SayDuration(c.Step), view.Percent(residentFrom), view.Percent(endShare)),
+		Evidence: []result.Evidence{
+			{Name: "at the beginning", Value: begin, Unit: "ops/s"}, {Name: "at the end", Value: end.Value, Unit: "ops/s"}, {Name: "end ÷ beginning", Value: end.Value / begin, Unit: "ratio"},
+		},
+	}
+	window := float64(n) * c.Step
+	rise := fmt.Sprintf("from %s to %s operations per second", view.SayCount(begin), view.SayCount(end.Value))
+	f.Chart = v.Chart(l.Name+": reads per second", "ops/s", c.Line(l.Name, c.Ops))
+	if at >= from {
+		f.Severity, f.NoInterval = result.Caution, "the rate was still rising when the workload ended"
+		f.Sentence = fmt.Sprintf("%s went %s and was still rising when it ended after %s: its data were not yet wholly on the fast tier.", l.Name, rise, view.SayDuration(window))
+		return f, true
+	}
+	seconds := float64(at) * c.Step
+	f.Value, f.Severity = &seconds, result.Notice
+	in := riseInterval(values, from, residentFrom)
+	in.Low, in.High = in.Low-1, in.High+1 // rounding to points
+	view.SetInterval(&f, in.Map(func(points float64) float64 { return max(0, points) * c.Step }))
+	f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: view.Round(c.Elapsed(min(at, len(c.Ops)-1))), Text: "resident"})
+	f.Sentence = fmt.Sprintf("%s went %s: its data were resident on the fast tier, or in a cache, after %s of %s.", l.Name, rise, view.SayDuration(seconds), view.SayDuration(window))
+	return f, true
+}
+
+// returns reports whether a rate that had risen most of the way came back to where it began, and stayed there for three points: then what held it
+// down comes and goes, as a checkpoint or a neighbour does. A stall is no return.
+func returns(values []float64, begin, end float64) bool {
+	up, low := begin*math.Pow(end/begin, 0.75), begin*math.Pow(end/begin, 0.25)
+	first := slices.IndexFunc(values, func(v float64) bool { return v >= up })
+	if !(begin > 0) || first < 0 {
+		return false
+	}
+	back := 0
+	for _, v := range values[first:] {
+		if back++; v > low || v < begin/2 {
+			back = 0
+		}
+		if back == 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// preparation is the share of a run below which an ingest is taken for preparation of another workload.
+const preparation = 0.25
+
+// Ingest tells how long it took to write a given amount of data: for a workload that only writes and ends when all is
+// written, the time is the result.
+var Ingest = view.Check{Name: "ingest", Rank: 140, Run: ingest}
+
+func ingest(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		var seconds []float64
+		var bytes float64
+		ok := true
+		for _, p := range l.Parts {
+			written, only := onlyWrites(p)
+			ok = ok && only && p.VM != "" && view.WroteAll(p)
+			seconds, bytes = append(seconds, p.Seconds()), bytes+written
+		}
+		took := working(l)
+		if !ok || took <= 0 {
+			continue
+		}
+		f := result.Finding{
+			Check: "ingest", Subject: l.Name, Severity: result.Notice, Metric: "time to ingest", Unit: "s", Value: &took, N: len(l.Parts),
+			NoInterval: "one ingest: only repeats show how it varies", Basis: "from the first start to the last end on " + view.Plural(len(l.Parts), "VM") + ", one run" + paused(l),
+			Evidence: []result.Evidence{{Name: "written", Value: bytes, Unit: "bytes"}, {Name: "bandwidth", Value: bytes / took, Unit: "bytes/s"}},
+		}
+		if took < preparation*v.Data.End.Sub(v.Data.Start).Seconds() {
+			f.Severity = result.Fine // a fill on the way to something else
+		}
+		f.Sentence = fmt.Sprintf("%s wrote %s in %s, %s per second.", l.Name, view.SayBytes(bytes), view.SayDuration(took), view.SayBytes(bytes/took))
+		if fast, slow := slices.Min(seconds), slices.Max(seconds); len(seconds) > 1 {
+			f.Evidence = append(f.Evidence, result.Evidence{Name: "fastest VM", Value: fast, Unit: "s"}, result.Evidence{Name: "slowest VM", Value: slow, Unit: "s"})
+			if slow > 1.2*fast {
+				f.Sentence = fmt.Sprintf("%s wrote %s in %s, %s per second; the fastest VM was done after %s, the slowest after %s.", l.Name, view.SayBytes(bytes), view.SayDuration(took), view.SayBytes(bytes/took), view.SayDuration(fast), view.SayDuration(slow))
+			}
+		}
+		if c := v.Track(l); c != nil && c.Bytes != nil {
+			f.Chart = v.Chart(l.Name+": bytes per second", "bytes/s", c.Line(l.Name, c.Bytes))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// working is for how long at least one VM of a workload ran, in seconds.
+func working(l *view.Load) (s float64) {
+	var all []result.Span
+	for _, p := range l.Parts {
+		all = append(all, p.Times()...)
+	}
+	slices.SortFunc(all, func(a, b result.Span) int { return a.Start.Compare(b.Start) })
+	end := all[0].Start
+	for _, t := range all {
+		s += max(0, t.End.Sub(view.Later(t.Start, end)).Seconds())
+		end = view.Later(end, t.End)
+	}
+	return s
+}
+
+// paused says that a workload was started more than once.
+func paused(l *view.Load) string {
+	if slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return len(p.Spans) > 1 }) {
+		return "; without the pauses between its starts"
+	}
+	return ""
+}
+
+// onlyWrites is how much a part wrote, and whether it did nothing else.
+func onlyWrites(p *result.Workload) (bytes float64, only bool) {
+	only = len(p.Lanes) > 0
+	for _, lane := range p.Lanes {
+		only = only && lane.Writes && !lane.Reads
+	}
+	for _, o := range view.BlockTotals(p, result.BlockWrite) {
+		bytes += float64(o.Bytes)
+	}
+	return bytes, only && bytes > 0
+}

@@ -1,0 +1,228 @@
+// Package scale asks how throughput grows with load and where caches end: the Universal Scalability Law and the load curve of
+// a scale-out test, the steps of a working-set sweep. It gives view.Checks to package analysis, and what they are made of to
+// tables and to several runs; the methods are packages usl, curve and stage. Workloads that are not alike are not fitted.
+package scale
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/internal/analysis/curve"
+	"plimsoll/internal/analysis/usl"
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Scalability fits the Universal Scalability Law to the stages of a scale-out test and reads its load curve.
+var Scalability = view.Check{Name: "scalability", Rank: 120, Run: scaling}
+
+func scaling(v *view.Run) []result.Finding {
+	stages := v.Stages()
+	if stages == nil {
+		return nil
+	}
+	main := v.Whole()
+	var out []result.Finding
+	if main.Measure == "" && slices.ContainsFunc(v.Loads, (*view.Load).Timed) {
+		var load []curve.Point
+		for _, s := range stages {
+			p := curve.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value, ResponseSeconds: s.Response}
+			if in := s.Throughput.Interval; in.Valid() {
+				p.ThroughputStdErr = (in.High - in.Low) / 2 / view.NormalQuantile
+			}
+			load = append(load, p)
+		}
+		out, _ = LoadCurve(load, main, stagesBasis(stages)) // what is no curve is told by the fit
+	}
+	out = append([]result.Finding{scalesBy(main, stages)}, out...)
+	for _, q := range v.Loads[0].Measures() { // the others have the same
+		if q.Measure != main.Measure && q.Better == result.Higher {
+			if more := v.StagesOf(q); more != nil {
+				out = append(out, scalesBy(q, more))
+			}
+		}
+	}
+	return out
+}
+
+// scalesBy fits the law to one quantity.
+func scalesBy(q view.Quantity, stages []view.Step) result.Finding {
+	var points []usl.Point
+	for _, s := range stages {
+		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
+	}
+	m, err := usl.Fit(points, usl.Options{})
+	if err == nil {
+		return Fitted(stages, points, m, q, stagesBasis(stages))
+	}
+	return result.Finding{
+		Check: "scalability", Severity: result.Notice, Subject: "run",
+		Sentence: "How it scales cannot be fitted: " + err.Error() + ".",
+		Metric:   contention(q), Unit: "%", NoInterval: "nothing was fitted", Basis: view.Plural(len(stages), "stage"),
+		N: len(stages),
+	}
+}
+
+// contention is what a fit finds, of a measure with its name.
+func contention(q view.Quantity) string {
+	if q.Measure != "" {
+		return "contention by " + q.Name
+	}
+	return "contention"
+}
+
+func stagesBasis(stages []view.Step) string {
+	return fmt.Sprintf("%s of one run, %s to %s VMs, the beginning of each left out; concurrency is the depth of all jobs together", view.Plural(len(stages), "stage"), view.SayCount(float64(stages[0].Workloads)), view.SayCount(float64(stages[len(stages)-1].Workloads)))
+}
+
+// Fitted tells of the law m as fitted to the stages of a quantity, the points; basis says where they are from.
+func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantity, basis string) result.Finding {
+	first, last := stages[0], stages[len(stages)-1]
+	f := result.Finding{
+		Check: "scalability", Severity: result.Notice, Subject: "run", Metric: contention(q), Unit: "%",
+		Value: view.Ptr(100 * m.Alpha), N: len(stages),
+		Basis:    basis + "; Universal Scalability Law by bounded least squares, errors " + m.Errors.Words(),
+		Warnings: m.Warnings,
+		Evidence: []result.Evidence{
+			{Name: "contention", Value: 100 * m.Alpha, Unit: "%"}, {Name: "crosstalk", Value: 100 * m.Beta, Unit: "%"},
+			{Name: "throughput of one", Value: m.Gamma, Unit: q.Unit},
+			{Name: "first stage", Value: first.Throughput.Value, Unit: q.Unit}, {Name: "last stage",
+				Value: last.Throughput.Value, Unit: q.Unit},
+		},
+	}
+	view.SetInterval(&f, m.AlphaParameter.Interval().Map(func(x float64) float64 { return 100 * x }))
+	more := last.Concurrency / first.Concurrency
+	grew := last.Throughput.Value / first.Throughput.Value
+	what := "throughput"
+	if q.Measure != "" {
+		what = q.Name
+	}
+	f.Sentence = fmt.Sprintf("From %s to %s operations in flight (×%s) %s grew ×%s, from %s to %s; %s%s. %s",
+		view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), what, view.SayCount(grew),
+		view.SayCount(first.Throughput.Value),
+		q.Brief(last.Throughput.Value), contended(m.Alpha), crossed(m), peakWords(m, q, last.Concurrency))
+	top := last.Concurrency
+	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
+		top = max(top, m.Peak.Concurrency*1.1)
+	}
+	measured := result.ChartLine{Name: "measured", Points: true}
+	for _, p := range points {
+		measured.X, measured.Y = append(measured.X, p.Concurrency), append(measured.Y, view.Ptr(view.Round(p.Throughput)))
+	}
+	fitted, line := result.ChartLine{Name: "Universal Scalability Law"}, result.ChartLine{Name: "straight line"}
+	for i := range 61 {
+		n := first.Concurrency + (top-first.Concurrency)*float64(i)/60
+		fitted.X, fitted.Y = append(fitted.X, view.Round(n)), append(fitted.Y, view.Ptr(view.Round(m.At(n))))
+		if linear := m.Gamma * n; linear <= 1.3*m.At(top) {
+			line.X, line.Y = append(line.X, view.Round(n)), append(line.Y, view.Ptr(view.Round(linear)))
+		}
+	}
+	f.Chart = &result.Chart{Title: view.Capital(what) + " by operations in flight", XLabel: "operations in flight",
+		XUnit: "count", YUnit: q.Unit, Lines: []result.ChartLine{measured, fitted, line}}
+	if m.Peak.Exists && m.Peak.Concurrency <= top {
+		f.Chart.Marks = []result.ChartPlace{{At: view.Round(m.Peak.Concurrency), Text: "peak of the law"}}
+	}
+	return f
+}
+
+// contended and crossed say the two coefficients in words.
+func contended(alpha float64) string {
+	if alpha == 0 {
+		return "no contention showed"
+	}
+	return fmt.Sprintf("%s of the work queues (contention)", sayPercent(alpha))
+}
+
+// crossed speaks of crosstalk only when the points cannot do without.
+func crossed(m *usl.Model) string {
+	switch {
+	case m.Beta == 0:
+		return " and there is no crosstalk"
+	case m.CrosstalkP() > 1-view.Confidence:
+		return " and crosstalk cannot be told from none"
+	}
+	return fmt.Sprintf(" and crosstalk is %s", sayPercent(m.Beta))
+}
+
+// sayPercent keeps the digits of small shares.
+func sayPercent(share float64) string {
+	switch {
+	case share < 0.000001:
+		return "less than 0.0001 %"
+	case share < 0.001:
+		return fmt.Sprintf("%.2g %%", 100*share)
+	}
+	return view.Percent(share)
+}
+
+func peakWords(m *usl.Model, q view.Quantity, last float64) string {
+	p := m.Peak
+	switch {
+	case p.Exists && p.InRange && m.CrosstalkP() > 1-view.Confidence:
+		return fmt.Sprintf("The law puts a peak at about %s in flight, but these points cannot tell it from none.", view.SayCount(p.Concurrency))
+	case p.Exists && p.InRange:
+		return fmt.Sprintf("It peaks at about %s in flight; beyond that more load gives less.", view.SayCount(p.Concurrency))
+	case p.Exists && m.CrosstalkP() <= 1-view.Confidence:
+		return fmt.Sprintf("There is no peak in range; the law puts one at about %s in flight, beyond the %s measured.", view.SayCount(p.Concurrency), view.SayCount(last))
+	case math.IsInf(m.Limit(), 1):
+		return "There is no peak in range."
+	}
+	return fmt.Sprintf("There is no peak in range; by the law contention alone would limit it to about %s.",
+		q.Brief(m.Limit()))
+}
+
+// LoadCurve gives the throughput/response-time curve with the single-client point, the knee and Little's law.
+func LoadCurve(load []curve.Point, q view.Quantity, basis string) ([]result.Finding, error) {
+	c, err := curve.Read(load)
+	if err != nil {
+		return nil, err
+	}
+	knee := c.Knee
+	f := result.Finding{
+		Check: "load-curve", Severity: result.Notice, Subject: "run", Metric: "knee", Unit: "count", Value: view.Ptr(knee.Concurrency), N: len(load),
+		NoInterval: fmt.Sprintf("the knee is one of the stages measured; the true one lies between %s and %s", view.SayCount(c.KneeLow), view.SayCount(c.KneeHigh)),
+		Basis:      basis + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
+	}
+	first := c.Points[0]
+	what := view.SayCount(first.Concurrency) + " in flight"
+	if c.Single != nil {
+		first, what = *c.Single, "one operation in flight"
+	}
+	last := c.Points[len(c.Points)-1]
+	f.Evidence = []result.Evidence{
+		{Name: "service time, " + what, Value: first.ResponseSeconds, Unit: "s"}, {Name: "service time at the knee", Value: knee.ResponseSeconds, Unit: "s"}, {Name: "service time at the last stage", Value: last.ResponseSeconds, Unit: "s"},
+		{Name: "throughput at the knee", Value: knee.Throughput, Unit: q.Unit},
+		{Name: "largest deviation from Little's law", Value: 100 * littleWorst(c), Unit: "%"},
+	}
+	said := fmt.Sprintf("With %s an operation takes %s, and at %s in flight %s: ×%s the time for ×%s the work", what, view.SayDuration(first.ResponseSeconds), view.SayCount(last.Concurrency), view.SayDuration(last.ResponseSeconds), view.SayCount(last.ResponseSeconds/first.ResponseSeconds), view.SayCount(last.Throughput/first.Throughput))
+	if knee.Concurrency == last.Concurrency {
+		f.Sentence = said + ". The knee was not reached."
+	} else {
+		f.Sentence = fmt.Sprintf("%s. The knee is at about %s in flight (%s, %s): beyond it time grows faster than throughput.", said, view.SayCount(knee.Concurrency), q.Brief(knee.Throughput), view.SayDuration(knee.ResponseSeconds))
+	}
+	measured := result.ChartLine{Name: "measured"}
+	sorted := slices.SortedStableFunc(slices.Values(c.Points), func(a, b curve.Reading) int { return cmp.Compare(a.Throughput, b.Throughput) })
+	points := result.ChartLine{Name: "measured", Points: true}
+	for _, p := range sorted {
+		points.X, points.Y = append(points.X, view.Round(p.Throughput)), append(points.Y, view.Ptr(view.Round(p.ResponseSeconds)))
+	}
+	measured.X, measured.Y = points.X, points.Y
+	f.Chart = &result.Chart{Title: "Mean service time by throughput", XLabel: "throughput", XUnit: q.Unit, YUnit: "s",
+		Lines: []result.ChartLine{measured, points}, Marks: []result.ChartPlace{{At: view.Round(first.Throughput),
+			Text: "you are here: " + what}}}
+	if knee.Concurrency != first.Concurrency {
+		f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: view.Round(knee.Throughput), Text: "knee"})
+	}
+	return []result.Finding{f}, nil
+}
+
+func littleWorst(c *curve.Curve) (worst float64) {
+	for _, p := range c.Points {
+		if math.Abs(p.LittleError) > math.Abs(worst) {
+			worst = p.LittleError
+		}
+	}
+	return worst
+}

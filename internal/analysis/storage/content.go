@@ -1,0 +1,283 @@
+// Package storage asks what really reached the storage and what was read from it: media under the disks, blocks never written,
+// zeros, caches, what devices counted, free space. It gives view.Checks to package analysis. Workloads that move no blocks are
+// none of its business.
+package storage
+
+import (
+	"fmt"
+	"slices"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// NeverWritten asks whether what was read had been written before: storage answers for empty or zero blocks from its
+// own tables, without touching a medium.
+var NeverWritten = view.Check{Name: "never-written", Rank: 260, Run: neverWritten}
+
+func neverWritten(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		if !l.MovesBlocks() {
+			continue
+		}
+		if f, ok := writtenOf(l); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func writtenOf(l *view.Load) (result.Finding, bool) {
+	var lanes, covered int
+	var empty, short, zero places
+	unfinished := false
+	for _, p := range l.Parts {
+		for _, lane := range p.Lanes {
+			if lane.ZeroData && lane.Writes {
+				zero.add(p, lane.Device)
+			}
+			if !lane.Reads {
+				continue
+			}
+			lanes++
+			pre, bytes, zeros, done := prefillOf(l, p, lane.Device)
+			unfinished = unfinished || pre && !done
+			switch {
+			case !pre:
+				empty.add(p, lane.Device)
+			case zeros:
+				zero.add(p, lane.Device)
+			case float64(bytes) < float64(lane.Bytes)*(1-view.PrefillTolerance) || !done:
+				short.add(p, lane.Device)
+			default:
+				covered++
+			}
+		}
+	}
+	if lanes == 0 && len(zero.devices) == 0 {
+		return result.Finding{}, false
+	}
+	f := result.Finding{
+		Check: "never-written", Subject: l.Name, Metric: "sections that read, wholly prefilled with data", Unit: "%",
+		N: lanes, Limit: view.Ptr(100),
+		NoInterval: "compared from job files and prefill totals, not sampled", Basis: "job files and prefills of " + view.Plural(len(l.Parts), "VM"),
+		Evidence: []result.Evidence{{Name: "sections that read", Value: float64(lanes), Unit: "count"},
+			{Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
+	}
+	if lanes > 0 {
+		f.Value = view.Ptr(100 * float64(covered) / float64(lanes))
+	}
+	switch {
+	case len(empty.devices) > 0:
+		f.Severity = result.Blocker
+		f.Sentence = fmt.Sprintf("%s read from disks that were never prefilled (%s). Storage can answer for empty blocks without touching a medium, so its reads look faster than real ones.", l.Name, empty.String())
+	case len(zero.devices) > 0:
+		f.Severity = result.Caution
+		if lanes == 0 { // writing zeros frees data: it prepares, and is not what is measured
+			f.Severity = result.Notice
+		}
+		f.Sentence = fmt.Sprintf("%s worked on zeros (%s). Storage that suppresses, compresses or deduplicates stores next to nothing for them.", l.Name, zero.String())
+	case unfinished:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("The prefill of %s did not finish, so part of what it read may never have been written (%s).", l.Name, short.String())
+	case len(short.devices) > 0:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("%s read beyond what was prefilled (%s), so part of its reads may have been of blocks never written.", l.Name, short.String())
+	default:
+		f.Severity = result.Fine
+		f.Sentence = fmt.Sprintf("Everything %s read had been written before with data other than zeros.", l.Name)
+	}
+	return f, true
+}
+
+// prefillOf finds what wrote a device of a VM before the workload began: how much, and whether the last of it wrote zeros and
+// came to its end. Authors fill with a prefill step or with a workload of their own.
+func prefillOf(l *view.Load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
+	for _, pre := range l.Prefills {
+		late := pre.Start.After(p.Start) || !pre.Prefill && pre.End.After(p.Start)
+		if pre.VM != "" && p.VM != "" && pre.VM != p.VM || late {
+			continue
+		}
+		wrote, empty := false, false
+		for _, lane := range pre.Lanes {
+			if lane.Device == device && lane.Writes {
+				wrote, empty, bytes = true, empty || lane.ZeroData, max(bytes, lane.Bytes)
+			}
+		}
+		if wrote {
+			found, zeros, done = true, empty, pre.Ended == "finished"
+		}
+	}
+	return found, bytes, zeros, done
+}
+
+// places are devices of VMs.
+type places struct {
+	devices []string            // in the order in which they came
+	vms     map[string][]string // by device
+}
+
+func (ps *places) add(of *result.Workload, device string) {
+	if ps.vms == nil {
+		ps.vms = map[string][]string{}
+	}
+	list, known := ps.vms[device]
+	if !known {
+		ps.devices = append(ps.devices, device)
+	}
+	if n := len(list); n == 0 || list[n-1] != view.Subject(of) { // lanes of a VM come together
+		ps.vms[device] = append(list, view.Subject(of))
+	}
+}
+
+// String names up to two machines of a device and counts more.
+func (ps *places) String() string {
+	var words []string
+	for _, device := range ps.devices {
+		if list := ps.vms[device]; len(list) > 2 {
+			words = append(words, fmt.Sprintf("%s of %d VMs", device, len(list)))
+		} else {
+			for _, vm := range list {
+				words = append(words, vm+" "+device)
+			}
+		}
+	}
+	return view.Some(words)
+}
+
+// cacheMargin is how many times memory a working set must be before caching in it stops mattering much.
+const cacheMargin = 2
+
+// Cache compares the working set with the memory that could hold it.
+var Cache = view.Check{Name: "cache", Rank: 390, Run: cache}
+
+func cache(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		var set, machine, node float64
+		direct, known := true, true
+		nodes := map[int]bool{}
+		for _, p := range l.Parts {
+			extents := map[string]int64{}
+			for _, lane := range p.Lanes {
+				direct = direct && lane.Direct
+				known = known && lane.Bytes > 0
+				extents[lane.Device] = max(extents[lane.Device], lane.Bytes)
+			}
+			for _, b := range extents {
+				set += float64(b)
+			}
+			machine += float64(v.VMs[p.VM].MemoryBytes)
+			if !nodes[p.Node] && !(v.OneHost && len(nodes) > 0) {
+				nodes[p.Node] = true
+				node += float64(v.Nodes[p.Node].MemoryBytes)
+			}
+		}
+		if l.MovesBlocks() && l.Count() > 0 && len(l.Parts[0].Lanes) > 0 {
+			f := cacheFinding(l, set, machine, node, direct, known)
+			if f.Severity == result.Blocker && deviceServed(v, l) {
+				f.Severity = result.Notice
+				f.Sentence = fmt.Sprintf("%s worked on %s through the page cache, and all of it would fit into memory (%s); the counters of the device under the disks show that its operations went there all the same.", l.Name, view.SayBytes(set), view.SayBytes(max(node, machine)))
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) result.Finding {
+	memory := max(node, machine)
+	f := result.Finding{
+		Check: "cache", Subject: l.Name, Metric: "working set", Unit: "bytes", Value: &set, N: len(l.Parts), Limit: view.Ptr(cacheMargin * memory),
+		NoInterval: "compared from job files and facts, not sampled", Basis: "extents of the job files, after scaling; memory of the VMs and of the nodes they are on",
+		Evidence: []result.Evidence{{Name: "working set", Value: set, Unit: "bytes"}, {Name: "memory of its VMs", Value: machine, Unit: "bytes"}, {Name: "memory of their nodes", Value: node, Unit: "bytes"}},
+	}
+	what := fmt.Sprintf("%s worked on %s", l.Name, view.SayBytes(set))
+	switch {
+	case !known || set == 0:
+		f.Severity, f.Value = result.Notice, nil
+		f.Sentence = fmt.Sprintf("How much data %s touched is not known, so it cannot be compared with memory.", l.Name)
+	case memory == 0:
+		f.Severity, f.Limit = result.Notice, nil
+		f.Sentence = what + "; how much memory could have cached it is not known."
+	case !direct && set <= memory:
+		f.Severity, f.Limit = result.Blocker, view.Ptr(memory)
+		f.Sentence = fmt.Sprintf("%s through the page cache, and all of it fits into memory (%s). These numbers are memory's, not the storage's.", what, view.SayBytes(memory))
+	case !direct:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("%s through the page cache with %s of memory: part of it was served from memory.", what, view.SayBytes(memory))
+	case set < cacheMargin*memory:
+		f.Severity = result.Notice
+		f.Sentence = fmt.Sprintf("%s with direct I/O, which passes the page cache by. The nodes have %s of memory, so a cache in the storage below could hold much of it.", what, view.SayBytes(memory))
+	default:
+		f.Severity = result.Fine
+		f.Sentence = fmt.Sprintf("%s with direct I/O, over %d times the %s of memory around it.", what, cacheMargin, view.SayBytes(memory))
+	}
+	return f
+}
+
+// Free space below which flash slows down (garbage collection) and thin storage runs out.
+const (
+	freeLow  = 0.10
+	freeSome = 0.20
+)
+
+// Free compares the free space of the storage under the disks with its size.
+var Free = view.Check{Name: "device-free", Rank: 520, Run: deviceFree}
+
+func deviceFree(v *view.Run) []result.Finding {
+	if !v.MovesBlocks() {
+		return nil
+	}
+	var out []result.Finding
+	for _, free := range result.Find(v.Manifest.Environment, result.StorageFree) {
+		for _, size := range result.Find(v.Manifest.Environment, result.StorageSize) {
+			if size.Group == free.Group && size.Number > 0 && free.Number >= 0 && free.Number <= size.Number {
+				out = append(out, freeFinding(free, free.Number, size.Number))
+				break
+			}
+		}
+	}
+	return out
+}
+
+func freeFinding(fact result.Fact, left, size float64) result.Finding {
+	share := left / size
+	f := result.Finding{
+		Check: "device-free", Subject: fact.Group, Metric: "free space", Unit: "%", Value: view.Ptr(share * 100), N: 1, Limit: view.Ptr(freeLow * 100),
+		NoInterval: "one reading", Basis: "environment facts recorded before the run",
+		Evidence: []result.Evidence{{Name: "free", Value: left, Unit: "bytes"}, {Name: "size", Value: size, Unit: "bytes"}},
+	}
+	what := fmt.Sprintf("The storage under the disks had %s of %s free (%s)", view.SayBytes(left), view.SayBytes(size), view.Percent(share))
+	switch {
+	case share < freeLow:
+		f.Severity = result.Caution
+		f.Sentence = what + ". Nearly full devices are slower, flash above all."
+	case share < freeSome:
+		f.Severity = result.Notice
+		f.Sentence = what + "; below one fifth, some devices begin to slow down."
+	default:
+		f.Severity = result.Fine
+		f.Sentence = what + "."
+	}
+	return f
+}
+
+// InMemory finds disks whose files have no medium under them.
+var InMemory = view.Check{Name: "in-memory", Rank: 300, Run: inMemory}
+
+func inMemory(v *view.Run) []result.Finding {
+	if !v.MovesBlocks() {
+		return nil
+	}
+	media := result.Find(v.Manifest.Environment, result.StorageMedia)
+	if !slices.ContainsFunc(media, func(f result.Fact) bool { return f.Number == 0 }) {
+		return nil
+	}
+	return []result.Finding{{
+		Check: "in-memory", Severity: result.Blocker, Subject: "run", Metric: "media under the disks", Unit: "count", Value: view.Ptr(0), N: 1, Limit: view.Ptr(1),
+		Sentence:   "The disks are files in memory: these numbers are memory's, not any storage's.",
+		NoInterval: "a fact, not a measurement", Basis: "environment facts recorded before the run",
+	}}
+}

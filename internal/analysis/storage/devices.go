@@ -1,0 +1,200 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Limits of the comparison with the device under the disks.
+const (
+	deviceMissing = 0.05     // share of the claimed bytes from which on their absence from the device is told
+	deviceNothing = 0.50     // and from which on it forbids the figure
+	deviceOthers  = 1.25     // the device did so many times what was claimed: others used it as well
+	deviceFew     = 16 << 20 // bytes claimed, below which file system and other programs drown the comparison
+	devicePoints  = 10
+)
+
+// deviceBytes compares the bytes that generators claim with what the block device under their disks has moved. Only
+// less than was claimed is a contradiction: whatever else the machine does is in the device's counters, too.
+func deviceBytes(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, op := range []result.Block{result.BlockRead, result.BlockWrite} {
+		if f, ok := reachedDevice(v, op); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// deviceServed reports whether the device's counters show that all kinds of operation of a workload reached it.
+func deviceServed(v *view.Run, l *view.Load) bool {
+	served := false
+	for _, op := range []result.Block{result.BlockRead, result.BlockWrite} {
+		if !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { n, _ := view.Totals(view.BlockTotals(p, op)); return n > 0 }) {
+			continue
+		}
+		f, ok := reachedDevice(v, op)
+		if !ok || f.Value == nil || *f.Value < 1-deviceMissing {
+			return false
+		}
+		served = true
+	}
+	return served
+}
+
+func reachedDevice(v *view.Run, op result.Block) (result.Finding, bool) {
+	ours := func(s *result.Series) bool { return s.Measure == result.Bandwidth && v.Block(s) == op }
+	countedName, does, done := result.DeviceReadBandwidth, "read", "read"
+	if op == result.BlockWrite {
+		countedName, does, done = result.DeviceWriteBandwidth, "wrote", "written"
+	}
+	claims := total(v, func(s *result.Series) bool {
+		return ours(s) && s.VM == "" && s.Group == "" && s.Workload == ""
+	})
+	if claims == nil { // with one group there is no total beside its own
+		claims = total(v, func(s *result.Series) bool { return ours(s) && s.VM != "" && s.Workload == "" })
+	}
+	device := ""
+	counts := total(v, func(s *result.Series) bool {
+		if s.Measure == countedName {
+			device = s.Name
+		}
+		return s.Measure == countedName
+	})
+	if claims == nil || counts == nil {
+		return result.Finding{}, false
+	}
+	loads, direct := doing(v, op)
+	var claimed, moved float64
+	points := 0
+	counted := map[int64]float64{}
+	for i, x := range counts.Ops {
+		counted[counts.At(i).UnixMilli()] = x
+	}
+	for i, x := range claims.Ops { // pauses count as well: rates over several points lay some of a burst into them
+		y, both := counted[claims.At(i).UnixMilli()]
+		if !both || !view.IsFinite(y) || !settledIn(loads, claims.At(i), claims.Step) {
+			continue
+		}
+		moved, points = moved+y*claims.Step, points+1
+		if view.IsFinite(x) {
+			claimed += x * claims.Step
+		}
+	}
+	if points < devicePoints || claimed < deviceFew {
+		return result.Finding{}, false
+	}
+	long := float64(points) * claims.Step
+	f := result.Finding{
+		Check: "device-counters", Subject: string(op) + "s, " + device, Metric: "device ÷ generators", Unit: "ratio",
+		Value: view.Ptr(moved / claimed), N: points, Limit: view.Ptr(1 - deviceMissing), NoInterval: "two counts of the same bytes",
+		Basis: fmt.Sprintf("counters of %s over %s in which workloads %s, whatever used it", device, view.SayDuration(long), does),
+		Evidence: []result.Evidence{{Name: "the generators claim", Value: claimed / long, Unit: "bytes/s"},
+			{Name: "the device counted", Value: moved / long, Unit: "bytes/s"}},
+		Chart: v.Chart("bytes "+done+" per second", "bytes/s", claims.Line("the generators claim", claims.Ops),
+			counts.Line("the device "+device, counts.Ops)),
+	}
+	f.Severity, f.Sentence = reached(op, device, claimed/long, moved/long, direct)
+	if f.Severity == result.Fine {
+		f.Chart = nil
+	}
+	return f, true
+}
+
+// reached says what the two rates mean together.
+func reached(op result.Block, device string, claimed, moved float64, direct bool) (result.Severity, string) {
+	both := fmt.Sprintf("the generators claim %s per second of %ss, the device %s counted %s", view.SayDecimal(claimed), op, device, view.SayDecimal(moved))
+	missing := 1 - moved/claimed
+	severity := result.Caution
+	if missing >= deviceNothing {
+		severity = result.Blocker
+	}
+	switch {
+	case missing < deviceMissing && moved > deviceOthers*claimed:
+		return result.Notice, view.Capital(both) + ": something else used the device at the same time, or the file system added its own."
+	case missing < deviceMissing:
+		return result.Fine, view.Capital(both) + ": they reached it."
+	case op == result.BlockRead && !direct:
+		which := "These"
+		if severity != result.Blocker {
+			which = "Some of these"
+		}
+		return severity, fmt.Sprintf("%s reads came from memory: %s. %s of them were answered by the page cache.", which, both, view.Percent(missing))
+	case op == result.BlockRead:
+		return severity, fmt.Sprintf("%s, though they were direct: %s never reached the device. Blocks that were never written are answered by the file system itself.", view.Capital(both), view.Percent(missing))
+	case !direct:
+		return severity, fmt.Sprintf("%s: %s had not reached it. The page cache held them, to be written later or overwritten before.", view.Capital(both), view.Percent(missing))
+	}
+	return severity, fmt.Sprintf("%s, though they were direct: %s never reached the device.", view.Capital(both), view.Percent(missing))
+}
+
+// total adds up series on one grid; nil without any.
+func total(v *view.Run, pick func(*result.Series) bool) *view.Track {
+	var c *view.Track
+	for i := range v.Data.Series {
+		s := &v.Data.Series[i]
+		if !(s.Step > 0) || !view.IsFinite(s.Step) || len(s.Values) == 0 || !pick(s) {
+			continue
+		}
+		if c == nil {
+			c = &view.Track{Origin: v.Data.Start, Start: s.Start, Step: s.Step, Ops: view.Gaps(len(s.Values))}
+		}
+		if s.Step == c.Step {
+			c.Add(c.Ops, s, nil)
+		}
+	}
+	return c
+}
+
+// doing are the workloads that read or write blocks, and whether all of it is direct.
+func doing(v *view.Run, op result.Block) (loads []*view.Load, direct bool) {
+	direct = true
+	for _, l := range v.Loads {
+		some := false
+		for _, p := range l.Parts {
+			for _, lane := range p.Lanes {
+				if !p.MovesBlocks() {
+					continue
+				}
+				if op == result.BlockRead && lane.Reads || op == result.BlockWrite && lane.Writes {
+					some, direct = true, direct && lane.Direct
+				}
+			}
+		}
+		if some {
+			loads = append(loads, l)
+		}
+	}
+	return loads, direct
+}
+
+// settledIn reports whether a point lies in the time of one of the loads and not at its edges, where rates over several points mix.
+func settledIn(loads []*view.Load, at time.Time, step float64) bool {
+	edge := time.Duration(view.Settling * step * float64(time.Second))
+	return slices.ContainsFunc(loads, func(l *view.Load) bool {
+		from, to := l.Span()
+		return !at.Before(from.Add(edge)) && !at.After(to)
+	})
+}
+
+// uncounted says why a device's counters could not be compared, where the target looked for one.
+func uncounted(v *view.Run) []result.Finding {
+	if !v.MovesBlocks() || len(inMemory(v)) > 0 {
+		return nil // nothing goes to it, or there is none
+	}
+	for _, f := range v.Manifest.Environment {
+		if f.Kind != result.DeviceCounters || f.Missing == "" {
+			continue
+		}
+		return []result.Finding{{
+			Check: "device-counters", Severity: result.Notice, Subject: "run", Metric: "devices counted", Unit: "count", Value: view.Ptr(0), NoInterval: "a fact, not a measurement",
+			Basis: "environment facts recorded before the run", Sentence: "What reached a device under the disks was not counted: " + strings.TrimSuffix(f.Missing, ".") + ".",
+		}}
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package view
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"plimsoll/internal/report/reporttest"
+)
+
+// TestBlockRatioCoverage: the interval holds the true ratio about as often as it says, under dependence.
+func TestBlockRatioCoverage(t *testing.T) {
+	const rounds = 400
+	r := rand.New(rand.NewPCG(11, 12))
+	for _, c := range []struct {
+		n   int
+		phi float64
+	}{{120, 0}, {120, 0.5}, {600, 0.8}} {
+		in, none := 0, 0
+		for range rounds {
+			a, b := reporttest.Dependent(r, c.n, 4000, 0.1, c.phi), reporttest.Dependent(r, c.n, 3600, 0.1, c.phi)
+			_, i := BlockRatio(FlowOf(a, nil), FlowOf(b, nil))
+			switch {
+			case !i.Valid():
+				none++
+			case i.Contains(0.9):
+				in++
+			}
+		}
+		share := float64(in) / float64(rounds-none)
+		t.Logf("n %d, phi %.1f: covered %.3f, none %d", c.n, c.phi, share, none)
+		if share < 0.93 || share > 0.975 || none > rounds/20 {
+			t.Errorf("n %d, phi %.1f: covered %.3f of the time, no interval %d times of %d", c.n, c.phi, share, none, rounds)
+		}
+	}
+}
+
+// TestBlockRatioWeighted: a mean latency is weighted by its operations, never averaged over intervals.
+func TestBlockRatioWeighted(t *testing.T) {
+	a := Flow{Amount: []float64{1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9}, per: []float64{10, 30, 10, 30, 10, 30, 10, 30, 10, 30, 10, 30}}
+	if got := a.level(); got != 0.25 {
+		t.Errorf("level %g, want 60/240", got)
+	}
+	if _, in := BlockRatio(Flow{}, a); in.Valid() {
+		t.Error("an interval out of nothing")
+	}
+	if _, in := BlockRatio(Flow{[]float64{1, 2}, []float64{1, 1}}, a); in.Valid() {
+		t.Error("an interval out of two points")
+	}
+}

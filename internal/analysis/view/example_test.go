@@ -1,0 +1,80 @@
+package view_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/internal/needs"
+	"plimsoll/internal/report/reporttest"
+	"plimsoll/result"
+)
+
+// LoneVM tells of workloads that ran on a single VM, whose figures are those of one machine as much as of the storage.
+var LoneVM = view.Check{Name: "lone-vm", Rank: 425, Run: loneVM}
+
+func loneVM(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		if l.Count() == 0 {
+			continue // said by too-short
+		}
+		n := len(l.Parts)
+		f := result.Finding{
+			Check: "lone-vm", Severity: result.Fine, Subject: l.Name, Metric: "VMs", Unit: "count",
+			Value: view.Ptr(float64(n)), N: n, Limit: view.Ptr(2),
+			NoInterval: "counted, not sampled", Basis: l.Basis(),
+			Sentence: fmt.Sprintf("%s ran on %s.", l.Name, view.Plural(n, "VM")),
+		}
+		if n < 2 {
+			f.Severity = result.Notice
+			f.Sentence = fmt.Sprintf("%s ran on one VM and did %s: more machines may get more out of the storage.",
+				l.Name, l.Rate().Say(float64(l.Completed())/l.Longest()))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func ExampleCheck() {
+	s := reporttest.NewSynthetic(1, 120, 1)
+	steady := func(int) float64 { return 4000 }
+	s.Load(reporttest.Load{Name: "Alone", To: 120, Rate: steady})
+	s.Load(reporttest.Load{Name: "Many", To: 120, Rate: steady, VMs: 4})
+	for _, f := range LoneVM.Run(view.New(s.Manifest, s.Data)) {
+		fmt.Println(f.Severity, f.Sentence)
+	}
+	// Output:
+	// notice Alone ran on one VM and did 4,000 operations per second: more machines may get more out of the storage.
+	// fine Many ran on 4 VMs.
+}
+
+// The page on how to add a finding shows what is here.
+func TestThePageHoldsThisExample(t *testing.T) {
+	code, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "how-to", "add-a-finding.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks of Go on the page, want 2", len(blocks))
+	}
+	for _, b := range blocks {
+		if !strings.Contains(string(code), b[1]) {
+			t.Errorf("this file does not hold\n%s", b[1])
+		}
+	}
+	if rooms := strings.Count(string(page), "internal/analysis/load/"); rooms == 0 ||
+		!slices.Contains(strings.Fields(string(page)), "load.LoneVM,") {
+		t.Error("the page does not say where the file and the line of the list go")
+	}
+}

@@ -1,0 +1,164 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/serial"
+	"plimsoll/internal/analysis/steady"
+	"plimsoll/result"
+)
+
+// MostGaps is the share of a series that may be missing before it is not judged.
+const MostGaps = 0.2
+
+// Stretch is a part of a workload's time with the verdict on it.
+type Stretch struct {
+	Name     string
+	Quantity Quantity
+	Track    *Track
+	steady.Stretch
+	Why   string // why it was not judged; empty when it was
+	Index []int  // of each judged value in the track, since gaps are left out
+}
+
+// Elapsed is the moment of a judged value in seconds of the run.
+func (s *Stretch) Elapsed(i int) float64 {
+	return s.Track.Elapsed(s.Index[max(0, min(i, len(s.Index)-1))])
+}
+
+// Stretches judges every window of a workload, or its whole time when it has none, up to the first fault: what follows that is
+// recovery's business.
+func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
+	key := loadKey{l, q.Measure}
+	if s, ok := v.settled[key]; ok {
+		return s
+	}
+	var out []Stretch
+	if c := v.TrackOf(l, q); c != nil && !c.seldom(q) {
+		from, end := l.Judged()
+		fault, hit := v.FirstFault()
+		hit = hit && from.Before(fault) && fault.Before(end)
+		if hit {
+			end = fault
+		}
+		w := l.Whole()
+		switch {
+		case w != nil && len(w.Comparable()) < 2 && len(w.Spans) > 1:
+			for i, t := range w.Spans {
+				if t.Start.Before(end) {
+					out = append(out, Judge(fmt.Sprintf("in start %d", i+1), c.Between(t.Start, earlier(t.End, end))))
+				}
+			}
+		case w == nil || len(w.Comparable()) < 2:
+			name := strings.TrimPrefix(l.LeftOut(), " ")
+			if hit {
+				name = "before the fault"
+			}
+			out = append(out, Judge(name, c.Between(from, end)))
+		default:
+			for _, win := range w.Comparable() {
+				if win.Start.Before(end) {
+					out = append(out, Judge(When(win), c.Between(win.Start, earlier(win.End, end))))
+				}
+			}
+		}
+	}
+	for i := range out {
+		out[i].Quantity = q
+	}
+	v.settled[key] = out
+	return out
+}
+
+// seldom reports whether a Count is of things that come so seldom that there is no level to speak of: retries,
+// failures.
+func (c *Track) seldom(q Quantity) bool {
+	values, _ := FiniteOf(c.Ops)
+	return q.Measure != "" && q.Kind == result.Count && !(resample.Median(values)*c.Step >= FewestPerStep)
+}
+
+// FirstFault is when the first fault was injected.
+func (v *Run) FirstFault() (t time.Time, ok bool) {
+	for _, e := range v.Data.Events {
+		if e.Kind == result.KindFault {
+			return e.Time, true
+		}
+	}
+	return t, false
+}
+
+// Judge judges a track as one stretch.
+func Judge(name string, c *Track) Stretch {
+	s := Stretch{Name: name, Track: c}
+	values, missing := FiniteOf(c.Ops)
+	if missing > MostGaps {
+		s.Why = Percent(missing) + " of its points are missing"
+		return s
+	}
+	for i, x := range c.Ops {
+		if IsFinite(x) {
+			s.Index = append(s.Index, i)
+		}
+	}
+	const fewest, long = 25, 50
+	switch {
+	case len(values) < fewest:
+		s.Why = fmt.Sprintf("it has %s of %s, and %d are needed", Plural(len(values), "point"), SayDuration(c.Step), fewest)
+		return s
+	case len(values) < long:
+		s.Rounds(values)
+		return s
+	}
+	var err error
+	if s.Stretch, err = steady.Window(values, steady.Options{}); err != nil {
+		s.Why = err.Error()
+	}
+	s.Unclear()
+	return s
+}
+
+// Unclear makes a verdict that could not be had the reason why the stretch was not judged.
+func (s *Stretch) Unclear() {
+	if s.CannotTell {
+		s.Why = s.Reason
+	}
+}
+
+// Rounds judges a stretch too short for change points by the rule for rounds, five of them.
+func (s *Stretch) Rounds(values []float64) {
+	const n = 5
+	means := make([]float64, n)
+	for i := range means {
+		part := values[i*len(values)/n : (i+1)*len(values)/n]
+		means[i] = Total(part) / float64(len(part))
+	}
+	r, err := steady.Rounds(means, steady.Rule{})
+	if err != nil {
+		s.Why = err.Error()
+		return
+	}
+	s.Reached, s.Reason, s.First, s.Last = r.Reached, r.Reason, 0, len(values)-1
+	s.Mean, err = serial.MeanOf(values, Confidence)
+	if err != nil {
+		s.Why = err.Error()
+	}
+	s.Warnings = append(s.Warnings, fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)))
+}
+
+// When names a window in a sentence: a second time alone is after the neighbour, and of many neighbours three are named.
+func When(w result.Window) string {
+	if w.Circumstances.Name() != w.Name {
+		return w.Name // of an author's or a program's own
+	}
+	c := w.Circumstances
+	if c.Again > 1 && c.After == "" && c.InCompany(result.Circumstances{}) {
+		return "alone again"
+	}
+	if len(c.Beside) < 3 {
+		return w.Name
+	}
+	return c.NameWith(Some(c.Beside))
+}

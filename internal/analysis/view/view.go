@@ -1,0 +1,303 @@
+// Package view arranges a finished run for those who judge it: workloads with their parts, the time by which they are judged,
+// their rates over time, what is known of machines; and it has what all of them say in the same words (durations, shares) and
+// count in the same way (intervals of counts, stalls, even stretches, stages of a growing load). Check is what a question is.
+//
+// It stands between package result, which it only reads, and the rooms of package analysis, one question or family of
+// questions each, which read it and not each other. It refuses to judge: no finding is made here. What is missing or damaged
+// is a gap (NaN), nil or 0, never a panic.
+package view
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"plimsoll/result"
+)
+
+// Confidence is the level of every interval of the package.
+const Confidence = 0.95
+
+// NormalQuantile is the two-sided normal quantile of Confidence.
+const NormalQuantile = 1.959963984540054
+
+// IsFinite reports whether v is a number that can be shown: neither NaN nor infinite.
+func IsFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// Ptr is v where a finding may have none.
+func Ptr(v float64) *float64 { return &v }
+
+// Run is a run arranged for checking. Checks read it and change nothing of it.
+type Run struct {
+	Manifest result.Manifest
+	Data     *result.Data         // never nil
+	Loads    []*Load              // by name; workloads that prefill are with those they prefilled for
+	VMs      map[string]result.VM // by name
+	Nodes    map[int]result.Node  // by index
+	OneHost  bool                 // all nodes are parts of one host and share its CPUs and memory
+	blocks   map[opKey]result.Block
+
+	// What was worked out already; see TrackOf, Stretches and Stages.
+	tracks  map[loadKey]*Track
+	settled map[loadKey][]Stretch
+	staged  *[]Step
+}
+
+// loadKey is a quantity of a workload.
+type loadKey struct {
+	load    *Load
+	measure string
+}
+
+// Load is all there is of one workload by name: its parts (one per VM and start; the merged entry when there are no
+// others) and what prefilled its VMs.
+type Load struct {
+	Name     string
+	Group    string
+	Parts    []*result.Workload // never empty
+	Merged   *result.Workload   // nil when not collected
+	cut      []result.Span      // see Times
+	Prefills []*result.Workload // and other workloads of the group that wrote all of their extents, in order of their start
+}
+
+// New arranges a run; d must not be nil, and neither of the two may be changed while the view is used.
+func New(m result.Manifest, d *result.Data) *Run {
+	v := &Run{Manifest: m, Data: d, VMs: map[string]result.VM{}, Nodes: map[int]result.Node{}, tracks: map[loadKey]*Track{},
+		settled: map[loadKey][]Stretch{}}
+	for _, vm := range d.VMs {
+		v.VMs[vm.Name] = vm
+	}
+	for _, n := range m.Nodes {
+		v.Nodes[n.Index] = n
+	}
+	v.OneHost = m.OneMachine
+	byName := map[[2]string]*Load{}
+	for i := range d.Workloads {
+		w := &d.Workloads[i]
+		if w.Prefill || m.Target == result.ImportTarget && len(w.Operations) == 0 { // the latter: counters of a machine
+			continue
+		}
+		key := [2]string{w.Name, w.Group}
+		l := byName[key]
+		if l == nil {
+			l = &Load{Name: w.Name, Group: w.Group}
+			byName[key] = l
+			v.Loads = append(v.Loads, l)
+		}
+		if w.VM == "" {
+			l.Merged = w
+		} else {
+			l.Parts = append(l.Parts, w)
+		}
+	}
+	for _, l := range v.Loads {
+		if len(l.Parts) == 0 {
+			l.Parts = append(l.Parts, l.Merged)
+		}
+		for i := range d.Workloads {
+			if w := &d.Workloads[i]; w.Group == l.Group && (w.Prefill || w.Name != l.Name && w.VM != "" && WroteAll(w)) {
+				l.Prefills = append(l.Prefills, w)
+			}
+		}
+		slices.SortStableFunc(l.Prefills, func(a, b *result.Workload) int { return a.Start.Compare(b.Start) })
+	}
+	slices.SortStableFunc(v.Loads, func(a, b *Load) int { return cmp.Compare(a.Name, b.Name) })
+	v.blocks = blockTable(v.Loads)
+	return v
+}
+
+// Seconds is the length of a workload's measured window without its pauses, 0 when it has none.
+func Seconds(w *result.Workload) float64 { return w.Seconds() }
+
+// Totals over all kinds of operation. Service time comes from the sum the tool reports, from its histogram otherwise.
+func Totals(ops []result.OpTotals) (count uint64, service float64) {
+	for _, o := range ops {
+		count += o.Count
+		s := o.Seconds
+		if !(s > 0) && o.Hist != nil {
+			s = o.Hist.Sum() / 1e9
+		}
+		if IsFinite(s) && s > 0 {
+			service += s
+		}
+	}
+	return count, service
+}
+
+// Count is how many operations all parts completed.
+func (l *Load) Count() (n uint64) {
+	for _, p := range l.Parts {
+		c, _ := Totals(p.Ops)
+		n += c
+	}
+	return n
+}
+
+// Completed is how many operations were completed in the time by which the workload is judged.
+func (l *Load) Completed() uint64 {
+	if w := l.Whole(); w != nil && len(w.Spans) > 0 {
+		n, _ := Totals(w.Judged().Ops)
+		return n
+	}
+	return l.Count()
+}
+
+// Longest is the length of the time by which a workload is judged in seconds: of its longest VM where all ran together.
+func (l *Load) Longest() (s float64) {
+	if w := l.Whole(); w != nil && len(w.Spans) > 0 {
+		return w.Seconds()
+	}
+	for _, p := range l.Parts {
+		s = max(s, Seconds(p))
+	}
+	return s
+}
+
+// Basis says which window the figures are from.
+func (l *Load) Basis() string {
+	return "measured window of " + SayDuration(l.Longest()) + " on " + Plural(len(l.Parts), "VM") + l.LeftOut() + ", one run"
+}
+
+// LeftOut says what the measured window leaves out, "" when nothing.
+func (l *Load) LeftOut() string {
+	if w := l.Whole(); w != nil && w.Part() != "" {
+		return " " + w.Part()
+	}
+	return ""
+}
+
+// Times are the parts of a workload's time by which it is judged; see result.Workload. Its spans are those of whole reports,
+// which may reach beyond the moment at which a VM began or ended: what series say of that is cut off.
+func (l *Load) Times() []result.Span {
+	w := l.Whole()
+	if w == nil || len(w.Spans) == 0 {
+		from, to := l.Span()
+		return []result.Span{{Start: from, End: to}}
+	}
+	if l.cut != nil {
+		return l.cut
+	}
+	l.cut = slices.Clone(w.Spans)
+	for i := range l.cut {
+		s := &l.cut[i]
+		for _, p := range l.Parts {
+			planned := p.Ended == "finished" || p.Ended == "stopped"
+			for _, t := range p.Times() {
+				if t.Start.After(s.Start) && t.Start.Before(w.Spans[i].End) {
+					s.Start = t.Start
+				}
+				if planned && t.End.Before(s.End) && t.End.After(w.Spans[i].Start) {
+					s.End = t.End
+				}
+			}
+		}
+		if !s.End.After(s.Start) {
+			*s = w.Spans[i] // VMs that never all ran at one time
+		}
+	}
+	return l.cut
+}
+
+// Judged is from the first to the last moment by which a workload is judged.
+func (l *Load) Judged() (from, to time.Time) {
+	t := l.Times()
+	return t[0].Start, t[len(t)-1].End
+}
+
+// Overlap is for how many seconds two lists of spans cover the same moments.
+func Overlap(a, b []result.Span) (s float64) {
+	for _, x := range a {
+		for _, y := range b {
+			s += max(0, earlier(x.End, y.End).Sub(Later(x.Start, y.Start)).Seconds())
+		}
+	}
+	return s
+}
+
+// Length is how long spans are together, in seconds.
+func Length(spans []result.Span) (s float64) { return Overlap(spans, spans) }
+
+// PrefillTolerance is how much of an extent may be missing from its prefill (rounding to blocks).
+const PrefillTolerance = 0.01
+
+// WroteAll reports whether a workload that is no prefill has written as much as the extents of its lanes hold.
+func WroteAll(w *result.Workload) bool {
+	var extents, written float64
+	for _, lane := range w.Lanes {
+		if lane.Writes {
+			extents += float64(lane.Bytes)
+		}
+	}
+	for _, op := range BlockTotals(w, result.BlockWrite) {
+		written += float64(op.Bytes)
+	}
+	return extents > 0 && w.Ended == "finished" && written >= extents*(1-PrefillTolerance)
+}
+
+// FewOperations are too few for a window's figures to mean much: at 1,000 operations ten lie beyond the 99th percentile.
+const FewOperations = 1000
+
+// Besides is the share of the longest workload's time below which another is taken for a preparation or a check.
+const Besides = 0.1
+
+// Silence is the time between two reports of a workload and once more, 0 where it is not known.
+func (v *Run) Silence(l *Load) time.Duration {
+	if c := v.Track(l); c != nil {
+		return time.Duration(2 * c.Step * float64(time.Second))
+	}
+	return 0
+}
+
+// Later is the later of two moments.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Subject is what a part of a workload is called in a sentence: its VM, or itself where it is the whole.
+func Subject(w *result.Workload) string {
+	if w.VM != "" {
+		return w.VM
+	}
+	return w.Name
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// MergeOps adds ops to into, operation by operation. Histograms of ops are cloned, never changed.
+func MergeOps(into, ops []result.OpTotals) []result.OpTotals {
+	for _, o := range ops {
+		i := slices.IndexFunc(into, func(t result.OpTotals) bool { return t.Op == o.Op })
+		if i < 0 {
+			if o.Hist != nil {
+				o.Hist = o.Hist.Clone()
+			}
+			into = append(into, o)
+			continue
+		}
+		t := &into[i]
+		t.Count, t.Bytes, t.Seconds = t.Count+o.Count, t.Bytes+o.Bytes, t.Seconds+o.Seconds
+		if t.Hist != nil && o.Hist != nil {
+			t.Hist.Merge(o.Hist)
+		} else {
+			t.Hist = nil // a percentile of a part of it would pass for one of all
+		}
+	}
+	return into
+}
+
+// Whole is the workload over all its VMs; nil when only single ones of several were collected.
+func (l *Load) Whole() *result.Workload {
+	if l.Merged == nil && len(l.Parts) == 1 {
+		return l.Parts[0]
+	}
+	return l.Merged
+}
