@@ -209,7 +209,7 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	data, err := collected(ctx, folder)
+	data, err := a.collected(ctx, folder)
 	var gone *goneError
 	switch {
 	case errors.As(err, &gone):

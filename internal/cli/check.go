@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/visible"
@@ -66,7 +65,7 @@ func (a *app) check(given string, f scenarioFlags) error {
 		return err
 	}
 	defer l.close()
-	l.checkAsserts()
+	a.checkAsserts(l)
 	report := checked{
 		Scenario: given, Errors: l.count(scenario.Error), Warnings: l.count(scenario.Warning), Diagnostics: []checkedDiagnostic{},
 	}
@@ -96,11 +95,11 @@ func (a *app) check(given string, f scenarioFlags) error {
 }
 
 // checkAsserts adds the conditions of the author on what the generators do not count.
-func (l *loaded) checkAsserts() {
+func (a *app) checkAsserts(l *loaded) {
 	if l.scenario == nil {
 		return
 	}
-	for _, u := range plan.CheckAsserts(l.scenario, drivers.Engines()) {
+	for _, u := range plan.CheckAsserts(l.scenario, a.drivers.ByName()) {
 		pos := u.Assert.Pos
 		if pos.File != "" && fs.ValidPath(pos.File) {
 			pos.File = l.path(pos.File)

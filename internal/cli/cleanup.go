@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/run"
@@ -128,7 +127,7 @@ func (a *app) cleanOne(ctx context.Context, dir string, named bool) (cleaned, er
 		c.State = "clean already"
 		return c, nil
 	}
-	t, err := a.target(targetFlags{name: cmp.Or(m.Target, drivers.Targets()[0].Name())}, len(m.Nodes))
+	t, err := a.target(targetFlags{name: cmp.Or(m.Target, a.drivers.Targets[0].Name())}, len(m.Nodes))
 	if err != nil {
 		return fail(err)
 	}

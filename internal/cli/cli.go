@@ -25,6 +25,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 )
@@ -34,6 +35,7 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	clock    clock.Clock
+	drivers  drivers.Registry
 	signals  <-chan os.Signal // instead of the process's own; for tests
 	stops    atomic.Int32     // signals that this command line was sent while it listened
 	leave    chan error       // told when it must not wait any more
@@ -45,7 +47,7 @@ type app struct {
 
 // Main runs one command line, without the program's name, and returns its exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{in: stdin, out: stdout, err: stderr, clock: clock.Real{}}
+	a := &app{in: stdin, out: stdout, err: stderr, clock: clock.Real{}, drivers: drivers.All()}
 	return a.main(args)
 }
 

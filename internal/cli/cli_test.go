@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/run"
@@ -101,7 +102,8 @@ func TestFactor(t *testing.T) {
 func quiet(t *testing.T) (*app, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	var out, err bytes.Buffer
-	return &app{in: strings.NewReader(""), out: &out, err: &err, clock: stopped{}, runsDir: filepath.Join(t.TempDir(), "runs")}, &out, &err
+	return &app{in: strings.NewReader(""), out: &out, err: &err, clock: stopped{}, drivers: drivers.All(),
+		runsDir: filepath.Join(t.TempDir(), "runs")}, &out, &err
 }
 
 func write(t *testing.T, name, text string) {

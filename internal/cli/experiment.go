@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/compare"
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/progress"
@@ -241,7 +240,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 	for _, name := range slices.Sorted(maps.Keys(s.TargetOptions)) {
 		tf.options = append(tf.options, name+"="+s.TargetOptions[name])
 	}
-	tf.options = append(tf.options, seedOf(tf.name, s.TargetOptions, planned.Sequence)...)
+	tf.options = append(tf.options, c.seedOf(tf.name, s.TargetOptions, planned.Sequence)...)
 	file := filepath.Join(c.folder.ScenarioDir(), filepath.FromSlash(c.record.File))
 	p, err := c.prepare(ctx, "run", file, sf, tf)
 	if err != nil {
@@ -291,8 +290,8 @@ func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outc
 }
 
 // seedOf gives every run of an experiment on a simulated target a seed of its own: without one all repeats would be equal.
-func seedOf(target string, given map[string]string, sequence int) []string {
-	provider, ok := drivers.Target(target)
+func (a *app) seedOf(target string, given map[string]string, sequence int) []string {
+	provider, ok := a.drivers.Target(target)
 	if !ok {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/listen"
@@ -27,7 +26,7 @@ func (a *app) exporterCommand() *cobra.Command {
 		Example: "  plimsoll exporter list",
 		RunE:    func(*cobra.Command, []string) error { return a.listExporters() },
 	}}
-	for _, k := range drivers.Exporters() {
+	for _, k := range a.drivers.Exporters {
 		var f exporterFlags
 		c := &cobra.Command{
 			Use:   k.Name,
@@ -61,7 +60,7 @@ says where that is. The token is sent as it is: encrypt where the network is not
 
 func (a *app) listExporters() error {
 	var all []listed
-	for _, k := range drivers.Exporters() {
+	for _, k := range a.drivers.Exporters {
 		all = append(all, listing(k.Name, k.Summary, k.Options))
 	}
 	return a.printListed(all)

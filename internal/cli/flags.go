@@ -14,7 +14,6 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/collect"
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
@@ -81,10 +80,10 @@ type targetFlags struct {
 	disk              string
 }
 
-func (f *targetFlags) register(c *cobra.Command) {
+func (f *targetFlags) register(a *app, c *cobra.Command) {
 	f.timeScale, f.sizeScale = 1, 1
 	flags := c.Flags()
-	flags.StringVar(&f.name, "target", drivers.Targets()[0].Name(), "`where` the machines come from; see plimsoll targets list")
+	flags.StringVar(&f.name, "target", a.drivers.Targets[0].Name(), "`where` the machines come from; see plimsoll targets list")
 	flags.StringVar(&f.disk, "disk", "", "`folder` whose file system the data disks are put on (target local); the load goes there")
 	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
@@ -92,7 +91,7 @@ func (f *targetFlags) register(c *cobra.Command) {
 	flags.BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
 	_ = c.RegisterFlagCompletionFunc("target", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var names []string
-		for _, p := range drivers.Targets() {
+		for _, p := range a.drivers.Targets {
 			names = append(names, p.Name()+"\t"+p.Summary())
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
@@ -108,10 +107,10 @@ type place struct {
 
 // target makes the target of the flags. It touches nothing yet.
 func (a *app) target(f targetFlags, nodes int) (*place, error) {
-	provider, ok := drivers.Target(f.name)
+	provider, ok := a.drivers.Target(f.name)
 	if !ok {
 		var names []string
-		for _, p := range drivers.Targets() {
+		for _, p := range a.drivers.Targets {
 			names = append(names, p.Name())
 		}
 		return nil, exit.Usagef("there are: "+strings.Join(names, ", "), "target: no target called %q", f.name)
@@ -133,7 +132,7 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 		p.clock = keeper.Clock()
 	}
 	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir,
-		PowerKinds: drivers.PowerKinds(), AllowHostCommands: f.allowHostCommands})
+		PowerKinds: a.drivers.PowerKinds, AllowHostCommands: f.allowHostCommands})
 	if err != nil {
 		return nil, exit.Usagef(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
 	}
@@ -181,7 +180,7 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
 		Set: f.values, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict,
 		CheckQuery: collect.CheckQuery,
-		Generators: drivers.Generators(),
+		Generators: a.drivers.Generators(),
 	})
 	if src.made { // the file itself was checked, and at its own places
 		diagnostics = slices.DeleteFunc(diagnostics, func(d scenario.Diagnostic) bool { return d.Severity != scenario.Error })

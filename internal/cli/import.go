@@ -158,7 +158,7 @@ func (a *app) importTo(ctx context.Context, phase, root string, given []string, 
 	case err != nil:
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	if err := recollect(ctx, folder); err != nil {
+	if err := a.recollect(ctx, folder); err != nil {
 		visible.Fprintf(a.err, "warning: %s: %v\n", phase, err)
 	}
 	if root == a.runsDir {

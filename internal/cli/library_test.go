@@ -63,7 +63,7 @@ func TestLibraryIsStrictlyCleanAndPlans(t *testing.T) {
 					t.Errorf("result %q does not say how to read it", r.Name)
 				}
 			}
-			p, err := plan.Build(sc, cluster(4), plan.Options{Engines: drivers.Engines()})
+			p, err := plan.Build(sc, cluster(4), plan.Options{Engines: drivers.All().ByName()})
 			if err != nil {
 				t.Fatalf("does not plan: %v", err)
 			}
@@ -72,7 +72,7 @@ func TestLibraryIsStrictlyCleanAndPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden.Compare(t, "testdata/library/"+name+".plan", text.Bytes())
-			if _, err := plan.Build(sc, cluster(4), plan.Options{Engines: drivers.Engines(), TimeScale: 0.02, SizeScale: 0.002}); err != nil {
+			if _, err := plan.Build(sc, cluster(4), plan.Options{Engines: drivers.All().ByName(), TimeScale: 0.02, SizeScale: 0.002}); err != nil {
 				t.Errorf("does not plan when scaled: %v", err)
 			}
 		})

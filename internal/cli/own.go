@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 	"plimsoll/internal/workload"
@@ -40,8 +39,8 @@ func (f ownFlags) given() bool {
 }
 
 // ownReader is the generator whose job files end as this name does.
-func ownReader(name string) (workload.OwnReader, bool) {
-	for _, engine := range drivers.Engines() {
+func (a *app) ownReader(name string) (workload.OwnReader, bool) {
+	for _, engine := range a.drivers.ByName() {
 		if r, ok := engine.(workload.OwnReader); ok && slices.Contains(r.Suffixes(), strings.ToLower(filepath.Ext(name))) {
 			return r, true
 		}
@@ -52,7 +51,7 @@ func ownReader(name string) (workload.OwnReader, bool) {
 // own makes a scenario of a generator's own job file, where that is what was given; it is opened by the same name from then on.
 // Values of --set that the file itself takes are taken out of the scenario's.
 func (a *app) own(given string, sf *scenarioFlags) error {
-	reader, ok := ownReader(given)
+	reader, ok := a.ownReader(given)
 	if info, err := os.Stat(given); !ok || err != nil || info.IsDir() {
 		if sf.own.given() {
 			return exit.Usagef("in a scenario, write experiment: with its factors; see docs/how-to/experiment.md",

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/progress"
@@ -34,7 +33,7 @@ they need. The exit code is 3 when the scenario is invalid and 4 when it cannot 
 		RunE:              func(_ *cobra.Command, given []string) error { return a.plan(given[0], sf, tf) },
 	}
 	sf.register(a, c)
-	tf.register(c)
+	tf.register(a, c)
 	return c
 }
 
@@ -94,7 +93,7 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	}
 	forecaster, _ := target.TargetAs[workload.Forecaster](t.Target) // without one the plan says what it cannot say
 	p.plan, err = plan.Build(l.scenario, facts, plan.Options{
-		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: drivers.Engines(), AllowHostCommands: tf.allowHostCommands,
+		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: a.drivers.ByName(), AllowHostCommands: tf.allowHostCommands,
 		Forecaster: forecaster,
 	})
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/collect"
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
@@ -94,7 +93,7 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	if err := recollect(ctx, folder); err != nil {
+	if err := a.recollect(ctx, folder); err != nil {
 		var gone *goneError
 		switch {
 		case ctx.Err() != nil:
@@ -181,7 +180,7 @@ func covered(d *result.Data) (sum time.Duration) {
 // collected makes data from what a run folder holds. It refuses, with a goneError, to make less than what was made of
 // it before, or other than that, because the files of then are damaged; where there is nothing from before, what is
 // damaged is among the data's problems.
-func collected(ctx context.Context, folder *result.Folder) (*result.Data, error) {
+func (a *app) collected(ctx context.Context, folder *result.Folder) (*result.Data, error) {
 	damaged := folder.VerifyHashes(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -190,7 +189,7 @@ func collected(ctx context.Context, folder *result.Folder) (*result.Data, error)
 	if unread == nil && damaged != nil {
 		return nil, &goneError{damaged}
 	}
-	data, err := collect.Collect(ctx, folder, drivers.Replays(folder.Manifest().Target))
+	data, err := collect.Collect(ctx, folder, a.drivers.Replays(folder.Manifest().Target))
 	if data == nil {
 		return nil, err
 	}
@@ -205,8 +204,8 @@ func collected(ctx context.Context, folder *result.Folder) (*result.Data, error)
 
 // recollect makes data and findings from what a run folder holds. Data that were collected before are not replaced by
 // less.
-func recollect(ctx context.Context, folder *result.Folder) error {
-	data, err := collected(ctx, folder)
+func (a *app) recollect(ctx context.Context, folder *result.Folder) error {
+	data, err := a.collected(ctx, folder)
 	if data == nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/assert"
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
@@ -56,7 +55,7 @@ once; "plimsoll cleanup" then removes what remains.
 		RunE:              func(_ *cobra.Command, given []string) error { return a.run(given[0], sf, tf, rf) },
 	}
 	sf.register(a, c)
-	tf.register(c)
+	tf.register(a, c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
 	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the variables' own values")
 	c.Flags().StringVar(&rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
@@ -128,7 +127,7 @@ func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf ru
 	return run.Request{
 		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(p.facts.Simulated),
 		Source: source, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
-		Options: p.options, Engines: drivers.Engines(), Clock: p.clock, Keep: rf.keep, Limit: limit,
+		Options: p.options, Engines: a.drivers.ByName(), Clock: p.clock, Keep: rf.keep, Limit: limit,
 		Finish: []func(context.Context, *result.Folder, *result.Data) error{judge},
 	}
 }

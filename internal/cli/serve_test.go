@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/drivers"
 	"plimsoll/result"
 )
 
@@ -54,7 +55,8 @@ func TestServe(t *testing.T) {
 	}
 	var out, errs said
 	signals := make(chan os.Signal)
-	a := &app{in: strings.NewReader(""), out: &out, err: &errs, clock: clock.Real{}, signals: signals}
+	a := &app{in: strings.NewReader(""), out: &out, err: &errs, clock: clock.Real{}, drivers: drivers.All(),
+		signals: signals}
 	ended := make(chan int, 1)
 	go func() { ended <- a.main([]string{"serve", "--listen", "127.0.0.1:0", "--token", "file:" + file}) }()
 	url := ""

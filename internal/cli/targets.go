@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/drivers"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/target"
 	"plimsoll/internal/terminal"
@@ -36,7 +35,7 @@ func (a *app) targetsCommand() *cobra.Command {
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
 	check.Flags().StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	check.Flags().BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
-	f.name = drivers.Targets()[0].Name()
+	f.name = a.drivers.Targets[0].Name()
 	return a.group("targets", "List and look at the places that machines come from", list, check)
 }
 
@@ -56,7 +55,7 @@ type listedOption struct {
 
 func (a *app) listTargets() error {
 	var all []listed
-	for _, p := range drivers.Targets() {
+	for _, p := range a.drivers.Targets {
 		all = append(all, listing(p.Name(), p.Summary(), p.Options()))
 	}
 	return a.printListed(all)
@@ -118,7 +117,11 @@ func (a *app) printFacts(f target.Facts) error {
 	visible.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, unit.Plural(len(f.Nodes), "node"), f.ClusterName)
 	t := terminal.Table{Head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
 	for _, n := range f.Nodes {
-		t.Add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), unit.Bytes(n.MemoryBytes).String(), n.Power)
+		memory := "-" // not known
+		if n.MemoryBytes > 0 {
+			memory = unit.Bytes(n.MemoryBytes).String()
+		}
+		t.Add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), memory, n.Power)
 	}
 	if err := t.Write(a.out); err != nil {
 		return err
@@ -143,11 +146,14 @@ func (a *app) printFacts(f target.Facts) error {
 		env.Add(e.Group+": "+e.Name, value)
 	}
 	visible.Fprintf(a.out, "\n")
-	if err := env.Write(a.out); err != nil {
-		return err
+	if len(f.Environment) > 0 {
+		if err := env.Write(a.out); err != nil {
+			return err
+		}
+		visible.Fprintf(a.out, "\n")
 	}
 	if f.FreeBytes >= 0 {
-		visible.Fprintf(a.out, "\nroom for disks: %s\n", unit.Bytes(f.FreeBytes))
+		visible.Fprintf(a.out, "room for disks: %s\n", unit.Bytes(f.FreeBytes))
 	}
 	for _, n := range f.Notes {
 		visible.Fprintf(a.out, "note: %s\n", n)

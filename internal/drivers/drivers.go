@@ -1,6 +1,7 @@
 // Package drivers is the registry: every place that machines come from, every kind of power controller, every load
-// generator and every exporter there is, one line each. It is explicit, so that what the program can do is read here and
-// nothing registers itself. A new driver is a package of its own and one line in this one.
+// generator and every exporter there is, one line each. It is explicit and a value that is passed on, so that what the
+// program can do is read here and nothing registers itself. A new driver is a package of its own and one line in this
+// one; a test may add one to what All returns.
 package drivers
 
 import (
@@ -19,53 +20,61 @@ import (
 	"plimsoll/scenario"
 )
 
-// Targets returns a provider for every kind of target, the default first.
-func Targets() []target.Provider {
-	return []target.Provider{
-		local.Provider{},
-		sim.Provider{},
+// Registry is what a program can do.
+type Registry struct {
+	// Targets are a provider for every kind of target, the default first.
+	Targets []target.Provider
+	// PowerKinds are the kinds of power controllers that a node's may be, which targets are given.
+	PowerKinds []target.PowerKind
+	// Engines are the load generators, which scenarios call by the names that they have in Describe.
+	Engines []workload.Engine
+	// Exporters are what `plimsoll exporter` can be.
+	Exporters []exporter.Kind
+}
+
+// All is what there is. The places there are switch their nodes themselves, so no kind of power controllers is there yet.
+func All() Registry {
+	return Registry{
+		Targets: []target.Provider{
+			local.Provider{},
+			sim.Provider{},
+		},
+		PowerKinds: []target.PowerKind{},
+		Engines: []workload.Engine{
+			command.Engine{},
+			fio.Engine{},
+		},
+		Exporters: []exporter.Kind{
+			host.Kind(),
+		},
 	}
 }
 
-// PowerKinds returns the kinds of power controllers that a node's may be, which targets are given. The places there are
-// switch their nodes themselves, so there is none yet: one is a folder of its own and a line here.
-func PowerKinds() []target.PowerKind {
-	return []target.PowerKind{}
-}
-
-// Engines returns the load generators by the name that scenarios call them by.
-func Engines() map[string]workload.Engine {
-	return map[string]workload.Engine{
-		"command": command.Engine{},
-		"fio":     fio.Engine{},
-	}
-}
-
-// Exporters returns what `plimsoll exporter` can be.
-func Exporters() []exporter.Kind {
-	return []exporter.Kind{
-		host.Kind(),
-	}
-}
-
-// Generators returns those of the engines that read the config files of scenarios, by name.
-func Generators() map[string]scenario.Generator {
-	out := map[string]scenario.Generator{}
-	for name, e := range Engines() {
-		if g, ok := e.(scenario.Generator); ok {
-			out[name] = g
-		}
+// ByName are the engines by the name that scenarios call them by.
+func (r Registry) ByName() map[string]workload.Engine {
+	out := map[string]workload.Engine{}
+	for _, e := range r.Engines {
+		out[e.Describe().Name] = e
 	}
 	return out
 }
 
-// Replays returns the engines that read the raw output of a run on the target of that name: of a simulated one it is the
+// Generators are what reads the config files of scenarios, by the name of the engine.
+func (r Registry) Generators() map[string]scenario.Generator {
+	out := map[string]scenario.Generator{}
+	for name, e := range r.ByName() {
+		out[name] = workload.Reader(e)
+	}
+	return out
+}
+
+// Replays are the engines that read the raw output of a run on the target of that name: of a simulated one it is the
 // simulation's own, of what was imported the importer's.
-func Replays(target string) map[string]workload.Engine {
-	engines := Engines()
+func (r Registry) Replays(target string) map[string]workload.Engine {
 	if target == result.ImportTarget {
 		return importer.Engines()
 	}
+	engines := r.ByName()
 	if target == (sim.Provider{}).Name() {
 		for name, e := range engines {
 			engines[name] = sim.Replay(e)
@@ -74,12 +83,11 @@ func Replays(target string) map[string]workload.Engine {
 	return engines
 }
 
-// Target returns the provider of a name.
-func Target(name string) (target.Provider, bool) {
-	all := Targets()
-	i := slices.IndexFunc(all, func(p target.Provider) bool { return p.Name() == name })
+// Target is the provider of a name.
+func (r Registry) Target(name string) (target.Provider, bool) {
+	i := slices.IndexFunc(r.Targets, func(p target.Provider) bool { return p.Name() == name })
 	if i < 0 {
 		return nil, false
 	}
-	return all[i], true
+	return r.Targets[i], true
 }

@@ -9,8 +9,9 @@ import (
 )
 
 func TestEveryDriverIsFoundByItsOwnName(t *testing.T) {
-	for _, p := range Targets() {
-		found, ok := Target(p.Name())
+	all := All()
+	for _, p := range all.Targets {
+		found, ok := all.Target(p.Name())
 		if !ok || found.Name() != p.Name() {
 			t.Errorf("target %q is not found by its name", p.Name())
 		}
@@ -26,13 +27,11 @@ func TestEveryDriverIsFoundByItsOwnName(t *testing.T) {
 			t.Errorf("target %q does not work without options: %v", p.Name(), err)
 		}
 	}
-	for name, e := range Engines() {
-		if d := e.Describe(); d.Name != name {
-			t.Errorf("engine %q calls itself %q", name, d.Name)
-		}
+	if n := len(all.ByName()); n != len(all.Engines) || all.ByName()[""] != nil {
+		t.Errorf("%d engines have %d names, none of which may be empty", len(all.Engines), n)
 	}
 	seen := map[string]bool{"list": true} // a command of its own
-	for _, k := range Exporters() {
+	for _, k := range all.Exporters {
 		if seen[k.Name] || k.Name == "" || k.Summary == "" {
 			t.Errorf("exporter %q: a name that is taken, or no summary", k.Name)
 		}
@@ -50,7 +49,7 @@ func TestEveryDriverIsFoundByItsOwnName(t *testing.T) {
 			t.Errorf("exporter %q does not work without options: %v", k.Name, err)
 		}
 	}
-	if _, ok := Target("moon"); ok {
+	if _, ok := all.Target("moon"); ok {
 		t.Error("a target that does not exist was found")
 	}
 }

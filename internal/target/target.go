@@ -57,6 +57,13 @@ const (
 	VMExporters        Capability = "scraping of VMs' ports"  // VMAddressed
 )
 
+// Capabilities are all of them.
+func Capabilities() []Capability {
+	return []Capability{VMCreation, VMPowerControl, VMMoves, NodePowerControl, NodeShutdown, Snapshots, LiveMigration,
+		AvailabilityRules, NodeFailover, StorageMigration, GuestCommands, Services, PeerNetwork, PlaybookHosts,
+		ControllerCommands, WriteLogDrain, ClusterMetrics, PlatformChecks, FolderImport, DiskTrim, VMExporters}
+}
+
 // Errors that callers tell apart with errors.Is.
 var (
 	// ErrNotAccessible is returned by operations on a host whose VM or node is off, gone or does not answer.
@@ -149,6 +156,18 @@ type Pace struct {
 
 // Can reports whether c is claimed.
 func (f Facts) Can(c Capability) bool { _, ok := f.Capabilities[c]; return ok }
+
+// Lacking says why whatever is neither claimed nor missing so far is missing.
+func (f *Facts) Lacking(why string) {
+	if f.Missing == nil {
+		f.Missing = map[Capability]string{}
+	}
+	for _, c := range Capabilities() {
+		if !f.Can(c) && f.Missing[c] == "" {
+			f.Missing[c] = why
+		}
+	}
+}
 
 // Node is one node of the cluster, in configured order.
 type Node struct {

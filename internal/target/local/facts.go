@@ -127,6 +127,7 @@ func (p *place) capabilities(groups controlGroups, st storage, around wall) (
 	}
 	cannot = map[target.Capability]string{
 		target.PlaybookHosts:    "sandboxes have no SSH server and no address of their own",
+		target.VMExporters:      "sandboxes have no address that the machine itself reaches",
 		target.StorageMigration: "there is one store: the file system of the run folder",
 		target.NodeFailover:     "nothing here restarts VMs on its own",
 		target.WriteLogDrain:    "the file system has no operations log to report on",

@@ -49,11 +49,7 @@ func factsAreWhole(t *testing.T, b *bench) {
 			t.Errorf("node %d: %+v: want its index and a name", i, n)
 		}
 	}
-	all := []target.Capability{target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
-		target.AvailabilityRules, target.NodeFailover, target.StorageMigration, target.GuestCommands, target.PlaybookHosts,
-		target.ControllerCommands, target.WriteLogDrain, target.ClusterMetrics, target.FolderImport,
-		target.Services, target.PeerNetwork}
-	for _, c := range all {
+	for _, c := range target.Capabilities() {
 		how, why := f.Capabilities[c], f.Missing[c]
 		if (how == "") == (why == "") {
 			t.Errorf("capability %q: claimed %q, missing %q: want exactly one, with words", c, how, why)

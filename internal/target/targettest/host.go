@@ -20,6 +20,7 @@ var hostTests = []subtest{
 	{name: "usage counts children", run: usageCountsChildren},
 	{name: "files", run: files},
 	{name: "files stay below the working folder", run: filesStayBelow},
+	{name: "cancelled context on a host", run: hostCancelled},
 	{name: "output is followed while it is written", run: outputIsFollowed},
 }
 
@@ -176,4 +177,28 @@ func outputIsFollowed(t *testing.T, b *bench) {
 	if string(got) != "first second third" {
 		t.Errorf("followed %q", got)
 	}
+}
+
+// hostCancelled is what a place that powers no machines is asked of "cancelled context".
+func hostCancelled(t *testing.T, b *bench) {
+	b.running(1)
+	h, w := b.host(b.name(0)), b.word()
+	b.must(target.WriteFile(b.ctx, h, "kept", []byte("before")))
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	_, startErr := h.Start(ctx, target.Command{Argv: b.place.Commands.Spawn(w)})
+	_, getErr := h.Get(ctx, "kept", 0)
+	_, _, stateErr := b.cluster.NodeState(ctx, 0)
+	for name, err := range map[string]error{
+		"Accessible": h.Accessible(ctx), "Start": startErr, "Get": getErr, "NodeState": stateErr,
+		"Put": target.WriteFile(ctx, h, "kept", []byte("after")), "Remove": h.Remove(ctx, "kept"),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v: want the context's error", name, err)
+		}
+	}
+	if got := b.content(b.name(0), "kept"); string(got) != "before" {
+		t.Errorf("calls with a cancelled context changed a file to %q", got)
+	}
+	b.dead(w)
 }

@@ -280,6 +280,8 @@ func checkReports(t *testing.T, declared workload.Declared, reports []workload.R
 			before.Elapsed = 0 // at the end, whenever that was
 		case i > 0 && r.Time.IsZero() != before.Time.IsZero():
 			t.Errorf("report %d is of %v, the one before of %v: a tool has a clock or it has none", i, r.Time, before.Time)
+		case i > 0 && r.Time.IsZero() && r.Elapsed <= before.Elapsed: // the later point would be lost
+			t.Errorf("report %d is of %v, the one before of %v: a moment has one", i, r.Elapsed, before.Elapsed)
 		case i > 0 && !r.Time.IsZero() && !r.Time.After(before.Time):
 			t.Errorf("report %d is of %v, not after %v", i, r.Time, before.Time)
 		}
