@@ -62,9 +62,11 @@ type Manifest struct {
 	// derived ones.
 	DiskCounters string `json:"disk_counters,omitempty"`
 	// SharedCounters is set where the VMs have no counters of a machine and those of the one under them stand for them.
-	SharedCounters *SharedCounters   `json:"shared_counters,omitempty"`
-	Overhead       *Overhead         `json:"overhead,omitempty"`
-	Hashes         map[string]string `json:"hashes,omitempty"` // sha256 of raw output and metrics, by path in the folder
+	SharedCounters *SharedCounters `json:"shared_counters,omitempty"`
+	Overhead       *Overhead       `json:"overhead,omitempty"`
+	// Imported are the files of other tools that the folder was made of, instead of a run; its Target is ImportTarget.
+	Imported []Imported        `json:"imported,omitempty"`
+	Hashes   map[string]string `json:"hashes,omitempty"` // sha256 of raw output and metrics, by path in the folder
 }
 
 // Whose the counters of the VMs' disks are.
@@ -78,6 +80,23 @@ const (
 type SharedCounters struct {
 	Instance string `json:"instance"`
 	Endpoint string `json:"endpoint"`
+}
+
+// ImportTarget is the Target of folders that hold what other tools measured.
+const ImportTarget = "import"
+
+// Imported is a file of another tool in a run folder.
+type Imported struct {
+	File     string   `json:"file"` // its name, without the folder
+	SHA256   string   `json:"sha256"`
+	Bytes    int64    `json:"bytes"`
+	As       string   `json:"as"`   // the reader
+	Tool     string   `json:"tool"` // with its version, as far as the file says
+	VM       string   `json:"vm"`   // under whose name its figures stand
+	Workload string   `json:"workload"`
+	Dated    string   `json:"dated"` // by what clock
+	Notes    []string `json:"notes,omitempty"`
+	Unseen   []string `json:"not_looked_at,omitempty"` // what such a file cannot show
 }
 
 // ScenarioInfo is what the report says of the scenario.

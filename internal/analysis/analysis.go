@@ -83,6 +83,13 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "nothing was to be measured", Basis: "the collected data of the run",
 		}}
 	}
+	if v != nil && len(v.Loads) == 0 && began && m.Target == result.ImportTarget {
+		return []result.Finding{{
+			Check: "no-data", Severity: result.Notice, Subject: "run",
+			Sentence: "The imported files hold no operations of a load, so nothing is judged: what they counted is in the charts.",
+			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "no load was measured", Basis: "the imported files",
+		}}
+	}
 	if v == nil || len(v.Loads) == 0 {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Blocker, Subject: "run",

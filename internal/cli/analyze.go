@@ -78,6 +78,8 @@ type analyzed struct {
 	Mind     []string         `json:"mind,omitempty"` // what changes the meaning of every number
 	InShort  []report.Short   `json:"in_short"`
 	Findings []result.Finding `json:"findings"`
+	// NotLookedAt is what the files of an import cannot show.
+	NotLookedAt []string `json:"not_looked_at,omitempty"`
 
 	repeat analysis.Repeat
 	failed error // of its thresholds and assertions
@@ -182,6 +184,11 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 		title = m.Scenario.Name
 	}
 	one := &analyzed{RunID: m.RunID, Dir: folder.Dir(), Title: title, Mind: report.Mind(m), InShort: report.InShort(list), Findings: list, repeat: analysis.Repeat{Manifest: m, Data: data}}
+	for _, f := range m.Imported {
+		for _, u := range f.Unseen {
+			one.NotLookedAt = append(one.NotLookedAt, f.File+": "+u)
+		}
+	}
 	one.failed = thresholds(report.New(report.Input{Manifest: m, Data: data, Findings: list}))
 	return one, nil
 }
@@ -244,7 +251,7 @@ func (s *analyses) markdown(w io.Writer) error {
 		if i > 0 {
 			visible.Fprintf(w, "\n")
 		}
-		if err := report.FindingsMarkdown(w, r.Title+", run "+r.RunID, r.Mind, r.Findings); err != nil {
+		if err := report.FindingsMarkdown(w, r.Title+", run "+r.RunID, r.Mind, r.Findings, r.NotLookedAt...); err != nil {
 			return err
 		}
 	}
@@ -278,6 +285,9 @@ func (s *analyses) text(w io.Writer, all bool) error {
 		}
 		visible.Fprintf(w, "\n")
 		listFindings(w, r.Findings, all)
+		for _, n := range r.NotLookedAt {
+			visible.Fprintf(w, "not looked at: %s\n", n)
+		}
 	}
 	for i, f := range s.Files {
 		if i+len(s.Runs) > 0 {

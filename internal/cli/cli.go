@@ -42,6 +42,7 @@ type app struct {
 	runsDir  string           // --dir
 	json     bool             // --json
 	made     map[string]fs.FS // scenarios made of job files, by the name given
+	imported imports          // outputs of other tools that were given in the place of runs
 }
 
 // Main runs one command line, without the program's name, and returns its exit code.
@@ -56,6 +57,7 @@ func (a *app) main(args []string) int {
 	defer func() {
 		_ = errors.Join(out.Close(), errs.Close()) // what is left of a character has nobody to complain to
 	}()
+	defer a.imported.remove()
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.in)
@@ -110,7 +112,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	}
 	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_RUNS)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
-	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(), a.cleanupCommand(),
+	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(), a.importCommand(), a.cleanupCommand(),
 		a.scenariosCommand(), a.metricsCommand(), a.serveCommand(), a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(),
 		a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(), a.baselineCommand(), a.resumeCommand())
 	return root

@@ -24,7 +24,7 @@ func isFile(given string) bool {
 		return true
 	}
 	if info, err := os.Stat(given); err == nil {
-		return !info.IsDir() && !strings.HasPrefix(given, "@")
+		return !info.IsDir() && !strings.HasPrefix(given, "@") && !isOutput(given)
 	}
 	return slices.Contains([]string{".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".dat"}, strings.ToLower(filepath.Ext(given)))
 }

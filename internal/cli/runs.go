@@ -62,6 +62,9 @@ func (a *app) completeRun(*cobra.Command, []string, string) ([]string, cobra.She
 
 // find returns the folder of a run as the user names it.
 func (a *app) find(phase, run string) (string, error) {
+	if isOutput(run) {
+		return a.importedNow(phase, run)
+	}
 	if strings.ContainsRune(run, filepath.Separator) || run == "." || run == ".." {
 		if _, err := os.Stat(run); err != nil {
 			return "", exit.Errorf(exit.Failed, "", "%s: run %q: %w", phase, run, err)

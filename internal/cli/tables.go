@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"errors"
 	"math"
-
 	"slices"
 
 	"plimsoll/internal/exit"
@@ -21,8 +21,12 @@ func (a *app) openTable(phase, name string) (*table.Table, error) {
 	if name == "-" {
 		label = "standard input"
 	}
-	t, err := table.Read(in)
+	t, err := readTable(phase, label, in)
 	if err != nil {
+		var known *exit.Error
+		if errors.As(err, &known) {
+			return nil, err
+		}
 		return nil, exit.Errorf(exit.Failed, `a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w", phase, label, err)
 	}
 	t.Source = label

@@ -31,6 +31,9 @@ import (
 // by name, as the raw output's descriptions give it. What cannot be had is listed in Data.Problems and in the panels; an error means that
 // ctx was cancelled or that the folder as a whole cannot be read.
 func Collect(ctx context.Context, folder *result.Folder, engines map[string]workload.Engine) (*result.Data, error) {
+	if folder.Manifest().Target == result.ImportTarget {
+		return collect(ctx, folder, engines, nil, "") // what others measured has no scenario
+	}
 	sc, problem := loadScenario(folder)
 	return collect(ctx, folder, engines, sc, problem)
 }

@@ -240,7 +240,7 @@ func (c *collector) series(ctx context.Context) []result.Series {
 		out = append(out, c.views(result.Series{Name: g, Group: g}, tracks, c.total[i].quantiles())...)
 	}
 	all := c.having(func(*track) bool { return true })
-	if len(c.groups) != 1 {
+	if len(c.groups) != 1 && c.m.Target != result.ImportTarget { // files of different tools are no sum
 		out = append(out, c.views(result.Series{Name: "all VMs"}, all, c.total[len(c.groups)].quantiles())...)
 	}
 	for _, l := range c.sharing() {
@@ -295,10 +295,14 @@ func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 	return out
 }
 
-// having lists the tracks with reports for which keep says yes.
+// having lists the tracks with reports for which keep says yes. A file of another tool that holds one report of the whole
+// has no course over time: a line through it would look steady.
 func (c *collector) having(keep func(*track) bool) []*track {
 	var out []*track
 	for _, k := range c.tracks {
+		if c.m.Target == result.ImportTarget && len(k.marks) == 2 && k.to().Sub(k.from()) > c.grid.step {
+			continue
+		}
 		if len(k.marks) > 1 && keep(k) {
 			out = append(out, k)
 		}

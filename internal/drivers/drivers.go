@@ -9,12 +9,14 @@ import (
 
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/exporter/host"
+	"plimsoll/internal/importer"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/target/sim"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/result"
 	"plimsoll/scenario"
 )
 
@@ -67,8 +69,11 @@ func (r Registry) Generators() map[string]scenario.Generator {
 }
 
 // Replays are the engines that read the raw output of a run on the target of that name: of a simulated one it is the
-// simulation's own.
+// simulation's own, of what was imported the importer's.
 func (r Registry) Replays(target string) map[string]workload.Engine {
+	if target == result.ImportTarget {
+		return importer.Engines()
+	}
 	engines := r.ByName()
 	if target == (sim.Provider{}).Name() {
 		for name, e := range engines {

@@ -30,8 +30,10 @@ func Build(folder *result.Folder) (*Document, error) {
 	var skipped []string
 	in.Events, skipped, err = folder.Events()
 	problem(err)
-	in.Plan, err = folder.Plan()
-	problem(err)
+	if in.Manifest.Target != result.ImportTarget { // nobody planned what others measured
+		in.Plan, err = folder.Plan()
+		problem(err)
+	}
 	in.Problems = slices.Concat(folder.Problems(), in.Problems, skipped)
 	return New(in), nil
 }

@@ -122,7 +122,11 @@ func (m *markdown) head(doc *Document) {
 	if doc.Manifest.ClusterName != "" {
 		run += " (" + doc.Manifest.ClusterName + ")"
 	}
-	m.line("%s, %s UTC, %s. %s on %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), unit.Plural(len(doc.VMs), "VM"), unit.Plural(len(doc.Manifest.Nodes), "node"))
+	extent := unit.Plural(len(doc.VMs), "VM") + " on " + unit.Plural(len(doc.Manifest.Nodes), "node")
+	if n := len(doc.Manifest.Imported); n > 0 {
+		extent = unit.Plural(n, "file")
+	}
+	m.line("%s, %s UTC, %s. %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), extent)
 	for _, v := range doc.Verdicts {
 		if v.Reason != "" {
 			m.line("- %s: **%s** – %s", v.Question, v.State, v.Reason)
@@ -307,6 +311,10 @@ func (m *markdown) provenance(doc *Document) {
 	}
 	for _, n := range doc.Manifest.Notes {
 		m.line("\n%s", n)
+	}
+	if len(doc.Manifest.Imported) > 0 {
+		m.line("\n%s.", doc.Manifest.Program)
+		return
 	}
 	m.line("\nScenario %s from %s; %s.", doc.Manifest.Scenario.Name, doc.Manifest.Scenario.Source, doc.Manifest.Program)
 }

@@ -76,6 +76,9 @@ func Read(r io.Reader) (*Table, error) {
 	case len(t.Names) > maxColumns:
 		return nil, fmt.Errorf("%d columns are more than %d: that is raw data, not a result", len(t.Names), maxColumns)
 	}
+	if err := t.untidied(); err != nil {
+		return nil, err
+	}
 	return t, t.distinct()
 }
 

@@ -70,6 +70,10 @@ func latencyKind(v *view.Run) []result.Finding {
 			verb, their, rate = "were", "their", "rates"
 		}
 		f.Sentence = fmt.Sprintf("%s %s offered on a schedule (an open loop) and kept %s %s, yet %s times are service times, from the actual send: what a late send waited is in no percentile.", view.Some(scheduled), verb, their, rate, their)
+	case len(response) == 0 && v.Manifest.Target == result.ImportTarget:
+		f.Severity = result.Notice
+		f.Sentence = "All times are service times, from the actual send of an operation to its completion. " +
+			"Whether a rate was offered and kept is not known: if not, the wait before a late send is in no percentile."
 	case len(response) == 0:
 		f.Sentence = "All times are service times, from the actual send of an operation to its completion, and every rate that was offered was kept."
 	case len(service) == 0:

@@ -75,7 +75,7 @@ func New(m result.Manifest, d *result.Data) *Run {
 	byName := map[[2]string]*Load{}
 	for i := range d.Workloads {
 		w := &d.Workloads[i]
-		if w.Prefill {
+		if w.Prefill || m.Target == result.ImportTarget && len(w.Operations) == 0 { // the latter: counters of a machine
 			continue
 		}
 		key := [2]string{w.Name, w.Group}

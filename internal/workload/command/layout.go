@@ -21,6 +21,19 @@ type layout struct {
 	NoHeader  bool     `json:"no_header,omitempty"`
 	Separator string   `json:"separator,omitempty"` // of csv, "" for a comma
 	Records   []record `json:"records"`
+	// Versions: the records are of several versions of a program, so those that match nothing are as it should be.
+	Versions bool `json:"versions,omitempty"`
+}
+
+// OfVersions changes the Format of a job so that its records may be of several versions of the program, of which one
+// output has only some.
+func OfVersions(format json.RawMessage) (json.RawMessage, error) {
+	var l layout
+	if err := json.Unmarshal(format, &l); err != nil {
+		return nil, err
+	}
+	l.Versions = true
+	return json.Marshal(&l)
 }
 
 // record is one kind of line, row, or element of a document.

@@ -428,7 +428,7 @@ func (p *parser) Finish() (workload.Outcome, error) {
 		return outcome, fmt.Errorf("parse: %s output: %w", p.layout.Program, p.why(failed))
 	}
 	for i, n := range p.matched {
-		if n == 0 && p.state.sum.given {
+		if n == 0 && p.state.sum.given && !p.layout.Versions {
 			p.warner.Warn("record %d (line %d of the file) matched none of %s", i+1, p.layout.Records[i].Line, p.read())
 		}
 	}

@@ -43,14 +43,25 @@ type LogPoint struct {
 }
 
 const (
-	maxLogLine   = 1 << 20
-	maxLogTimeMS = int64(1) << 40
+	maxLogLine = 1 << 20
+	// maxLogTimeMS is beyond any clock, too: with log_unix_epoch times are those since 1970.
+	maxLogTimeMS = int64(1) << 43
 )
 
 // ParseLog reads a bw, iops, lat, slat or clat log: lines of time in ms, value, direction, block size and, from newer
 // versions, offset and priority. The first line that is none of these ends it with an error naming the line.
 func ParseLog(r io.Reader) ([]LogPoint, error) {
 	var points []LogPoint
+	err := EachLog(r, func(p LogPoint) error {
+		points = append(points, p)
+		return nil
+	})
+	return points, err
+}
+
+// EachLog is ParseLog line by line, for logs of any length. An error of f ends it and names the line.
+func EachLog(r io.Reader, f func(LogPoint) error) error {
+	empty := true
 	err := eachLine(r, 2, func(fields []int64) error {
 		if len(fields) < 4 || len(fields) > 7 {
 			return fmt.Errorf("%d values; a line has time, value, direction, block size, and maybe offset and priority", len(fields))
@@ -65,13 +76,13 @@ func ParseLog(r io.Reader) ([]LogPoint, error) {
 		if p.Value < 0 || p.Block < 0 {
 			return errors.New("a negative value")
 		}
-		points = append(points, p)
-		return nil
+		empty = false
+		return f(p)
 	})
-	if err == nil && len(points) == 0 {
+	if err == nil && empty {
 		err = errors.New("parse: fio log: it is empty")
 	}
-	return points, err
+	return err
 }
 
 // HistPoint is one line of a histogram log: the operations of one interval, in nanoseconds.
@@ -128,6 +139,23 @@ func addBin(h *hist.Histogram, i, step int, unit LogUnit, n uint64) {
 	low, _ := hist.Bounds(i * step)
 	_, high := hist.Bounds(i*step + step - 1)
 	h.Add((low+high+1)*uint64(unit)/2, n) // a bin holds [low, high+1): times are cut to whole units
+}
+
+// HistBins reports whether a histogram log may have lines of so many bins.
+func HistBins(n int) bool {
+	_, ok := coarseness(n)
+	return ok
+}
+
+// MicrosecondBins reports whether a histogram log with lines of so many bins is of fio 2, which counted microseconds:
+// it had 19 groups of buckets, fio 3 has 29.
+func MicrosecondBins(bins int) bool {
+	for shift := range 7 {
+		if 19*64>>shift == bins {
+			return true
+		}
+	}
+	return false
 }
 
 // coarseness is how many buckets a bin joins: 29 groups of 64 since fio 3, 19 before.

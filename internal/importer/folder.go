@@ -1,0 +1,175 @@
+package importer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/result"
+)
+
+// File is one file to import. Its content is read more than once.
+type File struct {
+	Name     string
+	Content  io.ReadSeeker
+	Modified time.Time
+	Reading  *Reading
+}
+
+// Folder makes a run folder of files that were prepared, below root. Its identity is made of the time at which they were
+// measured and of their content, so that importing the same files once more finds the folder there. The caller collects it.
+func Folder(root, program string, files []File) (*result.Folder, error) {
+	m := result.Manifest{Program: program, Target: result.ImportTarget, Status: result.StatusSucceeded, TimeScale: 1, SizeScale: 1,
+		Nodes: []result.Node{}, Environment: []result.Fact{}}
+	all := sha256.New()
+	var by []string
+	used := map[string]int{}
+	hosts := map[string]int{} // counters of machines are no sum: each file is a workload of its own
+	var machines []string
+	for i := range files {
+		f := &files[i]
+		sum, size, err := hashed(f.Content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		fmt.Fprintf(all, "%s %s\n", sum, f.Reading.As)
+		d := f.Reading
+		name := machine(f.Name)
+		if used[name]++; used[name] > 1 {
+			name = fmt.Sprintf("%s-%d", name, used[name])
+		}
+		if d.Host {
+			if hosts[d.Workload]++; hosts[d.Workload] > 1 {
+				d.Workload = fmt.Sprintf("%s %d", d.Workload, hosts[d.Workload])
+			}
+		}
+		machines = append(machines, name)
+		m.Imported = append(m.Imported, result.Imported{File: filepath.Base(f.Name), SHA256: sum, Bytes: size, As: d.As, Tool: d.Tool,
+			VM: name, Workload: d.Workload, Dated: d.Dated, Notes: d.Notes, Unseen: d.Unseen})
+		if !slices.Contains(by, d.Tool) {
+			by = append(by, d.Tool)
+		}
+		if m.Created.IsZero() || d.Start.Before(m.Created) {
+			m.Created = d.Start
+		}
+		if d.End.After(m.Ended) {
+			m.Ended = d.End
+		}
+	}
+	tools := strings.Join(by, ", ")
+	m.Scenario = result.ScenarioInfo{Name: "import", DisplayName: "Imported: " + m.Imported[0].File,
+		Summary: "what " + tools + " measured and left in " + listed(m.Imported)}
+	if len(files) > 1 {
+		m.Scenario.DisplayName += fmt.Sprintf(" and %d more", len(files)-1)
+	}
+	m.Measured = result.Verdict{State: "yes", Reason: "by " + tools + ", imported"}
+	m.Cleaned = result.Verdict{State: "yes", Reason: "nothing was made"}
+	for _, i := range m.Imported {
+		m.Notes = append(m.Notes, fmt.Sprintf("%s: %d bytes, sha256 %s, read as %s, dated by %s", i.File, i.Bytes, i.SHA256, i.As, i.Dated))
+		for _, n := range i.Notes {
+			m.Notes = append(m.Notes, i.File+": "+n)
+		}
+		for _, n := range i.Unseen {
+			m.Notes = append(m.Notes, i.File+": not looked at: "+n)
+		}
+	}
+	digest := all.Sum(nil)
+	m.RunID = result.NewRunID(m.Created, "import "+machines[0], uint16(digest[0])<<8|uint16(digest[1]))
+	if there, err := result.Open(filepath.Join(root, m.RunID)); err == nil && same(there.Manifest().Imported, m.Imported) {
+		return nil, &ThereError{Dir: there.Dir(), RunID: m.RunID}
+	}
+	folder, err := result.Create(root, m)
+	if err != nil {
+		return nil, err
+	}
+	if err := fill(folder, m, files, machines); err != nil {
+		return nil, errors.Join(fmt.Errorf("import: %w", err), folder.Close())
+	}
+	return folder, nil
+}
+
+// ThereError says that these files were imported before.
+type ThereError struct{ Dir, RunID string }
+
+// Error implements error.
+func (e *ThereError) Error() string {
+	return "these files have been imported already, as run " + e.RunID
+}
+
+func same(a, b []result.Imported) bool {
+	return slices.EqualFunc(a, b, func(x, y result.Imported) bool { return x.SHA256 == y.SHA256 && x.As == y.As })
+}
+
+func listed(files []result.Imported) string {
+	var out []string
+	for i, f := range files {
+		if i == 5 {
+			out = append(out, fmt.Sprintf("%d more", len(files)-5))
+			break
+		}
+		out = append(out, f.File)
+	}
+	return strings.Join(out, ", ")
+}
+
+// fill writes journal and raw output.
+func fill(folder *result.Folder, m result.Manifest, files []File, machines []string) error {
+	events := []result.Event{
+		{Time: m.Created, Kind: result.KindRunStart},
+		{Time: m.Created, Kind: result.KindPhase, Phase: "run"},
+		{Time: m.Ended, Kind: result.KindRunEnd},
+	}
+	for _, e := range events {
+		if err := folder.AppendEvent(e); err != nil {
+			return err
+		}
+	}
+	for i, f := range files {
+		d := f.Reading
+		job := result.RawJob{VM: machines[i], Group: d.Workload, Workload: d.Workload, Attempt: 1, Phase: "run", Engine: d.Engine, Tool: d.Tool,
+			Latency: d.Latency, Operations: d.Declared.Operations, Measures: d.Declared.Measures, Format: d.Declared.Format,
+			Notes: d.Notes, Start: d.Start, End: d.End, Ended: "finished"}
+		if job.Operations == nil {
+			job.Operations = []result.Operation{}
+		}
+		if err := folder.WriteRawJob(job); err != nil {
+			return err
+		}
+		if _, err := f.Content.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		raw, err := folder.RawWriter(job)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(raw, f.Content)
+		if err := errors.Join(err, raw.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hashed(r io.ReadSeeker) (sum string, size int64, err error) {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return "", 0, err
+	}
+	h := sha256.New()
+	size, err = io.Copy(h, r)
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+// machine is the name under which a file's figures stand: the file's, without its folder and ending.
+func machine(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	if name == "" || name == "-" || name == "." {
+		return "imported"
+	}
+	return name
+}
