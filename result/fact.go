@@ -1,7 +1,7 @@
 package result
 
-// Fact is one line of provenance. Value is for people; what a program works with are Kind, Number and Across. A fact that
-// could not be had keeps its name and says why.
+// Fact is one line of provenance. Value is for people; what a program works with are Kind, Number and Across. A fact
+// that could not be had keeps its name and says why.
 type Fact struct {
 	Group   string   `json:"group"` // "host", "cpu", "memory", "storage", "tool", ...
 	Name    string   `json:"name"`

@@ -29,10 +29,11 @@ type LoadOptions struct {
 	Strict bool           // weigh objections for an author instead of accepting what runs; see Codes
 	// Rendered says that the file is a scenario after templating, as Scenario.Rendered is: braces in it are text.
 	Rendered bool
-	// Generators read the config files of workloads, by the name that scenarios call them by. Nil: any generator will do,
-	// and no config file is looked into.
+	// Generators read the config files of workloads, by the name that scenarios call them by. Nil: any generator will
+	// do, and no config file is looked into.
 	Generators map[string]Generator
-	// CheckQuery says what is wrong with a PromQL query as written, its filters not yet filled in; nil: queries are taken as they are.
+	// CheckQuery says what is wrong with a PromQL query as written, its filters not yet filled in; nil: queries are
+	// taken as they are.
 	CheckQuery func(query string) error
 }
 

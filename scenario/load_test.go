@@ -70,7 +70,8 @@ run:
 	// Output: test.yml:16:5: error: run: unknown step "test.Wiat": did you mean "test.Wait"?
 }
 
-// TestCorpus loads every published scenario: no error in tolerant mode, and the facts and remarks that the goldens hold.
+// TestCorpus loads every published scenario: no error in tolerant mode, and the facts and remarks that the goldens
+// hold.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dirs := corpusDirs(t)

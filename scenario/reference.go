@@ -10,7 +10,8 @@ import (
 	"plimsoll/scenario/jinja"
 )
 
-// Reference writes the reference page of the language, in Markdown, from the option tables and what generators object to.
+// Reference writes the reference page of the language, in Markdown, from the option tables and what generators object
+// to.
 func Reference(w io.Writer, generators map[string]Generator) error {
 	var b strings.Builder
 	b.WriteString("# The scenario language\n\nMade from the option tables of the program.\n")

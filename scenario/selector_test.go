@@ -111,7 +111,8 @@ func TestSelectorSlices(t *testing.T) {
 		if to < 0 {
 			to += n
 		}
-		// Every node k is selected that lies on the walk from start by step, before stop, with start clipped into range.
+		// Every node k is selected that lies on the walk from start by step, before stop, with start clipped into
+		// range.
 		if step > 0 {
 			from = max(from, 0)
 		} else {

@@ -6,9 +6,9 @@
 // TB, PB are powers of 1000, as disk vendors write them. Which of the two is meant is always in the printed text. Bits
 // are refused: "Mb" and "Mbit" are errors, not guesses.
 //
-// String is for people: rounded to three significant digits or to the digit shown, and it parses back to the value shown.
-// Exact, where a type has it, loses nothing: parsing it gives the same value. Parsing refuses what is not a number,
-// negative where the quantity cannot be, or too large for its type.
+// String is for people: rounded to three significant digits or to the digit shown, and it parses back to the value
+// shown. Exact, where a type has it, loses nothing: parsing it gives the same value. Parsing refuses what is not a
+// number, negative where the quantity cannot be, or too large for its type.
 package unit
 
 import (

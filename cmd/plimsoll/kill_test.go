@@ -19,8 +19,9 @@ import (
 // moments is how many times a run is killed, spread evenly over its length, besides the dense first ones.
 const moments = 12
 
-// TestKilledAtAnyMoment kills plimsoll with SIGKILL at a sweep of moments of a real run. Afterwards one `plimsoll cleanup` from a
-// fresh process must leave no process, no file and no control group of the run, and the report must still be readable.
+// TestKilledAtAnyMoment kills plimsoll with SIGKILL at a sweep of moments of a real run. Afterwards one `plimsoll
+// cleanup` from a fresh process must leave no process, no file and no control group of the run, and the report must
+// still be readable.
 func TestKilledAtAnyMoment(t *testing.T) {
 	needs.Fio(t)
 	if testing.Short() {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A scale-out run on a simulated cluster whose contention and crosstalk are chosen gives them back, from the scenario to the fit: with neither, with
-// contention alone, with a peak beyond the data and with one inside. The limit is one and a half times the fit's own 95 % interval, which is
-// 99.3 % for one coefficient at ten degrees of freedom.
+// A scale-out run on a simulated cluster whose contention and crosstalk are chosen gives them back, from the scenario
+// to the fit: with neither, with contention alone, with a peak beyond the data and with one inside. The limit is one
+// and a half times the fit's own 95 % interval, which is 99.3 % for one coefficient at ten degrees of freedom.
 func TestScaleOutGivesTheLawBack(t *testing.T) {
 	const service = 180e-6 + 8192/200e6 // of a read of 8 KiB, seconds
 	type coefficient struct {

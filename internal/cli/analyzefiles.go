@@ -82,8 +82,8 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 	return out, nil
 }
 
-// sweepOf are the columns of a load sweep: concurrency that is not the same in all rows, throughput, and mean response time when its
-// name says in what unit. nil when the rows are no sweep.
+// sweepOf are the columns of a load sweep: concurrency that is not the same in all rows, throughput, and mean response
+// time when its name says in what unit. nil when the rows are no sweep.
 func sweepOf(s *table.Table) (*analysis.Sweep, error) {
 	n, x := s.Column(concurrencyNames...), s.Column(throughputNames...)
 	if t, err := s.Times(); n < 0 || x < 0 || t != nil || err != nil {

@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/exit"
 )
 
-// TestBadTables gives every command that reads tables every sort of damage. Each must end with the one exit code for a file that cannot
-// be used and an error that names the file, or go on with what it says; none may panic.
+// TestBadTables gives every command that reads tables every sort of damage. Each must end with the one exit code for a
+// file that cannot be used and an error that names the file, or go on with what it says; none may panic.
 func TestBadTables(t *testing.T) {
 	t.Parallel()
 	commands := map[string][]string{

@@ -18,8 +18,8 @@ import (
 	"plimsoll/internal/visible"
 )
 
-// isFile reports whether an argument is a table rather than a run: standard input, the path of something that is no folder,
-// or a name that only a table has, whether or not it exists.
+// isFile reports whether an argument is a table rather than a run: standard input, the path of something that is no
+// folder, or a name that only a table has, whether or not it exists.
 func isFile(given string) bool {
 	if given == "-" {
 		return true

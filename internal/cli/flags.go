@@ -133,7 +133,8 @@ type loaded struct {
 	diagnostics []scenario.Diagnostic
 }
 
-// load opens and reads a scenario, as of the moment now. Objections are in the result, not in the error. The caller closes it.
+// load opens and reads a scenario, as of the moment now. Objections are in the result, not in the error. The caller
+// closes it.
 func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*loaded, error) {
 	src, err := a.open(given)
 	if err != nil {

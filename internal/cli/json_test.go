@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/golden"
 )
 
-// TestJSONGoldens holds the JSON that every analysing command prints of a table against what it printed before: names of members and
-// exit codes are a promise to other programs.
+// TestJSONGoldens holds the JSON that every analysing command prints of a table against what it printed before: names
+// of members and exit codes are a promise to other programs.
 func TestJSONGoldens(t *testing.T) {
 	const dir = "testdata/tables/"
 	runs := t.TempDir()

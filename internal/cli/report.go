@@ -72,8 +72,8 @@ func (a *app) report(run string, to output, again bool) error {
 	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
 
-// complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as it
-// is. What cannot be collected is said and does not prevent a report of the rest.
+// complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as
+// it is. What cannot be collected is said and does not prevent a report of the rest.
 func (a *app) complete(folder *result.Folder, again bool) error {
 	_, dataErr := folder.Data()
 	_, findingsErr := folder.Findings()

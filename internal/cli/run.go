@@ -133,8 +133,8 @@ func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf ru
 	}
 }
 
-// numbered is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to chance, so they
-// are numbered.
+// numbered is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to
+// chance, so they are numbered.
 func (a *app) numbered(root string, p *prepared, began time.Time) string {
 	if !p.facts.Simulated {
 		return result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32()))
@@ -206,7 +206,8 @@ type concluded struct {
 	Findings       []result.Finding `json:"findings"`
 }
 
-// thresholds is the error of a run in which a result that must be zero (report metric AnyFail) is not, or an assert does not hold.
+// thresholds is the error of a run in which a result that must be zero (report metric AnyFail) is not, or an assert
+// does not hold.
 func thresholds(doc *report.Document) error {
 	var failed []string
 	for _, p := range doc.Panels {

@@ -32,8 +32,8 @@ type source struct {
 	close func()
 }
 
-// open finds the scenario behind an argument: a directory, a YAML file, a zip, or a name of the library. A path that exists
-// goes before a name. Directories are opened so that no symbolic link leads out of them.
+// open finds the scenario behind an argument: a directory, a YAML file, a zip, or a name of the library. A path that
+// exists goes before a name. Directories are opened so that no symbolic link leads out of them.
 func (a *app) open(given string) (*source, error) {
 	info, err := os.Stat(given)
 	switch {

@@ -251,7 +251,8 @@ func (a *app) namedSeries(phase, given, column string) ([]named, string, error) 
 	return list, s.Source, err
 }
 
-// sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there is one.
+// sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there
+// is one.
 func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named, *table.Times, error) {
 	t, err := s.Times()
 	if err != nil {
@@ -307,7 +308,8 @@ func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
 	return list, s.Source, nil
 }
 
-// evenly are the series of a sheet in evenly spaced points, with the column of times if there is one: gaps in the times are NaN.
+// evenly are the series of a sheet in evenly spaced points, with the column of times if there is one: gaps in the times
+// are NaN.
 func (a *app) evenly(phase string, s *table.Table, column string) ([]named, *table.Times, error) {
 	list, t, err := a.sheetSeries(phase, s, column)
 	if err != nil || t == nil {
@@ -322,7 +324,8 @@ func (a *app) evenly(phase string, s *table.Table, column string) ([]named, *tab
 	return list, t, nil
 }
 
-// labelsOf are the cells of the last column that does not hold numbers, such as a commit, or else the times; nil when there are neither.
+// labelsOf are the cells of the last column that does not hold numbers, such as a commit, or else the times; nil when
+// there are neither.
 func labelsOf(s *table.Table, numeric []int, t *table.Times) []string {
 	cells := func(i int) []string {
 		out := make([]string, len(s.Rows))

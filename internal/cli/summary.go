@@ -109,8 +109,8 @@ func failed(doc *report.Document, name string) uint64 {
 	return 0
 }
 
-// printFindings prints the most important findings that are not plain approval: one sentence per check and severity, with the
-// number of others like it.
+// printFindings prints the most important findings that are not plain approval: one sentence per check and severity,
+// with the number of others like it.
 func printFindings(w io.Writer, all []result.Finding) error {
 	type kind struct {
 		severity result.Severity

@@ -143,7 +143,8 @@ func BenchmarkVirtualSleep(b *testing.B) {
 	}
 }
 
-// Sleepers under a context each: those of the cancelled contexts wake in the order of their sleeps, all others sleep on.
+// Sleepers under a context each: those of the cancelled contexts wake in the order of their sleeps, all others sleep
+// on.
 func TestVirtualManyContexts(t *testing.T) {
 	c := clock.NewVirtual(start)
 	const n = 50

@@ -20,8 +20,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// synthetic is an engine whose raw output is a recipe: a report per second with cumulative histograms of lognormal service times. It makes
-// reports in the time a parser would at best take, so that what is measured is Collect.
+// synthetic is an engine whose raw output is a recipe: a report per second with cumulative histograms of lognormal
+// service times. It makes reports in the time a parser would at best take, so that what is measured is Collect.
 type synthetic struct{ workload.Engine }
 
 type recipe struct {

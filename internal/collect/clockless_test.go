@@ -13,8 +13,8 @@ import (
 	"plimsoll/result"
 )
 
-// Reports without a clock are placed by their elapsed time, within the job and in order: while the run goes on, and when it
-// is replayed.
+// Reports without a clock are placed by their elapsed time, within the job and in order: while the run goes on, and
+// when it is replayed.
 func TestPlaceWithoutAClock(t *testing.T) {
 	start := epoch
 	at := func(d time.Duration) time.Time { return start.Add(d) }

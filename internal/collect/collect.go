@@ -1,10 +1,12 @@
-// Package collect turns what a run measured into what is shown of it. While the run goes on a Recorder writes what engines report into the
-// embedded metrics database, under node_exporter's names and its own. Afterwards, or at any time from the folder alone, Collect evaluates
-// the scenario's results with PromQL, replays the raw output of every workload, and returns result.Data.
+// Package collect turns what a run measured into what is shown of it. While the run goes on a Recorder writes what
+// engines report into the embedded metrics database, under node_exporter's names and its own. Afterwards, or at any
+// time from the folder alone, Collect evaluates the scenario's results with PromQL, replays the raw output of every
+// workload, and returns result.Data.
 //
-// It sits between the metrics database and raw output on one side and the run folder's data.json on the other. It judges nothing (package analysis
-// does) and draws nothing. Every panel stands by itself: one that cannot be evaluated says why and hides no other. Percentiles are read from
-// merged histograms only; coarser grids re-bin counters and merge histograms, they average nothing.
+// It sits between the metrics database and raw output on one side and the run folder's data.json on the other. It
+// judges nothing (package analysis does) and draws nothing. Every panel stands by itself: one that cannot be evaluated
+// says why and hides no other. Percentiles are read from merged histograms only; coarser grids re-bin counters and
+// merge histograms, they average nothing.
 package collect
 
 import (
@@ -27,9 +29,9 @@ import (
 	"plimsoll/scenario"
 )
 
-// Collect makes the data of a run from its folder: finished, executing or killed, with or without raw output and metrics. engines are
-// by name, as the raw output's descriptions give it. What cannot be had is listed in Data.Problems and in the panels; an error means that
-// ctx was cancelled or that the folder as a whole cannot be read.
+// Collect makes the data of a run from its folder: finished, executing or killed, with or without raw output and
+// metrics. engines are by name, as the raw output's descriptions give it. What cannot be had is listed in Data.Problems
+// and in the panels; an error means that ctx was cancelled or that the folder as a whole cannot be read.
 func Collect(ctx context.Context, folder *result.Folder, engines map[string]workload.Engine) (*result.Data, error) {
 	sc, problem := loadScenario(folder)
 	return collect(ctx, folder, engines, sc, problem)
@@ -114,7 +116,8 @@ func (c *collector) openMetrics() {
 	c.store = store
 }
 
-// loadScenario loads the folder's copy as it ran: the file after templating, so that neither variables nor presets are needed again.
+// loadScenario loads the folder's copy as it ran: the file after templating, so that neither variables nor presets are
+// needed again.
 func loadScenario(folder *result.Folder) (sc *scenario.Scenario, problem string) {
 	m := folder.Manifest()
 	dir, file := folder.RenderedFile()

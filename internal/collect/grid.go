@@ -15,7 +15,8 @@ import (
 	"plimsoll/result"
 )
 
-// Limits of what data.json holds beside the scenario's own results. They keep the report of one hour of 50 VMs below 3 MB.
+// Limits of what data.json holds beside the scenario's own results. They keep the report of one hour of 50 VMs below 3
+// MB.
 const (
 	mostPoints  = 720     // per series
 	fewestCells = 60      // never coarser than this many points
@@ -85,8 +86,8 @@ func (c *collector) planGrid(ctx context.Context) {
 	c.perVM = map[string]*cells{}
 }
 
-// intervals are the usual times between the reports of workloads, and the longest between those with histograms, judged by the beginning of one output
-// of each.
+// intervals are the usual times between the reports of workloads, and the longest between those with histograms, judged
+// by the beginning of one output of each.
 func (c *collector) intervals(ctx context.Context) (between map[string]time.Duration, detail time.Duration) {
 	const enough, few = 1 << 20, 8
 	between = map[string]time.Duration{}
@@ -253,7 +254,8 @@ func (c *collector) series(ctx context.Context) []result.Series {
 	return slices.Concat(out, c.nodeCPU(ctx), c.machines(ctx))
 }
 
-// sharing are the workloads that share the VMs of their group with another, so that the group's views do not tell them apart.
+// sharing are the workloads that share the VMs of their group with another, so that the group's views do not tell them
+// apart.
 func (c *collector) sharing() []*loadPlan {
 	in := map[string]int{}
 	for _, l := range c.loads {
@@ -306,7 +308,8 @@ func (c *collector) having(keep func(*track) bool) []*track {
 	return out
 }
 
-// views makes the series of some tracks together; those without any operation are left out. q nil leaves out percentiles.
+// views makes the series of some tracks together; those without any operation are left out. q nil leaves out
+// percentiles.
 func (c *collector) views(head result.Series, tracks []*track, q *cells) []result.Series {
 	return append(c.layout.views(head, c.grid, c.binned(tracks, c.grid), q), c.figures(head, tracks)...)
 }

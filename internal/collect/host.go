@@ -12,8 +12,8 @@ import (
 	"plimsoll/result"
 )
 
-// Names of the series of the machines underneath, as an exporter on them would serve them. They are not called node_...: those are the
-// VMs' here, and a published query must not add up the two.
+// Names of the series of the machines underneath, as an exporter on them would serve them. They are not called
+// node_...: those are the VMs' here, and a published query must not add up the two.
 const (
 	HostCPU          = "plimsoll_host_cpu_seconds_total" // by cpu, numa_node, mode
 	HostReads        = "plimsoll_host_disk_reads_completed_total"
@@ -42,8 +42,8 @@ type HostDevice struct {
 	Busy                    time.Duration
 }
 
-// host notes a value of a machine for the next tick. Counters carry the moment at which they were read: a whole second would make their
-// rates jump.
+// host notes a value of a machine for the next tick. Counters carry the moment at which they were read: a whole second
+// would make their rates jump.
 func (r *Recorder) host(name string, value float64, labels ...series.Label) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +153,8 @@ func (c *collector) measured(ctx context.Context, query, metric, unit string,
 // whole is the part that a series of a whole machine is about.
 func whole(series.Series) string { return "" }
 
-// peak is the largest mean of a series over a tenth of its points, so that a CPU that was busy for one of several workloads is kept.
+// peak is the largest mean of a series over a tenth of its points, so that a CPU that was busy for one of several
+// workloads is kept.
 func peak(s result.Series) float64 {
 	n := max(1, len(s.Values)/10)
 	best := 0.0
@@ -171,7 +172,8 @@ func peak(s result.Series) float64 {
 	return best
 }
 
-// threads adds to the workloads of single VMs what the busiest thread of their generator did, over the window that was measured.
+// threads adds to the workloads of single VMs what the busiest thread of their generator did, over the window that was
+// measured.
 func (c *collector) threads(ctx context.Context) {
 	if c.store == nil || c.grid.n == 0 {
 		return

@@ -11,7 +11,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// TestMachines records two CPUs, one at 90 % with half of that in interrupts, a device and a generator's thread, and finds them in the data.
+// TestMachines records two CPUs, one at 90 % with half of that in interrupts, a device and a generator's thread, and
+// finds them in the data.
 func TestMachines(t *testing.T) {
 	l := newLab(t)
 	l.event(result.KindPhase, "run", "")

@@ -8,7 +8,8 @@ import (
 	"plimsoll/result"
 )
 
-// formula is one report metric of the language. The language only names them; what each computes is ours and is printed with it.
+// formula is one report metric of the language. The language only names them; what each computes is ours and is printed
+// with it.
 type formula struct {
 	name, text string
 	unit       string // "" is the panel's

@@ -14,8 +14,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// Constants of the language: the range of irate, the step where the author gives none, and the operations per second above which a
-// latency is defined.
+// Constants of the language: the range of irate, the step where the author gives none, and the operations per second
+// above which a latency is defined.
 const (
 	lookback    = "30s"
 	defaultStep = 5 * time.Second
@@ -165,7 +165,8 @@ func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result
 	return nil
 }
 
-// within leaves out the rates that reach back before the window, to the prefill or the warm-up: irate looks at the two points before its time.
+// within leaves out the rates that reach back before the window, to the prefill or the warm-up: irate looks at the two
+// points before its time.
 func within(points []series.Point, from time.Time) []series.Point {
 	first := slices.IndexFunc(points, func(p series.Point) bool { return !p.Time.Before(from.Add(time.Second)) })
 	if first < 0 {
@@ -208,15 +209,16 @@ func (c *collector) scaledStep(step time.Duration) time.Duration {
 	return max(time.Second, step.Round(time.Second))
 }
 
-// What evaluating one panel may cost: a rate of one series at one moment is one evaluation, of which a core does some millions a second. With
-// more, the step is lengthened, which is said. Above the second the query is evaluated in slices.
+// What evaluating one panel may cost: a rate of one series at one moment is one evaluation, of which a core does some
+// millions a second. With more, the step is lengthened, which is said. Above the second the query is evaluated in
+// slices.
 const (
 	mostEvaluations  = 30_000_000
 	sliceEvaluations = 5_000_000
 )
 
-// query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points. lines is the most series
-// that it gives, over how many series it goes.
+// query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points.
+// lines is the most series that it gives, over how many series it goes.
 func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines, over int) ([]series.Series, time.Duration, error) {
 	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells), max(mostEvaluations/max(over, 1), fewestCells))
 	if asked := step; int(end.Sub(start)/step)+1 > most {
@@ -247,8 +249,8 @@ func onGrid(s result.Series, points []series.Point, start, end time.Time, step t
 	return s
 }
 
-// clusterMetrics are the metrics of the language with their unit and factor. Those marked experimental are dropped silently by the published
-// engine; here they are shown and marked.
+// clusterMetrics are the metrics of the language with their unit and factor. Those marked experimental are dropped
+// silently by the published engine; here they are shown and marked.
 var clusterMetrics = map[string]struct {
 	unit         string
 	factor       float64

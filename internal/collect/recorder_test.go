@@ -161,7 +161,8 @@ func TestRestartIdleAndPower(t *testing.T) {
 	}
 }
 
-// A tool that falls silent does not hold back the points of its machine for ever, and counts from where it was when it comes back.
+// A tool that falls silent does not hold back the points of its machine for ever, and counts from where it was when it
+// comes back.
 func TestSilentTool(t *testing.T) {
 	l := newLab(t)
 	l.rec.VM("vm", "G", 0, true)

@@ -76,8 +76,8 @@ func (k *track) spacing() time.Duration {
 	return gaps[len(gaps)/2]
 }
 
-// cutter hands on what happened between boundaries, each moved to the report nearest to it, so that counts and histograms of a cell
-// belong together and the cells add up to the whole.
+// cutter hands on what happened between boundaries, each moved to the report nearest to it, so that counts and
+// histograms of a cell belong together and the cells add up to the whole.
 type cutter struct {
 	bound func(i int) (time.Time, bool) // boundary after cell i; false after the last
 	emit  func(cell int, from, to mark)
@@ -222,7 +222,8 @@ func (p *replay) note() {
 	}
 }
 
-// place puts a report on the run's time axis. When the tool's clock jumps against its own elapsed time, elapsed time is believed.
+// place puts a report on the run's time axis. When the tool's clock jumps against its own elapsed time, elapsed time is
+// believed.
 func (p *replay) place(r workload.Report) time.Time {
 	at := r.Time.Add(p.shift)
 	step := r.Elapsed - p.elapsed

@@ -10,8 +10,9 @@ import (
 	"plimsoll/result"
 )
 
-// Names of the series that a Recorder writes of the lanes of a workload that tells them apart, with the labels workload and section besides
-// those of all. They are not the workload's names with one label more: a query for a workload must not count everything twice.
+// Names of the series that a Recorder writes of the lanes of a workload that tells them apart, with the labels workload
+// and section besides those of all. They are not the workload's names with one label more: a query for a workload must
+// not count everything twice.
 const (
 	SectionOps     = "plimsoll_section_ops_total"            // by op
 	SectionBytes   = "plimsoll_section_bytes_total"          // by op
@@ -71,8 +72,8 @@ type laneTrack struct {
 	cells []totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
 }
 
-// planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many or long, or a
-// workload reports rarely: a lane is starved for seconds, and only points as short as that show it.
+// planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many
+// or long, or a workload reports rarely: a lane is starved for seconds, and only points as short as that show it.
 func (c *collector) planSections() {
 	lanes, lines, interval := 0, 0, time.Second
 	c.apart = map[*loadPlan]bool{}

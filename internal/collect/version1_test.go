@@ -13,8 +13,8 @@ import (
 	"plimsoll/result"
 )
 
-// A folder of version 1, made by the program of then with a real fio, reads as one of today, and collecting it anew gives
-// the same.
+// A folder of version 1, made by the program of then with a real fio, reads as one of today, and collecting it anew
+// gives the same.
 func TestVersion1(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "20261122-072750-version-one-ee59")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../result/testdata/version1", filepath.Base(dir)))); err != nil {

@@ -68,8 +68,8 @@ func (c *collector) loadOf(k *track) *loadPlan {
 	return nil
 }
 
-// together is the time during which all VMs of a workload worked: from the last start of a staggered workload to the first end
-// of a VM that came to its end. A VM that was lost or failed does not shorten it: that is something to see.
+// together is the time during which all VMs of a workload worked: from the last start of a staggered workload to the
+// first end of a VM that came to its end. A VM that was lost or failed does not shorten it: that is something to see.
 func (c *collector) together(l *loadPlan) (from, to time.Time) {
 	if starts(l.tracks) > 1 {
 		return l.start, l.end
@@ -87,8 +87,8 @@ func (c *collector) together(l *loadPlan) (from, to time.Time) {
 	return from, to
 }
 
-// cut makes the windows: where all VMs begin and cease to work together, then the ends of other workloads, then annotations and
-// faults. Windows before and after the time together are partial.
+// cut makes the windows: where all VMs begin and cease to work together, then the ends of other workloads, then
+// annotations and faults. Windows before and after the time together are partial.
 func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark, together, apart time.Time) {
 	type cut struct {
 		t    time.Time
@@ -300,8 +300,8 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 	return w
 }
 
-// values are the measures of some tracks of a workload over the part of each that of gives, span 0 for none. What cannot be
-// added is given of a single track only, as it reported it last in that part.
+// values are the measures of some tracks of a workload over the part of each that of gives, span 0 for none. What
+// cannot be added is given of a single track only, as it reported it last in that part.
 func values(tracks []*track, of func(*track) (from, to mark, span time.Duration)) []result.Value {
 	l := tracks[0].meter.layout
 	var out []result.Value
@@ -341,8 +341,9 @@ func values(tracks []*track, of func(*track) (from, to mark, span time.Duration)
 	return out
 }
 
-// measured is from the moment the generator began to count to its last report, so that a count divided by the length is the rate;
-// the time that a tool needs to start and to end is left out. Without two states it is the life of the process.
+// measured is from the moment the generator began to count to its last report, so that a count divided by the length is
+// the rate; the time that a tool needs to start and to end is left out. Without two states it is the life of the
+// process.
 func (k *track) measured() (start, end time.Time) {
 	if n := len(k.marks); n > 1 {
 		return k.marks[0].t, k.marks[n-1].t
@@ -363,8 +364,8 @@ func rank(ended string) int {
 	return slices.Index([]string{"finished", "stopped", result.Unrecorded, "lost", "failed"}, ended)
 }
 
-// windowsOf are the windows with what the tracks did in them. Their times are those of the reports nearest to the cuts, averaged over the
-// tracks, so that a count divided by the length is the rate.
+// windowsOf are the windows with what the tracks did in them. Their times are those of the reports nearest to the cuts,
+// averaged over the tracks, so that a count divided by the length is the rate.
 func (l *loadPlan) windowsOf(tracks []*track) []result.Window {
 	var out []result.Window
 	for i, w := range l.windows {

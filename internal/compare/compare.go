@@ -1,17 +1,17 @@
-// Package compare sets runs against runs: two sides or more, each of one run, of repeats, or of an experiment's cells. Columns
-// of repeats measured by other tools are compared by the same rules (OfSamples).
+// Package compare sets runs against runs: two sides or more, each of one run, of repeats, or of an experiment's cells.
+// Columns of repeats measured by other tools are compared by the same rules (OfSamples).
 //
 // It first compares the facts of the sides: kernel, firmware, versions of the load generator, scenario, its variables
 // and scales, prefill, content, jobs, working set to memory. Facts that differ and should not are a *Refusal naming
-// each with both values, unless the caller declares what was varied on purpose, or insists, which marks the document
-// on its first line. Then every workload's rates, mean latencies and percentiles of merged histograms, every measure
-// that its engine declares, every result of the scenario and every series are compared: each effect with an interval,
-// the intervals widened for their number, the verdict by a threshold of practical significance; with order effects,
-// and rates per vCPU and per physical core.
+// each with both values, unless the caller declares what was varied on purpose, or insists, which marks the document on
+// its first line. Then every workload's rates, mean latencies and percentiles of merged histograms, every measure that
+// its engine declares, every result of the scenario and every series are compared: each effect with an interval, the
+// intervals widened for their number, the verdict by a threshold of practical significance; with order effects, and
+// rates per vCPU and per physical core.
 //
-// The unit of evidence is the repeat. With one run on a side the interval comes from how that run wandered in its own time and
-// says how steady these runs were; the document then claims nothing about what another run would show. Percentiles are never
-// averaged.
+// The unit of evidence is the repeat. With one run on a side the interval comes from how that run wandered in its own
+// time and says how steady these runs were; the document then claims nothing about what another run would show.
+// Percentiles are never averaged.
 //
 // Pure: no I/O, no clock, random numbers only from a fixed seed.
 package compare

@@ -185,7 +185,8 @@ func TestHyperThreadsAreToldFromCores(t *testing.T) {
 	}
 }
 
-// TestPartsOfARunAreNoDependence: a step between windows, as a neighbour's start makes, must not widen the interval of a mean.
+// TestPartsOfARunAreNoDependence: a step between windows, as a neighbour's start makes, must not widen the interval of
+// a mean.
 func TestPartsOfARunAreNoDependence(t *testing.T) {
 	t.Parallel()
 	make := func(windows bool) compare.Measure {
@@ -267,8 +268,8 @@ func BenchmarkCompare(b *testing.B) {
 	}
 }
 
-// A run of a few seconds does not show how its operations depend on each other: nothing is claimed of a single one, percentiles included,
-// however far the two lie apart.
+// A run of a few seconds does not show how its operations depend on each other: nothing is claimed of a single one,
+// percentiles included, however far the two lie apart.
 func TestShortSingleRunsDecideNothing(t *testing.T) {
 	r := random(11)
 	law := comparetest.Law{Rate: 400, Mean: 0.002, Noise: 0.1, Seconds: 6}
@@ -292,7 +293,8 @@ func TestShortSingleRunsDecideNothing(t *testing.T) {
 	}
 }
 
-// A run collected before it was kept how slow operations lie in time gives no interval of a percentile, and says what to do; its rates have one.
+// A run collected before it was kept how slow operations lie in time gives no interval of a percentile, and says what
+// to do; its rates have one.
 func TestPercentilesWithoutACourse(t *testing.T) {
 	t.Parallel()
 	r := random(12)

@@ -11,8 +11,8 @@ import (
 	"plimsoll/result"
 )
 
-// normalise sets each workload's throughput against the processors it had. A virtual processor may be a core on one side and a
-// hyper-thread on the other, which alone can halve a rate.
+// normalise sets each workload's throughput against the processors it had. A virtual processor may be a core on one
+// side and a hyper-thread on the other, which alone can halve a rate.
 func (d *Document) normalise(sides []Side) {
 	kinds := map[string]bool{}
 	for _, s := range sides {

@@ -17,7 +17,8 @@ import (
 // pairs is how many pairs are made of each law. The figures of docs/analysis-statistics.md are from 2,500.
 var pairs = flag.Int("pairs", 300, "pairs of sides made of each law, for coverage")
 
-// simulated is how many of so many sets are made: a tenth when tests are to be short or under the race detector, where the bounds are wider for it.
+// simulated is how many of so many sets are made: a tenth when tests are to be short or under the race detector, where
+// the bounds are wider for it.
 func simulated(all int) int {
 	if testing.Short() || needs.Race {
 		return all / 10
@@ -25,7 +26,8 @@ func simulated(all int) int {
 	return all
 }
 
-// law of a pair of sides: what the seconds of real runs share. The sides have one law, but for their length, reports and scale.
+// law of a pair of sides: what the seconds of real runs share. The sides have one law, but for their length, reports
+// and scale.
 type law struct {
 	name         string
 	base         comparetest.Law
@@ -56,7 +58,8 @@ func (l law) sides() (base, candidate comparetest.Law) {
 	return base, candidate
 }
 
-// tally of the intervals of one measure. One with an open end says that there are too few values, and holds the truth more often.
+// tally of the intervals of one measure. One with an open end says that there are too few values, and holds the truth
+// more often.
 type tally struct{ held, closed, open, none int }
 
 func (c *tally) count(m compare.Measure, truth float64) {
@@ -114,8 +117,8 @@ func tallied(t *testing.T, l law, first uint64, rounds, runs int, scope string) 
 	return all, found
 }
 
-// check holds the coverage of a 95 % interval to 93 % and at most, give or take what so many sets cannot tell: three standard errors, of many
-// sets two.
+// check holds the coverage of a 95 % interval to 93 % and at most, give or take what so many sets cannot tell: three
+// standard errors, of many sets two.
 func (c tally) check(t *testing.T, name string, most float64) {
 	t.Helper()
 	share, slack := float64(c.held)/float64(c.closed), 3*math.Sqrt(0.05*0.95/float64(c.closed))
@@ -128,8 +131,8 @@ func (c tally) check(t *testing.T, name string, most float64) {
 	}
 }
 
-// TestCoverageOfSingleRuns: intervals from within one run a side hold the truth as often as they say, whatever its seconds share; and
-// where both sides have one law, at most 5 % of the comparisons claim a difference.
+// TestCoverageOfSingleRuns: intervals from within one run a side hold the truth as often as they say, whatever its
+// seconds share; and where both sides have one law, at most 5 % of the comparisons claim a difference.
 func TestCoverageOfSingleRuns(t *testing.T) {
 	t.Parallel()
 	rounds := simulated(*pairs)
@@ -157,8 +160,8 @@ func TestCoverageOfSingleRuns(t *testing.T) {
 	}
 }
 
-// TestShortDependentRunsSaySo: where the ups and downs of a run last so long that it holds few of them, intervals cover less than they say, and
-// each says that.
+// TestShortDependentRunsSaySo: where the ups and downs of a run last so long that it holds few of them, intervals cover
+// less than they say, and each says that.
 func TestShortDependentRunsSaySo(t *testing.T) {
 	t.Parallel()
 	l := comparetest.Law{Rate: 100, Mean: 0.002, Noise: 0.15, Dependence: 0.8, Seconds: 45}
@@ -185,8 +188,8 @@ func TestShortDependentRunsSaySo(t *testing.T) {
 	}
 }
 
-// TestCoverageOfRepeats: with several runs a side, intervals hold what runs differ by. Two repeats cover somewhat more: their degrees of
-// freedom are hardly known, and Welch's choice errs towards few.
+// TestCoverageOfRepeats: with several runs a side, intervals hold what runs differ by. Two repeats cover somewhat more:
+// their degrees of freedom are hardly known, and Welch's choice errs towards few.
 func TestCoverageOfRepeats(t *testing.T) {
 	t.Parallel()
 	l := law{base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Spread: 0.05, Seconds: 25}}
@@ -208,8 +211,8 @@ func TestCoverageOfRepeats(t *testing.T) {
 	}
 }
 
-// TestCoverageOfExperiments: the intervals of the effects of factors, of the means of cells and of the drift along the runs hold the truth as
-// often as they say.
+// TestCoverageOfExperiments: the intervals of the effects of factors, of the means of cells and of the drift along the
+// runs hold the truth as often as they say.
 func TestCoverageOfExperiments(t *testing.T) {
 	t.Parallel()
 	const drift = -0.004

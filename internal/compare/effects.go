@@ -82,7 +82,8 @@ type CellResult struct {
 	Values []CellValue `json:"values"`
 }
 
-// CellValue is a measure of a cell over its repeats. A percentile is read from merged histograms and has no interval here.
+// CellValue is a measure of a cell over its repeats. A percentile is read from merged histograms and has no interval
+// here.
 type CellValue struct {
 	Workload string            `json:"workload"`
 	Name     string            `json:"name"`
@@ -388,8 +389,8 @@ func pairedAt(base, candidate []float64, o effect.Options) func(float64) outcome
 	}
 }
 
-// pairs are the values of two levels of a factor, one per repeat. With a single repeat they are one per combination of the other
-// factors, of which the spread then holds interactions as well.
+// pairs are the values of two levels of a factor, one per repeat. With a single repeat they are one per combination of
+// the other factors, of which the spread then holds interactions as well.
 func (d Design) pairs(k kind, factor int, against, level string) (base, candidate []float64) {
 	rest := slices.Clone(d.Factors)
 	rest[factor].Levels = []string{against}

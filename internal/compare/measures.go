@@ -304,8 +304,8 @@ func (p pairing) percentiles(name, called, kind string, b, c load, bo, co []resu
 	return out
 }
 
-// atQuantile is how a percentile is compared: between runs, or within them where a side has one only. The reason is why there is then no
-// interval.
+// atQuantile is how a percentile is compared: between runs, or within them where a side has one only. The reason is why
+// there is then no interval.
 func (p pairing) atQuantile(m *Measure, q float64, b, c load, bo, co []result.OpTotals) (at func(effect.Options) (effect.QuantileComparison, error), reason string) {
 	if !p.single() {
 		return func(o effect.Options) (effect.QuantileComparison, error) {
@@ -391,7 +391,8 @@ func panelOf(runs []Run, name string) (means []float64, points []ratioSeries, ok
 	return means, points, true
 }
 
-// series compares everything recorded over time by its mean. Percentiles of intervals are left out: they must not be averaged.
+// series compares everything recorded over time by its mean. Percentiles of intervals are left out: they must not be
+// averaged.
 func (p pairing) series() []Measure {
 	index := func(runs []Run) []map[string]result.Series {
 		out := make([]map[string]result.Series, len(runs))

@@ -9,8 +9,9 @@ import (
 	"plimsoll/result"
 )
 
-// Window is the run as if it had lasted for one window only, such as "alone" or "with DSS": the workloads that have a whole window of
-// that name, the results and the series cut to its time. The data given are not changed. The error names the windows there are.
+// Window is the run as if it had lasted for one window only, such as "alone" or "with DSS": the workloads that have a
+// whole window of that name, the results and the series cut to its time. The data given are not changed. The error
+// names the windows there are.
 //
 // Windows of one run follow each other: what a comparison of them shows may also be the passing of time.
 func (r Run) Window(name string) (Run, error) {
@@ -64,8 +65,8 @@ func (r Run) Window(name string) (Run, error) {
 	return Run{Manifest: r.Manifest, Data: &d, Cell: r.Cell, Factors: r.Factors}, nil
 }
 
-// near is how many times more or fewer operations of a window than of the whole run may be slower than a percentile of the whole, so
-// that how these lie in time speaks for the window's own percentile.
+// near is how many times more or fewer operations of a window than of the whole run may be slower than a percentile of
+// the whole, so that how these lie in time speaks for the window's own percentile.
 const near = 4
 
 func sum(counts []uint64) (n uint64) {
@@ -75,8 +76,8 @@ func sum(counts []uint64) (n uint64) {
 	return n
 }
 
-// opsWithin are the totals of a window with how its operations lie in time, which the whole knows. Where the window's percentiles are far
-// from those of the whole, that is not known, and percentiles get no interval within one run.
+// opsWithin are the totals of a window with how its operations lie in time, which the whole knows. Where the window's
+// percentiles are far from those of the whole, that is not known, and percentiles get no interval within one run.
 func opsWithin(win result.Window, whole []result.OpTotals) []result.OpTotals {
 	out := slices.Clone(win.Ops)
 	for i := range out {

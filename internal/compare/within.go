@@ -15,8 +15,8 @@ import (
 	"plimsoll/result"
 )
 
-// ratioSeries is a quantity over time. With weights it is the ratio Σ value·weight ÷ Σ weight, such as a mean latency, whose
-// seconds of few operations count for less.
+// ratioSeries is a quantity over time. With weights it is the ratio Σ value·weight ÷ Σ weight, such as a mean latency,
+// whose seconds of few operations count for less.
 type ratioSeries struct {
 	value, weight []float64
 	cuts          []int  // where parts of the run begin that differ on purpose, such as before and with a neighbour
@@ -37,8 +37,8 @@ const (
 	enoughWorth  = 10 // below which it is warned of: 95 % intervals covered 87 to 93 %
 )
 
-// within measures the standard error of a mean from the slow waves of its course (serial.SumOf), within the parts of a run that
-// differ on purpose. The mean is a ratio, so what varies are its terms of first order.
+// within measures the standard error of a mean from the slow waves of its course (serial.SumOf), within the parts of a
+// run that differ on purpose. The mean is a ratio, so what varies are its terms of first order.
 func (s ratioSeries) within() within {
 	n := len(s.value)
 	switch {
@@ -116,8 +116,8 @@ func withinOf(l load, part func(result.Workload, Run) ratioSeries) within {
 	return joined(runs)
 }
 
-// difference is the change of one run against another with an interval on the logarithm: Student's t on the two relative
-// standard errors, with Satterthwaite's degrees of freedom.
+// difference is the change of one run against another with an interval on the logarithm: Student's t on the two
+// relative standard errors, with Satterthwaite's degrees of freedom.
 func difference(b, c within, bv, cv, confidence float64, o effect.Options) outcome {
 	switch {
 	case b.reason != "":
@@ -174,14 +174,16 @@ func latencySeries(w result.Workload, r Run, op string) ratioSeries {
 	return s
 }
 
-// others reports whether another workload of the group ran at the same time, so that the VMs' series are not this one's alone.
+// others reports whether another workload of the group ran at the same time, so that the VMs' series are not this one's
+// alone.
 func others(w result.Workload, d *result.Data) bool {
 	return slices.ContainsFunc(d.Workloads, func(o result.Workload) bool {
 		return o.Group == w.Group && o.Name != w.Name && o.Start.Before(w.End) && w.Start.Before(o.End)
 	})
 }
 
-// each calls f with every point of a series of a VM of the group whose step, which ends at the point, lies wholly in the workload's time.
+// each calls f with every point of a series of a VM of the group whose step, which ends at the point, lies wholly in
+// the workload's time.
 func each(w result.Workload, r Run, op, measure string, f func(vm string, at int64, v float64)) {
 	for _, s := range r.Data.Series {
 		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
@@ -259,8 +261,8 @@ func inOrder(at map[int64]float64) []float64 {
 	return out
 }
 
-// sideOf is a side of merged counts with the dependence of its operations at a quantile: the variance of the share of slower ones over time,
-// by slow waves, over that of independent operations.
+// sideOf is a side of merged counts with the dependence of its operations at a quantile: the variance of the share of
+// slower ones over time, by slow waves, over that of independent operations.
 func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, warning string) {
 	s.Merged = &hist.Histogram{}
 	var sum, squares, all float64
@@ -288,8 +290,8 @@ func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, wa
 	return s, "", warning
 }
 
-// dependence is the design effect at a quantile of one run, and how well the share it is of is known; 1, and certain, when all operations
-// were of one latency.
+// dependence is the design effect at a quantile of one run, and how well the share it is of is known; 1, and certain,
+// when all operations were of one latency.
 func dependence(c *result.Course, q float64, w result.Workload) (factor float64, own within) {
 	if len(c.Counts) < fewestPoints {
 		return 0, within{reason: tooFew(len(c.Counts))}

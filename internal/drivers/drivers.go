@@ -51,8 +51,8 @@ func Generators() map[string]scenario.Generator {
 	return out
 }
 
-// Replays returns the engines that read the raw output of a run on the target of that name: of a simulated one it is the
-// simulation's own.
+// Replays returns the engines that read the raw output of a run on the target of that name: of a simulated one it is
+// the simulation's own.
 func Replays(target string) map[string]workload.Engine {
 	engines := Engines()
 	if target == (sim.Provider{}).Name() {

@@ -24,8 +24,8 @@ type jobs struct {
 	remarks said // of engines
 }
 
-// said are texts in the order of their first appearance, with the workloads they are about: several workloads, and a workload and its
-// prefill, may share a job file.
+// said are texts in the order of their first appearance, with the workloads they are about: several workloads, and a
+// workload and its prefill, may share a job file.
 type said struct {
 	texts []string
 	about map[string][]string

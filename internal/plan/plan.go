@@ -2,9 +2,9 @@
 // execute: numbered, in plain words, with estimates of when each begins and how long it takes, the machines that will
 // be made, the space and memory they need at most, and what is doubtful about it.
 //
-// It stands between scenario and run. Nothing is touched: the same scenario, facts and options always give the same plan,
-// which prints as Text for people and marshals to JSON for the run folder. What the target cannot do, and what is wrong
-// with any step on this cluster, is refused here, all of it at once, before anything starts.
+// It stands between scenario and run. Nothing is touched: the same scenario, facts and options always give the same
+// plan, which prints as Text for people and marshals to JSON for the run folder. What the target cannot do, and what is
+// wrong with any step on this cluster, is refused here, all of it at once, before anything starts.
 package plan
 
 import (
@@ -69,8 +69,8 @@ type Step struct {
 	Text            string         `json:"text"`
 	StartSeconds    float64        `json:"start_seconds"` // expected, since the run began
 	EstimateSeconds float64        `json:"estimate_seconds"`
-	// EstimateUnknown: nothing can say how long it takes. EstimateSeconds is then its part of what estimated_runtime leaves
-	// for such steps, at most its limit, or without one its limit.
+	// EstimateUnknown: nothing can say how long it takes. EstimateSeconds is then its part of what estimated_runtime
+	// leaves for such steps, at most its limit, or without one its limit.
 	EstimateUnknown bool     `json:"estimate_unknown,omitempty"`
 	Requires        []string `json:"requires,omitempty"`
 	Line            int      `json:"line,omitempty"` // in the scenario's file
@@ -116,8 +116,8 @@ func (r *Refused) ExitCode() int { return exit.Refused }
 // Unwrap gives the objections.
 func (r *Refused) Unwrap() []error { return r.Errs }
 
-// Build makes the plan. When the scenario cannot run on this target the error is a *Refused holding every objection, and
-// the plan comes back all the same, as far as it could be made, so that it can be shown.
+// Build makes the plan. When the scenario cannot run on this target the error is a *Refused holding every objection,
+// and the plan comes back all the same, as far as it could be made, so that it can be shown.
 func Build(sc *scenario.Scenario, facts target.Facts, o Options) (*Plan, error) {
 	b := newBuilder(sc, facts, o)
 	b.checkOptions()
@@ -216,8 +216,8 @@ func position(p scenario.Pos, text string) string {
 	return text
 }
 
-// expand turns the scenario's steps into the plan's, meta steps into their parts, and puts the check of power controllers
-// before them when any step drives the power of nodes.
+// expand turns the scenario's steps into the plan's, meta steps into their parts, and puts the check of power
+// controllers before them when any step drives the power of nodes.
 func (b *builder) expand() {
 	var powered []int
 	var steps []Step
@@ -348,7 +348,8 @@ func (b *builder) checkCapabilities() {
 	}
 }
 
-// can reports a capability. Commands on this machine are the operator's to allow, not the target's; the step's own check says so.
+// can reports a capability. Commands on this machine are the operator's to allow, not the target's; the step's own
+// check says so.
 func (b *builder) can(c target.Capability) bool {
 	return c == target.ControllerCommands || b.plan.view.Facts.Can(c)
 }

@@ -111,8 +111,8 @@ func TestCorpusPlans(t *testing.T) {
 	}
 }
 
-// The numbers of steps after expansion that the reference states for four nodes with power management; clean-up alone needs no
-// check of power controllers here.
+// The numbers of steps after expansion that the reference states for four nodes with power management; clean-up alone
+// needs no check of power controllers here.
 func TestExpansion(t *testing.T) {
 	count := func(facts target.Facts, name string) (n [4]int) {
 		p, _ := plan.Build(load(t, name), facts, plan.Options{})

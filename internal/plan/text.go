@@ -207,7 +207,8 @@ func (p *Plan) timeline(b *strings.Builder) {
 	}
 }
 
-// repetition finds how a loop of the author's shows from step i on: so many steps, whose kinds come so many times in a row.
+// repetition finds how a loop of the author's shows from step i on: so many steps, whose kinds come so many times in a
+// row.
 func (p *Plan) repetition(i int) (period, times int) {
 	const longest = 4
 	for period = 1; period <= longest; period++ {

@@ -14,7 +14,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// A workload that trims needs disks that can, and the plan says so for the steps that start it; a prefill of the same file does not trim.
+// A workload that trims needs disks that can, and the plan says so for the steps that start it; a prefill of the same
+// file does not trim.
 func TestTrimIsACapability(t *testing.T) {
 	files := fstest.MapFS{"test.yml": {Data: []byte(`name: trims
 display_name: Trims

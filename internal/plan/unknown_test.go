@@ -17,8 +17,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// What a plan says of a start by what its job file and its step say, where nothing can tell how long load takes and where
-// something can.
+// What a plan says of a start by what its job file and its step say, where nothing can tell how long load takes and
+// where something can.
 func TestWhatCanBeSaid(t *testing.T) {
 	const size = "[j]\nfilename=/dev/sdb\nrw=write\nbs=1m\nsize=1g\n"
 	type said struct {

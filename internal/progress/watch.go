@@ -1,9 +1,9 @@
 // Package progress shows a run to the person who started it: on a terminal one block that is drawn again in place,
 // elsewhere plain lines now and then.
 //
-// It stands beside the run, which tells it what happens (run.Observer), and before the command's standard error. It asks
-// what the workloads do only when that is about to be shown. Words of others are made visible; the control sequences that
-// it writes to a terminal are its own.
+// It stands beside the run, which tells it what happens (run.Observer), and before the command's standard error. It
+// asks what the workloads do only when that is about to be shown. Words of others are made visible; the control
+// sequences that it writes to a terminal are its own.
 package progress
 
 import (
@@ -76,8 +76,8 @@ func (w *Watcher) Event(e result.Event) {
 	}
 }
 
-// headline is what to say of a step that begins. The parts of a meta step (cluster.CleanUp.nodes.PowerOn: "clean up: power on
-// node 0") share one line.
+// headline is what to say of a step that begins. The parts of a meta step (cluster.CleanUp.nodes.PowerOn: "clean up:
+// power on node 0") share one line.
 func (w *Watcher) headline(e result.Event) (string, bool) {
 	parts := strings.SplitN(e.Name, ".", 3)
 	if len(parts) < 3 {

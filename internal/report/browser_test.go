@@ -69,7 +69,8 @@ func startBrowser(t *testing.T) *browser {
 	return b
 }
 
-// profile is a folder for the browser, whose processes may still write into it for a moment after they were asked to end.
+// profile is a folder for the browser, whose processes may still write into it for a moment after they were asked to
+// end.
 func profile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "plimsoll-browser-")
@@ -163,7 +164,8 @@ const reveal = `(async () => {
   return document.querySelectorAll("figure.chart.live").length;
 })()`
 
-// inked counts charts on whose canvas more than a few pixels have the first series' colour family, that is, anything at all.
+// inked counts charts on whose canvas more than a few pixels have the first series' colour family, that is, anything at
+// all.
 const inked = `[...document.querySelectorAll("figure.chart.live canvas")].filter(c => {
   const p = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
   const seen = new Set();

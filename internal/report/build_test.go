@@ -74,7 +74,8 @@ func writeFolder(tb testing.TB, root string, in Input) string {
 	return folder.Dir()
 }
 
-// largeVariable names a folder of runs into which TestLargeRun writes one hour of 50 VMs, to measure the whole program on.
+// largeVariable names a folder of runs into which TestLargeRun writes one hour of 50 VMs, to measure the whole program
+// on.
 const largeVariable = "PLIMSOLL_LARGE_RUN"
 
 func TestLargeRun(t *testing.T) {

@@ -373,7 +373,8 @@ func widestChange(list []compare.Measure, threshold float64) float64 {
 	return widest
 }
 
-// forest draws a change with its interval on a logarithmic line that ends at a change of widest; the band is what does not matter.
+// forest draws a change with its interval on a logarithmic line that ends at a change of widest; the band is what does
+// not matter.
 func forest(m compare.Measure, widest, threshold float64) template.HTML {
 	const width, height, edge = 220, 22, 6
 	at := func(v float64) int {

@@ -44,8 +44,8 @@ func newEvidence(c *result.Chart) *evidenceView {
 	return v
 }
 
-// drawn are the lines that can be drawn: as many values as places, at least one of them a number. What lies nowhere on the x axis
-// is left out.
+// drawn are the lines that can be drawn: as many values as places, at least one of them a number. What lies nowhere on
+// the x axis is left out.
 func drawn(c *result.Chart) (out []result.ChartLine) {
 	for _, l := range c.Lines {
 		if len(l.X) != len(l.Y) || len(out) == evidenceLines {
@@ -125,7 +125,8 @@ func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
 	return template.HTML(d.b.String())
 }
 
-// evidenceMarks draws places on the x axis. Where several lie close together only as many words are written as there is room for.
+// evidenceMarks draws places on the x axis. Where several lie close together only as many words are written as there is
+// room for.
 func (d *drawing) evidenceMarks(marks []result.ChartPlace, place func(float64) float64) {
 	const rows, perRune = 2, 6
 	var ends [rows]int

@@ -148,8 +148,8 @@ func (m *markdown) findings(doc *Document) {
 	m.list(doc.Findings)
 }
 
-// list prints one finding per line. Of more than a few of one check and severity it prints the first and names the subjects of the
-// others; answers to what the run was made to find out are all printed.
+// list prints one finding per line. Of more than a few of one check and severity it prints the first and names the
+// subjects of the others; answers to what the run was made to find out are all printed.
 func (m *markdown) list(findings []result.Finding) {
 	type kind struct {
 		severity result.Severity

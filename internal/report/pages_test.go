@@ -42,7 +42,8 @@ func wide(t *testing.T) *compare.Experiment {
 	return x
 }
 
-// TestBrowserOfPages looks at the pages without a script: nothing complains, nothing is wider than a phone or cut off on paper, and dark is dark.
+// TestBrowserOfPages looks at the pages without a script: nothing complains, nothing is wider than a phone or cut off
+// on paper, and dark is dark.
 func TestBrowserOfPages(t *testing.T) {
 	compared, err := compare.Of(comparedSides(), compare.Options{Anyway: true})
 	if err != nil {

@@ -23,7 +23,8 @@ var answers = []string{"scalability", "load-curve", "recovery-repeats", "recover
 const plainAnswer = "steady-state"
 
 // InShort chooses the three to five findings that a reader needs first: what forbids a conclusion, what the run was
-// made to find out, and what the figures must be read with. It judges nothing: severities and sentences are those of the analysis.
+// made to find out, and what the figures must be read with. It judges nothing: severities and sentences are those of
+// the analysis.
 func InShort(all []result.Finding) []Short {
 	var out []Short
 	taken := map[string]bool{}

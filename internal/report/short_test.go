@@ -15,7 +15,8 @@ func finding(check string, severity result.Severity, sentence string) result.Fin
 	return result.Finding{Check: check, Severity: severity, Subject: "W", Sentence: sentence}
 }
 
-// TestInShort: what forbids a conclusion first, then the answer, then what to mind; five sentences at most, one of each check.
+// TestInShort: what forbids a conclusion first, then the answer, then what to mind; five sentences at most, one of each
+// check.
 func TestInShort(t *testing.T) {
 	value := func(f result.Finding, v float64) result.Finding {
 		f.Unit, f.Value = "ratio", &v

@@ -228,7 +228,8 @@ func (d *drawing) envelope(c *chart) {
 	d.text("t e", int(d.right)-4, int(d.top)+12, fmt.Sprintf("range of %d series and their median", len(c.Values)))
 }
 
-// valueTicks are about four round values within a range. Durations and rates are round in tens; so are sizes, near enough.
+// valueTicks are about four round values within a range. Durations and rates are round in tens; so are sizes, near
+// enough.
 func valueTicks(low, high float64, u string) []float64 {
 	scale := 1.0
 	if u == "bytes/s" || u == "bytes" {

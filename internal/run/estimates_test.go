@@ -120,8 +120,8 @@ func (d dice) cluster() sim.Options {
 	return o
 }
 
-// Plans of random scenarios on the simulated cluster tell how long every step of load takes, and the whole, within a fifth, or
-// say that they cannot.
+// Plans of random scenarios on the simulated cluster tell how long every step of load takes, and the whole, within a
+// fifth, or say that they cannot.
 func TestEstimates(t *testing.T) {
 	type tally struct {
 		of, unknown, right int

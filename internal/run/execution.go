@@ -109,7 +109,8 @@ func (x *execution) prepare() error {
 	return x.journalErr
 }
 
-// record enters an event into the journal. A journal that cannot be written ends the run: what is not recorded did not happen.
+// record enters an event into the journal. A journal that cannot be written ends the run: what is not recorded did not
+// happen.
 func (x *execution) record(e result.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -185,7 +186,8 @@ func (x *execution) measure(outer context.Context) {
 	x.fail(errors.Join(x.backErrs...))
 }
 
-// end decides what ended the steps early: a request to stop, the time limit, a journal that cannot be written, or a failure.
+// end decides what ended the steps early: a request to stop, the time limit, a journal that cannot be written, or a
+// failure.
 func (x *execution) end(ctx, outer context.Context, err error) {
 	cause := context.Cause(ctx)
 	switch {

@@ -45,8 +45,8 @@ teardown:
   - cluster.CleanUp: {}
 `
 
-// Every kind of fault happens in a run. It enters the journal with its end, does what it says, and whatever it does to the run, nothing
-// remains and the folder reads.
+// Every kind of fault happens in a run. It enters the journal with its end, does what it says, and whatever it does to
+// the run, nothing remains and the folder reads.
 func TestDeclaredFaults(t *testing.T) {
 	at := func(f sim.Fault) sim.Fault {
 		f.Step, f.At, f.For = "workload.Start", 100*time.Second, 60*time.Second
@@ -128,7 +128,8 @@ func operations(t *testing.T, h *harness) (n float64) {
 	return n
 }
 
-// Clocks that are wrong from the start, or jump under way, move nothing: every VM's data lies where the others' lies, and the data say whose clock it was.
+// Clocks that are wrong from the start, or jump under way, move nothing: every VM's data lies where the others' lies,
+// and the data say whose clock it was.
 func TestClocksThatDiffer(t *testing.T) {
 	files := fstest.MapFS{"test.yml": {Data: []byte(loaded)}, "w.fio": {Data: []byte(jobs)}}
 	h := modelled(t, files, sim.Options{Faults: []sim.Fault{

@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// everyKind is a scenario with a step of every kind that moves something, two groups on four nodes and a node that is off at the end
-// of the run phase.
+// everyKind is a scenario with a step of every kind that moves something, two groups on four nodes and a node that is
+// off at the end of the run phase.
 const everyKind = `
 name: every kind
 display_name: Every kind
@@ -110,7 +110,8 @@ func newHarness(t *testing.T, text string) *harness {
 	return h
 }
 
-// modelled is a harness for a scenario as users run it with --target sim: fio's job files, the performance model, full time and size.
+// modelled is a harness for a scenario as users run it with --target sim: fio's job files, the performance model, full
+// time and size.
 func modelled(t *testing.T, files fs.FS, o sim.Options) *harness {
 	t.Helper()
 	o.Seed, o.Clone, o.Boot, o.NodeBoot = max(o.Seed, 1), time.Second, 15*time.Second, 4*time.Minute
@@ -212,8 +213,8 @@ func (h *harness) nodeOn(i int) bool {
 	return err == nil && state == target.On
 }
 
-// journal prints events for comparison: offsets in seconds, phases, steps, names. Starts and ends of a workload on many VMs at one
-// moment share a line. Notes are left out.
+// journal prints events for comparison: offsets in seconds, phases, steps, names. Starts and ends of a workload on many
+// VMs at one moment share a line. Notes are left out.
 func journal(events []result.Event, began time.Time) string {
 	var b strings.Builder
 	count, last := 0, ""

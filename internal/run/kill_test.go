@@ -55,8 +55,8 @@ func (h *harness) at(i int, moment string, f func()) {
 	}}
 }
 
-// The process dies at the start, in the middle and at the end of every step of every published scenario. The folder it leaves reads, says
-// interrupted, and gets the verdicts its journal allows from a clean-up, which leaves nothing.
+// The process dies at the start, in the middle and at the end of every step of every published scenario. The folder it
+// leaves reads, says interrupted, and gets the verdicts its journal allows from a clean-up, which leaves nothing.
 func TestProcessKilledInEveryStep(t *testing.T) {
 	corpus(t, func(t *testing.T, name, dir string) {
 		h := quick(t, dir)
@@ -88,7 +88,8 @@ func TestProcessKilledInEveryStep(t *testing.T) {
 	})
 }
 
-// leave copies the run folder as a process that died now would leave it: the whole of it, or only what a clean-up reads.
+// leave copies the run folder as a process that died now would leave it: the whole of it, or only what a clean-up
+// reads.
 func (h *harness) leave(dir string, whole bool) {
 	h.t.Helper()
 	run := filepath.Join(h.req.Root, "run")
@@ -157,8 +158,9 @@ func distinct(steps []plan.Step) (list []plan.Step) {
 	return list
 }
 
-// A run is stopped at the start, in the middle or at the end of every kind of step in every phase of every published scenario, at one of the
-// three when short. Teardown has run, nothing remains, the folder reads, the verdicts are right.
+// A run is stopped at the start, in the middle or at the end of every kind of step in every phase of every published
+// scenario, at one of the three when short. Teardown has run, nothing remains, the folder reads, the verdicts are
+// right.
 func TestStoppedInEveryStep(t *testing.T) {
 	corpus(t, func(t *testing.T, name, dir string) {
 		steps := quick(t, dir).req.Plan.Steps

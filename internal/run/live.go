@@ -15,7 +15,8 @@ import (
 	"plimsoll/result"
 )
 
-// Cluster metrics are read every clusterEvery of unscaled time, at least fewestReadings times per run, at most once per second.
+// Cluster metrics are read every clusterEvery of unscaled time, at least fewestReadings times per run, at most once per
+// second.
 const (
 	clusterEvery   = 60 * time.Second
 	fewestReadings = 5
@@ -67,8 +68,8 @@ type watcher struct {
 	blind   bool
 }
 
-// tick takes note of the machines, reads the cluster's metrics when due, writes the points that are due and reports progress.
-// A defect of a target in here must not end the process.
+// tick takes note of the machines, reads the cluster's metrics when due, writes the points that are due and reports
+// progress. A defect of a target in here must not end the process.
 func (w *watcher) tick(ctx context.Context) {
 	x := w.x
 	err := x.guarded(func() error {
@@ -264,7 +265,8 @@ func Collected(data *result.Data) result.Verdict {
 	return result.Verdict{State: "yes"}
 }
 
-// collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what was measured.
+// collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what
+// was measured.
 func (x *execution) collect(outer context.Context) {
 	ctx := context.WithoutCancel(outer)
 	verdict := result.Verdict{State: "yes"}

@@ -18,7 +18,8 @@ import (
 	"plimsoll/scenarios"
 )
 
-// The shipped noisy-neighbour scenario with real fio on files of this machine: every verdict is yes and nothing remains.
+// The shipped noisy-neighbour scenario with real fio on files of this machine: every verdict is yes and nothing
+// remains.
 func TestLocalColocation(t *testing.T) {
 	needs.Fio(t)
 	dir, _ := scenarios.Open("db-colocation")

@@ -74,8 +74,8 @@ func TestSameJournalEveryTime(t *testing.T) {
 	}
 }
 
-// Every step fails, panics or is stopped, at its start, in its middle and at its end. Whatever happens, teardown has run, nothing
-// remains, the folder reads and the verdicts are right.
+// Every step fails, panics or is stopped, at its start, in its middle and at its end. Whatever happens, teardown has
+// run, nothing remains, the folder reads and the verdicts are right.
 func TestEveryStepCutShort(t *testing.T) {
 	ways := []string{"fails at its end", "stopped in its middle", "fails at once", "panics", "stopped at its start", "stopped at its end"}
 	if testing.Short() {
@@ -181,7 +181,8 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// Without any teardown of the author's, nodes are switched back on and machines removed all the same, after a success too.
+// Without any teardown of the author's, nodes are switched back on and machines removed all the same, after a success
+// too.
 func TestNoTeardown(t *testing.T) {
 	text, _, _ := strings.Cut(everyKind, "teardown:")
 	h := newHarness(t, text)
@@ -299,7 +300,8 @@ func TestIncompleteRequest(t *testing.T) {
 	}
 }
 
-// The folder of a process that died at any event of the journal opens, says interrupted, and gets the verdicts that its journal allows.
+// The folder of a process that died at any event of the journal opens, says interrupted, and gets the verdicts that its
+// journal allows.
 func TestFoundDead(t *testing.T) {
 	h := newHarness(t, everyKind)
 	copies := t.TempDir()

@@ -15,8 +15,8 @@ import (
 
 // teardown runs on every path, in a context that a stop of the run does not end.
 //
-// In order: stop our workloads; after a failure or a stop, undo what steps left (nodes that are off); the author's teardown steps;
-// undo what even those left; let go of the cluster; have the target remove what remains.
+// In order: stop our workloads; after a failure or a stop, undo what steps left (nodes that are off); the author's
+// teardown steps; undo what even those left; let go of the cluster; have the target remove what remains.
 func (x *execution) teardown(outer context.Context) {
 	ctx := context.WithoutCancel(outer)
 	x.beginPhase(scenario.Teardown)

@@ -22,9 +22,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 )
 
-// blockWriter collects the floats of a Timeless store and writes them as blocks, without the head and its log, which would cost several times as
-// much: points are kept until a row has a chunk full of them, and once the chunks of a block's span are there they are written in the order of their
-// series while points go on being collected. Memory therefore grows with the number of series, not with the length of the run.
+// blockWriter collects the floats of a Timeless store and writes them as blocks, without the head and its log, which
+// would cost several times as much: points are kept until a row has a chunk full of them, and once the chunks of a
+// block's span are there they are written in the order of their series while points go on being collected. Memory
+// therefore grows with the number of series, not with the length of the run.
 //
 // What is written depends on the points alone, whatever the number of processors.
 type blockWriter struct {

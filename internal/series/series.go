@@ -2,12 +2,13 @@
 // only importer of Prometheus; none of its types cross this package's border.
 //
 // The run appends through a Batch once a second; results are evaluated with Range and Instant; a finished or crashed
-// database is opened with OpenReadOnly, which leaves its files as they are. Data is kept for ever: a run folder is a document.
+// database is opened with OpenReadOnly, which leaves its files as they are. Data is kept for ever: a run folder is a
+// document.
 //
-// Settings are chosen for a small process: few lock stripes, small write buffers, compressed write-ahead log in 16 MiB segments.
-// Points may arrive up to OutOfOrderWindow late, so a clock that steps backwards loses none; a second point for the same series and
-// millisecond replaces nothing and is dropped (first one wins). What was committed survives a kill of the process; a power cut may
-// lose the last pages of the log.
+// Settings are chosen for a small process: few lock stripes, small write buffers, compressed write-ahead log in 16 MiB
+// segments. Points may arrive up to OutOfOrderWindow late, so a clock that steps backwards loses none; a second point
+// for the same series and millisecond replaces nothing and is dropped (first one wins). What was committed survives a
+// kill of the process; a power cut may lose the last pages of the log.
 //
 // The package has no clock of its own and opens no port.
 package series
@@ -43,13 +44,15 @@ const MaxPoints = 11000
 
 // Options of a Store.
 type Options struct {
-	// MaxSamples bounds what one query may hold in memory; 0 means 20 million (320 MB, reached only by queries over very many series).
+	// MaxSamples bounds what one query may hold in memory; 0 means 20 million (320 MB, reached only by queries over
+	// very many series).
 	MaxSamples int
 	// QueryTimeout bounds one query with all its slices; 0 means two minutes.
 	QueryTimeout time.Duration
-	// Timeless has the same points make the same files, and a great many of them at little cost. It is for runs in virtual time, which can be
-	// repeated: floats become blocks of an hour, without the log, so that a crash loses those of the last block, and queries find them only when
-	// the database has been closed and opened again. Points of a series must come in the order of time.
+	// Timeless has the same points make the same files, and a great many of them at little cost. It is for runs in
+	// virtual time, which can be repeated: floats become blocks of an hour, without the log, so that a crash loses
+	// those of the last block, and queries find them only when the database has been closed and opened again. Points of
+	// a series must come in the order of time.
 	Timeless bool
 }
 
@@ -64,7 +67,8 @@ type Point struct {
 	Value float64
 }
 
-// Series is one result of a query. Points of native histograms that a query returns bare are left out: use histogram_quantile and the like.
+// Series is one result of a query. Points of native histograms that a query returns bare are left out: use
+// histogram_quantile and the like.
 type Series struct {
 	Labels []Label // sorted by name
 	Points []Point // in time order; gaps are simply missing
@@ -145,8 +149,9 @@ func newStore(db *tsdb.DB, opts Options) *Store {
 	}
 }
 
-// OpenReadOnly opens a finished, crashed or still growing database for queries. Files in dir are not changed: the database is opened
-// through hard links (copies where links are impossible) in a folder beside it, which Close removes. Appending fails.
+// OpenReadOnly opens a finished, crashed or still growing database for queries. Files in dir are not changed: the
+// database is opened through hard links (copies where links are impossible) in a folder beside it, which Close removes.
+// Appending fails.
 func OpenReadOnly(dir string, opts Options) (*Store, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("metrics: %s: no database there", dir)
@@ -206,7 +211,8 @@ func (s *Store) Range(ctx context.Context, query string, start, end time.Time, s
 	return s.RangeInSlices(ctx, query, start, end, step, 1)
 }
 
-// RangeInSlices is Range for a query that is known to be over very many samples: in so many slices from the outset, on all processors.
+// RangeInSlices is Range for a query that is known to be over very many samples: in so many slices from the outset, on
+// all processors.
 func (s *Store) RangeInSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, slices int) ([]Series, error) {
 	switch {
 	case step <= 0:
@@ -300,7 +306,8 @@ func fromLabels(ls labels.Labels) []Label {
 	return out
 }
 
-// makeView links every file below dir into a new folder beside it (into the system's temporary folder when that is not writable), and returns the folder.
+// makeView links every file below dir into a new folder beside it (into the system's temporary folder when that is not
+// writable), and returns the folder.
 func makeView(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

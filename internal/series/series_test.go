@@ -93,7 +93,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A clock that steps back by less than the window loses no point, and a second point for a moment is left out and counted.
+// A clock that steps back by less than the window loses no point, and a second point for a moment is left out and
+// counted.
 func TestOutOfOrder(t *testing.T) {
 	s := open(t)
 	for _, sec := range []float64{100, 101, 40, 41, 102} {
@@ -146,7 +147,8 @@ func TestNativeHistogramError(t *testing.T) {
 			}
 			exact, _ := h.Quantile(q)
 			want := float64(exact) / 1e9
-			// The interpolation may stop in the neighbouring rank's bucket only where ranks fall on an edge; allow for one bucket's width and ours.
+			// The interpolation may stop in the neighbouring rank's bucket only where ranks fall on an edge; allow for
+			// one bucket's width and ours.
 			if v := got[0].Points[0].Value; math.Abs(v-want) > want*(0.0905+2*hist.RelativeError) && !onEdge(h, q) {
 				rt.Fatalf("q%g: %v, exact %v", q, v, want)
 			}
@@ -162,7 +164,8 @@ func TestNativeHistogramError(t *testing.T) {
 	})
 }
 
-// onEdge reports whether the rank of q is so near the edge of a bucket that the two definitions of a quantile may choose different values.
+// onEdge reports whether the rank of q is so near the edge of a bucket that the two definitions of a quantile may
+// choose different values.
 func onEdge(h *hist.Histogram, q float64) bool {
 	rank, seen := q*float64(h.Count()), 0.0
 	for _, b := range h.Buckets() {
@@ -350,8 +353,8 @@ func ExampleStore() {
 	// Output: vm-0 150 <nil>
 }
 
-// TestSlices: a query gives the same in any number of slices, and a query over too many samples is evaluated in slices by itself, unless
-// it asks for its own start or end.
+// TestSlices: a query gives the same in any number of slices, and a query over too many samples is evaluated in slices
+// by itself, unless it asks for its own start or end.
 func TestSlices(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "metrics")
 	s, err := series.Open(dir, series.Options{})

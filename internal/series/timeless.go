@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// seal turns everything into blocks whose files depend on the points alone: not on when they were compacted, and without the log, whose
-// order of series does. It closes the database.
+// seal turns everything into blocks whose files depend on the points alone: not on when they were compacted, and
+// without the log, whose order of series does. It closes the database.
 func (s *Store) seal() error {
 	dir, head := s.db.Dir(), s.db.Head()
 	var err error

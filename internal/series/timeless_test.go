@@ -17,7 +17,8 @@ import (
 	"plimsoll/internal/series"
 )
 
-// feed writes four hours of several series, each with gaps of its own and some with repeated points, and of a histogram.
+// feed writes four hours of several series, each with gaps of its own and some with repeated points, and of a
+// histogram.
 func feed(tb testing.TB, s *series.Store) {
 	tb.Helper()
 	h := &hist.Histogram{}
@@ -124,7 +125,8 @@ func TestTimelessIsRepeatable(t *testing.T) {
 	}
 }
 
-// TestRowsHoldTheSame: series written in rows, by several goroutines, hold what they hold when each is written by itself, whether or not some are alike.
+// TestRowsHoldTheSame: series written in rows, by several goroutines, hold what they hold when each is written by
+// itself, whether or not some are alike.
 func TestRowsHoldTheSame(t *testing.T) {
 	for n := range uint64(4) {
 		r := rand.New(rand.NewPCG(n, 1))

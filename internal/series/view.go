@@ -11,9 +11,9 @@ import (
 	"plimsoll/internal/regular"
 )
 
-// linkTree makes to a copy of from: folders made anew, files as hard links where the file system allows it. The database
-// changes existing files only by removing or replacing them, so links leave the originals as they are; the logs and the head's chunk
-// files, to which a live writer still appends, are copied.
+// linkTree makes to a copy of from: folders made anew, files as hard links where the file system allows it. The
+// database changes existing files only by removing or replacing them, so links leave the originals as they are; the
+// logs and the head's chunk files, to which a live writer still appends, are copied.
 func linkTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

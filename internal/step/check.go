@@ -57,8 +57,8 @@ func allNodes(v View) []int {
 	return nodes
 }
 
-// ControllersConfigured is the check that the plan puts before everything else when steps drive the power of nodes: each of the
-// nodes that they touch has a controller.
+// ControllersConfigured is the check that the plan puts before everything else when steps drive the power of nodes:
+// each of the nodes that they touch has a controller.
 func ControllersConfigured(nodes []int) Step {
 	a := oobConfigured(nodes)
 	a.name = "check.OobConfigured"

@@ -19,9 +19,9 @@ func clusterSteps() Registry {
 	}
 }
 
-// cleanUp stands for: power on every node that has a controller, wait for each, power off the run's VMs, delete them, and
-// see that nothing is left. Nodes without a controller are left alone, and so is everything of other runs: `plimsoll
-// cleanup` is the way to remove what those have left.
+// cleanUp stands for: power on every node that has a controller, wait for each, power off the run's VMs, delete them,
+// and see that nothing is left. Nodes without a controller are left alone, and so is everything of other runs:
+// `plimsoll cleanup` is the way to remove what those have left.
 func cleanUp(s scenario.Step, v View) ([]Step, error) {
 	var parts []*action
 	if v.Facts.Can(target.NodePowerControl) {
@@ -105,7 +105,8 @@ func deleteOurs(a scenario.Args) *action {
 	}
 }
 
-// confirmClean ends a clean-up: deleting takes snapshots and images of the machines with it, so no machine left is nothing left.
+// confirmClean ends a clean-up: deleting takes snapshots and images of the machines with it, so no machine left is
+// nothing left.
 func confirmClean() *action {
 	return &action{
 		name: "cluster.ConfirmClean", text: "see that nothing of this run is left",

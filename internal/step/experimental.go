@@ -42,8 +42,8 @@ func shell(a scenario.Args, _ View) (*action, error) {
 	}, nil
 }
 
-// hostCommand runs a shell command in the run folder. It and its children die together when ctx ends. The end of what it
-// printed is kept for the error.
+// hostCommand runs a shell command in the run folder. It and its children die together when ctx ends. The end of what
+// it printed is kept for the error.
 func hostCommand(ctx context.Context, e *Env, command string) error {
 	const kept = 2000
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
@@ -77,7 +77,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// waitWriteLog waits until every storage controller has drained its write log. A cluster without any is drained already.
+// waitWriteLog waits until every storage controller has drained its write log. A cluster without any is drained
+// already.
 func waitWriteLog(a scenario.Args, _ View) (*action, error) {
 	limit := a.Seconds("timeout")
 	return &action{

@@ -30,8 +30,8 @@ type Forecast struct {
 	View
 	Phase scenario.Phase
 	Now   time.Duration // since the run began
-	// Unknown is set by an Estimate that cannot say how long its step takes: what it returns is the longest that the step
-	// is given. Whoever asks clears it before.
+	// Unknown is set by an Estimate that cannot say how long its step takes: what it returns is the longest that the
+	// step is given. Whoever asks clears it before.
 	Unknown bool
 	// Rehearsal says how long load takes; nil where nothing can.
 	Rehearsal workload.Rehearsal
@@ -349,8 +349,8 @@ func (f *Forecast) SettleAll() {
 	}
 }
 
-// switchOff enters nodes that lose power, and with them what runs on their VMs. Where those VMs come back by themselves,
-// and what a rebuild takes of the storage, is nobody's to say.
+// switchOff enters nodes that lose power, and with them what runs on their VMs. Where those VMs come back by
+// themselves, and what a rebuild takes of the storage, is nobody's to say.
 func (f *Forecast) switchOff(nodes []int) {
 	for _, n := range nodes {
 		f.off[n] = true

@@ -12,8 +12,8 @@ import (
 	"plimsoll/unit"
 )
 
-// The steps of this file act on the members of a group while they run. A group without VMs leaves them nothing to do, except
-// for vm_group.RunCommand, which then fails.
+// The steps of this file act on the members of a group while they run. A group without VMs leaves them nothing to do,
+// except for vm_group.RunCommand, which then fails.
 
 func periodicSnapshots(a scenario.Args, v View) (*action, error) {
 	group, n := a.String("vm_group_name"), a.Int("num_snapshots")

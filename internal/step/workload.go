@@ -10,7 +10,8 @@ import (
 	"plimsoll/unit"
 )
 
-// DefaultWait is the limit of a wait, beyond the expected end of the workload where that is known, when the author gave none.
+// DefaultWait is the limit of a wait, beyond the expected end of the workload where that is known, when the author gave
+// none.
 const DefaultWait = 300 * time.Second
 
 // PrefillLimit is the limit of a prefill when the author gave none.
@@ -19,8 +20,8 @@ const PrefillLimit = 7200 * time.Second
 // Depths of prefill: writes of 1 MiB outstanding per section of the job file.
 const prefillDepth = 4
 
-// PrefillDepth is how many writes a prefill keeps outstanding per section when at most maxConcurrent of a group's vms are
-// prefilled at a time, spread over its nodes: about four per node in all, at least one.
+// PrefillDepth is how many writes a prefill keeps outstanding per section when at most maxConcurrent of a group's vms
+// are prefilled at a time, spread over its nodes: about four per node in all, at least one.
 func PrefillDepth(vms, nodes, maxConcurrent int) int {
 	nodes = max(nodes, 1)
 	perNode := (min(max(vms, 1), max(maxConcurrent, 1)) + nodes - 1) / nodes

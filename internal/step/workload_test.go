@@ -19,8 +19,8 @@ const (
 	hour = time.Hour
 )
 
-// The table of limits: what a synchronous start, or a wait, allows a job that does not end by itself, and how long it takes with one
-// that does. A limit is one for all VMs.
+// The table of limits: what a synchronous start, or a wait, allows a job that does not end by itself, and how long it
+// takes with one that does. A limit is one for all VMs.
 func TestLimits(t *testing.T) {
 	type args = scenario.Args
 	cases := []struct {
@@ -65,7 +65,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A job that goes on beyond its runtime is given the expected end plus the limit, stagger included, whenever the wait begins.
+// A job that goes on beyond its runtime is given the expected end plus the limit, stagger included, whenever the wait
+// begins.
 func TestLimitCountsFromTheExpectedEnd(t *testing.T) {
 	for _, late := range []time.Duration{0, 500 * sec, 5000 * sec} {
 		b := newBench(t)

@@ -116,9 +116,9 @@ func (t *Table) Numbers(column int, gaps bool) ([]float64, error) {
 	return out, Join(bad...)
 }
 
-// Numeric lists the columns that hold numbers and gaps only. A column that mostly holds numbers and also something else is
-// an objection, since leaving out either would be silent; so is a table without any numbers. Columns of other text are
-// left out, with a warning when they look as if they were meant as numbers.
+// Numeric lists the columns that hold numbers and gaps only. A column that mostly holds numbers and also something else
+// is an objection, since leaving out either would be silent; so is a table without any numbers. Columns of other text
+// are left out, with a warning when they look as if they were meant as numbers.
 func (t *Table) Numeric() (list []int, warnings []string, err error) {
 	for i, name := range t.Names {
 		numbers, others, like, first := 0, 0, 0, -1

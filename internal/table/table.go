@@ -126,8 +126,8 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// readText reads CSV with commas, semicolons or tabs, or columns separated by blanks. A line that begins with # is a comment.
-// The first line is a header when a cell of it is no number, and nothing that was meant as one.
+// readText reads CSV with commas, semicolons or tabs, or columns separated by blanks. A line that begins with # is a
+// comment. The first line is a header when a cell of it is no number, and nothing that was meant as one.
 func (t *Table) readText(data []byte) error {
 	scanner := bufio.NewScanner(bytes.NewReader(bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))))
 	scanner.Buffer(nil, maxLine)
@@ -207,8 +207,8 @@ func (t *Table) number(columns int) {
 	}
 }
 
-// noHeader makes the first line a row after all, when it holds nothing but numbers written badly (1,5 or 12ms) and the second
-// line writes its numbers alike.
+// noHeader makes the first line a row after all, when it holds nothing but numbers written badly (1,5 or 12ms) and the
+// second line writes its numbers alike.
 func (t *Table) noHeader(line int) {
 	second := t.Rows[0]
 	for i, name := range t.Names {

@@ -55,8 +55,8 @@ type Times struct {
 	steps []int // of each row after the first; nil when rows are not evenly spaced
 }
 
-// Times finds the column of times; nil without one. A column counts by its name, and when nearly all of its values rise or nearly
-// all fall; then each step backwards or of nothing is an objection.
+// Times finds the column of times; nil without one. A column counts by its name, and when nearly all of its values rise
+// or nearly all fall; then each step backwards or of nothing is an objection.
 func (t *Table) Times() (*Times, error) {
 	for i, name := range t.Names {
 		stem, unit := SplitUnit(name)
@@ -127,7 +127,8 @@ func (t *Table) times(column int, unit string) ([]float64, error) {
 	return out, nil
 }
 
-// epochFactor tells seconds, milliseconds, microseconds and nanoseconds since 1970 apart by their size; all smaller numbers are seconds.
+// epochFactor tells seconds, milliseconds, microseconds and nanoseconds since 1970 apart by their size; all smaller
+// numbers are seconds.
 func epochFactor(largest float64) float64 {
 	switch {
 	case largest > 1e17:
@@ -174,8 +175,8 @@ func (t *Table) forwards(column int, steps []float64) error {
 	return Join(bad...)
 }
 
-// space finds the step, and how many of them each row lies after the first. Where rows lie a whole number of steps apart, what is between them is missing;
-// otherwise they are taken in their order.
+// space finds the step, and how many of them each row lies after the first. Where rows lie a whole number of steps
+// apart, what is between them is missing; otherwise they are taken in their order.
 func (ts *Times) space(t *Table, steps []float64) {
 	sorted := slices.Sorted(slices.Values(steps))
 	ts.Step = sorted[len(sorted)/2]

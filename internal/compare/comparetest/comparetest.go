@@ -1,5 +1,5 @@
-// Package comparetest makes runs with a known law for tests of comparisons: the effect, the dependence in time and the spread
-// between runs are what the test says. It stands beside package compare as its oracle and refuses nothing.
+// Package comparetest makes runs with a known law for tests of comparisons: the effect, the dependence in time and the
+// spread between runs are what the test says. It stands beside package compare as its oracle and refuses nothing.
 package comparetest
 
 import (
@@ -122,8 +122,8 @@ func noise(r *rand.Rand, law Law) []float64 {
 	return out
 }
 
-// lognormal are latencies in even steps of their law, with a median of 1 and a deviation of 0.5 on the logarithm; to draw from them is
-// quicker than to compute each.
+// lognormal are latencies in even steps of their law, with a median of 1 and a deviation of 0.5 on the logarithm; to
+// draw from them is quicker than to compute each.
 var lognormal = sync.OnceValue(func() []float64 {
 	out := make([]float64, 1<<14)
 	for i := range out {

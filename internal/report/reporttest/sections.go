@@ -4,7 +4,8 @@ import (
 	"plimsoll/result"
 )
 
-// Sectioned adds a workload with the sections it consists of: it does what they do together, and says of each what it did.
+// Sectioned adds a workload with the sections it consists of: it does what they do together, and says of each what it
+// did.
 func (s *Synthetic) Sectioned(l Load, sections ...Load) {
 	type part struct {
 		rates []float64

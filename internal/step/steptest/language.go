@@ -12,8 +12,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// language are the subtests of the steps that published scenarios rarely use, and of what every step promises: verification before it
-// does anything, limits, annotations in the run phase only.
+// language are the subtests of the steps that published scenarios rarely use, and of what every step promises:
+// verification before it does anything, limits, annotations in the run phase only.
 var language = []subtest{
 	{name: "every step of the language can be built and says what it does", run: func(b *bench) {
 		for _, spec := range scenario.Steps() {

@@ -20,8 +20,8 @@ import (
 
 var engines = map[string]workload.Engine{"fio": workloadfake.Engine{Samples: 10}}
 
-// The simulated cluster in virtual time, which belongs to the goroutine that makes it: each subtest has a clock of its own. Its loads are
-// modelled, or those of the fake generator, as commands in VMs.
+// The simulated cluster in virtual time, which belongs to the goroutine that makes it: each subtest has a clock of its
+// own. Its loads are modelled, or those of the fake generator, as commands in VMs.
 func TestSim(t *testing.T) {
 	for name, o := range map[string]sim.Options{
 		"everything": {},

@@ -1,8 +1,8 @@
-// Package steptest is the conformance suite of the steps: every target joins it with a Factory and shows that the steps of the language
-// have their real effect there, seen through the target's own contract.
+// Package steptest is the conformance suite of the steps: every target joins it with a Factory and shows that the steps
+// of the language have their real effect there, seen through the target's own contract.
 //
-// The suite is an explicit, ordered list. Subtests that need a capability which the place does not claim are skipped and counted. Nothing
-// in it depends on how fast the place is. Tests only: no shipped package imports this one.
+// The suite is an explicit, ordered list. Subtests that need a capability which the place does not claim are skipped
+// and counted. Nothing in it depends on how fast the place is. Tests only: no shipped package imports this one.
 package steptest
 
 import (
@@ -101,7 +101,8 @@ type bench struct {
 	events []result.Event
 }
 
-// Scenario is the suite's: group A has a VM on each of the first three nodes and workload W, group B two on the first and workload X.
+// Scenario is the suite's: group A has a VM on each of the first three nodes and workload W, group B two on the first
+// and workload X.
 func Scenario(t testing.TB, id int64) *scenario.Scenario {
 	t.Helper()
 	files := fstest.MapFS{"test.yml": {Data: []byte(text)}, "w.fio": {Data: []byte(jobs)}}

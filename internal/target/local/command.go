@@ -21,8 +21,8 @@ import (
 )
 
 // gate holds a new process, behind its wall already, back until it is journalled and in its control groups: it waits
-// for a line on descriptor 3 and then becomes the command, so no command ever works unrecorded. When plimsoll dies first, the read fails and
-// the process ends.
+// for a line on descriptor 3 and then becomes the command, so no command ever works unrecorded. When plimsoll dies
+// first, the read fails and the process ends.
 const gate = `read -r go <&3 || exit 125; exec 3<&-; exec "$@"`
 
 // command is a started command: the unit of a process and all its children.

@@ -233,8 +233,8 @@ func (c *cluster) PowerOffNode(ctx context.Context, node int) error {
 	return c.nodeOff(ctx, "power off node", node)
 }
 
-// ShutdownNode implements target.NodePower. Sandboxes have no operating system to ask, so it differs from a power-off only
-// in order: nothing new starts on the node, then its VMs go one after another.
+// ShutdownNode implements target.NodePower. Sandboxes have no operating system to ask, so it differs from a power-off
+// only in order: nothing new starts on the node, then its VMs go one after another.
 func (c *cluster) ShutdownNode(ctx context.Context, node int) error {
 	return c.nodeOff(ctx, "shut down node", node)
 }

@@ -40,8 +40,8 @@ func readStorage(system fs.FS, dir string) storage {
 }
 
 // blockDevice is the name below /sys/block of the device of a mount, the whole disk for a partition; "" when there is
-// none to be found, as for network and stacked file systems. Some file systems (btrfs) report a device number of their own: then the
-// source's name must do.
+// none to be found, as for network and stacked file systems. Some file systems (btrfs) report a device number of their
+// own: then the source's name must do.
 func blockDevice(system fs.FS, m mount) string {
 	if name := deviceOf(system, m.device); name != "" {
 		return name

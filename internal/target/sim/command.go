@@ -98,8 +98,8 @@ func (w *World) function(name string) (Func, error) {
 	}, nil
 }
 
-// builtin are the commands that every world has: print TEXT, exit CODE, sleep DURATION, spawn WORD (a command with a child,
-// for an hour), orphan WORD (leaves a child behind), diskwrite PATH TEXT, diskread PATH, burn DURATION.
+// builtin are the commands that every world has: print TEXT, exit CODE, sleep DURATION, spawn WORD (a command with a
+// child, for an hour), orphan WORD (leaves a child behind), diskwrite PATH TEXT, diskread PATH, burn DURATION.
 func builtin() map[string]Func {
 	arg := func(c *Call, i int) string {
 		if i < len(c.Argv) {

@@ -54,7 +54,8 @@ type Fault struct {
 	Step string
 	At   time.Duration
 	For  time.Duration // until it is over; 0: it stays
-	// Factor is how many times as long SlowDisk makes an operation take, or the share of the storage that Neighbour takes.
+	// Factor is how many times as long SlowDisk makes an operation take, or the share of the storage that Neighbour
+	// takes.
 	Factor float64
 	// Skew is how far ClockSkew moves clocks ahead; negative is back.
 	Skew time.Duration

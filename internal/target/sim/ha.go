@@ -11,9 +11,9 @@ import (
 	"plimsoll/unit"
 )
 
-// HA is what the cluster does by itself when a node fails, however it came to be off. VMs that were on there and are not exempt (vm_group.DisableHA,
-// disable_ha of a clone) are powered on there again if it is back, else where there is most memory left; what ran in them is gone. If the node is still off then, the others make up
-// for the copies it held.
+// HA is what the cluster does by itself when a node fails, however it came to be off. VMs that were on there and are
+// not exempt (vm_group.DisableHA, disable_ha of a clone) are powered on there again if it is back, else where there is
+// most memory left; what ran in them is gone. If the node is still off then, the others make up for the copies it held.
 type HA struct {
 	After   time.Duration // from the failure until the cluster acts on it; 0: it never does
 	Rebuild time.Duration // for which the other nodes rebuild; 0: they do not
@@ -87,8 +87,8 @@ func (in *injector) restart(node int, vms []string) {
 	})
 }
 
-// failover gives the VMs that are off, and not exempt, a node that is ready and has the memory. It returns whether there is any such node, who boots
-// there, and how many do not fit.
+// failover gives the VMs that are off, and not exempt, a node that is ready and has the memory. It returns whether
+// there is any such node, who boots there, and how many do not fit.
 func (c *cluster) failover(vms []string) (ready bool, booting []string, left int) {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
@@ -126,7 +126,8 @@ func (c *cluster) failover(vms []string) (ready bool, booting []string, left int
 	return ready, booting, left
 }
 
-// failedOver ends the boot of a VM: it is on, unless it was powered off or deleted meanwhile or its new node has failed as well.
+// failedOver ends the boot of a VM: it is on, unless it was powered off or deleted meanwhile or its new node has failed
+// as well.
 func (c *cluster) failedOver(name string, on bool) {
 	c.w.mu.Lock()
 	if m := c.machines[name]; m != nil {

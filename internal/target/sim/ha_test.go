@@ -78,7 +78,8 @@ func (f *failing) expect(want ...string) {
 	}
 }
 
-// VMs of a failed node boot where there is memory, except those that are exempt, and the others rebuild, for which they take their time.
+// VMs of a failed node boot where there is memory, except those that are exempt, and the others rebuild, for which they
+// take their time.
 func TestHighAvailability(t *testing.T) {
 	f := newFailing(t, 16<<30, sim.HA{After: time.Minute, Rebuild: 10 * time.Minute, Load: 0.25})
 	f.must(f.Cluster.(target.Availability).SetHA(t.Context(), []string{"vm5"}, false))
@@ -108,7 +109,8 @@ func TestFailoverWithoutRoom(t *testing.T) {
 		" 120 on 014  256 ")
 }
 
-// When no node is left, VMs come back with the first node that does. A node that is back by then has nothing to be rebuilt.
+// When no node is left, VMs come back with the first node that does. A node that is back by then has nothing to be
+// rebuilt.
 func TestFailoverOfAll(t *testing.T) {
 	f := newFailing(t, 16<<30, sim.HA{After: time.Minute, Rebuild: time.Minute, Load: 0.1})
 	for node := range 4 {

@@ -137,7 +137,8 @@ func (c *cluster) MoveStorage(ctx context.Context, vms []string, store string) e
 	return c.each(ctx, "MoveStorage", vms, func(m *machine) error { m.store = store; return nil })
 }
 
-// Addresses implements target.Addressed: addresses of the range for benchmarks (RFC 2544), one per node, controller VM or VM.
+// Addresses implements target.Addressed: addresses of the range for benchmarks (RFC 2544), one per node, controller VM
+// or VM.
 func (c *cluster) Addresses(ctx context.Context, group string) (list []string, err error) {
 	err = c.need(target.PlaybookHosts)
 	if err == nil {

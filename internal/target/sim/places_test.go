@@ -13,7 +13,8 @@ import (
 	"plimsoll/internal/target/targettest"
 )
 
-// readyMade is a place with three machines that are on and that it neither makes nor powers, as hosts over a network are.
+// readyMade is a place with three machines that are on and that it neither makes nor powers, as hosts over a network
+// are.
 type readyMade struct{ target.Target }
 
 func (p readyMade) Check(ctx context.Context) (target.Facts, error) {

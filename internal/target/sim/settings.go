@@ -22,7 +22,8 @@ import (
 	"plimsoll/unit"
 )
 
-// settings are what a user may say of a simulated cluster, in a file or option by option. The tags are the names in both.
+// settings are what a user may say of a simulated cluster, in a file or option by option. The tags are the names in
+// both.
 type settings struct {
 	Nodes     int           `yaml:"nodes"`
 	Cores     int           `yaml:"cores"`

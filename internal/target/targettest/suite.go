@@ -33,9 +33,11 @@ type Place struct {
 	Clock         clock.Clock
 	// Commands are what the place's hosts understand.
 	Commands Commands
-	// Alive counts the processes, on whatever holds them, that a Spawn or Orphan with this word has started and that still live.
+	// Alive counts the processes, on whatever holds them, that a Spawn or Orphan with this word has started and that
+	// still live.
 	Alive func(word string) int
-	// Machines are those of a place that has machines already and makes none, on from the start; two at least for the whole suite.
+	// Machines are those of a place that has machines already and makes none, on from the start; two at least for the
+	// whole suite.
 	Machines []string
 	// Remains lists what is left of the run outside its state folder: files, processes, groups, VMs.
 	Remains func() []string

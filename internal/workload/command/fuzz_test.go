@@ -23,7 +23,8 @@ func configs(t testing.TB) map[string][]byte {
 	return all
 }
 
-// Whatever the file: objections all have its name, a file without any makes a job, always the same, that can be replayed.
+// Whatever the file: objections all have its name, a file without any makes a job, always the same, that can be
+// replayed.
 func FuzzConfig(f *testing.F) {
 	for _, c := range configs(f) {
 		f.Add(c)
@@ -55,7 +56,8 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// fuzzOutput feeds output to the configs of one format: counters never fall, and how the output is cut into pieces changes nothing.
+// fuzzOutput feeds output to the configs of one format: counters never fall, and how the output is cut into pieces
+// changes nothing.
 func fuzzOutput(f *testing.F, format string) {
 	for name, c := range configs(f) {
 		job := jobOf(f, name, c)

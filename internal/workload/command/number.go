@@ -56,8 +56,8 @@ func unitCalled(name string) (unitOf, bool) {
 type number struct {
 	Field string  `json:"field,omitempty"`
 	Value float64 `json:"value,omitempty"` // where there is no field
-	// Units are those that the text may end with, and what a number in them is multiplied by. With a single one, the text
-	// need not end with it.
+	// Units are those that the text may end with, and what a number in them is multiplied by. With a single one, the
+	// text need not end with it.
 	Units     []scaled `json:"units"`
 	Thousands string   `json:"thousands,omitempty"`
 	at        *yaml.Node

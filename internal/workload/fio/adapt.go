@@ -20,11 +20,12 @@ var forced = []fiofile.Option{
 	{Key: "continue_on_error", Value: "all"},
 }
 
-// apart begins a group of statistics with every section, so that group_reporting adds up the processes of a section and no more. It
-// changes nothing else that fio does, but for options that act on groups.
+// apart begins a group of statistics with every section, so that group_reporting adds up the processes of a section and
+// no more. It changes nothing else that fio does, but for options that act on groups.
 var apart = fiofile.Option{Key: "new_group", Flag: true}
 
-// actOnGroups are options of which fio takes "all jobs of the group" for their scope: a file that has one keeps the groups its author made.
+// actOnGroups are options of which fio takes "all jobs of the group" for their scope: a file that has one keeps the
+// groups its author made.
 var actOnGroups = []string{"exitall", "exitall_on_error", "steadystate"}
 
 // adaptation turns an author's job file into one that runs on the disks given and nothing else.
@@ -175,8 +176,8 @@ func (a *adaptation) tellApart() bool {
 	return true
 }
 
-// nameZones writes zonemode=strided where a section has a zone size and no mode. Up to fio 3.12 that was the only mode and had no
-// name; later ones refuse a zone size without one.
+// nameZones writes zonemode=strided where a section has a zone size and no mode. Up to fio 3.12 that was the only mode
+// and had no name; later ones refuse a zone size without one.
 func (a *adaptation) nameZones() {
 	if _, named := last(a.out.Global(), "zonemode"); named {
 		return

@@ -1,15 +1,15 @@
-// Package fio drives fio, 3.28 or later: it turns an author's job file into one that touches nothing but the
-// machine's data disks, runs it, and turns its status stream into reports.
+// Package fio drives fio, 3.28 or later: it turns an author's job file into one that touches nothing but the machine's
+// data disks, runs it, and turns its status stream into reports.
 //
 // Job files are written by strangers and fio may run as root, so nothing of the author's text reaches it. The file is
 // read, every option is looked up in a table (options.go) that holds all fio has, and its value is read by a form
-// (values.go) and written anew: devices mapped, sizes and durations scaled, sections under names of our own. Options that
-// would run commands or open other files are refused or left out with a note; what is not in the table, or has another
-// form, is an objection with its place. fio still judges whether a value makes sense, in its own words, which are given
-// back with the author's section names.
+// (values.go) and written anew: devices mapped, sizes and durations scaled, sections under names of our own. Options
+// that would run commands or open other files are refused or left out with a note; what is not in the table, or has
+// another form, is an objection with its place. fio still judges whether a value makes sense, in its own words, which
+// are given back with the author's section names.
 //
-// Latency is total latency: fio's lat, from handing an operation to fio's engine to its completion, submission included.
-// It is service time also for jobs with rate_process=poisson, because fio starts its watch when it sends. The
+// Latency is total latency: fio's lat, from handing an operation to fio's engine to its completion, submission
+// included. It is service time also for jobs with rate_process=poisson, because fio starts its watch when it sends. The
 // histograms are fio's own bins, imported without loss (docs/decisions/0003-fio-latency.md).
 //
 // The parser reads any fio from 2.1 on, client/server files included, and refuses with a reason what holds no report.
@@ -124,7 +124,8 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		"--eta=never",
 		"--lat_percentiles=1", // bins of total latency
 		"--clat_percentiles=0",
-		// As processes, fio's jobs each begin a session of their own and outlive a kill of the process that started them.
+		// As processes, fio's jobs each begin a session of their own and outlive a kill of the process that started
+		// them.
 		"--thread",
 	}
 	if spec.Runtime > 0 && !spec.Prefill {

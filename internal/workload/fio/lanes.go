@@ -153,7 +153,8 @@ func zeroData(job fiofile.Job) bool {
 		job.Value("buffer_pattern") != "" && pattern == ""
 }
 
-// reducible is the share of what is written that goes when compressible parts and repeated blocks do. One pattern throughout is all of it.
+// reducible is the share of what is written that goes when compressible parts and repeated blocks do. One pattern
+// throughout is all of it.
 func reducible(job fiofile.Job) float64 {
 	if zeroData(job) || job.Value("buffer_pattern") != "" {
 		return 1

@@ -42,7 +42,8 @@ func newParser(sink workload.Sink, sections []string) *parser {
 	return p
 }
 
-// Feed implements workload.Parser. It takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
+// Feed implements workload.Parser. It takes the next bytes. A document is decoded when the line that closes it has
+// come: a brace in column 0.
 func (p *parser) Feed(data []byte) {
 	p.buf = append(p.buf, data...)
 	done := 0

@@ -314,7 +314,8 @@ func processorTime(b *testing.B) time.Duration {
 // A synthetic stream of a minute with 400 occupied bins.
 func BenchmarkParseSynthetic(b *testing.B) { benchmarkParse(b, []byte(steadyStream(60, 400))) }
 
-// Sections that leave their ramp times at different moments: what was done in one counts neither for the section nor in all.
+// Sections that leave their ramp times at different moments: what was done in one counts neither for the section nor in
+// all.
 func TestSectionsInRamp(t *testing.T) {
 	t.Parallel()
 	var got workloadtest.Recorder

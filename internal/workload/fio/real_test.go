@@ -105,7 +105,8 @@ func TestRealRateAndTimes(t *testing.T) {
 	}
 }
 
-// Being told apart changes nothing but the reports: the same operations in the same order of stages, threads of a section together.
+// Being told apart changes nothing but the reports: the same operations in the same order of stages, threads of a
+// section together.
 func TestRealSections(t *testing.T) {
 	t.Parallel()
 	text := "[global]\nioengine=psync\nfilename=/dev/sdb\nbs=4k\nsize=1m\n[data-read]\nrw=randread\nnumjobs=2\nrate_iops=150\n" +
@@ -252,7 +253,8 @@ func TestNothingDone(t *testing.T) {
 	}
 }
 
-// The same seed gives the same offsets, another seed others. fio itself tells, through a log that only this test asks for.
+// The same seed gives the same offsets, another seed others. fio itself tells, through a log that only this test asks
+// for.
 func TestRealSeeds(t *testing.T) {
 	t.Parallel()
 	fio := needs.Fio(t)

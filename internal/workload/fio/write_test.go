@@ -191,7 +191,8 @@ func listed(data string) []reported {
 	return sortedOptions(all)
 }
 
-// commandWords parts a command line as fio writes it, without quotes: a text with " --" in it becomes two, here and there.
+// commandWords parts a command line as fio writes it, without quotes: a text with " --" in it becomes two, here and
+// there.
 func commandWords(line string) []string {
 	words := strings.Split(" "+line, " --")[1:]
 	for i := range words {
@@ -294,8 +295,8 @@ func FuzzReal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, config []byte) { agree(t, fio, config) })
 }
 
-// The table has every option that the fio of this machine lists, for itself and for the engines allowed. A newer fio has
-// more; those of 3.33 are in it.
+// The table has every option that the fio of this machine lists, for itself and for the engines allowed. A newer fio
+// has more; those of 3.33 are in it.
 func TestRealOptionsAreInTheTable(t *testing.T) {
 	t.Parallel()
 	fio := needs.Fio(t)

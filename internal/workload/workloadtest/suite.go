@@ -34,7 +34,8 @@ type Suite struct {
 	Host func(testing.TB) target.Host
 	// Good is a config that does I/O on /dev/sdb until Spec.Runtime is over.
 	Good []byte
-	// Sections is a config of several lanes that the engine can tell apart, on /dev/sdb until Spec.Runtime is over. Nil: it tells none apart.
+	// Sections is a config of several lanes that the engine can tell apart, on /dev/sdb until Spec.Runtime is over.
+	// Nil: it tells none apart.
 	Sections []byte
 	// Faulty holds at least two mistakes; every one of Objections occurs in the error of Validate.
 	Faulty     []byte
@@ -62,7 +63,8 @@ func (w watched) Start(ctx context.Context, c target.Command) (target.Process, e
 	return p, err
 }
 
-// interrupt has f called once, at the first report of a job on the host or, of a tool that reports at its end, at its start.
+// interrupt has f called once, at the first report of a job on the host or, of a tool that reports at its end, at its
+// start.
 func (s Suite) interrupt(host target.Host, sink *Recorder, f func()) target.Host {
 	var once sync.Once
 	if s.AtEnd {
@@ -378,7 +380,8 @@ func (s Suite) sections(t *testing.T) {
 	}
 }
 
-// checkSections holds sections against the contract: one per lane, cumulative, doing what its lane does, together the totals.
+// checkSections holds sections against the contract: one per lane, cumulative, doing what its lane does, together the
+// totals.
 func checkSections(t *testing.T, operations []result.Operation, reports []workload.Report, lanes []workload.Lane) {
 	t.Helper()
 	before := make([]workload.Counts, len(lanes))

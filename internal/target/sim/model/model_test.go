@@ -60,8 +60,8 @@ func TestScalabilityLaw(t *testing.T) {
 	}
 }
 
-// TestAgainstEvents compares the approximations with an exact simulation of single operations, exponential services, first come first
-// served: means must agree within the interval stated for each case.
+// TestAgainstEvents compares the approximations with an exact simulation of single operations, exponential services,
+// first come first served: means must agree within the interval stated for each case.
 func TestAgainstEvents(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -255,8 +255,8 @@ func (h *eventHeap) Pop() any {
 	return e
 }
 
-// erlangC is the probability that all of c servers at the load rho are busy when an operation arrives (L. Kleinrock, Queueing Systems I, 1975, section 3.5), from Erlang's
-// recursion for the loss B(c) = aB(c-1) / (c + aB(c-1)).
+// erlangC is the probability that all of c servers at the load rho are busy when an operation arrives (L. Kleinrock,
+// Queueing Systems I, 1975, section 3.5), from Erlang's recursion for the loss B(c) = aB(c-1) / (c + aB(c-1)).
 func erlangC(c int, rho float64) float64 {
 	a, b := rho*float64(c), 1.0
 	for k := 1; k <= c; k++ {
@@ -265,8 +265,8 @@ func erlangC(c int, rho float64) float64 {
 	return b / (1 - rho*(1-b))
 }
 
-// TestManyServersQueue: M/M/c has the response time S + C S / (c (1-rho)), C of Erlang. Sakasegawa's formula is exact for one server; up to 128
-// servers and a load of 99 % it puts the response within 2.5 % of that.
+// TestManyServersQueue: M/M/c has the response time S + C S / (c (1-rho)), C of Erlang. Sakasegawa's formula is exact
+// for one server; up to 128 servers and a load of 99 % it puts the response within 2.5 % of that.
 func TestManyServersQueue(t *testing.T) {
 	for _, c := range []int{1, 2, 4, 8, 32, 128} {
 		for _, rho := range []float64{0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99} {

@@ -55,8 +55,9 @@ func drawLane(t *rapid.T) workload.Lane {
 	}
 }
 
-// TestConservation: whatever is done to a world, counters never fall, none that has not ended took time, histograms hold exactly the operations counted and only grow, no more is
-// outstanding than the depth allows, nothing is done before the start or after the end, and work done to size is exactly that size.
+// TestConservation: whatever is done to a world, counters never fall, none that has not ended took time, histograms
+// hold exactly the operations counted and only grow, no more is outstanding than the depth allows, nothing is done
+// before the start or after the end, and work done to size is exactly that size.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		truth := drawTruth(t)
@@ -183,7 +184,8 @@ func scenario(truth perf.Truth) (*perf.World, []*perf.Job) {
 	return w, jobs
 }
 
-// TestReadersChangeNothing: counters are the same at a moment however often, in which order and by how many they were read before.
+// TestReadersChangeNothing: counters are the same at a moment however often, in which order and by how many they were
+// read before.
 func TestReadersChangeNothing(t *testing.T) {
 	truth := perf.DefaultTruth()
 	truth.Checkpoint = perf.Checkpoint{Every: time.Minute, Lasts: 7 * time.Second, Load: 0.2}
@@ -296,7 +298,8 @@ func TestHottest(t *testing.T) {
 	near(t, "uniform", perf.Hottest(workload.Skew{}, 0.3, 1e6), 0.3, 0)
 }
 
-// TestParetoAsDrawn draws as fio does, at u^(ln h / ln(1-h)) of the extent for u even in (0, 1), and counts what the hottest tenth gets.
+// TestParetoAsDrawn draws as fio does, at u^(ln h / ln(1-h)) of the extent for u even in (0, 1), and counts what the
+// hottest tenth gets.
 func TestParetoAsDrawn(t *testing.T) {
 	for _, h := range []float64{0.01, 0.2, 0.5, 0.8, 0.95} {
 		const draws, bins = 1_000_000, 1000
@@ -328,7 +331,8 @@ func TestCheckSaysEverything(t *testing.T) {
 	}
 }
 
-// TestPassed: what a job notes between reports is what another reader sees who looks at those moments, whatever happens to the job in between.
+// TestPassed: what a job notes between reports is what another reader sees who looks at those moments, whatever happens
+// to the job in between.
 func TestPassed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		truth := drawTruth(t)

@@ -38,7 +38,8 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-// quantiles holds sampled percentiles against a law: within the histogram's own error plus five standard errors of a sample quantile, sqrt(q(1-q)/n)/f.
+// quantiles holds sampled percentiles against a law: within the histogram's own error plus five standard errors of a
+// sample quantile, sqrt(q(1-q)/n)/f.
 func quantiles(t *testing.T, what string, h *hist.Histogram, law perf.Mix) {
 	t.Helper()
 	for _, q := range []float64{0.1, 0.5, 0.9, 0.99, 0.999} {
@@ -51,7 +52,8 @@ func quantiles(t *testing.T, what string, h *hist.Histogram, law perf.Mix) {
 	}
 }
 
-// TestPoissonArrivalsAtOneServer: M/M/1. Counts, means, percentiles and Little's law through the reports of a job: W = S/(1-rho), exponential; L = rho/(1-rho).
+// TestPoissonArrivalsAtOneServer: M/M/1. Counts, means, percentiles and Little's law through the reports of a job: W =
+// S/(1-rho), exponential; L = rho/(1-rho).
 func TestPoissonArrivalsAtOneServer(t *testing.T) {
 	for _, rho := range []float64{0.1, 0.5, 0.8, 0.95} {
 		w := perf.New(plain(), 1)
@@ -80,7 +82,8 @@ func TestClosedLoopAtOneServer(t *testing.T) {
 	}
 }
 
-// TestManyServersWithoutQueue: with a server for every operation the response is the service, its block's transfer included.
+// TestManyServersWithoutQueue: with a server for every operation the response is the service, its block's transfer
+// included.
 func TestManyServersWithoutQueue(t *testing.T) {
 	truth := perf.DefaultTruth()
 	truth.Contention, truth.Crosstalk, truth.Background, truth.NoiseCV, truth.CacheBytes = 0, 0, 0, 0, 0
@@ -98,8 +101,8 @@ func TestManyServersWithoutQueue(t *testing.T) {
 	quantiles(t, "writes", r.Ops[1].Hist, perf.Mix{Law: truth.Law, Parts: []perf.Part{{Share: 1, Seconds: write}}})
 }
 
-// TestScalabilityIsRecovered sweeps the number of nodes and fits the law to what the jobs report: the 95 % intervals cover the truth, at depth one
-// the cluster's own coefficients and at depth four those that Truth.Coefficients derives.
+// TestScalabilityIsRecovered sweeps the number of nodes and fits the law to what the jobs report: the 95 % intervals
+// cover the truth, at depth one the cluster's own coefficients and at depth four those that Truth.Coefficients derives.
 func TestScalabilityIsRecovered(t *testing.T) {
 	for _, depth := range []int{1, 4} {
 		truth := plain()
@@ -140,8 +143,8 @@ func TestScalabilityIsRecovered(t *testing.T) {
 	}
 }
 
-// TestNoise: counts of a second scatter as their law says: Poisson arrivals with variance of the mean, paced ones not at all, closed loops with
-// the renewal process's CV², and NoiseCV on top.
+// TestNoise: counts of a second scatter as their law says: Poisson arrivals with variance of the mean, paced ones not
+// at all, closed loops with the renewal process's CV², and NoiseCV on top.
 func TestNoise(t *testing.T) {
 	paced := reads(1<<20, 500)
 	paced.OpenLoop = false

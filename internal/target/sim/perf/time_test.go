@@ -40,7 +40,8 @@ func ended(t *testing.T, w *perf.World, j *perf.Job) (workload.Report, time.Time
 	return workload.Report{}, time.Time{}
 }
 
-// TestTimeToResidency: data filled onto the slow tier moves up under random reads as the closed form says, with and without a limit on the speed.
+// TestTimeToResidency: data filled onto the slow tier moves up under random reads as the closed form says, with and
+// without a limit on the speed.
 func TestTimeToResidency(t *testing.T) {
 	for _, speed := range []float64{0, 100e6, 20e6} {
 		truth := tiered()
@@ -69,7 +70,8 @@ func TestTimeToResidency(t *testing.T) {
 	}
 }
 
-// TestZerosFreeData: what was overwritten with zeros is read at the speed of the cache, and a new fill puts it on the slow tier again.
+// TestZerosFreeData: what was overwritten with zeros is read at the speed of the cache, and a new fill puts it on the
+// slow tier again.
 func TestZerosFreeData(t *testing.T) {
 	truth := tiered()
 	truth.Promotion = perf.Promotion{}
@@ -94,8 +96,8 @@ func TestZerosFreeData(t *testing.T) {
 	near(t, "reads after the second fill", again, 1/below, 0.05/below)
 }
 
-// TestWriteBurst: a burst of random writes goes at the fast tier's speed until the log is full, after bytes/(in - drained) seconds; from then on the node does
-// what the log drains, in a saw tooth while the offer stays below.
+// TestWriteBurst: a burst of random writes goes at the fast tier's speed until the log is full, after bytes/(in -
+// drained) seconds; from then on the node does what the log drains, in a saw tooth while the offer stays below.
 func TestWriteBurst(t *testing.T) {
 	truth := plain()
 	truth.Servers = 8
@@ -162,7 +164,8 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
-// TestFaults: a slow disk stretches services, a hang completes nothing until it ends and then what was outstanding, a neighbour takes its share.
+// TestFaults: a slow disk stretches services, a hang completes nothing until it ends and then what was outstanding, a
+// neighbour takes its share.
 func TestFaults(t *testing.T) {
 	count := func(j *perf.Job, from, to float64) float64 {
 		a := j.Counters(after(from)).Ops[0].Ops
@@ -216,7 +219,8 @@ func TestRunsToSize(t *testing.T) {
 	}
 }
 
-// TestStagesAndDelays: a lane begins after its delay, a stage when the one before has ended, and a job's limit ends them all.
+// TestStagesAndDelays: a lane begins after its delay, a stage when the one before has ended, and a job's limit ends
+// them all.
 func TestStagesAndDelays(t *testing.T) {
 	w := perf.New(plain(), 1)
 	first, second := reads(1, 0), fill(1<<30, false)
