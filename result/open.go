@@ -184,7 +184,8 @@ func Remove(dir string, force bool) error {
 		return fmt.Errorf("remove run: %s: %w", dir, err)
 	}
 	defer lock.Close() //nolint:errcheck // the file is being removed
-	if left, _ := os.ReadDir(filepath.Join(dir, stateDir)); len(left) > 0 && !force && (f == nil || f.Manifest().Cleaned.State != "yes") {
+	if left, _ := os.ReadDir(filepath.Join(dir, stateDir)); len(left) > 0 && !force &&
+		(f == nil || f.Manifest().Cleaned.State != "yes") {
 		return fmt.Errorf("remove run: %s: what the run made was not cleaned up yet; run `plimsoll cleanup` first", dir)
 	}
 	if err := os.RemoveAll(dir); err != nil {

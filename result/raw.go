@@ -142,7 +142,9 @@ func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
 		}
 		j.upgrade()
 		if f.rawPath(j.VM, j.Workload, j.Attempt) != filepath.Dir(p) {
-			problems = append(problems, fmt.Sprintf("%s: describes workload %q of %q, start %d, which belongs elsewhere", rel, j.Workload, j.VM, j.Attempt))
+			problems = append(problems,
+				fmt.Sprintf("%s: describes workload %q of %q, start %d, which belongs elsewhere", rel, j.Workload, j.VM,
+					j.Attempt))
 			continue
 		}
 		jobs = append(jobs, j)
@@ -251,7 +253,8 @@ func (w *rawWriter) Close() error {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close(), w.disk.syncFolder(filepath.Dir(w.file.Name())))
+	err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close(),
+		w.disk.syncFolder(filepath.Dir(w.file.Name())))
 	if err != nil && w.err == nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
@@ -263,7 +266,8 @@ func (w *rawWriter) Close() error {
 // descriptions of jobs survive a kill of the process as always, but are not forced to the disk each time, which would
 // take most of the run. It is for runs in virtual time.
 func (f *Folder) Timeless() error {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
@@ -372,11 +376,13 @@ const (
 
 // OpenRaw opens the raw output of one start; errors.Is(err, fs.ErrNotExist) when there is none.
 func (f *Folder) OpenRaw(j RawJob) (*RawReader, error) {
-	file, err := regular.Open(filepath.Join(f.rawPath(j.VM, j.Workload, j.Attempt), j.output()), os.O_RDONLY|regular.NoLinks)
+	file, err := regular.Open(filepath.Join(f.rawPath(j.VM, j.Workload, j.Attempt), j.output()),
+		os.O_RDONLY|regular.NoLinks)
 	if err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
-	dec, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(64<<20))
+	dec, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(64<<20))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
 	}

@@ -131,7 +131,8 @@ func (d *document) checkFit(w Workload, g Group, prefilled bool) {
 	if d.fits[key] {
 		return
 	}
-	objections := c.Fit(Use{Workload: w.Name, Group: g.Name, DiskBytes: g.DiskBytes, Unsure: d.unsureDisks[g.Name], Prefilled: prefilled})
+	objections := c.Fit(Use{Workload: w.Name, Group: g.Name, DiskBytes: g.DiskBytes, Unsure: d.unsureDisks[g.Name],
+		Prefilled: prefilled})
 	for _, o := range objections {
 		d.say(o.Code, Pos{File: w.ConfigFile, Line: o.Line, Col: o.Col}, o.What, o.Hint)
 	}

@@ -83,7 +83,8 @@ func (l *loader) find() bool {
 	if l.opts.File != "" {
 		l.file = path.Clean(l.opts.File)
 		if ext := strings.ToLower(path.Ext(l.file)); ext != ".yml" && ext != ".yaml" {
-			l.say("no-scenario", Pos{File: l.file}, "load: a scenario file ends in .yml or .yaml", "name the file or its directory")
+			l.say("no-scenario", Pos{File: l.file}, "load: a scenario file ends in .yml or .yaml",
+				"name the file or its directory")
 			return false
 		}
 		return true
@@ -108,7 +109,8 @@ func (l *loader) find() bool {
 		if len(found) > len(shown) {
 			shown = append(shown, "...")
 		}
-		l.say("no-scenario", Pos{}, fmt.Sprintf("load: %d files named %s: %s", len(found), scenarioFile, strings.Join(shown, ", ")), "name the one to load")
+		l.say("no-scenario", Pos{}, fmt.Sprintf("load: %d files named %s: %s", len(found), scenarioFile,
+			strings.Join(shown, ", ")), "name the one to load")
 	default:
 		l.file = found[0]
 		return true

@@ -35,7 +35,8 @@ func split(kind, text string) (float64, string, string, error) {
 }
 
 var examples = map[string]string{
-	"size": `"8KiB" or "1.5 GB"`, "bandwidth": `"200 MiB/s"`, "rate": `"4000" or "4,000 IOPS"`, "percentage": `"12.5 %"`,
+	"size": `"8KiB" or "1.5 GB"`, "bandwidth": `"200 MiB/s"`, "rate": `"4000" or "4,000 IOPS"`,
+	"percentage": `"12.5 %"`,
 }
 
 // ungroup drops commas that stand where thousands are cut.

@@ -112,7 +112,8 @@ func controlGroups(t *testing.T, runs string) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(runs, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.Contains(name, string(filepath.Separator)+"state"+string(filepath.Separator)) {
+		if err != nil || d.IsDir() || !strings.Contains(name,
+			string(filepath.Separator)+"state"+string(filepath.Separator)) {
 			return nil //nolint:nilerr // what is gone meanwhile is not of interest
 		}
 		data, err := os.ReadFile(name)
@@ -146,7 +147,8 @@ func processes(t *testing.T, folder string) []string {
 		for _, dir := range dirs {
 			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 			cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
-			home, _ := os.ReadFile(filepath.Join(dir, "environ")) // a command's working folder may not be seen from here
+			// a command's working folder may not be seen from here
+			home, _ := os.ReadFile(filepath.Join(dir, "environ"))
 			if filepath.Base(dir) != fmt.Sprint(syscall.Getpid()) && (bytes.Contains(line, []byte(folder)) ||
 				bytes.Contains(home, []byte("HOME="+folder)) || strings.HasPrefix(cwd, folder)) {
 				left = append(left, strings.ReplaceAll(string(line), "\x00", " "))

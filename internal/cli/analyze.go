@@ -32,7 +32,8 @@ type analyzeFlags struct {
 func (a *app) analyzeCommand() *cobra.Command {
 	var f analyzeFlags
 	c := &cobra.Command{
-		Use: "analyze RUN|FILE|-...", Short: "Say what a finished run or a file of another tool shows, and how sure that is", Args: args(1, 50, "run or file"),
+		Use: "analyze RUN|FILE|-...", Short: "Say what a finished run or a file of another tool shows, and how sure " +
+			"that is", Args: args(1, 50, "run or file"),
 		Long: `Analyze looks at a run from its folder alone: what stands between its numbers and a conclusion, what its
 neighbours cost, whether it was steady, how it came back after a fault, how it scales, and whether the figures are
 possible at all. Every number comes with an interval or the reason for none.
@@ -66,7 +67,8 @@ The folder is not changed unless --write says so. The exit code is 5 when an ass
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
 	c.Flags().BoolVar(&f.all, "all", false, "print every finding, what is in order too (text)")
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"json", "md", "text"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"json", "md", "text"},
+		cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -169,7 +171,8 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 	m.Environment = withSheet(m.Environment, sheet)
 	list := findings(ctx, folder, data)
 	if len(sheet) > 0 {
-		list = slices.DeleteFunc(list, func(f result.Finding) bool { return f.Check == "data-sheet" }) // of a sheet given to the run
+		// of a sheet given to the run
+		list = slices.DeleteFunc(list, func(f result.Finding) bool { return f.Check == "data-sheet" })
 		list = bySeverity(append(list, analysis.AgainstSheet(m, data)...))
 	}
 	if f.write {
@@ -181,7 +184,8 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 	if title == "" {
 		title = m.Scenario.Name
 	}
-	one := &analyzed{RunID: m.RunID, Dir: folder.Dir(), Title: title, Mind: report.Mind(m), InShort: report.InShort(list), Findings: list, repeat: analysis.Repeat{Manifest: m, Data: data}}
+	one := &analyzed{RunID: m.RunID, Dir: folder.Dir(), Title: title, Mind: report.Mind(m),
+		InShort: report.InShort(list), Findings: list, repeat: analysis.Repeat{Manifest: m, Data: data}}
 	one.failed = thresholds(report.New(report.Input{Manifest: m, Data: data, Findings: list}))
 	return one, nil
 }
@@ -223,7 +227,8 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.Finding, again bool) error {
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
-		return exit.Errorf(exit.Failed, "wait for its end, or leave out --write", "analyze: %s is going on", folder.Manifest().RunID)
+		return exit.Errorf(exit.Failed, "wait for its end, or leave out --write", "analyze: %s is going on",
+			folder.Manifest().RunID)
 	case errors.Is(err, fs.ErrPermission):
 		return exit.Errorf(exit.Failed, "leave out --write", "analyze: %s cannot be written: %w", folder.Dir(), err)
 	case err != nil:

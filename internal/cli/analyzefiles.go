@@ -58,7 +58,8 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 	var t analysis.Table
 	if column == "" {
 		if t.Sweep, err = sweepOf(s); err != nil {
-			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column as a series", "%s: %s: %w", phase, s.Source, err)
+			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column as a series", "%s: %s: %w", phase,
+				s.Source, err)
 		}
 	}
 	if t.Sweep == nil {
@@ -70,7 +71,8 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 			t.Step, out.StepSeconds, out.Notes = line.Step, line.Step, line.Notes
 		}
 		for _, n := range list {
-			if column == "" && slices.Contains(slices.Concat(concurrencyNames, weightNames), strings.ToLower(n.name)) && len(list) > 1 {
+			if column == "" && slices.Contains(slices.Concat(concurrencyNames, weightNames), strings.ToLower(n.name)) &&
+				len(list) > 1 {
 				continue // a setting
 			}
 			t.Columns = append(t.Columns, analysis.Column{Name: n.name, Kind: kindOf(n.name), Values: n.values})

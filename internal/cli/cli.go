@@ -60,7 +60,8 @@ func (a *app) main(args []string) int {
 	err := a.untilLeft(func() (err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p, visible.Lines(debug.Stack()))
+				visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p,
+					visible.Lines(debug.Stack()))
 				err = &exit.Error{Code: exit.Failed, Err: errors.New("internal error"), Said: true}
 			}
 		}()
@@ -106,9 +107,11 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	}
 	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_RUNS)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
-	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(), a.cleanupCommand(),
+	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(),
+		a.cleanupCommand(),
 		a.scenariosCommand(), a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(),
-		a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(), a.baselineCommand(), a.resumeCommand())
+		a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(),
+		a.baselineCommand(), a.resumeCommand())
 	return root
 }
 
@@ -141,7 +144,9 @@ func (a *app) needVerb(cmd *cobra.Command, args []string) error {
 
 // group is a command that only holds others.
 func (a *app) group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: a.needVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: a.needVerb, RunE: func(cmd *cobra.Command, _ []string) error {
+		return cmd.Help()
+	}}
 	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(verbs...)
 	return c
@@ -160,7 +165,8 @@ func args(low, high int, what string) cobra.PositionalArgs {
 		case high == 0:
 			return exit.Usagef(hint, "%s%q is too much: no argument is wanted", phase(cmd), given[0])
 		}
-		return exit.Usagef(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", phase(cmd), len(given), what)
+		return exit.Usagef(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", phase(cmd),
+			len(given), what)
 	}
 }
 

@@ -77,18 +77,21 @@ type targetFlags struct {
 func (f *targetFlags) register(c *cobra.Command) {
 	f.timeScale, f.sizeScale = 1, 1
 	flags := c.Flags()
-	flags.StringVar(&f.name, "target", drivers.Targets()[0].Name(), "`where` the machines come from; see plimsoll targets list")
+	flags.StringVar(&f.name, "target", drivers.Targets()[0].Name(),
+		"`where` the machines come from; see plimsoll targets list")
 	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
 	flags.Var(&f.sizeScale, "size-scale", "multiply sizes of disks and files by this `factor`")
-	flags.BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
-	_ = c.RegisterFlagCompletionFunc("target", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, p := range drivers.Targets() {
-			names = append(names, p.Name()+"\t"+p.Summary())
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	flags.BoolVar(&f.allowHostCommands, "allow-host-commands", false,
+		"permit steps that run the author's commands on this machine")
+	_ = c.RegisterFlagCompletionFunc("target",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, p := range drivers.Targets() {
+				names = append(names, p.Name()+"\t"+p.Summary())
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		})
 }
 
 // place is a target with the clock that a run on it goes by.
@@ -119,7 +122,8 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 	if keeper, ok := provider.(target.Timekeeper); ok {
 		p.clock = keeper.Clock()
 	}
-	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir, AllowHostCommands: f.allowHostCommands})
+	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir,
+		AllowHostCommands: f.allowHostCommands})
 	if err != nil {
 		return nil, exit.Usagef(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
 	}
@@ -181,7 +185,8 @@ func (a *app) refuse(phase string, l *loaded) error {
 		}
 	}
 	if l.scenario == nil {
-		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given, unit.Plural(l.count(scenario.Error), "error"))
+		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given,
+			unit.Plural(l.count(scenario.Error), "error"))
 	}
 	return nil
 }

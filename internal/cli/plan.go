@@ -56,7 +56,8 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 		if x := p.scenario.Experiment; x != nil && err == nil {
 			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
 				unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
-				unit.Plural(x.Repeats, "time"), progress.Lasts(p.plan.Least()*time.Duration(x.Runs()), p.plan.EstimateUnknown))
+				unit.Plural(x.Repeats, "time"), progress.Lasts(p.plan.Least()*time.Duration(x.Runs()),
+					p.plan.EstimateUnknown))
 		}
 	}
 	if refused != nil { // its objections are part of the plan
@@ -94,8 +95,9 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	}
 	forecaster, _ := target.TargetAs[workload.Forecaster](t.Target) // without one the plan says what it cannot say
 	p.plan, err = plan.Build(l.scenario, facts, plan.Options{
-		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: drivers.Engines(), AllowHostCommands: tf.allowHostCommands,
-		Forecaster: forecaster,
+		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: drivers.Engines(),
+		AllowHostCommands: tf.allowHostCommands,
+		Forecaster:        forecaster,
 	})
 	if err != nil {
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}

@@ -50,7 +50,8 @@ func (a *app) open(given string) (*source, error) {
 	case slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(given))):
 		return a.openDir(given, filepath.Dir(given), filepath.Base(given))
 	}
-	return nil, exit.Errorf(exit.Scenario, "name a directory, its test.yml, or a zip of it", "open: %q is neither a directory nor a .yml, .yaml or .zip file", given)
+	return nil, exit.Errorf(exit.Scenario, "name a directory, its test.yml, or a zip of it",
+		"open: %q is neither a directory nor a .yml, .yaml or .zip file", given)
 }
 
 func openLibrary(given string) (*source, error) {
@@ -61,7 +62,8 @@ func openLibrary(given string) (*source, error) {
 	if near := nearest.Of(given, scenarios.Names()); near != "" && !strings.ContainsAny(given, `/\`) {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
-	return nil, exit.Errorf(exit.Scenario, hint, "open: %q: no such file or directory, and no scenario of that name", given)
+	return nil, exit.Errorf(exit.Scenario, hint, "open: %q: no such file or directory, and no scenario of that name",
+		given)
 }
 
 func (a *app) openDir(given, dir, file string) (*source, error) {
@@ -98,7 +100,8 @@ func openZip(given string) (*source, error) {
 	}
 	if len(z.File) > maxZipFiles || total > uint64(maxZipBytes) {
 		_ = z.Close()
-		return nil, exit.Errorf(exit.Scenario, "unpack it and name the directory", "open: %q: %d files and %s are too much for a scenario (at most %d and %s)",
+		return nil, exit.Errorf(exit.Scenario, "unpack it and name the directory",
+			"open: %q: %d files and %s are too much for a scenario (at most %d and %s)",
 			given, len(z.File), unit.Bytes(min(total, 1<<62)), maxZipFiles, maxZipBytes)
 	}
 	return &source{given: given, fsys: z, close: func() { _ = z.Close() }}, nil

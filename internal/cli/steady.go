@@ -48,9 +48,11 @@ workload is looked at. "Not reached" is a result: the exit code is 0, and 5 only
 	}
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
 	c.Flags().BoolVar(&rounds, "rounds", false, "the values are rounds, not points of one long series")
-	c.Flags().StringVar(&rule, "rule", "", "with --rounds, another `rule`: WINDOW,SPREAD,EXCURSION,CEILING, as in 5,0.20,0.10,25")
+	c.Flags().StringVar(&rule, "rule", "", "with --rounds, another `rule`: WINDOW,SPREAD,EXCURSION,CEILING, as in "+
+		"5,0.20,0.10,25")
 	c.Flags().BoolVar(&require, "require", false, "exit with 5 unless every series is steady")
-	c.Flags().Float64Var(&tolerance, "tolerance", 0.05, "shifts and drifts smaller than this `share` of the mean do not matter")
+	c.Flags().Float64Var(&tolerance, "tolerance", 0.05, "shifts and drifts smaller than this `share` of the mean do "+
+		"not matter")
 	return c
 }
 
@@ -149,7 +151,8 @@ func judgeRounds(s named, rule steady.Rule) (settled, error) {
 	if err != nil {
 		return settled{}, err
 	}
-	return settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Reason: r.Reason, First: r.First, Last: r.Last, Mean: number(r.Mean),
+	return settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Reason: r.Reason, First: r.First,
+		Last: r.Last, Mean: number(r.Mean),
 		Ends: r.Interval, Spread: number(r.Spread), Line: number(r.Excursion), Note: r.Warnings, unit: s.unit}, nil
 }
 
@@ -158,8 +161,10 @@ func judgeStretch(s named, tolerance float64) (settled, error) {
 	if err != nil {
 		return settled{}, err
 	}
-	v := settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Reason: r.Reason, First: r.First, Last: r.Last, Mean: number(r.Mean.Value),
-		Ends: r.Mean.Interval, WarmUp: &r.WarmUp, Drift: number(r.DriftShare), Note: r.Warnings, step: s.step, unit: s.unit}
+	v := settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Reason: r.Reason, First: r.First,
+		Last: r.Last, Mean: number(r.Mean.Value),
+		Ends: r.Mean.Interval, WarmUp: &r.WarmUp, Drift: number(r.DriftShare), Note: r.Warnings, step: s.step,
+		unit: s.unit}
 	if r.Period.Found {
 		v.Period = number(r.Period.Points)
 	}
@@ -279,7 +284,8 @@ func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named,
 		list = append(list, named{name: s.Names[c], values: values, labels: labels})
 	}
 	if len(list) == 0 {
-		return nil, nil, exit.Errorf(exit.Failed, "--column looks at the times themselves", "%s: %s: no column of numbers besides the times in %s", phase, s.Source, table.Quote(s.Names[t.Column]))
+		return nil, nil, exit.Errorf(exit.Failed, "--column looks at the times themselves",
+			"%s: %s: no column of numbers besides the times in %s", phase, s.Source, table.Quote(s.Names[t.Column]))
 	}
 	return list, t, nil
 }
@@ -301,7 +307,8 @@ func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
 	for i, n := range list {
 		have := slices.DeleteFunc(slices.Clone(n.values), math.IsNaN)
 		if gaps := len(n.values) - len(have); float64(gaps) > mostGaps*float64(len(n.values)) {
-			return nil, "", exit.Errorf(exit.Failed, "", "%s: %s: %s: %d of %d values are missing, at most a fifth may be", phase, s.Source, n.name, gaps, len(n.values))
+			return nil, "", exit.Errorf(exit.Failed, "", "%s: %s: %s: %d of %d values are missing, at most a "+
+				"fifth may be", phase, s.Source, n.name, gaps, len(n.values))
 		}
 		list[i].values = have
 	}
@@ -366,7 +373,8 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 		}
 	}
 	for _, p := range data.Panels {
-		if column == "" && p.Type != "iops" && p.Type != "bandwidth" || column != "" && column != p.Name && column != p.Title {
+		if column == "" && p.Type != "iops" && p.Type != "bandwidth" || column != "" && column != p.Name &&
+			column != p.Title {
 			continue
 		}
 		for _, s := range p.Series {
@@ -385,7 +393,8 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 	}
 	id := folder.Manifest().RunID
 	if len(list) == 0 {
-		return nil, "", exit.Errorf(exit.Failed, "--column names a result of the scenario, or a metric like read_iops or NOPM",
+		return nil, "", exit.Errorf(exit.Failed, "--column names a result of the scenario, or a metric like "+
+			"read_iops or NOPM",
 			"%s: run %s: no such series; %s", phase, id, meant(column, seriesNames(data)))
 	}
 	return list, "run " + id, nil

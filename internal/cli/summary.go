@@ -52,7 +52,8 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 			if r.BytesPerSecond != nil {
 				moved = unit.Bandwidth(*r.BytesPerSecond).String()
 			}
-			t.Add(l.Workload, r.Op, rateIn(r.OpsPerSecond, r.Unit), moved, seconds(r.Mean), seconds(r.P50), seconds(r.P99),
+			t.Add(l.Workload, r.Op, rateIn(r.OpsPerSecond, r.Unit), moved, seconds(r.Mean), seconds(r.P50),
+				seconds(r.P99),
 				strings.TrimSuffix(l.Kind, " time"), errors)
 			errors = ""
 		}

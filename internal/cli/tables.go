@@ -23,7 +23,9 @@ func (a *app) openTable(phase, name string) (*table.Table, error) {
 	}
 	t, err := table.Read(in)
 	if err != nil {
-		return nil, exit.Errorf(exit.Failed, `a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w", phase, label, err)
+		return nil, exit.Errorf(exit.Failed,
+			`a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w",
+			phase, label, err)
 	}
 	t.Source = label
 	return t, nil
@@ -37,7 +39,8 @@ func (a *app) picked(phase string, t *table.Table, asked []string) ([]int, error
 			visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, t.Source, w)
 		}
 		if err != nil {
-			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column only", "%s: %s: %w", phase, t.Source, err)
+			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column only", "%s: %s: %w", phase,
+				t.Source, err)
 		}
 		return list, nil
 	}
@@ -46,7 +49,8 @@ func (a *app) picked(phase string, t *table.Table, asked []string) ([]int, error
 		i := t.Column(name)
 		switch {
 		case i < 0:
-			return nil, exit.Usagef("", "%s: %s: --column: no column %s among %s", phase, t.Source, table.Quote(name), table.QuoteAll(t.Names))
+			return nil, exit.Usagef("", "%s: %s: --column: no column %s among %s", phase, t.Source, table.Quote(name),
+				table.QuoteAll(t.Names))
 		case slices.Contains(list, i):
 			return nil, exit.Usagef("", "%s: %s: --column %s is given twice", phase, t.Source, table.Quote(name))
 		}

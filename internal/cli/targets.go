@@ -17,14 +17,16 @@ import (
 
 func (a *app) targetsCommand() *cobra.Command {
 	list := &cobra.Command{
-		Use: "list", Short: "List the places that machines can come from, with their options", Args: args(0, 0, "argument"),
+		Use: "list", Short: "List the places that machines can come from, with their options",
+		Args:    args(0, 0, "argument"),
 		Example: "  plimsoll targets list",
 		RunE:    func(*cobra.Command, []string) error { return a.listTargets() },
 	}
 	var f targetFlags
 	var nodes int
 	check := &cobra.Command{
-		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do; changes nothing", Args: args(0, 1, "target"),
+		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do; changes nothing",
+		Args:    args(0, 1, "target"),
 		Example: "  plimsoll targets check local --nodes 4",
 		RunE: func(_ *cobra.Command, given []string) error {
 			if len(given) == 1 {
@@ -35,7 +37,8 @@ func (a *app) targetsCommand() *cobra.Command {
 	}
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
 	check.Flags().StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
-	check.Flags().BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
+	check.Flags().BoolVar(&f.allowHostCommands, "allow-host-commands", false,
+		"permit steps that run the author's commands on this machine")
 	f.name = drivers.Targets()[0].Name()
 	return a.group("targets", "List and look at the places that machines come from", list, check)
 }

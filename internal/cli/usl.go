@@ -25,9 +25,10 @@ import (
 
 // names of the columns that a throughput curve is read from.
 var (
-	concurrencyNames = []string{"n", "concurrency", "load", "clients", "users", "workers", "threads", "jobs", "vms", "queue_depth", "iodepth", "depth"}
-	throughputNames  = []string{"x", "throughput", "tps", "iops", "ops", "rate", "tpm", "nopm", "qps", "rps"}
-	weightNames      = []string{"w", "weight", "repeats"}
+	concurrencyNames = []string{"n", "concurrency", "load", "clients", "users", "workers", "threads", "jobs", "vms",
+		"queue_depth", "iodepth", "depth"}
+	throughputNames = []string{"x", "throughput", "tps", "iops", "ops", "rate", "tpm", "nopm", "qps", "rps"}
+	weightNames     = []string{"w", "weight", "repeats"}
 )
 
 func (a *app) uslCommand() *cobra.Command {
@@ -54,7 +55,8 @@ like read_iops, new_order_rate or NOPM; unless given it is the rate of all opera
 			return a.usl(given[0], columns, format, at)
 		},
 	}
-	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or numbers from 1, like n,x,w")
+	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or "+
+		"numbers from 1, like n,x,w")
 	c.Flags().StringVarP(&format, "format", "o", "text", "`format`: json, svg, text")
 	c.Flags().Float64SliceVar(&at, "at", nil, "predict the throughput at this `concurrency`; repeatable")
 	return c
@@ -73,7 +75,8 @@ func (a *app) usl(given, columns, format string, at []float64) error {
 	}
 	model, err := usl.Fit(points, usl.Options{})
 	if err != nil {
-		return exit.Errorf(exit.Failed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
+		// each objection has it
+		return exit.Errorf(exit.Failed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", ""))
 	}
 	doc := scalability{Source: source, Model: model, Points: points}
 	for _, n := range at {
@@ -107,9 +110,11 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 			a.mind("usl", runs...)
 			metric, err := throughputMetric(side.Runs[0].Data, columns)
 			if err != nil {
-				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs", "usl: experiment %s: %w", given, err)
+				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs",
+					"usl: experiment %s: %w", given, err)
 			}
-			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"), given), nil
+			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"),
+				given), nil
 		}
 		return a.stagePoints(given, columns)
 	}
@@ -119,7 +124,8 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 	}
 	n, x, w, err := curveColumns(s, columns)
 	if err != nil {
-		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.Source, err)
+		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.Source,
+			err)
 	}
 	ns, errN := s.Numbers(n, false)
 	xs, errX := s.Numbers(x, false)
@@ -187,7 +193,8 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
 	if len(points) < 4 {
-		return nil, "", exit.Errorf(exit.Failed, "a scenario like scale-out adds workers in stages; the law needs four of them",
+		return nil, "", exit.Errorf(exit.Failed, "a scenario like scale-out adds workers in stages; the law needs "+
+			"four of them",
 			"usl: run %s: %s of load is too little for a curve", id, unit.Plural(len(points), "stage"))
 	}
 	return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "stage"), id), nil
@@ -303,7 +310,8 @@ func (a *app) runData(phase, given string) (*result.Folder, *result.Data, error)
 	}
 	data, err := folder.Data()
 	if err != nil {
-		return nil, nil, exit.Errorf(exit.Failed, "plimsoll report "+folder.Manifest().RunID+" collects it", "%s: run %q: %w", phase, given, err)
+		return nil, nil, exit.Errorf(exit.Failed, "plimsoll report "+folder.Manifest().RunID+" collects it",
+			"%s: run %q: %w", phase, given, err)
 	}
 	return folder, data, nil
 }
@@ -319,11 +327,13 @@ type scalability struct {
 func (d scalability) text(w io.Writer) error {
 	m := d.Model
 	visible.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, unit.Plural(m.N, "point"))
-	t := terminal.Table{Head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL (ROBUST T)", "95 % INTERVAL (BOOTSTRAP)"}, Right: []bool{false, true, true}}
+	t := terminal.Table{Head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL (ROBUST T)",
+		"95 % INTERVAL (BOOTSTRAP)"}, Right: []bool{false, true, true}}
 	for _, r := range []struct {
 		name string
 		p    usl.Parameter
-	}{{"gamma: throughput of one", m.GammaParameter}, {"alpha: contention", m.AlphaParameter}, {"beta: crosstalk", m.BetaParameter}} {
+	}{{"gamma: throughput of one", m.GammaParameter}, {"alpha: contention", m.AlphaParameter}, {"beta: crosstalk",
+		m.BetaParameter}} {
 		stdError := fmt.Sprintf("%.4g", r.p.StdError)
 		if r.p.AtBound {
 			stdError = "at its bound"
@@ -337,13 +347,16 @@ func (d scalability) text(w io.Writer) error {
 	}
 	visible.Fprintf(w, "\n%s\n", m.Peak)
 	if m.Peak.Exists && m.Peak.ConcurrencyInterval.Valid() {
-		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval, m.Peak.ThroughputInterval)
+		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval,
+			m.Peak.ThroughputInterval)
 	}
 	visible.Fprintf(w, "residual standard error %.4g, %d degrees of freedom, R² %.4f\n\n",
 		m.ResidualStdError, m.DegreesOfFreedom, m.RSquared)
-	laws := terminal.Table{Head: []string{"LAW", "AICC", "SUPPORT", "GAMMA", "ALPHA", "BETA"}, Right: []bool{false, true, true, true, true, true}}
+	laws := terminal.Table{Head: []string{"LAW", "AICC", "SUPPORT", "GAMMA", "ALPHA", "BETA"},
+		Right: []bool{false, true, true, true, true, true}}
 	for _, l := range m.Alternatives {
-		laws.Add(string(l.Law), fmt.Sprintf("%.2f", l.AICc), fmt.Sprintf("%.1f %%", l.Likelihood*100), fmt.Sprintf("%.6g", l.Gamma),
+		laws.Add(string(l.Law), fmt.Sprintf("%.2f", l.AICc), fmt.Sprintf("%.1f %%", l.Likelihood*100),
+			fmt.Sprintf("%.6g", l.Gamma),
 			fmt.Sprintf("%.6g", l.Alpha), fmt.Sprintf("%.6g", l.Beta))
 	}
 	if err := laws.Write(w); err != nil {
@@ -351,13 +364,15 @@ func (d scalability) text(w io.Writer) error {
 	}
 	if len(d.Predictions) > 0 {
 		visible.Fprintf(w, "\n")
-		p := terminal.Table{Head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""}, Right: []bool{true, true}}
+		p := terminal.Table{Head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""},
+			Right: []bool{true, true}}
 		for _, r := range d.Predictions {
 			note := ""
 			if r.Extrapolated {
 				note = "outside the data"
 			}
-			p.Add(fmt.Sprintf("%g", r.Concurrency), fmt.Sprintf("%.6g", r.Throughput), ends(r.Mean), ends(r.Measurement), note)
+			p.Add(fmt.Sprintf("%g", r.Concurrency), fmt.Sprintf("%.6g", r.Throughput), ends(r.Mean),
+				ends(r.Measurement), note)
 		}
 		if err := p.Write(w); err != nil {
 			return err
@@ -502,10 +517,13 @@ func (d scalability) json() uslDocument {
 	m := d.Model
 	parameter := func(p usl.Parameter) uslParameter { return uslParameter(p) }
 	doc := uslDocument{
-		Source: d.Source, N: m.N, DegreesOfFreedom: m.DegreesOfFreedom, Gamma: parameter(m.GammaParameter), Alpha: parameter(m.AlphaParameter),
-		Beta: parameter(m.BetaParameter), ResidualStdError: m.ResidualStdError, RSquared: number(m.RSquared), Warnings: append([]string{}, m.Warnings...),
-		Peak: uslPeak{Exists: m.Peak.Exists, InRange: m.Peak.InRange, Sentence: m.Peak.String(), ConcurrencyInterval: m.Peak.ConcurrencyInterval,
-			ThroughputInterval: m.Peak.ThroughputInterval, NoPeakShare: m.Peak.NoPeakShare},
+		Source: d.Source, N: m.N, DegreesOfFreedom: m.DegreesOfFreedom, Gamma: parameter(m.GammaParameter),
+		Alpha: parameter(m.AlphaParameter),
+		Beta:  parameter(m.BetaParameter), ResidualStdError: m.ResidualStdError, RSquared: number(m.RSquared),
+		Warnings: append([]string{}, m.Warnings...),
+		Peak: uslPeak{Exists: m.Peak.Exists, InRange: m.Peak.InRange, Sentence: m.Peak.String(),
+			ConcurrencyInterval: m.Peak.ConcurrencyInterval,
+			ThroughputInterval:  m.Peak.ThroughputInterval, NoPeakShare: m.Peak.NoPeakShare},
 	}
 	if m.Peak.Exists {
 		doc.Peak.Concurrency, doc.Peak.Throughput = number(m.Peak.Concurrency), number(m.Peak.Throughput)

@@ -68,7 +68,8 @@ func bigLab(tb testing.TB, vms, seconds int) *lab {
 	reports := make([][]workload.Report, vms)
 	for i := range vms {
 		name, group := vmName(i), []string{"OLTP", "DSS"}[i%2]
-		d := result.RawJob{VM: name, Group: group, Workload: group, Attempt: 1, Engine: "synthetic", Operations: result.BlockOperations(), Phase: "run", Start: l.now,
+		d := result.RawJob{VM: name, Group: group, Workload: group, Attempt: 1, Engine: "synthetic",
+			Operations: result.BlockOperations(), Phase: "run", Start: l.now,
 			End: l.now.Add(time.Duration(seconds) * time.Second), Ended: "finished"}
 		l.must(l.folder.WriteRawJob(d))
 		w, err := l.folder.RawWriter(d)

@@ -38,8 +38,10 @@ func Collect(ctx context.Context, folder *result.Folder, engines map[string]work
 }
 
 // collect is Collect with the scenario loaded; nil and a problem when it could not be.
-func collect(ctx context.Context, folder *result.Folder, engines map[string]workload.Engine, sc *scenario.Scenario, problem string) (*result.Data, error) {
-	c := &collector{folder: folder, m: folder.Manifest(), engines: engines, sc: sc, data: &result.Data{Version: result.FormatVersion}}
+func collect(ctx context.Context, folder *result.Folder, engines map[string]workload.Engine, sc *scenario.Scenario,
+	problem string) (*result.Data, error) {
+	c := &collector{folder: folder, m: folder.Manifest(), engines: engines, sc: sc,
+		data: &result.Data{Version: result.FormatVersion}}
 	if problem != "" {
 		c.problem("%s", problem)
 	}
@@ -181,13 +183,15 @@ func (c *collector) findVMs(ctx context.Context, events []result.Event) {
 	if c.store != nil {
 		oldest, newest, ok := c.store.Bounds()
 		if ok {
-			q := fmt.Sprintf("last_over_time(%s{scenario_id=%q}[%ds])", VMNode, fmt.Sprint(c.m.Scenario.ID), int(newest.Sub(oldest).Seconds())+2)
+			q := fmt.Sprintf("last_over_time(%s{scenario_id=%q}[%ds])", VMNode, fmt.Sprint(c.m.Scenario.ID),
+				int(newest.Sub(oldest).Seconds())+2)
 			found, err := c.store.Instant(ctx, q, newest)
 			if err != nil {
 				c.problem("machines: %v", err)
 			}
 			for _, s := range found {
-				nodes[s.Label("instance")] = result.VM{Name: s.Label("instance"), Group: s.Label("vm_group"), Node: int(s.Points[0].Value)}
+				nodes[s.Label("instance")] = result.VM{Name: s.Label("instance"), Group: s.Label("vm_group"),
+					Node: int(s.Points[0].Value)}
 			}
 		}
 	}
@@ -276,7 +280,9 @@ func (c *collector) replayVM(ctx context.Context, list []*track) {
 			continue
 		}
 		k.lanes = c.lanesOf(k)
-		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin mark) []*cutter { return c.cuttersFor(k, mine, begin) }}
+		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin mark) []*cutter {
+			return c.cuttersFor(k, mine, begin)
+		}}
 		err := read(ctx, c.folder, engine, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

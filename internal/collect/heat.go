@@ -109,7 +109,8 @@ func (h *heat) course(op int) *result.Course {
 			above = max(low, 1) - 1
 		}
 		if n := whole.CountAbove(above); n > 0 && n < whole.Count() {
-			out.Slower = append(out.Slower, result.Slower{Quantile: q, AboveNs: above, Counts: make([]uint64, h.grid.n)})
+			out.Slower = append(out.Slower, result.Slower{Quantile: q, AboveNs: above,
+				Counts: make([]uint64, h.grid.n)})
 		}
 	}
 	for at, one := range h.columns[op] {

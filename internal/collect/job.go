@@ -42,11 +42,13 @@ func newLoad(name string, l layout, ls []series.Label, ops, bytes, service strin
 		sent: make([]*hist.Histogram, n), seen: make([]bool, n)}
 	for i, o := range l.operations {
 		with := append(slices.Clone(ls), series.Label{Name: "op", Value: o.Name})
-		out.byOp = append(out.byOp, opSeries{series.NewRow(handles(with, ops, bytes)...), series.NewHandle(service, with)})
+		out.byOp = append(out.byOp, opSeries{series.NewRow(handles(with, ops, bytes)...),
+			series.NewHandle(service, with)})
 		out.seen[i] = o.Block != result.BlockDiscard // those are rare
 	}
 	for _, m := range l.measures {
-		with := append(slices.Clone(ls), series.Label{Name: "measure", Value: m.Name}, series.Label{Name: "unit", Value: m.Unit})
+		with := append(slices.Clone(ls), series.Label{Name: "measure", Value: m.Name},
+			series.Label{Name: "unit", Value: m.Unit})
 		out.values = append(out.values, series.NewRow(series.NewHandle(WorkloadMeasure, with)))
 	}
 	return out
@@ -105,7 +107,8 @@ func (r *Recorder) Job(d result.RawJob) *Job {
 		l.sections = v.sections(r.o.Scope, d)
 	}
 	for _, s := range l.sections {
-		s.job = &Job{r: r, vm: v, load: s, start: now, ticks: []mark{{t: now, v: s.layout.zero()}}, meter: newMeter(s.layout, d.Operations, nil)}
+		s.job = &Job{r: r, vm: v, load: s, start: now, ticks: []mark{{t: now, v: s.layout.zero()}},
+			meter: newMeter(s.layout, d.Operations, nil)}
 	}
 	return l.job
 }

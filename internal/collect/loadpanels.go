@@ -67,7 +67,8 @@ func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
 
 // workloadValue is what a result of a workload shows of its counters, with its unit put into the panel. Operations are
 // all that the workload does, of a generator of block I/O reads and writes.
-func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value func(totals, time.Duration) float64, cumulative bool, err error) {
+func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value func(totals, time.Duration) float64,
+	cumulative bool, err error) {
 	var ops []int
 	moving := false
 	rate := result.OperationsUnit
@@ -113,7 +114,10 @@ func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value fun
 // declares reports whether a workload counts an operation.
 func (c *collector) declares(load string, o result.Operation) bool {
 	return slices.ContainsFunc(c.tracks, func(k *track) bool {
-		return k.job.Workload == load && !k.job.Prefill && slices.ContainsFunc(k.job.Operations, func(x result.Operation) bool { return x.Name == o.Name })
+		return k.job.Workload == load && !k.job.Prefill &&
+			slices.ContainsFunc(k.job.Operations, func(x result.Operation) bool {
+				return x.Name == o.Name
+			})
 	})
 }
 
@@ -173,7 +177,8 @@ func bounded(p *result.Panel, g grid, end time.Time, lines int) grid {
 	if most := max(mostPanelValues/lines, fewestCells); int(span/g.step) > most {
 		asked := g.step
 		g.step = (span/time.Duration(most) + time.Second - 1).Truncate(time.Second)
-		p.Notes = append(p.Notes, fmt.Sprintf("re-binned to %v instead of %v: %v is too long for that", g.step, asked, span.Round(time.Second)))
+		p.Notes = append(p.Notes, fmt.Sprintf("re-binned to %v instead of %v: %v is too long for that", g.step, asked,
+			span.Round(time.Second)))
 	}
 	g.n = int((span+g.step-1)/g.step) + 1
 	return g

@@ -22,9 +22,12 @@ func lower(a, b float64) bool  { return a < b }
 
 var formulas = map[string][]formula{
 	"Variability": {
-		{"Variability", "coefficient of variation of the series' values: sample standard deviation / mean (our formula; lower is better)", "%", variation, higher},
+		{"Variability", "coefficient of variation of the series' values: sample standard deviation / mean (our " +
+			"formula; lower is better)", "%", variation, higher},
 		{"Standard deviation", "sample standard deviation of the series' values", "", deviation, higher},
-		{"Range", "largest minus smallest of the series' values", "", func(v []float64) float64 { return slices.Max(v) - slices.Min(v) }, higher},
+		{"Range", "largest minus smallest of the series' values", "", func(v []float64) float64 {
+			return slices.Max(v) - slices.Min(v)
+		}, higher},
 	},
 	"Min":     {{"Min", "smallest of the series' values", "", slices.Min[[]float64], lower}},
 	"Mean":    {{"Mean", "mean of the series' values", "", mean, lower}},
@@ -86,8 +89,10 @@ func (f formula) over(p result.Panel) []result.Metric {
 		}
 	}
 	return []result.Metric{
-		{Name: f.name + " (median)", Series: fmt.Sprintf("median of %d series", len(all)), Value: significant(median(values), 9), Unit: unit, Formula: f.text + "; median over the series"},
-		{Name: f.name + " (worst)", Series: worst.series, Value: worst.value, Unit: unit, Formula: f.text + "; worst of the series"},
+		{Name: f.name + " (median)", Series: fmt.Sprintf("median of %d series", len(all)),
+			Value: significant(median(values), 9), Unit: unit, Formula: f.text + "; median over the series"},
+		{Name: f.name + " (worst)", Series: worst.series, Value: worst.value, Unit: unit, Formula: f.text +
+			"; worst of the series"},
 	}
 }
 

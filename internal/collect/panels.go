@@ -32,8 +32,10 @@ func (c *collector) panels(ctx context.Context) []result.Panel {
 	out := make([]result.Panel, 0, len(c.sc.Results))
 	for _, r := range c.sc.Results {
 		p := result.Panel{
-			ID: c.sc.Name + "_" + r.Name, Name: r.Name, Title: r.Title, Kind: string(r.Kind), Type: r.Type, ReportGroup: r.ReportGroup,
-			Description: r.Description, Hint: r.Hint, Expected: r.Expected, XLabel: r.XLabel, YLabel: r.YLabel, Series: []result.Series{},
+			ID: c.sc.Name + "_" + r.Name, Name: r.Name, Title: r.Title, Kind: string(r.Kind), Type: r.Type,
+			ReportGroup: r.ReportGroup,
+			Description: r.Description, Hint: r.Hint, Expected: r.Expected, XLabel: r.XLabel, YLabel: r.YLabel,
+			Series: []result.Series{},
 		}
 		for _, b := range r.Bands {
 			p.Bands = append(p.Bands, result.Band{Name: b.Name, Lower: b.Lower, Upper: b.Upper})
@@ -65,7 +67,8 @@ func (c *collector) panels(ctx context.Context) []result.Panel {
 func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) {
 	filter := fmt.Sprintf("scenario_id=\"%d\", vm_group=%s", scenarioID, quote(r.Group))
 	sum := func(by, a, b string) string {
-		return fmt.Sprintf("sum by (%s) (irate(%s{%s}[%s]) + irate(%s{%s}[%s]))", by, a, filter, lookback, b, filter, lookback)
+		return fmt.Sprintf("sum by (%s) (irate(%s{%s}[%s]) + irate(%s{%s}[%s]))", by, a, filter, lookback, b, filter,
+			lookback)
 	}
 	switch strings.ToLower(r.Type) {
 	case "iops":
@@ -81,7 +84,8 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 		default:
 			return "", "us", fmt.Errorf("aggregate %q is not defined for latency; use mean", r.Aggregate)
 		}
-		return fmt.Sprintf("(%s / (%s > %s)) * 1000000", sum(by, ReadSeconds, WriteSeconds), sum(by, ReadsCompleted, WritesCompleted), iopsFloor), "us", nil
+		return fmt.Sprintf("(%s / (%s > %s)) * 1000000", sum(by, ReadSeconds, WriteSeconds),
+			sum(by, ReadsCompleted, WritesCompleted), iopsFloor), "us", nil
 	case "generic":
 		if strings.TrimSpace(r.Query) == "" {
 			return "", "count", fmt.Errorf("a generic result needs a query")
@@ -98,7 +102,8 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 	case "mean", "avg":
 		query = fmt.Sprintf("avg by (vm_group) (%s)", query)
 	default:
-		return "", unit, fmt.Errorf("aggregate %q is not defined for VM-group results; use sum, min, mean or max", r.Aggregate)
+		return "", unit, fmt.Errorf("aggregate %q is not defined for VM-group results; use sum, min, mean or max",
+			r.Aggregate)
 	}
 	return query, unit, nil
 }
@@ -149,7 +154,8 @@ func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result
 		return err
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("the query found nothing between %s and %s", start.Format(time.TimeOnly), end.Format(time.TimeOnly))
+		return fmt.Errorf("the query found nothing between %s and %s", start.Format(time.TimeOnly),
+			end.Format(time.TimeOnly))
 	}
 	for k, s := range found {
 		name := r.Title
@@ -160,7 +166,8 @@ func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result
 		if p.Unit != "count" {
 			points = within(points, from)
 		}
-		p.Series = append(p.Series, onGrid(result.Series{Name: name, VM: s.Label("instance"), Group: r.Group, Unit: p.Unit}, points, start, end, step))
+		p.Series = append(p.Series, onGrid(result.Series{Name: name, VM: s.Label("instance"), Group: r.Group,
+			Unit: p.Unit}, points, start, end, step))
 	}
 	return nil
 }
@@ -219,11 +226,14 @@ const (
 
 // query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points.
 // lines is the most series that it gives, over how many series it goes.
-func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines, over int) ([]series.Series, time.Duration, error) {
-	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells), max(mostEvaluations/max(over, 1), fewestCells))
+func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines,
+	over int) ([]series.Series, time.Duration, error) {
+	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells),
+		max(mostEvaluations/max(over, 1), fewestCells))
 	if asked := step; int(end.Sub(start)/step)+1 > most {
 		step = (end.Sub(start)/time.Duration(most-1) + time.Second - 1).Truncate(time.Second)
-		p.Notes = append(p.Notes, fmt.Sprintf("evaluated every %v instead of every %v: %v is too long for that", step, asked, end.Sub(start)))
+		p.Notes = append(p.Notes, fmt.Sprintf("evaluated every %v instead of every %v: %v is too long for that", step,
+			asked, end.Sub(start)))
 	}
 	evaluations := over * (int(end.Sub(start)/step) + 1)
 	ctx, shared := series.Sharing(ctx)
@@ -300,7 +310,8 @@ func (c *collector) clusterPanel(ctx context.Context, r scenario.Result, p *resu
 		return fmt.Errorf("metric %q is not served by target %q", r.Metric, c.m.Target)
 	}
 	slices.SortStableFunc(found, func(a, b series.Series) int {
-		return cmp.Or(cmp.Compare(len(a.Label("node")), len(b.Label("node"))), cmp.Compare(a.Label("node"), b.Label("node")))
+		return cmp.Or(cmp.Compare(len(a.Label("node")), len(b.Label("node"))),
+			cmp.Compare(a.Label("node"), b.Label("node")))
 	})
 	for k, s := range found {
 		name := r.Title

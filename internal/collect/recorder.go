@@ -210,7 +210,9 @@ func (r *Recorder) vm(name, group string, node int) *vmState {
 		}
 		r.vms[name] = v
 		v.idle = r.wakes.one()
-		at, _ := slices.BinarySearchFunc(r.rows, name, func(row vmRow, name string) int { return strings.Compare(row.vm.name, name) })
+		at, _ := slices.BinarySearchFunc(r.rows, name, func(row vmRow, name string) int {
+			return strings.Compare(row.vm.name, name)
+		})
 		r.rows = slices.Insert(r.rows, at, vmRow{v, v.idle})
 	}
 	return v
@@ -292,7 +294,8 @@ func (r *Recorder) Warnings() []string {
 		out = append(out, text)
 	}
 	if r.dropped > 0 {
-		out = append(out, fmt.Sprintf("%d points came too late for the metrics database and were left out of it", r.dropped))
+		out = append(out, fmt.Sprintf("%d points came too late for the metrics database and were left out of it",
+			r.dropped))
 	}
 	slices.Sort(out)
 	return out
@@ -338,7 +341,8 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 }
 
 // diskSeries are written for every machine that is on, in this order.
-var diskSeries = [...]string{VMNode, ReadsCompleted, WritesCompleted, ReadBytes, WrittenBytes, ReadSeconds, WriteSeconds}
+var diskSeries = [...]string{VMNode, ReadsCompleted, WritesCompleted, ReadBytes, WrittenBytes, ReadSeconds,
+	WriteSeconds}
 
 // diskTotals are reads and writes of all loads of a machine.
 type diskTotals struct{ ops, bytes, seconds [2]float64 }

@@ -194,7 +194,8 @@ func (p *replay) begin(r workload.Report) {
 		p.shift = k.job.Start.Sub(began)
 	}
 	if p.shift != 0 {
-		k.notes = append(k.notes, fmt.Sprintf("the tool's clock differed from plimsoll's by %v; its times were moved by that", -p.shift.Round(time.Millisecond)))
+		k.notes = append(k.notes, fmt.Sprintf("the tool's clock differed from plimsoll's by %v; its times were moved "+
+			"by that", -p.shift.Round(time.Millisecond)))
 		began = began.Add(p.shift)
 	}
 	if began.Before(k.job.Start) && r.Time.Add(p.shift).After(k.job.Start) {
@@ -232,7 +233,8 @@ func (p *replay) place(r workload.Report) time.Time {
 		fixed := p.prev.t.Add(max(step, 0))
 		p.shift += fixed.Sub(at)
 		p.note()
-		p.track.notes = append(p.track.notes, fmt.Sprintf("the tool's clock jumped by %v at %s", (d-step).Round(time.Millisecond), p.prev.t.Format(time.TimeOnly)))
+		p.track.notes = append(p.track.notes, fmt.Sprintf("the tool's clock jumped by %v at %s",
+			(d-step).Round(time.Millisecond), p.prev.t.Format(time.TimeOnly)))
 		at = fixed
 	}
 	return at.UTC()

@@ -235,6 +235,7 @@ func (m *meter) whole(k mark, last workload.Counts) mark {
 
 // fits reports whether a report has what the job declared; a damaged folder's may not.
 func (m *meter) fits(r workload.Report) bool {
-	return !slices.Contains(m.ops, -1) && !slices.Contains(m.values, -1) && len(r.Ops) == len(m.ops) && len(r.Values) == len(m.values) &&
+	return !slices.Contains(m.ops, -1) && !slices.Contains(m.values, -1) && len(r.Ops) == len(m.ops) &&
+		len(r.Values) == len(m.values) &&
 		!slices.ContainsFunc(r.Sections, func(s workload.Counts) bool { return len(s) != len(m.ops) })
 }

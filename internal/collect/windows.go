@@ -138,7 +138,8 @@ func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark, together, apart tim
 		if seen[name]++; seen[name] > 1 {
 			name = fmt.Sprintf("%s (%d)", name, seen[name])
 		}
-		l.windows = append(l.windows, result.Window{Name: name, Start: from, End: k.t, Partial: middle.Before(together) || middle.After(apart)})
+		l.windows = append(l.windows, result.Window{Name: name, Start: from, End: k.t,
+			Partial: middle.Before(together) || middle.After(apart)})
 		from, text = k.t, k.text
 	}
 }
@@ -182,7 +183,9 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin mark) []*cutter {
 		return list
 	}
 	if n := len(l.windows); n > 0 {
-		w, _ := slices.BinarySearchFunc(l.windows, begin.t, func(w result.Window, t time.Time) int { return cmp.Or(w.End.Compare(t), -1) })
+		w, _ := slices.BinarySearchFunc(l.windows, begin.t, func(w result.Window, t time.Time) int {
+			return cmp.Or(w.End.Compare(t), -1)
+		})
 		list = append(list, &cutter{
 			cell: min(w, n-1), from: begin,
 			bound: func(i int) (time.Time, bool) {
@@ -240,7 +243,9 @@ func (c *collector) workloads() []result.Workload {
 		for _, vm := range vms {
 			w := l.entry(byVM[vm])
 			w.VM = vm
-			w.ClockSeconds = slices.MaxFunc(byVM[vm], func(a, b *track) int { return cmp.Compare(a.clock.Abs(), b.clock.Abs()) }).clock.Seconds()
+			w.ClockSeconds = slices.MaxFunc(byVM[vm], func(a, b *track) int {
+				return cmp.Compare(a.clock.Abs(), b.clock.Abs())
+			}).clock.Seconds()
 			out = append(out, w)
 		}
 		w := l.entry(l.tracks)
@@ -261,7 +266,8 @@ func (c *collector) workloads() []result.Workload {
 func (l *loadPlan) entry(tracks []*track) result.Workload {
 	first := tracks[0].job
 	w := result.Workload{
-		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Phase: first.Phase, Prefill: l.prefill,
+		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Phase: first.Phase,
+		Prefill: l.prefill,
 		Latency: first.Latency, Lanes: first.Lanes, Operations: first.Operations, Measures: first.Measures,
 	}
 	for _, k := range tracks {

@@ -207,13 +207,15 @@ func Of(sides []Side, o Options) (*Document, error) {
 		if !o.Anyway {
 			return d, refusal
 		}
-		d.Marked = "COMPARED ANYWAY: these sides differ in what should be equal, so a difference below need not come from what was meant to be tested: " + refusal.names()
+		d.Marked = "COMPARED ANYWAY: these sides differ in what should be equal, so a difference below need not come " +
+			"from what was meant to be tested: " + refusal.names()
 	}
 	if err := unknownMeasures(sides, o.Better); err != nil {
 		return nil, err
 	}
 	if unknown := unknownVary(sides, o.Vary); len(unknown) > 0 {
-		return nil, fmt.Errorf("compare: no fact called %s: the facts are those of runs show --json, and \"variable NAME\"", strings.Join(unknown, ", "))
+		return nil, fmt.Errorf("compare: no fact called %s: the facts are those of runs show --json, and "+
+			"\"variable NAME\"", strings.Join(unknown, ", "))
 	}
 	for _, candidate := range sides[1:] {
 		d.measure(sides[0], candidate, o)
@@ -256,7 +258,8 @@ func check(sides []Side) error {
 		}
 		for _, r := range s.Runs {
 			if r.Data == nil {
-				errs = append(errs, fmt.Errorf("compare: %s: run %s: nothing was collected of it", s.Name, r.Manifest.RunID))
+				errs = append(errs, fmt.Errorf("compare: %s: run %s: nothing was collected of it", s.Name,
+					r.Manifest.RunID))
 			}
 		}
 	}

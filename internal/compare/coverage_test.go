@@ -43,8 +43,10 @@ var singles = []law{
 	{name: "bursts", base: comparetest.Law{Noise: 0.05, Dependence: 0.5, Bursts: 0.05, Seconds: 360}},
 	{name: "checkpoints", base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Checkpoint: 15, Seconds: 240}},
 	{name: "two speeds", base: comparetest.Law{Noise: 0.2, Dependence: 0.5, Misses: 0.05, Seconds: 150}},
-	{name: "unlike lengths", base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Seconds: 60}, seconds: 240, rate: 0.8, slower: 1.5},
-	{name: "unlike reports", base: comparetest.Law{Noise: 0.1, Dependence: 0.7, Seconds: 240}, step: 5, rate: 1.25, slower: 0.5},
+	{name: "unlike lengths", base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Seconds: 60}, seconds: 240, rate: 0.8,
+		slower: 1.5},
+	{name: "unlike reports", base: comparetest.Law{Noise: 0.1, Dependence: 0.7, Seconds: 240}, step: 5, rate: 1.25,
+		slower: 0.5},
 }
 
 func (l law) sides() (base, candidate comparetest.Law) {
@@ -96,7 +98,8 @@ func tallied(t *testing.T, l law, first uint64, rounds, runs int, scope string) 
 	all = tallies{}
 	for seed := range uint64(rounds) {
 		r := random(first<<32 + seed)
-		d, err := compare.Of([]compare.Side{side("A", r, 1, runs, base), side("B", r, runs+1, runs, candidate)}, compare.Options{Threshold: -1})
+		d, err := compare.Of([]compare.Side{side("A", r, 1, runs, base), side("B", r, runs+1, runs, candidate)},
+			compare.Options{Threshold: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,9 +128,11 @@ func (c tally) check(t *testing.T, name string, most float64) {
 	if c.closed > 1500 {
 		slack *= 2.0 / 3
 	}
-	t.Logf("%-32s %5.1f %% of %d intervals; %d have an open end, %d could not be had", name, 100*share, c.closed, c.open, c.none)
+	t.Logf("%-32s %5.1f %% of %d intervals; %d have an open end, %d could not be had", name, 100*share, c.closed,
+		c.open, c.none)
 	if !(share >= 0.93-slack && share <= most+slack) {
-		t.Errorf("%s: the interval holds the truth in %.1f %% of %d, want 93 to %.3g %%", name, 100*share, c.closed, 100*most)
+		t.Errorf("%s: the interval holds the truth in %.1f %% of %d, want 93 to %.3g %%", name, 100*share, c.closed,
+			100*most)
 	}
 }
 
@@ -216,7 +221,8 @@ func TestCoverageOfRepeats(t *testing.T) {
 func TestCoverageOfExperiments(t *testing.T) {
 	t.Parallel()
 	const drift = -0.004
-	factors := []compare.Factor{{Name: "size", Levels: []string{"4k", "64k"}}, {Name: "depth", Levels: []string{"1", "4", "16"}}}
+	factors := []compare.Factor{{Name: "size", Levels: []string{"4k", "64k"}},
+		{Name: "depth", Levels: []string{"1", "4", "16"}}}
 	truth := map[string]float64{"4k": 1, "64k": 0.7, "1": 1, "4": 1.5, "16": 1.8}
 	rounds := simulated(*pairs / 2)
 	for _, repeats := range []int{1, 3, 6} {
@@ -228,9 +234,11 @@ func TestCoverageOfExperiments(t *testing.T) {
 			for n, at := range order {
 				repeat, cell := at/6+1, at%6
 				levels := []string{factors[0].Levels[cell/3], factors[1].Levels[cell%3]}
-				l := comparetest.Law{Rate: 30 * truth[levels[0]] * truth[levels[1]] * (1 + drift*(float64(n)-float64(6*repeats-1)/2)), Mean: 0.002 * truth[levels[0]],
+				l := comparetest.Law{Rate: 30 * truth[levels[0]] * truth[levels[1]] * (1 +
+					drift*(float64(n)-float64(6*repeats-1)/2)), Mean: 0.002 * truth[levels[0]],
 					Spread: 0.05, Noise: 0.1, Seconds: 6}
-				d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n + 1), Data: comparetest.Data(r, l)}, Levels: levels, Repeat: repeat, Sequence: n + 1})
+				d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n + 1),
+					Data: comparetest.Data(r, l)}, Levels: levels, Repeat: repeat, Sequence: n + 1})
 			}
 			x, err := compare.OfExperiment(d, compare.Options{})
 			if err != nil {
@@ -249,7 +257,8 @@ func TestCoverageOfExperiments(t *testing.T) {
 			for _, c := range x.Cells {
 				for _, v := range c.Values {
 					if v.Unit == "ops/s" {
-						cells.count(compare.Measure{Interval: v.Interval}, 30*truth[c.Levels[0]]*truth[c.Levels[1]]*math.Exp(0.05*0.05/2+0.1*0.1/2))
+						cells.count(compare.Measure{Interval: v.Interval},
+							30*truth[c.Levels[0]]*truth[c.Levels[1]]*math.Exp(0.05*0.05/2+0.1*0.1/2))
 					}
 				}
 			}
@@ -257,7 +266,8 @@ func TestCoverageOfExperiments(t *testing.T) {
 				drifts.count(compare.Measure{Interval: e.Interval}, drift)
 			}
 		}
-		for name, c := range map[string]tally{"effects on rates": effects, "effects on latencies": latencies, "means of cells": cells, "drift": drifts} {
+		for name, c := range map[string]tally{"effects on rates": effects, "effects on latencies": latencies,
+			"means of cells": cells, "drift": drifts} {
 			if repeats > 1 || strings.HasPrefix(name, "effects") {
 				c.check(t, fmt.Sprintf("%d repeats: %s", repeats, name), 0.97)
 			}

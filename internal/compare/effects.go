@@ -123,14 +123,16 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 	}
 	for _, m := range d.Made {
 		if m.Data == nil || len(m.Levels) != len(d.Factors) {
-			err = errors.Join(err, fmt.Errorf("compare: experiment %s: run %s: nothing was collected of it, or it is not of this experiment", d.ID, m.Manifest.RunID))
+			err = errors.Join(err, fmt.Errorf("compare: experiment %s: run %s: nothing was collected of it, or it is "+
+				"not of this experiment", d.ID, m.Manifest.RunID))
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(d.Made, func(a, b Made) int { return a.Sequence - b.Sequence })
-	x := &Experiment{Version: FormatVersion, ID: d.ID, Title: d.Title, Summary: d.Summary, Confidence: o.Confidence, Threshold: o.Threshold, Factors: d.Factors,
+	x := &Experiment{Version: FormatVersion, ID: d.ID, Title: d.Title, Summary: d.Summary, Confidence: o.Confidence,
+		Threshold: o.Threshold, Factors: d.Factors,
 		Repeats: d.Repeats, Order: d.Order, Planned: d.Planned, Measured: len(d.Made), Failed: d.Failed}
 	all := kinds(d.Made, o)
 	for _, levels := range combinations(d.Factors) {
@@ -224,12 +226,15 @@ func kinds(runs []Made, o Options) []kind {
 					times := cmp.Or(w.Latency, "service time")
 					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " mean " + times, unit: "s",
 						direction: effect.LowerIsBetter, times: times,
-						value: func(_ result.Workload, o result.OpTotals) float64 { return o.Seconds / float64(o.Count) }})
+						value: func(_ result.Workload, o result.OpTotals) float64 {
+							return o.Seconds / float64(o.Count)
+						}})
 				}
 			}
 			for _, m := range w.Measures {
 				if _, ok := m.Over(w.Values, w.End.Sub(w.Start).Seconds()); ok && first(w.Name, "", m.Name) {
-					out = append(out, kind{workload: w.Name, name: m.Name, unit: m.SeriesUnit(), direction: o.directionOf(m),
+					out = append(out, kind{workload: w.Name, name: m.Name, unit: m.SeriesUnit(),
+						direction:  o.directionOf(m),
 						measure:    m,
 						throughput: m.Kind != result.Single && m.Better == result.Higher})
 				}
@@ -318,7 +323,8 @@ func repeatsInterval(x []float64, confidence float64) resample.Interval {
 		return resample.None("one run says nothing of what another would give")
 	}
 	m, half := mean(x), resample.StudentT(confidence, float64(n-1))*stat.StdDev(x, nil)/math.Sqrt(float64(n))
-	return resample.Interval{Low: max(m-half, 0), High: m + half, Confidence: confidence, Method: fmt.Sprintf("Student's t over %d repeats", n)}
+	return resample.Interval{Low: max(m-half, 0), High: m + half, Confidence: confidence,
+		Method: fmt.Sprintf("Student's t over %d repeats", n)}
 }
 
 func (x *Experiment) charts(d Design, all []kind) {
@@ -327,7 +333,8 @@ func (x *Experiment) charts(d Design, all []kind) {
 		return
 	}
 	for _, k := range all {
-		c := Chart{Title: k.workload + " " + k.name, Unit: k.unit, XLabel: d.Factors[last].Name, Names: d.Factors[last].Levels}
+		c := Chart{Title: k.workload + " " + k.name, Unit: k.unit, XLabel: d.Factors[last].Name,
+			Names: d.Factors[last].Levels}
 		for _, others := range combinations(d.Factors[:last]) {
 			line := ChartLine{Name: labelOf(d.Factors[:last], others)}
 			for i, level := range c.Names {
@@ -361,14 +368,16 @@ func (x *Experiment) effects(d Design, all []kind, o Options) {
 				if len(base) == 0 {
 					continue
 				}
-				m := Measure{Workload: k.workload, Name: k.name, Unit: k.unit, Direction: string(k.direction), Scope: BetweenRuns,
+				m := Measure{Workload: k.workload, Name: k.name, Unit: k.unit, Direction: string(k.direction),
+					Scope:    BetweenRuns,
 					Baseline: Values{mean(base), base}, Candidate: Values{mean(candidate), candidate}}
 				m.at = pairedAt(base, candidate, effect.Options{Threshold: o.Threshold, Direction: k.direction})
 				if first := m.at(o.Confidence); !math.IsNaN(first.change.Value) {
 					m.Change = &first.change.Value
 				}
 				list = append(list, m)
-				x.Effects = append(x.Effects, FactorEffect{Factor: factor.Name, Level: level, Against: factor.Levels[0]})
+				x.Effects = append(x.Effects, FactorEffect{Factor: factor.Name, Level: level,
+					Against: factor.Levels[0]})
 			}
 		}
 	}
@@ -475,7 +484,8 @@ func (x *Experiment) drift(d Design, all []kind, o Options) {
 		if err != nil {
 			continue // too few repeats, which the notes say
 		}
-		e := Order{Name: k.workload + " " + k.name, Interval: r.DriftPerRun.Interval, P: r.P, Confounded: r.Confounded, Warnings: r.Warnings}
+		e := Order{Name: k.workload + " " + k.name, Interval: r.DriftPerRun.Interval, P: r.P, Confounded: r.Confounded,
+			Warnings: r.Warnings}
 		if v := r.DriftPerRun.Value; !math.IsNaN(v) {
 			e.DriftPerRun = &v
 		}
@@ -495,8 +505,10 @@ func (x *Experiment) conclude(d Design) {
 		}
 	}
 	x.Mind = mind(runsOf(d.Made))
-	x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are undecided.",
-		x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters, len(x.Effects)-decided)
+	x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, "+
+		"%d are not, and %d are undecided.",
+		x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters,
+		len(x.Effects)-decided)
 	if x.Measured < x.Planned {
 		missing := "1 run is missing"
 		if n := x.Planned - x.Measured; n > 1 {
@@ -506,12 +518,14 @@ func (x *Experiment) conclude(d Design) {
 	}
 	switch {
 	case d.Repeats < 2:
-		say("Every combination ran once: nothing is known of what repeats differ by. Effects are judged by how alike they are over the levels of the other factors.")
+		say("Every combination ran once: nothing is known of what repeats differ by. Effects are judged by how alike " +
+			"they are over the levels of the other factors.")
 	case d.Repeats < 4:
 		say("With %d repeats intervals are wide; each further repeat narrows them.", d.Repeats)
 	}
 	if len(d.Factors) > 1 {
-		say("An effect is an average over the levels of the other factors. Where the lines of a chart are not parallel, the factors depend on each other: read the combinations instead.")
+		say("An effect is an average over the levels of the other factors. Where the lines of a chart are not " +
+			"parallel, the factors depend on each other: read the combinations instead.")
 	}
 	for _, f := range x.Families {
 		if f.Measures > 1 {
@@ -520,7 +534,8 @@ func (x *Experiment) conclude(d Design) {
 	}
 	for _, e := range x.Drift {
 		if e.P < 0.05 {
-			say("%s drifts from run to run (p = %.2g), apart from the combinations; their order was %s, so it adds noise and does not favour one.", e.Name, e.P, x.Order)
+			say("%s drifts from run to run (p = %.2g), apart from the combinations; their order was %s, so it adds "+
+				"noise and does not favour one.", e.Name, e.P, x.Order)
 		}
 	}
 }

@@ -52,13 +52,16 @@ func OfSamples(sides []Samples, o Options) (*Document, error) {
 		what = "column"
 	}
 	d.answer(what)
-	few := slices.ContainsFunc(d.Measures, func(m Measure) bool { return min(len(m.Baseline.Runs), len(m.Candidate.Runs)) < 4 })
+	few := slices.ContainsFunc(d.Measures, func(m Measure) bool {
+		return min(len(m.Baseline.Runs), len(m.Candidate.Runs)) < 4
+	})
 	if few {
 		d.say("Some column has fewer than four repeats on a side: its interval is wide, and one repeat gives none.")
 	}
 	d.sayFamilies()
 	d.say("Each value is taken as an independent repeat. Points of one run are not: compare the means of runs.")
-	d.say("Nothing is known of the order in which the repeats were made. When all of one side came first, a drift looks like a difference.")
+	d.say("Nothing is known of the order in which the repeats were made. When all of one side came first, a drift " +
+		"looks like a difference.")
 	return d, nil
 }
 

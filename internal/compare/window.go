@@ -52,9 +52,11 @@ func (r Run) Window(name string) (Run, error) {
 			names[i] = fmt.Sprintf("%q", n)
 		}
 		if names == nil {
-			return r, fmt.Errorf("compare: run %s: no window %q: nothing began, ended or was annotated while its workloads ran", r.Manifest.RunID, name)
+			return r, fmt.Errorf("compare: run %s: no window %q: nothing began, ended or was annotated while its "+
+				"workloads ran", r.Manifest.RunID, name)
 		}
-		return r, fmt.Errorf("compare: run %s: no window %q among %s", r.Manifest.RunID, name, strings.Join(names, ", "))
+		return r, fmt.Errorf("compare: run %s: no window %q among %s", r.Manifest.RunID, name,
+			strings.Join(names, ", "))
 	}
 	d.Start, d.End = from, to
 	d.Series = seriesWithin(r.Data.Series, from, to)
@@ -98,7 +100,9 @@ func opsWithin(win result.Window, whole []result.OpTotals) []result.OpTotals {
 			known = known && share > 1.0/near && share < near
 		}
 		if known {
-			out[i].Course = &result.Course{Start: c.Start.Add(time.Duration(float64(first) * c.Step * float64(time.Second))), Step: c.Step, Counts: all, Slower: slower}
+			out[i].Course = &result.Course{
+				Start: c.Start.Add(time.Duration(float64(first) * c.Step * float64(time.Second))), Step: c.Step,
+				Counts: all, Slower: slower}
 		}
 	}
 	return out
@@ -128,7 +132,8 @@ func seriesWithin(all []result.Series, from, to time.Time) []result.Series {
 		}
 		first, end := len(s.Values), 0
 		for j := range s.Values {
-			if at := s.Start.Add(time.Duration(j) * step); !at.Add(slack-step).Before(from) && !at.Add(-slack).After(to) {
+			if at := s.Start.Add(time.Duration(j) * step); !at.Add(slack-step).Before(from) &&
+				!at.Add(-slack).After(to) {
 				first, end = min(first, j), j+1
 			}
 		}

@@ -60,7 +60,8 @@ func (s ratioSeries) within() within {
 		}
 	}
 	if busy < fewestPoints {
-		return within{reason: fmt.Sprintf("%d points in time with operations are too few for an interval within the run, %d are needed", busy, fewestPoints)}
+		return within{reason: fmt.Sprintf("%d points in time with operations are too few for an interval within the "+
+			"run, %d are needed", busy, fewestPoints)}
 	}
 	whole := values / weights
 	if !(math.Abs(whole) > 0) || math.IsInf(whole, 0) {
@@ -72,17 +73,20 @@ func (s ratioSeries) within() within {
 	}
 	all := serial.SumOf(terms, s.cuts)
 	if all.Worth < fewestWorth {
-		return within{reason: fmt.Sprintf("the run is too short for its own dependence: its %d points in time are worth %.2g independent ones", n, all.Worth)}
+		return within{reason: fmt.Sprintf("the run is too short for its own dependence: its %d points in time are "+
+			"worth %.2g independent ones", n, all.Worth)}
 	}
 	out := within{relative: math.Sqrt(all.Variance) / weights / math.Abs(whole), dof: all.DOF}
 	if all.Worth < enoughWorth {
-		out.warning = fmt.Sprintf("the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow", n, all.Worth)
+		out.warning = fmt.Sprintf("the run is short for its own dependence: its %d points in time are worth %.2g "+
+			"independent ones, so the interval may be too narrow", n, all.Worth)
 	}
 	return out
 }
 
 func tooFew(points int) string {
-	return fmt.Sprintf("%d points in time are too few for an interval within the run, %d are needed", points, fewestPoints)
+	return fmt.Sprintf("%d points in time are too few for an interval within the run, %d are needed", points,
+		fewestPoints)
 }
 
 // joined is the mean over the runs of a side of which the other side is single.
@@ -186,7 +190,9 @@ func others(w result.Workload, d *result.Data) bool {
 // the workload's time.
 func each(w result.Workload, r Run, op, measure string, f func(vm string, at int64, v float64)) {
 	for _, s := range r.Data.Series {
-		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
+		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool {
+			return vm.Name == s.VM && vm.Group == w.Group
+		})
 		if !inGroup || s.Op != op || s.Measure != measure || s.Step <= 0 {
 			continue
 		}
@@ -222,7 +228,10 @@ func groupProducts(w result.Workload, r Run, op string) ([]float64, string) {
 	rates, sums := map[place]float64{}, map[int64]float64{}
 	each(w, r, op, result.Rate, func(vm string, t int64, v float64) { rates[place{vm, t}] = v; sums[t] += 0 })
 	found := false
-	each(w, r, op, result.LatencyMean, func(vm string, t int64, v float64) { found = true; sums[t] += v * rates[place{vm, t}] })
+	each(w, r, op, result.LatencyMean, func(vm string, t int64, v float64) {
+		found = true
+		sums[t] += v * rates[place{vm, t}]
+	})
 	if !found {
 		return nil, "its latencies were not recorded over time"
 	}
@@ -269,7 +278,10 @@ func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, wa
 	for i, o := range ops {
 		s.Merged.Merge(o.Hist)
 		if o.Course == nil {
-			return s, "how its slow operations lie in time is not known: of a window whose percentiles are far from its run's, or of a run collected before that was kept (plimsoll report RUN --again collects it anew)", ""
+			return s, "how its slow operations lie in time is not known: of a window whose percentiles are far from " +
+					"its run's, or of a run collected before that was kept (plimsoll report RUN --again collects " +
+					"it anew)",
+				""
 		}
 		n := float64(o.Hist.Count())
 		factor, own := dependence(o.Course, q, l.of[i])

@@ -96,7 +96,8 @@ type reader struct {
 }
 
 func (p *reader) object(col int, format string, args ...any) {
-	p.objections = append(p.objections, &Error{File: p.file.Name, Line: p.line, Col: col, What: fmt.Sprintf(format, args...)})
+	p.objections = append(p.objections,
+		&Error{File: p.file.Name, Line: p.line, Col: col, What: fmt.Sprintf(format, args...)})
 }
 
 func (p *reader) read(text string) {

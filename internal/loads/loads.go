@@ -147,7 +147,8 @@ func EngineFor(cluster target.Cluster, engines map[string]workload.Engine, gener
 
 // tool checks for the generator's tool once per group, since members are copies of one image; for one that the author's
 // file names, once per workload.
-func (l *Set) tool(ctx context.Context, engine workload.Engine, load scenario.Workload, host target.Host) (workload.Tool, error) {
+func (l *Set) tool(ctx context.Context, engine workload.Engine, load scenario.Workload,
+	host target.Host) (workload.Tool, error) {
 	check, key := engine.Check, engine.Describe().Name+"\x00"+load.Group
 	if naming, ok := engine.(workload.Naming); ok {
 		key += "\x00" + load.Name
@@ -193,7 +194,8 @@ func (l *Set) enter(s *Start) error {
 		before := list[len(list)-1]
 		for _, j := range before.jobs {
 			if j.launched && j.ended == "" && !j.lost {
-				return fmt.Errorf("workload %q still runs on %s; wait for it or stop it before starting it again", s.name, j.vm.Name)
+				return fmt.Errorf("workload %q still runs on %s; wait for it or stop it before starting it again",
+					s.name, j.vm.Name)
 			}
 		}
 	}
@@ -350,7 +352,8 @@ func (l *Set) Stop(ctx context.Context, s *Start) (remains []string) {
 		}
 		if l.Clock.Now().After(deadline) || l.Clock.Sleep(ctx, 20*time.Millisecond) != nil {
 			for _, j := range pending {
-				remains = append(remains, fmt.Sprintf("workload %q on %s has not ended %s after its stop", s.name, j.vm.Name, stopLimit))
+				remains = append(remains, fmt.Sprintf("workload %q on %s has not ended %s after its stop", s.name,
+					j.vm.Name, stopLimit))
 			}
 			break
 		}

@@ -77,7 +77,8 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 	l.mu.Unlock()
 	for i, vm := range vms {
 		spec := workload.Spec{
-			Name: fileName(s.name, number), VM: vm.Name, ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings, Disks: hosts[i].Disks(),
+			Name: fileName(s.name, number), VM: vm.Name, ConfigFile: load.ConfigFile, Config: load.Config,
+			Settings: load.Settings, Disks: hosts[i].Disks(),
 			Prefill: o.Prefill, Depth: o.Depth, Interval: load.ReportingInterval, Runtime: o.Runtime,
 			Seed: Seed(o.Seed, i), SizeScale: l.SizeScale, TimeScale: l.TimeScale, Sections: mostSections / len(vms),
 		}
@@ -180,7 +181,8 @@ func (l *Set) reachable(ctx context.Context, vms []target.VM) ([]target.Host, er
 		}
 	}
 	if len(silent) > 0 {
-		return nil, fmt.Errorf("%s not accessible: %s: %w", unit.Plural(len(silent), "VM"), unit.List(silent, mostNamed), errs[0])
+		return nil, fmt.Errorf("%s not accessible: %s: %w", unit.Plural(len(silent), "VM"),
+			unit.List(silent, mostNamed), errs[0])
 	}
 	return hosts, nil
 }
@@ -223,7 +225,8 @@ func (l *Set) Wait(ctx context.Context, s *Start, limit time.Duration) error {
 	l.mu.Lock()
 	s.waited = true
 	l.mu.Unlock()
-	reach := max(5*time.Second, time.Duration(len(s.jobs))*time.Second/200) // no more than 200 machines a second are asked
+	// no more than 200 machines a second are asked
+	reach := max(5*time.Second, time.Duration(len(s.jobs))*time.Second/200)
 	w := waiting{l: l, s: s, pending: s.jobs, reach: reach, ends: -1, began: l.Clock.Now()}
 	for {
 		w.look(ctx)

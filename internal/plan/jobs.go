@@ -98,14 +98,17 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 	}
 	engine, ok := j.engines[load.Generator]
 	if !ok {
-		return answer{}, fmt.Errorf("there is no engine for generator %q; known are %s", load.Generator, known(j.engines))
+		return answer{}, fmt.Errorf("there is no engine for generator %q; known are %s", load.Generator,
+			known(j.engines))
 	}
 	about := engine.Describe()
 	if j.view.Facts.Simulated && !about.Blocks {
-		return answer{}, fmt.Errorf("the simulated cluster models block I/O, and generator %q does something else; run it on a target of real machines", load.Generator)
+		return answer{}, fmt.Errorf("the simulated cluster models block I/O, and generator %q does something else; "+
+			"run it on a target of real machines", load.Generator)
 	}
 	if use.Prefill && !about.Prefills {
-		return answer{}, fmt.Errorf("generator %q has no prefill: leave the prefill steps of its workloads out", load.Generator)
+		return answer{}, fmt.Errorf("generator %q has no prefill: leave the prefill steps of its workloads out",
+			load.Generator)
 	}
 	spec := j.spec(load, use)
 	if err := engine.Validate(spec); err != nil {
@@ -168,7 +171,8 @@ func asserted(sc *scenario.Scenario, name string, declared workload.Declared) (l
 		if like := nearest.Of(word, known); like != "" {
 			hint = fmt.Sprintf("did you mean %q?", like)
 		}
-		list = append(list, Uncounted{a, fmt.Sprintf("assert %q: its generator counts no %s %q", a.Name, what, word), hint})
+		list = append(list, Uncounted{a, fmt.Sprintf("assert %q: its generator counts no %s %q", a.Name, what, word),
+			hint})
 	}
 	return list
 }

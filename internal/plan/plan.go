@@ -201,7 +201,8 @@ func (b *builder) checkGroups() {
 		}
 		for _, m := range members {
 			if other, taken := owner[m.Name]; taken {
-				b.object("%s", position(g.Pos, fmt.Sprintf("vm group %q: its VM %q would have the name of one of group %q; rename a group", g.Name, m.Name, other)))
+				b.object("%s", position(g.Pos, fmt.Sprintf("vm group %q: its VM %q would have the name of one of "+
+					"group %q; rename a group", g.Name, m.Name, other)))
 				break
 			}
 			owner[m.Name] = g.Name
@@ -230,7 +231,8 @@ func (b *builder) expand() {
 			}
 			for _, one := range built {
 				powered = append(powered, one.Uses().Nodes...)
-				steps = append(steps, Step{Phase: s.Phase, Name: one.Name(), Text: one.Text(), Line: s.Pos.Line, Do: one})
+				steps = append(steps, Step{Phase: s.Phase, Name: one.Name(), Text: one.Text(), Line: s.Pos.Line,
+					Do: one})
 			}
 		}
 	}
@@ -314,7 +316,8 @@ func (b *builder) schedule() {
 
 func (b *builder) endOfRun(f *step.Forecast) {
 	if open := f.Unsettled(); len(open) > 0 {
-		b.warn("%s left running at the end of the run phase: it will be stopped there: %s", unit.Plural(len(open), "workload"), list(open))
+		b.warn("%s left running at the end of the run phase: it will be stopped there: %s",
+			unit.Plural(len(open), "workload"), list(open))
 	}
 	f.SettleAll()
 }
@@ -384,10 +387,12 @@ func (b *builder) remark() {
 	switch {
 	case author <= 0:
 	case author < steps*9/10:
-		b.warn("estimated_runtime is %s, but the steps are expected to take %s%s", unit.Duration(author), least, unit.Duration(steps))
+		b.warn("estimated_runtime is %s, but the steps are expected to take %s%s", unit.Duration(author), least,
+			unit.Duration(steps))
 	case p.EstimateUnknown:
 	case author > 3*steps && author-steps > time.Minute:
-		b.warn("estimated_runtime is %s, but the steps are expected to take only %s", unit.Duration(author), unit.Duration(steps))
+		b.warn("estimated_runtime is %s, but the steps are expected to take only %s", unit.Duration(author),
+			unit.Duration(steps))
 	}
 	if !b.sc.HasTeardown {
 		b.warn("the scenario has no teardown: its VMs are removed when the run ends, unless asked to keep them")
@@ -396,12 +401,14 @@ func (b *builder) remark() {
 		b.remarkPorts()
 	}
 	if off := b.forecast.NodesOff(); len(off) > 0 {
-		b.warn("%s off at the end of the steps: the run will switch them back on: %s", unit.Plural(len(off), "node"), fmt.Sprint(off))
+		b.warn("%s off at the end of the steps: the run will switch them back on: %s", unit.Plural(len(off), "node"),
+			fmt.Sprint(off))
 	}
 	switch {
 	case facts.FreeBytes < 0 || p.PeakDiskBytes <= facts.FreeBytes: // not known, or enough
 	case facts.FreeBytes == 0:
-		b.warn("data disks need up to %s, nothing is free beyond what the target keeps in reserve: it will refuse", unit.Bytes(p.PeakDiskBytes))
+		b.warn("data disks need up to %s, nothing is free beyond what the target keeps in reserve: it will refuse",
+			unit.Bytes(p.PeakDiskBytes))
 	default:
 		b.warn("data disks need up to %s, %s are free: the target may refuse; a size scale of %.2g or less fits%s",
 			unit.Bytes(p.PeakDiskBytes), unit.Bytes(facts.FreeBytes),

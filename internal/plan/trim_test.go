@@ -55,7 +55,8 @@ teardown: []
 		if !errors.As(err, &refused) || len(needing) != 2 {
 			t.Fatalf("%s: error %v, steps %v", rw, err, needing)
 		}
-		want := []string{"scenario needs trim of data disks for steps " + needing[0] + "-" + needing[1] + ": target stated cannot: disks are files"}
+		want := []string{"scenario needs trim of data disks for steps " + needing[0] + "-" + needing[1] +
+			": target stated cannot: disks are files"}
 		if diff := cmp.Diff(want, p.Objections); diff != "" {
 			t.Errorf("%s: %s", rw, diff)
 		}

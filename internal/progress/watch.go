@@ -31,14 +31,16 @@ var _ run.Observer = (*Watcher)(nil)
 
 // New makes a watcher on w. It shows times as shown tells them and is as quick as now is.
 func New(w io.Writer, now, shown func() time.Time, p *plan.Plan) *Watcher {
-	return &Watcher{screen: newScreen(w, now, shown), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated(), unknown: p.EstimateUnknown}}
+	return &Watcher{screen: newScreen(w, now, shown), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated(),
+		unknown: p.EstimateUnknown}}
 }
 
 // Begin says what is about to happen.
 func (w *Watcher) Begin(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.screen.say("run %s: %s, %s", id, unit.Plural(len(w.plan.Steps), "step"), Lasts(w.plan.Least(), w.plan.EstimateUnknown))
+	w.screen.say("run %s: %s, %s", id, unit.Plural(len(w.plan.Steps), "step"),
+		Lasts(w.plan.Least(), w.plan.EstimateUnknown))
 }
 
 // Lasts says how long runs take, or with unknown what of it can be said.

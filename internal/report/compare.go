@@ -20,7 +20,8 @@ const mostSeries = 40
 func CompareJSON(w io.Writer, d *compare.Document) error {
 	whole := *d // a list of nothing is an empty list
 	whole.Unlike, whole.Measures, whole.Series = list(d.Unlike), list(d.Measures), list(d.Series)
-	whole.Families, whole.Normalised, whole.Order, whole.Notes = list(d.Families), list(d.Normalised), list(d.Order), list(d.Notes)
+	whole.Families, whole.Normalised, whole.Order, whole.Notes = list(d.Families), list(d.Normalised), list(d.Order),
+		list(d.Notes)
 	d = &whole
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -168,7 +169,8 @@ func compareTitle(d *compare.Document) string {
 
 func compareGrids(d *compare.Document) []grid {
 	several := sideNumbers(d)
-	measures := grid{title: "Workloads and results", head: []string{"measure", "baseline", "candidate", "change", "interval", "verdict"}}
+	measures := grid{title: "Workloads and results", head: []string{"measure", "baseline", "candidate", "change",
+		"interval", "verdict"}}
 	for _, m := range d.Measures {
 		measures.add(m, several)
 	}
@@ -191,14 +193,18 @@ func compareGrids(d *compare.Document) []grid {
 	for _, f := range d.Unlike {
 		facts.rows = append(facts.rows, append(append([]string{f.Name}, f.Values...), factWeight(f)))
 	}
-	cores := grid{title: "Throughput per processor", head: []string{"side", "workload", "operations", "vCPUs", "a vCPU is", "per vCPU", "per physical core"}}
+	cores := grid{title: "Throughput per processor", head: []string{"side", "workload", "operations", "vCPUs",
+		"a vCPU is", "per vCPU", "per physical core"}}
 	for _, n := range d.Normalised {
 		cores.rows = append(cores.rows, []string{n.Side, measureName(n.Cell, n.Workload, ""), quantity(n.OpsPerSecond,
 			n.Unit), plain(float64(n.VCPUs)), n.VCPU, optional(n.PerVCPU, n.Unit), optional(n.PerPhysicalCore, n.Unit)})
 	}
-	order := grid{title: "Order of the runs", head: []string{"rate", "drift per run", "interval", "p", "confounded with the sides"}}
+	order := grid{title: "Order of the runs", head: []string{"rate", "drift per run", "interval", "p",
+		"confounded with the sides"}}
 	for _, e := range d.Order {
-		order.rows = append(order.rows, []string{e.Name, percent(e.DriftPerRun), span(e.Interval.Low, e.Interval.High, e.Interval.Valid()), fmt.Sprintf("%.2g", e.P), fmt.Sprintf("%.0f %%", e.Confounded*100)})
+		order.rows = append(order.rows, []string{e.Name, percent(e.DriftPerRun),
+			span(e.Interval.Low, e.Interval.High, e.Interval.Valid()), fmt.Sprintf("%.2g", e.P),
+			fmt.Sprintf("%.0f %%", e.Confounded*100)})
 	}
 	return []grid{measures, facts, cores, order, series}
 }
@@ -225,7 +231,8 @@ func sideNumbers(d *compare.Document) map[string]string {
 }
 
 func (g *grid) add(m compare.Measure, several map[string]string) {
-	g.rows = append(g.rows, []string{fullName(m, several), quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), percent(m.Change), g.interval(m), string(m.Verdict)})
+	g.rows = append(g.rows, []string{fullName(m, several), quantity(m.Baseline.Value, m.Unit),
+		quantity(m.Candidate.Value, m.Unit), percent(m.Change), g.interval(m), string(m.Verdict)})
 }
 
 func fullName(m compare.Measure, several map[string]string) string {
@@ -352,7 +359,8 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 }
 
 func newCompareRow(m compare.Measure, label string, widest, threshold float64) compareRow {
-	r := compareRow{Measure: m, Label: label, Class: string(m.Verdict), Forest: forest(m, widest, threshold), Ends: compareInterval(m)}
+	r := compareRow{Measure: m, Label: label, Class: string(m.Verdict), Forest: forest(m, widest, threshold),
+		Ends: compareInterval(m)}
 	if !m.Adjusted.Valid() {
 		r.Ends, r.Reason = none, m.Adjusted.Reason
 	}
@@ -382,8 +390,10 @@ func forest(m compare.Measure, widest, threshold float64) template.HTML {
 		return int(math.Round(edge + (max(-1, min(1, x))+1)/2*(width-2*edge)))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString("change "+percent(m.Change)+", interval "+compareInterval(m)))
-	fmt.Fprintf(&b, `<rect class="same" x="%d" y="0" width="%d" height="%d"/><path class="zero" d="M%d 0V%d"/>`, at(-threshold), at(threshold)-at(-threshold), height, at(0), height)
+	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height,
+		template.HTMLEscapeString("change "+percent(m.Change)+", interval "+compareInterval(m)))
+	fmt.Fprintf(&b, `<rect class="same" x="%d" y="0" width="%d" height="%d"/><path class="zero" d="M%d 0V%d"/>`,
+		at(-threshold), at(threshold)-at(-threshold), height, at(0), height)
 	switch {
 	case !m.Adjusted.Valid():
 	case m.Adjusted.Low > widest: // all of it beyond the drawing: an arrow that says on which side

@@ -38,7 +38,8 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	b.WriteString(sprintf("%s\n\n%s\n", x.Title, x.Sentence))
 	effects := grid{title: "Effects", head: []string{"factor", "measure", "change", "interval", "verdict"}}
 	for _, e := range x.Effects {
-		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against), measureName("", e.Workload, e.Name), percent(e.Change), effects.interval(e.Measure), string(e.Verdict)})
+		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against),
+			measureName("", e.Workload, e.Name), percent(e.Change), effects.interval(e.Measure), string(e.Verdict)})
 	}
 	effects.write(&b, markdown)
 	cells := grid{title: "Combinations", head: []string{"combination", "repeats", "measure", "mean", "interval"}}
@@ -48,7 +49,8 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 			if i == 0 || markdown {
 				name, n = c.Cell, fmt.Sprint(len(c.Runs))
 			}
-			cells.rows = append(cells.rows, []string{name, n, measureName("", v.Workload, v.Name), quantity(v.Value, v.Unit), cellInterval(v)})
+			cells.rows = append(cells.rows, []string{name, n, measureName("", v.Workload, v.Name),
+				quantity(v.Value, v.Unit), cellInterval(v)})
 		}
 	}
 	cells.write(&b, markdown)
@@ -116,7 +118,8 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 			v.Groups = append(v.Groups, experimentGroup{Factor: e.Factor})
 		}
 		g := &v.Groups[len(v.Groups)-1]
-		g.Rows = append(g.Rows, newCompareRow(e.Measure, fmt.Sprintf("%s, not %s: %s", e.Level, e.Against, measureName("", e.Workload, e.Name)), widest, x.Threshold))
+		g.Rows = append(g.Rows, newCompareRow(e.Measure, fmt.Sprintf("%s, not %s: %s", e.Level, e.Against,
+			measureName("", e.Workload, e.Name)), widest, x.Threshold))
 	}
 	widest = widestChange(x.Against, x.Threshold)
 	for _, m := range x.Against {
@@ -132,7 +135,8 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 // comparePage executes a template that shares the table of compared measures.
 func comparePage(w io.Writer, name string, v any) error {
 	page := template.New(name).Funcs(functions).Funcs(template.FuncMap{
-		"percent": percent, "weight": factWeight, "sideSize": sideSize, "cellInterval": cellInterval, "measureName": measureName,
+		"percent": percent, "weight": factWeight, "sideSize": sideSize, "cellInterval": cellInterval,
+		"measureName": measureName,
 	})
 	for _, file := range []string{"measures.html.tmpl", name} {
 		text, err := fs.ReadFile(embedded, "assets/"+file)

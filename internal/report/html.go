@@ -59,7 +59,8 @@ func renderHTML(w io.Writer, doc *Document, files fs.FS) error {
 }
 
 var functions = template.FuncMap{
-	"quantity": quantity, "optional": optional, "duration": duration, "stamp": stamp, "plain": plain, "elapsed": elapsed, "change": change,
+	"quantity": quantity, "optional": optional, "duration": duration, "stamp": stamp, "plain": plain,
+	"elapsed": elapsed, "change": change,
 	"count": func(n uint64) string { return plain(float64(n)) },
 	"clock": func(t time.Time) string { return t.UTC().Format("15:04:05") },
 	"many": func(n int, noun string) string {
@@ -122,7 +123,8 @@ func (v *view) island() ([]byte, error) {
 	out.Origin = v.origin.UTC().Format(time.RFC3339)
 	out.Marks = v.marks
 	for _, c := range v.charts {
-		data := chartData{ID: c.ID, Title: c.Title, Unit: c.Unit, Start: c.Start, Step: c.Step, Names: c.Names, Expected: c.Expected, Log: c.Log}
+		data := chartData{ID: c.ID, Title: c.Title, Unit: c.Unit, Start: c.Start, Step: c.Step, Names: c.Names,
+			Expected: c.Expected, Log: c.Log}
 		for _, b := range c.Bands {
 			data.Bands = append(data.Bands, bandData{b.Name, b.Lower, b.Upper})
 		}

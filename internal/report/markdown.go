@@ -119,7 +119,8 @@ func (m *markdown) head(doc *Document) {
 	if doc.Manifest.ClusterName != "" {
 		run += " (" + doc.Manifest.ClusterName + ")"
 	}
-	m.line("%s, %s UTC, %s. %s on %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), unit.Plural(len(doc.VMs), "VM"), unit.Plural(len(doc.Manifest.Nodes), "node"))
+	m.line("%s, %s UTC, %s. %s on %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End),
+		unit.Plural(len(doc.VMs), "VM"), unit.Plural(len(doc.Manifest.Nodes), "node"))
 	for _, v := range doc.Verdicts {
 		if v.Reason != "" {
 			m.line("- %s: **%s** – %s", v.Question, v.State, v.Reason)
@@ -221,7 +222,8 @@ func (m *markdown) latencies(doc *Document) {
 	if len(doc.Latencies) == 0 {
 		return
 	}
-	m.line("\n## Percentiles\n\nFrom merged histograms, within ±%s %% of the value; never averaged. A dash: too few operations to speak of it.", boundPercent(doc.Latencies[0].Error))
+	m.line("\n## Percentiles\n\nFrom merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
+		"operations to speak of it.", boundPercent(doc.Latencies[0].Error))
 	for _, l := range doc.Latencies {
 		m.line("\n### %s: %s", l.Workload, l.Kind)
 		m.header("Window", "Operation", "Count", "Rate", "Bandwidth", "Mean", "p50", "p90", "p99", "p99.9", "Max")
@@ -231,11 +233,14 @@ func (m *markdown) latencies(doc *Document) {
 				if r.Saturated > 0 {
 					most = "≥ " + most
 				}
-				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)), quantity(r.OpsPerSecond, r.Unit), optional(r.BytesPerSecond, "bytes/s"),
-					optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"), optional(r.P99, "s"), optional(r.P999, "s"), most)
+				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)),
+					quantity(r.OpsPerSecond, r.Unit), optional(r.BytesPerSecond, "bytes/s"),
+					optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"), optional(r.P99, "s"),
+					optional(r.P999, "s"), most)
 			}
 			for _, one := range w.Measures {
-				m.cells(w.Name+" ("+duration(w.Seconds)+")", one.Name, none, quantity(one.Value, one.Unit), none, none, none, none, none, none, none)
+				m.cells(w.Name+" ("+duration(w.Seconds)+")", one.Name, none, quantity(one.Value, one.Unit), none, none,
+					none, none, none, none, none)
 			}
 		}
 	}

@@ -49,8 +49,10 @@ func newDrawing(label string, height int, x0, x1, y0, y1 float64) *drawing {
 	if y1 <= y0 {
 		y1 = y0 + 1
 	}
-	d := &drawing{x0: x0, x1: x1, y0: y0, y1: y1, left: svgLeft, right: svgWidth - svgRight, top: svgTop, bottom: float64(height - svgBottom)}
-	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, svgWidth, height, template.HTMLEscapeString(label))
+	d := &drawing{x0: x0, x1: x1, y0: y0, y1: y1, left: svgLeft, right: svgWidth - svgRight, top: svgTop,
+		bottom: float64(height - svgBottom)}
+	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, svgWidth, height,
+		template.HTMLEscapeString(label))
 	return d
 }
 
@@ -76,7 +78,8 @@ func (c *chart) svg(marks []mark) template.HTML {
 		bottom, top = c.Log[0], c.Log[1]
 	}
 	end := c.Start + c.Step*float64(len(c.Values[0]))
-	label := fmt.Sprintf("%s over time, %d series, from %s to %s", c.Title, len(c.Names), quantity(low, c.Unit), quantity(high, c.Unit))
+	label := fmt.Sprintf("%s over time, %d series, from %s to %s", c.Title, len(c.Names), quantity(low, c.Unit),
+		quantity(high, c.Unit))
 	d := newDrawing(label, svgHeight, c.Start, end, bottom, top)
 	d.log = c.Log != nil
 	for i, band := range c.Bands {
@@ -114,7 +117,8 @@ func (d *drawing) band(b result.Band, i int) {
 	if high <= low {
 		return
 	}
-	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/>`, i%3, int(d.left), d.y(high), int(d.right-d.left), d.y(low)-d.y(high))
+	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/>`, i%3, int(d.left), d.y(high),
+		int(d.right-d.left), d.y(low)-d.y(high))
 	line := d.y(high) + 13
 	if d.y(low)-d.y(high) < 18 { // too narrow for its name
 		line = d.y(low) + 13

@@ -84,7 +84,8 @@ func Settle(folder *result.Folder) error {
 			m.Measured = measured
 		}
 		if m.Cleaned.State == "pending" {
-			m.Cleaned = result.Verdict{State: "no", Reason: "the process ended before its teardown; `plimsoll cleanup` removes what remains"}
+			m.Cleaned = result.Verdict{State: "no", Reason: "the process ended before its teardown; `plimsoll " +
+				"cleanup` removes what remains"}
 		}
 	})
 }

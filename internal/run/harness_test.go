@@ -85,7 +85,8 @@ teardown:
 `
 
 // jobs is the job file of everyKind: a paced mixed load.
-const jobs = "[global]\nrw=randrw\nbs=8k\niodepth=4\nrate_iops=50,50\nsize=1G\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n"
+const jobs = "[global]\nrw=randrw\nbs=8k\niodepth=4\nrate_iops=50,50\nsize=1G\ntime_based\n[a]\nfilename=/dev/sdb\n" +
+	"size=1G\n"
 
 // harness is one world with one scenario in virtual time.
 type harness struct {
@@ -103,7 +104,8 @@ type harness struct {
 func newHarness(t *testing.T, text string) *harness {
 	t.Helper()
 	files := fstest.MapFS{"test.yml": {Data: []byte(text)}, "w.fio": {Data: []byte(jobs)}}
-	h := harnessOf(t, files, sim.Options{Seed: 1, KeepCalls: true, RunTools: true, Boot: 2 * time.Second, NodeBoot: 30 * time.Second,
+	h := harnessOf(t, files, sim.Options{Seed: 1, KeepCalls: true, RunTools: true, Boot: 2 * time.Second,
+		NodeBoot:  30 * time.Second,
 		FreeBytes: 1 << 50, FreeMemory: 1 << 50}, map[string]workload.Engine{"fio": fake.Engine{Samples: 20}})
 	h.world.Command("sh", func(*sim.Call) target.Exit { return target.Exit{} })
 	h.plan(plan.Options{TimeScale: 1, SizeScale: 0.01, Engines: h.req.Engines})
@@ -137,7 +139,8 @@ func harnessOf(t *testing.T, files fs.FS, o sim.Options, engines map[string]work
 		t.Fatal(err)
 	}
 	h.req = run.Request{
-		Root: t.TempDir(), RunID: "run", Program: "test", Source: "test", Files: files, Scenario: sc, Target: place, Facts: facts,
+		Root: t.TempDir(), RunID: "run", Program: "test", Source: "test", Files: files, Scenario: sc, Target: place,
+		Facts:   facts,
 		Engines: engines, Clock: v, Observer: h,
 	}
 	return h
@@ -204,7 +207,8 @@ func (h *harness) clean(s run.Summary) {
 }
 
 func (h *harness) nodeOn(i int) bool {
-	c, err := h.world.Target().Provision(context.Background(), target.Request{RunID: "look", StateDir: fmt.Sprint(h.t.Name(), i)})
+	c, err := h.world.Target().Provision(context.Background(),
+		target.Request{RunID: "look", StateDir: fmt.Sprint(h.t.Name(), i)})
 	if err != nil {
 		h.t.Fatal(err)
 	}

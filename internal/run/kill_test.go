@@ -45,7 +45,8 @@ func (h *harness) at(i int, moment string, f func()) {
 		over, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		g := e.Clock.Group()
 		g.Go(func() {
-			_ = e.Clock.Sleep(over, time.Duration(s.EstimateSeconds/2*float64(time.Second))) // the step may be over before
+			// the step may be over before
+			_ = e.Clock.Sleep(over, time.Duration(s.EstimateSeconds/2*float64(time.Second)))
 			f()
 		})
 		err := inner.Do(ctx, e)
@@ -70,7 +71,8 @@ func TestProcessKilledInEveryStep(t *testing.T) {
 		for _, s := range hit {
 			for _, moment := range moments {
 				h.at(s.Number-1, moment, func() {
-					d := death{filepath.Join(copies, fmt.Sprint(len(deaths))), string(s.Phase), fmt.Sprintf("%s of step %d", moment, s.Number)}
+					d := death{filepath.Join(copies, fmt.Sprint(len(deaths))), string(s.Phase),
+						fmt.Sprintf("%s of step %d", moment, s.Number)}
 					h.leave(d.dir, len(deaths)%20 == 0)
 					deaths = append(deaths, d)
 				})

@@ -137,7 +137,7 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 	if err != nil {
 		return Summary{}, fmt.Errorf("run: %w", err)
 	}
-	defer x.folder.Close() //nolint:errcheck // everything written is synced where it matters; close is called again below
+	defer x.folder.Close() //nolint:errcheck // everything written is synced; close is called again below
 	x.measure(ctx)
 	x.teardown(ctx)
 	x.settle()
@@ -150,7 +150,8 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 func (r *Request) check() error {
 	var errs []error
 	for name, missing := range map[string]bool{
-		"a scenario": r.Scenario == nil, "a plan": r.Plan == nil, "a target": r.Target == nil, "a clock": r.Clock == nil,
+		"a scenario": r.Scenario == nil, "a plan": r.Plan == nil, "a target": r.Target == nil,
+		"a clock":              r.Clock == nil,
 		"the scenario's files": r.Files == nil, "a folder for runs": r.Root == "", "a run id": r.RunID == "",
 	} {
 		if missing {
@@ -172,7 +173,8 @@ func (r *Request) manifest(created time.Time) result.Manifest {
 			ID: sc.ID, Name: sc.Name, DisplayName: sc.DisplayName, Summary: sc.Summary, Description: sc.Description,
 			Source: r.Source, EstimatedSeconds: sc.EstimatedRuntime.Seconds(),
 		},
-		Target: r.Plan.Target, ClusterName: r.Facts.ClusterName, Simulated: r.Facts.Simulated, TimeScale: r.Plan.TimeScale, SizeScale: r.Plan.SizeScale,
+		Target: r.Plan.Target, ClusterName: r.Facts.ClusterName, Simulated: r.Facts.Simulated,
+		TimeScale: r.Plan.TimeScale, SizeScale: r.Plan.SizeScale,
 		Options: r.Options, Notes: r.Facts.Notes, Environment: r.Facts.Environment, OneMachine: r.Facts.OneMachine,
 		DiskCounters: result.CountersDerived, // until exporters are known to have served them
 	}

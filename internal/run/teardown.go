@@ -45,7 +45,8 @@ func (x *execution) teardown(outer context.Context) {
 func (x *execution) stopWorkloads(ctx context.Context) {
 	stopped, remains := x.env.Loads.StopAll(ctx)
 	if len(stopped) > 0 {
-		x.record(result.Event{Kind: result.KindNote, Text: "still running at the end of the run phase, stopped: " + some(stopped)})
+		x.record(result.Event{Kind: result.KindNote, Text: "still running at the end of the run phase, stopped: " +
+			some(stopped)})
 	}
 	for _, text := range remains {
 		x.record(result.Event{Kind: result.KindWarning, Text: text})
@@ -187,8 +188,9 @@ func (x *execution) settle() {
 func (x *execution) summary() (Summary, error) {
 	m := x.folder.Manifest()
 	s := Summary{
-		RunID: m.RunID, Dir: x.folder.Dir(), Status: m.Status, Error: m.Error, Measured: m.Measured, Collected: m.Collected,
-		Cleaned: m.Cleaned, Remains: x.remains, Elapsed: x.req.Clock.Now().Sub(x.began), Overhead: x.cost.read(),
+		RunID: m.RunID, Dir: x.folder.Dir(), Status: m.Status, Error: m.Error, Measured: m.Measured,
+		Collected: m.Collected,
+		Cleaned:   m.Cleaned, Remains: x.remains, Elapsed: x.req.Clock.Now().Sub(x.began), Overhead: x.cost.read(),
 	}
 	var errs []error
 	switch {

@@ -38,7 +38,8 @@ const forms = "give env:NAME, file:PATH or command:PROGRAM ARGUMENT..."
 func ParseSource(text string) (Source, error) {
 	kind, where, ok := strings.Cut(text, ":")
 	if !ok || kind != env && kind != file && kind != command {
-		return Source{}, fmt.Errorf("a secret is not given as itself, where lists of processes and histories show it: %s", forms)
+		return Source{}, fmt.Errorf("a secret is not given as itself, where lists of processes and histories "+
+			"show it: %s", forms)
 	}
 	if where = strings.TrimSpace(where); where == "" {
 		return Source{}, fmt.Errorf("%s: it names nothing: %s", kind, forms)

@@ -135,7 +135,8 @@ func (b *Batch) AppendRow(to *Row, t time.Time, values ...float64) {
 		return
 	}
 	if len(values) != len(to.handles) {
-		b.err = fmt.Errorf("metrics: append %s: %d values for %d series", to.handles[0].name, len(values), len(to.handles))
+		b.err = fmt.Errorf("metrics: append %s: %d values for %d series", to.handles[0].name, len(values),
+			len(to.handles))
 		return
 	}
 	w := b.store.blocks
@@ -206,7 +207,8 @@ func (b *Batch) handle(name string, ls []Label) *Handle {
 
 func (b *Batch) done(to *Handle, ref storage.SeriesRef, err error) {
 	switch {
-	case errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),
+	case errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrTooOldSample),
+		errors.Is(err, storage.ErrOutOfBounds),
 		errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
 		b.late++
 	case err != nil:

@@ -105,7 +105,8 @@ func (to *chunkEncoder) known(times []int64, values []float64, column, width int
 		other := len(r.from.series)
 		same := true
 		for i := n - 1; i >= 0 && same; i-- { // counters differ at the end, if anywhere
-			same = r.times[i] == times[i] && math.Float64bits(r.values[i*other+r.column]) == math.Float64bits(values[i*width+column])
+			same = r.times[i] == times[i] &&
+				math.Float64bits(r.values[i*other+r.column]) == math.Float64bits(values[i*width+column])
 		}
 		if same {
 			return r.chunk

@@ -213,14 +213,17 @@ func (s *Store) Range(ctx context.Context, query string, start, end time.Time, s
 
 // RangeInSlices is Range for a query that is known to be over very many samples: in so many slices from the outset, on
 // all processors.
-func (s *Store) RangeInSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, slices int) ([]Series, error) {
+func (s *Store) RangeInSlices(ctx context.Context, query string, start, end time.Time, step time.Duration,
+	slices int) ([]Series, error) {
 	switch {
 	case step <= 0:
 		return nil, fmt.Errorf("query: step %v: it must be positive", step)
 	case end.Before(start):
-		return nil, fmt.Errorf("query: the end %s is before the start %s", end.Format(time.RFC3339), start.Format(time.RFC3339))
+		return nil, fmt.Errorf("query: the end %s is before the start %s", end.Format(time.RFC3339),
+			start.Format(time.RFC3339))
 	case end.Sub(start)/step+1 > MaxPoints:
-		return nil, fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step", end.Sub(start), step, MaxPoints)
+		return nil, fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step",
+			end.Sub(start), step, MaxPoints)
 	}
 	enough, err := affordable(query, int(end.Sub(start)/step)+1, end.Sub(start))
 	if err != nil {

@@ -343,7 +343,8 @@ func ExampleStore() {
 	defer store.Close() //nolint:errcheck // an example's
 	for i := range 20 {
 		b := store.Batch()
-		b.Float("reads_total", []series.Label{{Name: "instance", Value: "vm-0"}}, t0.Add(time.Duration(i)*time.Second), float64(150*i))
+		b.Float("reads_total", []series.Label{{Name: "instance", Value: "vm-0"}}, t0.Add(time.Duration(i)*time.Second),
+			float64(150*i))
 		if err := b.Commit(); err != nil {
 			fmt.Println(err)
 		}
@@ -365,7 +366,8 @@ func TestSlices(t *testing.T) {
 		b := s.Batch()
 		for k := range 10 {
 			if i > 20*k {
-				b.Float("ops_total", []series.Label{{Name: "vm", Value: fmt.Sprint(k)}}, t0.Add(time.Duration(i)*time.Second), float64(i*(k+1)))
+				b.Float("ops_total", []series.Label{{Name: "vm", Value: fmt.Sprint(k)}},
+					t0.Add(time.Duration(i)*time.Second), float64(i*(k+1)))
 			}
 		}
 		if err := b.Commit(); err != nil {
@@ -402,7 +404,8 @@ func TestSlices(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer view.Close() //nolint:errcheck // a view for reading
-	if _, err := view.Range(t.Context(), "ops_total - ops_total @ end()", t0, t0.Add(199*time.Second), time.Second); err == nil || !strings.Contains(err.Error(), "too many samples") {
+	if _, err := view.Range(t.Context(), "ops_total - ops_total @ end()", t0, t0.Add(199*time.Second),
+		time.Second); err == nil || !strings.Contains(err.Error(), "too many samples") {
 		t.Errorf("a query that asks for its end in slices: %v", err)
 	}
 }
@@ -450,7 +453,8 @@ func TestCostlyQueries(t *testing.T) {
 		{"milliseconds of milliseconds", "sum(" + twice + ") + 1", ctx, none, refused},
 		{"long windows", "1 + quantile_over_time(0.5, x[10000d])", ctx, none, refused},
 		{"too long", "max_over_time(x[20s:1ms])", ctx, series.Options{QueryTimeout: 1}, "it takes more than 1ns"},
-		{"too many for one moment", "max_over_time(x[5m:1ms])", ctx, series.Options{MaxSamples: 1000}, "too many samples"},
+		{"too many for one moment", "max_over_time(x[5m:1ms])", ctx, series.Options{MaxSamples: 1000},
+			"too many samples"},
 		{"not wanted any more", "max_over_time(x[20s:1ms])", cancelled, none, "context canceled"},
 	} {
 		got, err := ask(c.ctx, c.query, c.options)

@@ -13,9 +13,13 @@ import (
 
 func clusterSteps() Registry {
 	return Registry{
-		"cluster.CleanUp":          cleanUp,
-		"cluster.PowerOffCurieVMs": single(func(a scenario.Args, _ View) (*action, error) { return powerOffOurs(a), nil }),
-		"cluster.DeleteCurieVMs":   single(func(a scenario.Args, _ View) (*action, error) { return deleteOurs(a), nil }),
+		"cluster.CleanUp": cleanUp,
+		"cluster.PowerOffCurieVMs": single(func(a scenario.Args, _ View) (*action, error) {
+			return powerOffOurs(a), nil
+		}),
+		"cluster.DeleteCurieVMs": single(func(a scenario.Args, _ View) (*action, error) {
+			return deleteOurs(a), nil
+		}),
 	}
 }
 
@@ -30,7 +34,8 @@ func cleanUp(s scenario.Step, v View) ([]Step, error) {
 				if n.Power == "" {
 					continue
 				}
-				a := scenario.Args{"nodes": scenario.Selector{Text: fmt.Sprint(i)}, "wait_secs": 0.0, "annotate": s.Args.Bool("annotate")}
+				a := scenario.Args{"nodes": scenario.Selector{Text: fmt.Sprint(i)}, "wait_secs": 0.0,
+					"annotate": s.Args.Bool("annotate")}
 				if !wait {
 					parts = append(parts, nodesOn(a, v))
 					continue
@@ -116,7 +121,8 @@ func confirmClean() *action {
 				return fmt.Errorf("list of VMs: %w", err)
 			}
 			if len(vms) > 0 && e.Facts.Can(target.VMCreation) {
-				return fmt.Errorf("%s left after deleting: %s", unit.Plural(len(vms), "VM"), unit.List(names(vms), mostNamed))
+				return fmt.Errorf("%s left after deleting: %s", unit.Plural(len(vms), "VM"),
+					unit.List(names(vms), mostNamed))
 			}
 			return nil
 		},

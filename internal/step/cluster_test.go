@@ -30,7 +30,8 @@ type cluster struct {
 }
 
 func newCluster(c clock.Clock) *cluster {
-	return &cluster{clock: c, began: c.Now(), vms: map[string]target.VM{}, off: map[int]bool{}, since: map[int]time.Time{}, fail: map[string]error{}}
+	return &cluster{clock: c, began: c.Now(), vms: map[string]target.VM{}, off: map[int]bool{},
+		since: map[int]time.Time{}, fail: map[string]error{}}
 }
 
 func (c *cluster) note(format string, args ...any) error {

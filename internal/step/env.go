@@ -70,7 +70,8 @@ func (e *Env) pollEvery(full time.Duration) time.Duration {
 
 // until looks every period until done says yes. Its error after the limit tells what was waited for and the last
 // detail that done gave.
-func (e *Env) until(ctx context.Context, what string, every, limit time.Duration, done func(context.Context) (ok bool, detail string, err error)) error {
+func (e *Env) until(ctx context.Context, what string, every, limit time.Duration,
+	done func(context.Context) (ok bool, detail string, err error)) error {
 	began := e.Clock.Now()
 	limited, cancel := clock.WithTimeout(ctx, e.Clock, limit)
 	defer cancel()

@@ -86,7 +86,8 @@ type foreseenLoad struct {
 
 // NewForecast returns the state before the first step.
 func NewForecast(v View) *Forecast {
-	return &Forecast{View: v, groups: map[string]*foreseenGroup{}, off: map[int]bool{}, loads: map[string]*foreseenLoad{},
+	return &Forecast{View: v, groups: map[string]*foreseenGroup{}, off: map[int]bool{},
+		loads:  map[string]*foreseenLoad{},
 		depths: map[string]int{}}
 }
 
@@ -120,7 +121,8 @@ func (f *Forecast) clone(name string, members []target.Placement) {
 	disks, grown := f.Disks(decl), len(g.members) > 0
 	for _, m := range members {
 		f.VMs = append(f.VMs, PlannedVM{
-			Name: m.Name, Group: name, Node: m.Node, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: disks, Grown: grown,
+			Name: m.Name, Group: name, Node: m.Node, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: disks,
+			Grown: grown,
 		})
 	}
 	g.members = append(g.members, members...)

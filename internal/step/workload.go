@@ -107,7 +107,8 @@ func prefillStart(a scenario.Args, v View) (*action, error) {
 	}
 	async := a.Bool("async")
 	return &action{
-		text:     fmt.Sprintf("prefill workload %q on all of %s at once%s", load.Name, groupWords(v, load), unwaited(async)),
+		text: fmt.Sprintf("prefill workload %q on all of %s at once%s", load.Name, groupWords(v, load),
+			unwaited(async)),
 		uses:     prefilling(load),
 		estimate: func(f *Forecast) time.Duration { return f.prefill(load, 0, PrefillLimit, async) },
 		do: func(ctx context.Context, e *Env) error {
@@ -151,7 +152,8 @@ func startWorkload(a scenario.Args, v View) (*action, error) {
 	}
 	async := a.Bool("async")
 	if async && a.Has("timeout_secs") {
-		return nil, fmt.Errorf("workload %q: timeout_secs has no meaning with async; give it to the workload.Wait", load.Name)
+		return nil, fmt.Errorf("workload %q: timeout_secs has no meaning with async; give it to the workload.Wait",
+			load.Name)
 	}
 	o := loads.Options{
 		Runtime: v.Scaled(a.Seconds("runtime_secs")), Stagger: v.Scaled(a.Seconds("stagger_secs")), Seed: load.Name,

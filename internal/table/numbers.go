@@ -148,7 +148,8 @@ func (t *Table) Numeric() (list []int, warnings []string, err error) {
 		}
 	}
 	if len(list) == 0 && err == nil {
-		err = fmt.Errorf("no column of numbers among %s: %s %d begins with %s", QuoteAll(t.Names), t.Unit, t.Lines[0], Quote(t.Rows[0][0]))
+		err = fmt.Errorf("no column of numbers among %s: %s %d begins with %s", QuoteAll(t.Names), t.Unit, t.Lines[0],
+			Quote(t.Rows[0][0]))
 		if len(warnings) > 0 {
 			err = fmt.Errorf("no column of numbers: %s", strings.Join(warnings, "; "))
 		}

@@ -129,7 +129,8 @@ func Quote(text string) string {
 // readText reads CSV with commas, semicolons or tabs, or columns separated by blanks. A line that begins with # is a
 // comment. The first line is a header when a cell of it is no number, and nothing that was meant as one.
 func (t *Table) readText(data []byte) error {
-	scanner := bufio.NewScanner(bytes.NewReader(bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))))
+	scanner := bufio.NewScanner(bytes.NewReader(bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")),
+		[]byte("\r"), []byte("\n"))))
 	scanner.Buffer(nil, maxLine)
 	var split func(string) []string
 	number, first := 0, 0
@@ -148,10 +149,12 @@ func (t *Table) readText(data []byte) error {
 			continue
 		}
 		if len(cells) != len(t.Names) {
-			return fmt.Errorf("line %d has %s, the first has %d: %s", number, unit.Plural(len(cells), "cell"), len(t.Names), Quote(strings.TrimSpace(line)))
+			return fmt.Errorf("line %d has %s, the first has %d: %s", number, unit.Plural(len(cells), "cell"),
+				len(t.Names), Quote(strings.TrimSpace(line)))
 		}
 		if len(t.Rows) == maxRows || len(t.Rows)*len(t.Names) > maxCells {
-			return fmt.Errorf("line %d: more than %d rows or %d cells: that is raw data, not a result", number, maxRows, maxCells)
+			return fmt.Errorf("line %d: more than %d rows or %d cells: that is raw data, not a result", number, maxRows,
+				maxCells)
 		}
 		t.Rows, t.Lines = append(t.Rows, cells), append(t.Lines, number)
 		if len(t.Rows) == 1 && t.Named {

@@ -85,7 +85,8 @@ func (t *Table) Times() (*Times, error) {
 		case rise < nearly && fall < nearly && rise+fall > 0:
 			continue // a measure that happens to be called so
 		case fall >= nearly:
-			return nil, fmt.Errorf("%s %d: %s: %s comes before %s: put the oldest row first", t.Unit, t.Lines[1], name, Quote(t.Rows[1][i]), Quote(t.Rows[0][i]))
+			return nil, fmt.Errorf("%s %d: %s: %s comes before %s: put the oldest row first", t.Unit, t.Lines[1], name,
+				Quote(t.Rows[1][i]), Quote(t.Rows[0][i]))
 		}
 		if err := t.forwards(i, steps); err != nil {
 			return nil, err
@@ -108,7 +109,8 @@ func (t *Table) times(column int, unit string) ([]float64, error) {
 			out[j] = v
 			read++
 		} else if len(bad) < 5 {
-			bad = append(bad, fmt.Errorf("%s %d: %s: %s is no time", t.Unit, t.Lines[j], t.Names[column], Quote(row[column])))
+			bad = append(bad, fmt.Errorf("%s %d: %s: %s is no time", t.Unit, t.Lines[j], t.Names[column],
+				Quote(row[column])))
 		}
 	}
 	if read < len(out) {
@@ -146,7 +148,8 @@ func momentOf(cell string) (float64, bool) {
 	if v, err := strconv.ParseFloat(cell, 64); err == nil {
 		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, "2006/01/02 15:04:05", "2006-01-02 15:04:05Z07:00", time.DateOnly} {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, "2006/01/02 15:04:05",
+		"2006-01-02 15:04:05Z07:00", time.DateOnly} {
 		if ts, err := time.Parse(layout, cell); err == nil {
 			return float64(ts.Unix()) + float64(ts.Nanosecond())/1e9, true
 		}
@@ -170,7 +173,8 @@ func (t *Table) forwards(column int, steps []float64) error {
 			bad = append(bad, errors.New("and more"))
 			break
 		}
-		bad = append(bad, fmt.Errorf("%s %d: %s: %s %s %s", t.Unit, t.Lines[j+1], t.Names[column], Quote(t.Rows[j+1][column]), what, Quote(t.Rows[j][column])))
+		bad = append(bad, fmt.Errorf("%s %d: %s: %s %s %s", t.Unit, t.Lines[j+1], t.Names[column],
+			Quote(t.Rows[j+1][column]), what, Quote(t.Rows[j][column])))
 	}
 	return Join(bad...)
 }
@@ -190,7 +194,8 @@ func (ts *Times) space(t *Table, steps []float64) {
 				mean += v / float64(len(steps))
 			}
 			ts.Step = mean
-			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: rows lie from %.6g s to %.6g s apart; they are taken in their order, as if %.6g s apart", t.Names[ts.Column], sorted[0], sorted[len(sorted)-1], mean))
+			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: rows lie from %.6g s to %.6g s apart; they are taken in "+
+				"their order, as if %.6g s apart", t.Names[ts.Column], sorted[0], sorted[len(sorted)-1], mean))
 			return
 		}
 		if n > 1 && absent == 0 {
@@ -199,12 +204,14 @@ func (ts *Times) space(t *Table, steps []float64) {
 		absent += int(n) - 1
 		after[j+1] = after[j] + int(n)
 		if after[j+1] > most*(len(steps)+1) {
-			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: most of the time there are no rows; they are taken in their order, as if %.6g s apart", t.Names[ts.Column], ts.Step))
+			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: most of the time there are no rows; they are taken in their "+
+				"order, as if %.6g s apart", t.Names[ts.Column], ts.Step))
 			return
 		}
 	}
 	if absent > 0 {
-		ts.Notes = append(ts.Notes, fmt.Sprintf("%s: %d of %d points are missing, the first after %s %d", t.Names[ts.Column], absent, after[len(after)-1]+1, t.Unit, first))
+		ts.Notes = append(ts.Notes, fmt.Sprintf("%s: %d of %d points are missing, the first after %s %d",
+			t.Names[ts.Column], absent, after[len(after)-1]+1, t.Unit, first))
 	}
 	ts.steps = after
 }

@@ -31,15 +31,16 @@ type Capability string
 
 // The capabilities a step may require.
 const (
-	VMCreation         Capability = "VMs made, cloned and deleted"     // VMMaker
-	VMPowerControl     Capability = "VMs powered on and off"           // VMPower
-	VMMoves            Capability = "moves of VMs that are off"        // VMMover
-	NodePowerControl   Capability = "node power control (out of band)" // NodePower
-	NodeShutdown       Capability = "graceful node shutdown"           // NodePower.ShutdownNode
-	Snapshots          Capability = "VM group snapshots"               // Snapshotter
-	LiveMigration      Capability = "live migration between nodes"     // Migrator
-	AvailabilityRules  Capability = "HA and balancing rules"           // Availability
-	NodeFailover       Capability = "restart of VMs of failed nodes"   // by the place itself, of VMs that are not exempt
+	VMCreation        Capability = "VMs made, cloned and deleted"     // VMMaker
+	VMPowerControl    Capability = "VMs powered on and off"           // VMPower
+	VMMoves           Capability = "moves of VMs that are off"        // VMMover
+	NodePowerControl  Capability = "node power control (out of band)" // NodePower
+	NodeShutdown      Capability = "graceful node shutdown"           // NodePower.ShutdownNode
+	Snapshots         Capability = "VM group snapshots"               // Snapshotter
+	LiveMigration     Capability = "live migration between nodes"     // Migrator
+	AvailabilityRules Capability = "HA and balancing rules"           // Availability
+	// by the place itself, of VMs that are not exempt
+	NodeFailover       Capability = "restart of VMs of failed nodes"
 	StorageMigration   Capability = "storage migration between stores" // StorageMigrator
 	GuestCommands      Capability = "commands inside VMs"              // Host.Start with a shell
 	PlaybookHosts      Capability = "playbooks over SSH"               // Addressed

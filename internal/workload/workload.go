@@ -176,8 +176,9 @@ const MostSections = 16
 
 // Report is the state of a job at one moment.
 type Report struct {
-	Time       time.Time     // the tool's own clock; zero when its output has none: Elapsed tells then
-	Elapsed    time.Duration // since the job began; of the last one of a tool without a clock 0, when not even that is known
+	Time time.Time // the tool's own clock; zero when its output has none: Elapsed tells then
+	// since the job began; of the last one of a tool without a clock 0, when not even that is known
+	Elapsed    time.Duration
 	Ops        Counts
 	Values     []float64 // by measure, in the order of Declared.Measures; NaN where the report has none
 	Errors     uint64

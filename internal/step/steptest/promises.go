@@ -28,7 +28,8 @@ func Promises(t *testing.T, factory Factory) []byte {
 		if hasArg(spec, "annotate") {
 			asked = fmt.Sprint(annotations(t, factory, spec, true))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", spec.Name, limitOf(spec), yes(hasArg(spec, "async")), asked, annotations(t, factory, spec, false), standsBack(t, spec))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", spec.Name, limitOf(spec), yes(hasArg(spec, "async")), asked,
+			annotations(t, factory, spec, false), standsBack(t, spec))
 	}
 	if err := table.Flush(); err != nil {
 		t.Fatal(err)

@@ -66,7 +66,8 @@ func (h *host) start(ctx context.Context, r target.Command) (*command, error) {
 	c.starts++
 	u := &command{c: c, b: h.b, number: c.starts, label: r.Label, done: make(chan struct{})}
 	c.mu.Unlock()
-	env := append([]string{"PATH=" + searchPath(), "HOME=" + h.dir(), "TMPDIR=" + h.dir(), "LANG=C", "LC_ALL=C"}, r.Env...)
+	env := append([]string{"PATH=" + searchPath(), "HOME=" + h.dir(), "TMPDIR=" + h.dir(), "LANG=C", "LC_ALL=C"},
+		r.Env...)
 	env = append(env, markVariable+"="+c.mark, unitVariable+"="+u.unit())
 	argv0, err := lookPath(r.Argv[0], env, h.dir())
 	if err != nil {
@@ -322,7 +323,8 @@ func lookPath(name string, env []string, dir string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("command %q: %w: not in PATH %s; install it or name it with its path", name, exec.ErrNotFound, search)
+	return "", fmt.Errorf("command %q: %w: not in PATH %s; install it or name it with its path", name, exec.ErrNotFound,
+		search)
 }
 
 func executable(path string) error {

@@ -134,7 +134,8 @@ func countedDevice(system fs.FS, m mount) (device, why string) {
 	case "overlay":
 		return "", "overlay lies on other mounts, which this process may not see"
 	}
-	return "", fmt.Sprintf("%s carries no block device's number (%s), so no one device's counters are sure to see its files", m.fstype, m.device)
+	return "", fmt.Sprintf("%s carries no block device's number (%s), so no one device's counters are sure to see "+
+		"its files", m.fstype, m.device)
 }
 
 // deviceOf is the name below /sys/block of a device number, the whole disk for a partition; "" when there is none.

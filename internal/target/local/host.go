@@ -135,7 +135,8 @@ func (h *host) create(ctx context.Context, name string) (*os.File, error) {
 // ReadAt implements target.Host.
 func (h *host) ReadAt(ctx context.Context, name string, offset int64, limit int) ([]byte, error) {
 	if offset < 0 || limit < 0 {
-		return nil, fmt.Errorf("read: vm %q: file %q: offset %d, limit %d: must not be negative", h.b.name, name, offset, limit)
+		return nil, fmt.Errorf("read: vm %q: file %q: offset %d, limit %d: must not be negative", h.b.name, name,
+			offset, limit)
 	}
 	root, err := h.files(ctx, name)
 	if err != nil {

@@ -140,13 +140,15 @@ func links(system fs.FS, dir string) (found []link) {
 		switch {
 		case ataPort.MatchString(name):
 			number := ataPort.FindStringSubmatch(name)[1]
-			if speed, ok := strings.CutSuffix(content(system, path.Join("sys/class/ata_link", "link"+number, "sata_spd")), " Gbps"); ok {
+			if speed, ok := strings.CutSuffix(content(system,
+				path.Join("sys/class/ata_link", "link"+number, "sata_spd")), " Gbps"); ok {
 				speed = strings.TrimSuffix(speed, ".0")
 				found = append(found, link{speed: "SATA " + speed + " Gb/s", ceiling: serialCeiling(speed, 1)})
 			}
 		case sasPort.MatchString(name):
 			if speed, lanes := sasSpeed(system, dir); lanes > 0 {
-				found = append(found, link{speed: fmt.Sprintf("SAS %s Gb/s x%d", speed, lanes), ceiling: serialCeiling(speed, lanes)})
+				found = append(found, link{speed: fmt.Sprintf("SAS %s Gb/s x%d", speed, lanes),
+					ceiling: serialCeiling(speed, lanes)})
 			}
 		case pciAddress.MatchString(name):
 			speed, ceiling := pciSpeed(system, dir, "current")
@@ -219,7 +221,8 @@ func sasSpeed(system fs.FS, port string) (speed string, lanes int) {
 }
 
 // generations are PCI Express's by their transfers per second, as the kernel prints them.
-var generations = map[string]int{"2.5 GT/s": 1, "5.0 GT/s": 2, "8.0 GT/s": 3, "16.0 GT/s": 4, "32.0 GT/s": 5, "64.0 GT/s": 6}
+var generations = map[string]int{"2.5 GT/s": 1, "5.0 GT/s": 2, "8.0 GT/s": 3, "16.0 GT/s": 4, "32.0 GT/s": 5,
+	"64.0 GT/s": 6}
 
 // pciSpeed is a PCI function's link, "current" or "max", and its bandwidth; "" when it has none.
 func pciSpeed(system fs.FS, dir, which string) (name string, ceiling float64) {
@@ -234,7 +237,8 @@ func pciSpeed(system fs.FS, dir, which string) (name string, ceiling float64) {
 
 // networked reports whether a file system lies on other machines, so that the network is on the way to its media.
 func networked(fstype string) bool {
-	return slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "glusterfs", "fuse.glusterfs", "fuse.sshfs", "lustre", "beegfs"}, fstype)
+	return slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "glusterfs", "fuse.glusterfs",
+		"fuse.sshfs", "lustre", "beegfs"}, fstype)
 }
 
 // networkFacts names the speeds of interfaces that are real. They are a link on the way to the disks only where the

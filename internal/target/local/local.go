@@ -70,7 +70,8 @@ type settings struct {
 // New implements target.Provider.
 func (p Provider) New(c target.Config) (target.Target, error) {
 	given, err := target.Decode("local", p.Options(), c.Options)
-	s := settings{nodes: c.Nodes, dir: cmp.Or(given.Text("dir"), c.RunsDir, "."), cgroups: given.Text("cgroups") == "auto",
+	s := settings{nodes: c.Nodes, dir: cmp.Or(given.Text("dir"), c.RunsDir, "."),
+		cgroups: given.Text("cgroups") == "auto",
 		reserve: given.Bytes("reserve"), commands: c.AllowHostCommands, clock: c.Clock, system: p.System}
 	if s.nodes == 0 {
 		s.nodes = DefaultNodes

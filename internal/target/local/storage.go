@@ -81,7 +81,8 @@ func (s *storage) try() {
 	}
 	defer unix.Close(direct)
 	var x unix.Statx_t
-	if unix.Statx(direct, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &x) == nil && x.Mask&unix.STATX_DIOALIGN != 0 && x.Dio_offset_align > 0 {
+	if unix.Statx(direct, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &x) == nil && x.Mask&unix.STATX_DIOALIGN != 0 &&
+		x.Dio_offset_align > 0 {
 		s.offset = fmt.Sprintf("memory %d, offset %d bytes", x.Dio_mem_align, x.Dio_offset_align)
 	}
 }
@@ -90,7 +91,8 @@ func answer(err error) string {
 	switch {
 	case err == nil:
 		return "supported"
-	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOTTY), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EXDEV):
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOTTY),
+		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EXDEV):
 		return "not supported"
 	}
 	return "unknown: " + err.Error()

@@ -145,7 +145,8 @@ func (p *place) checkRoom(stateDir string, req target.Request) error {
 		objections = append(objections, err)
 	case req.DiskBytes > free-p.reserve:
 		objections = append(objections, fmt.Errorf(
-			"disk space: %s needed for data disks, %s free on the file system of %s less %s kept in reserve; free some space, use another folder or a smaller size scale",
+			"disk space: %s needed for data disks, %s free on the file system of %s less %s kept in reserve; free "+
+				"some space, use another folder or a smaller size scale",
 			unit.Bytes(req.DiskBytes), unit.Bytes(free), filepath.Dir(stateDir), unit.Bytes(p.reserve)))
 	}
 	m, err := readMemory(p.system)

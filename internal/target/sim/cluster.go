@@ -59,10 +59,12 @@ var (
 )
 
 func newMachine(vm target.VM, sizes []int64) *machine {
-	m := &machine{VM: vm, texts: make([]string, len(sizes)), snapshots: map[string][]string{}, files: map[string][]byte{}}
+	m := &machine{VM: vm, texts: make([]string, len(sizes)), snapshots: map[string][]string{},
+		files: map[string][]byte{}}
 	for i, size := range sizes {
 		device := "/dev/sd" + string(rune('b'+i))
-		m.disks = append(m.disks, target.Disk{Device: device, Path: path.Join("/sim", vm.Name, path.Base(device)), Bytes: size, File: true})
+		m.disks = append(m.disks, target.Disk{Device: device, Path: path.Join("/sim", vm.Name, path.Base(device)),
+			Bytes: size, File: true})
 	}
 	return m
 }
@@ -135,7 +137,8 @@ func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
 // CreateTemplate implements target.Cluster.
 func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 	err := c.w.call(ctx, "CreateTemplate", t.Name, func() error {
-		m := newMachine(target.VM{Name: t.Name, Group: t.Group, Node: t.Node, Power: target.Off, Template: true}, t.DiskBytes)
+		m := newMachine(target.VM{Name: t.Name, Group: t.Group, Node: t.Node, Power: target.Off, Template: true},
+			t.DiskBytes)
 		m.memory = t.MemoryBytes
 		err := c.add(m)
 		if errors.Is(err, errExists) {
@@ -186,7 +189,9 @@ func (c *cluster) remove(m *machine) {
 
 // place is where a machine is, or would be, in the order of names.
 func (c *cluster) place(name string) (int, bool) {
-	return slices.BinarySearchFunc(c.order, name, func(m *machine, name string) int { return strings.Compare(m.Name, name) })
+	return slices.BinarySearchFunc(c.order, name, func(m *machine, name string) int {
+		return strings.Compare(m.Name, name)
+	})
 }
 
 // Clone implements target.Cluster.

@@ -61,7 +61,8 @@ const (
 )
 
 // paces are the times between reports that there are.
-var paces = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
+var paces = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second,
+	30 * time.Second, time.Minute,
 	2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour}
 
 // cadence is how often a job reports that runs for at most limit (0: unknown) as one of so many, and how often with

@@ -51,7 +51,8 @@ func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (wo
 	name := job.Command.Label
 	h, ok := target.HostAs[*host](env.Host)
 	if !ok {
-		return workload.Outcome{}, fmt.Errorf("start: workload %s: %s is no machine of a simulated cluster", name, env.Host.Name())
+		return workload.Outcome{}, fmt.Errorf("start: workload %s: %s is no machine of a simulated cluster", name,
+			env.Host.Name())
 	}
 	p, err := e.start(ctx, h, job)
 	if err != nil {

@@ -40,7 +40,8 @@ var kinds = []struct {
 	onNodes bool
 	calls   bool
 }{
-	{NodeCrash, true, false}, {PowerLoss, true, false}, {HungIO, true, false}, {SlowDisk, true, false}, {Neighbour, true, false}, {APIError, false, true},
+	{NodeCrash, true, false}, {PowerLoss, true, false}, {HungIO, true, false}, {SlowDisk, true, false},
+	{Neighbour, true, false}, {APIError, false, true},
 	{APITimeout, false, true}, {LostResponse, false, true}, {AgentLost, false, false}, {ClockSkew, true, false},
 }
 
@@ -70,8 +71,10 @@ type Fault struct {
 }
 
 // management are the calls that an API fault can hit.
-var management = []string{"VMs", "CreateTemplate", "Clone", "PowerOn", "PowerOff", "Delete", "Move", "NodeState", "PowerOffNode", "PowerOnNode",
-	"ShutdownNode", "Snapshot", "Restore", "Migrate", "SetHA", "SetBalancing", "MoveStorage", "Addresses", "ClusterMetrics", "WriteLogBytes", "PlatformCheck"}
+var management = []string{"VMs", "CreateTemplate", "Clone", "PowerOn", "PowerOff", "Delete", "Move", "NodeState",
+	"PowerOffNode", "PowerOnNode",
+	"ShutdownNode", "Snapshot", "Restore", "Migrate", "SetHA", "SetBalancing", "MoveStorage", "Addresses",
+	"ClusterMetrics", "WriteLogBytes", "PlatformCheck"}
 
 // Check returns all objections to a fault on a cluster of so many nodes.
 func (f Fault) Check(nodes int) error {
@@ -325,7 +328,8 @@ func (in *injector) StepBegins(number int, name string) {
 			continue
 		}
 		want, which, _ := strings.Cut(f.Step, "#")
-		if f.Step == strconv.Itoa(number) || want == name && (which == strconv.Itoa(occurrence) || which == "" && occurrence == 1) {
+		if f.Step == strconv.Itoa(number) || want == name && (which == strconv.Itoa(occurrence) || which == "" &&
+			occurrence == 1) {
 			in.set(f)
 		}
 	}
@@ -375,7 +379,8 @@ func (in *injector) begin(f Fault) (undo func()) {
 		if f.For > 0 {
 			until = now.Add(f.For)
 		}
-		kind := map[FaultKind]perf.Kind{HungIO: perf.HungIO, SlowDisk: perf.SlowDisk, Neighbour: perf.NoisyNeighbour}[f.Kind]
+		kind := map[FaultKind]perf.Kind{HungIO: perf.HungIO, SlowDisk: perf.SlowDisk,
+			Neighbour: perf.NoisyNeighbour}[f.Kind]
 		for _, n := range f.Nodes {
 			w.storage.Fault(now, perf.Fault{Kind: kind, Node: n, Factor: f.Factor, Until: until})
 		}

@@ -29,19 +29,23 @@ func (h HA) check() error {
 		errs = append(errs, fmt.Errorf("ha: after %s, rebuild %s: must not be negative", h.After, h.Rebuild))
 	}
 	if h.After == 0 && h.Rebuild > 0 {
-		errs = append(errs, errors.New("ha.rebuild: nothing is rebuilt without high availability: give ha.after as well"))
+		errs = append(errs,
+			errors.New("ha.rebuild: nothing is rebuilt without high availability: give ha.after as well"))
 	}
 	if (h.Rebuild > 0) != (h.Load > 0) || !(h.Load >= 0 && h.Load < 1) {
-		errs = append(errs, fmt.Errorf("ha.load: %v: must be a share, above 0 and below 1 when there is a rebuild, and nothing otherwise", h.Load))
+		errs = append(errs, fmt.Errorf("ha.load: %v: must be a share, above 0 and below 1 when there is a rebuild, "+
+			"and nothing otherwise", h.Load))
 	}
 	return errors.Join(errs...)
 }
 
 // note is what a reader of the results must know.
 func (h HA) note() string {
-	text := fmt.Sprintf("%s after a node has failed, its VMs that are not exempt are powered on elsewhere", unit.Duration(h.After))
+	text := fmt.Sprintf("%s after a node has failed, its VMs that are not exempt are powered on elsewhere",
+		unit.Duration(h.After))
 	if h.Rebuild > 0 {
-		text += fmt.Sprintf(", and for %s a rebuild takes %s of the other nodes' storage", unit.Duration(h.Rebuild), unit.Percent(h.Load))
+		text += fmt.Sprintf(", and for %s a rebuild takes %s of the other nodes' storage", unit.Duration(h.Rebuild),
+			unit.Percent(h.Load))
 	}
 	return "High availability: " + text + "."
 }
@@ -148,7 +152,8 @@ func (in *injector) rebuild(node int) {
 	if h.Rebuild > 0 && !w.nodes[node].on {
 		for i := range w.nodes {
 			if w.nodes[i].on {
-				w.storage.Fault(now, perf.Fault{Kind: perf.NoisyNeighbour, Node: i, Factor: h.Load, Until: now.Add(h.Rebuild)})
+				w.storage.Fault(now, perf.Fault{Kind: perf.NoisyNeighbour, Node: i, Factor: h.Load,
+					Until: now.Add(h.Rebuild)})
 				others++
 			}
 		}

@@ -27,11 +27,16 @@ type failing struct {
 
 func newFailing(t *testing.T, memory int64, ha sim.HA) *failing {
 	f := &failing{t: t, clock: clock.NewVirtual(sim.Start)}
-	f.world = sim.New(sim.Options{Clock: f.clock, MemoryBytes: memory, FreeMemory: 1 << 40, Boot: 15 * time.Second, NodeBoot: 2 * time.Minute, HA: ha})
-	c, err := f.world.Target().Provision(t.Context(), target.Request{RunID: "run", StateDir: "state", Fault: func(_ int, _, text string) { f.say(text) }})
+	f.world = sim.New(sim.Options{Clock: f.clock, MemoryBytes: memory, FreeMemory: 1 << 40, Boot: 15 * time.Second,
+		NodeBoot: 2 * time.Minute, HA: ha})
+	c, err := f.world.Target().Provision(t.Context(),
+		target.Request{RunID: "run", StateDir: "state", Fault: func(_ int, _, text string) {
+			f.say(text)
+		}})
 	f.must(err)
 	f.Machines = targettest.MachinesOf(c)
-	f.must(f.CreateTemplate(t.Context(), target.Template{Name: "t", Group: "g", MemoryBytes: 1 << 30, DiskBytes: []int64{1 << 30}}))
+	f.must(f.CreateTemplate(t.Context(), target.Template{Name: "t", Group: "g", MemoryBytes: 1 << 30,
+		DiskBytes: []int64{1 << 30}}))
 	var members []target.Placement
 	var names []string
 	for i := range 8 {

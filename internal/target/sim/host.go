@@ -193,7 +193,8 @@ func (h *host) start(ctx context.Context, r target.Command, run bool) (*process,
 			}
 			var commandCtx context.Context
 			commandCtx, p.cancel = context.WithCancel(context.Background())
-			call := &Call{Argv: p.argv, Env: slices.Clone(r.Env), Label: r.Label, Clock: h.c.w.clock, ctx: commandCtx, p: p}
+			call := &Call{Argv: p.argv, Env: slices.Clone(r.Env), Label: r.Label, Clock: h.c.w.clock, ctx: commandCtx,
+				p: p}
 			h.c.w.clock.Group().Go(func() { p.run(f, call) })
 		}
 		h.m.running = append(h.m.running, p)

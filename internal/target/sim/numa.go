@@ -40,7 +40,8 @@ func (n NUMA) facts() []result.Fact {
 	}
 	facts := []result.Fact{{Group: "cpu", Name: "NUMA nodes of a node", Value: fmt.Sprint(n.Nodes)}}
 	if n.First > 0 {
-		facts = append(facts, result.Fact{Group: "cpu", Name: "share of CPU time on the first NUMA node", Value: fmt.Sprint(n.First)})
+		facts = append(facts, result.Fact{Group: "cpu", Name: "share of CPU time on the first NUMA node",
+			Value: fmt.Sprint(n.First)})
 	}
 	return facts
 }

@@ -159,7 +159,8 @@ func (c *cluster) Addresses(ctx context.Context, group string) (list []string, e
 func (c *cluster) addresses(group string) (list []string) {
 	if group == "nodes" || group == "cvms" {
 		for i := range c.w.nodes {
-			list = append(list, fmt.Sprintf("198.18.%d.%d", map[string]int{"nodes": 0, "cvms": 128}[group]+i/250, 1+i%250))
+			list = append(list, fmt.Sprintf("198.18.%d.%d", map[string]int{"nodes": 0, "cvms": 128}[group]+i/250,
+				1+i%250))
 		}
 		return list
 	}

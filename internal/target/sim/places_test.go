@@ -75,9 +75,12 @@ func TestConformanceDecorated(t *testing.T) {
 			return p
 		})
 	})
-	for _, want := range []string{"Check", "Provision", "Destroy", "VMs", "NodeState", "CreateTemplate", "Clone", "Delete", "PowerOn",
-		"PowerOff", "Move", "PowerOffNode", "PowerOnNode", "ShutdownNode", "Snapshot", "Restore", "Migrate", "SetHA", "SetBalancing",
-		"MoveStorage", "Addresses", "ClusterMetrics", "Host.Start", "Host.WriteFile", "Host.ReadAt", "Host.Remove", "Host.Accessible"} {
+	for _, want := range []string{"Check", "Provision", "Destroy", "VMs", "NodeState", "CreateTemplate", "Clone",
+		"Delete", "PowerOn",
+		"PowerOff", "Move", "PowerOffNode", "PowerOnNode", "ShutdownNode", "Snapshot", "Restore", "Migrate", "SetHA",
+		"SetBalancing",
+		"MoveStorage", "Addresses", "ClusterMetrics", "Host.Start", "Host.WriteFile", "Host.ReadAt", "Host.Remove",
+		"Host.Accessible"} {
 		if methods[want] == 0 {
 			t.Errorf("no call of %s went through the decorator", want)
 		}
@@ -91,13 +94,16 @@ func TestRetry(t *testing.T) {
 	w.Fail(sim.Rule{Method: "PowerOn", Object: "a", Count: 2, Err: passing})
 	var waits []time.Duration
 	wait := func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }
-	place := target.Decorate(w.Target(), target.Retry(3, time.Second, wait, func(err error) bool { return errors.Is(err, passing) }))
+	place := target.Decorate(w.Target(), target.Retry(3, time.Second, wait, func(err error) bool {
+		return errors.Is(err, passing)
+	}))
 	c, err := place.Provision(t.Context(), target.Request{RunID: "1", StateDir: "state"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := targettest.MachinesOf(c)
-	err = errors.Join(m.CreateTemplate(t.Context(), target.Template{Name: "a"}), m.PowerOn(t.Context(), []string{"a"}, 1))
+	err = errors.Join(m.CreateTemplate(t.Context(), target.Template{Name: "a"}),
+		m.PowerOn(t.Context(), []string{"a"}, 1))
 	if err != nil || len(waits) != 2 || waits[0] != time.Second || waits[1] != 2*time.Second {
 		t.Errorf("%v after waits of %v", err, waits)
 	}

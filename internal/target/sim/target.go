@@ -63,14 +63,17 @@ func (v view) Check(ctx context.Context) (target.Facts, error) {
 // facts are what there is to know. w.mu must be held.
 func (w *World) facts() target.Facts {
 	f := target.Facts{
-		Target: "sim", ClusterName: "simulated cluster", Simulated: true, PlaybookTime: w.o.Playbook, Capabilities: map[target.Capability]string{},
-		Missing: map[target.Capability]string{}, Metrics: metricNames, FreeBytes: w.o.FreeBytes, FreeMemory: w.o.FreeMemory,
-		MoreDisk: moreDisk, MoreMemory: moreMemory,
+		Target: "sim", ClusterName: "simulated cluster", Simulated: true, PlaybookTime: w.o.Playbook,
+		Capabilities: map[target.Capability]string{},
+		Missing:      map[target.Capability]string{}, Metrics: metricNames, FreeBytes: w.o.FreeBytes,
+		FreeMemory: w.o.FreeMemory,
+		MoreDisk:   moreDisk, MoreMemory: moreMemory,
 		Pace:        target.Pace{Clone: w.o.Clone, VMOn: w.o.Boot, NodeOn: w.o.NodeBoot, Migration: w.o.Migration},
 		Environment: w.environment(), Notes: w.notes(),
 	}
 	for i := range w.nodes {
-		n := target.Node{Index: i, Name: nodeName(i), Cores: w.o.Cores, MemoryBytes: w.o.MemoryBytes, Power: "simulated"}
+		n := target.Node{Index: i, Name: nodeName(i), Cores: w.o.Cores, MemoryBytes: w.o.MemoryBytes,
+			Power: "simulated"}
 		if w.nodes[i].bare {
 			n.Power = ""
 		}
@@ -98,8 +101,10 @@ func (w *World) facts() target.Facts {
 
 func (w *World) notes() []string {
 	notes := []string{
-		"This run is simulated: time is virtual, and every number comes from a model whose parameters are in the record of the environment. It says nothing about any real storage.",
-		"The load that playbooks put on machines is not modelled: VMs of which a playbook makes the load show the model's background only.",
+		"This run is simulated: time is virtual, and every number comes from a model whose parameters are in the " +
+			"record of the environment. It says nothing about any real storage.",
+		"The load that playbooks put on machines is not modelled: VMs of which a playbook makes the load show the " +
+			"model's background only.",
 	}
 	if w.o.HA.After > 0 && w.o.HA != defaultHA { // the default is told of by the steps that ask for it
 		notes = append(notes, w.o.HA.note())

@@ -68,7 +68,8 @@ type Options struct {
 
 // Rule makes calls fail or take time.
 type Rule struct {
-	Method      string        // as in the contract: "Clone", "PowerOn", "Start", ...; "" is every call of the cluster, not of its hosts
+	// as in the contract: "Clone", "PowerOn", "Start", ...; "" is every call of the cluster, not of its hosts
+	Method      string
 	Object      string        // VM name, or node index in digits; "" is any
 	Count       int           // calls that it applies to; 0 is all
 	Probability float64       // that it applies to a call; 0 is always
@@ -294,7 +295,8 @@ func (w *World) enter(ctx context.Context, method, object string) (Rule, error) 
 }
 
 // hostMethods are the calls to a machine, not to the cluster's management.
-var hostMethods = []string{"Accessible", "WriteFile", "ReadAt", "Fetch", "Remove", "Discard", "Start", "Check", "Provision", "Destroy"}
+var hostMethods = []string{"Accessible", "WriteFile", "ReadAt", "Fetch", "Remove", "Discard", "Start", "Check",
+	"Provision", "Destroy"}
 
 // match returns the first rule that applies to a call. w.mu must be held.
 func (w *World) match(method, object string) Rule {

@@ -29,7 +29,8 @@ var optionalTests = []subtest{
 	{name: "snapshot of running commands", needs: snapshots, run: snapshotRunning},
 	{name: "snapshot objections", needs: snapshots, run: snapshotObjections},
 	{name: "live migration", needs: migration, run: liveMigration},
-	{name: "migrated VM dies with its new node", needs: append(slices.Clone(power), target.LiveMigration), run: migratedDiesWithNode},
+	{name: "migrated VM dies with its new node", needs: append(slices.Clone(power), target.LiveMigration),
+		run: migratedDiesWithNode},
 	{name: "HA and balancing rules", needs: []target.Capability{target.AvailabilityRules}, run: availabilityRules},
 	{name: "storage migration", needs: []target.Capability{target.StorageMigration}, run: storageMigration},
 	{name: "addresses", needs: []target.Capability{target.PlaybookHosts}, run: addresses},
@@ -123,12 +124,14 @@ func operationsOnDeadNode(t *testing.T, b *bench) {
 	h := b.host("a-0")
 	_, startErr := h.Start(b.ctx, target.Command{Argv: b.place.Commands.Print("x")})
 	for name, err := range map[string]error{
-		"PowerOn":        b.cluster.PowerOn(b.ctx, []string{"a-0"}, 1),
-		"Accessible":     h.Accessible(b.ctx),
-		"Start":          startErr,
-		"WriteFile":      h.WriteFile(b.ctx, "f", nil),
-		"CreateTemplate": b.cluster.CreateTemplate(b.ctx, target.Template{Name: "a-0 again", Node: 0, DiskBytes: []int64{disk}}),
-		"Clone":          b.cluster.Clone(b.ctx, target.Clone{Source: "a-0", Members: []target.Placement{{Name: "a-0 copy", Node: 0}}}),
+		"PowerOn":    b.cluster.PowerOn(b.ctx, []string{"a-0"}, 1),
+		"Accessible": h.Accessible(b.ctx),
+		"Start":      startErr,
+		"WriteFile":  h.WriteFile(b.ctx, "f", nil),
+		"CreateTemplate": b.cluster.CreateTemplate(b.ctx,
+			target.Template{Name: "a-0 again", Node: 0, DiskBytes: []int64{disk}}),
+		"Clone": b.cluster.Clone(b.ctx,
+			target.Clone{Source: "a-0", Members: []target.Placement{{Name: "a-0 copy", Node: 0}}}),
 	} {
 		b.is(err, target.ErrNotAccessible)
 		b.fails(err, "a-0", "node 0")
@@ -321,7 +324,8 @@ func hostCounters(t *testing.T, b *bench) {
 		}
 	}
 	for i, d := range second.Devices {
-		if before := first.Devices[i]; d.Device != before.Device || d.Reads < before.Reads || d.WrittenBytes < before.WrittenBytes || d.Busy < before.Busy {
+		if before := first.Devices[i]; d.Device != before.Device || d.Reads < before.Reads ||
+			d.WrittenBytes < before.WrittenBytes || d.Busy < before.Busy {
 			t.Errorf("%+v after %+v", d, before)
 		}
 	}

@@ -132,7 +132,8 @@ func (c *config) placeholders(spec workload.Spec) {
 	f := &filling{config: c, spec: spec, formOnly: true}
 	f.all()
 	if c.from == fromFile && !f.output && len(c.command) > 0 {
-		c.object(c.command[0].at, "output: {from: file} needs {output} among the arguments, for the program to write there")
+		c.object(c.command[0].at, "output: {from: file} needs {output} among the arguments, for the program to "+
+			"write there")
 	}
 }
 

@@ -37,7 +37,8 @@ func FuzzConfig(f *testing.F) {
 		spec := specOf("fuzz.yml", config)
 		if err := (Engine{}).Validate(spec); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\nfuzz.yml") {
-				if strings.TrimSpace(strings.TrimPrefix(line, "fuzz.yml")) == "" || line[0] != ':' && !strings.HasPrefix(line, "fuzz.yml:") {
+				if strings.TrimSpace(strings.TrimPrefix(line, "fuzz.yml")) == "" || line[0] != ':' &&
+					!strings.HasPrefix(line, "fuzz.yml:") {
 					t.Errorf("an objection without a place: %q", err)
 				}
 			}

@@ -50,7 +50,8 @@ func adapt(spec workload.Spec) (*adaptation, error) {
 	}
 	a := &adaptation{spec: spec}
 	if !(spec.SizeScale > 0 && spec.SizeScale <= maxScale) || !(spec.TimeScale > 0 && spec.TimeScale <= maxScale) {
-		a.objections = append(a.objections, fmt.Errorf("%s: size scale %v and time scale %v must be above 0 and at most %d",
+		a.objections = append(a.objections, fmt.Errorf("%s: size scale %v and time scale %v must be above 0 and at "+
+			"most %d",
 			spec.ConfigFile, spec.SizeScale, spec.TimeScale, maxScale))
 		return a, errors.Join(a.objections...)
 	}
@@ -267,7 +268,8 @@ func (a *adaptation) waitFor(s *fiofile.Section, o fiofile.Option) (fiofile.Opti
 // changes says what forcing our value takes from the author, "" when nothing.
 func changes(o fiofile.Option) string {
 	switch {
-	case o.Key == "group_reporting" && o.Value == "0", o.Key == "unified_rw_reporting" && o.Value != "0" && o.Value != "none":
+	case o.Key == "group_reporting" && o.Value == "0", o.Key == "unified_rw_reporting" && o.Value != "0" &&
+		o.Value != "none":
 		return "reads and writes of all sections are reported apart, and together with those of the others"
 	case o.Key == "continue_on_error" && o.Value != "all" && o.Value != "":
 		return "errors are counted and never end the job"
@@ -283,7 +285,8 @@ func (a *adaptation) engine(s *fiofile.Section, o fiofile.Option) (fiofile.Optio
 		o.Value = other
 	}
 	if _, ok := engines[o.Value]; !ok {
-		a.object(s, o, "this engine is not allowed here; use libaio, io_uring, psync or another one that only does I/O on the data disks")
+		a.object(s, o, "this engine is not allowed here; use libaio, io_uring, psync or another one that only does "+
+			"I/O on the data disks")
 		return o, false
 	}
 	return o, true

@@ -44,7 +44,8 @@ var _ workload.Engine = Engine{}
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
-	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion, Blocks: true, Prefills: true}
+	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion,
+		Blocks: true, Prefills: true}
 }
 
 // Check implements workload.Engine: it asks the host's fio for its version.
@@ -60,10 +61,12 @@ func (e Engine) Check(ctx context.Context, host target.Host) (workload.Tool, err
 	tool := workload.Tool{Path: path, Version: strings.TrimSpace(version)}
 	have, ok := parseVersion(tool.Version)
 	if !ok {
-		return tool, fmt.Errorf("check: fio on %s: %s says it is %q, which is no version of fio; %s", host.Name(), path, tool.Version, install)
+		return tool, fmt.Errorf("check: fio on %s: %s says it is %q, which is no version of fio; %s", host.Name(), path,
+			tool.Version, install)
 	}
 	if need, _ := parseVersion(MinVersion); have[0] < need[0] || have[0] == need[0] && have[1] < need[1] {
-		return tool, fmt.Errorf("check: fio on %s: %s is %s, needed is %s or later; %s", host.Name(), path, tool.Version, MinVersion, install)
+		return tool, fmt.Errorf("check: fio on %s: %s is %s, needed is %s or later; %s", host.Name(), path,
+			tool.Version, MinVersion, install)
 	}
 	return tool, nil
 }
@@ -105,7 +108,8 @@ func (Engine) Validate(spec workload.Spec) error {
 // Command implements workload.Engine. The job's files lie in a folder of their own, named after the workload.
 func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if len(spec.Disks) == 0 {
-		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: the machine has no data disk", spec.Name, spec.VM)
+		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: the machine has no data disk", spec.Name,
+			spec.VM)
 	}
 	a, err := adapt(spec)
 	if err != nil {
@@ -139,7 +143,8 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}
 	sections, err := json.Marshal(laneNames(a.lanes))
 	if err != nil {
-		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM, err)
+		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM,
+			err)
 	}
 	return workload.Job{
 		Declared: workload.Declared{Operations: result.BlockOperations(), Format: sections},

@@ -63,7 +63,8 @@ func (a *adaptation) lane(job fiofile.Job) workload.Lane {
 	if e := engines[engine]; e.async {
 		depth = number(job, "iodepth", 1)
 	} else if number(job, "iodepth", 1) > 1 {
-		a.note("[%s] iodepth has no effect: ioengine %s keeps one operation outstanding per process", job.Name, orDefault(engine, "psync"))
+		a.note("[%s] iodepth has no effect: ioengine %s keeps one operation outstanding per process", job.Name,
+			orDefault(engine, "psync"))
 	}
 	l := workload.Lane{
 		Name:      job.Name,

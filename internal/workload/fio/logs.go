@@ -53,7 +53,8 @@ func ParseLog(r io.Reader) ([]LogPoint, error) {
 	var points []LogPoint
 	err := eachLine(r, 2, func(fields []int64) error {
 		if len(fields) < 4 || len(fields) > 7 {
-			return fmt.Errorf("%d values; a line has time, value, direction, block size, and maybe offset and priority", len(fields))
+			return fmt.Errorf("%d values; a line has time, value, direction, block size, and maybe offset and priority",
+				len(fields))
 		}
 		p := LogPoint{
 			Elapsed: time.Duration(fields[0]) * time.Millisecond, Value: fields[1],

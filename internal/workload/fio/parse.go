@@ -202,5 +202,6 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	case outcome.Message == "":
 		return outcome, fmt.Errorf("parse: fio output: no report could be read in its %d bytes", total)
 	}
-	return outcome, fmt.Errorf("parse: fio output: no report in its %d bytes; fio says: %s", total, workload.FirstLines(outcome.Message, 3))
+	return outcome, fmt.Errorf("parse: fio output: no report in its %d bytes; fio says: %s", total,
+		workload.FirstLines(outcome.Message, 3))
 }

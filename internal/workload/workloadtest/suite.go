@@ -222,7 +222,8 @@ func checkDeclared(t *testing.T, d workload.Declared, blocks bool) {
 	}
 	seen := map[string]bool{}
 	for _, o := range d.Operations {
-		if o.Name == "" || o.Noun == "" || strings.ContainsAny(o.Name, " \t\n") || seen[o.Name] || o.Block != "" && !o.Bytes {
+		if o.Name == "" || o.Noun == "" || strings.ContainsAny(o.Name, " \t\n") || seen[o.Name] || o.Block != "" &&
+			!o.Bytes {
 			t.Errorf("operation %+v lacks a name of its own or a noun, or moves blocks without bytes", o)
 		}
 		if o.Block != "" && !blocks {
@@ -231,7 +232,8 @@ func checkDeclared(t *testing.T, d workload.Declared, blocks bool) {
 		seen[o.Name] = true
 	}
 	for _, m := range d.Measures {
-		if m.Name == "" || m.Unit == "" || seen[m.Name] || !slices.Contains([]result.Kind{result.Count, result.Level, result.Single}, m.Kind) {
+		if m.Name == "" || m.Unit == "" || seen[m.Name] ||
+			!slices.Contains([]result.Kind{result.Count, result.Level, result.Single}, m.Kind) {
 			t.Errorf("measure %+v lacks a name of its own, a unit or a kind", m)
 		}
 		seen[m.Name] = true
@@ -281,7 +283,8 @@ func checkReports(t *testing.T, declared workload.Declared, reports []workload.R
 		case r.Time.IsZero() && r.Final && r.Elapsed == 0:
 			before.Elapsed = 0 // at the end, whenever that was
 		case i > 0 && r.Time.IsZero() != before.Time.IsZero():
-			t.Errorf("report %d is of %v, the one before of %v: a tool has a clock or it has none", i, r.Time, before.Time)
+			t.Errorf("report %d is of %v, the one before of %v: a tool has a clock or it has none", i, r.Time,
+				before.Time)
 		case i > 0 && !r.Time.IsZero() && !r.Time.After(before.Time):
 			t.Errorf("report %d is of %v, not after %v", i, r.Time, before.Time)
 		}
@@ -339,7 +342,8 @@ func checkCounters(t *testing.T, name string, now, before workload.Counters) {
 	if _, err := now.Hist.Sub(before.Hist); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
-	if mean := now.Hist.Mean() / 1e9 * float64(now.Ops); now.Ops > 0 && (mean < now.Seconds*0.98 || mean > now.Seconds*1.02) {
+	if mean := now.Hist.Mean() / 1e9 * float64(now.Ops); now.Ops > 0 &&
+		(mean < now.Seconds*0.98 || mean > now.Seconds*1.02) {
 		t.Errorf("%s: the histogram sums to %v s, Seconds is %v", name, mean, now.Seconds)
 	}
 }
@@ -393,7 +397,8 @@ func checkSections(t *testing.T, operations []result.Operation, reports []worklo
 		for k, s := range r.Sections {
 			checkCounts(t, "section "+lanes[k].Name, operations, s, before[k])
 			for n, o := range operations {
-				if c := s[n].Ops; c > 0 && (o.Block == result.BlockRead && !lanes[k].Reads || o.Block == result.BlockWrite && !lanes[k].Writes) {
+				if c := s[n].Ops; c > 0 && (o.Block == result.BlockRead && !lanes[k].Reads ||
+					o.Block == result.BlockWrite && !lanes[k].Writes) {
 					t.Errorf("report %d: section %s has %d %s, which it does not do", i, lanes[k].Name, c, o.Noun)
 				}
 				sum[n].Ops, sum[n].Bytes = sum[n].Ops+s[n].Ops, sum[n].Bytes+s[n].Bytes

@@ -108,7 +108,8 @@ func Check(net Network, streams []Stream) error {
 // Solve returns the steady state. It takes what Check accepts.
 func Solve(net Network, streams []Stream) Answer {
 	a := Answer{
-		Throughput: make([]float64, len(streams)), Response: make([]float64, len(streams)), Limited: make([]bool, len(streams)),
+		Throughput: make([]float64, len(streams)), Response: make([]float64, len(streams)),
+		Limited:     make([]bool, len(streams)),
 		Utilisation: make([]float64, len(net.Servers)),
 	}
 	kinds := kindsOf(net, streams)

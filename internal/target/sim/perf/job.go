@@ -52,7 +52,8 @@ func (w *World) Start(now time.Time, vm string, node int, lanes []workload.Lane,
 	if o.Operations == nil {
 		o.Operations = result.BlockOperations()
 	}
-	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never, apart: o.Apart,
+	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never,
+		apart: o.Apart,
 		every: int64(o.Trace), noted: w.at, operations: len(o.Operations), index: workload.BlockIndexes(o.Operations)}
 	if o.Runtime > 0 {
 		j.limit = w.at + int64(o.Runtime)
@@ -148,7 +149,9 @@ func (l *lane) end() {
 
 // next goes on with the next stage when the present one is over, or ends the job.
 func (j *Job) next() {
-	if j.ended != never || slices.ContainsFunc(j.lanes, func(l *lane) bool { return l.spec.Stage <= j.stage && l.state != over }) {
+	if j.ended != never || slices.ContainsFunc(j.lanes, func(l *lane) bool {
+		return l.spec.Stage <= j.stage && l.state != over
+	}) {
 		return
 	}
 	stage, found := 0, false

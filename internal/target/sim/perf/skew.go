@@ -10,7 +10,8 @@ import (
 //
 //	uniform  x
 //	Zipf     H(x·blocks, theta) / H(blocks, theta), H the generalised harmonic number
-//	Pareto   x^a, a = ln(1-h)/ln h, so that the part h gets 1-h of them; with h above a half fio's hottest data are the last: 1-(1-x)^a
+//	Pareto   x^a, a = ln(1-h)/ln h, so that the part h gets 1-h of them; with h above a half fio's hottest
+//	         data are the last: 1-(1-x)^a
 func Hottest(s workload.Skew, x, blocks float64) float64 {
 	switch {
 	case x <= 0:

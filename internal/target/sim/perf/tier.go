@@ -248,7 +248,8 @@ func (w *World) prepare(n *node) {
 		v.moving = false
 	}
 	for _, l := range n.lanes {
-		if l.state == running && w.truth.Promotion.ExtentBytes > 0 && room > 0 && l.spec.Random > 0 && l.volume.filled > 0 && l.volume.onFast() < 1 {
+		if l.state == running && w.truth.Promotion.ExtentBytes > 0 && room > 0 && l.spec.Random > 0 &&
+			l.volume.filled > 0 && l.volume.onFast() < 1 {
 			l.volume.moving = true
 		}
 	}

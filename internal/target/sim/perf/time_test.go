@@ -21,7 +21,8 @@ func tiered() perf.Truth {
 }
 
 func fill(bytes int64, zero bool) workload.Lane {
-	return workload.Lane{Name: "fill", Device: "/dev/sdb", Depth: 4, Writes: true, WriteBytes: 1 << 20, Bytes: bytes, Work: bytes, ZeroData: zero, Direct: true}
+	return workload.Lane{Name: "fill", Device: "/dev/sdb", Depth: 4, Writes: true, WriteBytes: 1 << 20, Bytes: bytes,
+		Work: bytes, ZeroData: zero, Direct: true}
 }
 
 // ended runs a job to its end and returns its last report.
@@ -80,7 +81,8 @@ func TestZerosFreeData(t *testing.T) {
 	rate := func(at time.Time) (float64, time.Time) {
 		lane := reads(1, 0)
 		lane.Bytes = bytes
-		r := w.Start(at, "vm", 0, []workload.Lane{lane}, perf.JobOptions{Runtime: time.Minute}).Report(at.Add(time.Minute))
+		r := w.Start(at, "vm", 0, []workload.Lane{lane},
+			perf.JobOptions{Runtime: time.Minute}).Report(at.Add(time.Minute))
 		return float64(r.Ops[0].Ops) / 60, r.Time
 	}
 	_, at := ended(t, w, w.Start(start, "vm", 0, []workload.Lane{fill(bytes, false)}, perf.JobOptions{}))
@@ -103,7 +105,8 @@ func TestWriteBurst(t *testing.T) {
 	truth.Servers = 8
 	truth.WriteLog = perf.WriteLog{Bytes: 1 << 30, BytesPerSecond: 20e6}
 	w := perf.New(truth, 1)
-	lane := workload.Lane{Name: "burst", Device: "/dev/sdb", Depth: 1000, Writes: true, WriteBytes: 8192, Random: 1, Bytes: 8 << 30, Direct: true}
+	lane := workload.Lane{Name: "burst", Device: "/dev/sdb", Depth: 1000, Writes: true, WriteBytes: 8192, Random: 1,
+		Bytes: 8 << 30, Direct: true}
 	j := w.Start(start, "vm", 0, []workload.Lane{lane}, perf.JobOptions{})
 	in := 8e3 * 8192 // eight servers of a millisecond
 	full := float64(1<<30) / (in - 20e6)
@@ -207,7 +210,8 @@ func TestRunsToSize(t *testing.T) {
 		t.Errorf("%d operations shortly before the end, final %v", r.Ops[1].Ops, r.Final)
 	}
 	r := j.Report(after(100))
-	if !ok || r.Ops[1].Ops != 8192 || r.Ops[1].Bytes != 8<<30 || !r.Final || !r.Time.Equal(end) || r.Ops[1].Hist.Count() != 8192 {
+	if !ok || r.Ops[1].Ops != 8192 || r.Ops[1].Bytes != 8<<30 || !r.Final || !r.Time.Equal(end) ||
+		r.Ops[1].Hist.Count() != 8192 {
 		t.Errorf("at its end %+v", r)
 	}
 	slow := w.Start(after(100), "vm", 0, []workload.Lane{fill(8<<30, false)}, perf.JobOptions{})

@@ -142,10 +142,12 @@ func (t Truth) Check() error {
 		}
 	}
 	if t.Servers < 1 || t.Host.Cores < 1 || t.Host.Copies < 1 {
-		bad("servers %d, host.cores %d, host.copies %d: each must be at least 1", t.Servers, t.Host.Cores, t.Host.Copies)
+		bad("servers %d, host.cores %d, host.copies %d: each must be at least 1", t.Servers, t.Host.Cores,
+			t.Host.Copies)
 	}
 	for name, m := range map[string]Medium{"fast": t.Fast, "slow": t.Slow} {
-		if !(m.ReadSeconds > 0 && m.WriteSeconds > 0 && m.BytesPerSecond > 0 && m.Sequential > 0 && m.Sequential <= 1) ||
+		if !(m.ReadSeconds > 0 && m.WriteSeconds > 0 && m.BytesPerSecond > 0 && m.Sequential > 0 &&
+			m.Sequential <= 1) ||
 			math.IsInf(m.ReadSeconds+m.WriteSeconds+m.BytesPerSecond, 0) {
 			bad("%s %+v: times and speed must be finite and above 0, sequential above 0 and at most 1", name, m)
 		}
@@ -154,10 +156,13 @@ func (t Truth) Check() error {
 		bad("cache_seconds %v, page_seconds %v: must be finite and above 0", t.CacheSeconds, t.PageSeconds)
 	}
 	for name, v := range map[string]float64{
-		"fast_tier_bytes": float64(t.FastTierBytes), "cache_bytes": float64(t.CacheBytes), "page_cache_bytes": float64(t.PageCacheBytes),
-		"promotion.extent_bytes": float64(t.Promotion.ExtentBytes), "promotion.bytes_per_second": t.Promotion.BytesPerSecond,
-		"write_log.bytes": float64(t.WriteLog.Bytes), "contention": t.Contention, "crosstalk": t.Crosstalk,
-		"host.cpu_seconds_per_op": t.Host.OpSeconds, "host.cpu_seconds_per_byte": t.Host.ByteSecond, "host.idle_bytes_per_second": t.Host.IdleBytes,
+		"fast_tier_bytes": float64(t.FastTierBytes), "cache_bytes": float64(t.CacheBytes),
+		"page_cache_bytes":           float64(t.PageCacheBytes),
+		"promotion.extent_bytes":     float64(t.Promotion.ExtentBytes),
+		"promotion.bytes_per_second": t.Promotion.BytesPerSecond,
+		"write_log.bytes":            float64(t.WriteLog.Bytes), "contention": t.Contention, "crosstalk": t.Crosstalk,
+		"host.cpu_seconds_per_op": t.Host.OpSeconds, "host.cpu_seconds_per_byte": t.Host.ByteSecond,
+		"host.idle_bytes_per_second": t.Host.IdleBytes,
 	} {
 		atLeast(name, v, 0)
 	}

@@ -63,8 +63,9 @@ type node struct {
 
 // New makes a world of so many nodes with no load. Truth must pass Check.
 func New(t Truth, nodes int) *World {
-	w := &World{truth: t, nodes: make([]node, nodes), volumes: map[volumeKey]*volume{}, jobs: map[string][]*Job{}, inflation: 1,
-		wave: never, tables: map[string]*table{}}
+	w := &World{truth: t, nodes: make([]node, nodes), volumes: map[volumeKey]*volume{}, jobs: map[string][]*Job{},
+		inflation: 1,
+		wave:      never, tables: map[string]*table{}}
 	for i := range w.nodes {
 		w.nodes[i].index, w.nodes[i].next, w.nodes[i].ends = i, never, never
 	}
@@ -192,7 +193,8 @@ func (w *World) solve() {
 		net.Background = append(net.Background, w.background(n))
 		for _, l := range n.lanes {
 			if l.state == running && !n.hung {
-				w.streams = append(w.streams, model.Stream{Node: len(some), Depth: max(1, l.spec.Depth), Rate: l.spec.Rate, Seconds: l.service})
+				w.streams = append(w.streams, model.Stream{Node: len(some), Depth: max(1, l.spec.Depth),
+					Rate: l.spec.Rate, Seconds: l.service})
 				w.owners = append(w.owners, l)
 			}
 		}
