@@ -161,7 +161,8 @@ func (h *Histogram) Sub(earlier *Histogram) (*Histogram, error) {
 	for i, n := range earlier.counts {
 		if n > h.at(earlier.first+i) {
 			low, high := Bounds(earlier.first + i)
-			return nil, fmt.Errorf("histogram went backwards in bucket [%d, %d]: %d, earlier %d", low, high, h.at(earlier.first+i), n)
+			return nil, fmt.Errorf("histogram went backwards in bucket [%d, %d]: %d, earlier %d", low, high,
+				h.at(earlier.first+i), n)
 		}
 	}
 	for i, n := range h.counts {

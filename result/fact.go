@@ -1,7 +1,7 @@
 package result
 
-// Fact is one line of provenance. Value is for people; what a program works with are Kind, Number and Across. A fact that
-// could not be had keeps its name and says why.
+// Fact is one line of provenance. Value is for people; what a program works with are Kind, Number and Across. A fact
+// that could not be had keeps its name and says why.
 type Fact struct {
 	Group   string   `json:"group"` // "host", "cpu", "memory", "storage", "tool", ...
 	Name    string   `json:"name"`
@@ -17,12 +17,14 @@ type FactKind string
 
 // The kinds of facts.
 const (
-	StorageSize    FactKind = "storage_size_bytes"            // of what holds the disks; one group, one storage
-	StorageFree    FactKind = "storage_free_bytes"            // of the same group's storage, before the run
-	StorageMedia   FactKind = "storage_media_count"           // 0: the disks are in memory
-	DeviceCounters FactKind = "device_counters_count"         // devices under the disks that are counted
-	LinkCeiling    FactKind = "link_ceiling_bytes_per_second" // of a link between the media and the processor, one direction
-	DataReduction  FactKind = "data_reduction_ratio"          // what was written over what was stored, as the storage says
+	StorageSize    FactKind = "storage_size_bytes"    // of what holds the disks; one group, one storage
+	StorageFree    FactKind = "storage_free_bytes"    // of the same group's storage, before the run
+	StorageMedia   FactKind = "storage_media_count"   // 0: the disks are in memory
+	DeviceCounters FactKind = "device_counters_count" // devices under the disks that are counted
+	// of a link between the media and the processor, one direction
+	LinkCeiling FactKind = "link_ceiling_bytes_per_second"
+	// what was written over what was stored, as the storage says
+	DataReduction  FactKind = "data_reduction_ratio"
 	ThreadsPerCore FactKind = "threads_per_core_count"
 
 	RatedDevice         FactKind = "rated_device" // the device that a rated specification is of; no number

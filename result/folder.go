@@ -316,7 +316,8 @@ type NewerError struct {
 
 // Error implements error.
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("written in format version %d; this program reads up to version %d: use a newer plimsoll", e.Have, e.Supported)
+	return fmt.Sprintf("written in format version %d; this program reads up to version %d: use a newer plimsoll",
+		e.Have, e.Supported)
 }
 
 func checkVersion(doc []byte) error {

@@ -94,17 +94,18 @@ func top(name string) string {
 // measuredFiles are the regular files of raw output and metrics, in order, by their path in the folder, with slashes.
 func (f *Folder) measuredFiles() (names []string, err error) {
 	for _, dir := range hashedDirs {
-		err = errors.Join(err, filepath.WalkDir(filepath.Join(f.dir, dir), func(path string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil // whoever reads it says so
-			}
-			if err != nil || !d.Type().IsRegular() {
+		err = errors.Join(err, filepath.WalkDir(filepath.Join(f.dir, dir),
+			func(path string, d fs.DirEntry, err error) error {
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil // whoever reads it says so
+				}
+				if err != nil || !d.Type().IsRegular() {
+					return err
+				}
+				name, err := filepath.Rel(f.dir, path)
+				names = append(names, filepath.ToSlash(name))
 				return err
-			}
-			name, err := filepath.Rel(f.dir, path)
-			names = append(names, filepath.ToSlash(name))
-			return err
-		}))
+			}))
 	}
 	return names, err
 }

@@ -22,11 +22,11 @@ const (
 	mostSkipped    = 20 // lines that are named
 )
 
-// AppendEvent writes one event as one line with one write, so that a reader or a crash sees whole lines but for the last one.
-// The boundaries of the run, of phases and of steps are synced to the device before it returns.
+// AppendEvent writes one event as one line with one write, so that a reader or a crash sees whole lines but for the
+// last one. The boundaries of the run, of phases and of steps are synced to the device before it returns.
 //
-// The event's time is placed by the monotonic clock relative to the manifest's Created where both carry a monotonic reading:
-// a step of the wall clock during a run does not turn the journal's order round.
+// The event's time is placed by the monotonic clock relative to the manifest's Created where both carry a monotonic
+// reading: a step of the wall clock during a run does not turn the journal's order round.
 func (f *Folder) AppendEvent(e Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,8 +81,8 @@ func (f *Folder) openJournal() (*os.File, error) {
 	return file, nil
 }
 
-// Events reads the journal. Lines that cannot be read are left out and named in skipped; a last line without its end is the
-// usual mark of a killed process. A journal that does not exist is empty.
+// Events reads the journal. Lines that cannot be read are left out and named in skipped; a last line without its end is
+// the usual mark of a killed process. A journal that does not exist is empty.
 func (f *Folder) Events() (events []Event, skipped []string, err error) {
 	file, err := regular.Open(filepath.Join(f.dir, journalFile), os.O_RDONLY|regular.NoLinks)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +144,8 @@ func readJournal(r io.Reader) (events []Event, skipped []string, err error) {
 	}
 }
 
-// readLine returns the next line without keeping more than longestLine of it, its full size, and whether it ended in a newline.
+// readLine returns the next line without keeping more than longestLine of it, its full size, and whether it ended in a
+// newline.
 func readLine(br *bufio.Reader) (line []byte, size int, whole bool, err error) {
 	for {
 		part, err := br.ReadSlice('\n')

@@ -11,7 +11,8 @@ type Operation struct {
 	Noun string `json:"noun"` // several of them in a sentence: "reads", "new orders"
 	// Bytes: it moves bytes, which are counted.
 	Bytes bool `json:"bytes,omitempty"`
-	// Block is set when it moves or discards blocks of a device or file, so that what is known of storage applies to it.
+	// Block is set when it moves or discards blocks of a device or file, so that what is known of storage applies to
+	// it.
 	Block Block `json:"block,omitempty"`
 }
 
@@ -69,11 +70,11 @@ type Kind string
 const (
 	// Count grows since the start. A window has the difference; machines add up.
 	Count Kind = "count"
-	// Level is a rate over the time since the report before, like transactions per minute. A window has the mean weighted
-	// by time; machines add up.
+	// Level is a rate over the time since the report before, like transactions per minute. A window has the mean
+	// weighted by time; machines add up.
 	Level Kind = "level"
-	// Single is a figure that the tool made by itself, like a percentile: it holds for one machine and one report, and is
-	// combined with nothing.
+	// Single is a figure that the tool made by itself, like a percentile: it holds for one machine and one report, and
+	// is combined with nothing.
 	Single Kind = "single"
 )
 

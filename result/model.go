@@ -13,8 +13,8 @@
 //	findings.json     version and []Finding
 //	report.html       the report
 //
-// The package stores and reads; it computes nothing. Reading a damaged folder returns what can be read and a list of what
-// could not; a folder written by a newer version is refused by name of both versions.
+// The package stores and reads; it computes nothing. Reading a damaged folder returns what can be read and a list of
+// what could not; a folder written by a newer version is refused by name of both versions.
 package result
 
 import (
@@ -113,8 +113,8 @@ type ScenarioInfo struct {
 	Asserts []Assert `json:"asserts,omitempty"`
 }
 
-// Assert is a condition on a run's outcome. Exactly one of Query, Result, Workload and Finding is set; see the reference of
-// the scenario language.
+// Assert is a condition on a run's outcome. Exactly one of Query, Result, Workload and Finding is set; see the
+// reference of the scenario language.
 type Assert struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
@@ -278,7 +278,8 @@ type Series struct {
 	Values   []*float64 `json:"values"`
 }
 
-// Unrecorded is the end of a workload of which the record ends before it does, as when the process was killed or its disk was full.
+// Unrecorded is the end of a workload of which the record ends before it does, as when the process was killed or its
+// disk was full.
 const Unrecorded = "unrecorded"
 
 // Workload is one workload of one VM (or of a whole group, VM empty), over its measured window.
@@ -297,7 +298,8 @@ type Workload struct {
 	Message string    `json:"message,omitempty"`
 	Latency string    `json:"latency"` // "service time" or "response time"
 	Lanes   []Lane    `json:"lanes,omitempty"`
-	// Operations and Measures are what the engine declared; Ops and Values hold those of them that occurred, in that order.
+	// Operations and Measures are what the engine declared; Ops and Values hold those of them that occurred, in that
+	// order.
 	Operations []Operation `json:"operations"`
 	Measures   []Measure   `json:"measures,omitempty"`
 	Ops        []OpTotals  `json:"ops"`
@@ -322,10 +324,11 @@ type Workload struct {
 	Heat *HeatMap `json:"heat,omitempty"`
 	// GeneratorCPUSeconds is what the load generator itself cost.
 	GeneratorCPUSeconds float64 `json:"generator_cpu_seconds"`
-	// ClockSeconds is how far the clock of its VM was ahead of plimsoll's, negative when behind; its times are corrected for that. Only for single VMs.
+	// ClockSeconds is how far the clock of its VM was ahead of plimsoll's, negative when behind; its times are
+	// corrected for that. Only for single VMs.
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`
-	// ThreadBusy is the share of the window for which the generator's busiest thread ran on a CPU, ThreadWaiting for which it was ready and
-	// had none; 0 to 1, nil where that is not known. Only for single VMs.
+	// ThreadBusy is the share of the window for which the generator's busiest thread ran on a CPU, ThreadWaiting for
+	// which it was ready and had none; 0 to 1, nil where that is not known. Only for single VMs.
 	ThreadBusy    *float64 `json:"thread_busy,omitempty"`
 	ThreadWaiting *float64 `json:"thread_waiting,omitempty"`
 	Notes         []string `json:"notes,omitempty"`
@@ -371,8 +374,8 @@ type OpTotals struct {
 	Course *Course `json:"course,omitempty"`
 }
 
-// Course counts operations of one kind over time, and among them those slower than some percentiles of the whole. It tells how
-// operations depend on their neighbours, without which an interval of a percentile is too narrow.
+// Course counts operations of one kind over time, and among them those slower than some percentiles of the whole. It
+// tells how operations depend on their neighbours, without which an interval of a percentile is too narrow.
 type Course struct {
 	Start  time.Time `json:"start"`
 	Step   float64   `json:"step_seconds"`

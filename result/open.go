@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// Open reads a run folder, also while its run goes on, after it was killed, or when files in it are damaged: what cannot be
-// read is listed by Problems. It fails when dir is no run folder, cannot be read, or was written in a newer format (*NewerError).
+// Open reads a run folder, also while its run goes on, after it was killed, or when files in it are damaged: what
+// cannot be read is listed by Problems. It fails when dir is no run folder, cannot be read, or was written in a newer
+// format (*NewerError).
 func Open(dir string) (*Folder, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -182,8 +183,8 @@ func treeSize(dir string) int64 {
 	return sum
 }
 
-// Remove deletes a run folder with everything in it. It refuses one whose run is still executing, one whose machines were not cleaned
-// up (state left behind; force overrides that), and anything that is no run folder.
+// Remove deletes a run folder with everything in it. It refuses one whose run is still executing, one whose machines
+// were not cleaned up (state left behind; force overrides that), and anything that is no run folder.
 func Remove(dir string, force bool) error {
 	f, err := Open(dir)
 	var newer *NewerError
@@ -195,7 +196,8 @@ func Remove(dir string, force bool) error {
 		return fmt.Errorf("remove run: %s: %w", dir, err)
 	}
 	defer lock.Close() //nolint:errcheck // the file is being removed
-	if left, _ := os.ReadDir(filepath.Join(dir, stateDir)); len(left) > 0 && !force && (f == nil || f.Manifest().Cleaned.State != "yes") {
+	if left, _ := os.ReadDir(filepath.Join(dir, stateDir)); len(left) > 0 && !force &&
+		(f == nil || f.Manifest().Cleaned.State != "yes") {
 		return fmt.Errorf("remove run: %s: what the run made was not cleaned up yet; run `plimsoll cleanup` first", dir)
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -204,8 +206,8 @@ func Remove(dir string, force bool) error {
 	return nil
 }
 
-// TryLock takes the lock of a folder opened for reading, so that a clean-up or a re-collection can write to it; ErrBusy when its run is still executing.
-// Close gives it up.
+// TryLock takes the lock of a folder opened for reading, so that a clean-up or a re-collection can write to it; ErrBusy
+// when its run is still executing. Close gives it up.
 func (f *Folder) TryLock() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,8 +30,8 @@ const (
 	flushEvery = time.Second
 )
 
-// RawJob describes one start of one workload on one VM; it lies beside the raw output, so that it can be replayed with nothing else.
-// It is written when the job starts and again, with End and Ended, when it has ended.
+// RawJob describes one start of one workload on one VM; it lies beside the raw output, so that it can be replayed with
+// nothing else. It is written when the job starts and again, with End and Ended, when it has ended.
 type RawJob struct {
 	Version  int      `json:"version"`
 	VM       string   `json:"vm"`
@@ -57,7 +57,8 @@ type RawJob struct {
 	End     time.Time       `json:"end,omitzero"`
 	Ended   string          `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
 	Message string          `json:"message,omitempty"`
-	// ClockSeconds is how far the tool's clock was ahead of plimsoll's when it first reported, negative when behind; 0 when within a second.
+	// ClockSeconds is how far the tool's clock was ahead of plimsoll's when it first reported, negative when behind; 0
+	// when within a second.
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`
 }
 
@@ -120,8 +121,8 @@ func (f *Folder) WriteRawJob(j RawJob) error {
 	return nil
 }
 
-// RawJobs lists every start of every workload that left something, in order of start time, then VM and workload. A description that
-// cannot be read is named in problems, and the start is left out.
+// RawJobs lists every start of every workload that left something, in order of start time, then VM and workload. A
+// description that cannot be read is named in problems, and the start is left out.
 func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
 	paths, err := filepath.Glob(filepath.Join(globSafe(f.dir), rawDir, "*", "*", rawJob))
 	if err != nil {
@@ -141,7 +142,9 @@ func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
 		}
 		j.upgrade()
 		if f.rawPath(j.VM, j.Workload, j.Attempt) != filepath.Dir(p) {
-			problems = append(problems, fmt.Sprintf("%s: describes workload %q of %q, start %d, which belongs elsewhere", rel, j.Workload, j.VM, j.Attempt))
+			problems = append(problems,
+				fmt.Sprintf("%s: describes workload %q of %q, start %d, which belongs elsewhere", rel, j.Workload, j.VM,
+					j.Attempt))
 			continue
 		}
 		jobs = append(jobs, j)
@@ -174,8 +177,9 @@ func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, dat
 	return nil
 }
 
-// RawWriter opens the stream that keeps everything a tool prints. It is compressed and reaches the file at the latest one second after
-// it was written, so that a kill loses little. Close it to finish the stream. Each start has one writer.
+// RawWriter opens the stream that keeps everything a tool prints. It is compressed and reaches the file at the latest
+// one second after it was written, so that a kill loses little. Close it to finish the stream. Each start has one
+// writer.
 func (f *Folder) RawWriter(j RawJob) (io.WriteCloser, error) {
 	dir := f.rawPath(j.VM, j.Workload, j.Attempt)
 	if _, err := f.disk.folder(dir); err != nil {
@@ -249,18 +253,21 @@ func (w *rawWriter) Close() error {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close(), w.disk.syncFolder(filepath.Dir(w.file.Name())))
+	err := errors.Join(w.enc.Close(), w.disk.sync(w.file), w.file.Close(),
+		w.disk.syncFolder(filepath.Dir(w.file.Name())))
 	if err != nil && w.err == nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	return w.err
 }
 
-// Timeless has the same output make the same bytes from now on: raw output reaches its file when there is enough of it, not after a
-// while, and open writers are cheap: ten thousand of them cost some hundred megabytes. Journal and descriptions of jobs survive a kill of the
-// process as always, but are not forced to the disk each time, which would take most of the run. It is for runs in virtual time.
+// Timeless has the same output make the same bytes from now on: raw output reaches its file when there is enough of it,
+// not after a while, and open writers are cheap: ten thousand of them cost some hundred megabytes. Journal and
+// descriptions of jobs survive a kill of the process as always, but are not forced to the disk each time, which would
+// take most of the run. It is for runs in virtual time.
 func (f *Folder) Timeless() error {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
@@ -369,11 +376,13 @@ const (
 
 // OpenRaw opens the raw output of one start; errors.Is(err, fs.ErrNotExist) when there is none.
 func (f *Folder) OpenRaw(j RawJob) (*RawReader, error) {
-	file, err := regular.Open(filepath.Join(f.rawPath(j.VM, j.Workload, j.Attempt), j.output()), os.O_RDONLY|regular.NoLinks)
+	file, err := regular.Open(filepath.Join(f.rawPath(j.VM, j.Workload, j.Attempt), j.output()),
+		os.O_RDONLY|regular.NoLinks)
 	if err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
-	dec, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(64<<20))
+	dec, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(64<<20))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raw output: %w", err), file.Close())
 	}

@@ -75,10 +75,12 @@ func TestRoundTrip(t *testing.T) {
 	f := create(t, root)
 	must(t, f.WritePlan(map[string]any{"steps": 3}))
 	must(t, f.AppendEvent(result.Event{Time: created.Add(time.Second), Kind: result.KindPhase, Phase: "setup"}))
-	must(t, f.AppendEvent(result.Event{Time: created.Add(2 * time.Second), Kind: result.KindNote, Text: "two\nlines", Data: map[string]any{"n": 1.0}}))
+	must(t, f.AppendEvent(result.Event{Time: created.Add(2 * time.Second), Kind: result.KindNote, Text: "two\nlines",
+		Data: map[string]any{"n": 1.0}}))
 	h := &hist.Histogram{}
 	h.Add(1000, 3)
-	data := &result.Data{Start: created, Workloads: []result.Workload{{Name: "w", Ops: []result.OpTotals{{Op: "read", Count: 3, Hist: h}}}}}
+	data := &result.Data{Start: created,
+		Workloads: []result.Workload{{Name: "w", Ops: []result.OpTotals{{Op: "read", Count: 3, Hist: h}}}}}
 	must(t, f.WriteData(data))
 	value := 1.5
 	findings := []result.Finding{{Check: "c", Severity: result.Notice, Value: &value}}
@@ -103,7 +105,9 @@ func TestRoundTrip(t *testing.T) {
 		t.Error(d, skipped, err)
 	}
 	gotData, err := g.Data()
-	if d := cmp.Diff(data, gotData, cmp.Comparer(func(a, b *hist.Histogram) bool { return a.Equal(b) })); d != "" || err != nil {
+	if d := cmp.Diff(data, gotData, cmp.Comparer(func(a, b *hist.Histogram) bool {
+		return a.Equal(b)
+	})); d != "" || err != nil {
 		t.Error(d, err)
 	}
 	gotFindings, err := g.Findings()
@@ -174,7 +178,8 @@ func TestJournalSkipsWhatItCannotRead(t *testing.T) {
 		must(t, errors.Join(err, file.Close()))
 	}
 	add("rubbish\n{\"kind\":\"\"}\n\n{\"time\":\"2026-11-21T20:45:09Z\",\"kind\":\"no")
-	want := []string{"journal line 2: not a journal event", "journal line 3: an event without a kind", "journal line 5: torn (the process ended while writing it)"}
+	want := []string{"journal line 2: not a journal event", "journal line 3: an event without a kind",
+		"journal line 5: torn (the process ended while writing it)"}
 	g, err := result.Open(f.Dir())
 	must(t, err)
 	if d := cmp.Diff(want, g.Problems()); d != "" {
@@ -291,15 +296,19 @@ func TestOpenDamaged(t *testing.T) {
 	}
 	t.Run("the journal fills in", func(t *testing.T) {
 		f := create(t, t.TempDir())
-		must(t, f.AppendEvent(result.Event{Time: created, Kind: result.KindRunStart, Text: "name of it", Data: map[string]any{"target": "local", "steps": 3}}))
-		must(t, f.AppendEvent(result.Event{Time: created.Add(time.Minute), Kind: result.KindRunEnd, Text: result.StatusSucceeded}))
+		must(t, f.AppendEvent(result.Event{Time: created, Kind: result.KindRunStart, Text: "name of it",
+			Data: map[string]any{"target": "local", "steps": 3}}))
+		must(t, f.AppendEvent(result.Event{Time: created.Add(time.Minute), Kind: result.KindRunEnd,
+			Text: result.StatusSucceeded}))
 		must(t, os.WriteFile(filepath.Join(f.Dir(), "manifest.json"), nil, 0o644))
 		g, err := result.Open(f.Dir())
 		must(t, err)
 		unknown := result.Verdict{State: "unknown", Reason: "manifest.json is damaged"}
 		want := result.Manifest{
-			Version: result.FormatVersion, RunID: filepath.Base(f.Dir()), Scenario: result.ScenarioInfo{Name: "name of it"}, Target: "local",
-			Status: result.StatusSucceeded, Created: created, Ended: created.Add(time.Minute), Measured: unknown, Collected: unknown, Cleaned: unknown,
+			Version: result.FormatVersion, RunID: filepath.Base(f.Dir()),
+			Scenario: result.ScenarioInfo{Name: "name of it"}, Target: "local",
+			Status: result.StatusSucceeded, Created: created, Ended: created.Add(time.Minute), Measured: unknown,
+			Collected: unknown, Cleaned: unknown,
 		}
 		if diff := cmp.Diff(want, g.Manifest()); diff != "" {
 			t.Error(diff)
@@ -368,7 +377,8 @@ func TestKilledRun(t *testing.T) {
 	if s := f.Manifest().Status; s != result.StatusExecuting {
 		t.Errorf("status %q while it executes", s)
 	}
-	if err := result.Remove(dir, true); !errors.Is(err, result.ErrBusy) || !strings.Contains(err.Error(), fmt.Sprint("process ", cmd.Process.Pid)) {
+	if err := result.Remove(dir, true); !errors.Is(err, result.ErrBusy) ||
+		!strings.Contains(err.Error(), fmt.Sprint("process ", cmd.Process.Pid)) {
 		t.Errorf("remove while it executes: %v", err)
 	}
 	if err := f.TryLock(); !errors.Is(err, result.ErrBusy) {
@@ -446,14 +456,16 @@ func TestListNewestFirst(t *testing.T) {
 		must(t, f.Close())
 	}
 	must(t, os.Mkdir(filepath.Join(root, "not-a-run"), 0o755))
-	must(t, os.WriteFile(filepath.Join(root, manifest().RunID[:9]+"214500-x-0001", "manifest.json"), []byte(`{"version":5}`), 0o644))
+	must(t, os.WriteFile(filepath.Join(root, manifest().RunID[:9]+"214500-x-0001", "manifest.json"),
+		[]byte(`{"version":5}`), 0o644))
 	list, err := result.List(root)
 	must(t, err)
 	var got []string
 	for _, e := range list {
 		got = append(got, e.Manifest.RunID+" "+e.Manifest.Status+" "+e.Problem)
 	}
-	if len(got) != 3 || !strings.HasPrefix(got[0], "20261121-224500") || !strings.Contains(got[1], "version 5") || !strings.Contains(got[2], "interrupted") {
+	if len(got) != 3 || !strings.HasPrefix(got[0], "20261121-224500") || !strings.Contains(got[1], "version 5") ||
+		!strings.Contains(got[2], "interrupted") {
 		t.Errorf("%q", got)
 	}
 	if list, err := result.List(filepath.Join(root, "none")); list != nil || err != nil {
@@ -468,7 +480,8 @@ func TestRaw(t *testing.T) {
 		attempt  int
 	}{{"vm", "load", 1}, {"vm", "load", 2}, {"vm", "load.2", 1}, {"vm/../x", "..", 1}, {"", "a b\x00", 1}}
 	for i, n := range names {
-		must(t, f.WriteRawJob(result.RawJob{VM: n.vm, Workload: n.load, Attempt: n.attempt, Engine: "fio", Start: created.Add(time.Duration(i))}))
+		must(t, f.WriteRawJob(result.RawJob{VM: n.vm, Workload: n.load, Attempt: n.attempt, Engine: "fio",
+			Start: created.Add(time.Duration(i))}))
 		must(t, f.WriteRawFile(n.vm, n.load, n.attempt, "job.fio", []byte("[job]")))
 		w, err := f.RawWriter(result.RawJob{VM: n.vm, Workload: n.load, Attempt: n.attempt, Engine: "fio"})
 		must(t, err)
@@ -480,7 +493,8 @@ func TestRaw(t *testing.T) {
 			t.Error("wrote after close")
 		}
 	}
-	if _, err := f.RawWriter(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Engine: "fio"}); !errors.Is(err, fs.ErrExist) {
+	if _, err := f.RawWriter(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Engine: "fio"}); !errors.Is(err,
+		fs.ErrExist) {
 		t.Errorf("a start written twice: %v", err)
 	}
 	jobs, problems := f.RawJobs()
@@ -521,7 +535,8 @@ func TestRaw(t *testing.T) {
 
 func TestCopyScenario(t *testing.T) {
 	src := fstest.MapFS{
-		"inner/test.yml": {Data: []byte("name: {{ x }}")}, "inner/a.fio": {Data: []byte("[a]")}, "inner/sub/b.yml": {Data: []byte("b")},
+		"inner/test.yml": {Data: []byte("name: {{ x }}")}, "inner/a.fio": {Data: []byte("[a]")},
+		"inner/sub/b.yml": {Data: []byte("b")},
 	}
 	f := create(t, t.TempDir())
 	must(t, f.CopyScenario(src, []byte("name: y")))

@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/regular"
 )
 
-// CopyScenario stores the scenario directory as given and, beside it, the file after templating. Symbolic links are copied as what they
-// point to within fsys; anything that is no file or directory is an error.
+// CopyScenario stores the scenario directory as given and, beside it, the file after templating. Symbolic links are
+// copied as what they point to within fsys; anything that is no file or directory is an error.
 func (f *Folder) CopyScenario(fsys fs.FS, rendered []byte) error {
 	root, err := os.OpenRoot(f.ScenarioDir())
 	if err != nil {
@@ -63,7 +63,8 @@ func (f *Folder) copyInto(root *os.Root, name string, in io.Reader) error {
 	return errors.Join(err, f.disk.sync(out), out.Close())
 }
 
-// fileDir is the folder of the scenario file, beside which the rendered one lies, so that the files it names are found from there too.
+// fileDir is the folder of the scenario file, beside which the rendered one lies, so that the files it names are found
+// from there too.
 func fileDir(fsys fs.FS) string {
 	dir, found := ".", false
 	_ = fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
@@ -81,8 +82,8 @@ func fileDir(fsys fs.FS) string {
 // Scenario is the stored copy of the scenario directory.
 func (f *Folder) Scenario() fs.FS { return regular.Dir(f.ScenarioDir()) }
 
-// RenderedFile is the stored copy and, inside it, the path of the scenario file after templating: load that to have the scenario as it ran,
-// without its variables.
+// RenderedFile is the stored copy and, inside it, the path of the scenario file after templating: load that to have the
+// scenario as it ran, without its variables.
 func (f *Folder) RenderedFile() (fs.FS, string) {
 	fsys := f.Scenario()
 	return fsys, path.Join(fileDir(fsys), renderedFile)

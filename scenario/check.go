@@ -14,12 +14,15 @@ func (d *document) check() {
 	d.checkOrder()
 	d.checkUse()
 	d.checkTime()
-	if !slices.ContainsFunc(d.sc.Teardown, func(s Step) bool { return s.Name == "cluster.CleanUp" || s.Name == "cluster.DeleteCurieVMs" }) && len(d.sc.Groups) > 0 {
+	if !slices.ContainsFunc(d.sc.Teardown, func(s Step) bool {
+		return s.Name == "cluster.CleanUp" || s.Name == "cluster.DeleteCurieVMs"
+	}) && len(d.sc.Groups) > 0 {
 		at := d.fields.where("teardown")
 		if !d.sc.HasTeardown {
 			at = Pos{File: d.file}
 		}
-		d.say("no-teardown", at, "the teardown does not remove the VMs: they stay after the run", "add cluster.CleanUp: {} to teardown")
+		d.say("no-teardown", at, "the teardown does not remove the VMs: they stay after the run",
+			"add cluster.CleanUp: {} to teardown")
 	}
 }
 
@@ -67,7 +70,8 @@ func (d *document) checkOrder() {
 	}
 	for _, declared := range d.sc.Workloads {
 		if w := loads[declared.Name]; w.running {
-			d.say("left-running", w.at, fmt.Sprintf("workload %q is started in the background and nothing waits for it or stops it", declared.Name),
+			d.say("left-running", w.at, fmt.Sprintf("workload %q is started in the background and nothing waits for "+
+				"it or stops it", declared.Name),
 				"it is stopped at the end of the run phase; add workload.Wait or workload.Stop")
 		}
 	}
@@ -88,7 +92,8 @@ func (d *document) groupStep(s stepInfo, g *groupState) {
 		}
 		grown := g.now.Grown(s.Args)
 		if from, to, ok := d.sizes(g.now, grown); ok && to <= from {
-			d.say("grow", s.args.where(counted(s.Args)), fmt.Sprintf("%s: vm group %q has %d VMs and would have %d", s.Name,
+			d.say("grow", s.args.where(counted(s.Args)), fmt.Sprintf("%s: vm group %q has %d VMs and would have %d",
+				s.Name,
 				g.now.Name, from, to), "raise the count")
 		}
 		g.now = grown
@@ -120,14 +125,17 @@ func (d *document) sizes(a, b Group) (from, to int, known bool) {
 }
 
 func (d *document) groupReady(s stepInfo, w Workload, g *groupState, playbooks bool) {
-	if !slices.Contains([]string{"workload.PrefillRun", "workload.PrefillStart", "workload.Start"}, s.Name) || playbooks {
+	if !slices.Contains([]string{"workload.PrefillRun", "workload.PrefillStart", "workload.Start"}, s.Name) ||
+		playbooks {
 		return
 	}
 	switch {
 	case !g.cloned:
-		d.say("group-not-ready", s.Pos, fmt.Sprintf("%s: vm group %q of workload %q has not been cloned", s.Name, g.now.Name, w.Name), "add vm_group.CloneFromTemplate before")
+		d.say("group-not-ready", s.Pos, fmt.Sprintf("%s: vm group %q of workload %q has not been cloned", s.Name,
+			g.now.Name, w.Name), "add vm_group.CloneFromTemplate before")
 	case !g.on:
-		d.say("group-not-ready", s.Pos, fmt.Sprintf("%s: vm group %q of workload %q is not powered on", s.Name, g.now.Name, w.Name), "add vm_group.PowerOn before")
+		d.say("group-not-ready", s.Pos, fmt.Sprintf("%s: vm group %q of workload %q is not powered on", s.Name,
+			g.now.Name, w.Name), "add vm_group.PowerOn before")
 	}
 }
 
@@ -142,7 +150,8 @@ func (d *document) checkStagger(s stepInfo, g Group) {
 		members = len(placed)
 	}
 	if members > 1 && int(stagger)/(members-1) == 0 {
-		d.say("stagger-zero", s.args.where("stagger_secs"), fmt.Sprintf("%s: %d VMs in %s s: published engines round the interval to 0 and start all at once", s.Name, members, plainNumber(stagger)),
+		d.say("stagger-zero", s.args.where("stagger_secs"), fmt.Sprintf("%s: %d VMs in %s s: published engines round "+
+			"the interval to 0 and start all at once", s.Name, members, plainNumber(stagger)),
 			fmt.Sprintf("use at least %d", members-1))
 	}
 }
@@ -153,22 +162,26 @@ func (d *document) workloadStep(s stepInfo, load Workload, w *workloadState) {
 		w.prefilled = true
 	case "workload.PrefillWait":
 		if !w.prefilled {
-			d.say("not-started", s.Pos, fmt.Sprintf("%s: the prefill of workload %q was not started before", s.Name, load.Name), "add workload.PrefillStart")
+			d.say("not-started", s.Pos, fmt.Sprintf("%s: the prefill of workload %q was not started before", s.Name,
+				load.Name), "add workload.PrefillStart")
 		}
 	case "workload.Start":
 		if w.started++; w.started > 1 {
-			d.say("started-twice", s.Pos, fmt.Sprintf("%s: workload %q is started a second time", s.Name, load.Name), "declare the same file under another name")
+			d.say("started-twice", s.Pos, fmt.Sprintf("%s: workload %q is started a second time", s.Name, load.Name),
+				"declare the same file under another name")
 		}
 		w.running, w.at = s.Args.Bool("async"), s.Pos
 		d.checkRuntime(s, load)
 	case "workload.Wait":
 		if w.started == 0 {
-			d.say("not-started", s.Pos, fmt.Sprintf("%s: workload %q was not started before", s.Name, load.Name), "add workload.Start with async: True")
+			d.say("not-started", s.Pos, fmt.Sprintf("%s: workload %q was not started before", s.Name, load.Name),
+				"add workload.Start with async: True")
 		}
 		w.running = false
 	case "workload.Stop":
 		if w.started == 0 {
-			d.say("stop-not-started", s.Pos, fmt.Sprintf("%s: workload %q was not started before", s.Name, load.Name), "")
+			d.say("stop-not-started", s.Pos, fmt.Sprintf("%s: workload %q was not started before", s.Name, load.Name),
+				"")
 		}
 		w.running = false
 	}
@@ -186,7 +199,8 @@ func (d *document) checkRuntime(s stepInfo, load Workload) {
 		}
 	}
 	if !runtime && !s.Args.Bool("async") && !s.Args.Has("timeout_secs") {
-		d.say("no-timeout", s.Pos, fmt.Sprintf("%s: workload %q has neither runtime nor timeout: it may take 300 s at most", s.Name, load.Name), "add timeout_secs")
+		d.say("no-timeout", s.Pos, fmt.Sprintf("%s: workload %q has neither runtime nor timeout: it may take 300 s "+
+			"at most", s.Name, load.Name), "add timeout_secs")
 	}
 }
 
@@ -209,7 +223,8 @@ func (d *document) checkUse() {
 			if d.unknownSteps {
 				continue
 			}
-			d.say("unused-workload", w.Pos, fmt.Sprintf("workload %q is never started or prefilled", w.Name), "remove it")
+			d.say("unused-workload", w.Pos, fmt.Sprintf("workload %q is never started or prefilled", w.Name),
+				"remove it")
 			continue
 		}
 		if g, ok := d.group(w.Group); ok {
@@ -251,7 +266,8 @@ func (d *document) checkTime() {
 			now = max(now, ends[name])
 		case "vm_group.CreatePeriodicSnapshots":
 			if !s.Args.Bool("async") {
-				now += time.Duration(float64(s.Args.Int("num_snapshots")-1) * s.Args.Float("interval_minutes") * float64(time.Minute))
+				minutes := float64(s.Args.Int("num_snapshots")-1) * s.Args.Float("interval_minutes")
+				now += time.Duration(minutes * float64(time.Minute))
 			}
 		}
 		if s.Phase == Run {
@@ -259,11 +275,13 @@ func (d *document) checkTime() {
 		}
 	}
 	if estimate := d.sc.EstimatedRuntime; d.fields.Has("estimated_runtime") && estimate < now {
-		d.say("estimate", d.fields.where("estimated_runtime"), fmt.Sprintf("estimated_runtime is %s, and the steps wait for %s", unit.Duration(estimate), unit.Duration(now)), "correct it")
+		d.say("estimate", d.fields.where("estimated_runtime"), fmt.Sprintf("estimated_runtime is %s, and the steps "+
+			"wait for %s", unit.Duration(estimate), unit.Duration(now)), "correct it")
 	}
 	for _, r := range d.sc.Results {
 		if r.Kind == GroupResult && r.Step > 0 && (runEnd-runStart)/r.Step > longestQuery {
-			d.say("long-run", r.Pos, fmt.Sprintf("result %q: a run of %s at a step of %s is more than %d points", r.Name, unit.Duration(runEnd-runStart), unit.Duration(r.Step), longestQuery), "add step: 30s")
+			d.say("long-run", r.Pos, fmt.Sprintf("result %q: a run of %s at a step of %s is more than %d points",
+				r.Name, unit.Duration(runEnd-runStart), unit.Duration(r.Step), longestQuery), "add step: 30s")
 		}
 	}
 }

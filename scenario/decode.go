@@ -105,7 +105,8 @@ func (l *loader) entries(n *yaml.Node, of string) []entry {
 		}
 		e := entry{name: key.Value, key: key, value: value}
 		if first, repeated := index[e.name]; repeated {
-			l.say("duplicate-key", l.nodePos(key), fmt.Sprintf("%s: %q is given twice; the last one counts", of, e.name), "remove one")
+			l.say("duplicate-key", l.nodePos(key), fmt.Sprintf("%s: %q is given twice; the last one counts", of,
+				e.name), "remove one")
 			list[first].value = value
 			continue
 		}
@@ -147,9 +148,11 @@ func (l *loader) scalar(n *yaml.Node) any {
 	}
 	switch odd {
 	case oldBoolean:
-		l.say(string(odd), at, fmt.Sprintf("%s is a boolean in YAML 1.1", n.Value), "write True or False, or quote it if a text is meant")
+		l.say(string(odd), at, fmt.Sprintf("%s is a boolean in YAML 1.1", n.Value),
+			"write True or False, or quote it if a text is meant")
 	case octal:
-		l.say(string(odd), at, fmt.Sprintf("%s is octal for %v in YAML 1.1", n.Value, v), "drop the leading zero, or quote it if a text is meant")
+		l.say(string(odd), at, fmt.Sprintf("%s is octal for %v in YAML 1.1", n.Value, v),
+			"drop the leading zero, or quote it if a text is meant")
 	case sexagesimal:
 		l.say(string(odd), at, fmt.Sprintf("%s is the number %v in YAML 1.1, which counts in sixties", n.Value,
 			jinja.Text(v)), "quote it if a text is meant")
@@ -203,7 +206,8 @@ func (f fields) refused(name string) bool {
 func (l *loader) decode(n *yaml.Node, at Pos, of string, rows []ArgSpec, unknownCode string) (fields, bool) {
 	f := fields{Args: Args{}, at: at, pos: map[string]Pos{}}
 	if !isNull(n) && n.Kind != yaml.MappingNode {
-		l.say("wrong-type", at, fmt.Sprintf("%s must be a mapping, not %s", of, kindName(n)), "indent its fields below it")
+		l.say("wrong-type", at, fmt.Sprintf("%s must be a mapping, not %s", of, kindName(n)),
+			"indent its fields below it")
 		return f, false
 	}
 	good := true
@@ -222,7 +226,8 @@ func (l *loader) decode(n *yaml.Node, at Pos, of string, rows []ArgSpec, unknown
 		}
 		f.pos[e.name] = l.nodePos(e.value)
 		if rows[i].Extension {
-			l.say("extension", l.nodePos(e.key), fmt.Sprintf("%s: %s is an extension of Plimsoll", of, e.name), "leave it out of files meant for other engines")
+			l.say("extension", l.nodePos(e.key), fmt.Sprintf("%s: %s is an extension of Plimsoll", of, e.name),
+				"leave it out of files meant for other engines")
 		}
 		v, err := l.value(e.value, rows[i])
 		if err != nil {
@@ -272,7 +277,8 @@ func (l *loader) value(n *yaml.Node, row ArgSpec) (any, *valueError) {
 		return l.native(n), nil
 	case sectionList:
 		if n.Kind != yaml.SequenceNode {
-			return nil, &valueError{what: "must be a list, not " + kindName(n), hint: "write each entry after a dash; [] is an empty list"}
+			return nil, &valueError{what: "must be a list, not " + kindName(n),
+				hint: "write each entry after a dash; [] is an empty list"}
 		}
 		if len(n.Content) > maxEntries {
 			return nil, tooMany(n)
@@ -310,7 +316,8 @@ func (l *loader) value(n *yaml.Node, row ArgSpec) (any, *valueError) {
 
 func (l *loader) list(n *yaml.Node, row ArgSpec) (any, *valueError) {
 	if n.Kind != yaml.SequenceNode {
-		return nil, &valueError{what: fmt.Sprintf("must be a list, not %s", kindName(n)), hint: "write each entry on its own line after a dash"}
+		return nil, &valueError{what: fmt.Sprintf("must be a list, not %s", kindName(n)),
+			hint: "write each entry on its own line after a dash"}
 	}
 	if len(n.Content) > maxEntries {
 		return nil, tooMany(n)
@@ -342,7 +349,8 @@ func (l *loader) selector(n *yaml.Node) (any, *valueError) {
 		l.say(string(odd), at, fmt.Sprintf("node selector %s is the number %s in YAML 1.1; here it is read as written",
 			n.Value, jinja.Text(v)), fmt.Sprintf("write %q", n.Value))
 	} else if plain(n) && strings.Contains(n.Value, ":") {
-		l.say("selector-unquoted", at, fmt.Sprintf("node selector %s has a colon and no quotes; YAML may read such text as a number", n.Value),
+		l.say("selector-unquoted", at, fmt.Sprintf("node selector %s has a colon and no quotes; YAML may read such "+
+			"text as a number", n.Value),
 			fmt.Sprintf("write %q", n.Value))
 	}
 	s, err := ParseSelector(n.Value)
@@ -351,7 +359,8 @@ func (l *loader) selector(n *yaml.Node) (any, *valueError) {
 			hint: `write an index, a list "0,1", a slice ":n/2" or all`}
 	}
 	if digitBesideN.MatchString(n.Value) {
-		l.say("selector-digits", at, fmt.Sprintf("node selector %q has a digit beside n, which becomes one number", n.Value), "write 2*n if a product is meant")
+		l.say("selector-digits", at, fmt.Sprintf("node selector %q has a digit beside n, which becomes one number",
+			n.Value), "write 2*n if a product is meant")
 	}
 	return s, nil
 }
@@ -368,7 +377,9 @@ func (l *loader) text(n *yaml.Node, row ArgSpec) (any, *valueError) {
 		return Password(text), nil
 	}
 	if len(row.Enum) > 0 {
-		i := slices.IndexFunc(row.Enum, func(allowed string) bool { return strings.EqualFold(allowed, strings.TrimSpace(text)) })
+		i := slices.IndexFunc(row.Enum, func(allowed string) bool {
+			return strings.EqualFold(allowed, strings.TrimSpace(text))
+		})
 		if i < 0 {
 			return nil, &valueError{what: fmt.Sprintf("is %q", text), hint: didYouMean(text, row.Enum)}
 		}
@@ -417,13 +428,17 @@ func (l *loader) number(n *yaml.Node, row ArgSpec) (any, *valueError) {
 func inBounds(x float64, row ArgSpec) *valueError {
 	switch {
 	case row.Min != nil && x < *row.Min:
-		return &valueError{bounds: true, what: fmt.Sprintf("is %s", plainNumber(x)), hint: fmt.Sprintf("the least is %s", plainNumber(*row.Min))}
+		return &valueError{bounds: true, what: fmt.Sprintf("is %s", plainNumber(x)),
+			hint: fmt.Sprintf("the least is %s", plainNumber(*row.Min))}
 	case row.Max != nil && x > *row.Max:
-		return &valueError{bounds: true, what: fmt.Sprintf("is %s", plainNumber(x)), hint: fmt.Sprintf("the most is %s", plainNumber(*row.Max))}
+		return &valueError{bounds: true, what: fmt.Sprintf("is %s", plainNumber(x)),
+			hint: fmt.Sprintf("the most is %s", plainNumber(*row.Max))}
 	case row.Above != nil && x <= *row.Above:
-		return &valueError{bounds: true, what: fmt.Sprintf("is %s", plainNumber(x)), hint: fmt.Sprintf("it must be above %s", plainNumber(*row.Above))}
+		return &valueError{bounds: true, what: fmt.Sprintf("is %s", plainNumber(x)),
+			hint: fmt.Sprintf("it must be above %s", plainNumber(*row.Above))}
 	case row.Type == Seconds && math.Abs(x) > maxSeconds:
-		return &valueError{bounds: true, what: fmt.Sprintf("is %s", plainNumber(x)), hint: "that is more than a hundred years"}
+		return &valueError{bounds: true, what: fmt.Sprintf("is %s", plainNumber(x)),
+			hint: "that is more than a hundred years"}
 	}
 	return nil
 }

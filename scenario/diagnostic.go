@@ -97,7 +97,8 @@ func sortDiagnostics(all []Diagnostic) []Diagnostic {
 		end := start
 		distinct := []Diagnostic{}
 		seen := map[Diagnostic]bool{}
-		for ; end < len(all) && all[end].Pos == all[start].Pos && all[end].Severity == all[start].Severity && all[end].Code == all[start].Code; end++ {
+		for ; end < len(all) && all[end].Pos == all[start].Pos && all[end].Severity == all[start].Severity &&
+			all[end].Code == all[start].Code; end++ {
 			if !seen[all[end]] {
 				seen[all[end]] = true
 				distinct = append(distinct, all[end])

@@ -19,16 +19,17 @@ type document struct {
 	*loader
 	fields                    fields
 	groupIndex, workloadIndex map[string]int
-	nameStarts, nameWholes    map[string]string // sanitised names, cut at each "_" and whole, with the group that has them
-	unknownSteps              bool              // a step could not be read, so what looks unused may be used
-	stepInfos                 []stepInfo
-	unsureDisks               map[string]bool // groups whose disks were refused
-	referenced                map[string]bool // files that something refers to
-	missing                   map[string]error
-	configs                   map[string][]byte
-	fits                      map[fit]bool
-	plain                     map[string]Config // configs as their files have them, by generator and file
-	read                      map[string]Config // configs by workload
+	// sanitised names, cut at each "_" and whole, with the group that has them
+	nameStarts, nameWholes map[string]string
+	unknownSteps           bool // a step could not be read, so what looks unused may be used
+	stepInfos              []stepInfo
+	unsureDisks            map[string]bool // groups whose disks were refused
+	referenced             map[string]bool // files that something refers to
+	missing                map[string]error
+	configs                map[string][]byte
+	fits                   map[fit]bool
+	plain                  map[string]Config // configs as their files have them, by generator and file
+	read                   map[string]Config // configs by workload
 }
 
 // stepInfo is a step with the places of its arguments.
@@ -54,7 +55,8 @@ func (d *document) named(key string) []entry {
 			continue
 		}
 		if i, repeated := index[e.name]; repeated {
-			d.say("duplicate-key", d.nodePos(e.key), fmt.Sprintf("%s: %q is given twice; the last one counts", key, e.name), "rename one")
+			d.say("duplicate-key", d.nodePos(e.key), fmt.Sprintf("%s: %q is given twice; the last one counts", key,
+				e.name), "rename one")
 			list[i].value = e.value
 			continue
 		}
@@ -73,7 +75,8 @@ func (d *document) oneKey(item *yaml.Node, of string) (entry, bool) {
 		return entry{}, false
 	}
 	if item.Kind != yaml.MappingNode {
-		d.say("wrong-type", at, fmt.Sprintf("%s: an entry must be a mapping, not %s", of, kindName(item)), "write - NAME: and indent its fields below it")
+		d.say("wrong-type", at, fmt.Sprintf("%s: an entry must be a mapping, not %s", of, kindName(item)),
+			"write - NAME: and indent its fields below it")
 		return entry{}, false
 	}
 	list := d.entries(item, of)
@@ -82,7 +85,8 @@ func (d *document) oneKey(item *yaml.Node, of string) (entry, bool) {
 		for _, e := range list {
 			keys = append(keys, strconv.Quote(jinja.Shorten(e.name, 40)))
 		}
-		d.say("many-keys", at, fmt.Sprintf("%s: an entry has %d keys instead of one: %s", of, len(list), strings.Join(keys[:min(len(keys), 6)], ", ")),
+		d.say("many-keys", at, fmt.Sprintf("%s: an entry has %d keys instead of one: %s", of, len(list),
+			strings.Join(keys[:min(len(keys), 6)], ", ")),
 			"a dash is missing, or the fields are not indented more than the name")
 		return entry{}, false
 	}
@@ -102,7 +106,8 @@ func (d *document) groups() {
 		g := Group{
 			Name: e.name, Template: f.String("template"), OVF: f.String("template_type") == "OVF",
 			CPUs: f.Int("vcpus"), MemoryBytes: int64(f.Int("ram_mb")) << 20, DiskBytes: disks,
-			Nodes: f.Selector("nodes"), CountPerNode: f.Int("count_per_node"), CountPerCluster: f.Int("count_per_cluster"), Pos: at,
+			Nodes: f.Selector("nodes"), CountPerNode: f.Int("count_per_node"),
+			CountPerCluster: f.Int("count_per_cluster"), Pos: at,
 		}
 		ports, _ := f.Args["exporter_ports"].([]int64)
 		for _, p := range ports {
@@ -120,16 +125,19 @@ func (d *document) checkGroup(g Group, f fields, of string) {
 	case strings.TrimSpace(g.Name) == "":
 		d.say("group-name", g.Pos, "a vm group without a name", "")
 	case length > MaxGroupName:
-		d.say("group-name", g.Pos, fmt.Sprintf("%s: the name has %d characters; at most %d", of, length, MaxGroupName), "shorten it")
+		d.say("group-name", g.Pos, fmt.Sprintf("%s: the name has %d characters; at most %d", of, length, MaxGroupName),
+			"shorten it")
 	}
 	d.checkNames(g, of)
 	switch {
 	case g.CountPerNode != 0 && g.CountPerCluster != 0:
-		d.say("both-counts", f.where("count_per_cluster"), of+": count_per_node and count_per_cluster exclude each other", "remove one")
+		d.say("both-counts", f.where("count_per_cluster"), of+": count_per_node and count_per_cluster exclude "+
+			"each other", "remove one")
 		return
 	case f.refused("count_per_node") || f.refused("count_per_cluster"):
 	case g.CountPerNode == 0 && g.CountPerCluster == 0:
-		d.say("no-count", g.Pos, of+" has no count: one VM per selected node", "write count_per_node: 1 if that is meant")
+		d.say("no-count", g.Pos, of+" has no count: one VM per selected node",
+			"write count_per_node: 1 if that is meant")
 	}
 	if d.opts.Nodes < 1 || f.refused("nodes") {
 		return
@@ -158,7 +166,8 @@ func (d *document) checkNames(g Group, of string) {
 		}
 	}
 	if alike {
-		d.say("group-prefix", g.Pos, fmt.Sprintf("%s and %q: their VM names begin alike", of, other), "rename one, if other tools look for VMs by name")
+		d.say("group-prefix", g.Pos, fmt.Sprintf("%s and %q: their VM names begin alike", of, other),
+			"rename one, if other tools look for VMs by name")
 	}
 	d.nameWholes[whole] = g.Name
 }
@@ -172,7 +181,8 @@ func (d *document) selected(at Pos, of string, s Selector) (int, bool) {
 	case err != nil:
 		d.say("selector-range", at, of+": "+err.Error(), "")
 	case len(nodes) == 0:
-		d.say("selector-empty", at, fmt.Sprintf("%s: nodes %q selects no node on a cluster of %d", of, s.Text, d.opts.Nodes), "use a larger cluster or another selector")
+		d.say("selector-empty", at, fmt.Sprintf("%s: nodes %q selects no node on a cluster of %d", of, s.Text,
+			d.opts.Nodes), "use a larger cluster or another selector")
 	}
 	return len(nodes), err == nil
 }
@@ -193,7 +203,8 @@ func (d *document) disks(body *yaml.Node, f fields, of string) []int64 {
 	strictInt := func(n *yaml.Node, what string) {
 		if v, _ := scalar(n); n.Kind == yaml.ScalarNode {
 			if _, whole := v.(float64); whole {
-				d.say("wrong-type", d.nodePos(n), fmt.Sprintf("%s: %s must be a whole number, not %s", of, what, jinja.Text(v)),
+				d.say("wrong-type", d.nodePos(n), fmt.Sprintf("%s: %s must be a whole number, not %s", of, what,
+					jinja.Text(v)),
 					"use |int or // in the template")
 			}
 		}
@@ -283,7 +294,8 @@ func (d *document) knownWorkload(at Pos, of, name string) bool {
 
 func (d *document) workloads() {
 	d.workloadIndex, d.referenced = map[string]int{}, map[string]bool{d.file: true}
-	d.plain, d.read, d.missing, d.configs = map[string]Config{}, map[string]Config{}, map[string]error{}, map[string][]byte{}
+	d.plain, d.read, d.missing, d.configs = map[string]Config{}, map[string]Config{}, map[string]error{},
+		map[string][]byte{}
 	for _, e := range d.named("workloads") {
 		at := d.nodePos(e.key)
 		of := fmt.Sprintf("workload %q", e.name)
@@ -318,7 +330,8 @@ func (d *document) configFile(f fields, of string) (string, []byte) {
 	name, at := f.String("config_file"), f.where("config_file")
 	clean, ok := d.pathFrom(path.Dir(d.file), name)
 	if !ok {
-		d.say("outside", at, fmt.Sprintf("%s: config_file %q leaves the scenario's directory", of, name), "put the file beside the scenario")
+		d.say("outside", at, fmt.Sprintf("%s: config_file %q leaves the scenario's directory", of, name),
+			"put the file beside the scenario")
 		return "", nil
 	}
 	d.referenced[clean] = true

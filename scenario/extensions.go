@@ -58,16 +58,22 @@ const MaxRuns = 2000
 
 var assertFields = []ArgSpec{
 	{Name: "description", Type: Text, Doc: "why it must hold"},
-	{Name: "query", Type: Text, Doc: "PromQL over the run's metrics, at its end; every value of the answer is judged, and no value fails"},
+	{Name: "query", Type: Text, Doc: "PromQL over the run's metrics, at its end; every value of the answer is " +
+		"judged, and no value fails"},
 	{Name: "result", Type: Text, Doc: "name of a result; the statistic of its series in the run phase is judged"},
-	{Name: "statistic", Type: Text, Default: "mean", Enum: []string{"mean", "median", "min", "max", "last"}, Doc: "of a result"},
+	{Name: "statistic", Type: Text, Default: "mean", Enum: []string{"mean", "median", "min", "max", "last"},
+		Doc: "of a result"},
 	{Name: "workload", Type: WorkloadRef, Doc: "the workload of a measure"},
 	{Name: "operation", Type: Text, Default: "all",
-		Doc: "of a workload, as its generator declares it: read, write, trim of fio; the percentile of all is read from merged histograms"},
+		Doc: "of a workload, as its generator declares it: read, write, trim of fio; the percentile of all is read " +
+			"from merged histograms"},
 	{Name: "measure", Type: Text,
-		Doc: "of a workload: operations or bandwidth per second; mean, p50, p90, p99, p99.9 or max of the times in seconds; errors; or one that its generator declares, like NOPM"},
-	{Name: "finding", Type: Text, Doc: "name of a check, like offered-rate: it must find nothing of the severity or worse"},
-	{Name: "severity", Type: Text, Default: "caution", Enum: []string{"blocker", "caution", "notice"}, Doc: "of a finding that fails it"},
+		Doc: "of a workload: operations or bandwidth per second; mean, p50, p90, p99, p99.9 or max of the times in " +
+			"seconds; errors; or one that its generator declares, like NOPM"},
+	{Name: "finding", Type: Text, Doc: "name of a check, like offered-rate: it must find nothing of the severity " +
+		"or worse"},
+	{Name: "severity", Type: Text, Default: "caution", Enum: []string{"blocker", "caution", "notice"},
+		Doc: "of a finding that fails it"},
 	{Name: "at_least", Type: NumberText, Doc: "smallest value allowed"},
 	{Name: "at_most", Type: NumberText, Doc: "largest value allowed"},
 }
@@ -79,7 +85,8 @@ var experimentFields = []ArgSpec{
 	{Name: "repeats", Type: Int, Default: int64(3), Min: bound(1), Max: bound(1000), Doc: "runs of every combination"},
 	{Name: "order", Type: Text, Default: OrderRandomised, Enum: []string{OrderRandomised, OrderInterleaved},
 		Doc: "every combination runs once before any runs again: in a random order each time, or in that of the levels"},
-	{Name: "seed", Type: Int, Default: int64(1), Min: bound(0), Max: bound(1 << 53), Doc: "of the random order; the same seed gives the same order"},
+	{Name: "seed", Type: Int, Default: int64(1), Min: bound(0), Max: bound(1 << 53),
+		Doc: "of the random order; the same seed gives the same order"},
 }
 
 // asserts reads the conditions on the outcome.
@@ -92,8 +99,10 @@ func (d *document) asserts() {
 			continue
 		}
 		a := Assert{
-			Name: e.name, Description: f.String("description"), Query: strings.TrimSpace(f.String("query")), Result: f.String("result"), Statistic: f.String("statistic"),
-			Workload: f.String("workload"), Operation: f.String("operation"), Measure: f.String("measure"), Finding: f.String("finding"), Severity: f.String("severity"), Pos: at,
+			Name: e.name, Description: f.String("description"), Query: strings.TrimSpace(f.String("query")),
+			Result: f.String("result"), Statistic: f.String("statistic"),
+			Workload: f.String("workload"), Operation: f.String("operation"), Measure: f.String("measure"),
+			Finding: f.String("finding"), Severity: f.String("severity"), Pos: at,
 		}
 		if v, ok := numberOf(f.Args["at_least"]); ok {
 			a.AtLeast = &v
@@ -114,7 +123,8 @@ func (d *document) checkAssert(a Assert, f fields, of string) {
 		}
 	}
 	if subjects != 1 {
-		d.say("assert", a.Pos, fmt.Sprintf("%s names %d of query, result, workload and finding; it must name one", of, subjects), "")
+		d.say("assert", a.Pos, fmt.Sprintf("%s names %d of query, result, workload and finding; it must name one", of,
+			subjects), "")
 		return
 	}
 	if a.Query != "" && d.opts.CheckQuery != nil {
@@ -127,7 +137,8 @@ func (d *document) checkAssert(a Assert, f fields, of string) {
 		for _, r := range d.sc.Results {
 			known = append(known, r.Name)
 		}
-		d.say("assert", f.where("result"), fmt.Sprintf("%s: unknown result %q", of, a.Result), didYouMean(a.Result, known))
+		d.say("assert", f.where("result"), fmt.Sprintf("%s: unknown result %q", of, a.Result),
+			didYouMean(a.Result, known))
 	}
 	if a.Workload != "" {
 		d.knownWorkload(f.where("workload"), of, a.Workload)
@@ -142,7 +153,8 @@ func (d *document) checkAssert(a Assert, f fields, of string) {
 	case a.Finding == "" && !limits:
 		d.say("assert", a.Pos, of+" has no limit", "add at_least or at_most")
 	case a.AtLeast != nil && a.AtMost != nil && *a.AtLeast > *a.AtMost:
-		d.say("assert", a.Pos, fmt.Sprintf("%s: at_least %s is above at_most %s", of, plainNumber(*a.AtLeast), plainNumber(*a.AtMost)), "exchange them")
+		d.say("assert", a.Pos, fmt.Sprintf("%s: at_least %s is above at_most %s", of, plainNumber(*a.AtLeast),
+			plainNumber(*a.AtMost)), "exchange them")
 	}
 }
 
@@ -172,7 +184,8 @@ func (d *document) experiment(root *yaml.Node) {
 		d.say("experiment", at, "experiment: it makes one run", "give it factors, or repeats of 2 or more")
 	}
 	if runs := x.Runs(); runs > MaxRuns {
-		d.say("experiment", at, fmt.Sprintf("experiment: %d runs are more than %d", runs, MaxRuns), "drop levels or repeats")
+		d.say("experiment", at, fmt.Sprintf("experiment: %d runs are more than %d", runs, MaxRuns),
+			"drop levels or repeats")
 	}
 	d.sc.Experiment = x
 }
@@ -180,7 +193,8 @@ func (d *document) experiment(root *yaml.Node) {
 func (d *document) factors(x *Experiment, body *yaml.Node) {
 	entries := d.entries(body, "experiment: factors")
 	if len(entries) == 0 {
-		d.say("experiment", d.nodePos(body), "experiment: factors must be a mapping of variables to lists of values", "write factors: {block_size: [4k, 64k]}")
+		d.say("experiment", d.nodePos(body), "experiment: factors must be a mapping of variables to lists of values",
+			"write factors: {block_size: [4k, 64k]}")
 	}
 	for _, e := range entries {
 		factor := Factor{Name: e.name, Pos: d.nodePos(e.key)}
@@ -190,10 +204,12 @@ func (d *document) factors(x *Experiment, body *yaml.Node) {
 			for _, v := range d.sc.Vars {
 				known = append(known, v.Name)
 			}
-			d.say("experiment", factor.Pos, fmt.Sprintf("experiment: factor %q is not a variable of the scenario", e.name), didYouMean(e.name, known))
+			d.say("experiment", factor.Pos, fmt.Sprintf("experiment: factor %q is not a variable of the scenario",
+				e.name), didYouMean(e.name, known))
 		}
 		if e.value.Kind != yaml.SequenceNode || len(e.value.Content) < 2 {
-			d.say("experiment", d.nodePos(e.value), fmt.Sprintf("experiment: factor %q needs a list of two values or more", e.name), "write [4k, 64k]")
+			d.say("experiment", d.nodePos(e.value), fmt.Sprintf("experiment: factor %q needs a list of two values "+
+				"or more", e.name), "write [4k, 64k]")
 			continue
 		}
 		seen := map[string]bool{}

@@ -55,7 +55,8 @@ func TestExtensions(t *testing.T) {
 	t.Parallel()
 	fsys := fstest.MapFS{
 		"test.yml": {Data: []byte(extended)},
-		"w.fio":    {Data: []byte("[global]\nrw=randread\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=8k\n[b]\nfilename=/dev/sdb\nsize=1G\n")},
+		"w.fio": {Data: []byte("[global]\nrw=randread\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=8k\n[b]\n" +
+			"filename=/dev/sdb\nsize=1G\n")},
 	}
 	sc, diags := loadAll(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})
 	if sc == nil {
@@ -63,17 +64,20 @@ func TestExtensions(t *testing.T) {
 	}
 	one, hundred, two := 0.01, 100.0, 2.0
 	wantAsserts := []scenario.Assert{
-		{Name: "quick", Workload: "W", Operation: "read", Measure: "p99", Statistic: "mean", Severity: "caution", AtMost: &one},
+		{Name: "quick", Workload: "W", Operation: "read", Measure: "p99", Statistic: "mean", Severity: "caution",
+			AtMost: &one},
 		{Name: "kept", Result: "Rate", Operation: "all", Statistic: "mean", Severity: "caution", AtLeast: &hundred},
 		{Name: "calm", Finding: "offered-rate", Operation: "all", Statistic: "mean", Severity: "caution"},
-		{Name: "all there", Query: "count(up{__curie_filter_scenario__})", Operation: "all", Statistic: "mean", Severity: "caution", AtLeast: &two, AtMost: &two},
+		{Name: "all there", Query: "count(up{__curie_filter_scenario__})", Operation: "all", Statistic: "mean",
+			Severity: "caution", AtLeast: &two, AtMost: &two},
 	}
 	noPos := cmpopts.IgnoreTypes(scenario.Pos{})
 	if diff := cmp.Diff(wantAsserts, sc.Asserts, noPos); diff != "" {
 		t.Error(diff)
 	}
 	wantExperiment := &scenario.Experiment{Repeats: 4, Order: "interleaved", Seed: 1, Factors: []scenario.Factor{
-		{Name: "block_size", Levels: []any{"4k", "64k"}}, {Name: "depth", Levels: []any{int64(1), int64(8), int64(32)}}}}
+		{Name: "block_size", Levels: []any{"4k", "64k"}},
+		{Name: "depth", Levels: []any{int64(1), int64(8), int64(32)}}}}
 	if diff := cmp.Diff(wantExperiment, sc.Experiment, noPos); diff != "" || sc.Experiment.Runs() != 24 {
 		t.Errorf("%d runs\n%s", sc.Experiment.Runs(), diff)
 	}
@@ -90,7 +94,8 @@ func TestExtensions(t *testing.T) {
 
 func TestStrictNamesExtensions(t *testing.T) {
 	t.Parallel()
-	fsys := fstest.MapFS{"test.yml": {Data: []byte(extended)}, "w.fio": {Data: []byte("[global]\nrw=read\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
+	fsys := fstest.MapFS{"test.yml": {Data: []byte(extended)},
+		"w.fio": {Data: []byte("[global]\nrw=read\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
 	_, diags := loadAll(fsys, scenario.LoadOptions{Strict: true})
 	n := 0
 	for _, d := range diags {
@@ -111,7 +116,8 @@ func TestJobOptionsThatWouldBeOthers(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 8179) + "exec_prerun=touch x"
 	for option, want := range map[string]string{
-		`description: "` + long + `"`:           `"description": the line has 8210 bytes; fio reads lines of up to 4095`,
+		`description: "` + long +
+			`"`: `"description": the line has 8210 bytes; fio reads lines of up to 4095`,
 		`description: "a\nexec_prerun=touch x"`: `"description": it would be read as something else in a job file`,
 		`description: "a\rexec_prerun=touch x"`: `"description": "\r" cannot be part of a job file; write plain text`,
 		`"description=a\nexec_prerun": touch x`: `"description=a\nexec_prerun": it would be read as something else in a job file`,
@@ -121,7 +127,8 @@ func TestJobOptionsThatWouldBeOthers(t *testing.T) {
 		`bs: "4k\0"`:                            `"bs": a zero byte: this is not a text file, or one of UTF-16; save it as UTF-8`,
 		`bs: ""`:                                `"bs" cannot be the text ""`,
 	} {
-		text := strings.Replace(extended, `{bs: "{{ block_size }}", iodepth: {{ depth }}, direct: True}`, "{"+option+"}", 1)
+		text := strings.Replace(extended, `{bs: "{{ block_size }}", iodepth: {{ depth }}, direct: True}`,
+			"{"+option+"}", 1)
 		fsys := fstest.MapFS{"test.yml": {Data: []byte(text)},
 			"w.fio": {Data: []byte("[global]\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
 		_, diags := loadAll(fsys, scenario.LoadOptions{Set: map[string]any{"depth": 8}})

@@ -11,7 +11,8 @@ var fileFields = []ArgSpec{
 	{Name: "display_name", Type: TextOnly, Required: true, Doc: "name shown to people"},
 	{Name: "summary", Type: TextOnly, Required: true, Doc: "one line about the scenario"},
 	{Name: "description", Type: TextOnly, Required: true, Doc: "what it is about, as HTML; may be empty"},
-	{Name: "estimated_runtime", Type: NumberText, Required: true, Min: bound(0), Max: bound(maxSeconds), Doc: "estimate in seconds; nothing is enforced with it"},
+	{Name: "estimated_runtime", Type: NumberText, Required: true, Min: bound(0), Max: bound(maxSeconds),
+		Doc: "estimate in seconds; nothing is enforced with it"},
 	{Name: "tags", Type: TextList, Default: []string{}, Doc: "words to search by"},
 	{Name: "id", Type: Int, Min: bound(0), Max: bound(1 << 53),
 		Doc: "scenario id, part of VM names and labels; milliseconds since the epoch when absent"},
@@ -22,13 +23,16 @@ var fileFields = []ArgSpec{
 	{Name: "setup", Type: sectionList, Required: true, Doc: "steps before the measurement"},
 	{Name: "run", Type: sectionList, Required: true, Doc: "measured steps"},
 	{Name: "teardown", Type: sectionList, Doc: "steps after the measurement"},
-	{Name: "assert", Type: sectionList, Extension: true, Doc: "conditions on the outcome; one that fails gives exit code 5"},
-	{Name: "experiment", Type: Any, Extension: true, Doc: "variables that take several values, each combination with repeats: one experiment of many runs"},
+	{Name: "assert", Type: sectionList, Extension: true, Doc: "conditions on the outcome; one that fails gives " +
+		"exit code 5"},
+	{Name: "experiment", Type: Any, Extension: true, Doc: "variables that take several values, each combination with " +
+		"repeats: one experiment of many runs"},
 }
 
 var groupFields = []ArgSpec{
 	{Name: "template", Type: Text, Required: true, Doc: "name of the image"},
-	{Name: "template_type", Type: Text, Default: "DISK", Enum: []string{"DISK", "OVF"}, Doc: "DISK: a VM with a copy of the image; OVF: import the folder of that name"},
+	{Name: "template_type", Type: Text, Default: "DISK", Enum: []string{"DISK", "OVF"},
+		Doc: "DISK: a VM with a copy of the image; OVF: import the folder of that name"},
 	{Name: "vcpus", Type: Int, Default: int64(2), Min: bound(1), Max: bound(10_000), Doc: "virtual processors"},
 	{Name: "ram_mb", Type: Int, Default: int64(2048), Min: bound(1), Max: bound(1 << 30), Doc: "memory in MiB"},
 	{Name: "data_disks", Type: Any, Doc: "{count, size} or a list of sizes, in GiB, all equal"},
@@ -36,7 +40,8 @@ var groupFields = []ArgSpec{
 	{Name: "count_per_node", Type: Int, Min: bound(0), Max: bound(MaxGroupSize), Doc: "members per selected node"},
 	{Name: "count_per_cluster", Type: Int, Min: bound(0), Max: bound(MaxGroupSize),
 		Doc: "members in total; with neither count, one per selected node"},
-	{Name: "exporter_ports", Type: IntList, Default: []int64{9100}, Min: bound(1), Max: bound(65535), Doc: "one scrape target per VM and port"},
+	{Name: "exporter_ports", Type: IntList, Default: []int64{9100}, Min: bound(1), Max: bound(65535),
+		Doc: "one scrape target per VM and port"},
 }
 
 var diskFields = []ArgSpec{
@@ -49,11 +54,13 @@ var workloadFields = []ArgSpec{
 	{Name: "generator", Type: Text, Default: "fio", Doc: "the load generator: fio, or command for any program"},
 	{Name: "config_file", Type: File, Required: true, Doc: "the job file, relative to the scenario file"},
 	{Name: "iogen_params", Type: Mapping, Doc: "reporting_interval"},
-	{Name: "job_options", Type: Mapping, Extension: true, Doc: "options set in every job of the file, such as bs: {{ block_size }}"},
+	{Name: "job_options", Type: Mapping, Extension: true, Doc: "options set in every job of the file, such as bs: {{ " +
+		"block_size }}"},
 }
 
 var iogenFields = []ArgSpec{
-	{Name: "reporting_interval", Type: Seconds, Default: 5.0, Above: bound(0), Max: bound(3600), Doc: "seconds between two reports of the generator"},
+	{Name: "reporting_interval", Type: Seconds, Default: 5.0, Above: bound(0), Max: bound(3600),
+		Doc: "seconds between two reports of the generator"},
 }
 
 var aggregates = []string{"sum", "min", "mean", "median", "max"}
@@ -62,7 +69,8 @@ var resultFields = []ArgSpec{
 	{Name: "vm_group", Type: GroupName, Doc: "result of a VM group, by query"},
 	{Name: "workload_name", Type: WorkloadRef, Doc: "result of a workload, from the generator's reports"},
 	{Name: "metric", Type: Text, Doc: "result of the cluster: name of the counter"},
-	{Name: "result_type", Type: Text, Doc: "VM group: iops, bandwidth, latency, generic; workload: iops, bandwidth, errors, active"},
+	{Name: "result_type", Type: Text, Doc: "VM group: iops, bandwidth, latency, generic; workload: iops, bandwidth, " +
+		"errors, active"},
 	{Name: "title", Type: Text, Doc: "name shown; the entry's name when absent"},
 	{Name: "description", Type: Text, Doc: "text shown"},
 	{Name: "aggregate", Type: Text, Doc: "how VMs or nodes are combined; one series each when absent"},

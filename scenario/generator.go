@@ -121,8 +121,8 @@ func settingText(v any) (string, bool) {
 	return "", false
 }
 
-// checkFit compares the config of a workload that runs with its VM group. One that fits is not looked at again for a like
-// group.
+// checkFit compares the config of a workload that runs with its VM group. One that fits is not looked at again for a
+// like group.
 func (d *document) checkFit(w Workload, g Group, prefilled bool) {
 	c := d.read[w.Name]
 	if c == nil {

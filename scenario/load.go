@@ -29,10 +29,11 @@ type LoadOptions struct {
 	Strict bool           // weigh objections for an author instead of accepting what runs; see Codes
 	// Rendered says that the file is a scenario after templating, as Scenario.Rendered is: braces in it are text.
 	Rendered bool
-	// Generators read the config files of workloads, by the name that scenarios call them by. Nil: any generator will do,
-	// and no config file is looked into.
+	// Generators read the config files of workloads, by the name that scenarios call them by. Nil: any generator will
+	// do, and no config file is looked into.
 	Generators map[string]Generator
-	// CheckQuery says what is wrong with a PromQL query as written, its filters not yet filled in; nil: queries are taken as they are.
+	// CheckQuery says what is wrong with a PromQL query as written, its filters not yet filled in; nil: queries are
+	// taken as they are.
 	CheckQuery func(query string) error
 }
 
@@ -82,7 +83,8 @@ func (l *loader) find() bool {
 	if l.opts.File != "" {
 		l.file = path.Clean(l.opts.File)
 		if ext := strings.ToLower(path.Ext(l.file)); ext != ".yml" && ext != ".yaml" {
-			l.say("no-scenario", Pos{File: l.file}, "load: a scenario file ends in .yml or .yaml", "name the file or its directory")
+			l.say("no-scenario", Pos{File: l.file}, "load: a scenario file ends in .yml or .yaml",
+				"name the file or its directory")
 			return false
 		}
 		return true
@@ -107,7 +109,8 @@ func (l *loader) find() bool {
 		if len(found) > len(shown) {
 			shown = append(shown, "...")
 		}
-		l.say("no-scenario", Pos{}, fmt.Sprintf("load: %d files named %s: %s", len(found), scenarioFile, strings.Join(shown, ", ")), "name the one to load")
+		l.say("no-scenario", Pos{}, fmt.Sprintf("load: %d files named %s: %s", len(found), scenarioFile,
+			strings.Join(shown, ", ")), "name the one to load")
 	default:
 		l.file = found[0]
 		return true

@@ -70,7 +70,8 @@ run:
 	// Output: test.yml:16:5: error: run: unknown step "test.Wiat": did you mean "test.Wait"?
 }
 
-// TestCorpus loads every published scenario: no error in tolerant mode, and the facts and remarks that the goldens hold.
+// TestCorpus loads every published scenario: no error in tolerant mode, and the facts and remarks that the goldens
+// hold.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dirs := corpusDirs(t)
@@ -107,13 +108,15 @@ func TestCorpus(t *testing.T) {
 
 // facts writes what was read, in our own terms and without the authors' texts.
 func facts(b *strings.Builder, sc *scenario.Scenario) {
-	fmt.Fprintf(b, "name %s, estimated %s, %d tags, teardown %t\n", sc.Name, sc.EstimatedRuntime, len(sc.Tags), sc.HasTeardown)
+	fmt.Fprintf(b, "name %s, estimated %s, %d tags, teardown %t\n", sc.Name, sc.EstimatedRuntime, len(sc.Tags),
+		sc.HasTeardown)
 	for _, v := range sc.Vars {
 		fmt.Fprintf(b, "var %s = %v (%s)\n", v.Name, v.Value, v.From)
 	}
 	for _, g := range sc.Groups[:min(len(sc.Groups), 8)] {
 		placed, _ := g.Place(4)
-		fmt.Fprintf(b, "group %s: %d VMs, nodes %q, %d vCPUs, %d MiB, %d disks of %d GiB, first on %v\n", g.Name, len(placed), g.Nodes.Text,
+		fmt.Fprintf(b, "group %s: %d VMs, nodes %q, %d vCPUs, %d MiB, %d disks of %d GiB, first on %v\n", g.Name,
+			len(placed), g.Nodes.Text,
 			g.CPUs, g.MemoryBytes>>20, len(g.DiskBytes), g.DiskBytes[0]>>30, placed[:min(4, len(placed))])
 	}
 	fmt.Fprintf(b, "%d groups, %d workloads, %d results\n", len(sc.Groups), len(sc.Workloads), len(sc.Results))
@@ -121,7 +124,8 @@ func facts(b *strings.Builder, sc *scenario.Scenario) {
 		fmt.Fprintf(b, "workload %s on %s: %s, every %s\n", w.Name, w.Group, w.ConfigFile, w.ReportingInterval)
 	}
 	for _, r := range sc.Results {
-		fmt.Fprintf(b, "result %s %s %s%s %q mask %q step %s metrics %v bands", r.Kind, r.Type, r.Group, r.Metric, r.Aggregate, r.Mask, r.Step, r.Metrics)
+		fmt.Fprintf(b, "result %s %s %s%s %q mask %q step %s metrics %v bands", r.Kind, r.Type, r.Group, r.Metric,
+			r.Aggregate, r.Mask, r.Step, r.Metrics)
 		for _, band := range r.Bands {
 			fmt.Fprintf(b, " %.3f..%.3f", band.Lower, band.Upper)
 		}
@@ -271,7 +275,8 @@ func TestMinimalIsClean(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{0, 4} {
 		sc, diags := loadAll(minimalFS(minimal), scenario.LoadOptions{Nodes: nodes, Strict: true})
-		want := []scenario.Diagnostic{{Pos: scenario.Pos{File: "test.yml", Line: 7, Col: 3}, Severity: scenario.Warning, Code: "unused-variable", What: `variable "n" is never used`, Hint: "remove it"}}
+		want := []scenario.Diagnostic{{Pos: scenario.Pos{File: "test.yml", Line: 7, Col: 3}, Severity: scenario.Warning,
+			Code: "unused-variable", What: `variable "n" is never used`, Hint: "remove it"}}
 		if diff := cmp.Diff(want, diags); diff != "" || sc == nil {
 			t.Errorf("nodes %d (-want +got):\n%s", nodes, diff)
 		}
@@ -297,20 +302,25 @@ func TestVariables(t *testing.T) {
 		{"set", "  n: {default: 4}\n", map[string]any{"n": 5}, "", int64(5), "set", ""},
 		{"set text", "  n: {default: 4}\n", map[string]any{"n": "x"}, "", "x", "set", ""},
 		{"inclusive ends", "  n: {default: 4, min: 4, max: 4}\n", nil, "", int64(4), "default", ""},
-		{"zero is a bound", "  n: {default: -1, min: 0}\n", nil, "", nil, "", `variable "n": the number -1 is below its minimum 0`},
-		{"above", "  n: {default: 4, max: 9}\n", map[string]any{"n": 10}, "", nil, "", `the number 10 is above its maximum 9`},
+		{"zero is a bound", "  n: {default: -1, min: 0}\n", nil, "", nil, "",
+			`variable "n": the number -1 is below its minimum 0`},
+		{"above", "  n: {default: 4, max: 9}\n", map[string]any{"n": 10}, "", nil, "",
+			`the number 10 is above its maximum 9`},
 		{"text passes min", "  n: {default: '5', min: 9}\n", nil, "", "5", "default", ""},
 		{"text fails max", "  n: {default: '5', max: 9}\n", nil, "", nil, "", `a text is above every number`},
 		{"null bounds are none", "  n: {default: 4, min: null, max: ~}\n", nil, "", int64(4), "default", ""},
 		{"literal values", "  n: {default: \"{{ other }}\"}\n", nil, "", nil, "", `undefined name "other"`},
-		{"options take the first of a list", "  n:\n    options: [a, b]\n    default: [b]\n", nil, "", "b", "default", ""},
+		{"options take the first of a list", "  n:\n    options: [a, b]\n    default: [b]\n", nil, "", "b", "default",
+			""},
 		{"options refuse others", "  n: {options: [a, b], default: c}\n", nil, "", nil, "", `is not among its options`},
 		{"a list without options prints as one", "  n: {default: [a]}\n", nil, "", []any{"a"}, "default", ""},
 		{"no default", "  n: {min: 4}\n", nil, "", nil, "", `variable "n" has no default`},
 		{"not a mapping", "  n: 4\n", nil, "", nil, "", `variable "n" must be a mapping`},
 		{"preset", "  n: {default: 4}\npresets:\n  big: {vars: {n: 9}}\n", nil, "big", int64(9), "preset big", ""},
-		{"set wins over preset", "  n: {default: 4}\npresets:\n  big: {vars: {n: 9}}\n", map[string]any{"n": 7}, "big", int64(7), "set", ""},
-		{"unknown preset", "  n: {default: 4}\npresets:\n  big: {vars: {n: 9}}\n", nil, "bug", nil, "", `unknown preset "bug": did you mean "big"?`},
+		{"set wins over preset", "  n: {default: 4}\npresets:\n  big: {vars: {n: 9}}\n", map[string]any{"n": 7}, "big",
+			int64(7), "set", ""},
+		{"unknown preset", "  n: {default: 4}\npresets:\n  big: {vars: {n: 9}}\n", nil, "bug", nil, "",
+			`unknown preset "bug": did you mean "big"?`},
 		{"no presets", "  n: {default: 4}\n", nil, "big", nil, "", `the file has no presets`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -346,7 +356,8 @@ func TestUnknownVariable(t *testing.T) {
 		}
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
-		if sc, diags := loadAll(dir, scenario.LoadOptions{Set: map[string]any{"n": v}}); sc != nil || !strings.Contains(fmt.Sprint(diags), "not a finite number") {
+		if sc, diags := loadAll(dir, scenario.LoadOptions{Set: map[string]any{"n": v}}); sc != nil ||
+			!strings.Contains(fmt.Sprint(diags), "not a finite number") {
 			t.Errorf("%g: %v", v, diags)
 		}
 	}
@@ -382,15 +393,20 @@ func TestTolerances(t *testing.T) {
 		}
 	})
 	t.Run("numbers in quotes", func(t *testing.T) {
-		sc := load(t, "results: []", "results:\n  - R:\n      vm_group: G\n      result_type: IOPS\n      result_expected_value: \"4200\"\n      result_value_bands:\n        - {name: 95%, upper: \"4327.02\", lower: 4072}")
+		sc := load(t, "results: []", "results:\n  - R:\n      vm_group: G\n      result_type: IOPS\n      "+
+			"result_expected_value: \"4200\"\n      result_value_bands:\n        - {name: 95%, upper: \"4327.02\", "+
+			"lower: 4072}")
 		want := 4200.0
-		if diff := cmp.Diff([]scenario.Result{{Name: "R", Title: "R", Kind: scenario.GroupResult, Type: "iops", Group: "G", Expected: &want, Metrics: []string{"NoScore"},
-			Bands: []scenario.Band{{Name: "95%", Lower: 4072, Upper: 4327.02}}, Step: 5 * time.Second, Pos: scenario.Pos{File: "test.yml", Line: 18, Col: 5}}}, sc.Results); diff != "" {
+		if diff := cmp.Diff([]scenario.Result{{Name: "R", Title: "R", Kind: scenario.GroupResult, Type: "iops",
+			Group: "G", Expected: &want, Metrics: []string{"NoScore"},
+			Bands: []scenario.Band{{Name: "95%", Lower: 4072, Upper: 4327.02}}, Step: 5 * time.Second,
+			Pos: scenario.Pos{File: "test.yml", Line: 18, Col: 5}}}, sc.Results); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 	t.Run("selectors keep their source text", func(t *testing.T) {
-		for text, want := range map[string]string{"0": "0", "1,2": "1,2", ":n-1": ":n-1", `"1:"`: "1:", "1:3": "1:3", "all": "all"} {
+		for text, want := range map[string]string{"0": "0", "1,2": "1,2", ":n-1": ":n-1", `"1:"`: "1:", "1:3": "1:3",
+			"all": "all"} {
 			sc := load(t, "count_per_node: 1", "count_per_node: 1\n      nodes: "+text)
 			if sc.Groups[0].Nodes.Text != want {
 				t.Errorf("%s: %q", text, sc.Groups[0].Nodes.Text)
@@ -399,7 +415,8 @@ func TestTolerances(t *testing.T) {
 	})
 	t.Run("defaults of a group", func(t *testing.T) {
 		sc := load(t, "      count_per_node: 1\n      data_disks: {count: 1, size: 8}\n", "      data_disks: [8, 8]\n")
-		want := scenario.Group{Name: "G", Template: "ubuntu1604", CPUs: 2, MemoryBytes: 2 << 30, DiskBytes: []int64{8 << 30, 8 << 30}, Nodes: scenario.Selector{Text: ":"},
+		want := scenario.Group{Name: "G", Template: "ubuntu1604", CPUs: 2, MemoryBytes: 2 << 30,
+			DiskBytes: []int64{8 << 30, 8 << 30}, Nodes: scenario.Selector{Text: ":"},
 			ExporterPorts: []int{9100}, Pos: scenario.Pos{File: "test.yml", Line: 9, Col: 5}}
 		if diff := cmp.Diff([]scenario.Group{want}, sc.Groups); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -419,12 +436,14 @@ func TestTolerances(t *testing.T) {
 		}
 	})
 	t.Run("CRLF", func(t *testing.T) {
-		if sc, diags := loadAll(minimalFS(strings.ReplaceAll(minimal, "\n", "\r\n")), scenario.LoadOptions{}); sc == nil {
+		if sc, diags := loadAll(minimalFS(strings.ReplaceAll(minimal, "\n", "\r\n")),
+			scenario.LoadOptions{}); sc == nil {
 			t.Errorf("refused: %v", diags)
 		}
 	})
 	t.Run("migrate takes numbers in quotes", func(t *testing.T) {
-		sc := load(t, "teardown:\n", "  - vm_group.MigrateGroup: {vm_group_name: G, from_node: \"-1\", to_node: 0}\nteardown:\n")
+		sc := load(t, "teardown:\n", "  - vm_group.MigrateGroup: {vm_group_name: G, from_node: \"-1\", to_node: "+
+			"0}\nteardown:\n")
 		if got := sc.Run[1].Args.Int("from_node"); got != -1 {
 			t.Errorf("from_node %d", got)
 		}
@@ -476,7 +495,8 @@ func TestFindFile(t *testing.T) {
 			"test.yml:2:8: error: load: the file has the control character 0x00"},
 		{"escape", fstest.MapFS{"test.yml": {Data: []byte("a: 1\nb: \x1b[1m\n")}}, "",
 			"test.yml:2:4: error: load: the file has the control character 0x1b"},
-		{"a mark of UTF-8", fstest.MapFS{"test.yml": {Data: []byte("\ufeff" + minimal)}, "w.fio": work}, "", "test.yml"},
+		{"a mark of UTF-8", fstest.MapFS{"test.yml": {Data: []byte("\ufeff" + minimal)}, "w.fio": work}, "",
+			"test.yml"},
 		{"too large", fstest.MapFS{"test.yml": {Data: make([]byte, 5<<20)}}, "", "larger than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -523,7 +543,8 @@ func TestZip(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	outside, dir := t.TempDir(), t.TempDir()
-	for name, data := range map[string]string{filepath.Join(outside, "w.fio"): job, filepath.Join(dir, "test.yml"): minimal} {
+	for name, data := range map[string]string{filepath.Join(outside, "w.fio"): job,
+		filepath.Join(dir, "test.yml"): minimal} {
 		if err := os.WriteFile(name, []byte(data), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -556,7 +577,8 @@ func TestPasswords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := edit(t, "vars:\n  n: {default: 4}\n", c.vars,
-				"teardown:\n", "  - playbook.Run: {filename: p.yml, inventory: [G], remote_user: root, "+c.written+"\nteardown:\n")
+				"teardown:\n",
+				"  - playbook.Run: {filename: p.yml, inventory: [G], remote_user: root, "+c.written+"\nteardown:\n")
 			dir["p.yml"] = &fstest.MapFile{Data: []byte("- hosts: all\n")}
 			sc, diags := loadAll(dir, scenario.LoadOptions{})
 			if sc == nil {
@@ -570,7 +592,8 @@ func TestPasswords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for where, text := range map[string]string{"json": string(asJSON), "printed": fmt.Sprintf("%v %+v %#v %s", args, args, args, args), "rendered": string(sc.Rendered)} {
+			for where, text := range map[string]string{"json": string(asJSON),
+				"printed": fmt.Sprintf("%v %+v %#v %s", args, args, args, args), "rendered": string(sc.Rendered)} {
 				if strings.Contains(text, "hunter2") {
 					t.Errorf("%s shows the password", where)
 				}
@@ -584,7 +607,8 @@ func TestPasswords(t *testing.T) {
 
 func TestDiagnosticJSON(t *testing.T) {
 	t.Parallel()
-	d := scenario.Diagnostic{Pos: scenario.Pos{File: "test.yml", Line: 3, Col: 7}, Severity: scenario.Warning, Code: "grow", What: "w", Hint: "h"}
+	d := scenario.Diagnostic{Pos: scenario.Pos{File: "test.yml", Line: 3, Col: 7}, Severity: scenario.Warning,
+		Code: "grow", What: "w", Hint: "h"}
 	data, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
@@ -598,8 +622,10 @@ func TestDiagnosticJSON(t *testing.T) {
 		t.Errorf("read back %v, %v", back, err)
 	}
 	for want, d := range map[string]scenario.Diagnostic{
-		"test.yml:3:7: warning: w: h": d, "test.yml:3: error: w": {Pos: scenario.Pos{File: "test.yml", Line: 3}, Severity: scenario.Error, What: "w"},
-		"a: note: w": {Pos: scenario.Pos{File: "a"}, Severity: scenario.Note, What: "w"}, "error: w": {Severity: scenario.Error, What: "w"},
+		"test.yml:3:7: warning: w: h": d, "test.yml:3: error: w": {Pos: scenario.Pos{File: "test.yml", Line: 3},
+			Severity: scenario.Error, What: "w"},
+		"a: note: w": {Pos: scenario.Pos{File: "a"}, Severity: scenario.Note, What: "w"},
+		"error: w":   {Severity: scenario.Error, What: "w"},
 	} {
 		if d.String() != want {
 			t.Errorf("got %q, want %q", d, want)
@@ -688,8 +714,9 @@ func TestTemplateInTheFile(t *testing.T) {
 	}
 	for source, want := range map[string]string{
 		"runtime_secs: {{ 10 | rond }}": `test.yml:22:62: error: template: the filter |rond: not part of the scenario language: did you mean "round"?`,
-		"{% include 'x' %}":             "test.yml:22:43: error: template: {% include %}: not part of the scenario language: write the text into this file",
-		"runtime_secs: {{ n.x }}":       `test.yml:22:59: error: template: the number 4 has no attribute "x"`,
+		"{% include 'x' %}": "test.yml:22:43: error: template: {% include %}: not part of the scenario " +
+			"language: write the text into this file",
+		"runtime_secs: {{ n.x }}": `test.yml:22:59: error: template: the number 4 has no attribute "x"`,
 	} {
 		_, diags := loadAll(edit(t, "runtime_secs: 10", source), scenario.LoadOptions{})
 		if len(diags) != 1 || diags[0].String() != want {
@@ -761,13 +788,16 @@ func FuzzLoad(f *testing.F) {
 		dir := fstest.MapFS{"test.yml": {Data: []byte(yml)}, "w.fio": {Data: []byte(job)}}
 		for _, strict := range []bool{false, true} {
 			sc, diags := loadAll(dir, scenario.LoadOptions{Nodes: 3, Strict: strict})
-			failed := slices.ContainsFunc(diags, func(d scenario.Diagnostic) bool { return d.Severity == scenario.Error })
+			failed := slices.ContainsFunc(diags, func(d scenario.Diagnostic) bool {
+				return d.Severity == scenario.Error
+			})
 			if failed == (sc != nil) {
 				t.Fatalf("scenario %v with %v", sc, diags)
 			}
 			lines := strings.Count(strings.ReplaceAll(yml, "\r", "\n"), "\n") + 1
 			for _, d := range diags {
-				if d.What == "" || d.Code == "" || d.File == "test.yml" && d.Line > lines || strings.Contains(d.What, "reader failed") {
+				if d.What == "" || d.Code == "" || d.File == "test.yml" && d.Line > lines ||
+					strings.Contains(d.What, "reader failed") {
 					t.Fatalf("diagnostic %+v in %d lines", d, lines)
 				}
 			}

@@ -23,7 +23,8 @@ func (g Group) Place(nodes int) ([]int, error) {
 		return nil, fmt.Errorf("vm group %q: %w", g.Name, err)
 	}
 	if len(selected) == 0 {
-		return nil, fmt.Errorf("vm group %q: nodes %q selects no node on a cluster of %d; use a larger cluster or another selector",
+		return nil, fmt.Errorf("vm group %q: nodes %q selects no node on a cluster of %d; use a larger cluster or "+
+			"another selector",
 			g.Name, g.selector().Text, nodes)
 	}
 	total := int64(len(selected))
@@ -34,7 +35,8 @@ func (g Group) Place(nodes int) ([]int, error) {
 		total = min(int64(g.CountPerNode), MaxGroupSize+1) * int64(len(selected))
 	}
 	if total < 0 || total > MaxGroupSize {
-		return nil, fmt.Errorf("vm group %q: %d members on %d nodes; allowed are up to %d", g.Name, total, nodes, MaxGroupSize)
+		return nil, fmt.Errorf("vm group %q: %d members on %d nodes; allowed are up to %d", g.Name, total, nodes,
+			MaxGroupSize)
 	}
 	placed := make([]int, total)
 	for i := range placed {

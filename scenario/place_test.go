@@ -18,14 +18,20 @@ func TestGroupPlace(t *testing.T) {
 		want  []int
 		error string
 	}{
-		{"per node is round-robin", scenario.Group{Nodes: scenario.Selector{Text: ":2"}, CountPerNode: 2}, 4, []int{0, 1, 0, 1}, ""},
-		{"per cluster is round-robin", scenario.Group{Nodes: scenario.Selector{Text: "2,0"}, CountPerCluster: 5}, 4, []int{2, 0, 2, 0, 2}, ""},
-		{"neither count is one per selected node", scenario.Group{Nodes: scenario.Selector{Text: "1:"}}, 4, []int{1, 2, 3}, ""},
+		{"per node is round-robin", scenario.Group{Nodes: scenario.Selector{Text: ":2"}, CountPerNode: 2}, 4,
+			[]int{0, 1, 0, 1}, ""},
+		{"per cluster is round-robin", scenario.Group{Nodes: scenario.Selector{Text: "2,0"}, CountPerCluster: 5}, 4,
+			[]int{2, 0, 2, 0, 2}, ""},
+		{"neither count is one per selected node", scenario.Group{Nodes: scenario.Selector{Text: "1:"}}, 4,
+			[]int{1, 2, 3}, ""},
 		{"no selector is all nodes", scenario.Group{}, 3, []int{0, 1, 2}, ""},
 		{"the cluster count wins over none per node", scenario.Group{CountPerCluster: 1}, 3, []int{0}, ""},
-		{"empty selection per node", scenario.Group{Name: "OLTP", Nodes: scenario.Selector{Text: ":n-1"}, CountPerNode: 1}, 1, nil, `vm group "OLTP": nodes ":n-1" selects no node on a cluster of 1`},
-		{"empty selection per cluster", scenario.Group{Nodes: scenario.Selector{Text: ":n/2"}, CountPerCluster: 3}, 1, nil, "selects no node"},
-		{"out of bounds", scenario.Group{Nodes: scenario.Selector{Text: "1,2"}}, 2, nil, "node 2 is out of bounds on 2 nodes"},
+		{"empty selection per node", scenario.Group{Name: "OLTP", Nodes: scenario.Selector{Text: ":n-1"},
+			CountPerNode: 1}, 1, nil, `vm group "OLTP": nodes ":n-1" selects no node on a cluster of 1`},
+		{"empty selection per cluster", scenario.Group{Nodes: scenario.Selector{Text: ":n/2"}, CountPerCluster: 3}, 1,
+			nil, "selects no node"},
+		{"out of bounds", scenario.Group{Nodes: scenario.Selector{Text: "1,2"}}, 2, nil,
+			"node 2 is out of bounds on 2 nodes"},
 		{"too many", scenario.Group{CountPerCluster: 10_001}, 2, nil, "10001 members"},
 		{"too many per node", scenario.Group{CountPerNode: 1 << 60}, 2, nil, "members on 2 nodes"},
 	} {
@@ -55,7 +61,8 @@ func TestGroupPlace(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"Node 0": "Node_0", "a__b": "a_b", "a _ b": "a_b", "x.y-z": "x.y-z", "Größe": "Gr_e", " ": "_", "": "", "A/B (C)": "A_B_C_",
+		"Node 0": "Node_0", "a__b": "a_b", "a _ b": "a_b", "x.y-z": "x.y-z", "Größe": "Gr_e", " ": "_", "": "",
+		"A/B (C)": "A_B_C_",
 	} {
 		if got := scenario.Sanitise(in); got != want {
 			t.Errorf("Sanitise(%q) = %q, want %q", in, got, want)

@@ -10,7 +10,8 @@ import (
 	"plimsoll/scenario/jinja"
 )
 
-// Reference writes the reference page of the language, in Markdown, from the option tables and what generators object to.
+// Reference writes the reference page of the language, in Markdown, from the option tables and what generators object
+// to.
 func Reference(w io.Writer, generators map[string]Generator) error {
 	var b strings.Builder
 	b.WriteString("# The scenario language\n\nMade from the option tables of the program.\n")
@@ -30,9 +31,11 @@ func Reference(w io.Writer, generators map[string]Generator) error {
 	writeRows(&b, bandFields)
 	b.WriteString("\nCluster metrics: ")
 	b.WriteString(strings.Join(metricNames(), ", ") + ".\n")
-	b.WriteString("\n## Extensions\n\nKeys marked as extensions are Plimsoll's own: published engines refuse or ignore them, and `check --strict` says where they stand.\n\n### An assert\n\n")
+	b.WriteString("\n## Extensions\n\nKeys marked as extensions are Plimsoll's own: published engines refuse or " +
+		"ignore them, and `check --strict` says where they stand.\n\n### An assert\n\n")
 	writeRows(&b, assertFields)
-	b.WriteString("\nIt names exactly one of `query`, `result`, `workload` and `finding`. A run whose assert fails, or cannot be judged, exits with 5.\n\n### The experiment\n\n")
+	b.WriteString("\nIt names exactly one of `query`, `result`, `workload` and `finding`. A run whose assert fails, " +
+		"or cannot be judged, exits with 5.\n\n### The experiment\n\n")
 	writeRows(&b, experimentFields)
 	filters, tests, functions := jinja.Words()
 	b.WriteString("\n## Templates\n\n" +

@@ -55,9 +55,11 @@ func (d *document) resultKind(r *Result, f fields, of string) bool {
 		experimental, ok := clusterMetrics[r.Metric]
 		switch known := metricNames(); {
 		case !ok:
-			d.say("metric", f.where("metric"), fmt.Sprintf("%s: unknown metric %q", of, r.Metric), didYouMean(r.Metric, known))
+			d.say("metric", f.where("metric"), fmt.Sprintf("%s: unknown metric %q", of, r.Metric),
+				didYouMean(r.Metric, known))
 		case experimental:
-			d.say("metric-experimental", f.where("metric"), fmt.Sprintf("%s: metric %s is experimental", of, r.Metric), "published engines leave it out unless told to show it")
+			d.say("metric-experimental", f.where("metric"), fmt.Sprintf("%s: metric %s is experimental", of, r.Metric),
+				"published engines leave it out unless told to show it")
 		}
 		return ok
 	}
@@ -99,7 +101,8 @@ func (d *document) aggregate(r *Result, f fields, of string) {
 		if latency {
 			hint = "use mean"
 		}
-		d.say("aggregate-fails", at, fmt.Sprintf("%s: the %s of a VM group's %s cannot be computed", of, r.Aggregate, r.Type), hint)
+		d.say("aggregate-fails", at, fmt.Sprintf("%s: the %s of a VM group's %s cannot be computed", of, r.Aggregate,
+			r.Type), hint)
 	}
 }
 
@@ -110,7 +113,8 @@ func (d *document) resultQuery(r *Result, f fields, of string) {
 	if r.Kind != GroupResult {
 		for _, name := range []string{"workload_mask", "step", "query"} {
 			if f.Has(name) {
-				d.say("ignored-field", f.where(name), fmt.Sprintf("%s: %s has no effect here", of, name), "it belongs to results of a VM group")
+				d.say("ignored-field", f.where(name), fmt.Sprintf("%s: %s has no effect here", of, name),
+					"it belongs to results of a VM group")
 			}
 		}
 		return
@@ -122,7 +126,8 @@ func (d *document) resultQuery(r *Result, f fields, of string) {
 	if f.Has("step") {
 		step, ok := parsePromDuration(f.String("step"))
 		if !ok {
-			d.say("bounds", f.where("step"), fmt.Sprintf("%s: step %q is not a duration", of, f.String("step")), "write 5s or 1m")
+			d.say("bounds", f.where("step"), fmt.Sprintf("%s: step %q is not a duration", of, f.String("step")),
+				"write 5s or 1m")
 			step = r.Step
 		}
 		r.Step = step
@@ -132,7 +137,8 @@ func (d *document) resultQuery(r *Result, f fields, of string) {
 		d.say("no-query", r.Pos, of+" is generic and has no query", "add query:")
 	case generic:
 		if !strings.Contains(r.Query, "__curie_filter_") {
-			d.say("query-unfiltered", f.where("query"), of+": the query has no filter and sees other runs as well", "add __curie_filter_scenario__ to its selectors")
+			d.say("query-unfiltered", f.where("query"), of+": the query has no filter and sees other runs as well",
+				"add __curie_filter_scenario__ to its selectors")
 		}
 		if d.opts.CheckQuery != nil {
 			if err := d.opts.CheckQuery(r.Query); err != nil {
@@ -140,7 +146,8 @@ func (d *document) resultQuery(r *Result, f fields, of string) {
 			}
 		}
 	case r.Query != "":
-		d.say("ignored-field", f.where("query"), fmt.Sprintf("%s: a query has no effect with result_type %s", of, r.Type), "use generic")
+		d.say("ignored-field", f.where("query"), fmt.Sprintf("%s: a query has no effect with result_type %s", of,
+			r.Type), "use generic")
 	}
 }
 
@@ -148,7 +155,8 @@ func (d *document) resultQuery(r *Result, f fields, of string) {
 func (d *document) resultMarks(r *Result, f fields, of string) {
 	if v, ok := numberOf(f.Args["result_expected_value"]); ok {
 		if v == 0 {
-			d.say("expected-zero", f.where("result_expected_value"), of+": an expected value of 0 counts as absent", "use a band")
+			d.say("expected-zero", f.where("result_expected_value"), of+": an expected value of 0 counts as absent",
+				"use a band")
 		} else {
 			r.Expected = &v
 		}
@@ -162,14 +170,16 @@ func (d *document) resultMarks(r *Result, f fields, of string) {
 			lower, _ := numberOf(b.Args["lower"])
 			upper, _ := numberOf(b.Args["upper"])
 			if lower > upper {
-				d.say("band-order", b.at, fmt.Sprintf("%s: band %q goes from %s down to %s", of, b.String("name"), plainNumber(lower), plainNumber(upper)), "exchange upper and lower")
+				d.say("band-order", b.at, fmt.Sprintf("%s: band %q goes from %s down to %s", of, b.String("name"),
+					plainNumber(lower), plainNumber(upper)), "exchange upper and lower")
 			}
 			r.Bands = append(r.Bands, Band{Name: b.String("name"), Lower: lower, Upper: upper})
 		}
 	}
 	for _, m := range r.Metrics {
 		if !slices.Contains(reportMetrics, m) {
-			d.say("report-metric", f.where("report_metrics"), fmt.Sprintf("%s: unknown report metric %q", of, m), didYouMean(m, reportMetrics))
+			d.say("report-metric", f.where("report_metrics"), fmt.Sprintf("%s: unknown report metric %q", of, m),
+				didYouMean(m, reportMetrics))
 		}
 	}
 	if len(r.Metrics) == 0 {
@@ -195,7 +205,8 @@ func parsePromDuration(text string) (time.Duration, bool) {
 	if m == nil {
 		return 0, false
 	}
-	units := []time.Duration{365 * 24 * time.Hour, 7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second, time.Millisecond}
+	units := []time.Duration{365 * 24 * time.Hour, 7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute,
+		time.Second, time.Millisecond}
 	total := 0.0
 	for i, unit := range units {
 		if m[i+1] != "" {

@@ -19,12 +19,14 @@ func Schema() ([]byte, error) {
 			"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": object(rows, extra)}}
 	}
 	disks := schemaNode{"anyOf": []any{
-		object(diskFields, nil), schemaNode{"type": "array", "items": templated(schemaNode{"type": "integer", "minimum": 1})}}}
+		object(diskFields, nil), schemaNode{"type": "array",
+			"items": templated(schemaNode{"type": "integer", "minimum": 1})}}}
 	bands := schemaNode{"type": "array", "items": object(bandFields, nil)}
 	choice := func(values []string) schemaNode { return templated(schemaNode{"enum": values}) }
 	results := named(resultFields, schemaNode{
 		"result_value_bands": bands, "aggregate": choice(aggregates), "metric": choice(metricNames()),
-		"result_type":    choice(slices.Compact(slices.Sorted(slices.Values(slices.Concat(groupTypes, workloadTypes))))),
+		"result_type": choice(slices.Compact(slices.Sorted(slices.Values(slices.Concat(groupTypes,
+			workloadTypes))))),
 		"report_metrics": schemaNode{"type": "array", "items": choice(reportMetrics)}})
 	groups := named(groupFields, schemaNode{"data_disks": disks})
 	groups["items"].(schemaNode)["propertyNames"] = templated(schemaNode{"maxLength": MaxGroupName})
@@ -33,7 +35,8 @@ func Schema() ([]byte, error) {
 		"workloads": named(workloadFields, schemaNode{"iogen_params": object(iogenFields, nil)}),
 		"results":   results,
 		"assert":    named(assertFields, nil), "experiment": object(experimentFields, schemaNode{"factors": schemaNode{
-			"type": "object", "minProperties": 1, "additionalProperties": templated(schemaNode{"type": "array", "minItems": 2})}}),
+			"type": "object", "minProperties": 1,
+			"additionalProperties": templated(schemaNode{"type": "array", "minItems": 2})}}),
 		"setup": stepList, "run": stepList, "teardown": stepList,
 	} {
 		s = maps.Clone(s) // the step list is shared
@@ -44,11 +47,14 @@ func Schema() ([]byte, error) {
 		}
 		properties[key] = s
 	}
-	properties["pre_setup"] = schemaNode{"type": "array", "maxItems": 0, "description": "belongs to the engine, must be absent"}
+	properties["pre_setup"] = schemaNode{"type": "array", "maxItems": 0,
+		"description": "belongs to the engine, must be absent"}
 	properties["vars"] = schemaNode{"type": "object", "description": "variables of the template",
-		"additionalProperties": schemaNode{"type": "object", "required": []string{"default"}, "additionalProperties": false, "properties": onlyProperties(varFields)}}
+		"additionalProperties": schemaNode{"type": "object", "required": []string{"default"},
+			"additionalProperties": false, "properties": onlyProperties(varFields)}}
 	properties["presets"] = schemaNode{"type": "object", "description": "named sets of values for the variables",
-		"additionalProperties": schemaNode{"type": "object", "properties": schemaNode{"vars": schemaNode{"type": "object"}}}}
+		"additionalProperties": schemaNode{"type": "object",
+			"properties": schemaNode{"vars": schemaNode{"type": "object"}}}}
 	stepProperties := schemaNode{}
 	for _, s := range steps {
 		body := object(s.Args, nil)
@@ -62,7 +68,8 @@ func Schema() ([]byte, error) {
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Plimsoll scenario (test.yml)",
 		"type": "object", "additionalProperties": false, "required": required, "properties": properties,
 		"$defs": schemaNode{"step": schemaNode{
-			"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false, "properties": stepProperties}},
+			"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
+			"properties": stepProperties}},
 	}, "", "  ")
 }
 

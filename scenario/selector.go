@@ -81,13 +81,16 @@ func resolvePiece(piece string, nodes int, syntaxOnly bool) ([]int, error) {
 	if strings.TrimSpace(piece) == "" {
 		return nil, errors.New("syntax error: an empty piece; write all for every node")
 	}
-	if i := strings.IndexFunc(piece, func(r rune) bool { return !strings.ContainsRune(" 0123456789:()+-*/", r) }); i >= 0 {
+	if i := strings.IndexFunc(piece, func(r rune) bool {
+		return !strings.ContainsRune(" 0123456789:()+-*/", r)
+	}); i >= 0 {
 		return nil, fmt.Errorf("syntax error: %q is not part of a selector; known are numbers, n, all, : , ( ) + - * /",
 			[]rune(piece[i:])[0])
 	}
 	parts := strings.Split(piece, ":")
 	if len(parts) > 3 {
-		return nil, fmt.Errorf("syntax error: %q has %d colons; a slice is start:stop or start:stop:step", piece, len(parts)-1)
+		return nil, fmt.Errorf("syntax error: %q has %d colons; a slice is start:stop or start:stop:step", piece,
+			len(parts)-1)
 	}
 	var values [3]*int
 	for i, part := range parts {

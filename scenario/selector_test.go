@@ -30,14 +30,18 @@ func TestSelectorResolve(t *testing.T) {
 	}{
 		{"0", 4, []int{0}}, {"1,2", 4, []int{1, 2}}, {"0, 1", 4, []int{0, 1}},
 		{"-1", 4, []int{3}}, {"n-1", 4, []int{3}}, {"-n", 4, []int{0}},
-		{"all", 4, []int{0, 1, 2, 3}}, {":", 4, []int{0, 1, 2, 3}}, {"0:", 4, []int{0, 1, 2, 3}}, {":n", 4, []int{0, 1, 2, 3}},
+		{"all", 4, []int{0, 1, 2, 3}}, {":", 4, []int{0, 1, 2, 3}}, {"0:", 4, []int{0, 1, 2, 3}},
+		{":n", 4, []int{0, 1, 2, 3}},
 		{"3,0:2", 4, []int{3, 0, 1}}, {"0,0", 4, []int{0}}, {"0, 0:2", 4, []int{0, 1}},
 		{"::2", 4, []int{0, 2}}, {"::-1", 4, []int{3, 2, 1, 0}}, {":n/2", 4, []int{0, 1}}, {"n/2:", 4, []int{2, 3}},
 		{"2:9", 4, []int{2, 3}}, {"9:12", 4, none}, {"3:1", 4, none},
-		{":n-1", 4, []int{0, 1, 2}}, {"1:", 4, []int{1, 2, 3}}, {"0:2, n-2:n", 4, []int{0, 1, 2, 3}}, {"1:(n/2)+1", 4, []int{1, 2}},
+		{":n-1", 4, []int{0, 1, 2}}, {"1:", 4, []int{1, 2, 3}}, {"0:2, n-2:n", 4, []int{0, 1, 2, 3}},
+		{"1:(n/2)+1", 4, []int{1, 2}},
 		{"1:3", 4, []int{1, 2}}, {"-3:-1", 4, []int{1, 2}}, {"-99:", 4, []int{0, 1, 2, 3}}, {"3:0:-2", 4, []int{3, 1}},
-		{"2*(1+0)", 4, []int{2}}, {"7//2", 4, []int{3}}, {"-7/2", 4, []int{0}}, {"2**1", 4, []int{2}}, {"-1**2", 4, []int{3}}, {"+1", 4, []int{1}},
-		{"::9223372036854775807", 4, []int{0}}, {"::-9223372036854775807", 4, []int{3}}, {" 1", 4, []int{1}}, {"00", 4, []int{0}}, {"2n-22", 4, []int{2}},
+		{"2*(1+0)", 4, []int{2}}, {"7//2", 4, []int{3}}, {"-7/2", 4, []int{0}}, {"2**1", 4, []int{2}},
+		{"-1**2", 4, []int{3}}, {"+1", 4, []int{1}},
+		{"::9223372036854775807", 4, []int{0}}, {"::-9223372036854775807", 4, []int{3}}, {" 1", 4, []int{1}},
+		{"00", 4, []int{0}}, {"2n-22", 4, []int{2}},
 		// Small and odd clusters.
 		{":n/2", 1, none}, {":n-1", 1, none}, {"0", 1, []int{0}}, {"-1", 1, []int{0}}, {"1:", 1, none},
 		{":n/2", 2, []int{0}}, {":n-1", 2, []int{0}}, {"n/2:", 2, []int{1}}, {"-n", 2, []int{0}},
@@ -66,15 +70,21 @@ func TestSelectorErrors(t *testing.T) {
 		bounds bool
 		want   string
 	}{
-		{"", true, false, "empty piece"}, {" ", true, false, "empty piece"}, {"0,", true, false, "empty piece"}, {"0,,1", true, false, "empty piece"},
+		{"", true, false, "empty piece"}, {" ", true, false, "empty piece"}, {"0,", true, false, "empty piece"},
+		{"0,,1", true, false, "empty piece"},
 		{"a", true, false, "'a'"}, {"1.5", true, false, "'.'"}, {"none", true, false, "'o'"}, {"N", true, false, "'N'"},
 		{"0 1", true, false, `unexpected "1"`}, {"08", true, false, "leading zero"}, {"010", true, false, `write "10"`},
-		{"1:2:3:4", true, false, "3 colons"}, {"(1", true, false, "closing parenthesis"}, {"1)", true, false, "unexpected"}, {"1+", true, false, "lacks a number"},
-		{": ", true, false, "only blanks"}, {"0, :2", true, false, "only blanks"}, {strings.Repeat("(", 500) + "1", true, false, "closing"}, {strings.Repeat("1", 1001), true, false, "longer than"},
+		{"1:2:3:4", true, false, "3 colons"}, {"(1", true, false, "closing parenthesis"},
+		{"1)", true, false, "unexpected"}, {"1+", true, false, "lacks a number"},
+		{": ", true, false, "only blanks"}, {"0, :2", true, false, "only blanks"},
+		{strings.Repeat("(", 500) + "1", true, false, "closing"},
+		{strings.Repeat("1", 1001), true, false, "longer than"},
 		{"99999999999999999999", true, false, "too large"},
-		{"n/0", false, false, "divides by zero"}, {"::0", false, false, "step"}, {"2**-1", false, false, "negative power"},
+		{"n/0", false, false, "divides by zero"}, {"::0", false, false, "step"},
+		{"2**-1", false, false, "negative power"},
 		{"9223372036854775807*2", false, false, "too large"}, {"2**99", false, false, "too large"},
-		{"n", false, true, "node 4 is out of bounds on 4 nodes"}, {"6", false, true, "node 6"}, {"-n-1", false, true, "node -5"}, {"2n", false, true, "node 24"},
+		{"n", false, true, "node 4 is out of bounds on 4 nodes"}, {"6", false, true, "node 6"},
+		{"-n-1", false, true, "node -5"}, {"2n", false, true, "node 24"},
 	} {
 		s, err := scenario.ParseSelector(c.text)
 		if (err != nil) != c.syntax {
@@ -111,7 +121,8 @@ func TestSelectorSlices(t *testing.T) {
 		if to < 0 {
 			to += n
 		}
-		// Every node k is selected that lies on the walk from start by step, before stop, with start clipped into range.
+		// Every node k is selected that lies on the walk from start by step, before stop, with start clipped into
+		// range.
 		if step > 0 {
 			from = max(from, 0)
 		} else {

@@ -14,7 +14,8 @@ import (
 // steps reads the phases in their order.
 func (d *document) steps() {
 	if n, ok := d.fields.Args["pre_setup"].(*yaml.Node); ok && len(n.Content) > 0 {
-		d.say("reserved-phase", d.fields.where("pre_setup"), "pre_setup belongs to the engine", "move its steps to setup")
+		d.say("reserved-phase", d.fields.where("pre_setup"), "pre_setup belongs to the engine",
+			"move its steps to setup")
 	}
 	for _, phase := range []Phase{Setup, Run, Teardown} {
 		n, ok := d.fields.Args[string(phase)].(*yaml.Node)
@@ -24,7 +25,8 @@ func (d *document) steps() {
 		if phase == Teardown {
 			d.sc.HasTeardown = true
 		} else if len(n.Content) == 0 {
-			d.say("missing-key", d.fields.where(string(phase)), fmt.Sprintf("the scenario: %s has no steps", phase), "add a step, if only test.Wait")
+			d.say("missing-key", d.fields.where(string(phase)), fmt.Sprintf("the scenario: %s has no steps", phase),
+				"add a step, if only test.Wait")
 		}
 		for _, item := range n.Content {
 			s, known := d.step(item, phase)
@@ -112,16 +114,19 @@ func (d *document) checkArguments(s stepInfo) bool {
 		d.nodeIndex(s, "to_node")
 	case "workload.Start":
 		if s.Args.Bool("async") && s.Args.Has("timeout_secs") {
-			d.say("async-timeout", s.args.where("timeout_secs"), s.Name+": timeout_secs has no meaning with async: True", "give the limit to workload.Wait")
+			d.say("async-timeout", s.args.where("timeout_secs"),
+				s.Name+": timeout_secs has no meaning with async: True", "give the limit to workload.Wait")
 		}
 	case "meta.RollingUpgrade":
 		if n := s.Args.Int("node_count"); d.opts.Nodes > 0 && n > d.opts.Nodes {
-			d.say("selector-range", s.args.where("node_count"), fmt.Sprintf("%s: node_count %d on a cluster of %d", s.Name, n, d.opts.Nodes), "use a larger cluster")
+			d.say("selector-range", s.args.where("node_count"), fmt.Sprintf("%s: node_count %d on a cluster of %d",
+				s.Name, n, d.opts.Nodes), "use a larger cluster")
 		}
 	case "playbook.Run":
 		d.playbook(s)
 	case "experimental.Shell":
-		d.say("shell", s.Pos, s.Name+" runs a command on the machine that runs the scenario", "it is off unless host commands are allowed")
+		d.say("shell", s.Pos, s.Name+" runs a command on the machine that runs the scenario",
+			"it is off unless host commands are allowed")
 	}
 	if strings.HasPrefix(s.Name, "check.") {
 		d.nodeIndex(s, "node_index")
@@ -132,7 +137,8 @@ func (d *document) checkArguments(s stepInfo) bool {
 func (d *document) nodeIndex(s stepInfo, name string) {
 	i, n := s.Args.Int(name), d.opts.Nodes
 	if s.args.Has(name) && n > 0 && (i < -n || i >= n) {
-		d.say("selector-range", s.args.where(name), fmt.Sprintf("%s: %s %d is out of bounds on %d nodes (0 to %d)", s.Name, name, i, n, n-1), "use a larger cluster or another node")
+		d.say("selector-range", s.args.where(name), fmt.Sprintf("%s: %s %d is out of bounds on %d nodes (0 to %d)",
+			s.Name, name, i, n, n-1), "use a larger cluster or another node")
 	}
 }
 
@@ -146,11 +152,13 @@ func (d *document) playbook(s stepInfo) {
 	if len(s.Args.Strings("inventory")) == 0 {
 		d.say("missing-key", at, s.Name+": the inventory is empty", "name a VM group, nodes or cvms")
 	}
-	d.say("password", s.args.where("remote_pass"), s.Name+": a password in clear", "give it in the target's configuration")
+	d.say("password", s.args.where("remote_pass"), s.Name+": a password in clear",
+		"give it in the target's configuration")
 	name, at := s.Args.String("filename"), s.args.where("filename")
 	clean, ok := d.pathFrom(path.Dir(d.file), name)
 	if !ok {
-		d.say("outside", at, fmt.Sprintf("%s: filename %q leaves the scenario's directory", s.Name, name), "put the file beside the scenario")
+		d.say("outside", at, fmt.Sprintf("%s: filename %q leaves the scenario's directory", s.Name, name),
+			"put the file beside the scenario")
 		return
 	}
 	d.referenced[clean] = true
@@ -170,7 +178,8 @@ func (d *document) playbookFile(playbook string, f playbookSource) {
 	for _, folder := range []string{"", "files", "templates"} {
 		clean, ok := d.pathFrom(path.Join(path.Dir(playbook), folder), f.path)
 		if !ok {
-			d.say("missing-playbook-file", at, fmt.Sprintf("playbook: %s: %q leaves the scenario's directory", f.task, f.path), "put the file beside the playbook")
+			d.say("missing-playbook-file", at, fmt.Sprintf("playbook: %s: %q leaves the scenario's directory", f.task,
+				f.path), "put the file beside the playbook")
 			return
 		}
 		if info, err := fs.Stat(d.fsys, clean); err == nil {
@@ -183,7 +192,8 @@ func (d *document) playbookFile(playbook string, f playbookSource) {
 			return
 		}
 	}
-	d.say("missing-playbook-file", at, fmt.Sprintf("playbook: %s: %q is not there", f.task, f.path), "put the file beside the playbook before running it")
+	d.say("missing-playbook-file", at, fmt.Sprintf("playbook: %s: %q is not there", f.task, f.path),
+		"put the file beside the playbook before running it")
 }
 
 // playbookSource is a file that a task of a playbook needs on this side.
@@ -229,7 +239,8 @@ func taskSource(key string, body *yaml.Node) (playbookSource, bool) {
 			if words := strings.Fields(body.Value); len(words) > 0 {
 				s.path = words[0]
 			}
-		} else if m := shortSource.FindStringSubmatch(body.Value); m != nil && !strings.Contains(body.Value, "remote_src=yes") {
+		} else if m := shortSource.FindStringSubmatch(body.Value); m != nil &&
+			!strings.Contains(body.Value, "remote_src=yes") {
 			s.path = m[1]
 		}
 	case yaml.MappingNode:
@@ -246,6 +257,7 @@ func taskSource(key string, body *yaml.Node) (playbookSource, bool) {
 			s.path, s.line, s.col = n.Value, n.Line, n.Column
 		}
 	}
-	computed := strings.Contains(s.path, "{{") || strings.Contains(s.path, "://") || path.IsAbs(s.path) || strings.HasPrefix(s.path, "~")
+	computed := strings.Contains(s.path, "{{") || strings.Contains(s.path, "://") || path.IsAbs(s.path) ||
+		strings.HasPrefix(s.path, "~")
 	return s, s.path != "" && !computed
 }

@@ -5,11 +5,12 @@ var (
 	groupArg    = ArgSpec{Name: "vm_group_name", Type: GroupName, Required: true, Doc: "the VM group"}
 	workloadArg = ArgSpec{Name: "workload_name", Type: WorkloadRef, Required: true, Doc: "the workload"}
 	nodesArg    = ArgSpec{Name: "nodes", Type: Nodes, Required: true, Doc: "the nodes, as a selector"}
-	nodeWaitArg = ArgSpec{Name: "wait_secs", Type: Seconds, Default: 2400.0, Doc: "limit for all nodes together; 0 or less does not wait"}
-	nodeArg     = nodeIndexArg("node_index", "index of the node")
-	storeArg    = ArgSpec{Name: "datastore_name", Type: Text, Required: true, Doc: "name of the datastore"}
-	silent      = ArgSpec{Name: "annotate", Type: Bool, Default: false, Doc: "write annotations to the results"}
-	annotated   = ArgSpec{Name: "annotate", Type: Bool, Default: true, Doc: "write annotations to the results"}
+	nodeWaitArg = ArgSpec{Name: "wait_secs", Type: Seconds, Default: 2400.0,
+		Doc: "limit for all nodes together; 0 or less does not wait"}
+	nodeArg   = nodeIndexArg("node_index", "index of the node")
+	storeArg  = ArgSpec{Name: "datastore_name", Type: Text, Required: true, Doc: "name of the datastore"}
+	silent    = ArgSpec{Name: "annotate", Type: Bool, Default: false, Doc: "write annotations to the results"}
+	annotated = ArgSpec{Name: "annotate", Type: Bool, Default: true, Doc: "write annotations to the results"}
 )
 
 func args(rows ...ArgSpec) []ArgSpec { return rows }
@@ -25,12 +26,16 @@ func nodeIndexArg(name, doc string) ArgSpec {
 var steps = []StepSpec{
 	// vm_group
 	{Name: "vm_group.CloneFromTemplate", Needs: []string{NeedsVMs},
-		Doc: "Makes the group's template VM from its image unless it exists, and clones every member from it onto its node.",
+		Doc: "Makes the group's template VM from its image unless it exists, and clones every member from it onto " +
+			"its node.",
 		Args: args(groupArg,
-			ArgSpec{Name: "power_on", Type: Bool, Default: false, Doc: "power the members on and wait until they are accessible"},
-			ArgSpec{Name: "linked_clone", Type: Bool, Default: false, Doc: "share blocks with the template where the platform can"},
+			ArgSpec{Name: "power_on", Type: Bool, Default: false, Doc: "power the members on and wait until they are " +
+				"accessible"},
+			ArgSpec{Name: "linked_clone", Type: Bool, Default: false, Doc: "share blocks with the template where the " +
+				"platform can"},
 			ArgSpec{Name: "disable_drs", Type: Bool, Default: true, Doc: "exempt the members from automatic balancing"},
-			ArgSpec{Name: "disable_ha", Type: Bool, Default: true, Doc: "exempt the members from restart after a node failure"},
+			ArgSpec{Name: "disable_ha", Type: Bool, Default: true, Doc: "exempt the members from restart after a " +
+				"node failure"},
 			silent)},
 	{Name: "vm_group.PowerOn", Needs: []string{NeedsVMs},
 		Doc: "Powers on the members that are off and waits until all are accessible.",
@@ -44,18 +49,22 @@ var steps = []StepSpec{
 	{Name: "vm_group.PowerOff", Needs: []string{NeedsVMs},
 		Doc: "Cuts the members' power and waits until they are off.", Args: args(groupArg, silent)},
 	{Name: "vm_group.Grow", Needs: []string{NeedsVMs},
-		Doc: "Replaces the group's count by a larger one and clones the missing members from the first one, data and all. Takes exactly one count.",
+		Doc: "Replaces the group's count by a larger one and clones the missing members from the first one, data and " +
+			"all. Takes exactly one count.",
 		Args: args(groupArg,
 			ArgSpec{Name: "count_per_node", Type: Int, Min: bound(1), Max: bound(MaxGroupSize),
 				Doc: "members per selected node from now on"},
 			ArgSpec{Name: "count_per_cluster", Type: Int, Min: bound(1), Max: bound(MaxGroupSize),
 				Doc: "members in total from now on"},
-			ArgSpec{Name: "linked_clone", Type: Bool, Default: false, Doc: "share blocks with the first member where the platform can"},
+			ArgSpec{Name: "linked_clone", Type: Bool, Default: false, Doc: "share blocks with the first member where " +
+				"the platform can"},
 			silent)},
 	{Name: "vm_group.CreatePeriodicSnapshots", Needs: []string{NeedsVMs, NeedsSnapshots},
-		Doc: "Takes snapshots of the whole group, the first at once, each next one an interval after the previous was complete.",
+		Doc: "Takes snapshots of the whole group, the first at once, each next one an interval after the previous " +
+			"was complete.",
 		Args: args(groupArg,
-			ArgSpec{Name: "num_snapshots", Type: Int, Required: true, Min: bound(1), Max: bound(10_000), Doc: "how many"},
+			ArgSpec{Name: "num_snapshots", Type: Int, Required: true, Min: bound(1), Max: bound(10_000),
+				Doc: "how many"},
 			ArgSpec{Name: "interval_minutes", Type: Number, Required: true, Above: bound(0), Max: bound(366 * 24 * 60),
 				Doc: "pause between two, in minutes"},
 			ArgSpec{Name: "async", Type: Bool, Default: false, Doc: "go on with the next step at once"}, annotated)},
@@ -72,10 +81,12 @@ var steps = []StepSpec{
 			ArgSpec{Name: "command", Type: Text, Required: true, Doc: "the shell command"},
 			ArgSpec{Name: "fail_on_error", Type: Bool, Default: true, Doc: "false makes a failure a warning"},
 			ArgSpec{Name: "user", Type: Text, Default: "nutanix", Doc: "user in the guest"},
-			ArgSpec{Name: "timeout_secs", Type: Seconds, Default: 120.0, Above: bound(0), Doc: "limit for each member"}, silent)},
+			ArgSpec{Name: "timeout_secs", Type: Seconds, Default: 120.0, Above: bound(0), Doc: "limit for each member"},
+			silent)},
 	{Name: "vm_group.RelocateGroupDatastore", Needs: []string{NeedsVMs, NeedsStorage}, OnlyThere: "vsphere",
-		Doc:  "Moves the storage of all members to another datastore.",
-		Args: args(groupArg, ArgSpec{Name: "dest_datastore_name", Type: Text, Required: true, Doc: "where to"}, silent)},
+		Doc: "Moves the storage of all members to another datastore.",
+		Args: args(groupArg, ArgSpec{Name: "dest_datastore_name", Type: Text, Required: true, Doc: "where to"},
+			silent)},
 	{Name: "vm_group.EnableHA", Needs: []string{NeedsVMs},
 		Doc: "Lets the platform restart the VMs after a node failure.", Args: args(groupArg, silent)},
 	{Name: "vm_group.DisableHA", Needs: []string{NeedsVMs},
@@ -87,42 +98,55 @@ var steps = []StepSpec{
 		Args: args(workloadArg,
 			ArgSpec{Name: "max_concurrent", Type: Int, Default: int64(8), Min: bound(1), Max: bound(MaxGroupSize),
 				Doc: "VMs prefilled at a time"},
-			ArgSpec{Name: "timeout_secs", Type: Seconds, Default: 7200.0, Above: bound(0), Doc: "limit for each VM"}, silent)},
+			ArgSpec{Name: "timeout_secs", Type: Seconds, Default: 7200.0, Above: bound(0), Doc: "limit for each VM"},
+			silent)},
 	{Name: "workload.PrefillStart", Needs: []string{NeedsVMs, NeedsWorkloads},
-		Doc:  "Starts the prefill of a workload on all members at once.",
-		Args: args(workloadArg, ArgSpec{Name: "async", Type: Bool, Default: false, Doc: "go on with the next step at once"}, silent)},
+		Doc: "Starts the prefill of a workload on all members at once.",
+		Args: args(workloadArg, ArgSpec{Name: "async", Type: Bool, Default: false,
+			Doc: "go on with the next step at once"}, silent)},
 	{Name: "workload.PrefillWait", Needs: []string{NeedsVMs, NeedsWorkloads},
-		Doc:  "Waits for a prefill started before.",
-		Args: args(workloadArg, ArgSpec{Name: "timeout_secs", Type: Seconds, Default: 7200.0, Above: bound(0), Doc: "limit"}, silent)},
+		Doc: "Waits for a prefill started before.",
+		Args: args(workloadArg, ArgSpec{Name: "timeout_secs", Type: Seconds, Default: 7200.0, Above: bound(0),
+			Doc: "limit"}, silent)},
 	{Name: "workload.Start", Needs: []string{NeedsVMs, NeedsWorkloads},
 		Doc: "Starts a workload on every member and, unless async, waits for it.",
 		Args: args(workloadArg,
-			ArgSpec{Name: "runtime_secs", Type: Seconds, Min: bound(0), Doc: "how long each member runs; without it, until the job's size is done"},
-			ArgSpec{Name: "timeout_secs", Type: Seconds, Min: bound(0), Doc: "limit beyond the runtime, 300 when absent or 0; not with async"},
+			ArgSpec{Name: "runtime_secs", Type: Seconds, Min: bound(0), Doc: "how long each member runs; without it, " +
+				"until the job's size is done"},
+			ArgSpec{Name: "timeout_secs", Type: Seconds, Min: bound(0), Doc: "limit beyond the runtime, 300 when " +
+				"absent or 0; not with async"},
 			ArgSpec{Name: "async", Type: Bool, Default: false, Doc: "go on with the next step at once"},
-			ArgSpec{Name: "stagger_secs", Type: Seconds, Min: bound(0), Doc: "spread the starts of the members evenly over this time"},
-			ArgSpec{Name: "seed", Type: Text, Doc: "seed text; two workloads with one seed replay the same sequence"}, silent)},
+			ArgSpec{Name: "stagger_secs", Type: Seconds, Min: bound(0), Doc: "spread the starts of the members " +
+				"evenly over this time"},
+			ArgSpec{Name: "seed", Type: Text, Doc: "seed text; two workloads with one seed replay the same sequence"},
+			silent)},
 	{Name: "workload.Wait", Needs: []string{NeedsVMs, NeedsWorkloads},
-		Doc:  "Waits for a workload started before.",
-		Args: args(workloadArg, ArgSpec{Name: "timeout_secs", Type: Seconds, Min: bound(0), Doc: "limit beyond the expected end, 300 when absent or 0"}, silent)},
+		Doc: "Waits for a workload started before.",
+		Args: args(workloadArg, ArgSpec{Name: "timeout_secs", Type: Seconds, Min: bound(0),
+			Doc: "limit beyond the expected end, 300 when absent or 0"}, silent)},
 	{Name: "workload.Stop", Needs: []string{NeedsVMs, NeedsWorkloads},
 		Doc: "Kills a running workload on every member and fetches its results.", Args: args(workloadArg, silent)},
 
 	// nodes
 	{Name: "nodes.PowerOff", Needs: []string{NeedsNodePower},
-		Doc: "Cuts the power of the nodes at once and waits until they are off.", Args: args(nodesArg, nodeWaitArg, annotated)},
+		Doc:  "Cuts the power of the nodes at once and waits until they are off.",
+		Args: args(nodesArg, nodeWaitArg, annotated)},
 	{Name: "nodes.PowerOn", Needs: []string{NeedsNodePower},
-		Doc: "Gives power to the nodes at once and waits until they are ready.", Args: args(nodesArg, nodeWaitArg, annotated)},
+		Doc:  "Gives power to the nodes at once and waits until they are ready.",
+		Args: args(nodesArg, nodeWaitArg, annotated)},
 	{Name: "nodes.WaitForPowerOff", Needs: []string{NeedsNodePower},
 		Doc: "Waits until the nodes are off.", Args: args(nodesArg, nodeWaitArg, annotated)},
 	{Name: "nodes.WaitForPowerOn", Needs: []string{NeedsNodePower},
-		Doc: "Waits until the nodes are powered on and their services are ready.", Args: args(nodesArg, nodeWaitArg, annotated)},
+		Doc:  "Waits until the nodes are powered on and their services are ready.",
+		Args: args(nodesArg, nodeWaitArg, annotated)},
 	{Name: "nodes.Shutdown", Needs: []string{NeedsNodePower, NeedsShutdown},
-		Doc: "Shuts the nodes' hypervisors down gracefully and waits until they are off.", Args: args(nodesArg, nodeWaitArg, annotated)},
+		Doc:  "Shuts the nodes' hypervisors down gracefully and waits until they are off.",
+		Args: args(nodesArg, nodeWaitArg, annotated)},
 
 	// cluster
 	{Name: "cluster.CleanUp", Meta: true,
-		Doc: "Powers on nodes that are off and removes the VMs, images and snapshots that runs have left.", Args: args(silent)},
+		Doc:  "Powers on nodes that are off and removes the VMs, images and snapshots that runs have left.",
+		Args: args(silent)},
 	{Name: "cluster.PowerOffCurieVMs", Needs: []string{NeedsVMs},
 		Doc: "Powers off the VMs that runs have left.", Args: args(silent)},
 	{Name: "cluster.DeleteCurieVMs", Needs: []string{NeedsVMs},
@@ -148,7 +172,8 @@ var steps = []StepSpec{
 
 	// test, experimental
 	{Name: "test.Wait", Doc: "Waits.",
-		Args: args(ArgSpec{Name: "duration_secs", Type: Seconds, Required: true, Above: bound(0), Doc: "how long"}, silent)},
+		Args: args(ArgSpec{Name: "duration_secs", Type: Seconds, Required: true, Above: bound(0), Doc: "how long"},
+			silent)},
 	{Name: "experimental.Shell", Needs: []string{NeedsHostShell},
 		Doc:  "Runs a shell command on the machine that runs the scenario, in the run folder. Off unless allowed.",
 		Args: args(ArgSpec{Name: "cmd", Type: Text, Required: true, Doc: "the shell command"}, silent)},
@@ -159,8 +184,10 @@ var steps = []StepSpec{
 	// check
 	{Name: "check.OobConfigured", Needs: []string{NeedsNodePower},
 		Doc: "Every node has a power controller.", Args: args(annotated)},
-	{Name: "check.ClusterReady", Doc: "All nodes are ready; tries to power on those that are not.", Args: args(annotated)},
-	{Name: "check.ClustersMatch", Doc: "The cluster manager and the storage agree on the nodes.", Args: args(annotated)},
+	{Name: "check.ClusterReady", Doc: "All nodes are ready; tries to power on those that are not.",
+		Args: args(annotated)},
+	{Name: "check.ClustersMatch", Doc: "The cluster manager and the storage agree on the nodes.",
+		Args: args(annotated)},
 	{Name: "check.HypervisorConnectivity", Doc: "The node answers a ping.", Args: args(nodeArg, annotated)},
 	{Name: "check.NodePowerManagementConnectivity", Needs: []string{NeedsNodePower},
 		Doc: "The node's power controller answers.", Args: args(nodeArg, annotated)},

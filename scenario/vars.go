@@ -56,10 +56,12 @@ func (l *loader) readVars() map[string]any {
 		l.unknownOverrides(preset, at)
 		return values
 	case cut.last:
-		l.say("vars-last", at, "the vars section stands last in the file, where the language ignores it", "move it up, before another section")
+		l.say("vars-last", at, "the vars section stands last in the file, where the language ignores it",
+			"move it up, before another section")
 		return values
 	case cut.comment:
-		l.say("vars-cut", at, "a comment in column 0 ends the vars section; the variables after it are ignored", "indent the comment")
+		l.say("vars-cut", at, "a comment in column 0 ends the vars section; the variables after it are ignored",
+			"indent the comment")
 	}
 	root, objection := parseYAML(cut.text)
 	if objection != nil {
@@ -73,7 +75,8 @@ func (l *loader) readVars() map[string]any {
 		body = entries[0].value
 	}
 	if body == nil || body.Kind != yaml.MappingNode {
-		l.say("wrong-type", at, "vars must be a mapping of variables", "give each variable a default, or remove the section")
+		l.say("wrong-type", at, "vars must be a mapping of variables",
+			"give each variable a default, or remove the section")
 		return values
 	}
 	for _, e := range l.entries(body, "vars") {
@@ -120,11 +123,13 @@ func (l *loader) readVar(e entry, preset map[string]any) Var {
 		case "options":
 			v.Options, _ = value.([]any)
 			if v.Options == nil {
-				l.say("wrong-type", l.nodePos(f.value), fmt.Sprintf("variable %q: options must be a list, not %s", e.name, kindName(f.value)), "")
+				l.say("wrong-type", l.nodePos(f.value), fmt.Sprintf("variable %q: options must be a list, not %s",
+					e.name, kindName(f.value)), "")
 			}
 		case "value":
 		default:
-			l.say("unknown-key", l.nodePos(f.key), fmt.Sprintf("variable %q has no field %q", e.name, f.name), didYouMean(f.name, names(varFields)))
+			l.say("unknown-key", l.nodePos(f.key), fmt.Sprintf("variable %q has no field %q", e.name, f.name),
+				didYouMean(f.name, names(varFields)))
 		}
 	}
 	if !defaulted {
@@ -261,7 +266,8 @@ func (l *loader) unknownOverrides(preset map[string]any, at Pos) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(preset)) {
 		if !slices.Contains(known, name) {
-			l.say("unknown-variable", at, fmt.Sprintf("preset %q sets %q, which the scenario does not declare", l.opts.Preset, name), didYouMean(name, known))
+			l.say("unknown-variable", at, fmt.Sprintf("preset %q sets %q, which the scenario does not declare",
+				l.opts.Preset, name), didYouMean(name, known))
 		}
 	}
 }

@@ -226,8 +226,10 @@ func explainYAML(err error, text string) *yamlError {
 	for line := range strings.SplitSeq(text, "\n") {
 		number++
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-		if tab := strings.IndexByte(indent, '\t'); tab >= 0 && (e.line == 0 || number >= e.line-1) && number <= e.line+1 {
-			return &yamlError{line: number, col: tab + 1, what: "yaml: a tab in the indentation", hint: "indent with spaces"}
+		if tab := strings.IndexByte(indent, '\t'); tab >= 0 && (e.line == 0 || number >= e.line-1) &&
+			number <= e.line+1 {
+			return &yamlError{line: number, col: tab + 1, what: "yaml: a tab in the indentation",
+				hint: "indent with spaces"}
 		}
 	}
 	switch {
@@ -245,7 +247,8 @@ func explainYAML(err error, text string) *yamlError {
 func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, *yamlError) {
 	if *left--; *left < 0 || depth > maxYAMLDepth {
 		return nil, &yamlError{line: n.Line, col: n.Column, what: fmt.Sprintf(
-			"yaml: more than %d nodes or nested deeper than %d", maxYAMLNodes, maxYAMLDepth), hint: "anchors that contain themselves end here too"}
+			"yaml: more than %d nodes or nested deeper than %d", maxYAMLNodes, maxYAMLDepth),
+			hint: "anchors that contain themselves end here too"}
 	}
 	if n.Kind == yaml.AliasNode {
 		return expand(n.Alias, left, depth+1)
@@ -257,7 +260,8 @@ func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, *yamlError) {
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 && len(c.Value) > maxYAMLKey {
 			return nil, &yamlError{line: c.Line, col: c.Column, hint: "shorten it", what: fmt.Sprintf(
-				"yaml: a name or key of %d bytes, %q; at most %d", len(c.Value), jinja.Shorten(c.Value, 40), maxYAMLKey)}
+				"yaml: a name or key of %d bytes, %q; at most %d", len(c.Value), jinja.Shorten(c.Value, 40),
+				maxYAMLKey)}
 		}
 		e, objection := expand(c, left, depth+1)
 		if objection != nil {

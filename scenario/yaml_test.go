@@ -12,12 +12,18 @@ import (
 func TestScalar(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]any{
-		"0": int64(0), "12": int64(12), "-3": int64(-3), "+3": int64(3), "1_000": int64(1000), "0x1F": int64(31), "0b101": int64(5), "010": int64(8), "-010": int64(-8),
-		"08": "08", "0o17": "0o17", "1:30": int64(90), "1:3": int64(63), "0:2": "0:2", "1:60": "1:60", "1:1:1": int64(3661), "1:30.5": 90.5,
-		"1.5": 1.5, "1800.0": 1800.0, "1.": 1.0, ".5": .5, "1.0e+3": 1000.0, "1e3": "1e3", "1.0e3": "1.0e3", "1e+16": "1e+16", "1_0.5": 10.5,
-		"yes": true, "No": false, "on": true, "OFF": false, "True": true, "false": false, "y": "y", "TRUE": true, "tRue": "tRue",
-		"~": nil, "null": nil, "Null": nil, "nULL": "nULL", "95%": "95%", "1,2": "1,2", "99999999999999999999": "99999999999999999999",
-		`"5"`: "5", "'yes'": "yes", "2020-01-01": "2020-01-01", "a b": "a b", ":n-1": ":n-1", "!!str 5": "5",
+		"0": int64(0), "12": int64(12), "-3": int64(-3), "+3": int64(3), "1_000": int64(1000), "0x1F": int64(31),
+		"0b101": int64(5), "010": int64(8), "-010": int64(-8),
+		"08": "08", "0o17": "0o17", "1:30": int64(90), "1:3": int64(63), "0:2": "0:2", "1:60": "1:60",
+		"1:1:1": int64(3661), "1:30.5": 90.5,
+		"1.5": 1.5, "1800.0": 1800.0, "1.": 1.0, ".5": .5, "1.0e+3": 1000.0, "1e3": "1e3", "1.0e3": "1.0e3",
+		"1e+16": "1e+16", "1_0.5": 10.5,
+		"yes": true, "No": false, "on": true, "OFF": false, "True": true, "false": false, "y": "y", "TRUE": true,
+		"tRue": "tRue",
+		"~":    nil, "null": nil, "Null": nil, "nULL": "nULL", "95%": "95%", "1,2": "1,2",
+		"99999999999999999999": "99999999999999999999",
+		`"5"`:                  "5", "'yes'": "yes", "2020-01-01": "2020-01-01", "a b": "a b", ":n-1": ":n-1",
+		"!!str 5": "5",
 	} {
 		var doc yaml.Node
 		if err := yaml.Unmarshal([]byte("k: "+text), &doc); err != nil {
@@ -36,7 +42,8 @@ func TestParseYAMLLimits(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'k'; c++ {
 		prev := string(c - 1)
-		bomb += string(c) + ": &" + string(c) + " [*" + prev + ",*" + prev + ",*" + prev + ",*" + prev + ",*" + prev + ",*" + prev + ",*" + prev + ",*" + prev + "]\n"
+		bomb += string(c) + ": &" + string(c) + " [*" + prev + ",*" + prev + ",*" + prev + ",*" + prev + ",*" + prev +
+			",*" + prev + ",*" + prev + ",*" + prev + "]\n"
 	}
 	deep := ""
 	for range 5000 {
@@ -51,7 +58,8 @@ func TestParseYAMLLimits(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if _, objection := parseYAML(strings.Repeat("k", maxYAMLKey) + ": " + strings.Repeat("v", maxYAMLText) + "\n"); objection != nil {
+	if _, objection := parseYAML(strings.Repeat("k", maxYAMLKey) + ": " + strings.Repeat("v", maxYAMLText) +
+		"\n"); objection != nil {
 		t.Errorf("what is just not too long is refused: %s", objection.what)
 	}
 	root, objection := parseYAML("a: &x {k: 1}\nb: *x\n")
@@ -66,7 +74,8 @@ func TestPythonCompare(t *testing.T) {
 		a, b any
 		want int
 	}{
-		{int64(1), int64(2), -1}, {1.5, int64(1), 1}, {"5", int64(10), 1}, {nil, int64(-5), -1}, {true, int64(1), 0}, {[]any{}, int64(5), 1}, {"a", "b", -1}, {int64(1 << 62), int64(1<<62 + 1), -1},
+		{int64(1), int64(2), -1}, {1.5, int64(1), 1}, {"5", int64(10), 1}, {nil, int64(-5), -1}, {true, int64(1), 0},
+		{[]any{}, int64(5), 1}, {"a", "b", -1}, {int64(1 << 62), int64(1<<62 + 1), -1},
 	} {
 		if got, ok := pythonCompare(c.a, c.b); !ok || got != c.want {
 			t.Errorf("compare %v with %v: %d, want %d", c.a, c.b, got, c.want)

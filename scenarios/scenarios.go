@@ -1,7 +1,8 @@
 // Package scenarios is the library that comes with the program: one folder per scenario, in the published scenario
 // language, readable without unpacking anything.
 //
-// The folders are data; this file only carries them. It refuses nothing: whether a scenario is valid is package scenario's affair.
+// The folders are data; this file only carries them. It refuses nothing: whether a scenario is valid is package
+// scenario's affair.
 package scenarios
 
 import (

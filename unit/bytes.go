@@ -51,7 +51,8 @@ func ParseBytes(text string) (Bytes, error) {
 	}
 	m, ok := multiplier(suffix)
 	if !ok {
-		return 0, fmt.Errorf("size %q: unknown unit %q (KiB, MiB, GiB, TiB, PiB are powers of 1024; KB, MB, GB, TB, PB of 1000)", text, suffix)
+		return 0, fmt.Errorf("size %q: unknown unit %q (KiB, MiB, GiB, TiB, PiB are powers of 1024; KB, MB, GB, TB, "+
+			"PB of 1000)", text, suffix)
 	}
 	if v < 0 {
 		return 0, fmt.Errorf("size %q: must not be negative", text)

@@ -28,7 +28,8 @@ func ParseRate(text string) (Rate, error) {
 	case "M":
 		v *= 1e6
 	default:
-		return 0, fmt.Errorf("rate %q: unknown unit %q (want IOPS, ops/s, or nothing; k and M for thousands and millions)", text, suffix)
+		return 0, fmt.Errorf("rate %q: unknown unit %q (want IOPS, ops/s, or nothing; k and M for thousands and "+
+			"millions)", text, suffix)
 	}
 	if v < 0 {
 		return 0, fmt.Errorf("rate %q: must not be negative", text)
@@ -51,7 +52,8 @@ func ParseBandwidth(text string) (Bandwidth, error) {
 	size, ok := strings.CutSuffix(suffix, "/s")
 	m, known := multiplier(strings.TrimSpace(size))
 	if !ok || !known {
-		return 0, fmt.Errorf("bandwidth %q: unknown unit %q (want B/s, KiB/s, MiB/s, GiB/s, or KB/s, MB/s, GB/s; bits are not bytes)", text, suffix)
+		return 0, fmt.Errorf("bandwidth %q: unknown unit %q (want B/s, KiB/s, MiB/s, GiB/s, or KB/s, MB/s, GB/s; "+
+			"bits are not bytes)", text, suffix)
 	}
 	if v < 0 {
 		return 0, fmt.Errorf("bandwidth %q: must not be negative", text)

@@ -6,9 +6,9 @@
 // TB, PB are powers of 1000, as disk vendors write them. Which of the two is meant is always in the printed text. Bits
 // are refused: "Mb" and "Mbit" are errors, not guesses.
 //
-// String is for people: rounded to three significant digits or to the digit shown, and it parses back to the value shown.
-// Exact, where a type has it, loses nothing: parsing it gives the same value. Parsing refuses what is not a number,
-// negative where the quantity cannot be, or too large for its type.
+// String is for people: rounded to three significant digits or to the digit shown, and it parses back to the value
+// shown. Exact, where a type has it, loses nothing: parsing it gives the same value. Parsing refuses what is not a
+// number, negative where the quantity cannot be, or too large for its type.
 package unit
 
 import (
@@ -35,7 +35,8 @@ func split(kind, text string) (float64, string, string, error) {
 }
 
 var examples = map[string]string{
-	"size": `"8KiB" or "1.5 GB"`, "bandwidth": `"200 MiB/s"`, "rate": `"4000" or "4,000 IOPS"`, "percentage": `"12.5 %"`,
+	"size": `"8KiB" or "1.5 GB"`, "bandwidth": `"200 MiB/s"`, "rate": `"4000" or "4,000 IOPS"`,
+	"percentage": `"12.5 %"`,
 }
 
 // ungroup drops commas that stand where thousands are cut.

@@ -12,19 +12,23 @@ import (
 
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]Bytes{
-		"0": 0, "512": 512, "512 B": 512, "8k": 8192, "8K": 8192, "8KiB": 8192, "8 KiB": 8192, "8KB": 8000, "1.5 GB": 1.5e9,
-		"1.5G": 3 << 29, "1,024 MiB": 1 << 30, "9223372036854775807": math.MaxInt64, " 2T ": 2 << 40, "0.5 KiB": 512,
+		"0": 0, "512": 512, "512 B": 512, "8k": 8192, "8K": 8192, "8KiB": 8192, "8 KiB": 8192, "8KB": 8000,
+		"1.5 GB": 1.5e9,
+		"1.5G":   3 << 29, "1,024 MiB": 1 << 30, "9223372036854775807": math.MaxInt64, " 2T ": 2 << 40, "0.5 KiB": 512,
 	} {
 		if got, err := ParseBytes(text); err != nil || got != want {
 			t.Errorf("ParseBytes(%q) = %d, %v, want %d", text, got, err, want)
 		}
 	}
 	for text, say := range map[string]string{
-		"": "want a number", "KiB": "want a number", "8 Kb": `unknown unit "Kb"`, "8 Mbit": `unknown unit "Mbit"`, "-1": "negative",
-		"1e30": "larger than", "9000P": "larger than", "1,5 GiB": "comma", "0x10": "want a number", "NaN": "want a number", "1.2.3": "want a number",
+		"": "want a number", "KiB": "want a number", "8 Kb": `unknown unit "Kb"`, "8 Mbit": `unknown unit "Mbit"`,
+		"-1":   "negative",
+		"1e30": "larger than", "9000P": "larger than", "1,5 GiB": "comma", "0x10": "want a number",
+		"NaN": "want a number", "1.2.3": "want a number",
 		"8 KIB": "unknown unit",
 	} {
-		if got, err := ParseBytes(text); err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), fmt.Sprintf("%q", text)) {
+		if got, err := ParseBytes(text); err == nil || !strings.Contains(err.Error(), say) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("%q", text)) {
 			t.Errorf("ParseBytes(%q) = %d, %v, want an error quoting it and saying %q", text, got, err, say)
 		}
 	}
@@ -35,16 +39,23 @@ func TestPrinting(t *testing.T) {
 		v    fmt.Stringer
 		want string
 	}{
-		{Bytes(0), "0 B"}, {Bytes(512), "512 B"}, {Bytes(1023), "1,023 B"}, {8 * KiB, "8 KiB"}, {1536 * MiB, "1.5 GiB"}, {-8 * KiB, "-8 KiB"},
+		{Bytes(0), "0 B"}, {Bytes(512), "512 B"}, {Bytes(1023), "1,023 B"}, {8 * KiB, "8 KiB"}, {1536 * MiB, "1.5 GiB"},
+		{-8 * KiB, "-8 KiB"},
 		{MiB - 1, "1 MiB"}, {TiB - 1, "1 TiB"}, {1023 * MiB, "1,023 MiB"}, {Bytes(math.MaxInt64), "8,192 PiB"},
-		{Rate(4000), "4,000 IOPS"}, {Rate(12.5), "12.5 IOPS"}, {Rate(0), "0 IOPS"}, {Rate(0.001), "0.001 IOPS"}, {Rate(600000), "600,000 IOPS"},
+		{Rate(4000), "4,000 IOPS"}, {Rate(12.5), "12.5 IOPS"}, {Rate(0), "0 IOPS"}, {Rate(0.001), "0.001 IOPS"},
+		{Rate(600000), "600,000 IOPS"},
 		{Rate(99.97), "100 IOPS"}, {Rate(9.999), "10 IOPS"}, {Rate(math.NaN()), "no value IOPS"},
-		{Bandwidth(1 << 20), "1 MiB/s"}, {Bandwidth(32.7e6), "31.2 MiB/s"}, {Bandwidth(999), "999 B/s"}, {Bandwidth(-2048), "-2 KiB/s"},
+		{Bandwidth(1 << 20), "1 MiB/s"}, {Bandwidth(32.7e6), "31.2 MiB/s"}, {Bandwidth(999), "999 B/s"},
+		{Bandwidth(-2048), "-2 KiB/s"},
 		{Percent(0.125), "12.5 %"}, {Percent(1), "100 %"}, {Percent(0.00074), "0.074 %"}, {Percent(-0.5), "-50 %"},
-		{Duration(0), "0 ns"}, {Duration(800 * time.Microsecond), "800 µs"}, {Duration(12345 * time.Microsecond), "12.3 ms"},
-		{Duration(4200 * time.Millisecond), "4.2 s"}, {Duration(90 * time.Second), "1 min 30 s"}, {Duration(time.Hour), "1 h"},
-		{Duration(125 * time.Minute), "2 h 05 min"}, {Duration(76 * time.Hour), "3 d 04 h"}, {Duration(-time.Second), "-1 s"},
-		{Duration(999999 * time.Nanosecond), "1 ms"}, {Duration(59990 * time.Millisecond), "1 min"}, {Duration(math.MinInt64), "-106,751 d 23 h"},
+		{Duration(0), "0 ns"}, {Duration(800 * time.Microsecond), "800 µs"},
+		{Duration(12345 * time.Microsecond), "12.3 ms"},
+		{Duration(4200 * time.Millisecond), "4.2 s"}, {Duration(90 * time.Second), "1 min 30 s"},
+		{Duration(time.Hour), "1 h"},
+		{Duration(125 * time.Minute), "2 h 05 min"}, {Duration(76 * time.Hour), "3 d 04 h"},
+		{Duration(-time.Second), "-1 s"},
+		{Duration(999999 * time.Nanosecond), "1 ms"}, {Duration(59990 * time.Millisecond), "1 min"},
+		{Duration(math.MinInt64), "-106,751 d 23 h"},
 	}
 	for _, c := range cases {
 		want := strings.Replace(c.want, "106,751", "106751", 1)
@@ -58,7 +69,8 @@ func TestPrinting(t *testing.T) {
 }
 
 func TestParseTheOthers(t *testing.T) {
-	for text, want := range map[string]Rate{"4000": 4000, "4,000 IOPS": 4000, "1.5k": 1500, "2M ops/s": 2e6, "12/s": 12} {
+	for text, want := range map[string]Rate{"4000": 4000, "4,000 IOPS": 4000, "1.5k": 1500, "2M ops/s": 2e6,
+		"12/s": 12} {
 		if got, err := ParseRate(text); err != nil || got != want {
 			t.Errorf("ParseRate(%q) = %v, %v", text, got, err)
 		}
@@ -74,8 +86,10 @@ func TestParseTheOthers(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]time.Duration{
-		"90": 90 * time.Second, "1.5": 1500 * time.Millisecond, "1h30m": 90 * time.Minute, "1 h 30 min": 90 * time.Minute,
-		"250 ms": 250 * time.Millisecond, "2 d": 48 * time.Hour, "3 d 04 h": 76 * time.Hour, "-1s": -time.Second, "800 us": 800 * time.Microsecond, "800 µs": 800 * time.Microsecond,
+		"90": 90 * time.Second, "1.5": 1500 * time.Millisecond, "1h30m": 90 * time.Minute,
+		"1 h 30 min": 90 * time.Minute,
+		"250 ms":     250 * time.Millisecond, "2 d": 48 * time.Hour, "3 d 04 h": 76 * time.Hour, "-1s": -time.Second,
+		"800 us": 800 * time.Microsecond, "800 µs": 800 * time.Microsecond,
 	} {
 		if got, err := ParseDuration(text); err != nil || time.Duration(got) != want {
 			t.Errorf("ParseDuration(%q) = %v, %v, want %v", text, time.Duration(got), err, want)
@@ -110,7 +124,8 @@ func TestScale(t *testing.T) {
 		step   Bytes
 		want   Bytes
 	}{
-		{100 * GiB, 0.01, MiB, GiB}, {100 * GiB, 0.002, MiB, 204 * MiB}, {GiB, 1e-9, MiB, MiB}, {512, 0.001, MiB, 512}, {GiB, 1, MiB, GiB},
+		{100 * GiB, 0.01, MiB, GiB}, {100 * GiB, 0.002, MiB, 204 * MiB}, {GiB, 1e-9, MiB, MiB}, {512, 0.001, MiB, 512},
+		{GiB, 1, MiB, GiB},
 		{0, 0.5, MiB, 0}, {PiB, 1e9, KiB, math.MaxInt64 / KiB * KiB}, {10, 0.55, 0, 5},
 	}
 	for _, c := range cases {
@@ -128,16 +143,28 @@ func TestRoundTrips(t *testing.T) {
 			t.Fatalf("%d: Exact %q parses to %d, %v", b, b.Exact(), got, err)
 		}
 		b = min(b, math.MaxInt64-5*PiB) // the largest few print as 8,192 PiB, which is out of range
-		near(t, b.String(), float64(b), func(s string) (float64, error) { v, err := ParseBytes(s); return float64(v), err })
+		near(t, b.String(), float64(b), func(s string) (float64, error) {
+			v, err := ParseBytes(s)
+			return float64(v), err
+		})
 		d := Duration(rapid.Int64().Draw(t, "duration"))
 		if got, err := ParseDuration(d.Exact()); err != nil || got != d {
 			t.Fatalf("%d: Exact %q parses to %d, %v", d, d.Exact(), got, err)
 		}
 		r := math.Pow(10, rapid.Float64Range(-6, 12).Draw(t, "exponent"))
 		near(t, Rate(r).String(), r, func(s string) (float64, error) { v, err := ParseRate(s); return float64(v), err })
-		near(t, Bandwidth(r).String(), r, func(s string) (float64, error) { v, err := ParseBandwidth(s); return float64(v), err })
-		near(t, Bandwidth(r).Decimal(), r, func(s string) (float64, error) { v, err := ParseBandwidth(s); return float64(v), err })
-		near(t, Percent(r).String(), r, func(s string) (float64, error) { v, err := ParsePercent(s); return float64(v), err })
+		near(t, Bandwidth(r).String(), r, func(s string) (float64, error) {
+			v, err := ParseBandwidth(s)
+			return float64(v), err
+		})
+		near(t, Bandwidth(r).Decimal(), r, func(s string) (float64, error) {
+			v, err := ParseBandwidth(s)
+			return float64(v), err
+		})
+		near(t, Percent(r).String(), r, func(s string) (float64, error) {
+			v, err := ParsePercent(s)
+			return float64(v), err
+		})
 	})
 }
 
@@ -156,7 +183,8 @@ func boolean(b bool) float64 {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"8KiB", "1.5 GB", "4,000 IOPS", "200 MiB/s", "12.5 %", "1 h 30 min", "2 d", "9223372036854775807", "-0", "1e3", "..", ",", "KMGTP", "5 µs"} {
+	for _, s := range []string{"8KiB", "1.5 GB", "4,000 IOPS", "200 MiB/s", "12.5 %", "1 h 30 min", "2 d",
+		"9223372036854775807", "-0", "1e3", "..", ",", "KMGTP", "5 µs"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

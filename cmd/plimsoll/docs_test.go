@@ -40,8 +40,8 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
-// TestCommandLinesOfTheDocuments runs every "$ plimsoll" line of every page with --help in place of doing it, which refuses
-// commands and flags that do not exist.
+// TestCommandLinesOfTheDocuments runs every "$ plimsoll" line of every page with --help in place of doing it, which
+// refuses commands and flags that do not exist.
 func TestCommandLinesOfTheDocuments(t *testing.T) {
 	s := session{t, filepath.Join(t.TempDir(), "runs")}
 	n := 0

@@ -19,8 +19,9 @@ import (
 // moments is how many times a run is killed, spread evenly over its length, besides the dense first ones.
 const moments = 12
 
-// TestKilledAtAnyMoment kills plimsoll with SIGKILL at a sweep of moments of a real run. Afterwards one `plimsoll cleanup` from a
-// fresh process must leave no process, no file and no control group of the run, and the report must still be readable.
+// TestKilledAtAnyMoment kills plimsoll with SIGKILL at a sweep of moments of a real run. Afterwards one `plimsoll
+// cleanup` from a fresh process must leave no process, no file and no control group of the run, and the report must
+// still be readable.
 func TestKilledAtAnyMoment(t *testing.T) {
 	needs.Fio(t)
 	if testing.Short() {
@@ -111,7 +112,8 @@ func controlGroups(t *testing.T, runs string) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(runs, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.Contains(name, string(filepath.Separator)+"state"+string(filepath.Separator)) {
+		if err != nil || d.IsDir() || !strings.Contains(name,
+			string(filepath.Separator)+"state"+string(filepath.Separator)) {
 			return nil //nolint:nilerr // what is gone meanwhile is not of interest
 		}
 		data, err := os.ReadFile(name)
@@ -145,7 +147,8 @@ func processes(t *testing.T, folder string) []string {
 		for _, dir := range dirs {
 			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 			cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
-			home, _ := os.ReadFile(filepath.Join(dir, "environ")) // a command's working folder may not be seen from here
+			// a command's working folder may not be seen from here
+			home, _ := os.ReadFile(filepath.Join(dir, "environ"))
 			if filepath.Base(dir) != fmt.Sprint(syscall.Getpid()) && (bytes.Contains(line, []byte(folder)) ||
 				bytes.Contains(home, []byte("HOME="+folder)) || strings.HasPrefix(cwd, folder)) {
 				left = append(left, strings.ReplaceAll(string(line), "\x00", " "))

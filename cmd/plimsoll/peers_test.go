@@ -89,7 +89,8 @@ func TestBesidePlainFio(t *testing.T) {
 	place(t, filepath.Join(dir, "sc", "load.fio"), fmt.Sprintf(peerJob, "/dev/sdb", "1G"))
 	disk := filepath.Join(dir, "disk")
 	place(t, filepath.Join(dir, "alone.fio"), fmt.Sprintf(peerJob, disk, "256m"))
-	prefill := exec.CommandContext(t.Context(), fio, "--name=fill", "--filename="+disk, "--size=256m", "--rw=write", "--bs=1m", "--direct=1", "--ioengine=libaio", "--iodepth=4")
+	prefill := exec.CommandContext(t.Context(), fio, "--name=fill", "--filename="+disk, "--size=256m", "--rw=write",
+		"--bs=1m", "--direct=1", "--ioengine=libaio", "--iodepth=4")
 	if out, err := prefill.CombinedOutput(); err != nil {
 		t.Fatalf("prefill: %v\n%s", err, out)
 	}
@@ -102,9 +103,14 @@ func TestBesidePlainFio(t *testing.T) {
 	fmt.Println("|---|---|---|---|---|---|")
 	row("fio alone", alone)
 	row("fio under plimsoll", under)
-	ratio := median(under, func(r reading) float64 { return r.iops }) / median(alone, func(r reading) float64 { return r.iops })
-	fmt.Printf("\nthroughput under plimsoll / alone: %.3f (%d repeats of %d s by turns, random reads of 8 KiB, 8 outstanding, 256 MiB)\n", ratio, peerRepeats, peerSeconds)
-	fmt.Printf("plimsoll's own cost: %.2f %% of one core, %s resident\n", median(under, func(r reading) float64 { return r.core }),
+	ratio := median(under, func(r reading) float64 {
+		return r.iops
+	}) / median(alone, func(r reading) float64 { return r.iops })
+	fmt.Printf("\nthroughput under plimsoll / alone: %.3f (%d repeats of %d s by turns, random reads of 8 KiB, 8 "+
+		"outstanding, 256 MiB)\n", ratio, peerRepeats, peerSeconds)
+	fmt.Printf("plimsoll's own cost: %.2f %% of one core, %s resident\n", median(under, func(r reading) float64 {
+		return r.core
+	}),
 		unit.Bytes(median(under, func(r reading) float64 { return r.resident })))
 }
 
@@ -115,7 +121,8 @@ func row(name string, rs []reading) {
 	rate := func(r reading) float64 { return r.iops }
 	at := func(f func(reading) float64) string { return unit.Duration(median(rs, f) * 1e9).String() }
 	byRate := slices.SortedFunc(slices.Values(rs), func(a, b reading) int { return int(a.iops - b.iops) })
-	fmt.Printf("| %s | %s | %s | %s | %s | %s |\n", name, unit.Rate(median(rs, rate)), unit.Rate(byRate[0].iops), unit.Rate(byRate[len(rs)-1].iops),
+	fmt.Printf("| %s | %s | %s | %s | %s | %s |\n", name, unit.Rate(median(rs, rate)), unit.Rate(byRate[0].iops),
+		unit.Rate(byRate[len(rs)-1].iops),
 		at(func(r reading) float64 { return r.mean }), at(func(r reading) float64 { return r.p99 }))
 }
 
@@ -131,7 +138,8 @@ func median(rs []reading, f func(reading) float64) float64 {
 // plain runs the job with fio alone.
 func plain(t *testing.T, fio, job string) reading {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), fio, "--output-format=json", fmt.Sprintf("--runtime=%d", peerSeconds), job).Output()
+	out, err := exec.CommandContext(t.Context(), fio, "--output-format=json", fmt.Sprintf("--runtime=%d", peerSeconds),
+		job).Output()
 	if err != nil {
 		t.Fatalf("fio: %v", err)
 	}
@@ -170,7 +178,8 @@ func ours(t *testing.T, dir string) reading {
 			} `json:"windows"`
 		} `json:"latencies"`
 	}
-	if err := json.Unmarshal([]byte(s.must("run", filepath.Join(dir, "sc"), "--nodes", "1", "--size-scale", "0.25", "--json")), &doc); err != nil {
+	if err := json.Unmarshal([]byte(s.must("run", filepath.Join(dir, "sc"), "--nodes", "1", "--size-scale", "0.25",
+		"--json")), &doc); err != nil {
 		t.Fatal(err)
 	}
 	var shown struct {

@@ -69,7 +69,8 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkPlan is a whole process that reads the largest scenario of the library, looks at this machine and makes the plan.
+// BenchmarkPlan is a whole process that reads the largest scenario of the library, looks at this machine and makes the
+// plan.
 func BenchmarkPlan(b *testing.B) {
 	for b.Loop() {
 		if out, err := exec.Command("plimsoll", "plan", "mixed-bursty").CombinedOutput(); err != nil {

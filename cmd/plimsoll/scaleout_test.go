@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A scale-out run on a simulated cluster whose contention and crosstalk are chosen gives them back, from the scenario to the fit: with neither, with
-// contention alone, with a peak beyond the data and with one inside. The limit is one and a half times the fit's own 95 % interval, which is
-// 99.3 % for one coefficient at ten degrees of freedom.
+// A scale-out run on a simulated cluster whose contention and crosstalk are chosen gives them back, from the scenario
+// to the fit: with neither, with contention alone, with a peak beyond the data and with one inside. The limit is one
+// and a half times the fit's own 95 % interval, which is 99.3 % for one coefficient at ten degrees of freedom.
 func TestScaleOutGivesTheLawBack(t *testing.T) {
 	const service = 180e-6 + 8192/200e6 // of a read of 8 KiB, seconds
 	type coefficient struct {
@@ -18,12 +18,14 @@ func TestScaleOutGivesTheLawBack(t *testing.T) {
 		AtBound bool                         `json:"at_bound"`
 		T       *struct{ Low, High float64 } `json:"t_interval"`
 	}
-	for _, c := range []struct{ contention, crosstalk float64 }{{0, 0}, {0.05, 0}, {0.01, 1e-5}, {0.3, 1e-4}, {0.02, 1e-3}} {
+	for _, c := range []struct{ contention, crosstalk float64 }{{0, 0}, {0.05, 0}, {0.01, 1e-5}, {0.3, 1e-4},
+		{0.02, 1e-3}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
 			s := session{t, filepath.Join(t.TempDir(), "runs")}
 			s.must("run", "scale-out", "--target", "sim", "--set", "steps=12", "--target-opt", "model.servers=256",
-				"--target-opt", fmt.Sprintf("model.contention=%g", c.contention), "--target-opt", fmt.Sprintf("model.crosstalk=%g", c.crosstalk))
+				"--target-opt", fmt.Sprintf("model.contention=%g", c.contention), "--target-opt",
+				fmt.Sprintf("model.crosstalk=%g", c.crosstalk))
 			var fit struct {
 				N                  int
 				Gamma, Alpha, Beta coefficient
@@ -55,7 +57,8 @@ func TestScaleOutGivesTheLawBack(t *testing.T) {
 				}
 			}
 			peak := math.Sqrt((1 - c.contention) / c.crosstalk)
-			if inside := peak < 193; inside != fit.Peak.InRange || inside && math.Abs(fit.Peak.Concurrency-peak) > 0.02*peak {
+			if inside := peak < 193; inside != fit.Peak.InRange || inside &&
+				math.Abs(fit.Peak.Concurrency-peak) > 0.02*peak {
 				t.Errorf("peak %+v, want %.1f", fit.Peak, peak)
 			}
 		})

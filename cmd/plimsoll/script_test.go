@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"plimsoll": main})
 }
 
-// TestScripts runs every script in testdata/script: each is a session of a user, with what must be printed and left behind.
+// TestScripts runs every script in testdata/script: each is a session of a user, with what must be printed and left
+// behind.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

@@ -89,7 +89,8 @@ func TestSignals(t *testing.T) {
 				}
 				left := len(signals) == 2 && !strings.Contains(said, "measured:") // it may have ended between the two
 				file := stacks.FindStringSubmatch(said)
-				if wants := signals[0] == syscall.SIGQUIT || left && signals[1] == syscall.SIGQUIT; wants != (file != nil) {
+				if wants := signals[0] == syscall.SIGQUIT || left &&
+					signals[1] == syscall.SIGQUIT; wants != (file != nil) {
 					t.Errorf("stacks %t, wanted %t: %s", file != nil, wants, said)
 				} else if wants {
 					if data, err := os.ReadFile(file[1]); err != nil || !bytes.Contains(data, []byte("goroutine ")) {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The options file of the how-to is accepted as it stands, and every option of the target and every kind of fault is in it.
+// The options file of the how-to is accepted as it stands, and every option of the target and every kind of fault is in
+// it.
 func TestOptionsOfTheHowTo(t *testing.T) {
 	page := pages(t)[filepath.Join("docs", "how-to", "simulate.md")]
 	m := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(page)

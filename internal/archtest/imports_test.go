@@ -21,7 +21,8 @@ func TestImportsPointAsTheArchitectureSays(t *testing.T) {
 	for _, p := range packages(t) {
 		allowed, ok := row(t, p.dir)
 		if !ok {
-			t.Errorf("%s has no row in the import table: add one in docs/architecture.md, so that its place is decided", p.dir)
+			t.Errorf("%s has no row in the import table: add one in docs/architecture.md, so that its place is decided",
+				p.dir)
 			continue
 		}
 		for _, f := range p.shipped() {
@@ -31,7 +32,8 @@ func TestImportsPointAsTheArchitectureSays(t *testing.T) {
 					continue
 				}
 				if !matches(allowed, ours) {
-					t.Errorf("%s imports %s: %s may import only %v, so that effects stay left of the run folder and contracts never know their implementations", f.name, ours, p.dir, allowed)
+					t.Errorf("%s imports %s: %s may import only %v, so that effects stay left of the run folder and "+
+						"contracts never know their implementations", f.name, ours, p.dir, allowed)
 				}
 				if matches(testsOnly, ours) && !matches(testsOnly, p.dir) {
 					t.Errorf("%s imports %s, which is for tests only", f.name, ours)
@@ -55,7 +57,8 @@ func TestLeafDriversKnowNothingOfEachOther(t *testing.T) {
 			for _, imported := range f.imports {
 				ours := strings.TrimPrefix(imported, module)
 				if slices.Contains(contracts, path.Dir(ours)) && !slices.Contains(named, ours) {
-					t.Errorf("%s imports %s: drivers stand alone, what they share belongs to the contract", f.name, ours)
+					t.Errorf("%s imports %s: drivers stand alone, what they share belongs to the contract", f.name,
+						ours)
 				}
 			}
 		}
@@ -92,7 +95,8 @@ func TestPrometheusStaysBehindSeries(t *testing.T) {
 		for _, f := range p.files {
 			for _, imported := range f.imports {
 				if strings.HasPrefix(imported, "github.com/prometheus/") && p.dir != "internal/series" {
-					t.Errorf("%s imports %s: only internal/series may, because it brings more than 400 packages and an API without promises", f.name, imported)
+					t.Errorf("%s imports %s: only internal/series may, because it brings more than 400 packages and "+
+						"an API without promises", f.name, imported)
 				}
 			}
 		}
@@ -104,7 +108,8 @@ var pure = []string{"unit", "hist", "scenario", "internal/fiofile", "scenario/ji
 	"internal/analysis", "internal/analysis/*", "internal/compare"}
 
 var (
-	impureImports = []string{"os", "os/*", "net", "net/*", "syscall", "golang.org/x/sys/*", "io/ioutil", "log", "log/slog"}
+	impureImports = []string{"os", "os/*", "net", "net/*", "syscall", "golang.org/x/sys/*", "io/ioutil", "log",
+		"log/slog"}
 	// The functions of package time that read or wait for the machine's clock.
 	clockCalls = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 	// The functions of math/rand/v2 that do not draw from the global source.
@@ -126,8 +131,10 @@ func TestPurePackagesTouchNothing(t *testing.T) {
 				switch {
 				case from == "time" && slices.Contains(clockCalls, name):
 					t.Errorf("%s uses time.%s: %s is pure, take the time as an argument", f.name, name, p.dir)
-				case strings.HasPrefix(from, "math/rand") && strings.ToUpper(name[:1]) == name[:1] && !slices.Contains(seededRandom, name) && !isRandType(name):
-					t.Errorf("%s uses rand.%s: global randomness cannot be repeated, make a generator from a seed", f.name, name)
+				case strings.HasPrefix(from, "math/rand") && strings.ToUpper(name[:1]) == name[:1] &&
+					!slices.Contains(seededRandom, name) && !isRandType(name):
+					t.Errorf("%s uses rand.%s: global randomness cannot be repeated, make a generator from a seed",
+						f.name, name)
 				}
 			})
 		}
@@ -162,7 +169,8 @@ func eachCall(f file, visit func(importPath, name string)) {
 }
 
 // scenarioTime are the packages in which time passes only through a clock.Clock, so that simulations are exact.
-var scenarioTime = []string{"internal/step", "internal/loads", "internal/target", "internal/target/sim", "internal/target/sim/*", "internal/workload", "internal/workload/*", "internal/run"}
+var scenarioTime = []string{"internal/step", "internal/loads", "internal/target", "internal/target/sim",
+	"internal/target/sim/*", "internal/workload", "internal/workload/*", "internal/run"}
 
 func TestScenarioTimeComesFromTheClock(t *testing.T) {
 	for _, p := range packages(t) {
@@ -172,7 +180,8 @@ func TestScenarioTimeComesFromTheClock(t *testing.T) {
 		for _, f := range p.shipped() {
 			eachCall(f, func(from, name string) {
 				if from == "time" && slices.Contains(clockCalls, name) {
-					t.Errorf("%s uses time.%s: whatever runs a scenario asks its clock.Clock, or virtual time breaks", f.name, name)
+					t.Errorf("%s uses time.%s: whatever runs a scenario asks its clock.Clock, or virtual time breaks",
+						f.name, name)
 				}
 			})
 		}
@@ -193,7 +202,8 @@ func TestPrintingGoesThroughVisible(t *testing.T) {
 				prints := from == "fmt" && (strings.HasPrefix(name, "Fprint") || strings.HasPrefix(name, "Print")) ||
 					from == "io" && name == "WriteString" || from == "os" && (name == "Stdout" || name == "Stderr")
 				if prints && !slices.Contains(ownSequences, f.name) {
-					t.Errorf("%s uses %s.%s: visible.Fprintf keeps what others wrote on its line and visible", f.name, from, name)
+					t.Errorf("%s uses %s.%s: visible.Fprintf keeps what others wrote on its line and visible", f.name,
+						from, name)
 				}
 			})
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"plimsoll/internal/needs"
 )
@@ -21,7 +22,8 @@ const (
 )
 
 // vague are names that say nothing about what a package gives.
-var vague = []string{"util", "utils", "common", "helper", "helpers", "base", "manager", "types", "misc", "lib", "shared", "core", "pkg"}
+var vague = []string{"util", "utils", "common", "helper", "helpers", "base", "manager", "types", "misc", "lib",
+	"shared", "core", "pkg"}
 
 // public are the folders that programs of others may import.
 func public(dir string) bool {
@@ -111,7 +113,8 @@ func undocumented(d ast.Decl) []string {
 
 // interfaceMethod are methods whose meaning the standard library gives.
 func interfaceMethod(name string) bool {
-	return slices.Contains([]string{"String", "Error", "Unwrap", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}, name)
+	return slices.Contains([]string{"String", "Error", "Unwrap", "MarshalJSON", "UnmarshalJSON", "MarshalText",
+		"UnmarshalText"}, name)
 }
 
 func exportedReceiver(d *ast.FuncDecl) bool {
@@ -158,13 +161,75 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// widest is how many columns a line of a Go file may have, a tab being tabColumns.
+const (
+	widest     = 120
+	tabColumns = 4
+	// wholeString is from where on a string may stay on one line: contents of files, a page's words.
+	wholeString = 60
+)
+
+// stillWide are folders whose older lines are to be wrapped with the work that goes on there.
+var stillWide = []string{"internal/analysis", "internal/analysis/*"}
+
+// TestLinesFitThePage: a reader has two files side by side. Lines with long strings are as their contents are.
+func TestLinesFitThePage(t *testing.T) {
+	for _, p := range packages(t) {
+		wide := 0
+		for _, f := range p.files {
+			raw := rawLines(f.syntax)
+			data, err := os.ReadFile(filepath.Join(needs.Root(), f.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(data), "\n") {
+				columns := utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
+				if columns <= widest || raw[i+1] {
+					continue
+				}
+				wide++
+				if !matches(stillWide, p.dir) {
+					t.Errorf("%s:%d has %d columns: want at most %d", f.name, i+1, columns, widest)
+				}
+			}
+		}
+		if wide == 0 && slices.Contains(stillWide, p.dir) {
+			t.Errorf("%s has no wide lines any more: take it off the list here", p.dir)
+		}
+	}
+}
+
+// rawLines are the lines of a file that a raw string stands on, or one too long to be torn well, and what an Example
+// prints.
+func rawLines(f *ast.File) map[int]bool {
+	lines := map[int]bool{}
+	for _, group := range f.Comments {
+		if text := group.Text(); strings.HasPrefix(text, "Output:") {
+			for i := positions.Position(group.Pos()).Line; i <= positions.Position(group.End()).Line; i++ {
+				lines[i] = true
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		lit, ok := n.(*ast.BasicLit)
+		if ok && lit.Kind == token.STRING && (lit.Value[0] == '`' || len(lit.Value) > wholeString) {
+			for i := positions.Position(lit.Pos()).Line; i <= positions.Position(lit.End()).Line; i++ {
+				lines[i] = true
+			}
+		}
+		return true
+	})
+	return lines
+}
+
 func TestArchitecturePageNamesEveryPackage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range packages(t) {
-		if parent := path.Dir(p.dir); matches([]string{"internal/target", "internal/target/*", "internal/workload", "internal/exporter", "internal/analysis", "internal/report", "internal/step"}, parent) {
+		if parent := path.Dir(p.dir); matches([]string{"internal/target", "internal/target/*", "internal/workload",
+			"internal/exporter", "internal/analysis", "internal/report", "internal/step"}, parent) {
 			continue // the page names the family
 		}
 		if !strings.Contains(string(page), "`"+p.dir+"`") {

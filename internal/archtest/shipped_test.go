@@ -15,7 +15,8 @@ import (
 )
 
 func TestModulesOfTheShippedBinary(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./cmd/plimsoll")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}",
+		"./cmd/plimsoll")
 	cmd.Dir = needs.Root()
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	out, err := cmd.Output()
@@ -52,12 +53,17 @@ func TestDirectDependenciesAreExplained(t *testing.T) {
 // leaks are patterns of things that belong to one machine, one workplace or one person. They are written so that this
 // file does not match them.
 var leaks = map[string]*regexp.Regexp{
-	"an absolute path of somebody's folder": regexp.MustCompile(`(^|[\s"'` + "`" + `(=:,])/(wo` + `rk|Use` + `rs|ho` + `me/[a-z]+|ro` + `ot)/`),
-	"a host of a private network":           regexp.MustCompile(`(?i)\b[a-z0-9-]+\.(in` + `ternal|co` + `rp|la` + `n|intra` + `net)(:\d+)?/`),
-	"an address of a private network":       regexp.MustCompile(`\b(19` + `2\.168|1` + `0\.\d{1,3})\.\d{1,3}\.\d{1,3}\b`),
-	"a private key":                         regexp.MustCompile(`BEG` + `IN [A-Z ]*PRIV` + `ATE KEY`),
-	"a token":                               regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{30,}|AK` + `IA[A-Z0-9]{16}|xox[bp]-[0-9A-Za-z-]{20,})\b`),
-	"a package mirror":                      regexp.MustCompile(`(?i)GOPR` + `OXY=http|"resol` + `ved": "https?://|index-u` + `rl\s*=\s*http`),
+	"an absolute path of somebody's folder": regexp.MustCompile(`(^|[\s"'` + "`" + `(=:,])/(wo` + `rk|Use` + `rs|ho` +
+		`me/[a-z]+|ro` + `ot)/`),
+	"a host of a private network": regexp.MustCompile(`(?i)\b[a-z0-9-]+\.(in` + `ternal|co` + `rp|la` +
+		`n|intra` + `net)(:\d+)?/`),
+	"an address of a private network": regexp.MustCompile(`\b(19` + `2\.168|1` +
+		`0\.\d{1,3})\.\d{1,3}\.\d{1,3}\b`),
+	"a private key": regexp.MustCompile(`BEG` + `IN [A-Z ]*PRIV` + `ATE KEY`),
+	"a token": regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{30,}|AK` +
+		`IA[A-Z0-9]{16}|xox[bp]-[0-9A-Za-z-]{20,})\b`),
+	"a package mirror": regexp.MustCompile(`(?i)GOPR` + `OXY=http|"resol` +
+		`ved": "https?://|index-u` + `rl\s*=\s*http`),
 }
 
 func TestTrackedFilesNameNoMachineAndHoldNoSecret(t *testing.T) {

@@ -35,22 +35,25 @@ type pkg struct {
 	files []file
 }
 
+// positions are those of all files that sources parses.
+var positions = token.NewFileSet()
+
 // sources parses every Go file of the repository once.
 var sources = sync.OnceValues(func() (map[string]*pkg, error) {
 	root := needs.Root()
-	set := token.NewFileSet()
 	pkgs := map[string]*pkg{}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() != "." && strings.HasPrefix(d.Name(), ".")) {
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() != "." &&
+			strings.HasPrefix(d.Name(), ".")) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") {
 			return nil
 		}
-		syntax, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		syntax, err := parser.ParseFile(positions, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -59,7 +62,8 @@ var sources = sync.OnceValues(func() (map[string]*pkg, error) {
 			return err
 		}
 		rel = filepath.ToSlash(rel)
-		f := file{name: rel, syntax: syntax, lines: set.File(syntax.Pos()).LineCount(), test: strings.HasSuffix(rel, "_test.go")}
+		f := file{name: rel, syntax: syntax, lines: positions.File(syntax.Pos()).LineCount(),
+			test: strings.HasSuffix(rel, "_test.go")}
 		for _, spec := range syntax.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {

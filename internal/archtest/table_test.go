@@ -20,8 +20,8 @@ import (
 // page is where the table of packages and their picture stand.
 func page() string { return filepath.Join(needs.Root(), "docs", "architecture.md") }
 
-// table is the table of packages in docs/architecture.md: which others of ours the shipped files of a package may import.
-// Keys and values are path.Match patterns.
+// table is the table of packages in docs/architecture.md: which others of ours the shipped files of a package may
+// import. Keys and values are path.Match patterns.
 var table = sync.OnceValues(func() (map[string][]string, error) {
 	text, err := os.ReadFile(page())
 	if err != nil {

@@ -32,7 +32,8 @@ type analyzeFlags struct {
 func (a *app) analyzeCommand() *cobra.Command {
 	var f analyzeFlags
 	c := &cobra.Command{
-		Use: "analyze RUN|FILE|-...", Short: "Say what a finished run or a file of another tool shows, and how sure that is", Args: args(1, 50, "run or file"),
+		Use: "analyze RUN|FILE|-...", Short: "Say what a finished run or a file of another tool shows, and how sure " +
+			"that is", Args: args(1, 50, "run or file"),
 		Long: `Analyze looks at a run from its folder alone: what stands between its numbers and a conclusion, what its
 neighbours cost, whether it was steady, how it came back after a fault, how it scales, and whether the figures are
 possible at all. Every number comes with an interval or the reason for none.
@@ -171,7 +172,8 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 	m.Environment = withSheet(m.Environment, sheet)
 	list := findings(ctx, folder, data)
 	if len(sheet) > 0 {
-		list = slices.DeleteFunc(list, func(f result.Finding) bool { return f.Check == "data-sheet" }) // of a sheet given to the run
+		// of a sheet given to the run
+		list = slices.DeleteFunc(list, func(f result.Finding) bool { return f.Check == "data-sheet" })
 		list = bySeverity(append(list, analysis.AgainstSheet(m, data)...))
 	}
 	if f.write {
@@ -230,7 +232,8 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.Finding, again bool) error {
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
-		return exit.Errorf(exit.Failed, "wait for its end, or leave out --write", "analyze: %s is going on", folder.Manifest().RunID)
+		return exit.Errorf(exit.Failed, "wait for its end, or leave out --write", "analyze: %s is going on",
+			folder.Manifest().RunID)
 	case errors.Is(err, fs.ErrPermission):
 		return exit.Errorf(exit.Failed, "leave out --write", "analyze: %s cannot be written: %w", folder.Dir(), err)
 	case err != nil:

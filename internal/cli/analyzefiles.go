@@ -58,7 +58,8 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 	var t analysis.Table
 	if column == "" {
 		if t.Sweep, err = sweepOf(s); err != nil {
-			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column as a series", "%s: %s: %w", phase, s.Source, err)
+			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column as a series", "%s: %s: %w", phase,
+				s.Source, err)
 		}
 	}
 	if t.Sweep == nil {
@@ -70,7 +71,8 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 			t.Step, out.StepSeconds, out.Notes = line.Step, line.Step, line.Notes
 		}
 		for _, n := range list {
-			if column == "" && slices.Contains(slices.Concat(concurrencyNames, weightNames), strings.ToLower(n.name)) && len(list) > 1 {
+			if column == "" && slices.Contains(slices.Concat(concurrencyNames, weightNames), strings.ToLower(n.name)) &&
+				len(list) > 1 {
 				continue // a setting
 			}
 			t.Columns = append(t.Columns, analysis.Column{Name: n.name, Kind: kindOf(n.name), Values: n.values})
@@ -82,8 +84,8 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 	return out, nil
 }
 
-// sweepOf are the columns of a load sweep: concurrency that is not the same in all rows, throughput, and mean response time when its
-// name says in what unit. nil when the rows are no sweep.
+// sweepOf are the columns of a load sweep: concurrency that is not the same in all rows, throughput, and mean response
+// time when its name says in what unit. nil when the rows are no sweep.
 func sweepOf(s *table.Table) (*analysis.Sweep, error) {
 	n, x := s.Column(concurrencyNames...), s.Column(throughputNames...)
 	if t, err := s.Times(); n < 0 || x < 0 || t != nil || err != nil {

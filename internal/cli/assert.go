@@ -26,7 +26,9 @@ func findings(ctx context.Context, folder *result.Folder, data *result.Data) []r
 	// Within a severity the author's own conditions come first.
 	list = append(judged, list...)
 	rank := map[result.Severity]int{result.Blocker: 0, result.Caution: 1, result.Notice: 2, result.Fine: 3}
-	slices.SortStableFunc(list, func(a, b result.Finding) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
+	slices.SortStableFunc(list, func(a, b result.Finding) int {
+		return cmp.Compare(rank[a.Severity], rank[b.Severity])
+	})
 	return list
 }
 

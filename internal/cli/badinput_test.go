@@ -10,12 +10,13 @@ import (
 	"plimsoll/internal/exit"
 )
 
-// TestBadTables gives every command that reads tables every sort of damage. Each must end with the one exit code for a file that cannot
-// be used and an error that names the file, or go on with what it says; none may panic.
+// TestBadTables gives every command that reads tables every sort of damage. Each must end with the one exit code for a
+// file that cannot be used and an error that names the file, or go on with what it says; none may panic.
 func TestBadTables(t *testing.T) {
 	t.Parallel()
 	commands := map[string][]string{
-		"usl": {"usl", "FILE"}, "steady": {"steady", "FILE"}, "rounds": {"steady", "FILE", "--rounds"}, "changes": {"changes", "FILE"}, "compare": {"compare", "good.csv", "FILE"},
+		"usl": {"usl", "FILE"}, "steady": {"steady", "FILE"}, "rounds": {"steady", "FILE", "--rounds"},
+		"changes": {"changes", "FILE"}, "compare": {"compare", "good.csv", "FILE"},
 		"baseline set": {"baseline", "set", "b", "FILE"}, "analyze": {"analyze", "FILE"},
 	}
 	const refused, either = "refused", "either" // either: the error or the answer depends on what the command needs
@@ -64,11 +65,13 @@ func TestBadTables(t *testing.T) {
 			code := a.main(args)
 			said := errs.String()
 			switch {
-			case c.want == refused && code != exit.Failed && code != exit.Usage, code != exit.Done && code != exit.Failed && code != exit.Usage && code != exit.Refused:
+			case c.want == refused && code != exit.Failed && code != exit.Usage,
+				code != exit.Done && code != exit.Failed && code != exit.Usage && code != exit.Refused:
 				t.Errorf("%s of %s: exit code %d\n%s", command, name, code, said)
 			case code != exit.Done && !strings.Contains(said, "bad.csv"):
 				t.Errorf("%s of %s: the error does not name the file: %s", command, name, said)
-			case c.want == refused && command != "usl" && !strings.Contains(said, c.says), c.says != "" && command != "usl" && !strings.Contains(said, c.says):
+			case c.want == refused && command != "usl" && !strings.Contains(said, c.says),
+				c.says != "" && command != "usl" && !strings.Contains(said, c.says):
 				t.Errorf("%s of %s: %q is not said: %s", command, name, c.says, said)
 			case bytes.Contains(out.Bytes(), []byte("NaN")) || bytes.Contains(out.Bytes(), []byte("Inf")):
 				t.Errorf("%s of %s prints what is no number:\n%s", command, name, out)

@@ -48,7 +48,8 @@ func (b baseline) holds() string {
 	for _, c := range b.Files.Columns {
 		most = max(most, len(c.Values))
 	}
-	return fmt.Sprintf("%s (%s, %s)", strings.Join(b.Files.Sources, ", "), unit.Plural(len(b.Files.Columns), "column"), unit.Plural(most, "repeat"))
+	return fmt.Sprintf("%s (%s, %s)", strings.Join(b.Files.Sources, ", "), unit.Plural(len(b.Files.Columns), "column"),
+		unit.Plural(most, "repeat"))
 }
 
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -56,7 +57,8 @@ var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 func (a *app) baselineCommand() *cobra.Command {
 	var of compareFlags
 	set := &cobra.Command{
-		Use: "set NAME RUN|FILE|-...", Short: "Make runs, or files of repeats, the baseline of that name", Args: args(2, 50, "name and run or file"),
+		Use: "set NAME RUN|FILE|-...", Short: "Make runs, or files of repeats, the baseline of that name",
+		Args: args(2, 50, "name and run or file"),
 		Long: `Set gives runs a name to hold others against; several runs are repeats of the same. A baseline changes only by this
 command; earlier holders of the name stay on record.
 
@@ -69,7 +71,9 @@ baseline; the files are not needed again.
   plimsoll baseline set release run1 run2 run3
   plimsoll baseline set disk before.csv --better p99_ms=lower`,
 		ValidArgsFunction: a.completeRun,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.setBaseline(given[0], given[1:], of) },
+		RunE: func(_ *cobra.Command, given []string) error {
+			return a.setBaseline(given[0], given[1:], of)
+		},
 	}
 	of.registerFiles(set)
 	show := &cobra.Command{
@@ -112,7 +116,8 @@ refused with 4; columns that the baseline does not have are left out.
 
 func (a *app) baselinePath(phase, name string) (string, error) {
 	if !baselineName.MatchString(name) {
-		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64", "%s: %q cannot be the name of a baseline", phase, name)
+		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
+			"%s: %q cannot be the name of a baseline", phase, name)
 	}
 	return filepath.Join(a.runsDir, baselineDir, name+".json"), nil
 }
@@ -124,7 +129,8 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 	}
 	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name), "%s: no baseline %q in %q", phase, name, a.runsDir)
+		return nil, exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name),
+			"%s: no baseline %q in %q", phase, name, a.runsDir)
 	}
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -134,7 +140,8 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 		return nil, exit.Errorf(exit.Failed, "", "%s: baseline %q is damaged: %w", phase, name, err)
 	}
 	if b.Version != baselineVersion || len(b.Runs) == 0 && (b.Files == nil || len(b.Files.Columns) == 0) {
-		return nil, exit.Errorf(exit.Failed, "", "%s: baseline %q is damaged or of another version (%d)", phase, name, b.Version)
+		return nil, exit.Errorf(exit.Failed, "", "%s: baseline %q is damaged or of another version (%d)", phase, name,
+			b.Version)
 	}
 	return &b, nil
 }
@@ -163,7 +170,8 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 		if err != nil {
 			return err
 		}
-		b.Before = append([]baseline{{Version: old.Version, Name: old.Name, Runs: old.Runs, Files: old.Files, Set: old.Set, By: old.By}}, old.Before...)
+		b.Before = append([]baseline{{Version: old.Version, Name: old.Name, Runs: old.Runs, Files: old.Files,
+			Set: old.Set, By: old.By}}, old.Before...)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -196,10 +204,12 @@ func (a *app) measuredRuns(phase string, given []string) ([]string, error) {
 		}
 		for _, r := range s.Runs {
 			if m := r.Manifest; m.Measured.State != "yes" {
-				return nil, exit.Errorf(exit.Failed, "", "%s: run %s says of its measurement: %s", phase, m.RunID, m.Measured.State)
+				return nil, exit.Errorf(exit.Failed, "", "%s: run %s says of its measurement: %s", phase, m.RunID,
+					m.Measured.State)
 			}
 			if r.Cell != "" {
-				return nil, exit.Errorf(exit.Failed, "", "%s: %s has several cells: name one, as %s:FACTOR=LEVEL", phase, g, g)
+				return nil, exit.Errorf(exit.Failed, "", "%s: %s has several cells: name one, as %s:FACTOR=LEVEL",
+					phase, g, g)
 			}
 			runs = append(runs, r.Manifest.RunID)
 		}

@@ -112,7 +112,8 @@ func (c changed) text(a *app) {
 	} else if len(c.Changes) == 0 {
 		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, unit.Plural(c.Values, "value"))
 	} else {
-		visible.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, unit.Plural(len(c.Changes), "change"), unit.Plural(c.Values, "value"))
+		visible.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, unit.Plural(len(c.Changes), "change"),
+			unit.Plural(c.Values, "value"))
 	}
 	for _, s := range c.Changes {
 		where := fmt.Sprintf("value %d", s.Index+1)
@@ -169,7 +170,8 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	const fewest = 6
 	enough := slices.DeleteFunc(list, func(s named) bool { return len(s.values) < fewest })
 	if len(enough) == 0 {
-		return nil, "", exit.Errorf(exit.Failed, "", "changes: %s: no number is in %d of them, which a history needs", unit.Plural(len(folders), "run"), fewest)
+		return nil, "", exit.Errorf(exit.Failed, "", "changes: %s: no number is in %d of them, which a history needs",
+			unit.Plural(len(folders), "run"), fewest)
 	}
 	return enough, unit.Plural(len(folders), "run"), nil
 }
@@ -195,7 +197,9 @@ func (a *app) historyRuns(given []string) ([]*result.Folder, error) {
 		}
 		folders = append(folders, f)
 	}
-	slices.SortFunc(folders, func(x, y *result.Folder) int { return x.Manifest().Created.Compare(y.Manifest().Created) })
+	slices.SortFunc(folders, func(x, y *result.Folder) int {
+		return x.Manifest().Created.Compare(y.Manifest().Created)
+	})
 	return folders, nil
 }
 

@@ -67,10 +67,12 @@ func (a *app) check(given string, f scenarioFlags) error {
 	defer l.close()
 	a.checkAsserts(l)
 	report := checked{
-		Scenario: given, Errors: l.count(scenario.Error), Warnings: l.count(scenario.Warning), Diagnostics: []checkedDiagnostic{},
+		Scenario: given, Errors: l.count(scenario.Error), Warnings: l.count(scenario.Warning),
+		Diagnostics: []checkedDiagnostic{},
 	}
 	if sc := l.scenario; sc != nil {
-		report.Name, report.Groups, report.Workloads, report.Results = sc.Name, len(sc.Groups), len(sc.Workloads), len(sc.Results)
+		report.Name, report.Groups, report.Workloads, report.Results = sc.Name, len(sc.Groups), len(sc.Workloads),
+			len(sc.Results)
 		report.Steps = len(sc.Setup) + len(sc.Run) + len(sc.Teardown)
 	}
 	for _, d := range l.diagnostics {
@@ -89,7 +91,8 @@ func (a *app) check(given string, f scenarioFlags) error {
 		visible.Fprintf(a.out, "%s\n", report.sentence())
 	}
 	if report.Errors > 0 {
-		return &exit.Error{Code: exit.Scenario, Err: fmt.Errorf("check: %s: %s", given, unit.Plural(report.Errors, "error")), Said: true}
+		return &exit.Error{Code: exit.Scenario,
+			Err: fmt.Errorf("check: %s: %s", given, unit.Plural(report.Errors, "error")), Said: true}
 	}
 	return nil
 }
@@ -115,7 +118,8 @@ func (c checked) sentence() string {
 	if c.Errors > 0 {
 		said = append(said, unit.Plural(c.Errors, "error"))
 	} else {
-		said = append(said, fmt.Sprintf("%s, %s, %s, %s", unit.Plural(c.Groups, "VM group"), unit.Plural(c.Workloads, "workload"), unit.Plural(c.Results, "result"), unit.Plural(c.Steps, "step")))
+		said = append(said, fmt.Sprintf("%s, %s, %s, %s", unit.Plural(c.Groups, "VM group"),
+			unit.Plural(c.Workloads, "workload"), unit.Plural(c.Results, "result"), unit.Plural(c.Steps, "step")))
 	}
 	if c.Warnings > 0 {
 		said = append(said, unit.Plural(c.Warnings, "warning"))

@@ -66,7 +66,8 @@ func (a *app) main(args []string) int {
 	err := a.untilLeft(func() (err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p, visible.Lines(debug.Stack()))
+				visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p,
+					visible.Lines(debug.Stack()))
 				err = &exit.Error{Code: exit.Failed, Err: errors.New("internal error"), Said: true}
 			}
 		}()
@@ -147,7 +148,9 @@ func (a *app) needVerb(cmd *cobra.Command, args []string) error {
 
 // group is a command that only holds others.
 func (a *app) group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: a.needVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: a.needVerb, RunE: func(cmd *cobra.Command, _ []string) error {
+		return cmd.Help()
+	}}
 	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(verbs...)
 	return c
@@ -166,7 +169,8 @@ func args(low, high int, what string) cobra.PositionalArgs {
 		case high == 0:
 			return exit.Usagef(hint, "%s%q is too much: no argument is wanted", phase(cmd), given[0])
 		}
-		return exit.Usagef(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", phase(cmd), len(given), what)
+		return exit.Usagef(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", phase(cmd),
+			len(given), what)
 	}
 }
 

@@ -69,10 +69,12 @@ func TestVariables(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := (&app{}).variables([]string{file}, []string{
-		"iops=4000", "ratio=0.5", "on=true", `text="4"`, "empty=", "path=a: b", "eq=a=b", "none=null", "selector=1:", "l=[serva.fio]", "word=yes please",
+		"iops=4000", "ratio=0.5", "on=true", `text="4"`, "empty=", "path=a: b", "eq=a=b", "none=null", "selector=1:",
+		"l=[serva.fio]", "word=yes please",
 	})
 	want := map[string]any{
-		"iops": 4000, "name": "from file", "list": []any{1, 2}, "ratio": 0.5, "on": true, "text": "4", "empty": "", "path": "a: b", "eq": "a=b",
+		"iops": 4000, "name": "from file", "list": []any{1, 2}, "ratio": 0.5, "on": true, "text": "4", "empty": "",
+		"path": "a: b", "eq": "a=b",
 		"none": nil, "selector": "1:", "l": []any{"serva.fio"}, "word": "yes please",
 	}
 	if err != nil || !cmp.Equal(want, got) {
@@ -90,7 +92,8 @@ func TestVariables(t *testing.T) {
 }
 
 func TestFactor(t *testing.T) {
-	for text, want := range map[string]bool{"0.02": true, "1000": true, "1e-6": true, "0": false, "-1": false, "1001": false, "NaN": false, "Inf": false, "half": false, "": false} {
+	for text, want := range map[string]bool{"0.02": true, "1000": true, "1e-6": true, "0": false, "-1": false,
+		"1001": false, "NaN": false, "Inf": false, "half": false, "": false} {
 		var f factor
 		if err := f.Set(text); (err == nil) != want {
 			t.Errorf("scale %q: %v", text, err)
@@ -133,7 +136,8 @@ func TestSourcesOfAScenario(t *testing.T) {
 	}
 	write(t, dir+"/sc.zip", packed.String())
 
-	for given, file := range map[string]string{dir + "/sc": "test.yml", dir + "/sc/test.yml": "test.yml", dir + "/sc.zip": "inner/test.yml", "restore": "restore.fio"} {
+	for given, file := range map[string]string{dir + "/sc": "test.yml", dir + "/sc/test.yml": "test.yml",
+		dir + "/sc.zip": "inner/test.yml", "restore": "restore.fio"} {
 		src, err := a.open(given)
 		if err != nil {
 			t.Errorf("%s: %v", given, err)
@@ -153,7 +157,8 @@ func TestSourcesOfAScenario(t *testing.T) {
 		t.Errorf("a symbolic link led out of the scenario, to %q", b)
 	}
 	for given, say := range map[string]string{
-		dir + "/none": "no such file", dir + "/sc/notes.txt": "neither a directory", "restroe": "no such file", dir + "/outside.txt/x": "not a directory",
+		dir + "/none": "no such file", dir + "/sc/notes.txt": "neither a directory", "restroe": "no such file",
+		dir + "/outside.txt/x": "not a directory",
 	} {
 		if _, err := a.open(given); exit.Code(err) != exit.Scenario || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an invalid scenario saying %q", given, err, say)

@@ -37,10 +37,13 @@ type compareFlags struct {
 func (f *compareFlags) register(c *cobra.Command) {
 	f.output.register(c, "text", "html", "json", "md")
 	flags := c.Flags()
-	flags.Float64Var(&f.threshold, "threshold", compare.DefaultThreshold, "relative `difference` that matters, 0.05 for 5 %")
+	flags.Float64Var(&f.threshold, "threshold", compare.DefaultThreshold,
+		"relative `difference` that matters, 0.05 for 5 %")
 	flags.Float64Var(&f.confidence, "confidence", 0.95, "`level` of the intervals")
-	flags.StringArrayVar(&f.vary, "vary", nil, "the `fact` that differs on purpose, like kernel or \"variable block_size\"; repeatable")
-	flags.BoolVar(&f.anyway, "anyway", false, "compare sides that differ in what should be equal; the first line says so")
+	flags.StringArrayVar(&f.vary, "vary", nil, "the `fact` that differs on purpose, like kernel or \"variable "+
+		"block_size\"; repeatable")
+	flags.BoolVar(&f.anyway, "anyway", false, "compare sides that differ in what should be equal; the first line "+
+		"says so")
 }
 
 // registerFiles adds the flags that say what the columns of files are.
@@ -56,7 +59,8 @@ func (f *compareFlags) registerPaired(c *cobra.Command) {
 
 func (f *compareFlags) registerBetter(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.better, "better", nil,
-		"which `way` is good: of columns of files higher, lower or COLUMN=lower, of measures of runs MEASURE=lower; repeatable")
+		"which `way` is good: of columns of files higher, lower or COLUMN=lower, of measures of runs MEASURE=lower; "+
+			"repeatable")
 }
 
 func (f *compareFlags) options() compare.Options {
@@ -110,7 +114,8 @@ others say it: --better spills=lower.`,
 		Args: func(c *cobra.Command, given []string) error {
 			if len(f.windows) > 0 {
 				if len(f.windows) < 2 || len(given) > 1 {
-					return exit.Usagef(`as in: plimsoll compare latest --window alone --window "with DSS"`, "compare: --window wants one side and two windows of it or more")
+					return exit.Usagef(`as in: plimsoll compare latest --window alone --window "with DSS"`,
+						"compare: --window wants one side and two windows of it or more")
 				}
 				return args(1, 1, "run")(c, given)
 			}
@@ -182,13 +187,15 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	var refusal *compare.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		return nil, exit.Errorf(exit.Refused, "say what differs on purpose with --vary NAME, or insist with --anyway", "%w", err)
+		return nil, exit.Errorf(exit.Refused, "say what differs on purpose with --vary NAME, or insist with --anyway",
+			"%w", err)
 	case err != nil:
 		return nil, exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	if len(f.windows) > 0 {
 		d.Order = nil // every run holds both, in one order
-		d.Notes = append(d.Notes, "The sides are windows of the same runs, one after the other: a drift, a cache that fills or a device that ages looks like a difference between them.")
+		d.Notes = append(d.Notes, "The sides are windows of the same runs, one after the other: a drift, a cache "+
+			"that fills or a device that ages looks like a difference between them.")
 	}
 	return d, nil
 }
@@ -204,7 +211,8 @@ func windowSides(phase string, s compare.Side, names []string) ([]compare.Side, 
 		for _, r := range s.Runs {
 			part, err := r.Window(name)
 			if err != nil {
-				return nil, exit.Errorf(exit.Failed, "the report shows the windows of each workload side by side", "%w", err)
+				return nil, exit.Errorf(exit.Failed, "the report shows the windows of each workload side by side", "%w",
+					err)
 			}
 			side.Runs = append(side.Runs, part)
 		}

@@ -17,8 +17,8 @@ import (
 	"plimsoll/internal/visible"
 )
 
-// isFile reports whether an argument is a table rather than a run: standard input, the path of something that is no folder,
-// or a name that only a table has, whether or not it exists.
+// isFile reports whether an argument is a table rather than a run: standard input, the path of something that is no
+// folder, or a name that only a table has, whether or not it exists.
 func isFile(given string) bool {
 	if given == "-" {
 		return true
@@ -26,7 +26,8 @@ func isFile(given string) bool {
 	if info, err := os.Stat(given); err == nil {
 		return !info.IsDir() && !strings.HasPrefix(given, "@") && !isOutput(given)
 	}
-	return slices.Contains([]string{".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".dat"}, strings.ToLower(filepath.Ext(given)))
+	return slices.Contains([]string{".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".dat"},
+		strings.ToLower(filepath.Ext(given)))
 }
 
 // repeats are files of repeats of one side.
@@ -74,7 +75,8 @@ func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, erro
 		return false, nil
 	}
 	if other := slices.Index(is, false); other >= 0 {
-		return false, exit.Usagef("compare files with files, or runs with runs", "%s: %q is of files, and %q is not", phase,
+		return false, exit.Usagef("compare files with files, or runs with runs", "%s: %q is of files, and %q is not",
+			phase,
 			given[first], given[other])
 	}
 	for i, g := range given {
@@ -184,19 +186,25 @@ func (a *app) asIn(phase, given string, base compare.Samples) (compare.Samples, 
 			continue
 		}
 		stem, unit := table.SplitUnit(c.Name)
-		if like := slices.IndexFunc(s.Names, func(n string) bool { other, _ := table.SplitUnit(n); return other == stem }); like >= 0 {
+		if like := slices.IndexFunc(s.Names, func(n string) bool {
+			other, _ := table.SplitUnit(n)
+			return other == stem
+		}); like >= 0 {
 			_, other := table.SplitUnit(s.Names[like])
-			errs = append(errs, fmt.Errorf("%s: %s: %q of the baseline is in %s, and %q in %s: convert it", phase, s.Source, c.Name, cmp.Or(unit, "no unit it names"), s.Names[like], cmp.Or(other, "no unit it names")))
+			errs = append(errs, fmt.Errorf("%s: %s: %q of the baseline is in %s, and %q in %s: convert it", phase,
+				s.Source, c.Name, cmp.Or(unit, "no unit it names"), s.Names[like], cmp.Or(other, "no unit it names")))
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.Source, c.Name, table.QuoteAll(s.Names)))
+		errs = append(errs, fmt.Errorf("%s: %s: no column %q, which the baseline has, among %s", phase, s.Source,
+			c.Name, table.QuoteAll(s.Names)))
 	}
 	if len(errs) > 0 {
 		return compare.Samples{}, exit.Errorf(exit.Refused, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
 	}
 	left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(aside.names, n) })
 	if len(left) > 0 {
-		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.Source, table.QuoteAll(left))
+		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.Source,
+			table.QuoteAll(left))
 	}
 	side, err := a.samples(phase, s, asked, aside)
 	for i := range side.Columns {
@@ -348,7 +356,8 @@ func betterOf(phase string, given []string) (directions, error) {
 // ofRuns are the directions as those of measures, which must be named.
 func (d directions) ofRuns(phase string) (map[string]effect.Direction, error) {
 	if d.others != "" {
-		return nil, exit.Usagef("as in --better retries=lower", "%s: --better %s: of runs name the measure", phase, d.others)
+		return nil, exit.Usagef("as in --better retries=lower", "%s: --better %s: of runs name the measure", phase,
+			d.others)
 	}
 	return d.named, nil
 }

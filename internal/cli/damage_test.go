@@ -138,7 +138,8 @@ func TestDamagedRuns(t *testing.T) {
 					t.Fatalf("%s: %v", damage, err)
 				}
 				for _, line := range [][]string{
-					{"runs", "show"}, {"report", "-o", "md"}, {"report", "-o", "json", "--again"}, {"analyze", "--again", "--write"},
+					{"runs", "show"}, {"report", "-o", "md"}, {"report", "-o", "json", "--again"},
+					{"analyze", "--again", "--write"},
 				} {
 					what := strings.Join(line, " ") + ", " + damage
 					if said := ended(t, what, append(line, dir)); strings.Contains(said, "internal error") {
@@ -234,7 +235,8 @@ func TestDamageIsTold(t *testing.T) {
 		hashes, before bool
 		says           string
 	}{
-		"raw output, collected before":        {raw, "flipped", true, true, "no longer hold what was collected of them before"},
+		"raw output, collected before": {raw, "flipped", true, true,
+			"no longer hold what was collected of them before"},
 		"metrics, collected before":           {chunks, "flipped", true, true, chunks + ": changed since the run"},
 		"raw output, not collected":           {raw, "flipped", true, false, raw + ": changed since the run"},
 		"metrics, not collected":              {chunks, "flipped", true, false, chunks + ": changed since the run"},
@@ -286,7 +288,8 @@ func TestDamageIsTold(t *testing.T) {
 			text := strings.ReplaceAll(out.String(), `\`, "")
 			told := strings.Contains(v.Reason, c.says) && strings.Contains(text, c.says)
 			if code != exit.Done || v.State != "partly" || !told {
-				t.Errorf("exit code %d, collected %+v; want partly, with %q, and so the report:\n%s%s", code, v, c.says, text, errs)
+				t.Errorf("exit code %d, collected %+v; want partly, with %q, and so the report:\n%s%s", code, v, c.says,
+					text, errs)
 			}
 		})
 	}

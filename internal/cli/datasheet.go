@@ -19,8 +19,9 @@ import (
 
 // What help says of data sheets.
 var (
-	sheetUsage = "hold the figures against what the maker of the device promises: a YAML `FILE`, or single promises NAME=VALUE; repeatable"
-	sheetHelp  = `With --data-sheet the figures are held against what the maker of the device promises: a YAML file of NAME: VALUE,
+	sheetUsage = "hold the figures against what the maker of the device promises: a YAML `FILE`, or single promises " +
+		"NAME=VALUE; repeatable"
+	sheetHelp = `With --data-sheet the figures are held against what the maker of the device promises: a YAML file of NAME: VALUE,
 or NAME=VALUE on the command line, which wins. NAME is one of
 ` + strings.Join(sheetNames(), ", ") + `, and in a file also device, for its name.`
 )

@@ -28,16 +28,18 @@ func TestDataSheet(t *testing.T) {
 	}
 	want := []result.Fact{fact("device", "Example SSD", result.RatedDevice, 0),
 		fact("sequential read", "540 MB/s", result.RatedReadBandwidth, 540e6),
-		fact("random read", "5000", result.RatedReadRate, 5000), fact("random write", "70000", result.RatedWriteRate, 70000)}
+		fact("random read", "5000", result.RatedReadRate, 5000), fact("random write", "70000", result.RatedWriteRate,
+			70000)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	for text, want := range map[string]string{
-		"":                                       "s.yaml: want lines of NAME: VALUE",
-		"- a":                                    "s.yaml: want lines of NAME: VALUE",
-		"device: [a]\nrandom-reed: 5\ndevice: x": "s.yaml:1: device: want one value\n--data-sheet: s.yaml:2: no promise \"random-reed\"; did you mean \"random-read\"?",
-		"random-read: 5\nrandom-read: 6":         "s.yaml:2: random-read: is given twice",
-		"sequential-read:":                       "s.yaml:1: sequential-read: want one value",
+		"":    "s.yaml: want lines of NAME: VALUE",
+		"- a": "s.yaml: want lines of NAME: VALUE",
+		"device: [a]\nrandom-reed: 5\ndevice: x": "s.yaml:1: device: want one value\n--data-sheet: s.yaml:2: no " +
+			"promise \"random-reed\"; did you mean \"random-read\"?",
+		"random-read: 5\nrandom-read: 6": "s.yaml:2: random-read: is given twice",
+		"sequential-read:":               "s.yaml:1: sequential-read: want one value",
 	} {
 		if _, _, err := parseDataSheet("s.yaml", []byte(text)); err == nil || err.Error() != "--data-sheet: "+want {
 			t.Errorf("%q: %v", text, err)

@@ -30,7 +30,8 @@ import (
 func (a *app) resumeCommand() *cobra.Command {
 	var rf runFlags
 	c := &cobra.Command{
-		Use: "resume EXPERIMENT", Short: "Go on with an experiment that was stopped or killed", Args: args(1, 1, "experiment"),
+		Use: "resume EXPERIMENT", Short: "Go on with an experiment that was stopped or killed",
+		Args: args(1, 1, "experiment"),
 		Long: `Resume makes the runs of an experiment that are missing: those not begun, those interrupted (which are cleaned
 up first), and those that failed. Runs that have measured are kept. The scenario is the copy in the experiment's
 folder, with the values, target and scales the experiment was begun with.
@@ -88,20 +89,27 @@ func (a *app) latestExperiment(dirs []string) (string, bool) {
 	if len(dirs) == 0 {
 		return "", false
 	}
-	newest := slices.MaxFunc(dirs, func(x, y string) int { return experiment.Touched(x).Compare(experiment.Touched(y)) })
+	newest := slices.MaxFunc(dirs, func(x, y string) int {
+		return experiment.Touched(x).Compare(experiment.Touched(y))
+	})
 	entries, err := result.List(a.runsDir)
-	later := slices.ContainsFunc(entries, func(e result.Entry) bool { return made(e).After(experiment.Touched(newest)) })
+	later := slices.ContainsFunc(entries, func(e result.Entry) bool {
+		return made(e).After(experiment.Touched(newest))
+	})
 	return newest, err == nil && !later
 }
 
 // startExperiment checks every cell, makes the folder, and executes.
-func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf targetFlags, rf runFlags, limit time.Duration) error {
+func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf targetFlags, rf runFlags,
+	limit time.Duration) error {
 	if rf.keep {
-		return exit.Usagef("run it with --once to keep the machines of one run", "run: --keep does not go with an experiment")
+		return exit.Usagef("run it with --once to keep the machines of one run",
+			"run: --keep does not go with an experiment")
 	}
 	for _, f := range p.scenario.Experiment.Factors {
 		if _, given := sf.values[f.Name]; given {
-			return exit.Usagef("leave it out, or run once with --once", "run: --set %s: the experiment varies it", f.Name)
+			return exit.Usagef("leave it out, or run once with --once", "run: --set %s: the experiment varies it",
+				f.Name)
 		}
 	}
 	began := a.now()
@@ -110,7 +118,8 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 	}
 	id := a.numbered(a.runsDir, p, began)
 	r := experiment.NewRecord(id, p.scenario)
-	r.Program, r.Operator, r.Created, r.Source, r.File = buildVersion().String(), operator(p.facts.Simulated), began, p.given, p.file
+	r.Program, r.Operator, r.Created, r.Source, r.File = buildVersion().String(), operator(p.facts.Simulated), began,
+		p.given, p.file
 	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
 		Target: tf.name, TargetOptions: p.options,
 		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), AllowHostCommands: tf.allowHostCommands}
@@ -168,7 +177,8 @@ func (a *app) resume(given string, rf runFlags) error {
 	}
 	dir, ok := a.findExperiment(given)
 	if !ok {
-		return exit.Errorf(exit.Failed, `plimsoll runs list shows experiments; a single run cannot be resumed`, "resume: no experiment %q in %q", given, a.runsDir)
+		return exit.Errorf(exit.Failed, `plimsoll runs list shows experiments; a single run cannot be resumed`,
+			"resume: no experiment %q in %q", given, a.runsDir)
 	}
 	folder, err := experiment.Open(dir)
 	if err != nil {
@@ -200,7 +210,8 @@ func (a *app) resume(given string, rf runFlags) error {
 		}
 	}
 	record := folder.Record()
-	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", record.ID, len(progress.Done), unit.Plural(len(record.Sequence), "run"))
+	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", record.ID, len(progress.Done),
+		unit.Plural(len(record.Sequence), "run"))
 	return a.conduct(stop, folder, limit)
 }
 
@@ -208,7 +219,8 @@ func (a *app) resume(given string, rf runFlags) error {
 func (a *app) conduct(stop *stopper, folder *experiment.Folder, limit time.Duration) error {
 	stop.tell(func() { a.sayf("stopping: the run under way is torn down; plimsoll resume goes on") })
 	c := experiment.Conduct{Limit: limit, Now: a.now, Say: a.sayf}
-	whole, failed, err := c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(), stop: stop})
+	whole, failed, err := c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(),
+		stop: stop})
 	return errors.Join(err, a.writeResult(folder, whole, failed))
 }
 
@@ -235,7 +247,8 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 	s := c.record.Settings
 	sf := scenarioFlags{values: cellValues(c.record, c.record.Cell(planned.Cell)), preset: s.Preset, nodes: s.Nodes}
 	tf := targetFlags{
-		name: s.Target, timeScale: factor(s.TimeScale), sizeScale: factor(s.SizeScale), allowHostCommands: s.AllowHostCommands,
+		name: s.Target, timeScale: factor(s.TimeScale), sizeScale: factor(s.SizeScale),
+		allowHostCommands: s.AllowHostCommands,
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.TargetOptions)) {
 		tf.options = append(tf.options, name+"="+s.TargetOptions[name])

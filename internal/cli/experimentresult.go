@@ -16,7 +16,8 @@ import (
 
 // experimentFormats are the documents the result of an experiment can be.
 var experimentFormats = map[string]func(io.Writer, *compare.Experiment) error{
-	"html": report.ExperimentHTML, "json": report.ExperimentJSON, "md": report.ExperimentMarkdown, "text": report.ExperimentText,
+	"html": report.ExperimentHTML, "json": report.ExperimentJSON, "md": report.ExperimentMarkdown,
+	"text": report.ExperimentText,
 }
 
 // experimentDocument evaluates an experiment as far as it has come.
@@ -26,7 +27,8 @@ func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (
 	if err != nil {
 		return nil, err
 	}
-	d := compare.Design{ID: r.ID, Title: r.DisplayName, Summary: r.Summary, Order: r.Order, Repeats: r.Repeats, Planned: len(r.Sequence)}
+	d := compare.Design{ID: r.ID, Title: r.DisplayName, Summary: r.Summary, Order: r.Order, Repeats: r.Repeats,
+		Planned: len(r.Sequence)}
 	for _, f := range r.Factors {
 		shown := compare.Factor{Name: f.Name}
 		for _, l := range f.Levels {
@@ -72,7 +74,8 @@ func (a *app) reportExperiment(dir string, to output) error {
 	}
 	doc, err := a.experimentDocument(folder, compare.DefaultThreshold)
 	if err != nil {
-		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w", err)
+		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w",
+			err)
 	}
 	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
@@ -94,7 +97,8 @@ func (a *app) experimentSide(phase, given string) (compare.Side, bool, error) {
 		for pair := range strings.SplitSeq(cells, ",") {
 			factor, level, ok := strings.Cut(pair, "=")
 			if !ok || !slices.ContainsFunc(r.Factors, func(f experiment.Factor) bool { return f.Name == factor }) {
-				return compare.Side{}, true, exit.Usagef("write EXPERIMENT:factor=level,factor=level", "%s: %q: %q is not a factor of %s with a level", phase, given, pair, r.ID)
+				return compare.Side{}, true, exit.Usagef("write EXPERIMENT:factor=level,factor=level",
+					"%s: %q: %q is not a factor of %s with a level", phase, given, pair, r.ID)
 			}
 			want[factor] = level
 		}

@@ -171,7 +171,8 @@ type loaded struct {
 	diagnostics []scenario.Diagnostic
 }
 
-// load opens and reads a scenario, as of the moment now. Objections are in the result, not in the error. The caller closes it.
+// load opens and reads a scenario, as of the moment now. Objections are in the result, not in the error. The caller
+// closes it.
 func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*loaded, error) {
 	src, err := a.open(given)
 	if err != nil {
@@ -221,7 +222,8 @@ func (a *app) refuse(phase string, l *loaded) error {
 		}
 	}
 	if l.scenario == nil {
-		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given, unit.Plural(l.count(scenario.Error), "error"))
+		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given,
+			unit.Plural(l.count(scenario.Error), "error"))
 	}
 	return nil
 }

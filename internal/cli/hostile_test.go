@@ -49,14 +49,17 @@ func hostileScenario(t *testing.T) string {
 	var members []string
 	for range 6 {
 		g := name(18)
-		groups = append(groups, m{g: m{"template": text(), "data_disks": m{"count": 1, "size": 4}, "count_per_cluster": 1}})
-		setup = append(setup, m{"vm_group.CloneFromTemplate": m{"vm_group_name": g, "power_on": true, "annotate": true}})
+		groups = append(groups, m{g: m{"template": text(), "data_disks": m{"count": 1, "size": 4},
+			"count_per_cluster": 1}})
+		setup = append(setup, m{"vm_group.CloneFromTemplate": m{"vm_group_name": g, "power_on": true,
+			"annotate": true}})
 		members = append(members, g)
 	}
 	for i := range 24 {
 		w := name(150)
 		workloads = append(workloads, m{w: m{"vm_group": members[i%len(members)], "config_file": "a.fio"}})
-		run = append(run, m{"workload.Start": m{"workload_name": w, "runtime_secs": 10, "async": true, "annotate": true}})
+		run = append(run, m{"workload.Start": m{"workload_name": w, "runtime_secs": 10, "async": true,
+			"annotate": true}})
 		errs := m{"workload_name": w, "result_type": "errors", "report_metrics": []string{"AnyFail"}}
 		results = append(results, m{"errors of " + w: errs})
 	}
@@ -280,7 +283,8 @@ func TestHostileArguments(t *testing.T) {
 		} {
 			var out, errs bytes.Buffer
 			_ = Main(append([]string{"--dir", filepath.Join(dir, "runs")}, args...), strings.NewReader(""), &out, &errs)
-			for stream, text := range map[string]string{"standard output": out.String(), "standard error": errs.String()} {
+			for stream, text := range map[string]string{"standard output": out.String(),
+				"standard error": errs.String()} {
 				if loose := visibletest.Loose(text); loose != "" {
 					t.Errorf("%s: %.200q: %s: %s", h.Name, args, stream, loose)
 				}

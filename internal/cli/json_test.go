@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/golden"
 )
 
-// TestJSONGoldens holds the JSON that every analysing command prints of a table against what it printed before: names of members and
-// exit codes are a promise to other programs.
+// TestJSONGoldens holds the JSON that every analysing command prints of a table against what it printed before: names
+// of members and exit codes are a promise to other programs.
 func TestJSONGoldens(t *testing.T) {
 	const dir = "testdata/tables/"
 	runs := t.TempDir()
@@ -25,10 +25,12 @@ func TestJSONGoldens(t *testing.T) {
 	}{
 		{"usl", exit.Done, []string{"usl", dir + "sweep.csv", "--at", "100"}},
 		{"steady", exit.Done, []string{"steady", dir + "series.csv", "--column", "p99_ms"}},
-		{"steady-rounds", exit.Threshold, []string{"steady", dir + "history.csv", "--rounds", "--require", "--rule", "5,0.01,0.01,25"}},
+		{"steady-rounds", exit.Threshold, []string{"steady", dir + "history.csv", "--rounds", "--require", "--rule",
+			"5,0.01,0.01,25"}},
 		{"changes", exit.Done, []string{"changes", dir + "history.csv"}},
 		{"compare", exit.Done, []string{"compare", dir + "before.csv", dir + "after.csv", "--better", "p99_ms=lower"}},
-		{"baseline-set", exit.Done, []string{"baseline", "set", "disk", dir + "before.csv", "--better", "p99_ms=lower"}},
+		{"baseline-set", exit.Done, []string{"baseline", "set", "disk", dir + "before.csv", "--better",
+			"p99_ms=lower"}},
 		{"baseline-show", exit.Done, []string{"baseline", "show", "disk"}},
 		{"baseline-check", exit.Threshold, []string{"baseline", "check", "disk", dir + "after.csv"}},
 		{"analyze-series", exit.Done, []string{"analyze", dir + "series.csv"}},

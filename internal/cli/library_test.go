@@ -16,12 +16,16 @@ import (
 
 // cluster is what a target would say of a plain cluster of this many nodes that can do everything.
 func cluster(nodes int) target.Facts {
-	f := target.Facts{Target: "paper", ClusterName: "paper", FreeBytes: -1, FreeMemory: -1, Capabilities: map[target.Capability]string{}}
+	f := target.Facts{Target: "paper", ClusterName: "paper", FreeBytes: -1, FreeMemory: -1,
+		Capabilities: map[target.Capability]string{}}
 	for i := range nodes {
-		f.Nodes = append(f.Nodes, target.Node{Index: i, Name: "node-" + string(rune('a'+i)), Cores: 16, MemoryBytes: 256 << 30, Power: "paper"})
+		f.Nodes = append(f.Nodes, target.Node{Index: i, Name: "node-" + string(rune('a'+i)), Cores: 16,
+			MemoryBytes: 256 << 30, Power: "paper"})
 	}
 	for _, c := range []target.Capability{
-		target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration, target.AvailabilityRules, target.GuestCommands, target.ClusterMetrics,
+		target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown,
+		target.Snapshots, target.LiveMigration, target.AvailabilityRules, target.GuestCommands,
+		target.ClusterMetrics,
 	} {
 		f.Capabilities[c] = "on paper"
 	}
@@ -40,7 +44,8 @@ func TestLibraryIsStrictlyCleanAndPlans(t *testing.T) {
 			if !ok {
 				t.Fatal("listed, but cannot be opened")
 			}
-			sc, diagnostics := scenario.Load(fsys, scenario.LoadOptions{ID: 1700000000000, Now: time.Unix(1700000000, 0), Nodes: 4, Strict: true})
+			sc, diagnostics := scenario.Load(fsys,
+				scenario.LoadOptions{ID: 1700000000000, Now: time.Unix(1700000000, 0), Nodes: 4, Strict: true})
 			for _, d := range diagnostics {
 				if d.Code == "extension" {
 					continue // experiments and asserts are ours, and named so

@@ -35,7 +35,8 @@ func TestThroughputMetric(t *testing.T) {
 	for _, c := range []struct {
 		data  *result.Data
 		asked string
-	}{{d, ""}, {d, "new_order_rate"}, {d, "NOPM"}, {d, "NOPN"}, {d, "p95_ms"}, {d, "read_iops"}, {tool, ""}, {tool, "x"}} {
+	}{{d, ""}, {d, "new_order_rate"}, {d, "NOPM"}, {d, "NOPN"}, {d, "p95_ms"}, {d, "read_iops"}, {tool, ""}, {tool,
+		"x"}} {
 		metric, err := throughputMetric(c.data, c.asked)
 		what := fmt.Sprint(len(c.data.Workloads), " ", c.asked)
 		if got[what] = metric; err != nil {
@@ -49,7 +50,8 @@ func TestThroughputMetric(t *testing.T) {
 	none := `no metric %q that adds up over its VMs; it has "new_order_rate", "payment_rate", "NOPM", "retries"`
 	want := map[string]string{
 		"3 ": " 880 at 32", "3 new_order_rate": "new_order_rate 450 at 32", "3 NOPM": "NOPM 27000 at 32",
-		"3 NOPN": `no metric "NOPN" that adds up over its VMs; did you mean "NOPM"?`, "3 p95_ms": fmt.Sprintf(none, "p95_ms"),
+		"3 NOPN":      `no metric "NOPN" that adds up over its VMs; did you mean "NOPM"?`,
+		"3 p95_ms":    fmt.Sprintf(none, "p95_ms"),
 		"3 read_iops": fmt.Sprintf(none, "read_iops"), "1 ": "sorted 0 at 0",
 		"1 x": `no metric "x" that adds up over its VMs; it has "spills", "sorted"`,
 	}
@@ -62,15 +64,17 @@ func TestThroughputMetric(t *testing.T) {
 func TestDirectionOfColumns(t *testing.T) {
 	t.Parallel()
 	got := map[string]effect.Direction{}
-	for _, name := range []string{"iops", "read_iops", "tps", "p99", "p99_ms", "latency_ms", "median", "spills", "noise",
+	for _, name := range []string{"iops", "read_iops", "tps", "p99", "p99_ms", "latency_ms", "median", "spills",
+		"noise",
 		"column 1"} {
 		got[name] = compare.DirectionOf(name, "")
 	}
 	want := map[string]effect.Direction{
 		"iops": effect.HigherIsBetter, "read_iops": effect.HigherIsBetter, "tps": effect.HigherIsBetter,
 		"p99":    effect.LowerIsBetter,
-		"p99_ms": effect.LowerIsBetter, "latency_ms": effect.LowerIsBetter, "median": effect.LowerIsBetter, "spills": "",
-		"noise": "", "column 1": "",
+		"p99_ms": effect.LowerIsBetter, "latency_ms": effect.LowerIsBetter, "median": effect.LowerIsBetter,
+		"spills": "",
+		"noise":  "", "column 1": "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -81,7 +85,8 @@ func TestDirectionOfColumns(t *testing.T) {
 func TestWorseOrUnknown(t *testing.T) {
 	t.Parallel()
 	d := &compare.Document{Threshold: 0.05, Measures: []compare.Measure{
-		{Workload: "DB", Name: "NOPM", Verdict: compare.Worse}, {Workload: "DB", Name: "spills", Verdict: compare.Higher},
+		{Workload: "DB", Name: "NOPM", Verdict: compare.Worse},
+		{Workload: "DB", Name: "spills", Verdict: compare.Higher},
 		{Name: "result: CPU", Verdict: compare.Higher, Result: true}, {Workload: "DB", Name: "retries",
 			Verdict: compare.Same},
 	}}

@@ -42,7 +42,8 @@ func (a *app) print(phase, what string, o output, write func(io.Writer) error) e
 }
 
 // formatOf finds the writer of a format, or says which there are. --json goes before the format asked for.
-func formatOf[T any](a *app, phase string, o output, formats map[string]func(io.Writer, T) error) (func(io.Writer, T) error, error) {
+func formatOf[T any](a *app, phase string, o output, formats map[string]func(io.Writer, T) error) (func(io.Writer,
+	T) error, error) {
 	name := o.format
 	if a.json {
 		name = "json"
@@ -50,5 +51,6 @@ func formatOf[T any](a *app, phase string, o output, formats map[string]func(io.
 	if write, ok := formats[name]; ok {
 		return write, nil
 	}
-	return nil, exit.Usagef("there are: "+strings.Join(slices.Sorted(maps.Keys(formats)), ", "), "%s: no format %q", phase, name)
+	return nil, exit.Usagef("there are: "+strings.Join(slices.Sorted(maps.Keys(formats)), ", "), "%s: no format %q",
+		phase, name)
 }

@@ -55,7 +55,8 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 		if x := p.scenario.Experiment; x != nil && err == nil {
 			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
 				unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
-				unit.Plural(x.Repeats, "time"), progress.Lasts(p.plan.Least()*time.Duration(x.Runs()), p.plan.EstimateUnknown))
+				unit.Plural(x.Repeats, "time"), progress.Lasts(p.plan.Least()*time.Duration(x.Runs()),
+					p.plan.EstimateUnknown))
 		}
 	}
 	if refused != nil { // its objections are part of the plan

@@ -34,7 +34,9 @@ func (a *app) reportCommand() *cobra.Command {
 	var again bool
 	c := &cobra.Command{
 		Use: "report RUN", Short: "Print the report of a run as HTML, JSON, CSV or Markdown", Args: args(1, 1, "run"),
-		Long: "Report makes the report of a run from its folder alone; the target is not needed. What was measured but not yet\ncollected, because the run was stopped or killed, is collected first. Of an experiment there is no CSV, and text besides.\n\n" + runHelp,
+		Long: "Report makes the report of a run from its folder alone; the target is not needed. What was measured " +
+			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of an experiment " +
+			"there is no CSV, and text besides.\n\n" + runHelp,
 		Example: `  plimsoll report latest --output report.html
   plimsoll report latest -o md
   plimsoll report plimsoll-runs/20261121-204500-db-colocation-7f3a -o csv --output run.csv`,
@@ -71,8 +73,8 @@ func (a *app) report(run string, to output, again bool) error {
 	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
 
-// complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as it
-// is. What cannot be collected is said and does not prevent a report of the rest.
+// complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as
+// it is. What cannot be collected is said and does not prevent a report of the rest.
 func (a *app) complete(folder *result.Folder, again bool) error {
 	_, dataErr := folder.Data()
 	_, findingsErr := folder.Findings()
@@ -83,10 +85,12 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 	}
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
-		visible.Fprintf(a.err, "warning: report: %s is going on: the report shows what has been collected so far\n", m.RunID)
+		visible.Fprintf(a.err, "warning: report: %s is going on: the report shows what has been collected so far\n",
+			m.RunID)
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		visible.Fprintf(a.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(), err)
+		visible.Fprintf(a.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(),
+			err)
 		return nil
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "report: %w", err)
@@ -99,7 +103,8 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 		case ctx.Err() != nil:
 			return exit.Errorf(exit.Interrupted, "", "report: %w", context.Cause(ctx))
 		case errors.As(err, &gone):
-			return exit.Errorf(exit.Failed, "leave out --again: the report is made from what was collected before", "report: %w", err)
+			return exit.Errorf(exit.Failed, "leave out --again: the report is made from what was collected before",
+				"report: %w", err)
 		}
 		visible.Fprintf(a.err, "warning: report: %v\n", err)
 	}
@@ -128,7 +133,8 @@ func lost(before, now *result.Data) *goneError {
 	var what []string
 	compared := func(name string, count func(*result.Data) uint64) {
 		if b, n := count(before), count(now); n < b {
-			what = append(what, fmt.Sprintf("%s %s then, %s now", unit.Thousands(int64(b)), name, unit.Thousands(int64(n))))
+			what = append(what, fmt.Sprintf("%s %s then, %s now", unit.Thousands(int64(b)), name,
+				unit.Thousands(int64(n))))
 		}
 	}
 	compared("operations", func(d *result.Data) (sum uint64) {

@@ -57,7 +57,8 @@ once; "plimsoll cleanup" then removes what remains.
 	sf.register(a, c)
 	tf.register(a, c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
-	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the variables' own values")
+	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the "+
+		"variables' own values")
 	c.Flags().StringVar(&rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
 	c.Flags().StringArrayVar(&rf.sheet, "data-sheet", nil, sheetUsage)
 	return c
@@ -86,7 +87,8 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	}
 	if p.scenario.Experiment != nil && !rf.once {
 		if len(sheet) > 0 {
-			return exit.Usagef("give it to plimsoll analyze, for the runs that matter", "run: --data-sheet is for single runs, and this is an experiment")
+			return exit.Usagef("give it to plimsoll analyze, for the runs that matter",
+				"run: --data-sheet is for single runs, and this is an experiment")
 		}
 		return a.startExperiment(stop, p, sf, tf, rf, limit)
 	}
@@ -101,7 +103,8 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	if p.facts.Simulated && summary.Dir != "" {
 		visible.Fprintf(a.err, "%s of simulated time took %s and at most %s of memory\n",
 			unit.Duration(summary.Elapsed.Round(time.Second)),
-			unit.Duration(summary.Overhead.WallSeconds*float64(time.Second)), unit.Bytes(summary.Overhead.MaxResidentBytes))
+			unit.Duration(summary.Overhead.WallSeconds*float64(time.Second)),
+			unit.Bytes(summary.Overhead.MaxResidentBytes))
 	}
 	if summary.Dir == "" {
 		return err
@@ -116,13 +119,15 @@ func timeLimit(text string) (time.Duration, error) {
 	}
 	limit, err := unit.ParseDuration(text)
 	if err != nil || limit <= 0 {
-		return 0, exit.Usagef("", "--time-limit: %w", cmp.Or(err, fmt.Errorf("%q is not a length of time above 0", text)))
+		return 0, exit.Usagef("", "--time-limit: %w",
+			cmp.Or(err, fmt.Errorf("%q is not a length of time above 0", text)))
 	}
 	return time.Duration(limit), nil
 }
 
 // request is what run needs for one run into a folder of runs.
-func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf runFlags, limit time.Duration) run.Request {
+func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf runFlags,
+	limit time.Duration) run.Request {
 	stop.about(filepath.Join(root, id))
 	return run.Request{
 		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(p.facts.Simulated),
@@ -132,8 +137,8 @@ func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf ru
 	}
 }
 
-// numbered is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to chance, so they
-// are numbered.
+// numbered is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to
+// chance, so they are numbered.
 func (a *app) numbered(root string, p *prepared, began time.Time) string {
 	if !p.facts.Simulated {
 		return result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32()))
@@ -160,8 +165,10 @@ func (a *app) conclude(s run.Summary) error {
 	errs := []error{err}
 	if a.json {
 		errs = append(errs, a.printJSON(concluded{
-			RunID: s.RunID, Dir: s.Dir, Mind: report.Mind(doc.Manifest), Status: s.Status, Error: s.Error, Measured: s.Measured, Collected: s.Collected, Cleaned: s.Cleaned,
-			Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds(), Report: folder.ReportPath(), Latencies: doc.Latencies, Findings: doc.Findings,
+			RunID: s.RunID, Dir: s.Dir, Mind: report.Mind(doc.Manifest), Status: s.Status, Error: s.Error,
+			Measured: s.Measured, Collected: s.Collected, Cleaned: s.Cleaned,
+			Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds(), Report: folder.ReportPath(),
+			Latencies: doc.Latencies, Findings: doc.Findings,
 		}))
 	} else {
 		errs = append(errs, summarise(a.out, doc, folder))
@@ -183,7 +190,8 @@ func (a *app) writeReport(dir string) (*result.Folder, *report.Document, error) 
 		return nil, nil, exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
 	if err := writeFile(folder.ReportPath(), func(w io.Writer) error { return report.HTML(w, doc) }); err != nil {
-		return folder, doc, exit.Errorf(exit.Failed, "plimsoll report "+filepath.Base(dir)+" --output FILE", "report: %w", err)
+		return folder, doc, exit.Errorf(exit.Failed, "plimsoll report "+filepath.Base(dir)+" --output FILE",
+			"report: %w", err)
 	}
 	return folder, doc, nil
 }
@@ -205,7 +213,8 @@ type concluded struct {
 	Findings       []result.Finding `json:"findings"`
 }
 
-// thresholds is the error of a run in which a result that must be zero (report metric AnyFail) is not, or an assert does not hold.
+// thresholds is the error of a run in which a result that must be zero (report metric AnyFail) is not, or an assert
+// does not hold.
 func thresholds(doc *report.Document) error {
 	var failed []string
 	for _, p := range doc.Panels {
@@ -218,7 +227,8 @@ func thresholds(doc *report.Document) error {
 	}
 	var errs []error
 	if len(failed) > 0 {
-		errs = append(errs, exit.Errorf(exit.Threshold, "the scenario's author demands that they stay at zero", "threshold: not zero: %s", strings.Join(failed, ", ")))
+		errs = append(errs, exit.Errorf(exit.Threshold, "the scenario's author demands that they stay at zero",
+			"threshold: not zero: %s", strings.Join(failed, ", ")))
 	}
 	for _, f := range doc.Findings {
 		if assert.Failed(f) {

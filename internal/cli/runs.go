@@ -35,7 +35,8 @@ func (a *app) runsCommand() *cobra.Command {
 	var force, yes bool
 	remove := &cobra.Command{
 		Use: "rm RUN...", Short: "Delete run folders with everything measured in them", Args: args(1, 1000, "run"),
-		Long:              "Rm deletes run folders. It refuses runs that are going on, and those whose machines were not cleaned up\n(plimsoll cleanup does that).\n\n" + runHelp,
+		Long: "Rm deletes run folders. It refuses runs that are going on, and those whose machines were " +
+			"not cleaned up\n(plimsoll cleanup does that).\n\n" + runHelp,
 		Example:           "  plimsoll runs rm 20261121-2045 --yes",
 		ValidArgsFunction: a.completeRun,
 		RunE:              func(_ *cobra.Command, given []string) error { return a.removeRuns(given, force, yes) },
@@ -76,7 +77,8 @@ func (a *app) find(phase, run string) (string, error) {
 		return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	if experiments, _ := experiment.List(a.runsDir); len(entries) == 0 && (len(experiments) == 0 || run == "latest") {
-		return "", exit.Errorf(exit.Failed, "name another folder with --dir, or make a run: plimsoll run SCENARIO", "%s: no runs in %q", phase, a.runsDir)
+		return "", exit.Errorf(exit.Failed, "name another folder with --dir, or make a run: plimsoll run SCENARIO",
+			"%s: no runs in %q", phase, a.runsDir)
 	}
 	if run == "latest" {
 		return slices.MaxFunc(entries, func(a, b result.Entry) int { return made(a).Compare(made(b)) }).Dir, nil
@@ -96,12 +98,15 @@ func (a *app) find(phase, run string) (string, error) {
 		return found[0], nil
 	case 0:
 		// The run of an experiment lies in the experiment's folder.
-		if inside, _ := filepath.Glob(filepath.Join(a.runsDir, "*", experiment.RunsFolder, globQuote(run)+"*")); len(inside) == 1 {
+		if inside, _ := filepath.Glob(filepath.Join(a.runsDir, "*", experiment.RunsFolder,
+			globQuote(run)+"*")); len(inside) == 1 {
 			return inside[0], nil
 		}
-		return "", exit.Errorf(exit.Failed, `run "plimsoll runs list" for the runs there are`, "%s: run %q: none of that name in %q", phase, run, a.runsDir)
+		return "", exit.Errorf(exit.Failed, `run "plimsoll runs list" for the runs there are`,
+			"%s: run %q: none of that name in %q", phase, run, a.runsDir)
 	}
-	return "", exit.Usagef("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run, len(found))
+	return "", exit.Usagef("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run,
+		len(found))
 }
 
 // made is when a run was made. Simulated runs have a time of their own; theirs is when the journal was last written.
@@ -159,8 +164,10 @@ func (a *app) listRuns() error {
 	for _, e := range entries {
 		m := e.Manifest
 		rows = append(rows, listedRun{
-			RunID: filepath.Base(e.Dir), Dir: e.Dir, Created: m.Created, Scenario: m.Scenario.Name, Target: m.Target, Status: m.Status,
-			Measured: m.Measured.State, Collected: m.Collected.State, Cleaned: m.Cleaned.State, Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
+			RunID: filepath.Base(e.Dir), Dir: e.Dir, Created: m.Created, Scenario: m.Scenario.Name, Target: m.Target,
+			Status:   m.Status,
+			Measured: m.Measured.State, Collected: m.Collected.State, Cleaned: m.Cleaned.State,
+			Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
 		})
 	}
 	slices.SortStableFunc(rows, func(x, y listedRun) int { return strings.Compare(y.RunID, x.RunID) })
@@ -229,7 +236,8 @@ func (a *app) showRun(run string) error {
 		facts.Add("variable "+v.Name, fmt.Sprintf("%s (%s)", v.Value, v.From))
 	}
 	if o := m.Overhead; o != nil {
-		facts.Add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent, unit.Bytes(o.MaxResidentBytes)))
+		facts.Add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent,
+			unit.Bytes(o.MaxResidentBytes)))
 	}
 	if err := facts.Write(a.out); err != nil {
 		return err
@@ -252,7 +260,8 @@ func (a *app) removeRuns(runs []string, force, yes bool) error {
 		dirs = append(dirs, dir)
 	}
 	if !yes {
-		if err := a.consent(fmt.Sprintf("delete %s and everything measured in it?", strings.Join(dirs, ", "))); err != nil {
+		if err := a.consent(fmt.Sprintf("delete %s and everything measured in it?",
+			strings.Join(dirs, ", "))); err != nil {
 			return err
 		}
 	}

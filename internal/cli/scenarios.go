@@ -26,7 +26,8 @@ func (a *app) scenariosCommand() *cobra.Command {
 		RunE:    func(*cobra.Command, []string) error { return a.listScenarios() },
 	}
 	show := &cobra.Command{
-		Use: "show SCENARIO", Short: "Show what a scenario tests, its variables, machines and workloads", Args: args(1, 1, "scenario"),
+		Use: "show SCENARIO", Short: "Show what a scenario tests, its variables, machines and workloads",
+		Args:              args(1, 1, "scenario"),
 		Example:           "  plimsoll scenarios show db-colocation",
 		ValidArgsFunction: completeScenario,
 		RunE:              func(_ *cobra.Command, given []string) error { return a.showScenario(given[0]) },
@@ -111,7 +112,8 @@ type describedVMs struct {
 func describe(name string, sc *scenario.Scenario) described {
 	d := described{
 		shipped:     shipped{name, sc.DisplayName, sc.Summary, sc.EstimatedRuntime.Seconds(), sc.Tags},
-		Description: terminal.PlainText(sc.Description), Variables: []describedVar{}, Groups: []describedVMs{}, Workloads: []string{}, Results: []string{},
+		Description: terminal.PlainText(sc.Description), Variables: []describedVar{}, Groups: []describedVMs{},
+		Workloads: []string{}, Results: []string{},
 	}
 	for _, v := range sc.Vars {
 		text := v.Description
@@ -121,7 +123,8 @@ func describe(name string, sc *scenario.Scenario) described {
 		d.Variables = append(d.Variables, describedVar{v.Name, v.Default, v.Min, v.Max, v.Options, text})
 	}
 	for _, g := range sc.Groups {
-		vms := describedVMs{Name: g.Name, CPUs: g.CPUs, MemoryBytes: unit.Bytes(g.MemoryBytes), Disks: len(g.DiskBytes), Nodes: g.Nodes.Text}
+		vms := describedVMs{Name: g.Name, CPUs: g.CPUs, MemoryBytes: unit.Bytes(g.MemoryBytes), Disks: len(g.DiskBytes),
+			Nodes: g.Nodes.Text}
 		if len(g.DiskBytes) > 0 {
 			vms.DiskBytes = unit.Bytes(g.DiskBytes[0])
 		}

@@ -23,7 +23,8 @@ func (a *app) variables(files, pairs []string) (map[string]any, error) {
 		}
 		var m map[string]any
 		if err := yaml.Unmarshal(data, &m); err != nil {
-			return nil, exit.Usagef("the file holds one line per variable, like  iops: 4000", "--set-file: %q: %w", name, err)
+			return nil, exit.Usagef("the file holds one line per variable, like  iops: 4000", "--set-file: %q: %w",
+				name, err)
 		}
 		for k, v := range m {
 			set[k] = v

@@ -33,8 +33,8 @@ type source struct {
 	close func()
 }
 
-// open finds the scenario behind an argument: a directory, a YAML file, a zip, or a name of the library. A path that exists
-// goes before a name. Directories are opened so that no symbolic link leads out of them.
+// open finds the scenario behind an argument: a directory, a YAML file, a zip, or a name of the library. A path that
+// exists goes before a name. Directories are opened so that no symbolic link leads out of them.
 func (a *app) open(given string) (*source, error) {
 	if s, ok := a.openMade(given); ok {
 		return s, nil
@@ -54,7 +54,8 @@ func (a *app) open(given string) (*source, error) {
 	case slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(given))):
 		return a.openDir(given, filepath.Dir(given), filepath.Base(given))
 	}
-	return nil, exit.Errorf(exit.Scenario, "name a directory, its test.yml, or a zip of it", "open: %q is neither a directory nor a .yml, .yaml or .zip file", given)
+	return nil, exit.Errorf(exit.Scenario, "name a directory, its test.yml, or a zip of it",
+		"open: %q is neither a directory nor a .yml, .yaml or .zip file", given)
 }
 
 func openLibrary(given string) (*source, error) {
@@ -65,7 +66,8 @@ func openLibrary(given string) (*source, error) {
 	if near := nearest.Of(given, scenarios.Names()); near != "" && !strings.ContainsAny(given, `/\`) {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
-	return nil, exit.Errorf(exit.Scenario, hint, "open: %q: no such file or directory, and no scenario of that name", given)
+	return nil, exit.Errorf(exit.Scenario, hint, "open: %q: no such file or directory, and no scenario of that name",
+		given)
 }
 
 func (a *app) openDir(given, dir, file string) (*source, error) {
@@ -102,7 +104,8 @@ func openZip(given string) (*source, error) {
 	}
 	if len(z.File) > maxZipFiles || total > uint64(maxZipBytes) {
 		_ = z.Close()
-		return nil, exit.Errorf(exit.Scenario, "unpack it and name the directory", "open: %q: %d files and %s are too much for a scenario (at most %d and %s)",
+		return nil, exit.Errorf(exit.Scenario, "unpack it and name the directory",
+			"open: %q: %d files and %s are too much for a scenario (at most %d and %s)",
 			given, len(z.File), unit.Bytes(min(total, 1<<62)), maxZipFiles, maxZipBytes)
 	}
 	return &source{given: given, fsys: z, close: func() { _ = z.Close() }}, nil

@@ -50,9 +50,11 @@ than "cannot tell".`,
 	}
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
 	c.Flags().BoolVar(&rounds, "rounds", false, "the values are rounds, not points of one long series")
-	c.Flags().StringVar(&rule, "rule", "", "with --rounds, another `rule`: WINDOW,SPREAD,EXCURSION,CEILING, as in 5,0.20,0.10,25")
+	c.Flags().StringVar(&rule, "rule", "", "with --rounds, another `rule`: WINDOW,SPREAD,EXCURSION,CEILING, as in "+
+		"5,0.20,0.10,25")
 	c.Flags().BoolVar(&require, "require", false, "exit with 5 unless every series is steady")
-	c.Flags().Float64Var(&tolerance, "tolerance", 0.05, "shifts and drifts smaller than this `share` of the mean do not matter")
+	c.Flags().Float64Var(&tolerance, "tolerance", 0.05, "shifts and drifts smaller than this `share` of the mean do "+
+		"not matter")
 	return c
 }
 
@@ -153,7 +155,8 @@ func judgeRounds(s named, rule steady.Rule) (settled, error) {
 	if err != nil {
 		return settled{}, err
 	}
-	return settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Reason: r.Reason, First: r.First, Last: r.Last, Mean: number(r.Mean),
+	return settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Reason: r.Reason, First: r.First,
+		Last: r.Last, Mean: number(r.Mean),
 		Ends: r.Interval, Spread: number(r.Spread), Line: number(r.Excursion), Note: r.Warnings, unit: s.unit}, nil
 }
 
@@ -261,7 +264,8 @@ func (a *app) namedSeries(phase, given, column string) ([]named, string, error) 
 	return list, s.Source, err
 }
 
-// sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there is one.
+// sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there
+// is one.
 func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named, *table.Times, error) {
 	t, err := s.Times()
 	if err != nil {
@@ -291,7 +295,8 @@ func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named,
 		list = append(list, named{name: s.Names[c], values: values, labels: labels})
 	}
 	if len(list) == 0 {
-		return nil, nil, exit.Errorf(exit.Failed, "--column looks at the times themselves", "%s: %s: no column of numbers besides the times in %s", phase, s.Source, table.Quote(s.Names[t.Column]))
+		return nil, nil, exit.Errorf(exit.Failed, "--column looks at the times themselves",
+			"%s: %s: no column of numbers besides the times in %s", phase, s.Source, table.Quote(s.Names[t.Column]))
 	}
 	return list, t, nil
 }
@@ -313,14 +318,16 @@ func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
 	for i, n := range list {
 		have := slices.DeleteFunc(slices.Clone(n.values), math.IsNaN)
 		if gaps := len(n.values) - len(have); float64(gaps) > mostGaps*float64(len(n.values)) {
-			return nil, "", exit.Errorf(exit.Failed, "", "%s: %s: %s: %d of %d values are missing, at most a fifth may be", phase, s.Source, n.name, gaps, len(n.values))
+			return nil, "", exit.Errorf(exit.Failed, "", "%s: %s: %s: %d of %d values are missing, at most a "+
+				"fifth may be", phase, s.Source, n.name, gaps, len(n.values))
 		}
 		list[i].values = have
 	}
 	return list, s.Source, nil
 }
 
-// evenly are the series of a sheet in evenly spaced points, with the column of times if there is one: gaps in the times are NaN.
+// evenly are the series of a sheet in evenly spaced points, with the column of times if there is one: gaps in the times
+// are NaN.
 func (a *app) evenly(phase string, s *table.Table, column string) ([]named, *table.Times, error) {
 	list, t, err := a.sheetSeries(phase, s, column)
 	if err != nil || t == nil {
@@ -335,7 +342,8 @@ func (a *app) evenly(phase string, s *table.Table, column string) ([]named, *tab
 	return list, t, nil
 }
 
-// labelsOf are the cells of the last column that does not hold numbers, such as a commit, or else the times; nil when there are neither.
+// labelsOf are the cells of the last column that does not hold numbers, such as a commit, or else the times; nil when
+// there are neither.
 func labelsOf(s *table.Table, numeric []int, t *table.Times) []string {
 	cells := func(i int) []string {
 		out := make([]string, len(s.Rows))
@@ -376,7 +384,8 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 		}
 	}
 	for _, p := range data.Panels {
-		if column == "" && p.Type != "iops" && p.Type != "bandwidth" || column != "" && column != p.Name && column != p.Title {
+		if column == "" && p.Type != "iops" && p.Type != "bandwidth" || column != "" && column != p.Name &&
+			column != p.Title {
 			continue
 		}
 		for _, s := range p.Series {
@@ -395,7 +404,8 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 	}
 	id := folder.Manifest().RunID
 	if len(list) == 0 {
-		return nil, "", exit.Errorf(exit.Failed, "--column names a result of the scenario, or a metric like read_iops or NOPM",
+		return nil, "", exit.Errorf(exit.Failed, "--column names a result of the scenario, or a metric like "+
+			"read_iops or NOPM",
 			"%s: run %s: no such series; %s", phase, id, meant(column, seriesNames(data)))
 	}
 	return list, "run " + id, nil

@@ -41,7 +41,8 @@ func (a *app) picked(phase string, t *table.Table, asked []string) ([]int, error
 			visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, t.Source, w)
 		}
 		if err != nil {
-			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column only", "%s: %s: %w", phase, t.Source, err)
+			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column only", "%s: %s: %w", phase,
+				t.Source, err)
 		}
 		return list, nil
 	}
@@ -50,7 +51,8 @@ func (a *app) picked(phase string, t *table.Table, asked []string) ([]int, error
 		i := t.Column(name)
 		switch {
 		case i < 0:
-			return nil, exit.Usagef("", "%s: %s: --column: no column %s among %s", phase, t.Source, table.Quote(name), table.QuoteAll(t.Names))
+			return nil, exit.Usagef("", "%s: %s: --column: no column %s among %s", phase, t.Source, table.Quote(name),
+				table.QuoteAll(t.Names))
 		case slices.Contains(list, i):
 			return nil, exit.Usagef("", "%s: %s: --column %s is given twice", phase, t.Source, table.Quote(name))
 		}

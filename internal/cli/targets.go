@@ -16,14 +16,16 @@ import (
 
 func (a *app) targetsCommand() *cobra.Command {
 	list := &cobra.Command{
-		Use: "list", Short: "List the places that machines can come from, with their options", Args: args(0, 0, "argument"),
+		Use: "list", Short: "List the places that machines can come from, with their options",
+		Args:    args(0, 0, "argument"),
 		Example: "  plimsoll targets list",
 		RunE:    func(*cobra.Command, []string) error { return a.listTargets() },
 	}
 	var f targetFlags
 	var nodes int
 	check := &cobra.Command{
-		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do; changes nothing", Args: args(0, 1, "target"),
+		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do; changes nothing",
+		Args:    args(0, 1, "target"),
 		Example: "  plimsoll targets check local --nodes 4",
 		RunE: func(_ *cobra.Command, given []string) error {
 			if len(given) == 1 {

@@ -26,9 +26,10 @@ import (
 
 // names of the columns that a throughput curve is read from.
 var (
-	concurrencyNames = []string{"n", "concurrency", "load", "clients", "users", "workers", "threads", "jobs", "vms", "queue_depth", "iodepth", "depth"}
-	throughputNames  = []string{"x", "throughput", "tps", "iops", "ops", "rate", "tpm", "nopm", "qps", "rps"}
-	weightNames      = []string{"w", "weight", "repeats"}
+	concurrencyNames = []string{"n", "concurrency", "load", "clients", "users", "workers", "threads", "jobs", "vms",
+		"queue_depth", "iodepth", "depth"}
+	throughputNames = []string{"x", "throughput", "tps", "iops", "ops", "rate", "tpm", "nopm", "qps", "rps"}
+	weightNames     = []string{"w", "weight", "repeats"}
 )
 
 func (a *app) uslCommand() *cobra.Command {
@@ -60,7 +61,8 @@ out, and said.`,
 			return a.usl(given[0], columns, format, usl.Errors(errors), at)
 		},
 	}
-	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or numbers from 1, like n,x,w")
+	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or "+
+		"numbers from 1, like n,x,w")
 	c.Flags().StringVarP(&format, "format", "o", "text", "`format`: json, svg, text")
 	c.Flags().StringVar(&errors, "errors", "", "how `errors` grow with throughput: alike, root, proportional; else as the data have it")
 	c.Flags().Float64SliceVar(&at, "at", nil, "predict the throughput at this `concurrency`; repeatable")
@@ -83,7 +85,8 @@ func (a *app) usl(given, columns, format string, errors usl.Errors, at []float64
 	}
 	model, err := usl.Fit(points, usl.Options{Errors: errors})
 	if err != nil {
-		return exit.Errorf(exit.Failed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", "")) // each objection has it
+		// each objection has it
+		return exit.Errorf(exit.Failed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", ""))
 	}
 	doc := scalability{Source: source, Model: model, Points: points}
 	for _, n := range at {
@@ -117,9 +120,11 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 			a.mind("usl", runs...)
 			metric, err := throughputMetric(side.Runs[0].Data, columns)
 			if err != nil {
-				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs", "usl: experiment %s: %w", given, err)
+				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs",
+					"usl: experiment %s: %w", given, err)
 			}
-			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"), given), nil
+			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"),
+				given), nil
 		}
 		return a.stagePoints(given, columns)
 	}
@@ -129,7 +134,8 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 	}
 	n, x, w, err := curveColumns(s, columns)
 	if err != nil {
-		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.Source, err)
+		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.Source,
+			err)
 	}
 	ns, errN := s.Numbers(n, true)
 	xs, errX := s.Numbers(x, true)
@@ -206,7 +212,8 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
 	if len(points) < 4 {
-		return nil, "", exit.Errorf(exit.Failed, "a scenario like scale-out adds workers in stages; the law needs four of them",
+		return nil, "", exit.Errorf(exit.Failed, "a scenario like scale-out adds workers in stages; the law needs "+
+			"four of them",
 			"usl: run %s: %s of load is too little for a curve", id, unit.Plural(len(points), "stage"))
 	}
 	return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "stage"), id), nil
@@ -322,7 +329,8 @@ func (a *app) runData(phase, given string) (*result.Folder, *result.Data, error)
 	}
 	data, err := folder.Data()
 	if err != nil {
-		return nil, nil, exit.Errorf(exit.Failed, "plimsoll report "+folder.Manifest().RunID+" collects it", "%s: run %q: %w", phase, given, err)
+		return nil, nil, exit.Errorf(exit.Failed, "plimsoll report "+folder.Manifest().RunID+" collects it",
+			"%s: run %q: %w", phase, given, err)
 	}
 	return folder, data, nil
 }
@@ -342,7 +350,8 @@ func (d scalability) text(w io.Writer) error {
 	for _, r := range []struct {
 		name string
 		p    usl.Parameter
-	}{{"gamma: throughput of one", m.GammaParameter}, {"alpha: contention", m.AlphaParameter}, {"beta: crosstalk", m.BetaParameter}} {
+	}{{"gamma: throughput of one", m.GammaParameter}, {"alpha: contention", m.AlphaParameter}, {"beta: crosstalk",
+		m.BetaParameter}} {
 		stdError := fmt.Sprintf("%.4g", r.p.StdError)
 		if r.p.AtBound {
 			stdError = "at its bound"
@@ -356,7 +365,8 @@ func (d scalability) text(w io.Writer) error {
 	}
 	visible.Fprintf(w, "\n%s\n", m.Peak)
 	if m.Peak.Exists && m.Peak.ConcurrencyInterval.Valid() {
-		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval, m.Peak.ThroughputInterval)
+		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval,
+			m.Peak.ThroughputInterval)
 	}
 	visible.Fprintf(w, "errors taken as %s; residual standard error %s, %d degrees of freedom, R² %.4f\n\n", m.Errors.Words(),
 		residual(m), m.DegreesOfFreedom, m.RSquared)
@@ -377,13 +387,15 @@ func (d scalability) text(w io.Writer) error {
 	}
 	if len(d.Predictions) > 0 {
 		visible.Fprintf(w, "\n")
-		p := terminal.Table{Head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""}, Right: []bool{true, true}}
+		p := terminal.Table{Head: []string{"AT", "THROUGHPUT", "THE LAW'S CURVE", "ONE MORE MEASUREMENT", ""},
+			Right: []bool{true, true}}
 		for _, r := range d.Predictions {
 			note := ""
 			if r.Extrapolated {
 				note = "outside the data"
 			}
-			p.Add(fmt.Sprintf("%g", r.Concurrency), fmt.Sprintf("%.6g", r.Throughput), ends(r.Mean), ends(r.Measurement), note)
+			p.Add(fmt.Sprintf("%g", r.Concurrency), fmt.Sprintf("%.6g", r.Throughput), ends(r.Mean),
+				ends(r.Measurement), note)
 		}
 		if err := p.Write(w); err != nil {
 			return err

@@ -70,7 +70,8 @@ func program(c clock.Clock) []string {
 
 func TestClocksAgree(t *testing.T) {
 	want := []string{
-		"1m0s worker 0 woke", "1m30s inner", "1m30s inner group done", "2m0s worker 1 woke", "2m1s worker 0 woke", "3m0s worker 2 woke",
+		"1m0s worker 0 woke", "1m30s inner", "1m30s inner group done", "2m0s worker 1 woke", "2m1s worker 0 woke",
+		"3m0s worker 2 woke",
 		"3m0.5s cancel", "3m0.5s worker 1: context canceled", "3m0.5s worker 2: context canceled", "3m0.5s all done",
 	}
 	t.Run("virtual", func(t *testing.T) {
@@ -143,7 +144,8 @@ func BenchmarkVirtualSleep(b *testing.B) {
 	}
 }
 
-// Sleepers under a context each: those of the cancelled contexts wake in the order of their sleeps, all others sleep on.
+// Sleepers under a context each: those of the cancelled contexts wake in the order of their sleeps, all others sleep
+// on.
 func TestVirtualManyContexts(t *testing.T) {
 	c := clock.NewVirtual(start)
 	const n = 50

@@ -146,8 +146,9 @@ func (v *Virtual) drop(w *watch) {
 	v.watches = v.watches[:last]
 }
 
-// releaseCancelled makes the sleepers of cancelled contexts ready, oldest sleep first. It looks at every context that anybody
-// sleeps with (one per run and per job): nothing tells of a cancellation at the moment it happens and in a settled order.
+// releaseCancelled makes the sleepers of cancelled contexts ready, oldest sleep first. It looks at every context that
+// anybody sleeps with (one per run and per job): nothing tells of a cancellation at the moment it happens and in a
+// settled order.
 func (v *Virtual) releaseCancelled() {
 	var freed []*task
 	for i := len(v.watches) - 1; i >= 0; i-- { // backwards: what takes a dropped one's place has been looked at

@@ -20,8 +20,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// synthetic is an engine whose raw output is a recipe: a report per second with cumulative histograms of lognormal service times. It makes
-// reports in the time a parser would at best take, so that what is measured is Collect.
+// synthetic is an engine whose raw output is a recipe: a report per second with cumulative histograms of lognormal
+// service times. It makes reports in the time a parser would at best take, so that what is measured is Collect.
 type synthetic struct{ workload.Engine }
 
 type recipe struct {
@@ -68,7 +68,8 @@ func bigLab(tb testing.TB, vms, seconds int) *lab {
 	reports := make([][]workload.Report, vms)
 	for i := range vms {
 		name, group := vmName(i), []string{"OLTP", "DSS"}[i%2]
-		d := result.RawJob{VM: name, Group: group, Workload: group, Attempt: 1, Engine: "synthetic", Operations: result.BlockOperations(), Phase: "run", Start: l.now,
+		d := result.RawJob{VM: name, Group: group, Workload: group, Attempt: 1, Engine: "synthetic",
+			Operations: result.BlockOperations(), Phase: "run", Start: l.now,
 			End: l.now.Add(time.Duration(seconds) * time.Second), Ended: "finished"}
 		l.must(l.folder.WriteRawJob(d))
 		w, err := l.folder.RawWriter(d)

@@ -13,8 +13,8 @@ import (
 	"plimsoll/result"
 )
 
-// Reports without a clock are placed by their elapsed time, within the job and in order: while the run goes on, and when it
-// is replayed.
+// Reports without a clock are placed by their elapsed time, within the job and in order: while the run goes on, and
+// when it is replayed.
 func TestPlaceWithoutAClock(t *testing.T) {
 	start := epoch
 	at := func(d time.Duration) time.Time { return start.Add(d) }
@@ -27,7 +27,8 @@ func TestPlaceWithoutAClock(t *testing.T) {
 	}{
 		{"by elapsed time", []workload.Report{{Elapsed: s}, {Elapsed: 2 * s}, {Elapsed: 3 * s, Final: true}}, 4 * s,
 			[]time.Time{at(s), at(2 * s), at(3 * s)}},
-		{"a last one that says nothing", []workload.Report{{Elapsed: s}, {Final: true}}, 4 * s, []time.Time{at(s), at(4 * s)}},
+		{"a last one that says nothing", []workload.Report{{Elapsed: s}, {Final: true}}, 4 * s,
+			[]time.Time{at(s), at(4 * s)}},
 		{"nothing but that", []workload.Report{{Final: true}}, 4 * s, []time.Time{at(4 * s)}},
 		{"a tool whose time runs fast", []workload.Report{{Elapsed: 3 * s}, {Elapsed: 6 * s}, {Elapsed: 7 * s}}, 4 * s,
 			[]time.Time{at(3 * s), at(4 * s), at(4 * s)}},
@@ -54,7 +55,8 @@ func TestPlaceWithoutAClock(t *testing.T) {
 			for _, m := range p.track.marks {
 				replayed = append(replayed, m.t)
 			}
-			want := append([]time.Time{start}, slices.Compact(c.want)...) // the later of two at one moment stands for both
+			// the later of two at one moment stands for both
+			want := append([]time.Time{start}, slices.Compact(c.want)...)
 			if diff := cmp.Diff(want, replayed); diff != "" {
 				t.Errorf("replayed:\n%s", diff)
 			}
@@ -72,7 +74,8 @@ func TestLatencyToldAtTheEnd(t *testing.T) {
 	ops := []result.Operation{{Name: "event", Noun: "events"}}
 	desc := result.RawJob{VM: "vm", Workload: "w", Operations: ops, Start: epoch, End: epoch.Add(4 * time.Second)}
 	var parts []part
-	p := &replay{track: &track{job: desc, meter: newMeter(layout{ops, nil}, ops, nil), end: desc.End}, warned: map[string]int{},
+	p := &replay{track: &track{job: desc, meter: newMeter(layout{ops, nil}, ops, nil), end: desc.End},
+		warned: map[string]int{},
 		cutters: func(begin mark) []*cutter {
 			return []*cutter{{from: begin,
 				bound: func(i int) (time.Time, bool) { return epoch.Add(2 * time.Second), i < 1 },
@@ -108,7 +111,8 @@ func TestLatencyToldAtTheEnd(t *testing.T) {
 // A figure of the tool's own making in a part of the job is the last one of that part.
 func TestFiguresOfAPart(t *testing.T) {
 	measures := []result.Measure{{Name: "p95", Unit: "ms", Kind: result.Single}}
-	k := &track{job: result.RawJob{VM: "vm", Measures: measures, Start: epoch}, meter: newMeter(layout{nil, measures}, nil, measures)}
+	k := &track{job: result.RawJob{VM: "vm", Measures: measures, Start: epoch},
+		meter: newMeter(layout{nil, measures}, nil, measures)}
 	p := &replay{track: k, cutters: func(mark) []*cutter { return nil }, warned: map[string]int{}}
 	for i, v := range []float64{1, 2, math.NaN(), 4} {
 		p.Report(workload.Report{Elapsed: time.Duration(i+1) * time.Second, Values: []float64{v}})
@@ -121,7 +125,8 @@ func TestFiguresOfAPart(t *testing.T) {
 	for _, c := range []struct {
 		from, to int
 		want     []result.Value
-	}{{0, 4, []result.Value{{Measure: "p95", Value: 4}}}, {0, 2, []result.Value{{Measure: "p95", Value: 2}}}, {0, 3, []result.Value{{Measure: "p95", Value: 2}}},
+	}{{0, 4, []result.Value{{Measure: "p95", Value: 4}}}, {0, 2, []result.Value{{Measure: "p95", Value: 2}}}, {0, 3,
+		[]result.Value{{Measure: "p95", Value: 2}}},
 		{2, 3, nil}} {
 		if diff := cmp.Diff(c.want, part(c.from, c.to)); diff != "" {
 			t.Errorf("from report %d to %d:\n%s", c.from, c.to, diff)

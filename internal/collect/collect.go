@@ -1,10 +1,12 @@
-// Package collect turns what a run measured into what is shown of it. While the run goes on a Recorder writes what engines report into the
-// embedded metrics database, under node_exporter's names and its own. Afterwards, or at any time from the folder alone, Collect evaluates
-// the scenario's results with PromQL, replays the raw output of every workload, and returns result.Data.
+// Package collect turns what a run measured into what is shown of it. While the run goes on a Recorder writes what
+// engines report into the embedded metrics database, under node_exporter's names and its own. Afterwards, or at any
+// time from the folder alone, Collect evaluates the scenario's results with PromQL, replays the raw output of every
+// workload, and returns result.Data.
 //
-// It sits between the metrics database and raw output on one side and the run folder's data.json on the other. It judges nothing (package analysis
-// does) and draws nothing. Every panel stands by itself: one that cannot be evaluated says why and hides no other. Percentiles are read from
-// merged histograms only; coarser grids re-bin counters and merge histograms, they average nothing.
+// It sits between the metrics database and raw output on one side and the run folder's data.json on the other. It
+// judges nothing (package analysis does) and draws nothing. Every panel stands by itself: one that cannot be evaluated
+// says why and hides no other. Percentiles are read from merged histograms only; coarser grids re-bin counters and
+// merge histograms, they average nothing.
 package collect
 
 import (
@@ -27,9 +29,9 @@ import (
 	"plimsoll/scenario"
 )
 
-// Collect makes the data of a run from its folder: finished, executing or killed, with or without raw output and metrics. engines are
-// by name, as the raw output's descriptions give it. What cannot be had is listed in Data.Problems and in the panels; an error means that
-// ctx was cancelled or that the folder as a whole cannot be read.
+// Collect makes the data of a run from its folder: finished, executing or killed, with or without raw output and
+// metrics. engines are by name, as the raw output's descriptions give it. What cannot be had is listed in Data.Problems
+// and in the panels; an error means that ctx was cancelled or that the folder as a whole cannot be read.
 func Collect(ctx context.Context, folder *result.Folder, engines map[string]workload.Engine) (*result.Data, error) {
 	if folder.Manifest().Target == result.ImportTarget {
 		return collect(ctx, folder, engines, nil, "") // what others measured has no scenario
@@ -39,8 +41,10 @@ func Collect(ctx context.Context, folder *result.Folder, engines map[string]work
 }
 
 // collect is Collect with the scenario loaded; nil and a problem when it could not be.
-func collect(ctx context.Context, folder *result.Folder, engines map[string]workload.Engine, sc *scenario.Scenario, problem string) (*result.Data, error) {
-	c := &collector{folder: folder, m: folder.Manifest(), engines: engines, sc: sc, data: &result.Data{Version: result.FormatVersion}}
+func collect(ctx context.Context, folder *result.Folder, engines map[string]workload.Engine, sc *scenario.Scenario,
+	problem string) (*result.Data, error) {
+	c := &collector{folder: folder, m: folder.Manifest(), engines: engines, sc: sc,
+		data: &result.Data{Version: result.FormatVersion}}
 	if problem != "" {
 		c.problem("%s", problem)
 	}
@@ -118,7 +122,8 @@ func (c *collector) openMetrics() {
 	c.store = store
 }
 
-// loadScenario loads the folder's copy as it ran: the file after templating, so that neither variables nor presets are needed again.
+// loadScenario loads the folder's copy as it ran: the file after templating, so that neither variables nor presets are
+// needed again.
 func loadScenario(folder *result.Folder) (sc *scenario.Scenario, problem string) {
 	m := folder.Manifest()
 	dir, file := folder.RenderedFile()
@@ -182,13 +187,15 @@ func (c *collector) findVMs(ctx context.Context, events []result.Event) {
 	if c.store != nil {
 		oldest, newest, ok := c.store.Bounds()
 		if ok {
-			q := fmt.Sprintf("last_over_time(%s{scenario_id=%q}[%ds])", VMNode, fmt.Sprint(c.m.Scenario.ID), int(newest.Sub(oldest).Seconds())+2)
+			q := fmt.Sprintf("last_over_time(%s{scenario_id=%q}[%ds])", VMNode, fmt.Sprint(c.m.Scenario.ID),
+				int(newest.Sub(oldest).Seconds())+2)
 			found, err := c.store.Instant(ctx, q, newest)
 			if err != nil {
 				c.problem("machines: %v", err)
 			}
 			for _, s := range found {
-				nodes[s.Label("instance")] = result.VM{Name: s.Label("instance"), Group: s.Label("vm_group"), Node: int(s.Points[0].Value)}
+				nodes[s.Label("instance")] = result.VM{Name: s.Label("instance"), Group: s.Label("vm_group"),
+					Node: int(s.Points[0].Value)}
 			}
 		}
 	}
@@ -277,7 +284,9 @@ func (c *collector) replayVM(ctx context.Context, list []*track) {
 			continue
 		}
 		k.lanes = c.lanesOf(k)
-		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin mark) []*cutter { return c.cuttersFor(k, mine, begin) }}
+		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin mark) []*cutter {
+			return c.cuttersFor(k, mine, begin)
+		}}
 		err := read(ctx, c.folder, engine, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -76,7 +76,8 @@ func neighbour(t *testing.T) *lab {
 
 func resultOf(kind scenario.ResultKind, typ, group, load, agg string) scenario.Result {
 	name := strings.TrimSuffix(fmt.Sprintf("%s_%s_%s", kind, typ, agg), "_")
-	return scenario.Result{Name: name, Title: name, Kind: kind, Type: typ, Group: group, Workload: load, Aggregate: agg, Step: 10 * time.Second}
+	return scenario.Result{Name: name, Title: name, Kind: kind, Type: typ, Group: group, Workload: load, Aggregate: agg,
+		Step: 10 * time.Second}
 }
 
 // line prints a series shortly: equal values in a row are counted.
@@ -113,7 +114,8 @@ func TestPanels(t *testing.T) {
 		return resultOf(scenario.WorkloadResult, typ, "OLTP", "OLTP", agg)
 	}
 	cluster := func(metric, agg string) scenario.Result {
-		return scenario.Result{Name: metric, Title: metric, Kind: scenario.ClusterResult, Metric: metric, Aggregate: agg, Step: 10 * time.Second}
+		return scenario.Result{Name: metric, Title: metric, Kind: scenario.ClusterResult, Metric: metric,
+			Aggregate: agg, Step: 10 * time.Second}
 	}
 	with := func(r scenario.Result, change func(*scenario.Result)) scenario.Result { change(&r); return r }
 	// A rate at the first moment would look back before the window: it is left out.
@@ -124,41 +126,66 @@ func TestPanels(t *testing.T) {
 		result scenario.Result
 		want   []string // unit, series, "note:" and "problem:" lines
 	}{
-		{"per VM", group("iops", ""), []string{"ops/s", "vm_group_iops (VM 0)" + run + "- 150*6", "vm_group_iops (VM 1)" + run + "- 200*6"}},
+		{"per VM", group("iops", ""), []string{"ops/s", "vm_group_iops (VM 0)" + run + "- 150*6",
+			"vm_group_iops (VM 1)" + run + "- 200*6"}},
 		{"sum", group("iops", "sum"), []string{"ops/s", "vm_group_iops_sum" + run + "- 350*6"}},
 		{"min", group("iops", "min"), []string{"ops/s", "vm_group_iops_min" + run + "- 150*6"}},
-		{"mean bandwidth", group("bandwidth", "mean"), []string{"bytes/s", "vm_group_bandwidth_mean" + run + "- 1228800*6"}},
+		{"mean bandwidth", group("bandwidth", "mean"),
+			[]string{"bytes/s", "vm_group_bandwidth_mean" + run + "- 1228800*6"}},
 		// The floor of five operations per second leaves the idle VM without a value.
-		{"latency", group("latency", ""), []string{"us", "vm_group_latency (VM 0)" + run + "- 833.333333*3 3333.33333*3", "vm_group_latency (VM 1)" + run + "- 750*3 3000*3"}},
+		{"latency", group("latency", ""), []string{"us", "vm_group_latency (VM 0)" + run +
+			"- 833.333333*3 3333.33333*3", "vm_group_latency (VM 1)" + run + "- 750*3 3000*3"}},
 		// (150*833.3 + 200*750) / 350: weighted by operations, not the mean of the two.
-		{"latency mean", group("latency", "mean"), []string{"us", "vm_group_latency_mean" + run + "- 785.714286*3 3142.85714*3"}},
-		{"latency max", group("latency", "max"), []string{"us", `problem: aggregate "max" is not defined for latency; use mean`}},
-		{"median", group("iops", "median"), []string{"ops/s", `problem: aggregate "median" is not defined for VM-group results; use sum, min, mean or max`}},
-		{"masked", with(group("iops", "sum"), func(r *scenario.Result) { r.Mask = "DSS" }), []string{"ops/s", "vm_group_iops_sum @20:45:40 +10s: - 350*3"}},
-		{"mask never started", with(group("iops", "sum"), func(r *scenario.Result) { r.Mask = "ETL" }), []string{"ops/s", `problem: workload "ETL", which masks this result, never started`}},
+		{"latency mean", group("latency", "mean"),
+			[]string{"us", "vm_group_latency_mean" + run + "- 785.714286*3 3142.85714*3"}},
+		{"latency max", group("latency", "max"),
+			[]string{"us", `problem: aggregate "max" is not defined for latency; use mean`}},
+		{"median", group("iops", "median"),
+			[]string{"ops/s",
+				`problem: aggregate "median" is not defined for VM-group results; use sum, min, mean or max`}},
+		{"masked", with(group("iops", "sum"), func(r *scenario.Result) {
+			r.Mask = "DSS"
+		}), []string{"ops/s", "vm_group_iops_sum @20:45:40 +10s: - 350*3"}},
+		{"mask never started", with(group("iops", "sum"), func(r *scenario.Result) {
+			r.Mask = "ETL"
+		}), []string{"ops/s", `problem: workload "ETL", which masks this result, never started`}},
 		{"generic over all groups", with(group("generic", ""), func(r *scenario.Result) {
 			r.Query = "sum(\n irate(node_disk_reads_completed_total{__curie_filter_scenario__}[10s]))"
 		}), []string{"count", "vm_group_generic" + run + "0 200*3 220*3"}},
 		{"generic of the group", with(group("generic", ""), func(r *scenario.Result) {
 			r.Query = `sum(irate(node_disk_reads_completed_total{__curie_filter_scenario__, __curie_filter_vm_group__}[10s]))`
 		}), []string{"count", "vm_group_generic" + run + "0 200*6"}},
-		{"broken query", with(group("generic", ""), func(r *scenario.Result) { r.Query = "sum(" }), []string{"count", "problem: query: 1:5: parse error: unclosed left parenthesis"}},
+		{"broken query", with(group("generic", ""), func(r *scenario.Result) {
+			r.Query = "sum("
+		}), []string{"count", "problem: query: 1:5: parse error: unclosed left parenthesis"}},
 		{"no query", group("generic", ""), []string{"count", "problem: a generic result needs a query"}},
-		{"unknown group", with(group("iops", ""), func(r *scenario.Result) { r.Group = `x"y` }), []string{"ops/s", "problem: the query found nothing between 20:45:10 and 20:46:10"}},
-		{"cluster sum", cluster("CpuUsage.Avg.Percent", "sum"), []string{"%", "CpuUsage.Avg.Percent" + run + "- 40*6", "note: experimental in the scenario language"}},
-		{"cluster nodes", cluster("CpuUsage.Avg.Percent", ""), []string{"%", "CpuUsage.Avg.Percent (Node 0)" + run + "- 10*6", "CpuUsage.Avg.Percent (Node 1)" + run + "- 30*6", "note: experimental in the scenario language"}},
-		{"cluster median", cluster("CpuUsage.Avg.Percent", "median"), []string{"%", "CpuUsage.Avg.Percent" + run + "- 20*6", "note: experimental in the scenario language"}},
-		{"cluster missing", cluster("NetReceived.Avg.KilobytesPerSecond", "sum"), []string{"bytes/s", `problem: metric "NetReceived.Avg.KilobytesPerSecond" is not served by target "fake"`}},
-		{"load", load("iops", ""), []string{"ops/s", "workload_iops (VM 0) @20:45:11 +1s: - 150*59", "workload_iops (VM 1) @20:45:11 +1s: - 200*59"}},
+		{"unknown group", with(group("iops", ""), func(r *scenario.Result) {
+			r.Group = `x"y`
+		}), []string{"ops/s", "problem: the query found nothing between 20:45:10 and 20:46:10"}},
+		{"cluster sum", cluster("CpuUsage.Avg.Percent", "sum"), []string{"%", "CpuUsage.Avg.Percent" + run + "- 40*6",
+			"note: experimental in the scenario language"}},
+		{"cluster nodes", cluster("CpuUsage.Avg.Percent", ""),
+			[]string{"%", "CpuUsage.Avg.Percent (Node 0)" + run + "- 10*6", "CpuUsage.Avg.Percent (Node 1)" + run +
+				"- 30*6", "note: experimental in the scenario language"}},
+		{"cluster median", cluster("CpuUsage.Avg.Percent", "median"),
+			[]string{"%", "CpuUsage.Avg.Percent" + run + "- 20*6", "note: experimental in the scenario language"}},
+		{"cluster missing", cluster("NetReceived.Avg.KilobytesPerSecond", "sum"),
+			[]string{"bytes/s", `problem: metric "NetReceived.Avg.KilobytesPerSecond" is not served by target "fake"`}},
+		{"load", load("iops", ""), []string{"ops/s", "workload_iops (VM 0) @20:45:11 +1s: - 150*59",
+			"workload_iops (VM 1) @20:45:11 +1s: - 200*59"}},
 		// A grid of the author's reporting interval; the last cell has reports for 19 of its 20 seconds.
 		{"load sum", load("iops", "sum"), []string{"ops/s", "workload_iops_sum @20:45:11 +20s: - 350*3"}},
 		{"load errors", load("errors", "max"), []string{"count", "workload_errors_max @20:45:11 +20s: 0*4"}},
-		{"load active", load("active", ""), []string{"bool", "workload_active (VM 0) @20:45:11 +1s: - 1*59", "workload_active (VM 1) @20:45:11 +1s: - 1*59"}},
-		{"load unknown", with(load("iops", ""), func(r *scenario.Result) { r.Workload = "ETL" }), []string{"ops/s", `problem: workload "ETL" never started`}},
+		{"load active", load("active", ""), []string{"bool", "workload_active (VM 0) @20:45:11 +1s: - 1*59",
+			"workload_active (VM 1) @20:45:11 +1s: - 1*59"}},
+		{"load unknown", with(load("iops", ""), func(r *scenario.Result) {
+			r.Workload = "ETL"
+		}), []string{"ops/s", `problem: workload "ETL" never started`}},
 		{"load latency", load("latency", ""), []string{"", `problem: result type "latency" is not one of workloads`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sc := &scenario.Scenario{Name: "lab", Results: []scenario.Result{c.result}, Workloads: []scenario.Workload{{Name: "OLTP", ReportingInterval: 20 * time.Second}}}
+			sc := &scenario.Scenario{Name: "lab", Results: []scenario.Result{c.result},
+				Workloads: []scenario.Workload{{Name: "OLTP", ReportingInterval: 20 * time.Second}}}
 			p := l.collect(sc).Panels[0]
 			got := []string{p.Unit}
 			for _, s := range p.Series {
@@ -180,9 +207,12 @@ func TestPanels(t *testing.T) {
 // The queries are those of the language, letter for letter but for blanks.
 func TestQueryText(t *testing.T) {
 	for _, c := range []struct{ typ, agg, want string }{
-		{"iops", "", `sum by (instance) (irate(node_disk_reads_completed_total{scenario_id="5", vm_group="a\"b"}[30s]) + irate(node_disk_writes_completed_total{scenario_id="5", vm_group="a\"b"}[30s]))`},
-		{"bandwidth", "mean", `avg by (vm_group) (sum by (instance) (irate(node_disk_read_bytes_total{scenario_id="5", vm_group="a\"b"}[30s]) + irate(node_disk_written_bytes_total{scenario_id="5", vm_group="a\"b"}[30s])))`},
-		{"latency", "sum", `(sum by (vm_group) (irate(node_disk_read_time_seconds_total{scenario_id="5", vm_group="a\"b"}[30s]) + irate(node_disk_write_time_seconds_total{scenario_id="5", vm_group="a\"b"}[30s])) / (sum by (vm_group) (irate(node_disk_reads_completed_total{scenario_id="5", vm_group="a\"b"}[30s]) + irate(node_disk_writes_completed_total{scenario_id="5", vm_group="a\"b"}[30s])) > 5)) * 1000000`},
+		{"iops", "",
+			`sum by (instance) (irate(node_disk_reads_completed_total{scenario_id="5", vm_group="a\"b"}[30s]) + irate(node_disk_writes_completed_total{scenario_id="5", vm_group="a\"b"}[30s]))`},
+		{"bandwidth", "mean",
+			`avg by (vm_group) (sum by (instance) (irate(node_disk_read_bytes_total{scenario_id="5", vm_group="a\"b"}[30s]) + irate(node_disk_written_bytes_total{scenario_id="5", vm_group="a\"b"}[30s])))`},
+		{"latency", "sum",
+			`(sum by (vm_group) (irate(node_disk_read_time_seconds_total{scenario_id="5", vm_group="a\"b"}[30s]) + irate(node_disk_write_time_seconds_total{scenario_id="5", vm_group="a\"b"}[30s])) / (sum by (vm_group) (irate(node_disk_reads_completed_total{scenario_id="5", vm_group="a\"b"}[30s]) + irate(node_disk_writes_completed_total{scenario_id="5", vm_group="a\"b"}[30s])) > 5)) * 1000000`},
 	} {
 		got, _, err := Query(scenario.Result{Type: c.typ, Aggregate: c.agg, Group: `a"b`}, 5)
 		if got != c.want || err != nil {
@@ -207,7 +237,8 @@ func TestPublishedSample(t *testing.T) {
 	j.end("finished")
 	sc := &scenario.Scenario{Name: "s"}
 	for _, typ := range []string{"iops", "bandwidth", "active", "errors"} {
-		sc.Results = append(sc.Results, scenario.Result{Name: typ, Title: typ, Kind: scenario.WorkloadResult, Type: typ, Workload: "W", Group: "G"})
+		sc.Results = append(sc.Results, scenario.Result{Name: typ, Title: typ, Kind: scenario.WorkloadResult, Type: typ,
+			Workload: "W", Group: "G"})
 	}
 	var got []string
 	for _, p := range l.collect(sc).Panels {
@@ -272,7 +303,8 @@ teardown:
 // The whole of a small run, through the real scenario language.
 func TestGoldenData(t *testing.T) {
 	l := neighbour(t)
-	src := fstest.MapFS{"test.yml": {Data: []byte(labScenario)}, "a.fio": {Data: []byte("[global]\nrw=randread\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
+	src := fstest.MapFS{"test.yml": {Data: []byte(labScenario)},
+		"a.fio": {Data: []byte("[global]\nrw=randread\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
 	l.must(l.folder.CopyScenario(src, []byte(labScenario)))
 	d, err := Collect(t.Context(), l.folder, engines)
 	l.must(err)
@@ -328,12 +360,14 @@ func TestKilledRun(t *testing.T) {
 	l.must(err)
 	l.must(journal.Close())
 
-	d := l.collect(&scenario.Scenario{Name: "s", Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum")}})
+	d := l.collect(&scenario.Scenario{Name: "s",
+		Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum")}})
 	if got, want := line(d.Panels[0].Series[0]), "vm_group_iops_sum @20:45:00 +10s: - 100*3"; got != want {
 		t.Errorf("%s, want %s %s", got, want, d.Panels[0].Problem)
 	}
 	w := d.Workloads[0]
-	if w.Ended != result.Unrecorded || len(w.Ops) != 1 || w.Ops[0].Count == 0 || w.Ops[0].Count > 3000 || w.Ops[0].Hist.Count() != w.Ops[0].Count {
+	if w.Ended != result.Unrecorded || len(w.Ops) != 1 || w.Ops[0].Count == 0 || w.Ops[0].Count > 3000 ||
+		w.Ops[0].Hist.Count() != w.Ops[0].Count {
 		t.Errorf("%+v", w)
 	}
 	if all := strings.Join(w.Notes, "\n"); !strings.Contains(all, "ends early") {
@@ -362,9 +396,12 @@ func TestMissingParts(t *testing.T) {
 	if len(d.Workloads) != 7 || len(d.VMs) != 3 || d.Panels == nil {
 		t.Errorf("%d workloads, %d VMs", len(d.Workloads), len(d.VMs))
 	}
-	d, err = collect(t.Context(), l.folder, nil, &scenario.Scenario{Name: "s", Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "OLTP", "", "")}}, "")
+	d, err = collect(t.Context(), l.folder, nil,
+		&scenario.Scenario{Name: "s", Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "OLTP", "",
+			"")}}, "")
 	l.must(err)
-	if !strings.Contains(strings.Join(d.Problems, "\n"), `no engine "lines" to read its output`) || d.Panels[0].Problem == "" {
+	if !strings.Contains(strings.Join(d.Problems, "\n"), `no engine "lines" to read its output`) ||
+		d.Panels[0].Problem == "" {
 		t.Errorf("%q %q", d.Problems, d.Panels[0].Problem)
 	}
 }
@@ -391,7 +428,8 @@ func TestLongRunIsCoarser(t *testing.T) {
 	l.second(func() {})
 	l.now = l.now.Add(16 * time.Hour)
 	l.event(result.KindPhase, "teardown", "")
-	sc := &scenario.Scenario{Name: "s", Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum")}}
+	sc := &scenario.Scenario{Name: "s",
+		Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum")}}
 	sc.Results[0].Step = 0
 	p := l.collect(sc).Panels[0]
 	if len(p.Notes) != 1 || p.Notes[0] != "evaluated every 6s instead of every 5s: 16h0m1s is too long for that" {
@@ -403,7 +441,8 @@ func TestScaledStep(t *testing.T) {
 	for _, c := range []struct {
 		scale      float64
 		step, want time.Duration
-	}{{1, 0, 5 * time.Second}, {0, 0, 5 * time.Second}, {0.02, 0, time.Second}, {0.5, 30 * time.Second, 15 * time.Second}, {2, 30 * time.Second, 30 * time.Second}} {
+	}{{1, 0, 5 * time.Second}, {0, 0, 5 * time.Second}, {0.02, 0, time.Second}, {0.5, 30 * time.Second,
+		15 * time.Second}, {2, 30 * time.Second, 30 * time.Second}} {
 		c2 := &collector{m: result.Manifest{TimeScale: c.scale}}
 		if got := c2.scaledStep(c.step); got != c.want {
 			t.Errorf("%v at %v: %v, want %v", c.step, c.scale, got, c.want)
@@ -411,8 +450,8 @@ func TestScaledStep(t *testing.T) {
 	}
 }
 
-// Windows add up to the whole, VMs add up to the group, the heat map and the recorder's counters hold every operation, whatever the times of
-// reports and of other workloads.
+// Windows add up to the whole, VMs add up to the group, the heat map and the recorder's counters hold every operation,
+// whatever the times of reports and of other workloads.
 func TestPartsEqualWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := newLab(t)
@@ -529,7 +568,9 @@ func TestToolClock(t *testing.T) {
 			j.end("finished")
 			l.event(result.KindPhase, "teardown", "")
 			l.must(l.rec.Close())
-			sc := &scenario.Scenario{Name: "s", Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum"), resultOf(scenario.WorkloadResult, "iops", "G", "W", "")}}
+			sc := &scenario.Scenario{Name: "s",
+				Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum"),
+					resultOf(scenario.WorkloadResult, "iops", "G", "W", "")}}
 			d := l.collect(sc)
 			if got, want := line(d.Panels[0].Series[0]), "vm_group_iops_sum @20:45:00 +10s: - 100*2"; got != want {
 				t.Errorf("%s, want %s", got, want)
@@ -537,7 +578,8 @@ func TestToolClock(t *testing.T) {
 			if got, want := line(d.Panels[1].Series[0]), "workload_iops @20:45:01 +1s: - 100*19"; got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
-			if notes := strings.Join(d.Workloads[0].Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
+			if notes := strings.Join(d.Workloads[0].Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" &&
+				notes != "" {
 				t.Errorf("notes %q, want %q", notes, c.note)
 			}
 		})
@@ -620,7 +662,8 @@ func TestMetrics(t *testing.T) {
 		{"median", of("Median", "us", []float64{4, 1, 3, 2}), []string{"Median of s0: 2.5 us"}},
 		{"variability", of("Variability", "ops/s", []float64{8, 12}), []string{
 			"Variability of s0: 28.2842712 %", "Standard deviation of s0: 2.82842712 ops/s", "Range of s0: 4 ops/s"}},
-		{"of nothing but zeros", of("Variability", "ops/s", []float64{0, 0}), []string{"Standard deviation of s0: 0 ops/s", "Range of s0: 0 ops/s"}},
+		{"of nothing but zeros", of("Variability", "ops/s", []float64{0, 0}),
+			[]string{"Standard deviation of s0: 0 ops/s", "Range of s0: 0 ops/s"}},
 		{"worst rate is the lowest", of("Mean", "ops/s", []float64{10}, []float64{20}, []float64{90}), []string{
 			"Mean (median) of median of 3 series: 20 ops/s", "Mean (worst) of s0: 10 ops/s"}},
 		{"worst latency is the highest", of("Mean", "us", []float64{10}, []float64{20}), []string{
@@ -639,7 +682,8 @@ func TestSignificant(t *testing.T) {
 		v    float64
 		n    int
 		want float64
-	}{{4220.6000000000004, 9, 4220.6}, {123456, 3, 123000}, {-0.00012345, 2, -0.00012}, {0, 5, 0}, {1e-320, 5, 1e-320}} {
+	}{{4220.6000000000004, 9, 4220.6}, {123456, 3, 123000}, {-0.00012345, 2, -0.00012}, {0, 5, 0}, {1e-320, 5,
+		1e-320}} {
 		if got := significant(c.v, c.n); got != c.want {
 			t.Errorf("%v to %d: %v, want %v", c.v, c.n, got, c.want)
 		}
@@ -649,7 +693,8 @@ func TestSignificant(t *testing.T) {
 	}
 }
 
-// A machine that a step has made is listed, on or not; one that was only planned is not. A group that was never on has no views.
+// A machine that a step has made is listed, on or not; one that was only planned is not. A group that was never on has
+// no views.
 func TestMachinesThatWereNeverOn(t *testing.T) {
 	l := newLab(t)
 	defer l.close()

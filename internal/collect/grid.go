@@ -15,7 +15,8 @@ import (
 	"plimsoll/result"
 )
 
-// Limits of what data.json holds beside the scenario's own results. They keep the report of one hour of 50 VMs below 3 MB.
+// Limits of what data.json holds beside the scenario's own results. They keep the report of one hour of 50 VMs below 3
+// MB.
 const (
 	mostPoints  = 720     // per series
 	fewestCells = 60      // never coarser than this many points
@@ -85,14 +86,15 @@ func (c *collector) planGrid(ctx context.Context) {
 	c.perVM = map[string]*cells{}
 }
 
-// intervals are the usual times between the reports of workloads, and the longest between those with histograms, judged by the beginning of one output
-// of each.
+// intervals are the usual times between the reports of workloads, and the longest between those with histograms, judged
+// by the beginning of one output of each.
 func (c *collector) intervals(ctx context.Context) (between map[string]time.Duration, detail time.Duration) {
 	const enough, few = 1 << 20, 8
 	between = map[string]time.Duration{}
 	for _, k := range c.tracks {
 		engine := c.engines[k.job.Engine]
-		if _, seen := between[k.job.Workload]; seen || len(between) >= few || k.job.Prefill || engine == nil || ctx.Err() != nil {
+		if _, seen := between[k.job.Workload]; seen || len(between) >= few || k.job.Prefill || engine == nil ||
+			ctx.Err() != nil {
 			continue
 		}
 		between[k.job.Workload] = 0
@@ -101,7 +103,8 @@ func (c *collector) intervals(ctx context.Context) (between map[string]time.Dura
 			continue // said when it is replayed
 		}
 		var times sampler
-		_, _ = engine.Parse(declared(k.job), io.LimitReader(raw, enough), &times) // what it objects to is said when all is replayed
+		// what it objects to is said when all is replayed
+		_, _ = engine.Parse(declared(k.job), io.LimitReader(raw, enough), &times)
 		_ = raw.Close()
 		between[k.job.Workload], detail = usual(times.times), max(detail, usual(times.details))
 	}
@@ -150,7 +153,8 @@ var quantiles = [...]struct {
 }{{0.5, result.LatencyP50}, {0.99, result.LatencyP99}, {0.999, result.LatencyP999}}
 
 func newCells(g grid, operations int) *cells {
-	return &cells{grid: g, hists: make([][]*hist.Histogram, operations), q: make([][len(quantiles)][]*float64, operations)}
+	return &cells{grid: g, hists: make([][]*hist.Histogram, operations),
+		q: make([][len(quantiles)][]*float64, operations)}
 }
 
 // add puts what happened between two states into a cell; outside the grid it is left out.
@@ -253,7 +257,8 @@ func (c *collector) series(ctx context.Context) []result.Series {
 	return slices.Concat(out, c.nodeCPU(ctx), c.machines(ctx))
 }
 
-// sharing are the workloads that share the VMs of their group with another, so that the group's views do not tell them apart.
+// sharing are the workloads that share the VMs of their group with another, so that the group's views do not tell them
+// apart.
 func (c *collector) sharing() []*loadPlan {
 	in := map[string]int{}
 	for _, l := range c.loads {
@@ -278,7 +283,8 @@ func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 	if c.store == nil || c.grid.n == 0 {
 		return nil
 	}
-	query := fmt.Sprintf("sum by (node, instance) (%s{scenario_id=\"%d\"})", ClusterSeries("CpuUsage.Avg.Percent"), c.m.Scenario.ID)
+	query := fmt.Sprintf("sum by (node, instance) (%s{scenario_id=\"%d\"})", ClusterSeries("CpuUsage.Avg.Percent"),
+		c.m.Scenario.ID)
 	start, end := c.grid.edge(1), c.grid.edge(c.grid.n)
 	found, err := c.store.Range(ctx, query, start, end, c.grid.step)
 	if err != nil {
@@ -286,11 +292,13 @@ func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 		return nil
 	}
 	slices.SortStableFunc(found, func(a, b series.Series) int {
-		return cmp.Or(cmp.Compare(len(a.Label("node")), len(b.Label("node"))), cmp.Compare(a.Label("node"), b.Label("node")))
+		return cmp.Or(cmp.Compare(len(a.Label("node")), len(b.Label("node"))),
+			cmp.Compare(a.Label("node"), b.Label("node")))
 	})
 	var out []result.Series
 	for _, s := range found {
-		out = append(out, onGrid(result.Series{Name: s.Label("instance"), Measure: result.NodeCPU, Unit: "%"}, s.Points, start, end, c.grid.step))
+		out = append(out, onGrid(result.Series{Name: s.Label("instance"), Measure: result.NodeCPU, Unit: "%"}, s.Points,
+			start, end, c.grid.step))
 	}
 	return out
 }
@@ -310,7 +318,8 @@ func (c *collector) having(keep func(*track) bool) []*track {
 	return out
 }
 
-// views makes the series of some tracks together; those without any operation are left out. q nil leaves out percentiles.
+// views makes the series of some tracks together; those without any operation are left out. q nil leaves out
+// percentiles.
 func (c *collector) views(head result.Series, tracks []*track, q *cells) []result.Series {
 	return append(c.layout.views(head, c.grid, c.binned(tracks, c.grid), q), c.figures(head, tracks)...)
 }

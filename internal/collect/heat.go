@@ -88,8 +88,9 @@ func (h *heat) result() *result.HeatMap {
 // courseQuantiles are those that comparisons give intervals of.
 var courseQuantiles = []float64{0.5, 0.9, 0.99, 0.999}
 
-// course is how the operations of one kind lie in time, nil when there were none. It counts above the end of a percentile's bucket, or above
-// its beginning when nothing lies beyond; when everything lies in that bucket, the percentile is left out.
+// course is how the operations of one kind lie in time, nil when there were none. It counts above the end of a
+// percentile's bucket, or above its beginning when nothing lies beyond; when everything lies in that bucket, the
+// percentile is left out.
 func (h *heat) course(op int) *result.Course {
 	whole := &hist.Histogram{}
 	for _, one := range h.columns[op] {
@@ -108,7 +109,8 @@ func (h *heat) course(op int) *result.Course {
 			above = max(low, 1) - 1
 		}
 		if n := whole.CountAbove(above); n > 0 && n < whole.Count() {
-			out.Slower = append(out.Slower, result.Slower{Quantile: q, AboveNs: above, Counts: make([]uint64, h.grid.n)})
+			out.Slower = append(out.Slower, result.Slower{Quantile: q, AboveNs: above,
+				Counts: make([]uint64, h.grid.n)})
 		}
 	}
 	for at, one := range h.columns[op] {

@@ -12,8 +12,8 @@ import (
 	"plimsoll/result"
 )
 
-// Names of the series of the machines underneath, as an exporter on them would serve them. They are not called node_...: those are the
-// VMs' here, and a published query must not add up the two.
+// Names of the series of the machines underneath, as an exporter on them would serve them. They are not called
+// node_...: those are the VMs' here, and a published query must not add up the two.
 const (
 	HostCPU          = "plimsoll_host_cpu_seconds_total" // by cpu, numa_node, mode
 	HostReads        = "plimsoll_host_disk_reads_completed_total"
@@ -22,7 +22,8 @@ const (
 	HostWrittenBytes = "plimsoll_host_disk_written_bytes_total"
 	HostIOTime       = "plimsoll_host_disk_io_time_seconds_total"
 
-	ThreadBusy    = "plimsoll_generator_thread_busy_ratio"    // of the busiest thread of a load generator, since the last look
+	// of the busiest thread of a load generator, since the last look
+	ThreadBusy    = "plimsoll_generator_thread_busy_ratio"
 	ThreadWaiting = "plimsoll_generator_thread_waiting_ratio" // of the same thread: ready, and no CPU
 )
 
@@ -42,12 +43,13 @@ type HostDevice struct {
 	Busy                    time.Duration
 }
 
-// host notes a value of a machine for the next tick. Counters carry the moment at which they were read: a whole second would make their
-// rates jump.
+// host notes a value of a machine for the next tick. Counters carry the moment at which they were read: a whole second
+// would make their rates jump.
 func (r *Recorder) host(name string, value float64, labels ...series.Label) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cluster = append(r.cluster, clusterPoint{name: name, labels: r.o.Scope.labels(labels...), t: r.now().Truncate(time.Millisecond), v: value})
+	r.cluster = append(r.cluster, clusterPoint{name: name, labels: r.o.Scope.labels(labels...),
+		t: r.now().Truncate(time.Millisecond), v: value})
 }
 
 // HostCPU records the time of a CPU.
@@ -56,7 +58,8 @@ func (r *Recorder) HostCPU(c HostCPUTime) {
 		mode string
 		time time.Duration
 	}{{"user", c.User}, {"system", c.System}, {"interrupt", c.Interrupt}, {"steal", c.Steal}, {"idle", c.Idle}} {
-		r.host(HostCPU, m.time.Seconds(), series.Label{Name: "instance", Value: c.Host}, series.Label{Name: "cpu", Value: c.CPU},
+		r.host(HostCPU, m.time.Seconds(), series.Label{Name: "instance", Value: c.Host},
+			series.Label{Name: "cpu", Value: c.CPU},
 			series.Label{Name: "numa_node", Value: strconv.Itoa(c.NUMA)}, series.Label{Name: "mode", Value: m.mode})
 	}
 }
@@ -68,7 +71,8 @@ func (r *Recorder) HostDevice(d HostDevice) {
 		value float64
 	}{{HostReads, float64(d.Reads)}, {HostWrites, float64(d.Writes)}, {HostReadBytes, float64(d.ReadBytes)},
 		{HostWrittenBytes, float64(d.WrittenBytes)}, {HostIOTime, d.Busy.Seconds()}} {
-		r.host(c.name, c.value, series.Label{Name: "instance", Value: d.Host}, series.Label{Name: "device", Value: d.Device})
+		r.host(c.name, c.value, series.Label{Name: "instance", Value: d.Host},
+			series.Label{Name: "device", Value: d.Device})
 	}
 }
 
@@ -91,7 +95,8 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 	scope := fmt.Sprintf("scenario_id=\"%d\"", c.m.Scenario.ID)
 	over := c.rateWindow()
 	cpu := func(by, modes string) string {
-		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s,mode%s}[%s])) / sum by (%[1]s) (rate(%[2]s{%[3]s}[%[5]s]))", by, HostCPU, scope, modes, over)
+		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s,mode%s}[%s])) / sum by (%[1]s) (rate(%[2]s{%[3]s}[%[5]s]))",
+			by, HostCPU, scope, modes, over)
 	}
 	numa := c.measured(ctx, cpu("instance, numa_node", `!="idle"`), result.NUMACPU, "%",
 		func(s series.Series) string { return "NUMA node " + s.Label("numa_node") })
@@ -109,11 +114,15 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 			out = append(out, s)
 		}
 	}
-	for _, d := range []struct{ factor, counter, metric, unit string }{{"", HostReadBytes, result.DeviceReadBandwidth, "bytes/s"},
-		{"", HostWrittenBytes, result.DeviceWriteBandwidth, "bytes/s"}, {"", HostReads, result.DeviceReads, "ops/s"}, {"", HostWrites, result.DeviceWrites, "ops/s"},
+	for _, d := range []struct{ factor, counter, metric, unit string }{{"", HostReadBytes, result.DeviceReadBandwidth,
+		"bytes/s"},
+		{"", HostWrittenBytes, result.DeviceWriteBandwidth, "bytes/s"}, {"", HostReads, result.DeviceReads, "ops/s"},
+		{"", HostWrites, result.DeviceWrites, "ops/s"},
 		{"100 * ", HostIOTime, result.DeviceBusy, "%"}} {
 		query := fmt.Sprintf("%ssum by (instance, device) (rate(%s{%s}[%s]))", d.factor, d.counter, scope, over)
-		out = append(out, c.measured(ctx, query, d.metric, d.unit, func(s series.Series) string { return s.Label("device") })...)
+		out = append(out, c.measured(ctx, query, d.metric, d.unit, func(s series.Series) string {
+			return s.Label("device")
+		})...)
 	}
 	return out
 }
@@ -153,7 +162,8 @@ func (c *collector) measured(ctx context.Context, query, metric, unit string,
 // whole is the part that a series of a whole machine is about.
 func whole(series.Series) string { return "" }
 
-// peak is the largest mean of a series over a tenth of its points, so that a CPU that was busy for one of several workloads is kept.
+// peak is the largest mean of a series over a tenth of its points, so that a CPU that was busy for one of several
+// workloads is kept.
 func peak(s result.Series) float64 {
 	n := max(1, len(s.Values)/10)
 	best := 0.0
@@ -171,7 +181,8 @@ func peak(s result.Series) float64 {
 	return best
 }
 
-// threads adds to the workloads of single VMs what the busiest thread of their generator did, over the window that was measured.
+// threads adds to the workloads of single VMs what the busiest thread of their generator did, over the window that was
+// measured.
 func (c *collector) threads(ctx context.Context) {
 	if c.store == nil || c.grid.n == 0 {
 		return
@@ -183,7 +194,8 @@ func (c *collector) threads(ctx context.Context) {
 		{ThreadBusy, func(w *result.Workload) **float64 { return &w.ThreadBusy }},
 		{ThreadWaiting, func(w *result.Workload) **float64 { return &w.ThreadWaiting }},
 	} {
-		query := fmt.Sprintf("avg_over_time(%s{scenario_id=\"%d\"}[%ds])", m.series, c.m.Scenario.ID, int(c.grid.step.Seconds()))
+		query := fmt.Sprintf("avg_over_time(%s{scenario_id=\"%d\"}[%ds])", m.series, c.m.Scenario.ID,
+			int(c.grid.step.Seconds()))
 		found, err := c.store.Range(ctx, query, c.grid.edge(1), c.grid.edge(c.grid.n), c.grid.step)
 		if err != nil {
 			c.problem("threads of the load generators: %v", err)

@@ -42,11 +42,13 @@ func newLoad(name string, l layout, ls []series.Label, ops, bytes, service strin
 		sent: make([]*hist.Histogram, n), seen: make([]bool, n)}
 	for i, o := range l.operations {
 		with := append(slices.Clone(ls), series.Label{Name: "op", Value: o.Name})
-		out.byOp = append(out.byOp, opSeries{series.NewRow(handles(with, ops, bytes)...), series.NewHandle(service, with)})
+		out.byOp = append(out.byOp, opSeries{series.NewRow(handles(with, ops, bytes)...),
+			series.NewHandle(service, with)})
 		out.seen[i] = o.Block != result.BlockDiscard // those are rare
 	}
 	for _, m := range l.measures {
-		with := append(slices.Clone(ls), series.Label{Name: "measure", Value: m.Name}, series.Label{Name: "unit", Value: m.Unit})
+		with := append(slices.Clone(ls), series.Label{Name: "measure", Value: m.Name},
+			series.Label{Name: "unit", Value: m.Unit})
 		out.values = append(out.values, series.NewRow(series.NewHandle(WorkloadMeasure, with)))
 	}
 	return out
@@ -105,7 +107,8 @@ func (r *Recorder) Job(d result.RawJob) *Job {
 		l.sections = v.sections(r.o.Scope, d)
 	}
 	for _, s := range l.sections {
-		s.job = &Job{r: r, vm: v, load: s, start: now, ticks: []mark{{t: now, v: s.layout.zero()}}, meter: newMeter(s.layout, d.Operations, nil)}
+		s.job = &Job{r: r, vm: v, load: s, start: now, ticks: []mark{{t: now, v: s.layout.zero()}},
+			meter: newMeter(s.layout, d.Operations, nil)}
 	}
 	return l.job
 }
@@ -204,10 +207,10 @@ func (j *Job) pass(shift time.Duration, from, to time.Time) {
 	j.points = nil
 }
 
-// place puts a report on the run's clock, never before an earlier one. A report cannot have been made after it arrived, nor its tool have
-// begun before it was sent for; between these bounds the two clocks are taken to differ as little as they can. So neither
-// the first report, which is long under way, nor a later one that is quick makes the reports look closer together than they are.
-// A report without a clock is as old as the job was when it was made; see untimed.
+// place puts a report on the run's clock, never before an earlier one. A report cannot have been made after it arrived,
+// nor its tool have begun before it was sent for; between these bounds the two clocks are taken to differ as little as
+// they can. So neither the first report, which is long under way, nor a later one that is quick makes the reports look
+// closer together than they are. A report without a clock is as old as the job was when it was made; see untimed.
 func (j *Job) place(rep workload.Report) time.Time {
 	now := j.r.now()
 	floor := j.ticks[len(j.ticks)-1].t
@@ -276,8 +279,8 @@ func (j *Job) ClockSeconds() float64 {
 
 func (j *Job) lastTime() time.Time { return j.ticks[len(j.ticks)-1].t }
 
-// horizon is the moment up to which the job's counters are known: its newest report, or now when it has ended or been silent for long. The former stays
-// so until the time given, unless the job is heard of.
+// horizon is the moment up to which the job's counters are known: its newest report, or now when it has ended or been
+// silent for long. The former stays so until the time given, unless the job is heard of.
 func (j *Job) horizon(now time.Time) (known, until time.Time) {
 	until = j.silentFrom()
 	if j.over || now.After(until) {
@@ -289,8 +292,8 @@ func (j *Job) horizon(now time.Time) (known, until time.Time) {
 // silentFrom is when the job will have been silent for long.
 func (j *Job) silentFrom() time.Time { return j.lastTime().Add(3 * max(j.gap, j.r.o.Interval)) }
 
-// at is the state of the load at a tick, until the next one is asked for. Ticks are asked for in order; reports that are
-// passed are forgotten.
+// at is the state of the load at a tick, until the next one is asked for. Ticks are asked for in order; reports that
+// are passed are forgotten.
 func (l *load) at(t time.Time) totals {
 	sum := l.state
 	copy(sum, l.ended)
@@ -355,7 +358,8 @@ func (l *load) writeValues(b *series.Batch, t time.Time) {
 	}
 }
 
-// newHist is the cumulative histogram over all starts at the tick last asked for; nil when it is the one written before.
+// newHist is the cumulative histogram over all starts at the tick last asked for; nil when it is the one written
+// before.
 func (l *load) newHist(op int) *hist.Histogram {
 	if l.job == nil {
 		return nil

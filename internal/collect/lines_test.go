@@ -69,8 +69,9 @@ func newLab(t testing.TB) *lab {
 	t.Helper()
 	l := &lab{t: t, now: epoch}
 	m := result.Manifest{
-		RunID: result.NewRunID(epoch, "lab", 0x7f3a), Created: epoch, Target: "fake", ClusterName: "c", TimeScale: 1, SizeScale: 1,
-		Scenario: result.ScenarioInfo{ID: 42, Name: "lab", DisplayName: "Lab"},
+		RunID: result.NewRunID(epoch, "lab", 0x7f3a), Created: epoch, Target: "fake", ClusterName: "c", TimeScale: 1,
+		SizeScale: 1,
+		Scenario:  result.ScenarioInfo{ID: 42, Name: "lab", DisplayName: "Lab"},
 	}
 	var err error
 	if l.folder, err = result.Create(t.TempDir(), m); err != nil {
@@ -110,7 +111,8 @@ func (l *lab) event(kind, phase, text string) {
 // start begins a workload on a VM, one that tells its lanes apart when there are any.
 func (l *lab) start(vm, group, load string, attempt int, lanes ...result.Lane) *labJob {
 	j := &labJob{lab: l, began: l.now, desc: result.RawJob{
-		VM: vm, Group: group, Workload: load, Attempt: attempt, Engine: "lines", Phase: "run", Latency: "service time", Start: l.now,
+		VM: vm, Group: group, Workload: load, Attempt: attempt, Engine: "lines", Phase: "run", Latency: "service time",
+		Start: l.now,
 		Lanes: lanes, Apart: len(lanes) > 0, Operations: result.BlockOperations(),
 	}}
 	l.must(l.folder.WriteRawJob(j.desc))

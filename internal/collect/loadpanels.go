@@ -11,9 +11,9 @@ import (
 	"plimsoll/scenario"
 )
 
-// workloadPanel makes a result from the generators' own reports. Rates are counters re-binned on a grid: with reports on the grid they are the
-// difference of two reports over the time between them, the first report giving no point unless there is hardly another, and each point carrying
-// the later time.
+// workloadPanel makes a result from the generators' own reports. Rates are counters re-binned on a grid: with reports
+// on the grid they are the difference of two reports over the time between them, the first report giving no point
+// unless there is hardly another, and each point carrying the later time.
 func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
 	value, cumulative, err := c.workloadValue(r, p)
 	if err != nil {
@@ -65,9 +65,10 @@ func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
 	return nil
 }
 
-// workloadValue is what a result of a workload shows of its counters, with its unit put into the panel. Operations are all
-// that the workload does, of a generator of block I/O reads and writes.
-func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value func(totals, time.Duration) float64, cumulative bool, err error) {
+// workloadValue is what a result of a workload shows of its counters, with its unit put into the panel. Operations are
+// all that the workload does, of a generator of block I/O reads and writes.
+func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value func(totals, time.Duration) float64,
+	cumulative bool, err error) {
 	var ops []int
 	moving := false
 	rate := result.OperationsUnit
@@ -113,7 +114,10 @@ func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value fun
 // declares reports whether a workload counts an operation.
 func (c *collector) declares(load string, o result.Operation) bool {
 	return slices.ContainsFunc(c.tracks, func(k *track) bool {
-		return k.job.Workload == load && !k.job.Prefill && slices.ContainsFunc(k.job.Operations, func(x result.Operation) bool { return x.Name == o.Name })
+		return k.job.Workload == load && !k.job.Prefill &&
+			slices.ContainsFunc(k.job.Operations, func(x result.Operation) bool {
+				return x.Name == o.Name
+			})
 	})
 }
 
@@ -133,8 +137,8 @@ func (c *collector) tracksByVM(load string) (byVM map[string][]*track, silent []
 	return byVM, silent
 }
 
-// reportGrid is the grid of a workload's result: the usual time between its reports, for aggregates the author's reporting interval if
-// that is longer, from the first report's whole second to the last report.
+// reportGrid is the grid of a workload's result: the usual time between its reports, for aggregates the author's
+// reporting interval if that is longer, from the first report's whole second to the last report.
 func (c *collector) reportGrid(r scenario.Result, byVM map[string][]*track) (g grid, end time.Time) {
 	var start time.Time
 	step := time.Second
@@ -157,8 +161,8 @@ func (c *collector) reportGrid(r scenario.Result, byVM map[string][]*track) (g g
 	return grid{start: start.Truncate(time.Second), step: step}, end
 }
 
-// since is the moment from which a start's rates are shown: its first report, or the beginning of its count where the reports after that
-// one cover less than three seconds, which would leave a short job without figures.
+// since is the moment from which a start's rates are shown: its first report, or the beginning of its count where the
+// reports after that one cover less than three seconds, which would leave a short job without figures.
 func (k *track) since() time.Time {
 	if k.to().Sub(k.marks[1].t) < 3*time.Second {
 		return k.marks[0].t
@@ -166,20 +170,22 @@ func (k *track) since() time.Time {
 	return k.marks[1].t
 }
 
-// bounded lengthens the step where the panel would become too large, and says so; the grid's points reach from start to end.
+// bounded lengthens the step where the panel would become too large, and says so; the grid's points reach from start to
+// end.
 func bounded(p *result.Panel, g grid, end time.Time, lines int) grid {
 	span := end.Sub(g.start)
 	if most := max(mostPanelValues/lines, fewestCells); int(span/g.step) > most {
 		asked := g.step
 		g.step = (span/time.Duration(most) + time.Second - 1).Truncate(time.Second)
-		p.Notes = append(p.Notes, fmt.Sprintf("re-binned to %v instead of %v: %v is too long for that", g.step, asked, span.Round(time.Second)))
+		p.Notes = append(p.Notes, fmt.Sprintf("re-binned to %v instead of %v: %v is too long for that", g.step, asked,
+			span.Round(time.Second)))
 	}
 	g.n = int((span+g.step-1)/g.step) + 1
 	return g
 }
 
-// sampled reads a value at every point of the grid. A rate at t is of the step before t, or of that part of it for which there are reports; the first
-// report gives none. Cumulative values are those at t.
+// sampled reads a value at every point of the grid. A rate at t is of the step before t, or of that part of it for
+// which there are reports; the first report gives none. Cumulative values are those at t.
 func sampled(tracks []*track, g grid, value func(totals, time.Duration) float64, cumulative bool) []*float64 {
 	const least = 500 * time.Millisecond // a shorter part says nothing about a rate
 	out := make([]*float64, g.n)

@@ -11,7 +11,8 @@ import (
 	"plimsoll/unit"
 )
 
-// formula is one report metric of the language. The language only names them; what each computes is ours and is printed with it.
+// formula is one report metric of the language. The language only names them; what each computes is ours and is printed
+// with it.
 type formula struct {
 	name, text string
 	unit       string // "" is the panel's
@@ -24,9 +25,12 @@ func lower(a, b float64) bool  { return a < b }
 
 var formulas = map[string][]formula{
 	"Variability": {
-		{"Variability", "coefficient of variation of the series' values: sample standard deviation / mean (our formula; lower is better)", "%", variation, higher},
+		{"Variability", "coefficient of variation of the series' values: sample standard deviation / mean (our " +
+			"formula; lower is better)", "%", variation, higher},
 		{"Standard deviation", "sample standard deviation of the series' values", "", deviation, higher},
-		{"Range", "largest minus smallest of the series' values", "", func(v []float64) float64 { return slices.Max(v) - slices.Min(v) }, higher},
+		{"Range", "largest minus smallest of the series' values", "", func(v []float64) float64 {
+			return slices.Max(v) - slices.Min(v)
+		}, higher},
 	},
 	"Min":     {{"Min", "smallest of the series' values", "", slices.Min[[]float64], lower}},
 	"Mean":    {{"Mean", "mean of the series' values", "", mean, lower}},

@@ -14,8 +14,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// Constants of the language: the range of irate, the step where the author gives none, and the operations per second above which a
-// latency is defined.
+// Constants of the language: the range of irate, the step where the author gives none, and the operations per second
+// above which a latency is defined.
 const (
 	lookback    = "30s"
 	defaultStep = 5 * time.Second
@@ -32,8 +32,10 @@ func (c *collector) panels(ctx context.Context) []result.Panel {
 	out := make([]result.Panel, 0, len(c.sc.Results))
 	for _, r := range c.sc.Results {
 		p := result.Panel{
-			ID: c.sc.Name + "_" + r.Name, Name: r.Name, Title: r.Title, Kind: string(r.Kind), Type: r.Type, ReportGroup: r.ReportGroup,
-			Description: r.Description, Hint: r.Hint, Expected: r.Expected, XLabel: r.XLabel, YLabel: r.YLabel, Series: []result.Series{},
+			ID: c.sc.Name + "_" + r.Name, Name: r.Name, Title: r.Title, Kind: string(r.Kind), Type: r.Type,
+			ReportGroup: r.ReportGroup,
+			Description: r.Description, Hint: r.Hint, Expected: r.Expected, XLabel: r.XLabel, YLabel: r.YLabel,
+			Series: []result.Series{},
 		}
 		for _, b := range r.Bands {
 			p.Bands = append(p.Bands, result.Band{Name: b.Name, Lower: b.Lower, Upper: b.Upper})
@@ -69,7 +71,8 @@ func (c *collector) panels(ctx context.Context) []result.Panel {
 func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) {
 	filter := fmt.Sprintf("scenario_id=\"%d\", vm_group=%s", scenarioID, quote(r.Group))
 	sum := func(by, a, b string) string {
-		return fmt.Sprintf("sum by (%s) (irate(%s{%s}[%s]) + irate(%s{%s}[%s]))", by, a, filter, lookback, b, filter, lookback)
+		return fmt.Sprintf("sum by (%s) (irate(%s{%s}[%s]) + irate(%s{%s}[%s]))", by, a, filter, lookback, b, filter,
+			lookback)
 	}
 	switch strings.ToLower(r.Type) {
 	case "iops":
@@ -85,7 +88,8 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 		default:
 			return "", "us", fmt.Errorf("aggregate %q is not defined for latency; use mean", r.Aggregate)
 		}
-		return fmt.Sprintf("(%s / (%s > %s)) * 1000000", sum(by, ReadSeconds, WriteSeconds), sum(by, ReadsCompleted, WritesCompleted), iopsFloor), "us", nil
+		return fmt.Sprintf("(%s / (%s > %s)) * 1000000", sum(by, ReadSeconds, WriteSeconds),
+			sum(by, ReadsCompleted, WritesCompleted), iopsFloor), "us", nil
 	case "generic":
 		if strings.TrimSpace(r.Query) == "" {
 			return "", "count", fmt.Errorf("a generic result needs a query")
@@ -102,7 +106,8 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 	case "mean", "avg":
 		query = fmt.Sprintf("avg by (vm_group) (%s)", query)
 	default:
-		return "", unit, fmt.Errorf("aggregate %q is not defined for VM-group results; use sum, min, mean or max", r.Aggregate)
+		return "", unit, fmt.Errorf("aggregate %q is not defined for VM-group results; use sum, min, mean or max",
+			r.Aggregate)
 	}
 	return query, unit, nil
 }
@@ -153,7 +158,8 @@ func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result
 		return err
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("the query found nothing between %s and %s", start.Format(time.TimeOnly), end.Format(time.TimeOnly))
+		return fmt.Errorf("the query found nothing between %s and %s", start.Format(time.TimeOnly),
+			end.Format(time.TimeOnly))
 	}
 	for k, s := range found {
 		name := r.Title
@@ -164,12 +170,14 @@ func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result
 		if p.Unit != "count" {
 			points = within(points, from)
 		}
-		p.Series = append(p.Series, onGrid(result.Series{Name: name, VM: s.Label("instance"), Group: r.Group, Unit: p.Unit}, points, start, end, step))
+		p.Series = append(p.Series, onGrid(result.Series{Name: name, VM: s.Label("instance"), Group: r.Group,
+			Unit: p.Unit}, points, start, end, step))
 	}
 	return nil
 }
 
-// within leaves out the rates that reach back before the window, to the prefill or the warm-up: irate looks at the two points before its time.
+// within leaves out the rates that reach back before the window, to the prefill or the warm-up: irate looks at the two
+// points before its time.
 func within(points []series.Point, from time.Time) []series.Point {
 	first := slices.IndexFunc(points, func(p series.Point) bool { return !p.Time.Before(from.Add(time.Second)) })
 	if first < 0 {
@@ -212,20 +220,24 @@ func (c *collector) scaledStep(step time.Duration) time.Duration {
 	return max(time.Second, step.Round(time.Second))
 }
 
-// What evaluating one panel may cost: a rate of one series at one moment is one evaluation, of which a core does some millions a second. With
-// more, the step is lengthened, which is said. Above the second the query is evaluated in slices.
+// What evaluating one panel may cost: a rate of one series at one moment is one evaluation, of which a core does some
+// millions a second. With more, the step is lengthened, which is said. Above the second the query is evaluated in
+// slices.
 const (
 	mostEvaluations  = 30_000_000
 	sliceEvaluations = 5_000_000
 )
 
-// query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points. lines is the most series
-// that it gives, over how many series it goes.
-func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines, over int) ([]series.Series, time.Duration, error) {
-	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells), max(mostEvaluations/max(over, 1), fewestCells))
+// query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points.
+// lines is the most series that it gives, over how many series it goes.
+func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines,
+	over int) ([]series.Series, time.Duration, error) {
+	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells),
+		max(mostEvaluations/max(over, 1), fewestCells))
 	if asked := step; int(end.Sub(start)/step)+1 > most {
 		step = (end.Sub(start)/time.Duration(most-1) + time.Second - 1).Truncate(time.Second)
-		p.Notes = append(p.Notes, fmt.Sprintf("evaluated every %v instead of every %v: %v is too long for that", step, asked, end.Sub(start)))
+		p.Notes = append(p.Notes, fmt.Sprintf("evaluated every %v instead of every %v: %v is too long for that", step,
+			asked, end.Sub(start)))
 	}
 	evaluations := over * (int(end.Sub(start)/step) + 1)
 	ctx, shared := series.Sharing(ctx)
@@ -251,8 +263,8 @@ func onGrid(s result.Series, points []series.Point, start, end time.Time, step t
 	return s
 }
 
-// clusterMetrics are the metrics of the language with their unit and factor. Those marked experimental are dropped silently by the published
-// engine; here they are shown and marked.
+// clusterMetrics are the metrics of the language with their unit and factor. Those marked experimental are dropped
+// silently by the published engine; here they are shown and marked.
 var clusterMetrics = map[string]struct {
 	unit         string
 	factor       float64
@@ -302,7 +314,8 @@ func (c *collector) clusterPanel(ctx context.Context, r scenario.Result, p *resu
 		return fmt.Errorf("metric %q is not served by target %q", r.Metric, c.m.Target)
 	}
 	slices.SortStableFunc(found, func(a, b series.Series) int {
-		return cmp.Or(cmp.Compare(len(a.Label("node")), len(b.Label("node"))), cmp.Compare(a.Label("node"), b.Label("node")))
+		return cmp.Or(cmp.Compare(len(a.Label("node")), len(b.Label("node"))),
+			cmp.Compare(a.Label("node"), b.Label("node")))
 	})
 	for k, s := range found {
 		name := r.Title

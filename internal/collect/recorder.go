@@ -14,9 +14,10 @@ import (
 	"plimsoll/result"
 )
 
-// Names of the series that a Recorder writes. The first six are node_exporter's, so that published queries work; device is always
-// "data", all data disks together, since a load generator does not account by disk. node_exporter's node_disk_io_time_seconds_total is not
-// written: the time during which at least one operation was outstanding cannot be derived from what generators count.
+// Names of the series that a Recorder writes. The first six are node_exporter's, so that published queries work; device
+// is always "data", all data disks together, since a load generator does not account by disk. node_exporter's
+// node_disk_io_time_seconds_total is not written: the time during which at least one operation was outstanding cannot
+// be derived from what generators count.
 const (
 	ReadsCompleted  = "node_disk_reads_completed_total"
 	WritesCompleted = "node_disk_writes_completed_total"
@@ -87,19 +88,21 @@ type RecorderOptions struct {
 	Store *series.Store
 	Now   func() time.Time // the run's clock
 	Scope Scope
-	// Base is the moment from which times are counted by the monotonic clock, so that a step of the wall clock during the run moves
-	// nothing; the run's Created. Zero: Now().
+	// Base is the moment from which times are counted by the monotonic clock, so that a step of the wall clock during
+	// the run moves nothing; the run's Created. Zero: Now().
 	Base time.Time
 	// Interval between points; 0 means one second. Points lie on whole multiples of it.
 	Interval time.Duration
 }
 
-// Recorder turns what engines report into time series while a run goes on. Its methods may be called from several goroutines.
+// Recorder turns what engines report into time series while a run goes on. Its methods may be called from several
+// goroutines.
 //
-// Every powered-on VM has a point at every tick, zeros included, so that irate works from the first I/O on. A tick's value is
-// interpolated linearly between the two reports around it: counts are conserved, and a tick is written once every running workload of the VM has
-// reported beyond it, or has been silent for three of its intervals. Reports are placed on the run's clock by their own time plus the
-// distance between the two clocks, bounded by when the tool was started and when its reports came, so that delays of delivery do not show up as bursts.
+// Every powered-on VM has a point at every tick, zeros included, so that irate works from the first I/O on. A tick's
+// value is interpolated linearly between the two reports around it: counts are conserved, and a tick is written once
+// every running workload of the VM has reported beyond it, or has been silent for three of its intervals. Reports are
+// placed on the run's clock by their own time plus the distance between the two clocks, bounded by when the tool was
+// started and when its reports came, so that delays of delivery do not show up as bursts.
 type Recorder struct {
 	o       RecorderOptions
 	mu      sync.Mutex // taken before that of a VM
@@ -207,7 +210,9 @@ func (r *Recorder) vm(name, group string, node int) *vmState {
 		}
 		r.vms[name] = v
 		v.idle = r.wakes.one()
-		at, _ := slices.BinarySearchFunc(r.rows, name, func(row vmRow, name string) int { return strings.Compare(row.vm.name, name) })
+		at, _ := slices.BinarySearchFunc(r.rows, name, func(row vmRow, name string) int {
+			return strings.Compare(row.vm.name, name)
+		})
 		r.rows = slices.Insert(r.rows, at, vmRow{v, v.idle})
 	}
 	return v
@@ -289,7 +294,8 @@ func (r *Recorder) Warnings() []string {
 		out = append(out, text)
 	}
 	if r.dropped > 0 {
-		out = append(out, fmt.Sprintf("%d points came too late for the metrics database and were left out of it", r.dropped))
+		out = append(out, fmt.Sprintf("%d points came too late for the metrics database and were left out of it",
+			r.dropped))
 	}
 	slices.Sort(out)
 	return out
@@ -335,7 +341,8 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 }
 
 // diskSeries are written for every machine that is on, in this order.
-var diskSeries = [...]string{VMNode, ReadsCompleted, WritesCompleted, ReadBytes, WrittenBytes, ReadSeconds, WriteSeconds}
+var diskSeries = [...]string{VMNode, ReadsCompleted, WritesCompleted, ReadBytes, WrittenBytes, ReadSeconds,
+	WriteSeconds}
 
 // diskTotals are reads and writes of all loads of a machine.
 type diskTotals struct{ ops, bytes, seconds [2]float64 }

@@ -42,26 +42,34 @@ func TestRecordedSeries(t *testing.T) {
 	l.must(err)
 	var names []string
 	for _, s := range got {
-		want := []series.Label{{Name: "cluster_name", Value: "c"}, {Name: "instance", Value: "vm-0"}, {Name: "scenario_display_name", Value: "Lab"},
-			{Name: "scenario_id", Value: "42"}, {Name: "scenario_name", Value: "lab"}, {Name: "vm_group", Value: "Group 0"}}
+		want := []series.Label{{Name: "cluster_name", Value: "c"}, {Name: "instance", Value: "vm-0"},
+			{Name: "scenario_display_name", Value: "Lab"},
+			{Name: "scenario_id", Value: "42"}, {Name: "scenario_name", Value: "lab"},
+			{Name: "vm_group", Value: "Group 0"}}
 		for _, w := range want {
 			if s.Label(w.Name) != w.Value {
 				t.Errorf("%s: label %s is %q, want %q", s.Label("__name__"), w.Name, s.Label(w.Name), w.Value)
 			}
 		}
-		names = append(names, strings.TrimSpace(fmt.Sprintf("%s %s %s %g", s.Label("__name__"), s.Label("device"), s.Label("op"), s.Points[0].Value)))
+		names = append(names, strings.TrimSpace(fmt.Sprintf("%s %s %s %g", s.Label("__name__"), s.Label("device"),
+			s.Label("op"), s.Points[0].Value)))
 	}
 	want := []string{
-		"node_disk_read_bytes_total data  40960", "node_disk_read_time_seconds_total data  0.01", "node_disk_reads_completed_total data  10",
-		"node_disk_write_time_seconds_total data  0", "node_disk_writes_completed_total data  0", "node_disk_written_bytes_total data  0",
-		"plimsoll_vm_node data  2", "plimsoll_workload_active   1", "plimsoll_workload_bytes_total  read 40960", "plimsoll_workload_bytes_total  trim 12288",
-		"plimsoll_workload_bytes_total  write 0", "plimsoll_workload_errors_total   2", "plimsoll_workload_ops_total  read 10", "plimsoll_workload_ops_total  trim 3",
+		"node_disk_read_bytes_total data  40960", "node_disk_read_time_seconds_total data  0.01",
+		"node_disk_reads_completed_total data  10",
+		"node_disk_write_time_seconds_total data  0", "node_disk_writes_completed_total data  0",
+		"node_disk_written_bytes_total data  0",
+		"plimsoll_vm_node data  2", "plimsoll_workload_active   1", "plimsoll_workload_bytes_total  read 40960",
+		"plimsoll_workload_bytes_total  trim 12288",
+		"plimsoll_workload_bytes_total  write 0", "plimsoll_workload_errors_total   2",
+		"plimsoll_workload_ops_total  read 10", "plimsoll_workload_ops_total  trim 3",
 		"plimsoll_workload_ops_total  write 0",
 	}
 	if d := cmp.Diff(want, names, sorted); d != "" {
 		t.Error(d)
 	}
-	if got := l.read(`histogram_count(plimsoll_workload_service_time_seconds{op="read", workload="W"})`, 1); got != "- 10" {
+	if got := l.read(`histogram_count(plimsoll_workload_service_time_seconds{op="read", workload="W"})`,
+		1); got != "- 10" {
 		t.Error(got)
 	}
 }
@@ -153,7 +161,8 @@ func TestRestartIdleAndPower(t *testing.T) {
 		{`last_over_time(node_disk_writes_completed_total[1s])`, "0*3 10 20 30*3 40 50 -*3 50*2"},
 		{`last_over_time(plimsoll_vm_node[1s])`, "0*10 -*3 1*2"},
 		{`last_over_time(plimsoll_workload_active[1s])`, "-*3 1*3 0*2 1*2 0 -*2 0*2"},
-		{`histogram_count(last_over_time(plimsoll_workload_service_time_seconds{op="write"}[1s]))`, "-*3 10 20 30 -*2 40 50 -*5"},
+		{`histogram_count(last_over_time(plimsoll_workload_service_time_seconds{op="write"}[1s]))`,
+			"-*3 10 20 30 -*2 40 50 -*5"},
 	} {
 		if got := l.read(c.query, 14); got != c.want {
 			t.Errorf("%s: %s, want %s", c.query, got, c.want)
@@ -161,7 +170,8 @@ func TestRestartIdleAndPower(t *testing.T) {
 	}
 }
 
-// A tool that falls silent does not hold back the points of its machine for ever, and counts from where it was when it comes back.
+// A tool that falls silent does not hold back the points of its machine for ever, and counts from where it was when it
+// comes back.
 func TestSilentTool(t *testing.T) {
 	l := newLab(t)
 	l.rec.VM("vm", "G", 0, true)
@@ -184,7 +194,8 @@ func TestSilentTool(t *testing.T) {
 	work(2)
 	j.end("finished")
 	l.must(l.rec.Close())
-	if got, want := l.read(`last_over_time(node_disk_reads_completed_total[1s])`, 11), "0 10 20 30*7 40 50"; got != want {
+	if got, want := l.read(`last_over_time(node_disk_reads_completed_total[1s])`,
+		11), "0 10 20 30*7 40 50"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -230,7 +241,8 @@ func TestLive(t *testing.T) {
 	}
 	ops := result.BlockOperations()
 	want := []LiveRow{
-		{Workload: "V", Group: "H", VMs: 1, Since: 3 * time.Second, Rates: []LiveRate{{Operation: ops[0]}, {Operation: ops[1]}, {Operation: ops[2]}}, Errors: 3},
+		{Workload: "V", Group: "H", VMs: 1, Since: 3 * time.Second,
+			Rates: []LiveRate{{Operation: ops[0]}, {Operation: ops[1]}, {Operation: ops[2]}}, Errors: 3},
 		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second,
 			Rates: []LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {ops[2], 20, 20 * 4096}},
 			Mean:  1666666, P99: 3 * time.Millisecond, Ops: 960, Bytes: 3 * (200*8192 + 100*4096 + 20*4096)},
@@ -339,7 +351,8 @@ func TestPointsBetweenReports(t *testing.T) {
 					var list []workload.Point
 					for s := 1; s <= 9; s++ {
 						n := uint64(max(0, s-5) * 20)
-						list = append(list, workload.Point{Time: l.now.Add(time.Duration(s-10) * time.Second), Ops: [3]uint64{n}})
+						list = append(list, workload.Point{Time: l.now.Add(time.Duration(s-10) * time.Second),
+							Ops: [3]uint64{n}})
 					}
 					j.job.Points(list)
 				}

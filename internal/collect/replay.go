@@ -78,8 +78,8 @@ func (k *track) spacing() time.Duration {
 	return gaps[len(gaps)/2]
 }
 
-// cutter hands on what happened between boundaries, each moved to the report nearest to it, so that counts and histograms of a cell
-// belong together and the cells add up to the whole.
+// cutter hands on what happened between boundaries, each moved to the report nearest to it, so that counts and
+// histograms of a cell belong together and the cells add up to the whole.
 type cutter struct {
 	bound func(i int) (time.Time, bool) // boundary after cell i; false after the last
 	emit  func(cell int, from, to mark)
@@ -198,7 +198,8 @@ func (p *replay) begin(r workload.Report) {
 		p.shift = k.job.Start.Sub(began)
 	}
 	if p.shift != 0 {
-		k.notes = append(k.notes, fmt.Sprintf("the tool's clock differed from plimsoll's by %v; its times were moved by that", -p.shift.Round(time.Millisecond)))
+		k.notes = append(k.notes, fmt.Sprintf("the tool's clock differed from plimsoll's by %v; its times were moved "+
+			"by that", -p.shift.Round(time.Millisecond)))
 		began = began.Add(p.shift)
 	}
 	if began.Before(k.job.Start) && r.Time.Add(p.shift).After(k.job.Start) {
@@ -226,7 +227,8 @@ func (p *replay) note() {
 	}
 }
 
-// place puts a report on the run's time axis. When the tool's clock jumps against its own elapsed time, elapsed time is believed.
+// place puts a report on the run's time axis. When the tool's clock jumps against its own elapsed time, elapsed time is
+// believed.
 func (p *replay) place(r workload.Report) time.Time {
 	at := r.Time.Add(p.shift)
 	step := r.Elapsed - p.elapsed
@@ -235,7 +237,8 @@ func (p *replay) place(r workload.Report) time.Time {
 		fixed := p.prev.t.Add(max(step, 0))
 		p.shift += fixed.Sub(at)
 		p.note()
-		p.track.notes = append(p.track.notes, fmt.Sprintf("the tool's clock jumped by %v at %s", (d-step).Round(time.Millisecond), p.prev.t.Format(time.TimeOnly)))
+		p.track.notes = append(p.track.notes, fmt.Sprintf("the tool's clock jumped by %v at %s",
+			(d-step).Round(time.Millisecond), p.prev.t.Format(time.TimeOnly)))
 		at = fixed
 	}
 	return at.UTC()

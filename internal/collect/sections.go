@@ -10,8 +10,9 @@ import (
 	"plimsoll/result"
 )
 
-// Names of the series that a Recorder writes of the lanes of a workload that tells them apart, with the labels workload and section besides
-// those of all. They are not the workload's names with one label more: a query for a workload must not count everything twice.
+// Names of the series that a Recorder writes of the lanes of a workload that tells them apart, with the labels workload
+// and section besides those of all. They are not the workload's names with one label more: a query for a workload must
+// not count everything twice.
 const (
 	SectionOps     = "plimsoll_section_ops_total"            // by op
 	SectionBytes   = "plimsoll_section_bytes_total"          // by op
@@ -42,7 +43,8 @@ func sectionNames(lanes []result.Lane) []string {
 func (v *vmState) sections(scope Scope, d result.RawJob) []*load {
 	var out []*load
 	for i, name := range sectionNames(d.Lanes) {
-		ls := scope.labels(series.Label{Name: "instance", Value: v.name}, series.Label{Name: "vm_group", Value: v.group},
+		ls := scope.labels(series.Label{Name: "instance", Value: v.name},
+			series.Label{Name: "vm_group", Value: v.group},
 			series.Label{Name: "workload", Value: d.Workload}, series.Label{Name: "section", Value: name})
 		l := newLoad(name, layout{operations: d.Operations}, ls, SectionOps, SectionBytes, SectionService)
 		for k, o := range d.Operations {
@@ -118,8 +120,8 @@ func workedLanes(tracks []*track) []result.Lane {
 	return lanes
 }
 
-// planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many or long, or a
-// workload reports rarely: a lane is starved for seconds, and only points as short as that show it.
+// planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many
+// or long, or a workload reports rarely: a lane is starved for seconds, and only points as short as that show it.
 func (c *collector) planSections() {
 	lanes, lines, interval := 0, 0, time.Second
 	c.apart = map[*loadPlan]bool{}

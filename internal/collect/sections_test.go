@@ -23,7 +23,8 @@ func starving(t *testing.T) *lab {
 	for i := range 2 {
 		l.rec.VM(vmName(i), "DB", i, true)
 	}
-	jobs := []*labJob{l.start(vmName(0), "DB", "OLTP", 1, oltpLanes...), l.start(vmName(1), "DB", "OLTP", 1, oltpLanes...)}
+	jobs := []*labJob{l.start(vmName(0), "DB", "OLTP", 1, oltpLanes...),
+		l.start(vmName(1), "DB", "OLTP", 1, oltpLanes...)}
 	for s := range 30 {
 		l.second(func() {
 			for _, j := range jobs {
@@ -51,13 +52,16 @@ func starving(t *testing.T) *lab {
 // What every section did is known by construction; the totals and their series are as they would be without.
 func TestSections(t *testing.T) {
 	l := starving(t)
-	if got, want := l.read(`sum(irate(plimsoll_section_ops_total{section="log", op="write"}[3s]))`, 30), "- 80*10 0*3 80*17"; got != want {
+	if got, want := l.read(`sum(irate(plimsoll_section_ops_total{section="log", op="write"}[3s]))`,
+		30), "- 80*10 0*3 80*17"; got != want {
 		t.Errorf("recorded %s, want %s", got, want)
 	}
-	if got, want := l.read(`sum(histogram_count(plimsoll_section_service_time_seconds{section="log (2)"}))`, 2), "- 10 20"; got != want {
+	if got, want := l.read(`sum(histogram_count(plimsoll_section_service_time_seconds{section="log (2)"}))`,
+		2), "- 10 20"; got != want {
 		t.Errorf("histograms count %s, want %s", got, want)
 	}
-	if got, want := l.read(`count({__name__=~"plimsoll_section_.*"})`, 2), "12 18*2"; got != want { // no reads of logs, no writes of data
+	// no reads of logs, no writes of data
+	if got, want := l.read(`count({__name__=~"plimsoll_section_.*"})`, 2), "12 18*2"; got != want {
 		t.Errorf("%s series, want %s", got, want)
 	}
 	d := l.collect(nil)
@@ -69,9 +73,12 @@ func TestSections(t *testing.T) {
 	}
 	const run = " @20:45:01 +1s: "
 	want := []string{
-		"data read_iops, OLTP: data" + run + "200*30", "data read_bandwidth, OLTP: data" + run + "1638400*30", "data read_latency_mean, OLTP: data" + run + "1000*30",
-		"log write_iops, OLTP: log" + run + "80*10 0*3 80*17", "log write_bandwidth, OLTP: log" + run + "163840*10 0*3 163840*17", "log write_latency_mean, OLTP: log" + run + "1000*10 -*3 1000*17",
-		"log (2) write_iops, OLTP: log (2)" + run + "10*30", "log (2) write_bandwidth, OLTP: log (2)" + run + "81920*30", "log (2) write_latency_mean, OLTP: log (2)" + run + "8000*30",
+		"data read_iops, OLTP: data" + run + "200*30", "data read_bandwidth, OLTP: data" + run + "1638400*30",
+		"data read_latency_mean, OLTP: data" + run + "1000*30",
+		"log write_iops, OLTP: log" + run + "80*10 0*3 80*17", "log write_bandwidth, OLTP: log" + run +
+			"163840*10 0*3 163840*17", "log write_latency_mean, OLTP: log" + run + "1000*10 -*3 1000*17",
+		"log (2) write_iops, OLTP: log (2)" + run + "10*30", "log (2) write_bandwidth, OLTP: log (2)" + run +
+			"81920*30", "log (2) write_latency_mean, OLTP: log (2)" + run + "8000*30",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)
@@ -81,10 +88,12 @@ func TestSections(t *testing.T) {
 		for _, s := range w.Sections {
 			for _, o := range s.Ops {
 				p99, _ := o.Hist.Quantile(0.99)
-				got = append(got, fmt.Sprintf("%s %s %d %d %.3g %d %.1f", s.Name, o.Op, o.Count, o.Bytes, o.Seconds, o.Hist.Count(), float64(p99)/1e6))
+				got = append(got, fmt.Sprintf("%s %s %d %d %.3g %d %.1f", s.Name, o.Op, o.Count, o.Bytes, o.Seconds,
+					o.Hist.Count(), float64(p99)/1e6))
 			}
 		}
-		want := []string{"data read 6000 49152000 6 6000 1.0", "log write 2160 4423680 2.16 2160 1.0", "log (2) write 300 2457600 2.4 300 8.0"}
+		want := []string{"data read 6000 49152000 6 6000 1.0", "log write 2160 4423680 2.16 2160 1.0",
+			"log (2) write 300 2457600 2.4 300 8.0"}
 		if w.VM != "" {
 			want = nil
 		}
@@ -106,7 +115,8 @@ func TestSectionsMissing(t *testing.T) {
 	j.end("finished")
 	l.must(l.rec.Close())
 	w := l.collect(nil).Workloads[1]
-	if !strings.Contains(strings.Join(w.Notes, "\n"), "a report that does not tell the sections apart (5 times)") || w.Ops[0].Count != 50 {
+	if !strings.Contains(strings.Join(w.Notes, "\n"), "a report that does not tell the sections apart (5 times)") ||
+		w.Ops[0].Count != 50 {
 		t.Errorf("%+v", w)
 	}
 }
@@ -150,7 +160,8 @@ func TestShortJob(t *testing.T) {
 	j.end("finished")
 	l.event(result.KindPhase, "teardown", "")
 	l.must(l.rec.Close())
-	d := l.collect(&scenario.Scenario{Name: "lab", Results: []scenario.Result{resultOf(scenario.WorkloadResult, "iops", "G", "W", "sum")},
+	d := l.collect(&scenario.Scenario{Name: "lab",
+		Results:   []scenario.Result{resultOf(scenario.WorkloadResult, "iops", "G", "W", "sum")},
 		Workloads: []scenario.Workload{{Name: "W", ReportingInterval: time.Second}}})
 	if got, want := line(d.Panels[0].Series[0]), "workload_iops_sum @20:45:00 +1s: - 100*2"; got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -10,8 +10,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// A staggered workload is compared with itself only over the time in which all of its VMs worked: the ramp is shown, marked as partial,
-// and an annotation during it opens no window of its own strength.
+// A staggered workload is compared with itself only over the time in which all of its VMs worked: the ramp is shown,
+// marked as partial, and an annotation during it opens no window of its own strength.
 func TestStaggeredWindows(t *testing.T) {
 	l := newLab(t)
 	l.event(result.KindPhase, "run", "")

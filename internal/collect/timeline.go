@@ -15,8 +15,8 @@ type timeline struct {
 	last   time.Time              // newest moment known
 }
 
-// readTimeline makes phases and marks of the journal. A phase that never ended (the process was killed) ends at the newest moment
-// known from the journal or the metrics.
+// readTimeline makes phases and marks of the journal. A phase that never ended (the process was killed) ends at the
+// newest moment known from the journal or the metrics.
 func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Time) timeline {
 	tl := timeline{last: maxTime(m.Created, newestPoint), starts: map[string][]time.Time{}}
 	closed := true
@@ -49,7 +49,8 @@ func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Tim
 	return tl
 }
 
-// window is from the start of the run phase to its end; the whole run when it never began. Whole seconds, as queries are.
+// window is from the start of the run phase to its end; the whole run when it never began. Whole seconds, as queries
+// are.
 func (tl timeline) window(m result.Manifest) (start, end time.Time, ran bool) {
 	start, end = m.Created, tl.last
 	if start.IsZero() { // a damaged manifest

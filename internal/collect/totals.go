@@ -44,8 +44,8 @@ func (l layout) with(operations []result.Operation, measures []result.Measure) l
 
 func (l layout) width() int { return 1 + perOperation*len(l.operations) + len(l.measures) }
 
-// totals are cumulative counters in a layout's order, in float64 because ticks interpolate. A Level is held times seconds,
-// which adds up; a Single as 0, since it does not.
+// totals are cumulative counters in a layout's order, in float64 because ticks interpolate. A Level is held times
+// seconds, which adds up; a Single as 0, since it does not.
 type totals []float64
 
 const perOperation = 3
@@ -200,8 +200,8 @@ func (m *meter) vector() totals {
 	return v
 }
 
-// reuse moves the vectors of the marks still needed, which are in the order they were made, to the beginning of an array;
-// all others are given up.
+// reuse moves the vectors of the marks still needed, which are in the order they were made, to the beginning of an
+// array; all others are given up.
 func (m *meter) reuse(needed []mark) {
 	w := m.layout.width()
 	to := m.array
@@ -231,8 +231,8 @@ func (m *meter) counts(t time.Time, c workload.Counts) mark {
 	return k
 }
 
-// report is the state at a report. Reports come in order: a Level holds for the time since the one before. Latency that a
-// tool tells at its end only is of the job as a whole, so that no part of the job has it; see whole.
+// report is the state at a report. Reports come in order: a Level holds for the time since the one before. Latency that
+// a tool tells at its end only is of the job as a whole, so that no part of the job has it; see whole.
 func (m *meter) report(t time.Time, r workload.Report) mark {
 	k := m.counts(t, r.Ops)
 	k.v[0], k.values = float64(r.Errors), r.Values
@@ -266,6 +266,7 @@ func (m *meter) whole(k mark, last workload.Counts) mark {
 
 // fits reports whether a report has what the job declared; a damaged folder's may not.
 func (m *meter) fits(r workload.Report) bool {
-	return !slices.Contains(m.ops, -1) && !slices.Contains(m.values, -1) && len(r.Ops) == len(m.ops) && len(r.Values) == len(m.values) &&
+	return !slices.Contains(m.ops, -1) && !slices.Contains(m.values, -1) && len(r.Ops) == len(m.ops) &&
+		len(r.Values) == len(m.values) &&
 		!slices.ContainsFunc(r.Sections, func(s workload.Counts) bool { return len(s) != len(m.ops) })
 }

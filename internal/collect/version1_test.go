@@ -13,11 +13,12 @@ import (
 	"plimsoll/result"
 )
 
-// A folder of version 1, made by the program of then with a real fio, reads as one of today, and collecting it anew gives
-// the same.
+// A folder of version 1, made by the program of then with a real fio, reads as one of today, and collecting it anew
+// gives the same.
 func TestVersion1(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "20261122-072750-version-one-ee59")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../result/testdata/version1", filepath.Base(dir)))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../result/testdata/version1",
+		filepath.Base(dir)))); err != nil {
 		t.Fatal(err)
 	}
 	folder, err := result.Open(dir)
@@ -35,7 +36,8 @@ func TestVersion1(t *testing.T) {
 	if diff := cmp.Diff(then, now, cmpopts.IgnoreFields(result.Data{}, "Version")); diff != "" {
 		t.Errorf("collected anew (-then +now):\n%s", diff)
 	}
-	if n := len(now.Series); n < 12 || now.Series[0].Op != "read" || now.Series[0].Metric() != "read_iops" || now.Workloads[0].Ops[0].Count == 0 {
+	if n := len(now.Series); n < 12 || now.Series[0].Op != "read" || now.Series[0].Metric() != "read_iops" ||
+		now.Workloads[0].Ops[0].Count == 0 {
 		t.Errorf("%d series, the first is %s; workloads %+v", n, now.Series[0].Metric(), now.Workloads)
 	}
 }

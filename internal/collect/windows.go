@@ -187,7 +187,9 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin mark) []*cutter {
 		return list
 	}
 	if n := len(l.windows); n > 0 {
-		w, _ := slices.BinarySearchFunc(l.windows, begin.t, func(w result.Window, t time.Time) int { return cmp.Or(w.End.Compare(t), -1) })
+		w, _ := slices.BinarySearchFunc(l.windows, begin.t, func(w result.Window, t time.Time) int {
+			return cmp.Or(w.End.Compare(t), -1)
+		})
 		list = append(list, &cutter{
 			cell: min(w, n-1), from: begin,
 			bound: func(i int) (time.Time, bool) {
@@ -285,7 +287,8 @@ func (c *collector) workloads() []result.Workload {
 func (l *loadPlan) entry(tracks []*track) result.Workload {
 	first := tracks[0].job
 	w := result.Workload{
-		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Phase: first.Phase, Prefill: l.prefill,
+		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Phase: first.Phase,
+		Prefill: l.prefill,
 		Latency: first.Latency, Lanes: first.Lanes, Operations: first.Operations, Measures: first.Measures,
 	}
 	for _, k := range tracks {
@@ -369,8 +372,9 @@ func values(tracks []*track, seconds float64, of func(*track) (from, to mark, sp
 	return out
 }
 
-// measured is from the moment the generator began to count to its last report, so that a count divided by the length is the rate;
-// the time that a tool needs to start and to end is left out. Without two states it is the life of the process.
+// measured is from the moment the generator began to count to its last report, so that a count divided by the length is
+// the rate; the time that a tool needs to start and to end is left out. Without two states it is the life of the
+// process.
 func (k *track) measured() (start, end time.Time) {
 	if n := len(k.marks); n > 1 {
 		return k.marks[0].t, k.marks[n-1].t

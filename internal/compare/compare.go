@@ -1,17 +1,17 @@
-// Package compare sets runs against runs: two sides or more, each of one run, of repeats, or of an experiment's cells. Columns
-// of repeats measured by other tools are compared by the same rules (OfSamples).
+// Package compare sets runs against runs: two sides or more, each of one run, of repeats, or of an experiment's cells.
+// Columns of repeats measured by other tools are compared by the same rules (OfSamples).
 //
 // It first compares the facts of the sides: kernel, firmware, versions of the load generator, scenario, its variables
 // and scales, prefill, content, jobs, working set to memory. Facts that differ and should not are a *Refusal naming
-// each with both values, unless the caller declares what was varied on purpose, or insists, which marks the document
-// on its first line. Then every workload's rates, mean latencies and percentiles of merged histograms, every measure
-// that its engine declares, every result of the scenario and every series are compared: each effect with an interval,
-// the intervals widened for their number, the verdict by a threshold of practical significance; with order effects,
-// and rates per vCPU and per physical core.
+// each with both values, unless the caller declares what was varied on purpose, or insists, which marks the document on
+// its first line. Then every workload's rates, mean latencies and percentiles of merged histograms, every measure that
+// its engine declares, every result of the scenario and every series are compared: each effect with an interval, the
+// intervals widened for their number, the verdict by a threshold of practical significance; with order effects, and
+// rates per vCPU and per physical core.
 //
-// The unit of evidence is the repeat. With one run on a side the interval comes from how that run wandered in its own time and
-// says how steady these runs were; the document then claims nothing about what another run would show. Percentiles are never
-// averaged.
+// The unit of evidence is the repeat. With one run on a side the interval comes from how that run wandered in its own
+// time and says how steady these runs were; the document then claims nothing about what another run would show.
+// Percentiles are never averaged.
 //
 // Pure: no I/O, no clock, random numbers only from a fixed seed.
 package compare
@@ -217,13 +217,15 @@ func Of(sides []Side, o Options) (*Document, error) {
 		if !o.Anyway {
 			return d, refusal
 		}
-		d.Marked = "COMPARED ANYWAY: these sides differ in what should be equal, so a difference below need not come from what was meant to be tested: " + refusal.names()
+		d.Marked = "COMPARED ANYWAY: these sides differ in what should be equal, so a difference below need not come " +
+			"from what was meant to be tested: " + refusal.names()
 	}
 	if err := unknownMeasures(sides, o.Better); err != nil {
 		return nil, err
 	}
 	if unknown := unknownVary(sides, o.Vary); len(unknown) > 0 {
-		return nil, fmt.Errorf("compare: no fact called %s: the facts are those of runs show --json, and \"variable NAME\"", strings.Join(unknown, ", "))
+		return nil, fmt.Errorf("compare: no fact called %s: the facts are those of runs show --json, and "+
+			"\"variable NAME\"", strings.Join(unknown, ", "))
 	}
 	for _, candidate := range sides[1:] {
 		d.measure(sides[0], candidate, o)
@@ -267,7 +269,8 @@ func check(sides []Side) error {
 		}
 		for _, r := range s.Runs {
 			if r.Data == nil {
-				errs = append(errs, fmt.Errorf("compare: %s: run %s: nothing was collected of it", s.Name, r.Manifest.RunID))
+				errs = append(errs, fmt.Errorf("compare: %s: run %s: nothing was collected of it", s.Name,
+					r.Manifest.RunID))
 			}
 		}
 	}

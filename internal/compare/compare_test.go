@@ -33,7 +33,9 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 	fact := func(group, name, value string) func(*compare.Run) {
 		return func(r *compare.Run) {
 			r.Manifest.Environment = slices.Clone(r.Manifest.Environment)
-			i := slices.IndexFunc(r.Manifest.Environment, func(f result.Fact) bool { return f.Group == group && f.Name == name })
+			i := slices.IndexFunc(r.Manifest.Environment, func(f result.Fact) bool {
+				return f.Group == group && f.Name == name
+			})
 			r.Manifest.Environment[i].Value = value
 		}
 	}
@@ -45,20 +47,35 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 		refused string // part of the message; "" when it is only noted
 		noted   string
 	}{
-		"alike":            {change: func(*compare.Run) {}},
-		"kernel":           {change: fact("host", "kernel", "6.9.1"), refused: `host kernel: A has "6.1.0", B has "6.9.1"`},
+		"alike": {change: func(*compare.Run) {}},
+		"kernel": {change: fact("host", "kernel", "6.9.1"),
+			refused: `host kernel: A has "6.1.0", B has "6.9.1"`},
 		"firmware":         {change: fact("host", "firmware", "F8"), refused: `host firmware: A has "F7", B has "F8"`},
 		"kernel not known": {change: fact("host", "kernel", ""), noted: "host kernel"},
 		"governor":         {change: fact("cpu", "governor", "powersave"), noted: "cpu governor"},
-		"fio":              {change: func(r *compare.Run) { r.Data.Workloads[0].Tool = "fio-3.28" }, refused: `tool of OLTP: A has "fio-3.36", B has "fio-3.28"`},
-		"scenario":         {change: func(r *compare.Run) { r.Manifest.Scenario.Name = "other" }, refused: `scenario: A has "made", B has "other"`},
-		"variable": {change: func(r *compare.Run) { r.Manifest.Scenario.Vars = []result.Var{{Name: "iops", Value: "800"}} },
+		"fio": {change: func(r *compare.Run) {
+			r.Data.Workloads[0].Tool = "fio-3.28"
+		}, refused: `tool of OLTP: A has "fio-3.36", B has "fio-3.28"`},
+		"scenario": {change: func(r *compare.Run) {
+			r.Manifest.Scenario.Name = "other"
+		}, refused: `scenario: A has "made", B has "other"`},
+		"variable": {change: func(r *compare.Run) {
+			r.Manifest.Scenario.Vars = []result.Var{{Name: "iops", Value: "800"}}
+		},
 			refused: `variable iops: A has "400", B has "800"`},
-		"time scale": {change: func(r *compare.Run) { r.Manifest.TimeScale = 0.1 }, refused: `time scale: A has "1", B has "0.1"`},
-		"size scale": {change: func(r *compare.Run) { r.Manifest.SizeScale = 0.5 }, refused: `size scale: A has "1", B has "0.5"`},
-		"nodes":      {change: func(r *compare.Run) { r.Manifest.Nodes = nil }, refused: `nodes: A has "1", B has "0"`},
-		"depth":      {change: lane(func(l *result.Lane) { l.Depth = 16 }), refused: `jobs of OLTP: A has "depth 8 reads", B has "depth 16 reads"`},
-		"content":    {change: lane(func(l *result.Lane) { l.ZeroData = true }), refused: `content of OLTP: A has "data", B has "zeros"`},
+		"time scale": {change: func(r *compare.Run) {
+			r.Manifest.TimeScale = 0.1
+		}, refused: `time scale: A has "1", B has "0.1"`},
+		"size scale": {change: func(r *compare.Run) {
+			r.Manifest.SizeScale = 0.5
+		}, refused: `size scale: A has "1", B has "0.5"`},
+		"nodes": {change: func(r *compare.Run) { r.Manifest.Nodes = nil }, refused: `nodes: A has "1", B has "0"`},
+		"depth": {change: lane(func(l *result.Lane) {
+			l.Depth = 16
+		}), refused: `jobs of OLTP: A has "depth 8 reads", B has "depth 16 reads"`},
+		"content": {change: lane(func(l *result.Lane) {
+			l.ZeroData = true
+		}), refused: `content of OLTP: A has "data", B has "zeros"`},
 		"working set": {change: func(r *compare.Run) { r.Data.VMs[0].MemoryBytes *= 4 },
 			refused: `working set to memory of OLTP: A has "2", B has "0.5"`},
 		"prefill": {change: func(r *compare.Run) {
@@ -79,7 +96,9 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 			case c.refused != "" && (!refused || !strings.Contains(err.Error(), c.refused)):
 				t.Fatalf("%v\nwant a refusal with %s", err, c.refused)
 			}
-			if c.noted != "" && !slices.ContainsFunc(d.Unlike, func(f compare.Fact) bool { return f.Name == c.noted && !f.Refuses }) {
+			if c.noted != "" && !slices.ContainsFunc(d.Unlike, func(f compare.Fact) bool {
+				return f.Name == c.noted && !f.Refuses
+			}) {
 				t.Errorf("%s is not noted: %+v", c.noted, d.Unlike)
 			}
 			if c.refused == "" {
@@ -90,7 +109,8 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 				t.Errorf("anyway: %v, marked %q", err, d.Marked)
 			}
 			fact, _, _ := strings.Cut(c.refused, ":")
-			if d, err = compare.Of([]compare.Side{a, b}, compare.Options{Vary: []string{fact}}); err != nil || d.Marked != "" {
+			if d, err = compare.Of([]compare.Side{a, b}, compare.Options{Vary: []string{fact}}); err != nil ||
+				d.Marked != "" {
 				t.Errorf("varied on purpose: %v, marked %q", err, d.Marked)
 			}
 		})
@@ -110,7 +130,8 @@ func TestWrongUse(t *testing.T) {
 		"nothing was collected": {sides: []compare.Side{a, {Name: "B", Runs: []compare.Run{{}}}}},
 		"confidence 2":          {sides: []compare.Side{a, a}, o: compare.Options{Confidence: 2}},
 		"threshold 1":           {sides: []compare.Side{a, a}, o: compare.Options{Threshold: 1}},
-		`no fact called "moon"`: {sides: []compare.Side{a, side("B", random(1), 2, 1, steady)}, o: compare.Options{Vary: []string{"moon"}}},
+		`no fact called "moon"`: {sides: []compare.Side{a, side("B", random(1), 2, 1, steady)},
+			o: compare.Options{Vary: []string{"moon"}}},
 	} {
 		if _, err := compare.Of(c.sides, c.o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -152,7 +173,9 @@ func TestKnownEffect(t *testing.T) {
 	if d.Verdict != compare.Better {
 		t.Errorf("verdict %s: %s", d.Verdict, d.Sentence)
 	}
-	if len(d.Order) != 1 || d.Order[0].Confounded < 0.5 || !slices.ContainsFunc(d.Notes, func(n string) bool { return strings.Contains(n, "Mix the order") }) {
+	if len(d.Order) != 1 || d.Order[0].Confounded < 0.5 || !slices.ContainsFunc(d.Notes, func(n string) bool {
+		return strings.Contains(n, "Mix the order")
+	}) {
 		t.Errorf("all of A came before all of B, and nobody says so: %+v %v", d.Order, d.Notes)
 	}
 }
@@ -200,7 +223,8 @@ func TestPartsOfARunAreNoDependence(t *testing.T) {
 			}
 			if windows {
 				middle := comparetest.Start.Add(d.End.Sub(d.Start) / 2)
-				d.Workloads[0].Windows = []result.Window{{Name: "alone", Start: d.Start, End: middle}, {Name: "together", Start: middle, End: d.End}}
+				d.Workloads[0].Windows = []result.Window{{Name: "alone", Start: d.Start, End: middle},
+					{Name: "together", Start: middle, End: d.End}}
 			}
 		}
 		d, err := compare.Of(sides, compare.Options{})
@@ -306,7 +330,8 @@ func TestShortSingleRunsTellGrossChangesOnly(t *testing.T) {
 	}
 }
 
-// A run collected before it was kept how slow operations lie in time gives no interval of a percentile, and says what to do; its rates have one.
+// A run collected before it was kept how slow operations lie in time gives no interval of a percentile, and says what
+// to do; its rates have one.
 func TestPercentilesWithoutACourse(t *testing.T) {
 	t.Parallel()
 	r := random(12)

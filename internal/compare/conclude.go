@@ -10,8 +10,8 @@ import (
 	"plimsoll/result"
 )
 
-// normalise sets each workload's throughput against the processors it had. A virtual processor may be a core on one side and a
-// hyper-thread on the other, which alone can halve a rate.
+// normalise sets each workload's throughput against the processors it had. A virtual processor may be a core on one
+// side and a hyper-thread on the other, which alone can halve a rate.
 func (d *Document) normalise(sides []Side) {
 	kinds := map[string]bool{}
 	for _, s := range sides {
@@ -42,7 +42,8 @@ func (d *Document) normalise(sides []Side) {
 		}
 	}
 	if kinds["a hyper-thread"] && kinds["a core"] {
-		d.Notes = append(d.Notes, "A virtual processor is a hyper-thread on one side and a whole core on the other: compare the rates per physical core, not those per vCPU.")
+		d.Notes = append(d.Notes, "A virtual processor is a hyper-thread on one side and a whole core on the other: "+
+			"compare the rates per physical core, not those per vCPU.")
 	}
 }
 
@@ -146,7 +147,8 @@ func (d *Document) answer(what string) {
 	if len(parts) == 0 {
 		parts = []string{"none"}
 	}
-	d.Sentence = fmt.Sprintf("%s, by more than %.3g %%: of %d %s %s.", who, d.Threshold*100, len(d.Measures), what, strings.Join(parts, ", "))
+	d.Sentence = fmt.Sprintf("%s, by more than %.3g %%: of %d %s %s.", who, d.Threshold*100, len(d.Measures), what,
+		strings.Join(parts, ", "))
 }
 
 func (d *Document) say(format string, args ...any) {
@@ -167,14 +169,16 @@ func (f Family) sentence(confidence float64) string {
 	if f.Confidence <= confidence {
 		how = fmt.Sprintf("all of them differ, so their intervals stay at %.4g %%", confidence*100)
 	}
-	return fmt.Sprintf("%d %s were looked at: %s, so that of the differences claimed no more than %.3g %% are expected to be chance (Benjamini and Yekutieli 2005).",
+	return fmt.Sprintf("%d %s were looked at: %s, so that of the differences claimed no more than %.3g %% are "+
+		"expected to be chance (Benjamini and Yekutieli 2005).",
 		f.Measures, f.Name, how, 100*(1-confidence))
 }
 
 // mind says when numbers come from a model, or from runs that were scaled.
 func mind(runs []Run) (notes []string) {
 	if slices.ContainsFunc(runs, func(r Run) bool { return r.Manifest.Simulated }) {
-		notes = append(notes, "Simulated: time is virtual and every number comes from a model. It says nothing about any real storage.")
+		notes = append(notes, "Simulated: time is virtual and every number comes from a model. It says nothing about "+
+			"any real storage.")
 	}
 	other := func(v float64) bool { return v != 1 && v != 0 }
 	time := slices.ContainsFunc(runs, func(r Run) bool { return other(r.Manifest.TimeScale) })
@@ -200,7 +204,9 @@ func (d *Document) notes(sides []Side) {
 	}
 	if single {
 		d.Sentence += " This holds for these very runs: a side has one run only."
-		d.say("With one run on a side, intervals come from how a run wandered in its own time. They say that these runs differ, or do not; what another run of the same would show cannot be said. Make three or more of each side, in mixed order.")
+		d.say("With one run on a side, intervals come from how a run wandered in its own time. They say that these " +
+			"runs differ, or do not; what another run of the same would show cannot be said. Make three or more of " +
+			"each side, in mixed order.")
 	} else if few {
 		d.say("Fewer than three repeats of some side: the intervals are very wide.")
 	}
@@ -216,7 +222,8 @@ func (d *Document) notes(sides []Side) {
 	for _, s := range sides {
 		for _, r := range s.Runs {
 			if m := r.Manifest; m.Measured.State != "yes" {
-				d.say("Run %s of %s says of its measurement: %s. %s", m.RunID, s.Name, m.Measured.State, m.Measured.Reason)
+				d.say("Run %s of %s says of its measurement: %s. %s", m.RunID, s.Name, m.Measured.State,
+					m.Measured.Reason)
 			}
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // pairs is how many pairs are made of each law. The figures of docs/analysis-statistics.md are from 2,500.
 var pairs = flag.Int("pairs", 300, "pairs of sides made of each law, for coverage")
 
-// simulated is how many of so many sets are made: a tenth when tests are to be short or under the race detector, where the bounds are wider for it.
+// simulated is how many of so many sets are made: a tenth when tests are to be short or under the race detector, where
+// the bounds are wider for it.
 func simulated(all int) int {
 	if testing.Short() || needs.Race {
 		return all / 10
@@ -25,7 +26,8 @@ func simulated(all int) int {
 	return all
 }
 
-// law of a pair of sides: what the seconds of real runs share. The sides have one law, but for their length, reports and scale.
+// law of a pair of sides: what the seconds of real runs share. The sides have one law, but for their length, reports
+// and scale.
 type law struct {
 	name         string
 	base         comparetest.Law
@@ -41,8 +43,10 @@ var singles = []law{
 	{name: "bursts", base: comparetest.Law{Noise: 0.05, Dependence: 0.5, Bursts: 0.05, Seconds: 360}},
 	{name: "checkpoints", base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Checkpoint: 15, Seconds: 240}},
 	{name: "two speeds", base: comparetest.Law{Noise: 0.2, Dependence: 0.5, Misses: 0.05, Seconds: 150}},
-	{name: "unlike lengths", base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Seconds: 60}, seconds: 240, rate: 0.8, slower: 1.5},
-	{name: "unlike reports", base: comparetest.Law{Noise: 0.1, Dependence: 0.7, Seconds: 240}, step: 5, rate: 1.25, slower: 0.5},
+	{name: "unlike lengths", base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Seconds: 60}, seconds: 240, rate: 0.8,
+		slower: 1.5},
+	{name: "unlike reports", base: comparetest.Law{Noise: 0.1, Dependence: 0.7, Seconds: 240}, step: 5, rate: 1.25,
+		slower: 0.5},
 }
 
 func (l law) sides() (base, candidate comparetest.Law) {
@@ -56,7 +60,8 @@ func (l law) sides() (base, candidate comparetest.Law) {
 	return base, candidate
 }
 
-// tally of the intervals of one measure. One with an open end says that there are too few values, and holds the truth more often.
+// tally of the intervals of one measure. One with an open end says that there are too few values, and holds the truth
+// more often.
 type tally struct{ held, closed, open, none int }
 
 func (c *tally) count(m compare.Measure, truth float64) {
@@ -93,7 +98,8 @@ func tallied(t *testing.T, l law, first uint64, rounds, runs int, scope string) 
 	all = tallies{}
 	for seed := range uint64(rounds) {
 		r := random(first<<32 + seed)
-		d, err := compare.Of([]compare.Side{side("A", r, 1, runs, base), side("B", r, runs+1, runs, candidate)}, compare.Options{Threshold: -1})
+		d, err := compare.Of([]compare.Side{side("A", r, 1, runs, base), side("B", r, runs+1, runs, candidate)},
+			compare.Options{Threshold: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,22 +120,24 @@ func tallied(t *testing.T, l law, first uint64, rounds, runs int, scope string) 
 	return all, found
 }
 
-// check holds the coverage of a 95 % interval to 93 % and at most, give or take what so many sets cannot tell: three standard errors, of many
-// sets two.
+// check holds the coverage of a 95 % interval to 93 % and at most, give or take what so many sets cannot tell: three
+// standard errors, of many sets two.
 func (c tally) check(t *testing.T, name string, most float64) {
 	t.Helper()
 	share, slack := float64(c.held)/float64(c.closed), 3*math.Sqrt(0.05*0.95/float64(c.closed))
 	if c.closed > 1500 {
 		slack *= 2.0 / 3
 	}
-	t.Logf("%-32s %5.1f %% of %d intervals; %d have an open end, %d could not be had", name, 100*share, c.closed, c.open, c.none)
+	t.Logf("%-32s %5.1f %% of %d intervals; %d have an open end, %d could not be had", name, 100*share, c.closed,
+		c.open, c.none)
 	if !(share >= 0.93-slack && share <= most+slack) {
-		t.Errorf("%s: the interval holds the truth in %.1f %% of %d, want 93 to %.3g %%", name, 100*share, c.closed, 100*most)
+		t.Errorf("%s: the interval holds the truth in %.1f %% of %d, want 93 to %.3g %%", name, 100*share, c.closed,
+			100*most)
 	}
 }
 
-// TestCoverageOfSingleRuns: intervals from within one run a side hold the truth as often as they say, whatever its seconds share; and
-// where both sides have one law, at most 5 % of the comparisons claim a difference.
+// TestCoverageOfSingleRuns: intervals from within one run a side hold the truth as often as they say, whatever its
+// seconds share; and where both sides have one law, at most 5 % of the comparisons claim a difference.
 func TestCoverageOfSingleRuns(t *testing.T) {
 	t.Parallel()
 	rounds := simulated(*pairs)
@@ -157,8 +165,8 @@ func TestCoverageOfSingleRuns(t *testing.T) {
 	}
 }
 
-// TestShortDependentRunsSaySo: where the ups and downs of a run last so long that it holds few of them, intervals cover less than they say, and
-// each says that.
+// TestShortDependentRunsSaySo: where the ups and downs of a run last so long that it holds few of them, intervals cover
+// less than they say, and each says that.
 func TestShortDependentRunsSaySo(t *testing.T) {
 	t.Parallel()
 	l := comparetest.Law{Rate: 100, Mean: 0.002, Noise: 0.15, Dependence: 0.8, Seconds: 45}
@@ -185,8 +193,8 @@ func TestShortDependentRunsSaySo(t *testing.T) {
 	}
 }
 
-// TestCoverageOfRepeats: with several runs a side, intervals hold what runs differ by. Two repeats cover somewhat more: their degrees of
-// freedom are hardly known, and Welch's choice errs towards few.
+// TestCoverageOfRepeats: with several runs a side, intervals hold what runs differ by. Two repeats cover somewhat more:
+// their degrees of freedom are hardly known, and Welch's choice errs towards few.
 func TestCoverageOfRepeats(t *testing.T) {
 	t.Parallel()
 	l := law{base: comparetest.Law{Noise: 0.1, Dependence: 0.5, Spread: 0.05, Seconds: 25}}
@@ -208,12 +216,13 @@ func TestCoverageOfRepeats(t *testing.T) {
 	}
 }
 
-// TestCoverageOfExperiments: the intervals of the effects of factors, of the means of cells and of the drift along the runs hold the truth as
-// often as they say.
+// TestCoverageOfExperiments: the intervals of the effects of factors, of the means of cells and of the drift along the
+// runs hold the truth as often as they say.
 func TestCoverageOfExperiments(t *testing.T) {
 	t.Parallel()
 	const drift = -0.004
-	factors := []compare.Factor{{Name: "size", Levels: []string{"4k", "64k"}}, {Name: "depth", Levels: []string{"1", "4", "16"}}}
+	factors := []compare.Factor{{Name: "size", Levels: []string{"4k", "64k"}},
+		{Name: "depth", Levels: []string{"1", "4", "16"}}}
 	truth := map[string]float64{"4k": 1, "64k": 0.7, "1": 1, "4": 1.5, "16": 1.8}
 	rounds := simulated(*pairs / 2)
 	for _, repeats := range []int{1, 3, 6} {
@@ -225,9 +234,11 @@ func TestCoverageOfExperiments(t *testing.T) {
 			for n, at := range order {
 				repeat, cell := at/6+1, at%6
 				levels := []string{factors[0].Levels[cell/3], factors[1].Levels[cell%3]}
-				l := comparetest.Law{Rate: 30 * truth[levels[0]] * truth[levels[1]] * (1 + drift*(float64(n)-float64(6*repeats-1)/2)), Mean: 0.002 * truth[levels[0]],
+				l := comparetest.Law{Rate: 30 * truth[levels[0]] * truth[levels[1]] * (1 +
+					drift*(float64(n)-float64(6*repeats-1)/2)), Mean: 0.002 * truth[levels[0]],
 					Spread: 0.05, Noise: 0.1, Seconds: 6}
-				d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n + 1), Data: comparetest.Data(r, l)}, Levels: levels, Repeat: repeat, Sequence: n + 1})
+				d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n + 1),
+					Data: comparetest.Data(r, l)}, Levels: levels, Repeat: repeat, Sequence: n + 1})
 			}
 			x, err := compare.OfExperiment(d, compare.Options{})
 			if err != nil {
@@ -246,7 +257,8 @@ func TestCoverageOfExperiments(t *testing.T) {
 			for _, c := range x.Cells {
 				for _, v := range c.Values {
 					if v.Unit == "ops/s" {
-						cells.count(compare.Measure{Interval: v.Interval}, 30*truth[c.Levels[0]]*truth[c.Levels[1]]*math.Exp(0.05*0.05/2+0.1*0.1/2))
+						cells.count(compare.Measure{Interval: v.Interval},
+							30*truth[c.Levels[0]]*truth[c.Levels[1]]*math.Exp(0.05*0.05/2+0.1*0.1/2))
 					}
 				}
 			}
@@ -254,7 +266,8 @@ func TestCoverageOfExperiments(t *testing.T) {
 				drifts.count(compare.Measure{Interval: e.Interval}, drift)
 			}
 		}
-		for name, c := range map[string]tally{"effects on rates": effects, "effects on latencies": latencies, "means of cells": cells, "drift": drifts} {
+		for name, c := range map[string]tally{"effects on rates": effects, "effects on latencies": latencies,
+			"means of cells": cells, "drift": drifts} {
 			if repeats > 1 || strings.HasPrefix(name, "effects") {
 				c.check(t, fmt.Sprintf("%d repeats: %s", repeats, name), 0.97)
 			}

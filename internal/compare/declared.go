@@ -188,7 +188,8 @@ func askDirections(list []Measure) (notes []string) {
 		if m.Result || m.Verdict != Higher && m.Verdict != Lower {
 			continue
 		}
-		note := fmt.Sprintf("Which way of %s is good is not known, so it is %s and neither better nor worse. Say it: --better %q, or higher.",
+		note := fmt.Sprintf("Which way of %s is good is not known, so it is %s and neither better nor worse. Say it: "+
+			"--better %q, or higher.",
 			m.Name, m.Verdict, m.Name+"=lower")
 		if !slices.Contains(notes, note) {
 			notes = append(notes, note)
@@ -216,9 +217,11 @@ func unknownMeasures(sides []Side, better map[string]effect.Direction) error {
 		switch like := nearest.Of(name, known); {
 		case slices.Contains(known, name):
 		case len(known) == 0:
-			errs = append(errs, fmt.Errorf("compare: --better %s: these runs declare no measures; of operations and times it is known which way is good", name))
+			errs = append(errs, fmt.Errorf("compare: --better %s: these runs declare no measures; of operations and "+
+				"times it is known which way is good", name))
 		case like != "":
-			errs = append(errs, fmt.Errorf("compare: --better %s: no measure is called so; did you mean %q?", name, like))
+			errs = append(errs, fmt.Errorf("compare: --better %s: no measure is called so; did you mean %q?", name,
+				like))
 		default:
 			errs = append(errs, fmt.Errorf("compare: --better %s: no measure is called so; there are: %q", name, known))
 		}

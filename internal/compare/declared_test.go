@@ -30,7 +30,9 @@ func databases(name string, first, runs int, rate, retries, p95 float64) compare
 		l.Measures[1].Value = func(int) float64 { return retries * own }
 		l.Measures[2].Value = func(int) float64 { return p95 * own }
 		spills := result.Measure{Name: "spills", Unit: "spills", Kind: result.Count}
-		l.Measures = append(l.Measures, reporttest.Measured{Measure: spills, Value: func(int) float64 { return retries },
+		l.Measures = append(l.Measures, reporttest.Measured{Measure: spills, Value: func(int) float64 {
+			return retries
+		},
 			Noise: 0.02})
 		run.Load(l)
 		m := comparetest.Manifest(first + i)
@@ -75,7 +77,8 @@ func TestDeclaredDirections(t *testing.T) {
 		if !slices.Contains(d.Notes, asked) {
 			t.Errorf("%d runs: not asked: %q", runs, d.Notes)
 		}
-		if d, err = compare.Of(sides, compare.Options{Better: map[string]effect.Direction{"spills": effect.LowerIsBetter}}); err != nil {
+		if d, err = compare.Of(sides,
+			compare.Options{Better: map[string]effect.Direction{"spills": effect.LowerIsBetter}}); err != nil {
 			t.Fatal(err)
 		}
 		if v := verdicts(d)["spills"]; v != compare.Worse || slices.Contains(d.Notes, asked) {
@@ -93,8 +96,9 @@ func TestDeclaredDirections(t *testing.T) {
 func TestDeclaredEffect(t *testing.T) {
 	t.Parallel()
 	for _, runs := range []int{1, 5} {
-		d, err := compare.Of([]compare.Side{databases("a", 1, runs, 2000, 30, 12), databases("b", runs+1, runs, 1500, 30,
-			12)}, compare.Options{})
+		d, err := compare.Of([]compare.Side{databases("a", 1, runs, 2000, 30, 12),
+			databases("b", runs+1, runs, 1500, 30,
+				12)}, compare.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,8 +155,9 @@ func TestNoBlockWordsInComparisons(t *testing.T) {
 		}
 	}
 	for _, runs := range []int{1, 4} {
-		d, err := compare.Of([]compare.Side{databases("a", 1, runs, 2000, 30, 12), databases("b", runs+1, runs, 1500, 60,
-			18)}, compare.Options{})
+		d, err := compare.Of([]compare.Side{databases("a", 1, runs, 2000, 30, 12),
+			databases("b", runs+1, runs, 1500, 60,
+				18)}, compare.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,8 +178,9 @@ func TestNoBlockWordsInComparisons(t *testing.T) {
 // TestDeclaredEffectsOfFactors: measures take part in an experiment as rates do.
 func TestDeclaredEffectsOfFactors(t *testing.T) {
 	t.Parallel()
-	design := compare.Design{ID: "x", Title: "X", Factors: []compare.Factor{{Name: "pool", Levels: []string{"8", "64"}}},
-		Order: "randomised", Repeats: 4, Planned: 8}
+	design := compare.Design{ID: "x", Title: "X",
+		Factors: []compare.Factor{{Name: "pool", Levels: []string{"8", "64"}}},
+		Order:   "randomised", Repeats: 4, Planned: 8}
 	for i, rate := range []float64{2000, 1500} {
 		for k, r := range databases("side", 1+4*i, 4, rate, 30*float64(i+1), 12).Runs {
 			design.Made = append(design.Made, compare.Made{Run: r, Levels: []string{design.Factors[0].Levels[i]},
@@ -189,7 +195,8 @@ func TestDeclaredEffectsOfFactors(t *testing.T) {
 	for _, e := range x.Effects {
 		got[e.Name] = e.Verdict
 	}
-	want := map[string]compare.Verdict{"new orders/s": compare.Worse, "payments/s": compare.Worse, "NOPM": compare.Worse,
+	want := map[string]compare.Verdict{"new orders/s": compare.Worse, "payments/s": compare.Worse,
+		"NOPM":    compare.Worse,
 		"retries": compare.Worse,
 		"p95_ms":  compare.Inconclusive, "spills": compare.Higher, "new orders mean service time": compare.Worse,
 		"payments mean service time": compare.Worse}

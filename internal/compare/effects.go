@@ -89,7 +89,8 @@ type CellResult struct {
 	Values []CellValue `json:"values"`
 }
 
-// CellValue is a measure of a cell over its repeats. A percentile is read from merged histograms and has no interval here.
+// CellValue is a measure of a cell over its repeats. A percentile is read from merged histograms and has no interval
+// here.
 type CellValue struct {
 	Workload string            `json:"workload"`
 	Name     string            `json:"name"`
@@ -129,14 +130,16 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 	}
 	for _, m := range d.Made {
 		if m.Data == nil || len(m.Levels) != len(d.Factors) {
-			err = errors.Join(err, fmt.Errorf("compare: experiment %s: run %s: nothing was collected of it, or it is not of this experiment", d.ID, m.Manifest.RunID))
+			err = errors.Join(err, fmt.Errorf("compare: experiment %s: run %s: nothing was collected of it, or it is "+
+				"not of this experiment", d.ID, m.Manifest.RunID))
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(d.Made, func(a, b Made) int { return a.Sequence - b.Sequence })
-	x := &Experiment{Version: FormatVersion, ID: d.ID, Title: d.Title, Summary: d.Summary, Confidence: o.Confidence, Threshold: o.Threshold, Factors: d.Factors,
+	x := &Experiment{Version: FormatVersion, ID: d.ID, Title: d.Title, Summary: d.Summary, Confidence: o.Confidence,
+		Threshold: o.Threshold, Factors: d.Factors,
 		Repeats: d.Repeats, Order: d.Order, Planned: d.Planned, Measured: len(d.Made), Failed: d.Failed}
 	all := kinds(d.Made, o)
 	for _, levels := range combinations(d.Factors) {
@@ -232,7 +235,9 @@ func kinds(runs []Made, o Options) []kind {
 					times := cmp.Or(w.Latency, "service time")
 					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " mean " + times, unit: "s",
 						direction: effect.LowerIsBetter, times: times,
-						value: func(_ result.Workload, o result.OpTotals) float64 { return o.Seconds / float64(o.Count) }})
+						value: func(_ result.Workload, o result.OpTotals) float64 {
+							return o.Seconds / float64(o.Count)
+						}})
 				}
 			}
 			for _, m := range w.Measures {
@@ -326,7 +331,8 @@ func repeatsInterval(x []float64, confidence float64) resample.Interval {
 		return resample.None("one run says nothing of what another would give")
 	}
 	m, half := mean(x), resample.StudentT(confidence, float64(n-1))*stat.StdDev(x, nil)/math.Sqrt(float64(n))
-	return resample.Interval{Low: max(m-half, 0), High: m + half, Confidence: confidence, Method: fmt.Sprintf("Student's t over %d repeats", n)}
+	return resample.Interval{Low: max(m-half, 0), High: m + half, Confidence: confidence,
+		Method: fmt.Sprintf("Student's t over %d repeats", n)}
 }
 
 func (x *Experiment) charts(d Design, all []kind) {
@@ -335,7 +341,8 @@ func (x *Experiment) charts(d Design, all []kind) {
 		return
 	}
 	for _, k := range all {
-		c := Chart{Title: k.workload + " " + k.name, Unit: k.unit, XLabel: d.Factors[last].Name, Names: d.Factors[last].Levels}
+		c := Chart{Title: k.workload + " " + k.name, Unit: k.unit, XLabel: d.Factors[last].Name,
+			Names: d.Factors[last].Levels}
 		for _, others := range combinations(d.Factors[:last]) {
 			line := ChartLine{Name: labelOf(d.Factors[:last], others)}
 			for i, level := range c.Names {
@@ -369,14 +376,16 @@ func (x *Experiment) effects(d Design, all []kind, o Options) {
 				if len(base) == 0 {
 					continue
 				}
-				m := Measure{Workload: k.workload, Name: k.name, Unit: k.unit, Direction: string(k.direction), Scope: BetweenRuns,
+				m := Measure{Workload: k.workload, Name: k.name, Unit: k.unit, Direction: string(k.direction),
+					Scope:    BetweenRuns,
 					Baseline: Values{mean(base), base}, Candidate: Values{mean(candidate), candidate}}
 				m.at = pairedAt(base, candidate, effect.Options{Threshold: o.Threshold, Direction: k.direction})
 				if first := m.at(o.Confidence); !math.IsNaN(first.change.Value) {
 					m.Change = &first.change.Value
 				}
 				list = append(list, m)
-				x.Effects = append(x.Effects, FactorEffect{Factor: factor.Name, Level: level, Against: factor.Levels[0]})
+				x.Effects = append(x.Effects, FactorEffect{Factor: factor.Name, Level: level,
+					Against: factor.Levels[0]})
 			}
 		}
 	}
@@ -397,8 +406,8 @@ func pairedAt(base, candidate []float64, o effect.Options) func(float64) outcome
 	}
 }
 
-// pairs are the values of two levels of a factor, one per repeat. With a single repeat they are one per combination of the other
-// factors, of which the spread then holds interactions as well.
+// pairs are the values of two levels of a factor, one per repeat. With a single repeat they are one per combination of
+// the other factors, of which the spread then holds interactions as well.
 func (d Design) pairs(k kind, factor int, against, level string) (base, candidate []float64) {
 	rest := slices.Clone(d.Factors)
 	rest[factor].Levels = []string{against}
@@ -483,7 +492,8 @@ func (x *Experiment) drift(d Design, all []kind, o Options) {
 		if err != nil {
 			continue // too few repeats, which the notes say
 		}
-		e := Order{Name: k.workload + " " + k.name, Interval: r.DriftPerRun.Interval, P: r.P, Confounded: r.Confounded, Warnings: r.Warnings}
+		e := Order{Name: k.workload + " " + k.name, Interval: r.DriftPerRun.Interval, P: r.P, Confounded: r.Confounded,
+			Warnings: r.Warnings}
 		if v := r.DriftPerRun.Value; !math.IsNaN(v) {
 			e.DriftPerRun = &v
 		}
@@ -523,7 +533,8 @@ func (x *Experiment) conclude(d Design) {
 		say("With %d repeats intervals are wide; each further repeat narrows them.", d.Repeats)
 	}
 	if len(d.Factors) > 1 {
-		say("An effect is an average over the levels of the other factors. Where the lines of a chart are not parallel, the factors depend on each other: read the combinations instead.")
+		say("An effect is an average over the levels of the other factors. Where the lines of a chart are not " +
+			"parallel, the factors depend on each other: read the combinations instead.")
 	}
 	for _, f := range x.Families {
 		if f.Measures > 1 {
@@ -532,7 +543,8 @@ func (x *Experiment) conclude(d Design) {
 	}
 	for _, e := range x.Drift {
 		if e.P < 0.05 {
-			say("%s drifts from run to run (p = %.2g), apart from the combinations; their order was %s, so it adds noise and does not favour one.", e.Name, e.P, x.Order)
+			say("%s drifts from run to run (p = %.2g), apart from the combinations; their order was %s, so it adds "+
+				"noise and does not favour one.", e.Name, e.P, x.Order)
 		}
 	}
 }

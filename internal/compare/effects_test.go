@@ -14,7 +14,8 @@ import (
 func design(repeats int) (compare.Design, map[string]float64) {
 	r := random(11)
 	d := compare.Design{ID: "made", Title: "Made", Order: "interleaved", Repeats: repeats,
-		Factors: []compare.Factor{{Name: "size", Levels: []string{"4k", "64k"}}, {Name: "depth", Levels: []string{"1", "4", "16"}}}}
+		Factors: []compare.Factor{{Name: "size", Levels: []string{"4k", "64k"}},
+			{Name: "depth", Levels: []string{"1", "4", "16"}}}}
 	law := comparetest.Law{Rate: 60, Mean: 0.002, Spread: 0.01, Noise: 0.05, Seconds: 30}
 	effect := map[string]float64{"4k": 1, "64k": 0.5, "1": 1, "4": 1.5, "16": 1.5}
 	n := 0
@@ -28,7 +29,8 @@ func design(repeats int) (compare.Design, map[string]float64) {
 			levels := []string{d.Factors[0].Levels[i/3], d.Factors[1].Levels[i%3]}
 			own := law
 			own.Rate *= effect[levels[0]] * effect[levels[1]] * math.Pow(0.98, float64(n))
-			d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n), Data: comparetest.Data(r, own)}, Levels: levels, Repeat: repeat, Sequence: n})
+			d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n),
+				Data: comparetest.Data(r, own)}, Levels: levels, Repeat: repeat, Sequence: n})
 		}
 	}
 	d.Planned = n
@@ -56,10 +58,12 @@ func TestEffectsOfFactors(t *testing.T) {
 	if found != 3 || len(x.Cells) != 6 || len(x.Cells[0].Runs) != 6 || x.Cells[4].Cell != "size=64k depth=4" {
 		t.Errorf("%d effects, cells %+v", found, x.Cells)
 	}
-	if len(x.Charts) != 2 || len(x.Charts[0].Lines) != 2 || len(x.Charts[0].Lines[0].Points) != 3 || x.Charts[0].XLabel != "depth" {
+	if len(x.Charts) != 2 || len(x.Charts[0].Lines) != 2 || len(x.Charts[0].Lines[0].Points) != 3 ||
+		x.Charts[0].XLabel != "depth" {
 		t.Errorf("charts %+v", x.Charts)
 	}
-	if len(x.Drift) != 1 || x.Drift[0].P > 0.05 || !strings.Contains(strings.Join(x.Notes, "\n"), "drifts from run to run") {
+	if len(x.Drift) != 1 || x.Drift[0].P > 0.05 ||
+		!strings.Contains(strings.Join(x.Notes, "\n"), "drifts from run to run") {
 		t.Errorf("a drift of 2 %% per run is not said: %+v %q", x.Drift, x.Notes)
 	}
 }
@@ -74,11 +78,13 @@ func TestExperimentsWithoutRepeatsAndWithGaps(t *testing.T) {
 	d, _ = design(3)
 	d.Made, d.Failed = d.Made[4:9], []string{"size=4k depth=1, repeat 1: the disk is full"}
 	x, err = compare.OfExperiment(d, compare.Options{})
-	if err != nil || x.Measured != 5 || !strings.Contains(strings.Join(x.Notes, "\n"), "13 runs are missing; plimsoll resume made makes what is left") {
+	if err != nil || x.Measured != 5 || !strings.Contains(strings.Join(x.Notes, "\n"),
+		"13 runs are missing; plimsoll resume made makes what is left") {
 		t.Errorf("%v, %+v", err, x)
 	}
 	d.Made = nil
-	if _, err := compare.OfExperiment(d, compare.Options{}); err == nil || !strings.Contains(err.Error(), "no run has measured") {
+	if _, err := compare.OfExperiment(d, compare.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "no run has measured") {
 		t.Errorf("no runs: %v", err)
 	}
 }
@@ -89,7 +95,8 @@ func ExampleOf() {
 	side := func(name string, first int) compare.Side {
 		s := compare.Side{Name: name}
 		for i := range 4 {
-			s.Runs = append(s.Runs, compare.Run{Manifest: comparetest.Manifest(first + i), Data: comparetest.Data(r, law)})
+			s.Runs = append(s.Runs, compare.Run{Manifest: comparetest.Manifest(first + i),
+				Data: comparetest.Data(r, law)})
 		}
 		return s
 	}

@@ -131,7 +131,8 @@ func loadFacts(r Run) []entry {
 		list = append(list, entry{name: "content of " + w.Name, value: content(w.Lanes), refuses: true, follows: true})
 		if ratio := workingSet(w, r.Data.VMs); ratio > 0 {
 			// To one digit of a power of two, so that rounding of sizes is not a difference.
-			list = append(list, entry{name: "working set to memory of " + w.Name, value: fmt.Sprintf("%.3g", math.Exp2(math.Round(4*math.Log2(ratio))/4)), refuses: true, follows: true})
+			list = append(list, entry{name: "working set to memory of " + w.Name,
+				value: fmt.Sprintf("%.3g", math.Exp2(math.Round(4*math.Log2(ratio))/4)), refuses: true, follows: true})
 		}
 	}
 	for _, g := range groups {
@@ -151,7 +152,9 @@ func merged(d *result.Data, prefill bool) []result.Workload {
 		if w.Prefill && !prefill || !w.Prefill && w.Phase != "run" {
 			continue
 		}
-		alone := w.VM != "" && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool { return o.Name == w.Name && o.VM != w.VM })
+		alone := w.VM != "" && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool {
+			return o.Name == w.Name && o.VM != w.VM
+		})
 		if w.VM == "" || alone {
 			out = append(out, judged(w))
 		}
@@ -255,7 +258,9 @@ func unlike(sides []Side, vary []string) []Fact {
 		if len(slices.Compact(slices.Clone(f.Values))) == 1 && !strings.Contains(f.Values[0], " | ") {
 			continue
 		}
-		f.Varied = slices.ContainsFunc(vary, func(v string) bool { return matches(v, f.Name) }) || e.follows && variablesVary
+		f.Varied = slices.ContainsFunc(vary, func(v string) bool {
+			return matches(v, f.Name)
+		}) || e.follows && variablesVary
 		f.Refuses = f.Refuses && !f.Varied && known
 		out = append(out, f)
 	}

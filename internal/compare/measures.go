@@ -61,7 +61,8 @@ func (p pairing) workloads(d *Document) []Measure {
 	for _, name := range names {
 		b, c := loads(p.base, name), loads(p.candidate, name)
 		if len(b.of) < len(p.base) || len(c.of) < len(p.candidate) {
-			d.Missing = append(d.Missing, fmt.Sprintf("workload %s%s is in %d of %d runs of the baseline and in %d of %d of %s",
+			d.Missing = append(d.Missing, fmt.Sprintf("workload %s%s is in %d of %d runs of the baseline and in %d "+
+				"of %d of %s",
 				name, label(p.cell), len(b.of), len(p.base), len(c.of), len(p.candidate), p.side))
 		}
 		if len(b.of) == 0 || len(c.of) == 0 {
@@ -77,7 +78,8 @@ func (p pairing) workloads(d *Document) []Measure {
 			}
 		}
 		for _, what := range unlike {
-			d.Missing = append(d.Missing, fmt.Sprintf("%s of workload %s%s is not the same thing in all runs", what, name,
+			d.Missing = append(d.Missing, fmt.Sprintf("%s of workload %s%s is not the same thing in all runs", what,
+				name,
 				label(p.cell)))
 		}
 	}
@@ -128,13 +130,15 @@ func (p pairing) operation(name string, declared result.Operation, b, c load) []
 	count := func(o result.OpTotals) float64 { return float64(o.Count) }
 	size := func(o result.OpTotals) float64 { return float64(o.Bytes) }
 	var out []Measure
-	add := func(what, unit string, direction effect.Direction, bv, cv []float64, part func(result.Workload, Run) ratioSeries) {
+	add := func(what, unit string, direction effect.Direction, bv, cv []float64,
+		part func(result.Workload, Run) ratioSeries) {
 		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: what, Unit: unit, Direction: string(direction)}
 		p.values(&m, bv, cv, b.runs, c.runs, func() ([]ratioSeries, []ratioSeries) { return seriesOf(b, part), seriesOf(c, part) })
 		out = append(out, m)
 	}
 	rate := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, op, result.Rate) }
-	add(rateName(declared), declared.RateUnit(), effect.HigherIsBetter, perSecond(b, bo, count), perSecond(c, co, count),
+	add(rateName(declared), declared.RateUnit(), effect.HigherIsBetter, perSecond(b, bo, count),
+		perSecond(c, co, count),
 		rate)
 	if bb, cb := perSecond(b, bo, size), perSecond(c, co, size); bo[0].Bytes > 0 && bo[0].Bytes/bo[0].Count >= 64<<10 {
 		add(called+" bandwidth", "bytes/s", effect.HigherIsBetter, bb, cb, rate)
@@ -268,10 +272,14 @@ func (m *Measure) repeats(threshold float64, order []int) {
 // relative is a ratio as a change; without a ratio the difference as a share of the baseline.
 func relative(ratio, difference effect.Estimate, baseline float64) effect.Estimate {
 	if ratio.Interval.Valid() || baseline == 0 {
-		return effect.Estimate{Value: ratio.Value - 1, Interval: ratio.Interval.Map(func(v float64) float64 { return v - 1 })}
+		return effect.Estimate{Value: ratio.Value - 1, Interval: ratio.Interval.Map(func(v float64) float64 {
+			return v - 1
+		})}
 	}
 	size := math.Abs(baseline)
-	return effect.Estimate{Value: difference.Value / size, Interval: difference.Interval.Map(func(v float64) float64 { return v / size })}
+	return effect.Estimate{Value: difference.Value / size, Interval: difference.Interval.Map(func(v float64) float64 {
+		return v / size
+	})}
 }
 
 func nothing(reason string) outcome {
@@ -342,9 +350,10 @@ func (p pairing) percentiles(name, called, kind string, b, c load, bo, co []resu
 	return out
 }
 
-// atQuantile is how a percentile is compared: between runs, or within them where a side has one only. The reason is why there is then no
-// interval.
-func (p pairing) atQuantile(m *Measure, q float64, b, c load, bo, co []result.OpTotals) (at func(effect.Options) (effect.QuantileComparison, error), reason string) {
+// atQuantile is how a percentile is compared: between runs, or within them where a side has one only. The reason is why
+// there is then no interval.
+func (p pairing) atQuantile(m *Measure, q float64, b, c load, bo,
+	co []result.OpTotals) (at func(effect.Options) (effect.QuantileComparison, error), reason string) {
 	if !p.single() {
 		return func(o effect.Options) (effect.QuantileComparison, error) {
 			r, err := effect.Histograms(histograms(bo), histograms(co), []float64{q}, o)

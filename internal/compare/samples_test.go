@@ -27,12 +27,14 @@ func TestOfSamples(t *testing.T) {
 		"twice as much, once": {[]float64{200}, []float64{5, 5.01, 4.99, 5}, []compare.Verdict{compare.Better, compare.Same, compare.Better}},
 		"one repeat":          {[]float64{150}, []float64{5, 5.01, 4.99, 5}, []compare.Verdict{compare.Inconclusive, compare.Same, compare.Inconclusive}},
 	} {
-		d, err := compare.OfSamples([]compare.Samples{base, {Name: "b", Columns: columns(c.rate, c.latency)}}, compare.Options{})
+		d, err := compare.OfSamples([]compare.Samples{base, {Name: "b", Columns: columns(c.rate, c.latency)}},
+			compare.Options{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(c.want, []compare.Verdict{d.Measures[0].Verdict, d.Measures[1].Verdict, d.Verdict}); diff != "" {
+		if diff := cmp.Diff(c.want, []compare.Verdict{d.Measures[0].Verdict, d.Measures[1].Verdict,
+			d.Verdict}); diff != "" {
 			t.Errorf("%s: %s\n%s", name, d.Sentence, diff)
 		}
 	}
@@ -118,7 +120,8 @@ func TestMomentsAndPairs(t *testing.T) {
 func TestSamplesAgreeWithEffect(t *testing.T) {
 	t.Parallel()
 	b, c := []float64{10, 11, 9, 10.5, 10}, []float64{12, 12.5, 11, 12, 13}
-	d, err := compare.OfSamples([]compare.Samples{{Name: "a", Columns: []compare.Column{{Name: "x", Values: b}, {Name: "y", Values: b}}},
+	d, err := compare.OfSamples([]compare.Samples{{Name: "a",
+		Columns: []compare.Column{{Name: "x", Values: b}, {Name: "y", Values: b}}},
 		{Name: "b", Columns: []compare.Column{{Name: "y", Values: b}, {Name: "x", Values: c}}}}, compare.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +131,8 @@ func TestSamplesAgreeWithEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One of two differs, so each is read at 1 − 0.05/2.
-	if got := d.Measures[0].Adjusted; math.Abs(d.Families[0].Confidence-0.975) > 1e-12 || got.Low != want.Ratio.Interval.Low-1 || got.High != want.Ratio.Interval.High-1 {
+	if got := d.Measures[0].Adjusted; math.Abs(d.Families[0].Confidence-0.975) > 1e-12 ||
+		got.Low != want.Ratio.Interval.Low-1 || got.High != want.Ratio.Interval.High-1 {
 		t.Errorf("%v at %g, want %v less 1", got, d.Families[0].Confidence, want.Ratio.Interval)
 	}
 }
@@ -137,12 +141,17 @@ func TestSamplesThatCannotBeCompared(t *testing.T) {
 	t.Parallel()
 	x := compare.Column{Name: "x", Values: []float64{1, 2}}
 	for want, sides := range map[string][]compare.Samples{
-		"compare: two sides are needed":            {{Name: "a", Columns: []compare.Column{x}}},
-		"compare: two sides are called \"a\"":      {{Name: "a", Columns: []compare.Column{x}}, {Name: "a", Columns: []compare.Column{x}}},
-		"compare: a: two columns are called \"x\"": {{Name: "a", Columns: []compare.Column{x, x}}, {Name: "b", Columns: []compare.Column{x}}},
-		"compare: b: column \"x\" has no values":   {{Name: "a", Columns: []compare.Column{x}}, {Name: "b", Columns: []compare.Column{{Name: "x"}}}},
-		"compare: b: no column of numbers called \"x\", which another side has\n" + "compare: a: no column of numbers called \"y\", which another side has": {
-			{Name: "a", Columns: []compare.Column{x}}, {Name: "b", Columns: []compare.Column{{Name: "y", Values: x.Values}}}},
+		"compare: two sides are needed": {{Name: "a", Columns: []compare.Column{x}}},
+		"compare: two sides are called \"a\"": {{Name: "a", Columns: []compare.Column{x}},
+			{Name: "a", Columns: []compare.Column{x}}},
+		"compare: a: two columns are called \"x\"": {{Name: "a", Columns: []compare.Column{x, x}},
+			{Name: "b", Columns: []compare.Column{x}}},
+		"compare: b: column \"x\" has no values": {{Name: "a", Columns: []compare.Column{x}},
+			{Name: "b", Columns: []compare.Column{{Name: "x"}}}},
+		"compare: b: no column of numbers called \"x\", which another side has\n" +
+			"compare: a: no column of numbers called \"y\", which another side has": {
+			{Name: "a", Columns: []compare.Column{x}},
+			{Name: "b", Columns: []compare.Column{{Name: "y", Values: x.Values}}}},
 	} {
 		if _, err := compare.OfSamples(sides, compare.Options{}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

@@ -9,8 +9,9 @@ import (
 	"plimsoll/result"
 )
 
-// Window is the run as if it had lasted for one window only, such as "alone" or "with DSS": the workloads that have a whole window of
-// that name, the results and the series cut to its time. The data given are not changed. The error names the windows there are.
+// Window is the run as if it had lasted for one window only, such as "alone" or "with DSS": the workloads that have a
+// whole window of that name, the results and the series cut to its time. The data given are not changed. The error
+// names the windows there are.
 //
 // Windows of one run follow each other: what a comparison of them shows may also be the passing of time.
 func (r Run) Window(name string) (Run, error) {
@@ -52,9 +53,11 @@ func (r Run) Window(name string) (Run, error) {
 			names[i] = fmt.Sprintf("%q", n)
 		}
 		if names == nil {
-			return r, fmt.Errorf("compare: run %s: no window %q: nothing began, ended or was annotated while its workloads ran", r.Manifest.RunID, name)
+			return r, fmt.Errorf("compare: run %s: no window %q: nothing began, ended or was annotated while its "+
+				"workloads ran", r.Manifest.RunID, name)
 		}
-		return r, fmt.Errorf("compare: run %s: no window %q among %s", r.Manifest.RunID, name, strings.Join(names, ", "))
+		return r, fmt.Errorf("compare: run %s: no window %q among %s", r.Manifest.RunID, name,
+			strings.Join(names, ", "))
 	}
 	d.Start, d.End = from, to
 	d.Series = seriesWithin(r.Data.Series, from, to)
@@ -65,8 +68,8 @@ func (r Run) Window(name string) (Run, error) {
 	return Run{Manifest: r.Manifest, Data: &d, Cell: r.Cell, Factors: r.Factors}, nil
 }
 
-// near is how many times more or fewer operations of a window than of the whole run may be slower than a percentile of the whole, so
-// that how these lie in time speaks for the window's own percentile.
+// near is how many times more or fewer operations of a window than of the whole run may be slower than a percentile of
+// the whole, so that how these lie in time speaks for the window's own percentile.
 const near = 4
 
 func sum(counts []uint64) (n uint64) {
@@ -168,7 +171,8 @@ func seriesWithin(all []result.Series, from, to time.Time) []result.Series {
 		}
 		first, end := len(s.Values), 0
 		for j := range s.Values {
-			if at := s.Start.Add(time.Duration(j) * step); !at.Add(slack-step).Before(from) && !at.Add(-slack).After(to) {
+			if at := s.Start.Add(time.Duration(j) * step); !at.Add(slack-step).Before(from) &&
+				!at.Add(-slack).After(to) {
 				first, end = min(first, j), j+1
 			}
 		}

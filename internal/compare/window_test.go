@@ -26,7 +26,8 @@ func windowed(t *testing.T) compare.Run {
 		w.Windows = []result.Window{
 			{Name: "alone", Start: w.Start, End: w.End, Ops: w.Ops},
 			{Name: "with X", Start: next.Start.Add(shift), End: next.End.Add(shift), Ops: next.Ops},
-			{Name: "while its VMs end", Start: next.End.Add(shift), End: next.End.Add(shift + time.Second), Partial: true},
+			{Name: "while its VMs end", Start: next.End.Add(shift), End: next.End.Add(shift + time.Second),
+				Partial: true},
 		}
 		w.End = next.End.Add(shift)
 		if w.Heat != nil && next.Heat != nil {
@@ -52,26 +53,32 @@ func TestWindowsOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, m := len(alone.Data.Series[0].Values), len(with.Data.Series[0].Values); n < whole/2-2 || m < whole/2-2 || n+m > whole || len(run.Data.Series[0].Values) != whole {
+	if n, m := len(alone.Data.Series[0].Values), len(with.Data.Series[0].Values); n < whole/2-2 || m < whole/2-2 ||
+		n+m > whole || len(run.Data.Series[0].Values) != whole {
 		t.Errorf("of %d points %d and %d", whole, n, m)
 	}
-	d, err := compare.Of([]compare.Side{{Name: "alone", Runs: []compare.Run{alone}}, {Name: "with X", Runs: []compare.Run{with}}}, compare.Options{})
+	d, err := compare.Of([]compare.Side{{Name: "alone", Runs: []compare.Run{alone}},
+		{Name: "with X", Runs: []compare.Run{with}}}, compare.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := d.Measures[0]; m.Verdict != compare.Worse || m.Change == nil || *m.Change > -0.25 || *m.Change < -0.35 || m.Scope != compare.WithinRuns {
+	if m := d.Measures[0]; m.Verdict != compare.Worse || m.Change == nil || *m.Change > -0.25 || *m.Change < -0.35 ||
+		m.Scope != compare.WithinRuns {
 		t.Errorf("%+v", m)
 	}
-	for name, want := range map[string]string{"with Y": `no window "with Y" among "alone", "with X"`, "while its VMs end": "no window"} {
+	for name, want := range map[string]string{"with Y": `no window "with Y" among "alone", "with X"`,
+		"while its VMs end": "no window"} {
 		if _, err := run.Window(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	run.Data.Workloads[0].Windows, run.Data.Workloads = nil, run.Data.Workloads[:1]
-	if _, err := run.Window("alone"); err == nil || !strings.Contains(err.Error(), "nothing began, ended or was annotated") {
+	if _, err := run.Window("alone"); err == nil || !strings.Contains(err.Error(), "nothing began, ended or was "+
+		"annotated") {
 		t.Errorf("no windows: %v", err)
 	}
-	if _, err := (compare.Run{}).Window("alone"); err == nil || !strings.Contains(err.Error(), "nothing was collected") {
+	if _, err := (compare.Run{}).Window("alone"); err == nil ||
+		!strings.Contains(err.Error(), "nothing was collected") {
 		t.Errorf("no data: %v", err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"plimsoll/result"
 )
 
-// ratioSeries is a quantity over time. With weights it is the ratio Σ value·weight ÷ Σ weight, such as a mean latency, whose
-// seconds of few operations count for less.
+// ratioSeries is a quantity over time. With weights it is the ratio Σ value·weight ÷ Σ weight, such as a mean latency,
+// whose seconds of few operations count for less.
 type ratioSeries struct {
 	value, weight []float64
 	cuts          []int  // where parts of the run begin that differ on purpose, such as before and with a neighbour
@@ -37,8 +37,8 @@ const (
 	enoughWorth  = 10 // below which it is warned of: 95 % intervals covered 87 to 93 %
 )
 
-// within measures the standard error of a mean from the slow waves of its course (serial.SumOf), within the parts of a run that
-// differ on purpose. The mean is a ratio, so what varies are its terms of first order.
+// within measures the standard error of a mean from the slow waves of its course (serial.SumOf), within the parts of a
+// run that differ on purpose. The mean is a ratio, so what varies are its terms of first order.
 func (s ratioSeries) within() within {
 	n := len(s.value)
 	switch {
@@ -60,7 +60,8 @@ func (s ratioSeries) within() within {
 		}
 	}
 	if busy < fewestPoints {
-		return within{reason: fmt.Sprintf("%d points in time with operations are too few for an interval within the run, %d are needed", busy, fewestPoints)}
+		return within{reason: fmt.Sprintf("%d points in time with operations are too few for an interval within the "+
+			"run, %d are needed", busy, fewestPoints)}
 	}
 	whole := values / weights
 	if !(math.Abs(whole) > 0) || math.IsInf(whole, 0) {
@@ -72,7 +73,8 @@ func (s ratioSeries) within() within {
 	}
 	all := serial.SumOf(terms, s.cuts)
 	if all.Worth < fewestWorth {
-		return within{reason: fmt.Sprintf("the run is too short for its own dependence: its %d points in time are worth %.2g independent ones", n, all.Worth)}
+		return within{reason: fmt.Sprintf("the run is too short for its own dependence: its %d points in time are "+
+			"worth %.2g independent ones", n, all.Worth)}
 	}
 	out := within{relative: math.Sqrt(all.Variance) / weights / math.Abs(whole), dof: all.DOF}
 	if all.Worth < enoughWorth {
@@ -82,7 +84,8 @@ func (s ratioSeries) within() within {
 }
 
 func tooFew(points int) string {
-	return fmt.Sprintf("%d points in time are too few for an interval within the run, %d are needed", points, fewestPoints)
+	return fmt.Sprintf("%d points in time are too few for an interval within the run, %d are needed", points,
+		fewestPoints)
 }
 
 // joined is the mean over the runs of a side of which the other side is single.
@@ -166,8 +169,8 @@ func shortFor(points int, worth float64) string {
 	return fmt.Sprintf("the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow", points, worth)
 }
 
-// difference is the change of one run against another with an interval on the logarithm: Student's t on the two relative
-// standard errors, with Satterthwaite's degrees of freedom.
+// difference is the change of one run against another with an interval on the logarithm: Student's t on the two
+// relative standard errors, with Satterthwaite's degrees of freedom.
 func difference(b, c within, bv, cv, confidence float64, o effect.Options) outcome {
 	switch {
 	case b.reason != "":
@@ -224,7 +227,8 @@ func latencySeries(w result.Workload, r Run, op string) ratioSeries {
 	return s
 }
 
-// others reports whether another workload of the group ran at the same time, so that the VMs' series are not this one's alone.
+// others reports whether another workload of the group ran at the same time, so that the VMs' series are not this one's
+// alone.
 func others(w result.Workload, d *result.Data) bool {
 	return slices.ContainsFunc(d.Workloads, func(o result.Workload) bool {
 		return o.Group == w.Group && o.Name != w.Name && o.Start.Before(w.End) && w.Start.Before(o.End)
@@ -235,7 +239,9 @@ func others(w result.Workload, d *result.Data) bool {
 // which the workload is judged.
 func each(w result.Workload, r Run, op, measure string, f func(vm string, at int64, v float64)) {
 	for _, s := range r.Data.Series {
-		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
+		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool {
+			return vm.Name == s.VM && vm.Group == w.Group
+		})
 		if !inGroup || s.Op != op || s.Measure != measure || s.Step <= 0 {
 			continue
 		}
@@ -272,7 +278,10 @@ func groupProducts(w result.Workload, r Run, op string) ([]float64, string) {
 	rates, sums := map[place]float64{}, map[int64]float64{}
 	each(w, r, op, result.Rate, func(vm string, t int64, v float64) { rates[place{vm, t}] = v; sums[t] += 0 })
 	found := false
-	each(w, r, op, result.LatencyMean, func(vm string, t int64, v float64) { found = true; sums[t] += v * rates[place{vm, t}] })
+	each(w, r, op, result.LatencyMean, func(vm string, t int64, v float64) {
+		found = true
+		sums[t] += v * rates[place{vm, t}]
+	})
 	if !found {
 		return nil, "its latencies were not recorded over time"
 	}
@@ -311,15 +320,18 @@ func inOrder(at map[int64]float64) []float64 {
 	return out
 }
 
-// sideOf is a side of merged counts with the dependence of its operations at a quantile: the variance of the share of slower ones over time,
-// by slow waves, over that of independent operations.
+// sideOf is a side of merged counts with the dependence of its operations at a quantile: the variance of the share of
+// slower ones over time, by slow waves, over that of independent operations.
 func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, warning string) {
 	s.Merged = &hist.Histogram{}
 	var sum, squares, all float64
 	for i, o := range ops {
 		s.Merged.Merge(o.Hist)
 		if o.Course == nil {
-			return s, "how its slow operations lie in time is not known: of a window whose percentiles are far from its run's, or of a run collected before that was kept (plimsoll report RUN --again collects it anew)", ""
+			return s, "how its slow operations lie in time is not known: of a window whose percentiles are far from " +
+					"its run's, or of a run collected before that was kept (plimsoll report RUN --again collects " +
+					"it anew)",
+				""
 		}
 		n := float64(o.Hist.Count())
 		factor, own := dependence(o.Course, q, l.of[i])
@@ -340,8 +352,8 @@ func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, wa
 	return s, "", warning
 }
 
-// dependence is the design effect at a quantile of one run, and how well the share it is of is known; 1, and certain, when all operations
-// were of one latency.
+// dependence is the design effect at a quantile of one run, and how well the share it is of is known; 1, and certain,
+// when all operations were of one latency.
 func dependence(c *result.Course, q float64, w result.Workload) (factor float64, own within) {
 	if len(c.Counts) < fewestPoints {
 		return 0, within{reason: tooFew(len(c.Counts))}

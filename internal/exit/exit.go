@@ -1,5 +1,5 @@
-// Package exit is how a command line ends: the exit codes, errors that know theirs and what to do about them, and the one
-// function that turns an error into a code.
+// Package exit is how a command line ends: the exit codes, errors that know theirs and what to do about them, and the
+// one function that turns an error into a code.
 //
 // It stands below all that a command calls. An error type of another package takes part by its method ExitCode; nothing
 // here ends the process or prints.

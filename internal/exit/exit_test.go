@@ -24,10 +24,11 @@ func TestCode(t *testing.T) {
 		"wrong command line":            {usage, exit.Usage},
 		"wrapped":                       {fmt.Errorf("a: %w", errors.Join(plain, coded(exit.Refused))), exit.Refused},
 		"left behind, and a code given": {errors.Join(usage, coded(exit.Uncleaned)), exit.Uncleaned},
-		"left behind inside":            {exit.Errorf(exit.Threshold, "", "t: %w", coded(exit.Uncleaned)), exit.Uncleaned},
-		"a given code before another":   {errors.Join(coded(exit.Interrupted), usage), exit.Usage},
-		"the first given":               {errors.Join(exit.Errorf(exit.Threshold, "", "t"), usage), exit.Threshold},
-		"a stop before a refusal":       {errors.Join(coded(exit.Refused), coded(exit.Interrupted)), exit.Interrupted},
+		"left behind inside": {exit.Errorf(exit.Threshold, "", "t: %w", coded(exit.Uncleaned)),
+			exit.Uncleaned},
+		"a given code before another": {errors.Join(coded(exit.Interrupted), usage), exit.Usage},
+		"the first given":             {errors.Join(exit.Errorf(exit.Threshold, "", "t"), usage), exit.Threshold},
+		"a stop before a refusal":     {errors.Join(coded(exit.Refused), coded(exit.Interrupted)), exit.Interrupted},
 	} {
 		if got := exit.Code(c.err); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

@@ -69,16 +69,19 @@ func TestConduct(t *testing.T) {
 			failed: []string{"depth=2 (1 repeat): p99 is too high"},
 			said: []string{
 				"run 1 of 4: depth=1, repeat 1 of 2", "run 2 of 4: depth=2, repeat 1 of 2; about 3 min left",
-				"run 3 of 4: depth=1, repeat 2 of 2; about 2 min left", "run 4 of 4: depth=2, repeat 2 of 2; about 1 min left",
+				"run 3 of 4: depth=1, repeat 2 of 2; about 2 min left", "run 4 of 4: depth=2, repeat 2 of 2; about 1 " +
+					"min left",
 			},
-			events: []string{"1 started", "1 done", "2 started", "2 done", "3 started", "3 done", "4 started", "4 done"},
+			events: []string{"1 started", "1 done", "2 started", "2 done", "3 started", "3 done", "4 started",
+				"4 done"},
 		},
 		"one fails": {
 			outcomes: []experiment.Outcome{good, bad, good, good}, whole: true,
 			said: []string{
 				"run 1 of 4: depth=1, repeat 1 of 2", "run 2 of 4: depth=2, repeat 1 of 2; about 3 min left",
 				"run run-2 failed: no space",
-				"run 3 of 4: depth=1, repeat 2 of 2; about 2 min left", "run 4 of 4: depth=2, repeat 2 of 2; about 1 min left",
+				"run 3 of 4: depth=1, repeat 2 of 2; about 2 min left", "run 4 of 4: depth=2, repeat 2 of 2; about 1 " +
+					"min left",
 			},
 			events: []string{
 				"1 started", "1 done", "2 started", "2 failed no space", "3 started", "3 done", "4 started", "4 done",
@@ -142,7 +145,8 @@ func TestConduct(t *testing.T) {
 				text = err.Error()
 			}
 			if whole != c.whole || text != c.err || exit.Code(err) != c.code {
-				t.Errorf("whole %t, error %q, code %d; want %t, %q, %d", whole, text, exit.Code(err), c.whole, c.err, c.code)
+				t.Errorf("whole %t, error %q, code %d; want %t, %q, %d", whole, text, exit.Code(err), c.whole, c.err,
+					c.code)
 			}
 			var events []string
 			all, err := folder.Events()

@@ -1,8 +1,8 @@
 // Package experiment turns a scenario's experiment into runs in an order, and keeps on disk how far they have come.
 //
-// Design gives the combinations of all factors' levels (cells) and the order of their repeats: every cell once before any
-// twice, each time in a random order of its own or in that of the levels, so that a system that drifts does not favour a
-// cell. Folder is an experiment on disk, beside the runs:
+// Design gives the combinations of all factors' levels (cells) and the order of their repeats: every cell once before
+// any twice, each time in a random order of its own or in that of the levels, so that a system that drifts does not
+// favour a cell. Folder is an experiment on disk, beside the runs:
 //
 //	experiment.json  Record: the design and how it is run; written once
 //	cells.jsonl      Event per line, synced before and after every run; a torn last line is ignored
@@ -11,8 +11,8 @@
 //	report.html      the result
 //	lock.experiment  held while the experiment goes on
 //
-// Conduct makes the runs that are left with a Runner that others give, and decides when to leave off. The package itself
-// measures nothing. It refuses a folder of a newer version by name of both.
+// Conduct makes the runs that are left with a Runner that others give, and decides when to leave off. The package
+// itself measures nothing. It refuses a folder of a newer version by name of both.
 package experiment
 
 import (

@@ -25,7 +25,8 @@ func TestCells(t *testing.T) {
 	for _, c := range experiment.Cells(grid) {
 		got = append(got, fmt.Sprint(c.Number, " ", c.Label()))
 	}
-	want := []string{"1 size=4k depth=1", "2 size=4k depth=8", "3 size=4k depth=0.5", "4 size=64k depth=1", "5 size=64k depth=8", "6 size=64k depth=0.5"}
+	want := []string{"1 size=4k depth=1", "2 size=4k depth=8", "3 size=4k depth=0.5", "4 size=64k depth=1",
+		"5 size=64k depth=8", "6 size=64k depth=0.5"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -42,7 +43,8 @@ func TestCells(t *testing.T) {
 func TestSequence(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		x := &scenario.Experiment{Repeats: rapid.IntRange(1, 5).Draw(t, "repeats"), Seed: int64(rapid.IntRange(0, 99).Draw(t, "seed")),
+		x := &scenario.Experiment{Repeats: rapid.IntRange(1, 5).Draw(t, "repeats"),
+			Seed:  int64(rapid.IntRange(0, 99).Draw(t, "seed")),
 			Order: rapid.SampledFrom([]string{scenario.OrderRandomised, scenario.OrderInterleaved}).Draw(t, "order")}
 		for i := range rapid.IntRange(1, 3).Draw(t, "factors") {
 			f := scenario.Factor{Name: fmt.Sprint("f", i)}
@@ -77,15 +79,18 @@ func TestSequence(t *testing.T) {
 }
 
 func record() experiment.Record {
-	r := experiment.NewRecord("20260301-120000-made-0001", &scenario.Scenario{Name: "made", DisplayName: "Made", Experiment: grid})
-	r.Settings = experiment.Settings{Target: "sim", TimeScale: 1, SizeScale: 1, Set: map[string]any{"iops": int64(400), "share": 0.5, "list": []any{int64(1), "a"}}}
+	r := experiment.NewRecord("20260301-120000-made-0001", &scenario.Scenario{Name: "made", DisplayName: "Made",
+		Experiment: grid})
+	r.Settings = experiment.Settings{Target: "sim", TimeScale: 1, SizeScale: 1,
+		Set: map[string]any{"iops": int64(400), "share": 0.5, "list": []any{int64(1), "a"}}}
 	return r
 }
 
 func TestFolder(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	f, err := experiment.Create(root, record(), fstest.MapFS{"test.yml": {Data: []byte("name: made\n")}, "sub/a.fio": {Data: []byte("[a]\n")}})
+	f, err := experiment.Create(root, record(), fstest.MapFS{"test.yml": {Data: []byte("name: made\n")},
+		"sub/a.fio": {Data: []byte("[a]\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +109,8 @@ func TestFolder(t *testing.T) {
 	}
 	for _, e := range []experiment.Event{
 		{Sequence: 1, State: experiment.Started, RunID: "a"}, {Sequence: 1, State: experiment.Done, RunID: "a"},
-		{Sequence: 2, State: experiment.Started, RunID: "b"}, {Sequence: 2, State: experiment.Failed, RunID: "b", Error: "no space"},
+		{Sequence: 2, State: experiment.Started, RunID: "b"}, {Sequence: 2, State: experiment.Failed, RunID: "b",
+			Error: "no space"},
 		{Sequence: 3, State: experiment.Started, RunID: "c"},
 	} {
 		if err := f.Append(e); err != nil {
@@ -123,7 +129,8 @@ func TestFolder(t *testing.T) {
 	check := func(f *experiment.Folder, done map[int]string, interrupted []string, failed map[int]string, left int) {
 		t.Helper()
 		p, err := f.Progress()
-		if err != nil || !cmp.Equal(p.Done, done) || !cmp.Equal(p.Interrupted, interrupted) || !cmp.Equal(p.Failed, failed) || len(p.Left) != left {
+		if err != nil || !cmp.Equal(p.Done, done) || !cmp.Equal(p.Interrupted, interrupted) ||
+			!cmp.Equal(p.Failed, failed) || len(p.Left) != left {
 			t.Errorf("%v, %+v", err, p)
 		}
 	}
@@ -163,7 +170,8 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 }
 
 func ExampleSequence() {
-	x := &scenario.Experiment{Repeats: 2, Order: scenario.OrderInterleaved, Factors: []scenario.Factor{{Name: "pages", Levels: []any{"none", "2M", "1G"}}}}
+	x := &scenario.Experiment{Repeats: 2, Order: scenario.OrderInterleaved,
+		Factors: []scenario.Factor{{Name: "pages", Levels: []any{"none", "2M", "1G"}}}}
 	cells := experiment.Cells(x)
 	for _, p := range experiment.Sequence(x) {
 		fmt.Println(p.Sequence, cells[p.Cell-1].Label(), "repeat", p.Repeat)

@@ -157,7 +157,8 @@ func Open(dir string) (*Folder, error) {
 		return nil, fmt.Errorf("experiment: %s is damaged: %w", recordFile, err)
 	}
 	if v := f.record.Version; v != FormatVersion {
-		return nil, fmt.Errorf("experiment: %s: written in format version %d; this program reads version %d", abs, v, FormatVersion)
+		return nil, fmt.Errorf("experiment: %s: written in format version %d; this program reads version %d", abs, v,
+			FormatVersion)
 	}
 	for i := range f.record.Cells {
 		for j := range f.record.Cells[i].Levels {

@@ -69,8 +69,8 @@ const (
 	maxBytes    = 1 << 20
 	maxLines    = 20_000
 	maxSections = 2_000
-	// MaxLine is the most bytes a line may have: fio takes what comes after its buffer (4,096 or 8,192 bytes, by version)
-	// for a line of its own.
+	// MaxLine is the most bytes a line may have: fio takes what comes after its buffer (4,096 or 8,192 bytes, by
+	// version) for a line of its own.
 	MaxLine = 4095
 	maxName = 200 // bytes of a section's name, which stands in every series of the section
 )
@@ -96,7 +96,8 @@ type reader struct {
 }
 
 func (p *reader) object(col int, format string, args ...any) {
-	p.objections = append(p.objections, &Error{File: p.file.Name, Line: p.line, Col: col, What: fmt.Sprintf(format, args...)})
+	p.objections = append(p.objections,
+		&Error{File: p.file.Name, Line: p.line, Col: col, What: fmt.Sprintf(format, args...)})
 }
 
 func (p *reader) read(text string) {
@@ -346,7 +347,8 @@ func canonical(key string) string {
 	return key
 }
 
-// SetEverywhere gives every job an option: in place where a section has it, else in [global] and in each job without it.
+// SetEverywhere gives every job an option: in place where a section has it, else in [global] and in each job without
+// it.
 func (f *File) SetEverywhere(key, value string) {
 	found := false
 	for i := range f.Sections {

@@ -24,28 +24,35 @@ func ExampleParse() {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	text := "# head\n\n[global]\nioengine = libaio\n time_based\ndirect=1 ; inline\n\n[a job]  \nfilename=/dev/sdb\nrw=randrw\nrw=read\nopts=a=b=c\nsize=\n[empty]\n[global]\nbs=8k\n[a job]\nsize=1g"
+	text := "# head\n\n[global]\nioengine = libaio\n time_based\ndirect=1 ; inline\n\n[a job]  " +
+		"\nfilename=/dev/sdb\nrw=randrw\nrw=read\nopts=a=b=c\nsize=\n[empty]\n[global]\nbs=8k\n[a job]\nsize=1g"
 	got, err := fiofile.Parse("x.fio", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &fiofile.File{Name: "x.fio", Sections: []fiofile.Section{
 		{Name: "global", Line: 3, Col: 1, Options: []fiofile.Option{
-			{Key: "ioengine", Value: "libaio", Line: 4, Col: 1, ValueCol: 12}, {Key: "time_based", Flag: true, Line: 5, Col: 2},
+			{Key: "ioengine", Value: "libaio", Line: 4, Col: 1, ValueCol: 12},
+			{Key: "time_based", Flag: true, Line: 5, Col: 2},
 			{Key: "direct", Value: "1", Line: 6, Col: 1, ValueCol: 8}}},
 		{Name: "a job", Line: 8, Col: 1, Options: []fiofile.Option{
-			{Key: "filename", Value: "/dev/sdb", Line: 9, Col: 1, ValueCol: 10}, {Key: "rw", Value: "randrw", Line: 10, Col: 1, ValueCol: 4},
-			{Key: "rw", Value: "read", Line: 11, Col: 1, ValueCol: 4}, {Key: "opts", Value: "a=b=c", Line: 12, Col: 1, ValueCol: 6},
+			{Key: "filename", Value: "/dev/sdb", Line: 9, Col: 1, ValueCol: 10},
+			{Key: "rw", Value: "randrw", Line: 10, Col: 1, ValueCol: 4},
+			{Key: "rw", Value: "read", Line: 11, Col: 1, ValueCol: 4},
+			{Key: "opts", Value: "a=b=c", Line: 12, Col: 1, ValueCol: 6},
 			{Key: "size", Line: 13, Col: 1, ValueCol: 6}}},
 		{Name: "empty", Line: 14, Col: 1},
-		{Name: "global", Line: 15, Col: 1, Options: []fiofile.Option{{Key: "bs", Value: "8k", Line: 16, Col: 1, ValueCol: 4}}},
-		{Name: "a job", Line: 17, Col: 1, Options: []fiofile.Option{{Key: "size", Value: "1g", Line: 18, Col: 1, ValueCol: 6}}},
+		{Name: "global", Line: 15, Col: 1, Options: []fiofile.Option{{Key: "bs", Value: "8k", Line: 16, Col: 1,
+			ValueCol: 4}}},
+		{Name: "a job", Line: 17, Col: 1, Options: []fiofile.Option{{Key: "size", Value: "1g", Line: 18, Col: 1,
+			ValueCol: 6}}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 	jobs := got.Jobs()
-	if len(jobs) != 3 || jobs[0].Value("rw") != "read" || jobs[0].Value("bs") != "" || jobs[2].Value("bs") != "8k" || jobs[2].Value("ioengine") != "libaio" {
+	if len(jobs) != 3 || jobs[0].Value("rw") != "read" || jobs[0].Value("bs") != "" || jobs[2].Value("bs") != "8k" ||
+		jobs[2].Value("ioengine") != "libaio" {
 		t.Errorf("options in force: %v", jobs)
 	}
 	if !jobs[0].Enabled("time_based") || jobs[0].Enabled("norandommap") || got.Global() != &got.Sections[0] {
@@ -57,14 +64,18 @@ func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", fiofile.MaxLine)
 	for text, want := range map[string]string{
-		"size=1\n[a]\n":                           `x.fio:1:1: option "size=1" stands before any section; put it under [global]`,
-		"\n [a\n":                                 `x.fio:2:2: section header "[a" lacks its closing bracket`,
-		"[a]\n =5\n":                              `x.fio:2:2: "=5" lacks an option name before =`,
-		"[]\n":                                    "x.fio:1:1: a section without a name",
-		"[a]\nb\x00\n":                            "x.fio:2:2: a zero byte: this is not a text file, or one of UTF-16; save it as UTF-8",
-		"[a]\n; b\x00\n":                          "x.fio:2:4: a zero byte: this is not a text file, or one of UTF-16; save it as UTF-8",
-		"\xff\xfe[\x00a\x00]\x00":                 "x.fio:1:1: the file is UTF-16, which fio does not read; save it as UTF-8",
-		"\xfe\xff\x00[\x00a\x00]":                 "x.fio:1:1: the file is UTF-16, which fio does not read; save it as UTF-8",
+		"size=1\n[a]\n": `x.fio:1:1: option "size=1" stands before any section; put it under [global]`,
+		"\n [a\n":       `x.fio:2:2: section header "[a" lacks its closing bracket`,
+		"[a]\n =5\n":    `x.fio:2:2: "=5" lacks an option name before =`,
+		"[]\n":          "x.fio:1:1: a section without a name",
+		"[a]\nb\x00\n": "x.fio:2:2: a zero byte: this is not a text file, or one of " +
+			"UTF-16; save it as UTF-8",
+		"[a]\n; b\x00\n": "x.fio:2:4: a zero byte: this is not a text file, or one of " +
+			"UTF-16; save it as UTF-8",
+		"\xff\xfe[\x00a\x00]\x00": "x.fio:1:1: the file is UTF-16, which fio does not read; save it " +
+			"as UTF-8",
+		"\xfe\xff\x00[\x00a\x00]": "x.fio:1:1: the file is UTF-16, which fio does not read; save it " +
+			"as UTF-8",
 		"[a]\n" + long + "y\n":                    "x.fio:2:1: the line has 4096 bytes; fio reads lines of up to 4095",
 		"[a]\n;" + long + "\n":                    "x.fio:2:1: the line has 4096 bytes; fio reads lines of up to 4095",
 		"[a]\nb=1\rc\n":                           `x.fio:2:4: "\r" cannot be part of a job file; write plain text`,
@@ -74,7 +85,8 @@ func TestParseErrors(t *testing.T) {
 		long[:1<<10] + strings.Repeat("x", 1<<20): "x.fio:1:1: the file has 1049600 bytes; a job file may have 1048576",
 		"b\n[\n[c]\n\f\n=\n[d": "x.fio:1:1: option \"b\" stands before any section; put it under [global]\n" +
 			"x.fio:2:1: section header \"[\" lacks its closing bracket\nx.fio:2:1: a section without a name\n" +
-			"x.fio:4:1: \"\\f\" cannot be part of a job file; write plain text\nx.fio:5:1: \"=\" lacks an option name before =\n" +
+			"x.fio:4:1: \"\\f\" cannot be part of a job file; write plain text\nx.fio:5:1: \"=\" lacks an option " +
+			"name before =\n" +
 			"x.fio:6:1: section header \"[d\" lacks its closing bracket",
 		"[" + strings.Repeat("n", 201) + "]\n": "x.fio:1:1: a section name of 201 bytes; at most 200",
 	} {
@@ -112,7 +124,8 @@ func TestCheck(t *testing.T) {
 		{Key: "a", Value: "1;2"}:              "it would be read as something else in a job file",
 		{Key: "a", Value: "1\r2"}:             `"\r" cannot be part of a job file; write plain text`,
 		{Key: "a", Value: "1\r"}:              "it would be read as something else in a job file",
-		{Key: "description", Value: strings.Repeat("x", 8179) + "exec_prerun=touch x"}: "the line has 8210 bytes; fio reads lines of up to 4095",
+		{Key: "description", Value: strings.Repeat("x", 8179) + "exec_prerun=touch x"}: "the line has 8210 bytes; " +
+			"fio reads lines of up to 4095",
 	} {
 		got := ""
 		if err := o.Check(); err != nil {
@@ -156,7 +169,8 @@ func TestVariables(t *testing.T) {
 func TestParseSize(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{
-		"10": 10, "4b": 4, "4k": 4096, "4K": 4096, "4kb": 4096, "4ki": 4096, "4kib": 4000, "4KiB": 4000, "1m": 1 << 20, "8G": 8 << 30, "2t": 2 << 40, "1p": 1 << 50,
+		"10": 10, "4b": 4, "4k": 4096, "4K": 4096, "4kb": 4096, "4ki": 4096, "4kib": 4000, "4KiB": 4000, "1m": 1 << 20,
+		"8G": 8 << 30, "2t": 2 << 40, "1p": 1 << 50,
 		"1mib": 1e6, "0x10": 16, "0x10k": 16384, " 64G ": 64 << 30,
 	} {
 		got, err := fiofile.ParseSize(text)
@@ -175,7 +189,8 @@ func TestParseSize(t *testing.T) {
 	if got, err := fiofile.ParseSize("50%"); err != nil || got != (fiofile.Size{Percent: 50}) {
 		t.Errorf("50%%: %v, %v", got, err)
 	}
-	for _, text := range []string{"", "x", "-1", "1x", "1kk", "1.5k", "k", "-0.5%", "101%", "NaN%", "9223372036854775807k", "99999999999999999999", "0x", "1kiib", "8 k b"} {
+	for _, text := range []string{"", "x", "-1", "1x", "1kk", "1.5k", "k", "-0.5%", "101%", "NaN%",
+		"9223372036854775807k", "99999999999999999999", "0x", "1kiib", "8 k b"} {
 		if got, err := fiofile.ParseSize(text); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
@@ -210,7 +225,8 @@ func TestParseBSSplit(t *testing.T) {
 func TestParseRates(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]fiofile.Rates{
-		"500": {500, 500, 500}, "500,200": {500, 200, 0}, "500,200,1": {500, 200, 1}, ",200": {0, 200, 0}, "1k": {1024, 1024, 1024}, "0,200": {0, 200, 0},
+		"500": {500, 500, 500}, "500,200": {500, 200, 0}, "500,200,1": {500, 200, 1}, ",200": {0, 200, 0},
+		"1k": {1024, 1024, 1024}, "0,200": {0, 200, 0},
 	} {
 		if got, err := fiofile.ParseRates(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)
@@ -280,7 +296,8 @@ func roundTrip(t *testing.T, f *fiofile.File) {
 }
 
 func FuzzFiofile(f *testing.F) {
-	for _, s := range []string{"[global]\nbs=4k\n[a]\nsize=1g\n", "[a]\nb", "[a b]]\n=", "\ufeff[x]\r\nk = v = w ; c\n", "[a]\nbssplit=4k/50:8k,1m/100\nrate_iops=1,2\nsize=0x10kib\n"} {
+	for _, s := range []string{"[global]\nbs=4k\n[a]\nsize=1g\n", "[a]\nb", "[a b]]\n=", "\ufeff[x]\r\nk = v = w ; c\n",
+		"[a]\nbssplit=4k/50:8k,1m/100\nrate_iops=1,2\nsize=0x10kib\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -294,7 +311,8 @@ func FuzzFiofile(f *testing.F) {
 		roundTrip(t, file)
 		for _, job := range file.Jobs() {
 			for _, o := range job.Options {
-				if size, err := fiofile.ParseSize(o.Value); err == nil && (size.Bytes < 0 || size.Percent < 0 || size.Percent > 100) {
+				if size, err := fiofile.ParseSize(o.Value); err == nil &&
+					(size.Bytes < 0 || size.Percent < 0 || size.Percent > 100) {
 					t.Fatalf("%q is %+v", o.Value, size)
 				}
 				directions, err := fiofile.ParseBSSplit(o.Value)

@@ -2,9 +2,9 @@
 // goes on beside the steps until it ends, is stopped, or the run is over.
 //
 // It stands between the steps and the engines of workload: a step says what to start on which machines and waits for it
-// here; jobs belong to the Set, not to the step that started them. What happens to them is recorded, and how they ended is
-// judged, in one place: finished, stopped, failed, or lost with their machine. It knows no tool, no scenario file and no
-// cluster beyond its hosts, and waits only through the run's clock.
+// here; jobs belong to the Set, not to the step that started them. What happens to them is recorded, and how they ended
+// is judged, in one place: finished, stopped, failed, or lost with their machine. It knows no tool, no scenario file
+// and no cluster beyond its hosts, and waits only through the run's clock.
 package loads
 
 import (
@@ -150,7 +150,8 @@ func EngineFor(cluster target.Cluster, engines map[string]workload.Engine, gener
 
 // tool checks for the generator's tool once per group, since members are copies of one image; for one that the author's
 // file names, once per workload.
-func (l *Set) tool(ctx context.Context, engine workload.Engine, load scenario.Workload, host target.Host) (workload.Tool, error) {
+func (l *Set) tool(ctx context.Context, engine workload.Engine, load scenario.Workload,
+	host target.Host) (workload.Tool, error) {
 	check, key := engine.Check, engine.Describe().Name+"\x00"+load.Group
 	if naming, ok := engine.(workload.Naming); ok {
 		key += "\x00" + load.Name
@@ -196,7 +197,8 @@ func (l *Set) enter(s *Start) error {
 		before := list[len(list)-1]
 		for _, j := range before.jobs {
 			if j.launched && j.ended == "" && !j.lost {
-				return fmt.Errorf("workload %q still runs on %s; wait for it or stop it before starting it again", s.name, j.vm.Name)
+				return fmt.Errorf("workload %q still runs on %s; wait for it or stop it before starting it again",
+					s.name, j.vm.Name)
 			}
 		}
 	}
@@ -260,8 +262,8 @@ func runJob(ctx context.Context, j *job, env workload.Env) (outcome workload.Out
 	return j.engine.Run(ctx, env, j.launch.Job)
 }
 
-// finish judges how a job ended and records it. A job that we cancelled and that then found its machine gone was stopped, unless the
-// machine was known to be gone before.
+// finish judges how a job ended and records it. A job that we cancelled and that then found its machine gone was
+// stopped, unless the machine was known to be gone before.
 func (l *Set) finish(s *Start, j *job, out Output, outcome workload.Outcome, cancelled bool, err error) {
 	l.mu.Lock()
 	known := j.lost // the journal has it already
@@ -327,8 +329,8 @@ func (l *Set) state(j *job) (launched bool, ended, message string) {
 // stopLimit is how long a killed job may take to be gone.
 const stopLimit = 60 * time.Second
 
-// Stop kills the jobs of a start and waits until they are gone. Machines out of reach are recorded as lost and not waited for.
-// What remains after stopLimit is returned in words; it is not an error of the run.
+// Stop kills the jobs of a start and waits until they are gone. Machines out of reach are recorded as lost and not
+// waited for. What remains after stopLimit is returned in words; it is not an error of the run.
 func (l *Set) Stop(ctx context.Context, s *Start) (remains []string) {
 	var pending []*job
 	for _, j := range s.jobs {
@@ -355,7 +357,8 @@ func (l *Set) Stop(ctx context.Context, s *Start) (remains []string) {
 		}
 		if l.Clock.Now().After(deadline) || l.Clock.Sleep(ctx, 20*time.Millisecond) != nil {
 			for _, j := range pending {
-				remains = append(remains, fmt.Sprintf("workload %q on %s has not ended %s after its stop", s.name, j.vm.Name, stopLimit))
+				remains = append(remains, fmt.Sprintf("workload %q on %s has not ended %s after its stop", s.name,
+					j.vm.Name, stopLimit))
 			}
 			break
 		}
@@ -377,7 +380,8 @@ func (l *Set) running() []*Start {
 	return list
 }
 
-// StopAll stops everything that still runs and returns a sentence per workload: what was running, and what could not be stopped.
+// StopAll stops everything that still runs and returns a sentence per workload: what was running, and what could not be
+// stopped.
 func (l *Set) StopAll(ctx context.Context) (stopped, remains []string) {
 	for _, s := range l.running() {
 		n := 0

@@ -18,19 +18,20 @@ import (
 	"plimsoll/unit"
 )
 
-// mostSections bounds the lanes of one workload, over all its machines, that are told apart: their reports, histograms and series cost
-// about as much again as the totals.
+// mostSections bounds the lanes of one workload, over all its machines, that are told apart: their reports, histograms
+// and series cost about as much again as the totals.
 const mostSections = 256
 
-// Seed is the seed of the VM at a position of the list being started: the same text and position give the same sequence of
-// operations in every run and on every cluster. It has 63 bits and is never 0, which would mean a sequence that changes.
+// Seed is the seed of the VM at a position of the list being started: the same text and position give the same sequence
+// of operations in every run and on every cluster. It has 63 bits and is never 0, which would mean a sequence that
+// changes.
 func Seed(text string, index int) uint64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s_%d", text, index))
 	return max(binary.BigEndian.Uint64(sum[:])>>1, 1)
 }
 
-// Offsets are the moments, after the first, at which n VMs start when their starts are spread evenly over stagger: the first at
-// once, the last at stagger.
+// Offsets are the moments, after the first, at which n VMs start when their starts are spread evenly over stagger: the
+// first at once, the last at stagger.
 func Offsets(n int, stagger time.Duration) []time.Duration {
 	offsets := make([]time.Duration, n)
 	for i := 1; i < n; i++ {
@@ -125,8 +126,8 @@ func fileName(name string, number int) string {
 	return fmt.Sprintf("%s.%d", name, number)
 }
 
-// Prefill runs the jobs of a start that was begun, at most width members at a time in order of name, each within its own limit.
-// Every member must succeed.
+// Prefill runs the jobs of a start that was begun, at most width members at a time in order of name, each within its
+// own limit. Every member must succeed.
 func (l *Set) Prefill(ctx context.Context, s *Start, width int, limit time.Duration) error {
 	if err := l.serve(ctx, s); err != nil {
 		return err
@@ -201,12 +202,14 @@ func (l *Set) reachable(ctx context.Context, vms []target.VM) ([]target.Host, er
 		}
 	}
 	if len(silent) > 0 {
-		return nil, fmt.Errorf("%s not accessible: %s: %w", unit.Plural(len(silent), "VM"), unit.List(silent, mostNamed), errs[0])
+		return nil, fmt.Errorf("%s not accessible: %s: %w", unit.Plural(len(silent), "VM"),
+			unit.List(silent, mostNamed), errs[0])
 	}
 	return hosts, nil
 }
 
-// StartAll launches the jobs of a start, staggered. A stop leaves the rest unstarted. Being late is worth a warning, no more.
+// StartAll launches the jobs of a start, staggered. A stop leaves the rest unstarted. Being late is worth a warning, no
+// more.
 func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) error {
 	const tolerance = time.Second
 	if err := l.serve(ctx, s); err != nil {
@@ -236,9 +239,10 @@ func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) err
 	return nil
 }
 
-// Wait waits until every job of a start has ended well, within one limit for all of them: beyond the expected end where that is
-// known, else from now. A VM that is out of reach is recorded as lost and skipped: failure scenarios wait for workloads whose VMs
-// they kill. A job that failed, was stopped, or vanished in a VM that answers again fails the wait. A stop of the run stops the jobs.
+// Wait waits until every job of a start has ended well, within one limit for all of them: beyond the expected end where
+// that is known, else from now. A VM that is out of reach is recorded as lost and skipped: failure scenarios wait for
+// workloads whose VMs they kill. A job that failed, was stopped, or vanished in a VM that answers again fails the wait.
+// A stop of the run stops the jobs.
 func (l *Set) Wait(ctx context.Context, s *Start, limit time.Duration) error {
 	deadline := l.Clock.Now().Add(limit)
 	if !s.expected.IsZero() {
@@ -247,7 +251,8 @@ func (l *Set) Wait(ctx context.Context, s *Start, limit time.Duration) error {
 	l.mu.Lock()
 	s.waited = true
 	l.mu.Unlock()
-	reach := max(5*time.Second, time.Duration(len(s.jobs))*time.Second/200) // no more than 200 machines a second are asked
+	// no more than 200 machines a second are asked
+	reach := max(5*time.Second, time.Duration(len(s.jobs))*time.Second/200)
 	w := waiting{l: l, s: s, pending: s.jobs, reach: reach, ends: -1, began: l.Clock.Now()}
 	for {
 		w.look(ctx)
@@ -277,8 +282,8 @@ type waiting struct {
 	began   time.Time
 }
 
-// pause is how long until the next look: the end is noticed within a hundredth of the time waited for it, and no earlier than it is
-// expected.
+// pause is how long until the next look: the end is noticed within a hundredth of the time waited for it, and no
+// earlier than it is expected.
 func (w *waiting) pause() time.Duration {
 	const shortest, longest = 20 * time.Millisecond, time.Second
 	now := w.l.Clock.Now()

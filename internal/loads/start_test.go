@@ -21,7 +21,8 @@ func TestOffsets(t *testing.T) {
 	}
 	for _, c := range cases {
 		for i, got := range loads.Offsets(c.vms, time.Duration(c.stagger)*time.Second) {
-			if want := time.Duration(c.want[i] * float64(time.Second)); got-want > time.Microsecond || want-got > time.Microsecond {
+			if want := time.Duration(c.want[i] * float64(time.Second)); got-want > time.Microsecond ||
+				want-got > time.Microsecond {
 				t.Errorf("%d VMs over %d s: VM %d at %v, want %v", c.vms, c.stagger, i, got, want)
 			}
 		}

@@ -1,8 +1,9 @@
-// Package nearest finds what a user may have meant by a name that does not exist. It is used wherever names are typed: flags,
-// scenarios, options of a target.
+// Package nearest finds what a user may have meant by a name that does not exist. It is used wherever names are typed:
+// flags, scenarios, options of a target.
 package nearest
 
-// Of is the candidate with the fewest letters to change, "" when all are far off: more than half of the word would change.
+// Of is the candidate with the fewest letters to change, "" when all are far off: more than half of the word would
+// change.
 func Of(word string, candidates []string) string {
 	best, distance := "", len(word)/2+1
 	for _, c := range candidates {

@@ -1,9 +1,9 @@
 // Package needs says what a test cannot do without: fio, sysbench, stress-ng, promtool, a browser, Node's npm, the corpus of published samples.
 //
-// A test names its need in its first line. When the thing is absent the test is skipped with a printed reason on
-// a developer's machine, and fails where PLIMSOLL_CI=1 says that everything is to be there. The corpus alone
-// may be absent in both, since it is not part of the repository. Print in a TestMain tells how often each need was met.
-// Tests only: no shipped package imports this one.
+// A test names its need in its first line. When the thing is absent the test is skipped with a printed reason on a
+// developer's machine, and fails where PLIMSOLL_CI=1 says that everything is to be there. The corpus alone may be
+// absent in both, since it is not part of the repository. Print in a TestMain tells how often each need was met. Tests
+// only: no shipped package imports this one.
 package needs
 
 import (

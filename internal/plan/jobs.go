@@ -24,8 +24,8 @@ type jobs struct {
 	remarks said // of engines
 }
 
-// said are texts in the order of their first appearance, with the workloads they are about: several workloads, and a workload and its
-// prefill, may share a job file.
+// said are texts in the order of their first appearance, with the workloads they are about: several workloads, and a
+// workload and its prefill, may share a job file.
 type said struct {
 	texts []string
 	about map[string][]string
@@ -98,14 +98,17 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 	}
 	engine, ok := j.engines[load.Generator]
 	if !ok {
-		return answer{}, fmt.Errorf("there is no engine for generator %q; known are %s", load.Generator, known(j.engines))
+		return answer{}, fmt.Errorf("there is no engine for generator %q; known are %s", load.Generator,
+			known(j.engines))
 	}
 	about := engine.Describe()
 	if j.view.Facts.Simulated && !about.Blocks {
-		return answer{}, fmt.Errorf("the simulated cluster models block I/O, and generator %q does something else; run it on a target of real machines", load.Generator)
+		return answer{}, fmt.Errorf("the simulated cluster models block I/O, and generator %q does something else; "+
+			"run it on a target of real machines", load.Generator)
 	}
 	if use.Prefill && !about.Prefills {
-		return answer{}, fmt.Errorf("generator %q has no prefill: leave the prefill steps of its workloads out", load.Generator)
+		return answer{}, fmt.Errorf("generator %q has no prefill: leave the prefill steps of its workloads out",
+			load.Generator)
 	}
 	spec := j.spec(load, use)
 	if err := engine.Validate(spec); err != nil {
@@ -203,7 +206,8 @@ func asserted(sc *scenario.Scenario, name string, declared workload.Declared) (l
 		if like := nearest.Of(word, known); like != "" {
 			hint = fmt.Sprintf("did you mean %q?", like)
 		}
-		list = append(list, Uncounted{a, fmt.Sprintf("assert %q: its generator counts no %s %q", a.Name, what, word), hint})
+		list = append(list, Uncounted{a, fmt.Sprintf("assert %q: its generator counts no %s %q", a.Name, what, word),
+			hint})
 	}
 	return list
 }

@@ -2,9 +2,9 @@
 // execute: numbered, in plain words, with estimates of when each begins and how long it takes, the machines that will
 // be made, the space and memory they need at most, and what is doubtful about it.
 //
-// It stands between scenario and run. Nothing is touched: the same scenario, facts and options always give the same plan,
-// which prints as Text for people and marshals to JSON for the run folder. What the target cannot do, and what is wrong
-// with any step on this cluster, is refused here, all of it at once, before anything starts.
+// It stands between scenario and run. Nothing is touched: the same scenario, facts and options always give the same
+// plan, which prints as Text for people and marshals to JSON for the run folder. What the target cannot do, and what is
+// wrong with any step on this cluster, is refused here, all of it at once, before anything starts.
 package plan
 
 import (
@@ -69,8 +69,8 @@ type Step struct {
 	Text            string         `json:"text"`
 	StartSeconds    float64        `json:"start_seconds"` // expected, since the run began
 	EstimateSeconds float64        `json:"estimate_seconds"`
-	// EstimateUnknown: nothing can say how long it takes. EstimateSeconds is then its part of what estimated_runtime leaves
-	// for such steps, at most its limit, or without one its limit.
+	// EstimateUnknown: nothing can say how long it takes. EstimateSeconds is then its part of what estimated_runtime
+	// leaves for such steps, at most its limit, or without one its limit.
 	EstimateUnknown bool     `json:"estimate_unknown,omitempty"`
 	Requires        []string `json:"requires,omitempty"`
 	Line            int      `json:"line,omitempty"` // in the scenario's file
@@ -116,8 +116,8 @@ func (r *Refused) ExitCode() int { return exit.Refused }
 // Unwrap gives the objections.
 func (r *Refused) Unwrap() []error { return r.Errs }
 
-// Build makes the plan. When the scenario cannot run on this target the error is a *Refused holding every objection, and
-// the plan comes back all the same, as far as it could be made, so that it can be shown.
+// Build makes the plan. When the scenario cannot run on this target the error is a *Refused holding every objection,
+// and the plan comes back all the same, as far as it could be made, so that it can be shown.
 func Build(sc *scenario.Scenario, facts target.Facts, o Options) (*Plan, error) {
 	b := newBuilder(sc, facts, o)
 	b.checkOptions()
@@ -201,7 +201,8 @@ func (b *builder) checkGroups() {
 		}
 		for _, m := range members {
 			if other, taken := owner[m.Name]; taken {
-				b.object("%s", position(g.Pos, fmt.Sprintf("vm group %q: its VM %q would have the name of one of group %q; rename a group", g.Name, m.Name, other)))
+				b.object("%s", position(g.Pos, fmt.Sprintf("vm group %q: its VM %q would have the name of one of "+
+					"group %q; rename a group", g.Name, m.Name, other)))
 				break
 			}
 			owner[m.Name] = g.Name
@@ -216,8 +217,8 @@ func position(p scenario.Pos, text string) string {
 	return text
 }
 
-// expand turns the scenario's steps into the plan's, meta steps into their parts, and puts the check of power controllers
-// before them when any step drives the power of nodes.
+// expand turns the scenario's steps into the plan's, meta steps into their parts, and puts the check of power
+// controllers before them when any step drives the power of nodes.
 func (b *builder) expand() {
 	var powered []int
 	var steps []Step
@@ -230,7 +231,8 @@ func (b *builder) expand() {
 			}
 			for _, one := range built {
 				powered = append(powered, one.Uses().Nodes...)
-				steps = append(steps, Step{Phase: s.Phase, Name: one.Name(), Text: one.Text(), Line: s.Pos.Line, Do: one})
+				steps = append(steps, Step{Phase: s.Phase, Name: one.Name(), Text: one.Text(), Line: s.Pos.Line,
+					Do: one})
 			}
 		}
 	}
@@ -314,7 +316,8 @@ func (b *builder) schedule() {
 
 func (b *builder) endOfRun(f *step.Forecast) {
 	if open := f.Unsettled(); len(open) > 0 {
-		b.warn("%s left running at the end of the run phase: it will be stopped there: %s", unit.Plural(len(open), "workload"), list(open))
+		b.warn("%s left running at the end of the run phase: it will be stopped there: %s",
+			unit.Plural(len(open), "workload"), list(open))
 	}
 	f.SettleAll()
 }
@@ -348,7 +351,8 @@ func (b *builder) checkCapabilities() {
 	}
 }
 
-// can reports a capability. Commands on this machine are the operator's to allow, not the target's; the step's own check says so.
+// can reports a capability. Commands on this machine are the operator's to allow, not the target's; the step's own
+// check says so.
 func (b *builder) can(c target.Capability) bool {
 	return c == target.ControllerCommands || b.plan.view.Facts.Can(c)
 }
@@ -383,10 +387,12 @@ func (b *builder) remark() {
 	switch {
 	case author <= 0:
 	case author < steps*9/10:
-		b.warn("estimated_runtime is %s, but the steps are expected to take %s%s", unit.Duration(author), least, unit.Duration(steps))
+		b.warn("estimated_runtime is %s, but the steps are expected to take %s%s", unit.Duration(author), least,
+			unit.Duration(steps))
 	case p.EstimateUnknown:
 	case author > 3*steps && author-steps > time.Minute:
-		b.warn("estimated_runtime is %s, but the steps are expected to take only %s", unit.Duration(author), unit.Duration(steps))
+		b.warn("estimated_runtime is %s, but the steps are expected to take only %s", unit.Duration(author),
+			unit.Duration(steps))
 	}
 	if !b.sc.HasTeardown {
 		b.warn("the scenario has no teardown: its VMs are removed when the run ends, unless asked to keep them")
@@ -395,12 +401,14 @@ func (b *builder) remark() {
 		b.remarkPorts()
 	}
 	if off := b.forecast.NodesOff(); len(off) > 0 {
-		b.warn("%s off at the end of the steps: the run will switch them back on: %s", unit.Plural(len(off), "node"), fmt.Sprint(off))
+		b.warn("%s off at the end of the steps: the run will switch them back on: %s", unit.Plural(len(off), "node"),
+			fmt.Sprint(off))
 	}
 	switch {
 	case facts.FreeBytes < 0 || p.PeakDiskBytes <= facts.FreeBytes: // not known, or enough
 	case facts.FreeBytes == 0:
-		b.warn("data disks need up to %s, nothing is free beyond what the target keeps in reserve: it will refuse", unit.Bytes(p.PeakDiskBytes))
+		b.warn("data disks need up to %s, nothing is free beyond what the target keeps in reserve: it will refuse",
+			unit.Bytes(p.PeakDiskBytes))
 	default:
 		b.warn("data disks need up to %s, %s are free: the target may refuse; a size scale of %.2g or less fits%s",
 			unit.Bytes(p.PeakDiskBytes), unit.Bytes(facts.FreeBytes),

@@ -30,15 +30,19 @@ var engines = map[string]workload.Engine{"fio": fio.Engine{}}
 
 // everything is a cluster of four nodes that can do all a step may need.
 func everything() target.Facts {
-	f := target.Facts{Target: "stated", ClusterName: "four", FreeBytes: -1, FreeMemory: -1, Capabilities: map[target.Capability]string{}}
+	f := target.Facts{Target: "stated", ClusterName: "four", FreeBytes: -1, FreeMemory: -1,
+		Capabilities: map[target.Capability]string{}}
 	for _, c := range []target.Capability{
-		target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration, target.AvailabilityRules,
-		target.StorageMigration, target.GuestCommands, target.PlaybookHosts, target.WriteLogDrain, target.ClusterMetrics, target.PlatformChecks,
+		target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown,
+		target.Snapshots, target.LiveMigration, target.AvailabilityRules,
+		target.StorageMigration, target.GuestCommands, target.PlaybookHosts, target.WriteLogDrain,
+		target.ClusterMetrics, target.PlatformChecks,
 	} {
 		f.Capabilities[c] = "stated"
 	}
 	for i := range 4 {
-		f.Nodes = append(f.Nodes, target.Node{Index: i, Name: string(rune('A' + i)), Cores: 32, MemoryBytes: 256 << 30, Power: "stated"})
+		f.Nodes = append(f.Nodes, target.Node{Index: i, Name: string(rune('A' + i)), Cores: 32, MemoryBytes: 256 << 30,
+			Power: "stated"})
 	}
 	return f
 }
@@ -47,7 +51,8 @@ func everything() target.Facts {
 func bare() target.Facts {
 	f := everything()
 	f.Target = "bare"
-	f.Capabilities = map[target.Capability]string{target.VMCreation: "stated", target.VMPowerControl: "stated", target.VMMoves: "stated"}
+	f.Capabilities = map[target.Capability]string{target.VMCreation: "stated", target.VMPowerControl: "stated",
+		target.VMMoves: "stated"}
 	f.Missing = map[target.Capability]string{target.NodePowerControl: "its nodes have no power controllers"}
 	for i := range f.Nodes {
 		f.Nodes[i].Power = ""
@@ -58,7 +63,8 @@ func bare() target.Facts {
 func load(t testing.TB, name string) *scenario.Scenario {
 	t.Helper()
 	dir := filepath.Join(needs.Corpus(t, "xray"), name)
-	sc, diagnostics := scenario.Load(os.DirFS(dir), scenario.LoadOptions{ID: 1700000000000, Now: time.UnixMilli(1700000000000), Nodes: 4})
+	sc, diagnostics := scenario.Load(os.DirFS(dir),
+		scenario.LoadOptions{ID: 1700000000000, Now: time.UnixMilli(1700000000000), Nodes: 4})
 	if sc == nil {
 		t.Fatalf("%s does not load: %v", name, diagnostics)
 	}
@@ -111,8 +117,8 @@ func TestCorpusPlans(t *testing.T) {
 	}
 }
 
-// The numbers of steps after expansion that the reference states for four nodes with power management; clean-up alone needs no
-// check of power controllers here.
+// The numbers of steps after expansion that the reference states for four nodes with power management; clean-up alone
+// needs no check of power controllers here.
 func TestExpansion(t *testing.T) {
 	count := func(facts target.Facts, name string) (n [4]int) {
 		p, _ := plan.Build(load(t, name), facts, plan.Options{})
@@ -145,7 +151,8 @@ func TestExpansion(t *testing.T) {
 
 func TestGroupSizes(t *testing.T) {
 	for name, want := range map[string]int{
-		"oltp_simulator_small": 3, "database_colocation_standard": 3, "hci_workflow_default": 301, "75-VM-Server-Virt": 225, "single-vm-scale": 193,
+		"oltp_simulator_small": 3, "database_colocation_standard": 3, "hci_workflow_default": 301,
+		"75-VM-Server-Virt": 225, "single-vm-scale": 193,
 	} {
 		p, err := plan.Build(load(t, name), everything(), plan.Options{})
 		if err != nil || len(p.VMs) != want {
@@ -235,7 +242,8 @@ func TestTargetInPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(b.String()), " ")
-		if !strings.Contains(text, "About target stated - Disks would be in memory.") || !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "are free") {
+		if !strings.Contains(text, "About target stated - Disks would be in memory.") ||
+			!strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "are free") {
 			t.Errorf("%s: want %q in\n%s", name, c.want, b.String())
 		}
 	}
@@ -244,7 +252,8 @@ func TestTargetInPlan(t *testing.T) {
 func TestSamePlanEveryTime(t *testing.T) {
 	var first []byte
 	for range 5 {
-		p, err := plan.Build(load(t, "rolling_upgrade"), everything(), plan.Options{Engines: engines, TimeScale: 0.01, SizeScale: 0.001})
+		p, err := plan.Build(load(t, "rolling_upgrade"), everything(),
+			plan.Options{Engines: engines, TimeScale: 0.01, SizeScale: 0.001})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +297,8 @@ func TestScales(t *testing.T) {
 }
 
 func TestDiskDevice(t *testing.T) {
-	for i, want := range map[int]string{0: "/dev/sdb", 5: "/dev/sdg", 24: "/dev/sdz", 25: "/dev/sdaa", 26: "/dev/sdab", 50: "/dev/sdaz", 51: "/dev/sdba"} {
+	for i, want := range map[int]string{0: "/dev/sdb", 5: "/dev/sdg", 24: "/dev/sdz", 25: "/dev/sdaa", 26: "/dev/sdab",
+		50: "/dev/sdaz", 51: "/dev/sdba"} {
 		if got := plan.DiskDevice(i); got != want {
 			t.Errorf("disk %d is %s, want %s", i, got, want)
 		}

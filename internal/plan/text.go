@@ -127,7 +127,8 @@ func (p *Plan) groups(b *strings.Builder) {
 	}
 	visible.Fprintf(b, "\nVM groups\n")
 	for _, s := range shapes {
-		text := fmt.Sprintf("%s: %s, on %s, each %s, %s", list(names[s]), unit.Plural(s.vms, "VM"), s.nodes, unit.Plural(s.cpus, "CPU"), unit.Bytes(s.memory))
+		text := fmt.Sprintf("%s: %s, on %s, each %s, %s", list(names[s]), unit.Plural(s.vms, "VM"), s.nodes,
+			unit.Plural(s.cpus, "CPU"), unit.Bytes(s.memory))
 		if n := len(names[s]); n > 1 {
 			text = fmt.Sprintf("%d groups (%s), each: %s, on %s, each %s, %s",
 				n, list(names[s]), unit.Plural(s.vms, "VM"), s.nodes, unit.Plural(s.cpus, "CPU"), unit.Bytes(s.memory))
@@ -177,7 +178,8 @@ func nodesOf(vms []step.PlannedVM) string {
 	return strings.Replace(ranges(nodes), "step", "node", 1)
 }
 
-var phaseTitle = map[string]string{"pre_setup": "Checks", "setup": "Set-up", "run": "Run (measured)", "teardown": "Teardown"}
+var phaseTitle = map[string]string{"pre_setup": "Checks", "setup": "Set-up", "run": "Run (measured)",
+	"teardown": "Teardown"}
 
 func (p *Plan) timeline(b *strings.Builder) {
 	phase := ""
@@ -199,7 +201,8 @@ func (p *Plan) timeline(b *strings.Builder) {
 		}
 		took := p.Steps[end-period].StartSeconds - p.Steps[i+period].StartSeconds
 		unknown := slices.ContainsFunc(p.Steps[i+period:end-period], func(s Step) bool { return s.EstimateUnknown })
-		visible.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took, unknown), unit.Plural(end-i-2*period, "step"))
+		visible.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took, unknown),
+			unit.Plural(end-i-2*period, "step"))
 		for k := range period {
 			p.row(b, p.Steps[end-period+k])
 		}
@@ -207,12 +210,14 @@ func (p *Plan) timeline(b *strings.Builder) {
 	}
 }
 
-// repetition finds how a loop of the author's shows from step i on: so many steps, whose kinds come so many times in a row.
+// repetition finds how a loop of the author's shows from step i on: so many steps, whose kinds come so many times in a
+// row.
 func (p *Plan) repetition(i int) (period, times int) {
 	const longest = 4
 	for period = 1; period <= longest; period++ {
 		end := i + period
-		for end < len(p.Steps) && p.Steps[end].Name == p.Steps[end-period].Name && p.Steps[end].Phase == p.Steps[i].Phase {
+		for end < len(p.Steps) && p.Steps[end].Name == p.Steps[end-period].Name &&
+			p.Steps[end].Phase == p.Steps[i].Phase {
 			end++
 		}
 		if times = (end - i) / period; times >= alike {

@@ -14,7 +14,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// A workload that trims needs disks that can, and the plan says so for the steps that start it; a prefill of the same file does not trim.
+// A workload that trims needs disks that can, and the plan says so for the steps that start it; a prefill of the same
+// file does not trim.
 func TestTrimIsACapability(t *testing.T) {
 	files := fstest.MapFS{"test.yml": {Data: []byte(`name: trims
 display_name: Trims
@@ -54,7 +55,8 @@ teardown: []
 		if !errors.As(err, &refused) || len(needing) != 2 {
 			t.Fatalf("%s: error %v, steps %v", rw, err, needing)
 		}
-		want := []string{"scenario needs trim of data disks for steps " + needing[0] + "-" + needing[1] + ": target stated cannot: disks are files"}
+		want := []string{"scenario needs trim of data disks for steps " + needing[0] + "-" + needing[1] +
+			": target stated cannot: disks are files"}
 		if diff := cmp.Diff(want, p.Objections); diff != "" {
 			t.Errorf("%s: %s", rw, diff)
 		}

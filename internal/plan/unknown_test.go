@@ -17,8 +17,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// What a plan says of a start by what its job file and its step say, where nothing can tell how long load takes and where
-// something can.
+// What a plan says of a start by what its job file and its step say, where nothing can tell how long load takes and
+// where something can.
 func TestWhatCanBeSaid(t *testing.T) {
 	const size = "[j]\nfilename=/dev/sdb\nrw=write\nbs=1m\nsize=1g\n"
 	type said struct {
@@ -35,12 +35,15 @@ func TestWhatCanBeSaid(t *testing.T) {
 			said{"for 1 min, as its job file says", 60, false}, said{"for 1 min, as its job file says", 60, false}},
 		{"the job file's wins", size + "runtime=60\ntime_based\n", ", runtime_secs: 20", 300,
 			said{"for 1 min, as its job file says", 60, false}, said{"for 1 min, as its job file says", 60, false}},
-		{"the step's", size + "time_based\n", ", runtime_secs: 20", 300, said{"for 20 s", 20, false}, said{"for 20 s", 20, false}},
+		{"the step's", size + "time_based\n", ", runtime_secs: 20", 300, said{"for 20 s", 20, false},
+			said{"for 20 s", 20, false}},
 		{"a size, bounded by the job file", size + "runtime=60\n", "", 300,
 			said{"until its size is done, 1 min at most, as its job file says", 60, true},
 			said{"until its size is done, 1 min at most, as its job file says", 5, false}},
-		{"a size and a limit", size, ", timeout_secs: 900", 3600, said{"until its size is done", 900, true}, said{"until its size is done", 5, false}},
-		{"a size within the author's estimate", size, ", timeout_secs: 900", 103, said{"until its size is done", 100, true}, said{"until its size is done", 5, false}},
+		{"a size and a limit", size, ", timeout_secs: 900", 3600, said{"until its size is done", 900, true},
+			said{"until its size is done", 5, false}},
+		{"a size within the author's estimate", size, ", timeout_secs: 900", 103,
+			said{"until its size is done", 100, true}, said{"until its size is done", 5, false}},
 	}
 	world := sim.New(sim.Options{})
 	forecaster, _ := target.TargetAs[workload.Forecaster](target.Decorate(world.Target(), target.Limit(1)))
@@ -73,12 +76,14 @@ teardown: []
 				t.Fatal(err)
 			}
 			s := p.Steps[len(p.Steps)-1]
-			if p.EstimateUnknown != s.EstimateUnknown || strings.Contains(text.String(), "cannot be said") != s.EstimateUnknown ||
+			if p.EstimateUnknown != s.EstimateUnknown ||
+				strings.Contains(text.String(), "cannot be said") != s.EstimateUnknown ||
 				strings.Contains(text.String(), " ? ") != s.EstimateUnknown || strings.Contains(text.String(), "0 ns") {
 				t.Errorf("%s: %+v in\n%s", c.name, s, &text)
 			}
 			_, words, _ := strings.Cut(s.Text, `group "G" `)
-			return said{words, float64(time.Duration(s.EstimateSeconds*1e9).Round(time.Second) / time.Second), s.EstimateUnknown}
+			return said{words, float64(time.Duration(s.EstimateSeconds*1e9).Round(time.Second) / time.Second),
+				s.EstimateUnknown}
 		}
 		if diff := cmp.Diff(c.here, got(plan.Options{})); diff != "" {
 			t.Errorf("%s: nothing can tell: %s", c.name, diff)

@@ -1,6 +1,6 @@
 // Package procfs reads the counters that Linux keeps of a whole machine: what its CPUs did (/proc/stat) and what its
-// block devices completed (/proc/diskstats). It is given the text of a file and gives numbers in the kernel's own units,
-// with the words to turn them into seconds and bytes.
+// block devices completed (/proc/diskstats). It is given the text of a file and gives numbers in the kernel's own
+// units, with the words to turn them into seconds and bytes.
 //
 // It stands below all that count a machine: the exporter of hosts and the sandboxes of this machine read the same file
 // with the same reader. It opens nothing and names no metric. A line that cannot be read is an error beside what could
@@ -61,9 +61,9 @@ func (c CPU) Time(modes ...Mode) (sum time.Duration) {
 	return sum
 }
 
-// Rising returns c with times that went back since before held at what they were: the kernel's time of waits for I/O may
-// go back (proc(5)), and what reads counters takes that for a restart. When idle time went back by more than that can
-// explain, the CPU was unplugged and came back, and c is returned as it is. The zero value is before everything.
+// Rising returns c with times that went back since before held at what they were: the kernel's time of waits for I/O
+// may go back (proc(5)), and what reads counters takes that for a restart. When idle time went back by more than that
+// can explain, the CPU was unplugged and came back, and c is returned as it is. The zero value is before everything.
 func (c CPU) Rising(before CPU) CPU {
 	const restarted = 3 * time.Second
 	if before.Time(Idle)-c.Time(Idle) >= restarted {
@@ -75,8 +75,8 @@ func (c CPU) Rising(before CPU) CPU {
 	return c
 }
 
-// CPUs reads the lines of single CPUs of /proc/stat (proc(5)). Old kernels have fewer columns; the others are 0. Of a CPU
-// that is there twice the first counts.
+// CPUs reads the lines of single CPUs of /proc/stat (proc(5)). Old kernels have fewer columns; the others are 0. Of a
+// CPU that is there twice the first counts.
 func CPUs(data []byte) (list []CPU, err error) {
 	err = Lines(data, func(f []string) error {
 		digits, ok := strings.CutPrefix(f[0], "cpu")
@@ -127,8 +127,8 @@ const (
 	MillisBusy      = 9
 )
 
-// Disks reads /proc/diskstats, whose lines have at most the given number of counters that are wanted. Of a device that is
-// there twice the first counts.
+// Disks reads /proc/diskstats, whose lines have at most the given number of counters that are wanted. Of a device that
+// is there twice the first counts.
 func Disks(data []byte, counters int) (list []Disk, err error) {
 	const before, fewest = 3, 11 // columns: in front, and of counters
 	err = Lines(data, func(f []string) error {

@@ -16,7 +16,8 @@ func TestCPUs(t *testing.T) {
 		err  string
 	}{
 		"all columns": {
-			text: "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu12 0 0 0 7 0 0 0 0 0 0 5 5\nintr 5\ncpufreq 1\n",
+			text: "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu12 0 0 0 7 0 0 0 0 0 0 5 5\nintr " +
+				"5\ncpufreq 1\n",
 			want: []procfs.CPU{
 				{Ticks: [procfs.Modes]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
 				{Number: 12, Ticks: [procfs.Modes]uint64{procfs.Idle: 7}},
@@ -26,7 +27,8 @@ func TestCPUs(t *testing.T) {
 			text: "cpu0 1 2 3 4\n", want: []procfs.CPU{{Ticks: [procfs.Modes]uint64{1, 2, 3, 4}}},
 		},
 		"twice": {
-			text: "cpu1 1 1 1 1\ncpu1 2 2 2 2\n", want: []procfs.CPU{{Number: 1, Ticks: [procfs.Modes]uint64{1, 1, 1, 1}}},
+			text: "cpu1 1 1 1 1\ncpu1 2 2 2 2\n",
+			want: []procfs.CPU{{Number: 1, Ticks: [procfs.Modes]uint64{1, 1, 1, 1}}},
 		},
 		"damage beside what is whole": {
 			text: "cpu0 1 2 3\ncpu1 1 2 3 x\ncpu2 1 2 3 4\ncpu3 1 2 3 999999999999999\n",
@@ -82,7 +84,8 @@ func TestDisks(t *testing.T) {
 		{Major: "8", Minor: "0", Name: "sda", Counts: []uint64{10, 1, 800, 5, 20, 2, 1600, 6, 0, 1500}},
 		{Major: "8", Minor: "1", Name: "sda1", Counts: []uint64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
 	}
-	objections := "line \"254 0 vdx 1 2 3\": it is cut short\nline \"254 16 vdy a 0 0 0 0 0 0 0 0 0 0\": \"a\" is no count"
+	objections := "line \"254 0 vdx 1 2 3\": it is cut short\nline \"254 16 vdy a 0 0 0 0 0 0 0 0 0 0\": \"a\" is " +
+		"no count"
 	if diff := cmp.Diff(want, got) + cmp.Diff(objections, text(err)); diff != "" {
 		t.Error(diff)
 	}
@@ -95,7 +98,8 @@ func FuzzProc(f *testing.F) {
 		cpus, _ := procfs.CPUs(data)
 		seen := map[int]bool{}
 		for _, c := range cpus {
-			if c.Number < 0 || seen[c.Number] || c.Time(procfs.User, procfs.Nice) < 0 || c.Time(procfs.Idle, procfs.IOWait) < 0 {
+			if c.Number < 0 || seen[c.Number] || c.Time(procfs.User, procfs.Nice) < 0 ||
+				c.Time(procfs.Idle, procfs.IOWait) < 0 {
 				t.Errorf("%q: %+v", data, c)
 			}
 			seen[c.Number] = true

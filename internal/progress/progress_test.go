@@ -19,11 +19,16 @@ import (
 func rows() []collect.LiveRow {
 	blocks := result.BlockOperations()
 	return []collect.LiveRow{
-		{Workload: "OLTP", VMs: 1, Ops: 120_000, Rates: []collect.LiveRate{{Operation: blocks[0], PerSecond: 1800, BytesPerSecond: 18 << 20}, {Operation: blocks[1], PerSecond: 2200, BytesPerSecond: 13 << 20}},
+		{Workload: "OLTP", VMs: 1, Ops: 120_000,
+			Rates: []collect.LiveRate{{Operation: blocks[0], PerSecond: 1800, BytesPerSecond: 18 << 20},
+				{Operation: blocks[1], PerSecond: 2200, BytesPerSecond: 13 << 20}},
 			Mean: 412 * time.Microsecond, P99: 2 * time.Millisecond},
-		{Workload: "DSS_prefill", VMs: 2, Silent: 1, Prefill: true, Rates: []collect.LiveRate{{Operation: blocks[1], BytesPerSecond: 1 << 30}}, Errors: 3},
-		{Workload: "TPROC-C", VMs: 1, Ops: 9, Rates: []collect.LiveRate{{Operation: result.Operation{Name: "tx", Noun: "transactions"}, PerSecond: 812}}},
-		{Workload: "Probe", VMs: 1, Values: []collect.LiveValue{{Measure: result.Measure{Name: "NOPM", Unit: "NOPM"}, Value: 5100}}},
+		{Workload: "DSS_prefill", VMs: 2, Silent: 1, Prefill: true,
+			Rates: []collect.LiveRate{{Operation: blocks[1], BytesPerSecond: 1 << 30}}, Errors: 3},
+		{Workload: "TPROC-C", VMs: 1, Ops: 9,
+			Rates: []collect.LiveRate{{Operation: result.Operation{Name: "tx", Noun: "transactions"}, PerSecond: 812}}},
+		{Workload: "Probe", VMs: 1, Values: []collect.LiveValue{{Measure: result.Measure{Name: "NOPM", Unit: "NOPM"},
+			Value: 5100}}},
 		{Workload: "New", VMs: 1}, // has reported nothing yet
 	}
 }
@@ -32,7 +37,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	width := 80
 	s := &screen{w: &out, now: time.Now, size: func() (int, int, bool) { return width, 24, true }}
-	m := moment{step: 3, steps: 9, phase: "run", text: "run workload \"OLTP\" on group \"OLTP\" for 7.2 s, without waiting for anything", elapsed: 30 * time.Second, takes: time.Minute, rows: rows()}
+	m := moment{step: 3, steps: 9, phase: "run", text: "run workload \"OLTP\" on group \"OLTP\" for 7.2 s, without " +
+		"waiting for anything", elapsed: 30 * time.Second, takes: time.Minute, rows: rows()}
 	s.show(m)
 	first := out.String()
 	for _, want := range []string{"step 3/9  run", "[#", "30 s gone, about 30 s left", "OLTP", "1,800", "412 µs", "DSS (prefill) [1 silent]", "New                         1                             -"} {
@@ -107,7 +113,10 @@ func TestProgressAsksWhenDue(t *testing.T) {
 	asked := 0
 	for range 40 {
 		now = now.Add(time.Second)
-		w.Progress(run.Progress{Step: plan.Step{Number: 3}, Steps: 9, Rows: func() []collect.LiveRow { asked++; return rows() }})
+		w.Progress(run.Progress{Step: plan.Step{Number: 3}, Steps: 9, Rows: func() []collect.LiveRow {
+			asked++
+			return rows()
+		}})
 	}
 	if lines := strings.Count(out.String(), "OLTP: read 1,800, write 2,200 IOPS"); asked != 2 || lines != 2 {
 		t.Errorf("asked %d times, shown %d times in 40 s", asked, lines)

@@ -154,7 +154,8 @@ func (m moment) block(width int) []string {
 	if m.stopping {
 		lines = append(lines, "stopping: teardown runs, data is kept; Ctrl-C again leaves at once")
 	}
-	t := terminal.Table{Head: []string{"workload", "VMs", "rate", "MiB/s", "mean", "p99", "errors"}, Right: []bool{false, true, true, true, true, true, true}}
+	t := terminal.Table{Head: []string{"workload", "VMs", "rate", "MiB/s", "mean", "p99", "errors"},
+		Right: []bool{false, true, true, true, true, true, true}}
 	for _, r := range m.rows {
 		t.Add(name(r), fmt.Sprint(r.VMs), rates(r), moved(r), lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
 	}

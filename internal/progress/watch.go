@@ -2,9 +2,9 @@
 // elsewhere plain lines now and then. From the run
 // phase on a line carries the time since that began, +m:ss, as the report's charts and findings have it.
 //
-// It stands beside the run, which tells it what happens (run.Observer), and before the command's standard error. It asks
-// what the workloads do only when that is about to be shown. Words of others are made visible; the control sequences that
-// it writes to a terminal are its own.
+// It stands beside the run, which tells it what happens (run.Observer), and before the command's standard error. It
+// asks what the workloads do only when that is about to be shown. Words of others are made visible; the control
+// sequences that it writes to a terminal are its own.
 package progress
 
 import (
@@ -32,14 +32,16 @@ var _ run.Observer = (*Watcher)(nil)
 
 // New makes a watcher on w. It shows times as shown tells them and is as quick as now is.
 func New(w io.Writer, now, shown func() time.Time, p *plan.Plan) *Watcher {
-	return &Watcher{screen: newScreen(w, now, shown), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated(), unknown: p.EstimateUnknown}}
+	return &Watcher{screen: newScreen(w, now, shown), plan: p, last: moment{steps: len(p.Steps), takes: p.Estimated(),
+		unknown: p.EstimateUnknown}}
 }
 
 // Begin says what is about to happen.
 func (w *Watcher) Begin(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.screen.say("run %s: %s, %s", id, unit.Plural(len(w.plan.Steps), "step"), Lasts(w.plan.Least(), w.plan.EstimateUnknown))
+	w.screen.say("run %s: %s, %s", id, unit.Plural(len(w.plan.Steps), "step"),
+		Lasts(w.plan.Least(), w.plan.EstimateUnknown))
 }
 
 // Lasts says how long runs take, or with unknown what of it can be said.
@@ -83,8 +85,8 @@ func (w *Watcher) Event(e result.Event) {
 	}
 }
 
-// headline is what to say of a step that begins. The parts of a meta step (cluster.CleanUp.nodes.PowerOn: "clean up: power on
-// node 0") share one line.
+// headline is what to say of a step that begins. The parts of a meta step (cluster.CleanUp.nodes.PowerOn: "clean up:
+// power on node 0") share one line.
 func (w *Watcher) headline(e result.Event) (string, bool) {
 	parts := strings.SplitN(e.Name, ".", 3)
 	if len(parts) < 3 {

@@ -17,7 +17,8 @@ import (
 func large(tb testing.TB) Input {
 	tb.Helper()
 	run := reporttest.Neighbour(reporttest.Options{VMs: 50, Length: time.Hour})
-	in := Input{Manifest: run.Manifest, Data: run.Data, Findings: analysis.Run(run.Manifest, run.Data), Events: run.Events, Plan: run.Plan}
+	in := Input{Manifest: run.Manifest, Data: run.Data, Findings: analysis.Run(run.Manifest, run.Data),
+		Events: run.Events, Plan: run.Plan}
 	var each []result.Series
 	for _, s := range in.Data.Series {
 		if s.VM != "" && s.Op == "read" && s.Measure == result.Rate {
@@ -25,7 +26,8 @@ func large(tb testing.TB) Input {
 		}
 	}
 	for _, op := range []string{"read", "write"} {
-		for _, m := range []string{result.Rate, result.Bandwidth, result.LatencyMean, result.LatencyP50, result.LatencyP99, result.LatencyP999} {
+		for _, m := range []string{result.Rate, result.Bandwidth, result.LatencyMean, result.LatencyP50,
+			result.LatencyP99, result.LatencyP999} {
 			for _, s := range each {
 				s.Op, s.Measure, s.Unit = "b_"+op, m, "us"
 				in.Data.Series = append(in.Data.Series, s)
@@ -50,7 +52,8 @@ func TestPageSize(t *testing.T) {
 
 func BenchmarkReport(b *testing.B) {
 	in := large(b)
-	for name, render := range map[string]func(io.Writer, *Document) error{"html": HTML, "json": JSON, "csv": CSV, "markdown": Markdown} {
+	for name, render := range map[string]func(io.Writer, *Document) error{"html": HTML, "json": JSON, "csv": CSV,
+		"markdown": Markdown} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			var n counter

@@ -39,7 +39,8 @@ func openBrowser(t *testing.T) *browser {
 		if os.Getenv(needs.CIVariable) == "1" {
 			t.Fatal("the chart library is not embedded: run internal/report/assets.sh first")
 		}
-		t.Skip("the chart library is not embedded (run internal/report/assets.sh), so there is nothing interactive to test")
+		t.Skip("the chart library is not embedded (run internal/report/assets.sh), so there is nothing interactive " +
+			"to test")
 	}
 	return startBrowser(t)
 }
@@ -47,8 +48,10 @@ func openBrowser(t *testing.T) *browser {
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
 	path := needs.Chromium(t)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(profile(t)),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-component-update", true))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.UserDataDir(profile(t)),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-component-update", true))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -69,7 +72,8 @@ func startBrowser(t *testing.T) *browser {
 	return b
 }
 
-// profile is a folder for the browser, whose processes may still write into it for a moment after they were asked to end.
+// profile is a folder for the browser, whose processes may still write into it for a moment after they were asked to
+// end.
 func profile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "plimsoll-browser-")
@@ -130,7 +134,8 @@ func TestBrowser(t *testing.T) {
 	b := openBrowser(t)
 	page := filepath.Join(t.TempDir(), "report.html")
 	var html bytes.Buffer
-	if err := HTML(&html, New(runInput(reporttest.Options{VMs: 12, Length: 20 * time.Minute, TimeScale: 0.02, SizeScale: 0.002}))); err != nil {
+	if err := HTML(&html, New(runInput(reporttest.Options{VMs: 12, Length: 20 * time.Minute, TimeScale: 0.02,
+		SizeScale: 0.002}))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(page, html.Bytes(), 0o644); err != nil {
@@ -163,7 +168,8 @@ const reveal = `(async () => {
   return document.querySelectorAll("figure.chart.live").length;
 })()`
 
-// inked counts charts on whose canvas more than a few pixels have the first series' colour family, that is, anything at all.
+// inked counts charts on whose canvas more than a few pixels have the first series' colour family, that is, anything at
+// all.
 const inked = `[...document.querySelectorAll("figure.chart.live canvas")].filter(c => {
   const p = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
   const seen = new Set();
@@ -191,7 +197,8 @@ func charts(b *browser) {
 type box struct{ X, Y, W, H float64 }
 
 func plot(b *browser) box {
-	return ask[box](b, `(() => { const o = document.querySelector(".u-over"); o.scrollIntoView({block: "center", behavior: "instant"}); const r = o.getBoundingClientRect(); return {X: r.left, Y: r.top, W: r.width, H: r.height}; })()`)
+	return ask[box](b,
+		`(() => { const o = document.querySelector(".u-over"); o.scrollIntoView({block: "center", behavior: "instant"}); const r = o.getBoundingClientRect(); return {X: r.left, Y: r.top, W: r.width, H: r.height}; })()`)
 }
 
 const ticks = `[...document.querySelectorAll("figure.chart.live")].map(f => f.querySelector("canvas").toDataURL().length).join()`
@@ -200,9 +207,11 @@ func zoom(b *browser) {
 	p := plot(b)
 	before := ask[string](b, ticks)
 	mouse := func(kind input.MouseType, part float64) chromedp.Action {
-		return input.DispatchMouseEvent(kind, p.X+p.W*part, p.Y+p.H/2).WithButton(input.Left).WithButtons(1).WithClickCount(1)
+		return input.DispatchMouseEvent(kind, p.X+p.W*part,
+			p.Y+p.H/2).WithButton(input.Left).WithButtons(1).WithClickCount(1)
 	}
-	b.do(input.DispatchMouseEvent(input.MouseMoved, p.X+p.W*0.3, p.Y+p.H/2), mouse(input.MousePressed, 0.3), mouse(input.MouseMoved, 0.45), mouse(input.MouseMoved, 0.6), mouse(input.MouseReleased, 0.6),
+	b.do(input.DispatchMouseEvent(input.MouseMoved, p.X+p.W*0.3, p.Y+p.H/2), mouse(input.MousePressed, 0.3),
+		mouse(input.MouseMoved, 0.45), mouse(input.MouseMoved, 0.6), mouse(input.MouseReleased, 0.6),
 		chromedp.Sleep(300*time.Millisecond))
 	if ask[bool](b, `document.getElementById("reset").hidden`) {
 		b.t.Error("dragging across a chart did not zoom")
@@ -213,7 +222,8 @@ func zoom(b *browser) {
 			b.t.Errorf("chart %d did not follow the zoom", i)
 		}
 	}
-	values := ask[[]string](b, `[...document.querySelectorAll("figure.chart.live")].slice(0, 3).map(f => f.querySelector(".u-series .u-value").textContent)`)
+	values := ask[[]string](b,
+		`[...document.querySelectorAll("figure.chart.live")].slice(0, 3).map(f => f.querySelector(".u-series .u-value").textContent)`)
 	for i, v := range values {
 		if !strings.Contains(v, "UTC") {
 			b.t.Errorf("chart %d shows no values at the cursor: %q", i, v)
@@ -244,24 +254,31 @@ func phone(b *browser) {
 	if w := ask[int](b, `document.documentElement.scrollWidth`); w > 390 {
 		b.t.Errorf("on a phone the page is %d wide", w)
 	}
-	if w := ask[int](b, `Math.max(...[...document.querySelectorAll("figure.chart.live canvas")].map(c => c.getBoundingClientRect().right))`); w > 390 {
+	if w := ask[int](b,
+		`Math.max(...[...document.querySelectorAll("figure.chart.live canvas")].map(c => c.getBoundingClientRect().right))`); w > 390 {
 		b.t.Errorf("on a phone a chart reaches to %d", w)
 	}
 	b.do(chromedp.Evaluate(`window.scrollTo({top: 0, behavior: "instant"})`, nil))
 	b.shot("4-phone")
-	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil), chromedp.Sleep(200*time.Millisecond))
+	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil),
+		chromedp.Sleep(200*time.Millisecond))
 	b.shot("5-phone-results")
-	b.do(chromedp.Evaluate(`document.getElementById("heat").scrollIntoView({behavior: "instant"})`, nil), chromedp.Sleep(200*time.Millisecond))
+	b.do(chromedp.Evaluate(`document.getElementById("heat").scrollIntoView({behavior: "instant"})`, nil),
+		chromedp.Sleep(200*time.Millisecond))
 	b.shot("5-phone-heat")
 }
 
 func dark(b *browser) {
-	b.do(b.size(1440, 900), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}), chromedp.Sleep(400*time.Millisecond))
+	b.do(b.size(1440, 900),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+			Value: "dark"}}), chromedp.Sleep(400*time.Millisecond))
 	b.do(chromedp.Evaluate(`window.scrollTo({top: 0, behavior: "instant"})`, nil))
 	b.shot("6-dark")
-	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil), chromedp.Sleep(200*time.Millisecond))
+	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil),
+		chromedp.Sleep(200*time.Millisecond))
 	b.shot("7-dark-results")
-	b.do(chromedp.Evaluate(`document.getElementById("latency").scrollIntoView({behavior: "instant"})`, nil), chromedp.Sleep(200*time.Millisecond))
+	b.do(chromedp.Evaluate(`document.getElementById("latency").scrollIntoView({behavior: "instant"})`, nil),
+		chromedp.Sleep(200*time.Millisecond))
 	b.shot("8-dark-latency")
 	if n := ask[int](b, inked); n < 8 {
 		b.t.Errorf("after the change to dark %d charts have anything drawn on them", n)
@@ -270,10 +287,12 @@ func dark(b *browser) {
 
 func onPaper(b *browser) {
 	b.do(b.size(794, 1123), emulation.SetEmulatedMedia().WithMedia("print"), chromedp.Sleep(300*time.Millisecond))
-	if n := ask[int](b, `[...document.querySelectorAll(".uplot, button")].filter(e => e.offsetParent !== null).length`); n != 0 {
+	if n := ask[int](b,
+		`[...document.querySelectorAll(".uplot, button")].filter(e => e.offsetParent !== null).length`); n != 0 {
 		b.t.Errorf("%d interactive parts would be printed", n)
 	}
-	if n := ask[int](b, `[...document.querySelectorAll("section[aria-labelledby=results] .draw svg")].filter(e => e.getBoundingClientRect().height > 50).length`); n < 5 {
+	if n := ask[int](b,
+		`[...document.querySelectorAll("section[aria-labelledby=results] .draw svg")].filter(e => e.getBoundingClientRect().height > 50).length`); n < 5 {
 		b.t.Errorf("%d drawings would be printed", n)
 	}
 	b.shot("9-print")
@@ -323,7 +342,8 @@ func TestBrowserHostile(t *testing.T) {
 			}
 			b.do(network.Enable(), b.size(1440, 900), chromedp.Navigate("file://"+file))
 			var live int
-			b.do(chromedp.WaitVisible("#results", chromedp.ByQuery), chromedp.Evaluate(open, nil), chromedp.Evaluate(reveal, &live, await))
+			b.do(chromedp.WaitVisible("#results", chromedp.ByQuery), chromedp.Evaluate(open, nil),
+				chromedp.Evaluate(reveal, &live, await))
 			if all := ask[int](b, `document.querySelectorAll("figure.chart").length`); live != all || live < 5 {
 				t.Errorf("%d of %d charts are interactive", live, all)
 			}

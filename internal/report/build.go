@@ -42,10 +42,14 @@ func Build(folder *result.Folder) (*Document, error) {
 func New(in Input) *Document {
 	m := in.Manifest
 	doc := &Document{
-		Version: FormatVersion, Title: m.Scenario.DisplayName, Summary: m.Scenario.Summary, Description: sanitise(m.Scenario.Description),
-		Scaled: scaled(m), Simulated: simulated(m), Unfinished: unfinished(m), Start: m.Created, End: m.Ended, InShort: InShort(in.Findings), Findings: in.Findings, Plan: in.Plan, Journal: in.Events, Problems: in.Problems,
+		Version: FormatVersion, Title: m.Scenario.DisplayName, Summary: m.Scenario.Summary,
+		Description: sanitise(m.Scenario.Description),
+		Scaled:      scaled(m), Simulated: simulated(m), Unfinished: unfinished(m), Start: m.Created, End: m.Ended,
+		InShort: InShort(in.Findings), Findings: in.Findings, Plan: in.Plan, Journal: in.Events,
+		Problems: in.Problems,
 		Verdicts: []Verdict{
-			{"Measured", m.Measured.State, m.Measured.Reason}, {"Collected", m.Collected.State, m.Collected.Reason}, {"Cleaned", m.Cleaned.State, m.Cleaned.Reason},
+			{"Measured", m.Measured.State, m.Measured.Reason}, {"Collected", m.Collected.State, m.Collected.Reason},
+			{"Cleaned", m.Cleaned.State, m.Cleaned.Reason},
 		},
 	}
 	m.Scenario.Description = ""
@@ -67,7 +71,9 @@ func New(in Input) *Document {
 	doc.Series = cleanSeries(d.Series)
 	for _, p := range d.Panels {
 		p.Series = cleanSeries(p.Series)
-		p.Bands = slices.DeleteFunc(slices.Clone(p.Bands), func(b result.Band) bool { return !finite(b.Lower) || !finite(b.Upper) })
+		p.Bands = slices.DeleteFunc(slices.Clone(p.Bands), func(b result.Band) bool {
+			return !finite(b.Lower) || !finite(b.Upper)
+		})
 		p.Metrics = slices.DeleteFunc(slices.Clone(p.Metrics), func(m result.Metric) bool { return !finite(m.Value) })
 		if p.Expected != nil && !finite(*p.Expected) {
 			p.Expected = nil
@@ -88,10 +94,14 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 	length := judged.Seconds()
 	whole := totalsOf(judged, cmp.Or(w.Part(), "whole window"), judged.Start, length, judged.Ops, judged.Values)
 	doc.Workloads = append(doc.Workloads, WorkloadSummary{
-		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
-		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes), GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
+		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Phase: w.Phase,
+		Prefill: w.Prefill, Start: w.Start, End: w.End,
+		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes),
+		GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
 	})
-	merged := slices.ContainsFunc(all, func(o result.Workload) bool { return o.Name == w.Name && o.VM == "" && o.Prefill == w.Prefill })
+	merged := slices.ContainsFunc(all, func(o result.Workload) bool {
+		return o.Name == w.Name && o.VM == "" && o.Prefill == w.Prefill
+	})
 	if w.Prefill || w.VM != "" && merged {
 		return
 	}
@@ -123,7 +133,8 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 		compared = append(compared, totalsOf(w, win.Name, win.Start, win.Seconds(), win.Ops, win.Values))
 	}
 	if len(compared) > 1 {
-		doc.Comparisons = append(doc.Comparisons, Comparison{Workload: name, Latency: latencyKind(w), Windows: compared})
+		doc.Comparisons = append(doc.Comparisons, Comparison{Workload: name, Latency: latencyKind(w),
+			Windows: compared})
 	}
 	if h := w.Heat; h != nil && len(h.Counts) > 0 && len(h.EdgesNs) > 1 && h.Step > 0 {
 		doc.Heat = append(doc.Heat, Heat{Workload: name, Kind: latencyKind(w), Map: h})
@@ -161,7 +172,8 @@ func totalsOf(w result.Workload, name string, start time.Time, seconds float64, 
 			row.Mean = &mean
 		}
 		if o.Hist != nil && o.Hist.Count() > 0 {
-			row.P50, row.P90, row.P99, row.P999 = percentile(o.Hist, 0.5), percentile(o.Hist, 0.9), percentile(o.Hist, 0.99), percentile(o.Hist, 0.999)
+			row.P50, row.P90, row.P99, row.P999 = percentile(o.Hist, 0.5), percentile(o.Hist, 0.9), percentile(o.Hist,
+				0.99), percentile(o.Hist, 0.999)
 			longest := float64(o.Hist.Max()) / 1e9
 			row.Max, row.Saturated = &longest, o.Hist.Saturated()
 		}
@@ -199,7 +211,8 @@ func scaled(m result.Manifest) string {
 		}
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
-	return fmt.Sprintf("Scaled: time ×%s, sizes ×%s. Rates and depths are as written; a scaled run shows the shape of a result, not its size.", show(t), show(s))
+	return fmt.Sprintf("Scaled: time ×%s, sizes ×%s. Rates and depths are as written; a scaled run shows the shape "+
+		"of a result, not its size.", show(t), show(s))
 }
 
 // simulated is the report's first line when the numbers come from a model.

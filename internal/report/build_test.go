@@ -29,7 +29,9 @@ func TestBuild(t *testing.T) {
 	for _, part := range []struct {
 		name      string
 		got, want any
-	}{{"findings", got.Findings, want.Findings}, {"latencies", got.Latencies, want.Latencies}, {"comparisons", got.Comparisons, want.Comparisons}, {"panels", got.Panels, want.Panels}, {"problems", got.Problems, want.Problems}} {
+	}{{"findings", got.Findings, want.Findings}, {"latencies", got.Latencies, want.Latencies}, {"comparisons",
+		got.Comparisons, want.Comparisons}, {"panels", got.Panels, want.Panels},
+		{"problems", got.Problems, want.Problems}} {
 		if diff := cmp.Diff(asJSON(t, part.want), asJSON(t, part.got)); diff != "" {
 			t.Errorf("%s: %s", part.name, diff)
 		}
@@ -58,7 +60,8 @@ func writeFolder(tb testing.TB, root string, in Input) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for _, err := range []error{folder.WriteManifest(in.Manifest), folder.WriteData(in.Data), folder.WriteFindings(in.Findings), folder.WritePlan(in.Plan)} {
+	for _, err := range []error{folder.WriteManifest(in.Manifest), folder.WriteData(in.Data),
+		folder.WriteFindings(in.Findings), folder.WritePlan(in.Plan)} {
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -74,7 +77,8 @@ func writeFolder(tb testing.TB, root string, in Input) string {
 	return folder.Dir()
 }
 
-// largeVariable names a folder of runs into which TestLargeRun writes one hour of 50 VMs, to measure the whole program on.
+// largeVariable names a folder of runs into which TestLargeRun writes one hour of 50 VMs, to measure the whole program
+// on.
 const largeVariable = "PLIMSOLL_LARGE_RUN"
 
 func TestLargeRun(t *testing.T) {

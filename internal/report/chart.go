@@ -77,7 +77,8 @@ func (c *chart) points() int {
 	return len(c.Values) * len(c.Values[0])
 }
 
-// slots is how many points stand for one bucket after reduction: its extremes in the order they came, and a gap or its last value.
+// slots is how many points stand for one bucket after reduction: its extremes in the order they came, and a gap or its
+// last value.
 const slots = 3
 
 // reduce returns the chart with at most about budget points. Each bucket keeps its smallest and its largest value and
@@ -111,8 +112,8 @@ const (
 	tells     = 10
 )
 
-// some is the chart with fewer lines when it has very many: the lowest and the highest by the median of their points, and some evenly between, in
-// their old order.
+// some is the chart with fewer lines when it has very many: the lowest and the highest by the median of their points,
+// and some evenly between, in their old order.
 func (c *chart) some() *chart {
 	n := len(c.Values)
 	if n <= mostLines {
@@ -244,8 +245,8 @@ func (c *chart) cap() {
 // logarithmic axis: on a straight one the low ones could not be told from nothing.
 const wideRange = 30
 
-// decades are the ends of a logarithmic axis, whole powers of ten around the values, when the chart needs one: durations whose
-// 95th percentile over time is more than wideRange times the 5th. Otherwise nil.
+// decades are the ends of a logarithmic axis, whole powers of ten around the values, when the chart needs one:
+// durations whose 95th percentile over time is more than wideRange times the 5th. Otherwise nil.
 func (c *chart) decades() []float64 {
 	if c.Unit != "us" && c.Unit != "s" || len(c.Bands) > 0 {
 		return nil

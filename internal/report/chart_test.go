@@ -19,7 +19,8 @@ import (
 // TestReduceKeepsExtremes: whatever is drawn, no peak, no dip and no gap is lost and nothing new appears.
 func TestReduceKeepsExtremes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-1e6, 1e6), rapid.Just(math.NaN())), 1, 3000).Draw(t, "values")
+		values := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-1e6, 1e6), rapid.Just(math.NaN())), 1, 3000).Draw(t,
+			"values")
 		c := &chart{Step: 1, Names: []string{"a"}, Values: [][]float64{values}, Reduced: 1}
 		r := c.reduce(rapid.IntRange(1, 500).Draw(t, "budget"))
 		seen := map[float64]bool{}
@@ -104,7 +105,8 @@ func printed(values []float64) string {
 }
 
 func TestAppendValue(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 1234.56: "1235", 1468006400: "1.468e9", 0.000123456: "0.0001235", 1.5e-7: "1.5e-07", -42: "-42"} {
+	for v, want := range map[float64]string{0: "0", 1234.56: "1235", 1468006400: "1.468e9", 0.000123456: "0.0001235",
+		1.5e-7: "1.5e-07", -42: "-42"} {
 		if got := string(appendValue(nil, v)); got != want {
 			t.Errorf("appendValue(%g) = %s, want %s", v, got, want)
 		}
@@ -116,8 +118,10 @@ func TestQuantity(t *testing.T) {
 		v          float64
 		unit, want string
 	}{
-		{4000, "ops/s", "4,000 IOPS"}, {1468006400, "bytes/s", "1.37 GiB/s"}, {520, "us", "520 µs"}, {5730, "us", "5.73 ms"}, {2.5e6, "us", "2.5 s"},
-		{12.34, "%", "12.3 %"}, {1, "bool", "yes"}, {0, "bool", "no"}, {2.4e9, "Hz", "2.4 GHz"}, {7, "count", "7"}, {3, "widgets", "3 widgets"},
+		{4000, "ops/s", "4,000 IOPS"}, {1468006400, "bytes/s", "1.37 GiB/s"}, {520, "us", "520 µs"},
+		{5730, "us", "5.73 ms"}, {2.5e6, "us", "2.5 s"},
+		{12.34, "%", "12.3 %"}, {1, "bool", "yes"}, {0, "bool", "no"}, {2.4e9, "Hz", "2.4 GHz"}, {7, "count", "7"},
+		{3, "widgets", "3 widgets"},
 		{math.NaN(), "ops/s", none}, {math.Inf(1), "us", none}, {1e300, "bytes", none},
 	} {
 		if got := quantity(c.v, c.unit); got != c.want {
@@ -139,19 +143,24 @@ func TestSomeLines(t *testing.T) {
 	c := &chart{Step: 1, Reduced: 1}
 	for i := range 3000 {
 		level := float64(i * 7919 % 3000)
-		c.Names, c.Values = append(c.Names, fmt.Sprint("vm-", level)), append(c.Values, []float64{math.NaN(), level, level + 0.5, level})
+		c.Names, c.Values = append(c.Names, fmt.Sprint("vm-", level)), append(c.Values,
+			[]float64{math.NaN(), level, level + 0.5, level})
 	}
-	c.Names, c.Values = append(c.Names, "nothing"), append(c.Values, []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()})
+	c.Names, c.Values = append(c.Names, "nothing"), append(c.Values,
+		[]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()})
 	got := c.some()
 	var levels []float64
 	for _, v := range got.Values {
 		levels = append(levels, v[1])
 	}
-	if !slices.IsSortedFunc(got.Names, func(a, b string) int { return cmp.Compare(slices.Index(c.Names, a), slices.Index(c.Names, b)) }) {
+	if !slices.IsSortedFunc(got.Names, func(a, b string) int {
+		return cmp.Compare(slices.Index(c.Names, a), slices.Index(c.Names, b))
+	}) {
 		t.Errorf("out of their order: %q", got.Names)
 	}
 	slices.SortFunc(levels, cmp.Compare)
-	want := []float64{math.NaN(), 0, 1, 2, 3, 4, 5, 6, 7, 8, 158, 456, 754, 1052, 1350, 1648, 1946, 2244, 2542, 2840, 2990, 2991, 2992, 2993, 2994, 2995, 2996, 2997, 2998, 2999}
+	want := []float64{math.NaN(), 0, 1, 2, 3, 4, 5, 6, 7, 8, 158, 456, 754, 1052, 1350, 1648, 1946, 2244, 2542, 2840,
+		2990, 2991, 2992, 2993, 2994, 2995, 2996, 2997, 2998, 2999}
 	if diff := gocmp.Diff(want, levels, cmpopts.EquateNaNs()); diff != "" {
 		t.Error(diff)
 	}

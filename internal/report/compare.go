@@ -23,7 +23,8 @@ const mostWarnings = 12
 func CompareJSON(w io.Writer, d *compare.Document) error {
 	whole := *d // a list of nothing is an empty list
 	whole.Unlike, whole.Measures, whole.Series = list(d.Unlike), list(d.Measures), list(d.Series)
-	whole.Families, whole.Normalised, whole.Order, whole.Notes = list(d.Families), list(d.Normalised), list(d.Order), list(d.Notes)
+	whole.Families, whole.Normalised, whole.Order, whole.Notes = list(d.Families), list(d.Normalised), list(d.Order),
+		list(d.Notes)
 	d = &whole
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -212,14 +213,18 @@ func compareGrids(d *compare.Document) []grid {
 	for _, f := range d.Unlike {
 		facts.rows = append(facts.rows, append(append([]string{f.Name}, f.Values...), factWeight(f)))
 	}
-	cores := grid{title: "Throughput per processor", head: []string{"side", "workload", "operations", "vCPUs", "a vCPU is", "per vCPU", "per physical core"}}
+	cores := grid{title: "Throughput per processor", head: []string{"side", "workload", "operations", "vCPUs",
+		"a vCPU is", "per vCPU", "per physical core"}}
 	for _, n := range d.Normalised {
 		cores.rows = append(cores.rows, []string{n.Side, measureName(n.Cell, n.Workload, ""), quantity(n.OpsPerSecond,
 			n.Unit), plain(float64(n.VCPUs)), n.VCPU, optional(n.PerVCPU, n.Unit), optional(n.PerPhysicalCore, n.Unit)})
 	}
-	order := grid{title: "Order of the runs", head: []string{"rate", "drift per run", "interval", "p", "confounded with the sides"}}
+	order := grid{title: "Order of the runs", head: []string{"rate", "drift per run", "interval", "p",
+		"confounded with the sides"}}
 	for _, e := range d.Order {
-		order.rows = append(order.rows, []string{e.Name, percent(e.DriftPerRun), span(e.Interval.Low, e.Interval.High, e.Interval.Valid()), fmt.Sprintf("%.2g", e.P), fmt.Sprintf("%.0f %%", e.Confounded*100)})
+		order.rows = append(order.rows, []string{e.Name, percent(e.DriftPerRun),
+			span(e.Interval.Low, e.Interval.High, e.Interval.Valid()), fmt.Sprintf("%.2g", e.P),
+			fmt.Sprintf("%.0f %%", e.Confounded*100)})
 	}
 	return []grid{measures, facts, cores, order, series}
 }
@@ -443,7 +448,8 @@ func widestChange(list []compare.Measure, threshold float64) float64 {
 	return widest
 }
 
-// forest draws a change with its interval on a logarithmic line that ends at a change of widest; the band is what does not matter.
+// forest draws a change with its interval on a logarithmic line that ends at a change of widest; the band is what does
+// not matter.
 func forest(m compare.Measure, widest, threshold float64) template.HTML {
 	const width, height, edge = 220, 22, 6
 	at := func(v float64) int {
@@ -451,8 +457,10 @@ func forest(m compare.Measure, widest, threshold float64) template.HTML {
 		return int(math.Round(edge + (max(-1, min(1, x))+1)/2*(width-2*edge)))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString("change "+percent(m.Change)+", interval "+compareInterval(m)))
-	fmt.Fprintf(&b, `<rect class="same" x="%d" y="0" width="%d" height="%d"/><path class="zero" d="M%d 0V%d"/>`, at(-threshold), at(threshold)-at(-threshold), height, at(0), height)
+	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height,
+		template.HTMLEscapeString("change "+percent(m.Change)+", interval "+compareInterval(m)))
+	fmt.Fprintf(&b, `<rect class="same" x="%d" y="0" width="%d" height="%d"/><path class="zero" d="M%d 0V%d"/>`,
+		at(-threshold), at(threshold)-at(-threshold), height, at(0), height)
 	switch {
 	case !m.Adjusted.Valid() || m.Absolute:
 	case m.Adjusted.Low > widest: // all of it beyond the drawing: an arrow that says on which side

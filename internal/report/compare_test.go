@@ -18,7 +18,8 @@ func comparedSides() []compare.Side {
 	side := func(name string, first, n int) compare.Side {
 		s := compare.Side{Name: name}
 		for i := range n {
-			s.Runs = append(s.Runs, compare.Run{Manifest: comparetest.Manifest(first + i), Data: comparetest.Data(r, law)})
+			s.Runs = append(s.Runs, compare.Run{Manifest: comparetest.Manifest(first + i),
+				Data: comparetest.Data(r, law)})
 		}
 		return s
 	}
@@ -37,7 +38,8 @@ func TestCompareDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, write := range map[string]func(io.Writer, *compare.Document) error{
-		"compare.txt": CompareText, "compare.md": CompareMarkdown, "compare.html": CompareHTML, "compare.json": CompareJSON,
+		"compare.txt": CompareText, "compare.md": CompareMarkdown, "compare.html": CompareHTML,
+		"compare.json": CompareJSON,
 	} {
 		var b bytes.Buffer
 		if err := write(&b, d); err != nil {
@@ -45,7 +47,8 @@ func TestCompareDocuments(t *testing.T) {
 		}
 		golden.Compare(t, "testdata/"+name, b.Bytes())
 		if strings.HasSuffix(name, ".html") {
-			if page := b.String(); strings.Contains(page, "6.9.1 <b>") || strings.Contains(page, "<script") || strings.Contains(page, "http") && strings.Contains(page, "://") {
+			if page := b.String(); strings.Contains(page, "6.9.1 <b>") || strings.Contains(page, "<script") ||
+				strings.Contains(page, "http") && strings.Contains(page, "://") {
 				t.Error("the page holds an author's markup, a script, or an address")
 			}
 		} else if name != "compare.json" && !strings.HasPrefix(strings.TrimLeft(b.String(), "*"), "COMPARED ANYWAY") {
@@ -57,12 +60,16 @@ func TestCompareDocuments(t *testing.T) {
 func madeExperiment(t *testing.T) *compare.Experiment {
 	t.Helper()
 	r := rand.New(rand.NewPCG(10, 0))
-	d := compare.Design{ID: "20260301-120000-made", Title: "Made <i>", Summary: "What do pages and depth do?", Order: "randomised", Repeats: 2, Planned: 9,
-		Failed:  []string{"pages=1G depth=8, repeat 2: no 1G pages"},
-		Factors: []compare.Factor{{Name: "pages", Levels: []string{"none", "1G"}}, {Name: "depth", Levels: []string{"1", "8"}}}}
+	d := compare.Design{ID: "20260301-120000-made", Title: "Made <i>", Summary: "What do pages and depth do?",
+		Order: "randomised", Repeats: 2, Planned: 9,
+		Failed: []string{"pages=1G depth=8, repeat 2: no 1G pages"},
+		Factors: []compare.Factor{{Name: "pages", Levels: []string{"none", "1G"}},
+			{Name: "depth", Levels: []string{"1", "8"}}}}
 	for n := range 7 {
-		law := comparetest.Law{Rate: 40 * (1 + 0.1*float64(n/2%2)) * (1 + float64(n%2)), Mean: 0.002, Spread: 0.01, Noise: 0.05, Seconds: 30}
-		d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n + 1), Data: comparetest.Data(r, law)},
+		law := comparetest.Law{Rate: 40 * (1 + 0.1*float64(n/2%2)) * (1 + float64(n%2)), Mean: 0.002, Spread: 0.01,
+			Noise: 0.05, Seconds: 30}
+		d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n + 1),
+			Data: comparetest.Data(r, law)},
 			Levels: []string{d.Factors[0].Levels[n/2%2], d.Factors[1].Levels[n%2]}, Repeat: n/4 + 1, Sequence: n + 1})
 	}
 	x, err := compare.OfExperiment(d, compare.Options{})
@@ -75,14 +82,16 @@ func madeExperiment(t *testing.T) *compare.Experiment {
 func TestExperimentDocuments(t *testing.T) {
 	x := madeExperiment(t)
 	for name, write := range map[string]func(io.Writer, *compare.Experiment) error{
-		"experiment.txt": ExperimentText, "experiment.md": ExperimentMarkdown, "experiment.html": ExperimentHTML, "experiment.json": ExperimentJSON,
+		"experiment.txt": ExperimentText, "experiment.md": ExperimentMarkdown, "experiment.html": ExperimentHTML,
+		"experiment.json": ExperimentJSON,
 	} {
 		var b bytes.Buffer
 		if err := write(&b, x); err != nil {
 			t.Fatal(err)
 		}
 		golden.Compare(t, "testdata/"+name, b.Bytes())
-		if strings.HasSuffix(name, ".html") && (strings.Contains(b.String(), "Made <i>") || strings.Contains(b.String(), "<script")) {
+		if strings.HasSuffix(name, ".html") &&
+			(strings.Contains(b.String(), "Made <i>") || strings.Contains(b.String(), "<script")) {
 			t.Error("the page holds an author's markup or a script")
 		}
 	}
@@ -93,11 +102,15 @@ func TestPlot(t *testing.T) {
 	for name, p := range map[string]Plot{
 		"nothing":   {},
 		"one point": {Series: []PlotSeries{{Marks: true, Points: []PlotPoint{{X: 1, Y: 10, Low: &low, High: &high}}}}},
-		"open ends": {Series: []PlotSeries{{Line: true, Points: []PlotPoint{{X: 1, Y: 10, Low: &low}, {X: 2, Y: 11, High: &high}}}}},
-		"named":     {Names: []string{"<a>", "b"}, Series: []PlotSeries{{Name: "x<y", Line: true, Marks: true, Points: []PlotPoint{{X: 0, Y: 1}}}, {Name: "z"}}},
+		"open ends": {Series: []PlotSeries{{Line: true,
+			Points: []PlotPoint{{X: 1, Y: 10, Low: &low}, {X: 2, Y: 11, High: &high}}}}},
+		"named": {Names: []string{"<a>", "b"},
+			Series: []PlotSeries{{Name: "x<y", Line: true, Marks: true, Points: []PlotPoint{{X: 0, Y: 1}}},
+				{Name: "z"}}},
 	} {
 		var b bytes.Buffer
-		if err := PlotSVG(&b, p); err != nil || !strings.HasPrefix(b.String(), "<svg xmlns=") || strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "<a>") {
+		if err := PlotSVG(&b, p); err != nil || !strings.HasPrefix(b.String(), "<svg xmlns=") ||
+			strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "<a>") {
 			t.Errorf("%s: %v\n%s", name, err, b.String())
 		}
 	}

@@ -15,7 +15,8 @@ import (
 
 // CSV writes one tidy table: a row for every value, with the columns panel, series, time, value and unit. After the
 // results come the views of VMs and totals (panel is the measure's name), then the totals of every workload (panel
-// "workload NAME", series "MACHINE, WINDOW, MEASURE", time the start of the window; of sections "all, section, NAME, MEASURE"). Gaps have no row.
+// "workload NAME", series "MACHINE, WINDOW, MEASURE", time the start of the window; of sections "all, section, NAME,
+// MEASURE"). Gaps have no row.
 func CSV(w io.Writer, doc *Document) error {
 	doc = shown(doc)
 	t := &table{w: bufio.NewWriter(w)}

@@ -44,8 +44,8 @@ func newEvidence(c *result.Chart) *evidenceView {
 	return v
 }
 
-// drawn are the lines that can be drawn: as many values as places, at least one of them a number. What lies nowhere on the x axis
-// is left out.
+// drawn are the lines that can be drawn: as many values as places, at least one of them a number. What lies nowhere on
+// the x axis is left out.
 func drawn(c *result.Chart) (out []result.ChartLine) {
 	for _, l := range c.Lines {
 		if len(l.X) != len(l.Y) || len(out) == evidenceLines {
@@ -73,7 +73,8 @@ func drawn(c *result.Chart) (out []result.ChartLine) {
 func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
 	place := func(x float64) float64 { return x }
 	if c.XLog {
-		place = func(x float64) float64 { return math.Log2(max(x, math.SmallestNonzeroFloat64)) } // of marks; lines are above 0
+		// of marks; lines are above 0
+		place = func(x float64) float64 { return math.Log2(max(x, math.SmallestNonzeroFloat64)) }
 	}
 	x0, x1, low, high := math.Inf(1), math.Inf(-1), 0.0, 0.0
 	for _, l := range lines {
@@ -94,12 +95,14 @@ func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
 	if x1 <= x0 {
 		x0, x1 = x0-0.5, x0+0.5
 	}
-	d := &drawing{x0: x0, x1: x1, y0: low, y1: high * 1.06, left: evidenceLeft, right: evidenceWidth - evidenceRight, top: 14, bottom: evidenceHeight - evidenceBottom}
+	d := &drawing{x0: x0, x1: x1, y0: low, y1: high * 1.06, left: evidenceLeft, right: evidenceWidth - evidenceRight,
+		top: 14, bottom: evidenceHeight - evidenceBottom}
 	if len(c.Marks) > 0 {
 		d.top = evidenceTop
 	}
 	label := fmt.Sprintf("%s, from %s to %s", c.Title, quantity(low, c.YUnit), quantity(high, c.YUnit))
-	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, evidenceWidth, evidenceHeight, template.HTMLEscapeString(label))
+	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, evidenceWidth, evidenceHeight,
+		template.HTMLEscapeString(label))
 	for _, v := range valueTicks(d.y0, d.y1, c.YUnit) {
 		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(v), int(d.right))
 		d.text("t e", int(d.left)-5, d.y(v)+4, tick(v, c.YUnit))
@@ -125,14 +128,17 @@ func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
 	return template.HTML(d.b.String())
 }
 
-// evidenceMarks draws places on the x axis. Where several lie close together only as many words are written as there is room for.
+// evidenceMarks draws places on the x axis. Where several lie close together only as many words are written as there is
+// room for.
 func (d *drawing) evidenceMarks(marks []result.ChartPlace, place func(float64) float64) {
 	const rows, perRune = 2, 6
 	var ends [rows]int
 	for i := range ends {
 		ends[i] = math.MinInt
 	}
-	for _, m := range slices.SortedStableFunc(slices.Values(marks), func(a, b result.ChartPlace) int { return cmp.Compare(a.At, b.At) }) {
+	for _, m := range slices.SortedStableFunc(slices.Values(marks), func(a, b result.ChartPlace) int {
+		return cmp.Compare(a.At, b.At)
+	}) {
 		if !finite(m.At) || place(m.At) < d.x0 || place(m.At) > d.x1 {
 			continue
 		}

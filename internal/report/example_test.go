@@ -14,7 +14,8 @@ import (
 func Example() {
 	run := reporttest.Neighbour(reporttest.Options{VMs: 2, Length: time.Minute, TimeScale: 0.02})
 	doc := report.New(report.Input{
-		Manifest: run.Manifest, Data: run.Data, Events: run.Events, Plan: run.Plan, Findings: analysis.Run(run.Manifest, run.Data),
+		Manifest: run.Manifest, Data: run.Data, Events: run.Events, Plan: run.Plan,
+		Findings: analysis.Run(run.Manifest, run.Data),
 	})
 	var page, text bytes.Buffer
 	for _, err := range []error{report.HTML(&page, doc), report.Markdown(&text, doc)} {

@@ -43,7 +43,8 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	b.WriteString(sprintf("%s\n", x.Sentence))
 	effects := grid{title: "Effects", head: []string{"factor", "measure", "change", "interval", "verdict"}}
 	for _, e := range x.Effects {
-		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against), measureName("", e.Workload, e.Name), percent(e.Change), effects.interval(e.Measure), string(e.Verdict)})
+		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against),
+			measureName("", e.Workload, e.Name), percent(e.Change), effects.interval(e.Measure), string(e.Verdict)})
 	}
 	effects.write(&b, markdown)
 	cells := grid{title: "Combinations", head: []string{"combination", "repeats", "measure", "mean", "interval"}}
@@ -53,7 +54,8 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 			if i == 0 || markdown {
 				name, n = c.Cell, fmt.Sprint(len(c.Runs))
 			}
-			cells.rows = append(cells.rows, []string{name, n, measureName("", v.Workload, v.Name), quantity(v.Value, v.Unit), cellInterval(v)})
+			cells.rows = append(cells.rows, []string{name, n, measureName("", v.Workload, v.Name),
+				quantity(v.Value, v.Unit), cellInterval(v)})
 		}
 	}
 	cells.write(&b, markdown)
@@ -124,7 +126,8 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 			v.Groups = append(v.Groups, experimentGroup{Factor: e.Factor})
 		}
 		g := &v.Groups[len(v.Groups)-1]
-		g.Rows = append(g.Rows, newCompareRow(e.Measure, fmt.Sprintf("%s, not %s: %s", e.Level, e.Against, measureName("", e.Workload, e.Name)), widest, x.Threshold))
+		g.Rows = append(g.Rows, newCompareRow(e.Measure, fmt.Sprintf("%s, not %s: %s", e.Level, e.Against,
+			measureName("", e.Workload, e.Name)), widest, x.Threshold))
 	}
 	widest = widestChange(x.Against, x.Threshold)
 	for _, m := range x.Against {

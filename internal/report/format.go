@@ -113,8 +113,8 @@ func elapsed(seconds float64) string {
 // ourUnits are those that have a form of their own. Others are words of a load generator's, like "new orders/s".
 var ourUnits = []string{"ops/s", "bytes/s", "bytes", "us", "s", "%", "bool", "Hz", "ratio", "count", ""}
 
-// axisLabel is a quantity short enough to stand beside an axis: millions are counted as such, and a unit in words stands
-// in the chart's title instead.
+// axisLabel is a quantity short enough to stand beside an axis: millions are counted as such, and a unit in words
+// stands in the chart's title instead.
 func axisLabel(v float64, u string) string {
 	if !slices.Contains(ourUnits, u) {
 		u = ""

@@ -17,8 +17,10 @@ import (
 // viridis are the stops of a colour scale that is even to the eye, also without colour vision (van der Walt and
 // Smith, 2015). Cells without operations stay transparent.
 var viridis = []color.NRGBA{
-	{0x44, 0x01, 0x54, 255}, {0x48, 0x24, 0x75, 255}, {0x41, 0x44, 0x87, 255}, {0x35, 0x5f, 0x8d, 255}, {0x2a, 0x78, 0x8e, 255}, {0x21, 0x91, 0x8c, 255},
-	{0x22, 0xa8, 0x84, 255}, {0x44, 0xbf, 0x70, 255}, {0x7a, 0xd1, 0x51, 255}, {0xbd, 0xdf, 0x26, 255}, {0xfd, 0xe7, 0x25, 255},
+	{0x44, 0x01, 0x54, 255}, {0x48, 0x24, 0x75, 255}, {0x41, 0x44, 0x87, 255}, {0x35, 0x5f, 0x8d, 255},
+	{0x2a, 0x78, 0x8e, 255}, {0x21, 0x91, 0x8c, 255},
+	{0x22, 0xa8, 0x84, 255}, {0x44, 0xbf, 0x70, 255}, {0x7a, 0xd1, 0x51, 255}, {0xbd, 0xdf, 0x26, 255},
+	{0xfd, 0xe7, 0x25, 255},
 }
 
 // shade is the colour at part 0..1 of the scale.
@@ -52,7 +54,8 @@ type heatView struct {
 }
 
 func newHeat(h Heat, id string, origin time.Time, columns int) *heatView {
-	v := &heatView{ID: id, Workload: h.Workload, Kind: h.Kind, Start: h.Map.Start.Sub(origin).Seconds(), Step: h.Map.Step}
+	v := &heatView{ID: id, Workload: h.Workload, Kind: h.Kind, Start: h.Map.Start.Sub(origin).Seconds(),
+		Step: h.Map.Step}
 	low, high := usedRows(h.Map)
 	if high <= low {
 		return nil
@@ -123,7 +126,8 @@ func (v *heatView) picture() string {
 func (v *heatView) svg() template.HTML {
 	end := v.Start + v.Step*float64(len(v.Counts))
 	rows := len(v.Edges) - 1
-	label := fmt.Sprintf("%s of %s: operations by time and latency, from %s to %s", v.Kind, v.Workload, duration(v.Edges[0]), duration(v.Edges[rows]))
+	label := fmt.Sprintf("%s of %s: operations by time and latency, from %s to %s", v.Kind, v.Workload,
+		duration(v.Edges[0]), duration(v.Edges[rows]))
 	d := newDrawing(label, heatHeight, v.Start, end, 0, float64(rows))
 	d.top = 10
 	fmt.Fprintf(&d.b, `<image class="heat" href="%s" x="%d" y="%d" width="%d" height="%d" preserveAspectRatio="none"/>`,

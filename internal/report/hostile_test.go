@@ -73,7 +73,9 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 	keep("report.html", func(w io.Writer) error { return renderHTML(w, doc, stub(t, true)) })
 	keep("report.md", func(w io.Writer) error { return Markdown(w, doc) })
 	keep("report.csv", func(w io.Writer) error { return CSV(w, doc) })
-	keep("findings.md", func(w io.Writer) error { return FindingsMarkdown(w, text, []string{text}, doc.Findings, text) })
+	keep("findings.md", func(w io.Writer) error {
+		return FindingsMarkdown(w, text, []string{text}, doc.Findings, text)
+	})
 	keep("compare.html", func(w io.Writer) error { return CompareHTML(w, d) })
 	keep("compare.md", func(w io.Writer) error { return CompareMarkdown(w, d) })
 	keep("compare.txt", func(w io.Writer) error { return CompareText(w, d) })
@@ -207,7 +209,8 @@ func TestEndlessTexts(t *testing.T) {
 	long, endless := all.filled(t, strings.Repeat("n", longestText+1)), all.filled(t, strings.Repeat("n", 1<<16))
 	for name, document := range endless {
 		if !strings.HasSuffix(name, ".json") && len(document) != len(long[name]) {
-			t.Errorf("%s: %d bytes with names of 64 KiB, %d with names just past the bound", name, len(document), len(long[name]))
+			t.Errorf("%s: %d bytes with names of 64 KiB, %d with names just past the bound", name, len(document),
+				len(long[name]))
 		}
 	}
 }

@@ -59,7 +59,8 @@ func renderHTML(w io.Writer, doc *Document, files fs.FS) error {
 }
 
 var functions = template.FuncMap{
-	"quantity": quantity, "optional": optional, "duration": duration, "stamp": stamp, "plain": plain, "elapsed": elapsed, "change": change,
+	"quantity": quantity, "optional": optional, "duration": duration, "stamp": stamp, "plain": plain,
+	"elapsed": elapsed, "change": change,
 	"count": func(n uint64) string { return plain(float64(n)) },
 	"clock": func(t time.Time) string { return t.UTC().Format("15:04:05") },
 	"many": func(n int, noun string) string {

@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// JSON writes the document as one JSON object in one line. docs/report-json.md describes it. Its lists are there also when they are empty.
+// JSON writes the document as one JSON object in one line. docs/report-json.md describes it. Its lists are there also
+// when they are empty.
 func JSON(w io.Writer, doc *Document) error {
 	whole := *doc
 	whole.Verdicts, whole.InShort, whole.Findings = list(doc.Verdicts), list(doc.InShort), list(doc.Findings)

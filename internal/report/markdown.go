@@ -206,8 +206,8 @@ func (m *markdown) events(doc *Document) {
 	}
 }
 
-// list prints one finding per line. Of more than a few of one check and severity it prints the first and names the subjects of the
-// others; answers to what the run was made to find out are all printed.
+// list prints one finding per line. Of more than a few of one check and severity it prints the first and names the
+// subjects of the others; answers to what the run was made to find out are all printed.
 func (m *markdown) list(findings []result.Finding) {
 	type kind struct {
 		severity result.Severity
@@ -276,7 +276,8 @@ func (m *markdown) latencies(doc *Document) {
 	if len(doc.Latencies) == 0 {
 		return
 	}
-	m.line("\n## Percentiles\n\nFrom merged histograms, within ±%s %% of the value; never averaged. A dash: too few operations to speak of it.", boundPercent(doc.Latencies[0].Error))
+	m.line("\n## Percentiles\n\nFrom merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
+		"operations to speak of it.", boundPercent(doc.Latencies[0].Error))
 	for _, l := range doc.Latencies {
 		m.line("\n### %s: %s", l.Workload, l.Kind)
 		if l.Note != "" {
@@ -289,11 +290,14 @@ func (m *markdown) latencies(doc *Document) {
 				if r.Saturated > 0 {
 					most = "≥ " + most
 				}
-				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)), quantity(r.OpsPerSecond, r.Unit), optional(r.BytesPerSecond, "bytes/s"),
-					optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"), optional(r.P99, "s"), optional(r.P999, "s"), most)
+				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)),
+					quantity(r.OpsPerSecond, r.Unit), optional(r.BytesPerSecond, "bytes/s"),
+					optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"), optional(r.P99, "s"),
+					optional(r.P999, "s"), most)
 			}
 			for _, one := range w.Measures {
-				m.cells(w.Name+" ("+duration(w.Seconds)+")", one.Name, none, quantity(one.Value, one.Unit), none, none, none, none, none, none, none)
+				m.cells(w.Name+" ("+duration(w.Seconds)+")", one.Name, none, quantity(one.Value, one.Unit), none, none,
+					none, none, none, none, none)
 			}
 		}
 	}

@@ -20,17 +20,22 @@ import (
 func wide(t *testing.T) *compare.Experiment {
 	t.Helper()
 	r := rand.New(rand.NewPCG(12, 0))
-	d := compare.Design{ID: "20260301-120000-an-experiment-with-a-name-that-goes-on-0001", Title: "Pages, depth and a title that is longer than a phone is wide", Summary: "What do they do?",
-		Order: "randomised", Repeats: 2, Failed: []string{"huge_pages=1G queue_depth=64, repeat 2: provision: vm \"a-very-long-name-of-a-machine-0001\": no huge pages left"},
-		Factors: []compare.Factor{{Name: "huge_pages", Levels: []string{"none", "2M", "1G"}}, {Name: "queue_depth", Levels: []string{"1", "4", "16", "64"}}}}
+	d := compare.Design{ID: "20260301-120000-an-experiment-with-a-name-that-goes-on-0001",
+		Title: "Pages, depth and a title that is longer than a phone is wide", Summary: "What do they do?",
+		Order: "randomised", Repeats: 2, Failed: []string{"huge_pages=1G queue_depth=64, repeat 2: provision: vm " +
+			"\"a-very-long-name-of-a-machine-0001\": no huge pages left"},
+		Factors: []compare.Factor{{Name: "huge_pages", Levels: []string{"none", "2M", "1G"}},
+			{Name: "queue_depth", Levels: []string{"1", "4", "16", "64"}}}}
 	for repeat := 1; repeat <= 2; repeat++ {
 		for i, pages := range d.Factors[0].Levels {
 			for j, depth := range d.Factors[1].Levels {
 				n := len(d.Made) + 1
-				law := comparetest.Law{Rate: 60 * float64(1+i) * float64(1+j), Mean: 0.002, Spread: 0.01, Noise: 0.05, Seconds: 30}
+				law := comparetest.Law{Rate: 60 * float64(1+i) * float64(1+j), Mean: 0.002, Spread: 0.01, Noise: 0.05,
+					Seconds: 30}
 				m := comparetest.Manifest(n)
 				m.Simulated, m.TimeScale = true, 0.1
-				d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: m, Data: comparetest.Data(r, law)}, Levels: []string{pages, depth}, Repeat: repeat, Sequence: n})
+				d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: m, Data: comparetest.Data(r, law)},
+					Levels: []string{pages, depth}, Repeat: repeat, Sequence: n})
 			}
 		}
 	}
@@ -42,15 +47,19 @@ func wide(t *testing.T) *compare.Experiment {
 	return x
 }
 
-// TestBrowserOfPages looks at the pages without a script: nothing complains, nothing is wider than a phone or cut off on paper, and dark is dark.
+// TestBrowserOfPages looks at the pages without a script: nothing complains, nothing is wider than a phone or cut off
+// on paper, and dark is dark.
 func TestBrowserOfPages(t *testing.T) {
 	compared, err := compare.Of(comparedSides(), compare.Options{Anyway: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	samples, err := compare.OfSamples([]compare.Samples{
-		{Name: "before-with-a-rather-long-name-of-a-file.csv", Columns: []compare.Column{{Name: "iops", Values: []float64{1, 2, 3, 4}}, {Name: "p99_ms", Values: []float64{1, 1, 1, 1.1}}}},
-		{Name: "after.csv", Columns: []compare.Column{{Name: "iops", Values: []float64{100, 200, 300, 400}}, {Name: "p99_ms", Values: []float64{2, 1, 3, 1}}}},
+		{Name: "before-with-a-rather-long-name-of-a-file.csv",
+			Columns: []compare.Column{{Name: "iops", Values: []float64{1, 2, 3, 4}},
+				{Name: "p99_ms", Values: []float64{1, 1, 1, 1.1}}}},
+		{Name: "after.csv", Columns: []compare.Column{{Name: "iops", Values: []float64{100, 200, 300, 400}},
+			{Name: "p99_ms", Values: []float64{2, 1, 3, 1}}}},
 	}, compare.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -70,13 +79,16 @@ func TestBrowserOfPages(t *testing.T) {
 		if err := os.WriteFile(page, html.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b.do(emulation.SetEmulatedMedia(), b.size(1440, 1200), chromedp.Navigate("file://"+page), chromedp.WaitVisible("main", chromedp.ByQuery))
+		b.do(emulation.SetEmulatedMedia(), b.size(1440, 1200), chromedp.Navigate("file://"+page),
+			chromedp.WaitVisible("main", chromedp.ByQuery))
 		b.shot(name + "-1")
 		inside(b, name, 1440)
 		b.do(b.size(390, 844), chromedp.Sleep(100*time.Millisecond))
 		b.shot(name + "-2-phone")
 		inside(b, name+" on a phone", 390)
-		b.do(b.size(1440, 1200), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}), chromedp.Sleep(100*time.Millisecond))
+		b.do(b.size(1440, 1200),
+			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+				Value: "dark"}}), chromedp.Sleep(100*time.Millisecond))
 		b.shot(name + "-3-dark")
 		if pale := ask[[]string](b, dim); len(pale) > 0 {
 			t.Errorf("%s: hardly to be read in the dark: %q", name, pale)
@@ -100,7 +112,8 @@ func inside(b *browser, name string, width int) {
 	if w := ask[int](b, `document.documentElement.scrollWidth`); w > width {
 		b.t.Errorf("%s: the page is %d wide", name, w)
 	}
-	out := ask[[]string](b, `[...document.querySelectorAll("h1,h2,h3,h4,p,li,svg")].filter(e => !e.closest(".scroll, .skip, .hidden") && !e.classList.contains("skip") && e.getBoundingClientRect().right > window.innerWidth + 1).map(e => e.tagName + " " + e.textContent.slice(0, 40))`)
+	out := ask[[]string](b,
+		`[...document.querySelectorAll("h1,h2,h3,h4,p,li,svg")].filter(e => !e.closest(".scroll, .skip, .hidden") && !e.classList.contains("skip") && e.getBoundingClientRect().right > window.innerWidth + 1).map(e => e.tagName + " " + e.textContent.slice(0, 40))`)
 	if len(out) > 0 {
 		b.t.Errorf("%s: reaches beyond the window: %q", name, out)
 	}

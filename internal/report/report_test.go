@@ -22,7 +22,8 @@ import (
 
 func runInput(opt reporttest.Options) Input {
 	run := reporttest.Neighbour(opt)
-	return Input{Manifest: run.Manifest, Data: run.Data, Findings: analysis.Run(run.Manifest, run.Data), Events: run.Events, Plan: run.Plan}
+	return Input{Manifest: run.Manifest, Data: run.Data, Findings: analysis.Run(run.Manifest, run.Data),
+		Events: run.Events, Plan: run.Plan}
 }
 
 // small is a run whose documents a person can read through.
@@ -94,7 +95,8 @@ func TestSelfContained(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := b.String()
-	for _, outside := range []string{`<link`, `@import`, `src="http`, `src="//`, `url(http`, `<iframe`, `fetch(`, `XMLHttpRequest`} {
+	for _, outside := range []string{`<link`, `@import`, `src="http`, `src="//`, `url(http`, `<iframe`, `fetch(`,
+		`XMLHttpRequest`} {
 		if strings.Contains(page, outside) {
 			t.Errorf("the page contains %q", outside)
 		}
@@ -102,7 +104,8 @@ func TestSelfContained(t *testing.T) {
 	if n := strings.Count(page, "<script"); n > 2 {
 		t.Errorf("%d script elements", n)
 	}
-	if strings.Contains(page, "javascript:") || regexp.MustCompile(`<[^>]* on[a-z]+=`).MatchString(strings.Split(page, `<script`)[0]) {
+	if strings.Contains(page, "javascript:") ||
+		regexp.MustCompile(`<[^>]* on[a-z]+=`).MatchString(strings.Split(page, `<script`)[0]) {
 		t.Error("something of the author's script survived")
 	}
 }
@@ -124,7 +127,8 @@ func TestLongRun(t *testing.T) {
 	}
 	doc := New(in)
 	v := newView(doc)
-	if len(v.Journal) != maxJournal || v.Earlier == 0 || v.Journal[maxJournal-1].Kind != result.KindRunEnd || len(doc.Journal) != maxJournal+v.Earlier {
+	if len(v.Journal) != maxJournal || v.Earlier == 0 || v.Journal[maxJournal-1].Kind != result.KindRunEnd ||
+		len(doc.Journal) != maxJournal+v.Earlier {
 		t.Errorf("%d of %d entries, %d left out", len(v.Journal), len(doc.Journal), v.Earlier)
 	}
 	for _, h := range v.heats[2:] {
@@ -136,7 +140,8 @@ func TestLongRun(t *testing.T) {
 
 func TestUnfinished(t *testing.T) {
 	for status, want := range map[string]string{
-		result.StatusSucceeded: "", "": "", result.StatusStopped: "This run was stopped before its end. Error: disk full",
+		result.StatusSucceeded: "", "": "", result.StatusStopped: "This run was stopped before its end. Error: " +
+			"disk full",
 		result.StatusInterrupted: "This run was interrupted: its process died before its end. Error: disk full",
 	} {
 		m := result.Manifest{Status: status}
@@ -153,7 +158,8 @@ func TestFirstLine(t *testing.T) {
 	for _, c := range []struct {
 		time, size float64
 		want       string
-	}{{1, 1, ""}, {0, 0, ""}, {0.02, 0.002, "Scaled: time ×0.02, sizes ×0.002."}, {1, 0.5, "Scaled: time ×1, sizes ×0.5."}} {
+	}{{1, 1, ""}, {0, 0, ""}, {0.02, 0.002, "Scaled: time ×0.02, sizes ×0.002."}, {1, 0.5,
+		"Scaled: time ×1, sizes ×0.5."}} {
 		got := scaled(result.Manifest{TimeScale: c.time, SizeScale: c.size})
 		if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 			t.Errorf("scaled(%g, %g) = %q", c.time, c.size, got)
@@ -176,14 +182,20 @@ func TestEmptyAndOdd(t *testing.T) {
 		"nothing":    {},
 		"empty data": {Data: &result.Data{}},
 		"odd numbers": {Data: &result.Data{Start: at, Panels: []result.Panel{
-			{Title: "x", Expected: &nan, Bands: []result.Band{{Lower: nan, Upper: inf}}, Metrics: []result.Metric{{Value: nan}}, Series: []result.Series{
-				{Start: at, Step: 1, Values: []*float64{&nan, &inf, nil}}, {Step: nan, Values: []*float64{nil}}, {Step: 0, Values: []*float64{nil}}, {Start: at, Step: -1},
-			}},
-			{Title: "far apart", Series: []result.Series{{Step: 1e-9, Values: []*float64{new(float64)}}, {Start: at, Step: 1, Values: []*float64{new(float64), nil}}}},
-			{Title: "flat zero", Series: []result.Series{{Start: at, Step: 1, Values: []*float64{new(float64), new(float64)}}}},
+			{Title: "x", Expected: &nan, Bands: []result.Band{{Lower: nan, Upper: inf}},
+				Metrics: []result.Metric{{Value: nan}}, Series: []result.Series{
+					{Start: at, Step: 1, Values: []*float64{&nan, &inf, nil}}, {Step: nan, Values: []*float64{nil}},
+					{Step: 0, Values: []*float64{nil}}, {Start: at, Step: -1},
+				}},
+			{Title: "far apart", Series: []result.Series{{Step: 1e-9, Values: []*float64{new(float64)}},
+				{Start: at, Step: 1, Values: []*float64{new(float64), nil}}}},
+			{Title: "flat zero", Series: []result.Series{{Start: at, Step: 1,
+				Values: []*float64{new(float64), new(float64)}}}},
 		}, Workloads: []result.Workload{
-			{Name: "w", Ops: []result.OpTotals{{Op: "read", Count: 5}}, Heat: &result.HeatMap{Step: 1, EdgesNs: []float64{1, 2}, Counts: [][]uint64{{}, {0}, {1, 2, 3}}}},
-			{Name: "w", VM: "v", GeneratorCPUSeconds: nan, Lanes: []result.Lane{{Rate: inf}}, Start: at, End: at.Add(-time.Hour)},
+			{Name: "w", Ops: []result.OpTotals{{Op: "read", Count: 5}},
+				Heat: &result.HeatMap{Step: 1, EdgesNs: []float64{1, 2}, Counts: [][]uint64{{}, {0}, {1, 2, 3}}}},
+			{Name: "w", VM: "v", GeneratorCPUSeconds: nan, Lanes: []result.Lane{{Rate: inf}}, Start: at,
+				End: at.Add(-time.Hour)},
 			{Name: "x", Heat: &result.HeatMap{}},
 			{Name: "y", Windows: []result.Window{{}, {}}},
 		}}},
@@ -232,7 +244,8 @@ func TestLongTables(t *testing.T) {
 	if err := HTML(&page, doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Workloads (1000 of 1501)", "VMs (1000 of 1500)", "1500 VMs on", "all of Fleet", "vm-0998"} {
+	for _, want := range []string{"Workloads (1000 of 1501)", "VMs (1000 of 1500)", "1500 VMs on", "all of Fleet",
+		"vm-0998"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -16,11 +16,14 @@ import (
 // of the contents of script, style and the like nothing is kept.
 var (
 	allowed = []atom.Atom{
-		atom.P, atom.Br, atom.B, atom.Strong, atom.I, atom.Em, atom.U, atom.Code, atom.Pre, atom.Ul, atom.Ol, atom.Li, atom.Sub, atom.Sup,
-		atom.Blockquote, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Table, atom.Thead, atom.Tbody, atom.Tr, atom.Th, atom.Td, atom.Hr, atom.A,
+		atom.P, atom.Br, atom.B, atom.Strong, atom.I, atom.Em, atom.U, atom.Code, atom.Pre, atom.Ul, atom.Ol, atom.Li,
+		atom.Sub, atom.Sup,
+		atom.Blockquote, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Table, atom.Thead, atom.Tbody,
+		atom.Tr, atom.Th, atom.Td, atom.Hr, atom.A,
 	}
 	swallowed = []atom.Atom{
-		atom.Script, atom.Style, atom.Iframe, atom.Object, atom.Embed, atom.Svg, atom.Math, atom.Template, atom.Noscript, atom.Textarea, atom.Title,
+		atom.Script, atom.Style, atom.Iframe, atom.Object, atom.Embed, atom.Svg, atom.Math, atom.Template,
+		atom.Noscript, atom.Textarea, atom.Title,
 		atom.Select, atom.Noembed, atom.Noframes, atom.Xmp, atom.Plaintext, atom.Head,
 	}
 )

@@ -34,9 +34,12 @@ func TestSanitise(t *testing.T) {
 
 var handler = regexp.MustCompile(`(?i)^on`)
 
-// FuzzSanitise: what comes out, read again as a browser would, holds allowed elements and safe links only, and passes unchanged.
+// FuzzSanitise: what comes out, read again as a browser would, holds allowed elements and safe links only, and passes
+// unchanged.
 func FuzzSanitise(f *testing.F) {
-	for _, s := range []string{`<p>x</p>`, `<a href="https://e.org">x</a>`, `<svg><style><img src=x onerror=y>`, `<table><tr><td><script>`, "\x00<\xff", `<plaintext><script>`, `<noscript><p title="</noscript><img src=x onerror=alert(1)>">`} {
+	for _, s := range []string{`<p>x</p>`, `<a href="https://e.org">x</a>`, `<svg><style><img src=x onerror=y>`,
+		`<table><tr><td><script>`, "\x00<\xff", `<plaintext><script>`,
+		`<noscript><p title="</noscript><img src=x onerror=alert(1)>">`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
@@ -48,7 +51,8 @@ func FuzzSanitise(f *testing.F) {
 		for z.Next() != html.ErrorToken {
 			tok := z.Token()
 			for _, a := range tok.Attr {
-				if handler.MatchString(a.Key) || a.Key != "href" && a.Key != "rel" || a.Key == "href" && !strings.HasPrefix(a.Val, "http://") && !strings.HasPrefix(a.Val, "https://") {
+				if handler.MatchString(a.Key) || a.Key != "href" && a.Key != "rel" || a.Key == "href" &&
+					!strings.HasPrefix(a.Val, "http://") && !strings.HasPrefix(a.Val, "https://") {
 					t.Fatalf("attribute %s=%q survived: %q -> %q", a.Key, a.Val, in, out)
 				}
 			}

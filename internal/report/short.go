@@ -17,7 +17,8 @@ const (
 )
 
 // answers are the checks that say what a run was made to find out, in the order in which they are told.
-var answers = []string{"scalability", "load-curve", "recovery-repeats", "recovery", "windows", "ingest-repeats", "ingest", "residency-repeats", "residency", "cache-steps"}
+var answers = []string{"scalability", "load-curve", "recovery-repeats", "recovery", "windows", "ingest-repeats",
+	"ingest", "residency-repeats", "residency", "cache-steps"}
 
 // plainAnswer is what is told of a run without any of them: the level at which it was steady.
 const plainAnswer = "steady-state"
@@ -46,7 +47,8 @@ func InShort(all []result.Finding) []Short {
 	if f, ok := tellable(all, plainAnswer); ok && told == 0 && len(out) < mostShort-1 {
 		take(f)
 		for _, other := range all { // several workloads beside each other are what the run was about
-			if other.Check == plainAnswer && other.Severity == f.Severity && other.Subject != f.Subject && len(out) < mostAnswers+1 {
+			if other.Check == plainAnswer && other.Severity == f.Severity && other.Subject != f.Subject &&
+				len(out) < mostAnswers+1 {
 				take(other)
 			}
 		}
@@ -88,7 +90,8 @@ func tellable(all []result.Finding, check string) (best result.Finding, found bo
 		return w
 	}
 	for _, f := range all {
-		if f.Check == check && (check == "windows" || check == plainAnswer || f.Severity != result.Fine) && (!found || weight(f) > weight(best)) {
+		if f.Check == check && (check == "windows" || check == plainAnswer || f.Severity != result.Fine) &&
+			(!found || weight(f) > weight(best)) {
 			best, found = f, true
 		}
 	}

@@ -15,7 +15,8 @@ func finding(check string, severity result.Severity, sentence string) result.Fin
 	return result.Finding{Check: check, Severity: severity, Subject: "W", Sentence: sentence}
 }
 
-// TestInShort: what forbids a conclusion first, then the answer, then what to mind; five sentences at most, one of each check.
+// TestInShort: what forbids a conclusion first, then the answer, then what to mind; five sentences at most, one of each
+// check.
 func TestInShort(t *testing.T) {
 	value := func(f result.Finding, v float64) result.Finding {
 		f.Unit, f.Value = "ratio", &v
@@ -29,16 +30,22 @@ func TestInShort(t *testing.T) {
 		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")}, []string{"Nothing was found that stands against these numbers; 2 checks passed."}},
 		"plain answer": {[]result.Finding{finding("steady-state", result.Fine, "W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")}, []string{"W was steady: at 4 operations per second."}},
 		"several beside each other": {[]result.Finding{
-			{Check: "steady-state", Subject: "A", Severity: result.Fine, Sentence: "A was steady."}, {Check: "steady-state", Subject: "B", Severity: result.Fine, Sentence: "B was steady."},
-			{Check: "steady-state", Subject: "C", Severity: result.Fine, Sentence: "C was steady."}, {Check: "steady-state", Subject: "D", Severity: result.Fine, Sentence: "D was steady."},
+			{Check: "steady-state", Subject: "A", Severity: result.Fine, Sentence: "A was steady."},
+			{Check: "steady-state", Subject: "B", Severity: result.Fine, Sentence: "B was steady."},
+			{Check: "steady-state", Subject: "C", Severity: result.Fine, Sentence: "C was steady."},
+			{Check: "steady-state", Subject: "D", Severity: result.Fine, Sentence: "D was steady."},
 			{Check: "steady-state", Subject: "E", Severity: result.Fine, Sentence: "E was steady."},
 		}, []string{"A was steady.", "B was steady.", "C was steady.", "D was steady."}},
-		"first of text": {[]result.Finding{finding("errors", result.Caution, "12 failed at p99.9 of 5 ms. They count nowhere.")}, []string{"12 failed at p99.9 of 5 ms."}},
+		"first of text": {[]result.Finding{finding("errors", result.Caution,
+			"12 failed at p99.9 of 5 ms. They count nowhere.")}, []string{"12 failed at p99.9 of 5 ms."}},
 		"answer between": {[]result.Finding{
-			finding("cache", result.Blocker, "Blocker."), finding("offered-rate", result.Caution, "Caution."), finding("latency-kind", result.Caution, "Same caution."),
-			value(finding("windows", result.Notice, "Small."), 1.1), value(finding("windows", result.Notice, "Large."), 0.5),
+			finding("cache", result.Blocker, "Blocker."), finding("offered-rate", result.Caution, "Caution."),
+			finding("latency-kind", result.Caution, "Same caution."),
+			value(finding("windows", result.Notice, "Small."), 1.1), value(finding("windows", result.Notice, "Large."),
+				0.5),
 		}, []string{"Blocker.", "Large.", "Caution."}},
-		"unchanged windows are an answer": {[]result.Finding{finding("windows", result.Fine, "Neither moved.")}, []string{"Neither moved."}},
+		"unchanged windows are an answer": {[]result.Finding{finding("windows", result.Fine, "Neither moved.")},
+			[]string{"Neither moved."}},
 	} {
 		var got []string
 		for _, s := range InShort(c.in) {
@@ -66,8 +73,10 @@ func TestEvidenceOfNonsense(t *testing.T) {
 		"no values":       {Lines: []result.ChartLine{{X: []float64{1, 2}, Y: []*float64{nil, &nan}}}},
 		"unequal lengths": {Lines: []result.ChartLine{{X: []float64{1}, Y: []*float64{&one, &one}}}},
 		"one point":       {XUnit: "s", Lines: []result.ChartLine{{X: []float64{1}, Y: []*float64{&one}}}},
-		"zero on a logarithm": {XLog: true, XUnit: "bytes", Lines: []result.ChartLine{{Points: true, X: []float64{0, 1, 4}, Y: []*float64{&one, nil, &inf}}},
-			Marks: []result.ChartPlace{{At: nan, Text: "<b>"}, {At: 1, Text: "<script>"}}, Levels: []result.ChartPlace{{At: inf}, {At: 2, Text: "&"}}},
+		"zero on a logarithm": {XLog: true, XUnit: "bytes",
+			Lines:  []result.ChartLine{{Points: true, X: []float64{0, 1, 4}, Y: []*float64{&one, nil, &inf}}},
+			Marks:  []result.ChartPlace{{At: nan, Text: "<b>"}, {At: 1, Text: "<script>"}},
+			Levels: []result.ChartPlace{{At: inf}, {At: 2, Text: "&"}}},
 	} {
 		v := newEvidence(c)
 		if v == nil {
@@ -87,7 +96,8 @@ func TestManyAlike(t *testing.T) {
 	var all []result.Finding
 	for i := range 6 {
 		name := string(rune('A' + i))
-		all = append(all, result.Finding{Check: "cache", Subject: name, Severity: result.Notice, Sentence: name + " may be cached."},
+		all = append(all, result.Finding{Check: "cache", Subject: name, Severity: result.Notice, Sentence: name +
+			" may be cached."},
 			result.Finding{Check: "windows", Subject: name, Severity: result.Notice, Sentence: name + " moved."})
 	}
 	var b strings.Builder
@@ -104,7 +114,8 @@ func TestManyAlike(t *testing.T) {
 
 func TestMind(t *testing.T) {
 	got := Mind(result.Manifest{Simulated: true, TimeScale: 0.1, SizeScale: 1, Status: result.StatusStopped})
-	if len(got) != 3 || !strings.HasPrefix(got[0], "Simulated: ") || !strings.HasPrefix(got[1], "Scaled: time ×0.1, sizes ×1.") {
+	if len(got) != 3 || !strings.HasPrefix(got[0], "Simulated: ") ||
+		!strings.HasPrefix(got[1], "Scaled: time ×0.1, sizes ×1.") {
 		t.Errorf("%q", got)
 	}
 	if got := Mind(result.Manifest{TimeScale: 1, SizeScale: 1, Status: result.StatusSucceeded}); len(got) != 0 {

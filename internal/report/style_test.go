@@ -12,8 +12,8 @@ import (
 
 var variable = regexp.MustCompile(`--([a-z0-9-]+):\s*#([0-9a-f]{6})`)
 
-// TestContrast: every text colour reads on every ground it stands on, in light, dark and print (WCAG 2.2, 1.4.3: 4.5 to 1;
-// lines of charts, 1.4.11: 3 to 1).
+// TestContrast: every text colour reads on every ground it stands on, in light, dark and print (WCAG 2.2, 1.4.3: 4.5 to
+// 1; lines of charts, 1.4.11: 3 to 1).
 func TestContrast(t *testing.T) {
 	css, err := fs.ReadFile(embedded, "assets/report.css")
 	if err != nil {

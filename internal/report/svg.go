@@ -49,8 +49,10 @@ func newDrawing(label string, height int, x0, x1, y0, y1 float64) *drawing {
 	if y1 <= y0 {
 		y1 = y0 + 1
 	}
-	d := &drawing{x0: x0, x1: x1, y0: y0, y1: y1, left: svgLeft, right: svgWidth - svgRight, top: svgTop, bottom: float64(height - svgBottom)}
-	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, svgWidth, height, template.HTMLEscapeString(label))
+	d := &drawing{x0: x0, x1: x1, y0: y0, y1: y1, left: svgLeft, right: svgWidth - svgRight, top: svgTop,
+		bottom: float64(height - svgBottom)}
+	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, svgWidth, height,
+		template.HTMLEscapeString(label))
 	return d
 }
 
@@ -79,7 +81,8 @@ func (c *chart) svg(marks []mark) template.HTML {
 		top = *c.Cap
 	}
 	end := c.Start + c.Step*float64(len(c.Values[0]))
-	label := fmt.Sprintf("%s over time, %d series, from %s to %s", c.Title, len(c.Names), quantity(low, c.Unit), quantity(high, c.Unit))
+	label := fmt.Sprintf("%s over time, %d series, from %s to %s", c.Title, len(c.Names), quantity(low, c.Unit),
+		quantity(high, c.Unit))
 	d := newDrawing(label, svgHeight, c.Start, end, bottom, top)
 	d.log = c.Log != nil
 	for i, band := range c.Bands {
@@ -120,7 +123,8 @@ func (d *drawing) band(b result.Band, i int) {
 	if high <= low {
 		return
 	}
-	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/>`, i%3, int(d.left), d.y(high), int(d.right-d.left), d.y(low)-d.y(high))
+	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/>`, i%3, int(d.left), d.y(high),
+		int(d.right-d.left), d.y(low)-d.y(high))
 	line := d.y(high) + 13
 	if d.y(low)-d.y(high) < 18 { // too narrow for its name
 		line = d.y(low) + 13
@@ -238,7 +242,8 @@ func (d *drawing) envelope(c *chart) {
 	d.text("t e", int(d.right)-4, int(d.top)+12, fmt.Sprintf("range of %d series and their median", len(c.Values)))
 }
 
-// valueTicks are about four round values within a range. Durations and rates are round in tens; so are sizes, near enough.
+// valueTicks are about four round values within a range. Durations and rates are round in tens; so are sizes, near
+// enough.
 func valueTicks(low, high float64, u string) []float64 {
 	if u == "bool" { // there is nothing between no and yes
 		return slices.DeleteFunc([]float64{0, 1}, func(v float64) bool { return v < low || v > high })

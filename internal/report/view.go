@@ -194,10 +194,12 @@ func newView(doc *Document) *view {
 	v.panels(budget)
 	v.machines(budget)
 	for i, h := range doc.Heat {
-		if hv := newHeat(h, fmt.Sprintf("h%d", i), v.origin, min(heatColumns, max(allHeatColumns/len(doc.Heat), 20))); hv != nil {
+		if hv := newHeat(h, fmt.Sprintf("h%d", i), v.origin,
+			min(heatColumns, max(allHeatColumns/len(doc.Heat), 20))); hv != nil {
 			times, rows := hv.table()
 			v.heats = append(v.heats, hv)
-			v.Heats = append(v.Heats, heatPanel{heatView: hv, SVG: hv.svg(), Times: times, Rows: rows, Low: plain(1), High: plain(float64(hv.Most))})
+			v.Heats = append(v.Heats, heatPanel{heatView: hv, SVG: hv.svg(), Times: times, Rows: rows, Low: plain(1),
+				High: plain(float64(hv.Most))})
 		}
 	}
 	v.environment()
@@ -214,7 +216,9 @@ func newView(doc *Document) *view {
 func (v *view) cutTables() {
 	if len(v.Workloads) > maxRows {
 		v.Workloads = slices.Clone(v.Workloads)
-		slices.SortStableFunc(v.Workloads, func(a, b WorkloadSummary) int { return cmp.Compare(min(len(a.VM), 1), min(len(b.VM), 1)) })
+		slices.SortStableFunc(v.Workloads, func(a, b WorkloadSummary) int {
+			return cmp.Compare(min(len(a.VM), 1), min(len(b.VM), 1))
+		})
 	}
 	v.Workloads, v.More.Workloads = cut(v.Workloads)
 	v.VMs, v.More.VMs = cut(v.VMs)
@@ -304,10 +308,13 @@ func (v *view) place(c *chart, budget int) *chartView {
 	cv := &chartView{ID: c.ID, SVG: svg, Names: c.Names, Many: len(c.Names) > svgLines}
 	if small.Reduced > 1 {
 		v.Reduced = true
-		cv.Notes = append(cv.Notes, fmt.Sprintf("Drawn from the smallest and the largest value of every %s.", duration(c.Step*float64(small.Reduced))))
+		cv.Notes = append(cv.Notes, fmt.Sprintf("Drawn from the smallest and the largest value of every %s.",
+			duration(c.Step*float64(small.Reduced))))
 	}
 	if n := len(c.Names); len(some.Names) < n {
-		cv.Notes = append(cv.Notes, fmt.Sprintf("%s lines would hide each other. With the pointer on the chart, %d can be told apart: the ten lowest and the ten highest by the median of their points, and ten evenly between. The CSV and JSON reports hold all.", plain(float64(n)), len(some.Names)))
+		cv.Notes = append(cv.Notes, fmt.Sprintf("%s lines would hide each other. With the pointer on the chart, %d "+
+			"can be told apart: the ten lowest and the ten highest by the median of their points, and ten evenly "+
+			"between. The CSV and JSON reports hold all.", plain(float64(n)), len(some.Names)))
 	}
 	if c.Log != nil {
 		cv.Notes = append(cv.Notes, "The axis is logarithmic: each line is ten times the one below.")
@@ -400,9 +407,12 @@ func (v *view) machines(budget int) {
 				each = append(each, s)
 			}
 		}
-		sections := slices.DeleteFunc(ofSections(v.Document.Series), func(s result.Series) bool { return s.Metric() != name })
+		sections := slices.DeleteFunc(ofSections(v.Document.Series), func(s result.Series) bool {
+			return s.Metric() != name
+		})
 		title := metricTitle(name)
-		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget), PerVM: v.place(newChart("", title+" of each VM", unit, v.origin, each), budget),
+		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget),
+			PerVM:   v.place(newChart("", title+" of each VM", unit, v.origin, each), budget),
 			Section: v.place(newChart("", title+" of each section", unit, v.origin, sections), budget)}
 		if m.Total != nil || m.PerVM != nil || m.Section != nil {
 			v.Machines = append(v.Machines, m)
@@ -433,7 +443,8 @@ func capital(s string) string {
 func environment(m *result.Manifest) []result.Fact {
 	whose := map[string]string{result.CountersDerived: "what the load generators report of themselves",
 		result.CountersExported: "the VMs' own, from their exporters",
-		result.CountersMixed:    "of some VMs their own, from their exporters; of the others what the load generators report of themselves"}
+		result.CountersMixed: "of some VMs their own, from their exporters; of the others what the load " +
+			"generators report of themselves"}
 	words, known := whose[m.DiskCounters]
 	if !known {
 		return m.Environment

@@ -11,9 +11,9 @@ import (
 	"plimsoll/scenario"
 )
 
-// Cleanup removes what a run left behind, from any process and any number of times, and settles the verdicts of a run that was found
-// dead. The target must be of the kind the run was made on. A run that is still being executed is refused. The error is a
-// *LeftoverError when something remains.
+// Cleanup removes what a run left behind, from any process and any number of times, and settles the verdicts of a run
+// that was found dead. The target must be of the kind the run was made on. A run that is still being executed is
+// refused. The error is a *LeftoverError when something remains.
 func Cleanup(ctx context.Context, folder *result.Folder, t target.Target) ([]string, error) {
 	if err := folder.TryLock(); err != nil {
 		return nil, fmt.Errorf("cleanup: %w", err)
@@ -44,8 +44,8 @@ func Cleanup(ctx context.Context, folder *result.Folder, t target.Target) ([]str
 	return nil, nil
 }
 
-// Settle writes down what the journal says about a run that was found dead: its status, how far its measurement came, when it was
-// last heard of. A run that ended by itself, or still goes on, is left as it is.
+// Settle writes down what the journal says about a run that was found dead: its status, how far its measurement came,
+// when it was last heard of. A run that ended by itself, or still goes on, is left as it is.
 func Settle(folder *result.Folder) error {
 	if folder.Manifest().Status != result.StatusInterrupted {
 		return nil
@@ -84,7 +84,8 @@ func Settle(folder *result.Folder) error {
 			m.Measured = measured
 		}
 		if m.Cleaned.State == "pending" {
-			m.Cleaned = result.Verdict{State: "no", Reason: "the process ended before its teardown; `plimsoll cleanup` removes what remains"}
+			m.Cleaned = result.Verdict{State: "no", Reason: "the process ended before its teardown; `plimsoll " +
+				"cleanup` removes what remains"}
 		}
 	})
 }

@@ -35,8 +35,9 @@ func corpus(t *testing.T, f func(t *testing.T, name, dir string)) {
 	}
 }
 
-// The published scenarios run to their end with their default variables, in full length and size, on the simulated cluster. Every panel
-// has results, and the plan told how long it would take, within a tenth or a minute. The journals are goldens.
+// The published scenarios run to their end with their default variables, in full length and size, on the simulated
+// cluster. Every panel has results, and the plan told how long it would take, within a tenth or a minute. The journals
+// are goldens.
 func TestCorpusRuns(t *testing.T) {
 	corpus(t, func(t *testing.T, name, dir string) {
 		h := modelled(t, os.DirFS(dir), sim.Options{})
@@ -67,7 +68,8 @@ func TestCorpusRuns(t *testing.T) {
 	})
 }
 
-// Two runs of the same with the same seed leave the same bytes in all files of their folders; with another seed they do not.
+// Two runs of the same with the same seed leave the same bytes in all files of their folders; with another seed they do
+// not.
 func TestSameBytes(t *testing.T) {
 	dir := filepath.Join(needs.Corpus(t, "xray"), "snapshot_impact_standard")
 	folder := func(seed uint64) map[string]string {

@@ -8,8 +8,8 @@ import (
 	"plimsoll/result"
 )
 
-// meter measures what this process itself costs: its own CPU time and memory, without the load generators it starts. Wall time is
-// the machine's, also when the run is in virtual time.
+// meter measures what this process itself costs: its own CPU time and memory, without the load generators it starts.
+// Wall time is the machine's, also when the run is in virtual time.
 type meter struct {
 	began time.Time
 	cpu   float64

@@ -70,14 +70,17 @@ func (d dice) scenario() fstest.MapFS {
 	var vms, loads, setup, run, waits strings.Builder
 	for i := range d.between(1, 2) {
 		disks := d.between(1, 3)
-		place := pick(d, "count_per_node: 1", "count_per_node: 3", "count_per_cluster: 1", "count_per_cluster: 5", `nodes: "1"`)
-		fmt.Fprintf(&vms, "  - G%d: {template: ubuntu1604, vcpus: 2, ram_mb: 1024, data_disks: {count: %d, size: 40}, %s}\n", i, disks, place)
+		place := pick(d, "count_per_node: 1", "count_per_node: 3", "count_per_cluster: 1", "count_per_cluster: 5",
+			`nodes: "1"`)
+		fmt.Fprintf(&vms, "  - G%d: {template: ubuntu1604, vcpus: 2, ram_mb: 1024, data_disks: {count: %d, size: "+
+			"40}, %s}\n", i, disks, place)
 		fmt.Fprintf(&loads, "  - W%d: {vm_group: G%d, config_file: w%d.fio}\n", i, i, i)
 		files[fmt.Sprintf("w%d.fio", i)] = &fstest.MapFile{Data: []byte(d.jobFile(disks))}
 		fmt.Fprintf(&setup, "  - vm_group.CloneFromTemplate: {vm_group_name: G%d, power_on: True}\n", i)
 		switch d.IntN(4) {
 		case 0:
-			fmt.Fprintf(&setup, "  - workload.PrefillRun: {workload_name: W%d, max_concurrent: %d, timeout_secs: 1000000}\n", i, d.between(1, 8))
+			fmt.Fprintf(&setup, "  - workload.PrefillRun: {workload_name: W%d, max_concurrent: %d, timeout_secs: "+
+				"1000000}\n", i, d.between(1, 8))
 		case 1:
 			fmt.Fprintf(&setup, "  - workload.PrefillStart: {workload_name: W%d, async: True}\n", i)
 			fmt.Fprintf(&setup, "  - workload.PrefillWait: {workload_name: W%d, timeout_secs: 1000000}\n", i)
@@ -93,8 +96,10 @@ func (d dice) scenario() fstest.MapFS {
 		}
 		fmt.Fprintf(&waits, "  - workload.Wait: {workload_name: W%d, timeout_secs: 1000000}\n", i)
 	}
-	files["test.yml"] = &fstest.MapFile{Data: fmt.Appendf(nil, "name: random\ndisplay_name: Random\nsummary: s\ndescription: \"\"\n"+
-		"estimated_runtime: 3600\nvms:\n%sworkloads:\n%sresults:\n  - r: {vm_group: G0, result_type: iops, aggregate: sum}\n"+
+	files["test.yml"] = &fstest.MapFile{Data: fmt.Appendf(nil, "name: random\ndisplay_name: Random\nsummary: "+
+		"s\ndescription: \"\"\n"+
+		"estimated_runtime: 3600\nvms:\n%sworkloads:\n%sresults:\n  - r: {vm_group: G0, result_type: iops, "+
+		"aggregate: sum}\n"+
 		"setup:\n%srun:\n%s%s", &vms, &loads, &setup, &run, &waits)}
 	return files
 }
@@ -120,8 +125,8 @@ func (d dice) cluster() sim.Options {
 	return o
 }
 
-// Plans of random scenarios on the simulated cluster tell how long every step of load takes, and the whole, within a fifth, or
-// say that they cannot.
+// Plans of random scenarios on the simulated cluster tell how long every step of load takes, and the whole, within a
+// fifth, or say that they cannot.
 func TestEstimates(t *testing.T) {
 	type tally struct {
 		of, unknown, right int
@@ -165,7 +170,9 @@ func TestEstimates(t *testing.T) {
 				continue
 			}
 			at := func(kind string) time.Time {
-				k := slices.IndexFunc(h.events, func(e result.Event) bool { return e.Kind == kind && e.Step == s.Number })
+				k := slices.IndexFunc(h.events, func(e result.Event) bool {
+					return e.Kind == kind && e.Step == s.Number
+				})
 				return h.events[k].Time
 			}
 			took := at(result.KindStepEnd).Sub(at(result.KindStepStart))

@@ -100,16 +100,19 @@ func (x *execution) prepare() error {
 	sc := x.req.Scenario
 	x.recorder = collect.NewRecorder(collect.RecorderOptions{
 		Store: store, Now: x.req.Clock.Now, Base: x.began, Interval: x.interval(),
-		Scope: collect.Scope{ScenarioID: sc.ID, ScenarioName: sc.Name, ScenarioDisplayName: sc.DisplayName, ClusterName: x.req.Facts.ClusterName},
+		Scope: collect.Scope{ScenarioID: sc.ID, ScenarioName: sc.Name, ScenarioDisplayName: sc.DisplayName,
+			ClusterName: x.req.Facts.ClusterName},
 	})
-	x.record(result.Event{Kind: result.KindRunStart, Text: sc.DisplayName, Data: map[string]any{"target": x.req.Plan.Target, "steps": len(x.req.Plan.Steps)}})
+	x.record(result.Event{Kind: result.KindRunStart, Text: sc.DisplayName,
+		Data: map[string]any{"target": x.req.Plan.Target, "steps": len(x.req.Plan.Steps)}})
 	for _, w := range x.req.Plan.Warnings {
 		x.record(result.Event{Kind: result.KindNote, Text: "plan: " + w})
 	}
 	return x.journalErr
 }
 
-// record enters an event into the journal. A journal that cannot be written ends the run: what is not recorded did not happen.
+// record enters an event into the journal. A journal that cannot be written ends the run: what is not recorded did not
+// happen.
 func (x *execution) record(e result.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -185,7 +188,8 @@ func (x *execution) measure(outer context.Context) {
 	x.fail(errors.Join(x.backErrs...))
 }
 
-// end decides what ended the steps early: a request to stop, the time limit, a journal that cannot be written, or a failure.
+// end decides what ended the steps early: a request to stop, the time limit, a journal that cannot be written, or a
+// failure.
 func (x *execution) end(ctx, outer context.Context, err error) {
 	cause := context.Cause(ctx)
 	switch {
@@ -227,7 +231,8 @@ func (x *execution) provision(ctx context.Context) error {
 		}
 	}
 	x.env = &step.Env{
-		View: p.View(), Cluster: cluster, Clock: x.req.Clock, Power: &step.Power{}, Record: x.record, Dir: x.folder.Dir(),
+		View: p.View(), Cluster: cluster, Clock: x.req.Clock, Power: &step.Power{}, Record: x.record,
+		Dir: x.folder.Dir(),
 		Loads: loads.New(ctx, loads.Config{
 			Clock: x.req.Clock, Cluster: cluster, Engines: x.engines, Open: x.openOutput, Record: x.record,
 			SizeScale: p.View().SizeScale, TimeScale: p.View().TimeScale,
@@ -311,9 +316,10 @@ func (x *execution) do(ctx context.Context, s plan.Step, env *step.Env) (err err
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("internal error, please report it: %v", p)
-			x.record(result.Event{Kind: result.KindWarning, Name: s.Name, Text: "a defect in plimsoll ended this step", Data: map[string]any{
-				"panic": fmt.Sprint(p), "stack": strings.Split(string(debug.Stack()), "\n"),
-			}})
+			x.record(result.Event{Kind: result.KindWarning, Name: s.Name, Text: "a defect in plimsoll ended this step",
+				Data: map[string]any{
+					"panic": fmt.Sprint(p), "stack": strings.Split(string(debug.Stack()), "\n"),
+				}})
 		}
 	}()
 	if err := s.Do.Check(env.View); err != nil {
@@ -330,7 +336,8 @@ func (x *execution) skipRest() {
 	}
 	for _, s := range x.req.Plan.Steps {
 		if s.Number > last && s.Phase != scenario.Teardown {
-			x.record(result.Event{Kind: result.KindStepEnd, Phase: string(s.Phase), Step: s.Number, Name: s.Name, Text: "skipped"})
+			x.record(result.Event{Kind: result.KindStepEnd, Phase: string(s.Phase), Step: s.Number, Name: s.Name,
+				Text: "skipped"})
 		}
 	}
 }

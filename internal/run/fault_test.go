@@ -45,8 +45,8 @@ teardown:
   - cluster.CleanUp: {}
 `
 
-// Every kind of fault happens in a run. It enters the journal with its end, does what it says, and whatever it does to the run, nothing
-// remains and the folder reads.
+// Every kind of fault happens in a run. It enters the journal with its end, does what it says, and whatever it does to
+// the run, nothing remains and the folder reads.
 func TestDeclaredFaults(t *testing.T) {
 	at := func(f sim.Fault) sim.Fault {
 		f.Step, f.At, f.For = "workload.Start", 100*time.Second, 60*time.Second
@@ -60,19 +60,25 @@ func TestDeclaredFaults(t *testing.T) {
 	}{
 		{"none", nil},
 		{"a node crashes and reboots", []sim.Fault{at(sim.Fault{Kind: sim.NodeCrash, Nodes: []int{1}})}},
-		{"a node loses power for good", []sim.Fault{{Kind: sim.PowerLoss, Nodes: []int{2}, Step: "4", At: time.Minute}}},
-		{"a node loses power with its controller", []sim.Fault{{Kind: sim.PowerLoss, Nodes: []int{2}, NoController: true, At: 5 * time.Minute}}},
-		{"a node loses power with its controller for a while", []sim.Fault{at(sim.Fault{Kind: sim.PowerLoss, Nodes: []int{2}, NoController: true})}},
+		{"a node loses power for good", []sim.Fault{{Kind: sim.PowerLoss, Nodes: []int{2}, Step: "4",
+			At: time.Minute}}},
+		{"a node loses power with its controller",
+			[]sim.Fault{{Kind: sim.PowerLoss, Nodes: []int{2}, NoController: true, At: 5 * time.Minute}}},
+		{"a node loses power with its controller for a while",
+			[]sim.Fault{at(sim.Fault{Kind: sim.PowerLoss, Nodes: []int{2}, NoController: true})}},
 		{"storage hangs", []sim.Fault{at(sim.Fault{Kind: sim.HungIO, Nodes: []int{0}})}},
 		{"storage is slow", []sim.Fault{at(sim.Fault{Kind: sim.SlowDisk, Nodes: []int{0, 1}, Factor: 1000})}},
 		{"a neighbour is noisy", []sim.Fault{at(sim.Fault{Kind: sim.Neighbour, Nodes: []int{0}, Factor: 0.5})}},
-		{"calls fail", []sim.Fault{{Kind: sim.APIError, Methods: []string{"Clone"}, Step: "vm_group.CloneFromTemplate"}}},
+		{"calls fail", []sim.Fault{{Kind: sim.APIError, Methods: []string{"Clone"},
+			Step: "vm_group.CloneFromTemplate"}}},
 		{"calls fail now and then", []sim.Fault{{Kind: sim.APIError, Probability: 0.5, At: 2 * time.Minute}}},
 		{"calls hang", []sim.Fault{{Kind: sim.APITimeout, Methods: []string{"PowerOn"}, Delay: 30 * time.Second}}},
 		{"answers are lost", []sim.Fault{{Kind: sim.LostResponse, Methods: []string{"CreateTemplate"}}}},
 		{"machines do not answer for a while", []sim.Fault{at(sim.Fault{Kind: sim.AgentLost, Groups: []string{"A"}})}},
-		{"machines do not answer when waited for", []sim.Fault{{Kind: sim.AgentLost, Nodes: []int{3}, Step: "workload.Wait"}}},
-		{"clocks differ", []sim.Fault{{Kind: sim.ClockSkew, Nodes: []int{1}, Skew: -time.Minute}, {Kind: sim.ClockSkew, Nodes: []int{2}, Skew: time.Hour}}},
+		{"machines do not answer when waited for",
+			[]sim.Fault{{Kind: sim.AgentLost, Nodes: []int{3}, Step: "workload.Wait"}}},
+		{"clocks differ", []sim.Fault{{Kind: sim.ClockSkew, Nodes: []int{1}, Skew: -time.Minute},
+			{Kind: sim.ClockSkew, Nodes: []int{2}, Skew: time.Hour}}},
 	} {
 		files := fstest.MapFS{"test.yml": {Data: []byte(loaded)}, "w.fio": {Data: []byte(jobs)}}
 		h := modelled(t, files, sim.Options{Faults: c.fault})
@@ -128,13 +134,15 @@ func operations(t *testing.T, h *harness) (n float64) {
 	return n
 }
 
-// Clocks that are wrong from the start, or jump under way, move nothing: every VM's data lies where the others' lies, and the data say whose clock it was.
+// Clocks that are wrong from the start, or jump under way, move nothing: every VM's data lies where the others' lies,
+// and the data say whose clock it was.
 func TestClocksThatDiffer(t *testing.T) {
 	files := fstest.MapFS{"test.yml": {Data: []byte(loaded)}, "w.fio": {Data: []byte(jobs)}}
 	h := modelled(t, files, sim.Options{Faults: []sim.Fault{
 		{Kind: sim.ClockSkew, Nodes: []int{1}, Skew: 45 * time.Second},
 		{Kind: sim.ClockSkew, Nodes: []int{2}, Skew: -30 * time.Second, Step: "workload.Start", At: 100 * time.Second},
-		{Kind: sim.ClockSkew, Nodes: []int{3}, Skew: time.Hour, Step: "workload.Start", At: 200 * time.Second, For: time.Minute},
+		{Kind: sim.ClockSkew, Nodes: []int{3}, Skew: time.Hour, Step: "workload.Start", At: 200 * time.Second,
+			For: time.Minute},
 	}})
 	if _, err := h.execute(t.Context()); err != nil {
 		t.Fatal(err)
@@ -170,7 +178,8 @@ func TestClocksThatDiffer(t *testing.T) {
 			if v != nil {
 				rate = *v
 			}
-			if at.After(start.Add(30*time.Second)) && at.Before(end.Add(-30*time.Second)) && !(math.Abs(rate-50) <= 5) { // the job asks for 50
+			// the job asks for 50
+			if at.After(start.Add(30*time.Second)) && at.Before(end.Add(-30*time.Second)) && !(math.Abs(rate-50) <= 5) {
 				t.Fatalf("%s of %s is %v, %v into its load", s.Metric(), s.VM, rate, at.Sub(start))
 			}
 		}
@@ -179,9 +188,11 @@ func TestClocksThatDiffer(t *testing.T) {
 
 // A fault shows in the metrics as sharply as their points lie, however rarely a long job reports.
 func TestFaultInAMetric(t *testing.T) {
-	long := strings.NewReplacer("estimated_runtime: 900", "estimated_runtime: 43500", "runtime_secs: 600", "runtime_secs: 43200").Replace(loaded)
+	long := strings.NewReplacer("estimated_runtime: 900", "estimated_runtime: 43500", "runtime_secs: 600",
+		"runtime_secs: 43200").Replace(loaded)
 	files := fstest.MapFS{"test.yml": {Data: []byte(long)}, "w.fio": {Data: []byte(jobs)}}
-	hang := sim.Fault{Kind: sim.HungIO, Nodes: []int{0, 1, 2, 3}, Step: "workload.Start", At: 2*time.Hour + 12*time.Second, For: 25 * time.Second}
+	hang := sim.Fault{Kind: sim.HungIO, Nodes: []int{0, 1, 2, 3}, Step: "workload.Start", At: 2*time.Hour +
+		12*time.Second, For: 25 * time.Second}
 	h := modelled(t, files, sim.Options{Faults: []sim.Fault{hang}})
 	if s, err := h.execute(t.Context()); err != nil || s.Measured.State != "yes" {
 		t.Fatalf("%v, %+v", err, s)
@@ -205,7 +216,8 @@ func TestFaultInAMetric(t *testing.T) {
 	defer store.Close() //nolint:errcheck // a view for reading
 	const step = 5 * time.Second
 	from := events[at].Time.Truncate(step).Add(-time.Minute)
-	found, err := store.Range(t.Context(), `sum(increase(plimsoll_workload_ops_total[5001ms]))`, from, from.Add(2*time.Minute), step)
+	found, err := store.Range(t.Context(), `sum(increase(plimsoll_workload_ops_total[5001ms]))`, from,
+		from.Add(2*time.Minute), step)
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %d series", err, len(found))
 	}

@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// everyKind is a scenario with a step of every kind that moves something, two groups on four nodes and a node that is off at the end
-// of the run phase.
+// everyKind is a scenario with a step of every kind that moves something, two groups on four nodes and a node that is
+// off at the end of the run phase.
 const everyKind = `
 name: every kind
 display_name: Every kind
@@ -89,7 +89,8 @@ teardown:
 `
 
 // jobs is the job file of everyKind: a paced mixed load.
-const jobs = "[global]\nrw=randrw\nbs=8k\niodepth=4\nrate_iops=50,50\nsize=1G\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\n"
+const jobs = "[global]\nrw=randrw\nbs=8k\niodepth=4\nrate_iops=50,50\nsize=1G\ntime_based\n[a]\nfilename=/dev/sdb\n" +
+	"size=1G\n"
 
 // harness is one world with one scenario in virtual time.
 type harness struct {
@@ -107,14 +108,16 @@ type harness struct {
 func newHarness(t *testing.T, text string) *harness {
 	t.Helper()
 	files := fstest.MapFS{"test.yml": {Data: []byte(text)}, "w.fio": {Data: []byte(jobs)}}
-	h := harnessOf(t, files, sim.Options{Seed: 1, KeepCalls: true, RunTools: true, Boot: 2 * time.Second, NodeBoot: 30 * time.Second,
+	h := harnessOf(t, files, sim.Options{Seed: 1, KeepCalls: true, RunTools: true, Boot: 2 * time.Second,
+		NodeBoot:  30 * time.Second,
 		FreeBytes: 1 << 50, FreeMemory: 1 << 50}, map[string]workload.Engine{"fio": fake.Engine{Samples: 20}})
 	h.world.Command("sh", func(*sim.Call) target.Exit { return target.Exit{} })
 	h.plan(plan.Options{TimeScale: 1, SizeScale: 0.01, Engines: h.req.Engines})
 	return h
 }
 
-// modelled is a harness for a scenario as users run it with --target sim: fio's job files, the performance model, full time and size.
+// modelled is a harness for a scenario as users run it with --target sim: fio's job files, the performance model, full
+// time and size.
 func modelled(t *testing.T, files fs.FS, o sim.Options) *harness {
 	t.Helper()
 	o.Seed, o.Clone, o.Boot, o.NodeBoot = max(o.Seed, 1), time.Second, 15*time.Second, 4*time.Minute
@@ -140,7 +143,8 @@ func harnessOf(t *testing.T, files fs.FS, o sim.Options, engines map[string]work
 		t.Fatal(err)
 	}
 	h.req = run.Request{
-		Root: t.TempDir(), RunID: "run", Program: "test", Source: "test", Files: files, Scenario: sc, Target: place, Facts: facts,
+		Root: t.TempDir(), RunID: "run", Program: "test", Source: "test", Files: files, Scenario: sc, Target: place,
+		Facts:   facts,
 		Engines: engines, Clock: v, Observer: h,
 	}
 	return h
@@ -207,7 +211,8 @@ func (h *harness) clean(s run.Summary) {
 }
 
 func (h *harness) nodeOn(i int) bool {
-	c, err := h.world.Target().Provision(context.Background(), target.Request{RunID: "look", StateDir: fmt.Sprint(h.t.Name(), i)})
+	c, err := h.world.Target().Provision(context.Background(),
+		target.Request{RunID: "look", StateDir: fmt.Sprint(h.t.Name(), i)})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -216,8 +221,8 @@ func (h *harness) nodeOn(i int) bool {
 	return err == nil && state == target.On
 }
 
-// journal prints events for comparison: offsets in seconds, phases, steps, names. Starts and ends of a workload on many VMs at one
-// moment share a line. Notes are left out.
+// journal prints events for comparison: offsets in seconds, phases, steps, names. Starts and ends of a workload on many
+// VMs at one moment share a line. Notes are left out.
 func journal(events []result.Event, began time.Time) string {
 	var b strings.Builder
 	count, last := 0, ""

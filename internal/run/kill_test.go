@@ -45,7 +45,8 @@ func (h *harness) at(i int, moment string, f func()) {
 		over, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		g := e.Clock.Group()
 		g.Go(func() {
-			_ = e.Clock.Sleep(over, time.Duration(s.EstimateSeconds/2*float64(time.Second))) // the step may be over before
+			// the step may be over before
+			_ = e.Clock.Sleep(over, time.Duration(s.EstimateSeconds/2*float64(time.Second)))
 			f()
 		})
 		err := inner.Do(ctx, e)
@@ -55,8 +56,8 @@ func (h *harness) at(i int, moment string, f func()) {
 	}}
 }
 
-// The process dies at the start, in the middle and at the end of every step of every published scenario. The folder it leaves reads, says
-// interrupted, and gets the verdicts its journal allows from a clean-up, which leaves nothing.
+// The process dies at the start, in the middle and at the end of every step of every published scenario. The folder it
+// leaves reads, says interrupted, and gets the verdicts its journal allows from a clean-up, which leaves nothing.
 func TestProcessKilledInEveryStep(t *testing.T) {
 	corpus(t, func(t *testing.T, name, dir string) {
 		h := quick(t, dir)
@@ -74,7 +75,8 @@ func TestProcessKilledInEveryStep(t *testing.T) {
 		for _, s := range hit {
 			for _, moment := range moments {
 				h.at(s.Number-1, moment, func() {
-					d := death{filepath.Join(copies, fmt.Sprint(len(deaths))), string(s.Phase), fmt.Sprintf("%s of step %d", moment, s.Number)}
+					d := death{filepath.Join(copies, fmt.Sprint(len(deaths))), string(s.Phase),
+						fmt.Sprintf("%s of step %d", moment, s.Number)}
 					h.leave(d.dir, len(deaths)%20 == 0)
 					deaths = append(deaths, d)
 				})
@@ -92,7 +94,8 @@ func TestProcessKilledInEveryStep(t *testing.T) {
 	})
 }
 
-// leave copies the run folder as a process that died now would leave it: the whole of it, or only what a clean-up reads.
+// leave copies the run folder as a process that died now would leave it: the whole of it, or only what a clean-up
+// reads.
 func (h *harness) leave(dir string, whole bool) {
 	h.t.Helper()
 	run := filepath.Join(h.req.Root, "run")

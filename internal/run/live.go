@@ -15,7 +15,8 @@ import (
 	"plimsoll/result"
 )
 
-// Cluster metrics are read every clusterEvery of unscaled time, at least fewestReadings times per run, at most once per second.
+// Cluster metrics are read every clusterEvery of unscaled time, at least fewestReadings times per run, at most once per
+// second.
 const (
 	clusterEvery   = 60 * time.Second
 	fewestReadings = 5
@@ -67,8 +68,8 @@ type watcher struct {
 	blind   bool
 }
 
-// tick takes note of the machines, reads the cluster's metrics when due, writes the points that are due and reports progress.
-// A defect of a target in here must not end the process.
+// tick takes note of the machines, reads the cluster's metrics when due, writes the points that are due and reports
+// progress. A defect of a target in here must not end the process.
 func (w *watcher) tick(ctx context.Context) {
 	x := w.x
 	err := x.guarded(func() error {
@@ -140,7 +141,8 @@ func (w *watcher) cluster(ctx context.Context) {
 	if err != nil {
 		if ctx.Err() == nil && !w.silent {
 			w.silent = true
-			w.x.record(result.Event{Kind: result.KindWarning, Text: "cluster metrics could not be read", Error: sentence(err)})
+			w.x.record(result.Event{Kind: result.KindWarning, Text: "cluster metrics could not be read",
+				Error: sentence(err)})
 		}
 		return
 	}
@@ -164,7 +166,8 @@ func (w *watcher) underneath(ctx context.Context) {
 	if err != nil {
 		if ctx.Err() == nil && !w.blind {
 			w.blind = true
-			w.x.record(result.Event{Kind: result.KindWarning, Text: "counters of the host could not be read", Error: sentence(err)})
+			w.x.record(result.Event{Kind: result.KindWarning, Text: "counters of the host could not be read",
+				Error: sentence(err)})
 		}
 		return
 	}
@@ -174,8 +177,9 @@ func (w *watcher) underneath(ctx context.Context) {
 		if c.CPU >= 0 {
 			cpu = strconv.Itoa(c.CPU)
 		}
-		w.x.recorder.HostCPU(collect.HostCPUTime{Host: c.Host, CPU: cpu, NUMA: c.NUMA, User: c.User, System: c.System, Interrupt: c.Interrupt,
-			Steal: c.Steal, Idle: c.Idle})
+		w.x.recorder.HostCPU(collect.HostCPUTime{Host: c.Host, CPU: cpu, NUMA: c.NUMA, User: c.User, System: c.System,
+			Interrupt: c.Interrupt,
+			Steal:     c.Steal, Idle: c.Idle})
 	}
 	for _, d := range now.Devices {
 		w.x.recorder.HostDevice(collect.HostDevice(d))
@@ -193,7 +197,8 @@ func (x *execution) progress() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := x.req.Clock.Now()
-	p := Progress{Phase: x.phase, Step: x.current, Steps: len(x.req.Plan.Steps), Elapsed: now.Sub(x.began), Rows: x.recorder.Live}
+	p := Progress{Phase: x.phase, Step: x.current, Steps: len(x.req.Plan.Steps), Elapsed: now.Sub(x.began),
+		Rows: x.recorder.Live}
 	for i := range x.req.Plan.Steps {
 		s := &x.req.Plan.Steps[i] // there are thousands, and a copy costs more than the look
 		estimate := time.Duration(s.EstimateSeconds * float64(time.Second))
@@ -215,8 +220,11 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 	phase := string(x.phase)
 	x.mu.Unlock()
 	job := result.RawJob{
-		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill, Phase: phase,
-		Engine: l.Engine, Tool: l.Tool.Version, Latency: cmp.Or(l.Job.Latency, l.Describe.Latency), Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv, Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
+		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill,
+		Phase:  phase,
+		Engine: l.Engine, Tool: l.Tool.Version, Latency: cmp.Or(l.Job.Latency, l.Describe.Latency),
+		Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv,
+		Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
 	}
 	for _, lane := range l.Job.Lanes {
 		one := laneOf(lane)
@@ -239,7 +247,8 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 		sink.End()
 		job.End, job.Ended, job.Message, job.ClockSeconds = x.req.Clock.Now(), ended, message, sink.ClockSeconds()
 		if err := x.folder.WriteRawJob(job); err != nil {
-			x.record(result.Event{Kind: result.KindWarning, Text: "a job's end could not be recorded", Error: sentence(err)})
+			x.record(result.Event{Kind: result.KindWarning, Text: "a job's end could not be recorded",
+				Error: sentence(err)})
 		}
 	}}, nil
 }
@@ -266,7 +275,8 @@ func Collected(data *result.Data) result.Verdict {
 	return result.Verdict{State: "yes"}
 }
 
-// collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what was measured.
+// collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what
+// was measured.
 func (x *execution) collect(outer context.Context) {
 	ctx := context.WithoutCancel(outer)
 	verdict := result.Verdict{State: "yes"}

@@ -18,7 +18,8 @@ import (
 	"plimsoll/scenarios"
 )
 
-// The shipped noisy-neighbour scenario with real fio on files of this machine: every verdict is yes and nothing remains.
+// The shipped noisy-neighbour scenario with real fio on files of this machine: every verdict is yes and nothing
+// remains.
 func TestLocalColocation(t *testing.T) {
 	needs.Fio(t)
 	dir, _ := scenarios.Open("db-colocation")
@@ -27,7 +28,8 @@ func TestLocalColocation(t *testing.T) {
 		t.Fatal(diagnostics)
 	}
 	root := t.TempDir()
-	place, err := local.Provider{}.New(target.Config{Nodes: 4, Clock: clock.Real{}, Options: target.Options{"dir": root}})
+	place, err := local.Provider{}.New(target.Config{Nodes: 4, Clock: clock.Real{},
+		Options: target.Options{"dir": root}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,8 @@ func TestLocalColocation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s, err := run.Execute(ctx, run.Request{
-		Root: root, RunID: "local", Program: "test", Source: "db-colocation", Files: dir, Scenario: sc, Plan: p, Target: place, Facts: facts,
+		Root: root, RunID: "local", Program: "test", Source: "db-colocation", Files: dir, Scenario: sc, Plan: p,
+		Target: place, Facts: facts,
 		Engines: engines, Clock: clock.Real{}, Observer: logging{t},
 	})
 	if err != nil {

@@ -1,11 +1,12 @@
-// Package run executes a plan: it opens a run folder, provisions the target, goes through the steps phase by phase, keeps a
-// journal of everything, records metrics while it goes on, and always tears down.
+// Package run executes a plan: it opens a run folder, provisions the target, goes through the steps phase by phase,
+// keeps a journal of everything, records metrics while it goes on, and always tears down.
 //
 // It stands between plan and the run folder, knows no tool and no provider, and judges no numbers. What it promises:
 //
 //   - manifest and plan are on disk before anything is touched;
-//   - after a failure or a stop the run's workloads are stopped, nodes it switched off are switched back on, the author's teardown
-//     steps run, and the target removes what remains, in a context of its own that the stop does not end;
+//   - after a failure or a stop the run's workloads are stopped, nodes it switched off are switched back on, the
+//     author's teardown steps run, and the target removes what remains, in a context of its own that the stop does not
+//     end;
 //   - data measured until then is collected all the same: measured, collected and cleaned are three separate verdicts;
 //   - a stop ends as "stopped" and an earlier failure as "failed", whatever step they hit;
 //   - a panic of a step is that step's failure;
@@ -70,11 +71,12 @@ type Progress struct {
 	Step    plan.Step // being executed
 	Steps   int       // of the plan
 	Elapsed time.Duration
-	// Left is what the estimates of the current and the remaining steps add up to. Unknown: nothing can say how long some
-	// of them take.
+	// Left is what the estimates of the current and the remaining steps add up to. Unknown: nothing can say how long
+	// some of them take.
 	Left    time.Duration
 	Unknown bool
-	// Rows is what the workloads do now. It costs a look at every VM: call it, during Progress, only for what will be shown.
+	// Rows is what the workloads do now. It costs a look at every VM: call it, during Progress, only for what will be
+	// shown.
 	Rows func() []collect.LiveRow
 }
 
@@ -125,8 +127,8 @@ func (e *LeftoverError) Error() string {
 // ExitCode implements exit.Coded: machines left behind come before everything else.
 func (e *LeftoverError) ExitCode() int { return exit.Uncleaned }
 
-// Execute runs the plan. Cancelling ctx stops the run: workloads end, teardown runs, data is kept. The summary is valid whenever a
-// run folder was made; the error joins why the run failed or was stopped with what remains.
+// Execute runs the plan. Cancelling ctx stops the run: workloads end, teardown runs, data is kept. The summary is valid
+// whenever a run folder was made; the error joins why the run failed or was stopped with what remains.
 func Execute(ctx context.Context, req Request) (Summary, error) {
 	if err := req.check(); err != nil {
 		return Summary{}, fmt.Errorf("run: %w", err)
@@ -135,7 +137,7 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 	if err != nil {
 		return Summary{}, fmt.Errorf("run: %w", err)
 	}
-	defer x.folder.Close() //nolint:errcheck // everything written is synced where it matters; close is called again below
+	defer x.folder.Close() //nolint:errcheck // everything written is synced; close is called again below
 	x.measure(ctx)
 	x.teardown(ctx)
 	x.settle()
@@ -148,7 +150,8 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 func (r *Request) check() error {
 	var errs []error
 	for name, missing := range map[string]bool{
-		"a scenario": r.Scenario == nil, "a plan": r.Plan == nil, "a target": r.Target == nil, "a clock": r.Clock == nil,
+		"a scenario": r.Scenario == nil, "a plan": r.Plan == nil, "a target": r.Target == nil,
+		"a clock":              r.Clock == nil,
 		"the scenario's files": r.Files == nil, "a folder for runs": r.Root == "", "a run id": r.RunID == "",
 	} {
 		if missing {
@@ -170,7 +173,8 @@ func (r *Request) manifest(created time.Time) result.Manifest {
 			ID: sc.ID, Name: sc.Name, DisplayName: sc.DisplayName, Summary: sc.Summary, Description: sc.Description,
 			Source: r.Source, EstimatedSeconds: sc.EstimatedRuntime.Seconds(),
 		},
-		Target: r.Plan.Target, ClusterName: r.Facts.ClusterName, Simulated: r.Facts.Simulated, TimeScale: r.Plan.TimeScale, SizeScale: r.Plan.SizeScale,
+		Target: r.Plan.Target, ClusterName: r.Facts.ClusterName, Simulated: r.Facts.Simulated,
+		TimeScale: r.Plan.TimeScale, SizeScale: r.Plan.SizeScale,
 		Options: r.Options, Notes: r.Facts.Notes, Environment: r.Facts.Environment, OneMachine: r.Facts.OneMachine,
 		DiskCounters: result.CountersDerived, // until exporters are known to have served them
 	}

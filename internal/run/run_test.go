@@ -74,10 +74,11 @@ func TestSameJournalEveryTime(t *testing.T) {
 	}
 }
 
-// Every step fails, panics or is stopped, at its start, in its middle and at its end. Whatever happens, teardown has run, nothing
-// remains, the folder reads and the verdicts are right.
+// Every step fails, panics or is stopped, at its start, in its middle and at its end. Whatever happens, teardown has
+// run, nothing remains, the folder reads and the verdicts are right.
 func TestEveryStepCutShort(t *testing.T) {
-	ways := []string{"fails at its end", "stopped in its middle", "fails at once", "panics", "stopped at its start", "stopped at its end"}
+	ways := []string{"fails at its end", "stopped in its middle", "fails at once", "panics", "stopped at its start",
+		"stopped at its end"}
 	if testing.Short() {
 		ways = ways[:2] // the race detector makes the whole sweep take minutes
 	}
@@ -181,7 +182,8 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// Without any teardown of the author's, nodes are switched back on and machines removed all the same, after a success too.
+// Without any teardown of the author's, nodes are switched back on and machines removed all the same, after a success
+// too.
 func TestNoTeardown(t *testing.T) {
 	text, _, _ := strings.Cut(everyKind, "teardown:")
 	h := newHarness(t, text)
@@ -196,7 +198,8 @@ func TestRefusal(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.world.Fail(sim.Rule{Method: "Provision", Err: errTest})
 	s, err := run.Execute(t.Context(), h.req)
-	if exit.Code(err) != exit.Refused || s.Status != result.StatusFailed || s.Measured.State != "no" || s.Cleaned.State != "yes" {
+	if exit.Code(err) != exit.Refused || s.Status != result.StatusFailed || s.Measured.State != "no" ||
+		s.Cleaned.State != "yes" {
 		t.Errorf("code %d, %v, %+v", exit.Code(err), err, s)
 	}
 }
@@ -205,7 +208,8 @@ func TestLeftovers(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.world.Fail(sim.Rule{Method: "Destroy", Count: 1, Err: errTest})
 	s, err := h.execute(t.Context())
-	if exit.Code(err) != exit.Uncleaned || len(s.Remains) == 0 || s.Status != result.StatusSucceeded || s.Cleaned.State != "partly" {
+	if exit.Code(err) != exit.Uncleaned || len(s.Remains) == 0 || s.Status != result.StatusSucceeded ||
+		s.Cleaned.State != "partly" {
 		t.Errorf("code %d, %v, %+v", exit.Code(err), err, s)
 	}
 	for range 2 {
@@ -242,7 +246,8 @@ func TestTimeLimit(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.req.Limit = 100 * time.Second
 	s, err := h.execute(t.Context())
-	if s.Status != result.StatusFailed || exit.Code(err) != exit.Failed || !strings.Contains(s.Error, "time limit of 1 min 40 s") {
+	if s.Status != result.StatusFailed || exit.Code(err) != exit.Failed ||
+		!strings.Contains(s.Error, "time limit of 1 min 40 s") {
 		t.Errorf("%+v, %v", s, err)
 	}
 	h.clean(s)
@@ -288,7 +293,8 @@ func TestFinishers(t *testing.T) {
 		func(context.Context, *result.Folder, *result.Data) error { called++; return errTest },
 	)
 	s, err := h.execute(t.Context())
-	if err != nil || called != 3 || s.Status != result.StatusSucceeded || s.Measured.State != "yes" || s.Collected.State != "partly" {
+	if err != nil || called != 3 || s.Status != result.StatusSucceeded || s.Measured.State != "yes" ||
+		s.Collected.State != "partly" {
 		t.Errorf("%d called, %v, %+v", called, err, s)
 	}
 }
@@ -299,7 +305,8 @@ func TestIncompleteRequest(t *testing.T) {
 	}
 }
 
-// The folder of a process that died at any event of the journal opens, says interrupted, and gets the verdicts that its journal allows.
+// The folder of a process that died at any event of the journal opens, says interrupted, and gets the verdicts that its
+// journal allows.
 func TestFoundDead(t *testing.T) {
 	h := newHarness(t, everyKind)
 	copies := t.TempDir()
@@ -331,8 +338,10 @@ func TestFoundDead(t *testing.T) {
 			t.Errorf("dead in %s: clean-up: %v %q", d.phase, err, left)
 		}
 		m := folder.Manifest()
-		if m.Status != result.StatusInterrupted || m.Measured.State != want[d.phase] || m.Cleaned.State != "yes" || m.Ended.IsZero() {
-			t.Errorf("dead in %s: %s, measured %+v, cleaned %+v, ended %v", d.phase, m.Status, m.Measured, m.Cleaned, m.Ended)
+		if m.Status != result.StatusInterrupted || m.Measured.State != want[d.phase] || m.Cleaned.State != "yes" ||
+			m.Ended.IsZero() {
+			t.Errorf("dead in %s: %s, measured %+v, cleaned %+v, ended %v", d.phase, m.Status, m.Measured, m.Cleaned,
+				m.Ended)
 		}
 		if err := folder.Close(); err != nil {
 			t.Error(err)
@@ -368,7 +377,8 @@ func TestUnnoticedFailure(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.req.Engines = map[string]workload.Engine{"fio": failing{h.req.Engines["fio"]}}
 	s, err := h.execute(t.Context())
-	if err != nil || s.Status != result.StatusSucceeded || s.Measured.State != "partly" || !strings.Contains(s.Measured.Reason, "no space left") {
+	if err != nil || s.Status != result.StatusSucceeded || s.Measured.State != "partly" ||
+		!strings.Contains(s.Measured.Reason, "no space left") {
 		t.Errorf("%v, %+v", err, s)
 	}
 	h.clean(s)
@@ -388,7 +398,8 @@ func (f failing) Run(ctx context.Context, env workload.Env, job workload.Job) (w
 }
 
 func ExampleCode() {
-	fmt.Println(exit.Code(nil), exit.Code(run.ErrStopped), exit.Code(errors.Join(run.ErrStopped, &run.LeftoverError{Remains: []string{"vm"}})))
+	fmt.Println(exit.Code(nil), exit.Code(run.ErrStopped),
+		exit.Code(errors.Join(run.ErrStopped, &run.LeftoverError{Remains: []string{"vm"}})))
 	// Output: 0 130 6
 }
 

@@ -15,8 +15,8 @@ import (
 
 // teardown runs on every path, in a context that a stop of the run does not end.
 //
-// In order: stop our workloads; after a failure or a stop, undo what steps left (nodes that are off); the author's teardown steps;
-// undo what even those left; let go of the cluster; have the target remove what remains.
+// In order: stop our workloads; after a failure or a stop, undo what steps left (nodes that are off); the author's
+// teardown steps; undo what even those left; let go of the cluster; have the target remove what remains.
 func (x *execution) teardown(outer context.Context) {
 	ctx := context.WithoutCancel(outer)
 	x.beginPhase(scenario.Teardown)
@@ -45,7 +45,8 @@ func (x *execution) teardown(outer context.Context) {
 func (x *execution) stopWorkloads(ctx context.Context) {
 	stopped, remains := x.env.Loads.StopAll(ctx)
 	if len(stopped) > 0 {
-		x.record(result.Event{Kind: result.KindNote, Text: "still running at the end of the run phase, stopped: " + some(stopped)})
+		x.record(result.Event{Kind: result.KindNote, Text: "still running at the end of the run phase, stopped: " +
+			some(stopped)})
 	}
 	for _, text := range remains {
 		x.record(result.Event{Kind: result.KindWarning, Text: text})
@@ -187,8 +188,9 @@ func (x *execution) settle() {
 func (x *execution) summary() (Summary, error) {
 	m := x.folder.Manifest()
 	s := Summary{
-		RunID: m.RunID, Dir: x.folder.Dir(), Status: m.Status, Error: m.Error, Measured: m.Measured, Collected: m.Collected,
-		Cleaned: m.Cleaned, Remains: x.remains, Elapsed: x.req.Clock.Now().Sub(x.began), Overhead: x.cost.read(),
+		RunID: m.RunID, Dir: x.folder.Dir(), Status: m.Status, Error: m.Error, Measured: m.Measured,
+		Collected: m.Collected,
+		Cleaned:   m.Cleaned, Remains: x.remains, Elapsed: x.req.Clock.Now().Sub(x.began), Overhead: x.cost.read(),
 	}
 	var errs []error
 	switch {

@@ -1,8 +1,9 @@
 // Package secret holds values that must reach no argument list, log, journal or report: passwords, tokens, keys.
 //
-// A Secret is always read from a Source, which may be written down: the name of an environment variable, a file, a command.
-// So a fresh process, as a clean-up after a crash is one, gets it again from what was recorded. A Secret prints, marshals
-// and formats as the words of its source; only Reveal gives the value. It is a leaf: it imports nothing of ours.
+// A Secret is always read from a Source, which may be written down: the name of an environment variable, a file, a
+// command. So a fresh process, as a clean-up after a crash is one, gets it again from what was recorded. A Secret
+// prints, marshals and formats as the words of its source; only Reveal gives the value. It is a leaf: it imports
+// nothing of ours.
 package secret
 
 import (
@@ -32,12 +33,13 @@ const (
 
 const forms = "give env:NAME, file:PATH or command:PROGRAM ARGUMENT..."
 
-// ParseSource reads env:NAME, file:PATH or command:PROGRAM ARGUMENT... . Any other text is refused without being quoted: it
-// may be the secret itself.
+// ParseSource reads env:NAME, file:PATH or command:PROGRAM ARGUMENT... . Any other text is refused without being
+// quoted: it may be the secret itself.
 func ParseSource(text string) (Source, error) {
 	kind, where, ok := strings.Cut(text, ":")
 	if !ok || kind != env && kind != file && kind != command {
-		return Source{}, fmt.Errorf("a secret is not given as itself, where lists of processes and histories show it: %s", forms)
+		return Source{}, fmt.Errorf("a secret is not given as itself, where lists of processes and histories "+
+			"show it: %s", forms)
 	}
 	if where = strings.TrimSpace(where); where == "" {
 		return Source{}, fmt.Errorf("%s: it names nothing: %s", kind, forms)
@@ -130,7 +132,8 @@ func (l *limited) Write(p []byte) (int, error) {
 // Secret is a value that shows itself to Reveal alone. The zero value is no secret.
 type Secret struct {
 	source Source
-	// value is behind a pointer, which fmt does not follow in a field that is not exported, where it calls no method either.
+	// value is behind a pointer, which fmt does not follow in a field that is not exported, where it calls no method
+	// either.
 	value *string
 }
 

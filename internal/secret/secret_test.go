@@ -122,7 +122,8 @@ func TestShowsNothing(t *testing.T) {
 	}{"ada", s, &s, map[string]secret.Secret{"x": s}, s}
 	var shown []string
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T", "%10.3s"} {
-		shown = append(shown, fmt.Sprintf(verb, s), fmt.Sprintf(verb, holder), fmt.Sprintf(verb, &holder), fmt.Sprintf(verb, []any{s}))
+		shown = append(shown, fmt.Sprintf(verb, s), fmt.Sprintf(verb, holder), fmt.Sprintf(verb, &holder),
+			fmt.Sprintf(verb, []any{s}))
 	}
 	shown = append(shown, fmt.Sprint(s), fmt.Errorf("login: %v", s).Error())
 	for _, encode := range []func(any) ([]byte, error){json.Marshal, yaml.Marshal, xml.Marshal} {
@@ -137,7 +138,8 @@ func TestShowsNothing(t *testing.T) {
 	shown = append(shown, log.String(), binary.String())
 	hex := fmt.Sprintf("%x", value)
 	for _, text := range shown {
-		if strings.Contains(text, value) || strings.Contains(strings.ToLower(text), hex) || strings.Contains(text, "battery") {
+		if strings.Contains(text, value) || strings.Contains(strings.ToLower(text), hex) ||
+			strings.Contains(text, "battery") {
 			t.Errorf("it shows: %s", text)
 		}
 	}

@@ -35,8 +35,8 @@ type keptHistogram struct {
 	h  *histogram.Histogram
 }
 
-// Handle is a series to append to, with its labels sorted and checked once: what a caller keeps that writes the same series again and again. It is
-// used by one goroutine at a time and with one Store.
+// Handle is a series to append to, with its labels sorted and checked once: what a caller keeps that writes the same
+// series again and again. It is used by one goroutine at a time and with one Store.
 type Handle struct {
 	name   string
 	labels labels.Labels
@@ -44,8 +44,8 @@ type Handle struct {
 	alone  *Row // in a Timeless store
 }
 
-// Row is series that always get their points together, at one moment. In a Timeless store that costs a fraction of points for each of them. It is used
-// as a Handle is; a series is either written by itself or in one row.
+// Row is series that always get their points together, at one moment. In a Timeless store that costs a fraction of
+// points for each of them. It is used as a Handle is; a series is either written by itself or in one row.
 type Row struct {
 	handles []*Handle
 	buffer  *buffer // in a Timeless store
@@ -87,8 +87,8 @@ func (s *Store) Batch() *Batch {
 	return &Batch{store: s, app: s.db.Appender(context.Background())}
 }
 
-// Split returns parts of the batch, at most n, each to be used by one goroutine; Commit of the whole appends them in their order. Only a Timeless store
-// can be written to by several.
+// Split returns parts of the batch, at most n, each to be used by one goroutine; Commit of the whole appends them in
+// their order. Only a Timeless store can be written to by several.
 func (b *Batch) Split(n int) []*Batch {
 	if b.store.blocks == nil || b.err != nil {
 		return []*Batch{b}
@@ -135,7 +135,8 @@ func (b *Batch) AppendRow(to *Row, t time.Time, values ...float64) {
 		return
 	}
 	if len(values) != len(to.handles) {
-		b.err = fmt.Errorf("metrics: append %s: %d values for %d series", to.handles[0].name, len(values), len(to.handles))
+		b.err = fmt.Errorf("metrics: append %s: %d values for %d series", to.handles[0].name, len(values),
+			len(to.handles))
 		return
 	}
 	w := b.store.blocks
@@ -165,8 +166,8 @@ func (b *Batch) AppendRow(to *Row, t time.Time, values ...float64) {
 	}
 }
 
-// AppendHistogram adds the state of a cumulative histogram to a series of native histograms, in seconds (h holds nanoseconds; nil
-// adds nothing). rate and histogram_quantile work on it as on any counter; see Schema for its error.
+// AppendHistogram adds the state of a cumulative histogram to a series of native histograms, in seconds (h holds
+// nanoseconds; nil adds nothing). rate and histogram_quantile work on it as on any counter; see Schema for its error.
 func (b *Batch) AppendHistogram(to *Handle, t time.Time, h *hist.Histogram) {
 	if b.err != nil || h == nil {
 		return
@@ -206,7 +207,8 @@ func (b *Batch) handle(name string, ls []Label) *Handle {
 
 func (b *Batch) done(to *Handle, ref storage.SeriesRef, err error) {
 	switch {
-	case errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),
+	case errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrTooOldSample),
+		errors.Is(err, storage.ErrOutOfBounds),
 		errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
 		b.late++
 	case err != nil:
@@ -250,7 +252,8 @@ func (b *Batch) Commit() error {
 // Dropped is the number of points that were too late, or the second for their moment, and were left out.
 func (b *Batch) Dropped() int { return b.late }
 
-// Schema is the resolution of native histograms: 2^Schema buckets in every power of two, each 9.05 % wide. A quantile from
-// histogram_quantile is therefore within 9.05 % of the true value, plus hist.RelativeError for values that lie closer than that to a bucket's edge. Reports
-// take percentiles from the raw output's own buckets instead, never from here.
+// Schema is the resolution of native histograms: 2^Schema buckets in every power of two, each 9.05 % wide. A quantile
+// from histogram_quantile is therefore within 9.05 % of the true value, plus hist.RelativeError for values that lie
+// closer than that to a bucket's edge. Reports take percentiles from the raw output's own buckets instead, never from
+// here.
 const Schema = 3

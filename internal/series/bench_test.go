@@ -22,16 +22,20 @@ type sandbox struct {
 }
 
 var counters = []string{
-	"node_disk_reads_completed_total", "node_disk_writes_completed_total", "node_disk_read_bytes_total", "node_disk_written_bytes_total",
-	"node_disk_read_time_seconds_total", "node_disk_write_time_seconds_total", "plimsoll_vm_node", "plimsoll_workload_active", "plimsoll_workload_errors_total",
+	"node_disk_reads_completed_total", "node_disk_writes_completed_total", "node_disk_read_bytes_total",
+	"node_disk_written_bytes_total",
+	"node_disk_read_time_seconds_total", "node_disk_write_time_seconds_total", "plimsoll_vm_node",
+	"plimsoll_workload_active", "plimsoll_workload_errors_total",
 }
 
 func sandboxes(n int) []*sandbox {
 	out := make([]*sandbox, n)
 	for i := range out {
 		ls := []series.Label{
-			{Name: "instance", Value: fmt.Sprintf("vm-%04d", i)}, {Name: "vm_group", Value: fmt.Sprintf("g%d", i%4)}, {Name: "device", Value: "data"},
-			{Name: "job", Value: "xray"}, {Name: "scenario_id", Value: "42"}, {Name: "scenario_display_name", Value: "Lab"},
+			{Name: "instance", Value: fmt.Sprintf("vm-%04d", i)}, {Name: "vm_group", Value: fmt.Sprintf("g%d", i%4)},
+			{Name: "device", Value: "data"},
+			{Name: "job", Value: "xray"}, {Name: "scenario_id", Value: "42"},
+			{Name: "scenario_display_name", Value: "Lab"},
 			{Name: "scenario_name", Value: "lab"}, {Name: "cluster_name", Value: "c"},
 		}
 		s := &sandbox{hist: &hist.Histogram{}}
@@ -40,7 +44,8 @@ func sandboxes(n int) []*sandbox {
 		}
 		for _, op := range []string{"read", "write"} {
 			with := append(slices.Clone(ls), series.Label{Name: "op", Value: op})
-			s.counters = append(s.counters, series.NewHandle("plimsoll_workload_ops_total", with), series.NewHandle("plimsoll_workload_bytes_total", with))
+			s.counters = append(s.counters, series.NewHandle("plimsoll_workload_ops_total", with),
+				series.NewHandle("plimsoll_workload_bytes_total", with))
 			s.hists = append(s.hists, series.NewHandle("plimsoll_workload_service_time_seconds", with))
 		}
 		for k := range 200 {

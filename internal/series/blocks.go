@@ -22,9 +22,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 )
 
-// blockWriter collects the floats of a Timeless store and writes them as blocks, without the head and its log, which would cost several times as
-// much: points are kept until a row has a chunk full of them, and once the chunks of a block's span are there they are written in the order of their
-// series while points go on being collected. Memory therefore grows with the number of series, not with the length of the run.
+// blockWriter collects the floats of a Timeless store and writes them as blocks, without the head and its log, which
+// would cost several times as much: points are kept until a row has a chunk full of them, and once the chunks of a
+// block's span are there they are written in the order of their series while points go on being collected. Memory
+// therefore grows with the number of series, not with the length of the run.
 //
 // What is written depends on the points alone, whatever the number of processors.
 type blockWriter struct {
@@ -65,12 +66,15 @@ func (w *blockWriter) buffer(handles []*Handle) (*buffer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if b := w.owners[key(handles[0].labels)]; b != nil {
-		if !slices.EqualFunc(b.series, handles, func(s *memSeries, h *Handle) bool { return labels.Equal(s.labels, h.labels) }) {
+		if !slices.EqualFunc(b.series, handles, func(s *memSeries, h *Handle) bool {
+			return labels.Equal(s.labels, h.labels)
+		}) {
 			return nil, fmt.Errorf("series %s is written in two rows that differ", handles[0].labels)
 		}
 		return b, nil
 	}
-	b := &buffer{last: math.MinInt64, times: make([]int64, 0, chunkPoints), values: make([]float64, 0, chunkPoints*len(handles))}
+	b := &buffer{last: math.MinInt64, times: make([]int64, 0, chunkPoints),
+		values: make([]float64, 0, chunkPoints*len(handles))}
 	for _, h := range handles {
 		k := key(h.labels)
 		if w.owners[k] != nil {
@@ -168,8 +172,10 @@ func writeBlock(dir string, covers span, list []chunkSeries) error {
 	if err := os.RemoveAll(dir); err != nil { // of a run that was killed
 		return err
 	}
-	meta := tsdb.BlockMeta{Version: 1, MinTime: covers.oldest, MaxTime: covers.newest + 1, Compaction: tsdb.BlockMetaCompaction{Level: 1}}
-	if err := errors.Join(meta.ULID.UnmarshalText([]byte(filepath.Base(dir))), writeSeries(dir, list, &meta.Stats)); err != nil {
+	meta := tsdb.BlockMeta{Version: 1, MinTime: covers.oldest, MaxTime: covers.newest + 1,
+		Compaction: tsdb.BlockMetaCompaction{Level: 1}}
+	if err := errors.Join(meta.ULID.UnmarshalText([]byte(filepath.Base(dir))),
+		writeSeries(dir, list, &meta.Stats)); err != nil {
 		return err
 	}
 	if _, err := tombstones.WriteFile(slog.New(slog.DiscardHandler), dir, tombstones.NewMemTombstones()); err != nil {

@@ -35,8 +35,9 @@ func (b *buffer) add(t int64, values []float64) bool {
 	return true
 }
 
-// full reports whether the points should become chunks: they are as many as a chunk holds, or the next one would lie on a multiple of the time that
-// a chunk takes. So the chunks of all series with points at the same distance begin and end together, whenever the first point came.
+// full reports whether the points should become chunks: they are as many as a chunk holds, or the next one would lie on
+// a multiple of the time that a chunk takes. So the chunks of all series with points at the same distance begin and end
+// together, whenever the first point came.
 func (b *buffer) full() bool {
 	n := len(b.times)
 	if n < 2 || n == chunkPoints {
@@ -46,8 +47,8 @@ func (b *buffer) full() bool {
 	return (b.last+step)%(step*chunkPoints) == 0
 }
 
-// chunkEncoder turns points into chunks, of which it keeps the latest: a machine's series are alike where it has a single load, and what is the same is
-// encoded and kept once. The zero value is ready to use, by one goroutine.
+// chunkEncoder turns points into chunks, of which it keeps the latest: a machine's series are alike where it has a
+// single load, and what is the same is encoded and kept once. The zero value is ready to use, by one goroutine.
 type chunkEncoder struct {
 	scratch []byte
 	recent  [8]encodedColumn
@@ -104,7 +105,8 @@ func (to *chunkEncoder) known(times []int64, values []float64, column, width int
 		other := len(r.from.series)
 		same := true
 		for i := n - 1; i >= 0 && same; i-- { // counters differ at the end, if anywhere
-			same = r.times[i] == times[i] && math.Float64bits(r.values[i*other+r.column]) == math.Float64bits(values[i*width+column])
+			same = r.times[i] == times[i] &&
+				math.Float64bits(r.values[i*other+r.column]) == math.Float64bits(values[i*width+column])
 		}
 		if same {
 			return r.chunk

@@ -8,8 +8,8 @@ import (
 	"plimsoll/hist"
 )
 
-// bucketOf maps a bucket of package hist to the native bucket that holds its middle, in seconds: bucket i holds values in
-// (2^((i-1)/8), 2^(i/8)].
+// bucketOf maps a bucket of package hist to the native bucket that holds its middle, in seconds: bucket i holds values
+// in (2^((i-1)/8), 2^(i/8)].
 var bucketOf = func() []int32 {
 	table := make([]int32, hist.Index(math.MaxUint64)+1)
 	for i := 1; i < len(table); i++ { // bucket 0 holds only zeros, which have a place of their own
@@ -19,8 +19,9 @@ var bucketOf = func() []int32 {
 	return table
 }()
 
-// native converts a histogram of nanoseconds into a native histogram of seconds. It has one span from its lowest to its highest bucket, empty ones
-// in between included: as the cumulative histogram fills up, its layout hardly changes, which is what appends quickly.
+// native converts a histogram of nanoseconds into a native histogram of seconds. It has one span from its lowest to its
+// highest bucket, empty ones in between included: as the cumulative histogram fills up, its layout hardly changes,
+// which is what appends quickly.
 func native(h *hist.Histogram) *histogram.Histogram {
 	out := &histogram.Histogram{
 		Schema:        Schema,

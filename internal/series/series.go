@@ -6,10 +6,10 @@
 // they were one; Answer, Labels and OpenMetrics give what they hold in Prometheus' own forms. Data is kept for ever: a
 // run folder is a document.
 //
-// Settings are chosen for a small process: few lock stripes, small write buffers, compressed write-ahead log in 16 MiB segments.
-// Points may arrive up to OutOfOrderWindow late, so a clock that steps backwards loses none; a second point for the same series and
-// millisecond replaces nothing and is dropped (first one wins). What was committed survives a kill of the process; a power cut may
-// lose the last pages of the log.
+// Settings are chosen for a small process: few lock stripes, small write buffers, compressed write-ahead log in 16 MiB
+// segments. Points may arrive up to OutOfOrderWindow late, so a clock that steps backwards loses none; a second point
+// for the same series and millisecond replaces nothing and is dropped (first one wins). What was committed survives a
+// kill of the process; a power cut may lose the last pages of the log.
 //
 // The package has no clock of its own and opens no port.
 package series
@@ -40,13 +40,15 @@ const MaxPoints = 11000
 
 // Options of a Store.
 type Options struct {
-	// MaxSamples bounds what one query may hold in memory; 0 means 20 million (320 MB, reached only by queries over very many series).
+	// MaxSamples bounds what one query may hold in memory; 0 means 20 million (320 MB, reached only by queries over
+	// very many series).
 	MaxSamples int
 	// QueryTimeout bounds one query with all its slices; 0 means two minutes.
 	QueryTimeout time.Duration
-	// Timeless has the same points make the same files, and a great many of them at little cost. It is for runs in virtual time, which can be
-	// repeated: floats become blocks of an hour, without the log, so that a crash loses those of the last block, and queries find them only when
-	// the database has been closed and opened again. Points of a series must come in the order of time.
+	// Timeless has the same points make the same files, and a great many of them at little cost. It is for runs in
+	// virtual time, which can be repeated: floats become blocks of an hour, without the log, so that a crash loses
+	// those of the last block, and queries find them only when the database has been closed and opened again. Points of
+	// a series must come in the order of time.
 	Timeless bool
 }
 
@@ -61,7 +63,8 @@ type Point struct {
 	Value float64
 }
 
-// Series is one result of a query. Points of native histograms that a query returns bare are left out: use histogram_quantile and the like.
+// Series is one result of a query. Points of native histograms that a query returns bare are left out: use
+// histogram_quantile and the like.
 type Series struct {
 	Labels []Label // sorted by name
 	Points []Point // in time order; gaps are simply missing

@@ -94,7 +94,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A clock that steps back by less than the window loses no point, and a second point for a moment is left out and counted.
+// A clock that steps back by less than the window loses no point, and a second point for a moment is left out and
+// counted.
 func TestOutOfOrder(t *testing.T) {
 	s := open(t)
 	for _, sec := range []float64{100, 101, 40, 41, 102} {
@@ -147,7 +148,8 @@ func TestNativeHistogramError(t *testing.T) {
 			}
 			exact, _ := h.Quantile(q)
 			want := float64(exact) / 1e9
-			// The interpolation may stop in the neighbouring rank's bucket only where ranks fall on an edge; allow for one bucket's width and ours.
+			// The interpolation may stop in the neighbouring rank's bucket only where ranks fall on an edge; allow for
+			// one bucket's width and ours.
 			if v := got[0].Points[0].Value; math.Abs(v-want) > want*(0.0905+2*hist.RelativeError) && !onEdge(h, q) {
 				rt.Fatalf("q%g: %v, exact %v", q, v, want)
 			}
@@ -163,7 +165,8 @@ func TestNativeHistogramError(t *testing.T) {
 	})
 }
 
-// onEdge reports whether the rank of q is so near the edge of a bucket that the two definitions of a quantile may choose different values.
+// onEdge reports whether the rank of q is so near the edge of a bucket that the two definitions of a quantile may
+// choose different values.
 func onEdge(h *hist.Histogram, q float64) bool {
 	rank, seen := q*float64(h.Count()), 0.0
 	for _, b := range h.Buckets() {
@@ -408,7 +411,8 @@ func ExampleStore() {
 	defer store.Close() //nolint:errcheck // an example's
 	for i := range 20 {
 		b := store.Batch()
-		b.Float("reads_total", []series.Label{{Name: "instance", Value: "vm-0"}}, t0.Add(time.Duration(i)*time.Second), float64(150*i))
+		b.Float("reads_total", []series.Label{{Name: "instance", Value: "vm-0"}}, t0.Add(time.Duration(i)*time.Second),
+			float64(150*i))
 		if err := b.Commit(); err != nil {
 			fmt.Println(err)
 		}
@@ -418,8 +422,8 @@ func ExampleStore() {
 	// Output: vm-0 150 <nil>
 }
 
-// TestSlices: a query gives the same in any number of slices, and a query over too many samples is evaluated in slices by itself, unless
-// it asks for its own start or end.
+// TestSlices: a query gives the same in any number of slices, and a query over too many samples is evaluated in slices
+// by itself, unless it asks for its own start or end.
 func TestSlices(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "metrics")
 	s, err := series.Open(dir, series.Options{})
@@ -430,7 +434,8 @@ func TestSlices(t *testing.T) {
 		b := s.Batch()
 		for k := range 10 {
 			if i > 20*k {
-				b.Float("ops_total", []series.Label{{Name: "vm", Value: fmt.Sprint(k)}}, t0.Add(time.Duration(i)*time.Second), float64(i*(k+1)))
+				b.Float("ops_total", []series.Label{{Name: "vm", Value: fmt.Sprint(k)}},
+					t0.Add(time.Duration(i)*time.Second), float64(i*(k+1)))
 			}
 		}
 		if err := b.Commit(); err != nil {
@@ -467,7 +472,8 @@ func TestSlices(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer view.Close() //nolint:errcheck // a view for reading
-	if _, err := view.Range(t.Context(), "ops_total - ops_total @ end()", t0, t0.Add(199*time.Second), time.Second); err == nil || !strings.Contains(err.Error(), "too many samples") {
+	if _, err := view.Range(t.Context(), "ops_total - ops_total @ end()", t0, t0.Add(199*time.Second),
+		time.Second); err == nil || !strings.Contains(err.Error(), "too many samples") {
 		t.Errorf("a query that asks for its end in slices: %v", err)
 	}
 }
@@ -515,7 +521,8 @@ func TestCostlyQueries(t *testing.T) {
 		{"milliseconds of milliseconds", "sum(" + twice + ") + 1", ctx, none, refused},
 		{"long windows", "1 + quantile_over_time(0.5, x[10000d])", ctx, none, refused},
 		{"too long", "max_over_time(x[20s:1ms])", ctx, series.Options{QueryTimeout: 1}, "it takes more than 1ns"},
-		{"too many for one moment", "max_over_time(x[5m:1ms])", ctx, series.Options{MaxSamples: 1000}, "too many samples"},
+		{"too many for one moment", "max_over_time(x[5m:1ms])", ctx, series.Options{MaxSamples: 1000},
+			"too many samples"},
 		{"not wanted any more", "max_over_time(x[20s:1ms])", cancelled, none, "context canceled"},
 	} {
 		got, err := ask(c.ctx, c.query, c.options)

@@ -61,7 +61,8 @@ func (q Queries) whole(ctx context.Context, query string, start, end time.Time, 
 	return out, err
 }
 
-// sliceable reports whether a query gives the same in slices of the time: those that ask for its beginning or end do not.
+// sliceable reports whether a query gives the same in slices of the time: those that ask for its beginning or end do
+// not.
 func sliceable(query string) bool {
 	return !strings.Contains(query, "start()") && !strings.Contains(query, "end()")
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// seal turns everything into blocks whose files depend on the points alone: not on when they were compacted, and without the log, whose
-// order of series does. It closes the database.
+// seal turns everything into blocks whose files depend on the points alone: not on when they were compacted, and
+// without the log, whose order of series does. It closes the database.
 func (s *Store) seal() error {
 	dir, head := s.db.Dir(), s.db.Head()
 	var err error
 	if head.NumSeries() > 0 {
-		err = errors.Join(s.db.CompactOOOHead(context.Background()), s.db.CompactHead(tsdb.NewRangeHead(head, head.MinTime(), head.MaxTime())))
+		err = errors.Join(s.db.CompactOOOHead(context.Background()),
+			s.db.CompactHead(tsdb.NewRangeHead(head, head.MinTime(), head.MaxTime())))
 	}
 	if err := errors.Join(err, s.db.Close()); err != nil {
 		return err // the log still has the histograms
@@ -58,7 +59,8 @@ func rename(dir string) error {
 		blocks = append(blocks, b)
 	}
 	slices.SortFunc(blocks, func(a, b block) int {
-		return bytes.Compare(fmt.Appendf(nil, "%020d %d", a.meta.MinTime, a.meta.Stats.NumSamples), fmt.Appendf(nil, "%020d %d", b.meta.MinTime, b.meta.Stats.NumSamples))
+		return bytes.Compare(fmt.Appendf(nil, "%020d %d", a.meta.MinTime, a.meta.Stats.NumSamples),
+			fmt.Appendf(nil, "%020d %d", b.meta.MinTime, b.meta.Stats.NumSamples))
 	})
 	for i, b := range blocks {
 		name := fmt.Sprintf("%026d", i+1) // digits are letters of a ULID, too

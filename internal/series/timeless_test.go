@@ -17,7 +17,8 @@ import (
 	"plimsoll/internal/series"
 )
 
-// feed writes four hours of several series, each with gaps of its own and some with repeated points, and of a histogram.
+// feed writes four hours of several series, each with gaps of its own and some with repeated points, and of a
+// histogram.
 func feed(tb testing.TB, s *series.Store) {
 	tb.Helper()
 	h := &hist.Histogram{}
@@ -26,7 +27,8 @@ func feed(tb testing.TB, s *series.Store) {
 		b := s.Batch()
 		for k := range 7 {
 			if i%(k+1) == 0 {
-				b.Float("ops_total", []series.Label{{Name: "vm", Value: fmt.Sprint(k)}}, at, math.Floor(float64(i*1000)*math.Sqrt(float64(k+2))))
+				b.Float("ops_total", []series.Label{{Name: "vm", Value: fmt.Sprint(k)}}, at,
+					math.Floor(float64(i*1000)*math.Sqrt(float64(k+2))))
 			}
 		}
 		b.Float("node", nil, at, float64(i/100))
@@ -56,7 +58,8 @@ func TestTimelessHoldsTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer view.Close() //nolint:errcheck // a view for reading
-		for _, q := range []string{"ops_total", "sum(rate(ops_total[1m]))", "node", "histogram_quantile(0.9, rate(seconds[1m]))", "count_over_time(ops_total[30m])"} {
+		for _, q := range []string{"ops_total", "sum(rate(ops_total[1m]))", "node",
+			"histogram_quantile(0.9, rate(seconds[1m]))", "count_over_time(ops_total[30m])"} {
 			found, err := view.Range(t.Context(), q, t0, t0.Add(4*time.Hour), 37*time.Second)
 			if err != nil {
 				t.Fatal(err)
@@ -86,7 +89,8 @@ func TestTimelessIsRepeatable(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(dir, "00000000000000000001000001", "chunks"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(dir, "00000000000000000001000001", "chunks", "000001"), []byte("half a chunk"), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "00000000000000000001000001", "chunks", "000001"),
+				[]byte("half a chunk"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -124,7 +128,8 @@ func TestTimelessIsRepeatable(t *testing.T) {
 	}
 }
 
-// TestRowsHoldTheSame: series written in rows, by several goroutines, hold what they hold when each is written by itself, whether or not some are alike.
+// TestRowsHoldTheSame: series written in rows, by several goroutines, hold what they hold when each is written by
+// itself, whether or not some are alike.
 func TestRowsHoldTheSame(t *testing.T) {
 	for n := range uint64(4) {
 		r := rand.New(rand.NewPCG(n, 1))

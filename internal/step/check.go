@@ -13,7 +13,9 @@ import (
 
 func checkSteps() Registry {
 	checks := map[string]func(scenario.Args, View) (*action, error){
-		"check.OobConfigured":                   func(_ scenario.Args, v View) (*action, error) { return oobConfigured(allNodes(v)), nil },
+		"check.OobConfigured": func(_ scenario.Args, v View) (*action, error) {
+			return oobConfigured(allNodes(v)), nil
+		},
 		"check.ClusterReady":                    clusterReady,
 		"check.ClustersMatch":                   clustersMatch,
 		"check.HypervisorConnectivity":          nodeAnswers,
@@ -57,8 +59,8 @@ func allNodes(v View) []int {
 	return nodes
 }
 
-// ControllersConfigured is the check that the plan puts before everything else when steps drive the power of nodes: each of the
-// nodes that they touch has a controller.
+// ControllersConfigured is the check that the plan puts before everything else when steps drive the power of nodes:
+// each of the nodes that they touch has a controller.
 func ControllersConfigured(nodes []int) Step {
 	a := oobConfigured(nodes)
 	a.name = "check.OobConfigured"
@@ -68,7 +70,8 @@ func ControllersConfigured(nodes []int) Step {
 func oobConfigured(nodes []int) *action {
 	s := selection{nodes: nodes}
 	return &action{
-		text:     fmt.Sprintf("see that %s to be switched %s a power controller", unit.Plural(len(nodes), "node"), map[bool]string{true: "has", false: "have"}[len(nodes) == 1]),
+		text: fmt.Sprintf("see that %s to be switched %s a power controller", unit.Plural(len(nodes), "node"),
+			map[bool]string{true: "has", false: "have"}[len(nodes) == 1]),
 		requires: []target.Capability{target.NodePowerControl},
 		check:    s.check,
 		do:       func(_ context.Context, e *Env) error { return s.check(e.View) },

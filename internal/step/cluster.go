@@ -13,15 +13,19 @@ import (
 
 func clusterSteps() Registry {
 	return Registry{
-		"cluster.CleanUp":          cleanUp,
-		"cluster.PowerOffCurieVMs": single(func(a scenario.Args, _ View) (*action, error) { return powerOffOurs(a), nil }),
-		"cluster.DeleteCurieVMs":   single(func(a scenario.Args, _ View) (*action, error) { return deleteOurs(a), nil }),
+		"cluster.CleanUp": cleanUp,
+		"cluster.PowerOffCurieVMs": single(func(a scenario.Args, _ View) (*action, error) {
+			return powerOffOurs(a), nil
+		}),
+		"cluster.DeleteCurieVMs": single(func(a scenario.Args, _ View) (*action, error) {
+			return deleteOurs(a), nil
+		}),
 	}
 }
 
-// cleanUp stands for: power on every node that has a controller, wait for each, power off the run's VMs, delete them, and
-// see that nothing is left. Nodes without a controller are left alone, and so is everything of other runs: `plimsoll
-// cleanup` is the way to remove what those have left.
+// cleanUp stands for: power on every node that has a controller, wait for each, power off the run's VMs, delete them,
+// and see that nothing is left. Nodes without a controller are left alone, and so is everything of other runs:
+// `plimsoll cleanup` is the way to remove what those have left.
 func cleanUp(s scenario.Step, v View) ([]Step, error) {
 	var parts []*action
 	if v.Facts.Can(target.NodePowerControl) {
@@ -30,7 +34,8 @@ func cleanUp(s scenario.Step, v View) ([]Step, error) {
 				if n.Power == "" {
 					continue
 				}
-				a := scenario.Args{"nodes": scenario.Selector{Text: fmt.Sprint(i)}, "wait_secs": 0.0, "annotate": s.Args.Bool("annotate")}
+				a := scenario.Args{"nodes": scenario.Selector{Text: fmt.Sprint(i)}, "wait_secs": 0.0,
+					"annotate": s.Args.Bool("annotate")}
 				if !wait {
 					parts = append(parts, nodesOn(a, v))
 					continue
@@ -105,7 +110,8 @@ func deleteOurs(a scenario.Args) *action {
 	}
 }
 
-// confirmClean ends a clean-up: deleting takes snapshots and images of the machines with it, so no machine left is nothing left.
+// confirmClean ends a clean-up: deleting takes snapshots and images of the machines with it, so no machine left is
+// nothing left.
 func confirmClean() *action {
 	return &action{
 		name: "cluster.ConfirmClean", text: "see that nothing of this run is left",
@@ -115,7 +121,8 @@ func confirmClean() *action {
 				return fmt.Errorf("list of VMs: %w", err)
 			}
 			if len(vms) > 0 && e.Facts.Can(target.VMCreation) {
-				return fmt.Errorf("%s left after deleting: %s", unit.Plural(len(vms), "VM"), unit.List(names(vms), mostNamed))
+				return fmt.Errorf("%s left after deleting: %s", unit.Plural(len(vms), "VM"),
+					unit.List(names(vms), mostNamed))
 			}
 			return nil
 		},

@@ -42,8 +42,8 @@ func (e *Env) Warn(format string, args ...any) {
 	e.Record(result.Event{Kind: result.KindWarning, Text: fmt.Sprintf(format, args...)})
 }
 
-// annotate draws a line on every chart when the step's author wants it, in the run phase only; in other phases the same words
-// are a note.
+// annotate draws a line on every chart when the step's author wants it, in the run phase only; in other phases the same
+// words are a note.
 func (e *Env) annotate(wanted bool, format string, args ...any) {
 	if !wanted || e.Phase != scenario.Run {
 		e.Note(format, args...)
@@ -52,8 +52,8 @@ func (e *Env) annotate(wanted bool, format string, args ...any) {
 	e.Record(result.Event{Kind: result.KindAnnotation, Text: fmt.Sprintf(format, args...)})
 }
 
-// fault enters an injected fault, or its end, with the node it hits. Faults are drawn on the charts as annotations are, so they take
-// the place of the annotation that says the same.
+// fault enters an injected fault, or its end, with the node it hits. Faults are drawn on the charts as annotations are,
+// so they take the place of the annotation that says the same.
 func (e *Env) fault(node int, state, format string, args ...any) {
 	e.Record(result.Event{
 		Kind: result.KindFault, Name: e.NodeName(node), Text: fmt.Sprintf(format, args...),
@@ -70,7 +70,8 @@ func (e *Env) pollEvery(full time.Duration) time.Duration {
 
 // until looks every period until done says yes. Its error after the limit tells what was waited for and the last
 // detail that done gave.
-func (e *Env) until(ctx context.Context, what string, every, limit time.Duration, done func(context.Context) (ok bool, detail string, err error)) error {
+func (e *Env) until(ctx context.Context, what string, every, limit time.Duration,
+	done func(context.Context) (ok bool, detail string, err error)) error {
 	began := e.Clock.Now()
 	limited, cancel := clock.WithTimeout(ctx, e.Clock, limit)
 	defer cancel()

@@ -31,7 +31,8 @@ func shell(a scenario.Args, _ View) (*action, error) {
 		requires: []target.Capability{target.ControllerCommands},
 		check: func(v View) error {
 			if !v.HostCommands {
-				return errors.New("commands of a scenario on this machine are off; allow them with --allow-host-commands if you trust the scenario")
+				return errors.New("commands of a scenario on this machine are off; allow them with " +
+					"--allow-host-commands if you trust the scenario")
 			}
 			return nil
 		},
@@ -42,8 +43,8 @@ func shell(a scenario.Args, _ View) (*action, error) {
 	}, nil
 }
 
-// hostCommand runs a shell command in the run folder. It and its children die together when ctx ends. The end of what it
-// printed is kept for the error.
+// hostCommand runs a shell command in the run folder. It and its children die together when ctx ends. The end of what
+// it printed is kept for the error.
 func hostCommand(ctx context.Context, e *Env, command string) error {
 	const kept = 2000
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
@@ -58,7 +59,8 @@ func hostCommand(ctx context.Context, e *Env, command string) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("command %s: %w%s", short(command), err, after("; it printed: ", strings.TrimSpace(out.String())))
+		return fmt.Errorf("command %s: %w%s", short(command), err,
+			after("; it printed: ", strings.TrimSpace(out.String())))
 	}
 	return nil
 }
@@ -77,7 +79,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// waitWriteLog waits until every storage controller has drained its write log. A cluster without any is drained already.
+// waitWriteLog waits until every storage controller has drained its write log. A cluster without any is drained
+// already.
 func waitWriteLog(a scenario.Args, _ View) (*action, error) {
 	limit := a.Seconds("timeout")
 	return &action{
@@ -89,21 +92,23 @@ func waitWriteLog(a scenario.Args, _ View) (*action, error) {
 				e.Warn("experimental.WaitOplogEmpty: this target has no storage controllers to ask; taken as empty")
 				return nil
 			}
-			return e.until(ctx, "write log", e.pollEvery(nodePoll), limit, func(ctx context.Context) (bool, string, error) {
-				logs, err := source.WriteLogBytes(ctx)
-				if err != nil {
-					return false, err.Error(), nil
-				}
-				if len(logs) == 0 {
-					e.Warn("experimental.WaitOplogEmpty: this target has no storage controllers to ask; taken as empty")
-					return true, "", nil
-				}
-				var left int64
-				for _, b := range logs {
-					left += b
-				}
-				return left == 0, unit.Bytes(left).String() + " in it", nil
-			})
+			return e.until(ctx, "write log", e.pollEvery(nodePoll), limit,
+				func(ctx context.Context) (bool, string, error) {
+					logs, err := source.WriteLogBytes(ctx)
+					if err != nil {
+						return false, err.Error(), nil
+					}
+					if len(logs) == 0 {
+						e.Warn("experimental.WaitOplogEmpty: this target has no storage controllers to ask; taken " +
+							"as empty")
+						return true, "", nil
+					}
+					var left int64
+					for _, b := range logs {
+						left += b
+					}
+					return left == 0, unit.Bytes(left).String() + " in it", nil
+				})
 		},
 	}, nil
 }

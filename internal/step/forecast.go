@@ -30,8 +30,8 @@ type Forecast struct {
 	View
 	Phase scenario.Phase
 	Now   time.Duration // since the run began
-	// Unknown is set by an Estimate that cannot say how long its step takes: what it returns is the longest that the step
-	// is given. Whoever asks clears it before.
+	// Unknown is set by an Estimate that cannot say how long its step takes: what it returns is the longest that the
+	// step is given. Whoever asks clears it before.
 	Unknown bool
 	// Rehearsal says how long load takes; nil where nothing can.
 	Rehearsal workload.Rehearsal
@@ -86,7 +86,8 @@ type foreseenLoad struct {
 
 // NewForecast returns the state before the first step.
 func NewForecast(v View) *Forecast {
-	return &Forecast{View: v, groups: map[string]*foreseenGroup{}, off: map[int]bool{}, loads: map[string]*foreseenLoad{},
+	return &Forecast{View: v, groups: map[string]*foreseenGroup{}, off: map[int]bool{},
+		loads:  map[string]*foreseenLoad{},
 		depths: map[string]int{}}
 }
 
@@ -120,7 +121,8 @@ func (f *Forecast) clone(name string, members []target.Placement) {
 	disks, grown := f.Disks(decl), len(g.members) > 0
 	for _, m := range members {
 		f.VMs = append(f.VMs, PlannedVM{
-			Name: m.Name, Group: name, Node: m.Node, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: disks, Grown: grown,
+			Name: m.Name, Group: name, Node: m.Node, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: disks,
+			Grown: grown,
 		})
 	}
 	g.members = append(g.members, members...)
@@ -349,8 +351,8 @@ func (f *Forecast) SettleAll() {
 	}
 }
 
-// switchOff enters nodes that lose power, and with them what runs on their VMs. Where those VMs come back by themselves,
-// and what a rebuild takes of the storage, is nobody's to say.
+// switchOff enters nodes that lose power, and with them what runs on their VMs. Where those VMs come back by
+// themselves, and what a rebuild takes of the storage, is nobody's to say.
 func (f *Forecast) switchOff(nodes []int) {
 	for _, n := range nodes {
 		f.off[n] = true

@@ -23,14 +23,16 @@ func rollingUpgrade(s scenario.Step, v View) ([]Step, error) {
 	var parts []*action
 	for i := range times {
 		for _, group := range v.Groups.Names() {
-			part, err := migrateGroup(scenario.Args{"vm_group_name": group, "from_node": int64(i), "to_node": int64((i + 1) % n)}, v)
+			part, err := migrateGroup(scenario.Args{"vm_group_name": group, "from_node": int64(i),
+				"to_node": int64((i + 1) % n)}, v)
 			if err != nil {
 				return nil, err
 			}
 			parts = append(parts, part)
 		}
 		power := scenario.Args{
-			"nodes": scenario.Selector{Text: fmt.Sprint(i)}, "wait_secs": recoverLimit.Seconds(), "annotate": s.Args.Bool("annotate"),
+			"nodes": scenario.Selector{Text: fmt.Sprint(i)}, "wait_secs": recoverLimit.Seconds(),
+			"annotate": s.Args.Bool("annotate"),
 		}
 		parts = append(parts, nodesOff(power, v, true), nodesOn(power, v))
 		for _, group := range v.Groups.Names() {

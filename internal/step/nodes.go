@@ -16,11 +16,19 @@ import (
 
 func nodeSteps() Registry {
 	return Registry{
-		"nodes.PowerOff":        single(func(a scenario.Args, v View) (*action, error) { return nodesOff(a, v, false), nil }),
-		"nodes.Shutdown":        single(func(a scenario.Args, v View) (*action, error) { return nodesOff(a, v, true), nil }),
-		"nodes.PowerOn":         single(func(a scenario.Args, v View) (*action, error) { return nodesOn(a, v), nil }),
-		"nodes.WaitForPowerOff": single(func(a scenario.Args, v View) (*action, error) { return nodesWait(a, v, target.Off), nil }),
-		"nodes.WaitForPowerOn":  single(func(a scenario.Args, v View) (*action, error) { return nodesWait(a, v, target.On), nil }),
+		"nodes.PowerOff": single(func(a scenario.Args, v View) (*action, error) {
+			return nodesOff(a, v, false), nil
+		}),
+		"nodes.Shutdown": single(func(a scenario.Args, v View) (*action, error) {
+			return nodesOff(a, v, true), nil
+		}),
+		"nodes.PowerOn": single(func(a scenario.Args, v View) (*action, error) { return nodesOn(a, v), nil }),
+		"nodes.WaitForPowerOff": single(func(a scenario.Args, v View) (*action, error) {
+			return nodesWait(a, v, target.Off), nil
+		}),
+		"nodes.WaitForPowerOn": single(func(a scenario.Args, v View) (*action, error) {
+			return nodesWait(a, v, target.On), nil
+		}),
 	}
 }
 
@@ -42,7 +50,8 @@ func selected(a scenario.Args, v View) selection {
 	s := selection{text: a.Selector("nodes").Text}
 	s.nodes, s.err = a.Selector("nodes").Resolve(len(v.Facts.Nodes))
 	if s.err == nil && len(s.nodes) == 0 {
-		s.err = fmt.Errorf("nodes %q selects no node on a cluster of %d; use a larger cluster or another selector", s.text, len(v.Facts.Nodes))
+		s.err = fmt.Errorf("nodes %q selects no node on a cluster of %d; use a larger cluster or another selector",
+			s.text, len(v.Facts.Nodes))
 	}
 	return s
 }
@@ -70,7 +79,8 @@ func (s selection) check(v View) error {
 	var errs []error
 	for _, n := range s.nodes {
 		if v.Facts.Can(target.NodePowerControl) && v.Facts.Nodes[n].Power == "" {
-			errs = append(errs, fmt.Errorf("%s has no power controller; configure one or select other nodes", v.NodeName(n)))
+			errs = append(errs, fmt.Errorf("%s has no power controller; configure one or select other nodes",
+				v.NodeName(n)))
 		}
 	}
 	return errors.Join(errs...)
@@ -215,7 +225,8 @@ func nodesWait(a scenario.Args, v View, state target.PowerState) *action {
 		name, what = "nodes.WaitForPowerOff", "off"
 	}
 	return &action{
-		name: name, text: fmt.Sprintf("wait until %s: %s, at most %s", s.words(), what, unit.Duration(limit)), check: s.check,
+		name: name, text: fmt.Sprintf("wait until %s: %s, at most %s", s.words(), what, unit.Duration(limit)),
+		check:    s.check,
 		requires: []target.Capability{target.NodePowerControl}, uses: Uses{Nodes: s.nodes},
 		estimate: func(f *Forecast) time.Duration {
 			if state == target.Off {
@@ -230,7 +241,8 @@ func nodesWait(a scenario.Args, v View, state target.PowerState) *action {
 }
 
 // waitForNodes waits for node after node within one limit: until off, or until on and ready for use.
-func waitForNodes(ctx context.Context, e *Env, nodes []int, state target.PowerState, limit time.Duration, annotate bool) error {
+func waitForNodes(ctx context.Context, e *Env, nodes []int, state target.PowerState, limit time.Duration,
+	annotate bool) error {
 	what, words := "nodes: waiting until ready", "%s is on and ready"
 	if state == target.Off {
 		what, words = "nodes: waiting until off", "%s is off"

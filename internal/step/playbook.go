@@ -15,9 +15,10 @@ import (
 
 func playbookSteps() Registry { return Registry{"playbook.Run": single(runPlaybook)} }
 
-// playbook.Run checks its arguments everywhere. Running a playbook needs hosts reachable by SSH and Ansible on this machine,
-// which is the capability PlaybookHosts; a target that does not claim it has the plan refuse the step before anything starts. A simulated
-// cluster has no hosts: there the addresses are resolved and what would have run is noted. The password is never part of any text.
+// playbook.Run checks its arguments everywhere. Running a playbook needs hosts reachable by SSH and Ansible on this
+// machine, which is the capability PlaybookHosts; a target that does not claim it has the plan refuse the step before
+// anything starts. A simulated cluster has no hosts: there the addresses are resolved and what would have run is noted.
+// The password is never part of any text.
 func runPlaybook(a scenario.Args, _ View) (*action, error) {
 	file, inventory := a.String("filename"), a.Strings("inventory")
 	return &action{

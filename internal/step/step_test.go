@@ -43,7 +43,8 @@ func TestEveryStepHasOneBuilder(t *testing.T) {
 func TestPrefillDepth(t *testing.T) {
 	vms := []int{1, 2, 3, 4, 5, 8, 16}
 	for nodes, want := range map[int][]int{
-		1: {4, 2, 1, 1, 1, 1, 1}, 2: {4, 4, 2, 2, 1, 1, 1}, 3: {4, 4, 4, 2, 2, 1, 1}, 4: {4, 4, 4, 4, 2, 2, 2}, 8: {4, 4, 4, 4, 4, 4, 4},
+		1: {4, 2, 1, 1, 1, 1, 1}, 2: {4, 4, 2, 2, 1, 1, 1}, 3: {4, 4, 4, 2, 2, 1, 1}, 4: {4, 4, 4, 4, 2, 2, 2},
+		8: {4, 4, 4, 4, 4, 4, 4},
 	} {
 		for i, n := range vms {
 			if got := step.PrefillDepth(n, nodes, 8); got != want[i] {
@@ -71,7 +72,8 @@ func newBench(t *testing.T) *bench {
 	b.engine = &engine{c: b.cluster, size: 100 * time.Second, how: map[string]error{}}
 	facts := target.Facts{Target: "test", Capabilities: map[target.Capability]string{
 		target.VMCreation: "test", target.VMPowerControl: "test", target.VMMoves: "test"}}
-	for _, c := range []target.Capability{target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
+	for _, c := range []target.Capability{target.NodePowerControl, target.NodeShutdown, target.Snapshots,
+		target.LiveMigration,
 		target.AvailabilityRules, target.StorageMigration, target.GuestCommands} {
 		facts.Capabilities[c] = "test"
 	}
@@ -91,13 +93,15 @@ func newBench(t *testing.T) *bench {
 		b.events = append(b.events, fmt.Sprintf("%s %s", v.Now().Sub(began), text))
 	}
 	b.env = &step.Env{
-		View:  step.View{Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, 4), TimeScale: 1, SizeScale: 1, HostCommands: true},
+		View: step.View{Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, 4), TimeScale: 1, SizeScale: 1,
+			HostCommands: true},
 		Phase: scenario.Run, Cluster: b.cluster, Clock: v, Power: &step.Power{}, Record: record, Dir: t.TempDir(),
 		Loads: loads.New(t.Context(), loads.Config{
 			Clock: v, Cluster: b.cluster, Engines: map[string]workload.Engine{"fio": b.engine}, Record: record,
 			SizeScale: 1, TimeScale: 1,
 			Open: func(loads.Launch) (loads.Output, error) {
-				return loads.Output{Raw: discard{}, Sink: discard{}, Ended: func(string, string, workload.Outcome) {}}, nil
+				return loads.Output{Raw: discard{}, Sink: discard{},
+					Ended: func(string, string, workload.Outcome) {}}, nil
 			},
 		}),
 		Background: func(_ string, f func(context.Context) error) { b.back.Go(func() { _ = f(t.Context()) }) },
@@ -178,7 +182,8 @@ func TestGroupLife(t *testing.T) {
 	b.must("vm_group.PowerOn", scenario.Args{"vm_group_name": "A", "max_concurrent": int64(2), "annotate": true})
 	b.must("vm_group.MigrateGroup", scenario.Args{"vm_group_name": "A", "from_node": int64(0), "to_node": "-1"})
 	b.must("vm_group.ResetGroupPlacement", group)
-	b.must("vm_group.CreatePeriodicSnapshots", scenario.Args{"vm_group_name": "A", "num_snapshots": int64(3), "interval_minutes": 10.0})
+	b.must("vm_group.CreatePeriodicSnapshots", scenario.Args{"vm_group_name": "A", "num_snapshots": int64(3),
+		"interval_minutes": 10.0})
 	b.must("vm_group.RelocateGroupDatastore", scenario.Args{"vm_group_name": "A", "dest_datastore_name": "D"})
 	b.must("vm_group.DisableHA", group)
 	b.must("vm_group.PowerOff", group)
@@ -219,8 +224,9 @@ func TestGroupsWithoutVMs(t *testing.T) {
 			continue
 		}
 		b := newBench(t)
-		args := scenario.Args{"vm_group_name": "A", "count_per_cluster": int64(9), "num_snapshots": int64(1), "interval_minutes": 1.0,
-			"from_node": int64(0), "to_node": int64(1), "command": "true", "dest_datastore_name": "D"}
+		args := scenario.Args{"vm_group_name": "A", "count_per_cluster": int64(9), "num_snapshots": int64(1),
+			"interval_minutes": 1.0,
+			"from_node":        int64(0), "to_node": int64(1), "command": "true", "dest_datastore_name": "D"}
 		if spec.Name != "vm_group.Grow" {
 			delete(args, "count_per_cluster")
 		}
@@ -344,7 +350,8 @@ func TestRunCommand(t *testing.T) {
 	b := newBench(t)
 	b.machines()
 	b.must("vm_group.RunCommand", scenario.Args{"vm_group_name": "B", "command": "true"})
-	b.must("vm_group.RunCommand", scenario.Args{"vm_group_name": "B", "command": "false", "fail_on_error": false, "user": "root"})
+	b.must("vm_group.RunCommand", scenario.Args{"vm_group_name": "B", "command": "false", "fail_on_error": false,
+		"user": "root"})
 	if err := b.do("vm_group.RunCommand", scenario.Args{"vm_group_name": "B", "command": "false"}); err == nil {
 		t.Error("exit status 1 is no failure")
 	}
@@ -374,7 +381,8 @@ func TestNodes(t *testing.T) {
 	if left := b.env.Power.Off([]int{0, 1, 2, 3}); !slices.Equal(left, []int{2}) {
 		t.Errorf("nodes %v are thought to be off", left)
 	}
-	b.expect(b.cluster.lines(), "0s node-off 0", "0s node-off 2", "15s node-on 0", "30s node-shutdown 1", "45s node-on 1")
+	b.expect(b.cluster.lines(), "0s node-off 0", "0s node-off 2", "15s node-on 0", "30s node-shutdown 1",
+		"45s node-on 1")
 	b.expect(b.events,
 		"0s fault node 0 (n0) Power off sent to node 0 (n0) (controller: test)",
 		"0s fault node 2 (n2) Power off sent to node 2 (n2) (controller: test)",
@@ -391,7 +399,8 @@ func TestNodes(t *testing.T) {
 func TestRefusedPowerOff(t *testing.T) {
 	b := newBench(t)
 	b.cluster.fail["node-off"] = errors.New("refused")
-	if err := b.do("nodes.PowerOff", scenario.Args{"nodes": "1", "wait_secs": 0.0}); err == nil || !strings.Contains(err.Error(), "n1") {
+	if err := b.do("nodes.PowerOff", scenario.Args{"nodes": "1", "wait_secs": 0.0}); err == nil ||
+		!strings.Contains(err.Error(), "n1") {
 		t.Errorf("error %v, want one that names the node", err)
 	}
 	b.end()
@@ -401,7 +410,8 @@ func TestNodeThatStaysOff(t *testing.T) {
 	b := newBench(t)
 	b.cluster.slow = time.Hour
 	err := b.do("nodes.PowerOff", scenario.Args{"nodes": "1", "wait_secs": 30.0})
-	if want := "nodes: waiting until off: not within 30 s; last seen: node 1 (n1) is on"; err == nil || err.Error() != want {
+	if want := "nodes: waiting until off: not within 30 s; last seen: node 1 (n1) is on"; err == nil ||
+		err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if b.elapsed() != 30*time.Second {
@@ -424,7 +434,8 @@ func TestRollingUpgrade(t *testing.T) {
 func TestBackgroundSnapshots(t *testing.T) {
 	b := newBench(t)
 	b.machines()
-	b.must("vm_group.CreatePeriodicSnapshots", scenario.Args{"vm_group_name": "B", "num_snapshots": int64(2), "interval_minutes": 1.0, "async": true})
+	b.must("vm_group.CreatePeriodicSnapshots", scenario.Args{"vm_group_name": "B", "num_snapshots": int64(2),
+		"interval_minutes": 1.0, "async": true})
 	b.must("test.Wait", scenario.Args{"duration_secs": 90.0})
 	b.expect(b.cluster.lines(), "0s snapshot __curie_7_B_1 x2", "1m0s snapshot __curie_7_B_2 x2")
 	b.end()

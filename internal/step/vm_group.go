@@ -25,12 +25,18 @@ func vmGroupSteps() Registry {
 		"vm_group.PowerOff":                single(powerOffGroup),
 		"vm_group.Grow":                    single(growGroup),
 		"vm_group.CreatePeriodicSnapshots": single(periodicSnapshots),
-		"vm_group.MigrateGroup":            single(func(a scenario.Args, v View) (*action, error) { return migrateGroup(a, v) }),
-		"vm_group.ResetGroupPlacement":     single(resetPlacement),
-		"vm_group.RunCommand":              single(runCommand),
-		"vm_group.RelocateGroupDatastore":  single(relocateGroup),
-		"vm_group.EnableHA":                single(func(a scenario.Args, _ View) (*action, error) { return setHA(a, true), nil }),
-		"vm_group.DisableHA":               single(func(a scenario.Args, _ View) (*action, error) { return setHA(a, false), nil }),
+		"vm_group.MigrateGroup": single(func(a scenario.Args, v View) (*action, error) {
+			return migrateGroup(a, v)
+		}),
+		"vm_group.ResetGroupPlacement":    single(resetPlacement),
+		"vm_group.RunCommand":             single(runCommand),
+		"vm_group.RelocateGroupDatastore": single(relocateGroup),
+		"vm_group.EnableHA": single(func(a scenario.Args, _ View) (*action, error) {
+			return setHA(a, true), nil
+		}),
+		"vm_group.DisableHA": single(func(a scenario.Args, _ View) (*action, error) {
+			return setHA(a, false), nil
+		}),
 	}
 }
 
@@ -102,7 +108,8 @@ func cloneFromTemplate(a scenario.Args, v View) (*action, error) {
 			switch how, can := f.Facts.Capabilities[target.NodeFailover]; {
 			case a.Bool("disable_ha"):
 			case !can:
-				f.warn("group %q is to be restarted elsewhere when a node fails (disable_ha: False), and nothing here does that%s",
+				f.warn("group %q is to be restarted elsewhere when a node fails (disable_ha: False), and nothing "+
+					"here does that%s",
 					group, reason(f.Facts.Missing[target.NodeFailover]))
 			case f.Facts.Simulated:
 				f.warn("group %q is restarted elsewhere when a node fails (disable_ha: False): %s", group, how)
@@ -131,20 +138,22 @@ func doClone(ctx context.Context, e *Env, group string, a scenario.Args) error {
 	}
 	e.annotate(a.Bool("annotate"), "Cloning group %s: %s", group, unit.Plural(len(wanted), "VM"))
 	template := target.Template{
-		Name: scenario.TemplateName(e.Scenario.ID, decl.Template, group), Group: group, Image: decl.Template, Folder: decl.OVF,
-		Node: 0, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: e.Disks(decl),
+		Name: scenario.TemplateName(e.Scenario.ID, decl.Template, group), Group: group, Image: decl.Template,
+		Folder: decl.OVF,
+		Node:   0, CPUs: decl.CPUs, MemoryBytes: decl.MemoryBytes, DiskBytes: e.Disks(decl),
 	}
 	clone := target.Clone{Source: template.Name, Group: group, Members: wanted, Linked: a.Bool("linked_clone")}
 	maker, err := able[target.VMMaker](e, target.VMCreation)
 	if err != nil {
 		return err
 	}
-	err = e.within(ctx, fmt.Sprintf("group %q", group), cloneLimitEach*time.Duration(len(wanted)+1), func(ctx context.Context) error {
-		if err := maker.CreateTemplate(ctx, template); err != nil {
-			return fmt.Errorf("template of image %q: %w", decl.Template, err)
-		}
-		return maker.Clone(ctx, clone)
-	})
+	err = e.within(ctx, fmt.Sprintf("group %q", group), cloneLimitEach*time.Duration(len(wanted)+1),
+		func(ctx context.Context) error {
+			if err := maker.CreateTemplate(ctx, template); err != nil {
+				return fmt.Errorf("template of image %q: %w", decl.Template, err)
+			}
+			return maker.Clone(ctx, clone)
+		})
 	if err != nil {
 		return err
 	}
@@ -153,7 +162,8 @@ func doClone(ctx context.Context, e *Env, group string, a scenario.Args) error {
 		return err
 	}
 	if missing := absent(wanted, vms); len(missing) > 0 {
-		return fmt.Errorf("group %q: %s missing after cloning: %s", group, unit.Plural(len(missing), "VM"), unit.List(missing, mostNamed))
+		return fmt.Errorf("group %q: %s missing after cloning: %s", group, unit.Plural(len(missing), "VM"),
+			unit.List(missing, mostNamed))
 	}
 	if err := exempt(ctx, e, names(vms), a.Bool("disable_ha"), a.Bool("disable_drs")); err != nil {
 		return fmt.Errorf("group %q: %w", group, err)
@@ -274,7 +284,8 @@ func accessible(ctx context.Context, e *Env, group string, pending []string, lim
 		if len(left) == 0 {
 			return true, "", nil
 		}
-		return false, fmt.Sprintf("%s not accessible: %s (%v)", unit.Plural(len(left), "VM"), unit.List(left, mostNamed), first), nil
+		return false, fmt.Sprintf("%s not accessible: %s (%v)", unit.Plural(len(left), "VM"),
+			unit.List(left, mostNamed), first), nil
 	})
 }
 
@@ -320,7 +331,9 @@ func powerOffGroup(a scenario.Args, _ View) (*action, error) {
 			e.annotate(a.Bool("annotate"), "Powering off group %s", group)
 			what := fmt.Sprintf("group %q: power off", group)
 			limit := powerLimitEach * time.Duration(len(vms))
-			if err := e.within(ctx, what, limit, func(ctx context.Context) error { return power.PowerOff(ctx, names(vms)) }); err != nil {
+			if err := e.within(ctx, what, limit, func(ctx context.Context) error {
+				return power.PowerOff(ctx, names(vms))
+			}); err != nil {
 				return err
 			}
 			return e.until(ctx, what, e.pollEvery(time.Second), limit, func(ctx context.Context) (bool, string, error) {
@@ -361,7 +374,8 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 			}
 			_, then, err := grown(v)
 			if err == nil && len(then) <= len(now) {
-				err = fmt.Errorf("group %q: growing to %s does not grow it: it has %d already", group, unit.Plural(len(then), "VM"), len(now))
+				err = fmt.Errorf("group %q: growing to %s does not grow it: it has %d already", group,
+					unit.Plural(len(then), "VM"), len(now))
 			}
 			return err
 		},
@@ -407,14 +421,18 @@ func doGrow(ctx context.Context, e *Env, decl scenario.Group, then []target.Plac
 	}
 	first := vms[0]
 	missing := absent(then, vms)
-	added := slices.DeleteFunc(slices.Clone(then), func(m target.Placement) bool { return !slices.Contains(missing, m.Name) })
+	added := slices.DeleteFunc(slices.Clone(then), func(m target.Placement) bool {
+		return !slices.Contains(missing, m.Name)
+	})
 	maker, err := able[target.VMMaker](e, target.VMCreation)
 	if err != nil {
 		return err
 	}
-	err = e.within(ctx, fmt.Sprintf("group %q", group), cloneLimitEach*time.Duration(len(added)), func(ctx context.Context) error {
-		return maker.Clone(ctx, target.Clone{Source: first.Name, Group: group, Members: added, Linked: a.Bool("linked_clone")})
-	})
+	err = e.within(ctx, fmt.Sprintf("group %q", group), cloneLimitEach*time.Duration(len(added)),
+		func(ctx context.Context) error {
+			return maker.Clone(ctx, target.Clone{Source: first.Name, Group: group, Members: added,
+				Linked: a.Bool("linked_clone")})
+		})
 	if err != nil {
 		return err
 	}
@@ -424,9 +442,10 @@ func doGrow(ctx context.Context, e *Env, decl scenario.Group, then []target.Plac
 		if err != nil {
 			return err
 		}
-		err = e.within(ctx, fmt.Sprintf("group %q: power on", group), powerLimitEach*time.Duration(len(added)), func(ctx context.Context) error {
-			return power.PowerOn(ctx, missing, powerOnWidth)
-		})
+		err = e.within(ctx, fmt.Sprintf("group %q: power on", group), powerLimitEach*time.Duration(len(added)),
+			func(ctx context.Context) error {
+				return power.PowerOn(ctx, missing, powerOnWidth)
+			})
 		if err != nil {
 			return err
 		}
@@ -437,7 +456,8 @@ func doGrow(ctx context.Context, e *Env, decl scenario.Group, then []target.Plac
 
 // move puts a machine on another node: live when it runs and the place can, else as it is.
 func move(ctx context.Context, e *Env, vm target.VM, node int) error {
-	if m, ok := target.As[target.Migrator](e.Cluster); ok && vm.Power == target.On && e.Facts.Can(target.LiveMigration) {
+	if m, ok := target.As[target.Migrator](e.Cluster); ok && vm.Power == target.On &&
+		e.Facts.Can(target.LiveMigration) {
 		return m.Migrate(ctx, vm.Name, node)
 	}
 	mover, err := able[target.VMMover](e, target.VMMoves)

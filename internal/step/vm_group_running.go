@@ -12,8 +12,8 @@ import (
 	"plimsoll/unit"
 )
 
-// The steps of this file act on the members of a group while they run. A group without VMs leaves them nothing to do, except
-// for vm_group.RunCommand, which then fails.
+// The steps of this file act on the members of a group while they run. A group without VMs leaves them nothing to do,
+// except for vm_group.RunCommand, which then fails.
 
 func periodicSnapshots(a scenario.Args, v View) (*action, error) {
 	group, n := a.String("vm_group_name"), a.Int("num_snapshots")
@@ -52,7 +52,9 @@ func periodicSnapshots(a scenario.Args, v View) (*action, error) {
 		},
 		do: func(ctx context.Context, e *Env) error {
 			if a.Bool("async") {
-				e.Background("vm_group.CreatePeriodicSnapshots", func(ctx context.Context) error { return take(ctx, e) })
+				e.Background("vm_group.CreatePeriodicSnapshots", func(ctx context.Context) error {
+					return take(ctx, e)
+				})
 				return nil
 			}
 			return take(ctx, e)
@@ -96,8 +98,9 @@ func migrateGroup(a scenario.Args, v View) (*action, error) {
 	from, err1 := nodeIndex(a, "from_node", v)
 	to, err2 := nodeIndex(a, "to_node", v)
 	return &action{
-		name:     "vm_group.MigrateGroup",
-		text:     fmt.Sprintf("live-migrate the VMs of group %q from node %v to node %v", group, a["from_node"], a["to_node"]),
+		name: "vm_group.MigrateGroup",
+		text: fmt.Sprintf("live-migrate the VMs of group %q from node %v to node %v", group, a["from_node"],
+			a["to_node"]),
 		requires: []target.Capability{target.LiveMigration},
 		check:    func(View) error { return errors.Join(err1, err2) },
 		estimate: func(f *Forecast) time.Duration {
@@ -114,7 +117,8 @@ func migrateGroup(a scenario.Args, v View) (*action, error) {
 					moves[vm.Name] = to
 				}
 			}
-			e.annotate(a.Bool("annotate"), "Migrating %s of group %s from %s to %s", unit.Plural(len(moves), "VM"), group, e.NodeName(from), e.NodeName(to))
+			e.annotate(a.Bool("annotate"), "Migrating %s of group %s from %s to %s", unit.Plural(len(moves), "VM"),
+				group, e.NodeName(from), e.NodeName(to))
 			if err := migrate(ctx, e, group, vms, moves); err != nil {
 				return err
 			}
@@ -227,9 +231,10 @@ func runCommand(a scenario.Args, _ View) (*action, error) {
 			}
 			e.annotate(a.Bool("annotate"), "Running a command on group %s: %s", group, short(command))
 			for _, vm := range vms {
-				err := e.within(ctx, fmt.Sprintf("vm %q: command", vm.Name), a.Seconds("timeout_secs"), func(ctx context.Context) error {
-					return guestCommand(ctx, e, vm.Name, command, a.String("user"))
-				})
+				err := e.within(ctx, fmt.Sprintf("vm %q: command", vm.Name), a.Seconds("timeout_secs"),
+					func(ctx context.Context) error {
+						return guestCommand(ctx, e, vm.Name, command, a.String("user"))
+					})
 				switch {
 				case ctx.Err() != nil:
 					return ctx.Err()

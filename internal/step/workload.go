@@ -11,7 +11,8 @@ import (
 	"plimsoll/unit"
 )
 
-// DefaultWait is the limit of a wait, beyond the expected end of the workload where that is known, when the author gave none.
+// DefaultWait is the limit of a wait, beyond the expected end of the workload where that is known, when the author gave
+// none.
 const DefaultWait = 300 * time.Second
 
 // PrefillLimit is the limit of a prefill when the author gave none.
@@ -20,8 +21,8 @@ const PrefillLimit = 7200 * time.Second
 // Depths of prefill: writes of 1 MiB outstanding per section of the job file.
 const prefillDepth = 4
 
-// PrefillDepth is how many writes a prefill keeps outstanding per section when at most maxConcurrent of a group's vms are
-// prefilled at a time, spread over its nodes: about four per node in all, at least one.
+// PrefillDepth is how many writes a prefill keeps outstanding per section when at most maxConcurrent of a group's vms
+// are prefilled at a time, spread over its nodes: about four per node in all, at least one.
 func PrefillDepth(vms, nodes, maxConcurrent int) int {
 	nodes = max(nodes, 1)
 	perNode := (min(max(vms, 1), max(maxConcurrent, 1)) + nodes - 1) / nodes
@@ -108,7 +109,8 @@ func prefillStart(a scenario.Args, v View) (*action, error) {
 	}
 	async := a.Bool("async")
 	return &action{
-		text:     fmt.Sprintf("prefill workload %q on all of %s at once%s", load.Name, groupWords(v, load), unwaited(async)),
+		text: fmt.Sprintf("prefill workload %q on all of %s at once%s", load.Name, groupWords(v, load),
+			unwaited(async)),
 		uses:     prefilling(load),
 		estimate: func(f *Forecast) time.Duration { return f.prefill(load, 0, PrefillLimit, async) },
 		do: func(ctx context.Context, e *Env) error {
@@ -152,7 +154,8 @@ func startWorkload(a scenario.Args, v View) (*action, error) {
 	}
 	async := a.Bool("async")
 	if async && a.Has("timeout_secs") {
-		return nil, fmt.Errorf("workload %q: timeout_secs has no meaning with async; give it to the workload.Wait", load.Name)
+		return nil, fmt.Errorf("workload %q: timeout_secs has no meaning with async; give it to the workload.Wait",
+			load.Name)
 	}
 	o := loads.Options{
 		Runtime: v.Scaled(a.Seconds("runtime_secs")), Stagger: v.Scaled(a.Seconds("stagger_secs")), Seed: load.Name,

@@ -19,8 +19,8 @@ const (
 	hour = time.Hour
 )
 
-// The table of limits: what a synchronous start, or a wait, allows a job that does not end by itself, and how long it takes with one
-// that does. A limit is one for all VMs.
+// The table of limits: what a synchronous start, or a wait, allows a job that does not end by itself, and how long it
+// takes with one that does. A limit is one for all VMs.
 func TestLimits(t *testing.T) {
 	type args = scenario.Args
 	cases := []struct {
@@ -65,13 +65,15 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A job that goes on beyond its runtime is given the expected end plus the limit, stagger included, whenever the wait begins.
+// A job that goes on beyond its runtime is given the expected end plus the limit, stagger included, whenever the wait
+// begins.
 func TestLimitCountsFromTheExpectedEnd(t *testing.T) {
 	for _, late := range []time.Duration{0, 500 * sec, 5000 * sec} {
 		b := newBench(t)
 		b.machines()
 		b.engine.hang = true
-		b.must("workload.Start", scenario.Args{"workload_name": "W", "async": true, "runtime_secs": 600.0, "stagger_secs": 30.0})
+		b.must("workload.Start", scenario.Args{"workload_name": "W", "async": true, "runtime_secs": 600.0,
+			"stagger_secs": 30.0})
 		b.must("test.Wait", scenario.Args{"duration_secs": (late + sec).Seconds()})
 		if err := b.do("workload.Wait", scenario.Args{"workload_name": "W", "timeout_secs": 50.0}); err == nil {
 			t.Error("a job that never ends was waited for with success")
@@ -87,7 +89,8 @@ func TestLimitCountsFromTheExpectedEnd(t *testing.T) {
 func TestStagger(t *testing.T) {
 	b := newBench(t)
 	b.machines()
-	b.must("workload.Start", scenario.Args{"workload_name": "W", "async": true, "runtime_secs": 600.0, "stagger_secs": 5.0, "annotate": true})
+	b.must("workload.Start", scenario.Args{"workload_name": "W", "async": true, "runtime_secs": 600.0,
+		"stagger_secs": 5.0, "annotate": true})
 	b.must("workload.Wait", scenario.Args{"workload_name": "W", "annotate": true})
 	b.expect(b.cluster.lines(), "0s run W on 7_A_0000", "2.5s run W on 7_A_0001", "5s run W on 7_A_0002")
 	b.must("workload.Wait", scenario.Args{"workload_name": "W"}) // again is immediate
@@ -201,13 +204,16 @@ func TestStop(t *testing.T) {
 	}
 	b.must("test.Wait", scenario.Args{"duration_secs": 10.0})
 	b.must("workload.Stop", scenario.Args{"workload_name": "W"})
-	if err := b.do("workload.Wait", scenario.Args{"workload_name": "W"}); err == nil || !strings.Contains(err.Error(), "stopped before it ended") {
+	if err := b.do("workload.Wait", scenario.Args{"workload_name": "W"}); err == nil ||
+		!strings.Contains(err.Error(), "stopped before it ended") {
 		t.Errorf("a wait after a stop: %v", err)
 	}
 	b.cluster.log = nil
 	b.must("workload.Start", scenario.Args{"workload_name": "W", "runtime_secs": 60.0}) // a real second run
-	b.expect(b.cluster.lines(), "10.02s run W.2 on 7_A_0000", "10.02s run W.2 on 7_A_0001", "10.02s run W.2 on 7_A_0002")
-	if err := b.do("workload.Wait", scenario.Args{"workload_name": "X"}); err == nil || !strings.Contains(err.Error(), "never started") {
+	b.expect(b.cluster.lines(), "10.02s run W.2 on 7_A_0000", "10.02s run W.2 on 7_A_0001",
+		"10.02s run W.2 on 7_A_0002")
+	if err := b.do("workload.Wait", scenario.Args{"workload_name": "X"}); err == nil ||
+		!strings.Contains(err.Error(), "never started") {
 		t.Errorf("a wait before any start: %v", err)
 	}
 	b.events = nil
@@ -310,11 +316,13 @@ func TestStopOfTheRun(t *testing.T) {
 		args scenario.Args
 	}{
 		{"workload.Start", scenario.Args{"workload_name": "W", "runtime_secs": 600.0}},
-		{"workload.Start", scenario.Args{"workload_name": "W", "runtime_secs": 600.0, "stagger_secs": 900.0, "async": true}},
+		{"workload.Start", scenario.Args{"workload_name": "W", "runtime_secs": 600.0, "stagger_secs": 900.0,
+			"async": true}},
 		{"workload.PrefillRun", scenario.Args{"workload_name": "W", "max_concurrent": int64(1)}},
 		{"test.Wait", scenario.Args{"duration_secs": 3600.0}},
 		{"nodes.WaitForPowerOff", scenario.Args{"nodes": "0"}},
-		{"vm_group.CreatePeriodicSnapshots", scenario.Args{"vm_group_name": "A", "num_snapshots": int64(9), "interval_minutes": 10.0}},
+		{"vm_group.CreatePeriodicSnapshots", scenario.Args{"vm_group_name": "A", "num_snapshots": int64(9),
+			"interval_minutes": 10.0}},
 	}
 	for _, s := range steps {
 		t.Run(s.name, func(t *testing.T) {
@@ -365,7 +373,8 @@ func TestToolNamedByTheFile(t *testing.T) {
 	n := &naming{engine: b.engine}
 	b.env.Loads.Engines["fio"] = n
 	err := b.do("workload.Start", scenario.Args{"workload_name": "W"})
-	if err == nil || !strings.Contains(err.Error(), "sysbench: not found") || len(n.asked) != 1 || !strings.HasSuffix(n.asked[0], " W") {
+	if err == nil || !strings.Contains(err.Error(), "sysbench: not found") || len(n.asked) != 1 ||
+		!strings.HasSuffix(n.asked[0], " W") {
 		t.Errorf("error %v, asked %q", err, n.asked)
 	}
 	b.end()

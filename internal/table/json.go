@@ -48,7 +48,8 @@ func jsonValues(data []byte) ([]any, error) {
 			if errors.As(err, &syntax) {
 				at = syntax.Offset
 			}
-			return nil, fmt.Errorf("line %d: %w", 1+bytes.Count(data[:max(0, min(int(at), len(data)))], []byte("\n")), err)
+			return nil, fmt.Errorf("line %d: %w", 1+bytes.Count(data[:max(0, min(int(at), len(data)))], []byte("\n")),
+				err)
 		}
 		if out = append(out, v); len(out) > maxRows {
 			return nil, fmt.Errorf("more than %d elements", maxRows)
@@ -139,7 +140,8 @@ func (t *Table) fromColumns(columns map[string]any) error {
 			t.Rows, t.Lines = make([][]string, len(list)), make([]int, len(list))
 		}
 		if len(list) != len(t.Rows) {
-			return fmt.Errorf("%s has %s, %s has %d", Quote(name), unit.Plural(len(list), "value"), Quote(t.Names[0]), len(t.Rows))
+			return fmt.Errorf("%s has %s, %s has %d", Quote(name), unit.Plural(len(list), "value"), Quote(t.Names[0]),
+				len(t.Rows))
 		}
 		for i, v := range list {
 			c, ok := cell(v)

@@ -116,9 +116,9 @@ func (t *Table) Numbers(column int, gaps bool) ([]float64, error) {
 	return out, Join(bad...)
 }
 
-// Numeric lists the columns that hold numbers and gaps only. A column that mostly holds numbers and also something else is
-// an objection, since leaving out either would be silent; so is a table without any numbers. Columns of other text are
-// left out, with a warning when they look as if they were meant as numbers.
+// Numeric lists the columns that hold numbers and gaps only. A column that mostly holds numbers and also something else
+// is an objection, since leaving out either would be silent; so is a table without any numbers. Columns of other text
+// are left out, with a warning when they look as if they were meant as numbers.
 func (t *Table) Numeric() (list []int, warnings []string, err error) {
 	for i, name := range t.Names {
 		numbers, others, like, first := 0, 0, 0, -1
@@ -148,7 +148,8 @@ func (t *Table) Numeric() (list []int, warnings []string, err error) {
 		}
 	}
 	if len(list) == 0 && err == nil {
-		err = fmt.Errorf("no column of numbers among %s: %s %d begins with %s", QuoteAll(t.Names), t.Unit, t.Lines[0], Quote(t.Rows[0][0]))
+		err = fmt.Errorf("no column of numbers among %s: %s %d begins with %s", QuoteAll(t.Names), t.Unit, t.Lines[0],
+			Quote(t.Rows[0][0]))
 		if len(warnings) > 0 {
 			err = fmt.Errorf("no column of numbers: %s", strings.Join(warnings, "; "))
 		}

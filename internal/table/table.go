@@ -129,10 +129,11 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// readText reads CSV with commas, semicolons or tabs, or columns separated by blanks. A line that begins with # is a comment.
-// The first line is a header when a cell of it is no number, and nothing that was meant as one.
+// readText reads CSV with commas, semicolons or tabs, or columns separated by blanks. A line that begins with # is a
+// comment. The first line is a header when a cell of it is no number, and nothing that was meant as one.
 func (t *Table) readText(data []byte) error {
-	scanner := bufio.NewScanner(bytes.NewReader(bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))))
+	scanner := bufio.NewScanner(bytes.NewReader(bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")),
+		[]byte("\r"), []byte("\n"))))
 	scanner.Buffer(nil, maxLine)
 	var split func(string) []string
 	number, first := 0, 0
@@ -151,10 +152,12 @@ func (t *Table) readText(data []byte) error {
 			continue
 		}
 		if len(cells) != len(t.Names) {
-			return fmt.Errorf("line %d has %s, the first has %d: %s", number, unit.Plural(len(cells), "cell"), len(t.Names), Quote(strings.TrimSpace(line)))
+			return fmt.Errorf("line %d has %s, the first has %d: %s", number, unit.Plural(len(cells), "cell"),
+				len(t.Names), Quote(strings.TrimSpace(line)))
 		}
 		if len(t.Rows) == maxRows || len(t.Rows)*len(t.Names) > maxCells {
-			return fmt.Errorf("line %d: more than %d rows or %d cells: that is raw data, not a result", number, maxRows, maxCells)
+			return fmt.Errorf("line %d: more than %d rows or %d cells: that is raw data, not a result", number, maxRows,
+				maxCells)
 		}
 		t.Rows, t.Lines = append(t.Rows, cells), append(t.Lines, number)
 		if len(t.Rows) == 1 && t.Named {
@@ -210,8 +213,8 @@ func (t *Table) number(columns int) {
 	}
 }
 
-// noHeader makes the first line a row after all, when it holds nothing but numbers written badly (1,5 or 12ms) and the second
-// line writes its numbers alike.
+// noHeader makes the first line a row after all, when it holds nothing but numbers written badly (1,5 or 12ms) and the
+// second line writes its numbers alike.
 func (t *Table) noHeader(line int) {
 	second := t.Rows[0]
 	for i, name := range t.Names {

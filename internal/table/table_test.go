@@ -19,41 +19,53 @@ func TestRead(t *testing.T) {
 		rows  [][]string
 		fails string // whole
 	}{
-		"csv":                  {text: "a, b\n1,2\n\n# note\n3 , 4\n", names: []string{"a", "b"}, rows: [][]string{{"1", "2"}, {"3", "4"}}},
-		"quoted":               {text: "\"a, x\",b\n1,2\n", names: []string{"a, x", "b"}, rows: [][]string{{"1", "2"}}},
-		"tabs":                 {text: "a b\tc\n1\t2\n\t3\n4\t\n", names: []string{"a b", "c"}, rows: [][]string{{"1", "2"}, {"", "3"}, {"4", ""}}},
-		"semicolons":           {text: "\ufeffa;b\r\n1;2\r\n", names: []string{"a", "b"}, rows: [][]string{{"1", "2"}}},
-		"blanks":               {text: "1  2\n3 4", names: []string{"column 1", "column 2"}, rows: [][]string{{"1", "2"}, {"3", "4"}}},
-		"one per line":         {text: "5\n6", names: []string{"column 1"}, rows: [][]string{{"5"}, {"6"}}},
-		"old Macintosh":        {text: "n\r5\r6\r", names: []string{"n"}, rows: [][]string{{"5"}, {"6"}}},
-		"an unnamed column":    {text: ",x\n0,5\n1,6\n", names: []string{"column 1", "x"}, rows: [][]string{{"0", "5"}, {"1", "6"}}},
-		"no header, bad first": {text: "1;2,5\n2;3,5\n", names: []string{"column 1", "column 2"}, rows: [][]string{{"1", "2,5"}, {"2", "3,5"}}},
-		"sizes as names":       {text: "4k,8k\n1,2\n", names: []string{"4k", "8k"}, rows: [][]string{{"1", "2"}}},
-		"list":                 {text: "[1, 2.5, null]", names: []string{"column 1"}, rows: [][]string{{"1"}, {"2.5"}, {""}}},
-		"lists":                {text: "[[1,2],[3,4]]", names: []string{"column 1", "column 2"}, rows: [][]string{{"1", "2"}, {"3", "4"}}},
-		"objects":              {text: `[{"x":1,"n":2},{"n":4,"x":3},{"n":5}]`, names: []string{"n", "x"}, rows: [][]string{{"2", "1"}, {"4", "3"}, {"5", ""}}},
-		"JSON lines":           {text: "{\"n\":1}\n{\"n\":2}\n", names: []string{"n"}, rows: [][]string{{"1"}, {"2"}}},
-		"columns":              {text: `{"n":[1,2],"x":[3,4]}`, names: []string{"n", "x"}, rows: [][]string{{"1", "3"}, {"2", "4"}}},
-		"empty":                {text: " \n", fails: "no data"},
-		"comments only":        {text: "# a\n", fails: "no rows"},
-		"header only":          {text: "a,b\n", fails: `no rows below the header "a,b"`},
-		"ragged":               {text: "a,b\n1\n", fails: `line 2 has 1 cell, the first has 2: "1"`},
-		"another delimiter":    {text: "a,b\n1;2\n", fails: `line 2 has 1 cell, the first has 2: "1;2"`},
-		"twice":                {text: "a,b,A\n1,2,3\n", fails: `columns 1 and 3 are both called "A"`},
-		"binary":               {text: "a\n\x00\x01", fails: "line 2: byte 0x00 is no text: a table is text in UTF-8"},
-		"Latin-1":              {text: "caf\xe9,b\n", fails: "line 1: byte 0xe9 is no text: a table is text in UTF-8"},
-		"UTF-16":               {text: "\xff\xfea\x00", fails: "line 1: the text is in UTF-16: save it as UTF-8"},
-		"a long line":          {text: "a\n" + strings.Repeat("1", maxLine+1), fails: "line 2 is longer than 1024 KiB"},
-		"not JSON":             {text: "[1,", fails: "not valid JSON: line 1: unexpected EOF"},
-		"broken JSON":          {text: "[1,\n2,\nx]", fails: "not valid JSON: line 3: invalid character 'x' looking for beginning of value"},
-		"no list":              {text: `{"n":1}`, fails: `"n" is not a list of numbers`},
-		"an object inside":     {text: `[{"n":{"mean":1}}]`, fails: `element 1: "n" holds a list or an object, where a number is wanted`},
-		"unequal lists":        {text: `{"n":[1],"x":[1,2]}`, fails: `"x" has 2 values, "n" has 1`},
-		"a field more":         {text: `[{"n":1},{"n":1,"x":2}]`, fails: `element 2 has what those before it lack: "x"`},
-		"mixed elements":       {text: `[1,{"n":1}]`, fails: "element 2 is an object, and the first is none"},
-		"a list of another":    {text: `[[1,2],[3]]`, fails: "element 2 has 1 value, the first has 2"},
-		"empty list":           {text: `[]`, fails: "no rows"},
-		"empty objects":        {text: `[{},{}]`, fails: "no columns"},
+		"csv": {text: "a, b\n1,2\n\n# note\n3 , 4\n", names: []string{"a", "b"},
+			rows: [][]string{{"1", "2"}, {"3", "4"}}},
+		"quoted": {text: "\"a, x\",b\n1,2\n", names: []string{"a, x", "b"}, rows: [][]string{{"1", "2"}}},
+		"tabs": {text: "a b\tc\n1\t2\n\t3\n4\t\n", names: []string{"a b", "c"},
+			rows: [][]string{{"1", "2"}, {"", "3"}, {"4", ""}}},
+		"semicolons": {text: "\ufeffa;b\r\n1;2\r\n", names: []string{"a", "b"}, rows: [][]string{{"1", "2"}}},
+		"blanks": {text: "1  2\n3 4", names: []string{"column 1", "column 2"},
+			rows: [][]string{{"1", "2"}, {"3", "4"}}},
+		"one per line":  {text: "5\n6", names: []string{"column 1"}, rows: [][]string{{"5"}, {"6"}}},
+		"old Macintosh": {text: "n\r5\r6\r", names: []string{"n"}, rows: [][]string{{"5"}, {"6"}}},
+		"an unnamed column": {text: ",x\n0,5\n1,6\n", names: []string{"column 1", "x"},
+			rows: [][]string{{"0", "5"}, {"1", "6"}}},
+		"no header, bad first": {text: "1;2,5\n2;3,5\n", names: []string{"column 1", "column 2"},
+			rows: [][]string{{"1", "2,5"}, {"2", "3,5"}}},
+		"sizes as names": {text: "4k,8k\n1,2\n", names: []string{"4k", "8k"}, rows: [][]string{{"1", "2"}}},
+		"list": {text: "[1, 2.5, null]", names: []string{"column 1"},
+			rows: [][]string{{"1"}, {"2.5"}, {""}}},
+		"lists": {text: "[[1,2],[3,4]]", names: []string{"column 1", "column 2"},
+			rows: [][]string{{"1", "2"}, {"3", "4"}}},
+		"objects": {text: `[{"x":1,"n":2},{"n":4,"x":3},{"n":5}]`, names: []string{"n", "x"},
+			rows: [][]string{{"2", "1"}, {"4", "3"}, {"5", ""}}},
+		"JSON lines": {text: "{\"n\":1}\n{\"n\":2}\n", names: []string{"n"}, rows: [][]string{{"1"}, {"2"}}},
+		"columns": {text: `{"n":[1,2],"x":[3,4]}`, names: []string{"n", "x"},
+			rows: [][]string{{"1", "3"}, {"2", "4"}}},
+		"empty":             {text: " \n", fails: "no data"},
+		"comments only":     {text: "# a\n", fails: "no rows"},
+		"header only":       {text: "a,b\n", fails: `no rows below the header "a,b"`},
+		"ragged":            {text: "a,b\n1\n", fails: `line 2 has 1 cell, the first has 2: "1"`},
+		"another delimiter": {text: "a,b\n1;2\n", fails: `line 2 has 1 cell, the first has 2: "1;2"`},
+		"twice":             {text: "a,b,A\n1,2,3\n", fails: `columns 1 and 3 are both called "A"`},
+		"binary":            {text: "a\n\x00\x01", fails: "line 2: byte 0x00 is no text: a table is text in UTF-8"},
+		"Latin-1":           {text: "caf\xe9,b\n", fails: "line 1: byte 0xe9 is no text: a table is text in UTF-8"},
+		"UTF-16":            {text: "\xff\xfea\x00", fails: "line 1: the text is in UTF-16: save it as UTF-8"},
+		"a long line":       {text: "a\n" + strings.Repeat("1", maxLine+1), fails: "line 2 is longer than 1024 KiB"},
+		"not JSON":          {text: "[1,", fails: "not valid JSON: line 1: unexpected EOF"},
+		"broken JSON": {text: "[1,\n2,\nx]", fails: "not valid JSON: line 3: invalid character 'x' looking " +
+			"for beginning of value"},
+		"no list": {text: `{"n":1}`, fails: `"n" is not a list of numbers`},
+		"an object inside": {text: `[{"n":{"mean":1}}]`,
+			fails: `element 1: "n" holds a list or an object, where a number is wanted`},
+		"unequal lists": {text: `{"n":[1],"x":[1,2]}`, fails: `"x" has 2 values, "n" has 1`},
+		"a field more": {text: `[{"n":1},{"n":1,"x":2}]`,
+			fails: `element 2 has what those before it lack: "x"`},
+		"mixed elements":    {text: `[1,{"n":1}]`, fails: "element 2 is an object, and the first is none"},
+		"a list of another": {text: `[[1,2],[3]]`, fails: "element 2 has 1 value, the first has 2"},
+		"empty list":        {text: `[]`, fails: "no rows"},
+		"empty objects":     {text: `[{},{}]`, fails: "no columns"},
 	} {
 		s, err := Read(strings.NewReader(c.text))
 		if c.fails != "" {
@@ -73,7 +85,8 @@ func TestRead(t *testing.T) {
 			t.Errorf("too many columns: %v", err)
 		}
 	}
-	if _, err := Read(io.LimitReader(ones{}, maxBytes+2)); err == nil || err.Error() != "more than 64 MiB: that is raw data, not a result" {
+	if _, err := Read(io.LimitReader(ones{}, maxBytes+2)); err == nil ||
+		err.Error() != "more than 64 MiB: that is raw data, not a result" {
 		t.Errorf("enormous: %v", err)
 	}
 }
@@ -96,16 +109,22 @@ func TestNumericColumns(t *testing.T) {
 		warnings []string
 		fails    string
 	}{
-		"gaps":                 {text: "a,b\n1,\n,2\nNaN,n/a\n", list: []int{0, 1}},
-		"text beside":          {text: "host,a\nx,1\ny,2\n", list: []int{1}},
-		"hashes beside":        {text: "commit,a\n7f3a,1\n1234,2\n99bb,3\n", list: []int{1}},
-		"a unit":               {text: "t,lat\n1,12ms\n2,13ms\n", list: []int{0}, warnings: []string{`lat is left out: line 2: "12ms" is not a number: write the number alone; its unit belongs in the name of the column`}},
-		"a decimal comma":      {text: "a;b\n1;1,5\n2;2,5\n", list: []int{0}, warnings: []string{`b is left out: line 2: "1,5" is not a number: write a decimal point, and nothing between thousands`}},
-		"one bad cell":         {text: "a,b\n1,1\n2,2\n3,broken\n", fails: `line 4: b: "broken" is not a number`},
-		"infinite":             {text: "a\n1\n2\nInf\n1e999\n3\n", fails: "line 4: a: \"Inf\" is not finite; line 5: a: \"1e999\" is not finite"},
-		"no numbers":           {text: "a|b\n1|2\n", fails: `no column of numbers among "a|b": line 2 begins with "1|2"`},
-		"only with commas":     {text: "a\n1.234,5\n", fails: `no column of numbers: a is left out: line 2: "1.234,5" is not a number: write a decimal point, and nothing between thousands`},
-		"all missing":          {text: "a,b\n,x\n,y\n", fails: `no column of numbers among "a", "b": line 2 begins with ""`},
+		"gaps":          {text: "a,b\n1,\n,2\nNaN,n/a\n", list: []int{0, 1}},
+		"text beside":   {text: "host,a\nx,1\ny,2\n", list: []int{1}},
+		"hashes beside": {text: "commit,a\n7f3a,1\n1234,2\n99bb,3\n", list: []int{1}},
+		"a unit": {text: "t,lat\n1,12ms\n2,13ms\n", list: []int{0},
+			warnings: []string{`lat is left out: line 2: "12ms" is not a number: write the number alone; its unit belongs in the name of the column`}},
+		"a decimal comma": {text: "a;b\n1;1,5\n2;2,5\n", list: []int{0},
+			warnings: []string{`b is left out: line 2: "1,5" is not a number: write a decimal point, and nothing between thousands`}},
+		"one bad cell": {text: "a,b\n1,1\n2,2\n3,broken\n", fails: `line 4: b: "broken" is not a number`},
+		"infinite": {text: "a\n1\n2\nInf\n1e999\n3\n", fails: "line 4: a: \"Inf\" is not finite; line 5: " +
+			"a: \"1e999\" is not finite"},
+		"no numbers": {text: "a|b\n1|2\n",
+			fails: `no column of numbers among "a|b": line 2 begins with "1|2"`},
+		"only with commas": {text: "a\n1.234,5\n",
+			fails: `no column of numbers: a is left out: line 2: "1.234,5" is not a number: write a decimal point, and nothing between thousands`},
+		"all missing": {text: "a,b\n,x\n,y\n",
+			fails: `no column of numbers among "a", "b": line 2 begins with ""`},
 		"an element of a list": {text: `[1,2,"x"]`, fails: `element 3: column 1: "x" is not a number`},
 	} {
 		s, err := Read(strings.NewReader(c.text))
@@ -184,7 +203,8 @@ func TestTimes(t *testing.T) {
 func TestSplitUnit(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]string{
-		"p99 (ms)": {"p99", "ms"}, "p99_us": {"p99", "us"}, "Latency [s]": {"latency", "s"}, "bw_kib": {"bw", "kib"}, "iops": {"iops", ""}, "_ms": {"_ms", ""}, "stems": {"stems", ""},
+		"p99 (ms)": {"p99", "ms"}, "p99_us": {"p99", "us"}, "Latency [s]": {"latency", "s"}, "bw_kib": {"bw", "kib"},
+		"iops": {"iops", ""}, "_ms": {"_ms", ""}, "stems": {"stems", ""},
 	} {
 		if stem, unit := SplitUnit(name); stem != want[0] || unit != want[1] {
 			t.Errorf("%s: %q in %q", name, stem, unit)
@@ -193,7 +213,8 @@ func TestSplitUnit(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{"a,b\n1,2\n", "[1,2]", `{"n":[1]}`, `[{"n":1}]`, "1 2\n3 4", "a;b\n\"1;2\n", "\ufeff#\n", "t,x\n1,1\n2,1\n2,1\n", "time;a\n2026-01-01;1,5\n",
+	for _, text := range []string{"a,b\n1,2\n", "[1,2]", `{"n":[1]}`, `[{"n":1}]`, "1 2\n3 4", "a;b\n\"1;2\n",
+		"\ufeff#\n", "t,x\n1,1\n2,1\n2,1\n", "time;a\n2026-01-01;1,5\n",
 		"1;2,5\n2;3,5", "{\"n\":1}\n{\"n\":2}", "a\tb\n\t1\n", "x\n1e999\n-0\nNaN\n0x1p-2\n", "\r\r\n", "a,A\n1,2"} {
 		f.Add(text)
 	}

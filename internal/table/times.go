@@ -55,8 +55,8 @@ type Times struct {
 	steps []int // of each row after the first; nil when rows are not evenly spaced
 }
 
-// Times finds the column of times; nil without one. A column counts by its name, and when nearly all of its values rise or nearly
-// all fall; then each step backwards or of nothing is an objection.
+// Times finds the column of times; nil without one. A column counts by its name, and when nearly all of its values rise
+// or nearly all fall; then each step backwards or of nothing is an objection.
 func (t *Table) Times() (*Times, error) {
 	for i, name := range t.Names {
 		stem, unit := SplitUnit(name)
@@ -85,7 +85,8 @@ func (t *Table) Times() (*Times, error) {
 		case rise < nearly && fall < nearly && rise+fall > 0:
 			continue // a measure that happens to be called so
 		case fall >= nearly:
-			return nil, fmt.Errorf("%s %d: %s: %s comes before %s: put the oldest row first", t.Unit, t.Lines[1], name, Quote(t.Rows[1][i]), Quote(t.Rows[0][i]))
+			return nil, fmt.Errorf("%s %d: %s: %s comes before %s: put the oldest row first", t.Unit, t.Lines[1], name,
+				Quote(t.Rows[1][i]), Quote(t.Rows[0][i]))
 		}
 		if err := t.forwards(i, steps); err != nil {
 			return nil, err
@@ -111,7 +112,8 @@ func (t *Table) times(column int, unit string) ([]float64, error) {
 			out[j] = v
 			read++
 		} else if len(bad) < 5 {
-			bad = append(bad, fmt.Errorf("%s %d: %s: %s is no time", t.Unit, t.Lines[j], t.Names[column], Quote(row[column])))
+			bad = append(bad, fmt.Errorf("%s %d: %s: %s is no time", t.Unit, t.Lines[j], t.Names[column],
+				Quote(row[column])))
 		}
 	}
 	if read < len(out) {
@@ -130,7 +132,8 @@ func (t *Table) times(column int, unit string) ([]float64, error) {
 	return out, nil
 }
 
-// epochFactor tells seconds, milliseconds, microseconds and nanoseconds since 1970 apart by their size; all smaller numbers are seconds.
+// epochFactor tells seconds, milliseconds, microseconds and nanoseconds since 1970 apart by their size; all smaller
+// numbers are seconds.
 func epochFactor(largest float64) float64 {
 	switch {
 	case largest > 1e17:
@@ -242,13 +245,14 @@ func (t *Table) forwards(column int, steps []float64) error {
 			bad = append(bad, errors.New("and more"))
 			break
 		}
-		bad = append(bad, fmt.Errorf("%s %d: %s: %s %s %s", t.Unit, t.Lines[j+1], t.Names[column], Quote(t.Rows[j+1][column]), what, Quote(t.Rows[j][column])))
+		bad = append(bad, fmt.Errorf("%s %d: %s: %s %s %s", t.Unit, t.Lines[j+1], t.Names[column],
+			Quote(t.Rows[j+1][column]), what, Quote(t.Rows[j][column])))
 	}
 	return Join(bad...)
 }
 
-// space finds the step, and how many of them each row lies after the first. Where rows lie a whole number of steps apart, what is between them is missing;
-// otherwise they are taken in their order.
+// space finds the step, and how many of them each row lies after the first. Where rows lie a whole number of steps
+// apart, what is between them is missing; otherwise they are taken in their order.
 func (ts *Times) space(t *Table, steps []float64) {
 	sorted := slices.Sorted(slices.Values(steps))
 	ts.Step = sorted[len(sorted)/2]
@@ -262,7 +266,8 @@ func (ts *Times) space(t *Table, steps []float64) {
 				mean += v / float64(len(steps))
 			}
 			ts.Step = mean
-			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: rows lie from %.6g s to %.6g s apart; they are taken in their order, as if %.6g s apart", t.Names[ts.Column], sorted[0], sorted[len(sorted)-1], mean))
+			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: rows lie from %.6g s to %.6g s apart; they are taken in "+
+				"their order, as if %.6g s apart", t.Names[ts.Column], sorted[0], sorted[len(sorted)-1], mean))
 			return
 		}
 		if n > 1 && absent == 0 {
@@ -271,12 +276,14 @@ func (ts *Times) space(t *Table, steps []float64) {
 		absent += int(n) - 1
 		after[j+1] = after[j] + int(n)
 		if after[j+1] > most*(len(steps)+1) {
-			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: most of the time there are no rows; they are taken in their order, as if %.6g s apart", t.Names[ts.Column], ts.Step))
+			ts.Notes = append(ts.Notes, fmt.Sprintf("%s: most of the time there are no rows; they are taken in their "+
+				"order, as if %.6g s apart", t.Names[ts.Column], ts.Step))
 			return
 		}
 	}
 	if absent > 0 {
-		ts.Notes = append(ts.Notes, fmt.Sprintf("%s: %d of %d points are missing, the first after %s %d", t.Names[ts.Column], absent, after[len(after)-1]+1, t.Unit, first))
+		ts.Notes = append(ts.Notes, fmt.Sprintf("%s: %d of %d points are missing, the first after %s %d",
+			t.Names[ts.Column], absent, after[len(after)-1]+1, t.Unit, first))
 	}
 	ts.steps = after
 }

@@ -73,13 +73,19 @@ type decoratedTarget struct {
 }
 
 func (d *decoratedTarget) Check(ctx context.Context) (f Facts, err error) {
-	err = d.around(ctx, Call{"Check", ""}, func(ctx context.Context) (err error) { f, err = d.inner.Check(ctx); return err })
+	err = d.around(ctx, Call{"Check", ""}, func(ctx context.Context) (err error) {
+		f, err = d.inner.Check(ctx)
+		return err
+	})
 	return f, err
 }
 
 func (d *decoratedTarget) Provision(ctx context.Context, r Request) (Cluster, error) {
 	var c Cluster
-	err := d.around(ctx, Call{"Provision", r.RunID}, func(ctx context.Context) (err error) { c, err = d.inner.Provision(ctx, r); return err })
+	err := d.around(ctx, Call{"Provision", r.RunID}, func(ctx context.Context) (err error) {
+		c, err = d.inner.Provision(ctx, r)
+		return err
+	})
 	if err != nil || c == nil {
 		return c, err
 	}
@@ -87,7 +93,10 @@ func (d *decoratedTarget) Provision(ctx context.Context, r Request) (Cluster, er
 }
 
 func (d *decoratedTarget) Destroy(ctx context.Context, stateDir string) (remains []string, err error) {
-	err = d.around(ctx, Call{"Destroy", ""}, func(ctx context.Context) (err error) { remains, err = d.inner.Destroy(ctx, stateDir); return err })
+	err = d.around(ctx, Call{"Destroy", ""}, func(ctx context.Context) (err error) {
+		remains, err = d.inner.Destroy(ctx, stateDir)
+		return err
+	})
 	return remains, err
 }
 
@@ -118,16 +127,19 @@ var (
 )
 
 // use does a call of an optional interface, which As has found before.
-func use[T any](ctx context.Context, d *decoratedCluster, method, subject string, do func(context.Context, T) error) error {
+func use[T any](ctx context.Context, d *decoratedCluster, method, subject string,
+	do func(context.Context, T) error) error {
 	inner, ok := As[T](d.inner)
 	if !ok {
-		panic("target: a decorator was asked for " + reflect.TypeFor[T]().Name() + ", which its cluster lacks: find it with target.As")
+		panic("target: a decorator was asked for " + reflect.TypeFor[T]().Name() +
+			", which its cluster lacks: find it with target.As")
 	}
 	return d.around(ctx, Call{method, subject}, func(ctx context.Context) error { return do(ctx, inner) })
 }
 
 // ask is use for what gives a value.
-func ask[T, V any](ctx context.Context, d *decoratedCluster, method, subject string, do func(context.Context, T) (V, error)) (v V, err error) {
+func ask[T, V any](ctx context.Context, d *decoratedCluster, method, subject string,
+	do func(context.Context, T) (V, error)) (v V, err error) {
 	err = use(ctx, d, method, subject, func(ctx context.Context, t T) (err error) { v, err = do(ctx, t); return err })
 	return v, err
 }
@@ -162,7 +174,9 @@ func (d *decoratedCluster) NodeState(ctx context.Context, node int) (state Power
 func (d *decoratedCluster) Close() error { return d.inner.Close() }
 
 func (d *decoratedCluster) CreateTemplate(ctx context.Context, t Template) error {
-	return use(ctx, d, "CreateTemplate", t.Name, func(ctx context.Context, c VMMaker) error { return c.CreateTemplate(ctx, t) })
+	return use(ctx, d, "CreateTemplate", t.Name, func(ctx context.Context, c VMMaker) error {
+		return c.CreateTemplate(ctx, t)
+	})
 }
 
 func (d *decoratedCluster) Clone(ctx context.Context, k Clone) error {
@@ -174,11 +188,15 @@ func (d *decoratedCluster) Delete(ctx context.Context, names []string) error {
 }
 
 func (d *decoratedCluster) PowerOn(ctx context.Context, names []string, maxConcurrent int) error {
-	return use(ctx, d, "PowerOn", one(names), func(ctx context.Context, c VMPower) error { return c.PowerOn(ctx, names, maxConcurrent) })
+	return use(ctx, d, "PowerOn", one(names), func(ctx context.Context, c VMPower) error {
+		return c.PowerOn(ctx, names, maxConcurrent)
+	})
 }
 
 func (d *decoratedCluster) PowerOff(ctx context.Context, names []string) error {
-	return use(ctx, d, "PowerOff", one(names), func(ctx context.Context, c VMPower) error { return c.PowerOff(ctx, names) })
+	return use(ctx, d, "PowerOff", one(names), func(ctx context.Context, c VMPower) error {
+		return c.PowerOff(ctx, names)
+	})
 }
 
 func (d *decoratedCluster) Move(ctx context.Context, vm string, node int) error {
@@ -198,7 +216,9 @@ func (d *decoratedCluster) PowerController(node int) (PowerController, error) {
 }
 
 func (d *decoratedCluster) Snapshot(ctx context.Context, tag string, vms []string) error {
-	return use(ctx, d, "Snapshot", one(vms), func(ctx context.Context, c Snapshotter) error { return c.Snapshot(ctx, tag, vms) })
+	return use(ctx, d, "Snapshot", one(vms), func(ctx context.Context, c Snapshotter) error {
+		return c.Snapshot(ctx, tag, vms)
+	})
 }
 
 func (d *decoratedCluster) Restore(ctx context.Context, tag, vm string) error {
@@ -210,35 +230,51 @@ func (d *decoratedCluster) Migrate(ctx context.Context, vm string, toNode int) e
 }
 
 func (d *decoratedCluster) SetHA(ctx context.Context, vms []string, enabled bool) error {
-	return use(ctx, d, "SetHA", one(vms), func(ctx context.Context, c Availability) error { return c.SetHA(ctx, vms, enabled) })
+	return use(ctx, d, "SetHA", one(vms), func(ctx context.Context, c Availability) error {
+		return c.SetHA(ctx, vms, enabled)
+	})
 }
 
 func (d *decoratedCluster) SetBalancing(ctx context.Context, vms []string, enabled bool) error {
-	return use(ctx, d, "SetBalancing", one(vms), func(ctx context.Context, c Availability) error { return c.SetBalancing(ctx, vms, enabled) })
+	return use(ctx, d, "SetBalancing", one(vms), func(ctx context.Context, c Availability) error {
+		return c.SetBalancing(ctx, vms, enabled)
+	})
 }
 
 func (d *decoratedCluster) MoveStorage(ctx context.Context, vms []string, store string) error {
-	return use(ctx, d, "MoveStorage", one(vms), func(ctx context.Context, c StorageMigrator) error { return c.MoveStorage(ctx, vms, store) })
+	return use(ctx, d, "MoveStorage", one(vms), func(ctx context.Context, c StorageMigrator) error {
+		return c.MoveStorage(ctx, vms, store)
+	})
 }
 
 func (d *decoratedCluster) Addresses(ctx context.Context, group string) ([]string, error) {
-	return ask(ctx, d, "Addresses", group, func(ctx context.Context, c Addressed) ([]string, error) { return c.Addresses(ctx, group) })
+	return ask(ctx, d, "Addresses", group, func(ctx context.Context, c Addressed) ([]string, error) {
+		return c.Addresses(ctx, group)
+	})
 }
 
 func (d *decoratedCluster) WriteLogBytes(ctx context.Context) (map[string]int64, error) {
-	return ask(ctx, d, "WriteLogBytes", "", func(ctx context.Context, c WriteLog) (map[string]int64, error) { return c.WriteLogBytes(ctx) })
+	return ask(ctx, d, "WriteLogBytes", "", func(ctx context.Context, c WriteLog) (map[string]int64, error) {
+		return c.WriteLogBytes(ctx)
+	})
 }
 
 func (d *decoratedCluster) PlatformCheck(ctx context.Context, name string, node int, store string) error {
-	return use(ctx, d, "PlatformCheck", name, func(ctx context.Context, c PlatformChecker) error { return c.PlatformCheck(ctx, name, node, store) })
+	return use(ctx, d, "PlatformCheck", name, func(ctx context.Context, c PlatformChecker) error {
+		return c.PlatformCheck(ctx, name, node, store)
+	})
 }
 
 func (d *decoratedCluster) ClusterMetrics(ctx context.Context) ([]Metric, error) {
-	return ask(ctx, d, "ClusterMetrics", "", func(ctx context.Context, c MetricsSource) ([]Metric, error) { return c.ClusterMetrics(ctx) })
+	return ask(ctx, d, "ClusterMetrics", "", func(ctx context.Context, c MetricsSource) ([]Metric, error) {
+		return c.ClusterMetrics(ctx)
+	})
 }
 
 func (d *decoratedCluster) HostCounters(ctx context.Context) (HostCounters, error) {
-	return ask(ctx, d, "HostCounters", "", func(ctx context.Context, c HostSource) (HostCounters, error) { return c.HostCounters(ctx) })
+	return ask(ctx, d, "HostCounters", "", func(ctx context.Context, c HostSource) (HostCounters, error) {
+		return c.HostCounters(ctx)
+	})
 }
 
 func (d *decoratedCluster) Endpoints(ctx context.Context) ([]Endpoint, error) {

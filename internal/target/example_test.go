@@ -30,7 +30,8 @@ func Example() {
 	power, _ := target.As[target.VMPower](cluster)
 	err = errors.Join(
 		maker.CreateTemplate(ctx, target.Template{Name: "gold", Group: "db", DiskBytes: []int64{1 << 30}}),
-		maker.Clone(ctx, target.Clone{Source: "gold", Group: "db", Members: []target.Placement{{Name: "db-0", Node: 1}}}),
+		maker.Clone(ctx, target.Clone{Source: "gold", Group: "db",
+			Members: []target.Placement{{Name: "db-0", Node: 1}}}),
 		power.PowerOn(ctx, []string{"db-0"}, 100))
 	if err != nil {
 		fmt.Println(err)

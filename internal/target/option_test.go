@@ -21,11 +21,13 @@ var table = []target.Option{
 }
 
 func TestDecode(t *testing.T) {
-	v, err := target.Decode("test", table, target.Options{"dir": "/x", "ports": "22", "password": "env:P", "wait": "90s"})
+	v, err := target.Decode("test", table, target.Options{"dir": "/x", "ports": "22", "password": "env:P",
+		"wait": "90s"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []any{v.Text("dir"), v.Bytes("reserve"), v.Duration("wait"), v.Count("ports"), v.Number("share"), v.Text("groups"),
+	got := []any{v.Text("dir"), v.Bytes("reserve"), v.Duration("wait"), v.Count("ports"), v.Number("share"),
+		v.Text("groups"),
 		v.Secret("password").String(), v.Given("wait"), v.Given("share"), v.Count("nothing")}
 	want := []any{"/x", int64(512 << 20), 90 * time.Second, 22, 0.5, "auto", "env:P", true, false, 0}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -35,7 +37,8 @@ func TestDecode(t *testing.T) {
 
 // All objections come at once, each naming its option; the text of a secret is not among them.
 func TestDecodeObjects(t *testing.T) {
-	_, err := target.Decode("test", table, target.Options{"reserve": "1KiB", "wait": "2h", "ports": "many", "share": "NaN",
+	_, err := target.Decode("test", table, target.Options{"reserve": "1KiB", "wait": "2h", "ports": "many",
+		"share":  "NaN",
 		"groups": "on", "password": "hunter2", "resreve": "1"})
 	want := []string{
 		`target test: option "reserve": "1KiB" is less than 1 MiB`,

@@ -1,15 +1,15 @@
-// Package target is the contract between Plimsoll and whatever machines come from: this host's own files and
-// processes, a simulated cluster, virtual machines under QEMU, hosts over SSH, a hypervisor's fleet.
+// Package target is the contract between Plimsoll and whatever machines come from: this host's own files and processes,
+// a simulated cluster, virtual machines under QEMU, hosts over SSH, a hypervisor's fleet.
 //
 // A Provider is named in one line of package drivers and turns options into a Target without touching anything.
 // Target.Check looks (read-only) and returns Facts: nodes, what the place can do, what its environment is.
-// Target.Provision opens a Cluster for one run; everything made through it carries the run's identity, is
-// recorded under the run's state folder before it is made, and can be removed by Target.Destroy from a fresh
-// process, twice, after any crash.
+// Target.Provision opens a Cluster for one run; everything made through it carries the run's identity, is recorded
+// under the run's state folder before it is made, and can be removed by Target.Destroy from a fresh process, twice,
+// after any crash.
 //
-// A Cluster is what every place has: machines that can be listed and reached, nodes with a state. What not every place can
-// do (make and power VMs, power nodes, take snapshots, ...) is a small optional interface found with As and claimed in
-// Facts.Capabilities. The plan refuses a scenario whose steps need a capability that is not claimed, before anything
+// A Cluster is what every place has: machines that can be listed and reached, nodes with a state. What not every place
+// can do (make and power VMs, power nodes, take snapshots, ...) is a small optional interface found with As and claimed
+// in Facts.Capabilities. The plan refuses a scenario whose steps need a capability that is not claimed, before anything
 // starts. A cluster that claims one must implement its interface and pass that part of the conformance suite in package
 // targettest. Decorate puts retries, limits or a trace around a target without hiding what it can do.
 //
@@ -88,7 +88,8 @@ type Provider interface {
 	New(Config) (Target, error)
 }
 
-// Timekeeper is implemented by providers on whose targets time is not the machine's: a run there takes its clock from here.
+// Timekeeper is implemented by providers on whose targets time is not the machine's: a run there takes its clock from
+// here.
 type Timekeeper interface {
 	Clock() clock.Clock
 }
@@ -134,11 +135,11 @@ type Facts struct {
 	// MoreDisk and MoreMemory say which option gives more of it, "" where none does.
 	MoreDisk   string `json:"more_disk,omitempty"`
 	MoreMemory string `json:"more_memory,omitempty"`
-	// VMMemoryBytes is what a running VM takes of the place's memory where that is not what the scenario gives it, as with
-	// sandboxes, whose memory is a limit and not reserved; 0 where it is.
+	// VMMemoryBytes is what a running VM takes of the place's memory where that is not what the scenario gives it, as
+	// with sandboxes, whose memory is a limit and not reserved; 0 where it is.
 	VMMemoryBytes int64 `json:"vm_memory_bytes,omitempty"`
-	// Simulated says that nothing there is real: the run is in the target's own time, and what is true of this machine and this
-	// moment does not belong into its record.
+	// Simulated says that nothing there is real: the run is in the target's own time, and what is true of this machine
+	// and this moment does not belong into its record.
 	Simulated bool `json:"simulated,omitempty"`
 	// PlaybookTime is how long a playbook is taken to last where it is only rehearsed, as on a simulated cluster.
 	PlaybookTime time.Duration `json:"playbook_ns,omitempty"`
@@ -187,8 +188,8 @@ type Request struct {
 	DiskBytes   int64
 	MemoryBytes int64
 	Log         func(format string, args ...any) // one line per thing worth telling an operator; may be nil
-	// Fault enters into the run's journal a fault that the place itself brings about, or its end: the node it hits, -1 when
-	// none or several, the state it leads to, and words. May be nil.
+	// Fault enters into the run's journal a fault that the place itself brings about, or its end: the node it hits, -1
+	// when none or several, the state it leads to, and words. May be nil.
 	Fault func(node int, state, text string)
 }
 
@@ -302,7 +303,8 @@ type Addressed interface {
 	Addresses(ctx context.Context, group string) ([]string, error)
 }
 
-// WriteLog reports how much every storage controller still holds in its write log, by controller. No controllers, no entries.
+// WriteLog reports how much every storage controller still holds in its write log, by controller. No controllers, no
+// entries.
 type WriteLog interface {
 	WriteLogBytes(context.Context) (map[string]int64, error)
 }
@@ -313,8 +315,8 @@ type PlatformChecker interface {
 	PlatformCheck(ctx context.Context, name string, node int, store string) error
 }
 
-// StepWatcher is implemented by clusters in which something may happen relative to the steps of the run, as faults do in a
-// simulated one. StepBegins is called when a step begins, with its number in the plan and its name.
+// StepWatcher is implemented by clusters in which something may happen relative to the steps of the run, as faults do
+// in a simulated one. StepBegins is called when a step begins, with its number in the plan and its name.
 type StepWatcher interface {
 	StepBegins(number int, name string)
 }
@@ -332,8 +334,8 @@ type Metric struct {
 	Value float64
 }
 
-// HostSource is implemented by clusters that can look at the machines underneath their VMs, as an exporter on them would. It is
-// read every second or so, at little cost, and is no capability: what it does not serve is left out.
+// HostSource is implemented by clusters that can look at the machines underneath their VMs, as an exporter on them
+// would. It is read every second or so, at little cost, and is no capability: what it does not serve is left out.
 type HostSource interface {
 	HostCounters(context.Context) (HostCounters, error)
 }
@@ -350,7 +352,8 @@ type CPUCounter struct {
 	Host string // name of the machine
 	CPU  int    // -1 stands for all CPUs of the NUMA node together
 	NUMA int    // the NUMA node that it belongs to
-	// Interrupt is time in hardware and software interrupts; Steal what the hypervisor gave to others; Idle includes waits for I/O.
+	// Interrupt is time in hardware and software interrupts; Steal what the hypervisor gave to others; Idle includes
+	// waits for I/O.
 	User, System, Interrupt, Steal, Idle time.Duration
 }
 

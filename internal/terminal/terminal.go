@@ -1,8 +1,9 @@
 // Package terminal lays out what commands print for people: columns aligned by blanks, and an author's HTML as wrapped
 // text.
 //
-// It stands between the commands and visible: every cell and word it prints is made visible and cut to a length, so that
-// nothing that an author, a tool or a file says steers the terminal or tears a row. It knows no document and no run.
+// It stands between the commands and visible: every cell and word it prints is made visible and cut to a length, so
+// that nothing that an author, a tool or a file says steers the terminal or tears a row. It knows no document and no
+// run.
 package terminal
 
 import (

@@ -27,7 +27,8 @@ const (
 type Parser interface {
 	// Feed takes the next bytes.
 	Feed([]byte)
-	// Finish comes after the last ones. Outcome has Reports, Errors and Message; the error says that nothing could be read.
+	// Finish comes after the last ones. Outcome has Reports, Errors and Message; the error says that nothing could be
+	// read.
 	Finish() (Outcome, error)
 	// Worked reports whether anything was done so far, be it in vain.
 	Worked() bool
@@ -41,12 +42,12 @@ type Words struct {
 	Hint func(message string) string // what to do about its own words; "" for nothing. May be nil
 }
 
-// Follow runs a job whose tool writes its reports to Job.Output: it puts the files on the host, starts the command, hands
-// output to the raw log and then to the parser as it grows, kills the tool when ctx is done, and says how it went. It is
-// Engine.Run for engines with a tool of their own.
+// Follow runs a job whose tool writes its reports to Job.Output: it puts the files on the host, starts the command,
+// hands output to the raw log and then to the parser as it grows, kills the tool when ctx is done, and says how it
+// went. It is Engine.Run for engines with a tool of their own.
 //
-// When the machine goes away under the job (Exit.Lost) that is no error: what was reported until then stands. A job that
-// ends by itself with success but without having done anything has failed.
+// When the machine goes away under the job (Exit.Lost) that is no error: what was reported until then stands. A job
+// that ends by itself with success but without having done anything has failed.
 func Follow(ctx context.Context, env Env, job Job, parser Parser, words Words) (Outcome, error) {
 	name := job.Command.Label
 	if err := prepare(ctx, env.Host, job); err != nil {

@@ -11,7 +11,8 @@ type Forecaster interface {
 }
 
 // Rehearsal is the load on a place in the course of a run that is yet to come. Times are since the run's begin and must
-// not go backwards. One that is a target.WriteLog tells what the write logs hold, too. Whoever asks in the same order gets the same answers. It is not safe for concurrent use.
+// not go backwards. One that is a target.WriteLog tells what the write logs hold, too. Whoever asks in the same order
+// gets the same answers. It is not safe for concurrent use.
 type Rehearsal interface {
 	// Start begins a job on a VM and returns its number.
 	Start(at time.Duration, vm string, node int, job Job) int
@@ -19,8 +20,8 @@ type Rehearsal interface {
 	Stop(at time.Duration, job int)
 	// Move puts a VM with what runs on it on another node.
 	Move(at time.Duration, vm string, node int)
-	// LosePower tells that nodes fail, and reports whether what the place does to make up for them leaves its storage as it
-	// was. If not, the rehearsal is at its end.
+	// LosePower tells that nodes fail, and reports whether what the place does to make up for them leaves its storage
+	// as it was. If not, the rehearsal is at its end.
 	LosePower(nodes []int) bool
 	// Forget drops a VM that is deleted, and its data.
 	Forget(at time.Duration, vm string)

@@ -52,7 +52,9 @@ func (s *Said) Add(text []byte) {
 
 // Beyond are the lines of another text that were not said yet. It is Parser.Words.
 func (s *Said) Beyond(text []byte) string {
-	more := Said{Rewrite: s.Rewrite, Chatter: func(t string) bool { return s.seen[t] || s.Chatter != nil && s.Chatter(t) }}
+	more := Said{Rewrite: s.Rewrite, Chatter: func(t string) bool {
+		return s.seen[t] || s.Chatter != nil && s.Chatter(t)
+	}}
 	more.Add(text)
 	return more.String()
 }

@@ -1,11 +1,11 @@
 // Package workload is the contract between Plimsoll and load generators. An engine declares what it counts: operations
-// (reads, transactions, files) and further measures. The tool's own words stay inside its package: what crosses here is a
-// Spec in, Reports out.
+// (reads, transactions, files) and further measures. The tool's own words stay inside its package: what crosses here is
+// a Spec in, Reports out.
 //
 // An Engine's Command and Parse are pure, so nearly all of a driver is tested with no tool installed. Run executes a
-// Job on a target.Host, follows its output while it goes on, hands every byte to the raw log first and every
-// Report to the Sink, and says at the end how it went. Follow does that for every engine with a tool of its own.
-// Replaying the raw log through Parse later must give the same Reports.
+// Job on a target.Host, follows its output while it goes on, hands every byte to the raw log first and every Report to
+// the Sink, and says at the end how it went. Follow does that for every engine with a tool of its own. Replaying the
+// raw log through Parse later must give the same Reports.
 //
 // Counters in a Report are cumulative since the job began; latency histograms hold service time (from the actual send
 // of an operation to its completion) unless Description says otherwise.
@@ -189,8 +189,9 @@ const MostSections = 16
 
 // Report is the state of a job at one moment.
 type Report struct {
-	Time       time.Time     // the tool's own clock; zero when its output has none: Elapsed tells then
-	Elapsed    time.Duration // since the job began; of the last one of a tool without a clock 0, when not even that is known
+	Time time.Time // the tool's own clock; zero when its output has none: Elapsed tells then
+	// since the job began; of the last one of a tool without a clock 0, when not even that is known
+	Elapsed    time.Duration
 	Ops        Counts
 	Values     []float64 // by measure, in the order of Declared.Measures; NaN where the report has none
 	Errors     uint64
@@ -201,16 +202,17 @@ type Report struct {
 	Sections []Counts
 }
 
-// Sink receives reports in time order. An engine that gives histograms gives them with its first report and its last, those
-// between may lack them; or with its last alone, and then of the job as a whole. It may be called from one goroutine per job.
+// Sink receives reports in time order. An engine that gives histograms gives them with its first report and its last,
+// those between may lack them; or with its last alone, and then of the job as a whole. It may be called from one
+// goroutine per job.
 type Sink interface {
 	Report(Report)
 	// Warn tells of output that was skipped or repaired.
 	Warn(text string)
 }
 
-// Point is the counters of a modelled job at a moment between two reports, by what its operations do with blocks: reads,
-// writes, discards. They are cumulative, as in a Report.
+// Point is the counters of a modelled job at a moment between two reports, by what its operations do with blocks:
+// reads, writes, discards. They are cumulative, as in a Report.
 type Point struct {
 	Time    time.Time
 	Ops     [3]uint64
@@ -229,8 +231,9 @@ func BlockIndexes(operations []result.Operation) (at [3]int) {
 	return at
 }
 
-// Tracer is a Sink that takes Points, too. A modelled tool, whose counters are known at every moment, says how far apart its reports will be, and hands over
-// the points since its last report just before the next one, in time order. They are in no raw output.
+// Tracer is a Sink that takes Points, too. A modelled tool, whose counters are known at every moment, says how far
+// apart its reports will be, and hands over the points since its last report just before the next one, in time order.
+// They are in no raw output.
 type Tracer interface {
 	Cadence(time.Duration)
 	// Points is followed by the Report up to which they lead, and may be changed after that.
@@ -270,11 +273,11 @@ type Engine interface {
 	Validate(Spec) error
 	// Command is pure: same Spec, same Job.
 	Command(Spec) (Job, error)
-	// Run executes the job and returns when it has ended. Cancelling ctx kills it; that is no error. An error means that the job
-	// could not be started or failed; what it reported until then has reached the Sink all the same.
+	// Run executes the job and returns when it has ended. Cancelling ctx kills it; that is no error. An error means
+	// that the job could not be started or failed; what it reported until then has reached the Sink all the same.
 	Run(context.Context, Env, Job) (Outcome, error)
-	// Parse replays raw output of a job that declared this. It skips what cannot be read with a Warn and fails only when
-	// nothing could be.
+	// Parse replays raw output of a job that declared this. It skips what cannot be read with a Warn and fails only
+	// when nothing could be.
 	Parse(Declared, io.Reader, Sink) (Outcome, error)
 }
 
@@ -284,9 +287,9 @@ type Naming interface {
 	CheckTool(context.Context, target.Host, Spec) (Tool, error)
 }
 
-// Simulating is implemented by clusters on which a tool does not run but is modelled: given a generator's name and its real
-// engine, nil when there is none, they supply the engine to use. Validate, Command and Describe are the real one's, so any file of the
-// author is read as it would be elsewhere.
+// Simulating is implemented by clusters on which a tool does not run but is modelled: given a generator's name and its
+// real engine, nil when there is none, they supply the engine to use. Validate, Command and Describe are the real
+// one's, so any file of the author is read as it would be elsewhere.
 type Simulating interface {
 	Engine(generator string, real Engine) (Engine, bool)
 }

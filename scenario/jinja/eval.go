@@ -483,7 +483,8 @@ func (m *machine) contains(at int, in, what any) bool {
 func (m *machine) text(at int, v any) string {
 	p := printer{left: min(MaxRendered, m.bytes)}
 	if p.text(v); p.cut {
-		fail(at, "", "a value that prints as more than %d MiB or is nested more than %d deep", MaxRendered>>20, maxNesting)
+		fail(at, "", "a value that prints as more than %d MiB or is nested more than %d deep", MaxRendered>>20,
+			maxNesting)
 	}
 	m.made(at, p.b.Len())
 	return p.b.String()

@@ -76,7 +76,8 @@ func TestRefuses(t *testing.T) {
 		want   string
 	}{
 		// Names.
-		{"{{ x }}", 3, `undefined name "x"`}, {"a: {{ iop }}", 6, `undefined name "iop"`}, {"{{ x + 1 }}", 3, "undefined"},
+		{"{{ x }}", 3, `undefined name "x"`}, {"a: {{ iop }}", 6, `undefined name "iop"`},
+		{"{{ x + 1 }}", 3, "undefined"},
 		{"{{ loop }}", 3, `undefined name "loop"`}, {"{{ d.x }}", 5, `a mapping has no attribute "x"`},
 		{"{{ l[7] }}", 4, "a list has no item 7"}, {"{{ l.append(1) }}", 5, `no attribute "append"`},
 		{"{% for i in l %}{{ loop.previtem }}{% endfor %}", 24, "no loop.previtem"},
@@ -84,11 +85,13 @@ func TestRefuses(t *testing.T) {
 			"|first of nothing"},
 		{"{{ (1 if 0) + 1 }}", 6, "an if without else"},
 		// Arithmetic.
-		{"{{ 1/0 }}", 4, "division by zero"}, {"{{ 1//0 }}", 4, "division by zero"}, {"{{ 1%0 }}", 4, "division by zero"},
+		{"{{ 1/0 }}", 4, "division by zero"}, {"{{ 1//0 }}", 4, "division by zero"},
+		{"{{ 1%0 }}", 4, "division by zero"},
 		{"{{ 0.0**-1 }}", 6, "division by zero"}, {"{{ 1.0/0 }}", 6, "division by zero"},
 		{"{{ 10.0**400 }}", 3, "not a finite number"}, {"{{ 1e400 }}", 3, "64 bits"}, {"{{ (-1)**0.5 }}", 3,
 			"not a finite number"},
-		{"{{ 9223372036854775807 + 1 }}", 3, "64 bits"}, {"{{ 2**63 }}", 3, "64 bits"}, {"{{ 99999999999999999999 }}", 3,
+		{"{{ 9223372036854775807 + 1 }}", 3, "64 bits"}, {"{{ 2**63 }}", 3, "64 bits"},
+		{"{{ 99999999999999999999 }}", 3,
 			"64 bits"},
 		{"{{ -9223372036854775807 - 2 }}", 3, "64 bits"}, {"{{ 'inf'|float }}", 9, "not a finite number"},
 		{"{{ 1e300|int }}", 9, "64 bits"},
@@ -99,8 +102,10 @@ func TestRefuses(t *testing.T) {
 		{"a\n  {% include 'x' %}", 7, "{% include %}: not part"}, {"{% macro a() %}", 3, "{% macro %}: not part"},
 		{"{% call x() %}", 3, "{% call %}"}, {"{% import 'x' as y %}", 3, "{% import %}"}, {"{% extends 'x' %}", 3,
 			"{% extends %}"},
-		{"{% block a %}", 3, "{% block %}"}, {"{% from 'x' import y %}", 3, "{% from %}"}, {"{% do x %}", 3, "{% do %}"},
-		{"{% fro i in l %}", 3, "{% fro %}"}, {"{% for x in l recursive %}{% endfor %}", 14, "recursive"}, {"{{ f(*l) }}",
+		{"{% block a %}", 3, "{% block %}"}, {"{% from 'x' import y %}", 3, "{% from %}"},
+		{"{% do x %}", 3, "{% do %}"},
+		{"{% fro i in l %}", 3, "{% fro %}"}, {"{% for x in l recursive %}{% endfor %}", 14, "recursive"},
+		{"{{ f(*l) }}",
 			5, "arguments with *"},
 		{"{{ n|uper }}", 5, "the filter |uper"}, {"{{ n is od }}", 8, "the test od"}, {"{{ n|round(dig=1) }}", 15,
 			`no argument "dig"`},
@@ -108,16 +113,20 @@ func TestRefuses(t *testing.T) {
 		{"{{ n|upper(1) }}", 11, "takes 0 arguments"}, {"{{ 'a'() }}", 6, "cannot be called"}, {"{{ '%q' % 1 }}", 8,
 			`the format "%q"`},
 		// Syntax.
-		{"{% for x in 5 %}{% endfor %}", 12, "cannot go through the number 5"}, {"{% for x in range(1.5) %}{% endfor %}",
+		{"{% for x in 5 %}{% endfor %}", 12, "cannot go through the number 5"},
+		{"{% for x in range(1.5) %}{% endfor %}",
 			17, "whole numbers"},
-		{"{% for x in range(1,2,0) %}{% endfor %}", 17, "a step of 0"}, {"{% for x in range() %}{% endfor %}", 17, "1 to 3"},
+		{"{% for x in range(1,2,0) %}{% endfor %}", 17, "a step of 0"},
+		{"{% for x in range() %}{% endfor %}", 17, "1 to 3"},
 		{"{% for a, b in [1] %}{% endfor %}", 7, "cannot go through"}, {"{% for a, b in [(1,)] %}{% endfor %}", 7,
 			"2 names for 1 values"},
 		{"{% for i in l %}", 3, "{% for %} does not end"}, {"{% endfor %}", 3, "{% endfor %} without"},
 		{"{% if %}{% endif %}", 6, "expected an expression"},
 		{"{% if 1 %}{% else %}{% else %}{% endif %}", 23, "{% else %} without"}, {"{% for %}", 7, "expected"},
-		{"{{ 1 + }}", 7, "expected an expression"}, {"{{ (1 }}", 6, "expected )"}, {"{{ }}", 3, "expected an expression"},
-		{"{{ 1 ", 0, "the tag {{ does not end"}, {"{{ a b }}", 5, "expected }}"}, {"{# a", 0, "a comment that does not end"},
+		{"{{ 1 + }}", 7, "expected an expression"}, {"{{ (1 }}", 6, "expected )"},
+		{"{{ }}", 3, "expected an expression"},
+		{"{{ 1 ", 0, "the tag {{ does not end"}, {"{{ a b }}", 5, "expected }}"},
+		{"{# a", 0, "a comment that does not end"},
 		{"{{ 1) }}", 4, ") without its beginning"}, {"{{ \"a }}", 3, "quote"}, {"{{ 1 ? 2 }}", 5, `cannot read '?'`},
 		{"{% set n %}", 3, "{% set %} does not end"},
 		{"{% set 1 = 2 %}", 7, "nothing can be assigned"}, {"{% set d.k = 2 %}", 9,
@@ -137,10 +146,12 @@ func TestRefuses(t *testing.T) {
 			"larger than"},
 		{"{% set n = namespace(x=[1]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", 97,
 			"prints as more than"},
-		{"{% set n = namespace(x=[1]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x == n.x + [] }}", 99, "evaluations"},
+		{"{% set n = namespace(x=[1]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x == n.x " +
+			"+ [] }}", 99, "evaluations"},
 		{"{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}", 92,
 			"nested more than"},
-		{"{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x == [n.x] }}", 94,
+		{"{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x == [n.x] }}",
+			94,
 			"nested more than"},
 		{"{{ '%999999999d' % 1 }}", 17, "width"}, {"{{ 'x'.zfill(999999999) }}", 12, "larger than"},
 		{"{{ 'abc'|replace('', 'x' * 8000000) }}", 9, "larger than"},
@@ -154,7 +165,8 @@ func TestRefuses(t *testing.T) {
 		case len(objections) == 0:
 			t.Errorf("%.80q: rendered to %.60q", c.source, out.Text)
 		case !strings.Contains(objections[0].What, c.want) || objections[0].At != c.at:
-			t.Errorf("%.80q: offset %d: %s; want offset %d and %q", c.source, objections[0].At, objections[0].What, c.at, c.want)
+			t.Errorf("%.80q: offset %d: %s; want offset %d and %q", c.source, objections[0].At, objections[0].What,
+				c.at, c.want)
 		}
 	}
 }
@@ -163,7 +175,8 @@ func TestAllUndefinedNames(t *testing.T) {
 	t.Parallel()
 	_, objections := jinja.Render("{{ a }} {{ b + known + c }}{% for i in d %}{{ i.x|upper ~ e }}{% endfor %}"+
 		"{% if f %}{{ g }}{% endif %}"+
-		"{% set h = i0 %}{{ h }}{% set j, k = l %}{{ j + k }}{{ [m, 1]|sum }}{{ known is defined and p|default(q) }}{{ a }}",
+		"{% set h = i0 %}{{ h }}{% set j, k = l %}{{ j + k }}{{ [m, 1]|sum }}{{ known is defined and p|default(q) "+
+		"}}{{ a }}",
 		map[string]any{"known": int64(1)})
 	var got []string
 	for _, o := range objections {
@@ -176,8 +189,9 @@ func TestAllUndefinedNames(t *testing.T) {
 
 func TestUsed(t *testing.T) {
 	t.Parallel()
-	out, _ := jinja.Render("{{ a }}{% for b in [1] %}{{ b }}{% endfor %}{% set c = 1 %}{{ c }}", map[string]any{"a": nil,
-		"b": nil, "c": nil})
+	out, _ := jinja.Render("{{ a }}{% for b in [1] %}{{ b }}{% endfor %}{% set c = 1 %}{{ c }}",
+		map[string]any{"a": nil,
+			"b": nil, "c": nil})
 	if len(out.Used) != 1 || !out.Used["a"] {
 		t.Errorf("used %v, want a: the others are read from the template's own", out.Used)
 	}

@@ -198,7 +198,9 @@ func (l *lexer) token(rest string) {
 		l.quoted(rest)
 		return
 	}
-	length := strings.IndexFunc(rest, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	length := strings.IndexFunc(rest, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 	if length < 0 {
 		length = len(rest)
 	}
@@ -269,7 +271,8 @@ func unescape(s string) string {
 				continue
 			}
 		}
-		if r, err := strconv.ParseUint(s[2:min(len(s), 2+digits)], 16, 31); digits > 0 && len(s) >= 2+digits && err == nil {
+		if r, err := strconv.ParseUint(s[2:min(len(s), 2+digits)], 16, 31); digits > 0 && len(s) >= 2+digits &&
+			err == nil {
 			b.WriteRune(rune(r))
 			s = s[2+digits:]
 			continue

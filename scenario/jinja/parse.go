@@ -384,7 +384,9 @@ func (p *parser) postfix(e *expression) *expression {
 					eval: func(m *machine) any { return m.attribute(name, m.value(of)) }}
 			case tokInt:
 				index := constant(name.at, mustInt(name))
-				e = &expression{at: name.at, eval: func(m *machine) any { return m.item(name.at, m.value(of), index.eval(m)) }}
+				e = &expression{at: name.at, eval: func(m *machine) any {
+					return m.item(name.at, m.value(of), index.eval(m))
+				}}
 			default:
 				fail(name.at, "", "expected a name or a number after the point, found %s", found(name))
 			}

@@ -101,9 +101,11 @@ func sameAs(c call) any {
 
 // globals are the functions that a template can call.
 var globals = map[string]*function{
-	"range":     {name: "range", signature: []string{anyNumber}, call: numbers},
-	"dict":      {name: "dict", signature: []string{anyName}, call: func(c call) any { return c.dict() }},
-	"namespace": {name: "namespace", signature: []string{anyName}, call: func(c call) any { return &namespace{c.dict()} }},
+	"range": {name: "range", signature: []string{anyNumber}, call: numbers},
+	"dict":  {name: "dict", signature: []string{anyName}, call: func(c call) any { return c.dict() }},
+	"namespace": {name: "namespace", signature: []string{anyName}, call: func(c call) any {
+		return &namespace{c.dict()}
+	}},
 }
 
 func (c call) dict() *dict {

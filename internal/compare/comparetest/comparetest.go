@@ -1,5 +1,5 @@
-// Package comparetest makes runs with a known law for tests of comparisons: the effect, the dependence in time and the spread
-// between runs are what the test says. It stands beside package compare as its oracle and refuses nothing.
+// Package comparetest makes runs with a known law for tests of comparisons: the effect, the dependence in time and the
+// spread between runs are what the test says. It stands beside package compare as its oracle and refuses nothing.
 package comparetest
 
 import (
@@ -24,8 +24,10 @@ type Law struct {
 	Step       int     // seconds between reports; 0 means 1
 	Series     int     // further series recorded over time
 	Misses     float64 // share of operations that take 20 times as long; it varies with the noise of the latency
-	Bursts     float64 // chance of a second to begin a burst of load, a mean of 4 s of 1.8 times the rate and 1.5 times the latency
-	Checkpoint float64 // seconds between checkpoints, give or take a tenth; they last 4 s, at 0.6 times the rate and 3 times the latency
+	// chance of a second to begin a burst of load, a mean of 4 s of 1.8 times the rate and 1.5 times the latency
+	Bursts float64
+	// seconds between checkpoints, give or take a tenth; they last 4 s, at 0.6 times the rate and 3 times the latency
+	Checkpoint float64
 }
 
 // Start of every first run.
@@ -34,9 +36,12 @@ var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // Manifest of a run: number n from 1.
 func Manifest(n int) result.Manifest {
 	return result.Manifest{
-		Version: result.FormatVersion, RunID: fmt.Sprintf("20260301-12%02d00-made-%04d", n%60, n), Created: Start.Add(time.Duration(n) * time.Minute),
-		Status: result.StatusSucceeded, Measured: result.Verdict{State: "yes"}, Target: "made", TimeScale: 1, SizeScale: 1, Nodes: []result.Node{{Name: "node-0", Cores: 8}},
-		Scenario: result.ScenarioInfo{ID: 1, Name: "made", DisplayName: "Made runs", Vars: []result.Var{{Name: "iops", Value: "400"}}},
+		Version: result.FormatVersion, RunID: fmt.Sprintf("20260301-12%02d00-made-%04d", n%60, n),
+		Created: Start.Add(time.Duration(n) * time.Minute),
+		Status:  result.StatusSucceeded, Measured: result.Verdict{State: "yes"}, Target: "made", TimeScale: 1,
+		SizeScale: 1, Nodes: []result.Node{{Name: "node-0", Cores: 8}},
+		Scenario: result.ScenarioInfo{ID: 1, Name: "made", DisplayName: "Made runs",
+			Vars: []result.Var{{Name: "iops", Value: "400"}}},
 		Environment: []result.Fact{{Group: "host", Name: "kernel", Value: "6.1.0", Across: result.MustAgree},
 			{Group: "host", Name: "firmware", Value: "F7", Across: result.MustAgree},
 			{Group: "cpu", Name: "SMT active", Value: "1", Kind: result.ThreadsPerCore, Number: 2},
@@ -56,7 +61,8 @@ func Data(r *rand.Rand, law Law) *result.Data {
 	disturb(r, law, rates, times)
 	shape := lognormal()
 	step := max(law.Step, 1)
-	w := result.Workload{Name: "OLTP", Group: "DB", Node: -1, Engine: "fio", Tool: "fio-3.36", Phase: "run", Operations: result.BlockOperations(), Start: Start, End: end, Ended: "finished", Latency: "service time",
+	w := result.Workload{Name: "OLTP", Group: "DB", Node: -1, Engine: "fio", Tool: "fio-3.36", Phase: "run",
+		Operations: result.BlockOperations(), Start: Start, End: end, Ended: "finished", Latency: "service time",
 		Lanes: []result.Lane{{Name: "data", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 8 << 30, Direct: true}}}
 	op := result.OpTotals{Op: "read", Hist: &hist.Histogram{}}
 	var iops, latency []*float64
@@ -95,11 +101,13 @@ func Data(r *rand.Rand, law Law) *result.Data {
 	w.Ops = []result.OpTotals{op}
 	d.Workloads = []result.Workload{w}
 	series := func(measure, unit string, values []*float64) {
-		d.Series = append(d.Series, result.Series{Name: vm, Op: op.Op, Measure: measure, VM: vm, Group: "DB", Unit: unit, Start: Start.Add(time.Duration(step) * time.Second), Step: float64(step), Values: values})
+		d.Series = append(d.Series, result.Series{Name: vm, Op: op.Op, Measure: measure, VM: vm, Group: "DB",
+			Unit: unit, Start: Start.Add(time.Duration(step) * time.Second), Step: float64(step), Values: values})
 	}
 	series(result.Rate, "ops/s", iops)
 	series(result.LatencyMean, "us", latency)
-	d.Panels = []result.Panel{{Name: "Rate", Title: "Reads per second", Kind: "vm_group", Type: "iops", Unit: "ops/s", Series: []result.Series{d.Series[0]}}}
+	d.Panels = []result.Panel{{Name: "Rate", Title: "Reads per second", Kind: "vm_group", Type: "iops", Unit: "ops/s",
+		Series: []result.Series{d.Series[0]}}}
 	for k := range law.Series {
 		values := make([]*float64, len(iops))
 		for i, v := range noise(r, law)[:len(values)] {
@@ -122,8 +130,8 @@ func noise(r *rand.Rand, law Law) []float64 {
 	return out
 }
 
-// lognormal are latencies in even steps of their law, with a median of 1 and a deviation of 0.5 on the logarithm; to draw from them is
-// quicker than to compute each.
+// lognormal are latencies in even steps of their law, with a median of 1 and a deviation of 0.5 on the logarithm; to
+// draw from them is quicker than to compute each.
 var lognormal = sync.OnceValue(func() []float64 {
 	out := make([]float64, 1<<14)
 	for i := range out {

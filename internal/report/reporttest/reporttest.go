@@ -68,7 +68,10 @@ func Neighbour(opt Options) Run {
 	m.panels()
 	m.workloads()
 	for i, name := range []string{"log0", "log1"} {
-		s := m.series("OLTP: "+name, "write", result.Rate, "", "OLTP", "ops/s", func(_ int, noise float64) (float64, bool) { return 650 - 20*float64(i) + 5*noise, true })
+		s := m.series("OLTP: "+name, "write", result.Rate, "", "OLTP", "ops/s",
+			func(_ int, noise float64) (float64, bool) {
+				return 650 - 20*float64(i) + 5*noise, true
+			})
 		s.Workload, s.Section = "OLTP", name
 		m.data.Series = append(m.data.Series, s)
 	}
@@ -104,8 +107,10 @@ func (m *maker) grid(f func(i int, noise float64) (float64, bool)) []*float64 {
 
 func (m *maker) noisy(i int) bool { return i >= m.steps/2 }
 
-func (m *maker) series(name, op, measure, vm, group, unit string, f func(i int, noise float64) (float64, bool)) result.Series {
-	return result.Series{Name: name, Op: op, Measure: measure, VM: vm, Group: group, Unit: unit, Start: m.start, Step: 1, Values: m.grid(f)}
+func (m *maker) series(name, op, measure, vm, group, unit string,
+	f func(i int, noise float64) (float64, bool)) result.Series {
+	return result.Series{Name: name, Op: op, Measure: measure, VM: vm, Group: group, Unit: unit, Start: m.start,
+		Step: 1, Values: m.grid(f)}
 }
 
 func (m *maker) oltpRate(i int, noise float64) (float64, bool) {
@@ -143,41 +148,51 @@ func (m *maker) panels() {
 		if v.Group == "OLTP" {
 			tail := m.series(v.Name, "write", result.LatencyP99, v.Name, v.Group, "us", m.oltpTail)
 			perVM = append(perVM, m.series(v.Name, "read", result.Rate, v.Name, v.Group, "ops/s", m.oltpRate))
-			m.data.Series = append(m.data.Series, m.series(v.Name, "write", result.Rate, v.Name, v.Group, "ops/s", m.oltpRate), tail)
+			m.data.Series = append(m.data.Series, m.series(v.Name, "write", result.Rate, v.Name, v.Group, "ops/s",
+				m.oltpRate), tail)
 			continue
 		}
-		perVM = append(perVM, m.series(v.Name, "read", result.Rate, v.Name, v.Group, "ops/s", func(i int, noise float64) (float64, bool) {
-			return 1400 + 20*noise, m.noisy(i)
-		}))
-		m.data.Series = append(m.data.Series, m.series(v.Name, "read", result.Bandwidth, v.Name, v.Group, "bytes/s", m.dssBandwidth))
+		perVM = append(perVM, m.series(v.Name, "read", result.Rate, v.Name, v.Group, "ops/s",
+			func(i int, noise float64) (float64, bool) {
+				return 1400 + 20*noise, m.noisy(i)
+			}))
+		m.data.Series = append(m.data.Series, m.series(v.Name, "read", result.Bandwidth, v.Name, v.Group, "bytes/s",
+			m.dssBandwidth))
 	}
 	for n := range 4 {
-		cpu = append(cpu, m.series(fmt.Sprintf("Node %d", n), "", "", "", "", "%", func(i int, noise float64) (float64, bool) {
-			if n == 3 && i > m.steps*4/5 {
-				return 0, false
-			}
-			return math.Min(100, 22+float64(n)*9+3*noise), true
-		}))
+		cpu = append(cpu, m.series(fmt.Sprintf("Node %d", n), "", "", "", "", "%",
+			func(i int, noise float64) (float64, bool) {
+				if n == 3 && i > m.steps*4/5 {
+					return 0, false
+				}
+				return math.Min(100, 22+float64(n)*9+3*noise), true
+			}))
 	}
 	m.data.Series = append(m.data.Series, perVM...)
 	m.data.Series = append(m.data.Series,
 		m.series("OLTP", "read", result.Rate, "", "OLTP", "ops/s", total(m.oltpRate, m.oltpVMs())),
-		m.series("DSS", "read", result.Bandwidth, "", "DSS", "bytes/s", total(m.dssBandwidth, max(m.opt.VMs-m.oltpVMs(), 1))))
+		m.series("DSS", "read", result.Bandwidth, "", "DSS", "bytes/s",
+			total(m.dssBandwidth, max(m.opt.VMs-m.oltpVMs(), 1))))
 	m.data.Panels = []result.Panel{
 		{
 			ID: "db_colocation_oltp_iops_0", Name: "oltp_iops", Title: "OLTP: rate", Kind: "vm_group", Type: "iops", Unit: "ops/s",
 			Group: "VMGroupResult_OLTP", VMGroup: "OLTP", ReportGroup: "performance", Description: "Operations per second over all data and log disks.",
 			Hint: "Higher is better. The offered load is 4,000 IOPS per VM.", Expected: &expected,
-			Query:   `sum(rate(node_disk_reads_completed_total[5s]) + rate(node_disk_writes_completed_total[5s]))`,
-			Bands:   []result.Band{{Name: "Degraded", Lower: 0, Upper: expected * 0.95}},
-			Metrics: []result.Metric{{Name: "Median", Series: "OLTP", Value: expected * 0.995, Unit: "ops/s", Formula: "median of the series' values"}, {Name: "Variability", Series: "OLTP", Value: 5.31, Unit: "%", Formula: "standard deviation / mean"}},
-			Series:  []result.Series{m.series("OLTP", "", "", "", "OLTP", "ops/s", total(m.oltpRate, m.oltpVMs()))},
+			Query: `sum(rate(node_disk_reads_completed_total[5s]) + rate(node_disk_writes_completed_total[5s]))`,
+			Bands: []result.Band{{Name: "Degraded", Lower: 0, Upper: expected * 0.95}},
+			Metrics: []result.Metric{{Name: "Median", Series: "OLTP", Value: expected * 0.995, Unit: "ops/s",
+				Formula: "median of the series' values"}, {Name: "Variability", Series: "OLTP", Value: 5.31, Unit: "%",
+				Formula: "standard deviation / mean"}},
+			Series: []result.Series{m.series("OLTP", "", "", "", "OLTP", "ops/s", total(m.oltpRate, m.oltpVMs()))},
 		},
 		{
-			ID: "db_colocation_oltp_p99_0", Name: "oltp_p99", Title: "OLTP: service time, 99th percentile", Kind: "workload", Type: "latency", Unit: "us",
+			ID: "db_colocation_oltp_p99_0", Name: "oltp_p99", Title: "OLTP: service time, 99th percentile",
+			Kind: "workload", Type: "latency", Unit: "us",
 			Group: "IogenResult_OLTP", ReportGroup: "performance", Hint: "Lower is better.",
-			Bands:  []result.Band{{Name: "Good", Lower: 0, Upper: 3000}, {Name: "Too slow for a log", Lower: 3000, Upper: 20000}},
-			Series: []result.Series{m.series("read", "", "", "", "OLTP", "us", m.oltpTail), m.series("write", "", "", "", "OLTP", "us", m.oltpTail)},
+			Bands: []result.Band{{Name: "Good", Lower: 0, Upper: 3000},
+				{Name: "Too slow for a log", Lower: 3000, Upper: 20000}},
+			Series: []result.Series{m.series("read", "", "", "", "OLTP", "us", m.oltpTail),
+				m.series("write", "", "", "", "OLTP", "us", m.oltpTail)},
 		},
 		{
 			ID: "db_colocation_dss_bw_0", Name: "dss_bw", Title: "DSS: bandwidth", Kind: "vm_group", Type: "bandwidth", Unit: "bytes/s",
@@ -188,10 +203,12 @@ func (m *maker) panels() {
 			ID: "db_colocation_per_vm_0", Name: "per_vm", Title: "Reads of each VM", Kind: "vm_group", Type: "iops", Unit: "ops/s",
 			Group: "VMGroupResult_OLTP", VMGroup: "OLTP", ReportGroup: "performance", Series: perVM,
 		},
-		{ID: "cpu", Name: "cpu", Title: "Node CPU", Kind: "cluster", Unit: "%", Group: "ClusterResult", ReportGroup: "availability", Series: cpu},
+		{ID: "cpu", Name: "cpu", Title: "Node CPU", Kind: "cluster", Unit: "%", Group: "ClusterResult",
+			ReportGroup: "availability", Series: cpu},
 		{
-			ID: "rx", Name: "rx", Title: "Network received", Kind: "cluster", Unit: "bytes/s", Group: "ClusterResult", ReportGroup: "availability",
-			Problem: `metric "NetReceived.Avg.KilobytesPerSecond" is not served by this target`,
+			ID: "rx", Name: "rx", Title: "Network received", Kind: "cluster", Unit: "bytes/s", Group: "ClusterResult",
+			ReportGroup: "availability",
+			Problem:     `metric "NetReceived.Avg.KilobytesPerSecond" is not served by this target`,
 		},
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"plimsoll/result"
 )
 
-// Sectioned adds a workload with the sections it consists of: it does what they do together, and says of each what it did.
+// Sectioned adds a workload with the sections it consists of: it does what they do together, and says of each what it
+// did.
 func (s *Synthetic) Sectioned(l Load, sections ...Load) {
 	type part struct {
 		rates []float64
@@ -40,9 +41,11 @@ func (s *Synthetic) Sectioned(l Load, sections ...Load) {
 		if p.load.Seconds != nil {
 			service = p.load.Seconds
 		}
-		merged.Sections = append(merged.Sections, result.Section{Name: p.load.Name, Ops: p.load.ops(l.From, l.To, rate, service)})
+		merged.Sections = append(merged.Sections,
+			result.Section{Name: p.load.Name, Ops: p.load.ops(l.From, l.To, rate, service)})
 		for _, o := range p.load.kinds() {
-			head := result.Series{Name: l.Name + ": " + p.load.Name, Group: l.Group, Workload: l.Name, Section: p.load.Name}
+			head := result.Series{Name: l.Name + ": " + p.load.Name, Group: l.Group, Workload: l.Name,
+				Section: p.load.Name}
 			for _, m := range []struct {
 				measure, unit string
 				value         func(int) float64

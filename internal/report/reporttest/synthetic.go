@@ -56,15 +56,21 @@ type Cut struct {
 func NewSynthetic(seed uint64, seconds, nodes int) *Synthetic {
 	start := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
 	s := &Synthetic{rng: rand.New(rand.NewPCG(seed, 77)), sharing: map[string]int{}}
-	s.Data = &result.Data{Version: result.FormatVersion, Start: start, End: start.Add(time.Duration(seconds) * time.Second)}
+	s.Data = &result.Data{Version: result.FormatVersion, Start: start,
+		End: start.Add(time.Duration(seconds) * time.Second)}
 	s.Data.Phases = []result.Span{{Name: "run", Start: start, End: s.Data.End}}
 	s.Manifest = result.Manifest{
-		Version: result.FormatVersion, RunID: "20261121-204500-synthetic-0001", Program: "plimsoll", Created: start, Ended: s.Data.End, Status: result.StatusSucceeded,
-		Measured: result.Verdict{State: "yes"}, Collected: result.Verdict{State: "yes"}, Cleaned: result.Verdict{State: "yes"},
-		Scenario: result.ScenarioInfo{ID: 1, Name: "synthetic", DisplayName: "Synthetic", Summary: "A run with a known truth."}, Target: "fake", ClusterName: "fake cluster", TimeScale: 1, SizeScale: 1,
+		Version: result.FormatVersion, RunID: "20261121-204500-synthetic-0001", Program: "plimsoll", Created: start,
+		Ended: s.Data.End, Status: result.StatusSucceeded,
+		Measured: result.Verdict{State: "yes"}, Collected: result.Verdict{State: "yes"},
+		Cleaned: result.Verdict{State: "yes"},
+		Scenario: result.ScenarioInfo{ID: 1, Name: "synthetic", DisplayName: "Synthetic",
+			Summary: "A run with a known truth."}, Target: "fake", ClusterName: "fake cluster", TimeScale: 1,
+		SizeScale: 1,
 	}
 	for n := range nodes {
-		s.Manifest.Nodes = append(s.Manifest.Nodes, result.Node{Index: n, Name: fmt.Sprintf("node-%d", n), Cores: 32, MemoryBytes: 64 << 30})
+		s.Manifest.Nodes = append(s.Manifest.Nodes, result.Node{Index: n, Name: fmt.Sprintf("node-%d", n), Cores: 32,
+			MemoryBytes: 64 << 30})
 	}
 	return s
 }
@@ -156,7 +162,8 @@ func (s *Synthetic) Load(l Load) {
 		from = c.At
 	}
 	for i := range l.VMs {
-		vm := result.VM{Name: fmt.Sprintf("%s_%04d", l.Group, i), Group: l.Group, Node: l.Node, CPUs: 4, MemoryBytes: 4 << 30, Disks: 1, DiskBytes: l.Extent}
+		vm := result.VM{Name: fmt.Sprintf("%s_%04d", l.Group, i), Group: l.Group, Node: l.Node, CPUs: 4,
+			MemoryBytes: 4 << 30, Disks: 1, DiskBytes: l.Extent}
 		if l.Spread {
 			vm.Node = (l.Node + i) % len(s.Manifest.Nodes)
 		}
@@ -187,8 +194,10 @@ func (s *Synthetic) Load(l Load) {
 		}
 		if !l.NotPrefilled && !l.declares() {
 			fill := part
-			fill.Prefill, fill.Start, fill.End, fill.Ops, fill.Errors, fill.Ended = true, s.At(-60), s.At(-1), nil, 0, "finished"
-			fill.Lanes = []result.Lane{{Name: "fill", Device: "/dev/sdb", Depth: 8, Writes: true, Bytes: l.Extent, Direct: true}}
+			fill.Prefill, fill.Start, fill.End, fill.Ops, fill.Errors, fill.Ended = true, s.At(-60), s.At(-1), nil, 0,
+				"finished"
+			fill.Lanes = []result.Lane{{Name: "fill", Device: "/dev/sdb", Depth: 8, Writes: true, Bytes: l.Extent,
+				Direct: true}}
 			s.Data.Workloads = append(s.Data.Workloads, fill)
 		}
 		s.Data.Workloads = append(s.Data.Workloads, part)
@@ -225,7 +234,8 @@ func (l Load) filled() Load {
 
 // series adds the rates, bandwidths and mean service times of a workload, under its group and under its own name.
 func (s *Synthetic) series(l Load, rate, service func(int) float64) {
-	heads := []result.Series{{Name: l.Group, Group: l.Group}, {Name: l.Name, Group: l.Group, Workload: l.Name}, {Name: "all VMs"}}
+	heads := []result.Series{{Name: l.Group, Group: l.Group}, {Name: l.Name, Group: l.Group, Workload: l.Name},
+		{Name: "all VMs"}}
 	for i := range l.VMs {
 		name := fmt.Sprintf("%s_%04d", l.Group, i)
 		heads = append(heads, result.Series{Name: name, VM: name, Group: l.Group})

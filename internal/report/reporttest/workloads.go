@@ -17,11 +17,13 @@ func (m *maker) workloads() {
 	oltpLanes = append(oltpLanes, m.lanes("log", 2, 1, 666, false, true)...)
 	dssLanes := m.lanes("scan", 4, 10, 350, true, false)
 	oltp := result.Workload{
-		Name: "OLTP", Group: "OLTP", Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(), Phase: "run", Start: m.start, End: m.end,
+		Name: "OLTP", Group: "OLTP", Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(),
+		Phase: "run", Start: m.start, End: m.end,
 		Ended: "finished", Latency: "service time", Lanes: oltpLanes, GeneratorCPUSeconds: 0.31 * 2 * half,
 	}
 	dss := result.Workload{
-		Name: "DSS", Group: "DSS", Node: 1, Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(), Phase: "run", Start: m.mid, End: m.end,
+		Name: "DSS", Group: "DSS", Node: 1, Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(),
+		Phase: "run", Start: m.mid, End: m.end,
 		Ended: "finished", Latency: "service time", Lanes: dssLanes, GeneratorCPUSeconds: 0.2 * half,
 	}
 	dssOps := func(k int) []result.OpTotals {
@@ -43,8 +45,10 @@ func (m *maker) workloads() {
 		w := oltp
 		w.VM, w.Node = v.Name, v.Node
 		b, a := before, after
-		b.Ops = []result.OpTotals{Ops("read", uint64(1334*half)+uint64(i), 8<<10, 520e3, 0.42), Ops("write", uint64(2666*half), 16<<10, 610e3, 0.45)}
-		a.Ops = []result.OpTotals{Ops("read", uint64(1200*half)+uint64(i), 8<<10, 1.35e6, 0.62), Ops("write", uint64(2400*half), 16<<10, 1.6e6, 0.6)}
+		b.Ops = []result.OpTotals{Ops("read", uint64(1334*half)+uint64(i), 8<<10, 520e3, 0.42),
+			Ops("write", uint64(2666*half), 16<<10, 610e3, 0.45)}
+		a.Ops = []result.OpTotals{Ops("read", uint64(1200*half)+uint64(i), 8<<10, 1.35e6, 0.62),
+			Ops("write", uint64(2400*half), 16<<10, 1.6e6, 0.6)}
 		w.Windows = []result.Window{b, a}
 		w.Ops = Merge(b.Ops, a.Ops)
 		oltpBefore, oltpAfter = Merge(oltpBefore, b.Ops), Merge(oltpAfter, a.Ops)
@@ -97,8 +101,9 @@ func (m *maker) lanes(name string, disks, depth int, rate float64, reads, writes
 			dev = "fg"[d]
 		}
 		out = append(out, result.Lane{
-			Name: fmt.Sprintf("%s%d", name, d), Device: "/dev/sd" + string(dev), Depth: depth, Rate: rate, Reads: reads, Writes: writes,
-			Bytes: int64(float64(16<<30) * m.opt.SizeScale), Direct: true,
+			Name: fmt.Sprintf("%s%d", name, d), Device: "/dev/sd" + string(dev), Depth: depth, Rate: rate, Reads: reads,
+			Writes: writes,
+			Bytes:  int64(float64(16<<30) * m.opt.SizeScale), Direct: true,
 		})
 	}
 	return out
@@ -111,7 +116,8 @@ func (m *maker) prefill(v result.VM) result.Workload {
 		bytes += l.Bytes
 	}
 	return result.Workload{
-		Name: v.Group, VM: v.Name, Group: v.Group, Node: v.Node, Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(), Phase: "setup", Prefill: true,
+		Name: v.Group, VM: v.Name, Group: v.Group, Node: v.Node, Engine: "fio", Tool: "fio-3.33",
+		Operations: result.BlockOperations(), Phase: "setup", Prefill: true,
 		Start: m.start.Add(-time.Minute), End: m.start, Ended: "finished", Latency: "service time", Lanes: lanes,
 		Ops: []result.OpTotals{Ops("write", uint64(bytes>>20), 1<<20, 8e6, 0.3)}, GeneratorCPUSeconds: 4,
 	}
@@ -138,20 +144,26 @@ func (m *maker) heat(from time.Time, rate float64, median func(part float64) flo
 
 func (m *maker) manifest() result.Manifest {
 	man := result.Manifest{
-		Version: result.FormatVersion, RunID: "20261121-204500-db-colocation-7f3a", Program: "plimsoll 0.1.0 (go1.26)", Operator: "ada",
-		Created: m.start.Add(-time.Minute), Ended: m.end.Add(4 * time.Second), Status: "succeeded",
-		Measured: result.Verdict{State: "yes"}, Collected: result.Verdict{State: "partly", Reason: "1 of 6 panels has no data"}, Cleaned: result.Verdict{State: "yes"},
+		Version: result.FormatVersion, RunID: "20261121-204500-db-colocation-7f3a", Program: "plimsoll 0.1.0 (go1.26)",
+		Operator: "ada",
+		Created:  m.start.Add(-time.Minute), Ended: m.end.Add(4 * time.Second), Status: "succeeded",
+		Measured: result.Verdict{State: "yes"}, Collected: result.Verdict{State: "partly",
+			Reason: "1 of 6 panels has no data"}, Cleaned: result.Verdict{State: "yes"},
 		Scenario: result.ScenarioInfo{
 			ID: 1, Name: "db_colocation", DisplayName: "Database colocation", Source: "scenarios/db-colocation",
 			Summary:          "Does a database keep its rate and its service time when an analytic neighbour starts?",
 			Description:      `<p>An OLTP load runs on one node. Halfway, a <b>DSS</b> load starts on two others.</p><script>alert(1)</script><img src=x onerror=alert(2)><p onclick="x()">See <a href="javascript:alert(3)">the notes</a>.</p>`,
-			EstimatedSeconds: 3600, Vars: []result.Var{{Name: "runtime_secs", Value: "3600", From: "default"}, {Name: "dss_nodes", Value: "1,2", From: "set"}},
+			EstimatedSeconds: 3600, Vars: []result.Var{{Name: "runtime_secs", Value: "3600", From: "default"},
+				{Name: "dss_nodes", Value: "1,2", From: "set"}},
 		},
 		Target: "local", ClusterName: "this-host", TimeScale: m.opt.TimeScale, SizeScale: m.opt.SizeScale,
 		Environment: []result.Fact{
-			{Group: "host", Name: "kernel", Value: "6.12.48+deb13-amd64"}, {Group: "host", Name: "CPU", Value: "AMD EPYC 9354P, 8 cores"},
-			{Group: "host", Name: "governor", Missing: "no cpufreq in this VM"}, {Group: "storage", Name: "file system", Value: "ext4 (rw,relatime)"},
-			{Group: "storage", Name: "device", Value: "nvme0n1"}, {Group: "storage", Name: "firmware", Missing: "not readable without root"},
+			{Group: "host", Name: "kernel", Value: "6.12.48+deb13-amd64"},
+			{Group: "host", Name: "CPU", Value: "AMD EPYC 9354P, 8 cores"},
+			{Group: "host", Name: "governor", Missing: "no cpufreq in this VM"},
+			{Group: "storage", Name: "file system", Value: "ext4 (rw,relatime)"},
+			{Group: "storage", Name: "device", Value: "nvme0n1"},
+			{Group: "storage", Name: "firmware", Missing: "not readable without root"},
 			{Group: "tools", Name: "fio", Value: "fio-3.33"},
 		},
 		Notes:    []string{"CPU limits are not enforced: no cgroup may be made here"},
@@ -159,7 +171,8 @@ func (m *maker) manifest() result.Manifest {
 		Hashes:   map[string]string{"raw/a/OLTP/fio.out.zst": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 	}
 	for n := range 4 {
-		man.Nodes = append(man.Nodes, result.Node{Index: n, Name: fmt.Sprintf("node-%d", n), Cores: 8, MemoryBytes: 64 << 30})
+		man.Nodes = append(man.Nodes, result.Node{Index: n, Name: fmt.Sprintf("node-%d", n), Cores: 8,
+			MemoryBytes: 64 << 30})
 	}
 	return man
 }
@@ -168,14 +181,17 @@ func (m *maker) events() []result.Event {
 	ev := []result.Event{
 		{Time: m.start.Add(-time.Minute), Kind: result.KindRunStart, Text: "run starts"},
 		{Time: m.start.Add(-time.Minute), Kind: result.KindPhase, Phase: "setup"},
-		{Time: m.start.Add(-50 * time.Second), Kind: result.KindStepStart, Phase: "setup", Step: 1, Name: "vm_group.CloneFromTemplate", Text: "clone OLTP"},
-		{Time: m.start.Add(-48 * time.Second), Kind: result.KindStepEnd, Phase: "setup", Step: 1, Name: "vm_group.CloneFromTemplate"},
+		{Time: m.start.Add(-50 * time.Second), Kind: result.KindStepStart, Phase: "setup", Step: 1,
+			Name: "vm_group.CloneFromTemplate", Text: "clone OLTP"},
+		{Time: m.start.Add(-48 * time.Second), Kind: result.KindStepEnd, Phase: "setup", Step: 1,
+			Name: "vm_group.CloneFromTemplate"},
 		{Time: m.start, Kind: result.KindPhase, Phase: "run"},
 	}
 	for _, mark := range m.data.Events {
 		ev = append(ev, result.Event{Time: mark.Time, Kind: mark.Kind, Phase: "run", Text: mark.Text})
 	}
-	return append(ev, result.Event{Time: m.end, Kind: result.KindStepEnd, Phase: "run", Step: 3, Name: "workload.Wait", Error: `vm "dss-2": not accessible`},
+	return append(ev, result.Event{Time: m.end, Kind: result.KindStepEnd, Phase: "run", Step: 3, Name: "workload.Wait",
+		Error: `vm "dss-2": not accessible`},
 		result.Event{Time: m.end.Add(4 * time.Second), Kind: result.KindRunEnd, Text: "run ends"})
 }
 

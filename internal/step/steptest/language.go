@@ -12,8 +12,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// language are the subtests of the steps that published scenarios rarely use, and of what every step promises: verification before it
-// does anything, limits, annotations in the run phase only.
+// language are the subtests of the steps that published scenarios rarely use, and of what every step promises:
+// verification before it does anything, limits, annotations in the run phase only.
 var language = []subtest{
 	{name: "every step of the language can be built and says what it does", run: func(b *bench) {
 		for _, spec := range scenario.Steps() {
@@ -35,8 +35,9 @@ var language = []subtest{
 		if !can || f.Rehearsal() == nil {
 			return // it is no capability: the plan says that it cannot say
 		}
-		spec := workload.Spec{Name: "W", VM: "a", Config: []byte("[a]\nfilename=/dev/sdb\nrw=write\nbs=64k\nsize=16m\n"),
-			Disks: []target.Disk{{Device: "/dev/sdb", Path: "/dev/sdb", Bytes: 1 << 30}}, SizeScale: 1, TimeScale: 1}
+		spec := workload.Spec{Name: "W", VM: "a",
+			Config: []byte("[a]\nfilename=/dev/sdb\nrw=write\nbs=64k\nsize=16m\n"),
+			Disks:  []target.Disk{{Device: "/dev/sdb", Path: "/dev/sdb", Bytes: 1 << 30}}, SizeScale: 1, TimeScale: 1}
 		job, err := b.place.Engines["fio"].Command(spec)
 		if err != nil {
 			b.t.Fatal(err)
@@ -69,19 +70,21 @@ var language = []subtest{
 		b.do("nodes.WaitForPowerOn", args{"nodes": nodes("1"), "wait_secs": 120.0})
 		b.refuse("nodes.PowerOff", args{"nodes": nodes("99")}, "99")
 	}},
-	{name: "annotations belong to the run phase", needs: []target.Capability{target.LiveMigration}, run: func(b *bench) {
-		b.machines()
-		b.env.Phase = scenario.Setup
-		b.do("vm_group.PowerOff", args{"vm_group_name": "B", "annotate": true})
-		b.expect("annotations in set-up", b.seen(result.KindAnnotation, ""), 0)
-		b.env.Phase = scenario.Run
-		b.do("vm_group.PowerOn", args{"vm_group_name": "B"})
-		b.expect("annotations not asked for", b.seen(result.KindAnnotation, ""), 0)
-		b.do("vm_group.MigrateGroup", args{"vm_group_name": "B", "from_node": int64(0), "to_node": int64(1), "annotate": true})
-		if b.seen(result.KindAnnotation, "") == 0 {
-			b.t.Error("an annotation that was asked for did not come")
-		}
-	}},
+	{name: "annotations belong to the run phase", needs: []target.Capability{target.LiveMigration},
+		run: func(b *bench) {
+			b.machines()
+			b.env.Phase = scenario.Setup
+			b.do("vm_group.PowerOff", args{"vm_group_name": "B", "annotate": true})
+			b.expect("annotations in set-up", b.seen(result.KindAnnotation, ""), 0)
+			b.env.Phase = scenario.Run
+			b.do("vm_group.PowerOn", args{"vm_group_name": "B"})
+			b.expect("annotations not asked for", b.seen(result.KindAnnotation, ""), 0)
+			b.do("vm_group.MigrateGroup", args{"vm_group_name": "B", "from_node": int64(0), "to_node": int64(1),
+				"annotate": true})
+			if b.seen(result.KindAnnotation, "") == 0 {
+				b.t.Error("an annotation that was asked for did not come")
+			}
+		}},
 	{name: "prefill in two steps", run: func(b *bench) {
 		b.machines()
 		b.refuse("workload.PrefillWait", args{"workload_name": "W", "timeout_secs": 60.0}, "never started")
@@ -99,17 +102,18 @@ var language = []subtest{
 		b.machines()
 		b.do("vm_group.RelocateGroupDatastore", args{"vm_group_name": "B", "dest_datastore_name": "fast"})
 	}},
-	{name: "platform checks", needs: []target.Capability{target.PlatformChecks, target.NodePowerControl}, run: func(b *bench) {
-		b.machines()
-		for _, name := range []string{"check.VCenterConnectivity", "check.PrismConnectivity"} {
-			b.do(name, nil)
-		}
-		b.do("check.VSphereDatastoreVisible", args{"node_index": int64(1), "datastore_name": "fast"})
-		b.do("nodes.PowerOff", args{"nodes": nodes("1"), "wait_secs": 60.0})
-		b.refuse("check.PrismHostInSameCluster", args{"node_index": int64(1)}, "off")
-		b.refuse("check.PrismDatastoreVisible", args{"node_index": int64(1), "datastore_name": "fast"}, "off")
-		b.do("check.ClusterReady", nil)
-	}},
+	{name: "platform checks", needs: []target.Capability{target.PlatformChecks, target.NodePowerControl},
+		run: func(b *bench) {
+			b.machines()
+			for _, name := range []string{"check.VCenterConnectivity", "check.PrismConnectivity"} {
+				b.do(name, nil)
+			}
+			b.do("check.VSphereDatastoreVisible", args{"node_index": int64(1), "datastore_name": "fast"})
+			b.do("nodes.PowerOff", args{"nodes": nodes("1"), "wait_secs": 60.0})
+			b.refuse("check.PrismHostInSameCluster", args{"node_index": int64(1)}, "off")
+			b.refuse("check.PrismDatastoreVisible", args{"node_index": int64(1), "datastore_name": "fast"}, "off")
+			b.do("check.ClusterReady", nil)
+		}},
 	{name: "write log", run: func(b *bench) {
 		b.machines()
 		b.do("experimental.WaitOplogEmpty", args{"timeout": 600.0}) // without controllers: a warning
@@ -119,7 +123,8 @@ var language = []subtest{
 	}},
 	{name: "playbooks", needs: []target.Capability{target.PlaybookHosts}, run: func(b *bench) {
 		login := func(inventory ...string) args {
-			return args{"filename": "p.yml", "inventory": inventory, "remote_user": "root", "remote_pass": "secret-word"}
+			return args{"filename": "p.yml", "inventory": inventory, "remote_user": "root",
+				"remote_pass": "secret-word"}
 		}
 		b.refuse("playbook.Run", login("A"), "no VMs")
 		b.machines()

@@ -15,9 +15,10 @@ import (
 	"plimsoll/scenario"
 )
 
-// Promises does every step of the language in the run phase, once asked for annotations and once not, each time in a fresh place with both groups
-// powered on, and returns a table: what it needs, the argument that limits it, whether it can go on in the background, how many annotations it makes,
-// and that a scenario in which it is about a group, workload or node that does not exist is refused.
+// Promises does every step of the language in the run phase, once asked for annotations and once not, each time in a
+// fresh place with both groups powered on, and returns a table: what it needs, the argument that limits it, whether it
+// can go on in the background, how many annotations it makes, and that a scenario in which it is about a group,
+// workload or node that does not exist is refused.
 func Promises(t *testing.T, factory Factory) []byte {
 	var out bytes.Buffer
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -27,7 +28,8 @@ func Promises(t *testing.T, factory Factory) []byte {
 		if hasArg(spec, "annotate") {
 			asked = fmt.Sprint(annotations(t, factory, spec, true))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", spec.Name, limitOf(spec), yes(hasArg(spec, "async")), asked, annotations(t, factory, spec, false), standsBack(t, spec))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", spec.Name, limitOf(spec), yes(hasArg(spec, "async")), asked,
+			annotations(t, factory, spec, false), standsBack(t, spec))
 	}
 	if err := table.Flush(); err != nil {
 		t.Fatal(err)

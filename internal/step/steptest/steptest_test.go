@@ -20,14 +20,16 @@ import (
 
 var engines = map[string]workload.Engine{"fio": workloadfake.Engine{Samples: 10}}
 
-// The simulated cluster in virtual time, which belongs to the goroutine that makes it: each subtest has a clock of its own. Its loads are
-// modelled, or those of the fake generator, as commands in VMs.
+// The simulated cluster in virtual time, which belongs to the goroutine that makes it: each subtest has a clock of its
+// own. Its loads are modelled, or those of the fake generator, as commands in VMs.
 func TestSim(t *testing.T) {
 	for name, o := range map[string]sim.Options{
 		"everything": {},
 		"tools":      {RunTools: true},
-		"nothing": {Without: []target.Capability{target.NodePowerControl, target.NodeShutdown, target.Snapshots, target.LiveMigration,
-			target.AvailabilityRules, target.GuestCommands, target.PlaybookHosts, target.StorageMigration, target.PlatformChecks, target.WriteLogDrain}},
+		"nothing": {Without: []target.Capability{target.NodePowerControl, target.NodeShutdown, target.Snapshots,
+			target.LiveMigration,
+			target.AvailabilityRules, target.GuestCommands, target.PlaybookHosts, target.StorageMigration,
+			target.PlatformChecks, target.WriteLogDrain}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steptest.Run(t, func(t testing.TB) steptest.Place {
@@ -60,7 +62,8 @@ func simulated(testing.TB) steptest.Place {
 	v := clock.NewVirtual(time.Unix(1700000000, 0))
 	w := sim.New(sim.Options{Clock: v, Seed: 1, Boot: time.Second, NodeBoot: 20 * time.Second})
 	w.Command("sh", shell)
-	return steptest.Place{Target: w.Target(), StateDir: "state", Clock: v, Engines: map[string]workload.Engine{"fio": fio.Engine{}}}
+	return steptest.Place{Target: w.Target(), StateDir: "state", Clock: v,
+		Engines: map[string]workload.Engine{"fio": fio.Engine{}}}
 }
 
 // What every step promises besides its effect, as it is seen to do it: limit, background, annotations.
@@ -71,10 +74,12 @@ func TestPromises(t *testing.T) {
 func TestLocal(t *testing.T) {
 	steptest.Run(t, func(t testing.TB) steptest.Place {
 		dir := t.TempDir()
-		place, err := local.Provider{}.New(target.Config{Nodes: 3, Clock: clock.Real{}, Options: target.Options{"dir": dir}})
+		place, err := local.Provider{}.New(target.Config{Nodes: 3, Clock: clock.Real{},
+			Options: target.Options{"dir": dir}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return steptest.Place{Target: place, StateDir: filepath.Join(dir, "state"), Clock: clock.Real{}, Engines: engines}
+		return steptest.Place{Target: place, StateDir: filepath.Join(dir, "state"), Clock: clock.Real{},
+			Engines: engines}
 	})
 }

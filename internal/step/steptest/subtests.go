@@ -48,13 +48,15 @@ var subtests = []subtest{
 		b.do("vm_group.MigrateGroup", args{"vm_group_name": "B", "from_node": int64(0), "to_node": "2"})
 		b.expect("nodes after migration", b.nodes("B"), []int{2, 2})
 		b.expect("answering", b.answering("B"), 2)
-		b.do("vm_group.MigrateGroup", args{"vm_group_name": "B", "from_node": int64(0), "to_node": int64(1)}) // nobody there
+		// nobody there
+		b.do("vm_group.MigrateGroup", args{"vm_group_name": "B", "from_node": int64(0), "to_node": int64(1)})
 		b.do("vm_group.ResetGroupPlacement", args{"vm_group_name": "B"})
 		b.expect("nodes after reset", b.nodes("B"), []int{0, 0})
 	}},
 	{name: "snapshots", needs: []target.Capability{target.Snapshots}, run: func(b *bench) {
 		b.machines()
-		b.do("vm_group.CreatePeriodicSnapshots", args{"vm_group_name": "B", "num_snapshots": int64(2), "interval_minutes": 0.01})
+		b.do("vm_group.CreatePeriodicSnapshots", args{"vm_group_name": "B", "num_snapshots": int64(2),
+			"interval_minutes": 0.01})
 		b.expect("annotations", b.seen(result.KindAnnotation, "Snapshot "), 2)
 	}},
 	{name: "run command", needs: []target.Capability{target.GuestCommands}, run: func(b *bench) {
@@ -88,14 +90,16 @@ var subtests = []subtest{
 		b.do("check.ClustersMatch", nil)
 		b.do("check.HypervisorConnectivity", args{"node_index": int64(0)})
 	}},
-	{name: "node shutdown", needs: []target.Capability{target.NodePowerControl, target.NodeShutdown}, run: func(b *bench) {
-		b.machines()
-		b.do("nodes.Shutdown", args{"nodes": nodes("1")})
-		b.expect("answering", b.answering("A"), len(b.members("A"))-1)
-		b.do("check.ClusterReady", nil)
-		b.do("check.NodePowerManagementConnectivity", args{"node_index": int64(1)})
-	}},
-	{name: "rolling upgrade", needs: []target.Capability{target.NodePowerControl, target.NodeShutdown, target.LiveMigration}, run: func(b *bench) {
+	{name: "node shutdown", needs: []target.Capability{target.NodePowerControl, target.NodeShutdown},
+		run: func(b *bench) {
+			b.machines()
+			b.do("nodes.Shutdown", args{"nodes": nodes("1")})
+			b.expect("answering", b.answering("A"), len(b.members("A"))-1)
+			b.do("check.ClusterReady", nil)
+			b.do("check.NodePowerManagementConnectivity", args{"node_index": int64(1)})
+		}},
+	{name: "rolling upgrade", needs: []target.Capability{target.NodePowerControl, target.NodeShutdown,
+		target.LiveMigration}, run: func(b *bench) {
 		b.machines()
 		b.do("meta.RollingUpgrade", args{"node_count": int64(2)})
 		b.expect("nodes of A", b.nodes("A")[:3], []int{0, 1, 2})
@@ -110,7 +114,8 @@ var subtests = []subtest{
 		b.refuse("workload.Start", args{"workload_name": "W", "runtime_secs": 2.0}, "still runs")
 		b.do("workload.Wait", args{"workload_name": "W"})
 		b.do("workload.Start", args{"workload_name": "W", "runtime_secs": 1.0})
-		b.expect("ends: prefill and two runs of every VM, and of each as a whole", b.seen(result.KindWorkload, "end"), 3*(n+1))
+		b.expect("ends: prefill and two runs of every VM, and of each as a whole", b.seen(result.KindWorkload, "end"),
+			3*(n+1))
 	}},
 	{name: "workload is stopped", run: func(b *bench) {
 		b.machines()

@@ -1,8 +1,8 @@
-// Package steptest is the conformance suite of the steps: every target joins it with a Factory and shows that the steps of the language
-// have their real effect there, seen through the target's own contract.
+// Package steptest is the conformance suite of the steps: every target joins it with a Factory and shows that the steps
+// of the language have their real effect there, seen through the target's own contract.
 //
-// The suite is an explicit, ordered list. Subtests that need a capability which the place does not claim are skipped and counted. Nothing
-// in it depends on how fast the place is. Tests only: no shipped package imports this one.
+// The suite is an explicit, ordered list. Subtests that need a capability which the place does not claim are skipped
+// and counted. Nothing in it depends on how fast the place is. Tests only: no shipped package imports this one.
 package steptest
 
 import (
@@ -101,7 +101,8 @@ type bench struct {
 	events []result.Event
 }
 
-// Scenario is the suite's: group A has a VM on each of the first three nodes and workload W, group B two on the first and workload X.
+// Scenario is the suite's: group A has a VM on each of the first three nodes and workload W, group B two on the first
+// and workload X.
 func Scenario(t testing.TB, id int64) *scenario.Scenario {
 	t.Helper()
 	files := fstest.MapFS{"test.yml": {Data: []byte(text)}, "w.fio": {Data: []byte(jobs)}}
@@ -119,18 +120,21 @@ func open(t testing.TB, p Place) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := p.Target.Provision(t.Context(), target.Request{RunID: "steps", StateDir: p.StateDir, DiskBytes: 1 << 28, MemoryBytes: 1 << 28})
+	cluster, err := p.Target.Provision(t.Context(), target.Request{RunID: "steps", StateDir: p.StateDir,
+		DiskBytes: 1 << 28, MemoryBytes: 1 << 28})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, place: p}
 	b.env = &step.Env{
 		View: step.View{
-			Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, len(facts.Nodes)), TimeScale: 1, SizeScale: 1. / 256, HostCommands: true,
+			Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, len(facts.Nodes)), TimeScale: 1, SizeScale: 1. / 256,
+			HostCommands: true,
 		},
 		Phase: scenario.Run, Cluster: cluster, Clock: p.Clock, Power: &step.Power{}, Record: b.record, Dir: t.TempDir(),
 		Loads: loads.New(t.Context(), loads.Config{
-			Clock: p.Clock, Cluster: cluster, Engines: p.Engines, Record: b.record, Open: b.output, SizeScale: 1. / 256, TimeScale: 1,
+			Clock: p.Clock, Cluster: cluster, Engines: p.Engines, Record: b.record, Open: b.output, SizeScale: 1. / 256,
+			TimeScale: 1,
 		}),
 		Background: func(string, func(context.Context) error) { t.Error("nothing here runs in the background") },
 	}
@@ -187,7 +191,8 @@ func (b *bench) steps(name string, args scenario.Args) []step.Step {
 	if !ok {
 		b.t.Fatalf("no step %q in the language", name)
 	}
-	list, err := step.Builtin().Build(scenario.Step{Name: name, Phase: scenario.Run, Args: WithDefaults(spec, args)}, b.env.View)
+	list, err := step.Builtin().Build(scenario.Step{Name: name, Phase: scenario.Run, Args: WithDefaults(spec, args)},
+		b.env.View)
 	if err != nil {
 		b.t.Fatal(err)
 	}

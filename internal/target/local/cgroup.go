@@ -47,7 +47,8 @@ func findControlGroups(system fs.FS, writable func(string) bool) controlGroups {
 		return controlGroups{controlBase{why: why}, controlBase{why: why}, controlBase{why: why}, "unknown"}
 	}
 	var seen []string
-	g.track.why, g.cpu.why, g.memory.why = "no version 2 hierarchy is mounted", "no cpu controller is mounted", "no memory controller is mounted"
+	g.track.why, g.cpu.why, g.memory.why = "no version 2 hierarchy is mounted", "no cpu controller is mounted",
+		"no memory controller is mounted"
 	for _, m := range mounts {
 		switch m.fstype {
 		case "cgroup2":
@@ -73,7 +74,8 @@ func findControlGroups(system fs.FS, writable func(string) bool) controlGroups {
 // limits the controllers must be available there, and the group must be the root or pass them on already, since a
 // group with processes of its own may not begin to.
 func (g *controlGroups) useV2(system fs.FS, m mount, own string, writable func(string) bool) {
-	g.track.why = fmt.Sprintf("user id %d may not write control groups at or above %s", os.Getuid(), path.Join(m.point, own))
+	g.track.why = fmt.Sprintf("user id %d may not write control groups at or above %s", os.Getuid(),
+		path.Join(m.point, own))
 	for dir := groupDir(m, own); ; dir = path.Dir(dir) {
 		if writable(dir) && writable(path.Join(dir, "cgroup.procs")) {
 			if g.track.dir == "" {
@@ -107,7 +109,8 @@ func v1Base(m mount, own, controller string, writable func(string) bool) control
 			return controlBase{dir: dir}
 		}
 	}
-	return controlBase{why: fmt.Sprintf("user id %d may not write the %s hierarchy at %s", os.Getuid(), controller, m.point)}
+	return controlBase{why: fmt.Sprintf("user id %d may not write the %s hierarchy at %s", os.Getuid(), controller,
+		m.point)}
 }
 
 // groupDir is the path of a group below a mount; a group outside the mount's part of the tree counts as its root.

@@ -166,7 +166,8 @@ func (c *cluster) VMs(ctx context.Context) ([]target.VM, error) {
 	var list []target.VM
 	for _, b := range c.boxes {
 		if !b.making && !b.gone {
-			list = append(list, target.VM{Name: b.name, Group: b.group, Node: b.node, Power: b.power, Template: b.template})
+			list = append(list, target.VM{Name: b.name, Group: b.group, Node: b.node, Power: b.power,
+				Template: b.template})
 		}
 	}
 	slices.SortFunc(list, func(a, b target.VM) int { return cmp.Compare(a.Name, b.Name) })
@@ -202,7 +203,8 @@ func (c *cluster) claim(b *sandbox) (bool, error) {
 func (c *cluster) build(b *sandbox, fill func() error) error {
 	err := c.work.Mkdir(b.name, 0o755)
 	if errors.Is(err, fs.ErrExist) { // not ours: take the name out of the journal
-		err = errors.Join(explain(err, path.Join(c.workDir, b.name), 0), c.journal.add(true, entry{Op: "refused", Name: b.name}))
+		err = errors.Join(explain(err, path.Join(c.workDir, b.name), 0),
+			c.journal.add(true, entry{Op: "refused", Name: b.name}))
 	} else if err != nil {
 		err = explain(err, path.Join(c.workDir, b.name), 0)
 	} else if err = c.makeFiles(b); err != nil {
@@ -248,7 +250,8 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 		return fmt.Errorf("create template: vm %q: %w", t.Name, err)
 	}
 	if t.Folder {
-		return fmt.Errorf("create template: vm %q: image %q: this host has no images to import; use a template of type DISK", t.Name, t.Image)
+		return fmt.Errorf("create template: vm %q: image %q: this host has no images to import; use a template of "+
+			"type DISK", t.Name, t.Image)
 	}
 	b := &sandbox{name: t.Name, group: t.Group, template: true, node: t.Node, cpus: t.CPUs, memory: t.MemoryBytes}
 	for i, size := range t.DiskBytes {

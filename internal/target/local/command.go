@@ -21,8 +21,8 @@ import (
 )
 
 // gate holds a new process, behind its wall already, back until it is journalled and in its control groups: it waits
-// for a line on descriptor 3 and then becomes the command, so no command ever works unrecorded. When plimsoll dies first, the read fails and
-// the process ends.
+// for a line on descriptor 3 and then becomes the command, so no command ever works unrecorded. When plimsoll dies
+// first, the read fails and the process ends.
 const gate = `read -r go <&3 || exit 125; exec 3<&-; exec "$@"`
 
 // command is a started command: the unit of a process and all its children.
@@ -70,7 +70,8 @@ func (h *host) start(ctx context.Context, r target.Command, service bool) (*comm
 	c.starts++
 	u := &command{c: c, b: h.b, number: c.starts, label: r.Label, service: service, done: make(chan struct{})}
 	c.mu.Unlock()
-	env := append([]string{"PATH=" + searchPath(), "HOME=" + h.dir(), "TMPDIR=" + h.dir(), "LANG=C", "LC_ALL=C"}, r.Env...)
+	env := append([]string{"PATH=" + searchPath(), "HOME=" + h.dir(), "TMPDIR=" + h.dir(), "LANG=C", "LC_ALL=C"},
+		r.Env...)
 	env = append(env, markVariable+"="+c.mark, unitVariable+"="+u.unit())
 	argv0, err := lookPath(r.Argv[0], env, h.dir())
 	if err != nil {
@@ -330,7 +331,8 @@ func lookPath(name string, env []string, dir string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("command %q: %w: not in PATH %s; install it or name it with its path", name, exec.ErrNotFound, search)
+	return "", fmt.Errorf("command %q: %w: not in PATH %s; install it or name it with its path", name, exec.ErrNotFound,
+		search)
 }
 
 func executable(path string) error {

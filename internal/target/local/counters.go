@@ -19,8 +19,9 @@ import (
 // hostName stands for this machine in counters: all nodes are parts of it.
 const hostName = "host"
 
-// HostCounters implements target.HostSource from /proc: the time of every CPU with its NUMA node, the block device that holds the
-// data disks where the kernel names one, and of every command of the run what its busiest thread did since the last call.
+// HostCounters implements target.HostSource from /proc: the time of every CPU with its NUMA node, the block device that
+// holds the data disks where the kernel names one, and of every command of the run what its busiest thread did since
+// the last call.
 func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error) {
 	var out target.HostCounters
 	if err := ctx.Err(); err != nil {
@@ -120,8 +121,9 @@ func deviceCounter(data []byte, name string) (target.DeviceCounter, bool) {
 	return target.DeviceCounter{}, false
 }
 
-// countedDevice is the block device whose counters see all that happens to the files of a mount, or why there is none. Only a mount that
-// carries the device's own number will do: the sources that other file systems name may be one of several members.
+// countedDevice is the block device whose counters see all that happens to the files of a mount, or why there is none.
+// Only a mount that carries the device's own number will do: the sources that other file systems name may be one of
+// several members.
 func countedDevice(system fs.FS, m mount) (device, why string) {
 	if name := deviceOf(system, m.device); name != "" {
 		return name, ""
@@ -132,7 +134,8 @@ func countedDevice(system fs.FS, m mount) (device, why string) {
 	case "overlay":
 		return "", "overlay lies on other mounts, which this process may not see"
 	}
-	return "", fmt.Sprintf("%s carries no block device's number (%s), so no one device's counters are sure to see its files", m.fstype, m.device)
+	return "", fmt.Sprintf("%s carries no block device's number (%s), so no one device's counters are sure to see "+
+		"its files", m.fstype, m.device)
 }
 
 // deviceOf is the name below /sys/block of a device number, the whole disk for a partition; "" when there is none.
@@ -197,8 +200,8 @@ func (c *cluster) generators() (list []target.GeneratorUse) {
 	return list
 }
 
-// since is what the busiest thread did between two looks; false when there is nothing to compare with. A thread that ended between them is
-// not seen, one that began counts from its beginning.
+// since is what the busiest thread did between two looks; false when there is nothing to compare with. A thread that
+// ended between them is not seen, one that began counts from its beginning.
 func (w watched) since(before watched) (use target.GeneratorUse, ok bool) {
 	elapsed := w.at.Sub(before.at).Seconds()
 	if before.threads == nil || elapsed <= 0 || len(w.threads) == 0 {
@@ -222,8 +225,8 @@ func (w watched) since(before watched) (use target.GeneratorUse, ok bool) {
 // mostProcesses bounds what is looked at of one command.
 const mostProcesses = 10_000
 
-// schedules reads the scheduler's account of all threads of a process and its children, by thread id. Where the kernel keeps none, CPU times
-// come from stat, and waiting is not known.
+// schedules reads the scheduler's account of all threads of a process and its children, by thread id. Where the kernel
+// keeps none, CPU times come from stat, and waiting is not known.
 func schedules(system fs.FS, pid int) map[string]schedule {
 	out := map[string]schedule{}
 	pids := []string{strconv.Itoa(pid)}
@@ -244,7 +247,8 @@ func schedules(system fs.FS, pid int) map[string]schedule {
 	return out
 }
 
-// scheduleOf reads one thread: nanoseconds on a CPU and nanoseconds waiting on a run queue (Documentation/scheduler/sched-stats.rst).
+// scheduleOf reads one thread: nanoseconds on a CPU and nanoseconds waiting on a run queue
+// (Documentation/scheduler/sched-stats.rst).
 func scheduleOf(system fs.FS, dir string) (schedule, bool) {
 	data, _ := fs.ReadFile(system, path.Join(dir, "schedstat"))
 	if f := strings.Fields(string(data)); len(f) == 3 {

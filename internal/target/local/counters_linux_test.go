@@ -18,8 +18,10 @@ func counting(more map[string]string) fstest.MapFS {
 	files := map[string]string{
 		"sys/devices/system/node/node0/cpulist": "0,2\n", "sys/devices/system/node/node1/cpulist": "1,3\n",
 		"proc/stat": "cpu  1 2 3 4 5 6 7 8 0 0\n" +
-			"cpu0 100 50 30 1000 20 5 10 7 0 0\ncpu1 0 0 0 2000 0 0 0 0 0 0\ncpu2 1 x 1 1 1 1 1 1 0 0\ncpu3 1 2 3\nintr 5\n",
-		"proc/diskstats": "   8       0 sda 10 1 800 5 20 2 1600 6 0 1500 11\n   8       1 sda1 9 1 792 5 20 2 1600 6 0 1400 11\n 254 0 vdx 1 2 3\n 254 16 vdy a 0 0 0 0 0 0 0 0 0 0\n",
+			"cpu0 100 50 30 1000 20 5 10 7 0 0\ncpu1 0 0 0 2000 0 0 0 0 0 0\ncpu2 1 x 1 1 1 1 1 1 0 0\ncpu3 1 2 " +
+			"3\nintr 5\n",
+		"proc/diskstats": "   8       0 sda 10 1 800 5 20 2 1600 6 0 1500 11\n   8       1 sda1 9 1 792 5 20 2 1600 " +
+			"6 0 1400 11\n 254 0 vdx 1 2 3\n 254 16 vdy a 0 0 0 0 0 0 0 0 0 0\n",
 	}
 	for name, text := range more {
 		files[name] = text
@@ -33,7 +35,8 @@ func counting(more map[string]string) fstest.MapFS {
 
 func TestHostCounters(t *testing.T) {
 	system := counting(nil)
-	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), device: "sda", boxes: map[string]*sandbox{}}
+	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), device: "sda",
+		boxes: map[string]*sandbox{}}
 	got, err := c.HostCounters(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -41,17 +44,20 @@ func TestHostCounters(t *testing.T) {
 	tick := 10 * time.Millisecond
 	want := target.HostCounters{
 		CPUs: []target.CPUCounter{
-			{Host: "host", CPU: 0, NUMA: 0, User: 150 * tick, System: 30 * tick, Idle: 1020 * tick, Interrupt: 15 * tick, Steal: 7 * tick},
+			{Host: "host", CPU: 0, NUMA: 0, User: 150 * tick, System: 30 * tick, Idle: 1020 * tick,
+				Interrupt: 15 * tick, Steal: 7 * tick},
 			{Host: "host", CPU: 1, NUMA: 1, Idle: 2000 * tick},
 		},
-		Devices: []target.DeviceCounter{{Host: "host", Device: "sda", Reads: 10, ReadBytes: 800 * 512, Writes: 20, WrittenBytes: 1600 * 512, Busy: 1500 * time.Millisecond}},
+		Devices: []target.DeviceCounter{{Host: "host", Device: "sda", Reads: 10, ReadBytes: 800 * 512, Writes: 20,
+			WrittenBytes: 1600 * 512, Busy: 1500 * time.Millisecond}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	system["proc/stat"].Data = []byte("cpu0 100 60 20 1000 10 5 10 7 0 0\n") // waits for I/O and system time went back
 	got, err = c.HostCounters(t.Context())
-	want.CPUs = []target.CPUCounter{{Host: "host", CPU: 0, NUMA: 0, User: 160 * tick, System: 30 * tick, Idle: 1020 * tick, Interrupt: 15 * tick, Steal: 7 * tick}}
+	want.CPUs = []target.CPUCounter{{Host: "host", CPU: 0, NUMA: 0, User: 160 * tick, System: 30 * tick,
+		Idle: 1020 * tick, Interrupt: 15 * tick, Steal: 7 * tick}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
@@ -62,13 +68,15 @@ func TestHostCounters(t *testing.T) {
 		}
 	}
 	delete(system, "proc/stat")
-	if _, err := c.HostCounters(t.Context()); err == nil || err.Error() != "host counters: /proc/stat: file does not exist" {
+	if _, err := c.HostCounters(t.Context()); err == nil || err.Error() != "host counters: /proc/stat: file does "+
+		"not exist" {
 		t.Error(err)
 	}
 }
 
 func TestListsOfNumbers(t *testing.T) {
-	for text, want := range map[string][]int{"0-3,8,10-11\n": {0, 1, 2, 3, 8, 10, 11}, "5": {5}, "": nil, "x,3-1,-4,2": {2}, "0-99999999999": nil, "7-70000": nil} {
+	for text, want := range map[string][]int{"0-3,8,10-11\n": {0, 1, 2, 3, 8, 10, 11}, "5": {5}, "": nil,
+		"x,3-1,-4,2": {2}, "0-99999999999": nil, "7-70000": nil} {
 		if diff := cmp.Diff(want, parseList(text)); diff != "" {
 			t.Errorf("%q: %s", text, diff)
 		}
@@ -77,17 +85,20 @@ func TestListsOfNumbers(t *testing.T) {
 
 // Only a mount that carries a block device's own number has counters that are sure to see its files.
 func TestCountedDevice(t *testing.T) {
-	system := counting(map[string]string{"sys/block/sda/dev": "8:0\n", "sys/block/sda/sda1/dev": "8:1\n", "sys/block/dm-0/dev": "253:0\n"})
+	system := counting(map[string]string{"sys/block/sda/dev": "8:0\n", "sys/block/sda/sda1/dev": "8:1\n",
+		"sys/block/dm-0/dev": "253:0\n"})
 	for name, c := range map[string]struct {
 		m           mount
 		device, why string
 	}{
-		"whole disk":  {mount{device: "8:0", fstype: "xfs"}, "sda", ""},
-		"partition":   {mount{device: "8:1", fstype: "ext4"}, "sda", ""},
-		"mapped":      {mount{device: "253:0", fstype: "ext4"}, "dm-0", ""},
-		"memory":      {mount{device: "0:40", fstype: "tmpfs"}, "", "tmpfs is memory, no device"},
-		"overlay":     {mount{device: "0:41", fstype: "overlay"}, "", "overlay lies on other mounts, which this process may not see"},
-		"own numbers": {mount{device: "0:42", fstype: "btrfs", source: "/dev/sda1"}, "", "btrfs carries no block device's number (0:42), so no one device's counters are sure to see its files"},
+		"whole disk": {mount{device: "8:0", fstype: "xfs"}, "sda", ""},
+		"partition":  {mount{device: "8:1", fstype: "ext4"}, "sda", ""},
+		"mapped":     {mount{device: "253:0", fstype: "ext4"}, "dm-0", ""},
+		"memory":     {mount{device: "0:40", fstype: "tmpfs"}, "", "tmpfs is memory, no device"},
+		"overlay": {mount{device: "0:41", fstype: "overlay"}, "",
+			"overlay lies on other mounts, which this process may not see"},
+		"own numbers": {mount{device: "0:42", fstype: "btrfs", source: "/dev/sda1"}, "",
+			"btrfs carries no block device's number (0:42), so no one device's counters are sure to see its files"},
 	} {
 		device, why := countedDevice(system, c.m)
 		if device != c.device || why != c.why {
@@ -110,7 +121,8 @@ func TestSchedules(t *testing.T) {
 		system[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	got := schedules(system, 5)
-	want := map[string]schedule{"5": {2 * time.Second, 500 * time.Millisecond}, "51": {10, 20}, "6": {1000, 0}, "7": {4 * time.Second, 0}}
+	want := map[string]schedule{"5": {2 * time.Second, 500 * time.Millisecond}, "51": {10, 20}, "6": {1000, 0},
+		"7": {4 * time.Second, 0}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule{})); diff != "" {
 		t.Error(diff)
 	}
@@ -131,11 +143,15 @@ func TestBusiestThread(t *testing.T) {
 	}{
 		"first look": {watched{}, before, target.GeneratorUse{}, false},
 		"gone":       {before, after(nil), target.GeneratorUse{}, false},
-		"ran":        {before, after(map[string]schedule{"1": {second(7), 0}, "2": {second(1.5), second(1)}}), target.GeneratorUse{Busy: 1}, true},
-		"waited":     {before, after(map[string]schedule{"1": {second(6), 0}, "2": {second(2), second(2)}}), target.GeneratorUse{Busy: 0.5, Waiting: 0.5}, true},
-		"new thread": {before, after(map[string]schedule{"1": {second(5), 0}, "4": {second(0.5), 0}}), target.GeneratorUse{Busy: 0.25}, true},
-		"id reused":  {before, after(map[string]schedule{"3": {second(1), 0}, "1": {second(5.5), 0}}), target.GeneratorUse{Busy: 0.25}, true},
-		"same time":  {before, before, target.GeneratorUse{}, false},
+		"ran": {before, after(map[string]schedule{"1": {second(7), 0}, "2": {second(1.5), second(1)}}),
+			target.GeneratorUse{Busy: 1}, true},
+		"waited": {before, after(map[string]schedule{"1": {second(6), 0}, "2": {second(2), second(2)}}),
+			target.GeneratorUse{Busy: 0.5, Waiting: 0.5}, true},
+		"new thread": {before, after(map[string]schedule{"1": {second(5), 0}, "4": {second(0.5), 0}}),
+			target.GeneratorUse{Busy: 0.25}, true},
+		"id reused": {before, after(map[string]schedule{"3": {second(1), 0}, "1": {second(5.5), 0}}),
+			target.GeneratorUse{Busy: 0.25}, true},
+		"same time": {before, before, target.GeneratorUse{}, false},
 	} {
 		got, ok := c.now.since(c.before)
 		if diff := cmp.Diff(c.want, got); ok != c.ok || diff != "" {
@@ -147,7 +163,8 @@ func TestBusiestThread(t *testing.T) {
 // On this machine counters never fall, every CPU is there once, and a thread that computes is seen to.
 func TestCountersOfThisHost(t *testing.T) {
 	c, h := sandboxes(t, target.Options{}, 1<<20)
-	u, err := h.Start(t.Context(), target.Command{Argv: []string{"/bin/sh", "-c", "while :; do :; done"}, Label: "spin"})
+	u, err := h.Start(t.Context(), target.Command{Argv: []string{"/bin/sh", "-c", "while :; do :; done"},
+		Label: "spin"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +188,8 @@ func TestCountersOfThisHost(t *testing.T) {
 			t.Errorf("CPU %d: %+v after %+v", i, one, before)
 		}
 	}
-	if len(second.Generators) != 1 || second.Generators[0].VM != "a" || second.Generators[0].Label != "spin" || second.Generators[0].Busy <= 0 {
+	if len(second.Generators) != 1 || second.Generators[0].VM != "a" || second.Generators[0].Label != "spin" ||
+		second.Generators[0].Busy <= 0 {
 		t.Errorf("generators: %+v", second.Generators)
 	}
 }
@@ -194,7 +212,8 @@ func BenchmarkHostCounters(b *testing.B) {
 		fmt.Fprintf(&stat, "cpu%d 724177 532468 186917 827784 95655 0 13983 1855 0 0\n", i)
 	}
 	system := counting(map[string]string{"proc/stat": stat.String()})
-	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), device: "sda", boxes: map[string]*sandbox{}}
+	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), device: "sda",
+		boxes: map[string]*sandbox{}}
 	for b.Loop() {
 		if _, err := c.HostCounters(b.Context()); err != nil {
 			b.Fatal(err)

@@ -34,7 +34,8 @@ func controller() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	place, err := Provider{}.New(target.Config{Nodes: 2, Options: target.Options{"dir": filepath.Dir(stateDir), "reserve": "1MiB",
+	place, err := Provider{}.New(target.Config{Nodes: 2, Options: target.Options{"dir": filepath.Dir(stateDir),
+		"reserve": "1MiB",
 		"cgroups": os.Getenv("PLIMSOLL_TEST_CGROUPS")}})
 	fail(err)
 	opened, err := place.Provision(ctx, target.Request{RunID: "crash", StateDir: stateDir})
@@ -48,7 +49,8 @@ func controller() {
 	fail(c.CreateTemplate(ctx, target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20, DiskBytes: []int64{4 << 20, 4 << 20}}))
 	for i := 0; ctx.Err() == nil; i++ {
 		names := []string{fmt.Sprintf("vm-%d-a", i), fmt.Sprintf("vm-%d-b", i)}
-		fail(c.Clone(ctx, target.Clone{Source: "t", Members: []target.Placement{{Name: names[0]}, {Name: names[1], Node: 1}}}))
+		fail(c.Clone(ctx, target.Clone{Source: "t",
+			Members: []target.Placement{{Name: names[0]}, {Name: names[1], Node: 1}}}))
 		fail(c.PowerOn(ctx, names, 1))
 		for _, name := range names {
 			h, err := c.Host(name)
@@ -172,13 +174,18 @@ func TestDestroyLeavesStrangers(t *testing.T) {
 		entries []entry
 		remains bool
 	}{
-		"recycled process id": {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "process", PID: self.pid, Start: self.start - 1}}},
-		"another boot":        {entries: []entry{{Op: "run", Mark: mark, Boot: "x"}, {Op: "process", PID: self.pid, Start: self.start}}},
-		"no mark":             {entries: []entry{{Op: "run", Boot: boot}}, remains: true},
-		"climbing name":       {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "work"}, {Op: "sandbox", Name: "../outside"}}, remains: true},
-		"foreign group":       {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "cgroup", Path: outside}}},
-		"linked sandbox":      {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "work"}, {Op: "sandbox", Name: "link"}}},
-		"refused sandbox": {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "work"}, {Op: "sandbox", Name: "foreign"},
+		"recycled process id": {entries: []entry{{Op: "run", Mark: mark, Boot: boot},
+			{Op: "process", PID: self.pid, Start: self.start - 1}}},
+		"another boot": {entries: []entry{{Op: "run", Mark: mark, Boot: "x"},
+			{Op: "process", PID: self.pid, Start: self.start}}},
+		"no mark": {entries: []entry{{Op: "run", Boot: boot}}, remains: true},
+		"climbing name": {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "work"},
+			{Op: "sandbox", Name: "../outside"}}, remains: true},
+		"foreign group": {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "cgroup", Path: outside}}},
+		"linked sandbox": {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "work"},
+			{Op: "sandbox", Name: "link"}}},
+		"refused sandbox": {entries: []entry{{Op: "run", Mark: mark, Boot: boot}, {Op: "work"},
+			{Op: "sandbox", Name: "foreign"},
 			{Op: "refused", Name: "foreign"}}, remains: true},
 	} {
 		t.Run(name, func(t *testing.T) {

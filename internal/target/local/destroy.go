@@ -36,7 +36,8 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	entries, err := readJournal(stateDir) // objections to lines do not keep us from the others
 	w := wreck{place: p, workDir: workDir(stateDir)}
 	w.read(entries)
-	// The lock alone may be a child's that has not got to its own program yet; the process alone may have closed the run.
+	// The lock alone may be a child's that has not got to its own program yet; the process alone may have closed the
+	// run.
 	if pid := w.controller.PID; locked != nil && pid != os.Getpid() && w.alive(w.controller) {
 		return nil, fmt.Errorf("destroy: %s: the run is still being executed by process %d: stop that first", path, pid)
 	}

@@ -60,7 +60,8 @@ func (c *cluster) makeDisk(b *sandbox, d target.Disk) (err error) {
 
 func (c *cluster) tellSparse(taken bool) {
 	if !taken {
-		c.once("sparse", "data disks are sparse: the file system of %s cannot preallocate, so a full disk may show mid-run", c.workDir)
+		c.once("sparse", "data disks are sparse: the file system of %s cannot preallocate, so a full disk may show "+
+			"mid-run", c.workDir)
 	}
 }
 
@@ -172,7 +173,8 @@ func copyRange(dst, src *os.File, at int64, n int) (int, error) {
 	switch {
 	case err == nil:
 		return done, nil
-	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
+	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS),
+		errors.Is(err, unix.EOPNOTSUPP):
 		written, err := io.Copy(io.NewOffsetWriter(dst, at), io.NewSectionReader(src, at, int64(n)))
 		return int(written), err
 	}

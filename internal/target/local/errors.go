@@ -30,7 +30,8 @@ func explain(err error, path string, wanted int64) error {
 			free = unit.Bytes(n).String()
 		}
 		if wanted > 0 {
-			return fmt.Errorf("%s: %w: %s wanted, %s free; free some space or use a smaller size scale", path, cause, unit.Bytes(wanted), free)
+			return fmt.Errorf("%s: %w: %s wanted, %s free; free some space or use a smaller size scale", path, cause,
+				unit.Bytes(wanted), free)
 		}
 		return fmt.Errorf("%s: %w: %s free; free some space or use a smaller size scale", path, cause, free)
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
@@ -39,7 +40,8 @@ func explain(err error, path string, wanted int64) error {
 			return fmt.Errorf("%s: %w: this process may open %d; raise it with ulimit -n", path, cause, lim.Cur)
 		}
 	case errors.Is(err, unix.EFBIG):
-		return fmt.Errorf("%s: %w: %s is more than this file system or ulimit -f allows", path, cause, unit.Bytes(wanted))
+		return fmt.Errorf("%s: %w: %s is more than this file system or ulimit -f allows", path, cause,
+			unit.Bytes(wanted))
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s: %w: user id %d must own or be allowed to write it", path, cause, unix.Getuid())
 	}

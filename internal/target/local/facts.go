@@ -69,7 +69,9 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	st := readStorage(p.system, dir)
 	if cpu.megahertz == 0 { // some processors do not tell their clock
-		f.Metrics = slices.DeleteFunc(slices.Clone(metricNames), func(n string) bool { return strings.HasSuffix(n, ".Megahertz") })
+		f.Metrics = slices.DeleteFunc(slices.Clone(metricNames), func(n string) bool {
+			return strings.HasSuffix(n, ".Megahertz")
+		})
 	}
 	f.Capabilities, f.Missing = p.capabilities(groups, st, around)
 	f.Environment = p.environment(cpu, memory, groups, st, around)
@@ -77,8 +79,8 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	return f, errors.Join(objections...)
 }
 
-// sandboxMemory is what the load generator of one sandbox may take of the host: twice what fio 3.33 with six jobs and json+
-// output was seen to take (30 MiB).
+// sandboxMemory is what the load generator of one sandbox may take of the host: twice what fio 3.33 with six jobs and
+// json+ output was seen to take (30 MiB).
 const sandboxMemory = 64 << 20
 
 // existing is the nearest folder at or above path that exists, absolute and without symbolic links.
@@ -158,7 +160,8 @@ func userName() string {
 }
 
 func (p *place) notes(groups controlGroups, st storage, around wall) []string {
-	notes := []string{fmt.Sprintf("All %d nodes share this host's CPUs, memory and disk: results show how its parts disturb each other, not how a cluster scales.", p.nodes)}
+	notes := []string{fmt.Sprintf("All %d nodes share this host's CPUs, memory and disk: results show how its parts "+
+		"disturb each other, not how a cluster scales.", p.nodes)}
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if groups.cpu.dir == "" {
 		note("CPU limits of VMs are not enforced: %s.", groups.cpu.why)
@@ -167,7 +170,8 @@ func (p *place) notes(groups controlGroups, st storage, around wall) []string {
 		note("Memory limits of VMs are not enforced: %s.", groups.memory.why)
 	}
 	if groups.track.dir == "" {
-		note("Processes are found by a mark in their environment, not by control groups (%s): one that clears its environment and leaves its parent can escape a power-off.", groups.track.why)
+		note("Processes are found by a mark in their environment, not by control groups (%s): one that clears its "+
+			"environment and leaves its parent can escape a power-off.", groups.track.why)
 	}
 	if text := around.note(); text != "" {
 		notes = append(notes, text)
@@ -176,13 +180,15 @@ func (p *place) notes(groups controlGroups, st storage, around wall) []string {
 		note("The data disks, and so the load, are in %s (%s).", st.dir, st.fstype)
 	}
 	if st.memory() {
-		note("Data disks would be in memory: %s is a %s. Results say nothing about a disk; use --target-opt dir=PATH and a run folder elsewhere.", st.dir, st.fstype)
+		note("Data disks would be in memory: %s is a %s. Results say nothing about a disk; use --target-opt dir=PATH "+
+			"and a run folder elsewhere.", st.dir, st.fstype)
 	}
 	if st.preallocate == "not supported" {
 		note("Data disks are sparse: the file system (%s) cannot preallocate.", st.fstype)
 	}
 	if st.direct == "not supported" {
-		note("Direct I/O is not available on %s (%s): jobs with direct=1 will fail or go through the page cache.", st.dir, st.fstype)
+		note("Direct I/O is not available on %s (%s): jobs with direct=1 will fail or go through the page cache.",
+			st.dir, st.fstype)
 	}
 	return notes
 }
@@ -305,7 +311,8 @@ func virtualisation(system fs.FS) string {
 	data, _ := fs.ReadFile(system, "proc/cpuinfo")
 	flags := ""
 	for line := range strings.Lines(string(data)) {
-		if name, v, ok := strings.Cut(line, ":"); ok && (strings.TrimSpace(name) == "flags" || strings.TrimSpace(name) == "Features") {
+		if name, v, ok := strings.Cut(line, ":"); ok &&
+			(strings.TrimSpace(name) == "flags" || strings.TrimSpace(name) == "Features") {
 			flags = " " + strings.TrimSpace(v) + " "
 			break
 		}
@@ -384,17 +391,21 @@ func (s storage) facts(l *factList, system fs.FS) {
 	}
 	if s.device == "" {
 		why := "no block device found for " + s.source
-		for _, name := range []string{"device", "device model", "scheduler", "rotational", "queue requests", "write cache"} {
+		for _, name := range []string{"device", "device model", "scheduler", "rotational", "queue requests",
+			"write cache"} {
 			add(name, "", why)
 		}
 		return
 	}
 	add("device", s.device, "")
 	block := path.Join("sys/block", s.device)
-	for _, f := range [][2]string{{"device model", "device/model"}, {"device vendor", "device/vendor"}, {"device firmware", "device/firmware_rev"},
-		{"rotational", "queue/rotational"}, {"queue requests", "queue/nr_requests"}, {"largest request (KiB)", "queue/max_sectors_kb"},
+	for _, f := range [][2]string{{"device model", "device/model"}, {"device vendor", "device/vendor"},
+		{"device firmware", "device/firmware_rev"},
+		{"rotational", "queue/rotational"}, {"queue requests", "queue/nr_requests"},
+		{"largest request (KiB)", "queue/max_sectors_kb"},
 		{"logical block", "queue/logical_block_size"}, {"physical block", "queue/physical_block_size"},
-		{"read ahead (KiB)", "queue/read_ahead_kb"}, {"write cache", "queue/write_cache"}, {"discard granularity", "queue/discard_granularity"}} {
+		{"read ahead (KiB)", "queue/read_ahead_kb"}, {"write cache", "queue/write_cache"},
+		{"discard granularity", "queue/discard_granularity"}} {
 		fact := l.file(system, "storage", f[0], path.Join(block, f[1]))
 		if f[0] == "device firmware" {
 			fact.Across = result.MustAgree

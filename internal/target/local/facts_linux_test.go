@@ -20,13 +20,15 @@ import (
 // host is a fixture tree of a small machine; each test adds what it is about.
 func fixture(more map[string]string) fstest.MapFS {
 	files := map[string]string{
-		"etc/os-release":                             "NAME=x\nPRETTY_NAME=\"Example Linux 7\"\n",
-		"proc/sys/kernel/osrelease":                  "6.9.1-example\n",
-		"proc/cpuinfo":                               "processor\t: 0\nmodel name\t: Example CPU\ncpu MHz\t\t: 2400.5\nflags\t\t: fpu sse hypervisor\n\nprocessor\t: 1\nmodel name\t: Example CPU\ncpu MHz\t\t: 800.0\n",
-		"proc/meminfo":                               "MemTotal:       16384 kB\nMemAvailable:    8192 kB\nSwapTotal:  0 kB\nSwapFree:   0 kB\nHugePages_Total:       4\nHugepagesize:       2048 kB\n",
-		"proc/self/mountinfo":                        "",
-		"proc/self/cgroup":                           "0::/user.slice/session-1.scope\n",
-		"sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+		"etc/os-release":            "NAME=x\nPRETTY_NAME=\"Example Linux 7\"\n",
+		"proc/sys/kernel/osrelease": "6.9.1-example\n",
+		"proc/cpuinfo": "processor\t: 0\nmodel name\t: Example CPU\ncpu MHz\t\t: " +
+			"2400.5\nflags\t\t: fpu sse hypervisor\n\nprocessor\t: 1\nmodel name\t: Example CPU\ncpu MHz\t\t: 800.0\n",
+		"proc/meminfo": "MemTotal:       16384 kB\nMemAvailable:    8192 " +
+			"kB\nSwapTotal:  0 kB\nSwapFree:   0 kB\nHugePages_Total:       4\nHugepagesize:       2048 kB\n",
+		"proc/self/mountinfo":                                             "",
+		"proc/self/cgroup":                                                "0::/user.slice/session-1.scope\n",
+		"sys/kernel/mm/transparent_hugepage/enabled":                      "always [madvise] never\n",
 		"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor":            "performance\n",
 		"sys/devices/system/cpu/smt/control":                              "on\n",
 		"sys/devices/system/cpu/vulnerabilities/meltdown":                 "Mitigation: PTI\n",
@@ -90,7 +92,8 @@ func TestHostFacts(t *testing.T) {
 		{"cpu", "logical CPUs", "2"},
 		{"cpu", "clock at check", "2400 MHz"},
 		{"cpu", "governor", "performance"},
-		{"cpu", "frequency driver", "missing: /sys/devices/system/cpu/cpu0/cpufreq/scaling_driver: file does not exist"},
+		{"cpu", "frequency driver",
+			"missing: /sys/devices/system/cpu/cpu0/cpufreq/scaling_driver: file does not exist"},
 		{"cpu", "SMT", "on"},
 		{"cpu", "NUMA nodes", "2"},
 		{"cpu", "mitigation of meltdown", "Mitigation: PTI"},
@@ -112,7 +115,8 @@ func TestStorageFacts(t *testing.T) {
 		return map[string]string{
 			"proc/self/mountinfo":   fmt.Sprintf("27 1 %s / / rw,noatime - %s %s rw,discard\n", device, fstype, source),
 			"sys/block/nvme0n1/dev": "259:0\n", "sys/block/nvme0n1/nvme0n1p2/dev": "259:2\n",
-			"sys/block/nvme0n1/device/model": "Example SSD 1TB  \n", "sys/block/nvme0n1/queue/scheduler": "mq-deadline [none]\n",
+			"sys/block/nvme0n1/device/model":     "Example SSD 1TB  \n",
+			"sys/block/nvme0n1/queue/scheduler":  "mq-deadline [none]\n",
 			"sys/block/nvme0n1/queue/rotational": "0\n", "sys/block/nvme0n1/queue/nr_requests": "1023\n",
 		}
 	}
@@ -121,12 +125,16 @@ func TestStorageFacts(t *testing.T) {
 		want map[string]string
 		note string
 	}{
-		"partition": {root("ext4", "/dev/nvme0n1p2", "259:2"), map[string]string{"file system": "ext4", "source": "/dev/nvme0n1p2",
-			"device": "nvme0n1", "device model": "Example SSD 1TB", "scheduler": "none", "rotational": "0", "queue requests": "1023",
-			"mount options": "rw,noatime,rw,discard"}, ""},
+		"partition": {root("ext4", "/dev/nvme0n1p2", "259:2"),
+			map[string]string{"file system": "ext4", "source": "/dev/nvme0n1p2",
+				"device": "nvme0n1", "device model": "Example SSD 1TB", "scheduler": "none", "rotational": "0",
+				"queue requests": "1023",
+				"mount options":  "rw,noatime,rw,discard"}, ""},
 		"device by name": {root("btrfs", "/dev/nvme0n1p2", "0:31"), map[string]string{"device": "nvme0n1"}, ""},
-		"network":        {root("nfs4", "server:/export", "0:50"), map[string]string{"device": "missing: no block device found for server:/export"}, ""},
-		"memory": {root("tmpfs", "tmpfs", "0:40"), map[string]string{"file system": "tmpfs", "media": "none: the files are in memory"},
+		"network": {root("nfs4", "server:/export", "0:50"),
+			map[string]string{"device": "missing: no block device found for server:/export"}, ""},
+		"memory": {root("tmpfs", "tmpfs", "0:40"),
+			map[string]string{"file system": "tmpfs", "media": "none: the files are in memory"},
 			"Data disks would be in memory"},
 	}
 	for name, c := range cases {
@@ -179,7 +187,8 @@ func TestStorageFactsOfRunsDir(t *testing.T) {
 func TestFindControlGroups(t *testing.T) {
 	const unified = "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 	const hybrid = "30 1 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n" +
-		"31 1 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n32 1 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+		"31 1 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n32 1 0:28 / /sys/fs/cgroup/memory " +
+		"rw - cgroup cgroup rw,memory\n"
 	all := func(string) bool { return true }
 	below := func(prefix string) func(string) bool {
 		return func(p string) bool { return strings.HasPrefix(p, prefix) }
@@ -191,20 +200,30 @@ func TestFindControlGroups(t *testing.T) {
 		want     [3]string // tracking, CPU, memory
 	}{
 		"root, v2": {map[string]string{"proc/self/mountinfo": unified, "proc/self/cgroup": "0::/\n",
-			"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n"}, all, [3]string{"/sys/fs/cgroup", "/sys/fs/cgroup", "/sys/fs/cgroup"}},
-		"user service, delegated": {map[string]string{"proc/self/mountinfo": unified, "proc/self/cgroup": "0::" + user + "/run.scope\n",
-			"sys/fs/cgroup" + user + "/cgroup.subtree_control": "cpu memory pids\n"}, below("/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"),
+			"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n"}, all, [3]string{"/sys/fs/cgroup",
+			"/sys/fs/cgroup", "/sys/fs/cgroup"}},
+		"user service, delegated": {map[string]string{"proc/self/mountinfo": unified, "proc/self/cgroup": "0::" + user +
+			"/run.scope\n",
+			"sys/fs/cgroup" + user + "/cgroup.subtree_control": "cpu memory pids\n"},
+			below("/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"),
 			[3]string{"/sys/fs/cgroup" + user, "/sys/fs/cgroup" + user, "/sys/fs/cgroup" + user}},
-		"user session, nothing delegated": {map[string]string{"proc/self/mountinfo": unified}, below("/home"), [3]string{}},
-		"own group, without controllers": {map[string]string{"proc/self/mountinfo": unified}, below("/sys/fs/cgroup/user.slice/session-1.scope"),
+		"user session, nothing delegated": {map[string]string{"proc/self/mountinfo": unified}, below("/home"),
+			[3]string{}},
+		"own group, without controllers": {map[string]string{"proc/self/mountinfo": unified},
+			below("/sys/fs/cgroup/user.slice/session-1.scope"),
 			[3]string{"/sys/fs/cgroup/user.slice/session-1.scope"}},
-		"hybrid": {map[string]string{"proc/self/mountinfo": hybrid, "proc/self/cgroup": "5:cpu,cpuacct:/\n4:memory:/job/1\n0::/\n"}, all,
+		"hybrid": {map[string]string{"proc/self/mountinfo": hybrid,
+			"proc/self/cgroup": "5:cpu,cpuacct:/\n4:memory:/job/1\n0::/\n"}, all,
 			[3]string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory/job/1"}},
-		"hybrid, memory at the root only": {map[string]string{"proc/self/mountinfo": hybrid, "proc/self/cgroup": "5:cpu,cpuacct:/\n4:memory:/job/1\n0::/\n"},
-			func(p string) bool { return !strings.Contains(p, "job") }, [3]string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory"}},
+		"hybrid, memory at the root only": {map[string]string{"proc/self/mountinfo": hybrid,
+			"proc/self/cgroup": "5:cpu,cpuacct:/\n4:memory:/job/1\n0::/\n"},
+			func(p string) bool {
+				return !strings.Contains(p, "job")
+			}, [3]string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory"}},
 		"none":    {nil, all, [3]string{}},
 		"no proc": {map[string]string{"proc/self/mountinfo": absent}, all, [3]string{}},
-		"outside the namespace": {map[string]string{"proc/self/mountinfo": unified, "proc/self/cgroup": "0::/../../other\n"}, below("/sys/fs/cgroup"),
+		"outside the namespace": {map[string]string{"proc/self/mountinfo": unified,
+			"proc/self/cgroup": "0::/../../other\n"}, below("/sys/fs/cgroup"),
 			[3]string{"/sys/fs/cgroup"}},
 	}
 	for name, c := range cases {
@@ -223,8 +242,9 @@ func TestFindControlGroups(t *testing.T) {
 }
 
 func TestCheckObjections(t *testing.T) {
-	_, err := check(t, fixture(map[string]string{"proc/cpuinfo": "x: y\n", "proc/meminfo": "MemTotal: lots\n"}), target.Config{
-		Options: target.Options{"dir": "/proc/self/status"}})
+	_, err := check(t, fixture(map[string]string{"proc/cpuinfo": "x: y\n", "proc/meminfo": "MemTotal: lots\n"}),
+		target.Config{
+			Options: target.Options{"dir": "/proc/self/status"}})
 	for _, want := range []string{"lists no processor", `MemTotal "lots"`, "MemAvailable", "is not a folder"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v: does not say %q", err, want)
@@ -233,7 +253,8 @@ func TestCheckObjections(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	_, err := Provider{}.New(target.Config{Nodes: -1, Options: target.Options{"cgroups": "maybe", "reserve": "much", "color": "blue"}})
+	_, err := Provider{}.New(target.Config{Nodes: -1, Options: target.Options{"cgroups": "maybe", "reserve": "much",
+		"color": "blue"}})
 	for _, want := range []string{"nodes -1", `"maybe"`, `"much"`, `"color"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v: does not name %s", err, want)
@@ -259,7 +280,8 @@ func TestOptions(t *testing.T) {
 }
 
 func TestParseStat(t *testing.T) {
-	line := "42 (a) b (c)) S 7 42 42 0 -1 4194304 99 0 0 0 150 50 25 75 20 0 1 0 105157 3133440 380 18446744073709551615 1"
+	line := "42 (a) b (c)) S 7 42 42 0 -1 4194304 99 0 0 0 150 50 25 75 20 0 1 0 105157 3133440 380 " +
+		"18446744073709551615 1"
 	p, err := parseStat([]byte(line))
 	want := process{pid: 42, parent: 7, state: 'S', start: 105157, user: 1750e6, system: 1250e6}
 	want.rssBytes = p.rssBytes
@@ -274,16 +296,19 @@ func TestParseStat(t *testing.T) {
 }
 
 func FuzzParseStat(f *testing.F) {
-	f.Add("42 (a) b (c)) S 7 42 42 0 -1 4194304 99 0 0 0 150 50 25 75 20 0 1 0 105157 3133440 380 18446744073709551615 1")
+	f.Add("42 (a) b (c)) S 7 42 42 0 -1 4194304 99 0 0 0 150 50 25 75 20 0 1 0 105157 3133440 380 " +
+		"18446744073709551615 1")
 	f.Fuzz(func(t *testing.T, line string) {
-		if p, err := parseStat([]byte(line)); err == nil && (p.rssBytes < 0 || p.user < 0 || p.system < 0 || p.state == 0) {
+		if p, err := parseStat([]byte(line)); err == nil &&
+			(p.rssBytes < 0 || p.user < 0 || p.system < 0 || p.state == 0) {
 			t.Errorf("%q: %+v", line, p)
 		}
 	})
 }
 
 func FuzzParseJournal(f *testing.F) {
-	f.Add(`{"op":"run","mark":"0123456789abcdef0123456789abcdef","boot":"b"}` + "\n" + `{"op":"sandbox","name":"vm"}` + "\n" + `{"op":"sand`)
+	f.Add(`{"op":"run","mark":"0123456789abcdef0123456789abcdef","boot":"b"}` + "\n" + `{"op":"sandbox","name":"vm"}` +
+		"\n" + `{"op":"sand`)
 	f.Add(`{"op":"sandbox","name":"../x"}` + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		entries, _ := parseJournal([]byte(text), "journal")
@@ -307,8 +332,10 @@ func TestMarkedNeedsMark(t *testing.T) {
 }
 
 func TestDeviceName(t *testing.T) {
-	got := []string{deviceName(0), deviceName(24), deviceName(25), deviceName(26 + 25), deviceName(26*27 - 2), deviceName(26*27 - 1)}
-	if want := []string{"/dev/sdb", "/dev/sdz", "/dev/sdaa", "/dev/sdba", "/dev/sdzz", "/dev/sdaaa"}; !slices.Equal(got, want) {
+	got := []string{deviceName(0), deviceName(24), deviceName(25), deviceName(26 + 25), deviceName(26*27 - 2),
+		deviceName(26*27 - 1)}
+	if want := []string{"/dev/sdb", "/dev/sdz", "/dev/sdaa", "/dev/sdba", "/dev/sdzz", "/dev/sdaaa"}; !slices.Equal(got,
+		want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

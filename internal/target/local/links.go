@@ -15,8 +15,8 @@ import (
 	"plimsoll/result"
 )
 
-// linkFacts names the links between the device under the disks and the processor, as far as the kernel does: the device's own, its
-// adapter's, and those of switches on the way.
+// linkFacts names the links between the device under the disks and the processor, as far as the kernel does: the
+// device's own, its adapter's, and those of switches on the way.
 func linkFacts(l *factList, system fs.FS, st storage) {
 	const group = "storage"
 	if st.device == "" {
@@ -89,8 +89,8 @@ var (
 	sasPort        = regexp.MustCompile(`^port-\d+(:\d+)+$`)
 )
 
-// deviceFolder is the folder of a block device in the tree of real devices. An NVMe device with several ways to it hangs on a virtual
-// subsystem; with one controller there, its folder is meant.
+// deviceFolder is the folder of a block device in the tree of real devices. An NVMe device with several ways to it
+// hangs on a virtual subsystem; with one controller there, its folder is meant.
 func deviceFolder(system fs.FS, device string) (string, error) {
 	dir, err := resolve(system, path.Join("sys/block", device))
 	if err != nil {
@@ -140,13 +140,15 @@ func links(system fs.FS, dir string) (found []link) {
 		switch {
 		case ataPort.MatchString(name):
 			number := ataPort.FindStringSubmatch(name)[1]
-			if speed, ok := strings.CutSuffix(content(system, path.Join("sys/class/ata_link", "link"+number, "sata_spd")), " Gbps"); ok {
+			if speed, ok := strings.CutSuffix(content(system,
+				path.Join("sys/class/ata_link", "link"+number, "sata_spd")), " Gbps"); ok {
 				speed = strings.TrimSuffix(speed, ".0")
 				found = append(found, link{speed: "SATA " + speed + " Gb/s", ceiling: serialCeiling(speed, 1)})
 			}
 		case sasPort.MatchString(name):
 			if speed, lanes := sasSpeed(system, dir); lanes > 0 {
-				found = append(found, link{speed: fmt.Sprintf("SAS %s Gb/s x%d", speed, lanes), ceiling: serialCeiling(speed, lanes)})
+				found = append(found, link{speed: fmt.Sprintf("SAS %s Gb/s x%d", speed, lanes),
+					ceiling: serialCeiling(speed, lanes)})
 			}
 		case pciAddress.MatchString(name):
 			speed, ceiling := pciSpeed(system, dir, "current")
@@ -176,8 +178,8 @@ func bound(f *result.Fact, ceiling float64) {
 // megabyte, as vendors and buses count.
 const megabyte = 1e6
 
-// serialCeiling is the theoretical bandwidth of a SATA or SAS link by the rate of a lane in Gb/s: 8 bits travel in 10, so that
-// 6 Gb/s are 600 MB/s, and from SAS-4 on 128 in 150. 0 when the rate is none.
+// serialCeiling is the theoretical bandwidth of a SATA or SAS link by the rate of a lane in Gb/s: 8 bits travel in 10,
+// so that 6 Gb/s are 600 MB/s, and from SAS-4 on 128 in 150. 0 when the rate is none.
 func serialCeiling(gigabits string, lanes int) float64 {
 	rate, err := strconv.ParseFloat(gigabits, 64)
 	switch {
@@ -191,8 +193,8 @@ func serialCeiling(gigabits string, lanes int) float64 {
 	return float64(lanes) * rate * 1e9 / 10
 }
 
-// pciLane is the usable bandwidth of one lane by generation: 8 bits travel in 10 up to the second, from the third on 128 in 130,
-// published as rounded here.
+// pciLane is the usable bandwidth of one lane by generation: 8 bits travel in 10 up to the second, from the third on
+// 128 in 130, published as rounded here.
 var pciLane = map[int]float64{1: 250 * megabyte, 2: 500 * megabyte, 3: 1000 * megabyte, 4: 2000 * megabyte,
 	5: 4000 * megabyte, 6: 8000 * megabyte}
 
@@ -219,7 +221,8 @@ func sasSpeed(system fs.FS, port string) (speed string, lanes int) {
 }
 
 // generations are PCI Express's by their transfers per second, as the kernel prints them.
-var generations = map[string]int{"2.5 GT/s": 1, "5.0 GT/s": 2, "8.0 GT/s": 3, "16.0 GT/s": 4, "32.0 GT/s": 5, "64.0 GT/s": 6}
+var generations = map[string]int{"2.5 GT/s": 1, "5.0 GT/s": 2, "8.0 GT/s": 3, "16.0 GT/s": 4, "32.0 GT/s": 5,
+	"64.0 GT/s": 6}
 
 // pciSpeed is a PCI function's link, "current" or "max", and its bandwidth; "" when it has none.
 func pciSpeed(system fs.FS, dir, which string) (name string, ceiling float64) {
@@ -234,11 +237,12 @@ func pciSpeed(system fs.FS, dir, which string) (name string, ceiling float64) {
 
 // networked reports whether a file system lies on other machines, so that the network is on the way to its media.
 func networked(fstype string) bool {
-	return slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "glusterfs", "fuse.glusterfs", "fuse.sshfs", "lustre", "beegfs"}, fstype)
+	return slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "glusterfs", "fuse.glusterfs",
+		"fuse.sshfs", "lustre", "beegfs"}, fstype)
 }
 
-// networkFacts names the speeds of interfaces that are real. They are a link on the way to the disks only where the file system lies on
-// other machines, and then only one of them, when no other could be meant.
+// networkFacts names the speeds of interfaces that are real. They are a link on the way to the disks only where the
+// file system lies on other machines, and then only one of them, when no other could be meant.
 func networkFacts(l *factList, system fs.FS, st storage) {
 	const group = "network"
 	interfaces, _ := fs.Glob(system, "sys/class/net/*")

@@ -63,9 +63,11 @@ func (c *cluster) ClusterMetrics(ctx context.Context) ([]target.Metric, error) {
 		}
 		out = append(out, target.Metric{Name: metricNames[0], Node: node, Value: 100 * share})
 		if processors.megahertz > 0 {
-			out = append(out, target.Metric{Name: metricNames[1], Node: node, Value: share * float64(processors.count) * processors.megahertz})
+			out = append(out, target.Metric{Name: metricNames[1], Node: node,
+				Value: share * float64(processors.count) * processors.megahertz})
 		}
-		out = append(out, target.Metric{Name: metricNames[2], Node: node, Value: 100 * float64(resident[node]) / float64(memory.total)})
+		out = append(out, target.Metric{Name: metricNames[2], Node: node,
+			Value: 100 * float64(resident[node]) / float64(memory.total)})
 	}
 	return out, nil
 }
@@ -105,7 +107,8 @@ func peakRSS(p process) int64 {
 	}
 	for line := range strings.Lines(string(data)) {
 		if v, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			if kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 10, 64); err == nil {
+			if kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 10,
+				64); err == nil {
 				return kib << 10
 			}
 		}

@@ -9,5 +9,6 @@ import (
 )
 
 func open(settings) (target.Target, error) {
-	return nil, errors.New("target local: needs Linux: choose another target, such as ssh, and let a Linux host do the work")
+	return nil, errors.New("target local: needs Linux: choose another target, such as ssh, and let a Linux host do " +
+		"the work")
 }

@@ -33,13 +33,15 @@ func sandboxes(t *testing.T, options target.Options, size int64) (*cluster, *hos
 	if err != nil {
 		t.Fatal(err)
 	}
-	tc, err := p.Provision(t.Context(), target.Request{RunID: "run", StateDir: filepath.Join(run, "state"), Log: t.Logf})
+	tc, err := p.Provision(t.Context(), target.Request{RunID: "run", StateDir: filepath.Join(run, "state"),
+		Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := tc.(*cluster)
 	t.Cleanup(func() {
-		if remains, err := p.Destroy(context.Background(), filepath.Join(run, "state")); err != nil || len(remains) > 0 {
+		if remains, err := p.Destroy(context.Background(), filepath.Join(run, "state")); err != nil ||
+			len(remains) > 0 {
 			t.Errorf("destroy: %v, %q", err, remains)
 		}
 		if err := c.Close(); err != nil {
@@ -53,7 +55,8 @@ func sandboxes(t *testing.T, options target.Options, size int64) (*cluster, *hos
 			t.Fatal(err)
 		}
 	}
-	must(c.CreateTemplate(t.Context(), target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20, DiskBytes: []int64{size}}))
+	must(c.CreateTemplate(t.Context(), target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20,
+		DiskBytes: []int64{size}}))
 	must(c.Clone(t.Context(), target.Clone{Source: "t", Members: []target.Placement{{Name: "a"}}}))
 	must(c.PowerOn(t.Context(), []string{"a"}, 1))
 	h, err := c.Host("a")
@@ -158,7 +161,8 @@ func TestSymbolicLinksDoNotLeadOut(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if exit, out, _ := finish(t, h, "ln -s "+secret+" link; ln -s ../../../ up; ln -s ../sdb.img disk"); exit.Code != 0 {
+	if exit, out, _ := finish(t, h,
+		"ln -s "+secret+" link; ln -s ../../../ up; ln -s ../sdb.img disk"); exit.Code != 0 {
 		t.Fatal(out)
 	}
 	for _, name := range []string{"link", "up/secret", "disk"} {
@@ -216,7 +220,8 @@ func TestRoomIsKept(t *testing.T) {
 			t.Errorf("error %v: does not say %q", err, want)
 		}
 	}
-	if err := c.Snapshot(t.Context(), "s", []string{"a"}); err == nil && readStorage(c.system, c.workDir).reflink != "supported" {
+	if err := c.Snapshot(t.Context(), "s", []string{"a"}); err == nil &&
+		readStorage(c.system, c.workDir).reflink != "supported" {
 		t.Error("a snapshot was copied into the reserve")
 	}
 }
@@ -285,14 +290,16 @@ func TestUsageOfRunningCommand(t *testing.T) {
 
 func TestCopyKeepsHolesAndContents(t *testing.T) {
 	c, h := sandboxes(t, target.Options{}, 4<<20)
-	if _, out, _ := finish(t, h, `printf head | dd of="`+h.Disks()[0].Path+`" conv=notrunc status=none; printf tail | dd of="`+
-		h.Disks()[0].Path+`" conv=notrunc seek=4194300 bs=1 status=none`); out != "" {
+	if _, out, _ := finish(t, h,
+		`printf head | dd of="`+h.Disks()[0].Path+`" conv=notrunc status=none; printf tail | dd of="`+
+			h.Disks()[0].Path+`" conv=notrunc seek=4194300 bs=1 status=none`); out != "" {
 		t.Fatal(out)
 	}
 	if err := c.Clone(t.Context(), target.Clone{Source: "a", Members: []target.Placement{{Name: "b"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("cmp", h.Disks()[0].Path, filepath.Join(c.workDir, "b", "sdb.img")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cmp", h.Disks()[0].Path,
+		filepath.Join(c.workDir, "b", "sdb.img")).CombinedOutput(); err != nil {
 		t.Errorf("the clone differs: %s", out)
 	}
 }
@@ -308,7 +315,8 @@ func TestReserveIsNotGivenAway(t *testing.T) {
 	if err != nil || f.FreeBytes != 0 || f.FreeMemory != 0 {
 		t.Errorf("%v: %d bytes and %d of memory are free for runs", err, f.FreeBytes, f.FreeMemory)
 	}
-	requests := map[string]target.Request{"disk space: 1 B needed": {DiskBytes: 1}, "memory: 1 B needed": {MemoryBytes: 1}}
+	requests := map[string]target.Request{"disk space: 1 B needed": {DiskBytes: 1},
+		"memory: 1 B needed": {MemoryBytes: 1}}
 	for name, r := range requests {
 		r.RunID, r.StateDir = "run", filepath.Join(dir, "run", "state")
 		_, err := p.Provision(t.Context(), r)

@@ -121,7 +121,8 @@ func (c *cluster) Restore(ctx context.Context, tag, vm string) error {
 	return nil
 }
 
-// freeze stops every process of the sandboxes. The function it returns, also with an error, lets them go on. A kill reaches frozen processes all the same.
+// freeze stops every process of the sandboxes. The function it returns, also with an error, lets them go on. A kill
+// reaches frozen processes all the same.
 func (c *cluster) freeze(ctx context.Context, boxes []*sandbox) (thaw func(), err error) {
 	c.mu.Lock()
 	var dirs []string

@@ -40,8 +40,8 @@ func readStorage(system fs.FS, dir string) storage {
 }
 
 // blockDevice is the name below /sys/block of the device of a mount, the whole disk for a partition; "" when there is
-// none to be found, as for network and stacked file systems. Some file systems (btrfs) report a device number of their own: then the
-// source's name must do.
+// none to be found, as for network and stacked file systems. Some file systems (btrfs) report a device number of their
+// own: then the source's name must do.
 func blockDevice(system fs.FS, m mount) string {
 	if name := deviceOf(system, m.device); name != "" {
 		return name
@@ -81,7 +81,8 @@ func (s *storage) try() {
 	}
 	defer unix.Close(direct)
 	var x unix.Statx_t
-	if unix.Statx(direct, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &x) == nil && x.Mask&unix.STATX_DIOALIGN != 0 && x.Dio_offset_align > 0 {
+	if unix.Statx(direct, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &x) == nil && x.Mask&unix.STATX_DIOALIGN != 0 &&
+		x.Dio_offset_align > 0 {
 		s.offset = fmt.Sprintf("memory %d, offset %d bytes", x.Dio_mem_align, x.Dio_offset_align)
 	}
 }
@@ -90,7 +91,8 @@ func answer(err error) string {
 	switch {
 	case err == nil:
 		return "supported"
-	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOTTY), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EXDEV):
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOTTY),
+		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EXDEV):
 		return "not supported"
 	}
 	return "unknown: " + err.Error()

@@ -35,7 +35,8 @@ func factory(cgroups string) targettest.Factory {
 		id := strconv.FormatInt(time.Now().UnixNano(), 36)
 		return targettest.Place{
 			New: func() target.Target {
-				p, err := Provider{}.New(target.Config{Nodes: 3, Options: target.Options{"dir": dir, "cgroups": cgroups, "reserve": "1MiB"}})
+				p, err := Provider{}.New(target.Config{Nodes: 3, Options: target.Options{"dir": dir, "cgroups": cgroups,
+					"reserve": "1MiB"}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -302,8 +302,9 @@ func readOnly(path string, recursive uint) error {
 
 // What Landlock is asked to refuse, as far as the kernel knows it.
 const (
-	readRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	fileRights  = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	readRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	fileRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	otherRights = unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
@@ -524,7 +525,8 @@ func (w wall) facts(l *factList) {
 		rights uint64
 		name   string
 	}{{ll.Handled_access_fs, "files"}, {ll.Handled_access_net & tcpRights, "TCP"},
-		{ll.Handled_access_net & udpRights, "UDP"}, {ll.Scoped & abstractScope, "abstract sockets"}, {ll.Scoped & signalScope, "signals"}} {
+		{ll.Handled_access_net & udpRights, "UDP"}, {ll.Scoped & abstractScope, "abstract sockets"},
+		{ll.Scoped & signalScope, "signals"}} {
 		if p.rights != 0 {
 			parts = append(parts, p.name)
 		}
@@ -553,5 +555,6 @@ func (w wall) note() string {
 	if len(why) == 0 {
 		why = []string{"Landlock of this kernel does not cover them"}
 	}
-	return fmt.Sprintf("Load generators are not kept from: %s (%s).", strings.Join(leaks, ", "), strings.Join(why, "; "))
+	return fmt.Sprintf("Load generators are not kept from: %s (%s).", strings.Join(leaks, ", "),
+		strings.Join(why, "; "))
 }

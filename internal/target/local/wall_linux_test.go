@@ -102,7 +102,8 @@ var ownDeeds = map[string]func(string) error{
 	},
 	"files and folders": func(string) error {
 		return errors.Join(os.MkdirAll("a/b", 0o755), os.Mkdir("c", 0o755), os.WriteFile("a/b/f", []byte("x"), 0o644),
-			os.Rename("a/b/f", "c/f"), os.Link("c/f", "a/f"), os.Symlink("f", "c/l"), os.Truncate("c/f", 0), os.RemoveAll("a"))
+			os.Rename("a/b/f", "c/f"), os.Link("c/f", "a/f"), os.Symlink("f", "c/l"), os.Truncate("c/f", 0),
+			os.RemoveAll("a"))
 	},
 	"files that were given": func(string) error {
 		return errors.Join(appendTo("given/file"), os.WriteFile("given/other", nil, 0o644))
@@ -110,7 +111,8 @@ var ownDeeds = map[string]func(string) error{
 	"programs": func(string) error { return exec.Command("sh", "-c", "ls / >/dev/null; date").Run() },
 	"the machine": func(string) error {
 		var problems []error
-		for _, name := range []string{"/proc/cpuinfo", "/proc/self/status", "/etc/passwd", "/dev/urandom", "/proc/meminfo"} {
+		for _, name := range []string{"/proc/cpuinfo", "/proc/self/status", "/etc/passwd", "/dev/urandom",
+			"/proc/meminfo"} {
 			f, err := os.Open(name)
 			if err == nil {
 				_, err = io.ReadFull(f, make([]byte, 8))
@@ -144,7 +146,8 @@ var ownDeeds = map[string]func(string) error{
 		var wrong []error
 		for line := range strings.Lines(string(status)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), ":\t")
-			wanted := map[string]string{"CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000",
+			wanted := map[string]string{"CapInh": "0000000000000000", "CapPrm": "0000000000000000",
+				"CapEff": "0000000000000000",
 				"CapAmb": "0000000000000000", "NoNewPrivs": "1"}[name]
 			if wanted != "" && value != wanted {
 				wrong = append(wrong, fmt.Errorf("%s is %s", name, value))
@@ -370,7 +373,9 @@ func TestWall(t *testing.T) {
 					continue // nor can it without
 				}
 				for _, other := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s/%s %t", name, deed, other), func(t *testing.T) { refused(t, c, h, w, deed, other) })
+					t.Run(fmt.Sprintf("%s/%s %t", name, deed, other), func(t *testing.T) {
+						refused(t, c, h, w, deed, other)
+					})
 				}
 			}
 		}
@@ -450,7 +455,8 @@ func TestEnginesOfFio(t *testing.T) {
 		_, h := sandboxes(t, target.Options{}, 8<<20)
 		for name, options := range map[string]string{
 			"psync": "--ioengine=psync --direct=1", "sync": "--ioengine=sync --fsync=8",
-			"libaio": "--ioengine=libaio --direct=1 --iodepth=8", "io_uring": "--ioengine=io_uring --direct=1 --iodepth=8",
+			"libaio": "--ioengine=libaio --direct=1 --iodepth=8", "io_uring": "--ioengine=io_uring --direct=1 " +
+				"--iodepth=8",
 			"fixed buffers": "--ioengine=io_uring --fixedbufs --registerfiles --iodepth=4", "mmap": "--ioengine=mmap",
 			"threads": "--ioengine=psync --thread --numjobs=2", "processes": "--ioengine=psync --numjobs=3",
 			"locked memory": "--ioengine=psync --lockmem=64k", "verified": "--ioengine=psync --verify=crc32c",
@@ -540,9 +546,11 @@ func TestWallSaysWhatItDoesNotStop(t *testing.T) {
 		"plimsoll's user": {wall{landlock: all, noID: "a", noNamespaces: "b"},
 			[]string{"ports by other protocols, such as MPTCP", "System V shared memory of user " + me},
 			"(namespaces: b; a user of their own: a)"},
-		"nothing": {wall{noID: "a", noNamespaces: "b", noLandlock: "c"}, []string{"other files that user " + me + " may use",
-			"TCP ports", "UDP ports", "ports by other protocols, such as MPTCP", "named sockets that user " + me + " may use",
-			"abstract sockets", "System V shared memory of user " + me, "signals to other processes of user " + me},
+		"nothing": {wall{noID: "a", noNamespaces: "b", noLandlock: "c"},
+			[]string{"other files that user " + me + " may use",
+				"TCP ports", "UDP ports", "ports by other protocols, such as MPTCP", "named sockets that user " + me +
+					" may use",
+				"abstract sockets", "System V shared memory of user " + me, "signals to other processes of user " + me},
 			"(Landlock: c; namespaces: b; a user of their own: a)"},
 	} {
 		t.Run(name, func(t *testing.T) {

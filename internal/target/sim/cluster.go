@@ -143,7 +143,8 @@ func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
 // CreateTemplate implements target.Cluster.
 func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 	err := c.w.call(ctx, "CreateTemplate", t.Name, func() error {
-		m := newMachine(target.VM{Name: t.Name, Group: t.Group, Node: t.Node, Power: target.Off, Template: true}, t.DiskBytes)
+		m := newMachine(target.VM{Name: t.Name, Group: t.Group, Node: t.Node, Power: target.Off, Template: true},
+			t.DiskBytes)
 		m.memory = t.MemoryBytes
 		err := c.add(m)
 		if errors.Is(err, errExists) {
@@ -196,7 +197,9 @@ func (c *cluster) remove(m *machine) {
 
 // place is where a machine is, or would be, in the order of names.
 func (c *cluster) place(name string) (int, bool) {
-	return slices.BinarySearchFunc(c.order, name, func(m *machine, name string) int { return strings.Compare(m.Name, name) })
+	return slices.BinarySearchFunc(c.order, name, func(m *machine, name string) int {
+		return strings.Compare(m.Name, name)
+	})
 }
 
 // Clone implements target.Cluster.

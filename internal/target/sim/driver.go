@@ -53,19 +53,20 @@ const trace = 5 * time.Second
 // silence is how often a job whose machine does not answer is looked at.
 const silence = 5 * time.Second
 
-// How much a job's output may hold: a report for every 1/reports of its longest time and a histogram for every 1/details, and of
-// all jobs of a cluster together at most the totals.
+// How much a job's output may hold: a report for every 1/reports of its longest time and a histogram for every
+// 1/details, and of all jobs of a cluster together at most the totals.
 const (
 	reports, allReports = 1440, 2_000_000
 	details, allDetails = 100, 50_000
 )
 
 // paces are the times between reports that there are.
-var paces = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
+var paces = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second,
+	30 * time.Second, time.Minute,
 	2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour}
 
-// cadence is how often a job reports that runs for at most limit (0: unknown) as one of so many, and how often with histograms, which
-// are costly to draw, to store and to read.
+// cadence is how often a job reports that runs for at most limit (0: unknown) as one of so many, and how often with
+// histograms, which are costly to draw, to store and to read.
 func cadence(limit time.Duration, jobs int) (every, detail time.Duration) {
 	if limit <= 0 {
 		limit = 2 * time.Hour

@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Engine implements workload.Simulating: any generator's real engine reads and adapts the author's file, and the performance
-// model does what it says.
+// Engine implements workload.Simulating: any generator's real engine reads and adapts the author's file, and the
+// performance model does what it says.
 func (c *cluster) Engine(_ string, real workload.Engine) (workload.Engine, bool) {
 	return engine{real}, real != nil && !c.w.o.RunTools
 }
@@ -23,7 +23,8 @@ func (c *cluster) Engine(_ string, real workload.Engine) (workload.Engine, bool)
 // Replay returns the engine that reads what a simulated run has kept of a generator's output.
 func Replay(real workload.Engine) workload.Engine { return engine{real} }
 
-// engine is a real engine whose tool is modelled. Its raw output is one JSON document per line and report, see appendLine.
+// engine is a real engine whose tool is modelled. Its raw output is one JSON document per line and report, see
+// appendLine.
 type engine struct{ real workload.Engine }
 
 var (
@@ -69,7 +70,8 @@ func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (wo
 	name := job.Command.Label
 	h, ok := target.HostAs[*host](env.Host)
 	if !ok {
-		return workload.Outcome{}, fmt.Errorf("start: workload %s: %s is no machine of a simulated cluster", name, env.Host.Name())
+		return workload.Outcome{}, fmt.Errorf("start: workload %s: %s is no machine of a simulated cluster", name,
+			env.Host.Name())
 	}
 	p, err := e.start(ctx, h, job)
 	if err != nil {
@@ -99,8 +101,8 @@ func (e engine) start(ctx context.Context, h *host, job workload.Job) (*process,
 	return h.start(ctx, job.Command, false)
 }
 
-// outcome closes a job that has ended by itself, was stopped, or was lost with its machine. In the latter cases it reports once more: what
-// was done until then counts, unless the machine does not answer.
+// outcome closes a job that has ended by itself, was stopped, or was lost with its machine. In the latter cases it
+// reports once more: what was done until then counts, unless the machine does not answer.
 func (j *modelled) outcome(exit target.Exit, stopped bool) workload.Outcome {
 	w := j.p.w
 	w.mu.Lock()
@@ -126,7 +128,8 @@ func (j *modelled) outcome(exit target.Exit, stopped bool) workload.Outcome {
 	return workload.Outcome{Exit: exit, Stopped: stopped, Reports: j.reports, Usage: usage}
 }
 
-// hand writes a report to the raw output and to the sink, which gets what led to it first. A raw output that cannot be written ends the job.
+// hand writes a report to the raw output and to the sink, which gets what led to it first. A raw output that cannot be
+// written ends the job.
 func (j *modelled) hand(points []workload.Point, r workload.Report) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

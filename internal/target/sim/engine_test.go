@@ -18,7 +18,8 @@ import (
 	"plimsoll/result"
 )
 
-const paced = "[global]\nioengine=libaio\ndirect=1\nrw=randrw\nbs=8k\niodepth=4\ntime_based\n[a]\nfilename=/dev/sdb\nrate_iops=300,100\nsize=512k\n"
+const paced = "[global]\nioengine=libaio\ndirect=1\nrw=randrw\nbs=8k\niodepth=4\ntime_based\n[a]\nfilename=/dev/sdb\n" +
+	"rate_iops=300,100\nsize=512k\n"
 
 // modelled is a simulated cluster with its engine for fio and a machine that is on.
 func modelled(t testing.TB, c clock.Clock, o sim.Options) (*sim.World, target.Cluster, workload.Engine, target.Host) {
@@ -60,8 +61,9 @@ func TestEngineConformance(t *testing.T) {
 			_, _, _, host := modelled(t, clock.Real{}, sim.Options{})
 			return host
 		},
-		Good:       []byte(paced),
-		Sections:   []byte("[global]\nfilename=/dev/sdb\nsize=512k\ntime_based\n[data]\nrw=randrw\nrate_iops=200\nnumjobs=2\n[log]\nrw=write\nrate_iops=100\nstartdelay=500ms\n"),
+		Good: []byte(paced),
+		Sections: []byte("[global]\nfilename=/dev/sdb\nsize=512k\ntime_based\n[data]\nrw=randrw\nrate_iops=200\n" +
+			"numjobs=2\n[log]\nrw=write\nrate_iops=100\nstartdelay=500ms\n"),
 		Faulty:     []byte("[a]\nfilename=/dev/sdz9\nexec_prerun=rm\nsize=1x\n"),
 		Objections: []string{"/dev/sdz9"},
 		Noise:      []byte("this is not\na report {\n"),
@@ -69,9 +71,11 @@ func TestEngineConformance(t *testing.T) {
 }
 
 // run starts a job on the machine and returns what it reported and how it ended.
-func run(t *testing.T, c clock.Clock, engine workload.Engine, host target.Host, runtime time.Duration) (*workloadtest.Recorder, []byte, workload.Outcome, error) {
+func run(t *testing.T, c clock.Clock, engine workload.Engine, host target.Host,
+	runtime time.Duration) (*workloadtest.Recorder, []byte, workload.Outcome, error) {
 	t.Helper()
-	job, err := engine.Command(workload.Spec{Name: "W", VM: "a", ConfigFile: "w.fio", Config: []byte(paced), Disks: host.Disks(), Runtime: runtime, SizeScale: 1, TimeScale: 1})
+	job, err := engine.Command(workload.Spec{Name: "W", VM: "a", ConfigFile: "w.fio", Config: []byte(paced),
+		Disks: host.Disks(), Runtime: runtime, SizeScale: 1, TimeScale: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +104,14 @@ func TestModelledJob(t *testing.T) {
 		workload.Counters
 		want float64
 	}{"reads": {last.Ops[0], 300 * 43200}, "writes": {last.Ops[1], 100 * 43200}} {
-		if got := float64(c.Ops); got < 0.99*c.want || got > 1.01*c.want || c.Bytes != 8192*c.Ops || c.Hist.Count() != c.Ops {
+		if got := float64(c.Ops); got < 0.99*c.want || got > 1.01*c.want || c.Bytes != 8192*c.Ops ||
+			c.Hist.Count() != c.Ops {
 			t.Errorf("%s: %+v, want about %.0f of 8 KiB", name, c.Counters, c.want)
 		}
 	}
 	again := &workloadtest.Recorder{}
-	if _, err := engine.Parse(workload.Declared{Operations: result.BlockOperations()}, bytes.NewReader(raw), again); err != nil {
+	if _, err := engine.Parse(workload.Declared{Operations: result.BlockOperations()}, bytes.NewReader(raw),
+		again); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(sink.Reports, again.Reports); diff != "" {
@@ -136,7 +142,9 @@ func TestModelledJobIsLost(t *testing.T) {
 // A machine that does not answer reports nothing; its job goes on and is all there when it answers again.
 func TestModelledJobInASilentMachine(t *testing.T) {
 	v := clock.NewVirtual(sim.Start)
-	_, _, engine, host := modelled(t, v, sim.Options{Faults: []sim.Fault{{Kind: sim.AgentLost, Nodes: []int{1}, At: 20 * time.Second, For: 50 * time.Second}}})
+	_, _, engine, host := modelled(t, v,
+		sim.Options{Faults: []sim.Fault{{Kind: sim.AgentLost, Nodes: []int{1}, At: 20 * time.Second,
+			For: 50 * time.Second}}})
 	sink, _, o, err := run(t, v, engine, host, time.Minute)
 	if err != nil || o.Exit != (target.Exit{}) {
 		t.Fatalf("%+v, %v", o, err)

@@ -40,7 +40,8 @@ var kinds = []struct {
 	onNodes bool
 	calls   bool
 }{
-	{NodeCrash, true, false}, {PowerLoss, true, false}, {HungIO, true, false}, {SlowDisk, true, false}, {Neighbour, true, false}, {APIError, false, true},
+	{NodeCrash, true, false}, {PowerLoss, true, false}, {HungIO, true, false}, {SlowDisk, true, false},
+	{Neighbour, true, false}, {APIError, false, true},
 	{APITimeout, false, true}, {LostResponse, false, true}, {AgentLost, false, false}, {ClockSkew, true, false},
 }
 
@@ -54,7 +55,8 @@ type Fault struct {
 	Step string
 	At   time.Duration
 	For  time.Duration // until it is over; 0: it stays
-	// Factor is how many times as long SlowDisk makes an operation take, or the share of the storage that Neighbour takes.
+	// Factor is how many times as long SlowDisk makes an operation take, or the share of the storage that Neighbour
+	// takes.
 	Factor float64
 	// Skew is how far ClockSkew moves clocks ahead; negative is back.
 	Skew time.Duration
@@ -69,8 +71,10 @@ type Fault struct {
 }
 
 // management are the calls that an API fault can hit.
-var management = []string{"VMs", "CreateTemplate", "Clone", "PowerOn", "PowerOff", "Delete", "Move", "NodeState", "PowerOffNode", "PowerOnNode",
-	"ShutdownNode", "Snapshot", "Restore", "Migrate", "SetHA", "SetBalancing", "MoveStorage", "Addresses", "ClusterMetrics", "WriteLogBytes", "PlatformCheck"}
+var management = []string{"VMs", "CreateTemplate", "Clone", "PowerOn", "PowerOff", "Delete", "Move", "NodeState",
+	"PowerOffNode", "PowerOnNode",
+	"ShutdownNode", "Snapshot", "Restore", "Migrate", "SetHA", "SetBalancing", "MoveStorage", "Addresses",
+	"ClusterMetrics", "WriteLogBytes", "PlatformCheck"}
 
 // Check returns all objections to a fault on a cluster of so many nodes.
 func (f Fault) Check(nodes int) error {
@@ -324,7 +328,8 @@ func (in *injector) StepBegins(number int, name string) {
 			continue
 		}
 		want, which, _ := strings.Cut(f.Step, "#")
-		if f.Step == strconv.Itoa(number) || want == name && (which == strconv.Itoa(occurrence) || which == "" && occurrence == 1) {
+		if f.Step == strconv.Itoa(number) || want == name && (which == strconv.Itoa(occurrence) || which == "" &&
+			occurrence == 1) {
 			in.set(f)
 		}
 	}
@@ -374,7 +379,8 @@ func (in *injector) begin(f Fault) (undo func()) {
 		if f.For > 0 {
 			until = now.Add(f.For)
 		}
-		kind := map[FaultKind]perf.Kind{HungIO: perf.HungIO, SlowDisk: perf.SlowDisk, Neighbour: perf.NoisyNeighbour}[f.Kind]
+		kind := map[FaultKind]perf.Kind{HungIO: perf.HungIO, SlowDisk: perf.SlowDisk,
+			Neighbour: perf.NoisyNeighbour}[f.Kind]
 		for _, n := range f.Nodes {
 			w.storage.Fault(now, perf.Fault{Kind: kind, Node: n, Factor: f.Factor, Until: until})
 		}

@@ -14,8 +14,8 @@ var (
 	_ target.WriteLog     = (*rehearsal)(nil)
 )
 
-// Rehearsal implements workload.Forecaster: a second storage with the same truth. It cannot say where faults are declared,
-// which strike at moments of the run, and where tools run as commands.
+// Rehearsal implements workload.Forecaster: a second storage with the same truth. It cannot say where faults are
+// declared, which strike at moments of the run, and where tools run as commands.
 func (v view) Rehearsal() workload.Rehearsal {
 	o := v.w.o
 	if o.RunTools || len(o.Faults) > 0 {

@@ -11,9 +11,9 @@ import (
 	"plimsoll/unit"
 )
 
-// HA is what the cluster does by itself when a node fails, however it came to be off. VMs that were on there and are not exempt (vm_group.DisableHA,
-// disable_ha of a clone) are powered on there again if it is back, else where there is most memory left; what ran in them is gone. If the node is still off then, the others make up
-// for the copies it held.
+// HA is what the cluster does by itself when a node fails, however it came to be off. VMs that were on there and are
+// not exempt (vm_group.DisableHA, disable_ha of a clone) are powered on there again if it is back, else where there is
+// most memory left; what ran in them is gone. If the node is still off then, the others make up for the copies it held.
 type HA struct {
 	After   time.Duration // from the failure until the cluster acts on it; 0: it never does
 	Rebuild time.Duration // for which the other nodes rebuild; 0: they do not
@@ -29,19 +29,23 @@ func (h HA) check() error {
 		errs = append(errs, fmt.Errorf("ha: after %s, rebuild %s: must not be negative", h.After, h.Rebuild))
 	}
 	if h.After == 0 && h.Rebuild > 0 {
-		errs = append(errs, errors.New("ha.rebuild: nothing is rebuilt without high availability: give ha.after as well"))
+		errs = append(errs,
+			errors.New("ha.rebuild: nothing is rebuilt without high availability: give ha.after as well"))
 	}
 	if (h.Rebuild > 0) != (h.Load > 0) || !(h.Load >= 0 && h.Load < 1) {
-		errs = append(errs, fmt.Errorf("ha.load: %v: must be a share, above 0 and below 1 when there is a rebuild, and nothing otherwise", h.Load))
+		errs = append(errs, fmt.Errorf("ha.load: %v: must be a share, above 0 and below 1 when there is a rebuild, "+
+			"and nothing otherwise", h.Load))
 	}
 	return errors.Join(errs...)
 }
 
 // note is what a reader of the results must know.
 func (h HA) note() string {
-	text := fmt.Sprintf("%s after a node has failed, its VMs that are not exempt are powered on elsewhere", unit.Duration(h.After))
+	text := fmt.Sprintf("%s after a node has failed, its VMs that are not exempt are powered on elsewhere",
+		unit.Duration(h.After))
 	if h.Rebuild > 0 {
-		text += fmt.Sprintf(", and for %s a rebuild takes %s of the other nodes' storage", unit.Duration(h.Rebuild), unit.Percent(h.Load))
+		text += fmt.Sprintf(", and for %s a rebuild takes %s of the other nodes' storage", unit.Duration(h.Rebuild),
+			unit.Percent(h.Load))
 	}
 	return "High availability: " + text + "."
 }
@@ -87,8 +91,8 @@ func (in *injector) restart(node int, vms []string) {
 	})
 }
 
-// failover gives the VMs that are off, and not exempt, a node that is ready and has the memory. It returns whether there is any such node, who boots
-// there, and how many do not fit.
+// failover gives the VMs that are off, and not exempt, a node that is ready and has the memory. It returns whether
+// there is any such node, who boots there, and how many do not fit.
 func (c *cluster) failover(vms []string) (ready bool, booting []string, left int) {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
@@ -126,7 +130,8 @@ func (c *cluster) failover(vms []string) (ready bool, booting []string, left int
 	return ready, booting, left
 }
 
-// failedOver ends the boot of a VM: it is on, unless it was powered off or deleted meanwhile or its new node has failed as well.
+// failedOver ends the boot of a VM: it is on, unless it was powered off or deleted meanwhile or its new node has failed
+// as well.
 func (c *cluster) failedOver(name string, on bool) {
 	c.w.mu.Lock()
 	if m := c.machines[name]; m != nil {
@@ -147,7 +152,8 @@ func (in *injector) rebuild(node int) {
 	if h.Rebuild > 0 && !w.nodes[node].on {
 		for i := range w.nodes {
 			if w.nodes[i].on {
-				w.storage.Fault(now, perf.Fault{Kind: perf.NoisyNeighbour, Node: i, Factor: h.Load, Until: now.Add(h.Rebuild)})
+				w.storage.Fault(now, perf.Fault{Kind: perf.NoisyNeighbour, Node: i, Factor: h.Load,
+					Until: now.Add(h.Rebuild)})
 				others++
 			}
 		}

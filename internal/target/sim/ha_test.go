@@ -27,11 +27,16 @@ type failing struct {
 
 func newFailing(t *testing.T, memory int64, ha sim.HA) *failing {
 	f := &failing{t: t, clock: clock.NewVirtual(sim.Start)}
-	f.world = sim.New(sim.Options{Clock: f.clock, MemoryBytes: memory, FreeMemory: 1 << 40, Boot: 15 * time.Second, NodeBoot: 2 * time.Minute, HA: ha})
-	c, err := f.world.Target().Provision(t.Context(), target.Request{RunID: "run", StateDir: "state", Fault: func(_ int, _, text string) { f.say(text) }})
+	f.world = sim.New(sim.Options{Clock: f.clock, MemoryBytes: memory, FreeMemory: 1 << 40, Boot: 15 * time.Second,
+		NodeBoot: 2 * time.Minute, HA: ha})
+	c, err := f.world.Target().Provision(t.Context(),
+		target.Request{RunID: "run", StateDir: "state", Fault: func(_ int, _, text string) {
+			f.say(text)
+		}})
 	f.must(err)
 	f.Machines = targettest.MachinesOf(c)
-	f.must(f.CreateTemplate(t.Context(), target.Template{Name: "t", Group: "g", MemoryBytes: 1 << 30, DiskBytes: []int64{1 << 30}}))
+	f.must(f.CreateTemplate(t.Context(), target.Template{Name: "t", Group: "g", MemoryBytes: 1 << 30,
+		DiskBytes: []int64{1 << 30}}))
 	var members []target.Placement
 	var names []string
 	for i := range 8 {
@@ -78,7 +83,8 @@ func (f *failing) expect(want ...string) {
 	}
 }
 
-// VMs of a failed node boot where there is memory, except those that are exempt, and the others rebuild, for which they take their time.
+// VMs of a failed node boot where there is memory, except those that are exempt, and the others rebuild, for which they
+// take their time.
 func TestHighAvailability(t *testing.T) {
 	f := newFailing(t, 16<<30, sim.HA{After: time.Minute, Rebuild: 10 * time.Minute, Load: 0.25})
 	f.must(f.Cluster.(target.Availability).SetHA(t.Context(), []string{"vm5"}, false))
@@ -108,7 +114,8 @@ func TestFailoverWithoutRoom(t *testing.T) {
 		" 120 on 014  256 ")
 }
 
-// When no node is left, VMs come back with the first node that does. A node that is back by then has nothing to be rebuilt.
+// When no node is left, VMs come back with the first node that does. A node that is back by then has nothing to be
+// rebuilt.
 func TestFailoverOfAll(t *testing.T) {
 	f := newFailing(t, 16<<30, sim.HA{After: time.Minute, Rebuild: time.Minute, Load: 0.1})
 	for node := range 4 {

@@ -99,8 +99,8 @@ func appendCounters(b []byte, all workload.Counts, at [3]int) ([]byte, error) {
 // directions are how the counters of each begin in a line, in workload.BlockOrder.
 var directions = [3]string{`,"read":{"ops":`, `,"write":{"ops":`, `,"trim":{"ops":`}
 
-// parseLine reads a line of a job with n operations, of which those of workload.BlockOrder are at. ok is false when it is
-// no report.
+// parseLine reads a line of a job with n operations, of which those of workload.BlockOrder are at. ok is false when it
+// is no report.
 func parseLine(text []byte, n int, at [3]int) (r workload.Report, ok bool) {
 	if r, ok := quickLine(text, n, at); ok {
 		return r, true

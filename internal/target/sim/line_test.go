@@ -20,8 +20,10 @@ func example() workload.Report {
 	h.Add(100_000, 5)
 	h.Add(250_000, 2)
 	return workload.Report{
-		Time: Start.Add(1500 * time.Millisecond), Elapsed: 1500 * time.Millisecond, CPUSeconds: 0.25, Errors: 3, Final: true,
-		Ops: workload.Counts{{Ops: 7, Bytes: 7 << 13, Seconds: 1e-3, Hist: &h}, {Ops: 2, Bytes: 2 << 13, Seconds: 2.5e-4}, {Ops: 1, Bytes: 4096, Seconds: 1}},
+		Time: Start.Add(1500 * time.Millisecond), Elapsed: 1500 * time.Millisecond, CPUSeconds: 0.25, Errors: 3,
+		Final: true,
+		Ops: workload.Counts{{Ops: 7, Bytes: 7 << 13, Seconds: 1e-3, Hist: &h},
+			{Ops: 2, Bytes: 2 << 13, Seconds: 2.5e-4}, {Ops: 1, Bytes: 4096, Seconds: 1}},
 	}
 }
 
@@ -29,7 +31,8 @@ func example() workload.Report {
 func TestLines(t *testing.T) {
 	apart := example()
 	apart.Sections = []workload.Counts{{apart.Ops[0], {}, apart.Ops[2]}, {{}, {}, {}}, {{}, apart.Ops[1], {}}}
-	for name, r := range map[string]workload.Report{"full": example(), "bare": {Time: Start, Ops: make(workload.Counts, 3)}, "sections": apart} {
+	for name, r := range map[string]workload.Report{"full": example(),
+		"bare": {Time: Start, Ops: make(workload.Counts, 3)}, "sections": apart} {
 		text, err := appendLine(nil, r, inOrder)
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +68,8 @@ func FuzzLine(f *testing.F) {
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			t.Fatalf("only the quick reader takes it: %v", err)
 		}
-		if len(l.Sections) != len(quick.Sections) || l.Elapsed != int64(quick.Elapsed) || l.Errors != quick.Errors || l.CPU != quick.CPUSeconds || !l.Time.Equal(quick.Time) {
+		if len(l.Sections) != len(quick.Sections) || l.Elapsed != int64(quick.Elapsed) || l.Errors != quick.Errors ||
+			l.CPU != quick.CPUSeconds || !l.Time.Equal(quick.Time) {
 			t.Errorf("%+v and %+v", l, quick)
 		}
 	})

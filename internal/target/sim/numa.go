@@ -10,7 +10,8 @@ import (
 	"plimsoll/result"
 )
 
-// NUMA says how a node's CPU time falls on its NUMA nodes. It is part of the truth: whatever compares NUMA nodes must find it.
+// NUMA says how a node's CPU time falls on its NUMA nodes. It is part of the truth: whatever compares NUMA nodes must
+// find it.
 type NUMA struct {
 	Nodes int     `yaml:"nodes"` // of every node, alike in CPUs; below 2 nothing is served of them
 	First float64 `yaml:"first"` // share of the CPU time that falls on the first as long as it has CPUs for it; 0: an even part
@@ -39,13 +40,14 @@ func (n NUMA) facts() []result.Fact {
 	}
 	facts := []result.Fact{{Group: "cpu", Name: "NUMA nodes of a node", Value: fmt.Sprint(n.Nodes)}}
 	if n.First > 0 {
-		facts = append(facts, result.Fact{Group: "cpu", Name: "share of CPU time on the first NUMA node", Value: fmt.Sprint(n.First)})
+		facts = append(facts, result.Fact{Group: "cpu", Name: "share of CPU time on the first NUMA node",
+			Value: fmt.Sprint(n.First)})
 	}
 	return facts
 }
 
-// spread is the share of its CPUs that each NUMA node uses when the whole node uses the share u of all of them. What the first has no CPUs for
-// goes to the others.
+// spread is the share of its CPUs that each NUMA node uses when the whole node uses the share u of all of them. What
+// the first has no CPUs for goes to the others.
 func (n NUMA) spread(u float64) []float64 {
 	out := make([]float64, n.Nodes)
 	all := u * float64(n.Nodes)
@@ -65,8 +67,8 @@ type cpuTimes struct {
 	list []target.CPUCounter
 }
 
-// HostCounters implements target.HostSource: the time of the CPUs of every NUMA node of the nodes that are on, from the load that the
-// performance model puts on them. Between two calls the load is taken to be what it is at the second.
+// HostCounters implements target.HostSource: the time of the CPUs of every NUMA node of the nodes that are on, from the
+// load that the performance model puts on them. Between two calls the load is taken to be what it is at the second.
 func (c *cluster) HostCounters(ctx context.Context) (out target.HostCounters, err error) {
 	if c.w.o.NUMA.Nodes < 2 {
 		return out, nil

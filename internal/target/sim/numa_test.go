@@ -37,7 +37,8 @@ func TestSpread(t *testing.T) {
 // However it is spread, the whole is what the node uses, and no part is more than it has.
 func TestSpreadKeepsTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		numa := NUMA{Nodes: rapid.IntRange(2, mostNUMA).Draw(t, "nodes"), First: rapid.Float64Range(0, 1).Draw(t, "first")}
+		numa := NUMA{Nodes: rapid.IntRange(2, mostNUMA).Draw(t, "nodes"),
+			First: rapid.Float64Range(0, 1).Draw(t, "first")}
 		use := rapid.Float64Range(0, 1).Draw(t, "use")
 		sum := 0.0
 		for _, u := range numa.spread(use) {
@@ -46,7 +47,8 @@ func TestSpreadKeepsTheWhole(t *testing.T) {
 			}
 			sum += u
 		}
-		if first := numa.First * float64(numa.Nodes); (first >= 1 || first == 0) && math.Abs(sum-use*float64(numa.Nodes)) > 1e-9 {
+		if first := numa.First * float64(numa.Nodes); (first >= 1 || first == 0) &&
+			math.Abs(sum-use*float64(numa.Nodes)) > 1e-9 {
 			t.Fatalf("%v used, %v spread", use*float64(numa.Nodes), sum)
 		}
 	})
@@ -74,8 +76,10 @@ func TestHostCounters(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		want := []target.CPUCounter{ // 8 CPUs at a quarter for 10 s: 20 s, all of them on the first of two times 4
-			{Host: "node-0", CPU: -1, NUMA: 0, User: 20 * time.Second, Idle: 20 * time.Second}, {Host: "node-0", CPU: -1, NUMA: 1, Idle: 40 * time.Second},
-			{Host: "node-1", CPU: -1, NUMA: 0, User: 20 * time.Second, Idle: 20 * time.Second}, {Host: "node-1", CPU: -1, NUMA: 1, Idle: 40 * time.Second},
+			{Host: "node-0", CPU: -1, NUMA: 0, User: 20 * time.Second, Idle: 20 * time.Second},
+			{Host: "node-0", CPU: -1, NUMA: 1, Idle: 40 * time.Second},
+			{Host: "node-1", CPU: -1, NUMA: 0, User: 20 * time.Second, Idle: 20 * time.Second},
+			{Host: "node-1", CPU: -1, NUMA: 1, Idle: 40 * time.Second},
 		}
 		if diff := cmp.Diff(want, read()); diff != "" {
 			t.Error(diff)
@@ -95,8 +99,9 @@ func TestHostCounters(t *testing.T) {
 
 func TestNUMAObjections(t *testing.T) {
 	for text, n := range map[string]NUMA{
-		"": {Nodes: 2, First: 0.5}, "numa.nodes: 65: must be from 0 to 64\nnuma.first: 2: must be a share from 0 to 1": {Nodes: 65, First: 2},
-		"numa.first: there is one NUMA node: give numa.nodes as well": {First: 0.5},
+		"": {Nodes: 2, First: 0.5},
+		"numa.nodes: 65: must be from 0 to 64\nnuma.first: 2: must be a share from 0 to 1": {Nodes: 65, First: 2},
+		"numa.first: there is one NUMA node: give numa.nodes as well":                      {First: 0.5},
 	} {
 		got := ""
 		if err := n.check(); err != nil {

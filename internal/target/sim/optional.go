@@ -162,7 +162,8 @@ func (c *cluster) MoveStorage(ctx context.Context, vms []string, store string) e
 	return c.each(ctx, "MoveStorage", vms, func(m *machine) error { m.store = store; return nil })
 }
 
-// Addresses implements target.Addressed: addresses of the range for benchmarks (RFC 2544), one per node, controller VM or VM.
+// Addresses implements target.Addressed: addresses of the range for benchmarks (RFC 2544), one per node, controller VM
+// or VM.
 func (c *cluster) Addresses(ctx context.Context, group string) (list []string, err error) {
 	err = c.need(target.PlaybookHosts)
 	if err == nil {
@@ -183,7 +184,8 @@ func (c *cluster) Addresses(ctx context.Context, group string) (list []string, e
 func (c *cluster) addresses(group string) (list []string) {
 	if group == "nodes" || group == "cvms" {
 		for i := range c.w.nodes {
-			list = append(list, fmt.Sprintf("198.18.%d.%d", map[string]int{"nodes": 0, "cvms": 128}[group]+i/250, 1+i%250))
+			list = append(list, fmt.Sprintf("198.18.%d.%d", map[string]int{"nodes": 0, "cvms": 128}[group]+i/250,
+				1+i%250))
 		}
 		return list
 	}

@@ -13,7 +13,8 @@ import (
 	"plimsoll/internal/target/targettest"
 )
 
-// readyMade is a place with three machines that are on and that it neither makes nor powers, as hosts over a network are.
+// readyMade is a place with three machines that are on and that it neither makes nor powers, as hosts over a network
+// are.
 type readyMade struct{ target.Target }
 
 func (p readyMade) Check(ctx context.Context) (target.Facts, error) {
@@ -90,13 +91,16 @@ func TestRetry(t *testing.T) {
 	w.Fail(sim.Rule{Method: "PowerOn", Object: "a", Count: 2, Err: passing})
 	var waits []time.Duration
 	wait := func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }
-	place := target.Decorate(w.Target(), target.Retry(3, time.Second, wait, func(err error) bool { return errors.Is(err, passing) }))
+	place := target.Decorate(w.Target(), target.Retry(3, time.Second, wait, func(err error) bool {
+		return errors.Is(err, passing)
+	}))
 	c, err := place.Provision(t.Context(), target.Request{RunID: "1", StateDir: "state"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := targettest.MachinesOf(c)
-	err = errors.Join(m.CreateTemplate(t.Context(), target.Template{Name: "a"}), m.PowerOn(t.Context(), []string{"a"}, 1))
+	err = errors.Join(m.CreateTemplate(t.Context(), target.Template{Name: "a"}),
+		m.PowerOn(t.Context(), []string{"a"}, 1))
 	if err != nil || len(waits) != 2 || waits[0] != time.Second || waits[1] != 2*time.Second {
 		t.Errorf("%v after waits of %v", err, waits)
 	}

@@ -49,7 +49,8 @@ func (Provider) New(c target.Config) (target.Target, error) {
 	return p, nil
 }
 
-// place is a world that comes into being when it is first used. It ends with the process, and so does everything made in it.
+// place is a world that comes into being when it is first used. It ends with the process, and so does everything made
+// in it.
 type place struct {
 	config target.Config
 	once   sync.Once
@@ -103,7 +104,8 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	return view{w}.Provision(ctx, r)
 }
 
-// Destroy implements target.Target. Simulated machines end with the process that made them, so after a crash there is nothing left.
+// Destroy implements target.Target. Simulated machines end with the process that made them, so after a crash there is
+// nothing left.
 func (p *place) Destroy(ctx context.Context, stateDir string) ([]string, error) {
 	if p.w == nil {
 		return nil, nil

@@ -22,7 +22,8 @@ import (
 	"plimsoll/unit"
 )
 
-// settings are what a user may say of a simulated cluster, in a file or option by option. The tags are the names in both.
+// settings are what a user may say of a simulated cluster, in a file or option by option. The tags are the names in
+// both.
 type settings struct {
 	Nodes     int           `yaml:"nodes"`
 	Cores     int           `yaml:"cores"`
@@ -73,8 +74,10 @@ func defaults() settings {
 	truth := perf.DefaultTruth()
 	truth.Seed, truth.Host.Cores = 0, 0 // the cluster's
 	return settings{
-		Nodes: 4, Cores: 32, Memory: size(256 * unit.GiB), Disk: size(16 * unit.TiB), Power: nodeSet{all: true}, Seed: 1,
-		Clone: span(time.Second), Boot: span(15 * time.Second), NodeBoot: span(4 * time.Minute), Migration: span(5 * time.Second), Playbook: span(10 * time.Minute),
+		Nodes: 4, Cores: 32, Memory: size(256 * unit.GiB), Disk: size(16 * unit.TiB), Power: nodeSet{all: true},
+		Seed:  1,
+		Clone: span(time.Second), Boot: span(15 * time.Second), NodeBoot: span(4 * time.Minute),
+		Migration: span(5 * time.Second), Playbook: span(10 * time.Minute),
 		HA: haFields{After: span(defaultHA.After)}, Model: truth,
 	}
 }
@@ -83,22 +86,26 @@ func defaults() settings {
 func options() []target.Option {
 	return []target.Option{
 		{Name: "file", Help: "YAML file with these options, model and faults; see the how-to on the simulated cluster"},
-		{Name: "seed", Default: "1", Help: "of everything left to chance; the same seed gives the same run, byte by byte"},
+		{Name: "seed", Default: "1", Help: "of everything left to chance; the same seed gives the same run, byte " +
+			"by byte"},
 		{Name: "cores", Default: "32", Help: "of every node"},
 		{Name: "memory", Default: "256GiB", Help: "of every node"},
 		{Name: "disk", Default: "16TiB", Help: "space for data disks on every node"},
 		{Name: "power", Default: "all", Help: "nodes that have a power controller: all, none, or like 0,2-5"},
-		{Name: "without", Help: "capabilities to take away, as targets check names them, like [live migration between nodes]"},
+		{Name: "without", Help: "capabilities to take away, as targets check names them, like [live migration " +
+			"between nodes]"},
 		{Name: "clone", Default: "1s", Help: "time to clone one VM"},
 		{Name: "boot", Default: "15s", Help: "time a VM takes to boot"},
 		{Name: "node_boot", Default: "4m", Help: "time from a node's power-on until it is ready"},
 		{Name: "migration", Default: "5s", Help: "time to migrate one VM"},
 		{Name: "playbook", Default: "10m", Help: "time a playbook is taken to last; it changes and loads nothing"},
 		{Name: "numa.nodes", Help: "NUMA nodes of every node; with two or more, their CPU use is served"},
-		{Name: "numa.first", Help: "share of a node's CPU time that falls on its first NUMA node, like 0.9 (default: an even part)"},
+		{Name: "numa.first", Help: "share of a node's CPU time that falls on its first NUMA node, like 0.9 (default: " +
+			"an even part)"},
 		{Name: "ha.after", Default: "1m",
 			Help: "time from a node's failure until its VMs that are not exempt are powered on elsewhere; 0: never"},
-		{Name: "ha.rebuild", Default: "0", Help: "how long the other nodes then rebuild what the node held, at the cost of ha.load"},
+		{Name: "ha.rebuild", Default: "0", Help: "how long the other nodes then rebuild what the node held, at the " +
+			"cost of ha.load"},
 		{Name: "ha.load", Help: "share of the other nodes' storage that the rebuild takes, like 0.2"},
 		{Name: "model.NAME", Help: "one parameter of the performance model, like model.contention=0.02"},
 	}
@@ -275,15 +282,18 @@ func (s *settings) world() (Options, error) {
 	for _, v := range []struct {
 		name  string
 		value span
-	}{{"clone", s.Clone}, {"boot", s.Boot}, {"node_boot", s.NodeBoot}, {"migration", s.Migration}, {"playbook", s.Playbook}} {
+	}{{"clone", s.Clone}, {"boot", s.Boot}, {"node_boot", s.NodeBoot}, {"migration", s.Migration}, {"playbook",
+		s.Playbook}} {
 		if v.value < 0 {
 			bad("%s: %s: must not be negative", v.name, time.Duration(v.value))
 		}
 	}
 	o := Options{
-		Nodes: s.Nodes, Cores: s.Cores, MemoryBytes: int64(s.Memory), Seed: s.Seed, FreeBytes: int64(s.Nodes) * int64(s.Disk),
-		Clone: time.Duration(s.Clone), Boot: time.Duration(s.Boot), NodeBoot: time.Duration(s.NodeBoot), Migration: time.Duration(s.Migration),
-		Playbook: time.Duration(s.Playbook), NUMA: s.NUMA,
+		Nodes: s.Nodes, Cores: s.Cores, MemoryBytes: int64(s.Memory), Seed: s.Seed,
+		FreeBytes: int64(s.Nodes) * int64(s.Disk),
+		Clone:     time.Duration(s.Clone), Boot: time.Duration(s.Boot), NodeBoot: time.Duration(s.NodeBoot),
+		Migration: time.Duration(s.Migration),
+		Playbook:  time.Duration(s.Playbook), NUMA: s.NUMA,
 	}
 	if err := s.NUMA.check(); err != nil {
 		bad("%w", err)
@@ -339,9 +349,11 @@ func (s *settings) faults() (list []Fault, err error) {
 		}
 		nodes, err := f.Nodes.resolve(s.Nodes)
 		fault := Fault{
-			Kind: FaultKind(f.Kind), Nodes: nodes, Groups: f.Groups, Step: f.Step, At: time.Duration(f.At), For: time.Duration(f.For), Factor: f.Factor,
-			Skew: time.Duration(f.Skew), NoController: f.Controller != nil && !*f.Controller, Methods: f.Methods, Probability: f.Probability,
-			Delay: time.Duration(f.Delay),
+			Kind: FaultKind(f.Kind), Nodes: nodes, Groups: f.Groups, Step: f.Step, At: time.Duration(f.At),
+			For: time.Duration(f.For), Factor: f.Factor,
+			Skew: time.Duration(f.Skew), NoController: f.Controller != nil && !*f.Controller, Methods: f.Methods,
+			Probability: f.Probability,
+			Delay:       time.Duration(f.Delay),
 		}
 		for _, err := range flatten(errors.Join(err, fault.Check(s.Nodes))) {
 			errs = append(errs, fmt.Errorf("%s: %w", where, err))

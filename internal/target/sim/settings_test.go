@@ -111,7 +111,8 @@ faults:
 	if diff := cmp.Diff(want, f.Nodes); diff != "" {
 		t.Error(diff)
 	}
-	if f.FreeBytes != 5<<40 || f.FreeMemory != 5*64<<30 || f.PlaybookTime != time.Hour || f.Can(target.Snapshots) || !f.Simulated {
+	if f.FreeBytes != 5<<40 || f.FreeMemory != 5*64<<30 || f.PlaybookTime != time.Hour || f.Can(target.Snapshots) ||
+		!f.Simulated {
 		t.Errorf("%+v", f)
 	}
 	have := map[string]string{}
@@ -119,15 +120,18 @@ faults:
 		have[e.Group+"/"+e.Name] = e.Value
 	}
 	for name, value := range map[string]string{
-		"simulation/seed": "9", "simulation/boot of VMs": "1m0s", "model/contention": "0.01", "model/crosstalk": "1e-05",
-		"model/fast.read_seconds": "0.001", "model/checkpoint.every": "5m0s", "model/seed": "9", "model/host.cores": "8",
+		"simulation/seed": "9", "simulation/boot of VMs": "1m0s", "model/contention": "0.01",
+		"model/crosstalk":         "1e-05",
+		"model/fast.read_seconds": "0.001", "model/checkpoint.every": "5m0s", "model/seed": "9",
+		"model/host.cores": "8",
 	} {
 		if have[name] != value {
 			t.Errorf("%s is %q, want %q", name, have[name], value)
 		}
 	}
 	notes := strings.Join(f.Notes, "\n")
-	for _, words := range []string{"node-1 crashes for 5 min, 1 h after the beginning", "25 % of calls of Clone to the cluster fail, 1 min 30 s after step workload.Start#2 begins"} {
+	for _, words := range []string{"node-1 crashes for 5 min, 1 h after the beginning",
+		"25 % of calls of Clone to the cluster fail, 1 min 30 s after step workload.Start#2 begins"} {
 		if !strings.Contains(notes, words) {
 			t.Errorf("the notes lack %q: %s", words, notes)
 		}
@@ -140,7 +144,8 @@ func TestNoControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, err := place.Check(t.Context())
-	if err != nil || f.Can(target.NodePowerControl) || f.Can(target.NodeShutdown) || f.Missing[target.NodePowerControl] == "" {
+	if err != nil || f.Can(target.NodePowerControl) || f.Can(target.NodeShutdown) ||
+		f.Missing[target.NodePowerControl] == "" {
 		t.Errorf("%v, %+v", err, f.Missing)
 	}
 }

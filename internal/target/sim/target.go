@@ -72,7 +72,8 @@ func (w *World) facts() target.Facts {
 		Environment: w.environment(), Notes: w.notes(),
 	}
 	for i := range w.nodes {
-		n := target.Node{Index: i, Name: nodeName(i), Cores: w.o.Cores, MemoryBytes: w.o.MemoryBytes, Power: "simulated"}
+		n := target.Node{Index: i, Name: nodeName(i), Cores: w.o.Cores, MemoryBytes: w.o.MemoryBytes,
+			Power: "simulated"}
 		if w.nodes[i].bare {
 			n.Power = ""
 		}
@@ -100,8 +101,10 @@ func (w *World) facts() target.Facts {
 
 func (w *World) notes() []string {
 	notes := []string{
-		"This run is simulated: time is virtual, and every number comes from a model whose parameters are in the record of the environment. It says nothing about any real storage.",
-		"The load that playbooks put on machines is not modelled: VMs of which a playbook makes the load show the model's background only.",
+		"This run is simulated: time is virtual, and every number comes from a model whose parameters are in the " +
+			"record of the environment. It says nothing about any real storage.",
+		"The load that playbooks put on machines is not modelled: VMs of which a playbook makes the load show the " +
+			"model's background only.",
 	}
 	if w.o.HA.After > 0 && w.o.HA != defaultHA { // the default is told of by the steps that ask for it
 		notes = append(notes, w.o.HA.note())

@@ -1,19 +1,21 @@
-// Package sim is a simulated cluster: a deterministic, discrete-event model of machines, their storage and what goes wrong with them.
+// Package sim is a simulated cluster: a deterministic, discrete-event model of machines, their storage and what goes
+// wrong with them.
 //
-// It implements the whole target contract with every optional interface and is held to the same conformance suite as real
-// places. Time is the injected clock's, chance comes from one seed, and nothing waits but through the clock, so on a virtual clock
-// a scenario of twelve hours is over in seconds and the same seed gives the same story.
+// It implements the whole target contract with every optional interface and is held to the same conformance suite as
+// real places. Time is the injected clock's, chance comes from one seed, and nothing waits but through the clock, so on
+// a virtual clock a scenario of twelve hours is over in seconds and the same seed gives the same story.
 //
-// Users select it with --target sim (Provider, options.go); tests make a World of their own, which outlives Target values as real
-// machines outlive a process. Load generators do not run on it: the cluster is workload.Simulating, their job files are adapted by the
-// real engine and their effect comes from the performance model in package perf, whose parameters are the known truth.
-// Other commands in a VM are Go functions found by the first word of their argument vector; words without one end well
-// after a scripted time and print nothing.
+// Users select it with --target sim (Provider, options.go); tests make a World of their own, which outlives Target
+// values as real machines outlive a process. Load generators do not run on it: the cluster is workload.Simulating,
+// their job files are adapted by the real engine and their effect comes from the performance model in package perf,
+// whose parameters are the known truth. Other commands in a VM are Go functions found by the first word of their
+// argument vector; words without one end well after a scripted time and print nothing.
 //
-// What goes wrong is declared (Fault) at moments of the run or relative to its steps, and every fault enters the run's journal. Tests also
-// use Rule, LoseHost and LoseNode directly.
+// What goes wrong is declared (Fault) at moments of the run or relative to its steps, and every fault enters the run's
+// journal. Tests also use Rule, LoseHost and LoseNode directly.
 //
-// What it is not: guests have no operating system and no file system, disks hold a text and a size, and playbooks change nothing.
+// What it is not: guests have no operating system and no file system, disks hold a text and a size, and playbooks
+// change nothing.
 package sim
 
 import (
@@ -34,7 +36,8 @@ import (
 // Start is the moment at which simulated runs begin, so that their folders do not depend on when they were made.
 var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Options describe a World. The zero value is a healthy cluster of four nodes on the real clock in which nothing takes time.
+// Options describe a World. The zero value is a healthy cluster of four nodes on the real clock in which nothing takes
+// time.
 type Options struct {
 	Nodes        int                 // 0: four
 	Cores        int                 // of a node; 0: 32
@@ -65,7 +68,8 @@ type Options struct {
 
 // Rule makes calls fail or take time.
 type Rule struct {
-	Method      string        // as in the contract: "Clone", "PowerOn", "Start", ...; "" is every call of the cluster, not of its hosts
+	// as in the contract: "Clone", "PowerOn", "Start", ...; "" is every call of the cluster, not of its hosts
+	Method      string
 	Object      string        // VM name, or node index in digits; "" is any
 	Count       int           // calls that it applies to; 0 is all
 	Probability float64       // that it applies to a call; 0 is always
@@ -160,7 +164,8 @@ func (w *World) rule(r Rule) *Rule {
 	return &r
 }
 
-// Calls lists the calls so far when Options.KeepCalls is set, each as its method and object: "PowerOn a-0", "PowerOffNode 2".
+// Calls lists the calls so far when Options.KeepCalls is set, each as its method and object: "PowerOn a-0",
+// "PowerOffNode 2".
 func (w *World) Calls() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,7 +204,8 @@ func (w *World) Alive(word string) (n int) {
 	return n
 }
 
-// LoseHost makes a VM stop answering, in every run: it is still on, its commands are lost. PowerOff and PowerOn bring it back.
+// LoseHost makes a VM stop answering, in every run: it is still on, its commands are lost. PowerOff and PowerOn bring
+// it back.
 func (w *World) LoseHost(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,8 +256,8 @@ func (w *World) nodeOn(node int) {
 // errLost is how a call ends whose answer did not arrive.
 var errLost = errors.New("no answer came; whether it took effect is unknown")
 
-// call is how every call to the world goes: it is recorded, the first rule that matches is applied, and it takes effect with the world
-// locked.
+// call is how every call to the world goes: it is recorded, the first rule that matches is applied, and it takes effect
+// with the world locked.
 func (w *World) call(ctx context.Context, method, object string, do func() error) error {
 	hit, err := w.enter(ctx, method, object)
 	if err != nil {
@@ -265,7 +271,8 @@ func (w *World) call(ctx context.Context, method, object string, do func() error
 	return hit.Err
 }
 
-// enter records a call and applies the first rule that matches. It returns the rule when its error comes after the effect.
+// enter records a call and applies the first rule that matches. It returns the rule when its error comes after the
+// effect.
 func (w *World) enter(ctx context.Context, method, object string) (Rule, error) {
 	if err := ctx.Err(); err != nil {
 		return Rule{}, err

@@ -73,7 +73,8 @@ func cluster(t *testing.T, w *sim.World, n int) targettest.Machines {
 		t.Fatal(err)
 	}
 	c := targettest.MachinesOf(opened)
-	if err := c.CreateTemplate(t.Context(), target.Template{Name: "t", Group: "g", DiskBytes: []int64{1 << 30}}); err != nil {
+	if err := c.CreateTemplate(t.Context(),
+		target.Template{Name: "t", Group: "g", DiskBytes: []int64{1 << 30}}); err != nil {
 		t.Fatal(err)
 	}
 	var members []target.Placement
@@ -200,7 +201,8 @@ func TestVirtualTime(t *testing.T) {
 		return events
 	}
 	want := []string{"1m0s booted", "1h1m0s a-2 ended, lost true, <nil>", "1h6m0s node 2 ready",
-		"3h1m0s a-0 ended, lost false, <nil>", "3h1m0s a-1 ended, lost false, <nil>", "3h1m0s a-3 ended, lost false, <nil>"}
+		"3h1m0s a-0 ended, lost false, <nil>", "3h1m0s a-1 ended, lost false, <nil>",
+		"3h1m0s a-3 ended, lost false, <nil>"}
 	for range 3 {
 		if diff := cmp.Diff(want, story()); diff != "" {
 			t.Fatal(diff)

@@ -111,7 +111,8 @@ func templateIsMadeOnce(t *testing.T, b *bench) {
 }
 
 func templateObjections(_ *testing.T, b *bench) {
-	b.fails(b.cluster.CreateTemplate(b.ctx, target.Template{Name: "t-1", Node: 0, DiskBytes: []int64{-1}}), "t-1", "/dev/sdb", "-1")
+	b.fails(b.cluster.CreateTemplate(b.ctx, target.Template{Name: "t-1", Node: 0, DiskBytes: []int64{-1}}), "t-1",
+		"/dev/sdb", "-1")
 	err := b.cluster.CreateTemplate(b.ctx, target.Template{Name: "t-2", Node: 99})
 	b.fails(err, "t-2", "99")
 	b.is(err, target.ErrNoSuchNode)
@@ -151,7 +152,8 @@ func cloneCopiesContents(t *testing.T, b *bench) {
 	b.writeDisk("a-0", 1, "second")
 	for _, linked := range []bool{false, true} { // of a running VM, as Grow does
 		name := fmt.Sprintf("copy-%t", linked)
-		b.must(b.cluster.Clone(b.ctx, target.Clone{Source: "a-0", Group: "h", Linked: linked, Members: []target.Placement{{Name: name, Node: 0}}}))
+		b.must(b.cluster.Clone(b.ctx, target.Clone{Source: "a-0", Group: "h", Linked: linked,
+			Members: []target.Placement{{Name: name, Node: 0}}}))
 		b.must(b.cluster.PowerOn(b.ctx, []string{name}, 1))
 		if got := [2]string{b.readDisk(name, 0), b.readDisk(name, 1)}; got != [2]string{"first", "second"} {
 			t.Errorf("%s holds %q", name, got)
@@ -174,7 +176,8 @@ func cloneNamesFailures(t *testing.T, b *bench) {
 			t.Errorf("%s was not made or is not off", n)
 		}
 	}
-	b.is(b.cluster.Clone(b.ctx, target.Clone{Source: "nobody", Members: []target.Placement{{Name: "c", Node: 0}}}), target.ErrNoSuchVM)
+	b.is(b.cluster.Clone(b.ctx, target.Clone{Source: "nobody", Members: []target.Placement{{Name: "c", Node: 0}}}),
+		target.ErrNoSuchVM)
 }
 
 func powerOnAndOff(t *testing.T, b *bench) {
@@ -245,7 +248,8 @@ func deleteVMs(t *testing.T, b *bench) {
 		t.Error("the other VM went off")
 	}
 	// The name is free again, and the new VM has empty disks.
-	b.must(b.cluster.Clone(b.ctx, target.Clone{Source: "template of a group", Members: []target.Placement{{Name: "a-0", Node: 0}}}))
+	b.must(b.cluster.Clone(b.ctx, target.Clone{Source: "template of a group",
+		Members: []target.Placement{{Name: "a-0", Node: 0}}}))
 	b.must(b.cluster.PowerOn(b.ctx, []string{"a-0"}, 1))
 	if got := b.readDisk("a-0", 0); got != "" {
 		t.Errorf("the new disk holds %q", got)
@@ -369,7 +373,9 @@ func concurrentCalls(t *testing.T, b *bench) {
 	wg.Wait()
 	list, err := b.cluster.VMs(b.ctx)
 	b.must(err)
-	if len(list) != 1+4+12 || !slices.IsSortedFunc(list, func(a, b target.VM) int { return strings.Compare(a.Name, b.Name) }) {
+	if len(list) != 1+4+12 || !slices.IsSortedFunc(list, func(a, b target.VM) int {
+		return strings.Compare(a.Name, b.Name)
+	}) {
 		t.Errorf("%d VMs, want 17, sorted by name", len(list))
 	}
 }

@@ -36,7 +36,8 @@ func destroyFresh(_ *testing.T, b *bench) {
 
 func destroyHalfFinished(_ *testing.T, b *bench) {
 	b.running(2)
-	err := b.cluster.Clone(b.ctx, target.Clone{Source: "a-0", Members: []target.Placement{{Name: "b-0", Node: 0}, {Name: "b-1", Node: 99}}})
+	err := b.cluster.Clone(b.ctx, target.Clone{Source: "a-0", Members: []target.Placement{{Name: "b-0", Node: 0},
+		{Name: "b-1", Node: 99}}})
 	b.is(err, target.ErrNoSuchNode)
 	b.must(b.cluster.Delete(b.ctx, []string{"a-1"}))
 	b.destroy() // without Close, as after a crash

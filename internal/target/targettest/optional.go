@@ -31,7 +31,8 @@ var optionalTests = []subtest{
 	{name: "snapshot of running commands", needs: snapshots, run: snapshotRunning},
 	{name: "snapshot objections", needs: snapshots, run: snapshotObjections},
 	{name: "live migration", needs: migration, run: liveMigration},
-	{name: "migrated VM dies with its new node", needs: append(slices.Clone(power), target.LiveMigration), run: migratedDiesWithNode},
+	{name: "migrated VM dies with its new node", needs: append(slices.Clone(power), target.LiveMigration),
+		run: migratedDiesWithNode},
 	{name: "HA and balancing rules", needs: []target.Capability{target.AvailabilityRules}, run: availabilityRules},
 	{name: "storage migration", needs: []target.Capability{target.StorageMigration}, run: storageMigration},
 	{name: "addresses", needs: []target.Capability{target.PlaybookHosts}, run: addresses},
@@ -346,7 +347,8 @@ func hostCounters(t *testing.T, b *bench) {
 		}
 	}
 	for i, d := range second.Devices {
-		if before := first.Devices[i]; d.Device != before.Device || d.Reads < before.Reads || d.WrittenBytes < before.WrittenBytes || d.Busy < before.Busy {
+		if before := first.Devices[i]; d.Device != before.Device || d.Reads < before.Reads ||
+			d.WrittenBytes < before.WrittenBytes || d.Busy < before.Busy {
 			t.Errorf("%+v after %+v", d, before)
 		}
 	}

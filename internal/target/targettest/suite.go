@@ -34,9 +34,11 @@ type Place struct {
 	Clock         clock.Clock
 	// Commands are what the place's hosts understand.
 	Commands Commands
-	// Alive counts the processes, on whatever holds them, that a Spawn or Orphan with this word has started and that still live.
+	// Alive counts the processes, on whatever holds them, that a Spawn or Orphan with this word has started and that
+	// still live.
 	Alive func(word string) int
-	// Machines are those of a place that has machines already and makes none, on from the start; two at least for the whole suite.
+	// Machines are those of a place that has machines already and makes none, on from the start; two at least for the
+	// whole suite.
 	Machines []string
 	// Remains lists what is left of the run outside its state folder: files, processes, groups, VMs.
 	Remains func() []string
@@ -44,9 +46,10 @@ type Place struct {
 
 // Commands makes argument vectors that the hosts of the place understand.
 type Commands struct {
-	Print     func(text string) []string       // writes text to standard output, ends with 0
-	Fail      func(code int) []string          // ends with that code
-	Spawn     func(word string) []string       // starts a child and goes on with it for some minutes; both known to Alive
+	Print func(text string) []string // writes text to standard output, ends with 0
+	Fail  func(code int) []string    // ends with that code
+	// starts a child and goes on with it for some minutes; both known to Alive
+	Spawn     func(word string) []string
 	Orphan    func(word string) []string       // as Spawn, but ends with 0 at once and leaves the child behind
 	WriteDisk func(path, text string) []string // puts text at the start of a disk
 	ReadDisk  func(path string) []string       // prints the first 16 bytes of a disk
@@ -248,7 +251,8 @@ func (b *bench) host(name string) target.Host {
 
 func (b *bench) start(vm string, argv []string) target.Process {
 	b.t.Helper()
-	p, err := b.host(vm).Start(b.ctx, target.Command{Argv: argv, Stdout: "out/stdout", Stderr: "out/stderr", Label: "test"})
+	p, err := b.host(vm).Start(b.ctx, target.Command{Argv: argv, Stdout: "out/stdout", Stderr: "out/stderr",
+		Label: "test"})
 	b.must(err)
 	return p
 }

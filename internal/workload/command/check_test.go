@@ -57,15 +57,20 @@ func TestGenerator(t *testing.T) {
 		}
 		return strings.Join(lines, "\n")
 	}
-	_, faults := Engine{}.ReadConfig("o.yml", []byte("command: [a]\noptions: 5\n"), []scenario.Setting{{Key: "x", Value: "1"}})
+	_, faults := Engine{}.ReadConfig("o.yml", []byte("command: [a]\noptions: 5\n"),
+		[]scenario.Setting{{Key: "x", Value: "1"}})
 	for got, want := range map[string]string{
 		show(faults): "bounds 0:0 there is no \"x\" under options: of the file; there is none\n" +
-			"command-file 1:1 the file lacks \"output\"\ncommand-file 2:10 options must be a mapping (key: value), not \"5\"",
+			"command-file 1:1 the file lacks \"output\"\ncommand-file 2:10 options must be a mapping (key: value), " +
+			"not \"5\"",
 		show(c.Fit(scenario.Use{Workload: "W", DiskBytes: []int64{1, 1}})): "",
-		show(c.Fit(scenario.Use{Workload: "W", DiskBytes: []int64{1}, Prefilled: true})): "command-prefill 0:0 workload \"W\": a program of " +
-			"one's own cannot be made to prefill\ncommand-disk 2:67 {disk /dev/sdc}: the machine has no /dev/sdc; it has /dev/sdb",
+		show(c.Fit(scenario.Use{Workload: "W", DiskBytes: []int64{1},
+			Prefilled: true})): "command-prefill 0:0 workload \"W\": a program of " +
+			"one's own cannot be made to prefill\ncommand-disk 2:67 {disk /dev/sdc}: the machine has no /dev/sdc; it " +
+			"has /dev/sdb",
 		show(c.Start(scenario.Start{Workload: "W", Runtime: true})): "",
-		show(c.Start(scenario.Start{Workload: "W"})):                "command-runtime 0:0 workload \"W\": its program is told a runtime with {runtime}, and the step gives none",
+		show(c.Start(scenario.Start{Workload: "W"})): "command-runtime 0:0 workload \"W\": its " +
+			"program is told a runtime with {runtime}, and the step gives none",
 	} {
 		if got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)

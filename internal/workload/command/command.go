@@ -148,7 +148,8 @@ func (c *config) placeholders(spec workload.Spec) {
 		}
 	}
 	if c.from == fromFile && !f.output && len(c.command) > 0 {
-		c.object(c.command[0].at, "output: {from: file} needs {output} among the arguments, for the program to write there")
+		c.object(c.command[0].at, "output: {from: file} needs {output} among the arguments, for the program to "+
+			"write there")
 	}
 }
 

@@ -100,7 +100,8 @@ func (c *config) read(root *yaml.Node) {
 func (c *config) readOptions(n *yaml.Node) {
 	c.pairs(n, "options", func(key, value *yaml.Node) {
 		if !plainWord.MatchString(key.Value) {
-			c.object(key, "options: the name %q must begin with a letter and hold letters, digits, _ . %% - only", key.Value)
+			c.object(key, "options: the name %q must begin with a letter and hold letters, digits, _ . %% - only",
+				key.Value)
 		}
 		if t, ok := c.text(value, "options: "+key.Value); ok {
 			c.options[key.Value] = t
@@ -155,7 +156,8 @@ func (c *config) name(n *yaml.Node, what string) string {
 	switch {
 	case !ok:
 	case !plainWord.MatchString(t):
-		c.object(n, "%s: the name %q must begin with a letter and hold letters, digits, _ . %% - only, at most 63", what, t)
+		c.object(n, "%s: the name %q must begin with a letter and hold letters, digits, _ . %% - only, at most 63",
+			what, t)
 	case c.operation(t) >= 0 || c.measure(t) >= 0:
 		c.object(n, "%s: the name %q is taken already; names are told apart by it", what, t)
 	case what == "measure" && (slices.Contains(result.MachineMeasures, t) || slices.Contains(ownMeasures, t)):
@@ -264,7 +266,8 @@ func (c *config) readOutput(n *yaml.Node) {
 			switch {
 			case k.How != byRate:
 			case r.Final:
-				c.object(k.at, "a rate in a final record says nothing of how many there were; use count:, or make it a measure")
+				c.object(k.at, "a rate in a final record says nothing of how many there were; use count:, or make it "+
+					"a measure")
 			case !timed:
 				c.object(k.at, "a rate becomes a count only with the time it holds for; give elapsed: in a record "+
 					"that is not final")
@@ -273,7 +276,9 @@ func (c *config) readOutput(n *yaml.Node) {
 	}
 	for i, o := range c.operations {
 		if !slices.ContainsFunc(l.Records, func(r record) bool {
-			return slices.ContainsFunc(r.Operations, func(of opRecord) bool { return of.Operation == i && of.Ops != nil })
+			return slices.ContainsFunc(r.Operations, func(of opRecord) bool {
+				return of.Operation == i && of.Ops != nil
+			})
 		}) && o.Name != "" {
 			c.object(records, "no record counts the operation %q; add operations: {%s: ...} to one", o.Name, o.Name)
 		}
@@ -354,7 +359,8 @@ func (c *config) checkField(field string, at *yaml.Node, match *regexp.Regexp) {
 			c.unknown(at, "match has no group", field, names)
 		}
 	case formatCSV:
-		if position, err := strconv.Atoi(field); c.layout.NoHeader && (err != nil || position < 1 || position > maxColumns) {
+		if position, err := strconv.Atoi(field); c.layout.NoHeader &&
+			(err != nil || position < 1 || position > maxColumns) {
 			c.object(at, "without a header, a field is the number of a column from 1 to %d, not %q", maxColumns, field)
 		}
 	default:
@@ -407,7 +413,8 @@ func (c *config) readOps(n *yaml.Node, r *record) {
 		of := c.counter(value, key.Value, plain, "bytes", "mean", "sum")
 		of.Operation = i
 		if of.Bytes != nil && !c.operations[i].Bytes {
-			c.object(of.Bytes.at, "%s: its bytes are counted but not declared; add bytes: true to the operation", key.Value)
+			c.object(of.Bytes.at, "%s: its bytes are counted but not declared; add bytes: true to the operation",
+				key.Value)
 		}
 		r.Operations = append(r.Operations, of)
 	})

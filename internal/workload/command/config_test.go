@@ -37,7 +37,8 @@ func TestObjections(t *testing.T) {
 			t.Errorf("%s passes", name)
 			continue
 		}
-		if _, commandErr := (Engine{}).Command(specOf(name, read(t, path))); commandErr == nil || commandErr.Error() != err.Error() {
+		if _, commandErr := (Engine{}).Command(specOf(name, read(t, path))); commandErr == nil ||
+			commandErr.Error() != err.Error() {
 			t.Errorf("%s: Command says %v, Validate %v", name, commandErr, err)
 		}
 		fmt.Fprintf(&all, "%v\n", err)
@@ -48,25 +49,31 @@ func TestObjections(t *testing.T) {
 // What is too large is refused, not cut.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	const head = "operations: [{name: a, noun: as}]\noutput: {format: lines, records: [{match: '(?P<n>x)', final: true, operations: {a: {count: n}}}]}\n"
+	const head = "operations: [{name: a, noun: as}]\noutput: {format: lines, records: [{match: '(?P<n>x)', final: " +
+		"true, operations: {a: {count: n}}}]}\n"
 	for want, config := range map[string]string{
-		"at most 262144 are read":                   "command: [a]\n" + head + "# " + strings.Repeat("x", maxConfig),
-		"at most 128 are read":                      "command: [" + strings.Repeat("a,", maxArguments) + "a]\n" + head,
-		"at most 4096 are read":                     "command: [a, " + strings.Repeat("x", maxText+1) + "]\n" + head,
-		"env has 257 keys; at most 256":             "command: [a]\nenv: {" + strings.Repeat("A: b, ", maxList+1) + "}\n" + head,
-		"expression has 1001 bytes; at most 1000":   "command: [a]\nversion: {command: [a], match: '" + strings.Repeat("x", maxPattern+1) + "'}\n" + head,
-		"from 1 to 1048576, not \"1048577\"":        "command: [a]\nconcurrency: 1048577\n" + head,
-		"a word or two, at most 40 bytes":           "command: [a]\nmeasures: [{name: m, unit: " + strings.Repeat("x", 41) + ", kind: count}]\n" + head,
-		"letters, digits, _ . - and at most 64":     "command: [a]\nfiles: {../../etc/passwd: x}\n" + head,
-		"is a file of plimsoll's own":               "command: [a]\nfiles: {output: x}\n" + head,
-		"is a measure of plimsoll's own":            "command: [a]\nmeasures: [{name: latency_p99, unit: us, kind: single}]\n" + head,
+		"at most 262144 are read": "command: [a]\n" + head + "# " + strings.Repeat("x", maxConfig),
+		"at most 128 are read":    "command: [" + strings.Repeat("a,", maxArguments) + "a]\n" + head,
+		"at most 4096 are read":   "command: [a, " + strings.Repeat("x", maxText+1) + "]\n" + head,
+		"env has 257 keys; at most 256": "command: [a]\nenv: {" + strings.Repeat("A: b, ", maxList+1) +
+			"}\n" + head,
+		"expression has 1001 bytes; at most 1000": "command: [a]\nversion: {command: [a], match: '" +
+			strings.Repeat("x", maxPattern+1) + "'}\n" + head,
+		"from 1 to 1048576, not \"1048577\"": "command: [a]\nconcurrency: 1048577\n" + head,
+		"a word or two, at most 40 bytes": "command: [a]\nmeasures: [{name: m, unit: " +
+			strings.Repeat("x", 41) + ", kind: count}]\n" + head,
+		"letters, digits, _ . - and at most 64": "command: [a]\nfiles: {../../etc/passwd: x}\n" + head,
+		"is a file of plimsoll's own":           "command: [a]\nfiles: {output: x}\n" + head,
+		"is a measure of plimsoll's own": "command: [a]\nmeasures: [{name: latency_p99, unit: us, kind: " +
+			"single}]\n" + head,
 		"anchors and aliases are not read":          "command: &c [a]\nversion: {command: *c, match: (a)}\n" + head,
 		"a second document begins":                  "command: [a]\n" + head + "---\na: b\n",
 		"it is empty":                               "# nothing\n",
 		"it is no YAML":                             "command: [a\n",
 		"must be a mapping (key: value), not \"x\"": "x",
 	} {
-		if err := (Engine{}).Validate(specOf("big.yml", []byte(config))); err == nil || !strings.Contains(err.Error(), want) {
+		if err := (Engine{}).Validate(specOf("big.yml", []byte(config))); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %.300v, want %q", err, want)
 		}
 	}
@@ -85,18 +92,22 @@ operations: [{name: a, noun: as}]
 output: {from: file, format: lines, records: [{match: '(?P<n>\d+)', final: true, operations: {a: {count: n}}}]}
 `
 	spec := specOf("c.yml", []byte(config))
-	spec.Name, spec.SizeScale, spec.TimeScale, spec.Runtime, spec.Interval = "My Load", 0.5, 0.1, 2500*time.Millisecond, 5*time.Second
+	spec.Name, spec.SizeScale, spec.TimeScale, spec.Runtime, spec.Interval = "My Load", 0.5, 0.1, 2500*time.Millisecond,
+		5*time.Second
 	job, err := Engine{}.Command(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := workload.FolderName("My Load")
 	want := workload.Job{
-		Declared: workload.Declared{Operations: []result.Operation{{Name: "a", Noun: "as"}}, Format: job.Format, Latency: "response time"},
+		Declared: workload.Declared{Operations: []result.Operation{{Name: "a", Noun: "as"}}, Format: job.Format,
+			Latency: "response time"},
 		Command: target.Command{
-			Argv: []string{"tool", "-t3", "5", "43", "/disks/b:/disks/c", "536870912", "9", "My Load", "{}", "a b; rm $HOME", folder + "/in.txt",
+			Argv: []string{"tool", "-t3", "5", "43", "/disks/b:/disks/c", "536870912", "9", "My Load", "{}",
+				"a b; rm $HOME", folder + "/in.txt",
 				"-o", folder + "/output"},
-			Env: []string{"LC_ALL=C", "SIZE=4096"}, Stdout: folder + "/stdout", Stderr: folder + "/stderr", Label: "My Load",
+			Env: []string{"LC_ALL=C", "SIZE=4096"}, Stdout: folder + "/stdout", Stderr: folder + "/stderr",
+			Label: "My Load",
 		},
 		Files:  map[string][]byte{folder + "/in.txt": []byte("data\n"), folder + "/command.yml": []byte(config)},
 		Output: folder + "/output",
@@ -111,8 +122,10 @@ output: {from: file, format: lines, records: [{match: '(?P<n>\d+)', final: true,
 		t.Errorf("the form is in order: %v", err)
 	}
 	_, err = Engine{}.Command(spec)
-	if err == nil || !strings.Contains(err.Error(), "c.yml:2:17: {runtime}: the workload is started without a runtime") ||
-		!strings.Contains(err.Error(), "{disk}: the machine has no data disk") || !strings.Contains(err.Error(), "{disk /dev/sdc}") {
+	if err == nil || !strings.Contains(err.Error(),
+		"c.yml:2:17: {runtime}: the workload is started without a runtime") ||
+		!strings.Contains(err.Error(), "{disk}: the machine has no data disk") ||
+		!strings.Contains(err.Error(), "{disk /dev/sdc}") {
 		t.Errorf("no runtime and no disk: %v", err)
 	}
 	spec.Prefill = true
@@ -144,8 +157,10 @@ func TestCheckTool(t *testing.T) {
 		{"/hidden/from/others/sh", "version 2", "1", "sh 2", ""}, // its start tells whether it is there
 	} {
 		got, err := Engine{}.CheckTool(t.Context(), host, specOf("c.yml", tool(c.program, c.printed, c.oldest)))
-		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) || got.Version != c.version {
-			t.Errorf("%s %q, at least %s: %+v, %v; want version %q, error %q", c.program, c.printed, c.oldest, got, err, c.version, c.refused)
+		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) ||
+			got.Version != c.version {
+			t.Errorf("%s %q, at least %s: %+v, %v; want version %q, error %q", c.program, c.printed, c.oldest, got, err,
+				c.version, c.refused)
 		}
 	}
 	if left, err := os.ReadDir(host.Dir); err != nil || len(left) > 0 {
@@ -156,18 +171,23 @@ func TestCheckTool(t *testing.T) {
 // Failures speak in the program's own words, and say how much of the output was understood.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	const head = "operations: [{name: a, noun: as}]\noutput: {format: lines, records: [{match: '^(?P<t>\\d+) (?P<n>\\d+)$', elapsed: {field: t, unit: s}, operations: {a: {count: n}}}, {match: '^all (?P<n>\\d+)$', final: true, operations: {a: {count: n}}}]}\n"
+	const head = "operations: [{name: a, noun: as}]\noutput: {format: lines, records: [{match: '^(?P<t>\\d+) " +
+		"(?P<n>\\d+)$', elapsed: {field: t, unit: s}, operations: {a: {count: n}}}, {match: '^all (?P<n>\\d+)$', " +
+		"final: true, operations: {a: {count: n}}}]}\n"
 	for _, c := range []struct {
 		script string
 		says   []string
 	}{
-		{"echo banner 1.0; echo loading; echo two; echo three; echo 'FATAL: no table'; exit 4", []string{"sh ended with code 4", "sh says: FATAL: no table; banner 1.0"}},
-		{"echo banner 1.0; echo done", []string{"0 of 2 records matched any of 2 lines", `the first line was "banner 1.0"`}},
+		{"echo banner 1.0; echo loading; echo two; echo three; echo 'FATAL: no table'; exit 4",
+			[]string{"sh ended with code 4", "sh says: FATAL: no table; banner 1.0"}},
+		{"echo banner 1.0; echo done", []string{"0 of 2 records matched any of 2 lines",
+			`the first line was "banner 1.0"`}},
 		{"true", []string{"sh output: it is empty", "sh says: nothing"}},
 		{"echo 'all 0'", []string{"did not complete a single operation"}},
 		{"echo begun >&2; kill -9 $$", []string{"out of memory?", "begun"}},
 	} {
-		job := jobOf(t, "f.yml", fmt.Appendf(nil, "command: [sh, -c, %q]\n%s", strings.ReplaceAll(c.script, "{", "{{"), head))
+		job := jobOf(t, "f.yml", fmt.Appendf(nil, "command: [sh, -c, %q]\n%s", strings.ReplaceAll(c.script, "{", "{{"),
+			head))
 		var r workloadtest.Recorder
 		err := run(t, job, &r)
 		for _, text := range c.says {
@@ -181,7 +201,8 @@ func TestFailures(t *testing.T) {
 func run(t *testing.T, job workload.Job, sink workload.Sink) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := Engine{}.Run(ctx, workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: io.Discard, Sink: sink}, job)
+	_, err := Engine{}.Run(ctx, workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: io.Discard,
+		Sink: sink}, job)
 	return err
 }
 
@@ -201,7 +222,8 @@ func TestWorkedExample(t *testing.T) {
 		t.Fatal(err, r.Warnings)
 	}
 	last := r.Reports[len(r.Reports)-1]
-	if c := last.Ops[0]; c.Ops != 3985 || c.Hist.Count() != 3985 || c.Seconds != 8.00661 || last.Elapsed != 4014900*time.Microsecond {
+	if c := last.Ops[0]; c.Ops != 3985 || c.Hist.Count() != 3985 || c.Seconds != 8.00661 ||
+		last.Elapsed != 4014900*time.Microsecond {
 		t.Errorf("the last report: %+v", last)
 	}
 }

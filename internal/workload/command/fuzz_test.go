@@ -24,7 +24,8 @@ func configs(t testing.TB) map[string][]byte {
 	return all
 }
 
-// Whatever the file: objections all have its name, a file without any makes a job, always the same, that can be replayed.
+// Whatever the file: objections all have its name, a file without any makes a job, always the same, that can be
+// replayed.
 func FuzzConfig(f *testing.F) {
 	for _, c := range configs(f) {
 		f.Add(c)
@@ -39,7 +40,8 @@ func FuzzConfig(f *testing.F) {
 		spec.Address, spec.Peers = "192.0.2.1", []workload.Peer{{VM: "db-0", Address: "192.0.2.2"}, {VM: "db-1", Address: "192.0.2.3"}}
 		if err := (Engine{}).Validate(spec); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\nfuzz.yml") {
-				if strings.TrimSpace(strings.TrimPrefix(line, "fuzz.yml")) == "" || line[0] != ':' && !strings.HasPrefix(line, "fuzz.yml:") {
+				if strings.TrimSpace(strings.TrimPrefix(line, "fuzz.yml")) == "" || line[0] != ':' &&
+					!strings.HasPrefix(line, "fuzz.yml:") {
 					t.Errorf("an objection without a place: %q", err)
 				}
 			}
@@ -68,7 +70,8 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// fuzzOutput feeds output to the configs of one format: counters never fall, and how the output is cut into pieces changes nothing.
+// fuzzOutput feeds output to the configs of one format: counters never fall, and how the output is cut into pieces
+// changes nothing.
 func fuzzOutput(f *testing.F, format string) {
 	for name, c := range configs(f) {
 		job := jobOf(f, name, c)

@@ -27,10 +27,12 @@ type unitOf struct {
 
 // units are all that are converted. "%" is not: 95 % is 95 of a measure in %.
 var units = map[string]unitOf{
-	"ns": {times, 1}, "us": {times, 1e3}, "µs": {times, 1e3}, "ms": {times, 1e6}, "s": {times, 1e9}, "min": {times, 60e9},
-	"h": {times, 3600e9},
-	"B": {sizes, 1}, "KiB": {sizes, 1 << 10}, "MiB": {sizes, 1 << 20}, "GiB": {sizes, 1 << 30}, "TiB": {sizes, 1 << 40},
-	"kB": {sizes, 1e3}, "KB": {sizes, 1e3}, "MB": {sizes, 1e6}, "GB": {sizes, 1e9}, "TB": {sizes, 1e12},
+	"ns": {times, 1}, "us": {times, 1e3}, "µs": {times, 1e3}, "ms": {times, 1e6}, "s": {times, 1e9},
+	"min": {times, 60e9},
+	"h":   {times, 3600e9},
+	"B":   {sizes, 1}, "KiB": {sizes, 1 << 10}, "MiB": {sizes, 1 << 20}, "GiB": {sizes, 1 << 30},
+	"TiB": {sizes, 1 << 40},
+	"kB":  {sizes, 1e3}, "KB": {sizes, 1e3}, "MB": {sizes, 1e6}, "GB": {sizes, 1e9}, "TB": {sizes, 1e12},
 	"": {plain, 1}, "k": {plain, 1e3}, "M": {plain, 1e6}, "G": {plain, 1e9},
 }
 
@@ -56,8 +58,8 @@ func unitCalled(name string) (unitOf, bool) {
 type number struct {
 	Field string  `json:"field,omitempty"`
 	Value float64 `json:"value,omitempty"` // where there is no field
-	// Units are those that the text may end with, and what a number in them is multiplied by. With a single one, the text
-	// need not end with it.
+	// Units are those that the text may end with, and what a number in them is multiplied by. With a single one, the
+	// text need not end with it.
 	Units     []scaled `json:"units"`
 	Thousands string   `json:"thousands,omitempty"`
 	at        *yaml.Node
@@ -170,7 +172,8 @@ func (c *config) number(n *yaml.Node, what string, d dimension, to string) *numb
 	if len(named) == 0 {
 		named = []string{""}
 		if d == times {
-			c.object(n, "%s: in which unit is it? write {field: %s, unit: s}, or another unit", what, cmp.Or(x.Field, "NAME"))
+			c.object(n, "%s: in which unit is it? write {field: %s, unit: s}, or another unit", what,
+				cmp.Or(x.Field, "NAME"))
 		}
 		if d != plain { // bytes where nothing is said
 			named = nil
@@ -205,8 +208,9 @@ func (c *config) factor(n *yaml.Node, what, name string, d dimension, to string)
 	case to != "" && known && from.dimension == plain: // 12.3k of whatever the measure is in
 		return from.factor
 	case to != "":
-		c.object(n, "%s: unit %q cannot be converted to %s, in which the measure is; use scale: for what the number is "+
-			"to be multiplied by", what, name, to)
+		c.object(n,
+			"%s: unit %q cannot be converted to %s, in which the measure is; use scale: for what the number is "+
+				"to be multiplied by", what, name, to)
 	default:
 		c.object(n, "%s: unit %q is none of %s (it is %s); leave it out of the field and use scale:", what, name,
 			strings.Join(unitNames(d), ", "), d)

@@ -49,7 +49,8 @@ func newParser(declared workload.Declared, sink workload.Sink) (*parser, error) 
 		return nil, err
 	}
 	warner := &workload.Warner{Sink: sink, Tool: l.Program}
-	return &parser{layout: l, warner: warner, state: newState(declared, warner), matched: make([]int, len(l.Records))}, nil
+	return &parser{layout: l, warner: warner, state: newState(declared, warner),
+		matched: make([]int, len(l.Records))}, nil
 }
 
 // limit is how much is kept while the end of a line or document has not come.
@@ -474,7 +475,8 @@ func (p *parser) why(failed error) error {
 	case p.lines == 0:
 		return errors.New("it is empty")
 	case p.layout.Format == formatCSV && !p.layout.NoHeader && p.header == nil:
-		return fmt.Errorf("none of %d lines has the columns %s; the first line was %q", p.lines, strings.Join(p.columns(), ", "),
+		return fmt.Errorf("none of %d lines has the columns %s; the first line was %q", p.lines,
+			strings.Join(p.columns(), ", "),
 			p.first)
 	case some == 0:
 		return fmt.Errorf("0 of %d records matched any of %s; the first line was %q", len(p.matched), p.read(), p.first)

@@ -119,7 +119,8 @@ func TestDamagedDocuments(t *testing.T) {
 	}
 	job = jobOf(t, "redis-benchmark.yml", read(t, "testdata", "redis-benchmark.yml"))
 	_, err := Engine{}.Parse(job.Declared, strings.NewReader("a,b\n1,2\n"), &workloadtest.Recorder{})
-	if want := "none of 2 lines has the columns test, rps, p99_latency_ms"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "none of 2 lines has the columns test, rps, p99_latency_ms"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }

@@ -51,7 +51,8 @@ func TestShippedFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				var r workloadtest.Recorder
-				outcome, err := Engine{}.Run(ctx, workload.Env{Host: host, Clock: clock.Real{}, Raw: io.Discard, Sink: &r}, job)
+				outcome, err := Engine{}.Run(ctx, workload.Env{Host: host, Clock: clock.Real{}, Raw: io.Discard,
+					Sink: &r}, job)
 				if err != nil || len(r.Reports) == 0 || len(r.Warnings) > 0 {
 					t.Fatalf("%d reports, outcome %+v, warnings %q, %v", len(r.Reports), outcome, r.Warnings, err)
 				}
@@ -60,7 +61,8 @@ func TestShippedFiles(t *testing.T) {
 					t.Errorf("the last report: %+v", last)
 				}
 				for i, o := range job.Operations {
-					if c := last.Ops[i]; c.Ops == 0 || o.Bytes && c.Bytes == 0 || o.Name == "event" && (c.Hist == nil || c.Seconds == 0) {
+					if c := last.Ops[i]; c.Ops == 0 || o.Bytes && c.Bytes == 0 || o.Name == "event" &&
+						(c.Hist == nil || c.Seconds == 0) {
 						t.Errorf("%s: %+v", o.Name, c)
 					}
 				}

@@ -58,9 +58,12 @@ func TestSuite(t *testing.T) {
 		Engine: Engine{},
 		Good:   []byte(counting),
 		Faulty: []byte(faulty),
-		Objections: []string{"suite.cfg:2:15", `no "none.sh" under files`, `{runtim}; did you mean "runtime"?`, "suite.cfg:3:1", `did you mean "command"?`,
+		Objections: []string{"suite.cfg:2:15", `no "none.sh" under files`, `{runtim}; did you mean "runtime"?`,
+			"suite.cfg:3:1", `did you mean "command"?`,
 			"suite.cfg:5:31", `did you mean "bytes"?`, "suite.cfg:9:14", "missing closing )"},
-		Refused:      []byte("command: [sh, -c, 'echo FATAL: no such benchmark >&2; exit 2']\noperations: [{name: a, noun: as}]\noutput: {format: lines, records: [{match: '^(?P<n>[0-9]+)$', final: true, operations: {a: {count: n}}}]}\n"),
+		Refused: []byte("command: [sh, -c, 'echo FATAL: no such benchmark >&2; exit 2']\noperations: [{name: a, " +
+			"noun: as}]\noutput: {format: lines, records: [{match: '^(?P<n>[0-9]+)$', final: true, operations: {a: " +
+			"{count: n}}}]}\n"),
 		RefusedWords: []string{"FATAL: no such benchmark", "code 2", "Suite Load"},
 		Noise:        []byte("sysbench 1.0\nThreads started!\n"),
 	}.Run(t)

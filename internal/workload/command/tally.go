@@ -196,7 +196,8 @@ func (s *state) finish() {
 	}
 	lower := func(what string, k *tally) {
 		if counted := k.value; k.finish() {
-			s.warner.Warn("its summary says %.0f %s, less than the %.0f before; the larger is kept", k.summary, what, counted)
+			s.warner.Warn("its summary says %.0f %s, less than the %.0f before; the larger is kept", k.summary, what,
+				counted)
 		}
 	}
 	for i, o := range s.declared.Operations {

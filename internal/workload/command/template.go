@@ -32,7 +32,8 @@ type placeholder struct {
 var placeholders = map[string]placeholder{
 	"runtime": {"", true, func(f *filling, _ string) (string, error) {
 		if f.spec.Runtime <= 0 && !f.formOnly {
-			return "", errors.New("the workload is started without a runtime; give workload.Start runtime_secs, or write " +
+			return "", errors.New("the workload is started without a runtime; give workload.Start runtime_secs, " +
+				"or write " +
 				"the seconds here")
 		}
 		f.timed = true
@@ -219,7 +220,8 @@ func (f *filling) one(inside string, object func(string, ...any)) string {
 			names = append(names, n)
 		}
 		slices.Sort(names)
-		object("there is no placeholder {%s}; %s; write {{ where a brace is meant", clip(inside), suggestion(name, names))
+		object("there is no placeholder {%s}; %s; write {{ where a brace is meant", clip(inside),
+			suggestion(name, names))
 		return ""
 	case p.load && f.serves:
 		object("{%s} means nothing to a server, which runs for as long as the workload does", clip(inside))

@@ -36,7 +36,8 @@ func read(t testing.TB, parts ...string) []byte {
 
 func specOf(name string, config []byte) workload.Spec {
 	return workload.Spec{
-		Name: "load", VM: "vm", ConfigFile: name, Config: config, Interval: time.Second, Runtime: 4 * time.Second, Seed: 42,
+		Name: "load", VM: "vm", ConfigFile: name, Config: config, Interval: time.Second, Runtime: 4 * time.Second,
+		Seed:  42,
 		Disks: []target.Disk{{Device: "/dev/sdb", Path: "/disks/b"}, {Device: "/dev/sdc", Path: "/disks/c"}},
 	}
 }
@@ -65,7 +66,8 @@ func show(declared workload.Declared, r *workloadtest.Recorder, outcome workload
 			if c.Hist != nil {
 				p50, _ := c.Hist.Quantile(0.5)
 				p95, _ := c.Hist.Quantile(0.95)
-				fmt.Fprintf(&b, ", histogram of %d: p50 %v p95 %v", c.Hist.Count(), time.Duration(p50), time.Duration(p95))
+				fmt.Fprintf(&b, ", histogram of %d: p50 %v p95 %v", c.Hist.Count(), time.Duration(p50),
+					time.Duration(p95))
 			}
 			b.WriteByte('\n')
 		}
@@ -115,7 +117,8 @@ func holds(t testing.TB, declared workload.Declared, reports []workload.Report) 
 			t.Errorf("report %d went backwards or ended early: %+v after %+v", i, r, before)
 		}
 		for k, c := range r.Ops {
-			if i > 0 && (c.Ops < before.Ops[k].Ops || c.Bytes < before.Ops[k].Bytes || c.Seconds < before.Ops[k].Seconds) {
+			if i > 0 && (c.Ops < before.Ops[k].Ops || c.Bytes < before.Ops[k].Bytes ||
+				c.Seconds < before.Ops[k].Seconds) {
 				t.Errorf("report %d: %s fell: %+v after %+v", i, declared.Operations[k].Name, c, before.Ops[k])
 			}
 			if c.Hist != nil && c.Hist.Count() != c.Ops {

@@ -42,7 +42,8 @@ func simulate(t *testing.T, e Engine, spec workload.Spec) []workload.Report {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := e.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &bytes.Buffer{}, Sink: &sink}, job); err != nil {
+		if _, err := e.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &bytes.Buffer{},
+			Sink: &sink}, job); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -107,7 +108,8 @@ func TestOpenLoopSaturates(t *testing.T) {
 }
 
 func TestStallsShowInTheTail(t *testing.T) {
-	e := Engine{Law: Law{Kind: Constant, Mean: time.Millisecond}, Stalls: Stalls{Every: 5 * time.Second, Length: time.Second}}
+	e := Engine{Law: Law{Kind: Constant, Mean: time.Millisecond},
+		Stalls: Stalls{Every: 5 * time.Second, Length: time.Second}}
 	reports := simulate(t, e, spec("[job]\ntime_based\nfilename=/dev/sdb\nrw=read\niodepth=2\n", 20*time.Second))
 	end := reports[len(reports)-1]
 	if got := end.Ops[0].Hist.CountAbove(uint64(900 * time.Millisecond)); got != 6 {
@@ -232,7 +234,8 @@ func TestParseSkipsWhatItCannotRead(t *testing.T) {
 
 func TestLaneTellsTheLoad(t *testing.T) {
 	t.Parallel()
-	s := spec("[job]\ntime_based\nfilename=/dev/sdb\nsize=1g\nrw=randrw\niodepth=8\nnumjobs=2\nrate_iops=100,50\nrate_process=poisson\n", time.Minute)
+	s := spec("[job]\ntime_based\nfilename=/dev/sdb\nsize=1g\nrw=randrw\niodepth=8\nnumjobs=2\nrate_iops=100,50\n"+
+		"rate_process=poisson\n", time.Minute)
 	s.Disks = []target.Disk{{Device: "/dev/sdb", Bytes: 1 << 30}}
 	job, err := Engine{}.Command(s)
 	if err != nil {
@@ -251,7 +254,8 @@ func TestLaneTellsTheLoad(t *testing.T) {
 func TestBadProgramIsRefused(t *testing.T) {
 	t.Parallel()
 	host := workloadtest.NewHost(t, 1<<20)
-	_, err := Engine{}.Run(context.Background(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &bytes.Buffer{}, Sink: &workloadtest.Recorder{}},
+	_, err := Engine{}.Run(context.Background(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &bytes.Buffer{},
+		Sink: &workloadtest.Recorder{}},
 		workload.Job{Files: map[string][]byte{programFile: []byte("{")}})
 	if err == nil {
 		t.Error("no error")

@@ -121,7 +121,8 @@ func (o op) stalled(start time.Duration) op {
 	return o
 }
 
-// advance runs the model to limit, or to its end if that is earlier, and returns where it stands and whether it is over.
+// advance runs the model to limit, or to its end if that is earlier, and returns where it stands and whether it is
+// over.
 func (m *model) advance(limit time.Duration) (at time.Duration, over bool) {
 	over = true
 	for _, l := range m.loops {

@@ -53,7 +53,8 @@ func (e Engine) compile(spec workload.Spec) (program, []workload.Lane, error) {
 	}
 	var lanes []workload.Lane
 	if len(file.Jobs()) == 0 {
-		objections = append(objections, fmt.Errorf("%s: no section besides [global]: there is nothing to run", spec.ConfigFile))
+		objections = append(objections, fmt.Errorf("%s: no section besides [global]: there is nothing to run",
+			spec.ConfigFile))
 	}
 	for _, job := range file.Jobs() {
 		r := reader{spec: spec, job: job}
@@ -76,7 +77,8 @@ func (r *reader) object(key, why string) {
 	if o, ok := r.job.Get(key); ok {
 		line = o.Line
 	}
-	r.objections = append(r.objections, fmt.Errorf("%s:%d: [%s] %s=%s: %s", r.spec.ConfigFile, line, r.job.Name, key, r.job.Value(key), why))
+	r.objections = append(r.objections, fmt.Errorf("%s:%d: [%s] %s=%s: %s", r.spec.ConfigFile, line, r.job.Name, key,
+		r.job.Value(key), why))
 }
 
 func (r *reader) stream() (stream, workload.Lane) {

@@ -20,11 +20,12 @@ var forced = []fiofile.Option{
 	{Key: "continue_on_error", Value: "all"},
 }
 
-// apart begins a group of statistics with every section, so that group_reporting adds up the processes of a section and no more. It
-// changes nothing else that fio does, but for options that act on groups.
+// apart begins a group of statistics with every section, so that group_reporting adds up the processes of a section and
+// no more. It changes nothing else that fio does, but for options that act on groups.
 var apart = fiofile.Option{Key: "new_group", Flag: true}
 
-// actOnGroups are options of which fio takes "all jobs of the group" for their scope: a file that has one keeps the groups its author made.
+// actOnGroups are options of which fio takes "all jobs of the group" for their scope: a file that has one keeps the
+// groups its author made.
 var actOnGroups = []string{"exitall", "exitall_on_error", "steadystate"}
 
 // adaptation turns an author's job file into one that runs on the disks given and nothing else.
@@ -49,7 +50,8 @@ func adapt(spec workload.Spec) (*adaptation, error) {
 	}
 	a := &adaptation{spec: spec}
 	if !(spec.SizeScale > 0 && spec.SizeScale <= maxScale) || !(spec.TimeScale > 0 && spec.TimeScale <= maxScale) {
-		a.objections = append(a.objections, fmt.Errorf("%s: size scale %v and time scale %v must be above 0 and at most %d",
+		a.objections = append(a.objections, fmt.Errorf("%s: size scale %v and time scale %v must be above 0 and at "+
+			"most %d",
 			spec.ConfigFile, spec.SizeScale, spec.TimeScale, maxScale))
 		return a, errors.Join(a.objections...)
 	}
@@ -185,8 +187,8 @@ func (a *adaptation) tellApart() bool {
 	return true
 }
 
-// nameZones writes zonemode=strided where a section has a zone size and no mode. Up to fio 3.12 that was the only mode and had no
-// name; later ones refuse a zone size without one.
+// nameZones writes zonemode=strided where a section has a zone size and no mode. Up to fio 3.12 that was the only mode
+// and had no name; later ones refuse a zone size without one.
 func (a *adaptation) nameZones() {
 	if _, named := last(a.out.Global(), "zonemode"); named {
 		return
@@ -276,7 +278,8 @@ func (a *adaptation) waitFor(s *fiofile.Section, o fiofile.Option) (fiofile.Opti
 // changes says what forcing our value takes from the author, "" when nothing.
 func changes(o fiofile.Option) string {
 	switch {
-	case o.Key == "group_reporting" && o.Value == "0", o.Key == "unified_rw_reporting" && o.Value != "0" && o.Value != "none":
+	case o.Key == "group_reporting" && o.Value == "0", o.Key == "unified_rw_reporting" && o.Value != "0" &&
+		o.Value != "none":
 		return "reads and writes of all sections are reported apart, and together with those of the others"
 	case o.Key == "continue_on_error" && o.Value != "all" && o.Value != "":
 		return "errors are counted and never end the job"
@@ -292,7 +295,8 @@ func (a *adaptation) engine(s *fiofile.Section, o fiofile.Option) (fiofile.Optio
 		o.Value = other
 	}
 	if _, ok := engines[o.Value]; !ok {
-		a.object(s, o, "this engine is not allowed here; use libaio, io_uring, psync or another one that only does I/O on the data disks")
+		a.object(s, o, "this engine is not allowed here; use libaio, io_uring, psync or another one that only does "+
+			"I/O on the data disks")
 		return o, false
 	}
 	return o, true

@@ -20,7 +20,8 @@ var disks = []target.Disk{
 }
 
 func spec(config string) workload.Spec {
-	return workload.Spec{Name: "w", VM: "vm", ConfigFile: "w.fio", Config: []byte(config), Disks: disks, Interval: 5 * time.Second}
+	return workload.Spec{Name: "w", VM: "vm", ConfigFile: "w.fio", Config: []byte(config), Disks: disks,
+		Interval: 5 * time.Second}
 }
 
 func adapted(t *testing.T, s workload.Spec) (string, workload.Job) {
@@ -62,13 +63,16 @@ func TestAdapt(t *testing.T) {
 			config: "[a]\nfilename=/dev/sdb\n[global]\nbs=8k\ngroup_reporting=0\n[b]\nfilename=/dev/sdb\n",
 			want: "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n\n[global]\nbs=8k\n" +
 				"\n[section-2]\nfilename=/run/1/b.img\n",
-			notes: []string{"dropped group_reporting=0: reads and writes of all sections are reported apart, and together with those of the others",
+			notes: []string{"dropped group_reporting=0: reads and writes of all sections are reported apart, and " +
+				"together with those of the others",
 				"a [global] section after the first job applies only to the jobs below it"},
 		},
 		"forced keys win": {
-			config: "[global]\ngroup_reporting\ndisk_util=1\ncontinue_on_error=none\nlat_percentiles=0\nclat_percentiles=1\n[a]\nfilename=/dev/sdb\ncontinue_on_error=read\n",
-			want:   "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n",
-			notes: []string{"dropped continue_on_error=none: errors are counted and never end the job", "dropped lat_percentiles=0: histograms hold total latency",
+			config: "[global]\ngroup_reporting\ndisk_util=1\ncontinue_on_error=none\nlat_percentiles=0\n" +
+				"clat_percentiles=1\n[a]\nfilename=/dev/sdb\ncontinue_on_error=read\n",
+			want: "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n",
+			notes: []string{"dropped continue_on_error=none: errors are counted and never end the job",
+				"dropped lat_percentiles=0: histograms hold total latency",
 				"dropped continue_on_error=read: errors are counted and never end the job"},
 		},
 		"several disks, colons in paths": {
@@ -82,10 +86,14 @@ func TestAdapt(t *testing.T) {
 				"\nfilename=/run/1/b.img\nrw=write\nbs=8k\noffset=1m\nio_size=2m\nruntime=5\n",
 		},
 		"commands and files of the author's are dropped": {
-			config: "[global]\nexec_prerun=rm -rf /\nwrite_lat_log=/etc/x\ncgroup=x\nunlink=1\nverify_state_save=1\n[a]\nfilename=/dev/sdb\nexec_postrun=id\n",
-			want:   "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n",
-			notes: []string{"dropped exec_prerun: " + runsCommands, "dropped write_lat_log: " + writesFiles, "dropped cgroup: " + hostSetting,
-				"dropped unlink: the data disks stay until the run's clean-up", "dropped verify_state_save: " + writesFiles, "dropped exec_postrun: " + runsCommands},
+			config: "[global]\nexec_prerun=rm -rf " +
+				"/\nwrite_lat_log=/etc/x\ncgroup=x\nunlink=1\nverify_state_save=1\n[a]\nfilename=/dev/sdb\n" +
+				"exec_postrun=id\n",
+			want: "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n",
+			notes: []string{"dropped exec_prerun: " + runsCommands, "dropped write_lat_log: " + writesFiles,
+				"dropped cgroup: " + hostSetting,
+				"dropped unlink: the data disks stay until the run's clean-up", "dropped verify_state_save: " +
+					writesFiles, "dropped exec_postrun: " + runsCommands},
 		},
 		"other systems' engines": {
 			config: "[a]\nfilename=/dev/sdb\nioengine=windowsaio\niodepth=4\n",
@@ -93,14 +101,18 @@ func TestAdapt(t *testing.T) {
 			notes:  []string{"ioengine windowsaio does not exist on Linux, libaio does the same"},
 		},
 		"sizes are scaled": {
-			config: "[global]\nbs=8k\nzonesize=1g\nzonemode=strided\n[a]\nfilename=/dev/sdb\nsize=8G\noffset=1001m\nio_size=100%\nfilesize=1g-2g\nzoneskip=0\nnumber_ios=150\n[b]\nfilename=/dev/sdc\nsize=10m\noffset=100k\n",
-			scale:  0.01,
+			config: "[global]\nbs=8k\nzonesize=1g\nzonemode=strided\n[a]\nfilename=/dev/sdb\nsize=8G\noffset=1001m\n" +
+				"io_size=100%\nfilesize=1g-2g\nzoneskip=0\nnumber_ios=150\n[b]\nfilename=/dev/sdc\nsize=10m\n" +
+				"offset=100k\n",
+			scale: 0.01,
 			want: "[global]\nbs=8k\nzonesize=10485760\nzonemode=strided\n" + forcedLines + "\n[section-1]" +
-				"\nfilename=/run/1/b.img\nsize=84934656\noffset=10485760\nio_size=100%\nfilesize=10485760-20971520\nzoneskip=0\nnumber_ios=1\n" +
+				"\nfilename=/run/1/b.img\nsize=84934656\noffset=10485760\nio_size=100%\nfilesize=10485760-20971520\n" +
+				"zoneskip=0\nnumber_ios=1\n" +
 				"\n[section-2]\nfilename=/run/1/with\\:colon.img\nsize=98304\noffset=0\n",
 		},
 		"zones without a mode": {
-			config: "[global]\nbs=8k\n[a]\nfilename=/dev/sdb\nsize=8g\nzonesize=1g\nzoneskip=1g\n[b]\nfilename=/dev/sdc\nsize=8g\n[c]\nfilename=/dev/sdc\nsize=8g\nzonesize=1g\nzonemode=none\n",
+			config: "[global]\nbs=8k\n[a]\nfilename=/dev/sdb\nsize=8g\nzonesize=1g\nzoneskip=1g\n[b]\n" +
+				"filename=/dev/sdc\nsize=8g\n[c]\nfilename=/dev/sdc\nsize=8g\nzonesize=1g\nzonemode=none\n",
 			want: "[global]\nbs=8k\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img" +
 				"\nsize=8g\nzonesize=1g\nzoneskip=1g\nzonemode=strided\n" +
 				"\n[section-2]\nfilename=/run/1/with\\:colon.img\nsize=8g\n\n[section-3]" +
@@ -117,10 +129,12 @@ func TestAdapt(t *testing.T) {
 			config: "[a]\nfilename=/dev/sdb\nruntime=1h\nramp_time=90\nstartdelay=10s-1m\nthinktime=100ms\ntime_based\n",
 			time:   0.01,
 			want: "[global]\n" + forcedLines + "\n[section-1]" +
-				"\nfilename=/run/1/b.img\nruntime=36\nramp_time=900000us\nstartdelay=100000us-600000us\nthinktime=100ms\ntime_based\n",
+				"\nfilename=/run/1/b.img\nruntime=36\nramp_time=900000us\nstartdelay=100000us-600000us\n" +
+				"thinktime=100ms\ntime_based\n",
 		},
 		"sections that wait, of one name": {
-			config: "[x y]\nfilename=/dev/sdb\n[ü]\nfilename=/dev/sdb\nwait_for=x y\n[x y]\nfilename=/dev/sdb\nwait_for=ü\n",
+			config: "[x y]\nfilename=/dev/sdb\n[ü]\nfilename=/dev/sdb\nwait_for=x y\n[x " +
+				"y]\nfilename=/dev/sdb\nwait_for=ü\n",
 			want: "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n\n[section-2]" +
 				"\nfilename=/run/1/b.img\nwait_for=section-1\n" +
 				"\n[section-1]\nfilename=/run/1/b.img\nwait_for=section-2\n",
@@ -189,23 +203,26 @@ func TestAdaptRefuses(t *testing.T) {
 			[]string{"w.fio:3:1: [a] direct: it needs a value", "w.fio:4:4: [a] bs=: it needs a value"}},
 		"waits for nobody": {"[a]\nfilename=/dev/sdb\nwait_for=b\n", 1,
 			[]string{"w.fio:3:10: [a] wait_for=b: no section of the file has this name"}},
-		"line of two options": {"[a]\nfilename=/dev/sdb\ndescription=" + strings.Repeat("x", 8179) + "exec_prerun=touch x\n", 1,
+		"line of two options": {"[a]\nfilename=/dev/sdb\ndescription=" + strings.Repeat("x", 8179) +
+			"exec_prerun=touch x\n", 1,
 			[]string{"w.fio:3:1: the line has 8210 bytes"}},
 		"too many disks": {"[a]\nfilename=" + strings.Repeat("/dev/sdb:", 440) + "\n", 1,
 			[]string{"w.fio:2:10: [a] filename=", "the line it makes for fio is too long"}},
 		"only global": {"[global]\nbs=4k\n", 1, []string{"nothing to run"}},
 		"beyond the disk": {"[a]\nfilename=/dev/sdb\noffset=12g\nsize=8g\n", 1,
 			[]string{"ends at byte 21474836480, beyond /dev/sdb, which has 17179869184 bytes"}},
-		"far beyond, scaled": {"[a]\nfilename=/dev/sdb\noffset=12g\nsize=8g\n", 2, []string{"beyond", "all scaled by 2"}},
-		"filesize beyond":    {"[a]\nfilename=/dev/sdb\nfilesize=1g-17g\n", 1, []string{"beyond /dev/sdb"}},
+		"far beyond, scaled": {"[a]\nfilename=/dev/sdb\noffset=12g\nsize=8g\n", 2,
+			[]string{"beyond", "all scaled by 2"}},
+		"filesize beyond": {"[a]\nfilename=/dev/sdb\nfilesize=1g-17g\n", 1, []string{"beyond /dev/sdb"}},
 		"processes beyond": {"[a]\nfilename=/dev/sdb\nsize=4g\noffset_increment=4g\nnumjobs=5\n", 1,
 			[]string{"beyond /dev/sdb"}},
 		"size only fio reads": {"[a]\nfilename=/dev/sdb\nsize=(1+2)t\n", 1,
 			[]string{`w.fio:3:6: [a] size=(1+2)t: "(1+2)t" is not a size such as 8g`}},
 		"until it is full": {"[a]\nfilename=/dev/sdb\nfill_fs=1\n", 1, []string{"until the file system"}},
-		"unscalable":       {"[a]\nfilename=/dev/sdb\nsize=(1+2)g\nruntime=soon\n", 0.5, []string{"w.fio:3:6:", "w.fio:4:9:", `"soon" is not a time`}},
-		"not a job file":   {"size=1\n", 1, []string{"w.fio:1:"}},
-		"absurd scale":     {"[a]\nfilename=/dev/sdb\n", -1, []string{"size scale -1"}},
+		"unscalable": {"[a]\nfilename=/dev/sdb\nsize=(1+2)g\nruntime=soon\n", 0.5,
+			[]string{"w.fio:3:6:", "w.fio:4:9:", `"soon" is not a time`}},
+		"not a job file": {"size=1\n", 1, []string{"w.fio:1:"}},
+		"absurd scale":   {"[a]\nfilename=/dev/sdb\n", -1, []string{"size scale -1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,7 +244,8 @@ func TestAdaptRefuses(t *testing.T) {
 // What could touch anything but the disks never gets to fio, whatever its value looks like and wherever it stands.
 func TestNeverReachesFio(t *testing.T) {
 	t.Parallel()
-	for _, key := range strings.Fields("directory filename_format opendir read_iolog merge_blktrace_file replay_redirect replay_scale " +
+	for _, key := range strings.Fields("directory filename_format opendir read_iolog merge_blktrace_file " +
+		"replay_redirect replay_scale " +
 		"profile fill_device fill_fs file_append include trigger trigger_file exec_prerun exec_postrun " +
 		"write_iolog write_bw_log write_lat_log write_iops_log write_hist_log verify_state_load " +
 		"verify_state_save cgroup cgroup_weight cgroup_nodelete ioscheduler uid gid lockmem unlink " +
@@ -235,7 +253,8 @@ func TestNeverReachesFio(t *testing.T) {
 		"merge_blktrace_iters server client remote-config aux-path output plugin http_host nfs_url " +
 		"hdfsdirectory hostname port program script donorname rbdname") {
 		for _, value := range []string{"", "=", "=1", "=/tmp/x", "=a", "\t=1", " 1"} {
-			for _, config := range []string{"[global]\n%s%s\n[a]\nfilename=/dev/sdb\n", "[a]\n%s%s\nfilename=/dev/sdb\n"} {
+			for _, config := range []string{"[global]\n%s%s\n[a]\nfilename=/dev/sdb\n",
+				"[a]\n%s%s\nfilename=/dev/sdb\n"} {
 				job, err := Engine{}.Command(spec(fmt.Sprintf(config, key, value)))
 				text := string(job.Files["w/job.fio"])
 				if err == nil && text != "[global]\n"+forcedLines+"\n[section-1]\nfilename=/run/1/b.img\n" {
@@ -244,7 +263,8 @@ func TestNeverReachesFio(t *testing.T) {
 			}
 		}
 	}
-	for _, engine := range strings.Fields("net netsplice rdma http libhdfs exec external:/x.so external sg splice falloc e4defrag " +
+	for _, engine := range strings.Fields("net netsplice rdma http libhdfs exec external:/x.so external sg splice " +
+		"falloc e4defrag " +
 		"filecreate filestat filedelete ftruncate rbd rados gfapi gfapi_async nbd libiscsi nfs mtd " +
 		"libpmem dev-dax pmemblk libzbc io_uring_cmd libcufile dfs xnvme guasi libaio,exec libaio:x " +
 		"LIBAIO") {
@@ -278,8 +298,9 @@ func TestValues(t *testing.T) {
 		"random_distribution=zoned_abs:60/20G:40/":    "random_distribution=zoned_abs:60/20g:40/",
 		"random_distribution=zipf:1e3":                "",
 		"file_service_type=roundrobin:4":              "file_service_type=roundrobin:4",
-		"percentile_list=50:99.90":                    "percentile_list=50:99.9", "steadystate=iops:5%": "steadystate=iops:5%",
-		"ss=bw_slope:0.3": "steadystate=bw_slope:0.3", "steadystate=iops:%": "",
+		"percentile_list=50:99.90":                    "percentile_list=50:99.9",
+		"steadystate=iops:5%":                         "steadystate=iops:5%",
+		"ss=bw_slope:0.3":                             "steadystate=bw_slope:0.3", "steadystate=iops:%": "",
 		"ignore_error=EIO,5:ENOSPC": "ignore_error=EIO,5:ENOSPC", "ignore_error=EIO;x": "ignore_error=EIO",
 		"ignore_error=eio": "", "cpus_allowed=0-3, 7": "cpus_allowed=0-3,7",
 		"numa_cpu_nodes=all": "numa_cpu_nodes=all", "numa_mem_policy=bind:0-1": "numa_mem_policy=bind:0-1",
@@ -288,7 +309,8 @@ func TestValues(t *testing.T) {
 		"buffer_pattern='/etc/passwd'": "", "buffer_pattern=\"": "", "buffer_pattern=deadbeef": "",
 		"buffer_pattern=0x": "", "buffer_pattern=\"`id`\"": "", "buffer_pattern=9999999999": "",
 		"sync_file_range=wait_before:8,write": "sync_file_range=wait_before:8,write",
-		"verify=crc32c":                       "verify=crc32c", "verify=0": "verify=0", "mem=mmap": "mem=mmap", "mem=mmap:/x": "",
+		"verify=crc32c":                       "verify=crc32c", "verify=0": "verify=0", "mem=mmap": "mem=mmap",
+		"mem=mmap:/x":                   "",
 		"cmdprio_bssplit=4k/10/3/0:8k/": "cmdprio_bssplit=4k/10/3/0:8k/", "sync=dsync": "sync=dsync",
 		"kb_base=1001": "",
 	} {
@@ -335,7 +357,8 @@ func TestSizeIsCutToTheDisk(t *testing.T) {
 // Appendix A of the scenario language's reference.
 func TestPrefill(t *testing.T) {
 	t.Parallel()
-	s := spec("[global]\nioengine=psync\nzero_buffers\n[vdi-read]\nfilename=/dev/sdb\nsize=8G\nbs=4k\nrw=randread\nrate_iops=10\n" +
+	s := spec("[global]\nioengine=psync\nzero_buffers\n[vdi-read]\nfilename=/dev/sdb\nsize=8G\nbs=4k\nrw=randread\n" +
+		"rate_iops=10\n" +
 		"[vdi-write]\nfilename=/dev/sdb\nsize=2G\noffset=8G\nrw=randwrite\nbuffer_compress_percentage=100\n")
 	s.Prefill, s.Depth, s.Runtime = true, 4, time.Hour
 	got, job := adapted(t, s)
@@ -345,8 +368,10 @@ func TestPrefill(t *testing.T) {
 		t.Error(diff)
 	}
 	lanes := []workload.Lane{
-		{Name: "vdi-read", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true, WriteBytes: 1 << 20, Work: 8 << 30},
-		{Name: "vdi-write", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true, WriteBytes: 1 << 20, Work: 2 << 30},
+		{Name: "vdi-read", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true,
+			WriteBytes: 1 << 20, Work: 8 << 30},
+		{Name: "vdi-write", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true,
+			WriteBytes: 1 << 20, Work: 2 << 30},
 	}
 	if diff := cmp.Diff(lanes, job.Lanes); diff != "" {
 		t.Error(diff)
@@ -478,9 +503,11 @@ startdelay=5
 	s.Runtime = 30*time.Second + 900*time.Millisecond
 	_, job := adapted(t, s)
 	want := []workload.Lane{
-		{Name: "oltp", Device: "/dev/sdb", Depth: 16, Rate: 1600, Reads: true, Writes: true, Bytes: 8 << 30, OpenLoop: true, Direct: true, TimeBased: true,
+		{Name: "oltp", Device: "/dev/sdb", Depth: 16, Rate: 1600, Reads: true, Writes: true, Bytes: 8 << 30,
+			OpenLoop: true, Direct: true, TimeBased: true,
 			ReadShare: 0.625, ReadBytes: 4096, WriteBytes: 4096, Random: 1, Runtime: 30 * time.Second},
-		{Name: "log", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true, Bytes: 8 << 30, OpenLoop: true, ZeroData: true, Reducible: 1, WriteBytes: 65536, Work: 8 << 30, Runtime: 30 * time.Second},
+		{Name: "log", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true, Bytes: 8 << 30, OpenLoop: true,
+			ZeroData: true, Reducible: 1, WriteBytes: 65536, Work: 8 << 30, Runtime: 30 * time.Second},
 		{Name: "scan", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Direct: true,
 			ReadShare: 1, ReadBytes: 4096, Work: 10 << 30, Runtime: 10 * time.Second, Delay: 5 * time.Second, Stage: 1},
 	}
@@ -512,13 +539,15 @@ func TestShape(t *testing.T) {
 		"rw=rw\nbsrange=4k-12k":                                 {0.5, 0, 8192, 8192, 0, workload.Skew{}, gib},
 		"rw=randtrim\nbs=1m":                                    {0, 1, 0, 1 << 20, 1, workload.Skew{}, gib},
 		"rw=randread\npercentage_random=20":                     {1, 0, 4096, 0, 0.2, workload.Skew{}, gib},
-		"rw=randread\nrandom_distribution=zipf:1.2":             {1, 0, 4096, 0, 1, workload.Skew{Kind: workload.Zipf, Value: 1.2}, gib},
-		"rw=randread\nrandom_distribution=pareto:0.8":           {1, 0, 4096, 0, 1, workload.Skew{Kind: workload.Pareto, Value: 0.8}, gib},
-		"rw=randread\nrandom_distribution=normal:30":            {1, 0, 4096, 0, 1, workload.Skew{}, gib},
-		"rw=write\nnumjobs=3\nloops=2":                          {0, 0, 0, 4096, 0, workload.Skew{}, 6 * gib},
-		"rw=write\nio_size=5g":                                  {0, 0, 0, 4096, 0, workload.Skew{}, 5 * gib},
-		"rw=write\nbs=1m\nnumber_ios=10":                        {0, 0, 0, 1 << 20, 0, workload.Skew{}, 10 << 20},
-		"rw=write\ntime_based\nruntime=5":                       {0, 0, 0, 4096, 0, workload.Skew{}, 0},
+		"rw=randread\nrandom_distribution=zipf:1.2": {1, 0, 4096, 0, 1,
+			workload.Skew{Kind: workload.Zipf, Value: 1.2}, gib},
+		"rw=randread\nrandom_distribution=pareto:0.8": {1, 0, 4096, 0, 1,
+			workload.Skew{Kind: workload.Pareto, Value: 0.8}, gib},
+		"rw=randread\nrandom_distribution=normal:30": {1, 0, 4096, 0, 1, workload.Skew{}, gib},
+		"rw=write\nnumjobs=3\nloops=2":               {0, 0, 0, 4096, 0, workload.Skew{}, 6 * gib},
+		"rw=write\nio_size=5g":                       {0, 0, 0, 4096, 0, workload.Skew{}, 5 * gib},
+		"rw=write\nbs=1m\nnumber_ios=10":             {0, 0, 0, 1 << 20, 0, workload.Skew{}, 10 << 20},
+		"rw=write\ntime_based\nruntime=5":            {0, 0, 0, 4096, 0, workload.Skew{}, 0},
 	} {
 		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nsize=1g\n"+lines+"\n"))
 		l := job.Lanes[0]
@@ -532,8 +561,10 @@ func TestShape(t *testing.T) {
 func TestZeroData(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{
-		"zero_buffers": true, "zero_buffers=0": false, "buffer_pattern=0x00": true, "buffer_pattern=0": true, "buffer_pattern=0xdeadbeef": false,
-		"buffer_compress_percentage=100": true, "buffer_compress_percentage=50": false, "dedupe_percentage=100": true, "bs=4k": false,
+		"zero_buffers": true, "zero_buffers=0": false, "buffer_pattern=0x00": true, "buffer_pattern=0": true,
+		"buffer_pattern=0xdeadbeef":      false,
+		"buffer_compress_percentage=100": true, "buffer_compress_percentage=50": false, "dedupe_percentage=100": true,
+		"bs=4k": false,
 	} {
 		if _, job := adapted(t, spec("[a]\nfilename=/dev/sdb\n"+line+"\n")); job.Lanes[0].ZeroData != want {
 			t.Errorf("%s: %v", line, !want)
@@ -544,10 +575,12 @@ func TestZeroData(t *testing.T) {
 func TestReducible(t *testing.T) {
 	t.Parallel()
 	for lines, want := range map[string]float64{
-		"": 0, "zero_buffers": 1, "buffer_pattern=0xdeadbeef": 1, "buffer_compress_percentage=50": 0.5, "dedupe_percentage=30": 0.3,
+		"": 0, "zero_buffers": 1, "buffer_pattern=0xdeadbeef": 1, "buffer_compress_percentage=50": 0.5,
+		"dedupe_percentage=30":                                0.3,
 		"buffer_compress_percentage=50\ndedupe_percentage=50": 0.75, "dedupe_percentage=250": 1,
 	} {
-		if _, job := adapted(t, spec("[a]\nfilename=/dev/sdb\n"+lines+"\n")); math.Abs(job.Lanes[0].Reducible-want) > 1e-12 {
+		if _, job := adapted(t,
+			spec("[a]\nfilename=/dev/sdb\n"+lines+"\n")); math.Abs(job.Lanes[0].Reducible-want) > 1e-12 {
 			t.Errorf("%q: %v, want %v", lines, job.Lanes[0].Reducible, want)
 		}
 	}
@@ -559,8 +592,10 @@ func TestCommandLine(t *testing.T) {
 	s.Name, s.Runtime, s.Seed = "OLTP 1", 2500*time.Millisecond, 99
 	_, job := adapted(t, s)
 	want := target.Command{
-		Argv: []string{"fio", "--output-format=json+", "--status-interval=1", "--output=OLTP_1-3be5e5f5/fio.out", "--eta=never",
-			"--lat_percentiles=1", "--clat_percentiles=0", "--thread", "--runtime=2", "--randrepeat=0", "--randseed=99", "OLTP_1-3be5e5f5/job.fio"},
+		Argv: []string{"fio", "--output-format=json+", "--status-interval=1", "--output=OLTP_1-3be5e5f5/fio.out",
+			"--eta=never",
+			"--lat_percentiles=1", "--clat_percentiles=0", "--thread", "--runtime=2", "--randrepeat=0", "--randseed=99",
+			"OLTP_1-3be5e5f5/job.fio"},
 		Stderr: "OLTP_1-3be5e5f5/fio.err", Label: "OLTP 1",
 	}
 	if diff := cmp.Diff(want, job.Command); diff != "" {
@@ -568,7 +603,8 @@ func TestCommandLine(t *testing.T) {
 	}
 	s.Runtime, s.Seed = 300*time.Millisecond, 0
 	_, job = adapted(t, s)
-	if line := strings.Join(job.Command.Argv, " "); !strings.Contains(line, "--runtime=1 ") || strings.Contains(line, "--randseed") || !strings.Contains(line, "--randrepeat=0") {
+	if line := strings.Join(job.Command.Argv, " "); !strings.Contains(line, "--runtime=1 ") ||
+		strings.Contains(line, "--randseed") || !strings.Contains(line, "--randrepeat=0") {
 		t.Errorf("a short run without a seed: %s", line)
 	}
 	if job.Output != "OLTP_1-3be5e5f5/fio.out" {
@@ -579,9 +615,11 @@ func TestCommandLine(t *testing.T) {
 func TestFoldersDiffer(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]string)
-	for _, name := range []string{"A B", "A_B", "A-B", "../x", "x", "..", "", "-x", "a/b", strings.Repeat("n", 300), "Ä", "Ö"} {
+	for _, name := range []string{"A B", "A_B", "A-B", "../x", "x", "..", "", "-x", "a/b", strings.Repeat("n", 300),
+		"Ä", "Ö"} {
 		folder := workload.FolderName(name)
-		if strings.ContainsAny(folder, "/ ") || strings.ContainsAny(folder[:1], ".-") || len(folder) > 150 || folder == "" {
+		if strings.ContainsAny(folder, "/ ") || strings.ContainsAny(folder[:1], ".-") || len(folder) > 150 ||
+			folder == "" {
 			t.Errorf("%q gives %q", name, folder)
 		}
 		if other, ok := seen[folder]; ok {
@@ -607,7 +645,8 @@ func TestScaledSizes(t *testing.T) {
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]int{
-		"fio-3.33": {3, 33}, "fio-3.28-dirty": {3, 28}, "fio-3.36-44-g9bc9\n": {3, 36}, "fio-2.2.10": {2, 2}, "3.41": {3, 41},
+		"fio-3.33": {3, 33}, "fio-3.28-dirty": {3, 28}, "fio-3.36-44-g9bc9\n": {3, 36}, "fio-2.2.10": {2, 2},
+		"3.41": {3, 41},
 	} {
 		if got, ok := parseVersion(text); !ok || got != want {
 			t.Errorf("%q: %v, %v", text, got, ok)

@@ -20,23 +20,33 @@ var codes = []scenario.Code{
 	{Name: "fio-syntax", Tolerant: scenario.Error, Strict: scenario.Error, Doc: "a job file that cannot be read"},
 	{Name: "fio-no-global", Tolerant: 0, Strict: scenario.Error, Doc: "a job file without a [global] section"},
 	{Name: "fio-no-job", Tolerant: scenario.Error, Strict: scenario.Error, Doc: "a job file without a job"},
-	{Name: "fio-prefill", Tolerant: scenario.Error, Strict: scenario.Error, Doc: "a job of a prefilled workload without its own filename and size"},
-	{Name: "fio-disk", Tolerant: scenario.Error, Strict: scenario.Error, Doc: "a job on a disk that the VM group does not have"},
-	{Name: "fio-file", Tolerant: scenario.Warning, Strict: scenario.Error, Doc: "a job on a file that is no data disk, which targets refuse"},
-	{Name: "fio-extent", Tolerant: scenario.Error, Strict: scenario.Error, Doc: "a job that reaches beyond the end of its disk"},
+	{Name: "fio-prefill", Tolerant: scenario.Error, Strict: scenario.Error,
+		Doc: "a job of a prefilled workload without its own filename and size"},
+	{Name: "fio-disk", Tolerant: scenario.Error, Strict: scenario.Error,
+		Doc: "a job on a disk that the VM group does not have"},
+	{Name: "fio-file", Tolerant: scenario.Warning, Strict: scenario.Error,
+		Doc: "a job on a file that is no data disk, which targets refuse"},
+	{Name: "fio-extent", Tolerant: scenario.Error, Strict: scenario.Error,
+		Doc: "a job that reaches beyond the end of its disk"},
 	{Name: "fio-value", Tolerant: scenario.Warning, Strict: scenario.Error, Doc: "an option value that cannot be read"},
-	{Name: "fio-runtime", Tolerant: scenario.Warning, Strict: scenario.Warning, Doc: "a runtime inside the job file, which wins over the step's"},
-	{Name: "fio-variable", Tolerant: scenario.Warning, Strict: scenario.Warning, Doc: "an environment variable in a job file, which is not set when it runs"},
-	{Name: "fio-include", Tolerant: scenario.Warning, Strict: scenario.Warning, Doc: "an include in a job file, which is not copied to the VMs"},
-	{Name: "fio-not-timed", Tolerant: 0, Strict: scenario.Warning, Doc: "a runtime for a job without time_based: it ends with its size if that comes first"},
-	{Name: "fio-timed", Tolerant: 0, Strict: scenario.Warning, Doc: "a time_based job started without a runtime: it ends with its size"},
+	{Name: "fio-runtime", Tolerant: scenario.Warning, Strict: scenario.Warning,
+		Doc: "a runtime inside the job file, which wins over the step's"},
+	{Name: "fio-variable", Tolerant: scenario.Warning, Strict: scenario.Warning,
+		Doc: "an environment variable in a job file, which is not set when it runs"},
+	{Name: "fio-include", Tolerant: scenario.Warning, Strict: scenario.Warning,
+		Doc: "an include in a job file, which is not copied to the VMs"},
+	{Name: "fio-not-timed", Tolerant: 0, Strict: scenario.Warning,
+		Doc: "a runtime for a job without time_based: it ends with its size if that comes first"},
+	{Name: "fio-timed", Tolerant: 0, Strict: scenario.Warning, Doc: "a time_based job started without a runtime: it " +
+		"ends with its size"},
 }
 
 // Codes implements scenario.Generator.
 func (Engine) Codes() []scenario.Code { return codes }
 
 // ReadConfig implements scenario.Generator.
-func (Engine) ReadConfig(name string, data []byte, settings []scenario.Setting) (scenario.Config, []scenario.Objection) {
+func (Engine) ReadConfig(name string, data []byte, settings []scenario.Setting) (scenario.Config,
+	[]scenario.Objection) {
 	c := &jobConfig{}
 	file, err := fiofile.Parse(name, data)
 	if bad := (fiofile.Errors)(nil); errors.As(err, &bad) {
@@ -91,10 +101,12 @@ func (c *jobConfig) check() {
 		for _, o := range s.Options {
 			switch {
 			case o.Key == "runtime":
-				c.say("fio-runtime", o.Line, 0, fmt.Sprintf("job file: runtime=%s wins over the step's runtime_secs", o.Value),
+				c.say("fio-runtime", o.Line, 0, fmt.Sprintf("job file: runtime=%s wins over the step's runtime_secs",
+					o.Value),
 					"remove it and give runtime_secs")
 			case o.Includes():
-				c.say("fio-include", o.Line, 0, fmt.Sprintf("job file: %q is not followed", o.Key), "write the options out")
+				c.say("fio-include", o.Line, 0, fmt.Sprintf("job file: %q is not followed", o.Key),
+					"write the options out")
 			case o.Key == "bssplit":
 				_, err := fiofile.ParseBSSplit(o.Value)
 				c.badValue(o, err)
@@ -124,7 +136,8 @@ func (c *jobConfig) Fit(u scenario.Use) []scenario.Objection {
 			for _, key := range []string{"filename", "size"} {
 				if _, ok := job.Section.Get(key); !ok {
 					fit.say("fio-prefill", job.Line, 0,
-						fmt.Sprintf("job file: [%s] lacks its own %s, and workload %q is prefilled", job.Name, key, u.Workload),
+						fmt.Sprintf("job file: [%s] lacks its own %s, and workload %q is prefilled", job.Name, key,
+							u.Workload),
 						fmt.Sprintf("write %s in the section; [global] does not count", key))
 				}
 			}
@@ -148,7 +161,8 @@ func (c *jobConfig) checkDisk(job fiofile.Job, line int, device string, alone bo
 	device = strings.TrimSpace(device)
 	m := guestDisk.FindStringSubmatch(device)
 	if m == nil && device != "" && !strings.Contains(device, "$") { // a variable is remarked on by itself
-		c.say("fio-file", line, 0, fmt.Sprintf("job file: [%s] uses %s, which is no data disk of a VM", job.Name, device),
+		c.say("fio-file", line, 0, fmt.Sprintf("job file: [%s] uses %s, which is no data disk of a VM", job.Name,
+			device),
 			"data disks are /dev/sdb, /dev/sdc and so on")
 	}
 	if m == nil || u.Unsure {
@@ -167,7 +181,8 @@ func (c *jobConfig) checkDisk(job fiofile.Job, line int, device string, alone bo
 		if index < 0 {
 			hint = "that is the system disk; data disks begin at /dev/sdb"
 		}
-		c.say("fio-disk", line, 0, fmt.Sprintf("job file: [%s] uses %s, which vm group %q does not have", job.Name, device, u.Group), hint)
+		c.say("fio-disk", line, 0, fmt.Sprintf("job file: [%s] uses %s, which vm group %q does not have", job.Name,
+			device, u.Group), hint)
 		return
 	}
 	size, offset, err := extentOf(job)
@@ -179,7 +194,8 @@ func (c *jobConfig) checkDisk(job fiofile.Job, line int, device string, alone bo
 		end, has = fmt.Sprintf("%d bytes", size+offset), fmt.Sprintf("%d bytes", u.DiskBytes[index])
 	}
 	c.say("fio-extent", line, 0,
-		fmt.Sprintf("job file: [%s] reaches %s into %s, which has %s in vm group %q", job.Name, end, device, has, u.Group),
+		fmt.Sprintf("job file: [%s] reaches %s into %s, which has %s in vm group %q", job.Name, end, device, has,
+			u.Group),
 		"lower size or offset, or enlarge the disk")
 }
 
@@ -223,7 +239,8 @@ func (c *jobConfig) Start(s scenario.Start) []scenario.Objection {
 		at.say("fio-not-timed", 0, 0, fmt.Sprintf("%s: workload %q has a runtime, and %s has jobs without time_based",
 			s.Step, s.Workload, c.file.Name), "add time_based to [global]")
 	case !s.Runtime && timed:
-		at.say("fio-timed", 0, 0, fmt.Sprintf("%s: workload %q has no runtime, and %s is time_based", s.Step, s.Workload, c.file.Name),
+		at.say("fio-timed", 0, 0, fmt.Sprintf("%s: workload %q has no runtime, and %s is time_based", s.Step,
+			s.Workload, c.file.Name),
 			"add runtime_secs, or remove time_based")
 	}
 	return at.objections

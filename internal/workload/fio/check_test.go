@@ -10,13 +10,15 @@ import (
 	"plimsoll/scenario"
 )
 
-const two = "[global]\nioengine=libaio\nrw=randread\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=8k\n[b]\nfilename=/dev/sdb\nsize=1G\n"
+const two = "[global]\nioengine=libaio\nrw=randread\ntime_based\n[a]\nfilename=/dev/sdb\nsize=1G\nbs=8k\n[b]\n" +
+	"filename=/dev/sdb\nsize=1G\n"
 
 // A workload's settings reach every job: in place where a section has the option, else in [global] and every job.
 func TestSettings(t *testing.T) {
 	settings := []scenario.Setting{{Key: "bs", Value: "4k"}, {Key: "iodepth", Value: "8"}}
-	job, err := Engine{}.Command(workload.Spec{Name: "W", VM: "vm", ConfigFile: "w.fio", Config: []byte(two), Settings: settings,
-		Disks: []target.Disk{{Device: "/dev/sdb", Path: "/dev/vdb", Bytes: 2 << 30}}})
+	job, err := Engine{}.Command(workload.Spec{Name: "W", VM: "vm", ConfigFile: "w.fio", Config: []byte(two),
+		Settings: settings,
+		Disks:    []target.Disk{{Device: "/dev/sdb", Path: "/dev/vdb", Bytes: 2 << 30}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,12 +39,14 @@ func TestSettings(t *testing.T) {
 func TestSettingsRefused(t *testing.T) {
 	settings := []scenario.Setting{{Key: "a=b", Value: "1"}, {Key: "exec_prerun", Value: "touch x"}}
 	_, objections := Engine{}.ReadConfig("w.fio", []byte(two), settings)
-	want := []scenario.Objection{{Code: "bounds", Setting: true, What: `"a=b": it would be read as something else in a job file`,
+	want := []scenario.Objection{{Code: "bounds", Setting: true,
+		What: `"a=b": it would be read as something else in a job file`,
 		Hint: "write the name of an option and its plain value"}}
 	if diff := cmp.Diff(want, objections); diff != "" {
 		t.Error(diff)
 	}
-	err := Engine{}.Validate(workload.Spec{Name: "W", VM: "vm", ConfigFile: "w.fio", Config: []byte(two), Settings: settings})
+	err := Engine{}.Validate(workload.Spec{Name: "W", VM: "vm", ConfigFile: "w.fio", Config: []byte(two),
+		Settings: settings})
 	if err == nil {
 		t.Error("the engine takes an option that is none")
 	}

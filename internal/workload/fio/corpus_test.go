@@ -162,8 +162,9 @@ func TestPublishedRates(t *testing.T) {
 	want := []workload.Report{{
 		Time:    time.UnixMilli(1460734491000).UTC(),
 		Elapsed: 900 * time.Millisecond,
-		Ops:     workload.Counts{{Ops: 227, Bytes: 1992 * 1024, Seconds: 227 * 914.48e-6}, {Ops: 232, Bytes: 2264 * 1024, Seconds: 232 * 1390.22e-6}, {}},
-		Final:   true,
+		Ops: workload.Counts{{Ops: 227, Bytes: 1992 * 1024, Seconds: 227 * 914.48e-6},
+			{Ops: 232, Bytes: 2264 * 1024, Seconds: 232 * 1390.22e-6}, {}},
+		Final: true,
 	}}
 	for i := range got {
 		got[i].CPUSeconds = 0

@@ -41,7 +41,8 @@ func (a *adaptation) mapFilename(s *fiofile.Section, o *fiofile.Option) {
 			return
 		}
 		if !writablePath(disk.Path) {
-			a.object(s, *o, fmt.Sprintf("the disk's path %q cannot be written in a job file; move the run folder", disk.Path))
+			a.object(s, *o, fmt.Sprintf("the disk's path %q cannot be written in a job file; move the run folder",
+				disk.Path))
 			return
 		}
 		paths = append(paths, strings.ReplaceAll(disk.Path, ":", `\:`))

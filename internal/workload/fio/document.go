@@ -204,7 +204,8 @@ func (d *document) direction(s *scanner, r *direction) error {
 		case "clat":
 			err = d.timing(s, &r.clat, 1000)
 		case "lat_us", "lat_ms", "clat_us", "clat_ms":
-			d.problems = append(d.problems, fmt.Sprintf("%s is no key of fio's; its unit cannot be trusted, so it was not read", key))
+			d.problems = append(d.problems, fmt.Sprintf("%s is no key of fio's; its unit cannot be trusted, so it "+
+				"was not read", key))
 			err = s.skip()
 		default:
 			err = s.skip()

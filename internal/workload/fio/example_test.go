@@ -14,10 +14,11 @@ func Example() {
 	job, err := fio.Engine{}.Command(workload.Spec{
 		Name:       "OLTP",
 		ConfigFile: "oltp.fio",
-		Config:     []byte("[db]\nfilename=/dev/sdb\nsize=28G\nbs=8k\nrw=randrw\niodepth=8\nioengine=libaio\nexec_prerun=sync\n"),
-		Disks:      []target.Disk{{Device: "/dev/sdb", Path: "/srv/run/vm1/sdb.img", Bytes: 320 << 20}},
-		Seed:       42,
-		SizeScale:  0.01,
+		Config: []byte("[db]\nfilename=/dev/sdb\nsize=28G\nbs=8k\nrw=randrw\niodepth=8\nioengine=libaio\n" +
+			"exec_prerun=sync\n"),
+		Disks:     []target.Disk{{Device: "/dev/sdb", Path: "/srv/run/vm1/sdb.img", Bytes: 320 << 20}},
+		Seed:      42,
+		SizeScale: 0.01,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -1,15 +1,15 @@
-// Package fio drives fio, 3.28 or later: it turns an author's job file into one that touches nothing but the
-// machine's data disks, runs it, and turns its status stream into reports.
+// Package fio drives fio, 3.28 or later: it turns an author's job file into one that touches nothing but the machine's
+// data disks, runs it, and turns its status stream into reports.
 //
 // Job files are written by strangers and fio may run as root, so nothing of the author's text reaches it. The file is
 // read, every option is looked up in a table (options.go) that holds all fio has, and its value is read by a form
-// (values.go) and written anew: devices mapped, sizes and durations scaled, sections under names of our own. Options that
-// would run commands or open other files are refused or left out with a note; what is not in the table, or has another
-// form, is an objection with its place. fio still judges whether a value makes sense, in its own words, which are given
-// back with the author's section names.
+// (values.go) and written anew: devices mapped, sizes and durations scaled, sections under names of our own. Options
+// that would run commands or open other files are refused or left out with a note; what is not in the table, or has
+// another form, is an objection with its place. fio still judges whether a value makes sense, in its own words, which
+// are given back with the author's section names.
 //
-// Latency is total latency: fio's lat, from handing an operation to fio's engine to its completion, submission included.
-// It is service time also for jobs with rate_process=poisson, because fio starts its watch when it sends. The
+// Latency is total latency: fio's lat, from handing an operation to fio's engine to its completion, submission
+// included. It is service time also for jobs with rate_process=poisson, because fio starts its watch when it sends. The
 // histograms are fio's own bins, imported without loss (docs/decisions/0003-fio-latency.md).
 //
 // The parser reads any fio from 2.1 on, client/server files included, and refuses with a reason what holds no report.
@@ -44,7 +44,8 @@ var _ workload.Engine = Engine{}
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
-	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion, Blocks: true, Prefills: true}
+	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion,
+		Blocks: true, Prefills: true}
 }
 
 // Check implements workload.Engine: it asks the host's fio for its version.
@@ -60,10 +61,12 @@ func (e Engine) Check(ctx context.Context, host target.Host) (workload.Tool, err
 	tool := workload.Tool{Path: path, Version: strings.TrimSpace(version)}
 	have, ok := parseVersion(tool.Version)
 	if !ok {
-		return tool, fmt.Errorf("check: fio on %s: %s says it is %q, which is no version of fio; %s", host.Name(), path, tool.Version, install)
+		return tool, fmt.Errorf("check: fio on %s: %s says it is %q, which is no version of fio; %s", host.Name(), path,
+			tool.Version, install)
 	}
 	if need, _ := parseVersion(MinVersion); have[0] < need[0] || have[0] == need[0] && have[1] < need[1] {
-		return tool, fmt.Errorf("check: fio on %s: %s is %s, needed is %s or later; %s", host.Name(), path, tool.Version, MinVersion, install)
+		return tool, fmt.Errorf("check: fio on %s: %s is %s, needed is %s or later; %s", host.Name(), path,
+			tool.Version, MinVersion, install)
 	}
 	return tool, nil
 }
@@ -105,7 +108,8 @@ func (Engine) Validate(spec workload.Spec) error {
 // Command implements workload.Engine. The job's files lie in a folder of their own, named after the workload.
 func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if len(spec.Disks) == 0 {
-		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: the machine has no data disk", spec.Name, spec.VM)
+		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: the machine has no data disk", spec.Name,
+			spec.VM)
 	}
 	a, err := adapt(spec)
 	if err != nil {
@@ -124,7 +128,8 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		"--eta=never",
 		"--lat_percentiles=1", // bins of total latency
 		"--clat_percentiles=0",
-		// As processes, fio's jobs each begin a session of their own and outlive a kill of the process that started them.
+		// As processes, fio's jobs each begin a session of their own and outlive a kill of the process that started
+		// them.
 		"--thread",
 	}
 	if spec.Runtime > 0 && !spec.Prefill {
@@ -138,7 +143,8 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}
 	sections, err := json.Marshal(laneNames(a.lanes))
 	if err != nil {
-		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM, err)
+		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM,
+			err)
 	}
 	return workload.Job{
 		Declared: workload.Declared{Operations: result.BlockOperations(), Format: sections},

@@ -40,7 +40,8 @@ func (a *adaptation) fitJob(job fiofile.Job, disk target.Disk, n int64) {
 		var ok bool
 		if v[i], ok = a.bytes(job, key); !ok {
 			o, _ := job.Get(key)
-			a.object(job.Section, o, "cannot be held against the size of "+disk.Device+"; write a plain number with a unit")
+			a.object(job.Section, o, "cannot be held against the size of "+disk.Device+"; write a plain number "+
+				"with a unit")
 			return
 		}
 	}
@@ -52,7 +53,8 @@ func (a *adaptation) fitJob(job fiofile.Job, disk target.Disk, n int64) {
 	}
 	block := largestBlock(job)
 	room := (disk.Bytes - offset) / block * block
-	if a.spec.SizeScale == 1 || end-disk.Bytes > 2*max(sizeUnit, block) || room < block || size == 0 || filesize > disk.Bytes {
+	if a.spec.SizeScale == 1 || end-disk.Bytes > 2*max(sizeUnit, block) || room < block || size == 0 ||
+		filesize > disk.Bytes {
 		o, ok := job.Get("size")
 		if !ok {
 			o = fiofile.Option{Key: "filename", Value: disk.Device, Line: job.Line}
@@ -62,7 +64,8 @@ func (a *adaptation) fitJob(job fiofile.Job, disk target.Disk, n int64) {
 		return
 	}
 	job.Section.Set("size", strconv.FormatInt(room*n, 10))
-	a.note("[%s] size cut from %d to %d bytes, what is left of %s after its offset", job.Name, size, room*n, disk.Device)
+	a.note("[%s] size cut from %d to %d bytes, what is left of %s after its offset", job.Name, size, room*n,
+		disk.Device)
 }
 
 func scaleWord(scale float64) string {

@@ -63,7 +63,8 @@ func (a *adaptation) lane(job fiofile.Job) workload.Lane {
 	if e := engines[engine]; e.async {
 		depth = number(job, "iodepth", 1)
 	} else if number(job, "iodepth", 1) > 1 {
-		a.note("[%s] iodepth has no effect: ioengine %s keeps one operation outstanding per process", job.Name, orDefault(engine, "psync"))
+		a.note("[%s] iodepth has no effect: ioengine %s keeps one operation outstanding per process", job.Name,
+			orDefault(engine, "psync"))
 	}
 	l := workload.Lane{
 		Name:      job.Name,
@@ -154,7 +155,8 @@ func zeroData(job fiofile.Job) bool {
 		job.Value("buffer_pattern") != "" && pattern == ""
 }
 
-// reducible is the share of what is written that goes when compressible parts and repeated blocks do. One pattern throughout is all of it.
+// reducible is the share of what is written that goes when compressible parts and repeated blocks do. One pattern
+// throughout is all of it.
 func reducible(job fiofile.Job) float64 {
 	if zeroData(job) || job.Value("buffer_pattern") != "" {
 		return 1

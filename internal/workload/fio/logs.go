@@ -64,7 +64,8 @@ func EachLog(r io.Reader, f func(LogPoint) error) error {
 	empty := true
 	err := eachLine(r, 2, func(fields []int64) error {
 		if len(fields) < 4 || len(fields) > 7 {
-			return fmt.Errorf("%d values; a line has time, value, direction, block size, and maybe offset and priority", len(fields))
+			return fmt.Errorf("%d values; a line has time, value, direction, block size, and maybe offset and priority",
+				len(fields))
 		}
 		p := LogPoint{
 			Elapsed: time.Duration(fields[0]) * time.Millisecond, Value: fields[1],

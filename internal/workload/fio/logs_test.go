@@ -76,7 +76,8 @@ func TestParseHistLog(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		p := points[1]
-		if len(points) != 2 || p.Hist.Count() != 5 || p.Direction != LogWrite || p.Block != 4096 || p.Elapsed != time.Second {
+		if len(points) != 2 || p.Hist.Count() != 5 || p.Direction != LogWrite || p.Block != 4096 ||
+			p.Elapsed != time.Second {
 			t.Errorf("%s: %+v", name, p)
 		}
 		if hist.Index(p.Hist.Min()) > hist.Index(c.want) || hist.Index(p.Hist.Max()) < hist.Index(c.want) {
@@ -94,7 +95,8 @@ func TestParseHistLogRefuses(t *testing.T) {
 		histLine(1856, map[int]string{3: "-1"}): "bin 3 holds -1",
 		histLine(1856, map[int]string{3: "288230376923725848"}): "bin 3 holds 288230376923725848",
 	} {
-		if _, err := ParseHistLog(strings.NewReader(text), Nanoseconds); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseHistLog(strings.NewReader(text), Nanoseconds); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %q", text, err, want)
 		}
 	}

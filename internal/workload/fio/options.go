@@ -110,10 +110,12 @@ var table = func() map[string]option {
 	}{
 		{option{action: refuse, why: otherFiles}, "directory filename_format opendir"},
 		{option{action: refuse, why: replays}, "read_iolog merge_blktrace_file replay_redirect"},
-		{option{action: drop, why: replays}, "merge_blktrace_iters merge_blktrace_scalars read_iolog_chunked replay_no_stall " +
+		{option{action: drop, why: replays}, "merge_blktrace_iters merge_blktrace_scalars read_iolog_chunked " +
+			"replay_no_stall " +
 			"replay_scale replay_align replay_time_scale replay_skip"},
-		{option{action: drop, why: writesFiles}, "write_iolog write_bw_log write_lat_log write_iops_log write_hist_log " +
-			"verify_state_save"},
+		{option{action: drop, why: writesFiles},
+			"write_iolog write_bw_log write_lat_log write_iops_log write_hist_log " +
+				"verify_state_save"},
 		{option{action: drop, why: diskStays}, "unlink unlink_each_loop"},
 		{option{action: drop, why: hostSetting}, "cgroup cgroup_weight cgroup_nodelete ioscheduler uid gid"},
 		{option{action: drop, why: deprecated}, "rwmixcycle flow_watermark"},
@@ -126,15 +128,17 @@ var table = func() map[string]option {
 		{option{action: scaleTime, form: duration}, "runtime ramp_time steadystate_duration steadystate_ramp_time"},
 		{option{action: scaleTime, form: timeSpan}, "startdelay"},
 
-		{option{form: blockSizes}, "bs ba rate rate_min rate_iops rate_iops_min rwmixread rwmixwrite percentage_random " +
-			"cmdprio_percentage cmdprio cmdprio_class"},
+		{option{form: blockSizes},
+			"bs ba rate rate_min rate_iops rate_iops_min rwmixread rwmixwrite percentage_random " +
+				"cmdprio_percentage cmdprio cmdprio_class"},
 		{option{form: blockSpans}, "bsrange"},
 		{option{form: duration}, "thinktime thinktime_spin thinktime_iotime max_latency latency_target latency_window"},
 		{option{form: decimals3}, "percentile_list latency_percentile zone_reset_threshold zone_reset_frequency"},
 		{option{form: pattern}, "buffer_pattern verify_pattern"},
 		{option{form: cpus}, "cpus_allowed verify_async_cpus log_compression_cpus"},
 		{option{form: integer}, "nice randseed flow flow_id cpumask nonvectored"},
-		{option{form: amount}, "iodepth iodepth_batch iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low " +
+		{option{form: amount}, "iodepth iodepth_batch iodepth_batch_complete_min iodepth_batch_complete_max " +
+			"iodepth_low " +
 			"offset_align nrfiles openfiles fsync fdatasync write_barrier loops numjobs iomem_align hugepage-size " +
 			"verify_interval verify_offset verify_async verify_backlog verify_backlog_batch " +
 			"trim_percentage trim_backlog trim_backlog_batch max_open_zones job_max_open_zones prio prioclass " +
@@ -142,7 +146,8 @@ var table = func() map[string]option {
 			"log_hist_coarseness log_compression log_alternate_epoch_clock_id significant_figures gtod_cpu " +
 			"buffer_compress_percentage buffer_compress_chunk dedupe_percentage dedupe_working_set_percentage " +
 			"sqthread_poll_cpu uncached force_async hipri_percentage thp cpuload cpuchunks"},
-		{option{form: toggle}, "randrepeat allrandrepeat softrandommap serialize_overlap direct atomic buffered overwrite " +
+		{option{form: toggle}, "randrepeat allrandrepeat softrandommap serialize_overlap direct atomic buffered " +
+			"overwrite " +
 			"do_verify verify_fatal verify_dump experimental_verify trim_verify_zero read_beyond_wp ignore_zone_limits " +
 			"rate_ignore_thinktime latency_run invalidate create_serialize create_fsync create_on_open create_only " +
 			"allow_file_create pre_read end_fsync fsync_on_close per_job_logs log_max_value log_offset log_prio " +

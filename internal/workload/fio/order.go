@@ -44,7 +44,8 @@ func (o *order) take(d *document) {
 		o.held = nil
 	}
 	if o.reports > 0 && s.runtime < previous.runtime && s.stampMS < previous.stampMS {
-		o.warn("a report older than the one before it was skipped (fio's runtime %v, then %v)", previous.runtime, s.runtime)
+		o.warn("a report older than the one before it was skipped (fio's runtime %v, then %v)", previous.runtime,
+			s.runtime)
 		return
 	}
 	soon := o.reports > 0 && o.gap(&s) < closest
@@ -130,7 +131,8 @@ func (o *order) mendTime(s *state) {
 	}
 	if !o.stepped && s.stampMS > 0 && !s.report.Time.Equal(previous.Time) {
 		o.stepped = true
-		o.warn("the clock stepped back by %v; times from here on follow fio's runtime", previous.Time.Sub(s.report.Time))
+		o.warn("the clock stepped back by %v; times from here on follow fio's runtime",
+			previous.Time.Sub(s.report.Time))
 	}
 	s.report.Time = previous.Time.Add(max(s.runtime-o.last.runtime, time.Millisecond))
 }

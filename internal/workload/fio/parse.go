@@ -42,7 +42,8 @@ func newParser(sink workload.Sink, sections []string) *parser {
 	return p
 }
 
-// Feed implements workload.Parser. It takes the next bytes. A document is decoded when the line that closes it has come: a brace in column 0.
+// Feed implements workload.Parser. It takes the next bytes. A document is decoded when the line that closes it has
+// come: a brace in column 0.
 func (p *parser) Feed(data []byte) {
 	p.buf = append(p.buf, data...)
 	done := 0
@@ -201,5 +202,6 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	case outcome.Message == "":
 		return outcome, fmt.Errorf("parse: fio output: no report could be read in its %d bytes", total)
 	}
-	return outcome, fmt.Errorf("parse: fio output: no report in its %d bytes; fio says: %s", total, workload.FirstLines(outcome.Message, 3))
+	return outcome, fmt.Errorf("parse: fio output: no report in its %d bytes; fio says: %s", total,
+		workload.FirstLines(outcome.Message, 3))
 }

@@ -52,36 +52,60 @@ func TestParseStreams(t *testing.T) {
 		warns []string
 		says  string
 	}{
-		"end to end":                 {at(1000, 10).String() + whole + last(3000, 30), "1000/1000:10 2000/2000:20 3000/3000:30F", nil, ""},
-		"last right after another":   {at(1000, 10).String() + last(2000, 20) + last(2140, 21), "1000/1000:10 2000/2000:20 2140/2140:21F", nil, ""},
-		"too soon in the middle":     {at(1000, 10).String() + at(1100, 11).String() + whole + last(3000, 30), "1000/1000:10 2000/2000:20 3000/3000:30F", nil, ""},
-		"same time twice":            {at(1000, 10).String() + at(1000, 10).String() + whole, "1000/1000:10 2000/2000:20", nil, ""},
-		"last of all twice":          {at(1000, 10).String() + last(1500, 15) + last(1500, 15), "1000/1000:10 1500/1500:15 1501/1500:15F", nil, ""},
-		"killed":                     {at(1000, 10).String() + whole, "1000/1000:10 2000/2000:20", nil, ""},
-		"killed soon after a report": {at(1000, 10).String() + at(1100, 11).String(), "1000/1000:10 1100/1100:11", nil, ""},
-		"only one":                   {last(1000, 10), "1000/1000:10F", nil, ""},
-		"words between":              {"fio: something\n" + at(1000, 10).String() + "fio: else\n" + whole, "1000/1000:10 2000/2000:20", nil, "fio: something\nfio: else"},
-		"progress line before":       {"Jobs: 1 (f=1)\rJobs: 1 (f=1) " + at(1000, 10).String(), "1000/1000:10", nil, ""},
-		"braces in words":            {"weird {thing} here\n{\n" + at(1000, 10).String(), "1000/1000:10", nil, "weird\n{thing} here"},
-		"cut, then whole":            {at(1000, 10).String() + whole[:len(whole)/2] + at(3000, 30).String(), "1000/1000:10 3000/3000:30", []string{"was skipped"}, ""},
-		"cut at the end":             {at(1000, 10).String() + whole[:len(whole)/2], "1000/1000:10", []string{"cut short"}, ""},
-		"without its first half":     {at(1000, 10).String() + whole[len(whole)/2:] + at(3000, 30).String(), "1000/1000:10 3000/3000:30", []string{"neither jobs"}, ""},
-		"a message in the middle":    {at(1000, 10).String() + strings.Replace(whole, "      \"eta\"", "fio: io_u error on file x\n      \"eta\"", 1), "1000/1000:10 2000/2000:20", []string{"taken out"}, "fio: io_u error on file x"},
-		"clock set back":             {at(1000, 10).String() + status{stampMS: t0 - 50_000, runtimeMS: 2000, eta: 9, reads: 20}.String() + status{stampMS: t0 - 49_000, runtimeMS: 3000, eta: 9, reads: 30}.String(), "1000/1000:10 2000/2000:20 3000/3000:30", []string{"stepped back"}, ""},
-		"an older report again":      {at(1000, 10).String() + whole + at(1000, 10).String() + last(3000, 30), "1000/1000:10 2000/2000:20 3000/3000:30F", []string{"older"}, ""},
-		"counters begin again":       {at(1000, 10).String() + whole + status{stampMS: t0 + 3000, runtimeMS: 900, eta: 5, reads: 5}.String() + status{stampMS: t0 + 4000, runtimeMS: 1900, eta: 5, reads: 15}.String(), "1000/1000:10 2000/2000:20 3000/2900:25 4000/3900:35", []string{"from zero"}, ""},
-		"windows line ends":          {strings.ReplaceAll(at(1000, 10).String(), "\n", "\r\n"), "1000/1000:10", nil, ""},
-		"on one line":                {strings.Join(strings.Fields(at(1000, 10).String()), " "), "1000/1000:10", nil, ""},
-		"unknown keys of any kind":   {strings.Replace(at(1000, 10).String(), `"groupid" : 0`, `"x" : [1, {"y" : [true, null, "}\"{"]}, -2.5e3], "groupid" : 0`, 1), "1000/1000:10", nil, ""},
-		"without a time stamp":       {strings.Replace(strings.Replace(last(1000, 10), `"timestamp" : 1700000001,`, "", 1), `"timestamp_ms" : 1700000001000,`, "", 1), "-63835596800000-1700000000000/1000:10F", nil, ""},
-		"no operations at first":     {at(0, 0).String() + at(1000, 10).String(), "0/0:0 1000/1000:10", nil, ""},
+		"end to end": {at(1000, 10).String() + whole + last(3000, 30),
+			"1000/1000:10 2000/2000:20 3000/3000:30F", nil, ""},
+		"last right after another": {at(1000, 10).String() + last(2000, 20) + last(2140, 21),
+			"1000/1000:10 2000/2000:20 2140/2140:21F", nil, ""},
+		"too soon in the middle": {at(1000, 10).String() + at(1100, 11).String() + whole + last(3000, 30),
+			"1000/1000:10 2000/2000:20 3000/3000:30F", nil, ""},
+		"same time twice": {at(1000, 10).String() + at(1000, 10).String() + whole,
+			"1000/1000:10 2000/2000:20", nil, ""},
+		"last of all twice": {at(1000, 10).String() + last(1500, 15) + last(1500, 15),
+			"1000/1000:10 1500/1500:15 1501/1500:15F", nil, ""},
+		"killed": {at(1000, 10).String() + whole, "1000/1000:10 2000/2000:20", nil, ""},
+		"killed soon after a report": {at(1000, 10).String() + at(1100, 11).String(), "1000/1000:10 1100/1100:11", nil,
+			""},
+		"only one": {last(1000, 10), "1000/1000:10F", nil, ""},
+		"words between": {"fio: something\n" + at(1000, 10).String() + "fio: else\n" + whole,
+			"1000/1000:10 2000/2000:20", nil, "fio: something\nfio: else"},
+		"progress line before": {"Jobs: 1 (f=1)\rJobs: 1 (f=1) " + at(1000, 10).String(), "1000/1000:10", nil,
+			""},
+		"braces in words": {"weird {thing} here\n{\n" + at(1000, 10).String(), "1000/1000:10", nil,
+			"weird\n{thing} here"},
+		"cut, then whole": {at(1000, 10).String() + whole[:len(whole)/2] + at(3000, 30).String(),
+			"1000/1000:10 3000/3000:30", []string{"was skipped"}, ""},
+		"cut at the end": {at(1000, 10).String() + whole[:len(whole)/2], "1000/1000:10",
+			[]string{"cut short"}, ""},
+		"without its first half": {at(1000, 10).String() + whole[len(whole)/2:] + at(3000, 30).String(),
+			"1000/1000:10 3000/3000:30", []string{"neither jobs"}, ""},
+		"a message in the middle": {at(1000, 10).String() + strings.Replace(whole, "      \"eta\"",
+			"fio: io_u error on file x\n      \"eta\"", 1), "1000/1000:10 2000/2000:20", []string{"taken out"},
+			"fio: io_u error on file x"},
+		"clock set back": {at(1000, 10).String() + status{stampMS: t0 - 50_000, runtimeMS: 2000, eta: 9,
+			reads: 20}.String() + status{stampMS: t0 - 49_000, runtimeMS: 3000, eta: 9, reads: 30}.String(),
+			"1000/1000:10 2000/2000:20 3000/3000:30", []string{"stepped back"}, ""},
+		"an older report again": {at(1000, 10).String() + whole + at(1000, 10).String() + last(3000, 30),
+			"1000/1000:10 2000/2000:20 3000/3000:30F", []string{"older"}, ""},
+		"counters begin again": {at(1000, 10).String() + whole + status{stampMS: t0 + 3000, runtimeMS: 900,
+			eta: 5, reads: 5}.String() + status{stampMS: t0 + 4000, runtimeMS: 1900, eta: 5, reads: 15}.String(),
+			"1000/1000:10 2000/2000:20 3000/2900:25 4000/3900:35", []string{"from zero"}, ""},
+		"windows line ends": {strings.ReplaceAll(at(1000, 10).String(), "\n", "\r\n"), "1000/1000:10", nil,
+			""},
+		"on one line": {strings.Join(strings.Fields(at(1000, 10).String()), " "), "1000/1000:10", nil,
+			""},
+		"unknown keys of any kind": {strings.Replace(at(1000, 10).String(), `"groupid" : 0`,
+			`"x" : [1, {"y" : [true, null, "}\"{"]}, -2.5e3], "groupid" : 0`, 1), "1000/1000:10", nil, ""},
+		"without a time stamp": {strings.Replace(strings.Replace(last(1000, 10), `"timestamp" : 1700000001,`, "",
+			1), `"timestamp_ms" : 1700000001000,`, "", 1), "-63835596800000-1700000000000/1000:10F", nil, ""},
+		"no operations at first": {at(0, 0).String() + at(1000, 10).String(), "0/0:0 1000/1000:10", nil, ""},
 	} {
 		if name == "without a time stamp" { // the zero time: year 1
 			c.want = fmt.Sprintf("%d/1000:10F", workload.Report{}.Time.UnixMilli()-t0)
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, reader := range []io.Reader{strings.NewReader(c.text), iotest.OneByteReader(strings.NewReader(c.text))} {
+			for _, reader := range []io.Reader{strings.NewReader(c.text),
+				iotest.OneByteReader(strings.NewReader(c.text))} {
 				var sink workloadtest.Recorder
 				outcome, err := Engine{}.Parse(workload.Declared{}, reader, &sink)
 				if err != nil {
@@ -133,11 +157,13 @@ func TestParseCounters(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":        {"", "it is empty"},
-		"words":          {"fio: engine x not loadable\nfio: failed to load engine\n", "fio says: fio: engine x not loadable; fio: failed to load engine"},
-		"half a report":  {at(1000, 10).String()[:200], "no report could be read in its 200 bytes"},
-		"other JSON":     {"{\n \"a\" : 1\n}\n", "no report"},
-		"only ramp":      {status{stampMS: t0, runtimeMS: 900, issued: 5, options: rampOption}.String(), "from the ramp time"},
+		"nothing": {"", "it is empty"},
+		"words": {"fio: engine x not loadable\nfio: failed to load engine\n",
+			"fio says: fio: engine x not loadable; fio: failed to load engine"},
+		"half a report": {at(1000, 10).String()[:200], "no report could be read in its 200 bytes"},
+		"other JSON":    {"{\n \"a\" : 1\n}\n", "no report"},
+		"only ramp": {status{stampMS: t0, runtimeMS: 900, issued: 5, options: rampOption}.String(),
+			"from the ramp time"},
 		"deep nesting":   {strings.Repeat(`{"jobs":[`, 100) + "\n}", "no report"},
 		"binary rubbish": {"\x00\xff{\x01\n}\n{\"\n}", "no report"},
 	} {
@@ -163,7 +189,8 @@ func TestParseTellsReadErrors(t *testing.T) {
 func TestParseLeavesTheRampOut(t *testing.T) {
 	t.Parallel()
 	var sink workloadtest.Recorder
-	text := status{stampMS: t0, runtimeMS: 900, eta: 9, options: rampOption, issued: 5}.String() + status{stampMS: t0 + 1000, runtimeMS: 1900, eta: 9, options: rampOption, issued: 5}.String() +
+	text := status{stampMS: t0, runtimeMS: 900, eta: 9, options: rampOption, issued: 5}.String() +
+		status{stampMS: t0 + 1000, runtimeMS: 1900, eta: 9, options: rampOption, issued: 5}.String() +
 		status{stampMS: t0 + 2000, runtimeMS: 900, eta: 9, reads: 10, options: rampOption}.String()
 	if _, err := (Engine{}).Parse(workload.Declared{}, strings.NewReader(text), &sink); err != nil {
 		t.Fatal(err)
@@ -200,13 +227,16 @@ func TestParseClientServer(t *testing.T) {
 		"two processes a host": {[]string{one("a", 5), one("a", 6), one("b", 7), sum(18)}, 18},
 		"host lost in the run": {[]string{one("a", 5), one("b", 7), one("a", 10), sum(10)}, 17},
 	} {
-		text := "client: host=b disconnected\n{\"fio version\":\"fio-3.33\",\"timestamp_ms\":1700000000000,\"client_stats\":[" + strings.Join(c.entries, ",") + "]\n}\n"
+		text := "client: host=b disconnected\n{\"fio " +
+			"version\":\"fio-3.33\",\"timestamp_ms\":1700000000000,\"client_stats\":[" + strings.Join(c.entries, ",") +
+			"]\n}\n"
 		var sink workloadtest.Recorder
 		if _, err := (Engine{}).Parse(workload.Declared{}, strings.NewReader(text), &sink); err != nil {
 			t.Fatal(err)
 		}
 		if r := sink.Reports[0]; r.Ops[0].Ops != c.want || r.Ops[0].Hist.Count() != c.want || !r.Final {
-			t.Errorf("%s: %d operations, %d in the histogram, want %d", name, r.Ops[0].Ops, r.Ops[0].Hist.Count(), c.want)
+			t.Errorf("%s: %d operations, %d in the histogram, want %d", name, r.Ops[0].Ops, r.Ops[0].Hist.Count(),
+				c.want)
 		}
 	}
 }
@@ -314,7 +344,8 @@ func processorTime(b *testing.B) time.Duration {
 // A synthetic stream of a minute with 400 occupied bins.
 func BenchmarkParseSynthetic(b *testing.B) { benchmarkParse(b, []byte(steadyStream(60, 400))) }
 
-// Sections that leave their ramp times at different moments: what was done in one counts neither for the section nor in all.
+// Sections that leave their ramp times at different moments: what was done in one counts neither for the section nor in
+// all.
 func TestSectionsInRamp(t *testing.T) {
 	t.Parallel()
 	var got workloadtest.Recorder

@@ -57,8 +57,10 @@ func config(text string) workload.Spec { return workload.Spec{Config: []byte(tex
 func TestRealOldFiles(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"zones": "[global]\nioengine=libaio\ndirect=1\nnorandommap\n[z]\nfilename=/dev/sdb\nrw=randread\nbs=64k\nsize=32m\nfilesize=32m\nzonesize=1m\nzoneskip=1m\n",
-		"files": "[global]\nioengine=libaio\ndirect=1\niodepth_batch=2\n[f]\nfilename=/dev/sdb\nrw=write\nbs=64k\nsize=8m\nnrfiles=1\nopenfiles=1\nzero_buffers\n",
+		"zones": "[global]\nioengine=libaio\ndirect=1\nnorandommap\n[z]\nfilename=/dev/sdb\nrw=randread\nbs=64k\n" +
+			"size=32m\nfilesize=32m\nzonesize=1m\nzoneskip=1m\n",
+		"files": "[global]\nioengine=libaio\ndirect=1\niodepth_batch=2\n[f]\nfilename=/dev/sdb\nrw=write\nbs=64k\n" +
+			"size=8m\nnrfiles=1\nopenfiles=1\nzero_buffers\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,14 +75,16 @@ func TestRealOldFiles(t *testing.T) {
 // What the file asks for is what fio does: sizes, offsets, directions, rates, and every operation in a bin.
 func TestRealOptionsTakeEffect(t *testing.T) {
 	t.Parallel()
-	s := config("[global]\nioengine=psync\nbs=64k\n[w]\nfilename=/dev/sdb\nsize=64m\noffset=32m\nrw=write\n[r]\nfilename=/dev/sdc\nsize=32m\nrw=randread\nnorandommap\n")
+	s := config("[global]\nioengine=psync\nbs=64k\n[w]\nfilename=/dev/sdb\nsize=64m\noffset=32m\nrw=write\n[r]\n" +
+		"filename=/dev/sdc\nsize=32m\nrw=randread\nnorandommap\n")
 	s.SizeScale = 0.125
 	r := runReal(t, workloadtest.NewHost(t, 16*mib, 16*mib), s, nil)
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
 	end := r.last()
-	if end.Ops[1].Bytes != 8*mib || end.Ops[1].Ops != 128 || end.Ops[0].Bytes != 4*mib || end.Ops[0].Ops != 64 || !end.Final {
+	if end.Ops[1].Bytes != 8*mib || end.Ops[1].Ops != 128 || end.Ops[0].Bytes != 4*mib || end.Ops[0].Ops != 64 ||
+		!end.Final {
 		t.Errorf("ended with %+v", end)
 	}
 	if end.Ops[1].Hist.Count() != 128 || end.Ops[0].Hist.Count() != 64 || end.Ops[1].Hist.Sum() <= 0 {
@@ -100,16 +104,20 @@ func TestRealRateAndTimes(t *testing.T) {
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	if end := r.last(); end.Elapsed < 1400*time.Millisecond || end.Elapsed > 2900*time.Millisecond || end.Ops[0].Ops < 150 || end.Ops[0].Ops > 600 {
+	if end := r.last(); end.Elapsed < 1400*time.Millisecond || end.Elapsed > 2900*time.Millisecond ||
+		end.Ops[0].Ops < 150 || end.Ops[0].Ops > 600 {
 		t.Errorf("ended after %v with %d operations", end.Elapsed, end.Ops[0].Ops)
 	}
 }
 
-// Being told apart changes nothing but the reports: the same operations in the same order of stages, threads of a section together.
+// Being told apart changes nothing but the reports: the same operations in the same order of stages, threads of a
+// section together.
 func TestRealSections(t *testing.T) {
 	t.Parallel()
-	text := "[global]\nioengine=psync\nfilename=/dev/sdb\nbs=4k\nsize=1m\n[data-read]\nrw=randread\nnumjobs=2\nrate_iops=150\n" +
-		"[data-write]\nrw=randrw\nrwmixread=25\nstartdelay=1\n[log]\nrw=write\nbs=16k\nrate_iops=100\nstonewall\n[end]\nrw=read\n"
+	text := "[global]\nioengine=psync\nfilename=/dev/sdb\nbs=4k\nsize=1m\n[data-read]\nrw=randread\nnumjobs=2\n" +
+		"rate_iops=150\n" +
+		"[data-write]\nrw=randrw\nrwmixread=25\nstartdelay=1\n[log]\nrw=write\nbs=16k\nrate_iops=100\nstonewall\n" +
+		"[end]\nrw=read\n"
 	var ends []workload.Report
 	for _, allowed := range []int{0, workload.MostSections} {
 		s := config(text)
@@ -123,20 +131,24 @@ func TestRealSections(t *testing.T) {
 			continue
 		}
 		for _, rep := range r.sink.Reports {
-			if s := rep.Sections; len(s) != 4 || s[2][1].Ops > 0 && (s[0][0].Ops < 512 || s[1][0].Ops+s[1][1].Ops < 256) {
+			if s := rep.Sections; len(s) != 4 || s[2][1].Ops > 0 &&
+				(s[0][0].Ops < 512 || s[1][0].Ops+s[1][1].Ops < 256) {
 				t.Errorf("the log was written before the stage before it had ended: %+v", s)
 			}
 		}
 	}
 	type counts struct{ ops, bytes, hist uint64 }
 	of := func(c workload.Counters) counts { return counts{c.Ops, c.Bytes, c.Hist.Count()} }
-	if diff := cmp.Diff([]counts{of(ends[0].Ops[0]), of(ends[0].Ops[1])}, []counts{of(ends[1].Ops[0]), of(ends[1].Ops[1])}, cmp.AllowUnexported(counts{})); diff != "" {
+	if diff := cmp.Diff([]counts{of(ends[0].Ops[0]), of(ends[0].Ops[1])},
+		[]counts{of(ends[1].Ops[0]), of(ends[1].Ops[1])}, cmp.AllowUnexported(counts{})); diff != "" {
 		t.Errorf("other totals:\n%s", diff)
 	}
 	s := ends[1].Sections
 	mixed := of(s[1][0])
-	want := []counts{{512, 2 * mib, 512}, {256 - mixed.ops, mib - mixed.bytes, 256 - mixed.ops}, {64, mib, 64}, {256, mib, 256}}
-	if diff := cmp.Diff(want, []counts{of(s[0][0]), of(s[1][1]), of(s[2][1]), of(s[3][0])}, cmp.AllowUnexported(counts{})); diff != "" {
+	want := []counts{{512, 2 * mib, 512}, {256 - mixed.ops, mib - mixed.bytes, 256 - mixed.ops}, {64, mib, 64},
+		{256, mib, 256}}
+	if diff := cmp.Diff(want, []counts{of(s[0][0]), of(s[1][1]), of(s[2][1]), of(s[3][0])},
+		cmp.AllowUnexported(counts{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -147,7 +159,8 @@ func TestRealPrefillWritesEverything(t *testing.T) {
 	if err := os.WriteFile(host.Disks()[0].Path, make([]byte, 8*mib), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := config("[a]\nfilename=/dev/sdb\nsize=4m\nrw=randread\n[b]\nfilename=/dev/sdb\nsize=4m\noffset=4m\nrw=randread\nzero_buffers\n")
+	s := config("[a]\nfilename=/dev/sdb\nsize=4m\nrw=randread\n[b]\nfilename=/dev/sdb\nsize=4m\noffset=4m\n" +
+		"rw=randread\nzero_buffers\n")
 	s.Prefill, s.Depth = true, 2
 	r := runReal(t, host, s, nil)
 	if r.err != nil {
@@ -197,7 +210,8 @@ func TestRealDiskFull(t *testing.T) {
 	host := workloadtest.NewHost(t, 2*mib)
 	host.Wrap = []string{"/bin/sh", "-c", `trap '' XFSZ; ulimit -f 2048; exec "$@"`, "sh"} // 512-byte units: 1 MiB
 	r := runReal(t, host, config("[j]\nioengine=psync\nfilename=/dev/sdb\nbs=64k\nsize=2m\nrw=write\n"), nil)
-	for _, want := range []string{"code 1", "job j ended with error 27 (file too large)", "disk0.img", "Real Load", "testhost"} {
+	for _, want := range []string{"code 1", "job j ended with error 27 (file too large)", "disk0.img", "Real Load",
+		"testhost"} {
 		if r.err == nil || !strings.Contains(r.err.Error(), want) {
 			t.Errorf("%v lacks %q", r.err, want)
 		}
@@ -213,8 +227,9 @@ func TestRealRefusals(t *testing.T) {
 		config string
 		want   []string
 	}{
-		"depth of 0": {"[j]\nfilename=/dev/sdb\niodepth=0\n", []string{"min value out of range", "code 1", "testhost", "Real Load"}},
-		"tiny size":  {"[j]\nfilename=/dev/sdb\nsize=512\nbs=4k\n", []string{"size too small", "raise --size-scale"}},
+		"depth of 0": {"[j]\nfilename=/dev/sdb\niodepth=0\n", []string{"min value out of range", "code 1", "testhost",
+			"Real Load"}},
+		"tiny size": {"[j]\nfilename=/dev/sdb\nsize=512\nbs=4k\n", []string{"size too small", "raise --size-scale"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -243,16 +258,19 @@ func TestNothingDone(t *testing.T) {
 		if err := target.WriteFile(t.Context(), host, "prepared", []byte(c.output)); err != nil {
 			t.Fatal(err)
 		}
-		job := workload.Job{Output: "w/fio.out", Command: target.Command{Label: "w", Argv: []string{"/bin/sh", "-c", "mkdir -p w; cp prepared w/fio.out"}}}
+		job := workload.Job{Output: "w/fio.out",
+			Command: target.Command{Label: "w", Argv: []string{"/bin/sh", "-c", "mkdir -p w; cp prepared w/fio.out"}}}
 		var sink workloadtest.Recorder
-		_, err := Engine{}.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &bytes.Buffer{}, Sink: &sink}, job)
+		_, err := Engine{}.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &bytes.Buffer{},
+			Sink: &sink}, job)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
 
-// The same seed gives the same offsets, another seed others. fio itself tells, through a log that only this test asks for.
+// The same seed gives the same offsets, another seed others. fio itself tells, through a log that only this test asks
+// for.
 func TestRealSeeds(t *testing.T) {
 	t.Parallel()
 	fio := needs.Fio(t)
@@ -269,7 +287,8 @@ func TestRealSeeds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		cmd := exec.CommandContext(t.Context(), fio, append(append([]string{}, "--write_iolog=io.log"), job.Command.Argv[1:]...)...)
+		cmd := exec.CommandContext(t.Context(), fio, append(append([]string{}, "--write_iolog=io.log"),
+			job.Command.Argv[1:]...)...)
 		cmd.Dir = host.Dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -321,8 +340,9 @@ func TestRealAcceptsPublishedJobs(t *testing.T) {
 		}
 		files++
 		for _, prefill := range []bool{false, true} {
-			s := workload.Spec{Name: "p", ConfigFile: filepath.Base(path), Config: text, Disks: roomy, SizeScale: 0.002, TimeScale: 0.02,
-				Runtime: 60 * time.Second, Seed: 5, Prefill: prefill, Depth: 1}
+			s := workload.Spec{Name: "p", ConfigFile: filepath.Base(path), Config: text, Disks: roomy, SizeScale: 0.002,
+				TimeScale: 0.02,
+				Runtime:   60 * time.Second, Seed: 5, Prefill: prefill, Depth: 1}
 			job, err := Engine{}.Command(s)
 			if err != nil {
 				t.Errorf("%s: %v", path, err)
@@ -357,7 +377,8 @@ func showcmd(t *testing.T, fio string, host *workloadtest.Host, job workload.Job
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, want := range []string{"--lat_percentiles=1", "--clat_percentiles=0", "--group_reporting", "--disk_util=0", "--continue_on_error=all"} {
+	for _, want := range []string{"--lat_percentiles=1", "--clat_percentiles=0", "--group_reporting", "--disk_util=0",
+		"--continue_on_error=all"} {
 		if strings.Count(string(out), want) != 1 {
 			t.Errorf("%s does not stand once in %q", want, out)
 		}
@@ -378,9 +399,10 @@ func TestCheck(t *testing.T) {
 		"oldest":  {"echo fio-3.28-dirty", workload.Tool{Version: "fio-3.28-dirty"}, ""},
 		"too old": {"echo fio-3.27", workload.Tool{Version: "fio-3.27"}, "needed is 3.28 or later; install it with"},
 		"ancient": {"echo fio-2.1.4", workload.Tool{Version: "fio-2.1.4"}, "needed is 3.28 or later"},
-		"other":   {"echo file indexing for office", workload.Tool{Version: "file indexing for office"}, "no version of fio"},
-		"broken":  {"exit 3", workload.Tool{}, "not found; install it with: apt-get install fio"},
-		"absent":  {"", workload.Tool{}, "not found; install it with: apt-get install fio"},
+		"other": {"echo file indexing for office", workload.Tool{Version: "file indexing for office"},
+			"no version of fio"},
+		"broken": {"exit 3", workload.Tool{}, "not found; install it with: apt-get install fio"},
+		"absent": {"", workload.Tool{}, "not found; install it with: apt-get install fio"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -409,8 +431,10 @@ func TestCheck(t *testing.T) {
 func BenchmarkParseReal(b *testing.B) {
 	fio := needs.Fio(b)
 	host := workloadtest.NewHost(b, 16*mib)
-	cmd := exec.CommandContext(b.Context(), fio, "--output-format=json+", "--status-interval=1", "--eta=never", "--output=out",
-		"--lat_percentiles=1", "--clat_percentiles=0", "--group_reporting", "--ioengine=psync", "--rw=randrw", "--bs=4k", "--size=16m",
+	cmd := exec.CommandContext(b.Context(), fio, "--output-format=json+", "--status-interval=1", "--eta=never",
+		"--output=out",
+		"--lat_percentiles=1", "--clat_percentiles=0", "--group_reporting", "--ioengine=psync", "--rw=randrw",
+		"--bs=4k", "--size=16m",
 		"--time_based", "--runtime=3", "--filename="+host.Disks()[0].Path, "--name=j")
 	cmd.Dir = host.Dir
 	if out, err := cmd.CombinedOutput(); err != nil {

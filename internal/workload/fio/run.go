@@ -15,7 +15,8 @@ func (e Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (wo
 	return workload.Follow(ctx, env, job, newParser(env.Sink, sectionsOf(job.Declared)), words)
 }
 
-// sectionsOf are the author's names for the sections of our own, as Command declared them; none of output made elsewhere.
+// sectionsOf are the author's names for the sections of our own, as Command declared them; none of output made
+// elsewhere.
 func sectionsOf(d workload.Declared) (names []string) {
 	if json.Unmarshal(d.Format, &names) != nil {
 		return nil

@@ -49,14 +49,16 @@ func TestRunOnARoughHost(t *testing.T) {
 		"head -c 700000 prepared > fio.out; sleep 1; tail -c +700001 prepared >> fio.out"}}}
 	var sink, replay workloadtest.Recorder
 	var raw bytes.Buffer
-	outcome, err := Engine{}.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &raw, Sink: &sink}, job)
+	outcome, err := Engine{}.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &raw, Sink: &sink},
+		job)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if raw.String() != stream {
 		t.Errorf("%d of %d bytes in the raw output", raw.Len(), len(stream))
 	}
-	if _, err := (Engine{}).Parse(workload.Declared{}, &raw, &replay); err != nil || outcome.Reports != 121 || brief(replay.Reports) != brief(sink.Reports) {
+	if _, err := (Engine{}).Parse(workload.Declared{}, &raw, &replay); err != nil || outcome.Reports != 121 ||
+		brief(replay.Reports) != brief(sink.Reports) {
 		t.Errorf("%d reports, replay %d, %v", outcome.Reports, len(replay.Reports), err)
 	}
 	if n := len(host.discarded); n == 0 || host.discarded[n-1] > int64(len(stream)) {
@@ -107,7 +109,8 @@ func TestRunTellsWhatTheHostCannotDo(t *testing.T) {
 		host.Host = workloadtest.NewHost(t, mib)
 		job := workload.Job{Output: "fio.out", Files: map[string][]byte{"job.fio": nil},
 			Command: target.Command{Label: "OLTP", Argv: []string{"/bin/sh", "-c", "sleep 60"}}}
-		_, err := Engine{}.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &bytes.Buffer{}, Sink: &workloadtest.Recorder{}}, job)
+		_, err := Engine{}.Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &bytes.Buffer{},
+			Sink: &workloadtest.Recorder{}}, job)
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "workload OLTP on testhost") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -10,7 +10,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// shape fills in what a model of the load needs besides what checks do. What it does not know (think times, zones, flows) it leaves out.
+// shape fills in what a model of the load needs besides what checks do. What it does not know (think times, zones,
+// flows) it leaves out.
 func (a *adaptation) shape(job fiofile.Job, l *workload.Lane, stage int) {
 	l.Stage = stage
 	l.ReadShare, l.TrimShare = shares(job)
@@ -38,7 +39,8 @@ func (a *adaptation) shape(job fiofile.Job, l *workload.Lane, stage int) {
 	}
 }
 
-// shares are the parts of all operations that read and that trim: by rwmixread, or by the rates where each direction has one.
+// shares are the parts of all operations that read and that trim: by rwmixread, or by the rates where each direction
+// has one.
 func shares(job fiofile.Job) (reads, trims float64) {
 	rw, _, _ := strings.Cut(orDefault(job.Value("rw"), "read"), ":")
 	switch rw {
@@ -136,8 +138,8 @@ func longest(text string) time.Duration {
 	return d
 }
 
-// work is what a job moves before it ends by itself: its size, or io_size, as often as it loops and in each of its processes; fewer operations if
-// number_ios says so.
+// work is what a job moves before it ends by itself: its size, or io_size, as often as it loops and in each of its
+// processes; fewer operations if number_ios says so.
 func (a *adaptation) work(job fiofile.Job, l *workload.Lane) int64 {
 	work := l.Bytes
 	if size, ok := a.bytes(job, "io_size"); ok && size > 0 {

@@ -92,15 +92,18 @@ func (s status) String() string {
   ]
 }
 `, version, s.stampMS/1000, s.stampMS, s.options, s.eta, s.runtimeMS/1000, (s.reads+s.issued)*4096, (s.reads+s.issued)*4, s.runtimeMS, s.reads+s.issued+3,
-		mean, s.reads, hist.Middle(900), hist.Middle(900+3*(spread-1)), mean, s.reads, binText, s.runtimeMS, s.errors, s.extra)
+		mean, s.reads, hist.Middle(900), hist.Middle(900+3*(spread-1)), mean, s.reads, binText, s.runtimeMS, s.errors,
+		s.extra)
 }
 
 // steadyStream is n seconds of a steady job, with its last report right after the one before.
 func steadyStream(n, spread int) string {
 	var b strings.Builder
 	for i := 1; i <= n; i++ {
-		b.WriteString(status{stampMS: 1_700_000_000_000 + int64(i)*1000, runtimeMS: int64(i) * 1000, eta: int64(n - i), reads: i * 1000, spread: spread}.String())
+		b.WriteString(status{stampMS: 1_700_000_000_000 + int64(i)*1000, runtimeMS: int64(i) * 1000, eta: int64(n - i),
+			reads: i * 1000, spread: spread}.String())
 	}
-	b.WriteString(status{stampMS: 1_700_000_000_000 + int64(n)*1000 + 140, runtimeMS: int64(n)*1000 + 140, reads: n*1000 + 140, spread: spread}.String())
+	b.WriteString(status{stampMS: 1_700_000_000_000 + int64(n)*1000 + 140, runtimeMS: int64(n)*1000 + 140,
+		reads: n*1000 + 140, spread: spread}.String())
 	return b.String()
 }

@@ -35,14 +35,15 @@ var (
 
 	blockSizes = list(",", 3, true, amount)
 	sizeSpan   = anyOf("a size or a range of sizes such as 1g-2g", size, pair("-", amount))
-	blockSpans = list(",", 3, false, anyOf("a range of block sizes such as 4k-16k", pair("-", amount), pair(":", amount)))
-	timeSpan   = anyOf("a time or a range of times such as 1s-10s", duration, pair("-", duration))
-	decimals3  = list(":", 20, false, decimal)
-	split      = list(",", 3, false, list(":", 64, false, fields("/", amount, optional(share))))
-	prioSplit  = list(",", 3, false, list(":", 64, false, fields("/", amount, optional(share), integer, integer)))
-	cpus       = list(",", 1024, false, anyOf("a CPU or a range of CPUs such as 0-3", integer, pair("-", integer)))
-	nodes      = anyOf("all, or nodes such as 0,2-3", word("all"), cpus)
-	share      = anyOf("a whole percentage", natural)
+	blockSpans = list(",", 3, false, anyOf("a range of block sizes such as 4k-16k", pair("-", amount),
+		pair(":", amount)))
+	timeSpan  = anyOf("a time or a range of times such as 1s-10s", duration, pair("-", duration))
+	decimals3 = list(":", 20, false, decimal)
+	split     = list(",", 3, false, list(":", 64, false, fields("/", amount, optional(share))))
+	prioSplit = list(",", 3, false, list(":", 64, false, fields("/", amount, optional(share), integer, integer)))
+	cpus      = list(",", 1024, false, anyOf("a CPU or a range of CPUs such as 0-3", integer, pair("-", integer)))
+	nodes     = anyOf("all, or nodes such as 0,2-3", word("all"), cpus)
+	share     = anyOf("a whole percentage", natural)
 
 	memoryPolicy = tagged(map[string]form{
 		"default": nil, "local": nil, "prefer": integer, "bind": nodes, "interleave": nodes,

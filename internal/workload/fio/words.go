@@ -26,18 +26,22 @@ func chatter(line string) bool {
 	return false
 }
 
-const lacksEngine = "the host's fio or kernel lacks this ioengine; name another one in the job file, e.g. libaio or psync"
+const lacksEngine = "the host's fio or kernel lacks this ioengine; name another one in the job file, e.g. libaio " +
+	"or psync"
 
 // hints adds what to do about the refusals users meet most.
 var hints = []struct{ says, do string }{
-	{"Inappropriate ioctl", "the disks here are files, which cannot do what the job asks of a device, like trim; take it out, or use a target with block devices"},
-	{"does not support direct", "the file system of the disks has no direct I/O (tmpfs?); put the run folder on another one"},
+	{"Inappropriate ioctl", "the disks here are files, which cannot do what the job asks of a device, like trim; " +
+		"take it out, or use a target with block devices"},
+	{"does not support direct", "the file system of the disks has no direct I/O (tmpfs?); put the run folder on " +
+		"another one"},
 	{"direct=1", "the file system of the disks has no direct I/O (tmpfs?); put the run folder on another one"},
 	{"Bad option", "the host's fio does not know this option; correct it or install a newer fio"},
 	{"No space left", "the file system is full; free space or lower --size-scale"},
 	{"size too small", "raise --size-scale, or the size in the job file"},
 	{"Permission denied", "the user who runs fio may not open the disks"},
-	{"Cannot allocate memory", "the host or the machine's memory limit leaves too little memory for this depth and block size"},
+	{"Cannot allocate memory", "the host or the machine's memory limit leaves too little memory for this depth and " +
+		"block size"},
 	{"EAGAIN", "raise fs.aio-max-nr on the host"},
 	{"io_queue_init", "raise fs.aio-max-nr on the host"},
 	// Last, and not only "engine": a source line of fio's, ioengines.c, is in many of its messages.

@@ -11,9 +11,10 @@ func TestHints(t *testing.T) {
 	for message, want := range map[string]string{
 		"fio: engine libpmem not loadable": "lacks this ioengine",
 		"fio: failed to load engine":       "lacks this ioengine",
-		"job a ended with error 25; fio: pid=2, err=25/file:ioengines.c:399, func=td_io_queue, error=Inappropriate ioctl for device": "disks here are files",
-		"fio: pid=2, err=28/file:ioengines.c:399, func=td_io_queue, error=No space left on device":                                   "the file system is full",
-		"fio: pid=2, err=5/file:ioengines.c:399, func=td_io_queue, error=Input/output error":                                         "",
+		"job a ended with error 25; fio: pid=2, err=25/file:ioengines.c:399, func=td_io_queue, error=Inappropriate " +
+			"ioctl for device": "disks here are files",
+		"fio: pid=2, err=28/file:ioengines.c:399, func=td_io_queue, error=No space left on device": "the file system is full",
+		"fio: pid=2, err=5/file:ioengines.c:399, func=td_io_queue, error=Input/output error":       "",
 	} {
 		if got := hint(message); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%q: hint %q, want %q", message, got, want)

@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Sections get names of our own: fio puts names into file names and cuts them, and a line of the file is a name away from
-// being an option. The number is the place of the author's name among the different ones of the file.
+// Sections get names of our own: fio puts names into file names and cuts them, and a line of the file is a name away
+// from being an option. The number is the place of the author's name among the different ones of the file.
 const ownPrefix = "section-"
 
 func ownSection(i int) string { return ownPrefix + strconv.Itoa(i+1) }

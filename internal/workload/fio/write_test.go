@@ -59,7 +59,8 @@ var hostile = []string{
 }
 
 // values are pieces of values for generated files, good, bad and hostile.
-var values = strings.Fields("0 1 4k 8K 0x10k 1mib 50% 0% 12.5% 4k,8k ,8k 4k- 1k-4k 4k/50:8k/50 read randrw:8 libaio psync " +
+var values = strings.Fields("0 1 4k 8K 0x10k 1mib 50% 0% 12.5% 4k,8k ,8k 4k- 1k-4k 4k/50:8k/50 read randrw:8 " +
+	"libaio psync " +
 	"io_uring zipf:1.2 zoned:50/5 iops:5% 10s 500ms 1-2 EIO,5:ENOSPC md5 \"ab\"-12 0xdeadbeef %o " +
 	"none all wait_before:8,write 99.5:99.9 -3 /etc/passwd /dev/sdb /dev/sdc:/dev/sdb $HOME ${X} " +
 	"`id` (4*4) a;b a#b [a] ' \" \\ = exec_prerun=id")
@@ -191,7 +192,8 @@ func listed(data string) []reported {
 	return sortedOptions(all)
 }
 
-// commandWords parts a command line as fio writes it, without quotes: a text with " --" in it becomes two, here and there.
+// commandWords parts a command line as fio writes it, without quotes: a text with " --" in it becomes two, here and
+// there.
 func commandWords(line string) []string {
 	words := strings.Split(" "+line, " --")[1:]
 	for i := range words {
@@ -259,7 +261,8 @@ func agree(t testing.TB, fio string, config []byte) (compared bool) {
 		return false
 	}
 	if diff := cmp.Diff(listed(data), got); diff != "" {
-		t.Fatalf("fio found other options than were written (-written +found):\n%s\nin\n%s\nfrom\n%.2000q", diff, data, config)
+		t.Fatalf("fio found other options than were written (-written +found):\n%s\nin\n%s\nfrom\n%.2000q", diff, data,
+			config)
 	}
 	return true
 }
@@ -294,8 +297,8 @@ func FuzzReal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, config []byte) { agree(t, fio, config) })
 }
 
-// The table has every option that the fio of this machine lists, for itself and for the engines allowed. A newer fio has
-// more; those of 3.33 are in it.
+// The table has every option that the fio of this machine lists, for itself and for the engines allowed. A newer fio
+// has more; those of 3.33 are in it.
 func TestRealOptionsAreInTheTable(t *testing.T) {
 	t.Parallel()
 	fio := needs.Fio(t)

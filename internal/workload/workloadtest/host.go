@@ -44,7 +44,8 @@ func NewHost(t testing.TB, sizes ...int64) *Host {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		h.disks = append(h.disks, target.Disk{Device: "/dev/sd" + string(rune('b'+i)), Path: path, Bytes: size, File: true})
+		h.disks = append(h.disks, target.Disk{Device: "/dev/sd" + string(rune('b'+i)), Path: path, Bytes: size,
+			File: true})
 	}
 	t.Cleanup(h.Lose)
 	return h

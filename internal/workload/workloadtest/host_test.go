@@ -13,7 +13,8 @@ import (
 func TestHost(t *testing.T) {
 	t.Parallel()
 	h := NewHost(t, 1<<20)
-	p, err := h.Start(t.Context(), target.Command{Argv: []string{"/bin/sh", "-c", "echo hello; sleep 60 & wait"}, Stdout: "out"})
+	p, err := h.Start(t.Context(), target.Command{Argv: []string{"/bin/sh", "-c", "echo hello; sleep 60 & wait"},
+		Stdout: "out"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,8 @@ type Suite struct {
 	Host func(testing.TB) target.Host
 	// Good is a config that does I/O on /dev/sdb until Spec.Runtime is over.
 	Good []byte
-	// Sections is a config of several lanes that the engine can tell apart, on /dev/sdb until Spec.Runtime is over. Nil: it tells none apart.
+	// Sections is a config of several lanes that the engine can tell apart, on /dev/sdb until Spec.Runtime is over.
+	// Nil: it tells none apart.
 	Sections []byte
 	// Faulty holds at least two mistakes; every one of Objections occurs in the error of Validate.
 	Faulty     []byte
@@ -62,7 +63,8 @@ func (w watched) Start(ctx context.Context, c target.Command) (target.Process, e
 	return p, err
 }
 
-// interrupt has f called once, at the first report of a job on the host or, of a tool that reports at its end, at its start.
+// interrupt has f called once, at the first report of a job on the host or, of a tool that reports at its end, at its
+// start.
 func (s Suite) interrupt(host target.Host, sink *Recorder, f func()) target.Host {
 	var once sync.Once
 	if s.AtEnd {
@@ -220,7 +222,8 @@ func checkDeclared(t *testing.T, d workload.Declared, blocks bool) {
 	}
 	seen := map[string]bool{}
 	for _, o := range d.Operations {
-		if o.Name == "" || o.Noun == "" || strings.ContainsAny(o.Name, " \t\n") || seen[o.Name] || o.Block != "" && !o.Bytes {
+		if o.Name == "" || o.Noun == "" || strings.ContainsAny(o.Name, " \t\n") || seen[o.Name] || o.Block != "" &&
+			!o.Bytes {
 			t.Errorf("operation %+v lacks a name of its own or a noun, or moves blocks without bytes", o)
 		}
 		if o.Block != "" && !blocks {
@@ -229,7 +232,8 @@ func checkDeclared(t *testing.T, d workload.Declared, blocks bool) {
 		seen[o.Name] = true
 	}
 	for _, m := range d.Measures {
-		if m.Name == "" || m.Unit == "" || seen[m.Name] || !slices.Contains([]result.Kind{result.Count, result.Level, result.Single}, m.Kind) {
+		if m.Name == "" || m.Unit == "" || seen[m.Name] ||
+			!slices.Contains([]result.Kind{result.Count, result.Level, result.Single}, m.Kind) {
 			t.Errorf("measure %+v lacks a name of its own, a unit or a kind", m)
 		}
 		seen[m.Name] = true
@@ -339,7 +343,8 @@ func checkCounters(t *testing.T, name string, now, before workload.Counters) {
 	if _, err := now.Hist.Sub(before.Hist); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
-	if mean := now.Hist.Mean() / 1e9 * float64(now.Ops); now.Ops > 0 && (mean < now.Seconds*0.98 || mean > now.Seconds*1.02) {
+	if mean := now.Hist.Mean() / 1e9 * float64(now.Ops); now.Ops > 0 &&
+		(mean < now.Seconds*0.98 || mean > now.Seconds*1.02) {
 		t.Errorf("%s: the histogram sums to %v s, Seconds is %v", name, mean, now.Seconds)
 	}
 }
@@ -380,7 +385,8 @@ func (s Suite) sections(t *testing.T) {
 	}
 }
 
-// checkSections holds sections against the contract: one per lane, cumulative, doing what its lane does, together the totals.
+// checkSections holds sections against the contract: one per lane, cumulative, doing what its lane does, together the
+// totals.
 func checkSections(t *testing.T, operations []result.Operation, reports []workload.Report, lanes []workload.Lane) {
 	t.Helper()
 	before := make([]workload.Counts, len(lanes))
@@ -392,7 +398,8 @@ func checkSections(t *testing.T, operations []result.Operation, reports []worklo
 		for k, s := range r.Sections {
 			checkCounts(t, "section "+lanes[k].Name, operations, s, before[k])
 			for n, o := range operations {
-				if c := s[n].Ops; c > 0 && (o.Block == result.BlockRead && !lanes[k].Reads || o.Block == result.BlockWrite && !lanes[k].Writes) {
+				if c := s[n].Ops; c > 0 && (o.Block == result.BlockRead && !lanes[k].Reads ||
+					o.Block == result.BlockWrite && !lanes[k].Writes) {
 					t.Errorf("report %d: section %s has %d %s, which it does not do", i, lanes[k].Name, c, o.Noun)
 				}
 				sum[n].Ops, sum[n].Bytes = sum[n].Ops+s[n].Ops, sum[n].Bytes+s[n].Bytes

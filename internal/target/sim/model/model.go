@@ -1,22 +1,23 @@
 // Package model is the performance model of the simulated cluster: a queueing network with a known answer.
 //
-// Every node's storage is one station with c servers. A Stream is a source of operations at a station: closed when it always
-// keeps its depth outstanding, open when it offers a rate that the station can take within that depth. Cluster-wide
-// contention and crosstalk multiply every service demand by the denominator of the Universal Scalability Law, taken at the
-// number of operations outstanding in the whole cluster, so a cluster of idle stations obeys
+// Every node's storage is one station with c servers. A Stream is a source of operations at a station: closed when it
+// always keeps its depth outstanding, open when it offers a rate that the station can take within that depth.
+// Cluster-wide contention and crosstalk multiply every service demand by the denominator of the Universal Scalability
+// Law, taken at the number of operations outstanding in the whole cluster, so a cluster of idle stations obeys
 //
 //	X(N) = gamma N / (1 + alpha (N-1) + beta N (N-1)),  gamma = 1 / mean service time
 //
-// exactly (N. J. Gunther, Guerrilla Capacity Planning, 2007, ch. 4). Within a node an operation waits for those it finds waiting and,
-// with the probability that all servers are busy, for one of them to come free. That probability is Sakasegawa's
-// rho^(sqrt(2(c+1))-1) (H. Sakasegawa, An approximation formula L_q = alpha rho^beta/(1-rho), Ann. Inst. Statist. Math. 29, 1977), exact for
-// one server. What a closed stream finds is the Bard-Schweitzer estimate, the state without a share of its own; open streams
-// stretch everyone's wait by 1/(1 - rho_open) (Lazowska, Zahorjan, Graham, Sevcik, Quantitative System Performance, 1984, ch. 6 and 7).
-// Where that is exact (one open class on one server; one closed class; depth one; saturation) the tests demand the exact value, elsewhere
-// they compare with a simulation of single operations and state the interval.
+// exactly (N. J. Gunther, Guerrilla Capacity Planning, 2007, ch. 4). Within a node an operation waits for those it
+// finds waiting and, with the probability that all servers are busy, for one of them to come free. That probability is
+// Sakasegawa's rho^(sqrt(2(c+1))-1) (H. Sakasegawa, An approximation formula L_q = alpha rho^beta/(1-rho), Ann. Inst.
+// Statist. Math. 29, 1977), exact for one server. What a closed stream finds is the Bard-Schweitzer estimate, the state
+// without a share of its own; open streams stretch everyone's wait by 1/(1 - rho_open) (Lazowska, Zahorjan, Graham,
+// Sevcik, Quantitative System Performance, 1984, ch. 6 and 7). Where that is exact (one open class on one server; one
+// closed class; depth one; saturation) the tests demand the exact value, elsewhere they compare with a simulation of
+// single operations and state the interval.
 //
-// What it is not: there is no order of arrivals, no scheduling, no deadline. Paced arrivals that are not Poisson are taken for
-// Poisson, which overstates their waiting. The package is pure: no clock, no randomness, no I/O.
+// What it is not: there is no order of arrivals, no scheduling, no deadline. Paced arrivals that are not Poisson are
+// taken for Poisson, which overstates their waiting. The package is pure: no clock, no randomness, no I/O.
 package model
 
 import (
@@ -39,10 +40,11 @@ type Stream struct {
 type Network struct {
 	// Servers is how many operations each node serves at once.
 	Servers []int
-	// Contention and Crosstalk are alpha and beta of the Universal Scalability Law over the operations outstanding in the
-	// cluster; both at least 0.
+	// Contention and Crosstalk are alpha and beta of the Universal Scalability Law over the operations outstanding in
+	// the cluster; both at least 0.
 	Contention, Crosstalk float64
-	// Background is the share of each node's capacity, in [0, 1), that something outside the scenario takes. Nil means none.
+	// Background is the share of each node's capacity, in [0, 1), that something outside the scenario takes. Nil means
+	// none.
 	Background []float64
 }
 
@@ -106,7 +108,8 @@ func Check(net Network, streams []Stream) error {
 // Solve returns the steady state. It takes what Check accepts.
 func Solve(net Network, streams []Stream) Answer {
 	a := Answer{
-		Throughput: make([]float64, len(streams)), Response: make([]float64, len(streams)), Limited: make([]bool, len(streams)),
+		Throughput: make([]float64, len(streams)), Response: make([]float64, len(streams)),
+		Limited:     make([]bool, len(streams)),
 		Utilisation: make([]float64, len(net.Servers)),
 	}
 	kinds := kindsOf(net, streams)
@@ -175,9 +178,9 @@ func (a *Answer) copyAnswers(k *kind) {
 	}
 }
 
-// settle finds the inflation that the operations outstanding under it produce. It lies between none and that of all depths in
-// use, and is found by false position with the Illinois rule (M. Dowell, P. Jarratt, BIT 11, 1971): closed loops, whose depth does not depend
-// on it, take one step.
+// settle finds the inflation that the operations outstanding under it produce. It lies between none and that of all
+// depths in use, and is found by false position with the Illinois rule (M. Dowell, P. Jarratt, BIT 11, 1971): closed
+// loops, whose depth does not depend on it, take one step.
 func (a *Answer) settle(net Network, streams []Stream, at func(float64) float64) {
 	var depths float64
 	for _, s := range streams {
@@ -274,7 +277,8 @@ func (st *station) allBusy(rho float64) float64 {
 	return math.Pow(min(rho, 1), math.Sqrt(2*(st.servers+1))-1)
 }
 
-// solve finds the station's steady state and returns the open stream that does not fit into its depth and exceeds it most, or -1.
+// solve finds the station's steady state and returns the open stream that does not fit into its depth and exceeds it
+// most, or -1.
 func (st *station) solve() int {
 	a := st.answer
 	for _, i := range st.idx {

@@ -23,7 +23,8 @@ func near(t *testing.T, what string, got, want, within float64) {
 func TestOneServerQueue(t *testing.T) {
 	const service = 0.001
 	for _, rho := range []float64{0.01, 0.1, 0.5, 0.9, 0.99} {
-		a := model.Solve(model.Network{Servers: []int{1}}, []model.Stream{{Depth: 1 << 30, Rate: rho / service, Seconds: service}})
+		a := model.Solve(model.Network{Servers: []int{1}},
+			[]model.Stream{{Depth: 1 << 30, Rate: rho / service, Seconds: service}})
 		near(t, fmt.Sprintf("response at rho %v", rho), a.Response[0], service/(1-rho), 1e-12)
 		near(t, "throughput", a.Throughput[0], rho/service, 1e-12)
 		near(t, "utilisation", a.Utilisation[0], rho, 1e-12)
@@ -60,8 +61,8 @@ func TestScalabilityLaw(t *testing.T) {
 	}
 }
 
-// TestAgainstEvents compares the approximations with an exact simulation of single operations, exponential services, first come first
-// served: means must agree within the interval stated for each case.
+// TestAgainstEvents compares the approximations with an exact simulation of single operations, exponential services,
+// first come first served: means must agree within the interval stated for each case.
 func TestAgainstEvents(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -69,8 +70,10 @@ func TestAgainstEvents(t *testing.T) {
 		streams []model.Stream
 		within  float64
 	}{
-		{"open and closed share one server", 1, []model.Stream{{Depth: 1 << 20, Rate: 300, Seconds: 0.001}, {Depth: 1, Seconds: 0.001}}, 0.05},
-		{"two paced streams", 1, []model.Stream{{Depth: 1 << 20, Rate: 300, Seconds: 0.001}, {Depth: 1 << 20, Rate: 400, Seconds: 0.001}}, 0.04},
+		{"open and closed share one server", 1, []model.Stream{{Depth: 1 << 20, Rate: 300, Seconds: 0.001},
+			{Depth: 1, Seconds: 0.001}}, 0.05},
+		{"two paced streams", 1, []model.Stream{{Depth: 1 << 20, Rate: 300, Seconds: 0.001},
+			{Depth: 1 << 20, Rate: 400, Seconds: 0.001}}, 0.04},
 		{"two closed classes", 1, []model.Stream{{Depth: 4, Seconds: 0.001}, {Depth: 12, Seconds: 0.001}}, 0.05},
 		{"four servers, light", 4, []model.Stream{{Depth: 1 << 20, Rate: 1000, Seconds: 0.001}}, 0.06},
 		{"four servers, at depth of servers", 4, []model.Stream{{Depth: 4, Seconds: 0.001}}, 0.45},
@@ -93,8 +96,9 @@ func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 5).Draw(t, "nodes")
 		net := model.Network{
-			Contention: rapid.Float64Range(0, 0.2).Draw(t, "alpha"), Crosstalk: rapid.Float64Range(0, 0.01).Draw(t, "beta"),
-			Servers: make([]int, nodes), Background: make([]float64, nodes),
+			Contention: rapid.Float64Range(0, 0.2).Draw(t, "alpha"),
+			Crosstalk:  rapid.Float64Range(0, 0.01).Draw(t, "beta"),
+			Servers:    make([]int, nodes), Background: make([]float64, nodes),
 		}
 		for i := range nodes {
 			net.Servers[i] = rapid.IntRange(1, 32).Draw(t, "servers")
@@ -114,7 +118,8 @@ func TestInvariants(t *testing.T) {
 		a := model.Solve(net, streams)
 		for i, s := range streams {
 			if !(a.Throughput[i] > 0) || !(a.Response[i] >= s.Seconds*(1-1e-6)) {
-				t.Fatalf("stream %d %+v: throughput %v, response %v below the service time", i, s, a.Throughput[i], a.Response[i])
+				t.Fatalf("stream %d %+v: throughput %v, response %v below the service time", i, s, a.Throughput[i],
+					a.Response[i])
 			}
 			if s.Rate > 0 && a.Throughput[i] > s.Rate*(1+1e-9) {
 				t.Fatalf("stream %d does %v of %v offered", i, a.Throughput[i], s.Rate)
@@ -164,7 +169,8 @@ func BenchmarkSolve(b *testing.B) {
 			for n := range nodes {
 				net.Servers = append(net.Servers, 16)
 				for range 10 {
-					streams = append(streams, model.Stream{Node: n, Depth: 8, Rate: 1000, Seconds: 0.0005}, model.Stream{Node: n, Depth: 1, Seconds: 0.0004})
+					streams = append(streams, model.Stream{Node: n, Depth: 8, Rate: 1000, Seconds: 0.0005},
+						model.Stream{Node: n, Depth: 1, Seconds: 0.0004})
 				}
 			}
 			for b.Loop() {
@@ -255,8 +261,8 @@ func (h *eventHeap) Pop() any {
 	return e
 }
 
-// erlangC is the probability that all of c servers at the load rho are busy when an operation arrives (L. Kleinrock, Queueing Systems I, 1975, section 3.5), from Erlang's
-// recursion for the loss B(c) = aB(c-1) / (c + aB(c-1)).
+// erlangC is the probability that all of c servers at the load rho are busy when an operation arrives (L. Kleinrock,
+// Queueing Systems I, 1975, section 3.5), from Erlang's recursion for the loss B(c) = aB(c-1) / (c + aB(c-1)).
 func erlangC(c int, rho float64) float64 {
 	a, b := rho*float64(c), 1.0
 	for k := 1; k <= c; k++ {
@@ -265,12 +271,13 @@ func erlangC(c int, rho float64) float64 {
 	return b / (1 - rho*(1-b))
 }
 
-// TestManyServersQueue: M/M/c has the response time S + C S / (c (1-rho)), C of Erlang. Sakasegawa's formula is exact for one server; up to 128
-// servers and a load of 99 % it puts the response within 2.5 % of that.
+// TestManyServersQueue: M/M/c has the response time S + C S / (c (1-rho)), C of Erlang. Sakasegawa's formula is exact
+// for one server; up to 128 servers and a load of 99 % it puts the response within 2.5 % of that.
 func TestManyServersQueue(t *testing.T) {
 	for _, c := range []int{1, 2, 4, 8, 32, 128} {
 		for _, rho := range []float64{0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99} {
-			a := model.Solve(model.Network{Servers: []int{c}}, []model.Stream{{Depth: 1 << 30, Rate: rho * float64(c) * 1000, Seconds: 1e-3}})
+			a := model.Solve(model.Network{Servers: []int{c}},
+				[]model.Stream{{Depth: 1 << 30, Rate: rho * float64(c) * 1000, Seconds: 1e-3}})
 			want := 1e-3 * (1 + erlangC(c, rho)/(float64(c)*(1-rho)))
 			off := math.Abs(a.Response[0]/want - 1)
 			if off > 0.025 || c == 1 && off > 1e-9 {

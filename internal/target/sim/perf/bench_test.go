@@ -14,9 +14,11 @@ func fleet(nodes int) []*perf.Job {
 	w := perf.New(perf.DefaultTruth(), nodes)
 	var jobs []*perf.Job
 	for i := range 10 * nodes {
-		paced := workload.Lane{Name: "db", Device: "/dev/sdb", Depth: 32, Rate: 500, OpenLoop: true, Reads: true, Writes: true, ReadShare: 0.5, ReadBytes: 8192,
+		paced := workload.Lane{Name: "db", Device: "/dev/sdb", Depth: 32, Rate: 500, OpenLoop: true, Reads: true,
+			Writes: true, ReadShare: 0.5, ReadBytes: 8192,
 			WriteBytes: 8192, Random: 1, Bytes: 8 << 30, Direct: true}
-		log := workload.Lane{Name: "log", Device: "/dev/sdc", Depth: 1, Rate: 20, Writes: true, WriteBytes: 32768, Random: 0.1, Bytes: 1 << 30, Direct: true}
+		log := workload.Lane{Name: "log", Device: "/dev/sdc", Depth: 1, Rate: 20, Writes: true, WriteBytes: 32768,
+			Random: 0.1, Bytes: 1 << 30, Direct: true}
 		jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", i), i/10, []workload.Lane{paced, log}, perf.JobOptions{}))
 	}
 	return jobs

@@ -9,8 +9,9 @@ import (
 
 // stream is one direction of a lane: its counters and what they follow.
 //
-// Within a cell the count grows evenly from have to will. The path that it follows, expected operations plus noise, may fall where the rate is
-// small against the noise; the count stays then, which keeps it ahead of the path by half the dispersion of an operation on average and no more with time.
+// Within a cell the count grows evenly from have to will. The path that it follows, expected operations plus noise, may
+// fall where the rate is small against the noise; the count stays then, which keeps it ahead of the path by half the
+// dispersion of an operation on average and no more with time.
 type stream struct {
 	mix      Mix
 	rate     float64

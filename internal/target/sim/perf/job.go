@@ -16,8 +16,8 @@ type JobOptions struct {
 	Name    string        // of the workload, told apart by it from others of the VM
 	Runtime time.Duration // after which everything ends at the latest; 0: none
 	Apart   bool          // reports tell the lanes apart
-	// Operations are those that reports count: of every lane's reads, writes and discards the ones that are declared. Nil:
-	// result.BlockOperations().
+	// Operations are those that reports count: of every lane's reads, writes and discards the ones that are declared.
+	// Nil: result.BlockOperations().
 	Operations []result.Operation
 	// Trace is how often the counters are noted for Passed, at whole multiples of it; 0: never.
 	Trace time.Duration
@@ -52,7 +52,8 @@ func (w *World) Start(now time.Time, vm string, node int, lanes []workload.Lane,
 	if o.Operations == nil {
 		o.Operations = result.BlockOperations()
 	}
-	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never, apart: o.Apart,
+	j := &Job{world: w, vm: vm, node: min(max(node, 0), len(w.nodes)-1), began: w.at, ended: never, limit: never,
+		apart: o.Apart,
 		every: int64(o.Trace), noted: w.at, operations: len(o.Operations), index: workload.BlockIndexes(o.Operations)}
 	if o.Runtime > 0 {
 		j.limit = w.at + int64(o.Runtime)
@@ -148,7 +149,9 @@ func (l *lane) end() {
 
 // next goes on with the next stage when the present one is over, or ends the job.
 func (j *Job) next() {
-	if j.ended != never || slices.ContainsFunc(j.lanes, func(l *lane) bool { return l.spec.Stage <= j.stage && l.state != over }) {
+	if j.ended != never || slices.ContainsFunc(j.lanes, func(l *lane) bool {
+		return l.spec.Stage <= j.stage && l.state != over
+	}) {
 		return
 	}
 	stage, found := 0, false
@@ -202,9 +205,9 @@ func (w *World) Finished() int {
 	return w.finished
 }
 
-// NextEnd is when the first of the running jobs will end, or go on in a way that decides when it ends, under what is known
-// now; always later than the time that the world has come to, and false when nothing says so. Ask again later: load
-// changes it.
+// NextEnd is when the first of the running jobs will end, or go on in a way that decides when it ends, under what is
+// known now; always later than the time that the world has come to, and false when nothing says so. Ask again later:
+// load changes it.
 func (w *World) NextEnd() (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -293,7 +296,8 @@ func (j *Job) report(now time.Time, histograms bool) workload.Report {
 	return r
 }
 
-// read brings the world up to now and keeps it there until the function returned is called. Several goroutines may read at once.
+// read brings the world up to now and keeps it there until the function returned is called. Several goroutines may read
+// at once.
 func (w *World) read(now time.Time) (done func()) {
 	w.mu.RLock()
 	for w.at < now.UnixNano() {
@@ -313,7 +317,8 @@ func (l *lane) counters(d int, at int64) workload.Counters {
 	return workload.Counters{Ops: n.ops, Bytes: uint64(float64(n.ops)*l.bytes[d] + 0.5), Seconds: n.seconds}
 }
 
-// note keeps the counters at the lines of the job's grid up to at. It must be called before anything changes what comes after the last one.
+// note keeps the counters at the lines of the job's grid up to at. It must be called before anything changes what comes
+// after the last one.
 func (j *Job) note(at int64) {
 	if j.every == 0 {
 		return
@@ -337,7 +342,8 @@ func (j *Job) note(at int64) {
 	j.noted = max(j.noted, at)
 }
 
-// Passed returns the counters that were noted since it was last called, up to the last report. They are good until the next report.
+// Passed returns the counters that were noted since it was last called, up to the last report. They are good until the
+// next report.
 func (j *Job) Passed() []workload.Point {
 	j.mu.Lock()
 	defer j.mu.Unlock()

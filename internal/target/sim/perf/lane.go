@@ -25,8 +25,8 @@ const (
 
 const defaultBlock = 4096
 
-// settling is the time after which a lane that ends with its work has forgotten half its deviation from the expected count, so that
-// it neither ends with a jump nor waits.
+// settling is the time after which a lane that ends with its work has forgotten half its deviation from the expected
+// count, so that it neither ends with a jump nor waits.
 const settling = 7 * time.Second
 
 // lane is one stream of operations.
@@ -60,7 +60,8 @@ type lane struct {
 	dirs     [directions]stream
 }
 
-// A lane that runs for longRun or more has its noise drawn for longGrain times Grain at once, with the same variance over that time.
+// A lane that runs for longRun or more has its noise drawn for longGrain times Grain at once, with the same variance
+// over that time.
 const (
 	longRun   = time.Hour
 	longGrain = 5
@@ -162,7 +163,8 @@ func (l *lane) serveReads(t Truth, extents, slow float64) {
 		Part{miss * (1 - fast), t.Slow.seconds(t.Slow.ReadSeconds, b, random) * slow})}
 }
 
-// hits is the share of reads that a cache serves which holds the hottest part x. A sequential pass over more than it holds finds nothing.
+// hits is the share of reads that a cache serves which holds the hottest part x. A sequential pass over more than it
+// holds finds nothing.
 func (l *lane) hits(x, blocks float64) float64 {
 	sequential := 0.0
 	if x >= 1 {
@@ -223,8 +225,8 @@ func (l *lane) idle() {
 	}
 }
 
-// dispersion is the variance of a count over its mean, for a share s of the operations: one for Poisson arrivals, none for paced ones, and
-// for a closed loop that of a renewal process, of which the share is drawn.
+// dispersion is the variance of a count over its mean, for a share s of the operations: one for Poisson arrivals, none
+// for paced ones, and for a closed loop that of a renewal process, of which the share is drawn.
 func (l *lane) dispersion(s float64) float64 {
 	switch {
 	case l.paced && l.spec.OpenLoop:

@@ -98,7 +98,8 @@ func (m Mix) Below(seconds float64) float64 {
 	return sum
 }
 
-// Quantile is the time in seconds that a share q of the operations do not exceed, q within (0, 1), to within one part in 10⁹.
+// Quantile is the time in seconds that a share q of the operations do not exceed, q within (0, 1), to within one part
+// in 10⁹.
 func (m Mix) Quantile(q float64) float64 {
 	low, high := math.Inf(1), 0.0
 	for _, p := range m.Parts {

@@ -15,8 +15,8 @@ type NodeUse struct {
 	Writes   float64 // operations per second, trims included
 }
 
-// NodeMetrics are the nodes' own counters now, from the rates that the model expects, without noise. Of every byte written, one copy stays on the node and
-// the others go to the other nodes in equal parts.
+// NodeMetrics are the nodes' own counters now, from the rates that the model expects, without noise. Of every byte
+// written, one copy stays on the node and the others go to the other nodes in equal parts.
 func (w *World) NodeMetrics(now time.Time) []NodeUse {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -28,8 +28,10 @@ func drawTruth(t *rapid.T) perf.Truth {
 	truth.WriteLog = rapid.SampledFrom([]perf.WriteLog{{}, {Bytes: 1 << 28, BytesPerSecond: 10e6}}).Draw(t, "log")
 	truth.Contention = rapid.SampledFrom([]float64{0, 0.01}).Draw(t, "contention")
 	truth.Crosstalk = rapid.SampledFrom([]float64{0, 1e-5}).Draw(t, "crosstalk")
-	truth.Checkpoint = rapid.SampledFrom([]perf.Checkpoint{{}, {Every: 20 * time.Second, Lasts: 5 * time.Second, Load: 0.3}}).Draw(t, "checkpoint")
-	truth.Law = rapid.SampledFrom([]perf.Law{{Kind: perf.Exponential}, {Kind: perf.Lognormal, Sigma: 1}, {Kind: perf.Constant}}).Draw(t, "law")
+	truth.Checkpoint = rapid.SampledFrom([]perf.Checkpoint{{},
+		{Every: 20 * time.Second, Lasts: 5 * time.Second, Load: 0.3}}).Draw(t, "checkpoint")
+	truth.Law = rapid.SampledFrom([]perf.Law{{Kind: perf.Exponential}, {Kind: perf.Lognormal, Sigma: 1},
+		{Kind: perf.Constant}}).Draw(t, "law")
 	truth.NoiseCV = rapid.SampledFrom([]float64{0, 0.05, 0.5}).Draw(t, "noise")
 	truth.Grain = rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second}).Draw(t, "grain")
 	return truth
@@ -43,9 +45,10 @@ func drawLane(t *rapid.T) workload.Lane {
 		OpenLoop:  rapid.Bool().Draw(t, "poisson"),
 		ReadShare: rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "reads"),
 		ReadBytes: 8192, WriteBytes: rapid.SampledFrom([]float64{4096, 1 << 20}).Draw(t, "block"),
-		Bytes:    rapid.SampledFrom([]int64{0, 1 << 28, 20 << 30}).Draw(t, "extent"),
-		Random:   rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "random"),
-		Skew:     rapid.SampledFrom([]workload.Skew{{}, {Kind: workload.Zipf, Value: 1.1}, {Kind: workload.Pareto, Value: 0.2}}).Draw(t, "skew"),
+		Bytes:  rapid.SampledFrom([]int64{0, 1 << 28, 20 << 30}).Draw(t, "extent"),
+		Random: rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "random"),
+		Skew: rapid.SampledFrom([]workload.Skew{{}, {Kind: workload.Zipf, Value: 1.1},
+			{Kind: workload.Pareto, Value: 0.2}}).Draw(t, "skew"),
 		Direct:   rapid.Bool().Draw(t, "direct"),
 		ZeroData: rapid.Bool().Draw(t, "zeros"),
 		Work:     rapid.SampledFrom([]int64{0, 0, 1 << 28}).Draw(t, "work"),
@@ -55,8 +58,9 @@ func drawLane(t *rapid.T) workload.Lane {
 	}
 }
 
-// TestConservation: whatever is done to a world, counters never fall, none that has not ended took time, histograms hold exactly the operations counted and only grow, no more is
-// outstanding than the depth allows, nothing is done before the start or after the end, and work done to size is exactly that size.
+// TestConservation: whatever is done to a world, counters never fall, none that has not ended took time, histograms
+// hold exactly the operations counted and only grow, no more is outstanding than the depth allows, nothing is done
+// before the start or after the end, and work done to size is exactly that size.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		truth := drawTruth(t)
@@ -70,11 +74,13 @@ func TestConservation(t *testing.T) {
 		for i := range rapid.IntRange(1, 10).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 30_000).Draw(t, "wait")) * time.Millisecond)
 			node := rapid.IntRange(0, nodes-1).Draw(t, "node")
-			switch rapid.SampledFrom([]string{"start", "start", "stop", "move", "slow", "hang", "read", "forget"}).Draw(t, "what") {
+			switch rapid.SampledFrom([]string{"start", "start", "stop", "move", "slow", "hang", "read",
+				"forget"}).Draw(t, "what") {
 			case "start":
 				lanes := rapid.SliceOfN(rapid.Custom(drawLane), 1, 2).Draw(t, "lanes")
 				vm := fmt.Sprint("vm-", i%4)
-				jobs = append(jobs, &watched{job: w.Start(now, vm, node, lanes, perf.JobOptions{Name: fmt.Sprint(i)}), lanes: lanes, began: now})
+				jobs = append(jobs, &watched{job: w.Start(now, vm, node, lanes, perf.JobOptions{Name: fmt.Sprint(i)}),
+					lanes: lanes, began: now})
 			case "stop":
 				if len(jobs) > 0 {
 					jobs[i%len(jobs)].job.Stop(now)
@@ -98,7 +104,8 @@ func TestConservation(t *testing.T) {
 				}
 			}
 			for i, u := range w.NodeMetrics(now) {
-				if !(u.CPU >= 0 && u.CPU <= 1 && u.Storage >= 0 && u.Storage <= 1 && u.Reads >= 0 && u.Writes >= 0 && u.Sent >= 0 && u.Received >= 0) {
+				if !(u.CPU >= 0 && u.CPU <= 1 && u.Storage >= 0 && u.Storage <= 1 && u.Reads >= 0 && u.Writes >= 0 &&
+					u.Sent >= 0 && u.Received >= 0) {
 					t.Fatalf("node %d: %+v", i, u)
 				}
 			}
@@ -153,7 +160,8 @@ func (j *watched) look(t *rapid.T, now time.Time) {
 	if ops > most+1 {
 		t.Fatalf("%v operations of a work of %v", ops, most)
 	}
-	if seconds := r.Ops[0].Seconds + r.Ops[1].Seconds; !hasOpen(j.lanes) && seconds > 1.0001*depth*r.Elapsed.Seconds()+1e-6 {
+	if seconds := r.Ops[0].Seconds + r.Ops[1].Seconds; !hasOpen(j.lanes) &&
+		seconds > 1.0001*depth*r.Elapsed.Seconds()+1e-6 {
 		t.Fatalf("%v s of responses in %v at depth %v", seconds, r.Elapsed, depth)
 	}
 	if j.last.Final && (ops != last || r.Elapsed != j.last.Elapsed) {
@@ -176,14 +184,17 @@ func scenario(truth perf.Truth) (*perf.World, []*perf.Job) {
 	w := perf.New(truth, 3)
 	var jobs []*perf.Job
 	for i := range 10 {
-		open := workload.Lane{Name: "log", Device: "/dev/sdc", Depth: 16, Rate: 300, OpenLoop: true, Writes: true, WriteBytes: 32768, Random: 0.1, Direct: true, Bytes: 1 << 30}
-		jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", i), i%3, []workload.Lane{reads(4, 0), open}, perf.JobOptions{Name: "oltp"}))
+		open := workload.Lane{Name: "log", Device: "/dev/sdc", Depth: 16, Rate: 300, OpenLoop: true, Writes: true,
+			WriteBytes: 32768, Random: 0.1, Direct: true, Bytes: 1 << 30}
+		jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", i), i%3, []workload.Lane{reads(4, 0), open},
+			perf.JobOptions{Name: "oltp"}))
 	}
 	w.Fault(after(100), perf.Fault{Kind: perf.SlowDisk, Node: 1, Factor: 3, Until: after(200)})
 	return w, jobs
 }
 
-// TestReadersChangeNothing: counters are the same at a moment however often, in which order and by how many they were read before.
+// TestReadersChangeNothing: counters are the same at a moment however often, in which order and by how many they were
+// read before.
 func TestReadersChangeNothing(t *testing.T) {
 	truth := perf.DefaultTruth()
 	truth.Checkpoint = perf.Checkpoint{Every: time.Minute, Lasts: 7 * time.Second, Load: 0.2}
@@ -230,7 +241,8 @@ func TestReadersChangeNothing(t *testing.T) {
 			g.Wait()
 		},
 	} {
-		if diff := cmp.Diff(want, read(look), cmpopts.IgnoreFields(workload.Counters{}, "Hist"), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		if diff := cmp.Diff(want, read(look), cmpopts.IgnoreFields(workload.Counters{}, "Hist"),
+			cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Errorf("read %s: %s", name, diff)
 		}
 	}
@@ -259,7 +271,8 @@ func TestSeedsDecide(t *testing.T) {
 }
 
 func TestLaws(t *testing.T) {
-	for _, l := range []perf.Law{{Kind: perf.Exponential}, {Kind: perf.Lognormal, Sigma: 0.3}, {Kind: perf.Lognormal, Sigma: 1}} {
+	for _, l := range []perf.Law{{Kind: perf.Exponential}, {Kind: perf.Lognormal, Sigma: 0.3},
+		{Kind: perf.Lognormal, Sigma: 1}} {
 		var mean, square float64
 		const n = 200_000
 		for i := range n {
@@ -292,11 +305,13 @@ func TestHottest(t *testing.T) {
 	}
 	h := perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: 0.2}, 0.2, 1e6)
 	near(t, "Pareto 0.2", h, 0.8, 1e-12)
-	near(t, "Pareto 0.2 of the hottest fifth", perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: 0.2}, 0.04, 1e6), 0.64, 1e-12)
+	near(t, "Pareto 0.2 of the hottest fifth", perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: 0.2}, 0.04,
+		1e6), 0.64, 1e-12)
 	near(t, "uniform", perf.Hottest(workload.Skew{}, 0.3, 1e6), 0.3, 0)
 }
 
-// TestParetoAsDrawn draws as fio does, at u^(ln h / ln(1-h)) of the extent for u even in (0, 1), and counts what the hottest tenth gets.
+// TestParetoAsDrawn draws as fio does, at u^(ln h / ln(1-h)) of the extent for u even in (0, 1), and counts what the
+// hottest tenth gets.
 func TestParetoAsDrawn(t *testing.T) {
 	for _, h := range []float64{0.01, 0.2, 0.5, 0.8, 0.95} {
 		const draws, bins = 1_000_000, 1000
@@ -309,7 +324,8 @@ func TestParetoAsDrawn(t *testing.T) {
 		for _, n := range hits[bins-bins/10:] {
 			hottest += n
 		}
-		near(t, fmt.Sprintf("Pareto %v", h), perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: h}, 0.1, bins), float64(hottest)/draws, 1e-3)
+		near(t, fmt.Sprintf("Pareto %v", h), perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: h}, 0.1, bins),
+			float64(hottest)/draws, 1e-3)
 	}
 }
 
@@ -321,19 +337,23 @@ func TestCheckSaysEverything(t *testing.T) {
 	bad.Servers, bad.Fast.ReadSeconds, bad.Contention, bad.Law.Kind = 0, 0, math.NaN(), "normal"
 	bad.Background, bad.Grain, bad.Checkpoint = 0.7, 0, perf.Checkpoint{Every: time.Minute, Lasts: time.Hour, Load: 0.5}
 	err := bad.Check()
-	for _, want := range []string{"servers 0", "fast {ReadSeconds:0 ", "contention NaN", "background plus checkpoint.load 1.2", "every 1m0s", "grain 0s", `law.kind "normal"`} {
+	for _, want := range []string{"servers 0", "fast {ReadSeconds:0 ", "contention NaN",
+		"background plus checkpoint.load 1.2", "every 1m0s", "grain 0s", `law.kind "normal"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
 	}
 }
 
-// TestPassed: what a job notes between reports is what another reader sees who looks at those moments, whatever happens to the job in between.
+// TestPassed: what a job notes between reports is what another reader sees who looks at those moments, whatever happens
+// to the job in between.
 func TestPassed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		truth := drawTruth(t)
 		lanes := rapid.SliceOfN(rapid.Custom(drawLane), 1, 3).Draw(t, "lanes")
-		events := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) int { return rapid.IntRange(0, 120_000).Draw(t, "at") }), 0, 6).Draw(t, "events")
+		events := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) int {
+			return rapid.IntRange(0, 120_000).Draw(t, "at")
+		}), 0, 6).Draw(t, "events")
 		slices.Sort(events)
 		watch := func(every time.Duration) (seen []workload.Point) {
 			w := perf.New(truth, 2)
@@ -347,7 +367,8 @@ func TestPassed(t *testing.T) {
 					w.Advance(when)
 					switch next % 3 {
 					case 0:
-						w.Fault(when, perf.Fault{Kind: perf.SlowDisk, Node: 0, Factor: 5, Until: when.Add(11 * time.Second)})
+						w.Fault(when, perf.Fault{Kind: perf.SlowDisk, Node: 0, Factor: 5,
+							Until: when.Add(11 * time.Second)})
 					case 1:
 						w.MoveVM("vm", 1)
 					default:

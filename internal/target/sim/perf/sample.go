@@ -111,7 +111,8 @@ func newTable(m Mix) *table {
 
 func bucketTime(seconds float64) uint64 { return uint64(min(max(seconds*1e9, 0), 1<<62)) }
 
-// draw puts n values of the law into a histogram: few of them one by one, many by the binomial of each bucket given those before it.
+// draw puts n values of the law into a histogram: few of them one by one, many by the binomial of each bucket given
+// those before it.
 func (t *table) draw(r *rand.Rand, h *hist.Histogram, n uint64) {
 	if n <= 48 {
 		for range n {
@@ -133,7 +134,8 @@ func (t *table) draw(r *rand.Rand, h *hist.Histogram, n uint64) {
 	}
 }
 
-// binomial draws from Bin(n, p): by inversion where the mean of the rarer outcome is below 30, by the normal approximation above.
+// binomial draws from Bin(n, p): by inversion where the mean of the rarer outcome is below 30, by the normal
+// approximation above.
 func binomial(r *rand.Rand, n uint64, p float64) uint64 {
 	switch {
 	case !(p > 0):

@@ -10,7 +10,8 @@ import (
 //
 //	uniform  x
 //	Zipf     H(x·blocks, theta) / H(blocks, theta), H the generalised harmonic number
-//	Pareto   x^a, a = ln(1-h)/ln h, so that the part h gets 1-h of them; with h above a half fio's hottest data are the last: 1-(1-x)^a
+//	Pareto   x^a, a = ln(1-h)/ln h, so that the part h gets 1-h of them; with h above a half fio's hottest
+//	         data are the last: 1-(1-x)^a
 func Hottest(s workload.Skew, x, blocks float64) float64 {
 	switch {
 	case x <= 0:
@@ -29,8 +30,8 @@ func Hottest(s workload.Skew, x, blocks float64) float64 {
 	return x
 }
 
-// harmonic is the sum of i^-s for i from 1 to n, for any real n at least 0, by the Euler-Maclaurin formula from the 16th term on
-// (error below 1e-7 of the sum for s up to 3). Between whole numbers below 16 it is interpolated.
+// harmonic is the sum of i^-s for i from 1 to n, for any real n at least 0, by the Euler-Maclaurin formula from the
+// 16th term on (error below 1e-7 of the sum for s up to 3). Between whole numbers below 16 it is interpolated.
 func harmonic(n, s float64) float64 {
 	const direct = 16
 	var sum float64

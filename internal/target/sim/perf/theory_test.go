@@ -27,7 +27,8 @@ func plain() perf.Truth {
 }
 
 func reads(depth int, rate float64) workload.Lane {
-	return workload.Lane{Name: "reads", Device: "/dev/sdb", Depth: depth, Rate: rate, OpenLoop: rate > 0, Reads: true, ReadShare: 1,
+	return workload.Lane{Name: "reads", Device: "/dev/sdb", Depth: depth, Rate: rate, OpenLoop: rate > 0, Reads: true,
+		ReadShare: 1,
 		ReadBytes: 4096, Random: 1, Bytes: 1 << 30, Direct: true}
 }
 
@@ -38,7 +39,8 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-// quantiles holds sampled percentiles against a law: within the histogram's own error plus five standard errors of a sample quantile, sqrt(q(1-q)/n)/f.
+// quantiles holds sampled percentiles against a law: within the histogram's own error plus five standard errors of a
+// sample quantile, sqrt(q(1-q)/n)/f.
 func quantiles(t *testing.T, what string, h *hist.Histogram, law perf.Mix) {
 	t.Helper()
 	for _, q := range []float64{0.1, 0.5, 0.9, 0.99, 0.999} {
@@ -51,7 +53,8 @@ func quantiles(t *testing.T, what string, h *hist.Histogram, law perf.Mix) {
 	}
 }
 
-// TestPoissonArrivalsAtOneServer: M/M/1. Counts, means, percentiles and Little's law through the reports of a job: W = S/(1-rho), exponential; L = rho/(1-rho).
+// TestPoissonArrivalsAtOneServer: M/M/1. Counts, means, percentiles and Little's law through the reports of a job: W =
+// S/(1-rho), exponential; L = rho/(1-rho).
 func TestPoissonArrivalsAtOneServer(t *testing.T) {
 	for _, rho := range []float64{0.1, 0.5, 0.8, 0.95} {
 		w := perf.New(plain(), 1)
@@ -61,7 +64,8 @@ func TestPoissonArrivalsAtOneServer(t *testing.T) {
 		n, want := float64(r.Ops), 1e-3/(1-rho)
 		near(t, "count", n, rho*1000*seconds, 5*math.Sqrt(rho*1000*seconds))
 		near(t, "mean response", r.Seconds/n, want, 5*want/math.Sqrt(n))
-		quantiles(t, fmt.Sprintf("rho %v", rho), r.Hist, perf.Mix{Law: perf.Law{Kind: perf.Exponential}, Parts: []perf.Part{{Share: 1, Seconds: want}}})
+		quantiles(t, fmt.Sprintf("rho %v", rho), r.Hist,
+			perf.Mix{Law: perf.Law{Kind: perf.Exponential}, Parts: []perf.Part{{Share: 1, Seconds: want}}})
 		near(t, "operations in flight", r.Seconds/seconds, rho/(1-rho), 0.02*rho/(1-rho))
 	}
 }
@@ -80,12 +84,14 @@ func TestClosedLoopAtOneServer(t *testing.T) {
 	}
 }
 
-// TestManyServersWithoutQueue: with a server for every operation the response is the service, its block's transfer included.
+// TestManyServersWithoutQueue: with a server for every operation the response is the service, its block's transfer
+// included.
 func TestManyServersWithoutQueue(t *testing.T) {
 	truth := perf.DefaultTruth()
 	truth.Contention, truth.Crosstalk, truth.Background, truth.NoiseCV, truth.CacheBytes = 0, 0, 0, 0, 0
 	w := perf.New(truth, 1)
-	lane := workload.Lane{Name: "mixed", Device: "/dev/sdb", Depth: 4, Reads: true, Writes: true, ReadShare: 0.7, ReadBytes: 16384, WriteBytes: 65536,
+	lane := workload.Lane{Name: "mixed", Device: "/dev/sdb", Depth: 4, Reads: true, Writes: true, ReadShare: 0.7,
+		ReadBytes: 16384, WriteBytes: 65536,
 		Random: 1, Bytes: 1 << 30, Direct: true}
 	r := w.Start(start, "vm", 0, []workload.Lane{lane}, perf.JobOptions{}).Report(after(600))
 	read := truth.Fast.ReadSeconds + 16384/truth.Fast.BytesPerSecond
@@ -98,8 +104,8 @@ func TestManyServersWithoutQueue(t *testing.T) {
 	quantiles(t, "writes", r.Ops[1].Hist, perf.Mix{Law: truth.Law, Parts: []perf.Part{{Share: 1, Seconds: write}}})
 }
 
-// TestScalabilityIsRecovered sweeps the number of nodes and fits the law to what the jobs report: the 95 % intervals cover the truth, at depth one
-// the cluster's own coefficients and at depth four those that Truth.Coefficients derives.
+// TestScalabilityIsRecovered sweeps the number of nodes and fits the law to what the jobs report: the 95 % intervals
+// cover the truth, at depth one the cluster's own coefficients and at depth four those that Truth.Coefficients derives.
 func TestScalabilityIsRecovered(t *testing.T) {
 	for _, depth := range []int{1, 4} {
 		truth := plain()
@@ -110,7 +116,8 @@ func TestScalabilityIsRecovered(t *testing.T) {
 			w := perf.New(truth, nodes)
 			var jobs []*perf.Job
 			for n := range nodes {
-				jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", n), n, []workload.Lane{reads(depth, 0)}, perf.JobOptions{}))
+				jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", n), n, []workload.Lane{reads(depth, 0)},
+					perf.JobOptions{}))
 			}
 			var ops uint64
 			for _, j := range jobs {
@@ -131,7 +138,8 @@ func TestScalabilityIsRecovered(t *testing.T) {
 			want float64
 		}{{"gamma", m.GammaParameter, gamma}, {"alpha", m.AlphaParameter, alpha}, {"beta", m.BetaParameter, beta}} {
 			if !(c.p.T.Low <= c.want && c.want <= c.p.T.High) {
-				t.Errorf("depth %d: %s is %.6g, fitted %.6g with the interval %.6g to %.6g", depth, c.name, c.want, c.p.Value, c.p.T.Low, c.p.T.High)
+				t.Errorf("depth %d: %s is %.6g, fitted %.6g with the interval %.6g to %.6g", depth, c.name, c.want,
+					c.p.Value, c.p.T.Low, c.p.T.High)
 			}
 			if !(math.Abs(c.p.Value-c.want) < 0.1*c.want) {
 				t.Errorf("depth %d: %s is %.6g, fitted %.6g", depth, c.name, c.want, c.p.Value)
@@ -140,8 +148,8 @@ func TestScalabilityIsRecovered(t *testing.T) {
 	}
 }
 
-// TestNoise: counts of a second scatter as their law says: Poisson arrivals with variance of the mean, paced ones not at all, closed loops with
-// the renewal process's CV², and NoiseCV on top.
+// TestNoise: counts of a second scatter as their law says: Poisson arrivals with variance of the mean, paced ones not
+// at all, closed loops with the renewal process's CV², and NoiseCV on top.
 func TestNoise(t *testing.T) {
 	paced := reads(1<<20, 500)
 	paced.OpenLoop = false

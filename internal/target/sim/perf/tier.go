@@ -30,7 +30,8 @@ func width(band int) float64 {
 
 type volumeKey struct{ vm, device string }
 
-// volume is the data of one device of one VM. Data that nobody has written counts as written before, on the fast tier as far as that goes.
+// volume is the data of one device of one VM. Data that nobody has written counts as written before, on the fast tier
+// as far as that goes.
 type volume struct {
 	vm     string
 	bytes  float64
@@ -177,9 +178,10 @@ func (w *World) Resident(now time.Time, vm string) float64 {
 	return fast / all
 }
 
-// TimeToResidency is the closed form of promotion: the seconds until the share f of an extent of so many bytes, all on the slow tier at first, is on the fast one,
-// when it alone is read at random and evenly by a closed loop of depth operations of block bytes, with a server for each, no cache and no contention. An operation
-// takes F on the fast and S on the slow tier and moves e bytes, at most P a second. Without the limit
+// TimeToResidency is the closed form of promotion: the seconds until the share f of an extent of so many bytes, all on
+// the slow tier at first, is on the fast one, when it alone is read at random and evenly by a closed loop of depth
+// operations of block bytes, with a server for each, no cache and no contention. An operation takes F on the fast and S
+// on the slow tier and moves e bytes, at most P a second. Without the limit
 //
 //	df/dt = depth e (1-f) / (bytes (f F + (1-f) S))   so that   t(f) = bytes / (depth e) · (S f + F (-ln(1-f) - f))
 //
@@ -200,7 +202,8 @@ func (t Truth) TimeToResidency(f, bytes, block float64, depth int) float64 {
 	return bytes*until/p + free(f) - free(until)
 }
 
-// write accounts for what a lane has written of its volume: one pass over it sequentially moves all of it to the target tier.
+// write accounts for what a lane has written of its volume: one pass over it sequentially moves all of it to the target
+// tier.
 func (l *lane) write(dt, target float64) {
 	v, d := l.volume, dirWrite
 	wrote := l.rate * l.share[d] * l.bytes[d] * dt / v.bytes
@@ -245,7 +248,8 @@ func (w *World) prepare(n *node) {
 		v.moving = false
 	}
 	for _, l := range n.lanes {
-		if l.state == running && w.truth.Promotion.ExtentBytes > 0 && room > 0 && l.spec.Random > 0 && l.volume.filled > 0 && l.volume.onFast() < 1 {
+		if l.state == running && w.truth.Promotion.ExtentBytes > 0 && room > 0 && l.spec.Random > 0 &&
+			l.volume.filled > 0 && l.volume.onFast() < 1 {
 			l.volume.moving = true
 		}
 	}

@@ -21,7 +21,8 @@ func tiered() perf.Truth {
 }
 
 func fill(bytes int64, zero bool) workload.Lane {
-	return workload.Lane{Name: "fill", Device: "/dev/sdb", Depth: 4, Writes: true, WriteBytes: 1 << 20, Bytes: bytes, Work: bytes, ZeroData: zero, Direct: true}
+	return workload.Lane{Name: "fill", Device: "/dev/sdb", Depth: 4, Writes: true, WriteBytes: 1 << 20, Bytes: bytes,
+		Work: bytes, ZeroData: zero, Direct: true}
 }
 
 // ended runs a job to its end and returns its last report.
@@ -40,7 +41,8 @@ func ended(t *testing.T, w *perf.World, j *perf.Job) (workload.Report, time.Time
 	return workload.Report{}, time.Time{}
 }
 
-// TestTimeToResidency: data filled onto the slow tier moves up under random reads as the closed form says, with and without a limit on the speed.
+// TestTimeToResidency: data filled onto the slow tier moves up under random reads as the closed form says, with and
+// without a limit on the speed.
 func TestTimeToResidency(t *testing.T) {
 	for _, speed := range []float64{0, 100e6, 20e6} {
 		truth := tiered()
@@ -69,7 +71,8 @@ func TestTimeToResidency(t *testing.T) {
 	}
 }
 
-// TestZerosFreeData: what was overwritten with zeros is read at the speed of the cache, and a new fill puts it on the slow tier again.
+// TestZerosFreeData: what was overwritten with zeros is read at the speed of the cache, and a new fill puts it on the
+// slow tier again.
 func TestZerosFreeData(t *testing.T) {
 	truth := tiered()
 	truth.Promotion = perf.Promotion{}
@@ -78,7 +81,8 @@ func TestZerosFreeData(t *testing.T) {
 	rate := func(at time.Time) (float64, time.Time) {
 		lane := reads(1, 0)
 		lane.Bytes = bytes
-		r := w.Start(at, "vm", 0, []workload.Lane{lane}, perf.JobOptions{Runtime: time.Minute}).Report(at.Add(time.Minute))
+		r := w.Start(at, "vm", 0, []workload.Lane{lane},
+			perf.JobOptions{Runtime: time.Minute}).Report(at.Add(time.Minute))
 		return float64(r.Ops[0].Ops) / 60, r.Time
 	}
 	_, at := ended(t, w, w.Start(start, "vm", 0, []workload.Lane{fill(bytes, false)}, perf.JobOptions{}))
@@ -94,14 +98,15 @@ func TestZerosFreeData(t *testing.T) {
 	near(t, "reads after the second fill", again, 1/below, 0.05/below)
 }
 
-// TestWriteBurst: a burst of random writes goes at the fast tier's speed until the log is full, after bytes/(in - drained) seconds; from then on the node does
-// what the log drains, in a saw tooth while the offer stays below.
+// TestWriteBurst: a burst of random writes goes at the fast tier's speed until the log is full, after bytes/(in -
+// drained) seconds; from then on the node does what the log drains, in a saw tooth while the offer stays below.
 func TestWriteBurst(t *testing.T) {
 	truth := plain()
 	truth.Servers = 8
 	truth.WriteLog = perf.WriteLog{Bytes: 1 << 30, BytesPerSecond: 20e6}
 	w := perf.New(truth, 1)
-	lane := workload.Lane{Name: "burst", Device: "/dev/sdb", Depth: 1000, Writes: true, WriteBytes: 8192, Random: 1, Bytes: 8 << 30, Direct: true}
+	lane := workload.Lane{Name: "burst", Device: "/dev/sdb", Depth: 1000, Writes: true, WriteBytes: 8192, Random: 1,
+		Bytes: 8 << 30, Direct: true}
 	j := w.Start(start, "vm", 0, []workload.Lane{lane}, perf.JobOptions{})
 	in := 8e3 * 8192 // eight servers of a millisecond
 	full := float64(1<<30) / (in - 20e6)
@@ -162,7 +167,8 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
-// TestFaults: a slow disk stretches services, a hang completes nothing until it ends and then what was outstanding, a neighbour takes its share.
+// TestFaults: a slow disk stretches services, a hang completes nothing until it ends and then what was outstanding, a
+// neighbour takes its share.
 func TestFaults(t *testing.T) {
 	count := func(j *perf.Job, from, to float64) float64 {
 		a := j.Counters(after(from)).Ops[0].Ops
@@ -204,7 +210,8 @@ func TestRunsToSize(t *testing.T) {
 		t.Errorf("%d operations shortly before the end, final %v", r.Ops[1].Ops, r.Final)
 	}
 	r := j.Report(after(100))
-	if !ok || r.Ops[1].Ops != 8192 || r.Ops[1].Bytes != 8<<30 || !r.Final || !r.Time.Equal(end) || r.Ops[1].Hist.Count() != 8192 {
+	if !ok || r.Ops[1].Ops != 8192 || r.Ops[1].Bytes != 8<<30 || !r.Final || !r.Time.Equal(end) ||
+		r.Ops[1].Hist.Count() != 8192 {
 		t.Errorf("at its end %+v", r)
 	}
 	slow := w.Start(after(100), "vm", 0, []workload.Lane{fill(8<<30, false)}, perf.JobOptions{})
@@ -216,7 +223,8 @@ func TestRunsToSize(t *testing.T) {
 	}
 }
 
-// TestStagesAndDelays: a lane begins after its delay, a stage when the one before has ended, and a job's limit ends them all.
+// TestStagesAndDelays: a lane begins after its delay, a stage when the one before has ended, and a job's limit ends
+// them all.
 func TestStagesAndDelays(t *testing.T) {
 	w := perf.New(plain(), 1)
 	first, second := reads(1, 0), fill(1<<30, false)

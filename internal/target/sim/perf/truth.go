@@ -9,14 +9,16 @@ import (
 	"plimsoll/internal/target/sim/model"
 )
 
-// Truth is every parameter of the model. What a test or an analysis finds is held against it. Names in files are the ones in the tags.
+// Truth is every parameter of the model. What a test or an analysis finds is held against it. Names in files are the
+// ones in the tags.
 type Truth struct {
 	// Seed decides every draw; two worlds with the same Truth and the same calls agree in every number.
 	Seed uint64 `yaml:"seed"`
 
 	// Servers is how many operations one node's storage serves at once.
 	Servers int `yaml:"servers"`
-	// Fast and Slow are the media of the two tiers. All of a node's data fits the fast one unless FastTierBytes is given.
+	// Fast and Slow are the media of the two tiers. All of a node's data fits the fast one unless FastTierBytes is
+	// given.
 	Fast Medium `yaml:"fast"`
 	Slow Medium `yaml:"slow"`
 	// FastTierBytes is the size of a node's fast tier; 0 means that it holds everything.
@@ -24,8 +26,8 @@ type Truth struct {
 	// SequentialToSlow places sequential writes on the slow tier, as a container can be set up to do.
 	SequentialToSlow bool      `yaml:"sequential_to_slow"`
 	Promotion        Promotion `yaml:"promotion"`
-	// CacheBytes is a node's read cache, CacheSeconds the service time of an operation served from it. PageCacheBytes and PageSeconds are the
-	// same for each VM's own page cache, which serves reads that do not bypass it.
+	// CacheBytes is a node's read cache, CacheSeconds the service time of an operation served from it. PageCacheBytes
+	// and PageSeconds are the same for each VM's own page cache, which serves reads that do not bypass it.
 	CacheBytes     int64   `yaml:"cache_bytes"` // 0: there is none
 	CacheSeconds   float64 `yaml:"cache_seconds"`
 	PageCacheBytes int64   `yaml:"page_cache_bytes"`
@@ -33,7 +35,8 @@ type Truth struct {
 	// WriteLog takes random writes at the speed of the fast medium until it is full.
 	WriteLog WriteLog `yaml:"write_log"`
 
-	// Contention and Crosstalk are the Universal Scalability Law's alpha and beta over the operations outstanding in the cluster.
+	// Contention and Crosstalk are the Universal Scalability Law's alpha and beta over the operations outstanding in
+	// the cluster.
 	Contention float64 `yaml:"contention"`
 	Crosstalk  float64 `yaml:"crosstalk"`
 
@@ -43,8 +46,8 @@ type Truth struct {
 
 	// Law is the shape of response times about the mean that the queueing model gives.
 	Law Law `yaml:"law"`
-	// NoiseCV is the coefficient of variation, from one Grain to the next, of throughput (closed loops) or response (open ones) that is no
-	// sampling noise: firmware, neighbours, temperature.
+	// NoiseCV is the coefficient of variation, from one Grain to the next, of throughput (closed loops) or response
+	// (open ones) that is no sampling noise: firmware, neighbours, temperature.
 	NoiseCV float64 `yaml:"noise_cv"`
 	// Grain is the time for which one draw of noise holds.
 	Grain time.Duration `yaml:"grain"`
@@ -67,13 +70,15 @@ type Promotion struct {
 	BytesPerSecond float64 `yaml:"bytes_per_second"` // the most a node moves; 0: no limit
 }
 
-// WriteLog is a node's log of random writes. When full it throttles them to the rate at which it is drained until it is four fifths full.
+// WriteLog is a node's log of random writes. When full it throttles them to the rate at which it is drained until it is
+// four fifths full.
 type WriteLog struct {
 	Bytes          int64   `yaml:"bytes"` // 0: there is none to fill
 	BytesPerSecond float64 `yaml:"bytes_per_second"`
 }
 
-// Checkpoint is a load that comes back: from every whole multiple of Every since 1970 on, for Lasts, it takes the share Load of every node's storage.
+// Checkpoint is a load that comes back: from every whole multiple of Every since 1970 on, for Lasts, it takes the share
+// Load of every node's storage.
 type Checkpoint struct {
 	Every time.Duration `yaml:"every"` // 0: none
 	Lasts time.Duration `yaml:"lasts"`
@@ -90,8 +95,8 @@ type Host struct {
 	IdleBytes  float64 `yaml:"idle_bytes_per_second"` // of network traffic each way
 }
 
-// DefaultTruth is a mid-range all-flash node, busy with little else. It has one tier and no read cache, because what a cache serves shrinks with every VM
-// that shares it, which bends a scale-out curve away from Contention and Crosstalk.
+// DefaultTruth is a mid-range all-flash node, busy with little else. It has one tier and no read cache, because what a
+// cache serves shrinks with every VM that shares it, which bends a scale-out curve away from Contention and Crosstalk.
 func DefaultTruth() Truth {
 	return Truth{
 		Seed: 1, Servers: 32,
@@ -108,8 +113,9 @@ func DefaultTruth() Truth {
 	}
 }
 
-// Coefficients are the Universal Scalability Law's alpha and beta that a sweep over n nodes follows, when every node carries the same closed load of
-// depth operations and has at least as many servers: the law over n·depth operations, written over n, has
+// Coefficients are the Universal Scalability Law's alpha and beta that a sweep over n nodes follows, when every node
+// carries the same closed load of depth operations and has at least as many servers: the law over n·depth operations,
+// written over n, has
 //
 //	A = 1 + alpha (d-1) + beta d (d-1)   alpha' = (alpha d - beta d + beta d²) / A   beta' = beta d² / A
 func (t Truth) Coefficients(depth int) (alpha, beta float64) {
@@ -136,10 +142,12 @@ func (t Truth) Check() error {
 		}
 	}
 	if t.Servers < 1 || t.Host.Cores < 1 || t.Host.Copies < 1 {
-		bad("servers %d, host.cores %d, host.copies %d: each must be at least 1", t.Servers, t.Host.Cores, t.Host.Copies)
+		bad("servers %d, host.cores %d, host.copies %d: each must be at least 1", t.Servers, t.Host.Cores,
+			t.Host.Copies)
 	}
 	for name, m := range map[string]Medium{"fast": t.Fast, "slow": t.Slow} {
-		if !(m.ReadSeconds > 0 && m.WriteSeconds > 0 && m.BytesPerSecond > 0 && m.Sequential > 0 && m.Sequential <= 1) ||
+		if !(m.ReadSeconds > 0 && m.WriteSeconds > 0 && m.BytesPerSecond > 0 && m.Sequential > 0 &&
+			m.Sequential <= 1) ||
 			math.IsInf(m.ReadSeconds+m.WriteSeconds+m.BytesPerSecond, 0) {
 			bad("%s %+v: times and speed must be finite and above 0, sequential above 0 and at most 1", name, m)
 		}
@@ -148,10 +156,13 @@ func (t Truth) Check() error {
 		bad("cache_seconds %v, page_seconds %v: must be finite and above 0", t.CacheSeconds, t.PageSeconds)
 	}
 	for name, v := range map[string]float64{
-		"fast_tier_bytes": float64(t.FastTierBytes), "cache_bytes": float64(t.CacheBytes), "page_cache_bytes": float64(t.PageCacheBytes),
-		"promotion.extent_bytes": float64(t.Promotion.ExtentBytes), "promotion.bytes_per_second": t.Promotion.BytesPerSecond,
-		"write_log.bytes": float64(t.WriteLog.Bytes), "contention": t.Contention, "crosstalk": t.Crosstalk,
-		"host.cpu_seconds_per_op": t.Host.OpSeconds, "host.cpu_seconds_per_byte": t.Host.ByteSecond, "host.idle_bytes_per_second": t.Host.IdleBytes,
+		"fast_tier_bytes": float64(t.FastTierBytes), "cache_bytes": float64(t.CacheBytes),
+		"page_cache_bytes":           float64(t.PageCacheBytes),
+		"promotion.extent_bytes":     float64(t.Promotion.ExtentBytes),
+		"promotion.bytes_per_second": t.Promotion.BytesPerSecond,
+		"write_log.bytes":            float64(t.WriteLog.Bytes), "contention": t.Contention, "crosstalk": t.Crosstalk,
+		"host.cpu_seconds_per_op": t.Host.OpSeconds, "host.cpu_seconds_per_byte": t.Host.ByteSecond,
+		"host.idle_bytes_per_second": t.Host.IdleBytes,
 	} {
 		atLeast(name, v, 0)
 	}

@@ -1,13 +1,15 @@
 // Package perf is what the simulated cluster's storage does over time, with every parameter known.
 //
 // A World holds nodes; a Job is a workload on one VM, given as lanes. Each lane is a stream of operations at its node's
-// storage, which package model solves as a network of queues under the Universal Scalability Law. Between two changes (a job begins or
-// ends, a fault, a checkpoint, a full log, a step of promotion) every rate is constant, so counters are rates times time plus seeded noise, and nothing is
-// computed for operations one by one. Counters and their noise lie on a grid of their own, whoever reads and how often.
-// Histograms are drawn from the stated Law when a Report is asked for, and hold exactly as many values as the counter.
+// storage, which package model solves as a network of queues under the Universal Scalability Law. Between two changes
+// (a job begins or ends, a fault, a checkpoint, a full log, a step of promotion) every rate is constant, so counters
+// are rates times time plus seeded noise, and nothing is computed for operations one by one. Counters and their noise
+// lie on a grid of their own, whoever reads and how often. Histograms are drawn from the stated Law when a Report is
+// asked for, and hold exactly as many values as the counter.
 //
-// docs/simulated-cluster.md has the equations, their sources and where reality differs. The package knows no clock: callers say what time it is, never
-// earlier than before. It does no I/O and draws only from Truth.Seed. A World may be used by several goroutines.
+// docs/simulated-cluster.md has the equations, their sources and where reality differs. The package knows no clock:
+// callers say what time it is, never earlier than before. It does no I/O and draws only from Truth.Seed. A World may be
+// used by several goroutines.
 package perf
 
 import (
@@ -61,8 +63,9 @@ type node struct {
 
 // New makes a world of so many nodes with no load. Truth must pass Check.
 func New(t Truth, nodes int) *World {
-	w := &World{truth: t, nodes: make([]node, nodes), volumes: map[volumeKey]*volume{}, jobs: map[string][]*Job{}, inflation: 1,
-		wave: never, tables: map[string]*table{}}
+	w := &World{truth: t, nodes: make([]node, nodes), volumes: map[volumeKey]*volume{}, jobs: map[string][]*Job{},
+		inflation: 1,
+		wave:      never, tables: map[string]*table{}}
 	for i := range w.nodes {
 		w.nodes[i].index, w.nodes[i].next, w.nodes[i].ends = i, never, never
 	}
@@ -76,7 +79,8 @@ func (w *World) Advance(now time.Time) {
 	w.advance(now.UnixNano())
 }
 
-// AdvanceToEnd brings everything up to the next end of a job, at most up to until, and returns the time that it has come to.
+// AdvanceToEnd brings everything up to the next end of a job, at most up to until, and returns the time that it has
+// come to.
 func (w *World) AdvanceToEnd(until time.Time) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,8 +172,8 @@ func (w *World) touch(node int) {
 	w.nodes[node].dirty, w.dirty = true, true
 }
 
-// solve gives every stream its rate from now on. A node without a change is left as it is unless the cluster's inflation has moved
-// by more than a ten-thousandth since it was solved.
+// solve gives every stream its rate from now on. A node without a change is left as it is unless the cluster's
+// inflation has moved by more than a ten-thousandth since it was solved.
 func (w *World) solve() {
 	w.dirty = false
 	shared := w.truth.Contention > 0 || w.truth.Crosstalk > 0
@@ -189,7 +193,8 @@ func (w *World) solve() {
 		net.Background = append(net.Background, w.background(n))
 		for _, l := range n.lanes {
 			if l.state == running && !n.hung {
-				w.streams = append(w.streams, model.Stream{Node: len(some), Depth: max(1, l.spec.Depth), Rate: l.spec.Rate, Seconds: l.service})
+				w.streams = append(w.streams, model.Stream{Node: len(some), Depth: max(1, l.spec.Depth),
+					Rate: l.spec.Rate, Seconds: l.service})
 				w.owners = append(w.owners, l)
 			}
 		}
