@@ -244,7 +244,8 @@ func (h *Histogram) Quantile(q float64) (v uint64, ok bool) {
 // Fewest is how many values it takes to speak of a quantile: so many that one can be expected at or beyond it, 1/(1−q).
 func Fewest(q float64) uint64 { return uint64(math.Round(1 / (1 - q))) }
 
-// Percentile is Quantile of a histogram that holds enough values to speak of it, see Fewest; ok is false otherwise, and for
+// Percentile is Quantile of a histogram that holds enough values to speak of it, see Fewest; ok is false otherwise, and
+// for
 // a nil one. Everything that is told of a percentile goes by it.
 func (h *Histogram) Percentile(q float64) (v uint64, ok bool) {
 	if h == nil || h.total < Fewest(q) {

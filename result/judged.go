@@ -29,7 +29,8 @@ func (w Workload) Seconds() (s float64) {
 	return s
 }
 
-// Judged is the workload over the time by which it is judged: its totals are those of its Spans, from the first of which
+// Judged is the workload over the time by which it is judged: its totals are those of its Spans, from the first of
+// which
 // it begins and with the last of which it ends. Every rate, percentile and comparison that is told of a workload as a
 // whole is of this one.
 func (w Workload) Judged() Workload {

@@ -22,13 +22,26 @@ func judgedRun() Workload {
 		Measures: []Measure{{Name: "n", Kind: Count}, {Name: "tps", Kind: Level}, {Name: "p95", Kind: Single}},
 		Windows: []Window{
 			{Name: "while its VMs start", Start: at(0), End: at(10), Ops: ops(100), Partial: true},
-			{Name: "alone", Start: at(10), End: at(20), Ops: ops(200), Values: []Value{{"n", 5}, {"tps", 10}, {"p95", 1}}},
-			{Name: "with N", Start: at(20), End: at(40), Ops: ops(300), Values: []Value{{"n", 6}, {"tps", 40}, {"p95", 2}}},
+			{
+				Name:   "alone",
+				Start:  at(10),
+				End:    at(20),
+				Ops:    ops(200),
+				Values: []Value{{"n", 5}, {"tps", 10}, {"p95", 1}},
+			},
+			{
+				Name:   "with N",
+				Start:  at(20),
+				End:    at(40),
+				Ops:    ops(300),
+				Values: []Value{{"n", 6}, {"tps", 40}, {"p95", 2}},
+			},
 			{Name: "while its VMs end", Start: at(40), End: at(50), Ops: ops(100), Partial: true},
 		}}
 }
 
-// Data collected before the time by which a workload is judged was kept are judged by the windows in which all VMs worked, so
+// Data collected before the time by which a workload is judged was kept are judged by the windows in which all VMs
+// worked, so
 // that they compare with data of today.
 func TestJudgedByWindows(t *testing.T) {
 	d := Data{Workloads: []Workload{judgedRun()}}

@@ -305,7 +305,8 @@ type Workload struct {
 	Ops        []OpTotals  `json:"ops"`
 	Values     []Value     `json:"values,omitempty"`
 	Errors     uint64      `json:"errors"`
-	// Spans are the parts of Start to End by which it is judged, where they are not all of it: of a single VM its starts
+	// Spans are the parts of Start to End by which it is judged, where they are not all of it: of a single VM its
+	// starts
 	// without the pauses between them, of merged entries the times in which all of its VMs ran, from the last start of
 	// each to the first planned end. A VM that was lost or failed ends none.
 	Spans []Span `json:"spans,omitempty"`
@@ -316,7 +317,8 @@ type Workload struct {
 	Staggered bool `json:"staggered,omitempty"`
 	// Apart: in one of its starts its VMs never all ran at one time, so Spans hold the whole of it.
 	Apart bool `json:"apart,omitempty"`
-	// Sections are the same totals by lane, over the whole window, where the generator told lanes apart; merged entries only.
+	// Sections are the same totals by lane, over the whole window, where the generator told lanes apart; merged entries
+	// only.
 	Sections []Section `json:"sections,omitempty"`
 	// Windows are the same totals cut at phase boundaries and annotations (before/after a neighbour starts).
 	Windows []Window `json:"windows,omitempty"`

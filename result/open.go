@@ -144,7 +144,8 @@ func Folders(root string) ([]string, error) {
 	return dirs, nil
 }
 
-// List returns the runs in root, newest first. A folder that cannot be read is listed with its Problem. A root that does not
+// List returns the runs in root, newest first. A folder that cannot be read is listed with its Problem. A root that
+// does not
 // exist holds no runs.
 func List(root string) ([]Entry, error) {
 	dirs, err := Folders(root)

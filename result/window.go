@@ -29,7 +29,8 @@ type Circumstances struct {
 	Beside []string `json:"beside,omitempty"`
 	// State is of a partial window, "" of one in which all VMs worked.
 	State WindowState `json:"state,omitempty"`
-	// Round is the start of the workload in which it lies, from 1; 0 where there is one start only, or it holds several.
+	// Round is the start of the workload in which it lies, from 1; 0 where there is one start only, or it holds
+	// several.
 	Round int `json:"round,omitempty"`
 	// After is the text of the annotation or fault with which it begins, "" when it begins with none.
 	After string `json:"after,omitempty"`
@@ -91,7 +92,8 @@ var (
 	roundPart = regexp.MustCompile(` in start (\d+)$`)
 )
 
-// CircumstancesOf reads the name of a window that was collected before its circumstances were kept; false when it is none
+// CircumstancesOf reads the name of a window that was collected before its circumstances were kept; false when it is
+// none
 // of ours. A workload whose own name looks like a part of a window's is taken for that.
 func CircumstancesOf(name string) (Circumstances, bool) {
 	var c Circumstances
@@ -125,7 +127,8 @@ func CircumstancesOf(name string) (Circumstances, bool) {
 	return c, c.Name() == name
 }
 
-// tellWindows finds the circumstances of windows, and the VM groups of results, in data that were collected before these
+// tellWindows finds the circumstances of windows, and the VM groups of results, in data that were collected before
+// these
 // were kept: in their names and queries.
 func (d *Data) tellWindows() {
 	for i := range d.Workloads {

@@ -49,18 +49,27 @@ func TestNamesOfWindowsRoundTrip(t *testing.T) {
 	})
 }
 
-// Data that were collected before circumstances and VM groups were kept are read as if they had been; what was kept stays.
+// Data that were collected before circumstances and VM groups were kept are read as if they had been; what was kept
+// stays.
 func TestTellWindows(t *testing.T) {
 	t.Parallel()
 	odd := Circumstances{Beside: []string{"A and B (2)", "C, after D"}}
 	d := &Data{
-		Workloads: []Workload{{Windows: []Window{{Name: "alone"}, {Name: `with N, after "x" (2)`}, {Name: "before lunch"},
-			{Name: odd.Name(), Circumstances: odd}}}},
+		Workloads: []Workload{
+			{Windows: []Window{{Name: "alone"}, {Name: `with N, after "x" (2)`}, {Name: "before lunch"},
+				{Name: odd.Name(), Circumstances: odd}}},
+		},
 		Panels: []Panel{
 			{Kind: "vm_group", Group: "VMGroupResult_G", Query: "sum by (vm_group) (x)"},
 			{Kind: "vm_group", Group: "VMGroupResult_G", Query: "max by (vm_group) (x)"},
 			{Kind: "workload", Group: "IogenResult_W"},
-			{Kind: "vm_group", Group: "VMGroupResult_G", VMGroup: "H", Aggregate: "mean", Query: "sum by (vm_group) (x)"},
+			{
+				Kind:      "vm_group",
+				Group:     "VMGroupResult_G",
+				VMGroup:   "H",
+				Aggregate: "mean",
+				Query:     "sum by (vm_group) (x)",
+			},
 		},
 	}
 	d.tellWindows()
@@ -68,7 +77,8 @@ func TestTellWindows(t *testing.T) {
 	for _, w := range d.Workloads[0].Windows {
 		windows = append(windows, w.Circumstances)
 	}
-	if diff := cmp.Diff([]Circumstances{{}, {Beside: []string{"N"}, After: "x", Again: 2}, {}, odd}, windows); diff != "" {
+	if diff := cmp.Diff([]Circumstances{{}, {Beside: []string{"N"}, After: "x", Again: 2}, {}, odd},
+		windows); diff != "" {
 		t.Error(diff)
 	}
 	var panels [][2]string

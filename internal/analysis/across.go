@@ -17,8 +17,9 @@ type Repeat struct {
 	Data     *result.Data
 }
 
-// Across returns what only several runs show: how much a time to recover, to ingest or to become resident varies from run to
-// run, and the steps of a working-set sweep of which each run measured one size. Runs must be repeats of one test; whether
+// Across returns what only several runs show: how much a time to recover, to ingest or to become resident varies from
+// run to run, and the steps of a working-set sweep of which each run measured one size. Runs must be repeats of one
+// test; whether
 // they are alike is not judged here. Fewer than two runs give nothing.
 func Across(runs []Repeat) []result.Finding {
 	if len(runs) < 2 {
@@ -92,7 +93,8 @@ func momentsOf(v *view.Run) (out []moment) {
 
 func spreadFinding(check, subject, what string, ordinal, found, runs int, s recovery.Spread) result.Finding {
 	f := result.Finding{
-		Check: check + "-repeats", Subject: subject, Severity: result.Notice, Metric: "mean time over runs", Unit: "s", N: s.N, Warnings: s.Warnings,
+		Check: check + "-repeats", Subject: subject, Severity: result.Notice, Metric: "mean time over runs", Unit: "s",
+		N: s.N, Warnings: s.Warnings,
 		Basis: fmt.Sprintf("%d of %d runs; Student's t over runs", found, runs),
 	}
 	if check == "recovery" && ordinal > 0 {
@@ -105,10 +107,20 @@ func spreadFinding(check, subject, what string, ordinal, found, runs int, s reco
 	}
 	f.Value = view.Ptr(s.Mean)
 	view.SetInterval(&f, s.Interval)
-	f.Evidence = []result.Evidence{{Name: "shortest", Value: s.Min, Unit: "s"}, {Name: "longest", Value: s.Max, Unit: "s"}, {Name: "spread", Value: 100 * (s.Max - s.Min) / s.Mean, Unit: "%"}}
+	f.Evidence = []result.Evidence{
+		{Name: "shortest", Value: s.Min, Unit: "s"},
+		{Name: "longest", Value: s.Max, Unit: "s"},
+		{Name: "spread", Value: 100 * (s.Max - s.Min) / s.Mean, Unit: "%"},
+	}
 	f.Sentence = fmt.Sprintf("Over %s %s after %s on average", view.Plural(s.N, "run"), what, view.SayDuration(s.Mean))
 	if s.Interval.Valid() {
-		f.Sentence += fmt.Sprintf(" (95 %%: %s to %s), between %s and %s", view.SayDuration(s.Interval.Low), view.SayDuration(s.Interval.High), view.SayDuration(s.Min), view.SayDuration(s.Max))
+		f.Sentence += fmt.Sprintf(
+			" (95 %%: %s to %s), between %s and %s",
+			view.SayDuration(s.Interval.Low),
+			view.SayDuration(s.Interval.High),
+			view.SayDuration(s.Min),
+			view.SayDuration(s.Max),
+		)
 	}
 	if s.Missing > 0 {
 		f.Severity = result.Caution

@@ -47,7 +47,16 @@ func TestAcrossSweep(t *testing.T) {
 		if i >= 3 {
 			mean = 5.5e-3
 		}
-		s.Load(reporttest.Load{Name: "Reads", To: 120, Depth: 1, Extent: 1 << (30 + 2*i), Noise: 0.03, Rate: flatRate(1 / mean)})
+		s.Load(
+			reporttest.Load{
+				Name:   "Reads",
+				To:     120,
+				Depth:  1,
+				Extent: 1 << (30 + 2*i),
+				Noise:  0.03,
+				Rate:   flatRate(1 / mean),
+			},
+		)
 		runs = append(runs, s)
 	}
 	all := Across(repeats(runs...))

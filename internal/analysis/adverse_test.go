@@ -13,7 +13,8 @@ import (
 	"plimsoll/result"
 )
 
-// TestAdverseSeries damages the series, windows, events and facts of a believable run in every way a folder can be damaged: whatever
+// TestAdverseSeries damages the series, windows, events and facts of a believable run in every way a folder can be
+// damaged: whatever
 // comes in, every finding is complete, encodable and in plain words.
 func TestAdverseSeries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -65,7 +66,15 @@ func TestAdverseSeries(t *testing.T) {
 			case 10:
 				s.Data.Start, s.Data.End = moment.Draw(t, "start of run"), moment.Draw(t, "end of run")
 			case 11:
-				load.Windows = append(load.Windows, result.Window{Name: "alone (9)", Start: moment.Draw(t, "w"), End: moment.Draw(t, "w2"), Ops: load.Ops})
+				load.Windows = append(
+					load.Windows,
+					result.Window{
+						Name:  "alone (9)",
+						Start: moment.Draw(t, "w"),
+						End:   moment.Draw(t, "w2"),
+						Ops:   load.Ops,
+					},
+				)
 			case 12:
 				s.Manifest.Nodes = nil
 			case 13:
@@ -80,7 +89,8 @@ func TestAdverseSeries(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range findings {
-			if f.Check == "" || f.Sentence == "" || f.Basis == "" || f.Metric == "" || f.Unit == "" || (f.Low == nil) == (f.NoInterval == "") {
+			if f.Check == "" || f.Sentence == "" || f.Basis == "" || f.Metric == "" || f.Unit == "" ||
+				(f.Low == nil) == (f.NoInterval == "") {
 				t.Fatalf("incomplete: %+v", f)
 			}
 			if f.Low != nil && *f.Low > *f.High {

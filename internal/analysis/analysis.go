@@ -1,7 +1,8 @@
 // Package analysis looks at a finished run and says what stands between its numbers and a conclusion: whether
 // throughput, service time and outstanding operations agree with each other, whether the offered load was reached, what
-// was really limiting, what was really read, whether it was steady, whether it is possible at all; and what the run was made
-// to find out: the cost of a neighbour, the time to recover, to move up a tier or to ingest, how it scales, where caches end.
+// was really limiting, what was really read, whether it was steady, whether it is possible at all; and what the run was
+// made to find out: the cost of a neighbour, the time to recover, to move up a tier or to ingest, how it scales, where
+// caches end.
 // Across says what only several runs show.
 //
 // Run is pure: it reads result.Manifest and result.Data, does no I/O and prints nothing; package report shows what it
@@ -9,8 +10,9 @@
 // on its own. A check that passed is a finding too (result.Fine). No finding stops a run, and damaged data (gaps, NaN,
 // nothing at all) gives a finding that says so, never a panic.
 //
-// The checks live in rooms by question (load, client, storage, plausibility, neighbour, fault, ...), which see a run through
-// package view; the other folders are methods of statistics. A new one is a file in its room and a line in the list below.
+// The checks live in rooms by question (load, client, storage, plausibility, neighbour, fault, ...), which see a run
+// through package view; the other folders are methods of statistics. A new one is a file in its room and a line in the
+// list below.
 //
 // Judged by: the constants beside each check. Percentiles are read from merged histograms and never averaged.
 package analysis
@@ -34,7 +36,8 @@ import (
 	"plimsoll/result"
 )
 
-// checks are all that is asked of a run, room by room. Which finding comes before which follows from their ranks, not from
+// checks are all that is asked of a run, room by room. Which finding comes before which follows from their ranks, not
+// from
 // their places here.
 var checks = []view.Check{
 	balance.Imbalance,
@@ -80,21 +83,24 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Notice, Subject: "run",
 			Sentence: "No workload of the scenario's own ran, so nothing is judged: what its steps did is in the journal, and what the results show is in the charts.",
-			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "nothing was to be measured", Basis: "the collected data of the run",
+			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "nothing was to be measured",
+			Basis: "the collected data of the run",
 		}}
 	}
 	if v != nil && len(v.Loads) == 0 && began && m.Target == result.ImportTarget {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Notice, Subject: "run",
 			Sentence: "The imported files hold no operations of a load, so nothing is judged: what they counted is in the charts.",
-			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "no load was measured", Basis: "the imported files",
+			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "no load was measured",
+			Basis: "the imported files",
 		}}
 	}
 	if v == nil || len(v.Loads) == 0 {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Blocker, Subject: "run",
 			Sentence: "There is nothing to judge: no workload of this run left any data.",
-			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "nothing was measured", Basis: "the collected data of the run",
+			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "nothing was measured",
+			Basis: "the collected data of the run",
 		}}
 	}
 	var out []result.Finding
@@ -104,7 +110,10 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 			out = append(out, sound(f))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) })
+	slices.SortStableFunc(
+		out,
+		func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) },
+	)
 	return out
 }
 

@@ -28,14 +28,39 @@ func closed() (result.Manifest, *result.Data) {
 	lane := result.Lane{Name: "j", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 200 << 30, Direct: true}
 	pre := lane
 	pre.Reads, pre.Writes = false, true
-	return result.Manifest{TimeScale: 1, SizeScale: 1, Nodes: []result.Node{{Index: 0, Name: "n0", Cores: 8, MemoryBytes: 64 << 30}}},
+	return result.Manifest{
+			TimeScale: 1,
+			SizeScale: 1,
+			Nodes:     []result.Node{{Index: 0, Name: "n0", Cores: 8, MemoryBytes: 64 << 30}},
+		},
 		&result.Data{
-			Start: t0, End: end, VMs: []result.VM{{Name: "vm0", Group: "G", CPUs: 4, MemoryBytes: 2 << 30}},
+			Start: t0,
+			End:   end,
+			VMs:   []result.VM{{Name: "vm0", Group: "G", CPUs: 4, MemoryBytes: 2 << 30}},
 			Workloads: []result.Workload{
-				{Name: "W", VM: "vm0", Group: "G", Operations: result.BlockOperations(), Prefill: true, Start: t0.Add(-time.Minute),
-					End: t0, Ended: "finished", Lanes: []result.Lane{pre}},
-				{Name: "W", VM: "vm0", Group: "G", Operations: result.BlockOperations(), Start: t0, End: end, Ended: "finished",
-					Lanes: []result.Lane{lane}, Ops: []result.OpTotals{ops}, GeneratorCPUSeconds: 300},
+				{
+					Name:       "W",
+					VM:         "vm0",
+					Group:      "G",
+					Operations: result.BlockOperations(),
+					Prefill:    true,
+					Start:      t0.Add(-time.Minute),
+					End:        t0,
+					Ended:      "finished",
+					Lanes:      []result.Lane{pre},
+				},
+				{
+					Name:                "W",
+					VM:                  "vm0",
+					Group:               "G",
+					Operations:          result.BlockOperations(),
+					Start:               t0,
+					End:                 end,
+					Ended:               "finished",
+					Lanes:               []result.Lane{lane},
+					Ops:                 []result.OpTotals{ops},
+					GeneratorCPUSeconds: 300,
+				},
 			},
 		}
 }
@@ -49,8 +74,16 @@ func TestWording(t *testing.T) {
 		change      func(*result.Manifest, *result.Data)
 	}{
 		{"depth kept", "littles-law", nil},
-		{"more outstanding than allowed", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Seconds *= 2 }},
-		{"queue not kept full", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Seconds /= 3 }},
+		{
+			"more outstanding than allowed",
+			"littles-law",
+			func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Seconds *= 2 },
+		},
+		{
+			"queue not kept full",
+			"littles-law",
+			func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Seconds /= 3 },
+		},
 		{"rate limited below depth", "littles-law", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Lanes[0].Rate = 6600
 			load1(d).Ops[0].Seconds /= 3
@@ -71,17 +104,31 @@ func TestWording(t *testing.T) {
 		}},
 		{"rates in turn", "offered-rate", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Lanes[0].Rate = 6667
-			load1(d).Lanes = append(load1(d).Lanes, result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10, Stage: 1})
+			load1(d).Lanes = append(
+				load1(d).Lanes,
+				result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10, Stage: 1},
+			)
 		}},
 		{"idle generator", "generator-cpu", nil},
-		{"busy generator", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.8 }},
-		{"saturated VM", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.97 }},
+		{
+			"busy generator",
+			"generator-cpu",
+			func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.8 },
+		},
+		{
+			"saturated VM",
+			"generator-cpu",
+			func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 600 * 4 * 0.97 },
+		},
 		{"saturated node", "generator-cpu", func(m *result.Manifest, d *result.Data) {
 			m.Nodes[0].Cores = 2
 			load1(d).GeneratorCPUSeconds = 600 * 2 * 0.97
 		}},
 		{"saturated host", "generator-cpu", func(m *result.Manifest, d *result.Data) {
-			m.Nodes = []result.Node{{Index: 0, Name: "n0", Cores: 8, MemoryBytes: 64 << 30}, {Index: 1, Name: "n1", Cores: 8, MemoryBytes: 64 << 30}}
+			m.Nodes = []result.Node{
+				{Index: 0, Name: "n0", Cores: 8, MemoryBytes: 64 << 30},
+				{Index: 1, Name: "n1", Cores: 8, MemoryBytes: 64 << 30},
+			}
 			m.OneMachine = true
 			for i := range 4 {
 				w := *load1(d)
@@ -89,15 +136,39 @@ func TestWording(t *testing.T) {
 				d.Workloads = append(d.Workloads, w)
 			}
 		}},
-		{"cost unknown", "generator-cpu", func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 0 }},
+		{
+			"cost unknown",
+			"generator-cpu",
+			func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 0 },
+		},
 		{"prefilled", "never-written", nil},
 		{"never prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes = nil }},
 		{"other VM prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].VM = "vm9" }},
-		{"prefilled too late", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Start = t0.Add(time.Second) }},
-		{"prefilled in part", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].Bytes /= 2 }},
-		{"prefill stopped", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Ended = "stopped" }},
-		{"prefilled with zeros", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].ZeroData = true }},
-		{"larger than memory, direct", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 1 << 40 }},
+		{
+			"prefilled too late",
+			"never-written",
+			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Start = t0.Add(time.Second) },
+		},
+		{
+			"prefilled in part",
+			"never-written",
+			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].Bytes /= 2 },
+		},
+		{
+			"prefill stopped",
+			"never-written",
+			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Ended = "stopped" },
+		},
+		{
+			"prefilled with zeros",
+			"never-written",
+			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].ZeroData = true },
+		},
+		{
+			"larger than memory, direct",
+			"cache",
+			func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 1 << 40 },
+		},
 		{"direct and small", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 1 << 30 }},
 		{"buffered and small", "cache", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Lanes[0].Bytes = 1 << 30
@@ -111,7 +182,11 @@ func TestWording(t *testing.T) {
 		{"nearly full", "device-free", facts(52428800000, 1<<40)},
 		{"ten minutes", "too-short", nil},
 		{"forty seconds", "too-short", lasting(40)},
-		{"nine seconds, scaled", "too-short", func(m *result.Manifest, d *result.Data) { m.TimeScale = 0.02; lasting(9)(m, d) }},
+		{
+			"nine seconds, scaled",
+			"too-short",
+			func(m *result.Manifest, d *result.Data) { m.TimeScale = 0.02; lasting(9)(m, d) },
+		},
 		{"few operations", "too-short", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Count = 730 }},
 		{"no operations", "too-short", func(_ *result.Manifest, d *result.Data) { load1(d).Ops = nil }},
 		{"no window", "too-short", lasting(0)},
@@ -125,7 +200,11 @@ func TestWording(t *testing.T) {
 		{"open loop, late", "latency-kind", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Lanes[0].OpenLoop, load1(d).Lanes[0].Rate = true, 9000
 		}},
-		{"response times", "latency-kind", func(_ *result.Manifest, d *result.Data) { load1(d).Latency = "response time" }},
+		{
+			"response times",
+			"latency-kind",
+			func(_ *result.Manifest, d *result.Data) { load1(d).Latency = "response time" },
+		},
 		{"answered from memory", "too-fast", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Ops[0] = reporttest.Ops("read", 4_000_000, 8192, 3e3, 0.4)
 		}},
@@ -259,9 +338,22 @@ func TestInvariants(t *testing.T) {
 			w.End = w.Start.Add(time.Duration(rapid.Int64Range(-5, 1<<40).Draw(t, "length")))
 			w.Errors, w.GeneratorCPUSeconds = counts.Draw(t, "errors"), odd.Draw(t, "cpu")
 			w.Ended = rapid.SampledFrom([]string{"", "finished", "lost", "failed", result.Unrecorded}).Draw(t, "ended")
-			w.Ops = []result.OpTotals{{Op: "read", Count: counts.Draw(t, "count"), Seconds: odd.Draw(t, "seconds"), Hist: &hist.Histogram{}}}
-			w.Lanes = []result.Lane{{Depth: rapid.IntRange(-3, 1<<30).Draw(t, "depth"), Rate: odd.Draw(t, "rate"), Bytes: rapid.Int64().Draw(t, "bytes"), Reads: true}}
-			w.Windows = []result.Window{{Start: w.Start, End: w.End, Ops: w.Ops}, {Start: w.End, End: w.Start, Ops: w.Ops}, {Start: w.Start, End: w.End, Ops: w.Ops}}
+			w.Ops = []result.OpTotals{
+				{Op: "read", Count: counts.Draw(t, "count"), Seconds: odd.Draw(t, "seconds"), Hist: &hist.Histogram{}},
+			}
+			w.Lanes = []result.Lane{
+				{
+					Depth: rapid.IntRange(-3, 1<<30).Draw(t, "depth"),
+					Rate:  odd.Draw(t, "rate"),
+					Bytes: rapid.Int64().Draw(t, "bytes"),
+					Reads: true,
+				},
+			}
+			w.Windows = []result.Window{
+				{Start: w.Start, End: w.End, Ops: w.Ops},
+				{Start: w.End, End: w.Start, Ops: w.Ops},
+				{Start: w.Start, End: w.End, Ops: w.Ops},
+			}
 		}
 		m.TimeScale = odd.Draw(t, "scale")
 		findings := Run(m, d)
@@ -292,7 +384,8 @@ func TestInvariants(t *testing.T) {
 }
 
 func TestEmpty(t *testing.T) {
-	for _, d := range []*result.Data{nil, {}, {Workloads: []result.Workload{{Prefill: true}}}, {Workloads: []result.Workload{{Name: "x"}}}} {
+	for _, d := range []*result.Data{nil, {}, {Workloads: []result.Workload{{Prefill: true}}},
+		{Workloads: []result.Workload{{Name: "x"}}}} {
 		findings := Run(result.Manifest{}, d)
 		if len(findings) == 0 || findings[0].Severity != result.Blocker {
 			t.Errorf("%+v: want a blocker first, got %+v", d, findings)

@@ -152,7 +152,11 @@ func declaredRuns() []truth {
 		{"a tool scales out", growing(37, terasort), "scalability load-curve"},
 		{"a tool loses power", struck(sorting(38, dark(400))), "recovery"},
 		{"a tool drifts", sorting(39, func(t int) float64 { return 400 - float64(t)/5 }), "steady-state too-short"},
-		{"one name, two nouns", twoNouns(40), "windows latency-cost steady-state stalls littles-law offered-rate latency-kind"},
+		{
+			"one name, two nouns",
+			twoNouns(40),
+			"windows latency-cost steady-state stalls littles-law offered-rate latency-kind",
+		},
 		{"gaps and nothing", holes(41), "windows steady-state too-short errors"},
 	}
 }
@@ -163,8 +167,10 @@ func TestTruthOfDeclared(t *testing.T) {
 }
 
 // blockWords are those of block I/O, which nothing says of a database.
-var blockWords = regexp.MustCompile(`(?i)\biops\b|ops/s|I/O|\bcaches?\b|\bdisks?\b|\bdevices?\b|\bstorage\b|prefill|never written|\bzeros\b|` +
-	`\bblocks?\b|\blanes?\b|\breads?\b|\bwrites?\b|\btrims?\b|working set|page cache|\bfio\b|job file|bandwidth|\bmedia\b`)
+var blockWords = regexp.MustCompile(
+	`(?i)\biops\b|ops/s|I/O|\bcaches?\b|\bdisks?\b|\bdevices?\b|\bstorage\b|prefill|never written|\bzeros\b|` +
+		`\bblocks?\b|\blanes?\b|\breads?\b|\bwrites?\b|\btrims?\b|working set|page cache|\bfio\b|job file|bandwidth|\bmedia\b`,
+)
 
 // TestNoBlockWords: of generators that move no blocks nothing is said that is known of block storage, nor are facts
 // of it judged.
@@ -175,7 +181,12 @@ func TestNoBlockWords(t *testing.T) {
 			{Group: "storage", Name: "media", Kind: result.StorageMedia},
 			{Group: "storage", Kind: result.StorageFree, Number: 1 << 30},
 			{Group: "storage", Kind: result.StorageSize, Number: 1 << 40},
-			{Group: "storage", Name: "device link", Kind: result.LinkCeiling, Number: 4000e6}, rated("random read", "5 IOPS")[0],
+			{
+				Group:  "storage",
+				Name:   "device link",
+				Kind:   result.LinkCeiling,
+				Number: 4000e6,
+			}, rated("random read", "5 IOPS")[0],
 			{Group: "storage", Name: "deduplication ratio", Kind: result.DataReduction, Number: 9},
 			{Group: "storage", Name: "device counters", Kind: result.DeviceCounters, Missing: "there is no device"},
 		}
@@ -184,7 +195,8 @@ func TestNoBlockWords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if word := blockWords.FindString(strings.ReplaceAll(string(text), "block bootstrap", "bootstrap")); word != "" {
+			if word := blockWords.FindString(strings.ReplaceAll(string(text), "block bootstrap",
+				"bootstrap")); word != "" {
 				t.Errorf("%s: %s speaks of %q: %s", c.name, f.Check, word, text)
 			}
 			for _, bad := range []string{"NaN", "Inf", "%!", "  ", " ,", " ."} {
@@ -271,17 +283,32 @@ func TestAdverseMeasures(t *testing.T) {
 			case 2:
 				w.Values = []result.Value{{Measure: "NOPM", Value: odd.Draw(t, "value")}, {Measure: "nobody"}}
 			case 3:
-				w.Operations = append(slices.Clone(w.Operations), result.Operation{}, result.Operation{Name: "x", Block: "odd"})
+				w.Operations = append(
+					slices.Clone(w.Operations),
+					result.Operation{},
+					result.Operation{Name: "x", Block: "odd"},
+				)
 			case 4:
-				w.Measures = append(slices.Clone(w.Measures), result.Measure{}, result.Measure{Name: "NOPM", Kind: "odd",
-					Better: "odd"})
+				w.Measures = append(
+					slices.Clone(w.Measures),
+					result.Measure{},
+					result.Measure{Name: "NOPM", Kind: "odd",
+						Better: "odd"},
+				)
 			case 5:
 				for i := range w.Windows {
-					w.Windows[i].Values = []result.Value{{Measure: "NOPM", Value: odd.Draw(t, "of a window")}, {Measure: "p95_ms",
-						Value: odd.Draw(t, "p95")}}
+					w.Windows[i].Values = []result.Value{
+						{Measure: "NOPM", Value: odd.Draw(t, "of a window")},
+						{Measure: "p95_ms",
+							Value: odd.Draw(t, "p95")},
+					}
 				}
 			case 6:
-				w.Ops = append(slices.Clone(w.Ops), result.OpTotals{Op: "undeclared", Count: 5}, result.OpTotals{Op: "", Count: 1})
+				w.Ops = append(
+					slices.Clone(w.Ops),
+					result.OpTotals{Op: "undeclared", Count: 5},
+					result.OpTotals{Op: "", Count: 1},
+				)
 			case 7:
 				w.Lanes = nil
 			}
@@ -291,8 +318,9 @@ func TestAdverseMeasures(t *testing.T) {
 				(f.Low == nil) == (f.NoInterval == "") {
 				t.Fatalf("incomplete: %+v", f)
 			}
-			if _, err := json.Marshal(f); err != nil || strings.Contains(f.Sentence, "NaN") || strings.Contains(f.Sentence,
-				"Inf") {
+			if _, err := json.Marshal(f); err != nil || strings.Contains(f.Sentence, "NaN") ||
+				strings.Contains(f.Sentence,
+					"Inf") {
 				t.Fatalf("%v: not plain words: %s", err, f.Sentence)
 			}
 		}
@@ -311,7 +339,10 @@ func TestRepeatsOfDeclared(t *testing.T) {
 		what, _, _ := strings.Cut(strings.TrimPrefix(f.Sentence, "Over 3 runs "), " after ")
 		got[what] = math.Round(*f.Value)
 	}
-	want := map[string]float64{"TPCC was back at 90 % of its former rate": 147, "TPCC was back at 90 % of its former NOPM": 147}
+	want := map[string]float64{
+		"TPCC was back at 90 % of its former rate": 147,
+		"TPCC was back at 90 % of its former NOPM": 147,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

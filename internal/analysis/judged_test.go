@@ -33,8 +33,16 @@ func shifts(op result.Operation, vms []shift, spans []int, faults ...event) *res
 		end = max(end, slices.Max(s.times))
 	}
 	rate := make([]float64, end)
-	merged := result.Workload{Name: "W", Group: "G", Phase: "run", Node: -1, Start: at(end), Ended: "finished", Latency: "service time",
-		Operations: []result.Operation{op}}
+	merged := result.Workload{
+		Name:       "W",
+		Group:      "G",
+		Phase:      "run",
+		Node:       -1,
+		Start:      at(end),
+		Ended:      "finished",
+		Latency:    "service time",
+		Operations: []result.Operation{op},
+	}
 	d := &result.Data{Start: t0, End: at(end)}
 	total := func(n, from, to int) result.OpTotals {
 		h := &hist.Histogram{}
@@ -43,7 +51,13 @@ func shifts(op result.Operation, vms []shift, spans []int, faults ...event) *res
 	}
 	for i, s := range vms {
 		w := merged
-		w.VM, w.Node, w.Ended, w.Start, w.Lanes = string(rune('a'+i)), i, s.ended, at(s.times[0]), []result.Lane{{Depth: 4, Rate: 1000, Reads: true}}
+		w.VM, w.Node, w.Ended, w.Start, w.Lanes = string(
+			rune('a'+i),
+		), i, s.ended, at(
+			s.times[0],
+		), []result.Lane{
+			{Depth: 4, Rate: 1000, Reads: true},
+		}
 		var all []result.OpTotals
 		for k := 0; k < len(s.times); k += 2 {
 			from, to := s.times[k], s.times[k+1]
@@ -73,7 +87,16 @@ func shifts(op result.Operation, vms []shift, spans []int, faults ...event) *res
 		}
 	}
 	d.Workloads = append(d.Workloads, merged)
-	s := result.Series{Name: "W", Op: op.Name, Measure: result.Rate, Workload: "W", Group: "G", Start: at(1), Step: 1, Unit: op.RateUnit()}
+	s := result.Series{
+		Name:     "W",
+		Op:       op.Name,
+		Measure:  result.Rate,
+		Workload: "W",
+		Group:    "G",
+		Start:    at(1),
+		Step:     1,
+		Unit:     op.RateUnit(),
+	}
 	for t := range rate {
 		if rate[t] > 0 {
 			s.Values = append(s.Values, &rate[t])
@@ -98,7 +121,8 @@ func said(d *result.Data, checks ...string) (out []string) {
 	return out
 }
 
-// A workload whose VMs start one after the other, of whatever kind its operations are, is judged by the time in which all
+// A workload whose VMs start one after the other, of whatever kind its operations are, is judged by the time in which
+// all
 // ran, and every fault by what it did itself.
 func TestStaggeredStarts(t *testing.T) {
 	reads, orders := result.BlockOperations()[0], result.Operation{Name: "order", Noun: "orders"}
@@ -121,7 +145,8 @@ func TestStaggeredStarts(t *testing.T) {
 			"W ended as planned on 4 VMs.",
 			"W was offered 4,000 operations per second and did 4,000 (100 %): the offered rate was reached (to within 1 %).",
 			"W was steady: while all its VMs ran at 4,000 operations per second (95 %: 4,000 to 4,000)."}},
-		"all are stopped at once": {shifts(orders, []shift{{[]int{0, 600}, "stopped"}, {[]int{100, 600}, "stopped"}, {[]int{200, 600}, "stopped"}}, []int{200, 600}),
+		"all are stopped at once": {shifts(orders, []shift{{[]int{0, 600}, "stopped"}, {[]int{100, 600}, "stopped"},
+			{[]int{200, 600}, "stopped"}}, []int{200, 600}),
 			[]string{"W ended as planned on 3 VMs.",
 				"W was offered 3,000 orders/s and did 3,000 (100 %): the offered rate was reached (to within 1 %).",
 				"W was steady: while all its VMs ran at 3,000 orders/s (95 %: 3,000 to 3,000)."}},
@@ -130,19 +155,22 @@ func TestStaggeredStarts(t *testing.T) {
 			"W was offered 4,000 orders/s and did 3,306 (82.6 %): its VMs reached it while they ran, but 1 of 4 ended early, and all together missed it.",
 			"The fault at 6:40 ended W on 1 VM of 4. Totals hold what they reported until then.",
 			"W was steady: before the fault at 4,000 orders/s (95 %: 4,000 to 4,000)."}},
-		"two faults five minutes apart": {shifts(reads, four(0, 0, 600, 300), []int{180, 900}, event{300, "first"}, event{600, "second"}), []string{
+		"two faults five minutes apart": {shifts(reads, four(0, 0, 600, 300), []int{180, 900}, event{300, "first"},
+			event{600, "second"}), []string{
 			`After "first" at 5:00, G was not back at 90 % of its former 4,000 operations per second when "second" struck at 10:00 (it never stopped; lowest 3,000 per second)`,
 			`After "second" at 10:00, G never came back to 90 % of its former 3,000 operations per second while it was measured (it never stopped; lowest 2,000 per second)`,
 			"W was offered 4,000 operations per second and did 2,750 (68.8 %): its VMs reached it while they ran, but 2 of 4 ended early, and all together missed it.",
 			`"first" at 5:00 ended W on 1 VM of 4 and "second" at 10:00 on 1 VM. Totals hold what they reported until then.`,
 			"W was steady: before the fault at 4,000 operations per second (95 %: 4,000 to 4,000)."}},
-		"two faults eight seconds apart, and one that does nothing": {shifts(reads, four(0, 0, 308, 300), []int{180, 900}, event{300, "first"}, event{308, "second"}, event{500, "third"}), []string{
+		"two faults eight seconds apart, and one that does nothing": {shifts(reads, four(0, 0, 308, 300), []int{180,
+			900}, event{300, "first"}, event{308, "second"}, event{500, "third"}), []string{
 			`After "first" at 5:00, G was not back at 90 % of its former 4,000 operations per second when "second" struck at 5:08 (it never stopped; lowest 3,000 per second)`,
 			`After "second" at 5:08, G never came back to 90 % of its former 3,000 operations per second while it was measured (it never stopped; lowest 2,000 per second)`,
 			"W was offered 4,000 operations per second and did 2,344 (58.6 %): its VMs reached it while they ran, but 2 of 4 ended early, and all together missed it.",
 			`"first" at 5:00 ended W on 1 VM of 4 and "second" at 5:08 on 1 VM. Totals hold what they reported until then.`,
 			"W was steady: before the fault at 4,000 operations per second (95 %: 4,000 to 4,000)."}},
-		"two at the same moment": {shifts(reads, four(0, 0, 302, 300), []int{180, 900}, event{300, "first"}, event{302, "second"}), []string{
+		"two at the same moment": {shifts(reads, four(0, 0, 302, 300), []int{180, 900}, event{300, "first"}, event{302,
+			"second"}), []string{
 			`After "first" and 1 more at 5:00, G never came back to 90 % of its former 4,000 operations per second while it was measured (it never stopped; lowest 2,000 per second)`,
 			"W was offered 4,000 operations per second and did 2,336 (58.4 %): its VMs reached it while they ran, but 2 of 4 ended early, and all together missed it.",
 			`"first" at 5:00 ended W on 1 VM of 4 and "second" at 5:02 on 1 VM. Totals hold what they reported until then.`,
@@ -152,12 +180,14 @@ func TestStaggeredStarts(t *testing.T) {
 			"W was offered 4,000 operations per second and did 3,000 (75 %): its VMs reached it while they ran, but 1 of 4 ended early, and all together missed it.",
 			"The fault at 1:30 ended W on 1 VM of 4. Totals hold what they reported until then.",
 			"W was steady: while all its VMs were to run at 3,000 operations per second (95 %: 3,000 to 3,000)."}},
-		"all lost, and started once more": {shifts(reads, []shift{{[]int{0, 300, 400, 700}, "lost"}, {[]int{60, 300, 410, 710}, "lost"}}, []int{60, 300, 410, 700}, event{300, "dark"}, event{310, "power on"}), []string{
+		"all lost, and started once more": {shifts(reads, []shift{{[]int{0, 300, 400, 700}, "lost"}, {[]int{60, 300,
+			410, 710}, "lost"}}, []int{60, 300, 410, 700}, event{300, "dark"}, event{310, "power on"}), []string{
 			`After "dark" at 5:00, G was back at 90 % of its former 2,000 operations per second after 1 min 51 s (first I/O after 1 min 41 s)`,
 			"W was offered 2,000 operations per second and did 2,000 (100 %): the offered rate was reached (to within 1 %).",
 			"The fault at 5:00 ended W on 2 VMs of 2. Totals hold what they reported until then.",
 			"W was steady: in start 1 at 2,000 operations per second (95 %: 2,000 to 2,000)."}},
-		"started twice, in peace": {shifts(reads, []shift{{[]int{0, 100, 300, 400}, finished}}, []int{0, 100, 300, 400}), []string{
+		"started twice, in peace": {shifts(reads, []shift{{[]int{0, 100, 300, 400}, finished}}, []int{0, 100, 300,
+			400}), []string{
 			"W ended as planned on 1 VM.",
 			"W was offered 1,000 operations per second and did 1,000 (100 %): the offered rate was reached (to within 1 %).",
 			"W was steady: in start 1 at 1,000 operations per second (95 %: 1,000 to 1,000); in start 2 at 1,000 operations per second (95 %: 1,000 to 1,000)."}},
@@ -173,10 +203,15 @@ func TestStaggeredStarts(t *testing.T) {
 
 // What was completed, and for how long it was measured, are of the same time.
 func TestCompletedInTheJudgedTime(t *testing.T) {
-	d := shifts(result.Operation{Name: "order", Noun: "orders"}, []shift{{[]int{0, 100, 300, 400}, "finished"}, {[]int{20, 120, 300, 400}, "finished"}},
-		[]int{20, 100, 300, 400})
+	d := shifts(
+		result.Operation{Name: "order", Noun: "orders"},
+		[]shift{{[]int{0, 100, 300, 400}, "finished"}, {[]int{20, 120, 300, 400}, "finished"}},
+		[]int{20, 100, 300, 400},
+	)
 	d.Workloads[2].Starts = 2
-	want := []string{"W was measured for 3 min (while all its VMs ran, without the pauses between its starts) and completed 360,000 orders."}
+	want := []string{
+		"W was measured for 3 min (while all its VMs ran, without the pauses between its starts) and completed 360,000 orders.",
+	}
 	if diff := cmp.Diff(want, said(d, "too-short")); diff != "" {
 		t.Error(diff)
 	}

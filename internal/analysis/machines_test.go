@@ -54,8 +54,16 @@ func TestTruthOfMachines(t *testing.T) {
 		{"direct writes", underDisks(19, 1, 1.02, true), "device-counters"},
 		{"a device with others on it", underDisks(19, 0, 2, true), "device-counters"},
 		{"no device counted", uncountedDevice(20), "device-counters"},
-		{"more than the sheet, in small reads", sheeted(21, 64<<10, 140000, "sequential read", "3500 MB/s"), "data-sheet"},
-		{"less than the sheet, in small reads", sheeted(21, 64<<10, 20000, "sequential read", "3500 MB/s"), "data-sheet"},
+		{
+			"more than the sheet, in small reads",
+			sheeted(21, 64<<10, 140000, "sequential read", "3500 MB/s"),
+			"data-sheet",
+		},
+		{
+			"less than the sheet, in small reads",
+			sheeted(21, 64<<10, 20000, "sequential read", "3500 MB/s"),
+			"data-sheet",
+		},
 		{"near the sheet", sheeted(21, 1<<20, 3000, "sequential read", "3500 MB/s"), "data-sheet"},
 		{"half of it compresses", writing(22, 0.5), "data-reduction"},
 		{"one pattern", writing(22, 1), "data-reduction"},
@@ -107,7 +115,17 @@ func threaded(seed uint64, ran, waited, device float64) *reporttest.Synthetic {
 // underDisks is a workload of whose bytes a share is seen by the device.
 func underDisks(seed uint64, writes, share float64, direct bool) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
-	s.Load(reporttest.Load{Name: "Scan", To: 300, Rate: flatRate(500), Noise: 0.02, Block: 1 << 20, Writes: writes, Extent: 16 << 30})
+	s.Load(
+		reporttest.Load{
+			Name:   "Scan",
+			To:     300,
+			Rate:   flatRate(500),
+			Noise:  0.02,
+			Block:  1 << 20,
+			Writes: writes,
+			Extent: 16 << 30,
+		},
+	)
 	for i := range s.Data.Workloads {
 		for k := range s.Data.Workloads[i].Lanes {
 			s.Data.Workloads[i].Lanes[k].Direct = direct

@@ -21,10 +21,21 @@ func TestFalseAlarms(t *testing.T) {
 		s := reporttest.NewSynthetic(seed, 600, 2)
 		s.Mark(450, result.KindFault, "node-1 power off")
 		s.Load(reporttest.Load{
-			Name: "OLTP", To: 600, Rate: func(t int) float64 { return 4000 * noise[t] }, Seconds: func(t int) float64 { return 2e-3 / noise[t] },
-			Cuts: []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with DSS"}},
+			Name: "OLTP", To: 600, Rate: func(t int) float64 { return 4000 * noise[t] },
+			Seconds: func(t int) float64 { return 2e-3 / noise[t] },
+			Cuts:    []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with DSS"}},
 		})
-		s.Load(reporttest.Load{Name: "DSS", Node: 1, From: 300, To: 600, Rate: flatRate(1400), Noise: 0.05, Block: 1 << 20})
+		s.Load(
+			reporttest.Load{
+				Name:  "DSS",
+				Node:  1,
+				From:  300,
+				To:    600,
+				Rate:  flatRate(1400),
+				Noise: 0.05,
+				Block: 1 << 20,
+			},
+		)
 		s.CPU("node-0", flatRate(40), 6)
 		s.CPU("node-1", flatRate(40), 6)
 		seen := map[string]bool{}

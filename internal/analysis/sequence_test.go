@@ -15,7 +15,9 @@ func during(name string, from, to int, cpu float64, lane result.Lane, written ui
 	return result.Workload{
 		Operations: result.BlockOperations(),
 		Name:       name, VM: "vm", Group: "G", Phase: "run", Ended: "finished", Latency: "service time",
-		Start: t.Add(time.Duration(from) * time.Second), End: t.Add(time.Duration(to) * time.Second), GeneratorCPUSeconds: cpu,
+		Start: t.Add(
+			time.Duration(from) * time.Second,
+		), End: t.Add(time.Duration(to) * time.Second), GeneratorCPUSeconds: cpu,
 		Lanes: []result.Lane{lane},
 		Ops:   []result.OpTotals{{Op: "read", Count: 100, Bytes: 1}, {Op: "write", Count: 100, Bytes: written}},
 	}
@@ -56,13 +58,15 @@ func TestWorkloadsThatFill(t *testing.T) {
 		before []result.Workload
 		want   result.Severity
 	}{
-		"nothing":                 {nil, result.Blocker},
-		"all of it":               {[]result.Workload{during("Fill", 0, 10, 1, write, 1000)}, result.Fine},
-		"a part of it":            {[]result.Workload{during("Fill", 0, 10, 1, write, 500)}, result.Blocker},
-		"at the same time":        {[]result.Workload{during("Fill", 15, 25, 1, write, 1000)}, result.Blocker},
-		"zeros":                   {[]result.Workload{during("Zero", 0, 10, 1, zero, 1000)}, result.Caution},
-		"zeros, then other data":  {[]result.Workload{during("Fill", 10, 20, 1, write, 1000), during("Zero", 0, 10, 1, zero, 1000)}, result.Fine},
-		"data, and zeros over it": {[]result.Workload{during("Fill", 0, 10, 1, write, 1000), during("Zero", 10, 20, 1, zero, 1000)}, result.Caution},
+		"nothing":          {nil, result.Blocker},
+		"all of it":        {[]result.Workload{during("Fill", 0, 10, 1, write, 1000)}, result.Fine},
+		"a part of it":     {[]result.Workload{during("Fill", 0, 10, 1, write, 500)}, result.Blocker},
+		"at the same time": {[]result.Workload{during("Fill", 15, 25, 1, write, 1000)}, result.Blocker},
+		"zeros":            {[]result.Workload{during("Zero", 0, 10, 1, zero, 1000)}, result.Caution},
+		"zeros, then other data": {[]result.Workload{during("Fill", 10, 20, 1, write, 1000), during("Zero", 0, 10, 1,
+			zero, 1000)}, result.Fine},
+		"data, and zeros over it": {[]result.Workload{during("Fill", 0, 10, 1, write, 1000), during("Zero", 10, 20, 1,
+			zero, 1000)}, result.Caution},
 	} {
 		if f := findingOf(t, "never-written", "Check", append(c.before, check)...); f.Severity != c.want {
 			t.Errorf("%s: %s (%s), want %s", name, f.Severity, f.Sentence, c.want)
@@ -70,7 +74,8 @@ func TestWorkloadsThatFill(t *testing.T) {
 	}
 }
 
-// TestSectionsAreNotCountedTwice: the series of workloads' sections say the same again, and change no figure of a recovery in which one
+// TestSectionsAreNotCountedTwice: the series of workloads' sections say the same again, and change no figure of a
+// recovery in which one
 // workload ends with the fault and another begins after it.
 func TestSectionsAreNotCountedTwice(t *testing.T) {
 	t.Parallel()
@@ -78,7 +83,20 @@ func TestSectionsAreNotCountedTwice(t *testing.T) {
 	s.Mark(300, result.KindFault, "node-0 power off")
 	rate := func(int) float64 { return 8000 }
 	for name, span := range map[string][2]int{"before": {0, 300}, "after": {420, 900}} {
-		s.Load(reporttest.Load{Name: name, Group: "DB", From: span[0], To: span[1], VMs: 4, Spread: true, Noise: 0.02, Rate: rate, Seconds: flatRate(1e-3), Writes: 0.5})
+		s.Load(
+			reporttest.Load{
+				Name:    name,
+				Group:   "DB",
+				From:    span[0],
+				To:      span[1],
+				VMs:     4,
+				Spread:  true,
+				Noise:   0.02,
+				Rate:    rate,
+				Seconds: flatRate(1e-3),
+				Writes:  0.5,
+			},
+		)
 	}
 	for i := range s.Data.Workloads {
 		if s.Data.Workloads[i].Name == "before" {

@@ -14,9 +14,14 @@ import (
 	"plimsoll/result"
 )
 
-// oltpSections is a database of three sections, of which the log's writes are multiplied by stall while a checkpoint of 3 s comes every 40 s;
+// oltpSections is a database of three sections, of which the log's writes are multiplied by stall while a checkpoint of
+// 3 s comes every 40 s;
 // by whom the checkpoint is made is the last argument's business.
-func oltpSections(seed uint64, stall float64, checkpoint func(s *reporttest.Synthetic, flush func(int) bool) []reporttest.Load) *reporttest.Synthetic {
+func oltpSections(
+	seed uint64,
+	stall float64,
+	checkpoint func(s *reporttest.Synthetic, flush func(int) bool) []reporttest.Load,
+) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 600, 1)
 	flush := func(t int) bool { return t%40 >= 30 && t%40 < 33 }
 	sections := []reporttest.Load{
@@ -68,12 +73,22 @@ func wholeStops(seed uint64) *reporttest.Synthetic {
 			return rate
 		}
 	}
-	s.Sectioned(reporttest.Load{Name: "OLTP", Group: "DB", To: 600, Depth: 32}, reporttest.Load{Name: "data-write", Writes: 1, Rate: stop(900), Noise: 0.05},
-		reporttest.Load{Name: "log-write", Writes: 1, Rate: stop(300), Noise: 0.05}, reporttest.Load{Name: "rare", Rate: flatRate(1)})
+	s.Sectioned(
+		reporttest.Load{Name: "OLTP", Group: "DB", To: 600, Depth: 32},
+		reporttest.Load{Name: "data-write", Writes: 1, Rate: stop(900), Noise: 0.05},
+		reporttest.Load{
+			Name:   "log-write",
+			Writes: 1,
+			Rate:   stop(300),
+			Noise:  0.05,
+		},
+		reporttest.Load{Name: "rare", Rate: flatRate(1)},
+	)
 	return s
 }
 
-// TestStarvedFalseAlarms counts what is said of sections in which nothing happened but noise: of counts, and of something that depends
+// TestStarvedFalseAlarms counts what is said of sections in which nothing happened but noise: of counts, and of
+// something that depends
 // on its neighbours.
 func TestStarvedFalseAlarms(t *testing.T) {
 	const rounds, seconds = 60, 3600
@@ -83,9 +98,19 @@ func TestStarvedFalseAlarms(t *testing.T) {
 		s := reporttest.NewSynthetic(uint64(500+i), seconds, 1)
 		section := func(name string, writes, rate float64) reporttest.Load {
 			noise := reporttest.Dependent(rng, seconds, 1, 0.1, 0.7)
-			return reporttest.Load{Name: name, Writes: writes, Rate: func(t int) float64 { return float64(arrivals(rng, rate*noise[t])) }}
+			return reporttest.Load{
+				Name:   name,
+				Writes: writes,
+				Rate:   func(t int) float64 { return float64(arrivals(rng, rate*noise[t])) },
+			}
 		}
-		s.Sectioned(reporttest.Load{Name: "OLTP", To: seconds}, section("read", 0, 200), section("write", 1, 30), section("log", 1, 12), section("rare", 1, 5))
+		s.Sectioned(
+			reporttest.Load{Name: "OLTP", To: seconds},
+			section("read", 0, 200),
+			section("write", 1, 30),
+			section("log", 1, 12),
+			section("rare", 1, 5),
+		)
 		for _, f := range stall.Stalls.Run(view.New(s.Manifest, s.Data)) {
 			if f.Severity != result.Fine {
 				alarms++
@@ -109,8 +134,17 @@ func arrivals(r *rand.Rand, mean float64) (n int) {
 // Sections that run one after another, or end early, are not starved by those that run then.
 func TestSectionsInTurn(t *testing.T) {
 	s := reporttest.NewSynthetic(31, 600, 1)
-	s.Sectioned(reporttest.Load{Name: "Turns", To: 600, Depth: 8}, reporttest.Load{Name: "first", Noise: 0.05, Rate: stepped([]int{200}, 900, 0)},
-		reporttest.Load{Name: "second", Writes: 1, Noise: 0.05, Rate: stepped([]int{200, 350}, 0, 700, 0)}, reporttest.Load{Name: "all along", Noise: 0.05, Rate: flatRate(500)})
+	s.Sectioned(
+		reporttest.Load{Name: "Turns", To: 600, Depth: 8},
+		reporttest.Load{Name: "first", Noise: 0.05, Rate: stepped([]int{200}, 900, 0)},
+		reporttest.Load{
+			Name:   "second",
+			Writes: 1,
+			Noise:  0.05,
+			Rate:   stepped([]int{200, 350}, 0, 700, 0),
+		},
+		reporttest.Load{Name: "all along", Noise: 0.05, Rate: flatRate(500)},
+	)
 	var got []string
 	for _, f := range stall.Stalls.Run(view.New(s.Manifest, s.Data)) {
 		got = append(got, f.Sentence)

@@ -36,45 +36,58 @@ func TestTableTruth(t *testing.T) {
 	}{
 		"steady": {analysis.Rate, noisy(300, flat), 1, map[string]string{
 			"steady-state": "fine: x was steady, with a mean of 998.6 (95 %: 996.9 to 1,000).", "period": "fine: x does not repeat itself", "changes": "fine: x shows no change of level that matters", "stalls": "fine: x never fell below a quarter of its usual level for as long as 1 s."}},
-		"a drop": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 - 300*float64(i/200) }), 1, map[string]string{
-			"steady-state": "caution: x was not steady: its level changed once, first at 3:20.", "changes": "notice: x changed level: from 998.6 to 699 at 3:20.", "period": "", "stalls": "fine: "}},
-		"a period": {analysis.Other, noisy(400, func(i int) float64 { return 1000 + 300*math.Sin(2*math.Pi*float64(i)/40) }), 0, map[string]string{
-			"steady-state": "fine: x was steady", "period": "notice: x repeats itself every 40 rows", "changes": "fine: "}},
+		"a drop": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 - 300*float64(i/200) }), 1,
+			map[string]string{
+				"steady-state": "caution: x was not steady: its level changed once, first at 3:20.", "changes": "notice: x changed level: from 998.6 to 699 at 3:20.", "period": "", "stalls": "fine: "}},
+		"a period": {analysis.Other, noisy(400,
+			func(i int) float64 { return 1000 + 300*math.Sin(2*math.Pi*float64(i)/40) }), 0, map[string]string{
+			"steady-state": "fine: x was steady", "period": "notice: x repeats itself every 40 rows",
+			"changes": "fine: "}},
 		"stalls": {analysis.Rate, noisy(300, func(i int) float64 {
 			if i%60 == 30 {
 				return 1
 			}
 			return 1000
-		}), 1, map[string]string{"steady-state": "", "period": "", "changes": "fine: ", "stalls": "caution: x stood still 5 times, for "}},
-		"a stall that reaches the end": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 * float64(min(1, (i%60)/3)) })[3:], 1, map[string]string{
+		}), 1, map[string]string{"steady-state": "", "period": "", "changes": "fine: ",
+			"stalls": "caution: x stood still 5 times, for "}},
+		"a stall that reaches the end": {analysis.Rate, noisy(300, func(i int) float64 {
+			return 1000 * float64(min(1,
+				(i%60)/3))
+		})[3:], 1, map[string]string{
 			"steady-state": "", "period": "", "changes": "", "stalls": "caution: x stood still 4 times, for "}},
 		"five checkpoints, the fifth at the end": {analysis.Rate, noisy(300, func(i int) float64 {
 			if i%60 >= 55 {
 				return 1
 			}
 			return 1000
-		}), 1, map[string]string{"steady-state": "fine: ", "period": "notice: x repeats itself every 1 min", "changes": "fine: ", "stalls": "caution: x stood still 5 times, for "}},
+		}), 1, map[string]string{"steady-state": "fine: ", "period": "notice: x repeats itself every 1 min",
+			"changes": "fine: ", "stalls": "caution: x stood still 5 times, for "}},
 		"a hole": {analysis.Rate, noisy(600, func(i int) float64 {
 			if i >= 60 && i < 70 {
 				return 0
 			}
 			return 1000
-		}), 1, map[string]string{"steady-state": "caution: x was not steady: its level changed ", "period": "fine: ", "changes": "notice: ", "stalls": "caution: x stood still once, for "}},
+		}), 1, map[string]string{"steady-state": "caution: x was not steady: its level changed ", "period": "fine: ",
+			"changes": "notice: ", "stalls": "caution: x stood still once, for "}},
 		"a dead end": {analysis.Rate, noisy(600, func(i int) float64 {
 			if i >= 590 {
 				return 0
 			}
 			return 1000
-		}), 1, map[string]string{"steady-state": "caution: x was not steady: its level changed ", "period": "fine: ", "changes": "notice: ", "stalls": "caution: x stood still once, for "}},
+		}), 1, map[string]string{"steady-state": "caution: x was not steady: its level changed ", "period": "fine: ",
+			"changes": "notice: ", "stalls": "caution: x stood still once, for "}},
 		"a drift": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 + 4*float64(i) }), 1, map[string]string{
 			"steady-state": "caution: x was not steady: ", "period": "", "changes": "notice: ", "stalls": "fine: "}},
 		"a percentile": {analysis.Percentile, noisy(300, flat), 1, map[string]string{
 			"steady-state": "fine: x was steady, at most 1,0", "period": "fine: ", "changes": "fine: "}},
-		"constant": {analysis.Rate, slices.Repeat([]float64{5}, 100), 1, map[string]string{"steady-state": "caution: x is 5 in every row: "}},
+		"constant": {analysis.Rate, slices.Repeat([]float64{5}, 100), 1,
+			map[string]string{"steady-state": "caution: x is 5 in every row: "}},
 		"negative": {analysis.Rate, append(noisy(99, flat), -3), 1, map[string]string{
 			"steady-state": "", "period": "", "changes": "", "stalls": "", "plausible": "caution: x is -3 at 1:39: neither a rate nor a time can be below zero."}},
 	} {
-		found, unseen := analysis.OfTable(analysis.Table{Step: c.step, Columns: []analysis.Column{{Name: "x", Kind: c.kind, Values: c.values}}})
+		found, unseen := analysis.OfTable(
+			analysis.Table{Step: c.step, Columns: []analysis.Column{{Name: "x", Kind: c.kind, Values: c.values}}},
+		)
 		got := map[string]string{}
 		for _, f := range found {
 			got[f.Check] = string(f.Severity) + ": " + f.Sentence
@@ -108,15 +121,22 @@ func TestTableWithLittle(t *testing.T) {
 		values []float64
 		want   []string
 	}{
-		"nothing":   {nil, []string{"x: it has 0 values, and 10 are needed for any judgement", last}},
-		"one":       {[]float64{1}, []string{"x: it has 1 value, and 10 are needed for any judgement", last}},
-		"gaps only": {slices.Repeat([]float64{gap}, 100), []string{"x: it has 0 values, and 10 are needed for any judgement", last}},
-		"many gaps": {append(slices.Repeat([]float64{gap}, 50), noisy(50, func(int) float64 { return 3 })...), []string{"x: 50 % of its values are missing", last}},
-		"infinite":  {[]float64{math.Inf(1), math.Inf(-1)}, []string{"x: it has 0 values, and 10 are needed for any judgement", last}},
-		"huge":      {[]float64{1e300, -1e300, 1e300, -1e300, 1e300, -1e300, 1e300, -1e300, 1e300, -1e300, 1e300, 2e300}, nil},
-		"tiny":      {[]float64{1e-300, 2e-300, 1e-300, 2e-300, 1e-300, 2e-300, 1e-300, 2e-300, 1e-300, 2e-300, 1e-300}, nil},
+		"nothing": {nil, []string{"x: it has 0 values, and 10 are needed for any judgement", last}},
+		"one":     {[]float64{1}, []string{"x: it has 1 value, and 10 are needed for any judgement", last}},
+		"gaps only": {slices.Repeat([]float64{gap}, 100),
+			[]string{"x: it has 0 values, and 10 are needed for any judgement", last}},
+		"many gaps": {append(slices.Repeat([]float64{gap}, 50), noisy(50, func(int) float64 { return 3 })...),
+			[]string{"x: 50 % of its values are missing", last}},
+		"infinite": {[]float64{math.Inf(1), math.Inf(-1)},
+			[]string{"x: it has 0 values, and 10 are needed for any judgement", last}},
+		"huge": {[]float64{1e300, -1e300, 1e300, -1e300, 1e300, -1e300, 1e300, -1e300, 1e300, -1e300, 1e300,
+			2e300}, nil},
+		"tiny": {[]float64{1e-300, 2e-300, 1e-300, 2e-300, 1e-300, 2e-300, 1e-300, 2e-300, 1e-300, 2e-300,
+			1e-300}, nil},
 	} {
-		found, unseen := analysis.OfTable(analysis.Table{Columns: []analysis.Column{{Name: "x", Kind: analysis.Other, Values: c.values}}})
+		found, unseen := analysis.OfTable(
+			analysis.Table{Columns: []analysis.Column{{Name: "x", Kind: analysis.Other, Values: c.values}}},
+		)
 		for _, f := range found {
 			checkFinding(t, name, f)
 		}
@@ -136,14 +156,28 @@ func TestSweep(t *testing.T) {
 	s := &analysis.Sweep{}
 	for _, n := range []float64{1, 2, 4, 8, 8, 16, 32, 64} {
 		x := 1000 * n / (1 + 0.05*(n-1) + 0.0005*n*(n-1))
-		s.Concurrency, s.Throughput, s.ResponseSeconds = append(s.Concurrency, n), append(s.Throughput, x), append(s.ResponseSeconds, n/x)
+		s.Concurrency, s.Throughput, s.ResponseSeconds = append(
+			s.Concurrency,
+			n,
+		), append(
+			s.Throughput,
+			x,
+		), append(
+			s.ResponseSeconds,
+			n/x,
+		)
 	}
 	found, unseen := analysis.OfTable(analysis.Table{Sweep: s})
-	if len(found) != 2 || len(unseen) != 2 || found[0].Value == nil || math.Abs(*found[0].Value-5) > 0.01 || found[1].Value == nil || *found[1].Value != 16 {
+	if len(found) != 2 || len(unseen) != 2 || found[0].Value == nil || math.Abs(*found[0].Value-5) > 0.01 ||
+		found[1].Value == nil ||
+		*found[1].Value != 16 {
 		t.Errorf("%+v\n%q", found, unseen)
 	}
 	s.ResponseSeconds = nil
-	if _, unseen = analysis.OfTable(analysis.Table{Sweep: s}); !strings.Contains(strings.Join(unseen, "\n"), "Little's law: no column of mean response times with its unit") {
+	if _, unseen = analysis.OfTable(analysis.Table{Sweep: s}); !strings.Contains(
+		strings.Join(unseen, "\n"),
+		"Little's law: no column of mean response times with its unit",
+	) {
 		t.Errorf("%q", unseen)
 	}
 	few := &analysis.Sweep{Concurrency: []float64{1, 2, -4}, Throughput: []float64{1, 0, 3}}
@@ -167,7 +201,9 @@ func FuzzOfTable(f *testing.F) {
 		if !(step >= 0 && step < 1e6) {
 			step = 0
 		}
-		found, unseen := analysis.OfTable(analysis.Table{Step: step, Columns: []analysis.Column{{Name: "x", Kind: analysis.Rate, Values: values}}})
+		found, unseen := analysis.OfTable(
+			analysis.Table{Step: step, Columns: []analysis.Column{{Name: "x", Kind: analysis.Rate, Values: values}}},
+		)
 		if len(unseen) == 0 {
 			t.Error("nothing is said of what a table does not hold")
 		}
@@ -179,7 +215,14 @@ func FuzzOfTable(f *testing.F) {
 
 func ExampleOfTable() {
 	found, _ := analysis.OfTable(analysis.Table{Columns: []analysis.Column{
-		{Name: "iops", Kind: analysis.Rate, Values: slices.Concat(noisy(100, func(int) float64 { return 1000 }), noisy(100, func(int) float64 { return 800 }))},
+		{
+			Name: "iops",
+			Kind: analysis.Rate,
+			Values: slices.Concat(
+				noisy(100, func(int) float64 { return 1000 }),
+				noisy(100, func(int) float64 { return 800 }),
+			),
+		},
 	}})
 	for _, f := range found {
 		if f.Check == "changes" {

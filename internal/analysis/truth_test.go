@@ -28,21 +28,48 @@ func stepped(until []int, values ...float64) func(int) float64 {
 func neighboured(seed uint64, with float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 900, 3)
 	s.Load(reporttest.Load{
-		Name: "OLTP", To: 900, Offered: 4000, Noise: 0.01, Rate: stepped([]int{300, 600, 900}, 4000, with, 4000), Writes: 0.5, Depth: 32,
-		Seconds: stepped([]int{300, 600, 900}, 1e-3, 2.5e-3, 1.02e-3), Cuts: []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with DSS"}, {At: 900, Name: "alone (2)"}},
+		Name: "OLTP", To: 900, Offered: 4000, Noise: 0.01, Rate: stepped([]int{300, 600, 900}, 4000, with, 4000),
+		Writes: 0.5, Depth: 32,
+		Seconds: stepped(
+			[]int{300, 600, 900},
+			1e-3,
+			2.5e-3,
+			1.02e-3,
+		), Cuts: []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with DSS"}, {At: 900, Name: "alone (2)"}},
 	})
-	s.Load(reporttest.Load{Name: "DSS", Node: 1, From: 300, To: 600, Rate: flatRate(1400), Noise: 0.02, Block: 1 << 20, Depth: 40, Cuts: nil})
+	s.Load(
+		reporttest.Load{
+			Name:  "DSS",
+			Node:  1,
+			From:  300,
+			To:    600,
+			Rate:  flatRate(1400),
+			Noise: 0.02,
+			Block: 1 << 20,
+			Depth: 40,
+			Cuts:  nil,
+		},
+	)
 	return s
 }
 
-// scaleOut follows the Universal Scalability Law in stages of 120 s: one VM of one operation, then four of four each time.
+// scaleOut follows the Universal Scalability Law in stages of 120 s: one VM of one operation, then four of four each
+// time.
 func scaleOut(seed uint64, alpha, beta float64) *reporttest.Synthetic {
 	const stages, long = 9, 120
 	s := reporttest.NewSynthetic(seed, stages*long, 4)
 	total := func(n float64) float64 { return 2500 * n / (1 + alpha*(n-1) + beta*n*(n-1)) }
 	inFlight := func(t int) float64 { return 1 + 16*float64(t/long) }
 	for i := range stages {
-		l := reporttest.Load{Name: fmt.Sprintf("Worker %d", i), From: i * long, To: stages * long, Noise: 0.01, VMs: 4, Depth: 4, Spread: true}
+		l := reporttest.Load{
+			Name:   fmt.Sprintf("Worker %d", i),
+			From:   i * long,
+			To:     stages * long,
+			Noise:  0.01,
+			VMs:    4,
+			Depth:  4,
+			Spread: true,
+		}
 		if i == 0 {
 			l.Name, l.VMs, l.Depth = "First", 1, 1
 		}
@@ -68,7 +95,18 @@ func outage(seed uint64, dark int) *reporttest.Synthetic {
 		}
 		return 8000 * min(1, float64(t-back+1)/30)
 	}
-	s.Load(reporttest.Load{Name: "OLTP", To: 900, VMs: 4, Spread: true, Noise: 0.02, Rate: rate, Seconds: flatRate(1e-3), Writes: 0.5})
+	s.Load(
+		reporttest.Load{
+			Name:    "OLTP",
+			To:      900,
+			VMs:     4,
+			Spread:  true,
+			Noise:   0.02,
+			Rate:    rate,
+			Seconds: flatRate(1e-3),
+			Writes:  0.5,
+		},
+	)
 	return s
 }
 
@@ -85,18 +123,30 @@ func migrating(seed uint64) *reporttest.Synthetic {
 func logAndFlush(seed uint64, stall float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 600, 1)
 	flush := func(t int) bool { return t%60 >= 50 && t%60 < 55 }
-	s.Load(reporttest.Load{Name: "Log", Group: "DB", To: 600, Noise: 0.03, Writes: 1, Depth: 1, Rate: func(t int) float64 {
-		if flush(t) {
-			return 800 * stall
-		}
-		return 800
-	}, Seconds: flatRate(1e-3)})
-	s.Load(reporttest.Load{Name: "Checkpoint", Group: "DB", To: 600, Writes: 1, Block: 64 << 10, Rate: func(t int) float64 {
-		if flush(t) {
-			return 3000
-		}
-		return 40
-	}, Seconds: flatRate(2e-3)})
+	s.Load(
+		reporttest.Load{Name: "Log", Group: "DB", To: 600, Noise: 0.03, Writes: 1, Depth: 1, Rate: func(t int) float64 {
+			if flush(t) {
+				return 800 * stall
+			}
+			return 800
+		}, Seconds: flatRate(1e-3)},
+	)
+	s.Load(
+		reporttest.Load{
+			Name:   "Checkpoint",
+			Group:  "DB",
+			To:     600,
+			Writes: 1,
+			Block:  64 << 10,
+			Rate: func(t int) float64 {
+				if flush(t) {
+					return 3000
+				}
+				return 40
+			},
+			Seconds: flatRate(2e-3),
+		},
+	)
 	return s
 }
 
@@ -109,7 +159,18 @@ func workingSets(seed uint64) *reporttest.Synthetic {
 		if size > 64<<30 {
 			rate /= 2
 		}
-		s.Load(reporttest.Load{Name: fmt.Sprintf("Set %d", i), Group: "G", From: i * 120, To: i*120 + 118, Depth: 1, Extent: size, Noise: 0.03, Rate: flatRate(rate)})
+		s.Load(
+			reporttest.Load{
+				Name:   fmt.Sprintf("Set %d", i),
+				Group:  "G",
+				From:   i * 120,
+				To:     i*120 + 118,
+				Depth:  1,
+				Extent: size,
+				Noise:  0.03,
+				Rate:   flatRate(rate),
+			},
+		)
 	}
 	return s
 }
@@ -127,7 +188,8 @@ func findingsOf(s *reporttest.Synthetic, checks ...string) []result.Finding {
 	return out
 }
 
-// TestTruth holds the words about runs of which the truth is known; every one with its chart where a series is its evidence.
+// TestTruth holds the words about runs of which the truth is known; every one with its chart where a series is its
+// evidence.
 func TestTruth(t *testing.T) {
 	cases := []truth{
 		{"neighbour takes a tenth", neighboured(1, 3600), "windows latency-cost baseline latency-kind"},
@@ -164,7 +226,12 @@ func TestTruth(t *testing.T) {
 // bursts is a workload whose neighbour comes for every other of ten minutes and takes a quarter.
 func bursts(seed uint64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 600, 2)
-	l := reporttest.Load{Name: "Steady", To: 600, Noise: 0.02, Rate: func(t int) float64 { return 4000 - 1000*float64(t/60%2) }}
+	l := reporttest.Load{
+		Name:  "Steady",
+		To:    600,
+		Noise: 0.02,
+		Rate:  func(t int) float64 { return 4000 - 1000*float64(t/60%2) },
+	}
 	for i := range 10 {
 		name := []string{"alone", "with Flush"}[i%2]
 		if i > 1 {
@@ -195,7 +262,18 @@ func disturbed(seed uint64) *reporttest.Synthetic {
 // restored writes 64 GiB on each of two VMs once.
 func restored(seed uint64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 512, 1)
-	s.Load(reporttest.Load{Name: "Restore", VMs: 2, To: 512, Writes: 1, Block: 256 << 10, Extent: 64 << 30, Noise: 0.05, Rate: flatRate(2 * 64 << 30 / (256 << 10) / 512)})
+	s.Load(
+		reporttest.Load{
+			Name:   "Restore",
+			VMs:    2,
+			To:     512,
+			Writes: 1,
+			Block:  256 << 10,
+			Extent: 64 << 30,
+			Noise:  0.05,
+			Rate:   flatRate(2 * 64 << 30 / (256 << 10) / 512),
+		},
+	)
 	for i := range s.Data.Workloads {
 		for k := range s.Data.Workloads[i].Ops {
 			o := &s.Data.Workloads[i].Ops[k]
@@ -225,7 +303,16 @@ func uneven(seed uint64, a, b float64) *reporttest.Synthetic {
 // linked moves 1.6 GB/s over a path named by facts; the device's link carries so many bytes per second.
 func linked(seed uint64, device float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 300, 1)
-	s.Load(reporttest.Load{Name: "Scan", To: 300, Rate: flatRate(1600e6 / (1 << 20)), Noise: 0.02, Block: 1 << 20, Depth: 16})
+	s.Load(
+		reporttest.Load{
+			Name:  "Scan",
+			To:    300,
+			Rate:  flatRate(1600e6 / (1 << 20)),
+			Noise: 0.02,
+			Block: 1 << 20,
+			Depth: 16,
+		},
+	)
 	s.Manifest.Environment = slices.Concat([]result.Fact{
 		{Group: "storage", Name: "adapter link", Value: "SAS-3 x8", Kind: result.LinkCeiling, Number: 8400e6},
 		{Group: "storage", Name: "device link", Value: "PCIe-3", Kind: result.LinkCeiling, Number: device},

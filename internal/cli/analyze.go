@@ -67,7 +67,10 @@ The folder is not changed unless --write says so. The exit code is 5 when an ass
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
 	c.Flags().BoolVar(&f.all, "all", false, "print every finding, what passed too (text)")
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"json", "md", "text"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc(
+		"format",
+		cobra.FixedCompletions([]string{"json", "md", "text"}, cobra.ShellCompDirectiveNoFileComp),
+	)
 	return c
 }
 
@@ -185,7 +188,15 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 	if title == "" {
 		title = m.Scenario.Name
 	}
-	one := &analyzed{RunID: m.RunID, Dir: folder.Dir(), Title: title, Mind: report.Mind(m), InShort: report.InShort(list), Findings: list, repeat: analysis.Repeat{Manifest: m, Data: data}}
+	one := &analyzed{
+		RunID:    m.RunID,
+		Dir:      folder.Dir(),
+		Title:    title,
+		Mind:     report.Mind(m),
+		InShort:  report.InShort(list),
+		Findings: list,
+		repeat:   analysis.Repeat{Manifest: m, Data: data},
+	}
 	for _, f := range m.Imported {
 		for _, u := range f.Unseen {
 			one.NotLookedAt = append(one.NotLookedAt, f.File+": "+u)
@@ -254,7 +265,8 @@ func (s *analyses) markdown(w io.Writer) error {
 		if i > 0 {
 			visible.Fprintf(w, "\n")
 		}
-		if err := report.FindingsMarkdown(w, r.Title+", run "+r.RunID, r.Mind, r.Findings, r.NotLookedAt...); err != nil {
+		if err := report.FindingsMarkdown(w, r.Title+", run "+r.RunID, r.Mind, r.Findings,
+			r.NotLookedAt...); err != nil {
 			return err
 		}
 	}
@@ -338,7 +350,15 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 		if n := like[kind] - 1; n > 0 && !all {
 			more = fmt.Sprintf(" (and %d more like it)", n)
 		}
-		visible.Fprintf(w, "%s (%s): %s%s\n    %s\n", report.SeverityWord(f.Severity), f.Check, f.Sentence, more, figure(f))
+		visible.Fprintf(
+			w,
+			"%s (%s): %s%s\n    %s\n",
+			report.SeverityWord(f.Severity),
+			f.Check,
+			f.Sentence,
+			more,
+			figure(f),
+		)
 		for _, warning := range f.Warnings {
 			visible.Fprintf(w, "    mind: %s\n", warning)
 		}

@@ -44,7 +44,8 @@ cannot be told apart, that is said. --independent says that there is none, as wh
 		},
 	}
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
-	c.Flags().BoolVar(&independent, "independent", false, "rows do not depend on their neighbours: each is a run of its own")
+	c.Flags().
+		BoolVar(&independent, "independent", false, "rows do not depend on their neighbours: each is a run of its own")
 	c.Flags().Float64Var(&significance, "significance", 0.01, "`chance` of finding a change in a series without one")
 	return c
 }
@@ -80,7 +81,14 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 			errs = append(errs, fmt.Errorf("changes: %s: %s: %w", source, s.name, err))
 			continue
 		}
-		c := changed{Name: s.name, Values: len(s.values), Changes: []shift{}, Unclear: r.Wanders, Method: r.Method, Warnings: r.Warnings}
+		c := changed{
+			Name:     s.name,
+			Values:   len(s.values),
+			Changes:  []shift{},
+			Unclear:  r.Wanders,
+			Method:   r.Method,
+			Warnings: r.Warnings,
+		}
 		for _, p := range r.Points {
 			v := shiftOf(p)
 			if s.labels != nil {
@@ -108,7 +116,13 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 
 func (c changed) text(a *app) {
 	if c.Unclear > 0 {
-		visible.Fprintf(a.out, "\n%s: cannot tell whether it changes: %s among %s may be dependence\n", c.Name, unit.Plural(c.Unclear, "place"), unit.Plural(c.Values, "value"))
+		visible.Fprintf(
+			a.out,
+			"\n%s: cannot tell whether it changes: %s among %s may be dependence\n",
+			c.Name,
+			unit.Plural(c.Unclear, "place"),
+			unit.Plural(c.Values, "value"),
+		)
 	} else if len(c.Changes) == 0 {
 		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, unit.Plural(c.Values, "value"))
 	} else {

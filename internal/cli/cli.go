@@ -113,9 +113,29 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	}
 	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_RUNS)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
-	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(), a.importCommand(), a.cleanupCommand(),
-		a.scenariosCommand(), a.metricsCommand(), a.serveCommand(), a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(),
-		a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(), a.baselineCommand(), a.resumeCommand())
+	root.AddCommand(
+		a.checkCommand(),
+		a.planCommand(),
+		a.runCommand(),
+		a.runsCommand(),
+		a.reportCommand(),
+		a.importCommand(),
+		a.cleanupCommand(),
+		a.scenariosCommand(),
+		a.metricsCommand(),
+		a.serveCommand(),
+		a.targetsCommand(),
+		a.exporterCommand(),
+		a.schemaCommand(),
+		a.versionCommand(),
+		a.analyzeCommand(),
+		a.uslCommand(),
+		a.steadyCommand(),
+		a.changesCommand(),
+		a.compareCommand(),
+		a.baselineCommand(),
+		a.resumeCommand(),
+	)
 	return root
 }
 

@@ -49,12 +49,14 @@ func (f *compareFlags) register(c *cobra.Command) {
 // registerFiles adds the flags that say what the columns of files are.
 func (f *compareFlags) registerFiles(c *cobra.Command) {
 	f.registerBetter(c)
-	c.Flags().StringArrayVar(&f.columns, "column", nil, "of files take this `column` only: its name, or its number from 1; repeatable")
+	c.Flags().
+		StringArrayVar(&f.columns, "column", nil, "of files take this `column` only: its name, or its number from 1; repeatable")
 	f.registerPaired(c)
 }
 
 func (f *compareFlags) registerPaired(c *cobra.Command) {
-	c.Flags().BoolVar(&f.paired, "paired", false, "rows of one number in files were measured side by side, one of each side")
+	c.Flags().
+		BoolVar(&f.paired, "paired", false, "rows of one number in files were measured side by side, one of each side")
 }
 
 func (f *compareFlags) registerBetter(c *cobra.Command) {
@@ -64,7 +66,13 @@ func (f *compareFlags) registerBetter(c *cobra.Command) {
 }
 
 func (f *compareFlags) options() compare.Options {
-	o := compare.Options{Confidence: f.confidence, Threshold: f.threshold, Vary: f.vary, Anyway: f.anyway, Paired: f.paired}
+	o := compare.Options{
+		Confidence: f.confidence,
+		Threshold:  f.threshold,
+		Vary:       f.vary,
+		Anyway:     f.anyway,
+		Paired:     f.paired,
+	}
 	if o.Threshold == 0 {
 		o.Threshold = -1
 	}

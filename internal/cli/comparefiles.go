@@ -199,7 +199,12 @@ func (a *app) asIn(phase, given string, base compare.Samples) (compare.Samples, 
 			c.Name, table.QuoteAll(s.Names)))
 	}
 	if len(errs) > 0 {
-		return compare.Samples{}, exit.Errorf(exit.Refused, "make the file like the baseline, or set the baseline anew", "%w", errors.Join(errs...))
+		return compare.Samples{}, exit.Errorf(
+			exit.Refused,
+			"make the file like the baseline, or set the baseline anew",
+			"%w",
+			errors.Join(errs...),
+		)
 	}
 	left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(aside.names, n) })
 	if len(left) > 0 {
@@ -254,8 +259,13 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 	out.StepSeconds = all.StepSeconds
 	for _, c := range all.Columns {
 		if c.Better == "" {
-			visible.Fprintf(a.err, "warning: %s: which way of %s is good is not known; a check fails when it moves. Say it: --better %q, or higher\n",
-				phase, table.Quote(c.Name), c.Name+"=lower")
+			visible.Fprintf(
+				a.err,
+				"warning: %s: which way of %s is good is not known; a check fails when it moves. Say it: --better %q, or higher\n",
+				phase,
+				table.Quote(c.Name),
+				c.Name+"=lower",
+			)
 		}
 		out.Columns = append(out.Columns, repeatedMeasure{c.Name, c.Better, c.Values})
 	}
@@ -271,14 +281,35 @@ type aside struct {
 const mostStep = 60 // seconds between rows, above which they are repeats that were made then
 
 // numberNames are the columns that number repeats.
-var numberNames = []string{"run", "repeat", "iteration", "iter", "round", "index", "id", "no", "nr", "#", "row", "sample", "trial"}
+var numberNames = []string{
+	"run",
+	"repeat",
+	"iteration",
+	"iter",
+	"round",
+	"index",
+	"id",
+	"no",
+	"nr",
+	"#",
+	"row",
+	"sample",
+	"trial",
+}
 
 // aside finds the columns that say when or which, and says that they are left out.
 func (a *app) aside(phase string, s *table.Table) aside {
 	var out aside
 	leave := func(i int, why string) {
 		out.names = append(out.names, s.Names[i])
-		visible.Fprintf(a.err, "warning: %s: %s: %s is left out: it %s\n", phase, s.Source, table.Quote(s.Names[i]), why)
+		visible.Fprintf(
+			a.err,
+			"warning: %s: %s: %s is left out: it %s\n",
+			phase,
+			s.Source,
+			table.Quote(s.Names[i]),
+			why,
+		)
 	}
 	switch times, err := s.Times(); {
 	case err != nil:
@@ -290,7 +321,8 @@ func (a *app) aside(phase string, s *table.Table) aside {
 		}
 	}
 	for i, name := range s.Names {
-		if !slices.Contains(numberNames, strings.ToLower(strings.TrimSpace(name))) || len(s.Rows) < 2 || len(s.Names) < 2 {
+		if !slices.Contains(numberNames, strings.ToLower(strings.TrimSpace(name))) || len(s.Rows) < 2 ||
+			len(s.Names) < 2 {
 			continue
 		}
 		values, err := s.Numbers(i, false)
@@ -305,7 +337,8 @@ func (a *app) aside(phase string, s *table.Table) aside {
 	return out
 }
 
-// samples are the columns of numbers that are measures, or those asked for. Missing values are left out, and said to be.
+// samples are the columns of numbers that are measures, or those asked for. Missing values are left out, and said to
+// be.
 func (a *app) samples(phase string, s *table.Table, asked []string, besides aside) (compare.Samples, error) {
 	at, err := a.picked(phase, s, asked)
 	if err != nil {
@@ -320,7 +353,10 @@ func (a *app) samples(phase string, s *table.Table, asked []string, besides asid
 		if err != nil {
 			return compare.Samples{}, err
 		}
-		out.Columns = append(out.Columns, compare.Column{Name: s.Names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
+		out.Columns = append(
+			out.Columns,
+			compare.Column{Name: s.Names[i], Values: slices.DeleteFunc(values, math.IsNaN)},
+		)
 	}
 	return out, nil
 }

@@ -91,11 +91,15 @@ func TestExampleEngine(t *testing.T) {
 	says(t, string(page), "commits/s", "passes")
 }
 
-// TestExampleTarget runs the place of docs/how-to/add-a-target.md as users would: it is listed and looked at, its secret
+// TestExampleTarget runs the place of docs/how-to/add-a-target.md as users would: it is listed and looked at, its
+// secret
 // is told nowhere, and a scenario that needs machines made is refused with its own words before anything starts.
 func TestExampleTarget(t *testing.T) {
 	dir := t.TempDir()
-	plimsoll := extended(filepath.Join(dir, "runs"), func(r *drivers.Registry) { r.Targets = append(r.Targets, folders.Provider{}) })
+	plimsoll := extended(
+		filepath.Join(dir, "runs"),
+		func(r *drivers.Registry) { r.Targets = append(r.Targets, folders.Provider{}) },
+	)
 	code, text := plimsoll("targets", "list")
 	if code != 0 {
 		t.Errorf("targets list ends with %d", code)
@@ -107,7 +111,12 @@ func TestExampleTarget(t *testing.T) {
 		write(t, filepath.Join(dir, name, "data.img"), "x")
 	}
 	write(t, filepath.Join(dir, "db2", "password"), "open sesame\n")
-	given := []string{"--target-opt", "machines=" + strings.Join(machines, ":"), "--target-opt", "password=env:FOLDERS_KEY"}
+	given := []string{
+		"--target-opt",
+		"machines=" + strings.Join(machines, ":"),
+		"--target-opt",
+		"password=env:FOLDERS_KEY",
+	}
 	check := append([]string{"targets", "check", "folders"}, given...)
 	code, text = plimsoll(check...)
 	says(t, text, "secret from env:FOLDERS_KEY: the variable is not set")
@@ -121,7 +130,12 @@ func TestExampleTarget(t *testing.T) {
 		t.Errorf("targets check ends with %d:\n%s", code, text)
 	}
 	code, text = plimsoll(append([]string{"plan", "db-colocation", "--target", "folders"}, given...)...)
-	says(t, text, "scenario needs VMs made, cloned and deleted for step", "target folders cannot: its machines are there already")
+	says(
+		t,
+		text,
+		"scenario needs VMs made, cloned and deleted for step",
+		"target folders cannot: its machines are there already",
+	)
 	if code != 4 {
 		t.Errorf("plan ends with %d", code)
 	}

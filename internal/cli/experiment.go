@@ -302,7 +302,8 @@ func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outc
 	return out
 }
 
-// seedOf gives every run of an experiment on a simulated target a seed of its own: without one all repeats would be equal.
+// seedOf gives every run of an experiment on a simulated target a seed of its own: without one all repeats would be
+// equal.
 func (a *app) seedOf(target string, given map[string]string, sequence int) []string {
 	provider, ok := a.drivers.Target(target)
 	if !ok {

@@ -83,19 +83,37 @@ type targetFlags struct {
 func (f *targetFlags) register(a *app, c *cobra.Command) {
 	f.timeScale, f.sizeScale = 1, 1
 	flags := c.Flags()
-	flags.StringVar(&f.name, "target", a.drivers.Targets[0].Name(), "`where` the machines come from; see plimsoll targets list")
-	flags.StringVar(&f.disk, "disk", "", "`folder` whose file system the data disks are put on (target local); the load goes there")
+	flags.StringVar(
+		&f.name,
+		"target",
+		a.drivers.Targets[0].Name(),
+		"`where` the machines come from; see plimsoll targets list",
+	)
+	flags.StringVar(
+		&f.disk,
+		"disk",
+		"",
+		"`folder` whose file system the data disks are put on (target local); the load goes there",
+	)
 	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
 	flags.Var(&f.sizeScale, "size-scale", "multiply sizes of disks and files by this `factor`")
-	flags.BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
-	_ = c.RegisterFlagCompletionFunc("target", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, p := range a.drivers.Targets {
-			names = append(names, p.Name()+"\t"+p.Summary())
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	flags.BoolVar(
+		&f.allowHostCommands,
+		"allow-host-commands",
+		false,
+		"permit steps that run the author's commands on this machine",
+	)
+	_ = c.RegisterFlagCompletionFunc(
+		"target",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, p := range a.drivers.Targets {
+				names = append(names, p.Name()+"\t"+p.Summary())
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	)
 }
 
 // place is a target with the clock that a run on it goes by.
@@ -142,10 +160,15 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 // dirOption is the option of a target that says where its data disks lie.
 const dirOption = "dir"
 
-// onDisk puts the data disks where --disk says. Nothing there is touched but a folder of the run's own, which clean-up removes.
+// onDisk puts the data disks where --disk says. Nothing there is touched but a folder of the run's own, which clean-up
+// removes.
 func onDisk(f targetFlags, provider target.Provider, options map[string]string) error {
 	if !slices.ContainsFunc(provider.Options(), func(o target.Option) bool { return o.Name == dirOption }) {
-		return exit.Usagef("leave it out, or use --target local", "--disk: target %s has no disks on this machine", provider.Name())
+		return exit.Usagef(
+			"leave it out, or use --target local",
+			"--disk: target %s has no disks on this machine",
+			provider.Name(),
+		)
 	}
 	if options[dirOption] != "" {
 		return exit.Usagef("give one of them", "--disk and --target-opt %s both say where the disks lie", dirOption)
@@ -158,7 +181,11 @@ func onDisk(f targetFlags, provider target.Provider, options map[string]string) 
 		return exit.Usagef("make a file system on it, mount it, and name its folder",
 			"--disk %s: is a device, and nothing here writes to devices yet: whatever is on it would be lost", f.disk)
 	case !info.IsDir():
-		return exit.Usagef("name the folder that it lies in", "--disk %s: is no folder: what is in it would be lost", f.disk)
+		return exit.Usagef(
+			"name the folder that it lies in",
+			"--disk %s: is no folder: what is in it would be lost",
+			f.disk,
+		)
 	}
 	options[dirOption] = f.disk
 	return nil
@@ -184,7 +211,10 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		Generators: a.drivers.Generators(),
 	})
 	if src.made { // the file itself was checked, and at its own places
-		diagnostics = slices.DeleteFunc(diagnostics, func(d scenario.Diagnostic) bool { return d.Severity != scenario.Error })
+		diagnostics = slices.DeleteFunc(
+			diagnostics,
+			func(d scenario.Diagnostic) bool { return d.Severity != scenario.Error },
+		)
 	}
 	for i := range diagnostics {
 		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {

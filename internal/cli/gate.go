@@ -29,13 +29,19 @@ const (
 func (g *gate) register(c *cobra.Command, unless ...string) {
 	c.Flags().StringSliceVar(&g.failOn, "fail-on", unless,
 		"exit with 5 on these `verdicts`: worse, which holds what moved while nobody said which way is good, and inconclusive; or none")
-	c.Flags().StringVar(&g.junit, "junit", "", "also write the verdicts as test results in the JUnit form to this `file`")
+	c.Flags().
+		StringVar(&g.junit, "junit", "", "also write the verdicts as test results in the JUnit form to this `file`")
 }
 
 func (g gate) check(phase string) error {
 	for _, v := range g.failOn {
 		if v != failWorse && v != failInconclusive && v != "none" {
-			return exit.Usagef("as in --fail-on worse,inconclusive", "%s: --fail-on: %q is none of worse, inconclusive, none", phase, v)
+			return exit.Usagef(
+				"as in --fail-on worse,inconclusive",
+				"%s: --fail-on: %q is none of worse, inconclusive, none",
+				phase,
+				v,
+			)
 		}
 	}
 	return nil
@@ -50,7 +56,8 @@ func (g gate) fails(m compare.Measure) string {
 		return "worse"
 	case slices.Contains(g.failOn, failWorse) && moved:
 		return "moved, and which way is good is not known"
-	case slices.Contains(g.failOn, failInconclusive) && m.Verdict == compare.Inconclusive && (m.Direction != "" || !m.Result):
+	case slices.Contains(g.failOn, failInconclusive) && m.Verdict == compare.Inconclusive && (m.Direction != "" ||
+		!m.Result):
 		return "inconclusive"
 	}
 	return ""
@@ -82,7 +89,11 @@ func (g gate) failed(phase string, d *compare.Document) error {
 			hint = advice
 		}
 	}
-	add("inconclusive", "neither worse nor the same within %g %%, inconclusive", "more repeats of each side, in mixed order, narrow the intervals")
+	add(
+		"inconclusive",
+		"neither worse nor the same within %g %%, inconclusive",
+		"more repeats of each side, in mixed order, narrow the intervals",
+	)
 	add("worse", "worse by more than %g %%", "")
 	add("moved, and which way is good is not known", "moved by more than %g %%, and which way is good is not known",
 		"say which way is good: --better NAME=lower, of files when the baseline is set")

@@ -189,7 +189,8 @@ func TestHostileScenario(t *testing.T) {
 	for _, args := range [][]string{
 		{"runs", "list"}, {"runs", "list", "--json"}, {"runs", "show", id}, {"runs", "show", id, "--json"},
 		{"analyze", id, "--all"}, {"analyze", id, "-o", "md"}, {"analyze", id, "-o", "json"},
-		{"metrics", "query", id, "plimsoll_workload_active"}, {"metrics", "query", id, "plimsoll_workload_active", "-o", "csv"},
+		{"metrics", "query", id, "plimsoll_workload_active"}, {"metrics", "query", id, "plimsoll_workload_active",
+			"-o", "csv"},
 		{"metrics", "query", id, "plimsoll_workload_active", "--json"},
 		{"metrics", "export", id, "--match", "plimsoll_workload_active"},
 		{"changes", id}, {"steady", id}, {"cleanup"}, {"cleanup", "--json"},

@@ -29,7 +29,8 @@ func (a *app) importCommand() *cobra.Command {
 	var o importer.Options
 	var list bool
 	c := &cobra.Command{
-		Use: "import FILE|-...", Short: "Make a run folder of what other tools left", Args: func(c *cobra.Command, given []string) error {
+		Use: "import FILE|-...", Short: "Make a run folder of what other tools left", Args: func(c *cobra.Command,
+			given []string) error {
 			if list {
 				return args(0, 0, "file")(c, given)
 			}
@@ -59,7 +60,8 @@ The other commands take such files directly as well: plimsoll report out.json.`,
 		},
 	}
 	c.Flags().StringVar(&o.As, "as", "", "the files are what this `tool` left, whatever they look like")
-	c.Flags().DurationVar(&o.Interval, "interval", 0, "`time` between samples of files that do not say it (vmstat without -t)")
+	c.Flags().
+		DurationVar(&o.Interval, "interval", 0, "`time` between samples of files that do not say it (vmstat without -t)")
 	c.Flags().BoolVar(&list, "list", false, "list what can be read")
 	var forms []string
 	for _, f := range importer.Forms() {
@@ -123,7 +125,12 @@ func problemsOf(folder *result.Folder) []string {
 }
 
 // importTo makes a run folder of files and collects it.
-func (a *app) importTo(ctx context.Context, phase, root string, given []string, o importer.Options) (*result.Folder, error) {
+func (a *app) importTo(
+	ctx context.Context,
+	phase, root string,
+	given []string,
+	o importer.Options,
+) (*result.Folder, error) {
 	var files []importer.File
 	var objections []error
 	for i, name := range given {
@@ -143,7 +150,12 @@ func (a *app) importTo(ctx context.Context, phase, root string, given []string, 
 		files = append(files, f)
 	}
 	if len(objections) > 0 {
-		return nil, exit.Errorf(exit.Failed, "plimsoll import --list says what can be read", "%w", errors.Join(objections...))
+		return nil, exit.Errorf(
+			exit.Failed,
+			"plimsoll import --list says what can be read",
+			"%w",
+			errors.Join(objections...),
+		)
 	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -154,7 +166,13 @@ func (a *app) importTo(ctx context.Context, phase, root string, given []string, 
 	case errors.As(err, &there) && phase != "import":
 		return result.Open(there.Dir)
 	case errors.As(err, &there):
-		return nil, exit.Errorf(exit.Failed, "plimsoll report "+there.RunID+" shows it; plimsoll runs rm "+there.RunID+" removes it", "%s: %w", phase, err)
+		return nil, exit.Errorf(
+			exit.Failed,
+			"plimsoll report "+there.RunID+" shows it; plimsoll runs rm "+there.RunID+" removes it",
+			"%s: %w",
+			phase,
+			err,
+		)
 	case err != nil:
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
@@ -176,7 +194,8 @@ func (a *app) importTo(ctx context.Context, phase, root string, given []string, 
 	return folder, nil
 }
 
-// openOutput opens a file for import. What comes as a stream is kept in a temporary file, since it is read more than once.
+// openOutput opens a file for import. What comes as a stream is kept in a temporary file, since it is read more than
+// once.
 func (a *app) openOutput(name string) (importer.File, func(), error) {
 	in, err := a.openGiven(name)
 	if err != nil {
@@ -253,9 +272,11 @@ func (a *app) importedNow(phase, name string) (string, error) {
 	return folder.Dir(), folder.Close()
 }
 
-// isOutput reports whether a file holds what a tool left of a load, so that it stands for a run rather than for a table.
+// isOutput reports whether a file holds what a tool left of a load, so that it stands for a run rather than for a
+// table.
 func isOutput(name string) bool {
-	if name == "-" || strings.HasPrefix(name, "@") || strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/") {
+	if name == "-" || strings.HasPrefix(name, "@") || strings.HasPrefix(name, "/dev/") ||
+		strings.HasPrefix(name, "/proc/") {
 		return false
 	}
 	f, err := regular.Open(name, os.O_RDONLY)
@@ -271,7 +292,8 @@ func isOutput(name string) bool {
 	return known && !host && advice == ""
 }
 
-// readTable reads a table, or what a tool counted of a machine as one. A stream that holds what a load generator printed
+// readTable reads a table, or what a tool counted of a machine as one. A stream that holds what a load generator
+// printed
 // is refused with what to do.
 func readTable(phase, label string, in io.Reader) (*table.Table, error) {
 	b := bufio.NewReaderSize(in, importer.HeadBytes)
@@ -284,10 +306,23 @@ func readTable(phase, label string, in io.Reader) (*table.Table, error) {
 	case !known:
 		return table.Read(b)
 	case advice != "":
-		return nil, exit.Errorf(exit.Failed, advice, "%s: %s: it is output of a tool (%s) that is no table", phase, label, name)
+		return nil, exit.Errorf(
+			exit.Failed,
+			advice,
+			"%s: %s: it is output of a tool (%s) that is no table",
+			phase,
+			label,
+			name,
+		)
 	case !host:
-		return nil, exit.Errorf(exit.Failed, "save it to a file and give that", "%s: %s: it is output of %s, which stands for a run",
-			phase, label, name)
+		return nil, exit.Errorf(
+			exit.Failed,
+			"save it to a file and give that",
+			"%s: %s: it is output of %s, which stands for a run",
+			phase,
+			label,
+			name,
+		)
 	}
 	const most = 256 << 20
 	data, err := io.ReadAll(io.LimitReader(b, most+1))

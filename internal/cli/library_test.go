@@ -77,7 +77,8 @@ func TestLibraryIsStrictlyCleanAndPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden.Compare(t, "testdata/library/"+name+".plan", text.Bytes())
-			if _, err := plan.Build(sc, cluster(4), plan.Options{Engines: drivers.All().ByName(), TimeScale: 0.02, SizeScale: 0.002}); err != nil {
+			if _, err := plan.Build(sc, cluster(4), plan.Options{Engines: drivers.All().ByName(), TimeScale: 0.02,
+				SizeScale: 0.002}); err != nil {
 				t.Errorf("does not plan when scaled: %v", err)
 			}
 		})

@@ -27,7 +27,12 @@ type ownFlags struct {
 
 func (f *ownFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringArrayVar(&f.sweeps, "sweep", nil, "of a job file: run it with each `OPTION=VALUE,VALUE,...`; repeatable")
+	flags.StringArrayVar(
+		&f.sweeps,
+		"sweep",
+		nil,
+		"of a job file: run it with each `OPTION=VALUE,VALUE,...`; repeatable",
+	)
 	flags.IntVar(&f.repeats, "repeat", 0, "of a job file: `number` of runs of every combination")
 	flags.StringVar(&f.runtime, "runtime", "", "of a job file: let its jobs run this `time` instead of their own")
 	flags.StringVar(&f.size, "job-size", "", "of a job file: `size` of jobs that say none")
@@ -41,14 +46,16 @@ func (f ownFlags) given() bool {
 // ownReader is the generator whose job files end as this name does.
 func (a *app) ownReader(name string) (workload.OwnReader, bool) {
 	for _, engine := range a.drivers.ByName() {
-		if r, ok := engine.(workload.OwnReader); ok && slices.Contains(r.Suffixes(), strings.ToLower(filepath.Ext(name))) {
+		if r, ok := engine.(workload.OwnReader); ok &&
+			slices.Contains(r.Suffixes(), strings.ToLower(filepath.Ext(name))) {
 			return r, true
 		}
 	}
 	return nil, false
 }
 
-// own makes a scenario of a generator's own job file, where that is what was given; it is opened by the same name from then on.
+// own makes a scenario of a generator's own job file, where that is what was given; it is opened by the same name from
+// then on.
 // Values of --set that the file itself takes are taken out of the scenario's.
 func (a *app) own(given string, sf *scenarioFlags) error {
 	reader, ok := a.ownReader(given)

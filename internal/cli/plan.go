@@ -94,7 +94,9 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	}
 	forecaster, _ := target.TargetAs[workload.Forecaster](t.Target) // without one the plan says what it cannot say
 	p.plan, err = plan.Build(l.scenario, facts, plan.Options{
-		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: a.drivers.ByName(), AllowHostCommands: tf.allowHostCommands,
+		TimeScale: float64(
+			tf.timeScale,
+		), SizeScale: float64(tf.sizeScale), Engines: a.drivers.ByName(), AllowHostCommands: tf.allowHostCommands,
 		Forecaster: forecaster,
 	})
 	if err != nil {

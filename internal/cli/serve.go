@@ -34,9 +34,13 @@ it is: encrypt where the network is not trusted.
   plimsoll serve latest --listen 127.0.0.1:9999
   plimsoll serve --listen 0.0.0.0:9095 --token file:/etc/plimsoll.token`,
 		ValidArgsFunction: a.completeRun,
-		RunE:              func(cmd *cobra.Command, runs []string) error { return a.serve(phase(cmd), runs, address, token) },
+		RunE: func(cmd *cobra.Command, runs []string) error {
+			return a.serve(phase(cmd), runs, address,
+				token)
+		},
 	}
-	c.Flags().StringVar(&address, "listen", "127.0.0.1:9095", "`address` to serve at, HOST:PORT; port 0 takes a free one")
+	c.Flags().
+		StringVar(&address, "listen", "127.0.0.1:9095", "`address` to serve at, HOST:PORT; port 0 takes a free one")
 	const where = "`where` the token is that readers must send: env:NAME, file:PATH, command:PROGRAM"
 	c.Flags().StringVar(&token, "token", "", where)
 	return c
@@ -68,7 +72,11 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
-			visible.Fprintf(a.err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n", at)
+			visible.Fprintf(
+				a.err,
+				"serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
+				at,
+			)
 		},
 	}
 	if err := s.Check(); err != nil {

@@ -165,8 +165,23 @@ func judgeStretch(s named, tolerance float64) (settled, error) {
 	if err != nil {
 		return settled{}, err
 	}
-	v := settled{Name: s.name, Points: len(s.values), Reached: r.Reached, Unclear: r.CannotTell, Reason: r.Reason, First: r.First, Last: r.Last, Mean: number(r.Mean.Value),
-		Ends: r.Mean.Interval, WarmUp: &r.WarmUp, Drift: number(r.DriftShare), Within: r.DriftWithin, Note: r.Warnings, step: s.step, unit: s.unit}
+	v := settled{
+		Name:    s.name,
+		Points:  len(s.values),
+		Reached: r.Reached,
+		Unclear: r.CannotTell,
+		Reason:  r.Reason,
+		First:   r.First,
+		Last:    r.Last,
+		Mean:    number(r.Mean.Value),
+		Ends:    r.Mean.Interval,
+		WarmUp:  &r.WarmUp,
+		Drift:   number(r.DriftShare),
+		Within:  r.DriftWithin,
+		Note:    r.Warnings,
+		step:    s.step,
+		unit:    s.unit,
+	}
 	if r.Period.Found {
 		v.Period = number(r.Period.Points)
 	}
@@ -204,7 +219,13 @@ func (v settled) text(a *app) {
 			visible.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period, v.seconds(0, int(*v.Period+0.5)))
 		}
 		if v.Within.Valid() {
-			visible.Fprintf(a.out, "; drift across it %+.1f %% (90 %%: %+.1f to %+.1f)\n", 100*deref(v.Drift), 100*v.Within.Low, 100*v.Within.High)
+			visible.Fprintf(
+				a.out,
+				"; drift across it %+.1f %% (90 %%: %+.1f to %+.1f)\n",
+				100*deref(v.Drift),
+				100*v.Within.Low,
+				100*v.Within.High,
+			)
 		} else {
 			visible.Fprintf(a.out, "; too few periods to tell a drift\n")
 		}

@@ -98,7 +98,8 @@ func printFigures(w io.Writer, doc *report.Document) error {
 	return nil
 }
 
-// printFindings prints the most important findings that are not plain approval: one sentence per check and severity, with the
+// printFindings prints the most important findings that are not plain approval: one sentence per check and severity,
+// with the
 // number of others like it.
 func printFindings(w io.Writer, all []result.Finding, told ...report.Short) error {
 	type kind struct {

@@ -64,7 +64,8 @@ out, and said.`,
 	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or "+
 		"numbers from 1, like n,x,w")
 	c.Flags().StringVarP(&format, "format", "o", "text", "`format`: json, svg, text")
-	c.Flags().StringVar(&errors, "errors", "", "how `errors` grow with throughput: alike, root, proportional; else as the data have it")
+	c.Flags().
+		StringVar(&errors, "errors", "", "how `errors` grow with throughput: alike, root, proportional; else as the data have it")
 	c.Flags().Float64SliceVar(&at, "at", nil, "predict the throughput at this `concurrency`; repeatable")
 	return c
 }
@@ -346,7 +347,10 @@ type scalability struct {
 func (d scalability) text(w io.Writer) error {
 	m := d.Model
 	visible.Fprintf(w, "Universal Scalability Law, %s, %s\n\n", d.Source, unit.Plural(m.N, "point"))
-	t := terminal.Table{Head: []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL", "BY BOOTSTRAP"}, Right: []bool{false, true, true}}
+	t := terminal.Table{
+		Head:  []string{"COEFFICIENT", "VALUE", "STD. ERROR", "95 % INTERVAL", "BY BOOTSTRAP"},
+		Right: []bool{false, true, true},
+	}
 	for _, r := range []struct {
 		name string
 		p    usl.Parameter
@@ -368,20 +372,38 @@ func (d scalability) text(w io.Writer) error {
 		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval,
 			m.Peak.ThroughputInterval)
 	}
-	visible.Fprintf(w, "errors taken as %s; residual standard error %s, %d degrees of freedom, R² %.4f\n\n", m.Errors.Words(),
-		residual(m), m.DegreesOfFreedom, m.RSquared)
-	laws := terminal.Table{Head: []string{"LAW", "P", "GAMMA", "ALPHA", "BETA"}, Right: []bool{false, true, true, true, true}}
+	visible.Fprintf(
+		w,
+		"errors taken as %s; residual standard error %s, %d degrees of freedom, R² %.4f\n\n",
+		m.Errors.Words(),
+		residual(m),
+		m.DegreesOfFreedom,
+		m.RSquared,
+	)
+	laws := terminal.Table{
+		Head:  []string{"LAW", "P", "GAMMA", "ALPHA", "BETA"},
+		Right: []bool{false, true, true, true, true},
+	}
 	for _, l := range m.Alternatives {
 		p := fmt.Sprintf("%.2g", l.P)
 		if l.Law == usl.Universal {
 			p = "-"
 		}
-		laws.Add(string(l.Law), p, fmt.Sprintf("%.6g", l.Gamma), fmt.Sprintf("%.6g", l.Alpha), fmt.Sprintf("%.6g", l.Beta))
+		laws.Add(
+			string(l.Law),
+			p,
+			fmt.Sprintf("%.6g", l.Gamma),
+			fmt.Sprintf("%.6g", l.Alpha),
+			fmt.Sprintf("%.6g", l.Beta),
+		)
 	}
 	if err := laws.Write(w); err != nil {
 		return err
 	}
-	visible.Fprintf(w, "P: chance that the universal law is so much closer if this one holds; below 0.05 it is ruled out\n\n")
+	visible.Fprintf(
+		w,
+		"P: chance that the universal law is so much closer if this one holds; below 0.05 it is ruled out\n\n",
+	)
 	if err := d.points().Write(w); err != nil {
 		return err
 	}
@@ -414,8 +436,10 @@ const mostPoints = 40
 
 // points are measured and fitted throughput, efficiency and what processing time is made of.
 func (d scalability) points() *terminal.Table {
-	t := &terminal.Table{Head: []string{"CONCURRENCY", "THROUGHPUT", "FITTED", "EFFICIENCY", "IDEAL", "CONTENTION", "COHERENCY", ""},
-		Right: []bool{true, true, true, true, true, true, true}}
+	t := &terminal.Table{
+		Head:  []string{"CONCURRENCY", "THROUGHPUT", "FITTED", "EFFICIENCY", "IDEAL", "CONTENTION", "COHERENCY", ""},
+		Right: []bool{true, true, true, true, true, true, true},
+	}
 	for i, p := range d.Points {
 		if i == mostPoints {
 			t.Add("...", fmt.Sprintf("%d more", len(d.Points)-mostPoints))
@@ -426,8 +450,18 @@ func (d scalability) points() *terminal.Table {
 		if out := d.Model.Outlier; out != nil && out.Index == i {
 			note = "strays from the others"
 		}
-		t.Add(fmt.Sprintf("%g", p.Concurrency), fmt.Sprintf("%.6g", p.Throughput), fmt.Sprintf("%.6g", d.Model.At(p.Concurrency)),
-			share(d.Model.Efficiency(p.Concurrency, p.Throughput)), share(o.Ideal), share(o.Contention), share(o.Coherency), note)
+		t.Add(
+			fmt.Sprintf("%g", p.Concurrency),
+			fmt.Sprintf("%.6g", p.Throughput),
+			fmt.Sprintf("%.6g", d.Model.At(p.Concurrency)),
+			share(
+				d.Model.Efficiency(p.Concurrency, p.Throughput),
+			),
+			share(o.Ideal),
+			share(o.Contention),
+			share(o.Coherency),
+			note,
+		)
 	}
 	return t
 }
@@ -582,11 +616,18 @@ func (d scalability) json() uslDocument {
 	m := d.Model
 	parameter := func(p usl.Parameter) uslParameter { return uslParameter(p) }
 	doc := uslDocument{
-		Source: d.Source, N: m.N, DegreesOfFreedom: m.DegreesOfFreedom, Gamma: parameter(m.GammaParameter), Alpha: parameter(m.AlphaParameter),
-		Beta: parameter(m.BetaParameter), Errors: m.Errors, ErrorsAllowed: m.ErrorsAllowed,
+		Source: d.Source, N: m.N, DegreesOfFreedom: m.DegreesOfFreedom, Gamma: parameter(m.GammaParameter),
+		Alpha: parameter(m.AlphaParameter),
+		Beta:  parameter(m.BetaParameter), Errors: m.Errors, ErrorsAllowed: m.ErrorsAllowed,
 		ResidualStdError: m.ResidualStdError, RSquared: number(m.RSquared), Warnings: append([]string{}, m.Warnings...),
-		Peak: uslPeak{Exists: m.Peak.Exists, InRange: m.Peak.InRange, Sentence: m.Peak.String(), ConcurrencyInterval: m.Peak.ConcurrencyInterval,
-			ThroughputInterval: m.Peak.ThroughputInterval, NoPeakShare: m.Peak.NoPeakShare},
+		Peak: uslPeak{
+			Exists:              m.Peak.Exists,
+			InRange:             m.Peak.InRange,
+			Sentence:            m.Peak.String(),
+			ConcurrencyInterval: m.Peak.ConcurrencyInterval,
+			ThroughputInterval:  m.Peak.ThroughputInterval,
+			NoPeakShare:         m.Peak.NoPeakShare,
+		},
 	}
 	if m.Peak.Exists {
 		doc.Peak.Concurrency, doc.Peak.Throughput = number(m.Peak.Concurrency), number(m.Peak.Throughput)

@@ -586,7 +586,8 @@ func TestToolClock(t *testing.T) {
 	}
 }
 
-// TestMetricsOfAWorkloadsOwnTime: zeros before a group's first start and after its last end are in no mean; a pause or an
+// TestMetricsOfAWorkloadsOwnTime: zeros before a group's first start and after its last end are in no mean; a pause or
+// an
 // outage between is. A panel says of what time its figures are when something was left out.
 func TestMetricsOfAWorkloadsOwnTime(t *testing.T) {
 	start := time.Unix(0, 0)
@@ -612,18 +613,27 @@ func TestMetricsOfAWorkloadsOwnTime(t *testing.T) {
 			[]float64{0, 0, 30, 30, 60}, 40, "the figures are of the 30 s from the first start of workloads of G to their last end"},
 		"an outage counts": {"ops/s", scenario.GroupResult, []result.Workload{run("G", 10, 25), run("G", 40, 55)},
 			[]float64{0, 90, 90, 0, 90, 90}, 72, "the figures are of the 45 s from the first start of workloads of G to their last end"},
-		"all of it":          {"us", scenario.GroupResult, []result.Workload{run("G", 0, 60)}, []float64{1, 2, 3}, 2, ""},
-		"of nobody":          {"ops/s", scenario.GroupResult, nil, []float64{0, 4}, 2, ""},
-		"a query of its own": {"count", scenario.GroupResult, []result.Workload{run("G", 10, 20)}, []float64{0, 4}, 2, ""},
-		"a prefill is no load": {"ops/s", scenario.GroupResult, []result.Workload{{Group: "G", Prefill: true, Start: at(0), End: at(20)},
+		"all of it": {"us", scenario.GroupResult, []result.Workload{run("G", 0, 60)}, []float64{1, 2, 3}, 2,
+			""},
+		"of nobody": {"ops/s", scenario.GroupResult, nil, []float64{0, 4}, 2, ""},
+		"a query of its own": {"count", scenario.GroupResult, []result.Workload{run("G", 10, 20)}, []float64{0, 4}, 2,
+			""},
+		"a prefill is no load": {"ops/s", scenario.GroupResult, []result.Workload{{Group: "G", Prefill: true,
+			Start: at(0), End: at(20)},
 			run("G", 20, 40)}, []float64{9, 9, 3, 5}, 4,
 			"the figures are of the 20 s from the first start of workloads of G to their last end"},
-		"of the cluster": {"bytes/s", scenario.ClusterResult, []result.Workload{run("G", 10, 20)}, []float64{0, 4}, 2, ""},
+		"of the cluster": {"bytes/s", scenario.ClusterResult, []result.Workload{run("G", 10, 20)}, []float64{0, 4}, 2,
+			""},
 	} {
 		col := &collector{start: start, data: &result.Data{Workloads: c.loads}}
-		p := result.Panel{Unit: c.unit, Series: []result.Series{{Name: "s", Start: start, Step: 10, Values: values(c.of...)}}}
+		p := result.Panel{
+			Unit:   c.unit,
+			Series: []result.Series{{Name: "s", Start: start, Step: 10, Values: values(c.of...)}},
+		}
 		got := col.reportMetrics(scenario.Result{Kind: c.kind, Group: "G", Metrics: []string{"Mean"}}, &p)
-		want := []result.Metric{{Name: "Mean", Series: "s", Value: c.want, Unit: c.unit, Formula: "mean of the series' values"}}
+		want := []result.Metric{
+			{Name: "Mean", Series: "s", Value: c.want, Unit: c.unit, Formula: "mean of the series' values"},
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}

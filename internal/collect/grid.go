@@ -303,7 +303,8 @@ func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 	return out
 }
 
-// having lists the tracks with reports for which keep says yes. A file of another tool that holds one report of the whole
+// having lists the tracks with reports for which keep says yes. A file of another tool that holds one report of the
+// whole
 // has no course over time: a line through it would look steady.
 func (c *collector) having(keep func(*track) bool) []*track {
 	var out []*track

@@ -50,9 +50,11 @@ func metricsOf(names []string, p result.Panel) []result.Metric {
 	return out
 }
 
-// reportMetrics are the metrics that a result asks for. Of a rate, a bandwidth or a latency of VMs they are of the time from the
+// reportMetrics are the metrics that a result asks for. Of a rate, a bandwidth or a latency of VMs they are of the time
+// from the
 // first start of the group's workloads to their last end: before and after it the zeros are of no workload, and a mean
-// over them is nobody's rate. A pause or an outage between belongs to it. A panel of which something is left out says so.
+// over them is nobody's rate. A pause or an outage between belongs to it. A panel of which something is left out says
+// so.
 func (c *collector) reportMetrics(r scenario.Result, p *result.Panel) []result.Metric {
 	if r.Kind != scenario.GroupResult || !slices.Contains([]string{"ops/s", "bytes/s", "us"}, p.Unit) {
 		return metricsOf(r.Metrics, *p)
@@ -87,8 +89,11 @@ func (c *collector) reportMetrics(r scenario.Result, p *result.Panel) []result.M
 	}
 	out := metricsOf(r.Metrics, worked)
 	if left > 0 && len(out) > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("the figures are of the %s from the first start of workloads of %s to their last end",
-			unit.Duration(to.Sub(from).Round(time.Second)), r.Group))
+		p.Notes = append(
+			p.Notes,
+			fmt.Sprintf("the figures are of the %s from the first start of workloads of %s to their last end",
+				unit.Duration(to.Sub(from).Round(time.Second)), r.Group),
+		)
 	}
 	return out
 }
@@ -135,8 +140,20 @@ func (f formula) over(p result.Panel) []result.Metric {
 		}
 	}
 	return []result.Metric{
-		{Name: f.name + " (median)", Series: fmt.Sprintf("median of %d series", len(all)), Value: significant(median(values), 9), Unit: of, Formula: f.text + "; median over the series"},
-		{Name: f.name + " (worst)", Series: worst.series, Value: worst.value, Unit: of, Formula: f.text + "; worst of the series"},
+		{
+			Name:    f.name + " (median)",
+			Series:  fmt.Sprintf("median of %d series", len(all)),
+			Value:   significant(median(values), 9),
+			Unit:    of,
+			Formula: f.text + "; median over the series",
+		},
+		{
+			Name:    f.name + " (worst)",
+			Series:  worst.series,
+			Value:   worst.value,
+			Unit:    of,
+			Formula: f.text + "; worst of the series",
+		},
 	}
 }
 

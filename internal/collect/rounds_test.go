@@ -11,7 +11,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// turn is one start of workload W on a VM, in seconds of the run; it does 100 operations a second. silent: it never reports.
+// turn is one start of workload W on a VM, in seconds of the run; it does 100 operations a second. silent: it never
+// reports.
 type turn struct {
 	vm, attempt, from, to int
 	ended                 string
@@ -57,7 +58,8 @@ func lived(t *testing.T, turns []turn, starts ...int) *result.Data {
 	return l.collect(&scenario.Scenario{Name: "s"})
 }
 
-// A workload is judged by the time in which all its VMs ran, without the pauses between its starts. A lost VM ends none.
+// A workload is judged by the time in which all its VMs ran, without the pauses between its starts. A lost VM ends
+// none.
 func TestTimeByWhichAWorkloadIsJudged(t *testing.T) {
 	finished := "finished"
 	type span struct{ From, To int }
@@ -75,7 +77,8 @@ func TestTimeByWhichAWorkloadIsJudged(t *testing.T) {
 		starts []int
 		want   judged
 	}{
-		"together": {[]turn{{0, 1, 0, 20, finished, false}, {1, 1, 0, 20, finished, false}}, nil, judged{Ops: 4000, Rate: 200}},
+		"together": {[]turn{{0, 1, 0, 20, finished, false}, {1, 1, 0, 20, finished, false}}, nil, judged{Ops: 4000,
+			Rate: 200}},
 		"staggered": {[]turn{{0, 1, 0, 30, finished, false}, {1, 1, 10, 40, finished, false}}, nil,
 			judged{Spans: []span{{10, 30}}, Ops: 4000, Rate: 200, Staggered: true,
 				Windows: []string{"while its VMs start", "alone", "while its VMs end"}}},
@@ -84,8 +87,10 @@ func TestTimeByWhichAWorkloadIsJudged(t *testing.T) {
 			judged{Spans: []span{{20, 60}}, Ops: 10_000, Rate: 250, Staggered: true,
 				Windows: []string{"while its VMs start", "alone", "while its VMs end"}}},
 		"all lost": {[]turn{{0, 1, 0, 30, "lost", false}, {1, 1, 10, 30, "lost", false}}, nil,
-			judged{Spans: []span{{10, 30}}, Ops: 4000, Rate: 200, Staggered: true, Windows: []string{"while its VMs start", "alone"}}},
-		"one never begins": {[]turn{{0, 1, 0, 30, finished, false}, {1, 1, 10, 40, finished, false}, {2, 1, 11, 12, "failed", true}}, nil,
+			judged{Spans: []span{{10, 30}}, Ops: 4000, Rate: 200, Staggered: true,
+				Windows: []string{"while its VMs start", "alone"}}},
+		"one never begins": {[]turn{{0, 1, 0, 30, finished, false}, {1, 1, 10, 40, finished, false}, {2, 1, 11, 12,
+			"failed", true}}, nil,
 			judged{Spans: []span{{11, 30}}, Ops: 3800, Rate: 200, Staggered: true,
 				Windows: []string{"while its VMs start", "alone", "while its VMs end"}}},
 		"never together": {[]turn{{0, 1, 0, 10, finished, false}, {1, 1, 20, 30, finished, false}}, nil,
@@ -94,11 +99,14 @@ func TestTimeByWhichAWorkloadIsJudged(t *testing.T) {
 			judged{Spans: []span{{0, 10}, {30, 50}}, Ops: 3000, Rate: 100, Starts: 2,
 				Windows: []string{"alone in start 1", "alone in start 2"}}},
 		"three times, the last staggered": {[]turn{{0, 1, 0, 10, finished, false}, {1, 1, 0, 10, finished, false},
-			{0, 2, 20, 30, "stopped", false}, {1, 2, 20, 30, "stopped", false}, {0, 3, 40, 60, finished, false}, {1, 3, 45, 65, finished, false}}, nil,
+			{0, 2, 20, 30, "stopped", false}, {1, 2, 20, 30, "stopped", false}, {0, 3, 40, 60, finished, false}, {1, 3,
+				45, 65, finished, false}}, nil,
 			judged{Spans: []span{{0, 10}, {20, 30}, {45, 60}}, Ops: 7000, Rate: 200, Starts: 3, Staggered: true,
-				Windows: []string{"alone in start 1", "alone in start 2", "while its VMs start in start 3", "alone in start 3",
+				Windows: []string{"alone in start 1", "alone in start 2", "while its VMs start in start 3",
+					"alone in start 3",
 					"while its VMs end in start 3"}}},
-		"a VM joins the second start": {[]turn{{0, 1, 0, 10, finished, false}, {1, 1, 20, 30, finished, false}, {0, 2, 20, 30, finished, false}},
+		"a VM joins the second start": {[]turn{{0, 1, 0, 10, finished, false}, {1, 1, 20, 30, finished, false}, {0, 2,
+			20, 30, finished, false}},
 			[]int{0, 20}, judged{Spans: []span{{0, 10}, {20, 30}}, Ops: 3000, Rate: 150, Starts: 2,
 				Windows: []string{"alone in start 1", "alone in start 2"}}},
 	} {
@@ -108,7 +116,13 @@ func TestTimeByWhichAWorkloadIsJudged(t *testing.T) {
 				continue
 			}
 			j := w.Judged()
-			got := judged{Starts: w.Starts, Staggered: w.Staggered, Apart: w.Apart, Ops: j.Ops[0].Count, Rate: float64(j.Ops[0].Count) / j.Seconds()}
+			got := judged{
+				Starts:    w.Starts,
+				Staggered: w.Staggered,
+				Apart:     w.Apart,
+				Ops:       j.Ops[0].Count,
+				Rate:      float64(j.Ops[0].Count) / j.Seconds(),
+			}
 			if j.Ops[0].Hist.Count() != j.Ops[0].Count {
 				t.Errorf("%s: %d times of %d operations", name, j.Ops[0].Hist.Count(), j.Ops[0].Count)
 			}
@@ -134,7 +148,13 @@ func TestPausesInWindows(t *testing.T) {
 	d := lived(t, turns)
 	for _, w := range d.Workloads {
 		if j := w.Judged(); j.Seconds() != 80 || w.Starts != 20 || j.Ops[0].Count != 8000 {
-			t.Errorf("%q: %d operations in %g s of %d starts, want 8000 in 80 of 20", w.VM, j.Ops[0].Count, j.Seconds(), w.Starts)
+			t.Errorf(
+				"%q: %d operations in %g s of %d starts, want 8000 in 80 of 20",
+				w.VM,
+				j.Ops[0].Count,
+				j.Seconds(),
+				w.Starts,
+			)
 		}
 		count := uint64(0)
 		for _, win := range w.Windows {
@@ -154,7 +174,11 @@ func TestPausesInWindows(t *testing.T) {
 func TestSectionsThatEnd(t *testing.T) {
 	l := newLab(t)
 	l.event(result.KindPhase, "run", "")
-	lanes := []result.Lane{{Name: "small", Depth: 4, Reads: true, Brief: true}, {Name: "large", Depth: 4, Reads: true, Brief: true}, {Name: "idle", Depth: 1, Reads: true, Brief: true}}
+	lanes := []result.Lane{
+		{Name: "small", Depth: 4, Reads: true, Brief: true},
+		{Name: "large", Depth: 4, Reads: true, Brief: true},
+		{Name: "idle", Depth: 1, Reads: true, Brief: true},
+	}
 	jobs := []*labJob{l.start(vmName(0), "G", "W", 1, lanes...)}
 	until := []int{6, 20}
 	for s := range 20 {
@@ -210,14 +234,29 @@ func TestSectionsThatEnd(t *testing.T) {
 	}
 }
 
-// A rate that a tool tells counts for the time in which its VM ran: one that was lost did nothing afterwards. What grows
+// A rate that a tool tells counts for the time in which its VM ran: one that was lost did nothing afterwards. What
+// grows
 // is counted, what cannot be added is told of a single VM only.
 func TestMeasuresOfLostMachines(t *testing.T) {
-	measures := []result.Measure{{Name: "tps", Unit: "tps", Kind: result.Level}, {Name: "n", Unit: "n", Kind: result.Count}, {Name: "p95", Unit: "ms", Kind: result.Single}}
+	measures := []result.Measure{
+		{Name: "tps", Unit: "tps", Kind: result.Level},
+		{Name: "n", Unit: "n", Kind: result.Count},
+		{Name: "p95", Unit: "ms", Kind: result.Single},
+	}
 	ran := func(vm string, seconds int) *track {
-		k := &track{job: result.RawJob{VM: vm, Measures: measures}, reported: []bool{true, true, true}, single: make([][]figure, 3),
-			meter: newMeter(layout{nil, measures}, nil, measures)}
-		k.marks = []mark{{t: epoch, v: totals{0, 0, 0, 0}}, {t: epoch.Add(time.Duration(seconds) * time.Second), v: totals{0, float64(10 * seconds), float64(seconds), 0}}}
+		k := &track{
+			job:      result.RawJob{VM: vm, Measures: measures},
+			reported: []bool{true, true, true},
+			single:   make([][]figure, 3),
+			meter:    newMeter(layout{nil, measures}, nil, measures),
+		}
+		k.marks = []mark{
+			{t: epoch, v: totals{0, 0, 0, 0}},
+			{
+				t: epoch.Add(time.Duration(seconds) * time.Second),
+				v: totals{0, float64(10 * seconds), float64(seconds), 0},
+			},
+		}
 		k.single[2] = []figure{{k.to(), float64(seconds)}}
 		return k
 	}
@@ -226,9 +265,12 @@ func TestMeasuresOfLostMachines(t *testing.T) {
 		tracks []*track
 		want   []result.Value
 	}{
-		"one":          {[]*track{ran("a", 100)}, []result.Value{{Measure: "tps", Value: 10}, {Measure: "n", Value: 100}, {Measure: "p95", Value: 100}}},
-		"two":          {[]*track{ran("a", 100), ran("b", 99)}, []result.Value{{Measure: "tps", Value: 20}, {Measure: "n", Value: 199}}},
-		"one was lost": {[]*track{ran("a", 100), ran("b", 40)}, []result.Value{{Measure: "tps", Value: 14}, {Measure: "n", Value: 140}}},
+		"one": {[]*track{ran("a", 100)}, []result.Value{{Measure: "tps", Value: 10}, {Measure: "n",
+			Value: 100}, {Measure: "p95", Value: 100}}},
+		"two": {[]*track{ran("a", 100), ran("b", 99)}, []result.Value{{Measure: "tps", Value: 20},
+			{Measure: "n", Value: 199}}},
+		"one was lost": {[]*track{ran("a", 100), ran("b", 40)}, []result.Value{{Measure: "tps", Value: 14},
+			{Measure: "n", Value: 140}}},
 	} {
 		if diff := cmp.Diff(c.want, values(c.tracks, 100, all)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)

@@ -89,8 +89,9 @@ func (n *laneTrack) moved(l layout, now mark) {
 	n.from, n.to, n.before, n.after = n.prev.t, now.t, n.prev.v, now.v
 }
 
-// worked is for how long the lane had work, at the least: in the last interval in which it did some, as long as that would have
-// taken at its rate until then, or, where there is no other, as long as its depth takes for the times of its operations.
+// worked is for how long the lane had work, at the least: in the last interval in which it did some, as long as that
+// would have taken at its rate until then, or, where there is no other, as long as its depth takes for the times of its
+// operations.
 func (n *laneTrack) worked(l layout, depth int) time.Duration {
 	last := n.to.Sub(n.from)
 	if until := n.from.Sub(n.began); until > 0 && l.done(n.before) > 0 {

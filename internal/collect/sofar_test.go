@@ -15,16 +15,27 @@ import (
 // where both can be had, it is what Collect makes of the whole afterwards.
 func TestSoFar(t *testing.T) {
 	l := neighbour(t) // whose process has not ended
-	sc := &scenario.Scenario{Name: "lab", Groups: []scenario.Group{{Name: "OLTP"}, {Name: "DSS"}}, Results: []scenario.Result{
-		resultOf(scenario.GroupResult, "iops", "OLTP", "", "sum"),
-		resultOf(scenario.WorkloadResult, "iops", "OLTP", "OLTP", "sum"),
-		resultOf(scenario.WorkloadResult, "bandwidth", "DSS", "DSS", ""),
-		resultOf(scenario.WorkloadResult, "errors", "OLTP", "OLTP", ""),
-		resultOf(scenario.WorkloadResult, "active", "DSS", "DSS", ""),
-		resultOf(scenario.WorkloadResult, "iops", "G", "moon", ""),
-		resultOf(scenario.WorkloadResult, "iops", "OLTP", "OLTP", "stddev"),
-		{Name: "cpu", Title: "cpu", Kind: scenario.ClusterResult, Metric: "CpuUsage.Avg.Percent", Aggregate: "mean", Step: 10 * time.Second},
-	}}
+	sc := &scenario.Scenario{
+		Name:   "lab",
+		Groups: []scenario.Group{{Name: "OLTP"}, {Name: "DSS"}},
+		Results: []scenario.Result{
+			resultOf(scenario.GroupResult, "iops", "OLTP", "", "sum"),
+			resultOf(scenario.WorkloadResult, "iops", "OLTP", "OLTP", "sum"),
+			resultOf(scenario.WorkloadResult, "bandwidth", "DSS", "DSS", ""),
+			resultOf(scenario.WorkloadResult, "errors", "OLTP", "OLTP", ""),
+			resultOf(scenario.WorkloadResult, "active", "DSS", "DSS", ""),
+			resultOf(scenario.WorkloadResult, "iops", "G", "moon", ""),
+			resultOf(scenario.WorkloadResult, "iops", "OLTP", "OLTP", "stddev"),
+			{
+				Name:      "cpu",
+				Title:     "cpu",
+				Kind:      scenario.ClusterResult,
+				Metric:    "CpuUsage.Avg.Percent",
+				Aggregate: "mean",
+				Step:      10 * time.Second,
+			},
+		},
+	}
 	store, err := series.OpenReadOnly(l.folder.MetricsDir(), series.Options{})
 	l.must(err)
 	defer store.Close() //nolint:errcheck // a test's
@@ -82,7 +93,8 @@ func TestSoFar(t *testing.T) {
 
 	// Without metrics that can be read there is still what the journal says.
 	bare, err := soFar(t.Context(), l.folder, nil, nil, "no scenario")
-	if err != nil || len(bare.Phases) != len(got.Phases) || len(bare.Panels) != 0 || !cmp.Equal(bare.Problems, []string{"no scenario"}) {
+	if err != nil || len(bare.Phases) != len(got.Phases) || len(bare.Panels) != 0 ||
+		!cmp.Equal(bare.Problems, []string{"no scenario"}) {
 		t.Errorf("%+v %v", bare, err)
 	}
 }

@@ -75,8 +75,9 @@ func (c *collector) loadOf(k *track) *loadPlan {
 	return nil
 }
 
-// cut makes the windows: where all VMs of a start begin and cease to work together, and the pauses between starts; then the
-// ends of other workloads, then annotations and faults. Windows in which some VMs had not begun or had ended are partial.
+// cut makes the windows: where all VMs of a start begin and cease to work together, and the pauses between starts; then
+// the ends of other workloads, then annotations and faults. Windows in which some VMs had not begun or had ended are
+// partial.
 func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
 	type cut struct {
 		t    time.Time
@@ -94,7 +95,8 @@ func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
 		}
 		cuts = append(cuts, cut{t, text})
 	}
-	for _, r := range l.rounds[:min(len(l.rounds), mostWindows/8)] { // of a workload started more often windows hold pauses
+	// of a workload started more often windows hold pauses
+	for _, r := range l.rounds[:min(len(l.rounds), mostWindows/8)] {
 		add(r.together, "")
 		add(r.apart, "")
 		add(r.start, "")
@@ -136,7 +138,8 @@ func (l *loadPlan) cut(all []*loadPlan, marks []result.Mark) {
 		default:
 			c.Beside = l.beside(all, middle)
 		}
-		if within := !from.Before(r.start.Add(-closeCuts)) && !k.t.After(r.end.Add(closeCuts)); len(l.rounds) > 1 && within {
+		if within := !from.Before(r.start.Add(-closeCuts)) && !k.t.After(r.end.Add(closeCuts)); len(l.rounds) > 1 &&
+			within {
 			c.Round = at + 1
 		}
 		if !partial {
@@ -265,7 +268,10 @@ func (c *collector) workloads() []result.Workload {
 				w.Spans, w.Starts = startsOf(byVM[vm]), len(byVM[vm])
 			}
 			w.Lanes = workedLanes(byVM[vm])
-			w.ClockSeconds = slices.MaxFunc(byVM[vm], func(a, b *track) int { return cmp.Compare(a.clock.Abs(), b.clock.Abs()) }).clock.Seconds()
+			w.ClockSeconds = slices.MaxFunc(
+				byVM[vm],
+				func(a, b *track) int { return cmp.Compare(a.clock.Abs(), b.clock.Abs()) },
+			).clock.Seconds()
 			out = append(out, w)
 		}
 		w := l.entry(l.tracks)
@@ -315,7 +321,10 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 		}
 	}
 	if n := starts(tracks); n > 1 {
-		w.Notes = append(w.Notes, fmt.Sprintf("started %d times; the numbers are of all starts together, without the pauses between them", n))
+		w.Notes = append(
+			w.Notes,
+			fmt.Sprintf("started %d times; the numbers are of all starts together, without the pauses between them", n),
+		)
 	}
 	w.Values = values(tracks, 0, func(k *track) (from, to mark, span time.Duration) {
 		if len(k.marks) < 2 {
@@ -327,8 +336,9 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 	return w
 }
 
-// values are the measures of some tracks of a workload over the part of each that of gives, span 0 for none. What cannot be
-// added is given of a single track only, as it reported it last in that part. All parts lie in a time of some seconds, 0
+// values are the measures of some tracks of a workload over the part of each that of gives, span 0 for none. What
+// cannot be added is given of a single track only, as it reported it last in that part. All parts lie in a time of some
+// seconds, 0
 // for each in its own: a Level of a machine that worked for less of it was nothing in the rest.
 func values(tracks []*track, seconds float64, of func(*track) (from, to mark, span time.Duration)) []result.Value {
 	l := tracks[0].meter.layout
@@ -425,7 +435,8 @@ func (l *loadPlan) windowsOf(tracks []*track) []result.Window {
 	return out
 }
 
-// ofWindow is from where to where the parts of a track go that are asked for, and how long they are; 0 when there is none.
+// ofWindow is from where to where the parts of a track go that are asked for, and how long they are; 0 when there is
+// none.
 func ofWindow(parts []part, wanted func(part) bool) (from, to mark, span time.Duration) {
 	for _, p := range parts {
 		if wanted(p) {

@@ -24,7 +24,8 @@ type Best struct {
 	Cell  string    `json:"cell"`
 	Rate  CellValue `json:"rate"`
 	Level []string  `json:"level_with_it,omitempty"`
-	// Time is the mean time at Cell. Quickest is, of the cells whose mean time lies within the threshold of the shortest,
+	// Time is the mean time at Cell. Quickest is, of the cells whose mean time lies within the threshold of the
+	// shortest,
 	// the one with the highest rate. Nil and empty where no times were measured.
 	Time         *CellValue `json:"time,omitempty"`
 	Quickest     string     `json:"quickest_cell,omitempty"`
@@ -48,7 +49,8 @@ type Sweep struct {
 	KneeLow   float64 `json:"knee_low,omitempty"`
 	KneeHigh  float64 `json:"knee_high,omitempty"`
 	KneeAtEnd bool    `json:"knee_at_end,omitempty"`
-	// FlatFrom is the first step after which the rate rises by no more than the threshold, -1 when it still rises at the
+	// FlatFrom is the first step after which the rate rises by no more than the threshold, -1 when it still rises at
+	// the
 	// last. Rise is the highest later rate against its, with an interval widened for the number of later steps.
 	FlatFrom int      `json:"flat_from"`
 	FlatSure bool     `json:"flat_sure"` // the whole interval of each later step lies below the threshold
@@ -177,7 +179,15 @@ func (x *Experiment) sweeps(f int, k, times kind, timed bool) {
 		if len(steps) < leastSteps || len(slices.CompactFunc(slices.Clone(steps), same)) < len(steps) {
 			continue
 		}
-		s := Sweep{Workload: k.workload, Name: k.name, Unit: k.unit, Times: times.times, Factor: x.Factors[f].Name, Within: within, Steps: steps}
+		s := Sweep{
+			Workload: k.workload,
+			Name:     k.name,
+			Unit:     k.unit,
+			Times:    times.times,
+			Factor:   x.Factors[f].Name,
+			Within:   within,
+			Steps:    steps,
+		}
 		s.read(x.Confidence, x.Threshold)
 		x.Sweeps = append(x.Sweeps, s)
 	}
@@ -202,7 +212,15 @@ func (s *Sweep) read(confidence, threshold float64) {
 			s.Most = i
 		}
 		timed = timed && p.Time.Value > 0
-		points = append(points, curve.Point{Concurrency: p.Value, Throughput: p.Rate.Value, ResponseSeconds: p.Time.Value, ThroughputStdErr: stdErr(p.Rate.Repeats)})
+		points = append(
+			points,
+			curve.Point{
+				Concurrency:      p.Value,
+				Throughput:       p.Rate.Value,
+				ResponseSeconds:  p.Time.Value,
+				ThroughputStdErr: stdErr(p.Rate.Repeats),
+			},
+		)
 	}
 	if c, err := curve.Read(points); err == nil && timed {
 		s.Knee = slices.IndexFunc(s.Steps, func(p Step) bool { return p.Value == c.Knee.Concurrency })
@@ -259,10 +277,15 @@ func against(a, b CellValue, confidence float64) Against {
 		out.Interval = resample.None("the repeats do not differ, so nothing is known of what others would")
 		return out
 	}
-	free := (va + vb) * (va + vb) / (va*va/float64(len(la)-1) + vb*vb/float64(len(lb)-1)) // Welch 1947, Satterthwaite 1946
+	// Welch 1947, Satterthwaite 1946
+	free := (va + vb) * (va + vb) / (va*va/float64(len(la)-1) + vb*vb/float64(len(lb)-1))
 	middle, half := stat.Mean(lb, nil)-stat.Mean(la, nil), resample.StudentT(confidence, free)*math.Sqrt(va+vb)
-	out.Interval = resample.Interval{Low: math.Expm1(middle - half), High: math.Expm1(middle + half), Confidence: confidence,
-		Method: "Welch's t on logarithms of the repeats"}
+	out.Interval = resample.Interval{
+		Low:        math.Expm1(middle - half),
+		High:       math.Expm1(middle + half),
+		Confidence: confidence,
+		Method:     "Welch's t on logarithms of the repeats",
+	}
 	return out
 }
 
@@ -354,7 +377,8 @@ func overlaysOf(runs []labelled, all []kind) (out []Overlay) {
 // stepOf is the spacing of the series of a workload's VMs; 0 when there is none or it is not the same of all.
 func stepOf(w result.Workload, r Run, op, measure string) (step float64) {
 	for _, s := range r.Data.Series {
-		own := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
+		own := s.VM != "" &&
+			slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool { return vm.Name == s.VM && vm.Group == w.Group })
 		switch {
 		case !own || s.Op != op || s.Measure != measure:
 		case step != 0 && step != s.Step:

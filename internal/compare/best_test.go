@@ -21,8 +21,15 @@ func sweepOf(repeats int, ceiling float64, noise float64, depths ...string) comp
 			rate := min(20*n, ceiling)
 			law := comparetest.Law{Rate: rate, Mean: n / rate, Spread: noise, Noise: noise, Seconds: 30}
 			d.Planned++
-			d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(d.Planned), Data: comparetest.Data(r, law)},
-				Levels: []string{level}, Repeat: repeat, Sequence: d.Planned})
+			d.Made = append(
+				d.Made,
+				compare.Made{
+					Run:      compare.Run{Manifest: comparetest.Manifest(d.Planned), Data: comparetest.Data(r, law)},
+					Levels:   []string{level},
+					Repeat:   repeat,
+					Sequence: d.Planned,
+				},
+			)
 		}
 	}
 	return d
@@ -59,7 +66,8 @@ func TestSweepFindsTheCeiling(t *testing.T) {
 		if c.flatFrom == "" {
 			continue
 		}
-		if s.Steps[s.Knee].Level != c.flatFrom || s.Slower == nil || s.Slower.Change < 0.5 || !s.Rise.Interval.Contains(0) {
+		if s.Steps[s.Knee].Level != c.flatFrom || s.Slower == nil || s.Slower.Change < 0.5 ||
+			!s.Rise.Interval.Contains(0) {
 			t.Errorf("%s: knee at %s, slower %+v, rise %+v", c.name, s.Steps[s.Knee].Level, s.Slower, s.Rise)
 		}
 		if n := len(c.design.Made); len(x.Overlays[0].Lines) != n {
@@ -87,7 +95,8 @@ func TestSweepsNeedNumbers(t *testing.T) {
 		if len(x.Sweeps) != c.sweeps {
 			t.Errorf("%v: %d sweeps, want %d", c.design.Factors, len(x.Sweeps), c.sweeps)
 		}
-		if len(c.design.Made) == 5 && (x.Sweeps[0].FlatSure || x.Sweeps[0].Rise == nil || x.Sweeps[0].Rise.Interval.Valid()) {
+		if len(c.design.Made) == 5 &&
+			(x.Sweeps[0].FlatSure || x.Sweeps[0].Rise == nil || x.Sweeps[0].Rise.Interval.Valid()) {
 			t.Errorf("one repeat is no certainty: %+v", x.Sweeps[0])
 		}
 	}

@@ -208,7 +208,8 @@ func TestHyperThreadsAreToldFromCores(t *testing.T) {
 	}
 }
 
-// TestPartsOfARunAreNoDependence: a step between windows, as a neighbour's start makes, must not widen the interval of a
+// TestPartsOfARunAreNoDependence: a step between windows, as a neighbour's start makes, must not widen the interval of
+// a
 // mean; nor must one that both runs have at the same time, without windows. A step of one run alone does.
 func TestPartsOfARunAreNoDependence(t *testing.T) {
 	t.Parallel()
@@ -300,7 +301,8 @@ func BenchmarkCompare(b *testing.B) {
 func TestShortSingleRunsTellGrossChangesOnly(t *testing.T) {
 	r := random(11)
 	law := comparetest.Law{Rate: 400, Mean: 0.002, Noise: 0.1, Seconds: 6}
-	for factor, want := range map[float64]compare.Verdict{1: compare.Inconclusive, 1.4: compare.Inconclusive, 5: compare.Worse, 0.15: compare.Better} {
+	for factor, want := range map[float64]compare.Verdict{1: compare.Inconclusive, 1.4: compare.Inconclusive,
+		5: compare.Worse, 0.15: compare.Better} {
 		other := law
 		other.Mean *= factor
 		d, err := compare.Of([]compare.Side{side("A", r, 1, 1, law), side("B", r, 2, 1, other)}, compare.Options{})
@@ -316,7 +318,10 @@ func TestShortSingleRunsTellGrossChangesOnly(t *testing.T) {
 			if strings.Contains(m.Name, "p99.9") || m.Result {
 				continue // two operations lie beyond it
 			}
-			said := slices.ContainsFunc(m.Warnings, func(w string) bool { return strings.Contains(w, "Not certain: how much") })
+			said := slices.ContainsFunc(
+				m.Warnings,
+				func(w string) bool { return strings.Contains(w, "Not certain: how much") },
+			)
 			if m.Verdict != want || m.Interval.Valid() || said != (want != compare.Inconclusive) {
 				t.Errorf("×%g: %s: %s, want %s, %+v, %q", factor, m.Name, m.Verdict, want, m.Interval, m.Warnings)
 			}
@@ -341,7 +346,9 @@ func TestPercentilesWithoutACourse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := measure(t, d, "read p99 service time"); m.Interval.Valid() || m.Verdict != compare.Inconclusive || m.Change == nil || !strings.Contains(m.Interval.Reason, "report RUN --again") {
+	if m := measure(t, d, "read p99 service time"); m.Interval.Valid() || m.Verdict != compare.Inconclusive ||
+		m.Change == nil ||
+		!strings.Contains(m.Interval.Reason, "report RUN --again") {
 		t.Errorf("%+v", m)
 	}
 	if m := measure(t, d, "read IOPS"); !m.Interval.Valid() {

@@ -11,28 +11,87 @@ import (
 
 // words of names that say which way is good. Those before win: "errors/s" is of errors, "latency_iops" of latency.
 var (
-	failing = []string{"error", "errors", "err", "errs", "fail", "fails", "failed", "failure", "failures", "retry", "retries",
-		"timeout", "timeouts", "abort", "aborts", "aborted", "rollback", "rollbacks", "deadlock", "deadlocks", "drop", "drops",
-		"dropped", "lost", "loss", "stall", "stalls", "stalled"}
-	slow = []string{"latency", "latencies", "lat", "clat", "slat", "response", "rtt", "delay", "wait", "service", "jitter",
-		"await", "svctm"}
-	fast = []string{"iops", "ops", "tps", "qps", "rps", "tpm", "tpmc", "tpmtotal", "nopm", "throughput", "bandwidth", "bw",
-		"goodput", "transactions", "mbps", "gbps"}
+	failing = []string{
+		"error",
+		"errors",
+		"err",
+		"errs",
+		"fail",
+		"fails",
+		"failed",
+		"failure",
+		"failures",
+		"retry",
+		"retries",
+		"timeout",
+		"timeouts",
+		"abort",
+		"aborts",
+		"aborted",
+		"rollback",
+		"rollbacks",
+		"deadlock",
+		"deadlocks",
+		"drop",
+		"drops",
+		"dropped",
+		"lost",
+		"loss",
+		"stall",
+		"stalls",
+		"stalled",
+	}
+	slow = []string{
+		"latency",
+		"latencies",
+		"lat",
+		"clat",
+		"slat",
+		"response",
+		"rtt",
+		"delay",
+		"wait",
+		"service",
+		"jitter",
+		"await",
+		"svctm",
+	}
+	fast = []string{
+		"iops",
+		"ops",
+		"tps",
+		"qps",
+		"rps",
+		"tpm",
+		"tpmc",
+		"tpmtotal",
+		"nopm",
+		"throughput",
+		"bandwidth",
+		"bw",
+		"goodput",
+		"transactions",
+		"mbps",
+		"gbps",
+	}
 	durations = []string{"ns", "us", "µs", "usec", "ms", "msec", "s", "sec", "seconds", "milliseconds", "microseconds",
 		"nanoseconds"}
 	// of which a long time is not known to be bad
 	lasting = []string{"uptime", "runtime", "run", "elapsed", "time", "duration", "interval", "period", "age"}
 
 	percentileWord = regexp.MustCompile(`^p\d{1,2}([.]?\d+)?$|^(\d+(st|nd|rd|th))$|^percentile$|^median$`)
-	perSecond      = regexp.MustCompile(`(?i)(/ ?s|/ ?sec|/ ?second|/ ?min|per[_ ]second|per[_ ]sec|per[_ ]minute|mbps|gbps)\b`)
-	bitsOrBytes    = regexp.MustCompile(`(?i)\b([kmgt]i?)?(b|bytes?|bits?)( ?/ ?|ps\b)`)
-	betweenWords   = regexp.MustCompile(`[^a-z0-9.µ/]+`)
-	unitAtEnd      = regexp.MustCompile(`[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$`)
-	camel          = regexp.MustCompile(`([a-z0-9])([A-Z][a-z])`)
+	perSecond      = regexp.MustCompile(
+		`(?i)(/ ?s|/ ?sec|/ ?second|/ ?min|per[_ ]second|per[_ ]sec|per[_ ]minute|mbps|gbps)\b`,
+	)
+	bitsOrBytes  = regexp.MustCompile(`(?i)\b([kmgt]i?)?(b|bytes?|bits?)( ?/ ?|ps\b)`)
+	betweenWords = regexp.MustCompile(`[^a-z0-9.µ/]+`)
+	unitAtEnd    = regexp.MustCompile(`[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$`)
+	camel        = regexp.MustCompile(`([a-z0-9])([A-Z][a-z])`)
 )
 
-// DirectionOf is which way of a measure is good by its name and unit, either of which may be empty; the unit may also end
-// the name, as in p99_ms, "p99 (ms)" or read_MB/s. Failures, times and percentiles of times are better low, rates high. ""
+// DirectionOf is which way of a measure is good by its name and unit, either of which may be empty; the unit may also
+// end the name, as in p99_ms, "p99 (ms)" or read_MB/s. Failures, times and percentiles of times are better low, rates
+// high. ""
 // when neither says.
 func DirectionOf(name, unit string) effect.Direction {
 	if unit == "" {

@@ -242,9 +242,12 @@ func kinds(runs []Made, o Options) []kind {
 			}
 			for _, m := range w.Measures {
 				if _, ok := m.Over(w.Values, w.Seconds()); ok && first(w.Name, "", m.Name) {
-					out = append(out, kind{workload: w.Name, name: m.Name, unit: m.SeriesUnit(), direction: o.directionOf(m),
-						measure:    m,
-						throughput: m.Kind != result.Single && m.Better == result.Higher})
+					out = append(
+						out,
+						kind{workload: w.Name, name: m.Name, unit: m.SeriesUnit(), direction: o.directionOf(m),
+							measure:    m,
+							throughput: m.Kind != result.Single && m.Better == result.Higher},
+					)
 				}
 			}
 		}
@@ -514,10 +517,15 @@ func (x *Experiment) conclude(d Design) {
 	}
 	x.Mind = mind(runsOf(d.Made))
 	if len(d.Factors) == 0 {
-		x.Sentence = fmt.Sprintf("%d of %d runs measured, all alike: the intervals say what another run would give.", x.Measured, x.Planned)
+		x.Sentence = fmt.Sprintf(
+			"%d of %d runs measured, all alike: the intervals say what another run would give.",
+			x.Measured,
+			x.Planned,
+		)
 	} else {
 		x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are inconclusive.",
-			x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters, len(x.Effects)-decided)
+			x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters,
+			len(x.Effects)-decided)
 	}
 	if x.Measured < x.Planned {
 		missing := "1 run is missing"
@@ -528,7 +536,9 @@ func (x *Experiment) conclude(d Design) {
 	}
 	switch {
 	case d.Repeats < 2 && len(d.Factors) > 0:
-		say("Every combination ran once: nothing is known of what repeats differ by. Effects are judged by how alike they are over the levels of the other factors.")
+		say(
+			"Every combination ran once: nothing is known of what repeats differ by. Effects are judged by how alike they are over the levels of the other factors.",
+		)
 	case d.Repeats < 4:
 		say("With %d repeats intervals are wide; each further repeat narrows them.", d.Repeats)
 	}

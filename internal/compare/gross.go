@@ -7,8 +7,9 @@ import (
 	"plimsoll/internal/analysis/effect"
 )
 
-// A change of these factors between two single runs, or two single values, is told whatever its interval says: that runs
-// were short for their own dependence, or that there is one of each, is no reason to be silent about it. What such a pair
+// A change of these factors between two single runs, or two single values, is told whatever its interval says: that
+// runs were short for their own dependence, or that there is one of each, is no reason to be silent about it. What such
+// a pair
 // leaves open is what another pair would show.
 const (
 	grossFactor     = 2   // of rates, means, figures, and of percentiles with manyBeyond
@@ -47,7 +48,13 @@ func (m *Measure) gross() {
 	if !m.Adjusted.Valid() {
 		why = "there is no interval"
 	}
-	m.warn(fmt.Sprintf("certain: the candidate measured %s. Not certain: how much of it another pair would show; %s", what, why))
+	m.warn(
+		fmt.Sprintf(
+			"certain: the candidate measured %s. Not certain: how much of it another pair would show; %s",
+			what,
+			why,
+		),
+	)
 }
 
 func (m *Measure) grossAt() float64 {

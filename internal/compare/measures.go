@@ -133,7 +133,14 @@ func (p pairing) operation(name string, declared result.Operation, b, c load) []
 	add := func(what, unit string, direction effect.Direction, bv, cv []float64,
 		part func(result.Workload, Run) ratioSeries) {
 		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: what, Unit: unit, Direction: string(direction)}
-		p.values(&m, bv, cv, b.runs, c.runs, func() ([]ratioSeries, []ratioSeries) { return seriesOf(b, part), seriesOf(c, part) })
+		p.values(
+			&m,
+			bv,
+			cv,
+			b.runs,
+			c.runs,
+			func() ([]ratioSeries, []ratioSeries) { return seriesOf(b, part), seriesOf(c, part) },
+		)
 		out = append(out, m)
 	}
 	rate := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, op, result.Rate) }
@@ -234,7 +241,10 @@ func (m *Measure) numbers(b, c []float64) {
 }
 
 func zeros(float64) outcome {
-	return outcome{change: effect.Estimate{Value: math.NaN(), Interval: resample.None("zero on both sides")}, verdict: effect.Same}
+	return outcome{
+		change:  effect.Estimate{Value: math.NaN(), Interval: resample.None("zero on both sides")},
+		verdict: effect.Same,
+	}
 }
 
 // repeats judges a measure by what its repeats differ by. The order is their place in time, nil where only that within
@@ -283,7 +293,10 @@ func relative(ratio, difference effect.Estimate, baseline float64) effect.Estima
 }
 
 func nothing(reason string) outcome {
-	return outcome{change: effect.Estimate{Value: math.NaN(), Interval: resample.None(reason)}, verdict: effect.Inconclusive}
+	return outcome{
+		change:  effect.Estimate{Value: math.NaN(), Interval: resample.None(reason)},
+		verdict: effect.Inconclusive,
+	}
 }
 
 func allZero(x []float64) bool {
@@ -418,7 +431,8 @@ func panelOf(runs []Run, name string) (means []float64, points []ratioSeries, ok
 	return means, points, true
 }
 
-// ofItsWorkloads leaves of a rate, a bandwidth or a latency of a VM group what lies before the first start of the group's
+// ofItsWorkloads leaves of a rate, a bandwidth or a latency of a VM group what lies before the first start of the
+// group's
 // workloads and after their last end: those zeros are of no workload.
 func ofItsWorkloads(s result.Series, d *result.Data) result.Series {
 	if s.Group == "" || !slices.Contains([]string{"ops/s", "bytes/s", "us"}, s.Unit) {
@@ -441,14 +455,16 @@ func ofItsWorkloads(s result.Series, d *result.Data) result.Series {
 	}
 	s.Values = slices.Clone(s.Values)
 	for i := range s.Values {
-		if at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second))); at.Before(from) || at.After(to) {
+		if at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second))); at.Before(from) ||
+			at.After(to) {
 			s.Values[i] = nil
 		}
 	}
 	return s
 }
 
-// series compares everything recorded over time by its mean. Percentiles of intervals are left out: they must not be averaged.
+// series compares everything recorded over time by its mean. Percentiles of intervals are left out: they must not be
+// averaged.
 func (p pairing) series() []Measure {
 	index := func(runs []Run) []map[string]result.Series {
 		out := make([]map[string]result.Series, len(runs))

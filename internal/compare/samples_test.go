@@ -21,11 +21,16 @@ func TestOfSamples(t *testing.T) {
 		rate, latency []float64
 		want          []compare.Verdict // of the columns, then of all
 	}{
-		"up":                  {[]float64{120, 121, 119, 120}, []float64{6, 6.1, 5.9, 6, 6}, []compare.Verdict{compare.Better, compare.Worse, compare.Worse}},
-		"alike":               {[]float64{100, 101, 99, 100}, []float64{5, 5.01, 4.99, 5}, []compare.Verdict{compare.Same, compare.Same, compare.Same}},
-		"noisy":               {[]float64{60, 140, 100, 110}, []float64{2, 9, 5, 4}, []compare.Verdict{compare.Inconclusive, compare.Inconclusive, compare.Inconclusive}},
-		"twice as much, once": {[]float64{200}, []float64{5, 5.01, 4.99, 5}, []compare.Verdict{compare.Better, compare.Same, compare.Better}},
-		"one repeat":          {[]float64{150}, []float64{5, 5.01, 4.99, 5}, []compare.Verdict{compare.Inconclusive, compare.Same, compare.Inconclusive}},
+		"up": {[]float64{120, 121, 119, 120}, []float64{6, 6.1, 5.9, 6, 6},
+			[]compare.Verdict{compare.Better, compare.Worse, compare.Worse}},
+		"alike": {[]float64{100, 101, 99, 100}, []float64{5, 5.01, 4.99, 5},
+			[]compare.Verdict{compare.Same, compare.Same, compare.Same}},
+		"noisy": {[]float64{60, 140, 100, 110}, []float64{2, 9, 5, 4},
+			[]compare.Verdict{compare.Inconclusive, compare.Inconclusive, compare.Inconclusive}},
+		"twice as much, once": {[]float64{200}, []float64{5, 5.01, 4.99, 5}, []compare.Verdict{compare.Better,
+			compare.Same, compare.Better}},
+		"one repeat": {[]float64{150}, []float64{5, 5.01, 4.99, 5}, []compare.Verdict{compare.Inconclusive,
+			compare.Same, compare.Inconclusive}},
 	} {
 		d, err := compare.OfSamples([]compare.Samples{base, {Name: "b", Columns: columns(c.rate, c.latency)}},
 			compare.Options{})
@@ -50,26 +55,43 @@ func TestZeroAndBelow(t *testing.T) {
 		absolute        bool
 		change          *float64
 	}{
-		"errors from none":             {[]float64{0, 0, 0, 0}, []float64{5050, 5000, 5100, 5049}, compare.Worse, true, nil},
-		"errors from none, once":       {[]float64{0}, []float64{5050}, compare.Worse, true, nil},
-		"one error instead of none":    {[]float64{0}, []float64{1}, compare.Inconclusive, true, nil},
-		"to none":                      {[]float64{40, 44, 39, 41}, []float64{0, 0, 0, 0}, compare.Better, false, &minusOne},
-		"none on both sides":           {[]float64{0, 0, 0}, []float64{0, 0, 0}, compare.Same, false, nil},
-		"a loss that grows":            {[]float64{-10, -10.1, -9.9, -10}, []float64{-20, -20.1, -19.9, -20}, compare.Better, false, &minusOne},
-		"around zero":                  {[]float64{-1, 1, -2, 2.1}, []float64{-1, 1.1, -2.2, 2}, compare.Inconclusive, true, nil},
-		"around zero, and far from it": {[]float64{-1, 1, -2, 2.1}, []float64{90, 91, 89, 92}, compare.Worse, true, nil},
+		"errors from none": {[]float64{0, 0, 0, 0}, []float64{5050, 5000, 5100, 5049}, compare.Worse, true,
+			nil},
+		"errors from none, once":    {[]float64{0}, []float64{5050}, compare.Worse, true, nil},
+		"one error instead of none": {[]float64{0}, []float64{1}, compare.Inconclusive, true, nil},
+		"to none": {[]float64{40, 44, 39, 41}, []float64{0, 0, 0, 0}, compare.Better, false,
+			&minusOne},
+		"none on both sides": {[]float64{0, 0, 0}, []float64{0, 0, 0}, compare.Same, false, nil},
+		"a loss that grows": {[]float64{-10, -10.1, -9.9, -10}, []float64{-20, -20.1, -19.9, -20},
+			compare.Better, false, &minusOne},
+		"around zero": {[]float64{-1, 1, -2, 2.1}, []float64{-1, 1.1, -2.2, 2}, compare.Inconclusive,
+			true, nil},
+		"around zero, and far from it": {[]float64{-1, 1, -2, 2.1}, []float64{90, 91, 89, 92}, compare.Worse, true,
+			nil},
 	} {
 		column := func(values []float64) []compare.Column {
 			return []compare.Column{{Name: "errors", Better: effect.LowerIsBetter, Values: values}}
 		}
-		d, err := compare.OfSamples([]compare.Samples{{Name: "a", Columns: column(c.base)}, {Name: "b", Columns: column(c.candidate)}}, compare.Options{})
+		d, err := compare.OfSamples(
+			[]compare.Samples{{Name: "a", Columns: column(c.base)}, {Name: "b", Columns: column(c.candidate)}},
+			compare.Options{},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		m := d.Measures[0]
-		sameChange := (m.Change == nil) == (c.change == nil) && (c.change == nil || math.Abs(*m.Change-*c.change) < 0.02)
+		sameChange := (m.Change == nil) == (c.change == nil) &&
+			(c.change == nil || math.Abs(*m.Change-*c.change) < 0.02)
 		if m.Verdict != c.verdict || m.Absolute != c.absolute && m.Interval.Valid() || !sameChange {
-			t.Errorf("%s: %s, absolute %v, change %v, %v %v", name, m.Verdict, m.Absolute, m.Change, m.Interval, m.Warnings)
+			t.Errorf(
+				"%s: %s, absolute %v, change %v, %v %v",
+				name,
+				m.Verdict,
+				m.Absolute,
+				m.Change,
+				m.Interval,
+				m.Warnings,
+			)
 		}
 	}
 }
@@ -94,7 +116,8 @@ func TestMomentsAndPairs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := d.Measures[0]; m.Scope != compare.WithinRuns || m.Baseline.Runs != nil || m.Interval.High-m.Interval.Low < 0.02 {
+	if m := d.Measures[0]; m.Scope != compare.WithinRuns || m.Baseline.Runs != nil ||
+		m.Interval.High-m.Interval.Low < 0.02 {
 		t.Errorf("%+v", m)
 	}
 	drift, better := make([]float64, 8), make([]float64, 8)
@@ -103,10 +126,12 @@ func TestMomentsAndPairs(t *testing.T) {
 		better[i] = drift[i] * 1.1
 	}
 	sides := []compare.Samples{{Name: "a", Columns: column(drift)}, {Name: "b", Columns: column(better)}}
-	if d, err = compare.OfSamples(sides, compare.Options{Paired: true}); err != nil || d.Measures[0].Verdict != compare.Better {
+	if d, err = compare.OfSamples(sides, compare.Options{Paired: true}); err != nil ||
+		d.Measures[0].Verdict != compare.Better {
 		t.Errorf("%v %+v", err, d)
 	}
-	if d, err = compare.OfSamples(sides, compare.Options{}); err != nil || d.Measures[0].Verdict != compare.Inconclusive ||
+	if d, err = compare.OfSamples(sides, compare.Options{}); err != nil ||
+		d.Measures[0].Verdict != compare.Inconclusive ||
 		len(d.Measures[0].Warnings) == 0 {
 		t.Errorf("%v %+v", err, d.Measures[0])
 	}

@@ -104,8 +104,9 @@ func judged(w result.Workload) result.Workload {
 	return j
 }
 
-// opsWithin are the totals of some parts of a workload's time with how its operations lie in it, which the whole knows. Where
-// the parts' percentiles are far from those of the whole, that is not known, and percentiles get no interval within one run.
+// opsWithin are the totals of some parts of a workload's time with how its operations lie in it, which the whole knows.
+// Where the parts' percentiles are far from those of the whole, that is not known, and percentiles get no interval
+// within one run.
 func opsWithin(ops []result.OpTotals, spans []result.Span, whole []result.OpTotals) []result.OpTotals {
 	out := slices.Clone(ops)
 	for i := range out {

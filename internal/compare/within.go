@@ -166,7 +166,11 @@ func (s ratioSeries) terms() (terms []float64, whole float64, ok bool) {
 }
 
 func shortFor(points int, worth float64) string {
-	return fmt.Sprintf("the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow", points, worth)
+	return fmt.Sprintf(
+		"the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow",
+		points,
+		worth,
+	)
 }
 
 // difference is the change of one run against another with an interval on the logarithm: Student's t on the two
@@ -235,7 +239,8 @@ func others(w result.Workload, d *result.Data) bool {
 	})
 }
 
-// each calls f with every point of a series of a VM of the group whose step, which ends at the point, lies wholly in the time by
+// each calls f with every point of a series of a VM of the group whose step, which ends at the point, lies wholly in
+// the time by
 // which the workload is judged.
 func each(w result.Workload, r Run, op, measure string, f func(vm string, at int64, v float64)) {
 	for _, s := range r.Data.Series {

@@ -32,7 +32,8 @@ type Registry struct {
 	Exporters []exporter.Kind
 }
 
-// All is what there is. The places there are switch their nodes themselves, so no kind of power controllers is there yet.
+// All is what there is. The places there are switch their nodes themselves, so no kind of power controllers is there
+// yet.
 func All() Registry {
 	return Registry{
 		Targets: []target.Provider{

@@ -16,7 +16,8 @@ import (
 // Name is what the descriptions of raw output call the engine.
 const Name = "import"
 
-// Engine reads what no load generator of ours prints: logs, and counters of machines. It runs nothing. The zero value is
+// Engine reads what no load generator of ours prints: logs, and counters of machines. It runs nothing. The zero value
+// is
 // ready for use.
 type Engine struct{}
 

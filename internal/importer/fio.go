@@ -114,8 +114,10 @@ func prepareFioHist(d *Reading, g *given) error {
 	d.Workload, d.Declared.Operations = "fio", result.BlockOperations()
 	d.Declared.Format = format{Reader: fioHistLog}.json()
 	d.Latency = "service time"
-	d.Notes = []string{"latencies are of completion (clat), without the time of submission; an I/O of a log without its " +
-		"end, after the last interval, is in none"}
+	d.Notes = []string{
+		"latencies are of completion (clat), without the time of submission; an I/O of a log without its " +
+			"end, after the last interval, is in none",
+	}
 	if !isHistLog(g.head) {
 		return errors.New("its first line is not time, direction, block size and the bins of a histogram")
 	}
@@ -170,13 +172,22 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 		}
 	}
 	if kind != kindIOPS && kind != kindBW {
-		d.Notes = append(d.Notes, "latencies are taken as nanoseconds, as fio 3 writes them; fio 2 wrote microseconds, and no log says which")
+		d.Notes = append(
+			d.Notes,
+			"latencies are taken as nanoseconds, as fio 3 writes them; fio 2 wrote microseconds, and no log says which",
+		)
 	}
 	if averaged && kind != kindIOPS && kind != kindBW {
-		d.Notes = append(d.Notes, "over a window its means are weighted by time, not by operations, whose number it does not hold")
+		d.Notes = append(
+			d.Notes,
+			"over a window its means are weighted by time, not by operations, whose number it does not hold",
+		)
 	}
 	if averaged {
-		d.Notes = append(d.Notes, "values are averages over the log's interval (log_avg_msec), or its maxima with log_max_value; the log does not say which")
+		d.Notes = append(
+			d.Notes,
+			"values are averages over the log's interval (log_avg_msec), or its maxima with log_max_value; the log does not say which",
+		)
 		if kind != kindIOPS && kind != kindBW {
 			d.Unseen = append(d.Unseen, "percentiles of latency: averages of intervals have none")
 		}
@@ -215,7 +226,8 @@ func newFioState(d workload.Declared, sink workload.Sink) *fioState {
 	return &fioState{d: d, sink: sink, ops: make(workload.Counts, len(d.Operations)), values: gaps(len(d.Measures))}
 }
 
-// moment takes a line's time. Times of threads that share a log may go back a little: they are then taken as the newest.
+// moment takes a line's time. Times of threads that share a log may go back a little: they are then taken as the
+// newest.
 func (s *fioState) moment(t time.Duration, apart time.Duration) {
 	if !s.begun {
 		if s.begun = true; t >= epoch {

@@ -22,11 +22,19 @@ type File struct {
 	Reading  *Reading
 }
 
-// Folder makes a run folder of files that were prepared, below root. Its identity is made of the time at which they were
-// measured and of their content, so that importing the same files once more finds the folder there. The caller collects it.
+// Folder makes a run folder of files that were prepared, below root. Its identity is made of the time at which they
+// were measured and of their content, so that importing the same files once more finds the folder there. The caller
+// collects it.
 func Folder(root, program string, files []File) (*result.Folder, error) {
-	m := result.Manifest{Program: program, Target: result.ImportTarget, Status: result.StatusSucceeded, TimeScale: 1, SizeScale: 1,
-		Nodes: []result.Node{}, Environment: []result.Fact{}}
+	m := result.Manifest{
+		Program:     program,
+		Target:      result.ImportTarget,
+		Status:      result.StatusSucceeded,
+		TimeScale:   1,
+		SizeScale:   1,
+		Nodes:       []result.Node{},
+		Environment: []result.Fact{},
+	}
 	all := sha256.New()
 	var by []string
 	used := map[string]int{}
@@ -50,8 +58,11 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 			}
 		}
 		machines = append(machines, name)
-		m.Imported = append(m.Imported, result.Imported{File: filepath.Base(f.Name), SHA256: sum, Bytes: size, As: d.As, Tool: d.Tool,
-			VM: name, Workload: d.Workload, Dated: d.Dated, Notes: d.Notes, Unseen: d.Unseen})
+		m.Imported = append(
+			m.Imported,
+			result.Imported{File: filepath.Base(f.Name), SHA256: sum, Bytes: size, As: d.As, Tool: d.Tool,
+				VM: name, Workload: d.Workload, Dated: d.Dated, Notes: d.Notes, Unseen: d.Unseen},
+		)
 		if !slices.Contains(by, d.Tool) {
 			by = append(by, d.Tool)
 		}
@@ -71,7 +82,10 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	m.Measured = result.Verdict{State: "yes", Reason: "by " + tools + ", imported"}
 	m.Cleaned = result.Verdict{State: "yes", Reason: "nothing was made"}
 	for _, i := range m.Imported {
-		m.Notes = append(m.Notes, fmt.Sprintf("%s: %d bytes, sha256 %s, read as %s, dated by %s", i.File, i.Bytes, i.SHA256, i.As, i.Dated))
+		m.Notes = append(
+			m.Notes,
+			fmt.Sprintf("%s: %d bytes, sha256 %s, read as %s, dated by %s", i.File, i.Bytes, i.SHA256, i.As, i.Dated),
+		)
 		for _, n := range i.Notes {
 			m.Notes = append(m.Notes, i.File+": "+n)
 		}
@@ -81,7 +95,8 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	}
 	digest := all.Sum(nil)
 	m.RunID = result.NewRunID(m.Created, "import "+machines[0], uint16(digest[0])<<8|uint16(digest[1]))
-	if there, err := result.Open(filepath.Join(root, m.RunID)); err == nil && same(there.Manifest().Imported, m.Imported) {
+	if there, err := result.Open(filepath.Join(root, m.RunID)); err == nil &&
+		same(there.Manifest().Imported, m.Imported) {
 		return nil, &ThereError{Dir: there.Dir(), RunID: m.RunID}
 	}
 	folder, err := result.Create(root, m)
@@ -132,9 +147,23 @@ func fill(folder *result.Folder, m result.Manifest, files []File, machines []str
 	}
 	for i, f := range files {
 		d := f.Reading
-		job := result.RawJob{VM: machines[i], Group: d.Workload, Workload: d.Workload, Attempt: 1, Phase: "run", Engine: d.Engine, Tool: d.Tool,
-			Latency: d.Latency, Operations: d.Declared.Operations, Measures: d.Declared.Measures, Format: d.Declared.Format,
-			Notes: d.Notes, Start: d.Start, End: d.End, Ended: "finished"}
+		job := result.RawJob{
+			VM:         machines[i],
+			Group:      d.Workload,
+			Workload:   d.Workload,
+			Attempt:    1,
+			Phase:      "run",
+			Engine:     d.Engine,
+			Tool:       d.Tool,
+			Latency:    d.Latency,
+			Operations: d.Declared.Operations,
+			Measures:   d.Declared.Measures,
+			Format:     d.Declared.Format,
+			Notes:      d.Notes,
+			Start:      d.Start,
+			End:        d.End,
+			Ended:      "finished",
+		}
 		if job.Operations == nil {
 			job.Operations = []result.Operation{}
 		}

@@ -30,11 +30,15 @@ const mostColumns = 4000
 var (
 	sysstatHead = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)?Linux \S+ \([^)]*\)\s`)
 	iostatHead  = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)?(?:avg-cpu: |Device:? +(?:tps|rrqm/s|r/s))`)
-	sarHead     = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d(?: [AP]M)? +(?:[A-Za-z%][\w/%.-]*)(?: +[\w/%.-]*[A-Za-z%][\w/%.-]*)+ *$`)
-	vmstatHead  = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)? *r +b +swpd +free `)
-	sadfHead    = regexp.MustCompile(`(?m)^# hostname;interval;timestamp;`)
+	sarHead     = regexp.MustCompile(
+		`(?m)^\d\d:\d\d:\d\d(?: [AP]M)? +(?:[A-Za-z%][\w/%.-]*)(?: +[\w/%.-]*[A-Za-z%][\w/%.-]*)+ *$`,
+	)
+	vmstatHead = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)? *r +b +swpd +free `)
+	sadfHead   = regexp.MustCompile(`(?m)^# hostname;interval;timestamp;`)
 	// stamped is a line in front of which another program (ts, awk) has put the time.
-	stamped = regexp.MustCompile(`^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)(?:\t| (?: |\S))`)
+	stamped = regexp.MustCompile(
+		`^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)(?:\t| (?: |\S))`,
+	)
 )
 
 func hostReaders() []reader {
@@ -117,7 +121,8 @@ func (p *hostParser) parse(tool string, r io.Reader) error {
 // clock reads a date with a time as iostat, vmstat and others write them.
 func (p *hostParser) clock(text string) (time.Time, bool) {
 	text = strings.Replace(strings.TrimSpace(text), ",", ".", 1)
-	for _, layout := range []string{"2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00"} {
+	for _, layout := range []string{"2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07:00",
+		"2006-01-02 15:04:05Z07:00"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t.UTC(), true
 		}
@@ -220,7 +225,20 @@ var (
 )
 
 // sarKeys are the columns of sar that name what a row is of.
-var sarKeys = []string{"CPU", "DEV", "IFACE", "TTY", "FAN", "TEMP", "BUS", "FILESYSTEM", "MOUNTPOINT", "INTR", "TC", "iface"}
+var sarKeys = []string{
+	"CPU",
+	"DEV",
+	"IFACE",
+	"TTY",
+	"FAN",
+	"TEMP",
+	"BUS",
+	"FILESYSTEM",
+	"MOUNTPOINT",
+	"INTR",
+	"TC",
+	"iface",
+}
 
 // sar takes a line of sar's text: a date once, then blocks of header and rows, each row with the time of day.
 func (p *hostParser) sar(text string) error {
@@ -253,7 +271,13 @@ func (p *hostParser) sar(text string) error {
 	if len(cells) != len(p.names) || p.date.IsZero() {
 		return nil
 	}
-	of := time.Duration(clock.Hour())*time.Hour + time.Duration(clock.Minute())*time.Minute + time.Duration(clock.Second())*time.Second
+	of := time.Duration(
+		clock.Hour(),
+	)*time.Hour + time.Duration(
+		clock.Minute(),
+	)*time.Minute + time.Duration(
+		clock.Second(),
+	)*time.Second
 	if of < p.day-12*time.Hour { // past midnight
 		p.date = p.date.AddDate(0, 0, 1)
 	}
@@ -333,7 +357,8 @@ func hostUnit(tool, name string) string {
 		return "requests"
 	case column == "avgrq-sz":
 		return "sectors"
-	case strings.HasSuffix(column, "areq-sz") || strings.HasSuffix(column, "wareq-sz") || strings.HasSuffix(column, "dareq-sz"):
+	case strings.HasSuffix(column, "areq-sz") || strings.HasSuffix(column, "wareq-sz") || strings.HasSuffix(column,
+		"dareq-sz"):
 		return "KiB"
 	case tool == vmstat && slices.Contains([]string{"us", "sy", "id", "wa", "st", "gu"}, column):
 		return "%"
@@ -438,7 +463,10 @@ func prepareHost(d *Reading, g *given, tool string) error {
 	f := format{Reader: tool}
 	if timeless > 0 {
 		f.Seconds = g.interval.Seconds()
-		d.Notes = append(d.Notes, fmt.Sprintf("its samples have no time; they are taken to be %v apart, as was said", g.interval))
+		d.Notes = append(
+			d.Notes,
+			fmt.Sprintf("its samples have no time; they are taken to be %v apart, as was said", g.interval),
+		)
 	}
 	d.Declared.Format = f.json()
 	if idle > 0 {
@@ -510,7 +538,9 @@ func parseHost(f format, d workload.Declared, r io.Reader, sink workload.Sink) e
 		sink.Report(*held)
 	}
 	if back > 0 {
-		sink.Warn(fmt.Sprintf("%s output: samples without a time, or whose time goes back, are left out: %d", f.Reader, back))
+		sink.Warn(
+			fmt.Sprintf("%s output: samples without a time, or whose time goes back, are left out: %d", f.Reader, back),
+		)
 	}
 	return err
 }

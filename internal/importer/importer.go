@@ -42,7 +42,14 @@ type reader struct {
 
 // readers are all there are; the first that recognises a file reads it.
 func readers() []reader {
-	return slices.Concat(fioReaders(), sysbenchReaders(), pgbenchReaders(), hostReaders(), diskReaders(), refusedReaders())
+	return slices.Concat(
+		fioReaders(),
+		sysbenchReaders(),
+		pgbenchReaders(),
+		hostReaders(),
+		diskReaders(),
+		refusedReaders(),
+	)
 }
 
 // given is a file while it is looked at.
@@ -123,7 +130,8 @@ func plainHead(head []byte) []byte {
 	return bytes.TrimPrefix(head[:min(len(head), HeadBytes)], []byte("\ufeff"))
 }
 
-// Prepare looks through a file and says how it is read. The name is used for messages and, of fio's logs, for the kind of
+// Prepare looks through a file and says how it is read. The name is used for messages and, of fio's logs, for the kind
+// of
 // log, which their content does not say; modified dates what has no clock of its own.
 func Prepare(name string, content io.ReadSeeker, modified time.Time, o Options) (*Reading, error) {
 	g := &given{name: name, content: content, modified: modified, interval: o.Interval}
@@ -209,7 +217,10 @@ func (d *Reading) date(g *given) error {
 	}
 	told := slices.ContainsFunc(d.Unseen, func(u string) bool { return strings.HasPrefix(u, "percentiles") })
 	if !p.histograms && !told && !d.Host && len(d.Declared.Operations) > 0 {
-		d.Unseen = append(d.Unseen, "percentiles of latency but those that the tool printed: the file holds no histogram")
+		d.Unseen = append(
+			d.Unseen,
+			"percentiles of latency but those that the tool printed: the file holds no histogram",
+		)
 	}
 	if !p.first.IsZero() {
 		d.Start, d.End, d.Dated = p.first.Add(-p.firstElapsed), p.last, cmpOr(d.Dated, "the tool's own clock")

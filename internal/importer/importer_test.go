@@ -53,7 +53,14 @@ func show(t testing.TB, name string, data []byte) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%s, by %s; workload %q, engine %s, %s\n", d.As, d.Tool, d.Workload, d.Engine, d.Latency)
-	fmt.Fprintf(&b, "%s to %s (%s), %d reports\n", d.Start.Format(time.RFC3339Nano), d.End.Format(time.RFC3339Nano), d.Dated, d.Reports)
+	fmt.Fprintf(
+		&b,
+		"%s to %s (%s), %d reports\n",
+		d.Start.Format(time.RFC3339Nano),
+		d.End.Format(time.RFC3339Nano),
+		d.Dated,
+		d.Reports,
+	)
 	for _, n := range d.Notes {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}
@@ -93,7 +100,9 @@ func holds(t testing.TB, name string, d workload.Declared, reports []workload.Re
 	t.Helper()
 	var before workload.Report
 	for i, r := range reports {
-		if r.Elapsed < before.Elapsed || r.Time.Before(before.Time) || len(r.Ops) != len(d.Operations) && len(d.Operations) > 0 || len(r.Values) != len(d.Measures) && r.Values != nil {
+		if r.Elapsed < before.Elapsed || r.Time.Before(before.Time) ||
+			len(r.Ops) != len(d.Operations) && len(d.Operations) > 0 ||
+			len(r.Values) != len(d.Measures) && r.Values != nil {
 			t.Errorf("%s: report %d goes back or does not fit: %+v after %+v", name, i, r, before)
 		}
 		for k, c := range r.Ops {
@@ -127,7 +136,15 @@ func TestOutputs(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		whole, pieces := parse(t, d, bytes.NewReader(data)), parse(t, d, iotest.HalfReader(iotest.OneByteReader(bytes.NewReader(data))))
+		whole, pieces := parse(
+			t,
+			d,
+			bytes.NewReader(data),
+		), parse(
+			t,
+			d,
+			iotest.HalfReader(iotest.OneByteReader(bytes.NewReader(data))),
+		)
 		if diff := cmp.Diff(whole.Reports, pieces.Reports, cmpopts.EquateNaNs()); diff != "" {
 			t.Errorf("%s in pieces:\n%s", f, diff)
 		}
@@ -139,7 +156,8 @@ func TestOutputs(t *testing.T) {
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for _, part := range []string{"blkparse", "diskspd", "elbencho", "fio-json", "fio-logs", "hammerdb", "hoststats", "pgbench", "sysbench", "vdbench"} {
+	for _, part := range []string{"blkparse", "diskspd", "elbencho", "fio-json", "fio-logs", "hammerdb", "hoststats",
+		"pgbench", "sysbench", "vdbench"} {
 		dir := needs.Corpus(t, part)
 		err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 			if err != nil || e.IsDir() || e.Name() == "SOURCES.md" {
@@ -221,8 +239,9 @@ func TestFioLogs(t *testing.T) {
 		"averages of operations": {"x_iops.1.log", "500, 2000, 0, 0, 0\n500, 100, 1, 0, 0\n1500, 1000, 0, 0, 0\n1500, 300, 1, 0, 0\n", "read 2000 0 0; write 350 0 0"},
 		"one line an I/O":        {"x_lat.1.log", "5, 1000000, 0, 4096, 0\n5, 3000000, 1, 8192, 0\n900, 2000000, 0, 4096, 0\n", "read 2 8192 0.003; write 1 8192 0.003"},
 		"submission":             {"x_slat.log", "5, 1000, 0, 4096\n6, 1000, 0, 4096\n", "read 2 8192 0"},
-		"epoch":                  {"x_iops.1.log", "1795351171000, 450, 0, 0, 0\n1795351172000, 500, 0, 0, 0\n", "read 500 0 0"},
-		"threads share a log":    {"x_lat.log", "5, 1000000, 0, 4096, 0\n4, 1000000, 0, 4096, 0\n8, 1000000, 0, 4096, 0\n", "read 3 12288 0.003"},
+		"epoch": {"x_iops.1.log", "1795351171000, 450, 0, 0, 0\n1795351172000, 500, 0, 0, 0\n",
+			"read 500 0 0"},
+		"threads share a log": {"x_lat.log", "5, 1000000, 0, 4096, 0\n4, 1000000, 0, 4096, 0\n8, 1000000, 0, 4096, 0\n", "read 3 12288 0.003"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -286,21 +305,25 @@ func TestRefused(t *testing.T) {
 		file, text, as string
 		want           string
 	}{
-		"nothing":                       {"a", "", "", "a: it is empty"},
-		"blanks":                        {"a", " \n\n", "", "a: it is empty"},
-		"somebody's text":               {"a", "hello\n", "", "it is no output of a tool that is known here"},
-		"no such tool":                  {"a", "hello\n", "iozone", `no tool "iozone" is known`},
-		"a table of one's own":          {"a.csv", "1,2,0,4\n2,3,0,5\n", "", "it is no output of a tool"},
-		"a log without its kind":        {"a.log", log, "", "--as fio-iops"},
-		"averages and I/Os":             {"a_lat.log", "5, 10, 0, 4096, 0\n1000, 10, 0, 0, 0\n", "", "it is two logs in one"},
-		"averages and I/Os, far":        {"a_lat.log", strings.Repeat("5, 10, 0, 4096, 0\n", HeadBytes/18+10) + "1000, 10, 0, 0, 0\n", "", "it is two logs in one"},
-		"forced, and another":           {"a", "hello\n", "vmstat", "it holds no samples"},
-		"one sample since the boot":     {"a", " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n 1  0 0 1 1 1 0 0 1 1 1 1 1 1 1 1 0\n", "", "average since the machine was started"},
-		"a pgbench log that goes back":  {"a", "1700000002 1 2 3 4 5\n1700000001 1 2 3 4 5\n1700000003 1 2 3 4 5\n", "", "its times go back"},
-		"a line without end":            {"a", "# hostname;interval;timestamp;x\n" + strings.Repeat("x", longestLine+1), "", "after line 1"},
-		"fio of no reports":             {"a", `{"fio version": "fio-3.1", "jobs": [`, "", "no report"},
-		"two timespans":                 {"a", "Results for timespan 1:\nactual test time: 5.00s\nResults for timespan 2:\n", "", "several timespans"},
-		"pgbench without a duration":    {"a", "number of transactions actually processed: 5/5\n", "", "neither -T nor -P"},
+		"nothing":                {"a", "", "", "a: it is empty"},
+		"blanks":                 {"a", " \n\n", "", "a: it is empty"},
+		"somebody's text":        {"a", "hello\n", "", "it is no output of a tool that is known here"},
+		"no such tool":           {"a", "hello\n", "iozone", `no tool "iozone" is known`},
+		"a table of one's own":   {"a.csv", "1,2,0,4\n2,3,0,5\n", "", "it is no output of a tool"},
+		"a log without its kind": {"a.log", log, "", "--as fio-iops"},
+		"averages and I/Os": {"a_lat.log", "5, 10, 0, 4096, 0\n1000, 10, 0, 0, 0\n", "",
+			"it is two logs in one"},
+		"averages and I/Os, far": {"a_lat.log", strings.Repeat("5, 10, 0, 4096, 0\n",
+			HeadBytes/18+10) + "1000, 10, 0, 0, 0\n", "", "it is two logs in one"},
+		"forced, and another":          {"a", "hello\n", "vmstat", "it holds no samples"},
+		"one sample since the boot":    {"a", " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n 1  0 0 1 1 1 0 0 1 1 1 1 1 1 1 1 0\n", "", "average since the machine was started"},
+		"a pgbench log that goes back": {"a", "1700000002 1 2 3 4 5\n1700000001 1 2 3 4 5\n1700000003 1 2 3 4 5\n", "", "its times go back"},
+		"a line without end": {"a", "# hostname;interval;timestamp;x\n" + strings.Repeat("x",
+			longestLine+1), "", "after line 1"},
+		"fio of no reports": {"a", `{"fio version": "fio-3.1", "jobs": [`, "", "no report"},
+		"two timespans":     {"a", "Results for timespan 1:\nactual test time: 5.00s\nResults for timespan 2:\n", "", "several timespans"},
+		"pgbench without a duration": {"a", "number of transactions actually processed: 5/5\n", "",
+			"neither -T nor -P"},
 		"pgbench with times of the day": {"a", "progress: 1700000001.123 s, 5.0 tps, lat 3.0 ms stddev 1.0\n", "", "--progress-timestamp"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -324,8 +347,9 @@ func TestRefused(t *testing.T) {
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
-		"sb-cpu.txt": "service time", "sb-cpu2.txt": "response time", "pgbench-15.txt": "service time", "pgbench-15-rate.txt": "response time",
-		"pgbench_log": "service time", "pgbench_log_rate": "response time",
+		"sb-cpu.txt": "service time", "sb-cpu2.txt": "response time", "pgbench-15.txt": "service time",
+		"pgbench-15-rate.txt": "response time",
+		"pgbench_log":         "service time", "pgbench_log_rate": "response time",
 	} {
 		data, err := os.ReadFile("testdata/outputs/" + file)
 		if err != nil {

@@ -173,7 +173,10 @@ func prepareSysbench(d *Reading, g *given) error {
 		d.Workload = "sysbench fileio"
 		values["Time"] = found(sysbenchTime, g.head) // its summary holds rates, which give counts with it
 		if values["PerMiB"] = perMiB(found(sysbenchBlock, g.head)); values["PerMiB"] == "0" {
-			d.Notes = append(d.Notes, "it does not say its block size, so its reads and writes are not counted, only their bytes")
+			d.Notes = append(
+				d.Notes,
+				"it does not say its block size, so its reads and writes are not counted, only their bytes",
+			)
 		}
 		return d.declare(sysbenchFileLayout, values)
 	case sysbenchMem.Match(g.head):
@@ -194,7 +197,8 @@ func perMiB(size string) string {
 		return "0"
 	}
 	n, err := strconv.ParseFloat(m[1], 64)
-	factor := map[string]float64{"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "m": 1 << 20, "G": 1 << 30, "g": 1 << 30}[m[2]]
+	factor := map[string]float64{"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "m": 1 << 20, "G": 1 << 30,
+		"g": 1 << 30}[m[2]]
 	if err != nil || !(n*factor >= 1) {
 		return "0"
 	}

@@ -114,7 +114,11 @@ func TestStop(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	entered, release := make(chan struct{}), make(chan struct{})
 	address, stopping, ended := make(chan string, 1), make(chan struct{}), make(chan error, 1)
-	s := listen.Server{Address: "127.0.0.1:0", Listening: func(a string) { address <- a }, Stopping: func() { close(stopping) }}
+	s := listen.Server{
+		Address:   "127.0.0.1:0",
+		Listening: func(a string) { address <- a },
+		Stopping:  func() { close(stopping) },
+	}
 	go func() {
 		ended <- s.Serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			close(entered)

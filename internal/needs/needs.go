@@ -1,4 +1,5 @@
-// Package needs says what a test cannot do without: fio, sysbench, stress-ng, promtool, a browser, Node's npm, the corpus of published samples.
+// Package needs says what a test cannot do without: fio, sysbench, stress-ng, promtool, a browser, Node's npm, the
+// corpus of published samples.
 //
 // A test names its need in its first line. When the thing is absent the test is skipped with a printed reason on a
 // developer's machine, and fails where PLIMSOLL_CI=1 says that everything is to be there. The corpus alone may be
@@ -141,7 +142,8 @@ func Print(w io.Writer) {
 	}
 }
 
-// FioExamples returns the folder of the job files that come with fio, as packages lay them down or as FIO_EXAMPLES names it.
+// FioExamples returns the folder of the job files that come with fio, as packages lay them down or as FIO_EXAMPLES
+// names it.
 func FioExamples(t testing.TB) string {
 	t.Helper()
 	for _, dir := range []string{os.Getenv("FIO_EXAMPLES"), "/usr/share/doc/fio/examples", "/usr/share/fio/examples"} {

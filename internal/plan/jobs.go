@@ -144,9 +144,14 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 	return a, nil
 }
 
-// peers gives a spec the machines that its load goes to, as far as they are known before there are machines: their names
+// peers gives a spec the machines that its load goes to, as far as they are known before there are machines: their
+// names
 // stand for addresses. It says what that asks of the place.
-func (j *jobs) peers(engine workload.Engine, load scenario.Workload, spec *workload.Spec) (needs []target.Capability, err error) {
+func (j *jobs) peers(
+	engine workload.Engine,
+	load scenario.Workload,
+	spec *workload.Spec,
+) (needs []target.Capability, err error) {
 	peering, ok := engine.(workload.Peering)
 	if !ok {
 		return nil, nil

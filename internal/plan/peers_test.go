@@ -42,12 +42,17 @@ func TestPeers(t *testing.T) {
 		needs  []target.Capability
 		says   string // of what refuses it
 	}{
-		"started there":     {"{vm_group: DB, command: [db], ports: [1]}", []target.Capability{target.Services, target.PeerNetwork}, ""},
+		"started there": {"{vm_group: DB, command: [db], ports: [1]}", []target.Capability{target.Services,
+			target.PeerNetwork}, ""},
 		"runs there before": {"{vm_group: DB, ports: [1]}", []target.Capability{target.PeerNetwork}, ""},
-		"on its own":        {"{command: [db], ports: [1]}", []target.Capability{target.Services, target.PeerNetwork}, ""},
-		"no such group":     {"{vm_group: DBs, command: [db], ports: [1]}", nil, `vm group "DBs": not declared`},
+		"on its own": {"{command: [db], ports: [1]}", []target.Capability{target.Services, target.PeerNetwork},
+			""},
+		"no such group": {"{vm_group: DBs, command: [db], ports: [1]}", nil, `vm group "DBs": not declared`},
 	} {
-		files := fstest.MapFS{"test.yml": {Data: []byte(clients)}, "asks.yml": {Data: []byte("server: " + c.server + "\n" + counted)}}
+		files := fstest.MapFS{
+			"test.yml": {Data: []byte(clients)},
+			"asks.yml": {Data: []byte("server: " + c.server + "\n" + counted)},
+		}
 		sc, diagnostics := scenario.Load(files, scenario.LoadOptions{ID: 7, Now: time.Unix(1, 0), Nodes: 4})
 		if sc == nil {
 			t.Fatal(diagnostics)
@@ -76,7 +81,8 @@ func TestPeers(t *testing.T) {
 		var needs []target.Capability
 		for _, s := range p.Steps {
 			for _, r := range s.Requires {
-				if r := target.Capability(r); s.Name == "workload.Start" && (r == target.Services || r == target.PeerNetwork) {
+				if r := target.Capability(r); s.Name == "workload.Start" &&
+					(r == target.Services || r == target.PeerNetwork) {
 					needs = append(needs, r)
 				}
 			}
@@ -85,7 +91,8 @@ func TestPeers(t *testing.T) {
 			t.Errorf("%s: needs %q, want %q", name, needs, c.needs)
 		}
 		for _, w := range c.needs {
-			if _, err := build(w); err == nil || !strings.Contains(err.Error(), string(w)) || !strings.Contains(err.Error(), "not in this test") {
+			if _, err := build(w); err == nil || !strings.Contains(err.Error(), string(w)) ||
+				!strings.Contains(err.Error(), "not in this test") {
 				t.Errorf("%s, on a place without %q: %v", name, w, err)
 			}
 		}

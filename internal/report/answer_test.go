@@ -19,8 +19,15 @@ func TestRanked(t *testing.T) {
 	t.Parallel()
 	value := func(f result.Finding, v float64) result.Finding { f.Unit, f.Value = "ratio", &v; return f }
 	in := []result.Finding{
-		finding("cache", result.Notice, "N."), finding("errors", result.Caution, "C."), finding("windows", result.Fine, "Same."),
-		value(finding("windows", result.Notice, "Little."), 1.2), value(finding("windows", result.Notice, "86 %."), 0.14),
+		finding(
+			"cache",
+			result.Notice,
+			"N.",
+		), finding("errors", result.Caution, "C."), finding("windows", result.Fine, "Same."),
+		value(
+			finding("windows", result.Notice, "Little."),
+			1.2,
+		), value(finding("windows", result.Notice, "86 %."), 0.14),
 		value(finding("recovery", result.Notice, "Back."), 3), finding("clock", result.Blocker, "Bad."),
 	}
 	var got []string
@@ -39,7 +46,8 @@ func loadOf(rates ...float64) *Document {
 		mean, p99 := 0.001, 0.004
 		name := fmt.Sprint("W", i)
 		doc.Latencies = append(doc.Latencies, Latency{Workload: name, Kind: "service time", Windows: []WindowTotals{{
-			OpsPerSecond: r, Unit: "ops/s", Rows: []OpRow{{Op: "read", OpsPerSecond: r, Unit: "ops/s", Mean: &mean, P99: &p99}}}}})
+			OpsPerSecond: r, Unit: "ops/s", Rows: []OpRow{{Op: "read", OpsPerSecond: r, Unit: "ops/s", Mean: &mean,
+				P99: &p99}}}}})
 		doc.Workloads = append(doc.Workloads, WorkloadSummary{Name: name})
 	}
 	return doc
@@ -53,7 +61,10 @@ func TestAtLeastTwoSentences(t *testing.T) {
 	told := loadOf(5)
 	told.Findings = []result.Finding{finding("windows", result.Fine, "Neither moved.")}
 	enough := loadOf(5)
-	enough.Findings = []result.Finding{finding("recovery", result.Notice, "Back."), finding("errors", result.Caution, "Errors.")}
+	enough.Findings = []result.Finding{
+		finding("recovery", result.Notice, "Back."),
+		finding("errors", result.Caution, "Errors."),
+	}
 	for name, c := range map[string]struct {
 		doc  *Document
 		want []string
@@ -146,8 +157,17 @@ func TestCompanyOf(t *testing.T) {
 func TestFarthest(t *testing.T) {
 	t.Parallel()
 	mean := func(v float64) []OpRow { return []OpRow{{Mean: &v, Count: 1}} }
-	windows := []WindowTotals{{Name: "0", OpsPerSecond: 100, Rows: mean(1)}, {Name: "1", OpsPerSecond: 99, Rows: mean(1)},
-		{Name: "2", OpsPerSecond: 100, Rows: mean(9)}, {Name: "3", OpsPerSecond: 14, Rows: mean(1)}, {Name: "4", OpsPerSecond: 101, Rows: mean(1)}}
+	windows := []WindowTotals{
+		{Name: "0", OpsPerSecond: 100, Rows: mean(1)},
+		{Name: "1", OpsPerSecond: 99, Rows: mean(1)},
+		{
+			Name:         "2",
+			OpsPerSecond: 100,
+			Rows:         mean(9),
+		},
+		{Name: "3", OpsPerSecond: 14, Rows: mean(1)},
+		{Name: "4", OpsPerSecond: 101, Rows: mean(1)},
+	}
 	names := func(list []WindowTotals) (out string) {
 		for _, w := range list {
 			out += w.Name
@@ -179,7 +199,8 @@ func TestTicksThatMean(t *testing.T) {
 			t.Errorf("%s lies at row %g, from %s", duration(tick.seconds), tick.at, duration(low))
 		}
 	}
-	if diff := cmp.Diff([]string{"10 µs", "20 µs", "50 µs", "100 µs", "200 µs", "500 µs", "1 ms", "2 ms"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"10 µs", "20 µs", "50 µs", "100 µs", "200 µs", "500 µs", "1 ms", "2 ms"},
+		got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -231,18 +252,50 @@ func TestCap(t *testing.T) {
 func TestSweepSentences(t *testing.T) {
 	t.Parallel()
 	step := func(level string, v, rate, time float64) compare.Step {
-		return compare.Step{Level: level, Value: v, Rate: compare.CellValue{Value: rate}, Time: compare.CellValue{Value: time}}
+		return compare.Step{
+			Level: level,
+			Value: v,
+			Rate:  compare.CellValue{Value: rate},
+			Time:  compare.CellValue{Value: time},
+		}
 	}
 	in := func(low, high float64) resample.Interval {
 		return resample.Interval{Low: low, High: high, Confidence: 0.95, Method: "m"}
 	}
-	steps := []compare.Step{step("1", 1, 100, 0.01), step("2", 2, 190, 0.0105), step("4", 4, 200, 0.02), step("8", 8, 201, 0.04)}
-	flat := compare.Sweep{Workload: "W", Name: "read IOPS", Unit: "ops/s", Times: "service time", Factor: "depth", Steps: steps, Most: 3, Knee: 1, KneeLow: 1, KneeHigh: 4,
-		FlatFrom: 2, FlatSure: true, Rise: &compare.Against{Change: 0.005, Interval: in(-0.01, 0.02)},
-		Slower: &compare.Against{Change: 1, Interval: in(0.9, 1.1)}}
+	steps := []compare.Step{
+		step("1", 1, 100, 0.01),
+		step("2", 2, 190, 0.0105),
+		step("4", 4, 200, 0.02),
+		step("8", 8, 201, 0.04),
+	}
+	flat := compare.Sweep{
+		Workload: "W",
+		Name:     "read IOPS",
+		Unit:     "ops/s",
+		Times:    "service time",
+		Factor:   "depth",
+		Steps:    steps,
+		Most:     3,
+		Knee:     1,
+		KneeLow:  1,
+		KneeHigh: 4,
+		FlatFrom: 2,
+		FlatSure: true,
+		Rise:     &compare.Against{Change: 0.005, Interval: in(-0.01, 0.02)},
+		Slower:   &compare.Against{Change: 1, Interval: in(0.9, 1.1)},
+	}
 	doubtful := flat
 	doubtful.FlatSure, doubtful.Rise, doubtful.Slower = false, &compare.Against{Change: 0.005}, nil
-	rising := compare.Sweep{Name: "tps", Unit: "transactions/s", Factor: "clients", Within: "cache=1g", Steps: steps[:2], Most: 1, Knee: -1, FlatFrom: -1}
+	rising := compare.Sweep{
+		Name:     "tps",
+		Unit:     "transactions/s",
+		Factor:   "clients",
+		Within:   "cache=1g",
+		Steps:    steps[:2],
+		Most:     1,
+		Knee:     -1,
+		FlatFrom: -1,
+	}
 	for want, s := range map[string]compare.Sweep{
 		"From depth=4 on W read IOPS no longer rises by more than 5 % (at most +0.5 %, 95 % interval −1.0 % to +2.0 %), while the " +
 			"mean service time grows to ×2 at depth=8, 95 % interval ×1.9 to ×2.1. The most work for its time (the knee) is at depth=2, " +

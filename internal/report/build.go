@@ -112,14 +112,27 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 	table := Latency{Workload: name, Kind: latencyKind(w), Error: hist.RelativeError, Windows: []WindowTotals{whole}}
 	if part := w.Part(); part != "" {
 		from := w.End.Sub(w.Start).Seconds()
-		table.Note = fmt.Sprintf("%s is told of the %s %s, of %s from its first start to its last end.", name, duration(length), part,
-			duration(from))
+		table.Note = fmt.Sprintf(
+			"%s is told of the %s %s, of %s from its first start to its last end.",
+			name,
+			duration(length),
+			part,
+			duration(from),
+		)
 		if w.Staggered {
-			table.Windows = append(table.Windows, totalsOf(w, "from first start to last end", w.Start, from, w.Ops, w.Values))
+			table.Windows = append(
+				table.Windows,
+				totalsOf(w, "from first start to last end", w.Start, from, w.Ops, w.Values),
+			)
 		}
 	}
 	if w.Apart {
-		table.Note = strings.TrimSpace(table.Note + fmt.Sprintf(" The VMs of %s never all ran at one time: what is told is of a changing number of them.", name))
+		table.Note = strings.TrimSpace(
+			table.Note + fmt.Sprintf(
+				" The VMs of %s never all ran at one time: what is told is of a changing number of them.",
+				name,
+			),
+		)
 	}
 	for _, win := range w.Windows {
 		table.Windows = append(table.Windows, totalsOf(w, win.Name, win.Start, win.Seconds(), win.Ops, win.Values))
@@ -148,7 +161,14 @@ func latencyKind(w result.Workload) string {
 	return w.Latency
 }
 
-func totalsOf(w result.Workload, name string, start time.Time, seconds float64, ops []result.OpTotals, values []result.Value) WindowTotals {
+func totalsOf(
+	w result.Workload,
+	name string,
+	start time.Time,
+	seconds float64,
+	ops []result.OpTotals,
+	values []result.Value,
+) WindowTotals {
 	t := WindowTotals{Name: name, Start: start, Seconds: max(0, seconds), Unit: result.RateUnit(w.Occurred())}
 	for _, o := range ops {
 		declared, known := w.Operation(o.Op)

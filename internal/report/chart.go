@@ -193,11 +193,13 @@ func (c *chart) span() (low, high float64, ok bool) {
 	return low, high, seen
 }
 
-// peak is how many times what it reaches otherwise a rate must exceed in one short stretch for the axis to be cut below it.
+// peak is how many times what it reaches otherwise a rate must exceed in one short stretch for the axis to be cut below
+// it.
 const peak = 3
 
 // cap cuts the axis of a chart of rates when a single stretch of less than a twentieth of its time lies more than three
-// times as high as all the rest: on the whole axis the rest could not be told from a flat line. Latencies are never cut;
+// times as high as all the rest: on the whole axis the rest could not be told from a flat line. Latencies are never
+// cut;
 // of those the peaks matter.
 func (c *chart) cap() {
 	c.Whole = !slices.ContainsFunc(c.Values, func(v []float64) bool {

@@ -188,8 +188,11 @@ func compareTitle(d *compare.Document) string {
 
 func compareGrids(d *compare.Document) []grid {
 	several := sideNumbers(d)
-	measures := grid{title: "Workloads and results", head: []string{"measure", "baseline", "candidate", "change", "interval", "verdict"},
-		threshold: d.Threshold}
+	measures := grid{
+		title:     "Workloads and results",
+		head:      []string{"measure", "baseline", "candidate", "change", "interval", "verdict"},
+		threshold: d.Threshold,
+	}
 	for _, m := range d.Measures {
 		measures.add(m, several)
 	}
@@ -229,11 +232,15 @@ func compareGrids(d *compare.Document) []grid {
 	return []grid{measures, facts, cores, order, series}
 }
 
-// meansOverTime are the series compared by their mean over time, without times of operations: such a mean weighs a second
+// meansOverTime are the series compared by their mean over time, without times of operations: such a mean weighs a
+// second
 // with one operation like one with a million, and would stand beside the mean over operations as another number of the
 // same name. JSON has them.
 func meansOverTime(d *compare.Document) []compare.Measure {
-	return slices.DeleteFunc(slices.Clone(d.Series), func(m compare.Measure) bool { return m.Unit == "us" || m.Unit == "s" })
+	return slices.DeleteFunc(
+		slices.Clone(d.Series),
+		func(m compare.Measure) bool { return m.Unit == "us" || m.Unit == "s" },
+	)
 }
 
 func factWeight(f compare.Fact) string {
@@ -258,7 +265,17 @@ func sideNumbers(d *compare.Document) map[string]string {
 }
 
 func (g *grid) add(m compare.Measure, several map[string]string) {
-	g.rows = append(g.rows, []string{fullName(m, several), quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), changeText(m), g.interval(m), verdictText(m, g.threshold)})
+	g.rows = append(
+		g.rows,
+		[]string{
+			fullName(m, several),
+			quantity(m.Baseline.Value, m.Unit),
+			quantity(m.Candidate.Value, m.Unit),
+			changeText(m),
+			g.interval(m),
+			verdictText(m, g.threshold),
+		},
+	)
 	for _, w := range m.Warnings {
 		if text := fullName(m, several) + ": " + w; !slices.Contains(g.warnings, text) {
 			g.warnings = append(g.warnings, text)
@@ -426,8 +443,15 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 }
 
 func newCompareRow(m compare.Measure, label string, widest, threshold float64) compareRow {
-	r := compareRow{Measure: m, Label: label, Class: string(m.Verdict), Forest: forest(m, widest, threshold), Ends: compareInterval(m),
-		Moved: changeText(m), Said: verdictText(m, threshold)}
+	r := compareRow{
+		Measure: m,
+		Label:   label,
+		Class:   string(m.Verdict),
+		Forest:  forest(m, widest, threshold),
+		Ends:    compareInterval(m),
+		Moved:   changeText(m),
+		Said:    verdictText(m, threshold),
+	}
 	if !m.Adjusted.Valid() {
 		r.Ends, r.Reason = none, m.Adjusted.Reason
 	}

@@ -111,7 +111,8 @@ var numeric = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
 // forms that some take for the same signs, gets an apostrophe in front. A field is also quoted for separators that are
 // not ours: where a program splits at semicolons, each part would be a cell.
 func Cell(s string) string {
-	if first, _ := utf8.DecodeRuneInString(strings.TrimSpace(s)); strings.ContainsRune(formulas, first) && !numeric.MatchString(s) {
+	if first, _ := utf8.DecodeRuneInString(strings.TrimSpace(s)); strings.ContainsRune(formulas, first) &&
+		!numeric.MatchString(s) {
 		s = "'" + s
 	}
 	if strings.ContainsAny(s, "\",;") || strings.TrimSpace(s) != s {

@@ -24,10 +24,19 @@ func TestDrawings(t *testing.T) {
 		return result.Series{Name: name, Start: origin, Step: 1, Values: values(list...)}
 	}
 	got := Drawings([]result.Panel{
-		{Title: "Rate", Unit: "ops/s", Series: []result.Series{s("a", 1, 2, 3), s("b", 3, 2, 1)}, Notes: []string{"a note"}},
+		{
+			Title:  "Rate",
+			Unit:   "ops/s",
+			Series: []result.Series{s("a", 1, 2, 3), s("b", 3, 2, 1)},
+			Notes:  []string{"a note"},
+		},
 		{Title: "One", Unit: "new orders/s", Series: []result.Series{s("a", 1, 2, 3)}},
 		{Title: "None", Unit: "s", Problem: "the query found nothing"},
-		{Title: "Empty", Unit: "s", Series: []result.Series{{Name: "a", Start: origin, Step: 1, Values: []*float64{nil, nil}}}},
+		{
+			Title:  "Empty",
+			Unit:   "s",
+			Series: []result.Series{{Name: "a", Start: origin, Step: 1, Values: []*float64{nil, nil}}},
+		},
 	}, []result.Mark{{Time: origin.Add(time.Second), Kind: result.KindFault, Text: "power off"}}, origin)
 	if len(got) != 4 {
 		t.Fatal(len(got))
@@ -39,7 +48,8 @@ func TestDrawings(t *testing.T) {
 	if d := got[1]; d.Title != "One (new orders/s)" || d.Names != nil {
 		t.Errorf("%+v", d)
 	}
-	if got[2].SVG != "" || got[2].Problem != "the query found nothing" || got[3].Problem != "no value in the run's time" {
+	if got[2].SVG != "" || got[2].Problem != "the query found nothing" ||
+		got[3].Problem != "no value in the run's time" {
 		t.Errorf("%+v %+v", got[2], got[3])
 	}
 }
@@ -50,14 +60,17 @@ func TestHostileDrawings(t *testing.T) {
 	origin := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	draw := func(text string) (elements []string) {
 		t.Helper()
-		panels := []result.Panel{{Unit: "s", Series: []result.Series{{Start: origin, Step: 1, Values: values(1, 2, 3)}, {Start: origin,
-			Step: 1, Values: values(3, 2, 1)}}, Bands: []result.Band{{Lower: 0, Upper: 2}}, Notes: []string{""}}}
+		panels := []result.Panel{
+			{Unit: "s", Series: []result.Series{{Start: origin, Step: 1, Values: values(1, 2, 3)}, {Start: origin,
+				Step: 1, Values: values(3, 2, 1)}}, Bands: []result.Band{{Lower: 0, Upper: 2}}, Notes: []string{""}},
+		}
 		marks := []result.Mark{{}}
 		visibletest.Fill(&panels, visibletest.Always(text))
 		visibletest.Fill(&marks, visibletest.Always(text))
 		marks[0].Time, panels[0].Unit = origin.Add(time.Second), "s"
 		d := Drawings(panels, marks, origin)[0]
-		if loose := visibletest.Loose(string(d.SVG) + d.Title + strings.Join(d.Names, "") + strings.Join(d.Notes, "")); loose != "" {
+		if loose := visibletest.Loose(string(d.SVG) + d.Title + strings.Join(d.Names, "") + strings.Join(d.Notes,
+			"")); loose != "" {
 			t.Errorf("%.50q: %s", text, loose)
 		}
 		for x := xml.NewDecoder(strings.NewReader(string(d.SVG))); ; {

@@ -30,12 +30,16 @@ const apart = 0.01
 // digits make moments of one kind differ: those of nodes, VMs and times.
 var digits = regexp.MustCompile(`\d+`)
 
-// eventsOf gathers the moments of a run. Those closer together than a hundredth of its length, a second at least, are one
+// eventsOf gathers the moments of a run. Those closer together than a hundredth of its length, a second at least, are
+// one
 // event, in which texts that differ by numbers only are told once and counted.
 func eventsOf(marks []result.Mark, origin time.Time, length float64) []eventView {
 	near := time.Duration(max(apart*length, 1) * float64(time.Second))
 	var out []eventView
-	sorted := slices.SortedStableFunc(slices.Values(marks), func(a, b result.Mark) int { return a.Time.Compare(b.Time) })
+	sorted := slices.SortedStableFunc(
+		slices.Values(marks),
+		func(a, b result.Mark) int { return a.Time.Compare(b.Time) },
+	)
 	like := map[string]int{} // by event and text without its numbers
 	first := map[string]string{}
 	var keys []string
@@ -154,7 +158,8 @@ func companyOf(name string, workloads []string) string {
 	for rest != "" {
 		i := slices.IndexFunc(longest, func(w string) bool {
 			return w != "" && strings.HasPrefix(rest, w) &&
-				(len(rest) == len(w) || strings.HasPrefix(rest[len(w):], " and ") || strings.HasPrefix(rest[len(w):], " ("))
+				(len(rest) == len(w) || strings.HasPrefix(rest[len(w):], " and ") || strings.HasPrefix(rest[len(w):],
+					" ("))
 		})
 		if i < 0 {
 			return name

@@ -146,8 +146,9 @@ var isRun = regexp.MustCompile(`^\d{8}-\d{6}-[A-Za-z0-9-]+$`)
 // comparePage executes a template that shares the table of compared measures.
 func comparePage(w io.Writer, name string, v any) error {
 	page := template.New(name).Funcs(functions).Funcs(template.FuncMap{
-		"percent": percent, "weight": factWeight, "sideSize": sideSize, "cellInterval": cellInterval, "measureName": measureName,
-		"isRun": isRun.MatchString,
+		"percent": percent, "weight": factWeight, "sideSize": sideSize, "cellInterval": cellInterval,
+		"measureName": measureName,
+		"isRun":       isRun.MatchString,
 	})
 	for _, file := range []string{"measures.html.tmpl", name} {
 		text, err := fs.ReadFile(embedded, "assets/"+file)

@@ -10,7 +10,8 @@ import (
 	"plimsoll/result"
 )
 
-// Figure is one line of the figures that anyone asks for first: an operation of a workload, or a measure of it, over the
+// Figure is one line of the figures that anyone asks for first: an operation of a workload, or a measure of it, over
+// the
 // time by which the workload is judged. All is text as it is shown; a dash where there is no number.
 type Figure struct {
 	Workload  string
@@ -46,17 +47,40 @@ func (doc *Document) Figures() []Figure {
 			out = append(out, f)
 		}
 		for _, r := range l.Windows[0].Rows {
-			add(Figure{Operation: r.Op, Rate: quantity(r.OpsPerSecond, r.Unit), Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
-				Mean: optional(r.Mean, "s"), P50: optional(r.P50, "s"), P99: optional(r.P99, "s"), P999: optional(r.P999, "s")})
+			add(
+				Figure{
+					Operation: r.Op,
+					Rate:      quantity(r.OpsPerSecond, r.Unit),
+					Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
+					Mean: optional(
+						r.Mean,
+						"s",
+					),
+					P50:  optional(r.P50, "s"),
+					P99:  optional(r.P99, "s"),
+					P999: optional(r.P999, "s"),
+				},
+			)
 		}
 		for _, m := range l.Windows[0].Measures {
-			add(Figure{Operation: m.Name, Rate: quantity(m.Value, m.Unit), Bandwidth: none, Mean: none, P50: none, P99: none, P999: none})
+			add(
+				Figure{
+					Operation: m.Name,
+					Rate:      quantity(m.Value, m.Unit),
+					Bandwidth: none,
+					Mean:      none,
+					P50:       none,
+					P99:       none,
+					P999:      none,
+				},
+			)
 		}
 	}
 	return out
 }
 
-// FigureTimes says what the times of the figures are: service or response times, and of which workloads when not of all.
+// FigureTimes says what the times of the figures are: service or response times, and of which workloads when not of
+// all.
 func (doc *Document) FigureTimes() string {
 	of := map[string][]string{}
 	var kinds []string
@@ -117,7 +141,8 @@ const leastShort = 2
 // figureCheck is the Check of sentences of a summary that are figures, from no finding.
 const figureCheck = "figures"
 
-// inShort is the summary of a run: that of its findings, and where that is shorter than two sentences what its workloads
+// inShort is the summary of a run: that of its findings, and where that is shorter than two sentences what its
+// workloads
 // did, so that it always holds a figure and says whether operations failed.
 func (doc *Document) inShort() []Short {
 	out := InShort(doc.Findings)
@@ -137,7 +162,15 @@ func (doc *Document) inShort() []Short {
 		failed = plain(float64(errors)) + " operations failed, which are in no rate and in no percentile"
 	}
 	say := func(subject, format string, args ...any) {
-		out = append(out, Short{Severity: result.Notice, Check: figureCheck, Subject: subject, Sentence: fmt.Sprintf(format, args...)})
+		out = append(
+			out,
+			Short{
+				Severity: result.Notice,
+				Check:    figureCheck,
+				Subject:  subject,
+				Sentence: fmt.Sprintf(format, args...),
+			},
+		)
 	}
 	var names []string
 	for _, l := range told {
@@ -214,7 +247,8 @@ func SeverityWord(s result.Severity) string {
 // latencyCost is the check of what a co-running workload costs in time.
 const latencyCost = "latency-cost"
 
-// Ranked are findings in the order in which they are read: what makes numbers invalid; what the run was made to find out,
+// Ranked are findings in the order in which they are read: what makes numbers invalid; what the run was made to find
+// out,
 // the largest change first, unless nothing moved; warnings; the rest as it came.
 func Ranked(all []result.Finding) []result.Finding {
 	rank := func(f result.Finding) int {

@@ -24,7 +24,8 @@ var answers = []string{"scalability", "load-curve", "recovery-repeats", "recover
 const plainAnswer = "steady-state"
 
 // InShort chooses the at most five findings that a reader needs first: what forbids a conclusion, what the run was
-// made to find out, and what the figures must be read with. It judges nothing: severities and sentences are those of the analysis.
+// made to find out, and what the figures must be read with. It judges nothing: severities and sentences are those of
+// the analysis.
 func InShort(all []result.Finding) []Short {
 	var out []Short
 	taken := map[string]bool{}
@@ -66,7 +67,14 @@ func InShort(all []result.Finding) []Short {
 				n++
 			}
 		}
-		out = append(out, Short{Severity: result.Fine, Check: "all", Sentence: fmt.Sprintf("Nothing was found that stands against these numbers; %d checks passed.", n)})
+		out = append(
+			out,
+			Short{
+				Severity: result.Fine,
+				Check:    "all",
+				Sentence: fmt.Sprintf("Nothing was found that stands against these numbers; %d checks passed.", n),
+			},
+		)
 	}
 	return out
 }

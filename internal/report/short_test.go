@@ -28,7 +28,9 @@ func TestInShort(t *testing.T) {
 	}{
 		"nothing":      {nil, nil},
 		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")}, []string{"Nothing was found that stands against these numbers; 2 checks passed."}},
-		"plain answer": {[]result.Finding{finding("steady-state", result.Fine, "W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")}, []string{"W was steady: at 4 operations per second."}},
+		"plain answer": {[]result.Finding{finding("steady-state", result.Fine,
+			"W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")},
+			[]string{"W was steady: at 4 operations per second."}},
 		"several beside each other": {[]result.Finding{
 			{Check: "steady-state", Subject: "A", Severity: result.Fine, Sentence: "A was steady."},
 			{Check: "steady-state", Subject: "B", Severity: result.Fine, Sentence: "B was steady."},

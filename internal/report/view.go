@@ -321,7 +321,13 @@ func (v *view) place(c *chart, budget int) *chartView {
 	}
 	if c.Cap != nil {
 		_, high, _ := c.span()
-		cv.Notes = append(cv.Notes, fmt.Sprintf("Values of one short peak, up to %s, lie above the axis, which is cut so that the rest can be told apart.", quantity(high, c.Unit)))
+		cv.Notes = append(
+			cv.Notes,
+			fmt.Sprintf(
+				"Values of one short peak, up to %s, lie above the axis, which is cut so that the rest can be told apart.",
+				quantity(high, c.Unit),
+			),
+		)
 	}
 	v.charts = append(v.charts, small)
 	return cv
@@ -505,7 +511,8 @@ func (v *view) Index() []entry {
 		{len(v.Table) > 0, "figures", "Figures"}, {len(v.Findings) > 0, "found", "Findings"},
 		{len(v.Windows) > 0, "windows", "Windows"}, {len(v.Events) > 0, "events", "Events"},
 		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Latencies) > 0, "latency", "Percentiles"},
-		{len(v.Heats) > 0, "heat", "Latency over time"}, {len(v.Machines) > 0, "machines", "Each VM"}, {true, "about", "What was run"},
+		{len(v.Heats) > 0, "heat", "Latency over time"}, {len(v.Machines) > 0, "machines", "Each VM"}, {true, "about",
+			"What was run"},
 	} {
 		if s.there {
 			out = append(out, entry{s.id, s.text})

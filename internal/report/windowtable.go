@@ -48,7 +48,8 @@ func windowTable(doc *Document) (rows []windowRow, left int) {
 						}
 					}
 					return nil
-				}, optional(o.BytesPerSecond, "bytes/s"), optional(o.Mean, "s"), optional(o.P50, "s"), optional(o.P99, "s"))
+				}, optional(o.BytesPerSecond, "bytes/s"), optional(o.Mean, "s"), optional(o.P50, "s"), optional(o.P99,
+					"s"))
 			}
 			for _, m := range w.Measures {
 				add(m.Name, &m.Value, m.Unit, func(w WindowTotals) *float64 {

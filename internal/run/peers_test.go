@@ -118,7 +118,8 @@ func runPeers(t *testing.T, config string) (summary run.Summary, outputs []strin
 	defer cancel()
 	var journal strings.Builder
 	summary, err = run.Execute(ctx, run.Request{
-		Root: root, RunID: "peers", Program: "test", Source: "peers", Files: files, Scenario: sc, Plan: p, Target: place, Facts: facts,
+		Root: root, RunID: "peers", Program: "test", Source: "peers", Files: files, Scenario: sc, Plan: p,
+		Target: place, Facts: facts,
 		Engines: engines, Clock: clock.Real{}, Observer: telling{func(e result.Event) {
 			fmt.Fprintln(&journal, e.Kind, e.Name, e.Text, e.Error)
 		}},
@@ -187,7 +188,8 @@ output: {format: lines, records: [{match: '^after (?P<t>[0-9.]+) (?P<n>\d+) echo
 	})
 	t.Run("a server that ends", func(t *testing.T) {
 		summary, _, _, err := runPeers(t, strings.Replace(config("server"), `"{address}:4711"`, `"no address"`, 1))
-		if err == nil || !strings.Contains(err.Error(), "ended before it was ready") || !strings.Contains(err.Error(), "no address") {
+		if err == nil || !strings.Contains(err.Error(), "ended before it was ready") ||
+			!strings.Contains(err.Error(), "no address") {
 			t.Errorf("%v", err)
 		}
 		if summary.Cleaned.State != "yes" {

@@ -50,13 +50,21 @@ func TestOpenMetrics(t *testing.T) {
 		commit(t, b)
 	}
 	var b bytes.Buffer
-	err := s.OpenMetrics(t.Context(), &b, series.Selection{Match: []string{"ops_total", `{__name__=~"d_.*|both.*"}`, "ops_total{}"}, From: at(0.5), To: at(1)},
+	err := s.OpenMetrics(
+		t.Context(),
+		&b,
+		series.Selection{
+			Match: []string{"ops_total", `{__name__=~"d_.*|both.*"}`, "ops_total{}"},
+			From:  at(0.5),
+			To:    at(1),
+		},
 		func(name string) series.Description {
 			if name == "ops_total" {
 				return series.Description{Type: "counter", Help: `what was done, a \ "quote"`}
 			}
 			return series.Description{}
-		})
+		},
+	)
 	const want = `# TYPE both unknown
 both +Inf 1700000000.5
 both NaN 1700000001
@@ -83,7 +91,10 @@ ops_total{vm="a \"b\" \\ c"} 2 1700000001
 	if d := cmp.Diff(want, b.String()); d != "" || err != nil {
 		t.Error(d, err)
 	}
-	if err := s.OpenMetrics(t.Context(), io.Discard, series.Selection{Match: []string{"{"}}, nothingKnown); !errors.Is(err, series.ErrBadQuery) {
+	if err := s.OpenMetrics(t.Context(), io.Discard, series.Selection{Match: []string{"{"}}, nothingKnown); !errors.Is(
+		err,
+		series.ErrBadQuery,
+	) {
 		t.Error(err)
 	}
 	if err := s.OpenMetrics(t.Context(), full{}, series.Selection{}, nothingKnown); !errors.Is(err, errFull) {
@@ -157,7 +168,9 @@ func TestOpenMetricsRoundTrip(t *testing.T) {
 			batch := s.Batch()
 			for range rapid.IntRange(1, 200).Draw(rt, "points") {
 				at += rapid.Int64Range(1, 5000).Draw(rt, "distance")
-				v := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, -0.5})).Draw(rt, "value")
+				v := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), 0,
+					-0.5})).
+					Draw(rt, "value")
 				want[key][at] = v
 				batch.Float(name, ls, time.UnixMilli(at), v)
 			}
@@ -194,7 +207,10 @@ func TestOpenMetricsHistograms(t *testing.T) {
 		h := &hist.Histogram{}
 		for i := range 3 {
 			for range rapid.IntRange(0, 20).Draw(rt, "values") {
-				h.Add(uint64(rapid.Int64Range(0, 1e12).Draw(rt, "value")), uint64(rapid.IntRange(1, 9).Draw(rt, "times")))
+				h.Add(
+					uint64(rapid.Int64Range(0, 1e12).Draw(rt, "value")),
+					uint64(rapid.IntRange(1, 9).Draw(rt, "times")),
+				)
 			}
 			b := s.Batch()
 			b.Histogram("d_seconds", nil, at(float64(i)), h)
@@ -251,7 +267,8 @@ func TestOpenMetricsInPrometheus(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), promtool, "tsdb", "create-blocks-from", "openmetrics", file, db).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), promtool, "tsdb", "create-blocks-from", "openmetrics", file,
+		db).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// Read with our own, since promtool's dump is of another form in every version.

@@ -49,8 +49,15 @@ func (q Queries) Range(ctx context.Context, query string, start, end time.Time, 
 	return q.RangeInSlices(ctx, query, start, end, step, 1)
 }
 
-// RangeInSlices is Range for a query that is known to be over very many samples: in so many slices from the outset, on all processors.
-func (q Queries) RangeInSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, slices int) ([]Series, error) {
+// RangeInSlices is Range for a query that is known to be over very many samples: in so many slices from the outset, on
+// all processors.
+func (q Queries) RangeInSlices(
+	ctx context.Context,
+	query string,
+	start, end time.Time,
+	step time.Duration,
+	slices int,
+) ([]Series, error) {
 	if err := checkSteps(start, end, step); err != nil {
 		return nil, err
 	}
@@ -68,9 +75,18 @@ func checkSteps(start, end time.Time, step time.Duration) error {
 	case step <= 0:
 		return fmt.Errorf("query: step %v: it must be positive", step)
 	case end.Before(start):
-		return fmt.Errorf("query: the end %s is before the start %s", end.Format(time.RFC3339), start.Format(time.RFC3339))
+		return fmt.Errorf(
+			"query: the end %s is before the start %s",
+			end.Format(time.RFC3339),
+			start.Format(time.RFC3339),
+		)
 	case end.Sub(start)/step+1 > MaxPoints:
-		return fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step", end.Sub(start), step, MaxPoints)
+		return fmt.Errorf(
+			"query: %v in steps of %v is more than %d points per series; use a longer step",
+			end.Sub(start),
+			step,
+			MaxPoints,
+		)
 	}
 	return nil
 }

@@ -67,20 +67,28 @@ func cut[T any](s Selection, list []T, warnings []string) ([]T, []string) {
 
 // LabelNames returns the sorted names of the labels of a selection's series, and warnings.
 func (q Queries) LabelNames(ctx context.Context, sel Selection) ([]string, []string, error) {
-	return q.words(ctx, sel, func(ctx context.Context, from storage.Querier, h *storage.LabelHints, ms []*labels.Matcher) (
-		[]string, annotations.Annotations, error,
-	) {
-		return from.LabelNames(ctx, h, ms...)
-	})
+	return q.words(
+		ctx,
+		sel,
+		func(ctx context.Context, from storage.Querier, h *storage.LabelHints, ms []*labels.Matcher) (
+			[]string, annotations.Annotations, error,
+		) {
+			return from.LabelNames(ctx, h, ms...)
+		},
+	)
 }
 
 // LabelValues returns the sorted values that a label has in a selection's series, and warnings.
 func (q Queries) LabelValues(ctx context.Context, name string, sel Selection) ([]string, []string, error) {
-	return q.words(ctx, sel, func(ctx context.Context, from storage.Querier, h *storage.LabelHints, ms []*labels.Matcher) (
-		[]string, annotations.Annotations, error,
-	) {
-		return from.LabelValues(ctx, name, h, ms...)
-	})
+	return q.words(
+		ctx,
+		sel,
+		func(ctx context.Context, from storage.Querier, h *storage.LabelHints, ms []*labels.Matcher) (
+			[]string, annotations.Annotations, error,
+		) {
+			return from.LabelValues(ctx, name, h, ms...)
+		},
+	)
 }
 
 type ask func(context.Context, storage.Querier, *storage.LabelHints, []*labels.Matcher) (

@@ -2,7 +2,8 @@
 // only importer of Prometheus; none of its types cross this package's border.
 //
 // The run appends through a Batch once a second; results are evaluated with Range and Instant; a finished, crashed or
-// growing database is opened with OpenReadOnly, which leaves its files as they are. A Union asks several databases as if
+// growing database is opened with OpenReadOnly, which leaves its files as they are. A Union asks several databases as
+// if
 // they were one; Answer, Labels and OpenMetrics give what they hold in Prometheus' own forms. Data is kept for ever: a
 // run folder is a document.
 //
@@ -129,7 +130,8 @@ func newStore(db *tsdb.DB, opts Options) *Store {
 	return &Store{Queries: newQueries(db, opts), db: db, known: &handles{byKey: map[string]*Handle{}}}
 }
 
-// OpenReadOnly opens a finished, crashed or still growing database for queries. Nothing below dir is changed, also for a
+// OpenReadOnly opens a finished, crashed or still growing database for queries. Nothing below dir is changed, also for
+// a
 // moment: the database is opened through links, and copies of what is still written to, in a folder of the system's
 // temporary ones, which Close removes. It holds what was there at that time. Appending fails.
 func OpenReadOnly(dir string, opts Options) (*Store, error) {

@@ -17,7 +17,13 @@ import (
 const moreSlices = 8
 
 // inSlices evaluates a query over n slices of the time, and joins what they give.
-func (q Queries) inSlices(ctx context.Context, query string, start, end time.Time, step time.Duration, n int) ([]Series, error) {
+func (q Queries) inSlices(
+	ctx context.Context,
+	query string,
+	start, end time.Time,
+	step time.Duration,
+	n int,
+) ([]Series, error) {
 	steps := int(end.Sub(start)/step) + 1
 	if n = min(n, steps); n <= 1 || !sliceable(query) {
 		return q.whole(ctx, query, start, end, step)
@@ -31,7 +37,13 @@ func (q Queries) inSlices(ctx context.Context, query string, start, end time.Tim
 		g.Go(func() {
 			for k := w; k < n; k += workers {
 				first, last := k*steps/n, (k+1)*steps/n-1
-				part, err := q.whole(ctx, query, start.Add(time.Duration(first)*step), start.Add(time.Duration(last)*step), step)
+				part, err := q.whole(
+					ctx,
+					query,
+					start.Add(time.Duration(first)*step),
+					start.Add(time.Duration(last)*step),
+					step,
+				)
 				if err != nil {
 					stop(err)
 					return

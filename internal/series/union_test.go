@@ -24,9 +24,14 @@ func member(t *testing.T, name string, from, to, value float64, more ...series.L
 		b.Float("x", append(label("a"), more...), at(sec), value)
 		commit(t, b)
 	}
-	return series.Member{Name: name, From: at(from), To: at(to), Open: func(context.Context) (*series.Store, func(), error) {
-		return s, func() {}, nil
-	}}
+	return series.Member{
+		Name: name,
+		From: at(from),
+		To:   at(to),
+		Open: func(context.Context) (*series.Store, func(), error) {
+			return s, func() {}, nil
+		},
+	}
 }
 
 func unionOf(members ...series.Member) *series.Union {
@@ -104,11 +109,23 @@ func TestUnionLabels(t *testing.T) {
 	check("runs", runs, []string{"broken", "one", "two"}, warnings, nil, err)
 	runs, warnings, err = u.LabelValues(t.Context(), "run", series.Selection{Match: []string{"x"}, From: at(120)})
 	check("runs with x late", runs, []string{"two"}, warnings, []string{warning}, err)
-	values, warnings, err := u.LabelValues(t.Context(), "exported_run", series.Selection{Match: []string{`{run="two"}`}})
+	values, warnings, err := u.LabelValues(
+		t.Context(),
+		"exported_run",
+		series.Selection{Match: []string{`{run="two"}`}},
+	)
 	check("inner", values, []string{"inner"}, warnings, nil, err)
-	found, warnings, err := u.Labels(t.Context(), series.Selection{Match: []string{`x{run="one"}`, `{instance="a",run=~"one|two"}`}})
+	found, warnings, err := u.Labels(
+		t.Context(),
+		series.Selection{Match: []string{`x{run="one"}`, `{instance="a",run=~"one|two"}`}},
+	)
 	check("series", found, [][]series.Label{
-		{{Name: "__name__", Value: "x"}, {Name: "exported_run", Value: "inner"}, {Name: "instance", Value: "a"}, {Name: "run", Value: "two"}},
+		{
+			{Name: "__name__", Value: "x"},
+			{Name: "exported_run", Value: "inner"},
+			{Name: "instance", Value: "a"},
+			{Name: "run", Value: "two"},
+		},
 		{{Name: "__name__", Value: "x"}, {Name: "instance", Value: "a"}, {Name: "run", Value: "one"}},
 	}, warnings, nil, err)
 	found, warnings, err = u.Labels(t.Context(), series.Selection{Match: []string{`x{run=~"one|two"}`}, Limit: 1})
@@ -146,7 +163,8 @@ func TestUnionBounds(t *testing.T) {
 	for i := range 201 {
 		many = append(many, notOpened(t, series.Member{Name: fmt.Sprint("r", i)}))
 	}
-	if _, err := unionOf(many...).AnswerAt(t.Context(), "x", at(0), 0); err == nil || !strings.Contains(err.Error(), "201 runs are concerned") {
+	if _, err := unionOf(many...).AnswerAt(t.Context(), "x", at(0), 0); err == nil ||
+		!strings.Contains(err.Error(), "201 runs are concerned") {
 		t.Error(err)
 	}
 	u := unionOf(member(t, "one", 0, 100, 1))
@@ -155,10 +173,16 @@ func TestUnionBounds(t *testing.T) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
-	if _, err := u.AnswerOver(t.Context(), "x", at(0), at(100_000), time.Second, 0); !errors.Is(err, series.ErrBadQuery) {
+	if _, err := u.AnswerOver(t.Context(), "x", at(0), at(100_000), time.Second, 0); !errors.Is(
+		err,
+		series.ErrBadQuery,
+	) {
 		t.Error(err)
 	}
-	if _, _, err := u.Labels(t.Context(), series.Selection{Match: []string{`{a=""}`}}); !errors.Is(err, series.ErrBadQuery) {
+	if _, _, err := u.Labels(t.Context(), series.Selection{Match: []string{`{a=""}`}}); !errors.Is(
+		err,
+		series.ErrBadQuery,
+	) {
 		t.Error(err)
 	}
 	if _, _, err := u.Labels(t.Context(), series.Selection{}); !errors.Is(err, series.ErrBadQuery) {
@@ -188,7 +212,8 @@ func TestAnswerOfHistograms(t *testing.T) {
 
 // What is read as a time or a duration is one that can be written again; nothing panics.
 func FuzzParseTimeAndDuration(f *testing.F) {
-	for _, s := range []string{"0", "1700000000.5", "-1", "1e18", "NaN", "+Inf", "2026-11-22T10:00:00Z", "1h30m", "7d", "0x1p3", ""} {
+	for _, s := range []string{"0", "1700000000.5", "-1", "1e18", "NaN", "+Inf", "2026-11-22T10:00:00Z", "1h30m", "7d",
+		"0x1p3", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

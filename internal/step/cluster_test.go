@@ -33,8 +33,15 @@ type cluster struct {
 }
 
 func newCluster(c clock.Clock) *cluster {
-	return &cluster{clock: c, began: c.Now(), vms: map[string]target.VM{}, off: map[int]bool{}, since: map[int]time.Time{}, fail: map[string]error{},
-		services: map[string]bool{}}
+	return &cluster{
+		clock:    c,
+		began:    c.Now(),
+		vms:      map[string]target.VM{},
+		off:      map[int]bool{},
+		since:    map[int]time.Time{},
+		fail:     map[string]error{},
+		services: map[string]bool{},
+	}
 }
 
 func (c *cluster) note(format string, args ...any) error {
@@ -387,6 +394,9 @@ type serving struct {
 func (s serving) Peers(workload.Spec) (workload.Peers, bool, error) { return s.use, true, nil }
 
 func (s serving) Server(spec workload.Spec) (workload.Server, error) {
-	return workload.Server{Grace: 5 * time.Second, Ready: target.Readiness{Command: target.Command{Argv: []string{"ping " + spec.Address}}},
-		Service: target.Service{Name: spec.Name, Command: target.Command{Argv: []string{"db"}}}}, nil
+	return workload.Server{
+		Grace:   5 * time.Second,
+		Ready:   target.Readiness{Command: target.Command{Argv: []string{"ping " + spec.Address}}},
+		Service: target.Service{Name: spec.Name, Command: target.Command{Argv: []string{"db"}}},
+	}, nil
 }

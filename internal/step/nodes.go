@@ -156,13 +156,18 @@ func send(ctx context.Context, e *Env, power target.NodePower, nodes []int,
 		before(n)
 	}
 	_ = clock.Parallel(e.Clock, len(nodes), nodeWidth, func(i int) error {
-		errs[i] = e.within(ctx, e.NodeName(nodes[i])+": power controller", controllerLimit, func(ctx context.Context) error {
-			controller, err := power.PowerController(nodes[i])
-			if err != nil {
-				return err
-			}
-			return command(controller, ctx)
-		})
+		errs[i] = e.within(
+			ctx,
+			e.NodeName(nodes[i])+": power controller",
+			controllerLimit,
+			func(ctx context.Context) error {
+				controller, err := power.PowerController(nodes[i])
+				if err != nil {
+					return err
+				}
+				return command(controller, ctx)
+			},
+		)
 		return nil
 	})
 	for i, n := range nodes {

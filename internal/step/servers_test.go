@@ -51,7 +51,9 @@ func TestServers(t *testing.T) {
 		}
 		return at
 	}
-	if first, ready, stop := index("run", false), index("command", true), index("stop", false); ready < 0 || ready > first || stop < index("run", true) {
+	if first, ready, stop := index("run", false), index("command", true), index("stop", false); ready < 0 ||
+		ready > first ||
+		stop < index("run", true) {
 		t.Errorf("want servers ready before jobs run, and stopped after that:\n%s", strings.Join(lines, "\n"))
 	}
 	for i, spec := range b.engine.spec {
@@ -95,7 +97,8 @@ func TestServersEnd(t *testing.T) {
 		fails  string
 		warns  string
 	}{
-		"not ready": {change: func(b *bench) { b.cluster.fail["command"] = errors.New("refused to ping") }, fails: "refused to ping"},
+		"not ready": {change: func(b *bench) { b.cluster.fail["command"] = errors.New("refused to ping") },
+			fails: "refused to ping"},
 		"job fails": {change: func(b *bench) { b.engine.how["7_A_0001"] = errScripted }, fails: "the tool refused"},
 		"cannot be started": {change: func(b *bench) { b.cluster.fail["serve"] = errors.New("no such program") },
 			fails: "no such program"},
@@ -142,7 +145,13 @@ func TestServersEnd(t *testing.T) {
 					t.Errorf("%s still runs", name)
 				}
 			}
-			warned := strings.Join(slices.DeleteFunc(slices.Clone(b.events), func(e string) bool { return !strings.Contains(e, "warning") }), "\n")
+			warned := strings.Join(
+				slices.DeleteFunc(
+					slices.Clone(b.events),
+					func(e string) bool { return !strings.Contains(e, "warning") },
+				),
+				"\n",
+			)
 			if (warned == "") != (c.warns == "") || !strings.Contains(warned, c.warns) {
 				t.Errorf("warnings %q, want %q", warned, c.warns)
 			}

@@ -22,7 +22,8 @@ func TestTidy(t *testing.T) {
 		},
 		"one metric after the other, one value missing": {
 			text:  "collected,value,metric\n2015-01-03 16:40:48,5,r\n2015-01-03 16:40:53,6,r\n2015-01-03 16:40:53,1,b\n",
-			names: []string{"time", "r", "b"}, rows: [][]string{{"2015-01-03 16:40:48", "5", ""}, {"2015-01-03 16:40:53", "6", "1"}},
+			names: []string{"time", "r", "b"}, rows: [][]string{{"2015-01-03 16:40:48", "5", ""},
+				{"2015-01-03 16:40:53", "6", "1"}},
 		},
 		"JSON": {
 			text:  `[{"measure":"a","ts":1,"value":3},{"measure":"b","ts":1,"value":4}]`,
@@ -33,7 +34,8 @@ func TestTidy(t *testing.T) {
 			names: []string{"time", "a", "b"}, rows: [][]string{{"1", "2", "3"}},
 		},
 		"not tidy: the metric is a number": {
-			text: "time,metric,value\n1,2,3\n", names: []string{"time", "metric", "value"}, rows: [][]string{{"1", "2", "3"}},
+			text: "time,metric,value\n1,2,3\n", names: []string{"time", "metric", "value"}, rows: [][]string{{"1", "2",
+				"3"}},
 		},
 		"no time":       {text: "metric,value\na,1\nb,2\n", err: "without a column of times"},
 		"two hosts":     {text: "host,metric,time,value\nh1,a,1,2\nh2,a,1,3\n", err: `"host" is "h1" in line 2 and "h2" in line 3`},

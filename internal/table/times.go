@@ -16,7 +16,9 @@ import (
 var timeNames = []string{"time", "t", "timestamp", "ts", "date", "datetime", "epoch", "elapsed", "seconds", "second"}
 
 // unitOf are the units in the name of a column.
-var unitOf = regexp.MustCompile(`^(.*?)\s*(?:[ _]?[(\[]\s*([^()\[\]]+?)\s*[)\]]|_(ns|us|µs|ms|s|sec|seconds|min|minutes|hours|bytes|kb|mb|gb|kib|mib|gib|iops|percent|pct|per_second|mbps))$`)
+var unitOf = regexp.MustCompile(
+	`^(.*?)\s*(?:[ _]?[(\[]\s*([^()\[\]]+?)\s*[)\]]|_(ns|us|µs|ms|s|sec|seconds|min|minutes|hours|bytes|kb|mb|gb|kib|mib|gib|iops|percent|pct|per_second|mbps))$`,
+)
 
 // SplitUnit cuts the unit off the name of a column: "p99 (ms)", "p99_ms" and "p99 [ms]" are p99 in ms.
 func SplitUnit(name string) (stem, unit string) {
@@ -146,12 +148,15 @@ func epochFactor(largest float64) float64 {
 	return 1
 }
 
-// dates are the forms that are read: those whose order of year, month and day is beyond doubt. A fraction of a second may follow the
+// dates are the forms that are read: those whose order of year, month and day is beyond doubt. A fraction of a second
+// may follow the
 // seconds of each.
 var dates = func() (out []string) {
-	for _, day := range []string{"2006-01-02", "2006/01/02", "2006.01.02", "02-Jan-2006", "02/Jan/2006", "Jan 2 2006", "Jan 2, 2006"} {
+	for _, day := range []string{"2006-01-02", "2006/01/02", "2006.01.02", "02-Jan-2006", "02/Jan/2006", "Jan 2 2006",
+		"Jan 2, 2006"} {
 		for _, between := range []string{" ", "T", ":"} {
-			for _, clock := range append(clocks, "15:04:05Z07:00", "15:04:05 Z07:00", "15:04:05-0700", "15:04:05 -0700", "15:04:05 MST") {
+			for _, clock := range append(clocks, "15:04:05Z07:00", "15:04:05 Z07:00", "15:04:05-0700",
+				"15:04:05 -0700", "15:04:05 MST") {
 				out = append(out, day+between+clock)
 			}
 		}
@@ -188,7 +193,8 @@ func clockOf(cell string) (float64, bool) {
 	return 0, false
 }
 
-// clockTimes reads a column of times of the day; a time more than half a day before the one above it is of the next day. nil when it
+// clockTimes reads a column of times of the day; a time more than half a day before the one above it is of the next
+// day. nil when it
 // holds something else.
 func (t *Table) clockTimes(column int) []float64 {
 	out := make([]float64, len(t.Rows))
@@ -206,7 +212,8 @@ func (t *Table) clockTimes(column int) []float64 {
 	return out
 }
 
-// UnreadTimes says which column is called like one of times and holds dates in a form that is not read, such as one whose day and month
+// UnreadTimes says which column is called like one of times and holds dates in a form that is not read, such as one
+// whose day and month
 // cannot be told apart; empty when there is none.
 func (t *Table) UnreadTimes() string {
 	for i, name := range t.Names {
@@ -222,8 +229,14 @@ func (t *Table) UnreadTimes() string {
 			if _, ok := clockOf(cell); ok {
 				continue
 			}
-			return fmt.Sprintf("%s: %s (%s %d) is no time in a form that is read, such as 2026-01-31 15:04:05, 31-Jan-2026 3:04:05 PM, 15:04:05 or seconds: "+
-				"rows are taken in their order and as evenly spaced", name, Quote(cell), t.Unit, t.Lines[j])
+			return fmt.Sprintf(
+				"%s: %s (%s %d) is no time in a form that is read, such as 2026-01-31 15:04:05, 31-Jan-2026 3:04:05 PM, 15:04:05 or seconds: "+
+					"rows are taken in their order and as evenly spaced",
+				name,
+				Quote(cell),
+				t.Unit,
+				t.Lines[j],
+			)
 		}
 	}
 	return ""

@@ -307,7 +307,11 @@ func (d *decoratedHost) Put(ctx context.Context, name string, mode fs.FileMode, 
 }
 
 func (d *decoratedHost) Get(ctx context.Context, name string, offset int64) (r io.ReadCloser, err error) {
-	err = d.call(ctx, "Get", func(ctx context.Context) (err error) { r, err = d.Host.Get(ctx, name, offset); return err })
+	err = d.call(
+		ctx,
+		"Get",
+		func(ctx context.Context) (err error) { r, err = d.Host.Get(ctx, name, offset); return err },
+	)
 	return r, err
 }
 
@@ -336,7 +340,11 @@ func (d *decoratedHost) StopService(ctx context.Context, name string, grace time
 
 func (d *decoratedHost) Address(ctx context.Context) (address string, err error) {
 	inner, _ := HostAs[Networked](d.Host)
-	err = d.call(ctx, "Address", func(ctx context.Context) (err error) { address, err = inner.Address(ctx); return err })
+	err = d.call(
+		ctx,
+		"Address",
+		func(ctx context.Context) (err error) { address, err = inner.Address(ctx); return err },
+	)
 	return address, err
 }
 
@@ -405,12 +413,18 @@ var unrepeatable = []string{"Host.Start", "Host.StartService", "Host.Put"}
 // Retry does calls again that fail for a reason which passes, after waits that double from first on, at most times in
 // all. Host.Start and Host.StartService are never repeated: what they started may go on. Nor is Host.Put: its stream
 // cannot be read twice.
-func Retry(times int, first time.Duration, wait func(context.Context, time.Duration) error, passes func(error) bool) Around {
+func Retry(
+	times int,
+	first time.Duration,
+	wait func(context.Context, time.Duration) error,
+	passes func(error) bool,
+) Around {
 	return func(ctx context.Context, call Call, do func(context.Context) error) error {
 		pause := first
 		for left := times; ; left-- {
 			err := do(ctx)
-			if err == nil || left <= 1 || slices.Contains(unrepeatable, call.Method) || !passes(err) || ctx.Err() != nil {
+			if err == nil || left <= 1 || slices.Contains(unrepeatable, call.Method) || !passes(err) ||
+				ctx.Err() != nil {
 				return err
 			}
 			if wait(ctx, pause) != nil {

@@ -29,7 +29,8 @@ type ServiceKeeper interface {
 	StartService(context.Context, Service) error
 	// ServiceState tells of a service by name.
 	ServiceState(ctx context.Context, name string) (ServiceState, error)
-	// StopService asks a service to end (SIGTERM or what the place has for it) and ends it with all its children when it
+	// StopService asks a service to end (SIGTERM or what the place has for it) and ends it with all its children when
+	// it
 	// has not done so within grace; at once with grace 0. It returns when the service is gone. Ended already, or never
 	// started, is fine.
 	StopService(ctx context.Context, name string, grace time.Duration) error
@@ -79,8 +80,13 @@ func Ready(ctx context.Context, c clock.Clock, h Host, s Service, r Readiness) e
 			return err
 		}
 		if !state.Running {
-			return fmt.Errorf("service %q on %s: it ended before it was ready%s%s", s.Name, h.Name(), state.Exit.words(),
-				LastWords(ctx, h, s.Command))
+			return fmt.Errorf(
+				"service %q on %s: it ended before it was ready%s%s",
+				s.Name,
+				h.Name(),
+				state.Exit.words(),
+				LastWords(ctx, h, s.Command),
+			)
 		}
 		ready, why, err := r.test(ctx, c, h)
 		switch {

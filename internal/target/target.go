@@ -14,7 +14,8 @@
 // targettest. Decorate puts retries, limits or a trace around a target without hiding what it can do.
 //
 // A Host is one machine: files go in and out as streams, commands run, and where the place claims it services are kept
-// (ServiceKeeper) and other machines reached (Networked). A PowerController switches one node; NodePower gives them out,
+// (ServiceKeeper) and other machines reached (Networked). A PowerController switches one node; NodePower gives them
+// out,
 // and PowerKind makes those that are reached with credentials.
 //
 // Sizes are bytes, times are time.Duration. All waiting goes through the run's clock.Clock.
@@ -34,15 +35,16 @@ type Capability string
 
 // The capabilities a step may require.
 const (
-	VMCreation         Capability = "VMs made, cloned and deleted"     // VMMaker
-	VMPowerControl     Capability = "VMs powered on and off"           // VMPower
-	VMMoves            Capability = "moves of VMs that are off"        // VMMover
-	NodePowerControl   Capability = "node power control (out of band)" // NodePower
-	NodeShutdown       Capability = "graceful node shutdown"           // PowerController.Shutdown
-	Snapshots          Capability = "VM group snapshots"               // Snapshotter
-	LiveMigration      Capability = "live migration between nodes"     // Migrator
-	AvailabilityRules  Capability = "HA and balancing rules"           // Availability
-	NodeFailover       Capability = "restart of VMs of failed nodes"   // by the place itself, of VMs that are not exempt
+	VMCreation        Capability = "VMs made, cloned and deleted"     // VMMaker
+	VMPowerControl    Capability = "VMs powered on and off"           // VMPower
+	VMMoves           Capability = "moves of VMs that are off"        // VMMover
+	NodePowerControl  Capability = "node power control (out of band)" // NodePower
+	NodeShutdown      Capability = "graceful node shutdown"           // PowerController.Shutdown
+	Snapshots         Capability = "VM group snapshots"               // Snapshotter
+	LiveMigration     Capability = "live migration between nodes"     // Migrator
+	AvailabilityRules Capability = "HA and balancing rules"           // Availability
+	// by the place itself, of VMs that are not exempt
+	NodeFailover       Capability = "restart of VMs of failed nodes"
 	StorageMigration   Capability = "storage migration between stores" // StorageMigrator
 	GuestCommands      Capability = "commands inside VMs"              // Host.Start with a shell
 	Services           Capability = "programs kept running in VMs"     // ServiceKeeper

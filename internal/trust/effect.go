@@ -97,7 +97,8 @@ func (d design) warned(seed uint64, n int) (c Count, err error) {
 	return c, nil
 }
 
-// effectClaims are intervals of comparisons of repeats: independent ones, ones that drift, ones that depend on those before.
+// effectClaims are intervals of comparisons of repeats: independent ones, ones that drift, ones that depend on those
+// before.
 func effectClaims() (out []Claim) {
 	const family, sets = "repeats", 1500
 	for _, n := range []int{3, 5, 10, 20} {
@@ -111,34 +112,100 @@ func effectClaims() (out []Claim) {
 		design{repeat: 10, order: oneAfterOther}.warned})
 	for _, n := range []int{5, 10, 20} {
 		d := design{repeat: n, order: inTurns, known: true, drift: 0.004}
-		out = append(out, Claim{family, fmt.Sprintf("drift of 0.4 %% each, in turns, %d a side: interval holds the truth", n), 0.92, 0.99, sets, d.covers})
+		out = append(
+			out,
+			Claim{
+				family,
+				fmt.Sprintf("drift of 0.4 %% each, in turns, %d a side: interval holds the truth", n),
+				0.92,
+				0.99,
+				sets,
+				d.covers,
+			},
+		)
 		d.order = shuffled
-		out = append(out, Claim{family, fmt.Sprintf("drift of 0.4 %% each, in random order, %d a side: interval holds the truth", n), 0.92, 0.995, sets, d.covers})
+		out = append(
+			out,
+			Claim{
+				family,
+				fmt.Sprintf("drift of 0.4 %% each, in random order, %d a side: interval holds the truth", n),
+				0.92,
+				0.995,
+				sets,
+				d.covers,
+			},
+		)
 	}
 	for _, n := range []int{8, 10, 20} {
 		for _, known := range []bool{false, true} {
 			d := design{repeat: n, order: oneAfterOther, drift: 0.004, known: known}
 			of := map[bool]string{false: "order of the sides not known", true: "order known"}[known]
-			out = append(out, Claim{family, fmt.Sprintf("drift of 0.4 %% each, one side after the other, %s, %d a side: silently wrong", of, n), 0, 0.06, sets, d.silent})
+			out = append(
+				out,
+				Claim{
+					family,
+					fmt.Sprintf("drift of 0.4 %% each, one side after the other, %s, %d a side: silently wrong", of, n),
+					0,
+					0.06,
+					sets,
+					d.silent,
+				},
+			)
 		}
 	}
-	out = append(out, Claim{family, "drift of 0.4 % each, one side after the other, 5 a side: silently wrong", 0, 0.35, sets,
-		design{repeat: 5, order: oneAfterOther, drift: 0.004}.silent})
+	out = append(
+		out,
+		Claim{family, "drift of 0.4 % each, one side after the other, 5 a side: silently wrong", 0, 0.35, sets,
+			design{repeat: 5, order: oneAfterOther, drift: 0.004}.silent},
+	)
 	for _, phi := range []float64{0.6, 0.9} {
 		for _, n := range []int{8, 10, 20, 40} {
 			d := design{repeat: n, order: oneAfterOther, phi: phi}
-			out = append(out, Claim{family, fmt.Sprintf("dependent, %g, one side after the other, %d a side: silently wrong", phi, n), 0, 0.12, sets, d.silent})
+			out = append(
+				out,
+				Claim{
+					family,
+					fmt.Sprintf("dependent, %g, one side after the other, %d a side: silently wrong", phi, n),
+					0,
+					0.12,
+					sets,
+					d.silent,
+				},
+			)
 		}
 		for _, n := range []int{5, 10, 20} {
 			d := design{repeat: n, order: inTurns, known: true, phi: phi}
-			out = append(out, Claim{family, fmt.Sprintf("dependent, %g, in turns, %d a side: interval holds the truth", phi, n), 0.94, 1, sets, d.covers})
+			out = append(
+				out,
+				Claim{
+					family,
+					fmt.Sprintf("dependent, %g, in turns, %d a side: interval holds the truth", phi, n),
+					0.94,
+					1,
+					sets,
+					d.covers,
+				},
+			)
 			d.order = shuffled
-			out = append(out, Claim{family, fmt.Sprintf("dependent, %g, in random order, %d a side: interval holds the truth", phi, n), 0.92, 0.99, sets, d.covers})
+			out = append(
+				out,
+				Claim{
+					family,
+					fmt.Sprintf("dependent, %g, in random order, %d a side: interval holds the truth", phi, n),
+					0.92,
+					0.99,
+					sets,
+					d.covers,
+				},
+			)
 		}
 	}
 	for _, n := range []int{5, 10, 30} {
-		out = append(out, Claim{family, fmt.Sprintf("lognormal, σ = 1, %d a side: interval holds the truth", n), 0.91, 0.995, sets,
-			design{repeat: n, order: oneAfterOther, sigma: 1}.covers})
+		out = append(
+			out,
+			Claim{family, fmt.Sprintf("lognormal, σ = 1, %d a side: interval holds the truth", n), 0.91, 0.995, sets,
+				design{repeat: n, order: oneAfterOther, sigma: 1}.covers},
+		)
 	}
 	return out
 }

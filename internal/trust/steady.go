@@ -75,7 +75,8 @@ func says(r rule, want verdict, draw drawn, points int) func(uint64, int) (Count
 	}
 }
 
-// steadyClaims are the wrong verdicts on long series, those of the rule for rounds beside them; how many points are lost to a warm-up that
+// steadyClaims are the wrong verdicts on long series, those of the rule for rounds beside them; how many points are
+// lost to a warm-up that
 // is none; and how often the interval of the mean of what was called steady covers.
 func steadyClaims() []Claim {
 	const spread = 0.03
@@ -143,20 +144,32 @@ func steadyClaims() []Claim {
 		}
 	}
 	for _, m := range moving {
-		add(fmt.Sprintf("%s, %d points: called steady by the rule for rounds, for comparison", m.name, m.points), 0, 1, 300, says(ofRounds, isSteady, m.draw, m.points))
+		add(
+			fmt.Sprintf("%s, %d points: called steady by the rule for rounds, for comparison", m.name, m.points),
+			0,
+			1,
+			300,
+			says(ofRounds, isSteady, m.draw, m.points),
+		)
 	}
 	for _, phi := range []float64{0, 0.7} {
 		for _, n := range []int{120, 600} {
 			draw := shaped(lawtest.Flat, spread, lawtest.AR(phi))
-			add(fmt.Sprintf("φ %v, %d points: some are called a warm-up", phi, n), 0, 0.05, 400, func(seed uint64, sets int) (c Count, err error) {
-				for set := range uint64(sets) {
-					c.Of++
-					if points, _ := steady.WarmUp(draw(seed+set*7919, n)); points > 0 {
-						c.Hits++
+			add(
+				fmt.Sprintf("φ %v, %d points: some are called a warm-up", phi, n),
+				0,
+				0.05,
+				400,
+				func(seed uint64, sets int) (c Count, err error) {
+					for set := range uint64(sets) {
+						c.Of++
+						if points, _ := steady.WarmUp(draw(seed+set*7919, n)); points > 0 {
+							c.Hits++
+						}
 					}
-				}
-				return c, nil
-			})
+					return c, nil
+				},
+			)
 		}
 	}
 	for _, law := range []struct {
@@ -171,22 +184,28 @@ func steadyClaims() []Claim {
 		// What the cut leaves of a warm-up still pulls the mean a little.
 		{"φ 0.7 after a warm-up", 600, 0.91, shaped(lawtest.Settling(-0.6, 24), spread, lawtest.AR(0.7))},
 	} {
-		add(fmt.Sprintf("%s, %d points: the mean's interval of 95 %% holds the level", law.name, law.points), law.low, 0.97, 500, func(seed uint64, sets int) (c Count, err error) {
-			for set := range uint64(sets) {
-				s, err := steady.Window(law.draw(seed+set*7919, law.points), steady.Options{Seed: seed + set + 1})
-				if err != nil {
-					return c, err
+		add(
+			fmt.Sprintf("%s, %d points: the mean's interval of 95 %% holds the level", law.name, law.points),
+			law.low,
+			0.97,
+			500,
+			func(seed uint64, sets int) (c Count, err error) {
+				for set := range uint64(sets) {
+					s, err := steady.Window(law.draw(seed+set*7919, law.points), steady.Options{Seed: seed + set + 1})
+					if err != nil {
+						return c, err
+					}
+					if !s.Mean.Interval.Valid() {
+						continue
+					}
+					c.Of++
+					if math.Abs(s.Mean.Value-lawtest.Level) <= (s.Mean.Interval.High-s.Mean.Interval.Low)/2 {
+						c.Hits++
+					}
 				}
-				if !s.Mean.Interval.Valid() {
-					continue
-				}
-				c.Of++
-				if math.Abs(s.Mean.Value-lawtest.Level) <= (s.Mean.Interval.High-s.Mean.Interval.Low)/2 {
-					c.Hits++
-				}
-			}
-			return c, nil
-		})
+				return c, nil
+			},
+		)
 	}
 	return out
 }

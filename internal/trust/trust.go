@@ -1,12 +1,15 @@
-// Package trust measures anew the rates that docs/analysis-statistics.md claims, with fresh seeds, and says which do not hold.
+// Package trust measures anew the rates that docs/analysis-statistics.md claims, with fresh seeds, and says which do
+// not hold.
 //
 //	make trust
 //
-// prints every claim beside what was measured and fails when one is outside; with UPDATE=1 it writes the table of the page, which
-// is its output. go test runs the same list with few sets each, which notices what is badly wrong, and checks that the page
+// prints every claim beside what was measured and fails when one is outside; with UPDATE=1 it writes the table of the
+// page, which is its output. go test runs the same list with few sets each, which notices what is badly wrong, and
+// checks that the page
 // shows every claim.
 //
-// A claim is one entry of All: a name, the bounds of a rate, and the function that counts it. A file per family of methods holds
+// A claim is one entry of All: a name, the bounds of a rate, and the function that counts it. A file per family of
+// methods holds
 // them; to add a claim is to add an entry. Tests only: no shipped package imports this one.
 package trust
 
@@ -30,11 +33,13 @@ func (c Count) Rate() float64 { return float64(c.Hits) / float64(c.Of) }
 type Claim struct {
 	Family string // the part of the page's table it stands in, such as "steady"
 	Name   string // what was simulated, and what is counted; once in its family
-	// Low and High bound the rate: shares, 0 to 1. The claim holds as long as the measurement is not outside by more than
+	// Low and High bound the rate: shares, 0 to 1. The claim holds as long as the measurement is not outside by more
+	// than
 	// chance explains.
 	Low, High float64
 	Sets      int // simulated in the long form
-	// Measure simulates n sets from a seed and counts. It must be a function of its arguments alone, and the same when its
+	// Measure simulates n sets from a seed and counts. It must be a function of its arguments alone, and the same when
+	// its
 	// sets are drawn in several calls with seeds of their own, which is how they are spread over processors.
 	Measure func(seed uint64, n int) (Count, error)
 }
@@ -51,11 +56,13 @@ type Measured struct {
 	Err error
 }
 
-// outsideBy is the chance below which a measurement says that a claim does not hold. There are some hundred claims, and each
+// outsideBy is the chance below which a measurement says that a claim does not hold. There are some hundred claims, and
+// each
 // run draws anew.
 const outsideBy = 1e-4
 
-// Holds reports whether chance explains the measurement if the true rate is within the bounds. Nothing counted holds nothing.
+// Holds reports whether chance explains the measurement if the true rate is within the bounds. Nothing counted holds
+// nothing.
 func (m Measured) Holds() bool {
 	if m.Err != nil || m.Of == 0 {
 		return false
@@ -69,7 +76,8 @@ func (m Measured) Holds() bool {
 	return true
 }
 
-// atMost is the chance of at most k hits in n at a rate p, by the incomplete beta function (Abramowitz and Stegun 26.5.24).
+// atMost is the chance of at most k hits in n at a rate p, by the incomplete beta function (Abramowitz and Stegun
+// 26.5.24).
 func atMost(k, n int, p float64) float64 {
 	if k >= n || p <= 0 {
 		return 1
@@ -92,13 +100,15 @@ func (c Claim) bounds() string {
 	return percent(c.Low) + " to " + percent(c.High)
 }
 
-// part is how many sets one call of Measure simulates at most, so that the long claims do not end last on one processor.
+// part is how many sets one call of Measure simulates at most, so that the long claims do not end last on one
+// processor.
 const part = 50
 
 // least is how many sets are simulated of any claim: of five that should be one in twenty, all being so is no chance.
 const least = 5
 
-// Run measures claims on all processors: share of their sets each, at least five. Done, when not nil, is told each as it ends.
+// Run measures claims on all processors: share of their sets each, at least five. Done, when not nil, is told each as
+// it ends.
 func Run(claims []Claim, seed uint64, share float64, done func(Measured)) []Measured {
 	type work struct{ claim, first, n int }
 	var todo []work

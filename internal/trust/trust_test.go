@@ -147,7 +147,9 @@ func TestHolds(t *testing.T) {
 // TestRunIsAFunctionOfItsSeed: whatever the processors do, and each set is drawn once.
 func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 	t.Parallel()
-	claims := []Claim{{Sets: 130, Measure: func(seed uint64, n int) (Count, error) { return Count{int(seed % 7), n}, nil }}}
+	claims := []Claim{
+		{Sets: 130, Measure: func(seed uint64, n int) (Count, error) { return Count{int(seed % 7), n}, nil }},
+	}
 	claims = append(claims, claims[0])
 	a, b := Run(claims, 5, 1, nil), Run(claims, 5, 1, nil)
 	for i := range a {

@@ -70,7 +70,14 @@ func uslClaims() (out []Claim) {
 	add := func(name string, low, high float64, measure func(uint64, int) (Count, error)) {
 		out = append(out, Claim{family, name, low, high, sets, measure})
 	}
-	bends, amdahl := usl.Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0005}, usl.Coefficients{Gamma: 1000, Alpha: 0.05}
+	bends, amdahl := usl.Coefficients{
+		Gamma: 1000,
+		Alpha: 0.03,
+		Beta:  0.0005,
+	}, usl.Coefficients{
+		Gamma: 1000,
+		Alpha: 0.05,
+	}
 	points := map[string][]float64{
 		"4 points": {1, 8, 32, 128}, "6 points": {1, 4, 16, 32, 64, 128}, "8 points": {1, 2, 4, 8, 16, 32, 64, 128},
 		"16 points":           {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192},
@@ -93,7 +100,8 @@ func uslClaims() (out []Claim) {
 			})
 			add(name+"intervals of γ, α and β", 0.92, 1, func(seed uint64, n int) (Count, error) {
 				return s.each(seed, n, -1, func(m *usl.Model) (c Count) {
-					for _, one := range []Count{holds(m.GammaParameter.T, bends.Gamma), holds(m.AlphaParameter.T, bends.Alpha),
+					for _, one := range []Count{holds(m.GammaParameter.T, bends.Gamma), holds(m.AlphaParameter.T,
+						bends.Alpha),
 						holds(m.BetaParameter.T, bends.Beta)} {
 						c.Hits, c.Of = c.Hits+one.Hits, c.Of+one.Of
 					}
@@ -103,16 +111,40 @@ func uslClaims() (out []Claim) {
 			if len(points[of]) >= 6 {
 				add(name+"place and height of the peak", 0.90, 1, func(seed uint64, n int) (Count, error) {
 					return s.each(seed, n, 200, func(m *usl.Model) Count {
-						a, b := holds(m.Peak.ConcurrencyInterval, bends.PeakConcurrency()), holds(m.Peak.ThroughputInterval, bends.PeakThroughput())
+						a, b := holds(
+							m.Peak.ConcurrencyInterval,
+							bends.PeakConcurrency(),
+						), holds(
+							m.Peak.ThroughputInterval,
+							bends.PeakThroughput(),
+						)
 						return Count{a.Hits + b.Hits, a.Of + b.Of}
 					})
 				})
 			}
 		}
-		s, none := loadSweep{law: bends, at: points[of], errors: usl.Proportional}, loadSweep{law: amdahl, at: points[of], errors: usl.Alike}
-		add(of+": a simpler law is called as good as one that bends over", 0, 0.01, func(seed uint64, n int) (Count, error) {
-			return s.each(seed, n, -1, func(m *usl.Model) Count { return yes(m.Simpler != usl.Universal && m.Simpler != "") })
-		})
+		s, none := loadSweep{
+			law:    bends,
+			at:     points[of],
+			errors: usl.Proportional,
+		}, loadSweep{
+			law:    amdahl,
+			at:     points[of],
+			errors: usl.Alike,
+		}
+		add(
+			of+": a simpler law is called as good as one that bends over",
+			0,
+			0.01,
+			func(seed uint64, n int) (Count, error) {
+				return s.each(
+					seed,
+					n,
+					-1,
+					func(m *usl.Model) Count { return yes(m.Simpler != usl.Universal && m.Simpler != "") },
+				)
+			},
+		)
 		add(of+": crosstalk is claimed where there is none", 0, 0.09, func(seed uint64, n int) (Count, error) {
 			return none.each(seed, n, -1, func(m *usl.Model) Count { return yes(m.CrosstalkP() < 0.05) })
 		})

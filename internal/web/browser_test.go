@@ -48,10 +48,20 @@ func startBrowser(t *testing.T) *browser {
 		}
 		t.Error(err)
 	})
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(profile),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-component-update", true),
+	options := append(
+		chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.NoSandbox,
+		chromedp.UserDataDir(profile),
+		chromedp.Flag(
+			"disable-quic",
+			true,
+		),
+		chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-component-update", true),
 		// Its own scratch files are not where ours are looked for.
-		chromedp.Env("TMPDIR="+profile))
+		chromedp.Env("TMPDIR="+profile),
+	)
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -117,7 +127,10 @@ func (b *browser) look(name, url string) {
 		}
 		b.shot(name + "-" + map[int64]string{1300: "1300", 390: "390"}[width])
 	}
-	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}))
+	b.do(
+		emulation.SetEmulatedMedia().
+			WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}),
+	)
 	b.shot(name + "-dark")
 	b.do(emulation.SetEmulatedMedia().WithFeatures(nil))
 }
@@ -138,12 +151,18 @@ func TestBrowser(t *testing.T) {
 	s.run("20260301-100000-done-0001", "done", t0).work(120).end(result.StatusSucceeded)
 	s.run("20260301-100200-broken-0002", "broken", t0.Add(2*time.Minute)).work(5).end(result.StatusFailed)
 	live := s.run("20260301-103000-live-0003", "live", t0.Add(30*time.Minute)).work(60)
-	if err := os.WriteFile(filepath.Join(s.root, "20260301-100200-broken-0002", "manifest.json"), []byte("{"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.root, "20260301-100200-broken-0002", "manifest.json"), []byte("{"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	b.look("list", s.url+"/")
-	b.do(b.size(1300, 900), chromedp.Navigate(s.url+"/"), chromedp.SetValue(`select[name=scenario]`, "done", chromedp.ByQuery),
-		chromedp.Click(`form button`, chromedp.ByQuery), chromedp.WaitVisible(`form a`, chromedp.ByQuery))
+	b.do(
+		b.size(1300, 900),
+		chromedp.Navigate(s.url+"/"),
+		chromedp.SetValue(`select[name=scenario]`, "done", chromedp.ByQuery),
+		chromedp.Click(`form button`, chromedp.ByQuery),
+		chromedp.WaitVisible(`form a`, chromedp.ByQuery),
+	)
 	if rows := ask[int](b, `document.querySelectorAll("tbody tr").length`); rows != 1 {
 		t.Errorf("filtered: %d rows", rows)
 	}
@@ -152,7 +171,11 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("title %q", title)
 	}
 	b.look("done", s.url+"/runs/20260301-100000-done-0001")
-	b.do(b.size(1300, 900), chromedp.Click(`.links a.main`, chromedp.ByQuery), chromedp.WaitVisible("#answer", chromedp.ByQuery))
+	b.do(
+		b.size(1300, 900),
+		chromedp.Click(`.links a.main`, chromedp.ByQuery),
+		chromedp.WaitVisible("#answer", chromedp.ByQuery),
+	)
 	b.look("damaged", s.url+"/runs/20260301-100200-broken-0002")
 
 	page := s.url + "/runs/20260301-103000-live-0003"
@@ -168,14 +191,20 @@ func TestBrowser(t *testing.T) {
 	s.pass(3 * time.Second)
 	now := before
 	for range 100 { // it makes itself anew after some seconds, and between two pages nothing can be asked
-		if err := chromedp.Run(b.ctx, chromedp.Sleep(200*time.Millisecond), chromedp.Evaluate(times, &now)); err == nil && now != before && now != "" {
+		if err := chromedp.Run(b.ctx, chromedp.Sleep(200*time.Millisecond), chromedp.Evaluate(times,
+			&now)); err == nil &&
+			now != before &&
+			now != "" {
 			break
 		}
 	}
 	if !strings.Contains(now, "2:30") && !strings.Contains(now, "3:00") {
 		t.Errorf("the page did not follow the run: its times are %s, and were %s", now, before)
 	}
-	b.do(chromedp.Click(`.links a:not(.main)`, chromedp.ByQuery), chromedp.WaitVisible(`.links a[href$="0003"]`, chromedp.ByQuery))
+	b.do(
+		chromedp.Click(`.links a:not(.main)`, chromedp.ByQuery),
+		chromedp.WaitVisible(`.links a[href$="0003"]`, chromedp.ByQuery),
+	)
 	if n := ask[int](b, `document.querySelectorAll("meta[http-equiv=refresh]").length`); n != 0 {
 		t.Error("held still, it is made anew all the same")
 	}
@@ -201,7 +230,8 @@ func TestBrowserHostile(t *testing.T) {
 	}
 	s.pass(3 * time.Second)
 	b.do(network.Enable())
-	for name, path := range map[string]string{"hostile-list": "/", "hostile-live": "/runs/20260301-100000-hostile-0001?still=1",
+	for name, path := range map[string]string{"hostile-list": "/",
+		"hostile-live":   "/runs/20260301-100000-hostile-0001?still=1",
 		"hostile-none":   "/runs/" + url.PathEscape(`<script>window.PWNED=1</script>`),
 		"hostile-filter": "/?scenario=" + url.QueryEscape(`"><script>window.PWNED=1</script>`)} {
 		b.look(name, s.url+path)

@@ -116,7 +116,10 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	} {
 		v.Filters = append(v.Filters, choices(books, f.name, f.label, f.every, asked.Get(f.name), f.of))
 		if want := asked.Get(f.name); want != "" {
-			books, v.Filtered = slices.DeleteFunc(slices.Clone(books), func(b book) bool { return f.of(b) != want }), true
+			books, v.Filtered = slices.DeleteFunc(
+				slices.Clone(books),
+				func(b book) bool { return f.of(b) != want },
+			), true
 		}
 	}
 	times := filter{Name: "since", Label: "Made", Choices: []choice{{"", "at any time", false}}}
@@ -129,7 +132,10 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	}
 	v.Filters = append(v.Filters, times)
 	if !from.IsZero() {
-		books, v.Filtered = slices.DeleteFunc(slices.Clone(books), func(b book) bool { return b.made.Before(from) }), true
+		books, v.Filtered = slices.DeleteFunc(
+			slices.Clone(books),
+			func(b book) bool { return b.made.Before(from) },
+		), true
 	}
 	v.More = max(0, len(books)-mostRows)
 	for _, b := range books[:min(len(books), mostRows)] {
@@ -172,7 +178,8 @@ func choices(books []book, name, label, every, chosen string, of func(book) stri
 func rowOf(b book) row {
 	m := b.manifest
 	out := row{
-		ID: b.id, Link: linkTo(b.id), Scenario: m.Scenario.DisplayName, Target: m.Target, Status: b.status(), Live: b.live(),
+		ID: b.id, Link: linkTo(b.id), Scenario: m.Scenario.DisplayName, Target: m.Target, Status: b.status(),
+		Live:  b.live(),
 		State: stateOf(b), Made: stamp(b.made), Simulated: m.Simulated, Verdicts: verdicts(m), Problem: b.problem,
 	}
 	if out.Scenario == "" {

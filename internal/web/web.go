@@ -110,9 +110,11 @@ func (s *Site) walls(h http.Handler) http.Handler {
 			}
 		}()
 		for name, value := range map[string]string{
-			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
-			"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "X-Frame-Options": "DENY",
-			"Cache-Control": "no-store",
+			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options":  "nosniff",
+			"Referrer-Policy":         "no-referrer", "Cross-Origin-Resource-Policy": "same-origin",
+			"X-Frame-Options": "DENY",
+			"Cache-Control":   "no-store",
 		} {
 			w.Header().Set(name, value)
 		}

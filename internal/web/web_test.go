@@ -64,7 +64,9 @@ func serve(t *testing.T) *tester {
 	t.Helper()
 	s := &tester{T: t, root: t.TempDir(), time: t0.Add(time.Hour)}
 	t.Setenv("TMPDIR", t.TempDir())
-	s.site = web.New(web.Options{Folders: func() ([]string, error) { return result.Folders(s.root) }, Now: s.now, Version: "test"})
+	s.site = web.New(
+		web.Options{Folders: func() ([]string, error) { return result.Folders(s.root) }, Now: s.now, Version: "test"},
+	)
 	server := httptest.NewServer(s.site.Handler())
 	s.url = server.URL
 	t.Cleanup(func() {
@@ -106,7 +108,8 @@ func (t *tester) run(id, scenario string, created time.Time) *running {
 	}
 	r := &running{tester: t, folder: folder, store: store, at: created}
 	if err := folder.WritePlan(map[string]any{"steps": []map[string]any{
-		{"number": 1, "text": "make the machines", "estimate_seconds": 10}, {"number": 2, "text": "measure <it>", "estimate_seconds": 100},
+		{"number": 1, "text": "make the machines", "estimate_seconds": 10}, {"number": 2, "text": "measure <it>",
+			"estimate_seconds": 100},
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +135,13 @@ func (r *running) event(e result.Event) {
 // work goes on for some seconds.
 func (r *running) work(seconds int) *running {
 	r.Helper()
-	scope := []series.Label{{Name: "scenario_id", Value: "7"}, {Name: "instance", Value: "vm0"}, {Name: "vm_group", Value: "G"},
-		{Name: "workload", Value: "W"}, {Name: "op", Value: "read"}}
+	scope := []series.Label{
+		{Name: "scenario_id", Value: "7"},
+		{Name: "instance", Value: "vm0"},
+		{Name: "vm_group", Value: "G"},
+		{Name: "workload", Value: "W"},
+		{Name: "op", Value: "read"},
+	}
 	for range seconds {
 		h := &hist.Histogram{}
 		h.Add(2_000_000, r.ops)
@@ -297,12 +305,16 @@ func TestAPI(t *testing.T) {
 // A question is bounded: its size, and how many are answered and wait at a time.
 func TestBounds(t *testing.T) {
 	s := serve(t)
-	code, body, _ := s.answer(http.Post(s.url+"/api/v1/query", "application/x-www-form-urlencoded", //nolint:noctx // a test's
-		strings.NewReader("query="+strings.Repeat("x", 2<<20))))
+	code, body, _ := s.answer(
+		http.Post(s.url+"/api/v1/query", "application/x-www-form-urlencoded", //nolint:noctx // a test's
+			strings.NewReader("query="+strings.Repeat("x", 2<<20))),
+	)
 	if code != 400 || !strings.Contains(body, "bad_data") {
 		t.Errorf("%d %.200s", code, body)
 	}
-	code, body, _ = s.get("/api/v1/query?time=0&query=" + url.QueryEscape(strings.Repeat("(", 3000)+"1"+strings.Repeat(")", 3000)))
+	code, body, _ = s.get(
+		"/api/v1/query?time=0&query=" + url.QueryEscape(strings.Repeat("(", 3000)+"1"+strings.Repeat(")", 3000)),
+	)
 	if code != 200 && code != 400 && code != 422 {
 		t.Errorf("%d %.200s", code, body)
 	}
@@ -324,11 +336,13 @@ func TestRunsComeGrowAndGo(t *testing.T) {
 		t.Errorf("live: %s, want %s", got, want)
 	}
 	if code, body, _ := s.get("/runs/20260301-100000-live-0001"); code != 200 || !strings.Contains(body, `http-equiv="refresh"`) ||
-		!strings.Contains(body, "Step 2 of 2: measure &lt;it&gt;") || !strings.Contains(body, "Throughput of the workloads") ||
+		!strings.Contains(body, "Step 2 of 2: measure &lt;it&gt;") ||
+		!strings.Contains(body, "Throughput of the workloads") ||
 		!strings.Contains(body, "<svg ") {
 		t.Errorf("%d %s", code, body)
 	}
-	if code, body, _ := s.get("/runs/20260301-100000-live-0001/report"); code != 200 || !strings.Contains(body, "still going on") {
+	if code, body, _ := s.get("/runs/20260301-100000-live-0001/report"); code != 200 ||
+		!strings.Contains(body, "still going on") {
 		t.Errorf("report: %d %.300s", code, body)
 	}
 	if d := cmp.Diff(before, tree(t, s.root)); d != "" {
@@ -341,7 +355,8 @@ func TestRunsComeGrowAndGo(t *testing.T) {
 	}
 	live.end(result.StatusSucceeded)
 	s.pass(3 * time.Second)
-	if code, body, _ := s.get("/runs/20260301-100000-live-0001"); code != 200 || strings.Contains(body, `http-equiv="refresh"`) ||
+	if code, body, _ := s.get("/runs/20260301-100000-live-0001"); code != 200 ||
+		strings.Contains(body, `http-equiv="refresh"`) ||
 		!strings.Contains(body, "<b>succeeded</b>") {
 		t.Errorf("%d %s", code, body)
 	}
@@ -408,7 +423,8 @@ func TestManyAtOnce(t *testing.T) {
 				}
 				body, err := io.ReadAll(answer.Body)
 				answer.Body.Close()
-				if err != nil || answer.StatusCode != 200 || strings.Contains(path, "query") && !strings.Contains(string(body), `"100"]`) {
+				if err != nil || answer.StatusCode != 200 ||
+					strings.Contains(path, "query") && !strings.Contains(string(body), `"100"]`) {
 					t.Errorf("%s: %d %v %.300s", path, answer.StatusCode, err, body)
 				}
 			}
@@ -436,7 +452,10 @@ func TestDamaged(t *testing.T) {
 	s := serve(t)
 	s.run("20260301-100000-good-0001", "good", t0).work(10).end(result.StatusSucceeded)
 	damage := map[string]func(dir string) error{
-		"20260301-100001-manifest-0002": func(dir string) error { return os.WriteFile(filepath.Join(dir, "manifest.json"), []byte("{"), 0o644) },
+		"20260301-100001-manifest-0002": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir,
+				"manifest.json"), []byte("{"), 0o644)
+		},
 		"20260301-100002-newer-0003": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "manifest.json"), []byte(`{"version": 9999}`), 0o644)
 		},
@@ -457,7 +476,10 @@ func TestDamaged(t *testing.T) {
 			name := filepath.Join(dir, "manifest.json")
 			return errorsOf(os.Remove(name), syscall.Mkfifo(name, 0o644))
 		},
-		"20260301-100007-data-0008": func(dir string) error { return os.WriteFile(filepath.Join(dir, "data.json"), []byte("[]"), 0o644) },
+		"20260301-100007-data-0008": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "data.json"),
+				[]byte("[]"), 0o644)
+		},
 	}
 	for id, damaged := range damage {
 		s.run(id, "bad", t0).work(5).end(result.StatusSucceeded)
@@ -466,7 +488,8 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 	got := s.query(`sum by (run) (plimsoll_workload_ops_total)`, t0.Add(4*time.Second))
-	if !strings.Contains(got, `"run":"20260301-100000-good-0001"`) || !strings.Contains(got, `run "20260301-100004-gone-0005" is left out: `) {
+	if !strings.Contains(got, `"run":"20260301-100000-good-0001"`) ||
+		!strings.Contains(got, `run "20260301-100004-gone-0005" is left out: `) {
 		t.Error(got)
 	}
 	code, body, _ := s.get("/")
@@ -540,17 +563,20 @@ func TestFilters(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	s := serve(t)
 	s.run("20260301-100000-a-0001", "a", t0).work(1).end(result.StatusSucceeded)
-	for _, path := range []string{"/", "/runs/20260301-100000-a-0001", "/runs/20260301-100000-a-0001/report", "/runs/none", "/none",
+	for _, path := range []string{"/", "/runs/20260301-100000-a-0001", "/runs/20260301-100000-a-0001/report",
+		"/runs/none", "/none",
 		"/api/v1/labels", "/api/v1/none", "/-/healthy", "/-/ready"} {
 		_, _, h := s.get(path)
 		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
-			"Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin"} {
+			"Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+			"Cross-Origin-Resource-Policy": "same-origin"} {
 			if h.Get(name) != want {
 				t.Errorf("%s: %s: %q", path, name, h.Get(name))
 			}
 		}
 		if p := h.Get("Content-Security-Policy"); !strings.Contains(p, "frame-ancestors 'none'") ||
-			!strings.HasSuffix(path, "/report") && !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "script-src") {
+			!strings.HasSuffix(path, "/report") &&
+				!strings.Contains(p, "default-src 'none'") || strings.Contains(p, "script-src") {
 			t.Errorf("%s: policy %q", path, p)
 		}
 		if h.Get("Access-Control-Allow-Origin") != "" {
@@ -578,7 +604,8 @@ func TestPromtool(t *testing.T) {
 	}{
 		{[]string{"instant", "--time", "2026-03-01T10:00:50Z", s.url, "sum by (run) (plimsoll_workload_ops_total)"},
 			"{run=\"20260301-100000-one-0001\"} => 5000 @[1772359250]\n{run=\"20260301-100000-two-0002\"} => 5000 @[1772359250]\n"},
-		{[]string{"range", "--start", "1772359210", "--end", "1772359220", "--step", "10s", s.url, "sum(plimsoll_workload_ops_total)"},
+		{[]string{"range", "--start", "1772359210", "--end", "1772359220", "--step", "10s", s.url,
+			"sum(plimsoll_workload_ops_total)"},
 			"{} =>\n2000 @[1772359210]\n4000 @[1772359220]\n"},
 		{[]string{"labels", s.url, "run"}, "20260301-100000-one-0001\n20260301-100000-two-0002\n"},
 		{[]string{"series", "--match", `plimsoll_workload_bytes_total{run=~".*one.*"}`, s.url},
@@ -591,7 +618,8 @@ func TestPromtool(t *testing.T) {
 		}
 	}
 	out, err := exec.CommandContext(t.Context(), promtool, "query", "instant", s.url, "sum(").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "bad_data") || !strings.Contains(string(out), "unclosed left parenthesis") {
+	if err == nil || !strings.Contains(string(out), "bad_data") ||
+		!strings.Contains(string(out), "unclosed left parenthesis") {
 		t.Errorf("%v %s", err, out)
 	}
 	two.end(result.StatusStopped)
@@ -622,10 +650,18 @@ func TestHostileTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.pass(3 * time.Second)
-	paths := []string{"/", "/?scenario=" + url.QueryEscape("\x1b[31m\u202e<script>"), "/runs/20260301-100000-hostile-0001",
-		"/runs/20260301-100000-hostile-0001/report", "/runs/" + url.PathEscape("\u202e<script>window.PWNED=1</script>"),
-		"/api/v1/label/text/values", "/api/v1/series?match[]=hostile", "/api/v1/query?query=hostile&time=1772359200",
-		"/api/v1/query?query=" + url.QueryEscape("\x1b]0;x\a\u202e"), "/api/v1/" + url.PathEscape("\u202e")}
+	paths := []string{
+		"/",
+		"/?scenario=" + url.QueryEscape("\x1b[31m\u202e<script>"),
+		"/runs/20260301-100000-hostile-0001",
+		"/runs/20260301-100000-hostile-0001/report",
+		"/runs/" + url.PathEscape("\u202e<script>window.PWNED=1</script>"),
+		"/api/v1/label/text/values",
+		"/api/v1/series?match[]=hostile",
+		"/api/v1/query?query=hostile&time=1772359200",
+		"/api/v1/query?query=" + url.QueryEscape("\x1b]0;x\a\u202e"),
+		"/api/v1/" + url.PathEscape("\u202e"),
+	}
 	for _, path := range paths {
 		_, body, h := s.get(path)
 		if loose := visibletest.Loose(body); loose != "" {

@@ -47,7 +47,10 @@ func TestReader(t *testing.T) {
 	if placed.Objections[0].Code != "" {
 		t.Error("the engine's own objections were changed")
 	}
-	if _, got = g.ReadConfig("a.cfg", []byte("plain"), nil); !cmp.Equal(got, []scenario.Objection{{Code: "judge-file", What: "plain words"}}) {
+	if _, got = g.ReadConfig("a.cfg", []byte("plain"), nil); !cmp.Equal(
+		got,
+		[]scenario.Objection{{Code: "judge-file", What: "plain words"}},
+	) {
 		t.Errorf("%+v", got)
 	}
 	c, got := g.ReadConfig("a.cfg", []byte("good"), nil)
@@ -58,7 +61,8 @@ func TestReader(t *testing.T) {
 		of   scenario.Use
 		want []scenario.Objection
 	}{
-		{scenario.Use{Workload: "W", DiskBytes: []int64{1, 7}}, []scenario.Objection{{Code: "judge-file", What: "unfit for W"}}},
+		{scenario.Use{Workload: "W", DiskBytes: []int64{1, 7}}, []scenario.Objection{{Code: "judge-file",
+			What: "unfit for W"}}},
 		{scenario.Use{Workload: "W", DiskBytes: []int64{1, 7}, Unsure: true}, nil},
 		{scenario.Use{Workload: "W", DiskBytes: []int64{7, 1}}, nil},
 		{scenario.Use{Workload: "W", DiskBytes: make([]int64, 26)}, nil},

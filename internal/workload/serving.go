@@ -12,7 +12,8 @@ type Peering interface {
 	// Peers says from the config which machines the load goes to; false for none. It needs no host.
 	Peers(Spec) (Peers, bool, error)
 	// Server is the program to be kept running on one peer for as long as the workload runs: of the Spec, VM, Disks and
-	// Address are the peer's, Config and Name the workload's. It is pure, as Command is, and asked only when Peers.Served.
+	// Address are the peer's, Config and Name the workload's. It is pure, as Command is, and asked only when
+	// Peers.Served.
 	Server(Spec) (Server, error)
 }
 

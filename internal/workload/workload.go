@@ -57,7 +57,8 @@ type Spec struct {
 	Disks      []target.Disk
 	// Address is where this machine is reached from its peers, "" when none reaches it.
 	Address string
-	// Peers are the machines that the load goes to, by name, for engines that are Peering; Peer is the place in that list
+	// Peers are the machines that the load goes to, by name, for engines that are Peering; Peer is the place in that
+	// list
 	// of the one that is this machine's own, so that loads are spread evenly. Others may be used as well.
 	Peers     []Peer
 	Peer      int
@@ -68,7 +69,8 @@ type Spec struct {
 	Seed      uint64        // 0: do not fix the sequence
 	SizeScale float64       // 1 leaves sizes alone
 	TimeScale float64       // for durations inside the config
-	// Sections is how many lanes may be told apart in the reports of the machine; with more, and where it is below 2, reports hold totals only.
+	// Sections is how many lanes may be told apart in the reports of the machine; with more, and where it is below 2,
+	// reports hold totals only.
 	Sections int
 }
 

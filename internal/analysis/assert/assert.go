@@ -1,7 +1,8 @@
 // Package assert judges a run by the conditions that its scenario's author set.
 //
-// Judge turns every condition into a finding of the check "assert": in order when it holds, a caution when it does not or
-// when it cannot be judged, which fails it too. It reads the same data as the other checks; PromQL is answered by a function
+// Judge turns every condition into a finding of the check "assert": in order when it holds, a caution when it does not
+// or when it cannot be judged, which fails it too. It reads the same data as the other checks; PromQL is answered by a
+// function
 // its caller gives, so that the package itself needs no metrics database.
 //
 // Pure but for that function: no I/O, no clock, no randomness.
@@ -74,9 +75,21 @@ func judgeFinding(f *result.Finding, a result.Assert, findings []result.Finding)
 	case looked == 0:
 		fail(f, "Assert %q cannot be judged: the run has no finding of check %q", a.Name, a.Finding)
 	case len(bad) > 0:
-		fail(f, "Assert %q does not hold: check %s found what is a %s or worse: %s", a.Name, a.Finding, a.Severity, strings.TrimSuffix(bad[0], "."))
+		fail(
+			f,
+			"Assert %q does not hold: check %s found what is a %s or worse: %s",
+			a.Name,
+			a.Finding,
+			a.Severity,
+			strings.TrimSuffix(bad[0], "."),
+		)
 	default:
-		f.Sentence = fmt.Sprintf("Assert %q holds: check %s found nothing that is a %s or worse", a.Name, a.Finding, a.Severity)
+		f.Sentence = fmt.Sprintf(
+			"Assert %q holds: check %s found nothing that is a %s or worse",
+			a.Name,
+			a.Finding,
+			a.Severity,
+		)
 	}
 }
 
@@ -118,10 +131,23 @@ func judgeValue(f *result.Finding, a result.Assert, d *result.Data, query Query)
 		f.Limit = a.AtLeast
 	}
 	if excess > 0 {
-		fail(f, "Assert %q does not hold: %s is %s, and must be %s", a.Name, s.what, text(worst, s.unit), limits(a, s.unit))
+		fail(
+			f,
+			"Assert %q does not hold: %s is %s, and must be %s",
+			a.Name,
+			s.what,
+			text(worst, s.unit),
+			limits(a, s.unit),
+		)
 		return
 	}
-	f.Sentence = fmt.Sprintf("Assert %q holds: %s is %s, and must be %s", a.Name, s.what, text(worst, s.unit), limits(a, s.unit))
+	f.Sentence = fmt.Sprintf(
+		"Assert %q holds: %s is %s, and must be %s",
+		a.Name,
+		s.what,
+		text(worst, s.unit),
+		limits(a, s.unit),
+	)
 }
 
 func finite(v float64) *float64 {
@@ -240,7 +266,8 @@ func ofWorkload(a result.Assert, d *result.Data) (subject, error) {
 		return figures(a, m, d, s)
 	}
 	for _, w := range d.Workloads {
-		alone := w.VM != "" && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool { return o.Name == w.Name && o.VM != w.VM })
+		alone := w.VM != "" &&
+			!slices.ContainsFunc(d.Workloads, func(o result.Workload) bool { return o.Name == w.Name && o.VM != w.VM })
 		if w.Name != a.Workload || w.Prefill || w.VM != "" && !alone {
 			continue
 		}
@@ -298,7 +325,13 @@ func meant(name string, known []string) string {
 
 func measure(w result.Workload, a result.Assert) (v float64, unit string, err error) {
 	if what, name, known := a.Unknown(w.Operations, w.Measures); what != "" {
-		return 0, "", fmt.Errorf("the generator of workload %q has no %s %q: %s", w.Name, what, name, meant(name, known))
+		return 0, "", fmt.Errorf(
+			"the generator of workload %q has no %s %q: %s",
+			w.Name,
+			what,
+			name,
+			meant(name, known),
+		)
 	}
 	w = w.Judged()
 	length := w.Seconds()
@@ -342,7 +375,11 @@ func measure(w result.Workload, a result.Assert) (v float64, unit string, err er
 		return float64(count) / length, result.RateUnit(w.Occurred()), nil
 	}
 	if count == 0 || a.Measure != "mean" && all.Count() == 0 {
-		return 0, "s", fmt.Errorf("workload %q has no %s with a latency", w.Name, strings.TrimPrefix(a.Operation+" operation", "all "))
+		return 0, "s", fmt.Errorf(
+			"workload %q has no %s with a latency",
+			w.Name,
+			strings.TrimPrefix(a.Operation+" operation", "all "),
+		)
 	}
 	switch a.Measure {
 	case "mean":

@@ -24,8 +24,14 @@ func data() *result.Data {
 	nothing := []*float64{nil, nil}
 	return &result.Data{Start: start, End: start.Add(3 * time.Second),
 		Panels: []result.Panel{
-			{Name: "Rate", Unit: "ops/s", Series: []result.Series{{Name: "a", Start: start, Step: 1, Values: []*float64{at(100), nil, at(140), at(60)}},
-				{Name: "b", Start: start, Step: 1, Values: []*float64{at(10), at(20), at(30)}}}},
+			{
+				Name: "Rate",
+				Unit: "ops/s",
+				Series: []result.Series{
+					{Name: "a", Start: start, Step: 1, Values: []*float64{at(100), nil, at(140), at(60)}},
+					{Name: "b", Start: start, Step: 1, Values: []*float64{at(10), at(20), at(30)}},
+				},
+			},
 			{Name: "Empty", Series: []result.Series{{Start: start, Step: 1, Values: nothing}}},
 			{Name: "Broken", Problem: "the metric does not exist"},
 		},
@@ -33,7 +39,13 @@ func data() *result.Data {
 			{Name: "W_prefill", Prefill: true, Ops: []result.OpTotals{{Op: "write", Count: 1}}},
 			{Name: "W", Start: start, End: start.Add(2 * time.Second), Errors: 3, Operations: result.BlockOperations(),
 				Ops: []result.OpTotals{
-					{Op: "read", Count: 90, Bytes: 90 << 10, Seconds: 0.09, Hist: reads}, {Op: "write", Count: 110, Bytes: 110 << 10, Seconds: 0.33, Hist: writes}}},
+					{
+						Op:      "read",
+						Count:   90,
+						Bytes:   90 << 10,
+						Seconds: 0.09,
+						Hist:    reads,
+					}, {Op: "write", Count: 110, Bytes: 110 << 10, Seconds: 0.33, Hist: writes}}},
 			database("", 120_000, 9), database("a", 60_000, 10), database("b", 60_000, 14),
 		}}
 }
@@ -56,7 +68,10 @@ func database(vm string, nopm, p95 float64) result.Workload {
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	findings := []result.Finding{{Check: "offered-rate", Severity: result.Caution, Sentence: "It was not reached."}, {Check: "littles-law", Severity: result.Fine}}
+	findings := []result.Finding{
+		{Check: "offered-rate", Severity: result.Caution, Sentence: "It was not reached."},
+		{Check: "littles-law", Severity: result.Fine},
+	}
 	query := func(q string) ([]float64, error) {
 		switch q {
 		case "none":
@@ -117,7 +132,9 @@ func TestJudge(t *testing.T) {
 		if got := fmt.Sprintf("%s: %s", f.Severity, f.Sentence); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		if assert.Failed(f) != (f.Severity != result.Fine) || f.Check != assert.Check || f.Subject != "A" || f.NoInterval == "" || f.Basis == "" {
+		if assert.Failed(f) != (f.Severity != result.Fine) || f.Check != assert.Check || f.Subject != "A" ||
+			f.NoInterval == "" ||
+			f.Basis == "" {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -126,10 +143,14 @@ func TestJudge(t *testing.T) {
 func TestNothingCollected(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, f := range assert.Judge([]result.Assert{{Name: "a", Result: "Rate", AtLeast: at(1)}, {Name: "b", Query: "q", AtLeast: at(1)}}, nil, nil, nil) {
+	for _, f := range assert.Judge([]result.Assert{{Name: "a", Result: "Rate", AtLeast: at(1)}, {Name: "b", Query: "q",
+		AtLeast: at(1)}}, nil, nil, nil) {
 		got = append(got, f.Sentence)
 	}
-	want := []string{`Assert "a" cannot be judged: nothing was collected.`, `Assert "b" cannot be judged: the run's metrics cannot be read.`}
+	want := []string{
+		`Assert "a" cannot be judged: nothing was collected.`,
+		`Assert "b" cannot be judged: the run's metrics cannot be read.`,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -137,8 +158,13 @@ func TestNothingCollected(t *testing.T) {
 
 func ExampleJudge() {
 	limit := 4000.0
-	d := &result.Data{Panels: []result.Panel{{Name: "Rate", Unit: "ops/s", Series: []result.Series{{Step: 1, Values: []*float64{&limit}}}}}}
-	for _, f := range assert.Judge([]result.Assert{{Name: "kept", Result: "Rate", Statistic: "mean", AtLeast: &limit}}, d, nil, nil) {
+	d := &result.Data{
+		Panels: []result.Panel{
+			{Name: "Rate", Unit: "ops/s", Series: []result.Series{{Step: 1, Values: []*float64{&limit}}}},
+		},
+	}
+	for _, f := range assert.Judge([]result.Assert{{Name: "kept", Result: "Rate", Statistic: "mean", AtLeast: &limit}},
+		d, nil, nil) {
 		fmt.Println(f.Severity, f.Sentence)
 	}
 	// Output: fine Assert "kept" holds: the mean of result "Rate" is 4,000 IOPS, and must be at least 4,000 IOPS.

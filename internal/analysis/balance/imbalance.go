@@ -1,5 +1,6 @@
-// Package balance asks whether the work was spread evenly over the CPUs of a run: over nodes that bear the same load, over the
-// NUMA nodes of a machine, over the CPUs of one. It gives a view.Check to package analysis, and judges nothing where CPUs
+// Package balance asks whether the work was spread evenly over the CPUs of a run: over nodes that bear the same load,
+// over the NUMA nodes of a machine, over the CPUs of one. It gives a view.Check to package analysis, and judges nothing
+// where CPUs
 // were not counted.
 package balance
 
@@ -29,7 +30,8 @@ type use struct {
 	serial.Mean
 }
 
-// Imbalance compares the CPUs of nodes that bear the same load, of the NUMA nodes of a machine, and of single CPUs with the rest of their
+// Imbalance compares the CPUs of nodes that bear the same load, of the NUMA nodes of a machine, and of single CPUs with
+// the rest of their
 // machine: one at its limit while another idles makes a server look smaller than it is.
 var Imbalance = view.Check{Name: "cpu-imbalance", Rank: 440, Run: imbalance}
 
@@ -102,7 +104,8 @@ func unevenness(v *view.Run, cpus []view.CPU, subject, kind string) (result.Find
 	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(a.Value, b.Value) })
 	low, high := uses[0], uses[len(uses)-1]
 	f := result.Finding{
-		Check: "cpu-imbalance", Subject: subject, Metric: "busiest less idlest", Unit: "% points", Value: view.Ptr(high.Value - low.Value), N: len(uses), Limit: view.Ptr(unevenPoints),
+		Check: "cpu-imbalance", Subject: subject, Metric: "busiest less idlest", Unit: "% points",
+		Value: view.Ptr(high.Value - low.Value), N: len(uses), Limit: view.Ptr(unevenPoints),
 		Basis: fmt.Sprintf("mean CPU use of %s while the workloads ran, one run", view.Plural(len(uses), kind)),
 	}
 	for _, u := range uses {
@@ -118,15 +121,29 @@ func unevenness(v *view.Run, cpus []view.CPU, subject, kind string) (result.Find
 	} else {
 		f.NoInterval = "the series are too short for their own dependence"
 	}
-	both := fmt.Sprintf("%s used %s of its CPUs and %s %s", high.Name, view.Percent(high.Value/100), low.Name, view.Percent(max(0, low.Value)/100))
+	both := fmt.Sprintf(
+		"%s used %s of its CPUs and %s %s",
+		high.Name,
+		view.Percent(high.Value/100),
+		low.Name,
+		view.Percent(max(0, low.Value)/100),
+	)
 	if high.Part != "" {
 		both = fmt.Sprintf("%s of %s used %s of its CPUs, %s used %s",
 			high.Part, high.Machine, view.Percent(high.Value/100), low.Part, view.Percent(max(0, low.Value)/100))
 	}
 	if surely > unevenPoints && high.Value > unevenTimes*low.Value {
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf("The load was not spread evenly: %s. What is measured is the limit of the busier one; the whole could do more.", both)
-		f.Chart = v.Chart("CPU use", "%", high.Track.Line(high.Name, high.Track.Ops), low.Track.Line(low.Name, low.Track.Ops))
+		f.Sentence = fmt.Sprintf(
+			"The load was not spread evenly: %s. What is measured is the limit of the busier one; the whole could do more.",
+			both,
+		)
+		f.Chart = v.Chart(
+			"CPU use",
+			"%",
+			high.Track.Line(high.Name, high.Track.Ops),
+			low.Track.Line(low.Name, low.Track.Ops),
+		)
 		return f, true
 	}
 	f.Severity = result.Fine
@@ -134,7 +151,8 @@ func unevenness(v *view.Run, cpus []view.CPU, subject, kind string) (result.Find
 	return f, true
 }
 
-// hotCPU looks for a single CPU at its limit while the rest of its machine idles, as one thread or one interrupt queue makes it.
+// hotCPU looks for a single CPU at its limit while the rest of its machine idles, as one thread or one interrupt queue
+// makes it.
 func hotCPU(v *view.Run) (result.Finding, bool) {
 	all := v.Percents(result.HostCPUs)
 	if !v.OneHost || len(all) != 1 || len(v.Manifest.Nodes) == 0 || v.Manifest.Nodes[0].Cores < 2 {
@@ -154,27 +172,56 @@ func hotCPU(v *view.Run) (result.Finding, bool) {
 	rest := max(0, (n*mean.Value-hot.Value)/(n-1))
 	name := hot.Part
 	f := result.Finding{
-		Check: "cpu-imbalance", Subject: name, Metric: "busiest CPU less the others", Unit: "% points", Value: view.Ptr(hot.Value - rest), N: int(n), Limit: view.Ptr(unevenPoints),
+		Check: "cpu-imbalance", Subject: name, Metric: "busiest CPU less the others", Unit: "% points",
+		Value: view.Ptr(hot.Value - rest), N: int(n), Limit: view.Ptr(unevenPoints),
 		NoInterval: "the busiest of several, found by looking", Basis: "time of every CPU of the host while the workloads ran, whatever used it",
-		Evidence: []result.Evidence{{Name: name, Value: hot.Value, Unit: "%"}, {Name: "the others on average", Value: rest, Unit: "%"}},
+		Evidence: []result.Evidence{
+			{Name: name, Value: hot.Value, Unit: "%"},
+			{Name: "the others on average", Value: rest, Unit: "%"},
+		},
 	}
-	both := fmt.Sprintf("%s was busy %s of the time and the other %s %s on average", name, view.Percent(hot.Value/100), view.SayCount(n-1), view.Percent(rest/100))
+	both := fmt.Sprintf(
+		"%s was busy %s of the time and the other %s %s on average",
+		name,
+		view.Percent(hot.Value/100),
+		view.SayCount(n-1),
+		view.Percent(rest/100),
+	)
 	if n == 2 {
-		both = fmt.Sprintf("%s was busy %s of the time and the other CPU %s", name, view.Percent(hot.Value/100), view.Percent(rest/100))
+		both = fmt.Sprintf(
+			"%s was busy %s of the time and the other CPU %s",
+			name,
+			view.Percent(hot.Value/100),
+			view.Percent(rest/100),
+		)
 	}
 	if hot.Value < oneBusy || hot.Value-rest < unevenPoints || hot.Value < unevenTimes*rest {
 		f.Severity, f.Sentence = result.Fine, "No single CPU of the host was the limit: "+both+"."
 		return f, true
 	}
 	f.Severity = result.Caution
-	f.Sentence = fmt.Sprintf("One CPU of the host was at its limit: %s. Work that one thread does, and that cannot be spread, ends there.", both)
+	f.Sentence = fmt.Sprintf(
+		"One CPU of the host was at its limit: %s. Work that one thread does, and that cannot be spread, ends there.",
+		both,
+	)
 	for _, k := range v.Percents(result.OneCPUInterrupts) {
-		if m, ok := k.During(working(v, k.Track, view.Settling)); ok && k.Machine == hot.Machine && k.Part == hot.Part && m.Value > mostly*hot.Value {
+		if m, ok := k.During(working(v, k.Track, view.Settling)); ok && k.Machine == hot.Machine &&
+			k.Part == hot.Part &&
+			m.Value > mostly*hot.Value {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: name + " in interrupts", Value: m.Value, Unit: "%"})
-			f.Sentence = fmt.Sprintf("One CPU of the host was at its limit: %s. It spent %s of the time in interrupts: spread them over more queues or CPUs.", both, view.Percent(m.Value/100))
+			f.Sentence = fmt.Sprintf(
+				"One CPU of the host was at its limit: %s. It spent %s of the time in interrupts: spread them over more queues or CPUs.",
+				both,
+				view.Percent(m.Value/100),
+			)
 		}
 	}
-	f.Chart = v.Chart("CPU use", "%", hot.Track.Line(name, hot.Track.Ops), all[0].Track.Line("all CPUs", all[0].Track.Ops))
+	f.Chart = v.Chart(
+		"CPU use",
+		"%",
+		hot.Track.Line(name, hot.Track.Ops),
+		all[0].Track.Line("all CPUs", all[0].Track.Ops),
+	)
 	return f, true
 }
 

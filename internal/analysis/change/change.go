@@ -1,19 +1,24 @@
 // Package change finds where a series changes, and whether it drifts.
 //
-// Detect returns change points with significance by permutation, the place of each with an interval, and the shift of level
+// Detect returns change points with significance by permutation, the place of each with an interval, and the shift of
+// level
 // with one. Trend gives a robust slope. Both serve the history of a benchmark over runs as well as the points of one
 // run.
 //
-// The search is the same for every length. Cumulative sums over seeded intervals (Kovács, Bühlmann, Li and Munk 2023, "Seeded
-// binary segmentation", O(n log n)) propose the narrowest intervals that contain a shift (Baranowski, Chen and Fryzlewicz
+// The search is the same for every length. Cumulative sums over seeded intervals (Kovács, Bühlmann, Li and Munk 2023,
+// "Seeded binary segmentation", O(n log n)) propose the narrowest intervals that contain a shift (Baranowski, Chen and
+// Fryzlewicz
 // 2019); what the largest sum may be without a change is seen from shuffles of the whole series, and when changes
-// were found, of what they leave; shuffling tests each proposal between its neighbours. Values that stand alone are brought near their
+// were found, of what they leave; shuffling tests each proposal between its neighbours. Values that stand alone are
+// brought near their
 // neighbourhood first, so that one wild value cannot make or hide a change. Levels are searched first, then the spread
 // about them. Histories of fewer than 50 values are also split by normal theory, since few values have too few orders.
 //
-// Neighbouring points of one run depend on each other, which a shuffle does not know. Unless the caller says that points
+// Neighbouring points of one run depend on each other, which a shuffle does not know. Unless the caller says that
+// points
 // are independent, first-order dependence is estimated and filtered out first; and since a shift looks like
-// dependence and dependence like shifts, what is found must explain the series better than dependence without any change does
+// dependence and dependence like shifts, what is found must explain the series better than dependence without any
+// change does
 // (wanders). If it does not, no change is returned and Result says that it cannot be told. What that cannot repair:
 // long memory and periods still look like changes (see the limits measured in the tests); look for a period
 // with package serial first and give Detect the means over whole periods.
@@ -38,10 +43,11 @@ type Options struct {
 	Significance float64 // chance of finding any change in a series without one; 0 means 0.01
 	MinSegment   int     // fewest points between changes; 0 means 3; at least 2
 	Permutations int     // shuffles per test; 0 means as many as the level needs; at least 1/Significance
-	MinShift     float64 // changes that move the mean by no more are left out, the smallest first; 0 keeps all, those of spread too
-	Independent  bool    // points do not depend on their neighbours: the history of separate runs
-	Confidence   float64 // of the intervals; 0 means 0.95
-	Seed         uint64  // 0 means resample.DefaultSeed
+	// changes that move the mean by no more are left out, the smallest first; 0 keeps all, those of spread too
+	MinShift    float64
+	Independent bool    // points do not depend on their neighbours: the history of separate runs
+	Confidence  float64 // of the intervals; 0 means 0.95
+	Seed        uint64  // 0 means resample.DefaultSeed
 }
 
 func (o Options) filled() (Options, error) {
@@ -70,7 +76,15 @@ func (o Options) filled() (Options, error) {
 		bad = append(bad, fmt.Errorf("change: segments of %d points: at least 2 are needed", o.MinSegment))
 	}
 	if float64(o.Permutations+1)*o.Significance < 1 {
-		bad = append(bad, fmt.Errorf("change: %d permutations cannot reach a level of %v: at least %.0f are needed", o.Permutations, o.Significance, 1/o.Significance-1))
+		bad = append(
+			bad,
+			fmt.Errorf(
+				"change: %d permutations cannot reach a level of %v: at least %.0f are needed",
+				o.Permutations,
+				o.Significance,
+				1/o.Significance-1,
+			),
+		)
 	}
 	if !(o.MinShift >= 0) || math.IsInf(o.MinShift, 0) {
 		bad = append(bad, fmt.Errorf("change: least shift %v: must be a number of 0 or more", o.MinShift))
@@ -94,12 +108,14 @@ type Point struct {
 type Result struct {
 	Points     []Point // by rising index
 	Dependence float64 // first-order coefficient that was filtered out
-	Wanders    int     // places that look like changes but that dependence makes as well: whether they are cannot be told
-	Method     string
-	Warnings   []string
+	// places that look like changes but that dependence makes as well: whether they are cannot be told
+	Wanders  int
+	Method   string
+	Warnings []string
 }
 
-// Detect finds the changes of a series. NaN is a gap: such points are left out, and a warning counts them. Infinite values
+// Detect finds the changes of a series. NaN is a gap: such points are left out, and a warning counts them. Infinite
+// values
 // are refused.
 func Detect(values []float64, o Options) (Result, error) {
 	x, index, err := present(values)
@@ -109,10 +125,16 @@ func Detect(values []float64, o Options) (Result, error) {
 	}
 	res := Result{Method: "cumulative sums over seeded intervals, tested by shuffling"}
 	if gaps := len(values) - len(x); gaps > 0 {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)))
+		res.Warnings = append(
+			res.Warnings,
+			fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)),
+		)
 	}
 	if len(x) < 2*o.MinSegment {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%d points: at least %d are needed to see a change", len(x), 2*o.MinSegment))
+		res.Warnings = append(
+			res.Warnings,
+			fmt.Sprintf("%d points: at least %d are needed to see a change", len(x), 2*o.MinSegment),
+		)
 		return res, nil
 	}
 	if o.Independent || len(x) < fewestForDependence {
@@ -130,7 +152,8 @@ func Detect(values []float64, o Options) (Result, error) {
 	if len(cuts) == 0 {
 		return res, nil
 	}
-	if p, phi := wanders(x, len(cuts), o); p > o.Significance/2 { // the coefficient of the null is itself only estimated
+	// the coefficient of the null is itself only estimated
+	if p, phi := wanders(x, len(cuts), o); p > o.Significance/2 {
 		return res.cannotTell(len(cuts), len(x), phi), nil
 	}
 	// What the cuts leave gives a sharper estimate. If it is higher, some cuts were dependence: search once more.
@@ -148,8 +171,11 @@ func Detect(values []float64, o Options) (Result, error) {
 
 func (r Result) cannotTell(places, points int, phi float64) Result {
 	r.Dependence, r.Wanders = phi, places
-	r.Warnings = append(r.Warnings, fmt.Sprintf("neighbouring points are so alike (correlation %.2f) that the series may wander by itself: "+
-		"whether it changes cannot be told from %d points", phi, points))
+	r.Warnings = append(
+		r.Warnings,
+		fmt.Sprintf("neighbouring points are so alike (correlation %.2f) that the series may wander by itself: "+
+			"whether it changes cannot be told from %d points", phi, points),
+	)
 	return r
 }
 
@@ -159,7 +185,8 @@ const (
 	mostDependence      = 0.95 // beyond, a series cannot be told from one that wanders
 )
 
-// residualDependence is the lag-1 correlation about the means between cuts, raised by one standard error when it is more
+// residualDependence is the lag-1 correlation about the means between cuts, raised by one standard error when it is
+// more
 // than two from zero: a coefficient taken too low makes false changes, one too high only hides small ones.
 func residualDependence(x []float64, cuts []cut) float64 {
 	at := []int{0, len(x)}
@@ -214,7 +241,8 @@ type cut struct {
 	p  float64
 }
 
-// material leaves out the cut that moves the mean least, as long as it does so by no more than may be, and looks again: what is left
+// material leaves out the cut that moves the mean least, as long as it does so by no more than may be, and looks again:
+// what is left
 // together may move it further.
 func material(x []float64, cuts []cut, least float64) []cut {
 	if least == 0 {
@@ -270,7 +298,8 @@ func (r *Result) describe(x, white []float64, index []int, cuts []cut, o Options
 	}
 }
 
-// shift is Welch's interval with the variance of each mean multiplied by (1+φ)/(1−φ) for dependence and as many fewer degrees
+// shift is Welch's interval with the variance of each mean multiplied by (1+φ)/(1−φ) for dependence and as many
+// fewer degrees
 // of freedom.
 func shift(before, after []float64, phi, confidence float64) resample.Interval {
 	inflation := (1 + phi) / (1 - phi)
@@ -285,13 +314,19 @@ func shift(before, after []float64, phi, confidence float64) resample.Interval {
 		dof = (vb + va) * (vb + va) / (vb*vb/(nb-1) + va*va/(na-1))
 	}
 	half := resample.StudentT(confidence, dof) * math.Sqrt(vb+va)
-	return resample.Interval{Low: d - half, High: d + half, Confidence: confidence, Method: "Welch's t, the place taken as given"}
+	return resample.Interval{
+		Low:        d - half,
+		High:       d + half,
+		Confidence: confidence,
+		Method:     "Welch's t, the place taken as given",
+	}
 }
 
 // placeWithin limits how far around a change its place is resampled.
 const placeWithin = 1000
 
-// place is the interval of a change's position: residuals about the two means are drawn anew around the change found, and
+// place is the interval of a change's position: residuals about the two means are drawn anew around the change found,
+// and
 // the middle of the positions then found is kept (Hušková and Kirch 2008). Not ok when the level does not move.
 func place(x []float64, at int, o Options) (low, high int, ok bool) {
 	from, to := max(0, at-placeWithin), min(len(x), at+placeWithin)

@@ -19,7 +19,8 @@ import (
 	"plimsoll/internal/analysis/resample"
 )
 
-// Annual flow of the Nile at Aswan 1871 to 1970, 10⁸ m³ (Cobb 1978; data set Nile of R). Its level falls after 1898, when
+// Annual flow of the Nile at Aswan 1871 to 1970, 10⁸ m³ (Cobb 1978; data set Nile of R). Its level falls after 1898,
+// when
 // the first dam was begun: the best known change point there is.
 var nile = []float64{
 	1120, 1160, 963, 1210, 1160, 1160, 813, 1230, 1370, 1140, 995, 935, 1110, 994, 1020, 960, 1180, 799, 958, 1140,
@@ -41,7 +42,8 @@ func Example() {
 	// Output: from 1899 on: 1098 to 850, p = 0.005
 }
 
-// Cobb (1978) and Zeileis and others (2003, "Testing and dating of structural changes in practice") date the break after 1898,
+// Cobb (1978) and Zeileis and others (2003, "Testing and dating of structural changes in practice") date the break
+// after 1898,
 // with levels of 1097.75 and 849.97 and a 95 % interval of 1895 to 1902.
 func TestNile(t *testing.T) {
 	r, err := Detect(nile, Options{})
@@ -109,7 +111,10 @@ func TestCorpus(t *testing.T) {
 	if err != nil || len(r.Points) != 0 {
 		t.Errorf("metric1: %+v, %v", r.Points, err)
 	}
-	r, err = Detect(column(t, "otava-sample_single_branch.csv", "metric1"), Options{Independent: true, Significance: 0.05})
+	r, err = Detect(
+		column(t, "otava-sample_single_branch.csv", "metric1"),
+		Options{Independent: true, Significance: 0.05},
+	)
 	if err != nil || len(r.Points) != 0 || len(r.Warnings) != 1 {
 		t.Errorf("five points: %+v, %v", r, err)
 	}
@@ -200,13 +205,28 @@ func TestFindsKnownChanges(t *testing.T) {
 		at   func(i, n int) float64
 		want []int
 	}{
-		"one":                   {80, 0, step(0, 3), []int{40}},
-		"burst that ends":       {120, 0, step(0, 0, 0, 4, 0, 0), []int{60, 80}},
-		"four":                  {300, 0, step(0, 3, 6, 2, 8), []int{60, 120, 180, 240}},
-		"long, one":             {10000, 0.5, step(0, 1), []int{5000}},
-		"long, short burst":     {8000, 0, func(i, _ int) float64 { return 6 * b2f(i >= 4000 && i < 4030) }, []int{4000, 4030}},
-		"long, staircase":       {8000, 0.3, step(0, 2, 4, 6, 4, 2, 0, 3), []int{1000, 2000, 3000, 4000, 5000, 6000, 7000}},
-		"long, square wave":     {4000, 0, func(i, _ int) float64 { return 5 * b2f(i/200%2 == 1) }, seq(200, 3800, 200)},
+		"one":             {80, 0, step(0, 3), []int{40}},
+		"burst that ends": {120, 0, step(0, 0, 0, 4, 0, 0), []int{60, 80}},
+		"four":            {300, 0, step(0, 3, 6, 2, 8), []int{60, 120, 180, 240}},
+		"long, one":       {10000, 0.5, step(0, 1), []int{5000}},
+		"long, short burst": {
+			8000,
+			0,
+			func(i, _ int) float64 { return 6 * b2f(i >= 4000 && i < 4030) },
+			[]int{4000, 4030},
+		},
+		"long, staircase": {
+			8000,
+			0.3,
+			step(0, 2, 4, 6, 4, 2, 0, 3),
+			[]int{1000, 2000, 3000, 4000, 5000, 6000, 7000},
+		},
+		"long, square wave": {
+			4000,
+			0,
+			func(i, _ int) float64 { return 5 * b2f(i/200%2 == 1) },
+			seq(200, 3800, 200),
+		},
 		"long, none but spikes": {4000, 0, func(i, _ int) float64 { return 1e6 * b2f(i%397 == 0) }, nil},
 	}
 	for name, test := range tests {
@@ -249,7 +269,8 @@ func TestFindsKnownChanges(t *testing.T) {
 	})
 }
 
-// TestEveryLengthIsSearchedAlike: steps up and down, a staircase and a short bump are found at lengths that once had methods of
+// TestEveryLengthIsSearchedAlike: steps up and down, a staircase and a short bump are found at lengths that once had
+// methods of
 // their own, and between.
 func TestEveryLengthIsSearchedAlike(t *testing.T) {
 	t.Parallel()
@@ -299,7 +320,10 @@ func TestShortHistoriesThatPart(t *testing.T) {
 		n := sides[0] + sides[1]
 		for set := range uint64(5) {
 			shape := lawtest.StepAt(float64(sides[0])/float64(n), -0.129)
-			r, err := Detect(lawtest.Series(resample.Source(62, set), n, shape, 0.02, lawtest.White), Options{Independent: true, Seed: set + 1})
+			r, err := Detect(
+				lawtest.Series(resample.Source(62, set), n, shape, 0.02, lawtest.White),
+				Options{Independent: true, Seed: set + 1},
+			)
 			if err != nil || len(r.Points) != 1 || r.Points[0].Index != sides[0] {
 				t.Errorf("%v, set %d: %+v, %v", sides, set, r.Points, err)
 			}
@@ -307,7 +331,8 @@ func TestShortHistoriesThatPart(t *testing.T) {
 	}
 }
 
-// TestDependenceIsNoChange: short series of strongly dependent points have no change, and where places look like one, the result says
+// TestDependenceIsNoChange: short series of strongly dependent points have no change, and where places look like one,
+// the result says
 // that it cannot tell.
 func TestDependenceIsNoChange(t *testing.T) {
 	t.Parallel()
@@ -318,7 +343,10 @@ func TestDependenceIsNoChange(t *testing.T) {
 	}{{0.9, 100}, {0.7, 50}, {0.5, 30}} {
 		found, wander := 0, 0
 		for set := range uint64(sets) {
-			r, err := Detect(lawtest.Series(resample.Source(63, set), c.n, lawtest.Flat, 0.02, lawtest.AR(c.phi)), Options{Seed: set + 1})
+			r, err := Detect(
+				lawtest.Series(resample.Source(63, set), c.n, lawtest.Flat, 0.02, lawtest.AR(c.phi)),
+				Options{Seed: set + 1},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -356,7 +384,8 @@ func seq(from, to, by int) (out []int) {
 	return out
 }
 
-// The interval of a large shift covers it nearly as often as it says, dependence and all, and that of its place as well; make
+// The interval of a large shift covers it nearly as often as it says, dependence and all, and that of its place as
+// well; make
 // trust measures both with more sets.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
@@ -417,7 +446,9 @@ func TestReversedAndGaps(t *testing.T) {
 
 func TestAnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-1e9, 1e9), rapid.SampledFrom([]float64{0, 1, 1, -1, math.NaN()})), 0, 60).Draw(t, "x")
+		x := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-1e9, 1e9), rapid.SampledFrom([]float64{0, 1, 1, -1,
+			math.NaN()})), 0, 60).
+			Draw(t, "x")
 		if rapid.Bool().Draw(t, "long") {
 			for len(x) > 0 && len(x) < 1100 {
 				x = append(x, x...)
@@ -429,7 +460,9 @@ func TestAnyInput(t *testing.T) {
 		}
 		last := 0
 		for _, p := range r.Points {
-			if p.Index <= last && last > 0 || p.Index >= len(x) || p.Low > p.Index || p.High < p.Index || p.High >= len(x) || p.P > 0.1 {
+			if p.Index <= last && last > 0 || p.Index >= len(x) || p.Low > p.Index || p.High < p.Index ||
+				p.High >= len(x) ||
+				p.P > 0.1 {
 				t.Fatalf("%+v of %d points", r.Points, len(x))
 			}
 			last = p.Index
@@ -439,13 +472,17 @@ func TestAnyInput(t *testing.T) {
 
 func TestNothingToFind(t *testing.T) {
 	for name, x := range map[string][]float64{
-		"none": nil, "one": {1}, "constant": make([]float64, 100), "constant, long": make([]float64, 2000), "gaps only": {math.NaN(), math.NaN()},
+		"none": nil, "one": {1}, "constant": make([]float64, 100), "constant, long": make([]float64, 2000),
+		"gaps only": {math.NaN(), math.NaN()},
 	} {
 		if r, err := Detect(x, Options{}); err != nil || len(r.Points) != 0 {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
-	_, err := Detect([]float64{1, math.Inf(-1)}, Options{Significance: 0.01, MinSegment: 1, Permutations: 50, Confidence: -1})
+	_, err := Detect(
+		[]float64{1, math.Inf(-1)},
+		Options{Significance: 0.01, MinSegment: 1, Permutations: 50, Confidence: -1},
+	)
 	want := strings.Join([]string{
 		"change: confidence -1: must lie between 0 and 1, as 0.95",
 		"change: segments of 1 points: at least 2 are needed",
@@ -488,7 +525,13 @@ func TestTrend(t *testing.T) {
 				found++
 			}
 		}
-		t.Logf("phi %v, n %d: slope covered %.3f, false trends %.3f", test.phi, test.n, float64(covered)/float64(sets), float64(found)/float64(sets))
+		t.Logf(
+			"phi %v, n %d: slope covered %.3f, false trends %.3f",
+			test.phi,
+			test.n,
+			float64(covered)/float64(sets),
+			float64(found)/float64(sets),
+		)
 		if covered < sets*92/100 || covered > sets*99/100 || found > sets*8/100 {
 			t.Errorf("phi %v, n %d: slope covered in %d of %d, false trends %d", test.phi, test.n, covered, sets, found)
 		}
@@ -502,7 +545,8 @@ func TestTrend(t *testing.T) {
 	if err != nil || s.PerPoint != -2 || s.Tau != -1 || len(s.Warnings) != 1 {
 		t.Errorf("a line: %+v, %v", s, err)
 	}
-	if s, err := Trend(make([]float64, 20), 0.95); err != nil || s.P != 1 || s.Interval.Valid() || s.Interval.Reason == "" {
+	if s, err := Trend(make([]float64, 20), 0.95); err != nil || s.P != 1 || s.Interval.Valid() ||
+		s.Interval.Reason == "" {
 		t.Errorf("constant: %+v, %v", s, err)
 	}
 	if _, err := Trend([]float64{1, 2}, 2); err == nil || strings.Count(err.Error(), "\n") != 1 {

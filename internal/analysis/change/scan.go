@@ -19,7 +19,8 @@ const (
 	ofSpread family = 2
 )
 
-// search finds changes of level and of spread in points that do not depend on each other. Each family has half the chance of a
+// search finds changes of level and of spread in points that do not depend on each other. Each family has half the
+// chance of a
 // false one; points too few to show a change of spread are searched for levels in two ways instead.
 func search(x []float64, o Options) []cut {
 	const fewestForSpread = 30
@@ -121,8 +122,9 @@ func residuals(x, y []float64, cuts []cut) []float64 {
 	return out
 }
 
-// scan finds shifts of the mean. What the largest statistic over all intervals may be by chance is seen from shuffles: first of the
-// series itself, which holds the level exactly whatever the law of its points, then of what the cuts found leave, so that
+// scan finds shifts of the mean. What the largest statistic over all intervals may be by chance is seen from shuffles:
+// first of the series itself, which holds the level exactly whatever the law of its points, then of what the cuts found
+// leave, so that
 // changes do not hide others.
 func scan(x []float64, level float64, f family, o Options) []cut {
 	const most = 6 // rounds; each must find more than the one before
@@ -149,7 +151,8 @@ type interval struct {
 	statistic    float64
 }
 
-// scanner looks at seeded intervals of n, n/√2, n/2, … points, each a quarter of its length after the one before; in long
+// scanner looks at seeded intervals of n, n/√2, n/2, … points, each a quarter of its length after the one before;
+// in long
 // series at those of n, n/2, n/4, …, half of their length apart.
 type scanner struct {
 	tamer     *tamer
@@ -166,7 +169,13 @@ const quartersUpTo = 10_000
 
 func newScanner(x []float64, least int) *scanner {
 	n := len(x)
-	s := &scanner{tamer: newTamer(x, least), least: least, sums: make([]float64, n+1), weight: make([]float64, n+1), shuffled: make([]float64, n)}
+	s := &scanner{
+		tamer:    newTamer(x, least),
+		least:    least,
+		sums:     make([]float64, n+1),
+		weight:   make([]float64, n+1),
+		shuffled: make([]float64, n),
+	}
 	s.y = s.tamer.tame(x, make([]float64, n))
 	apart, shrink := 0.25, math.Sqrt2
 	if n > quartersUpTo {
@@ -205,7 +214,8 @@ func (s *scanner) each(y []float64, f func(interval)) {
 	}
 }
 
-// steepestSum is the cut with the greatest squared cumulative-sum statistic, which for one cut of unit noise is the square of a standard
+// steepestSum is the cut with the greatest squared cumulative-sum statistic, which for one cut of unit noise is the
+// square of a standard
 // normal. The first sum is of what lies before.
 func steepestSum(sums, weight []float64, least int) (at int, statistic float64) {
 	length := len(sums) - 1
@@ -232,7 +242,8 @@ const (
 	clear       = 20   // how many times rarer than asked for what decides early must be
 )
 
-// limit is what the largest statistic of the noise exceeds with the chance given. At first it asks whether the series itself does,
+// limit is what the largest statistic of the noise exceeds with the chance given. At first it asks whether the series
+// itself does,
 // and stops as soon as it cannot.
 func (s *scanner) limit(noise []float64, level float64, first bool, r *rand.Rand) (limit float64, any bool) {
 	observed := math.Inf(1)
@@ -259,7 +270,8 @@ func (s *scanner) limit(noise []float64, level float64, first bool, r *rand.Rand
 			return 0, false
 		}
 		if len(all) == enough && len(noise) > exactAlways {
-			if limit = largestBy(all, level); len(noise) > exactUpTo || !first || observed > largestBy(all, level/clear) {
+			if limit = largestBy(all, level); len(noise) > exactUpTo || !first ||
+				observed > largestBy(all, level/clear) {
 				return limit, observed > limit
 			}
 		}
@@ -276,7 +288,8 @@ func largestBy(some []float64, chance float64) float64 {
 	return mean - scale*(euler+math.Log(-math.Log1p(-chance)))
 }
 
-// narrowest takes the shortest interval whose statistic is beyond the limit, then the next shortest that holds no cut taken
+// narrowest takes the shortest interval whose statistic is beyond the limit, then the next shortest that holds no cut
+// taken
 // already (Baranowski, Chen and Fryzlewicz 2019). Cuts rise.
 func (s *scanner) narrowest(limit float64) []int {
 	var over []interval
@@ -305,7 +318,8 @@ func (s *scanner) narrowest(limit float64) []int {
 // confirmWithin limits how many points on each side of a proposal are shuffled.
 const confirmWithin = 1000
 
-// confirmed shuffles the points between the neighbours of each proposal and drops the worst proposal until all that remain
+// confirmed shuffles the points between the neighbours of each proposal and drops the worst proposal until all that
+// remain
 // are significant. A proposal is tested again only when a neighbour went. It moves to where those points change most.
 func confirmed(y []float64, proposals []int, f family, o Options) []cut {
 	r := resample.Source(o.Seed, 4+uint64(f))

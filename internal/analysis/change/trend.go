@@ -26,8 +26,9 @@ type Slope struct {
 // slopePoints is the number of points beyond which means of equal stretches are used, to bound the pairs.
 const slopePoints = 500
 
-// Trend fits a straight line through a series by ranks of pairs, deaf to outliers. The variance is multiplied by (1+φ)/(1−φ)
-// for dependence, φ being the correlation of neighbouring residuals corrected for its bias in short series (Yue and Wang
+// Trend fits a straight line through a series by ranks of pairs, deaf to outliers. The variance is multiplied by
+// (1+φ)/(1−φ) for dependence, φ being the correlation of neighbouring residuals corrected for its bias in short
+// series (Yue and Wang
 // 2004; Marriott and Pope 1954). NaN is a gap. It needs ten points.
 func Trend(values []float64, confidence float64) (Slope, error) {
 	x, index, err := present(values)
@@ -46,7 +47,10 @@ func Trend(values []float64, confidence float64) (Slope, error) {
 	}
 	var out Slope
 	if gaps := len(values) - len(x); gaps > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)))
+		out.Warnings = append(
+			out.Warnings,
+			fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)),
+		)
 	}
 	if len(x) > slopePoints {
 		at, x = stretches(at), stretches(x)

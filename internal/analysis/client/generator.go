@@ -1,5 +1,6 @@
 // Package client asks whether the load generator, and not what it was to measure, was the limit: its CPUs, its one busy
-// thread, its waiting for a CPU. It gives view.Checks to package analysis, and says where what a generator cost is not known.
+// thread, its waiting for a CPU. It gives view.Checks to package analysis, and says where what a generator cost is not
+// known.
 package client
 
 import (
@@ -39,13 +40,17 @@ func generatorCPU(v *view.Run) []result.Finding {
 	for i := range out {
 		if f := &out[i]; f.Value == nil && len(unknown) > 1 {
 			f.Subject = "run"
-			f.Sentence = fmt.Sprintf("What the load generators of %s cost in CPU is not known, so it cannot be ruled out that they were the limit.", view.Some(unknown))
+			f.Sentence = fmt.Sprintf(
+				"What the load generators of %s cost in CPU is not known, so it cannot be ruled out that they were the limit.",
+				view.Some(unknown),
+			)
 		}
 	}
 	return out
 }
 
-// together is how many cores the generators on the CPUs that p's generator uses took on average while p ran. One that ran beside
+// together is how many cores the generators on the CPUs that p's generator uses took on average while p ran. One that
+// ran beside
 // p for a part of the time counts for that part.
 func together(v *view.Run, p *result.Workload) float64 {
 	sum := 0.0
@@ -95,16 +100,27 @@ func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	}
 	if !known {
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("What the load generator of %s cost in CPU is not known, so it cannot be ruled out that the generator was the limit.", l.Name)
+		f.Sentence = fmt.Sprintf(
+			"What the load generator of %s cost in CPU is not known, so it cannot be ruled out that the generator was the limit.",
+			l.Name,
+		)
 		return f, true
 	}
 	f.Value, f.Limit = view.Ptr(worst*100), view.Ptr(cpuSaturated*100)
-	f.Evidence = []result.Evidence{{Name: "cores used", Value: used, Unit: "count"}, {Name: "cores there", Value: cores, Unit: "count"}}
+	f.Evidence = []result.Evidence{
+		{Name: "cores used", Value: used, Unit: "count"},
+		{Name: "cores there", Value: cores, Unit: "count"},
+	}
 	what := fmt.Sprintf("The load generator of %s used %s of %s", l.Name, view.Percent(worst), of)
 	switch {
 	case worst >= cpuSaturated:
 		f.Severity = result.Blocker
-		f.Sentence = fmt.Sprintf("%s. The generator was the limit: this result says nothing about %s. Give %s more CPUs or spread the load.", what, server(l), who)
+		f.Sentence = fmt.Sprintf(
+			"%s. The generator was the limit: this result says nothing about %s. Give %s more CPUs or spread the load.",
+			what,
+			server(l),
+			who,
+		)
 	case worst >= cpuHigh:
 		f.Severity = result.Caution
 		f.Sentence = what + ". Service times may include waiting for a CPU."
@@ -124,8 +140,9 @@ const (
 	flat         = 0.10 // coefficient of variation below which throughput is called flat
 )
 
-// Limit looks for a generator whose one thread was busy all the time though its VM had CPUs to spare: a client that draws
-// its own progress, or computes what it sends, reaches its limit long before the server does. Where threads were watched, one that was
+// Limit looks for a generator whose one thread was busy all the time though its VM had CPUs to spare: a client that
+// draws its own progress, or computes what it sends, reaches its limit long before the server does. Where threads were
+// watched, one that was
 // always ready and often had no CPU is told too: its waits are in the times of the operations.
 var Limit = view.Check{Name: "client-limit", Rank: 250, Run: clientLimit}
 
@@ -158,8 +175,9 @@ func clientLimit(v *view.Run) []result.Finding {
 	return out
 }
 
-// busiestThread is the share of a CPU that the busiest thread of a generator took, and the share of the time for which it was ready and
-// waited for one. Where threads were not watched it is the mean over its processes, and nothing is known of waits. Zeros when its VM
+// busiestThread is the share of a CPU that the busiest thread of a generator took, and the share of the time for which
+// it was ready and waited for one. Where threads were not watched it is the mean over its processes, and nothing is
+// known of waits. Zeros when its VM
 // has no CPU to spare: then the CPUs of the VM are the limit, which is another finding.
 func busiestThread(v *view.Run, p *result.Workload) (ran, waited float64) {
 	cpus := float64(v.VMs[p.VM].CPUs)
@@ -190,9 +208,13 @@ func watched(l *view.Load) bool {
 // busyClient says whose limit it was, as far as the servers' CPUs, or the device under the disks of one host, tell.
 func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) result.Finding {
 	f := result.Finding{
-		Check: "client-limit", Subject: l.Name, Severity: result.Caution, Metric: "busiest thread of the generator", Unit: "count", Value: view.Ptr(used), N: len(l.Parts), Limit: view.Ptr(threadBusy),
+		Check: "client-limit", Subject: l.Name, Severity: result.Caution, Metric: "busiest thread of the generator",
+		Unit: "count", Value: view.Ptr(used), N: len(l.Parts), Limit: view.Ptr(threadBusy),
 		NoInterval: "a share of the time accounted by the operating system", Basis: l.Basis(),
-		Evidence: []result.Evidence{{Name: "CPUs used by one thread", Value: used, Unit: "count"}, {Name: "CPUs of its VM", Value: have, Unit: "count"}},
+		Evidence: []result.Evidence{
+			{Name: "CPUs used by one thread", Value: used, Unit: "count"},
+			{Name: "CPUs of its VM", Value: have, Unit: "count"},
+		},
 	}
 	even := false
 	if c := v.Track(l); c != nil {
@@ -206,7 +228,9 @@ func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) re
 	if v.OneHost { // the nodes' CPUs are the generators'
 		servers = nil
 		if l.MovesBlocks() {
-			servers, what, whose = v.Percents(result.DeviceBusy), "the device under the disks was at work %s of the time",
+			servers, what, whose = v.Percents(
+				result.DeviceBusy,
+			), "the device under the disks was at work %s of the time",
 				"the storage's"
 		}
 	}
@@ -217,21 +241,41 @@ func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) re
 		}
 	}
 	if known {
-		f.Evidence = append(f.Evidence, result.Evidence{Name: map[bool]string{false: "busiest node's CPU", true: "device at work"}[v.OneHost], Value: idle, Unit: "%"})
+		f.Evidence = append(
+			f.Evidence,
+			result.Evidence{
+				Name:  map[bool]string{false: "busiest node's CPU", true: "device at work"}[v.OneHost],
+				Value: idle,
+				Unit:  "%",
+			},
+		)
 	}
 	how := "kept each of its processes at one whole CPU"
 	if watched(l) {
 		how = "kept one whole CPU busy with a single thread"
 	}
-	said := fmt.Sprintf("The generator of %s %s (on %s) while its VM has %s", l.Name, how, view.Some(busy), view.SayCount(have))
+	said := fmt.Sprintf(
+		"The generator of %s %s (on %s) while its VM has %s",
+		l.Name,
+		how,
+		view.Some(busy),
+		view.SayCount(have),
+	)
 	switch {
 	case known && idle < serverIdle && even:
 		f.Severity = result.Blocker
-		f.Sentence = fmt.Sprintf("%s, throughput was flat, and "+what+": this is the client's limit, not %s.", said, view.Percent(idle/100), whose)
+		f.Sentence = fmt.Sprintf(
+			"%s, throughput was flat, and "+what+": this is the client's limit, not %s.",
+			said,
+			view.Percent(idle/100),
+			whose,
+		)
 	case even:
-		f.Sentence = said + " and throughput was flat: it may be the client's limit, not " + whose + ". Use more processes, or have it print less."
+		f.Sentence = said + " and throughput was flat: it may be the client's limit, not " + whose +
+			". Use more processes, or have it print less."
 	default:
-		f.Sentence = said + ": it may be the client's limit, not " + whose + ". Use more processes, or have it print less."
+		f.Sentence = said + ": it may be the client's limit, not " + whose +
+			". Use more processes, or have it print less."
 	}
 	return f
 }
@@ -247,11 +291,22 @@ func server(l *view.Load) string {
 // starvedClient tells of threads that were ready and had no CPU.
 func starvedClient(l *view.Load, starved []string, ran, waited float64) result.Finding {
 	return result.Finding{
-		Check: "client-limit", Subject: l.Name, Severity: result.Caution, Metric: "wait of the busiest thread for a CPU", Unit: "%", Value: view.Ptr(100 * waited), N: len(l.Parts), Limit: view.Ptr(100 * threadWaited),
+		Check: "client-limit", Subject: l.Name, Severity: result.Caution,
+		Metric: "wait of the busiest thread for a CPU", Unit: "%", Value: view.Ptr(100 * waited), N: len(l.Parts),
+		Limit:      view.Ptr(100 * threadWaited),
 		NoInterval: "a share of the time accounted by the operating system", Basis: l.Basis(),
-		Evidence: []result.Evidence{{Name: "ran", Value: 100 * ran, Unit: "%"}, {Name: "was ready and waited", Value: 100 * waited, Unit: "%"}},
-		Sentence: fmt.Sprintf("The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: CPUs were the limit, not %s.",
-			l.Name, view.Percent(ran), view.Percent(waited), view.Some(starved), server(l)),
+		Evidence: []result.Evidence{
+			{Name: "ran", Value: 100 * ran, Unit: "%"},
+			{Name: "was ready and waited", Value: 100 * waited, Unit: "%"},
+		},
+		Sentence: fmt.Sprintf(
+			"The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: CPUs were the limit, not %s.",
+			l.Name,
+			view.Percent(ran),
+			view.Percent(waited),
+			view.Some(starved),
+			server(l),
+		),
 	}
 }
 

@@ -1,13 +1,15 @@
 // Package curve reads a load sweep: throughput and response time at growing concurrency.
 //
-// Of the points of a sweep it gives the single-client point, the straight line of perfect scaling through it, the knee, the
-// place where the two asymptotes cross, the highest throughput with the concurrency from which more load gains nothing, and
-// it holds every point against Little's law, N = X·R. It refuses averages of percentiles by not knowing percentiles: response
+// Of the points of a sweep it gives the single-client point, the straight line of perfect scaling through it, the knee,
+// the place where the two asymptotes cross, the highest throughput with the concurrency from which more load gains
+// nothing, and it holds every point against Little's law, N = X·R. It refuses averages of percentiles by not knowing
+// percentiles: response
 // times here are means, the only ones for which Little's law holds.
 //
 // The knee is the point with the greatest power X/R, throughput over response time (Giessler and others 1978; Kleinrock
 // 1979, "Power and deterministic rules of thumb for probabilistic problems in computer communications"). It is always a
-// measured point; its neighbours bound it. Kneedle (Satopää and others 2011) was dropped: its answer depends on the largest
+// measured point; its neighbours bound it. Kneedle (Satopää and others 2011) was dropped: its answer depends on the
+// largest
 // load measured. The crossing of the asymptotes N* = R₁·X_max is from Lazowska and others 1984, chapter 5.
 //
 // Pure: no I/O, no clock, no randomness.
@@ -49,7 +51,8 @@ type Curve struct {
 	Knee              Reading
 	KneeLow, KneeHigh float64
 	Saturation        Reading // the highest throughput
-	// SaturatedFrom is the least concurrency whose throughput is within 5 % of the highest: from there on more load only
+	// SaturatedFrom is the least concurrency whose throughput is within 5 % of the highest: from there on more load
+	// only
 	// waits. 0 when the highest was reached at the last step, so that saturation was not seen.
 	SaturatedFrom float64
 	Crossing      float64 // N* = R₁·X_max; 0 without a single-client point
@@ -68,7 +71,10 @@ func Read(points []Point) (*Curve, error) {
 	if err := validate(points); err != nil {
 		return nil, err
 	}
-	sorted := slices.SortedFunc(slices.Values(points), func(a, b Point) int { return cmp.Compare(a.Concurrency, b.Concurrency) })
+	sorted := slices.SortedFunc(
+		slices.Values(points),
+		func(a, b Point) int { return cmp.Compare(a.Concurrency, b.Concurrency) },
+	)
 	c := &Curve{}
 	for _, p := range sorted {
 		r := Reading{Point: p}
@@ -100,19 +106,42 @@ func validate(points []Point) error {
 	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
 	for i, p := range points {
 		if !positive(p.Concurrency) {
-			bad = append(bad, fmt.Errorf("curve: point %d: concurrency %v: must be a finite number above 0", i+1, p.Concurrency))
+			bad = append(
+				bad,
+				fmt.Errorf("curve: point %d: concurrency %v: must be a finite number above 0", i+1, p.Concurrency),
+			)
 		}
 		if !positive(p.Throughput) {
-			bad = append(bad, fmt.Errorf("curve: point %d: throughput %v: must be a finite number above 0", i+1, p.Throughput))
+			bad = append(
+				bad,
+				fmt.Errorf("curve: point %d: throughput %v: must be a finite number above 0", i+1, p.Throughput),
+			)
 		}
 		if p.ResponseSeconds != 0 && !positive(p.ResponseSeconds) {
-			bad = append(bad, fmt.Errorf("curve: point %d: response time %v s: must be a finite number above 0, or 0 when not measured", i+1, p.ResponseSeconds))
+			bad = append(
+				bad,
+				fmt.Errorf(
+					"curve: point %d: response time %v s: must be a finite number above 0, or 0 when not measured",
+					i+1,
+					p.ResponseSeconds,
+				),
+			)
 		}
 		if !(p.ThroughputStdErr >= 0) || math.IsInf(p.ThroughputStdErr, 0) {
-			bad = append(bad, fmt.Errorf("curve: point %d: standard error %v: must be a finite number, not negative", i+1, p.ThroughputStdErr))
+			bad = append(
+				bad,
+				fmt.Errorf(
+					"curve: point %d: standard error %v: must be a finite number, not negative",
+					i+1,
+					p.ThroughputStdErr,
+				),
+			)
 		}
 		if seen[p.Concurrency] {
-			bad = append(bad, fmt.Errorf("curve: point %d: concurrency %v is there twice: join repeats first", i+1, p.Concurrency))
+			bad = append(
+				bad,
+				fmt.Errorf("curve: point %d: concurrency %v is there twice: join repeats first", i+1, p.Concurrency),
+			)
 		}
 		seen[p.Concurrency] = true
 	}
@@ -145,7 +174,10 @@ func (c *Curve) knee() {
 	case 0:
 		c.warn("power falls from the first step on: the knee lies at or below %g", c.Knee.Concurrency)
 	case len(c.Points) - 1:
-		c.warn("power still rises at the last step: the knee lies at or beyond %g, measure more load", c.Knee.Concurrency)
+		c.warn(
+			"power still rises at the last step: the knee lies at or beyond %g, measure more load",
+			c.Knee.Concurrency,
+		)
 	}
 	var rivals []string
 	for i, p := range c.Points {
@@ -193,7 +225,12 @@ func (c *Curve) saturation() {
 func (c *Curve) little() {
 	for _, p := range c.Points {
 		if math.Abs(p.LittleError) > littleTolerance {
-			c.warn("at concurrency %g throughput times response time is %.4g, %+.0f %% off Little's law: the load was not what it was said to be, or a figure is wrong", p.Concurrency, p.Throughput*p.ResponseSeconds, 100*p.LittleError)
+			c.warn(
+				"at concurrency %g throughput times response time is %.4g, %+.0f %% off Little's law: the load was not what it was said to be, or a figure is wrong",
+				p.Concurrency,
+				p.Throughput*p.ResponseSeconds,
+				100*p.LittleError,
+			)
 		}
 	}
 }

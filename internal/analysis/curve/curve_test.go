@@ -24,7 +24,14 @@ func Example() {
 		return
 	}
 	fmt.Printf("one client: %.0f/s in %.0f us\n", c.Single.Throughput, 1e6*c.Single.ResponseSeconds)
-	fmt.Printf("knee: %.0f/s in %.0f us at %g (between %g and %g)\n", c.Knee.Throughput, 1e6*c.Knee.ResponseSeconds, c.Knee.Concurrency, c.KneeLow, c.KneeHigh)
+	fmt.Printf(
+		"knee: %.0f/s in %.0f us at %g (between %g and %g)\n",
+		c.Knee.Throughput,
+		1e6*c.Knee.ResponseSeconds,
+		c.Knee.Concurrency,
+		c.KneeLow,
+		c.KneeHigh,
+	)
 	fmt.Printf("saturated from %g on, asymptotes cross at %.0f\n", c.SaturatedFrom, c.Crossing)
 	// Output:
 	// one client: 2500/s in 400 us
@@ -33,7 +40,8 @@ func Example() {
 }
 
 // The exact curve of one queue visited by N clients without thinking, service 1 s at one of m equal stations
-// (balanced network, Lazowska and others 1984, chapter 5): X = N/(N+m−1), R = N+m−1. Power X/R = N/(N+m−1)² is greatest at
+// (balanced network, Lazowska and others 1984, chapter 5): X = N/(N+m−1), R = N+m−1. Power X/R = N/(N+m−1)² is
+// greatest at
 // N = m−1.
 func TestKneeOfBalancedNetwork(t *testing.T) {
 	const m = 9
@@ -68,7 +76,8 @@ func TestWarnings(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c, err := Read(test.points)
-			if err != nil || !slices.ContainsFunc(c.Warnings, func(s string) bool { return strings.Contains(s, test.want) }) {
+			if err != nil ||
+				!slices.ContainsFunc(c.Warnings, func(s string) bool { return strings.Contains(s, test.want) }) {
 				t.Errorf("%v, warnings %q lack %q", err, c.Warnings, test.want)
 			}
 		})
@@ -95,7 +104,10 @@ func TestRefusals(t *testing.T) {
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		points := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Point {
-			return Point{Concurrency: rapid.Float64Range(1, 1e6).Draw(t, "n"), Throughput: rapid.Float64Range(1e-3, 1e9).Draw(t, "x")}
+			return Point{
+				Concurrency: rapid.Float64Range(1, 1e6).Draw(t, "n"),
+				Throughput:  rapid.Float64Range(1e-3, 1e9).Draw(t, "x"),
+			}
 		}), 3, 20, func(p Point) float64 { return p.Concurrency }).Draw(t, "points")
 		a, err1 := Read(points)
 		slices.Reverse(points)

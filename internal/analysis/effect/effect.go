@@ -1,6 +1,7 @@
 // Package effect says how much a candidate differs from a baseline, and whether that is enough to matter.
 //
-// It compares two samples of repeats (Compare), pairs of an interleaved design (Paired) and percentiles of merged latency
+// It compares two samples of repeats (Compare), pairs of an interleaved design (Paired) and percentiles of merged
+// latency
 // histograms (Histograms); it tests for drift along the order of the runs (Drift) and corrects for many comparisons
 // (Holm, BenjaminiHochberg). Every effect comes with an interval chosen by what the data can carry, or with the reason
 // why they carry none; the verdict follows from the interval and a threshold of practical significance, never from a
@@ -9,7 +10,8 @@
 // Where repeats drift, or depend on the ones before, their order shows it (Sequence): intervals are widened for it, or
 // refused, with the number. A baseline that cannot be told from zero is judged absolutely.
 //
-// The unit of evidence is the repeat. Thousands of I/Os in one run are one run: feed run results to Compare, and histograms
+// The unit of evidence is the repeat. Thousands of I/Os in one run are one run: feed run results to Compare, and
+// histograms
 // of several runs to Histograms, or take the warning seriously.
 //
 // Pure: no I/O, no clock, random numbers only from the seed given.
@@ -86,7 +88,8 @@ type Options struct {
 	Threshold  float64   // relative difference that matters, 0.05 for 5 %; not negative, below 1
 	Resamples  int       // of the bootstrap; 0 means 2,000, otherwise at least 100
 	Seed       uint64    // 0 means resample.DefaultSeed
-	// Order is the place in time of each repeat among all, the baseline's first. nil: only the order within each side is
+	// Order is the place in time of each repeat among all, the baseline's first. nil: only the order within each side
+	// is
 	// known, as given.
 	Order []int
 }
@@ -115,10 +118,16 @@ func (o Options) filled() (Options, error) {
 		bad = append(bad, fmt.Errorf("effect: statistic %q: must be %q or %q", o.Statistic, Mean, Median))
 	}
 	if o.Direction != HigherIsBetter && o.Direction != LowerIsBetter {
-		bad = append(bad, fmt.Errorf("effect: direction %q: must be %q or %q", o.Direction, HigherIsBetter, LowerIsBetter))
+		bad = append(
+			bad,
+			fmt.Errorf("effect: direction %q: must be %q or %q", o.Direction, HigherIsBetter, LowerIsBetter),
+		)
 	}
 	if !(o.Threshold >= 0 && o.Threshold < 1) {
-		bad = append(bad, fmt.Errorf("effect: threshold %v: must be at least 0 and below 1, as 0.05 for 5 %%", o.Threshold))
+		bad = append(
+			bad,
+			fmt.Errorf("effect: threshold %v: must be at least 0 and below 1, as 0.05 for 5 %%", o.Threshold),
+		)
 	}
 	if o.Resamples < 100 {
 		bad = append(bad, fmt.Errorf("effect: %d resamples: at least 100 are needed", o.Resamples))
@@ -133,9 +142,11 @@ type Comparison struct {
 	Baseline, Candidate   float64  // the statistic of each side
 	Difference            Estimate // candidate − baseline
 	Ratio                 Estimate // candidate ÷ baseline; NaN with a reason unless both are positive
-	// Change is the difference relative to the size of the baseline: Ratio − 1 where there is a ratio. NaN when Absolute.
-	Change      Estimate
-	Absolute    bool     // the baseline cannot be told from zero, so that nothing is relative to it: Difference is judged
+	// Change is the difference relative to the size of the baseline: Ratio − 1 where there is a ratio. NaN when
+	// Absolute.
+	Change Estimate
+	// the baseline cannot be told from zero, so that nothing is relative to it: Difference is judged
+	Absolute    bool
 	Shift       Estimate // Hodges–Lehmann: median of all differences between the sides
 	MannWhitney Test
 	Sequence    Sequence
@@ -143,8 +154,9 @@ type Comparison struct {
 	Warnings    []string
 }
 
-// Compare compares independent samples of repeats. Means of thirty or more repeats a side get a BCa bootstrap interval read at
-// the level that small samples need; fewer get Welch's t. Medians get percentiles of the bootstrap from six a side on. One
+// Compare compares independent samples of repeats. Means of thirty or more repeats a side get a BCa bootstrap interval
+// read at the level that small samples need; fewer get Welch's t. Medians get percentiles of the bootstrap from six a
+// side on. One
 // repeat a side gets no interval at all.
 func Compare(baseline, candidate []float64, o Options) (Comparison, error) {
 	o, err := o.filled()
@@ -152,7 +164,11 @@ func Compare(baseline, candidate []float64, o Options) (Comparison, error) {
 		return Comparison{}, err
 	}
 	if o.Order != nil && len(o.Order) != len(baseline)+len(candidate) {
-		return Comparison{}, fmt.Errorf("effect: an order of %d for %d repeats", len(o.Order), len(baseline)+len(candidate))
+		return Comparison{}, fmt.Errorf(
+			"effect: an order of %d for %d repeats",
+			len(o.Order),
+			len(baseline)+len(candidate),
+		)
 	}
 	c := Comparison{Statistic: o.Statistic, BaselineN: len(baseline), CandidateN: len(candidate)}
 	of := statistic(o.Statistic)
@@ -190,10 +206,16 @@ func (c *Comparison) change(baseline, candidate []float64) {
 		c.Change = Estimate{c.Ratio.Value - 1, c.Ratio.Interval.Map(func(v float64) float64 { return v - 1 })}
 	case nearZero(baseline, c.Baseline):
 		c.Absolute = true
-		c.Change = Estimate{math.NaN(), resample.None("the baseline is zero, or cannot be told from it: nothing is relative to it")}
+		c.Change = Estimate{
+			math.NaN(),
+			resample.None("the baseline is zero, or cannot be told from it: nothing is relative to it"),
+		}
 	default:
 		size := math.Abs(c.Baseline)
-		c.Change = Estimate{c.Difference.Value / size, c.Difference.Interval.Map(func(v float64) float64 { return v / size })}
+		c.Change = Estimate{
+			c.Difference.Value / size,
+			c.Difference.Interval.Map(func(v float64) float64 { return v / size }),
+		}
 		if slices.Min(baseline) >= 0 && slices.Min(candidate) >= 0 {
 			c.Change.Interval = c.Change.Interval.Clamp(-1, math.Inf(1))
 		}
@@ -305,8 +327,9 @@ func statistic(s Statistic) func([]float64) float64 {
 }
 
 const (
-	fewestForMedian    = 6  // below, no pair of order statistics covers a median at 95 %
-	fewestForBootstrap = 30 // below, the bootstrap of a mean covers too little even when corrected, the more so at high confidence
+	fewestForMedian = 6 // below, no pair of order statistics covers a median at 95 %
+	// below, the bootstrap of a mean covers too little even when corrected, the more so at high confidence
+	fewestForBootstrap = 30
 )
 
 func (c *Comparison) intervals(baseline, candidate []float64, o Options, positive bool) {
@@ -316,7 +339,9 @@ func (c *Comparison) intervals(baseline, candidate []float64, o Options, positiv
 		c.Difference.Interval = resample.None("one repeat a side shows no spread: repeat each at least 4 times")
 		c.Ratio.Interval = c.Difference.Interval
 	case o.Statistic == Median && fewest < fewestForMedian:
-		c.Difference.Interval = resample.None(fmt.Sprintf("%d repeats a side: a median needs at least %d for an interval", fewest, fewestForMedian))
+		c.Difference.Interval = resample.None(
+			fmt.Sprintf("%d repeats a side: a median needs at least %d for an interval", fewest, fewestForMedian),
+		)
 		c.Ratio.Interval = c.Difference.Interval
 	case o.Statistic == Mean && fewest < fewestForBootstrap:
 		c.welch(baseline, candidate, o.Confidence, positive)
@@ -342,7 +367,8 @@ func (c *Comparison) welch(baseline, candidate []float64, confidence float64, po
 		se, dof = satterthwaite(vb/(c.Baseline*c.Baseline), vc/(c.Candidate*c.Candidate), len(baseline), len(candidate))
 		factor := math.Exp(resample.StudentT(confidence, dof) * se)
 		c.Ratio.Interval = resample.Interval{
-			Low: c.Ratio.Value / factor, High: c.Ratio.Value * factor, Confidence: confidence, Method: "Welch's t on logarithms",
+			Low: c.Ratio.Value / factor, High: c.Ratio.Value * factor, Confidence: confidence,
+			Method: "Welch's t on logarithms",
 		}
 	}
 }
@@ -429,16 +455,25 @@ func (c *Comparison) warn(baseline, candidate []float64) {
 		x    []float64
 	}{{"baseline", baseline}, {"candidate", candidate}} {
 		if spread := logSpread(side.x); c.Statistic == Mean && spread >= skewed {
-			say("the values of the %s are skewed (their logarithms spread by %.2g): the mean hangs on a few of them, and its interval covers less than it says",
-				side.name, spread)
+			say(
+				"the values of the %s are skewed (their logarithms spread by %.2g): the mean hangs on a few of them, and its interval covers less than it says",
+				side.name,
+				spread,
+			)
 		}
 		if len(side.x) > 1 && slices.Min(side.x) == slices.Max(side.x) {
 			if side.x[0] == 0 {
 				continue // none of what is counted
 			}
 			step := resolution(baseline, candidate)
-			say("all %d values of the %s are %g: copied, or rounded; if to steps of %g, half of one is %.2g %%, by which the interval is too narrow",
-				len(side.x), side.name, side.x[0], step, 50*step/math.Abs(side.x[0]))
+			say(
+				"all %d values of the %s are %g: copied, or rounded; if to steps of %g, half of one is %.2g %%, by which the interval is too narrow",
+				len(side.x),
+				side.name,
+				side.x[0],
+				step,
+				50*step/math.Abs(side.x[0]),
+			)
 		}
 	}
 }

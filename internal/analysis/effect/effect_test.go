@@ -47,7 +47,13 @@ func TestMannWhitneyKnownAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []float64{MannWhitney(early, term).Statistic, round(c.MannWhitney.P, 4), round(c.Shift.Value, 9), round(c.Shift.Interval.Low, 9), round(c.Shift.Interval.High, 9)}
+	got := []float64{
+		MannWhitney(early, term).Statistic,
+		round(c.MannWhitney.P, 4),
+		round(c.Shift.Value, 9),
+		round(c.Shift.Interval.Low, 9),
+		round(c.Shift.Interval.High, 9),
+	}
 	if d := cmp.Diff([]float64{35, 0.2544, -0.305, -0.76, 0.15}, got); d != "" || !c.MannWhitney.Exact {
 		t.Errorf("(-published +got):\n%s", d)
 	}
@@ -129,7 +135,23 @@ func TestSignedRankKnownAnswer(t *testing.T) {
 // Benjamini and Hochberg (1995), section 4.1, 15 tests: at 0.05 their procedure rejects the first four hypotheses,
 // Bonferroni's the first three.
 func TestMultipleKnownAnswer(t *testing.T) {
-	p := []float64{0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1}
+	p := []float64{
+		0.0001,
+		0.0004,
+		0.0019,
+		0.0095,
+		0.0201,
+		0.0278,
+		0.0298,
+		0.0344,
+		0.0459,
+		0.3240,
+		0.4262,
+		0.5719,
+		0.6528,
+		0.7590,
+		1,
+	}
 	bh, err1 := BenjaminiHochberg(p)
 	holm, err2 := Holm(p)
 	if err1 != nil || err2 != nil {
@@ -240,8 +262,12 @@ func TestCoverage(t *testing.T) {
 					moved++
 				}
 			}
-			shares := map[string]float64{"difference": float64(difference) / float64(sets), "ratio": float64(ratio) / float64(sets)}
-			if test.spread >= 1 && test.n > 3 { // only a pure shift of location has one, and of three a side none is to be had
+			shares := map[string]float64{
+				"difference": float64(difference) / float64(sets),
+				"ratio":      float64(ratio) / float64(sets),
+			}
+			if test.spread >= 1 &&
+				test.n > 3 { // only a pure shift of location has one, and of three a side none is to be had
 				shares["shift"] = float64(moved) / float64(sets)
 			}
 			for name, share := range shares {
@@ -311,7 +337,12 @@ func TestFalseVerdicts(t *testing.T) {
 	}
 	wrong := float64(counts[Better]+counts[Worse]) / sets
 	if wrong > 0.06 || float64(significant)/sets > 0.06 || float64(discoveries)/(sets/20) > 0.1 {
-		t.Errorf("wrong verdicts %.3f, p <= 0.05 in %.3f, families of 20 with a discovery %.3f", wrong, float64(significant)/sets, float64(discoveries)/(sets/20))
+		t.Errorf(
+			"wrong verdicts %.3f, p <= 0.05 in %.3f, families of 20 with a discovery %.3f",
+			wrong,
+			float64(significant)/sets,
+			float64(discoveries)/(sets/20),
+		)
 	}
 }
 
@@ -358,10 +389,13 @@ func TestExchange(t *testing.T) {
 			t.Fatal(err1, err2)
 		}
 		near := cmpopts.EquateApprox(1e-9, 1e-9)
-		if !cmp.Equal(ab.Difference.Value, -ba.Difference.Value, near) || !cmp.Equal(ab.Shift.Value, -ba.Shift.Value, near) || !cmp.Equal(ab.MannWhitney.P, ba.MannWhitney.P, near) {
+		if !cmp.Equal(ab.Difference.Value, -ba.Difference.Value, near) ||
+			!cmp.Equal(ab.Shift.Value, -ba.Shift.Value, near) ||
+			!cmp.Equal(ab.MannWhitney.P, ba.MannWhitney.P, near) {
 			t.Fatalf("%+v\n%+v", ab, ba)
 		}
-		if ab.Shift.Interval.Valid() && !(ab.Shift.Interval.Low <= ab.Shift.Value && ab.Shift.Value <= ab.Shift.Interval.High) {
+		if ab.Shift.Interval.Valid() &&
+			!(ab.Shift.Interval.Low <= ab.Shift.Value && ab.Shift.Value <= ab.Shift.Interval.High) {
 			t.Fatalf("estimate outside its interval: %+v", ab.Shift)
 		}
 		if !ab.Difference.Interval.Valid() && ab.Difference.Interval.Reason == "" {
@@ -391,7 +425,11 @@ func TestKthDifferenceAgainstSorting(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	_, err := Compare([]float64{1, math.NaN()}, nil, Options{Confidence: 1, Statistic: "mode", Direction: "up", Threshold: -1, Resamples: 5})
+	_, err := Compare(
+		[]float64{1, math.NaN()},
+		nil,
+		Options{Confidence: 1, Statistic: "mode", Direction: "up", Threshold: -1, Resamples: 5},
+	)
 	want := strings.Join([]string{
 		`effect: confidence 1: must lie between 0 and 1, as 0.95`,
 		`effect: statistic "mode": must be "mean" or "median"`,
@@ -437,7 +475,8 @@ func TestEstimateJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := json.Marshal(c.Ratio)
-	if want := `{"value":null,"interval":{"no_interval":"a ratio needs both sides above zero"}}`; string(got) != want || err != nil {
+	if want := `{"value":null,"interval":{"no_interval":"a ratio needs both sides above zero"}}`; string(got) != want ||
+		err != nil {
 		t.Errorf("%s, %v", got, err)
 	}
 }

@@ -26,7 +26,8 @@ const fewestRuns = 2
 // Histograms compares percentiles of two sides, each given as one histogram per repeat. A percentile is always
 // read from the merged counts of all repeats.
 //
-// With two or more repeats on both sides its interval comes from leaving out one repeat at a time (the jackknife over runs,
+// With two or more repeats on both sides its interval comes from leaving out one repeat at a time (the jackknife over
+// runs,
 // on logarithms), so that it holds the spread between runs. With one it can only hold the spread within, as Within
 // gives it for independent values; I/Os of one run are not independent, and a warning says so.
 func Histograms(baseline, candidate []*hist.Histogram, quantiles []float64, o Options) ([]QuantileComparison, error) {
@@ -49,14 +50,21 @@ func Histograms(baseline, candidate []*hist.Histogram, quantiles []float64, o Op
 	for i, q := range quantiles {
 		if min(len(baseline), len(candidate)) < fewestRuns {
 			out[i] = within(q, Side{Merged: b}, Side{Merged: c}, o)
-			out[i].Warnings = append(out[i].Warnings, "the interval holds the spread within runs only, as if I/Os were independent: make 3 or more repeats of each side")
+			out[i].Warnings = append(
+				out[i].Warnings,
+				"the interval holds the spread within runs only, as if I/Os were independent: make 3 or more repeats of each side",
+			)
 			continue
 		}
 		out[i] = quantile(q, b, c, o)
 		if out[i].Ratio.Interval.Reason == "" {
 			out[i].betweenRuns(side{b, baseline}, side{c, candidate}, o.Confidence)
 		}
-		out[i].Verdict = Decide(relativeInterval(out[i].Ratio, out[i].Difference, out[i].Baseline.Value), o.Threshold, o.Direction)
+		out[i].Verdict = Decide(
+			relativeInterval(out[i].Ratio, out[i].Difference, out[i].Baseline.Value),
+			o.Threshold,
+			o.Direction,
+		)
 	}
 	return out, nil
 }
@@ -86,13 +94,17 @@ func quantile(q float64, b, c *hist.Histogram, o Options) QuantileComparison {
 	vb, _ := b.Quantile(q)
 	vc, _ := c.Quantile(q)
 	out.Baseline.Value, out.Candidate.Value = float64(vb), float64(vc)
-	out.Difference.Value, out.Ratio.Value = out.Candidate.Value-out.Baseline.Value, out.Candidate.Value/out.Baseline.Value
+	out.Difference.Value, out.Ratio.Value = out.Candidate.Value-out.Baseline.Value,
+		out.Candidate.Value/out.Baseline.Value
 	if vb == 0 || vc == 0 {
 		reason := resample.None("a percentile of zero has no ratio")
 		out.Ratio, out.Difference.Interval = Estimate{math.NaN(), reason}, reason
 	}
 	if b.Saturated() > 0 || c.Saturated() > 0 {
-		out.Warnings = append(out.Warnings, "some values lie in the last bucket of the tool's histogram, beyond 17 s: their true size is unknown")
+		out.Warnings = append(
+			out.Warnings,
+			"some values lie in the last bucket of the tool's histogram, beyond 17 s: their true size is unknown",
+		)
 	}
 	return out
 }
@@ -103,7 +115,12 @@ func (c *QuantileComparison) betweenRuns(b, k side, confidence float64) {
 	vb, vk := jackknife(b, c.Quantile), jackknife(k, c.Quantile)
 	xb, xk := Side{Merged: b.merged}.at(c.Quantile), Side{Merged: k.merged}.at(c.Quantile)
 	around := func(middle, half float64) resample.Interval {
-		return resample.Interval{Low: middle - half, High: middle + half, Confidence: confidence, Method: "jackknife over runs"}
+		return resample.Interval{
+			Low:        middle - half,
+			High:       middle + half,
+			Confidence: confidence,
+			Method:     "jackknife over runs",
+		}
 	}
 	own := func(x, v float64, runs int) resample.Interval {
 		return around(math.Log(x), resample.StudentT(confidence, float64(runs-1))*math.Sqrt(v)).Map(math.Exp)
@@ -117,7 +134,8 @@ func (c *QuantileComparison) betweenRuns(b, k side, confidence float64) {
 }
 
 // jackknife is the variance of the logarithm of a merged quantile, (k−1)/k·Σ(θ₋ᵢ−θ̄)², θ₋ᵢ being its value without
-// run i. Leaving out whole runs, it is consistent for quantiles, as leaving out single values is not (Shao and Wu 1989).
+// run i. Leaving out whole runs, it is consistent for quantiles, as leaving out single values is not (Shao and Wu
+// 1989).
 func jackknife(s side, q float64) float64 {
 	logs := make([]float64, len(s.runs))
 	var mean, sum float64

@@ -29,7 +29,14 @@ func Paired(baseline, candidate []float64, o Options) (PairedComparison, error) 
 	o, err := o.filled()
 	err = errors.Join(err, finite("baseline", baseline), finite("candidate", candidate))
 	if len(baseline) != len(candidate) {
-		err = errors.Join(err, fmt.Errorf("effect: %d baseline and %d candidate values: pairs need as many of each", len(baseline), len(candidate)))
+		err = errors.Join(
+			err,
+			fmt.Errorf(
+				"effect: %d baseline and %d candidate values: pairs need as many of each",
+				len(baseline),
+				len(candidate),
+			),
+		)
 	}
 	if err != nil {
 		return PairedComparison{}, err
@@ -49,10 +56,16 @@ func Paired(baseline, candidate []float64, o Options) (PairedComparison, error) 
 	}
 	p.Shift, p.SignedRank = signedRank(differences, o.Confidence)
 	if p.Pairs < 6 {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%d pairs: fewer than 6 cannot reach 5 %% in a signed-rank test", p.Pairs))
+		p.Warnings = append(
+			p.Warnings,
+			fmt.Sprintf("%d pairs: fewer than 6 cannot reach 5 %% in a signed-rank test", p.Pairs),
+		)
 	}
 	if zeros := count(differences, 0); zeros > 0 {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%d pairs do not differ at all and are left out of the signed-rank test", zeros))
+		p.Warnings = append(
+			p.Warnings,
+			fmt.Sprintf("%d pairs do not differ at all and are left out of the signed-rank test", zeros),
+		)
 	}
 	p.Verdict = Decide(relativeInterval(p.Ratio, p.Difference, stat.Mean(baseline, nil)), o.Threshold, o.Direction)
 	return p, nil
@@ -108,7 +121,10 @@ func signedRank(differences []float64, confidence float64) (Estimate, Test) {
 		}
 	}
 	if n > walshUpTo {
-		return Estimate{Value: resample.Median(differences), Interval: resample.None(fmt.Sprintf("more than %d pairs: see the mean difference", walshUpTo))}, test
+		return Estimate{
+			Value:    resample.Median(differences),
+			Interval: resample.None(fmt.Sprintf("more than %d pairs: see the mean difference", walshUpTo)),
+		}, test
 	}
 	var walsh []float64
 	for i := range differences {
@@ -130,10 +146,17 @@ func signedRank(differences []float64, confidence float64) (Estimate, Test) {
 		cut = int(math.Floor(k*(k+1)/4 - distuv.UnitNormal.Quantile(1-tail)*math.Sqrt(k*(k+1)*(2*k+1)/24)))
 	}
 	if cut < 1 {
-		e.Interval = resample.None(fmt.Sprintf("%d pairs: even differences of one sign would not be rare enough, 6 are needed at 95 %%", n))
+		e.Interval = resample.None(
+			fmt.Sprintf("%d pairs: even differences of one sign would not be rare enough, 6 are needed at 95 %%", n),
+		)
 		return e, test
 	}
-	e.Interval = resample.Interval{Low: walsh[cut-1], High: walsh[len(walsh)-cut], Confidence: confidence, Method: "Hodges–Lehmann and Tukey"}
+	e.Interval = resample.Interval{
+		Low:        walsh[cut-1],
+		High:       walsh[len(walsh)-cut],
+		Confidence: confidence,
+		Method:     "Hodges–Lehmann and Tukey",
+	}
 	return e, test
 }
 
@@ -164,13 +187,15 @@ type Order struct {
 	// DriftPerRun is the common slope within the groups, as a fraction of the overall mean per run.
 	DriftPerRun Estimate
 	P           float64 // chance of such a slope without drift, by permutation within groups
-	// Confounded is the share of the variance of order that the groups explain: 0 for a balanced design; above 0.5 drift
+	// Confounded is the share of the variance of order that the groups explain: 0 for a balanced design; above 0.5
+	// drift
 	// and effect can no longer be told apart (0.75 when all of one variant came before all of the other).
 	Confounded float64
 	Warnings   []string
 }
 
-// Drift checks a series of runs, in the order made, for a trend that the variants do not explain: devices fill and heat up,
+// Drift checks a series of runs, in the order made, for a trend that the variants do not explain: devices fill and heat
+// up,
 // caches warm. It needs two runs in some group and four in all.
 func Drift(runs []Run, o Options) (Order, error) {
 	o, err := o.filled()
@@ -182,7 +207,14 @@ func Drift(runs []Run, o Options) (Order, error) {
 	}
 	err = errors.Join(err, finite("runs", values))
 	if dof := len(runs) - len(groups) - 1; dof < 1 || len(runs) < 4 {
-		err = errors.Join(err, fmt.Errorf("effect: drift: %d runs of %d variants: repeat some variant and make 4 runs or more", len(runs), len(groups)))
+		err = errors.Join(
+			err,
+			fmt.Errorf(
+				"effect: drift: %d runs of %d variants: repeat some variant and make 4 runs or more",
+				len(runs),
+				len(groups),
+			),
+		)
 	}
 	if err != nil {
 		return Order{}, err
@@ -222,10 +254,20 @@ func Drift(runs []Run, o Options) (Order, error) {
 	out.DriftPerRun = relativeSlope(slope, math.Sqrt(left/dof/spread), dof, overall, o.Confidence)
 	out.P = permuteWithin(groups, residual, product, o)
 	if out.Confounded > 0.5 {
-		out.Warnings = append(out.Warnings, "the variants were run one after the other: a drift cannot be told from their difference, mix the order")
+		out.Warnings = append(
+			out.Warnings,
+			"the variants were run one after the other: a drift cannot be told from their difference, mix the order",
+		)
 	}
 	if out.P < 1-o.Confidence {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("the values drift by %.2g %% per run whatever the variant (p = %.2g)", 100*out.DriftPerRun.Value, out.P))
+		out.Warnings = append(
+			out.Warnings,
+			fmt.Sprintf(
+				"the values drift by %.2g %% per run whatever the variant (p = %.2g)",
+				100*out.DriftPerRun.Value,
+				out.P,
+			),
+		)
 	}
 	return out, nil
 }
@@ -236,7 +278,15 @@ func relativeSlope(slope, se, dof, overall, confidence float64) Estimate {
 	}
 	half := resample.StudentT(confidence, dof) * se / math.Abs(overall)
 	v := slope / math.Abs(overall)
-	return Estimate{Value: v, Interval: resample.Interval{Low: v - half, High: v + half, Confidence: confidence, Method: "regression within groups"}}
+	return Estimate{
+		Value: v,
+		Interval: resample.Interval{
+			Low:        v - half,
+			High:       v + half,
+			Confidence: confidence,
+			Method:     "regression within groups",
+		},
+	}
 }
 
 func permuteWithin(groups map[int][]int, residual []float64, product func() float64, o Options) float64 {

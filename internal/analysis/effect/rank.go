@@ -15,7 +15,8 @@ import (
 type Test struct {
 	Statistic float64 // Mann–Whitney's U of the candidate, or Wilcoxon's V of positive differences
 	P         float64 // two-sided; 1 when nothing can be said
-	Exact     bool    // by counting all arrangements, ties included; else normal with corrections for ties and continuity
+	// by counting all arrangements, ties included; else normal with corrections for ties and continuity
+	Exact bool
 }
 
 // exactUpTo is the number of values for which all arrangements are counted.
@@ -129,7 +130,13 @@ func shift(baseline, candidate []float64, confidence float64) Estimate {
 		cut = int(math.Floor(float64(pairs)/2 - z*math.Sqrt(float64(pairs)*float64(n+1)/12)))
 	}
 	if cut < 1 {
-		e.Interval = resample.None(fmt.Sprintf("%d and %d repeats: even a complete separation would not be rare enough, 4 a side are needed", len(b), len(c)))
+		e.Interval = resample.None(
+			fmt.Sprintf(
+				"%d and %d repeats: even a complete separation would not be rare enough, 4 a side are needed",
+				len(b),
+				len(c),
+			),
+		)
 		return e
 	}
 	e.Interval = resample.Interval{

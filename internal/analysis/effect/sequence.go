@@ -13,7 +13,8 @@ import (
 	"plimsoll/internal/analysis/serial"
 )
 
-// Sequence is what the order in which repeats were made says of them. Repeats that drift, or whose neighbours are alike,
+// Sequence is what the order in which repeats were made says of them. Repeats that drift, or whose neighbours are
+// alike,
 // are worth fewer than they are.
 type Sequence struct {
 	Correlation float64 // of neighbours within a side, corrected for the number of repeats
@@ -21,22 +22,24 @@ type Sequence struct {
 	Drift       float64 // common slope within the sides, a share of the mean per repeat
 	DriftP      float64 // chance of such a slope without drift; 1 untested
 	Worth       float64 // independent repeats that those of the shorter side are worth
-	// Hidden is the difference, as a share of the mean, that a drift which does not show could make, when all of one side
+	// Hidden is the difference, as a share of the mean, that a drift which does not show could make, when all of one
+	// side
 	// came first: 0 where the order is known to be mixed; NaN where too few repeats bound no drift.
 	Hidden   float64
 	Warnings []string
 }
 
 const (
-	fewestForDrift     = 3    // repeats a side, below which their order says nothing
-	fewestForNeighbour = 4    // repeats a side, below which that of neighbours says nothing
-	fewestForWorth     = 8    // repeats a side, below which dependence is told from its absence too badly to refuse for it
-	suspicion          = 0.20 // level below which intervals are widened for dependence
-	driftSuspicion     = 0.10 // and for drift
-	evidence           = 0.05 // level below which it is said
-	refusal            = 0.02 // level below which repeats worth too few get no interval
-	leastWorth         = 4    // independent repeats a side, below which dependent ones give no interval
-	permutations       = 400
+	fewestForDrift     = 3 // repeats a side, below which their order says nothing
+	fewestForNeighbour = 4 // repeats a side, below which that of neighbours says nothing
+	// repeats a side, below which dependence is told from its absence too badly to refuse for it
+	fewestForWorth = 8
+	suspicion      = 0.20 // level below which intervals are widened for dependence
+	driftSuspicion = 0.10 // and for drift
+	evidence       = 0.05 // level below which it is said
+	refusal        = 0.02 // level below which repeats worth too few get no interval
+	leastWorth     = 4    // independent repeats a side, below which dependent ones give no interval
+	permutations   = 400
 )
 
 // sequence is the order of the repeats of both sides, as far as it is known.
@@ -49,7 +52,8 @@ type sequence struct {
 	relative [2][]float64 // values less their mean, over it
 }
 
-// sequenceOf tests what the order of repeats says of them. The order of all, baseline first, is nil when only that within
+// sequenceOf tests what the order of repeats says of them. The order of all, baseline first, is nil when only that
+// within
 // the sides is known.
 func sequenceOf(baseline, candidate []float64, o Options) sequence {
 	s := sequence{Sequence: Sequence{P: 1, DriftP: 1, Worth: float64(min(len(baseline), len(candidate)))}}
@@ -212,19 +216,32 @@ func (s *sequence) blocks() (pairs [][2]int) {
 func (s *sequence) warn() {
 	n := min(len(s.at[0]), len(s.at[1]))
 	if s.P < evidence {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("repeats depend on the ones before (neighbours correlate %.2g, p = %.2g): %d of them are worth about %.2g",
-			s.Correlation, s.P, n, s.Worth))
+		s.Warnings = append(
+			s.Warnings,
+			fmt.Sprintf(
+				"repeats depend on the ones before (neighbours correlate %.2g, p = %.2g): %d of them are worth about %.2g",
+				s.Correlation,
+				s.P,
+				n,
+				s.Worth,
+			),
+		)
 	}
 	if s.DriftP < evidence {
 		text := fmt.Sprintf("the repeats drift by %+.2g %% each (p = %.2g)", 100*s.Drift, s.DriftP)
 		_, _, _, apart := s.slope(s.relative)
 		switch {
 		case !s.known:
-			text += fmt.Sprintf("; had all of one side come first, that alone would make a difference of %.2g %%, which the interval allows for",
-				100*math.Abs(s.Drift)*s.reach())
+			text += fmt.Sprintf(
+				"; had all of one side come first, that alone would make a difference of %.2g %%, which the interval allows for",
+				100*math.Abs(s.Drift)*s.reach(),
+			)
 		case math.Abs(apart) > 1:
-			text += fmt.Sprintf(", and the sides lie %.3g repeats apart: that alone makes a difference of %+.2g %%, which is taken off", math.Abs(apart),
-				100*s.Drift*apart)
+			text += fmt.Sprintf(
+				", and the sides lie %.3g repeats apart: that alone makes a difference of %+.2g %%, which is taken off",
+				math.Abs(apart),
+				100*s.Drift*apart,
+			)
 		}
 		s.Warnings = append(s.Warnings, text)
 	}
@@ -236,7 +253,8 @@ func (s *sequence) reach() float64 { return float64(len(s.at[0])+len(s.at[1])) /
 // shows reports whether the order may matter.
 func (s *sequence) shows() bool { return s.depends() || s.DriftP < driftSuspicion }
 
-// depends reports whether neighbours are so alike that intervals allow for it. Few repeats tell that badly, and allowing
+// depends reports whether neighbours are so alike that intervals allow for it. Few repeats tell that badly, and
+// allowing
 // for it costs them most of what they can say, so of them it is asked for more.
 func (s *sequence) depends() bool {
 	if min(len(s.at[0]), len(s.at[1])) < fewestForWorth {
@@ -248,8 +266,14 @@ func (s *sequence) depends() bool {
 // refuses is why dependent repeats give no interval; "" when they do.
 func (s *sequence) refuses() string {
 	if n := min(len(s.at[0]), len(s.at[1])); s.P < refusal && n >= fewestForWorth && s.Worth < leastWorth {
-		return fmt.Sprintf("repeats depend on the ones before (neighbours correlate %.2g, p = %.2g): %d of them are worth about %.2g, and %d are needed. Make them further apart, or in mixed order with the other side",
-			s.Correlation, s.P, n, s.Worth, leastWorth)
+		return fmt.Sprintf(
+			"repeats depend on the ones before (neighbours correlate %.2g, p = %.2g): %d of them are worth about %.2g, and %d are needed. Make them further apart, or in mixed order with the other side",
+			s.Correlation,
+			s.P,
+			n,
+			s.Worth,
+			leastWorth,
+		)
 	}
 	return ""
 }
@@ -261,7 +285,12 @@ func (s *sequence) refuses() string {
 //   - dependence: the variance of means from slow waves (serial.SumOf);
 //   - drift: the difference at one moment by regression on the order (analysis of covariance); where the order of the
 //     sides is not known, both with one side before the other and the other way round.
-func (s *sequence) widen(i resample.Interval, middle float64, sides [2][]float64, confidence float64) resample.Interval {
+func (s *sequence) widen(
+	i resample.Interval,
+	middle float64,
+	sides [2][]float64,
+	confidence float64,
+) resample.Interval {
 	if !i.Valid() || !s.shows() {
 		return i
 	}

@@ -15,7 +15,8 @@ import (
 // Side is what one side counted, and how far its values are from independent at the quantile that is compared.
 type Side struct {
 	Merged *hist.Histogram
-	// Dependence is the variance of the share of values beyond the quantile over that of as many independent values (the design
+	// Dependence is the variance of the share of values beyond the quantile over that of as many independent values
+	// (the design
 	// effect of Kish 1965). 0 means 1.
 	Dependence float64
 	DOF        float64 // degrees of freedom with which Dependence is known; 0 means that it is certain
@@ -23,10 +24,11 @@ type Side struct {
 
 // Within compares a quantile of two sides by the spread within their runs.
 //
-// Each side's interval is that of Woodruff (1952): the quantile lies where the count below it lies, so the interval of the count is read
-// on the histogram, and no density need be guessed. The count is binomial, of as many independent values as the dependent ones are
-// worth (Korn and Graubard 1998, Survey Methodology 24), with Student's t for how well that is known; tails are taken at mid-p, half the
-// chance of a count itself, since strict ones cover too much. Within a bucket values are taken to lie evenly. The two are joined
+// Each side's interval is that of Woodruff (1952): the quantile lies where the count below it lies, so the interval of
+// the count is read on the histogram, and no density need be guessed. The count is binomial, of as many independent
+// values as the dependent ones are worth (Korn and Graubard 1998, Survey Methodology 24), with Student's t for how well
+// that is known; tails are taken at mid-p, half the chance of a count itself, since strict ones cover too much. Within
+// a bucket values are taken to lie evenly. The two are joined
 // by the method of Zou and Donner (2008). The interval is never narrower than the error of the two buckets. Its
 // end is infinite, or zero, where too few values lie beyond the quantile to bound it.
 func Within(baseline, candidate Side, q float64, o Options) (QuantileComparison, error) {
@@ -42,7 +44,15 @@ func Within(baseline, candidate Side, q float64, o Options) (QuantileComparison,
 			err = errors.Join(err, fmt.Errorf("effect: %s: histogram is empty", s.name))
 		}
 		if !(s.Dependence >= 0 && s.DOF >= 0) || math.IsInf(s.Dependence, 0) {
-			err = errors.Join(err, fmt.Errorf("effect: %s: dependence %v with %v degrees of freedom: both must be finite and not negative", s.name, s.Dependence, s.DOF))
+			err = errors.Join(
+				err,
+				fmt.Errorf(
+					"effect: %s: dependence %v with %v degrees of freedom: both must be finite and not negative",
+					s.name,
+					s.Dependence,
+					s.DOF,
+				),
+			)
 		}
 	}
 	if !(q > 0 && q < 1) {
@@ -71,7 +81,8 @@ func within(q float64, b, c Side, o Options) QuantileComparison {
 	return out
 }
 
-// resolve widens intervals to what the buckets around two values can hide, an error that may lie anywhere within them. That of a
+// resolve widens intervals to what the buckets around two values can hide, an error that may lie anywhere within them.
+// That of a
 // difference of two such errors is triangular. What is shown is the middle of a bucket, which is never left out.
 func (c *QuantileComparison) resolve(b, k, confidence float64) {
 	one, both := hist.RelativeError*confidence, 2*hist.RelativeError*(1-math.Sqrt(1-confidence))
@@ -109,7 +120,8 @@ func (s Side) worth() float64 {
 	return n
 }
 
-// joinedDOF are Satterthwaite's degrees of freedom, each side's variance being read from the width of one standard error.
+// joinedDOF are Satterthwaite's degrees of freedom, each side's variance being read from the width of one standard
+// error.
 func joinedDOF(b, c Side, q float64) float64 {
 	variance := func(s Side) float64 {
 		se := math.Sqrt(q * (1 - q) / s.worth())
@@ -152,8 +164,9 @@ func (s Side) interval(q, confidence, dof float64) Estimate {
 	return Estimate{s.at(q), i}
 }
 
-// shareAt is the share of n values of which a share q is expected that a tail of the binomial distribution lies below, at mid-p; n
-// need not be whole. False when even none at all is likelier than that. Where many are expected it is the normal quantile with the term for
+// shareAt is the share of n values of which a share q is expected that a tail of the binomial distribution lies below,
+// at mid-p; n need not be whole. False when even none at all is likelier than that. Where many are expected it is the
+// normal quantile with the term for
 // skewness (Cornish and Fisher 1937).
 func shareAt(n, q, tail float64) (float64, bool) {
 	if variance := n * q * (1 - q); variance > 100 {

@@ -22,7 +22,14 @@ func ExampleWithin() {
 		return Side{Merged: h, Dependence: 25, DOF: 6} // as many as 400 independent ones tell
 	}
 	p, err := Within(side(400_000), side(600_000), 0.5, Options{})
-	fmt.Printf("%v %.2f times, %.2f to %.2f: %s\n", err, p.Ratio.Value, p.Ratio.Interval.Low, p.Ratio.Interval.High, p.Verdict)
+	fmt.Printf(
+		"%v %.2f times, %.2f to %.2f: %s\n",
+		err,
+		p.Ratio.Value,
+		p.Ratio.Interval.Low,
+		p.Ratio.Interval.High,
+		p.Verdict,
+	)
 	// Output:
 	// <nil> 1.23 times, 1.13 to 1.32: worse
 }
@@ -36,7 +43,8 @@ func TestWithinCoverage(t *testing.T) {
 		n     int
 		q     float64
 		times uint64
-	}{{2000, 0.5, 1}, {2000, 0.95, 1}, {2000, 0.99, 1}, {260, 0.9, 1}, {10000, 0.999, 1}, {2000, 0.9, 4}, {4000, 0.99, 4}} {
+	}{{2000, 0.5, 1}, {2000, 0.95, 1}, {2000, 0.99, 1}, {260, 0.9, 1}, {10000, 0.999, 1}, {2000, 0.9, 4}, {4000, 0.99,
+		4}} {
 		held, closed := 0, 0
 		draw := func(scale float64) Side {
 			h := &hist.Histogram{}
@@ -94,13 +102,18 @@ func TestWithinIsNeverNarrowerThanItsBuckets(t *testing.T) {
 			for _, v := range rapid.SliceOfN(rapid.Uint64Range(1, 1<<40), 1, 50).Draw(t, label) {
 				h.Add(v, rapid.Uint64Range(1, 1e6).Draw(t, "times"))
 			}
-			return Side{Merged: h, Dependence: rapid.Float64Range(0, 50).Draw(t, "dependence"), DOF: float64(rapid.IntRange(0, 30).Draw(t, "dof"))}
+			return Side{
+				Merged:     h,
+				Dependence: rapid.Float64Range(0, 50).Draw(t, "dependence"),
+				DOF:        float64(rapid.IntRange(0, 30).Draw(t, "dof")),
+			}
 		}
 		p, err := Within(side("baseline"), side("candidate"), rapid.Float64Range(0.001, 0.999).Draw(t, "q"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, e := range map[string]Estimate{"ratio": p.Ratio, "difference": p.Difference, "baseline": p.Baseline, "candidate": p.Candidate} {
+		for name, e := range map[string]Estimate{"ratio": p.Ratio, "difference": p.Difference, "baseline": p.Baseline,
+			"candidate": p.Candidate} {
 			if !e.Interval.Contains(e.Value) {
 				t.Fatalf("the %s %v is outside of its interval %v", name, e.Value, e.Interval)
 			}
@@ -119,11 +132,14 @@ func TestWithinRefuses(t *testing.T) {
 		b, c Side
 		q    float64
 	}{
-		"baseline: histogram is empty":                        {Side{}, Side{Merged: one}, 0.5},
-		"candidate: histogram is empty":                       {Side{Merged: one}, Side{Merged: &hist.Histogram{}}, 0.5},
-		"candidate: dependence NaN with 0 degrees of freedom": {Side{Merged: one}, Side{Merged: one, Dependence: math.NaN()}, 0.5},
-		"baseline: dependence 1 with -1 degrees of freedom":   {Side{Merged: one, Dependence: 1, DOF: -1}, Side{Merged: one}, 0.5},
-		"quantile 1: must lie between 0 and 1":                {Side{Merged: one}, Side{Merged: one}, 1},
+		"baseline: histogram is empty": {Side{}, Side{Merged: one}, 0.5},
+		"candidate: histogram is empty": {Side{Merged: one}, Side{Merged: &hist.Histogram{}},
+			0.5},
+		"candidate: dependence NaN with 0 degrees of freedom": {Side{Merged: one}, Side{Merged: one,
+			Dependence: math.NaN()}, 0.5},
+		"baseline: dependence 1 with -1 degrees of freedom": {Side{Merged: one, Dependence: 1, DOF: -1},
+			Side{Merged: one}, 0.5},
+		"quantile 1: must lie between 0 and 1": {Side{Merged: one}, Side{Merged: one}, 1},
 	} {
 		if _, err := Within(c.b, c.c, c.q, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -1,5 +1,6 @@
-// Package fault asks how a run came through its faults: what each one took away, when the former level was back, what failed
-// in between. It gives a view.Check to package analysis and its Outages to those who look at several runs; the method is
+// Package fault asks how a run came through its faults: what each one took away, when the former level was back, what
+// failed in between. It gives a view.Check to package analysis and its Outages to those who look at several runs; the
+// method is
 // package recovery. Workloads that a fault did not strike are no measure of it.
 package fault
 
@@ -22,8 +23,9 @@ type Comeback struct {
 	fault string    // what was done, as the journal has it
 	at    time.Time // of the first fault of the episode
 	recovery.Recovery
-	failed   uint64       // operations of these workloads that failed after it, up to the end of what was measured
-	next     *result.Mark // the fault that struck before the level was regained and ended the measurement; nil when none did
+	failed uint64 // operations of these workloads that failed after it, up to the end of what was measured
+	// the fault that struck before the level was regained and ended the measurement; nil when none did
+	next     *result.Mark
 	Quantity view.Quantity
 	track    *view.Track
 }
@@ -95,7 +97,8 @@ func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 	return out
 }
 
-// struckAgain is the first fault after another, and before a moment, that took away more of what the other had left; nil
+// struckAgain is the first fault after another, and before a moment, that took away more of what the other had left;
+// nil
 // when none did.
 func struckAgain(v *view.Run, group string, q view.Quantity, first result.Mark, until time.Time) *result.Mark {
 	for i := range v.Data.Events {
@@ -133,11 +136,13 @@ func groups(v *view.Run) []string {
 	return out
 }
 
-// struck are the workloads of a group that were running when a fault came, and those that do the same again: authors start a new
+// struck are the workloads of a group that were running when a fault came, and those that do the same again: authors
+// start a new
 // workload when the machines are back. Others, such as a check of what was written, are no measure of the recovery.
 func struck(v *view.Run, group string, at time.Time) (hit, all []*view.Load) {
 	for _, l := range v.Loads {
-		if l.Group == group && slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return atWork(v, l, p, at) }) {
+		if l.Group == group &&
+			slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return atWork(v, l, p, at) }) {
 			hit = append(hit, l)
 		}
 	}
@@ -168,8 +173,9 @@ func begun(p *result.Workload, at time.Time) (n int) {
 	return n
 }
 
-// even is the time around a moment in which the same VMs of a workload were to work: from the last start of one before it
-// to the next start of one that is late, or the next planned end. A VM that is started once more does again what a fault
+// even is the time around a moment in which the same VMs of a workload were to work: from the last start of one before
+// it to the next start of one that is late, or the next planned end. A VM that is started once more does again what a
+// fault
 // ended; end is zero where nothing was to change.
 func even(l *view.Load, at time.Time) (start, end time.Time) {
 	rounds := 0
@@ -178,7 +184,8 @@ func even(l *view.Load, at time.Time) (start, end time.Time) {
 	}
 	again := time.Time{} // the first of the starts after this one
 	for _, p := range l.Parts {
-		if t := p.Times(); begun(p, at) == rounds && len(t) > rounds && (again.IsZero() || t[rounds].Start.Before(again)) {
+		if t := p.Times(); begun(p, at) == rounds && len(t) > rounds &&
+			(again.IsZero() || t[rounds].Start.Before(again)) {
 			again = t[rounds].Start
 		}
 	}
@@ -231,7 +238,8 @@ func jointTrack(v *view.Run, group, measure string, loads []*view.Load) *view.Tr
 	return named
 }
 
-// measure measures one fault, from an earlier one on and until a moment where these are given. The level before is that of the VMs which
+// measure measures one fault, from an earlier one on and until a moment where these are given. The level before is that
+// of the VMs which
 // were at work when it came, without their warm-up; points at which none ran are points at which nothing was done.
 func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, until time.Time) (Comeback, bool) {
 	o := Comeback{Group: group, fault: e.Text, at: e.Time, Quantity: q}
@@ -296,11 +304,16 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		points = append(points, recovery.Point{Seconds: o.track.Elapsed(i), Value: max(0, x)})
 	}
 	var err error
-	o.Recovery, err = recovery.Measure(points, e.Time.Sub(v.Data.Start).Seconds(), recovery.Options{HoldSeconds: max(10, 3*c.Step)})
+	o.Recovery, err = recovery.Measure(
+		points,
+		e.Time.Sub(v.Data.Start).Seconds(),
+		recovery.Options{HoldSeconds: max(10, 3*c.Step)},
+	)
 	return o, err == nil
 }
 
-// failedBetween are the operations of a workload that failed between two moments, as near as its windows tell; all of them
+// failedBetween are the operations of a workload that failed between two moments, as near as its windows tell; all of
+// them
 // where they do not.
 func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
 	if w := l.Whole(); w != nil && len(w.Windows) > 0 {
@@ -317,7 +330,8 @@ func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
 	return n
 }
 
-// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done, or, where
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done, or,
+// where
 // the next fault came soon, most points between lay below the level that counts as regained.
 func (o *Comeback) hit() bool {
 	const fewest = 5
@@ -342,11 +356,23 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 	at := o.at.Sub(v.Data.Start).Seconds()
 	f := result.Finding{
 		Check: "recovery", Subject: o.Group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.track.Ops),
-		Basis: fmt.Sprintf("%s of the workloads of %s that the fault struck, in points of %s; former level %s; a return must hold for %s",
-			o.Quantity.Name, o.Group, view.SayDuration(o.track.Step), o.Quantity.Brief(o.Before.Value), view.SayDuration(max(10, 3*o.track.Step))),
-		Evidence: []result.Evidence{{Name: "level before", Value: o.Before.Value, Unit: o.Quantity.Unit}, {Name: "lowest after",
-			Value: o.Lowest, Unit: o.Quantity.Unit}},
-		Warnings: append(slices.Clone(o.Warnings), "one fault: repeats show how much the time varies (analyze takes several runs)"),
+		Basis: fmt.Sprintf(
+			"%s of the workloads of %s that the fault struck, in points of %s; former level %s; a return must hold for %s",
+			o.Quantity.Name,
+			o.Group,
+			view.SayDuration(o.track.Step),
+			o.Quantity.Brief(o.Before.Value),
+			view.SayDuration(max(10, 3*o.track.Step)),
+		),
+		Evidence: []result.Evidence{
+			{Name: "level before", Value: o.Before.Value, Unit: o.Quantity.Unit},
+			{Name: "lowest after",
+				Value: o.Lowest, Unit: o.Quantity.Unit},
+		},
+		Warnings: append(
+			slices.Clone(o.Warnings),
+			"one fault: repeats show how much the time varies (analyze takes several runs)",
+		),
 	}
 	if o.Quantity.Measure != "" {
 		f.Metric = "time to 90 % of the former " + o.Quantity.Name
@@ -375,15 +401,31 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Severity, f.Value = result.Notice, view.Ptr(o.Regained.Seconds)
 		view.SetInterval(&f, o.Regained.Interval)
 		f.Confidence = 1 // it lies between two points
-		f.Sentence = fmt.Sprintf("%s was back at 90 %% of its former %s after %s%s; %s.", head, o.Quantity.Say(o.Before.Value),
-			view.SayDuration(o.Regained.Seconds), o.stop(), failed)
+		f.Sentence = fmt.Sprintf(
+			"%s was back at 90 %% of its former %s after %s%s; %s.",
+			head,
+			o.Quantity.Say(o.Before.Value),
+			view.SayDuration(o.Regained.Seconds),
+			o.stop(),
+			failed,
+		)
 		if o.Overshoot > 0.25 {
-			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(", and it overshot by %s.", view.Percent(o.Overshoot))
+			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
+				", and it overshot by %s.",
+				view.Percent(o.Overshoot),
+			)
 		}
 	case o.next != nil:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
-		f.Sentence = fmt.Sprintf("%s was not back at 90 %% of its former %s when %q struck at %s%s; %s.", head, o.Quantity.Say(o.Before.Value),
-			o.next.Text, view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
+		f.Sentence = fmt.Sprintf(
+			"%s was not back at 90 %% of its former %s when %q struck at %s%s; %s.",
+			head,
+			o.Quantity.Say(o.Before.Value),
+			o.next.Text,
+			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()),
+			o.stop(),
+			failed,
+		)
 	default:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
 		f.Sentence = fmt.Sprintf("%s never came back to 90 %% of its former %s while it was measured%s; %s.", head,

@@ -10,12 +10,21 @@ import (
 	"plimsoll/result"
 )
 
-// What costs nothing is not blamed for what comes after it, and the planned end of one of two loads is not taken for a loss.
+// What costs nothing is not blamed for what comes after it, and the planned end of one of two loads is not taken for a
+// loss.
 func TestFaultsAreToldApart(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	load := func(name string, from, to int) result.Workload {
-		return result.Workload{Name: name, VM: "vm", Group: "A", Phase: "run", Start: at(from), End: at(to), Ended: "finished"}
+		return result.Workload{
+			Name:  name,
+			VM:    "vm",
+			Group: "A",
+			Phase: "run",
+			Start: at(from),
+			End:   at(to),
+			Ended: "finished",
+		}
 	}
 	level := func(second int) float64 {
 		switch {
@@ -35,7 +44,15 @@ func TestFaultsAreToldApart(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, name := range []string{"W", "W2"} {
-		s := result.Series{Name: name, Op: "read", Measure: result.Rate, Workload: name, Group: "A", Start: at(1), Step: 1}
+		s := result.Series{
+			Name:     name,
+			Op:       "read",
+			Measure:  result.Rate,
+			Workload: name,
+			Group:    "A",
+			Start:    at(1),
+			Step:     1,
+		}
 		for i := range 1200 {
 			v := level(i+1) / 2 * (1 + 0.01*r.NormFloat64())
 			if i >= 900 && name == "W" {
@@ -51,7 +68,12 @@ func TestFaultsAreToldApart(t *testing.T) {
 	for _, f := range recovered(view.New(result.Manifest{}, d)) {
 		got = append(got, f.Sentence)
 	}
-	want := []string{`After "harmless" at 2:00, A went on`, `After "crash" at 5:00, A was back`, `After "over" at 7:00, A went on`, `After "late" at 11:40, A went on`}
+	want := []string{
+		`After "harmless" at 2:00, A went on`,
+		`After "crash" at 5:00, A was back`,
+		`After "over" at 7:00, A went on`,
+		`After "late" at 11:40, A went on`,
+	}
 	if len(got) != len(want) {
 		t.Fatalf("%q, want %q", got, want)
 	}

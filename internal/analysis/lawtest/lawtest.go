@@ -1,4 +1,5 @@
-// Package lawtest draws series whose law is known, for the tests of the methods under internal/analysis: a level of 1000, a
+// Package lawtest draws series whose law is known, for the tests of the methods under internal/analysis: a level of
+// 1000, a
 // noise and a shape over time. Tests only: no shipped package imports this one.
 //
 // Every noise has mean 0 and, where it has one, standard deviation 1; every shape is a share of the level, so that a
@@ -162,7 +163,8 @@ func Multiplied(r *rand.Rand, n int, spread float64, noise Noise) []float64 {
 	return x
 }
 
-// Levels stays at a normal level of so much spread for a random time, of so many points in the mean, and goes on to another.
+// Levels stays at a normal level of so much spread for a random time, of so many points in the mean, and goes on to
+// another.
 func Levels(r *rand.Rand, n, points int, spread float64) Shape {
 	levels := make([]float64, n)
 	for at := 0; at < n; {

@@ -10,7 +10,8 @@ import (
 	"plimsoll/result"
 )
 
-// ClocksDiffer tells of VMs whose clocks were not plimsoll's, the largest distance first. Their reports are corrected for it; what they log is not.
+// ClocksDiffer tells of VMs whose clocks were not plimsoll's, the largest distance first. Their reports are corrected
+// for it; what they log is not.
 var ClocksDiffer = view.Check{Name: "clocks", Rank: 280, Run: clocksDiffer}
 
 func clocksDiffer(v *view.Run) []result.Finding {
@@ -33,8 +34,11 @@ func clocksDiffer(v *view.Run) []result.Finding {
 	}
 	slices.SortStableFunc(off, func(a, b machine) int { return cmp.Compare(math.Abs(b.ahead), math.Abs(a.ahead)) })
 	f := result.Finding{
-		Check: "clocks", Subject: "run", Severity: result.Notice, Metric: "largest distance of a VM's clock from plimsoll's", Unit: "s", Value: view.Ptr(math.Abs(off[0].ahead)),
-		N: len(off), NoInterval: "one reading for each VM", Basis: "time in a generator's first report on each VM, held against when it was started and when the report came",
+		Check: "clocks", Subject: "run", Severity: result.Notice,
+		Metric: "largest distance of a VM's clock from plimsoll's", Unit: "s", Value: view.Ptr(math.Abs(off[0].ahead)),
+		N: len(
+			off,
+		), NoInterval: "one reading for each VM", Basis: "time in a generator's first report on each VM, held against when it was started and when the report came",
 	}
 	var names []string
 	for _, m := range off {
@@ -49,7 +53,11 @@ func clocksDiffer(v *view.Run) []result.Finding {
 	}
 	most := fmt.Sprintf("%s %s", view.SayDuration(math.Abs(off[0].ahead)), side)
 	if len(off) == 1 {
-		f.Sentence = fmt.Sprintf("The clock of %s was %s plimsoll's. The times in its reports are corrected for that; times in its own logs are not.", names[0], most)
+		f.Sentence = fmt.Sprintf(
+			"The clock of %s was %s plimsoll's. The times in its reports are corrected for that; times in its own logs are not.",
+			names[0],
+			most,
+		)
 	} else {
 		f.Sentence = fmt.Sprintf("The clocks of %s differed from plimsoll's (%s); that of %s was %s it. The times in their reports are corrected for that; times in their own logs are not.",
 			view.Plural(len(off), "VM"), view.Some(names), names[0], most)

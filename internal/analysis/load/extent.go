@@ -34,7 +34,8 @@ func tooShort(v *view.Run) []result.Finding {
 	for _, l := range v.Loads {
 		n, s := l.Completed(), l.Longest()
 		f := result.Finding{
-			Check: "too-short", Subject: l.Name, Metric: "measured window", Unit: "s", Value: &s, N: int(min(n, math.MaxInt)), Limit: view.Ptr(shortSeconds),
+			Check: "too-short", Subject: l.Name, Metric: "measured window", Unit: "s", Value: &s, N: int(min(n,
+				math.MaxInt)), Limit: view.Ptr(shortSeconds),
 			NoInterval: "a length and a count, not an estimate", Basis: l.Basis(),
 			Evidence: []result.Evidence{{Name: "window", Value: s, Unit: "s"}},
 		}
@@ -90,7 +91,8 @@ func tooShort(v *view.Run) []result.Finding {
 	return out
 }
 
-// NeverTogether tells of workloads whose VMs never all ran at one time, so that there is no time by which they can be judged.
+// NeverTogether tells of workloads whose VMs never all ran at one time, so that there is no time by which they can be
+// judged.
 var NeverTogether = view.Check{Name: "never-together", Rank: 220, Run: neverTogether}
 
 func neverTogether(v *view.Run) []result.Finding {
@@ -104,8 +106,11 @@ func neverTogether(v *view.Run) []result.Finding {
 			Check: "never-together", Severity: result.Caution, Subject: l.Name, Metric: "VMs", Unit: "count",
 			Value: view.Ptr(float64(len(l.Parts))), N: len(l.Parts), NoInterval: "a fact of the schedule, not a sample",
 			Basis: "starts and ends of the workload on each VM",
-			Sentence: fmt.Sprintf("The %s of %s never all ran at one time: some had ended when others began. Its rate is an average over a changing number of them, pauses included.",
-				view.Plural(len(l.Parts), "VM"), l.Name),
+			Sentence: fmt.Sprintf(
+				"The %s of %s never all ran at one time: some had ended when others began. Its rate is an average over a changing number of them, pauses included.",
+				view.Plural(len(l.Parts), "VM"),
+				l.Name,
+			),
 		})
 	}
 	return out
@@ -140,9 +145,13 @@ func operationErrors(v *view.Run) []result.Finding {
 		low, high := view.Proportion(failed, all)
 		share := float64(failed) / float64(all)
 		f := result.Finding{
-			Check: "errors", Subject: l.Name, Metric: "failed operations", Unit: "%", Value: view.Ptr(share * 100), Low: view.Ptr(low * 100), High: view.Ptr(high * 100),
+			Check: "errors", Subject: l.Name, Metric: "failed operations", Unit: "%", Value: view.Ptr(share * 100),
+			Low: view.Ptr(low * 100), High: view.Ptr(high * 100),
 			N: int(min(all, math.MaxInt)), Limit: view.Ptr(0), Basis: l.Basis(),
-			Evidence: []result.Evidence{{Name: "failed", Value: float64(failed), Unit: "count"}, {Name: "completed", Value: float64(n), Unit: "count"}},
+			Evidence: []result.Evidence{
+				{Name: "failed", Value: float64(failed), Unit: "count"},
+				{Name: "completed", Value: float64(n), Unit: "count"},
+			},
 		}
 		if failed > 0 {
 			f.Warnings = []string{view.Independent}
@@ -152,10 +161,21 @@ func operationErrors(v *view.Run) []result.Finding {
 			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("No operation of %s failed.", l.Name)
 		case share >= manyErrors:
 			f.Severity = result.Blocker
-			f.Sentence = fmt.Sprintf("%s of the operations of %s failed (%s, on %s). What remains does not describe this workload.", view.Percent(share), l.Name, view.SayCount(float64(failed)), view.Some(where))
+			f.Sentence = fmt.Sprintf(
+				"%s of the operations of %s failed (%s, on %s). What remains does not describe this workload.",
+				view.Percent(share),
+				l.Name,
+				view.SayCount(float64(failed)),
+				view.Some(where),
+			)
 		default:
 			f.Severity = result.Caution
-			f.Sentence = fmt.Sprintf("%s of %s failed (on %s). Failed operations are in no percentile.", view.Plural(int(min(failed, math.MaxInt)), "operation"), l.Name, view.Some(where))
+			f.Sentence = fmt.Sprintf(
+				"%s of %s failed (on %s). Failed operations are in no percentile.",
+				view.Plural(int(min(failed, math.MaxInt)), "operation"),
+				l.Name,
+				view.Some(where),
+			)
 		}
 		out = append(out, f)
 	}
@@ -167,7 +187,9 @@ func failures(l *view.Load, failed uint64, where []string) result.Finding {
 	return result.Finding{
 		Check: "errors", Subject: l.Name, Severity: result.Caution, Metric: "failures", Unit: "count",
 		Value: view.Ptr(float64(failed)),
-		N:     int(min(failed, math.MaxInt)), Limit: view.Ptr(0), NoInterval: "what else was done is not counted", Basis: l.Basis(),
+		N: int(
+			min(failed, math.MaxInt),
+		), Limit: view.Ptr(0), NoInterval: "what else was done is not counted", Basis: l.Basis(),
 		Sentence: fmt.Sprintf("%s reported %s (on %s). Of how many is not known: it counts no operations.", l.Name,
 			view.Plural(int(min(failed, math.MaxInt)), "failure"), view.Some(where)),
 	}
@@ -194,8 +216,12 @@ func saturated(v *view.Run) []result.Finding {
 		share := float64(beyond) / float64(n)
 		low, high := view.Proportion(beyond, n)
 		f := result.Finding{
-			Check: "saturated", Subject: l.Name, Metric: "operations at the end of the latency scale", Unit: "%", Value: view.Ptr(share * 100), Low: view.Ptr(low * 100), High: view.Ptr(high * 100),
-			N: int(min(n, math.MaxInt)), Limit: view.Ptr(0), Basis: l.Basis() + fmt.Sprintf("; percentiles are within ±%.2f %%", hist.RelativeError*100),
+			Check: "saturated", Subject: l.Name, Metric: "operations at the end of the latency scale", Unit: "%",
+			Value: view.Ptr(share * 100), Low: view.Ptr(low * 100), High: view.Ptr(high * 100),
+			N: int(
+				min(n, math.MaxInt),
+			), Limit: view.Ptr(0), Basis: l.Basis() + fmt.Sprintf("; percentiles are within ±%.2f %%",
+				hist.RelativeError*100),
 			Evidence: []result.Evidence{{Name: "at 17 s or beyond", Value: float64(beyond), Unit: "count"}},
 		}
 		switch {
@@ -204,7 +230,11 @@ func saturated(v *view.Run) []result.Finding {
 			f.Sentence = fmt.Sprintf("All percentiles of %s lie within the latency scale.", l.Name)
 		default:
 			f.Severity, f.Warnings = result.Caution, []string{view.Independent}
-			f.Sentence = fmt.Sprintf("%s of %s took 17 s or longer, where fio stops counting: the maximum and the highest percentiles are lower bounds.", view.Plural(int(min(beyond, math.MaxInt)), "operation"), l.Name)
+			f.Sentence = fmt.Sprintf(
+				"%s of %s took 17 s or longer, where fio stops counting: the maximum and the highest percentiles are lower bounds.",
+				view.Plural(int(min(beyond, math.MaxInt)), "operation"),
+				l.Name,
+			)
 		}
 		out = append(out, f)
 	}
@@ -237,23 +267,47 @@ func machinesLost(v *view.Run) []result.Finding {
 			explained += n
 		}
 		f := result.Finding{
-			Check: "lost", Subject: l.Name, Severity: result.Caution, Metric: "VMs that did not end as planned", Unit: "count", Value: view.Ptr(float64(bad)), N: len(l.Parts), Limit: view.Ptr(0),
+			Check: "lost", Subject: l.Name, Severity: result.Caution, Metric: "VMs that did not end as planned",
+			Unit: "count", Value: view.Ptr(float64(bad)), N: len(l.Parts), Limit: view.Ptr(0),
 			NoInterval: "a count of VMs, not a sample", Basis: "journal and exit of the generator on each VM",
 		}
 		switch {
 		case bad == 0:
-			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("%s ended as planned on %s.", l.Name, view.Plural(len(l.Parts), "VM"))
+			f.Severity, f.Sentence = result.Fine, fmt.Sprintf(
+				"%s ended as planned on %s.",
+				l.Name,
+				view.Plural(len(l.Parts), "VM"),
+			)
 		case len(lost) > 0:
-			f.Sentence = fmt.Sprintf("%s lost %s of %d on the way (%s). Totals hold what they reported until then.", l.Name, view.Plural(len(lost), "VM"), len(l.Parts), view.Some(lost))
+			f.Sentence = fmt.Sprintf(
+				"%s lost %s of %d on the way (%s). Totals hold what they reported until then.",
+				l.Name,
+				view.Plural(len(lost), "VM"),
+				len(l.Parts),
+				view.Some(lost),
+			)
 		case len(failed) > 0:
-			f.Sentence = fmt.Sprintf("The generator of %s failed on %s of %d (%s). Totals hold what was reported until then.", l.Name, view.Plural(len(failed), "VM"), len(l.Parts), view.Some(failed))
+			f.Sentence = fmt.Sprintf(
+				"The generator of %s failed on %s of %d (%s). Totals hold what was reported until then.",
+				l.Name,
+				view.Plural(len(failed), "VM"),
+				len(l.Parts),
+				view.Some(failed),
+			)
 		default:
 			why := "the record of the run ends before it"
 			if v.Manifest.Error != "" {
 				why = "the run failed (" + strings.TrimSuffix(v.Manifest.Error, ".") + ")"
 			}
 			f.Metric = "VMs without a recorded end"
-			f.Sentence = fmt.Sprintf("How %s ended on %s of %d (%s) is not recorded: %s. Totals hold what was recorded until then.", l.Name, view.Plural(len(open), "VM"), len(l.Parts), view.Some(open), why)
+			f.Sentence = fmt.Sprintf(
+				"How %s ended on %s of %d (%s) is not recorded: %s. Totals hold what was recorded until then.",
+				l.Name,
+				view.Plural(len(open), "VM"),
+				len(l.Parts),
+				view.Some(open),
+				why,
+			)
 		}
 		if bad == len(l.Parts) {
 			f.Severity = result.Blocker
@@ -265,9 +319,15 @@ func machinesLost(v *view.Run) []result.Finding {
 				at, vms := view.ClockOf(e.Time.Sub(v.Data.Start).Seconds()), view.Plural(ended[e.Time], "VM")
 				switch {
 				case len(faults) == 1:
-					each = append(each, fmt.Sprintf("The fault at %s ended %s on %s of %d", at, l.Name, vms, len(l.Parts)))
+					each = append(
+						each,
+						fmt.Sprintf("The fault at %s ended %s on %s of %d", at, l.Name, vms, len(l.Parts)),
+					)
 				case i == 0:
-					each = append(each, fmt.Sprintf("%q at %s ended %s on %s of %d", e.Text, at, l.Name, vms, len(l.Parts)))
+					each = append(
+						each,
+						fmt.Sprintf("%q at %s ended %s on %s of %d", e.Text, at, l.Name, vms, len(l.Parts)),
+					)
 				default:
 					each = append(each, fmt.Sprintf("%q at %s on %s", e.Text, at, vms))
 				}
@@ -280,7 +340,8 @@ func machinesLost(v *view.Run) []result.Finding {
 	return out
 }
 
-// endedBy is the fault that ended a workload on a VM: the one nearest to one of its ends, and not later than its last report
+// endedBy is the fault that ended a workload on a VM: the one nearest to one of its ends, and not later than its last
+// report
 // and the one that did not come any more explain; nil when there is none.
 func endedBy(v *view.Run, l *view.Load, p *result.Workload) (best *result.Mark) {
 	slack := max(10*time.Second, v.Silence(l))

@@ -51,25 +51,47 @@ func latencyKind(v *view.Run) []result.Finding {
 		return nil
 	}
 	f := result.Finding{
-		Check: "latency-kind", Subject: "run", Severity: result.Fine, Metric: "workloads whose times are service times", Unit: "count", Value: view.Ptr(float64(len(service))), N: len(service) + len(response),
+		Check: "latency-kind", Subject: "run", Severity: result.Fine,
+		Metric: "workloads whose times are service times", Unit: "count", Value: view.Ptr(float64(len(service))),
+		N:          len(service) + len(response),
 		NoInterval: "a property of the generators", Basis: "what each generator records; percentiles are from merged histograms and never averaged",
 	}
 	switch {
 	case worst != nil:
 		f.Severity, f.Limit = result.Caution, view.Ptr(1-view.RateTolerance)
 		f.Metric, f.Unit, f.Value = "achieved ÷ offered", "ratio", view.Ptr(least)
-		behind, their := fmt.Sprintf("%s fell behind the rate it was offered (%s of it)", hidden[0], view.Percent(least)), "its"
+		behind, their := fmt.Sprintf(
+			"%s fell behind the rate it was offered (%s of it)",
+			hidden[0],
+			view.Percent(least),
+		), "its"
 		if len(hidden) > 1 {
-			behind, their = fmt.Sprintf("%s fell behind the rates they were offered (%s most, at %s of its rate)", view.Some(hidden), worst.Name, view.Percent(least)), "their"
+			behind, their = fmt.Sprintf(
+				"%s fell behind the rates they were offered (%s most, at %s of its rate)",
+				view.Some(hidden),
+				worst.Name,
+				view.Percent(least),
+			), "their"
 		}
-		f.Sentence = fmt.Sprintf("%s, and %s times are service times, from the actual send: the wait before a late send is in no percentile. A user on that schedule waited longer.", behind, their)
+		f.Sentence = fmt.Sprintf(
+			"%s, and %s times are service times, from the actual send: the wait before a late send is in no percentile. A user on that schedule waited longer.",
+			behind,
+			their,
+		)
 	case len(scheduled) > 0:
 		f.Severity = result.Notice
 		verb, their, rate := "was", "its", "rate"
 		if len(scheduled) > 1 {
 			verb, their, rate = "were", "their", "rates"
 		}
-		f.Sentence = fmt.Sprintf("%s %s offered on a schedule (an open loop) and kept %s %s, yet %s times are service times, from the actual send: what a late send waited is in no percentile.", view.Some(scheduled), verb, their, rate, their)
+		f.Sentence = fmt.Sprintf(
+			"%s %s offered on a schedule (an open loop) and kept %s %s, yet %s times are service times, from the actual send: what a late send waited is in no percentile.",
+			view.Some(scheduled),
+			verb,
+			their,
+			rate,
+			their,
+		)
 	case len(response) == 0 && v.Manifest.Target == result.ImportTarget:
 		f.Severity = result.Notice
 		f.Sentence = "All times are service times, from the actual send of an operation to its completion. " +
@@ -79,7 +101,11 @@ func latencyKind(v *view.Run) []result.Finding {
 	case len(service) == 0:
 		f.Sentence = "All times are response times, from the moment an operation was due to its completion."
 	default:
-		f.Sentence = fmt.Sprintf("The times of %s are response times, those of %s service times: the two are not to be compared.", view.Some(response), view.Some(service))
+		f.Sentence = fmt.Sprintf(
+			"The times of %s are response times, those of %s service times: the two are not to be compared.",
+			view.Some(response),
+			view.Some(service),
+		)
 		f.Severity = result.Notice
 	}
 	return []result.Finding{f}

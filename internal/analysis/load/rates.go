@@ -1,5 +1,6 @@
-// Package load asks whether the load was what it was to be, and whether its figures hold together: how long and how many,
-// offered and achieved rates, Little's law, what latency is of, failed operations, VMs lost, clocks. It gives view.Checks to
+// Package load asks whether the load was what it was to be, and whether its figures hold together: how long and how
+// many, offered and achieved rates, Little's law, what latency is of, failed operations, VMs lost, clocks. It gives
+// view.Checks to
 // package analysis. Where an engine did not declare depths or rates it says nothing of them.
 package load
 
@@ -37,7 +38,8 @@ func littlesLaw(v *view.Run) []result.Finding {
 	return out
 }
 
-// What a VM must have done for its outstanding operations to be judged: of less, those under way at the beginning and at the
+// What a VM must have done for its outstanding operations to be judged: of less, those under way at the beginning and
+// at the
 // end, and the time that a generator takes to start, say more than the law.
 const (
 	littleFewest  = 100 // operations
@@ -84,11 +86,16 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 		return result.Finding{}, false // said by too-short
 	}
 	f := result.Finding{
-		Check: "littles-law", Subject: l.Name, Metric: "mean operations outstanding", Unit: "count", N: int(count), Value: &inFlight, Basis: l.Basis(),
+		Check: "littles-law", Subject: l.Name, Metric: "mean operations outstanding", Unit: "count", N: int(count),
+		Value: &inFlight, Basis: l.Basis(),
 		Evidence: []result.Evidence{
 			{Name: "throughput", Value: rate, Unit: l.Rate().Unit}, {Name: "mean service time",
 				Value: service / float64(count), Unit: "s"},
-			{Name: "product", Value: inFlight, Unit: "count"}, {Name: "most the job allows outstanding", Value: atMost, Unit: "count"},
+			{
+				Name:  "product",
+				Value: inFlight,
+				Unit:  "count",
+			}, {Name: "most the job allows outstanding", Value: atMost, Unit: "count"},
 		},
 	}
 	if few {
@@ -106,36 +113,69 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 	if outstanding == "1 operations" {
 		outstanding = "1 operation"
 	}
-	what := fmt.Sprintf("%s kept %s outstanding on average (%s per second × %s)", l.Name, outstanding, view.SayCount(rate), view.SayDuration(service/float64(count)))
+	what := fmt.Sprintf(
+		"%s kept %s outstanding on average (%s per second × %s)",
+		l.Name,
+		outstanding,
+		view.SayCount(rate),
+		view.SayDuration(service/float64(count)),
+	)
 	switch {
 	case len(over) > 0:
 		f.Severity, f.Limit = result.Blocker, view.Ptr(littleAbove*atMost)
-		f.Sentence = fmt.Sprintf("%s, but its job allows at most %s. On %s throughput and service time cannot both be right.", what, view.SayCount(atMost), view.Some(over))
+		f.Sentence = fmt.Sprintf(
+			"%s, but its job allows at most %s. On %s throughput and service time cannot both be right.",
+			what,
+			view.SayCount(atMost),
+			view.Some(over),
+		)
 	case atMost == 0:
 		f.Severity = result.Notice
 		f.Sentence = what + ". How many its job allows is not known, so this could not be checked."
 	case len(under) > 0 && !l.MovesBlocks(): // users think between two requests, which no generator declares
 		f.Severity, f.Limit = result.Notice, view.Ptr(littleBelow*atLeast)
-		f.Sentence = fmt.Sprintf("%s of the %s its clients could have. On %s they paused between them, or were short of CPU.", what, view.SayCount(atMost), view.Some(under))
+		f.Sentence = fmt.Sprintf(
+			"%s of the %s its clients could have. On %s they paused between them, or were short of CPU.",
+			what,
+			view.SayCount(atMost),
+			view.Some(under),
+		)
 	case len(under) > 0:
 		f.Severity, f.Limit = result.Caution, view.Ptr(littleBelow*atLeast)
 		asks := view.SayCount(atMost) + " at all times"
 		if atLeast < 0.99*atMost {
 			asks = view.SayCount(atLeast) + " on average, by what its sections still had to do"
 		}
-		f.Sentence = fmt.Sprintf("%s, though its job asks for %s. On %s the generator paused or was short of CPU: the storage was asked for less than the job says.", what, asks, view.Some(under))
+		f.Sentence = fmt.Sprintf(
+			"%s, though its job asks for %s. On %s the generator paused or was short of CPU: the storage was asked for less than the job says.",
+			what,
+			asks,
+			view.Some(under),
+		)
 	case atLeast < atMost:
 		f.Severity, f.Limit = result.Fine, view.Ptr(littleAbove*atMost)
-		f.Sentence = fmt.Sprintf("%s, within the %s its job allows. It may stay below, since %s. Throughput and service time agree.", what, view.SayCount(atMost), why)
+		f.Sentence = fmt.Sprintf(
+			"%s, within the %s its job allows. It may stay below, since %s. Throughput and service time agree.",
+			what,
+			view.SayCount(atMost),
+			why,
+		)
 	default:
 		f.Severity, f.Limit = result.Fine, view.Ptr(littleBelow*atLeast)
-		f.Sentence = fmt.Sprintf("%s; its job asks for %s. Throughput and service time agree (%s to %s of the depth is accepted).", what, view.SayCount(atMost), view.Percent(littleBelow), view.Percent(littleAbove))
+		f.Sentence = fmt.Sprintf(
+			"%s; its job asks for %s. Throughput and service time agree (%s to %s of the depth is accepted).",
+			what,
+			view.SayCount(atMost),
+			view.Percent(littleBelow),
+			view.Percent(littleAbove),
+		)
 	}
 	return f, true
 }
 
-// asked is how many operations a VM's job holds outstanding at the least, on average over its time: a lane without a rate its
-// depth for as long as it has work. Of one that may have had none for a part of the time nothing is asked where for how long
+// asked is how many operations a VM's job holds outstanding at the least, on average over its time: a lane without a
+// rate its depth for as long as it has work. Of one that may have had none for a part of the time nothing is asked
+// where for how long
 // it worked is not known.
 func asked(p *result.Workload) (least float64) {
 	if !slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return l.Brief }) {
@@ -216,27 +256,47 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 	}
 	if unlimited > 0 {
 		f.Severity, f.NoInterval = result.Notice, "operations are not counted by section"
-		f.Sentence = fmt.Sprintf("Whether %s reached its offered rate cannot be told: only %d of its %s have a rate, and the tool counts them together.", l.Name, limited, view.Plural(limited+unlimited, "section"))
+		f.Sentence = fmt.Sprintf(
+			"Whether %s reached its offered rate cannot be told: only %d of its %s have a rate, and the tool counts them together.",
+			l.Name,
+			limited,
+			view.Plural(limited+unlimited, "section"),
+		)
 		return f, true
 	}
 	if turns {
-		f.Severity, f.NoInterval, f.Evidence = result.Notice, "what is offered changes with the sections", f.Evidence[1:]
-		f.Sentence = fmt.Sprintf("Whether %s reached its offered rate cannot be told: its sections ran one after another, each with a rate of its own.", l.Name)
+		f.Severity, f.NoInterval, f.Evidence = result.Notice, "what is offered changes with the sections",
+			f.Evidence[1:]
+		f.Sentence = fmt.Sprintf(
+			"Whether %s reached its offered rate cannot be told: its sections ran one after another, each with a rate of its own.",
+			l.Name,
+		)
 		return f, true
 	}
 	f.Low, f.High, f.Limit = &low, &high, view.Ptr(want*(1-view.RateTolerance))
 	f.Warnings = []string{"the interval takes completions as a Poisson count; a paced generator varies less"}
 	parts, missed := windowRates(l, want)
 	f.Evidence = append(f.Evidence, parts...)
-	what := fmt.Sprintf("%s was offered %s and did %s (%s)", l.Name, q.Say(want), view.SayCount(got), view.Percent(got/want))
+	what := fmt.Sprintf(
+		"%s was offered %s and did %s (%s)",
+		l.Name,
+		q.Say(want),
+		view.SayCount(got),
+		view.Percent(got/want),
+	)
 	if w := l.Whole(); w != nil && w.Apart {
 		what += " by its VMs while each ran, for they never all ran at one time"
 	}
 	switch {
 	case high < want*(1-view.RateTolerance) && early > 0 && own >= want*(1-view.RateTolerance):
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf("%s: its VMs reached it while they ran, but %d of %d ended early, and all together missed it%s.",
-			what, early, len(l.Parts), missed)
+		f.Sentence = fmt.Sprintf(
+			"%s: its VMs reached it while they ran, but %d of %d ended early, and all together missed it%s.",
+			what,
+			early,
+			len(l.Parts),
+			missed,
+		)
 	case high < want*(1-view.RateTolerance):
 		f.Severity = result.Caution
 		f.Sentence = what + ": it did not reach the offered rate" + missed + "."
@@ -253,7 +313,8 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 	return f, true
 }
 
-// endedEarly counts the VMs that were lost or failed before the time by which their workload is judged was over, by more
+// endedEarly counts the VMs that were lost or failed before the time by which their workload is judged was over, by
+// more
 // than a hundredth of it. One that began late, or ended as planned, did not end early.
 func endedEarly(l *view.Load) (n int) {
 	from, to := l.Judged()

@@ -25,14 +25,22 @@ func TestWindowsBelowTheRate(t *testing.T) {
 		for i, r := range rates {
 			from := start.Add(time.Duration(i) * 100 * time.Second)
 			w.Windows = append(w.Windows, result.Window{
-				Name: fmt.Sprint("w", i), Start: from, End: from.Add(100 * time.Second), Ops: []result.OpTotals{{Op: "read", Count: r * 100}},
+				Name: fmt.Sprint(
+					"w",
+					i,
+				), Start: from, End: from.Add(100 * time.Second), Ops: []result.OpTotals{{Op: "read", Count: r * 100}},
 			})
 		}
 		_, missed := windowRates(&view.Load{Merged: &w}, 1000)
 		return missed
 	}
 	got := []string{words(1000, 1000), words(1000, 500), words(400, 500), words(1000, 500, 400, 600)}
-	want := []string{"", " w1 (50 %)", " in any part of it: w0 (40 %), w1 (50 %)", " in 3 of its 4 windows, by the most w2 (40 %)"}
+	want := []string{
+		"",
+		" w1 (50 %)",
+		" in any part of it: w0 (40 %), w1 (50 %)",
+		" in 3 of its 4 windows, by the most w2 (40 %)",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -48,9 +56,11 @@ func TestEndedEarly(t *testing.T) {
 		parts []*result.Workload
 		want  int
 	}{
-		"late starters": {[]*result.Workload{part(0, 1000, "finished"), part(300, 1000, "stopped"), part(600, 1000, "finished")}, 0},
-		"planned ends":  {[]*result.Workload{part(0, 1000, "finished"), part(0, 500, "finished")}, 0},
-		"lost":          {[]*result.Workload{part(0, 1000, "finished"), part(300, 985, "lost"), part(0, 995, "lost"), part(0, 1, "failed")}, 2},
+		"late starters": {[]*result.Workload{part(0, 1000, "finished"), part(300, 1000, "stopped"), part(600, 1000,
+			"finished")}, 0},
+		"planned ends": {[]*result.Workload{part(0, 1000, "finished"), part(0, 500, "finished")}, 0},
+		"lost": {[]*result.Workload{part(0, 1000, "finished"), part(300, 985, "lost"), part(0, 995, "lost"),
+			part(0, 1, "failed")}, 2},
 		"none came far": {[]*result.Workload{part(0, 10, "lost"), part(0, 10, "lost")}, 0},
 	} {
 		if got := endedEarly(&view.Load{Parts: c.parts}); got != c.want {
@@ -68,8 +78,14 @@ func TestLittleCountsWhatWasStillToDo(t *testing.T) {
 	part := func(seconds, kept float64, n uint64, lanes ...result.Lane) *view.Load {
 		h := &hist.Histogram{}
 		h.Add(uint64(kept*seconds/float64(n)*1e9), n)
-		return &view.Load{Name: "W", Parts: []*result.Workload{{Name: "W", VM: "a", Start: t0, End: t0.Add(time.Duration(seconds * float64(time.Second))),
-			Lanes: lanes, Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read", Count: n, Seconds: kept * seconds, Hist: h}}}}}
+		return &view.Load{
+			Name: "W",
+			Parts: []*result.Workload{
+				{Name: "W", VM: "a", Start: t0, End: t0.Add(time.Duration(seconds * float64(time.Second))),
+					Lanes: lanes, Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read", Count: n,
+						Seconds: kept * seconds, Hist: h}}},
+			},
+		}
 	}
 	for name, c := range map[string]struct {
 		l    *view.Load
@@ -78,9 +94,11 @@ func TestLittleCountsWhatWasStillToDo(t *testing.T) {
 		"small ones end first": {part(100, 10, 1e6, lane(16, 10), lane(16, 50)), "fine: It may stay below, since not all its sections work all the time"},
 		"short of what was left": {part(100, 5, 1e6, lane(16, 10), lane(16, 50)),
 			"caution: though its job asks for 9.6 on average, by what its sections still had to do"},
-		"not known for how long":        {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "fine: It may stay below, since not all its sections work all the time"},
-		"all work all the time":         {part(100, 5, 1e6, result.Lane{Depth: 16, Reads: true}), "caution: though its job asks for 16 at all times"},
-		"more than can be":              {part(100, 40, 1e6, lane(16, 10), lane(16, 50)), "blocker: but its job allows at most 32"},
+		"not known for how long": {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "fine: It may stay below, since not all its sections work all the time"},
+		"all work all the time": {part(100, 5, 1e6, result.Lane{Depth: 16, Reads: true}),
+			"caution: though its job asks for 16 at all times"},
+		"more than can be": {part(100, 40, 1e6, lane(16, 10), lane(16, 50)),
+			"blocker: but its job allows at most 32"},
 		"twelve operations in 300 ms":   {part(0.3, 0.04, 12, result.Lane{Depth: 16, Reads: true}), ""},
 		"a long wait for few":           {part(30, 1, 12, result.Lane{Depth: 16, Reads: true}), ""},
 		"hardly longer than operations": {part(2, 10, 100, result.Lane{Depth: 16, Reads: true}), ""},

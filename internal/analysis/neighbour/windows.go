@@ -1,5 +1,6 @@
-// Package neighbour asks what a neighbour costs: the windows of a workload, before, with and after others and around each
-// annotated moment, are compared with the first of them. It gives a view.Check to package analysis. Stages of a growing load
+// Package neighbour asks what a neighbour costs: the windows of a workload, before, with and after others and around
+// each annotated moment, are compared with the first of them. It gives a view.Check to package analysis. Stages of a
+// growing load
 // are no neighbours; see package scale.
 package neighbour
 
@@ -21,7 +22,8 @@ const changed = 0.05
 const mostChanges = 3
 
 // Windows compares the parts of a workload's time, before, with and after its neighbours and around each annotated
-// moment, with the first of them: what a noisy-neighbour test asks for. One finding is about the rate, one about the mean
+// moment, with the first of them: what a noisy-neighbour test asks for. One finding is about the rate, one about the
+// mean
 // latency; percentiles of the merged histograms stand beside them.
 var Windows = view.Check{Name: "windows", Rank: 130, Run: windows}
 
@@ -96,7 +98,8 @@ func (p part) value(q view.Quantity) (v float64, ok bool) {
 	return v / p.seconds, p.seconds > 0
 }
 
-// partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a workload
+// partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a
+// workload
 // ran: windows in the same company are joined, their counts and histograms merged.
 func partsOf(windows []result.Window) []part {
 	var out []part
@@ -136,7 +139,8 @@ func over(c *view.Track, p part) *view.Track {
 	return out
 }
 
-// clearly is how far from no change the nearer end of a ratio's interval is, as a factor; 1 when it holds no change or has no ends.
+// clearly is how far from no change the nearer end of a ratio's interval is, as a factor; 1 when it holds no change or
+// has no ends.
 func clearly(f result.Finding) float64 {
 	switch {
 	case f.Low == nil || f.High == nil:
@@ -157,7 +161,8 @@ func width(f result.Finding) float64 {
 	return *f.High / *f.Low
 }
 
-// most keeps all findings when they are few, else the one that moved most clearly, or that is known best when none did: the largest of
+// most keeps all findings when they are few, else the one that moved most clearly, or that is known best when none did:
+// the largest of
 // many changes is most of all the least certain.
 func most(all []result.Finding, windows int) []result.Finding {
 	if len(all) <= mostChanges {
@@ -199,7 +204,14 @@ func whenever(first, later result.Window) (was, is string) {
 }
 
 func (p *pair) basis(source string) string {
-	return fmt.Sprintf("%s (%s) against %s (%s), one run%s", p.later.Name, view.SayDuration(p.later.seconds), p.first.Name, view.SayDuration(p.first.seconds), source)
+	return fmt.Sprintf(
+		"%s (%s) against %s (%s), one run%s",
+		p.later.Name,
+		view.SayDuration(p.later.seconds),
+		p.first.Name,
+		view.SayDuration(p.first.seconds),
+		source,
+	)
 }
 
 // oneRun is what every comparison inside a run must say.
@@ -223,7 +235,8 @@ func (p *pair) rate() (result.Finding, bool) {
 	}
 	r, low, high := view.Ratio(nb, na, b, a)
 	f := result.Finding{
-		Check: "windows", Subject: p.l.Name, Metric: "rate " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r, Low: &low, High: &high, N: int(na + nb), Limit: view.Ptr(1 - changed),
+		Check: "windows", Subject: p.l.Name, Metric: "rate " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		Value: &r, Low: &low, High: &high, N: int(na + nb), Limit: view.Ptr(1 - changed),
 		Basis: p.basis(""), Warnings: []string{oneRun},
 		Evidence: p.both("rate ", float64(na)/a, float64(nb)/b),
 	}
@@ -246,8 +259,15 @@ func (p *pair) rate() (result.Finding, bool) {
 	tail, evidence, tailMoved, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
 	moved := high < 1-changed || low > 1+changed
-	said := fmt.Sprintf("%s did %s %s and %s %s (%s)", p.l.Name, p.of.Say(float64(na)/a), p.was, view.SayCount(float64(nb)/b),
-		p.is, view.Signed(r-1))
+	said := fmt.Sprintf(
+		"%s did %s %s and %s %s (%s)",
+		p.l.Name,
+		p.of.Say(float64(na)/a),
+		p.was,
+		view.SayCount(float64(nb)/b),
+		p.is,
+		view.Signed(r-1),
+	)
 	if tail != "" {
 		said += "; " + tail
 	}
@@ -259,7 +279,12 @@ func (p *pair) rate() (result.Finding, bool) {
 		case low >= 1-changed && high <= 1+changed && tailKept:
 			f.Sentence = said + "; neither moved by more than " + view.Percent(changed) + "." + p.kept(na, nb)
 		default:
-			f.Sentence = said + "; whether either moved by more than " + view.Percent(changed) + " cannot be told." + p.kept(na, nb)
+			f.Sentence = said + "; whether either moved by more than " + view.Percent(
+				changed,
+			) + " cannot be told." + p.kept(
+				na,
+				nb,
+			)
 		}
 	}
 	return f, true
@@ -279,7 +304,8 @@ func (p *pair) measure() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name,
+		Unit:  "ratio",
 		Limit: view.Ptr(1 - changed),
 		Basis: p.basis(""), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ", a, b),
 		NoInterval: "there is no series of " + p.of.Name,
@@ -314,7 +340,9 @@ func (p *pair) measure() (result.Finding, bool) {
 	case *f.Low >= 1-changed && *f.High <= 1+changed:
 		f.Severity, f.Sentence = result.Fine, said+"): it did not move by more than "+view.Percent(changed)+"."
 	default:
-		f.Severity, f.Sentence = result.Fine, said+"); whether it moved by more than "+view.Percent(changed)+" cannot be told."
+		f.Severity, f.Sentence = result.Fine, said+"); whether it moved by more than "+view.Percent(
+			changed,
+		)+" cannot be told."
 	}
 	return f, true
 }
@@ -355,9 +383,12 @@ func (p *pair) single() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
-		N: 2, Limit: view.Ptr(1 - changed),
-		Basis: p.basis("; the last figure of the tool in each"), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ",
+		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name,
+		Unit: "ratio",
+		N:    2, Limit: view.Ptr(1 - changed),
+		Basis: p.basis(
+			"; the last figure of the tool in each",
+		), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ",
 			a, b),
 		NoInterval: "figures that the tool made by itself",
 	}
@@ -409,10 +440,18 @@ func (p *pair) kept(first, later uint64) string {
 	if words(a) == words(b) {
 		return fmt.Sprintf(" Its offered rate of %s was %s both times.", view.SayCount(want), words(a))
 	}
-	return fmt.Sprintf(" Its offered rate of %s was %s %s and %s %s.", view.SayCount(want), words(a), p.was, words(b), p.is)
+	return fmt.Sprintf(
+		" Its offered rate of %s was %s %s and %s %s.",
+		view.SayCount(want),
+		words(a),
+		p.was,
+		words(b),
+		p.is,
+	)
 }
 
-// tail compares percentiles of the kind of operation whose 99th moved most. It moved when the intervals of the two lie apart by more than
+// tail compares percentiles of the kind of operation whose 99th moved most. It moved when the intervals of the two lie
+// apart by more than
 // what is called a change, and kept when even their far ends are closer.
 func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 	worst, sure := 1.0, false
@@ -438,8 +477,13 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 		kept = kept && max(hi2/lo, hi/lo2) <= 1+changed
 		if x := pa / pb; said == "" || view.Away(x) > view.Away(worst) {
 			worst, sure = x, lo2 > hi || hi2 < lo
-			said = fmt.Sprintf("the %s of its %s %s", p.latency, view.Noun(declared), went(view.SayDuration(mb), view.SayDuration(ma),
-				view.SayDuration(pb), view.SayDuration(pa)))
+			said = fmt.Sprintf(
+				"the %s of its %s %s",
+				p.latency,
+				view.Noun(declared),
+				went(view.SayDuration(mb), view.SayDuration(ma),
+					view.SayDuration(pb), view.SayDuration(pa)),
+			)
 		}
 	}
 	return said, ev, sure && view.Away(worst) > 1+changed, kept
@@ -449,16 +493,33 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 func went(median, medianNow, tail, tailNow string) string {
 	switch {
 	case median != medianNow && tail != tailNow:
-		return fmt.Sprintf("went from %s to %s in the median and from %s to %s at the 99th percentile", median, medianNow, tail, tailNow)
+		return fmt.Sprintf(
+			"went from %s to %s in the median and from %s to %s at the 99th percentile",
+			median,
+			medianNow,
+			tail,
+			tailNow,
+		)
 	case median == medianNow && tail == tailNow:
 		return fmt.Sprintf("stayed at %s in the median and at %s at the 99th percentile", median, tail)
 	case median == medianNow:
-		return fmt.Sprintf("stayed at %s in the median and went from %s to %s at the 99th percentile", median, tail, tailNow)
+		return fmt.Sprintf(
+			"stayed at %s in the median and went from %s to %s at the 99th percentile",
+			median,
+			tail,
+			tailNow,
+		)
 	}
-	return fmt.Sprintf("went from %s to %s in the median and stayed at %s at the 99th percentile", median, medianNow, tail)
+	return fmt.Sprintf(
+		"went from %s to %s in the median and stayed at %s at the 99th percentile",
+		median,
+		medianNow,
+		tail,
+	)
 }
 
-// mean compares the mean latency over all operations. A mean is what Little's law and a user's total waiting know; the tail is
+// mean compares the mean latency over all operations. A mean is what Little's law and a user's total waiting know; the
+// tail is
 // in the other finding.
 func (p *pair) mean() (result.Finding, bool) {
 	na, sa, whole := timedTotals(p.first.Ops)
@@ -469,9 +530,16 @@ func (p *pair) mean() (result.Finding, bool) {
 	ma, mb := sa/float64(na), sb/float64(nb)
 	r := mb / ma
 	f := result.Finding{
-		Check: "latency-cost", Subject: p.l.Name, Metric: "mean " + p.latency + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r, N: int(na + nb), Limit: view.Ptr(1 + changed),
-		Basis: p.basis(""), Warnings: []string{oneRun}, NoInterval: "there is no series of the latency of this workload alone",
-		Evidence: []result.Evidence{{Name: "mean " + p.first.Name, Value: ma, Unit: "s"}, {Name: "mean " + p.later.Name, Value: mb, Unit: "s"}},
+		Check: "latency-cost", Subject: p.l.Name,
+		Metric: "mean " + p.latency + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r,
+		N: int(na + nb), Limit: view.Ptr(1 + changed),
+		Basis: p.basis(
+			"",
+		), Warnings: []string{oneRun}, NoInterval: "there is no series of the latency of this workload alone",
+		Evidence: []result.Evidence{
+			{Name: "mean " + p.first.Name, Value: ma, Unit: "s"},
+			{Name: "mean " + p.later.Name, Value: mb, Unit: "s"},
+		},
 	}
 	span := ""
 	if p.a != nil && p.a.Busy != nil {
@@ -481,7 +549,9 @@ func (p *pair) mean() (result.Finding, bool) {
 		f.NoInterval = in.Reason
 		if f.Low != nil {
 			f.N = len(fa.Amount) + len(fb.Amount)
-			f.Basis = p.basis("; " + in.Method + " over points of " + view.SayDuration(p.a.Step) + ", weighted by operations")
+			f.Basis = p.basis(
+				"; " + in.Method + " over points of " + view.SayDuration(p.a.Step) + ", weighted by operations",
+			)
 			span = fmt.Sprintf(" (95 %%: ×%s to ×%s)", view.SayCount(*f.Low), view.SayCount(*f.High))
 		}
 		f.Chart = p.picture("mean "+p.latency, "s", each(p.a), each(p.b))
@@ -495,8 +565,17 @@ func (p *pair) mean() (result.Finding, bool) {
 	if counted := p.l.Counted(); counted != "operations" {
 		what = "On average the " + counted + " of " + p.l.Name
 	}
-	f.Sentence = fmt.Sprintf("%s took %s %s and %s %s: ×%s%s in %s.", what, view.SayDuration(ma), p.was, view.SayDuration(mb),
-		p.is, view.SayCount(r), span, p.latency)
+	f.Sentence = fmt.Sprintf(
+		"%s took %s %s and %s %s: ×%s%s in %s.",
+		what,
+		view.SayDuration(ma),
+		p.was,
+		view.SayDuration(mb),
+		p.is,
+		view.SayCount(r),
+		span,
+		p.latency,
+	)
 	return f, true
 }
 

@@ -27,7 +27,10 @@ func TestPercentilesOfAHandful(t *testing.T) {
 			if o.n > 0 {
 				h := &hist.Histogram{}
 				h.Add(o.each, o.n)
-				w.Ops = append(w.Ops, result.OpTotals{Op: o.op, Count: o.n, Seconds: float64(o.n*o.each) / 1e9, Hist: h})
+				w.Ops = append(
+					w.Ops,
+					result.OpTotals{Op: o.op, Count: o.n, Seconds: float64(o.n*o.each) / 1e9, Hist: h},
+				)
 			}
 		}
 		return w
@@ -37,8 +40,12 @@ func TestPercentilesOfAHandful(t *testing.T) {
 		want          string
 	}{{50_000, 1, "reads"}, {50_000, 99, "reads"}, {50_000, 100, "writes"}, {99, 1, ""}, {1, 1, ""}} {
 		l := &view.Load{Name: "W", Parts: []*result.Workload{{Operations: result.BlockOperations()}}}
-		p := pair{l: l, latency: "service time", first: partsOf([]result.Window{window("alone", 0, c.reads, c.writes)})[0],
-			later: partsOf([]result.Window{window("with N", 100, c.reads, c.writes)})[0]}
+		p := pair{
+			l:       l,
+			latency: "service time",
+			first:   partsOf([]result.Window{window("alone", 0, c.reads, c.writes)})[0],
+			later:   partsOf([]result.Window{window("with N", 100, c.reads, c.writes)})[0],
+		}
 		told, _, _, _ := p.tail()
 		if got := strings.Contains(told, "its "+c.want) && c.want != ""; got != (told != "") || got != (c.want != "") {
 			t.Errorf("%d reads and %d writes: %q, want it of %q", c.reads, c.writes, told, c.want)
@@ -46,7 +53,8 @@ func TestPercentilesOfAHandful(t *testing.T) {
 	}
 }
 
-// Names of workloads and texts of annotations that look like parts of a window's name are not taken for these: windows are
+// Names of workloads and texts of annotations that look like parts of a window's name are not taken for these: windows
+// are
 // joined, and told apart, by who ran beside.
 func TestNamesThatLookLikeWindows(t *testing.T) {
 	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
@@ -86,7 +94,8 @@ func TestNamesThatLookLikeWindows(t *testing.T) {
 	}
 }
 
-// Windows that do not say who ran beside, as other programs may write, are called what they are called and are never joined.
+// Windows that do not say who ran beside, as other programs may write, are called what they are called and are never
+// joined.
 func TestWindowsOfOthers(t *testing.T) {
 	var all []result.Window
 	for i, name := range []string{"a", "a (2)", "b", "b (2)", "c"} {

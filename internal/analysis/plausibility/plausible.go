@@ -1,5 +1,6 @@
-// Package plausibility asks whether the figures are possible: by the fastest media, the links between device and socket, the
-// data sheet of the device, what the storage says of its data reduction. It gives view.Checks to package analysis, and the
+// Package plausibility asks whether the figures are possible: by the fastest media, the links between device and
+// socket, the data sheet of the device, what the storage says of its data reduction. It gives view.Checks to package
+// analysis, and the
 // Ratings of a data sheet to those who read one. Where no fact names a limit nothing is compared.
 package plausibility
 
@@ -45,12 +46,21 @@ func tooFast(v *view.Run) []result.Finding {
 			continue
 		}
 		f := result.Finding{
-			Check: "too-fast", Subject: l.Name, Metric: "median of the reads", Unit: "s", Value: &p50, Low: &low, High: &high, N: int(min(o.Hist.Count(), math.MaxInt)), Limit: view.Ptr(memorySpeed), Basis: l.Basis(),
-			Evidence: []result.Evidence{{Name: "median of the reads", Value: p50, Unit: "s"}, {Name: "fastest media", Value: 10e-6, Unit: "s"}},
+			Check: "too-fast", Subject: l.Name, Metric: "median of the reads", Unit: "s", Value: &p50, Low: &low,
+			High: &high, N: int(min(o.Hist.Count(), math.MaxInt)), Limit: view.Ptr(memorySpeed), Basis: l.Basis(),
+			Evidence: []result.Evidence{
+				{Name: "median of the reads", Value: p50, Unit: "s"},
+				{Name: "fastest media", Value: 10e-6, Unit: "s"},
+			},
 		}
 		if high < memorySpeed {
 			f.Severity, f.Warnings = result.Blocker, []string{view.Independent}
-			f.Sentence = fmt.Sprintf("Half of the reads of %s took %s or less; the fastest media need about %s. They were answered from memory.", l.Name, view.SayMicro(p50), view.SayMicro(10e-6))
+			f.Sentence = fmt.Sprintf(
+				"Half of the reads of %s took %s or less; the fastest media need about %s. They were answered from memory.",
+				l.Name,
+				view.SayMicro(p50),
+				view.SayMicro(10e-6),
+			)
 		} else {
 			f.Severity = result.Fine
 			f.Sentence = fmt.Sprintf("The reads of %s took %s in the median, which a storage device can do.", l.Name, view.SayDuration(p50))
@@ -118,7 +128,8 @@ func during(v *view.Run, place int, times []result.Span) moved {
 	return m
 }
 
-// BusLimit walks the path from device to socket as far as facts name it, and compares its narrowest part with what was moved. The larger
+// BusLimit walks the path from device to socket as far as facts name it, and compares its narrowest part with what was
+// moved. The larger
 // of the two directions counts: these links carry both at once.
 var BusLimit = view.Check{Name: "bus-limit", Rank: 350, Run: busLimit}
 
@@ -142,18 +153,29 @@ func busLimit(v *view.Run) []result.Finding {
 	got := direction(m)
 	share := got / narrowest
 	f := result.Finding{
-		Check: "bus-limit", Subject: "run", Metric: "share of the narrowest link", Unit: "%", Value: view.Ptr(100 * share), N: len(path), Limit: view.Ptr(100 * nearCeiling),
+		Check: "bus-limit", Subject: "run", Metric: "share of the narrowest link", Unit: "%",
+		Value: view.Ptr(100 * share), N: len(path), Limit: view.Ptr(100 * nearCeiling),
 		NoInterval: "a mean over the measured windows against a theoretical ceiling", Basis: "bytes of the generators on " + m.who + ", the larger direction; ceilings from the links' published rates",
 		Evidence: append(path, result.Evidence{Name: "moved", Value: got, Unit: "bytes/s"}),
 	}
-	both := fmt.Sprintf("%s per second on %s against %s of the narrowest part of its path (%s)", view.SayDecimal(got), m.who, view.SayDecimal(narrowest), name)
+	both := fmt.Sprintf(
+		"%s per second on %s against %s of the narrowest part of its path (%s)",
+		view.SayDecimal(got),
+		m.who,
+		view.SayDecimal(narrowest),
+		name,
+	)
 	switch {
 	case share > overCeiling:
 		f.Severity = result.Blocker
 		f.Sentence = "The generators claim " + both + ". More cannot have crossed it: the rest was answered before, from a cache."
 	case share > nearCeiling:
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("It moved %s: the link is the limit (%s), the devices will go no faster behind it.", both, view.Percent(share))
+		f.Sentence = fmt.Sprintf(
+			"It moved %s: the link is the limit (%s), the devices will go no faster behind it.",
+			both,
+			view.Percent(share),
+		)
 	default:
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf("It moved %s (%s): the link was not the limit.", both, view.Percent(share))
@@ -197,7 +219,8 @@ func RatedDevice(name string) result.Fact {
 
 const sheetGroup = "data sheet"
 
-// moved is what of a node's doing a rating is about: operations if they were small, bytes if they were large, else nothing.
+// moved is what of a node's doing a rating is about: operations if they were small, bytes if they were large, else
+// nothing.
 func (p Rating) moved(m moved) float64 {
 	switch {
 	case m.ops[p.Op] == 0:
@@ -210,7 +233,8 @@ func (p Rating) moved(m moved) float64 {
 	return 0
 }
 
-// DataSheet compares with what the maker of the device promises: bandwidth for large operations, operations for small ones.
+// DataSheet compares with what the maker of the device promises: bandwidth for large operations, operations for small
+// ones.
 var DataSheet = view.Check{Name: "data-sheet", Rank: 360, Run: dataSheet}
 
 func dataSheet(v *view.Run) []result.Finding {
@@ -223,7 +247,8 @@ func dataSheet(v *view.Run) []result.Finding {
 		promised := facts[0].Number
 		m, ok := busiest(v, s.moved)
 		if s.Bandwidth { // more than was promised is more at any size
-			if any, has := busiest(v, func(m moved) float64 { return m.bytes[s.Op] }); has && any.bytes[s.Op] > overSheet*promised {
+			if any, has := busiest(v, func(m moved) float64 { return m.bytes[s.Op] }); has &&
+				any.bytes[s.Op] > overSheet*promised {
 				m, ok = any, true
 			}
 		}
@@ -236,19 +261,32 @@ func dataSheet(v *view.Run) []result.Finding {
 		}
 		share := got / promised
 		f := result.Finding{
-			Check: "data-sheet", Subject: s.Name, Metric: "share of the rated figure", Unit: "%", Value: view.Ptr(100 * share),
-			N: 1, Limit: view.Ptr(100 * overSheet),
-			NoInterval: "a mean over the measured windows against a promise", Basis: "operations of the generators on " + m.who + ", of " + view.SayBytes(size) + " on average",
-			Evidence: []result.Evidence{{Name: "measured", Value: got, Unit: u}, {Name: "rated", Value: promised, Unit: u}},
+			Check: "data-sheet", Subject: s.Name, Metric: "share of the rated figure", Unit: "%",
+			Value: view.Ptr(100 * share),
+			N:     1, Limit: view.Ptr(100 * overSheet),
+			NoInterval: "a mean over the measured windows against a promise",
+			Basis:      "operations of the generators on " + m.who + ", of " + view.SayBytes(size) + " on average",
+			Evidence: []result.Evidence{
+				{Name: "measured", Value: got, Unit: u},
+				{Name: "rated", Value: promised, Unit: u},
+			},
 		}
 		say := view.SayCount
 		if s.Bandwidth {
 			say = view.SayDecimal
 		}
-		both := fmt.Sprintf("%s: %s per second measured, %s rated (%s)", s.Name, say(got), say(promised), view.Percent(share))
+		both := fmt.Sprintf(
+			"%s: %s per second measured, %s rated (%s)",
+			s.Name,
+			say(got),
+			say(promised),
+			view.Percent(share),
+		)
 		switch {
 		case share > overSheet:
-			f.Severity, f.Sentence = result.Caution, view.Capital(both)+". One device does not do that: there were several, or a cache answered."
+			f.Severity, f.Sentence = result.Caution, view.Capital(
+				both,
+			)+". One device does not do that: there were several, or a cache answered."
 		case share < 0.5:
 			f.Severity, f.Sentence = result.Notice, view.Capital(both)+": the device was not what limited this run."
 		default:
@@ -259,14 +297,16 @@ func dataSheet(v *view.Run) []result.Finding {
 	return out
 }
 
-// Reduction tells of data that takes less room than was written: what the storage says of it, and what the content allows.
+// Reduction tells of data that takes less room than was written: what the storage says of it, and what the content
+// allows.
 var Reduction = view.Check{Name: "data-reduction", Rank: 370, Run: reduction}
 
 func reduction(v *view.Run) []result.Finding {
 	return slices.Concat(reported(v), reducible(v))
 }
 
-// reported reads what the storage says of its data reduction: written data that shrinks is not what most applications write.
+// reported reads what the storage says of its data reduction: written data that shrinks is not what most applications
+// write.
 func reported(v *view.Run) []result.Finding {
 	if !v.MovesBlocks() {
 		return nil
@@ -278,13 +318,23 @@ func reported(v *view.Run) []result.Finding {
 			continue
 		}
 		f := result.Finding{
-			Check: "data-reduction", Subject: fact.Name, Severity: result.Fine, Metric: fact.Name, Unit: "ratio", Value: &x, N: 1, Limit: view.Ptr(reduced), NoInterval: "one reading", Basis: "environment facts of the storage",
+			Check: "data-reduction", Subject: fact.Name, Severity: result.Fine, Metric: fact.Name, Unit: "ratio",
+			Value: &x, N: 1, Limit: view.Ptr(reduced), NoInterval: "one reading",
+			Basis:    "environment facts of the storage",
 			Evidence: []result.Evidence{{Name: fact.Name, Value: x, Unit: "ratio"}},
-			Sentence: fmt.Sprintf("The storage reports a %s of %s: it stored about what was written.", fact.Name, view.SayCount(x)),
+			Sentence: fmt.Sprintf(
+				"The storage reports a %s of %s: it stored about what was written.",
+				fact.Name,
+				view.SayCount(x),
+			),
 		}
 		if x > reduced {
 			f.Severity = result.Caution
-			f.Sentence = fmt.Sprintf("The storage reports a %s of %s: it stored less than was written, so zeros, repeated or compressible blocks made this load lighter than real data.", fact.Name, view.SayCount(x))
+			f.Sentence = fmt.Sprintf(
+				"The storage reports a %s of %s: it stored less than was written, so zeros, repeated or compressible blocks made this load lighter than real data.",
+				fact.Name,
+				view.SayCount(x),
+			)
 		}
 		out = append(out, f)
 	}
@@ -307,14 +357,23 @@ func reducible(v *view.Run) []result.Finding {
 			continue
 		}
 		f := result.Finding{
-			Check: "data-reduction", Subject: l.Name, Severity: result.Notice, Metric: "reducible share of what is written", Unit: "%", Value: view.Ptr(100 * most), N: len(l.Parts), Limit: view.Ptr(100 * (1 - 1/reduced)),
+			Check: "data-reduction", Subject: l.Name, Severity: result.Notice,
+			Metric: "reducible share of what is written", Unit: "%", Value: view.Ptr(100 * most), N: len(l.Parts),
+			Limit:      view.Ptr(100 * (1 - 1/reduced)),
 			NoInterval: "compared from job files, not sampled", Basis: "what the job files say of the content of blocks, the most reducible section",
 			Evidence: []result.Evidence{{Name: "reducible", Value: 100 * most, Unit: "%"}},
-			Sentence: fmt.Sprintf("Of what %s writes, compression and deduplication can take away %s: storage that reduces data stores less than was written, and its figures hold for data like these.", l.Name, view.Percent(most)),
+			Sentence: fmt.Sprintf(
+				"Of what %s writes, compression and deduplication can take away %s: storage that reduces data stores less than was written, and its figures hold for data like these.",
+				l.Name,
+				view.Percent(most),
+			),
 		}
 		if most >= 1 {
 			f.Severity = result.Caution
-			f.Sentence = fmt.Sprintf("%s writes one pattern over and over: storage that compresses or deduplicates stores next to nothing of it.", l.Name)
+			f.Sentence = fmt.Sprintf(
+				"%s writes one pattern over and over: storage that compresses or deduplicates stores next to nothing of it.",
+				l.Name,
+			)
 		}
 		out = append(out, f)
 	}

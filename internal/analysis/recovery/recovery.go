@@ -1,7 +1,8 @@
 // Package recovery measures how a load came back after a fault.
 //
-// From one series of throughput and the moment of the fault, Measure gives the level before, when load stopped, when the
-// first work was done again, when the former level was regained and held, how far it overshot and how much work was lost.
+// From one series of throughput and the moment of the fault, Measure gives the level before, when load stopped, when
+// the first work was done again, when the former level was regained and held, how far it overshot and how much work was
+// lost.
 // Repeats puts several such times side by side. All times are seconds since the fault, each with the interval that the
 // spacing of the points leaves; a time that never came is absent with the reason. It refuses to guess the moment of the
 // fault from the dip it caused.
@@ -51,7 +52,8 @@ type Recovery struct {
 	Regained  Moment      // back at the fraction asked for, and held
 	Lowest    float64     // least throughput after the fault, before the level was regained
 	Overshoot float64     // highest after the fault ÷ level before − 1; 0 when never above
-	// LostWork is the work not done between the fault and the regained level (or the end): the deficit against the level before,
+	// LostWork is the work not done between the fault and the regained level (or the end): the deficit against the
+	// level before,
 	// in the unit of throughput times seconds.
 	LostWork float64
 	Warnings []string
@@ -60,7 +62,8 @@ type Recovery struct {
 // stoppedBelow is the share of the former level that counts as none.
 const stoppedBelow = 0.01
 
-// Measure measures the recovery from a fault. The points must reach from before the fault to after it, with at least three
+// Measure measures the recovery from a fault. The points must reach from before the fault to after it, with at least
+// three
 // before.
 func Measure(points []Point, faultSeconds float64, o Options) (Recovery, error) {
 	for _, f := range []struct {
@@ -104,17 +107,35 @@ func validate(points []Point, fault float64, o Options) (split int, err error) {
 	}
 	for i, p := range points {
 		if !(p.Value >= 0) || math.IsInf(p.Value, 0) {
-			bad = append(bad, fmt.Errorf("recovery: point %d: throughput %v: must be a finite number, not negative; leave gaps out", i+1, p.Value))
+			bad = append(
+				bad,
+				fmt.Errorf(
+					"recovery: point %d: throughput %v: must be a finite number, not negative; leave gaps out",
+					i+1,
+					p.Value,
+				),
+			)
 		}
 		if math.IsNaN(p.Seconds) || math.IsInf(p.Seconds, 0) || i > 0 && !(p.Seconds > points[i-1].Seconds) {
-			bad = append(bad, fmt.Errorf("recovery: point %d: time %v s: must be finite and after the one before", i+1, p.Seconds))
+			bad = append(
+				bad,
+				fmt.Errorf("recovery: point %d: time %v s: must be finite and after the one before", i+1, p.Seconds),
+			)
 		}
 		if p.Seconds <= fault {
 			split = i + 1
 		}
 	}
 	if split < 3 || split == len(points) {
-		bad = append(bad, fmt.Errorf("recovery: %d points before the fault at %v s and %d after: at least 3 and 1 are needed", split, fault, len(points)-split))
+		bad = append(
+			bad,
+			fmt.Errorf(
+				"recovery: %d points before the fault at %v s and %d after: at least 3 and 1 are needed",
+				split,
+				fault,
+				len(points)-split,
+			),
+		)
 	}
 	return split, errors.Join(bad...)
 }
@@ -131,7 +152,11 @@ type course struct {
 func (s course) moment(i int) Moment {
 	end := s.points[i].Seconds - s.fault
 	start := max(0, s.points[i-1].Seconds-s.fault)
-	return Moment{Reached: true, Seconds: end, Interval: resample.Interval{Low: start, High: end, Confidence: 1, Method: "between two points"}}
+	return Moment{
+		Reached:  true,
+		Seconds:  end,
+		Interval: resample.Interval{Low: start, High: end, Confidence: 1, Method: "between two points"},
+	}
 }
 
 // after is the first point from i on for which yes.
@@ -179,7 +204,8 @@ func (r *Recovery) read(s course, o Options) {
 	}
 }
 
-// regained looks for the first interval at the fraction whose following hold stays there on average, and returns the last
+// regained looks for the first interval at the fraction whose following hold stays there on average, and returns the
+// last
 // point of the way back.
 func (s course) regained(r *Recovery, from int, o Options) int {
 	target := o.Fraction * s.level
@@ -199,11 +225,22 @@ func (s course) regained(r *Recovery, from int, o Options) int {
 		}
 		r.Regained = s.moment(i)
 		if span < o.HoldSeconds {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("the series ends %.3g s after the level was regained, a hold of %.3g s was asked for", span, o.HoldSeconds))
+			r.Warnings = append(
+				r.Warnings,
+				fmt.Sprintf(
+					"the series ends %.3g s after the level was regained, a hold of %.3g s was asked for",
+					span,
+					o.HoldSeconds,
+				),
+			)
 		}
 		return i
 	}
-	r.Regained = never("%.0f %% of the level before was not regained within %.3g s", 100*o.Fraction, s.points[last].Seconds-s.fault)
+	r.Regained = never(
+		"%.0f %% of the level before was not regained within %.3g s",
+		100*o.Fraction,
+		s.points[last].Seconds-s.fault,
+	)
 	return last
 }
 
@@ -228,9 +265,16 @@ func Repeats(moments []Moment, confidence float64) (Spread, error) {
 			seconds = append(seconds, m.Seconds)
 		}
 	}
-	s := Spread{N: len(seconds), Missing: len(moments) - len(seconds), Interval: resample.None("fewer than two repeats show no spread")}
+	s := Spread{
+		N:        len(seconds),
+		Missing:  len(moments) - len(seconds),
+		Interval: resample.None("fewer than two repeats show no spread"),
+	}
 	if s.Missing > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("in %d of %d repeats it never came: the mean flatters", s.Missing, len(moments)))
+		s.Warnings = append(
+			s.Warnings,
+			fmt.Sprintf("in %d of %d repeats it never came: the mean flatters", s.Missing, len(moments)),
+		)
 	}
 	if s.N == 0 {
 		return s, nil
@@ -238,7 +282,15 @@ func Repeats(moments []Moment, confidence float64) (Spread, error) {
 	s.Mean, s.Min, s.Max = stat.Mean(seconds, nil), slices.Min(seconds), slices.Max(seconds)
 	if s.N > 1 {
 		half := resample.StudentT(confidence, float64(s.N-1)) * stat.StdDev(seconds, nil) / math.Sqrt(float64(s.N))
-		s.Interval = resample.Interval{Low: s.Mean - half, High: s.Mean + half, Confidence: confidence, Method: "Student's t over repeats"}.Clamp(0, math.Inf(1))
+		s.Interval = resample.Interval{
+			Low:        s.Mean - half,
+			High:       s.Mean + half,
+			Confidence: confidence,
+			Method:     "Student's t over repeats",
+		}.Clamp(
+			0,
+			math.Inf(1),
+		)
 	}
 	return s, nil
 }

@@ -32,7 +32,12 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("first work after %.0f s, 90 %% after %.0f s, %.0f operations lost\n", r.First.Seconds, r.Regained.Seconds, r.LostWork)
+	fmt.Printf(
+		"first work after %.0f s, 90 %% after %.0f s, %.0f operations lost\n",
+		r.First.Seconds,
+		r.Regained.Seconds,
+		r.LostWork,
+	)
 	// Output: first work after 61 s, 90 % after 101 s, 80000 operations lost
 }
 
@@ -45,7 +50,11 @@ func series(values ...float64) (points []Point) {
 
 func TestMeasure(t *testing.T) {
 	at := func(seconds float64) Moment {
-		return Moment{Reached: true, Seconds: seconds, Interval: resample.Interval{Low: seconds - 1, High: seconds, Confidence: 1, Method: "between two points"}}
+		return Moment{
+			Reached:  true,
+			Seconds:  seconds,
+			Interval: resample.Interval{Low: seconds - 1, High: seconds, Confidence: 1, Method: "between two points"},
+		}
 	}
 	tests := map[string]struct {
 		points []Point
@@ -59,16 +68,25 @@ func TestMeasure(t *testing.T) {
 			Stopped: at(1), First: at(2), Regained: at(5), LostWork: 30,
 		}},
 		"never back": {series(10, 10, 10, 0, 0, 4, 4), Recovery{
-			Stopped: at(1), First: at(3), Regained: never("90 %% of the level before was not regained within 4 s"), LostWork: 32,
+			Stopped: at(
+				1,
+			), First: at(3), Regained: never("90 %% of the level before was not regained within 4 s"), LostWork: 32,
 		}},
 		"never any work": {series(10, 10, 10, 0, 0), Recovery{
-			Stopped: at(1), First: never("no work was done again before the series ends"), Regained: never("90 %% of the level before was not regained within 2 s"), LostWork: 20,
+			Stopped: at(
+				1,
+			), First: never("no work was done again before the series ends"),
+			Regained: never("90 %% of the level before was not regained within 2 s"), LostWork: 20,
 		}},
 		"slowed only": {series(10, 10, 10, 6, 6, 10, 10, 10), Recovery{
-			Stopped: never("throughput never fell below 1 %% of the level before"), First: never("work never stopped"), Regained: at(3), Lowest: 6, LostWork: 8,
+			Stopped: never(
+				"throughput never fell below 1 %% of the level before",
+			), First: never("work never stopped"), Regained: at(3), Lowest: 6, LostWork: 8,
 		}},
 		"not touched": {series(10, 10, 10, 10, 10, 10), Recovery{
-			Stopped: never("throughput never fell below 1 %% of the level before"), First: never("work never stopped"), Regained: at(1), Lowest: 10,
+			Stopped: never(
+				"throughput never fell below 1 %% of the level before",
+			), First: never("work never stopped"), Regained: at(1), Lowest: 10,
 		}},
 	}
 	for name, test := range tests {
@@ -115,12 +133,22 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestRepeats(t *testing.T) {
-	s, err := Repeats([]Moment{{Reached: true, Seconds: 598}, {Reached: true, Seconds: 604}, {Reached: true, Seconds: 601}, never("no")}, 0.95)
+	s, err := Repeats(
+		[]Moment{
+			{Reached: true, Seconds: 598},
+			{Reached: true, Seconds: 604},
+			{Reached: true, Seconds: 601},
+			never("no"),
+		},
+		0.95,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// t(0.975, 2) = 4.303; 3·4.303/√3 = 7.453
-	if s.N != 3 || s.Missing != 1 || s.Mean != 601 || math.Abs(s.Interval.High-608.453) > 0.001 || s.Min != 598 || s.Max != 604 || len(s.Warnings) != 1 {
+	if s.N != 3 || s.Missing != 1 || s.Mean != 601 || math.Abs(s.Interval.High-608.453) > 0.001 || s.Min != 598 ||
+		s.Max != 604 ||
+		len(s.Warnings) != 1 {
 		t.Errorf("%+v", s)
 	}
 	if s, err := Repeats(nil, 0.95); err != nil || s.Interval.Valid() || s.Interval.Reason == "" {
@@ -145,7 +173,8 @@ func TestRepeats(t *testing.T) {
 // Whatever comes, moments are ordered and each lies within its interval; scaling throughput changes no time.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 20), rapid.Just(0.0), rapid.Just(10.0)), 4, 60).Draw(t, "values")
+		values := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 20), rapid.Just(0.0), rapid.Just(10.0)), 4, 60).
+			Draw(t, "values")
 		values = append([]float64{10, 10, 10}, values...)
 		a, err := Measure(series(values...), 3, Options{})
 		if err != nil {
@@ -159,7 +188,8 @@ func TestProperties(t *testing.T) {
 		if err != nil || a.Stopped != b.Stopped || a.First != b.First || a.Regained != b.Regained {
 			t.Fatalf("%+v\n%+v\n%v", a, b, err)
 		}
-		if a.Regained.Reached && a.First.Reached && a.Regained.Seconds < a.First.Seconds || a.First.Reached && a.First.Seconds <= a.Stopped.Seconds {
+		if a.Regained.Reached && a.First.Reached && a.Regained.Seconds < a.First.Seconds ||
+			a.First.Reached && a.First.Seconds <= a.Stopped.Seconds {
 			t.Fatalf("%+v", a)
 		}
 		for _, m := range []Moment{a.Stopped, a.First, a.Regained} {

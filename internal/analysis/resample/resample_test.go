@@ -105,7 +105,12 @@ func TestStudentTAndExpand(t *testing.T) {
 
 func TestIntervalJSON(t *testing.T) {
 	got, err := json.Marshal([]Interval{
-		{Low: 1, High: 2, Confidence: 0.95, Method: "m"}, {Low: 1, High: math.Inf(1), Confidence: 0.95, Method: "m"}, None("too few"),
+		{
+			Low:        1,
+			High:       2,
+			Confidence: 0.95,
+			Method:     "m",
+		}, {Low: 1, High: math.Inf(1), Confidence: 0.95, Method: "m"}, None("too few"),
 	})
 	want := `[{"low":1,"high":2,"confidence":0.95,"method":"m"},{"low":1,"high":null,"confidence":0.95,"method":"m"},{"no_interval":"too few"}]`
 	if d := cmp.Diff(want, string(got)); d != "" || err != nil {
@@ -164,7 +169,8 @@ func TestIntervalProperties(t *testing.T) {
 			moved[i] = 2*moved[i] + 8
 		}
 		again := Percentile(moved, level, level, "m")
-		if want := wide.Map(func(v float64) float64 { return 2*v + 8 }); math.Abs(again.Low-want.Low) > 1e-6 || math.Abs(again.High-want.High) > 1e-6 {
+		if want := wide.Map(func(v float64) float64 { return 2*v + 8 }); math.Abs(again.Low-want.Low) > 1e-6 ||
+			math.Abs(again.High-want.High) > 1e-6 {
 			t.Fatalf("%v, want %v", again, want)
 		}
 	})

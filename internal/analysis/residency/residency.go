@@ -1,4 +1,5 @@
-// Package residency asks how long data took to get where it should be: to be written (ingest), to come to a faster tier or
+// Package residency asks how long data took to get where it should be: to be written (ingest), to come to a faster tier
+// or
 // into a cache (residency). It gives view.Checks to package analysis. A rate that rises and falls again is neither.
 package residency
 
@@ -21,8 +22,9 @@ const (
 	residentFrom = 0.9  // of the level at the end counts as there
 )
 
-// Residency measures how long it took until reads ran at the speed they end with: data that moves to a faster tier, or into a
-// cache, shows as a rate that rises and then stays. Workloads with an offered rate show it less, since the rate hides it.
+// Residency measures how long it took until reads ran at the speed they end with: data that moves to a faster tier, or
+// into a cache, shows as a rate that rises and then stays. Workloads with an offered rate show it less, since the rate
+// hides it.
 var Residency = view.Check{Name: "residency", Rank: 150, Run: residency}
 
 func residency(v *view.Run) []result.Finding {
@@ -76,9 +78,19 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	at := comesTo(values, from, residentFrom)
 	f := result.Finding{
 		Check: "residency", Subject: l.Name, Metric: "time until the reads are resident", Unit: "s", N: n,
-		Basis: fmt.Sprintf("reads per second in points of %s; resident where their rising fit comes to %s of the level of the last %s of the window", view.SayDuration(c.Step), view.Percent(residentFrom), view.Percent(endShare)),
+		Basis: fmt.Sprintf(
+			"reads per second in points of %s; resident where their rising fit comes to %s of the level of the last %s of the window",
+			view.SayDuration(c.Step),
+			view.Percent(residentFrom),
+			view.Percent(endShare),
+		),
 		Evidence: []result.Evidence{
-			{Name: "at the beginning", Value: begin, Unit: "ops/s"}, {Name: "at the end", Value: end.Value, Unit: "ops/s"}, {Name: "end ÷ beginning", Value: end.Value / begin, Unit: "ratio"},
+			{
+				Name:  "at the beginning",
+				Value: begin,
+				Unit:  "ops/s",
+			}, {Name: "at the end", Value: end.Value, Unit: "ops/s"}, {Name: "end ÷ beginning",
+				Value: end.Value / begin, Unit: "ratio"},
 		},
 	}
 	window := float64(n) * c.Step
@@ -86,7 +98,12 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	f.Chart = v.Chart(l.Name+": reads per second", "ops/s", c.Line(l.Name, c.Ops))
 	if at >= from {
 		f.Severity, f.NoInterval = result.Caution, "the rate was still rising when the workload ended"
-		f.Sentence = fmt.Sprintf("%s went %s and was still rising when it ended after %s: its data were not yet wholly on the fast tier.", l.Name, rise, view.SayDuration(window))
+		f.Sentence = fmt.Sprintf(
+			"%s went %s and was still rising when it ended after %s: its data were not yet wholly on the fast tier.",
+			l.Name,
+			rise,
+			view.SayDuration(window),
+		)
 		return f, true
 	}
 	seconds := float64(at) * c.Step
@@ -94,12 +111,22 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	in := riseInterval(values, from, residentFrom)
 	in.Low, in.High = in.Low-1, in.High+1 // rounding to points
 	view.SetInterval(&f, in.Map(func(points float64) float64 { return max(0, points) * c.Step }))
-	f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: view.Round(c.Elapsed(min(at, len(c.Ops)-1))), Text: "resident"})
-	f.Sentence = fmt.Sprintf("%s went %s: its data were resident on the fast tier, or in a cache, after %s of %s.", l.Name, rise, view.SayDuration(seconds), view.SayDuration(window))
+	f.Chart.Marks = append(
+		f.Chart.Marks,
+		result.ChartPlace{At: view.Round(c.Elapsed(min(at, len(c.Ops)-1))), Text: "resident"},
+	)
+	f.Sentence = fmt.Sprintf(
+		"%s went %s: its data were resident on the fast tier, or in a cache, after %s of %s.",
+		l.Name,
+		rise,
+		view.SayDuration(seconds),
+		view.SayDuration(window),
+	)
 	return f, true
 }
 
-// returns reports whether a rate that had risen most of the way came back to where it began, and stayed there for three points: then what held it
+// returns reports whether a rate that had risen most of the way came back to where it began, and stayed there for three
+// points: then what held it
 // down comes and goes, as a checkpoint or a neighbour does. A stall is no return.
 func returns(values []float64, begin, end float64) bool {
 	up, low := begin*math.Pow(end/begin, 0.75), begin*math.Pow(end/begin, 0.25)
@@ -142,18 +169,42 @@ func ingest(v *view.Run) []result.Finding {
 			continue
 		}
 		f := result.Finding{
-			Check: "ingest", Subject: l.Name, Severity: result.Notice, Metric: "time to ingest", Unit: "s", Value: &took, N: len(l.Parts),
-			NoInterval: "one ingest: only repeats show how it varies", Basis: "from the first start to the last end on " + view.Plural(len(l.Parts), "VM") + ", one run" + paused(l),
-			Evidence: []result.Evidence{{Name: "written", Value: bytes, Unit: "bytes"}, {Name: "bandwidth", Value: bytes / took, Unit: "bytes/s"}},
+			Check: "ingest", Subject: l.Name, Severity: result.Notice, Metric: "time to ingest", Unit: "s",
+			Value: &took, N: len(l.Parts),
+			NoInterval: "one ingest: only repeats show how it varies",
+			Basis: "from the first start to the last end on " + view.Plural(len(l.Parts),
+				"VM") + ", one run" + paused(l),
+			Evidence: []result.Evidence{
+				{Name: "written", Value: bytes, Unit: "bytes"},
+				{Name: "bandwidth", Value: bytes / took, Unit: "bytes/s"},
+			},
 		}
 		if took < preparation*v.Data.End.Sub(v.Data.Start).Seconds() {
 			f.Severity = result.Fine // a fill on the way to something else
 		}
-		f.Sentence = fmt.Sprintf("%s wrote %s in %s, %s per second.", l.Name, view.SayBytes(bytes), view.SayDuration(took), view.SayBytes(bytes/took))
+		f.Sentence = fmt.Sprintf(
+			"%s wrote %s in %s, %s per second.",
+			l.Name,
+			view.SayBytes(bytes),
+			view.SayDuration(took),
+			view.SayBytes(bytes/took),
+		)
 		if fast, slow := slices.Min(seconds), slices.Max(seconds); len(seconds) > 1 {
-			f.Evidence = append(f.Evidence, result.Evidence{Name: "fastest VM", Value: fast, Unit: "s"}, result.Evidence{Name: "slowest VM", Value: slow, Unit: "s"})
+			f.Evidence = append(
+				f.Evidence,
+				result.Evidence{Name: "fastest VM", Value: fast, Unit: "s"},
+				result.Evidence{Name: "slowest VM", Value: slow, Unit: "s"},
+			)
 			if slow > 1.2*fast {
-				f.Sentence = fmt.Sprintf("%s wrote %s in %s, %s per second; the fastest VM was done after %s, the slowest after %s.", l.Name, view.SayBytes(bytes), view.SayDuration(took), view.SayBytes(bytes/took), view.SayDuration(fast), view.SayDuration(slow))
+				f.Sentence = fmt.Sprintf(
+					"%s wrote %s in %s, %s per second; the fastest VM was done after %s, the slowest after %s.",
+					l.Name,
+					view.SayBytes(bytes),
+					view.SayDuration(took),
+					view.SayBytes(bytes/took),
+					view.SayDuration(fast),
+					view.SayDuration(slow),
+				)
 			}
 		}
 		if c := v.Track(l); c != nil && c.Bytes != nil {

@@ -10,7 +10,8 @@ import (
 	"plimsoll/internal/report/reporttest"
 )
 
-// TestResidencyCoverage: the interval holds the moment at which a rising rate has come to 90 % of its end, whether it rises quickly or slowly,
+// TestResidencyCoverage: the interval holds the moment at which a rising rate has come to 90 % of its end, whether it
+// rises quickly or slowly,
 // evenly or ever more slowly, and whatever its seconds share.
 func TestResidencyCoverage(t *testing.T) {
 	t.Parallel()
@@ -24,7 +25,8 @@ func TestResidencyCoverage(t *testing.T) {
 		rise, seconds int
 		slowing       bool
 	}{
-		{0.03, 0, 180, 300, false}, {0.1, 0, 180, 300, false}, {0.03, 0.7, 180, 300, false}, {0.05, 0.5, 60, 300, false}, {0.05, 0.5, 400, 900, false},
+		{0.03, 0, 180, 300, false}, {0.1, 0, 180, 300, false}, {0.03, 0.7, 180, 300, false}, {0.05, 0.5, 60, 300,
+			false}, {0.05, 0.5, 400, 900, false},
 		{0.1, 0.7, 400, 900, false}, {0.05, 0.5, 60, 400, true},
 	} {
 		rate := func(t float64) float64 {
@@ -41,7 +43,14 @@ func TestResidencyCoverage(t *testing.T) {
 		for i := range rounds {
 			noise := reporttest.Dependent(rand.New(rand.NewPCG(uint64(i), 6)), law.seconds, 1, law.noise, law.phi)
 			s := reporttest.NewSynthetic(uint64(i), law.seconds, 1)
-			s.Load(reporttest.Load{Name: "Reads 16K", To: law.seconds, Block: 16 << 10, Rate: func(t int) float64 { return noise[t] * rate(float64(t)) }})
+			s.Load(
+				reporttest.Load{
+					Name:  "Reads 16K",
+					To:    law.seconds,
+					Block: 16 << 10,
+					Rate:  func(t int) float64 { return noise[t] * rate(float64(t)) },
+				},
+			)
 			found := residency(view.New(s.Manifest, s.Data))
 			switch {
 			case len(found) != 1 || found[0].Low == nil:
@@ -53,7 +62,13 @@ func TestResidencyCoverage(t *testing.T) {
 		share := float64(in) / float64(rounds-without)
 		t.Logf("%+v: covered %.3f, without an interval %d of %d", law, share, without, rounds)
 		if share < 0.9-slack || without > rounds/20 {
-			t.Errorf("%+v: the interval held the truth in %.1f %% of the runs, and was missing in %d of %d", law, 100*share, without, rounds)
+			t.Errorf(
+				"%+v: the interval held the truth in %.1f %% of the runs, and was missing in %d of %d",
+				law,
+				100*share,
+				without,
+				rounds,
+			)
 		}
 		held, all = held+in, all+rounds-without
 	}
@@ -62,7 +77,8 @@ func TestResidencyCoverage(t *testing.T) {
 	}
 }
 
-// A rate that rises and stays is one thing; one that comes back to where it began is held down by something that comes and goes.
+// A rate that rises and stays is one thing; one that comes back to where it began is held down by something that comes
+// and goes.
 func TestReturns(t *testing.T) {
 	repeat := func(pattern ...[2]float64) (values []float64) { // level, points
 		for _, p := range pattern {
@@ -79,8 +95,10 @@ func TestReturns(t *testing.T) {
 	}{
 		{"rises and stays", repeat([2]float64{100, 10}, [2]float64{400, 10}, [2]float64{1000, 60}), false},
 		{"a stall", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{0, 6}, [2]float64{1000, 30}), false},
-		{"a dip on its way", repeat([2]float64{100, 10}, [2]float64{400, 10}, [2]float64{110, 10}, [2]float64{1000, 60}), false},
-		{"checkpoints", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{105, 4}, [2]float64{1000, 30}), true},
+		{"a dip on its way", repeat([2]float64{100, 10}, [2]float64{400, 10}, [2]float64{110, 10}, [2]float64{1000,
+			60}), false},
+		{"checkpoints", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{105, 4}, [2]float64{1000, 30}),
+			true},
 		{"a blink", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{105, 2}, [2]float64{1000, 30}), false},
 		{"from nothing", repeat([2]float64{0, 10}, [2]float64{1000, 30}), false},
 	} {

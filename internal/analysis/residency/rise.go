@@ -16,7 +16,8 @@ const (
 	riseTimes  = 10   // and at least so many autocorrelation times
 )
 
-// monotone is the rising sequence nearest to a series by least squares (pool adjacent violators; Ayer and others 1955, Annals of
+// monotone is the rising sequence nearest to a series by least squares (pool adjacent violators; Ayer and others 1955,
+// Annals of
 // Mathematical Statistics 26): noise makes a slow rise cross a level several times, its fit only once.
 func monotone(x []float64) []float64 {
 	type pool struct {
@@ -41,7 +42,8 @@ func monotone(x []float64) []float64 {
 	return out
 }
 
-// comesTo is the first index at which the monotone fit of a series has come to a share of its mean from an index on; its length when it
+// comesTo is the first index at which the monotone fit of a series has come to a share of its mean from an index on;
+// its length when it
 // never does.
 func comesTo(x []float64, from int, share float64) int {
 	level := share * view.Total(x[from:]) / float64(len(x)-from)
@@ -52,7 +54,8 @@ func comesTo(x []float64, from int, share float64) int {
 	return at
 }
 
-// riseInterval is the 95 % interval of comesTo, in points: the spread of the moment in series made of the smoothed fit and of blocks of
+// riseInterval is the 95 % interval of comesTo, in points: the spread of the moment in series made of the smoothed fit
+// and of blocks of
 // neighbouring relative residuals (Künsch 1989), read at the level that few blocks need.
 func riseInterval(x []float64, from int, share float64) resample.Interval {
 	n := len(x)

@@ -1,6 +1,7 @@
-// Package scale asks how throughput grows with load and where caches end: the Universal Scalability Law and the load curve of
-// a scale-out test, the steps of a working-set sweep. It gives view.Checks to package analysis, and what they are made of to
-// tables and to several runs; the methods are packages usl, curve and stage. Workloads that are not alike are not fitted.
+// Package scale asks how throughput grows with load and where caches end: the Universal Scalability Law and the load
+// curve of a scale-out test, the steps of a working-set sweep. It gives view.Checks to package analysis, and what they
+// are made of to tables and to several runs; the methods are packages usl, curve and stage. Workloads that are not
+// alike are not fitted.
 package scale
 
 import (
@@ -74,7 +75,12 @@ func contention(q view.Quantity) string {
 }
 
 func stagesBasis(stages []view.Step) string {
-	return fmt.Sprintf("%s of one run, %s to %s VMs, the beginning of each left out; concurrency is the depth of all jobs together", view.Plural(len(stages), "stage"), view.SayCount(float64(stages[0].Workloads)), view.SayCount(float64(stages[len(stages)-1].Workloads)))
+	return fmt.Sprintf(
+		"%s of one run, %s to %s VMs, the beginning of each left out; concurrency is the depth of all jobs together",
+		view.Plural(len(stages), "stage"),
+		view.SayCount(float64(stages[0].Workloads)),
+		view.SayCount(float64(stages[len(stages)-1].Workloads)),
+	)
 }
 
 // Fitted tells of the law m as fitted to the stages of a quantity, the points; basis says where they are from.
@@ -99,17 +105,34 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if q.Measure != "" {
 		what = q.Name
 	}
-	f.Sentence = fmt.Sprintf("From %s to %s operations in flight (×%s) %s grew ×%s, from %s to %s; %s%s. %s",
-		view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), what, view.SayCount(grew),
+	f.Sentence = fmt.Sprintf(
+		"From %s to %s operations in flight (×%s) %s grew ×%s, from %s to %s; %s%s. %s",
+		view.SayCount(
+			first.Concurrency,
+		),
+		view.SayCount(last.Concurrency),
+		view.SayCount(more),
+		what,
+		view.SayCount(grew),
 		view.SayCount(first.Throughput.Value),
-		q.Brief(last.Throughput.Value), contended(m.Alpha), crossed(m), peakWords(m, q, last.Concurrency))
+		q.Brief(last.Throughput.Value),
+		contended(m.Alpha),
+		crossed(m),
+		peakWords(m, q, last.Concurrency),
+	)
 	top := last.Concurrency
 	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
 		top = max(top, m.Peak.Concurrency*1.1)
 	}
 	measured := result.ChartLine{Name: "measured", Points: true}
 	for _, p := range points {
-		measured.X, measured.Y = append(measured.X, p.Concurrency), append(measured.Y, view.Ptr(view.Round(p.Throughput)))
+		measured.X, measured.Y = append(
+			measured.X,
+			p.Concurrency,
+		), append(
+			measured.Y,
+			view.Ptr(view.Round(p.Throughput)),
+		)
 	}
 	fitted, line := result.ChartLine{Name: "Universal Scalability Law"}, result.ChartLine{Name: "straight line"}
 	for i := range 61 {
@@ -161,11 +184,21 @@ func peakWords(m *usl.Model, q view.Quantity, last float64) string {
 	p := m.Peak
 	switch {
 	case p.Exists && p.InRange && m.CrosstalkP() > 1-view.Confidence:
-		return fmt.Sprintf("The law puts a peak at about %s in flight, but these points cannot tell it from none.", view.SayCount(p.Concurrency))
+		return fmt.Sprintf(
+			"The law puts a peak at about %s in flight, but these points cannot tell it from none.",
+			view.SayCount(p.Concurrency),
+		)
 	case p.Exists && p.InRange:
-		return fmt.Sprintf("It peaks at about %s in flight; beyond that more load gives less.", view.SayCount(p.Concurrency))
+		return fmt.Sprintf(
+			"It peaks at about %s in flight; beyond that more load gives less.",
+			view.SayCount(p.Concurrency),
+		)
 	case p.Exists && m.CrosstalkP() <= 1-view.Confidence:
-		return fmt.Sprintf("There is no peak in range; the law puts one at about %s in flight, beyond the %s measured.", view.SayCount(p.Concurrency), view.SayCount(last))
+		return fmt.Sprintf(
+			"There is no peak in range; the law puts one at about %s in flight, beyond the %s measured.",
+			view.SayCount(p.Concurrency),
+			view.SayCount(last),
+		)
 	case math.IsInf(m.Limit(), 1):
 		return "There is no peak in range."
 	}
@@ -181,9 +214,14 @@ func LoadCurve(load []curve.Point, q view.Quantity, basis string) ([]result.Find
 	}
 	knee := c.Knee
 	f := result.Finding{
-		Check: "load-curve", Severity: result.Notice, Subject: "run", Metric: "knee", Unit: "count", Value: view.Ptr(knee.Concurrency), N: len(load),
-		NoInterval: fmt.Sprintf("the knee is one of the stages measured; the true one lies between %s and %s", view.SayCount(c.KneeLow), view.SayCount(c.KneeHigh)),
-		Basis:      basis + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
+		Check: "load-curve", Severity: result.Notice, Subject: "run", Metric: "knee", Unit: "count",
+		Value: view.Ptr(knee.Concurrency), N: len(load),
+		NoInterval: fmt.Sprintf(
+			"the knee is one of the stages measured; the true one lies between %s and %s",
+			view.SayCount(c.KneeLow),
+			view.SayCount(c.KneeHigh),
+		),
+		Basis: basis + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
 	}
 	first := c.Points[0]
 	what := view.SayCount(first.Concurrency) + " in flight"
@@ -192,21 +230,43 @@ func LoadCurve(load []curve.Point, q view.Quantity, basis string) ([]result.Find
 	}
 	last := c.Points[len(c.Points)-1]
 	f.Evidence = []result.Evidence{
-		{Name: "service time, " + what, Value: first.ResponseSeconds, Unit: "s"}, {Name: "service time at the knee", Value: knee.ResponseSeconds, Unit: "s"}, {Name: "service time at the last stage", Value: last.ResponseSeconds, Unit: "s"},
+		{
+			Name:  "service time, " + what,
+			Value: first.ResponseSeconds,
+			Unit:  "s",
+		}, {Name: "service time at the knee", Value: knee.ResponseSeconds, Unit: "s"},
+		{Name: "service time at the last stage", Value: last.ResponseSeconds, Unit: "s"},
 		{Name: "throughput at the knee", Value: knee.Throughput, Unit: q.Unit},
 		{Name: "largest deviation from Little's law", Value: 100 * littleWorst(c), Unit: "%"},
 	}
-	said := fmt.Sprintf("With %s an operation takes %s, and at %s in flight %s: ×%s the time for ×%s the work", what, view.SayDuration(first.ResponseSeconds), view.SayCount(last.Concurrency), view.SayDuration(last.ResponseSeconds), view.SayCount(last.ResponseSeconds/first.ResponseSeconds), view.SayCount(last.Throughput/first.Throughput))
+	said := fmt.Sprintf(
+		"With %s an operation takes %s, and at %s in flight %s: ×%s the time for ×%s the work",
+		what,
+		view.SayDuration(first.ResponseSeconds),
+		view.SayCount(last.Concurrency),
+		view.SayDuration(last.ResponseSeconds),
+		view.SayCount(last.ResponseSeconds/first.ResponseSeconds),
+		view.SayCount(last.Throughput/first.Throughput),
+	)
 	if knee.Concurrency == last.Concurrency {
 		f.Sentence = said + ". The knee was not reached."
 	} else {
 		f.Sentence = fmt.Sprintf("%s. The knee is at about %s in flight (%s, %s): beyond it time grows faster than throughput.", said, view.SayCount(knee.Concurrency), q.Brief(knee.Throughput), view.SayDuration(knee.ResponseSeconds))
 	}
 	measured := result.ChartLine{Name: "measured"}
-	sorted := slices.SortedStableFunc(slices.Values(c.Points), func(a, b curve.Reading) int { return cmp.Compare(a.Throughput, b.Throughput) })
+	sorted := slices.SortedStableFunc(
+		slices.Values(c.Points),
+		func(a, b curve.Reading) int { return cmp.Compare(a.Throughput, b.Throughput) },
+	)
 	points := result.ChartLine{Name: "measured", Points: true}
 	for _, p := range sorted {
-		points.X, points.Y = append(points.X, view.Round(p.Throughput)), append(points.Y, view.Ptr(view.Round(p.ResponseSeconds)))
+		points.X, points.Y = append(
+			points.X,
+			view.Round(p.Throughput),
+		), append(
+			points.Y,
+			view.Ptr(view.Round(p.ResponseSeconds)),
+		)
 	}
 	measured.X, measured.Y = points.X, points.Y
 	f.Chart = &result.Chart{Title: "Mean service time by throughput", XLabel: "throughput", XUnit: q.Unit, YUnit: "s",

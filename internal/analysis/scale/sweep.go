@@ -12,7 +12,8 @@ import (
 	"plimsoll/result"
 )
 
-// cacheStep is the least rise of the mean latency between two working sets that is called a step, at the lower end of its interval.
+// cacheStep is the least rise of the mean latency between two working sets that is called a step, at the lower end of
+// its interval.
 const cacheStep = 1.15
 
 // SetPoint is one workload of a working-set sweep.
@@ -74,7 +75,8 @@ func cacheSteps(v *view.Run) []result.Finding {
 	return Sweep(SetPoints(v), "workloads of one run")
 }
 
-// Sweep compares neighbouring sizes of the largest family of points alike; fewer than three different sizes are no sweep.
+// Sweep compares neighbouring sizes of the largest family of points alike; fewer than three different sizes are no
+// sweep.
 func Sweep(points []SetPoint, source string) []result.Finding {
 	families := map[string][]SetPoint{}
 	for _, p := range points {
@@ -94,8 +96,16 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 	}
 	first, last := best[0], best[len(best)-1]
 	f := result.Finding{
-		Check: "cache-steps", Severity: result.Notice, Subject: "working set", Metric: "largest step of the mean service time", Unit: "ratio", N: len(best), Limit: view.Ptr(cacheStep),
-		Basis: fmt.Sprintf("%d working sets from %s to %s, %s; a step is a rise of more than %s at the lower end of its 95 %% interval, corrected for the number of comparisons", len(best), view.SayBytes(first.bytes), view.SayBytes(last.bytes), source, view.Percent(cacheStep-1)),
+		Check: "cache-steps", Severity: result.Notice, Subject: "working set",
+		Metric: "largest step of the mean service time", Unit: "ratio", N: len(best), Limit: view.Ptr(cacheStep),
+		Basis: fmt.Sprintf(
+			"%d working sets from %s to %s, %s; a step is a rise of more than %s at the lower end of its 95 %% interval, corrected for the number of comparisons",
+			len(best),
+			view.SayBytes(first.bytes),
+			view.SayBytes(last.bytes),
+			source,
+			view.Percent(cacheStep-1),
+		),
 	}
 	var steps []string
 	line := result.ChartLine{Name: "measured"}
@@ -110,7 +120,10 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 		before := best[i-1]
 		r, in := stepOf(before, p, len(best)-1)
 		if !in.Valid() {
-			f.Warnings = view.AppendNew(f.Warnings, "no interval for "+view.SayBytes(before.bytes)+" to "+view.SayBytes(p.bytes)+": "+in.Reason)
+			f.Warnings = view.AppendNew(
+				f.Warnings,
+				"no interval for "+view.SayBytes(before.bytes)+" to "+view.SayBytes(p.bytes)+": "+in.Reason,
+			)
 		}
 		if r > biggest {
 			biggest = r
@@ -118,17 +131,46 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 			view.SetInterval(&f, in)
 		}
 		if in.Valid() && in.Low > cacheStep || !in.Valid() && r > 1.5 {
-			steps = append(steps, fmt.Sprintf("×%s between %s and %s", view.SayCount(r), view.SayBytes(before.bytes), view.SayBytes(p.bytes)))
+			steps = append(
+				steps,
+				fmt.Sprintf(
+					"×%s between %s and %s",
+					view.SayCount(r),
+					view.SayBytes(before.bytes),
+					view.SayBytes(p.bytes),
+				),
+			)
 		}
 	}
 	dots.X, dots.Y = line.X, line.Y
-	f.Chart = &result.Chart{Title: "Mean service time by working set", XLabel: "working set", XUnit: "bytes", XLog: true, YUnit: "s", Lines: []result.ChartLine{line, dots}}
+	f.Chart = &result.Chart{
+		Title:  "Mean service time by working set",
+		XLabel: "working set",
+		XUnit:  "bytes",
+		XLog:   true,
+		YUnit:  "s",
+		Lines:  []result.ChartLine{line, dots},
+	}
 	if len(steps) == 0 {
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("From %s to %s of working set the mean service time went from %s to %s without a step: no cache of a size in between shows.", view.SayBytes(first.bytes), view.SayBytes(last.bytes), view.SayDuration(first.mean), view.SayDuration(last.mean))
+		f.Sentence = fmt.Sprintf(
+			"From %s to %s of working set the mean service time went from %s to %s without a step: no cache of a size in between shows.",
+			view.SayBytes(first.bytes),
+			view.SayBytes(last.bytes),
+			view.SayDuration(first.mean),
+			view.SayDuration(last.mean),
+		)
 		return []result.Finding{f}
 	}
-	f.Sentence = fmt.Sprintf("From %s to %s of working set the mean service time went from %s to %s, with %s at %s: caches of sizes in between stop holding the data there.", view.SayBytes(first.bytes), view.SayBytes(last.bytes), view.SayDuration(first.mean), view.SayDuration(last.mean), view.Plural(len(steps), "step"), view.Some(steps))
+	f.Sentence = fmt.Sprintf(
+		"From %s to %s of working set the mean service time went from %s to %s, with %s at %s: caches of sizes in between stop holding the data there.",
+		view.SayBytes(first.bytes),
+		view.SayBytes(last.bytes),
+		view.SayDuration(first.mean),
+		view.SayDuration(last.mean),
+		view.Plural(len(steps), "step"),
+		view.Some(steps),
+	)
 	return []result.Finding{f}
 }
 

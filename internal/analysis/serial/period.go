@@ -24,7 +24,8 @@ type Period struct {
 const fewestForPeriod = 24
 
 // PeriodOf looks for a period of four points to a third of the series. Trend is removed, the periodogram is divided by
-// that of first-order noise with the series' own dependence, and its largest ordinate is tested against their sum (Fisher
+// that of first-order noise with the series' own dependence, and its largest ordinate is tested against their sum
+// (Fisher
 // 1929, g test, first term, which errs towards no period). Short bursts put more power into a harmonic than into the
 // fundamental, so the period is then the shortest multiple whose autocorrelation is within a fifth of the best.
 func PeriodOf(x []float64, significance float64) (Period, error) {
@@ -50,7 +51,11 @@ func PeriodOf(x []float64, significance float64) (Period, error) {
 		return none(p, "no peak stands out of the noise (p = %.2g)", p)
 	}
 	if beside := lonely(spectrum, bin); beside > significance/10 { // the bin was chosen as the largest of many
-		return none(max(p, beside), "there is slow movement of any length, and no peak stands out of what is beside it (p = %.2g)", beside)
+		return none(
+			max(p, beside),
+			"there is slow movement of any length, and no peak stands out of what is beside it (p = %.2g)",
+			beside,
+		)
 	}
 	base := float64(n) / float64(bin)
 	var best, found float64
@@ -83,7 +88,8 @@ func PeriodOf(x []float64, significance float64) (Period, error) {
 	}, nil
 }
 
-// smooth is the largest number up to n whose only prime factors are 2, 3 and 5: the transform of any other length takes up
+// smooth is the largest number up to n whose only prime factors are 2, 3 and 5: the transform of any other length takes
+// up
 // to n² steps, and leaving out a few of the first points changes nothing.
 func smooth(n int) int {
 	for ; n > 1; n-- {
@@ -125,7 +131,8 @@ func whitened(y []float64, phi float64) []float64 {
 	return out
 }
 
-// fisher finds the largest ordinate with at least three periods in the series and four points in a period, and its p-value.
+// fisher finds the largest ordinate with at least three periods in the series and four points in a period, and its
+// p-value.
 func fisher(spectrum []float64) (bin int, p float64) {
 	const fewest = 3
 	var sum, largest float64
@@ -143,7 +150,8 @@ func fisher(spectrum []float64) (bin int, p float64) {
 	return bin, min(1, float64(count)*math.Pow(1-min(1, largest/sum), float64(count-1)))
 }
 
-// lonely is the chance that an ordinate is so far above those beside it: levels that come and go at random have much power at all
+// lonely is the chance that an ordinate is so far above those beside it: levels that come and go at random have much
+// power at all
 // long periods and no line among them. The ratio of an ordinate to the mean of m others has the law of F with 2 and 2m
 // degrees of freedom; the mean is taken from the median, which harmonics of a true period do not move.
 func lonely(spectrum []float64, bin int) float64 {

@@ -1,8 +1,10 @@
 // Package serial measures the dependence along a series of evenly spaced points: how much neighbours repeat each other,
-// how many independent observations a window is worth, what interval its mean therefore has, and whether it has a period.
+// how many independent observations a window is worth, what interval its mean therefore has, and whether it has a
+// period.
 //
 // Monitoring series are never independent: the usual s/√n interval of a mean of one-second points is several times too
-// narrow. The packages steady and change stand on this one. It refuses values that are not finite; who has gaps must decide
+// narrow. The packages steady and change stand on this one. It refuses values that are not finite; who has gaps must
+// decide
 // what they mean first.
 //
 // Pure: no I/O, no clock, no randomness at all.
@@ -76,7 +78,8 @@ func Autocorrelation(x []float64, most int) []float64 {
 //
 //	φ = (median|x[i+2]−x[i]| / median|x[i+1]−x[i]|)² − 1
 //
-// which shifts of level and outliers hardly touch (Chakar, Lebarbier, Lévy-Leduc and Robin 2017). Cut to [0, 0.95]; 0 when
+// which shifts of level and outliers hardly touch (Chakar, Lebarbier, Lévy-Leduc and Robin 2017). Cut to [0, 0.95]; 0
+// when
 // more than half of the neighbours are equal.
 func AR1(x []float64) float64 {
 	if len(x) < 4 {
@@ -97,7 +100,8 @@ func AR1(x []float64) float64 {
 	return min(max(ratio*ratio-1, 0), 0.95)
 }
 
-// Time is the integrated autocorrelation time τ = 1 + 2Σρ(k): n values are worth n/τ independent ones. The sum ends at the
+// Time is the integrated autocorrelation time τ = 1 + 2Σρ(k): n values are worth n/τ independent ones. The sum ends
+// at the
 // first lag beyond 5τ (the automatic window of Madras and Sokal 1988). At least 1.
 func Time(x []float64) float64 {
 	rho := Autocorrelation(x, len(x)-1)
@@ -125,8 +129,9 @@ const (
 	fewestMean  = 5  // points of which that is done
 )
 
-// MeanOf gives the mean with an interval that holds under dependence: Student's t with the variance and the degrees of freedom of
-// SumOf, or of a short series in which neighbours do not repeat each other, with those of its points. A series too short for its dependence gets no interval, and the reason. The series must be stationary: see
+// MeanOf gives the mean with an interval that holds under dependence: Student's t with the variance and the degrees of
+// freedom of SumOf, or of a short series in which neighbours do not repeat each other, with those of its points. A
+// series too short for its dependence gets no interval, and the reason. The series must be stationary: see
 // package steady.
 func MeanOf(x []float64, confidence float64) (Mean, error) {
 	err := Finite("mean", x)
@@ -146,7 +151,14 @@ func MeanOf(x []float64, confidence float64) (Mean, error) {
 	case len(x) >= fewestMean && len(x) < fewestWaved && m.Time == 1: // too short for waves, and no dependence shows
 		sum.Variance, sum.DOF = float64(len(x))*stat.Variance(x, nil), float64(len(x)-1)
 	case sum.Worth < fewestWorth:
-		m.Interval = resample.None(fmt.Sprintf("%d points that repeat each other are worth %.0f, %d are needed", len(x), sum.Worth, fewestWorth))
+		m.Interval = resample.None(
+			fmt.Sprintf(
+				"%d points that repeat each other are worth %.0f, %d are needed",
+				len(x),
+				sum.Worth,
+				fewestWorth,
+			),
+		)
 		return m, nil
 	}
 	half := resample.StudentT(confidence, sum.DOF) * math.Sqrt(sum.Variance) / float64(len(x))

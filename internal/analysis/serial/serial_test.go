@@ -111,7 +111,14 @@ func TestMeanCoverage(t *testing.T) {
 			}
 		}
 		share := float64(covered) / float64(given)
-		t.Logf("phi %.1f, n %d: %.3f of %d (as if independent: %.3f)", test.phi, test.n, share, given, float64(naive)/sets)
+		t.Logf(
+			"phi %.1f, n %d: %.3f of %d (as if independent: %.3f)",
+			test.phi,
+			test.n,
+			share,
+			given,
+			float64(naive)/sets,
+		)
 		if share < 0.93 || share > 0.97 || given < sets*8/10 {
 			t.Errorf("phi %v, n %d: covers %.3f, given %d of %d", test.phi, test.n, share, given, sets)
 		}
@@ -145,7 +152,8 @@ func TestPeriodFindsTruth(t *testing.T) {
 				x[i] += shape(i, period) + 0.002*float64(i)
 			}
 			p, err := PeriodOf(x, 0.01)
-			if err != nil || !p.Found || math.Abs(p.Points-float64(period)) > 0.07*float64(period) || !p.Interval.Contains(float64(period)) {
+			if err != nil || !p.Found || math.Abs(p.Points-float64(period)) > 0.07*float64(period) ||
+				!p.Interval.Contains(float64(period)) {
 				t.Errorf("%s of %d: %+v, %v", name, period, p, err)
 			}
 		}
@@ -185,7 +193,8 @@ func TestPeriodOfNothing(t *testing.T) {
 	for i := range line {
 		line[i] = float64(3 * i)
 	}
-	for name, x := range map[string][]float64{"none": nil, "short": make([]float64, 23), "constant": make([]float64, 100), "line": line} {
+	for name, x := range map[string][]float64{"none": nil, "short": make([]float64, 23), "constant": make([]float64,
+		100), "line": line} {
 		if p, err := PeriodOf(x, 0.01); err != nil || p.Found || p.Reason == "" {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
@@ -208,7 +217,8 @@ func BenchmarkPeriodOf(b *testing.B) {
 	}
 }
 
-// TestPeriodOfRandomLevels: levels that come and go at random are no repetition, while one of few periods is found among noise.
+// TestPeriodOfRandomLevels: levels that come and go at random are no repetition, while one of few periods is found
+// among noise.
 func TestPeriodOfRandomLevels(t *testing.T) {
 	t.Parallel()
 	const sets = 100
@@ -224,7 +234,8 @@ func TestPeriodOfRandomLevels(t *testing.T) {
 			if p.Found {
 				hits++
 			}
-			if p, err = PeriodOf(lawtest.Series(r, n, lawtest.Wave(12, 0.05, 0.05), 0.03, lawtest.AR(0.5)), 0.01); err != nil {
+			if p, err = PeriodOf(lawtest.Series(r, n, lawtest.Wave(12, 0.05, 0.05), 0.03, lawtest.AR(0.5)),
+				0.01); err != nil {
 				t.Fatal(err)
 			} else if p.Found && math.Abs(p.Points-float64(n)/12) < float64(n)/60 {
 				waves++

@@ -40,7 +40,8 @@ func TestSumIsTheMeanSquareOfWaves(t *testing.T) {
 		}
 		want += sum * sum * 2 / 10 * (1 - 2*phi*math.Cos(angle) + phi*phi) / ((1 - phi) * (1 - phi))
 	}
-	if s := SumOf(x, nil); math.Abs(s.Variance/want-1) > 1e-9 || math.Abs(s.DOF-10) > 1e-9 || math.Abs(s.Worth*(1+phi)/(1-phi)-500) > 1e-9 {
+	if s := SumOf(x, nil); math.Abs(s.Variance/want-1) > 1e-9 || math.Abs(s.DOF-10) > 1e-9 ||
+		math.Abs(s.Worth*(1+phi)/(1-phi)-500) > 1e-9 {
 		t.Errorf("%+v, want %g with 10 degrees of freedom", s, want)
 	}
 }
@@ -53,7 +54,8 @@ func TestSumCoverage(t *testing.T) {
 	for _, c := range []struct {
 		n, parts int
 		phi      float64
-	}{{20, 1, 0}, {40, 1, 0.5}, {150, 1, 0}, {150, 1, 0.5}, {150, 1, 0.8}, {300, 1, 0.9}, {300, 3, 0.5}, {1500, 1, 0.8}} {
+	}{{20, 1, 0}, {40, 1, 0.5}, {150, 1, 0}, {150, 1, 0.5}, {150, 1, 0.8}, {300, 1, 0.9}, {300, 3, 0.5}, {1500, 1,
+		0.8}} {
 		held := 0
 		for range sets {
 			x := ar1(r, c.n, c.phi, 0, 1)
@@ -80,7 +82,8 @@ func TestSumCoverage(t *testing.T) {
 	}
 }
 
-// Checkpoints every 20 points make the mean of 300 far less uncertain than as many independent points of their spread would be.
+// Checkpoints every 20 points make the mean of 300 far less uncertain than as many independent points of their spread
+// would be.
 func TestSumOfARepetition(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 4))
@@ -107,14 +110,17 @@ func TestSumProperties(t *testing.T) {
 			starts = append(starts, at)
 		}
 		s := SumOf(x, starts)
-		if !(s.Variance >= 0 && s.DOF >= 0 && s.Worth >= 0) || math.IsInf(s.Variance, 0) || s.Variance > 0 && s.DOF < 1-1e-9 || s.Worth > float64(len(x)) {
+		if !(s.Variance >= 0 && s.DOF >= 0 && s.Worth >= 0) || math.IsInf(s.Variance, 0) ||
+			s.Variance > 0 && s.DOF < 1-1e-9 ||
+			s.Worth > float64(len(x)) {
 			t.Fatalf("%+v", s)
 		}
 		scaled := make([]float64, len(x))
 		for i, v := range x {
 			scaled[i] = 4 * v
 		}
-		if four := SumOf(scaled, starts); math.Abs(four.Variance-16*s.Variance) > 1e-6*four.Variance || math.Abs(four.DOF-s.DOF) > 1e-6*s.DOF {
+		if four := SumOf(scaled, starts); math.Abs(four.Variance-16*s.Variance) > 1e-6*four.Variance ||
+			math.Abs(four.DOF-s.DOF) > 1e-6*s.DOF {
 			t.Fatalf("four times the series: %+v, of the series itself %+v", four, s)
 		}
 	})

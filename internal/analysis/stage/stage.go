@@ -84,7 +84,8 @@ func Of(d *result.Data, metric string) []Stage {
 }
 
 // throughput is the sum over the VMs at each point whose interval lies between two moments. A VM without a value
-// at a point does nothing then. The last point is left out: counters are interpolated between scrapes, so it holds something of what comes after it.
+// at a point does nothing then. The last point is left out: counters are interpolated between scrapes, so it holds
+// something of what comes after it.
 func throughput(series []result.Series, metric string, from, to time.Time) []float64 {
 	at := map[int64]float64{} // by the end of the interval, in milliseconds
 	for _, s := range series {

@@ -20,8 +20,17 @@ func scaleOut(steps int) *result.Data {
 	d := &result.Data{Start: start, End: after(50 * steps)}
 	for i := range steps {
 		vm := fmt.Sprintf("vm-%d", i)
-		d.Workloads = append(d.Workloads, result.Workload{Name: fmt.Sprintf("W%d", i), VM: vm, Phase: "run", Start: after(50*i + i%2), End: after(50 * steps),
-			Lanes: []result.Lane{{Depth: 3}, {}}})
+		d.Workloads = append(
+			d.Workloads,
+			result.Workload{
+				Name:  fmt.Sprintf("W%d", i),
+				VM:    vm,
+				Phase: "run",
+				Start: after(50*i + i%2),
+				End:   after(50 * steps),
+				Lanes: []result.Lane{{Depth: 3}, {}},
+			},
+		)
 		s := result.Series{VM: vm, Op: "read", Measure: result.Rate, Start: start, Step: 1}
 		for t := range 50 * steps {
 			v := 100.0
@@ -34,7 +43,11 @@ func scaleOut(steps int) *result.Data {
 			}
 			s.Values = append(s.Values, &v)
 		}
-		d.Series = append(d.Series, s, result.Series{VM: vm, Op: "read", Measure: result.LatencyMean, Start: start, Step: 1, Values: s.Values})
+		d.Series = append(
+			d.Series,
+			s,
+			result.Series{VM: vm, Op: "read", Measure: result.LatencyMean, Start: start, Step: 1, Values: s.Values},
+		)
 	}
 	return d
 }
@@ -64,7 +77,8 @@ func TestNoStages(t *testing.T) {
 	for i := range zero.Series {
 		zero.Series[i].Step = 0
 	}
-	for name, d := range map[string]*result.Data{"nothing": nil, "empty": {}, "no series": short, "prefill only": prefill, "no step": zero} {
+	for name, d := range map[string]*result.Data{"nothing": nil, "empty": {}, "no series": short,
+		"prefill only": prefill, "no step": zero} {
 		if got := stage.Of(d, ""); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}

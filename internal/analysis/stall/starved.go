@@ -1,4 +1,5 @@
-// Package stall asks whether a workload, or one of its sections, stood still while others went on. It gives a view.Check to
+// Package stall asks whether a workload, or one of its sections, stood still while others went on. It gives a
+// view.Check to
 // package analysis. What follows a fault is a recovery; what comes and goes by itself is how the workload works.
 package stall
 
@@ -14,8 +15,9 @@ import (
 	"plimsoll/result"
 )
 
-// Stalls looks for moments in which a workload's writes (or all it does, when it does not write) stood still though it went on, and
-// for those in which one of its sections did while the others went on: log writes starved by a checkpoint are the classic. A
+// Stalls looks for moments in which a workload's writes (or all it does, when it does not write) stood still though it
+// went on, and for those in which one of its sections did while the others went on: log writes starved by a checkpoint
+// are the classic. A
 // stall that follows a fault is recovery's business.
 var Stalls = view.Check{Name: "stalls", Rank: 430, Run: stalled}
 
@@ -72,7 +74,8 @@ func main(c *view.Track, l *view.Load) (values []float64, what string) {
 func parts(v *view.Run, l *view.Load, before string, cut func(*view.Track) *view.Track) []work {
 	var names []string
 	for i := range v.Data.Series {
-		if s := &v.Data.Series[i]; s.Section != "" && s.Workload == l.Name && s.Group == l.Group && !slices.Contains(names, s.Section) {
+		if s := &v.Data.Series[i]; s.Section != "" && s.Workload == l.Name && s.Group == l.Group &&
+			!slices.Contains(names, s.Section) {
 			names = append(names, s.Section)
 		}
 	}
@@ -85,7 +88,10 @@ func parts(v *view.Run, l *view.Load, before string, cut func(*view.Track) *view
 			continue
 		}
 		c = cut(c.Within(l.Times()))
-		first, last := view.Worked(c.Ops, math.SmallestNonzeroFloat64) // it may wait for others to end, and end before them
+		first, last := view.Worked(
+			c.Ops,
+			math.SmallestNonzeroFloat64,
+		) // it may wait for others to end, and end before them
 		if last < first {
 			continue
 		}
@@ -98,7 +104,8 @@ func parts(v *view.Run, l *view.Load, before string, cut func(*view.Track) *view
 	return out
 }
 
-// starved looks for sections that stood still while the others went on; only says that the one section which writes is among those found,
+// starved looks for sections that stood still while the others went on; only says that the one section which writes is
+// among those found,
 // so that nothing is left to say of the workload's writes as a whole.
 func starved(v *view.Run, l *view.Load, parts []work) (out []result.Finding, only bool) {
 	if len(parts) < 2 {
@@ -146,11 +153,20 @@ func starved(v *view.Run, l *view.Load, parts []work) (out []result.Finding, onl
 	out = append(out, reads...)
 	if len(even) > 0 {
 		out = append(out, result.Finding{
-			Check: "stalls", Severity: result.Fine, Subject: l.Name, Metric: "sections stalled", Unit: "count", Value: view.Ptr(0),
+			Check: "stalls", Severity: result.Fine, Subject: l.Name, Metric: "sections stalled", Unit: "count",
+			Value: view.Ptr(0),
 			Limit: view.Ptr(0), N: points,
 			NoInterval: "counted over the whole window, not estimated", Warnings: unknown,
-			Basis:    fmt.Sprintf("operations of each section in points of up to %s, below %s of their median", view.SayDuration(step), view.Percent(view.StalledBelow)),
-			Sentence: fmt.Sprintf("No stall of %s in %s while the other sections went on.", strings.Join(even, ", "), l.Name),
+			Basis: fmt.Sprintf(
+				"operations of each section in points of up to %s, below %s of their median",
+				view.SayDuration(step),
+				view.Percent(view.StalledBelow),
+			),
+			Sentence: fmt.Sprintf(
+				"No stall of %s in %s while the other sections went on.",
+				strings.Join(even, ", "),
+				l.Name,
+			),
 		})
 	}
 	return out, only && writing == 1
@@ -195,11 +211,22 @@ func stallFinding(v *view.Run, w work, suspects []work) result.Finding {
 	switch {
 	case s.Share > view.OnAndOff:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("The %s of %s come and go (%s of the time there are next to none), so a stall cannot be told from its own rhythm.", w.what, w.name, view.Percent(s.Share))
+		f.Sentence = fmt.Sprintf(
+			"The %s of %s come and go (%s of the time there are next to none), so a stall cannot be told from its own rhythm.",
+			w.what,
+			w.name,
+			view.Percent(s.Share),
+		)
 		return f
 	case len(s.Runs) == 0:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("The %s of %s never fell below a quarter of the usual rate for as long as %s%s.", w.what, w.name, view.SayDuration(w.c.Step), w.before)
+		f.Sentence = fmt.Sprintf(
+			"The %s of %s never fell below a quarter of the usual rate for as long as %s%s.",
+			w.what,
+			w.name,
+			view.SayDuration(w.c.Step),
+			w.before,
+		)
 		return f
 	}
 	return found(v, w, s, suspects)
@@ -207,10 +234,16 @@ func stallFinding(v *view.Run, w work, suspects []work) result.Finding {
 
 func (w work) finding(s view.StallSet) result.Finding {
 	return result.Finding{
-		Check: "stalls", Subject: w.name, Metric: "time stalled", Unit: "%", Value: view.Ptr(100 * s.Share), N: len(w.values),
+		Check: "stalls", Subject: w.name, Metric: "time stalled", Unit: "%", Value: view.Ptr(100 * s.Share),
+		N:          len(w.values),
 		Limit:      view.Ptr(0),
 		NoInterval: "counted over the whole window, not estimated",
-		Basis:      fmt.Sprintf("%s in points of %s, below %s of their median", w.what, view.SayDuration(w.c.Step), view.Percent(view.StalledBelow)),
+		Basis: fmt.Sprintf(
+			"%s in points of %s, below %s of their median",
+			w.what,
+			view.SayDuration(w.c.Step),
+			view.Percent(view.StalledBelow),
+		),
 	}
 }
 
@@ -218,7 +251,11 @@ func (w work) finding(s view.StallSet) result.Finding {
 func found(v *view.Run, w work, s view.StallSet, suspects []work) result.Finding {
 	f := w.finding(s)
 	f.Severity = result.Caution
-	length := fmt.Sprintf("for %s in all and %s at the longest", view.SayDuration(s.Seconds), view.SayDuration(s.Longest()))
+	length := fmt.Sprintf(
+		"for %s in all and %s at the longest",
+		view.SayDuration(s.Seconds),
+		view.SayDuration(s.Longest()),
+	)
 	if len(s.Runs) == 1 {
 		length = "for " + view.SayDuration(s.Seconds)
 	}
@@ -330,7 +367,11 @@ func (w work) culprit(s view.StallSet, suspects []work, f *result.Finding) (word
 	if who == nil {
 		return "", nil
 	}
-	f.Evidence = append(f.Evidence, result.Evidence{Name: who.name + " during them ÷ otherwise", Value: view.Round(best), Unit: "ratio"}, result.Evidence{Name: "chance of such a coincidence", Value: view.Round(100 * p), Unit: "%"})
+	f.Evidence = append(
+		f.Evidence,
+		result.Evidence{Name: who.name + " during them ÷ otherwise", Value: view.Round(best), Unit: "ratio"},
+		result.Evidence{Name: "chance of such a coincidence", Value: view.Round(100 * p), Unit: "%"},
+	)
 	if best > 1000 {
 		return ", always while " + who.name + " was at work", who
 	}

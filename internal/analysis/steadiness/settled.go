@@ -1,5 +1,6 @@
-// Package steadiness asks whether and from when throughput was steady, window by window, and whether the time with which the
-// others are compared was. It gives view.Checks to package analysis; the method is package steady. Series with too many gaps,
+// Package steadiness asks whether and from when throughput was steady, window by window, and whether the time with
+// which the others are compared was. It gives view.Checks to package analysis; the method is package steady. Series
+// with too many gaps,
 // or of too few points, are not judged, and that is said.
 package steadiness
 
@@ -15,13 +16,16 @@ import (
 	"plimsoll/result"
 )
 
-// SteadyState says for every workload whether and from when its throughput was steady, window by window: an average over a
+// SteadyState says for every workload whether and from when its throughput was steady, window by window: an average
+// over a
 // stretch that was not depends on when it was begun and ended.
 var SteadyState = view.Check{Name: "steady-state", Rank: 450, Run: steadyState}
 
 func steadyState(v *view.Run) []result.Finding {
 	if stages := v.Stages(); stages != nil {
-		return []result.Finding{steadyOf(v, "The load", steps(v, stages), math.NaN())} // its workloads slow each other by design
+		return []result.Finding{
+			steadyOf(v, "The load", steps(v, stages), math.NaN()),
+		} // its workloads slow each other by design
 	}
 	longest := 0.0
 	for _, l := range v.Loads {
@@ -60,7 +64,8 @@ func steps(v *view.Run, stages []view.Step) []view.Stretch {
 	return out
 }
 
-// headline is what a workload did of a quantity on average over the time by which it is judged; NaN where that is not known.
+// headline is what a workload did of a quantity on average over the time by which it is judged; NaN where that is not
+// known.
 func headline(l *view.Load, q view.Quantity) float64 {
 	w := l.Whole()
 	if w == nil || !(w.Seconds() > 0) {
@@ -79,13 +84,16 @@ func headline(l *view.Load, q view.Quantity) float64 {
 	return math.NaN()
 }
 
-// steadyOf tells whether the stretches of something were steady; average is what it did in all of them, NaN where that is
+// steadyOf tells whether the stretches of something were steady; average is what it did in all of them, NaN where that
+// is
 // not known.
 func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) result.Finding {
 	q := all[0].Quantity
 	f := result.Finding{
 		Check: "steady-state", Subject: name, Metric: "mean " + q.Name + " of the steady stretch", Unit: q.Unit,
-		Basis: "throughput" + points(all) + ", one run; judged by change points, slow movement, spread and line (tolerance 5 %)",
+		Basis: "throughput" + points(
+			all,
+		) + ", one run; judged by change points, slow movement, spread and line (tolerance 5 %)",
 	}
 	in := ""
 	if q.Measure != "" {
@@ -113,13 +121,22 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 		shown = not
 		f.Severity, f.Value = result.Caution, nil
 		f.NoInterval = "no steady state was reached"
-		f.Sentence = fmt.Sprintf("%s was not steady%s all the time it was measured: %s. An average over that depends on when it begins and ends.", name, in, strings.Join(fewOf(failed, said), "; "))
+		f.Sentence = fmt.Sprintf(
+			"%s was not steady%s all the time it was measured: %s. An average over that depends on when it begins and ends.",
+			name,
+			in,
+			strings.Join(fewOf(failed, said), "; "),
+		)
 	case shown == nil:
 		f.Severity, f.NoInterval = result.Notice, unknown.Why
 		f.Sentence = fmt.Sprintf("Whether %s was steady%s cannot be told: %s.", name, in, unknown.Why)
 		if len(all) == 1 && view.IsFinite(average) {
-			f.Sentence = fmt.Sprintf("%s did %s on average; whether that was steady cannot be told: %s.", name, q.Say(average),
-				unknown.Why)
+			f.Sentence = fmt.Sprintf(
+				"%s did %s on average; whether that was steady cannot be told: %s.",
+				name,
+				q.Say(average),
+				unknown.Why,
+			)
 		}
 		return f
 	default:
@@ -184,7 +201,8 @@ func words(s *view.Stretch) string {
 	return text
 }
 
-// warmed reports whether the warm-up, or its first fifth, lay a hundredth or more apart from the rest. The rule that cuts it off cuts noise as well,
+// warmed reports whether the warm-up, or its first fifth, lay a hundredth or more apart from the rest. The rule that
+// cuts it off cuts noise as well,
 // which is no warm-up to a reader.
 func warmed(s *view.Stretch) bool {
 	apart := func(n int) bool {
@@ -224,10 +242,22 @@ func lasting(s *view.Stretch) []change.Point {
 func plain(s *view.Stretch) string {
 	var parts []string
 	if n := len(s.Changes); n > 5 {
-		parts = append(parts, fmt.Sprintf("its level changed %s, from %s in the beginning to %s in the end", view.Times(n), view.SayCount(s.Changes[0].Before), view.SayCount(s.Changes[n-1].After)))
+		parts = append(
+			parts,
+			fmt.Sprintf(
+				"its level changed %s, from %s in the beginning to %s in the end",
+				view.Times(n),
+				view.SayCount(s.Changes[0].Before),
+				view.SayCount(s.Changes[n-1].After),
+			),
+		)
 	} else if n > 0 {
-		c := slices.MaxFunc(lasting(s), func(a, b change.Point) int { return view.CompareAway(a.After/a.Before, b.After/b.Before) })
-		text := fmt.Sprintf("it went from %s to %s at %s", view.SayCount(c.Before), view.SayCount(c.After), view.ClockOf(s.Elapsed(c.Index)))
+		c := slices.MaxFunc(lasting(s), func(a, b change.Point) int {
+			return view.CompareAway(a.After/a.Before,
+				b.After/b.Before)
+		})
+		text := fmt.Sprintf("it went from %s to %s at %s", view.SayCount(c.Before), view.SayCount(c.After),
+			view.ClockOf(s.Elapsed(c.Index)))
 		if n > 1 {
 			text += fmt.Sprintf(", the largest of %d changes of level", n)
 		}
@@ -259,7 +289,8 @@ func picture(v *view.Run, name string, s *view.Stretch) *result.Chart {
 	return c
 }
 
-// Baseline looks at the time before the first neighbour, with which everything later is compared: when it was not even or
+// Baseline looks at the time before the first neighbour, with which everything later is compared: when it was not even
+// or
 // stood still for moments, what is laid at the neighbour's door may not be its doing.
 var Baseline = view.Check{Name: "baseline", Rank: 420, Run: baseline}
 
@@ -285,7 +316,12 @@ func baseline(v *view.Run) []result.Finding {
 		f := result.Finding{
 			Check: "baseline", Subject: l.Name, Metric: "mean " + q.Name + " of the baseline", Unit: q.Unit,
 			N: len(first.Track.Ops), Value: view.Ptr(first.Mean.Value),
-			Basis: fmt.Sprintf("%s, %s in points of %s", first.Name, view.SayDuration(float64(len(first.Track.Ops))*first.Track.Step), view.SayDuration(first.Track.Step)),
+			Basis: fmt.Sprintf(
+				"%s, %s in points of %s",
+				first.Name,
+				view.SayDuration(float64(len(first.Track.Ops))*first.Track.Step),
+				view.SayDuration(first.Track.Step),
+			),
 		}
 		view.SetInterval(&f, first.Mean.Interval)
 		var what []string
@@ -293,11 +329,25 @@ func baseline(v *view.Run) []result.Finding {
 			what = append(what, plain(first))
 		}
 		if n := len(stalls.Runs); n > 0 {
-			what = append(what, fmt.Sprintf("it %s %s for %s in all, first at %s", stalls.Verb(), view.Times(n), view.SayDuration(stalls.Seconds), view.ClockOf(first.Track.Elapsed(stalls.Runs[0].First))))
+			what = append(
+				what,
+				fmt.Sprintf(
+					"it %s %s for %s in all, first at %s",
+					stalls.Verb(),
+					view.Times(n),
+					view.SayDuration(stalls.Seconds),
+					view.ClockOf(first.Track.Elapsed(stalls.Runs[0].First)),
+				),
+			)
 		}
 		if len(what) > 0 {
 			f.Severity = result.Caution
-			f.Sentence = fmt.Sprintf("The baseline of %s was disturbed: %s, %s. What came later is compared with that.", l.Name, first.Name, strings.Join(what, " and "))
+			f.Sentence = fmt.Sprintf(
+				"The baseline of %s was disturbed: %s, %s. What came later is compared with that.",
+				l.Name,
+				first.Name,
+				strings.Join(what, " and "),
+			)
 			f.Chart = picture(v, l.Name, first)
 		} else {
 			f.Severity = result.Fine

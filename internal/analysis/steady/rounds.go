@@ -1,12 +1,14 @@
 // Package steady says whether a system has settled, from when to when, and what it then does.
 //
-// Rounds applies the rule of solid-state testing to one value per round: over a window of five rounds the values spread no
-// more than 20 % of their mean and the line fitted through them moves by no more than 10 %. Window works on a long series of
+// Rounds applies the rule of solid-state testing to one value per round: over a window of five rounds the values spread
+// no more than 20 % of their mean and the line fitted through them moves by no more than 10 %. Window works on a long
+// series of
 // evenly spaced points: it finds the warm-up, periods such as checkpoints, changes of level and drift, and returns the
 // longest stretch free of them, with the mean and an interval that allows for dependence. "Not reached" is a result
 // of both, with the reason; neither ever trims data until they look steady.
 //
-// The rule for rounds is written from its public description in the SNIA Solid State Storage Performance Test Specification
+// The rule for rounds is written from its public description in the SNIA Solid State Storage Performance Test
+// Specification
 // (window of 5, at most 25 rounds, 20 % and 10 %); conformance is not claimed. Percent are of the absolute mean.
 //
 // Pure: no I/O, no clock, random numbers only from the seed given.
@@ -74,7 +76,8 @@ type Settled struct {
 	Warnings  []string
 }
 
-// Rounds judges a measure, one value per round in the order of the rounds, and returns the first window that holds the rule.
+// Rounds judges a measure, one value per round in the order of the rounds, and returns the first window that holds the
+// rule.
 // Rounds beyond the ceiling are not looked at.
 func Rounds(values []float64, rule Rule) (Settled, error) {
 	rule, err := rule.filled()
@@ -83,7 +86,11 @@ func Rounds(values []float64, rule Rule) (Settled, error) {
 	}
 	n := min(len(values), rule.Ceiling)
 	if n < rule.Window {
-		return Settled{Last: n - 1, Reason: fmt.Sprintf("%d rounds: the rule needs a window of %d", n, rule.Window), Interval: resample.None("there is no window")}, nil
+		return Settled{
+			Last:     n - 1,
+			Reason:   fmt.Sprintf("%d rounds: the rule needs a window of %d", n, rule.Window),
+			Interval: resample.None("there is no window"),
+		}, nil
 	}
 	var s Settled
 	for first := 0; first+rule.Window <= n; first++ {
@@ -95,7 +102,14 @@ func Rounds(values []float64, rule Rule) (Settled, error) {
 		s.Reason += fmt.Sprintf("; the ceiling of %d rounds was reached", rule.Ceiling)
 	}
 	if len(values) > rule.Ceiling {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%d rounds beyond the ceiling of %d were not looked at", len(values)-rule.Ceiling, rule.Ceiling))
+		s.Warnings = append(
+			s.Warnings,
+			fmt.Sprintf(
+				"%d rounds beyond the ceiling of %d were not looked at",
+				len(values)-rule.Ceiling,
+				rule.Ceiling,
+			),
+		)
 	}
 	return s, nil
 }
@@ -111,12 +125,29 @@ func judge(window []float64, first int, rule Rule) Settled {
 	s := Settled{First: first, Last: first + len(window) - 1, Mean: stat.Mean(window, nil)}
 	s.Spread, s.Excursion = relative(high-low, s.Mean), relative(slope*(n-1), s.Mean)
 	half := resample.StudentT(0.95, n-1) * stat.StdDev(window, nil) / math.Sqrt(n)
-	s.Interval = resample.Interval{Low: s.Mean - half, High: s.Mean + half, Confidence: 0.95, Method: "Student's t over the rounds of the window"}
+	s.Interval = resample.Interval{
+		Low:        s.Mean - half,
+		High:       s.Mean + half,
+		Confidence: 0.95,
+		Method:     "Student's t over the rounds of the window",
+	}
 	switch {
 	case s.Spread > rule.Spread:
-		s.Reason = fmt.Sprintf("rounds %d to %d spread over %.1f %% of their mean, %.1f %% are allowed", first+1, s.Last+1, 100*s.Spread, 100*rule.Spread)
+		s.Reason = fmt.Sprintf(
+			"rounds %d to %d spread over %.1f %% of their mean, %.1f %% are allowed",
+			first+1,
+			s.Last+1,
+			100*s.Spread,
+			100*rule.Spread,
+		)
 	case s.Excursion > rule.Excursion:
-		s.Reason = fmt.Sprintf("the line through rounds %d to %d moves by %.1f %% of their mean, %.1f %% are allowed", first+1, s.Last+1, 100*s.Excursion, 100*rule.Excursion)
+		s.Reason = fmt.Sprintf(
+			"the line through rounds %d to %d moves by %.1f %% of their mean, %.1f %% are allowed",
+			first+1,
+			s.Last+1,
+			100*s.Excursion,
+			100*rule.Excursion,
+		)
 	default:
 		s.Reached = true
 	}

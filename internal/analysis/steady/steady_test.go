@@ -22,7 +22,15 @@ func ExampleRounds() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%v, rounds %d to %d, mean %.0f, spread %.1f %%, line moves %.1f %%\n", s.Reached, s.First+1, s.Last+1, s.Mean, 100*s.Spread, 100*s.Excursion)
+	fmt.Printf(
+		"%v, rounds %d to %d, mean %.0f, spread %.1f %%, line moves %.1f %%\n",
+		s.Reached,
+		s.First+1,
+		s.Last+1,
+		s.Mean,
+		100*s.Spread,
+		100*s.Excursion,
+	)
 	// Output: true, rounds 5 to 9, mean 40660, spread 3.4 %, line moves 1.9 %
 }
 
@@ -32,13 +40,55 @@ func TestRounds(t *testing.T) {
 		rule   Rule
 		want   Settled
 	}{
-		"on the edge of spread": {[]float64{91, 101, 111, 101, 91}, Rule{Spread: 20. / 99}, Settled{Reached: true, Last: 4, Mean: 99, Spread: 20. / 99}},
-		"spread":                {[]float64{100, 130, 100, 130, 100}, Rule{}, Settled{Last: 4, Mean: 112, Spread: 30. / 112, Reason: "rounds 1 to 5 spread over 26.8 % of their mean, 20.0 % are allowed"}},
-		"slope":                 {[]float64{94, 97, 100, 103, 106}, Rule{}, Settled{Last: 4, Mean: 100, Spread: 0.12, Excursion: 0.12, Reason: "the line through rounds 1 to 5 moves by 12.0 % of their mean, 10.0 % are allowed"}},
-		"ceiling":               {[]float64{1, 2, 3, 4, 5, 6, 6, 6, 6, 6}, Rule{Ceiling: 5}, Settled{Last: 4, Mean: 3, Spread: 4. / 3, Excursion: 4. / 3, Reason: "rounds 1 to 5 spread over 133.3 % of their mean, 20.0 % are allowed; the ceiling of 5 rounds was reached", Warnings: []string{"5 rounds beyond the ceiling of 5 were not looked at"}}},
-		"too few":               {[]float64{5, 5}, Rule{}, Settled{Last: 1, Reason: "2 rounds: the rule needs a window of 5"}},
-		"all zero":              {make([]float64, 5), Rule{}, Settled{Reached: true, Last: 4}},
-		"negative":              {[]float64{-100, -101, -100, -99, -100}, Rule{}, Settled{Reached: true, Last: 4, Mean: -100, Spread: 0.02, Excursion: 0.008}},
+		"on the edge of spread": {
+			[]float64{91, 101, 111, 101, 91},
+			Rule{Spread: 20. / 99},
+			Settled{Reached: true, Last: 4, Mean: 99, Spread: 20. / 99},
+		},
+		"spread": {
+			[]float64{100, 130, 100, 130, 100},
+			Rule{},
+			Settled{
+				Last:   4,
+				Mean:   112,
+				Spread: 30. / 112,
+				Reason: "rounds 1 to 5 spread over 26.8 % of their mean, 20.0 % are allowed",
+			},
+		},
+		"slope": {
+			[]float64{94, 97, 100, 103, 106},
+			Rule{},
+			Settled{
+				Last:      4,
+				Mean:      100,
+				Spread:    0.12,
+				Excursion: 0.12,
+				Reason:    "the line through rounds 1 to 5 moves by 12.0 % of their mean, 10.0 % are allowed",
+			},
+		},
+		"ceiling": {
+			[]float64{1, 2, 3, 4, 5, 6, 6, 6, 6, 6},
+			Rule{Ceiling: 5},
+			Settled{
+				Last:      4,
+				Mean:      3,
+				Spread:    4. / 3,
+				Excursion: 4. / 3,
+				Reason:    "rounds 1 to 5 spread over 133.3 % of their mean, 20.0 % are allowed; the ceiling of 5 rounds was reached",
+				Warnings:  []string{"5 rounds beyond the ceiling of 5 were not looked at"},
+			},
+		},
+		"too few": {
+			[]float64{5, 5},
+			Rule{},
+			Settled{Last: 1, Reason: "2 rounds: the rule needs a window of 5"},
+		},
+		"all zero": {make([]float64, 5), Rule{}, Settled{Reached: true, Last: 4}},
+		"negative": {
+			[]float64{-100, -101, -100, -99, -100},
+			Rule{},
+			Settled{Reached: true, Last: 4, Mean: -100, Spread: 0.02, Excursion: 0.008},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +119,8 @@ func TestRefusals(t *testing.T) {
 	if d := cmp.Diff(want, fmt.Sprint(err)); d != "" {
 		t.Error(d)
 	}
-	if _, err := Window([]float64{math.Inf(1)}, Options{Tolerance: 2}); err == nil || strings.Count(err.Error(), "\n") != 1 {
+	if _, err := Window([]float64{math.Inf(1)}, Options{Tolerance: 2}); err == nil ||
+		strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("want two objections: %v", err)
 	}
 }
@@ -127,20 +178,28 @@ func TestWindow(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		}},
-		"warm-up": {1800, func(i int) float64 { return -800 * math.Exp(-float64(i)/60) }, func(t *testing.T, s Stretch) {
-			reached(true, "")(t, s)
-			if s.First < 120 || s.First > 500 {
-				t.Errorf("steady from %d", s.First)
-			}
-		}},
+		"warm-up": {
+			1800,
+			func(i int) float64 { return -800 * math.Exp(-float64(i)/60) },
+			func(t *testing.T, s Stretch) {
+				reached(true, "")(t, s)
+				if s.First < 120 || s.First > 500 {
+					t.Errorf("steady from %d", s.First)
+				}
+			},
+		},
 		"never settles": {1800, func(i int) float64 { return float64(i) }, reached(false, "")},
 		"drift":         {1800, func(i int) float64 { return 0.2 * float64(i) }, reached(false, "")},
-		"level shift in the middle": {1800, func(i int) float64 { return 400 * b2f(i >= 1000) }, func(t *testing.T, s Stretch) {
-			reached(false, "its level changes by +39")(t, s)
-			if len(s.Changes) != 1 || s.Changes[0].Index < 995 || s.Changes[0].Index > 1005 || s.First != 0 {
-				t.Errorf("%+v", s)
-			}
-		}},
+		"level shift in the middle": {
+			1800,
+			func(i int) float64 { return 400 * b2f(i >= 1000) },
+			func(t *testing.T, s Stretch) {
+				reached(false, "its level changes by +39")(t, s)
+				if len(s.Changes) != 1 || s.Changes[0].Index < 995 || s.Changes[0].Index > 1005 || s.First != 0 {
+					t.Errorf("%+v", s)
+				}
+			},
+		},
 		"small shift does not matter": {1800, func(i int) float64 { return 20 * b2f(i >= 1000) }, reached(true, "")},
 		"checkpoints": {1800, func(i int) float64 { return -500 * b2f(i%120 < 15) }, func(t *testing.T, s Stretch) {
 			reached(true, "")(t, s)
@@ -151,7 +210,11 @@ func TestWindow(t *testing.T) {
 				t.Errorf("mean %+v", s.Mean)
 			}
 		}},
-		"too short": {40, func(int) float64 { return 0 }, reached(false, "40 points: at least 50 are needed, use rounds instead")},
+		"too short": {
+			40,
+			func(int) float64 { return 0 },
+			reached(false, "40 points: at least 50 are needed, use rounds instead"),
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +227,16 @@ func TestWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("warm-up %d, %d to %d, drift %.3f, period %.1f, reason %q, warnings %q", s.WarmUp, s.First, s.Last, s.DriftShare, s.Period.Points, s.Reason, s.Warnings)
+			t.Logf(
+				"warm-up %d, %d to %d, drift %.3f, period %.1f, reason %q, warnings %q",
+				s.WarmUp,
+				s.First,
+				s.Last,
+				s.DriftShare,
+				s.Period.Points,
+				s.Reason,
+				s.Warnings,
+			)
 			test.check(t, s)
 			if s.Mean.Interval.Valid() == (s.Mean.Interval.Reason != "") {
 				t.Errorf("interval %+v", s.Mean.Interval)
@@ -183,13 +255,18 @@ func TestNotSteadyBecause(t *testing.T) {
 		noise  lawtest.Noise
 		why    string
 	}{
-		"falling line":            {600, lawtest.Line(-0.2), white, "it drifts by -"},
-		"rising line":             {600, lawtest.Line(0.09), white, "it drifts by +"},
-		"cliff":                   {600, lawtest.StepAt(0.9, -0.6), white, "its level changes by -"},
-		"cliff in few points":     {90, lawtest.StepAt(0.9, -0.6), white, ""},
-		"step in the middle":      {400, lawtest.StepAt(0.5, 0.2), lawtest.AR(0.5), ""},
-		"hole":                    {600, lawtest.Hole(0.1, 10, -1), nil, "it stood still at points 61 to 70"},
-		"dead end":                {600, lawtest.Hole(0.984, 10, -1), nil, "it ends in a standstill, from point 591 on"},
+		"falling line":        {600, lawtest.Line(-0.2), white, "it drifts by -"},
+		"rising line":         {600, lawtest.Line(0.09), white, "it drifts by +"},
+		"cliff":               {600, lawtest.StepAt(0.9, -0.6), white, "its level changes by -"},
+		"cliff in few points": {90, lawtest.StepAt(0.9, -0.6), white, ""},
+		"step in the middle":  {400, lawtest.StepAt(0.5, 0.2), lawtest.AR(0.5), ""},
+		"hole":                {600, lawtest.Hole(0.1, 10, -1), nil, "it stood still at points 61 to 70"},
+		"dead end": {
+			600,
+			lawtest.Hole(0.984, 10, -1),
+			nil,
+			"it ends in a standstill, from point 591 on",
+		},
 		"growing swings":          {600, lawtest.Wave(20, 0, 0.5), white, "its spread grows"},
 		"fewer than three swings": {120, lawtest.Wave(2.2, 0.1, 0.1), white, "fewer than three swings"},
 		"never settles":           {600, lawtest.Settling(-0.6, 250), white, ""},
@@ -210,7 +287,8 @@ func TestNotSteadyBecause(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Reached || !strings.Contains(s.Reason, test.why) || test.why != "" && s.CannotTell || s.WarmUp > test.points/3 {
+			if s.Reached || !strings.Contains(s.Reason, test.why) || test.why != "" && s.CannotTell ||
+				s.WarmUp > test.points/3 {
 				t.Errorf("%s, seed %d: %+v", name, seed, s)
 			}
 			if !s.CannotTell && s.Mean.Interval.Valid() {
@@ -266,8 +344,15 @@ func TestStationaryIsSteady(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("phi %.1f: steady %.3f, mean covered %.3f of %d", phi, float64(steady)/sets, float64(covered)/float64(given), given)
-		if steady < sets*95/100 || float64(covered) < 0.92*float64(given) || float64(covered) > 0.97*float64(given) || given < sets/2 {
+		t.Logf(
+			"phi %.1f: steady %.3f, mean covered %.3f of %d",
+			phi,
+			float64(steady)/sets,
+			float64(covered)/float64(given),
+			given,
+		)
+		if steady < sets*95/100 || float64(covered) < 0.92*float64(given) || float64(covered) > 0.97*float64(given) ||
+			given < sets/2 {
 			t.Errorf("phi %v: steady %d of %d, covered %d of %d", phi, steady, sets, covered, given)
 		}
 	}
@@ -299,7 +384,9 @@ func TestWarmUp(t *testing.T) {
 
 func TestAnyWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-1e9, 1e9), rapid.SampledFrom([]float64{0, 0, 1, 7})), 0, 300).Draw(t, "x")
+		x := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-1e9, 1e9), rapid.SampledFrom([]float64{0, 0, 1, 7})), 0,
+			300).
+			Draw(t, "x")
 		s, err := Window(x, Options{})
 		if err != nil {
 			t.Fatal(err)

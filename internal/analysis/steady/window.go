@@ -50,7 +50,8 @@ type Stretch struct {
 	WarmUp      int         // points left out at the start as warm-up, at most a third
 	Mean        serial.Mean // over the stretch, in whole periods when there is a period
 	DriftShare  float64     // movement of the fitted line across the stretch ÷ |mean|, with its sign
-	// DriftWithin is the interval of DriftShare at 90 %, so that it lies beyond the tolerance by chance in one of twenty.
+	// DriftWithin is the interval of DriftShare at 90 %, so that it lies beyond the tolerance by chance in one of
+	// twenty.
 	DriftWithin resample.Interval
 	Period      serial.Period  // of the series after the warm-up
 	Changes     []change.Point // changes of level that matter
@@ -70,13 +71,16 @@ const (
 	wandering    = 0.95 // dependence of neighbours beyond which a series cannot be told from a random walk
 )
 
-// Window judges a long series of evenly spaced points, such as one per second: all of it but the warm-up (WarmUp). If it has
+// Window judges a long series of evenly spaced points, such as one per second: all of it but the warm-up (WarmUp). If
+// it has
 // a period, and all whole periods are alike, it is judged by means over whole periods.
 //
-// It is steady when it does not stand still; when no change point moves the level by more than the tolerance (package change);
-// when no slow movement, of up to three swings, stands out of what the dependence of neighbours explains and moves the level so far;
+// It is steady when it does not stand still; when no change point moves the level by more than the tolerance (package
+// change); when no slow movement, of up to three swings, stands out of what the dependence of neighbours explains and
+// moves the level so far;
 // when its last tenth does not lie so far from the rest; when its spread does not grow or shrink by half of
-// itself; and when its line moves it by less than the tolerance, the doubt about the line included. Whatever is shown to be
+// itself; and when its line moves it by less than the tolerance, the doubt about the line included. Whatever is shown
+// to be
 // otherwise is in Reason. When nothing is shown but the line may move by more than the tolerance, CannotTell is set.
 func Window(values []float64, o Options) (Stretch, error) {
 	o, err := o.filled()
@@ -85,7 +89,11 @@ func Window(values []float64, o Options) (Stretch, error) {
 	}
 	s := Stretch{Last: len(values) - 1}
 	if len(values) < fewestPoints {
-		s.CannotTell, s.Reason = true, fmt.Sprintf("%d points: at least %d are needed, use rounds instead", len(values), fewestPoints)
+		s.CannotTell, s.Reason = true, fmt.Sprintf(
+			"%d points: at least %d are needed, use rounds instead",
+			len(values),
+			fewestPoints,
+		)
 		s.Mean.Interval = resample.None("no steady window")
 		return s, nil
 	}
@@ -133,7 +141,8 @@ func Window(values []float64, o Options) (Stretch, error) {
 	return s, nil
 }
 
-// stillness finds rows of points at next to nothing. Those of a period are part of what is steady, unless the series ends in
+// stillness finds rows of points at next to nothing. Those of a period are part of what is steady, unless the series
+// ends in
 // one that is longer than the others.
 func (s *Stretch) stillness(part []float64, not func(string, ...any)) {
 	median := resample.Median(part)
@@ -177,7 +186,10 @@ func (s *Stretch) levels(part []float64, step int, o Options, not func(string, .
 	if math.IsInf(least, 0) {
 		return errors.New("steady: the values are too large to add up")
 	}
-	found, err := change.Detect(blocks(part, step), change.Options{Significance: o.Significance, MinShift: least, Seed: o.Seed})
+	found, err := change.Detect(
+		blocks(part, step),
+		change.Options{Significance: o.Significance, MinShift: least, Seed: o.Seed},
+	)
 	if err != nil {
 		return err
 	}
@@ -218,14 +230,22 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 	l := lineOf(even)
 	s.DriftShare = l.move / level
 	half := resample.StudentT(0.9, l.dof) * l.error / level
-	s.DriftWithin = resample.Interval{Low: s.DriftShare - half, High: s.DriftShare + half, Confidence: 0.9, Method: "line by least squares, with dependence"}
+	s.DriftWithin = resample.Interval{
+		Low:        s.DriftShare - half,
+		High:       s.DriftShare + half,
+		Confidence: 0.9,
+		Method:     "line by least squares, with dependence",
+	}
 	low, high := even[0], even[0]
 	for _, v := range even {
 		low, high = min(low, v), max(high, v)
 	}
 	if high-low <= o.Tolerance*level { // no value is further from another than may be
 		if len(even) >= fewestForSwings && noiseOf(even).phi >= wandering && high > low {
-			s.Warnings = append(s.Warnings, "neighbouring points are nearly equal: all lie within the tolerance, but what comes after may wander")
+			s.Warnings = append(
+				s.Warnings,
+				"neighbouring points are nearly equal: all lie within the tolerance, but what comes after may wander",
+			)
 		}
 		return ""
 	}
@@ -237,18 +257,28 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 	if len(even) >= fewestForSwings {
 		n := noiseOf(even)
 		if by, ok := n.swings(even); ok && by > o.Tolerance*level && !drifts && len(s.Changes) == 0 {
-			not("it moves slowly, by %.1f %% of its mean and in fewer than three swings, which neighbours alike do not explain", 100*by/level)
+			not(
+				"it moves slowly, by %.1f %% of its mean and in fewer than three swings, which neighbours alike do not explain",
+				100*by/level,
+			)
 		}
 		if by, ok := n.lastTenth(even); ok && math.Abs(by) > o.Tolerance*level && len(s.Changes) == 0 {
 			not("its last tenth lies %+.1f %% from the rest", 100*by/level)
 		}
 		if n.phi >= wandering {
-			return fmt.Sprintf("neighbouring points are so alike (correlation %.2f) that it may wander by itself", n.phi)
+			return fmt.Sprintf(
+				"neighbouring points are so alike (correlation %.2f) that it may wander by itself",
+				n.phi,
+			)
 		}
 	}
 	if math.Abs(s.DriftShare)+half > o.Tolerance {
-		return fmt.Sprintf("it may drift by %+.1f to %+.1f %% of its mean, and %.4g %% are allowed: too few points for their noise",
-			100*s.DriftWithin.Low, 100*s.DriftWithin.High, 100*o.Tolerance)
+		return fmt.Sprintf(
+			"it may drift by %+.1f to %+.1f %% of its mean, and %.4g %% are allowed: too few points for their noise",
+			100*s.DriftWithin.Low,
+			100*s.DriftWithin.High,
+			100*o.Tolerance,
+		)
 	}
 	return ""
 }
@@ -266,7 +296,13 @@ func (s *Stretch) spread(part []float64, o Options, not func(string, ...any)) {
 	}
 	usual := stat.Mean(off, nil)
 	l := lineOf(off)
-	if math.Abs(l.move) > max(matters*usual, share*o.Tolerance*math.Abs(mean), resample.StudentT(0.998, l.dof)*l.error) {
+	if math.Abs(
+		l.move,
+	) > max(
+		matters*usual,
+		share*o.Tolerance*math.Abs(mean),
+		resample.StudentT(0.998, l.dof)*l.error,
+	) {
 		word := "grows"
 		if l.move < 0 {
 			word = "shrinks"
@@ -283,7 +319,8 @@ type line struct {
 	dof   float64
 }
 
-// lineOf fits a line. The error comes from the slow waves of what the line leaves (serial.SumOf); the line takes most of the first of
+// lineOf fits a line. The error comes from the slow waves of what the line leaves (serial.SumOf); the line takes most
+// of the first of
 // them away, so that one fewer is known.
 func lineOf(x []float64) line {
 	n := float64(len(x))
@@ -297,7 +334,11 @@ func lineOf(x []float64) line {
 		rest[i] = v - intercept - slope*at[i]
 	}
 	if len(x) < fewestForSwings { // means of whole periods, taken as independent
-		return line{move: slope * (n - 1), error: math.Sqrt(stat.Variance(rest, nil) * (n - 1) / (n - 2) * 12 / n), dof: n - 2}
+		return line{
+			move:  slope * (n - 1),
+			error: math.Sqrt(stat.Variance(rest, nil) * (n - 1) / (n - 2) * 12 / n),
+			dof:   n - 2,
+		}
 	}
 	sum := serial.SumOf(rest, nil)
 	variance := sum.Variance / n * sum.DOF / (sum.DOF - 1) // of a point, in the long run
@@ -313,7 +354,8 @@ type noise struct {
 // fewestForSwings is the shortest series in which dependence can be told from slow movement.
 const fewestForSwings = 20
 
-// noiseOf reads first-order dependence from squared differences at distances 1 and 2, which slow movement hardly touches:
+// noiseOf reads first-order dependence from squared differences at distances 1 and 2, which slow movement hardly
+// touches:
 // their means have the ratio 1 + φ. A standard error is added, since noise taken as too independent makes movement out
 // of it.
 func noiseOf(x []float64) noise {
@@ -334,7 +376,8 @@ func noiseOf(x []float64) noise {
 // long is the variance of a point in the long run.
 func (n noise) long() float64 { return n.shock / ((1 - n.phi) * (1 - n.phi)) }
 
-// swings sums the first six cosine waves, which make up to three swings. ok tells that together they hold more than first-order
+// swings sums the first six cosine waves, which make up to three swings. ok tells that together they hold more than
+// first-order
 // dependence explains but in one of a thousand series; by is how far they move the level.
 func (n noise) swings(x []float64) (by float64, ok bool) {
 	const waves = 6
@@ -363,7 +406,8 @@ func (n noise) swings(x []float64) (by float64, ok bool) {
 	return high - low, statistic > distuv.ChiSquared{K: waves}.Quantile(0.999)
 }
 
-// lastTenth is how far the mean of the last tenth lies from that of the rest; ok when noise explains it but in one of a thousand series.
+// lastTenth is how far the mean of the last tenth lies from that of the rest; ok when noise explains it but in one of a
+// thousand series.
 func (n noise) lastTenth(x []float64) (by float64, ok bool) {
 	k := max(3, len(x)/10)
 	rest, last := x[:len(x)-k], x[len(x)-k:]
@@ -383,11 +427,13 @@ func blocks(x []float64, step int) []float64 {
 	return out
 }
 
-// WarmUp is the number of points to leave out at the start, at most a third. MSER-5 (White 1997; White, Cobb and Spratt 2000)
+// WarmUp is the number of points to leave out at the start, at most a third. MSER-5 (White 1997; White, Cobb and Spratt
+// 2000)
 // proposes: over means of five points it minimises the squared standard error of the mean of what remains,
 // Σ(y−ȳ)²/(m−d)². Since that also cuts noise and drift, the proposal counts only if it looks like a warm-up: its mean
 // differs from where the line through the rest leads by more than noise and dependence explain but in one of a thousand
-// series, its first third lies there as far or further, and its last no further. settled is false when there is such a start, the proposal lies at a
+// series, its first third lies there as far or further, and its last no further. settled is false when there is such a
+// start, the proposal lies at a
 // third, and the last of it still differs: then leaving out more would help.
 func WarmUp(values []float64) (points int, settled bool) {
 	const batch = 5
@@ -432,6 +478,7 @@ func warms(head, rest []float64) (warm, still bool) {
 	all, doubt := off(0, len(head))
 	first, _ := off(0, third)
 	last, lastDoubt := off(len(head)-third, len(head))
-	warm = math.Abs(all) > doubt && first*all > 0 && math.Abs(first) >= 0.9*math.Abs(all) && math.Abs(last) <= 1.25*math.Abs(first)
+	warm = math.Abs(all) > doubt && first*all > 0 && math.Abs(first) >= 0.9*math.Abs(all) &&
+		math.Abs(last) <= 1.25*math.Abs(first)
 	return warm, math.Abs(last) > lastDoubt
 }

@@ -1,5 +1,6 @@
-// Package storage asks what really reached the storage and what was read from it: media under the disks, blocks never written,
-// zeros, caches, what devices counted, free space. It gives view.Checks to package analysis. Workloads that move no blocks are
+// Package storage asks what really reached the storage and what was read from it: media under the disks, blocks never
+// written, zeros, caches, what devices counted, free space. It gives view.Checks to package analysis. Workloads that
+// move no blocks are
 // none of its business.
 package storage
 
@@ -61,7 +62,8 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 	f := result.Finding{
 		Check: "never-written", Subject: l.Name, Metric: "sections that read, wholly prefilled with data", Unit: "%",
 		N: lanes, Limit: view.Ptr(100),
-		NoInterval: "compared from job files and prefill totals, not sampled", Basis: "job files and prefills of " + view.Plural(len(l.Parts), "VM"),
+		NoInterval: "compared from job files and prefill totals, not sampled",
+		Basis:      "job files and prefills of " + view.Plural(len(l.Parts), "VM"),
 		Evidence: []result.Evidence{{Name: "sections that read", Value: float64(lanes), Unit: "count"},
 			{Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
 	}
@@ -71,19 +73,35 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 	switch {
 	case len(empty.devices) > 0:
 		f.Severity = result.Blocker
-		f.Sentence = fmt.Sprintf("%s read from disks that were never prefilled (%s). Storage can answer for empty blocks without touching a medium, so its reads look faster than real ones.", l.Name, empty.String())
+		f.Sentence = fmt.Sprintf(
+			"%s read from disks that were never prefilled (%s). Storage can answer for empty blocks without touching a medium, so its reads look faster than real ones.",
+			l.Name,
+			empty.String(),
+		)
 	case len(zero.devices) > 0:
 		f.Severity = result.Caution
 		if lanes == 0 { // writing zeros frees data: it prepares, and is not what is measured
 			f.Severity = result.Notice
 		}
-		f.Sentence = fmt.Sprintf("%s worked on zeros (%s). Storage that suppresses, compresses or deduplicates stores next to nothing for them.", l.Name, zero.String())
+		f.Sentence = fmt.Sprintf(
+			"%s worked on zeros (%s). Storage that suppresses, compresses or deduplicates stores next to nothing for them.",
+			l.Name,
+			zero.String(),
+		)
 	case unfinished:
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf("The prefill of %s did not finish, so part of what it read may never have been written (%s).", l.Name, short.String())
+		f.Sentence = fmt.Sprintf(
+			"The prefill of %s did not finish, so part of what it read may never have been written (%s).",
+			l.Name,
+			short.String(),
+		)
 	case len(short.devices) > 0:
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf("%s read beyond what was prefilled (%s), so part of its reads may have been of blocks never written.", l.Name, short.String())
+		f.Sentence = fmt.Sprintf(
+			"%s read beyond what was prefilled (%s), so part of its reads may have been of blocks never written.",
+			l.Name,
+			short.String(),
+		)
 	default:
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf("Everything %s read had been written before with data other than zeros.", l.Name)
@@ -91,7 +109,8 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 	return f, true
 }
 
-// prefillOf finds what wrote a device of a VM before the workload began: how much, and whether the last of it wrote zeros and
+// prefillOf finds what wrote a device of a VM before the workload began: how much, and whether the last of it wrote
+// zeros and
 // came to its end. Authors fill with a prefill step or with a workload of their own.
 func prefillOf(l *view.Load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
 	for _, pre := range l.Prefills {
@@ -178,7 +197,12 @@ func cache(v *view.Run) []result.Finding {
 			f := cacheFinding(l, set, machine, node, direct, known)
 			if f.Severity == result.Blocker && deviceServed(v, l) {
 				f.Severity = result.Notice
-				f.Sentence = fmt.Sprintf("%s worked on %s through the page cache, and all of it would fit into memory (%s); the counters of the device under the disks show that its operations went there all the same.", l.Name, view.SayBytes(set), view.SayBytes(max(node, machine)))
+				f.Sentence = fmt.Sprintf(
+					"%s worked on %s through the page cache, and all of it would fit into memory (%s); the counters of the device under the disks show that its operations went there all the same.",
+					l.Name,
+					view.SayBytes(set),
+					view.SayBytes(max(node, machine)),
+				)
 			}
 			out = append(out, f)
 		}
@@ -189,9 +213,14 @@ func cache(v *view.Run) []result.Finding {
 func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) result.Finding {
 	memory := max(node, machine)
 	f := result.Finding{
-		Check: "cache", Subject: l.Name, Metric: "working set", Unit: "bytes", Value: &set, N: len(l.Parts), Limit: view.Ptr(cacheMargin * memory),
+		Check: "cache", Subject: l.Name, Metric: "working set", Unit: "bytes", Value: &set, N: len(l.Parts),
+		Limit:      view.Ptr(cacheMargin * memory),
 		NoInterval: "compared from job files and facts, not sampled", Basis: "extents of the job files, after scaling; memory of the VMs and of the nodes they are on",
-		Evidence: []result.Evidence{{Name: "working set", Value: set, Unit: "bytes"}, {Name: "memory of its VMs", Value: machine, Unit: "bytes"}, {Name: "memory of their nodes", Value: node, Unit: "bytes"}},
+		Evidence: []result.Evidence{
+			{Name: "working set", Value: set, Unit: "bytes"},
+			{Name: "memory of its VMs", Value: machine, Unit: "bytes"},
+			{Name: "memory of their nodes", Value: node, Unit: "bytes"},
+		},
 	}
 	what := fmt.Sprintf("%s worked on %s", l.Name, view.SayBytes(set))
 	switch {
@@ -203,16 +232,33 @@ func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) 
 		f.Sentence = what + "; how much memory could have cached it is not known."
 	case !direct && set <= memory:
 		f.Severity, f.Limit = result.Blocker, view.Ptr(memory)
-		f.Sentence = fmt.Sprintf("%s through the page cache, and all of it fits into memory (%s). These numbers are memory's, not the storage's.", what, view.SayBytes(memory))
+		f.Sentence = fmt.Sprintf(
+			"%s through the page cache, and all of it fits into memory (%s). These numbers are memory's, not the storage's.",
+			what,
+			view.SayBytes(memory),
+		)
 	case !direct:
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf("%s through the page cache with %s of memory: part of it was served from memory.", what, view.SayBytes(memory))
+		f.Sentence = fmt.Sprintf(
+			"%s through the page cache with %s of memory: part of it was served from memory.",
+			what,
+			view.SayBytes(memory),
+		)
 	case set < cacheMargin*memory:
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("%s with direct I/O, which passes the page cache by. The nodes have %s of memory, so a cache in the storage below could hold much of it.", what, view.SayBytes(memory))
+		f.Sentence = fmt.Sprintf(
+			"%s with direct I/O, which passes the page cache by. The nodes have %s of memory, so a cache in the storage below could hold much of it.",
+			what,
+			view.SayBytes(memory),
+		)
 	default:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("%s with direct I/O, over %d times the %s of memory around it.", what, cacheMargin, view.SayBytes(memory))
+		f.Sentence = fmt.Sprintf(
+			"%s with direct I/O, over %d times the %s of memory around it.",
+			what,
+			cacheMargin,
+			view.SayBytes(memory),
+		)
 	}
 	return f
 }
@@ -245,11 +291,20 @@ func deviceFree(v *view.Run) []result.Finding {
 func freeFinding(fact result.Fact, left, size float64) result.Finding {
 	share := left / size
 	f := result.Finding{
-		Check: "device-free", Subject: fact.Group, Metric: "free space", Unit: "%", Value: view.Ptr(share * 100), N: 1, Limit: view.Ptr(freeLow * 100),
+		Check: "device-free", Subject: fact.Group, Metric: "free space", Unit: "%", Value: view.Ptr(share * 100), N: 1,
+		Limit:      view.Ptr(freeLow * 100),
 		NoInterval: "one reading", Basis: "environment facts recorded before the run",
-		Evidence: []result.Evidence{{Name: "free", Value: left, Unit: "bytes"}, {Name: "size", Value: size, Unit: "bytes"}},
+		Evidence: []result.Evidence{
+			{Name: "free", Value: left, Unit: "bytes"},
+			{Name: "size", Value: size, Unit: "bytes"},
+		},
 	}
-	what := fmt.Sprintf("The storage under the disks had %s of %s free (%s)", view.SayBytes(left), view.SayBytes(size), view.Percent(share))
+	what := fmt.Sprintf(
+		"The storage under the disks had %s of %s free (%s)",
+		view.SayBytes(left),
+		view.SayBytes(size),
+		view.Percent(share),
+	)
 	switch {
 	case share < freeLow:
 		f.Severity = result.Caution
@@ -276,7 +331,8 @@ func inMemory(v *view.Run) []result.Finding {
 		return nil
 	}
 	return []result.Finding{{
-		Check: "in-memory", Severity: result.Blocker, Subject: "run", Metric: "media under the disks", Unit: "count", Value: view.Ptr(0), N: 1, Limit: view.Ptr(1),
+		Check: "in-memory", Severity: result.Blocker, Subject: "run", Metric: "media under the disks", Unit: "count",
+		Value: view.Ptr(0), N: 1, Limit: view.Ptr(1),
 		Sentence:   "The disks are files in memory: these numbers are memory's, not any storage's.",
 		NoInterval: "a fact, not a measurement", Basis: "environment facts recorded before the run",
 	}}

@@ -11,7 +11,8 @@ import (
 	"plimsoll/result"
 )
 
-// DeviceCounters compares what generators claim with what devices counted: the disks of their VMs and what is under those.
+// DeviceCounters compares what generators claim with what devices counted: the disks of their VMs and what is under
+// those.
 var DeviceCounters = view.Check{Name: "device-counters", Rank: 320, Run: deviceCounters}
 
 func deviceCounters(v *view.Run) []result.Finding {
@@ -36,7 +37,8 @@ func diskCounters(v *view.Run) []result.Finding {
 		}
 		counted := &view.Track{Origin: v.Data.Start, Start: p.Series[0].Start, Step: p.Series[0].Step,
 			Ops: view.Gaps(len(p.Series[0].Values))}
-		if !(counted.Step > 0) || !view.IsFinite(counted.Step) || len(p.Series) == 1 && vmsOf(v, group) > 1 && p.Aggregate != "sum" {
+		if !(counted.Step > 0) || !view.IsFinite(counted.Step) ||
+			len(p.Series) == 1 && vmsOf(v, group) > 1 && p.Aggregate != "sum" {
 			continue
 		}
 		for k := range p.Series {
@@ -52,7 +54,8 @@ func diskCounters(v *view.Run) []result.Finding {
 // countersAgree is how far what a generator and a device count may lie apart.
 const countersAgree = 0.05
 
-// derived reports whether the counters of the VMs' disks are the generators' own counts under another name, which agree with themselves.
+// derived reports whether the counters of the VMs' disks are the generators' own counts under another name, which agree
+// with themselves.
 func derived(v *view.Run) bool {
 	return v.Manifest.DiskCounters != "" && v.Manifest.DiskCounters != result.CountersExported
 }
@@ -71,7 +74,8 @@ func vmsOf(v *view.Run, group string) (n int) {
 	return n
 }
 
-// agreement compares the two over the points at which both counted and neither changes by much from point to point, so that
+// agreement compares the two over the points at which both counted and neither changes by much from point to point, so
+// that
 // the ends of a load do not weigh: medians over the middle of the time.
 func agreement(group string, claimed, counted *view.Track) (result.Finding, bool) {
 	from, to := claimed.At(0), claimed.At(len(claimed.Ops)-1)
@@ -79,7 +83,8 @@ func agreement(group string, claimed, counted *view.Track) (result.Finding, bool
 	var a, b []float64
 	for i, x := range counted.Ops {
 		at := int(math.Round(counted.At(i).Sub(claimed.Start).Seconds() / claimed.Step))
-		if view.IsFinite(x) && at >= 0 && at < len(claimed.Ops) && view.IsFinite(claimed.Ops[at]) && claimed.Ops[at] > 0 {
+		if view.IsFinite(x) && at >= 0 && at < len(claimed.Ops) && view.IsFinite(claimed.Ops[at]) &&
+			claimed.Ops[at] > 0 {
 			a, b = append(a, claimed.Ops[at]), append(b, x)
 		}
 	}
@@ -92,15 +97,27 @@ func agreement(group string, claimed, counted *view.Track) (result.Finding, bool
 	}
 	r := seen / said
 	f := result.Finding{
-		Check: "device-counters", Subject: group, Metric: "device ÷ generator", Unit: "ratio", Value: &r, N: len(a), Limit: view.Ptr(1 - countersAgree),
-		NoInterval: "two counts of the same operations", Basis: fmt.Sprintf("medians over %d points at which both counted", len(a)),
-		Evidence: []result.Evidence{{Name: "the generators claim", Value: said, Unit: "ops/s"}, {Name: "the disks counted", Value: seen, Unit: "ops/s"}},
+		Check: "device-counters", Subject: group, Metric: "device ÷ generator", Unit: "ratio", Value: &r, N: len(a),
+		Limit:      view.Ptr(1 - countersAgree),
+		NoInterval: "two counts of the same operations",
+		Basis:      fmt.Sprintf("medians over %d points at which both counted", len(a)),
+		Evidence: []result.Evidence{
+			{Name: "the generators claim", Value: said, Unit: "ops/s"},
+			{Name: "the disks counted", Value: seen, Unit: "ops/s"},
+		},
 	}
-	both := fmt.Sprintf("the generators of %s claim %s operations per second, their disks counted %s", group, view.SayCount(said), view.SayCount(seen))
+	both := fmt.Sprintf(
+		"the generators of %s claim %s operations per second, their disks counted %s",
+		group,
+		view.SayCount(said),
+		view.SayCount(seen),
+	)
 	switch {
 	case r < 1-countersAgree:
 		f.Severity = result.Blocker
-		f.Sentence = view.Capital(both) + ". What is missing never reached a disk: it was answered from a cache, or was never done."
+		f.Sentence = view.Capital(
+			both,
+		) + ". What is missing never reached a disk: it was answered from a cache, or was never done."
 	case r > 1+countersAgree:
 		f.Severity = result.Caution
 		f.Sentence = view.Capital(both) + ". The disks were split requests or had other work as well."

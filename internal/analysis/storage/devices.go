@@ -35,7 +35,10 @@ func deviceBytes(v *view.Run) []result.Finding {
 func deviceServed(v *view.Run, l *view.Load) bool {
 	served := false
 	for _, op := range []result.Block{result.BlockRead, result.BlockWrite} {
-		if !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { n, _ := view.Totals(view.BlockTotals(p, op)); return n > 0 }) {
+		if !slices.ContainsFunc(
+			l.Parts,
+			func(p *result.Workload) bool { n, _ := view.Totals(view.BlockTotals(p, op)); return n > 0 },
+		) {
 			continue
 		}
 		f, ok := reachedDevice(v, op)
@@ -92,8 +95,15 @@ func reachedDevice(v *view.Run, op result.Block) (result.Finding, bool) {
 	long := float64(points) * claims.Step
 	f := result.Finding{
 		Check: "device-counters", Subject: string(op) + "s, " + device, Metric: "device ÷ generators", Unit: "ratio",
-		Value: view.Ptr(moved / claimed), N: points, Limit: view.Ptr(1 - deviceMissing), NoInterval: "two counts of the same bytes",
-		Basis: fmt.Sprintf("counters of %s over %s in which workloads %s, whatever used it", device, view.SayDuration(long), does),
+		Value: view.Ptr(
+			moved / claimed,
+		), N: points, Limit: view.Ptr(1 - deviceMissing), NoInterval: "two counts of the same bytes",
+		Basis: fmt.Sprintf(
+			"counters of %s over %s in which workloads %s, whatever used it",
+			device,
+			view.SayDuration(long),
+			does,
+		),
 		Evidence: []result.Evidence{{Name: "the generators claim", Value: claimed / long, Unit: "bytes/s"},
 			{Name: "the device counted", Value: moved / long, Unit: "bytes/s"}},
 		Chart: v.Chart("bytes "+done+" per second", "bytes/s", claims.Line("the generators claim", claims.Ops),
@@ -108,7 +118,13 @@ func reachedDevice(v *view.Run, op result.Block) (result.Finding, bool) {
 
 // reached says what the two rates mean together.
 func reached(op result.Block, device string, claimed, moved float64, direct bool) (result.Severity, string) {
-	both := fmt.Sprintf("the generators claim %s per second of %ss, the device %s counted %s", view.SayDecimal(claimed), op, device, view.SayDecimal(moved))
+	both := fmt.Sprintf(
+		"the generators claim %s per second of %ss, the device %s counted %s",
+		view.SayDecimal(claimed),
+		op,
+		device,
+		view.SayDecimal(moved),
+	)
 	missing := 1 - moved/claimed
 	severity := result.Caution
 	if missing >= deviceNothing {
@@ -116,7 +132,9 @@ func reached(op result.Block, device string, claimed, moved float64, direct bool
 	}
 	switch {
 	case missing < deviceMissing && moved > deviceOthers*claimed:
-		return result.Notice, view.Capital(both) + ": something else used the device at the same time, or the file system added its own."
+		return result.Notice, view.Capital(
+			both,
+		) + ": something else used the device at the same time, or the file system added its own."
 	case missing < deviceMissing:
 		return result.Fine, view.Capital(both) + ": they reached it."
 	case op == result.BlockRead && !direct:
@@ -124,13 +142,30 @@ func reached(op result.Block, device string, claimed, moved float64, direct bool
 		if severity != result.Blocker {
 			which = "Some of these"
 		}
-		return severity, fmt.Sprintf("%s reads came from memory: %s. %s of them were answered by the page cache.", which, both, view.Percent(missing))
+		return severity, fmt.Sprintf(
+			"%s reads came from memory: %s. %s of them were answered by the page cache.",
+			which,
+			both,
+			view.Percent(missing),
+		)
 	case op == result.BlockRead:
-		return severity, fmt.Sprintf("%s, though they were direct: %s never reached the device. Blocks that were never written are answered by the file system itself.", view.Capital(both), view.Percent(missing))
+		return severity, fmt.Sprintf(
+			"%s, though they were direct: %s never reached the device. Blocks that were never written are answered by the file system itself.",
+			view.Capital(both),
+			view.Percent(missing),
+		)
 	case !direct:
-		return severity, fmt.Sprintf("%s: %s had not reached it. The page cache held them, to be written later or overwritten before.", view.Capital(both), view.Percent(missing))
+		return severity, fmt.Sprintf(
+			"%s: %s had not reached it. The page cache held them, to be written later or overwritten before.",
+			view.Capital(both),
+			view.Percent(missing),
+		)
 	}
-	return severity, fmt.Sprintf("%s, though they were direct: %s never reached the device.", view.Capital(both), view.Percent(missing))
+	return severity, fmt.Sprintf(
+		"%s, though they were direct: %s never reached the device.",
+		view.Capital(both),
+		view.Percent(missing),
+	)
 }
 
 // total adds up series on one grid; nil without any.
@@ -173,7 +208,8 @@ func doing(v *view.Run, op result.Block) (loads []*view.Load, direct bool) {
 	return loads, direct
 }
 
-// settledIn reports whether a point lies in the time of one of the loads and not at its edges, where rates over several points mix.
+// settledIn reports whether a point lies in the time of one of the loads and not at its edges, where rates over several
+// points mix.
 func settledIn(loads []*view.Load, at time.Time, step float64) bool {
 	edge := time.Duration(view.Settling * step * float64(time.Second))
 	return slices.ContainsFunc(loads, func(l *view.Load) bool {
@@ -192,8 +228,11 @@ func uncounted(v *view.Run) []result.Finding {
 			continue
 		}
 		return []result.Finding{{
-			Check: "device-counters", Severity: result.Notice, Subject: "run", Metric: "devices counted", Unit: "count", Value: view.Ptr(0), NoInterval: "a fact, not a measurement",
-			Basis: "environment facts recorded before the run", Sentence: "What reached a device under the disks was not counted: " + strings.TrimSuffix(f.Missing, ".") + ".",
+			Check: "device-counters", Severity: result.Notice, Subject: "run", Metric: "devices counted",
+			Unit: "count", Value: view.Ptr(0), NoInterval: "a fact, not a measurement",
+			Basis: "environment facts recorded before the run",
+			Sentence: "What reached a device under the disks was not counted: " + strings.TrimSuffix(f.Missing,
+				".") + ".",
 		}}
 	}
 	return nil

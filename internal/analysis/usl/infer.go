@@ -92,7 +92,8 @@ func fitsOf(points []Point, o Options) []*Model {
 
 const (
 	fewestForErrors = 10 // points, below which every error model is allowed: their likelihoods say nothing yet
-	allowedBehind   = 3  // how far the logarithm of its likelihood may be behind the best, for an error model to be allowed
+	// how far the logarithm of its likelihood may be behind the best, for an error model to be allowed
+	allowedBehind = 3
 )
 
 // leastOfLargest is the least throughput, as a share of the largest fitted, that an error is in proportion to.
@@ -102,8 +103,14 @@ const leastOfLargest = 1e-3
 // and Ruppert 1988, Transformation and Weighting in Regression, chapter 2). Models are told apart by the likelihood of
 // normal errors.
 func fitBy(points []Point, e Errors, confidence float64) *Model {
-	m := &Model{N: len(points), DegreesOfFreedom: len(points) - 3, Errors: e, original: points, points: slices.Clone(points),
-		confidence: confidence}
+	m := &Model{
+		N:                len(points),
+		DegreesOfFreedom: len(points) - 3,
+		Errors:           e,
+		original:         points,
+		points:           slices.Clone(points),
+		confidence:       confidence,
+	}
 	m.solution = solveFromMany(m.points, bounded)
 	for range 20 {
 		if e == Alike {
@@ -192,7 +199,13 @@ func (m *Model) bootstrap(o Options) {
 		return
 	}
 	if m.DegreesOfFreedom < minDof {
-		none(fmt.Sprintf("%d points are too few for a bootstrap of three parameters, at least %d are needed", m.N, 3+minDof))
+		none(
+			fmt.Sprintf(
+				"%d points are too few for a bootstrap of three parameters, at least %d are needed",
+				m.N,
+				3+minDof,
+			),
+		)
 		return
 	}
 	draw := m.drawer(o)
@@ -230,7 +243,8 @@ func (m *Model) bootstrap(o Options) {
 	m.Peak.ConcurrencyInterval = resample.Percentile(peakN, level, o.Confidence, method)
 	m.Peak.ThroughputInterval = resample.Percentile(peakX, level, o.Confidence, method)
 	if p, err := m.Predict(m.Peak.Concurrency); err == nil && p.Mean.Valid() && m.Peak.ThroughputInterval.Valid() {
-		// few points lie near a peak: the curve's band there, which by the envelope theorem is the peak's too, may be wider
+		// few points lie near a peak: the curve's band there, which by the envelope theorem is the peak's too, may be
+		// wider
 		i := &m.Peak.ThroughputInterval
 		i.Low, i.High, i.Method = min(i.Low, p.Mean.Low), max(i.High, p.Mean.High), method+", and the curve's band"
 	}
@@ -268,7 +282,8 @@ func (m *Model) drawer(o Options) func([]Point) bool {
 	}
 }
 
-// modifiedResiduals make up for what leverage h took from the residuals. Those that change places are brought to equal variance, r·√w/√(1−h), and centred
+// modifiedResiduals make up for what leverage h took from the residuals. Those that change places are brought to equal
+// variance, r·√w/√(1−h), and centred
 // (Davison and Hinkley 1997, chapter 6); those that stay are r·√w/(1−h), as in HC3.
 func (m *Model) modifiedResiduals(scheme Scheme) []float64 {
 	out := make([]float64, len(m.points))

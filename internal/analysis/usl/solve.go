@@ -96,7 +96,8 @@ func linearised(points []Point) Coefficients {
 }
 
 // solve minimises Σ w·r² within bounds: Levenberg's method with Marquardt's scaling (Marquardt 1963), steps cut
-// at the bounds, and parameters held at a bound for as long as the gradient pushes them against it. γ, which enters linearly,
+// at the bounds, and parameters held at a bound for as long as the gradient pushes them against it. γ, which enters
+// linearly,
 // starts at its best value for the α and β given.
 func solve(points []Point, start Coefficients, b bounds) solution {
 	v := clamp(start.vector(), b)

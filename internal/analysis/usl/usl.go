@@ -14,7 +14,8 @@
 // and said. It takes points from any source and refuses what cannot carry three parameters: fewer than four points or
 // three different concurrencies, and numbers that are not finite.
 //
-// Where it differs from the R package usl and why is told in docs/analysis-usl.md. Pure: no I/O, no clock, random numbers
+// Where it differs from the R package usl and why is told in docs/analysis-usl.md. Pure: no I/O, no clock, random
+// numbers
 // only from the seed given.
 package usl
 
@@ -131,7 +132,8 @@ func (e Errors) Words() string {
 type Scheme string
 
 const (
-	// Wild keeps the concurrencies and gives every point its own error back, times a standard normal number (Wu 1986, Annals of
+	// Wild keeps the concurrencies and gives every point its own error back, times a standard normal number (Wu 1986,
+	// Annals of
 	// Statistics 14): right whether errors grow with load or not.
 	Wild Scheme = "wild"
 	// Residuals keeps the concurrencies and draws the errors: right for a designed sweep whose errors are alike.
@@ -178,10 +180,11 @@ func (o Options) filled() (Options, error) {
 // Parameter is one estimate.
 type Parameter struct {
 	Value    float64
-	StdError float64           // from the curvature at the estimate; 0 when AtBound or when it cannot be had
-	AtBound  bool              // the best fit lies on the edge of what the parameter may be
-	T        resample.Interval // estimate ± t·standard error, the widest of the error models that the data allow, cut at the bounds
-	Boot     resample.Interval // from the bootstrap
+	StdError float64 // from the curvature at the estimate; 0 when AtBound or when it cannot be had
+	AtBound  bool    // the best fit lies on the edge of what the parameter may be
+	// estimate ± t·standard error, the widest of the error models that the data allow, cut at the bounds
+	T    resample.Interval
+	Boot resample.Interval // from the bootstrap
 }
 
 // Interval is T or, where there is none because the estimate lies at its bound, Boot.
@@ -223,10 +226,11 @@ func (p Peak) String() string {
 type Model struct {
 	Coefficients
 	GammaParameter, AlphaParameter, BetaParameter Parameter
-	N                                             int      // points
-	DegreesOfFreedom                              int      // N − 3
-	Errors                                        Errors   // which error model the fit is weighted by
-	ErrorsAllowed                                 []Errors // all that the data do not exclude, Errors first; intervals are the widest of theirs
+	N                                             int    // points
+	DegreesOfFreedom                              int    // N − 3
+	Errors                                        Errors // which error model the fit is weighted by
+	// all that the data do not exclude, Errors first; intervals are the widest of theirs
+	ErrorsAllowed []Errors
 	// ResidualStdError is √(Σw·r²/(N−3)), in the unit of throughput; of errors in proportion to throughput a share of
 	// it, of root errors in its root.
 	ResidualStdError float64
@@ -288,19 +292,44 @@ func validate(points []Point) error {
 	positive := false
 	for i, p := range points {
 		if !(p.Concurrency > 0 && p.Concurrency <= largest) {
-			bad = append(bad, fmt.Errorf("usl: point %d: concurrency %v: must be a finite number above 0, at most %g", i+1, p.Concurrency, largest))
+			bad = append(
+				bad,
+				fmt.Errorf(
+					"usl: point %d: concurrency %v: must be a finite number above 0, at most %g",
+					i+1,
+					p.Concurrency,
+					largest,
+				),
+			)
 		}
 		if !(p.Throughput >= 0 && p.Throughput <= largest) {
-			bad = append(bad, fmt.Errorf("usl: point %d: throughput %v: must be a finite number, not negative, at most %g", i+1, p.Throughput, largest))
+			bad = append(
+				bad,
+				fmt.Errorf(
+					"usl: point %d: throughput %v: must be a finite number, not negative, at most %g",
+					i+1,
+					p.Throughput,
+					largest,
+				),
+			)
 		}
 		if !(p.Weight >= 0) || math.IsInf(p.Weight, 0) {
-			bad = append(bad, fmt.Errorf("usl: point %d: weight %v: must be a finite number above 0, or 0 for 1", i+1, p.Weight))
+			bad = append(
+				bad,
+				fmt.Errorf("usl: point %d: weight %v: must be a finite number above 0, or 0 for 1", i+1, p.Weight),
+			)
 		}
 		distinct[p.Concurrency] = true
 		positive = positive || p.Throughput > 0
 	}
 	if len(points) < 4 {
-		bad = append(bad, fmt.Errorf("usl: %d points: three parameters and an error need at least 4; measure more concurrencies", len(points)))
+		bad = append(
+			bad,
+			fmt.Errorf(
+				"usl: %d points: three parameters and an error need at least 4; measure more concurrencies",
+				len(points),
+			),
+		)
 	} else if len(distinct) < 3 {
 		bad = append(bad, fmt.Errorf("usl: %d different concurrencies: three parameters need at least 3", len(distinct)))
 	}

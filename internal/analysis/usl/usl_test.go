@@ -21,7 +21,15 @@ import (
 )
 
 func Example() {
-	points := []Point{{1, 64.9, 0}, {18, 995.9, 0}, {36, 1652.4, 0}, {72, 1853.2, 0}, {108, 1828.9, 0}, {144, 1775.0, 0}, {216, 1702.2, 0}}
+	points := []Point{
+		{1, 64.9, 0},
+		{18, 995.9, 0},
+		{36, 1652.4, 0},
+		{72, 1853.2, 0},
+		{108, 1828.9, 0},
+		{144, 1775.0, 0},
+		{216, 1702.2, 0},
+	}
 	m, err := Fit(points, Options{})
 	if err != nil {
 		fmt.Println(err)
@@ -74,7 +82,8 @@ func fit(t testing.TB, points []Point, o Options) *Model {
 // digits compares to so many significant digits: the published value is printed to no more.
 func digits(t *testing.T, name string, got, want float64, significant int) {
 	t.Helper()
-	if g, w := strconv.FormatFloat(got, 'e', significant-1, 64), strconv.FormatFloat(want, 'e', significant-1, 64); g != w {
+	if g, w := strconv.FormatFloat(got, 'e', significant-1, 64), strconv.FormatFloat(want, 'e', significant-1,
+		64); g != w {
 		t.Errorf("%s = %s, published %s", name, g, w)
 	}
 }
@@ -147,7 +156,10 @@ func TestPublishedSets(t *testing.T) {
 			t.Errorf("efficiency (-published +got):\n%s", d)
 		}
 		// Its coefficients are significant there at 0.038 (α) and 0.006 (β): no simpler law is as good.
-		if slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, "describes the points as well") }) ||
+		if slices.ContainsFunc(
+			m.Warnings,
+			func(s string) bool { return strings.Contains(s, "describes the points as well") },
+		) ||
 			m.CrosstalkP() > 0.05 {
 			t.Errorf("crosstalk p = %v, warnings %q", m.CrosstalkP(), m.Warnings)
 		}
@@ -167,7 +179,8 @@ func TestPublishedSets(t *testing.T) {
 		m := fit(t, corpusPoints(t, "cisco.csv"), Options{Errors: Alike})
 		// The published maximum is taken at the whole number below the peak, and cut to a whole number itself.
 		got := []float64{m.Alpha, m.Beta, m.Gamma, math.Floor(m.Peak.Concurrency), m.At(w.NMax)}
-		if d := cmp.Diff([]float64{w.Sigma, w.Kappa, w.Lambda, w.NMax, w.XMax}, got, cmpopts.EquateApprox(w.Tolerance, 0)); d != "" {
+		if d := cmp.Diff([]float64{w.Sigma, w.Kappa, w.Lambda, w.NMax, w.XMax}, got, cmpopts.EquateApprox(w.Tolerance,
+			0)); d != "" {
 			t.Errorf("(-published +got):\n%s", d)
 		}
 		// The points wave around the curve, which no published fit of this set mentions.
@@ -191,7 +204,8 @@ func law(c Coefficients, noise float64, r *rand.Rand, ns ...float64) []Point {
 
 var sweep = []float64{1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192}
 
-// A 95 % interval covers the truth in at least 93 % of simulated sets, give or take what so many cannot tell: t and bootstrap intervals of every parameter and
+// A 95 % interval covers the truth in at least 93 % of simulated sets, give or take what so many cannot tell: t and
+// bootstrap intervals of every parameter and
 // of the peak, and the band of the curve inside and outside the data.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
@@ -212,7 +226,8 @@ func TestCoverage(t *testing.T) {
 			name  string
 			p     Parameter
 			truth float64
-		}{{"gamma", m.GammaParameter, truth.Gamma}, {"alpha", m.AlphaParameter, truth.Alpha}, {"beta", m.BetaParameter, truth.Beta}} {
+		}{{"gamma", m.GammaParameter, truth.Gamma}, {"alpha", m.AlphaParameter, truth.Alpha}, {"beta", m.BetaParameter,
+			truth.Beta}} {
 			count(p.name+" t", p.p.T.Contains(p.truth))
 			count(p.name+" bootstrap", p.p.Boot.Contains(p.truth))
 		}
@@ -243,7 +258,8 @@ func TestCoverageUnequalErrors(t *testing.T) {
 	truth := Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0002}
 	const sets = 120
 	for name, ns := range map[string][]float64{
-		"4 points": {1, 8, 32, 128}, "5 points": {1, 4, 16, 64, 160}, "8 points": {1, 4, 8, 16, 32, 64, 96, 160}, "16 points": sweep,
+		"4 points": {1, 8, 32, 128}, "5 points": {1, 4, 16, 64, 160}, "8 points": {1, 4, 8, 16, 32, 64, 96, 160},
+		"16 points":           sweep,
 		"8 points, 3 repeats": slices.Repeat([]float64{1, 4, 8, 16, 32, 64, 96, 160}, 3),
 	} {
 		r := rand.New(rand.NewPCG(8, 8))
@@ -294,12 +310,16 @@ func TestFewPointsChooseHonestly(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(41, 5))
 	const sets = 60
-	for _, ns := range [][]float64{{1, 8, 32, 128}, {1, 6, 20, 70, 200}, {2, 5, 16, 30, 64, 130}, {1, 18, 36, 72, 108, 144, 216}} {
+	for _, ns := range [][]float64{{1, 8, 32, 128}, {1, 6, 20, 70, 200}, {2, 5, 16, 30, 64, 130}, {1, 18, 36, 72, 108,
+		144, 216}} {
 		bends, simple, claimed := 0, 0, 0
 		for range sets {
 			var retrograde, amdahl []Point
 			for _, n := range ns {
-				retrograde = append(retrograde, Point{n, Coefficients{500, 0.02, 0.0008}.At(n) * (1 + 0.02*r.NormFloat64()), 0})
+				retrograde = append(
+					retrograde,
+					Point{n, Coefficients{500, 0.02, 0.0008}.At(n) * (1 + 0.02*r.NormFloat64()), 0},
+				)
 				amdahl = append(amdahl, Point{n, Coefficients{500, 0.05, 0}.At(n) * (1 + 0.02*r.NormFloat64()), 0})
 			}
 			m := fit(t, retrograde, Options{Resamples: -1})
@@ -313,11 +333,23 @@ func TestFewPointsChooseHonestly(t *testing.T) {
 				claimed++
 			}
 		}
-		t.Logf("%d points: crosstalk seen in %d of %d, a simpler law called as good in %d, crosstalk claimed of none in %d",
-			len(ns), bends, sets, simple, claimed)
+		t.Logf(
+			"%d points: crosstalk seen in %d of %d, a simpler law called as good in %d, crosstalk claimed of none in %d",
+			len(ns),
+			bends,
+			sets,
+			simple,
+			claimed,
+		)
 		if simple > 0 || claimed > sets/6 || len(ns) > 5 && bends < sets*8/10 {
-			t.Errorf("%d points: crosstalk seen in %d of %d, a simpler law called as good in %d, crosstalk claimed of none in %d",
-				len(ns), bends, sets, simple, claimed)
+			t.Errorf(
+				"%d points: crosstalk seen in %d of %d, a simpler law called as good in %d, crosstalk claimed of none in %d",
+				len(ns),
+				bends,
+				sets,
+				simple,
+				claimed,
+			)
 		}
 	}
 }
@@ -350,13 +382,19 @@ func TestOutlierIsNamed(t *testing.T) {
 	}
 	t.Logf("named %d of %d, of clean sweeps %d", named, all, false1)
 	if named < all*6/10 || false1 > all/20 {
-		t.Errorf("of %d sweeps with one point halved it is named in %d; of as many clean ones a point is in %d", all, named, false1)
+		t.Errorf(
+			"of %d sweeps with one point halved it is named in %d; of as many clean ones a point is in %d",
+			all,
+			named,
+			false1,
+		)
 	}
 }
 
 func TestOverhead(t *testing.T) {
 	got := Coefficients{100, 0.05, 0.002}.OverheadAt(5)
-	if d := cmp.Diff(Overhead{Ideal: 0.2, Contention: 0.04, Coherency: 0.004}, got, cmpopts.EquateApprox(1e-12, 0)); d != "" {
+	if d := cmp.Diff(Overhead{Ideal: 0.2, Contention: 0.04, Coherency: 0.004}, got, cmpopts.EquateApprox(1e-12,
+		0)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -375,7 +413,13 @@ func TestCoverageOfWeightsAndCases(t *testing.T) {
 			x := truth.At(n) + sd*r.NormFloat64()
 			points, bare = append(points, Point{n, x, 1 / (sd * sd)}), append(bare, Point{n, x, 0})
 		}
-		if fit(t, bare, Options{Resamples: 400, Scheme: Cases, Seed: r.Uint64()}).BetaParameter.Boot.Contains(truth.Beta) {
+		if fit(
+			t,
+			bare,
+			Options{Resamples: 400, Scheme: Cases, Seed: r.Uint64()},
+		).BetaParameter.Boot.Contains(
+			truth.Beta,
+		) {
 			cases++
 		}
 		if fit(t, points, Options{Resamples: -1}).BetaParameter.T.Contains(truth.Beta) {
@@ -403,7 +447,11 @@ func TestNoPeak(t *testing.T) {
 		t.Errorf("interval of the peak is bounded above: %v", m.Peak.ConcurrencyInterval)
 	}
 	if line := m.Alternatives[0].P; line > 0.001 || m.CrosstalkP() < 0.05 {
-		t.Errorf("a straight line has p = %v and Amdahl's law %v, want the one rejected and the other not", line, m.CrosstalkP())
+		t.Errorf(
+			"a straight line has p = %v and Amdahl's law %v, want the one rejected and the other not",
+			line,
+			m.CrosstalkP(),
+		)
 	}
 	if _, err := json.Marshal(m.Peak); err != nil {
 		t.Errorf("an infinite end must still be JSON: %v", err)
@@ -419,7 +467,10 @@ func TestSuperlinearIsHeldAndSaid(t *testing.T) {
 	if m.Unbounded == nil || m.Unbounded.Alpha >= 0 {
 		t.Fatalf("unbounded fit %+v", m.Unbounded)
 	}
-	if !slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, "contention would be negative") }) {
+	if !slices.ContainsFunc(
+		m.Warnings,
+		func(s string) bool { return strings.Contains(s, "contention would be negative") },
+	) {
 		t.Errorf("warnings %q", m.Warnings)
 	}
 }
@@ -429,10 +480,27 @@ func TestWarnings(t *testing.T) {
 		points []Point
 		want   string
 	}{
-		"few points":   {[]Point{{1, 10, 0}, {4, 30, 0}, {8, 40, 0}, {16, 44, 0}}, "only 4 different concurrencies"},
-		"narrow":       {[]Point{{10, 90, 0}, {12, 100, 0}, {14, 108, 0}, {16, 113, 0}, {18, 117, 0}, {20, 119, 0}}, "span only 10 to 20"},
-		"far from one": {[]Point{{10, 90, 0}, {12, 100, 0}, {14, 108, 0}, {16, 113, 0}, {18, 117, 0}, {20, 119, 0}}, "nothing was measured near one"},
-		"linear":       {[]Point{{1, 10.1, 0}, {2, 19.8, 0}, {4, 40.2, 0}, {8, 79.9, 0}, {16, 160.1, 0}, {32, 319.8, 0}, {64, 640.2, 0}}, "linear law describes"},
+		"few points": {[]Point{{1, 10, 0}, {4, 30, 0}, {8, 40, 0}, {16, 44, 0}}, "only 4 different concurrencies"},
+		"narrow": {
+			[]Point{{10, 90, 0}, {12, 100, 0}, {14, 108, 0}, {16, 113, 0}, {18, 117, 0}, {20, 119, 0}},
+			"span only 10 to 20",
+		},
+		"far from one": {
+			[]Point{{10, 90, 0}, {12, 100, 0}, {14, 108, 0}, {16, 113, 0}, {18, 117, 0}, {20, 119, 0}},
+			"nothing was measured near one",
+		},
+		"linear": {
+			[]Point{
+				{1, 10.1, 0},
+				{2, 19.8, 0},
+				{4, 40.2, 0},
+				{8, 79.9, 0},
+				{16, 160.1, 0},
+				{32, 319.8, 0},
+				{64, 640.2, 0},
+			},
+			"linear law describes",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -474,7 +542,9 @@ func TestRefusals(t *testing.T) {
 func TestScaleAndOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		truth := Coefficients{
-			rapid.Float64Range(1, 1e5).Draw(t, "gamma"), rapid.Float64Range(0.001, 0.5).Draw(t, "alpha"), rapid.Float64Range(1e-5, 1e-2).Draw(t, "beta"),
+			rapid.Float64Range(1, 1e5).
+				Draw(t, "gamma"),
+			rapid.Float64Range(0.001, 0.5).Draw(t, "alpha"), rapid.Float64Range(1e-5, 1e-2).Draw(t, "beta"),
 		}
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		points := law(truth, 0.01*truth.Gamma, r, sweep...)
@@ -511,12 +581,14 @@ func TestAnyInput(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if !(m.Gamma >= 0) || math.IsInf(m.Gamma, 0) || !(m.Alpha >= 0 && m.Alpha <= 1) || !(m.Beta >= 0 && m.Beta <= 1) {
+		if !(m.Gamma >= 0) || math.IsInf(m.Gamma, 0) || !(m.Alpha >= 0 && m.Alpha <= 1) ||
+			!(m.Beta >= 0 && m.Beta <= 1) {
 			t.Fatalf("out of bounds: %+v", m.Coefficients)
 		}
 		least := loss(m.points, m.Coefficients)
 		for _, f := range []float64{0.99, 1.01} {
-			for _, c := range []Coefficients{{m.Gamma * f, m.Alpha, m.Beta}, {m.Gamma, min(1, m.Alpha*f), m.Beta}, {m.Gamma, m.Alpha, min(1, m.Beta*f)}} {
+			for _, c := range []Coefficients{{m.Gamma * f, m.Alpha, m.Beta}, {m.Gamma, min(1, m.Alpha*f), m.Beta},
+				{m.Gamma, m.Alpha, min(1, m.Beta*f)}} {
 				if l := loss(m.points, c); l < least*(1-1e-6) {
 					t.Fatalf("%+v has loss %g, the fit %+v has %g", c, l, m.Coefficients, least)
 				}

@@ -29,16 +29,27 @@ func (m *Model) warn() {
 	}
 	switch {
 	case m.Peak.Exists && m.Peak.Concurrency > high:
-		say("the peak at %.4g lies outside the data, which end at %.4g: it is an extrapolation", m.Peak.Concurrency, high)
+		say(
+			"the peak at %.4g lies outside the data, which end at %.4g: it is an extrapolation",
+			m.Peak.Concurrency,
+			high,
+		)
 	case m.Peak.Exists && m.Peak.Concurrency < low:
-		say("the peak at %.4g lies below the data, which begin at %.4g: throughput falls from the first point", m.Peak.Concurrency, low)
+		say(
+			"the peak at %.4g lies below the data, which begin at %.4g: throughput falls from the first point",
+			m.Peak.Concurrency,
+			low,
+		)
 	}
 	if m.Peak.Exists && m.Peak.NoPeakShare > 0.025 {
 		say("%.0f %% of the resamples show no peak at all", 100*m.Peak.NoPeakShare)
 	}
 	if u := m.Unbounded; u != nil {
 		if u.Alpha < 0 {
-			say("without bounds contention would be negative (%.4g): throughput grows faster than the law allows, look for caching or warm-up", u.Alpha)
+			say(
+				"without bounds contention would be negative (%.4g): throughput grows faster than the law allows, look for caching or warm-up",
+				u.Alpha,
+			)
 		}
 		if u.Beta < 0 {
 			say("without bounds crosstalk would be negative (%.4g): the data do not bend over", u.Beta)
@@ -51,11 +62,22 @@ func (m *Model) warn() {
 			slices.MinFunc(m.ErrorsAllowed, byPower).Words(), slices.MaxFunc(m.ErrorsAllowed, byPower).Words())
 	}
 	if o := m.Outlier; o != nil {
-		say("one point strays from all others: %.6g at concurrency %.4g (p = %.2g). Measure it again; without it contention is %.4g and crosstalk %.4g, instead of %.4g and %.4g",
-			o.Point.Throughput, o.Point.Concurrency, o.P, o.Without.Alpha, o.Without.Beta, m.Alpha, m.Beta)
+		say(
+			"one point strays from all others: %.6g at concurrency %.4g (p = %.2g). Measure it again; without it contention is %.4g and crosstalk %.4g, instead of %.4g and %.4g",
+			o.Point.Throughput,
+			o.Point.Concurrency,
+			o.P,
+			o.Without.Alpha,
+			o.Without.Beta,
+			m.Alpha,
+			m.Beta,
+		)
 	}
 	if p, ok := m.runs(); ok && p < 0.01 {
-		say("the points stray from the curve in waves (runs test, p = %.2g): the law misses something and the intervals are too narrow", p)
+		say(
+			"the points stray from the curve in waves (runs test, p = %.2g): the law misses something and the intervals are too narrow",
+			p,
+		)
 	}
 }
 
@@ -77,13 +99,20 @@ func (m *Model) choice(say func(string, ...any)) {
 			say("the linear law describes the points as well with fewer parameters")
 			return
 		}
-		say("the points cannot tell the law from a straight line (p = %.2g): measure more concurrencies between %.4g and %.4g", line.P, low, high)
+		say(
+			"the points cannot tell the law from a straight line (p = %.2g): measure more concurrencies between %.4g and %.4g",
+			line.P,
+			low,
+			high,
+		)
 		return
 	}
 	if i := m.BetaParameter.T; i.Valid() {
 		if n := (Coefficients{m.Gamma, m.Alpha, i.High}).PeakConcurrency(); n > high {
 			m.Simpler = Amdahl
-			say("the amdahl law describes the points as well with fewer parameters: crosstalk is too small to bend the curve within them")
+			say(
+				"the amdahl law describes the points as well with fewer parameters: crosstalk is too small to bend the curve within them",
+			)
 			return
 		}
 	} else if m.BetaParameter.AtBound && m.DegreesOfFreedom >= minDof {
@@ -91,7 +120,10 @@ func (m *Model) choice(say func(string, ...any)) {
 		say("the amdahl law describes the points as well with fewer parameters")
 		return
 	}
-	say("the points cannot tell crosstalk from none (p = %.2g), so whether throughput falls beyond a peak is open: measure more concurrencies", amdahl.P)
+	say(
+		"the points cannot tell crosstalk from none (p = %.2g), so whether throughput falls beyond a peak is open: measure more concurrencies",
+		amdahl.P,
+	)
 }
 
 // nearlyLinear is the share of a straight line's throughput above which the law is one for all that matters.

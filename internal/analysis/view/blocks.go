@@ -14,7 +14,8 @@ const (
 	FewestBlocks = 6
 )
 
-// Flow is a stretch of a series whose level is Σ amount ÷ Σ per: operations per interval, or seconds of latency per operation. The
+// Flow is a stretch of a series whose level is Σ amount ÷ Σ per: operations per interval, or seconds of latency per
+// operation. The
 // two have equal length and no gaps.
 type Flow struct{ Amount, per []float64 }
 
@@ -43,8 +44,9 @@ func Total(x []float64) (sum float64) {
 	return sum
 }
 
-// blockLength is how many neighbouring points are drawn together: at least three times the integrated autocorrelation time, and at
-// least the cube root of the length (Hall, Horowitz and Jing 1995 give that order). Twice the time covered 92 % in the test.
+// blockLength is how many neighbouring points are drawn together: at least three times the integrated autocorrelation
+// time, and at least the cube root of the length (Hall, Horowitz and Jing 1995 give that order). Twice the time covered
+// 92 % in the test.
 func (f Flow) blockLength() int {
 	n := len(f.Amount)
 	level := f.level()
@@ -66,7 +68,13 @@ func BlockRatio(a, b Flow) (r float64, in resample.Interval) {
 	na, nb := a.blockLength(), b.blockLength()
 	blocks := min(len(a.Amount)/na, len(b.Amount)/nb)
 	if blocks < FewestBlocks {
-		return r, resample.None(fmt.Sprintf("the series is too short for its own dependence: %d blocks of points, %d are needed", blocks, FewestBlocks))
+		return r, resample.None(
+			fmt.Sprintf(
+				"the series is too short for its own dependence: %d blocks of points, %d are needed",
+				blocks,
+				FewestBlocks,
+			),
+		)
 	}
 	random := resample.Source(resample.DefaultSeed, uint64(len(a.Amount))<<32|uint64(len(b.Amount)))
 	draw := func(f Flow, block int) float64 {

@@ -29,14 +29,24 @@ func TestBlockRatioCoverage(t *testing.T) {
 		share := float64(in) / float64(rounds-none)
 		t.Logf("n %d, phi %.1f: covered %.3f, none %d", c.n, c.phi, share, none)
 		if share < 0.93 || share > 0.975 || none > rounds/20 {
-			t.Errorf("n %d, phi %.1f: covered %.3f of the time, no interval %d times of %d", c.n, c.phi, share, none, rounds)
+			t.Errorf(
+				"n %d, phi %.1f: covered %.3f of the time, no interval %d times of %d",
+				c.n,
+				c.phi,
+				share,
+				none,
+				rounds,
+			)
 		}
 	}
 }
 
 // TestBlockRatioWeighted: a mean latency is weighted by its operations, never averaged over intervals.
 func TestBlockRatioWeighted(t *testing.T) {
-	a := Flow{Amount: []float64{1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9}, per: []float64{10, 30, 10, 30, 10, 30, 10, 30, 10, 30, 10, 30}}
+	a := Flow{
+		Amount: []float64{1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9},
+		per:    []float64{10, 30, 10, 30, 10, 30, 10, 30, 10, 30, 10, 30},
+	}
 	if got := a.level(); got != 0.25 {
 		t.Errorf("level %g, want 60/240", got)
 	}

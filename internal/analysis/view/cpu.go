@@ -100,5 +100,6 @@ func meanUse(use []float64) (serial.Mean, bool) {
 	return m, err == nil
 }
 
-// Settling is how many points at the beginning of a workload are left out where counters were turned into rates over several points.
+// Settling is how many points at the beginning of a workload are left out where counters were turned into rates over
+// several points.
 const Settling = 4

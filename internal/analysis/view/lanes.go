@@ -7,7 +7,8 @@ import (
 	"plimsoll/result"
 )
 
-// Depths are the fewest and the most operations that lanes hold outstanding: those with a rate may hold none, and those of different stages
+// Depths are the fewest and the most operations that lanes hold outstanding: those with a rate may hold none, and those
+// of different stages
 // take turns.
 func Depths(lanes []result.Lane) (least, most float64) {
 	low, high := map[int]float64{}, map[int]float64{}

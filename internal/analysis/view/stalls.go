@@ -81,7 +81,8 @@ func (c *Track) Stalls(values []float64) StallSet {
 	return c.Measured(values, s.At)
 }
 
-// Measured makes runs of the points at which a series stood still. A run is as long as the work missing in it and in the points beside it
+// Measured makes runs of the points at which a series stood still. A run is as long as the work missing in it and in
+// the points beside it
 // would have taken at the median rate: its ends seldom fall on the grid.
 func (c *Track) Measured(values []float64, at []bool) StallSet {
 	s := StallSet{At: at}
@@ -115,13 +116,15 @@ func (c *Track) Measured(values []float64, at []bool) StallSet {
 	return s
 }
 
-// enough is how many operations a step must hold at the median so that of n points, if operations come as a Poisson process, less
+// enough is how many operations a step must hold at the median so that of n points, if operations come as a Poisson
+// process, less
 // than a hundredth of one falls below a quarter by chance: P(X ≤ m/4) ≤ exp(−m·(3/4 + ln(1/4)/4)), Chernoff's bound.
 func enough(n int) float64 {
 	return max(FewestPerStep, math.Log(100*float64(n))/(1-StalledBelow+StalledBelow*math.Log(StalledBelow)))
 }
 
-// Dense joins as few points as it takes for each to hold enough operations; 0 when there are too few points or operations.
+// Dense joins as few points as it takes for each to hold enough operations; 0 when there are too few points or
+// operations.
 func (c *Track) Dense(values []float64) (joined int) {
 	some, _ := FiniteOf(values)
 	median := resample.Median(some)

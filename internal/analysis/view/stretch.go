@@ -29,7 +29,8 @@ func (s *Stretch) Elapsed(i int) float64 {
 	return s.Track.Elapsed(s.Index[max(0, min(i, len(s.Index)-1))])
 }
 
-// Stretches judges every window of a workload, or its whole time when it has none, up to the first fault: what follows that is
+// Stretches judges every window of a workload, or its whole time when it has none, up to the first fault: what follows
+// that is
 // recovery's business.
 func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
 	key := loadKey{l, q.Measure}
@@ -106,7 +107,12 @@ func Judge(name string, c *Track) Stretch {
 	const fewest, long = 25, 50
 	switch {
 	case len(values) < fewest:
-		s.Why = fmt.Sprintf("it has %s of %s, and %d are needed", Plural(len(values), "point"), SayDuration(c.Step), fewest)
+		s.Why = fmt.Sprintf(
+			"it has %s of %s, and %d are needed",
+			Plural(len(values), "point"),
+			SayDuration(c.Step),
+			fewest,
+		)
 		return s
 	case len(values) < long:
 		s.Rounds(values)
@@ -145,10 +151,14 @@ func (s *Stretch) Rounds(values []float64) {
 	if err != nil {
 		s.Why = err.Error()
 	}
-	s.Warnings = append(s.Warnings, fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)))
+	s.Warnings = append(
+		s.Warnings,
+		fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)),
+	)
 }
 
-// When names a window in a sentence: a second time alone is after the neighbour, and of many neighbours three are named.
+// When names a window in a sentence: a second time alone is after the neighbour, and of many neighbours three are
+// named.
 func When(w result.Window) string {
 	if w.Circumstances.Name() != w.Name {
 		return w.Name // of an author's or a program's own

@@ -51,7 +51,8 @@ func (c *Track) Between(from, to time.Time) *Track {
 	return &part
 }
 
-// Within is the part of a track from the first to the last of some spans, with gaps where an interval lies in none of them.
+// Within is the part of a track from the first to the last of some spans, with gaps where an interval lies in none of
+// them.
 func (c *Track) Within(spans []result.Span) *Track {
 	part := c.Between(spans[0].Start, spans[len(spans)-1].End)
 	if len(spans) == 1 {
@@ -186,8 +187,15 @@ func (v *Run) Sum(measure string, pick func(*result.Series) bool) *Track {
 		}
 		if c == nil {
 			n := len(s.Values)
-			c = &Track{Origin: v.Data.Start, Start: s.Start, Step: s.Step, Ops: Gaps(n), Writes: Gaps(n), Bytes: Gaps(n),
-				Busy: Gaps(n)}
+			c = &Track{
+				Origin: v.Data.Start,
+				Start:  s.Start,
+				Step:   s.Step,
+				Ops:    Gaps(n),
+				Writes: Gaps(n),
+				Bytes:  Gaps(n),
+				Busy:   Gaps(n),
+			}
 		}
 		if s.Step != c.Step {
 			continue
@@ -268,7 +276,10 @@ func (v *Run) panelTrack(l *Load) *Track {
 			continue
 		}
 		first := &p.Series[0]
-		same := slices.IndexFunc(p.Series, func(s result.Series) bool { return s.Workload != l.Name || s.Step != first.Step }) < 0
+		same := slices.IndexFunc(
+			p.Series,
+			func(s result.Series) bool { return s.Workload != l.Name || s.Step != first.Step },
+		) < 0
 		if !same || !(first.Step > 0) || !IsFinite(first.Step) || len(first.Values) == 0 {
 			continue
 		}

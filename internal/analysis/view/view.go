@@ -1,9 +1,11 @@
-// Package view arranges a finished run for those who judge it: workloads with their parts, the time by which they are judged,
-// their rates over time, what is known of machines; and it has what all of them say in the same words (durations, shares) and
-// count in the same way (intervals of counts, stalls, even stretches, stages of a growing load). Check is what a question is.
+// Package view arranges a finished run for those who judge it: workloads with their parts, the time by which they are
+// judged, their rates over time, what is known of machines; and it has what all of them say in the same words
+// (durations, shares) and count in the same way (intervals of counts, stalls, even stretches, stages of a growing
+// load). Check is what a question is.
 //
 // It stands between package result, which it only reads, and the rooms of package analysis, one question or family of
-// questions each, which read it and not each other. It refuses to judge: no finding is made here. What is missing or damaged
+// questions each, which read it and not each other. It refuses to judge: no finding is made here. What is missing or
+// damaged
 // is a gap (NaN), nil or 0, never a panic.
 package view
 
@@ -53,18 +55,25 @@ type loadKey struct {
 // Load is all there is of one workload by name: its parts (one per VM and start; the merged entry when there are no
 // others) and what prefilled its VMs.
 type Load struct {
-	Name     string
-	Group    string
-	Parts    []*result.Workload // never empty
-	Merged   *result.Workload   // nil when not collected
-	cut      []result.Span      // see Times
-	Prefills []*result.Workload // and other workloads of the group that wrote all of their extents, in order of their start
+	Name   string
+	Group  string
+	Parts  []*result.Workload // never empty
+	Merged *result.Workload   // nil when not collected
+	cut    []result.Span      // see Times
+	// and other workloads of the group that wrote all of their extents, in order of their start
+	Prefills []*result.Workload
 }
 
 // New arranges a run; d must not be nil, and neither of the two may be changed while the view is used.
 func New(m result.Manifest, d *result.Data) *Run {
-	v := &Run{Manifest: m, Data: d, VMs: map[string]result.VM{}, Nodes: map[int]result.Node{}, tracks: map[loadKey]*Track{},
-		settled: map[loadKey][]Stretch{}}
+	v := &Run{
+		Manifest: m,
+		Data:     d,
+		VMs:      map[string]result.VM{},
+		Nodes:    map[int]result.Node{},
+		tracks:   map[loadKey]*Track{},
+		settled:  map[loadKey][]Stretch{},
+	}
 	for _, vm := range d.VMs {
 		v.VMs[vm.Name] = vm
 	}
@@ -96,7 +105,8 @@ func New(m result.Manifest, d *result.Data) *Run {
 			l.Parts = append(l.Parts, l.Merged)
 		}
 		for i := range d.Workloads {
-			if w := &d.Workloads[i]; w.Group == l.Group && (w.Prefill || w.Name != l.Name && w.VM != "" && WroteAll(w)) {
+			if w := &d.Workloads[i]; w.Group == l.Group &&
+				(w.Prefill || w.Name != l.Name && w.VM != "" && WroteAll(w)) {
 				l.Prefills = append(l.Prefills, w)
 			}
 		}
@@ -156,7 +166,12 @@ func (l *Load) Longest() (s float64) {
 
 // Basis says which window the figures are from.
 func (l *Load) Basis() string {
-	return "measured window of " + SayDuration(l.Longest()) + " on " + Plural(len(l.Parts), "VM") + l.LeftOut() + ", one run"
+	return "measured window of " + SayDuration(
+		l.Longest(),
+	) + " on " + Plural(
+		len(l.Parts),
+		"VM",
+	) + l.LeftOut() + ", one run"
 }
 
 // LeftOut says what the measured window leaves out, "" when nothing.
@@ -167,7 +182,8 @@ func (l *Load) LeftOut() string {
 	return ""
 }
 
-// Times are the parts of a workload's time by which it is judged; see result.Workload. Its spans are those of whole reports,
+// Times are the parts of a workload's time by which it is judged; see result.Workload. Its spans are those of whole
+// reports,
 // which may reach beyond the moment at which a VM began or ended: what series say of that is cut off.
 func (l *Load) Times() []result.Span {
 	w := l.Whole()
@@ -235,7 +251,8 @@ func WroteAll(w *result.Workload) bool {
 	return extents > 0 && w.Ended == "finished" && written >= extents*(1-PrefillTolerance)
 }
 
-// FewOperations are too few for a window's figures to mean much: at 1,000 operations ten lie beyond the 99th percentile.
+// FewOperations are too few for a window's figures to mean much: at 1,000 operations ten lie beyond the 99th
+// percentile.
 const FewOperations = 1000
 
 // Besides is the share of the longest workload's time below which another is taken for a preparation or a check.

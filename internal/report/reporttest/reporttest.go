@@ -175,9 +175,11 @@ func (m *maker) panels() {
 			total(m.dssBandwidth, max(m.opt.VMs-m.oltpVMs(), 1))))
 	m.data.Panels = []result.Panel{
 		{
-			ID: "db_colocation_oltp_iops_0", Name: "oltp_iops", Title: "OLTP: rate", Kind: "vm_group", Type: "iops", Unit: "ops/s",
-			Group: "VMGroupResult_OLTP", VMGroup: "OLTP", ReportGroup: "performance", Description: "Operations per second over all data and log disks.",
-			Hint: "Higher is better. The offered load is 4,000 IOPS per VM.", Expected: &expected,
+			ID: "db_colocation_oltp_iops_0", Name: "oltp_iops", Title: "OLTP: rate", Kind: "vm_group", Type: "iops",
+			Unit:  "ops/s",
+			Group: "VMGroupResult_OLTP", VMGroup: "OLTP", ReportGroup: "performance",
+			Description: "Operations per second over all data and log disks.",
+			Hint:        "Higher is better. The offered load is 4,000 IOPS per VM.", Expected: &expected,
 			Query: `sum(rate(node_disk_reads_completed_total[5s]) + rate(node_disk_writes_completed_total[5s]))`,
 			Bands: []result.Band{{Name: "Degraded", Lower: 0, Upper: expected * 0.95}},
 			Metrics: []result.Metric{{Name: "Median", Series: "OLTP", Value: expected * 0.995, Unit: "ops/s",
@@ -195,12 +197,14 @@ func (m *maker) panels() {
 				m.series("write", "", "", "", "OLTP", "us", m.oltpTail)},
 		},
 		{
-			ID: "db_colocation_dss_bw_0", Name: "dss_bw", Title: "DSS: bandwidth", Kind: "vm_group", Type: "bandwidth", Unit: "bytes/s",
+			ID: "db_colocation_dss_bw_0", Name: "dss_bw", Title: "DSS: bandwidth", Kind: "vm_group", Type: "bandwidth",
+			Unit:  "bytes/s",
 			Group: "VMGroupResult_DSS", VMGroup: "DSS", ReportGroup: "performance",
 			Series: []result.Series{m.series("DSS", "", "", "", "DSS", "bytes/s", m.dssBandwidth)},
 		},
 		{
-			ID: "db_colocation_per_vm_0", Name: "per_vm", Title: "Reads of each VM", Kind: "vm_group", Type: "iops", Unit: "ops/s",
+			ID: "db_colocation_per_vm_0", Name: "per_vm", Title: "Reads of each VM", Kind: "vm_group", Type: "iops",
+			Unit:  "ops/s",
 			Group: "VMGroupResult_OLTP", VMGroup: "OLTP", ReportGroup: "performance", Series: perVM,
 		},
 		{ID: "cpu", Name: "cpu", Title: "Node CPU", Kind: "cluster", Unit: "%", Group: "ClusterResult",

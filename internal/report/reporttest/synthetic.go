@@ -156,7 +156,8 @@ func (s *Synthetic) Load(l Load) {
 	for _, c := range l.Cuts {
 		around, _ := result.CircumstancesOf(c.Name)
 		merged.Windows = append(merged.Windows, result.Window{
-			Name: c.Name, Circumstances: around, Start: s.At(from), End: s.At(c.At), Ops: l.ops(from, c.At, rate, service), Values: l.values(from,
+			Name: c.Name, Circumstances: around, Start: s.At(from), End: s.At(c.At), Ops: l.ops(from, c.At, rate,
+				service), Values: l.values(from,
 				c.At, 0),
 		})
 		from = c.At

@@ -1,10 +1,12 @@
 //go:build linux
 
-// Package folders is a place of ready-made machines: folders of this one, each standing for a host that was there before,
+// Package folders is a place of ready-made machines: folders of this one, each standing for a host that was there
+// before,
 // will be there afterwards, and lets nobody in without its password.
 //
-// It is the worked example of docs/how-to/add-a-target.md and is in no registry. A machine is called as its folder is, its
-// data disks are the files *.img in it, and a file `password`, where there is one, holds what it asks for. A run works in
+// It is the worked example of docs/how-to/add-a-target.md and is in no registry. A machine is called as its folder is,
+// its data disks are the files *.img in it, and a file `password`, where there is one, holds what it asks for. A run
+// works in
 // `plimsoll-RUN` inside, and leaves nothing else. It makes no machines, powers none, and says so in Facts.Missing.
 //
 // What a run has begun is found by its working folder's path in the environment of its processes. A process that clears
@@ -89,13 +91,19 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	facts.Lacking("its machines are there already, and are only reached")
 	var objections []error
 	if len(p.machines) == 0 {
-		objections = append(objections, errors.New(`target folders: no machines: give --target-opt machines=FOLDER:FOLDER`))
+		objections = append(
+			objections,
+			errors.New(`target folders: no machines: give --target-opt machines=FOLDER:FOLDER`),
+		)
 	}
 	names := map[string]bool{}
 	for i, dir := range p.machines {
 		name := filepath.Base(dir)
 		if names[name] {
-			objections = append(objections, fmt.Errorf("target folders: two machines are called %q: rename a folder", name))
+			objections = append(
+				objections,
+				fmt.Errorf("target folders: two machines are called %q: rename a folder", name),
+			)
 		}
 		names[name] = true
 		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: name, Cores: runtime.NumCPU()})

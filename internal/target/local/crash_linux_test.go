@@ -46,7 +46,12 @@ func controller() {
 	if c.wall.namespaces {
 		listens = []int{4711}
 	}
-	fail(c.CreateTemplate(ctx, target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20, DiskBytes: []int64{4 << 20, 4 << 20}}))
+	fail(
+		c.CreateTemplate(
+			ctx,
+			target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20, DiskBytes: []int64{4 << 20, 4 << 20}},
+		),
+	)
 	for i := 0; ctx.Err() == nil; i++ {
 		names := []string{fmt.Sprintf("vm-%d-a", i), fmt.Sprintf("vm-%d-b", i)}
 		fail(c.Clone(ctx, target.Clone{Source: "t",
@@ -360,7 +365,8 @@ func abandoned(t *testing.T, run string, entries ...entry) string {
 	return state
 }
 
-// TestDisksElsewhere: data disks that were asked for in a folder of the user's lie in one of the run's own there, which a fresh
+// TestDisksElsewhere: data disks that were asked for in a folder of the user's lie in one of the run's own there, which
+// a fresh
 // process removes; what else lies there stays, and so does a folder that only a journal of others names.
 func TestDisksElsewhere(t *testing.T) {
 	disks, run := t.TempDir(), t.TempDir()
@@ -382,7 +388,8 @@ func TestDisksElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	maker, _ := target.As[target.VMMaker](c)
-	if err := maker.CreateTemplate(t.Context(), target.Template{Name: "gold", DiskBytes: []int64{1 << 20}}); err != nil {
+	if err := maker.CreateTemplate(t.Context(), target.Template{Name: "gold",
+		DiskBytes: []int64{1 << 20}}); err != nil {
 		t.Fatal(err)
 	}
 	if found, _ := filepath.Glob(filepath.Join(disks, "plimsoll-*", "gold", "sdb.img")); len(found) != 1 {
@@ -401,8 +408,11 @@ func TestDisksElsewhere(t *testing.T) {
 	if left, _ := os.ReadDir(disks); len(left) != 1 || left[0].Name() != "kept" {
 		t.Errorf("left: %v", left)
 	}
-	forged := fmt.Sprintf(`{"op":"run","run":"r","mark":"%032d"}`+"\n"+`{"op":"work","path":%q}`+"\n"+`{"op":"sandbox","name":"kept"}`+"\n",
-		1, disks)
+	forged := fmt.Sprintf(
+		`{"op":"run","run":"r","mark":"%032d"}`+"\n"+`{"op":"work","path":%q}`+"\n"+`{"op":"sandbox","name":"kept"}`+"\n",
+		1,
+		disks,
+	)
 	if err := os.WriteFile(filepath.Join(stateDir, journalName), []byte(forged), 0o644); err != nil {
 		t.Fatal(err)
 	}

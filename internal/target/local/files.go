@@ -217,7 +217,14 @@ func (u *command) Follow(ctx context.Context, name string, offset int64) (io.Rea
 	if err != nil {
 		return nil, fmt.Errorf("follow: %w", errors.Join(h.fail(name, 0, fmt.Errorf("inotify: %w", err)), f.Close()))
 	}
-	s := &stream{u: u, ctx: ctx, f: f, offset: offset, news: os.NewFile(uintptr(fd), "inotify"), over: make(chan struct{})}
+	s := &stream{
+		u:      u,
+		ctx:    ctx,
+		f:      f,
+		offset: offset,
+		news:   os.NewFile(uintptr(fd), "inotify"),
+		over:   make(chan struct{}),
+	}
 	path := fmt.Sprintf("/proc/self/fd/%d", f.Fd()) // the file that was opened, whatever has its name by now
 	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_MODIFY); err != nil {
 		err = h.fail(name, 0, fmt.Errorf("inotify: %w", err))

@@ -92,7 +92,8 @@ func TestPutReplacesARunningProgram(t *testing.T) {
 // TestWhatIsNoFileKeepsNobodyWaiting: a command puts a named pipe where its output is looked for.
 func TestWhatIsNoFileKeepsNobodyWaiting(t *testing.T) {
 	_, h := sandboxes(t, target.Options{}, 1<<20)
-	if err := errors.Join(unix.Mkfifo(filepath.Join(h.dir(), "pipe"), 0o666), os.Mkdir(filepath.Join(h.dir(), "folder"), 0o777)); err != nil {
+	if err := errors.Join(unix.Mkfifo(filepath.Join(h.dir(), "pipe"), 0o666), os.Mkdir(filepath.Join(h.dir(),
+		"folder"), 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	for name, word := range map[string]string{"pipe": "named pipe", "folder": "folder"} {

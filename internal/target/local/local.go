@@ -5,7 +5,8 @@
 // once. No root is needed. Every command runs behind a wall (wall.go) that leaves it the sandbox's working folder and
 // disks and the system's programs; what that does not stop on a machine is in Check's notes. Where control groups are
 // at hand, CPU and memory limits are enforced, kills are exact and CPU time is accounted by the kernel; elsewhere
-// processes are found by the mark of the run in their environment, and Check says so in its notes. Commands and services
+// processes are found by the mark of the run in their environment, and Check says so in its notes. Commands and
+// services
 // that declare TCP ports meet on a loopback device of the run's own (network.go), as root; nothing else is reachable.
 //
 // In a run folder, `state` (the request's StateDir) holds this package's journal and `work/<vm>` the sandboxes.
@@ -50,8 +51,11 @@ func (Provider) Summary() string {
 // Options implements target.Provider.
 func (Provider) Options() []target.Option {
 	return []target.Option{
-		{Name: "dir", Help: "folder on the file system to be tested: data disks lie there, in a folder of the run's own " +
-			"(default: the run folder)"},
+		{
+			Name: "dir",
+			Help: "folder on the file system to be tested: data disks lie there, in a folder of the run's own " +
+				"(default: the run folder)",
+		},
 		{Name: "reserve", Type: target.Bytes, Default: "512MiB", Help: "space and memory that a run must leave free"},
 		{Name: "cgroups", Type: target.Choice, Choices: []string{"auto", "off"}, Default: "auto",
 			Help: "auto: limit CPU and memory where permitted; off: never touch control groups"},

@@ -91,8 +91,11 @@ func does(t *testing.T, h *host, deed, object string, listens, dials []int) (int
 // serving starts the deed as a service and waits for its first word.
 func serving(t *testing.T, h *host, address string, port int) {
 	t.Helper()
-	s := target.Service{Name: "answers " + address, Command: target.Command{Argv: []string{program(h.c), net.JoinHostPort(address, strconv.Itoa(port))},
-		Env: []string{deedVariable + "=serve"}, Stdout: "answers", Stderr: "answers", Listens: []int{port}}}
+	s := target.Service{
+		Name: "answers " + address,
+		Command: target.Command{Argv: []string{program(h.c), net.JoinHostPort(address, strconv.Itoa(port))},
+			Env: []string{deedVariable + "=serve"}, Stdout: "answers", Stderr: "answers", Listens: []int{port}},
+	}
 	if err := h.StartService(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +133,15 @@ func TestPortsBetweenSandboxes(t *testing.T) {
 			}
 			serving(t, server, at, port)
 			serving(t, server, "127.0.0.1", other) // of the same run, and declared by nobody who asks
-			declared, undeclared := net.JoinHostPort(at, strconv.Itoa(port)), net.JoinHostPort("127.0.0.1", strconv.Itoa(other))
-			if code, out := does(t, client, "ask", declared, nil, []int{port}); code != 0 || out != "from "+declared+"\n" {
+			declared, undeclared := net.JoinHostPort(
+				at,
+				strconv.Itoa(port),
+			), net.JoinHostPort(
+				"127.0.0.1",
+				strconv.Itoa(other),
+			)
+			if code, out := does(t, client, "ask", declared, nil, []int{port}); code != 0 ||
+				out != "from "+declared+"\n" {
 				t.Errorf("the client: exit code %d, %q", code, out)
 			}
 			if code, out := does(t, server, "ask", declared, nil, []int{port}); code != 0 {
@@ -144,7 +154,8 @@ func TestPortsBetweenSandboxes(t *testing.T) {
 			if code, out := does(t, client, "ask", undeclared, nil, []int{port}); code != 7 && ports {
 				t.Errorf("a port that was not declared: exit code %d, %q", code, out)
 			}
-			if code, out := does(t, client, "listen", from+":"+strconv.Itoa(other), nil, []int{port}); code != 7 && ports {
+			if code, out := does(t, client, "listen", from+":"+strconv.Itoa(other), nil, []int{port}); code != 7 &&
+				ports {
 				t.Errorf("it may listen: exit code %d, %q", code, out)
 			}
 			if _, out := does(t, client, "interfaces", "", nil, []int{port}); out != "lo\n" {
@@ -193,7 +204,8 @@ func TestPortsAreCheckedAndRefused(t *testing.T) {
 		return err
 	}
 	for _, port := range []int{0, -1, 65536} {
-		if err := start(port); err == nil || !strings.Contains(err.Error(), strconv.Itoa(port)) || !strings.Contains(err.Error(), `"db"`) {
+		if err := start(port); err == nil || !strings.Contains(err.Error(), strconv.Itoa(port)) ||
+			!strings.Contains(err.Error(), `"db"`) {
 			t.Errorf("port %d: %v", port, err)
 		}
 	}

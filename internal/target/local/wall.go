@@ -206,7 +206,8 @@ func onThread(do func() error) error {
 	return <-result
 }
 
-// view gives this thread a root folder with nothing but the grants in it, that network, or without one a network without
+// view gives this thread a root folder with nothing but the grants in it, that network, or without one a network
+// without
 // any interface, and no System V IPC but its own.
 func view(grants []grant, network *os.File) error {
 	fail := func(what string, err error) error {

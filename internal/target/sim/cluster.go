@@ -62,8 +62,13 @@ var (
 )
 
 func newMachine(vm target.VM, sizes []int64) *machine {
-	m := &machine{VM: vm, texts: make([]string, len(sizes)), snapshots: map[string][]string{}, files: map[string][]byte{},
-		services: map[string]*process{}}
+	m := &machine{
+		VM:        vm,
+		texts:     make([]string, len(sizes)),
+		snapshots: map[string][]string{},
+		files:     map[string][]byte{},
+		services:  map[string]*process{},
+	}
 	for i, size := range sizes {
 		device := "/dev/sd" + string(rune('b'+i))
 		m.disks = append(m.disks, target.Disk{Device: device, Path: path.Join("/sim", vm.Name, path.Base(device)),

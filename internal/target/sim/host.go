@@ -247,7 +247,14 @@ func (h *host) StartService(ctx context.Context, s target.Service) error {
 		if before := h.m.services[s.Name]; before != nil && !before.ended {
 			return fmt.Errorf("service %q: it runs already; stop it first", s.Name)
 		}
-		p := &process{w: h.c.w, c: h.c, m: h.m, out: s.Command.Stdout, argv: slices.Clone(s.Command.Argv), service: true}
+		p := &process{
+			w:       h.c.w,
+			c:       h.c,
+			m:       h.m,
+			out:     s.Command.Stdout,
+			argv:    slices.Clone(s.Command.Argv),
+			service: true,
+		}
 		if err := h.launch(p, s.Command, true); err != nil {
 			return fmt.Errorf("service %q: %w", s.Name, err)
 		}

@@ -75,9 +75,12 @@ func TestConformanceDecorated(t *testing.T) {
 			return p
 		})
 	})
-	for _, want := range []string{"Check", "Provision", "Destroy", "VMs", "NodeState", "CreateTemplate", "Clone", "Delete", "PowerOn",
-		"PowerOff", "Move", "Power.PowerOff", "Power.PowerOn", "Power.Shutdown", "Power.State", "Snapshot", "Restore", "Migrate", "SetHA", "SetBalancing",
-		"MoveStorage", "Addresses", "ClusterMetrics", "Host.Start", "Host.Put", "Host.Get", "Host.StartService", "Host.ServiceState", "Host.StopService", "Host.Address", "Host.Remove", "Host.Accessible"} {
+	for _, want := range []string{"Check", "Provision", "Destroy", "VMs", "NodeState", "CreateTemplate", "Clone",
+		"Delete", "PowerOn",
+		"PowerOff", "Move", "Power.PowerOff", "Power.PowerOn", "Power.Shutdown", "Power.State", "Snapshot", "Restore",
+		"Migrate", "SetHA", "SetBalancing",
+		"MoveStorage", "Addresses", "ClusterMetrics", "Host.Start", "Host.Put", "Host.Get", "Host.StartService",
+		"Host.ServiceState", "Host.StopService", "Host.Address", "Host.Remove", "Host.Accessible"} {
 		if methods[want] == 0 {
 			t.Errorf("no call of %s went through the decorator", want)
 		}

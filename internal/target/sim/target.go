@@ -65,8 +65,11 @@ func (v view) Check(ctx context.Context) (target.Facts, error) {
 // facts are what there is to know. w.mu must be held.
 func (w *World) facts() target.Facts {
 	f := target.Facts{
-		Target: "sim", ClusterName: "simulated cluster", Simulated: true, PlaybookTime: w.o.Playbook, Capabilities: map[target.Capability]string{},
-		Missing: map[target.Capability]string{target.VMExporters: "nothing serves ports in a simulated VM"}, Metrics: metricNames, FreeBytes: w.o.FreeBytes, FreeMemory: w.o.FreeMemory,
+		Target: "sim", ClusterName: "simulated cluster", Simulated: true, PlaybookTime: w.o.Playbook,
+		Capabilities: map[target.Capability]string{},
+		Missing: map[target.Capability]string{
+			target.VMExporters: "nothing serves ports in a simulated VM",
+		}, Metrics: metricNames, FreeBytes: w.o.FreeBytes, FreeMemory: w.o.FreeMemory,
 		MoreDisk: moreDisk, MoreMemory: moreMemory,
 		Pace:        target.Pace{Clone: w.o.Clone, VMOn: w.o.Boot, NodeOn: w.o.NodeBoot, Migration: w.o.Migration},
 		Environment: w.environment(), Notes: w.notes(),

@@ -186,7 +186,8 @@ func TestVirtualTime(t *testing.T) {
 		}
 		g.Go(func() {
 			_ = v.Sleep(t.Context(), time.Hour)
-			if err := errors.Join(controller(t, c.Cluster, 2).PowerOff(t.Context()), controller(t, c.Cluster, 2).PowerOn(t.Context())); err != nil {
+			if err := errors.Join(controller(t, c.Cluster, 2).PowerOff(t.Context()), controller(t, c.Cluster,
+				2).PowerOn(t.Context())); err != nil {
 				t.Error(err)
 			}
 			for {

@@ -122,7 +122,8 @@ func files(t *testing.T, b *bench) {
 		offset int64
 		limit  int
 		want   []byte
-	}{{0, 10, content[:10]}, {9_995, 100, content[9_995:]}, {10_000, 10, nil}, {20_000, 10, nil}, {0, 1 << 20, content}} {
+	}{{0, 10, content[:10]}, {9_995, 100, content[9_995:]}, {10_000, 10, nil}, {20_000, 10, nil}, {0, 1 << 20,
+		content}} {
 		got, err := target.ReadFile(b.ctx, h, "deep/er/file", c.offset, c.limit)
 		if err != nil || !bytes.Equal(got, c.want) || (c.want == nil) != (got == nil) {
 			t.Errorf("read %d at %d: %d bytes, nil %t, %v; want %d", c.limit, c.offset, len(got), got == nil, err,

@@ -132,7 +132,10 @@ func putProgram(t *testing.T, b *bench) {
 	}
 	b.running(1)
 	for _, text := range []string{"first", "second"} { // the second replaces the first
-		b.must(b.host(b.name(0)).Put(b.ctx, "tools/say", target.Program, strings.NewReader(b.place.Commands.Program(text))))
+		b.must(
+			b.host(b.name(0)).
+				Put(b.ctx, "tools/say", target.Program, strings.NewReader(b.place.Commands.Program(text))),
+		)
 		if got := b.output(b.name(0), []string{"./tools/say"}); got != text {
 			t.Errorf("the program printed %q, want %q", got, text)
 		}
@@ -277,7 +280,9 @@ func (b *bench) keeper(vm string) target.ServiceKeeper {
 func (b *bench) serve(vm, name, word string) target.ServiceKeeper {
 	b.t.Helper()
 	k := b.keeper(vm)
-	b.must(k.StartService(b.ctx, target.Service{Name: name, Command: target.Command{Argv: b.place.Commands.Spawn(word)}}))
+	b.must(
+		k.StartService(b.ctx, target.Service{Name: name, Command: target.Command{Argv: b.place.Commands.Spawn(word)}}),
+	)
 	b.until("the service and its child live", func() bool { return b.place.Alive(word) >= 2 })
 	return k
 }

@@ -150,12 +150,14 @@ func operationsOnDeadNode(t *testing.T, b *bench) {
 	h := b.host("a-0")
 	_, startErr := h.Start(b.ctx, target.Command{Argv: b.place.Commands.Print("x")})
 	for name, err := range map[string]error{
-		"PowerOn":        b.cluster.PowerOn(b.ctx, []string{"a-0"}, 1),
-		"Accessible":     h.Accessible(b.ctx),
-		"Start":          startErr,
-		"Put":            target.WriteFile(b.ctx, h, "f", nil),
-		"CreateTemplate": b.cluster.CreateTemplate(b.ctx, target.Template{Name: "a-0 again", Node: 0, DiskBytes: []int64{disk}}),
-		"Clone":          b.cluster.Clone(b.ctx, target.Clone{Source: "a-0", Members: []target.Placement{{Name: "a-0 copy", Node: 0}}}),
+		"PowerOn":    b.cluster.PowerOn(b.ctx, []string{"a-0"}, 1),
+		"Accessible": h.Accessible(b.ctx),
+		"Start":      startErr,
+		"Put":        target.WriteFile(b.ctx, h, "f", nil),
+		"CreateTemplate": b.cluster.CreateTemplate(b.ctx, target.Template{Name: "a-0 again", Node: 0,
+			DiskBytes: []int64{disk}}),
+		"Clone": b.cluster.Clone(b.ctx, target.Clone{Source: "a-0",
+			Members: []target.Placement{{Name: "a-0 copy", Node: 0}}}),
 	} {
 		b.is(err, target.ErrNotAccessible)
 		b.fails(err, "a-0", "node 0")

@@ -37,7 +37,10 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte("---\n---\n"))
 	f.Fuzz(func(t *testing.T, config []byte) {
 		spec := specOf("fuzz.yml", config)
-		spec.Address, spec.Peers = "192.0.2.1", []workload.Peer{{VM: "db-0", Address: "192.0.2.2"}, {VM: "db-1", Address: "192.0.2.3"}}
+		spec.Address, spec.Peers = "192.0.2.1", []workload.Peer{
+			{VM: "db-0", Address: "192.0.2.2"},
+			{VM: "db-1", Address: "192.0.2.3"},
+		}
 		if err := (Engine{}).Validate(spec); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\nfuzz.yml") {
 				if strings.TrimSpace(strings.TrimPrefix(line, "fuzz.yml")) == "" || line[0] != ':' &&
@@ -56,7 +59,8 @@ func FuzzConfig(f *testing.F) {
 			t.Fatalf("it is valid, and does not know its peers: %v", err)
 		}
 		// A server may ask for disks that only its own machines can tell to be absent.
-		if s, err := (Engine{}).Server(spec); err == nil && (!use.Served || s.Service.Name == "" || s.Service.Command.Argv[0] == "") {
+		if s, err := (Engine{}).Server(spec); err == nil &&
+			(!use.Served || s.Service.Name == "" || s.Service.Command.Argv[0] == "") {
 			t.Errorf("served %t, and a server that runs nothing: %+v", use.Served, s)
 		} else if err != nil && use.Served && use.Group == "" {
 			t.Errorf("its server, on its own machine, is refused: %v", err)

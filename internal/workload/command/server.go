@@ -151,8 +151,11 @@ func (Engine) Server(spec workload.Spec) (workload.Server, error) {
 	argv, env := f.all()
 	output := f.fileOf(outputFile)
 	out := workload.Server{
-		Service: target.Service{Name: spec.Name, Command: target.Command{Argv: argv, Env: env, Stdout: output, Stderr: output,
-			Listens: s.ports, Dials: s.ports}},
+		Service: target.Service{
+			Name: spec.Name,
+			Command: target.Command{Argv: argv, Env: env, Stdout: output, Stderr: output,
+				Listens: s.ports, Dials: s.ports},
+		},
 		Files: map[string][]byte{},
 		Grace: s.stop,
 	}

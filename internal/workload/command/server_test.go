@@ -34,7 +34,11 @@ output: {format: lines, records: [{match: '(?P<n>\d+)', final: true, operations:
 func servedSpec(config string) workload.Spec {
 	spec := specOf("db.yml", []byte(config))
 	spec.Name, spec.Disks = "OLTP", []target.Disk{{Device: "/dev/sdb", Path: "/client/b"}}
-	spec.Peers = []workload.Peer{{VM: "db-0", Address: "192.0.2.1"}, {VM: "db-1", Address: "fd00::2"}, {VM: "db-2", Address: "192.0.2.3"}}
+	spec.Peers = []workload.Peer{
+		{VM: "db-0", Address: "192.0.2.1"},
+		{VM: "db-1", Address: "fd00::2"},
+		{VM: "db-2", Address: "192.0.2.3"},
+	}
 	spec.Peer = 1
 	return spec
 }
@@ -51,15 +55,28 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := target.Command{Label: "OLTP", Stdout: "OLTP/output", Stderr: "OLTP/stderr", Dials: []int{7000, 7001}, Argv: []string{"bench",
-		"[fd00::2]:7000", "fd00::2", "192.0.2.1,fd00::2,192.0.2.3", "192.0.2.1:7001,[fd00::2]:7001,192.0.2.3:7001", "/client/b"}}
+	want := target.Command{
+		Label:  "OLTP",
+		Stdout: "OLTP/output",
+		Stderr: "OLTP/stderr",
+		Dials:  []int{7000, 7001},
+		Argv: []string{"bench",
+			"[fd00::2]:7000", "fd00::2", "192.0.2.1,fd00::2,192.0.2.3", "192.0.2.1:7001,[fd00::2]:7001,192.0.2.3:7001",
+			"/client/b"},
+	}
 	if diff := cmp.Diff(want, job.Command); diff != "" {
 		t.Error(diff)
 	}
-	if want := []string{`its server, db, runs on the VMs of group "DB" while it runs, TCP port 7000, 7001`}; !slices.Equal(job.Notes, want) {
+	if want := []string{`its server, db, runs on the VMs of group "DB" while it runs, TCP port 7000, 7001`}; !slices.Equal(
+		job.Notes,
+		want,
+	) {
 		t.Errorf("notes %q, want %q", job.Notes, want)
 	}
-	spec.VM, spec.Address, spec.Disks = "db-2", "192.0.2.3", []target.Disk{{Device: "/dev/sdb", Path: "/b"}, {Device: "/dev/sdc", Path: "/c"}}
+	spec.VM, spec.Address, spec.Disks = "db-2", "192.0.2.3", []target.Disk{
+		{Device: "/dev/sdb", Path: "/b"},
+		{Device: "/dev/sdc", Path: "/c"},
+	}
 	got, err := Engine{}.Server(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -67,12 +84,37 @@ func TestServer(t *testing.T) {
 	env := []string{"LC_ALL=C", "ME=OLTP"}
 	wanted := workload.Server{
 		Service: target.Service{Name: "OLTP", Command: target.Command{
-			Argv: []string{"db", "--bind", "192.0.2.3", "--cluster", "192.0.2.1:7000,[fd00::2]:7000,192.0.2.3:7000", "--data", "/c",
-				"--config", "OLTP.server/db.conf", "1G", "OLTP.server"},
-			Env: env, Stdout: "OLTP.server/output", Stderr: "OLTP.server/output", Listens: []int{7000, 7001}, Dials: []int{7000, 7001}}},
+			Argv: []string{
+				"db",
+				"--bind",
+				"192.0.2.3",
+				"--cluster",
+				"192.0.2.1:7000,[fd00::2]:7000,192.0.2.3:7000",
+				"--data",
+				"/c",
+				"--config",
+				"OLTP.server/db.conf",
+				"1G",
+				"OLTP.server",
+			},
+			Env: env, Stdout: "OLTP.server/output", Stderr: "OLTP.server/output", Listens: []int{7000, 7001},
+			Dials: []int{7000, 7001}}},
 		Files: map[string][]byte{"OLTP.server/db.conf": []byte("fast=yes")},
-		Ready: target.Readiness{Command: target.Command{Argv: []string{"db-ping", "192.0.2.3"}, Env: env, Label: "OLTP ready", Stdout: "OLTP.server/ready",
-			Dials: []int{7000, 7001}}, Output: "OLTP.server/output", Match: regexp.MustCompile(`^ok$`), Within: 20 * time.Second},
+		Ready: target.Readiness{
+			Command: target.Command{
+				Argv:   []string{"db-ping", "192.0.2.3"},
+				Env:    env,
+				Label:  "OLTP ready",
+				Stdout: "OLTP.server/ready",
+				Dials: []int{
+					7000,
+					7001,
+				},
+			},
+			Output: "OLTP.server/output",
+			Match:  regexp.MustCompile(`^ok$`),
+			Within: 20 * time.Second,
+		},
 		Grace: 3 * time.Second,
 	}
 	same := cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })
@@ -80,7 +122,8 @@ func TestServer(t *testing.T) {
 		t.Error(diff)
 	}
 	spec.Disks = spec.Disks[:1]
-	if _, err := (Engine{}).Server(spec); err == nil || !strings.Contains(err.Error(), "db.yml:4:") || !strings.Contains(err.Error(), "/dev/sdc") {
+	if _, err := (Engine{}).Server(spec); err == nil || !strings.Contains(err.Error(), "db.yml:4:") ||
+		!strings.Contains(err.Error(), "/dev/sdc") {
 		t.Errorf("a server's machine without its disk: %v", err)
 	}
 }
@@ -95,10 +138,13 @@ func TestServerElsewhere(t *testing.T) {
 		want   workload.Peers
 		there  bool
 	}{
-		"none":              {"", workload.Peers{}, false},
-		"same machine":      {"server: {command: [db, sock], ready: {match: up}}\n", workload.Peers{Served: true}, true},
-		"its port":          {"server: {command: [db], ports: [1]}\n", workload.Peers{Served: true, Network: true}, true},
-		"runs there before": {"server: {vm_group: DB, ports: [5432]}\n", workload.Peers{Group: "DB", Network: true}, true},
+		"none": {"", workload.Peers{}, false},
+		"same machine": {"server: {command: [db, sock], ready: {match: up}}\n", workload.Peers{Served: true},
+			true},
+		"its port": {"server: {command: [db], ports: [1]}\n", workload.Peers{Served: true, Network: true},
+			true},
+		"runs there before": {"server: {vm_group: DB, ports: [5432]}\n", workload.Peers{Group: "DB", Network: true},
+			true},
 	} {
 		spec := servedSpec(c.server + rest)
 		got, there, err := Engine{}.Peers(spec)
@@ -115,7 +161,8 @@ func TestServerElsewhere(t *testing.T) {
 	}
 	spec := servedSpec(served)
 	spec.Peers = nil
-	if _, err := (Engine{}).Command(spec); err == nil || !strings.Contains(err.Error(), `no machine to go to in group "DB"`) {
+	if _, err := (Engine{}).Command(spec); err == nil ||
+		!strings.Contains(err.Error(), `no machine to go to in group "DB"`) {
 		t.Errorf("without machines: %v", err)
 	}
 }
@@ -144,7 +191,12 @@ func TestServerGroup(t *testing.T) {
 	if len(objections) > 0 {
 		t.Fatal(objections)
 	}
-	use := scenario.Use{Workload: "OLTP", Group: "Clients", DiskBytes: []int64{1 << 30}, Groups: []string{"Clients", "DBs"}}
+	use := scenario.Use{
+		Workload:  "OLTP",
+		Group:     "Clients",
+		DiskBytes: []int64{1 << 30},
+		Groups:    []string{"Clients", "DBs"},
+	}
 	want := []scenario.Objection{{Code: codeGroup, Line: 3, Col: 3, Hint: `did you mean "DBs"?`,
 		What: `workload "OLTP": server: there is no VM group "DB"`}}
 	if diff := cmp.Diff(want, c.Fit(use)); diff != "" {

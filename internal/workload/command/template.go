@@ -71,8 +71,12 @@ var placeholders = map[string]placeholder{
 		}
 		return f.addresses([]workload.Peer{f.spec.Peers[f.spec.Peer%len(f.spec.Peers)]}, port)
 	}},
-	"peers": {"[PORT]", false, func(f *filling, port string) (string, error) { return f.addresses(f.spec.Peers, port) }},
-	"disk":  {"[/dev/sdX]", false, (*filling).disk},
+	"peers": {
+		"[PORT]",
+		false,
+		func(f *filling, port string) (string, error) { return f.addresses(f.spec.Peers, port) },
+	},
+	"disk": {"[/dev/sdX]", false, (*filling).disk},
 	"size": {"1GiB", false, func(f *filling, argument string) (string, error) {
 		size, err := unit.ParseBytes(argument)
 		if err != nil {

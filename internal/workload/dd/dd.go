@@ -1,4 +1,5 @@
-// Package dd drives GNU dd as a database drives its log: commits of one size, written one after the other from the start
+// Package dd drives GNU dd as a database drives its log: commits of one size, written one after the other from the
+// start
 // of a disk to its end and round again, each of them on the device before the next begins (oflag=dsync).
 //
 // It is the worked example of docs/how-to/add-an-engine.md and is in no registry. Its config is a text of lines:
@@ -136,7 +137,12 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		err = errors.New("the VM has no data disk; give it one")
 	default:
 		if count = c.disk.Bytes / c.commit; count == 0 {
-			err = fmt.Errorf("disk %s has %d bytes, a commit %d; make the disk larger", c.disk.Device, c.disk.Bytes, c.commit)
+			err = fmt.Errorf(
+				"disk %s has %d bytes, a commit %d; make the disk larger",
+				c.disk.Device,
+				c.disk.Bytes,
+				c.commit,
+			)
 		}
 	}
 	if err != nil {

@@ -54,7 +54,8 @@ type state struct {
 	stampMS uint64
 	// runtime is the longest direction's own clock in fio, which knows no steps.
 	runtime time.Duration
-	// runtimes are the same of every direction of every entry: with stonewall one entry begins where another ends, and with
+	// runtimes are the same of every direction of every entry: with stonewall one entry begins where another ends, and
+	// with
 	// verify reads begin where writes end.
 	runtimes []time.Duration
 	done     bool // fio knows of nothing more to come

@@ -72,7 +72,11 @@ var table = func() map[string]option {
 		"filesize": {action: scaleSize, form: sizeSpan},
 		"offset":   {action: scaleArea, form: size},
 
-		"rw":                  {form: tagged(all(directionNames, anyOf("a whole number, with or without a unit such as k or m", amount, backwards)))},
+		"rw": {
+			form: tagged(
+				all(directionNames, anyOf("a whole number, with or without a unit such as k or m", amount, backwards)),
+			),
+		},
 		"bssplit":             {form: split},
 		"cmdprio_bssplit":     {form: prioSplit},
 		"random_distribution": {form: distribution},

@@ -71,7 +71,8 @@ func (o *order) remark(d *document) {
 	}
 }
 
-// gap is the time between the last report and another by fio's own clock, or by the wall clock where that one stands still.
+// gap is the time between the last report and another by fio's own clock, or by the wall clock where that one stands
+// still.
 func (o *order) gap(s *state) time.Duration {
 	if g := o.passed(s); g > 0 {
 		return g
@@ -98,8 +99,9 @@ func (o *order) pass(s state) {
 	o.sink.Report(s.report)
 }
 
-// passed is the time between the last report and this one by fio's clock. Jobs that run together go on together; of those that wait
-// for each other one goes on after another, and between them none. A wall clock that was set adds at most what all of them say.
+// passed is the time between the last report and this one by fio's clock. Jobs that run together go on together; of
+// those that wait for each other one goes on after another, and between them none. A wall clock that was set adds at
+// most what all of them say.
 func (o *order) passed(s *state) time.Duration {
 	last := &o.last
 	if len(s.runtimes) != len(last.runtimes) {

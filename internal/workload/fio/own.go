@@ -32,8 +32,9 @@ const deviceSize = 1 << 30
 // mostDisks is how many files one job file may work on. Real ones have a few dozen.
 const mostDisks = 200
 
-// Own implements workload.OwnReader: the jobs run on one VM. Every file or device that they name, and the files that fio would
-// make for a job of its own, is a data disk there, as large as the jobs reach; what is read is written before. Options about
+// Own implements workload.OwnReader: the jobs run on one VM. Every file or device that they name, and the files that
+// fio would make for a job of its own, is a data disk there, as large as the jobs reach; what is read is written
+// before. Options about
 // where files lie are left out with a note; all others mean what they mean to fio.
 func (Engine) Own(r workload.OwnRequest) (workload.Own, error) {
 	file, err := fiofile.Parse(r.Name, r.Data)
@@ -41,7 +42,11 @@ func (Engine) Own(r workload.OwnRequest) (workload.Own, error) {
 		return workload.Own{}, err
 	}
 	o := &own{request: r, file: file, disks: map[string]*ownDisk{},
-		adaptation: &adaptation{source: file, out: file, spec: workload.Spec{ConfigFile: r.Name, SizeScale: 1, TimeScale: 1}}}
+		adaptation: &adaptation{
+			source: file,
+			out:    file,
+			spec:   workload.Spec{ConfigFile: r.Name, SizeScale: 1, TimeScale: 1},
+		}}
 	o.normalise()
 	if o.foreign() {
 		return workload.Own{}, errors.Join(o.objections...)
@@ -106,7 +111,8 @@ func (o *own) normalise() {
 	}
 }
 
-// foreign objects to generators of load that are no I/O on disks, and to what cannot be had here: what else such jobs say does
+// foreign objects to generators of load that are no I/O on disks, and to what cannot be had here: what else such jobs
+// say does
 // not matter then.
 func (o *own) foreign() bool {
 	for i := range o.file.Sections {
@@ -161,8 +167,9 @@ func (o *own) variables() {
 // notSwept are options that sweeps cannot change, and why.
 var notSwept = map[string]string{
 	"filename": "it says which disk; give every disk a job of its own", "directory": "it says where files lie",
-	"runtime": "the length of a run is --runtime", "ioengine": "write one job file for each engine and compare the runs",
-	"nrfiles": "files become disks", "filesize": "sweep size", "offset_increment": "sweep size or numjobs",
+	"runtime":  "the length of a run is --runtime",
+	"ioengine": "write one job file for each engine and compare the runs",
+	"nrfiles":  "files become disks", "filesize": "sweep size", "offset_increment": "sweep size or numjobs",
 }
 
 var plainValue = regexp.MustCompile(`^[A-Za-z0-9_.:/%+-]{1,100}$`)
@@ -241,7 +248,8 @@ func (o *own) runtime() {
 	}
 }
 
-// most is the largest value that a job's option takes, sweeps included; missing when it has none, and not ok when only fio
+// most is the largest value that a job's option takes, sweeps included; missing when it has none, and not ok when only
+// fio
 // could read it.
 func (o *own) most(job fiofile.Job, key string, missing int64) (int64, bool) {
 	values := []string{job.Value(key)}
@@ -380,9 +388,25 @@ func (o *own) sizeOfFiles(job fiofile.Job, whole bool) (int64, bool) {
 }
 
 // aboutFiles are options that say where files lie and how they are made, which a data disk has no part in.
-var aboutFiles = []string{"directory", "opendir", "filename_format", "nrfiles", "openfiles", "filesize", "file_service_type",
-	"unique_filename", "fallocate", "create_serialize", "create_fsync", "create_on_open", "allow_file_create", "unlink",
-	"unlink_each_loop", "fadvise_hint", "overwrite"}
+var aboutFiles = []string{
+	"directory",
+	"opendir",
+	"filename_format",
+	"nrfiles",
+	"openfiles",
+	"filesize",
+	"file_service_type",
+	"unique_filename",
+	"fallocate",
+	"create_serialize",
+	"create_fsync",
+	"create_on_open",
+	"allow_file_create",
+	"unlink",
+	"unlink_each_loop",
+	"fadvise_hint",
+	"overwrite",
+}
 
 // strip leaves such options out, and those whose disks are given to the jobs.
 func (o *own) strip() {
@@ -441,7 +465,10 @@ func (o *own) write() (fs.FS, error) {
 		largest = max(largest, d.bytes)
 		if d.read {
 			prefill.Sections = append(prefill.Sections, fiofile.Section{Name: fmt.Sprintf("disk-%d", i+1),
-				Options: []fiofile.Option{{Key: "filename", Value: d.device}, {Key: "size", Value: strconv.FormatInt(d.bytes, 10)}}})
+				Options: []fiofile.Option{
+					{Key: "filename", Value: d.device},
+					{Key: "size", Value: strconv.FormatInt(d.bytes, 10)},
+				}})
 		}
 	}
 	filled := len(prefill.Sections) > 1
@@ -559,10 +586,18 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		line("\nvars:")
 	}
 	if o.seconds > 0 {
-		line("  runtime_secs:\n    default: %d\n    min: 1\n    description: How long the jobs run, in seconds.", o.seconds)
+		line(
+			"  runtime_secs:\n    default: %d\n    min: 1\n    description: How long the jobs run, in seconds.",
+			o.seconds,
+		)
 	}
 	for _, f := range o.swept {
-		line("  %s:\n    default: %s\n    description: fio's option %s in every job.", f.variable, typed(f.values[0]), f.key)
+		line(
+			"  %s:\n    default: %s\n    description: fio's option %s in every job.",
+			f.variable,
+			typed(f.values[0]),
+			f.key,
+		)
 	}
 	if repeats := max(o.request.Repeats, 1); len(o.swept) > 0 || repeats > 1 {
 		line("\nexperiment:")
@@ -578,8 +613,16 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		}
 		line("  repeats: %d", repeats)
 	}
-	line("\nvms:\n  - Load:\n      template: ubuntu1604\n      vcpus: %d\n      ram_mb: %d", max(o.vcpus, 2), 2048+2*o.bufferMB)
-	line("      data_disks:\n        count: %d\n        size: %d\n      nodes: \"0\"\n      count_per_cluster: 1", len(o.order), gigabytes)
+	line(
+		"\nvms:\n  - Load:\n      template: ubuntu1604\n      vcpus: %d\n      ram_mb: %d",
+		max(o.vcpus, 2),
+		2048+2*o.bufferMB,
+	)
+	line(
+		"      data_disks:\n        count: %d\n        size: %d\n      nodes: \"0\"\n      count_per_cluster: 1",
+		len(o.order),
+		gigabytes,
+	)
 	line("\nworkloads:")
 	for _, s := range stages {
 		line("  - %q:\n      vm_group: Load\n      config_file: %s", s.name, s.file)
@@ -592,7 +635,9 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		line("      iogen_params:\n        reporting_interval: 1")
 	}
 	if filled {
-		line("  - Prefill:\n      vm_group: Load\n      config_file: prefill.fio\n      iogen_params:\n        reporting_interval: 1")
+		line(
+			"  - Prefill:\n      vm_group: Load\n      config_file: prefill.fio\n      iogen_params:\n        reporting_interval: 1",
+		)
 	}
 	line("\nresults:")
 	for i, s := range stages {
@@ -602,13 +647,19 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 			{"latency", "latency", "Mean over all jobs; percentiles stand with the workload."},
 		} {
 			line("  - Stage %d %s:\n      title: %q", i+1, r.kind, s.name+": "+r.title)
-			line("      vm_group: Load\n      result_type: %s\n      aggregate: %s\n      step: 1s\n      workload_mask: %q",
-				r.kind, map[bool]string{true: "mean", false: "sum"}[r.kind == "latency"], s.name)
+			line(
+				"      vm_group: Load\n      result_type: %s\n      aggregate: %s\n      step: 1s\n      workload_mask: %q",
+				r.kind,
+				map[bool]string{true: "mean", false: "sum"}[r.kind == "latency"],
+				s.name,
+			)
 			line("      result_hint: %s\n      report_group: performance", r.hint)
 			line("      report_metrics:\n        - Median\n        - Variability")
 		}
 	}
-	line("\nsetup:\n  - cluster.CleanUp: {}\n  - vm_group.CloneFromTemplate:\n      vm_group_name: Load\n      power_on: True")
+	line(
+		"\nsetup:\n  - cluster.CleanUp: {}\n  - vm_group.CloneFromTemplate:\n      vm_group_name: Load\n      power_on: True",
+	)
 	if filled {
 		line("  - workload.PrefillRun:\n      workload_name: Prefill")
 	}

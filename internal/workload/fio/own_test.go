@@ -39,7 +39,8 @@ func TestOwn(t *testing.T) {
 		"plain":  {},
 		"stages": {},
 		"joined": {Set: map[string]string{"DEV": "/dev/sdq", "other": "x"}, Size: 8 << 30},
-		"swept": {Repeats: 3, Runtime: time.Minute, Sweeps: []workload.Sweep{{Key: "numjobs", Values: []string{"1", "8"}},
+		"swept": {Repeats: 3, Runtime: time.Minute, Sweeps: []workload.Sweep{{Key: "numjobs", Values: []string{"1",
+			"8"}},
 			{Key: "blocksize", Values: []string{"4k", "64k"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +95,10 @@ func TestOwnObjections(t *testing.T) {
 		}
 	}
 	_, err := Engine{}.Own(workload.OwnRequest{Name: "f.fio", Data: []byte("[a]\nsize=1m\n"), Sweeps: []workload.Sweep{
-		{Key: "iodpth", Values: []string{"1", "2"}}, {Key: "filename", Values: []string{"a", "b"}}, {Key: "bs", Values: []string{"4q"}},
+		{
+			Key:    "iodpth",
+			Values: []string{"1", "2"},
+		}, {Key: "filename", Values: []string{"a", "b"}}, {Key: "bs", Values: []string{"4q"}},
 		{Key: "iodepth", Values: []string{"1", "1"}}, {Key: "group_reporting", Values: []string{"0", "1"}}}})
 	want := `--sweep iodpth: no option of fio 3.28 to 3.33 has this name; did you mean iodepth?
 --sweep filename: it cannot be swept: it says which disk; give every disk a job of its own
@@ -117,15 +121,18 @@ func commands(made workload.Own, sc *scenario.Scenario) error {
 	for _, w := range sc.Workloads {
 		text, err := fs.ReadFile(made.Files, w.ConfigFile)
 		if err == nil {
-			_, err = Engine{}.Command(workload.Spec{Name: w.Name, VM: "vm", ConfigFile: w.ConfigFile, Config: text, Disks: disks,
-				Settings: w.Settings, Prefill: w.Name == "Prefill", Depth: 4})
+			_, err = Engine{}.Command(
+				workload.Spec{Name: w.Name, VM: "vm", ConfigFile: w.ConfigFile, Config: text, Disks: disks,
+					Settings: w.Settings, Prefill: w.Name == "Prefill", Depth: 4},
+			)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// TestOwnExamples: every example that comes with fio is a scenario, or is refused for a reason that names its place. None of
+// TestOwnExamples: every example that comes with fio is a scenario, or is refused for a reason that names its place.
+// None of
 // their text is kept here.
 func TestOwnExamples(t *testing.T) {
 	t.Parallel()
@@ -174,10 +181,16 @@ func FuzzOwn(f *testing.F) {
 		f.Add(string(data), "iodepth", "4")
 	}
 	f.Add("[{{ 1 }}]\nfilename={% raw %}:a\nsize=1m\nrw=read\n", "bs", "4k")
-	f.Add("[a]\nstonewall\nsize=1%\nfilename=/dev/x\n[a]\nstonewall\nsize=1\n[global]\nrw=write\n[a: b]\nsize=2\n", "size", "1g")
+	f.Add(
+		"[a]\nstonewall\nsize=1%\nfilename=/dev/x\n[a]\nstonewall\nsize=1\n[global]\nrw=write\n[a: b]\nsize=2\n",
+		"size",
+		"1g",
+	)
 	f.Fuzz(func(t *testing.T, text, key, value string) {
-		made, err := Engine{}.Own(workload.OwnRequest{Name: "x/" + key + ".fio", Data: []byte(text), Set: map[string]string{"DEV": value},
-			Sweeps: []workload.Sweep{{Key: key, Values: []string{"1", value}}}})
+		made, err := Engine{}.Own(
+			workload.OwnRequest{Name: "x/" + key + ".fio", Data: []byte(text), Set: map[string]string{"DEV": value},
+				Sweeps: []workload.Sweep{{Key: key, Values: []string{"1", value}}}},
+		)
 		if err != nil {
 			return
 		}
@@ -194,17 +207,33 @@ func FuzzOwn(f *testing.F) {
 	})
 }
 
-// TestStonewallTime: jobs that wait for each other go on one after the other, and the time of the whole is theirs together.
+// TestStonewallTime: jobs that wait for each other go on one after the other, and the time of the whole is theirs
+// together.
 func TestStonewallTime(t *testing.T) {
 	t.Parallel()
 	job := func(name string, ios, ms int) string {
-		return fmt.Sprintf(`{"jobname":%q,"elapsed":1,"job_runtime":%d,"read":{"total_ios":%d,"io_bytes":%d,"runtime":%d,`+
-			`"lat_ns":{"min":1,"max":9,"mean":5,"stddev":1,"N":%d}}}`, name, ms, ios, ios*4096, ms, ios)
+		return fmt.Sprintf(
+			`{"jobname":%q,"elapsed":1,"job_runtime":%d,"read":{"total_ios":%d,"io_bytes":%d,"runtime":%d,`+
+				`"lat_ns":{"min":1,"max":9,"mean":5,"stddev":1,"N":%d}}}`,
+			name,
+			ms,
+			ios,
+			ios*4096,
+			ms,
+			ios,
+		)
 	}
 	var b strings.Builder
-	for _, at := range []struct{ first, second, wall int }{{1000, 0, 1000}, {2000, 0, 2000}, {2100, 700, 3010}, {2100, 1700, 4010}, {2100, 2000, 4310}} {
-		fmt.Fprintf(&b, `{"fio version":"fio-3.33","timestamp":%d,"timestamp_ms":%d,"jobs":[%s,%s]}`+"\n", 1000+at.wall/1000,
-			1_000_000+at.wall, job("section-1", 10*at.first, at.first), job("section-2", at.second, at.second))
+	for _, at := range []struct{ first, second, wall int }{{1000, 0, 1000}, {2000, 0, 2000}, {2100, 700, 3010}, {2100,
+		1700, 4010}, {2100, 2000, 4310}} {
+		fmt.Fprintf(
+			&b,
+			`{"fio version":"fio-3.33","timestamp":%d,"timestamp_ms":%d,"jobs":[%s,%s]}`+"\n",
+			1000+at.wall/1000,
+			1_000_000+at.wall,
+			job("section-1", 10*at.first, at.first),
+			job("section-2", at.second, at.second),
+		)
 	}
 	var got []time.Duration
 	sink := &elapsedSink{}
