@@ -568,7 +568,7 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("name: own_%s", notInIdentity.ReplaceAllString(strings.ToLower(title), "_"))
 	line("display_name: %q", title)
-	line("summary: %q", "What the fio job file "+title+" does, as it is.")
+	line("summary: %q", "The fio job file "+title+", as it is.")
 	line("description: >-")
 	line("  <p>One VM runs the job file. Every file or device that it names is a data disk:</p>")
 	line("  <ul>")
