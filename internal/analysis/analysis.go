@@ -42,6 +42,7 @@ import (
 var checks = []view.Check{
 	balance.Imbalance,
 	client.CPU,
+	client.Host,
 	client.Limit,
 	fault.Recovery,
 	load.TooShort,

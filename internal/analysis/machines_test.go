@@ -41,6 +41,8 @@ func TestTruthOfMachines(t *testing.T) {
 		{"one CPU", oneCPU(17, 99, 3), "cpu-imbalance"},
 		{"one CPU in interrupts", oneCPU(17, 99, 95), "cpu-imbalance"},
 		{"no CPU alone", oneCPU(17, 60, 3), "cpu-imbalance"},
+		{"all CPUs", allCPUs(17, 98), "cpu-imbalance host-cpu"},
+		{"all CPUs nearly", allCPUs(17, 80), "cpu-imbalance host-cpu"},
 		{"one thread", threaded(18, 0.99, 0.005, 4), "client-limit"},
 		{"threads that wait for a CPU", threaded(18, 0.62, 0.37, 85), "client-limit"},
 		{"threads that sleep", threaded(18, 0.5, 0.02, 85), "client-limit"},
@@ -84,6 +86,17 @@ func numa(seed uint64, a, b float64) *reporttest.Synthetic {
 // onThisHost has all nodes be parts of one machine.
 func onThisHost(s *reporttest.Synthetic) {
 	s.Manifest.OneMachine = true
+}
+
+// allCPUs is a host all of whose CPUs are busy alike.
+func allCPUs(seed uint64, busy float64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 300, 1)
+	onThisHost(s)
+	s.Load(reporttest.Load{Name: "Both", To: 300, Rate: flatRate(9000), Noise: 0.02})
+	s.Percent(result.HostCPUs, "host", flatRate(busy), 0.2)
+	s.PartPercent(result.OneCPU, "host", "CPU 0", flatRate(min(busy+1, 100)), 0.5)
+	s.PartPercent(result.OneCPU, "host", "CPU 1", flatRate(busy), 0.5)
+	return s
 }
 
 // oneCPU is a host of 32 CPUs of which one is busy, for so much in interrupts; the others use 6 %.

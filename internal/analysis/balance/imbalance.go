@@ -195,6 +195,9 @@ func hotCPU(v *view.Run) (result.Finding, bool) {
 			view.Percent(rest/100),
 		)
 	}
+	if mean.Value >= oneBusy {
+		return result.Finding{}, false // all of them were at their limit together
+	}
 	if hot.Value < oneBusy || hot.Value-rest < unevenPoints || hot.Value < unevenTimes*rest {
 		f.Severity, f.Sentence = result.Fine, "No single CPU of the host was the limit: "+both+"."
 		return f, true

@@ -127,6 +127,9 @@ func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	default:
 		f.Severity = result.Fine
 		f.Sentence = what + ", so the generator was not the limit."
+		if use, ok := hostUse(v, l); ok && use >= hostBusy {
+			f.Sentence = what + "; all CPUs of the host were busy, so it may have waited for one."
+		}
 	}
 	return f, true
 }

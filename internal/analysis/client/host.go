@@ -1,0 +1,49 @@
+package client
+
+import (
+	"fmt"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// hostBusy is from where on the CPUs of a machine are taken to be used up, whoever uses them.
+const hostBusy = 90.0 // per cent
+
+// Host tells where all CPUs of the one machine that everything shared were busy: then what was measured may be their
+// limit, whatever each generator by itself used.
+var Host = view.Check{Name: "host-cpu", Rank: 245, Run: hostCPU}
+
+func hostCPU(v *view.Run) []result.Finding {
+	var names []string
+	var most float64
+	for _, l := range v.Loads {
+		if use, ok := hostUse(v, l); ok && use >= hostBusy {
+			names, most = append(names, l.Name), max(most, use)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []result.Finding{{
+		Check: "host-cpu", Severity: result.Caution, Subject: "run", Metric: "CPU use of the host", Unit: "%",
+		Value: view.Ptr(most), N: len(names), Limit: view.Ptr(hostBusy),
+		NoInterval: "a mean over the measured windows of what the kernel counts",
+		Basis:      "time of all CPUs of the host while the workloads ran, whatever used it",
+		Evidence:   []result.Evidence{{Name: "CPU use of the host", Value: most, Unit: "%"}},
+		Sentence: fmt.Sprintf("All CPUs of the host together were busy %s of the time in which %s ran: their rates and "+
+			"times may be the limit of the CPUs, and a workload beside them costs them CPU time first of all.",
+			view.Percent(most/100), view.Some(names)),
+	}}
+}
+
+// hostUse is how busy the CPUs of the one machine were while a workload ran, in per cent; false where that was not
+// counted.
+func hostUse(v *view.Run, l *view.Load) (float64, bool) {
+	all := v.Percents(result.HostCPUs)
+	if !v.OneHost || len(all) != 1 {
+		return 0, false
+	}
+	use, ok := all[0].Over(l)
+	return use.Value, ok
+}
