@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,7 @@ func TestTruthOfMachines(t *testing.T) {
 		{"cached reads", underDisks(19, 0, 0.02, false), "device-counters"},
 		{"partly cached reads", underDisks(19, 0, 0.8, false), "device-counters"},
 		{"buffered reads that reach the device", underDisks(19, 0, 0.99, false), "device-counters cache"},
+		{"buffered reads, of holes perhaps", unfilled(underDisks(19, 0, 0.05, false)), "device-counters"},
 		{"direct reads of holes", underDisks(19, 0, 0.1, true), "device-counters"},
 		{"direct reads", underDisks(19, 0, 1, true), "device-counters"},
 		{"writes held back", underDisks(19, 1, 0.3, false), "device-counters"},
@@ -146,6 +148,12 @@ func underDisks(seed uint64, writes, share float64, direct bool) *reporttest.Syn
 	}
 	metric := map[float64]string{0: result.DeviceReadBandwidth, 1: result.DeviceWriteBandwidth}[writes]
 	s.Series(result.Series{Name: "sda", Measure: metric, Unit: "bytes/s"}, flatRate(500*share*(1<<20)), 1e6)
+	return s
+}
+
+// unfilled takes the prefills out of a run.
+func unfilled(s *reporttest.Synthetic) *reporttest.Synthetic {
+	s.Data.Workloads = slices.DeleteFunc(s.Data.Workloads, func(w result.Workload) bool { return w.Prefill })
 	return s
 }
 

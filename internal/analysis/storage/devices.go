@@ -109,15 +109,23 @@ func reachedDevice(v *view.Run, op result.Block) (result.Finding, bool) {
 		Chart: v.Chart("bytes "+done+" per second", "bytes/s", claims.Line("the generators claim", claims.Ops),
 			counts.Line("the device "+device, counts.Ops)),
 	}
-	f.Severity, f.Sentence = reached(op, device, claimed/long, moved/long, direct)
+	f.Severity, f.Sentence = reached(op, device, claimed/long, moved/long, direct, unwritten(loads))
 	if f.Severity == result.Fine {
 		f.Chart = nil
 	}
 	return f, true
 }
 
+// unwritten reports whether any of the workloads read what may never have been written.
+func unwritten(loads []*view.Load) bool {
+	return slices.ContainsFunc(loads, func(l *view.Load) bool {
+		f, ok := writtenOf(l)
+		return ok && f.Severity != result.Fine
+	})
+}
+
 // reached says what the two rates mean together.
-func reached(op result.Block, device string, claimed, moved float64, direct bool) (result.Severity, string) {
+func reached(op result.Block, device string, claimed, moved float64, direct, unwritten bool) (result.Severity, string) {
 	both := fmt.Sprintf(
 		"the generators claim %s per second of %ss, the device %s counted %s",
 		view.SayDecimal(claimed),
@@ -137,6 +145,10 @@ func reached(op result.Block, device string, claimed, moved float64, direct bool
 		) + ": something else used the device at the same time, or the file system added its own."
 	case missing < deviceMissing:
 		return result.Fine, view.Capital(both) + ": they reached it."
+	case op == result.BlockRead && !direct && unwritten:
+		return severity, fmt.Sprintf(
+			"%s: %s never reached the device. The page cache answered, or the file system for blocks that were never written.",
+			view.Capital(both), view.Percent(missing))
 	case op == result.BlockRead && !direct:
 		which := "These"
 		if severity != result.Blocker {
