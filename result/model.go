@@ -432,6 +432,9 @@ const (
 	Fine    Severity = "fine"    // checked, and in order
 )
 
+// AssertCheck is the check that judges the author's own conditions.
+const AssertCheck = "assert"
+
 // Finding is one conclusion with its evidence. No finding without an interval or a reason for none.
 type Finding struct {
 	Check      string     `json:"check"` // short stable name: "littles-law", "offered-rate", ...

@@ -29,13 +29,18 @@ func TestRanked(t *testing.T) {
 			1.2,
 		), value(finding("windows", result.Notice, "86 %."), 0.14),
 		value(finding("recovery", result.Notice, "Back."), 3), finding("clock", result.Blocker, "Bad."),
+		finding(result.AssertCheck, result.Caution, "Does not hold."), finding(result.AssertCheck, result.Fine, "Holds."),
 	}
 	var got []string
 	for _, f := range Ranked(in) {
 		got = append(got, f.Sentence)
 	}
-	if diff := cmp.Diff([]string{"Bad.", "Back.", "86 %.", "Little.", "C.", "N.", "Same."}, got); diff != "" {
+	if diff := cmp.Diff([]string{"Does not hold.", "Bad.", "Back.", "86 %.", "Little.", "C.", "N.", "Same.",
+		"Holds."}, got); diff != "" {
 		t.Error(diff)
+	}
+	if short := InShort(in); short[0].Sentence != "Does not hold." || short[1].Sentence != "Bad." {
+		t.Errorf("in short: %+v", short)
 	}
 }
 

@@ -247,12 +247,14 @@ func SeverityWord(s result.Severity) string {
 // latencyCost is the check of what a co-running workload costs in time.
 const latencyCost = "latency-cost"
 
-// Ranked are findings in the order in which they are read: what makes numbers invalid; what the run was made to find
-// out,
-// the largest change first, unless nothing moved; warnings; the rest as it came.
+// Ranked are findings in the order in which they are read: the author's conditions that do not hold; what makes numbers
+// invalid; what the run was made to find out, the largest change first, unless nothing moved; warnings; the rest as it
+// came.
 func Ranked(all []result.Finding) []result.Finding {
 	rank := func(f result.Finding) int {
 		switch {
+		case failedAssert(f):
+			return -1
 		case f.Severity == result.Blocker:
 			return 0
 		case f.Severity == result.Fine:

@@ -33,8 +33,15 @@ func InShort(all []result.Finding) []Short {
 		taken[f.Check] = true
 		out = append(out, Short{f.Severity, f.Check, f.Subject, firstSentence(f.Sentence)})
 	}
+	failed := 0
+	for _, f := range all { // what the author said must hold comes first of all
+		if failedAssert(f) && failed < mostBlockers {
+			take(f)
+			failed++
+		}
+	}
 	for _, f := range all {
-		if f.Severity == result.Blocker && len(out) < mostBlockers && !taken[f.Check] {
+		if f.Severity == result.Blocker && len(out)-failed < mostBlockers && !taken[f.Check] {
 			take(f)
 		}
 	}
@@ -77,6 +84,11 @@ func InShort(all []result.Finding) []Short {
 		)
 	}
 	return out
+}
+
+// failedAssert reports whether a finding is a condition of the author's that does not hold, or could not be judged.
+func failedAssert(f result.Finding) bool {
+	return f.Check == result.AssertCheck && f.Severity != result.Fine
 }
 
 // Short is one sentence of the summary with the finding it is from.

@@ -25,7 +25,7 @@ import (
 )
 
 // Check is the name of the findings.
-const Check = "assert"
+const Check = result.AssertCheck
 
 // Query answers a PromQL query at the end of the run.
 type Query func(promql string) ([]float64, error)
