@@ -50,6 +50,7 @@ type scenarioFlags struct {
 	strict bool
 	values map[string]any // of variables, native: what --set and --set-file say, or the cell of an experiment
 	own    ownFlags
+	assert []string // conditions on the outcome, on top of the scenario's
 }
 
 func (f *scenarioFlags) register(a *app, c *cobra.Command) {
@@ -67,6 +68,8 @@ func (f *scenarioFlags) register(a *app, c *cobra.Command) {
 	flags.StringVar(&f.preset, "preset", "", "use the scenario's preset of that `name`; --set wins")
 	flags.IntVar(&f.nodes, "nodes", 0, "`number` of nodes of the cluster (default: the target's)")
 	flags.BoolVar(&f.strict, "strict", false, "object to all that a careful author would not write")
+	flags.StringArrayVar(&f.assert, "assert", nil,
+		"a condition on the outcome, like `'OLTP read p99 < 10ms'`; exit code 5 when it does not hold; repeatable")
 	f.own.register(c)
 }
 
@@ -210,6 +213,12 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		CheckQuery: collect.CheckQuery,
 		Generators: a.drivers.Generators(),
 	})
+	if sc != nil {
+		diagnostics = append(diagnostics, addAsserts(sc, f.assert)...)
+		if slices.ContainsFunc(diagnostics, func(d scenario.Diagnostic) bool { return d.Severity == scenario.Error }) {
+			sc = nil
+		}
+	}
 	if src.made { // the file itself was checked, and at its own places
 		diagnostics = slices.DeleteFunc(
 			diagnostics,
@@ -222,6 +231,26 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		}
 	}
 	return &loaded{source: src, scenario: sc, diagnostics: diagnostics}, nil
+}
+
+// addAsserts puts the conditions of a command line to those of a scenario, and returns what is wrong with them.
+func addAsserts(sc *scenario.Scenario, texts []string) (bad []scenario.Diagnostic) {
+	var workloads []string
+	for _, w := range sc.Workloads {
+		workloads = append(workloads, w.Name)
+	}
+	for _, text := range texts {
+		a, err := scenario.ParseAssert(text, workloads)
+		if err == nil && sc.Experiment != nil {
+			err = fmt.Errorf("assert %q: the scenario is an experiment of many runs: write it into its assert:", text)
+		}
+		if err != nil {
+			bad = append(bad, scenario.Diagnostic{Severity: scenario.Error, Code: "assert", What: "--assert: " + err.Error()})
+			continue
+		}
+		sc.Asserts = append(sc.Asserts, a)
+	}
+	return bad
 }
 
 // path is how a user on this machine would name a file of the source.
