@@ -67,10 +67,11 @@ type markdown struct{ w *bufio.Writer }
 func (m *markdown) line(format string, args ...any) { m.w.WriteString(escaped(format+"\n", args...)) }
 
 func (m *markdown) cells(cells ...string) {
+	plain := make([]string, len(cells)) // what was given may be a table's own heads
 	for i, c := range cells {
-		cells[i] = plainText(c)
+		plain[i] = plainText(c)
 	}
-	fmt.Fprintf(m.w, "| %s |\n", strings.Join(cells, " | "))
+	fmt.Fprintf(m.w, "| %s |\n", strings.Join(plain, " | "))
 }
 
 func (m *markdown) header(cells ...string) {
