@@ -245,7 +245,8 @@ func addAsserts(sc *scenario.Scenario, texts []string) (bad []scenario.Diagnosti
 			err = fmt.Errorf("assert %q: the scenario is an experiment of many runs: write it into its assert:", text)
 		}
 		if err != nil {
-			bad = append(bad, scenario.Diagnostic{Severity: scenario.Error, Code: "assert", What: "--assert: " + err.Error()})
+			bad = append(bad, scenario.Diagnostic{Severity: scenario.Error, Code: "assert",
+				What: "--assert: " + err.Error()})
 			continue
 		}
 		sc.Asserts = append(sc.Asserts, a)

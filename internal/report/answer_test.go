@@ -29,7 +29,8 @@ func TestRanked(t *testing.T) {
 			1.2,
 		), value(finding("windows", result.Notice, "86 %."), 0.14),
 		value(finding("recovery", result.Notice, "Back."), 3), finding("clock", result.Blocker, "Bad."),
-		finding(result.AssertCheck, result.Caution, "Does not hold."), finding(result.AssertCheck, result.Fine, "Holds."),
+		finding(result.AssertCheck, result.Caution, "Does not hold."), finding(result.AssertCheck, result.Fine,
+			"Holds."),
 	}
 	var got []string
 	for _, f := range Ranked(in) {
