@@ -413,6 +413,23 @@ func (w Workload) Comparable() []Window {
 	return slices.DeleteFunc(slices.Clone(w.Windows), func(win Window) bool { return win.Partial })
 }
 
+// WorkloadsOf is from the first start of a VM group's workloads in the run phase to their last end; zero when it had
+// none. Prefill is no workload of its own. Pauses and outages in between belong to it.
+func (d *Data) WorkloadsOf(group string) (from, to time.Time) {
+	for _, w := range d.Workloads {
+		if w.Group != group || w.Prefill || !w.End.After(w.Start) || !w.End.After(d.Start) {
+			continue
+		}
+		if from.IsZero() || w.Start.Before(from) {
+			from = w.Start
+		}
+		if w.End.After(to) {
+			to = w.End
+		}
+	}
+	return from, to
+}
+
 // HeatMap counts operations by time and latency.
 type HeatMap struct {
 	Start   time.Time  `json:"start"`

@@ -10,7 +10,8 @@ import (
 
 // testsOnly are packages for tests, which nothing that ships may import.
 var testsOnly = []string{
-	"internal/golden", "internal/needs", "internal/mutants", "internal/trust", "internal/archtest", "internal/*/*test",
+	"internal/golden", "internal/needs", "internal/browsertest", "internal/mutants", "internal/trust",
+	"internal/archtest", "internal/*/*test",
 }
 
 func matches(patterns []string, dir string) bool {

@@ -431,25 +431,13 @@ func panelOf(runs []Run, name string) (means []float64, points []ratioSeries, ok
 	return means, points, true
 }
 
-// ofItsWorkloads leaves of a rate, a bandwidth or a latency of a VM group what lies before the first start of the
-// group's
-// workloads and after their last end: those zeros are of no workload.
+// ofItsWorkloads leaves out of a rate, a bandwidth or a latency of a VM group what lies before the first start of the
+// group's workloads and after their last end: those zeros are of no workload.
 func ofItsWorkloads(s result.Series, d *result.Data) result.Series {
 	if s.Group == "" || !slices.Contains([]string{"ops/s", "bytes/s", "us"}, s.Unit) {
 		return s
 	}
-	var from, to time.Time
-	for _, w := range d.Workloads {
-		if w.Group != s.Group || w.Prefill || !w.End.After(w.Start) || !w.End.After(d.Start) {
-			continue
-		}
-		if from.IsZero() || w.Start.Before(from) {
-			from = w.Start
-		}
-		if w.End.After(to) {
-			to = w.End
-		}
-	}
+	from, to := d.WorkloadsOf(s.Group)
 	if from.IsZero() {
 		return s
 	}

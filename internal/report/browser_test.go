@@ -2,12 +2,11 @@ package report
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,117 +16,17 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"plimsoll/internal/browsertest"
 	"plimsoll/internal/needs"
 	"plimsoll/internal/report/reporttest"
 	"plimsoll/internal/visible/visibletest"
 )
 
-// shotsVariable names a folder for screenshots, for looking at: PLIMSOLL_SHOTS=/tmp/shots go test -run Browser
-const shotsVariable = "PLIMSOLL_SHOTS"
-
-// browser opens the page from disk in a headless browser and collects what it complains of.
-type browser struct {
-	t        *testing.T
-	ctx      context.Context
-	mu       sync.Mutex
-	problems []string
-}
-
-func openBrowser(t *testing.T) *browser {
+func openBrowser(t *testing.T) *browsertest.Browser {
 	t.Helper()
-	if _, err := embedded.ReadFile("assets/vendor/uPlot.iife.min.js"); err != nil {
-		if os.Getenv(needs.CIVariable) == "1" {
-			t.Fatal("the chart library is not embedded: run internal/report/assets.sh first")
-		}
-		t.Skip("the chart library is not embedded (run internal/report/assets.sh), so there is nothing interactive " +
-			"to test")
-	}
-	return startBrowser(t)
-}
-
-func startBrowser(t *testing.T) *browser {
-	t.Helper()
-	path := needs.Chromium(t)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.UserDataDir(profile(t)),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true),
-		chromedp.Flag("disable-component-update", true))
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, time.Minute)
-	t.Cleanup(cancel)
-	b := &browser{t: t, ctx: ctx}
-	chromedp.ListenTarget(ctx, func(event any) {
-		switch e := event.(type) {
-		case *runtime.EventExceptionThrown:
-			b.complain(e.ExceptionDetails.Error())
-		case *runtime.EventConsoleAPICalled:
-			for _, a := range e.Args {
-				b.complain("console " + string(e.Type) + ": " + string(a.Value))
-			}
-		}
-	})
-	return b
-}
-
-// profile is a folder for the browser, whose processes may still write into it for a moment after they were asked to
-// end.
-func profile(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "plimsoll-browser-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for range 100 {
-			if err = os.RemoveAll(dir); err == nil {
-				return
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-		t.Error(err)
-	})
-	return dir
-}
-
-func (b *browser) complain(s string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.problems = append(b.problems, s)
-}
-
-func (b *browser) do(actions ...chromedp.Action) {
-	b.t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// ask evaluates an expression of the page.
-func ask[T any](b *browser, expression string) T {
-	b.t.Helper()
-	var v T
-	b.do(chromedp.Evaluate(expression, &v))
-	return v
-}
-
-// shot keeps a screenshot when asked to.
-func (b *browser) shot(name string) {
-	dir := os.Getenv(shotsVariable)
-	if dir == "" {
-		return
-	}
-	var png []byte
-	b.do(chromedp.CaptureScreenshot(&png))
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
-		b.t.Error(err)
-	}
-}
-
-func (b *browser) size(w, h int64) chromedp.Action {
-	return emulation.SetDeviceMetricsOverride(w, h, 1, w < 500)
+	_, err := embedded.ReadFile("assets/vendor/uPlot.iife.min.js")
+	needs.That(t, err == nil, "the chart library of the report", "internal/report/assets.sh embeds it")
+	return browsertest.Start(t)
 }
 
 func TestBrowser(t *testing.T) {
@@ -141,19 +40,16 @@ func TestBrowser(t *testing.T) {
 	if err := os.WriteFile(page, html.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.do(b.size(1440, 900), chromedp.Navigate("file://"+page), chromedp.WaitVisible("#results", chromedp.ByQuery))
-	b.shot("1-first-screen")
+	b.Do(browsertest.Size(1440, 900), chromedp.Navigate("file://"+page),
+		chromedp.WaitVisible("#results", chromedp.ByQuery))
+	b.Shot("1-first-screen")
 	charts(b)
 	zoom(b)
 	toggle(b)
 	phone(b)
 	dark(b)
 	onPaper(b)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.problems) > 0 {
-		t.Errorf("the page complained:\n%s", strings.Join(b.problems, "\n"))
-	}
+	b.Complained()
 }
 
 // reveal opens everything and draws every chart.
@@ -179,125 +75,126 @@ const inked = `[...document.querySelectorAll("figure.chart.live canvas")].filter
 
 func await(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 
-func charts(b *browser) {
+func charts(b *browsertest.Browser) {
 	var live int
-	b.do(chromedp.Evaluate(reveal, &live, await))
-	all := ask[int](b, `document.querySelectorAll("figure.chart").length`)
+	b.Do(chromedp.Evaluate(reveal, &live, await))
+	all := browsertest.Ask[int](b, `document.querySelectorAll("figure.chart").length`)
 	if live != all || live < 8 {
-		b.t.Errorf("%d of %d charts are interactive", live, all)
+		b.Errorf("%d of %d charts are interactive", live, all)
 	}
-	if n := ask[int](b, inked); n != all {
-		b.t.Errorf("%d of %d charts have anything drawn on them", n, all)
+	if n := browsertest.Ask[int](b, inked); n != all {
+		b.Errorf("%d of %d charts have anything drawn on them", n, all)
 	}
-	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"}); [...document.querySelectorAll(".u-over")][0].dispatchEvent(new MouseEvent("mouseenter"))`, nil))
-	b.shot("2-results")
+	b.Do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"}); [...document.querySelectorAll(".u-over")][0].dispatchEvent(new MouseEvent("mouseenter"))`, nil))
+	b.Shot("2-results")
 }
 
 // box is where the plot of the first chart is.
 type box struct{ X, Y, W, H float64 }
 
-func plot(b *browser) box {
-	return ask[box](b,
+func plot(b *browsertest.Browser) box {
+	return browsertest.Ask[box](b,
 		`(() => { const o = document.querySelector(".u-over"); o.scrollIntoView({block: "center", behavior: "instant"}); const r = o.getBoundingClientRect(); return {X: r.left, Y: r.top, W: r.width, H: r.height}; })()`)
 }
 
 const ticks = `[...document.querySelectorAll("figure.chart.live")].map(f => f.querySelector("canvas").toDataURL().length).join()`
 
-func zoom(b *browser) {
+func zoom(b *browsertest.Browser) {
 	p := plot(b)
-	before := ask[string](b, ticks)
+	before := browsertest.Ask[string](b, ticks)
 	mouse := func(kind input.MouseType, part float64) chromedp.Action {
 		return input.DispatchMouseEvent(kind, p.X+p.W*part,
 			p.Y+p.H/2).WithButton(input.Left).WithButtons(1).WithClickCount(1)
 	}
-	b.do(input.DispatchMouseEvent(input.MouseMoved, p.X+p.W*0.3, p.Y+p.H/2), mouse(input.MousePressed, 0.3),
+	b.Do(input.DispatchMouseEvent(input.MouseMoved, p.X+p.W*0.3, p.Y+p.H/2), mouse(input.MousePressed, 0.3),
 		mouse(input.MouseMoved, 0.45), mouse(input.MouseMoved, 0.6), mouse(input.MouseReleased, 0.6),
 		chromedp.Sleep(300*time.Millisecond))
-	if ask[bool](b, `document.getElementById("reset").hidden`) {
-		b.t.Error("dragging across a chart did not zoom")
+	if browsertest.Ask[bool](b, `document.getElementById("reset").hidden`) {
+		b.Error("dragging across a chart did not zoom")
 	}
-	zoomed := ask[string](b, ticks)
+	zoomed := browsertest.Ask[string](b, ticks)
 	for i, s := range strings.Split(zoomed, ",") {
 		if s == strings.Split(before, ",")[i] {
-			b.t.Errorf("chart %d did not follow the zoom", i)
+			b.Errorf("chart %d did not follow the zoom", i)
 		}
 	}
-	values := ask[[]string](b,
+	values := browsertest.Ask[[]string](b,
 		`[...document.querySelectorAll("figure.chart.live")].slice(0, 3).map(f => f.querySelector(".u-series .u-value").textContent)`)
 	for i, v := range values {
 		if !strings.Contains(v, "UTC") {
-			b.t.Errorf("chart %d shows no values at the cursor: %q", i, v)
+			b.Errorf("chart %d shows no values at the cursor: %q", i, v)
 		}
 	}
-	b.shot("3-zoomed")
-	b.do(chromedp.Click("#reset", chromedp.ByQuery), chromedp.Sleep(200*time.Millisecond))
-	if !ask[bool](b, `document.getElementById("reset").hidden`) {
-		b.t.Error("the zoom was not reset")
+	b.Shot("3-zoomed")
+	b.Do(chromedp.Click("#reset", chromedp.ByQuery), chromedp.Sleep(200*time.Millisecond))
+	if !browsertest.Ask[bool](b, `document.getElementById("reset").hidden`) {
+		b.Error("the zoom was not reset")
 	}
-	b.do(chromedp.Focus(".u-over", chromedp.ByQuery), chromedp.KeyEvent("\ue014")) // arrow right
+	b.Do(chromedp.Focus(".u-over", chromedp.ByQuery), chromedp.KeyEvent("\ue014")) // arrow right
 }
 
-func toggle(b *browser) {
+func toggle(b *browsertest.Browser) {
 	const off = `document.querySelectorAll(".u-series.u-off").length`
-	b.do(chromedp.Evaluate(`document.querySelectorAll("figure.chart.live .u-series th")[1].click()`, nil))
-	if ask[int](b, off) != 1 {
-		b.t.Error("clicking a legend entry did not hide its series")
+	b.Do(chromedp.Evaluate(`document.querySelectorAll("figure.chart.live .u-series th")[1].click()`, nil))
+	if browsertest.Ask[int](b, off) != 1 {
+		b.Error("clicking a legend entry did not hide its series")
 	}
-	b.do(chromedp.Evaluate(`document.querySelectorAll("figure.chart.live .u-series th")[1].dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true}))`, nil))
-	if ask[int](b, off) != 0 {
-		b.t.Error("Enter on a legend entry did not show its series again")
+	b.Do(chromedp.Evaluate(`document.querySelectorAll("figure.chart.live .u-series th")[1].dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true}))`, nil))
+	if browsertest.Ask[int](b, off) != 0 {
+		b.Error("Enter on a legend entry did not show its series again")
 	}
 }
 
-func phone(b *browser) {
-	b.do(b.size(390, 844), chromedp.Sleep(400*time.Millisecond))
-	if w := ask[int](b, `document.documentElement.scrollWidth`); w > 390 {
-		b.t.Errorf("on a phone the page is %d wide", w)
+func phone(b *browsertest.Browser) {
+	b.Do(browsertest.Size(390, 844), chromedp.Sleep(400*time.Millisecond))
+	if w := browsertest.Ask[int](b, `document.documentElement.scrollWidth`); w > 390 {
+		b.Errorf("on a phone the page is %d wide", w)
 	}
-	if w := ask[int](b,
+	if w := browsertest.Ask[int](b,
 		`Math.max(...[...document.querySelectorAll("figure.chart.live canvas")].map(c => c.getBoundingClientRect().right))`); w > 390 {
-		b.t.Errorf("on a phone a chart reaches to %d", w)
+		b.Errorf("on a phone a chart reaches to %d", w)
 	}
-	b.do(chromedp.Evaluate(`window.scrollTo({top: 0, behavior: "instant"})`, nil))
-	b.shot("4-phone")
-	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil),
+	b.Do(chromedp.Evaluate(`window.scrollTo({top: 0, behavior: "instant"})`, nil))
+	b.Shot("4-phone")
+	b.Do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil),
 		chromedp.Sleep(200*time.Millisecond))
-	b.shot("5-phone-results")
-	b.do(chromedp.Evaluate(`document.getElementById("heat").scrollIntoView({behavior: "instant"})`, nil),
+	b.Shot("5-phone-results")
+	b.Do(chromedp.Evaluate(`document.getElementById("heat").scrollIntoView({behavior: "instant"})`, nil),
 		chromedp.Sleep(200*time.Millisecond))
-	b.shot("5-phone-heat")
+	b.Shot("5-phone-heat")
 }
 
-func dark(b *browser) {
-	b.do(b.size(1440, 900),
+func dark(b *browsertest.Browser) {
+	b.Do(browsertest.Size(1440, 900),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
 			Value: "dark"}}), chromedp.Sleep(400*time.Millisecond))
-	b.do(chromedp.Evaluate(`window.scrollTo({top: 0, behavior: "instant"})`, nil))
-	b.shot("6-dark")
-	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil),
+	b.Do(chromedp.Evaluate(`window.scrollTo({top: 0, behavior: "instant"})`, nil))
+	b.Shot("6-dark")
+	b.Do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil),
 		chromedp.Sleep(200*time.Millisecond))
-	b.shot("7-dark-results")
-	b.do(chromedp.Evaluate(`document.getElementById("latency").scrollIntoView({behavior: "instant"})`, nil),
+	b.Shot("7-dark-results")
+	b.Do(chromedp.Evaluate(`document.getElementById("latency").scrollIntoView({behavior: "instant"})`, nil),
 		chromedp.Sleep(200*time.Millisecond))
-	b.shot("8-dark-latency")
-	if n := ask[int](b, inked); n < 8 {
-		b.t.Errorf("after the change to dark %d charts have anything drawn on them", n)
+	b.Shot("8-dark-latency")
+	if n := browsertest.Ask[int](b, inked); n < 8 {
+		b.Errorf("after the change to dark %d charts have anything drawn on them", n)
 	}
 }
 
-func onPaper(b *browser) {
-	b.do(b.size(794, 1123), emulation.SetEmulatedMedia().WithMedia("print"), chromedp.Sleep(300*time.Millisecond))
-	if n := ask[int](b,
+func onPaper(b *browsertest.Browser) {
+	b.Do(browsertest.Size(794, 1123), emulation.SetEmulatedMedia().WithMedia("print"),
+		chromedp.Sleep(300*time.Millisecond))
+	if n := browsertest.Ask[int](b,
 		`[...document.querySelectorAll(".uplot, button")].filter(e => e.offsetParent !== null).length`); n != 0 {
-		b.t.Errorf("%d interactive parts would be printed", n)
+		b.Errorf("%d interactive parts would be printed", n)
 	}
-	if n := ask[int](b,
+	if n := browsertest.Ask[int](b,
 		`[...document.querySelectorAll("section[aria-labelledby=results] .draw svg")].filter(e => e.getBoundingClientRect().height > 50).length`); n < 5 {
-		b.t.Errorf("%d drawings would be printed", n)
+		b.Errorf("%d drawings would be printed", n)
 	}
-	b.shot("9-print")
-	b.do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil))
-	b.shot("10-print-results")
+	b.Shot("9-print")
+	b.Do(chromedp.Evaluate(`document.getElementById("results").scrollIntoView({behavior: "instant"})`, nil))
+	b.Shot("10-print-results")
 }
 
 // TestBrowserHostile opens a page full of hostile texts, with its policy and without: nothing of them runs and nothing
@@ -328,47 +225,36 @@ func TestBrowserHostile(t *testing.T) {
 	for name, text := range map[string][]byte{"with policy": page.Bytes(), "without policy": bare} {
 		t.Run(name, func(t *testing.T) {
 			b := openBrowser(t)
-			var asked []string
-			chromedp.ListenTarget(b.ctx, func(event any) {
-				if e, ok := event.(*network.EventRequestWillBeSent); ok && !strings.HasPrefix(e.Request.URL, "data:") {
-					b.mu.Lock()
-					asked = append(asked, e.Request.URL)
-					b.mu.Unlock()
-				}
-			})
 			file := filepath.Join(t.TempDir(), "report.html")
 			if err := os.WriteFile(file, text, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			b.do(network.Enable(), b.size(1440, 900), chromedp.Navigate("file://"+file))
+			b.Do(network.Enable(), browsertest.Size(1440, 900), chromedp.Navigate("file://"+file))
 			var live int
-			b.do(chromedp.WaitVisible("#results", chromedp.ByQuery), chromedp.Evaluate(open, nil),
+			b.Do(chromedp.WaitVisible("#results", chromedp.ByQuery), chromedp.Evaluate(open, nil),
 				chromedp.Evaluate(reveal, &live, await))
-			if all := ask[int](b, `document.querySelectorAll("figure.chart").length`); live != all || live < 5 {
+			if all := browsertest.Ask[int](b, `document.querySelectorAll("figure.chart").length`); live != all || live < 5 {
 				t.Errorf("%d of %d charts are interactive", live, all)
 			}
-			b.do(chromedp.Evaluate(`for (const e of document.querySelectorAll("*"))
+			b.Do(chromedp.Evaluate(`for (const e of document.querySelectorAll("*"))
 				for (const kind of ["mouseover", "mouseenter", "focus", "click"])
 					if (e.tagName !== "A") e.dispatchEvent(new MouseEvent(kind, {bubbles: true}))`, nil))
-			if got := ask[string](b, `String(window.PWNED) + String(window.name)`); got != "undefined" {
+			if got := browsertest.Ask[string](b, `String(window.PWNED) + String(window.name)`); got != "undefined" {
 				t.Errorf("something of the texts ran: %s", got)
 			}
-			for _, href := range ask[[]string](b, leading) {
+			for _, href := range browsertest.Ask[[]string](b, leading) {
 				if !harmlessTarget.MatchString(href) {
 					t.Errorf("leads somewhere: %.200s", href)
 				}
 			}
-			if n := ask[int](b, twice); n != 0 {
+			if n := browsertest.Ask[int](b, twice); n != 0 {
 				t.Errorf("%d ids are given twice", n)
 			}
-			b.mu.Lock()
-			defer b.mu.Unlock()
+			asked := slices.DeleteFunc(b.Asked(), func(url string) bool { return strings.HasPrefix(url, "data:") })
 			if len(asked) != 1 || asked[0] != "file://"+file {
 				t.Errorf("the page asked for %q", asked)
 			}
-			if len(b.problems) > 0 {
-				t.Errorf("the page complained:\n%s", strings.Join(b.problems, "\n"))
-			}
+			b.Complained()
 		})
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"plimsoll/internal/browsertest"
 	"plimsoll/internal/compare"
 	"plimsoll/internal/compare/comparetest"
 )
@@ -65,7 +65,7 @@ func TestBrowserOfPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	experiment := wide(t)
-	b := startBrowser(t)
+	b := browsertest.Start(t)
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"compare":    func(w *bytes.Buffer) error { return CompareHTML(w, compared) },
 		"files":      func(w *bytes.Buffer) error { return CompareHTML(w, samples) },
@@ -79,43 +79,40 @@ func TestBrowserOfPages(t *testing.T) {
 		if err := os.WriteFile(page, html.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b.do(emulation.SetEmulatedMedia(), b.size(1440, 1200), chromedp.Navigate("file://"+page),
+		b.Do(emulation.SetEmulatedMedia(), browsertest.Size(1440, 1200), chromedp.Navigate("file://"+page),
 			chromedp.WaitVisible("main", chromedp.ByQuery))
-		b.shot(name + "-1")
+		b.Shot(name + "-1")
 		inside(b, name, 1440)
-		b.do(b.size(390, 844), chromedp.Sleep(100*time.Millisecond))
-		b.shot(name + "-2-phone")
+		b.Do(browsertest.Size(390, 844), chromedp.Sleep(100*time.Millisecond))
+		b.Shot(name + "-2-phone")
 		inside(b, name+" on a phone", 390)
-		b.do(b.size(1440, 1200),
+		b.Do(browsertest.Size(1440, 1200),
 			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
 				Value: "dark"}}), chromedp.Sleep(100*time.Millisecond))
-		b.shot(name + "-3-dark")
-		if pale := ask[[]string](b, dim); len(pale) > 0 {
+		b.Shot(name + "-3-dark")
+		if pale := browsertest.Ask[[]string](b, dim); len(pale) > 0 {
 			t.Errorf("%s: hardly to be read in the dark: %q", name, pale)
 		}
-		b.do(b.size(794, 1123), emulation.SetEmulatedMedia().WithMedia("print"), chromedp.Sleep(100*time.Millisecond))
-		b.shot(name + "-4-print")
-		if cut := ask[[]string](b, cutOff); len(cut) > 0 {
+		b.Do(browsertest.Size(794, 1123), emulation.SetEmulatedMedia().WithMedia("print"),
+			chromedp.Sleep(100*time.Millisecond))
+		b.Shot(name + "-4-print")
+		if cut := browsertest.Ask[[]string](b, cutOff); len(cut) > 0 {
 			t.Errorf("%s: cut off on paper: %q", name, cut)
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.problems) > 0 {
-		t.Errorf("the pages complained:\n%s", strings.Join(b.problems, "\n"))
-	}
+	b.Complained()
 }
 
 // inside checks that nothing makes the page wider than the window.
-func inside(b *browser, name string, width int) {
-	b.t.Helper()
-	if w := ask[int](b, `document.documentElement.scrollWidth`); w > width {
-		b.t.Errorf("%s: the page is %d wide", name, w)
+func inside(b *browsertest.Browser, name string, width int) {
+	b.Helper()
+	if w := browsertest.Ask[int](b, `document.documentElement.scrollWidth`); w > width {
+		b.Errorf("%s: the page is %d wide", name, w)
 	}
-	out := ask[[]string](b,
+	out := browsertest.Ask[[]string](b,
 		`[...document.querySelectorAll("h1,h2,h3,h4,p,li,svg")].filter(e => !e.closest(".scroll, .skip, .hidden") && !e.classList.contains("skip") && e.getBoundingClientRect().right > window.innerWidth + 1).map(e => e.tagName + " " + e.textContent.slice(0, 40))`)
 	if len(out) > 0 {
-		b.t.Errorf("%s: reaches beyond the window: %q", name, out)
+		b.Errorf("%s: reaches beyond the window: %q", name, out)
 	}
 }
 

@@ -201,9 +201,8 @@ output: {format: lines, records: [{match: '^after (?P<t>[0-9.]+) (?P<n>\d+) echo
 // TestRedis is the same with a server and clients of everyday.
 func TestRedis(t *testing.T) {
 	server := needs.Redis(t)
-	if _, err := exec.LookPath("redis-benchmark"); err != nil {
-		t.Skip(err)
-	}
+	_, err := exec.LookPath("redis-benchmark")
+	needs.That(t, err == nil, "redis-benchmark", "apt-get install redis-tools")
 	summary, outputs, events, err := runPeers(t, fmt.Sprintf(`
 server:
   vm_group: Servers

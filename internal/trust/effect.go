@@ -50,16 +50,17 @@ func (d design) compared(r *rand.Rand) (effect.Comparison, error) {
 	return effect.Compare(values[0], values[1], o)
 }
 
-// covers counts how often the interval of the ratio, when there is one, holds the truth.
-func (d design) covers(seed uint64, n int) (c Count, err error) {
-	r := rand.New(rand.NewPCG(seed, 61))
+// count compares sets of a design and counts those that are hits, out of those that count.
+func (d design) count(seed, salt uint64, n int, hit func(effect.Comparison) (counts, is bool)) (c Count, err error) {
+	r := rand.New(rand.NewPCG(seed, salt))
 	for range n {
 		k, err := d.compared(r)
 		if err != nil {
 			return c, err
 		}
-		if k.Ratio.Interval.Valid() {
-			if c.Of++; k.Ratio.Interval.Contains(1) {
+		if counts, is := hit(k); counts {
+			c.Of++
+			if is {
 				c.Hits++
 			}
 		}
@@ -67,34 +68,23 @@ func (d design) covers(seed uint64, n int) (c Count, err error) {
 	return c, nil
 }
 
+// covers counts how often the interval of the ratio, when there is one, holds the truth.
+func (d design) covers(seed uint64, n int) (Count, error) {
+	return d.count(seed, 61, n, func(k effect.Comparison) (bool, bool) {
+		return k.Ratio.Interval.Valid(), k.Ratio.Interval.Contains(1)
+	})
+}
+
 // silent counts how often an interval misses the truth and no warning of order or dependence says why it may.
-func (d design) silent(seed uint64, n int) (c Count, err error) {
-	r := rand.New(rand.NewPCG(seed, 62))
-	for range n {
-		k, err := d.compared(r)
-		if err != nil {
-			return c, err
-		}
-		if c.Of++; k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1) && len(k.Sequence.Warnings) == 0 {
-			c.Hits++
-		}
-	}
-	return c, nil
+func (d design) silent(seed uint64, n int) (Count, error) {
+	return d.count(seed, 62, n, func(k effect.Comparison) (bool, bool) {
+		return true, k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1) && len(k.Sequence.Warnings) == 0
+	})
 }
 
 // warned counts warnings of order or dependence.
-func (d design) warned(seed uint64, n int) (c Count, err error) {
-	r := rand.New(rand.NewPCG(seed, 63))
-	for range n {
-		k, err := d.compared(r)
-		if err != nil {
-			return c, err
-		}
-		if c.Of++; len(k.Sequence.Warnings) > 0 {
-			c.Hits++
-		}
-	}
-	return c, nil
+func (d design) warned(seed uint64, n int) (Count, error) {
+	return d.count(seed, 63, n, func(k effect.Comparison) (bool, bool) { return true, len(k.Sequence.Warnings) > 0 })
 }
 
 // effectClaims are intervals of comparisons of repeats: independent ones, ones that drift, ones that depend on those

@@ -281,20 +281,7 @@ func (w world) object(deed string) string {
 // inWall runs this test's binary as a command of the sandbox that does a deed, and returns its exit code and words.
 func inWall(t *testing.T, h *host, deed, object string) (int, string) {
 	t.Helper()
-	p, err := h.Start(t.Context(), target.Command{Argv: []string{program(h.c), object},
-		Env: []string{deedVariable + "=" + deed}, Stdout: "o", Stderr: "o"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	exit, err := p.Wait(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := target.ReadFile(t.Context(), h, "o", 0, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return exit.Code, string(out)
+	return does(t, h, deed, object, nil, nil)
 }
 
 // walls are those that machines differ by; each refuses everything but what it says itself.
