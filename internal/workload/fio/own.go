@@ -61,16 +61,32 @@ func (Engine) Own(r workload.OwnRequest) (workload.Own, error) {
 		}
 	}
 	o.strip()
+	checked := *o.adaptation
+	checked.objections = nil
 	if len(o.objections) == 0 {
-		checked := *o.adaptation
 		_ = checked.adapt(o.file)
-		o.objections = append(o.objections, checked.objections...)
+	} else { // of a file that has no disks yet, only the options can be judged one by one
+		checked.filter()
 	}
+	o.objections = appendNew(o.objections, checked.objections)
 	if len(o.objections) > 0 {
 		return workload.Own{}, errors.Join(o.objections...)
 	}
 	files, err := o.write()
 	return workload.Own{Files: files, Used: o.used, Notes: o.notes}, err
+}
+
+// appendNew appends the objections whose places have none yet: one place is told of once.
+func appendNew(all, more []error) []error {
+	place := func(err error) string {
+		place, _, _ := strings.Cut(err.Error(), ": ")
+		return place
+	}
+	told := map[string]bool{}
+	for _, err := range all {
+		told[place(err)] = true
+	}
+	return append(all, slices.DeleteFunc(more, func(err error) bool { return told[place(err)] })...)
 }
 
 // own is a job file on its way to a scenario.

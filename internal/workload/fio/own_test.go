@@ -78,6 +78,8 @@ func TestOwnObjections(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"[a]\nrw=read\n": "f.fio:1:1: [a] has no size: write size=, or give --job-size",
+		"[a]\nszie=1m\n": "f.fio:1:1: [a] has no size: write size=, or give --job-size\n" +
+			"f.fio:2:6: [a] szie=1m: no option of fio 3.28 to 3.33 has this name; did you mean size?",
 		"[a]\nsize=1m\nbs=$X\n[b]\nsize=${Y}\n": "f.fio:3:4: [a] bs=$X: the keyword $X is not filled in; write the value\n" +
 			"f.fio:5:6: [b] size=${Y}: ${Y} has no value; give one with --set Y=VALUE",
 		"[a]\nioengine=rados\npool=x\nsize=1g\n[b]\nprofile=tiobench\n": "f.fio:2:10: [a] ioengine=rados: this engine is not " +
