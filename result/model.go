@@ -365,6 +365,17 @@ type Lane struct {
 	Worked float64 `json:"worked_seconds,omitempty"`
 }
 
+// Does reports whether the lane is expected to do an operation. Of blocks the lane says it; trims are rare.
+func (l Lane) Does(o Operation) bool {
+	switch o.Block {
+	case BlockRead:
+		return l.Reads
+	case BlockWrite:
+		return l.Writes
+	}
+	return o.Block == ""
+}
+
 // OpTotals are counts of one kind of operation over a window.
 type OpTotals struct {
 	Op      string          `json:"op"` // Operation.Name

@@ -2,15 +2,10 @@ package collect
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
-	"runtime"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -121,7 +116,7 @@ func BenchmarkCollectHour(b *testing.B) {
 	var size int
 	began := cpu()
 	for b.Loop() {
-		d := l.collect(sc)
+		d := collected(l, sc)
 		j, err := json.Marshal(d)
 		l.must(err)
 		size = len(j)
@@ -129,28 +124,4 @@ func BenchmarkCollectHour(b *testing.B) {
 	b.ReportMetric((cpu()-began).Seconds()/float64(b.N), "cpu-s/op")
 	b.ReportMetric(float64(size)/1e6, "MB-json")
 	b.ReportMetric(residentPeak()/1e6, "MB-peak-rss")
-}
-
-// residentPeak is the process's largest resident size so far, in bytes; 0 where it cannot be read.
-func residentPeak() float64 {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil || runtime.GOOS != "linux" {
-		return 0
-	}
-	var kb float64
-	for line := range strings.Lines(string(text)) {
-		if n, _ := fmt.Sscanf(line, "VmHWM: %g kB", &kb); n == 1 {
-			return kb * 1024
-		}
-	}
-	return 0
-}
-
-// cpu is the processor time that this process has used.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

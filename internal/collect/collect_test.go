@@ -2,6 +2,7 @@ package collect
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,33 +79,6 @@ func resultOf(kind scenario.ResultKind, typ, group, load, agg string) scenario.R
 	name := strings.TrimSuffix(fmt.Sprintf("%s_%s_%s", kind, typ, agg), "_")
 	return scenario.Result{Name: name, Title: name, Kind: kind, Type: typ, Group: group, Workload: load, Aggregate: agg,
 		Step: 10 * time.Second}
-}
-
-// line prints a series shortly: equal values in a row are counted.
-func line(s result.Series) string {
-	var out []string
-	last, n := "", 0
-	flush := func() {
-		if n > 1 {
-			last = fmt.Sprintf("%s*%d", last, n)
-		}
-		if n > 0 {
-			out = append(out, last)
-		}
-	}
-	for _, v := range s.Values {
-		text := "-"
-		if v != nil {
-			text = fmt.Sprintf("%.9g", *v)
-		}
-		if text != last {
-			flush()
-			last, n = text, 0
-		}
-		n++
-	}
-	flush()
-	return fmt.Sprintf("%s @%s +%gs: %s", s.Name, s.Start.Format(time.TimeOnly), s.Step, strings.Join(out, " "))
 }
 
 // The numbers of the neighbour's run are known by construction.
@@ -186,7 +160,7 @@ func TestPanels(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			sc := &scenario.Scenario{Name: "lab", Results: []scenario.Result{c.result},
 				Workloads: []scenario.Workload{{Name: "OLTP", ReportingInterval: 20 * time.Second}}}
-			p := l.collect(sc).Panels[0]
+			p := collected(l, sc).Panels[0]
 			got := []string{p.Unit}
 			for _, s := range p.Series {
 				got = append(got, line(s))
@@ -241,7 +215,7 @@ func TestPublishedSample(t *testing.T) {
 			Workload: "W", Group: "G"})
 	}
 	var got []string
-	for _, p := range l.collect(sc).Panels {
+	for _, p := range collected(l, sc).Panels {
 		for _, s := range p.Series {
 			got = append(got, line(s)+p.Problem)
 		}
@@ -360,7 +334,7 @@ func TestKilledRun(t *testing.T) {
 	l.must(err)
 	l.must(journal.Close())
 
-	d := l.collect(&scenario.Scenario{Name: "s",
+	d := collected(l, &scenario.Scenario{Name: "s",
 		Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum")}})
 	if got, want := line(d.Panels[0].Series[0]), "vm_group_iops_sum @20:45:00 +10s: - 100*3"; got != want {
 		t.Errorf("%s, want %s %s", got, want, d.Panels[0].Problem)
@@ -431,7 +405,7 @@ func TestLongRunIsCoarser(t *testing.T) {
 	sc := &scenario.Scenario{Name: "s",
 		Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum")}}
 	sc.Results[0].Step = 0
-	p := l.collect(sc).Panels[0]
+	p := collected(l, sc).Panels[0]
 	if len(p.Notes) != 1 || p.Notes[0] != "evaluated every 6s instead of every 5s: 16h0m1s is too long for that" {
 		t.Errorf("%q %q", p.Notes, p.Problem)
 	}
@@ -482,7 +456,7 @@ func TestPartsEqualWhole(t *testing.T) {
 		}
 		l.now = l.now.Add(2 * time.Second)
 		l.must(l.rec.Close())
-		d := l.collect(&scenario.Scenario{Name: "s"})
+		d := collected(l, &scenario.Scenario{Name: "s"})
 		count := func(ops []result.OpTotals) (n, inHist uint64) {
 			for _, o := range ops {
 				n += o.Count
@@ -571,7 +545,7 @@ func TestToolClock(t *testing.T) {
 			sc := &scenario.Scenario{Name: "s",
 				Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum"),
 					resultOf(scenario.WorkloadResult, "iops", "G", "W", "")}}
-			d := l.collect(sc)
+			d := collected(l, sc)
 			if got, want := line(d.Panels[0].Series[0]), "vm_group_iops_sum @20:45:00 +10s: - 100*2"; got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
@@ -722,7 +696,7 @@ func TestMachinesThatWereNeverOn(t *testing.T) {
 		l.second(func() {})
 	}
 	l.must(l.rec.Close())
-	d := l.collect(nil)
+	d := collected(l, nil)
 	want := []result.VM{{Name: "a", Group: "A", Node: 2}, {Name: "b", Group: "B", Node: 1, NeverSeenOn: true}}
 	if diff := cmp.Diff(want, d.VMs); diff != "" {
 		t.Error(diff)
@@ -732,4 +706,12 @@ func TestMachinesThatWereNeverOn(t *testing.T) {
 			t.Errorf("a view of group B: %s", s.Name)
 		}
 	}
+}
+
+// collected is what Collect makes of a lab's folder with a scenario.
+func collected(l *lab, sc *scenario.Scenario) *result.Data {
+	l.t.Helper()
+	d, err := collect(context.Background(), l.folder, engines, sc, "")
+	l.must(err)
+	return d
 }

@@ -36,7 +36,7 @@ func TestMachines(t *testing.T) {
 		})
 	}
 	j.end("finished")
-	d := l.collect(&scenario.Scenario{Name: "s"})
+	d := collected(l, &scenario.Scenario{Name: "s"})
 
 	got := map[string]string{}
 	for _, s := range d.Series {
@@ -90,7 +90,7 @@ func TestMachinesKeepWhatMatters(t *testing.T) {
 	}
 	j.end("finished")
 	var names []string
-	for _, s := range l.collect(&scenario.Scenario{Name: "s"}).Series {
+	for _, s := range collected(l, &scenario.Scenario{Name: "s"}).Series {
 		if s.Measure == result.NUMACPU || s.Measure == result.OneCPU {
 			names = append(names, s.Name)
 		}

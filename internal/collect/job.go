@@ -235,23 +235,6 @@ func (j *Job) place(rep workload.Report) time.Time {
 	return maxTime(at, floor).Round(0).UTC()
 }
 
-// untimed is when a report of a tool without a clock was made: as long after the start of the job as it says, or at the
-// end when it is the last and says nothing. end is the end of the job or, while it goes on, now; zero when not known.
-func untimed(r workload.Report, start, end time.Time) time.Time {
-	at := start.Add(r.Elapsed)
-	if end.IsZero() || (r.Elapsed > 0 || !r.Final) && !at.After(end) {
-		return at
-	}
-	return maxTime(start, end)
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // Warn implements workload.Sink.
 func (j *Job) Warn(text string) {
 	j.r.mu.Lock()
@@ -373,18 +356,6 @@ func (l *load) newHist(op int) *hist.Histogram {
 	}
 	l.sent[op] = h
 	return merged(l.hists[op], h)
-}
-
-func merged(a, b *hist.Histogram) *hist.Histogram {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	sum := a.Clone()
-	sum.Merge(b)
-	return sum
 }
 
 // finish folds the ended start into the load.

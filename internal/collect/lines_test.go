@@ -2,12 +2,17 @@ package collect
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,7 +20,6 @@ import (
 	"plimsoll/internal/series"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
-	"plimsoll/scenario"
 )
 
 // lines is an engine whose raw output is one workload.Report as JSON per line.
@@ -164,15 +168,75 @@ func (l *lab) second(work func()) {
 	l.must(l.rec.Tick())
 }
 
-func (l *lab) collect(sc *scenario.Scenario) *result.Data {
-	l.t.Helper()
-	d, err := collect(context.Background(), l.folder, engines, sc, "")
-	l.must(err)
-	return d
-}
-
 func vmName(i int) string { return fmt.Sprintf("vm-%04d", i) }
 
-func seriesNamed(name string) result.Series { return result.Series{Name: name} }
+// read evaluates a query once per second from the epoch on and prints the only series shortly.
+func (l *lab) read(query string, seconds int) string {
+	l.t.Helper()
+	got, err := l.store.Range(l.t.Context(), query, epoch, epoch.Add(time.Duration(seconds)*time.Second), time.Second)
+	l.must(err)
+	if len(got) != 1 {
+		return fmt.Sprintf("%d series", len(got))
+	}
+	values := make([]*float64, seconds+1)
+	for _, pt := range got[0].Points {
+		i := int(pt.Time.Sub(epoch).Round(time.Second) / time.Second)
+		if v, err := strconv.ParseFloat(fmt.Sprintf("%.9g", pt.Value), 64); err == nil && i >= 0 && i < len(values) &&
+			!math.IsNaN(v) && !math.IsInf(v, 0) {
+			values[i] = &v
+		}
+	}
+	s := line(result.Series{Values: values})
+	return s[strings.Index(s, ": ")+2:]
+}
 
-func sortedCopy(in []string) []string { return slices.Sorted(slices.Values(in)) }
+// residentPeak is the process's largest resident size so far, in bytes; 0 where it cannot be read.
+func residentPeak() float64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil || runtime.GOOS != "linux" {
+		return 0
+	}
+	var kb float64
+	for line := range strings.Lines(string(text)) {
+		if n, _ := fmt.Sscanf(line, "VmHWM: %g kB", &kb); n == 1 {
+			return kb * 1024
+		}
+	}
+	return 0
+}
+
+// cpu is the processor time that this process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// line prints a series shortly: equal values in a row are counted.
+func line(s result.Series) string {
+	var out []string
+	last, n := "", 0
+	flush := func() {
+		if n > 1 {
+			last = fmt.Sprintf("%s*%d", last, n)
+		}
+		if n > 0 {
+			out = append(out, last)
+		}
+	}
+	for _, v := range s.Values {
+		text := "-"
+		if v != nil {
+			text = fmt.Sprintf("%.9g", *v)
+		}
+		if text != last {
+			flush()
+			last, n = text, 0
+		}
+		n++
+	}
+	flush()
+	return fmt.Sprintf("%s @%s +%gs: %s", s.Name, s.Start.Format(time.TimeOnly), s.Step, strings.Join(out, " "))
+}

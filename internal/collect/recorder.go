@@ -14,57 +14,6 @@ import (
 	"plimsoll/result"
 )
 
-// Names of the series that a Recorder writes. The first six are node_exporter's, so that published queries work; device
-// is always "data", all data disks together, since a load generator does not account by disk. node_exporter's
-// node_disk_io_time_seconds_total is not written: the time during which at least one operation was outstanding cannot
-// be derived from what generators count.
-const (
-	ReadsCompleted  = "node_disk_reads_completed_total"
-	WritesCompleted = "node_disk_writes_completed_total"
-	ReadBytes       = "node_disk_read_bytes_total"
-	WrittenBytes    = "node_disk_written_bytes_total"
-	ReadSeconds     = "node_disk_read_time_seconds_total"
-	WriteSeconds    = "node_disk_write_time_seconds_total"
-
-	WorkloadOps     = "plimsoll_workload_ops_total"            // by op
-	WorkloadBytes   = "plimsoll_workload_bytes_total"          // by op
-	WorkloadService = "plimsoll_workload_service_time_seconds" // by op; native histogram
-	WorkloadErrors  = "plimsoll_workload_errors_total"
-	WorkloadMeasure = "plimsoll_workload_measure" // by measure and unit: as last reported
-	WorkloadActive  = "plimsoll_workload_active"  // 1 while it runs, else 0
-
-	VMNode = "plimsoll_vm_node" // index of the node on which the VM is; a point per tick while it is on
-
-	clusterPrefix = "plimsoll_cluster_"
-)
-
-// ClusterSeries is the series name of a cluster metric of the scenario language: CpuUsage.Avg.Percent is
-// plimsoll_cluster_cpu_usage_avg_percent. Values are in the metric's own unit; label node is the node's index.
-func ClusterSeries(metric string) string {
-	var b strings.Builder
-	b.WriteString(clusterPrefix)
-	lower := false
-	for _, r := range metric {
-		switch {
-		case r >= 'A' && r <= 'Z':
-			if lower {
-				b.WriteByte('_')
-			}
-			b.WriteRune(r + 'a' - 'A')
-			lower = false
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
-			b.WriteRune(r)
-			lower = true
-		default:
-			if lower {
-				b.WriteByte('_')
-			}
-			lower = false
-		}
-	}
-	return b.String()
-}
-
 // Scope is what all series of a run are labelled with.
 type Scope struct {
 	ScenarioID          int64
@@ -340,10 +289,6 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 	}
 }
 
-// diskSeries are written for every machine that is on, in this order.
-var diskSeries = [...]string{VMNode, ReadsCompleted, WritesCompleted, ReadBytes, WrittenBytes, ReadSeconds,
-	WriteSeconds}
-
 // diskTotals are reads and writes of all loads of a machine.
 type diskTotals struct{ ops, bytes, seconds [2]float64 }
 
@@ -377,11 +322,4 @@ func (v *vmState) writeDisk(b *series.Batch, d diskTotals) {
 		return
 	}
 	b.AppendRow(v.disk, v.next, float64(v.node), d.ops[0], d.ops[1], d.bytes[0], d.bytes[1], d.seconds[0], d.seconds[1])
-}
-
-func minTime(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -15,18 +15,6 @@ import (
 	"plimsoll/result"
 )
 
-// read evaluates a query once per second from the epoch on and prints the only series shortly.
-func (l *lab) read(query string, seconds int) string {
-	l.t.Helper()
-	got, err := l.store.Range(l.t.Context(), query, epoch, epoch.Add(time.Duration(seconds)*time.Second), time.Second)
-	l.must(err)
-	if len(got) != 1 {
-		return fmt.Sprintf("%d series", len(got))
-	}
-	s := line(onGrid(resultSeries, got[0].Points, epoch, epoch.Add(time.Duration(seconds)*time.Second), time.Second))
-	return s[strings.Index(s, ": ")+2:]
-}
-
 // Labels and names are those that published queries filter by.
 func TestRecordedSeries(t *testing.T) {
 	l := newLab(t)
@@ -75,8 +63,7 @@ func TestRecordedSeries(t *testing.T) {
 }
 
 var (
-	sorted       = cmp.Transformer("sorted", sortedCopy)
-	resultSeries = seriesNamed("x")
+	sorted = cmp.Transformer("sorted", func(in []string) []string { return slices.Sorted(slices.Values(in)) })
 )
 
 // Reports that come off the grid, late and unevenly give a steady rate where the load was steady.
@@ -256,29 +243,6 @@ func TestLive(t *testing.T) {
 	}
 	if live := l.rec.Live(); len(live) != 0 {
 		t.Errorf("after the end: %+v", live)
-	}
-}
-
-// A step of the wall clock, seen through a monotonic reading, moves no point.
-func TestWallClockStep(t *testing.T) {
-	base := time.Now()
-	now := base
-	r := NewRecorder(RecorderOptions{Now: func() time.Time { return now }, Base: base})
-	now = base.Add(time.Second)
-	if got := r.now(); !got.Equal(base.Add(time.Second)) || got.Location() != time.UTC {
-		t.Error(got)
-	}
-}
-
-func TestClusterSeries(t *testing.T) {
-	for _, c := range [][2]string{
-		{"CpuUsage.Avg.Percent", "plimsoll_cluster_cpu_usage_avg_percent"},
-		{"NetReceived.Avg.KilobytesPerSecond", "plimsoll_cluster_net_received_avg_kilobytes_per_second"},
-		{"x-y.Z", "plimsoll_cluster_x_y_z"},
-	} {
-		if got := ClusterSeries(c[0]); got != c[1] {
-			t.Errorf("%s: %s, want %s", c[0], got, c[1])
-		}
 	}
 }
 

@@ -55,7 +55,7 @@ func lived(t *testing.T, turns []turn, starts ...int) *result.Data {
 		})
 	}
 	l.must(l.rec.Close())
-	return l.collect(&scenario.Scenario{Name: "s"})
+	return collected(l, &scenario.Scenario{Name: "s"})
 }
 
 // A workload is judged by the time in which all its VMs ran, without the pauses between its starts. A lost VM ends
@@ -211,7 +211,7 @@ func TestSectionsThatEnd(t *testing.T) {
 	}
 	jobs[0].end("finished")
 	l.must(l.rec.Close())
-	for _, w := range l.collect(&scenario.Scenario{Name: "s"}).Workloads {
+	for _, w := range collected(l, &scenario.Scenario{Name: "s"}).Workloads {
 		if w.VM != "" {
 			var worked []float64
 			for _, lane := range w.Lanes {

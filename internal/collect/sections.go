@@ -1,22 +1,11 @@
 package collect
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
-	"plimsoll/internal/series"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
-)
-
-// Names of the series that a Recorder writes of the lanes of a workload that tells them apart, with the labels workload
-// and section besides those of all. They are not the workload's names with one label more: a query for a workload must
-// not count everything twice.
-const (
-	SectionOps     = "plimsoll_section_ops_total"            // by op
-	SectionBytes   = "plimsoll_section_bytes_total"          // by op
-	SectionService = "plimsoll_section_service_time_seconds" // by op; native histogram
 )
 
 // Limits of what data.json holds of sections.
@@ -25,46 +14,6 @@ const (
 	mostSectionValues = 60_000 // in their series
 	mostSectionPoints = 3600   // per series
 )
-
-// sectionNames are the names of lanes made unique: a second one of a name gets a number.
-func sectionNames(lanes []result.Lane) []string {
-	var names []string
-	for _, l := range lanes {
-		name := l.Name
-		for n := 2; slices.Contains(names, name); n++ {
-			name = fmt.Sprintf("%s (%d)", l.Name, n)
-		}
-		names = append(names, name)
-	}
-	return names
-}
-
-// sections are the loads that a Recorder writes for the lanes of a start.
-func (v *vmState) sections(scope Scope, d result.RawJob) []*load {
-	var out []*load
-	for i, name := range sectionNames(d.Lanes) {
-		ls := scope.labels(series.Label{Name: "instance", Value: v.name},
-			series.Label{Name: "vm_group", Value: v.group},
-			series.Label{Name: "workload", Value: d.Workload}, series.Label{Name: "section", Value: name})
-		l := newLoad(name, layout{operations: d.Operations}, ls, SectionOps, SectionBytes, SectionService)
-		for k, o := range d.Operations {
-			l.seen[k] = does(d.Lanes[i], o)
-		}
-		out = append(out, l)
-	}
-	return out
-}
-
-// does reports whether a lane is expected to do an operation. Of blocks the lane says it; trims are rare.
-func does(l result.Lane, o result.Operation) bool {
-	switch o.Block {
-	case result.BlockRead:
-		return l.Reads
-	case result.BlockWrite:
-		return l.Writes
-	}
-	return o.Block == ""
-}
 
 // laneTrack is what one lane of a start did.
 type laneTrack struct {
@@ -136,7 +85,7 @@ func (c *collector) planSections() {
 		interval = max(interval, c.spacing[l.name])
 		for _, lane := range d.Lanes {
 			for _, o := range d.Operations {
-				if does(lane, o) {
+				if lane.Does(o) {
 					lines += 3
 				}
 			}

@@ -64,7 +64,7 @@ func TestSections(t *testing.T) {
 	if got, want := l.read(`count({__name__=~"plimsoll_section_.*"})`, 2), "12 18*2"; got != want {
 		t.Errorf("%s series, want %s", got, want)
 	}
-	d := l.collect(nil)
+	d := collected(l, nil)
 	var lines []string
 	for _, s := range d.Series {
 		if s.Section != "" && s.Workload == "OLTP" && s.Group == "DB" && s.VM == "" {
@@ -114,7 +114,7 @@ func TestSectionsMissing(t *testing.T) {
 	}
 	j.end("finished")
 	l.must(l.rec.Close())
-	w := l.collect(nil).Workloads[1]
+	w := collected(l, nil).Workloads[1]
 	if !strings.Contains(strings.Join(w.Notes, "\n"), "a report that does not tell the sections apart (5 times)") ||
 		w.Ops[0].Count != 50 {
 		t.Errorf("%+v", w)
@@ -160,7 +160,7 @@ func TestShortJob(t *testing.T) {
 	j.end("finished")
 	l.event(result.KindPhase, "teardown", "")
 	l.must(l.rec.Close())
-	d := l.collect(&scenario.Scenario{Name: "lab",
+	d := collected(l, &scenario.Scenario{Name: "lab",
 		Results:   []scenario.Result{resultOf(scenario.WorkloadResult, "iops", "G", "W", "sum")},
 		Workloads: []scenario.Workload{{Name: "W", ReportingInterval: time.Second}}})
 	if got, want := line(d.Panels[0].Series[0]), "workload_iops_sum @20:45:00 +1s: - 100*2"; got != want {

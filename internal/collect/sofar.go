@@ -182,35 +182,6 @@ func (c *collector) soFarPanel(ctx context.Context, r scenario.Result, p *result
 	return nil
 }
 
-// descriptions of the series that a Recorder writes, but node_exporter's, which counters of any machine have as well.
-var descriptions = map[string]series.Description{
-	WorkloadOps:     {Type: "counter", Help: "Operations that a workload has completed, by kind of operation."},
-	WorkloadBytes:   {Type: "counter", Help: "Bytes that a workload's operations have moved, by kind of operation."},
-	WorkloadService: {Type: "histogram", Help: "Time from an operation's actual send to its completion, by kind of operation."},
-	WorkloadErrors:  {Type: "counter", Help: "Operations of a workload that failed."},
-	WorkloadMeasure: {Type: "gauge", Help: "What a load generator reports besides operations, by measure and unit."},
-	WorkloadActive:  {Type: "gauge", Help: "1 while a workload runs on the VM, else 0."},
-	VMNode:          {Type: "gauge", Help: "Index of the node on which the VM is, while it is on."},
-	ReadsCompleted:  {Type: "counter", Help: "Reads completed."},
-	WritesCompleted: {Type: "counter", Help: "Writes completed."},
-	ReadBytes:       {Type: "counter", Help: "Bytes read."},
-	WrittenBytes:    {Type: "counter", Help: "Bytes written."},
-	ReadSeconds:     {Type: "counter", Help: "Seconds that reads took, added up."},
-	WriteSeconds:    {Type: "counter", Help: "Seconds that writes took, added up."},
-}
-
-// Describe says what a run's metric is. Of those that are not the Recorder's own the name is all that is known.
-func Describe(name string) series.Description {
-	d, known := descriptions[name]
-	switch {
-	case known:
-		return d
-	case strings.HasPrefix(name, clusterPrefix):
-		return series.Description{Type: "gauge", Help: "A metric of the cluster, as the scenario language names it."}
-	}
-	return series.Description{Type: series.TypeOf(name)}
-}
-
 // Began is when the run phase of a run began, which charts count time from; when the run did, if it has none.
 func Began(m result.Manifest, events []result.Event) time.Time {
 	start, _, _ := readTimeline(m, events, time.Time{}).window(m)

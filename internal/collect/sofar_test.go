@@ -61,7 +61,7 @@ func TestSoFar(t *testing.T) {
 	if d := cmp.Diff(want, show(got)[:3]); d != "" {
 		t.Errorf("throughput:\n%s", d)
 	}
-	whole := l.collect(sc)
+	whole := collected(l, sc)
 	byName := func(d *result.Data, name string) string {
 		for _, p := range d.Panels {
 			if p.Name == name && len(p.Series) > 0 {

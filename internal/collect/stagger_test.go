@@ -37,7 +37,7 @@ func TestStaggeredWindows(t *testing.T) {
 	seconds(10)
 	jobs[0].end("finished")
 	l.must(l.rec.Close())
-	d := l.collect(&scenario.Scenario{Name: "s"})
+	d := collected(l, &scenario.Scenario{Name: "s"})
 
 	type window struct {
 		Name       string

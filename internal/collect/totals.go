@@ -270,3 +270,39 @@ func (m *meter) fits(r workload.Report) bool {
 		len(r.Values) == len(m.values) &&
 		!slices.ContainsFunc(r.Sections, func(s workload.Counts) bool { return len(s) != len(m.ops) })
 }
+
+// untimed is when a report of a tool without a clock was made: as long after the start of the job as it says, or at the
+// end when it is the last and says nothing. end is the end of the job or, while it goes on, now; zero when not known.
+func untimed(r workload.Report, start, end time.Time) time.Time {
+	at := start.Add(r.Elapsed)
+	if end.IsZero() || (r.Elapsed > 0 || !r.Final) && !at.After(end) {
+		return at
+	}
+	return maxTime(start, end)
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func merged(a, b *hist.Histogram) *hist.Histogram {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	sum := a.Clone()
+	sum.Merge(b)
+	return sum
+}
+
+func minTime(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
