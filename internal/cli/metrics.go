@@ -18,6 +18,7 @@ import (
 
 	"plimsoll/internal/collect"
 	"plimsoll/internal/exit"
+	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 	"plimsoll/internal/series"
 	"plimsoll/internal/terminal"
@@ -370,7 +371,7 @@ func (a *app) exportMetrics(phase, run string, match []string, s span, file stri
 	selection := series.Selection{Match: match, From: from, To: end}
 	err = a.print(strings.TrimSuffix(phase, ": "), "metrics", output{file: file}, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
-		return errors.Join(m.OpenMetrics(ctx, b, selection, collect.Describe), b.Flush())
+		return errors.Join(m.OpenMetrics(ctx, b, selection, record.Describe), b.Flush())
 	})
 	switch {
 	case ctx.Err() != nil:

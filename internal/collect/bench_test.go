@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/record"
+	"plimsoll/internal/record/recordtest"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -56,23 +58,23 @@ func (rc recipe) play(emit func(workload.Report)) {
 }
 
 // bigLab records so many VMs for so many seconds.
-func bigLab(tb testing.TB, vms, seconds int) *lab {
-	l := newLab(tb)
-	l.event(result.KindPhase, "run", "")
-	var jobs []*Job
+func bigLab(tb testing.TB, vms, seconds int) *recordtest.Lab {
+	l := recordtest.New(tb)
+	l.Event(result.KindPhase, "run", "")
+	var jobs []*record.Job
 	reports := make([][]workload.Report, vms)
 	for i := range vms {
-		name, group := vmName(i), []string{"OLTP", "DSS"}[i%2]
+		name, group := recordtest.VMName(i), []string{"OLTP", "DSS"}[i%2]
 		d := result.RawJob{VM: name, Group: group, Workload: group, Attempt: 1, Engine: "synthetic",
-			Operations: result.BlockOperations(), Phase: "run", Start: l.now,
-			End: l.now.Add(time.Duration(seconds) * time.Second), Ended: "finished"}
-		l.must(l.folder.WriteRawJob(d))
-		w, err := l.folder.RawWriter(d)
-		l.must(err)
-		rc := recipe{l.now, seconds, uint64(i)}
-		l.must(json.NewEncoder(w).Encode(rc))
-		l.must(w.Close())
-		jobs = append(jobs, l.rec.Job(d))
+			Operations: result.BlockOperations(), Phase: "run", Start: l.Now,
+			End: l.Now.Add(time.Duration(seconds) * time.Second), Ended: "finished"}
+		l.Must(l.Folder.WriteRawJob(d))
+		w, err := l.Folder.RawWriter(d)
+		l.Must(err)
+		rc := recipe{l.Now, seconds, uint64(i)}
+		l.Must(json.NewEncoder(w).Encode(rc))
+		l.Must(w.Close())
+		jobs = append(jobs, l.Recorder.Job(d))
 		if i < 1 {
 			rc.play(func(r workload.Report) { reports[i] = append(reports[i], r) })
 		} else {
@@ -80,16 +82,16 @@ func bigLab(tb testing.TB, vms, seconds int) *lab {
 		}
 	}
 	for s := range seconds {
-		l.now = l.now.Add(time.Second)
+		l.Now = l.Now.Add(time.Second)
 		if s == seconds/2 {
-			l.event(result.KindAnnotation, "run", "half")
+			l.Event(result.KindAnnotation, "run", "half")
 		}
 		for i, j := range jobs {
 			j.Report(reports[i][s])
 		}
-		l.must(l.rec.Tick())
+		l.Must(l.Recorder.Tick())
 	}
-	l.event(result.KindPhase, "teardown", "")
+	l.Event(result.KindPhase, "teardown", "")
 	return l
 }
 
@@ -110,18 +112,18 @@ func BenchmarkCollectHour(b *testing.B) {
 	if testing.Short() {
 		b.Skip("takes a minute to prepare")
 	}
-	engines["synthetic"] = synthetic{}
+	recordtest.Engines["synthetic"] = synthetic{}
 	l := bigLab(b, 50, 3600)
 	sc := hourScenario()
 	var size int
-	began := cpu()
+	began := recordtest.CPU()
 	for b.Loop() {
 		d := collected(l, sc)
 		j, err := json.Marshal(d)
-		l.must(err)
+		l.Must(err)
 		size = len(j)
 	}
-	b.ReportMetric((cpu()-began).Seconds()/float64(b.N), "cpu-s/op")
+	b.ReportMetric((recordtest.CPU()-began).Seconds()/float64(b.N), "cpu-s/op")
 	b.ReportMetric(float64(size)/1e6, "MB-json")
-	b.ReportMetric(residentPeak()/1e6, "MB-peak-rss")
+	b.ReportMetric(recordtest.ResidentPeak()/1e6, "MB-peak-rss")
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/hist"
+	"plimsoll/internal/record/recordtest"
+	"plimsoll/internal/tally"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -16,7 +18,7 @@ import (
 // Reports without a clock are placed by their elapsed time, within the job and in order: while the run goes on, and
 // when it is replayed.
 func TestPlaceWithoutAClock(t *testing.T) {
-	start := epoch
+	start := recordtest.Epoch
 	at := func(d time.Duration) time.Time { return start.Add(d) }
 	const s = time.Second
 	for _, c := range []struct {
@@ -36,16 +38,16 @@ func TestPlaceWithoutAClock(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			desc := result.RawJob{VM: "vm", Workload: "w", Start: start, End: at(c.end)}
-			p := &replay{track: &track{job: desc, meter: newMeter(layout{}, nil, nil), end: desc.End},
-				cutters: func(mark) []*cutter { return nil }, warned: map[string]int{}}
-			l := newLab(t)
-			live := l.rec.Job(desc)
-			l.now = at(c.end) // all of it is read when the job has ended
+			p := &replay{track: &track{job: desc, meter: tally.NewMeter(tally.Layout{}, nil, nil), end: desc.End},
+				cutters: func(tally.Mark) []*cutter { return nil }, warned: map[string]int{}}
+			l := recordtest.New(t)
+			live := l.Recorder.Job(desc)
+			l.Now = at(c.end) // all of it is read when the job has ended
 			var placed []time.Time
 			for _, r := range c.reports {
 				p.Report(r)
 				live.Report(r)
-				placed = append(placed, live.lastTime())
+				placed = append(placed, live.Heard())
 			}
 			p.finish()
 			if diff := cmp.Diff(c.want, placed); diff != "" {
@@ -53,7 +55,7 @@ func TestPlaceWithoutAClock(t *testing.T) {
 			}
 			replayed := []time.Time{}
 			for _, m := range p.track.marks {
-				replayed = append(replayed, m.t)
+				replayed = append(replayed, m.At)
 			}
 			// the later of two at one moment stands for both
 			want := append([]time.Time{start}, slices.Compact(c.want)...)
@@ -72,21 +74,29 @@ func TestLatencyToldAtTheEnd(t *testing.T) {
 	h := &hist.Histogram{}
 	h.Add(1e6, 300)
 	ops := []result.Operation{{Name: "event", Noun: "events"}}
-	desc := result.RawJob{VM: "vm", Workload: "w", Operations: ops, Start: epoch, End: epoch.Add(4 * time.Second)}
+	desc := result.RawJob{
+		VM:         "vm",
+		Workload:   "w",
+		Operations: ops,
+		Start:      recordtest.Epoch,
+		End:        recordtest.Epoch.Add(4 * time.Second),
+	}
 	var parts []part
-	p := &replay{track: &track{job: desc, meter: newMeter(layout{ops, nil}, ops, nil), end: desc.End},
+	p := &replay{
+		track:  &track{job: desc, meter: tally.NewMeter(tally.Layout{Operations: ops}, ops, nil), end: desc.End},
 		warned: map[string]int{},
-		cutters: func(begin mark) []*cutter {
+		cutters: func(begin tally.Mark) []*cutter {
 			return []*cutter{{from: begin,
-				bound: func(i int) (time.Time, bool) { return epoch.Add(2 * time.Second), i < 1 },
-				emit: func(i int, from, to mark) {
+				bound: func(i int) (time.Time, bool) { return recordtest.Epoch.Add(2 * time.Second), i < 1 },
+				emit: func(i int, from, to tally.Mark) {
 					d, err := histsBetween(from, to)
 					if err != nil {
 						t.Error(err)
 					}
 					parts = append(parts, part{i, from, to, d})
 				}}}
-		}}
+		},
+	}
 	for i, n := range []uint64{100, 200, 300} {
 		r := workload.Report{Elapsed: time.Duration(i+1) * time.Second, Ops: workload.Counts{{Ops: n}}}
 		if n == 300 {
@@ -95,31 +105,31 @@ func TestLatencyToldAtTheEnd(t *testing.T) {
 		p.Report(r)
 	}
 	p.finish()
-	if len(parts) != 2 || parts[0].to.v.ops(0) != 200 || parts[1].to.v.ops(0) != 300 {
+	if len(parts) != 2 || parts[0].to.Totals.Ops(0) != 200 || parts[1].to.Totals.Ops(0) != 300 {
 		t.Fatalf("parts %+v", parts)
 	}
 	for _, one := range parts {
-		if one.to.v.seconds(0) != 0 || one.hists != nil && one.hists[0] != nil {
-			t.Errorf("part %d has latency: %v s, %v", one.window, one.to.v.seconds(0), one.hists)
+		if one.to.Totals.Seconds(0) != 0 || one.hists != nil && one.hists[0] != nil {
+			t.Errorf("part %d has latency: %v s, %v", one.window, one.to.Totals.Seconds(0), one.hists)
 		}
 	}
-	if f := p.track.final; f.hists[0].Count() != 300 || math.Abs(f.v.seconds(0)-0.3) > 1e-9 {
-		t.Errorf("the whole has %v s and %v", f.v.seconds(0), f.hists)
+	if f := p.track.final; f.Hists[0].Count() != 300 || math.Abs(f.Totals.Seconds(0)-0.3) > 1e-9 {
+		t.Errorf("the whole has %v s and %v", f.Totals.Seconds(0), f.Hists)
 	}
 }
 
 // A figure of the tool's own making in a part of the job is the last one of that part.
 func TestFiguresOfAPart(t *testing.T) {
 	measures := []result.Measure{{Name: "p95", Unit: "ms", Kind: result.Single}}
-	k := &track{job: result.RawJob{VM: "vm", Measures: measures, Start: epoch},
-		meter: newMeter(layout{nil, measures}, nil, measures)}
-	p := &replay{track: k, cutters: func(mark) []*cutter { return nil }, warned: map[string]int{}}
+	k := &track{job: result.RawJob{VM: "vm", Measures: measures, Start: recordtest.Epoch},
+		meter: tally.NewMeter(tally.Layout{Measures: measures}, nil, measures)}
+	p := &replay{track: k, cutters: func(tally.Mark) []*cutter { return nil }, warned: map[string]int{}}
 	for i, v := range []float64{1, 2, math.NaN(), 4} {
 		p.Report(workload.Report{Elapsed: time.Duration(i+1) * time.Second, Values: []float64{v}})
 	}
 	part := func(from, to int) []result.Value {
-		return values([]*track{k}, 0, func(k *track) (mark, mark, time.Duration) {
-			return k.marks[from], k.marks[to], k.marks[to].t.Sub(k.marks[from].t)
+		return values([]*track{k}, 0, func(k *track) (tally.Mark, tally.Mark, time.Duration) {
+			return k.marks[from], k.marks[to], k.marks[to].At.Sub(k.marks[from].At)
 		})
 	}
 	for _, c := range []struct {

@@ -1,7 +1,6 @@
-// Package collect turns what a run measured into what is shown of it. While the run goes on a Recorder writes what
-// engines report into the embedded metrics database, under node_exporter's names and its own. Afterwards, or at any
-// time from the folder alone, Collect evaluates the scenario's results with PromQL, replays the raw output of every
-// workload, and returns result.Data.
+// Package collect turns what a run measured into what is shown of it: afterwards, or at any time from the folder alone,
+// Collect evaluates the scenario's results with PromQL over what package record has written, replays the raw output of
+// every workload, and returns result.Data.
 //
 // It sits between the metrics database and raw output on one side and the run folder's data.json on the other. It
 // judges nothing (package analysis does) and draws nothing. Every panel stands by itself: one that cannot be evaluated
@@ -23,7 +22,9 @@ import (
 	"sync"
 	"time"
 
+	"plimsoll/internal/record"
 	"plimsoll/internal/series"
+	"plimsoll/internal/tally"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -94,7 +95,7 @@ type collector struct {
 	ran     bool // the run phase began
 	soFar   bool // the raw output is not looked at
 	tracks  []*track
-	layout  layout // of every start's counters
+	layout  tally.Layout // of every start's counters
 	loads   []*loadPlan
 	grid    grid
 	spacing map[string]time.Duration // between reports, by workload
@@ -171,10 +172,10 @@ func (c *collector) findJobs(events []result.Event) {
 			}
 		}
 		c.tracks = append(c.tracks, k)
-		c.layout = c.layout.with(j.Operations, j.Measures)
+		c.layout = c.layout.With(j.Operations, j.Measures)
 	}
 	for _, k := range c.tracks {
-		k.meter = newMeter(c.layout, k.job.Operations, k.job.Measures)
+		k.meter = tally.NewMeter(c.layout, k.job.Operations, k.job.Measures)
 	}
 }
 
@@ -187,7 +188,7 @@ func (c *collector) findVMs(ctx context.Context, events []result.Event) {
 	if c.store != nil {
 		oldest, newest, ok := c.store.Bounds()
 		if ok {
-			q := fmt.Sprintf("last_over_time(%s{scenario_id=%q}[%ds])", VMNode, fmt.Sprint(c.m.Scenario.ID),
+			q := fmt.Sprintf("last_over_time(%s{scenario_id=%q}[%ds])", record.VMNode, fmt.Sprint(c.m.Scenario.ID),
 				int(newest.Sub(oldest).Seconds())+2)
 			found, err := c.store.Instant(ctx, q, newest)
 			if err != nil {
@@ -276,7 +277,7 @@ func (c *collector) replayAll(ctx context.Context) error {
 
 // replayVM replays the outputs of one VM.
 func (c *collector) replayVM(ctx context.Context, list []*track) {
-	mine := newCells(c.grid.detailed(), len(c.layout.operations))
+	mine := newCells(c.grid.detailed(), len(c.layout.Operations))
 	for _, k := range list {
 		engine := c.engines[k.job.Engine]
 		if engine == nil {
@@ -284,7 +285,7 @@ func (c *collector) replayVM(ctx context.Context, list []*track) {
 			continue
 		}
 		k.lanes = c.lanesOf(k)
-		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin mark) []*cutter {
+		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin tally.Mark) []*cutter {
 			return c.cuttersFor(k, mine, begin)
 		}}
 		err := read(ctx, c.folder, engine, p)

@@ -20,6 +20,8 @@ import (
 
 	"plimsoll/hist"
 	"plimsoll/internal/golden"
+	"plimsoll/internal/record"
+	"plimsoll/internal/record/recordtest"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -28,50 +30,50 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // neighbour runs an OLTP load on two VMs for a minute; a DSS load joins on a third for the second half.
-func neighbour(t *testing.T) *lab {
-	l := newLab(t)
-	l.event(result.KindPhase, "setup", "")
+func neighbour(t *testing.T) *recordtest.Lab {
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "setup", "")
 	for i, g := range []string{"OLTP", "OLTP", "DSS"} {
-		l.rec.VM(vmName(i), g, i, true)
+		l.Recorder.VM(recordtest.VMName(i), g, i, true)
 	}
-	pre := l.start(vmName(0), "OLTP", "OLTP_prefill", 1)
-	pre.desc.Prefill = true
+	pre := l.Start(recordtest.VMName(0), "OLTP", "OLTP_prefill", 1)
+	pre.Desc.Prefill = true
 	for range 10 {
-		l.second(func() {
-			pre.do(&pre.rep.Ops[1], 8, 8<<20, time.Millisecond)
-			pre.report()
+		l.Second(func() {
+			pre.Do(&pre.Next.Ops[1], 8, 8<<20, time.Millisecond)
+			pre.Report()
 		})
 	}
-	pre.end("finished")
-	l.event(result.KindPhase, "run", "")
-	a, b := l.start(vmName(0), "OLTP", "OLTP", 1), l.start(vmName(1), "OLTP", "OLTP", 1)
-	var dss *labJob
+	pre.End("finished")
+	l.Event(result.KindPhase, "run", "")
+	a, b := l.Start(recordtest.VMName(0), "OLTP", "OLTP", 1), l.Start(recordtest.VMName(1), "OLTP", "OLTP", 1)
+	var dss *recordtest.Job
 	for s := range 60 {
 		if s == 30 {
-			l.event(result.KindAnnotation, "run", "DSS starts")
-			dss = l.start(vmName(2), "DSS", "DSS", 1)
+			l.Event(result.KindAnnotation, "run", "DSS starts")
+			dss = l.Start(recordtest.VMName(2), "DSS", "DSS", 1)
 		}
-		l.second(func() {
+		l.Second(func() {
 			service := time.Millisecond
 			if dss != nil {
 				service = 4 * time.Millisecond
-				dss.do(&dss.rep.Ops[0], 20, 20<<20, 10*time.Millisecond)
-				dss.report()
+				dss.Do(&dss.Next.Ops[0], 20, 20<<20, 10*time.Millisecond)
+				dss.Report()
 			}
-			for i, j := range []*labJob{a, b} {
-				j.do(&j.rep.Ops[0], 100, 800<<10, service)
-				j.do(&j.rep.Ops[1], uint64(50*(i+1)), 400<<10, service/2)
-				j.report()
+			for i, j := range []*recordtest.Job{a, b} {
+				j.Do(&j.Next.Ops[0], 100, 800<<10, service)
+				j.Do(&j.Next.Ops[1], uint64(50*(i+1)), 400<<10, service/2)
+				j.Report()
 			}
 		})
-		l.rec.Cluster("CpuUsage.Avg.Percent", 0, "n0", 10)
-		l.rec.Cluster("CpuUsage.Avg.Percent", 1, "n1", 30)
+		l.Recorder.Cluster("CpuUsage.Avg.Percent", 0, "n0", 10)
+		l.Recorder.Cluster("CpuUsage.Avg.Percent", 1, "n1", 30)
 	}
-	for _, j := range []*labJob{a, b, dss} {
-		j.end("finished")
+	for _, j := range []*recordtest.Job{a, b, dss} {
+		j.End("finished")
 	}
-	l.event(result.KindPhase, "teardown", "")
-	l.must(l.rec.Close())
+	l.Event(result.KindPhase, "teardown", "")
+	l.Must(l.Recorder.Close())
 	return l
 }
 
@@ -163,7 +165,7 @@ func TestPanels(t *testing.T) {
 			p := collected(l, sc).Panels[0]
 			got := []string{p.Unit}
 			for _, s := range p.Series {
-				got = append(got, line(s))
+				got = append(got, recordtest.Line(s))
 			}
 			for _, n := range p.Notes {
 				got = append(got, "note: "+n)
@@ -197,18 +199,18 @@ func TestQueryText(t *testing.T) {
 
 // The published engine's own sample of three reports.
 func TestPublishedSample(t *testing.T) {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
-	j := l.start("vm", "G", "W", 1)
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	j := l.Start("vm", "G", "W", 1)
 	state := workload.Counters{Ops: 1000, Bytes: 4 << 20}
 	for _, add := range []workload.Counters{{}, {Ops: 21103, Bytes: 49266688 * 5}, {Ops: 21155, Bytes: 245604352}} {
-		l.now = l.now.Add(5 * time.Second)
+		l.Now = l.Now.Add(5 * time.Second)
 		state.Ops, state.Bytes = state.Ops+add.Ops, state.Bytes+add.Bytes
-		j.rep.Ops[0] = state
-		j.report()
-		l.must(l.rec.Tick())
+		j.Next.Ops[0] = state
+		j.Report()
+		l.Must(l.Recorder.Tick())
 	}
-	j.end("finished")
+	j.End("finished")
 	sc := &scenario.Scenario{Name: "s"}
 	for _, typ := range []string{"iops", "bandwidth", "active", "errors"} {
 		sc.Results = append(sc.Results, scenario.Result{Name: typ, Title: typ, Kind: scenario.WorkloadResult, Type: typ,
@@ -217,7 +219,7 @@ func TestPublishedSample(t *testing.T) {
 	var got []string
 	for _, p := range collected(l, sc).Panels {
 		for _, s := range p.Series {
-			got = append(got, line(s)+p.Problem)
+			got = append(got, recordtest.Line(s)+p.Problem)
 		}
 	}
 	want := []string{
@@ -279,15 +281,15 @@ func TestGoldenData(t *testing.T) {
 	l := neighbour(t)
 	src := fstest.MapFS{"test.yml": {Data: []byte(labScenario)},
 		"a.fio": {Data: []byte("[global]\nrw=randread\n[a]\nfilename=/dev/sdb\nsize=1G\n")}}
-	l.must(l.folder.CopyScenario(src, []byte(labScenario)))
-	d, err := Collect(t.Context(), l.folder, engines)
-	l.must(err)
+	l.Must(l.Folder.CopyScenario(src, []byte(labScenario)))
+	d, err := Collect(t.Context(), l.Folder, recordtest.Engines)
+	l.Must(err)
 	text, err := json.MarshalIndent(d, "", " ")
-	l.must(err)
+	l.Must(err)
 	text = append(squeeze(text), '\n')
 	golden.Compare(t, filepath.Join("testdata", "neighbour.json"), text)
-	again, err := Collect(t.Context(), l.folder, engines)
-	l.must(err)
+	again, err := Collect(t.Context(), l.Folder, recordtest.Engines)
+	l.Must(err)
 	if d := cmp.Diff(d, again, cmp.Comparer(func(a, b *hist.Histogram) bool { return a.Equal(b) })); d != "" {
 		t.Errorf("collecting again differs:\n%s", d)
 	}
@@ -311,32 +313,32 @@ func squeeze(text []byte) []byte {
 
 // A run killed in its middle: no ends, a torn journal, raw output cut short, an open database.
 func TestKilledRun(t *testing.T) {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
-	l.rec.VM("vm", "G", 0, true)
-	j := l.start("vm", "G", "W", 1)
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	l.Recorder.VM("vm", "G", 0, true)
+	j := l.Start("vm", "G", "W", 1)
 	for range 30 {
-		l.second(func() {
-			j.do(&j.rep.Ops[1], 100, 1<<20, time.Millisecond)
-			j.report()
-			_, err := io.WriteString(j.raw, strings.Repeat("noise\n", 4000)) // so that the output is several blocks
-			l.must(err)
+		l.Second(func() {
+			j.Do(&j.Next.Ops[1], 100, 1<<20, time.Millisecond)
+			j.Report()
+			_, err := io.WriteString(j.Raw, strings.Repeat("noise\n", 4000)) // so that the output is several blocks
+			l.Must(err)
 		})
 	}
-	l.must(j.raw.Close())
-	raw := filepath.Join(l.folder.Dir(), "raw", "vm", "W", "lines.out.zst")
+	l.Must(j.Raw.Close())
+	raw := filepath.Join(l.Folder.Dir(), "raw", "vm", "W", "lines.out.zst")
 	b, err := os.ReadFile(raw)
-	l.must(err)
-	l.must(os.WriteFile(raw, b[:len(b)-9], 0o644))
-	journal, err := os.OpenFile(filepath.Join(l.folder.Dir(), "journal.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
-	l.must(err)
+	l.Must(err)
+	l.Must(os.WriteFile(raw, b[:len(b)-9], 0o644))
+	journal, err := os.OpenFile(filepath.Join(l.Folder.Dir(), "journal.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+	l.Must(err)
 	_, err = journal.WriteString(`{"time":"2026`)
-	l.must(err)
-	l.must(journal.Close())
+	l.Must(err)
+	l.Must(journal.Close())
 
 	d := collected(l, &scenario.Scenario{Name: "s",
 		Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum")}})
-	if got, want := line(d.Panels[0].Series[0]), "vm_group_iops_sum @20:45:00 +10s: - 100*3"; got != want {
+	if got, want := recordtest.Line(d.Panels[0].Series[0]), "vm_group_iops_sum @20:45:00 +10s: - 100*3"; got != want {
 		t.Errorf("%s, want %s %s", got, want, d.Panels[0].Problem)
 	}
 	w := d.Workloads[0]
@@ -355,12 +357,12 @@ func TestKilledRun(t *testing.T) {
 // What is missing is said, and hides nothing else.
 func TestMissingParts(t *testing.T) {
 	l := neighbour(t)
-	l.must(os.Remove(filepath.Join(l.folder.Dir(), "raw", vmName(1), "OLTP", "lines.out.zst")))
-	l.must(l.store.Close())
-	l.store = nil
-	l.must(os.RemoveAll(l.folder.MetricsDir()))
-	d, err := Collect(t.Context(), l.folder, engines)
-	l.must(err)
+	l.Must(os.Remove(filepath.Join(l.Folder.Dir(), "raw", recordtest.VMName(1), "OLTP", "lines.out.zst")))
+	l.Must(l.Store.Close())
+	l.Store = nil
+	l.Must(os.RemoveAll(l.Folder.MetricsDir()))
+	d, err := Collect(t.Context(), l.Folder, recordtest.Engines)
+	l.Must(err)
 	all := strings.Join(d.Problems, "\n")
 	for _, want := range []string{"no database there", "there is no raw output", "cannot be loaded"} {
 		if !strings.Contains(all, want) {
@@ -370,10 +372,10 @@ func TestMissingParts(t *testing.T) {
 	if len(d.Workloads) != 7 || len(d.VMs) != 3 || d.Panels == nil {
 		t.Errorf("%d workloads, %d VMs", len(d.Workloads), len(d.VMs))
 	}
-	d, err = collect(t.Context(), l.folder, nil,
+	d, err = collect(t.Context(), l.Folder, nil,
 		&scenario.Scenario{Name: "s", Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "OLTP", "",
 			"")}}, "")
-	l.must(err)
+	l.Must(err)
 	if !strings.Contains(strings.Join(d.Problems, "\n"), `no engine "lines" to read its output`) ||
 		d.Panels[0].Problem == "" {
 		t.Errorf("%q %q", d.Problems, d.Panels[0].Problem)
@@ -382,11 +384,11 @@ func TestMissingParts(t *testing.T) {
 
 // Of a scenario that cannot be loaded again an error is told, not a warning.
 func TestUnreadableScenario(t *testing.T) {
-	l := newLab(t)
+	l := recordtest.New(t)
 	text := []byte("odd: 1\nname: s\n")
-	l.must(l.folder.CopyScenario(fstest.MapFS{"test.yml": {Data: text}}, text))
-	d, err := Collect(t.Context(), l.folder, nil)
-	l.must(err)
+	l.Must(l.Folder.CopyScenario(fstest.MapFS{"test.yml": {Data: text}}, text))
+	d, err := Collect(t.Context(), l.Folder, nil)
+	l.Must(err)
 	want := "the folder's copy of the scenario cannot be loaded, so its results are missing: " +
 		"test-parsed.yml:1:1: error: the scenario lacks"
 	if len(d.Problems) == 0 || !strings.HasPrefix(d.Problems[0], want) {
@@ -396,12 +398,12 @@ func TestUnreadableScenario(t *testing.T) {
 
 // A run longer than 11,000 points at the author's step is evaluated more coarsely, and says so.
 func TestLongRunIsCoarser(t *testing.T) {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
-	l.rec.VM("vm", "G", 0, true)
-	l.second(func() {})
-	l.now = l.now.Add(16 * time.Hour)
-	l.event(result.KindPhase, "teardown", "")
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	l.Recorder.VM("vm", "G", 0, true)
+	l.Second(func() {})
+	l.Now = l.Now.Add(16 * time.Hour)
+	l.Event(result.KindPhase, "teardown", "")
 	sc := &scenario.Scenario{Name: "s",
 		Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum")}}
 	sc.Results[0].Step = 0
@@ -428,34 +430,34 @@ func TestScaledStep(t *testing.T) {
 // whatever the times of reports and of other workloads.
 func TestPartsEqualWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		l := newLab(t)
-		defer l.close()
-		l.event(result.KindPhase, "run", "")
+		l := recordtest.New(t)
+		defer l.Close()
+		l.Event(result.KindPhase, "run", "")
 		ms := func(name string, low, high int) time.Duration {
 			return time.Duration(rapid.IntRange(low, high).Draw(rt, name)) * time.Millisecond
 		}
-		var jobs []*labJob
+		var jobs []*recordtest.Job
 		for i := range rapid.IntRange(1, 4).Draw(rt, "jobs") {
-			l.now = l.now.Add(ms("gap", 0, 4000))
+			l.Now = l.Now.Add(ms("gap", 0, 4000))
 			load := rapid.SampledFrom([]string{"A", "B"}).Draw(rt, "load")
-			jobs = append(jobs, l.start(vmName(i), "G"+load, load, 1))
+			jobs = append(jobs, l.Start(recordtest.VMName(i), "G"+load, load, 1))
 			if rapid.Bool().Draw(rt, "mark") {
-				l.event(result.KindAnnotation, "run", "mark")
+				l.Event(result.KindAnnotation, "run", "mark")
 			}
 		}
 		for range rapid.IntRange(1, 25).Draw(rt, "reports") {
-			l.now = l.now.Add(ms("interval", 300, 2500))
+			l.Now = l.Now.Add(ms("interval", 300, 2500))
 			for _, j := range jobs {
-				j.do(&j.rep.Ops[0], rapid.Uint64Range(0, 50).Draw(rt, "ops"), 4096, ms("service", 0, 30))
-				j.report()
+				j.Do(&j.Next.Ops[0], rapid.Uint64Range(0, 50).Draw(rt, "ops"), 4096, ms("service", 0, 30))
+				j.Report()
 			}
-			l.must(l.rec.Tick())
+			l.Must(l.Recorder.Tick())
 		}
 		for _, j := range jobs {
-			j.end("finished")
+			j.End("finished")
 		}
-		l.now = l.now.Add(2 * time.Second)
-		l.must(l.rec.Close())
+		l.Now = l.Now.Add(2 * time.Second)
+		l.Must(l.Recorder.Close())
 		d := collected(l, &scenario.Scenario{Name: "s"})
 		count := func(ops []result.OpTotals) (n, inHist uint64) {
 			for _, o := range ops {
@@ -504,7 +506,7 @@ func TestPartsEqualWhole(t *testing.T) {
 		if d := cmp.Diff(perVM, merged); d != "" {
 			rt.Fatal(d)
 		}
-		got, err := l.store.Instant(t.Context(), "sum("+ReadsCompleted+")", l.now)
+		got, err := l.Store.Instant(t.Context(), "sum("+record.ReadsCompleted+")", l.Now)
 		if err != nil || len(got) != 1 || got[0].Points[0].Value != float64(total) {
 			rt.Fatalf("recorded %v of %d, %v", got, total, err)
 		}
@@ -525,31 +527,33 @@ func TestToolClock(t *testing.T) {
 		{"jumps back", 0, -time.Minute, "clock jumped by -1m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := newLab(t)
-			l.event(result.KindPhase, "run", "")
-			l.rec.VM("vm", "G", 0, true)
-			j := l.start("vm", "G", "W", 1)
-			j.skew = c.skew
+			l := recordtest.New(t)
+			l.Event(result.KindPhase, "run", "")
+			l.Recorder.VM("vm", "G", 0, true)
+			j := l.Start("vm", "G", "W", 1)
+			j.Skew = c.skew
 			for s := range 20 {
 				if s == 10 {
-					j.skew += c.jump
+					j.Skew += c.jump
 				}
-				l.second(func() {
-					j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
-					j.report()
+				l.Second(func() {
+					j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+					j.Report()
 				})
 			}
-			j.end("finished")
-			l.event(result.KindPhase, "teardown", "")
-			l.must(l.rec.Close())
+			j.End("finished")
+			l.Event(result.KindPhase, "teardown", "")
+			l.Must(l.Recorder.Close())
 			sc := &scenario.Scenario{Name: "s",
 				Results: []scenario.Result{resultOf(scenario.GroupResult, "iops", "G", "", "sum"),
 					resultOf(scenario.WorkloadResult, "iops", "G", "W", "")}}
 			d := collected(l, sc)
-			if got, want := line(d.Panels[0].Series[0]), "vm_group_iops_sum @20:45:00 +10s: - 100*2"; got != want {
+			if got, want := recordtest.Line(d.Panels[0].Series[0]),
+				"vm_group_iops_sum @20:45:00 +10s: - 100*2"; got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
-			if got, want := line(d.Panels[1].Series[0]), "workload_iops @20:45:01 +1s: - 100*19"; got != want {
+			if got, want := recordtest.Line(d.Panels[1].Series[0]),
+				"workload_iops @20:45:01 +1s: - 100*19"; got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 			if notes := strings.Join(d.Workloads[0].Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" &&
@@ -680,22 +684,22 @@ func TestSignificant(t *testing.T) {
 // A machine that a step has made is listed, on or not; one that was only planned is not. A group that was never on has
 // no views.
 func TestMachinesThatWereNeverOn(t *testing.T) {
-	l := newLab(t)
-	defer l.close()
-	l.must(l.folder.WritePlan(map[string]any{"vms": []map[string]any{
+	l := recordtest.New(t)
+	defer l.Close()
+	l.Must(l.Folder.WritePlan(map[string]any{"vms": []map[string]any{
 		{"name": "a", "group": "A", "node": 0, "step": 1}, {"name": "b", "group": "B", "node": 1, "step": 2},
 		{"name": "c", "group": "C", "node": 1, "step": 3},
 	}}))
 	for _, e := range []result.Event{{Step: 1}, {Step: 2}, {Step: 3, Error: "no space"}} {
-		e.Kind, e.Time = result.KindStepEnd, l.now
-		l.must(l.folder.AppendEvent(e))
+		e.Kind, e.Time = result.KindStepEnd, l.Now
+		l.Must(l.Folder.AppendEvent(e))
 	}
-	l.event(result.KindPhase, "run", "")
-	l.rec.VM("a", "A", 2, true)
+	l.Event(result.KindPhase, "run", "")
+	l.Recorder.VM("a", "A", 2, true)
 	for range 3 {
-		l.second(func() {})
+		l.Second(func() {})
 	}
-	l.must(l.rec.Close())
+	l.Must(l.Recorder.Close())
 	d := collected(l, nil)
 	want := []result.VM{{Name: "a", Group: "A", Node: 2}, {Name: "b", Group: "B", Node: 1, NeverSeenOn: true}}
 	if diff := cmp.Diff(want, d.VMs); diff != "" {
@@ -709,9 +713,9 @@ func TestMachinesThatWereNeverOn(t *testing.T) {
 }
 
 // collected is what Collect makes of a lab's folder with a scenario.
-func collected(l *lab, sc *scenario.Scenario) *result.Data {
-	l.t.Helper()
-	d, err := collect(context.Background(), l.folder, engines, sc, "")
-	l.must(err)
+func collected(l *recordtest.Lab, sc *scenario.Scenario) *result.Data {
+	l.T.Helper()
+	d, err := collect(context.Background(), l.Folder, recordtest.Engines, sc, "")
+	l.Must(err)
 	return d
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/record"
 	"plimsoll/internal/series"
+	"plimsoll/internal/tally"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -81,7 +83,7 @@ func (c *collector) planGrid(ctx context.Context) {
 	c.grid = grid{c.start, step, int((span + step - 1) / step), interval, detail}
 	c.total = nil
 	for range len(c.groups) + 1 {
-		c.total = append(c.total, newCells(c.grid.detailed(), len(c.layout.operations)))
+		c.total = append(c.total, newCells(c.grid.detailed(), len(c.layout.Operations)))
 	}
 	c.perVM = map[string]*cells{}
 }
@@ -119,7 +121,7 @@ func (s *sampler) Report(r workload.Report) {
 		r.Time = r.Time.Add(r.Elapsed)
 	}
 	s.times = append(s.times, r.Time)
-	if histsOf(r.Ops) != nil {
+	if tally.HistsOf(r.Ops) != nil {
 		s.details = append(s.details, r.Time)
 	}
 }
@@ -158,7 +160,7 @@ func newCells(g grid, operations int) *cells {
 }
 
 // add puts what happened between two states into a cell; outside the grid it is left out.
-func (c *cells) add(cell int, from, to mark) error {
+func (c *cells) add(cell int, from, to tally.Mark) error {
 	if cell < 0 || cell >= c.grid.n {
 		return nil
 	}
@@ -283,8 +285,8 @@ func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 	if c.store == nil || c.grid.n == 0 {
 		return nil
 	}
-	query := fmt.Sprintf("sum by (node, instance) (%s{scenario_id=\"%d\"})", ClusterSeries("CpuUsage.Avg.Percent"),
-		c.m.Scenario.ID)
+	query := fmt.Sprintf("sum by (node, instance) (%s{scenario_id=\"%d\"})",
+		record.ClusterSeries("CpuUsage.Avg.Percent"), c.m.Scenario.ID)
 	start, end := c.grid.edge(1), c.grid.edge(c.grid.n)
 	found, err := c.store.Range(ctx, query, start, end, c.grid.step)
 	if err != nil {
@@ -322,44 +324,44 @@ func (c *collector) having(keep func(*track) bool) []*track {
 // views makes the series of some tracks together; those without any operation are left out. q nil leaves out
 // percentiles.
 func (c *collector) views(head result.Series, tracks []*track, q *cells) []result.Series {
-	return append(c.layout.views(head, c.grid, c.binned(tracks, c.grid), q), c.figures(head, tracks)...)
+	return append(views(c.layout, head, c.grid, c.binned(tracks, c.grid), q), c.figures(head, tracks)...)
 }
 
 // views makes the series of what was done in each cell of a grid.
-func (l layout) views(head result.Series, g grid, rates []totals, q *cells) []result.Series {
+func views(l tally.Layout, head result.Series, g grid, rates []tally.Totals, q *cells) []result.Series {
 	var out []result.Series
 	add := func(g grid, op, measure, unit string, values []*float64) {
 		s := head
 		s.Op, s.Measure, s.Unit, s.Start, s.Step, s.Values = op, measure, unit, g.edge(1), g.step.Seconds(), values
 		out = append(out, s)
 	}
-	occurs := func(value func(totals) float64) bool {
-		return slices.ContainsFunc(rates, func(t totals) bool { return t != nil && value(t) > 0 })
+	occurs := func(value func(tally.Totals) float64) bool {
+		return slices.ContainsFunc(rates, func(t tally.Totals) bool { return t != nil && value(t) > 0 })
 	}
 	per := g.step.Seconds()
-	for i, op := range l.operations {
-		if !occurs(func(t totals) float64 { return t.ops(i) }) {
+	for i, op := range l.Operations {
+		if !occurs(func(t tally.Totals) float64 { return t.Ops(i) }) {
 			continue
 		}
-		rate := func(of func(totals) float64) []*float64 {
-			return pick(rates, func(t totals) (float64, bool) { return of(t) / per, true })
+		rate := func(of func(tally.Totals) float64) []*float64 {
+			return pick(rates, func(t tally.Totals) (float64, bool) { return of(t) / per, true })
 		}
-		add(g, op.Name, result.Rate, op.RateUnit(), rate(func(t totals) float64 { return t.ops(i) }))
+		add(g, op.Name, result.Rate, op.RateUnit(), rate(func(t tally.Totals) float64 { return t.Ops(i) }))
 		if op.Bytes {
-			add(g, op.Name, result.Bandwidth, "bytes/s", rate(func(t totals) float64 { return t.bytes(i) }))
+			add(g, op.Name, result.Bandwidth, "bytes/s", rate(func(t tally.Totals) float64 { return t.Bytes(i) }))
 		}
-		if !occurs(func(t totals) float64 { return t.seconds(i) }) {
+		if !occurs(func(t tally.Totals) float64 { return t.Seconds(i) }) {
 			continue
 		}
 		add(g, op.Name, result.LatencyMean, "us",
-			pick(rates, func(t totals) (float64, bool) { return t.seconds(i) / t.ops(i) * 1e6, t.ops(i) >= 1 }))
+			pick(rates, func(t tally.Totals) (float64, bool) { return t.Seconds(i) / t.Ops(i) * 1e6, t.Ops(i) >= 1 }))
 		for k, want := range quantiles {
 			if q != nil {
 				add(q.grid, op.Name, want.measure, "us", q.q[i][k])
 			}
 		}
 	}
-	for k, m := range l.measures {
+	for k, m := range l.Measures {
 		unit := m.Unit
 		switch m.Kind {
 		case result.Single:
@@ -367,8 +369,9 @@ func (l layout) views(head result.Series, g grid, rates []totals, q *cells) []re
 		case result.Count:
 			unit += "/s"
 		}
-		if occurs(func(t totals) float64 { return l.measure(t, k) }) {
-			add(g, "", m.Name, unit, pick(rates, func(t totals) (float64, bool) { return l.measure(t, k) / per, true }))
+		if occurs(func(t tally.Totals) float64 { return l.Measure(t, k) }) {
+			add(g, "", m.Name, unit,
+				pick(rates, func(t tally.Totals) (float64, bool) { return l.Measure(t, k) / per, true }))
 		}
 	}
 	return out
@@ -380,7 +383,7 @@ func (c *collector) figures(head result.Series, tracks []*track) []result.Series
 		return nil
 	}
 	var out []result.Series
-	for at, m := range c.layout.measures {
+	for at, m := range c.layout.Measures {
 		values, any := make([]*float64, c.grid.n), false
 		for _, k := range tracks {
 			if k.single == nil {
@@ -403,8 +406,8 @@ func (c *collector) figures(head result.Series, tracks []*track) []result.Series
 }
 
 // binned re-bins the counters of tracks together; a cell during which none of them ran is nil.
-func (c *collector) binned(tracks []*track, g grid) []totals {
-	out := make([]totals, g.n)
+func (c *collector) binned(tracks []*track, g grid) []tally.Totals {
+	out := make([]tally.Totals, g.n)
 	for _, k := range tracks {
 		first, last := max(0, g.cell(k.from())), min(g.n-1, g.cell(k.to()))
 		before := k.at(g.edge(first))
@@ -414,16 +417,16 @@ func (c *collector) binned(tracks []*track, g grid) []totals {
 			}
 			now := k.at(g.edge(i + 1))
 			if out[i] == nil {
-				out[i] = c.layout.zero()
+				out[i] = c.layout.Zero()
 			}
-			out[i].addPart(before, now, 1)
+			out[i].AddPart(before, now, 1)
 			before = now
 		}
 	}
 	return out
 }
 
-func pick(rates []totals, f func(totals) (float64, bool)) []*float64 {
+func pick(rates []tally.Totals, f func(tally.Totals) (float64, bool)) []*float64 {
 	out := make([]*float64, len(rates))
 	for i, r := range rates {
 		if r == nil {

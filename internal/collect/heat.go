@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"plimsoll/hist"
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 )
 
@@ -126,9 +127,9 @@ func (h *heat) course(op int) *result.Course {
 }
 
 // addOps adds counts and histograms by operation to a list that holds those that occurred.
-func (l layout) addOps(list []result.OpTotals, v totals, hists []*hist.Histogram) []result.OpTotals {
-	for i, op := range l.operations {
-		if v.ops(i) == 0 && v.bytes(i) == 0 {
+func addOps(l tally.Layout, list []result.OpTotals, v tally.Totals, hists []*hist.Histogram) []result.OpTotals {
+	for i, op := range l.Operations {
+		if v.Ops(i) == 0 && v.Bytes(i) == 0 {
 			continue
 		}
 		at := slices.IndexFunc(list, func(o result.OpTotals) bool { return o.Op == op.Name })
@@ -137,9 +138,9 @@ func (l layout) addOps(list []result.OpTotals, v totals, hists []*hist.Histogram
 			at = len(list) - 1
 		}
 		o := &list[at]
-		o.Count += uint64(v.ops(i))
-		o.Bytes += uint64(v.bytes(i))
-		o.Seconds += v.seconds(i)
+		o.Count += uint64(v.Ops(i))
+		o.Bytes += uint64(v.Bytes(i))
+		o.Seconds += v.Seconds(i)
 		if hists != nil && hists[i] != nil {
 			if o.Hist == nil {
 				o.Hist = &hist.Histogram{}

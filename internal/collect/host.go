@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"plimsoll/internal/record"
 	"plimsoll/internal/series"
 	"plimsoll/result"
 )
@@ -25,7 +26,7 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 	over := c.rateWindow()
 	cpu := func(by, modes string) string {
 		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s,mode%s}[%s])) / sum by (%[1]s) (rate(%[2]s{%[3]s}[%[5]s]))",
-			by, HostCPU, scope, modes, over)
+			by, record.HostCPU, scope, modes, over)
 	}
 	numa := c.measured(ctx, cpu("instance, numa_node", `!="idle"`), result.NUMACPU, "%",
 		func(s series.Series) string { return "NUMA node " + s.Label("numa_node") })
@@ -43,11 +44,13 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 			out = append(out, s)
 		}
 	}
-	for _, d := range []struct{ factor, counter, metric, unit string }{{"", HostReadBytes, result.DeviceReadBandwidth,
-		"bytes/s"},
-		{"", HostWrittenBytes, result.DeviceWriteBandwidth, "bytes/s"}, {"", HostReads, result.DeviceReads, "ops/s"},
-		{"", HostWrites, result.DeviceWrites, "ops/s"},
-		{"100 * ", HostIOTime, result.DeviceBusy, "%"}} {
+	for _, d := range []struct{ factor, counter, metric, unit string }{
+		{"", record.HostReadBytes, result.DeviceReadBandwidth, "bytes/s"},
+		{"", record.HostWrittenBytes, result.DeviceWriteBandwidth, "bytes/s"},
+		{"", record.HostReads, result.DeviceReads, "ops/s"},
+		{"", record.HostWrites, result.DeviceWrites, "ops/s"},
+		{"100 * ", record.HostIOTime, result.DeviceBusy, "%"},
+	} {
 		query := fmt.Sprintf("%ssum by (instance, device) (rate(%s{%s}[%s]))", d.factor, d.counter, scope, over)
 		out = append(out, c.measured(ctx, query, d.metric, d.unit, func(s series.Series) string {
 			return s.Label("device")
@@ -120,8 +123,8 @@ func (c *collector) threads(ctx context.Context) {
 		series string
 		of     func(*result.Workload) **float64
 	}{
-		{ThreadBusy, func(w *result.Workload) **float64 { return &w.ThreadBusy }},
-		{ThreadWaiting, func(w *result.Workload) **float64 { return &w.ThreadWaiting }},
+		{record.ThreadBusy, func(w *result.Workload) **float64 { return &w.ThreadBusy }},
+		{record.ThreadWaiting, func(w *result.Workload) **float64 { return &w.ThreadWaiting }},
 	} {
 		query := fmt.Sprintf("avg_over_time(%s{scenario_id=\"%d\"}[%ds])", m.series, c.m.Scenario.ID,
 			int(c.grid.step.Seconds()))

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/record"
+	"plimsoll/internal/record/recordtest"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -14,28 +16,30 @@ import (
 // TestMachines records two CPUs, one at 90 % with half of that in interrupts, a device and a generator's thread, and
 // finds them in the data.
 func TestMachines(t *testing.T) {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
-	j := l.start("vm", "G", "W", 1)
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	j := l.Start("vm", "G", "W", 1)
 	var busy [2]time.Duration
 	for n := range 40 {
-		l.second(func() {
-			j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
-			j.report()
+		l.Second(func() {
+			j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+			j.Report()
 			for i, share := range []float64{0.9, 0.1} {
 				busy[i] += time.Duration(share * float64(time.Second))
-				l.rec.HostCPU(HostCPUTime{Host: "host", CPU: fmt.Sprint(i), NUMA: i, User: busy[i] / 2,
+				l.Recorder.HostCPU(record.HostCPUTime{Host: "host", CPU: fmt.Sprint(i), NUMA: i, User: busy[i] / 2,
 					Interrupt: busy[i] / 2, Idle: time.Duration(n+1)*time.Second - busy[i]})
 			}
 			k := uint64(n + 1)
-			l.rec.HostDevice(HostDevice{Host: "host", Device: "sda", Reads: 50 * k, ReadBytes: 400_000 * k, Writes: k,
-				WrittenBytes: 512 * k, Busy: time.Duration(k) * 250 * time.Millisecond})
+			l.Recorder.HostDevice(
+				record.HostDevice{Host: "host", Device: "sda", Reads: 50 * k, ReadBytes: 400_000 * k, Writes: k,
+					WrittenBytes: 512 * k, Busy: time.Duration(k) * 250 * time.Millisecond},
+			)
 			if n > 2 {
-				l.rec.Generator("vm", "W", 0.75, 0.125)
+				l.Recorder.Generator("vm", "W", 0.75, 0.125)
 			}
 		})
 	}
-	j.end("finished")
+	j.End("finished")
 	d := collected(l, &scenario.Scenario{Name: "s"})
 
 	got := map[string]string{}
@@ -74,21 +78,21 @@ func TestMachines(t *testing.T) {
 
 // One NUMA node is the machine itself, and of many CPUs only the busiest are kept.
 func TestMachinesKeepWhatMatters(t *testing.T) {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
-	j := l.start("vm", "G", "W", 1)
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	j := l.Start("vm", "G", "W", 1)
 	for n := range 20 {
-		l.second(func() {
-			j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
-			j.report()
+		l.Second(func() {
+			j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+			j.Report()
 			for i := range 12 {
 				used := time.Duration(n+1) * time.Duration(i) * 50 * time.Millisecond
-				l.rec.HostCPU(HostCPUTime{Host: "host", CPU: fmt.Sprint(i), User: used,
+				l.Recorder.HostCPU(record.HostCPUTime{Host: "host", CPU: fmt.Sprint(i), User: used,
 					Idle: time.Duration(n+1)*time.Second - used})
 			}
 		})
 	}
-	j.end("finished")
+	j.End("finished")
 	var names []string
 	for _, s := range collected(l, &scenario.Scenario{Name: "s"}).Series {
 		if s.Measure == result.NUMACPU || s.Measure == result.OneCPU {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -67,12 +68,12 @@ func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
 
 // workloadValue is what a result of a workload shows of its counters, with its unit put into the panel. Operations are
 // all that the workload does, of a generator of block I/O reads and writes.
-func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value func(totals, time.Duration) float64,
+func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value func(tally.Totals, time.Duration) float64,
 	cumulative bool, err error) {
 	var ops []int
 	moving := false
 	rate := result.OperationsUnit
-	for at, o := range c.layout.operations {
+	for at, o := range c.layout.Operations {
 		if !c.declares(r.Workload, o) || o.Block == result.BlockDiscard {
 			continue
 		}
@@ -83,7 +84,7 @@ func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value fun
 			rate = "operations/s"
 		}
 	}
-	sum := func(t totals, of func(totals, int) float64) (s float64) {
+	sum := func(t tally.Totals, of func(tally.Totals, int) float64) (s float64) {
 		for _, at := range ops {
 			s += of(t, at)
 		}
@@ -92,19 +93,21 @@ func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value fun
 	switch strings.ToLower(r.Type) {
 	case "iops":
 		p.Unit = rate
-		value = func(t totals, d time.Duration) float64 { return sum(t, totals.ops) / d.Seconds() }
+		value = func(t tally.Totals, d time.Duration) float64 { return sum(t, tally.Totals.Ops) / d.Seconds() }
 	case "bandwidth":
 		if len(ops) > 0 && !moving {
 			return nil, false, fmt.Errorf("workload %q moves no bytes that are counted", r.Workload)
 		}
 		p.Unit = "bytes/s"
-		value = func(t totals, d time.Duration) float64 { return sum(t, totals.bytes) / d.Seconds() }
+		value = func(t tally.Totals, d time.Duration) float64 { return sum(t, tally.Totals.Bytes) / d.Seconds() }
 	case "active":
 		p.Unit = "bool"
-		value = func(t totals, d time.Duration) float64 { return math.Floor(min(sum(t, totals.ops)/d.Seconds(), 1)) }
+		value = func(t tally.Totals, d time.Duration) float64 {
+			return math.Floor(min(sum(t, tally.Totals.Ops)/d.Seconds(), 1))
+		}
 	case "errors":
 		p.Unit, cumulative = "count", true
-		value = func(t totals, _ time.Duration) float64 { return math.Floor(t.errors()) }
+		value = func(t tally.Totals, _ time.Duration) float64 { return math.Floor(t.Errors()) }
 	default:
 		return nil, false, fmt.Errorf("result type %q is not one of workloads", r.Type)
 	}
@@ -148,7 +151,7 @@ func (c *collector) reportGrid(r scenario.Result, byVM map[string][]*track) (g g
 			if first := k.since(); start.IsZero() || first.Before(start) {
 				start = first
 			}
-			end = maxTime(end, k.to())
+			end = tally.Later(end, k.to())
 		}
 	}
 	if r.Aggregate != "" {
@@ -164,10 +167,10 @@ func (c *collector) reportGrid(r scenario.Result, byVM map[string][]*track) (g g
 // since is the moment from which a start's rates are shown: its first report, or the beginning of its count where the
 // reports after that one cover less than three seconds, which would leave a short job without figures.
 func (k *track) since() time.Time {
-	if k.to().Sub(k.marks[1].t) < 3*time.Second {
-		return k.marks[0].t
+	if k.to().Sub(k.marks[1].At) < 3*time.Second {
+		return k.marks[0].At
 	}
-	return k.marks[1].t
+	return k.marks[1].At
 }
 
 // bounded lengthens the step where the panel would become too large, and says so; the grid's points reach from start to
@@ -186,23 +189,23 @@ func bounded(p *result.Panel, g grid, end time.Time, lines int) grid {
 
 // sampled reads a value at every point of the grid. A rate at t is of the step before t, or of that part of it for
 // which there are reports; the first report gives none. Cumulative values are those at t.
-func sampled(tracks []*track, g grid, value func(totals, time.Duration) float64, cumulative bool) []*float64 {
+func sampled(tracks []*track, g grid, value func(tally.Totals, time.Duration) float64, cumulative bool) []*float64 {
 	const least = 500 * time.Millisecond // a shorter part says nothing about a rate
 	out := make([]*float64, g.n)
 	for i := range out {
 		t := g.edge(i)
-		sum, any := tracks[0].meter.layout.zero(), false
+		sum, any := tracks[0].meter.Layout.Zero(), false
 		for _, k := range tracks {
 			if cumulative {
-				if !t.Before(k.marks[1].t.Truncate(time.Second)) {
-					sum.add(k.at(t))
+				if !t.Before(k.marks[1].At.Truncate(time.Second)) {
+					sum.Add(k.at(t))
 					any = true
 				}
 				continue
 			}
-			from, to := maxTime(t.Add(-g.step), k.since()), minTime(t, k.to())
+			from, to := tally.Later(t.Add(-g.step), k.since()), tally.Earlier(t, k.to())
 			if part := to.Sub(from); part >= least {
-				sum.addPart(k.at(from), k.at(to), float64(g.step)/float64(part))
+				sum.AddPart(k.at(from), k.at(to), float64(g.step)/float64(part))
 				any = true
 			}
 		}

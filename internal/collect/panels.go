@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/record"
 	"plimsoll/internal/series"
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -76,9 +78,9 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 	}
 	switch strings.ToLower(r.Type) {
 	case "iops":
-		query, unit = sum("instance", ReadsCompleted, WritesCompleted), "ops/s"
+		query, unit = sum("instance", record.ReadsCompleted, record.WritesCompleted), "ops/s"
 	case "bandwidth":
-		query, unit = sum("instance", ReadBytes, WrittenBytes), "bytes/s"
+		query, unit = sum("instance", record.ReadBytes, record.WrittenBytes), "bytes/s"
 	case "latency":
 		by := "instance"
 		switch r.Aggregate {
@@ -88,8 +90,8 @@ func Query(r scenario.Result, scenarioID int64) (query, unit string, err error) 
 		default:
 			return "", "us", fmt.Errorf("aggregate %q is not defined for latency; use mean", r.Aggregate)
 		}
-		return fmt.Sprintf("(%s / (%s > %s)) * 1000000", sum(by, ReadSeconds, WriteSeconds),
-			sum(by, ReadsCompleted, WritesCompleted), iopsFloor), "us", nil
+		return fmt.Sprintf("(%s / (%s > %s)) * 1000000", sum(by, record.ReadSeconds, record.WriteSeconds),
+			sum(by, record.ReadsCompleted, record.WritesCompleted), iopsFloor), "us", nil
 	case "generic":
 		if strings.TrimSpace(r.Query) == "" {
 			return "", "count", fmt.Errorf("a generic result needs a query")
@@ -202,13 +204,13 @@ func (c *collector) panelWindow(r scenario.Result) (start, end time.Time, err er
 			if start.IsZero() || l.start.Before(start) {
 				start = l.start
 			}
-			end = maxTime(end, l.end)
+			end = tally.Later(end, l.end)
 		}
 	}
 	if start.IsZero() {
 		return start, end, fmt.Errorf("workload %q, which masks this result, never started", r.Mask)
 	}
-	return start.UTC(), maxTime(start.UTC().Truncate(time.Second), end.UTC().Truncate(time.Second)), nil
+	return start.UTC(), tally.Later(start.UTC().Truncate(time.Second), end.UTC().Truncate(time.Second)), nil
 }
 
 // scaledStep is the author's step, or the default one, shortened with a run's time scale: whole seconds, at least one.
@@ -291,7 +293,8 @@ func (c *collector) clusterPanel(ctx context.Context, r scenario.Result, p *resu
 	if err != nil {
 		return err
 	}
-	p.Query = fmt.Sprintf("sum by (node, instance) (%s{scenario_id=\"%d\"})", ClusterSeries(r.Metric), c.m.Scenario.ID)
+	p.Query = fmt.Sprintf("sum by (node, instance) (%s{scenario_id=\"%d\"})", record.ClusterSeries(r.Metric),
+		c.m.Scenario.ID)
 	switch r.Aggregate {
 	case "":
 	case "sum", "min", "max":

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/tally"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -18,12 +19,12 @@ import (
 // track is one start of a workload on a VM as its raw output tells it.
 type track struct {
 	job      result.RawJob
-	meter    *meter
-	marks    []mark      // cumulative counters, without histograms; the first is the zero before the first report
-	single   [][]figure  // by measure of the layout; of those that cannot be added
-	reported []bool      // by measure of the layout
-	final    mark        // with histograms
-	lanes    []laneTrack // of a job that tells them apart
+	meter    *tally.Meter
+	marks    []tally.Mark // cumulative counters, without histograms; the first is the zero before the first report
+	single   [][]figure   // by measure of the layout; of those that cannot be added
+	reported []bool       // by measure of the layout
+	final    tally.Mark   // with histograms
+	lanes    []laneTrack  // of a job that tells them apart
 	cpu      float64
 	clock    time.Duration // how far the tool's was ahead at most, or behind when negative
 	parts    []part        // totals between the workload's cuts
@@ -43,27 +44,27 @@ type figure struct {
 // part is what a track did in one window.
 type part struct {
 	window   int
-	from, to mark
+	from, to tally.Mark
 	hists    []*hist.Histogram
 }
 
 // at is the track's cumulative state at t, interpolated between reports.
-func (k *track) at(t time.Time) totals {
+func (k *track) at(t time.Time) tally.Totals {
 	m := k.marks
-	i := sort.Search(len(m), func(i int) bool { return m[i].t.After(t) })
+	i := sort.Search(len(m), func(i int) bool { return m[i].At.After(t) })
 	switch {
 	case i == 0:
-		return k.marks[0].v // the zero
+		return k.marks[0].Totals // the zero
 	case i == len(m):
-		return m[i-1].v
+		return m[i-1].Totals
 	}
-	v := k.meter.layout.zero()
-	v.setMix(m[i-1].v, m[i].v, float64(t.Sub(m[i-1].t))/float64(m[i].t.Sub(m[i-1].t)))
+	v := k.meter.Layout.Zero()
+	v.SetMix(m[i-1].Totals, m[i].Totals, float64(t.Sub(m[i-1].At))/float64(m[i].At.Sub(m[i-1].At)))
 	return v
 }
 
-func (k *track) from() time.Time { return k.marks[0].t }
-func (k *track) to() time.Time   { return k.marks[len(k.marks)-1].t }
+func (k *track) from() time.Time { return k.marks[0].At }
+func (k *track) to() time.Time   { return k.marks[len(k.marks)-1].At }
 
 // spacing is the median time between reports; 0 with fewer than two.
 func (k *track) spacing() time.Duration {
@@ -72,7 +73,7 @@ func (k *track) spacing() time.Duration {
 	}
 	gaps := make([]time.Duration, 0, len(k.marks)-2)
 	for i := 2; i < len(k.marks); i++ {
-		gaps = append(gaps, k.marks[i].t.Sub(k.marks[i-1].t))
+		gaps = append(gaps, k.marks[i].At.Sub(k.marks[i-1].At))
 	}
 	slices.Sort(gaps)
 	return gaps[len(gaps)/2]
@@ -82,19 +83,19 @@ func (k *track) spacing() time.Duration {
 // histograms of a cell belong together and the cells add up to the whole.
 type cutter struct {
 	bound func(i int) (time.Time, bool) // boundary after cell i; false after the last
-	emit  func(cell int, from, to mark)
+	emit  func(cell int, from, to tally.Mark)
 	cell  int
-	from  mark
+	from  tally.Mark
 }
 
-func (c *cutter) report(prev, now mark) {
+func (c *cutter) report(prev, now tally.Mark) {
 	for {
 		b, ok := c.bound(c.cell)
-		if !ok || now.t.Before(b) {
+		if !ok || now.At.Before(b) {
 			return
 		}
 		to := now
-		if b.Sub(prev.t) < now.t.Sub(b) && !prev.t.Before(c.from.t) {
+		if b.Sub(prev.At) < now.At.Sub(b) && !prev.At.Before(c.from.At) {
 			to = prev
 		}
 		c.emit(c.cell, c.from, to)
@@ -103,7 +104,7 @@ func (c *cutter) report(prev, now mark) {
 }
 
 // finish hands on the rest. What is left beyond the last report's cell belongs to that cell.
-func (c *cutter) finish(last mark) {
+func (c *cutter) finish(last tally.Mark) {
 	c.emit(c.cell, c.from, last)
 	c.from = last
 }
@@ -111,11 +112,11 @@ func (c *cutter) finish(last mark) {
 // replay is the workload.Sink that reads one raw output.
 type replay struct {
 	track   *track
-	cutters func(begin mark) []*cutter
+	cutters func(begin tally.Mark) []*cutter
 	active  []*cutter
 	fine    grid // of the sections
-	prev    mark
-	cut     mark            // the newest report at which cells may be cut: one with histograms where the tool gives any
+	prev    tally.Mark
+	cut     tally.Mark      // the newest report at which cells may be cut: one with histograms where the tool gives any
 	cuts    int             // how many of those there were
 	told    workload.Counts // of that report
 	hists   bool            // it does
@@ -129,13 +130,13 @@ var _ workload.Sink = (*replay)(nil)
 // Report implements workload.Sink.
 func (p *replay) Report(r workload.Report) {
 	k := p.track
-	if !k.meter.fits(r) {
+	if !k.meter.Fits(r) {
 		p.warned["a report that does not hold what the job declares"]++
 		return
 	}
 	clockless := r.Time.IsZero()
 	if clockless {
-		r.Time = maxTime(untimed(r, k.job.Start, k.end), p.prev.t).UTC()
+		r.Time = tally.Later(tally.Untimed(r, k.job.Start, k.end), p.prev.At).UTC()
 	}
 	switch {
 	case len(k.marks) > 0:
@@ -147,9 +148,9 @@ func (p *replay) Report(r workload.Report) {
 	if !clockless {
 		r.Time = p.place(r)
 	}
-	m := k.meter.report(r.Time, r)
+	m := k.meter.Report(r.Time, r)
 	k.note(m, r)
-	with := m.hists != nil
+	with := m.Hists != nil
 	p.hists = p.hists || with
 	if with || !p.hists {
 		for _, c := range p.active {
@@ -162,28 +163,28 @@ func (p *replay) Report(r workload.Report) {
 		p.sections(m, r.Sections, with || !p.hists)
 	}
 	k.cpu = max(k.cpu, r.CPUSeconds)
-	if n := len(k.marks); n > 1 && k.marks[n-1].t.Equal(m.t) {
+	if n := len(k.marks); n > 1 && k.marks[n-1].At.Equal(m.At) {
 		k.marks = k.marks[:n-1] // the later of two at one moment knows more
 	}
-	k.marks = append(k.marks, mark{t: m.t, v: m.v})
+	k.marks = append(k.marks, tally.Mark{At: m.At, Totals: m.Totals})
 	p.prev, p.elapsed = m, r.Elapsed
 }
 
 // note keeps the figures of a report that cannot be added up.
-func (k *track) note(m mark, r workload.Report) {
+func (k *track) note(m tally.Mark, r workload.Report) {
 	for i, v := range r.Values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
 		}
-		at := k.meter.values[i]
+		at := k.meter.Values[i]
 		if k.reported == nil {
-			k.reported = make([]bool, len(k.meter.layout.measures))
-			k.single = make([][]figure, len(k.meter.layout.measures))
+			k.reported = make([]bool, len(k.meter.Layout.Measures))
+			k.single = make([][]figure, len(k.meter.Layout.Measures))
 		}
-		if k.reported[at] = true; k.meter.kinds[i] != result.Single {
+		if k.reported[at] = true; k.meter.Kinds[i] != result.Single {
 			continue
 		}
-		k.single[at] = append(k.single[at], figure{m.t, v})
+		k.single[at] = append(k.single[at], figure{m.At, v})
 	}
 }
 
@@ -211,10 +212,10 @@ func (p *replay) begin(r workload.Report) {
 // zero puts the zero before the first report.
 func (p *replay) zero(began time.Time) {
 	k := p.track
-	zero := mark{t: began.UTC(), v: k.meter.layout.zero()}
+	zero := tally.Mark{At: began.UTC(), Totals: k.meter.Layout.Zero()}
 	k.marks = append(k.marks, zero)
 	for i := range k.lanes {
-		k.lanes[i].prev, k.lanes[i].final = zero, mark{t: zero.t, v: zero.v}
+		k.lanes[i].prev, k.lanes[i].final = zero, tally.Mark{At: zero.At, Totals: zero.Totals}
 	}
 	p.prev, p.cut, p.elapsed = zero, zero, 0
 	p.active = p.cutters(zero)
@@ -233,12 +234,12 @@ func (p *replay) place(r workload.Report) time.Time {
 	at := r.Time.Add(p.shift)
 	step := r.Elapsed - p.elapsed
 	const jump = 5 * time.Second
-	if d := at.Sub(p.prev.t); d < 0 || r.Elapsed > 0 && step > 0 && (d-step).Abs() > jump {
-		fixed := p.prev.t.Add(max(step, 0))
+	if d := at.Sub(p.prev.At); d < 0 || r.Elapsed > 0 && step > 0 && (d-step).Abs() > jump {
+		fixed := p.prev.At.Add(max(step, 0))
 		p.shift += fixed.Sub(at)
 		p.note()
 		p.track.notes = append(p.track.notes, fmt.Sprintf("the tool's clock jumped by %v at %s",
-			(d-step).Round(time.Millisecond), p.prev.t.Format(time.TimeOnly)))
+			(d-step).Round(time.Millisecond), p.prev.At.Format(time.TimeOnly)))
 		at = fixed
 	}
 	return at.UTC()
@@ -268,10 +269,10 @@ func (p *replay) finish() {
 	}
 	k.final = p.cut
 	if p.cuts > 0 {
-		k.every = p.cut.t.Sub(k.from()) / time.Duration(p.cuts)
+		k.every = p.cut.At.Sub(k.from()) / time.Duration(p.cuts)
 	}
 	if p.told != nil {
-		k.final = k.meter.whole(p.cut, p.told)
+		k.final = k.meter.Whole(p.cut, p.told)
 	}
 	for _, text := range slices.Sorted(maps.Keys(p.warned)) {
 		if n := p.warned[text]; n > 1 {
@@ -325,17 +326,17 @@ func declared(j result.RawJob) workload.Declared {
 // histsBetween subtracts cumulative histograms, by operation; nil when there are none. A histogram that went backwards
 // gives nil, and the reason. One that covers more than the time between, because there was none yet at its beginning,
 // gives nil, too.
-func histsBetween(from, to mark) (out []*hist.Histogram, err error) {
-	if to.hists == nil {
+func histsBetween(from, to tally.Mark) (out []*hist.Histogram, err error) {
+	if to.Hists == nil {
 		return nil, nil
 	}
-	out = make([]*hist.Histogram, len(to.hists))
-	for i, h := range to.hists {
+	out = make([]*hist.Histogram, len(to.Hists))
+	for i, h := range to.Hists {
 		var before *hist.Histogram
-		if from.hists != nil {
-			before = from.hists[i]
+		if from.Hists != nil {
+			before = from.Hists[i]
 		}
-		if h == nil || h == before || before == nil && from.v.ops(i) > 0 {
+		if h == nil || h == before || before == nil && from.Totals.Ops(i) > 0 {
 			continue
 		}
 		d, e := h.Sub(before)

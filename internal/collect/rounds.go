@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 )
 
@@ -41,7 +42,7 @@ func (c *collector) roundsOf(l *loadPlan) []round {
 			out = append(out, round{start: k.job.Start, end: k.job.Start})
 			r = &out[len(out)-1]
 		}
-		r.tracks, r.end = append(r.tracks, k), maxTime(r.end, c.endOf(k))
+		r.tracks, r.end = append(r.tracks, k), tally.Later(r.end, c.endOf(k))
 	}
 	for i := range out {
 		out[i].bound(c)
@@ -53,9 +54,9 @@ func (c *collector) roundsOf(l *loadPlan) []round {
 func (r *round) bound(c *collector) {
 	r.together, r.apart = r.start, r.end
 	for _, k := range r.tracks {
-		r.together = maxTime(r.together, k.job.Start)
+		r.together = tally.Later(r.together, k.job.Start)
 		if k.ended == "finished" || k.ended == "stopped" {
-			r.apart = minTime(r.apart, c.endOf(k))
+			r.apart = tally.Earlier(r.apart, c.endOf(k))
 		}
 	}
 	if !r.apart.After(r.together) {
@@ -90,7 +91,7 @@ func (l *loadPlan) judge() {
 	}
 	for _, r := range l.rounds {
 		if n := len(l.spans); n > 0 && !r.together.After(l.spans[n-1].End) { // rounds that overlap
-			l.spans[n-1].End = maxTime(l.spans[n-1].End, r.apart)
+			l.spans[n-1].End = tally.Later(l.spans[n-1].End, r.apart)
 			continue
 		}
 		l.spans = append(l.spans, result.Span{Start: r.together, End: r.apart})
@@ -99,12 +100,12 @@ func (l *loadPlan) judge() {
 
 // spanCutter hands on what a start did within the spans: bounds are the beginnings and ends of spans in turn, so
 // that every cell of an odd number is within one.
-func (l *loadPlan) spanCutter(begin mark, within func(span int, from, to mark)) *cutter {
+func (l *loadPlan) spanCutter(begin tally.Mark, within func(span int, from, to tally.Mark)) *cutter {
 	bounds := make([]time.Time, 0, 2*len(l.spans))
 	for _, s := range l.spans {
 		bounds = append(bounds, s.Start, s.End)
 	}
-	first := slices.IndexFunc(bounds, func(t time.Time) bool { return t.After(begin.t) })
+	first := slices.IndexFunc(bounds, func(t time.Time) bool { return t.After(begin.At) })
 	if first < 0 {
 		first = len(bounds)
 	}
@@ -116,8 +117,8 @@ func (l *loadPlan) spanCutter(begin mark, within func(span int, from, to mark)) 
 			}
 			return bounds[i], true
 		},
-		emit: func(i int, from, to mark) {
-			if i%2 == 1 && to.t.After(from.t) {
+		emit: func(i int, from, to tally.Mark) {
+			if i%2 == 1 && to.At.After(from.At) {
 				within(i/2, from, to)
 			}
 		},
@@ -144,11 +145,12 @@ func (l *loadPlan) judged(w *result.Workload) {
 			for _, p := range k.judged {
 				if p.window == i {
 					parts = append(parts, held{k, p})
-					did, hists := p.to.v.minus(p.from.v), p.hists
-					if !p.from.t.After(k.from()) && !p.to.t.Before(k.final.t) { // all of it, of which more may be known
-						did, hists = k.final.v, k.final.hists
+					did, hists := p.to.Totals.Minus(p.from.Totals), p.hists
+					if !p.from.At.After(k.from()) &&
+						!p.to.At.Before(k.final.At) { // all of it, of which more may be known
+						did, hists = k.final.Totals, k.final.Hists
 					}
-					t.Ops = k.meter.layout.addOps(t.Ops, did, hists)
+					t.Ops = addOps(k.meter.Layout, t.Ops, did, hists)
 				}
 			}
 		}
@@ -160,10 +162,10 @@ func (l *loadPlan) judged(w *result.Workload) {
 	if len(w.Spans) == 0 {
 		return // nothing was reported in them
 	}
-	t.Values = values(l.tracks, w.Seconds(), func(k *track) (from, to mark, span time.Duration) {
+	t.Values = values(l.tracks, w.Seconds(), func(k *track) (from, to tally.Mark, span time.Duration) {
 		return ofWindow(k.judged, func(part) bool { return true })
 	})
-	t.Sections = sections(l.tracks, func(n *laneTrack) mark { return n.judged })
+	t.Sections = sections(l.tracks, func(n *laneTrack) tally.Mark { return n.judged })
 	w.InSpans = t
 }
 
@@ -191,8 +193,8 @@ type held struct {
 func extent(parts []held) (start, end time.Time) {
 	var from, to ends
 	for _, p := range parts {
-		from.add(p.from.t, p.from.t.After(p.track.from()), p.track)
-		to.add(p.to.t, p.to.t.Before(p.track.final.t), p.track)
+		from.add(p.from.At, p.from.At.After(p.track.from()), p.track)
+		to.add(p.to.At, p.to.At.Before(p.track.final.At), p.track)
 	}
 	return from.about(slices.MinFunc(from.at, time.Time.Compare)), to.about(slices.MaxFunc(to.at, time.Time.Compare))
 }
@@ -225,13 +227,13 @@ func (e *ends) about(outermost time.Time) time.Time {
 
 // pause is how much of the time of some parts lies between them.
 func pause(parts []held) (idle time.Duration) {
-	all := slices.SortedFunc(slices.Values(parts), func(a, b held) int { return a.from.t.Compare(b.from.t) })
-	end := all[0].to.t
+	all := slices.SortedFunc(slices.Values(parts), func(a, b held) int { return a.from.At.Compare(b.from.At) })
+	end := all[0].to.At
 	for _, p := range all[1:] {
-		if p.from.t.After(end) {
-			idle += p.from.t.Sub(end)
+		if p.from.At.After(end) {
+			idle += p.from.At.Sub(end)
 		}
-		end = maxTime(end, p.to.t)
+		end = tally.Later(end, p.to.At)
 	}
 	return idle
 }

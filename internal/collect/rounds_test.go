@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/record/recordtest"
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -21,40 +23,40 @@ type turn struct {
 
 // lived is the run in which these starts were made, those of "starts" as a whole being in the journal.
 func lived(t *testing.T, turns []turn, starts ...int) *result.Data {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
 	last := 0
 	for _, one := range turns {
 		last = max(last, one.to)
 	}
-	jobs := make([]*labJob, len(turns))
+	jobs := make([]*recordtest.Job, len(turns))
 	for s := range last + 1 {
 		if slices.Contains(starts, s) {
-			l.must(l.folder.AppendEvent(result.Event{Time: l.now, Kind: result.KindWorkload, Text: "start",
+			l.Must(l.Folder.AppendEvent(result.Event{Time: l.Now, Kind: result.KindWorkload, Text: "start",
 				Data: map[string]any{"vm": "", "workload": "W"}}))
 		}
 		for i, one := range turns {
 			if one.from == s {
-				jobs[i] = l.start(vmName(one.vm), "G", "W", one.attempt)
+				jobs[i] = l.Start(recordtest.VMName(one.vm), "G", "W", one.attempt)
 			}
 			if one.to == s {
-				jobs[i].end(one.ended)
+				jobs[i].End(one.ended)
 				jobs[i] = nil
 			}
 		}
 		if s == last {
 			break
 		}
-		l.second(func() {
+		l.Second(func() {
 			for i, j := range jobs {
 				if j != nil && !turns[i].silent {
-					j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
-					j.report()
+					j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+					j.Report()
 				}
 			}
 		})
 	}
-	l.must(l.rec.Close())
+	l.Must(l.Recorder.Close())
 	return collected(l, &scenario.Scenario{Name: "s"})
 }
 
@@ -127,7 +129,8 @@ func TestTimeByWhichAWorkloadIsJudged(t *testing.T) {
 				t.Errorf("%s: %d times of %d operations", name, j.Ops[0].Hist.Count(), j.Ops[0].Count)
 			}
 			for _, s := range w.Spans {
-				got.Spans = append(got.Spans, span{int(s.Start.Sub(epoch).Seconds()), int(s.End.Sub(epoch).Seconds())})
+				got.Spans = append(got.Spans,
+					span{int(s.Start.Sub(recordtest.Epoch).Seconds()), int(s.End.Sub(recordtest.Epoch).Seconds())})
 			}
 			for _, win := range w.Windows {
 				got.Windows = append(got.Windows, win.Name)
@@ -148,13 +151,8 @@ func TestPausesInWindows(t *testing.T) {
 	d := lived(t, turns)
 	for _, w := range d.Workloads {
 		if j := w.Judged(); j.Seconds() != 80 || w.Starts != 20 || j.Ops[0].Count != 8000 {
-			t.Errorf(
-				"%q: %d operations in %g s of %d starts, want 8000 in 80 of 20",
-				w.VM,
-				j.Ops[0].Count,
-				j.Seconds(),
-				w.Starts,
-			)
+			t.Errorf("%q: %d operations in %g s of %d starts, want 8000 in 80 of 20", w.VM, j.Ops[0].Count, j.Seconds(),
+				w.Starts)
 		}
 		count := uint64(0)
 		for _, win := range w.Windows {
@@ -172,45 +170,45 @@ func TestPausesInWindows(t *testing.T) {
 // Sections end with their sizes: each is told to have worked as long as it had something to do, to the report, and what
 // all did while all VMs ran adds up to what the workload did.
 func TestSectionsThatEnd(t *testing.T) {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
 	lanes := []result.Lane{
 		{Name: "small", Depth: 4, Reads: true, Brief: true},
 		{Name: "large", Depth: 4, Reads: true, Brief: true},
 		{Name: "idle", Depth: 1, Reads: true, Brief: true},
 	}
-	jobs := []*labJob{l.start(vmName(0), "G", "W", 1, lanes...)}
+	jobs := []*recordtest.Job{l.Start(recordtest.VMName(0), "G", "W", 1, lanes...)}
 	until := []int{6, 20}
 	for s := range 20 {
 		if s == 10 {
-			jobs = append(jobs, l.start(vmName(1), "G", "W", 1, lanes...))
+			jobs = append(jobs, l.Start(recordtest.VMName(1), "G", "W", 1, lanes...))
 		}
-		l.second(func() {
+		l.Second(func() {
 			for i, j := range jobs {
 				for k, end := range until {
 					if at := s - 10*i; at < end {
-						j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
-						j.do(&j.rep.Sections[k][0], 100, 4096, time.Millisecond)
+						j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+						j.Do(&j.Next.Sections[k][0], 100, 4096, time.Millisecond)
 					}
 				}
-				j.report()
+				j.Report()
 			}
 		})
 		if s == 19 {
-			jobs[0].end("finished")
+			jobs[0].End("finished")
 			jobs = jobs[1:]
 		}
 	}
 	for range 10 {
-		l.second(func() {
+		l.Second(func() {
 			j := jobs[0]
-			j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
-			j.do(&j.rep.Sections[1][0], 100, 4096, time.Millisecond)
-			j.report()
+			j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+			j.Do(&j.Next.Sections[1][0], 100, 4096, time.Millisecond)
+			j.Report()
 		})
 	}
-	jobs[0].end("finished")
-	l.must(l.rec.Close())
+	jobs[0].End("finished")
+	l.Must(l.Recorder.Close())
 	for _, w := range collected(l, &scenario.Scenario{Name: "s"}).Workloads {
 		if w.VM != "" {
 			var worked []float64
@@ -248,19 +246,21 @@ func TestMeasuresOfLostMachines(t *testing.T) {
 			job:      result.RawJob{VM: vm, Measures: measures},
 			reported: []bool{true, true, true},
 			single:   make([][]figure, 3),
-			meter:    newMeter(layout{nil, measures}, nil, measures),
+			meter:    tally.NewMeter(tally.Layout{Measures: measures}, nil, measures),
 		}
-		k.marks = []mark{
-			{t: epoch, v: totals{0, 0, 0, 0}},
+		k.marks = []tally.Mark{
+			{At: recordtest.Epoch, Totals: tally.Totals{0, 0, 0, 0}},
 			{
-				t: epoch.Add(time.Duration(seconds) * time.Second),
-				v: totals{0, float64(10 * seconds), float64(seconds), 0},
+				At:     recordtest.Epoch.Add(time.Duration(seconds) * time.Second),
+				Totals: tally.Totals{0, float64(10 * seconds), float64(seconds), 0},
 			},
 		}
 		k.single[2] = []figure{{k.to(), float64(seconds)}}
 		return k
 	}
-	all := func(k *track) (mark, mark, time.Duration) { return k.marks[0], k.marks[1], k.to().Sub(k.from()) }
+	all := func(k *track) (tally.Mark, tally.Mark, time.Duration) {
+		return k.marks[0], k.marks[1], k.to().Sub(k.from())
+	}
 	for name, c := range map[string]struct {
 		tracks []*track
 		want   []result.Value

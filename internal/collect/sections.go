@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/record"
+	"plimsoll/internal/tally"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -17,41 +19,41 @@ const (
 
 // laneTrack is what one lane of a start did.
 type laneTrack struct {
-	prev   mark
-	final  mark     // the newest report at which counts and histograms belong together
-	cells  []totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
-	cutter *cutter  // at the workload's spans, nil where it has none
-	judged mark     // what it did in them
+	prev   tally.Mark
+	final  tally.Mark     // the newest report at which counts and histograms belong together
+	cells  []tally.Totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
+	cutter *cutter        // at the workload's spans, nil where it has none
+	judged tally.Mark     // what it did in them
 	// When it had work: the time before the report that first counted some, and the newest interval in which it did.
 	began, from, to time.Time
-	before, after   totals // the states at from and to
+	before, after   tally.Totals // the states at from and to
 }
 
 // moved notes that the lane worked between two reports, when it did.
-func (n *laneTrack) moved(l layout, now mark) {
-	if l.done(now.v) <= l.done(n.prev.v) {
+func (n *laneTrack) moved(l tally.Layout, now tally.Mark) {
+	if l.Done(now.Totals) <= l.Done(n.prev.Totals) {
 		return
 	}
 	if n.began.IsZero() {
-		n.began = n.prev.t
+		n.began = n.prev.At
 	}
-	n.from, n.to, n.before, n.after = n.prev.t, now.t, n.prev.v, now.v
+	n.from, n.to, n.before, n.after = n.prev.At, now.At, n.prev.Totals, now.Totals
 }
 
 // worked is for how long the lane had work, at the least: in the last interval in which it did some, as long as that
 // would have taken at its rate until then, or, where there is no other, as long as its depth takes for the times of its
 // operations.
-func (n *laneTrack) worked(l layout, depth int) time.Duration {
+func (n *laneTrack) worked(l tally.Layout, depth int) time.Duration {
 	last := n.to.Sub(n.from)
-	if until := n.from.Sub(n.began); until > 0 && l.done(n.before) > 0 {
-		rate := l.done(n.before) / until.Seconds()
-		needed := (l.done(n.after) - l.done(n.before)) / rate
+	if until := n.from.Sub(n.began); until > 0 && l.Done(n.before) > 0 {
+		rate := l.Done(n.before) / until.Seconds()
+		needed := (l.Done(n.after) - l.Done(n.before)) / rate
 		return until + min(last, time.Duration(needed*float64(time.Second)))
 	}
 	if n.after == nil || depth <= 0 {
 		return 0
 	}
-	return min(last, time.Duration(l.busy(n.after)/float64(depth)*float64(time.Second)))
+	return min(last, time.Duration(l.Busy(n.after)/float64(depth)*float64(time.Second)))
 }
 
 // workedLanes are the lanes of a VM's starts with for how long each had work, where that is told apart.
@@ -63,7 +65,7 @@ func workedLanes(tracks []*track) []result.Lane {
 				lanes[i].Worked = 0
 				break
 			}
-			lanes[i].Worked += k.lanes[i].worked(k.meter.layout, lanes[i].Depth).Seconds()
+			lanes[i].Worked += k.lanes[i].worked(k.meter.Layout, lanes[i].Depth).Seconds()
 		}
 		lanes[i].Worked = significant(lanes[i].Worked, 6)
 	}
@@ -107,25 +109,25 @@ func (c *collector) lanesOf(k *track) []laneTrack {
 	out := make([]laneTrack, len(k.job.Lanes))
 	for i := range out {
 		if c.apart[l] {
-			out[i].cells = make([]totals, c.fine.n)
+			out[i].cells = make([]tally.Totals, c.fine.n)
 		}
 	}
 	return out
 }
 
 // sections takes what a report placed at m says of each lane; whole says that it is one at which cells may be cut.
-func (p *replay) sections(m mark, all []workload.Counts, whole bool) {
+func (p *replay) sections(m tally.Mark, all []workload.Counts, whole bool) {
 	if len(all) != len(p.track.lanes) {
 		p.warned["a report that does not tell the sections apart"]++
 		return
 	}
 	for i := range p.track.lanes {
 		l := &p.track.lanes[i]
-		now := p.track.meter.counts(m.t, all[i])
+		now := p.track.meter.Counts(m.At, all[i])
 		if l.cells != nil {
-			p.fine.spread(l.cells, l.prev.t, m.t, l.prev.v, now.v)
+			p.fine.spread(l.cells, l.prev.At, m.At, l.prev.Totals, now.Totals)
 		}
-		l.moved(p.track.meter.layout, now)
+		l.moved(p.track.meter.Layout, now)
 		l.prev = now
 		if whole {
 			if l.cutter != nil {
@@ -137,7 +139,7 @@ func (p *replay) sections(m mark, all []workload.Counts, whole bool) {
 }
 
 // spread adds what happened evenly between two moments, at which there are two states, to the cells between them.
-func (g grid) spread(cells []totals, from, to time.Time, before, after totals) {
+func (g grid) spread(cells []tally.Totals, from, to time.Time, before, after tally.Totals) {
 	last := g.cell(to)
 	if last > g.cell(from) && !to.After(g.edge(last)) {
 		last--
@@ -145,28 +147,28 @@ func (g grid) spread(cells []totals, from, to time.Time, before, after totals) {
 	for i := max(0, g.cell(from)); i <= min(last, g.n-1); i++ {
 		share := 1.0
 		if span := to.Sub(from); span > 0 {
-			share = float64(minTime(to, g.edge(i+1)).Sub(maxTime(from, g.edge(i)))) / float64(span)
+			share = float64(tally.Earlier(to, g.edge(i+1)).Sub(tally.Later(from, g.edge(i)))) / float64(span)
 		}
 		if cells[i] == nil {
-			cells[i] = make(totals, len(after))
+			cells[i] = make(tally.Totals, len(after))
 		}
-		cells[i].addPart(before, after, share)
+		cells[i].AddPart(before, after, share)
 	}
 }
 
 // sections are the totals of a workload's lanes over some starts, of each what of gives.
-func sections(tracks []*track, of func(*laneTrack) mark) []result.Section {
+func sections(tracks []*track, of func(*laneTrack) tally.Mark) []result.Section {
 	var out []result.Section
 	for _, k := range tracks {
 		if len(k.lanes) == 0 || out != nil && len(k.lanes) != len(out) {
 			continue
 		}
-		for i, name := range sectionNames(k.job.Lanes) {
+		for i, name := range record.SectionNames(k.job.Lanes) {
 			if len(out) <= i {
 				out = append(out, result.Section{Name: name})
 			}
-			if did := of(&k.lanes[i]); did.v != nil {
-				out[i].Ops = k.meter.layout.addOps(out[i].Ops, did.v, did.hists)
+			if did := of(&k.lanes[i]); did.Totals != nil {
+				out[i].Ops = addOps(k.meter.Layout, out[i].Ops, did.Totals, did.Hists)
 			}
 		}
 	}
@@ -179,8 +181,8 @@ func (c *collector) sectionViews(l *loadPlan) []result.Series {
 		return nil
 	}
 	var out []result.Series
-	for i, name := range sectionNames(l.tracks[0].job.Lanes) {
-		rates := make([]totals, c.fine.n)
+	for i, name := range record.SectionNames(l.tracks[0].job.Lanes) {
+		rates := make([]tally.Totals, c.fine.n)
 		for _, k := range l.tracks {
 			if i >= len(k.lanes) {
 				continue
@@ -190,13 +192,13 @@ func (c *collector) sectionViews(l *loadPlan) []result.Series {
 					continue
 				}
 				if rates[at] == nil {
-					rates[at] = c.layout.zero()
+					rates[at] = c.layout.Zero()
 				}
-				rates[at].add(cell)
+				rates[at].Add(cell)
 			}
 		}
 		head := result.Series{Name: l.name + ": " + name, Group: l.group, Workload: l.name, Section: name}
-		out = append(out, c.layout.views(head, c.fine, rates, nil)...)
+		out = append(out, views(c.layout, head, c.fine, rates, nil)...)
 	}
 	return out
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"plimsoll/internal/record/recordtest"
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -17,58 +19,58 @@ import (
 var oltpLanes = []result.Lane{{Name: "data", Reads: true}, {Name: "log", Writes: true}, {Name: "log", Writes: true}}
 
 // starving runs OLTP in three sections on two VMs for 30 s; the second section does nothing from second 10 to 13.
-func starving(t *testing.T) *lab {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
+func starving(t *testing.T) *recordtest.Lab {
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
 	for i := range 2 {
-		l.rec.VM(vmName(i), "DB", i, true)
+		l.Recorder.VM(recordtest.VMName(i), "DB", i, true)
 	}
-	jobs := []*labJob{l.start(vmName(0), "DB", "OLTP", 1, oltpLanes...),
-		l.start(vmName(1), "DB", "OLTP", 1, oltpLanes...)}
+	jobs := []*recordtest.Job{l.Start(recordtest.VMName(0), "DB", "OLTP", 1, oltpLanes...),
+		l.Start(recordtest.VMName(1), "DB", "OLTP", 1, oltpLanes...)}
 	for s := range 30 {
-		l.second(func() {
+		l.Second(func() {
 			for _, j := range jobs {
-				r := &j.rep
-				j.do(&r.Ops[0], 100, 800<<10, time.Millisecond)
-				j.do(&r.Sections[0][0], 100, 800<<10, time.Millisecond)
+				r := &j.Next
+				j.Do(&r.Ops[0], 100, 800<<10, time.Millisecond)
+				j.Do(&r.Sections[0][0], 100, 800<<10, time.Millisecond)
 				if s < 10 || s >= 13 {
-					j.do(&r.Ops[1], 40, 80<<10, time.Millisecond)
-					j.do(&r.Sections[1][1], 40, 80<<10, time.Millisecond)
+					j.Do(&r.Ops[1], 40, 80<<10, time.Millisecond)
+					j.Do(&r.Sections[1][1], 40, 80<<10, time.Millisecond)
 				}
-				j.do(&r.Ops[1], 5, 40<<10, 8*time.Millisecond)
-				j.do(&r.Sections[2][1], 5, 40<<10, 8*time.Millisecond)
-				j.report()
+				j.Do(&r.Ops[1], 5, 40<<10, 8*time.Millisecond)
+				j.Do(&r.Sections[2][1], 5, 40<<10, 8*time.Millisecond)
+				j.Report()
 			}
 		})
 	}
 	for _, j := range jobs {
-		j.end("finished")
+		j.End("finished")
 	}
-	l.event(result.KindPhase, "teardown", "")
-	l.must(l.rec.Close())
+	l.Event(result.KindPhase, "teardown", "")
+	l.Must(l.Recorder.Close())
 	return l
 }
 
 // What every section did is known by construction; the totals and their series are as they would be without.
 func TestSections(t *testing.T) {
 	l := starving(t)
-	if got, want := l.read(`sum(irate(plimsoll_section_ops_total{section="log", op="write"}[3s]))`,
+	if got, want := l.Read(`sum(irate(plimsoll_section_ops_total{section="log", op="write"}[3s]))`,
 		30), "- 80*10 0*3 80*17"; got != want {
 		t.Errorf("recorded %s, want %s", got, want)
 	}
-	if got, want := l.read(`sum(histogram_count(plimsoll_section_service_time_seconds{section="log (2)"}))`,
+	if got, want := l.Read(`sum(histogram_count(plimsoll_section_service_time_seconds{section="log (2)"}))`,
 		2), "- 10 20"; got != want {
 		t.Errorf("histograms count %s, want %s", got, want)
 	}
 	// no reads of logs, no writes of data
-	if got, want := l.read(`count({__name__=~"plimsoll_section_.*"})`, 2), "12 18*2"; got != want {
+	if got, want := l.Read(`count({__name__=~"plimsoll_section_.*"})`, 2), "12 18*2"; got != want {
 		t.Errorf("%s series, want %s", got, want)
 	}
 	d := collected(l, nil)
 	var lines []string
 	for _, s := range d.Series {
 		if s.Section != "" && s.Workload == "OLTP" && s.Group == "DB" && s.VM == "" {
-			lines = append(lines, s.Section+" "+s.Metric()+", "+line(s))
+			lines = append(lines, s.Section+" "+s.Metric()+", "+recordtest.Line(s))
 		}
 	}
 	const run = " @20:45:01 +1s: "
@@ -105,15 +107,15 @@ func TestSections(t *testing.T) {
 
 // A report that lacks its sections is said, once.
 func TestSectionsMissing(t *testing.T) {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
-	j := l.start(vmName(0), "DB", "OLTP", 1, oltpLanes...)
-	j.rep.Sections = nil
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	j := l.Start(recordtest.VMName(0), "DB", "OLTP", 1, oltpLanes...)
+	j.Next.Sections = nil
 	for range 5 {
-		l.second(func() { j.do(&j.rep.Ops[0], 10, 10, time.Millisecond); j.report() })
+		l.Second(func() { j.Do(&j.Next.Ops[0], 10, 10, time.Millisecond); j.Report() })
 	}
-	j.end("finished")
-	l.must(l.rec.Close())
+	j.End("finished")
+	l.Must(l.Recorder.Close())
 	w := collected(l, nil).Workloads[1]
 	if !strings.Contains(strings.Join(w.Notes, "\n"), "a report that does not tell the sections apart (5 times)") ||
 		w.Ops[0].Count != 50 {
@@ -124,25 +126,29 @@ func TestSectionsMissing(t *testing.T) {
 // What is spread over cells is neither lost nor made, and lies where it was done.
 func TestSpreadConserves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := grid{start: epoch, step: time.Duration(rapid.IntRange(1, 5).Draw(t, "step")) * time.Second, n: 20}
-		from := epoch.Add(time.Duration(rapid.IntRange(0, 10_000).Draw(t, "from")) * time.Millisecond)
+		g := grid{
+			start: recordtest.Epoch,
+			step:  time.Duration(rapid.IntRange(1, 5).Draw(t, "step")) * time.Second,
+			n:     20,
+		}
+		from := recordtest.Epoch.Add(time.Duration(rapid.IntRange(0, 10_000).Draw(t, "from")) * time.Millisecond)
 		to := from.Add(time.Duration(rapid.IntRange(0, 9_000).Draw(t, "long")) * time.Millisecond)
-		cells := make([]totals, g.n)
-		before, after := totals{1, 2, 3}, totals{101, 12, 4}
+		cells := make([]tally.Totals, g.n)
+		before, after := tally.Totals{1, 2, 3}, tally.Totals{101, 12, 4}
 		g.spread(cells, from, to, before, after)
-		sum := totals{0, 0, 0}
+		sum := tally.Totals{0, 0, 0}
 		for i, c := range cells {
 			if c == nil {
 				continue
 			}
-			sum.add(c)
+			sum.Add(c)
 			if g.edge(i).After(to) || g.edge(i+1).Before(from) {
 				t.Fatalf("cell %d holds %v of %v to %v", i, c, from, to)
 			}
 		}
 		for i := range sum {
 			if math.Abs(sum[i]-(after[i]-before[i])) > 1e-9 {
-				t.Fatalf("%v became %v", after.minus(before), sum)
+				t.Fatalf("%v became %v", after.Minus(before), sum)
 			}
 		}
 	})
@@ -150,20 +156,20 @@ func TestSpreadConserves(t *testing.T) {
 
 // A job of two seconds gives its figures: its first report is not all that others are held against.
 func TestShortJob(t *testing.T) {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
-	l.rec.VM(vmName(0), "G", 0, true)
-	j := l.start(vmName(0), "G", "W", 1)
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	l.Recorder.VM(recordtest.VMName(0), "G", 0, true)
+	j := l.Start(recordtest.VMName(0), "G", "W", 1)
 	for range 2 {
-		l.second(func() { j.do(&j.rep.Ops[0], 100, 100<<10, time.Millisecond); j.report() })
+		l.Second(func() { j.Do(&j.Next.Ops[0], 100, 100<<10, time.Millisecond); j.Report() })
 	}
-	j.end("finished")
-	l.event(result.KindPhase, "teardown", "")
-	l.must(l.rec.Close())
+	j.End("finished")
+	l.Event(result.KindPhase, "teardown", "")
+	l.Must(l.Recorder.Close())
 	d := collected(l, &scenario.Scenario{Name: "lab",
 		Results:   []scenario.Result{resultOf(scenario.WorkloadResult, "iops", "G", "W", "sum")},
 		Workloads: []scenario.Workload{{Name: "W", ReportingInterval: time.Second}}})
-	if got, want := line(d.Panels[0].Series[0]), "workload_iops_sum @20:45:00 +1s: - 100*2"; got != want {
+	if got, want := recordtest.Line(d.Panels[0].Series[0]), "workload_iops_sum @20:45:00 +1s: - 100*2"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

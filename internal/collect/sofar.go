@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/record"
 	"plimsoll/internal/series"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -76,18 +77,19 @@ func (c *collector) generalPanels(ctx context.Context) (out []result.Panel) {
 	if c.store == nil || len(c.tracks) == 0 {
 		return nil
 	}
-	moving := slices.ContainsFunc(c.layout.operations, func(o result.Operation) bool { return o.Bytes })
+	moving := slices.ContainsFunc(c.layout.Operations, func(o result.Operation) bool { return o.Bytes })
 	filter := fmt.Sprintf("{scenario_id=\"%d\"}[%s]", c.m.Scenario.ID, lookback)
 	for _, g := range []struct {
 		name, title, unit, query string
 		shown                    bool
 	}{
-		{"throughput", "Throughput of the workloads", result.RateUnit(c.layout.operations),
-			"sum by (workload, prefill) (irate(" + WorkloadOps + filter + "))", true},
+		{"throughput", "Throughput of the workloads", result.RateUnit(c.layout.Operations),
+			"sum by (workload, prefill) (irate(" + record.WorkloadOps + filter + "))", true},
 		{"bandwidth", "Bandwidth of the workloads", "bytes/s",
-			"sum by (workload, prefill) (irate(" + WorkloadBytes + filter + "))", moving},
+			"sum by (workload, prefill) (irate(" + record.WorkloadBytes + filter + "))", moving},
 		{"p99", "99th percentile of the workloads' service time, over 30 seconds", "s",
-			"histogram_quantile(0.99, sum by (workload, prefill) (rate(" + WorkloadService + filter + ")))", true},
+			"histogram_quantile(0.99, sum by (workload, prefill) (rate(" + record.WorkloadService + filter + ")))",
+			true},
 	} {
 		if !g.shown {
 			continue
@@ -131,7 +133,7 @@ func (c *collector) soFarPanel(ctx context.Context, r scenario.Result, p *result
 		return err
 	}
 	var ops []string
-	for _, o := range c.layout.operations {
+	for _, o := range c.layout.Operations {
 		if c.declares(r.Workload, o) && o.Block != result.BlockDiscard {
 			ops = append(ops, regexp.QuoteMeta(o.Name))
 		}
@@ -140,13 +142,13 @@ func (c *collector) soFarPanel(ctx context.Context, r scenario.Result, p *result
 	counted := fmt.Sprintf("{%s, op=~%s}[%s]", filter, quote(strings.Join(ops, "|")), lookback)
 	switch strings.ToLower(r.Type) {
 	case "iops":
-		p.Query = "irate(" + WorkloadOps + counted + ")"
+		p.Query = "irate(" + record.WorkloadOps + counted + ")"
 	case "bandwidth":
-		p.Query = "irate(" + WorkloadBytes + counted + ")"
+		p.Query = "irate(" + record.WorkloadBytes + counted + ")"
 	case "active":
-		p.Query = WorkloadActive + "{" + filter + "}"
+		p.Query = record.WorkloadActive + "{" + filter + "}"
 	case "errors":
-		p.Query = WorkloadErrors + "{" + filter + "}"
+		p.Query = record.WorkloadErrors + "{" + filter + "}"
 	}
 	p.Query = "sum by (instance) (" + p.Query + ")"
 	aggregates := map[string]string{"": "", "sum": "sum", "min": "min", "max": "max", "mean": "avg", "avg": "avg"}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/record/recordtest"
 	"plimsoll/internal/series"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -36,18 +37,18 @@ func TestSoFar(t *testing.T) {
 			},
 		},
 	}
-	store, err := series.OpenReadOnly(l.folder.MetricsDir(), series.Options{})
-	l.must(err)
+	store, err := series.OpenReadOnly(l.Folder.MetricsDir(), series.Options{})
+	l.Must(err)
 	defer store.Close() //nolint:errcheck // a test's
-	got, err := soFar(t.Context(), l.folder, store, sc, "")
-	l.must(err)
+	got, err := soFar(t.Context(), l.Folder, store, sc, "")
+	l.Must(err)
 	show := func(d *result.Data) (out []string) {
 		for _, p := range d.Panels {
 			if p.Problem != "" {
 				out = append(out, p.Name+" problem: "+p.Problem)
 			}
 			for _, s := range p.Series {
-				out = append(out, p.Unit+" "+line(s))
+				out = append(out, p.Unit+" "+recordtest.Line(s))
 			}
 		}
 		return out
@@ -65,7 +66,7 @@ func TestSoFar(t *testing.T) {
 	byName := func(d *result.Data, name string) string {
 		for _, p := range d.Panels {
 			if p.Name == name && len(p.Series) > 0 {
-				return line(p.Series[0])
+				return recordtest.Line(p.Series[0])
 			}
 		}
 		return "none"
@@ -87,12 +88,12 @@ func TestSoFar(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", name, got, want)
 		}
 	}
-	if !got.Start.Equal(epoch.Add(10*time.Second)) || len(got.VMs) != 3 || len(got.Events) != 1 {
+	if !got.Start.Equal(recordtest.Epoch.Add(10*time.Second)) || len(got.VMs) != 3 || len(got.Events) != 1 {
 		t.Errorf("start %v, %d VMs, %d events", got.Start, len(got.VMs), len(got.Events))
 	}
 
 	// Without metrics that can be read there is still what the journal says.
-	bare, err := soFar(t.Context(), l.folder, nil, nil, "no scenario")
+	bare, err := soFar(t.Context(), l.Folder, nil, nil, "no scenario")
 	if err != nil || len(bare.Phases) != len(got.Phases) || len(bare.Panels) != 0 ||
 		!cmp.Equal(bare.Problems, []string{"no scenario"}) {
 		t.Errorf("%+v %v", bare, err)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/record/recordtest"
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -13,30 +15,30 @@ import (
 // A staggered workload is compared with itself only over the time in which all of its VMs worked: the ramp is shown,
 // marked as partial, and an annotation during it opens no window of its own strength.
 func TestStaggeredWindows(t *testing.T) {
-	l := newLab(t)
-	l.event(result.KindPhase, "run", "")
-	var jobs []*labJob
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	var jobs []*recordtest.Job
 	seconds := func(n int) {
 		for range n {
-			l.second(func() {
+			l.Second(func() {
 				for _, j := range jobs {
-					j.do(&j.rep.Ops[0], 100, 4096, time.Millisecond)
-					j.report()
+					j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+					j.Report()
 				}
 			})
 		}
 	}
-	jobs = append(jobs, l.start("vm-0", "G", "W", 1))
+	jobs = append(jobs, l.Start("vm-0", "G", "W", 1))
 	seconds(10)
-	jobs = append(jobs, l.start("vm-1", "G", "W", 1))
+	jobs = append(jobs, l.Start("vm-1", "G", "W", 1))
 	seconds(10)
-	l.event(result.KindAnnotation, "run", "snapshot")
+	l.Event(result.KindAnnotation, "run", "snapshot")
 	seconds(10)
-	jobs[0].end("finished")
+	jobs[0].End("finished")
 	jobs = jobs[1:]
 	seconds(10)
-	jobs[0].end("finished")
-	l.must(l.rec.Close())
+	jobs[0].End("finished")
+	l.Must(l.Recorder.Close())
 	d := collected(l, &scenario.Scenario{Name: "s"})
 
 	type window struct {
@@ -75,8 +77,8 @@ func TestWorstEndIsTold(t *testing.T) {
 	for i := range ends {
 		for k := range ends {
 			tracks := []*track{
-				{ended: ends[i], job: result.RawJob{Message: "first"}, meter: &meter{}},
-				{ended: ends[k], job: result.RawJob{Message: "second"}, meter: &meter{}},
+				{ended: ends[i], job: result.RawJob{Message: "first"}, meter: &tally.Meter{}},
+				{ended: ends[k], job: result.RawJob{Message: "second"}, meter: &tally.Meter{}},
 			}
 			got := (&loadPlan{}).entry(tracks)
 			want := map[bool]string{true: "second", false: "first"}[k > i]

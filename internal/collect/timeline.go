@@ -3,6 +3,7 @@ package collect
 import (
 	"time"
 
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 )
 
@@ -18,10 +19,10 @@ type timeline struct {
 // readTimeline makes phases and marks of the journal. A phase that never ended (the process was killed) ends at the
 // newest moment known from the journal or the metrics.
 func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Time) timeline {
-	tl := timeline{last: maxTime(m.Created, newestPoint), starts: map[string][]time.Time{}}
+	tl := timeline{last: tally.Later(m.Created, newestPoint), starts: map[string][]time.Time{}}
 	closed := true
 	for _, e := range events {
-		tl.last = maxTime(tl.last, e.Time)
+		tl.last = tally.Later(tl.last, e.Time)
 		if tl.first.IsZero() {
 			tl.first = e.Time
 		}
@@ -63,7 +64,7 @@ func (tl timeline) window(m result.Manifest) (start, end time.Time, ran bool) {
 	}
 	start = start.UTC().Truncate(time.Second)
 	end = end.UTC().Truncate(time.Second)
-	return start, maxTime(end, start), ran
+	return start, tally.Later(end, start), ran
 }
 
 // runStart is the moment at which the run phase began, zero when it never did.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 )
 
@@ -42,7 +43,7 @@ func (c *collector) planLoads() {
 		if k.job.Start.Before(l.start) {
 			l.start = k.job.Start
 		}
-		l.end = maxTime(l.end, c.endOf(k))
+		l.end = tally.Later(l.end, c.endOf(k))
 	}
 	for _, l := range c.loads {
 		if l.prefill {
@@ -61,7 +62,7 @@ func (c *collector) planLoads() {
 // endOf is when a start ended; for one that nobody saw end, the newest moment known.
 func (c *collector) endOf(k *track) time.Time {
 	if k.end.IsZero() {
-		return maxTime(c.tl.last, k.job.Start)
+		return tally.Later(c.tl.last, k.job.Start)
 	}
 	return k.end
 }
@@ -168,7 +169,7 @@ func (l *loadPlan) beside(all []*loadPlan, at time.Time) []string {
 }
 
 // cuttersFor are the cutters of one start: the grid of its VM, the workload's windows, the workload's heat map.
-func (c *collector) cuttersFor(k *track, mine *cells, begin mark) []*cutter {
+func (c *collector) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutter {
 	said := false
 	complain := func(err error) {
 		if err != nil && !said {
@@ -177,10 +178,10 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin mark) []*cutter {
 		}
 	}
 	list := []*cutter{{
-		cell: max(0, mine.grid.cell(begin.t)), from: begin,
+		cell: max(0, mine.grid.cell(begin.At)), from: begin,
 		bound: func(i int) (time.Time, bool) { return mine.grid.edge(i + 1), i < mine.grid.n },
-		emit: func(i int, from, to mark) {
-			if !k.job.Prefill && !to.t.Before(mine.grid.start) {
+		emit: func(i int, from, to tally.Mark) {
+			if !k.job.Prefill && !to.At.Before(mine.grid.start) {
 				complain(mine.add(i, from, to))
 			}
 		},
@@ -190,7 +191,7 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin mark) []*cutter {
 		return list
 	}
 	if n := len(l.windows); n > 0 {
-		w, _ := slices.BinarySearchFunc(l.windows, begin.t, func(w result.Window, t time.Time) int {
+		w, _ := slices.BinarySearchFunc(l.windows, begin.At, func(w result.Window, t time.Time) int {
 			return cmp.Or(w.End.Compare(t), -1)
 		})
 		list = append(list, &cutter{
@@ -201,34 +202,34 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin mark) []*cutter {
 				}
 				return l.windows[i].End, true
 			},
-			emit: func(i int, from, to mark) {
+			emit: func(i int, from, to tally.Mark) {
 				h, err := histsBetween(from, to)
 				complain(err)
-				if to.t.After(from.t) {
+				if to.At.After(from.At) {
 					k.parts = append(k.parts, part{i, from, to, h})
 				}
 			},
 		})
 	}
 	if l.spans != nil {
-		list = append(list, l.spanCutter(begin, func(i int, from, to mark) {
+		list = append(list, l.spanCutter(begin, func(i int, from, to tally.Mark) {
 			h, err := histsBetween(from, to)
 			complain(err)
 			k.judged = append(k.judged, part{i, from, to, h})
 		}))
 		for i := range k.lanes {
 			n := &k.lanes[i]
-			n.cutter = l.spanCutter(begin, func(_ int, from, to mark) {
+			n.cutter = l.spanCutter(begin, func(_ int, from, to tally.Mark) {
 				h, _ := histsBetween(from, to) // said of the whole
-				n.judged = n.judged.plus(to.v.minus(from.v), h)
+				n.judged = n.judged.Plus(to.Totals.Minus(from.Totals), h)
 			})
 		}
 	}
 	h := c.heatOf(l)
 	return append(list, &cutter{
-		cell: max(0, h.grid.cell(begin.t)), from: begin,
+		cell: max(0, h.grid.cell(begin.At)), from: begin,
 		bound: func(i int) (time.Time, bool) { return h.grid.edge(i + 1), i < h.grid.n-1 },
-		emit: func(i int, from, to mark) {
+		emit: func(i int, from, to tally.Mark) {
 			d, _ := histsBetween(from, to) // said by the grid's cutter
 			h.add(i, d)
 		},
@@ -243,7 +244,7 @@ func (c *collector) heatOf(l *loadPlan) *heat {
 		span := max(l.end.Sub(l.start), time.Second)
 		step := max(time.Second, c.grid.interval, c.grid.detail, span/heatColumns)
 		step = (step + time.Second - 1).Truncate(time.Second)
-		l.heat = newHeat(grid{start: l.start, step: step, n: int((span + step - 1) / step)}, len(c.layout.operations))
+		l.heat = newHeat(grid{start: l.start, step: step, n: int((span + step - 1) / step)}, len(c.layout.Operations))
 	}
 	return l.heat
 }
@@ -268,20 +269,18 @@ func (c *collector) workloads() []result.Workload {
 				w.Spans, w.Starts = startsOf(byVM[vm]), len(byVM[vm])
 			}
 			w.Lanes = workedLanes(byVM[vm])
-			w.ClockSeconds = slices.MaxFunc(
-				byVM[vm],
-				func(a, b *track) int { return cmp.Compare(a.clock.Abs(), b.clock.Abs()) },
-			).clock.Seconds()
+			w.ClockSeconds = slices.MaxFunc(byVM[vm],
+				func(a, b *track) int { return cmp.Compare(a.clock.Abs(), b.clock.Abs()) }).clock.Seconds()
 			out = append(out, w)
 		}
 		w := l.entry(l.tracks)
 		w.Node = -1
-		w.Sections = sections(l.tracks, func(n *laneTrack) mark { return n.final })
+		w.Sections = sections(l.tracks, func(n *laneTrack) tally.Mark { return n.final })
 		l.judged(&w)
 		if l.heat != nil {
 			w.Heat = l.heat.result()
 			for i := range w.Ops {
-				w.Ops[i].Course = l.heat.course(c.layout.operation(w.Ops[i].Op))
+				w.Ops[i].Course = l.heat.course(c.layout.Operation(w.Ops[i].Op))
 			}
 		}
 		out = append(out, w)
@@ -302,13 +301,13 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 		if w.Start.IsZero() || start.Before(w.Start) {
 			w.Start = start
 		}
-		w.End = maxTime(w.End, end)
+		w.End = tally.Later(w.End, end)
 		if w.Ended == "" || rank(k.ended) > rank(w.Ended) {
 			w.Ended, w.Message = k.ended, k.job.Message
 		}
-		if k.final.v != nil {
-			w.Ops = k.meter.layout.addOps(w.Ops, k.final.v, k.final.hists)
-			w.Errors += uint64(k.final.v.errors())
+		if k.final.Totals != nil {
+			w.Ops = addOps(k.meter.Layout, w.Ops, k.final.Totals, k.final.Hists)
+			w.Errors += uint64(k.final.Totals.Errors())
 		}
 		w.GeneratorCPUSeconds += k.cpu
 		for _, n := range k.notes {
@@ -321,14 +320,12 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 		}
 	}
 	if n := starts(tracks); n > 1 {
-		w.Notes = append(
-			w.Notes,
-			fmt.Sprintf("started %d times; the numbers are of all starts together, without the pauses between them", n),
-		)
+		w.Notes = append(w.Notes,
+			fmt.Sprintf("started %d times; the numbers are of all starts together, without the pauses between them", n))
 	}
-	w.Values = values(tracks, 0, func(k *track) (from, to mark, span time.Duration) {
+	w.Values = values(tracks, 0, func(k *track) (from, to tally.Mark, span time.Duration) {
 		if len(k.marks) < 2 {
-			return mark{}, mark{}, 0
+			return tally.Mark{}, tally.Mark{}, 0
 		}
 		return k.marks[0], k.marks[len(k.marks)-1], k.to().Sub(k.from())
 	})
@@ -340,11 +337,15 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 // cannot be added is given of a single track only, as it reported it last in that part. All parts lie in a time of some
 // seconds, 0
 // for each in its own: a Level of a machine that worked for less of it was nothing in the rest.
-func values(tracks []*track, seconds float64, of func(*track) (from, to mark, span time.Duration)) []result.Value {
-	l := tracks[0].meter.layout
+func values(
+	tracks []*track,
+	seconds float64,
+	of func(*track) (from, to tally.Mark, span time.Duration),
+) []result.Value {
+	l := tracks[0].meter.Layout
 	var out []result.Value
 	for _, m := range tracks[0].job.Measures {
-		at, last := l.of(m.Name), math.NaN()
+		at, last := l.Of(m.Name), math.NaN()
 		type part struct{ done, seconds float64 }
 		byVM := map[string]part{} // a Level of two starts of a machine is one after the other
 		for _, k := range tracks {
@@ -353,9 +354,12 @@ func values(tracks []*track, seconds float64, of func(*track) (from, to mark, sp
 				continue
 			}
 			p := byVM[k.job.VM]
-			byVM[k.job.VM] = part{p.done + l.measure(to.v, at) - l.measure(from.v, at), p.seconds + span.Seconds()}
+			byVM[k.job.VM] = part{
+				p.done + l.Measure(to.Totals, at) - l.Measure(from.Totals, at),
+				p.seconds + span.Seconds(),
+			}
 			for _, f := range k.single[at] {
-				if f.t.After(from.t) && !f.t.After(to.t) {
+				if f.t.After(from.At) && !f.t.After(to.At) {
 					last = f.v
 				}
 			}
@@ -387,7 +391,7 @@ func values(tracks []*track, seconds float64, of func(*track) (from, to mark, sp
 // process.
 func (k *track) measured() (start, end time.Time) {
 	if n := len(k.marks); n > 1 {
-		return k.marks[0].t, k.marks[n-1].t
+		return k.marks[0].At, k.marks[n-1].At
 	}
 	return k.job.Start, k.end
 }
@@ -417,9 +421,9 @@ func (l *loadPlan) windowsOf(tracks []*track) []result.Window {
 				if p.window != i {
 					continue
 				}
-				did := p.to.v.minus(p.from.v)
+				did := p.to.Totals.Minus(p.from.Totals)
 				parts = append(parts, held{k, p})
-				w.Ops, errors = k.meter.layout.addOps(w.Ops, did, p.hists), errors+did.errors()
+				w.Ops, errors = addOps(k.meter.Layout, w.Ops, did, p.hists), errors+did.Errors()
 			}
 		}
 		if len(parts) == 0 {
@@ -427,7 +431,7 @@ func (l *loadPlan) windowsOf(tracks []*track) []result.Window {
 		}
 		w.Start, w.End = extent(parts)
 		w.Pause, w.Errors = pause(parts).Seconds(), uint64(max(0, math.Round(errors)))
-		w.Values = values(tracks, w.Seconds(), func(k *track) (from, to mark, span time.Duration) {
+		w.Values = values(tracks, w.Seconds(), func(k *track) (from, to tally.Mark, span time.Duration) {
 			return ofWindow(k.parts, func(p part) bool { return p.window == i })
 		})
 		out = append(out, w)
@@ -437,13 +441,13 @@ func (l *loadPlan) windowsOf(tracks []*track) []result.Window {
 
 // ofWindow is from where to where the parts of a track go that are asked for, and how long they are; 0 when there is
 // none.
-func ofWindow(parts []part, wanted func(part) bool) (from, to mark, span time.Duration) {
+func ofWindow(parts []part, wanted func(part) bool) (from, to tally.Mark, span time.Duration) {
 	for _, p := range parts {
 		if wanted(p) {
-			if from.v == nil {
+			if from.Totals == nil {
 				from = p.from
 			}
-			to, span = p.to, span+p.to.t.Sub(p.from.t)
+			to, span = p.to, span+p.to.At.Sub(p.from.At)
 		}
 	}
 	return from, to, span

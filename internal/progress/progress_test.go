@@ -10,24 +10,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/collect"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/record"
 	"plimsoll/internal/run"
 	"plimsoll/result"
 )
 
-func rows() []collect.LiveRow {
+func rows() []record.LiveRow {
 	blocks := result.BlockOperations()
-	return []collect.LiveRow{
+	return []record.LiveRow{
 		{Workload: "OLTP", VMs: 1, Ops: 120_000,
-			Rates: []collect.LiveRate{{Operation: blocks[0], PerSecond: 1800, BytesPerSecond: 18 << 20},
+			Rates: []record.LiveRate{{Operation: blocks[0], PerSecond: 1800, BytesPerSecond: 18 << 20},
 				{Operation: blocks[1], PerSecond: 2200, BytesPerSecond: 13 << 20}},
 			Mean: 412 * time.Microsecond, P99: 2 * time.Millisecond},
 		{Workload: "DSS_prefill", VMs: 2, Silent: 1, Prefill: true,
-			Rates: []collect.LiveRate{{Operation: blocks[1], BytesPerSecond: 1 << 30}}, Errors: 3},
+			Rates: []record.LiveRate{{Operation: blocks[1], BytesPerSecond: 1 << 30}}, Errors: 3},
 		{Workload: "TPROC-C", VMs: 1, Ops: 9,
-			Rates: []collect.LiveRate{{Operation: result.Operation{Name: "tx", Noun: "transactions"}, PerSecond: 812}}},
-		{Workload: "Probe", VMs: 1, Values: []collect.LiveValue{{Measure: result.Measure{Name: "NOPM", Unit: "NOPM"},
+			Rates: []record.LiveRate{{Operation: result.Operation{Name: "tx", Noun: "transactions"}, PerSecond: 812}}},
+		{Workload: "Probe", VMs: 1, Values: []record.LiveValue{{Measure: result.Measure{Name: "NOPM", Unit: "NOPM"},
 			Value: 5100}}},
 		{Workload: "New", VMs: 1}, // has reported nothing yet
 	}
@@ -113,7 +113,7 @@ func TestProgressAsksWhenDue(t *testing.T) {
 	asked := 0
 	for range 40 {
 		now = now.Add(time.Second)
-		w.Progress(run.Progress{Step: plan.Step{Number: 3}, Steps: 9, Rows: func() []collect.LiveRow {
+		w.Progress(run.Progress{Step: plan.Step{Number: 3}, Steps: 9, Rows: func() []record.LiveRow {
 			asked++
 			return rows()
 		}})

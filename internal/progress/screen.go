@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll/internal/collect"
+	"plimsoll/internal/record"
 	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
@@ -24,7 +24,7 @@ type moment struct {
 	elapsed     time.Duration // of the run
 	takes       time.Duration // expected
 	unknown     bool          // nothing can say how long it takes
-	rows        []collect.LiveRow
+	rows        []record.LiveRow
 	stopping    bool
 }
 
@@ -193,7 +193,7 @@ func (m moment) times() string {
 	return text
 }
 
-func name(r collect.LiveRow) string {
+func name(r record.LiveRow) string {
 	text := r.Workload
 	if r.Prefill {
 		text = strings.TrimSuffix(text, "_prefill") + " (prefill)"
@@ -208,7 +208,7 @@ func name(r collect.LiveRow) string {
 const mostRates = 2
 
 // rates are what a workload does now: its operations, all of them together when there are many, or its first measure.
-func rates(r collect.LiveRow) string {
+func rates(r record.LiveRow) string {
 	var parts []string
 	total := 0.0
 	for _, o := range r.Rates {
@@ -230,7 +230,7 @@ func rates(r collect.LiveRow) string {
 }
 
 // rate is that of one operation, in the unit that reports print it in.
-func rate(o collect.LiveRate) string {
+func rate(o record.LiveRate) string {
 	if o.Operation.RateUnit() == result.OperationsUnit {
 		return o.Operation.Name + " " + whole(o.PerSecond) + " IOPS"
 	}
@@ -238,7 +238,7 @@ func rate(o collect.LiveRate) string {
 }
 
 // moved is what goes through now, in MiB/s.
-func moved(r collect.LiveRow) string {
+func moved(r record.LiveRow) string {
 	bytes, counted := 0.0, false
 	for _, o := range r.Rates {
 		bytes, counted = bytes+o.BytesPerSecond, counted || o.Operation.Bytes

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
-	"plimsoll/internal/collect"
 	"plimsoll/internal/loads"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/record"
 	"plimsoll/internal/series"
 	"plimsoll/internal/step"
 	"plimsoll/internal/target"
@@ -27,7 +27,7 @@ type execution struct {
 	req      Request
 	folder   *result.Folder
 	store    *series.Store
-	recorder *collect.Recorder
+	recorder *record.Recorder
 	scraper  *scraper // nil until provisioned, and where there is nothing to scrape
 	cost     meter
 	began    time.Time
@@ -98,9 +98,9 @@ func (x *execution) prepare() error {
 	}
 	x.store = store
 	sc := x.req.Scenario
-	x.recorder = collect.NewRecorder(collect.RecorderOptions{
+	x.recorder = record.NewRecorder(record.RecorderOptions{
 		Store: store, Now: x.req.Clock.Now, Base: x.began, Interval: x.interval(),
-		Scope: collect.Scope{ScenarioID: sc.ID, ScenarioName: sc.Name, ScenarioDisplayName: sc.DisplayName,
+		Scope: record.Scope{ScenarioID: sc.ID, ScenarioName: sc.Name, ScenarioDisplayName: sc.DisplayName,
 			ClusterName: x.req.Facts.ClusterName},
 	})
 	x.record(result.Event{Kind: result.KindRunStart, Text: sc.DisplayName,

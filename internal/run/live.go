@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/collect"
 	"plimsoll/internal/loads"
+	"plimsoll/internal/record"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
@@ -177,12 +178,12 @@ func (w *watcher) underneath(ctx context.Context) {
 		if c.CPU >= 0 {
 			cpu = strconv.Itoa(c.CPU)
 		}
-		w.x.recorder.HostCPU(collect.HostCPUTime{Host: c.Host, CPU: cpu, NUMA: c.NUMA, User: c.User, System: c.System,
+		w.x.recorder.HostCPU(record.HostCPUTime{Host: c.Host, CPU: cpu, NUMA: c.NUMA, User: c.User, System: c.System,
 			Interrupt: c.Interrupt,
 			Steal:     c.Steal, Idle: c.Idle})
 	}
 	for _, d := range now.Devices {
-		w.x.recorder.HostDevice(collect.HostDevice(d))
+		w.x.recorder.HostDevice(record.HostDevice(d))
 	}
 	for _, g := range now.Generators {
 		w.x.recorder.Generator(g.VM, g.Label, g.Busy, g.Waiting)

@@ -26,6 +26,7 @@ import (
 	"plimsoll/internal/collect"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/record"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
@@ -77,7 +78,7 @@ type Progress struct {
 	Unknown bool
 	// Rows is what the workloads do now. It costs a look at every VM: call it, during Progress, only for what will be
 	// shown.
-	Rows func() []collect.LiveRow
+	Rows func() []record.LiveRow
 }
 
 // Summary is how a run went.

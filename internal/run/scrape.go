@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
-	"plimsoll/internal/collect"
+	"plimsoll/internal/record"
 	"plimsoll/internal/series"
 	"plimsoll/internal/target"
 	"plimsoll/result"
@@ -47,7 +47,7 @@ type endpointKey struct{ machine, name string }
 type endpoint struct {
 	key      endpointKey
 	get      target.Getter
-	exporter *collect.Exporter
+	exporter *record.Exporter
 	page     bytes.Buffer
 	busy     chan struct{} // holds a token while get is at work, which may be beyond the deadline
 	failing  bool

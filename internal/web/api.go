@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/collect"
+	"plimsoll/internal/record"
 	"plimsoll/internal/series"
 	"plimsoll/internal/visible"
 )
@@ -294,7 +294,7 @@ func metadata(ctx context.Context, q question) (reply, error) {
 	}
 	data := make(map[string]any, len(names))
 	for _, name := range names {
-		d := collect.Describe(name)
+		d := record.Describe(name)
 		data[name] = []map[string]string{{"type": d.Type, "help": d.Help, "unit": ""}}
 	}
 	return reply{Data: data, Warnings: warnings}, nil

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/goleak"
 
 	"plimsoll/hist"
-	"plimsoll/internal/collect"
 	"plimsoll/internal/needs"
+	"plimsoll/internal/record"
 	"plimsoll/internal/series"
 	"plimsoll/internal/visible/visibletest"
 	"plimsoll/internal/web"
@@ -146,9 +146,9 @@ func (r *running) work(seconds int) *running {
 		h := &hist.Histogram{}
 		h.Add(2_000_000, r.ops)
 		b := r.store.Batch()
-		b.Float(collect.WorkloadOps, scope, r.at, float64(r.ops))
-		b.Float(collect.WorkloadBytes, scope, r.at, float64(r.ops)*4096)
-		b.Histogram(collect.WorkloadService, scope, r.at, h)
+		b.Float(record.WorkloadOps, scope, r.at, float64(r.ops))
+		b.Float(record.WorkloadBytes, scope, r.at, float64(r.ops)*4096)
+		b.Histogram(record.WorkloadService, scope, r.at, h)
 		if err := b.Commit(); err != nil {
 			r.Fatal(err)
 		}

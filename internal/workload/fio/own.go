@@ -602,18 +602,12 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		line("\nvars:")
 	}
 	if o.seconds > 0 {
-		line(
-			"  runtime_secs:\n    default: %d\n    min: 1\n    description: How long the jobs run, in seconds.",
-			o.seconds,
-		)
+		line("  runtime_secs:\n    default: %d\n    min: 1\n    description: How long the jobs run, in seconds.",
+			o.seconds)
 	}
 	for _, f := range o.swept {
-		line(
-			"  %s:\n    default: %s\n    description: fio's option %s in every job.",
-			f.variable,
-			typed(f.values[0]),
-			f.key,
-		)
+		line("  %s:\n    default: %s\n    description: fio's option %s in every job.", f.variable, typed(f.values[0]),
+			f.key)
 	}
 	if repeats := max(o.request.Repeats, 1); len(o.swept) > 0 || repeats > 1 {
 		line("\nexperiment:")
@@ -629,16 +623,10 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		}
 		line("  repeats: %d", repeats)
 	}
-	line(
-		"\nvms:\n  - Load:\n      template: ubuntu1604\n      vcpus: %d\n      ram_mb: %d",
-		max(o.vcpus, 2),
-		2048+2*o.bufferMB,
-	)
-	line(
-		"      data_disks:\n        count: %d\n        size: %d\n      nodes: \"0\"\n      count_per_cluster: 1",
-		len(o.order),
-		gigabytes,
-	)
+	line("\nvms:\n  - Load:\n      template: ubuntu1604\n      vcpus: %d\n      ram_mb: %d", max(o.vcpus, 2),
+		2048+2*o.bufferMB)
+	line("      data_disks:\n        count: %d\n        size: %d\n      nodes: \"0\"\n      count_per_cluster: 1",
+		len(o.order), gigabytes)
 	line("\nworkloads:")
 	for _, s := range stages {
 		line("  - %q:\n      vm_group: Load\n      config_file: %s", s.name, s.file)
@@ -652,8 +640,7 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 	}
 	if filled {
 		line(
-			"  - Prefill:\n      vm_group: Load\n      config_file: prefill.fio\n      iogen_params:\n        reporting_interval: 1",
-		)
+			"  - Prefill:\n      vm_group: Load\n      config_file: prefill.fio\n      iogen_params:\n        reporting_interval: 1")
 	}
 	line("\nresults:")
 	for i, s := range stages {
@@ -665,17 +652,13 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 			line("  - Stage %d %s:\n      title: %q", i+1, r.kind, s.name+": "+r.title)
 			line(
 				"      vm_group: Load\n      result_type: %s\n      aggregate: %s\n      step: 1s\n      workload_mask: %q",
-				r.kind,
-				map[bool]string{true: "mean", false: "sum"}[r.kind == "latency"],
-				s.name,
-			)
+				r.kind, map[bool]string{true: "mean", false: "sum"}[r.kind == "latency"], s.name)
 			line("      result_hint: %s\n      report_group: performance", r.hint)
 			line("      report_metrics:\n        - Median\n        - Variability")
 		}
 	}
 	line(
-		"\nsetup:\n  - cluster.CleanUp: {}\n  - vm_group.CloneFromTemplate:\n      vm_group_name: Load\n      power_on: True",
-	)
+		"\nsetup:\n  - cluster.CleanUp: {}\n  - vm_group.CloneFromTemplate:\n      vm_group_name: Load\n      power_on: True")
 	if filled {
 		line("  - workload.PrefillRun:\n      workload_name: Prefill")
 	}

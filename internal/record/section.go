@@ -1,18 +1,19 @@
-package collect
+package record
 
 import (
 	"plimsoll/internal/series"
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 )
 
 // sections are the loads that a Recorder writes for the lanes of a start.
 func (v *vmState) sections(scope Scope, d result.RawJob) []*load {
 	var out []*load
-	for i, name := range sectionNames(d.Lanes) {
+	for i, name := range SectionNames(d.Lanes) {
 		ls := scope.labels(series.Label{Name: "instance", Value: v.name},
 			series.Label{Name: "vm_group", Value: v.group},
 			series.Label{Name: "workload", Value: d.Workload}, series.Label{Name: "section", Value: name})
-		l := newLoad(name, layout{operations: d.Operations}, ls, SectionOps, SectionBytes, SectionService)
+		l := newLoad(name, tally.Layout{Operations: d.Operations}, ls, SectionOps, SectionBytes, SectionService)
 		for k, o := range d.Operations {
 			l.seen[k] = d.Lanes[i].Does(o)
 		}

@@ -1,4 +1,4 @@
-package collect
+package record
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 
 	"plimsoll/hist"
 	"plimsoll/internal/series"
+	"plimsoll/internal/tally"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -15,9 +16,9 @@ import (
 type load struct {
 	name    string
 	prefill bool
-	layout  layout
-	ended   totals            // of finished starts
-	state   totals            // at the tick last asked for
+	layout  tally.Layout
+	ended   tally.Totals      // of finished starts
+	state   tally.Totals      // at the tick last asked for
 	hists   []*hist.Histogram // of finished starts, by operation
 	sent    []*hist.Histogram // as last reported and written
 	job     *Job              // the running one, nil between starts
@@ -36,17 +37,17 @@ type opSeries struct {
 }
 
 // newLoad prepares a load whose operations' series have these names and labels.
-func newLoad(name string, l layout, ls []series.Label, ops, bytes, service string) *load {
-	n := len(l.operations)
-	out := &load{name: name, layout: l, ended: l.zero(), state: l.zero(), hists: make([]*hist.Histogram, n),
+func newLoad(name string, l tally.Layout, ls []series.Label, ops, bytes, service string) *load {
+	n := len(l.Operations)
+	out := &load{name: name, layout: l, ended: l.Zero(), state: l.Zero(), hists: make([]*hist.Histogram, n),
 		sent: make([]*hist.Histogram, n), seen: make([]bool, n)}
-	for i, o := range l.operations {
+	for i, o := range l.Operations {
 		with := append(slices.Clone(ls), series.Label{Name: "op", Value: o.Name})
 		out.byOp = append(out.byOp, opSeries{series.NewRow(handles(with, ops, bytes)...),
 			series.NewHandle(service, with)})
 		out.seen[i] = o.Block != result.BlockDiscard // those are rare
 	}
-	for _, m := range l.measures {
+	for _, m := range l.Measures {
 		with := append(slices.Clone(ls), series.Label{Name: "measure", Value: m.Name},
 			series.Label{Name: "unit", Value: m.Unit})
 		out.values = append(out.values, series.NewRow(series.NewHandle(WorkloadMeasure, with)))
@@ -60,9 +61,9 @@ type Job struct {
 	vm    *vmState
 	load  *load
 	start time.Time
-	meter *meter
-	ticks []mark // reports not yet wholly passed by the ticks written; ticks[0] is at or before the next tick
-	marks []mark // the array in which ticks lie, from its beginning
+	meter *tally.Meter
+	ticks []tally.Mark // reports not yet wholly passed by the ticks written; ticks[0] is at or before the next tick
+	marks []tally.Mark // the array in which ticks lie, from its beginning
 	// for Live: the newest report, and two earlier ones at least half an interval apart, so that two reports of nearly
 	// the same moment (a tool's last two) do not make a rate out of nothing
 	now, middle, before placed
@@ -101,14 +102,14 @@ func (r *Recorder) Job(d result.RawJob) *Job {
 	}
 	now := r.now()
 	l.job = &Job{r: r, vm: v, load: l, start: now, now: placed{t: now}, middle: placed{t: now}, before: placed{t: now},
-		meter: newMeter(l.layout, d.Operations, d.Measures), index: workload.BlockIndexes(l.layout.operations)}
-	l.job.ticks = []mark{{t: now, v: l.job.meter.vector()}}
+		meter: tally.NewMeter(l.layout, d.Operations, d.Measures), index: workload.BlockIndexes(l.layout.Operations)}
+	l.job.ticks = []tally.Mark{{At: now, Totals: l.job.meter.Vector()}}
 	if d.Apart && l.sections == nil {
 		l.sections = v.sections(r.o.Scope, d)
 	}
 	for _, s := range l.sections {
-		s.job = &Job{r: r, vm: v, load: s, start: now, ticks: []mark{{t: now, v: s.layout.zero()}},
-			meter: newMeter(s.layout, d.Operations, nil)}
+		s.job = &Job{r: r, vm: v, load: s, start: now, ticks: []tally.Mark{{At: now, Totals: s.layout.Zero()}},
+			meter: tally.NewMeter(s.layout, d.Operations, nil)}
 	}
 	return l.job
 }
@@ -124,7 +125,8 @@ func (v *vmState) load(scope Scope, d result.RawJob) *load {
 	if d.Prefill {
 		ls = append(ls, series.Label{Name: "prefill", Value: "true"})
 	}
-	l := newLoad(d.Workload, layout{d.Operations, d.Measures}, ls, WorkloadOps, WorkloadBytes, WorkloadService)
+	l := newLoad(d.Workload, tally.Layout{Operations: d.Operations, Measures: d.Measures}, ls, WorkloadOps,
+		WorkloadBytes, WorkloadService)
 	l.prefill, l.running = d.Prefill, series.NewRow(handles(ls, WorkloadActive, WorkloadErrors)...)
 	v.loads = append(v.loads, l)
 	return l
@@ -134,7 +136,7 @@ func (v *vmState) load(scope Scope, d result.RawJob) *load {
 func (j *Job) Report(rep workload.Report) {
 	j.vm.mu.Lock()
 	defer j.vm.mu.Unlock()
-	if j.over || !j.meter.fits(rep) {
+	if j.over || !j.meter.Fits(rep) {
 		return
 	}
 	j.makeRoom()
@@ -143,20 +145,20 @@ func (j *Job) Report(rep workload.Report) {
 	if len(j.ticks) == 1 && j.now.t.Equal(j.start) && rep.Elapsed > 0 {
 		// The counters began when the tool did, not when it was sent for.
 		if began := at.Add(-rep.Elapsed); began.After(j.start) {
-			j.ticks = append(j.ticks, mark{t: began, v: j.meter.vector()})
-			newest.t = began
+			j.ticks = append(j.ticks, tally.Mark{At: began, Totals: j.meter.Vector()})
+			newest.At = began
 			for _, s := range j.load.sections {
-				s.job.ticks = append(s.job.ticks, mark{t: began, v: s.layout.zero()})
+				s.job.ticks = append(s.job.ticks, tally.Mark{At: began, Totals: s.layout.Zero()})
 			}
 		}
 	}
-	j.gap = max(j.gap, at.Sub(newest.t))
-	j.pass(at.Sub(rep.Time), newest.t, at)
-	j.ticks = append(j.ticks, j.meter.report(at, rep))
+	j.gap = max(j.gap, at.Sub(newest.At))
+	j.pass(at.Sub(rep.Time), newest.At, at)
+	j.ticks = append(j.ticks, j.meter.Report(at, rep))
 	j.marks = j.ticks
 	if all := j.load.sections; len(all) == len(rep.Sections) {
 		for i, s := range all {
-			s.job.ticks = append(s.job.ticks, s.job.meter.counts(at, rep.Sections[i]))
+			s.job.ticks = append(s.job.ticks, s.job.meter.Counts(at, rep.Sections[i]))
 		}
 	}
 	j.vm.idle.Store(0)
@@ -177,7 +179,7 @@ func (j *Job) Cadence(every time.Duration) {
 func (j *Job) makeRoom() {
 	j.ticks = append(j.marks[:0], j.ticks...)
 	clear(j.marks[min(len(j.ticks), len(j.marks)):])
-	j.meter.reuse(j.ticks)
+	j.meter.Reuse(j.ticks)
 }
 
 // Points implements workload.Tracer.
@@ -192,16 +194,16 @@ func (j *Job) pass(shift time.Duration, from, to time.Time) {
 	j.ticks = slices.Grow(j.ticks, len(j.points)+1)
 	for i := range j.points {
 		p := &j.points[i]
-		m := mark{t: p.Time.Add(shift), v: j.meter.vector()}
-		if !m.t.After(from) || !m.t.Before(to) {
+		m := tally.Mark{At: p.Time.Add(shift), Totals: j.meter.Vector()}
+		if !m.At.After(from) || !m.At.Before(to) {
 			continue
 		}
 		for d, op := range j.index {
 			if op >= 0 {
-				m.v.set(op, &workload.Counters{Ops: p.Ops[d], Bytes: p.Bytes[d], Seconds: p.Seconds[d]})
+				m.Totals.Set(op, &workload.Counters{Ops: p.Ops[d], Bytes: p.Bytes[d], Seconds: p.Seconds[d]})
 			}
 		}
-		m.v[0] = j.ticks[len(j.ticks)-1].v[0]
+		m.Totals[0] = j.ticks[len(j.ticks)-1].Totals[0]
 		j.ticks = append(j.ticks, m)
 	}
 	j.points = nil
@@ -213,9 +215,9 @@ func (j *Job) pass(shift time.Duration, from, to time.Time) {
 // closer together than they are. A report without a clock is as old as the job was when it was made; see untimed.
 func (j *Job) place(rep workload.Report) time.Time {
 	now := j.r.now()
-	floor := j.ticks[len(j.ticks)-1].t
+	floor := j.ticks[len(j.ticks)-1].At
 	if rep.Time.IsZero() {
-		return maxTime(untimed(rep, j.start, now), floor).Round(0).UTC()
+		return tally.Later(tally.Untimed(rep, j.start, now), floor).Round(0).UTC()
 	}
 	arrived := now.Sub(rep.Time)
 	if !j.bounded {
@@ -232,7 +234,7 @@ func (j *Job) place(rep workload.Report) time.Time {
 		j.low, j.high = arrived, arrived
 		at = now
 	}
-	return maxTime(at, floor).Round(0).UTC()
+	return tally.Later(at, floor).Round(0).UTC()
 }
 
 // Warn implements workload.Sink.
@@ -260,7 +262,7 @@ func (j *Job) ClockSeconds() float64 {
 	return j.ahead.Round(time.Millisecond).Seconds()
 }
 
-func (j *Job) lastTime() time.Time { return j.ticks[len(j.ticks)-1].t }
+func (j *Job) Heard() time.Time { return j.ticks[len(j.ticks)-1].At }
 
 // horizon is the moment up to which the job's counters are known: its newest report, or now when it has ended or been
 // silent for long. The former stays so until the time given, unless the job is heard of.
@@ -269,56 +271,56 @@ func (j *Job) horizon(now time.Time) (known, until time.Time) {
 	if j.over || now.After(until) {
 		return now, until
 	}
-	return j.lastTime(), until
+	return j.Heard(), until
 }
 
 // silentFrom is when the job will have been silent for long.
-func (j *Job) silentFrom() time.Time { return j.lastTime().Add(3 * max(j.gap, j.r.o.Interval)) }
+func (j *Job) silentFrom() time.Time { return j.Heard().Add(3 * max(j.gap, j.r.o.Interval)) }
 
 // at is the state of the load at a tick, until the next one is asked for. Ticks are asked for in order; reports that
 // are passed are forgotten.
-func (l *load) at(t time.Time) totals {
+func (l *load) at(t time.Time) tally.Totals {
 	sum := l.state
 	copy(sum, l.ended)
 	if l.job == nil {
 		return sum
 	}
 	m := l.job.ticks
-	for len(m) > 1 && !m[1].t.After(t) {
-		if m[1].hists == nil {
-			m[1].hists = m[0].hists // until there are newer ones
+	for len(m) > 1 && !m[1].At.After(t) {
+		if m[1].Hists == nil {
+			m[1].Hists = m[0].Hists // until there are newer ones
 		}
 		m = m[1:]
 	}
 	l.job.ticks = m
 	switch {
-	case t.Before(m[0].t):
+	case t.Before(m[0].At):
 		return sum
-	case len(m) == 1 || t.Equal(m[0].t):
-		sum.add(m[0].v)
+	case len(m) == 1 || t.Equal(m[0].At):
+		sum.Add(m[0].Totals)
 	default:
-		f := float64(t.Sub(m[0].t)) / float64(m[1].t.Sub(m[0].t))
-		sum.add(m[0].v)
-		sum.addPart(m[0].v, m[1].v, f)
-		sum.round(l.layout)
+		f := float64(t.Sub(m[0].At)) / float64(m[1].At.Sub(m[0].At))
+		sum.Add(m[0].Totals)
+		sum.AddPart(m[0].Totals, m[1].Totals, f)
+		sum.Round(l.layout)
 	}
 	return sum
 }
 
 // write appends the load's own series at a tick.
-func (l *load) write(b *series.Batch, t time.Time, v totals) {
+func (l *load) write(b *series.Batch, t time.Time, v tally.Totals) {
 	active := 0.0
-	if j := l.job; j != nil && !t.Before(j.start) && !(j.over && t.After(j.lastTime())) {
+	if j := l.job; j != nil && !t.Before(j.start) && !(j.over && t.After(j.Heard())) {
 		active = 1
 	}
 	if l.running != nil {
-		b.AppendRow(l.running, t, active, v.errors())
+		b.AppendRow(l.running, t, active, v.Errors())
 	}
 	for i := range l.byOp {
-		if l.seen[i] = l.seen[i] || v.ops(i) > 0; !l.seen[i] {
+		if l.seen[i] = l.seen[i] || v.Ops(i) > 0; !l.seen[i] {
 			continue
 		}
-		b.AppendRow(l.byOp[i].done, t, v.ops(i), v.bytes(i))
+		b.AppendRow(l.byOp[i].done, t, v.Ops(i), v.Bytes(i))
 		if h := l.newHist(i); h != nil {
 			b.AppendHistogram(l.byOp[i].service, t, h)
 		}
@@ -334,7 +336,7 @@ func (l *load) writeValues(b *series.Batch, t time.Time) {
 	if len(l.values) == 0 || l.job == nil {
 		return
 	}
-	for i, v := range l.job.ticks[0].values {
+	for i, v := range l.job.ticks[0].Values {
 		if !math.IsNaN(v) {
 			b.AppendRow(l.values[i], t, v)
 		}
@@ -348,23 +350,23 @@ func (l *load) newHist(op int) *hist.Histogram {
 		return nil
 	}
 	h := (*hist.Histogram)(nil)
-	if all := l.job.ticks[0].hists; all != nil {
+	if all := l.job.ticks[0].Hists; all != nil {
 		h = all[op]
 	}
 	if h == nil || h == l.sent[op] || h.Count() == 0 {
 		return nil
 	}
 	l.sent[op] = h
-	return merged(l.hists[op], h)
+	return tally.Merged(l.hists[op], h)
 }
 
 // finish folds the ended start into the load.
 func (l *load) finish() {
 	last := l.job.ticks[len(l.job.ticks)-1]
-	for i, h := range last.hists {
-		l.hists[i] = merged(l.hists[i], h)
+	for i, h := range last.Hists {
+		l.hists[i] = tally.Merged(l.hists[i], h)
 	}
-	l.ended.add(last.v)
+	l.ended.Add(last.Totals)
 	l.job = nil
 	for _, s := range l.sections {
 		s.finish()

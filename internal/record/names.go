@@ -1,4 +1,4 @@
-package collect
+package record
 
 import (
 	"fmt"
@@ -95,8 +95,8 @@ const (
 	SectionService = "plimsoll_section_service_time_seconds" // by op; native histogram
 )
 
-// sectionNames are the names of lanes made unique: a second one of a name gets a number.
-func sectionNames(lanes []result.Lane) []string {
+// SectionNames are the names of lanes made unique: a second one of a name gets a number.
+func SectionNames(lanes []result.Lane) []string {
 	var names []string
 	for _, l := range lanes {
 		name := l.Name
@@ -110,9 +110,12 @@ func sectionNames(lanes []result.Lane) []string {
 
 // descriptions of the series that a Recorder writes, but node_exporter's, which counters of any machine have as well.
 var descriptions = map[string]series.Description{
-	WorkloadOps:     {Type: "counter", Help: "Operations that a workload has completed, by kind of operation."},
-	WorkloadBytes:   {Type: "counter", Help: "Bytes that a workload's operations have moved, by kind of operation."},
-	WorkloadService: {Type: "histogram", Help: "Time from an operation's actual send to its completion, by kind of operation."},
+	WorkloadOps:   {Type: "counter", Help: "Operations that a workload has completed, by kind of operation."},
+	WorkloadBytes: {Type: "counter", Help: "Bytes that a workload's operations have moved, by kind of operation."},
+	WorkloadService: {
+		Type: "histogram",
+		Help: "Time from an operation's actual send to its completion, by kind of operation.",
+	},
 	WorkloadErrors:  {Type: "counter", Help: "Operations of a workload that failed."},
 	WorkloadMeasure: {Type: "gauge", Help: "What a load generator reports besides operations, by measure and unit."},
 	WorkloadActive:  {Type: "gauge", Help: "1 while a workload runs on the VM, else 0."},

@@ -1,4 +1,4 @@
-package collect
+package record_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/hist"
+	"plimsoll/internal/record"
+	"plimsoll/internal/record/recordtest"
 	"plimsoll/internal/series"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
@@ -17,17 +19,17 @@ import (
 
 // Labels and names are those that published queries filter by.
 func TestRecordedSeries(t *testing.T) {
-	l := newLab(t)
-	l.rec.VM("vm-0", "Group 0", 2, true)
-	j := l.start("vm-0", "Group 0", "W", 1)
-	l.second(func() {
-		j.do(&j.rep.Ops[0], 10, 40960, time.Millisecond)
-		j.do(&j.rep.Ops[2], 3, 12288, 0)
-		j.rep.Errors = 2
-		j.report()
+	l := recordtest.New(t)
+	l.Recorder.VM("vm-0", "Group 0", 2, true)
+	j := l.Start("vm-0", "Group 0", "W", 1)
+	l.Second(func() {
+		j.Do(&j.Next.Ops[0], 10, 40960, time.Millisecond)
+		j.Do(&j.Next.Ops[2], 3, 12288, 0)
+		j.Next.Errors = 2
+		j.Report()
 	})
-	got, err := l.store.Instant(t.Context(), `{job="xray"}`, l.now)
-	l.must(err)
+	got, err := l.Store.Instant(t.Context(), `{job="xray"}`, l.Now)
+	l.Must(err)
 	var names []string
 	for _, s := range got {
 		want := []series.Label{{Name: "cluster_name", Value: "c"}, {Name: "instance", Value: "vm-0"},
@@ -56,7 +58,7 @@ func TestRecordedSeries(t *testing.T) {
 	if d := cmp.Diff(want, names, sorted); d != "" {
 		t.Error(d)
 	}
-	if got := l.read(`histogram_count(plimsoll_workload_service_time_seconds{op="read", workload="W"})`,
+	if got := l.Read(`histogram_count(plimsoll_workload_service_time_seconds{op="read", workload="W"})`,
 		1); got != "- 10" {
 		t.Error(got)
 	}
@@ -68,82 +70,82 @@ var (
 
 // Reports that come off the grid, late and unevenly give a steady rate where the load was steady.
 func TestUnevenReports(t *testing.T) {
-	l := newLab(t)
-	l.rec.VM("vm", "G", 0, true)
-	j := l.start("vm", "G", "W", 1)
+	l := recordtest.New(t)
+	l.Recorder.VM("vm", "G", 0, true)
+	j := l.Start("vm", "G", "W", 1)
 	offsets := []int{700, 1900, 2500, 4100, 4900, 6200, 7000, 8800, 9300, 10600, 12000} // ms; 100 operations per second
 	next := 0
 	for s := 1; s <= 12; s++ {
 		for next < len(offsets) && offsets[next] <= s*1000 {
-			made := epoch.Add(time.Duration(offsets[next]) * time.Millisecond)
-			l.now = made.Add(time.Duration(10*(next%4)) * time.Millisecond) // the delay of delivery varies
-			j.rep.Ops[0].Ops = uint64(offsets[next] / 10)
-			j.rep.Time, j.rep.Elapsed = made, made.Sub(epoch)
-			j.job.Report(j.rep)
+			made := recordtest.Epoch.Add(time.Duration(offsets[next]) * time.Millisecond)
+			l.Now = made.Add(time.Duration(10*(next%4)) * time.Millisecond) // the delay of delivery varies
+			j.Next.Ops[0].Ops = uint64(offsets[next] / 10)
+			j.Next.Time, j.Next.Elapsed = made, made.Sub(recordtest.Epoch)
+			j.Sink.Report(j.Next)
 			next++
 		}
-		l.now = epoch.Add(time.Duration(s)*time.Second + 50*time.Millisecond)
-		l.must(l.rec.Tick())
+		l.Now = recordtest.Epoch.Add(time.Duration(s)*time.Second + 50*time.Millisecond)
+		l.Must(l.Recorder.Tick())
 	}
-	j.job.End()
-	l.must(l.rec.Close())
-	if got, want := l.read(`irate(node_disk_reads_completed_total[30s])`, 12), "- 100*12"; got != want {
+	j.Sink.End()
+	l.Must(l.Recorder.Close())
+	if got, want := l.Read(`irate(node_disk_reads_completed_total[30s])`, 12), "- 100*12"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 // A tool that starts late and whose first report is held back for a second does not look like a burst.
 func TestLateFirstReport(t *testing.T) {
-	l := newLab(t)
-	l.rec.VM("vm", "G", 0, true)
-	j := l.start("vm", "G", "W", 1)
+	l := recordtest.New(t)
+	l.Recorder.VM("vm", "G", 0, true)
+	j := l.Start("vm", "G", "W", 1)
 	const startup = 200 * time.Millisecond
 	for s := 1; s <= 10; s++ {
-		made := epoch.Add(startup + time.Duration(s)*time.Second)
+		made := recordtest.Epoch.Add(startup + time.Duration(s)*time.Second)
 		held := 1100 * time.Millisecond
 		if s > 1 {
 			held = 5 * time.Millisecond
 		}
-		l.now = made.Add(held)
-		j.rep.Ops[0].Ops, j.rep.Time, j.rep.Elapsed = uint64(100*s), made, time.Duration(s)*time.Second
-		j.job.Report(j.rep)
-		l.must(l.rec.Tick())
+		l.Now = made.Add(held)
+		j.Next.Ops[0].Ops, j.Next.Time, j.Next.Elapsed = uint64(100*s), made, time.Duration(s)*time.Second
+		j.Sink.Report(j.Next)
+		l.Must(l.Recorder.Tick())
 	}
-	j.job.End()
-	l.must(l.rec.Close())
-	if got, want := l.read(`irate(node_disk_reads_completed_total[30s])`, 10), "- 80 100*9"; got != want {
+	j.Sink.End()
+	l.Must(l.Recorder.Close())
+	if got, want := l.Read(`irate(node_disk_reads_completed_total[30s])`, 10), "- 80 100*9"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 // Counters go on over restarts; an idle machine has points; a machine that is off has none.
 func TestRestartIdleAndPower(t *testing.T) {
-	l := newLab(t)
-	l.rec.VM("vm", "G", 0, true)
+	l := recordtest.New(t)
+	l.Recorder.VM("vm", "G", 0, true)
 	run := func(attempt int, seconds int) {
-		j := l.start("vm", "G", "W", attempt)
+		j := l.Start("vm", "G", "W", attempt)
 		for range seconds {
-			l.second(func() {
-				j.do(&j.rep.Ops[1], 10, 4096, time.Millisecond)
-				j.report()
+			l.Second(func() {
+				j.Do(&j.Next.Ops[1], 10, 4096, time.Millisecond)
+				j.Report()
 			})
 		}
-		j.end("finished")
+		j.End("finished")
 	}
 	idle := func(n int) {
 		for range n {
-			l.second(func() {})
+			l.Second(func() {})
 		}
 	}
 	idle(2)
 	run(1, 3)
 	idle(2)
 	run(2, 2)
-	l.rec.VM("vm", "G", 0, false)
+	l.Recorder.VM("vm", "G", 0, false)
 	idle(3)
-	l.rec.VM("vm", "G", 1, true)
+	l.Recorder.VM("vm", "G", 1, true)
 	idle(2)
-	l.must(l.rec.Close())
+	l.Must(l.Recorder.Close())
 	for _, c := range []struct{ query, want string }{
 		{`last_over_time(node_disk_writes_completed_total[1s])`, "0*3 10 20 30*3 40 50 -*3 50*2"},
 		{`last_over_time(plimsoll_vm_node[1s])`, "0*10 -*3 1*2"},
@@ -151,7 +153,7 @@ func TestRestartIdleAndPower(t *testing.T) {
 		{`histogram_count(last_over_time(plimsoll_workload_service_time_seconds{op="write"}[1s]))`,
 			"-*3 10 20 30 -*2 40 50 -*5"},
 	} {
-		if got := l.read(c.query, 14); got != c.want {
+		if got := l.Read(c.query, 14); got != c.want {
 			t.Errorf("%s: %s, want %s", c.query, got, c.want)
 		}
 	}
@@ -160,28 +162,28 @@ func TestRestartIdleAndPower(t *testing.T) {
 // A tool that falls silent does not hold back the points of its machine for ever, and counts from where it was when it
 // comes back.
 func TestSilentTool(t *testing.T) {
-	l := newLab(t)
-	l.rec.VM("vm", "G", 0, true)
-	j := l.start("vm", "G", "W", 1)
+	l := recordtest.New(t)
+	l.Recorder.VM("vm", "G", 0, true)
+	j := l.Start("vm", "G", "W", 1)
 	work := func(n int) {
 		for range n {
-			l.second(func() {
-				j.do(&j.rep.Ops[0], 10, 4096, time.Millisecond)
-				j.report()
+			l.Second(func() {
+				j.Do(&j.Next.Ops[0], 10, 4096, time.Millisecond)
+				j.Report()
 			})
 		}
 	}
 	work(3)
 	for range 6 {
-		l.second(func() {})
+		l.Second(func() {})
 	}
-	if live := l.rec.Live(); len(live) != 1 || live[0].Silent != 1 || live[0].Rates[0].PerSecond != 0 {
+	if live := l.Recorder.Live(); len(live) != 1 || live[0].Silent != 1 || live[0].Rates[0].PerSecond != 0 {
 		t.Errorf("%+v", live)
 	}
 	work(2)
-	j.end("finished")
-	l.must(l.rec.Close())
-	if got, want := l.read(`last_over_time(node_disk_reads_completed_total[1s])`,
+	j.End("finished")
+	l.Must(l.Recorder.Close())
+	if got, want := l.Read(`last_over_time(node_disk_reads_completed_total[1s])`,
 		11), "0 10 20 30*7 40 50"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -189,59 +191,59 @@ func TestSilentTool(t *testing.T) {
 
 // The points that wait for a silent tool are written as the machine was then, not as it is when they are.
 func TestSwitchedOffWhileSilent(t *testing.T) {
-	l := newLab(t)
-	l.rec.VM("vm", "G", 0, true)
-	j := l.start("vm", "G", "W", 1)
+	l := recordtest.New(t)
+	l.Recorder.VM("vm", "G", 0, true)
+	j := l.Start("vm", "G", "W", 1)
 	for range 2 {
-		l.second(func() {
-			j.do(&j.rep.Ops[0], 10, 4096, time.Millisecond)
-			j.report()
+		l.Second(func() {
+			j.Do(&j.Next.Ops[0], 10, 4096, time.Millisecond)
+			j.Report()
 		})
 	}
 	for range 2 {
-		l.second(func() {})
+		l.Second(func() {})
 	}
-	l.rec.VM("vm", "G", 0, false)
-	l.second(func() {})
-	j.end("lost")
-	l.must(l.rec.Close())
-	if got, want := l.read(`last_over_time(plimsoll_vm_node[1s])`, 5), "0*4 -*2"; got != want {
+	l.Recorder.VM("vm", "G", 0, false)
+	l.Second(func() {})
+	j.End("lost")
+	l.Must(l.Recorder.Close())
+	if got, want := l.Read(`last_over_time(plimsoll_vm_node[1s])`, 5), "0*4 -*2"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 func TestLive(t *testing.T) {
-	l := newLab(t)
-	a, b := l.start("a", "G", "W", 1), l.start("b", "G", "W", 1)
-	other := l.start("c", "H", "V", 1)
+	l := recordtest.New(t)
+	a, b := l.Start("a", "G", "W", 1), l.Start("b", "G", "W", 1)
+	other := l.Start("c", "H", "V", 1)
 	for range 3 {
-		l.second(func() {
-			for _, j := range []*labJob{a, b} {
-				j.do(&j.rep.Ops[0], 100, 100*8192, time.Millisecond)
-				j.do(&j.rep.Ops[1], 50, 50*4096, 3*time.Millisecond)
-				j.do(&j.rep.Ops[2], 10, 10*4096, time.Second) // trims, which no latency is told of
-				j.report()
+		l.Second(func() {
+			for _, j := range []*recordtest.Job{a, b} {
+				j.Do(&j.Next.Ops[0], 100, 100*8192, time.Millisecond)
+				j.Do(&j.Next.Ops[1], 50, 50*4096, 3*time.Millisecond)
+				j.Do(&j.Next.Ops[2], 10, 10*4096, time.Second) // trims, which no latency is told of
+				j.Report()
 			}
-			other.rep.Errors++
-			other.report()
+			other.Next.Errors++
+			other.Report()
 		})
 	}
 	ops := result.BlockOperations()
-	want := []LiveRow{
+	want := []record.LiveRow{
 		{Workload: "V", Group: "H", VMs: 1, Since: 3 * time.Second,
-			Rates: []LiveRate{{Operation: ops[0]}, {Operation: ops[1]}, {Operation: ops[2]}}, Errors: 3},
+			Rates: []record.LiveRate{{Operation: ops[0]}, {Operation: ops[1]}, {Operation: ops[2]}}, Errors: 3},
 		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second,
-			Rates: []LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {ops[2], 20, 20 * 4096}},
+			Rates: []record.LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {ops[2], 20, 20 * 4096}},
 			Mean:  1666666, P99: 3 * time.Millisecond, Ops: 960, Bytes: 3 * (200*8192 + 100*4096 + 20*4096)},
 	}
 	near := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < 50*time.Microsecond })
-	if d := cmp.Diff(want, l.rec.Live(), near); d != "" {
+	if d := cmp.Diff(want, l.Recorder.Live(), near); d != "" {
 		t.Error(d)
 	}
-	for _, j := range []*labJob{a, b, other} {
-		j.end("stopped")
+	for _, j := range []*recordtest.Job{a, b, other} {
+		j.End("stopped")
 	}
-	if live := l.rec.Live(); len(live) != 0 {
+	if live := l.Recorder.Live(); len(live) != 0 {
 		t.Errorf("after the end: %+v", live)
 	}
 }
@@ -250,10 +252,10 @@ func TestLive(t *testing.T) {
 func BenchmarkTick(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			l := newLab(b)
-			var jobs []*Job
+			l := recordtest.New(b)
+			var jobs []*record.Job
 			for i := range n {
-				jobs = append(jobs, l.start(vmName(i), "G", "W", 1).job)
+				jobs = append(jobs, l.Start(recordtest.VMName(i), "G", "W", 1).Sink)
 			}
 			h := &hist.Histogram{}
 			for k := range 200 {
@@ -261,39 +263,40 @@ func BenchmarkTick(b *testing.B) {
 			}
 			rep := workload.Report{Ops: workload.Counts{{Hist: h}, {Hist: h}, {}}}
 			b.ReportAllocs()
-			began := cpu()
+			began := recordtest.CPU()
 			for b.Loop() {
-				l.now = l.now.Add(time.Second)
+				l.Now = l.Now.Add(time.Second)
 				h = h.Clone()
 				h.Add(1_500_000, 10)
 				rep.Ops = slices.Clone(rep.Ops)
-				rep.Time, rep.Ops[0].Ops, rep.Ops[1].Ops = l.now, rep.Ops[0].Ops+10, rep.Ops[1].Ops+10
+				rep.Time, rep.Ops[0].Ops, rep.Ops[1].Ops = l.Now, rep.Ops[0].Ops+10, rep.Ops[1].Ops+10
 				rep.Ops[0].Hist, rep.Ops[1].Hist = h, h
 				for _, j := range jobs {
 					j.Report(rep)
 				}
-				l.must(l.rec.Tick())
+				l.Must(l.Recorder.Tick())
 			}
-			b.ReportMetric(float64((cpu()-began).Microseconds())/float64(b.N)/float64(n), "cpu-us/vm")
+			b.ReportMetric(float64((recordtest.CPU()-began).Microseconds())/float64(b.N)/float64(n), "cpu-us/vm")
 		})
 	}
 }
 
 // A tool's last two reports may be a moment apart: no rate is made out of that moment.
 func TestLiveIgnoresMoments(t *testing.T) {
-	l := newLab(t)
-	l.rec.VM("vm", "G", 0, true)
-	j := l.start("vm", "G", "W", 1)
+	l := recordtest.New(t)
+	l.Recorder.VM("vm", "G", 0, true)
+	j := l.Start("vm", "G", "W", 1)
 	for range 3 {
-		l.second(func() {
-			j.do(&j.rep.Ops[0], 100, 1<<20, time.Millisecond)
-			j.report()
+		l.Second(func() {
+			j.Do(&j.Next.Ops[0], 100, 1<<20, time.Millisecond)
+			j.Report()
 		})
 	}
-	j.do(&j.rep.Ops[0], 50, 1<<20, time.Millisecond)
-	l.now = l.now.Add(time.Microsecond)
-	j.report()
-	if live := l.rec.Live(); len(live) != 1 || live[0].Rates[0].PerSecond > 151 || live[0].Rates[0].PerSecond < 100 {
+	j.Do(&j.Next.Ops[0], 50, 1<<20, time.Millisecond)
+	l.Now = l.Now.Add(time.Microsecond)
+	j.Report()
+	if live := l.Recorder.Live(); len(live) != 1 || live[0].Rates[0].PerSecond > 151 ||
+		live[0].Rates[0].PerSecond < 100 {
 		t.Errorf("two reports a microsecond apart show as %+v", live)
 	}
 }
@@ -301,33 +304,33 @@ func TestLiveIgnoresMoments(t *testing.T) {
 // Points between two reports make the course between them known; without them it is taken to be even.
 func TestPointsBetweenReports(t *testing.T) {
 	for _, known := range []bool{false, true} {
-		l := newLab(t)
-		l.rec.VM("vm", "G", 0, true)
-		j := l.start("vm", "G", "W", 1)
-		j.job.Cadence(10 * time.Second)
+		l := recordtest.New(t)
+		l.Recorder.VM("vm", "G", 0, true)
+		j := l.Start("vm", "G", "W", 1)
+		j.Sink.Cadence(10 * time.Second)
 		for i := range 10 {
-			l.second(func() {
+			l.Second(func() {
 				if i != 9 {
 					return
 				}
-				j.do(&j.rep.Ops[0], 100, 409600, time.Millisecond)
+				j.Do(&j.Next.Ops[0], 100, 409600, time.Millisecond)
 				if known { // nothing for five seconds, then 20 a second
 					var list []workload.Point
 					for s := 1; s <= 9; s++ {
 						n := uint64(max(0, s-5) * 20)
-						list = append(list, workload.Point{Time: l.now.Add(time.Duration(s-10) * time.Second),
+						list = append(list, workload.Point{Time: l.Now.Add(time.Duration(s-10) * time.Second),
 							Ops: [3]uint64{n}})
 					}
-					j.job.Points(list)
+					j.Sink.Points(list)
 				}
-				j.report()
+				j.Report()
 			})
 		}
 		want := "0 10 20 30 40 50 60 70 80 90 100"
 		if known {
 			want = "0*6 20 40 60 80 100"
 		}
-		if got := l.read(ReadsCompleted, 10); got != want {
+		if got := l.Read(record.ReadsCompleted, 10); got != want {
 			t.Errorf("points %v: %s, want %s", known, got, want)
 		}
 	}

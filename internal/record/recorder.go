@@ -1,4 +1,11 @@
-package collect
+// Package record writes what a run measures into its metrics database while it goes on: what engines report, which VMs
+// are on and where, what machines and scraped exporters count, under node_exporter's names and its own; and it tells
+// what goes on now (Live).
+//
+// It sits between the engines and scrapers of package run on one side and package series on the other. Package collect
+// reads it afterwards. It judges nothing and keeps nothing but what the next ticks need; a report that does not fit its
+// job's declaration is left out.
+package record
 
 import (
 	"fmt"
@@ -11,6 +18,7 @@ import (
 	"time"
 
 	"plimsoll/internal/series"
+	"plimsoll/internal/tally"
 	"plimsoll/result"
 )
 
@@ -260,7 +268,7 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 			continue
 		}
 		if known, until := l.job.horizon(now); known.Before(now) {
-			if horizon = minTime(horizon, known); idle.IsZero() || until.Before(idle) {
+			if horizon = tally.Earlier(horizon, known); idle.IsZero() || until.Before(idle) {
 				idle = until
 			}
 		}
@@ -279,7 +287,7 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 			if v.on || l.job != nil {
 				l.write(b, v.next, done)
 			}
-			if l.job != nil && l.job.over && !l.job.lastTime().After(v.next) {
+			if l.job != nil && l.job.over && !l.job.Heard().After(v.next) {
 				l.finish()
 			}
 		}
@@ -292,8 +300,8 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 // diskTotals are reads and writes of all loads of a machine.
 type diskTotals struct{ ops, bytes, seconds [2]float64 }
 
-func (d *diskTotals) add(l *load, t totals) {
-	for op, o := range l.layout.operations {
+func (d *diskTotals) add(l *load, t tally.Totals) {
+	for op, o := range l.layout.Operations {
 		k := 0
 		switch o.Block {
 		case result.BlockRead:
@@ -302,9 +310,9 @@ func (d *diskTotals) add(l *load, t totals) {
 		default:
 			continue
 		}
-		d.ops[k] += t.ops(op)
-		d.bytes[k] += t.bytes(op)
-		d.seconds[k] += t.seconds(op)
+		d.ops[k] += t.Ops(op)
+		d.bytes[k] += t.Bytes(op)
+		d.seconds[k] += t.Seconds(op)
 	}
 }
 

@@ -1,4 +1,4 @@
-package collect
+package record
 
 import (
 	"cmp"
@@ -90,7 +90,7 @@ func (s *liveSums) add(j *Job, now time.Time) {
 	s.VMs++
 	s.Since = max(s.Since, now.Sub(j.start))
 	s.Errors += j.now.r.Errors
-	operations := j.load.layout.operations
+	operations := j.load.layout.Operations
 	if s.Rates == nil {
 		for _, o := range operations {
 			s.Rates = append(s.Rates, LiveRate{Operation: o})
@@ -136,7 +136,7 @@ func (s *liveSums) add(j *Job, now time.Time) {
 // values adds a job's measures.
 func (s *liveSums) values(j *Job) {
 	for i, v := range j.now.r.Values {
-		m := j.load.layout.measures[i]
+		m := j.load.layout.Measures[i]
 		if math.IsNaN(v) {
 			continue
 		}
