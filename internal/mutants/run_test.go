@@ -42,6 +42,8 @@ var tried = []struct {
 	{"internal/target/local", 12, nil},
 	{"result", 25, []string{"internal/collect"}},
 	{"internal/collect", 25, nil},
+	{"internal/record", 12, []string{"internal/collect"}},
+	{"internal/tally", 12, []string{"internal/collect"}},
 	{"internal/step", 25, []string{"internal/target/sim"}},
 	{"internal/fiofile", 25, []string{"internal/workload/fio"}},
 	{"hist", 25, []string{"internal/collect"}},
