@@ -372,20 +372,20 @@ type OpTotals struct {
 	Bytes   uint64          `json:"bytes"`
 	Seconds float64         `json:"latency_seconds_sum"`
 	Hist    *hist.Histogram `json:"hist,omitempty"` // nanoseconds
-	// Course is how they lie in time; totals of merged workloads only.
-	Course *Course `json:"course,omitempty"`
+	// OverTime is how they lie in time; totals of merged workloads only.
+	OverTime *OverTime `json:"course,omitempty"`
 }
 
-// Course counts operations of one kind over time, and among them those slower than some percentiles of the whole. It
+// OverTime counts operations of one kind over time, and among them those slower than some percentiles of the whole. It
 // tells how operations depend on their neighbours, without which an interval of a percentile is too narrow.
-type Course struct {
+type OverTime struct {
 	Start  time.Time `json:"start"`
 	Step   float64   `json:"step_seconds"`
 	Counts []uint64  `json:"counts"`
 	Slower []Slower  `json:"slower,omitempty"`
 }
 
-// Slower counts the operations above a latency in each step of a Course.
+// Slower counts the operations above a latency in each step of an OverTime.
 type Slower struct {
 	Quantile float64  `json:"quantile"` // 0.99 for p99
 	AboveNs  uint64   `json:"above_ns"` // an edge of the histogram bucket that holds the percentile
