@@ -353,7 +353,7 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 		visible.Fprintf(
 			w,
 			"%s (%s): %s%s\n    %s\n",
-			report.SeverityWord(f.Severity),
+			f.Severity,
 			f.Check,
 			f.Sentence,
 			more,

@@ -10,8 +10,8 @@ import (
 	"plimsoll/result"
 )
 
-// TestOverTime: operations are counted above the bucket of each percentile; above its beginning when nothing lies beyond,
-// and not at all when everything is in one bucket.
+// TestOverTime: operations are counted above the bucket of each percentile; above its beginning when nothing lies
+// beyond, and not at all when everything is in one bucket.
 func TestOverTime(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

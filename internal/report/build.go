@@ -48,8 +48,7 @@ func New(in Input) *Document {
 		InShort: InShort(in.Findings), Findings: in.Findings, Plan: in.Plan, Journal: in.Events,
 		Problems: in.Problems,
 		Verdicts: []Verdict{
-			{"Measured", m.Measured.State, m.Measured.Reason}, {"Collected", m.Collected.State, m.Collected.Reason},
-			{"Cleaned", m.Cleaned.State, m.Cleaned.Reason},
+			{"Run", m.Measured}, {"Collection", m.Collected}, {"Cleanup", m.Cleaned},
 		},
 	}
 	m.Scenario.Description = ""

@@ -231,19 +231,6 @@ func didOf(l Latency) string {
 	return strings.Join(parts, ", and ")
 }
 
-// words are how severities are shown.
-var words = map[result.Severity]string{
-	result.Blocker: "invalid", result.Caution: "warning", result.Notice: "info", result.Fine: "passed",
-}
-
-// SeverityWord is how a severity is shown to people: passed, info, warning or invalid.
-func SeverityWord(s result.Severity) string {
-	if w, ok := words[s]; ok {
-		return w
-	}
-	return string(s)
-}
-
 // latencyCost is the check of what a co-running workload costs in time.
 const latencyCost = "latency-cost"
 

@@ -130,9 +130,9 @@ func (m *markdown) head(doc *Document) {
 	m.line("%s, %s UTC, %s. %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), extent)
 	for _, v := range doc.Verdicts {
 		if v.Reason != "" {
-			m.line("- %s: **%s** – %s", v.Question, v.State, v.Reason)
+			m.line("- %s: **%s** – %s", v.Question, v.Word(), v.Reason)
 		} else {
-			m.line("- %s: **%s**", v.Question, v.State)
+			m.line("- %s: **%s**", v.Question, v.Word())
 		}
 	}
 	if doc.Unfinished != "" {
@@ -222,7 +222,7 @@ func (m *markdown) list(findings []result.Finding) {
 	const few = 4
 	told := map[kind]bool{}
 	for _, f := range findings {
-		word, k := SeverityWord(f.Severity), kind{f.Severity, f.Check}
+		word, k := string(f.Severity), kind{f.Severity, f.Check}
 		many := len(like[k]) > few && (f.Severity == result.Fine || !slices.Contains(answers, f.Check))
 		if many && told[k] {
 			continue

@@ -158,7 +158,7 @@ func newView(doc *Document) *view {
 	}
 	pictures := 0
 	for _, f := range Ranked(doc.Findings) {
-		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: SeverityWord(f.Severity)}
+		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
 		if f.Severity == result.Fine {
 			v.Passed = append(v.Passed, fv)
 			continue
@@ -179,7 +179,7 @@ func newView(doc *Document) *view {
 		v.Important = append(v.Important, fv)
 	}
 	for _, s := range doc.InShort {
-		v.Short = append(v.Short, shortView{Short: s, Icon: icons[s.Severity], Word: SeverityWord(s.Severity)})
+		v.Short = append(v.Short, shortView{Short: s, Icon: icons[s.Severity], Word: string(s.Severity)})
 	}
 	if sideBySide(doc.Comparisons) {
 		v.Sides = []side{newSide(doc.Comparisons[0])}
