@@ -53,10 +53,10 @@ func (r Run) Window(name string) (Run, error) {
 			names[i] = fmt.Sprintf("%q", n)
 		}
 		if names == nil {
-			return r, fmt.Errorf("compare: run %s: no window %q: nothing began, ended or was annotated while its "+
+			return r, fmt.Errorf("compare: run %s: no phase %q: nothing began, ended or was annotated while its "+
 				"workloads ran", r.Manifest.RunID, name)
 		}
-		return r, fmt.Errorf("compare: run %s: no window %q among %s", r.Manifest.RunID, name,
+		return r, fmt.Errorf("compare: run %s: no phase %q among %s", r.Manifest.RunID, name,
 			strings.Join(names, ", "))
 	}
 	d.Start, d.End = from, to

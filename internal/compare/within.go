@@ -195,7 +195,7 @@ func difference(b, c within, bv, cv, confidence float64, o effect.Options) outco
 		half = resample.StudentT(confidence, dof) * math.Sqrt(vb+vc)
 	}
 	i := resample.Interval{Low: math.Exp(middle-half) - 1, High: math.Exp(middle+half) - 1, Confidence: confidence,
-		Method: "slow waves of each run's own course, Student's t"}
+		Method: "slow waves within each run, Student's t"}
 	d := o.Direction
 	if d == "" {
 		d = effect.HigherIsBetter
@@ -333,7 +333,7 @@ func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, wa
 	for i, o := range ops {
 		s.Merged.Merge(o.Hist)
 		if o.OverTime == nil {
-			return s, "how its slow operations lie in time is not known: of a window whose percentiles are far from " +
+			return s, "how its slow operations lie in time is not known: of a phase whose percentiles are far from " +
 					"its run's, or of a run collected before that was kept (plimsoll report RUN --again collects " +
 					"it anew)",
 				""

@@ -509,7 +509,7 @@ func (v *view) Index() []entry {
 		id, text string
 	}{
 		{len(v.Table) > 0, "figures", "Figures"}, {len(v.Findings) > 0, "found", "Findings"},
-		{len(v.Windows) > 0, "windows", "Windows"}, {len(v.Events) > 0, "events", "Events"},
+		{len(v.Windows) > 0, "windows", "Phases"}, {len(v.Events) > 0, "events", "Events"},
 		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Latencies) > 0, "latency", "Percentiles"},
 		{len(v.Heats) > 0, "heat", "Latency over time"}, {len(v.Machines) > 0, "machines", "Each VM"}, {true, "about",
 			"What was run"},
