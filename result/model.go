@@ -27,10 +27,23 @@ import (
 // FormatVersion is the version of the folder's layout and of every JSON document in it.
 const FormatVersion = 2
 
-// Verdict is one of the three answers a run gives about itself.
+// Verdict is the status of the run itself, of its collection or of its cleanup.
 type Verdict struct {
 	State  string `json:"state"` // "pending", "yes", "partly", "no"
 	Reason string `json:"reason,omitempty"`
+}
+
+// Word is the state as people read it.
+func (v Verdict) Word() string {
+	switch v.State {
+	case "yes":
+		return "complete"
+	case "partly":
+		return "partial"
+	case "no":
+		return "not done"
+	}
+	return v.State
 }
 
 // Manifest describes a run.
@@ -125,7 +138,7 @@ type Assert struct {
 	Operation   string   `json:"operation,omitempty"`
 	Measure     string   `json:"measure,omitempty"`
 	Finding     string   `json:"finding,omitempty"`
-	Severity    string   `json:"severity,omitempty"`
+	Severity    Severity `json:"severity,omitempty"`
 	AtLeast     *float64 `json:"at_least,omitempty"`
 	AtMost      *float64 `json:"at_most,omitempty"`
 }
@@ -383,20 +396,20 @@ type OpTotals struct {
 	Bytes   uint64          `json:"bytes"`
 	Seconds float64         `json:"latency_seconds_sum"`
 	Hist    *hist.Histogram `json:"hist,omitempty"` // nanoseconds
-	// Course is how they lie in time; totals of merged workloads only.
-	Course *Course `json:"course,omitempty"`
+	// OverTime is how they lie in time; totals of merged workloads only.
+	OverTime *OverTime `json:"course,omitempty"`
 }
 
-// Course counts operations of one kind over time, and among them those slower than some percentiles of the whole. It
+// OverTime counts operations of one kind over time, and among them those slower than some percentiles of the whole. It
 // tells how operations depend on their neighbours, without which an interval of a percentile is too narrow.
-type Course struct {
+type OverTime struct {
 	Start  time.Time `json:"start"`
 	Step   float64   `json:"step_seconds"`
 	Counts []uint64  `json:"counts"`
 	Slower []Slower  `json:"slower,omitempty"`
 }
 
-// Slower counts the operations above a latency in each step of a Course.
+// Slower counts the operations above a latency in each step of an OverTime.
 type Slower struct {
 	Quantile float64  `json:"quantile"` // 0.99 for p99
 	AboveNs  uint64   `json:"above_ns"` // an edge of the histogram bucket that holds the percentile
@@ -454,11 +467,22 @@ type Severity string
 
 // Severities, most important first.
 const (
-	Blocker Severity = "blocker" // the headline number must not be used
-	Caution Severity = "caution" // it can, with this in mind
-	Notice  Severity = "notice"  // worth knowing
-	Fine    Severity = "fine"    // checked, and in order
+	Blocker Severity = "invalid" // the headline number must not be used
+	Caution Severity = "warning" // it can, with this in mind
+	Notice  Severity = "info"    // worth knowing
+	Fine    Severity = "passed"  // checked, and in order
 )
+
+// former are the words that severities had in earlier folders and scenarios; they are still read.
+var former = map[string]Severity{"blocker": Blocker, "caution": Caution, "notice": Notice, "fine": Fine}
+
+// UnmarshalText reads a severity by its word or its former one.
+func (s *Severity) UnmarshalText(text []byte) error {
+	if *s = Severity(text); former[string(text)] != "" {
+		*s = former[string(text)]
+	}
+	return nil
+}
 
 // AssertCheck is the check that judges the author's own conditions.
 const AssertCheck = "assert"

@@ -381,6 +381,9 @@ func (l *loader) text(n *yaml.Node, row ArgSpec) (any, *valueError) {
 			return strings.EqualFold(allowed, strings.TrimSpace(text))
 		})
 		if i < 0 {
+			i = slices.Index(row.Former, strings.ToLower(strings.TrimSpace(text)))
+		}
+		if i < 0 {
 			return nil, &valueError{what: fmt.Sprintf("is %q", text), hint: didYouMean(text, row.Enum)}
 		}
 		text = row.Enum[i]

@@ -72,8 +72,8 @@ var assertFields = []ArgSpec{
 			"seconds; errors; or one that its generator declares, like NOPM"},
 	{Name: "finding", Type: Text, Doc: "name of a check, like offered-rate: it must find nothing of the severity " +
 		"or worse"},
-	{Name: "severity", Type: Text, Default: "caution", Enum: []string{"blocker", "caution", "notice"},
-		Doc: "of a finding that fails it"},
+	{Name: "severity", Type: Text, Default: "warning", Enum: []string{"invalid", "warning", "info"},
+		Former: []string{"blocker", "caution", "notice"}, Doc: "of a finding that fails it"},
 	{Name: "at_least", Type: NumberText, Doc: "smallest value allowed"},
 	{Name: "at_most", Type: NumberText, Doc: "largest value allowed"},
 }

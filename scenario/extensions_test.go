@@ -34,7 +34,7 @@ results:
 assert:
   - quick: {workload: W, operation: read, measure: p99, at_most: 0.01}
   - kept: {result: Rate, at_least: 100}
-  - calm: {finding: offered-rate}
+  - calm: {finding: offered-rate, severity: Blocker}
   - all there: {query: 'count(up{__curie_filter_scenario__})', at_least: 2, at_most: 2}
 experiment:
   factors:
@@ -64,12 +64,12 @@ func TestExtensions(t *testing.T) {
 	}
 	one, hundred, two := 0.01, 100.0, 2.0
 	wantAsserts := []scenario.Assert{
-		{Name: "quick", Workload: "W", Operation: "read", Measure: "p99", Statistic: "mean", Severity: "caution",
+		{Name: "quick", Workload: "W", Operation: "read", Measure: "p99", Statistic: "mean", Severity: "warning",
 			AtMost: &one},
-		{Name: "kept", Result: "Rate", Operation: "all", Statistic: "mean", Severity: "caution", AtLeast: &hundred},
-		{Name: "calm", Finding: "offered-rate", Operation: "all", Statistic: "mean", Severity: "caution"},
+		{Name: "kept", Result: "Rate", Operation: "all", Statistic: "mean", Severity: "warning", AtLeast: &hundred},
+		{Name: "calm", Finding: "offered-rate", Operation: "all", Statistic: "mean", Severity: "invalid"},
 		{Name: "all there", Query: "count(up{__curie_filter_scenario__})", Operation: "all", Statistic: "mean",
-			Severity: "caution", AtLeast: &two, AtMost: &two},
+			Severity: "warning", AtLeast: &two, AtMost: &two},
 	}
 	noPos := cmpopts.IgnoreTypes(scenario.Pos{})
 	if diff := cmp.Diff(wantAsserts, sc.Asserts, noPos); diff != "" {

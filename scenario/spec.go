@@ -36,6 +36,7 @@ type ArgSpec struct {
 	Min, Max *float64 // inclusive; of numbers
 	Above    *float64 // exclusive lower bound; of numbers
 	Enum     []string // allowed values, case ignored; of texts
+	Former   []string // what the values of Enum were called, in their order; still read
 	Doc      string
 	// Extension marks a field of ours, which published engines do not know.
 	Extension bool

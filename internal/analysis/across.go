@@ -80,7 +80,7 @@ type moment struct {
 // momentsOf are all times of a run that repeats may show to vary.
 func momentsOf(v *view.Run) (out []moment) {
 	for _, o := range fault.Outages(v) {
-		out = append(out, moment{o.Finding(v), o.Group + " was back at 90 % of its former " + o.Quantity.Name})
+		out = append(out, moment{o.Finding(v), o.Group + " back at 90 % of its former " + o.Quantity.Name})
 	}
 	for _, f := range residency.Ingest.Run(v) {
 		out = append(out, moment{f, f.Subject + " had written all its data"})
@@ -101,8 +101,8 @@ func spreadFinding(check, subject, what string, ordinal, found, runs int, s reco
 		what += fmt.Sprintf(" after fault %d", ordinal+1)
 	}
 	if s.N == 0 {
-		f.Severity, f.NoInterval = result.Caution, "it never came"
-		f.Sentence = fmt.Sprintf("In none of %d runs %s while it was measured.", found, what)
+		f.Severity, f.NoInterval = result.Caution, "it never happened"
+		f.Sentence = fmt.Sprintf("In none of %d runs: %s.", found, what)
 		return f
 	}
 	f.Value = view.Ptr(s.Mean)
@@ -112,7 +112,7 @@ func spreadFinding(check, subject, what string, ordinal, found, runs int, s reco
 		{Name: "longest", Value: s.Max, Unit: "s"},
 		{Name: "spread", Value: 100 * (s.Max - s.Min) / s.Mean, Unit: "%"},
 	}
-	f.Sentence = fmt.Sprintf("Over %s %s after %s on average", view.Plural(s.N, "run"), what, view.SayDuration(s.Mean))
+	f.Sentence = fmt.Sprintf("Over %s: %s after %s on average", view.Plural(s.N, "run"), what, view.SayDuration(s.Mean))
 	if s.Interval.Valid() {
 		f.Sentence += fmt.Sprintf(
 			" (95 %%: %s to %s), between %s and %s",
@@ -124,7 +124,7 @@ func spreadFinding(check, subject, what string, ordinal, found, runs int, s reco
 	}
 	if s.Missing > 0 {
 		f.Severity = result.Caution
-		f.Sentence += fmt.Sprintf("; in %d of %d it never was", s.Missing, found)
+		f.Sentence += fmt.Sprintf("; in %d of %d never", s.Missing, found)
 	}
 	f.Sentence += "."
 	return f

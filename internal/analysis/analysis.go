@@ -83,7 +83,7 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	if d != nil && !began && m.Measured.State == "yes" {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Notice, Subject: "run",
-			Sentence: "No workload of the scenario's own ran, so nothing is judged: what its steps did is in the journal, and what the results show is in the charts.",
+			Sentence: "No workload of the scenario ran, so there is nothing to judge: the journal has its steps, the charts its results.",
 			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "nothing was to be measured",
 			Basis: "the collected data of the run",
 		}}
@@ -91,7 +91,7 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	if v != nil && len(v.Loads) == 0 && began && m.Target == result.ImportTarget {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Notice, Subject: "run",
-			Sentence: "The imported files hold no operations of a load, so nothing is judged: what they counted is in the charts.",
+			Sentence: "The imported files hold no operations of a load, so there is nothing to judge: the charts show what they counted.",
 			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "no load was measured",
 			Basis: "the imported files",
 		}}
@@ -99,7 +99,7 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	if v == nil || len(v.Loads) == 0 {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Blocker, Subject: "run",
-			Sentence: "There is nothing to judge: no workload of this run left any data.",
+			Sentence: "Nothing to judge: no workload of this run left any data.",
 			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "nothing was measured",
 			Basis: "the collected data of the run",
 		}}

@@ -149,8 +149,8 @@ func TestSectionsInTurn(t *testing.T) {
 	for _, f := range stall.Stalls.Run(view.New(s.Manifest, s.Data)) {
 		got = append(got, f.Sentence)
 	}
-	want := []string{"The writes of Turns never fell below a quarter of the usual rate for as long as 1 s.",
-		"No stall of first, second, all along in Turns while the other sections went on."}
+	want := []string{"No stall of the writes of Turns: never below a quarter of the usual rate for 1 s.",
+		"No stall of first, second, all along in Turns while its other sections went on."}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -216,7 +216,7 @@ func (l line) negative() result.Finding {
 
 // steady judges the line as one long series, or as rounds when it is short.
 func (l line) steady() (steady.Stretch, result.Finding) {
-	f := l.finding("steady-state", "mean of the steady stretch", "as given")
+	f := l.finding("steady-state", "mean of the steady phase", "as given")
 	f.Chart = l.chart()
 	s := view.Stretch{Track: &view.Track{Ops: l.values, Step: cmp.Or(l.step, 1)}, Index: l.index}
 	if len(l.values) < longEnough {
@@ -232,7 +232,7 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 	switch {
 	case s.Why != "":
 		f.Severity, f.NoInterval = result.Notice, s.Why
-		f.Sentence = fmt.Sprintf("Whether %s was steady cannot be told: %s.", l.Name, s.Why)
+		f.Sentence = fmt.Sprintf("Whether %s was steady is inconclusive: %s.", l.Name, s.Why)
 	case !s.Reached:
 		f.Severity, f.NoInterval = result.Caution, "no steady state was reached"
 		f.Sentence = fmt.Sprintf(
@@ -251,7 +251,7 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 			)
 		}
 		if l.Kind == Percentile {
-			f.Metric, f.NoInterval = "largest value of the steady stretch",
+			f.Metric, f.NoInterval = "largest value of the steady phase",
 				"percentiles of single rows are not averaged"
 			most := slices.Max(l.values[s.First : s.Last+1])
 			f.Value = view.Ptr(most)
@@ -278,7 +278,7 @@ func (l line) unsteady(s steady.Stretch) string {
 		return fmt.Sprintf("its level changed %s, first at %s", view.Times(n), l.place(s.Changes[0].Index))
 	}
 	if len(s.Still) > 0 {
-		return fmt.Sprintf("it stood still %s, first at %s", view.Times(len(s.Still)), l.place(s.Still[0].First))
+		return fmt.Sprintf("it stalled %s, first at %s", view.Times(len(s.Still)), l.place(s.Still[0].First))
 	}
 	return s.Reason
 }
@@ -291,7 +291,7 @@ func (l line) period(s steady.Stretch) result.Finding {
 	}
 	if !s.Period.Found {
 		f.Sentence = fmt.Sprintf(
-			"%s does not repeat itself: %s.",
+			"%s has no period: %s.",
 			l.Name,
 			cmp.Or(s.Period.Reason, "no period was found"),
 		)
@@ -301,7 +301,7 @@ func (l line) period(s steady.Stretch) result.Finding {
 	f.Severity, f.Value = result.Notice, view.Ptr(s.Period.Points*step)
 	view.SetInterval(&f, s.Period.Interval.Map(func(x float64) float64 { return x * step }))
 	f.Sentence = fmt.Sprintf(
-		"%s repeats itself every %s, as checkpoints and flushes make it; a window shorter than three of them says little.",
+		"%s repeats every %s, as checkpoints and flushes do; an interval shorter than three of them says little.",
 		l.Name,
 		l.stretch(s.Period.Points),
 	)
@@ -322,7 +322,7 @@ func (l line) changes(s steady.Stretch) result.Finding {
 		r, err := change.Detect(l.values, change.Options{})
 		if err != nil {
 			f.Severity, f.NoInterval, f.Sentence = result.Notice, err.Error(), fmt.Sprintf(
-				"Changes of %s cannot be told: %v.",
+				"Whether %s changed level is inconclusive: %v.",
 				l.Name,
 				err,
 			)
@@ -333,12 +333,12 @@ func (l line) changes(s steady.Stretch) result.Finding {
 	}
 	f.Value = view.Ptr(float64(len(points)))
 	if len(points) == 0 {
-		f.Severity, f.Sentence = result.Fine, l.Name+" shows no change of level that matters (5 % of its mean)."
+		f.Severity, f.Sentence = result.Fine, l.Name+" has no change of level above 5 % of its mean."
 		if len(l.values) >= longEnough && s.Reason != "" && !s.CannotTell {
-			f.Severity, f.Sentence = result.Notice, l.Name+" shows no step of its level, but it was not steady."
+			f.Severity, f.Sentence = result.Notice, l.Name+" has no change of level, but was not steady."
 		}
 		if len(l.values) < longEnough {
-			f.Sentence = l.Name + " shows no change of level."
+			f.Sentence = l.Name + " has no change of level."
 		}
 		return f
 	}
@@ -395,14 +395,14 @@ func (l line) stalls() (f result.Finding, why string) {
 	switch {
 	case s.Share > view.OnAndOff:
 		f.Sentence = fmt.Sprintf(
-			"%s comes and goes (%s of the rows are next to nothing), so a stall cannot be told from its own rhythm.",
+			"Stalls of %s cannot be judged: it comes and goes (%s of the rows are almost nothing).",
 			l.Name,
 			view.Percent(s.Share),
 		)
 		f.Severity = result.Fine
 	case len(s.Runs) == 0:
 		f.Severity, f.Sentence = result.Fine, fmt.Sprintf(
-			"%s never fell below a quarter of its usual level for as long as %s.",
+			"No stall of %s: never below a quarter of its usual level for %s.",
 			l.Name,
 			view.SayDuration(l.step),
 		)
@@ -413,7 +413,7 @@ func (l line) stalls() (f result.Finding, why string) {
 			longest = max(longest, float64(r.Last-r.First+1)*l.step)
 		}
 		f.Sentence = fmt.Sprintf(
-			"%s %s %s, for %s in all and %s at the longest, first at %s",
+			"%s %s %s, %s in all, longest %s, first at %s",
 			l.Name,
 			s.Verb(),
 			view.Times(len(s.Runs)),

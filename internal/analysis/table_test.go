@@ -35,55 +35,55 @@ func TestTableTruth(t *testing.T) {
 		want   map[string]string // severity and beginning of the sentence by check
 	}{
 		"steady": {analysis.Rate, noisy(300, flat), 1, map[string]string{
-			"steady-state": "fine: x was steady, with a mean of 998.6 (95 %: 996.9 to 1,000).", "period": "fine: x does not repeat itself", "changes": "fine: x shows no change of level that matters", "stalls": "fine: x never fell below a quarter of its usual level for as long as 1 s."}},
+			"steady-state": "passed: x was steady, with a mean of 998.6 (95 %: 996.9 to 1,000).", "period": "passed: x has no period", "changes": "passed: x has no change of level above", "stalls": "passed: No stall of x: never below a quarter of its usual level for 1 s."}},
 		"a drop": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 - 300*float64(i/200) }), 1,
 			map[string]string{
-				"steady-state": "caution: x was not steady: its level changed once, first at 3:20.", "changes": "notice: x changed level: from 998.6 to 699 at 3:20.", "period": "", "stalls": "fine: "}},
+				"steady-state": "warning: x was not steady: its level changed once, first at 3:20.", "changes": "info: x changed level: from 998.6 to 699 at 3:20.", "period": "", "stalls": "passed: "}},
 		"a period": {analysis.Other, noisy(400,
 			func(i int) float64 { return 1000 + 300*math.Sin(2*math.Pi*float64(i)/40) }), 0, map[string]string{
-			"steady-state": "fine: x was steady", "period": "notice: x repeats itself every 40 rows",
-			"changes": "fine: "}},
+			"steady-state": "passed: x was steady", "period": "info: x repeats every 40 rows",
+			"changes": "passed: "}},
 		"stalls": {analysis.Rate, noisy(300, func(i int) float64 {
 			if i%60 == 30 {
 				return 1
 			}
 			return 1000
-		}), 1, map[string]string{"steady-state": "", "period": "", "changes": "fine: ",
-			"stalls": "caution: x stood still 5 times, for "}},
+		}), 1, map[string]string{"steady-state": "", "period": "", "changes": "passed: ",
+			"stalls": "warning: x stalled 5 times, "}},
 		"a stall that reaches the end": {analysis.Rate, noisy(300, func(i int) float64 {
 			return 1000 * float64(min(1,
 				(i%60)/3))
 		})[3:], 1, map[string]string{
-			"steady-state": "", "period": "", "changes": "", "stalls": "caution: x stood still 4 times, for "}},
+			"steady-state": "", "period": "", "changes": "", "stalls": "warning: x stalled 4 times, "}},
 		"five checkpoints, the fifth at the end": {analysis.Rate, noisy(300, func(i int) float64 {
 			if i%60 >= 55 {
 				return 1
 			}
 			return 1000
-		}), 1, map[string]string{"steady-state": "fine: ", "period": "notice: x repeats itself every 1 min",
-			"changes": "fine: ", "stalls": "caution: x stood still 5 times, for "}},
+		}), 1, map[string]string{"steady-state": "passed: ", "period": "info: x repeats every 1 min",
+			"changes": "passed: ", "stalls": "warning: x stalled 5 times, "}},
 		"a hole": {analysis.Rate, noisy(600, func(i int) float64 {
 			if i >= 60 && i < 70 {
 				return 0
 			}
 			return 1000
-		}), 1, map[string]string{"steady-state": "caution: x was not steady: its level changed ", "period": "fine: ",
-			"changes": "notice: ", "stalls": "caution: x stood still once, for "}},
+		}), 1, map[string]string{"steady-state": "warning: x was not steady: its level changed ", "period": "passed: ",
+			"changes": "info: ", "stalls": "warning: x stalled once, "}},
 		"a dead end": {analysis.Rate, noisy(600, func(i int) float64 {
 			if i >= 590 {
 				return 0
 			}
 			return 1000
-		}), 1, map[string]string{"steady-state": "caution: x was not steady: its level changed ", "period": "fine: ",
-			"changes": "notice: ", "stalls": "caution: x stood still once, for "}},
+		}), 1, map[string]string{"steady-state": "warning: x was not steady: its level changed ", "period": "passed: ",
+			"changes": "info: ", "stalls": "warning: x stalled once, "}},
 		"a drift": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 + 4*float64(i) }), 1, map[string]string{
-			"steady-state": "caution: x was not steady: ", "period": "", "changes": "notice: ", "stalls": "fine: "}},
+			"steady-state": "warning: x was not steady: ", "period": "", "changes": "info: ", "stalls": "passed: "}},
 		"a percentile": {analysis.Percentile, noisy(300, flat), 1, map[string]string{
-			"steady-state": "fine: x was steady, at most 1,0", "period": "fine: ", "changes": "fine: "}},
+			"steady-state": "passed: x was steady, at most 1,0", "period": "passed: ", "changes": "passed: "}},
 		"constant": {analysis.Rate, slices.Repeat([]float64{5}, 100), 1,
-			map[string]string{"steady-state": "caution: x is 5 in every row: "}},
+			map[string]string{"steady-state": "warning: x is 5 in every row: "}},
 		"negative": {analysis.Rate, append(noisy(99, flat), -3), 1, map[string]string{
-			"steady-state": "", "period": "", "changes": "", "stalls": "", "plausible": "caution: x is -3 at 1:39: neither a rate nor a time can be below zero."}},
+			"steady-state": "", "period": "", "changes": "", "stalls": "", "plausible": "warning: x is -3 at 1:39: neither a rate nor a time can be below zero."}},
 	} {
 		found, unseen := analysis.OfTable(
 			analysis.Table{Step: c.step, Columns: []analysis.Column{{Name: "x", Kind: c.kind, Values: c.values}}},
@@ -229,5 +229,5 @@ func ExampleOfTable() {
 			fmt.Println(f.Severity, len(f.Evidence)/2)
 		}
 	}
-	// Output: notice 1
+	// Output: info 1
 }

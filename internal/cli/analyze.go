@@ -34,11 +34,11 @@ func (a *app) analyzeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "analyze RUN|FILE|-...", Short: "Say what a finished run or a file of another tool shows, and how sure " +
 			"that is", Args: args(1, 50, "run or file"),
-		Long: `Analyze looks at a run from its folder alone: what stands between its numbers and a conclusion, what its
-neighbours cost, whether it was steady, how it came back after a fault, how it scales, and whether the figures are
-possible at all. Every number comes with an interval or the reason for none.
+		Long: `Analyze looks at a run from its folder alone: what makes its numbers invalid or needs a warning, what co-running
+workloads cost, whether it was steady, how it recovered from a fault, how it scales, and whether the figures are
+plausible. Every number comes with an interval or the reason for none.
 
-Of several runs, repeats of one test, it says as well how much recovery, ingest and residency times vary, and joins
+Of several runs, repeats of one test, it also says how much recovery, ingest and residency times vary, and joins
 their working sets to one sweep.
 
 A FILE of any tool is looked at as far as a table goes (CSV, columns separated by blanks, JSON; "-" is standard
@@ -353,14 +353,14 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 		visible.Fprintf(
 			w,
 			"%s (%s): %s%s\n    %s\n",
-			report.SeverityWord(f.Severity),
+			f.Severity,
 			f.Check,
 			f.Sentence,
 			more,
 			figure(f),
 		)
 		for _, warning := range f.Warnings {
-			visible.Fprintf(w, "    mind: %s\n", warning)
+			visible.Fprintf(w, "    note: %s\n", warning)
 		}
 	}
 	if fine > 0 && !all {

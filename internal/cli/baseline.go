@@ -59,7 +59,7 @@ func (a *app) baselineCommand() *cobra.Command {
 	set := &cobra.Command{
 		Use: "set NAME RUN|FILE|-...", Short: "Make runs, or files of repeats, the baseline of that name",
 		Args: args(2, 50, "name and run or file"),
-		Long: `Set gives runs a name to hold others against; several runs are repeats of the same. A baseline changes only by this
+		Long: `Set gives runs a name to compare others with; several runs are repeats of the same. A baseline changes only by this
 command; earlier holders of the name stay on record.
 
 Files of any tool can be a baseline instead (CSV, columns separated by blanks, JSON; "-" is standard input): a column
@@ -87,7 +87,7 @@ baseline; the files are not needed again.
 		Use: "check NAME RUN|FILE|-", Short: "Compare a run or a file with a baseline; exit with 5 when it is worse",
 		Args: args(2, 2, "name and run or file"),
 		Long: `Check compares a side with a baseline as "plimsoll compare @NAME RUN" does, and exits with 5 when any
-measure is worse by more than the threshold, or moved and nobody said which way of it is good, and with 4 when the two
+measure is worse by more than the threshold, or changed with no direction known to be good, and with 4 when the two
 are not alike. Inconclusive is neither worse nor the same: with --fail-on worse,inconclusive it fails too.
 
 A baseline of files takes a file of repeats. One that lacks a column of the baseline, or has it in another unit, is
@@ -204,8 +204,8 @@ func (a *app) measuredRuns(phase string, given []string) ([]string, error) {
 		}
 		for _, r := range s.Runs {
 			if m := r.Manifest; m.Measured.State != "yes" {
-				return nil, exit.Errorf(exit.Failed, "", "%s: run %s says of its measurement: %s", phase, m.RunID,
-					m.Measured.State)
+				return nil, exit.Errorf(exit.Failed, "", "%s: run %s: run status %s", phase, m.RunID,
+					m.Measured.Word())
 			}
 			if r.Cell != "" {
 				return nil, exit.Errorf(exit.Failed, "", "%s: %s has several cells: name one, as %s:FACTOR=LEVEL",

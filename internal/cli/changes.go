@@ -31,9 +31,9 @@ row, the oldest first; every column of numbers is looked at by itself.
 Two RUNs or more are a history too: the throughput and the percentiles of every workload are followed from
 run to run in the order they were made. "all" stands for every run in --dir that has measured.
 
-Separate runs are taken as independent of each other. Rows of a file may depend on their neighbours, as the
-points of one run do, and dependence looks like change: it is found by itself and taken out, and where the two
-cannot be told apart, that is said. --independent says that there is none, as when every row is a run.`,
+Separate runs are taken as independent of each other. Rows of a file may depend on the rows before, as the
+points of one run do, and dependence looks like change: it is estimated and taken out, and where the two
+cannot be separated the result is inconclusive. --independent says that there is none, as when every row is a run.`,
 		Example: `  plimsoll changes history.csv --column p99
   plimsoll changes all --json
   plimsoll changes nightly.csv --independent`,
@@ -45,7 +45,7 @@ cannot be told apart, that is said. --independent says that there is none, as wh
 	}
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
 	c.Flags().
-		BoolVar(&independent, "independent", false, "rows do not depend on their neighbours: each is a run of its own")
+		BoolVar(&independent, "independent", false, "rows do not depend on the rows before: each is a run of its own")
 	c.Flags().Float64Var(&significance, "significance", 0.01, "`chance` of finding a change in a series without one")
 	return c
 }
@@ -118,7 +118,7 @@ func (c changed) text(a *app) {
 	if c.Unclear > 0 {
 		visible.Fprintf(
 			a.out,
-			"\n%s: cannot tell whether it changes: %s among %s may be dependence\n",
+			"\n%s: inconclusive: %s among %s may be change or dependence\n",
 			c.Name,
 			unit.Plural(c.Unclear, "place"),
 			unit.Plural(c.Values, "value"),

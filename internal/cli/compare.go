@@ -94,17 +94,17 @@ It refuses sides that differ in what should be equal (kernel, firmware, fio, sce
 content, jobs, working set to memory), names each fact with its values, and exits with 4. Say what differs on
 purpose with --vary, or insist with --anyway.
 
-With three runs or more on each side the intervals hold what repeats differ by. With one they hold only how
-steady that run was. They are widened for the number of measures. A verdict is better or worse when the whole
+With three runs or more on each side the intervals cover the variation between repeats; with one, only that within
+the run. They are widened for the number of measures. A verdict is better or worse when the whole
 interval lies beyond the threshold, same when all of it lies within, else inconclusive. A gross change between two
-single runs (a factor of 2, of percentiles of few operations 3) is told all the same, with what is certain of it and what is not. With
+single runs (a factor of 2, of percentiles of few operations 3) is reported all the same, with what is certain of it and what is not. With
 --fail-on worse,inconclusive the exit code is 5 when a verdict is among these.
 
 Repeats that drift, or depend on the ones before, are seen by the order of the runs, or of the rows of a file:
 intervals then allow for it, or are refused, and say so with the number.
 
-With --window the sides are windows of one RUN, or of repeats of it: what was before a neighbour or an annotated
-moment with what came with or after it, as the report names them.
+With --phase the sides are phases of one RUN, or of repeats of it, as the report names them: before a co-running
+workload or an annotated moment, with it, and after it.
 
 All sides can instead be files of repeats measured by any tool: CSV, columns separated by blanks, JSON; "-" is
 standard input. A column is a measure, a row is a repeat, and sides may have unequally many. Columns of times and of
@@ -117,13 +117,13 @@ others say it: --better spills=lower.`,
 		Example: `  plimsoll compare 20261121-2045 latest
   plimsoll compare run1,run2,run3 run4,run5,run6 --vary kernel --threshold 0.03
   plimsoll compare @release latest -o html --output compare.html
-  plimsoll compare latest --window alone --window "with DSS"
+  plimsoll compare latest --phase alone --phase "with DSS"
   plimsoll compare before.csv after.csv --better p99=lower`,
 		Args: func(c *cobra.Command, given []string) error {
 			if len(f.windows) > 0 {
 				if len(f.windows) < 2 || len(given) > 1 {
-					return exit.Usagef(`as in: plimsoll compare latest --window alone --window "with DSS"`,
-						"compare: --window wants one side and two windows of it or more")
+					return exit.Usagef(`as in: plimsoll compare latest --phase alone --phase "with DSS"`,
+						"compare: --phase wants one side and two phases of it or more")
 				}
 				return args(1, 1, "run")(c, given)
 			}
@@ -144,8 +144,10 @@ others say it: --better spills=lower.`,
 	f.register(c)
 	f.registerFiles(c)
 	g.register(c)
-	c.Flags().StringArrayVar(&f.windows, "window", nil,
-		"compare this `window` of one side, like alone, with the other windows given; repeatable")
+	c.Flags().StringArrayVar(&f.windows, "phase", nil,
+		"compare this `phase` of one side, like alone, with the other phases given; repeatable")
+	c.Flags().StringArrayVar(&f.windows, "window", nil, "phases, by their former name")
+	_ = c.Flags().MarkHidden("window")
 	return c
 }
 
@@ -165,7 +167,7 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 		return nil, err
 	}
 	if files && len(f.windows) > 0 {
-		return nil, exit.Usagef("", "%s: %q is a file: --window is for runs", phase, given[0])
+		return nil, exit.Usagef("", "%s: %q is a file: --phase is for runs", phase, given[0])
 	}
 	if files {
 		return a.compareTables(phase, given, f)
@@ -202,7 +204,7 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	}
 	if len(f.windows) > 0 {
 		d.Order = nil // every run holds both, in one order
-		d.Notes = append(d.Notes, "The sides are windows of the same runs, one after the other: a drift, a cache "+
+		d.Notes = append(d.Notes, "The sides are phases of the same runs, one after the other: a drift, a cache "+
 			"that fills or a device that ages looks like a difference between them.")
 	}
 	return d, nil
@@ -213,13 +215,13 @@ func windowSides(phase string, s compare.Side, names []string) ([]compare.Side, 
 	var out []compare.Side
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return nil, exit.Usagef("", "%s: --window %q is given twice", phase, name)
+			return nil, exit.Usagef("", "%s: --phase %q is given twice", phase, name)
 		}
 		side := compare.Side{Name: name}
 		for _, r := range s.Runs {
 			part, err := r.Window(name)
 			if err != nil {
-				return nil, exit.Errorf(exit.Failed, "the report shows the windows of each workload side by side", "%w",
+				return nil, exit.Errorf(exit.Failed, "the report shows the phases of each workload side by side", "%w",
 					err)
 			}
 			side.Runs = append(side.Runs, part)

@@ -19,9 +19,9 @@ import (
 
 // What help says of data sheets.
 var (
-	sheetUsage = "hold the figures against what the maker of the device promises: a YAML `FILE`, or single promises " +
+	sheetUsage = "compare the figures with the vendor's rated specification: a YAML `FILE`, or single ratings " +
 		"NAME=VALUE; repeatable"
-	sheetHelp = `With --data-sheet the figures are held against what the maker of the device promises: a YAML file of NAME: VALUE,
+	sheetHelp = `With --data-sheet the figures are compared with the vendor's rated specification: a YAML file of NAME: VALUE,
 or NAME=VALUE on the command line, which wins. NAME is one of
 ` + strings.Join(sheetNames(), ", ") + `, and in a file also device, for its name.`
 )
@@ -88,9 +88,9 @@ func checkPromise(name, value string) error {
 	at := slices.Index(sheetNames(), name)
 	if at < 0 {
 		if like := nearest.Of(name, sheetNames()); like != "" {
-			return fmt.Errorf("no promise %q; did you mean %q?", name, like)
+			return fmt.Errorf("no rating %q; did you mean %q?", name, like)
 		}
-		return fmt.Errorf("no promise %q", name)
+		return fmt.Errorf("no rating %q", name)
 	}
 	if _, err := plausibility.Ratings[at].Fact(value); err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -119,15 +119,15 @@ func (f *targetFlags) register(a *app, c *cobra.Command) {
 	)
 }
 
-// place is a target with the clock that a run on it goes by.
-type place struct {
+// clockedTarget is a target with the clock that a run on it goes by.
+type clockedTarget struct {
 	target.Target
 	options map[string]string
 	clock   clock.Clock
 }
 
 // target makes the target of the flags. It touches nothing yet.
-func (a *app) target(f targetFlags, nodes int) (*place, error) {
+func (a *app) target(f targetFlags, nodes int) (*clockedTarget, error) {
 	provider, ok := a.drivers.Target(f.name)
 	if !ok {
 		var names []string
@@ -148,7 +148,7 @@ func (a *app) target(f targetFlags, nodes int) (*place, error) {
 	if nodes < 0 {
 		return nil, exit.Usagef("", "--nodes: %d is not a number of nodes", nodes)
 	}
-	p := &place{options: options, clock: a.clock}
+	p := &clockedTarget{options: options, clock: a.clock}
 	if keeper, ok := provider.(target.Timekeeper); ok {
 		p.clock = keeper.Clock()
 	}

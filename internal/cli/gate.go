@@ -28,7 +28,7 @@ const (
 
 func (g *gate) register(c *cobra.Command, unless ...string) {
 	c.Flags().StringSliceVar(&g.failOn, "fail-on", unless,
-		"exit with 5 on these `verdicts`: worse, which holds what moved while nobody said which way is good, and inconclusive; or none")
+		"exit with 5 on these `verdicts`: worse, which includes what changed with no direction known to be good, and inconclusive; or none")
 	c.Flags().
 		StringVar(&g.junit, "junit", "", "also write the verdicts as test results in the JUnit form to this `file`")
 }

@@ -177,7 +177,7 @@ func TestHostileScenario(t *testing.T) {
 	say(0, "plan", dir, "--target", "sim")
 	say(0, "plan", dir, "--target", "sim", "--json")
 	summary := say(0, "run", dir, "--target", "sim")
-	if n := strings.Count(summary, "\nmeasured: yes   collected: yes   cleaned: yes   (succeeded)\n"); n != 1 {
+	if n := strings.Count(summary, "\nrun: complete   collection: complete   cleanup: complete   (succeeded)\n"); n != 1 {
 		t.Errorf("%d lines of verdicts:\n%s", n, summary)
 	}
 	say(0, "run", dir, "--target", "sim", "--target-opt", "seed=2")
@@ -214,7 +214,7 @@ func TestHostileScenario(t *testing.T) {
 }
 
 // forged is how a text would begin a line of its own.
-var forged = regexp.MustCompile(`^plimsoll: all is well|^measured: yes .*\(succeeded\)\\r`)
+var forged = regexp.MustCompile(`^plimsoll: all is well|^run: complete .*\(succeeded\)\\r`)
 
 // filesOfRun looks at what a run has left: file names, JSON, the report.
 func filesOfRun(t *testing.T, dir string) {

@@ -68,7 +68,7 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 // prepared is a scenario with its target and plan; nothing has been touched.
 type prepared struct {
 	*loaded
-	*place
+	*clockedTarget
 	facts target.Facts
 	plan  *plan.Plan
 }
@@ -85,7 +85,7 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{loaded: l, place: t, facts: facts}
+	p := &prepared{loaded: l, clockedTarget: t, facts: facts}
 	if err := a.refuse(phase, l); err != nil {
 		return p, err
 	}

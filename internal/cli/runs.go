@@ -178,13 +178,14 @@ func (a *app) listRuns() error {
 		_, err := visible.Fprintf(a.out, "no runs in %s\n", a.runsDir)
 		return err
 	}
-	t := terminal.Table{Head: []string{"RUN", "SCENARIO", "STATUS", "MEASURED", "COLLECTED", "CLEANED", "SIZE"}}
+	t := terminal.Table{Head: []string{"ID", "SCENARIO", "STATUS", "RUN", "COLLECTION", "CLEANUP", "SIZE"}}
 	for _, r := range rows {
 		status := r.Status
 		if status == "" {
 			status = "unreadable"
 		}
-		t.Add(r.RunID, r.Scenario, status, r.Measured, r.Collected, r.Cleaned, r.Bytes.String())
+		word := func(state string) string { return result.Verdict{State: state}.Word() }
+		t.Add(r.RunID, r.Scenario, status, word(r.Measured), word(r.Collected), word(r.Cleaned), r.Bytes.String())
 	}
 	if err := t.Write(a.out); err != nil {
 		return err

@@ -29,16 +29,15 @@ func (a *app) steadyCommand() *cobra.Command {
 		Use:   "steady FILE|RUN|-",
 		Short: "Say whether a series has settled, from when to when, and what it then does",
 		Long: `Steady looks at a series of evenly spaced values: where its warm-up ends, whether it repeats itself (a
-checkpoint, a flush), where its level changes, whether it stands still, drifts, swings slowly or spreads;
-and gives the mean of all but the warm-up with an interval that allows for the dependence of neighbouring
-values. A series too short for its noise is neither steady nor not: "cannot tell", and why.
+checkpoint, a flush), where its level changes, whether it stalls, drifts, swings slowly or spreads;
+and gives the mean of all but the warm-up with an interval that allows for the dependence of adjacent
+values. A series too short for its noise is "inconclusive", and why.
 
 With --rounds the values are rounds of a test, and the rule of solid-state testing decides: over five rounds
 they spread by no more than 20 % of their mean, and their fitted line moves by no more than 10 %.
 
 FILE is CSV, columns separated by blanks, or JSON; "-" is standard input. From a RUN the throughput of every
-workload is looked at. "Not reached" is a result: the exit code is 0, and 5 only with --require, which also asks for more
-than "cannot tell".`,
+workload is looked at. "Not steady" is a result: the exit code is 0, and 5 only with --require, for "inconclusive" too.`,
 		Example: `  plimsoll steady latest
   plimsoll steady iops.csv --column iops --require
   plimsoll steady - --rounds < rounds.txt`,
@@ -133,7 +132,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 		}
 	}
 	if len(not) > 0 {
-		return exit.Errorf(exit.Threshold, "", "steady: not reached: %s", strings.Join(not, ", "))
+		return exit.Errorf(exit.Threshold, "", "steady: --require: not steady: %s", strings.Join(not, ", "))
 	}
 	return nil
 }
@@ -194,9 +193,9 @@ func judgeStretch(s named, tolerance float64) (settled, error) {
 func (v settled) text(a *app) {
 	state := "steady"
 	if v.Unclear {
-		state = "cannot tell: " + v.Reason
+		state = "inconclusive: " + v.Reason
 	} else if !v.Reached {
-		state = "not reached: " + v.Reason
+		state = "not steady: " + v.Reason
 	}
 	visible.Fprintf(a.out, "\n%s: %s\n", v.Name, state)
 	if !v.Reached && !v.Ends.Valid() && deref(v.Mean) == 0 {
@@ -227,14 +226,14 @@ func (v settled) text(a *app) {
 				100*v.Within.High,
 			)
 		} else {
-			visible.Fprintf(a.out, "; too few periods to tell a drift\n")
+			visible.Fprintf(a.out, "; too few periods to judge a drift\n")
 		}
 	} else {
 		visible.Fprintf(a.out, "  spread %.1f %% of the mean, the fitted line moves by %.1f %%\n",
 			100*deref(v.Spread), 100*deref(v.Line))
 	}
 	for _, c := range v.Changes {
-		visible.Fprintf(a.out, "  changes at point %d: from %.5g to %.5g\n", c.Index+1, c.Before, c.After)
+		visible.Fprintf(a.out, "  change of level at point %d: from %.5g to %.5g\n", c.Index+1, c.Before, c.After)
 	}
 	for _, w := range v.Note {
 		visible.Fprintf(a.out, "  warning: %s\n", w)

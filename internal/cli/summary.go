@@ -37,7 +37,7 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	}
 	for _, short := range doc.InShort {
 		if short.Severity == result.Blocker || short.Severity == result.Caution {
-			visible.Fprintf(w, "%s: ", report.SeverityWord(short.Severity))
+			visible.Fprintf(w, "%s: ", short.Severity)
 		}
 		visible.Fprintf(w, "%s\n", short.Sentence)
 	}
@@ -51,7 +51,7 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 		return err
 	}
 	m := folder.Manifest()
-	visible.Fprintf(w, "measured: %s   collected: %s   cleaned: %s   (%s)\n",
+	visible.Fprintf(w, "run: %s   collection: %s   cleanup: %s   (%s)\n",
 		verdict(m.Measured), verdict(m.Collected), verdict(m.Cleaned), m.Status)
 	if m.Error != "" {
 		visible.Fprintf(w, "error: %s\n", m.Error)
@@ -135,7 +135,7 @@ func printFindings(w io.Writer, all []result.Finding, told ...report.Short) erro
 		if n := count[k] - 1; n > 0 {
 			like = fmt.Sprintf(" (and %d more like it)", n)
 		}
-		visible.Fprintf(w, "%s: %s%s\n", report.SeverityWord(k.severity), first[k], like)
+		visible.Fprintf(w, "%s: %s%s\n", k.severity, first[k], like)
 	}
 	if worth > shown {
 		visible.Fprintf(w, "and %s more in the report\n", unit.Plural(worth-shown, "finding"))
@@ -151,7 +151,7 @@ func printFindings(w io.Writer, all []result.Finding, told ...report.Short) erro
 
 func verdict(v result.Verdict) string {
 	if v.Reason == "" || v.State == "yes" {
-		return v.State
+		return v.Word()
 	}
-	return fmt.Sprintf("%s (%s)", v.State, v.Reason)
+	return fmt.Sprintf("%s (%s)", v.Word(), v.Reason)
 }

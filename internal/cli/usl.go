@@ -47,7 +47,7 @@ package usl does.
 
 FILE is CSV, columns separated by blanks, or JSON, with a column of concurrencies (` + strings.Join(concurrencyNames[:4], ", ") + `, ...),
 one of throughputs (` + strings.Join(throughputNames[:4], ", ") + `, ...) and perhaps one of weights; or just two columns. "-" is
-standard input. From a RUN the stages of its load are taken: stretches in which the same workloads run. The
+standard input. From a RUN the stages of its load are taken: times in which the same workloads run. The
 runs of an EXPERIMENT are a point each, as in EXPERIMENT:block_size=4k. Of both, --columns names one metric,
 like read_iops, new_order_rate or NOPM; unless given it is the rate of all operations. Rows without a number are left
 out, and said.`,

@@ -89,10 +89,10 @@ func (h *heat) result() *result.HeatMap {
 // courseQuantiles are those that comparisons give intervals of.
 var courseQuantiles = []float64{0.5, 0.9, 0.99, 0.999}
 
-// course is how the operations of one kind lie in time, nil when there were none. It counts above the end of a
+// overTime is how the operations of one kind lie in time, nil when there were none. It counts above the end of a
 // percentile's bucket, or above its beginning when nothing lies beyond; when everything lies in that bucket, the
 // percentile is left out.
-func (h *heat) course(op int) *result.Course {
+func (h *heat) overTime(op int) *result.OverTime {
 	whole := &hist.Histogram{}
 	for _, one := range h.columns[op] {
 		if one != nil {
@@ -102,7 +102,7 @@ func (h *heat) course(op int) *result.Course {
 	if whole.Count() == 0 {
 		return nil
 	}
-	out := &result.Course{Start: h.grid.start, Step: h.grid.step.Seconds(), Counts: make([]uint64, h.grid.n)}
+	out := &result.OverTime{Start: h.grid.start, Step: h.grid.step.Seconds(), Counts: make([]uint64, h.grid.n)}
 	for _, q := range courseQuantiles {
 		v, _ := whole.Quantile(q)
 		low, above := hist.Bounds(hist.Index(v))

@@ -10,9 +10,9 @@ import (
 	"plimsoll/result"
 )
 
-// TestCourse: operations are counted above the bucket of each percentile; above its beginning when nothing lies beyond,
-// and not at all when everything is in one bucket.
-func TestCourse(t *testing.T) {
+// TestOverTime: operations are counted above the bucket of each percentile; above its beginning when nothing lies
+// beyond, and not at all when everything is in one bucket.
+func TestOverTime(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	h := newHeat(grid{start: start, step: 5 * time.Second, n: 3}, 3)
@@ -28,18 +28,18 @@ func TestCourse(t *testing.T) {
 	add(2, 0, 10, 20)
 	add(7, 0, 90, 90) // after the last column
 	add(1, 1, 50, 50)
-	if diff := cmp.Diff(&result.Course{Start: start, Step: 5, Counts: []uint64{4, 0, 4}, Slower: []result.Slower{
+	if diff := cmp.Diff(&result.OverTime{Start: start, Step: 5, Counts: []uint64{4, 0, 4}, Slower: []result.Slower{
 		{Quantile: 0.5, AboveNs: 20, Counts: []uint64{1, 0, 2}},
 		{Quantile: 0.9, AboveNs: 89, Counts: []uint64{1, 0, 2}},
 		{Quantile: 0.99, AboveNs: 89, Counts: []uint64{1, 0, 2}},
 		{Quantile: 0.999, AboveNs: 89, Counts: []uint64{1, 0, 2}},
-	}}, h.course(0)); diff != "" {
+	}}, h.overTime(0)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(&result.Course{Start: start, Step: 5, Counts: []uint64{0, 2, 0}}, h.course(1)); diff != "" {
+	if diff := cmp.Diff(&result.OverTime{Start: start, Step: 5, Counts: []uint64{0, 2, 0}}, h.overTime(1)); diff != "" {
 		t.Error(diff)
 	}
-	if c := h.course(2); c != nil {
+	if c := h.overTime(2); c != nil {
 		t.Errorf("a course of nothing: %+v", c)
 	}
 }

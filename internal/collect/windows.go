@@ -280,7 +280,7 @@ func (c *collector) workloads() []result.Workload {
 		if l.heat != nil {
 			w.Heat = l.heat.result()
 			for i := range w.Ops {
-				w.Ops[i].Course = l.heat.course(c.layout.Operation(w.Ops[i].Op))
+				w.Ops[i].OverTime = l.heat.overTime(c.layout.Operation(w.Ops[i].Op))
 			}
 		}
 		out = append(out, w)

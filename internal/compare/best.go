@@ -293,17 +293,17 @@ func against(a, b CellValue, confidence float64) Against {
 type Overlay struct {
 	Title, Unit string
 	Step        float64 // seconds from point to point
-	Lines       []Course
+	Lines       []RunLine
 }
 
-// Course is a rate of one run over its own time.
-type Course struct {
+// RunLine is a rate of one run over its own time.
+type RunLine struct {
 	Cell, Run string // Cell is the combination, or the side of a comparison
 	Values    []float64
 }
 
-// mostCourses bounds the runs of an overlay; more would hide each other.
-const mostCourses = 60
+// mostLines bounds the runs of an overlay; more would hide each other.
+const mostLines = 60
 
 // labelled is a run with the name under which an overlay shows it.
 type labelled struct {
@@ -341,7 +341,7 @@ func (d *Document) overlays(sides []Side, o Options) {
 // overlaysOf are the overlays of all rates of which two runs have a course. Runs whose points are spaced in another way
 // than those of the first, or that have none, are left out.
 func overlaysOf(runs []labelled, all []kind) (out []Overlay) {
-	if len(runs) > mostCourses {
+	if len(runs) > mostLines {
 		return nil
 	}
 	for _, k := range all {
@@ -364,7 +364,7 @@ func overlaysOf(runs []labelled, all []kind) (out []Overlay) {
 					continue
 				}
 				o.Step = step
-				o.Lines = append(o.Lines, Course{Cell: r.label, Run: r.Manifest.RunID, Values: course.value})
+				o.Lines = append(o.Lines, RunLine{Cell: r.label, Run: r.Manifest.RunID, Values: course.value})
 			}
 		}
 		if len(o.Lines) > 1 {

@@ -256,12 +256,12 @@ func TestDamagedData(t *testing.T) {
 		"not a number": func(d *result.Data) { d.Series[0].Values[3] = &nan },
 		"no length":    func(d *result.Data) { d.Workloads[0].End = d.Workloads[0].Start },
 		"no histogram": func(d *result.Data) { d.Workloads[0].Ops[0].Hist = nil },
-		"no course":    func(d *result.Data) { d.Workloads[0].Ops[0].Course = nil },
-		"short course": func(d *result.Data) { d.Workloads[0].Ops[0].Course.Slower[0].Counts = nil },
-		"empty course": func(d *result.Data) { clear(d.Workloads[0].Ops[0].Course.Counts) },
+		"no course":    func(d *result.Data) { d.Workloads[0].Ops[0].OverTime = nil },
+		"short course": func(d *result.Data) { d.Workloads[0].Ops[0].OverTime.Slower[0].Counts = nil },
+		"empty course": func(d *result.Data) { clear(d.Workloads[0].Ops[0].OverTime.Counts) },
 		"more slower than all": func(d *result.Data) {
-			for i := range d.Workloads[0].Ops[0].Course.Slower[0].Counts {
-				d.Workloads[0].Ops[0].Course.Slower[0].Counts[i] = math.MaxUint64
+			for i := range d.Workloads[0].Ops[0].OverTime.Slower[0].Counts {
+				d.Workloads[0].Ops[0].OverTime.Slower[0].Counts[i] = math.MaxUint64
 			}
 		},
 		"zero step": func(d *result.Data) { d.Series[0].Step = 0 },
@@ -337,11 +337,11 @@ func TestShortSingleRunsTellGrossChangesOnly(t *testing.T) {
 
 // A run collected before it was kept how slow operations lie in time gives no interval of a percentile, and says what
 // to do; its rates have one.
-func TestPercentilesWithoutACourse(t *testing.T) {
+func TestPercentilesWithoutOverTime(t *testing.T) {
 	t.Parallel()
 	r := random(12)
 	a, b := side("A", r, 1, 1, steady), side("B", r, 2, 1, steady)
-	b.Runs[0].Data.Workloads[0].Ops[0].Course = nil
+	b.Runs[0].Data.Workloads[0].Ops[0].OverTime = nil
 	d, err := compare.Of([]compare.Side{a, b}, compare.Options{})
 	if err != nil {
 		t.Fatal(err)

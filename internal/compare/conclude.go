@@ -134,7 +134,7 @@ func (d *Document) answer(what string) {
 	default:
 		d.Verdict = Inconclusive
 	}
-	who := "The candidate against the baseline"
+	who := "Candidate against baseline"
 	if n := len(d.Sides) - 1; n > 1 {
 		who = fmt.Sprintf("%d candidates against the baseline", n)
 	}
@@ -147,8 +147,8 @@ func (d *Document) answer(what string) {
 	if len(parts) == 0 {
 		parts = []string{"none"}
 	}
-	d.Sentence = fmt.Sprintf("%s, by more than %.3g %%: of %d %s %s.", who, d.Threshold*100, len(d.Measures), what,
-		strings.Join(parts, ", "))
+	d.Sentence = fmt.Sprintf("%s: %s (threshold %.3g %%, %d %s).", who, strings.Join(parts, ", "), d.Threshold*100,
+		len(d.Measures), what)
 }
 
 func (d *Document) say(format string, args ...any) {
@@ -169,8 +169,8 @@ func (f Family) sentence(confidence float64) string {
 	if f.Confidence <= confidence {
 		how = fmt.Sprintf("all of them differ, so their intervals stay at %.4g %%", confidence*100)
 	}
-	return fmt.Sprintf("%d %s were looked at: %s, so that of the differences claimed no more than %.3g %% are "+
-		"expected to be chance (Benjamini and Yekutieli 2005).",
+	return fmt.Sprintf("%d %s: %s, so that at most %.3g %% of the differences claimed are expected to be "+
+		"chance (Benjamini and Yekutieli 2005).",
 		f.Measures, f.Name, how, 100*(1-confidence))
 }
 
@@ -185,11 +185,11 @@ func mind(runs []Run) (notes []string) {
 	size := slices.ContainsFunc(runs, func(r Run) bool { return other(r.Manifest.SizeScale) })
 	switch {
 	case time && size:
-		notes = append(notes, "The runs are scaled in time and size: the comparison is one of scaled runs.")
+		notes = append(notes, "The runs are scaled in time and size.")
 	case time:
-		notes = append(notes, "The runs are scaled in time: the comparison is one of scaled runs.")
+		notes = append(notes, "The runs are scaled in time.")
 	case size:
-		notes = append(notes, "The runs are scaled in size: the comparison is one of scaled runs.")
+		notes = append(notes, "The runs are scaled in size.")
 	}
 	return notes
 }
@@ -203,10 +203,9 @@ func (d *Document) notes(sides []Side) {
 		}
 	}
 	if single {
-		d.Sentence += " This holds for these very runs: a side has one run only."
-		d.say("With one run on a side, intervals come from how a run wandered in its own time. They say that these " +
-			"runs differ, or do not; what another run of the same would show cannot be said. Make three or more of " +
-			"each side, in mixed order.")
+		d.Sentence += " This holds for these runs only: one side is a single run."
+		d.say("With one run on a side, intervals come from the variation within the run. They say whether these runs " +
+			"differ, not what another run of the same would show. Make three or more of each side, in mixed order.")
 	} else if few {
 		d.say("Fewer than three repeats of some side: the intervals are very wide.")
 	}
@@ -222,7 +221,7 @@ func (d *Document) notes(sides []Side) {
 	for _, s := range sides {
 		for _, r := range s.Runs {
 			if m := r.Manifest; m.Measured.State != "yes" {
-				d.say("Run %s of %s says of its measurement: %s. %s", m.RunID, s.Name, m.Measured.State,
+				d.say("Run %s of %s: run status %s. %s", m.RunID, s.Name, m.Measured.Word(),
 					m.Measured.Reason)
 			}
 		}

@@ -523,7 +523,7 @@ func (x *Experiment) conclude(d Design) {
 			x.Planned,
 		)
 	} else {
-		x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations. Of %d effects %d are larger than %.3g %%, %d are not, and %d are inconclusive.",
+		x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations; %d effects: %d above %.3g %%, %d not, %d inconclusive.",
 			x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters,
 			len(x.Effects)-decided)
 	}
@@ -537,7 +537,7 @@ func (x *Experiment) conclude(d Design) {
 	switch {
 	case d.Repeats < 2 && len(d.Factors) > 0:
 		say(
-			"Every combination ran once: nothing is known of what repeats differ by. Effects are judged by how alike they are over the levels of the other factors.",
+			"Every combination ran once, so the variation between repeats is not known. Effects are judged by how alike they are over the levels of the other factors.",
 		)
 	case d.Repeats < 4:
 		say("With %d repeats intervals are wide; each further repeat narrows them.", d.Repeats)

@@ -50,7 +50,7 @@ func (m *Measure) gross() {
 	}
 	m.warn(
 		fmt.Sprintf(
-			"certain: the candidate measured %s. Not certain: how much of it another pair would show; %s",
+			"certain: the candidate measured %s. Not certain: how much of that another pair would show; %s",
 			what,
 			why,
 		),

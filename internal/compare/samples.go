@@ -108,8 +108,8 @@ const manyRows = 30
 func (d *Document) sayOrder(sides []Samples, paired bool) {
 	for _, s := range sides {
 		if s.StepSeconds > 0 {
-			d.Sentence += " This holds for these very runs: the rows are moments of one run a side."
-			d.say("Rows are %.4g s apart: they are taken as moments of one run, not as repeats. Intervals come from how each run wandered in its own time; what another run would show cannot be said.", s.StepSeconds)
+			d.Sentence += " This holds for these runs only: the rows are moments of one run per side."
+			d.say("Rows are %.4g s apart: they are taken as moments of one run, not as repeats. Intervals come from the variation within each run and say nothing of another run.", s.StepSeconds)
 			return
 		}
 	}

@@ -53,10 +53,10 @@ func (r Run) Window(name string) (Run, error) {
 			names[i] = fmt.Sprintf("%q", n)
 		}
 		if names == nil {
-			return r, fmt.Errorf("compare: run %s: no window %q: nothing began, ended or was annotated while its "+
+			return r, fmt.Errorf("compare: run %s: no phase %q: nothing began, ended or was annotated while its "+
 				"workloads ran", r.Manifest.RunID, name)
 		}
-		return r, fmt.Errorf("compare: run %s: no window %q among %s", r.Manifest.RunID, name,
+		return r, fmt.Errorf("compare: run %s: no phase %q among %s", r.Manifest.RunID, name,
 			strings.Join(names, ", "))
 	}
 	d.Start, d.End = from, to
@@ -111,10 +111,10 @@ func opsWithin(ops []result.OpTotals, spans []result.Span, whole []result.OpTota
 	out := slices.Clone(ops)
 	for i := range out {
 		at := slices.IndexFunc(whole, func(o result.OpTotals) bool { return o.Op == out[i].Op })
-		if at < 0 || out[i].Course != nil || whole[at].Course == nil || whole[at].Course.Step <= 0 {
+		if at < 0 || out[i].OverTime != nil || whole[at].OverTime == nil || whole[at].OverTime.Step <= 0 {
 			continue
 		}
-		c := *whole[at].Course
+		c := *whole[at].OverTime
 		var all []uint64
 		slower := slices.Clone(c.Slower)
 		for j := range slower {
@@ -142,7 +142,7 @@ func opsWithin(ops []result.OpTotals, spans []result.Span, whole []result.OpTota
 		}
 		if known {
 			begin := c.Start.Add(time.Duration(float64(from) * c.Step * float64(time.Second)))
-			out[i].Course = &result.Course{Start: begin, Step: c.Step, Counts: all, Slower: slower}
+			out[i].OverTime = &result.OverTime{Start: begin, Step: c.Step, Counts: all, Slower: slower}
 		}
 	}
 	return out

@@ -195,7 +195,7 @@ func difference(b, c within, bv, cv, confidence float64, o effect.Options) outco
 		half = resample.StudentT(confidence, dof) * math.Sqrt(vb+vc)
 	}
 	i := resample.Interval{Low: math.Exp(middle-half) - 1, High: math.Exp(middle+half) - 1, Confidence: confidence,
-		Method: "slow waves of each run's own course, Student's t"}
+		Method: "slow waves within each run, Student's t"}
 	d := o.Direction
 	if d == "" {
 		d = effect.HigherIsBetter
@@ -332,14 +332,14 @@ func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, wa
 	var sum, squares, all float64
 	for i, o := range ops {
 		s.Merged.Merge(o.Hist)
-		if o.Course == nil {
-			return s, "how its slow operations lie in time is not known: of a window whose percentiles are far from " +
+		if o.OverTime == nil {
+			return s, "how its slow operations lie in time is not known: of a phase whose percentiles are far from " +
 					"its run's, or of a run collected before that was kept (plimsoll report RUN --again collects " +
 					"it anew)",
 				""
 		}
 		n := float64(o.Hist.Count())
-		factor, own := dependence(o.Course, q, l.of[i])
+		factor, own := dependence(o.OverTime, q, l.of[i])
 		if own.reason != "" {
 			return s, own.reason, ""
 		}
@@ -359,7 +359,7 @@ func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, wa
 
 // dependence is the design effect at a quantile of one run, and how well the share it is of is known; 1, and certain,
 // when all operations were of one latency.
-func dependence(c *result.Course, q float64, w result.Workload) (factor float64, own within) {
+func dependence(c *result.OverTime, q float64, w result.Workload) (factor float64, own within) {
 	if len(c.Counts) < fewestPoints {
 		return 0, within{reason: tooFew(len(c.Counts))}
 	}

@@ -48,8 +48,7 @@ func New(in Input) *Document {
 		InShort: InShort(in.Findings), Findings: in.Findings, Plan: in.Plan, Journal: in.Events,
 		Problems: in.Problems,
 		Verdicts: []Verdict{
-			{"Measured", m.Measured.State, m.Measured.Reason}, {"Collected", m.Collected.State, m.Collected.Reason},
-			{"Cleaned", m.Cleaned.State, m.Cleaned.Reason},
+			{"Run", m.Measured}, {"Collection", m.Collected}, {"Cleanup", m.Cleaned},
 		},
 	}
 	m.Scenario.Description = ""
@@ -92,7 +91,7 @@ func New(in Input) *Document {
 func (doc *Document) add(w result.Workload, all []result.Workload) {
 	judged := w.Judged()
 	length := judged.Seconds()
-	whole := totalsOf(judged, cmp.Or(w.Part(), "whole window"), judged.Start, length, judged.Ops, judged.Values)
+	whole := totalsOf(judged, cmp.Or(w.Part(), "whole time"), judged.Start, length, judged.Ops, judged.Values)
 	doc.Workloads = append(doc.Workloads, WorkloadSummary{
 		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Phase: w.Phase,
 		Prefill: w.Prefill, Start: w.Start, End: w.End,
@@ -113,7 +112,7 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 	if part := w.Part(); part != "" {
 		from := w.End.Sub(w.Start).Seconds()
 		table.Note = fmt.Sprintf(
-			"%s is told of the %s %s, of %s from its first start to its last end.",
+			"%s: figures are of the %s %s, out of %s from its first start to its last end.",
 			name,
 			duration(length),
 			part,
@@ -129,7 +128,7 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 	if w.Apart {
 		table.Note = strings.TrimSpace(
 			table.Note + fmt.Sprintf(
-				" The VMs of %s never all ran at one time: what is told is of a changing number of them.",
+				" The VMs of %s never all ran at the same time: figures are of a changing number of them.",
 				name,
 			),
 		)

@@ -371,15 +371,15 @@ func compareInterval(m compare.Measure) string {
 // compareView is a comparison arranged for the page.
 type compareView struct {
 	*compare.Document
-	Title   string
-	Policy  string
-	Style   template.CSS
-	Groups  []compareGroup
-	Courses []*overlayView
-	Top     []compareRow // series
-	More    int
-	Single  bool
-	Files   bool // the sides are files
+	Title    string
+	Policy   string
+	Style    template.CSS
+	Groups   []compareGroup
+	Overlays []*overlayView
+	Top      []compareRow // series
+	More     int
+	Single   bool
+	Files    bool // the sides are files
 }
 
 type compareGroup struct {
@@ -430,7 +430,7 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		g.Rows = append(g.Rows, newCompareRow(m, strings.TrimPrefix(m.Name, "result: "), widest, d.Threshold))
 		v.Single = v.Single || m.Scope == compare.WithinRuns
 	}
-	v.Courses = newOverlays(d.Overlays)
+	v.Overlays = newOverlays(d.Overlays)
 	means := meansOverTime(d)
 	for i, m := range means {
 		if i == mostSeries {

@@ -63,11 +63,10 @@ type Document struct {
 	Problems    []string          `json:"problems,omitempty"`
 }
 
-// Verdict is one of the run's answers about itself.
+// Verdict is one of the run's statuses.
 type Verdict struct {
-	Question string `json:"question"` // Measured, Collected, Cleaned
-	State    string `json:"state"`
-	Reason   string `json:"reason,omitempty"`
+	Question string `json:"question"` // Run, Collection, Cleanup
+	result.Verdict
 }
 
 // Comparison sets the windows of a workload side by side.

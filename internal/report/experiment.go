@@ -82,13 +82,13 @@ func cellInterval(v compare.CellValue) string {
 // experimentView is the result of an experiment arranged for the page.
 type experimentView struct {
 	*compare.Experiment
-	Policy  string
-	Style   template.CSS
-	Short   []string
-	Charts  []experimentChart
-	Courses []*overlayView
-	Groups  []experimentGroup // effects by factor
-	Against []compareGroup
+	Policy   string
+	Style    template.CSS
+	Short    []string
+	Charts   []experimentChart
+	Overlays []*overlayView
+	Groups   []experimentGroup // effects by factor
+	Against  []compareGroup
 }
 
 type experimentChart struct {
@@ -115,7 +115,7 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	for _, c := range x.Charts {
 		v.Charts = append(v.Charts, experimentChart{Title: c.Title, SVG: chartPlot(c).svg()})
 	}
-	v.Courses = newOverlays(x.Overlays)
+	v.Overlays = newOverlays(x.Overlays)
 	var all []compare.Measure
 	for _, e := range x.Effects {
 		all = append(all, e.Measure)

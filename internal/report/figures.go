@@ -97,10 +97,10 @@ func (doc *Document) FigureTimes() string {
 	case 0:
 		return ""
 	case 1:
-		return "Times are " + kinds[0] + "s."
+		return "Latencies are " + kinds[0] + "s."
 	}
 	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(len(of[b]), len(of[a])) })
-	text := "Times are " + kinds[0] + "s"
+	text := "Latencies are " + kinds[0] + "s"
 	for _, k := range kinds[1:] {
 		text += fmt.Sprintf(", of %s %ss", few(of[k]), k)
 	}
@@ -159,7 +159,7 @@ func (doc *Document) inShort() []Short {
 	}
 	failed := "no operation failed"
 	if errors > 0 {
-		failed = plain(float64(errors)) + " operations failed, which are in no rate and in no percentile"
+		failed = plain(float64(errors)) + " operations failed and are in no rate and no percentile"
 	}
 	say := func(subject, format string, args ...any) {
 		out = append(
@@ -229,19 +229,6 @@ func didOf(l Latency) string {
 		}
 	}
 	return strings.Join(parts, ", and ")
-}
-
-// words are how severities are shown.
-var words = map[result.Severity]string{
-	result.Blocker: "invalid", result.Caution: "warning", result.Notice: "info", result.Fine: "passed",
-}
-
-// SeverityWord is how a severity is shown to people: passed, info, warning or invalid.
-func SeverityWord(s result.Severity) string {
-	if w, ok := words[s]; ok {
-		return w
-	}
-	return string(s)
 }
 
 // latencyCost is the check of what a co-running workload costs in time.

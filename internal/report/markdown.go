@@ -130,9 +130,9 @@ func (m *markdown) head(doc *Document) {
 	m.line("%s, %s UTC, %s. %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), extent)
 	for _, v := range doc.Verdicts {
 		if v.Reason != "" {
-			m.line("- %s: **%s** – %s", v.Question, v.State, v.Reason)
+			m.line("- %s: **%s** – %s", v.Question, v.Word(), v.Reason)
 		} else {
-			m.line("- %s: **%s**", v.Question, v.State)
+			m.line("- %s: **%s**", v.Question, v.Word())
 		}
 	}
 	if doc.Unfinished != "" {
@@ -162,7 +162,7 @@ func (m *markdown) figures(doc *Document) {
 	m.header(FigureHead...)
 	for i, f := range all {
 		if i == mostFigures {
-			m.line("\n%d rows more among the percentiles.", len(all)-mostFigures)
+			m.line("\n%d more rows among the percentiles.", len(all)-mostFigures)
 			break
 		}
 		m.cells(f.Cells()...)
@@ -177,13 +177,13 @@ func (m *markdown) windows(doc *Document) {
 	if len(rows) == 0 {
 		return
 	}
-	m.line("\n## Windows of each workload")
-	m.header("Workload", "Window", "Operation", "Rate", "Change", "Bandwidth", "Mean", "p50", "p99")
+	m.line("\n## Phases of each workload")
+	m.header("Workload", "Phase", "Operation", "Rate", "Change", "Bandwidth", "Mean", "p50", "p99")
 	for _, r := range rows {
 		m.cells(append([]string{r.Workload, r.Window, r.Operation}, r.Values[:]...)...)
 	}
 	if left > 0 {
-		m.line("\n%d windows more among the percentiles.", left)
+		m.line("\n%d more phases among the percentiles.", left)
 	}
 }
 
@@ -222,7 +222,7 @@ func (m *markdown) list(findings []result.Finding) {
 	const few = 4
 	told := map[kind]bool{}
 	for _, f := range findings {
-		word, k := SeverityWord(f.Severity), kind{f.Severity, f.Check}
+		word, k := string(f.Severity), kind{f.Severity, f.Check}
 		many := len(like[k]) > few && (f.Severity == result.Fine || !slices.Contains(answers, f.Check))
 		if many && told[k] {
 			continue
@@ -278,13 +278,13 @@ func (m *markdown) latencies(doc *Document) {
 		return
 	}
 	m.line("\n## Percentiles\n\nFrom merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
-		"operations to speak of it.", boundPercent(doc.Latencies[0].Error))
+		"operations.", boundPercent(doc.Latencies[0].Error))
 	for _, l := range doc.Latencies {
 		m.line("\n### %s: %s", l.Workload, l.Kind)
 		if l.Note != "" {
 			m.line("\n%s", l.Note)
 		}
-		m.header("Window", "Operation", "Count", "Rate", "Bandwidth", "Mean", "p50", "p90", "p99", "p99.9", "Max")
+		m.header("Phase", "Operation", "Count", "Rate", "Bandwidth", "Mean", "p50", "p90", "p99", "p99.9", "Max")
 		for _, w := range l.Rows() {
 			for _, r := range w.Rows {
 				most := optional(r.Max, "s")

@@ -79,7 +79,7 @@ func InShort(all []result.Finding) []Short {
 			Short{
 				Severity: result.Fine,
 				Check:    "all",
-				Sentence: fmt.Sprintf("Nothing was found that stands against these numbers; %d checks passed.", n),
+				Sentence: fmt.Sprintf("No warnings; %d checks passed.", n),
 			},
 		)
 	}

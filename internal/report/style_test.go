@@ -38,11 +38,11 @@ func TestContrast(t *testing.T) {
 			}
 		}
 		for _, paper := range []string{"paper", "sheet"} {
-			for _, ink := range []string{"ink", "soft", "accent", "blocker", "caution", "notice", "fine"} {
+			for _, ink := range []string{"ink", "soft", "accent", "invalid", "warning", "info", "passed"} {
 				check(ink, paper, 4.5)
 			}
 		}
-		for _, s := range []string{"blocker", "caution", "notice", "fine"} {
+		for _, s := range []string{"invalid", "warning", "info", "passed"} {
 			check(s, s+"-bg", 4.5)
 		}
 		for s := range paletteSize {

@@ -34,13 +34,21 @@ func experimentShort(x *compare.Experiment) []string {
 	return out
 }
 
-func bestSentence(b compare.Best, cells int, threshold float64) string {
-	what := measureName("", b.Workload, b.Name)
-	if len(b.Level) == cells-1 {
-		return fmt.Sprintf("%s: no combination does more than %s more than another; all lie at about %s.",
-			what, wholePercent(threshold), quantity(b.Rate.Value, b.Unit))
+// rateOf names a rate in a sentence: read IOPS of OLTP.
+func rateOf(workload, name string) string {
+	if workload == "" || strings.HasSuffix(name, workload) {
+		return name
 	}
-	text := fmt.Sprintf("%s is highest at %s: %s%s", what, b.Cell, quantity(b.Rate.Value, b.Unit), among(b.Rate))
+	return name + " of " + workload
+}
+
+func bestSentence(b compare.Best, cells int, threshold float64) string {
+	what := rateOf(b.Workload, b.Name)
+	if len(b.Level) == cells-1 {
+		return fmt.Sprintf("%s: all combinations within %s of each other, at about %s.",
+			capital(what), wholePercent(threshold), quantity(b.Rate.Value, b.Unit))
+	}
+	text := fmt.Sprintf("%s is highest at %s: %s%s", capital(what), b.Cell, quantity(b.Rate.Value, b.Unit), among(b.Rate))
 	if b.Time != nil {
 		text += fmt.Sprintf(", with a %s of %s", timeName(b.Time.Name), quantity(b.Time.Value, "s"))
 	}
@@ -51,7 +59,7 @@ func bestSentence(b compare.Best, cells int, threshold float64) string {
 	if q := b.QuickestTime; q != nil && b.Quickest != b.Cell && b.Time.Value > q.Value*(1+threshold) &&
 		b.QuickestRate > 0 {
 		text += fmt.Sprintf(
-			" At the shortest %s, %s, the most is %s at %s; against that the highest rate is ×%s the work at ×%s the time.",
+			" The shortest %s, %s, has at most %s, at %s: the point above has ×%s the throughput at ×%s the time.",
 			timeName(
 				q.Name,
 			),
@@ -72,15 +80,18 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 	if s.Within != "" {
 		text = "With " + s.Within + ": "
 	}
-	what := measureName("", s.Workload, s.Name)
+	what := rateOf(s.Workload, s.Name)
+	if text == "" && s.FlatFrom <= 0 { // it begins the sentence
+		what = capital(what)
+	}
 	switch {
 	case s.FlatFrom < 0:
 		before := s.Steps[last-1].Rate.Value
-		text += fmt.Sprintf("%s still rises at the last value, %s (%s over %s): where it ends was not reached.",
+		text += fmt.Sprintf("%s still rises at the last value, %s (%s over %s): its maximum was not reached.",
 			what, at(last), change(before, s.Steps[last].Rate.Value), at(last-1))
 	case s.FlatFrom == 0:
 		text += fmt.Sprintf(
-			"%s does not rise with %s: the smallest value, %s, has %s.",
+			"%s does not rise with %s: %[4]s at the smallest value, %[3]s.",
 			what,
 			s.Factor,
 			s.Steps[0].Level,
@@ -100,7 +111,7 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 		}
 		text += "."
 		if !s.FlatSure {
-			text += " That is not sure: the repeats allow for more than that."
+			text += " Inconclusive: the repeats allow for more."
 		}
 	}
 	if s.Knee < 0 {
@@ -108,12 +119,12 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 	}
 	switch {
 	case s.Knee == last:
-		text += fmt.Sprintf(" The most work for its time (the knee) is at %s or beyond.", at(s.Knee))
+		text += fmt.Sprintf(" Knee (most throughput for its latency) at %s or beyond.", at(s.Knee))
 	case s.KneeAtEnd:
-		text += fmt.Sprintf(" The most work for its time (the knee) is at %s or below.", at(s.Knee))
+		text += fmt.Sprintf(" Knee (most throughput for its latency) at %s or below.", at(s.Knee))
 	default:
 		text += fmt.Sprintf(
-			" The most work for its time (the knee) is at %s, between %s and %s.",
+			" Knee (most throughput for its latency) at %s, between %s and %s.",
 			at(s.Knee),
 			plain(s.KneeLow),
 			plain(s.KneeHigh),
@@ -122,7 +133,7 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 	if s.Most > s.Knee {
 		knee, most := s.Steps[s.Knee], s.Steps[s.Most]
 		text += fmt.Sprintf(
-			" From there to %s: %s work for %s time.",
+			" From there to %s: %s throughput for %s latency.",
 			at(s.Most),
 			change(knee.Rate.Value, most.Rate.Value),
 			change(knee.Time.Value, most.Time.Value),

@@ -158,7 +158,7 @@ func newView(doc *Document) *view {
 	}
 	pictures := 0
 	for _, f := range Ranked(doc.Findings) {
-		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: SeverityWord(f.Severity)}
+		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
 		if f.Severity == result.Fine {
 			v.Passed = append(v.Passed, fv)
 			continue
@@ -179,7 +179,7 @@ func newView(doc *Document) *view {
 		v.Important = append(v.Important, fv)
 	}
 	for _, s := range doc.InShort {
-		v.Short = append(v.Short, shortView{Short: s, Icon: icons[s.Severity], Word: SeverityWord(s.Severity)})
+		v.Short = append(v.Short, shortView{Short: s, Icon: icons[s.Severity], Word: string(s.Severity)})
 	}
 	if sideBySide(doc.Comparisons) {
 		v.Sides = []side{newSide(doc.Comparisons[0])}
@@ -509,7 +509,7 @@ func (v *view) Index() []entry {
 		id, text string
 	}{
 		{len(v.Table) > 0, "figures", "Figures"}, {len(v.Findings) > 0, "found", "Findings"},
-		{len(v.Windows) > 0, "windows", "Windows"}, {len(v.Events) > 0, "events", "Events"},
+		{len(v.Windows) > 0, "windows", "Phases"}, {len(v.Events) > 0, "events", "Events"},
 		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Latencies) > 0, "latency", "Percentiles"},
 		{len(v.Heats) > 0, "heat", "Latency over time"}, {len(v.Machines) > 0, "machines", "Each VM"}, {true, "about",
 			"What was run"},

@@ -202,7 +202,7 @@ func asserts(sc *scenario.Scenario) []result.Assert {
 		case a.Workload != "":
 			r.Workload, r.Operation, r.Measure = a.Workload, a.Operation, a.Measure
 		default:
-			r.Finding, r.Severity = a.Finding, a.Severity
+			r.Finding, r.Severity = a.Finding, result.Severity(a.Severity)
 		}
 		out = append(out, r)
 	}

@@ -30,12 +30,14 @@ type row struct {
 	Problem                             string
 }
 
-type verdict struct{ Question, State, Reason string }
+type verdict struct {
+	Question string
+	result.Verdict
+}
 
 func verdicts(m result.Manifest) []verdict {
 	return []verdict{
-		{"measured", m.Measured.State, m.Measured.Reason}, {"collected", m.Collected.State, m.Collected.Reason},
-		{"cleaned", m.Cleaned.State, m.Cleaned.Reason},
+		{"run", m.Measured}, {"collection", m.Collected}, {"cleanup", m.Cleaned},
 	}
 }
 
@@ -191,17 +193,17 @@ func rowOf(b book) row {
 	return out
 }
 
-// stateOf is the class of a status: fine, caution, blocker or notice.
+// stateOf is the class of a status: passed, warning, invalid or info.
 func stateOf(b book) string {
 	switch b.manifest.Status {
 	case result.StatusSucceeded:
-		return "fine"
+		return "passed"
 	case result.StatusExecuting:
-		return "notice"
+		return "info"
 	case result.StatusStopped, result.StatusInterrupted:
-		return "caution"
+		return "warning"
 	}
-	return "blocker"
+	return "invalid"
 }
 
 func linkTo(id string) template.URL { return template.URL("/runs/" + url.PathEscape(id)) }

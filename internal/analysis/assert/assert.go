@@ -58,7 +58,7 @@ var weight = map[result.Severity]int{result.Blocker: 0, result.Caution: 1, resul
 
 func judgeFinding(f *result.Finding, a result.Assert, findings []result.Finding) {
 	f.Metric, f.Unit, f.Basis = "findings", "count", "the findings of check "+a.Finding
-	limit := weight[result.Severity(a.Severity)]
+	limit := weight[a.Severity]
 	looked, bad := 0, []string{}
 	for _, other := range findings {
 		if other.Check != a.Finding {
@@ -77,7 +77,7 @@ func judgeFinding(f *result.Finding, a result.Assert, findings []result.Finding)
 	case len(bad) > 0:
 		fail(
 			f,
-			"Assert %q does not hold: check %s found what is a %s or worse: %s",
+			"Assert %q does not hold: check %s has a finding of severity %s or worse: %s",
 			a.Name,
 			a.Finding,
 			a.Severity,
@@ -85,7 +85,7 @@ func judgeFinding(f *result.Finding, a result.Assert, findings []result.Finding)
 		)
 	default:
 		f.Sentence = fmt.Sprintf(
-			"Assert %q holds: check %s found nothing that is a %s or worse",
+			"Assert %q holds: check %s has no finding of severity %s or worse",
 			a.Name,
 			a.Finding,
 			a.Severity,

@@ -84,48 +84,48 @@ func TestJudge(t *testing.T) {
 		return []float64{1, 5, 3}, nil
 	}
 	for want, a := range map[string]result.Assert{
-		`fine: Assert "A" holds: the mean of result "Rate" is 20 IOPS, and must be at least 20 IOPS.`:                 {Result: "Rate", Statistic: "mean", AtLeast: at(20)},
-		`caution: Assert "A" does not hold: the max of result "Rate" is 140 IOPS, and must be at most 130 IOPS.`:      {Result: "Rate", Statistic: "max", AtMost: at(130)},
-		`caution: Assert "A" does not hold: the min of result "Rate" is 10 IOPS, and must be at least 20 IOPS (why).`: {Result: "Rate", Statistic: "min", AtLeast: at(20), Description: "why."},
-		`fine: Assert "A" holds: the median of result "Rate" is 20 IOPS, and must be at least 1 IOPS and at most 1,000 IOPS.`: {
+		`passed: Assert "A" holds: the mean of result "Rate" is 20 IOPS, and must be at least 20 IOPS.`:               {Result: "Rate", Statistic: "mean", AtLeast: at(20)},
+		`warning: Assert "A" does not hold: the max of result "Rate" is 140 IOPS, and must be at most 130 IOPS.`:      {Result: "Rate", Statistic: "max", AtMost: at(130)},
+		`warning: Assert "A" does not hold: the min of result "Rate" is 10 IOPS, and must be at least 20 IOPS (why).`: {Result: "Rate", Statistic: "min", AtLeast: at(20), Description: "why."},
+		`passed: Assert "A" holds: the median of result "Rate" is 20 IOPS, and must be at least 1 IOPS and at most 1,000 IOPS.`: {
 			Result: "Rate", Statistic: "median", AtLeast: at(1), AtMost: at(1000)},
-		`caution: Assert "A" cannot be judged: the last of result "Empty" has no value.`:                               {Result: "Empty", Statistic: "last", AtLeast: at(1)},
-		`caution: Assert "A" cannot be judged: result "Broken" has no data: the metric does not exist.`:                {Result: "Broken", Statistic: "last", AtLeast: at(1)},
-		`caution: Assert "A" cannot be judged: result "None" was not collected.`:                                       {Result: "None", Statistic: "last", AtLeast: at(1)},
-		`fine: Assert "A" holds: operations of workload "W" is 100 IOPS, and must be at least 100 IOPS.`:               {Workload: "W", Operation: "all", Measure: "operations", AtLeast: at(100)},
-		`fine: Assert "A" holds: read bandwidth of workload "W" is 45 KiB/s, and must be at most 50 KiB/s.`:            {Workload: "W", Operation: "read", Measure: "bandwidth", AtMost: at(50 << 10)},
-		`caution: Assert "A" does not hold: p50 of workload "W" is 3 ms, and must be at most 2 ms.`:                    {Workload: "W", Operation: "all", Measure: "p50", AtMost: at(0.002)},
-		`fine: Assert "A" holds: read p50 of workload "W" is 1 ms, and must be at most 2 ms.`:                          {Workload: "W", Operation: "read", Measure: "p50", AtMost: at(0.002)},
-		`fine: Assert "A" holds: write mean of workload "W" is 3 ms, and must be at most 4 ms.`:                        {Workload: "W", Operation: "write", Measure: "mean", AtMost: at(0.004)},
-		`caution: Assert "A" does not hold: errors of workload "W" is 3, and must be at most 0.`:                       {Workload: "W", Operation: "all", Measure: "errors", AtMost: at(0)},
-		`caution: Assert "A" cannot be judged: workload "W" has 200 operations, too few for p99.9.`:                    {Workload: "W", Operation: "all", Measure: "p99.9", AtMost: at(1)},
-		`caution: Assert "A" cannot be judged: workload "W" has no trim operation with a latency.`:                     {Workload: "W", Operation: "trim", Measure: "p50", AtMost: at(1)},
-		`fine: Assert "A" holds: NOPM of workload "DB" is 120000 NOPM, and must be at least 100000 NOPM.`:              {Workload: "DB", Operation: "all", Measure: "NOPM", AtLeast: at(100_000)},
-		`caution: Assert "A" does not hold: retries of workload "DB" is 3 retries/s, and must be at most 1 retries/s.`: {Workload: "DB", Operation: "all", Measure: "retries", AtMost: at(1)},
-		`caution: Assert "A" does not hold: p95_ms of workload "DB" is 14 ms, and must be at most 12 ms.`:              {Workload: "DB", Operation: "all", Measure: "p95_ms", AtMost: at(12)},
-		`fine: Assert "A" holds: new_order operations of workload "DB" is 100 new orders/s, and must be at least 90 new orders/s.`: {
+		`warning: Assert "A" cannot be judged: the last of result "Empty" has no value.`:                               {Result: "Empty", Statistic: "last", AtLeast: at(1)},
+		`warning: Assert "A" cannot be judged: result "Broken" has no data: the metric does not exist.`:                {Result: "Broken", Statistic: "last", AtLeast: at(1)},
+		`warning: Assert "A" cannot be judged: result "None" was not collected.`:                                       {Result: "None", Statistic: "last", AtLeast: at(1)},
+		`passed: Assert "A" holds: operations of workload "W" is 100 IOPS, and must be at least 100 IOPS.`:             {Workload: "W", Operation: "all", Measure: "operations", AtLeast: at(100)},
+		`passed: Assert "A" holds: read bandwidth of workload "W" is 45 KiB/s, and must be at most 50 KiB/s.`:          {Workload: "W", Operation: "read", Measure: "bandwidth", AtMost: at(50 << 10)},
+		`warning: Assert "A" does not hold: p50 of workload "W" is 3 ms, and must be at most 2 ms.`:                    {Workload: "W", Operation: "all", Measure: "p50", AtMost: at(0.002)},
+		`passed: Assert "A" holds: read p50 of workload "W" is 1 ms, and must be at most 2 ms.`:                        {Workload: "W", Operation: "read", Measure: "p50", AtMost: at(0.002)},
+		`passed: Assert "A" holds: write mean of workload "W" is 3 ms, and must be at most 4 ms.`:                      {Workload: "W", Operation: "write", Measure: "mean", AtMost: at(0.004)},
+		`warning: Assert "A" does not hold: errors of workload "W" is 3, and must be at most 0.`:                       {Workload: "W", Operation: "all", Measure: "errors", AtMost: at(0)},
+		`warning: Assert "A" cannot be judged: workload "W" has 200 operations, too few for p99.9.`:                    {Workload: "W", Operation: "all", Measure: "p99.9", AtMost: at(1)},
+		`warning: Assert "A" cannot be judged: workload "W" has no trim operation with a latency.`:                     {Workload: "W", Operation: "trim", Measure: "p50", AtMost: at(1)},
+		`passed: Assert "A" holds: NOPM of workload "DB" is 120000 NOPM, and must be at least 100000 NOPM.`:            {Workload: "DB", Operation: "all", Measure: "NOPM", AtLeast: at(100_000)},
+		`warning: Assert "A" does not hold: retries of workload "DB" is 3 retries/s, and must be at most 1 retries/s.`: {Workload: "DB", Operation: "all", Measure: "retries", AtMost: at(1)},
+		`warning: Assert "A" does not hold: p95_ms of workload "DB" is 14 ms, and must be at most 12 ms.`:              {Workload: "DB", Operation: "all", Measure: "p95_ms", AtMost: at(12)},
+		`passed: Assert "A" holds: new_order operations of workload "DB" is 100 new orders/s, and must be at least 90 new orders/s.`: {
 			Workload: "DB", Operation: "new_order", Measure: "operations", AtLeast: at(90)},
-		`fine: Assert "A" holds: operations of workload "DB" is 150 operations/s, and must be at least 90 operations/s.`: {
+		`passed: Assert "A" holds: operations of workload "DB" is 150 operations/s, and must be at least 90 operations/s.`: {
 			Workload: "DB", Operation: "all", Measure: "operations", AtLeast: at(90)},
-		`caution: Assert "A" cannot be judged: the generator of workload "DB" has no operation "new_orders": did you mean "new_order".`: {
+		`warning: Assert "A" cannot be judged: the generator of workload "DB" has no operation "new_orders": did you mean "new_order".`: {
 			Workload: "DB", Operation: "new_orders", Measure: "operations", AtLeast: at(90)},
-		`caution: Assert "A" cannot be judged: the generator of workload "DB" has no measure "NOPN": did you mean "NOPM".`: {
+		`warning: Assert "A" cannot be judged: the generator of workload "DB" has no measure "NOPN": did you mean "NOPM".`: {
 			Workload: "DB", Operation: "all", Measure: "NOPN", AtLeast: at(90)},
-		`caution: Assert "A" cannot be judged: measure "NOPM" is of the whole workload: leave out operation.`: {
+		`warning: Assert "A" cannot be judged: measure "NOPM" is of the whole workload: leave out operation.`: {
 			Workload: "DB", Operation: "payment", Measure: "NOPM", AtLeast: at(90)},
-		`caution: Assert "A" cannot be judged: the generator of workload "DB" counts no bytes of it.`: {
+		`warning: Assert "A" cannot be judged: the generator of workload "DB" counts no bytes of it.`: {
 			Workload: "DB", Operation: "all", Measure: "bandwidth", AtLeast: at(90)},
-		`caution: Assert "A" cannot be judged: workload "DB" has no payment operation with a latency.`: {
+		`warning: Assert "A" cannot be judged: workload "DB" has no payment operation with a latency.`: {
 			Workload: "DB", Operation: "payment", Measure: "p99", AtMost: at(1)},
-		`caution: Assert "A" cannot be judged: workload "V" did not run.`:                                             {Workload: "V", Operation: "all", Measure: "p50", AtMost: at(1)},
-		`caution: Assert "A" does not hold: the query's answer is 5, and must be at most 4.`:                          {Query: "q", AtMost: at(4)},
-		`fine: Assert "A" holds: the query's answer is 5, and must be at most 5.`:                                     {Query: "q", AtMost: at(5)},
-		`caution: Assert "A" does not hold: the query's answer is NaN, and must be at least 0.`:                       {Query: "nan", AtLeast: at(0)},
-		`caution: Assert "A" cannot be judged: the query's answer has no value.`:                                      {Query: "none", AtLeast: at(0)},
-		`caution: Assert "A" cannot be judged: parse error.`:                                                          {Query: "bad", AtLeast: at(0)},
-		`caution: Assert "A" does not hold: check offered-rate found what is a caution or worse: It was not reached.`: {Finding: "offered-rate", Severity: "caution"},
-		`fine: Assert "A" holds: check offered-rate found nothing that is a blocker or worse.`:                        {Finding: "offered-rate", Severity: "blocker"},
-		`caution: Assert "A" cannot be judged: the run has no finding of check "moon".`:                               {Finding: "moon", Severity: "blocker"},
+		`warning: Assert "A" cannot be judged: workload "V" did not run.`:                                                       {Workload: "V", Operation: "all", Measure: "p50", AtMost: at(1)},
+		`warning: Assert "A" does not hold: the query's answer is 5, and must be at most 4.`:                                    {Query: "q", AtMost: at(4)},
+		`passed: Assert "A" holds: the query's answer is 5, and must be at most 5.`:                                             {Query: "q", AtMost: at(5)},
+		`warning: Assert "A" does not hold: the query's answer is NaN, and must be at least 0.`:                                 {Query: "nan", AtLeast: at(0)},
+		`warning: Assert "A" cannot be judged: the query's answer has no value.`:                                                {Query: "none", AtLeast: at(0)},
+		`warning: Assert "A" cannot be judged: parse error.`:                                                                    {Query: "bad", AtLeast: at(0)},
+		`warning: Assert "A" does not hold: check offered-rate has a finding of severity warning or worse: It was not reached.`: {Finding: "offered-rate", Severity: "warning"},
+		`passed: Assert "A" holds: check offered-rate has no finding of severity invalid or worse.`:                             {Finding: "offered-rate", Severity: "invalid"},
+		`warning: Assert "A" cannot be judged: the run has no finding of check "moon".`:                                         {Finding: "moon", Severity: "invalid"},
 	} {
 		a.Name = "A"
 		f := assert.Judge([]result.Assert{a}, data(), findings, query)[0]
@@ -167,5 +167,5 @@ func ExampleJudge() {
 		d, nil, nil) {
 		fmt.Println(f.Severity, f.Sentence)
 	}
-	// Output: fine Assert "kept" holds: the mean of result "Rate" is 4,000 IOPS, and must be at least 4,000 IOPS.
+	// Output: passed Assert "kept" holds: the mean of result "Rate" is 4,000 IOPS, and must be at least 4,000 IOPS.
 }

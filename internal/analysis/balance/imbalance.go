@@ -135,7 +135,7 @@ func unevenness(v *view.Run, cpus []view.CPU, subject, kind string) (result.Find
 	if surely > unevenPoints && high.Value > unevenTimes*low.Value {
 		f.Severity = result.Caution
 		f.Sentence = fmt.Sprintf(
-			"The load was not spread evenly: %s. What is measured is the limit of the busier one; the whole could do more.",
+			"Load was not balanced: %s. The busier one sets the limit; the system as a whole could do more.",
 			both,
 		)
 		f.Chart = v.Chart(
@@ -147,7 +147,7 @@ func unevenness(v *view.Run, cpus []view.CPU, subject, kind string) (result.Find
 		return f, true
 	}
 	f.Severity = result.Fine
-	f.Sentence = fmt.Sprintf("The CPUs were used evenly enough: %s.", both)
+	f.Sentence = fmt.Sprintf("CPU load was balanced: %s.", both)
 	return f, true
 }
 
@@ -204,7 +204,7 @@ func hotCPU(v *view.Run) (result.Finding, bool) {
 	}
 	f.Severity = result.Caution
 	f.Sentence = fmt.Sprintf(
-		"One CPU of the host was at its limit: %s. Work that one thread does, and that cannot be spread, ends there.",
+		"One CPU of the host was at its limit: %s. Single-threaded work cannot go beyond that.",
 		both,
 	)
 	for _, k := range v.Percents(result.OneCPUInterrupts) {

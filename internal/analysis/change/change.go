@@ -173,8 +173,8 @@ func (r Result) cannotTell(places, points int, phi float64) Result {
 	r.Dependence, r.Wanders = phi, places
 	r.Warnings = append(
 		r.Warnings,
-		fmt.Sprintf("neighbouring points are so alike (correlation %.2f) that the series may wander by itself: "+
-			"whether it changes cannot be told from %d points", phi, points),
+		fmt.Sprintf("adjacent points are so alike (correlation %.2f) that the series may wander by itself: "+
+			"whether it changes is inconclusive from %d points", phi, points),
 	)
 	return r
 }

@@ -353,7 +353,7 @@ func TestDependenceIsNoChange(t *testing.T) {
 			found += min(1, len(r.Points))
 			if r.Wanders > 0 {
 				wander++
-				if len(r.Points) > 0 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "cannot be told") {
+				if len(r.Points) > 0 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "inconclusive") {
 					t.Errorf("%+v", r)
 				}
 			}

@@ -41,7 +41,7 @@ func generatorCPU(v *view.Run) []result.Finding {
 		if f := &out[i]; f.Value == nil && len(unknown) > 1 {
 			f.Subject = "run"
 			f.Sentence = fmt.Sprintf(
-				"What the load generators of %s cost in CPU is not known, so it cannot be ruled out that they were the limit.",
+				"CPU use of the load generators of %s is not known, so they may have been the limit.",
 				view.Some(unknown),
 			)
 		}
@@ -101,7 +101,7 @@ func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	if !known {
 		f.Severity = result.Notice
 		f.Sentence = fmt.Sprintf(
-			"What the load generator of %s cost in CPU is not known, so it cannot be ruled out that the generator was the limit.",
+			"CPU use of the load generator of %s is not known, so it may have been the limit.",
 			l.Name,
 		)
 		return f, true
@@ -116,17 +116,17 @@ func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	case worst >= cpuSaturated:
 		f.Severity = result.Blocker
 		f.Sentence = fmt.Sprintf(
-			"%s. The generator was the limit: this result says nothing about %s. Give %s more CPUs or spread the load.",
+			"%s: it was the limit, and this result says nothing about %s. Give %s more CPUs or spread the load.",
 			what,
 			server(l),
 			who,
 		)
 	case worst >= cpuHigh:
 		f.Severity = result.Caution
-		f.Sentence = what + ". Service times may include waiting for a CPU."
+		f.Sentence = what + ": service times may include waiting for a CPU."
 	default:
 		f.Severity = result.Fine
-		f.Sentence = what + ", so the generator was not the limit."
+		f.Sentence = what + ": it was not the limit."
 		if use, ok := hostUse(v, l); ok && use >= hostBusy {
 			f.Sentence = what + "; all CPUs of the host were busy, so it may have waited for one."
 		}
@@ -253,12 +253,12 @@ func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) re
 			},
 		)
 	}
-	how := "kept each of its processes at one whole CPU"
+	how := "kept each of its processes at one full CPU"
 	if watched(l) {
-		how = "kept one whole CPU busy with a single thread"
+		how = "kept one CPU busy with a single thread"
 	}
 	said := fmt.Sprintf(
-		"The generator of %s %s (on %s) while its VM has %s",
+		"The load generator of %s %s (%s, of %s CPUs)",
 		l.Name,
 		how,
 		view.Some(busy),
@@ -303,7 +303,7 @@ func starvedClient(l *view.Load, starved []string, ran, waited float64) result.F
 			{Name: "was ready and waited", Value: 100 * waited, Unit: "%"},
 		},
 		Sentence: fmt.Sprintf(
-			"The busiest thread of the generator of %s was never idle, yet had a CPU only %s of the time and waited %s of it for one (on %s). Its waits are in the times of its operations: CPUs were the limit, not %s.",
+			"The busiest thread of the load generator of %s was never idle, yet ran only %s of the time and waited %s of it for a CPU (on %s). Latencies include those waits: CPUs were the limit, not %s.",
 			l.Name,
 			view.Percent(ran),
 			view.Percent(waited),

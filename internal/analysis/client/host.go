@@ -28,11 +28,11 @@ func hostCPU(v *view.Run) []result.Finding {
 	return []result.Finding{{
 		Check: "host-cpu", Severity: result.Caution, Subject: "run", Metric: "CPU use of the host", Unit: "%",
 		Value: view.Ptr(most), N: len(names), Limit: view.Ptr(hostBusy),
-		NoInterval: "a mean over the measured windows of what the kernel counts",
+		NoInterval: "a mean over the measured time of what the kernel counts",
 		Basis:      "time of all CPUs of the host while the workloads ran, whatever used it",
 		Evidence:   []result.Evidence{{Name: "CPU use of the host", Value: most, Unit: "%"}},
-		Sentence: fmt.Sprintf("All CPUs of the host together were busy %s of the time in which %s ran: their rates and "+
-			"times may be the limit of the CPUs, and a workload beside them costs them CPU time first of all.",
+		Sentence: fmt.Sprintf("All CPUs of the host were busy %s of the time while %s ran: rates and "+
+			"latencies may be limited by CPU, and a co-running workload takes CPU time first of all.",
 			view.Percent(most/100), view.Some(names)),
 	}}
 }

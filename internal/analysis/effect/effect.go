@@ -208,7 +208,7 @@ func (c *Comparison) change(baseline, candidate []float64) {
 		c.Absolute = true
 		c.Change = Estimate{
 			math.NaN(),
-			resample.None("the baseline is zero, or cannot be told from it: nothing is relative to it"),
+			resample.None("the baseline is zero, or not distinguishable from it: no relative change"),
 		}
 	default:
 		size := math.Abs(c.Baseline)

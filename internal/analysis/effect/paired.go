@@ -256,7 +256,7 @@ func Drift(runs []Run, o Options) (Order, error) {
 	if out.Confounded > 0.5 {
 		out.Warnings = append(
 			out.Warnings,
-			"the variants were run one after the other: a drift cannot be told from their difference, mix the order",
+			"the variants were run one after the other: a drift and their difference look alike, mix the order",
 		)
 	}
 	if out.P < 1-o.Confidence {

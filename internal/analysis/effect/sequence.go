@@ -219,7 +219,7 @@ func (s *sequence) warn() {
 		s.Warnings = append(
 			s.Warnings,
 			fmt.Sprintf(
-				"repeats depend on the ones before (neighbours correlate %.2g, p = %.2g): %d of them are worth about %.2g",
+				"repeats depend on the ones before (adjacent repeats correlate %.2g, p = %.2g): %d of them are worth about %.2g",
 				s.Correlation,
 				s.P,
 				n,
@@ -267,7 +267,7 @@ func (s *sequence) depends() bool {
 func (s *sequence) refuses() string {
 	if n := min(len(s.at[0]), len(s.at[1])); s.P < refusal && n >= fewestForWorth && s.Worth < leastWorth {
 		return fmt.Sprintf(
-			"repeats depend on the ones before (neighbours correlate %.2g, p = %.2g): %d of them are worth about %.2g, and %d are needed. Make them further apart, or in mixed order with the other side",
+			"repeats depend on the ones before (adjacent repeats correlate %.2g, p = %.2g): %d of them are worth about %.2g, and %d are needed. Make them further apart, or in mixed order with the other side",
 			s.Correlation,
 			s.P,
 			n,

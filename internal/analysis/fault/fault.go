@@ -382,19 +382,19 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 	}
 	f.Evidence = append(f.Evidence, result.Evidence{Name: "overshoot", Value: 100 * o.Overshoot, Unit: "%"},
 		result.Evidence{Name: "failed operations", Value: float64(o.failed), Unit: "count"})
-	failed := "no failed operation was reported"
+	failed := "no errors reported"
 	if o.failed > 0 {
 		failed = view.SayCount(float64(o.failed)) + " operations failed"
 	}
-	head := fmt.Sprintf("After %q%s at %s, %s", o.fault, beside(v, o.at), view.ClockOf(at), o.Group)
+	head := fmt.Sprintf("After %q%s at %s: %s", o.fault, beside(v, o.at), view.ClockOf(at), o.Group)
 	if o.First.Reached {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "first " + o.work() + " after", Value: o.First.Seconds,
 			Unit: "s"})
 	}
 	switch {
 	case !o.hit():
-		f.Severity, f.Value, f.NoInterval = result.Fine, view.Ptr(0), "the level was not left"
-		f.Sentence = fmt.Sprintf("%s went on: its %s of %s was not left for longer than chance does, and %s.", head,
+		f.Severity, f.Value, f.NoInterval = result.Fine, view.Ptr(0), "the rate did not drop"
+		f.Sentence = fmt.Sprintf("%s kept its %s of %s, within normal variation; %s.", head,
 			o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		return f
 	case o.Regained.Reached:
@@ -402,7 +402,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		view.SetInterval(&f, o.Regained.Interval)
 		f.Confidence = 1 // it lies between two points
 		f.Sentence = fmt.Sprintf(
-			"%s was back at 90 %% of its former %s after %s%s; %s.",
+			"%s back at 90 %% of its former %s after %s%s; %s.",
 			head,
 			o.Quantity.Say(o.Before.Value),
 			view.SayDuration(o.Regained.Seconds),
@@ -411,14 +411,14 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		)
 		if o.Overshoot > 0.25 {
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
-				", and it overshot by %s.",
+				"; overshoot %s.",
 				view.Percent(o.Overshoot),
 			)
 		}
 	case o.next != nil:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
 		f.Sentence = fmt.Sprintf(
-			"%s was not back at 90 %% of its former %s when %q struck at %s%s; %s.",
+			"%s not back at 90 %% of its former %s before %q at %s%s; %s.",
 			head,
 			o.Quantity.Say(o.Before.Value),
 			o.next.Text,
@@ -428,7 +428,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		)
 	default:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
-		f.Sentence = fmt.Sprintf("%s never came back to 90 %% of its former %s while it was measured%s; %s.", head,
+		f.Sentence = fmt.Sprintf("%s not back at 90 %% of its former %s by the end of the run%s; %s.", head,
 			o.Quantity.Say(o.Before.Value), o.stop(), failed)
 	}
 	if o.failed > 0 {
@@ -470,9 +470,9 @@ func (o *Comeback) stop() string {
 	case o.First.Reached:
 		return fmt.Sprintf(" (first %s after %s)", o.work(), view.SayDuration(o.First.Seconds))
 	case o.Stopped.Reached:
-		return fmt.Sprintf(" (no %s was done again)", o.work())
+		return fmt.Sprintf(" (no %s again)", o.work())
 	}
-	return fmt.Sprintf(" (it never stopped; lowest %s)", o.Quantity.Brief(o.Lowest))
+	return fmt.Sprintf(" (never stopped; lowest %s)", o.Quantity.Brief(o.Lowest))
 }
 
 // work is what is done again after a stop.

@@ -69,10 +69,10 @@ func TestFaultsAreToldApart(t *testing.T) {
 		got = append(got, f.Sentence)
 	}
 	want := []string{
-		`After "harmless" at 2:00, A went on`,
-		`After "crash" at 5:00, A was back`,
-		`After "over" at 7:00, A went on`,
-		`After "late" at 11:40, A went on`,
+		`After "harmless" at 2:00: A kept`,
+		`After "crash" at 5:00: A back`,
+		`After "over" at 7:00: A kept`,
+		`After "late" at 11:40: A kept`,
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%q, want %q", got, want)

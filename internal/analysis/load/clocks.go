@@ -38,7 +38,7 @@ func clocksDiffer(v *view.Run) []result.Finding {
 		Metric: "largest distance of a VM's clock from plimsoll's", Unit: "s", Value: view.Ptr(math.Abs(off[0].ahead)),
 		N: len(
 			off,
-		), NoInterval: "one reading for each VM", Basis: "time in a generator's first report on each VM, held against when it was started and when the report came",
+		), NoInterval: "one reading for each VM", Basis: "time in a generator's first report on each VM, compared with when it was started and when the report came",
 	}
 	var names []string
 	for _, m := range off {

@@ -34,10 +34,10 @@ func tooShort(v *view.Run) []result.Finding {
 	for _, l := range v.Loads {
 		n, s := l.Completed(), l.Longest()
 		f := result.Finding{
-			Check: "too-short", Subject: l.Name, Metric: "measured window", Unit: "s", Value: &s, N: int(min(n,
+			Check: "too-short", Subject: l.Name, Metric: "measured time", Unit: "s", Value: &s, N: int(min(n,
 				math.MaxInt)), Limit: view.Ptr(shortSeconds),
 			NoInterval: "a length and a count, not an estimate", Basis: l.Basis(),
-			Evidence: []result.Evidence{{Name: "window", Value: s, Unit: "s"}},
+			Evidence: []result.Evidence{{Name: "measured time", Value: s, Unit: "s"}},
 		}
 		counted := l.Counted()
 		what := fmt.Sprintf("%s was measured for %s", l.Name, view.SayDuration(s))
@@ -55,18 +55,18 @@ func tooShort(v *view.Run) []result.Finding {
 		switch {
 		case !l.Reported():
 			f.Severity = result.Blocker
-			f.Sentence = fmt.Sprintf("%s reported nothing: there is nothing to say about it.", l.Name)
+			f.Sentence = fmt.Sprintf("%s reported nothing.", l.Name)
 			if len(l.Operations()) > 0 {
-				f.Sentence = fmt.Sprintf("%s completed no operation: there is nothing to report about it.", l.Name)
+				f.Sentence = fmt.Sprintf("%s completed no operations.", l.Name)
 			}
 		case n == 0 && len(l.Operations()) > 0:
 			f.Severity = result.Blocker
-			f.Sentence = fmt.Sprintf("%s completed no operation: there is nothing to report about it.", l.Name)
+			f.Sentence = fmt.Sprintf("%s completed no operations.", l.Name)
 		case s == 0:
 			f.Severity = result.Blocker
-			f.Sentence = fmt.Sprintf("%s has a window of no length, so no rate can be given.", l.Name)
+			f.Sentence = fmt.Sprintf("%s was measured for no time, so it has no rate.", l.Name)
 			if n > 0 {
-				f.Sentence = fmt.Sprintf("%s has %s %s but a window of no length, so no rate can be given.", l.Name,
+				f.Sentence = fmt.Sprintf("%s has %s %s but was measured for no time, so it has no rate.", l.Name,
 					view.SayCount(float64(n)), counted)
 			}
 		case n < view.FewOperations && l.Timed():
@@ -75,10 +75,10 @@ func tooShort(v *view.Run) []result.Finding {
 			f.Sentence = what + ": too few for a 99th percentile." + scaled
 		case s < tinySeconds:
 			f.Severity = result.Caution
-			f.Sentence = what + ", which shows that the test works and is too short to judge " + judged + "." + scaled
+			f.Sentence = what + ": enough to show that the test works, too short to judge " + judged + "." + scaled
 		case s < shortSeconds:
 			f.Severity = result.Notice
-			f.Sentence = what + "; under a minute, effects of " + hidden + " may not have shown yet." + scaled
+			f.Sentence = what + "; under a minute, so effects of " + hidden + " may not show yet." + scaled
 		default:
 			f.Severity = result.Fine
 			f.Sentence = what + "." + scaled
@@ -107,7 +107,7 @@ func neverTogether(v *view.Run) []result.Finding {
 			Value: view.Ptr(float64(len(l.Parts))), N: len(l.Parts), NoInterval: "a fact of the schedule, not a sample",
 			Basis: "starts and ends of the workload on each VM",
 			Sentence: fmt.Sprintf(
-				"The %s of %s never all ran at one time: some had ended when others began. Its rate is an average over a changing number of them, pauses included.",
+				"The %s of %s never all ran at the same time: some ended before others began. Its rate is an average over a changing number of VMs, pauses included.",
 				view.Plural(len(l.Parts), "VM"),
 				l.Name,
 			),
@@ -162,7 +162,7 @@ func operationErrors(v *view.Run) []result.Finding {
 		case share >= manyErrors:
 			f.Severity = result.Blocker
 			f.Sentence = fmt.Sprintf(
-				"%s of the operations of %s failed (%s, on %s). What remains does not describe this workload.",
+				"%s of the operations of %s failed (%s, on %s). The rest does not describe this workload.",
 				view.Percent(share),
 				l.Name,
 				view.SayCount(float64(failed)),
@@ -171,7 +171,7 @@ func operationErrors(v *view.Run) []result.Finding {
 		default:
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf(
-				"%s of %s failed (on %s). Failed operations are in no percentile.",
+				"%s of %s failed (on %s). No percentile includes failed operations.",
 				view.Plural(int(min(failed, math.MaxInt)), "operation"),
 				l.Name,
 				view.Some(where),
@@ -190,7 +190,7 @@ func failures(l *view.Load, failed uint64, where []string) result.Finding {
 		N: int(
 			min(failed, math.MaxInt),
 		), Limit: view.Ptr(0), NoInterval: "what else was done is not counted", Basis: l.Basis(),
-		Sentence: fmt.Sprintf("%s reported %s (on %s). Of how many is not known: it counts no operations.", l.Name,
+		Sentence: fmt.Sprintf("%s reported %s (on %s), out of an unknown number: it counts no operations.", l.Name,
 			view.Plural(int(min(failed, math.MaxInt)), "failure"), view.Some(where)),
 	}
 }
@@ -231,7 +231,7 @@ func saturated(v *view.Run) []result.Finding {
 		default:
 			f.Severity, f.Warnings = result.Caution, []string{view.Independent}
 			f.Sentence = fmt.Sprintf(
-				"%s of %s took 17 s or longer, where fio stops counting: the maximum and the highest percentiles are lower bounds.",
+				"%s of %s took 17 s or longer, the end of fio's latency scale: the maximum and the highest percentiles are lower bounds.",
 				view.Plural(int(min(beyond, math.MaxInt)), "operation"),
 				l.Name,
 			)
@@ -280,7 +280,7 @@ func machinesLost(v *view.Run) []result.Finding {
 			)
 		case len(lost) > 0:
 			f.Sentence = fmt.Sprintf(
-				"%s lost %s of %d on the way (%s). Totals hold what they reported until then.",
+				"%s lost %s of %d during the run (%s). Totals include what they reported until then.",
 				l.Name,
 				view.Plural(len(lost), "VM"),
 				len(l.Parts),
@@ -288,7 +288,7 @@ func machinesLost(v *view.Run) []result.Finding {
 			)
 		case len(failed) > 0:
 			f.Sentence = fmt.Sprintf(
-				"The generator of %s failed on %s of %d (%s). Totals hold what was reported until then.",
+				"The load generator of %s failed on %s of %d (%s). Totals include what was reported until then.",
 				l.Name,
 				view.Plural(len(failed), "VM"),
 				len(l.Parts),
@@ -301,7 +301,7 @@ func machinesLost(v *view.Run) []result.Finding {
 			}
 			f.Metric = "VMs without a recorded end"
 			f.Sentence = fmt.Sprintf(
-				"How %s ended on %s of %d (%s) is not recorded: %s. Totals hold what was recorded until then.",
+				"How %s ended on %s of %d (%s) is not recorded: %s. Totals include what was recorded until then.",
 				l.Name,
 				view.Plural(len(open), "VM"),
 				len(l.Parts),
@@ -333,7 +333,7 @@ func machinesLost(v *view.Run) []result.Finding {
 				}
 			}
 			f.Severity = result.Notice
-			f.Sentence = view.Some(each) + ". Totals hold what they reported until then."
+			f.Sentence = view.Some(each) + ". Totals include what they reported until then."
 		}
 		out = append(out, f)
 	}

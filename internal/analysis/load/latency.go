@@ -61,20 +61,20 @@ func latencyKind(v *view.Run) []result.Finding {
 		f.Severity, f.Limit = result.Caution, view.Ptr(1-view.RateTolerance)
 		f.Metric, f.Unit, f.Value = "achieved ÷ offered", "ratio", view.Ptr(least)
 		behind, their := fmt.Sprintf(
-			"%s fell behind the rate it was offered (%s of it)",
+			"%s missed its target rate (%s of it)",
 			hidden[0],
 			view.Percent(least),
 		), "its"
 		if len(hidden) > 1 {
 			behind, their = fmt.Sprintf(
-				"%s fell behind the rates they were offered (%s most, at %s of its rate)",
+				"%s missed their target rates (%s most, at %s of its rate)",
 				view.Some(hidden),
 				worst.Name,
 				view.Percent(least),
 			), "their"
 		}
 		f.Sentence = fmt.Sprintf(
-			"%s, and %s times are service times, from the actual send: the wait before a late send is in no percentile. A user on that schedule waited longer.",
+			"%s, and %s latencies are service times (from the actual send): the wait before a late send is in no percentile. A user on that schedule waited longer.",
 			behind,
 			their,
 		)
@@ -85,7 +85,7 @@ func latencyKind(v *view.Run) []result.Finding {
 			verb, their, rate = "were", "their", "rates"
 		}
 		f.Sentence = fmt.Sprintf(
-			"%s %s offered on a schedule (an open loop) and kept %s %s, yet %s times are service times, from the actual send: what a late send waited is in no percentile.",
+			"%s %s open-loop and met %s target %s, but %s latencies are service times (from the actual send): the wait before a late send is in no percentile.",
 			view.Some(scheduled),
 			verb,
 			their,
@@ -94,15 +94,15 @@ func latencyKind(v *view.Run) []result.Finding {
 		)
 	case len(response) == 0 && v.Manifest.Target == result.ImportTarget:
 		f.Severity = result.Notice
-		f.Sentence = "All times are service times, from the actual send of an operation to its completion. " +
-			"Whether a rate was offered and kept is not known: if not, the wait before a late send is in no percentile."
+		f.Sentence = "All latencies are service times, from the actual send to completion. " +
+			"Whether there was a target rate, and whether it was met, is not known: if it was missed, the wait before a late send is in no percentile."
 	case len(response) == 0:
-		f.Sentence = "All times are service times, from the actual send of an operation to its completion, and every rate that was offered was kept."
+		f.Sentence = "All latencies are service times, from the actual send to completion; every target rate was met."
 	case len(service) == 0:
-		f.Sentence = "All times are response times, from the moment an operation was due to its completion."
+		f.Sentence = "All latencies are response times, from the intended send to completion."
 	default:
 		f.Sentence = fmt.Sprintf(
-			"The times of %s are response times, those of %s service times: the two are not to be compared.",
+			"Latencies of %s are response times, those of %s service times: do not compare the two.",
 			view.Some(response),
 			view.Some(service),
 		)

@@ -86,7 +86,7 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 		return result.Finding{}, false // said by too-short
 	}
 	f := result.Finding{
-		Check: "littles-law", Subject: l.Name, Metric: "mean operations outstanding", Unit: "count", N: int(count),
+		Check: "littles-law", Subject: l.Name, Metric: "mean operations in flight", Unit: "count", N: int(count),
 		Value: &inFlight, Basis: l.Basis(),
 		Evidence: []result.Evidence{
 			{Name: "throughput", Value: rate, Unit: l.Rate().Unit}, {Name: "mean service time",
@@ -95,7 +95,7 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 				Name:  "product",
 				Value: inFlight,
 				Unit:  "count",
-			}, {Name: "most the job allows outstanding", Value: atMost, Unit: "count"},
+			}, {Name: "queue depth of the job", Value: atMost, Unit: "count"},
 		},
 	}
 	if few {
@@ -114,7 +114,7 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 		outstanding = "1 operation"
 	}
 	what := fmt.Sprintf(
-		"%s kept %s outstanding on average (%s per second × %s)",
+		"%s had %s in flight on average (%s per second × %s)",
 		l.Name,
 		outstanding,
 		view.SayCount(rate),
@@ -124,18 +124,18 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 	case len(over) > 0:
 		f.Severity, f.Limit = result.Blocker, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(
-			"%s, but its job allows at most %s. On %s throughput and service time cannot both be right.",
+			"%s, but its job allows at most %s. On %s throughput and service time cannot both be right (Little's law).",
 			what,
 			view.SayCount(atMost),
 			view.Some(over),
 		)
 	case atMost == 0:
 		f.Severity = result.Notice
-		f.Sentence = what + ". How many its job allows is not known, so this could not be checked."
+		f.Sentence = what + ". The queue depth of its job is not known, so this was not checked."
 	case len(under) > 0 && !l.MovesBlocks(): // users think between two requests, which no generator declares
 		f.Severity, f.Limit = result.Notice, view.Ptr(littleBelow*atLeast)
 		f.Sentence = fmt.Sprintf(
-			"%s of the %s its clients could have. On %s they paused between them, or were short of CPU.",
+			"%s of the %s its clients could have. On %s the clients paused in between or were short of CPU.",
 			what,
 			view.SayCount(atMost),
 			view.Some(under),
@@ -147,7 +147,7 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 			asks = view.SayCount(atLeast) + " on average, by what its sections still had to do"
 		}
 		f.Sentence = fmt.Sprintf(
-			"%s, though its job asks for %s. On %s the generator paused or was short of CPU: the storage was asked for less than the job says.",
+			"%s, though its job asks for %s. On %s the load generator paused or was short of CPU: the storage got less load than the job asks for.",
 			what,
 			asks,
 			view.Some(under),
@@ -155,7 +155,7 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 	case atLeast < atMost:
 		f.Severity, f.Limit = result.Fine, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(
-			"%s, within the %s its job allows. It may stay below, since %s. Throughput and service time agree.",
+			"%s, within the queue depth of %s (lower is expected: %s). Throughput and service time agree.",
 			what,
 			view.SayCount(atMost),
 			why,
@@ -163,7 +163,7 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 	default:
 		f.Severity, f.Limit = result.Fine, view.Ptr(littleBelow*atLeast)
 		f.Sentence = fmt.Sprintf(
-			"%s; its job asks for %s. Throughput and service time agree (%s to %s of the depth is accepted).",
+			"%s; queue depth %s. Throughput and service time agree (%s to %s of the depth is accepted).",
 			what,
 			view.SayCount(atMost),
 			view.Percent(littleBelow),
@@ -255,9 +255,9 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 			Unit: q.Unit}},
 	}
 	if unlimited > 0 {
-		f.Severity, f.NoInterval = result.Notice, "operations are not counted by section"
+		f.Severity, f.NoInterval = result.Notice, "operations are not counted separately"
 		f.Sentence = fmt.Sprintf(
-			"Whether %s reached its offered rate cannot be told: only %d of its %s have a rate, and the tool counts them together.",
+			"Whether %s met its target rate is inconclusive: only %d of its %s have one, and the tool counts them together.",
 			l.Name,
 			limited,
 			view.Plural(limited+unlimited, "section"),
@@ -265,10 +265,10 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 		return f, true
 	}
 	if turns {
-		f.Severity, f.NoInterval, f.Evidence = result.Notice, "what is offered changes with the sections",
+		f.Severity, f.NoInterval, f.Evidence = result.Notice, "the target rate changes over time",
 			f.Evidence[1:]
 		f.Sentence = fmt.Sprintf(
-			"Whether %s reached its offered rate cannot be told: its sections ran one after another, each with a rate of its own.",
+			"Whether %s met its target rate is inconclusive: its sections ran one after another, each with its own.",
 			l.Name,
 		)
 		return f, true
@@ -278,20 +278,20 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 	parts, missed := windowRates(l, want)
 	f.Evidence = append(f.Evidence, parts...)
 	what := fmt.Sprintf(
-		"%s was offered %s and did %s (%s)",
+		"%s: %s target, %s achieved (%s)",
 		l.Name,
 		q.Say(want),
 		view.SayCount(got),
 		view.Percent(got/want),
 	)
 	if w := l.Whole(); w != nil && w.Apart {
-		what += " by its VMs while each ran, for they never all ran at one time"
+		what += ", by its VMs while each ran, since they never all ran at the same time"
 	}
 	switch {
 	case high < want*(1-view.RateTolerance) && early > 0 && own >= want*(1-view.RateTolerance):
 		f.Severity = result.Caution
 		f.Sentence = fmt.Sprintf(
-			"%s: its VMs reached it while they ran, but %d of %d ended early, and all together missed it%s.",
+			"%s: target rate not met: its VMs met it while they ran, but %d of %d ended early%s.",
 			what,
 			early,
 			len(l.Parts),
@@ -299,16 +299,16 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 		)
 	case high < want*(1-view.RateTolerance):
 		f.Severity = result.Caution
-		f.Sentence = what + ": it did not reach the offered rate" + missed + "."
+		f.Sentence = what + ": target rate not met" + missed + "."
 	case low > want*(1+view.RateTolerance):
 		f.Severity = result.Notice
-		f.Sentence = what + ": more than was offered, so the limit of the job was not in force."
+		f.Sentence = what + ": above the target, so the job's rate limit did not apply."
 	case missed != "":
 		f.Severity = result.Caution
-		f.Sentence = what + ": reached over the whole window, but missed" + missed + "."
+		f.Sentence = what + ": target rate met over all, not met" + missed + "."
 	default:
 		f.Severity = result.Fine
-		f.Sentence = what + ": the offered rate was reached (to within " + view.Percent(view.RateTolerance) + ")."
+		f.Sentence = what + ": target rate met (within " + view.Percent(view.RateTolerance) + ")."
 	}
 	return f, true
 }
@@ -353,9 +353,9 @@ func windowRates(l *view.Load, want float64) (ev []result.Evidence, missed strin
 	case len(names) == 0:
 		return ev, ""
 	case len(names) > 2:
-		return ev, fmt.Sprintf(" in %d of its %d windows, by the most %s", len(names), len(ev), worst)
+		return ev, fmt.Sprintf(" in %d of its %d phases, lowest %s", len(names), len(ev), worst)
 	case len(names) == len(ev):
-		return ev, " in any part of it: " + strings.Join(names, ", ")
+		return ev, " in any phase: " + strings.Join(names, ", ")
 	}
 	return ev, " " + strings.Join(names, " and ")
 }

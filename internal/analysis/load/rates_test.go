@@ -38,8 +38,8 @@ func TestWindowsBelowTheRate(t *testing.T) {
 	want := []string{
 		"",
 		" w1 (50 %)",
-		" in any part of it: w0 (40 %), w1 (50 %)",
-		" in 3 of its 4 windows, by the most w2 (40 %)",
+		" in any phase: w0 (40 %), w1 (50 %)",
+		" in 3 of its 4 phases, lowest w2 (40 %)",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -91,14 +91,14 @@ func TestLittleCountsWhatWasStillToDo(t *testing.T) {
 		l    *view.Load
 		want string
 	}{
-		"small ones end first": {part(100, 10, 1e6, lane(16, 10), lane(16, 50)), "fine: It may stay below, since not all its sections work all the time"},
+		"small ones end first": {part(100, 10, 1e6, lane(16, 10), lane(16, 50)), "passed: (lower is expected: not all its sections work all the time)"},
 		"short of what was left": {part(100, 5, 1e6, lane(16, 10), lane(16, 50)),
-			"caution: though its job asks for 9.6 on average, by what its sections still had to do"},
-		"not known for how long": {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "fine: It may stay below, since not all its sections work all the time"},
+			"warning: though its job asks for 9.6 on average, by what its sections still had to do"},
+		"not known for how long": {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "passed: (lower is expected: not all its sections work all the time)"},
 		"all work all the time": {part(100, 5, 1e6, result.Lane{Depth: 16, Reads: true}),
-			"caution: though its job asks for 16 at all times"},
+			"warning: though its job asks for 16 at all times"},
 		"more than can be": {part(100, 40, 1e6, lane(16, 10), lane(16, 50)),
-			"blocker: but its job allows at most 32"},
+			"invalid: but its job allows at most 32"},
 		"twelve operations in 300 ms":   {part(0.3, 0.04, 12, result.Lane{Depth: 16, Reads: true}), ""},
 		"a long wait for few":           {part(30, 1, 12, result.Lane{Depth: 16, Reads: true}), ""},
 		"hardly longer than operations": {part(2, 10, 100, result.Lane{Depth: 16, Reads: true}), ""},

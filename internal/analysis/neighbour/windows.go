@@ -171,7 +171,7 @@ func most(all []result.Finding, windows int) []result.Finding {
 	f := slices.MaxFunc(all, func(a, b result.Finding) int {
 		return cmp.Or(cmp.Compare(clearly(a), clearly(b)), cmp.Compare(width(b), width(a)))
 	})
-	f.Basis += fmt.Sprintf("; of %d parts of its time, the one that moved most clearly", windows)
+	f.Basis += fmt.Sprintf("; of %d phases, the one that changed most clearly", windows)
 	return []result.Finding{f}
 }
 
@@ -198,7 +198,7 @@ func (p *pair) series(v *view.Run) {
 func whenever(first, later result.Window) (was, is string) {
 	if since := later.Since(); since != "" && first.After == "" && first.Again < 2 &&
 		first.InCompany(later.Circumstances) {
-		return "in the beginning", since
+		return "at the start", since
 	}
 	return view.When(first), view.When(later)
 }
@@ -260,7 +260,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	f.Evidence = append(f.Evidence, evidence...)
 	moved := high < 1-changed || low > 1+changed
 	said := fmt.Sprintf(
-		"%s did %s %s and %s %s (%s)",
+		"%s: %s %s, %s %s (%s)",
 		p.l.Name,
 		p.of.Say(float64(na)/a),
 		p.was,
@@ -277,11 +277,11 @@ func (p *pair) rate() (result.Finding, bool) {
 		switch {
 		case tail == "":
 		case low >= 1-changed && high <= 1+changed && tailKept:
-			f.Sentence = said + "; neither moved by more than " + view.Percent(changed) + "." + p.kept(na, nb)
+			f.Sentence = said + "; no change above " + view.Percent(changed) + "." + p.kept(na, nb)
 		default:
-			f.Sentence = said + "; whether either moved by more than " + view.Percent(
+			f.Sentence = said + "; inconclusive at the threshold of " + view.Percent(
 				changed,
-			) + " cannot be told." + p.kept(
+			) + "." + p.kept(
 				na,
 				nb,
 			)
@@ -310,7 +310,7 @@ func (p *pair) measure() (result.Finding, bool) {
 		Basis: p.basis(""), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ", a, b),
 		NoInterval: "there is no series of " + p.of.Name,
 	}
-	said := fmt.Sprintf("%s did %s %s and %s %s", p.l.Name, p.of.Say(a), p.was, view.SayCount(b), p.is)
+	said := fmt.Sprintf("%s: %s %s, %s %s", p.l.Name, p.of.Say(a), p.was, view.SayCount(b), p.is)
 	if !(a > 0) || !(b > 0) {
 		f.Severity, f.NoInterval = result.Notice, "one of the two is not above 0, so there is no ratio"
 		f.Sentence = said + p.of.Judged(b-a) + "."
@@ -332,17 +332,17 @@ func (p *pair) measure() (result.Finding, bool) {
 	said += " (" + view.Signed(r-1)
 	switch {
 	case f.Low == nil && view.Away(r) > 1+changed:
-		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"); how sure that is cannot be told."
+		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"), without an interval."
 	case f.Low == nil:
-		f.Severity, f.Sentence = result.Fine, said+"); how sure that is cannot be told."
+		f.Severity, f.Sentence = result.Fine, said+"), without an interval."
 	case *f.High < 1-changed || *f.Low > 1+changed:
 		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+")."
 	case *f.Low >= 1-changed && *f.High <= 1+changed:
-		f.Severity, f.Sentence = result.Fine, said+"): it did not move by more than "+view.Percent(changed)+"."
+		f.Severity, f.Sentence = result.Fine, said+"): no change above "+view.Percent(changed)+"."
 	default:
-		f.Severity, f.Sentence = result.Fine, said+"); whether it moved by more than "+view.Percent(
+		f.Severity, f.Sentence = result.Fine, said+"); inconclusive at the threshold of "+view.Percent(
 			changed,
-		)+" cannot be told."
+		)+"."
 	}
 	return f, true
 }
@@ -392,20 +392,20 @@ func (p *pair) single() (result.Finding, bool) {
 			a, b),
 		NoInterval: "figures that the tool made by itself",
 	}
-	said := fmt.Sprintf("%s of %s was %s %s %s and %s %s, as the tool reported it last", p.of.Name, p.l.Name,
+	said := fmt.Sprintf("%s of %s: %s %s %s, %s %s (last report of the tool)", p.of.Name, p.l.Name,
 		view.SayCount(a), p.of.Unit, p.was, view.SayCount(b), p.is)
 	if a > 0 && b > 0 {
 		f.Value = view.Ptr(b / a)
 	}
 	switch before, after := p.figures(p.first), p.figures(p.later); {
 	case len(before) == 0 || len(after) == 0:
-		f.Severity, f.Sentence = result.Fine, said+"; how sure a difference is cannot be told."
+		f.Severity, f.Sentence = result.Fine, said+"; no interval for the difference."
 	case apart(before, after):
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("%s%s: three quarters of its figures then lie beyond three quarters of those before.",
+		f.Sentence = fmt.Sprintf("%s%s: three quarters of the later figures lie beyond three quarters of the earlier ones.",
 			said, p.of.Judged(b-a))
 	default:
-		f.Severity, f.Sentence = result.Fine, said+"; its figures of the two times overlap, so it need not have moved."
+		f.Severity, f.Sentence = result.Fine, said+"; the figures of both overlap: inconclusive."
 	}
 	return f, true
 }
@@ -433,15 +433,15 @@ func (p *pair) kept(first, later uint64) string {
 	a, b := float64(first)/p.first.seconds/want, float64(later)/p.later.seconds/want
 	words := func(share float64) string {
 		if share >= 1-view.RateTolerance {
-			return "kept"
+			return "met"
 		}
-		return "missed (" + view.Percent(share) + ")"
+		return "not met (" + view.Percent(share) + ")"
 	}
 	if words(a) == words(b) {
-		return fmt.Sprintf(" Its offered rate of %s was %s both times.", view.SayCount(want), words(a))
+		return fmt.Sprintf(" Target rate %s: %s both times.", view.SayCount(want), words(a))
 	}
 	return fmt.Sprintf(
-		" Its offered rate of %s was %s %s and %s %s.",
+		" Target rate %s: %s %s, %s %s.",
 		view.SayCount(want),
 		words(a),
 		p.was,
@@ -478,11 +478,11 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 		if x := pa / pb; said == "" || view.Away(x) > view.Away(worst) {
 			worst, sure = x, lo2 > hi || hi2 < lo
 			said = fmt.Sprintf(
-				"the %s of its %s %s",
-				p.latency,
-				view.Noun(declared),
+				"%s %s (%s)",
+				called,
 				went(view.SayDuration(mb), view.SayDuration(ma),
 					view.SayDuration(pb), view.SayDuration(pa)),
+				p.latency,
 			)
 		}
 	}
@@ -494,24 +494,24 @@ func went(median, medianNow, tail, tailNow string) string {
 	switch {
 	case median != medianNow && tail != tailNow:
 		return fmt.Sprintf(
-			"went from %s to %s in the median and from %s to %s at the 99th percentile",
+			"p50 %s to %s, p99 %s to %s",
 			median,
 			medianNow,
 			tail,
 			tailNow,
 		)
 	case median == medianNow && tail == tailNow:
-		return fmt.Sprintf("stayed at %s in the median and at %s at the 99th percentile", median, tail)
+		return fmt.Sprintf("p50 %s and p99 %s unchanged", median, tail)
 	case median == medianNow:
 		return fmt.Sprintf(
-			"stayed at %s in the median and went from %s to %s at the 99th percentile",
+			"p50 %s unchanged, p99 %s to %s",
 			median,
 			tail,
 			tailNow,
 		)
 	}
 	return fmt.Sprintf(
-		"went from %s to %s in the median and stayed at %s at the 99th percentile",
+		"p50 %s to %s, p99 %s unchanged",
 		median,
 		medianNow,
 		tail,
@@ -561,12 +561,12 @@ func (p *pair) mean() (result.Finding, bool) {
 	if view.Away(r) <= 1+changed || !sure {
 		f.Severity = result.Fine
 	}
-	what := "A mean operation of " + p.l.Name
+	what := p.l.Name + ": mean " + p.latency
 	if counted := p.l.Counted(); counted != "operations" {
-		what = "On average the " + counted + " of " + p.l.Name
+		what += " of " + counted
 	}
 	f.Sentence = fmt.Sprintf(
-		"%s took %s %s and %s %s: ×%s%s in %s.",
+		"%s %s %s, %s %s: ×%s%s.",
 		what,
 		view.SayDuration(ma),
 		p.was,
@@ -574,7 +574,6 @@ func (p *pair) mean() (result.Finding, bool) {
 		p.is,
 		view.SayCount(r),
 		span,
-		p.latency,
 	)
 	return f, true
 }

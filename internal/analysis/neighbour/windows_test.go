@@ -38,7 +38,7 @@ func TestPercentilesOfAHandful(t *testing.T) {
 	for _, c := range []struct {
 		reads, writes uint64
 		want          string
-	}{{50_000, 1, "reads"}, {50_000, 99, "reads"}, {50_000, 100, "writes"}, {99, 1, ""}, {1, 1, ""}} {
+	}{{50_000, 1, "read"}, {50_000, 99, "read"}, {50_000, 100, "write"}, {99, 1, ""}, {1, 1, ""}} {
 		l := &view.Load{Name: "W", Parts: []*result.Workload{{Operations: result.BlockOperations()}}}
 		p := pair{
 			l:       l,
@@ -47,7 +47,7 @@ func TestPercentilesOfAHandful(t *testing.T) {
 			later:   partsOf([]result.Window{window("with N", 100, c.reads, c.writes)})[0],
 		}
 		told, _, _, _ := p.tail()
-		if got := strings.Contains(told, "its "+c.want) && c.want != ""; got != (told != "") || got != (c.want != "") {
+		if got := strings.HasPrefix(told, c.want+" ") && c.want != ""; got != (told != "") || got != (c.want != "") {
 			t.Errorf("%d reads and %d writes: %q, want it of %q", c.reads, c.writes, told, c.want)
 		}
 	}
@@ -83,7 +83,7 @@ func TestNamesThatLookLikeWindows(t *testing.T) {
 		{result.Circumstances{}, result.Circumstances{Again: 2}, "alone", "alone again"},
 		{result.Circumstances{}, beside("A and B and C and D"), "alone", "with A and B and C and D"},
 		{result.Circumstances{}, beside("A", "B", "C", "D"), "alone", "with A, B, C and 1 more"},
-		{result.Circumstances{}, lunch, "in the beginning", `after "lunch, after a while" (2)`},
+		{result.Circumstances{}, lunch, "at the start", `after "lunch, after a while" (2)`},
 		{beside("A"), lunch, "with A", `alone, after "lunch, after a while" (2)`},
 		{beside(`A, after "x"`), beside(`A, after "x"`, "B"), `with A, after "x"`, `with A, after "x" and B`},
 	} {

@@ -56,14 +56,14 @@ func tooFast(v *view.Run) []result.Finding {
 		if high < memorySpeed {
 			f.Severity, f.Warnings = result.Blocker, []string{view.Independent}
 			f.Sentence = fmt.Sprintf(
-				"Half of the reads of %s took %s or less; the fastest media need about %s. They were answered from memory.",
+				"Read p50 of %s: %s; the fastest media need about %s. Memory answered.",
 				l.Name,
 				view.SayMicro(p50),
 				view.SayMicro(10e-6),
 			)
 		} else {
 			f.Severity = result.Fine
-			f.Sentence = fmt.Sprintf("The reads of %s took %s in the median, which a storage device can do.", l.Name, view.SayDuration(p50))
+			f.Sentence = fmt.Sprintf("Read p50 of %s: %s, plausible for a storage device.", l.Name, view.SayDuration(p50))
 		}
 		out = append(out, f)
 	}
@@ -155,30 +155,30 @@ func busLimit(v *view.Run) []result.Finding {
 	f := result.Finding{
 		Check: "bus-limit", Subject: "run", Metric: "share of the narrowest link", Unit: "%",
 		Value: view.Ptr(100 * share), N: len(path), Limit: view.Ptr(100 * nearCeiling),
-		NoInterval: "a mean over the measured windows against a theoretical ceiling", Basis: "bytes of the generators on " + m.who + ", the larger direction; ceilings from the links' published rates",
+		NoInterval: "a mean over the measured time against a theoretical ceiling", Basis: "bytes of the generators on " + m.who + ", the larger direction; ceilings from the links' published rates",
 		Evidence: append(path, result.Evidence{Name: "moved", Value: got, Unit: "bytes/s"}),
 	}
 	both := fmt.Sprintf(
-		"%s per second on %s against %s of the narrowest part of its path (%s)",
+		"%s/s on %s, the narrowest link (%s) carries %s/s",
 		view.SayDecimal(got),
 		m.who,
-		view.SayDecimal(narrowest),
 		name,
+		view.SayDecimal(narrowest),
 	)
 	switch {
 	case share > overCeiling:
 		f.Severity = result.Blocker
-		f.Sentence = "The generators claim " + both + ". More cannot have crossed it: the rest was answered before, from a cache."
+		f.Sentence = "The load generators report " + both + ". The rest came from a cache in front of it."
 	case share > nearCeiling:
 		f.Severity = result.Notice
 		f.Sentence = fmt.Sprintf(
-			"It moved %s: the link is the limit (%s), the devices will go no faster behind it.",
+			"Transferred %s: the link is the limit (%s), not the devices behind it.",
 			both,
 			view.Percent(share),
 		)
 	default:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("It moved %s (%s): the link was not the limit.", both, view.Percent(share))
+		f.Sentence = fmt.Sprintf("Transferred %s (%s): the link was not the limit.", both, view.Percent(share))
 	}
 	return []result.Finding{f}
 }
@@ -264,7 +264,7 @@ func dataSheet(v *view.Run) []result.Finding {
 			Check: "data-sheet", Subject: s.Name, Metric: "share of the rated figure", Unit: "%",
 			Value: view.Ptr(100 * share),
 			N:     1, Limit: view.Ptr(100 * overSheet),
-			NoInterval: "a mean over the measured windows against a promise",
+			NoInterval: "a mean over the measured time against a rated figure",
 			Basis:      "operations of the generators on " + m.who + ", of " + view.SayBytes(size) + " on average",
 			Evidence: []result.Evidence{
 				{Name: "measured", Value: got, Unit: u},
@@ -276,7 +276,7 @@ func dataSheet(v *view.Run) []result.Finding {
 			say = view.SayDecimal
 		}
 		both := fmt.Sprintf(
-			"%s: %s per second measured, %s rated (%s)",
+			"%s: %s/s measured, %s/s rated (%s)",
 			s.Name,
 			say(got),
 			say(promised),
@@ -286,9 +286,9 @@ func dataSheet(v *view.Run) []result.Finding {
 		case share > overSheet:
 			f.Severity, f.Sentence = result.Caution, view.Capital(
 				both,
-			)+". One device does not do that: there were several, or a cache answered."
+			)+": more than one such device can do: there were several, or a cache answered."
 		case share < 0.5:
-			f.Severity, f.Sentence = result.Notice, view.Capital(both)+": the device was not what limited this run."
+			f.Severity, f.Sentence = result.Notice, view.Capital(both)+": the device was not the limit of this run."
 		default:
 			f.Severity, f.Sentence = result.Fine, view.Capital(both)+"."
 		}
@@ -323,7 +323,7 @@ func reported(v *view.Run) []result.Finding {
 			Basis:    "environment facts of the storage",
 			Evidence: []result.Evidence{{Name: fact.Name, Value: x, Unit: "ratio"}},
 			Sentence: fmt.Sprintf(
-				"The storage reports a %s of %s: it stored about what was written.",
+				"The storage reports a %s of %s: it stored about as much as was written.",
 				fact.Name,
 				view.SayCount(x),
 			),
@@ -331,7 +331,7 @@ func reported(v *view.Run) []result.Finding {
 		if x > reduced {
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf(
-				"The storage reports a %s of %s: it stored less than was written, so zeros, repeated or compressible blocks made this load lighter than real data.",
+				"The storage reports a %s of %s: it stored less than was written. Zeros, repeated or compressible blocks made this load lighter than real data.",
 				fact.Name,
 				view.SayCount(x),
 			)
@@ -363,7 +363,7 @@ func reducible(v *view.Run) []result.Finding {
 			NoInterval: "compared from job files, not sampled", Basis: "what the job files say of the content of blocks, the most reducible section",
 			Evidence: []result.Evidence{{Name: "reducible", Value: 100 * most, Unit: "%"}},
 			Sentence: fmt.Sprintf(
-				"Of what %s writes, compression and deduplication can take away %s: storage that reduces data stores less than was written, and its figures hold for data like these.",
+				"Compression and deduplication can remove %[2]s of what %[1]s writes: on storage that reduces data the figures hold for such data only.",
 				l.Name,
 				view.Percent(most),
 			),
@@ -371,7 +371,7 @@ func reducible(v *view.Run) []result.Finding {
 		if most >= 1 {
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf(
-				"%s writes one pattern over and over: storage that compresses or deduplicates stores next to nothing of it.",
+				"%s writes one pattern over and over: storage that compresses or deduplicates stores almost nothing of it.",
 				l.Name,
 			)
 		}

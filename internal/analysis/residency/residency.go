@@ -79,7 +79,7 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	f := result.Finding{
 		Check: "residency", Subject: l.Name, Metric: "time until the reads are resident", Unit: "s", N: n,
 		Basis: fmt.Sprintf(
-			"reads per second in points of %s; resident where their rising fit comes to %s of the level of the last %s of the window",
+			"reads per second in points of %s; resident where their rising fit comes to %s of the level of the last %s",
 			view.SayDuration(c.Step),
 			view.Percent(residentFrom),
 			view.Percent(endShare),
@@ -94,12 +94,12 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		},
 	}
 	window := float64(n) * c.Step
-	rise := fmt.Sprintf("from %s to %s operations per second", view.SayCount(begin), view.SayCount(end.Value))
+	rise := fmt.Sprintf("%s to %s IOPS", view.SayCount(begin), view.SayCount(end.Value))
 	f.Chart = v.Chart(l.Name+": reads per second", "ops/s", c.Line(l.Name, c.Ops))
 	if at >= from {
 		f.Severity, f.NoInterval = result.Caution, "the rate was still rising when the workload ended"
 		f.Sentence = fmt.Sprintf(
-			"%s went %s and was still rising when it ended after %s: its data were not yet wholly on the fast tier.",
+			"%s: %s, still rising at its end after %s: not all its data were on the fast tier yet.",
 			l.Name,
 			rise,
 			view.SayDuration(window),
@@ -116,7 +116,7 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		result.ChartPlace{At: view.Round(c.Elapsed(min(at, len(c.Ops)-1))), Text: "resident"},
 	)
 	f.Sentence = fmt.Sprintf(
-		"%s went %s: its data were resident on the fast tier, or in a cache, after %s of %s.",
+		"%s: %s; data resident on the fast tier, or in a cache, after %s of %s.",
 		l.Name,
 		rise,
 		view.SayDuration(seconds),
@@ -183,7 +183,7 @@ func ingest(v *view.Run) []result.Finding {
 			f.Severity = result.Fine // a fill on the way to something else
 		}
 		f.Sentence = fmt.Sprintf(
-			"%s wrote %s in %s, %s per second.",
+			"%s wrote %s in %s: %s/s.",
 			l.Name,
 			view.SayBytes(bytes),
 			view.SayDuration(took),
@@ -197,7 +197,7 @@ func ingest(v *view.Run) []result.Finding {
 			)
 			if slow > 1.2*fast {
 				f.Sentence = fmt.Sprintf(
-					"%s wrote %s in %s, %s per second; the fastest VM was done after %s, the slowest after %s.",
+					"%s wrote %s in %s: %s/s; fastest VM %s, slowest VM %s.",
 					l.Name,
 					view.SayBytes(bytes),
 					view.SayDuration(took),

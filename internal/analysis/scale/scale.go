@@ -60,7 +60,7 @@ func scalesBy(q view.Quantity, stages []view.Step) result.Finding {
 	}
 	return result.Finding{
 		Check: "scalability", Severity: result.Notice, Subject: "run",
-		Sentence: "How it scales cannot be fitted: " + err.Error() + ".",
+		Sentence: "No scalability fit: " + err.Error() + ".",
 		Metric:   contention(q), Unit: "%", NoInterval: "nothing was fitted", Basis: view.Plural(len(stages), "stage"),
 		N: len(stages),
 	}
@@ -106,16 +106,14 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 		what = q.Name
 	}
 	f.Sentence = fmt.Sprintf(
-		"From %s to %s operations in flight (×%s) %s grew ×%s, from %s to %s; %s%s. %s",
-		view.SayCount(
-			first.Concurrency,
-		),
-		view.SayCount(last.Concurrency),
-		view.SayCount(more),
-		what,
+		"%s grew ×%s, from %s to %s, between %s and %s operations in flight (×%s); %s%s. %s",
+		view.Capital(what),
 		view.SayCount(grew),
 		view.SayCount(first.Throughput.Value),
 		q.Brief(last.Throughput.Value),
+		view.SayCount(first.Concurrency),
+		view.SayCount(last.Concurrency),
+		view.SayCount(more),
 		contended(m.Alpha),
 		crossed(m),
 		peakWords(m, q, last.Concurrency),
@@ -145,7 +143,7 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	f.Chart = &result.Chart{Title: view.Capital(what) + " by operations in flight", XLabel: "operations in flight",
 		XUnit: "count", YUnit: q.Unit, Lines: []result.ChartLine{measured, fitted, line}}
 	if m.Peak.Exists && m.Peak.Concurrency <= top {
-		f.Chart.Marks = []result.ChartPlace{{At: view.Round(m.Peak.Concurrency), Text: "peak of the law"}}
+		f.Chart.Marks = []result.ChartPlace{{At: view.Round(m.Peak.Concurrency), Text: "peak of the fit"}}
 	}
 	return f
 }
@@ -153,20 +151,20 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 // contended and crossed say the two coefficients in words.
 func contended(alpha float64) string {
 	if alpha == 0 {
-		return "no contention showed"
+		return "no contention"
 	}
-	return fmt.Sprintf("%s of the work queues (contention)", sayPercent(alpha))
+	return fmt.Sprintf("contention %s", sayPercent(alpha))
 }
 
 // crossed speaks of crosstalk only when the points cannot do without.
 func crossed(m *usl.Model) string {
 	switch {
 	case m.Beta == 0:
-		return " and there is no crosstalk"
+		return ", no crosstalk"
 	case m.CrosstalkP() > 1-view.Confidence:
-		return " and crosstalk cannot be told from none"
+		return ", crosstalk inconclusive"
 	}
-	return fmt.Sprintf(" and crosstalk is %s", sayPercent(m.Beta))
+	return fmt.Sprintf(", crosstalk %s", sayPercent(m.Beta))
 }
 
 // sayPercent keeps the digits of small shares.
@@ -185,24 +183,24 @@ func peakWords(m *usl.Model, q view.Quantity, last float64) string {
 	switch {
 	case p.Exists && p.InRange && m.CrosstalkP() > 1-view.Confidence:
 		return fmt.Sprintf(
-			"The law puts a peak at about %s in flight, but these points cannot tell it from none.",
+			"The fit has a peak at about %s in flight; whether there is one is inconclusive.",
 			view.SayCount(p.Concurrency),
 		)
 	case p.Exists && p.InRange:
 		return fmt.Sprintf(
-			"It peaks at about %s in flight; beyond that more load gives less.",
+			"Peak at about %s in flight: more load beyond it gives less.",
 			view.SayCount(p.Concurrency),
 		)
 	case p.Exists && m.CrosstalkP() <= 1-view.Confidence:
 		return fmt.Sprintf(
-			"There is no peak in range; the law puts one at about %s in flight, beyond the %s measured.",
+			"No peak measured; the fit puts one at about %s in flight, beyond the %s measured.",
 			view.SayCount(p.Concurrency),
 			view.SayCount(last),
 		)
 	case math.IsInf(m.Limit(), 1):
-		return "There is no peak in range."
+		return "No peak."
 	}
-	return fmt.Sprintf("There is no peak in range; by the law contention alone would limit it to about %s.",
+	return fmt.Sprintf("No peak; by the fit, contention limits throughput to about %s.",
 		q.Brief(m.Limit()))
 }
 
@@ -240,18 +238,18 @@ func LoadCurve(load []curve.Point, q view.Quantity, basis string) ([]result.Find
 		{Name: "largest deviation from Little's law", Value: 100 * littleWorst(c), Unit: "%"},
 	}
 	said := fmt.Sprintf(
-		"With %s an operation takes %s, and at %s in flight %s: ×%s the time for ×%s the work",
-		what,
+		"Mean service time %s with %s, %s with %s: ×%s the time for ×%s the throughput",
 		view.SayDuration(first.ResponseSeconds),
-		view.SayCount(last.Concurrency),
+		what,
 		view.SayDuration(last.ResponseSeconds),
+		view.SayCount(last.Concurrency),
 		view.SayCount(last.ResponseSeconds/first.ResponseSeconds),
 		view.SayCount(last.Throughput/first.Throughput),
 	)
 	if knee.Concurrency == last.Concurrency {
 		f.Sentence = said + ". The knee was not reached."
 	} else {
-		f.Sentence = fmt.Sprintf("%s. The knee is at about %s in flight (%s, %s): beyond it time grows faster than throughput.", said, view.SayCount(knee.Concurrency), q.Brief(knee.Throughput), view.SayDuration(knee.ResponseSeconds))
+		f.Sentence = fmt.Sprintf("%s. Knee at about %s in flight (%s, %s): beyond it service time grows faster than throughput.", said, view.SayCount(knee.Concurrency), q.Brief(knee.Throughput), view.SayDuration(knee.ResponseSeconds))
 	}
 	measured := result.ChartLine{Name: "measured"}
 	sorted := slices.SortedStableFunc(

@@ -154,7 +154,7 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 	if len(steps) == 0 {
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf(
-			"From %s to %s of working set the mean service time went from %s to %s without a step: no cache of a size in between shows.",
+			"Working set %s to %s: mean service time %s to %s without a step: no cache of a size in between shows.",
 			view.SayBytes(first.bytes),
 			view.SayBytes(last.bytes),
 			view.SayDuration(first.mean),
@@ -163,7 +163,7 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 		return []result.Finding{f}
 	}
 	f.Sentence = fmt.Sprintf(
-		"From %s to %s of working set the mean service time went from %s to %s, with %s at %s: caches of sizes in between stop holding the data there.",
+		"Working set %s to %s: mean service time %s to %s, with %s at %s: a cache of a size in between no longer holds the data.",
 		view.SayBytes(first.bytes),
 		view.SayBytes(last.bytes),
 		view.SayDuration(first.mean),

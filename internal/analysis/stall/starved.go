@@ -156,14 +156,14 @@ func starved(v *view.Run, l *view.Load, parts []work) (out []result.Finding, onl
 			Check: "stalls", Severity: result.Fine, Subject: l.Name, Metric: "sections stalled", Unit: "count",
 			Value: view.Ptr(0),
 			Limit: view.Ptr(0), N: points,
-			NoInterval: "counted over the whole window, not estimated", Warnings: unknown,
+			NoInterval: "counted over all its time, not estimated", Warnings: unknown,
 			Basis: fmt.Sprintf(
 				"operations of each section in points of up to %s, below %s of their median",
 				view.SayDuration(step),
 				view.Percent(view.StalledBelow),
 			),
 			Sentence: fmt.Sprintf(
-				"No stall of %s in %s while the other sections went on.",
+				"No stall of %s in %s while its other sections went on.",
 				strings.Join(even, ", "),
 				l.Name,
 			),
@@ -212,7 +212,7 @@ func stallFinding(v *view.Run, w work, suspects []work) result.Finding {
 	case s.Share > view.OnAndOff:
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf(
-			"The %s of %s come and go (%s of the time there are next to none), so a stall cannot be told from its own rhythm.",
+			"Stalls of the %s of %s cannot be judged: they come and go (%s of the time there are almost none).",
 			w.what,
 			w.name,
 			view.Percent(s.Share),
@@ -221,7 +221,7 @@ func stallFinding(v *view.Run, w work, suspects []work) result.Finding {
 	case len(s.Runs) == 0:
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf(
-			"The %s of %s never fell below a quarter of the usual rate for as long as %s%s.",
+			"No stall of the %s of %s: never below a quarter of the usual rate for %s%s.",
 			w.what,
 			w.name,
 			view.SayDuration(w.c.Step),
@@ -237,7 +237,7 @@ func (w work) finding(s view.StallSet) result.Finding {
 		Check: "stalls", Subject: w.name, Metric: "time stalled", Unit: "%", Value: view.Ptr(100 * s.Share),
 		N:          len(w.values),
 		Limit:      view.Ptr(0),
-		NoInterval: "counted over the whole window, not estimated",
+		NoInterval: "counted over all its time, not estimated",
 		Basis: fmt.Sprintf(
 			"%s in points of %s, below %s of their median",
 			w.what,
@@ -252,21 +252,21 @@ func found(v *view.Run, w work, s view.StallSet, suspects []work) result.Finding
 	f := w.finding(s)
 	f.Severity = result.Caution
 	length := fmt.Sprintf(
-		"for %s in all and %s at the longest",
+		"%s in all, longest %s",
 		view.SayDuration(s.Seconds),
 		view.SayDuration(s.Longest()),
 	)
 	if len(s.Runs) == 1 {
-		length = "for " + view.SayDuration(s.Seconds)
+		length = view.SayDuration(s.Seconds)
 	}
-	f.Sentence = fmt.Sprintf("The %s of %s %s %s, %s", w.what, w.name, s.Verb(), view.Times(len(s.Runs)), length)
+	f.Sentence = fmt.Sprintf("%s of %s %s %s, %s", view.Capital(w.what), w.name, s.Verb(), view.Times(len(s.Runs)), length)
 	if every, regular := s.Every(w.c.Step); regular {
 		f.Sentence += ", about every " + view.SayDuration(every)
 	}
 	if n := len(w.on); n > 3 {
-		f.Sentence += fmt.Sprintf(", though %d other sections went on", n)
+		f.Sentence += fmt.Sprintf(", while %d other sections went on", n)
 	} else if n > 0 {
-		f.Sentence += ", though " + strings.Join(w.on, " and ") + " went on"
+		f.Sentence += ", while " + strings.Join(w.on, " and ") + " went on"
 	}
 	f.Evidence = append(f.Evidence, result.Evidence{Name: "stalls", Value: float64(len(s.Runs)), Unit: "count"},
 		result.Evidence{Name: "longest", Value: view.Round(s.Longest()), Unit: "s"})
@@ -369,13 +369,13 @@ func (w work) culprit(s view.StallSet, suspects []work, f *result.Finding) (word
 	}
 	f.Evidence = append(
 		f.Evidence,
-		result.Evidence{Name: who.name + " during them ÷ otherwise", Value: view.Round(best), Unit: "ratio"},
-		result.Evidence{Name: "chance of such a coincidence", Value: view.Round(100 * p), Unit: "%"},
+		result.Evidence{Name: who.name + " during stalls ÷ otherwise", Value: view.Round(best), Unit: "ratio"},
+		result.Evidence{Name: "chance of a coincidence", Value: view.Round(100 * p), Unit: "%"},
 	)
 	if best > 1000 {
-		return ", always while " + who.name + " was at work", who
+		return "; always while " + who.name + " was active", who
 	}
-	return fmt.Sprintf(", while %s moved %s times as much as otherwise", who.name, view.SayCount(best)), who
+	return fmt.Sprintf("; %s did ×%s its usual load meanwhile", who.name, view.SayCount(best)), who
 }
 
 // contrast is the mean of values at the points marked over that at the others, with the values shifted.

@@ -90,7 +90,7 @@ func headline(l *view.Load, q view.Quantity) float64 {
 func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) result.Finding {
 	q := all[0].Quantity
 	f := result.Finding{
-		Check: "steady-state", Subject: name, Metric: "mean " + q.Name + " of the steady stretch", Unit: q.Unit,
+		Check: "steady-state", Subject: name, Metric: "mean " + q.Name + " of the steady phase", Unit: q.Unit,
 		Basis: "throughput" + points(
 			all,
 		) + ", one run; judged by change points, slow movement, spread and line (tolerance 5 %)",
@@ -122,17 +122,17 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 		f.Severity, f.Value = result.Caution, nil
 		f.NoInterval = "no steady state was reached"
 		f.Sentence = fmt.Sprintf(
-			"%s was not steady%s all the time it was measured: %s. An average over that depends on when it begins and ends.",
+			"%s was not steady%s: %s. Its average depends on when it begins and ends.",
 			name,
 			in,
 			strings.Join(fewOf(failed, said), "; "),
 		)
 	case shown == nil:
 		f.Severity, f.NoInterval = result.Notice, unknown.Why
-		f.Sentence = fmt.Sprintf("Whether %s was steady%s cannot be told: %s.", name, in, unknown.Why)
+		f.Sentence = fmt.Sprintf("Whether %s was steady%s is inconclusive: %s.", name, in, unknown.Why)
 		if len(all) == 1 && view.IsFinite(average) {
 			f.Sentence = fmt.Sprintf(
-				"%s did %s on average; whether that was steady cannot be told: %s.",
+				"%s: %s on average; steadiness inconclusive: %s.",
 				name,
 				q.Say(average),
 				unknown.Why,
@@ -154,7 +154,7 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 		}
 	}
 	if unknown != nil {
-		f.Warnings = append(f.Warnings, "a part of its time is not judged ("+unknown.Name+"): "+unknown.Why)
+		f.Warnings = append(f.Warnings, "a phase is not judged ("+unknown.Name+"): "+unknown.Why)
 	}
 	f.Warnings = append(f.Warnings, shown.Warnings...)
 	f.Chart = picture(v, name, shown)
@@ -168,7 +168,7 @@ func fewOf(first, then []string) []string {
 	if len(all) <= few {
 		return all
 	}
-	return append(slices.Clone(all[:few-1]), view.Plural(len(all)-few+1, "other part")+" in the evidence")
+	return append(slices.Clone(all[:few-1]), view.Plural(len(all)-few+1, "other phase")+" in the evidence")
 }
 
 // points says how far apart the points of stretches are.
@@ -186,9 +186,9 @@ func words(s *view.Stretch) string {
 		name += " "
 	}
 	if !s.Reached {
-		return name + "not, since " + plain(s)
+		return name + plain(s)
 	}
-	text := name + "at " + s.Quantity.Say(s.Mean.Value)
+	text := name + s.Quantity.Say(s.Mean.Value)
 	if in := s.Mean.Interval; in.Valid() {
 		text += fmt.Sprintf(" (95 %%: %s to %s)", view.SayCount(in.Low), view.SayCount(in.High))
 	}
@@ -245,8 +245,8 @@ func plain(s *view.Stretch) string {
 		parts = append(
 			parts,
 			fmt.Sprintf(
-				"its level changed %s, from %s in the beginning to %s in the end",
-				view.Times(n),
+				"%s changes of level, from %s at the start to %s at the end",
+				view.SayCount(float64(n)),
 				view.SayCount(s.Changes[0].Before),
 				view.SayCount(s.Changes[n-1].After),
 			),
@@ -256,23 +256,23 @@ func plain(s *view.Stretch) string {
 			return view.CompareAway(a.After/a.Before,
 				b.After/b.Before)
 		})
-		text := fmt.Sprintf("it went from %s to %s at %s", view.SayCount(c.Before), view.SayCount(c.After),
+		text := fmt.Sprintf("from %s to %s at %s", view.SayCount(c.Before), view.SayCount(c.After),
 			view.ClockOf(s.Elapsed(c.Index)))
 		if n > 1 {
-			text += fmt.Sprintf(", the largest of %d changes of level", n)
+			text += fmt.Sprintf(" (largest of %d changes of level)", n)
 		}
 		parts = append(parts, text)
 	}
 	if math.Abs(s.DriftShare) > 0.1 {
-		parts = append(parts, fmt.Sprintf("it drifted by %+.0f %% of its mean", 100*s.DriftShare))
+		parts = append(parts, fmt.Sprintf("drift %+.0f %% of the mean", 100*s.DriftShare))
 	}
 	if len(parts) == 0 && len(s.Still) > 0 {
-		parts = append(parts, fmt.Sprintf("it stood still at %s", view.ClockOf(s.Elapsed(s.Still[0].First))))
+		parts = append(parts, fmt.Sprintf("stall at %s", view.ClockOf(s.Elapsed(s.Still[0].First))))
 	}
 	if len(parts) == 0 {
 		return s.Reason
 	}
-	return strings.Join(parts, " and ")
+	return strings.Join(parts, ", ")
 }
 
 // picture draws a stretch with where it changed and from when it was even.
@@ -332,7 +332,7 @@ func baseline(v *view.Run) []result.Finding {
 			what = append(
 				what,
 				fmt.Sprintf(
-					"it %s %s for %s in all, first at %s",
+					"%s %s for %s in all, first at %s",
 					stalls.Verb(),
 					view.Times(n),
 					view.SayDuration(stalls.Seconds),
@@ -343,15 +343,15 @@ func baseline(v *view.Run) []result.Finding {
 		if len(what) > 0 {
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf(
-				"The baseline of %s was disturbed: %s, %s. What came later is compared with that.",
+				"The baseline of %s (%s) was not steady: %s. Everything later is compared with it.",
 				l.Name,
 				first.Name,
-				strings.Join(what, " and "),
+				strings.Join(what, ", "),
 			)
 			f.Chart = picture(v, l.Name, first)
 		} else {
 			f.Severity = result.Fine
-			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was even, without a change of level or a stall.", l.Name,
+			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was steady: no change of level, no stall.", l.Name,
 				first.Name)
 		}
 		out = append(out, f)

@@ -89,7 +89,7 @@ func Rounds(values []float64, rule Rule) (Settled, error) {
 		return Settled{
 			Last:     n - 1,
 			Reason:   fmt.Sprintf("%d rounds: the rule needs a window of %d", n, rule.Window),
-			Interval: resample.None("there is no window"),
+			Interval: resample.None("no window"),
 		}, nil
 	}
 	var s Settled

@@ -169,13 +169,13 @@ func (s *Stretch) stillness(part []float64, not func(string, ...any)) {
 	last := s.Still[len(s.Still)-1]
 	switch ends := last.Last == s.Last; {
 	case ends && last.Last-last.First+1 > longest:
-		not("it ends in a standstill, from point %d on", last.First+1)
+		not("it ends in a stall, from point %d on", last.First+1)
 	case !s.Period.Found:
 		more := ""
 		if len(s.Still) > 1 {
 			more = fmt.Sprintf(", and %d times more", len(s.Still)-1)
 		}
-		not("it stood still at points %d to %d%s", s.Still[0].First+1, s.Still[0].Last+1, more)
+		not("it stalled at points %d to %d%s", s.Still[0].First+1, s.Still[0].Last+1, more)
 	}
 }
 
@@ -244,7 +244,7 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 		if len(even) >= fewestForSwings && noiseOf(even).phi >= wandering && high > low {
 			s.Warnings = append(
 				s.Warnings,
-				"neighbouring points are nearly equal: all lie within the tolerance, but what comes after may wander",
+				"adjacent points are nearly equal: all lie within the tolerance, but later ones may wander",
 			)
 		}
 		return ""
@@ -258,7 +258,7 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 		n := noiseOf(even)
 		if by, ok := n.swings(even); ok && by > o.Tolerance*level && !drifts && len(s.Changes) == 0 {
 			not(
-				"it moves slowly, by %.1f %% of its mean and in fewer than three swings, which neighbours alike do not explain",
+				"it moves slowly, by %.1f %% of its mean and in fewer than three swings, which alike adjacent points do not explain",
 				100*by/level,
 			)
 		}
@@ -267,7 +267,7 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 		}
 		if n.phi >= wandering {
 			return fmt.Sprintf(
-				"neighbouring points are so alike (correlation %.2f) that it may wander by itself",
+				"adjacent points are so alike (correlation %.2f) that it may wander by itself",
 				n.phi,
 			)
 		}

@@ -74,7 +74,7 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 	case len(empty.devices) > 0:
 		f.Severity = result.Blocker
 		f.Sentence = fmt.Sprintf(
-			"%s read from disks that were never prefilled (%s). Storage can answer for empty blocks without touching a medium, so its reads look faster than real ones.",
+			"%s read from disks that were never prefilled (%s). Storage answers reads of empty blocks without touching the media, so they look faster than real reads.",
 			l.Name,
 			empty.String(),
 		)
@@ -84,27 +84,27 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 			f.Severity = result.Notice
 		}
 		f.Sentence = fmt.Sprintf(
-			"%s worked on zeros (%s). Storage that suppresses, compresses or deduplicates stores next to nothing for them.",
+			"The data of %s were zeros (%s). Storage that suppresses, compresses or deduplicates stores almost nothing for them.",
 			l.Name,
 			zero.String(),
 		)
 	case unfinished:
 		f.Severity = result.Caution
 		f.Sentence = fmt.Sprintf(
-			"The prefill of %s did not finish, so part of what it read may never have been written (%s).",
+			"The prefill of %s did not finish, so some of its reads may be of blocks never written (%s).",
 			l.Name,
 			short.String(),
 		)
 	case len(short.devices) > 0:
 		f.Severity = result.Caution
 		f.Sentence = fmt.Sprintf(
-			"%s read beyond what was prefilled (%s), so part of its reads may have been of blocks never written.",
+			"%s read beyond its prefill (%s), so some of its reads may be of blocks never written.",
 			l.Name,
 			short.String(),
 		)
 	default:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf("Everything %s read had been written before with data other than zeros.", l.Name)
+		f.Sentence = fmt.Sprintf("Everything %s read had been prefilled with non-zero data.", l.Name)
 	}
 	return f, true
 }
@@ -198,7 +198,7 @@ func cache(v *view.Run) []result.Finding {
 			if f.Severity == result.Blocker && deviceServed(v, l) {
 				f.Severity = result.Notice
 				f.Sentence = fmt.Sprintf(
-					"%s worked on %s through the page cache, and all of it would fit into memory (%s); the counters of the device under the disks show that its operations went there all the same.",
+					"Working set of %s: %s through the page cache, which fits into memory (%s); the device counters show that its operations reached the device all the same.",
 					l.Name,
 					view.SayBytes(set),
 					view.SayBytes(max(node, machine)),
@@ -222,39 +222,39 @@ func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) 
 			{Name: "memory of their nodes", Value: node, Unit: "bytes"},
 		},
 	}
-	what := fmt.Sprintf("%s worked on %s", l.Name, view.SayBytes(set))
+	what := fmt.Sprintf("Working set of %s: %s", l.Name, view.SayBytes(set))
 	switch {
 	case !known || set == 0:
 		f.Severity, f.Value = result.Notice, nil
-		f.Sentence = fmt.Sprintf("How much data %s touched is not known, so it cannot be compared with memory.", l.Name)
+		f.Sentence = fmt.Sprintf("Working set of %s: not known, so it cannot be compared with memory.", l.Name)
 	case memory == 0:
 		f.Severity, f.Limit = result.Notice, nil
-		f.Sentence = what + "; how much memory could have cached it is not known."
+		f.Sentence = what + "; how much memory could cache it is not known."
 	case !direct && set <= memory:
 		f.Severity, f.Limit = result.Blocker, view.Ptr(memory)
 		f.Sentence = fmt.Sprintf(
-			"%s through the page cache, and all of it fits into memory (%s). These numbers are memory's, not the storage's.",
+			"%s through the page cache, which fits into memory (%s). These numbers measure memory, not the storage.",
 			what,
 			view.SayBytes(memory),
 		)
 	case !direct:
 		f.Severity = result.Caution
 		f.Sentence = fmt.Sprintf(
-			"%s through the page cache with %s of memory: part of it was served from memory.",
+			"%s through the page cache, with %s of memory: memory served part of it.",
 			what,
 			view.SayBytes(memory),
 		)
 	case set < cacheMargin*memory:
 		f.Severity = result.Notice
 		f.Sentence = fmt.Sprintf(
-			"%s with direct I/O, which passes the page cache by. The nodes have %s of memory, so a cache in the storage below could hold much of it.",
+			"%s with direct I/O (no page cache). The nodes have %s of memory, so a cache in the storage below could hold much of it.",
 			what,
 			view.SayBytes(memory),
 		)
 	default:
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf(
-			"%s with direct I/O, over %d times the %s of memory around it.",
+			"%s with direct I/O, over %d times the %s of memory.",
 			what,
 			cacheMargin,
 			view.SayBytes(memory),
@@ -300,7 +300,7 @@ func freeFinding(fact result.Fact, left, size float64) result.Finding {
 		},
 	}
 	what := fmt.Sprintf(
-		"The storage under the disks had %s of %s free (%s)",
+		"Free space under the disks: %s of %s (%s)",
 		view.SayBytes(left),
 		view.SayBytes(size),
 		view.Percent(share),
@@ -311,7 +311,7 @@ func freeFinding(fact result.Fact, left, size float64) result.Finding {
 		f.Sentence = what + ". Nearly full devices are slower, flash above all."
 	case share < freeSome:
 		f.Severity = result.Notice
-		f.Sentence = what + "; below one fifth, some devices begin to slow down."
+		f.Sentence = what + "; below 20 %, some devices slow down."
 	default:
 		f.Severity = result.Fine
 		f.Sentence = what + "."
@@ -333,7 +333,7 @@ func inMemory(v *view.Run) []result.Finding {
 	return []result.Finding{{
 		Check: "in-memory", Severity: result.Blocker, Subject: "run", Metric: "media under the disks", Unit: "count",
 		Value: view.Ptr(0), N: 1, Limit: view.Ptr(1),
-		Sentence:   "The disks are files in memory: these numbers are memory's, not any storage's.",
+		Sentence:   "The disks are files in memory: these numbers measure memory, not storage.",
 		NoInterval: "a fact, not a measurement", Basis: "environment facts recorded before the run",
 	}}
 }

@@ -107,7 +107,7 @@ func agreement(group string, claimed, counted *view.Track) (result.Finding, bool
 		},
 	}
 	both := fmt.Sprintf(
-		"the generators of %s claim %s operations per second, their disks counted %s",
+		"the load generators of %s report %s IOPS, their disks counted %s",
 		group,
 		view.SayCount(said),
 		view.SayCount(seen),
@@ -117,10 +117,10 @@ func agreement(group string, claimed, counted *view.Track) (result.Finding, bool
 		f.Severity = result.Blocker
 		f.Sentence = view.Capital(
 			both,
-		) + ". What is missing never reached a disk: it was answered from a cache, or was never done."
+		) + ". The rest never reached a disk: a cache answered, or it was never done."
 	case r > 1+countersAgree:
 		f.Severity = result.Caution
-		f.Sentence = view.Capital(both) + ". The disks were split requests or had other work as well."
+		f.Sentence = view.Capital(both) + ". Requests were split, or the disks had other work as well."
 	default:
 		f.Severity = result.Fine
 		f.Sentence = view.Capital(both) + ": they agree."

@@ -127,7 +127,7 @@ func unwritten(loads []*view.Load) bool {
 // reached says what the two rates mean together.
 func reached(op result.Block, device string, claimed, moved float64, direct, unwritten bool) (result.Severity, string) {
 	both := fmt.Sprintf(
-		"the generators claim %s per second of %ss, the device %s counted %s",
+		"the load generators report %s/s of %ss, device %s counted %s/s",
 		view.SayDecimal(claimed),
 		op,
 		device,
@@ -142,12 +142,12 @@ func reached(op result.Block, device string, claimed, moved float64, direct, unw
 	case missing < deviceMissing && moved > deviceOthers*claimed:
 		return result.Notice, view.Capital(
 			both,
-		) + ": something else used the device at the same time, or the file system added its own."
+		) + ": something else used the device, or the file system added its own I/O."
 	case missing < deviceMissing:
-		return result.Fine, view.Capital(both) + ": they reached it."
+		return result.Fine, view.Capital(both) + ": they agree."
 	case op == result.BlockRead && !direct && unwritten:
 		return severity, fmt.Sprintf(
-			"%s: %s never reached the device. The page cache answered, or the file system for blocks that were never written.",
+			"%s: %s never reached the device. The page cache answered, or the file system did for blocks never written.",
 			view.Capital(both), view.Percent(missing))
 	case op == result.BlockRead && !direct:
 		which := "These"
@@ -155,26 +155,26 @@ func reached(op result.Block, device string, claimed, moved float64, direct, unw
 			which = "Some of these"
 		}
 		return severity, fmt.Sprintf(
-			"%s reads came from memory: %s. %s of them were answered by the page cache.",
+			"%s reads came from memory: %s. The page cache answered %s of them.",
 			which,
 			both,
 			view.Percent(missing),
 		)
 	case op == result.BlockRead:
 		return severity, fmt.Sprintf(
-			"%s, though they were direct: %s never reached the device. Blocks that were never written are answered by the file system itself.",
+			"%s, with direct I/O: %s never reached the device. The file system itself answers for blocks never written.",
 			view.Capital(both),
 			view.Percent(missing),
 		)
 	case !direct:
 		return severity, fmt.Sprintf(
-			"%s: %s had not reached it. The page cache held them, to be written later or overwritten before.",
+			"%s: %s had not reached it. They were in the page cache, to be written or overwritten later.",
 			view.Capital(both),
 			view.Percent(missing),
 		)
 	}
 	return severity, fmt.Sprintf(
-		"%s, though they were direct: %s never reached the device.",
+		"%s, with direct I/O: %s never reached the device.",
 		view.Capital(both),
 		view.Percent(missing),
 	)

@@ -37,7 +37,7 @@ func (m *Model) describe() {
 		case p.AtBound:
 			p.T = resample.None("the estimate lies at its bound")
 		case math.IsNaN(m.covariance[i][i]):
-			p.T = resample.None("the parameters cannot be told apart by these points")
+			p.T = resample.None("these points do not determine the parameters")
 		default:
 			p.StdError = math.Sqrt(m.covariance[i][i])
 			p.T = resample.Interval{Low: v[i] - t*p.StdError, High: v[i] + t*p.StdError, Confidence: m.confidence,

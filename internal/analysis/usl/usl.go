@@ -358,7 +358,7 @@ func (m *Model) Predict(n float64) (Prediction, error) {
 	low, high := m.span()
 	p := Prediction{Concurrency: n, Throughput: m.At(n), Extrapolated: n < low || n > high}
 	if math.IsNaN(m.curveVariance(n)) {
-		p.Mean = resample.None("the parameters cannot be told apart by these points")
+		p.Mean = resample.None("these points do not determine the parameters")
 		p.Measurement = p.Mean
 		return p, nil
 	}

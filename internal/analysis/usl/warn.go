@@ -13,7 +13,7 @@ func (m *Model) warn() {
 	low, high := m.span()
 	different := distinct(m.original)
 	if different < 6 {
-		say("only %d different concurrencies: below 6 the three parameters are hardly told apart", different)
+		say("only %d different concurrencies: below 6 the three parameters are poorly determined", different)
 	}
 	if m.DegreesOfFreedom < minDof {
 		say("%d degrees of freedom: the intervals are very wide", m.DegreesOfFreedom)
@@ -58,7 +58,7 @@ func (m *Model) warn() {
 	m.choice(say)
 	if len(m.ErrorsAllowed) > 1 {
 		byPower := func(a, b Errors) int { return cmp.Compare(a.power(), b.power()) }
-		say("the points cannot tell whether errors are %s or %s: the intervals hold for either",
+		say("whether errors are %s or %s is inconclusive: the intervals hold for either",
 			slices.MinFunc(m.ErrorsAllowed, byPower).Words(), slices.MaxFunc(m.ErrorsAllowed, byPower).Words())
 	}
 	if o := m.Outlier; o != nil {
@@ -100,7 +100,7 @@ func (m *Model) choice(say func(string, ...any)) {
 			return
 		}
 		say(
-			"the points cannot tell the law from a straight line (p = %.2g): measure more concurrencies between %.4g and %.4g",
+			"the law and a straight line fit equally well (p = %.2g): measure more concurrencies between %.4g and %.4g",
 			line.P,
 			low,
 			high,
@@ -121,7 +121,7 @@ func (m *Model) choice(say func(string, ...any)) {
 		return
 	}
 	say(
-		"the points cannot tell crosstalk from none (p = %.2g), so whether throughput falls beyond a peak is open: measure more concurrencies",
+		"crosstalk is inconclusive (p = %.2g), and so is whether throughput falls beyond a peak: measure more concurrencies",
 		amdahl.P,
 	)
 }

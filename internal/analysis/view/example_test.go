@@ -50,8 +50,8 @@ func ExampleCheck() {
 		fmt.Println(f.Severity, f.Sentence)
 	}
 	// Output:
-	// notice Alone ran on one VM and did 4,000 operations per second: more machines may get more out of the storage.
-	// fine Many ran on 4 VMs.
+	// info Alone ran on one VM and did 4,000 IOPS: more machines may get more out of the storage.
+	// passed Many ran on 4 VMs.
 }
 
 // The page on how to add a finding shows what is here.

@@ -13,7 +13,7 @@ type Quantity struct {
 	Measure string // its name; "" for all operations together
 	Name    string // in titles and names of figures: "rate", "NOPM"
 	Unit    string // of its values over time: "ops/s", "new orders/s", "NOPM"
-	Per     string // after a number in a sentence: "operations per second", "new orders/s", "NOPM"
+	Per     string // after a number in a sentence: "IOPS", "new orders/s", "NOPM"
 	Kind    result.Kind
 	Better  result.Direction
 }
@@ -23,7 +23,7 @@ type Quantity struct {
 func OperationsRate(operations []result.Operation) Quantity {
 	q := Quantity{Name: "rate", Unit: result.RateUnit(operations), Kind: result.Count, Better: result.Higher}
 	if q.Per = q.Unit; q.Unit == result.OperationsUnit {
-		q.Per = "operations per second"
+		q.Per = "IOPS"
 	}
 	return q
 }
@@ -50,8 +50,6 @@ func (q Quantity) Say(v float64) string { return strings.TrimSpace(SayCount(v) +
 // Brief is a value where it is clear what is meant.
 func (q Quantity) Brief(v float64) string {
 	switch {
-	case q.Unit == result.OperationsUnit:
-		return SayCount(v) + " per second"
 	case q.Measure != "":
 		return SayCount(v) + " " + q.Unit
 	}

@@ -32,7 +32,7 @@ type StallSet struct {
 // Verb says what happened in them.
 func (s StallSet) Verb() string {
 	if s.left < 0.05 {
-		return "stood still"
+		return "stalled"
 	}
 	return "fell below a quarter of the usual rate"
 }

@@ -96,7 +96,7 @@ func Data(r *rand.Rand, law Law) *result.Data {
 		op.Seconds += seconds
 		op.Hist.Merge(part)
 	}
-	op.Course = course(op.Hist, parts, float64(step))
+	op.OverTime = overTime(op.Hist, parts, float64(step))
 	op.Bytes = op.Count * 8192
 	w.Ops = []result.OpTotals{op}
 	d.Workloads = []result.Workload{w}
@@ -168,9 +168,9 @@ func disturb(r *rand.Rand, law Law, rates, times []float64) {
 	}
 }
 
-// course counts operations over time as package collect does.
-func course(whole *hist.Histogram, parts []*hist.Histogram, step float64) *result.Course {
-	c := &result.Course{Start: Start, Step: step}
+// overTime counts operations over time as package collect does.
+func overTime(whole *hist.Histogram, parts []*hist.Histogram, step float64) *result.OverTime {
+	c := &result.OverTime{Start: Start, Step: step}
 	for _, p := range parts {
 		c.Counts = append(c.Counts, p.Count())
 	}

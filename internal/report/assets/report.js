@@ -149,7 +149,7 @@
       const right = x + w > left + width, begins = right ? x - w : x;
       let row = 0;
       while (row < ends.length && ends[row] > begins) row++;
-      ctx.strokeStyle = colour(m.kind === "fault" ? "--blocker" : "--soft");
+      ctx.strokeStyle = colour(m.kind === "fault" ? "--invalid" : "--soft");
       ctx.lineWidth = ratio;
       ctx.setLineDash(m.kind === "fault" ? [] : [3 * ratio, 3 * ratio]);
       ctx.beginPath();

@@ -64,7 +64,7 @@ var Texts = []Text{
 	{"carriage return", "bad\rgood"},
 	{"backspace", "bad\b\b\bgood\x7f"},
 	{"bell and shift", "\a\v\f\x0e\x0f\x05"},
-	{"forged line", "name\nmeasured: yes   collected: yes   cleaned: yes   (succeeded)\r\nplimsoll: all is well"},
+	{"forged line", "name\nrun: complete   collection: complete   cleanup: complete   (succeeded)\r\nplimsoll: all is well"},
 	{"NUL", "before\x00after"},
 	{"override", "abc\u202egpj.exe\u202c \u2066isolated\u2069\u200f\u061c"},
 	{"zero width", "ad\u200bm\u200di\u200cn\u2060\ufeff\u00ad"},

@@ -40,7 +40,7 @@ func (a *adaptation) fitJob(job fiofile.Job, disk target.Disk, n int64) {
 		var ok bool
 		if v[i], ok = a.bytes(job, key); !ok {
 			o, _ := job.Get(key)
-			a.object(job.Section, o, "cannot be held against the size of "+disk.Device+"; write a plain number "+
+			a.object(job.Section, o, "cannot be compared with the size of "+disk.Device+"; write a plain number "+
 				"with a unit")
 			return
 		}
