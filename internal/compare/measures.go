@@ -273,9 +273,9 @@ func (m *Measure) repeats(threshold float64, order []int) {
 			return nothing(err.Error())
 		}
 		if r.Absolute {
-			return outcome{change: r.Difference, verdict: r.Verdict}
+			return outcome{change: r.Difference, verdict: r.Verdict, warning: r.Unsure}
 		}
-		return outcome{change: r.Change, verdict: r.Verdict}
+		return outcome{change: r.Change, verdict: r.Verdict, warning: r.Unsure}
 	}
 }
 

@@ -109,14 +109,18 @@ func takenApart(x []float64, pulses []Pulse) (p pulsed, ok bool) {
 	return p, true
 }
 
-// edges is the variance of the number of evenly spaced pulses in a window of any length that begins anywhere.
-const edges = 1.0 / 6
+// edges is the variance of the number of evenly spaced pulses in a window that begins anywhere: f·(1−f), f being what
+// is over whole gaps in it. Taken as at least 1/6, its mean over windows of any length, since the gap is not well known.
+func edges(points int, gap float64) float64 {
+	f := math.Mod(float64(points)/gap, 1)
+	return max(1.0/6, f*(1-f))
+}
 
 // SumsOf estimates the variances of the sums of two series with a few pulses each, such as the two to five checkpoints
 // of a short run. Slow waves take such pulses for noise of the lowest frequencies, and the variance comes out several
 // times too large. Here it is that of three things: what is between the pulses (SumOf), how unlike the pulses are, and
-// how many of them there are, which is a renewal process: n·c² + 1/6 where gaps vary by a share c (Cox 1962, Renewal
-// Theory, section 4.5). Both series together tell how unlike pulses and gaps are; each gets half of those degrees of
+// how many of them there are, which is a renewal process: n·c² beside what the
+// edges of the window do, where gaps vary by a share c (Cox 1962, Renewal Theory, section 4.5). Both series together tell how unlike pulses and gaps are; each gets half of those degrees of
 // freedom. Pulses that come at random therefore have few of them, and pulses that come evenly have many.
 //
 // False where one of the series does not have a few pulses, or where their gaps say nothing.
@@ -127,19 +131,22 @@ func SumsOf(x, y []float64, px, py []Pulse) (sx, sy Sum, ok bool) {
 		return sx, sy, false
 	}
 	gaps, gapsDOF := spreadOf(a.gaps, b.gaps)
+	gapX, gapY := stat.Mean(a.gaps, nil), stat.Mean(b.gaps, nil)
 	if gapsDOF < 2 { // too few for a mean gap of each
-		gaps, gapsDOF = spreadOf(slices.Concat(a.gaps, b.gaps))
+		all := slices.Concat(a.gaps, b.gaps)
+		gaps, gapsDOF = spreadOf(all)
+		gapX, gapY = stat.Mean(all, nil), stat.Mean(all, nil)
 	}
 	if gapsDOF < 1 {
 		return sx, sy, false
 	}
 	areas, areasDOF := spreadOf(a.areas, b.areas)
-	sum := func(p pulsed) Sum {
+	sum := func(p pulsed, points int, gap float64) Sum {
 		n := float64(len(p.areas))
 		square := p.area * p.area
 		parts := []struct{ variance, dof float64 }{{p.base.Variance, p.base.DOF}, {n * gaps * square, gapsDOF / 2},
 			{n * areas * square, areasDOF / 2}}
-		s := Sum{Variance: edges * square, Worth: p.base.Worth}
+		s := Sum{Variance: edges(points, gap) * square, Worth: p.base.Worth}
 		uncertain := 0.0
 		for _, part := range parts {
 			s.Variance += part.variance
@@ -148,7 +155,7 @@ func SumsOf(x, y []float64, px, py []Pulse) (sx, sy Sum, ok bool) {
 		s.DOF = s.Variance * s.Variance / uncertain
 		return s
 	}
-	return sum(a), sum(b), true
+	return sum(a, len(x), gapX), sum(b, len(y), gapY), true
 }
 
 // spreadOf is the variance of values relative to the mean of their list, and its degrees of freedom.
