@@ -134,8 +134,14 @@ func both(b, c ratioSeries) (within, within) {
 			return half, half
 		}
 	}
-	if sb, sc, ok := serial.SumsOf(tb, tc, b.pulses(), c.pulses()); ok {
-		return withinOf(sb, wholeB, len(tb)), withinOf(sc, wholeC, len(tc))
+	pb, pc := b.pulses(), c.pulses()
+	if sb, sc, even, ok := serial.SumsOf(tb, tc, pb, pc); ok {
+		wb, wc = withinOf(sb, wholeB, len(tb)), withinOf(sc, wholeC, len(tc))
+		if wb.warning == "" && !even {
+			wb.warning = fmt.Sprintf("%d and %d short stretches stand out of the runs, such as checkpoints, and cannot "+
+				"be told from ones that come at random: so few of those say little of what a longer run would hold, and "+
+				"the interval may be too narrow. Make the runs longer", len(pb), len(pc))
+		}
 	}
 	return wb, wc
 }

@@ -18,6 +18,7 @@ type design struct {
 	phi    float64                              // correlation of neighbours in time
 	drift  float64                              // of each repeat in time, a share
 	sigma  float64                              // of lognormal values, instead of 1 % of normal ones
+	effect float64                              // true difference, a share
 }
 
 func oneAfterOther(_ *rand.Rand, n int) []int {
@@ -30,7 +31,7 @@ func shuffled(r *rand.Rand, n int) []int {
 	return sides
 }
 
-// compared makes both sides of a design, whose true ratio is 1, and compares them.
+// compared makes both sides of a design and compares them.
 func (d design) compared(r *rand.Rand) (effect.Comparison, error) {
 	var values [2][]float64
 	var order [2][]int
@@ -40,7 +41,8 @@ func (d design) compared(r *rand.Rand) (effect.Comparison, error) {
 		if d.sigma > 0 {
 			v = 100 * math.Exp(d.sigma*state)
 		}
-		values[side], order[side] = append(values[side], v*(1+d.drift*float64(i))), append(order[side], i)
+		v *= (1 + d.drift*float64(i)) * (1 + d.effect*float64(side))
+		values[side], order[side] = append(values[side], v), append(order[side], i)
 		state = d.phi*state + math.Sqrt(1-d.phi*d.phi)*r.NormFloat64()
 	}
 	o := effect.Options{Resamples: 400}
@@ -59,7 +61,7 @@ func (d design) covers(seed uint64, n int) (c Count, err error) {
 			return c, err
 		}
 		if k.Ratio.Interval.Valid() {
-			if c.Of++; k.Ratio.Interval.Contains(1) {
+			if c.Of++; k.Ratio.Interval.Contains(1 + d.effect) {
 				c.Hits++
 			}
 		}
@@ -75,7 +77,7 @@ func (d design) silent(seed uint64, n int) (c Count, err error) {
 		if err != nil {
 			return c, err
 		}
-		if c.Of++; k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1) && len(k.Sequence.Warnings) == 0 {
+		if c.Of++; k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1+d.effect) && len(k.Sequence.Warnings) == 0 {
 			c.Hits++
 		}
 	}
@@ -110,7 +112,7 @@ func effectClaims() (out []Claim) {
 		d.order = inTurns
 		out = append(out, Claim{family, "made in turns, " + name, 0.93, 0.985, sets, d.covers})
 	}
-	out = append(out, Claim{family, "independent, 10 a side: dependence or drift is warned of", 0, 0.11, sets,
+	out = append(out, Claim{family, "independent, 10 a side: dependence or drift is warned of", 0, 0.13, sets,
 		design{repeat: 10, order: oneAfterOther}.warned})
 	for _, n := range []int{5, 10, 20} {
 		d := design{repeat: n, order: inTurns, known: true, drift: 0.004}
@@ -148,12 +150,18 @@ func effectClaims() (out []Claim) {
 					family,
 					fmt.Sprintf("drift of 0.4 %% each, one side after the other, %s, %d a side: silently wrong", of, n),
 					0,
-					0.06,
+					0.05,
 					sets,
 					d.silent,
 				},
 			)
 		}
+	}
+	for _, n := range []int{3, 5, 10} {
+		d := design{repeat: n, order: oneAfterOther, known: true, drift: 0.004, effect: 0.05}
+		name := fmt.Sprintf("drift of 0.4 %% each beside an effect of 5 %%, one side after the other, %d a side: "+
+			"interval holds the truth", n)
+		out = append(out, Claim{family, name, 0.85, 0.99, sets, d.covers})
 	}
 	for _, phi := range []float64{0.6, 0.9} {
 		for _, n := range []int{5, 8, 10, 20, 40} {
@@ -164,7 +172,7 @@ func effectClaims() (out []Claim) {
 					family,
 					fmt.Sprintf("dependent, %g, one side after the other, %d a side: silently wrong", phi, n),
 					0,
-					0.12,
+					0.05,
 					sets,
 					d.silent,
 				},

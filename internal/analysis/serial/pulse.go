@@ -17,6 +17,7 @@ const (
 	standsOut  = 6    // deviations from the median with which a pulse begins, of the spread that most points have
 	stillOut   = 3    // and with which its neighbours belong to it
 	joinedOver = 2    // points between two that make them one
+	uneven     = 0.5  // share by which gaps vary, beyond which pulses are not taken as even
 	mostPulsed = 0.25 // of the points; what lasts longer is no pulse
 )
 
@@ -123,12 +124,14 @@ func edges(points int, gap float64) float64 {
 // edges of the window do, where gaps vary by a share c (Cox 1962, Renewal Theory, section 4.5). Both series together tell how unlike pulses and gaps are; each gets half of those degrees of
 // freedom. Pulses that come at random therefore have few of them, and pulses that come evenly have many.
 //
-// False where one of the series does not have a few pulses, or where their gaps say nothing.
-func SumsOf(x, y []float64, px, py []Pulse) (sx, sy Sum, ok bool) {
+// It is not even where that cannot be told of two gaps, or where gaps vary by more than half: a few pulses that come at
+// random bound badly what another stretch of time would hold. False where one of the series does not have a few pulses,
+// or where their gaps say nothing.
+func SumsOf(x, y []float64, px, py []Pulse) (sx, sy Sum, even, ok bool) {
 	a, aok := takenApart(x, px)
 	b, bok := takenApart(y, py)
 	if !aok || !bok {
-		return sx, sy, false
+		return sx, sy, false, false
 	}
 	gaps, gapsDOF := spreadOf(a.gaps, b.gaps)
 	gapX, gapY := stat.Mean(a.gaps, nil), stat.Mean(b.gaps, nil)
@@ -138,8 +141,9 @@ func SumsOf(x, y []float64, px, py []Pulse) (sx, sy Sum, ok bool) {
 		gapX, gapY = stat.Mean(all, nil), stat.Mean(all, nil)
 	}
 	if gapsDOF < 1 {
-		return sx, sy, false
+		return sx, sy, false, false
 	}
+	even = gapsDOF >= 2 && gaps <= uneven*uneven
 	areas, areasDOF := spreadOf(a.areas, b.areas)
 	sum := func(p pulsed, points int, gap float64) Sum {
 		n := float64(len(p.areas))
@@ -155,7 +159,7 @@ func SumsOf(x, y []float64, px, py []Pulse) (sx, sy Sum, ok bool) {
 		s.DOF = s.Variance * s.Variance / uncertain
 		return s
 	}
-	return sum(a, len(x), gapX), sum(b, len(y), gapY), true
+	return sum(a, len(x), gapX), sum(b, len(y), gapY), even, true
 }
 
 // spreadOf is the variance of values relative to the mean of their list, and its degrees of freedom.
@@ -182,7 +186,11 @@ func Alike(x, y []float64) float64 {
 	a, b := wavesOf(x, count, phi), wavesOf(y, count, phi)
 	var products, squaresA, squaresB float64
 	for i := range a {
-		products, squaresA, squaresB = products+a[i]*b[i], squaresA+a[i]*a[i], squaresB+b[i]*b[i]
+		both := math.Sqrt(math.Abs(a[i] * b[i]))
+		if (a[i] < 0) != (b[i] < 0) {
+			both = -both
+		}
+		products, squaresA, squaresB = products+both, squaresA+math.Abs(a[i]), squaresB+math.Abs(b[i])
 	}
 	r := products / math.Sqrt(squaresA*squaresB)
 	switch {

@@ -117,8 +117,8 @@ func ar1Of(x []float64, parts []part) float64 {
 // power at frequency zero there.
 func wavePower(y []float64, count int, phi float64) float64 {
 	sum := 0.0
-	for _, a := range wavesOf(y, count, phi) {
-		sum += a * a
+	for _, power := range wavesOf(y, count, phi) {
+		sum += math.Abs(power)
 	}
 	return sum / float64(count)
 }
@@ -126,7 +126,7 @@ func wavePower(y []float64, count int, phi float64) float64 {
 // waves is how many are used of a series of so many points.
 func waves(n int) int { return max(fewestWaves, min(mostWaves, n/waveSteps*2)) }
 
-// wavesOf are the amplitudes of those waves.
+// wavesOf are the squared amplitudes of those waves, with the sign of each.
 func wavesOf(y []float64, count int, phi float64) []float64 {
 	n, out := float64(len(y)), make([]float64, count)
 	for j := 1; j <= count; j++ {
@@ -138,7 +138,8 @@ func wavesOf(y []float64, count int, phi float64) []float64 {
 			amplitude += v * now
 			before, now = now, step*now-before
 		}
-		out[j-1] = amplitude * math.Sqrt(2/n*(1+2*phi*(1-math.Cos(angle))/((1-phi)*(1-phi))))
+		power := 2 * amplitude * amplitude / n * (1 + 2*phi*(1-math.Cos(angle))/((1-phi)*(1-phi)))
+		out[j-1] = math.Copysign(power, amplitude)
 	}
 	return out
 }
