@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"plimsoll/internal/analysis/effect"
 )
 
@@ -19,6 +21,7 @@ type design struct {
 	drift  float64                              // of each repeat in time, a share
 	sigma  float64                              // of lognormal values, instead of 1 % of normal ones
 	effect float64                              // true difference, a share
+	of     func(*rand.Rand) float64             // draws each value by itself, instead
 }
 
 func oneAfterOther(_ *rand.Rand, n int) []int {
@@ -40,6 +43,9 @@ func (d design) compared(r *rand.Rand) (effect.Comparison, error) {
 		v := 100 * (1 + 0.01*state)
 		if d.sigma > 0 {
 			v = 100 * math.Exp(d.sigma*state)
+		}
+		if d.of != nil {
+			v = d.of(r)
 		}
 		v *= (1 + d.drift*float64(i)) * (1 + d.effect*float64(side))
 		values[side], order[side] = append(values[side], v), append(order[side], i)
@@ -212,5 +218,40 @@ func effectClaims() (out []Claim) {
 				design{repeat: n, order: oneAfterOther, sigma: 1}.covers},
 		)
 	}
+	for _, d := range []design{{name: "two levels at random", of: func(r *rand.Rand) float64 {
+		return 100 + 10*float64(2*r.IntN(2)-1) + r.NormFloat64()
+	}}, {name: "counts of 5", of: counted(5)}, {name: "counts of 50", of: counted(50)},
+		{name: "whole numbers of two values", of: func(r *rand.Rand) float64 {
+			return math.Round(100.3 + 0.4*r.NormFloat64())
+		}}} {
+		for _, n := range []int{5, 10, 30} {
+			d.repeat, d.order = n, oneAfterOther
+			name := fmt.Sprintf("%s, %d a side: interval holds the truth", d.name, n)
+			out = append(out, Claim{family, name, 0.93, 1, sets / 3, d.covers})
+		}
+	}
+	for _, n := range []int{5, 10, 30} {
+		out = append(out, Claim{family, fmt.Sprintf("lognormal, σ = 1.5, %d a side: silently wrong", n), 0, 0.02,
+			sets / 3, design{repeat: n, order: oneAfterOther, sigma: 1.5}.silentAtAll})
+	}
 	return out
+}
+
+func counted(mean float64) func(*rand.Rand) float64 {
+	return func(r *rand.Rand) float64 { return distuv.Poisson{Lambda: mean, Src: r}.Rand() }
+}
+
+// silentAtAll counts how often an interval misses the truth and no warning at all says why it may.
+func (d design) silentAtAll(seed uint64, n int) (c Count, err error) {
+	r := rand.New(rand.NewPCG(seed, 64))
+	for range n {
+		k, err := d.compared(r)
+		if err != nil {
+			return c, err
+		}
+		if c.Of++; k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1) && len(k.Warnings) == 0 {
+			c.Hits++
+		}
+	}
+	return c, nil
 }
