@@ -317,6 +317,7 @@ func (d *Document) measure(base, candidate Side, o Options) {
 type outcome struct {
 	change  effect.Estimate // candidate ÷ baseline − 1
 	verdict effect.Verdict
+	warning string
 }
 
 // widen controls the share of false discoveries: of the R intervals that exclude no difference among m, each is read at
@@ -348,6 +349,7 @@ func widen(name string, list []Measure, o Options) Family {
 		plain, wide := m.at(o.Confidence), m.at(f.Confidence)
 		m.Interval, m.Adjusted = plain.change.Interval, wide.change.Interval
 		m.Verdict = m.say(wide.verdict)
+		m.warn(wide.warning)
 		m.gross()
 	}
 	return f

@@ -183,11 +183,11 @@ func (p pairing) values(m *Measure, b, c []float64, br, cr []Run, courses func()
 		return
 	}
 	bs, cs := courses()
-	wb, wc := joined(bs), joined(cs)
-	if wb.reason != "" || wc.reason != "" {
-		if both, ok := aligned(bs, cs); ok { // what both runs share in time cancels
-			wb, wc = both, within{dof: math.Inf(1)}
-		}
+	var wb, wc within
+	if len(bs) == 1 && len(cs) == 1 {
+		wb, wc = both(bs[0], cs[0])
+	} else {
+		wb, wc = joined(bs), joined(cs)
 	}
 	if wb.reason == "" && wc.reason == "" {
 		m.warn(wb.warning, wc.warning)
@@ -273,9 +273,9 @@ func (m *Measure) repeats(threshold float64, order []int) {
 			return nothing(err.Error())
 		}
 		if r.Absolute {
-			return outcome{change: r.Difference, verdict: r.Verdict}
+			return outcome{change: r.Difference, verdict: r.Verdict, warning: r.Unsure}
 		}
-		return outcome{change: r.Change, verdict: r.Verdict}
+		return outcome{change: r.Change, verdict: r.Verdict, warning: r.Unsure}
 	}
 }
 
@@ -377,12 +377,11 @@ func (p pairing) atQuantile(m *Measure, q float64, b, c load, bo,
 		}, ""
 	}
 	m.Scope = WithinRuns
-	bs, why, warning := sideOf(b, bo, q)
-	cs, whyToo, warningToo := sideOf(c, co, q)
-	if reason = cmp.Or(why, whyToo); reason == "" {
-		m.warn(warning, warningToo)
-	}
-	return func(o effect.Options) (effect.QuantileComparison, error) { return effect.Within(bs, cs, q, o) }, reason
+	sides, reason, warnings := sidesOf(b, c, bo, co, q)
+	m.warn(warnings...)
+	return func(o effect.Options) (effect.QuantileComparison, error) {
+		return effect.Within(sides[0], sides[1], q, o)
+	}, reason
 }
 
 func histograms(ops []result.OpTotals) []*hist.Histogram {

@@ -83,7 +83,7 @@ func (m *Measure) moments(b, c []float64, threshold float64) {
 		m.at = zeros
 		return
 	}
-	wb, wc := ratioSeries{value: b}.within(), ratioSeries{value: c}.within()
+	wb, wc := both(ratioSeries{value: b}, ratioSeries{value: c})
 	m.warn(wb.warning, wc.warning)
 	o := effect.Options{Threshold: threshold, Direction: effect.Direction(m.Direction)}
 	m.at = func(confidence float64) outcome {

@@ -19,8 +19,9 @@ import (
 // whose seconds of few operations count for less.
 type ratioSeries struct {
 	value, weight []float64
-	cuts          []int  // where parts of the run begin that differ on purpose, such as before and with a neighbour
-	reason        string // why there is none
+	cuts          []int          // where parts of the run begin that differ on purpose, such as before and with a neighbour
+	marks         []serial.Pulse // pulses of the run that show better elsewhere, when this shows none
+	reason        string         // why there is none
 }
 
 // within is what one run says of its own steadiness: the standard error of its mean relative to it.
@@ -40,12 +41,34 @@ const (
 // within measures the standard error of a mean from the slow waves of its course (serial.SumOf), within the parts of a
 // run that differ on purpose. The mean is a ratio, so what varies are its terms of first order.
 func (s ratioSeries) within() within {
+	terms, whole, reason := s.terms()
+	if reason != "" {
+		return within{reason: reason}
+	}
+	return withinOf(serial.SumOf(terms, s.cuts), whole, len(terms))
+}
+
+// withinOf is the standard error that the variance of a sum gives, relative to that sum.
+func withinOf(all serial.Sum, whole float64, points int) within {
+	if all.Worth < fewestWorth {
+		return within{reason: fmt.Sprintf("the run is too short for its own dependence: its %d points in time are "+
+			"worth %.2g independent ones", points, all.Worth)}
+	}
+	out := within{relative: math.Sqrt(all.Variance) / whole, dof: all.DOF}
+	if all.Worth < enoughWorth {
+		out.warning = shortFor(points, all.Worth)
+	}
+	return out
+}
+
+// terms are what each point adds to the error of the mean, of first order, and the sum that they are terms of.
+func (s ratioSeries) terms() (terms []float64, whole float64, reason string) {
 	n := len(s.value)
 	switch {
 	case s.reason != "":
-		return within{reason: s.reason}
+		return nil, 0, s.reason
 	case n < fewestPoints:
-		return within{reason: tooFew(n)}
+		return nil, 0, tooFew(n)
 	}
 	weight := s.weight
 	if weight == nil {
@@ -60,27 +83,67 @@ func (s ratioSeries) within() within {
 		}
 	}
 	if busy < fewestPoints {
-		return within{reason: fmt.Sprintf("%d points in time with operations are too few for an interval within the "+
-			"run, %d are needed", busy, fewestPoints)}
+		return nil, 0, fmt.Sprintf("%d points in time with operations are too few for an interval within the "+
+			"run, %d are needed", busy, fewestPoints)
 	}
-	whole := values / weights
-	if !(math.Abs(whole) > 0) || math.IsInf(whole, 0) {
-		return within{reason: "its mean is zero"}
+	mean := values / weights
+	if !(math.Abs(mean) > 0) || math.IsInf(mean, 0) {
+		return nil, 0, "its mean is zero"
 	}
-	terms := make([]float64, n)
+	terms = make([]float64, n)
 	for i, v := range s.value {
-		terms[i] = weight[i] * (v - whole)
+		terms[i] = weight[i] * (v - mean)
 	}
-	all := serial.SumOf(terms, s.cuts)
-	if all.Worth < fewestWorth {
-		return within{reason: fmt.Sprintf("the run is too short for its own dependence: its %d points in time are "+
-			"worth %.2g independent ones", n, all.Worth)}
+	return terms, math.Abs(values), ""
+}
+
+// pulses are the short stretches in which the run did something else, such as checkpoints.
+func (s ratioSeries) pulses() []serial.Pulse {
+	if len(s.cuts) > 0 {
+		return nil
 	}
-	out := within{relative: math.Sqrt(all.Variance) / weights / math.Abs(whole), dof: all.DOF}
-	if all.Worth < enoughWorth {
-		out.warning = shortFor(n, all.Worth)
+	if own := serial.PulsesOf(s.value); len(own) > 1 {
+		return own
 	}
-	return out
+	return s.marks
+}
+
+// alikeLevel is the chance below which two runs' slow waves are taken as shared, not as alike by chance.
+const alikeLevel = 0.01
+
+// both measures the standard errors of the means of two single runs. What each says of itself holds for any two. Two
+// runs can say more together: where both have a step, a fill or a repetition at the same time, which alone looks like
+// dependence, it cancels in what they differ by, point by point; and where both have a few checkpoints, those of both
+// together tell how even they are (serial.SumsOf). What both say together is halved between them.
+func both(b, c ratioSeries) (within, within) {
+	wb, wc := b.within(), c.within()
+	tb, wholeB, reasonB := b.terms()
+	tc, wholeC, reasonC := c.terms()
+	if reasonB != "" || reasonC != "" {
+		return wb, wc
+	}
+	if refused := wb.reason != "" || wc.reason != ""; len(tb) == len(tc) &&
+		(refused || serial.Alike(tb, tc) < alikeLevel) {
+		apart := make([]float64, len(tb))
+		for i := range apart {
+			apart[i] = tc[i]/wholeC - tb[i]/wholeB
+		}
+		half := withinOf(serial.SumOf(apart, nil), 1, len(apart))
+		half.relative, half.dof = half.relative/math.Sqrt2, half.dof/2
+		if half.reason == "" {
+			return half, half
+		}
+	}
+	pb, pc := b.pulses(), c.pulses()
+	if sb, sc, even, ok := serial.SumsOf(tb, tc, pb, pc); ok {
+		wb, wc = withinOf(sb, wholeB, len(tb)), withinOf(sc, wholeC, len(tc))
+		if wb.warning == "" && !even {
+			wb.warning = fmt.Sprintf("%d and %d short stretches stand out of the runs, such as checkpoints, and cannot "+
+				"be told from ones that come at random: so few of those say little of what a longer run would hold, and "+
+				"the interval may be too narrow. Make the runs longer", len(pb), len(pc))
+		}
+	}
+	return wb, wc
 }
 
 func tooFew(points int) string {
@@ -117,52 +180,6 @@ func seriesOf(l load, part func(result.Workload, Run) ratioSeries) (runs []ratio
 		runs = append(runs, part(w, l.runs[i]))
 	}
 	return runs
-}
-
-// aligned is what two single runs of one length say together of their difference, point by point: a step, a fill or a
-// repetition that both have at the same time cancels, where in each alone it looks like dependence. It is the standard
-// error of the logarithm of their ratio, to first order; false where they do not correspond.
-func aligned(b, c []ratioSeries) (within, bool) {
-	if len(b) != 1 || len(c) != 1 || b[0].reason != "" || c[0].reason != "" || len(b[0].value) != len(c[0].value) ||
-		len(b[0].value) < fewestPoints {
-		return within{}, false
-	}
-	tb, wb, okb := b[0].terms()
-	tc, wc, okc := c[0].terms()
-	if !okb || !okc {
-		return within{}, false
-	}
-	for i := range tb {
-		tb[i] = tc[i]/wc - tb[i]/wb
-	}
-	all := serial.SumOf(tb, nil)
-	if all.Worth < fewestWorth {
-		return within{}, false
-	}
-	out := within{relative: math.Sqrt(all.Variance), dof: all.DOF}
-	if all.Worth < enoughWorth {
-		out.warning = shortFor(len(tb), all.Worth)
-	}
-	return out, true
-}
-
-// terms are what each point adds to the error of the mean, of first order, and what their sum is relative to.
-func (s ratioSeries) terms() (terms []float64, whole float64, ok bool) {
-	var values, weights float64
-	weight := s.weight
-	if weight == nil {
-		weight = slices.Repeat([]float64{1}, len(s.value))
-	}
-	for i, v := range s.value {
-		values, weights = values+v*weight[i], weights+weight[i]
-	}
-	if !(values != 0 && weights > 0) {
-		return nil, 0, false
-	}
-	for i, v := range s.value {
-		terms = append(terms, weight[i]*(v-values/weights))
-	}
-	return terms, math.Abs(values), true
 }
 
 func shortFor(points int, worth float64) string {
@@ -325,68 +342,102 @@ func inOrder(at map[int64]float64) []float64 {
 	return out
 }
 
-// sideOf is a side of merged counts with the dependence of its operations at a quantile: the variance of the share of
-// slower ones over time, by slow waves, over that of independent operations.
-func sideOf(l load, ops []result.OpTotals, q float64) (s effect.Side, reason, warning string) {
-	s.Merged = &hist.Histogram{}
-	var sum, squares, all float64
-	for i, o := range ops {
-		s.Merged.Merge(o.Hist)
-		if o.OverTime == nil {
-			return s, "how its slow operations lie in time is not known: of a phase whose percentiles are far from " +
-					"its run's, or of a run collected before that was kept (plimsoll report RUN --again collects " +
-					"it anew)",
-				""
-		}
-		n := float64(o.Hist.Count())
-		factor, own := dependence(o.OverTime, q, l.of[i])
-		if own.reason != "" {
-			return s, own.reason, ""
-		}
-		warning = cmp.Or(warning, own.warning)
-		all += n
-		sum += n * factor
-		if own.dof > 0 {
-			squares += n * factor * n * factor / own.dof
+// sidesOf are two sides of merged counts with the dependence of their operations at a quantile: the variance of the
+// share of slower ones over time, over that of independent operations.
+func sidesOf(b, c load, bo, co []result.OpTotals, q float64) (sides [2]effect.Side, reason string, warnings []string) {
+	var shares [2][]ratioSeries
+	for i, ops := range [][]result.OpTotals{bo, co} {
+		sides[i].Merged = &hist.Histogram{}
+		of := [2]load{b, c}[i]
+		for j, o := range ops {
+			sides[i].Merged.Merge(o.Hist)
+			if o.OverTime == nil {
+				return sides, "how its slow operations lie in time is not known: of a phase whose percentiles are " +
+					"far from its run's, or of a run collected before that was kept (plimsoll report RUN --again " +
+					"collects it anew)", nil
+			}
+			shares[i] = append(shares[i], shareSlower(o.OverTime, q, of.of[j]))
 		}
 	}
-	s.Dependence = sum / all
-	if squares > 0 {
-		s.DOF = sum * sum / squares
+	own := [2][]within{}
+	if len(bo) == 1 && len(co) == 1 && shares[0][0].reason == "" && shares[1][0].reason == "" {
+		wb, wc := both(shares[0][0], shares[1][0])
+		own = [2][]within{{wb}, {wc}}
+	} else {
+		for i := range own {
+			for _, s := range shares[i] {
+				own[i] = append(own[i], s.within())
+			}
+		}
 	}
-	return s, "", warning
+	for i, ops := range [][]result.OpTotals{bo, co} {
+		var sum, squares, all float64
+		for j, o := range ops {
+			n, factor := float64(o.Hist.Count()), 1.0
+			if shares[i][j].reason != ofOneKind {
+				w := own[i][j]
+				if w.reason != "" {
+					return sides, w.reason, nil
+				}
+				warnings = append(warnings, w.warning)
+				share := shares[i][j].mean()
+				factor = w.relative * w.relative * share / (1 - share) * shares[i][j].weights()
+				squares += n * factor * n * factor / w.dof
+			}
+			all, sum = all+n, sum+n*factor
+		}
+		sides[i].Dependence = sum / all
+		if squares > 0 {
+			sides[i].DOF = sum * sum / squares
+		}
+	}
+	return sides, "", warnings
 }
 
-// dependence is the design effect at a quantile of one run, and how well the share it is of is known; 1, and certain,
-// when all operations were of one latency.
-func dependence(c *result.OverTime, q float64, w result.Workload) (factor float64, own within) {
+// ofOneKind is why the share of slower operations does not vary: all were of one latency.
+const ofOneKind = "all operations took equally long"
+
+func (s ratioSeries) weights() (sum float64) {
+	for _, w := range s.weight {
+		sum += w
+	}
+	return sum
+}
+
+func (s ratioSeries) mean() float64 {
+	sum := 0.0
+	for i, v := range s.value {
+		sum += v * s.weight[i]
+	}
+	return sum / s.weights()
+}
+
+// shareSlower is the share of operations beyond a quantile over the time of a run. Checkpoints show best in the share
+// beyond the lower ones.
+func shareSlower(c *result.OverTime, q float64, w result.Workload) (out ratioSeries) {
 	if len(c.Counts) < fewestPoints {
-		return 0, within{reason: tooFew(len(c.Counts))}
+		return ratioSeries{reason: tooFew(len(c.Counts))}
 	}
-	at := slices.IndexFunc(c.Slower, func(s result.Slower) bool { return s.Quantile == q })
-	if at < 0 {
-		return 1, within{}
-	}
-	var s ratioSeries
+	out.reason = ofOneKind
 	var times []int64
-	var slower, all float64
-	for i, n := range c.Counts {
-		k := 0.0
-		if i < len(c.Slower[at].Counts) {
-			k = float64(c.Slower[at].Counts[i])
-		}
-		share := 0.0
-		if n > 0 {
-			share = k / float64(n)
-		}
-		s.value, s.weight = append(s.value, share), append(s.weight, float64(n))
-		slower, all = slower+k, all+float64(n)
+	for i := range c.Counts {
 		times = append(times, c.Start.Add(time.Duration(float64(i)*c.Step*float64(time.Second))).UnixMilli())
 	}
-	if share := slower / all; share > 0 && share < 1 {
-		s.cuts = cutsOf(times, windowStarts([]result.Workload{w}))
-		own = s.within()
-		return own.relative * own.relative * share / (1 - share) * all, own
+	for _, slower := range c.Slower {
+		s := ratioSeries{cuts: cutsOf(times, windowStarts([]result.Workload{w}))}
+		for i, n := range c.Counts {
+			share := 0.0
+			if i < len(slower.Counts) && n > 0 {
+				share = float64(slower.Counts[i]) / float64(n)
+			}
+			s.value, s.weight = append(s.value, share), append(s.weight, float64(n))
+		}
+		if pulses := s.pulses(); len(pulses) > 1 && slower.Quantile < q {
+			out.marks = pulses
+		}
+		if mean := s.mean(); slower.Quantile == q && mean > 0 && mean < 1 {
+			out.value, out.weight, out.cuts, out.reason = s.value, s.weight, s.cuts, ""
+		}
 	}
-	return 1, within{}
+	return out
 }

@@ -82,6 +82,10 @@ func changeClaims() []Claim {
 			finds(shaped(lawtest.Flat, spread, lawtest.AR(law.phi)), law.n, found, anything),
 		)
 	}
+	for _, law := range odd {
+		add("none in "+law.name+", dependence found by itself, 600 points: some found", 0, 0.02, 100,
+			finds(law.draw, 600, found, anything))
+	}
 	add(
 		"none in a random walk, 600 points: some found",
 		0,

@@ -63,6 +63,18 @@ func serialClaims() []Claim {
 			covers,
 		)
 	}
+	for _, law := range []struct {
+		name  string
+		level float64
+		draw  drawn
+	}{{"counts of 3", 3, counts(3, 3)}, {"counts of 0.3", 0.3, counts(0.3, 0.3)}, {"two levels at random",
+		lawtest.Level, twoLevels}} {
+		add("mean", law.name+", 120 points: the interval of 95 % holds it", 0.93, 0.97, 600, law.draw, 120,
+			func(x []float64) (bool, bool, error) {
+				m, err := serial.MeanOf(x, 0.95)
+				return m.Interval.Valid(), m.Interval.Contains(law.level), err
+			})
+	}
 	period := func(x []float64) (bool, bool, error) {
 		p, err := serial.PeriodOf(x, 0.01)
 		return true, p.Found, err

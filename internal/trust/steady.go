@@ -3,8 +3,10 @@ package trust
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"plimsoll/internal/analysis/lawtest"
 	"plimsoll/internal/analysis/resample"
@@ -58,6 +60,73 @@ func shaped(shape lawtest.Shape, spread float64, noise lawtest.Noise) drawn {
 	}
 }
 
+// pointwise draws each point of a series by itself.
+func pointwise(point func(r *rand.Rand, i, n int) float64) drawn {
+	return func(seed uint64, n int) []float64 {
+		r, out := resample.Source(seed, 35), make([]float64, n)
+		for i := range out {
+			out[i] = point(r, i, n)
+		}
+		return out
+	}
+}
+
+// counts are numbers of rare events: mean at the first point and at the last.
+func counts(first, last float64) drawn {
+	return pointwise(func(r *rand.Rand, i, n int) float64 {
+		return distuv.Poisson{Lambda: first + (last-first)*float64(i)/float64(n-1), Src: r}.Rand()
+	})
+}
+
+// stray is white noise with one value of so many times its size, anywhere.
+func stray(times float64) drawn {
+	return func(seed uint64, n int) []float64 {
+		r := resample.Source(seed, 36)
+		x := lawtest.Series(r, n, lawtest.Flat, 0.03, lawtest.White)
+		x[r.IntN(n)] *= times
+		return x
+	}
+}
+
+// sawtooth rises evenly so many times.
+func sawtooth(teeth, share float64) lawtest.Shape {
+	return func(i, n int) float64 {
+		_, at := math.Modf(teeth * float64(i) / float64(n))
+		return share * at
+	}
+}
+
+// twoLevels is at one of two levels, 5 % above and below, each point by itself.
+var twoLevels = pointwise(func(r *rand.Rand, _, _ int) float64 {
+	return lawtest.Level * (1 + 0.05*float64(2*r.IntN(2)-1) + 0.005*r.NormFloat64())
+})
+
+// odd are series that hold still, and that the methods were not made with.
+var odd = []struct {
+	name string
+	draw drawn
+}{
+	{"counts of 3 in the mean", counts(3, 3)},
+	{"counts of 0.3 in the mean", counts(0.3, 0.3)},
+	{"around zero", pointwise(func(r *rand.Rand, _, _ int) float64 { return r.NormFloat64() })},
+	{"one stray of five times the level", stray(5)},
+	{"one stray of zero", stray(0)},
+	{"two levels at random", twoLevels},
+	{"sawtooth of 30 teeth", shaped(sawtooth(30, 0.06), 0.01, lawtest.White)},
+	{"whole numbers of two values", pointwise(func(r *rand.Rand, _, _ int) float64 {
+		return math.Round(100.3 + 0.4*r.NormFloat64())
+	})},
+	{"a fifth of the rows missing, φ 0.7", func(seed uint64, n int) (out []float64) {
+		r := resample.Source(seed, 37)
+		for _, v := range lawtest.Series(r, 2*n, lawtest.Flat, 0.03, lawtest.AR(0.7)) {
+			if r.IntN(5) > 0 && len(out) < n {
+				out = append(out, v)
+			}
+		}
+		return out
+	}},
+}
+
 // says counts how often a rule gives a verdict.
 func says(r rule, want verdict, draw drawn, points int) func(uint64, int) (Count, error) {
 	return func(seed uint64, n int) (c Count, err error) {
@@ -101,6 +170,14 @@ func steadyClaims() []Claim {
 		}},
 		{"2.2 swings of 5 %", 120, shaped(lawtest.Wave(2.2, 0.05, 0.05), spread, white)},
 		{"2.2 swings of 10 %, φ 0.7", 600, shaped(lawtest.Wave(2.2, 0.1, 0.1), spread, lawtest.AR(0.7))},
+		{"line of −20 % to a plateau at 60 %", 600, shaped(func(i, n int) float64 {
+			return -0.2 * min(1, float64(i)/(0.6*float64(n)))
+		}, spread, white)},
+		{"V of −10 %", 600, shaped(func(i, n int) float64 {
+			return -0.1 * (1 - math.Abs(2*float64(i)/float64(n)-1))
+		}, spread, white)},
+		{"one and a half teeth of 15 %", 600, shaped(sawtooth(1.5, 0.15), spread, white)},
+		{"counts of 3 that fall to 2", 600, counts(3, 2)},
 		{"random walk, steps of 1 %", 600, shaped(lawtest.Flat, 0.01, lawtest.Walk)},
 		{"random walk, steps of 1 %", 120, shaped(lawtest.Flat, 0.01, lawtest.Walk)},
 		{"random levels, spread of 10 %", 600, func(seed uint64, n int) []float64 {
@@ -142,6 +219,9 @@ func steadyClaims() []Claim {
 		if m.points >= 600 && m.name != "φ 0.95" {
 			add(name+": called steady", 0.95, 1, 100, says(ours, isSteady, m.draw, m.points))
 		}
+	}
+	for _, m := range odd {
+		add(m.name+", 600 points: called not steady", 0, 0.05, 100, says(ours, isNot, m.draw, 600))
 	}
 	for _, m := range moving {
 		add(

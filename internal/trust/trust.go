@@ -46,7 +46,8 @@ type Claim struct {
 
 // All are the claims in the order of the page.
 func All() []Claim {
-	return slices.Concat(steadyClaims(), changeClaims(), serialClaims(), effectClaims(), uslClaims())
+	return slices.Concat(steadyClaims(), changeClaims(), serialClaims(), effectClaims(), singleClaims(),
+		uslClaims())
 }
 
 // Measured is a claim with what came out.

@@ -145,6 +145,19 @@ func uslClaims() (out []Claim) {
 				)
 			},
 		)
+		if len(points[of]) >= 6 {
+			add(of+", no crosstalk: intervals of γ and α, and what the bootstrap says", 0.92, 1,
+				func(seed uint64, n int) (Count, error) {
+					return none.each(seed, n, 200, func(m *usl.Model) (c Count) {
+						for _, one := range []Count{holds(m.GammaParameter.T, amdahl.Gamma),
+							holds(m.GammaParameter.Boot, amdahl.Gamma), holds(m.AlphaParameter.T, amdahl.Alpha),
+							holds(m.AlphaParameter.Boot, amdahl.Alpha)} {
+							c.Hits, c.Of = c.Hits+one.Hits, c.Of+one.Of
+						}
+						return c
+					})
+				})
+		}
 		add(of+": crosstalk is claimed where there is none", 0, 0.09, func(seed uint64, n int) (Count, error) {
 			return none.each(seed, n, -1, func(m *usl.Model) Count { return yes(m.CrosstalkP() < 0.05) })
 		})

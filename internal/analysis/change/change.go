@@ -147,7 +147,8 @@ func Detect(values []float64, o Options) (Result, error) {
 	if len(x) >= fewestForAR1 {
 		res.Dependence = serial.AR1(x)
 	}
-	white := filtered(x, res.Dependence)
+	still := tamed(x, o.MinSegment)
+	white := filtered(x, still, res.Dependence)
 	cuts := search(white, o)
 	if len(cuts) == 0 {
 		return res, nil
@@ -159,7 +160,7 @@ func Detect(values []float64, o Options) (Result, error) {
 	// What the cuts leave gives a sharper estimate. If it is higher, some cuts were dependence: search once more.
 	if phi := residualDependence(x, cuts); phi > res.Dependence {
 		res.Dependence = phi
-		white = filtered(x, phi)
+		white = filtered(x, still, phi)
 		places := len(cuts)
 		if cuts = search(white, o); len(cuts) == 0 {
 			return res.cannotTell(places, len(x), phi), nil
@@ -223,11 +224,16 @@ func present(values []float64) (x []float64, index []int, err error) {
 	return x, index, err
 }
 
-// filtered is x[i] − φ·x[i−1]: a shift of level stays a shift in it, at the same place.
-func filtered(x []float64, phi float64) []float64 {
+// filtered is x[i] − φ·x[i−1]: a shift of level stays a shift in it, at the same place. A stray value that the next one
+// does not follow would leave an echo there, which with it is no single stray: of such its tamed value is taken.
+func filtered(x, tamed []float64, phi float64) []float64 {
 	out := slices.Clone(x)
 	for i := len(x) - 1; i > 0; i-- {
-		out[i] -= phi * x[i-1]
+		followed, alone := x[i]-phi*x[i-1], x[i]-phi*tamed[i-1]
+		out[i] = followed
+		if still := tamed[i] - phi*tamed[i-1]; math.Abs(alone-still) < math.Abs(followed-still) {
+			out[i] = alone
+		}
 	}
 	if len(x) > 1 {
 		out[0] = out[0] * (1 - phi)

@@ -18,7 +18,6 @@
 package effect
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -150,8 +149,11 @@ type Comparison struct {
 	Shift       Estimate // Hodges–Lehmann: median of all differences between the sides
 	MannWhitney Test
 	Sequence    Sequence
-	Verdict     Verdict
-	Warnings    []string
+	// Unsure is how a drift that the repeats cannot exclude would make all of the difference claimed; "" where it would
+	// not. When it is known that one side came after the other, the verdict is then inconclusive.
+	Unsure   string
+	Verdict  Verdict
+	Warnings []string
 }
 
 // Compare compares independent samples of repeats. Means of thirty or more repeats a side get a BCa bootstrap interval
@@ -181,6 +183,7 @@ func Compare(baseline, candidate []float64, o Options) (Comparison, error) {
 	c.intervals(baseline, candidate, o, positive)
 	order := sequenceOf(baseline, candidate, o)
 	c.ordered(&order, baseline, candidate, o)
+	c.explained(&order, o)
 	c.change(baseline, candidate)
 	c.Shift = shift(baseline, candidate, o.Confidence)
 	c.MannWhitney = MannWhitney(baseline, candidate)
@@ -239,17 +242,29 @@ func (c *Comparison) ordered(s *sequence, baseline, candidate []float64, o Optio
 		}
 		return
 	}
-	raw := s.relative
-	for i, of := range []float64{c.Baseline, c.Candidate} {
-		raw[i] = slices.Clone(raw[i])
-		for j := range raw[i] {
-			raw[i][j] *= cmp.Or(math.Abs(of), 1)
-		}
-	}
+	raw := s.scaled(1, c.Baseline, c.Candidate)
 	c.Difference.Interval = s.widen(c.Difference.Interval, c.Difference.Value, raw, o.Confidence)
 	if c.Ratio.Interval.Valid() {
 		logs := c.Ratio.Interval.Map(math.Log)
 		c.Ratio.Interval = s.widen(logs, math.Log(c.Ratio.Value), s.relative, o.Confidence).Map(math.Exp)
+	}
+}
+
+// explained says when a drift would make all of the difference. Pairs of neighbours in time, like an order that is
+// mixed, do not know that.
+func (c *Comparison) explained(s *sequence, o Options) {
+	if o.Statistic != Mean || len(s.blocked) >= fewestForPairs {
+		return
+	}
+	if c.Ratio.Interval.Valid() {
+		c.Unsure = s.explains(c.Ratio.Interval.Map(math.Log), math.Log(c.Ratio.Value), s.relative, o.Confidence)
+	} else if size := math.Abs(c.Baseline); size > 0 {
+		over := c.Difference.Interval.Map(func(v float64) float64 { return v / size })
+		c.Unsure = s.explains(over, c.Difference.Value/size, s.scaled(size, c.Baseline, c.Candidate), o.Confidence)
+	}
+	if c.Unsure != "" {
+		c.Sequence.Warnings = append(c.Sequence.Warnings, c.Unsure)
+		c.Warnings = append(c.Warnings, c.Unsure)
 	}
 }
 
@@ -482,6 +497,9 @@ func (c *Comparison) warn(baseline, candidate []float64) {
 // all of it lies within (the two one-sided tests of equivalence, Schuirmann 1987, read from an interval), else
 // inconclusive. From a baseline of zero any change is larger than any share of it, so its sign decides.
 func (c *Comparison) decide(o Options) Verdict {
+	if c.Unsure != "" && o.Order != nil {
+		return Inconclusive
+	}
 	if c.Absolute {
 		return Decide(c.Difference.Interval, 0, o.Direction)
 	}

@@ -36,10 +36,13 @@ const (
 	fewestForWorth = 8
 	suspicion      = 0.20 // level below which intervals are widened for dependence
 	driftSuspicion = 0.10 // and for drift
-	evidence       = 0.05 // level below which it is said
-	refusal        = 0.02 // level below which repeats worth too few get no interval
-	leastWorth     = 4    // independent repeats a side, below which dependent ones give no interval
-	permutations   = 400
+	// and for drift when one side is known to have come after the other: then a drift is a difference, and few repeats
+	// show it badly
+	confoundedSuspicion = 0.50
+	evidence            = 0.05 // level below which it is said
+	refusal             = 0.02 // level below which repeats worth too few get no interval
+	leastWorth          = 4    // independent repeats a side, below which dependent ones give no interval
+	permutations        = 400
 )
 
 // sequence is the order of the repeats of both sides, as far as it is known.
@@ -101,6 +104,16 @@ func relativeTo(x []float64) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
 		out[i] = (v - mean) / size
+	}
+	return out
+}
+
+// scaled are the values less their mean, over one size.
+func (s *sequence) scaled(size float64, means ...float64) (out [2][]float64) {
+	for i, x := range s.relative {
+		for _, v := range x {
+			out[i] = append(out[i], v*cmp.Or(math.Abs(means[i]), 1)/size)
+		}
 	}
 	return out
 }
@@ -251,7 +264,15 @@ func (s *sequence) warn() {
 func (s *sequence) reach() float64 { return float64(len(s.at[0])+len(s.at[1])) / 2 }
 
 // shows reports whether the order may matter.
-func (s *sequence) shows() bool { return s.depends() || s.DriftP < driftSuspicion }
+func (s *sequence) shows() bool { return s.depends() || s.drifts() }
+
+// drifts reports whether the repeats drift so visibly that intervals allow for it.
+func (s *sequence) drifts() bool {
+	if s.known && !s.mixed {
+		return s.DriftP < confoundedSuspicion
+	}
+	return s.DriftP < driftSuspicion
+}
 
 // depends reports whether neighbours are so alike that intervals allow for it. Few repeats tell that badly, and
 // allowing
@@ -294,29 +315,13 @@ func (s *sequence) widen(
 	if !i.Valid() || !s.shows() {
 		return i
 	}
-	hold := func(middle, half float64) {
-		i.Low, i.High = min(i.Low, middle-half), max(i.High, middle+half)
-	}
-	slope, se, dof, apart := s.slope(sides)
-	if s.DriftP < driftSuspicion && dof >= 1 {
+	if s.drifts() {
 		i.Method += ", drift allowed for"
-		var left float64
-		n, middles := 0.0, [2]float64{stat.Mean(s.at[0], nil), stat.Mean(s.at[1], nil)}
-		for side, x := range sides {
-			n += 1 / float64(len(x))
-			for j, v := range x {
-				e := v - slope*(s.at[side][j]-middles[side])
-				left += e * e
-			}
-		}
-		places := []float64{apart}
-		if !s.known {
-			places = []float64{-s.reach(), s.reach()}
-		} else if s.DriftP < evidence {
+		if s.known && s.DriftP < evidence {
 			i.Low, i.High = math.Inf(1), math.Inf(-1) // it is known what the drift did
 		}
-		for _, d := range places {
-			hold(middle-slope*d, resample.StudentT(confidence, dof)*math.Sqrt(left/dof*n+d*d*se*se))
+		for _, k := range s.atOneMoment(middle, sides, confidence) {
+			i.Low, i.High = min(i.Low, k.Low), max(i.High, k.High)
 		}
 	}
 	if s.depends() {
@@ -331,8 +336,56 @@ func (s *sequence) widen(
 		}
 		if sum > 0 && squares > 0 {
 			i.Method += ", dependence allowed for"
-			hold(middle, resample.StudentT(confidence, sum*sum/squares)*math.Sqrt(sum))
+			half := resample.StudentT(confidence, sum*sum/squares) * math.Sqrt(sum)
+			i.Low, i.High = min(i.Low, middle-half), max(i.High, middle+half)
 		}
 	}
 	return i
+}
+
+// atOneMoment are the intervals of a difference with the common slope within the sides taken off (analysis of
+// covariance): one, or where the order of the sides is not known, one for each that may have come first.
+func (s *sequence) atOneMoment(middle float64, sides [2][]float64, confidence float64) (out []resample.Interval) {
+	slope, se, dof, apart := s.slope(sides)
+	if dof < 1 || !(se > 0) {
+		return nil
+	}
+	var left float64
+	n, middles := 0.0, [2]float64{stat.Mean(s.at[0], nil), stat.Mean(s.at[1], nil)}
+	for side, x := range sides {
+		n += 1 / float64(len(x))
+		for j, v := range x {
+			e := v - slope*(s.at[side][j]-middles[side])
+			left += e * e
+		}
+	}
+	places := []float64{apart}
+	if !s.known {
+		places = []float64{-s.reach(), s.reach()}
+	}
+	for _, d := range places {
+		half := resample.StudentT(confidence, dof) * math.Sqrt(left/dof*n+d*d*se*se)
+		out = append(out, resample.Interval{Low: middle - slope*d - half, High: middle - slope*d + half})
+	}
+	return out
+}
+
+// explains says how a drift that these repeats cannot exclude would make all of a difference that an interval claims;
+// "" where it would not. Of the drift the middle is what it is a share of.
+func (s *sequence) explains(i resample.Interval, middle float64, sides [2][]float64, confidence float64) string {
+	if !i.Valid() || i.Contains(0) || s.mixed || min(len(sides[0]), len(sides[1])) < fewestForDrift {
+		return ""
+	}
+	_, _, _, apart := s.slope(sides)
+	when := fmt.Sprintf("the sides were not made in mixed order, they lie %.3g repeats apart:", math.Abs(apart))
+	if !s.known {
+		apart, when = s.reach(), "had all of one side come first:"
+	}
+	for _, k := range s.atOneMoment(middle, sides, confidence) {
+		if k.Low <= 0 && k.High >= 0 {
+			return fmt.Sprintf("%s a drift of %.2g %% each, which these repeats cannot exclude, would make all of this "+
+				"difference. Make more, in mixed order", when, 100*math.Abs(middle/apart))
+		}
+	}
+	return ""
 }

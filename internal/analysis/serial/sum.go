@@ -41,7 +41,7 @@ func SumOf(x []float64, starts []int) Sum {
 		return Sum{}
 	}
 	sum := Sum{Worth: float64(n) * (1 - phi) / (1 + phi)}
-	waves := float64(max(fewestWaves, min(mostWaves, n/waveSteps*2)))
+	waves := float64(waves(n))
 	own, counts := make([]float64, len(parts)), make([]int, len(parts))
 	for i, p := range parts {
 		y := p.of(x)
@@ -116,8 +116,19 @@ func ar1Of(x []float64, parts []part) float64 {
 // leaves of the
 // power at frequency zero there.
 func wavePower(y []float64, count int, phi float64) float64 {
-	n := float64(len(y))
 	sum := 0.0
+	for _, power := range wavesOf(y, count, phi) {
+		sum += math.Abs(power)
+	}
+	return sum / float64(count)
+}
+
+// waves is how many are used of a series of so many points.
+func waves(n int) int { return max(fewestWaves, min(mostWaves, n/waveSteps*2)) }
+
+// wavesOf are the squared amplitudes of those waves, with the sign of each.
+func wavesOf(y []float64, count int, phi float64) []float64 {
+	n, out := float64(len(y)), make([]float64, count)
 	for j := 1; j <= count; j++ {
 		angle := math.Pi * float64(j) / n
 		// cos(angle·(i+½)) by the recurrence of Chebyshev
@@ -127,7 +138,8 @@ func wavePower(y []float64, count int, phi float64) float64 {
 			amplitude += v * now
 			before, now = now, step*now-before
 		}
-		sum += 2 * amplitude * amplitude / n * (1 + 2*phi*(1-math.Cos(angle))/((1-phi)*(1-phi)))
+		power := 2 * amplitude * amplitude / n * (1 + 2*phi*(1-math.Cos(angle))/((1-phi)*(1-phi)))
+		out[j-1] = math.Copysign(power, amplitude)
 	}
-	return sum / float64(count)
+	return out
 }

@@ -68,6 +68,7 @@ const (
 	mostPoints   = 5000 // beyond, levels are compared in means of equal parts
 	fewestStill  = 3    // points of a standstill
 	stillBelow   = 0.01 // of the median
+	stillChance  = 0.01 // of so long a row of such points by chance, as among counts of few
 	wandering    = 0.95 // dependence of neighbours beyond which a series cannot be told from a random walk
 )
 
@@ -149,13 +150,21 @@ func (s *Stretch) stillness(part []float64, not func(string, ...any)) {
 	if !(median > 0) {
 		return
 	}
+	still := func(v float64) bool { return math.Abs(v) <= stillBelow*median }
+	all := 0.0
+	for _, v := range part {
+		if still(v) {
+			all++
+		}
+	}
 	longest := 0 // but for the last
 	for i := 0; i < len(part); i++ {
 		from := i
-		for i < len(part) && part[i] <= stillBelow*median {
+		for i < len(part) && still(part[i]) {
 			i++
 		}
-		if i-from < fewestStill {
+		row, n := float64(i-from), float64(len(part))
+		if i-from < fewestStill || n*math.Pow((all-row)/max(n-row, 1), row) > stillChance {
 			continue
 		}
 		s.Still = append(s.Still, Standstill{s.First + from, s.First + i - 1})
@@ -221,11 +230,11 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 		return fmt.Sprintf("%d periods are too few to judge a drift, %d are needed", len(even), fewest)
 	}
 	level := math.Abs(stat.Mean(even, nil))
-	if level == 0 {
-		if stat.Variance(even, nil) == 0 {
-			return ""
-		}
-		return "its mean is 0, and a tolerance is a share of the mean"
+	if level == 0 && stat.Variance(even, nil) == 0 {
+		return ""
+	}
+	if i := s.Mean.Interval; level == 0 || i.Valid() && i.Contains(0) {
+		return "its mean cannot be told from 0, and a tolerance is a share of the mean"
 	}
 	l := lineOf(even)
 	s.DriftShare = l.move / level

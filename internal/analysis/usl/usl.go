@@ -184,7 +184,7 @@ type Parameter struct {
 	AtBound  bool    // the best fit lies on the edge of what the parameter may be
 	// estimate ± t·standard error, the widest of the error models that the data allow, cut at the bounds
 	T    resample.Interval
-	Boot resample.Interval // from the bootstrap
+	Boot resample.Interval // from the bootstrap; none where another parameter cannot be told from its bound
 }
 
 // Interval is T or, where there is none because the estimate lies at its bound, Boot.

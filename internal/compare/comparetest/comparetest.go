@@ -28,6 +28,11 @@ type Law struct {
 	Bursts float64
 	// seconds between checkpoints, give or take a tenth; they last 4 s, at 0.6 times the rate and 3 times the latency
 	Checkpoint float64
+	AtRandom   bool // checkpoints come at any time, with that many seconds between them in the mean
+	// at half time rates move by this share of themselves, on the logarithm, and latencies the other way
+	Shift float64
+	Drift float64 // rates move evenly by this share of themselves from the first second to the last
+	Heavy bool    // the noise has the tails of Student's t with three degrees of freedom
 }
 
 // Start of every first run.
@@ -125,6 +130,14 @@ func noise(r *rand.Rand, law Law) []float64 {
 	x := r.NormFloat64()
 	for i := range out {
 		out[i] = law.Noise * x
+		if law.Heavy {
+			chi := 0.0
+			for range 3 {
+				z := r.NormFloat64()
+				chi += z * z / 3
+			}
+			out[i] /= math.Sqrt(3 * chi)
+		}
 		x = law.Dependence*x + math.Sqrt(1-law.Dependence*law.Dependence)*r.NormFloat64()
 	}
 	return out
@@ -158,9 +171,24 @@ func disturb(r *rand.Rand, law Law, rates, times []float64) {
 			on = on && r.Float64() >= ends || !on && r.Float64() < law.Bursts
 		}
 	}
+	if law.Shift != 0 || law.Drift != 0 {
+		for i := range rates {
+			by := law.Drift * (float64(i)/float64(len(rates)-1) - 0.5)
+			if 2*i >= len(rates) {
+				by += law.Shift
+			}
+			add(i, math.Exp(by), math.Exp(-by))
+		}
+	}
 	if law.Checkpoint > 0 {
 		at := -law.Checkpoint * (10 + r.Float64())
-		for ; at < float64(len(rates)); at += law.Checkpoint * (1 + 0.1*r.NormFloat64()) {
+		gap := func() float64 {
+			if law.AtRandom {
+				return law.Checkpoint * r.ExpFloat64()
+			}
+			return law.Checkpoint * (1 + 0.1*r.NormFloat64())
+		}
+		for ; at < float64(len(rates)); at += gap() {
 			for k := range 4 {
 				add(int(math.Floor(at))+k, 0.6, 3)
 			}
