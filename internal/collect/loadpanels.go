@@ -20,6 +20,21 @@ func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
 		return err
 	}
 	byVM, silent := c.tracksByVM(r.Workload)
+	var once []string // VMs whose course is not known
+	for vm, tracks := range byVM {
+		if !cumulative && slices.ContainsFunc(tracks, func(k *track) bool { return k.courseless(3 * time.Second) }) {
+			once = append(once, vm)
+			delete(byVM, vm)
+		}
+	}
+	slices.Sort(once)
+	switch {
+	case len(once) > 0 && (len(byVM) == 0 || r.Aggregate != ""):
+		return fmt.Errorf("workload %q reported once, at its end: there is no course over time, and its mean is among "+
+			"the figures", r.Workload)
+	case len(once) > 0:
+		p.Notes = append(p.Notes, "one report only, at the end, and so no course over time: "+strings.Join(once, ", "))
+	}
 	switch {
 	case len(byVM) == 0 && len(silent) == 0:
 		return fmt.Errorf("workload %q never started", r.Workload)
