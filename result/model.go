@@ -100,16 +100,19 @@ const ImportTarget = "import"
 
 // Imported is a file of another tool in a run folder.
 type Imported struct {
-	File     string   `json:"file"` // its name, without the folder
-	SHA256   string   `json:"sha256"`
-	Bytes    int64    `json:"bytes"`
-	As       string   `json:"as"`   // the reader
-	Tool     string   `json:"tool"` // with its version, as far as the file says
-	VM       string   `json:"vm"`   // under whose name its figures stand
-	Workload string   `json:"workload"`
-	Dated    string   `json:"dated"` // by what clock
-	Notes    []string `json:"notes,omitempty"`
-	Unseen   []string `json:"not_looked_at,omitempty"` // what such a file cannot show
+	File     string `json:"file"` // its name, without the folder
+	SHA256   string `json:"sha256"`
+	Bytes    int64  `json:"bytes"`
+	As       string `json:"as"`   // the reader
+	Tool     string `json:"tool"` // with its version, as far as the file says
+	VM       string `json:"vm"`   // under whose name its figures stand
+	Workload string `json:"workload"`
+	// Concurrency is how many were at work at once, as far as the file says.
+	Concurrency float64 `json:"concurrency,omitempty"`
+
+	Dated  string   `json:"dated"` // by what clock
+	Notes  []string `json:"notes,omitempty"`
+	Unseen []string `json:"not_looked_at,omitempty"` // what such a file cannot show
 }
 
 // ScenarioInfo is what the report says of the scenario.

@@ -91,7 +91,7 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	if v != nil && len(v.Loads) == 0 && began && m.Target == result.ImportTarget {
 		return []result.Finding{{
 			Check: "no-data", Severity: result.Notice, Subject: "run",
-			Sentence: "The imported files hold no operations of a load, so there is nothing to judge: the charts show what they counted.",
+			Sentence: "The imported files hold no operations of a load, so nothing is judged: what they hold is in the figures and, where it is known over time, in the charts.",
 			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "no load was measured",
 			Basis: "the imported files",
 		}}

@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/analysis"
 	"plimsoll/internal/exit"
+	"plimsoll/internal/importer"
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
@@ -197,11 +198,7 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 		Findings: list,
 		repeat:   analysis.Repeat{Manifest: m, Data: data},
 	}
-	for _, f := range m.Imported {
-		for _, u := range f.Unseen {
-			one.NotLookedAt = append(one.NotLookedAt, f.File+": "+u)
-		}
-	}
+	_, one.NotLookedAt = importer.Told(m.Imported)
 	one.failed = thresholds(report.New(report.Input{Manifest: m, Data: data, Findings: list}))
 	return one, nil
 }

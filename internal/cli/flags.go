@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -80,7 +79,7 @@ type targetFlags struct {
 	timeScale         factor
 	sizeScale         factor
 	allowHostCommands bool
-	disk              string
+	disks             []string
 }
 
 func (f *targetFlags) register(a *app, c *cobra.Command) {
@@ -92,11 +91,12 @@ func (f *targetFlags) register(a *app, c *cobra.Command) {
 		a.drivers.Targets[0].Name(),
 		"`where` the machines come from; see plimsoll targets list",
 	)
-	flags.StringVar(
-		&f.disk,
+	flags.StringArrayVar(
+		&f.disks,
 		"disk",
-		"",
-		"`folder` whose file system the data disks are put on (target local); the load goes there",
+		nil,
+		"`folder` whose file system the data disks are put on (target local); the load goes there; repeatable: disks "+
+			"are dealt out in turn",
 	)
 	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
@@ -140,7 +140,7 @@ func (a *app) target(f targetFlags, nodes int) (*clockedTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.disk != "" {
+	if len(f.disks) > 0 {
 		if err := onDisk(f, provider, options); err != nil {
 			return nil, err
 		}
@@ -176,21 +176,13 @@ func onDisk(f targetFlags, provider target.Provider, options map[string]string) 
 	if options[dirOption] != "" {
 		return exit.Usagef("give one of them", "--disk and --target-opt %s both say where the disks lie", dirOption)
 	}
-	info, err := os.Stat(f.disk)
-	switch {
-	case err != nil:
-		return exit.Usagef("name a folder on the file system to be tested", "--disk: %w", err)
-	case info.Mode().Type()&(fs.ModeDevice|fs.ModeCharDevice) != 0:
-		return exit.Usagef("make a file system on it, mount it, and name its folder",
-			"--disk %s: is a device, and nothing here writes to devices yet: whatever is on it would be lost", f.disk)
-	case !info.IsDir():
-		return exit.Usagef(
-			"name the folder that it lies in",
-			"--disk %s: is no folder: what is in it would be lost",
-			f.disk,
-		)
+	for _, dir := range f.disks {
+		if strings.Contains(dir, ":") && len(f.disks) > 1 {
+			return exit.Usagef("give it a name without one, or a symbolic link of such a name",
+				`--disk %s: with several folders, none may have a ":" in its name`, dir)
+		}
 	}
-	options[dirOption] = f.disk
+	options[dirOption] = strings.Join(f.disks, ":")
 	return nil
 }
 

@@ -99,14 +99,28 @@ func (a *app) importFiles(given []string, o importer.Options) error {
 			Problems []string          `json:"problems,omitempty"`
 		}{m.RunID, folder.Dir(), m.Imported, problemsOf(folder)})
 	}
-	for _, f := range m.Imported {
+	for i, f := range m.Imported {
+		if i > 0 && m.Imported[i-1].VM == f.VM {
+			continue
+		}
+		var of []result.Imported // of one file, which may hold several runs
+		var runs []string
+		for _, o := range m.Imported[i:] {
+			if o.VM == f.VM {
+				of, runs = append(of, o), append(runs, o.Workload)
+			}
+		}
 		visible.Fprintf(a.out, "%s: %s by %s\n", f.File, f.As, f.Tool)
 		visible.Fprintf(a.out, "  dated by %s\n", f.Dated)
-		for _, n := range f.Notes {
-			visible.Fprintf(a.out, "  mind: %s\n", n)
+		if len(of) > 1 {
+			visible.Fprintf(a.out, "  %d runs, one after another: %s\n", len(of), strings.Join(runs, ", "))
 		}
-		for _, n := range f.Unseen {
-			visible.Fprintf(a.out, "  not looked at: %s\n", n)
+		notes, unseen := importer.Told(of)
+		for _, n := range notes {
+			visible.Fprintf(a.out, "  mind: %s\n", strings.TrimPrefix(n, f.File+": "))
+		}
+		for _, n := range unseen {
+			visible.Fprintf(a.out, "  not looked at: %s\n", strings.TrimPrefix(n, f.File+": "))
 		}
 	}
 	for _, p := range problemsOf(folder) {
@@ -143,11 +157,15 @@ func (a *app) importTo(
 			continue
 		}
 		defer done()
-		if f.Reading, err = importer.Prepare(f.Name, f.Content, f.Modified, o); err != nil {
+		readings, err := importer.Prepare(f.Name, f.Content, f.Modified, o)
+		if err != nil {
 			objections = append(objections, fmt.Errorf("%s: %w", phase, err))
 			continue
 		}
-		files = append(files, f)
+		for _, d := range readings {
+			f.Reading = d
+			files = append(files, f)
+		}
 	}
 	if len(objections) > 0 {
 		return nil, exit.Errorf(

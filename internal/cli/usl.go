@@ -49,8 +49,9 @@ FILE is CSV, columns separated by blanks, or JSON, with a column of concurrencie
 one of throughputs (` + strings.Join(throughputNames[:4], ", ") + `, ...) and perhaps one of weights; or just two columns. "-" is
 standard input. From a RUN the stages of its load are taken: times in which the same workloads run. The
 runs of an EXPERIMENT are a point each, as in EXPERIMENT:block_size=4k. Of both, --columns names one metric,
-like read_iops, new_order_rate or NOPM; unless given it is the rate of all operations. Rows without a number are left
-out, and said.`,
+like read_iops, new_order_rate or NOPM; unless given it is the rate of all operations. Of imported files that say how
+many were at work (HammerDB's virtual users, vdbench's or elbencho's threads) each test is a point. Rows without a
+number are left out, and said.`,
 		Example: `  plimsoll usl throughput.csv
   plimsoll usl throughput.csv --columns clients,tps --at 100 --at 200
   plimsoll usl latest --columns NOPM
@@ -207,6 +208,9 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 	if err != nil {
 		return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
 	}
+	if points := importedPoints(folder.Manifest(), data, metric); len(points) > 0 {
+		return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "imported test"), id), nil
+	}
 	stages := stage.Of(data, metric)
 	var points []usl.Point
 	for _, s := range stages {
@@ -218,6 +222,29 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 			"usl: run %s: %s of load is too little for a curve", id, unit.Plural(len(points), "stage"))
 	}
 	return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "stage"), id), nil
+}
+
+// importedPoints are the tests of imported files that say how many were at work at once: virtual users, threads. There
+// are none unless they say different numbers.
+func importedPoints(m result.Manifest, data *result.Data, metric string) (points []usl.Point) {
+	levels := map[float64]bool{}
+	for _, f := range m.Imported {
+		i := slices.IndexFunc(data.Workloads, func(w result.Workload) bool {
+			return w.VM == f.VM && w.Name == f.Workload && w.Seconds() > 0
+		})
+		if f.Concurrency <= 0 || i < 0 {
+			continue
+		}
+		w := data.Workloads[i]
+		if x := throughputOf(w, metric, w.Seconds()); x > 0 {
+			points = append(points, usl.Point{Concurrency: f.Concurrency, Throughput: x})
+			levels[f.Concurrency] = true
+		}
+	}
+	if len(levels) < 2 {
+		return nil
+	}
+	return points
 }
 
 // throughputMetric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are

@@ -213,6 +213,26 @@ func (c *cells) quantiles() *cells {
 	return c
 }
 
+// without are the cells without the quantiles of some of them.
+func (c *cells) without(not []bool) *cells {
+	if !slices.Contains(not, true) {
+		return c
+	}
+	out := &cells{grid: c.grid, q: slices.Clone(c.q)}
+	for op := range out.q {
+		for k := range out.q[op] {
+			values := slices.Clone(out.q[op][k])
+			for i := range values {
+				if i < len(not) && not[i] {
+					values[i] = nil
+				}
+			}
+			out.q[op][k] = values
+		}
+	}
+	return out
+}
+
 // significant rounds to so many decimal digits, which keeps documents small and free of floating point noise.
 func significant(v float64, digits int) float64 {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -305,17 +325,32 @@ func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 	return out
 }
 
-// having lists the tracks with reports for which keep says yes. A file of another tool that holds one report of the
-// whole
-// has no course over time: a line through it would look steady.
+// having lists the tracks with reports for which keep says yes.
 func (c *collector) having(keep func(*track) bool) []*track {
 	var out []*track
 	for _, k := range c.tracks {
-		if c.m.Target == result.ImportTarget && len(k.marks) == 2 && k.to().Sub(k.from()) > c.grid.step {
-			continue
-		}
 		if len(k.marks) > 1 && keep(k) {
 			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// reportedOnce reports whether a start left one report only, of more time than a step: what it did when nobody knows, and
+// a line through it would look steady.
+func (k *track) reportedOnce(step time.Duration) bool {
+	return len(k.marks) == 2 && k.to().Sub(k.from()) > step
+}
+
+// unknown are the cells of a grid during which what some of the tracks did is not known.
+func unknown(tracks []*track, g grid) []bool {
+	out := make([]bool, g.n)
+	for _, k := range tracks {
+		if k.reportedOnce(g.step) {
+			last := min(g.n-1, g.cell(k.to().Add(-1)))
+			for i := max(0, g.cell(k.from())); i <= last; i++ {
+				out[i] = true
+			}
 		}
 	}
 	return out
@@ -324,6 +359,9 @@ func (c *collector) having(keep func(*track) bool) []*track {
 // views makes the series of some tracks together; those without any operation are left out. q nil leaves out
 // percentiles.
 func (c *collector) views(head result.Series, tracks []*track, q *cells) []result.Series {
+	if q != nil {
+		q = q.without(unknown(tracks, q.grid))
+	}
 	return append(views(c.layout, head, c.grid, c.binned(tracks, c.grid), q), c.figures(head, tracks)...)
 }
 
@@ -421,6 +459,11 @@ func (c *collector) binned(tracks []*track, g grid) []tally.Totals {
 			}
 			out[i].AddPart(before, now, 1)
 			before = now
+		}
+	}
+	for i, not := range unknown(tracks, g) {
+		if not {
+			out[i] = nil
 		}
 	}
 	return out

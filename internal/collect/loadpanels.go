@@ -21,6 +21,21 @@ func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
 		return err
 	}
 	byVM, silent := c.tracksByVM(r.Workload)
+	var once []string // VMs of which nothing is known over time
+	for vm, tracks := range byVM {
+		if !cumulative && slices.ContainsFunc(tracks, func(k *track) bool { return k.reportedOnce(3 * time.Second) }) {
+			once = append(once, vm)
+			delete(byVM, vm)
+		}
+	}
+	slices.Sort(once)
+	switch {
+	case len(once) > 0 && (len(byVM) == 0 || r.Aggregate != ""):
+		return fmt.Errorf("workload %q reported once, at its end: nothing is known over time; its mean is among "+
+			"the figures", r.Workload)
+	case len(once) > 0:
+		p.Notes = append(p.Notes, "one report only, at the end, so nothing over time: "+strings.Join(once, ", "))
+	}
 	switch {
 	case len(byVM) == 0 && len(silent) == 0:
 		return fmt.Errorf("workload %q never started", r.Workload)

@@ -27,6 +27,7 @@ var _ workload.Engine = Engine{}
 type format struct {
 	Reader  string  `json:"reader"`
 	Kind    string  `json:"kind,omitempty"`
+	Part    int     `json:"part,omitempty"`             // of a file of several runs, from 0
 	Seconds float64 `json:"interval_seconds,omitempty"` // between samples, where the file does not say it
 }
 
@@ -88,7 +89,11 @@ func (Engine) Parse(d workload.Declared, r io.Reader, sink workload.Sink) (workl
 	case vmstat, iostat, sar, sadf:
 		err = parseHost(f, d, r, out)
 	default:
-		err = fmt.Errorf("no reader %q is known; it may be a newer version's", f.Reader)
+		if books()[f.Reader] == nil {
+			err = fmt.Errorf("no reader %q is known; it may be a newer version's", f.Reader)
+			break
+		}
+		err = parseBook(f, d, r, out)
 	}
 	if err != nil {
 		err = fmt.Errorf("parse: %w", err)

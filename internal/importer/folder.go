@@ -41,6 +41,7 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	hosts := map[string]int{} // counters of machines are no sum: each file is a workload of its own
 	var machines []string
 	for i := range files {
+		again := i > 0 && files[i-1].Content == files[i].Content // a further run of the same file
 		f := &files[i]
 		sum, size, err := hashed(f.Content)
 		if err != nil {
@@ -49,7 +50,9 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 		fmt.Fprintf(all, "%s %s\n", sum, f.Reading.As)
 		d := f.Reading
 		name := machine(f.Name)
-		if used[name]++; used[name] > 1 {
+		if again {
+			name = machines[i-1]
+		} else if used[name]++; used[name] > 1 {
 			name = fmt.Sprintf("%s-%d", name, used[name])
 		}
 		if d.Host {
@@ -61,7 +64,8 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 		m.Imported = append(
 			m.Imported,
 			result.Imported{File: filepath.Base(f.Name), SHA256: sum, Bytes: size, As: d.As, Tool: d.Tool,
-				VM: name, Workload: d.Workload, Dated: d.Dated, Notes: d.Notes, Unseen: d.Unseen},
+				VM: name, Workload: d.Workload, Concurrency: d.Concurrency, Dated: d.Dated, Notes: d.Notes,
+				Unseen: d.Unseen},
 		)
 		if !slices.Contains(by, d.Tool) {
 			by = append(by, d.Tool)
@@ -76,23 +80,19 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	tools := strings.Join(by, ", ")
 	m.Scenario = result.ScenarioInfo{Name: "import", DisplayName: "Imported: " + m.Imported[0].File,
 		Summary: "what " + tools + " measured and left in " + listed(m.Imported)}
-	if len(files) > 1 {
-		m.Scenario.DisplayName += fmt.Sprintf(" and %d more", len(files)-1)
+	if n := len(distinct(m.Imported)); n > 1 {
+		m.Scenario.DisplayName += fmt.Sprintf(" and %d more", n-1)
 	}
 	m.Measured = result.Verdict{State: "yes", Reason: "by " + tools + ", imported"}
 	m.Cleaned = result.Verdict{State: "yes", Reason: "nothing was made"}
-	for _, i := range m.Imported {
+	for _, i := range distinct(m.Imported) {
 		m.Notes = append(
 			m.Notes,
 			fmt.Sprintf("%s: %d bytes, sha256 %s, read as %s, dated by %s", i.File, i.Bytes, i.SHA256, i.As, i.Dated),
 		)
-		for _, n := range i.Notes {
-			m.Notes = append(m.Notes, i.File+": "+n)
-		}
-		for _, n := range i.Unseen {
-			m.Notes = append(m.Notes, i.File+": not looked at: "+n)
-		}
 	}
+	m.Notes = append(m.Notes, told(m.Imported, "", func(i result.Imported) []string { return i.Notes })...)
+	m.Notes = append(m.Notes, told(m.Imported, "not looked at: ", func(i result.Imported) []string { return i.Unseen })...)
 	digest := all.Sum(nil)
 	m.RunID = result.NewRunID(m.Created, "import "+machines[0], uint16(digest[0])<<8|uint16(digest[1]))
 	if there, err := result.Open(filepath.Join(root, m.RunID)); err == nil &&
@@ -121,11 +121,54 @@ func same(a, b []result.Imported) bool {
 	return slices.EqualFunc(a, b, func(x, y result.Imported) bool { return x.SHA256 == y.SHA256 && x.As == y.As })
 }
 
+// distinct leaves one of the runs of each file.
+func distinct(all []result.Imported) []result.Imported {
+	return slices.CompactFunc(slices.Clone(all), func(a, b result.Imported) bool { return a.VM == b.VM })
+}
+
+// told are the texts of all, each once for each file, and of which of its runs it is where it is not of all of them.
+func told(all []result.Imported, what string, texts func(result.Imported) []string) (out []string) {
+	for _, one := range distinct(all) {
+		var order []string
+		by := map[string][]string{}
+		n := 0
+		for _, i := range all {
+			if i.VM != one.VM {
+				continue
+			}
+			n++
+			for _, t := range texts(i) {
+				if by[t] == nil {
+					order = append(order, t)
+				}
+				by[t] = append(by[t], i.Workload)
+			}
+		}
+		for _, t := range order {
+			of := ""
+			if k := len(by[t]); k < n {
+				of = by[t][0] + ": "
+				if k > 1 {
+					of = fmt.Sprintf("%s and %d more: ", by[t][0], k-1)
+				}
+			}
+			out = append(out, one.File+": "+what+of+t)
+		}
+	}
+	return out
+}
+
+// Told are the notes of the imported files for people: what to mind, and what was not looked at.
+func Told(all []result.Imported) (notes, unseen []string) {
+	return told(all, "", func(i result.Imported) []string { return i.Notes }),
+		told(all, "", func(i result.Imported) []string { return i.Unseen })
+}
+
 func listed(files []result.Imported) string {
 	var out []string
-	for i, f := range files {
+	for i, f := range distinct(files) {
 		if i == 5 {
-			out = append(out, fmt.Sprintf("%d more", len(files)-5))
+			out = append(out, fmt.Sprintf("%d more", len(distinct(files))-5))
 			break
 		}
 		out = append(out, f.File)

@@ -36,6 +36,7 @@ type reader struct {
 	host      bool                   // counters of a machine, not of a load
 	recognise func(head []byte) bool // nil: only when it is forced
 	prepare   func(*Reading, *given) error
+	book      bool // it may hold several runs, one after another; prepare is nil then
 	// advice says, of a form that holds too little or is not read, what to do instead; prepare is nil then.
 	advice string
 }
@@ -48,6 +49,9 @@ func readers() []reader {
 		pgbenchReaders(),
 		hostReaders(),
 		diskReaders(),
+		vdbenchReaders(),
+		hammerReaders(),
+		elbenchoReaders(),
 		refusedReaders(),
 	)
 }
@@ -79,9 +83,11 @@ type Reading struct {
 	End      time.Time
 	Dated    string // by what clock
 	Reports  int
-	Host     bool     // it holds counters of a machine
-	Notes    []string // what a reader must know
-	Unseen   []string // what such a file cannot show
+	Host     bool // it holds counters of a machine
+	// Concurrency is how many were at work at once, as far as the file says; 0 where it does not.
+	Concurrency float64
+	Notes       []string // what a reader must know
+	Unseen      []string // what such a file cannot show
 
 	dated string // a date that the file itself gives its end
 }
@@ -130,10 +136,10 @@ func plainHead(head []byte) []byte {
 	return bytes.TrimPrefix(head[:min(len(head), HeadBytes)], []byte("\ufeff"))
 }
 
-// Prepare looks through a file and says how it is read. The name is used for messages and, of fio's logs, for the kind
-// of
-// log, which their content does not say; modified dates what has no clock of its own.
-func Prepare(name string, content io.ReadSeeker, modified time.Time, o Options) (*Reading, error) {
+// Prepare looks through a file and says how it is read: as one run, or, of a tool that does several one after another,
+// as several. The name is used for messages and, of fio's logs, for the kind of log, which their content does not say;
+// modified dates what has no clock of its own.
+func Prepare(name string, content io.ReadSeeker, modified time.Time, o Options) ([]*Reading, error) {
 	g := &given{name: name, content: content, modified: modified, interval: o.Interval}
 	beginning, err := g.rewound()
 	if err != nil {
@@ -150,6 +156,13 @@ func Prepare(name string, content io.ReadSeeker, modified time.Time, o Options) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	if r.book {
+		out, err := prepareBook(r, g)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", name, r.name, err)
+		}
+		return out, nil
+	}
 	out := &Reading{As: r.name, Workload: r.name, Host: r.host, Latency: "service time", Engine: Name}
 	if err := errors.Join(r.prepare(out, g)); err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", name, r.name, err)
@@ -157,7 +170,7 @@ func Prepare(name string, content io.ReadSeeker, modified time.Time, o Options) 
 	if err := out.date(g); err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", name, r.name, err)
 	}
-	return out, nil
+	return []*Reading{out}, nil
 }
 
 func choose(g *given, as string) (reader, error) {
@@ -213,7 +226,7 @@ func (d *Reading) date(g *given) error {
 	}
 	d.Reports = p.reports
 	if p.reports == 1 && !d.Host {
-		d.Unseen = append(d.Unseen, "the course over time: the file holds one report, of the whole")
+		d.Unseen = append(d.Unseen, wholeOnly)
 	}
 	told := slices.ContainsFunc(d.Unseen, func(u string) bool { return strings.HasPrefix(u, "percentiles") })
 	if !p.histograms && !told && !d.Host && len(d.Declared.Operations) > 0 {
@@ -223,11 +236,11 @@ func (d *Reading) date(g *given) error {
 		)
 	}
 	if !p.first.IsZero() {
-		d.Start, d.End, d.Dated = p.first.Add(-p.firstElapsed), p.last, cmpOr(d.Dated, "the tool's own clock")
+		d.Start, d.End, d.Dated = p.first.Add(-p.firstElapsed), p.last, cmpOr(d.Dated, ownClock)
 	} else {
 		d.End = g.modified
 		d.Start = d.End.Add(-p.elapsed)
-		d.Dated = cmpOr(d.dated, "the file's time of change, for the tool printed no clock")
+		d.Dated = cmpOr(d.dated, noClock)
 	}
 	d.Start, d.End = d.Start.UTC(), d.End.UTC()
 	if !d.End.After(d.Start) {

@@ -43,15 +43,34 @@ func parse(t testing.TB, d *Reading, r io.Reader) *workloadtest.Recorder {
 	return &rec
 }
 
+// prepareOne prepares a file that holds one run.
+func prepareOne(t testing.TB, name, text string) *Reading {
+	t.Helper()
+	all, err := Prepare(name, strings.NewReader(text), changed, Options{})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d runs in it: %v", len(all), err)
+	}
+	return all[0]
+}
+
 // show prints how a file is read and what its reports come to.
 func show(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	var b strings.Builder
-	d, err := Prepare(name, bytes.NewReader(data), changed, Options{})
+	all, err := Prepare(name, bytes.NewReader(data), changed, Options{})
 	if err != nil {
 		fmt.Fprintf(&b, "refused: %s\n", strings.ReplaceAll(err.Error(), names(), "(all of them)"))
-		return b.String()
 	}
+	for _, d := range all {
+		b.WriteString(showOne(t, name, d, data))
+	}
+	return b.String()
+}
+
+// showOne is one of the runs of a file.
+func showOne(t testing.TB, name string, d *Reading, data []byte) string {
+	t.Helper()
+	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s; workload %q, engine %s, %s\n", d.As, d.Tool, d.Workload, d.Engine, d.Latency)
 	fmt.Fprintf(
 		&b,
@@ -132,21 +151,23 @@ func TestOutputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&all, "== %s\n%s\n", filepath.Base(f), show(t, f, data))
-		d, err := Prepare(f, bytes.NewReader(data), changed, Options{Interval: time.Second})
+		readings, err := Prepare(f, bytes.NewReader(data), changed, Options{Interval: time.Second})
 		if err != nil {
 			continue
 		}
-		whole, pieces := parse(
-			t,
-			d,
-			bytes.NewReader(data),
-		), parse(
-			t,
-			d,
-			iotest.HalfReader(iotest.OneByteReader(bytes.NewReader(data))),
-		)
-		if diff := cmp.Diff(whole.Reports, pieces.Reports, cmpopts.EquateNaNs()); diff != "" {
-			t.Errorf("%s in pieces:\n%s", f, diff)
+		for _, d := range readings {
+			whole, pieces := parse(
+				t,
+				d,
+				bytes.NewReader(data),
+			), parse(
+				t,
+				d,
+				iotest.HalfReader(iotest.OneByteReader(bytes.NewReader(data))),
+			)
+			if diff := cmp.Diff(whole.Reports, pieces.Reports, cmpopts.EquateNaNs()); diff != "" {
+				t.Errorf("%s in pieces:\n%s", f, diff)
+			}
 		}
 	}
 	golden.Compare(t, "testdata/outputs.golden", []byte(all.String()))
@@ -245,10 +266,7 @@ func TestFioLogs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, err := Prepare(c.file, strings.NewReader(c.text), changed, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := prepareOne(t, c.file, c.text)
 			r := parse(t, d, strings.NewReader(c.text))
 			last := r.Reports[len(r.Reports)-1]
 			var got []string
@@ -282,10 +300,7 @@ func TestHostTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, err := Prepare(name, strings.NewReader(c.text), changed, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := prepareOne(t, name, c.text)
 			var got []string
 			for _, r := range parse(t, d, strings.NewReader(c.text)).Reports {
 				got = append(got, r.Time.Format(time.RFC3339))
@@ -324,14 +339,23 @@ func TestRefused(t *testing.T) {
 		"two timespans":     {"a", "Results for timespan 1:\nactual test time: 5.00s\nResults for timespan 2:\n", "", "several timespans"},
 		"pgbench without a duration": {"a", "number of transactions actually processed: 5/5\n", "",
 			"neither -T nor -P"},
+		"vdbench that only formats": {"a", "Starting RD=format_for_rd1\n\nMar 11, 2021 .Interval. .ReqstdOps...\n rate resp\n09:10:24.059 1 400.0 0.598\n", "",
+			"formatting (format_for_rd1)"},
+		"vdbench's histogram of no length": {"a", "Starting RD=rd1; elapsed=(none)\n\nReads:\n  min(ms) <     max(ms)         count\n    0.000 <       0.020           168  78.1395  78.1395  +++\n", "",
+			"over what time"},
+		"HammerDB's schema":  {"a", "HammerDB CLI v4.12\nVuser 1:CREATING TPCC SCHEMA\n", "", "building a schema"},
+		"HammerDB cut short": {"a", "HammerDB CLI v4.12\nVuser 1:Timing test period of 5 in minutes\n", "", `no "TEST RESULT"`},
+		"HammerDB's counter without times": {"a", "Hammerdb Transaction Counter Log @ x\n0 Oracle tpm\n5 Oracle tpm\n", "",
+			"tcset timestamps true"},
+		"elbencho's JSON, damaged":      {"a", "{\"phase_type\":\"READ\",\"last_done\":{}}\n{\"phase_type\":\n\"READ\",,\n", "", "line 3: "},
 		"pgbench with times of the day": {"a", "progress: 1700000001.123 s, 5.0 tps, lat 3.0 ms stddev 1.0\n", "", "--progress-timestamp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, err := Prepare(c.file, strings.NewReader(c.text), changed, Options{As: c.as})
-			if d != nil && err == nil {
+			if len(d) > 0 && err == nil {
 				// found out when some of it was read already: that counts, and what is wrong is said
-				if !slices.ContainsFunc(d.Notes, func(n string) bool { return strings.Contains(n, c.want) }) {
+				if !slices.ContainsFunc(d[0].Notes, func(n string) bool { return strings.Contains(n, c.want) }) {
 					t.Errorf("%+v, error %v", d, err)
 				}
 				return
@@ -355,10 +379,7 @@ func TestLatency(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := Prepare(file, bytes.NewReader(data), changed, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := prepareOne(t, file, string(data))
 		if d.Latency != want {
 			t.Errorf("%s: %s, want %s", file, d.Latency, want)
 		}
@@ -377,17 +398,19 @@ func FuzzPrepare(f *testing.F) {
 		f.Add("x.log", []byte("1, 2, 0, 0\n3, 4, 1, 0\n"), form.Name)
 	}
 	f.Fuzz(func(t *testing.T, name string, data []byte, as string) {
-		d, err := Prepare(name, bytes.NewReader(data), changed, Options{As: as, Interval: time.Second})
+		all, err := Prepare(name, bytes.NewReader(data), changed, Options{As: as, Interval: time.Second})
 		if err != nil {
 			return
 		}
-		if !d.End.After(d.Start) || d.Reports == 0 {
-			t.Errorf("read without figures or time: %+v", d)
-		}
-		var rec workloadtest.Recorder
-		_, _ = Engines()[d.Engine].Parse(d.Declared, bytes.NewReader(data), &rec)
-		if d.Engine != "fio" { // its own fuzz tests say what holds of that
-			holds(t, name, d.Declared, rec.Reports)
+		for _, d := range all {
+			if !d.End.After(d.Start) || d.Reports == 0 {
+				t.Errorf("read without figures or time: %+v", d)
+			}
+			var rec workloadtest.Recorder
+			_, _ = Engines()[d.Engine].Parse(d.Declared, bytes.NewReader(data), &rec)
+			if d.Engine != "fio" { // its own fuzz tests say what holds of that
+				holds(t, name, d.Declared, rec.Reports)
+			}
 		}
 	})
 }

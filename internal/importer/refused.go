@@ -26,12 +26,6 @@ func refusedReaders() []reader {
 				return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && bytes.Contains(head, []byte(`"sysstat"`))
 			},
 			advice: "it is not read yet; use iostat -xt without -o JSON, or sadf -d"},
-		{name: "vdbench html", holds: "vdbench's report", recognise: re(`(?i)<title>\s*Vdbench|Vdbench distribution:|^\s*Vdbench`),
-			advice: "it is not read yet; flatfile.html without its head is a table of columns separated by blanks"},
-		{name: "hammerdb", holds: "HammerDB's output", recognise: re(`(?m)^HammerDB CLI v|^Copyright \(C\) [-\d]+ Steve Shaw|System achieved \d+ NOPM|(?i)Hammerdb (Transaction Counter|Time Profile|Log)`),
-			advice: "it is not read yet; plimsoll run with generator: command reads it (docs/how-to/run-any-program.md)"},
-		{name: "elbencho", holds: "elbencho's results", recognise: re(`(?m)^OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE`),
-			advice: "it is not read yet: it does not print its block size beside its totals; plimsoll run with generator: command reads it"},
 		{name: "blkparse", holds: "blkparse's output", recognise: re(`(?m)^( *\d+,\d+ +\d+ +\d+ +\d+\.\d{9} +\d+ +[A-Z]|CPU\d+ \(\S+\):)`),
 			advice: "single events of a device are not read; iostat or fio's logs show its course"},
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),

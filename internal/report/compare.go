@@ -371,15 +371,17 @@ func compareInterval(m compare.Measure) string {
 // compareView is a comparison arranged for the page.
 type compareView struct {
 	*compare.Document
-	Title    string
-	Policy   string
-	Style    template.CSS
-	Groups   []compareGroup
+	Title   string
+	Policy  string
+	Style   template.CSS
+	Groups  []compareGroup
 	Overlays []*overlayView
-	Top      []compareRow // series
-	More     int
-	Single   bool
-	Files    bool // the sides are files
+	Top     []compareRow // series
+	More    int
+	Single  bool
+	Files   bool // the sides are files
+	// Percentiles: some measure is one that was read from histograms.
+	Percentiles bool
 }
 
 type compareGroup struct {
@@ -410,6 +412,9 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		v.Style += template.CSS(b)
 	}
 	v.Files = ofFiles(d)
+	v.Percentiles = !v.Files && slices.ContainsFunc(d.Measures, func(m compare.Measure) bool {
+		return strings.Contains(m.Name, "latency_p") || strings.Contains(m.Name, " p")
+	})
 	widest := widestChange(d.Measures, d.Threshold)
 	several := sideNumbers(d)
 	for _, m := range d.Measures {

@@ -107,6 +107,54 @@ func (doc *Document) FigureTimes() string {
 	return text + "."
 }
 
+// distribution reports whether the generator gave how its times were spread, however few operations there were.
+func (l Latency) distribution() bool {
+	return slices.ContainsFunc(l.Rows(), func(w WindowTotals) bool {
+		return slices.ContainsFunc(w.Rows, func(r OpRow) bool { return r.Max != nil || r.Saturated > 0 })
+	})
+}
+
+// operations reports whether operations of the workload were counted at all.
+func (l Latency) operations() bool {
+	return slices.ContainsFunc(l.Windows, func(w WindowTotals) bool { return len(w.Rows) > 0 })
+}
+
+// Title is the workload and what its times are, where it has times.
+func (l Latency) Title() string {
+	timed := l.distribution() || slices.ContainsFunc(l.Rows(), func(w WindowTotals) bool {
+		return slices.ContainsFunc(w.Rows, func(r OpRow) bool { return r.Mean != nil })
+	})
+	if !timed {
+		return l.Workload
+	}
+	return l.Workload + ": " + l.Kind
+}
+
+// PercentilesLegend says how the percentiles of the table came about, and of which workloads there can be none.
+func (doc *Document) PercentilesLegend() string {
+	var without []string
+	for _, l := range doc.Latencies {
+		if !l.distribution() && l.operations() {
+			without = append(without, l.Workload)
+		}
+	}
+	i := slices.IndexFunc(doc.Latencies, Latency.distribution)
+	switch {
+	case i < 0:
+		text := "No percentiles are made here"
+		if len(without) > 0 {
+			text += ": the distribution of times was not given, only means"
+		}
+		return text + ". What a tool states of its own stands as it gave it, in a row of its own."
+	case len(without) > 0:
+		return fmt.Sprintf("From merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
+			"operations, and throughout where no distribution of times was given: of %s.",
+			boundPercent(doc.Latencies[i].Error), few(without))
+	}
+	return fmt.Sprintf("From merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
+		"operations.", boundPercent(doc.Latencies[i].Error))
+}
+
 // few names some and counts the rest.
 func few(names []string) string {
 	const most = 3
@@ -177,6 +225,9 @@ func (doc *Document) inShort() []Short {
 		names = append(names, l.Workload)
 	}
 	const each = 2 // workloads that have a sentence of their own
+	if !slices.ContainsFunc(told, Latency.operations) {
+		failed = "no operations were counted, and so no failures"
+	}
 	switch n := len(told); {
 	case n == 0:
 	case n > each:

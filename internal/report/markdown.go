@@ -277,10 +277,9 @@ func (m *markdown) latencies(doc *Document) {
 	if len(doc.Latencies) == 0 {
 		return
 	}
-	m.line("\n## Percentiles\n\nFrom merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
-		"operations.", boundPercent(doc.Latencies[0].Error))
+	m.line("\n## Percentiles\n\n%s", doc.PercentilesLegend())
 	for _, l := range doc.Latencies {
-		m.line("\n### %s: %s", l.Workload, l.Kind)
+		m.line("\n### %s", l.Title())
 		if l.Note != "" {
 			m.line("\n%s", l.Note)
 		}

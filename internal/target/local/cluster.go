@@ -32,8 +32,10 @@ type cluster struct {
 	journal    *journal
 	log        func(string, ...any)
 	mark, run  string
-	workDir    string
-	work       *os.Root
+	stores     []*store // where data disks lie; the first holds all else of the sandboxes
+	workDir    string   // of the first
+	work       *os.Root // of the first
+	dealt      int      // disks of members so far
 	groups     groupSet
 	wall       wall        // around every command
 	network    network     // of the commands that have ports
@@ -51,7 +53,7 @@ type cluster struct {
 	sampled  time.Time       // of the CPU metrics
 
 	numa      map[int]int // the NUMA node of each CPU
-	device    string      // whose counters see the data disks; "" none
+	devices   []string    // whose counters see the data disks
 	looking   sync.Mutex  // at counters; guards what is below and command.watched
 	lookAgain time.Time
 	cpus      map[int]procfs.CPU // when last read
@@ -65,6 +67,7 @@ type sandbox struct {
 	cpus        int
 	memory      int64
 	disks       []target.Disk
+	at          []*store      // of each disk
 	op          chan struct{} // holds one token while a long operation has the files
 
 	node      int
@@ -202,6 +205,11 @@ func (c *cluster) claim(b *sandbox) (bool, error) {
 // build makes the folder of a reserved sandbox, fills it, and makes it a member, or removes what there is of it.
 func (c *cluster) build(b *sandbox, fill func() error) error {
 	err := c.work.Mkdir(b.name, 0o755)
+	for _, s := range c.stores[1:] {
+		if err == nil && slices.Contains(b.at, s) {
+			err = s.root.Mkdir(b.name, 0o755)
+		}
+	}
 	if errors.Is(err, fs.ErrExist) { // not ours: take the name out of the journal
 		err = errors.Join(explain(err, path.Join(c.workDir, b.name), 0),
 			c.journal.add(true, entry{Op: "refused", Name: b.name}))
@@ -213,9 +221,7 @@ func (c *cluster) build(b *sandbox, fill func() error) error {
 		err = fill()
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		if e := c.work.RemoveAll(b.name); e != nil {
-			err = errors.Join(err, explain(e, path.Join(c.workDir, b.name), 0))
-		}
+		err = errors.Join(err, c.removeAll(b.name))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,7 +264,7 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 		if size <= 0 {
 			return fmt.Errorf("create template: vm %q: disk %s: size %d: must be positive", t.Name, deviceName(i), size)
 		}
-		b.disks = append(b.disks, c.disk(t.Name, i, size))
+		c.deal(b, i, size, i)
 	}
 	fresh, err := c.claim(b)
 	if err != nil || !fresh {
@@ -269,11 +275,13 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 		return fmt.Errorf("create template: vm %q: %w", t.Name, err)
 	}
 	return wrap("create template", c.build(b, func() error {
-		if err := c.room(sum(b.disks)); err != nil {
-			return err
+		for _, s := range c.stores {
+			if err := c.room(s, b.bytesOn(s)); err != nil {
+				return err
+			}
 		}
-		for _, d := range b.disks {
-			if err := c.makeDisk(b, d); err != nil {
+		for i := range b.disks {
+			if err := c.makeDisk(b, i); err != nil {
 				return err
 			}
 		}
@@ -295,15 +303,29 @@ func (c *cluster) forget(b *sandbox) {
 	delete(c.boxes, b.name)
 }
 
+// removeAll removes a folder of that name from every store.
+func (c *cluster) removeAll(name string) error {
+	var problems []error
+	for _, s := range c.stores {
+		if err := s.root.RemoveAll(name); err != nil {
+			problems = append(problems, explain(err, path.Join(s.dir, name), 0))
+		}
+	}
+	return errors.Join(problems...)
+}
+
 // room refuses to write more than the file system holds, less the reserve.
-func (c *cluster) room(wanted int64) error {
-	free, err := freeBytes(c.workDir)
+func (c *cluster) room(s *store, wanted int64) error {
+	if wanted == 0 {
+		return nil
+	}
+	free, err := freeBytes(s.dir)
 	if err != nil {
 		return err
 	}
 	if wanted > free-c.reserve {
 		return fmt.Errorf("disk space: %s needed, %s free on the file system of %s less %s kept in reserve",
-			unit.Bytes(wanted), unit.Bytes(free), c.workDir, unit.Bytes(c.reserve))
+			unit.Bytes(wanted), unit.Bytes(free), s.dir, unit.Bytes(c.reserve))
 	}
 	return nil
 }
@@ -323,8 +345,9 @@ func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
 	var problems []error
 	for _, m := range r.Members {
 		b := &sandbox{name: m.Name, group: r.Group, node: m.Node, cpus: source.cpus, memory: source.memory}
+		first := c.turn(len(source.disks))
 		for i, d := range source.disks {
-			b.disks = append(b.disks, c.disk(m.Name, i, d.Bytes))
+			c.deal(b, i, d.Bytes, first+i)
 		}
 		fresh, err := c.claim(b)
 		switch {
@@ -334,6 +357,7 @@ func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
 			problems = append(problems, fmt.Errorf("clone: vm %q: exists already", m.Name))
 		default:
 			members = append(members, b)
+			c.tellStores(b)
 			entries = append(entries, entry{Op: "sandbox", Name: m.Name})
 		}
 	}
@@ -375,12 +399,12 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 		c.mu.Lock()
 		b.gone = true // from here on nothing starts in it
 		c.mu.Unlock()
-		err = c.work.RemoveAll(name)
+		err = c.removeAll(name)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if err != nil {
 			b.gone = false // listed still, so that the deletion can be repeated
-			return fmt.Errorf("vm %q: %w", name, explain(err, path.Join(c.workDir, name), 0))
+			return fmt.Errorf("vm %q: %w", name, err)
 		}
 		delete(c.boxes, name)
 		return nil
@@ -460,7 +484,11 @@ func (c *cluster) Close() error {
 	if closed {
 		return nil
 	}
-	return errors.Join(c.work.Close(), c.network.close(), c.journal.close())
+	var problems []error
+	for _, s := range c.stores {
+		problems = append(problems, s.root.Close())
+	}
+	return errors.Join(append(problems, c.network.close(), c.journal.close())...)
 }
 
 // once logs a line the first time that it is said.

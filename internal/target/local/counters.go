@@ -19,8 +19,8 @@ import (
 // hostName stands for this machine in counters: all nodes are parts of it.
 const hostName = "host"
 
-// HostCounters implements target.HostSource from /proc: the time of every CPU with its NUMA node, the block device that
-// holds the data disks where the kernel names one, and of every command of the run what its busiest thread did since
+// HostCounters implements target.HostSource from /proc: the time of every CPU with its NUMA node, the block devices that
+// hold the data disks where the kernel names them, and of every command of the run what its busiest thread did since
 // the last call.
 func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error) {
 	var out target.HostCounters
@@ -32,13 +32,15 @@ func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error)
 		return out, fmt.Errorf("host counters: /proc/stat: %s", reason(err))
 	}
 	out.CPUs = c.cpuTimes(data)
-	if c.device != "" {
+	if len(c.devices) > 0 {
 		data, err := fs.ReadFile(c.system, "proc/diskstats")
 		if err != nil {
 			return out, fmt.Errorf("host counters: /proc/diskstats: %s", reason(err))
 		}
-		if d, ok := deviceCounter(data, c.device); ok {
-			out.Devices = append(out.Devices, d)
+		for _, name := range c.devices {
+			if d, ok := deviceCounter(data, name); ok {
+				out.Devices = append(out.Devices, d)
+			}
 		}
 	}
 	out.Generators = c.generators()

@@ -35,7 +35,7 @@ func counting(more map[string]string) fstest.MapFS {
 
 func TestHostCounters(t *testing.T) {
 	system := counting(nil)
-	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), device: "sda",
+	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), devices: []string{"sda"},
 		boxes: map[string]*sandbox{}}
 	got, err := c.HostCounters(t.Context())
 	if err != nil {
@@ -62,7 +62,7 @@ func TestHostCounters(t *testing.T) {
 		t.Error(err, diff)
 	}
 	for _, device := range []string{"", "sdb", "vdx", "vdy"} {
-		c.device = device
+		c.devices = []string{device}
 		if got, err := c.HostCounters(t.Context()); err != nil || got.Devices != nil {
 			t.Errorf("device %q: %v, %v", device, got.Devices, err)
 		}
@@ -212,7 +212,7 @@ func BenchmarkHostCounters(b *testing.B) {
 		fmt.Fprintf(&stat, "cpu%d 724177 532468 186917 827784 95655 0 13983 1855 0 0\n", i)
 	}
 	system := counting(map[string]string{"proc/stat": stat.String()})
-	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), device: "sda",
+	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), devices: []string{"sda"},
 		boxes: map[string]*sandbox{}}
 	for b.Loop() {
 		if _, err := c.HostCounters(b.Context()); err != nil {

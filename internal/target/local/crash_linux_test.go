@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -421,5 +422,121 @@ func TestDisksElsewhere(t *testing.T) {
 	}
 	if _, err := os.Stat(kept); err != nil {
 		t.Errorf("a journal of others had it removed: %v", err)
+	}
+}
+
+// Disks are dealt out in turn over the folders given, member by member, and a snapshot of each lies beside it. A fresh
+// process that knows the state folder only finds all of them again.
+func TestDisksDealtOut(t *testing.T) {
+	t.Parallel()
+	one, two, run := t.TempDir(), t.TempDir(), t.TempDir()
+	stateDir := filepath.Join(run, "state")
+	if err := os.Mkdir(stateDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	place, err := Provider{}.New(target.Config{Nodes: 1, Options: target.Options{"dir": one + ":" + two,
+		"reserve": "1MiB", "cgroups": "off"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	open, err := place.Provision(t.Context(), target.Request{RunID: "r", StateDir: stateDir,
+		Log: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := open.(*cluster)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(c.CreateTemplate(t.Context(), target.Template{Name: "gold", DiskBytes: []int64{1 << 20, 1 << 20, 1 << 20}}))
+	must(c.Clone(t.Context(), target.Clone{Source: "gold", Members: []target.Placement{{Name: "a"}, {Name: "b"}}}))
+	must(c.Snapshot(t.Context(), "s", []string{"a"}))
+	must(c.Restore(t.Context(), "s", "a"))
+	images := func(dir string) (found []string) {
+		_ = filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(p, ".img") && !strings.Contains(p, "gold") {
+				rel, _ := filepath.Rel(dir, p)
+				_, rel, _ = strings.Cut(rel, "/")
+				found = append(found, rel)
+			}
+			return nil
+		})
+		return found
+	}
+	want := [][]string{{"a/sdb.img", "a/sdd.img", "a/snapshots/s/sdb.img", "a/snapshots/s/sdd.img", "b/sdc.img"},
+		{"a/sdc.img", "a/snapshots/s/sdc.img", "b/sdb.img", "b/sdd.img"}}
+	if diff := cmp.Diff(want, [][]string{images(one), images(two)}); diff != "" {
+		t.Errorf("disks:\n%s", diff)
+	}
+	if text := fmt.Sprintf("disks of b: sdb in %s, sdc in %s, sdd in %s", two, one, two); !slices.Contains(said, text) {
+		t.Errorf("not said %q: %q", text, said)
+	}
+	must(c.Delete(t.Context(), []string{"a"}))
+	if left := images(two); len(left) != 2 {
+		t.Errorf("deleted, and there are: %q", left)
+	}
+	must(c.Close())
+	fresh, err := Provider{}.New(target.Config{})
+	must(err)
+	remains, err := fresh.Destroy(t.Context(), stateDir)
+	must(err)
+	for _, dir := range []string{one, two} {
+		if left, _ := os.ReadDir(dir); len(left) > 0 || len(remains) > 0 {
+			t.Errorf("left: %v, %v", left, remains)
+		}
+	}
+}
+
+// Folders that no disks can be put in are refused by name, all at once.
+func TestStoreFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"a/in", "b", "c:d"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("b", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string][]string{
+		"a:b":               nil,
+		"c:d":               nil,
+		"a:a":               {"a: is the same folder as "},
+		"b:link":            {"link: is the same folder as "},
+		"a:a/in":            {"a/in: lies in "},
+		"a/in:a":            {"a: holds "},
+		"none:file:b:a/in:": {"none: no such file", "file: is no folder", "a folder without a name"},
+		"/dev/null:b":       {"/dev/null: is a device"},
+	} {
+		parts := strings.Split(given, ":")
+		for i, p := range parts {
+			if p != "" && p[0] != '/' {
+				parts[i] = filepath.Join(dir, p)
+			}
+		}
+		text := strings.Join(parts, ":")
+		if given == "c:d" {
+			text = filepath.Join(dir, given)
+		}
+		dirs, err := storeFolders(text)
+		if len(want) == 0 {
+			if err != nil || given == "a:b" && len(dirs) != 2 || given == "c:d" && len(dirs) != 1 {
+				t.Errorf("%q: %q, %v", given, dirs, err)
+			}
+			continue
+		}
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: error %v does not say %q", given, err, w)
+			}
+		}
 	}
 }

@@ -34,7 +34,7 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	defer f.Close()
 	locked := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	entries, err := readJournal(stateDir) // objections to lines do not keep us from the others
-	w := wreck{place: p, workDir: workDir(stateDir)}
+	w := wreck{place: p, stateDir: stateDir}
 	w.read(entries)
 	// The lock alone may be a child's that has not got to its own program yet; the process alone may have closed the
 	// run.
@@ -57,10 +57,10 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 // wreck is what a journal says of a run, to be removed.
 type wreck struct {
 	*place
-	workDir    string
+	stateDir   string
+	workDirs   []string // that may be ours
 	mark, boot string
 	controller entry
-	work       bool // the work folder may be ours
 	sandboxes  []string
 	groups     []string
 	processes  []entry
@@ -73,14 +73,19 @@ func (w *wreck) read(entries []entry) {
 		case "run":
 			w.mark, w.boot, w.controller = e.Mark, e.Boot, e
 		case "work":
-			w.work = true
+			own := workDir(w.stateDir)
 			if dir, err := apartDir(filepath.Dir(e.Path), w.mark); w.mark != "" && err == nil && dir == e.Path {
-				w.workDir = dir // only a folder of that name is one that a run made there
+				own = dir // only a folder of that name is one that a run made there
+			}
+			if !slices.Contains(w.workDirs, own) {
+				w.workDirs = append(w.workDirs, own)
 			}
 		case "sandbox":
 			w.sandboxes = append(w.sandboxes, e.Name)
 		case "refused":
-			w.work = w.work && e.Name != ""
+			if e.Name == "" {
+				w.workDirs = nil
+			}
 			w.sandboxes = slices.DeleteFunc(w.sandboxes, func(n string) bool { return n == e.Name })
 		case "cgroup":
 			if w.mark != "" && filepath.IsAbs(e.Path) && filepath.Base(e.Path) == groupName(w.mark) {
@@ -169,13 +174,18 @@ func (w *wreck) removeGroups() error {
 	return errors.Join(problems...)
 }
 
-// removeFiles removes the recorded sandboxes, then the work folder if that leaves it empty. Nothing is reached through
-// a symbolic link: not the work folder, and nothing below it.
+// removeFiles removes the recorded sandboxes from every work folder, then the folder if that leaves it empty. Nothing is
+// reached through a symbolic link: not the work folder, and nothing below it.
 func (w *wreck) removeFiles(ctx context.Context) error {
-	if !w.work {
-		return nil
+	var problems []error
+	for _, dir := range w.workDirs {
+		problems = append(problems, w.removeFrom(ctx, dir))
 	}
-	info, err := os.Lstat(w.workDir)
+	return errors.Join(problems...)
+}
+
+func (w *wreck) removeFrom(ctx context.Context, workDir string) error {
+	info, err := os.Lstat(workDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -183,31 +193,31 @@ func (w *wreck) removeFiles(ctx context.Context) error {
 		err = errors.New("is no folder: left alone")
 	}
 	if err != nil {
-		w.remains = append(w.remains, w.workDir)
-		return explain(err, w.workDir, 0)
+		w.remains = append(w.remains, workDir)
+		return explain(err, workDir, 0)
 	}
-	run, err := os.OpenRoot(filepath.Dir(w.workDir))
+	run, err := os.OpenRoot(filepath.Dir(workDir))
 	if err != nil {
-		w.remains = append(w.remains, w.workDir)
-		return explain(err, w.workDir, 0)
+		w.remains = append(w.remains, workDir)
+		return explain(err, workDir, 0)
 	}
 	defer run.Close()
-	base := filepath.Base(w.workDir)
+	base := filepath.Base(workDir)
 	var problems []error
 	for _, name := range w.sandboxes {
 		if err := ctx.Err(); err != nil {
-			w.remains = append(w.remains, w.workDir)
-			return fmt.Errorf("%s: %w", w.workDir, err)
+			w.remains = append(w.remains, workDir)
+			return fmt.Errorf("%s: %w", workDir, err)
 		}
 		if err := run.RemoveAll(path.Join(base, name)); err != nil {
-			w.remains = append(w.remains, filepath.Join(w.workDir, name))
-			problems = append(problems, explain(err, filepath.Join(w.workDir, name), 0))
+			w.remains = append(w.remains, filepath.Join(workDir, name))
+			problems = append(problems, explain(err, filepath.Join(workDir, name), 0))
 		}
 	}
 	if err := run.Remove(base); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if len(problems) == 0 {
-			w.remains = append(w.remains, w.workDir)
-			err = fmt.Errorf("%w (what is left there is not ours)", explain(err, w.workDir, 0))
+			w.remains = append(w.remains, workDir)
+			err = fmt.Errorf("%w (what is left there is not ours)", explain(err, workDir, 0))
 		}
 		problems = append(problems, err)
 	}

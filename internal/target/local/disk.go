@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -27,41 +28,74 @@ func deviceName(i int) string {
 
 func imageName(device string) string { return path.Base(device) + ".img" }
 
-func (c *cluster) disk(vm string, i int, size int64) target.Disk {
-	device := deviceName(i)
-	return target.Disk{Device: device, Path: filepath.Join(c.workDir, vm, imageName(device)), Bytes: size, File: true,
-		ID: c.mark[:markLength/4] + "-" + vm + "-" + path.Base(device)}
+// store is a folder of the run's own on a file system that holds data disks.
+type store struct {
+	dir  string
+	root *os.Root
 }
 
-func sum(disks []target.Disk) (total int64) {
-	for _, d := range disks {
-		total += d.Bytes
+// deal gives a sandbox its next data disk, on the store whose turn it is.
+func (c *cluster) deal(b *sandbox, i int, size int64, turn int) {
+	device, s := deviceName(i), c.stores[turn%len(c.stores)]
+	b.disks = append(b.disks, target.Disk{Device: device, Path: filepath.Join(s.dir, b.name, imageName(device)),
+		Bytes: size, File: true, ID: c.mark[:markLength/4] + "-" + b.name + "-" + path.Base(device)})
+	b.at = append(b.at, s)
+}
+
+// turn is the turn of the first of so many disks of a new member.
+func (c *cluster) turn(disks int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := c.dealt
+	c.dealt += disks
+	return first
+}
+
+// tellStores says where the disks of a member lie, where that is not one place for all.
+func (c *cluster) tellStores(b *sandbox) {
+	if len(c.stores) < 2 {
+		return
+	}
+	var parts []string
+	for i, d := range b.disks {
+		parts = append(parts, path.Base(d.Device)+" in "+filepath.Dir(b.at[i].dir))
+	}
+	c.log("disks of %s: %s", b.name, strings.Join(parts, ", "))
+}
+
+// bytesOn is how much of a sandbox's disks lies on a store.
+func (b *sandbox) bytesOn(s *store) (total int64) {
+	for i, d := range b.disks {
+		if b.at[i] == s {
+			total += d.Bytes
+		}
 	}
 	return total
 }
 
 // makeDisk creates an empty disk whose space is taken from the file system at once.
-func (c *cluster) makeDisk(b *sandbox, d target.Disk) (err error) {
-	f, err := c.work.OpenFile(path.Join(b.name, imageName(d.Device)), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
+func (c *cluster) makeDisk(b *sandbox, i int) (err error) {
+	d, s := b.disks[i], b.at[i]
+	f, err := s.root.OpenFile(path.Join(b.name, imageName(d.Device)), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
 	if err != nil {
 		return explain(err, d.Path, d.Bytes)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	taken, err := allocate(f, d.Bytes)
 	if err == nil {
-		err = c.give(c.work, path.Join(b.name, imageName(d.Device)))
+		err = c.give(s.root, path.Join(b.name, imageName(d.Device)))
 	}
 	if err != nil {
 		return explain(err, d.Path, d.Bytes)
 	}
-	c.tellSparse(taken)
+	c.tellSparse(s, taken)
 	return nil
 }
 
-func (c *cluster) tellSparse(taken bool) {
+func (c *cluster) tellSparse(s *store, taken bool) {
 	if !taken {
-		c.once("sparse", "data disks are sparse: the file system of %s cannot preallocate, so a full disk may show "+
-			"mid-run", c.workDir)
+		c.once("sparse "+s.dir, "data disks are sparse: the file system of %s cannot preallocate, so a full disk may show "+
+			"mid-run", s.dir)
 	}
 }
 
@@ -87,42 +121,44 @@ func retry(call func() error) error {
 func (c *cluster) copyDisks(ctx context.Context, from, to *sandbox) error {
 	for i, d := range to.disks {
 		src := path.Join(from.name, imageName(from.disks[i].Device))
-		if err := c.copyImage(ctx, src, path.Join(to.name, imageName(d.Device)), d.Bytes); err != nil {
+		if err := c.copyImage(ctx, from.at[i], src, to.at[i], path.Join(to.name, imageName(d.Device)),
+			d.Bytes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// copyImage copies one disk file below work: sharing blocks where the file system can, else extent by extent into
-// preallocated space. An unfinished copy is left for the caller to remove.
-func (c *cluster) copyImage(ctx context.Context, from, to string, size int64) (err error) {
-	src, err := c.work.Open(from)
+// copyImage copies one disk file from store to store: sharing blocks where the file system can, else extent by extent
+// into preallocated space. An unfinished copy is left for the caller to remove.
+func (c *cluster) copyImage(ctx context.Context, source *store, from string, s *store, to string,
+	size int64) (err error) {
+	src, err := source.root.Open(from)
 	if err != nil {
-		return explain(err, filepath.Join(c.workDir, from), 0)
+		return explain(err, filepath.Join(source.dir, from), 0)
 	}
 	defer src.Close()
-	dst, err := c.work.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
+	dst, err := s.root.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
 	if err != nil {
-		return explain(err, filepath.Join(c.workDir, to), size)
+		return explain(err, filepath.Join(s.dir, to), size)
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	if err := c.give(c.work, to); err != nil {
-		return explain(err, filepath.Join(c.workDir, to), 0)
+	if err := c.give(s.root, to); err != nil {
+		return explain(err, filepath.Join(s.dir, to), 0)
 	}
 	if unix.IoctlFileClone(int(dst.Fd()), int(src.Fd())) == nil {
 		return nil
 	}
-	if err := c.room(size); err != nil {
+	if err := c.room(s, size); err != nil {
 		return err
 	}
 	taken, err := allocate(dst, size)
 	if err == nil {
-		c.tellSparse(taken)
+		c.tellSparse(s, taken)
 		err = copyExtents(ctx, dst, src, size)
 	}
 	if err != nil {
-		return explain(err, filepath.Join(c.workDir, to), size)
+		return explain(err, filepath.Join(s.dir, to), size)
 	}
 	return nil
 }

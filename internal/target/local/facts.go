@@ -67,15 +67,30 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		around, err = findWall(dir, newMark())
 		object(err)
 	}
-	st := readStorage(p.system, dir)
+	sts := []storage{readStorage(p.system, dir)}
+	for i, more := range p.disks {
+		if i == 0 {
+			continue
+		}
+		dir, err := existing(more)
+		object(err)
+		st := readStorage(p.system, dir)
+		st.group = fmt.Sprintf("%s %d", storageGroup, i+1)
+		sts = append(sts, st)
+	}
+	if free, err := p.freeForDisks(); len(sts) > 1 {
+		object(err)
+		f.FreeBytes = max(0, free)
+	}
+	st := sts[0]
 	if cpu.megahertz == 0 { // some processors do not tell their clock
 		f.Metrics = slices.DeleteFunc(slices.Clone(metricNames), func(n string) bool {
 			return strings.HasSuffix(n, ".Megahertz")
 		})
 	}
 	f.Capabilities, f.Missing = p.capabilities(groups, st, around)
-	f.Environment = p.environment(cpu, memory, groups, st, around)
-	f.Notes = p.notes(groups, st, around)
+	f.Environment = p.environment(cpu, memory, groups, sts, around)
+	f.Notes = p.notes(groups, sts, around)
 	return f, errors.Join(objections...)
 }
 
@@ -159,7 +174,7 @@ func userName() string {
 	return fmt.Sprintf("id %d", os.Getuid())
 }
 
-func (p *place) notes(groups controlGroups, st storage, around wall) []string {
+func (p *place) notes(groups controlGroups, sts []storage, around wall) []string {
 	notes := []string{fmt.Sprintf("All %d nodes share this host's CPUs, memory and disk: results show how its parts "+
 		"disturb each other, not how a cluster scales.", p.nodes)}
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
@@ -176,9 +191,36 @@ func (p *place) notes(groups controlGroups, st storage, around wall) []string {
 	if text := around.note(); text != "" {
 		notes = append(notes, text)
 	}
-	if p.disks != "" {
-		note("The data disks, and so the load, are in %s (%s).", st.dir, st.fstype)
+	var where []string
+	for _, st := range sts {
+		text := st.dir + " (" + st.fstype
+		if st.device != "" && len(sts) > 1 {
+			text += " on " + st.device
+		}
+		where = append(where, text+")")
 	}
+	switch {
+	case len(sts) > 1:
+		note("The data disks, and so the load, are dealt out in turn over %d folders, VM by VM: the first disk of the "+
+			"first VM into the first folder, the next disk into the next, and so on around: %s.", len(sts),
+			strings.Join(where, ", "))
+	case len(p.disks) > 0:
+		note("The data disks, and so the load, are in %s.", where[0])
+	}
+	for _, together := range onOneFileSystem(p.disks) {
+		if len(together) > 1 {
+			note("%s lie on one file system: they share its device and its space, and disks in one disturb those in "+
+				"the other.", strings.Join(together, " and "))
+		}
+	}
+	for _, st := range sts {
+		st.notes(note)
+	}
+	return notes
+}
+
+// notes are what a user should know of a file system before disks are put on it.
+func (st storage) notes(note func(string, ...any)) {
 	if st.memory() {
 		note("Data disks would be in memory: %s is a %s. Results say nothing about a disk; use --target-opt dir=PATH "+
 			"and a run folder elsewhere.", st.dir, st.fstype)
@@ -190,7 +232,40 @@ func (p *place) notes(groups controlGroups, st storage, around wall) []string {
 		note("Direct I/O is not available on %s (%s): jobs with direct=1 will fail or go through the page cache.",
 			st.dir, st.fstype)
 	}
-	return notes
+}
+
+// onOneFileSystem puts those of the folders together that lie on the same one, in the order given.
+func onOneFileSystem(dirs []string) (out [][]string) {
+	var of []uint64
+	for _, dir := range dirs {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) != nil { // said where it is looked at
+			out, of = append(out, []string{dir}), append(of, 0)
+			continue
+		}
+		if i := slices.Index(of, st.Dev); i >= 0 {
+			out[i] = append(out[i], dir)
+			continue
+		}
+		out, of = append(out, []string{dir}), append(of, st.Dev)
+	}
+	return out
+}
+
+// freeForDisks is how many bytes of disks dealt out in turn the fullest file system leaves room for.
+func (p *place) freeForDisks() (int64, error) {
+	var least int64 = -1
+	for _, together := range onOneFileSystem(p.disks) {
+		free, err := freeBytes(together[0])
+		if err != nil {
+			return 0, err
+		}
+		free = (free - p.reserve) / int64(len(together)) * int64(len(p.disks))
+		if least < 0 || free < least {
+			least = free
+		}
+	}
+	return max(least, 0), nil
 }
 
 // factList collects provenance; a fact without a value keeps its reason.
@@ -240,7 +315,7 @@ func selected(system fs.FS, file string) (string, string) {
 	return text, ""
 }
 
-func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGroups, st storage,
+func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGroups, sts []storage,
 	around wall) []result.Fact {
 	var l factList
 	hostFacts(&l, p.system)
@@ -248,9 +323,11 @@ func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGrou
 	memory.facts(&l, p.system)
 	groupFacts(&l, groups)
 	around.facts(&l)
-	st.facts(&l, p.system)
-	linkFacts(&l, p.system, st)
-	networkFacts(&l, p.system, st)
+	for _, st := range sts {
+		st.facts(&l, p.system)
+		linkFacts(&l, p.system, st)
+	}
+	networkFacts(&l, p.system, sts[0])
 	clockFacts(&l, p.system)
 	return l
 }
@@ -332,8 +409,12 @@ func virtualisation(system fs.FS) string {
 	return strings.Join(parts, ", ")
 }
 
+// storageGroup is the group of the facts of the file system that holds the disks.
+const storageGroup = "storage"
+
 // storage is what is known of the file system that will hold the disks.
 type storage struct {
+	group                       string // of its facts: "storage", and "storage 2" of a second folder
 	dir, fstype, source, device string // device: name below /sys/block, "" unknown
 	options                     string
 	counted, uncounted          string // device whose counters see the disks, or why there is none
@@ -349,7 +430,7 @@ type storage struct {
 func (s storage) memory() bool { return s.fstype == "tmpfs" || s.fstype == "ramfs" }
 
 func (s storage) facts(l *factList, system fs.FS) {
-	add := func(name, value, missing string) *result.Fact { return l.add("storage", name, value, missing) }
+	add := func(name, value, missing string) *result.Fact { return l.add(s.group, name, value, missing) }
 	add("folder", s.dir, s.problem).Across = result.Volatile
 	add("file system", s.fstype, s.problem)
 	add("source", s.source, s.problem)
@@ -406,7 +487,7 @@ func (s storage) facts(l *factList, system fs.FS) {
 		{"logical block", "queue/logical_block_size"}, {"physical block", "queue/physical_block_size"},
 		{"read ahead (KiB)", "queue/read_ahead_kb"}, {"write cache", "queue/write_cache"},
 		{"discard granularity", "queue/discard_granularity"}} {
-		fact := l.file(system, "storage", f[0], path.Join(block, f[1]))
+		fact := l.file(system, s.group, f[0], path.Join(block, f[1]))
 		if f[0] == "device firmware" {
 			fact.Across = result.MustAgree
 		}

@@ -243,8 +243,7 @@ func TestFindControlGroups(t *testing.T) {
 
 func TestCheckObjections(t *testing.T) {
 	_, err := check(t, fixture(map[string]string{"proc/cpuinfo": "x: y\n", "proc/meminfo": "MemTotal: lots\n"}),
-		target.Config{
-			Options: target.Options{"dir": "/proc/self/status"}})
+		target.Config{RunsDir: "/proc/self/status"})
 	for _, want := range []string{"lists no processor", `MemTotal "lots"`, "MemAvailable", "is not a folder"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v: does not say %q", err, want)

@@ -18,7 +18,7 @@ import (
 // linkFacts names the links between the device under the disks and the processor, as far as the kernel does: the
 // device's own, its adapter's, and those of switches on the way.
 func linkFacts(l *factList, system fs.FS, st storage) {
-	const group = "storage"
+	group := st.group
 	if st.device == "" {
 		if networked(st.fstype) {
 			return // its link is the network's

@@ -54,7 +54,7 @@ func (Provider) Options() []target.Option {
 		{
 			Name: "dir",
 			Help: "folder on the file system to be tested: data disks lie there, in a folder of the run's own " +
-				"(default: the run folder)",
+				`(default: the run folder); several with ":" between them are dealt the disks in turn`,
 		},
 		{Name: "reserve", Type: target.Bytes, Default: "512MiB", Help: "space and memory that a run must leave free"},
 		{Name: "cgroups", Type: target.Choice, Choices: []string{"auto", "off"}, Default: "auto",
@@ -65,8 +65,8 @@ func (Provider) Options() []target.Option {
 // settings are the decoded options.
 type settings struct {
 	nodes    int
-	dir      string // whose file system is described
-	disks    string // where data disks are put, "" for the run folder
+	dir      string   // whose file system is described
+	disks    []string // where data disks are put, none for the run folder
 	reserve  int64
 	cgroups  bool
 	commands bool
@@ -77,9 +77,13 @@ type settings struct {
 // New implements target.Provider.
 func (p Provider) New(c target.Config) (target.Target, error) {
 	given, err := target.Decode("local", p.Options(), c.Options)
-	s := settings{nodes: c.Nodes, dir: cmp.Or(given.Text("dir"), c.RunsDir, "."),
-		disks: given.Text("dir"), cgroups: given.Text("cgroups") == "auto",
+	s := settings{nodes: c.Nodes, dir: cmp.Or(c.RunsDir, "."), cgroups: given.Text("cgroups") == "auto",
 		reserve: given.Bytes("reserve"), commands: c.AllowHostCommands, clock: c.Clock, system: p.System}
+	disks, wrong := storeFolders(given.Text("dir"))
+	if s.disks = disks; len(disks) > 0 {
+		s.dir = disks[0]
+	}
+	err = errors.Join(err, wrong)
 	if s.nodes == 0 {
 		s.nodes = DefaultNodes
 	}

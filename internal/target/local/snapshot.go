@@ -48,7 +48,7 @@ func (c *cluster) Snapshot(ctx context.Context, tag string, vms []string) error 
 	for i, b := range boxes {
 		if err := c.snapshotOne(ctx, tag, b); err != nil {
 			for _, done := range boxes[:i] { // all or none
-				err = errors.Join(err, c.work.RemoveAll(snapshotDir(done.name, tag)))
+				err = errors.Join(err, c.removeAll(snapshotDir(done.name, tag)))
 			}
 			return fmt.Errorf("snapshot %q: %w", tag, err)
 		}
@@ -74,10 +74,14 @@ func (c *cluster) snapshotOne(ctx context.Context, tag string, b *sandbox) error
 	if err := c.work.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("vm %q: %w", b.name, explain(err, filepath.Join(c.workDir, dir), 0))
 	}
-	for _, d := range b.disks {
-		image := imageName(d.Device)
-		if err := c.copyImage(ctx, path.Join(b.name, image), path.Join(dir, image), d.Bytes); err != nil {
-			return errors.Join(fmt.Errorf("vm %q: %w", b.name, err), c.work.RemoveAll(dir))
+	for i, d := range b.disks {
+		image, s := imageName(d.Device), b.at[i]
+		err := s.root.MkdirAll(dir, 0o755) // of the first store it is there
+		if err == nil {
+			err = c.copyImage(ctx, s, path.Join(b.name, image), s, path.Join(dir, image), d.Bytes)
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("vm %q: %w", b.name, err), c.removeAll(dir))
 		}
 	}
 	return nil
@@ -107,15 +111,15 @@ func (c *cluster) Restore(ctx context.Context, tag, vm string) error {
 	if _, err := c.work.Stat(snapshotDir(vm, tag)); err != nil {
 		return fail(fmt.Errorf("no such snapshot: %w", explain(err, filepath.Join(c.workDir, snapshotDir(vm, tag)), 0)))
 	}
-	for _, d := range b.disks {
-		image := path.Join(vm, imageName(d.Device))
+	for i, d := range b.disks {
+		image, s := path.Join(vm, imageName(d.Device)), b.at[i]
 		fresh := image + ".restore"
-		err := c.copyImage(ctx, path.Join(snapshotDir(vm, tag), imageName(d.Device)), fresh, d.Bytes)
+		err := c.copyImage(ctx, s, path.Join(snapshotDir(vm, tag), imageName(d.Device)), s, fresh, d.Bytes)
 		if err == nil {
-			err = c.work.Rename(fresh, image)
+			err = s.root.Rename(fresh, image)
 		}
 		if err != nil {
-			return errors.Join(fail(err), c.work.RemoveAll(fresh))
+			return errors.Join(fail(err), s.root.RemoveAll(fresh))
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 // readStorage finds the file system and device of a folder and tries what they can do.
 func readStorage(system fs.FS, dir string) storage {
-	s := storage{dir: dir, free: -1, total: -1}
+	s := storage{group: storageGroup, dir: dir, free: -1, total: -1}
 	if dir == "" {
 		s.problem = "no folder to look at"
 		s.probe = s.problem

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,30 @@ func factory(cgroups string) targettest.Factory {
 func TestConformance(t *testing.T)              { targettest.Run(t, factory("auto")) }
 func TestConformanceWithoutGroups(t *testing.T) { targettest.Run(t, factory("off")) }
 func BenchmarkConformance(b *testing.B)         { targettest.Benchmark(b, factory("auto")) }
+
+// Disks that are dealt out over several folders are as good as those of one, and nothing remains in any.
+func TestConformanceOfFolders(t *testing.T) {
+	targettest.Run(t, func(t testing.TB) targettest.Place {
+		place := factory("off")(t)
+		dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+		place.New = func() target.Target {
+			p, err := Provider{}.New(target.Config{Nodes: 3, Options: target.Options{"dir": strings.Join(dirs, ":"),
+				"cgroups": "off", "reserve": "1MiB"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		inRun := place.Remains
+		place.Remains = func() (left []string) {
+			for _, dir := range dirs {
+				left = append(left, remains(dir)...)
+			}
+			return append(left, inRun()...)
+		}
+		return place
+	})
+}
 
 // running lists the live processes whose file of that name in /proc holds a text. It shares no code with the package.
 func running(file, text string) (found []string) {

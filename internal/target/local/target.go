@@ -3,7 +3,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -11,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -80,13 +81,19 @@ func (p *place) Provision(ctx context.Context, req target.Request) (target.Clust
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	c := &cluster{settings: p.settings, journal: j, log: log, mark: mark, run: req.RunID,
-		workDir: workDir(stateDir), boxes: map[string]*sandbox{}, goroutines: p.clock.Group()}
-	if p.disks != "" {
-		if c.workDir, err = apartDir(p.disks, mark); err != nil {
+		boxes: map[string]*sandbox{}, goroutines: p.clock.Group()}
+	for _, disks := range p.disks {
+		dir, err := apartDir(disks, mark)
+		if err != nil {
 			j.close()
 			return nil, fmt.Errorf("provision: %w", err)
 		}
+		c.stores = append(c.stores, &store{dir: dir})
 	}
+	if len(c.stores) == 0 {
+		c.stores = []*store{{dir: workDir(stateDir)}}
+	}
+	c.workDir = c.stores[0].dir
 	c.on = make([]bool, p.nodes)
 	for i := range c.on {
 		c.on[i] = true
@@ -114,7 +121,9 @@ func (c *cluster) prepare(boot string) error {
 	}
 	entries := []entry{
 		{Op: "run", Run: c.run, Mark: c.mark, Boot: boot, PID: self.pid, Start: self.start},
-		{Op: "work", Path: c.workDir},
+	}
+	for _, s := range c.stores {
+		entries = append(entries, entry{Op: "work", Path: s.dir})
 	}
 	for _, dir := range c.groups.bases() {
 		entries = append(entries, entry{Op: "cgroup", Path: dir})
@@ -122,15 +131,24 @@ func (c *cluster) prepare(boot string) error {
 	if err := c.journal.add(true, entries...); err != nil {
 		return err
 	}
-	if err := os.Mkdir(c.workDir, 0o755); err != nil {
-		return errors.Join(fmt.Errorf("%w: sandboxes need a folder of their own", explain(err, c.workDir, 0)),
-			c.journal.add(true, entry{Op: "refused"}))
+	for i, s := range c.stores {
+		if err := os.Mkdir(s.dir, 0o755); err != nil {
+			err = fmt.Errorf("%w: sandboxes need a folder of their own", explain(err, s.dir, 0))
+			for _, made := range c.stores[:i] {
+				err = errors.Join(err, os.Remove(made.dir))
+			}
+			return errors.Join(err, c.journal.add(true, entry{Op: "refused"}))
+		}
 	}
-	work, err := os.OpenRoot(c.workDir)
-	if err != nil {
-		return explain(err, c.workDir, 0)
+	for _, s := range c.stores {
+		root, err := os.OpenRoot(s.dir)
+		if err != nil {
+			return explain(err, s.dir, 0)
+		}
+		s.root = root
 	}
-	c.work = work
+	c.work = c.stores[0].root
+	var err error
 	if c.wall, err = findWall(c.workDir, c.mark); err != nil {
 		return err
 	}
@@ -140,10 +158,16 @@ func (c *cluster) prepare(boot string) error {
 	c.groups.setUp()
 	c.sampled = c.clock.Now()
 	c.numa = numaNodes(c.system)
-	if dir, err := filepath.EvalSymlinks(c.workDir); err == nil {
-		mounts, _ := readMounts(c.system) // the facts say why there is none
+	mounts, _ := readMounts(c.system) // the facts say why there is none
+	for _, s := range c.stores {
+		dir, err := filepath.EvalSymlinks(s.dir)
+		if err != nil {
+			continue
+		}
 		if m, ok := mountOf(mounts, dir); ok {
-			c.device, _ = countedDevice(c.system, m)
+			if d, _ := countedDevice(c.system, m); d != "" && !slices.Contains(c.devices, d) {
+				c.devices = append(c.devices, d)
+			}
 		}
 	}
 	return nil
@@ -152,15 +176,21 @@ func (c *cluster) prepare(boot string) error {
 // checkRoom compares what the run asks for with what is there now, less the reserve.
 func (p *place) checkRoom(stateDir string, req target.Request) error {
 	var objections []error
-	on := cmp.Or(p.disks, filepath.Dir(stateDir))
-	free, err := freeBytes(on)
-	switch {
-	case err != nil:
-		objections = append(objections, err)
-	case req.DiskBytes > free-p.reserve:
-		objections = append(objections, fmt.Errorf(
-			"disk space: %s needed for data disks, %s free on the file system of %s less %s kept in reserve; free some space, use another folder or a smaller size scale",
-			unit.Bytes(req.DiskBytes), unit.Bytes(free), on, unit.Bytes(p.reserve)))
+	folders := p.disks
+	if len(folders) == 0 {
+		folders = []string{filepath.Dir(stateDir)}
+	}
+	for _, together := range onOneFileSystem(folders) {
+		needed := req.DiskBytes * int64(len(together)) / int64(len(folders)) // disks are dealt out in turn
+		free, err := freeBytes(together[0])
+		switch {
+		case err != nil:
+			objections = append(objections, err)
+		case needed > free-p.reserve:
+			objections = append(objections, fmt.Errorf(
+				"disk space: %s needed for data disks, %s free on the file system of %s less %s kept in reserve; free some space, use another folder or a smaller size scale",
+				unit.Bytes(needed), unit.Bytes(free), strings.Join(together, " and "), unit.Bytes(p.reserve)))
+		}
 	}
 	m, err := readMemory(p.system)
 	switch {
