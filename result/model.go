@@ -305,7 +305,8 @@ type Workload struct {
 	Group   string    `json:"group"`
 	Node    int       `json:"node"`
 	Engine  string    `json:"engine"`
-	Tool    string    `json:"tool"` // version
+	Tool    string    `json:"tool"`             // version
+	Server  string    `json:"server,omitempty"` // version of the server that its load goes to, as far as known
 	Phase   string    `json:"phase"`
 	Prefill bool      `json:"prefill,omitempty"`
 	Start   time.Time `json:"start"`

@@ -26,6 +26,7 @@ import (
 const (
 	rawSuffix = ".out.zst" // behind the engine's name
 	rawJob    = "job.json"
+	rawServer = "server" + rawSuffix // what a workload's server printed, in the folder of its own machine
 	// flushEvery bounds what a kill of the process can lose of raw output.
 	flushEvery = time.Second
 )
@@ -42,7 +43,8 @@ type RawJob struct {
 	Prefill  bool     `json:"prefill,omitempty"`
 	Phase    string   `json:"phase"`
 	Engine   string   `json:"engine"`
-	Tool     string   `json:"tool"` // version
+	Tool     string   `json:"tool"`             // version
+	Server   string   `json:"server,omitempty"` // version of the server that its load goes to, as far as known
 	Latency  string   `json:"latency"`
 	Command  []string `json:"command,omitempty"` // no secrets
 	// Operations and Measures are what its reports count, in that order.
@@ -181,14 +183,27 @@ func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, dat
 // one second after it was written, so that a kill loses little. Close it to finish the stream. Each start has one
 // writer.
 func (f *Folder) RawWriter(j RawJob) (io.WriteCloser, error) {
-	dir := f.rawPath(j.VM, j.Workload, j.Attempt)
-	if _, err := f.disk.folder(dir); err != nil {
+	return f.rawWriter(filepath.Join(f.rawPath(j.VM, j.Workload, j.Attempt), j.output()))
+}
+
+// ServerWriter opens the stream that keeps what the server of a workload's start printed on a machine, and names its
+// file within the folder.
+func (f *Folder) ServerWriter(vm, workload string, attempt int) (w io.WriteCloser, name string, err error) {
+	path := filepath.Join(f.rawPath(vm, workload, attempt), rawServer)
+	if name, err = filepath.Rel(f.dir, path); err == nil {
+		w, err = f.rawWriter(path)
+	}
+	return w, filepath.ToSlash(name), err
+}
+
+func (f *Folder) rawWriter(path string) (io.WriteCloser, error) {
+	if _, err := f.disk.folder(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
 	if f.timeless != nil {
-		return newFrames(filepath.Join(dir, j.output()), f.timeless)
+		return newFrames(path, f.timeless)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, j.output()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"plimsoll/result"
 )
 
-// A start that reported once, of all its time, has no line over time: none is drawn where it ran, alone or beside others. A
+// A start that reported once, of all its time, has no line over time: none is drawn where it ran. A
 // start within one step has its one point.
 func TestOneReportIsNoLine(t *testing.T) {
 	t.Parallel()

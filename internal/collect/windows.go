@@ -292,7 +292,8 @@ func (c *collector) workloads() []result.Workload {
 func (l *loadPlan) entry(tracks []*track) result.Workload {
 	first := tracks[0].job
 	w := result.Workload{
-		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Phase: first.Phase,
+		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Server: first.Server,
+		Phase:   first.Phase,
 		Prefill: l.prefill,
 		Latency: first.Latency, Lanes: first.Lanes, Operations: first.Operations, Measures: first.Measures,
 	}

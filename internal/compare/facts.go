@@ -122,6 +122,9 @@ func loadFacts(r Run) []entry {
 		}
 		list = append(list, entry{name: "tool of " + w.Name, value: strings.TrimSpace(w.Tool), refuses: true},
 			entry{name: "jobs of " + w.Name, value: jobs(w), refuses: true, follows: true})
+		if w.Server != "" { // it may be what is compared
+			list = append(list, entry{name: "server of " + w.Name, value: strings.TrimSpace(w.Server)})
+		}
 		if !w.MovesBlocks() {
 			continue
 		}

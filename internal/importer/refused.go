@@ -27,7 +27,7 @@ func refusedReaders() []reader {
 			},
 			advice: "it is not read yet; use iostat -xt without -o JSON, or sadf -d"},
 		{name: "blkparse", holds: "blkparse's output", recognise: re(`(?m)^( *\d+,\d+ +\d+ +\d+ +\d+\.\d{9} +\d+ +[A-Z]|CPU\d+ \(\S+\):)`),
-			advice: "single events of a device are not read; iostat or fio's logs show its course"},
+			advice: "single events of a device are not read; iostat or fio's logs show it over time"},
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),
 			advice: "loading tables is no measurement that can be read; import the output of the run that follows"},
 	}

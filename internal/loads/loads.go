@@ -49,6 +49,7 @@ type Launch struct {
 	Workload string // as recorded: prefills carry their suffix
 	Engine   string
 	Tool     workload.Tool
+	Server   workload.Tool // that its load goes to, as far as its version is known
 	Describe workload.Description
 	Group    string
 	VM       string
@@ -73,7 +74,9 @@ type Config struct {
 	Cluster target.Cluster
 	Engines map[string]workload.Engine // by generator; a simulating cluster's own come first
 	Open    func(Launch) (Output, error)
-	Record  func(result.Event)
+	// Keep opens the place for what the server of a start has printed on a machine, and names it. May be nil.
+	Keep   func(vm, workload string, start int) (place io.WriteCloser, name string, err error)
+	Record func(result.Event)
 	// SizeScale and TimeScale are the run's, above 0; see workload.Spec.
 	SizeScale, TimeScale float64
 }
@@ -92,6 +95,7 @@ type Set struct {
 	ends   int // of jobs, counted: a wait looks at its jobs again when it has changed
 	depth  map[string]int
 	tools  map[string]workload.Tool
+	stay   []*server // run until StopAll
 }
 
 // Start is one start of a workload on all members of its group.
@@ -106,9 +110,10 @@ type Start struct {
 	lasts    time.Duration // of the last member's end after the begin; 0 unknown
 	jobs     []*job
 	servers  []*server
-	users    int  // of the servers: jobs that run, and whoever starts them
-	waited   bool // by a step that judged the outcomes
-	closed   bool // its end is recorded
+	server   workload.Tool // which they are
+	users    int           // of the servers: jobs that run, and whoever starts them
+	waited   bool          // by a step that judged the outcomes
+	closed   bool          // its end is recorded
 }
 
 // job is a start on one VM. Fields below the line are guarded by Set.mu.
@@ -162,6 +167,12 @@ func (l *Set) tool(ctx context.Context, engine workload.Engine, load scenario.Wo
 			})
 		}
 	}
+	return l.checked(ctx, key, host, check)
+}
+
+// checked asks a host for a tool, once for each key.
+func (l *Set) checked(ctx context.Context, key string, host target.Host,
+	check func(context.Context, target.Host) (workload.Tool, error)) (workload.Tool, error) {
 	l.mu.Lock()
 	t, ok := l.tools[key]
 	l.mu.Unlock()
@@ -380,8 +391,8 @@ func (l *Set) running() []*Start {
 	return list
 }
 
-// StopAll stops everything that still runs and returns a sentence per workload: what was running, and what could not be
-// stopped.
+// StopAll stops everything that still runs, servers that stay included, and returns a sentence per workload: what was
+// running, and what could not be stopped.
 func (l *Set) StopAll(ctx context.Context) (stopped, remains []string) {
 	for _, s := range l.running() {
 		n := 0
@@ -392,6 +403,13 @@ func (l *Set) StopAll(ctx context.Context) (stopped, remains []string) {
 		}
 		stopped = append(stopped, fmt.Sprintf("workload %q on %s", s.name, unit.Plural(n, "VM")))
 		remains = append(remains, l.Stop(ctx, s)...)
+	}
+	l.mu.Lock()
+	stay := l.stay
+	l.stay = nil
+	l.mu.Unlock()
+	for _, one := range slices.Backward(stay) {
+		l.end(one)
 	}
 	return stopped, remains
 }

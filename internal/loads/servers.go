@@ -1,9 +1,11 @@
 package loads
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"time"
@@ -15,11 +17,15 @@ import (
 	"plimsoll/unit"
 )
 
-// server is a program that is kept running on one machine while a start of a workload goes on.
+// server is a program that is kept running on one machine while a start of a workload goes on, or longer.
 type server struct {
 	workload.Server
-	host    target.Host
+	host  target.Host
+	load  string // the workload, and which start of it has begun it
+	start int
+	// guarded by Set.mu
 	started bool
+	stays   bool // is in Set.stay
 }
 
 // peers are the machines that the load of a start goes to, and the servers that have to run on them.
@@ -28,6 +34,7 @@ type peers struct {
 	addresses []string // of the load's own machines, nil without a network
 	own       bool     // each machine is its own peer
 	servers   []*server
+	server    workload.Tool
 }
 
 // of gives a machine's spec what it has to know of the others.
@@ -90,6 +97,15 @@ func (l *Set) findPeers(ctx context.Context, engine workload.Engine, spec worklo
 		if err != nil {
 			return p, fmt.Errorf("its server on %s: %w", on.VM, err)
 		}
+		if i == 0 { // the others are copies of one image
+			p.server, err = l.checked(ctx, "server\x00"+use.Group+"\x00"+spec.Name, of[i],
+				func(ctx context.Context, host target.Host) (workload.Tool, error) {
+					return peering.CheckServer(ctx, host, on)
+				})
+			if err != nil {
+				return p, fmt.Errorf("its server: %w", err)
+			}
+		}
 		p.servers = append(p.servers, &server{Server: made, host: of[i]})
 	}
 	return p, nil
@@ -120,8 +136,10 @@ func (l *Set) serve(ctx context.Context, s *Start) error {
 		return nil
 	}
 	began := l.Clock.Now()
-	err := clock.Parallel(l.Clock, len(s.servers), AccessWidth, func(i int) error {
-		return l.startServer(ctx, s.servers[i])
+	err := clock.Parallel(l.Clock, len(s.servers), AccessWidth, func(i int) (err error) {
+		s.servers[i].load, s.servers[i].start = s.name, s.number
+		s.servers[i], err = l.startServer(ctx, s.servers[i])
+		return err
 	})
 	if err != nil {
 		l.release(s)
@@ -132,46 +150,138 @@ func (l *Set) serve(ctx context.Context, s *Start) error {
 	return nil
 }
 
-func (l *Set) startServer(ctx context.Context, s *server) error {
+// startServer returns the server that then runs: where one of an earlier start stays, that.
+func (l *Set) startServer(ctx context.Context, s *server) (*server, error) {
 	keeper, ok := target.HostAs[target.ServiceKeeper](s.host)
 	if !ok {
-		return fmt.Errorf("vm %q: no services are kept here", s.host.Name())
+		return s, fmt.Errorf("vm %q: no services are kept here", s.host.Name())
+	}
+	if earlier := l.earlier(s); earlier != nil {
+		state, err := keeper.ServiceState(ctx, earlier.Service.Name)
+		if err != nil {
+			return s, err
+		}
+		if state.Running {
+			return earlier, target.Ready(ctx, l.Clock, earlier.host, earlier.Service, earlier.Ready)
+		}
+		l.end(earlier)
+		l.mu.Lock()
+		l.stay = slices.DeleteFunc(l.stay, func(one *server) bool { return one == earlier })
+		l.mu.Unlock()
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
 		if err := target.WriteFile(ctx, s.host, name, s.Files[name]); err != nil {
-			return err
+			return s, err
 		}
 	}
 	if err := keeper.StartService(ctx, s.Service); err != nil {
-		return err
+		return s, err
 	}
 	l.mu.Lock()
 	s.started = true
 	l.mu.Unlock()
-	return target.Ready(ctx, l.Clock, s.host, s.Service, s.Ready)
+	err := target.Ready(ctx, l.Clock, s.host, s.Service, s.Ready)
+	if err == nil && s.Stays {
+		l.mu.Lock()
+		s.stays = true
+		l.stay = append(l.stay, s)
+		l.mu.Unlock()
+	}
+	return s, err
 }
 
-// stopServerLimit is how long a server may take to be gone, beyond its grace.
-const stopServerLimit = 30 * time.Second
+// earlier is the server of an earlier start of the same workload on the same machine that stays, nil for none.
+func (l *Set) earlier(s *server) *server {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.stay, func(one *server) bool {
+		return one.load == s.load && one.host.Name() == s.host.Name()
+	})
+	if i < 0 {
+		return nil
+	}
+	return l.stay[i]
+}
 
-// release stops the servers of a start when nobody holds them any more. One that has ended by itself, and not with its
-// machine, is worth a warning: what was measured without it may mean nothing.
+const (
+	stopServerLimit  = 30 * time.Second // for a server to be gone, beyond its grace
+	keepLimit        = 30 * time.Second // for what it has printed to be kept
+	mostServerOutput = 16 << 20         // of that
+)
+
+// release stops the servers of a start when nobody holds them any more, but those that stay.
 func (l *Set) release(s *Start) {
 	l.mu.Lock()
 	s.users--
 	var over []*server
 	if s.users == 0 {
-		over = s.servers
+		over = slices.DeleteFunc(slices.Clone(s.servers), func(one *server) bool { return !one.started || one.stays })
 	}
 	l.mu.Unlock()
 	for _, one := range slices.Backward(over) {
-		if !one.started {
-			continue
-		}
-		if text := l.stopServer(one); text != "" {
-			l.Record(result.Event{Kind: result.KindWarning, Text: fmt.Sprintf("workload %q: %s", s.name, text)})
-		}
+		l.end(one)
 	}
+}
+
+// end stops a server and keeps what it has printed. One that has ended by itself, and not with its machine, is worth a
+// warning: what was measured without it may mean nothing.
+func (l *Set) end(s *server) {
+	if text := l.stopServer(s); text != "" {
+		l.Record(result.Event{Kind: result.KindWarning, Text: fmt.Sprintf("workload %q: %s", s.load, text)})
+	}
+	if l.Keep != nil && s.Service.Command.Stdout != "" {
+		l.keepOutput(s)
+	}
+}
+
+// keepOutput says what became of what a server has printed.
+func (l *Set) keepOutput(s *server) {
+	e := result.Event{Kind: result.KindNote,
+		Data: map[string]any{"workload": s.load, "vm": s.host.Name(), "start": s.start}}
+	what := fmt.Sprintf("what the server of workload %s on %s printed", s.load, s.host.Name())
+	switch name, n, more, err := l.keep(s); {
+	case err != nil:
+		e.Text, e.Error = what+" could not be kept", firstLine(err.Error())
+		if !errors.Is(err, target.ErrNotAccessible) { // else it went with its machine
+			e.Kind = result.KindWarning
+		}
+	case n == 0:
+		e.Text = what + ": nothing"
+	case more:
+		e.Text = fmt.Sprintf("%s is in %s, the first %s of it", what, name, unit.Bytes(n))
+	default:
+		e.Text = fmt.Sprintf("%s is in %s (%s)", what, name, unit.Bytes(n))
+	}
+	l.Record(e)
+}
+
+// keep copies what a server has printed to where it is kept: a bounded part from the beginning, and whether there was
+// more. Nothing printed makes no file.
+func (l *Set) keep(s *server) (name string, n int64, more bool, err error) {
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(l.root), l.Clock, keepLimit)
+	defer cancel()
+	from, err := s.host.Get(ctx, s.Service.Command.Stdout, 0)
+	if err != nil {
+		return "", 0, false, err
+	}
+	defer from.Close() //nolint:errcheck // read only
+	text := bufio.NewReader(from)
+	if _, err := text.Peek(1); errors.Is(err, io.EOF) {
+		return "", 0, false, nil
+	}
+	to, name, err := l.Keep(s.host.Name(), s.load, s.start)
+	if err != nil {
+		return "", 0, false, err
+	}
+	n, err = io.CopyN(to, text, mostServerOutput)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return "", 0, false, err
+	}
+	_, end := text.Peek(1)
+	return name, n, end == nil, nil
 }
 
 // stopServer returns what is to be said of it.

@@ -86,7 +86,7 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: %w", s.name, err)
 	}
-	s.servers = peers.servers
+	s.servers, s.server = peers.servers, peers.server
 	for i, vm := range vms {
 		spec := common
 		spec.VM, spec.Disks, spec.Seed = vm.Name, hosts[i].Disks(), Seed(o.Seed, i)
@@ -96,8 +96,9 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 			return nil, fmt.Errorf("workload %q: vm %q: %w", s.name, vm.Name, err)
 		}
 		s.jobs = append(s.jobs, &job{vm: vm, host: hosts[i], engine: engine, launch: Launch{
-			Workload: s.name, Engine: load.Generator, Tool: tool, Describe: engine.Describe(), Group: load.Group,
-			VM: vm.Name, Node: vm.Node, Prefill: o.Prefill, Job: prepared,
+			Workload: s.name, Engine: load.Generator, Tool: tool, Server: peers.server,
+			Describe: engine.Describe(), Group: load.Group, VM: vm.Name, Node: vm.Node, Prefill: o.Prefill,
+			Job: prepared,
 		}})
 	}
 	if err := l.enter(s); err != nil {

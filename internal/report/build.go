@@ -93,8 +93,8 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 	length := judged.Seconds()
 	whole := totalsOf(judged, cmp.Or(w.Part(), "whole time"), judged.Start, length, judged.Ops, judged.Values)
 	doc.Workloads = append(doc.Workloads, WorkloadSummary{
-		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Phase: w.Phase,
-		Prefill: w.Prefill, Start: w.Start, End: w.End,
+		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Server: w.Server,
+		Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
 		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes),
 		GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
 	})

@@ -371,15 +371,15 @@ func compareInterval(m compare.Measure) string {
 // compareView is a comparison arranged for the page.
 type compareView struct {
 	*compare.Document
-	Title   string
-	Policy  string
-	Style   template.CSS
-	Groups  []compareGroup
+	Title    string
+	Policy   string
+	Style    template.CSS
+	Groups   []compareGroup
 	Overlays []*overlayView
-	Top     []compareRow // series
-	More    int
-	Single  bool
-	Files   bool // the sides are files
+	Top      []compareRow // series
+	More     int
+	Single   bool
+	Files    bool // the sides are files
 	// Percentiles: some measure is one that was read from histograms.
 	Percentiles bool
 }

@@ -149,6 +149,7 @@ type WorkloadSummary struct {
 	Node                int           `json:"node"`
 	Engine              string        `json:"engine"`
 	Tool                string        `json:"tool"`
+	Server              string        `json:"server,omitempty"`
 	Phase               string        `json:"phase"`
 	Prefill             bool          `json:"prefill,omitempty"`
 	Start               time.Time     `json:"start"`

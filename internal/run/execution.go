@@ -235,6 +235,7 @@ func (x *execution) provision(ctx context.Context) error {
 		Dir: x.folder.Dir(),
 		Loads: loads.New(ctx, loads.Config{
 			Clock: x.req.Clock, Cluster: cluster, Engines: x.engines, Open: x.openOutput, Record: x.record,
+			Keep:      x.folder.ServerWriter,
 			SizeScale: p.View().SizeScale, TimeScale: p.View().TimeScale,
 		}),
 	}

@@ -223,7 +223,8 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 	job := result.RawJob{
 		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill,
 		Phase:  phase,
-		Engine: l.Engine, Tool: l.Tool.Version, Latency: cmp.Or(l.Job.Latency, l.Describe.Latency),
+		Engine: l.Engine, Tool: l.Tool.Version, Server: l.Server.Version,
+		Latency:    cmp.Or(l.Job.Latency, l.Describe.Latency),
 		Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv,
 		Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
 	}

@@ -7,10 +7,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/needs"
@@ -198,7 +201,8 @@ output: {format: lines, records: [{match: '^after (?P<t>[0-9.]+) (?P<n>\d+) echo
 	})
 }
 
-// TestRedis is the same with a server and clients of everyday.
+// TestRedis is the same with a server and clients of everyday: one server on each machine for both starts, whose
+// version and words are kept.
 func TestRedis(t *testing.T) {
 	server := needs.Redis(t)
 	_, err := exec.LookPath("redis-benchmark")
@@ -206,9 +210,11 @@ func TestRedis(t *testing.T) {
 	summary, outputs, events, err := runPeers(t, fmt.Sprintf(`
 server:
   vm_group: Servers
-  command: [%q, --bind, "{address}", --port, "6379", --save, "", --dir, "{folder}"]
+  command: [%[1]q, --bind, "{address}", --port, "6379", --save, "", --dir, "{folder}"]
   ports: [6379]
   ready: {command: [redis-cli, -h, "{address}", ping], match: PONG}
+  version: {command: [%[1]q, --version], match: 'v=([0-9.]+)', oldest: "4.0"}
+  for: run
 command: [redis-benchmark, -h, "{peer}", -n, "2000", -c, "5", -t, set, --csv]
 operations: [{name: set, noun: sets}]
 output: {format: lines, records: [{match: '^"SET","(?P<rate>[0-9.]+)"', final: true, operations: {set: {count: {value: 2000}}}}]}
@@ -217,4 +223,50 @@ output: {format: lines, records: [{match: '^"SET","(?P<rate>[0-9.]+)"', final: t
 	if err != nil || summary.Measured != want || summary.Cleaned != want || len(outputs) != 4 {
 		t.Fatalf("%v: %+v, %d outputs\n%s", err, summary, len(outputs), events)
 	}
+	folder, err := result.Open(summary.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := folder.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range data.Workloads {
+		if !strings.HasPrefix(w.Server, "redis-server ") {
+			t.Errorf("%s on %q: its server is %q", w.Name, w.VM, w.Server)
+		}
+	}
+	kept, err := filepath.Glob(filepath.Join(summary.Dir, "raw", "*", "Asks", "server.out.zst"))
+	if err != nil || len(kept) != 2 {
+		t.Fatalf("%v of the servers' words are kept, %v; want one of each machine", kept, err)
+	}
+	for _, name := range kept {
+		if text := decompressed(t, name); !strings.Contains(text, "Ready to accept connections") {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+	if n := strings.Count(events, "note  what the server of workload Asks on "); n != 2 {
+		t.Errorf("%d notes of servers' words, want 2:\n%s", n, events)
+	}
+	if n := strings.Count(events, "servers of workload Asks: 2 VMs ready"); n != 2 {
+		t.Errorf("%d notes of servers that are ready:\n%s", n, events)
+	}
+}
+
+func decompressed(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dec.Close()
+	text, err := dec.DecodeAll(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

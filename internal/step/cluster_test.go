@@ -388,7 +388,12 @@ func (h *host) Address(context.Context) (string, error) { return "at " + short(h
 // serving is an engine whose load goes to a server on the machines of group B.
 type serving struct {
 	*engine
-	use workload.Peers
+	use   workload.Peers
+	stays bool
+}
+
+func (s serving) CheckServer(_ context.Context, host target.Host, _ workload.Spec) (workload.Tool, error) {
+	return workload.Tool{Version: "db 7.1 of " + short(host.Name())}, nil
 }
 
 func (s serving) Peers(workload.Spec) (workload.Peers, bool, error) { return s.use, true, nil }
@@ -396,6 +401,7 @@ func (s serving) Peers(workload.Spec) (workload.Peers, bool, error) { return s.u
 func (s serving) Server(spec workload.Spec) (workload.Server, error) {
 	return workload.Server{
 		Grace:   5 * time.Second,
+		Stays:   s.stays,
 		Ready:   target.Readiness{Command: target.Command{Argv: []string{"ping " + spec.Address}}},
 		Service: target.Service{Name: spec.Name, Command: target.Command{Argv: []string{"db"}}},
 	}, nil

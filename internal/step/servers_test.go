@@ -3,10 +3,12 @@ package step_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"plimsoll/internal/loads"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/scenario"
@@ -16,7 +18,7 @@ import (
 func served(t *testing.T, use workload.Peers) *bench {
 	b := newBench(t)
 	b.machines()
-	b.env.Loads.Engines["fio"] = serving{b.engine, use}
+	b.env.Loads.Engines["fio"] = serving{engine: b.engine, use: use}
 	b.cluster.mu.Lock()
 	b.cluster.log = nil
 	b.cluster.mu.Unlock()
@@ -85,6 +87,65 @@ func TestServersOnTheSameMachines(t *testing.T) {
 	}
 	if len(b.cluster.services) != 3 {
 		t.Errorf("services %v", b.cluster.services)
+	}
+	b.end()
+}
+
+// A server that stays outlives its workload's starts, serves the next one, is begun anew when it has ended, and goes in
+// the end. Every job knows its version.
+func TestServersStay(t *testing.T) {
+	b := served(t, ofB)
+	b.env.Loads.Engines["fio"] = serving{b.engine, ofB, true}
+	versions := map[string]bool{}
+	open := b.env.Loads.Open
+	b.env.Loads.Open = func(l loads.Launch) (loads.Output, error) {
+		versions[l.Server.Version] = true
+		return open(l)
+	}
+	running := func() (n int) {
+		b.cluster.mu.Lock()
+		defer b.cluster.mu.Unlock()
+		for _, runs := range b.cluster.services {
+			if runs {
+				n++
+			}
+		}
+		return n
+	}
+	start := func() { b.must("workload.Start", scenario.Args{"workload_name": "W", "runtime_secs": 60.0}) }
+	start()
+	all := len(b.cluster.services)
+	if running() != all {
+		t.Fatalf("%d of %d servers run after the first start", running(), all)
+	}
+	start()
+	if running() != all || len(b.cluster.services) != all {
+		t.Errorf("%d servers run after the second start, of %d; want the same %d", running(), len(b.cluster.services),
+			all)
+	}
+	b.cluster.mu.Lock()
+	for name := range b.cluster.services {
+		b.cluster.services[name] = false
+	}
+	b.cluster.mu.Unlock()
+	start()
+	if running() != all || len(b.cluster.services) != 2*all {
+		t.Errorf("%d servers run after the third start, of %d; want %d new ones", running(), len(b.cluster.services), all)
+	}
+	if stopped, remains := b.env.Loads.StopAll(t.Context()); running() != 0 || len(stopped)+len(remains) != 0 {
+		t.Errorf("%d servers run in the end; %q, %q", running(), stopped, remains)
+	}
+	if want := map[string]bool{"db 7.1 of 7_B_0000": true}; !maps.Equal(versions, want) {
+		t.Errorf("versions %v, want %v", versions, want)
+	}
+	warnings := 0
+	for _, e := range b.events {
+		if strings.Contains(e, "had ended before it was stopped") {
+			warnings++
+		}
+	}
+	if warnings != all {
+		t.Errorf("%d warnings of %d servers that have ended:\n%s", warnings, all, strings.Join(b.events, "\n"))
 	}
 	b.end()
 }
@@ -165,7 +226,7 @@ func TestServersNeed(t *testing.T) {
 	b := newBench(t)
 	b.must("vm_group.CloneFromTemplate", scenario.Args{"vm_group_name": "A"})
 	b.must("vm_group.PowerOn", scenario.Args{"vm_group_name": "A"})
-	b.env.Loads.Engines["fio"] = serving{b.engine, workload.Peers{Group: "B", Served: true}}
+	b.env.Loads.Engines["fio"] = serving{engine: b.engine, use: workload.Peers{Group: "B", Served: true}}
 	err := b.do("workload.Start", scenario.Args{"workload_name": "W", "runtime_secs": 60.0})
 	if err == nil || !strings.Contains(err.Error(), "its server") || !strings.Contains(err.Error(), `"B"`) {
 		t.Errorf("a group that has no machines yet: %v", err)

@@ -86,7 +86,7 @@ func (d design) covers(seed uint64, n int) (Count, error) {
 // silent counts how often an interval misses the truth and no warning of order or dependence says why it may.
 func (d design) silent(seed uint64, n int) (Count, error) {
 	return d.count(seed, 62, n, func(k effect.Comparison) (bool, bool) {
-		return true, k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1 + d.effect) && len(k.Sequence.Warnings) == 0
+		return true, k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1+d.effect) && len(k.Sequence.Warnings) == 0
 	})
 }
 
@@ -239,7 +239,7 @@ func (d design) silentAtAll(seed uint64, n int) (c Count, err error) {
 		if err != nil {
 			return c, err
 		}
-		if c.Of++; k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1 + d.effect) && len(k.Warnings) == 0 {
+		if c.Of++; k.Ratio.Interval.Valid() && !k.Ratio.Interval.Contains(1+d.effect) && len(k.Warnings) == 0 {
 			c.Hits++
 		}
 	}

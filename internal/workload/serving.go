@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"time"
 
 	"plimsoll/internal/target"
@@ -15,6 +16,8 @@ type Peering interface {
 	// Address are the peer's, Config and Name the workload's. It is pure, as Command is, and asked only when
 	// Peers.Served.
 	Server(Spec) (Server, error)
+	// CheckServer is Check for that program, on a peer; a zero Tool when there is no way to learn its version.
+	CheckServer(context.Context, target.Host, Spec) (Tool, error)
 }
 
 // Peers are the machines that a load goes to.
@@ -33,8 +36,9 @@ type Peer struct {
 
 // Server is a program that is kept running on a machine while a workload runs.
 type Server struct {
-	Service target.Service
+	Service target.Service    // its output goes to one file, Command.Stdout
 	Files   map[string][]byte // put there before it is started
 	Ready   target.Readiness
 	Grace   time.Duration // to end by itself when it is asked to; 0: it is not asked
+	Stays   bool          // when the workload has ended, for its next start and for other workloads, until the teardown
 }

@@ -65,6 +65,11 @@ func (e engine) Server(s workload.Spec) (workload.Server, error) {
 	return workload.Server{}, fmt.Errorf("workload %q: servers are not run on a simulated cluster", s.Name)
 }
 
+// CheckServer implements workload.Peering.
+func (e engine) CheckServer(context.Context, target.Host, workload.Spec) (workload.Tool, error) {
+	return workload.Tool{}, nil
+}
+
 // Run implements workload.Engine.
 func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
 	name := job.Command.Label

@@ -64,7 +64,21 @@ func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spe
 	if err != nil {
 		return workload.Tool{}, err
 	}
-	program := c.command[0].of
+	return find(ctx, host, c.command[0].of, c.version)
+}
+
+// CheckServer implements workload.Peering.
+func (Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
+	spec.Disks = nil // the load's are others
+	c, err := parseConfig(spec)
+	if err != nil || c.server.version == nil {
+		return workload.Tool{}, err
+	}
+	return find(ctx, host, c.server.command[0].of, c.server.version)
+}
+
+// find finds a program on the host and its version, v being nil where nothing says how.
+func find(ctx context.Context, host target.Host, program string, v *version) (workload.Tool, error) {
 	fail := func(format string, args ...any) (workload.Tool, error) {
 		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", program, host.Name(), fmt.Errorf(format, args...))
 	}
@@ -76,13 +90,12 @@ func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spe
 			return fail("%w", err)
 		}
 		if found = strings.TrimSpace(text); exit.Code != 0 || found == "" {
-			return fail("not found; install it in the VMs of the workload, or name its path under command:")
+			return fail("not found; install it in the VMs that are to run it, or name its path under command:")
 		}
 	}
-	if c.version == nil {
+	if v == nil {
 		return workload.Tool{Path: found}, nil
 	}
-	v := c.version
 	text, exit, err := workload.Ask(ctx, host, v.command, askFile, program+" version", true)
 	if err != nil {
 		return fail("version: %w", err)

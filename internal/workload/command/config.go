@@ -76,7 +76,7 @@ func (c *config) read(root *yaml.Node) {
 		member{"files", false, func(n *yaml.Node) { c.readFiles(n, "files", &c.program) }},
 		member{"server", false, c.readServer},
 		member{"options", false, c.readOptions},
-		member{"version", false, c.readVersion},
+		member{"version", false, func(n *yaml.Node) { c.version = c.readVersion(n, "version") }},
 		member{"concurrency", false, func(n *yaml.Node) {
 			v, err := strconv.Atoi(n.Value)
 			if err != nil || n.Tag != "!!int" || v < 1 || v > maxDepth {
@@ -122,9 +122,9 @@ func (c *config) set(settings []scenario.Setting) {
 	}
 }
 
-func (c *config) readVersion(n *yaml.Node) {
+func (c *config) readVersion(n *yaml.Node, what string) *version {
 	v := &version{}
-	c.mapping(n, "version",
+	c.mapping(n, what,
 		member{"command", true, func(n *yaml.Node) {
 			c.list(n, "version: command", maxArguments, func(e *yaml.Node) {
 				if t, ok := c.text(e, "an argument"); ok {
@@ -132,22 +132,22 @@ func (c *config) readVersion(n *yaml.Node) {
 				}
 			})
 			if n.Kind == yaml.SequenceNode && (len(n.Content) == 0 || n.Content[0].Value == "") {
-				c.object(n, "version: command is empty; write [program, --version]")
+				c.object(n, "%s: command is empty; write [program, --version]", what)
 			}
 		}},
 		member{"match", true, func(n *yaml.Node) {
-			if v.match = c.pattern(n, "version: match"); v.match != nil && v.match.NumSubexp() != 1 {
-				c.object(n, "version: match must have one group (...) around the version, not %d", v.match.NumSubexp())
+			if v.match = c.pattern(n, what+": match"); v.match != nil && v.match.NumSubexp() != 1 {
+				c.object(n, "%s: match must have one group (...) around the version, not %d", what, v.match.NumSubexp())
 			}
 		}},
 		member{"oldest", false, func(n *yaml.Node) {
-			if t, ok := c.text(n, "version: oldest"); ok {
+			if t, ok := c.text(n, what+": oldest"); ok {
 				if v.oldest = t; numbersOf(t) == nil {
-					c.object(n, "version: oldest must be numbers with dots between, like \"1.0\", not %q", t)
+					c.object(n, "%s: oldest must be numbers with dots between, like \"1.0\", not %q", what, t)
 				}
 			}
 		}})
-	c.version = v
+	return v
 }
 
 // name reads the name of an operation or measure, which nothing else has.

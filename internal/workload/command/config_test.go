@@ -163,6 +163,19 @@ func TestCheckTool(t *testing.T) {
 				c.version, c.refused)
 		}
 	}
+	for printed, want := range map[string]string{"version 2.1": "sh 2.1", "version 1": "", "none": ""} {
+		served := fmt.Appendf(nil, "server: {command: [sh], version: {command: [echo, %q], match: 'version ([0-9.]+)', "+
+			"oldest: \"2\"}}%s", printed, tool("client", "", "1"))
+		if got, err := (Engine{}).CheckServer(t.Context(), host, specOf("s.yml", served)); got.Version != want ||
+			(err == nil) != (want != "") {
+			t.Errorf("a server that prints %q: %+v, %v; want version %q", printed, got, err, want)
+		}
+	}
+	unsaid := append([]byte("server: {command: [no-such-program]}"), tool("client", "", "1")...)
+	got, err := Engine{}.CheckServer(t.Context(), host, specOf("s.yml", unsaid))
+	if got != (workload.Tool{}) || err != nil {
+		t.Errorf("a server whose version nothing tells: %+v, %v", got, err)
+	}
 	if left, err := os.ReadDir(host.Dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -21,6 +22,9 @@ var _ workload.Peering = Engine{}
 const (
 	maxPorts  = 32
 	stopGrace = 10 * time.Second // for a server to end by itself
+
+	// How long a server runs: a start of its workload, or from the first of them until the teardown.
+	forStart, forRun = "start", "run"
 )
 
 // server is where the load goes: machines of another group, the program's own, or both.
@@ -31,6 +35,8 @@ type server struct {
 	ports   []int
 	ready   *ready
 	stop    time.Duration
+	version *version
+	stays   bool
 }
 
 // ready is how it is told that the server can be used.
@@ -42,14 +48,20 @@ type ready struct {
 
 func (c *config) readServer(n *yaml.Node) {
 	s := &server{program: program{files: map[string]string{}}, at: n, stop: stopGrace}
-	var readyAt *yaml.Node
+	about := map[string]*yaml.Node{} // a program that is started, by what says it
 	c.mapping(n, "server",
 		member{"vm_group", false, func(n *yaml.Node) { s.group, _ = c.text(n, "server: vm_group") }},
 		member{"command", false, func(n *yaml.Node) { c.readCommand(n, "server: command", &s.program) }},
 		member{"env", false, func(n *yaml.Node) { c.readEnv(n, "server: env", &s.program) }},
 		member{"files", false, func(n *yaml.Node) { c.readFiles(n, "server: files", &s.program) }},
 		member{"ports", false, func(n *yaml.Node) { s.ports = c.readPorts(n) }},
-		member{"ready", false, func(n *yaml.Node) { readyAt = n; s.ready = c.readReady(n) }},
+		member{"ready", false, func(n *yaml.Node) { about["ready"], s.ready = n, c.readReady(n) }},
+		member{"version", false, func(n *yaml.Node) {
+			about["version"], s.version = n, c.readVersion(n, "server: version")
+		}},
+		member{"for", false, func(n *yaml.Node) {
+			about["for"], s.stays = n, c.choice(n, "server: for", forStart, forRun) == forRun
+		}},
 		member{"stop", false, func(n *yaml.Node) { s.stop = c.duration(n, "server: stop") }})
 	if n.Kind != yaml.MappingNode {
 		return
@@ -61,8 +73,10 @@ func (c *config) readServer(n *yaml.Node) {
 	case s.group != "" && len(s.ports) == 0:
 		c.object(n, "server lacks \"ports\"; name those on which it is reached: no others are on every target")
 	}
-	if readyAt != nil && len(s.command) == 0 {
-		c.object(readyAt, "server: ready is about a program that is started, and there is no command:")
+	for _, what := range slices.Sorted(maps.Keys(about)) {
+		if len(s.command) == 0 {
+			c.object(about[what], "server: %s is about a program that is started, and there is no command:", what)
+		}
 	}
 }
 
@@ -122,7 +136,11 @@ func (s *server) words() string {
 	if len(s.command) == 0 {
 		return fmt.Sprintf("its load goes to %s%s, where a server runs already", where, at)
 	}
-	return fmt.Sprintf("its server, %s, runs on %s while it runs%s", path.Base(s.command[0].of), where, at)
+	long := "while it runs"
+	if s.stays {
+		long = "from its first start until the teardown"
+	}
+	return fmt.Sprintf("its server, %s, runs on %s %s%s", path.Base(s.command[0].of), where, long, at)
 }
 
 // Peers implements workload.Peering.
@@ -157,7 +175,7 @@ func (Engine) Server(spec workload.Spec) (workload.Server, error) {
 				Listens: s.ports, Dials: s.ports},
 		},
 		Files: map[string][]byte{},
-		Grace: s.stop,
+		Grace: s.stop, Stays: s.stays,
 	}
 	for name, content := range s.files {
 		out.Files[f.fileOf(name)] = []byte(content)

@@ -24,6 +24,8 @@ server:
   ports: [7000, 7001]
   ready: {command: [db-ping, "{address}"], match: '^ok$', within: 20s}
   stop: 3s
+  version: {command: [db, --version], match: 'v([0-9.]+)', oldest: "7.0"}
+  for: run
 options: {cache: 1G}
 command: [bench, "{peer 7000}", "{peer}", "{peers}", "{peers 7001}", "{disk}"]
 operations: [{name: a, noun: as}]
@@ -67,7 +69,7 @@ func TestServer(t *testing.T) {
 	if diff := cmp.Diff(want, job.Command); diff != "" {
 		t.Error(diff)
 	}
-	if want := []string{`its server, db, runs on the VMs of group "DB" while it runs, TCP port 7000, 7001`}; !slices.Equal(
+	if want := []string{`its server, db, runs on the VMs of group "DB" from its first start until the teardown, TCP port 7000, 7001`}; !slices.Equal(
 		job.Notes,
 		want,
 	) {
@@ -116,6 +118,7 @@ func TestServer(t *testing.T) {
 			Within: 20 * time.Second,
 		},
 		Grace: 3 * time.Second,
+		Stays: true,
 	}
 	same := cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })
 	if diff := cmp.Diff(wanted, got, same); diff != "" {
