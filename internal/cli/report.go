@@ -35,7 +35,7 @@ func (a *app) reportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "report RUN", Short: "Print the report of a run as HTML, JSON, CSV or Markdown", Args: args(1, 1, "run"),
 		Long: "Report makes the report of a run from its folder alone; the target is not needed. What was measured " +
-			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of an experiment " +
+			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing. Of an experiment " +
 			"there is no CSV, and text besides.\n\n" + runHelp,
 		Example: `  plimsoll report latest --output report.html
   plimsoll report latest -o md
@@ -66,11 +66,44 @@ func (a *app) report(run string, to output, again bool) error {
 	if err := a.complete(folder, again); err != nil {
 		return err
 	}
-	doc, err := report.Build(folder)
+	doc, err := a.document("report", folder)
 	if err != nil {
-		return exit.Errorf(exit.Failed, "", "report: %w", err)
+		return err
 	}
 	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+}
+
+// document is the report of a run; of one that goes on, what there is so far, which leaves its folder as it is.
+func (a *app) document(phase string, folder *result.Folder) (*report.Document, error) {
+	if folder.Manifest().Status != result.StatusExecuting {
+		doc, err := report.Build(folder)
+		if err != nil {
+			return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+		}
+		return doc, nil
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	store, problem := collect.OpenMetricsSoFar(ctx, folder)
+	data, err := collect.SoFar(ctx, folder, store)
+	if store != nil {
+		err = errors.Join(err, store.Close())
+	}
+	if ctx.Err() != nil {
+		return nil, exit.Errorf(exit.Interrupted, "", "%s: %w", phase, context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	if problem != nil { // before its first point there may be no database that can be opened
+		data.Problems = append(data.Problems, problem.Error())
+	}
+	doc, err := report.BuildSoFar(folder, data)
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	doc.Problems = append(doc.Problems, data.Problems...)
+	return doc, nil
 }
 
 // complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as
@@ -79,14 +112,18 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 	_, dataErr := folder.Data()
 	_, findingsErr := folder.Findings()
 	m := folder.Manifest()
+	if m.Status == result.StatusExecuting {
+		visible.Fprintf(a.err, "warning: report: %s is going on: the report shows what there is so far\n", m.RunID)
+		return nil
+	}
 	settled := m.Collected.State != "pending" && m.Status != result.StatusInterrupted
 	if dataErr == nil && findingsErr == nil && settled && !again {
 		return nil
 	}
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
-		visible.Fprintf(a.err, "warning: report: %s is going on: the report shows what has been collected so far\n",
-			m.RunID)
+		visible.Fprintf(a.err, "warning: report: another process is collecting %s: the report shows what there is "+
+			"so far\n", m.RunID)
 		return nil
 	case errors.Is(err, fs.ErrPermission):
 		visible.Fprintf(a.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(),

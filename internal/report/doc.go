@@ -27,6 +27,7 @@ const FormatVersion = 2
 // Input is everything a report is made from.
 type Input struct {
 	Manifest result.Manifest
+	Labels   result.Labels
 	Data     *result.Data // nil when nothing was collected
 	Findings []result.Finding
 	Events   []result.Event
@@ -57,6 +58,7 @@ type Document struct {
 	Marks       []result.Mark     `json:"marks"`
 	Workloads   []WorkloadSummary `json:"workloads"`
 	VMs         []result.VM       `json:"vms"`
+	Labels      *result.Labels    `json:"labels,omitempty"`
 	Manifest    result.Manifest   `json:"manifest"` // description left out: it is not sanitised
 	Plan        json.RawMessage   `json:"plan,omitempty"`
 	Journal     []result.Event    `json:"journal"`
