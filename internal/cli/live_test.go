@@ -97,7 +97,8 @@ func TestReportOfALiveRun(t *testing.T) {
 				t.Errorf("%v lacks %q:\n%.3000s", c.args, want, out)
 			}
 		}
-		if c.args[0] == "report" && !strings.Contains(errs.String(), "is going on: the report shows what there is so far") {
+		const warned = "is going on: the report shows what there is so far"
+		if c.args[0] == "report" && !strings.Contains(errs.String(), warned) {
 			t.Errorf("%v warns %q", c.args, errs)
 		}
 	}

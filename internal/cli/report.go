@@ -31,27 +31,32 @@ var formats = map[string]func(io.Writer, *report.Document) error{
 
 func (a *app) reportCommand() *cobra.Command {
 	var to output
-	var again bool
+	var again, redact bool
 	c := &cobra.Command{
 		Use: "report RUN", Short: "Print the report of a run as HTML, JSON, CSV or Markdown", Args: args(1, 1, "run"),
 		Long: "Report makes the report of a run from its folder alone; the target is not needed. What was measured " +
-			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing. Of an experiment " +
-			"there is no CSV, and text besides.\n\n" + runHelp,
+			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing.\n\nWith --redact, names of hosts and users, addresses, serial numbers, the kernel's command line and paths under home are\nreplaced wherever they stand, for reports that leave the house; the run folder stays as it is.\n\nOf an experiment " +
+			"there is no CSV.\n\n" + runHelp,
 		Example: `  plimsoll report latest --output report.html
   plimsoll report latest -o md
   plimsoll report plimsoll-runs/20261121-204500-db-colocation-7f3a -o csv --output run.csv`,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.report(given[0], to, again)
+			return a.report(given[0], to, again, redact)
 		},
 	}
 	to.register(c, "html", "csv", "json", "md")
 	c.Flags().BoolVar(&again, "again", false, "collect and analyse anew, from the raw output and the metrics")
+	c.Flags().BoolVar(&redact, "redact", false, "replace what names a host, an address, a disk or a user")
 	return c
 }
 
-func (a *app) report(run string, to output, again bool) error {
+func (a *app) report(run string, to output, again, redact bool) error {
 	if dir, ok := a.findExperiment(run); ok {
+		if redact {
+			return exit.Usagef("make a report of each of its runs: plimsoll report RUN --redact",
+				"report: --redact: the result of an experiment links to the folders of its runs, and those are as they were")
+		}
 		return a.reportExperiment(dir, to)
 	}
 	write, err := formatOf(a, "report", to, formats)
@@ -63,12 +68,19 @@ func (a *app) report(run string, to output, again bool) error {
 		return err
 	}
 	defer folder.Close()
+	if _, beside := inside(folder.Dir(), to.file); redact && to.file != "" && beside {
+		return exit.Usagef("write it elsewhere, and hand on that file alone",
+			"report: --redact: beside %q lie raw output and logs, which are as they were", to.file)
+	}
 	if err := a.complete(folder, again); err != nil {
 		return err
 	}
 	doc, err := a.document("report", folder)
 	if err != nil {
 		return err
+	}
+	if redact {
+		doc = report.Redacted(doc, folder.Dir())
 	}
 	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }

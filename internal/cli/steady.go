@@ -455,7 +455,7 @@ func seriesNames(data *result.Data) []string {
 }
 
 // judgedTimes are the times over which a series is looked at, and in words what they leave out: those by which the
-// workload is judged whose series it is, or else the workloads of its group of VMs; the run phase for one of no workload.
+// workload is judged whose series it is, or else the workloads of its group of VMs; the run phase where there is none.
 func judgedTimes(s result.Series, group string, data *result.Data) (times []result.Span, of string) {
 	group = cmp.Or(s.Group, group)
 	for _, vm := range data.VMs {

@@ -42,6 +42,7 @@ type Document struct {
 	Summary     string            `json:"summary,omitempty"`
 	Description template.HTML     `json:"description_html,omitempty"` // allowed elements only
 	Scaled      string            `json:"scaled,omitempty"`           // empty when neither time nor size was
+	Redacted    string            `json:"redacted,omitempty"`         // a sentence when names were replaced
 	Simulated   string            `json:"simulated,omitempty"`        // a sentence when no number is about anything real
 	Unfinished  string            `json:"unfinished,omitempty"`       // a sentence when the run did not come to its end
 	Start       time.Time         `json:"start"`

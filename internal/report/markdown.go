@@ -107,7 +107,7 @@ func plainText(s string) string {
 }
 
 func (m *markdown) head(doc *Document) {
-	for _, first := range []string{doc.Simulated, doc.Scaled} {
+	for _, first := range []string{doc.Redacted, doc.Simulated, doc.Scaled} {
 		if first != "" {
 			m.line("**%s**\n", first)
 		}
