@@ -10,6 +10,8 @@ type Fact struct {
 	Kind    FactKind `json:"kind,omitempty"`    // what Number is; "" for facts that no analysis works with
 	Number  float64  `json:"number,omitempty"`  // in the unit that Kind ends in
 	Across  Across   `json:"across,omitempty"`
+	// Identifies says whom or what the value names, so that a reader can leave it out; "" when nobody in particular.
+	Identifies Identity `json:"identifies,omitempty"`
 }
 
 // FactKind says what a fact is about where an analysis works with it. Its name ends in the unit of the fact's number.
@@ -43,6 +45,26 @@ const (
 	MustAgree Across = "must_agree" // the comparison says nothing unless the difference was declared
 	Volatile  Across = "volatile"   // nothing: it differs between any two runs
 )
+
+// Identity is a kind of thing that a value names, apart from all others of that kind.
+type Identity string
+
+// What a value may name.
+const (
+	Host        Identity = "host"         // a machine or a cluster
+	Address     Identity = "address"      // in a network
+	Serial      Identity = "serial"       // of a machine, a disk or one start of a system: numbers, WWNs, UUIDs
+	CommandLine Identity = "command_line" // of a kernel
+	User        Identity = "user"
+	Path        Identity = "path" // of a file or a folder
+)
+
+// identities are those of facts that were recorded before it was said in the fact, by group and name.
+var identities = map[string]Identity{
+	"host/name": Host, "host/kernel command line": CommandLine, "host/boot": Serial, "host/user": User,
+	"storage/folder": Path, "limits/processes tracked in": Path, "limits/CPU limits in": Path,
+	"limits/memory limits in": Path,
+}
 
 // Find returns the known facts of a kind, in order.
 func Find(facts []Fact, kind FactKind) (found []Fact) {

@@ -258,6 +258,24 @@ func (f *Folder) Data() (*Data, error) {
 	return d, nil
 }
 
+// Workloads reads the workloads of the collected data alone, for lists of many runs.
+func (f *Folder) Workloads() ([]Workload, error) {
+	var part struct {
+		Version   int        `json:"version"`
+		Workloads []Workload `json:"workloads"`
+	}
+	if _, err := f.readJSON(dataFile, &part); err != nil {
+		return nil, err
+	}
+	d := Data{Version: part.Version, Workloads: part.Workloads}
+	if err := d.upgrade([]byte("{}")); err != nil { // there are no series to upgrade
+		return nil, fmt.Errorf("run folder: %s: %w", dataFile, err)
+	}
+	d.tellWindows()
+	d.judgeByWindows()
+	return d.Workloads, nil
+}
+
 // findingsDoc is findings.json.
 type findingsDoc struct {
 	Version  int       `json:"version"`

@@ -11,6 +11,7 @@
 //	work/             disks and working folders of local machines; removed by teardown or clean-up
 //	data.json         Data: panels, workloads, heat maps; collected from metrics/ and raw/, can be made again
 //	findings.json     version and []Finding
+//	labels.json       Labels: what people call the run
 //	report.html       the report
 //
 // The package stores and reads; it computes nothing. Reading a damaged folder returns what can be read and a list of

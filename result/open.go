@@ -118,7 +118,8 @@ func looksLikeRun(dir string) bool {
 type Entry struct {
 	Dir      string   `json:"dir"`
 	Manifest Manifest `json:"manifest"` // Status as Folder.Manifest gives it
-	Bytes    int64    `json:"bytes"`    // allocated or logical size, whichever is smaller, of everything in the folder
+	Labels   Labels   `json:"labels"`
+	Bytes    int64    `json:"bytes"` // allocated or logical size, whichever is smaller, of everything in the folder
 	Problem  string   `json:"problem,omitempty"`
 }
 
@@ -160,7 +161,11 @@ func List(root string) ([]Entry, error) {
 			e.Manifest.RunID, e.Problem = filepath.Base(dir), err.Error()
 		} else {
 			e.Manifest = f.Manifest()
-			e.Problem = strings.Join(f.Problems(), "; ")
+			problems := f.Problems()
+			if e.Labels, err = ReadLabels(dir); err != nil {
+				problems = append(problems, err.Error())
+			}
+			e.Problem = strings.Join(problems, "; ")
 		}
 		list = append(list, e)
 	}

@@ -61,8 +61,14 @@ func (j *RawJob) upgrade() {
 	}
 }
 
-// upgrade says of the facts of version 1, which were texts alone, what they are.
+// upgrade says of the facts of version 1, which were texts alone, what they are, and of all that were recorded before it
+// was kept what they name.
 func (m *Manifest) upgrade() {
+	for i := range m.Environment {
+		if f := &m.Environment[i]; f.Identifies == "" {
+			f.Identifies = identities[f.Group+"/"+f.Name]
+		}
+	}
 	if m.Version != 1 {
 		return
 	}

@@ -212,7 +212,7 @@ func (a *app) historyRuns(given []string) ([]*result.Folder, error) {
 		folders = append(folders, f)
 	}
 	slices.SortFunc(folders, func(x, y *result.Folder) int {
-		return x.Manifest().Created.Compare(y.Manifest().Created)
+		return made(x.Dir(), x.Manifest()).Compare(made(y.Dir(), y.Manifest()))
 	})
 	return folders, nil
 }

@@ -36,7 +36,7 @@ func (a *app) resumeCommand() *cobra.Command {
 up first), and those that failed. Runs that have measured are kept. The scenario is the copy in the experiment's
 folder, with the values, target and scales the experiment was begun with.
 
-An EXPERIMENT is its identity or the beginning of it, the path of its folder, or "latest".`,
+An EXPERIMENT is its identity, its name or the beginning of either, the path of its folder, or "latest".`,
 		Example:           "  plimsoll resume latest",
 		ValidArgsFunction: a.completeExperiment,
 		RunE:              func(_ *cobra.Command, given []string) error { return a.resume(given[0], rf) },
@@ -57,8 +57,18 @@ func (a *app) completeExperiment(*cobra.Command, []string, string) ([]string, co
 	return names, cobra.ShellCompDirectiveDefault
 }
 
-// findExperiment returns the folder of an experiment as the user names it; ok is false when there is none.
+// findExperiment returns the folder of an experiment as the user names it; ok is false when there is none, or when a
+// run may be meant as well.
 func (a *app) findExperiment(given string) (dir string, ok bool) {
+	runs, err := result.Folders(a.runsDir)
+	if err != nil {
+		return "", false
+	}
+	return a.findExperimentAmong(given, runs)
+}
+
+// findExperimentAmong finds an experiment where these other folders may be meant, too.
+func (a *app) findExperimentAmong(given string, others []string) (dir string, ok bool) {
 	if strings.ContainsRune(given, filepath.Separator) {
 		return given, experiment.Is(given)
 	}
@@ -69,16 +79,8 @@ func (a *app) findExperiment(given string) (dir string, ok bool) {
 	if given == "latest" {
 		return a.latestExperiment(dirs)
 	}
-	var found []string
-	for _, d := range dirs {
-		if filepath.Base(d) == given {
-			return d, true
-		}
-		if strings.HasPrefix(filepath.Base(d), given) {
-			found = append(found, d)
-		}
-	}
-	if len(found) != 1 {
+	found := matching(given, slices.Concat(dirs, others))
+	if len(found) != 1 || !slices.Contains(dirs, found[0]) {
 		return "", false
 	}
 	return found[0], true
@@ -94,7 +96,7 @@ func (a *app) latestExperiment(dirs []string) (string, bool) {
 	})
 	entries, err := result.List(a.runsDir)
 	later := slices.ContainsFunc(entries, func(e result.Entry) bool {
-		return made(e).After(experiment.Touched(newest))
+		return made(e.Dir, e.Manifest).After(experiment.Touched(newest))
 	})
 	return newest, err == nil && !later
 }
@@ -132,6 +134,11 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 		return exit.Errorf(exit.Failed, "", "run: %w", err)
 	}
 	defer folder.Close()
+	if !rf.labels.Empty() {
+		if _, err := result.ChangeLabels(folder.Dir(), func(l *result.Labels) { *l = rf.labels }); err != nil {
+			return exit.Errorf(exit.Failed, "", "run: %w", err)
+		}
+	}
 	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), %s\n", id, unit.Plural(len(r.Sequence), "run"),
 		unit.Plural(len(r.Cells), "combination"), unit.Plural(r.Repeats, "repeat"), progress.Lasts(estimate, unknown))
 	return a.conduct(stop, folder, limit)
@@ -175,7 +182,7 @@ func (a *app) resume(given string, rf runFlags) error {
 	if err != nil {
 		return err
 	}
-	dir, ok := a.findExperiment(given)
+	dir, ok := a.findExperimentAmong(given, nil) // a run cannot be meant
 	if !ok {
 		return exit.Errorf(exit.Failed, `plimsoll runs list shows experiments; a single run cannot be resumed`,
 			"resume: no experiment %q in %q", given, a.runsDir)

@@ -31,27 +31,32 @@ var formats = map[string]func(io.Writer, *report.Document) error{
 
 func (a *app) reportCommand() *cobra.Command {
 	var to output
-	var again bool
+	var again, redact bool
 	c := &cobra.Command{
 		Use: "report RUN", Short: "Print the report of a run as HTML, JSON, CSV or Markdown", Args: args(1, 1, "run"),
 		Long: "Report makes the report of a run from its folder alone; the target is not needed. What was measured " +
-			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of an experiment " +
-			"there is no CSV, and text besides.\n\n" + runHelp,
+			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing.\n\nWith --redact, names of hosts and users, addresses, serial numbers, the kernel's command line and paths under home are\nreplaced wherever they stand, for reports that leave the house; the run folder stays as it is.\n\nOf an experiment " +
+			"there is no CSV.\n\n" + runHelp,
 		Example: `  plimsoll report latest --output report.html
   plimsoll report latest -o md
   plimsoll report plimsoll-runs/20261121-204500-db-colocation-7f3a -o csv --output run.csv`,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.report(given[0], to, again)
+			return a.report(given[0], to, again, redact)
 		},
 	}
 	to.register(c, "html", "csv", "json", "md")
 	c.Flags().BoolVar(&again, "again", false, "collect and analyse anew, from the raw output and the metrics")
+	c.Flags().BoolVar(&redact, "redact", false, "replace what names a host, an address, a disk or a user")
 	return c
 }
 
-func (a *app) report(run string, to output, again bool) error {
+func (a *app) report(run string, to output, again, redact bool) error {
 	if dir, ok := a.findExperiment(run); ok {
+		if redact {
+			return exit.Usagef("make a report of each of its runs: plimsoll report RUN --redact",
+				"report: --redact: the result of an experiment links to the folders of its runs, and those are as they were")
+		}
 		return a.reportExperiment(dir, to)
 	}
 	write, err := formatOf(a, "report", to, formats)
@@ -63,14 +68,54 @@ func (a *app) report(run string, to output, again bool) error {
 		return err
 	}
 	defer folder.Close()
+	if _, beside := inside(folder.Dir(), to.file); redact && to.file != "" && beside {
+		return exit.Usagef("write it elsewhere, and hand on that file alone",
+			"report: --redact: beside %q lie raw output and logs, which are as they were", to.file)
+	}
 	if err := a.complete(folder, again); err != nil {
 		return err
 	}
-	doc, err := report.Build(folder)
+	doc, err := a.document("report", folder)
 	if err != nil {
-		return exit.Errorf(exit.Failed, "", "report: %w", err)
+		return err
+	}
+	if redact {
+		doc = report.Redacted(doc, folder.Dir())
 	}
 	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+}
+
+// document is the report of a run; of one that goes on, what there is so far, which leaves its folder as it is.
+func (a *app) document(phase string, folder *result.Folder) (*report.Document, error) {
+	if folder.Manifest().Status != result.StatusExecuting {
+		doc, err := report.Build(folder)
+		if err != nil {
+			return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+		}
+		return doc, nil
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	store, problem := collect.OpenMetricsSoFar(ctx, folder)
+	data, err := collect.SoFar(ctx, folder, store)
+	if store != nil {
+		err = errors.Join(err, store.Close())
+	}
+	if ctx.Err() != nil {
+		return nil, exit.Errorf(exit.Interrupted, "", "%s: %w", phase, context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	if problem != nil { // before its first point there may be no database that can be opened
+		data.Problems = append(data.Problems, problem.Error())
+	}
+	doc, err := report.BuildSoFar(folder, data)
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	doc.Problems = append(doc.Problems, data.Problems...)
+	return doc, nil
 }
 
 // complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as
@@ -79,14 +124,18 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 	_, dataErr := folder.Data()
 	_, findingsErr := folder.Findings()
 	m := folder.Manifest()
+	if m.Status == result.StatusExecuting {
+		visible.Fprintf(a.err, "warning: report: %s is going on: the report shows what there is so far\n", m.RunID)
+		return nil
+	}
 	settled := m.Collected.State != "pending" && m.Status != result.StatusInterrupted
 	if dataErr == nil && findingsErr == nil && settled && !again {
 		return nil
 	}
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
-		visible.Fprintf(a.err, "warning: report: %s is going on: the report shows what has been collected so far\n",
-			m.RunID)
+		visible.Fprintf(a.err, "warning: report: another process is collecting %s: the report shows what there is "+
+			"so far\n", m.RunID)
 		return nil
 	case errors.Is(err, fs.ErrPermission):
 		visible.Fprintf(a.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(),

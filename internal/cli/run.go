@@ -31,6 +31,7 @@ type runFlags struct {
 	once  bool // one run of a scenario that holds an experiment
 	limit string
 	sheet []string // promises of the device's maker
+	labelFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -49,6 +50,7 @@ once; "plimsoll cleanup" then removes what remains.
 ` + sheetHelp,
 		Example: `  plimsoll run db-colocation --time-scale 0.02 --size-scale 0.002
   plimsoll run ./my-scenario --nodes 4 --set iops=500 --time-limit 30m
+  plimsoll run ./my-scenario --name before-upgrade --tag nightly --note "old firmware"
   plimsoll run ./my-scenario --keep --json`,
 		Args:              args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
@@ -61,12 +63,16 @@ once; "plimsoll cleanup" then removes what remains.
 		"variables' own values")
 	c.Flags().StringVar(&rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
 	c.Flags().StringArrayVar(&rf.sheet, "data-sheet", nil, sheetUsage)
+	rf.labelFlags.register(c)
 	return c
 }
 
 func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) error {
 	limit, err := timeLimit(rf.limit)
 	if err != nil {
+		return err
+	}
+	if err := rf.check(a, "run"); err != nil {
 		return err
 	}
 	sheet, err := a.dataSheet(rf.sheet)
@@ -131,7 +137,8 @@ func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf ru
 	stop.about(filepath.Join(root, id))
 	return run.Request{
 		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(p.facts.Simulated),
-		Source: source, Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
+		Source: source, Labels: rf.labels,
+		Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
 		Options: p.options, Engines: a.drivers.ByName(), Clock: p.clock, Keep: rf.keep, Limit: limit,
 		Finish: []func(context.Context, *result.Folder, *result.Data) error{judge},
 	}

@@ -20,14 +20,9 @@ import (
 )
 
 func (a *app) runsCommand() *cobra.Command {
-	list := &cobra.Command{
-		Use: "list", Short: "List the runs, newest first", Args: args(0, 0, "argument"),
-		Example: "  plimsoll runs list --json",
-		RunE:    func(*cobra.Command, []string) error { return a.listRuns() },
-	}
 	show := &cobra.Command{
 		Use: "show RUN", Short: "Show what a run was, how it went and what was found", Args: args(1, 1, "run"),
-		Long:              "Show prints what is known about a run.\n\n" + runHelp,
+		Long:              "Show prints what is known about a run, and of one that goes on what there is so far.\n\n" + runHelp,
 		Example:           "  plimsoll runs show latest",
 		ValidArgsFunction: a.completeRun,
 		RunE:              func(_ *cobra.Command, given []string) error { return a.showRun(given[0]) },
@@ -43,10 +38,14 @@ func (a *app) runsCommand() *cobra.Command {
 	}
 	remove.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	remove.Flags().BoolVar(&force, "force", false, "delete runs too whose machines were not cleaned up")
-	return a.group("runs", "List, show and delete runs", list, show, remove)
+	c := a.group("runs", "List, show, label and delete runs", a.listCommand(), show, a.tagCommand(), a.noteCommand(),
+		a.nameCommand(), remove)
+	a.makeList(c) // "plimsoll runs" lists, too
+	return c
 }
 
-const runHelp = `A RUN is its identity or the beginning of it, as far as only one run begins so, the path of its folder, or "latest".`
+const runHelp = `A RUN is its identity, its name, or the beginning of either, as far as only one run begins so; the path of its folder;
+or "latest".`
 
 // completeRun completes identities of runs.
 func (a *app) completeRun(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -57,6 +56,9 @@ func (a *app) completeRun(*cobra.Command, []string, string) ([]string, cobra.She
 	names := []string{"latest"}
 	for _, e := range entries {
 		names = append(names, filepath.Base(e.Dir))
+		if e.Labels.Name != "" {
+			names = append(names, e.Labels.Name)
+		}
 	}
 	return names, cobra.ShellCompDirectiveDefault
 }
@@ -72,56 +74,98 @@ func (a *app) find(phase, run string) (string, error) {
 		}
 		return run, nil
 	}
-	entries, err := result.List(a.runsDir)
+	runs, err := result.Folders(a.runsDir)
 	if err != nil {
 		return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	if experiments, _ := experiment.List(a.runsDir); len(entries) == 0 && (len(experiments) == 0 || run == "latest") {
+	experiments, _ := experiment.List(a.runsDir) // what is wrong with the folder was said
+	if len(runs) == 0 && (len(experiments) == 0 || run == "latest") {
 		return "", exit.Errorf(exit.Failed, "name another folder with --dir, or make a run: plimsoll run SCENARIO",
 			"%s: no runs in %q", phase, a.runsDir)
 	}
 	if run == "latest" {
-		return slices.MaxFunc(entries, func(a, b result.Entry) int { return made(a).Compare(made(b)) }).Dir, nil
+		entries, err := result.List(a.runsDir)
+		if err != nil {
+			return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+		}
+		return slices.MaxFunc(entries, func(x, y result.Entry) int {
+			return made(x.Dir, x.Manifest).Compare(made(y.Dir, y.Manifest))
+		}).Dir, nil
 	}
-	var found []string
-	for _, e := range entries {
-		name := filepath.Base(e.Dir)
-		if name == run {
-			return e.Dir, nil
+	found := matching(run, slices.Concat(runs, experiments))
+	if len(found) == 0 { // the runs of an experiment lie in its folder
+		for _, e := range experiments {
+			inside, err := result.Folders(filepath.Join(e, experiment.RunsFolder))
+			if err != nil {
+				return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+			}
+			found = append(found, inside...)
 		}
-		if strings.HasPrefix(name, run) {
-			found = append(found, e.Dir)
-		}
+		found = matching(run, found)
 	}
 	switch len(found) {
-	case 1:
-		return found[0], nil
 	case 0:
-		// The run of an experiment lies in the experiment's folder.
-		if inside, _ := filepath.Glob(filepath.Join(a.runsDir, "*", experiment.RunsFolder,
-			globQuote(run)+"*")); len(inside) == 1 {
-			return inside[0], nil
-		}
 		return "", exit.Errorf(exit.Failed, `run "plimsoll runs list" for the runs there are`,
 			"%s: run %q: none of that name in %q", phase, run, a.runsDir)
+	case 1:
+		if experiment.Is(found[0]) {
+			return "", exit.Errorf(exit.Failed, "its runs are in "+filepath.Join(found[0], experiment.RunsFolder),
+				"%s: %q is an experiment of many runs", phase, run)
+		}
+		return found[0], nil
 	}
-	return "", exit.Usagef("give more of it, like "+filepath.Base(found[0]), "%s: run %q: %d runs begin so", phase, run,
-		len(found))
+	return "", ambiguous(phase, run, found)
+}
+
+// ambiguous is the error of an argument that several runs are meant by; it names them.
+func ambiguous(phase, run string, found []string) error {
+	const most = 5
+	var names []string
+	for _, dir := range found[:min(most, len(found))] {
+		name := filepath.Base(dir)
+		if l, err := result.ReadLabels(dir); err == nil && l.Name != "" {
+			name += " (" + l.Name + ")"
+		}
+		names = append(names, name)
+	}
+	if more := len(found) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return exit.Usagef("give more of it, or the whole", "%s: run %q: %d runs begin so: %s", phase, run, len(found),
+		strings.Join(names, ", "))
+}
+
+// matching are the folders of runs or experiments that an argument means: the one of that identity, else those of that
+// name, else those whose identity or name begins so.
+func matching(given string, dirs []string) (found []string) {
+	var named, begin []string
+	for _, dir := range dirs {
+		id := filepath.Base(dir)
+		if id == given {
+			return []string{dir}
+		}
+		labels, _ := result.ReadLabels(dir) // damaged ones name nothing; lists say so
+		switch {
+		case labels.Name == given && given != "":
+			named = append(named, dir)
+		case strings.HasPrefix(id, given), labels.Name != "" && strings.HasPrefix(labels.Name, given):
+			begin = append(begin, dir)
+		}
+	}
+	if named != nil {
+		return named
+	}
+	return begin
 }
 
 // made is when a run was made. Simulated runs have a time of their own; theirs is when the journal was last written.
-func made(e result.Entry) time.Time {
-	if e.Manifest.Simulated {
-		if info, err := os.Stat(filepath.Join(e.Dir, "journal.jsonl")); err == nil {
+func made(dir string, m result.Manifest) time.Time {
+	if m.Simulated || m.Created.IsZero() {
+		if info, err := os.Stat(filepath.Join(dir, "journal.jsonl")); err == nil {
 			return info.ModTime()
 		}
 	}
-	return e.Manifest.Created
-}
-
-// globQuote takes their meaning from the signs of a pattern.
-func globQuote(name string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
+	return m.Created
 }
 
 // openRun opens the folder of a run as the user names it.
@@ -137,71 +181,14 @@ func (a *app) openRun(phase, run string) (*result.Folder, error) {
 	return folder, nil
 }
 
-// listedRun is one entry of runs list --json.
-type listedRun struct {
-	RunID     string     `json:"run_id"`
-	Dir       string     `json:"dir"`
-	Created   time.Time  `json:"created,omitzero"`
-	Scenario  string     `json:"scenario"`
-	Target    string     `json:"target"`
-	Status    string     `json:"status"`
-	Measured  string     `json:"measured"`
-	Collected string     `json:"collected"`
-	Cleaned   string     `json:"cleaned"`
-	Bytes     unit.Bytes `json:"bytes"`
-	Problem   string     `json:"problem,omitempty"`
-}
-
-func (a *app) listRuns() error {
-	entries, err := result.List(a.runsDir)
-	if err != nil {
-		return exit.Errorf(exit.Failed, "", "runs: %w", err)
-	}
-	rows, err := a.listedExperiments()
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		m := e.Manifest
-		rows = append(rows, listedRun{
-			RunID: filepath.Base(e.Dir), Dir: e.Dir, Created: m.Created, Scenario: m.Scenario.Name, Target: m.Target,
-			Status:   m.Status,
-			Measured: m.Measured.State, Collected: m.Collected.State, Cleaned: m.Cleaned.State,
-			Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
-		})
-	}
-	slices.SortStableFunc(rows, func(x, y listedRun) int { return strings.Compare(y.RunID, x.RunID) })
-	if a.json {
-		return a.printJSON(rows)
-	}
-	if len(rows) == 0 {
-		_, err := visible.Fprintf(a.out, "no runs in %s\n", a.runsDir)
-		return err
-	}
-	t := terminal.Table{Head: []string{"ID", "SCENARIO", "STATUS", "RUN", "COLLECTION", "CLEANUP", "SIZE"}}
-	for _, r := range rows {
-		status := r.Status
-		if status == "" {
-			status = "unreadable"
-		}
-		word := func(state string) string { return result.Verdict{State: state}.Word() }
-		t.Add(r.RunID, r.Scenario, status, word(r.Measured), word(r.Collected), word(r.Cleaned), r.Bytes.String())
-	}
-	if err := t.Write(a.out); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if r.Problem != "" {
-			visible.Fprintf(a.err, "warning: %s: %s\n", r.RunID, r.Problem)
-		}
-	}
-	return nil
-}
-
 func (a *app) showRun(run string) error {
 	folder, err := a.openRun("runs show", run)
 	if err != nil {
 		return err
+	}
+	labels, err := result.ReadLabels(folder.Dir())
+	if err != nil {
+		visible.Fprintf(a.err, "warning: runs show: %v\n", err)
 	}
 	if a.json {
 		findings, err := folder.Findings()
@@ -210,10 +197,11 @@ func (a *app) showRun(run string) error {
 		}
 		return a.printJSON(struct {
 			Dir      string           `json:"dir"`
+			Labels   result.Labels    `json:"labels"`
 			Manifest result.Manifest  `json:"manifest"`
 			Findings []result.Finding `json:"findings"`
 			Problems []string         `json:"problems"`
-		}{folder.Dir(), folder.Manifest(), findings, folder.Problems()})
+		}{folder.Dir(), labels, folder.Manifest(), findings, folder.Problems()})
 	}
 	m := folder.Manifest()
 	visible.Fprintf(a.out, "%s\n", m.RunID)
@@ -223,6 +211,9 @@ func (a *app) showRun(run string) error {
 	visible.Fprintf(a.out, "\n")
 	facts := terminal.Table{Head: []string{"FACT", "VALUE"}}
 	facts.Add("folder", folder.Dir())
+	for _, line := range labelLines(labels) {
+		facts.Add(line[0], line[1])
+	}
 	if !m.Created.IsZero() {
 		facts.Add("began", m.Created.UTC().Format(time.RFC3339))
 	}
@@ -244,7 +235,7 @@ func (a *app) showRun(run string) error {
 		return err
 	}
 	visible.Fprintf(a.out, "\n")
-	return a.printSummary(folder)
+	return a.printSummary("runs show", folder)
 }
 
 func (a *app) removeRuns(runs []string, force, yes bool) error {
@@ -287,37 +278,6 @@ func (a *app) removeRuns(runs []string, force, yes bool) error {
 		return a.printJSON(map[string][]string{"deleted": dirs})
 	}
 	return nil
-}
-
-// listedExperiments are the experiments as rows of a list of runs.
-func (a *app) listedExperiments() ([]listedRun, error) {
-	rows := []listedRun{}
-	dirs, err := experiment.List(a.runsDir)
-	if err != nil {
-		return nil, exit.Errorf(exit.Failed, "", "runs: %w", err)
-	}
-	for _, dir := range dirs {
-		row := listedRun{RunID: filepath.Base(dir), Dir: dir}
-		folder, err := experiment.Open(dir)
-		if err != nil {
-			row.Problem = err.Error()
-			rows = append(rows, row)
-			continue
-		}
-		r := folder.Record()
-		progress, err := folder.Progress()
-		runs, listErr := result.List(folder.RunsDir())
-		if err := errors.Join(err, listErr); err != nil {
-			row.Problem = err.Error()
-		}
-		row.Created, row.Scenario, row.Target = r.Created, r.ScenarioName, r.Settings.Target
-		row.Status = fmt.Sprintf("experiment, %d of %d", len(progress.Done), len(r.Sequence))
-		for _, e := range runs {
-			row.Bytes += unit.Bytes(e.Bytes)
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
 }
 
 // removeExperiment deletes an experiment with all its runs, unless it goes on or one of them was not cleaned up.

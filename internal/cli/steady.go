@@ -37,7 +37,8 @@ With --rounds the values are rounds of a test, and the rule of solid-state testi
 they spread by no more than 20 % of their mean, and their fitted line moves by no more than 10 %.
 
 FILE is CSV, columns separated by blanks, or JSON; "-" is standard input. From a RUN the throughput of every
-workload is looked at. "Not steady" is a result: the exit code is 0, and 5 only with --require, for "inconclusive" too.`,
+workload is looked at, over the time by which the report judges it: that in which all its VMs ran. "Not steady" is a
+result: the exit code is 0, and 5 only with --require, for "inconclusive" too.`,
 		Example: `  plimsoll steady latest
   plimsoll steady iops.csv --column iops --require
   plimsoll steady - --rounds < rounds.txt`,
@@ -76,6 +77,7 @@ type settled struct {
 	Line    *float64          `json:"line_share,omitempty"`
 	Changes []shift           `json:"changes,omitempty"`
 	Note    []string          `json:"warnings,omitempty"`
+	Of      string            `json:"of,omitempty"` // the part of a workload's time that was looked at, when not all
 
 	step float64 // seconds between points; 0 when not known
 	unit string
@@ -106,6 +108,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 			errs = append(errs, fmt.Errorf("steady: %s: %s: %w", source, s.name, err))
 			continue
 		}
+		v.Of = s.of
 		out = append(out, v)
 	}
 	if len(errs) > 0 {
@@ -198,6 +201,9 @@ func (v settled) text(a *app) {
 		state = "not steady: " + v.Reason
 	}
 	visible.Fprintf(a.out, "\n%s: %s\n", v.Name, state)
+	if v.Of != "" {
+		visible.Fprintf(a.out, "  looked at %s\n", v.Of)
+	}
 	if !v.Reached && !v.Ends.Valid() && deref(v.Mean) == 0 {
 		return // there is no stretch to speak of
 	}
@@ -269,6 +275,7 @@ type named struct {
 	labels []string // of each value; nil when there are none
 	step   float64  // seconds; 0 when not known
 	unit   string
+	of     string // the part of a workload's time that they are of, "" for all of it
 }
 
 // namedSeries reads the series of a file, or those of a run: the throughput of every workload.
@@ -390,7 +397,8 @@ func labelsOf(s *table.Table, numeric []int, t *table.Times) []string {
 	return nil
 }
 
-// runSeries are the throughputs of a run's workloads over its run phase, or the one panel or metric named.
+// runSeries are the throughputs of a run's workloads over the time by which they are judged, or the one panel or metric
+// named.
 func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 	folder, data, err := a.runData(phase, given)
 	if err != nil {
@@ -398,9 +406,10 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 	}
 	a.mind(phase, folder.Manifest())
 	var list []named
-	add := func(name string, s result.Series) {
-		if v := values(s, data); len(v) > 0 {
-			list = append(list, named{name: name, values: v, step: s.Step, unit: s.Unit})
+	add := func(name, group string, s result.Series) {
+		times, of := judgedTimes(s, group, data)
+		if v := values(s, times); len(v) > 0 {
+			list = append(list, named{name: name, values: v, step: s.Step, unit: s.Unit, of: of})
 		}
 	}
 	for _, p := range data.Panels {
@@ -413,13 +422,13 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 			if s.Name != title {
 				title = strings.TrimSpace(title + " " + s.Name)
 			}
-			add(title, s)
+			add(title, p.VMGroup, s)
 		}
 	}
 	unasked := column == "" && len(list) == 0 // no result shows a rate: all that was recorded of groups and workloads
 	for _, s := range data.Series {
 		if column != "" && s.Metric() == column || unasked && s.VM == "" {
-			add(strings.TrimSpace(s.Metric()+" "+s.Name), s)
+			add(strings.TrimSpace(s.Metric()+" "+s.Name), "", s)
 		}
 	}
 	id := folder.Manifest().RunID
@@ -445,12 +454,37 @@ func seriesNames(data *result.Data) []string {
 	return out
 }
 
-// values are the points of a series from its first to its last within the run phase; a gap between them is left out.
-func values(s result.Series, data *result.Data) []float64 {
+// judgedTimes are the times over which a series is looked at, and in words what they leave out: those by which the
+// workload is judged whose series it is, or else the workloads of its group of VMs; the run phase where there is none.
+func judgedTimes(s result.Series, group string, data *result.Data) (times []result.Span, of string) {
+	group = cmp.Or(s.Group, group)
+	for _, vm := range data.VMs {
+		if group == "" && vm.Name == s.VM {
+			group = vm.Group
+		}
+	}
+	for _, w := range data.Workloads {
+		if w.Prefill || w.VM != "" || s.Workload != "" && w.Name != s.Workload || s.Workload == "" &&
+			(group == "" || w.Group != group) {
+			continue
+		}
+		times = append(times, w.Times()...)
+		of = cmp.Or(of, w.Part())
+	}
+	if times == nil {
+		return []result.Span{{Start: data.Start, End: data.End}}, ""
+	}
+	return times, of
+}
+
+// values are the points of a series whose step, which ends at the point, lies in one of these times; gaps are left out.
+func values(s result.Series, times []result.Span) []float64 {
 	var out []float64
+	step := time.Duration(s.Step * float64(time.Second))
 	for i, v := range s.Values {
 		at := s.Start.Add(time.Duration(float64(i) * s.Step * float64(time.Second)))
-		if v != nil && !at.Before(data.Start) && !at.After(data.End) {
+		whole := func(t result.Span) bool { return !at.Add(-step).Before(t.Start) && !at.After(t.End) }
+		if v != nil && slices.ContainsFunc(times, whole) {
 			out = append(out, *v)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll/internal/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
@@ -21,10 +20,10 @@ const (
 )
 
 // printSummary prints what a run has shown: numbers, findings, verdicts, and where the report is.
-func (a *app) printSummary(folder *result.Folder) error {
-	doc, err := report.Build(folder)
+func (a *app) printSummary(phase string, folder *result.Folder) error {
+	doc, err := a.document(phase, folder)
 	if err != nil {
-		return exit.Errorf(exit.Failed, "", "report: %w", err)
+		return err
 	}
 	return summarise(a.out, doc, folder)
 }
@@ -58,6 +57,10 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	}
 	for _, p := range doc.Problems {
 		visible.Fprintf(w, "problem: %s\n", p)
+	}
+	if m.Status == result.StatusExecuting { // there is no page yet
+		_, err := visible.Fprintf(w, "%s\n", doc.Unfinished)
+		return err
 	}
 	_, err := visible.Fprintf(w, "report: %s\n", folder.ReportPath())
 	return err

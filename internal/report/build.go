@@ -15,7 +15,14 @@ import (
 
 // Build reads an opened run folder and makes its document. What the folder cannot give is listed in the document's
 // Problems; only an unreadable manifest, which Open refuses, prevents a report.
-func Build(folder *result.Folder) (*Document, error) {
+func Build(folder *result.Folder) (*Document, error) { return build(folder, nil) }
+
+// BuildSoFar makes the document of a run that goes on, with data made of what there is so far (collect.SoFar).
+func BuildSoFar(folder *result.Folder, soFar *result.Data) (*Document, error) {
+	return build(folder, soFar)
+}
+
+func build(folder *result.Folder, soFar *result.Data) (*Document, error) {
 	in := Input{Manifest: folder.Manifest()}
 	problem := func(err error) {
 		if err != nil {
@@ -23,10 +30,14 @@ func Build(folder *result.Folder) (*Document, error) {
 		}
 	}
 	var err error
-	in.Data, err = folder.Data()
+	in.Labels, err = result.ReadLabels(folder.Dir())
 	problem(err)
-	in.Findings, err = folder.Findings()
-	problem(err)
+	if in.Data = soFar; soFar == nil {
+		in.Data, err = folder.Data()
+		problem(err)
+		in.Findings, err = folder.Findings()
+		problem(err)
+	}
 	var skipped []string
 	in.Events, skipped, err = folder.Events()
 	problem(err)
@@ -53,6 +64,9 @@ func New(in Input) *Document {
 	}
 	m.Scenario.Description = ""
 	doc.Manifest = m
+	if !in.Labels.Empty() {
+		doc.Labels = &in.Labels
+	}
 	if doc.Title == "" {
 		doc.Title = m.Scenario.Name
 	}
@@ -250,7 +264,7 @@ func Mind(m result.Manifest) []string {
 // unfinished says how a run that did not succeed came to an end.
 func unfinished(m result.Manifest) string {
 	s := map[string]string{
-		result.StatusExecuting:   "This run is still going on; this is what had been collected of it.",
+		result.StatusExecuting:   "This run is still going on; this is what there was of it so far.",
 		result.StatusStopped:     "This run was stopped before its end.",
 		result.StatusInterrupted: "This run was interrupted: its process died before its end.",
 		result.StatusFailed:      "This run failed.",

@@ -27,6 +27,7 @@ const FormatVersion = 2
 // Input is everything a report is made from.
 type Input struct {
 	Manifest result.Manifest
+	Labels   result.Labels
 	Data     *result.Data // nil when nothing was collected
 	Findings []result.Finding
 	Events   []result.Event
@@ -41,6 +42,7 @@ type Document struct {
 	Summary     string            `json:"summary,omitempty"`
 	Description template.HTML     `json:"description_html,omitempty"` // allowed elements only
 	Scaled      string            `json:"scaled,omitempty"`           // empty when neither time nor size was
+	Redacted    string            `json:"redacted,omitempty"`         // a sentence when names were replaced
 	Simulated   string            `json:"simulated,omitempty"`        // a sentence when no number is about anything real
 	Unfinished  string            `json:"unfinished,omitempty"`       // a sentence when the run did not come to its end
 	Start       time.Time         `json:"start"`
@@ -57,6 +59,7 @@ type Document struct {
 	Marks       []result.Mark     `json:"marks"`
 	Workloads   []WorkloadSummary `json:"workloads"`
 	VMs         []result.VM       `json:"vms"`
+	Labels      *result.Labels    `json:"labels,omitempty"`
 	Manifest    result.Manifest   `json:"manifest"` // description left out: it is not sanitised
 	Plan        json.RawMessage   `json:"plan,omitempty"`
 	Journal     []result.Event    `json:"journal"`

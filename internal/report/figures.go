@@ -79,6 +79,38 @@ func (doc *Document) Figures() []Figure {
 	return out
 }
 
+// Headline is the first of a run's figures, the one that lists of runs show.
+type Headline struct {
+	Workload  string  `json:"workload"`
+	Operation string  `json:"operation"` // or the measure
+	Value     float64 `json:"value"`
+	Unit      string  `json:"unit"`
+}
+
+// String is the headline as a table shows it.
+func (h Headline) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", h.Workload, h.Operation, quantity(h.Value, h.Unit)))
+}
+
+// HeadlineOf is the first of the figures of some workloads; ok is false when they have none.
+func HeadlineOf(workloads []result.Workload) (h Headline, ok bool) {
+	doc := &Document{}
+	for _, w := range workloads {
+		doc.add(w, workloads)
+	}
+	for _, l := range doc.Latencies {
+		for _, w := range l.Windows[:min(1, len(l.Windows))] {
+			for _, r := range w.Rows {
+				return Headline{l.Workload, r.Op, r.OpsPerSecond, r.Unit}, true
+			}
+			for _, m := range w.Measures {
+				return Headline{l.Workload, m.Name, m.Value, m.Unit}, true
+			}
+		}
+	}
+	return h, false
+}
+
 // FigureTimes says what the times of the figures are: service or response times, and of which workloads when not of
 // all.
 func (doc *Document) FigureTimes() string {

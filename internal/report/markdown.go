@@ -107,7 +107,7 @@ func plainText(s string) string {
 }
 
 func (m *markdown) head(doc *Document) {
-	for _, first := range []string{doc.Simulated, doc.Scaled} {
+	for _, first := range []string{doc.Redacted, doc.Simulated, doc.Scaled} {
 		if first != "" {
 			m.line("**%s**\n", first)
 		}
@@ -128,6 +128,17 @@ func (m *markdown) head(doc *Document) {
 		extent = unit.Plural(n, "file")
 	}
 	m.line("%s, %s UTC, %s. %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), extent)
+	if l := doc.Labels; l != nil {
+		if l.Name != "" {
+			m.line("- Name: **%s**", l.Name)
+		}
+		if len(l.Tags) > 0 {
+			m.line("- Tags: %s", strings.Join(l.Tags, ", "))
+		}
+		if l.Note != "" {
+			m.line("- Note: %s", l.Note)
+		}
+	}
 	for _, v := range doc.Verdicts {
 		if v.Reason != "" {
 			m.line("- %s: **%s** – %s", v.Question, v.Word(), v.Reason)

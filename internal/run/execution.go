@@ -69,7 +69,10 @@ func open(ctx context.Context, req Request) (*execution, error) {
 		return nil, err
 	}
 	x.folder = folder
-	if err := x.prepare(); err != nil {
+	if !req.Labels.Empty() {
+		_, err = result.ChangeLabels(folder.Dir(), func(l *result.Labels) { *l = req.Labels })
+	}
+	if err = errors.Join(err, x.prepare()); err != nil {
 		return nil, errors.Join(err, folder.Update(func(m *result.Manifest) {
 			m.Status, m.Error, m.Ended = result.StatusFailed, err.Error(), req.Clock.Now()
 			m.Measured = result.Verdict{State: "no", Reason: "the run did not begin"}

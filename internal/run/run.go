@@ -40,7 +40,8 @@ type Request struct {
 	Program  string // program and version, for the record
 	Operator string
 	Source   string // the scenario as the user named it
-	Files    fs.FS  // the scenario's directory, copied into the run folder
+	Labels   result.Labels
+	Files    fs.FS // the scenario's directory, copied into the run folder
 	Scenario *scenario.Scenario
 	Plan     *plan.Plan
 	Target   target.Target

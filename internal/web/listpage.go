@@ -24,7 +24,7 @@ const mostRows = 500
 type row struct {
 	ID, Scenario, Target, Status, State string
 	Link                                template.URL
-	Made, Took                          string
+	Made, Took, Labels                  string
 	Simulated, Live                     bool
 	Verdicts                            []verdict
 	Problem                             string
@@ -77,8 +77,8 @@ var spans = []struct {
 	{"30d", "the last 30 days", 30 * 24 * time.Hour},
 }
 
-// since is the moment that the parameter of that name means: one of the spans before now, or a date.
-func since(text string, now time.Time) (time.Time, error) {
+// Since is the moment that the parameter of that name means: one of the spans before now, or a date.
+func Since(text string, now time.Time) (time.Time, error) {
 	for _, sp := range spans {
 		if text == sp.value {
 			return now.Add(-sp.length), nil
@@ -90,7 +90,7 @@ func since(text string, now time.Time) (time.Time, error) {
 	if d, err := series.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(-d), nil
 	}
-	const objection = "since: %q is no date like 2026-11-22 and no time like 12h or 7d"
+	const objection = "%q is no date like 2026-11-22 and no time like 12h or 7d"
 	return time.Time{}, fmt.Errorf(objection, visible.Cut(text, 100))
 }
 
@@ -104,8 +104,8 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	asked := r.URL.Query()
 	from := time.Time{}
 	if text := asked.Get("since"); text != "" {
-		if from, err = since(text, s.now()); err != nil {
-			v.Trouble = err.Error()
+		if from, err = Since(text, s.now()); err != nil {
+			v.Trouble = "since: " + err.Error()
 		}
 	}
 	for _, f := range []struct {
@@ -183,6 +183,7 @@ func rowOf(b book) row {
 		ID: b.id, Link: linkTo(b.id), Scenario: m.Scenario.DisplayName, Target: m.Target, Status: b.status(),
 		Live:  b.live(),
 		State: stateOf(b), Made: stamp(b.made), Simulated: m.Simulated, Verdicts: verdicts(m), Problem: b.problem,
+		Labels: strings.TrimSpace(b.labels.Name + " " + strings.Join(b.labels.Tags, " ")),
 	}
 	if out.Scenario == "" {
 		out.Scenario = m.Scenario.Name

@@ -246,12 +246,5 @@ func (s *Site) liveReport(ctx context.Context, b book, folder *result.Folder) (*
 	if err != nil {
 		return nil, err
 	}
-	in := report.Input{Manifest: folder.Manifest(), Data: data, Problems: folder.Problems()}
-	if in.Events, _, err = folder.Events(); err != nil {
-		in.Problems = append(in.Problems, err.Error())
-	}
-	if in.Plan, err = folder.Plan(); err != nil {
-		in.Problems = append(in.Problems, err.Error())
-	}
-	return report.New(in), nil
+	return report.BuildSoFar(folder, data)
 }

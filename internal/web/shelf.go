@@ -28,6 +28,7 @@ type book struct {
 	dir      string
 	metrics  string // folder of its database
 	manifest result.Manifest
+	labels   result.Labels
 	problem  string // what could not be read of it
 	readable bool
 	made     time.Time // by the clock of the machine, also when the run's own time is simulated
@@ -83,7 +84,7 @@ func (s *shelf) all() ([]book, error) {
 	}
 	books, names := make([]book, 0, len(dirs)), map[string]bool{}
 	for _, dir := range dirs {
-		mark := markOf(dir, "manifest.json", "journal.jsonl", "lock", "data.json")
+		mark := markOf(dir, "manifest.json", "journal.jsonl", "lock", "data.json", "labels.json")
 		b, ok := known[dir]
 		if !ok || b.mark != mark || b.live() { // that a live run's process has died shows in no file
 			b = open(dir, mark)
@@ -113,7 +114,11 @@ func open(dir, mark string) book {
 		return b
 	}
 	b.manifest, b.metrics, b.readable = folder.Manifest(), folder.MetricsDir(), true
-	b.problem = strings.Join(folder.Problems(), "; ")
+	problems := folder.Problems()
+	if b.labels, err = result.ReadLabels(dir); err != nil {
+		problems = append(problems, err.Error())
+	}
+	b.problem = strings.Join(problems, "; ")
 	if b.made = b.manifest.Created; b.manifest.Simulated || b.made.IsZero() {
 		if info, err := os.Stat(filepath.Join(dir, "journal.jsonl")); err == nil {
 			b.made = info.ModTime().UTC()

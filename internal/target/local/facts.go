@@ -338,7 +338,8 @@ func groupFacts(l *factList, g controlGroups) {
 		name string
 		base controlBase
 	}{{"processes tracked in", g.track}, {"CPU limits in", g.cpu}, {"memory limits in", g.memory}} {
-		l.add("limits", b.name, b.base.dir, b.base.why).Across = result.Volatile
+		f := l.add("limits", b.name, b.base.dir, b.base.why)
+		f.Across, f.Identifies = result.Volatile, result.Path // it may be a user's or a service's
 	}
 	for _, f := range []struct {
 		name     string
@@ -361,14 +362,16 @@ func hostFacts(l *factList, system fs.FS) {
 	l.add("host", "operating system", osName(system), "/etc/os-release: no PRETTY_NAME")
 	l.file(system, "host", "kernel", "proc/sys/kernel/osrelease").Across = result.MustAgree
 	l.file(system, "host", "kernel build", "proc/sys/kernel/version")
-	l.file(system, "host", "kernel command line", "proc/cmdline")
-	l.file(system, "host", "name", "proc/sys/kernel/hostname")
-	l.file(system, "host", "boot", "proc/sys/kernel/random/boot_id").Across = result.Volatile
+	l.file(system, "host", "kernel command line", "proc/cmdline").Identifies = result.CommandLine
+	l.file(system, "host", "name", "proc/sys/kernel/hostname").Identifies = result.Host
+	boot := l.file(system, "host", "boot", "proc/sys/kernel/random/boot_id")
+	boot.Across, boot.Identifies = result.Volatile, result.Serial
 	l.file(system, "host", "maker", "sys/class/dmi/id/sys_vendor")
 	l.file(system, "host", "product", "sys/class/dmi/id/product_name")
 	l.file(system, "host", "firmware", "sys/class/dmi/id/bios_version").Across = result.MustAgree
 	l.add("host", "virtualisation", virtualisation(system), "/proc/cpuinfo: no flags that would tell")
-	l.add("host", "user", userName(), "").Across = result.Volatile
+	user := l.add("host", "user", userName(), "")
+	user.Across, user.Identifies = result.Volatile, result.User
 	l.file(system, "host", "load average at check", "proc/loadavg").Across = result.Volatile
 }
 
@@ -431,9 +434,13 @@ func (s storage) memory() bool { return s.fstype == "tmpfs" || s.fstype == "ramf
 
 func (s storage) facts(l *factList, system fs.FS) {
 	add := func(name, value, missing string) *result.Fact { return l.add(s.group, name, value, missing) }
-	add("folder", s.dir, s.problem).Across = result.Volatile
+	folder := add("folder", s.dir, s.problem)
+	folder.Across, folder.Identifies = result.Volatile, result.Path
 	add("file system", s.fstype, s.problem)
-	add("source", s.source, s.problem)
+	source := add("source", s.source, s.problem)
+	if strings.Contains(s.source, ":") { // a server and its folder, not a device
+		source.Identifies = result.Path
+	}
 	add("mount options", s.options, s.problem)
 	if s.memory() {
 		add("media", "none: the files are in memory", "").Kind = result.StorageMedia // Number is 0
