@@ -20,8 +20,9 @@ import (
 	"plimsoll/internal/needs"
 )
 
-// treatment says what is done with a command line of the documents that is not simply run as it stands. Every other line
-// is: in a temporary folder with the files of prepare in it, the lines of a page in their order, each with exit code 0.
+// treatment says what is done with a command line of the documents that is not simply run as it stands. Every other
+// line is: in a temporary folder with the files of prepare in it, the lines of a page in their order, each with exit
+// code 0.
 type treatment struct {
 	begins string // the line, without "$ "
 	add    string // put behind the line
@@ -49,9 +50,9 @@ var treatments = []treatment{
 		why: "simulated runs have no kernel"},
 	{begins: "plimsoll baseline check release run4,run5,run6 --fail-on", exits: 5,
 		why: "runs so short leave measures inconclusive, and the line fails on those"},
-	{begins: "plimsoll run my-scenario --size-scale 0.016", parsed: true, why: "its engine is an example, tested there"},
-	{begins: "plimsoll targets check folders", parsed: true, why: "its target is an example, tested there"},
-	{begins: "plimsoll plan db-colocation --target folders", parsed: true, why: "its target is an example, tested there"},
+	{begins: "plimsoll run my-scenario --size-scale 0.016", parsed: true, why: "its engine is an example"},
+	{begins: "plimsoll targets check folders", parsed: true, why: "its target is an example"},
+	{begins: "plimsoll plan db-colocation --target folders", parsed: true, why: "its target is an example"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 }
@@ -382,8 +383,8 @@ func prepare(t *testing.T) string {
 	names := []string{"run1", "run2", "run3", "run4", "run5", "run6", "20261121-204512-db-colocation-5f21",
 		"last"}
 	for i, name := range names {
-		s.must("run", "db-colocation", "--target", "sim", "--nodes", "4", "--time-scale", "0.02", "--size-scale", "0.002",
-			"--target-opt", fmt.Sprintf("seed=%d", i+1))
+		s.must("run", "db-colocation", "--target", "sim", "--nodes", "4", "--time-scale", "0.02", "--size-scale",
+			"0.002", "--target-opt", fmt.Sprintf("seed=%d", i+1))
 		rename(t, s.runs, "20260101-000000-plimsoll-db-colocation-0001", name)
 	}
 	s.must("scenarios", "new", filepath.Join(dir, "my-scenario"), "--from", "db-colocation")
@@ -423,7 +424,9 @@ func prepare(t *testing.T) string {
 		"history.csv": rows("commit,p99", 60, func(i int) string {
 			return fmt.Sprintf("c%02d,%d", i, 500+i/30*200+noise(i))
 		}),
-		"rounds.txt":       rows("iops", 12, func(i int) string { return fmt.Sprint(50_000 + 40_000/(i+1) + noise(i)) }),
+		"rounds.txt": rows("iops", 12, func(i int) string {
+			return fmt.Sprint(50_000 + 40_000/(i+1) + noise(i))
+		}),
 		"sheet.yaml":       "device: Example SSD\nrandom-read: 98000\n",
 		"plimsoll.token":   "0123456789abcdef0123456789abcdef\n",
 		"under-test/.keep": "",

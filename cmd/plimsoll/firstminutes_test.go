@@ -18,9 +18,9 @@ import (
 // firstPage is the page with a script.
 const firstPage = "docs/how-to/first-ten-minutes.md"
 
-// TestFirstTenMinutes does what docs/how-to/first-ten-minutes.md tells a stranger to do, as it is written there, with real
-// fio: a curve over the depths and its knee. Only the first two commands are replaced: the tree at hand stands for the
-// clone, and this test for what make would build.
+// TestFirstTenMinutes does what the page tells a stranger to do, as it is written there, with real fio: a curve over
+// the depths and its knee. Only the first two commands are replaced: the tree at hand stands for the clone, and this
+// test for what make would build.
 func TestFirstTenMinutes(t *testing.T) {
 	needs.Fio(t)
 	t.Parallel()

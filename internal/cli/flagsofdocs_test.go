@@ -16,13 +16,16 @@ import (
 	"plimsoll/internal/needs"
 )
 
-// TestFlagsOfTheDocuments looks for every flag that a page names by itself, as `--flag` or `--flag VALUE`, among those of
-// the commands. Whole command lines are run by the tests of cmd/plimsoll.
+// TestFlagsOfTheDocuments looks for every flag that a page names by itself, as `--flag` or `--flag VALUE`, among those
+// of the commands. Whole command lines are run by the tests of cmd/plimsoll.
 func TestFlagsOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	others := map[string]string{ // of other programs
-		"--output-format": "fio", "--write_hist_log": "fio", "--log_avg_msec": "fio", "--lat_percentiles": "fio",
-		"--randseed": "fio", "--randrepeat": "fio", "--rate": "pgbench",
+		"--output-format": "fio", "--status-interval": "fio",
+		"--write_hist_log": "fio", "--log_avg_msec": "fio",
+		"--lat_percentiles": "fio",
+		"--randseed":        "fio", "--randrepeat": "fio", "--rate": "pgbench",
+		"--report-interval": "sysbench",
 	}
 	flags := map[string]bool{"--help": true}
 	a := &app{clock: clock.Real{}, drivers: drivers.All()}
