@@ -210,6 +210,9 @@ func (h treatment) do(t *testing.T, dir string, line commandLine) {
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		code, err = exit.ExitCode(), nil
 	}
+	if h.parsed && !helpsWith(strings.Fields(text)[1:], out.String()) {
+		t.Errorf("%s: there is no such command", text)
+	}
 	if err != nil || code != h.exits {
 		t.Errorf("%s%s\nexit code %d, want %d, %v\n%s", text, comment, code, h.exits, err, &out)
 	}
@@ -311,13 +314,12 @@ func TestCommandsInTheText(t *testing.T) {
 				words[i] = strings.Trim(w, `'"`)
 			}
 			line := strings.Join(words, " ")
-			if words[0] == "COMMAND" || known[line] {
+			if words[0] == "COMMAND" || known[line] { // COMMAND stands for any
 				continue
 			}
 			known[line] = true
-			out, err := s.command(t.Context(), append(words, "--help")...).CombinedOutput()
-			verb := words[0]
-			if !strings.HasPrefix(verb, "-") && !strings.Contains(string(out), "plimsoll "+verb) || err != nil {
+			out, err := s.command(t.Context(), append(slices.Clone(words), "--help")...).CombinedOutput()
+			if err != nil || !helpsWith(words, string(out)) {
 				t.Errorf("%s: `plimsoll %s`: %v\n%s", name, m[2], err, out)
 			}
 		}
@@ -335,6 +337,20 @@ func TestCommandsInTheText(t *testing.T) {
 	if len(known) < 15 {
 		t.Errorf("only %d commands found", len(known))
 	}
+}
+
+// helpsWith reports whether help is that of the command whose words these are: of one that only holds others, the next
+// word is one of those.
+func helpsWith(words []string, help string) bool {
+	command := "plimsoll"
+	for _, w := range words {
+		group := command == "plimsoll" || strings.Contains(help, "  "+command+" [command]")
+		if !group || strings.HasPrefix(w, "-") || w == strings.ToUpper(w) { // in capitals stands for any
+			break
+		}
+		command += " " + w
+	}
+	return strings.Contains(help, "  "+command)
 }
 
 // missingTests is what a "go test" line names that is not there: folders, tests and benchmarks.
