@@ -763,11 +763,6 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/schema.json", append(data, '\n'))
-	var page bytes.Buffer
-	if err := scenario.Reference(&page, generators); err != nil {
-		t.Fatal(err)
-	}
-	golden.Compare(t, "testdata/reference.md", page.Bytes())
 }
 
 func FuzzLoad(f *testing.F) {

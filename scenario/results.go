@@ -67,6 +67,21 @@ func (d *document) resultKind(r *Result, f fields, of string) bool {
 	return false
 }
 
+// ClusterMetric is a counter that results of the cluster can be of.
+type ClusterMetric struct {
+	Name         string
+	Experimental bool // published engines show it only when told to
+}
+
+// ClusterMetrics are all there are, sorted by name.
+func ClusterMetrics() []ClusterMetric {
+	var list []ClusterMetric
+	for _, name := range metricNames() {
+		list = append(list, ClusterMetric{name, clusterMetrics[name]})
+	}
+	return list
+}
+
 func metricNames() []string { return slices.Sorted(maps.Keys(clusterMetrics)) }
 
 func (d *document) resultType(f fields, of, given, kind string, types []string) bool {

@@ -24,7 +24,8 @@ func (a *app) checkCommand() *cobra.Command {
     file:line:column: severity: what is wrong: what to do about it
 
 It touches nothing but the scenario's files. By default it accepts what published scenarios get away
-with; --strict objects to that too. The exit code is 3 when there is an error, 0 otherwise.`,
+with; --strict objects to that too. The exit code is 3 when there is an error, 0 otherwise.
+"plimsoll help scenario" prints the language, with the commonest mistakes and every kind of objection.`,
 		Example: `  plimsoll check ./my-scenario
   plimsoll check --strict --nodes 4 db-colocation
   plimsoll check ./my-scenario/test.yml --set runtime_secs=60 --json`,

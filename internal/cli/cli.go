@@ -87,7 +87,8 @@ func (a *app) root() *cobra.Command {
 them on purpose, measures everything, and says in one report what was found and how sure it is.
 
 A SCENARIO is a directory with a test.yml, that file itself, a zip of such a directory, or the name
-of a scenario that comes with the program (plimsoll scenarios list).
+of a scenario that comes with the program (plimsoll scenarios list). "plimsoll help scenario" prints
+the reference of its language.
 
 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 scenario invalid, 4 refused (by the target, or
 unlike runs compared), 5 ran with a failed threshold, 6 something could not be removed, 130 interrupted.`,
@@ -113,6 +114,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	}
 	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_RUNS)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
+	root.SetHelpCommand(a.helpCommand())
 	root.AddCommand(
 		a.checkCommand(),
 		a.planCommand(),
