@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,10 +16,6 @@ const (
 	mostBlockers = 2
 	mostAnswers  = 3
 )
-
-// answers are the checks that say what a run was made to find out, in the order in which they are told.
-var answers = []string{"scalability", "load-curve", "recovery-repeats", "recovery", "windows", "ingest-repeats",
-	"ingest", "residency-repeats", "residency", "cache-steps"}
 
 // plainAnswer is what is told of a run without any of them: the level at which it was steady.
 const plainAnswer = "steady-state"
@@ -46,8 +43,8 @@ func InShort(all []result.Finding) []Short {
 		}
 	}
 	told := 0
-	for _, check := range answers {
-		if f, ok := tellable(all, check); ok && !taken[check] && told < mostAnswers && len(out) < mostShort-1 {
+	for _, f := range headlines(all) {
+		if !taken[f.Check] && told < mostAnswers && len(out) < mostShort-1 {
 			take(f)
 			told++
 		}
@@ -74,6 +71,10 @@ func InShort(all []result.Finding) []Short {
 				n++
 			}
 		}
+		if n == 0 {
+			take(all[0])
+			return out
+		}
 		out = append(
 			out,
 			Short{
@@ -99,19 +100,50 @@ type Short struct {
 	Sentence string          `json:"sentence"`
 }
 
-// tellable is the finding of a check that says most: the most severe, then the one farthest from no change.
-func tellable(all []result.Finding, check string) (best result.Finding, found bool) {
-	weight := func(f result.Finding) float64 {
-		w := float64(10 * (3 - severityRank(f.Severity)))
-		if f.Unit == "ratio" && f.Value != nil && *f.Value > 0 {
-			r := *f.Value
-			w += min(9, max(r, 1/r))
-		}
-		return w
-	}
+// headlines are what is told of the answers to what the run was made to find out, by the ranks of their checks: of each
+// check the finding that says most, and of those that set times against each other the one of rate or time that
+// changed more. A change that is in order is told where nothing else is.
+func headlines(all []result.Finding) []result.Finding {
+	var out []result.Finding
 	for _, f := range all {
-		if f.Check == check && (check == "windows" || check == plainAnswer || f.Severity != result.Fine) &&
-			(!found || weight(f) > weight(best)) {
+		if !f.Answers() || f.Severity == result.Fine && f.Check != unchanged {
+			continue
+		}
+		i := slices.IndexFunc(out, func(o result.Finding) bool {
+			return o.Rank == f.Rank && (o.Check == f.Check || o.Harm != nil || f.Harm != nil)
+		})
+		switch {
+		case i < 0:
+			out = append(out, f)
+		case f.Check == out[i].Check && saysMore(f, out[i]), f.Check != out[i].Check && saysMuchMore(f, out[i]):
+			out[i] = f
+		}
+	}
+	slices.SortStableFunc(out, func(a, b result.Finding) int { return cmp.Compare(a.Rank, b.Rank) })
+	return out
+}
+
+// unchanged is the check of which it is an answer, too, that nothing changed.
+const unchanged = "windows"
+
+// saysMore reports whether a finding is to be told rather than another of its kind.
+func saysMore(f, than result.Finding) bool {
+	return cmp.Or(cmp.Compare(severityRank(than.Severity), severityRank(f.Severity)),
+		cmp.Compare(f.Weight(), than.Weight())) > 0
+}
+
+// saysMuchMore does so for findings of two kinds of one check: the first kind says more of what happened, so the other
+// is told only when it changed by clearly more.
+func saysMuchMore(f, than result.Finding) bool {
+	const clearly = 1.25
+	return cmp.Or(cmp.Compare(severityRank(than.Severity), severityRank(f.Severity)),
+		cmp.Compare(f.Weight(), clearly*than.Weight())) > 0
+}
+
+// tellable is the finding of a check that says most: the most severe, then the one that changed most.
+func tellable(all []result.Finding, check string) (best result.Finding, found bool) {
+	for _, f := range all {
+		if f.Check == check && (!found || saysMore(f, best)) {
 			best, found = f, true
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
@@ -21,10 +23,11 @@ const changed = 0.05
 // mostChanges is how many comparisons of windows are told; of more, only the one that moved most.
 const mostChanges = 3
 
-// Windows compares the parts of a workload's time, before, with and after its neighbours and around each annotated
-// moment, with the first of them: what a noisy-neighbour test asks for. One finding is about the rate, one about the
-// mean
-// latency; percentiles of the merged histograms stand beside them.
+// Windows compares the parts of a workload's time, before, with and after co-running workloads and around each
+// annotated moment, each with the one from which it differs in one thing alone, the first where there are several: what
+// a noisy-neighbour test asks for. Where two things changed at one moment and no time had only one of them, it says that
+// the two cannot be told apart. One finding is about the rate, one about the mean latency; percentiles of the merged
+// histograms stand beside them.
 var Windows = view.Check{Name: "windows", Rank: 130, Run: windows}
 
 func windows(v *view.Run) []result.Finding {
@@ -41,18 +44,20 @@ func windows(v *view.Run) []result.Finding {
 		if w == nil || l.Longest() < view.Besides*longest {
 			continue // a burst beside others is what they are asked about; of its own seconds nothing follows
 		}
-		parts := partsOf(w.Comparable())
+		parts := partsOf(w.Comparable(), v.ConditionsOf(w.Comparable()))
 		if len(parts) < 2 {
 			continue
 		}
+		against := counterparts(parts)
 		pairs := func(q view.Quantity, compare func(*pair) (result.Finding, bool)) {
-			var found []result.Finding
-			for _, later := range parts[1:] {
-				p := pair{l: l, of: q, latency: cmp.Or(w.Latency, "service time"), first: parts[0], later: later}
-				p.was, p.is = whenever(p.first.Window, p.later.Window)
+			var found []caused
+			for _, k := range against {
+				p := pair{l: l, of: q, latency: cmp.Or(w.Latency, "service time"), first: parts[k.first],
+					later: parts[k.later], changes: k.changes}
+				p.was, p.is = whenever(p.first, p.later)
 				p.series(v)
 				if f, ok := compare(&p); ok {
-					found = append(found, f)
+					found = append(found, caused{f, view.Listed(k.changes)})
 				}
 			}
 			out = append(out, most(found, len(parts))...)
@@ -74,8 +79,94 @@ func windows(v *view.Run) []result.Finding {
 // part is a stretch of a workload's time, or several in the same company.
 type part struct {
 	result.Window
-	pieces  []result.Window
-	seconds float64
+	conditions view.Conditions
+	pieces     []result.Window
+	seconds    float64
+}
+
+// under names faults that were in force, all or those which the window's own name does not have; "" when there is none.
+func (p part) under(all bool) string {
+	var whole, partly []string
+	for _, f := range p.conditions.Faults {
+		switch {
+		case !all && p.After != "" && strings.HasPrefix(f, strconv.Quote(p.After)):
+		case slices.Contains(p.conditions.Partly, f):
+			partly = append(partly, f)
+		default:
+			whole = append(whole, f)
+		}
+	}
+	said := ""
+	if len(whole) > 0 {
+		said = ", under " + view.Listed(whole)
+	}
+	if len(partly) > 0 {
+		said += ", in part under " + view.Listed(partly)
+	}
+	return said
+}
+
+// title is what the part is called where it stands by itself.
+func (p part) title() string { return p.Name + p.under(false) }
+
+// when is the part in a sentence. With which faults a part lay between it does not say, but which were in force.
+func (p part) when() string {
+	if !p.conditions.OfFault {
+		return view.When(p.Window) + p.under(false)
+	}
+	c := p.Circumstances
+	c.After, c.Again = "", 0
+	said := view.When(result.Window{Name: c.Name(), Circumstances: c})
+	if len(p.conditions.Faults) == 0 {
+		return said + ", without a fault,"
+	}
+	return said + p.under(true)
+}
+
+// versus is two parts to be compared, and what is different in the later one. More than one change means that nobody
+// can tell which of them did what.
+type versus struct {
+	first, later int
+	changes      []string
+}
+
+// counterparts finds for each part but one that with which it is compared. The one without is the yardstick: the first
+// of those with the fewest faults. A part is compared with another from which it differs in one thing at most, before all
+// with the yardstick and those nearest to it; where there is none, with the one from which it differs least.
+func counterparts(parts []part) []versus {
+	order := make([]int, len(parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(len(parts[a].conditions.Faults), len(parts[b].conditions.Faults))
+	})
+	var out []versus
+	for at, i := range order {
+		if at == 0 {
+			continue
+		}
+		best, least := -1, math.MaxInt
+		try := func(candidates []int, enough int) {
+			for _, k := range candidates {
+				if n := max(1, len(parts[k].conditions.Changes(parts[i].conditions))); n < least && n <= enough {
+					best, least = k, n
+				}
+			}
+		}
+		try(order[:at], 1)
+		try(order[at+1:], 1)
+		try(order[:at], math.MaxInt)
+		out = append(out, versus{best, i, parts[best].conditions.Changes(parts[i].conditions)})
+	}
+	slices.SortStableFunc(out, func(a, b versus) int { return cmp.Compare(a.later, b.later) })
+	return out
+}
+
+// caused is a finding of two parts and what was different in the later one.
+type caused struct {
+	result.Finding
+	by string
 }
 
 // value is a measure over the part: of one that adds up its mean, per second where it is a Count; of a figure of the
@@ -101,10 +192,10 @@ func (p part) value(q view.Quantity) (v float64, ok bool) {
 // partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a
 // workload
 // ran: windows in the same company are joined, their counts and histograms merged.
-func partsOf(windows []result.Window) []part {
+func partsOf(windows []result.Window, conditions []view.Conditions) []part {
 	var out []part
 	join := len(windows) > mostChanges+1
-	for _, w := range windows {
+	for at, w := range windows {
 		if w.End.Before(w.Start) {
 			continue
 		}
@@ -113,10 +204,12 @@ func partsOf(windows []result.Window) []part {
 			of.Circumstances = w.Once()
 			of.Name = of.Circumstances.Name()
 		}
-		i := slices.IndexFunc(out, func(p part) bool { return join && p.Name == of.Name })
+		i := slices.IndexFunc(out, func(p part) bool {
+			return join && p.Name == of.Name && len(p.conditions.Changes(conditions[at])) == 0
+		})
 		if i < 0 {
 			i = len(out)
-			out = append(out, part{Window: of})
+			out = append(out, part{Window: of, conditions: conditions[at]})
 		}
 		p := &out[i]
 		p.pieces = append(p.pieces, w)
@@ -161,18 +254,39 @@ func width(f result.Finding) float64 {
 	return *f.High / *f.Low
 }
 
-// most keeps all findings when they are few, else the one that moved most clearly, or that is known best when none did:
-// the largest of
-// many changes is most of all the least certain.
-func most(all []result.Finding, windows int) []result.Finding {
+// most keeps all findings when they are few, else of every cause that moved something the one in which it did so most
+// clearly, as many as are few, or when none did the one that is known best: the largest of many changes is most of all
+// the least certain.
+func most(all []caused, windows int) []result.Finding {
+	var out []result.Finding
 	if len(all) <= mostChanges {
-		return all
+		for _, c := range all {
+			out = append(out, c.Finding)
+		}
+		return out
 	}
-	f := slices.MaxFunc(all, func(a, b result.Finding) int {
-		return cmp.Or(cmp.Compare(clearly(a), clearly(b)), cmp.Compare(width(b), width(a)))
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b caused) int {
+		return cmp.Or(cmp.Compare(b.Weight(), a.Weight()), cmp.Compare(clearly(b.Finding), clearly(a.Finding)),
+			cmp.Compare(width(a.Finding), width(b.Finding)))
 	})
-	f.Basis += fmt.Sprintf("; of %d parts of its time, the one that moved most clearly", windows)
-	return []result.Finding{f}
+	told := map[string]bool{}
+	for i, c := range all {
+		if i > 0 && (c.Severity == result.Fine || told[c.by] || len(out) == mostChanges) {
+			continue
+		}
+		told[c.by] = true
+		out = append(out, c.Finding)
+	}
+	for i := range out {
+		out[i].Basis += fmt.Sprintf("; of %d parts of its time, ", windows)
+		if len(out) > 1 {
+			out[i].Basis += "those that moved most clearly, one of each cause"
+		} else {
+			out[i].Basis += "the one that moved most clearly"
+		}
+	}
+	return out
 }
 
 // pair is two windows of a workload.
@@ -182,6 +296,7 @@ type pair struct {
 	latency      string
 	first, later part
 	was, is      string // the two in a sentence
+	changes      []string
 	v            *view.Run
 	a, b         *view.Track // nil without a series
 }
@@ -195,20 +310,51 @@ func (p *pair) series(v *view.Run) {
 }
 
 // whenever names two windows in one sentence. In the same company what lies between them tells them apart.
-func whenever(first, later result.Window) (was, is string) {
-	if since := later.Since(); since != "" && first.After == "" && first.Again < 2 &&
-		first.InCompany(later.Circumstances) {
-		return "in the beginning", since
+func whenever(first, later part) (was, is string) {
+	if since := later.Since(); since != "" && first.After == "" && first.Again < 2 && first.under(true) == "" &&
+		first.InCompany(later.Circumstances) && first.Start.Before(later.Start) {
+		return "in the beginning", since + later.under(false)
 	}
-	return view.When(first), view.When(later)
+	return first.when(), strings.TrimSuffix(later.when(), ",")
+}
+
+// unsure says that several things changed between the two, so that what each of them did is not known; "" where it was
+// one.
+func (p *pair) unsure() string {
+	if len(p.changes) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("; which of %d changes did that cannot be told, since no time had only one of them: %s",
+		len(p.changes), view.Listed(p.changes))
+}
+
+// worse is the logarithm of a ratio of which more is worse, or better: of its end that is nearer to no change, nil when
+// its ends lie on both sides of it.
+func worse(low, high float64, better result.Direction) *float64 {
+	log := 0.0
+	switch {
+	case low > 1+changed:
+		log = math.Log(low)
+	case high < 1-changed && high > 0:
+		log = math.Log(high)
+	default:
+		return nil
+	}
+	switch better {
+	case result.Higher:
+		log = -log
+	case "":
+		log = -math.Abs(log)
+	}
+	return &log
 }
 
 func (p *pair) basis(source string) string {
 	return fmt.Sprintf(
 		"%s (%s) against %s (%s), one run%s",
-		p.later.Name,
+		p.later.title(),
 		view.SayDuration(p.later.seconds),
-		p.first.Name,
+		p.first.title(),
 		view.SayDuration(p.first.seconds),
 		source,
 	)
@@ -235,7 +381,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	}
 	r, low, high := view.Ratio(nb, na, b, a)
 	f := result.Finding{
-		Check: "windows", Subject: p.l.Name, Metric: "rate " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		Check: "windows", Subject: p.l.Name, Metric: "rate " + p.later.title() + " / " + p.first.title(), Unit: "ratio",
 		Value: &r, Low: &low, High: &high, N: int(na + nb), Limit: view.Ptr(1 - changed),
 		Basis: p.basis(""), Warnings: []string{oneRun},
 		Evidence: p.both("rate ", float64(na)/a, float64(nb)/b),
@@ -256,7 +402,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	if counted != "" {
 		f.Warnings = append(f.Warnings, counted)
 	}
-	tail, evidence, tailMoved, tailKept := p.tail()
+	tail, evidence, tailHarm, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
 	moved := high < 1-changed || low > 1+changed
 	said := fmt.Sprintf(
@@ -271,8 +417,12 @@ func (p *pair) rate() (result.Finding, bool) {
 	if tail != "" {
 		said += "; " + tail
 	}
-	f.Severity, f.Sentence = result.Notice, said+"."+p.kept(na, nb)
-	if !moved && !tailMoved {
+	f.Harm = worse(low, high, result.Higher)
+	if h := (result.Finding{Harm: tailHarm}); h.Weight() > f.Weight() {
+		f.Harm = tailHarm
+	}
+	f.Severity, f.Sentence = result.Notice, said+p.unsure()+"."+p.kept(na, nb)
+	if !moved && tailHarm == nil {
 		f.Severity = result.Fine
 		switch {
 		case tail == "":
@@ -292,7 +442,7 @@ func (p *pair) rate() (result.Finding, bool) {
 
 // both are the values of the two windows as evidence.
 func (p *pair) both(what string, a, b float64) []result.Evidence {
-	return []result.Evidence{{Name: what + p.first.Name, Value: a, Unit: p.of.Unit}, {Name: what + p.later.Name,
+	return []result.Evidence{{Name: what + p.first.title(), Value: a, Unit: p.of.Unit}, {Name: what + p.later.title(),
 		Value: b, Unit: p.of.Unit}}
 }
 
@@ -304,7 +454,7 @@ func (p *pair) measure() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name,
+		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.title() + " / " + p.first.title(),
 		Unit:  "ratio",
 		Limit: view.Ptr(1 - changed),
 		Basis: p.basis(""), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ", a, b),
@@ -329,14 +479,17 @@ func (p *pair) measure() (result.Finding, bool) {
 		}
 		f.Chart = p.picture(p.of.Per, p.of.Unit, p.a.Ops, p.b.Ops)
 	}
+	if f.Low != nil {
+		f.Harm = worse(*f.Low, *f.High, p.of.Better)
+	}
 	said += " (" + view.Signed(r-1)
 	switch {
 	case f.Low == nil && view.Away(r) > 1+changed:
-		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"); how sure that is cannot be told."
+		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"); how sure that is cannot be told"+p.unsure()+"."
 	case f.Low == nil:
 		f.Severity, f.Sentence = result.Fine, said+"); how sure that is cannot be told."
 	case *f.High < 1-changed || *f.Low > 1+changed:
-		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+")."
+		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+")"+p.unsure()+"."
 	case *f.Low >= 1-changed && *f.High <= 1+changed:
 		f.Severity, f.Sentence = result.Fine, said+"): it did not move by more than "+view.Percent(changed)+"."
 	default:
@@ -383,7 +536,7 @@ func (p *pair) single() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name,
+		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.title() + " / " + p.first.title(),
 		Unit: "ratio",
 		N:    2, Limit: view.Ptr(1 - changed),
 		Basis: p.basis(
@@ -402,8 +555,9 @@ func (p *pair) single() (result.Finding, bool) {
 		f.Severity, f.Sentence = result.Fine, said+"; how sure a difference is cannot be told."
 	case apart(before, after):
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("%s%s: three quarters of its figures then lie beyond three quarters of those before.",
-			said, p.of.Judged(b-a))
+		f.Sentence = fmt.Sprintf(
+			"%s%s: three quarters of its figures then lie beyond three quarters of those before%s.",
+			said, p.of.Judged(b-a), p.unsure())
 	default:
 		f.Severity, f.Sentence = result.Fine, said+"; its figures of the two times overlap, so it need not have moved."
 	}
@@ -415,7 +569,7 @@ func (p *pair) picture(what, unit string, a, b []float64) *result.Chart {
 	if len(p.first.pieces)+len(p.later.pieces) > 2 {
 		return nil // pieces of the run side by side are no track
 	}
-	c := p.v.Chart(p.l.Name+": "+what, unit, p.a.Line(p.first.Name, a), p.b.Line(p.later.Name, b))
+	c := p.v.Chart(p.l.Name+": "+what, unit, p.a.Line(p.first.title(), a), p.b.Line(p.later.title(), b))
 	if want, limited, unlimited := p.l.Offered(); p.of.Measure == "" && unit == p.of.Unit && limited > 0 &&
 		unlimited == 0 && p.l.Alike() {
 		c.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
@@ -450,11 +604,11 @@ func (p *pair) kept(first, later uint64) string {
 	)
 }
 
-// tail compares percentiles of the kind of operation whose 99th moved most. It moved when the intervals of the two lie
-// apart by more than
-// what is called a change, and kept when even their far ends are closer.
-func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
-	worst, sure := 1.0, false
+// tail compares percentiles of the kind of operation whose 99th moved most. It moved, and has done harm or good, when the
+// intervals of the two lie apart and it by more than what is called a change; it kept when even their far ends are
+// closer.
+func (p *pair) tail() (said string, ev []result.Evidence, harm *float64, kept bool) {
+	worst := 1.0
 	kept = true
 	for _, o := range p.later.Ops {
 		before, ok := find(p.first.Ops, o.Op)
@@ -470,13 +624,18 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 		if declared.Block == "" {
 			called = view.Noun(declared)
 		}
-		ev = append(ev, result.Evidence{Name: called + " p99 " + p.first.Name, Value: pb, Unit: "s"},
-			result.Evidence{Name: called + " p99 " + p.later.Name, Value: pa, Unit: "s"})
+		ev = append(ev, result.Evidence{Name: called + " p99 " + p.first.title(), Value: pb, Unit: "s"},
+			result.Evidence{Name: called + " p99 " + p.later.title(), Value: pa, Unit: "s"})
 		mb, _, _, _ := view.Quantile(before.Hist, 0.5)
 		ma, _, _, _ := view.Quantile(o.Hist, 0.5)
 		kept = kept && max(hi2/lo, hi/lo2) <= 1+changed
 		if x := pa / pb; said == "" || view.Away(x) > view.Away(worst) {
-			worst, sure = x, lo2 > hi || hi2 < lo
+			switch worst, harm = x, nil; {
+			case lo2 > hi && x > 1+changed:
+				harm = view.Ptr(math.Log(lo2 / hi))
+			case hi2 < lo && x < 1/(1+changed):
+				harm = view.Ptr(math.Log(hi2 / lo))
+			}
 			said = fmt.Sprintf(
 				"the %s of its %s %s",
 				p.latency,
@@ -486,7 +645,7 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 			)
 		}
 	}
-	return said, ev, sure && view.Away(worst) > 1+changed, kept
+	return said, ev, harm, kept
 }
 
 // went says how a median and a 99th percentile moved.
@@ -531,14 +690,14 @@ func (p *pair) mean() (result.Finding, bool) {
 	r := mb / ma
 	f := result.Finding{
 		Check: "latency-cost", Subject: p.l.Name,
-		Metric: "mean " + p.latency + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r,
+		Metric: "mean " + p.latency + " " + p.later.title() + " / " + p.first.title(), Unit: "ratio", Value: &r,
 		N: int(na + nb), Limit: view.Ptr(1 + changed),
 		Basis: p.basis(
 			"",
 		), Warnings: []string{oneRun}, NoInterval: "there is no series of the latency of this workload alone",
 		Evidence: []result.Evidence{
-			{Name: "mean " + p.first.Name, Value: ma, Unit: "s"},
-			{Name: "mean " + p.later.Name, Value: mb, Unit: "s"},
+			{Name: "mean " + p.first.title(), Value: ma, Unit: "s"},
+			{Name: "mean " + p.later.title(), Value: mb, Unit: "s"},
 		},
 	}
 	span := ""
@@ -558,15 +717,19 @@ func (p *pair) mean() (result.Finding, bool) {
 	}
 	f.Severity = result.Notice
 	sure := f.Low == nil || *f.Low > 1+changed || *f.High < 1-changed
+	unsure := p.unsure()
 	if view.Away(r) <= 1+changed || !sure {
-		f.Severity = result.Fine
+		f.Severity, unsure = result.Fine, ""
+	}
+	if f.Low != nil {
+		f.Harm = worse(*f.Low, *f.High, result.Lower)
 	}
 	what := "A mean operation of " + p.l.Name
 	if counted := p.l.Counted(); counted != "operations" {
 		what = "On average the " + counted + " of " + p.l.Name
 	}
 	f.Sentence = fmt.Sprintf(
-		"%s took %s %s and %s %s: ×%s%s in %s.",
+		"%s took %s %s and %s %s: ×%s%s in %s%s.",
 		what,
 		view.SayDuration(ma),
 		p.was,
@@ -575,6 +738,7 @@ func (p *pair) mean() (result.Finding, bool) {
 		view.SayCount(r),
 		span,
 		p.latency,
+		unsure,
 	)
 	return f, true
 }

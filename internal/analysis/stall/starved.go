@@ -31,7 +31,7 @@ func stalled(v *view.Run) []result.Finding {
 		cut := func(c *view.Track) *view.Track { return c }
 		before := ""
 		from, end := l.Judged()
-		if fault, ok := v.FirstFault(); ok && from.Before(fault) && fault.Before(end) {
+		if fault, ok := v.FirstFault(from, end); ok {
 			cut, before = func(c *view.Track) *view.Track { return c.Between(from, fault) }, " before the fault"
 		}
 		whole := work{name: l.Name, c: cut(c), before: before, unit: l.Rate().Unit}
