@@ -291,6 +291,9 @@ func rankOld(list []Finding) {
 	}
 	for i := range list {
 		list[i].Rank = oldRanks[list[i].Check]
+		if list[i].Check == "windows" {
+			list[i].Harm = new(float64)
+		}
 	}
 }
 

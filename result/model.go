@@ -368,6 +368,13 @@ type Lane struct {
 	ZeroData bool    `json:"zero_data,omitempty"`
 	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
 	Reducible float64 `json:"reducible,omitempty"`
+	// What it asks for besides, where its engine says it: the share of its operations at random offsets and how unevenly
+	// these fall on the extent ("zipf:1.2", "pareto:0.2", "" evenly), the share that reads, mean sizes in bytes.
+	Random       float64 `json:"random,omitempty"`
+	Distribution string  `json:"distribution,omitempty"`
+	ReadShare    float64 `json:"read_share,omitempty"`
+	ReadBytes    float64 `json:"read_bytes,omitempty"`
+	WriteBytes   float64 `json:"write_bytes,omitempty"`
 	// Stage: it began when every lane of a lower stage had ended.
 	Stage int `json:"stage,omitempty"`
 	// Brief: it may work for a part of the job's time only, since it ends with its size or at a time of its own.
@@ -469,8 +476,8 @@ type Finding struct {
 	// Rank is that of its check: where it stands among findings of equal severity, lower ones first. See Answers.
 	Rank int `json:"rank,omitempty"`
 	// Harm is how much worse things became, as the logarithm of the ratio at the end of its interval that is nearer to
-	// no change: above 0 a loss, below 0 a gain, or a change of which nobody said which way is good. nil where nothing
-	// is set against another, or no change is sure.
+	// no change: above 0 a loss, below 0 a gain, or a change of which nobody said which way is good; 0 where no change
+	// is sure. nil where nothing is set against another.
 	Harm *float64 `json:"harm,omitempty"`
 }
 

@@ -32,6 +32,7 @@ import (
 	"plimsoll/internal/analysis/stall"
 	"plimsoll/internal/analysis/steadiness"
 	"plimsoll/internal/analysis/storage"
+	"plimsoll/internal/analysis/turn"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
@@ -70,6 +71,7 @@ var checks = []view.Check{
 	storage.DeviceCounters,
 	storage.Cache,
 	storage.Free,
+	turn.InTurn,
 }
 
 // Run returns the findings of one run, the most important first. The same input gives the same findings.

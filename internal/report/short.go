@@ -43,11 +43,19 @@ func InShort(all []result.Finding) []Short {
 		}
 	}
 	told := 0
-	for _, f := range headlines(all) {
-		if !taken[f.Check] && told < mostAnswers && len(out) < mostShort-1 {
+	answer := func(f result.Finding, room int) {
+		if told < mostAnswers && len(out) < room {
 			take(f)
 			told++
 		}
+	}
+	for _, f := range headlines(all) {
+		if !taken[f.Check] {
+			answer(f, mostShort-1)
+		}
+	}
+	for _, f := range changes(all, out) {
+		answer(f, mostShort-cautions(all, taken))
 	}
 	if f, ok := tellable(all, plainAnswer); ok && told == 0 && len(out) < mostShort-1 {
 		take(f)
@@ -59,8 +67,7 @@ func InShort(all []result.Finding) []Short {
 		}
 	}
 	for _, f := range all {
-		same := f.Check == "latency-kind" && taken["offered-rate"] // both say that the rate was missed
-		if f.Severity == result.Caution && !taken[f.Check] && !same && len(out) < mostShort {
+		if toMind(f, taken) && len(out) < mostShort {
 			take(f)
 		}
 	}
@@ -102,11 +109,11 @@ type Short struct {
 
 // headlines are what is told of the answers to what the run was made to find out, by the ranks of their checks: of each
 // check the finding that says most, and of those that set times against each other the one of rate or time that
-// changed more. A change that is in order is told where nothing else is.
+// changed more. That nothing changed is an answer, too, where things are set against each other.
 func headlines(all []result.Finding) []result.Finding {
 	var out []result.Finding
 	for _, f := range all {
-		if !f.Answers() || f.Severity == result.Fine && f.Check != unchanged {
+		if !f.Answers() || f.Severity == result.Fine && f.Harm == nil {
 			continue
 		}
 		i := slices.IndexFunc(out, func(o result.Finding) bool {
@@ -123,8 +130,48 @@ func headlines(all []result.Finding) []result.Finding {
 	return out
 }
 
-// unchanged is the check of which it is an answer, too, that nothing changed.
-const unchanged = "windows"
+// changes are further answers, the largest change first: of subjects of which their check has told nothing yet.
+func changes(all []result.Finding, told []Short) []result.Finding {
+	type about struct {
+		rank    int
+		subject string
+	}
+	known := map[about]bool{}
+	for _, f := range all {
+		if slices.ContainsFunc(told, func(s Short) bool { return s.Check == f.Check && s.Subject == f.Subject }) {
+			known[about{f.Rank, f.Subject}] = true
+		}
+	}
+	var out []result.Finding
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b result.Finding) int {
+		return cmp.Compare(b.Weight(), a.Weight())
+	})
+	for _, f := range sorted {
+		of := about{f.Rank, f.Subject}
+		if f.Answers() && f.Severity != result.Fine && f.Weight() > 0 && !known[of] {
+			known[of] = true
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// toMind reports whether a finding is a warning of a check of which nothing was told.
+func toMind(f result.Finding, taken map[string]bool) bool {
+	same := f.Check == "latency-kind" && taken["offered-rate"] // both say that the rate was missed
+	return f.Severity == result.Caution && !taken[f.Check] && !same
+}
+
+// cautions is of how many checks there is a warning to be told.
+func cautions(all []result.Finding, taken map[string]bool) int {
+	of := map[string]bool{}
+	for _, f := range all {
+		if toMind(f, taken) && !(f.Check == "latency-kind" && of["offered-rate"]) {
+			of[f.Check] = true
+		}
+	}
+	return len(of)
+}
 
 // saysMore reports whether a finding is to be told rather than another of its kind.
 func saysMore(f, than result.Finding) bool {

@@ -30,7 +30,8 @@ type Comeback struct {
 	track    *view.Track
 	vms      view.StoodStill // those of its VMs that did, though the whole may not have
 	under    []string        // other faults that were in force when it came
-	along    []string        // what else began or ended with it, or while the level was not regained
+	along    []string        // what else began or ended with it
+	later    []string        // what did after it, while the level was not regained
 }
 
 // Outages measures how every group came back after every episode of faults, by what stands for its workloads and by
@@ -320,44 +321,58 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		end = e.Time.Add(time.Duration(o.Regained.Seconds * float64(time.Second)))
 	}
 	if q.Measure == "" {
-		o.vms = v.StoodStill(hit, from, e.Time, end)
+		until := to // a single VM may take longer than the whole
+		for _, n := range v.Data.Events {
+			if n.Kind == result.KindFault && n.State != result.FaultOver && n.Time.After(end) && n.Time.Before(until) {
+				until = n.Time
+			}
+		}
+		o.vms = v.StoodStill(hit, from, e.Time, until)
 	}
 	for _, f := range v.Faults() {
 		if f.At(e.Time) && e.Time.Sub(f.Start) > oneFault {
 			o.under = append(o.under, f.Say())
 		}
 	}
-	o.along = alongside(v, hit, all, e.Time, end, o.Regained.Reached)
+	o.along, o.later = alongside(v, all, e.Time, end, o.Regained.Reached)
 	return o, true
 }
 
-// alongside says what else began or ended with a fault, or after it while the level was not regained: workloads that it
-// did not strike. Those that do again what it ended are part of the way back.
-func alongside(v *view.Run, hit, all []*view.Load, at, end time.Time, regained bool) (said []string) {
+// alongside says what else began or ended with a fault, and what did later, while the level was not regained:
+// workloads that it did not strike. Those that do again what it ended are part of the way back.
+func alongside(v *view.Run, all []*view.Load, at, end time.Time, regained bool) (along, later []string) {
 	if regained {
 		end = at.Add(oneFault)
 	}
-	inside := func(t time.Time) bool { return t.After(at.Add(-oneFault)) && t.Before(end) }
+	say := func(l *view.Load, did string, t time.Time) {
+		text := fmt.Sprintf("%s %s at %s", l.Name, did, view.ClockOf(t.Sub(v.Data.Start).Seconds()))
+		switch {
+		case t.Before(at.Add(-oneFault)) || !t.Before(end):
+		case t.Before(at.Add(oneFault)):
+			along = append(along, text)
+		default:
+			later = append(later, text)
+		}
+	}
 	for _, l := range v.Loads {
 		if slices.Contains(all, l) {
 			continue
 		}
 		from, to := l.Span()
-		planned := !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
-			return p.Ended != "finished" && p.Ended != "stopped"
-		})
 		again := slices.ContainsFunc(v.Loads, func(o *view.Load) bool { // of what the fault ended
 			begun, over := o.Span()
 			return o != l && o.Group == l.Group && begun.Before(at) && over.Before(from) && !over.Before(at.Add(-oneFault))
 		})
-		switch {
-		case inside(from) && !again:
-			said = append(said, fmt.Sprintf("%s began at %s", l.Name, view.ClockOf(from.Sub(v.Data.Start).Seconds())))
-		case from.Before(at) && inside(to) && planned:
-			said = append(said, fmt.Sprintf("%s ended at %s", l.Name, view.ClockOf(to.Sub(v.Data.Start).Seconds())))
+		if !again {
+			say(l, "began", from)
+		}
+		if from.Before(at) && !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+			return p.Ended != "finished" && p.Ended != "stopped"
+		}) {
+			say(l, "ended", to)
 		}
 	}
-	return said
+	return along, later
 }
 
 // failedBetween are the operations of a workload that failed between two moments, as near as its windows tell; all of
@@ -491,9 +506,13 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Sentence = fmt.Sprintf("%s never came back to 90 %% of %s while it was measured%s; %s.", head, former,
 			o.stop(), failed)
 	}
-	if n := len(o.along); n > 0 {
+	switch {
+	case len(o.along) > 0:
 		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
 			"; which of it is the fault's doing cannot be told, since %s.", view.Listed(o.along))
+	case len(o.later) > 0:
+		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
+			"; whether it would have come back later cannot be told, since %s.", view.Listed(o.later))
 	}
 	if o.failed > 0 {
 		f.Severity = result.Caution

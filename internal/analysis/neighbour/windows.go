@@ -80,6 +80,7 @@ func windows(v *view.Run) []result.Finding {
 type part struct {
 	result.Window
 	conditions view.Conditions
+	opening    bool // the workload begins with it
 	pieces     []result.Window
 	seconds    float64
 }
@@ -209,7 +210,7 @@ func partsOf(windows []result.Window, conditions []view.Conditions) []part {
 		})
 		if i < 0 {
 			i = len(out)
-			out = append(out, part{Window: of, conditions: conditions[at]})
+			out = append(out, part{Window: of, conditions: conditions[at], opening: i == 0})
 		}
 		p := &out[i]
 		p.pieces = append(p.pieces, w)
@@ -311,9 +312,11 @@ func (p *pair) series(v *view.Run) {
 
 // whenever names two windows in one sentence. In the same company what lies between them tells them apart.
 func whenever(first, later part) (was, is string) {
-	if since := later.Since(); since != "" && first.After == "" && first.Again < 2 && first.under(true) == "" &&
-		first.InCompany(later.Circumstances) && first.Start.Before(later.Start) {
-		return "in the beginning", since + later.under(false)
+	plain := first.opening && first.After == "" && len(first.conditions.Faults) == 0
+	faultOver := later.conditions.OfFault && len(later.conditions.Faults) == 0
+	if since := later.Since(); since != "" && plain && !faultOver && later.under(false) == "" &&
+		first.InCompany(later.Circumstances) {
+		return "in the beginning", since
 	}
 	return first.when(), strings.TrimSuffix(later.when(), ",")
 }
@@ -326,27 +329,6 @@ func (p *pair) unsure() string {
 	}
 	return fmt.Sprintf("; which of %d changes did that cannot be told, since no time had only one of them: %s",
 		len(p.changes), view.Listed(p.changes))
-}
-
-// worse is the logarithm of a ratio of which more is worse, or better: of its end that is nearer to no change, nil when
-// its ends lie on both sides of it.
-func worse(low, high float64, better result.Direction) *float64 {
-	log := 0.0
-	switch {
-	case low > 1+changed:
-		log = math.Log(low)
-	case high < 1-changed && high > 0:
-		log = math.Log(high)
-	default:
-		return nil
-	}
-	switch better {
-	case result.Higher:
-		log = -log
-	case "":
-		log = -math.Abs(log)
-	}
-	return &log
 }
 
 func (p *pair) basis(source string) string {
@@ -417,7 +399,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	if tail != "" {
 		said += "; " + tail
 	}
-	f.Harm = worse(low, high, result.Higher)
+	f.Harm = view.Worse(low, high, changed, result.Higher)
 	if h := (result.Finding{Harm: tailHarm}); h.Weight() > f.Weight() {
 		f.Harm = tailHarm
 	}
@@ -480,7 +462,7 @@ func (p *pair) measure() (result.Finding, bool) {
 		f.Chart = p.picture(p.of.Per, p.of.Unit, p.a.Ops, p.b.Ops)
 	}
 	if f.Low != nil {
-		f.Harm = worse(*f.Low, *f.High, p.of.Better)
+		f.Harm = view.Worse(*f.Low, *f.High, changed, p.of.Better)
 	}
 	said += " (" + view.Signed(r-1)
 	switch {
@@ -722,7 +704,7 @@ func (p *pair) mean() (result.Finding, bool) {
 		f.Severity, unsure = result.Fine, ""
 	}
 	if f.Low != nil {
-		f.Harm = worse(*f.Low, *f.High, result.Lower)
+		f.Harm = view.Worse(*f.Low, *f.High, changed, result.Lower)
 	}
 	what := "A mean operation of " + p.l.Name
 	if counted := p.l.Counted(); counted != "operations" {
