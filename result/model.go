@@ -368,8 +368,9 @@ type Lane struct {
 	ZeroData bool    `json:"zero_data,omitempty"`
 	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
 	Reducible float64 `json:"reducible,omitempty"`
-	// What it asks for besides, where its engine says it: the share of its operations at random offsets and how unevenly
-	// these fall on the extent ("zipf:1.2", "pareto:0.2", "" evenly), the share that reads, mean sizes in bytes.
+	// What it asks for besides, where its engine says it: the share of its operations at random offsets and how
+	// unevenly these fall on the extent ("zipf:1.2", "pareto:0.2", "" evenly), the share that reads, mean sizes in
+	// bytes.
 	Random       float64 `json:"random,omitempty"`
 	Distribution string  `json:"distribution,omitempty"`
 	ReadShare    float64 `json:"read_share,omitempty"`

@@ -37,8 +37,8 @@ import (
 	"plimsoll/result"
 )
 
-// checks are all that is asked of a run, room by room. Which finding comes before which, and which are told first of all,
-// follows from their ranks, not from their places here.
+// checks are all that is asked of a run, room by room. Which finding comes before which, and which are told first of
+// all, follows from their ranks, not from their places here.
 var checks = []view.Check{
 	balance.Imbalance,
 	client.CPU,

@@ -361,7 +361,8 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, regained bool) 
 		from, to := l.Span()
 		again := slices.ContainsFunc(v.Loads, func(o *view.Load) bool { // of what the fault ended
 			begun, over := o.Span()
-			return o != l && o.Group == l.Group && begun.Before(at) && over.Before(from) && !over.Before(at.Add(-oneFault))
+			return o != l && o.Group == l.Group && begun.Before(at) && over.Before(from) &&
+				!over.Before(at.Add(-oneFault))
 		})
 		if !again {
 			say(l, "began", from)

@@ -60,8 +60,8 @@ func parted(windows ...result.Window) []part {
 	return partsOf(windows, v.ConditionsOf(windows))
 }
 
-// TestCounterparts: each part is compared with one from which it differs in one thing, where there is one; the yardstick
-// is the first of those with the fewest faults. Conditions are letters, of faults f and g.
+// TestCounterparts: each part is compared with one from which it differs in one thing, where there is one; the
+// yardstick is the first of those with the fewest faults. Conditions are letters, of faults f and g.
 func TestCounterparts(t *testing.T) {
 	for name, c := range map[string]struct {
 		parts []string

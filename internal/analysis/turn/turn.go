@@ -1,7 +1,7 @@
 // Package turn asks what a declared difference does: workloads of one VM group that ran one after the other in one run
 // are set against each other where they differ in one thing only, such as how unevenly they read, the size of their
-// blocks or how many operations they hold outstanding. It gives a view.Check to package analysis. Working-set sweeps and
-// growing loads are package scale's.
+// blocks or how many operations they hold outstanding. It gives a view.Check to package analysis. Working-set sweeps
+// and growing loads are package scale's.
 package turn
 
 import (
@@ -295,8 +295,8 @@ func tails(first, later *turn, f *result.Finding) (said string, harm *float64, k
 	f.Evidence = append(f.Evidence, result.Evidence{Name: noun + " p99 " + first.Name, Value: a, Unit: "s"},
 		result.Evidence{Name: noun + " p99 " + later.Name, Value: b, Unit: "s"})
 	harm = view.Worse(low2/high, high2/low, changed, result.Lower)
-	said = fmt.Sprintf(", and the p99 latency (%s) of its %s was %s against %s", cmp.Or(y.Latency, "service time"), noun,
-		view.SayDuration(b), view.SayDuration(a))
+	said = fmt.Sprintf(", and the p99 latency (%s) of its %s was %s against %s", cmp.Or(y.Latency, "service time"),
+		noun, view.SayDuration(b), view.SayDuration(a))
 	return said, harm, max(high2/low, high/low2) <= 1+changed
 }
 

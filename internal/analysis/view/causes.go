@@ -32,8 +32,8 @@ func (f Fault) Say() string {
 const SameMoment = 5 * time.Second
 
 // Faults are those of which it is known that they began: what is the same on several nodes at one moment is one. That a
-// node was given power again ends none: what its loss began, such as a rebuild, may go on. Which of two on a node is over
-// nobody says; it is taken for the older one.
+// node was given power again ends none: what its loss began, such as a rebuild, may go on. Which of two on a node is
+// over nobody says; it is taken for the older one.
 func (v *Run) Faults() []Fault {
 	var out []Fault
 	bare := func(text, node string) string { return strings.ReplaceAll(text, node, "") }
@@ -63,8 +63,8 @@ func (v *Run) Faults() []Fault {
 	return out
 }
 
-// Conditions are what may have moved the figures of a stretch of a workload's time: who ran beside it, which faults were
-// in force, and of what else was marked the last.
+// Conditions are what may have moved the figures of a stretch of a workload's time: who ran beside it, which faults
+// were in force, and of what else was marked the last.
 type Conditions struct {
 	Beside []string
 	Faults []string // as Fault.Say has them
@@ -77,7 +77,8 @@ type Conditions struct {
 // counts is the share of a stretch from which on a fault may have moved its 99th percentile.
 const counts = 0.01
 
-// ConditionsOf are the conditions of each of a workload's windows, which end with the reports nearest to what ended them.
+// ConditionsOf are the conditions of each of a workload's windows, which end with the reports nearest to what ended
+// them.
 func (v *Run) ConditionsOf(windows []result.Window) []Conditions {
 	faults := v.Faults()
 	known := func(text string, states ...string) bool {
@@ -107,7 +108,8 @@ func (v *Run) ConditionsOf(windows []result.Window) []Conditions {
 			since, of = w.After, w.Start
 		}
 		for _, e := range v.Data.Events { // cut by something else at that moment
-			if e.Kind == result.KindFault && e.State == "" && e.Time.After(of) && e.Time.Before(w.Start.Add(SameMoment)) {
+			if e.Kind == result.KindFault && e.State == "" && e.Time.After(of) &&
+				e.Time.Before(w.Start.Add(SameMoment)) {
 				since, of = e.Text, e.Time
 			}
 		}

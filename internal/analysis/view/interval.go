@@ -90,7 +90,8 @@ func Ratio(count, base uint64, seconds, baseSeconds float64) (r, low, high float
 	return r, r * math.Exp(-half), r * math.Exp(half)
 }
 
-// Worse is result.Finding.Harm of the ends of a ratio's interval; 0 where they do not lie beyond what is called a change.
+// Worse is result.Finding.Harm of the ends of a ratio's interval; 0 where they do not lie beyond what is called a
+// change.
 func Worse(low, high, changed float64, better result.Direction) *float64 {
 	log := 0.0
 	switch {

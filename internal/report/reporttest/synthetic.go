@@ -96,8 +96,8 @@ func (s *Synthetic) Fault(from, to int, node, text string) {
 	s.Data.Events = append(s.Data.Events, result.Mark{Time: s.At(from), Kind: result.KindFault, Text: text, Node: node,
 		State: result.FaultBegins})
 	if to > 0 {
-		s.Data.Events = append(s.Data.Events, result.Mark{Time: s.At(to), Kind: result.KindFault, Text: text + " no more",
-			Node: node, State: result.FaultOver})
+		s.Data.Events = append(s.Data.Events, result.Mark{Time: s.At(to), Kind: result.KindFault,
+			Text: text + " no more", Node: node, State: result.FaultOver})
 	}
 	slices.SortStableFunc(s.Data.Events, func(a, b result.Mark) int { return a.Time.Compare(b.Time) })
 }
