@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -293,7 +294,25 @@ func (f *Folder) Findings() ([]Finding, error) {
 	if _, err := f.readJSON(findingsFile, &doc); err != nil {
 		return nil, err
 	}
+	rankOld(doc.Findings)
 	return doc.Findings, nil
+}
+
+// oldRanks are of the checks that told what a run was made to find out when findings did not carry their ranks yet.
+var oldRanks = map[string]int{"scalability": 110, "load-curve": 110, "recovery": 120, "windows": 130,
+	"latency-cost": 130, "ingest": 140, "residency": 150, "cache-steps": 160}
+
+// rankOld gives findings that were kept before they carried the rank of their check that of then.
+func rankOld(list []Finding) {
+	if slices.ContainsFunc(list, func(f Finding) bool { return f.Rank != 0 }) {
+		return
+	}
+	for i := range list {
+		list[i].Rank = oldRanks[list[i].Check]
+		if list[i].Check == "windows" {
+			list[i].Harm = new(float64)
+		}
+	}
 }
 
 func (f *Folder) writeJSON(name string, v any, indent bool) error {

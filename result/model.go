@@ -223,7 +223,19 @@ type Mark struct {
 	Time time.Time `json:"time"`
 	Kind string    `json:"kind"`
 	Text string    `json:"text"`
+	// Node is whom a fault hits, State what becomes of it: FaultBegins, FaultOver, or what was done to its power. ""
+	// where that is not known.
+	Node  string `json:"node,omitempty"`
+	State string `json:"state,omitempty"`
 }
+
+// What becomes of a fault.
+const (
+	FaultBegins = "begins"
+	FaultOver   = "over"
+	PowerOff    = "off"
+	PowerOn     = "on"
+)
 
 // VM is one machine of the run.
 type VM struct {
@@ -374,6 +386,14 @@ type Lane struct {
 	ZeroData bool    `json:"zero_data,omitempty"`
 	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
 	Reducible float64 `json:"reducible,omitempty"`
+	// What it asks for besides, where its engine says it: the share of its operations at random offsets and how
+	// unevenly these fall on the extent ("zipf:1.2", "pareto:0.2", "" evenly), the share that reads, mean sizes in
+	// bytes.
+	Random       float64 `json:"random,omitempty"`
+	Distribution string  `json:"distribution,omitempty"`
+	ReadShare    float64 `json:"read_share,omitempty"`
+	ReadBytes    float64 `json:"read_bytes,omitempty"`
+	WriteBytes   float64 `json:"write_bytes,omitempty"`
 	// Stage: it began when every lane of a lower stage had ended.
 	Stage int `json:"stage,omitempty"`
 	// Brief: it may work for a part of the job's time only, since it ends with its size or at a time of its own.
@@ -511,6 +531,27 @@ type Finding struct {
 	Warnings   []string   `json:"warnings,omitempty"`
 	Evidence   []Evidence `json:"evidence,omitempty"`
 	Chart      *Chart     `json:"chart,omitempty"` // where a series is the evidence
+	// Rank is that of its check: where it stands among findings of equal severity, lower ones first. See Answers.
+	Rank int `json:"rank,omitempty"`
+	// Harm is how much worse things became, as the logarithm of the ratio at the end of its interval that is nearer to
+	// no change: above 0 a loss, below 0 a gain, or a change of which nobody said which way is good; 0 where no change
+	// is sure. nil where nothing is set against another.
+	Harm *float64 `json:"harm,omitempty"`
+}
+
+// Answers reports whether a finding is about what the run was made to find out, by the rank of its check.
+func (f Finding) Answers() bool { return f.Rank >= 100 && f.Rank < 200 }
+
+// Weight is how much a change is worth telling: its size, of which a gain counts half, so that a loss comes before a
+// gain of the same size. 0 where nothing changed for sure.
+func (f Finding) Weight() float64 {
+	switch {
+	case f.Harm == nil:
+		return 0
+	case *f.Harm < 0:
+		return -*f.Harm / 2
+	}
+	return *f.Harm
 }
 
 // Evidence is a number side by side with another.

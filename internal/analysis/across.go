@@ -27,6 +27,7 @@ func Across(runs []Repeat) []result.Finding {
 	}
 	type key struct {
 		check, subject, what string
+		rank                 int
 		ordinal              int // of those in a run: the first fault, the second
 	}
 	var order []key
@@ -41,7 +42,7 @@ func Across(runs []Repeat) []result.Finding {
 		points = append(points, scale.SetPoints(v)...)
 		count := map[key]int{}
 		for _, f := range momentsOf(v) {
-			k := key{f.Check, f.Subject, f.what, 0}
+			k := key{f.Check, f.Subject, f.what, f.Rank, 0}
 			k.ordinal, count[k] = count[k], count[k]+1
 			if moments[k] == nil {
 				order = append(order, k)
@@ -63,9 +64,12 @@ func Across(runs []Repeat) []result.Finding {
 		if err != nil {
 			continue
 		}
-		out = append(out, sound(spreadFinding(k.check, k.subject, k.what, k.ordinal, seen[k], len(runs), s)))
+		f := spreadFinding(k.check, k.subject, k.what, k.ordinal, seen[k], len(runs), s)
+		f.Rank = k.rank
+		out = append(out, sound(f))
 	}
 	for _, f := range scale.Sweep(points, fmt.Sprintf("%d runs", len(runs))) {
+		f.Rank = scale.CacheSteps.Rank
 		out = append(out, sound(f))
 	}
 	return out
@@ -80,12 +84,14 @@ type moment struct {
 // momentsOf are all times of a run that repeats may show to vary.
 func momentsOf(v *view.Run) (out []moment) {
 	for _, o := range fault.Outages(v) {
-		out = append(out, moment{o.Finding(v), o.Group + " back at 90 % of its former " + o.Quantity.Name})
+		f := o.Finding(v)
+		f.Rank = fault.Recovery.Rank
+		out = append(out, moment{f, o.Group + " back at 90 % of its former " + o.Quantity.Name})
 	}
-	for _, f := range residency.Ingest.Run(v) {
+	for _, f := range ask(residency.Ingest, v) {
 		out = append(out, moment{f, f.Subject + " had written all its data"})
 	}
-	for _, f := range residency.Residency.Run(v) {
+	for _, f := range ask(residency.Residency, v) {
 		out = append(out, moment{f, "the reads of " + f.Subject + " were resident"})
 	}
 	return out

@@ -28,6 +28,9 @@ func TestAdverseSeries(t *testing.T) {
 			func(s uint64) *reporttest.Synthetic { return logAndFlush(s, 0) },
 			func(s uint64) *reporttest.Synthetic { return oltpSections(s, 0, flusher) },
 			func(s uint64) *reporttest.Synthetic { return oltpSections(s, 0.1, bursting) },
+			func(s uint64) *reporttest.Synthetic { return hanging(s, 4, 1, 30, true) },
+			func(s uint64) *reporttest.Synthetic { return hanging(s, 4, 2, 30, false) },
+			quietly,
 		}
 		s := rapid.SampledFrom(run).Draw(t, "run")(1)
 		odd := rapid.SampledFrom([]float64{0, -1, 1e-300, 1, 12345, 1e300, math.NaN(), math.Inf(1), math.Inf(-1)})
@@ -35,7 +38,7 @@ func TestAdverseSeries(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(t, "damages") {
 			series := &s.Data.Series[rapid.IntRange(0, len(s.Data.Series)-1).Draw(t, "series")]
 			load := &s.Data.Workloads[rapid.IntRange(0, len(s.Data.Workloads)-1).Draw(t, "workload")]
-			switch rapid.IntRange(0, 13).Draw(t, "damage") {
+			switch rapid.IntRange(0, 15).Draw(t, "damage") {
 			case 0:
 				series.Step = odd.Draw(t, "step")
 			case 1:
@@ -77,6 +80,15 @@ func TestAdverseSeries(t *testing.T) {
 				)
 			case 12:
 				s.Manifest.Nodes = nil
+			case 14:
+				s.Fault(rapid.IntRange(-100, 2000).Draw(t, "begins"), rapid.IntRange(-100, 2000).Draw(t, "is over"),
+					rapid.SampledFrom([]string{"", "node-1", "node-2"}).Draw(t, "node"), "fault")
+			case 15:
+				for i := range load.Lanes {
+					n := &load.Lanes[i]
+					n.Random, n.ReadShare = odd.Draw(t, "random"), odd.Draw(t, "share")
+					n.ReadBytes, n.WriteBytes = odd.Draw(t, "read size"), odd.Draw(t, "write size")
+				}
 			case 13:
 				v := odd.Draw(t, "value")
 				if len(series.Values) > 0 {

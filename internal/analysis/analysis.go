@@ -32,13 +32,13 @@ import (
 	"plimsoll/internal/analysis/stall"
 	"plimsoll/internal/analysis/steadiness"
 	"plimsoll/internal/analysis/storage"
+	"plimsoll/internal/analysis/turn"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
 
-// checks are all that is asked of a run, room by room. Which finding comes before which follows from their ranks, not
-// from
-// their places here.
+// checks are all that is asked of a run, room by room. Which finding comes before which, and which are told first of
+// all, follows from their ranks, not from their places here.
 var checks = []view.Check{
 	balance.Imbalance,
 	client.CPU,
@@ -71,6 +71,7 @@ var checks = []view.Check{
 	storage.DeviceCounters,
 	storage.Cache,
 	storage.Free,
+	turn.InTurn,
 }
 
 // Run returns the findings of one run, the most important first. The same input gives the same findings.
@@ -107,14 +108,22 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	var out []result.Finding
 	byRank := slices.SortedFunc(slices.Values(checks), func(a, b view.Check) int { return cmp.Compare(a.Rank, b.Rank) })
 	for _, check := range byRank {
-		for _, f := range check.Run(v) {
-			out = append(out, sound(f))
-		}
+		out = append(out, ask(check, v)...)
 	}
 	slices.SortStableFunc(
 		out,
 		func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) },
 	)
+	return out
+}
+
+// ask gives what a check finds, with its rank.
+func ask(check view.Check, v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, f := range check.Run(v) {
+		f.Rank = check.Rank
+		out = append(out, sound(f))
+	}
 	return out
 }
 
@@ -126,6 +135,7 @@ func order(s result.Severity) int {
 // sound drops numbers that JSON cannot carry and sees to it that no finding lacks both interval and reason.
 func sound(f result.Finding) result.Finding {
 	f.Value, f.Low, f.High, f.Limit = finite(f.Value), finite(f.Low), finite(f.High), finite(f.Limit)
+	f.Harm = finite(f.Harm)
 	f.Evidence = slices.DeleteFunc(f.Evidence, func(e result.Evidence) bool { return !view.IsFinite(e.Value) })
 	if f.Chart != nil {
 		f.Chart = drawable(f.Chart)
@@ -165,9 +175,5 @@ func AgainstSheet(m result.Manifest, d *result.Data) []result.Finding {
 	if d == nil {
 		return nil
 	}
-	var out []result.Finding
-	for _, f := range plausibility.DataSheet.Run(view.New(m, d)) {
-		out = append(out, sound(f))
-	}
-	return out
+	return ask(plausibility.DataSheet, view.New(m, d))
 }

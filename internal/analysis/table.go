@@ -55,9 +55,18 @@ func OfTable(t Table) (findings []result.Finding, unseen []string) {
 	if t.Sweep != nil {
 		findings, unseen = sweepFindings(*t.Sweep)
 	} else {
+		var still []line
 		for _, c := range t.Columns {
-			found, not := t.series(c)
+			l := t.line(c)
+			if l.still() {
+				still = append(still, l)
+				continue
+			}
+			found, not := l.judged()
 			findings, unseen = append(findings, found...), append(unseen, not...)
+		}
+		if len(still) > 0 {
+			findings = append(findings, constants(still))
 		}
 	}
 	for i := range findings {
@@ -82,33 +91,41 @@ type line struct {
 	index  []int     // of each value in the column
 }
 
-func (t Table) series(c Column) (out []result.Finding, unseen []string) {
+// line is a column without its gaps.
+func (t Table) line(c Column) line {
 	l := line{Column: c, step: t.Step}
 	for i, v := range c.Values {
 		if view.IsFinite(v) {
 			l.values, l.index = append(l.values, v), append(l.index, i)
 		}
 	}
-	n := len(c.Values)
+	return l
+}
+
+// still reports whether all values of a column are the same one.
+func (l line) still() bool {
+	return len(l.values) >= fewestRows && slices.Min(l.values) == slices.Max(l.values)
+}
+
+// judged is what a column supports.
+func (l line) judged() (out []result.Finding, unseen []string) {
+	n := len(l.Values)
 	switch {
 	case len(l.values) < fewestRows:
 		return nil, []string{
 			fmt.Sprintf(
 				"%s: it has %s, and %d are needed for any judgement",
-				c.Name,
+				l.Name,
 				view.Plural(len(l.values), "value"),
 				fewestRows,
 			),
 		}
 	case float64(n-len(l.values)) > view.MostGaps*float64(n):
 		return nil, []string{
-			fmt.Sprintf("%s: %s of its values are missing", c.Name, view.Percent(float64(n-len(l.values))/float64(n))),
+			fmt.Sprintf("%s: %s of its values are missing", l.Name, view.Percent(float64(n-len(l.values))/float64(n))),
 		}
 	}
-	if slices.Min(l.values) == slices.Max(l.values) {
-		return []result.Finding{l.constant()}, []string{c.Name + ": periods, changes and stalls, since it never varies"}
-	}
-	if slices.Min(l.values) < 0 && c.Kind != Other {
+	if slices.Min(l.values) < 0 && l.Kind != Other {
 		out = append(out, l.negative())
 	}
 	s, f := l.steady()
@@ -116,17 +133,17 @@ func (t Table) series(c Column) (out []result.Finding, unseen []string) {
 	if len(l.values) >= longEnough {
 		out = append(out, l.period(s))
 	} else {
-		unseen = append(unseen, fmt.Sprintf("%s: a period, for which %d values are needed", c.Name, longEnough))
+		unseen = append(unseen, fmt.Sprintf("%s: a period, for which %d values are needed", l.Name, longEnough))
 	}
 	out = append(out, l.changes(s))
 	switch {
-	case c.Kind != Rate:
-	case t.Step == 0:
-		unseen = append(unseen, c.Name+": stalls, since no column says how far apart in time its rows are")
+	case l.Kind != Rate:
+	case l.step == 0:
+		unseen = append(unseen, l.Name+": stalls, since no column says how far apart in time its rows are")
 	default:
 		f, why := l.stalls()
 		if why != "" {
-			unseen = append(unseen, c.Name+": stalls, since "+why)
+			unseen = append(unseen, l.Name+": stalls, since "+why)
 		} else {
 			out = append(out, f)
 		}
@@ -186,14 +203,26 @@ func (l line) chart() *result.Chart {
 	return out
 }
 
-func (l line) constant() result.Finding {
-	f := l.finding("steady-state", "value", "as given")
-	f.Severity, f.Value, f.NoInterval = result.Caution, view.Ptr(l.values[0]), "nothing varies"
-	f.Sentence = fmt.Sprintf(
-		"%s is %s in every row: measurements vary, so this is a setting, a limit or a copy rather than a measurement.",
-		l.Name,
-		l.say(l.values[0]),
-	)
+// constants tells of the columns that never vary, together. A setting, a counter of failures of which there were none,
+// a device that idled: nothing that needs anybody's care, and nothing to be judged.
+func constants(still []line) result.Finding {
+	f := still[0].finding("constant", "columns that never vary", "count")
+	f.Severity, f.Value, f.NoInterval = result.Notice, view.Ptr(float64(len(still))), "counted"
+	var names []string
+	for _, l := range still {
+		names = append(names, fmt.Sprintf("%s (%s)", l.Name, l.say(l.values[0])))
+		f.Evidence = append(f.Evidence, result.Evidence{Name: l.Name, Value: l.values[0], Unit: "as given"})
+	}
+	if len(still) == 1 {
+		l := still[0]
+		f.Sentence = fmt.Sprintf("%s is %s in every row, so it is left out.", l.Name, l.say(l.values[0]))
+		if l.Kind != Other && l.values[0] != 0 {
+			f.Sentence += " What is measured varies: this is a setting, a limit or a copy."
+		}
+		return f
+	}
+	f.Subject = fmt.Sprintf("%d columns", len(still))
+	f.Sentence = fmt.Sprintf("%d columns never vary and are left out: %s.", len(still), view.Some(names))
 	return f
 }
 
@@ -497,5 +526,9 @@ func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 			found[i].Warnings = append(found[i].Warnings, "no times were measured: they are concurrency ÷ throughput")
 		}
 	}
-	return append(out, found...), unseen
+	out = append(out, found...)
+	for i := range out {
+		out[i].Rank = scale.Scalability.Rank
+	}
+	return out, unseen
 }

@@ -81,7 +81,10 @@ func TestTableTruth(t *testing.T) {
 		"a percentile": {analysis.Percentile, noisy(300, flat), 1, map[string]string{
 			"steady-state": "passed: x was steady, at most 1,0", "period": "passed: ", "changes": "passed: "}},
 		"constant": {analysis.Rate, slices.Repeat([]float64{5}, 100), 1,
-			map[string]string{"steady-state": "warning: x is 5 in every row: "}},
+			map[string]string{"constant": "info: x is 5 in every row, so it is left out. What is measured varies: " +
+				"this is a setting, a limit or a copy."}},
+		"no failures": {analysis.Other, slices.Repeat([]float64{0}, 40), 1,
+			map[string]string{"constant": "info: x is 0 in every row, so it is left out."}},
 		"negative": {analysis.Rate, append(noisy(99, flat), -3), 1, map[string]string{
 			"steady-state": "", "period": "", "changes": "", "stalls": "", "plausible": "warning: x is -3 at 1:39: neither a rate nor a time can be below zero."}},
 	} {
@@ -101,6 +104,30 @@ func TestTableTruth(t *testing.T) {
 		if len(got) != len(c.want) || len(unseen) == 0 {
 			t.Errorf("%s: %d findings %v; not looked at %q", name, len(got), got, unseen)
 		}
+	}
+}
+
+// TestConstantColumns: settings and counters of nothing beside a measurement are one line, and no warning.
+func TestConstantColumns(t *testing.T) {
+	t.Parallel()
+	same := func(name string, v float64) analysis.Column {
+		return analysis.Column{Name: name, Values: slices.Repeat([]float64{v}, 100)}
+	}
+	found, unseen := analysis.OfTable(analysis.Table{Step: 1, Columns: []analysis.Column{
+		same("threads", 8), {Name: "tps", Kind: analysis.Rate, Values: noisy(100, func(int) float64 { return 1000 })},
+		same("errors", 0), same("reconnects", 0), same("port", 5432),
+	}})
+	var got []string
+	for _, f := range found {
+		checkFinding(t, "constant columns", f)
+		if f.Severity != result.Fine {
+			got = append(got, string(f.Severity)+" "+f.Subject+": "+f.Sentence)
+		}
+	}
+	want := []string{"notice 4 columns: 4 columns never vary and are left out: threads (8), errors (0), " +
+		"reconnects (0) and 1 more."}
+	if diff := cmp.Diff(want, got); diff != "" || len(unseen) != 1 {
+		t.Errorf("%s\n%q", diff, unseen)
 	}
 }
 

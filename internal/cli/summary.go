@@ -119,7 +119,9 @@ func printFindings(w io.Writer, all []result.Finding, told ...report.Short) erro
 			fine++
 			continue
 		}
-		if slices.ContainsFunc(told, func(s report.Short) bool { return s.Sentence == f.Sentence }) {
+		if slices.ContainsFunc(told, func(s report.Short) bool {
+			return s.Check == f.Check && s.Subject == f.Subject && strings.HasPrefix(f.Sentence, s.Sentence)
+		}) {
 			continue
 		}
 		if count[k]++; count[k] == 1 {

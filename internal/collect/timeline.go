@@ -36,7 +36,15 @@ func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Tim
 				tl.phases = append(tl.phases, result.Span{Name: e.Phase, Start: e.Time})
 			}
 		case result.KindAnnotation, result.KindFault:
-			tl.marks = append(tl.marks, result.Mark{Time: e.Time, Kind: e.Kind, Text: e.Text})
+			m := result.Mark{Time: e.Time, Kind: e.Kind, Text: e.Text}
+			if e.Kind == result.KindFault {
+				m.Node = e.Name
+				m.State, _ = e.Data["state"].(string)
+				if power, ok := e.Data["power"].(string); ok {
+					m.State = power
+				}
+			}
+			tl.marks = append(tl.marks, m)
 		case result.KindWorkload:
 			if vm, _ := e.Data["vm"].(string); e.Text == "start" && vm == "" {
 				name, _ := e.Data["workload"].(string)

@@ -17,18 +17,15 @@ import (
 // TestRanked: a drop of 86 % stands before warnings and before smaller changes, whatever its place and severity.
 func TestRanked(t *testing.T) {
 	t.Parallel()
-	value := func(f result.Finding, v float64) result.Finding { f.Unit, f.Value = "ratio", &v; return f }
 	in := []result.Finding{
 		finding(
 			"cache",
 			result.Notice,
 			"N.",
 		), finding("errors", result.Caution, "C."), finding("windows", result.Fine, "Same."),
-		value(
-			finding("windows", result.Notice, "Little."),
-			1.2,
-		), value(finding("windows", result.Notice, "86 %."), 0.14),
-		value(finding("recovery", result.Notice, "Back."), 3), finding("clock", result.Blocker, "Bad."),
+		harm(finding("windows", result.Notice, "Little."), 0.8),
+		harm(finding("windows", result.Notice, "86 %."), 1/0.14),
+		finding("recovery", result.Notice, "Back."), finding("clock", result.Blocker, "Bad."),
 		finding(result.AssertCheck, result.Caution, "Does not hold."), finding(result.AssertCheck, result.Fine,
 			"Holds."),
 	}
@@ -65,7 +62,7 @@ func TestAtLeastTwoSentences(t *testing.T) {
 	failed := loadOf(5, 7, 6)
 	failed.Workloads[1].Errors = 12
 	told := loadOf(5)
-	told.Findings = []result.Finding{finding("windows", result.Fine, "Neither moved.")}
+	told.Findings = []result.Finding{harm(finding("windows", result.Fine, "Neither moved."), 1)}
 	enough := loadOf(5)
 	enough.Findings = []result.Finding{
 		finding("recovery", result.Notice, "Back."),

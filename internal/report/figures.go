@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -314,14 +313,12 @@ func didOf(l Latency) string {
 	return strings.Join(parts, ", and ")
 }
 
-// latencyCost is the check of what a co-running workload costs in time.
-const latencyCost = "latency-cost"
 
 // Ranked are findings in the order in which they are read: the author's conditions that do not hold; what makes numbers
-// invalid; what the run was made to find out, the largest change first, unless nothing moved; warnings; the rest as it
-// came.
+// invalid; what the run was made to find out, by the ranks of the checks and the largest change first, a loss before a
+// gain of its size, unless nothing moved; warnings; the rest as it came.
 func Ranked(all []result.Finding) []result.Finding {
-	rank := func(f result.Finding) int {
+	place := func(f result.Finding) int {
 		switch {
 		case failedAssert(f):
 			return -1
@@ -329,29 +326,17 @@ func Ranked(all []result.Finding) []result.Finding {
 			return 0
 		case f.Severity == result.Fine:
 			return 4
-		case slices.Contains(answers, f.Check) || f.Check == latencyCost:
+		case f.Answers():
 			return 1
 		case f.Severity == result.Caution:
 			return 2
 		}
 		return 3
 	}
-	moved := func(f result.Finding) float64 {
-		if f.Check != "windows" && f.Check != latencyCost || f.Unit != "ratio" || f.Value == nil || !(*f.Value > 0) {
-			return 0
-		}
-		return math.Abs(math.Log(*f.Value))
-	}
-	place := func(f result.Finding) int {
-		if rank(f) != 1 {
-			return 0
-		}
-		if f.Check == latencyCost { // the times of the same windows
-			return slices.Index(answers, "windows")
-		}
-		return slices.Index(answers, f.Check)
-	}
 	return slices.SortedStableFunc(slices.Values(all), func(a, b result.Finding) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(place(a), place(b)), cmp.Compare(moved(b), moved(a)))
+		if c := cmp.Compare(place(a), place(b)); c != 0 || place(a) != 1 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(b.Weight(), a.Weight()))
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 
 	"plimsoll/internal/visible"
@@ -234,7 +233,7 @@ func (m *markdown) list(findings []result.Finding) {
 	told := map[kind]bool{}
 	for _, f := range findings {
 		word, k := string(f.Severity), kind{f.Severity, f.Check}
-		many := len(like[k]) > few && (f.Severity == result.Fine || !slices.Contains(answers, f.Check))
+		many := len(like[k]) > few && (f.Severity == result.Fine || !f.Answers())
 		if many && told[k] {
 			continue
 		}

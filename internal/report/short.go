@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,10 +16,6 @@ const (
 	mostBlockers = 2
 	mostAnswers  = 3
 )
-
-// answers are the checks that say what a run was made to find out, in the order in which they are told.
-var answers = []string{"scalability", "load-curve", "recovery-repeats", "recovery", "windows", "ingest-repeats",
-	"ingest", "residency-repeats", "residency", "cache-steps"}
 
 // plainAnswer is what is told of a run without any of them: the level at which it was steady.
 const plainAnswer = "steady-state"
@@ -46,11 +43,19 @@ func InShort(all []result.Finding) []Short {
 		}
 	}
 	told := 0
-	for _, check := range answers {
-		if f, ok := tellable(all, check); ok && !taken[check] && told < mostAnswers && len(out) < mostShort-1 {
+	answer := func(f result.Finding, room int) {
+		if told < mostAnswers && len(out) < room {
 			take(f)
 			told++
 		}
+	}
+	for _, f := range headlines(all) {
+		if !taken[f.Check] {
+			answer(f, mostShort-1)
+		}
+	}
+	for _, f := range changes(all, out) {
+		answer(f, mostShort-cautions(all, taken))
 	}
 	if f, ok := tellable(all, plainAnswer); ok && told == 0 && len(out) < mostShort-1 {
 		take(f)
@@ -62,8 +67,7 @@ func InShort(all []result.Finding) []Short {
 		}
 	}
 	for _, f := range all {
-		same := f.Check == "latency-kind" && taken["offered-rate"] // both say that the rate was missed
-		if f.Severity == result.Caution && !taken[f.Check] && !same && len(out) < mostShort {
+		if toMind(f, taken) && len(out) < mostShort {
 			take(f)
 		}
 	}
@@ -73,6 +77,10 @@ func InShort(all []result.Finding) []Short {
 			if f.Severity == result.Fine {
 				n++
 			}
+		}
+		if n == 0 {
+			take(all[0])
+			return out
 		}
 		out = append(
 			out,
@@ -99,19 +107,90 @@ type Short struct {
 	Sentence string          `json:"sentence"`
 }
 
-// tellable is the finding of a check that says most: the most severe, then the one farthest from no change.
-func tellable(all []result.Finding, check string) (best result.Finding, found bool) {
-	weight := func(f result.Finding) float64 {
-		w := float64(10 * (3 - severityRank(f.Severity)))
-		if f.Unit == "ratio" && f.Value != nil && *f.Value > 0 {
-			r := *f.Value
-			w += min(9, max(r, 1/r))
-		}
-		return w
-	}
+// headlines are what is told of the answers to what the run was made to find out, by the ranks of their checks: of each
+// check the finding that says most, and of those that set times against each other the one of rate or time that
+// changed more. That nothing changed is an answer, too, where things are set against each other.
+func headlines(all []result.Finding) []result.Finding {
+	var out []result.Finding
 	for _, f := range all {
-		if f.Check == check && (check == "windows" || check == plainAnswer || f.Severity != result.Fine) &&
-			(!found || weight(f) > weight(best)) {
+		if !f.Answers() || f.Severity == result.Fine && f.Harm == nil {
+			continue
+		}
+		i := slices.IndexFunc(out, func(o result.Finding) bool {
+			return o.Rank == f.Rank && (o.Check == f.Check || o.Harm != nil || f.Harm != nil)
+		})
+		switch {
+		case i < 0:
+			out = append(out, f)
+		case f.Check == out[i].Check && saysMore(f, out[i]), f.Check != out[i].Check && saysMuchMore(f, out[i]):
+			out[i] = f
+		}
+	}
+	slices.SortStableFunc(out, func(a, b result.Finding) int { return cmp.Compare(a.Rank, b.Rank) })
+	return out
+}
+
+// changes are further answers, the largest change first: of subjects of which their check has told nothing yet.
+func changes(all []result.Finding, told []Short) []result.Finding {
+	type about struct {
+		rank    int
+		subject string
+	}
+	known := map[about]bool{}
+	for _, f := range all {
+		if slices.ContainsFunc(told, func(s Short) bool { return s.Check == f.Check && s.Subject == f.Subject }) {
+			known[about{f.Rank, f.Subject}] = true
+		}
+	}
+	var out []result.Finding
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b result.Finding) int {
+		return cmp.Compare(b.Weight(), a.Weight())
+	})
+	for _, f := range sorted {
+		of := about{f.Rank, f.Subject}
+		if f.Answers() && f.Severity != result.Fine && f.Weight() > 0 && !known[of] {
+			known[of] = true
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// toMind reports whether a finding is a warning of a check of which nothing was told.
+func toMind(f result.Finding, taken map[string]bool) bool {
+	same := f.Check == "latency-kind" && taken["offered-rate"] // both say that the rate was missed
+	return f.Severity == result.Caution && !taken[f.Check] && !same
+}
+
+// cautions is of how many checks there is a warning to be told.
+func cautions(all []result.Finding, taken map[string]bool) int {
+	of := map[string]bool{}
+	for _, f := range all {
+		if toMind(f, taken) && !(f.Check == "latency-kind" && of["offered-rate"]) {
+			of[f.Check] = true
+		}
+	}
+	return len(of)
+}
+
+// saysMore reports whether a finding is to be told rather than another of its kind.
+func saysMore(f, than result.Finding) bool {
+	return cmp.Or(cmp.Compare(severityRank(than.Severity), severityRank(f.Severity)),
+		cmp.Compare(f.Weight(), than.Weight())) > 0
+}
+
+// saysMuchMore does so for findings of two kinds of one check: the first kind says more of what happened, so the other
+// is told only when it changed by clearly more.
+func saysMuchMore(f, than result.Finding) bool {
+	const clearly = 1.25
+	return cmp.Or(cmp.Compare(severityRank(than.Severity), severityRank(f.Severity)),
+		cmp.Compare(f.Weight(), clearly*than.Weight())) > 0
+}
+
+// tellable is the finding of a check that says most: the most severe, then the one that changed most.
+func tellable(all []result.Finding, check string) (best result.Finding, found bool) {
+	for _, f := range all {
+		if f.Check == check && (!found || saysMore(f, best)) {
 			best, found = f, true
 		}
 	}

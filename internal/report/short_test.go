@@ -11,17 +11,29 @@ import (
 	"plimsoll/result"
 )
 
+// ranks are of checks that answer what a run was made to find out.
+var ranks = map[string]int{"recovery": 120, "windows": 130, "latency-cost": 130, "in-turn": 135, "ingest": 140}
+
 func finding(check string, severity result.Severity, sentence string) result.Finding {
-	return result.Finding{Check: check, Severity: severity, Subject: "W", Sentence: sentence}
+	return result.Finding{Check: check, Severity: severity, Subject: "W", Sentence: sentence, Rank: ranks[check]}
+}
+
+// harm is a finding of a change by so much, above 1 for the worse.
+func harm(f result.Finding, factor float64) result.Finding {
+	h := math.Log(factor)
+	f.Harm = &h
+	return f
+}
+
+// of is a finding of another subject.
+func of(subject string, f result.Finding) result.Finding {
+	f.Subject = subject
+	return f
 }
 
 // TestInShort: what forbids a conclusion first, then the answer, then what to mind; five sentences at most, one of each
 // check.
 func TestInShort(t *testing.T) {
-	value := func(f result.Finding, v float64) result.Finding {
-		f.Unit, f.Value = "ratio", &v
-		return f
-	}
 	for name, c := range map[string]struct {
 		in   []result.Finding
 		want []string
@@ -43,11 +55,48 @@ func TestInShort(t *testing.T) {
 		"answer between": {[]result.Finding{
 			finding("cache", result.Blocker, "Blocker."), finding("offered-rate", result.Caution, "Caution."),
 			finding("latency-kind", result.Caution, "Same caution."),
-			value(finding("windows", result.Notice, "Small."), 1.1), value(finding("windows", result.Notice, "Large."),
-				0.5),
+			harm(finding("windows", result.Notice, "Small."), 1.1),
+			harm(finding("windows", result.Notice, "Large."), 2),
 		}, []string{"Blocker.", "Large.", "Caution."}},
-		"unchanged windows are an answer": {[]result.Finding{finding("windows", result.Fine, "Neither moved.")},
-			[]string{"Neither moved."}},
+		"unchanged windows are an answer": {
+			[]result.Finding{harm(finding("windows", result.Fine, "Neither moved."), 1)}, []string{"Neither moved."}},
+		"a large loss before a small gain": {[]result.Finding{
+			harm(finding("windows", result.Notice, "Gain of ×0.756."), 0.756),
+			harm(finding("windows", result.Notice, "Loss of ×5."), 5),
+		}, []string{"Loss of ×5."}},
+		"a large gain before a small loss": {[]result.Finding{
+			harm(finding("windows", result.Notice, "Loss of ×1.1."), 1.1),
+			harm(finding("windows", result.Notice, "Gain of ×0.1."), 0.1),
+		}, []string{"Gain of ×0.1."}},
+		"a loss before a gain of its size": {[]result.Finding{
+			harm(finding("windows", result.Notice, "Gain."), 1/2.2),
+			harm(finding("windows", result.Notice, "Loss."), 2),
+		}, []string{"Loss."}},
+		"what is sure before what is not": {[]result.Finding{
+			finding("windows", result.Notice, "Perhaps ×9."), harm(finding("windows", result.Notice, "Surely ×2."), 2),
+		}, []string{"Surely ×2."}},
+		"the time where it alone moved": {[]result.Finding{
+			harm(finding("windows", result.Notice, "Rate ×1.1."), 1.1), harm(finding("latency-cost", result.Notice,
+				"Time ×5."), 5),
+		}, []string{"Time ×5."}},
+		"the rate where both did": {[]result.Finding{
+			harm(finding("windows", result.Notice, "Rate ×5."), 5), harm(finding("latency-cost", result.Notice,
+				"Time ×5.1."), 5.1),
+		}, []string{"Rate ×5."}},
+		"others that changed, by size": {[]result.Finding{
+			harm(finding("windows", result.Notice, "W: loss of ×2."), 2),
+			harm(of("A", finding("windows", result.Notice, "A: loss of ×1.5.")), 1.5),
+			harm(of("B", finding("in-turn", result.Notice, "B: gain of ×0.5.")), 0.5),
+			harm(of("C", finding("windows", result.Notice, "C: loss of ×4.")), 4),
+			harm(of("C", finding("latency-cost", result.Notice, "C: time ×4.")), 4),
+		}, []string{"C: loss of ×4.", "B: gain of ×0.5.", "W: loss of ×2."}},
+		"warnings keep their places": {[]result.Finding{
+			finding("a", result.Caution, "1."), finding("b", result.Caution, "2."), finding("c", result.Caution, "3."),
+			harm(finding("windows", result.Notice, "Loss of ×2."), 2), harm(finding("in-turn", result.Notice,
+				"Gain."), 0.5), harm(of("A", finding("windows", result.Notice, "Other.")), 1.5),
+		}, []string{"Loss of ×2.", "Gain.", "1.", "2.", "3."}},
+		"nothing to judge": {[]result.Finding{finding("constant", result.Notice, "x is 5 in every row.")},
+			[]string{"x is 5 in every row."}},
 	} {
 		var got []string
 		for _, s := range InShort(c.in) {
@@ -100,7 +149,8 @@ func TestManyAlike(t *testing.T) {
 		name := string(rune('A' + i))
 		all = append(all, result.Finding{Check: "cache", Subject: name, Severity: result.Notice, Sentence: name +
 			" may be cached."},
-			result.Finding{Check: "windows", Subject: name, Severity: result.Notice, Sentence: name + " moved."})
+			result.Finding{Check: "windows", Subject: name, Severity: result.Notice, Rank: 130, Sentence: name +
+				" moved."})
 	}
 	var b strings.Builder
 	if err := FindingsMarkdown(&b, "T", []string{"Simulated."}, all); err != nil {

@@ -164,7 +164,7 @@ func newView(doc *Document) *view {
 			continue
 		}
 		like := func(o findingView) bool { return o.Check == f.Check && o.Severity == f.Severity }
-		if i := slices.IndexFunc(v.Important, like); i >= 0 && !slices.Contains(answers, f.Check) {
+		if i := slices.IndexFunc(v.Important, like); i >= 0 && !f.Answers() {
 			v.Important[i].More = append(v.Important[i].More, fv)
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
+	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -121,7 +122,7 @@ func nodesOff(a scenario.Args, v View, graceful bool) *action {
 			err = send(ctx, e, power, s.nodes, command, func(n int) {
 				e.Power.mark(n, true) // before it is sent: a lost answer may hide an effect
 			}, func(n int) {
-				e.fault(n, "off", words, e.NodeName(n), controllerOf(e.View, n))
+				e.fault(n, result.PowerOff, words, e.NodeName(n), controllerOf(e.View, n))
 			})
 			if err != nil || limit <= 0 {
 				return err
@@ -198,7 +199,7 @@ func nodesOn(a scenario.Args, v View) *action {
 				wasOff := len(e.Power.Off([]int{n})) > 0
 				e.Power.mark(n, false)
 				if wasOff {
-					e.fault(n, "on", "Power on sent to %s%s", e.NodeName(n), controllerOf(e.View, n))
+					e.fault(n, result.PowerOn, "Power on sent to %s%s", e.NodeName(n), controllerOf(e.View, n))
 					return
 				}
 				e.annotate(a.Bool("annotate"), "Power on sent to %s%s", e.NodeName(n), controllerOf(e.View, n))
@@ -286,7 +287,7 @@ func switchBackOn(ctx context.Context, e *Env, nodes []int) error {
 	}
 	err = send(ctx, e, power, off, target.PowerController.PowerOn, func(int) {}, func(n int) {
 		e.Power.mark(n, false)
-		e.fault(n, "on", "Switched %s back on", e.NodeName(n))
+		e.fault(n, result.PowerOn, "Switched %s back on", e.NodeName(n))
 	})
 	return errors.Join(err, waitForNodes(ctx, e, off, target.On, recoverLimit, false))
 }

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"plimsoll/hist"
@@ -128,6 +129,14 @@ func (l Lane) Brief(all []Lane) bool {
 type Skew struct {
 	Kind  SkewKind
 	Value float64 // theta of Zipf, h of Pareto
+}
+
+// String is a skew as fio writes it, "" of an even spread.
+func (s Skew) String() string {
+	if s.Kind == Uniform {
+		return ""
+	}
+	return string(s.Kind) + ":" + strconv.FormatFloat(s.Value, 'g', -1, 64)
 }
 
 // SkewKind is a family of distributions of offsets.

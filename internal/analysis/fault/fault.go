@@ -28,6 +28,10 @@ type Comeback struct {
 	next     *result.Mark
 	Quantity view.Quantity
 	track    *view.Track
+	vms      view.StoodStill // those of its VMs that did, though the whole may not have
+	under    []string        // other faults that were in force when it came
+	along    []string        // what else began or ended with it
+	later    []string        // what did after it, while the level was not regained
 }
 
 // Outages measures how every group came back after every episode of faults, by what stands for its workloads and by
@@ -71,7 +75,7 @@ func followed(v *view.Run, group string) []view.Quantity {
 func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 	var until, since time.Time // since: an earlier fault is not over, and the level before is what it left
 	for _, e := range v.Data.Events {
-		if e.Kind != result.KindFault || e.Time.Before(until) {
+		if e.Kind != result.KindFault || e.State == result.FaultOver || e.Time.Before(until) {
 			continue
 		}
 		if o, ok := measure(v, group, q, e, since, nextFault(v, e.Time)); ok && !o.hit() {
@@ -124,7 +128,7 @@ func nextFault(v *view.Run, at time.Time) time.Time {
 }
 
 // oneFault is the time within which faults are one.
-const oneFault = 5 * time.Second
+const oneFault = view.SameMoment
 
 // groups are those of the workloads, in order.
 func groups(v *view.Run) []string {
@@ -309,7 +313,67 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		e.Time.Sub(v.Data.Start).Seconds(),
 		recovery.Options{HoldSeconds: max(10, 3*c.Step)},
 	)
-	return o, err == nil
+	if err != nil {
+		return o, false
+	}
+	end := to
+	if o.Regained.Reached {
+		end = e.Time.Add(time.Duration(o.Regained.Seconds * float64(time.Second)))
+	}
+	if q.Measure == "" {
+		until := to // a single VM may take longer than the whole
+		for _, n := range v.Data.Events {
+			if n.Kind == result.KindFault && n.State != result.FaultOver && n.Time.After(end) && n.Time.Before(until) {
+				until = n.Time
+			}
+		}
+		o.vms = v.StoodStill(hit, from, e.Time, until)
+	}
+	for _, f := range v.Faults() {
+		if f.At(e.Time) && e.Time.Sub(f.Start) > oneFault {
+			o.under = append(o.under, f.Say())
+		}
+	}
+	o.along, o.later = alongside(v, all, e.Time, end, o.Regained.Reached)
+	return o, true
+}
+
+// alongside says what else began or ended with a fault, and what did later, while the level was not regained:
+// workloads that it did not strike. Those that do again what it ended are part of the way back.
+func alongside(v *view.Run, all []*view.Load, at, end time.Time, regained bool) (along, later []string) {
+	if regained {
+		end = at.Add(oneFault)
+	}
+	say := func(l *view.Load, did string, t time.Time) {
+		text := fmt.Sprintf("%s %s at %s", l.Name, did, view.ClockOf(t.Sub(v.Data.Start).Seconds()))
+		switch {
+		case t.Before(at.Add(-oneFault)) || !t.Before(end):
+		case t.Before(at.Add(oneFault)):
+			along = append(along, text)
+		default:
+			later = append(later, text)
+		}
+	}
+	for _, l := range v.Loads {
+		if slices.Contains(all, l) {
+			continue
+		}
+		from, to := l.Span()
+		again := slices.ContainsFunc(v.Loads, func(o *view.Load) bool { // of what the fault ended
+			begun, over := o.Span()
+			return o != l && o.Group == l.Group && begun.Before(at) && over.Before(from) &&
+				!over.Before(at.Add(-oneFault))
+		})
+		if !again {
+			say(l, "began", from)
+		}
+		if from.Before(at) && !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+			return p.Ended != "finished" && p.Ended != "stopped"
+		}) {
+			say(l, "ended", to)
+		}
+	}
+	return along, later
 }
 
 // failedBetween are the operations of a workload that failed between two moments, as near as its windows tell; all of
@@ -341,7 +405,7 @@ func (o *Comeback) hit() bool {
 }
 
 // Recovery tells how each group came back after a fault.
-var Recovery = view.Check{Name: "recovery", Rank: 110, Run: recovered}
+var Recovery = view.Check{Name: "recovery", Rank: 120, Run: recovered}
 
 func recovered(v *view.Run) []result.Finding {
 	var out []result.Finding
@@ -387,6 +451,12 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		failed = view.SayCount(float64(o.failed)) + " operations failed"
 	}
 	head := fmt.Sprintf("After %q%s at %s: %s", o.fault, beside(v, o.at), view.ClockOf(at), o.Group)
+	former := "its former " + o.Quantity.Say(o.Before.Value)
+	if len(o.under) > 0 {
+		head = fmt.Sprintf("After %q%s at %s, with %s: %s", o.fault, beside(v, o.at), view.ClockOf(at),
+			view.Listed(o.under), o.Group)
+		former = fmt.Sprintf("the %s it had then", o.Quantity.Say(o.Before.Value))
+	}
 	if o.First.Reached {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "first " + o.work() + " after", Value: o.First.Seconds,
 			Unit: "s"})
@@ -396,15 +466,21 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Severity, f.Value, f.NoInterval = result.Fine, view.Ptr(0), "the rate did not drop"
 		f.Sentence = fmt.Sprintf("%s kept its %s of %s, within normal variation; %s.", head,
 			o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
+		if o.vms.VMs == 0 {
+			return f
+		}
+		f.Severity = result.Notice
+		f.Sentence = fmt.Sprintf("%s stood still in part: %s, though its %s of %s as a whole was not left for longer "+
+			"than chance does; %s.", head, o.vms.Say(), o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		return f
 	case o.Regained.Reached:
 		f.Severity, f.Value = result.Notice, view.Ptr(o.Regained.Seconds)
 		view.SetInterval(&f, o.Regained.Interval)
 		f.Confidence = 1 // it lies between two points
 		f.Sentence = fmt.Sprintf(
-			"%s back at 90 %% of its former %s after %s%s; %s.",
+			"%s back at 90 %% of %s after %s%s; %s.",
 			head,
-			o.Quantity.Say(o.Before.Value),
+			former,
 			view.SayDuration(o.Regained.Seconds),
 			o.stop(),
 			failed,
@@ -418,9 +494,9 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 	case o.next != nil:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
 		f.Sentence = fmt.Sprintf(
-			"%s not back at 90 %% of its former %s before %q at %s%s; %s.",
+			"%s not back at 90 %% of %s before %q at %s%s; %s.",
 			head,
-			o.Quantity.Say(o.Before.Value),
+			former,
 			o.next.Text,
 			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()),
 			o.stop(),
@@ -428,8 +504,16 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		)
 	default:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
-		f.Sentence = fmt.Sprintf("%s not back at 90 %% of its former %s by the end of the run%s; %s.", head,
-			o.Quantity.Say(o.Before.Value), o.stop(), failed)
+		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by the end of the run%s; %s.", head, former, o.stop(),
+			failed)
+	}
+	switch {
+	case len(o.along) > 0:
+		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
+			"; how much of it is due to the fault cannot be told, since %s.", view.Listed(o.along))
+	case len(o.later) > 0:
+		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
+			"; whether it would have come back later cannot be told, since %s.", view.Listed(o.later))
 	}
 	if o.failed > 0 {
 		f.Severity = result.Caution
@@ -471,6 +555,12 @@ func (o *Comeback) stop() string {
 		return fmt.Sprintf(" (first %s after %s)", o.work(), view.SayDuration(o.First.Seconds))
 	case o.Stopped.Reached:
 		return fmt.Sprintf(" (no %s again)", o.work())
+	}
+	switch {
+	case o.vms.VMs > 0:
+		return fmt.Sprintf(" (%s; lowest %s)", o.vms.Say(), o.Quantity.Brief(o.Lowest))
+	case o.vms.Unknown:
+		return fmt.Sprintf(" (as a whole it never stopped; lowest %s)", o.Quantity.Brief(o.Lowest))
 	}
 	return fmt.Sprintf(" (never stopped; lowest %s)", o.Quantity.Brief(o.Lowest))
 }

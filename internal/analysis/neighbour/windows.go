@@ -21,10 +21,11 @@ const changed = 0.05
 // mostChanges is how many comparisons of windows are told; of more, only the one that moved most.
 const mostChanges = 3
 
-// Windows compares the parts of a workload's time, before, with and after its neighbours and around each annotated
-// moment, with the first of them: what a noisy-neighbour test asks for. One finding is about the rate, one about the
-// mean
-// latency; percentiles of the merged histograms stand beside them.
+// Windows compares the parts of a workload's time, before, with and after co-running workloads and around each
+// annotated moment, each with the one from which it differs in one thing alone, the first where there are several: what
+// a noisy-neighbour test asks for. Where two things changed at one moment and no time had only one of them, it says
+// that the two cannot be told apart. One finding is about the rate, one about the mean latency; percentiles of the
+// merged histograms stand beside them.
 var Windows = view.Check{Name: "windows", Rank: 130, Run: windows}
 
 func windows(v *view.Run) []result.Finding {
@@ -41,18 +42,20 @@ func windows(v *view.Run) []result.Finding {
 		if w == nil || l.Longest() < view.Besides*longest {
 			continue // a burst beside others is what they are asked about; of its own seconds nothing follows
 		}
-		parts := partsOf(w.Comparable())
+		parts := partsOf(w.Comparable(), v.ConditionsOf(w.Comparable()))
 		if len(parts) < 2 {
 			continue
 		}
+		against := counterparts(parts)
 		pairs := func(q view.Quantity, compare func(*pair) (result.Finding, bool)) {
-			var found []result.Finding
-			for _, later := range parts[1:] {
-				p := pair{l: l, of: q, latency: cmp.Or(w.Latency, "service time"), first: parts[0], later: later}
-				p.was, p.is = whenever(p.first.Window, p.later.Window)
+			var found []caused
+			for _, k := range against {
+				p := pair{l: l, of: q, latency: cmp.Or(w.Latency, "service time"), first: parts[k.first],
+					later: parts[k.later], changes: k.changes}
+				p.was, p.is = whenever(p.first, p.later)
 				p.series(v)
 				if f, ok := compare(&p); ok {
-					found = append(found, f)
+					found = append(found, caused{f, view.Listed(k.changes)})
 				}
 			}
 			out = append(out, most(found, len(parts))...)
@@ -71,110 +74,6 @@ func windows(v *view.Run) []result.Finding {
 	return out
 }
 
-// part is a stretch of a workload's time, or several in the same company.
-type part struct {
-	result.Window
-	pieces  []result.Window
-	seconds float64
-}
-
-// value is a measure over the part: of one that adds up its mean, per second where it is a Count; of a figure of the
-// tool's own that of the part's only piece. False where a piece has none.
-func (p part) value(q view.Quantity) (v float64, ok bool) {
-	for _, w := range p.pieces {
-		i := slices.IndexFunc(w.Values, func(o result.Value) bool { return o.Measure == q.Measure })
-		if i < 0 || !view.IsFinite(w.Values[i].Value) {
-			return 0, false
-		}
-		one, s := w.Values[i].Value, w.Seconds()
-		switch q.Kind {
-		case result.Single:
-			return one, len(p.pieces) == 1
-		case result.Level:
-			one *= s
-		}
-		v += one
-	}
-	return v / p.seconds, p.seconds > 0
-}
-
-// partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a
-// workload
-// ran: windows in the same company are joined, their counts and histograms merged.
-func partsOf(windows []result.Window) []part {
-	var out []part
-	join := len(windows) > mostChanges+1
-	for _, w := range windows {
-		if w.End.Before(w.Start) {
-			continue
-		}
-		of := result.Window{Name: w.Name, Circumstances: w.Circumstances, Start: w.Start, End: w.End}
-		if join && w.Circumstances.Name() == w.Name {
-			of.Circumstances = w.Once()
-			of.Name = of.Circumstances.Name()
-		}
-		i := slices.IndexFunc(out, func(p part) bool { return join && p.Name == of.Name })
-		if i < 0 {
-			i = len(out)
-			out = append(out, part{Window: of})
-		}
-		p := &out[i]
-		p.pieces = append(p.pieces, w)
-		p.seconds += w.Seconds()
-		p.Ops = view.MergeOps(p.Ops, w.Ops)
-	}
-	return out
-}
-
-// over is a track over all pieces of a part, one after the other.
-func over(c *view.Track, p part) *view.Track {
-	out := c.Between(p.pieces[0].Start, p.pieces[0].End)
-	for _, w := range p.pieces[1:] {
-		more := c.Between(w.Start, w.End)
-		out.Ops = slices.Concat(out.Ops, more.Ops)
-		if out.Busy != nil {
-			out.Busy = slices.Concat(out.Busy, more.Busy)
-		}
-	}
-	return out
-}
-
-// clearly is how far from no change the nearer end of a ratio's interval is, as a factor; 1 when it holds no change or
-// has no ends.
-func clearly(f result.Finding) float64 {
-	switch {
-	case f.Low == nil || f.High == nil:
-		return 1
-	case *f.Low > 1:
-		return *f.Low
-	case *f.High < 1:
-		return view.Away(*f.High)
-	}
-	return 1
-}
-
-// width is that of a ratio's interval, as a factor.
-func width(f result.Finding) float64 {
-	if f.Low == nil || f.High == nil || !(*f.Low > 0) {
-		return math.Inf(1)
-	}
-	return *f.High / *f.Low
-}
-
-// most keeps all findings when they are few, else the one that moved most clearly, or that is known best when none did:
-// the largest of
-// many changes is most of all the least certain.
-func most(all []result.Finding, windows int) []result.Finding {
-	if len(all) <= mostChanges {
-		return all
-	}
-	f := slices.MaxFunc(all, func(a, b result.Finding) int {
-		return cmp.Or(cmp.Compare(clearly(a), clearly(b)), cmp.Compare(width(b), width(a)))
-	})
-	f.Basis += fmt.Sprintf("; of %d phases, the one that changed most clearly", windows)
-	return []result.Finding{f}
-}
-
 // pair is two windows of a workload.
 type pair struct {
 	l            *view.Load
@@ -182,6 +81,7 @@ type pair struct {
 	latency      string
 	first, later part
 	was, is      string // the two in a sentence
+	changes      []string
 	v            *view.Run
 	a, b         *view.Track // nil without a series
 }
@@ -194,21 +94,22 @@ func (p *pair) series(v *view.Run) {
 	}
 }
 
-// whenever names two windows in one sentence. In the same company what lies between them tells them apart.
-func whenever(first, later result.Window) (was, is string) {
-	if since := later.Since(); since != "" && first.After == "" && first.Again < 2 &&
-		first.InCompany(later.Circumstances) {
-		return "at the start", since
+// unsure says that several things changed between the two, so that what each of them did is not known; "" where it was
+// one.
+func (p *pair) unsure() string {
+	if len(p.changes) < 2 {
+		return ""
 	}
-	return view.When(first), view.When(later)
+	return fmt.Sprintf("; which of %d changes did that cannot be told, since no time had only one of them: %s",
+		len(p.changes), view.Listed(p.changes))
 }
 
 func (p *pair) basis(source string) string {
 	return fmt.Sprintf(
 		"%s (%s) against %s (%s), one run%s",
-		p.later.Name,
+		p.later.title(),
 		view.SayDuration(p.later.seconds),
-		p.first.Name,
+		p.first.title(),
 		view.SayDuration(p.first.seconds),
 		source,
 	)
@@ -235,7 +136,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	}
 	r, low, high := view.Ratio(nb, na, b, a)
 	f := result.Finding{
-		Check: "windows", Subject: p.l.Name, Metric: "rate " + p.later.Name + " / " + p.first.Name, Unit: "ratio",
+		Check: "windows", Subject: p.l.Name, Metric: "rate " + p.later.title() + " / " + p.first.title(), Unit: "ratio",
 		Value: &r, Low: &low, High: &high, N: int(na + nb), Limit: view.Ptr(1 - changed),
 		Basis: p.basis(""), Warnings: []string{oneRun},
 		Evidence: p.both("rate ", float64(na)/a, float64(nb)/b),
@@ -256,7 +157,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	if counted != "" {
 		f.Warnings = append(f.Warnings, counted)
 	}
-	tail, evidence, tailMoved, tailKept := p.tail()
+	tail, evidence, tailHarm, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
 	moved := high < 1-changed || low > 1+changed
 	said := fmt.Sprintf(
@@ -271,8 +172,12 @@ func (p *pair) rate() (result.Finding, bool) {
 	if tail != "" {
 		said += "; " + tail
 	}
-	f.Severity, f.Sentence = result.Notice, said+"."+p.kept(na, nb)
-	if !moved && !tailMoved {
+	f.Harm = view.Worse(low, high, changed, result.Higher)
+	if h := (result.Finding{Harm: tailHarm}); h.Weight() > f.Weight() {
+		f.Harm = tailHarm
+	}
+	f.Severity, f.Sentence = result.Notice, said+p.unsure()+"."+p.kept(na, nb)
+	if !moved && tailHarm == nil {
 		f.Severity = result.Fine
 		switch {
 		case tail == "":
@@ -292,7 +197,7 @@ func (p *pair) rate() (result.Finding, bool) {
 
 // both are the values of the two windows as evidence.
 func (p *pair) both(what string, a, b float64) []result.Evidence {
-	return []result.Evidence{{Name: what + p.first.Name, Value: a, Unit: p.of.Unit}, {Name: what + p.later.Name,
+	return []result.Evidence{{Name: what + p.first.title(), Value: a, Unit: p.of.Unit}, {Name: what + p.later.title(),
 		Value: b, Unit: p.of.Unit}}
 }
 
@@ -304,7 +209,7 @@ func (p *pair) measure() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name,
+		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.title() + " / " + p.first.title(),
 		Unit:  "ratio",
 		Limit: view.Ptr(1 - changed),
 		Basis: p.basis(""), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ", a, b),
@@ -329,14 +234,17 @@ func (p *pair) measure() (result.Finding, bool) {
 		}
 		f.Chart = p.picture(p.of.Per, p.of.Unit, p.a.Ops, p.b.Ops)
 	}
+	if f.Low != nil {
+		f.Harm = view.Worse(*f.Low, *f.High, changed, p.of.Better)
+	}
 	said += " (" + view.Signed(r-1)
 	switch {
 	case f.Low == nil && view.Away(r) > 1+changed:
-		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"), without an interval."
+		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"), without an interval"+p.unsure()+"."
 	case f.Low == nil:
 		f.Severity, f.Sentence = result.Fine, said+"), without an interval."
 	case *f.High < 1-changed || *f.Low > 1+changed:
-		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+")."
+		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+")"+p.unsure()+"."
 	case *f.Low >= 1-changed && *f.High <= 1+changed:
 		f.Severity, f.Sentence = result.Fine, said+"): no change above "+view.Percent(changed)+"."
 	default:
@@ -383,7 +291,7 @@ func (p *pair) single() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.Name + " / " + p.first.Name,
+		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.title() + " / " + p.first.title(),
 		Unit: "ratio",
 		N:    2, Limit: view.Ptr(1 - changed),
 		Basis: p.basis(
@@ -402,8 +310,9 @@ func (p *pair) single() (result.Finding, bool) {
 		f.Severity, f.Sentence = result.Fine, said+"; no interval for the difference."
 	case apart(before, after):
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("%s%s: three quarters of the later figures lie beyond three quarters of the earlier ones.",
-			said, p.of.Judged(b-a))
+		f.Sentence = fmt.Sprintf(
+			"%s%s: three quarters of the later figures lie beyond three quarters of the earlier ones%s.",
+			said, p.of.Judged(b-a), p.unsure())
 	default:
 		f.Severity, f.Sentence = result.Fine, said+"; the figures of both overlap: inconclusive."
 	}
@@ -415,7 +324,7 @@ func (p *pair) picture(what, unit string, a, b []float64) *result.Chart {
 	if len(p.first.pieces)+len(p.later.pieces) > 2 {
 		return nil // pieces of the run side by side are no track
 	}
-	c := p.v.Chart(p.l.Name+": "+what, unit, p.a.Line(p.first.Name, a), p.b.Line(p.later.Name, b))
+	c := p.v.Chart(p.l.Name+": "+what, unit, p.a.Line(p.first.title(), a), p.b.Line(p.later.title(), b))
 	if want, limited, unlimited := p.l.Offered(); p.of.Measure == "" && unit == p.of.Unit && limited > 0 &&
 		unlimited == 0 && p.l.Alike() {
 		c.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
@@ -450,11 +359,11 @@ func (p *pair) kept(first, later uint64) string {
 	)
 }
 
-// tail compares percentiles of the kind of operation whose 99th moved most. It moved when the intervals of the two lie
-// apart by more than
-// what is called a change, and kept when even their far ends are closer.
-func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
-	worst, sure := 1.0, false
+// tail compares percentiles of the kind of operation whose 99th moved most. It moved, and has done harm or good, when
+// the intervals of the two lie apart and it by more than what is called a change; it kept when even their far ends
+// are closer.
+func (p *pair) tail() (said string, ev []result.Evidence, harm *float64, kept bool) {
+	worst := 1.0
 	kept = true
 	for _, o := range p.later.Ops {
 		before, ok := find(p.first.Ops, o.Op)
@@ -470,13 +379,18 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 		if declared.Block == "" {
 			called = view.Noun(declared)
 		}
-		ev = append(ev, result.Evidence{Name: called + " p99 " + p.first.Name, Value: pb, Unit: "s"},
-			result.Evidence{Name: called + " p99 " + p.later.Name, Value: pa, Unit: "s"})
+		ev = append(ev, result.Evidence{Name: called + " p99 " + p.first.title(), Value: pb, Unit: "s"},
+			result.Evidence{Name: called + " p99 " + p.later.title(), Value: pa, Unit: "s"})
 		mb, _, _, _ := view.Quantile(before.Hist, 0.5)
 		ma, _, _, _ := view.Quantile(o.Hist, 0.5)
 		kept = kept && max(hi2/lo, hi/lo2) <= 1+changed
 		if x := pa / pb; said == "" || view.Away(x) > view.Away(worst) {
-			worst, sure = x, lo2 > hi || hi2 < lo
+			switch worst, harm = x, nil; {
+			case lo2 > hi && x > 1+changed:
+				harm = view.Ptr(math.Log(lo2 / hi))
+			case hi2 < lo && x < 1/(1+changed):
+				harm = view.Ptr(math.Log(hi2 / lo))
+			}
 			said = fmt.Sprintf(
 				"%s %s (%s)",
 				called,
@@ -486,7 +400,7 @@ func (p *pair) tail() (said string, ev []result.Evidence, moved, kept bool) {
 			)
 		}
 	}
-	return said, ev, sure && view.Away(worst) > 1+changed, kept
+	return said, ev, harm, kept
 }
 
 // went says how a median and a 99th percentile moved.
@@ -531,14 +445,14 @@ func (p *pair) mean() (result.Finding, bool) {
 	r := mb / ma
 	f := result.Finding{
 		Check: "latency-cost", Subject: p.l.Name,
-		Metric: "mean " + p.latency + " " + p.later.Name + " / " + p.first.Name, Unit: "ratio", Value: &r,
+		Metric: "mean " + p.latency + " " + p.later.title() + " / " + p.first.title(), Unit: "ratio", Value: &r,
 		N: int(na + nb), Limit: view.Ptr(1 + changed),
 		Basis: p.basis(
 			"",
 		), Warnings: []string{oneRun}, NoInterval: "there is no series of the latency of this workload alone",
 		Evidence: []result.Evidence{
-			{Name: "mean " + p.first.Name, Value: ma, Unit: "s"},
-			{Name: "mean " + p.later.Name, Value: mb, Unit: "s"},
+			{Name: "mean " + p.first.title(), Value: ma, Unit: "s"},
+			{Name: "mean " + p.later.title(), Value: mb, Unit: "s"},
 		},
 	}
 	span := ""
@@ -558,15 +472,19 @@ func (p *pair) mean() (result.Finding, bool) {
 	}
 	f.Severity = result.Notice
 	sure := f.Low == nil || *f.Low > 1+changed || *f.High < 1-changed
+	unsure := p.unsure()
 	if view.Away(r) <= 1+changed || !sure {
-		f.Severity = result.Fine
+		f.Severity, unsure = result.Fine, ""
+	}
+	if f.Low != nil {
+		f.Harm = view.Worse(*f.Low, *f.High, changed, result.Lower)
 	}
 	what := p.l.Name + ": mean " + p.latency
 	if counted := p.l.Counted(); counted != "operations" {
 		what += " of " + counted
 	}
 	f.Sentence = fmt.Sprintf(
-		"%s %s %s, %s %s: ×%s%s.",
+		"%s %s %s, %s %s: ×%s%s%s.",
 		what,
 		view.SayDuration(ma),
 		p.was,
@@ -574,6 +492,7 @@ func (p *pair) mean() (result.Finding, bool) {
 		p.is,
 		view.SayCount(r),
 		span,
+		unsure,
 	)
 	return f, true
 }

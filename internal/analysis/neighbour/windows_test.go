@@ -1,6 +1,7 @@
 package neighbour
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -43,12 +44,64 @@ func TestPercentilesOfAHandful(t *testing.T) {
 		p := pair{
 			l:       l,
 			latency: "service time",
-			first:   partsOf([]result.Window{window("alone", 0, c.reads, c.writes)})[0],
-			later:   partsOf([]result.Window{window("with N", 100, c.reads, c.writes)})[0],
+			first:   parted(window("alone", 0, c.reads, c.writes))[0],
+			later:   parted(window("with N", 100, c.reads, c.writes))[0],
 		}
 		told, _, _, _ := p.tail()
 		if got := strings.HasPrefix(told, c.want+" ") && c.want != ""; got != (told != "") || got != (c.want != "") {
 			t.Errorf("%d reads and %d writes: %q, want it of %q", c.reads, c.writes, told, c.want)
+		}
+	}
+}
+
+// parted are the parts of windows in a run without faults.
+func parted(windows ...result.Window) []part {
+	v := view.New(result.Manifest{}, &result.Data{})
+	return partsOf(windows, v.ConditionsOf(windows))
+}
+
+// TestCounterparts: each part is compared with one from which it differs in one thing, where there is one; the
+// yardstick is the first of those with the fewest faults. Conditions are letters, of faults f and g.
+func TestCounterparts(t *testing.T) {
+	for name, c := range map[string]struct {
+		parts []string
+		want  []string // the later part < its counterpart, and what changed when more than one thing did
+	}{
+		"a neighbour comes and goes":   {[]string{"", "A", ""}, []string{"1<0", "2<0"}},
+		"a fault after a neighbour":    {[]string{"", "A", "Af", "A"}, []string{"1<0", "2<1", "3<0"}},
+		"both at once, the fault goes": {[]string{"", "Af", "A"}, []string{"1<2", "2<0"}},
+		"both at once, both stay":      {[]string{"", "Af"}, []string{"1<0: A ran and \"f\" was in force"}},
+		"both at once, both go":        {[]string{"", "Af", ""}, []string{"1<0: A ran and \"f\" was in force", "2<0"}},
+		"one comes as another goes":    {[]string{"A", "B"}, []string{"1<0: B ran and A did not run"}},
+		"and alone is known":           {[]string{"", "A", "B"}, []string{"1<0", "2<0"}},
+		"begins under a fault":         {[]string{"f", "", "f"}, []string{"0<1", "2<1"}},
+		"faults overlap":               {[]string{"", "f", "fg", "g", ""}, []string{"1<0", "2<1", "3<0", "4<0"}},
+		"faults begin together": {[]string{"", "fg"},
+			[]string{"1<0: \"f\" was in force and \"g\" was in force"}},
+		"two come, one goes": {[]string{"", "AB", "A"}, []string{"1<2", "2<0"}},
+	} {
+		var parts []part
+		for _, letters := range c.parts {
+			p := part{}
+			for _, r := range letters {
+				if r >= 'a' {
+					p.conditions.Faults = append(p.conditions.Faults, fmt.Sprintf("%q", string(r)))
+				} else {
+					p.conditions.Beside = append(p.conditions.Beside, string(r))
+				}
+			}
+			parts = append(parts, p)
+		}
+		var got []string
+		for _, k := range counterparts(parts) {
+			said := fmt.Sprintf("%d<%d", k.later, k.first)
+			if len(k.changes) > 1 {
+				said += ": " + view.Listed(k.changes)
+			}
+			got = append(got, said)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
 	}
 }
@@ -68,8 +121,8 @@ func TestNamesThatLookLikeWindows(t *testing.T) {
 	again := beside("DB")
 	again.Again = 2
 	var names []string
-	for _, p := range partsOf(windows(result.Circumstances{}, beside("DB"), beside("DB (2)"), again,
-		result.Circumstances{Again: 2})) {
+	for _, p := range parted(windows(result.Circumstances{}, beside("DB"), beside("DB (2)"), again,
+		result.Circumstances{Again: 2})...) {
 		names = append(names, p.Name+": "+time.Duration(p.seconds*float64(time.Second)).String())
 	}
 	if diff := cmp.Diff([]string{"alone: 20s", "with DB: 20s", "with DB (2): 10s"}, names); diff != "" {
@@ -87,7 +140,7 @@ func TestNamesThatLookLikeWindows(t *testing.T) {
 		{beside("A"), lunch, "with A", `alone, after "lunch, after a while" (2)`},
 		{beside(`A, after "x"`), beside(`A, after "x"`, "B"), `with A, after "x"`, `with A, after "x" and B`},
 	} {
-		w := windows(c.first, c.later)
+		w := parted(windows(c.first, c.later)...)
 		if was, is := whenever(w[0], w[1]); was != c.was || is != c.is {
 			t.Errorf("%+v and %+v are %q and %q, want %q and %q", c.first, c.later, was, is, c.was, c.is)
 		}
@@ -102,10 +155,10 @@ func TestWindowsOfOthers(t *testing.T) {
 		all = append(all, result.Window{Name: name, Start: t0.Add(time.Duration(i) * time.Minute),
 			End: t0.Add(time.Duration(i+1) * time.Minute)})
 	}
-	if n := len(partsOf(all)); n != len(all) {
+	if n := len(parted(all...)); n != len(all) {
 		t.Errorf("%d parts of %d windows", n, len(all))
 	}
-	if was, is := whenever(all[0], all[1]); was != "a" || is != "a (2)" {
+	if was, is := whenever(parted(all...)[0], parted(all...)[1]); was != "a" || is != "a (2)" {
 		t.Errorf("%q and %q", was, is)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Scalability fits the Universal Scalability Law to the stages of a scale-out test and reads its load curve.
-var Scalability = view.Check{Name: "scalability", Rank: 120, Run: scaling}
+var Scalability = view.Check{Name: "scalability", Rank: 110, Run: scaling}
 
 func scaling(v *view.Run) []result.Finding {
 	stages := v.Stages()

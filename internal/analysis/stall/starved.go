@@ -31,19 +31,78 @@ func stalled(v *view.Run) []result.Finding {
 		cut := func(c *view.Track) *view.Track { return c }
 		before := ""
 		from, end := l.Judged()
-		if fault, ok := v.FirstFault(); ok && from.Before(fault) && fault.Before(end) {
+		if fault, ok := v.FirstFault(from, end); ok {
 			cut, before = func(c *view.Track) *view.Track { return c.Between(from, fault) }, " before the fault"
 		}
 		whole := work{name: l.Name, c: cut(c), before: before, unit: l.Rate().Unit}
 		whole.values, whole.what = main(whole.c, l)
 		parts := parts(v, l, before, cut)
 		own, only := starved(v, l, parts)
-		if k := whole.c.Dense(whole.values); k > 0 && !only {
+		if k := whole.c.Dense(whole.values, 1); k > 0 && !only {
 			out = append(out, stallFinding(v, whole.joined(k), others(v, l)))
 		}
 		out = append(out, own...)
+		if f, ok := someVMs(v, l, whole, cut); ok {
+			out = append(out, f)
+		}
 	}
 	return out
+}
+
+// someVMs looks for VMs of a workload that stood still while it as a whole went on. Where several workloads of a group
+// run at one time, nothing is known of what each of them did on a VM.
+func someVMs(v *view.Run, l *view.Load, whole work, cut func(*view.Track) *view.Track) (f result.Finding, ok bool) {
+	if len(l.Parts) < 2 || !v.Lone(l) {
+		return f, false
+	}
+	var vms []work
+	for _, p := range l.Parts {
+		c := v.VMTrack(p.VM, l.Group)
+		if p.VM == "" || c == nil {
+			return f, false
+		}
+		c = cut(c.Within(l.Times()))
+		vms = append(vms, work{name: p.VM, c: c, values: c.Ops})
+	}
+	var names []string
+	var lines []result.ChartLine
+	times, longest := 0, 0.0
+	for i, vm := range vms {
+		k := vm.c.Dense(vm.values, len(vms))
+		if k == 0 {
+			continue
+		}
+		vm = vm.joined(k)
+		s := vm.c.Stalls(vm.values)
+		if s.Share > view.OnAndOff || len(s.Runs) == 0 {
+			continue
+		}
+		at, _ := vm.whileOthers(s.At, k, vms, i)
+		if s = vm.c.Measured(vm.values, at); len(s.Runs) == 0 {
+			continue
+		}
+		names, times, longest = append(names, vm.name), times+len(s.Runs), max(longest, s.Longest())
+		if len(lines) < 3 {
+			lines = append(lines, vm.c.Line(vm.name, vm.values))
+		}
+	}
+	if len(names) == 0 {
+		return f, false
+	}
+	f = result.Finding{
+		Check: "stalls", Severity: result.Caution, Subject: l.Name, Metric: "VMs that stalled", Unit: "count",
+		Value: view.Ptr(float64(len(names))), Limit: view.Ptr(0), N: len(l.Parts),
+		NoInterval: "counted over the whole window, not estimated",
+		Basis: fmt.Sprintf("operations of each VM, below %s of their median while those of another were at half of theirs "+
+			"or more", view.Percent(view.StalledBelow)),
+		Evidence: []result.Evidence{{Name: "stalls", Value: float64(times), Unit: "count"},
+			{Name: "longest", Value: view.Round(longest), Unit: "s"}},
+	}
+	f.Sentence = fmt.Sprintf("%s stood still in part%s: %d of its %d VMs (%s) all but stopped %s, for %s at the longest, "+
+		"though the others went on.", l.Name, whole.before, len(names), len(l.Parts), view.Some(names),
+		view.Times(times), view.SayDuration(longest))
+	f.Chart = v.Chart(l.Name+": "+l.Rate().Unit+" of VMs that stalled", l.Rate().Unit, lines...)
+	return f, true
 }
 
 // work is something done over time that may stand still: by a workload or by one of its sections.
@@ -118,7 +177,7 @@ func starved(v *view.Run, l *view.Load, parts []work) (out []result.Finding, onl
 		if p.what == "writes" {
 			writing++
 		}
-		k := p.c.Dense(p.values)
+		k := p.c.Dense(p.values, 1)
 		if k == 0 {
 			unknown = append(unknown, p.name+" does too little, or too seldom, to tell")
 			continue

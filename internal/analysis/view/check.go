@@ -6,12 +6,10 @@ import "plimsoll/result"
 type Check struct {
 	Name string // of its findings, result.Finding.Check; of the first kind where it gives several
 	// Rank is where its findings stand among those of equal severity, lower ones first: from 100 what the run was made
-	// to
-	// find out, from 200 what can make its figures meaningless, from 400 what they must be read with, from 500 what is
-	// good to know. No two checks have the same one.
+	// to find out, which reports begin with, from 200 what can make its figures meaningless, from 400 what they must be
+	// read with, from 500 what is good to know. No two checks have the same one.
 	Rank int
 	// Run gives the findings, none where the question does not arise: it changes nothing, takes damaged data (gaps,
-	// NaN,
-	// nothing at all) for what it is, and says of what is in order that it is (result.Fine).
+	// NaN, nothing at all) for what it is, and says of what is in order that it is (result.Fine).
 	Run func(*Run) []result.Finding
 }

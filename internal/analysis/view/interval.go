@@ -90,6 +90,25 @@ func Ratio(count, base uint64, seconds, baseSeconds float64) (r, low, high float
 	return r, r * math.Exp(-half), r * math.Exp(half)
 }
 
+// Worse is result.Finding.Harm of the ends of a ratio's interval; 0 where they do not lie beyond what is called a
+// change.
+func Worse(low, high, changed float64, better result.Direction) *float64 {
+	log := 0.0
+	switch {
+	case low > 1+changed:
+		log = math.Log(low)
+	case high < 1-changed && high > 0:
+		log = math.Log(high)
+	}
+	switch better {
+	case result.Higher:
+		log = -log
+	case "":
+		log = -math.Abs(log)
+	}
+	return &log
+}
+
 // SetInterval takes over an interval of the statistics, or its reason for none.
 func SetInterval(f *result.Finding, in resample.Interval) {
 	f.Low, f.High, f.NoInterval = nil, nil, in.Reason

@@ -123,13 +123,13 @@ func enough(n int) float64 {
 	return max(FewestPerStep, math.Log(100*float64(n))/(1-StalledBelow+StalledBelow*math.Log(StalledBelow)))
 }
 
-// Dense joins as few points as it takes for each to hold enough operations; 0 when there are too few points or
-// operations.
-func (c *Track) Dense(values []float64) (joined int) {
+// Dense joins as few points as it takes for each to hold enough operations, of so many series alike that are looked at;
+// 0 when there are too few points or operations.
+func (c *Track) Dense(values []float64, alike int) (joined int) {
 	some, _ := FiniteOf(values)
 	median := resample.Median(some)
 	for k := 1; k <= mostJoined && len(some) >= 20*k; k++ {
-		if median*c.Step*float64(k) >= enough(len(some)/k) {
+		if median*c.Step*float64(k) >= enough(alike*len(some)/k) {
 			return k
 		}
 	}

@@ -40,8 +40,7 @@ func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
 	var out []Stretch
 	if c := v.TrackOf(l, q); c != nil && !c.seldom(q) {
 		from, end := l.Judged()
-		fault, hit := v.FirstFault()
-		hit = hit && from.Before(fault) && fault.Before(end)
+		fault, hit := v.FirstFault(from, end)
 		if hit {
 			end = fault
 		}
@@ -81,10 +80,10 @@ func (c *Track) seldom(q Quantity) bool {
 	return q.Measure != "" && q.Kind == result.Count && !(resample.Median(values)*c.Step >= FewestPerStep)
 }
 
-// FirstFault is when the first fault was injected.
-func (v *Run) FirstFault() (t time.Time, ok bool) {
+// FirstFault is when the first fault came between two moments.
+func (v *Run) FirstFault(from, to time.Time) (t time.Time, ok bool) {
 	for _, e := range v.Data.Events {
-		if e.Kind == result.KindFault {
+		if e.Kind == result.KindFault && e.Time.After(from) && e.Time.Before(to) {
 			return e.Time, true
 		}
 	}

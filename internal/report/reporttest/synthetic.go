@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"plimsoll/result"
@@ -38,6 +39,11 @@ type Load struct {
 	Errors       uint64              // of the first VM
 	Ended        string              // finished
 	NotPrefilled bool
+	// Share is the part of the rate that a VM has; nil: all the same. It adds up to 1.
+	Share func(vm, t int) float64
+	// Random and Distribution are of its offsets; "" is uniform.
+	Random       float64
+	Distribution string
 
 	// Of a load that is not of block I/O; see Database and Tool. Operations that are not nil replace reads and writes.
 	Operations []result.Operation
@@ -83,6 +89,17 @@ func (s *Synthetic) At(second int) time.Time {
 // Mark enters an annotation or a fault.
 func (s *Synthetic) Mark(second int, kind, text string) {
 	s.Data.Events = append(s.Data.Events, result.Mark{Time: s.At(second), Kind: kind, Text: text})
+}
+
+// Fault enters a fault of a node that begins at one second and is over at another, 0 for never.
+func (s *Synthetic) Fault(from, to int, node, text string) {
+	s.Data.Events = append(s.Data.Events, result.Mark{Time: s.At(from), Kind: result.KindFault, Text: text, Node: node,
+		State: result.FaultBegins})
+	if to > 0 {
+		s.Data.Events = append(s.Data.Events, result.Mark{Time: s.At(to), Kind: result.KindFault,
+			Text: text + " no more", Node: node, State: result.FaultOver})
+	}
+	slices.SortStableFunc(s.Data.Events, func(a, b result.Mark) int { return a.Time.Compare(b.Time) })
 }
 
 // CPU adds the CPU use of a node, in per cent, with so much noise.
@@ -176,7 +193,14 @@ func (s *Synthetic) Load(l Load) {
 		part.GeneratorCPUSeconds = l.CPU * float64(l.To-l.From)
 		part.Lanes = []result.Lane{{Name: "j", Device: "/dev/sdb", Depth: l.Depth, Rate: l.Offered / float64(l.VMs),
 			Reads:  l.Writes < 1,
-			Writes: l.Writes > 0, Bytes: l.Extent, Direct: true}}
+			Writes: l.Writes > 0, Bytes: l.Extent, Direct: true,
+			Random: l.Random, Distribution: l.Distribution, ReadShare: 1 - l.Writes}}
+		if lane := &part.Lanes[0]; lane.Reads {
+			lane.ReadBytes = float64(l.Block)
+		}
+		if lane := &part.Lanes[0]; lane.Writes {
+			lane.WriteBytes = float64(l.Block)
+		}
 		if l.declares() {
 			part.Lanes = []result.Lane{{Name: "clients", Depth: l.Depth, Rate: l.Offered / float64(l.VMs)}}
 		}
@@ -242,10 +266,11 @@ func (s *Synthetic) series(l Load, rate, service func(int) float64) {
 		heads = append(heads, result.Series{Name: name, VM: name, Group: l.Group})
 	}
 	whole := rate
-	for _, head := range heads {
+	for i, head := range heads {
 		rate = whole
+		vm := i - len(heads) + l.VMs
 		if head.VM != "" {
-			rate = func(t int) float64 { return whole(t) / float64(l.VMs) }
+			rate = func(t int) float64 { return whole(t) * l.share(vm, t) }
 		}
 		for _, o := range l.kinds() {
 			put := func(measure, unit string, f func(int) float64) {
@@ -280,6 +305,14 @@ func (s *Synthetic) series(l Load, rate, service func(int) float64) {
 			}
 		}
 	}
+}
+
+// share is the part of the rate that a VM has.
+func (l Load) share(vm, t int) float64 {
+	if l.Share == nil {
+		return 1 / float64(l.VMs)
+	}
+	return l.Share(vm, t)
 }
 
 // size is how many bytes an operation moves, 0 where it moves none.

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/nearest"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/sim/perf"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -347,7 +348,7 @@ func (in *injector) happen(f Fault) (end func()) {
 	w.mu.Lock()
 	undo := in.begin(f)
 	w.mu.Unlock()
-	in.say(f, "begins", f.words())
+	in.say(f, result.FaultBegins, f.words())
 	return func() {
 		if f.For <= 0 || w.clock.Sleep(in.ctx, f.For) != nil {
 			return
@@ -355,7 +356,7 @@ func (in *injector) happen(f Fault) (end func()) {
 		w.mu.Lock()
 		undo()
 		w.mu.Unlock()
-		in.say(f, "over", f.overWords())
+		in.say(f, result.FaultOver, f.overWords())
 	}
 }
 

@@ -1,0 +1,238 @@
+package neighbour
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// part is a stretch of a workload's time, or several in the same company.
+type part struct {
+	result.Window
+	conditions view.Conditions
+	opening    bool // the workload begins with it
+	pieces     []result.Window
+	seconds    float64
+}
+
+// under names faults that were in force, all or those which the window's own name does not have; "" when there is none.
+func (p part) under(all bool) string {
+	var whole, partly []string
+	for _, f := range p.conditions.Faults {
+		switch {
+		case !all && p.After != "" && strings.HasPrefix(f, strconv.Quote(p.After)):
+		case slices.Contains(p.conditions.Partly, f):
+			partly = append(partly, f)
+		default:
+			whole = append(whole, f)
+		}
+	}
+	said := ""
+	if len(whole) > 0 {
+		said = ", under " + view.Listed(whole)
+	}
+	if len(partly) > 0 {
+		said += ", in part under " + view.Listed(partly)
+	}
+	return said
+}
+
+// title is what the part is called where it stands by itself.
+func (p part) title() string { return p.Name + p.under(false) }
+
+// when is the part in a sentence. With which faults a part lay between it does not say, but which were in force.
+func (p part) when() string {
+	if !p.conditions.OfFault {
+		return view.When(p.Window) + p.under(false)
+	}
+	c := p.Circumstances
+	c.After, c.Again = "", 0
+	said := view.When(result.Window{Name: c.Name(), Circumstances: c})
+	if len(p.conditions.Faults) == 0 {
+		return said + ", without a fault,"
+	}
+	return said + p.under(true)
+}
+
+// versus is two parts to be compared, and what is different in the later one. More than one change means that nobody
+// can tell which of them did what.
+type versus struct {
+	first, later int
+	changes      []string
+}
+
+// counterparts finds for each part but one that with which it is compared. The one without is the yardstick: the first
+// of those with the fewest faults. A part is compared with another from which it differs in one thing at most, before
+// all with the yardstick and those nearest to it; where there is none, with the one from which it differs least.
+func counterparts(parts []part) []versus {
+	order := make([]int, len(parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(len(parts[a].conditions.Faults), len(parts[b].conditions.Faults))
+	})
+	var out []versus
+	for at, i := range order {
+		if at == 0 {
+			continue
+		}
+		best, least := -1, math.MaxInt
+		try := func(candidates []int, enough int) {
+			for _, k := range candidates {
+				if n := max(1, len(parts[k].conditions.Changes(parts[i].conditions))); n < least && n <= enough {
+					best, least = k, n
+				}
+			}
+		}
+		try(order[:at], 1)
+		try(order[at+1:], 1)
+		try(order[:at], math.MaxInt)
+		out = append(out, versus{best, i, parts[best].conditions.Changes(parts[i].conditions)})
+	}
+	slices.SortStableFunc(out, func(a, b versus) int { return cmp.Compare(a.later, b.later) })
+	return out
+}
+
+// caused is a finding of two parts and what was different in the later one.
+type caused struct {
+	result.Finding
+	by string
+}
+
+// value is a measure over the part: of one that adds up its mean, per second where it is a Count; of a figure of the
+// tool's own that of the part's only piece. False where a piece has none.
+func (p part) value(q view.Quantity) (v float64, ok bool) {
+	for _, w := range p.pieces {
+		i := slices.IndexFunc(w.Values, func(o result.Value) bool { return o.Measure == q.Measure })
+		if i < 0 || !view.IsFinite(w.Values[i].Value) {
+			return 0, false
+		}
+		one, s := w.Values[i].Value, w.Seconds()
+		switch q.Kind {
+		case result.Single:
+			return one, len(p.pieces) == 1
+		case result.Level:
+			one *= s
+		}
+		v += one
+	}
+	return v / p.seconds, p.seconds > 0
+}
+
+// partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a
+// workload
+// ran: windows in the same company are joined, their counts and histograms merged.
+func partsOf(windows []result.Window, conditions []view.Conditions) []part {
+	var out []part
+	join := len(windows) > mostChanges+1
+	for at, w := range windows {
+		if w.End.Before(w.Start) {
+			continue
+		}
+		of := result.Window{Name: w.Name, Circumstances: w.Circumstances, Start: w.Start, End: w.End}
+		if join && w.Circumstances.Name() == w.Name {
+			of.Circumstances = w.Once()
+			of.Name = of.Circumstances.Name()
+		}
+		i := slices.IndexFunc(out, func(p part) bool {
+			return join && p.Name == of.Name && len(p.conditions.Changes(conditions[at])) == 0
+		})
+		if i < 0 {
+			i = len(out)
+			out = append(out, part{Window: of, conditions: conditions[at], opening: i == 0})
+		}
+		p := &out[i]
+		p.pieces = append(p.pieces, w)
+		p.seconds += w.Seconds()
+		p.Ops = view.MergeOps(p.Ops, w.Ops)
+	}
+	return out
+}
+
+// over is a track over all pieces of a part, one after the other.
+func over(c *view.Track, p part) *view.Track {
+	out := c.Between(p.pieces[0].Start, p.pieces[0].End)
+	for _, w := range p.pieces[1:] {
+		more := c.Between(w.Start, w.End)
+		out.Ops = slices.Concat(out.Ops, more.Ops)
+		if out.Busy != nil {
+			out.Busy = slices.Concat(out.Busy, more.Busy)
+		}
+	}
+	return out
+}
+
+// clearly is how far from no change the nearer end of a ratio's interval is, as a factor; 1 when it holds no change or
+// has no ends.
+func clearly(f result.Finding) float64 {
+	switch {
+	case f.Low == nil || f.High == nil:
+		return 1
+	case *f.Low > 1:
+		return *f.Low
+	case *f.High < 1:
+		return view.Away(*f.High)
+	}
+	return 1
+}
+
+// width is that of a ratio's interval, as a factor.
+func width(f result.Finding) float64 {
+	if f.Low == nil || f.High == nil || !(*f.Low > 0) {
+		return math.Inf(1)
+	}
+	return *f.High / *f.Low
+}
+
+// most keeps all findings when they are few, else of every cause that moved something the one in which it did so most
+// clearly, as many as are few, or when none did the one that is known best: the largest of many changes is most of all
+// the least certain.
+func most(all []caused, windows int) []result.Finding {
+	var out []result.Finding
+	if len(all) <= mostChanges {
+		for _, c := range all {
+			out = append(out, c.Finding)
+		}
+		return out
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b caused) int {
+		return cmp.Or(cmp.Compare(b.Weight(), a.Weight()), cmp.Compare(clearly(b.Finding), clearly(a.Finding)),
+			cmp.Compare(width(a.Finding), width(b.Finding)))
+	})
+	told := map[string]bool{}
+	for i, c := range all {
+		if i > 0 && (c.Severity == result.Fine || told[c.by] || len(out) == mostChanges) {
+			continue
+		}
+		told[c.by] = true
+		out = append(out, c.Finding)
+	}
+	for i := range out {
+		out[i].Basis += fmt.Sprintf("; of %d phases, ", windows)
+		if len(out) > 1 {
+			out[i].Basis += "those that changed most clearly, one of each cause"
+		} else {
+			out[i].Basis += "the one that changed most clearly"
+		}
+	}
+	return out
+}
+
+// whenever names two windows in one sentence. In the same company what lies between them tells them apart.
+func whenever(first, later part) (was, is string) {
+	plain := first.opening && first.After == "" && len(first.conditions.Faults) == 0
+	faultOver := later.conditions.OfFault && len(later.conditions.Faults) == 0
+	if since := later.Since(); since != "" && plain && !faultOver && later.under(false) == "" &&
+		first.InCompany(later.Circumstances) {
+		return "at the start", since
+	}
+	return strings.TrimSuffix(first.when(), ","), strings.TrimSuffix(later.when(), ",")
+}

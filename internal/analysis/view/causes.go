@@ -1,0 +1,170 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/result"
+)
+
+// Fault is a fault from when it began until it was over.
+type Fault struct {
+	Text  string // as it began
+	Nodes []string
+	Start time.Time
+	End   time.Time // zero: it stayed, or nobody said that it was over
+}
+
+// At reports whether it was in force at a moment.
+func (f Fault) At(t time.Time) bool { return !t.Before(f.Start) && (f.End.IsZero() || t.Before(f.End)) }
+
+// Say names it in a sentence.
+func (f Fault) Say() string {
+	if n := len(f.Nodes); n > 1 {
+		return fmt.Sprintf("%q and %d more", f.Text, n-1)
+	}
+	return fmt.Sprintf("%q", f.Text)
+}
+
+// SameMoment is the time within which faults, or the beginnings of other things, are one moment.
+const SameMoment = 5 * time.Second
+
+// Faults are those of which it is known that they began: what is the same on several nodes at one moment is one. That a
+// node was given power again ends none: what its loss began, such as a rebuild, may go on. Which of two on a node is
+// over nobody says; it is taken for the older one.
+func (v *Run) Faults() []Fault {
+	var out []Fault
+	bare := func(text, node string) string { return strings.ReplaceAll(text, node, "") }
+	for _, e := range v.Data.Events {
+		if e.Kind != result.KindFault {
+			continue
+		}
+		switch e.State {
+		case result.FaultBegins, result.PowerOff:
+			i := slices.IndexFunc(out, func(f Fault) bool {
+				return e.Time.Sub(f.Start) <= SameMoment && e.Node != "" && !slices.Contains(f.Nodes, e.Node) &&
+					bare(f.Text, f.Nodes[0]) == bare(e.Text, e.Node)
+			})
+			if i >= 0 {
+				out[i].Nodes = append(out[i].Nodes, e.Node)
+				continue
+			}
+			out = append(out, Fault{Text: e.Text, Nodes: []string{e.Node}, Start: e.Time})
+		case result.FaultOver:
+			if i := slices.IndexFunc(out, func(f Fault) bool {
+				return f.End.IsZero() && slices.Contains(f.Nodes, e.Node)
+			}); i >= 0 {
+				out[i].End = e.Time
+			}
+		}
+	}
+	return out
+}
+
+// Conditions are what may have moved the figures of a stretch of a workload's time: who ran beside it, which faults
+// were in force, and of what else was marked the last.
+type Conditions struct {
+	Beside []string
+	Faults []string // as Fault.Say has them
+	Partly []string // of those the ones that were for less than half of the time
+	Since  string
+	// OfFault: the stretch begins with the beginning or the end of one of the faults.
+	OfFault bool
+}
+
+// counts is the share of a stretch from which on a fault may have moved its 99th percentile.
+const counts = 0.01
+
+// ConditionsOf are the conditions of each of a workload's windows, which end with the reports nearest to what ended
+// them.
+func (v *Run) ConditionsOf(windows []result.Window) []Conditions {
+	faults := v.Faults()
+	known := func(text string, states ...string) bool {
+		return slices.ContainsFunc(v.Data.Events, func(e result.Mark) bool {
+			return e.Kind == result.KindFault && e.Text == text && slices.Contains(states, e.State)
+		})
+	}
+	out := make([]Conditions, len(windows))
+	since, of := "", time.Time{}
+	for i, w := range windows {
+		c := Conditions{Beside: w.Beside, OfFault: known(w.After, result.FaultBegins, result.FaultOver)}
+		length := w.End.Sub(w.Start)
+		for _, f := range faults {
+			end := w.End
+			if !f.End.IsZero() {
+				end = earlier(end, f.End)
+			}
+			in := end.Sub(Later(w.Start, f.Start)).Seconds() / length.Seconds()
+			if in >= counts {
+				c.Faults = append(c.Faults, f.Say())
+			}
+			if in >= counts && in < 0.5 {
+				c.Partly = append(c.Partly, f.Say())
+			}
+		}
+		if w.After != "" && !c.OfFault && !known(w.After, result.PowerOff, result.PowerOn) {
+			since, of = w.After, w.Start
+		}
+		for _, e := range v.Data.Events { // cut by something else at that moment
+			if e.Kind == result.KindFault && e.State == "" && e.Time.After(of) &&
+				e.Time.Before(w.Start.Add(SameMoment)) {
+				since, of = e.Text, e.Time
+			}
+		}
+		c.Since = since
+		out[i] = c
+	}
+	return out
+}
+
+// faults are the faults in force in words, those of a part of the time as such.
+func (c Conditions) faults() (said []string) {
+	for _, f := range c.Faults {
+		if slices.Contains(c.Partly, f) {
+			said = append(said, f+" was in force for a part of it")
+		} else {
+			said = append(said, f+" was in force")
+		}
+	}
+	return said
+}
+
+// Changes are in words what is different in a later one of two stretches of time, each of which may have moved figures.
+func (c Conditions) Changes(later Conditions) []string {
+	var out []string
+	only := func(some, others []string, format string) {
+		for _, s := range some {
+			if !slices.Contains(others, s) {
+				out = append(out, fmt.Sprintf(format, s))
+			}
+		}
+	}
+	only(later.Beside, c.Beside, "%s ran")
+	only(c.Beside, later.Beside, "%s did not run")
+	only(later.faults(), c.faults(), "%s")
+	only(c.Faults, later.Faults, "%s was not in force")
+	if later.Since != c.Since {
+		if later.Since == "" {
+			out = append(out, fmt.Sprintf("%q was yet to come", c.Since))
+		} else {
+			out = append(out, fmt.Sprintf("%q was past", later.Since))
+		}
+	}
+	return out
+}
+
+// Listed joins words as one does in a sentence; of more than three the rest is counted.
+func Listed(words []string) string {
+	switch n := len(words); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return words[0]
+	case n <= 3:
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	default:
+		return strings.Join(words[:3], ", ") + fmt.Sprintf(" and %d more", n-3)
+	}
+}
