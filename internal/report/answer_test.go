@@ -305,10 +305,10 @@ func TestSweepSentences(t *testing.T) {
 	for want, s := range map[string]compare.Sweep{
 		"From depth=4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %, 95 % interval −1.0 % to +2.0 %), while the " +
 			"mean service time grows to ×2 at depth=8, 95 % interval ×1.9 to ×2.1. Knee (most throughput for its latency) at depth=2, " +
-			"between 1 and 4. From there to depth=8: +5.8 % work for ×3.81 time.": flat,
+			"between 1 and 4. From there to depth=8: +5.8 % throughput for ×3.81 latency.": flat,
 		"From depth=4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %). That is not sure: the repeats allow for more " +
-			"than that. Knee (most throughput for its latency) at depth=2, between 1 and 4. From there to depth=8: +5.8 % work for " +
-			"×3.81 time.": doubtful,
+			"than that. Knee (most throughput for its latency) at depth=2, between 1 and 4. From there to depth=8: +5.8 % throughput for " +
+			"×3.81 latency.": doubtful,
 		"With cache=1g: tps still rises at the last value, clients=2 (+90.0 % over clients=1): its maximum was not reached.": rising,
 	} {
 		if got := sweepSentence(s, 0.05); got != want {
