@@ -27,7 +27,8 @@ func TestInShort(t *testing.T) {
 		want []string
 	}{
 		"nothing":      {nil, nil},
-		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")}, []string{"No warnings; 2 checks passed."}},
+		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")},
+			[]string{"No warnings; 2 checks passed."}},
 		"plain answer": {[]result.Finding{finding("steady-state", result.Fine,
 			"W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")},
 			[]string{"W was steady: at 4 operations per second."}},

@@ -260,7 +260,8 @@ func found(v *view.Run, w work, s view.StallSet, suspects []work) result.Finding
 	if len(s.Runs) == 1 {
 		length = view.SayDuration(s.Seconds)
 	}
-	f.Sentence = fmt.Sprintf("%s of %s %s %s, %s", view.Capital(w.what), w.name, s.Verb(), view.Times(len(s.Runs)), length)
+	f.Sentence = fmt.Sprintf("%s of %s %s %s, %s", view.Capital(w.what), w.name, s.Verb(), view.Times(len(s.Runs)),
+		length)
 	if every, regular := s.Every(w.c.Step); regular {
 		f.Sentence += ", about every " + view.SayDuration(every)
 	}
