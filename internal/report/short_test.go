@@ -26,7 +26,7 @@ func TestInShort(t *testing.T) {
 		in   []result.Finding
 		want []string
 	}{
-		"nothing":      {nil, nil},
+		"nothing": {nil, nil},
 		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")},
 			[]string{"No warnings; 2 checks passed."}},
 		"plain answer": {[]result.Finding{finding("steady-state", result.Fine,
