@@ -375,6 +375,7 @@ type Section struct {
 // Lane is one stream of operations of a workload; see workload.Lane.
 type Lane struct {
 	Name     string  `json:"name"`
+	Noun     string  `json:"noun,omitempty"` // what its tool calls it, like fio job; "" is a section
 	Device   string  `json:"device"`
 	Depth    int     `json:"depth"`
 	Rate     float64 `json:"rate_ops,omitempty"`

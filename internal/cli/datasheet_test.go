@@ -37,7 +37,7 @@ func TestDataSheet(t *testing.T) {
 		"":    "s.yaml: want lines of NAME: VALUE",
 		"- a": "s.yaml: want lines of NAME: VALUE",
 		"device: [a]\nrandom-reed: 5\ndevice: x": "s.yaml:1: device: want one value\n--data-sheet: s.yaml:2: no " +
-			"promise \"random-reed\"; did you mean \"random-read\"?",
+			"rating \"random-reed\"; did you mean \"random-read\"?",
 		"random-read: 5\nrandom-read: 6": "s.yaml:2: random-read: is given twice",
 		"sequential-read:":               "s.yaml:1: sequential-read: want one value",
 	} {

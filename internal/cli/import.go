@@ -39,7 +39,7 @@ func (a *app) importCommand() *cobra.Command {
 		Long: `Import reads what fio, sysbench, pgbench, vmstat, iostat, sar and others left and makes a run folder of it, on which
 report, analyze, compare, steady, baseline and the others work as on any run. The files are kept as they are.
 
-What a file is, is told by its content; --as says it where that is not enough (fio's logs have no header). Files
+What a file is, is recognised by its content; --as says it where that is not enough (fio's logs have no header). Files
 given together become one run: one test, and what the machines did meanwhile. Import repeats one by one.
 
 Times are the tool's own, or the file's where the tool printed none. What such a file cannot show is listed.

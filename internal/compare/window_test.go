@@ -66,8 +66,8 @@ func TestWindowsOfARun(t *testing.T) {
 		m.Scope != compare.WithinRuns {
 		t.Errorf("%+v", m)
 	}
-	for name, want := range map[string]string{"with Y": `no window "with Y" among "alone", "with X"`,
-		"while its VMs end": "no window"} {
+	for name, want := range map[string]string{"with Y": `no phase "with Y" among "alone", "with X"`,
+		"while its VMs end": "no phase"} {
 		if _, err := run.Window(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -180,7 +180,7 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 	if averaged && kind != kindIOPS && kind != kindBW {
 		d.Notes = append(
 			d.Notes,
-			"over a window its means are weighted by time, not by operations, whose number it does not hold",
+			"over a phase its means are weighted by time, not by operations, whose number it does not hold",
 		)
 	}
 	if averaged {

@@ -73,10 +73,10 @@ func TestAtLeastTwoSentences(t *testing.T) {
 		want []string
 	}{
 		"nothing": {&Document{}, nil},
-		"one": {loadOf(1500), []string{"W0 did 1,500 IOPS of read with a mean service time of 1 ms and a p99 of 4 ms.",
+		"one": {loadOf(1500), []string{"W0: read 1,500 IOPS, mean 1 ms, p99 4 ms (service time).",
 			"No operation failed."}},
-		"many": {failed, []string{"3 workloads ran, W1 at the highest rate, 7 IOPS; 12 operations failed, which are in no rate " +
-			"and in no percentile."}},
+		"many": {failed, []string{"3 workloads ran, W1 at the highest rate, 7 IOPS; 12 operations failed and are in no rate " +
+			"and no percentile."}},
 		"one finding": {told, []string{"Neither moved.", "W0 ran; no operation failed."}},
 		"enough":      {enough, []string{"Back.", "Errors."}},
 	} {
@@ -302,10 +302,10 @@ func TestSweepSentences(t *testing.T) {
 	for want, s := range map[string]compare.Sweep{
 		"From depth=4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %, 95 % interval −1.0 % to +2.0 %), while the " +
 			"mean service time grows to ×2 at depth=8, 95 % interval ×1.9 to ×2.1. Knee (most throughput for its latency) at depth=2, " +
-			"between 1 and 4. From there to depth=8: +5.8 % work for ×3.81 time.": flat,
-		"From depth=4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %). That is not sure: the repeats allow for more " +
-			"than that. Knee (most throughput for its latency) at depth=2, between 1 and 4. From there to depth=8: +5.8 % work for " +
-			"×3.81 time.": doubtful,
+			"between 1 and 4. From there to depth=8: +5.8 % throughput for ×3.81 latency.": flat,
+		"From depth=4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %). Inconclusive: the repeats allow for more. " +
+			"Knee (most throughput for its latency) at depth=2, between 1 and 4. From there to depth=8: +5.8 % throughput for " +
+			"×3.81 latency.": doubtful,
 		"With cache=1g: tps still rises at the last value, clients=2 (+90.0 % over clients=1): its maximum was not reached.": rising,
 	} {
 		if got := sweepSentence(s, 0.05); got != want {

@@ -274,7 +274,7 @@ func (doc *Document) inShort() []Short {
 		say("", "%s ran; %s.", strings.Join(names, " and "), failed)
 	default:
 		for _, l := range told {
-			say(l.Workload, "%s did %s.", l.Workload, didOf(l))
+			say(l.Workload, "%s: %s.", l.Workload, didOf(l))
 		}
 		say("", "%s.", capital(failed))
 	}
@@ -291,15 +291,16 @@ func didOf(l Latency) string {
 			parts = append(parts, fmt.Sprintf("%d other kinds of operation", len(w.Rows)-most))
 			break
 		}
-		text := fmt.Sprintf("%s of %s", quantity(r.OpsPerSecond, r.Unit), r.Op)
+		text := r.Op + " " + quantity(r.OpsPerSecond, r.Unit)
 		if r.BytesPerSecond != nil && *r.BytesPerSecond > 0 {
 			text += " (" + quantity(*r.BytesPerSecond, "bytes/s") + ")"
 		}
 		if r.Mean != nil {
-			text += " with a mean " + l.Kind + " of " + quantity(*r.Mean, "s")
+			text += ", mean " + quantity(*r.Mean, "s")
 			if r.P99 != nil {
-				text += " and a p99 of " + quantity(*r.P99, "s")
+				text += ", p99 " + quantity(*r.P99, "s")
 			}
+			text += " (" + l.Kind + ")"
 		}
 		parts = append(parts, text)
 	}
@@ -310,7 +311,7 @@ func didOf(l Latency) string {
 			}
 		}
 	}
-	return strings.Join(parts, ", and ")
+	return strings.Join(parts, "; ")
 }
 
 

@@ -38,8 +38,9 @@ func TestInShort(t *testing.T) {
 		in   []result.Finding
 		want []string
 	}{
-		"nothing":      {nil, nil},
-		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")}, []string{"No warnings; 2 checks passed."}},
+		"nothing": {nil, nil},
+		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")},
+			[]string{"No warnings; 2 checks passed."}},
 		"plain answer": {[]result.Finding{finding("steady-state", result.Fine,
 			"W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")},
 			[]string{"W was steady: at 4 operations per second."}},

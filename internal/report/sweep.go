@@ -43,12 +43,12 @@ func rateOf(workload, name string) string {
 }
 
 func bestSentence(b compare.Best, cells int, threshold float64) string {
-	what := rateOf(b.Workload, b.Name)
+	what := capital(rateOf(b.Workload, b.Name))
 	if len(b.Level) == cells-1 {
 		return fmt.Sprintf("%s: all combinations within %s of each other, at about %s.",
-			capital(what), wholePercent(threshold), quantity(b.Rate.Value, b.Unit))
+			what, wholePercent(threshold), quantity(b.Rate.Value, b.Unit))
 	}
-	text := fmt.Sprintf("%s is highest at %s: %s%s", capital(what), b.Cell, quantity(b.Rate.Value, b.Unit), among(b.Rate))
+	text := fmt.Sprintf("%s is highest at %s: %s%s", what, b.Cell, quantity(b.Rate.Value, b.Unit), among(b.Rate))
 	if b.Time != nil {
 		text += fmt.Sprintf(", with a %s of %s", timeName(b.Time.Name), quantity(b.Time.Value, "s"))
 	}

@@ -53,6 +53,22 @@ type view struct {
 	heats  []*heatView
 }
 
+// SectionNoun is what the tools of all workloads call their parts.
+func (v *view) SectionNoun() string {
+	const section = "section"
+	noun := ""
+	for _, w := range v.Workloads {
+		for _, l := range w.Lanes {
+			if one := cmp.Or(l.Noun, section); noun != "" && noun != one {
+				return section
+			} else {
+				noun = one
+			}
+		}
+	}
+	return cmp.Or(noun, section)
+}
+
 // more counts the rows that a page of a large run leaves out; the JSON report has them.
 type more struct{ Workloads, VMs, Steps, Hashes int }
 
@@ -419,7 +435,7 @@ func (v *view) machines(budget int) {
 		title := metricTitle(name)
 		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget),
 			PerVM:   v.place(newChart("", title+" of each VM", unit, v.origin, each), budget),
-			Section: v.place(newChart("", title+" of each section", unit, v.origin, sections), budget)}
+			Section: v.place(newChart("", title+" of each "+v.SectionNoun(), unit, v.origin, sections), budget)}
 		if m.Total != nil || m.PerVM != nil || m.Section != nil {
 			v.Machines = append(v.Machines, m)
 		}

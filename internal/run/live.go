@@ -257,9 +257,9 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 
 func laneOf(l workload.Lane) result.Lane {
 	return result.Lane{
-		Name: l.Name, Device: l.Device, Depth: l.Depth, Rate: l.Rate, Reads: l.Reads, Writes: l.Writes, Bytes: l.Bytes,
-		OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData, Reducible: l.Reducible, Stage: l.Stage,
-		Random: l.Random, Distribution: l.Skew.String(), ReadShare: l.ReadShare, ReadBytes: l.ReadBytes,
+		Name: l.Name, Noun: l.Noun, Device: l.Device, Depth: l.Depth, Rate: l.Rate, Reads: l.Reads, Writes: l.Writes,
+		Bytes: l.Bytes, OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData, Reducible: l.Reducible,
+		Stage: l.Stage, Random: l.Random, Distribution: l.Skew.String(), ReadShare: l.ReadShare, ReadBytes: l.ReadBytes,
 		WriteBytes: l.WriteBytes,
 	}
 }

@@ -92,6 +92,7 @@ type Job struct {
 // Device is empty, and so is all that speaks of reads, writes, data and offsets.
 type Lane struct {
 	Name      string
+	Noun      string // what the tool calls such a part, like fio job; "" is a section
 	Device    string
 	Depth     int     // most operations outstanding at once, over all its processes
 	Rate      float64 // offered operations per second, 0 when unlimited

@@ -283,11 +283,11 @@ func (c *Comparison) paired(pairs [][2]int, baseline, candidate []float64, o Opt
 		return
 	}
 	c.Difference.Interval = p.Difference.Interval
-	c.Difference.Interval.Method += " of neighbours in time"
+	c.Difference.Interval.Method += " of adjacent repeats"
 	if c.Ratio.Interval.Valid() && p.Ratio.Interval.Valid() {
 		shift := c.Ratio.Value / p.Ratio.Value // the ratio of means, not the mean of ratios
 		c.Ratio.Interval = p.Ratio.Interval.Map(func(v float64) float64 { return v * shift })
-		c.Ratio.Interval.Method += " of neighbours in time"
+		c.Ratio.Interval.Method += " of adjacent repeats"
 	}
 }
 

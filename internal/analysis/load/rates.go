@@ -54,9 +54,9 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 	interval, why, few := true, "its rate is limited", false
 	for _, p := range l.Parts {
 		if inTurn(p.Lanes) {
-			why = "its sections take turns"
+			why = "its " + l.Section() + "s run in turn"
 		} else if ended := slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return l.Brief }); ended {
-			why = "not all its sections work all the time"
+			why = "not all its " + l.Section() + "s run all the time"
 		}
 		s := view.Seconds(p)
 		n, sum := view.Totals(p.Ops)
@@ -144,7 +144,7 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 		f.Severity, f.Limit = result.Caution, view.Ptr(littleBelow*atLeast)
 		asks := view.SayCount(atMost) + " at all times"
 		if atLeast < 0.99*atMost {
-			asks = view.SayCount(atLeast) + " on average, by what its sections still had to do"
+			asks = view.SayCount(atLeast) + " on average, by what its " + l.Section() + "s still had to do"
 		}
 		f.Sentence = fmt.Sprintf(
 			"%s, though its job asks for %s. On %s the load generator paused or was short of CPU: the storage got less load than the job asks for.",
@@ -260,7 +260,7 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 			"Whether %s met its target rate is inconclusive: only %d of its %s have one, and the tool counts them together.",
 			l.Name,
 			limited,
-			view.Plural(limited+unlimited, "section"),
+			view.Plural(limited+unlimited, l.Section()),
 		)
 		return f, true
 	}
@@ -268,8 +268,9 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 		f.Severity, f.NoInterval, f.Evidence = result.Notice, "the target rate changes over time",
 			f.Evidence[1:]
 		f.Sentence = fmt.Sprintf(
-			"Whether %s met its target rate is inconclusive: its sections ran one after another, each with its own.",
+			"Whether %s met its target rate is inconclusive: its %ss ran one after another, each with its own.",
 			l.Name,
+			l.Section(),
 		)
 		return f, true
 	}

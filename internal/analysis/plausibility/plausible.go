@@ -63,7 +63,8 @@ func tooFast(v *view.Run) []result.Finding {
 			)
 		} else {
 			f.Severity = result.Fine
-			f.Sentence = fmt.Sprintf("Read p50 of %s: %s, plausible for a storage device.", l.Name, view.SayDuration(p50))
+			f.Sentence = fmt.Sprintf("Read p50 of %s: %s, plausible for a storage device.", l.Name,
+				view.SayDuration(p50))
 		}
 		out = append(out, f)
 	}

@@ -198,7 +198,7 @@ func starved(v *view.Run, l *view.Load, parts []work) (out []result.Finding, onl
 			only = true
 		}
 		p.name, p.on = fmt.Sprintf("%s in %s", p.name, l.Name), on
-		f := found(v, p, s, slices.Concat(others(v, l), siblings(parts, i)))
+		f := found(v, p, s, slices.Concat(others(v, l), siblings(parts, i, l.Section())))
 		if p.what == "writes" {
 			out = append(out, f)
 		} else {
@@ -212,19 +212,20 @@ func starved(v *view.Run, l *view.Load, parts []work) (out []result.Finding, onl
 	out = append(out, reads...)
 	if len(even) > 0 {
 		out = append(out, result.Finding{
-			Check: "stalls", Severity: result.Fine, Subject: l.Name, Metric: "sections stalled", Unit: "count",
+			Check: "stalls", Severity: result.Fine, Subject: l.Name, Metric: l.Section() + "s stalled", Unit: "count",
 			Value: view.Ptr(0),
 			Limit: view.Ptr(0), N: points,
 			NoInterval: "counted over all its time, not estimated", Warnings: unknown,
 			Basis: fmt.Sprintf(
-				"operations of each section in points of up to %s, below %s of their median",
+				"operations of each one in points of up to %s, below %s of their median",
 				view.SayDuration(step),
 				view.Percent(view.StalledBelow),
 			),
 			Sentence: fmt.Sprintf(
-				"No stall of %s in %s while its other sections went on.",
+				"No stall of %s in %s while its other %ss went on.",
 				strings.Join(even, ", "),
 				l.Name,
+				l.Section(),
 			),
 		})
 	}
@@ -318,12 +319,13 @@ func found(v *view.Run, w work, s view.StallSet, suspects []work) result.Finding
 	if len(s.Runs) == 1 {
 		length = view.SayDuration(s.Seconds)
 	}
-	f.Sentence = fmt.Sprintf("%s of %s %s %s, %s", view.Capital(w.what), w.name, s.Verb(), view.Times(len(s.Runs)), length)
+	f.Sentence = fmt.Sprintf("%s of %s %s %s, %s", view.Capital(w.what), w.name, s.Verb(), view.Times(len(s.Runs)),
+		length)
 	if every, regular := s.Every(w.c.Step); regular {
 		f.Sentence += ", about every " + view.SayDuration(every)
 	}
 	if n := len(w.on); n > 3 {
-		f.Sentence += fmt.Sprintf(", while %d other sections went on", n)
+		f.Sentence += fmt.Sprintf(", while %d others went on", n)
 	} else if n > 0 {
 		f.Sentence += ", while " + strings.Join(w.on, " and ") + " went on"
 	}
@@ -373,12 +375,12 @@ func others(v *view.Run, l *view.Load) []work {
 	return out
 }
 
-// siblings are the sections but one, as suspects.
-func siblings(parts []work, but int) []work {
+// siblings are the sections but one, as suspects, with what their tool calls them.
+func siblings(parts []work, but int, noun string) []work {
 	var out []work
 	for i, p := range parts {
 		if i != but {
-			out = append(out, work{name: "section " + p.name, c: p.c})
+			out = append(out, work{name: noun + " " + p.name, c: p.c})
 		}
 	}
 	return out

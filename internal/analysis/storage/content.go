@@ -60,11 +60,11 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
-		Check: "never-written", Subject: l.Name, Metric: "sections that read, wholly prefilled with data", Unit: "%",
-		N: lanes, Limit: view.Ptr(100),
+		Check: "never-written", Subject: l.Name,
+		Metric: l.Section() + "s that read, wholly prefilled with data", Unit: "%", N: lanes, Limit: view.Ptr(100),
 		NoInterval: "compared from job files and prefill totals, not sampled",
 		Basis:      "job files and prefills of " + view.Plural(len(l.Parts), "VM"),
-		Evidence: []result.Evidence{{Name: "sections that read", Value: float64(lanes), Unit: "count"},
+		Evidence: []result.Evidence{{Name: l.Section() + "s that read", Value: float64(lanes), Unit: "count"},
 			{Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
 	}
 	if lanes > 0 {

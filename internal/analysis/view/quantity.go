@@ -183,6 +183,16 @@ func (l *Load) Quantities() []Quantity {
 		func(q Quantity) bool { return q.Measure == main.Measure })...)
 }
 
+// Section is what the tool of a workload calls one of its parts.
+func (l *Load) Section() string {
+	for _, p := range l.Parts {
+		if len(p.Lanes) > 0 && p.Lanes[0].Noun != "" {
+			return p.Lanes[0].Noun
+		}
+	}
+	return "section"
+}
+
 // Reported reports whether there is anything of a workload to speak of: an operation or a value.
 func (l *Load) Reported() bool {
 	return l.Count() > 0 || slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return len(p.Values) > 0 })

@@ -166,7 +166,7 @@ func (l *Load) Longest() (s float64) {
 
 // Basis says which window the figures are from.
 func (l *Load) Basis() string {
-	return "measured window of " + SayDuration(
+	return "measured time of " + SayDuration(
 		l.Longest(),
 	) + " on " + Plural(
 		len(l.Parts),

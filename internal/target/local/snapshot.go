@@ -54,7 +54,7 @@ func (c *cluster) Snapshot(ctx context.Context, tag string, vms []string) error 
 		}
 	}
 	thaw()
-	c.log("snapshot %q: %d VMs stood still for %v", tag, len(boxes), c.clock.Now().Sub(began).Round(time.Millisecond))
+	c.log("snapshot %q: %d VMs were paused for %v", tag, len(boxes), c.clock.Now().Sub(began).Round(time.Millisecond))
 	return nil
 }
 

@@ -503,12 +503,13 @@ startdelay=5
 	s.Runtime = 30*time.Second + 900*time.Millisecond
 	_, job := adapted(t, s)
 	want := []workload.Lane{
-		{Name: "oltp", Device: "/dev/sdb", Depth: 16, Rate: 1600, Reads: true, Writes: true, Bytes: 8 << 30,
-			OpenLoop: true, Direct: true, TimeBased: true,
+		{Name: "oltp", Noun: "fio job", Device: "/dev/sdb", Depth: 16, Rate: 1600, Reads: true, Writes: true,
+			Bytes: 8 << 30, OpenLoop: true, Direct: true, TimeBased: true,
 			ReadShare: 0.625, ReadBytes: 4096, WriteBytes: 4096, Random: 1, Runtime: 30 * time.Second},
-		{Name: "log", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true, Bytes: 8 << 30, OpenLoop: true,
-			ZeroData: true, Reducible: 1, WriteBytes: 65536, Work: 8 << 30, Runtime: 30 * time.Second},
-		{Name: "scan", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Direct: true,
+		{Name: "log", Noun: "fio job", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true,
+			Bytes: 8 << 30, OpenLoop: true, ZeroData: true, Reducible: 1, WriteBytes: 65536,
+			Work: 8 << 30, Runtime: 30 * time.Second},
+		{Name: "scan", Noun: "fio job", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Direct: true,
 			ReadShare: 1, ReadBytes: 4096, Work: 10 << 30, Runtime: 10 * time.Second, Delay: 5 * time.Second, Stage: 1},
 	}
 	if diff := cmp.Diff(want, job.Lanes); diff != "" {

@@ -68,6 +68,7 @@ func (a *adaptation) lane(job fiofile.Job) workload.Lane {
 	}
 	l := workload.Lane{
 		Name:      job.Name,
+		Noun:      "fio job",
 		Depth:     depth * processes,
 		OpenLoop:  job.Value("rate_process") == "poisson" && (job.Value("rate_iops") != "" || job.Value("rate") != ""),
 		Direct:    job.Enabled("direct") || job.Value("buffered") == "0",
