@@ -199,7 +199,8 @@ func TestFewCheckpoints(t *testing.T) {
 				counts.of(name).check(t, what, 1)
 				slices.Sort(half[name])
 				wider := half[name][rounds/2] / (1.96 * math.Sqrt(squares[name]/float64(rounds)))
-				t.Logf("%s: half of the intervals are at most %.2f times as wide as the differences are spread", what, wider)
+				t.Logf("%s: half of the intervals are at most %.2f times as wide as the differences are spread",
+					what, wider)
 				if wider > 1.7 {
 					t.Errorf("%s: intervals are %.1f times as wide as the differences are spread", what, wider)
 				}
