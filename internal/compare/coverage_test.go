@@ -166,8 +166,8 @@ func TestCoverageOfSingleRuns(t *testing.T) {
 	}
 }
 
-// TestFewCheckpoints: runs with two to five checkpoints have intervals that hold the truth and are of use: not much wider
-// than what such runs differ by.
+// TestFewCheckpoints: runs with two to five checkpoints have intervals that hold the truth and are of use: not much
+// wider than what such runs differ by.
 func TestFewCheckpoints(t *testing.T) {
 	t.Parallel()
 	rounds := simulated(*pairs / 2)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A drift that the repeats cannot exclude and that would make all of a difference is said, and where it is known that one
-// side came first, nothing is decided by it.
+// A drift that the repeats cannot exclude and that would make all of a difference is said, and where it is known that
+// one side came first, nothing is decided by it.
 func TestDriftThatWouldMakeAllOfIt(t *testing.T) {
 	t.Parallel()
 	order := func(x ...int) []int { return x }

@@ -28,9 +28,10 @@ func TestPulses(t *testing.T) {
 		x    []float64
 		want []Pulse
 	}{
-		"none":                           {still(), nil},
-		"all alike":                      {make([]float64, 50), nil},
-		"two, of one and of three":       {with(map[int]float64{20: 60, 60: 140, 61: 150, 62: 140}), []Pulse{{20, 21}, {60, 63}}},
+		"none":      {still(), nil},
+		"all alike": {make([]float64, 50), nil},
+		"two, of one and of three": {with(map[int]float64{20: 60, 60: 140, 61: 150, 62: 140}),
+			[]Pulse{{20, 21}, {60, 63}}},
 		"flanks belong to it":            {with(map[int]float64{50: 95, 51: 60, 52: 95}), []Pulse{{50, 53}}},
 		"near ones are one":              {with(map[int]float64{50: 60, 53: 60}), []Pulse{{50, 54}}},
 		"at both ends":                   {with(map[int]float64{0: 60, 99: 60}), []Pulse{{0, 1}, {99, 100}}},
