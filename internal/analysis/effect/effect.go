@@ -149,8 +149,8 @@ type Comparison struct {
 	Shift       Estimate // Hodges–Lehmann: median of all differences between the sides
 	MannWhitney Test
 	Sequence    Sequence
-	// Unsure says that a drift which the repeats cannot exclude leaves nothing sure of the difference claimed; "" where it
-	// leaves something. When it is known that one side came after the other, the verdict is then inconclusive.
+	// Unsure says that a drift which the repeats cannot exclude leaves nothing sure of the difference claimed; "" where
+	// it leaves something. When it is known that one side came after the other, the verdict is then inconclusive.
 	Unsure   string
 	Verdict  Verdict
 	Warnings []string

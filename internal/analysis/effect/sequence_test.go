@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A drift that the repeats cannot exclude and that leaves nothing sure of a difference is said, and where it is known that
-// one side came first, nothing is decided by it.
+// A drift that the repeats cannot exclude and that leaves nothing sure of a difference is said, and where it is known
+// that one side came first, nothing is decided by it.
 func TestDriftThatLeavesNothingSure(t *testing.T) {
 	t.Parallel()
 	order := func(x ...int) []int { return x }
@@ -20,8 +20,10 @@ func TestDriftThatLeavesNothingSure(t *testing.T) {
 		want      Verdict
 		said      string // "" when nothing is
 	}{
-		"small, one side first":   {near, after, Inconclusive, "they lie 5 repeats apart: a drift of up to 0.41 % each"},
-		"small, order not known":  {near, nil, Better, "had all of one side come first: a drift of up to 0.41 % each"},
+		"small, one side first": {near, after, Inconclusive,
+			"they lie 5 repeats apart: a drift of up to 0.41 % each"},
+		"small, order not known": {near, nil, Better,
+			"had all of one side come first: a drift of up to 0.41 % each"},
 		"small, in turns":         {near, turns, Better, ""},
 		"large, one side first":   {far, after, Better, ""},
 		"large, order not known":  {far, nil, Better, ""},
