@@ -166,6 +166,50 @@ func TestCoverageOfSingleRuns(t *testing.T) {
 	}
 }
 
+// TestFewCheckpoints: runs with two to five checkpoints have intervals that hold the truth and are of use: not much
+// wider than what such runs differ by.
+func TestFewCheckpoints(t *testing.T) {
+	t.Parallel()
+	rounds := simulated(*pairs / 2)
+	for k, n := range []float64{2, 2.5, 3, 4, 5} {
+		for _, seconds := range []int{150, 600} {
+			l := law{base: comparetest.Law{Noise: 0.05, Dependence: 0.5, Checkpoint: float64(seconds) / n,
+				Seconds: seconds}}
+			base, _ := l.sides()
+			half, squares, counts := map[string][]float64{}, map[string]float64{}, tallies{}
+			for seed := range uint64(rounds) {
+				r := random(uint64(900+10*k)<<32 + uint64(seconds)<<20 + seed)
+				d, err := compare.Of([]compare.Side{side("A", r, 1, 1, base), side("B", r, 2, 1, base)},
+					compare.Options{Threshold: -1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range d.Measures {
+					if m.Result || m.Change == nil {
+						continue
+					}
+					counts.of(m.Name).count(m, 0)
+					squares[m.Name] += math.Log1p(*m.Change) * math.Log1p(*m.Change)
+					half[m.Name] = append(half[m.Name], (math.Log1p(m.Interval.High)-math.Log1p(m.Interval.Low))/2)
+				}
+			}
+			for _, name := range []string{"read IOPS", "read mean service time", "read p50 service time",
+				"read p99 service time"} {
+				what := fmt.Sprintf("%g checkpoints in %d s: %s", n, seconds, name)
+				counts.of(name).check(t, what, 1)
+				slices.Sort(half[name])
+				wider := half[name][rounds/2] / (1.96 * math.Sqrt(squares[name]/float64(rounds)))
+				t.Logf("%s: half of the intervals are at most %.2f times as wide as the differences are spread",
+					what, wider)
+				// give or take three standard errors of a spread
+				if wider > 1.5*(1+3/math.Sqrt(2*float64(rounds))) {
+					t.Errorf("%s: intervals are %.1f times as wide as the differences are spread", what, wider)
+				}
+			}
+		}
+	}
+}
+
 // TestShortDependentRunsSaySo: where the ups and downs of a run last so long that it holds few of them, intervals cover
 // less than they say, and each says that.
 func TestShortDependentRunsSaySo(t *testing.T) {

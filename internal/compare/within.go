@@ -19,9 +19,10 @@ import (
 // whose seconds of few operations count for less.
 type ratioSeries struct {
 	value, weight []float64
-	cuts          []int          // where parts of the run begin that differ on purpose, such as before and with a neighbour
-	marks         []serial.Pulse // pulses of the run that show better elsewhere, when this shows none
-	reason        string         // why there is none
+	cuts          []int // where parts of the run begin that differ on purpose, such as before and with a neighbour
+	// pulses of the run that show better elsewhere, when this shows none
+	marks  []serial.Pulse
+	reason string // why there is none
 }
 
 // within is what one run says of its own steadiness: the standard error of its mean relative to it.

@@ -195,6 +195,28 @@ func TestFalsePositives(t *testing.T) {
 }
 
 // Known changes are found where they are: one, a burst that ends, many, a change of spread, in short and long series.
+// One stray value is no change, though the filter for dependence would leave an echo of it in the next.
+func TestAStrayLeavesNoEcho(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 12))
+		x := make([]float64, 600)
+		state := 0.0
+		for i := range x {
+			state = 0.2*state + r.NormFloat64()
+			x[i] = 1000 + 30*state
+		}
+		x[r.IntN(len(x))] = 5000
+		found, err := Detect(x, Options{Seed: seed + 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found.Points) > 0 {
+			t.Errorf("seed %d: %+v", seed, found.Points)
+		}
+	}
+}
+
 func TestFindsKnownChanges(t *testing.T) {
 	step := func(levels ...float64) func(int, int) float64 {
 		return func(i, n int) float64 { return levels[i*len(levels)/n] }

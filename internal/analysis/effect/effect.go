@@ -149,8 +149,8 @@ type Comparison struct {
 	Shift       Estimate // Hodges–Lehmann: median of all differences between the sides
 	MannWhitney Test
 	Sequence    Sequence
-	// Unsure is how a drift that the repeats cannot exclude would make all of the difference claimed; "" where it would
-	// not. When it is known that one side came after the other, the verdict is then inconclusive.
+	// Unsure says that a drift which the repeats cannot exclude leaves nothing sure of the difference claimed; "" where
+	// it leaves something. When it is known that one side came after the other, the verdict is then inconclusive.
 	Unsure   string
 	Verdict  Verdict
 	Warnings []string
@@ -250,7 +250,7 @@ func (c *Comparison) ordered(s *sequence, baseline, candidate []float64, o Optio
 	}
 }
 
-// explained says when a drift would make all of the difference. Pairs of neighbours in time, like an order that is
+// explained says when a drift leaves nothing sure of the difference. Pairs of neighbours in time, like an order that is
 // mixed, do not know that.
 func (c *Comparison) explained(s *sequence, o Options) {
 	if o.Statistic != Mean || len(s.blocked) >= fewestForPairs {

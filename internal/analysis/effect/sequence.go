@@ -359,32 +359,39 @@ func (s *sequence) atOneMoment(middle float64, sides [2][]float64, confidence fl
 			left += e * e
 		}
 	}
-	places := []float64{apart}
-	if !s.known {
-		places = []float64{-s.reach(), s.reach()}
-	}
-	for _, d := range places {
+	for _, d := range s.places(apart) {
 		half := resample.StudentT(confidence, dof) * math.Sqrt(left/dof*n+d*d*se*se)
 		out = append(out, resample.Interval{Low: middle - slope*d - half, High: middle - slope*d + half})
 	}
 	return out
 }
 
-// explains says how a drift that these repeats cannot exclude would make all of a difference that an interval claims;
-// "" where it would not. Of the drift the middle is what it is a share of.
+// places are how far apart in time the sides may lie: as they do, or where that is not known, with either side first.
+func (s *sequence) places(apart float64) []float64 {
+	if s.known {
+		return []float64{apart}
+	}
+	return []float64{-s.reach(), s.reach()}
+}
+
+// explains says that a drift which these repeats cannot exclude leaves nothing sure of a difference that an interval
+// claims; "" where it leaves something.
 func (s *sequence) explains(i resample.Interval, middle float64, sides [2][]float64, confidence float64) string {
 	if !i.Valid() || i.Contains(0) || s.mixed || min(len(sides[0]), len(sides[1])) < fewestForDrift {
 		return ""
 	}
-	_, _, _, apart := s.slope(sides)
+	slope, se, dof, apart := s.slope(sides)
+	places := s.places(apart)
 	when := fmt.Sprintf("the sides were not made in mixed order, they lie %.3g repeats apart:", math.Abs(apart))
 	if !s.known {
-		apart, when = s.reach(), "had all of one side come first:"
+		when = "had all of one side come first:"
 	}
-	for _, k := range s.atOneMoment(middle, sides, confidence) {
+	t := resample.StudentT(confidence, dof) * se
+	for j, k := range s.atOneMoment(middle, sides, confidence) {
 		if k.Low <= 0 && k.High >= 0 {
-			return fmt.Sprintf("%s a drift of %.2g %% each, which these repeats cannot exclude, would make all of this "+
-				"difference. Make more, in mixed order", when, 100*math.Abs(middle/apart))
+			most := math.Abs(slope + math.Copysign(t, (k.Low+k.High)*places[j]))
+			return fmt.Sprintf("%s a drift of up to %.2g %% each, which these repeats cannot exclude, leaves nothing sure of "+
+				"this difference. Make more, in mixed order", when, 100*most)
 		}
 	}
 	return ""

@@ -111,7 +111,7 @@ func takenApart(x []float64, pulses []Pulse) (p pulsed, ok bool) {
 }
 
 // edges is the variance of the number of evenly spaced pulses in a window that begins anywhere: f·(1−f), f being what
-// is over whole gaps in it. Taken as at least 1/6, its mean over windows of any length, since the gap is not well known.
+// is over whole gaps in it. Taken as at least 1/6, its mean over windows of any length, since the gap is known badly.
 func edges(points int, gap float64) float64 {
 	f := math.Mod(float64(points)/gap, 1)
 	return max(1.0/6, f*(1-f))
@@ -120,9 +120,10 @@ func edges(points int, gap float64) float64 {
 // SumsOf estimates the variances of the sums of two series with a few pulses each, such as the two to five checkpoints
 // of a short run. Slow waves take such pulses for noise of the lowest frequencies, and the variance comes out several
 // times too large. Here it is that of three things: what is between the pulses (SumOf), how unlike the pulses are, and
-// how many of them there are, which is a renewal process: n·c² beside what the
-// edges of the window do, where gaps vary by a share c (Cox 1962, Renewal Theory, section 4.5). Both series together tell how unlike pulses and gaps are; each gets half of those degrees of
-// freedom. Pulses that come at random therefore have few of them, and pulses that come evenly have many.
+// how many of them there are, which is a renewal process: n·c² beside what the edges of the window do, where gaps vary
+// by a share c (Cox 1962, Renewal Theory, section 4.5). Both series together tell how unlike pulses and gaps are; each
+// gets half of those degrees of freedom. Pulses that come at random therefore have few of them, and pulses that come
+// evenly have many.
 //
 // It is not even where that cannot be told of two gaps, or where gaps vary by more than half: a few pulses that come at
 // random bound badly what another stretch of time would hold. False where one of the series does not have a few pulses,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -299,6 +300,36 @@ func TestNotSteadyBecause(t *testing.T) {
 }
 
 // TestTolerance: what is asked for is what is applied.
+// Rows of zeros that chance explains, and values on both sides of zero, are no standstill.
+func TestNoStandstill(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(6, 6))
+	few, around := make([]float64, 600), make([]float64, 600)
+	for i := range few {
+		few[i], around[i] = float64(1+r.IntN(5)), r.NormFloat64()
+		if r.IntN(10) == 0 {
+			few[i] = 0
+		}
+	}
+	copy(few[100:], []float64{0, 0, 0}) // expected once in 1,000 points of these
+	hole := slices.Clone(few)
+	copy(hole[200:], make([]float64, 12))
+	for name, test := range map[string]struct {
+		x    []float64
+		want []Standstill
+		says string
+	}{"counts of few": {few, nil, ""}, "and a hole": {hole, []Standstill{{200, 211}}, "stood still"},
+		"around zero": {around, nil, "cannot be told from 0"}} {
+		s, err := Window(test.x, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(test.want, s.Still); d != "" || !strings.Contains(s.Reason, test.says) {
+			t.Errorf("%s: %s (-want +got):\n%s", name, s.Reason, d)
+		}
+	}
+}
+
 func TestTolerance(t *testing.T) {
 	t.Parallel()
 	x := lawtest.Series(resample.Source(5, 72), 600, lawtest.Line(-0.08), 0.02, lawtest.White)
