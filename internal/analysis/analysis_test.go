@@ -225,7 +225,8 @@ func TestWording(t *testing.T) {
 			m.Environment = []result.Fact{{Group: "storage", Name: "media", Kind: result.StorageMedia}}
 		}},
 		{"one of two folders on a RAM disk", "in-memory", func(m *result.Manifest, _ *result.Data) {
-			m.Environment = append(twoStorages(0, 0), result.Fact{Group: "storage 2", Name: "media", Kind: result.StorageMedia})
+			m.Environment = append(twoStorages(0, 0), result.Fact{Group: "storage 2", Name: "media",
+				Kind: result.StorageMedia})
 		}},
 		{"two links side by side", "bus-limit", func(m *result.Manifest, _ *result.Data) {
 			m.Environment = twoStorages(30e6, 40e6)

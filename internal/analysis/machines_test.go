@@ -187,7 +187,8 @@ func twoDevices(seed uint64, both bool) *reporttest.Synthetic {
 	}
 	s.Manifest.Environment = []result.Fact{
 		{Group: "storage", Name: "device counters", Value: "sda", Kind: result.DeviceCounters, Number: 1},
-		{Group: "storage 2", Name: "device counters", Kind: result.DeviceCounters, Missing: "nfs4 carries no block device's number"},
+		{Group: "storage 2", Name: "device counters", Kind: result.DeviceCounters,
+			Missing: "nfs4 carries no block device's number"},
 	}
 	return s
 }
