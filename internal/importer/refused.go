@@ -21,11 +21,6 @@ func refusedReaders() []reader {
 				return bytes.HasPrefix(head, []byte{0x96, 0xd5}) || bytes.HasPrefix(head, []byte{0xd5, 0x96})
 			},
 			advice: "make text of it: sadf -d -U FILE -- -A"},
-		{name: "iostat json", holds: "sysstat's JSON",
-			recognise: func(head []byte) bool {
-				return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && bytes.Contains(head, []byte(`"sysstat"`))
-			},
-			advice: "it is not read yet; use iostat -xt without -o JSON, or sadf -d"},
 		{name: "blkparse", holds: "blkparse's output", recognise: re(`(?m)^( *\d+,\d+ +\d+ +\d+ +\d+\.\d{9} +\d+ +[A-Z]|CPU\d+ \(\S+\):)`),
 			advice: "single events of a device are not read; iostat or fio's logs show its course"},
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),
