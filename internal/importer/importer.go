@@ -196,6 +196,9 @@ func choose(g *given, as string) (reader, error) {
 		}
 		return r, nil
 	}
+	if like := resembles(g.head); like != "" {
+		return reader{}, fmt.Errorf("%w: it looks like %s", ErrUnknown, like)
+	}
 	return reader{}, fmt.Errorf("%w; what is known: %s (--as says which one it is)", ErrUnknown, names())
 }
 
