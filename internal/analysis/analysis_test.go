@@ -67,6 +67,19 @@ func closed() (result.Manifest, *result.Data) {
 
 func load1(d *result.Data) *result.Workload { return &d.Workloads[1] }
 
+// twoStorages are facts of disks that lie on two storages, behind links of so many bytes per second; 0 is not known.
+func twoStorages(links ...float64) (out []result.Fact) {
+	for i, number := range links {
+		group := []string{"storage", "storage 2"}[i]
+		out = append(out, result.Fact{Group: group, Name: "size", Kind: result.StorageSize, Number: 1 << 40})
+		if number > 0 {
+			out = append(out, result.Fact{Group: group, Name: "device link", Value: "a link", Kind: result.LinkCeiling,
+				Number: number})
+		}
+	}
+	return out
+}
+
 // TestWording holds every verdict of every check in words; a change of a sentence shows in the golden file.
 func TestWording(t *testing.T) {
 	cases := []struct {
@@ -210,6 +223,13 @@ func TestWording(t *testing.T) {
 		}},
 		{"on a RAM disk", "in-memory", func(m *result.Manifest, _ *result.Data) {
 			m.Environment = []result.Fact{{Group: "storage", Name: "media", Kind: result.StorageMedia}}
+		}},
+		{"one of two folders on a RAM disk", "in-memory", func(m *result.Manifest, _ *result.Data) {
+			m.Environment = append(twoStorages(0, 0), result.Fact{Group: "storage 2", Name: "media",
+				Kind: result.StorageMedia})
+		}},
+		{"two links side by side", "bus-limit", func(m *result.Manifest, _ *result.Data) {
+			m.Environment = twoStorages(30e6, 40e6)
 		}},
 		{"lost by the fault", "lost", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Ended = "lost"

@@ -58,6 +58,8 @@ func TestTruthOfMachines(t *testing.T) {
 		{"direct writes", underDisks(19, 1, 1.02, true), "device-counters"},
 		{"a device with others on it", underDisks(19, 0, 2, true), "device-counters"},
 		{"no device counted", uncountedDevice(20), "device-counters"},
+		{"two devices that share the load", twoDevices(19, true), "device-counters"},
+		{"two devices, one of them not counted", twoDevices(19, false), "device-counters"},
 		{
 			"more than the sheet, in small reads",
 			sheeted(21, 64<<10, 140000, "sequential read", "3500 MB/s"),
@@ -172,6 +174,22 @@ func burstsUnderDisks(seed uint64) *reporttest.Synthetic {
 		}
 		return 0
 	}, 0)
+	return s
+}
+
+// twoDevices hold half of a workload's disks each; where not both are counted, the facts say so.
+func twoDevices(seed uint64, both bool) *reporttest.Synthetic {
+	s := underDisks(seed, 0, 0.5, true)
+	if both {
+		s.Series(result.Series{Name: "sdb", Measure: result.DeviceReadBandwidth, Unit: "bytes/s"},
+			flatRate(250*(1<<20)), 1e6)
+		return s
+	}
+	s.Manifest.Environment = []result.Fact{
+		{Group: "storage", Name: "device counters", Value: "sda", Kind: result.DeviceCounters, Number: 1},
+		{Group: "storage 2", Name: "device counters", Kind: result.DeviceCounters,
+			Missing: "nfs4 carries no block device's number"},
+	}
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +37,12 @@ func (a *app) importCommand() *cobra.Command {
 			}
 			return args(1, 100, "file")(c, given)
 		},
-		Long: `Import reads what fio, sysbench, pgbench, vmstat, iostat, sar and others left and makes a run folder of it, on which
-report, analyze, compare, steady, baseline and the others work as on any run. The files are kept as they are.
+		Long: `Import reads what fio, vdbench, elbencho, DISKSPD, HammerDB, sysbench, pgbench, vmstat, iostat, sar and others left
+and makes a run folder of it, on which report, analyze, compare, steady, baseline and the others work as on any run.
+The files are kept as they are. vdbench's output folder may be given as a whole.
+
+Of a file that holds several runs, one after another (vdbench's run definitions, elbencho's phases, HammerDB's tests),
+each is a workload of its own.
 
 What a file is, is recognised by its content; --as says it where that is not enough (fio's logs have no header). Files
 given together become one run: one test, and what the machines did meanwhile. Import repeats one by one.
@@ -48,6 +53,7 @@ The other commands take such files directly as well: plimsoll report out.json.`,
 		Example: `  plimsoll import out.json vmstat.log iostat.log
   plimsoll import fio_iops.1.log --as fio-iops
   plimsoll import --list
+  plimsoll import vdbench/output
   pgbench -T 60 -P 1 2>&1 | plimsoll import -`,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if list {
@@ -147,6 +153,14 @@ func (a *app) importTo(
 ) (*result.Folder, error) {
 	var files []importer.File
 	var objections []error
+	var spare []string // what a folder holds beside: no objection when it holds nothing
+	for i := 0; i < len(given); i++ {
+		if main, beside := outputFolder(given[i]); main != "" {
+			given = slices.Concat(given[:i], []string{main}, beside, given[i+1:])
+			spare = append(spare, beside...)
+		}
+	}
+	var ended time.Time
 	for i, name := range given {
 		if slices.Contains(given[:i], name) {
 			return nil, exit.Usagef("", "%s: %q is given twice", phase, name)
@@ -157,12 +171,21 @@ func (a *app) importTo(
 			continue
 		}
 		defer done()
-		readings, err := importer.Prepare(f.Name, f.Content, f.Modified, o)
+		of := o
+		if slices.Contains(spare, name) {
+			of.Ended = ended
+		}
+		readings, err := importer.Prepare(f.Name, f.Content, f.Modified, of)
+		if err != nil && slices.Contains(spare, name) {
+			visible.Fprintf(a.err, "warning: %s: left out: %v\n", phase, err)
+			continue
+		}
 		if err != nil {
 			objections = append(objections, fmt.Errorf("%s: %w", phase, err))
 			continue
 		}
 		for _, d := range readings {
+			ended = d.End
 			f.Reading = d
 			files = append(files, f)
 		}
@@ -290,6 +313,41 @@ func (a *app) importedNow(phase, name string) (string, error) {
 	return folder.Dir(), folder.Close()
 }
 
+// outputFolder is what of vdbench's output folder is read: of its reports on the intervals, which say the same in
+// several ways, the one that says most, and the histogram beside it. main is "" of any other folder or file.
+func outputFolder(name string) (main string, beside []string) {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		return "", nil
+	}
+	there := func(file string) bool {
+		_, _, known, advice := recognise(filepath.Join(name, file))
+		return known && advice == ""
+	}
+	for _, file := range []string{"flatfile.html", "summary.html", "logfile.html", "totals.html"} {
+		if there(file) {
+			if there("histogram.html") {
+				beside = []string{filepath.Join(name, "histogram.html")}
+			}
+			return filepath.Join(name, file), beside
+		}
+	}
+	return "", nil
+}
+
+// recognise says what a file holds by its beginning; not known where it cannot be read.
+func recognise(name string) (as string, host, known bool, advice string) {
+	f, err := regular.Open(name, os.O_RDONLY)
+	if err != nil {
+		return "", false, false, ""
+	}
+	defer f.Close() //nolint:errcheck // read only
+	head, err := io.ReadAll(io.LimitReader(f, importer.HeadBytes))
+	if err != nil {
+		return "", false, false, ""
+	}
+	return importer.Recognise(head)
+}
+
 // isOutput reports whether a file holds what a tool left of a load, so that it stands for a run rather than for a
 // table.
 func isOutput(name string) bool {
@@ -297,16 +355,10 @@ func isOutput(name string) bool {
 		strings.HasPrefix(name, "/proc/") {
 		return false
 	}
-	f, err := regular.Open(name, os.O_RDONLY)
-	if err != nil {
-		return false
+	if main, _ := outputFolder(name); main != "" {
+		return true
 	}
-	defer f.Close() //nolint:errcheck // read only
-	head, err := io.ReadAll(io.LimitReader(f, importer.HeadBytes))
-	if err != nil {
-		return false
-	}
-	_, host, known, advice := importer.Recognise(head)
+	_, host, known, advice := recognise(name)
 	return known && !host && advice == ""
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,5 +103,30 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	if err != nil {
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
+	a.sayDisks(phase, p, tf.disks)
 	return p, nil
+}
+
+// sayDisks says how data disks are put on several folders, and which of them get none.
+func (a *app) sayDisks(phase string, p *prepared, folders []string) {
+	if len(folders) < 2 {
+		return
+	}
+	disks := 0
+	for _, vm := range p.plan.VMs {
+		for _, g := range p.scenario.Groups {
+			if g.Name == vm.Group {
+				disks += len(g.DiskBytes)
+			}
+		}
+	}
+	if disks < len(folders) {
+		visible.Fprintf(a.err, "warning: %s: %s for %d folders: nothing is put in %s\n", phase,
+			unit.Plural(disks, "data disk"), len(folders), strings.Join(folders[disks:], " and "))
+		folders = folders[:disks]
+	}
+	if phase != "plan" {
+		visible.Fprintf(a.err, "%s: the data disks are dealt out in turn, VM by VM: %s\n", phase,
+			strings.Join(folders, ", "))
+	}
 }

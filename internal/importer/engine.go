@@ -86,7 +86,7 @@ func (Engine) Parse(d workload.Declared, r io.Reader, sink workload.Sink) (workl
 		err = parseFioHist(d, r, out)
 	case pgbenchLog:
 		err = parsePgbenchLog(f, r, out)
-	case vmstat, iostat, sar, sadf:
+	case vmstat, iostat, sar, sadf, iostatJSON, sadfJSON:
 		err = parseHost(f, d, r, out)
 	default:
 		if books()[f.Reader] == nil {

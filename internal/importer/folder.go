@@ -91,8 +91,8 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 			fmt.Sprintf("%s: %d bytes, sha256 %s, read as %s, dated by %s", i.File, i.Bytes, i.SHA256, i.As, i.Dated),
 		)
 	}
-	m.Notes = append(m.Notes, told(m.Imported, "", func(i result.Imported) []string { return i.Notes })...)
-	m.Notes = append(m.Notes, told(m.Imported, "not looked at: ", func(i result.Imported) []string { return i.Unseen })...)
+	m.Notes = append(m.Notes, told(m.Imported, "", notesOf)...)
+	m.Notes = append(m.Notes, told(m.Imported, "not looked at: ", unseenOf)...)
 	digest := all.Sum(nil)
 	m.RunID = result.NewRunID(m.Created, "import "+machines[0], uint16(digest[0])<<8|uint16(digest[1]))
 	if there, err := result.Open(filepath.Join(root, m.RunID)); err == nil &&
@@ -160,9 +160,11 @@ func told(all []result.Imported, what string, texts func(result.Imported) []stri
 
 // Told are the notes of the imported files for people: what to mind, and what was not looked at.
 func Told(all []result.Imported) (notes, unseen []string) {
-	return told(all, "", func(i result.Imported) []string { return i.Notes }),
-		told(all, "", func(i result.Imported) []string { return i.Unseen })
+	return told(all, "", notesOf), told(all, "", unseenOf)
 }
+
+func notesOf(i result.Imported) []string  { return i.Notes }
+func unseenOf(i result.Imported) []string { return i.Unseen }
 
 func listed(files []result.Imported) string {
 	var out []string

@@ -538,8 +538,8 @@ func jsonValues(r io.Reader, take func(line int, v json.RawMessage) error) error
 	return nil
 }
 
-// readHammerJSON reads what HammerDB's job commands and its web service give: a job's lines or its result as a list, its
-// timing and its transaction counter as objects.
+// readHammerJSON reads what HammerDB's job commands and its web service give: a job's lines or its result as a list,
+// its timing and its transaction counter as objects.
 func readHammerJSON(f format, r io.Reader) (*book, error) {
 	p := newHammerParser(f)
 	text := newHammerParser(f)

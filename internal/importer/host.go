@@ -22,6 +22,9 @@ const (
 	iostat = "iostat"
 	sar    = "sar"
 	sadf   = "sadf"
+
+	iostatJSON = "iostat-json"
+	sadfJSON   = "sadf-json"
 )
 
 // mostColumns bounds the figures of one file: a machine of a hundred disks has two thousand.
@@ -50,8 +53,18 @@ func hostReaders() []reader {
 		host(sadf, "sadf -d of sar's data", sadfHead.Match),
 		host(vmstat, "vmstat, best with -t", vmstatHead.Match),
 		host(iostat, "iostat, best with -xt", iostatHead.Match),
+		host(iostatJSON, "iostat -o JSON, best with -xt", func(head []byte) bool {
+			return isSysstat(head) && bytes.Contains(head, []byte(`"avg-cpu"`)) ||
+				isSysstat(head) && bytes.Contains(head, []byte(`"disk_device"`))
+		}),
+		host(sadfJSON, "sadf -j of sar's data", isSysstat),
 		host(sar, "sar's text", func(head []byte) bool { return sysstatHead.Match(head) && sarHead.Match(head) }),
 	}
+}
+
+// isSysstat reports whether a file is JSON of iostat or sadf.
+func isSysstat(head []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && bytes.Contains(head, []byte(`"sysstat"`))
 }
 
 // moment is what a machine's counters were at one time.
@@ -69,6 +82,9 @@ type hostParser struct {
 	day   time.Duration // times of sar are within a day
 	order string        // of day and month where a date has slashes
 	local bool          // some time had no zone
+
+	moments int
+	damage  string // where JSON breaks off
 }
 
 func newHostParser(emit func(moment) error) *hostParser {
@@ -96,12 +112,20 @@ func (p *hostParser) flush() error {
 		return nil
 	}
 	m := p.now
+	p.moments++
 	p.now = moment{at: m.at}
 	return p.emit(m)
 }
 
 // parse goes through a file of one tool.
 func (p *hostParser) parse(tool string, r io.Reader) error {
+	if tool == iostatJSON || tool == sadfJSON {
+		err := errors.Join(p.json(r), p.flush())
+		if err != nil && p.moments > 0 {
+			p.damage, err = err.Error(), nil // what came before counts
+		}
+		return err
+	}
 	line := map[string]func(string) error{vmstat: p.vmstat, iostat: p.iostat, sar: p.sar, sadf: p.sadf}[tool]
 	err := eachLine(r, func(_ int, b []byte) error {
 		text := string(bytes.ToValidUTF8(b, []byte("?")))
@@ -377,7 +401,7 @@ func hostUnit(tool, name string) string {
 // hostMoments reads all of a file into moments in time order. What is the average since the machine was started, the
 // first of vmstat and iostat, is left out.
 func hostMoments(tool string, r io.Reader, take func(moment) error) (p *hostParser, err error) {
-	first := tool == vmstat || tool == iostat
+	first := sinceBoot(tool)
 	joined := map[time.Time]int{}
 	var all []moment
 	cells := 0
@@ -386,7 +410,7 @@ func hostMoments(tool string, r io.Reader, take func(moment) error) (p *hostPars
 			first = false
 			return nil
 		}
-		if tool != sadf && tool != sar {
+		if tool != sadf && tool != sar && tool != sadfJSON {
 			return take(m)
 		}
 		// Sections repeat the times of those before: what is of one time belongs together.
@@ -416,6 +440,9 @@ func hostMoments(tool string, r io.Reader, take func(moment) error) (p *hostPars
 	return p, nil
 }
 
+// sinceBoot reports whether a tool's first sample is the average since the machine was started.
+func sinceBoot(tool string) bool { return tool == vmstat || tool == iostat || tool == iostatJSON }
+
 // mostCells bounds what sar's and sadf's sections hold together in memory.
 const mostCells = 5_000_000
 
@@ -424,7 +451,8 @@ func prepareHost(d *Reading, g *given, tool string) error {
 	if err != nil {
 		return err
 	}
-	d.Tool, d.Latency = tool, overTime
+	d.Tool, d.Latency = strings.TrimSuffix(tool, "-json"), overTime
+	d.Workload = d.Tool
 	moves := map[string]bool{} // whether a figure is ever other than zero
 	timeless, n := 0, 0
 	p, err := hostMoments(tool, r, func(m moment) error {
@@ -446,7 +474,7 @@ func prepareHost(d *Reading, g *given, tool string) error {
 		return errors.New("it holds no samples after the first, which is the average since the machine was started")
 	case timeless > 0 && g.interval <= 0:
 		return fmt.Errorf("%d of its %d samples have no time: say the interval with --interval, or let %s", timeless, n,
-			map[string]string{vmstat: "vmstat print times (-t)", iostat: "iostat print times (-t)"}[tool])
+			cmpOr(map[string]string{vmstat: "vmstat print times (-t)"}[tool], "iostat print times (-t)"))
 	}
 	idle := 0
 	for name, moved := range moves {
@@ -472,7 +500,10 @@ func prepareHost(d *Reading, g *given, tool string) error {
 	if idle > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("%d figures that are 0 throughout are left out", idle))
 	}
-	if tool == vmstat || tool == iostat {
+	if p.damage != "" {
+		d.Notes = append(d.Notes, "the file breaks off: "+p.damage)
+	}
+	if sinceBoot(tool) {
 		d.Notes = append(d.Notes, "the first sample is left out: it is the average since the machine was started")
 	}
 	if p.local {

@@ -63,12 +63,14 @@ type given struct {
 	head     []byte
 	modified time.Time
 	interval time.Duration
+	beside   bool // modified is by the clock of the files beside it
 }
 
 // Options are what a user may say of a file.
 type Options struct {
 	As       string        // name of a reader; "" to recognise it
 	Interval time.Duration // between the samples of a file that does not say it; 0 when not known
+	Ended    time.Time     // of a file without a clock: when it ended, as those beside it say; zero when not known
 }
 
 // Reading says what a file is and how it is read.
@@ -141,6 +143,9 @@ func plainHead(head []byte) []byte {
 // modified dates what has no clock of its own.
 func Prepare(name string, content io.ReadSeeker, modified time.Time, o Options) ([]*Reading, error) {
 	g := &given{name: name, content: content, modified: modified, interval: o.Interval}
+	if !o.Ended.IsZero() {
+		g.modified, g.beside = o.Ended, true
+	}
 	beginning, err := g.rewound()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -190,6 +195,9 @@ func choose(g *given, as string) (reader, error) {
 			return reader{}, fmt.Errorf("it is %s: %s", r.holds, r.advice)
 		}
 		return r, nil
+	}
+	if like := resembles(g.head); like != "" {
+		return reader{}, fmt.Errorf("%w: it looks like %s", ErrUnknown, like)
 	}
 	return reader{}, fmt.Errorf("%w; what is known: %s (--as says which one it is)", ErrUnknown, names())
 }

@@ -5,6 +5,30 @@ import (
 	"regexp"
 )
 
+var (
+	aTable   = regexp.MustCompile(`^[^\n,;\t]+(?:[,;\t][^\n,;\t]*)+\r?\n(?:[^\n]*[,;\t]\s*-?[\d.]+\s*(?:[,;\t\r\n]|$))`)
+	aJobFile = regexp.MustCompile(`(?m)^\[[\w .-]{1,60}\]\s*$(?:\s*^(?:[#;].*)?$)*\s*^\w+(?:=|$)`)
+	aVdbFile = regexp.MustCompile(`(?m)^(?:sd|wd|rd|fsd|fwd)=\w+,`)
+	aPage    = regexp.MustCompile(`(?m)^# (?:HELP|TYPE) \w+ `)
+)
+
+// resembles says of a file of no known form what it looks like and what to do with that; "" when it says nothing.
+func resembles(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x07, 't', 'a', 'e'}):
+		return "blktrace's binary events, of which single ones are not read; iostat or fio's logs show a device's course"
+	case aPage.Match(head):
+		return "a page of an exporter, which is one moment and no course"
+	case aJobFile.Match(head):
+		return "a job file of fio, which plimsoll run takes as a scenario"
+	case aVdbFile.Match(head):
+		return "parameters of vdbench; import what it left in its output folder"
+	case aTable.Match(head):
+		return "a table: analyze, steady, changes, usl, compare and baseline take it as it is"
+	}
+	return ""
+}
+
 // refusedReaders recognise what is not read, so that a user is told what it is and what to do instead.
 func refusedReaders() []reader {
 	re := func(pattern string) func([]byte) bool { return regexp.MustCompile(pattern).Match }
@@ -21,11 +45,6 @@ func refusedReaders() []reader {
 				return bytes.HasPrefix(head, []byte{0x96, 0xd5}) || bytes.HasPrefix(head, []byte{0xd5, 0x96})
 			},
 			advice: "make text of it: sadf -d -U FILE -- -A"},
-		{name: "iostat json", holds: "sysstat's JSON",
-			recognise: func(head []byte) bool {
-				return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && bytes.Contains(head, []byte(`"sysstat"`))
-			},
-			advice: "it is not read yet; use iostat -xt without -o JSON, or sadf -d"},
 		{name: "blkparse", holds: "blkparse's output", recognise: re(`(?m)^( *\d+,\d+ +\d+ +\d+ +\d+\.\d{9} +\d+ +[A-Z]|CPU\d+ \(\S+\):)`),
 			advice: "single events of a device are not read; iostat or fio's logs show it over time"},
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),

@@ -62,6 +62,9 @@ func (b *book) readings(r reader, g *given, f format) ([]*Reading, error) {
 	if err != nil {
 		return nil, err
 	}
+	if dated == noClock && g.beside {
+		dated = "the clock of the files beside it"
+	}
 	used := map[string]int{}
 	var out []*Reading
 	for i, s := range b.stretches {

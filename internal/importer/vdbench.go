@@ -217,7 +217,8 @@ func (p *vdbenchParser) columns(above, below string) {
 	for _, group := range first {
 		group = strings.ToLower(strings.Trim(group, "."))
 		take := 1
-		if len(second) > 1 && (second[0] == "rate" || second[0] == "read" || second[0] == "total" && second[1] == "sys") {
+		if len(second) > 1 && (second[0] == "rate" || second[0] == "read" ||
+			second[0] == "total" && second[1] == "sys") {
 			take = 2
 		}
 		if len(second) < take {

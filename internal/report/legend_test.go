@@ -20,8 +20,9 @@ func TestPercentilesLegend(t *testing.T) {
 		want, without string
 		titles        string
 	}{
-		"all":    {[]Latency{spread}, "merged histograms", "no distribution", "fio: service time"},
-		"some":   {[]Latency{means, spread}, "no distribution of times was given: of pgbench", "of fio", "pgbench: service time, fio: service time"},
+		"all": {[]Latency{spread}, "merged histograms", "no distribution", "fio: service time"},
+		"some": {[]Latency{means, spread}, "no distribution of times was given: of pgbench", "of fio",
+			"pgbench: service time, fio: service time"},
 		"means":  {[]Latency{means}, "not given, only means", "histograms", "pgbench: service time"},
 		"stated": {[]Latency{stated}, "as it gave it", "histograms", "hammerdb"},
 	} {

@@ -137,13 +137,33 @@ var BusLimit = view.Check{Name: "bus-limit", Rank: 350, Run: busLimit}
 func busLimit(v *view.Run) []result.Finding {
 	narrowest, name := math.Inf(1), ""
 	var path []result.Evidence
+	beside := map[string]float64{} // the narrowest part of the way to each storage, where disks lie on several
+	for _, f := range result.Find(v.Manifest.Environment, result.StorageSize) {
+		beside[f.Group] = math.Inf(1)
+	}
 	for _, f := range result.Find(v.Manifest.Environment, result.LinkCeiling) {
 		if !(f.Number > 0) || !view.IsFinite(f.Number) {
 			continue
 		}
 		path = append(path, result.Evidence{Name: f.Name + " (" + f.Value + ")", Value: f.Number, Unit: "bytes/s"})
+		if of, ok := beside[f.Group]; ok && len(beside) > 1 {
+			beside[f.Group] = min(of, f.Number)
+			continue
+		}
 		if f.Number < narrowest {
 			narrowest, name = f.Number, f.Name+", "+f.Value
+		}
+	}
+	if len(beside) > 1 { // their links carry side by side; one that is not known bounds nothing
+		sum := 0.0
+		for _, ceiling := range beside {
+			sum += ceiling
+		}
+		if sum < narrowest {
+			narrowest, name = sum, fmt.Sprintf("the links to %d storages together", len(beside))
+		}
+		if math.IsInf(narrowest, 1) {
+			return nil
 		}
 	}
 	direction := func(m moved) float64 { return max(m.bytes[result.BlockRead], m.bytes[result.BlockWrite]) }

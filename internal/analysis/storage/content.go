@@ -330,10 +330,15 @@ func inMemory(v *view.Run) []result.Finding {
 	if !slices.ContainsFunc(media, func(f result.Fact) bool { return f.Number == 0 }) {
 		return nil
 	}
+	sentence := "The disks are files in memory: these numbers are memory's, not any storage's."
+	if of := result.Find(v.Manifest.Environment, result.StorageSize); len(of) > len(media) {
+		sentence = fmt.Sprintf("Some of the disks are files in memory (%s of %d folders): what they did is memory's, "+
+			"not any storage's, and so are the figures that hold it.", view.SayCount(float64(len(media))), len(of))
+	}
 	return []result.Finding{{
 		Check: "in-memory", Severity: result.Blocker, Subject: "run", Metric: "media under the disks", Unit: "count",
 		Value: view.Ptr(0), N: 1, Limit: view.Ptr(1),
-		Sentence:   "The disks are files in memory: these numbers measure memory, not storage.",
+		Sentence:   sentence,
 		NoInterval: "a fact, not a measurement", Basis: "environment facts recorded before the run",
 	}}
 }

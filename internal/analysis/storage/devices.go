@@ -62,14 +62,15 @@ func reachedDevice(v *view.Run, op result.Block) (result.Finding, bool) {
 	if claims == nil { // with one group there is no total beside its own
 		claims = total(v, func(s *result.Series) bool { return ours(s) && s.VM != "" && s.Workload == "" })
 	}
-	device := ""
+	var devices []string // under the disks; what they counted is added up, as what was claimed is
 	counts := total(v, func(s *result.Series) bool {
-		if s.Measure == countedName {
-			device = s.Name
+		if s.Measure == countedName && !slices.Contains(devices, s.Name) {
+			devices = append(devices, s.Name)
 		}
 		return s.Measure == countedName
 	})
-	if claims == nil || counts == nil {
+	device := strings.Join(devices, " and ")
+	if claims == nil || counts == nil || partly(v) {
 		return result.Finding{}, false
 	}
 	loads, direct := doing(v, op)
@@ -178,6 +179,14 @@ func reached(op result.Block, device string, claimed, moved float64, direct, unw
 		view.Capital(both),
 		view.Percent(missing),
 	)
+}
+
+// partly reports whether some of the disks lie where no device's counters are sure to see them: then more is claimed
+// than the others' devices can have counted.
+func partly(v *view.Run) bool {
+	return slices.ContainsFunc(v.Manifest.Environment, func(f result.Fact) bool {
+		return f.Kind == result.DeviceCounters && f.Missing != ""
+	})
 }
 
 // total adds up series on one grid; nil without any.

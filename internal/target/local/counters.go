@@ -19,9 +19,9 @@ import (
 // hostName stands for this machine in counters: all nodes are parts of it.
 const hostName = "host"
 
-// HostCounters implements target.HostSource from /proc: the time of every CPU with its NUMA node, the block devices that
-// hold the data disks where the kernel names them, and of every command of the run what its busiest thread did since
-// the last call.
+// HostCounters implements target.HostSource from /proc: the time of every CPU with its NUMA node, the block devices
+// that hold the data disks where the kernel names them, and of every command of the run what its busiest thread did
+// since the last call.
 func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error) {
 	var out target.HostCounters
 	if err := ctx.Err(); err != nil {

@@ -35,8 +35,9 @@ func counting(more map[string]string) fstest.MapFS {
 
 func TestHostCounters(t *testing.T) {
 	system := counting(nil)
-	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), devices: []string{"sda"},
-		boxes: map[string]*sandbox{}}
+	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system),
+		devices: []string{"sda"},
+		boxes:   map[string]*sandbox{}}
 	got, err := c.HostCounters(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -212,8 +213,9 @@ func BenchmarkHostCounters(b *testing.B) {
 		fmt.Fprintf(&stat, "cpu%d 724177 532468 186917 827784 95655 0 13983 1855 0 0\n", i)
 	}
 	system := counting(map[string]string{"proc/stat": stat.String()})
-	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system), devices: []string{"sda"},
-		boxes: map[string]*sandbox{}}
+	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system),
+		devices: []string{"sda"},
+		boxes:   map[string]*sandbox{}}
 	for b.Loop() {
 		if _, err := c.HostCounters(b.Context()); err != nil {
 			b.Fatal(err)

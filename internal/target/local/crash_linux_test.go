@@ -35,6 +35,7 @@ func controller() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	fail(os.MkdirAll(filepath.Dir(stateDir), 0o755))
 	place, err := Provider{}.New(target.Config{Nodes: 2, Options: target.Options{"dir": filepath.Dir(stateDir),
 		"reserve": "1MiB",
 		"cgroups": os.Getenv("PLIMSOLL_TEST_CGROUPS")}})

@@ -174,8 +174,8 @@ func (w *wreck) removeGroups() error {
 	return errors.Join(problems...)
 }
 
-// removeFiles removes the recorded sandboxes from every work folder, then the folder if that leaves it empty. Nothing is
-// reached through a symbolic link: not the work folder, and nothing below it.
+// removeFiles removes the recorded sandboxes from every work folder, then the folder if that leaves it empty. Nothing
+// is reached through a symbolic link: not the work folder, and nothing below it.
 func (w *wreck) removeFiles(ctx context.Context) error {
 	var problems []error
 	for _, dir := range w.workDirs {
