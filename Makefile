@@ -67,8 +67,8 @@ trust: ## every rate that docs/analysis-statistics.md claims, measured anew: und
 bench: ## the benchmarks behind docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
 
-bench-peers: fio ## fio alone beside fio under plimsoll; prints a table
-	go test -count 1 -run TestBesidePlainFio -timeout 20m -v ./cmd/plimsoll -args -peers
+bench-peers: fio ## fio alone beside fio under plimsoll, as a table (DIR=/dev/shm: bound by the processor)
+	go test -count 1 -run TestBesidePlainFio -timeout 40m -v ./cmd/plimsoll -args -peers $(if $(DIR),-peers-dir $(DIR))
 
 install: build ## bin/plimsoll to $(PREFIX)/bin (PREFIX=/usr/local)
 	install -D -m 0755 $(BIN) $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/plimsoll

@@ -192,6 +192,11 @@ func (h *harness) clean(s run.Summary) {
 	if s.Cleaned.State != "yes" || len(s.Remains) > 0 {
 		h.t.Errorf("cleaned: %+v, remains %q", s.Cleaned, s.Remains)
 	}
+	for _, v := range []result.Verdict{s.Measured, s.Collected} {
+		if v.State != "yes" && (v.State == "pending" || v.Reason == "") {
+			h.t.Errorf("verdicts: measured %+v, collected %+v", s.Measured, s.Collected)
+		}
+	}
 	for i := range h.req.Facts.Nodes {
 		if !h.nodeOn(i) {
 			h.t.Errorf("node %d was left off", i)

@@ -2,13 +2,17 @@ package run_test
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/collect"
 	"plimsoll/internal/needs"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/run"
+	"plimsoll/internal/series"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/workload"
@@ -56,6 +60,27 @@ func TestLocalColocation(t *testing.T) {
 	want := result.Verdict{State: "yes"}
 	if s.Status != result.StatusSucceeded || s.Measured != want || s.Collected != want || s.Cleaned != want {
 		t.Errorf("%+v", s)
+	}
+	folder, err := result.Open(s.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := folder.Manifest().Overhead
+	if cost == nil || cost.CPUSeconds <= 0 || cost.WallSeconds <= 0 || cost.MaxResidentBytes < 1<<20 ||
+		math.Abs(cost.CorePercent-100*cost.CPUSeconds/cost.WallSeconds) > 1e-6 {
+		t.Errorf("own cost %+v", cost)
+	}
+	store, err := series.OpenReadOnly(folder.MetricsDir(), series.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // a view for reading
+	now := time.Now()
+	for _, name := range []string{collect.HostCPU, collect.HostReads, collect.ThreadBusy} {
+		if found, err := store.Range(t.Context(), fmt.Sprintf("last_over_time(%s[5m])", name), now, now,
+			time.Second); err != nil || len(found) == 0 {
+			t.Errorf("%d series of %s, %v", len(found), name, err)
+		}
 	}
 }
 

@@ -188,13 +188,18 @@ func (c *cluster) marked(accept func(unit string) bool) ([]process, error) {
 	return some, err
 }
 
-// killAll kills what list returns, again and again, until it returns nothing.
+// killAll kills what list returns, again and again, until it returns nothing twice: while the processes are gone
+// through, one may be begun that is not seen any more by one that ends before it is.
 func (c *cluster) killAll(ctx context.Context, list func() ([]process, error)) error {
 	deadline := c.clock.Now().Add(dieWithin)
+	before := false // whether there was nothing at the last look
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		left, err := list()
-		if err != nil || len(left) == 0 {
+		if err != nil || len(left) == 0 && before {
 			return err
+		}
+		if before = len(left) == 0; before {
+			continue
 		}
 		var problems []error
 		for _, p := range left {

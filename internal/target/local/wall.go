@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -280,16 +281,28 @@ func bind(source string, g grant) error {
 			return err
 		}
 	}
-	if err := unix.Mount(source, g.path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil || g.write {
-		return err
+	if err := unix.Mount(source, g.path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("bind: %w", err)
 	}
-	return readOnly(g.path, unix.AT_RECURSIVE)
+	if g.write {
+		return nil
+	}
+	if err := readOnly(g.path, unix.AT_RECURSIVE); err != nil {
+		return fmt.Errorf("read-only: %w", err)
+	}
+	return nil
 }
 
 // readOnly makes a mount read-only; before Linux 5.12 without the mounts below it, which only root may write there.
+// The kernel calls a mount busy while somebody writes through it, be it the time of an access. Nobody but this thread
+// has these mounts, so that passes: once, on a machine that was busy itself, it was seen.
 func readOnly(path string, recursive uint) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
 	err := unix.MountSetattr(unix.AT_FDCWD, path, recursive, &attr)
+	for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < time.Second; wait *= 2 {
+		time.Sleep(wait) // the kernel's pace, not the run's
+		err = unix.MountSetattr(unix.AT_FDCWD, path, recursive, &attr)
+	}
 	if !errors.Is(err, unix.ENOSYS) {
 		return err
 	}
