@@ -50,7 +50,7 @@ func (a *app) print(phase, what string, o output, write func(io.Writer) error) e
 	}); err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	visible.Fprintf(a.err, "%s: %s\n", what, o.file)
+	visible.Fprintf(a.notes(), "%s: %s\n", what, o.file)
 	return nil
 }
 

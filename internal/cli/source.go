@@ -125,8 +125,8 @@ func (w withoutRuns) hides(name string) bool {
 		return err == nil && info.Mode().IsRegular()
 	}
 	for dir := name; dir != "."; dir = path.Dir(dir) {
-		if has(dir, "manifest.json") && (has(dir, "journal.jsonl") || has(dir, "lock")) || has(dir, "experiment.json") &&
-			has(dir, "lock.experiment") {
+		if has(dir, "manifest.json") && (has(dir, "journal.jsonl") || has(dir, "lock")) ||
+			has(dir, "experiment.json") && has(dir, "lock.experiment") {
 			return true
 		}
 	}
