@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build binary test fuzz mutants trust bench bench-peers fio install release clean
+.PHONY: help demo build binary test fuzz mutants trust bench bench-peers fio man install release clean
 
 BIN    := bin/plimsoll
 VENDOR := internal/report/assets/vendor/uPlot.iife.min.js
@@ -70,18 +70,22 @@ bench: ## the benchmarks behind docs/performance.md
 bench-peers: fio ## fio alone beside fio under plimsoll, as a table (DIR=/dev/shm: bound by the processor)
 	go test -count 1 -run TestBesidePlainFio -timeout 40m -v ./cmd/plimsoll -args -peers $(if $(DIR),-peers-dir $(DIR))
 
-install: build ## bin/plimsoll to $(PREFIX)/bin (PREFIX=/usr/local)
+man: binary ## bin/man/man1: the manual pages
+	rm -rf bin/man && env -u PLIMSOLL_DIR -u PLIMSOLL_RUNS ./$(BIN) man --quiet bin/man/man1
+
+install: build man ## bin/plimsoll to $(PREFIX)/bin, its manual to $(PREFIX)/share/man (PREFIX=/usr/local)
 	install -D -m 0755 $(BIN) $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/plimsoll
+	install -D -m 0644 -t $(DESTDIR)$(or $(PREFIX),/usr/local)/share/man/man1 bin/man/man1/*.1
 
 # Static archives for Linux, and for macOS, where analysis and simulation work and the local target does not.
-release: build ## dist/: archives for amd64 and arm64 with completions, and their checksums
+release: build man ## dist/: archives for amd64 and arm64 with completions and manual, and their checksums
 	rm -rf dist && mkdir -p dist/completions
 	for shell in bash zsh fish; do ./$(BIN) completion $$shell > dist/completions/plimsoll.$$shell; done
 	for system in linux/amd64 linux/arm64 darwin/arm64; do \
 	  dir=dist/plimsoll-$${system//\//-}; mkdir -p $$dir; \
 	  GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -trimpath \
 	    -ldflags "-s -w -X plimsoll/internal/cli.revision=$(REVISION)" -o $$dir/plimsoll ./cmd/plimsoll; \
-	  cp -r LICENSE README.md CHANGELOG.md dist/completions $$dir/; \
+	  cp -r LICENSE README.md CHANGELOG.md dist/completions bin/man $$dir/; \
 	  tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -czf $$dir.tar.gz $$(basename $$dir); rm -r $$dir; done
 	rm -r dist/completions
 	cd dist && sha256sum *.tar.gz > SHA256SUMS

@@ -61,8 +61,8 @@ func (j *RawJob) upgrade() {
 	}
 }
 
-// upgrade says of the facts of version 1, which were texts alone, what they are, and of all that were recorded before it
-// was kept what they name.
+// upgrade says of the facts of version 1, which were texts alone, what they are; and what those name that were recorded
+// before that was kept.
 func (m *Manifest) upgrade() {
 	for i := range m.Environment {
 		if f := &m.Environment[i]; f.Identifies == "" {

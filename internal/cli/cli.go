@@ -10,6 +10,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,8 @@ type app struct {
 	leave    chan error       // told when it must not wait any more
 	runsDir  string           // --dir
 	json     bool             // --json
+	quiet    bool             // --quiet
+	config   string           // --config
 	made     map[string]fs.FS // scenarios made of job files, by the name given
 	imported imports          // outputs of other tools that were given in the place of runs
 }
@@ -108,13 +111,16 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		}
 		return exit.Usagef(hint, "%s%w", phase(cmd), err)
 	})
-	dir := os.Getenv("PLIMSOLL_RUNS")
-	if dir == "" {
-		dir = "plimsoll-runs"
-	}
-	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_RUNS)")
+	// Completion, before which nothing is configured, has the folder of the environment.
+	dir := cmp.Or(os.Getenv("PLIMSOLL_DIR"), os.Getenv("PLIMSOLL_RUNS"), "plimsoll-runs")
+	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_DIR)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
 	root.SetHelpCommand(a.helpCommand())
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
+	root.PersistentFlags().StringVar(&a.config, "config", "", "configuration `file`; see plimsoll config --help")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
+	root.Version = buildVersion().String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(
 		a.checkCommand(),
 		a.planCommand(),
@@ -130,6 +136,8 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		a.exporterCommand(),
 		a.schemaCommand(),
 		a.versionCommand(),
+		a.configCommand(),
+		a.manCommand(),
 		a.analyzeCommand(),
 		a.uslCommand(),
 		a.steadyCommand(),
@@ -210,6 +218,14 @@ func (a *app) printJSON(v any) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// notes is where a person is told what goes on; nowhere with --quiet.
+func (a *app) notes() io.Writer {
+	if a.quiet {
+		return io.Discard
+	}
+	return a.err
 }
 
 // now is the time of the machine, for identities and file names.

@@ -180,6 +180,14 @@ func TestRunsInsideTheScenarioAreNotPartOfIt(t *testing.T) {
 	a.runsDir = filepath.Join(dir, "plimsoll-runs")
 	write(t, dir+"/test.yml", "name: x\n")
 	write(t, dir+"/plimsoll-runs/1/scenario/test.yml", "name: x\n")
+	write(t, dir+"/old/1/manifest.json", "{}") // of runs that were put elsewhere then
+	write(t, dir+"/old/1/journal.jsonl", "")
+	write(t, dir+"/2/manifest.json", "{}")
+	write(t, dir+"/2/lock", "")
+	write(t, dir+"/2/scenario/test.yml", "name: x\n")
+	write(t, dir+"/e/experiment.json", "{}")
+	write(t, dir+"/e/lock.experiment", "")
+	write(t, dir+"/own/manifest.json", "{}") // a file of the author's
 	src, err := a.open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -192,11 +200,13 @@ func TestRunsInsideTheScenarioAreNotPartOfIt(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{".", "test.yml"}; !cmp.Equal(want, seen) {
+	if want := []string{".", "old", "own", "own/manifest.json", "test.yml"}; !cmp.Equal(want, seen) {
 		t.Error(cmp.Diff(want, seen))
 	}
-	if _, err := fs.Stat(src.fsys, "plimsoll-runs/1/scenario/test.yml"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("hidden, and yet: %v", err)
+	for _, name := range []string{"plimsoll-runs/1/scenario/test.yml", "2/scenario/test.yml", "e"} {
+		if _, err := fs.Stat(src.fsys, name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is hidden, and yet: %v", name, err)
+		}
 	}
 }
 

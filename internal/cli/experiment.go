@@ -139,7 +139,7 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 			return exit.Errorf(exit.Failed, "", "run: %w", err)
 		}
 	}
-	visible.Fprintf(a.err, "experiment %s: %s (%s, %s each), %s\n", id, unit.Plural(len(r.Sequence), "run"),
+	visible.Fprintf(a.notes(), "experiment %s: %s (%s, %s each), %s\n", id, unit.Plural(len(r.Sequence), "run"),
 		unit.Plural(len(r.Cells), "combination"), unit.Plural(r.Repeats, "repeat"), progress.Lasts(estimate, unknown))
 	return a.conduct(stop, folder, limit)
 }
@@ -213,11 +213,11 @@ func (a *app) resume(given string, rf runFlags) error {
 		case c.State == "going on":
 			return exit.Errorf(exit.Failed, "", "resume: run %s is going on in another process", id)
 		default:
-			visible.Fprintf(a.err, "run %s was interrupted: %s\n", id, c.State)
+			visible.Fprintf(a.notes(), "run %s was interrupted: %s\n", id, c.State)
 		}
 	}
 	record := folder.Record()
-	visible.Fprintf(a.err, "experiment %s: %d of %s made\n", record.ID, len(progress.Done),
+	visible.Fprintf(a.notes(), "experiment %s: %d of %s made\n", record.ID, len(progress.Done),
 		unit.Plural(len(record.Sequence), "run"))
 	return a.conduct(stop, folder, limit)
 }
@@ -232,7 +232,7 @@ func (a *app) conduct(stop *stopper, folder *experiment.Folder, limit time.Durat
 }
 
 // sayf prints a line for the person who waits.
-func (a *app) sayf(format string, args ...any) { visible.Fprintf(a.err, format+"\n", args...) }
+func (a *app) sayf(format string, args ...any) { visible.Fprintf(a.notes(), format+"\n", args...) }
 
 // cellRunner makes the runs of an experiment as run makes a single one.
 type cellRunner struct {

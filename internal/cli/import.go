@@ -305,7 +305,7 @@ func (a *app) importedNow(phase, name string) (string, error) {
 	}
 	a.imported.dirs[name] = folder.Dir()
 	if root == a.runsDir {
-		visible.Fprintf(a.err, "%s: %s is imported as run %s\n", phase, name, folder.Manifest().RunID)
+		visible.Fprintf(a.notes(), "%s: %s is imported as run %s\n", phase, name, folder.Manifest().RunID)
 	}
 	for _, p := range problemsOf(folder) {
 		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, name, p)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/exit"
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 )
 
@@ -21,6 +22,18 @@ type output struct{ format, file string }
 func (o *output) register(c *cobra.Command, first string, others ...string) {
 	names := slices.Sorted(slices.Values(append(others, first)))
 	c.Flags().StringVarP(&o.format, "format", "o", first, "`format`: "+strings.Join(names, ", "))
+	o.complete(c, names)
+}
+
+// registerByPlace adds the flags of a document that is a page, and text where it comes to a terminal.
+func (o *output) registerByPlace(c *cobra.Command, others ...string) {
+	names := slices.Sorted(slices.Values(append(others, "html", "text")))
+	c.Flags().StringVarP(&o.format, "format", "o", "", "`format`: "+strings.Join(names, ", ")+" (default text on a "+
+		"terminal, else html)")
+	o.complete(c, names)
+}
+
+func (o *output) complete(c *cobra.Command, names []string) {
 	c.Flags().StringVar(&o.file, "output", "", "write to this `file` instead of standard output")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -37,7 +50,7 @@ func (a *app) print(phase, what string, o output, write func(io.Writer) error) e
 	}); err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	visible.Fprintf(a.err, "%s: %s\n", what, o.file)
+	visible.Fprintf(a.notes(), "%s: %s\n", what, o.file)
 	return nil
 }
 
@@ -45,8 +58,13 @@ func (a *app) print(phase, what string, o output, write func(io.Writer) error) e
 func formatOf[T any](a *app, phase string, o output, formats map[string]func(io.Writer, T) error) (func(io.Writer,
 	T) error, error) {
 	name := o.format
-	if a.json {
+	switch {
+	case a.json:
 		name = "json"
+	case name == "" && o.file == "" && terminal.Is(a.out):
+		name = "text"
+	case name == "":
+		name = "html"
 	}
 	if write, ok := formats[name]; ok {
 		return write, nil

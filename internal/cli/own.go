@@ -109,7 +109,7 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 		sf.nodes = 1
 	}
 	for _, note := range made.Notes {
-		visible.Fprintf(a.err, "%s: note: %s\n", given, note)
+		visible.Fprintf(a.notes(), "%s: note: %s\n", given, note)
 	}
 	if a.made == nil {
 		a.made = map[string]fs.FS{}

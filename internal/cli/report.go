@@ -27,14 +27,15 @@ import (
 // formats are the documents a report can be.
 var formats = map[string]func(io.Writer, *report.Document) error{
 	"html": report.HTML, "json": report.JSON, "csv": report.CSV, "md": report.Markdown,
+	"text": report.Text,
 }
 
 func (a *app) reportCommand() *cobra.Command {
 	var to output
 	var again, redact bool
 	c := &cobra.Command{
-		Use: "report RUN", Short: "Print the report of a run as HTML, JSON, CSV or Markdown", Args: args(1, 1, "run"),
-		Long: "Report makes the report of a run from its folder alone; the target is not needed. What was measured " +
+		Use: "report RUN", Short: "Print the report of a run as text, HTML, JSON, CSV or Markdown", Args: args(1, 1, "run"),
+		Long: "Report makes the report of a run from its folder alone; the target is not needed. On a terminal it is text, to a\nfile or a pipe it is a page. What was measured " +
 			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing.\n\nWith --redact, names of hosts and users, addresses, serial numbers, the kernel's command line and paths under home are\nreplaced wherever they stand, for reports that leave the house; the run folder stays as it is.\n\nOf an experiment " +
 			"there is no CSV.\n\n" + runHelp,
 		Example: `  plimsoll report latest --output report.html
@@ -45,7 +46,7 @@ func (a *app) reportCommand() *cobra.Command {
 			return a.report(given[0], to, again, redact)
 		},
 	}
-	to.register(c, "html", "csv", "json", "md")
+	to.registerByPlace(c, "csv", "json", "md")
 	c.Flags().BoolVar(&again, "again", false, "collect and analyse anew, from the raw output and the metrics")
 	c.Flags().BoolVar(&redact, "redact", false, "replace what names a host, an address, a disk or a user")
 	return c

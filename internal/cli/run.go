@@ -99,7 +99,7 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 		return a.startExperiment(stop, p, sf, tf, rf, limit)
 	}
 	p.facts.Environment = append(p.facts.Environment, sheet...)
-	watch := progress.New(a.err, a.now, p.clock.Now, p.plan)
+	watch := progress.New(a.notes(), a.now, p.clock.Now, p.plan)
 	stop.tell(watch.Stopping)
 	request := a.request(stop, p, a.runsDir, a.numbered(a.runsDir, p, p.clock.Now()), given, rf, limit)
 	request.Observer = watch
@@ -107,7 +107,7 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	summary, err := run.Execute(stop.ctx, request)
 	watch.End()
 	if p.facts.Simulated && summary.Dir != "" {
-		visible.Fprintf(a.err, "%s of simulated time took %s and at most %s of memory\n",
+		visible.Fprintf(a.notes(), "%s of simulated time took %s and at most %s of memory\n",
 			unit.Duration(summary.Elapsed.Round(time.Second)),
 			unit.Duration(summary.Overhead.WallSeconds*float64(time.Second)),
 			unit.Bytes(summary.Overhead.MaxResidentBytes))

@@ -71,11 +71,8 @@ func openLibrary(given string) (*source, error) {
 }
 
 func (a *app) openDir(given, dir, file string) (*source, error) {
-	s := &source{given: given, fsys: regular.Dir(dir), file: file, close: func() {}}
-	if runs, ok := inside(dir, a.runsDir); ok {
-		// A scenario must not contain the copies of itself that its runs keep.
-		s.fsys = without{s.fsys, runs}
-	}
+	runs, _ := inside(dir, a.runsDir)
+	s := &source{given: given, fsys: withoutRuns{regular.Dir(dir), runs}, file: file, close: func() {}}
 	if _, err := fs.ReadDir(s.fsys, "."); err != nil {
 		return nil, exit.Errorf(exit.Scenario, "", "open: %q: %w", given, err)
 	}
@@ -111,18 +108,33 @@ func openZip(given string) (*source, error) {
 	return &source{given: given, fsys: z, close: func() { _ = z.Close() }}, nil
 }
 
-// without is a file system in which one folder cannot be seen.
-type without struct {
+// withoutRuns is the directory of a scenario in which run folders cannot be seen, wherever they lie in it: a scenario
+// must not hold the copies of itself that its runs keep.
+type withoutRuns struct {
 	fs.FS
-	hidden string
+	runs string // where runs are put now; "" when that is not in the directory
 }
 
-func (w without) hides(name string) bool {
-	return name == w.hidden || strings.HasPrefix(name, w.hidden+"/")
+// hides reports whether a name is in a folder of runs, a run's or an experiment's.
+func (w withoutRuns) hides(name string) bool {
+	if w.runs != "" && (name == w.runs || strings.HasPrefix(name, w.runs+"/")) {
+		return true
+	}
+	has := func(dir, file string) bool {
+		info, err := fs.Stat(w.FS, path.Join(dir, file))
+		return err == nil && info.Mode().IsRegular()
+	}
+	for dir := name; dir != "."; dir = path.Dir(dir) {
+		if has(dir, "manifest.json") && (has(dir, "journal.jsonl") || has(dir, "lock")) ||
+			has(dir, "experiment.json") && has(dir, "lock.experiment") {
+			return true
+		}
+	}
+	return false
 }
 
 // Open implements fs.FS.
-func (w without) Open(name string) (fs.File, error) {
+func (w withoutRuns) Open(name string) (fs.File, error) {
 	if w.hides(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
@@ -130,7 +142,7 @@ func (w without) Open(name string) (fs.File, error) {
 }
 
 // ReadDir implements fs.ReadDirFS.
-func (w without) ReadDir(name string) ([]fs.DirEntry, error) {
+func (w withoutRuns) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(w.FS, name)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return w.hides(path.Join(name, e.Name())) }), err
 }

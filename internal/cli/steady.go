@@ -468,8 +468,13 @@ func judgedTimes(s result.Series, group string, data *result.Data) (times []resu
 			(group == "" || w.Group != group) {
 			continue
 		}
-		times = append(times, w.Times()...)
-		of = cmp.Or(of, w.Part())
+		if of = cmp.Or(of, w.Part()); len(w.Spans) > 0 {
+			times = append(times, w.Spans...)
+			continue
+		}
+		// Nothing is cut off at its beginning, which need not lie on the grid of the points.
+		step := time.Duration(s.Step * float64(time.Second))
+		times = append(times, result.Span{Start: w.Start.Add(1 - step), End: w.End})
 	}
 	if times == nil {
 		return []result.Span{{Start: data.Start, End: data.End}}, ""

@@ -72,6 +72,7 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 	doc.Plan, _ = json.Marshal(map[string]any{"steps": []any{step}})
 	keep("report.html", func(w io.Writer) error { return renderHTML(w, doc, stub(t, true)) })
 	keep("report.md", func(w io.Writer) error { return Markdown(w, doc) })
+	keep("report.txt", func(w io.Writer) error { return Text(w, doc) })
 	keep("report.csv", func(w io.Writer) error { return CSV(w, doc) })
 	keep("findings.md", func(w io.Writer) error {
 		return FindingsMarkdown(w, text, []string{text}, doc.Findings, text)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"plimsoll/internal/terminal"
 	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -14,8 +15,16 @@ import (
 
 // Markdown writes the report's words and tables, without charts, for tickets and reviews.
 func Markdown(w io.Writer, doc *Document) error {
+	return printWords(doc, &markdown{w: bufio.NewWriter(w)})
+}
+
+// Text writes the same for a terminal: columns aligned, and nothing escaped.
+func Text(w io.Writer, doc *Document) error {
+	return printWords(doc, &markdown{w: bufio.NewWriter(w), text: true})
+}
+
+func printWords(doc *Document, m *markdown) error {
 	doc = shown(doc)
-	m := &markdown{w: bufio.NewWriter(w)}
 	m.head(doc)
 	m.short(doc)
 	m.figures(doc)
@@ -29,6 +38,7 @@ func Markdown(w io.Writer, doc *Document) error {
 	m.panels(doc)
 	m.latencies(doc)
 	m.provenance(doc)
+	m.flush()
 	if err := m.w.Flush(); err != nil {
 		return fmt.Errorf("report: markdown: %w", err)
 	}
@@ -60,12 +70,40 @@ func FindingsMarkdown(w io.Writer, title string, mind []string, findings []resul
 	return nil
 }
 
-// markdown prints; the buffered writer keeps its first error.
-type markdown struct{ w *bufio.Writer }
+// markdown prints; the buffered writer keeps its first error. As text it keeps the rows of a table until that ends.
+type markdown struct {
+	w     *bufio.Writer
+	text  bool
+	table *terminal.Table
+}
 
-func (m *markdown) line(format string, args ...any) { m.w.WriteString(escaped(format+"\n", args...)) }
+func (m *markdown) line(format string, args ...any) {
+	if !m.text {
+		m.w.WriteString(escaped(format+"\n", args...))
+		return
+	}
+	m.flush()
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = visible.Line(s)
+		}
+	}
+	m.w.WriteString(fmt.Sprintf(strings.ReplaceAll(format, "**", "")+"\n", args...))
+}
+
+// flush prints the table that has ended.
+func (m *markdown) flush() {
+	if m.table != nil {
+		_ = m.table.Write(m.w) // which keeps its first error
+		m.table = nil
+	}
+}
 
 func (m *markdown) cells(cells ...string) {
+	if m.text {
+		m.table.Add(cells...)
+		return
+	}
 	plain := make([]string, len(cells)) // what was given may be a table's own heads
 	for i, c := range cells {
 		plain[i] = plainText(c)
@@ -75,6 +113,10 @@ func (m *markdown) cells(cells ...string) {
 
 func (m *markdown) header(cells ...string) {
 	m.line("")
+	if m.text {
+		m.table = &terminal.Table{Head: cells}
+		return
+	}
 	m.cells(cells...)
 	m.w.WriteString("|" + strings.Repeat(" --- |", len(cells)) + "\n")
 }
@@ -236,6 +278,9 @@ func (m *markdown) list(findings []result.Finding) {
 		many := len(like[k]) > few && (f.Severity == result.Fine || !f.Answers())
 		if many && told[k] {
 			continue
+		}
+		if m.text { // where no weight sets it off
+			word += ":"
 		}
 		m.line("- **%s** %s", word, f.Sentence)
 		if many {

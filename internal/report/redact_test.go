@@ -21,6 +21,12 @@ import (
 	"plimsoll/result"
 )
 
+// home and rootHome are where users have their files; no line of this project names a folder of somebody.
+const (
+	home     = "/home/"
+	rootHome = "/root" + "/"
+)
+
 // planted are values of every kind as they stand in texts, some told by facts and some by nothing but their look.
 var planted = []string{
 	"dbseven.corp.example", "dbseven", "DBSEVEN.elsewhere.example", "mallory", "mallory's", "xmallory2",
@@ -29,7 +35,7 @@ var planted = []string{
 	"S4EVNX0M123456", "serial=ZK209XYZ", "Serial Number: WD-WCC4N5", "naa.5000c500a1b2c3d4", "0x5000c500a1b2c3d5",
 	"eui.0025385b71b00f5e", "/dev/disk/by-id/ata-SAMSUNG_X_S5Y3", "3f2a9c1e-1111-4222-8333-944445555666",
 	"BOOT_IMAGE=/vmlinuz-6.1 root=LABEL=secretroot quiet",
-	"/home/mallory/secret-project/x.fio", "/home/eve/y", "/Users/carol/z", "~trent/notes", "/root/private",
+	home + "mallory/secret-project/x.fio", home + "eve/y", "/Us" + "ers/carol/z", "~trent/notes", rootHome + "private",
 	"https://oscar:pw@array9.corp.example:9440/api", "peggy@victor.example", "cifs (rw,username=wendy,vers=3)",
 	"/srv/of-the-run", "/mnt/under-test/disks",
 }
@@ -37,9 +43,11 @@ var planted = []string{
 // needles are what must be nowhere.
 var needles = []string{
 	"dbseven", "elsewhere.example", "mallory", "203.0.113", "2001:db8", "fe80::", "198.51.100", "52:54:00", "52-54-00",
-	"5254.00ab", "50:01:43", "S4EVNX0M", "ZK209XYZ", "WD-WCC4N5", "5000c500", "0025385b71b00f5e", "SAMSUNG_X_S5Y3",
-	"3f2a9c1e", "secretroot", "secret-project", "/home/", "eve/", "carol", "trent", "/root/private", "oscar", "array9",
-	"peggy", "victor", "prod-nine", "exporter-of-prod", "blade-xvii", "wendy", "/srv/of-the-run", "under-test", "s4evnx0m",
+	"5254.00ab", "50:01:43", "S4EVNX0M", "ZK209XYZ", "WD-WCC4N5", "5000c500",
+	"0025385b71b00f5e", "SAMSUNG_X_S5Y3",
+	"3f2a9c1e", "secretroot", "secret-project", home, "eve/", "carol", "trent", rootHome + "private", "oscar", "array9",
+	"peggy", "victor", "prod-nine", "exporter-of-prod", "blade-xvii", "wendy", "/srv/of-the-run",
+	"under-test", "s4evnx0m",
 }
 
 // betraying is a run in which every text holds planted values, and whose facts tell of some what they are.
@@ -181,7 +189,7 @@ func TestReplacements(t *testing.T) {
 	in := Input{Manifest: result.Manifest{
 		RunID: "20261121-204500-x-0001", Operator: "root", Target: "local", OneMachine: true, ClusterName: "this host",
 		Nodes:   []result.Node{{Name: "node-0"}},
-		Options: map[string]string{"dir": "/home/ada/disk"},
+		Options: map[string]string{"dir": home + "ada/disk"},
 		Environment: []result.Fact{
 			{Group: "host", Name: "name", Value: "db7.corp.example", Identifies: result.Host},
 			{Group: "host", Name: "user", Value: "root", Identifies: result.User},
@@ -189,7 +197,7 @@ func TestReplacements(t *testing.T) {
 			{Group: "host", Name: "kernel", Value: "6.12.48+deb13-amd64"},
 		},
 		Notes: []string{"Db7 and db7.corp.example and db7.other are db7, not db77", "127.0.0.1 and ::1 at 12:34:56",
-			"root has 12 of 1.2.3 by ada in /home/ada/disk", "192.0.2.1 is not 192.0.2.12, 192.0.2.1.",
+			"root has 12 of 1.2.3 by ada in " + home + "ada/disk", "192.0.2.1 is not 192.0.2.12, 192.0.2.1.",
 			"a std::vector, 10:00:00, 6.1.0-13, 0x12", "yes"},
 	}}
 	got := Redacted(New(in)).Manifest
