@@ -25,15 +25,19 @@ func hostCPU(v *view.Run) []result.Finding {
 	if len(names) == 0 {
 		return nil
 	}
+	which := "All CPUs of the host together were"
+	if len(v.Manifest.Nodes) > 0 && v.Manifest.Nodes[0].Cores == 1 {
+		which = "The one CPU of the host was"
+	}
 	return []result.Finding{{
 		Check: "host-cpu", Severity: result.Caution, Subject: "run", Metric: "CPU use of the host", Unit: "%",
 		Value: view.Ptr(most), N: len(names), Limit: view.Ptr(hostBusy),
 		NoInterval: "a mean over the measured windows of what the kernel counts",
 		Basis:      "time of all CPUs of the host while the workloads ran, whatever used it",
 		Evidence:   []result.Evidence{{Name: "CPU use of the host", Value: most, Unit: "%"}},
-		Sentence: fmt.Sprintf("All CPUs of the host together were busy %s of the time in which %s ran: their rates and "+
-			"times may be the limit of the CPUs, and a workload beside them costs them CPU time first of all.",
-			view.Percent(most/100), view.Some(names)),
+		Sentence: fmt.Sprintf("%s busy %s of the time in which %s ran: their rates and times may be the limit of the CPUs, "+
+			"and a co-running workload costs them CPU time first of all.", which, view.Percent(most/100),
+			view.Some(names)),
 	}}
 }
 
