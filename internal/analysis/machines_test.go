@@ -58,6 +58,7 @@ func TestTruthOfMachines(t *testing.T) {
 		{"direct reads that something else answers", underDisks(19, 0, 0.4, true), "device-counters never-written"},
 		{"a generator at the limit of its group, eight CPUs", grouped(25, 8, 3.95, 55), "generator-cpu host-cpu"},
 		{"a generator with room in its group, all CPUs busy", grouped(26, 8, 0.9, 97), "generator-cpu host-cpu"},
+		{"a guest whose CPUs are given to others", stolenFrom(29), "host-cpu"},
 		{"a machine of one CPU", grouped(27, 1, 0.4, 99), "generator-cpu host-cpu cpu-imbalance"},
 		{"one busy CPU of eight", oneOfEight(28), "generator-cpu host-cpu cpu-imbalance"},
 		{"direct reads", underDisks(19, 0, 1, true), "device-counters"},
@@ -169,6 +170,13 @@ func grouped(seed uint64, cpus int, used, busy float64) *reporttest.Synthetic {
 		s.Data.VMs[i].CPUs = min(4, cpus)
 	}
 	s.Percent(result.HostCPUs, "host", flatRate(busy), 0.2)
+	return s
+}
+
+// stolenFrom is a guest of whose CPUs the hypervisor gives a third to others.
+func stolenFrom(seed uint64) *reporttest.Synthetic {
+	s := grouped(seed, 8, 0.9, 96)
+	s.Percent(result.HostSteal, "host", flatRate(32), 0.5)
 	return s
 }
 

@@ -10,16 +10,24 @@ import (
 // hostBusy is from where on the CPUs of a machine are taken to be used up, whoever uses them.
 const hostBusy = 90.0 // per cent
 
+// stolen is from where on it is told that a hypervisor gave the CPUs to others.
+const stolen = 5.0 // per cent
+
 // Host tells where all CPUs of the one machine that everything shared were busy: then what was measured may be their
 // limit, whatever each generator by itself used.
 var Host = view.Check{Name: "host-cpu", Rank: 245, Run: hostCPU}
 
 func hostCPU(v *view.Run) []result.Finding {
 	var names []string
-	var most float64
+	var most, taken float64
 	for _, l := range v.Loads {
 		if use, ok := hostUse(v, l); ok && use >= hostBusy {
 			names, most = append(names, l.Name), max(most, use)
+			for _, s := range v.Percents(result.HostSteal) {
+				if m, ok := s.Over(l); ok {
+					taken = max(taken, m.Value)
+				}
+			}
 		}
 	}
 	if len(names) == 0 {
@@ -29,7 +37,7 @@ func hostCPU(v *view.Run) []result.Finding {
 	if len(v.Manifest.Nodes) > 0 && v.Manifest.Nodes[0].Cores == 1 {
 		which = "The one CPU of the host was"
 	}
-	return []result.Finding{{
+	f := result.Finding{
 		Check: "host-cpu", Severity: result.Caution, Subject: "run", Metric: "CPU use of the host", Unit: "%",
 		Value: view.Ptr(most), N: len(names), Limit: view.Ptr(hostBusy),
 		NoInterval: "a mean over the measured windows of what the kernel counts",
@@ -38,7 +46,14 @@ func hostCPU(v *view.Run) []result.Finding {
 		Sentence: fmt.Sprintf("%s busy %s of the time in which %s ran: their rates and times may be the limit of the CPUs, "+
 			"and a co-running workload costs them CPU time first of all.", which, view.Percent(most/100),
 			view.Some(names)),
-	}}
+	}
+	if taken >= stolen {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "taken by other machines", Value: taken, Unit: "%"})
+		f.Sentence = fmt.Sprintf("%s busy %s of the time in which %s ran, %s of it with other machines of the same "+
+			"hypervisor (steal): their rates and times are those of a machine that was not given its CPUs.", which,
+			view.Percent(most/100), view.Some(names), view.Percent(taken/most))
+	}
+	return []result.Finding{f}
 }
 
 // hostUse is how busy the CPUs of the one machine were while a workload ran, in per cent; false where that was not
