@@ -485,7 +485,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			o.stop(),
 			failed,
 		)
-		if o.Overshoot > 0.25 {
+		if o.Overshoot > 0.25 && len(o.under) == 0 { // with another fault over, it is no overshoot
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
 				", and it overshot by %s.",
 				view.Percent(o.Overshoot),
