@@ -101,6 +101,7 @@ const (
 	NodeCPU              = "node_cpu"           // %, of a node of the cluster
 	HostCPUs             = "host_cpu"           // %, of all CPUs of a machine
 	NUMACPU              = "numa_cpu"           // %, of one NUMA node
+	HostSteal            = "host_steal"         // %, of all CPUs of a machine: time that its hypervisor gave to others
 	OneCPU               = "one_cpu"            // %, of one CPU; those that were busiest
 	OneCPUInterrupts     = "one_cpu_interrupts" // %, of that the time in interrupts
 	DeviceBusy           = "device_busy"        // %, of the time with at least one operation outstanding
@@ -111,7 +112,7 @@ const (
 )
 
 // MachineMeasures are those of the machines underneath the VMs, which count what everybody on them does.
-var MachineMeasures = []string{HostCPUs, NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
+var MachineMeasures = []string{HostCPUs, HostSteal, NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
 	DeviceWriteBandwidth, DeviceReads, DeviceWrites}
 
 // Metric is the series' operation and measure in one word, for people to type and for columns of tables: read_iops,

@@ -51,7 +51,16 @@ func TestTruthOfMachines(t *testing.T) {
 		{"partly cached reads", underDisks(19, 0, 0.8, false), "device-counters"},
 		{"buffered reads that reach the device", underDisks(19, 0, 0.99, false), "device-counters cache"},
 		{"buffered reads, of holes perhaps", unfilled(underDisks(19, 0, 0.05, false)), "device-counters"},
-		{"direct reads of holes", underDisks(19, 0, 0.1, true), "device-counters"},
+		{"direct reads of holes", unfilled(underDisks(19, 0, 0.1, true)), "device-counters"},
+		{"direct reads of a file written in part", halfFilled(underDisks(19, 0, 0.6, true)),
+			"device-counters never-written"},
+		{"buffered reads of a file written in part", halfFilled(underDisks(19, 0, 0.3, false)), "device-counters"},
+		{"direct reads that something else answers", underDisks(19, 0, 0.4, true), "device-counters never-written"},
+		{"a generator at the limit of its group, eight CPUs", grouped(25, 8, 3.95, 55), "generator-cpu host-cpu"},
+		{"a generator with room in its group, all CPUs busy", grouped(26, 8, 0.9, 97), "generator-cpu host-cpu"},
+		{"a guest whose CPUs are given to others", stolenFrom(29), "host-cpu"},
+		{"a machine of one CPU", grouped(27, 1, 0.4, 99), "generator-cpu host-cpu cpu-imbalance"},
+		{"one busy CPU of eight", oneOfEight(28), "generator-cpu host-cpu cpu-imbalance"},
 		{"direct reads", underDisks(19, 0, 1, true), "device-counters"},
 		{"writes held back", underDisks(19, 1, 0.3, false), "device-counters"},
 		{"bursts of direct writes", burstsUnderDisks(24), "device-counters"},
@@ -150,6 +159,46 @@ func underDisks(seed uint64, writes, share float64, direct bool) *reporttest.Syn
 	}
 	metric := map[float64]string{0: result.DeviceReadBandwidth, 1: result.DeviceWriteBandwidth}[writes]
 	s.Series(result.Series{Name: "sda", Measure: metric, Unit: "bytes/s"}, flatRate(500*share*(1<<20)), 1e6)
+	return s
+}
+
+// grouped is a generator that uses so many of the four CPUs that it may have, on a host of so many, busy in all.
+func grouped(seed uint64, cpus int, used, busy float64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 300, 1)
+	onThisHost(s)
+	s.Manifest.Nodes[0].Cores = cpus
+	s.Load(reporttest.Load{Name: "Both", To: 300, Rate: flatRate(9000), Noise: 0.02, CPU: used})
+	for i := range s.Data.VMs {
+		s.Data.VMs[i].CPUs = min(4, cpus)
+	}
+	s.Percent(result.HostCPUs, "host", flatRate(busy), 0.2)
+	return s
+}
+
+// stolenFrom is a guest of whose CPUs the hypervisor gives a third to others.
+func stolenFrom(seed uint64) *reporttest.Synthetic {
+	s := grouped(seed, 8, 0.9, 96)
+	s.Percent(result.HostSteal, "host", flatRate(32), 0.5)
+	return s
+}
+
+// oneOfEight is a host of eight CPUs of which the generator's thread keeps one busy.
+func oneOfEight(seed uint64) *reporttest.Synthetic {
+	s := grouped(seed, 8, 0.99, 15)
+	s.PartPercent(result.OneCPU, "host", "CPU 5", flatRate(99), 0.2)
+	s.PartPercent(result.OneCPU, "host", "CPU 1", flatRate(4), 0.2)
+	return s
+}
+
+// halfFilled has the prefills of a run write half of what is read.
+func halfFilled(s *reporttest.Synthetic) *reporttest.Synthetic {
+	for i := range s.Data.Workloads {
+		for k := range s.Data.Workloads[i].Lanes {
+			if w := &s.Data.Workloads[i]; w.Prefill {
+				w.Lanes[k].Bytes /= 2
+			}
+		}
+	}
 	return s
 }
 

@@ -34,6 +34,11 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 		out = append(out, numa...)
 	}
 	out = append(out, c.measured(ctx, cpu("instance", `!="idle"`), result.HostCPUs, "%", whole)...)
+	for _, s := range c.measured(ctx, cpu("instance", `="steal"`), result.HostSteal, "%", whole) {
+		if peak(s) > 0 { // of a machine that lost some
+			out = append(out, s)
+		}
+	}
 	one := func(s series.Series) string { return "CPU " + s.Label("cpu") }
 	single := c.measured(ctx, cpu("instance, cpu", `!="idle"`), result.OneCPU, "%", one)
 	slices.SortStableFunc(single, func(a, b result.Series) int { return cmp.Compare(peak(b), peak(a)) })

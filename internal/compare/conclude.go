@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis/effect"
+	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
 
@@ -147,8 +148,62 @@ func (d *Document) answer(what string) {
 	if len(parts) == 0 {
 		parts = []string{"none"}
 	}
-	d.Sentence = fmt.Sprintf("%s: %s (threshold %.3g %%, %d %s).", who, strings.Join(parts, ", "), d.Threshold*100,
-		len(d.Measures), what)
+	d.Sentence = fmt.Sprintf("%s: %s (threshold %.3g %%, %d %s).%s", who, strings.Join(parts, ", "), d.Threshold*100,
+		len(d.Measures), what, mostOf(d.Measures, func(i int) string { return d.Measures[i].called() }))
+}
+
+// weight is how much a difference is worth telling: the logarithm of the ratio at the end of its interval nearer to no
+// difference. A gain counts half, so that a loss comes before a gain of its size; what is not decided, or has no ratio,
+// counts nothing.
+func (m Measure) weight() float64 {
+	if m.Verdict == Same || m.Verdict == Inconclusive || m.Absolute || m.Change == nil || !m.Adjusted.Valid() {
+		return 0
+	}
+	low, high := math.Log1p(m.Adjusted.Low), math.Log1p(m.Adjusted.High)
+	if math.IsNaN(low) || math.IsInf(low, 0) || math.IsNaN(high) || math.IsInf(high, 0) || low < 0 && high > 0 {
+		return 0
+	}
+	nearer := min(math.Abs(low), math.Abs(high))
+	if m.Verdict == Worse {
+		return nearer
+	}
+	return nearer / 2
+}
+
+// mostOf names the difference of several that is most worth telling, and the largest loss where that is a gain.
+func mostOf(all []Measure, called func(i int) string) string {
+	most, loss := -1, -1
+	for i, m := range all {
+		w := m.weight()
+		if w > 0 && (most < 0 || w > all[most].weight()) {
+			most = i
+		}
+		if w > 0 && m.Verdict == Worse && (loss < 0 || w > all[loss].weight()) {
+			loss = i
+		}
+	}
+	if most < 0 || len(all) < 2 {
+		return ""
+	}
+	change := func(i int) string {
+		return fmt.Sprintf("%s %s (%s)", called(i), view.Signed(*all[i].Change), all[i].Verdict)
+	}
+	if loss >= 0 && loss != most {
+		return fmt.Sprintf(" Largest change: %s; largest loss: %s.", change(most), change(loss))
+	}
+	return fmt.Sprintf(" Largest change: %s.", change(most))
+}
+
+// called is the measure's name in a sentence.
+func (m Measure) called() string {
+	name := m.Name
+	if m.Workload != "" {
+		name = m.Workload + ": " + name
+	}
+	if m.Cell != "" {
+		name += " at " + m.Cell
+	}
+	return name
 }
 
 func (d *Document) say(format string, args ...any) {

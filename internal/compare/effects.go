@@ -526,6 +526,14 @@ func (x *Experiment) conclude(d Design) {
 		x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations; %d effects: %d above %.3g %%, %d not, %d inconclusive.",
 			x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters,
 			len(x.Effects)-decided)
+		var all []Measure
+		for _, e := range x.Effects {
+			all = append(all, e.Measure)
+		}
+		x.Sentence += mostOf(all, func(i int) string {
+			e := x.Effects[i]
+			return fmt.Sprintf("%s %s, not %s: %s", e.Factor, e.Level, e.Against, all[i].called())
+		})
 	}
 	if x.Measured < x.Planned {
 		missing := "1 run is missing"

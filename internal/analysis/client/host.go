@@ -10,31 +10,49 @@ import (
 // hostBusy is from where on the CPUs of a machine are taken to be used up, whoever uses them.
 const hostBusy = 90.0 // per cent
 
+// stolen is from where on it is told that a hypervisor gave the CPUs to others.
+const stolen = 5.0 // per cent
+
 // Host tells where all CPUs of the one machine that everything shared were busy: then what was measured may be their
 // limit, whatever each generator by itself used.
 var Host = view.Check{Name: "host-cpu", Rank: 245, Run: hostCPU}
 
 func hostCPU(v *view.Run) []result.Finding {
 	var names []string
-	var most float64
+	var most, taken float64
 	for _, l := range v.Loads {
 		if use, ok := hostUse(v, l); ok && use >= hostBusy {
 			names, most = append(names, l.Name), max(most, use)
+			for _, s := range v.Percents(result.HostSteal) {
+				if m, ok := s.Over(l); ok {
+					taken = max(taken, m.Value)
+				}
+			}
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return []result.Finding{{
+	which := "All CPUs of the host together were"
+	if len(v.Manifest.Nodes) > 0 && v.Manifest.Nodes[0].Cores == 1 {
+		which = "The one CPU of the host was"
+	}
+	f := result.Finding{
 		Check: "host-cpu", Severity: result.Caution, Subject: "run", Metric: "CPU use of the host", Unit: "%",
 		Value: view.Ptr(most), N: len(names), Limit: view.Ptr(hostBusy),
 		NoInterval: "a mean over the measured time of what the kernel counts",
 		Basis:      "time of all CPUs of the host while the workloads ran, whatever used it",
 		Evidence:   []result.Evidence{{Name: "CPU use of the host", Value: most, Unit: "%"}},
-		Sentence: fmt.Sprintf("All CPUs of the host were busy %s of the time while %s ran: rates and "+
-			"latencies may be limited by CPU, and a co-running workload takes CPU time first of all.",
-			view.Percent(most/100), view.Some(names)),
-	}}
+		Sentence: fmt.Sprintf("%s busy %s of the time while %s ran: rates and latencies may be limited by CPU, and a "+
+			"co-running workload takes CPU time first of all.", which, view.Percent(most/100), view.Some(names)),
+	}
+	if taken >= stolen {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "taken by other machines", Value: taken, Unit: "%"})
+		f.Sentence = fmt.Sprintf("%s busy %s of the time while %s ran, %s of it with other guests of the same "+
+			"hypervisor (steal): rates and latencies are those of a machine that was not given its CPUs.", which,
+			view.Percent(most/100), view.Some(names), view.Percent(taken/most))
+	}
+	return []result.Finding{f}
 }
 
 // hostUse is how busy the CPUs of the one machine were while a workload ran, in per cent; false where that was not

@@ -470,7 +470,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			return f
 		}
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("%s stood still in part: %s, though its %s of %s as a whole was not left for longer "+
+		f.Sentence = fmt.Sprintf("%s stalled in part: %s, though its %s of %s as a whole was not left for longer "+
 			"than chance does; %s.", head, o.vms.Say(), o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		return f
 	case o.Regained.Reached:
@@ -485,7 +485,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			o.stop(),
 			failed,
 		)
-		if o.Overshoot > 0.25 {
+		if o.Overshoot > 0.25 && len(o.under) == 0 { // with another fault over, it is no overshoot
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
 				"; overshoot %s.",
 				view.Percent(o.Overshoot),

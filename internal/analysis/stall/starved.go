@@ -98,7 +98,7 @@ func someVMs(v *view.Run, l *view.Load, whole work, cut func(*view.Track) *view.
 		Evidence: []result.Evidence{{Name: "stalls", Value: float64(times), Unit: "count"},
 			{Name: "longest", Value: view.Round(longest), Unit: "s"}},
 	}
-	f.Sentence = fmt.Sprintf("%s stood still in part%s: %d of its %d VMs (%s) all but stopped %s, for %s at the longest, "+
+	f.Sentence = fmt.Sprintf("%s stalled in part%s: %d of its %d VMs (%s) all but stopped %s, for %s at the longest, "+
 		"though the others went on.", l.Name, whole.before, len(names), len(l.Parts), view.Some(names),
 		view.Times(times), view.SayDuration(longest))
 	f.Chart = v.Chart(l.Name+": "+l.Rate().Unit+" of VMs that stalled", l.Rate().Unit, lines...)

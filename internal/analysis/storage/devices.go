@@ -161,6 +161,12 @@ func reached(op result.Block, device string, claimed, moved float64, direct, unw
 			both,
 			view.Percent(missing),
 		)
+	case op == result.BlockRead && !unwritten:
+		return severity, fmt.Sprintf(
+			"%s, though they were direct and of blocks written before: %s never reached the device. Something below the page cache answered: a file system that compresses or caches by itself, or a cache in front of the device.",
+			view.Capital(both),
+			view.Percent(missing),
+		)
 	case op == result.BlockRead:
 		return severity, fmt.Sprintf(
 			"%s, with direct I/O: %s never reached the device. The file system itself answers for blocks never written.",

@@ -35,7 +35,7 @@ func inTurn(v *view.Run) []result.Finding {
 			compared := false
 			for _, first := range all[:i] {
 				d := first.differences(later)
-				if len(d) == 1 && !compared {
+				if len(d) == 1 && d[0].declared() && !compared {
 					out, compared = append(out, compare(v, first, later, d[0])), true
 				}
 				if nearest == nil || len(d) < len(nearest) {
@@ -133,6 +133,9 @@ func (t *turn) data() (s string) {
 
 // difference is one thing in which two workloads differ, as each of them has it.
 type difference struct{ what, was, is string }
+
+// declared reports whether it is one of what the two ask for, and not of what happened beside them.
+func (d difference) declared() bool { return d.was != "" }
 
 // differences are all things that may make one workload faster than the other.
 func (t *turn) differences(o *turn) []difference {

@@ -22,9 +22,9 @@ type StoodStill struct {
 
 // Say is "2 of its 4 VMs stood still, for 30 s", for a sentence.
 func (s StoodStill) Say() string {
-	which := fmt.Sprintf("%d of its %d VMs stood still", s.VMs, s.Of)
+	which := fmt.Sprintf("%d of its %d VMs stalled", s.VMs, s.Of)
 	if s.VMs == s.Of {
-		which = fmt.Sprintf("each of its %d VMs stood still, not all at once", s.Of)
+		which = fmt.Sprintf("each of its %d VMs stalled, not all at once", s.Of)
 	}
 	if s.VMs == 1 {
 		return which + " for " + SayDuration(s.Longest)
