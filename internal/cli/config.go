@@ -283,7 +283,9 @@ func (c *configuration) text(n *yaml.Node) (placed, error) {
 	return placed{n.Value, c.place(n)}, nil
 }
 
-func (c *configuration) place(n *yaml.Node) string { return fmt.Sprintf("%s:%d:%d", c.path, n.Line, n.Column) }
+func (c *configuration) place(n *yaml.Node) string {
+	return fmt.Sprintf("%s:%d:%d", c.path, n.Line, n.Column)
+}
 
 // configure gives flags that were not given the values of the environment or of the configuration file.
 func (a *app) configure(cmd *cobra.Command) error {

@@ -116,6 +116,7 @@ var (
 	tilde       = regexp.MustCompile(`~([a-z_][a-z0-9_-]*)/[^\s"'<>|,;:)\]]*`)
 	urls        = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://(?:([^\s/:@"'<>]+)(?::[^\s/@"'<>]*)?@)?([^\s/:?#"'<>\[\])]+)`)
 	atHost      = regexp.MustCompile(`(?i)\b([a-z_][a-z0-9_.+-]*)@([a-z0-9-]+(?:\.[a-z0-9-]+)+)`)
+	hostOptions = regexp.MustCompile(`\b(?:host|hostname|server|nodename)=([^\s,;:"']+)`)
 	userOptions = regexp.MustCompile(`\b(?:user|username|login|uname)=([^,\s"']+)`)
 )
 
@@ -138,9 +139,13 @@ func (r *redactor) look(s string) {
 		each(tilde, result.Path, result.User)
 		each(byID, "", result.Serial)
 		each(urls, "", result.User, "")
+		hosts := hostOptions.FindAllStringSubmatch(s, -1)
 		for _, m := range urls.FindAllStringSubmatch(s, -1) {
-			if _, err := netip.ParseAddr(m[2]); err != nil {
-				r.found(result.Host, m[2])
+			hosts = append(hosts, []string{"", m[2]})
+		}
+		for _, m := range hosts {
+			if _, err := netip.ParseAddr(m[1]); err != nil && !common(strings.ToLower(m[1])) {
+				r.found(result.Host, m[1])
 			}
 		}
 		each(atHost, "", result.User, result.Host)

@@ -37,7 +37,7 @@ var planted = []string{
 	"BOOT_IMAGE=/vmlinuz-6.1 root=LABEL=secretroot quiet",
 	home + "mallory/secret-project/x.fio", home + "eve/y", "/Us" + "ers/carol/z", "~trent/notes", rootHome + "private",
 	"https://oscar:pw@array9.corp.example:9440/api", "peggy@victor.example", "cifs (rw,username=wendy,vers=3)",
-	"/srv/of-the-run", "/mnt/under-test/disks",
+	"/srv/of-the-run", "/mnt/under-test/disks", "host=tagged-box",
 }
 
 // needles are what must be nowhere.
@@ -47,7 +47,7 @@ var needles = []string{
 	"0025385b71b00f5e", "SAMSUNG_X_S5Y3",
 	"3f2a9c1e", "secretroot", "secret-project", home, "eve/", "carol", "trent", rootHome + "private", "oscar", "array9",
 	"peggy", "victor", "prod-nine", "exporter-of-prod", "blade-xvii", "wendy", "/srv/of-the-run",
-	"under-test", "s4evnx0m",
+	"under-test", "s4evnx0m", "tagged-box",
 }
 
 // betraying is a run in which every text holds planted values, and whose facts tell of some what they are.
