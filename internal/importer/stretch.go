@@ -75,11 +75,8 @@ func (b *book) readings(r reader, g *given, f format) ([]*Reading, error) {
 		}
 		d := &Reading{As: r.name, Tool: b.tool, Workload: name, Engine: Name, Latency: "service time", Dated: dated,
 			Start: s.start.UTC(), End: s.start.Add(s.length).UTC(), Reports: len(s.reports), Concurrency: s.concurrency,
-			Notes: s.notes, Unseen: s.unseen}
+			Notes: slices.Concat(b.notes, b.skipped, s.notes), Unseen: s.unseen}
 		d.Declared = workload.Declared{Operations: s.operations, Measures: s.measures, Format: f.json()}
-		if i == 0 {
-			d.Notes = slices.Concat(b.notes, b.skipped, s.notes)
-		}
 		if len(s.reports) == 1 {
 			d.Unseen = append(d.Unseen, wholeOnly)
 		}

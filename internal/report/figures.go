@@ -186,6 +186,15 @@ func (doc *Document) PercentilesLegend() string {
 		"operations.", boundPercent(doc.Latencies[i].Error))
 }
 
+// ImportedFiles is how many files of other tools the run was made of; one may hold several runs.
+func (doc *Document) ImportedFiles() int {
+	files := map[string]bool{}
+	for _, f := range doc.Manifest.Imported {
+		files[f.VM] = true
+	}
+	return len(files)
+}
+
 // few names some and counts the rest.
 func few(names []string) string {
 	const most = 3

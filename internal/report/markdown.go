@@ -165,7 +165,7 @@ func (m *markdown) head(doc *Document) {
 		run += " (" + doc.Manifest.ClusterName + ")"
 	}
 	extent := unit.Plural(len(doc.VMs), "VM") + " on " + unit.Plural(len(doc.Manifest.Nodes), "node")
-	if n := len(doc.Manifest.Imported); n > 0 {
+	if n := doc.ImportedFiles(); n > 0 {
 		extent = unit.Plural(n, "file")
 	}
 	m.line("%s, %s UTC, %s. %s.\n", run, stamp(doc.Start), length(doc.Start, doc.End), extent)

@@ -10,6 +10,9 @@
 // that declare TCP ports meet on a loopback device of the run's own (network.go), as root; nothing else is reachable.
 //
 // In a run folder, `state` (the request's StateDir) holds this package's journal and `work/<vm>` the sandboxes.
+// With folders of the user's (option dir) the sandboxes are in `plimsoll-<mark>` of the first, and data disks are dealt
+// out in turn over such folders in all of them.
+//
 // Everything is journalled before it is made, so that Destroy, from any process and any number of times, ends the
 // processes and removes the files and control groups of a run that died at any moment, and touches nothing else:
 // a process is only killed when its start time and the boot of the host, or the run's mark, say that it is ours, and
