@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"plimsoll/internal/needs"
@@ -18,8 +20,9 @@ import (
 var (
 	peers = flag.Bool("peers", false, "measure fio alone beside fio under plimsoll; takes ten minutes")
 	// On a file system in memory the job is bound by the processor, however slow the device is.
-	peersDir    = flag.String("peers-dir", ".", "folder whose file system is read, such as /dev/shm")
-	peersRounds = flag.Int("peers-rounds", 12, "rounds: alone, under, under, alone, and the next one the other way round")
+	peersDir     = flag.String("peers-dir", ".", "folder whose file system is read, such as /dev/shm")
+	peersOptions = flag.Bool("peers-options", false, "fio alone, with and without what plimsoll tells it")
+	peersRounds  = flag.Int("peers-rounds", 12, "rounds: alone, under, under, alone; the next one the other way round")
 )
 
 const (
@@ -100,10 +103,36 @@ func TestBesidePlainFio(t *testing.T) {
 	if out, err := prefill.CombinedOutput(); err != nil {
 		t.Fatalf("prefill: %v\n%s", err, out)
 	}
-	alone := func() reading { return plain(t, fio, filepath.Join(dir, "alone.fio")) }
-	under := func() reading { return ours(t, dir) }
-	var rounds []round
-	var allAlone, allUnder []reading
+	alone := func(options ...string) func() reading {
+		return func() reading { return plain(t, fio, filepath.Join(dir, "alone.fio"), options...) }
+	}
+	if *peersOptions {
+		for _, options := range append([][]string{{}, slices.Concat(ourOptions...)}, ourOptions...) {
+			rounds, _, _ := byTurns(alone(), alone(options...))
+			tell(rounds, "with "+strings.Join(options, " "), "without")
+		}
+		return
+	}
+	rounds, allAlone, allUnder := byTurns(alone(), func() reading { return ours(t, dir) })
+	fmt.Println("| | IOPS, median | lowest | highest | mean service time | p99 | processor time of an operation |")
+	fmt.Println("|---|---|---|---|---|---|---|")
+	row("fio alone", allAlone)
+	row("fio under plimsoll", allUnder)
+	fmt.Println()
+	tell(rounds, "under plimsoll", "alone")
+	fmt.Printf("plimsoll's own cost: %.2f %% of one core, %s resident\n",
+		median(allUnder, func(r reading) float64 { return r.core }),
+		unit.Bytes(median(allUnder, func(r reading) float64 { return r.resident })))
+}
+
+// ourOptions are those that plimsoll gives fio and that could cost something.
+var ourOptions = [][]string{
+	{"--output-format=json+", "--status-interval=1"}, {"--lat_percentiles=1", "--clat_percentiles=0"}, {"--thread"},
+	{"--randrepeat=0", "--randseed=1"}, {"--eta=never"},
+}
+
+// byTurns takes readings of two by turns.
+func byTurns(alone, under func() reading) (rounds []round, allAlone, allUnder []reading) {
 	for i := range *peersRounds {
 		var r round
 		if i%2 == 0 {
@@ -114,11 +143,11 @@ func TestBesidePlainFio(t *testing.T) {
 		rounds = append(rounds, r)
 		allAlone, allUnder = append(allAlone, r.alone[:]...), append(allUnder, r.under[:]...)
 	}
-	fmt.Println("| | IOPS, median | lowest | highest | mean service time | p99 | processor time of an operation |")
-	fmt.Println("|---|---|---|---|---|---|---|")
-	row("fio alone", allAlone)
-	row("fio under plimsoll", allUnder)
-	fmt.Println()
+	return rounds, allAlone, allUnder
+}
+
+// tell prints how two compare.
+func tell(rounds []round, this, that string) {
 	for _, c := range []struct {
 		what string
 		of   func(reading) float64
@@ -127,12 +156,9 @@ func TestBesidePlainFio(t *testing.T) {
 		{"processor time of an operation", func(r reading) float64 { return r.cost }},
 	} {
 		low, middle, high := ratios(rounds, c.of)
-		fmt.Printf("%s under plimsoll / alone: %.3f (95 %%: %.3f to %.3f; %d rounds of four times %d s)\n", c.what,
+		fmt.Printf("%s %s / %s: %.3f (95 %%: %.3f to %.3f; %d rounds of four times %d s)\n", c.what, this, that,
 			middle, low, high, len(rounds), peerSeconds)
 	}
-	fmt.Printf("plimsoll's own cost: %.2f %% of one core, %s resident\n",
-		median(allUnder, func(r reading) float64 { return r.core }),
-		unit.Bytes(median(allUnder, func(r reading) float64 { return r.resident })))
 }
 
 // round is two repeats of each, near each other in time.
@@ -185,10 +211,10 @@ func median(rs []reading, f func(reading) float64) float64 {
 }
 
 // plain runs the job with fio alone.
-func plain(t *testing.T, fio, job string) reading {
+func plain(t *testing.T, fio, job string, options ...string) reading {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), fio, "--output-format=json", fmt.Sprintf("--runtime=%d", peerSeconds),
-		job).Output()
+	argv := append([]string{"--output-format=json", fmt.Sprintf("--runtime=%d", peerSeconds)}, options...)
+	out, err := exec.CommandContext(t.Context(), fio, append(argv, job)...).Output()
 	if err != nil {
 		t.Fatalf("fio: %v", err)
 	}
@@ -209,7 +235,8 @@ func plain(t *testing.T, fio, job string) reading {
 			} `json:"read"`
 		} `json:"jobs"`
 	}
-	if err := json.Unmarshal(out, &doc); err != nil || len(doc.Jobs) != 1 {
+	last := bytes.LastIndex(out, []byte("\n{\n")) + 1 // behind what it says of itself meanwhile
+	if err := json.Unmarshal(out[last:], &doc); err != nil || len(doc.Jobs) != 1 {
 		t.Fatalf("fio printed %d jobs, %v", len(doc.Jobs), err)
 	}
 	j := doc.Jobs[0]

@@ -49,9 +49,11 @@ func TestKeepWhatAServerPrinted(t *testing.T) {
 		kept  string
 		want  result.Event
 	}{
-		"some":        {printed{text: strings.NewReader("ready\n")}, nil, "ready\n", result.Event{Text: head + " is in there (6 B)"}},
-		"nothing":     {printed{text: strings.NewReader("")}, nil, "", result.Event{Text: head + ": nothing"}},
-		"just enough": {printed{text: strings.NewReader(full)}, nil, full, result.Event{Text: head + " is in there (16 MiB)"}},
+		"some": {printed{text: strings.NewReader("ready\n")}, nil, "ready\n",
+			result.Event{Text: head + " is in there (6 B)"}},
+		"nothing": {printed{text: strings.NewReader("")}, nil, "", result.Event{Text: head + ": nothing"}},
+		"just enough": {printed{text: strings.NewReader(full)}, nil, full,
+			result.Event{Text: head + " is in there (16 MiB)"}},
 		"too much": {printed{text: strings.NewReader(full + "y")}, nil, full,
 			result.Event{Text: head + " is in there, the first 16 MiB of it"}},
 		"gone": {printed{err: gone}, nil, "", result.Event{Text: head + " could not be kept", Error: gone.Error()}},

@@ -97,7 +97,8 @@ func TestWhoIsScraped(t *testing.T) {
 		"machines that serve nothing":     {addressed{}, target.Facts{}, false},
 		"a source of a simulated cluster": {sourced{}, target.Facts{Simulated: true}, false},
 	} {
-		x := &execution{cluster: c.cluster, req: Request{Facts: c.facts, Interval: 2 * time.Second, Clock: clock.Real{}}}
+		x := &execution{cluster: c.cluster,
+			req: Request{Facts: c.facts, Interval: 2 * time.Second, Clock: clock.Real{}}}
 		s := x.newScraper()
 		if (s != nil) != c.want {
 			t.Errorf("%s: %v", name, s)
@@ -135,7 +136,8 @@ func TestReadPage(t *testing.T) {
 		b := &body{Reader: strings.NewReader(strings.Repeat("x", c.size)), err: c.err}
 		var into bytes.Buffer
 		into.WriteString("the page before")
-		kind, err := read(t.Context(), func(context.Context) (io.ReadCloser, string, error) { return b, "text", nil }, &into)
+		get := func(context.Context) (io.ReadCloser, string, error) { return b, "text", nil }
+		kind, err := read(t.Context(), get, &into)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

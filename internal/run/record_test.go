@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -244,20 +245,43 @@ func TestDefectOfAStep(t *testing.T) {
 
 // Data that cannot be collected is a verdict and a warning; what was measured stays.
 func TestNothingCollected(t *testing.T) {
-	h := newHarness(t, short)
-	h.req.Engines = map[string]workload.Engine{"fio": unreadable{h.req.Engines["fio"]}}
-	called := false
-	h.req.Finish = append(h.req.Finish, func(context.Context, *result.Folder, *result.Data) error {
-		called = true
-		return nil
-	})
-	s, err := h.execute(t.Context())
-	if err != nil || s.Status != result.StatusSucceeded || s.Measured.State != "yes" || s.Collected.State != "no" ||
-		!strings.Contains(s.Collected.Reason, "internal error") || called {
-		t.Errorf("%v, %+v, documents made: %v", err, s, called)
-	}
-	if texts := kinds(h.events, result.KindWarning); len(texts) != 1 || !strings.HasPrefix(texts[0], "collecting ") {
-		t.Errorf("warnings %q", texts)
+	for why, damage := range map[string]func(*harness){
+		"internal error": func(h *harness) {
+			h.req.Engines = map[string]workload.Engine{"fio": unreadable{h.req.Engines["fio"]}}
+		},
+		"it is a folder": func(h *harness) {
+			h.hook = func(e result.Event) {
+				journal := filepath.Join(h.req.Root, "run", "journal.jsonl")
+				if e.Kind != result.KindRunEnd {
+					return
+				}
+				if err := errors.Join(os.Remove(journal), os.Mkdir(journal, 0o755)); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			h := newHarness(t, short)
+			damage(h)
+			called := false
+			h.req.Finish = append(h.req.Finish, func(context.Context, *result.Folder, *result.Data) error {
+				called = true
+				return nil
+			})
+			s, err := h.execute(t.Context())
+			if err != nil || s.Status != result.StatusSucceeded || s.Measured.State != "yes" ||
+				s.Collected.State != "no" || !strings.Contains(s.Collected.Reason, why) || called {
+				t.Errorf("%v, %+v, documents made: %v", err, s, called)
+			}
+			if got := h.folder.Manifest().Collected; got != s.Collected {
+				t.Errorf("the manifest says %+v", got)
+			}
+			texts := kinds(h.events, result.KindWarning)
+			if len(texts) != 1 || !strings.HasPrefix(texts[0], "collecting ") {
+				t.Errorf("warnings %q", texts)
+			}
+		})
 	}
 }
 

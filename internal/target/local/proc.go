@@ -76,8 +76,9 @@ func parseStat(data []byte) (process, error) {
 		return time.Duration(number(a)+number(b)) * procfs.Tick
 	}
 	const kernelThread = 0x00200000 // PF_KTHREAD of the kernel's flags
-	p := process{pid: pid, parent: int(number(4)), start: number(22), state: f[0][0], kernel: number(9)&kernelThread != 0,
-		user: ticks(14, 16), system: ticks(15, 17), rssBytes: int64(number(24)) * int64(os.Getpagesize())}
+	p := process{pid: pid, parent: int(number(4)), start: number(22), state: f[0][0],
+		kernel: number(9)&kernelThread != 0,
+		user:   ticks(14, 16), system: ticks(15, 17), rssBytes: int64(number(24)) * int64(os.Getpagesize())}
 	return p, bad
 }
 
