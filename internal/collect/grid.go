@@ -336,8 +336,8 @@ func (c *collector) having(keep func(*track) bool) []*track {
 	return out
 }
 
-// reportedOnce reports whether a start left one report only, of more time than a step: what it did when nobody knows, and
-// a line through it would look steady.
+// reportedOnce reports whether a start left one report only, of more time than a step: what it did when nobody knows,
+// and a line through it would look steady.
 func (k *track) reportedOnce(step time.Duration) bool {
 	return len(k.marks) == 2 && k.to().Sub(k.from()) > step
 }

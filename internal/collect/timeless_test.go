@@ -18,7 +18,8 @@ func TestOneReportIsNoLine(t *testing.T) {
 	ops := []result.Operation{{Name: "read", Noun: "reads"}}
 	l := tally.Layout{Operations: ops}
 	start := func(from time.Duration, reports ...time.Duration) *track {
-		k := &track{meter: tally.NewMeter(l, ops, nil), marks: []tally.Mark{{At: recordtest.Epoch.Add(from), Totals: l.Zero()}}}
+		k := &track{meter: tally.NewMeter(l, ops, nil),
+			marks: []tally.Mark{{At: recordtest.Epoch.Add(from), Totals: l.Zero()}}}
 		for i, at := range reports {
 			v := l.Zero()
 			v[1] = float64(10 * (i + 1)) // operations

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
-	"plimsoll/internal/collect"
 	"plimsoll/internal/needs"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/record"
 	"plimsoll/internal/run"
 	"plimsoll/internal/series"
 	"plimsoll/internal/target"
@@ -76,7 +76,7 @@ func TestLocalColocation(t *testing.T) {
 	}
 	defer store.Close() //nolint:errcheck // a view for reading
 	now := time.Now()
-	for _, name := range []string{collect.HostCPU, collect.HostReads, collect.ThreadBusy} {
+	for _, name := range []string{record.HostCPU, record.HostReads, record.ThreadBusy} {
 		if found, err := store.Range(t.Context(), fmt.Sprintf("last_over_time(%s[5m])", name), now, now,
 			time.Second); err != nil || len(found) == 0 {
 			t.Errorf("%d series of %s, %v", len(found), name, err)
