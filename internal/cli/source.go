@@ -141,6 +141,14 @@ func (w withoutRuns) Open(name string) (fs.File, error) {
 	return w.FS.Open(name)
 }
 
+// Stat implements fs.StatFS: what is no regular file is looked at, and not opened.
+func (w withoutRuns) Stat(name string) (fs.FileInfo, error) {
+	if w.hides(name) {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
+	}
+	return fs.Stat(w.FS, name)
+}
+
 // ReadDir implements fs.ReadDirFS.
 func (w withoutRuns) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(w.FS, name)
