@@ -48,6 +48,7 @@ var treatments = []treatment{
 	{begins: "plimsoll run my.fio --sweep iodepth=1,2,4,8,16,32 --repeat", add: "--repeat 1 --target sim",
 		why: "18 runs"},
 	{begins: "plimsoll run my.fio --disk /mnt/under-test --sweep", add: "--repeat 1", why: "18 runs"},
+	{begins: "plimsoll usl hammerdb-1-to-64-users.txt", parsed: true, why: "an output of seven tests, which is long"},
 	{begins: "plimsoll compare run1,run2,run3 run4,run5,run6 --vary kernel", parsed: true,
 		why: "simulated runs have no kernel"},
 	{begins: "plimsoll baseline check release run4,run5,run6 --fail-on", exits: 5,
@@ -60,7 +61,7 @@ var treatments = []treatment{
 }
 
 // instead are names in the documents that a test cannot use as they are.
-var instead = map[string]string{"/mnt/under-test": "under-test", "/etc/plimsoll.token": "plimsoll.token"}
+var instead = map[string]string{"/mnt/under-test": "under-test", "/mnt/a": "disk-a", "/mnt/b": "disk-b", "/etc/plimsoll.token": "plimsoll.token"}
 
 // pages are the project's documents.
 func pages(t *testing.T) map[string]string {
@@ -448,7 +449,7 @@ func prepare(t *testing.T) string {
 		}),
 		"sheet.yaml":       "device: Example SSD\nrandom-read: 98000\n",
 		"plimsoll.token":   "0123456789abcdef0123456789abcdef\n",
-		"under-test/.keep": "",
+		"under-test/.keep": "", "disk-a/.keep": "", "disk-b/.keep": "",
 		"my.fio": "[reads]\nfilename=/dev/sdb\nsize=64m\nrw=randread\nbs=4k\nioengine=libaio\ndirect=1\n" +
 			"runtime=1\ntime_based\n",
 	} {

@@ -124,7 +124,7 @@ func TestConstantColumns(t *testing.T) {
 			got = append(got, string(f.Severity)+" "+f.Subject+": "+f.Sentence)
 		}
 	}
-	want := []string{"notice 4 columns: 4 columns never vary and are left out: threads (8), errors (0), " +
+	want := []string{"info 4 columns: 4 columns never vary and are left out: threads (8), errors (0), " +
 		"reconnects (0) and 1 more."}
 	if diff := cmp.Diff(want, got); diff != "" || len(unseen) != 1 {
 		t.Errorf("%s\n%q", diff, unseen)

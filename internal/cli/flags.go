@@ -154,6 +154,9 @@ func (a *app) target(f targetFlags, nodes int) (*clockedTarget, error) {
 	}
 	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir,
 		PowerKinds: a.drivers.PowerKinds, AllowHostCommands: f.allowHostCommands})
+	if err != nil && slices.ContainsFunc(f.disks, func(dir string) bool { return strings.HasPrefix(err.Error(), dir) }) {
+		return nil, exit.Usagef("", "--disk %w", err)
+	}
 	if err != nil {
 		return nil, exit.Usagef(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
 	}

@@ -26,6 +26,7 @@ func TestFlagsOfTheDocuments(t *testing.T) {
 		"--lat_percentiles": "fio",
 		"--randseed":        "fio", "--randrepeat": "fio", "--rate": "pgbench",
 		"--report-interval": "sysbench",
+		"--csvfile":         "elbencho", "--jsonfile": "elbencho", "--livecsv": "elbencho",
 	}
 	flags := map[string]bool{"--help": true}
 	a := &app{clock: clock.Real{}, drivers: drivers.All()}

@@ -214,11 +214,11 @@ func (r listedRun) state() string {
 	case s == result.StatusExecuting:
 		return s
 	}
-	for _, v := range []struct{ word, state string }{
-		{"measured", r.Measured}, {"collected", r.Collected}, {"cleaned", r.Cleaned},
+	for _, v := range []struct{ of, state string }{
+		{"run", r.Measured}, {"collection", r.Collected}, {"cleanup", r.Cleaned},
 	} {
 		if v.state != "yes" && v.state != "" {
-			s += ", " + v.word + ": " + v.state
+			s += ", " + v.of + ": " + result.Verdict{State: v.state}.Word()
 		}
 	}
 	return s

@@ -323,7 +323,6 @@ func didOf(l Latency) string {
 	return strings.Join(parts, "; ")
 }
 
-
 // Ranked are findings in the order in which they are read: the author's conditions that do not hold; what makes numbers
 // invalid; what the run was made to find out, by the ranks of the checks and the largest change first, a loss before a
 // gain of its size, unless nothing moved; warnings; the rest as it came.

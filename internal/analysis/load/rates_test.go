@@ -91,10 +91,10 @@ func TestLittleCountsWhatWasStillToDo(t *testing.T) {
 		l    *view.Load
 		want string
 	}{
-		"small ones end first": {part(100, 10, 1e6, lane(16, 10), lane(16, 50)), "passed: (lower is expected: not all its sections work all the time)"},
+		"small ones end first": {part(100, 10, 1e6, lane(16, 10), lane(16, 50)), "passed: (lower is expected: not all its sections run all the time)"},
 		"short of what was left": {part(100, 5, 1e6, lane(16, 10), lane(16, 50)),
 			"warning: though its job asks for 9.6 on average, by what its sections still had to do"},
-		"not known for how long": {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "passed: (lower is expected: not all its sections work all the time)"},
+		"not known for how long": {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "passed: (lower is expected: not all its sections run all the time)"},
 		"all work all the time": {part(100, 5, 1e6, result.Lane{Depth: 16, Reads: true}),
 			"warning: though its job asks for 16 at all times"},
 		"more than can be": {part(100, 40, 1e6, lane(16, 10), lane(16, 50)),

@@ -318,7 +318,7 @@ func TestNoStandstill(t *testing.T) {
 		x    []float64
 		want []Standstill
 		says string
-	}{"counts of few": {few, nil, ""}, "and a hole": {hole, []Standstill{{200, 211}}, "stood still"},
+	}{"counts of few": {few, nil, ""}, "and a hole": {hole, []Standstill{{200, 211}}, "stalled"},
 		"around zero": {around, nil, "cannot be told from 0"}} {
 		s, err := Window(test.x, Options{})
 		if err != nil {
