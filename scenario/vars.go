@@ -261,12 +261,8 @@ func (l *loader) unknownOverrides(preset map[string]any, at Pos) {
 	at.Line = max(at.Line, 1)
 	for _, name := range slices.Sorted(maps.Keys(l.opts.Set)) {
 		if !slices.Contains(known, name) {
-			l.say(
-				"unknown-set",
-				at,
-				fmt.Sprintf("a value is set for %q, which the scenario does not declare", name),
-				didYouMean(name, known),
-			)
+			l.say("unknown-set", at, fmt.Sprintf("a value is set for %q, which the scenario does not declare", name),
+				didYouMean(name, known))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(preset)) {

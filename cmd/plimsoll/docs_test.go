@@ -61,7 +61,12 @@ var treatments = []treatment{
 }
 
 // instead are names in the documents that a test cannot use as they are.
-var instead = map[string]string{"/mnt/under-test": "under-test", "/mnt/a": "disk-a", "/mnt/b": "disk-b", "/etc/plimsoll.token": "plimsoll.token"}
+var instead = map[string]string{
+	"/mnt/under-test":     "under-test",
+	"/mnt/a":              "disk-a",
+	"/mnt/b":              "disk-b",
+	"/etc/plimsoll.token": "plimsoll.token",
+}
 
 // pages are the project's documents.
 func pages(t *testing.T) map[string]string {

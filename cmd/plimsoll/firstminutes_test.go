@@ -82,7 +82,8 @@ make() { mkdir -p bin && ln -s "$(command -v plimsoll)" bin/plimsoll; }
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"my read IOPS over iodepth", "Knee (most throughput for its latency) at iodepth=" + depths[sweep.Knee]} {
+	for _, want := range []string{"my read IOPS over iodepth",
+		"Knee (most throughput for its latency) at iodepth=" + depths[sweep.Knee]} {
 		if !strings.Contains(string(html), want) {
 			t.Errorf("the report does not say %q", want)
 		}

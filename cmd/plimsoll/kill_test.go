@@ -78,7 +78,8 @@ func killed(t *testing.T, args []string, at time.Duration) {
 		if info, err := os.Stat(html); err != nil || info.Size() < 1000 {
 			t.Errorf("no report: %v", err)
 		}
-		if out := s.must("runs", "list"); !strings.Contains(out, "interrupted") && !strings.Contains(out, "succeeded") ||
+		if out := s.must("runs", "list"); !strings.Contains(out, "interrupted") &&
+			!strings.Contains(out, "succeeded") ||
 			strings.Contains(out, "pending") {
 			t.Errorf("verdicts are not settled:\n%s", out)
 		}

@@ -87,7 +87,8 @@ func TestSignals(t *testing.T) {
 				if code != 130 {
 					t.Errorf("exit code %d: %s", code, said)
 				}
-				left := len(signals) == 2 && !strings.Contains(said, "   cleanup: ") // it may have ended between the two
+				// It may have ended between the two.
+				left := len(signals) == 2 && !strings.Contains(said, "   cleanup: ")
 				file := stacks.FindStringSubmatch(said)
 				if wants := signals[0] == syscall.SIGQUIT || left &&
 					signals[1] == syscall.SIGQUIT; wants != (file != nil) {

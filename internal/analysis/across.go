@@ -120,13 +120,8 @@ func spreadFinding(check, subject, what string, ordinal, found, runs int, s reco
 	}
 	f.Sentence = fmt.Sprintf("Over %s: %s after %s on average", view.Plural(s.N, "run"), what, view.SayDuration(s.Mean))
 	if s.Interval.Valid() {
-		f.Sentence += fmt.Sprintf(
-			" (95 %%: %s to %s), between %s and %s",
-			view.SayDuration(s.Interval.Low),
-			view.SayDuration(s.Interval.High),
-			view.SayDuration(s.Min),
-			view.SayDuration(s.Max),
-		)
+		f.Sentence += fmt.Sprintf(" (95 %%: %s to %s), between %s and %s", view.SayDuration(s.Interval.Low),
+			view.SayDuration(s.Interval.High), view.SayDuration(s.Min), view.SayDuration(s.Max))
 	}
 	if s.Missing > 0 {
 		f.Severity = result.Caution

@@ -110,10 +110,8 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	for _, check := range byRank {
 		out = append(out, ask(check, v)...)
 	}
-	slices.SortStableFunc(
-		out,
-		func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) },
-	)
+	slices.SortStableFunc(out,
+		func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) })
 	return out
 }
 

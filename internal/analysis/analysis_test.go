@@ -117,10 +117,8 @@ func TestWording(t *testing.T) {
 		}},
 		{"rates in turn", "offered-rate", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Lanes[0].Rate = 6667
-			load1(d).Lanes = append(
-				load1(d).Lanes,
-				result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10, Stage: 1},
-			)
+			load1(d).Lanes = append(load1(d).Lanes,
+				result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10, Stage: 1})
 		}},
 		{"idle generator", "generator-cpu", nil},
 		{

@@ -283,11 +283,8 @@ func TestAdverseMeasures(t *testing.T) {
 			case 2:
 				w.Values = []result.Value{{Measure: "NOPM", Value: odd.Draw(t, "value")}, {Measure: "nobody"}}
 			case 3:
-				w.Operations = append(
-					slices.Clone(w.Operations),
-					result.Operation{},
-					result.Operation{Name: "x", Block: "odd"},
-				)
+				w.Operations = append(slices.Clone(w.Operations), result.Operation{},
+					result.Operation{Name: "x", Block: "odd"})
 			case 4:
 				w.Measures = append(
 					slices.Clone(w.Measures),
@@ -304,11 +301,8 @@ func TestAdverseMeasures(t *testing.T) {
 					}
 				}
 			case 6:
-				w.Ops = append(
-					slices.Clone(w.Ops),
-					result.OpTotals{Op: "undeclared", Count: 5},
-					result.OpTotals{Op: "", Count: 1},
-				)
+				w.Ops = append(slices.Clone(w.Ops), result.OpTotals{Op: "undeclared", Count: 5},
+					result.OpTotals{Op: "", Count: 1})
 			case 7:
 				w.Lanes = nil
 			}

@@ -51,11 +51,7 @@ func shifts(op result.Operation, vms []shift, spans []int, faults ...event) *res
 	}
 	for i, s := range vms {
 		w := merged
-		w.VM, w.Node, w.Ended, w.Start, w.Lanes = string(
-			rune('a'+i),
-		), i, s.ended, at(
-			s.times[0],
-		), []result.Lane{
+		w.VM, w.Node, w.Ended, w.Start, w.Lanes = string(rune('a'+i)), i, s.ended, at(s.times[0]), []result.Lane{
 			{Depth: 4, Rate: 1000, Reads: true},
 		}
 		var all []result.OpTotals
@@ -203,11 +199,9 @@ func TestStaggeredStarts(t *testing.T) {
 
 // What was completed, and for how long it was measured, are of the same time.
 func TestCompletedInTheJudgedTime(t *testing.T) {
-	d := shifts(
-		result.Operation{Name: "order", Noun: "orders"},
+	d := shifts(result.Operation{Name: "order", Noun: "orders"},
 		[]shift{{[]int{0, 100, 300, 400}, "finished"}, {[]int{20, 120, 300, 400}, "finished"}},
-		[]int{20, 100, 300, 400},
-	)
+		[]int{20, 100, 300, 400})
 	d.Workloads[2].Starts = 2
 	want := []string{
 		"W was measured for 3 min (while all its VMs ran, without the pauses between its starts) and completed 360,000 orders.",

@@ -16,8 +16,7 @@ func during(name string, from, to int, cpu float64, lane result.Lane, written ui
 		Operations: result.BlockOperations(),
 		Name:       name, VM: "vm", Group: "G", Phase: "run", Ended: "finished", Latency: "service time",
 		Start: t.Add(
-			time.Duration(from) * time.Second,
-		), End: t.Add(time.Duration(to) * time.Second), GeneratorCPUSeconds: cpu,
+			time.Duration(from) * time.Second), End: t.Add(time.Duration(to) * time.Second), GeneratorCPUSeconds: cpu,
 		Lanes: []result.Lane{lane},
 		Ops:   []result.OpTotals{{Op: "read", Count: 100, Bytes: 1}, {Op: "write", Count: 100, Bytes: written}},
 	}

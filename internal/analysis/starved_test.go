@@ -104,13 +104,8 @@ func TestStarvedFalseAlarms(t *testing.T) {
 				Rate:   func(t int) float64 { return float64(arrivals(rng, rate*noise[t])) },
 			}
 		}
-		s.Sectioned(
-			reporttest.Load{Name: "OLTP", To: seconds},
-			section("read", 0, 200),
-			section("write", 1, 30),
-			section("log", 1, 12),
-			section("rare", 1, 5),
-		)
+		s.Sectioned(reporttest.Load{Name: "OLTP", To: seconds}, section("read", 0, 200), section("write", 1, 30),
+			section("log", 1, 12), section("rare", 1, 5))
 		for _, f := range stall.Stalls.Run(view.New(s.Manifest, s.Data)) {
 			if f.Severity != result.Fine {
 				alarms++

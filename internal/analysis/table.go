@@ -72,14 +72,10 @@ func OfTable(t Table) (findings []result.Finding, unseen []string) {
 	for i := range findings {
 		findings[i] = sound(findings[i])
 	}
-	slices.SortStableFunc(
-		findings,
-		func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) },
-	)
-	unseen = append(
-		unseen,
-		"what was offered, what failed, what the blocks held, whether the generator was the limit, and what else ran: a table does not hold it; a run folder does",
-	)
+	slices.SortStableFunc(findings,
+		func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) })
+	unseen = append(unseen,
+		"what was offered, what failed, what the blocks held, whether the generator was the limit, and what else ran: a table does not hold it; a run folder does")
 	return findings, unseen
 }
 
@@ -113,12 +109,8 @@ func (l line) judged() (out []result.Finding, unseen []string) {
 	switch {
 	case len(l.values) < fewestRows:
 		return nil, []string{
-			fmt.Sprintf(
-				"%s: it has %s, and %d are needed for any judgement",
-				l.Name,
-				view.Plural(len(l.values), "value"),
-				fewestRows,
-			),
+			fmt.Sprintf("%s: it has %s, and %d are needed for any judgement", l.Name,
+				view.Plural(len(l.values), "value"), fewestRows),
 		}
 	case float64(n-len(l.values)) > view.MostGaps*float64(n):
 		return nil, []string{
@@ -229,17 +221,10 @@ func constants(still []line) result.Finding {
 func (l line) negative() result.Finding {
 	f := l.finding("plausible", "smallest value", "as given")
 	at := slices.Index(l.values, slices.Min(l.values))
-	f.Severity, f.Value, f.Limit, f.NoInterval = result.Caution, view.Ptr(
-		l.values[at],
-	), view.Ptr(
-		0,
-	), "a value of the file"
-	f.Sentence = fmt.Sprintf(
-		"%s is %s at %s: neither a rate nor a time can be below zero.",
-		l.Name,
-		l.say(l.values[at]),
-		l.place(at),
-	)
+	f.Severity, f.Value, f.Limit, f.NoInterval = result.Caution, view.Ptr(l.values[at]), view.Ptr(
+		0), "a value of the file"
+	f.Sentence = fmt.Sprintf("%s is %s at %s: neither a rate nor a time can be below zero.", l.Name,
+		l.say(l.values[at]), l.place(at))
 	return f
 }
 
@@ -264,20 +249,14 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 		f.Sentence = fmt.Sprintf("Whether %s was steady is inconclusive: %s.", l.Name, s.Why)
 	case !s.Reached:
 		f.Severity, f.NoInterval = result.Caution, "no steady state was reached"
-		f.Sentence = fmt.Sprintf(
-			"%s was not steady: %s. A mean over all rows depends on where they begin and end.",
-			l.Name,
-			l.unsteady(s.Stretch),
-		)
+		f.Sentence = fmt.Sprintf("%s was not steady: %s. A mean over all rows depends on where they begin and end.",
+			l.Name, l.unsteady(s.Stretch))
 	default:
 		f.Severity = result.Fine
 		f.Sentence = l.Name + " was steady"
 		if s.WarmUp > 0 {
-			f.Sentence += fmt.Sprintf(
-				" from %s on, after a warm-up of %s",
-				l.place(s.WarmUp),
-				l.stretch(float64(s.WarmUp)),
-			)
+			f.Sentence += fmt.Sprintf(" from %s on, after a warm-up of %s", l.place(s.WarmUp),
+				l.stretch(float64(s.WarmUp)))
 		}
 		if l.Kind == Percentile {
 			f.Metric, f.NoInterval = "largest value of the steady phase",
@@ -286,8 +265,7 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 			f.Value = view.Ptr(most)
 			f.Sentence += fmt.Sprintf(
 				", at most %s in a row. A percentile of all of it needs the histograms: percentiles cannot be averaged.",
-				l.say(most),
-			)
+				l.say(most))
 			return s.Stretch, f
 		}
 		f.Value = view.Ptr(s.Mean.Value)
@@ -319,11 +297,7 @@ func (l line) period(s steady.Stretch) result.Finding {
 		f.Unit = "rows"
 	}
 	if !s.Period.Found {
-		f.Sentence = fmt.Sprintf(
-			"%s has no period: %s.",
-			l.Name,
-			cmp.Or(s.Period.Reason, "no period was found"),
-		)
+		f.Sentence = fmt.Sprintf("%s has no period: %s.", l.Name, cmp.Or(s.Period.Reason, "no period was found"))
 		return f
 	}
 	step := cmp.Or(l.step, 1)
@@ -331,9 +305,7 @@ func (l line) period(s steady.Stretch) result.Finding {
 	view.SetInterval(&f, s.Period.Interval.Map(func(x float64) float64 { return x * step }))
 	f.Sentence = fmt.Sprintf(
 		"%s repeats every %s, as checkpoints and flushes do; an interval shorter than three of them says little.",
-		l.Name,
-		l.stretch(s.Period.Points),
-	)
+		l.Name, l.stretch(s.Period.Points))
 	f.Evidence = []result.Evidence{
 		{Name: "correlation one period later", Value: view.Round(s.Period.Strength), Unit: "ratio"},
 	}
@@ -351,10 +323,7 @@ func (l line) changes(s steady.Stretch) result.Finding {
 		r, err := change.Detect(l.values, change.Options{})
 		if err != nil {
 			f.Severity, f.NoInterval, f.Sentence = result.Notice, err.Error(), fmt.Sprintf(
-				"Whether %s changed level is inconclusive: %v.",
-				l.Name,
-				err,
-			)
+				"Whether %s changed level is inconclusive: %v.", l.Name, err)
 			return f
 		}
 		points = r.Points
@@ -375,11 +344,9 @@ func (l line) changes(s steady.Stretch) result.Finding {
 	const most = 3
 	var said []string
 	for i, p := range points {
-		f.Evidence = append(
-			f.Evidence,
+		f.Evidence = append(f.Evidence,
 			result.Evidence{Name: "level before " + l.place(p.Index), Value: view.Round(p.Before), Unit: "as given"},
-			result.Evidence{Name: "level from " + l.place(p.Index), Value: view.Round(p.After), Unit: "as given"},
-		)
+			result.Evidence{Name: "level from " + l.place(p.Index), Value: view.Round(p.After), Unit: "as given"})
 		if i < most {
 			where := "at " + l.place(p.Index)
 			if p.Low != p.High {
@@ -395,10 +362,8 @@ func (l line) changes(s steady.Stretch) result.Finding {
 	f.Chart = l.chart()
 	for i, p := range points {
 		if i < 6 {
-			f.Chart.Marks = append(
-				f.Chart.Marks,
-				result.ChartPlace{At: view.Round(float64(l.index[p.Index]) * cmp.Or(l.step, 1)), Text: "changes"},
-			)
+			f.Chart.Marks = append(f.Chart.Marks,
+				result.ChartPlace{At: view.Round(float64(l.index[p.Index]) * cmp.Or(l.step, 1)), Text: "changes"})
 		}
 	}
 	return f
@@ -413,43 +378,28 @@ func (l line) stalls() (f result.Finding, why string) {
 	case len(some) < 20:
 		return f, view.Plural(len(some), "row") + " are too few"
 	case !(median*l.step >= view.FewestPerStep):
-		return f, fmt.Sprintf(
-			"a row stands for %s operations, and below %d a low one may be chance",
-			l.say(median*l.step),
-			view.FewestPerStep,
-		)
+		return f, fmt.Sprintf("a row stands for %s operations, and below %d a low one may be chance",
+			l.say(median*l.step), view.FewestPerStep)
 	}
 	f = l.finding("stalls", "time stalled", "%")
 	f.Value, f.Limit, f.NoInterval = view.Ptr(100*s.Share), view.Ptr(0), "counted over all rows, not estimated"
 	switch {
 	case s.Share > view.OnAndOff:
 		f.Sentence = fmt.Sprintf(
-			"Stalls of %s cannot be judged: it comes and goes (%s of the rows are almost nothing).",
-			l.Name,
-			view.Percent(s.Share),
-		)
+			"Stalls of %s cannot be judged: it comes and goes (%s of the rows are almost nothing).", l.Name,
+			view.Percent(s.Share))
 		f.Severity = result.Fine
 	case len(s.Runs) == 0:
 		f.Severity, f.Sentence = result.Fine, fmt.Sprintf(
-			"No stall of %s: never below a quarter of its usual level for %s.",
-			l.Name,
-			view.SayDuration(l.step),
-		)
+			"No stall of %s: never below a quarter of its usual level for %s.", l.Name, view.SayDuration(l.step))
 	default:
 		f.Severity, f.Chart = result.Caution, l.chart()
 		longest := 0.0
 		for _, r := range s.Runs {
 			longest = max(longest, float64(r.Last-r.First+1)*l.step)
 		}
-		f.Sentence = fmt.Sprintf(
-			"%s %s %s, %s in all, longest %s, first at %s",
-			l.Name,
-			s.Verb(),
-			view.Times(len(s.Runs)),
-			view.SayDuration(s.Seconds),
-			view.SayDuration(longest),
-			l.row(s.Runs[0].First),
-		)
+		f.Sentence = fmt.Sprintf("%s %s %s, %s in all, longest %s, first at %s", l.Name, s.Verb(),
+			view.Times(len(s.Runs)), view.SayDuration(s.Seconds), view.SayDuration(longest), l.row(s.Runs[0].First))
 		if every, regular := s.Every(l.step); regular {
 			f.Sentence += ", about every " + view.SayDuration(every)
 		}
@@ -500,11 +450,8 @@ func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 		Kind:   result.Count,
 		Better: result.Higher,
 	}
-	basis := fmt.Sprintf(
-		"%s of one file at %s",
-		view.Plural(len(points), "row"),
-		view.Plural(len(levels), "concurrency value"),
-	)
+	basis := fmt.Sprintf("%s of one file at %s", view.Plural(len(points), "row"),
+		view.Plural(len(levels), "concurrency value"))
 	m, err := usl.Fit(points, usl.Options{})
 	if err != nil {
 		unseen = append(unseen, "the Universal Scalability Law: "+err.Error())
@@ -512,10 +459,8 @@ func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 		out = append(out, scale.Fitted(steps, points, m, q, basis))
 	}
 	if s.ResponseSeconds == nil {
-		unseen = append(
-			unseen,
-			"Little's law: no column of mean response times with its unit, such as latency_ms; concurrency ÷ throughput stands in for them",
-		)
+		unseen = append(unseen,
+			"Little's law: no column of mean response times with its unit, such as latency_ms; concurrency ÷ throughput stands in for them")
 	}
 	found, err := scale.LoadCurve(load, q, basis)
 	if err != nil {

@@ -89,8 +89,7 @@ func TestTableTruth(t *testing.T) {
 			"steady-state": "", "period": "", "changes": "", "stalls": "", "plausible": "warning: x is -3 at 1:39: neither a rate nor a time can be below zero."}},
 	} {
 		found, unseen := analysis.OfTable(
-			analysis.Table{Step: c.step, Columns: []analysis.Column{{Name: "x", Kind: c.kind, Values: c.values}}},
-		)
+			analysis.Table{Step: c.step, Columns: []analysis.Column{{Name: "x", Kind: c.kind, Values: c.values}}})
 		got := map[string]string{}
 		for _, f := range found {
 			got[f.Check] = string(f.Severity) + ": " + f.Sentence
@@ -162,8 +161,7 @@ func TestTableWithLittle(t *testing.T) {
 			1e-300}, nil},
 	} {
 		found, unseen := analysis.OfTable(
-			analysis.Table{Columns: []analysis.Column{{Name: "x", Kind: analysis.Other, Values: c.values}}},
-		)
+			analysis.Table{Columns: []analysis.Column{{Name: "x", Kind: analysis.Other, Values: c.values}}})
 		for _, f := range found {
 			checkFinding(t, name, f)
 		}
@@ -183,16 +181,8 @@ func TestSweep(t *testing.T) {
 	s := &analysis.Sweep{}
 	for _, n := range []float64{1, 2, 4, 8, 8, 16, 32, 64} {
 		x := 1000 * n / (1 + 0.05*(n-1) + 0.0005*n*(n-1))
-		s.Concurrency, s.Throughput, s.ResponseSeconds = append(
-			s.Concurrency,
-			n,
-		), append(
-			s.Throughput,
-			x,
-		), append(
-			s.ResponseSeconds,
-			n/x,
-		)
+		s.Concurrency, s.Throughput, s.ResponseSeconds = append(s.Concurrency, n), append(s.Throughput,
+			x), append(s.ResponseSeconds, n/x)
 	}
 	found, unseen := analysis.OfTable(analysis.Table{Sweep: s})
 	if len(found) != 2 || len(unseen) != 2 || found[0].Value == nil || math.Abs(*found[0].Value-5) > 0.01 ||
@@ -201,10 +191,8 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%+v\n%q", found, unseen)
 	}
 	s.ResponseSeconds = nil
-	if _, unseen = analysis.OfTable(analysis.Table{Sweep: s}); !strings.Contains(
-		strings.Join(unseen, "\n"),
-		"Little's law: no column of mean response times with its unit",
-	) {
+	if _, unseen = analysis.OfTable(analysis.Table{Sweep: s}); !strings.Contains(strings.Join(unseen, "\n"),
+		"Little's law: no column of mean response times with its unit") {
 		t.Errorf("%q", unseen)
 	}
 	few := &analysis.Sweep{Concurrency: []float64{1, 2, -4}, Throughput: []float64{1, 0, 3}}
@@ -229,8 +217,7 @@ func FuzzOfTable(f *testing.F) {
 			step = 0
 		}
 		found, unseen := analysis.OfTable(
-			analysis.Table{Step: step, Columns: []analysis.Column{{Name: "x", Kind: analysis.Rate, Values: values}}},
-		)
+			analysis.Table{Step: step, Columns: []analysis.Column{{Name: "x", Kind: analysis.Rate, Values: values}}})
 		if len(unseen) == 0 {
 			t.Error("nothing is said of what a table does not hold")
 		}
@@ -245,10 +232,8 @@ func ExampleOfTable() {
 		{
 			Name: "iops",
 			Kind: analysis.Rate,
-			Values: slices.Concat(
-				noisy(100, func(int) float64 { return 1000 }),
-				noisy(100, func(int) float64 { return 800 }),
-			),
+			Values: slices.Concat(noisy(100, func(int) float64 { return 1000 }),
+				noisy(100, func(int) float64 { return 800 })),
 		},
 	}})
 	for _, f := range found {

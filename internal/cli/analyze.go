@@ -68,10 +68,8 @@ The folder is not changed unless --write says so. The exit code is 5 when an ass
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
 	c.Flags().BoolVar(&f.all, "all", false, "print every finding, what passed too (text)")
-	_ = c.RegisterFlagCompletionFunc(
-		"format",
-		cobra.FixedCompletions([]string{"json", "md", "text"}, cobra.ShellCompDirectiveNoFileComp),
-	)
+	_ = c.RegisterFlagCompletionFunc("format",
+		cobra.FixedCompletions([]string{"json", "md", "text"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -347,15 +345,7 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 		if n := like[kind] - 1; n > 0 && !all {
 			more = fmt.Sprintf(" (and %d more like it)", n)
 		}
-		visible.Fprintf(
-			w,
-			"%s (%s): %s%s\n    %s\n",
-			f.Severity,
-			f.Check,
-			f.Sentence,
-			more,
-			figure(f),
-		)
+		visible.Fprintf(w, "%s (%s): %s%s\n    %s\n", f.Severity, f.Check, f.Sentence, more, figure(f))
 		for _, warning := range f.Warnings {
 			visible.Fprintf(w, "    note: %s\n", warning)
 		}

@@ -116,13 +116,8 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 
 func (c changed) text(a *app) {
 	if c.Unclear > 0 {
-		visible.Fprintf(
-			a.out,
-			"\n%s: inconclusive: %s among %s may be change or dependence\n",
-			c.Name,
-			unit.Plural(c.Unclear, "place"),
-			unit.Plural(c.Values, "value"),
-		)
+		visible.Fprintf(a.out, "\n%s: inconclusive: %s among %s may be change or dependence\n", c.Name,
+			unit.Plural(c.Unclear, "place"), unit.Plural(c.Values, "value"))
 	} else if len(c.Changes) == 0 {
 		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, unit.Plural(c.Values, "value"))
 	} else {

@@ -199,12 +199,8 @@ func (a *app) asIn(phase, given string, base compare.Samples) (compare.Samples, 
 			c.Name, table.QuoteAll(s.Names)))
 	}
 	if len(errs) > 0 {
-		return compare.Samples{}, exit.Errorf(
-			exit.Refused,
-			"make the file like the baseline, or set the baseline anew",
-			"%w",
-			errors.Join(errs...),
-		)
+		return compare.Samples{}, exit.Errorf(exit.Refused, "make the file like the baseline, or set the baseline anew",
+			"%w", errors.Join(errs...))
 	}
 	left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(aside.names, n) })
 	if len(left) > 0 {
@@ -259,13 +255,9 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 	out.StepSeconds = all.StepSeconds
 	for _, c := range all.Columns {
 		if c.Better == "" {
-			visible.Fprintf(
-				a.err,
+			visible.Fprintf(a.err,
 				"warning: %s: which way of %s is good is not known; a check fails when it moves. Say it: --better %q, or higher\n",
-				phase,
-				table.Quote(c.Name),
-				c.Name+"=lower",
-			)
+				phase, table.Quote(c.Name), c.Name+"=lower")
 		}
 		out.Columns = append(out.Columns, repeatedMeasure{c.Name, c.Better, c.Values})
 	}
@@ -302,14 +294,8 @@ func (a *app) aside(phase string, s *table.Table) aside {
 	var out aside
 	leave := func(i int, why string) {
 		out.names = append(out.names, s.Names[i])
-		visible.Fprintf(
-			a.err,
-			"warning: %s: %s: %s is left out: it %s\n",
-			phase,
-			s.Source,
-			table.Quote(s.Names[i]),
-			why,
-		)
+		visible.Fprintf(a.err, "warning: %s: %s: %s is left out: it %s\n", phase, s.Source, table.Quote(s.Names[i]),
+			why)
 	}
 	switch times, err := s.Times(); {
 	case err != nil:
@@ -353,10 +339,8 @@ func (a *app) samples(phase string, s *table.Table, asked []string, besides asid
 		if err != nil {
 			return compare.Samples{}, err
 		}
-		out.Columns = append(
-			out.Columns,
-			compare.Column{Name: s.Names[i], Values: slices.DeleteFunc(values, math.IsNaN)},
-		)
+		out.Columns = append(out.Columns,
+			compare.Column{Name: s.Names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
 	}
 	return out, nil
 }

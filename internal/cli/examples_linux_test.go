@@ -96,10 +96,8 @@ func TestExampleEngine(t *testing.T) {
 // is told nowhere, and a scenario that needs machines made is refused with its own words before anything starts.
 func TestExampleTarget(t *testing.T) {
 	dir := t.TempDir()
-	plimsoll := extended(
-		filepath.Join(dir, "runs"),
-		func(r *drivers.Registry) { r.Targets = append(r.Targets, folders.Provider{}) },
-	)
+	plimsoll := extended(filepath.Join(dir, "runs"),
+		func(r *drivers.Registry) { r.Targets = append(r.Targets, folders.Provider{}) })
 	code, text := plimsoll("targets", "list")
 	if code != 0 {
 		t.Errorf("targets list ends with %d", code)
@@ -130,12 +128,8 @@ func TestExampleTarget(t *testing.T) {
 		t.Errorf("targets check ends with %d:\n%s", code, text)
 	}
 	code, text = plimsoll(append([]string{"plan", "db-colocation", "--target", "folders"}, given...)...)
-	says(
-		t,
-		text,
-		"scenario needs VMs made, cloned and deleted for step",
-		"target folders cannot: its machines are there already",
-	)
+	says(t, text, "scenario needs VMs made, cloned and deleted for step",
+		"target folders cannot: its machines are there already")
 	if code != 4 {
 		t.Errorf("plan ends with %d", code)
 	}

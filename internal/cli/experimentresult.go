@@ -38,10 +38,8 @@ func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (
 	}
 	for _, planned := range r.Sequence {
 		if reason, failed := progress.Failed[planned.Sequence]; failed {
-			d.Failed = append(
-				d.Failed,
-				fmt.Sprintf("%s, repeat %d: %s", r.Cell(planned.Cell).Title(), planned.Repeat, reason),
-			)
+			d.Failed = append(d.Failed,
+				fmt.Sprintf("%s, repeat %d: %s", r.Cell(planned.Cell).Title(), planned.Repeat, reason))
 		}
 		id, done := progress.Done[planned.Sequence]
 		if !done {
@@ -49,10 +47,8 @@ func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (
 		}
 		run, err := a.comparedRun("experiment", filepath.Join(folder.RunsDir(), id))
 		if err != nil {
-			d.Failed = append(
-				d.Failed,
-				fmt.Sprintf("%s, repeat %d: %v", r.Cell(planned.Cell).Title(), planned.Repeat, err),
-			)
+			d.Failed = append(d.Failed,
+				fmt.Sprintf("%s, repeat %d: %v", r.Cell(planned.Cell).Title(), planned.Repeat, err))
 			continue
 		}
 		made := compare.Made{Run: run, Repeat: planned.Repeat, Sequence: planned.Sequence}

@@ -37,19 +37,13 @@ func (a *app) exporterCommand() *cobra.Command {
 It answers /metrics in Prometheus' text format, /-/healthy and /-/ready, until it is interrupted. Only this machine can
 reach it, unless --listen says otherwise; then readers must send a token (Authorization: Bearer TOKEN), and --token
 says where that is. The token is sent as it is: encrypt where the network is not trusted.`,
-			Example: fmt.Sprintf(
-				"  plimsoll exporter %s --once\n  plimsoll exporter %[1]s --listen 127.0.0.1:9100",
-				k.Name,
-			),
+			Example: fmt.Sprintf("  plimsoll exporter %s --once\n  plimsoll exporter %[1]s --listen 127.0.0.1:9100",
+				k.Name),
 			RunE: func(cmd *cobra.Command, _ []string) error { return a.export(phase(cmd), k, f) },
 		}
 		c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:9100", "`address` to serve at, HOST:PORT")
-		c.Flags().StringVar(
-			&f.token,
-			"token",
-			"",
-			"`where` the token is that readers must send: env:NAME, file:PATH, command:PROGRAM",
-		)
+		c.Flags().StringVar(&f.token, "token", "",
+			"`where` the token is that readers must send: env:NAME, file:PATH, command:PROGRAM")
 		c.Flags().StringArrayVar(&f.options, "opt", nil, "set an option of the exporter, `NAME=VALUE`; repeatable")
 		c.Flags().BoolVar(&f.once, "once", false, "print one page and end")
 		c.Flags().BoolVar(&f.open, "openmetrics", false, "with --once: print it in the OpenMetrics format")

@@ -85,12 +85,8 @@ type targetFlags struct {
 func (f *targetFlags) register(a *app, c *cobra.Command) {
 	f.timeScale, f.sizeScale = 1, 1
 	flags := c.Flags()
-	flags.StringVar(
-		&f.name,
-		"target",
-		a.drivers.Targets[0].Name(),
-		"`where` the machines come from; see plimsoll targets list",
-	)
+	flags.StringVar(&f.name, "target", a.drivers.Targets[0].Name(),
+		"`where` the machines come from; see plimsoll targets list")
 	flags.StringArrayVar(
 		&f.disks,
 		"disk",
@@ -101,12 +97,8 @@ func (f *targetFlags) register(a *app, c *cobra.Command) {
 	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
 	flags.Var(&f.sizeScale, "size-scale", "multiply sizes of disks and files by this `factor`")
-	flags.BoolVar(
-		&f.allowHostCommands,
-		"allow-host-commands",
-		false,
-		"permit steps that run the author's commands on this machine",
-	)
+	flags.BoolVar(&f.allowHostCommands, "allow-host-commands", false,
+		"permit steps that run the author's commands on this machine")
 	_ = c.RegisterFlagCompletionFunc(
 		"target",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -154,7 +146,8 @@ func (a *app) target(f targetFlags, nodes int) (*clockedTarget, error) {
 	}
 	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir,
 		PowerKinds: a.drivers.PowerKinds, AllowHostCommands: f.allowHostCommands})
-	if err != nil && slices.ContainsFunc(f.disks, func(dir string) bool { return strings.HasPrefix(err.Error(), dir) }) {
+	if err != nil &&
+		slices.ContainsFunc(f.disks, func(dir string) bool { return strings.HasPrefix(err.Error(), dir) }) {
 		return nil, exit.Usagef("", "--disk %w", err)
 	}
 	if err != nil {
@@ -170,11 +163,8 @@ const dirOption = "dir"
 // removes.
 func onDisk(f targetFlags, provider target.Provider, options map[string]string) error {
 	if !slices.ContainsFunc(provider.Options(), func(o target.Option) bool { return o.Name == dirOption }) {
-		return exit.Usagef(
-			"leave it out, or use --target local",
-			"--disk: target %s has no disks on this machine",
-			provider.Name(),
-		)
+		return exit.Usagef("leave it out, or use --target local", "--disk: target %s has no disks on this machine",
+			provider.Name())
 	}
 	if options[dirOption] != "" {
 		return exit.Usagef("give one of them", "--disk and --target-opt %s both say where the disks lie", dirOption)
@@ -215,10 +205,8 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		}
 	}
 	if src.made { // the file itself was checked, and at its own places
-		diagnostics = slices.DeleteFunc(
-			diagnostics,
-			func(d scenario.Diagnostic) bool { return d.Severity != scenario.Error },
-		)
+		diagnostics = slices.DeleteFunc(diagnostics,
+			func(d scenario.Diagnostic) bool { return d.Severity != scenario.Error })
 	}
 	for i := range diagnostics {
 		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {

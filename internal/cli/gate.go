@@ -36,12 +36,8 @@ func (g *gate) register(c *cobra.Command, unless ...string) {
 func (g gate) check(phase string) error {
 	for _, v := range g.failOn {
 		if v != failWorse && v != failInconclusive && v != "none" {
-			return exit.Usagef(
-				"as in --fail-on worse,inconclusive",
-				"%s: --fail-on: %q is none of worse, inconclusive, none",
-				phase,
-				v,
-			)
+			return exit.Usagef("as in --fail-on worse,inconclusive",
+				"%s: --fail-on: %q is none of worse, inconclusive, none", phase, v)
 		}
 	}
 	return nil
@@ -89,11 +85,8 @@ func (g gate) failed(phase string, d *compare.Document) error {
 			hint = advice
 		}
 	}
-	add(
-		"inconclusive",
-		"neither worse nor the same within %g %%, inconclusive",
-		"more repeats of each side, in mixed order, narrow the intervals",
-	)
+	add("inconclusive", "neither worse nor the same within %g %%, inconclusive",
+		"more repeats of each side, in mixed order, narrow the intervals")
 	add("worse", "worse by more than %g %%", "")
 	add("moved, and which way is good is not known", "moved by more than %g %%, and which way is good is not known",
 		"say which way is good: --better NAME=lower, of files when the baseline is set")

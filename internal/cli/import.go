@@ -191,12 +191,8 @@ func (a *app) importTo(
 		}
 	}
 	if len(objections) > 0 {
-		return nil, exit.Errorf(
-			exit.Failed,
-			"plimsoll import --list says what can be read",
-			"%w",
-			errors.Join(objections...),
-		)
+		return nil, exit.Errorf(exit.Failed, "plimsoll import --list says what can be read", "%w",
+			errors.Join(objections...))
 	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -207,13 +203,9 @@ func (a *app) importTo(
 	case errors.As(err, &there) && phase != "import":
 		return result.Open(there.Dir)
 	case errors.As(err, &there):
-		return nil, exit.Errorf(
-			exit.Failed,
-			"plimsoll report "+there.RunID+" shows it; plimsoll runs rm "+there.RunID+" removes it",
-			"%s: %w",
-			phase,
-			err,
-		)
+		return nil, exit.Errorf(exit.Failed,
+			"plimsoll report "+there.RunID+" shows it; plimsoll runs rm "+there.RunID+" removes it", "%s: %w", phase,
+			err)
 	case err != nil:
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
@@ -376,23 +368,11 @@ func readTable(phase, label string, in io.Reader) (*table.Table, error) {
 	case !known:
 		return table.Read(b)
 	case advice != "":
-		return nil, exit.Errorf(
-			exit.Failed,
-			advice,
-			"%s: %s: it is output of a tool (%s) that is no table",
-			phase,
-			label,
-			name,
-		)
+		return nil, exit.Errorf(exit.Failed, advice, "%s: %s: it is output of a tool (%s) that is no table", phase,
+			label, name)
 	case !host:
-		return nil, exit.Errorf(
-			exit.Failed,
-			"save it to a file and give that",
-			"%s: %s: it is output of %s, which stands for a run",
-			phase,
-			label,
-			name,
-		)
+		return nil, exit.Errorf(exit.Failed, "save it to a file and give that",
+			"%s: %s: it is output of %s, which stands for a run", phase, label, name)
 	}
 	const most = 256 << 20
 	data, err := io.ReadAll(io.LimitReader(b, most+1))

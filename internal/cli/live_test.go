@@ -85,7 +85,8 @@ func TestReportOfALiveRun(t *testing.T) {
 			"| Throughput of the workloads |", "- Name: **live**"}},
 		{[]string{"report", "live"}, []string{"This run is still going on", "Throughput of the workloads</h"}},
 		{[]string{"report", "live", "--again", "-o", "json"}, []string{`"unfinished":"This run is still going on`}},
-		{[]string{"runs", "show", "live"}, []string{"This run is still going on", "collection: pending", "(executing)"}},
+		{[]string{"runs", "show", "live"}, []string{"This run is still going on",
+			"collection: pending", "(executing)"}},
 		{[]string{"runs"}, []string{"executing"}},
 	} {
 		a, out, errs := quiet(t)

@@ -27,12 +27,8 @@ type ownFlags struct {
 
 func (f *ownFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringArrayVar(
-		&f.sweeps,
-		"sweep",
-		nil,
-		"of a job file: run it with each `OPTION=VALUE,VALUE,...`; repeatable",
-	)
+	flags.StringArrayVar(&f.sweeps, "sweep", nil,
+		"of a job file: run it with each `OPTION=VALUE,VALUE,...`; repeatable")
 	flags.IntVar(&f.repeats, "repeat", 0, "of a job file: `number` of runs of every combination")
 	flags.StringVar(&f.runtime, "runtime", "", "of a job file: let its jobs run this `time` instead of their own")
 	flags.StringVar(&f.size, "job-size", "", "of a job file: `size` of jobs that say none")

@@ -72,11 +72,8 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
-			visible.Fprintf(
-				a.err,
-				"serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
-				at,
-			)
+			visible.Fprintf(a.err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
+				at)
 		},
 	}
 	if err := s.Check(); err != nil {

@@ -46,10 +46,8 @@ func TestServe(t *testing.T) {
 	if err := os.WriteFile(file, []byte("open sesame\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := result.Create(
-		root,
-		result.Manifest{RunID: "20260301-100000-a-0001", Scenario: result.ScenarioInfo{Name: "a"}},
-	)
+	folder, err := result.Create(root,
+		result.Manifest{RunID: "20260301-100000-a-0001", Scenario: result.ScenarioInfo{Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -224,13 +224,8 @@ func (v settled) text(a *app) {
 			visible.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period, v.seconds(0, int(*v.Period+0.5)))
 		}
 		if v.Within.Valid() {
-			visible.Fprintf(
-				a.out,
-				"; drift across it %+.1f %% (90 %%: %+.1f to %+.1f)\n",
-				100*deref(v.Drift),
-				100*v.Within.Low,
-				100*v.Within.High,
-			)
+			visible.Fprintf(a.out, "; drift across it %+.1f %% (90 %%: %+.1f to %+.1f)\n", 100*deref(v.Drift),
+				100*v.Within.Low, 100*v.Within.High)
 		} else {
 			visible.Fprintf(a.out, "; too few periods to judge a drift\n")
 		}

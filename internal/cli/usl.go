@@ -399,14 +399,8 @@ func (d scalability) text(w io.Writer) error {
 		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval,
 			m.Peak.ThroughputInterval)
 	}
-	visible.Fprintf(
-		w,
-		"errors taken as %s; residual standard error %s, %d degrees of freedom, R² %.4f\n\n",
-		m.Errors.Words(),
-		residual(m),
-		m.DegreesOfFreedom,
-		m.RSquared,
-	)
+	visible.Fprintf(w, "errors taken as %s; residual standard error %s, %d degrees of freedom, R² %.4f\n\n",
+		m.Errors.Words(), residual(m), m.DegreesOfFreedom, m.RSquared)
 	laws := terminal.Table{
 		Head:  []string{"LAW", "P", "GAMMA", "ALPHA", "BETA"},
 		Right: []bool{false, true, true, true, true},
@@ -416,21 +410,14 @@ func (d scalability) text(w io.Writer) error {
 		if l.Law == usl.Universal {
 			p = "-"
 		}
-		laws.Add(
-			string(l.Law),
-			p,
-			fmt.Sprintf("%.6g", l.Gamma),
-			fmt.Sprintf("%.6g", l.Alpha),
-			fmt.Sprintf("%.6g", l.Beta),
-		)
+		laws.Add(string(l.Law), p, fmt.Sprintf("%.6g", l.Gamma), fmt.Sprintf("%.6g", l.Alpha),
+			fmt.Sprintf("%.6g", l.Beta))
 	}
 	if err := laws.Write(w); err != nil {
 		return err
 	}
-	visible.Fprintf(
-		w,
-		"P: chance that the universal law is so much closer if this one holds; below 0.05 it is ruled out\n\n",
-	)
+	visible.Fprintf(w,
+		"P: chance that the universal law is so much closer if this one holds; below 0.05 it is ruled out\n\n")
 	if err := d.points().Write(w); err != nil {
 		return err
 	}
@@ -477,18 +464,9 @@ func (d scalability) points() *terminal.Table {
 		if out := d.Model.Outlier; out != nil && out.Index == i {
 			note = "strays from the others"
 		}
-		t.Add(
-			fmt.Sprintf("%g", p.Concurrency),
-			fmt.Sprintf("%.6g", p.Throughput),
-			fmt.Sprintf("%.6g", d.Model.At(p.Concurrency)),
-			share(
-				d.Model.Efficiency(p.Concurrency, p.Throughput),
-			),
-			share(o.Ideal),
-			share(o.Contention),
-			share(o.Coherency),
-			note,
-		)
+		t.Add(fmt.Sprintf("%g", p.Concurrency), fmt.Sprintf("%.6g", p.Throughput),
+			fmt.Sprintf("%.6g", d.Model.At(p.Concurrency)), share(d.Model.Efficiency(p.Concurrency, p.Throughput)),
+			share(o.Ideal), share(o.Contention), share(o.Coherency), note)
 	}
 	return t
 }

@@ -318,10 +318,8 @@ func TestShortSingleRunsTellGrossChangesOnly(t *testing.T) {
 			if strings.Contains(m.Name, "p99.9") || m.Result {
 				continue // two operations lie beyond it
 			}
-			said := slices.ContainsFunc(
-				m.Warnings,
-				func(w string) bool { return strings.Contains(w, "Not certain: how much") },
-			)
+			said := slices.ContainsFunc(m.Warnings,
+				func(w string) bool { return strings.Contains(w, "Not certain: how much") })
 			if m.Verdict != want || m.Interval.Valid() || said != (want != compare.Inconclusive) {
 				t.Errorf("×%g: %s: %s, want %s, %+v, %q", factor, m.Name, m.Verdict, want, m.Interval, m.Warnings)
 			}

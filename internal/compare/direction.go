@@ -81,8 +81,7 @@ var (
 
 	percentileWord = regexp.MustCompile(`^p\d{1,2}([.]?\d+)?$|^(\d+(st|nd|rd|th))$|^percentile$|^median$`)
 	perSecond      = regexp.MustCompile(
-		`(?i)(/ ?s|/ ?sec|/ ?second|/ ?min|per[_ ]second|per[_ ]sec|per[_ ]minute|mbps|gbps)\b`,
-	)
+		`(?i)(/ ?s|/ ?sec|/ ?second|/ ?min|per[_ ]second|per[_ ]sec|per[_ ]minute|mbps|gbps)\b`)
 	bitsOrBytes  = regexp.MustCompile(`(?i)\b([kmgt]i?)?(b|bytes?|bits?)( ?/ ?|ps\b)`)
 	betweenWords = regexp.MustCompile(`[^a-z0-9.µ/]+`)
 	unitAtEnd    = regexp.MustCompile(`[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$`)

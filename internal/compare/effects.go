@@ -517,11 +517,8 @@ func (x *Experiment) conclude(d Design) {
 	}
 	x.Mind = mind(runsOf(d.Made))
 	if len(d.Factors) == 0 {
-		x.Sentence = fmt.Sprintf(
-			"%d of %d runs measured, all alike: the intervals say what another run would give.",
-			x.Measured,
-			x.Planned,
-		)
+		x.Sentence = fmt.Sprintf("%d of %d runs measured, all alike: the intervals say what another run would give.",
+			x.Measured, x.Planned)
 	} else {
 		x.Sentence = fmt.Sprintf("%d of %d runs measured, in %d combinations; %d effects: %d above %.3g %%, %d not, %d inconclusive.",
 			x.Measured, x.Planned, len(x.Cells), len(x.Effects), matters, x.Threshold*100, decided-matters,
@@ -545,8 +542,7 @@ func (x *Experiment) conclude(d Design) {
 	switch {
 	case d.Repeats < 2 && len(d.Factors) > 0:
 		say(
-			"Every combination ran once, so the variation between repeats is not known. Effects are judged by how alike they are over the levels of the other factors.",
-		)
+			"Every combination ran once, so the variation between repeats is not known. Effects are judged by how alike they are over the levels of the other factors.")
 	case d.Repeats < 4:
 		say("With %d repeats intervals are wide; each further repeat narrows them.", d.Repeats)
 	}

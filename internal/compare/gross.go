@@ -49,11 +49,8 @@ func (m *Measure) gross() {
 		why = "there is no interval"
 	}
 	m.warn(
-		fmt.Sprintf(
-			"certain: the candidate measured %s. Not certain: how much of that another pair would show; %s",
-			what,
-			why,
-		),
+		fmt.Sprintf("certain: the candidate measured %s. Not certain: how much of that another pair would show; %s",
+			what, why),
 	)
 }
 

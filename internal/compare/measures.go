@@ -133,14 +133,8 @@ func (p pairing) operation(name string, declared result.Operation, b, c load) []
 	add := func(what, unit string, direction effect.Direction, bv, cv []float64,
 		part func(result.Workload, Run) ratioSeries) {
 		m := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: what, Unit: unit, Direction: string(direction)}
-		p.values(
-			&m,
-			bv,
-			cv,
-			b.runs,
-			c.runs,
-			func() ([]ratioSeries, []ratioSeries) { return seriesOf(b, part), seriesOf(c, part) },
-		)
+		p.values(&m, bv, cv, b.runs, c.runs,
+			func() ([]ratioSeries, []ratioSeries) { return seriesOf(b, part), seriesOf(c, part) })
 		out = append(out, m)
 	}
 	rate := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, op, result.Rate) }

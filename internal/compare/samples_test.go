@@ -74,8 +74,7 @@ func TestZeroAndBelow(t *testing.T) {
 		}
 		d, err := compare.OfSamples(
 			[]compare.Samples{{Name: "a", Columns: column(c.base)}, {Name: "b", Columns: column(c.candidate)}},
-			compare.Options{},
-		)
+			compare.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,15 +82,8 @@ func TestZeroAndBelow(t *testing.T) {
 		sameChange := (m.Change == nil) == (c.change == nil) &&
 			(c.change == nil || math.Abs(*m.Change-*c.change) < 0.02)
 		if m.Verdict != c.verdict || m.Absolute != c.absolute && m.Interval.Valid() || !sameChange {
-			t.Errorf(
-				"%s: %s, absolute %v, change %v, %v %v",
-				name,
-				m.Verdict,
-				m.Absolute,
-				m.Change,
-				m.Interval,
-				m.Warnings,
-			)
+			t.Errorf("%s: %s, absolute %v, change %v, %v %v", name, m.Verdict, m.Absolute, m.Change, m.Interval,
+				m.Warnings)
 		}
 	}
 }

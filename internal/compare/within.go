@@ -186,9 +186,7 @@ func seriesOf(l load, part func(result.Workload, Run) ratioSeries) (runs []ratio
 func shortFor(points int, worth float64) string {
 	return fmt.Sprintf(
 		"the run is short for its own dependence: its %d points in time are worth %.2g independent ones, so the interval may be too narrow",
-		points,
-		worth,
-	)
+		points, worth)
 }
 
 // difference is the change of one run against another with an interval on the logarithm: Student's t on the two

@@ -173,11 +173,8 @@ func TestWhatWouldBreakThePage(t *testing.T) {
 }
 
 func TestNoDataIsNoFailure(t *testing.T) {
-	page, failed := text(
-		t,
-		exporterOf(t, collector(func(context.Context, Emit) error { return fmt.Errorf("here: %w", ErrNoData) })),
-		Text,
-	)
+	page, failed := text(t,
+		exporterOf(t, collector(func(context.Context, Emit) error { return fmt.Errorf("here: %w", ErrNoData) })), Text)
 	if !strings.Contains(page, `collector_success{collector="things"} 1`) || strings.Contains(page, "last_error") ||
 		failed != nil {
 		t.Error(page, failed)
@@ -331,14 +328,8 @@ func TestServer(t *testing.T) {
 			t.Errorf("content type %q", kind)
 		}
 	}
-	_, body, header := get(
-		t,
-		url+"/metrics",
-		"Authorization",
-		"Bearer open sesame",
-		"Accept",
-		"application/openmetrics-text; version=1.0.0",
-	)
+	_, body, header := get(t, url+"/metrics", "Authorization", "Bearer open sesame", "Accept",
+		"application/openmetrics-text; version=1.0.0")
 	if header.Get("Content-Type") != OpenMetrics || !strings.HasSuffix(body, "# EOF\n") {
 		t.Error(header, body)
 	}

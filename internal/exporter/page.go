@@ -72,10 +72,8 @@ func New(version string, collectors ...Collector) (*Exporter, error) {
 		}
 		for name := range fs {
 			if other, taken := seen[name]; taken || own[name] != nil {
-				objections = append(
-					objections,
-					fmt.Errorf("collector %q: family %q belongs to %q", d.Name, name, cmp.Or(other, "the page itself")),
-				)
+				objections = append(objections,
+					fmt.Errorf("collector %q: family %q belongs to %q", d.Name, name, cmp.Or(other, "the page itself")))
 			}
 			seen[name] = d.Name
 		}

@@ -63,10 +63,7 @@ func (x *Exporter) handler(stopping *atomic.Bool) http.Handler {
 // page answers one request for metrics.
 func (x *Exporter) page(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	if v, err := strconv.ParseFloat(
-		r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"),
-		64,
-	); err == nil && v > 0 &&
+	if v, err := strconv.ParseFloat(r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64); err == nil && v > 0 &&
 		v < 3600 {
 		d := time.Duration(v * float64(time.Second))
 		limited, cancel := context.WithTimeout(ctx, max(d-margin, d/2))

@@ -172,22 +172,16 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 		}
 	}
 	if kind != kindIOPS && kind != kindBW {
-		d.Notes = append(
-			d.Notes,
-			"latencies are taken as nanoseconds, as fio 3 writes them; fio 2 wrote microseconds, and no log says which",
-		)
+		d.Notes = append(d.Notes,
+			"latencies are taken as nanoseconds, as fio 3 writes them; fio 2 wrote microseconds, and no log says which")
 	}
 	if averaged && kind != kindIOPS && kind != kindBW {
-		d.Notes = append(
-			d.Notes,
-			"over a phase its means are weighted by time, not by operations, whose number it does not hold",
-		)
+		d.Notes = append(d.Notes,
+			"over a phase its means are weighted by time, not by operations, whose number it does not hold")
 	}
 	if averaged {
-		d.Notes = append(
-			d.Notes,
-			"values are averages over the log's interval (log_avg_msec), or its maxima with log_max_value; the log does not say which",
-		)
+		d.Notes = append(d.Notes,
+			"values are averages over the log's interval (log_avg_msec), or its maxima with log_max_value; the log does not say which")
 		if kind != kindIOPS && kind != kindBW {
 			d.Unseen = append(d.Unseen, "percentiles of latency: averages of intervals have none")
 		}

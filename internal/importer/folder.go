@@ -86,10 +86,8 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	m.Measured = result.Verdict{State: "yes", Reason: "by " + tools + ", imported"}
 	m.Cleaned = result.Verdict{State: "yes", Reason: "nothing was made"}
 	for _, i := range distinct(m.Imported) {
-		m.Notes = append(
-			m.Notes,
-			fmt.Sprintf("%s: %d bytes, sha256 %s, read as %s, dated by %s", i.File, i.Bytes, i.SHA256, i.As, i.Dated),
-		)
+		m.Notes = append(m.Notes,
+			fmt.Sprintf("%s: %d bytes, sha256 %s, read as %s, dated by %s", i.File, i.Bytes, i.SHA256, i.As, i.Dated))
 	}
 	m.Notes = append(m.Notes, told(m.Imported, "", notesOf)...)
 	m.Notes = append(m.Notes, told(m.Imported, "not looked at: ", unseenOf)...)

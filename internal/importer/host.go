@@ -34,14 +34,12 @@ var (
 	sysstatHead = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)?Linux \S+ \([^)]*\)\s`)
 	iostatHead  = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)?(?:avg-cpu: |Device:? +(?:tps|rrqm/s|r/s))`)
 	sarHead     = regexp.MustCompile(
-		`(?m)^\d\d:\d\d:\d\d(?: [AP]M)? +(?:[A-Za-z%][\w/%.-]*)(?: +[\w/%.-]*[A-Za-z%][\w/%.-]*)+ *$`,
-	)
+		`(?m)^\d\d:\d\d:\d\d(?: [AP]M)? +(?:[A-Za-z%][\w/%.-]*)(?: +[\w/%.-]*[A-Za-z%][\w/%.-]*)+ *$`)
 	vmstatHead = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)? *r +b +swpd +free `)
 	sadfHead   = regexp.MustCompile(`(?m)^# hostname;interval;timestamp;`)
 	// stamped is a line in front of which another program (ts, awk) has put the time.
 	stamped = regexp.MustCompile(
-		`^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)(?:\t| (?: |\S))`,
-	)
+		`^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)(?:\t| (?: |\S))`)
 )
 
 func hostReaders() []reader {
@@ -295,13 +293,8 @@ func (p *hostParser) sar(text string) error {
 	if len(cells) != len(p.names) || p.date.IsZero() {
 		return nil
 	}
-	of := time.Duration(
-		clock.Hour(),
-	)*time.Hour + time.Duration(
-		clock.Minute(),
-	)*time.Minute + time.Duration(
-		clock.Second(),
-	)*time.Second
+	of := time.Duration(clock.Hour())*time.Hour + time.Duration(
+		clock.Minute())*time.Minute + time.Duration(clock.Second())*time.Second
 	if of < p.day-12*time.Hour { // past midnight
 		p.date = p.date.AddDate(0, 0, 1)
 	}
@@ -491,10 +484,8 @@ func prepareHost(d *Reading, g *given, tool string) error {
 	f := format{Reader: tool}
 	if timeless > 0 {
 		f.Seconds = g.interval.Seconds()
-		d.Notes = append(
-			d.Notes,
-			fmt.Sprintf("its samples have no time; they are taken to be %v apart, as was said", g.interval),
-		)
+		d.Notes = append(d.Notes,
+			fmt.Sprintf("its samples have no time; they are taken to be %v apart, as was said", g.interval))
 	}
 	d.Declared.Format = f.json()
 	if idle > 0 {
@@ -570,8 +561,7 @@ func parseHost(f format, d workload.Declared, r io.Reader, sink workload.Sink) e
 	}
 	if back > 0 {
 		sink.Warn(
-			fmt.Sprintf("%s output: samples without a time, or whose time goes back, are left out: %d", f.Reader, back),
-		)
+			fmt.Sprintf("%s output: samples without a time, or whose time goes back, are left out: %d", f.Reader, back))
 	}
 	return err
 }

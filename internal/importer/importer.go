@@ -43,17 +43,8 @@ type reader struct {
 
 // readers are all there are; the first that recognises a file reads it.
 func readers() []reader {
-	return slices.Concat(
-		fioReaders(),
-		sysbenchReaders(),
-		pgbenchReaders(),
-		hostReaders(),
-		diskReaders(),
-		vdbenchReaders(),
-		hammerReaders(),
-		elbenchoReaders(),
-		refusedReaders(),
-	)
+	return slices.Concat(fioReaders(), sysbenchReaders(), pgbenchReaders(), hostReaders(), diskReaders(),
+		vdbenchReaders(), hammerReaders(), elbenchoReaders(), refusedReaders())
 }
 
 // given is a file while it is looked at.
@@ -238,10 +229,8 @@ func (d *Reading) date(g *given) error {
 	}
 	told := slices.ContainsFunc(d.Unseen, func(u string) bool { return strings.HasPrefix(u, "percentiles") })
 	if !p.histograms && !told && !d.Host && len(d.Declared.Operations) > 0 {
-		d.Unseen = append(
-			d.Unseen,
-			"percentiles of latency but those that the tool printed: the file holds no histogram",
-		)
+		d.Unseen = append(d.Unseen,
+			"percentiles of latency but those that the tool printed: the file holds no histogram")
 	}
 	if !p.first.IsZero() {
 		d.Start, d.End, d.Dated = p.first.Add(-p.firstElapsed), p.last, cmpOr(d.Dated, ownClock)

@@ -72,14 +72,8 @@ func showOne(t testing.TB, name string, d *Reading, data []byte) string {
 	t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s; workload %q, engine %s, %s\n", d.As, d.Tool, d.Workload, d.Engine, d.Latency)
-	fmt.Fprintf(
-		&b,
-		"%s to %s (%s), %d reports\n",
-		d.Start.Format(time.RFC3339Nano),
-		d.End.Format(time.RFC3339Nano),
-		d.Dated,
-		d.Reports,
-	)
+	fmt.Fprintf(&b, "%s to %s (%s), %d reports\n", d.Start.Format(time.RFC3339Nano), d.End.Format(time.RFC3339Nano),
+		d.Dated, d.Reports)
 	for _, n := range d.Notes {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}
@@ -156,15 +150,8 @@ func TestOutputs(t *testing.T) {
 			continue
 		}
 		for _, d := range readings {
-			whole, pieces := parse(
-				t,
-				d,
-				bytes.NewReader(data),
-			), parse(
-				t,
-				d,
-				iotest.HalfReader(iotest.OneByteReader(bytes.NewReader(data))),
-			)
+			whole, pieces := parse(t, d, bytes.NewReader(data)), parse(t, d,
+				iotest.HalfReader(iotest.OneByteReader(bytes.NewReader(data))))
 			if diff := cmp.Diff(whole.Reports, pieces.Reports, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("%s in pieces:\n%s", f, diff)
 			}

@@ -19,8 +19,7 @@ const pgbenchLog = "pgbench-log"
 var (
 	pgbenchHead = regexp.MustCompile(`(?m)^pgbench \(([\w.]+)`)
 	pgbenchAny  = regexp.MustCompile(
-		`(?m)^(number of transactions actually processed: \d|progress: [\d.]+ s, [\d.]+ tps, lat )`,
-	)
+		`(?m)^(number of transactions actually processed: \d|progress: [\d.]+ s, [\d.]+ tps, lat )`)
 	pgbenchRate     = regexp.MustCompile(`(?m)^(?:rate limit schedule lag|progress: .*\blag [\d.]+ ms)`)
 	pgbenchEpoch    = regexp.MustCompile(`(?m)^progress: \d{10}\.\d+ s, `)
 	pgbenchDuration = regexp.MustCompile(`(?m)^duration: (\d+) s`)
@@ -28,8 +27,7 @@ var (
 	pgbenchTPS      = regexp.MustCompile(`(?m)^tps = ([\d.]+) \((?:excluding|without)`)
 	pgbenchCount    = regexp.MustCompile(`(?m)^number of transactions actually processed: (\d+)`)
 	pgbenchLogLine  = regexp.MustCompile(
-		`^\d{1,6} \d{1,12} (\d{1,12}|skipped|failed|serialization|deadlock) \d{1,4} (\d{9,10}) \d{1,6}( -?\d+)*\s*$`,
-	)
+		`^\d{1,6} \d{1,12} (\d{1,12}|skipped|failed|serialization|deadlock) \d{1,4} (\d{9,10}) \d{1,6}( -?\d+)*\s*$`)
 	pgbenchSum = regexp.MustCompile(`^\d{10} \d+ \d+ \d+ \d+ \d+( \d+)*\s*$`)
 )
 
@@ -88,8 +86,7 @@ func preparePgbench(d *Reading, g *given) error {
 	}
 	if pgbenchEpoch.Match(g.head) {
 		return errors.New(
-			"its progress lines have times of day (--progress-timestamp), which are not read: leave that option out",
-		)
+			"its progress lines have times of day (--progress-timestamp), which are not read: leave that option out")
 	}
 	values := map[string]string{"Latency": "service time", "Mean": ""}
 	if pgbenchRate.Match(g.head) {
@@ -117,10 +114,8 @@ func preparePgbenchLog(d *Reading, g *given) error {
 	if pgbenchSum.Match(line) && !pgbenchLogLine.Match(line) {
 		d.Declared.Format = format{Reader: pgbenchLog, Kind: "aggregated"}.json()
 		d.Latency = "service time"
-		d.Notes = append(
-			d.Notes,
-			"an aggregated log: each interval gives the number of transactions and the sum of their times. With --rate, times are response times, which such a log does not say",
-		)
+		d.Notes = append(d.Notes,
+			"an aggregated log: each interval gives the number of transactions and the sum of their times. With --rate, times are response times, which such a log does not say")
 		return nil
 	}
 	if !pgbenchLogLine.Match(line) {
@@ -130,15 +125,11 @@ func preparePgbenchLog(d *Reading, g *given) error {
 	switch {
 	case fields > 7 || fields == 7 && seventh(g.head) > mostRetries:
 		d.Latency = "response time"
-		d.Notes = append(
-			d.Notes,
-			"its seventh column is the lag behind the schedule of --rate: times count from when a transaction was due",
-		)
+		d.Notes = append(d.Notes,
+			"its seventh column is the lag behind the schedule of --rate: times count from when a transaction was due")
 	case fields == 7:
-		d.Notes = append(
-			d.Notes,
-			"its seventh column is taken as the retries of --max-tries; with --rate it would be the lag, and times would be response times",
-		)
+		d.Notes = append(d.Notes,
+			"its seventh column is taken as the retries of --max-tries; with --rate it would be the lag, and times would be response times")
 	}
 	return nil
 }

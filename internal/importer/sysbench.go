@@ -173,10 +173,8 @@ func prepareSysbench(d *Reading, g *given) error {
 		d.Workload = "sysbench fileio"
 		values["Time"] = found(sysbenchTime, g.head) // its summary holds rates, which give counts with it
 		if values["PerMiB"] = perMiB(found(sysbenchBlock, g.head)); values["PerMiB"] == "0" {
-			d.Notes = append(
-				d.Notes,
-				"it does not say its block size, so its reads and writes are not counted, only their bytes",
-			)
+			d.Notes = append(d.Notes,
+				"it does not say its block size, so its reads and writes are not counted, only their bytes")
 		}
 		return d.declare(sysbenchFileLayout, values)
 	case sysbenchMem.Match(g.head):

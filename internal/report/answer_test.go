@@ -18,11 +18,8 @@ import (
 func TestRanked(t *testing.T) {
 	t.Parallel()
 	in := []result.Finding{
-		finding(
-			"cache",
-			result.Notice,
-			"N.",
-		), finding("errors", result.Caution, "C."), finding("windows", result.Fine, "Same."),
+		finding("cache", result.Notice,
+			"N."), finding("errors", result.Caution, "C."), finding("windows", result.Fine, "Same."),
 		harm(finding("windows", result.Notice, "Little."), 0.8),
 		harm(finding("windows", result.Notice, "86 %."), 1/0.14),
 		finding("recovery", result.Notice, "Back."), finding("clock", result.Blocker, "Bad."),

@@ -125,26 +125,17 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 	table := Latency{Workload: name, Kind: latencyKind(w), Error: hist.RelativeError, Windows: []WindowTotals{whole}}
 	if part := w.Part(); part != "" {
 		from := w.End.Sub(w.Start).Seconds()
-		table.Note = fmt.Sprintf(
-			"%s: figures are of the %s %s, out of %s from its first start to its last end.",
-			name,
-			duration(length),
-			part,
-			duration(from),
-		)
+		table.Note = fmt.Sprintf("%s: figures are of the %s %s, out of %s from its first start to its last end.", name,
+			duration(length), part, duration(from))
 		if w.Staggered {
-			table.Windows = append(
-				table.Windows,
-				totalsOf(w, "from first start to last end", w.Start, from, w.Ops, w.Values),
-			)
+			table.Windows = append(table.Windows,
+				totalsOf(w, "from first start to last end", w.Start, from, w.Ops, w.Values))
 		}
 	}
 	if w.Apart {
 		table.Note = strings.TrimSpace(
 			table.Note + fmt.Sprintf(
-				" The VMs of %s never all ran at the same time: figures are of a changing number of them.",
-				name,
-			),
+				" The VMs of %s never all ran at the same time: figures are of a changing number of them.", name),
 		)
 	}
 	for _, win := range w.Windows {

@@ -237,10 +237,8 @@ func compareGrids(d *compare.Document) []grid {
 // with one operation like one with a million, and would stand beside the mean over operations as another number of the
 // same name. JSON has them.
 func meansOverTime(d *compare.Document) []compare.Measure {
-	return slices.DeleteFunc(
-		slices.Clone(d.Series),
-		func(m compare.Measure) bool { return m.Unit == "us" || m.Unit == "s" },
-	)
+	return slices.DeleteFunc(slices.Clone(d.Series),
+		func(m compare.Measure) bool { return m.Unit == "us" || m.Unit == "s" })
 }
 
 func factWeight(f compare.Fact) string {

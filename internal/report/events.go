@@ -36,10 +36,8 @@ var digits = regexp.MustCompile(`\d+`)
 func eventsOf(marks []result.Mark, origin time.Time, length float64) []eventView {
 	near := time.Duration(max(apart*length, 1) * float64(time.Second))
 	var out []eventView
-	sorted := slices.SortedStableFunc(
-		slices.Values(marks),
-		func(a, b result.Mark) int { return a.Time.Compare(b.Time) },
-	)
+	sorted := slices.SortedStableFunc(slices.Values(marks),
+		func(a, b result.Mark) int { return a.Time.Compare(b.Time) })
 	like := map[string]int{} // by event and text without its numbers
 	first := map[string]string{}
 	var keys []string

@@ -51,13 +51,10 @@ func (doc *Document) Figures() []Figure {
 					Operation: r.Op,
 					Rate:      quantity(r.OpsPerSecond, r.Unit),
 					Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
-					Mean: optional(
-						r.Mean,
-						"s",
-					),
-					P50:  optional(r.P50, "s"),
-					P99:  optional(r.P99, "s"),
-					P999: optional(r.P999, "s"),
+					Mean:      optional(r.Mean, "s"),
+					P50:       optional(r.P50, "s"),
+					P99:       optional(r.P99, "s"),
+					P999:      optional(r.P999, "s"),
 				},
 			)
 		}

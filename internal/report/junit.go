@@ -48,14 +48,8 @@ func CompareJUnit(w io.Writer, d *compare.Document, fails func(compare.Measure) 
 			Class: strings.TrimSpace(cmp.Or(m.Workload, "columns") + " " + m.Cell),
 			Name:  fullName(m, several),
 		}
-		text := fmt.Sprintf(
-			"%s: from %s to %s, change %s, interval %s",
-			verdictText(m, d.Threshold),
-			quantity(m.Baseline.Value, m.Unit),
-			quantity(m.Candidate.Value, m.Unit),
-			changeText(m),
-			compareInterval(m),
-		)
+		text := fmt.Sprintf("%s: from %s to %s, change %s, interval %s", verdictText(m, d.Threshold),
+			quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), changeText(m), compareInterval(m))
 		switch why := fails(m); {
 		case why != "":
 			c.Failure = &junitMessage{text}

@@ -221,26 +221,14 @@ func TestPercentilesAreMerged(t *testing.T) {
 	a.Merge(b)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := result.Workload{Operations: result.BlockOperations()}
-	got := totalsOf(
-		w,
-		"w",
-		at,
-		10,
-		[]result.OpTotals{{Op: "read", Count: 10_000, Bytes: 40_960_000, Seconds: a.Sum() / 1e9, Hist: a}},
-		nil,
-	)
+	got := totalsOf(w, "w", at, 10,
+		[]result.OpTotals{{Op: "read", Count: 10_000, Bytes: 40_960_000, Seconds: a.Sum() / 1e9, Hist: a}}, nil)
 	if r := got.Rows[0]; *r.P99 > 101e-6 || *r.P999 < 49e-3 || r.OpsPerSecond != 1000 ||
 		*r.BytesPerSecond != 4_096_000 {
 		t.Errorf("%+v: p99 %g, p99.9 %g", r, *r.P99, *r.P999)
 	}
-	few := totalsOf(
-		w,
-		"w",
-		at,
-		1,
-		[]result.OpTotals{{Op: "read", Count: 50, Hist: reporttest.Lognormal(50, 1e6, 0.3)}},
-		nil,
-	)
+	few := totalsOf(w, "w", at, 1, []result.OpTotals{{Op: "read", Count: 50, Hist: reporttest.Lognormal(50, 1e6, 0.3)}},
+		nil)
 	if r := few.Rows[0]; r.P50 == nil || r.P99 != nil || r.P999 != nil {
 		t.Errorf("50 operations: %+v", r)
 	}

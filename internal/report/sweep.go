@@ -60,15 +60,8 @@ func bestSentence(b compare.Best, cells int, threshold float64) string {
 		b.QuickestRate > 0 {
 		text += fmt.Sprintf(
 			" The shortest %s, %s, has at most %s, at %s: the point above has ×%s the throughput at ×%s the time.",
-			timeName(
-				q.Name,
-			),
-			quantity(q.Value, "s"),
-			quantity(b.QuickestRate, b.Unit),
-			b.Quickest,
-			plain(b.Rate.Value/b.QuickestRate),
-			plain(b.Time.Value/q.Value),
-		)
+			timeName(q.Name), quantity(q.Value, "s"), quantity(b.QuickestRate, b.Unit), b.Quickest,
+			plain(b.Rate.Value/b.QuickestRate), plain(b.Time.Value/q.Value))
 	}
 	return text
 }
@@ -90,24 +83,14 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 		text += fmt.Sprintf("%s still rises at the last value, %s (%s over %s): its maximum was not reached.",
 			what, at(last), change(before, s.Steps[last].Rate.Value), at(last-1))
 	case s.FlatFrom == 0:
-		text += fmt.Sprintf(
-			"%s does not rise with %s: %[4]s at the smallest value, %[3]s.",
-			what,
-			s.Factor,
-			s.Steps[0].Level,
-			quantity(s.Steps[0].Rate.Value, s.Unit),
-		)
+		text += fmt.Sprintf("%s does not rise with %s: %[4]s at the smallest value, %[3]s.", what, s.Factor,
+			s.Steps[0].Level, quantity(s.Steps[0].Rate.Value, s.Unit))
 	default:
 		text += fmt.Sprintf("From %s on %s no longer rises by more than %s (at most %s%s)", at(s.FlatFrom), what,
 			wholePercent(threshold), percent(&s.Rise.Change), intervalOf(s.Rise))
 		if d := s.Slower; d != nil && d.Change > threshold {
-			text += fmt.Sprintf(
-				", while the mean %s grows to ×%s at %s%s",
-				s.Times,
-				plain(1+d.Change),
-				at(last),
-				timesInterval(d),
-			)
+			text += fmt.Sprintf(", while the mean %s grows to ×%s at %s%s", s.Times, plain(1+d.Change), at(last),
+				timesInterval(d))
 		}
 		text += "."
 		if !s.FlatSure {
@@ -123,21 +106,13 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 	case s.KneeAtEnd:
 		text += fmt.Sprintf(" Knee (most throughput for its latency) at %s or below.", at(s.Knee))
 	default:
-		text += fmt.Sprintf(
-			" Knee (most throughput for its latency) at %s, between %s and %s.",
-			at(s.Knee),
-			plain(s.KneeLow),
-			plain(s.KneeHigh),
-		)
+		text += fmt.Sprintf(" Knee (most throughput for its latency) at %s, between %s and %s.", at(s.Knee),
+			plain(s.KneeLow), plain(s.KneeHigh))
 	}
 	if s.Most > s.Knee {
 		knee, most := s.Steps[s.Knee], s.Steps[s.Most]
-		text += fmt.Sprintf(
-			" From there to %s: %s throughput for %s latency.",
-			at(s.Most),
-			change(knee.Rate.Value, most.Rate.Value),
-			change(knee.Time.Value, most.Time.Value),
-		)
+		text += fmt.Sprintf(" From there to %s: %s throughput for %s latency.", at(s.Most),
+			change(knee.Rate.Value, most.Rate.Value), change(knee.Time.Value, most.Time.Value))
 	}
 	return text
 }
@@ -220,12 +195,7 @@ func newOverlay(o compare.Overlay) *overlayView {
 	}
 	d := newDrawing(
 		fmt.Sprintf("%s of %d runs over their own time, up to %s", o.Title, len(o.Lines), quantity(highest, o.Unit)),
-		svgHeight,
-		0,
-		float64(longest)*o.Step,
-		0,
-		highest*1.06,
-	)
+		svgHeight, 0, float64(longest)*o.Step, 0, highest*1.06)
 	for _, t := range valueTicks(d.y0, d.y1, o.Unit) {
 		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(t), int(d.right))
 		d.text("t e", int(d.left)-8, d.y(t)+4, axisLabel(t, o.Unit))

@@ -341,8 +341,7 @@ func (v *view) place(c *chart, budget int) *chartView {
 			cv.Notes,
 			fmt.Sprintf(
 				"Values of one short peak, up to %s, lie above the axis, which is cut so that the rest can be told apart.",
-				quantity(high, c.Unit),
-			),
+				quantity(high, c.Unit)),
 		)
 	}
 	v.charts = append(v.charts, small)

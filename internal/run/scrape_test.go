@@ -95,8 +95,7 @@ func executeUntil(
 	}
 	root := t.TempDir()
 	place, err := local.Provider{}.New(
-		target.Config{Nodes: 2, Clock: clock.Real{}, Options: target.Options{"dir": root, "reserve": "1MiB"}},
-	)
+		target.Config{Nodes: 2, Clock: clock.Real{}, Options: target.Options{"dir": root, "reserve": "1MiB"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,10 +189,8 @@ func TestScraping(t *testing.T) {
 			pages = n
 			return fmt.Sprintf("good_total %d\n", n)
 		})),
-		on(
-			"hangs",
-			func(ctx context.Context) (io.ReadCloser, string, error) { <-ctx.Done(); return nil, "", ctx.Err() },
-		),
+		on("hangs",
+			func(ctx context.Context) (io.ReadCloser, string, error) { <-ctx.Done(); return nil, "", ctx.Err() }),
 		on("deaf", func(context.Context) (io.ReadCloser, string, error) {
 			<-release
 			return nil, "", io.EOF
@@ -219,12 +216,9 @@ func TestScraping(t *testing.T) {
 		},
 		on("good", text(func(int) string { t.Error("the same endpoint was scraped twice"); return "" })),
 	}
-	s, events := executeUntil(
-		t,
-		fmt.Sprintf(idleScenario, port),
+	s, events := executeUntil(t, fmt.Sprintf(idleScenario, port),
 		func(p target.Target) target.Target { return exporting{p, endpoints} },
-		func() bool { mu.Lock(); defer mu.Unlock(); return pages >= 6 },
-	)
+		func() bool { mu.Lock(); defer mu.Unlock(); return pages >= 6 })
 	close(release) // TestMain sees whether anything goes on
 
 	var told []string
@@ -279,10 +273,8 @@ func TestScraping(t *testing.T) {
 		return out
 	}
 	up := map[string]float64{"good": 1, "restarts": 1, "garbage": 1, "hangs": 0, "deaf": 0, "huge": 0, "panics": 0}
-	if d := cmp.Diff(
-		up,
-		read(`last_over_time(up{scenario_id="7",job="xray",instance="m",vm_group=""}[1h])`, "endpoint"),
-	); d != "" {
+	if d := cmp.Diff(up,
+		read(`last_over_time(up{scenario_id="7",job="xray",instance="m",vm_group=""}[1h])`, "endpoint")); d != "" {
 		t.Error(d)
 	}
 	vms := map[string]float64{"__curie_test_7_A_0000": 1, "__curie_test_7_A_0001": 1}
@@ -332,10 +324,7 @@ func TestScrapingOfThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := folder.Manifest()
-	if d := cmp.Diff(
-		&result.SharedCounters{Instance: "host", Endpoint: "host"},
-		m.SharedCounters,
-	); d != "" ||
+	if d := cmp.Diff(&result.SharedCounters{Instance: "host", Endpoint: "host"}, m.SharedCounters); d != "" ||
 		m.DiskCounters != result.CountersDerived {
 		t.Errorf("%s, disk counters %q", d, m.DiskCounters)
 	}

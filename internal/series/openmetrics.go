@@ -83,10 +83,8 @@ func (q Queries) OpenMetrics(
 func named(sets [][]*labels.Matcher, name string) [][]*labels.Matcher {
 	var out [][]*labels.Matcher
 	for _, set := range sets {
-		out = append(
-			out,
-			append(slices.Clip(slices.Clone(set)), labels.MustNewMatcher(labels.MatchEqual, MetricName, name)),
-		)
+		out = append(out,
+			append(slices.Clip(slices.Clone(set)), labels.MustNewMatcher(labels.MatchEqual, MetricName, name)))
 	}
 	return out
 }

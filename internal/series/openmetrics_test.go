@@ -92,9 +92,7 @@ ops_total{vm="a \"b\" \\ c"} 2 1700000001
 		t.Error(d, err)
 	}
 	if err := s.OpenMetrics(t.Context(), io.Discard, series.Selection{Match: []string{"{"}}, nothingKnown); !errors.Is(
-		err,
-		series.ErrBadQuery,
-	) {
+		err, series.ErrBadQuery) {
 		t.Error(err)
 	}
 	if err := s.OpenMetrics(t.Context(), full{}, series.Selection{}, nothingKnown); !errors.Is(err, errFull) {
@@ -207,10 +205,8 @@ func TestOpenMetricsHistograms(t *testing.T) {
 		h := &hist.Histogram{}
 		for i := range 3 {
 			for range rapid.IntRange(0, 20).Draw(rt, "values") {
-				h.Add(
-					uint64(rapid.Int64Range(0, 1e12).Draw(rt, "value")),
-					uint64(rapid.IntRange(1, 9).Draw(rt, "times")),
-				)
+				h.Add(uint64(rapid.Int64Range(0, 1e12).Draw(rt, "value")),
+					uint64(rapid.IntRange(1, 9).Draw(rt, "times")))
 			}
 			b := s.Batch()
 			b.Histogram("d_seconds", nil, at(float64(i)), h)

@@ -75,18 +75,11 @@ func checkSteps(start, end time.Time, step time.Duration) error {
 	case step <= 0:
 		return fmt.Errorf("query: step %v: it must be positive", step)
 	case end.Before(start):
-		return fmt.Errorf(
-			"query: the end %s is before the start %s",
-			end.Format(time.RFC3339),
-			start.Format(time.RFC3339),
-		)
+		return fmt.Errorf("query: the end %s is before the start %s", end.Format(time.RFC3339),
+			start.Format(time.RFC3339))
 	case end.Sub(start)/step+1 > MaxPoints:
-		return fmt.Errorf(
-			"query: %v in steps of %v is more than %d points per series; use a longer step",
-			end.Sub(start),
-			step,
-			MaxPoints,
-		)
+		return fmt.Errorf("query: %v in steps of %v is more than %d points per series; use a longer step",
+			end.Sub(start), step, MaxPoints)
 	}
 	return nil
 }

@@ -169,10 +169,8 @@ func (s *Source) read(b *Batch, p Page) (n int, err error) {
 // add makes a series of the page known.
 func (s *Source) add(parser textparse.Parser, written []byte) (*scraped, error) {
 	if len(s.known) >= churn*s.limits.Series {
-		return nil, fmt.Errorf(
-			"more than %d different series over time: it makes new ones all the time",
-			churn*s.limits.Series,
-		)
+		return nil, fmt.Errorf("more than %d different series over time: it makes new ones all the time",
+			churn*s.limits.Series)
 	}
 	var ls labels.Labels
 	parser.Labels(&ls)

@@ -86,16 +86,12 @@ a_total{mode="idle"} 77
 
 func TestOpenMetricsPage(t *testing.T) {
 	s := open(t)
-	n, err := s.Source(
-		ofRun,
-		series.Limits{},
-	).Append(
+	n, err := s.Source(ofRun, series.Limits{}).Append(
 		series.Page{
 			Time:        at(1),
 			ContentType: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 			Text: []byte(
-				"# TYPE a counter\n# UNIT a_seconds seconds\na_total 5 # {trace=\"x\"} 1\na_created 3\n# EOF\n",
-			),
+				"# TYPE a counter\n# UNIT a_seconds seconds\na_total 5 # {trace=\"x\"} 1\na_created 3\n# EOF\n"),
 		},
 	)
 	if n != 1 || err != nil {
@@ -162,10 +158,8 @@ func TestPagesThatAreRefused(t *testing.T) {
 				t.Error("what a refused page had counts as served")
 			}
 			page(t, src, 3, "a 3\nb 3\n")
-			if d := cmp.Diff(
-				map[string]float64{"__name__=a": 3, "__name__=b": 3},
-				latest(t, s, `{__name__=~".+"}`, 3),
-			); d != "" {
+			if d := cmp.Diff(map[string]float64{"__name__=a": 3, "__name__=b": 3},
+				latest(t, s, `{__name__=~".+"}`, 3)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -194,12 +188,8 @@ func TestCountersThatRestart(t *testing.T) {
 	s := open(t)
 	src := s.Source(nil, series.Limits{})
 	for i, v := range []int{100, 110, 3, 13} {
-		page(
-			t,
-			src,
-			float64(10*i),
-			fmt.Sprintf("# TYPE a_total %s\na_total %d\n", []string{"counter", "gauge"}[i%2], v),
-		)
+		page(t, src, float64(10*i),
+			fmt.Sprintf("# TYPE a_total %s\na_total %d\n", []string{"counter", "gauge"}[i%2], v))
 	}
 	if got := latest(t, s, `increase(a_total[31s])`, 30); len(got) != 1 || slices.Collect(maps.Values(got))[0] < 22 {
 		t.Errorf("increase %v, want 10 + 3 + 10 or a little more", got)
@@ -211,15 +201,11 @@ func TestSharedSeries(t *testing.T) {
 	s := open(t)
 	src := s.Source(
 		[]series.Label{{Name: "instance", Value: "host"}, {Name: "endpoint", Value: "e"}, {Name: "id", Value: "1"}},
-		series.Limits{},
-	)
+		series.Limits{})
 	b := s.Batch()
-	b.Float(
-		"load",
+	b.Float("load",
 		[]series.Label{{Name: "instance", Value: "vm-1"}, {Name: "vm_group", Value: "A"}, {Name: "id", Value: "1"}},
-		at(30),
-		100,
-	)
+		at(30), 100)
 	b.Float("other", []series.Label{{Name: "instance", Value: "host"}}, at(30), 5)
 	commit(t, b)
 	for i := range 31 {

@@ -37,13 +37,8 @@ func (q Queries) inSlices(
 		g.Go(func() {
 			for k := w; k < n; k += workers {
 				first, last := k*steps/n, (k+1)*steps/n-1
-				part, err := q.whole(
-					ctx,
-					query,
-					start.Add(time.Duration(first)*step),
-					start.Add(time.Duration(last)*step),
-					step,
-				)
+				part, err := q.whole(ctx, query, start.Add(time.Duration(first)*step),
+					start.Add(time.Duration(last)*step), step)
 				if err != nil {
 					stop(err)
 					return

@@ -109,16 +109,11 @@ func TestUnionLabels(t *testing.T) {
 	check("runs", runs, []string{"broken", "one", "two"}, warnings, nil, err)
 	runs, warnings, err = u.LabelValues(t.Context(), "run", series.Selection{Match: []string{"x"}, From: at(120)})
 	check("runs with x late", runs, []string{"two"}, warnings, []string{warning}, err)
-	values, warnings, err := u.LabelValues(
-		t.Context(),
-		"exported_run",
-		series.Selection{Match: []string{`{run="two"}`}},
-	)
+	values, warnings, err := u.LabelValues(t.Context(), "exported_run",
+		series.Selection{Match: []string{`{run="two"}`}})
 	check("inner", values, []string{"inner"}, warnings, nil, err)
-	found, warnings, err := u.Labels(
-		t.Context(),
-		series.Selection{Match: []string{`x{run="one"}`, `{instance="a",run=~"one|two"}`}},
-	)
+	found, warnings, err := u.Labels(t.Context(),
+		series.Selection{Match: []string{`x{run="one"}`, `{instance="a",run=~"one|two"}`}})
 	check("series", found, [][]series.Label{
 		{
 			{Name: "__name__", Value: "x"},
@@ -173,16 +168,12 @@ func TestUnionBounds(t *testing.T) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
-	if _, err := u.AnswerOver(t.Context(), "x", at(0), at(100_000), time.Second, 0); !errors.Is(
-		err,
-		series.ErrBadQuery,
-	) {
+	if _, err := u.AnswerOver(t.Context(), "x", at(0), at(100_000), time.Second, 0); !errors.Is(err,
+		series.ErrBadQuery) {
 		t.Error(err)
 	}
-	if _, _, err := u.Labels(t.Context(), series.Selection{Match: []string{`{a=""}`}}); !errors.Is(
-		err,
-		series.ErrBadQuery,
-	) {
+	if _, _, err := u.Labels(t.Context(), series.Selection{Match: []string{`{a=""}`}}); !errors.Is(err,
+		series.ErrBadQuery) {
 		t.Error(err)
 	}
 	if _, _, err := u.Labels(t.Context(), series.Selection{}); !errors.Is(err, series.ErrBadQuery) {

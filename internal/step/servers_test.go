@@ -207,10 +207,8 @@ func TestServersEnd(t *testing.T) {
 				}
 			}
 			warned := strings.Join(
-				slices.DeleteFunc(
-					slices.Clone(b.events),
-					func(e string) bool { return !strings.Contains(e, "warning") },
-				),
+				slices.DeleteFunc(slices.Clone(b.events),
+					func(e string) bool { return !strings.Contains(e, "warning") }),
 				"\n",
 			)
 			if (warned == "") != (c.warns == "") || !strings.Contains(warned, c.warns) {

@@ -28,9 +28,7 @@ func (t *Table) untidied() error {
 	if at < 0 {
 		return fmt.Errorf(
 			"it is a tidy table (%s, %s) without a column of times: add one, or give each metric a column",
-			Quote(t.Names[metric]),
-			Quote(t.Names[value]),
-		)
+			Quote(t.Names[metric]), Quote(t.Names[value]))
 	}
 	for i, name := range t.Names {
 		if i == metric || i == value || i == at {
@@ -38,16 +36,8 @@ func (t *Table) untidied() error {
 		}
 		for j, row := range t.Rows {
 			if row[i] != t.Rows[0][i] {
-				return fmt.Errorf(
-					"it is a tidy table, and %s is %s in %s %d and %s in %s %d: keep the rows of one",
-					Quote(name),
-					Quote(t.Rows[0][i]),
-					t.Unit,
-					t.Lines[0],
-					Quote(row[i]),
-					t.Unit,
-					t.Lines[j],
-				)
+				return fmt.Errorf("it is a tidy table, and %s is %s in %s %d and %s in %s %d: keep the rows of one",
+					Quote(name), Quote(t.Rows[0][i]), t.Unit, t.Lines[0], Quote(row[i]), t.Unit, t.Lines[j])
 			}
 		}
 	}
@@ -92,13 +82,8 @@ func (t *Table) pivot(metric, value, at int) error {
 			out.Rows[m] = append(out.Rows[m], "")
 		}
 		if out.Rows[m][c] != "" {
-			return fmt.Errorf(
-				"%s %d: it is a tidy table, and %s has two values at %s",
-				t.Unit,
-				t.Lines[i],
-				Quote(row[metric]),
-				Quote(row[at]),
-			)
+			return fmt.Errorf("%s %d: it is a tidy table, and %s has two values at %s", t.Unit, t.Lines[i],
+				Quote(row[metric]), Quote(row[at]))
 		}
 		out.Rows[m][c] = row[value]
 	}

@@ -307,11 +307,8 @@ func (d *decoratedHost) Put(ctx context.Context, name string, mode fs.FileMode, 
 }
 
 func (d *decoratedHost) Get(ctx context.Context, name string, offset int64) (r io.ReadCloser, err error) {
-	err = d.call(
-		ctx,
-		"Get",
-		func(ctx context.Context) (err error) { r, err = d.Host.Get(ctx, name, offset); return err },
-	)
+	err = d.call(ctx, "Get",
+		func(ctx context.Context) (err error) { r, err = d.Host.Get(ctx, name, offset); return err })
 	return r, err
 }
 
@@ -340,11 +337,8 @@ func (d *decoratedHost) StopService(ctx context.Context, name string, grace time
 
 func (d *decoratedHost) Address(ctx context.Context) (address string, err error) {
 	inner, _ := HostAs[Networked](d.Host)
-	err = d.call(
-		ctx,
-		"Address",
-		func(ctx context.Context) (err error) { address, err = inner.Address(ctx); return err },
-	)
+	err = d.call(ctx, "Address",
+		func(ctx context.Context) (err error) { address, err = inner.Address(ctx); return err })
 	return address, err
 }
 

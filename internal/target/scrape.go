@@ -43,10 +43,8 @@ func FromURL(client *http.Client, url string) Getter {
 		if err != nil {
 			return nil, "", err
 		}
-		r.Header.Set(
-			"Accept",
-			"application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.9,*/*;q=0.1",
-		)
+		r.Header.Set("Accept",
+			"application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.9,*/*;q=0.1")
 		answer, err := client.Do(r)
 		if err != nil {
 			return nil, "", err

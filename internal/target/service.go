@@ -80,13 +80,8 @@ func Ready(ctx context.Context, c clock.Clock, h Host, s Service, r Readiness) e
 			return err
 		}
 		if !state.Running {
-			return fmt.Errorf(
-				"service %q on %s: it ended before it was ready%s%s",
-				s.Name,
-				h.Name(),
-				state.Exit.words(),
-				LastWords(ctx, h, s.Command),
-			)
+			return fmt.Errorf("service %q on %s: it ended before it was ready%s%s", s.Name, h.Name(),
+				state.Exit.words(), LastWords(ctx, h, s.Command))
 		}
 		ready, why, err := r.test(ctx, c, h)
 		switch {

@@ -74,25 +74,15 @@ func changeClaims() []Claim {
 		n   int
 	}{{0, 100}, {0.3, 50}, {0.5, 30}, {0.7, 50}, {0.7, 100}, {0.9, 50}, {0.9, 100}, {0.9, 300}, {0.95, 100}, {0.95,
 		600}} {
-		add(
-			fmt.Sprintf("none in dependence of φ %v, found by itself, %d points: some found", law.phi, law.n),
-			0,
-			0.02,
-			300,
-			finds(shaped(lawtest.Flat, spread, lawtest.AR(law.phi)), law.n, found, anything),
-		)
+		add(fmt.Sprintf("none in dependence of φ %v, found by itself, %d points: some found", law.phi, law.n), 0, 0.02,
+			300, finds(shaped(lawtest.Flat, spread, lawtest.AR(law.phi)), law.n, found, anything))
 	}
 	for _, law := range odd {
 		add("none in "+law.name+", dependence found by itself, 600 points: some found", 0, 0.02, 100,
 			finds(law.draw, 600, found, anything))
 	}
-	add(
-		"none in a random walk, 600 points: some found",
-		0,
-		0.1,
-		50,
-		finds(shaped(lawtest.Flat, spread, lawtest.Walk), 600, found, anything),
-	)
+	add("none in a random walk, 600 points: some found", 0, 0.1, 50,
+		finds(shaped(lawtest.Flat, spread, lawtest.Walk), 600, found, anything))
 	steps := func(levels ...float64) lawtest.Shape {
 		return func(i, n int) float64 { return spread * levels[i*len(levels)/n] }
 	}
@@ -108,12 +98,8 @@ func changeClaims() []Claim {
 			0.9,
 			1,
 			40,
-			finds(
-				shaped(lawtest.Hole(0.437, 10, 5*spread), spread, lawtest.White),
-				n,
-				independent,
-				at(3, false, from, from+10),
-			),
+			finds(shaped(lawtest.Hole(0.437, 10, 5*spread), spread, lawtest.White), n, independent,
+				at(3, false, from, from+10)),
 		)
 	}
 	for _, sides := range [][2]int{{6, 4}, {4, 4}, {7, 3}, {20, 10}} {
@@ -123,12 +109,8 @@ func changeClaims() []Claim {
 			0.95,
 			1,
 			300,
-			finds(
-				shaped(lawtest.StepAt(float64(sides[0])/float64(n), -0.129), 0.02, lawtest.White),
-				n,
-				independent,
-				at(0, true, sides[0]),
-			),
+			finds(shaped(lawtest.StepAt(float64(sides[0])/float64(n), -0.129), 0.02, lawtest.White), n, independent,
+				at(0, true, sides[0])),
 		)
 	}
 	for _, law := range []struct {
@@ -136,21 +118,13 @@ func changeClaims() []Claim {
 		n               int
 	}{{0, 3, 0.85, 100}, {0.5, 3, 0.8, 300}, {0.7, 5, 0.8, 600}} {
 		add(
-			fmt.Sprintf(
-				"shift of %v deviations in dependence of φ %v, found by itself, %d points: found",
-				law.shift,
-				law.phi,
-				law.n,
-			),
+			fmt.Sprintf("shift of %v deviations in dependence of φ %v, found by itself, %d points: found", law.shift,
+				law.phi, law.n),
 			law.low,
 			1,
 			60,
-			finds(
-				shaped(lawtest.StepAt(0.6, law.shift*spread), spread, lawtest.AR(law.phi)),
-				law.n,
-				found,
-				at(10, false, law.n*6/10),
-			),
+			finds(shaped(lawtest.StepAt(0.6, law.shift*spread), spread, lawtest.AR(law.phi)), law.n, found,
+				at(10, false, law.n*6/10)),
 		)
 	}
 	shift := shaped(lawtest.StepAt(0.5, 0.02), spread, lawtest.AR(0.4))
@@ -172,19 +146,9 @@ func changeClaims() []Claim {
 			return c, nil
 		}
 	}
-	add(
-		"shift of two deviations, φ 0.4, 600 points: its interval holds it",
-		0.93,
-		0.98,
-		120,
-		covers(func(p change.Point) bool { return p.Shift.Contains(0.02 * lawtest.Level) }),
-	)
-	add(
-		"shift of two deviations, φ 0.4, 600 points: the interval of its place holds it",
-		0.93,
-		0.99,
-		120,
-		covers(func(p change.Point) bool { return p.Low <= 300 && 300 <= p.High }),
-	)
+	add("shift of two deviations, φ 0.4, 600 points: its interval holds it", 0.93, 0.98, 120,
+		covers(func(p change.Point) bool { return p.Shift.Contains(0.02 * lawtest.Level) }))
+	add("shift of two deviations, φ 0.4, 600 points: the interval of its place holds it", 0.93, 0.99, 120,
+		covers(func(p change.Point) bool { return p.Low <= 300 && 300 <= p.High }))
 	return out
 }

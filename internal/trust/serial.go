@@ -52,16 +52,8 @@ func serialClaims() []Claim {
 		phi float64
 		n   int
 	}{{0, 60}, {0, 1000}, {0.5, 120}, {0.7, 120}, {0.7, 300}, {0.8, 300}, {0.9, 600}, {0.9, 3000}} {
-		add(
-			"mean",
-			fmt.Sprintf("φ %v, %d points: the interval of 95 %% holds it", law.phi, law.n),
-			0.93,
-			0.97,
-			1500,
-			shaped(lawtest.Flat, spread, lawtest.AR(law.phi)),
-			law.n,
-			covers,
-		)
+		add("mean", fmt.Sprintf("φ %v, %d points: the interval of 95 %% holds it", law.phi, law.n), 0.93, 0.97, 1500,
+			shaped(lawtest.Flat, spread, lawtest.AR(law.phi)), law.n, covers)
 	}
 	for _, law := range []struct {
 		name  string
@@ -83,16 +75,8 @@ func serialClaims() []Claim {
 		phi float64
 		n   int
 	}{{0, 400}, {0.5, 400}, {0.9, 400}, {0.7, 60}, {0.5, 3000}} {
-		add(
-			"period",
-			fmt.Sprintf("none in φ %v, %d points: one found", law.phi, law.n),
-			0,
-			0.01,
-			1000,
-			shaped(lawtest.Flat, spread, lawtest.AR(law.phi)),
-			law.n,
-			period,
-		)
+		add("period", fmt.Sprintf("none in φ %v, %d points: one found", law.phi, law.n), 0, 0.01, 1000,
+			shaped(lawtest.Flat, spread, lawtest.AR(law.phi)), law.n, period)
 	}
 	for _, n := range []int{60, 300, 1500} {
 		add(

@@ -224,13 +224,8 @@ func steadyClaims() []Claim {
 		add(m.name+", 600 points: called not steady", 0, 0.05, 100, says(ours, isNot, m.draw, 600))
 	}
 	for _, m := range moving {
-		add(
-			fmt.Sprintf("%s, %d points: called steady by the rule for rounds, for comparison", m.name, m.points),
-			0,
-			1,
-			300,
-			says(ofRounds, isSteady, m.draw, m.points),
-		)
+		add(fmt.Sprintf("%s, %d points: called steady by the rule for rounds, for comparison", m.name, m.points), 0, 1,
+			300, says(ofRounds, isSteady, m.draw, m.points))
 	}
 	for _, phi := range []float64{0, 0.7} {
 		for _, n := range []int{120, 600} {

@@ -111,13 +111,8 @@ func uslClaims() (out []Claim) {
 			if len(points[of]) >= 6 {
 				add(name+"place and height of the peak", 0.90, 1, func(seed uint64, n int) (Count, error) {
 					return s.each(seed, n, 200, func(m *usl.Model) Count {
-						a, b := holds(
-							m.Peak.ConcurrencyInterval,
-							bends.PeakConcurrency(),
-						), holds(
-							m.Peak.ThroughputInterval,
-							bends.PeakThroughput(),
-						)
+						a, b := holds(m.Peak.ConcurrencyInterval, bends.PeakConcurrency()), holds(
+							m.Peak.ThroughputInterval, bends.PeakThroughput())
 						return Count{a.Hits + b.Hits, a.Of + b.Of}
 					})
 				})
@@ -137,12 +132,8 @@ func uslClaims() (out []Claim) {
 			0,
 			0.01,
 			func(seed uint64, n int) (Count, error) {
-				return s.each(
-					seed,
-					n,
-					-1,
-					func(m *usl.Model) Count { return yes(m.Simpler != usl.Universal && m.Simpler != "") },
-				)
+				return s.each(seed, n, -1,
+					func(m *usl.Model) Count { return yes(m.Simpler != usl.Universal && m.Simpler != "") })
 			},
 		)
 		if len(points[of]) >= 6 {

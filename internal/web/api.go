@@ -78,10 +78,8 @@ func (s *Site) api(mux *http.ServeMux) {
 		mux.HandleFunc("GET /api/v1/"+path, s.answering(answer))
 	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		s.write(
-			w,
-			reply{Status: "error", ErrorType: notFound, Error: "there is no " + r.Method + " " + r.URL.Path + " here"},
-		)
+		s.write(w,
+			reply{Status: "error", ErrorType: notFound, Error: "there is no " + r.Method + " " + r.URL.Path + " here"})
 	})
 }
 

@@ -47,13 +47,9 @@ func TestBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(b, "list", s.url+"/")
-	b.Do(
-		browsertest.Size(1300, 900),
-		chromedp.Navigate(s.url+"/"),
+	b.Do(browsertest.Size(1300, 900), chromedp.Navigate(s.url+"/"),
 		chromedp.SetValue(`select[name=scenario]`, "done", chromedp.ByQuery),
-		chromedp.Click(`form button`, chromedp.ByQuery),
-		chromedp.WaitVisible(`form a`, chromedp.ByQuery),
-	)
+		chromedp.Click(`form button`, chromedp.ByQuery), chromedp.WaitVisible(`form a`, chromedp.ByQuery))
 	if rows := browsertest.Ask[int](b, `document.querySelectorAll("tbody tr").length`); rows != 1 {
 		t.Errorf("filtered: %d rows", rows)
 	}
@@ -62,11 +58,8 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("title %q", title)
 	}
 	look(b, "done", s.url+"/runs/20260301-100000-done-0001")
-	b.Do(
-		browsertest.Size(1300, 900),
-		chromedp.Click(`.links a.main`, chromedp.ByQuery),
-		chromedp.WaitVisible("#answer", chromedp.ByQuery),
-	)
+	b.Do(browsertest.Size(1300, 900), chromedp.Click(`.links a.main`, chromedp.ByQuery),
+		chromedp.WaitVisible("#answer", chromedp.ByQuery))
 	look(b, "damaged", s.url+"/runs/20260301-100200-broken-0002")
 
 	page := s.url + "/runs/20260301-103000-live-0003"
@@ -92,10 +85,8 @@ func TestBrowser(t *testing.T) {
 	if !strings.Contains(now, "2:30") && !strings.Contains(now, "3:00") {
 		t.Errorf("the page did not follow the run: its times are %s, and were %s", now, before)
 	}
-	b.Do(
-		chromedp.Click(`.links a:not(.main)`, chromedp.ByQuery),
-		chromedp.WaitVisible(`.links a[href$="0003"]`, chromedp.ByQuery),
-	)
+	b.Do(chromedp.Click(`.links a:not(.main)`, chromedp.ByQuery),
+		chromedp.WaitVisible(`.links a[href$="0003"]`, chromedp.ByQuery))
 	if n := browsertest.Ask[int](b, `document.querySelectorAll("meta[http-equiv=refresh]").length`); n != 0 {
 		t.Error("held still, it is made anew all the same")
 	}

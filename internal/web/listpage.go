@@ -118,10 +118,8 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	} {
 		v.Filters = append(v.Filters, choices(books, f.name, f.label, f.every, asked.Get(f.name), f.of))
 		if want := asked.Get(f.name); want != "" {
-			books, v.Filtered = slices.DeleteFunc(
-				slices.Clone(books),
-				func(b book) bool { return f.of(b) != want },
-			), true
+			books, v.Filtered = slices.DeleteFunc(slices.Clone(books),
+				func(b book) bool { return f.of(b) != want }), true
 		}
 	}
 	times := filter{Name: "since", Label: "Made", Choices: []choice{{"", "at any time", false}}}
@@ -134,10 +132,8 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	}
 	v.Filters = append(v.Filters, times)
 	if !from.IsZero() {
-		books, v.Filtered = slices.DeleteFunc(
-			slices.Clone(books),
-			func(b book) bool { return b.made.Before(from) },
-		), true
+		books, v.Filtered = slices.DeleteFunc(slices.Clone(books),
+			func(b book) bool { return b.made.Before(from) }), true
 	}
 	v.More = max(0, len(books)-mostRows)
 	for _, b := range books[:min(len(books), mostRows)] {

@@ -65,8 +65,7 @@ func serve(t *testing.T) *tester {
 	s := &tester{T: t, root: t.TempDir(), time: t0.Add(time.Hour)}
 	t.Setenv("TMPDIR", t.TempDir())
 	s.site = web.New(
-		web.Options{Folders: func() ([]string, error) { return result.Folders(s.root) }, Now: s.now, Version: "test"},
-	)
+		web.Options{Folders: func() ([]string, error) { return result.Folders(s.root) }, Now: s.now, Version: "test"})
 	server := httptest.NewServer(s.site.Handler())
 	s.url = server.URL
 	t.Cleanup(func() {
@@ -313,8 +312,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d %.200s", code, body)
 	}
 	code, body, _ = s.get(
-		"/api/v1/query?time=0&query=" + url.QueryEscape(strings.Repeat("(", 3000)+"1"+strings.Repeat(")", 3000)),
-	)
+		"/api/v1/query?time=0&query=" + url.QueryEscape(strings.Repeat("(", 3000)+"1"+strings.Repeat(")", 3000)))
 	if code != 200 && code != 400 && code != 422 {
 		t.Errorf("%d %.200s", code, body)
 	}

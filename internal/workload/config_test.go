@@ -47,10 +47,8 @@ func TestReader(t *testing.T) {
 	if placed.Objections[0].Code != "" {
 		t.Error("the engine's own objections were changed")
 	}
-	if _, got = g.ReadConfig("a.cfg", []byte("plain"), nil); !cmp.Equal(
-		got,
-		[]scenario.Objection{{Code: "judge-file", What: "plain words"}},
-	) {
+	if _, got = g.ReadConfig("a.cfg", []byte("plain"), nil); !cmp.Equal(got,
+		[]scenario.Objection{{Code: "judge-file", What: "plain words"}}) {
 		t.Errorf("%+v", got)
 	}
 	c, got := g.ReadConfig("a.cfg", []byte("good"), nil)

@@ -75,21 +75,11 @@ func judgeFinding(f *result.Finding, a result.Assert, findings []result.Finding)
 	case looked == 0:
 		fail(f, "Assert %q cannot be judged: the run has no finding of check %q", a.Name, a.Finding)
 	case len(bad) > 0:
-		fail(
-			f,
-			"Assert %q does not hold: check %s has a finding of severity %s or worse: %s",
-			a.Name,
-			a.Finding,
-			a.Severity,
-			strings.TrimSuffix(bad[0], "."),
-		)
+		fail(f, "Assert %q does not hold: check %s has a finding of severity %s or worse: %s", a.Name, a.Finding,
+			a.Severity, strings.TrimSuffix(bad[0], "."))
 	default:
-		f.Sentence = fmt.Sprintf(
-			"Assert %q holds: check %s has no finding of severity %s or worse",
-			a.Name,
-			a.Finding,
-			a.Severity,
-		)
+		f.Sentence = fmt.Sprintf("Assert %q holds: check %s has no finding of severity %s or worse", a.Name, a.Finding,
+			a.Severity)
 	}
 }
 
@@ -131,23 +121,12 @@ func judgeValue(f *result.Finding, a result.Assert, d *result.Data, query Query)
 		f.Limit = a.AtLeast
 	}
 	if excess > 0 {
-		fail(
-			f,
-			"Assert %q does not hold: %s is %s, and must be %s",
-			a.Name,
-			s.what,
-			text(worst, s.unit),
-			limits(a, s.unit),
-		)
+		fail(f, "Assert %q does not hold: %s is %s, and must be %s", a.Name, s.what, text(worst, s.unit),
+			limits(a, s.unit))
 		return
 	}
-	f.Sentence = fmt.Sprintf(
-		"Assert %q holds: %s is %s, and must be %s",
-		a.Name,
-		s.what,
-		text(worst, s.unit),
-		limits(a, s.unit),
-	)
+	f.Sentence = fmt.Sprintf("Assert %q holds: %s is %s, and must be %s", a.Name, s.what, text(worst, s.unit),
+		limits(a, s.unit))
 }
 
 func finite(v float64) *float64 {
@@ -325,13 +304,8 @@ func meant(name string, known []string) string {
 
 func measure(w result.Workload, a result.Assert) (v float64, unit string, err error) {
 	if what, name, known := a.Unknown(w.Operations, w.Measures); what != "" {
-		return 0, "", fmt.Errorf(
-			"the generator of workload %q has no %s %q: %s",
-			w.Name,
-			what,
-			name,
-			meant(name, known),
-		)
+		return 0, "", fmt.Errorf("the generator of workload %q has no %s %q: %s", w.Name, what, name,
+			meant(name, known))
 	}
 	w = w.Judged()
 	length := w.Seconds()
@@ -375,11 +349,8 @@ func measure(w result.Workload, a result.Assert) (v float64, unit string, err er
 		return float64(count) / length, result.RateUnit(w.Occurred()), nil
 	}
 	if count == 0 || a.Measure != "mean" && all.Count() == 0 {
-		return 0, "s", fmt.Errorf(
-			"workload %q has no %s with a latency",
-			w.Name,
-			strings.TrimPrefix(a.Operation+" operation", "all "),
-		)
+		return 0, "s", fmt.Errorf("workload %q has no %s with a latency", w.Name,
+			strings.TrimPrefix(a.Operation+" operation", "all "))
 	}
 	switch a.Measure {
 	case "mean":

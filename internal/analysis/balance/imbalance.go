@@ -121,13 +121,8 @@ func unevenness(v *view.Run, cpus []view.CPU, subject, kind string) (result.Find
 	} else {
 		f.NoInterval = "the series are too short for their own dependence"
 	}
-	both := fmt.Sprintf(
-		"%s used %s of its CPUs and %s %s",
-		high.Name,
-		view.Percent(high.Value/100),
-		low.Name,
-		view.Percent(max(0, low.Value)/100),
-	)
+	both := fmt.Sprintf("%s used %s of its CPUs and %s %s", high.Name, view.Percent(high.Value/100), low.Name,
+		view.Percent(max(0, low.Value)/100))
 	if high.Part != "" {
 		both = fmt.Sprintf("%s of %s used %s of its CPUs, %s used %s",
 			high.Part, high.Machine, view.Percent(high.Value/100), low.Part, view.Percent(max(0, low.Value)/100))
@@ -135,15 +130,9 @@ func unevenness(v *view.Run, cpus []view.CPU, subject, kind string) (result.Find
 	if surely > unevenPoints && high.Value > unevenTimes*low.Value {
 		f.Severity = result.Caution
 		f.Sentence = fmt.Sprintf(
-			"Load was not balanced: %s. The busier one sets the limit; the system as a whole could do more.",
-			both,
-		)
-		f.Chart = v.Chart(
-			"CPU use",
-			"%",
-			high.Track.Line(high.Name, high.Track.Ops),
-			low.Track.Line(low.Name, low.Track.Ops),
-		)
+			"Load was not balanced: %s. The busier one sets the limit; the system as a whole could do more.", both)
+		f.Chart = v.Chart("CPU use", "%", high.Track.Line(high.Name, high.Track.Ops),
+			low.Track.Line(low.Name, low.Track.Ops))
 		return f, true
 	}
 	f.Severity = result.Fine
@@ -180,20 +169,11 @@ func hotCPU(v *view.Run) (result.Finding, bool) {
 			{Name: "the others on average", Value: rest, Unit: "%"},
 		},
 	}
-	both := fmt.Sprintf(
-		"%s was busy %s of the time and the other %s %s on average",
-		name,
-		view.Percent(hot.Value/100),
-		view.SayCount(n-1),
-		view.Percent(rest/100),
-	)
+	both := fmt.Sprintf("%s was busy %s of the time and the other %s %s on average", name, view.Percent(hot.Value/100),
+		view.SayCount(n-1), view.Percent(rest/100))
 	if n == 2 {
-		both = fmt.Sprintf(
-			"%s was busy %s of the time and the other CPU %s",
-			name,
-			view.Percent(hot.Value/100),
-			view.Percent(rest/100),
-		)
+		both = fmt.Sprintf("%s was busy %s of the time and the other CPU %s", name, view.Percent(hot.Value/100),
+			view.Percent(rest/100))
 	}
 	if mean.Value >= oneBusy {
 		return result.Finding{}, false // all of them were at their limit together
@@ -203,10 +183,8 @@ func hotCPU(v *view.Run) (result.Finding, bool) {
 		return f, true
 	}
 	f.Severity = result.Caution
-	f.Sentence = fmt.Sprintf(
-		"One CPU of the host was at its limit: %s. Single-threaded work cannot go beyond that.",
-		both,
-	)
+	f.Sentence = fmt.Sprintf("One CPU of the host was at its limit: %s. Single-threaded work cannot go beyond that.",
+		both)
 	for _, k := range v.Percents(result.OneCPUInterrupts) {
 		if m, ok := k.During(working(v, k.Track, view.Settling)); ok && k.Machine == hot.Machine &&
 			k.Part == hot.Part &&
@@ -214,17 +192,11 @@ func hotCPU(v *view.Run) (result.Finding, bool) {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: name + " in interrupts", Value: m.Value, Unit: "%"})
 			f.Sentence = fmt.Sprintf(
 				"One CPU of the host was at its limit: %s. It spent %s of the time in interrupts: spread them over more queues or CPUs.",
-				both,
-				view.Percent(m.Value/100),
-			)
+				both, view.Percent(m.Value/100))
 		}
 	}
-	f.Chart = v.Chart(
-		"CPU use",
-		"%",
-		hot.Track.Line(name, hot.Track.Ops),
-		all[0].Track.Line("all CPUs", all[0].Track.Ops),
-	)
+	f.Chart = v.Chart("CPU use", "%", hot.Track.Line(name, hot.Track.Ops),
+		all[0].Track.Line("all CPUs", all[0].Track.Ops))
 	return f, true
 }
 

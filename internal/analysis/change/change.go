@@ -78,12 +78,8 @@ func (o Options) filled() (Options, error) {
 	if float64(o.Permutations+1)*o.Significance < 1 {
 		bad = append(
 			bad,
-			fmt.Errorf(
-				"change: %d permutations cannot reach a level of %v: at least %.0f are needed",
-				o.Permutations,
-				o.Significance,
-				1/o.Significance-1,
-			),
+			fmt.Errorf("change: %d permutations cannot reach a level of %v: at least %.0f are needed", o.Permutations,
+				o.Significance, 1/o.Significance-1),
 		)
 	}
 	if !(o.MinShift >= 0) || math.IsInf(o.MinShift, 0) {
@@ -125,16 +121,12 @@ func Detect(values []float64, o Options) (Result, error) {
 	}
 	res := Result{Method: "cumulative sums over seeded intervals, tested by shuffling"}
 	if gaps := len(values) - len(x); gaps > 0 {
-		res.Warnings = append(
-			res.Warnings,
-			fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)),
-		)
+		res.Warnings = append(res.Warnings,
+			fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)))
 	}
 	if len(x) < 2*o.MinSegment {
-		res.Warnings = append(
-			res.Warnings,
-			fmt.Sprintf("%d points: at least %d are needed to see a change", len(x), 2*o.MinSegment),
-		)
+		res.Warnings = append(res.Warnings,
+			fmt.Sprintf("%d points: at least %d are needed to see a change", len(x), 2*o.MinSegment))
 		return res, nil
 	}
 	if o.Independent || len(x) < fewestForDependence {

@@ -111,10 +111,8 @@ func TestCorpus(t *testing.T) {
 	if err != nil || len(r.Points) != 0 {
 		t.Errorf("metric1: %+v, %v", r.Points, err)
 	}
-	r, err = Detect(
-		column(t, "otava-sample_single_branch.csv", "metric1"),
-		Options{Independent: true, Significance: 0.05},
-	)
+	r, err = Detect(column(t, "otava-sample_single_branch.csv", "metric1"),
+		Options{Independent: true, Significance: 0.05})
 	if err != nil || len(r.Points) != 0 || len(r.Warnings) != 1 {
 		t.Errorf("five points: %+v, %v", r, err)
 	}
@@ -342,10 +340,8 @@ func TestShortHistoriesThatPart(t *testing.T) {
 		n := sides[0] + sides[1]
 		for set := range uint64(5) {
 			shape := lawtest.StepAt(float64(sides[0])/float64(n), -0.129)
-			r, err := Detect(
-				lawtest.Series(resample.Source(62, set), n, shape, 0.02, lawtest.White),
-				Options{Independent: true, Seed: set + 1},
-			)
+			r, err := Detect(lawtest.Series(resample.Source(62, set), n, shape, 0.02, lawtest.White),
+				Options{Independent: true, Seed: set + 1})
 			if err != nil || len(r.Points) != 1 || r.Points[0].Index != sides[0] {
 				t.Errorf("%v, set %d: %+v, %v", sides, set, r.Points, err)
 			}
@@ -365,10 +361,8 @@ func TestDependenceIsNoChange(t *testing.T) {
 	}{{0.9, 100}, {0.7, 50}, {0.5, 30}} {
 		found, wander := 0, 0
 		for set := range uint64(sets) {
-			r, err := Detect(
-				lawtest.Series(resample.Source(63, set), c.n, lawtest.Flat, 0.02, lawtest.AR(c.phi)),
-				Options{Seed: set + 1},
-			)
+			r, err := Detect(lawtest.Series(resample.Source(63, set), c.n, lawtest.Flat, 0.02, lawtest.AR(c.phi)),
+				Options{Seed: set + 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -501,10 +495,8 @@ func TestNothingToFind(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
-	_, err := Detect(
-		[]float64{1, math.Inf(-1)},
-		Options{Significance: 0.01, MinSegment: 1, Permutations: 50, Confidence: -1},
-	)
+	_, err := Detect([]float64{1, math.Inf(-1)},
+		Options{Significance: 0.01, MinSegment: 1, Permutations: 50, Confidence: -1})
 	want := strings.Join([]string{
 		"change: confidence -1: must lie between 0 and 1, as 0.95",
 		"change: segments of 1 points: at least 2 are needed",
@@ -547,13 +539,8 @@ func TestTrend(t *testing.T) {
 				found++
 			}
 		}
-		t.Logf(
-			"phi %v, n %d: slope covered %.3f, false trends %.3f",
-			test.phi,
-			test.n,
-			float64(covered)/float64(sets),
-			float64(found)/float64(sets),
-		)
+		t.Logf("phi %v, n %d: slope covered %.3f, false trends %.3f", test.phi, test.n, float64(covered)/float64(sets),
+			float64(found)/float64(sets))
 		if covered < sets*92/100 || covered > sets*99/100 || found > sets*8/100 {
 			t.Errorf("phi %v, n %d: slope covered in %d of %d, false trends %d", test.phi, test.n, covered, sets, found)
 		}

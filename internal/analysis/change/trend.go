@@ -47,10 +47,8 @@ func Trend(values []float64, confidence float64) (Slope, error) {
 	}
 	var out Slope
 	if gaps := len(values) - len(x); gaps > 0 {
-		out.Warnings = append(
-			out.Warnings,
-			fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)),
-		)
+		out.Warnings = append(out.Warnings,
+			fmt.Sprintf("%d of %d points are missing and were left out", gaps, len(values)))
 	}
 	if len(x) > slopePoints {
 		at, x = stretches(at), stretches(x)

@@ -42,8 +42,7 @@ func generatorCPU(v *view.Run) []result.Finding {
 			f.Subject = "run"
 			f.Sentence = fmt.Sprintf(
 				"CPU use of the load generators of %s is not known, so they may have been the limit.",
-				view.Some(unknown),
-			)
+				view.Some(unknown))
 		}
 	}
 	return out
@@ -100,10 +99,8 @@ func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	}
 	if !known {
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf(
-			"CPU use of the load generator of %s is not known, so it may have been the limit.",
-			l.Name,
-		)
+		f.Sentence = fmt.Sprintf("CPU use of the load generator of %s is not known, so it may have been the limit.",
+			l.Name)
 		return f, true
 	}
 	f.Value, f.Limit = view.Ptr(worst*100), view.Ptr(cpuSaturated*100)
@@ -116,11 +113,8 @@ func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	case worst >= cpuSaturated:
 		f.Severity = result.Blocker
 		f.Sentence = fmt.Sprintf(
-			"%s: it was the limit, and this result says nothing about %s. Give %s more CPUs or spread the load.",
-			what,
-			server(l),
-			who,
-		)
+			"%s: it was the limit, and this result says nothing about %s. Give %s more CPUs or spread the load.", what,
+			server(l), who)
 	case worst >= cpuHigh:
 		f.Severity = result.Caution
 		f.Sentence = what + ": service times may include waiting for a CPU."
@@ -232,8 +226,7 @@ func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) re
 		servers = nil
 		if l.MovesBlocks() {
 			servers, what, whose = v.Percents(
-				result.DeviceBusy,
-			), "the device under the disks was at work %s of the time",
+				result.DeviceBusy), "the device under the disks was at work %s of the time",
 				"the storage's"
 		}
 	}
@@ -257,22 +250,13 @@ func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) re
 	if watched(l) {
 		how = "kept one CPU busy with a single thread"
 	}
-	said := fmt.Sprintf(
-		"The load generator of %s %s (%s, of %s CPUs)",
-		l.Name,
-		how,
-		view.Some(busy),
-		view.SayCount(have),
-	)
+	said := fmt.Sprintf("The load generator of %s %s (%s, of %s CPUs)", l.Name, how, view.Some(busy),
+		view.SayCount(have))
 	switch {
 	case known && idle < serverIdle && even:
 		f.Severity = result.Blocker
-		f.Sentence = fmt.Sprintf(
-			"%s, throughput was flat, and "+what+": this is the client's limit, not %s.",
-			said,
-			view.Percent(idle/100),
-			whose,
-		)
+		f.Sentence = fmt.Sprintf("%s, throughput was flat, and "+what+": this is the client's limit, not %s.", said,
+			view.Percent(idle/100), whose)
 	case even:
 		f.Sentence = said + " and throughput was flat: it may be the client's limit, not " + whose +
 			". Use more processes, or have it print less."
@@ -304,12 +288,7 @@ func starvedClient(l *view.Load, starved []string, ran, waited float64) result.F
 		},
 		Sentence: fmt.Sprintf(
 			"The busiest thread of the load generator of %s was never idle, yet ran only %s of the time and waited %s of it for a CPU (on %s). Latencies include those waits: CPUs were the limit, not %s.",
-			l.Name,
-			view.Percent(ran),
-			view.Percent(waited),
-			view.Some(starved),
-			server(l),
-		),
+			l.Name, view.Percent(ran), view.Percent(waited), view.Some(starved), server(l)),
 	}
 }
 

@@ -71,10 +71,8 @@ func Read(points []Point) (*Curve, error) {
 	if err := validate(points); err != nil {
 		return nil, err
 	}
-	sorted := slices.SortedFunc(
-		slices.Values(points),
-		func(a, b Point) int { return cmp.Compare(a.Concurrency, b.Concurrency) },
-	)
+	sorted := slices.SortedFunc(slices.Values(points),
+		func(a, b Point) int { return cmp.Compare(a.Concurrency, b.Concurrency) })
 	c := &Curve{}
 	for _, p := range sorted {
 		r := Reading{Point: p}
@@ -106,42 +104,31 @@ func validate(points []Point) error {
 	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
 	for i, p := range points {
 		if !positive(p.Concurrency) {
-			bad = append(
-				bad,
-				fmt.Errorf("curve: point %d: concurrency %v: must be a finite number above 0", i+1, p.Concurrency),
-			)
+			bad = append(bad,
+				fmt.Errorf("curve: point %d: concurrency %v: must be a finite number above 0", i+1, p.Concurrency))
 		}
 		if !positive(p.Throughput) {
-			bad = append(
-				bad,
-				fmt.Errorf("curve: point %d: throughput %v: must be a finite number above 0", i+1, p.Throughput),
-			)
+			bad = append(bad,
+				fmt.Errorf("curve: point %d: throughput %v: must be a finite number above 0", i+1, p.Throughput))
 		}
 		if p.ResponseSeconds != 0 && !positive(p.ResponseSeconds) {
 			bad = append(
 				bad,
 				fmt.Errorf(
-					"curve: point %d: response time %v s: must be a finite number above 0, or 0 when not measured",
-					i+1,
-					p.ResponseSeconds,
-				),
+					"curve: point %d: response time %v s: must be a finite number above 0, or 0 when not measured", i+1,
+					p.ResponseSeconds),
 			)
 		}
 		if !(p.ThroughputStdErr >= 0) || math.IsInf(p.ThroughputStdErr, 0) {
 			bad = append(
 				bad,
-				fmt.Errorf(
-					"curve: point %d: standard error %v: must be a finite number, not negative",
-					i+1,
-					p.ThroughputStdErr,
-				),
+				fmt.Errorf("curve: point %d: standard error %v: must be a finite number, not negative", i+1,
+					p.ThroughputStdErr),
 			)
 		}
 		if seen[p.Concurrency] {
-			bad = append(
-				bad,
-				fmt.Errorf("curve: point %d: concurrency %v is there twice: join repeats first", i+1, p.Concurrency),
-			)
+			bad = append(bad,
+				fmt.Errorf("curve: point %d: concurrency %v is there twice: join repeats first", i+1, p.Concurrency))
 		}
 		seen[p.Concurrency] = true
 	}
@@ -174,10 +161,8 @@ func (c *Curve) knee() {
 	case 0:
 		c.warn("power falls from the first step on: the knee lies at or below %g", c.Knee.Concurrency)
 	case len(c.Points) - 1:
-		c.warn(
-			"power still rises at the last step: the knee lies at or beyond %g, measure more load",
-			c.Knee.Concurrency,
-		)
+		c.warn("power still rises at the last step: the knee lies at or beyond %g, measure more load",
+			c.Knee.Concurrency)
 	}
 	var rivals []string
 	for i, p := range c.Points {
@@ -227,10 +212,7 @@ func (c *Curve) little() {
 		if math.Abs(p.LittleError) > littleTolerance {
 			c.warn(
 				"at concurrency %g throughput times response time is %.4g, %+.0f %% off Little's law: the load was not what it was said to be, or a figure is wrong",
-				p.Concurrency,
-				p.Throughput*p.ResponseSeconds,
-				100*p.LittleError,
-			)
+				p.Concurrency, p.Throughput*p.ResponseSeconds, 100*p.LittleError)
 		}
 	}
 }

@@ -24,14 +24,8 @@ func Example() {
 		return
 	}
 	fmt.Printf("one client: %.0f/s in %.0f us\n", c.Single.Throughput, 1e6*c.Single.ResponseSeconds)
-	fmt.Printf(
-		"knee: %.0f/s in %.0f us at %g (between %g and %g)\n",
-		c.Knee.Throughput,
-		1e6*c.Knee.ResponseSeconds,
-		c.Knee.Concurrency,
-		c.KneeLow,
-		c.KneeHigh,
-	)
+	fmt.Printf("knee: %.0f/s in %.0f us at %g (between %g and %g)\n", c.Knee.Throughput, 1e6*c.Knee.ResponseSeconds,
+		c.Knee.Concurrency, c.KneeLow, c.KneeHigh)
 	fmt.Printf("saturated from %g on, asymptotes cross at %.0f\n", c.SaturatedFrom, c.Crossing)
 	// Output:
 	// one client: 2500/s in 400 us

@@ -117,16 +117,12 @@ func (o Options) filled() (Options, error) {
 		bad = append(bad, fmt.Errorf("effect: statistic %q: must be %q or %q", o.Statistic, Mean, Median))
 	}
 	if o.Direction != HigherIsBetter && o.Direction != LowerIsBetter {
-		bad = append(
-			bad,
-			fmt.Errorf("effect: direction %q: must be %q or %q", o.Direction, HigherIsBetter, LowerIsBetter),
-		)
+		bad = append(bad,
+			fmt.Errorf("effect: direction %q: must be %q or %q", o.Direction, HigherIsBetter, LowerIsBetter))
 	}
 	if !(o.Threshold >= 0 && o.Threshold < 1) {
-		bad = append(
-			bad,
-			fmt.Errorf("effect: threshold %v: must be at least 0 and below 1, as 0.05 for 5 %%", o.Threshold),
-		)
+		bad = append(bad,
+			fmt.Errorf("effect: threshold %v: must be at least 0 and below 1, as 0.05 for 5 %%", o.Threshold))
 	}
 	if o.Resamples < 100 {
 		bad = append(bad, fmt.Errorf("effect: %d resamples: at least 100 are needed", o.Resamples))
@@ -166,11 +162,8 @@ func Compare(baseline, candidate []float64, o Options) (Comparison, error) {
 		return Comparison{}, err
 	}
 	if o.Order != nil && len(o.Order) != len(baseline)+len(candidate) {
-		return Comparison{}, fmt.Errorf(
-			"effect: an order of %d for %d repeats",
-			len(o.Order),
-			len(baseline)+len(candidate),
-		)
+		return Comparison{}, fmt.Errorf("effect: an order of %d for %d repeats", len(o.Order),
+			len(baseline)+len(candidate))
 	}
 	c := Comparison{Statistic: o.Statistic, BaselineN: len(baseline), CandidateN: len(candidate)}
 	of := statistic(o.Statistic)
@@ -355,8 +348,7 @@ func (c *Comparison) intervals(baseline, candidate []float64, o Options, positiv
 		c.Ratio.Interval = c.Difference.Interval
 	case o.Statistic == Median && fewest < fewestForMedian:
 		c.Difference.Interval = resample.None(
-			fmt.Sprintf("%d repeats a side: a median needs at least %d for an interval", fewest, fewestForMedian),
-		)
+			fmt.Sprintf("%d repeats a side: a median needs at least %d for an interval", fewest, fewestForMedian))
 		c.Ratio.Interval = c.Difference.Interval
 	case o.Statistic == Mean && fewest < fewestForBootstrap:
 		c.welch(baseline, candidate, o.Confidence, positive)
@@ -472,9 +464,7 @@ func (c *Comparison) warn(baseline, candidate []float64) {
 		if spread := logSpread(side.x); c.Statistic == Mean && spread >= skewed {
 			say(
 				"the values of the %s are skewed (their logarithms spread by %.2g): the mean hangs on a few of them, and its interval covers less than it says",
-				side.name,
-				spread,
-			)
+				side.name, spread)
 		}
 		if len(side.x) > 1 && slices.Min(side.x) == slices.Max(side.x) {
 			if side.x[0] == 0 {
@@ -483,12 +473,7 @@ func (c *Comparison) warn(baseline, candidate []float64) {
 			step := resolution(baseline, candidate)
 			say(
 				"all %d values of the %s are %g: copied, or rounded; if to steps of %g, half of one is %.2g %%, by which the interval is too narrow",
-				len(side.x),
-				side.name,
-				side.x[0],
-				step,
-				50*step/math.Abs(side.x[0]),
-			)
+				len(side.x), side.name, side.x[0], step, 50*step/math.Abs(side.x[0]))
 		}
 	}
 }

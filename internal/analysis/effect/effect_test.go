@@ -337,12 +337,8 @@ func TestFalseVerdicts(t *testing.T) {
 	}
 	wrong := float64(counts[Better]+counts[Worse]) / sets
 	if wrong > 0.06 || float64(significant)/sets > 0.06 || float64(discoveries)/(sets/20) > 0.1 {
-		t.Errorf(
-			"wrong verdicts %.3f, p <= 0.05 in %.3f, families of 20 with a discovery %.3f",
-			wrong,
-			float64(significant)/sets,
-			float64(discoveries)/(sets/20),
-		)
+		t.Errorf("wrong verdicts %.3f, p <= 0.05 in %.3f, families of 20 with a discovery %.3f", wrong,
+			float64(significant)/sets, float64(discoveries)/(sets/20))
 	}
 }
 
@@ -425,11 +421,8 @@ func TestKthDifferenceAgainstSorting(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	_, err := Compare(
-		[]float64{1, math.NaN()},
-		nil,
-		Options{Confidence: 1, Statistic: "mode", Direction: "up", Threshold: -1, Resamples: 5},
-	)
+	_, err := Compare([]float64{1, math.NaN()}, nil,
+		Options{Confidence: 1, Statistic: "mode", Direction: "up", Threshold: -1, Resamples: 5})
 	want := strings.Join([]string{
 		`effect: confidence 1: must lie between 0 and 1, as 0.95`,
 		`effect: statistic "mode": must be "mean" or "median"`,

@@ -50,21 +50,16 @@ func Histograms(baseline, candidate []*hist.Histogram, quantiles []float64, o Op
 	for i, q := range quantiles {
 		if min(len(baseline), len(candidate)) < fewestRuns {
 			out[i] = within(q, Side{Merged: b}, Side{Merged: c}, o)
-			out[i].Warnings = append(
-				out[i].Warnings,
-				"the interval holds the spread within runs only, as if I/Os were independent: make 3 or more repeats of each side",
-			)
+			out[i].Warnings = append(out[i].Warnings,
+				"the interval holds the spread within runs only, as if I/Os were independent: make 3 or more repeats of each side")
 			continue
 		}
 		out[i] = quantile(q, b, c, o)
 		if out[i].Ratio.Interval.Reason == "" {
 			out[i].betweenRuns(side{b, baseline}, side{c, candidate}, o.Confidence)
 		}
-		out[i].Verdict = Decide(
-			relativeInterval(out[i].Ratio, out[i].Difference, out[i].Baseline.Value),
-			o.Threshold,
-			o.Direction,
-		)
+		out[i].Verdict = Decide(relativeInterval(out[i].Ratio, out[i].Difference, out[i].Baseline.Value), o.Threshold,
+			o.Direction)
 	}
 	return out, nil
 }
@@ -101,10 +96,8 @@ func quantile(q float64, b, c *hist.Histogram, o Options) QuantileComparison {
 		out.Ratio, out.Difference.Interval = Estimate{math.NaN(), reason}, reason
 	}
 	if b.Saturated() > 0 || c.Saturated() > 0 {
-		out.Warnings = append(
-			out.Warnings,
-			"some values lie in the last bucket of the tool's histogram, beyond 17 s: their true size is unknown",
-		)
+		out.Warnings = append(out.Warnings,
+			"some values lie in the last bucket of the tool's histogram, beyond 17 s: their true size is unknown")
 	}
 	return out
 }

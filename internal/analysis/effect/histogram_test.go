@@ -16,12 +16,8 @@ func ExampleHistograms() {
 		baseline.Add(400_000+i*10, 1) // nanoseconds
 		candidate.Add(600_000+i*10, 1)
 	}
-	out, err := Histograms(
-		[]*hist.Histogram{baseline},
-		[]*hist.Histogram{candidate},
-		[]float64{0.5, 0.99},
-		Options{Threshold: 0.05},
-	)
+	out, err := Histograms([]*hist.Histogram{baseline}, []*hist.Histogram{candidate}, []float64{0.5, 0.99},
+		Options{Threshold: 0.05})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -121,12 +117,8 @@ func TestHistogramCoverageBetweenRuns(t *testing.T) {
 			within++
 		}
 	}
-	t.Logf(
-		"ratio %.3f, difference %.3f; as if independent %.3f",
-		float64(ratio)/sets,
-		float64(difference)/sets,
-		float64(within)/sets,
-	)
+	t.Logf("ratio %.3f, difference %.3f; as if independent %.3f", float64(ratio)/sets, float64(difference)/sets,
+		float64(within)/sets)
 	for _, n := range []int{ratio, difference} {
 		if share := float64(n) / sets; share < 0.93 || share > 0.975 {
 			t.Errorf("covers %.3f", share)
@@ -139,12 +131,8 @@ func TestHistogramCoverageBetweenRuns(t *testing.T) {
 
 func TestHistogramThinTailIsUnbounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 23))
-	out, err := Histograms(
-		[]*hist.Histogram{latencies(r, 500, 4e5)},
-		[]*hist.Histogram{latencies(r, 500, 8e5)},
-		[]float64{0.999},
-		Options{},
-	)
+	out, err := Histograms([]*hist.Histogram{latencies(r, 500, 4e5)}, []*hist.Histogram{latencies(r, 500, 8e5)},
+		[]float64{0.999}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

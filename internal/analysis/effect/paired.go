@@ -31,11 +31,8 @@ func Paired(baseline, candidate []float64, o Options) (PairedComparison, error) 
 	if len(baseline) != len(candidate) {
 		err = errors.Join(
 			err,
-			fmt.Errorf(
-				"effect: %d baseline and %d candidate values: pairs need as many of each",
-				len(baseline),
-				len(candidate),
-			),
+			fmt.Errorf("effect: %d baseline and %d candidate values: pairs need as many of each", len(baseline),
+				len(candidate)),
 		)
 	}
 	if err != nil {
@@ -56,16 +53,12 @@ func Paired(baseline, candidate []float64, o Options) (PairedComparison, error) 
 	}
 	p.Shift, p.SignedRank = signedRank(differences, o.Confidence)
 	if p.Pairs < 6 {
-		p.Warnings = append(
-			p.Warnings,
-			fmt.Sprintf("%d pairs: fewer than 6 cannot reach 5 %% in a signed-rank test", p.Pairs),
-		)
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("%d pairs: fewer than 6 cannot reach 5 %% in a signed-rank test", p.Pairs))
 	}
 	if zeros := count(differences, 0); zeros > 0 {
-		p.Warnings = append(
-			p.Warnings,
-			fmt.Sprintf("%d pairs do not differ at all and are left out of the signed-rank test", zeros),
-		)
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("%d pairs do not differ at all and are left out of the signed-rank test", zeros))
 	}
 	p.Verdict = Decide(relativeInterval(p.Ratio, p.Difference, stat.Mean(baseline, nil)), o.Threshold, o.Direction)
 	return p, nil
@@ -147,8 +140,7 @@ func signedRank(differences []float64, confidence float64) (Estimate, Test) {
 	}
 	if cut < 1 {
 		e.Interval = resample.None(
-			fmt.Sprintf("%d pairs: even differences of one sign would not be rare enough, 6 are needed at 95 %%", n),
-		)
+			fmt.Sprintf("%d pairs: even differences of one sign would not be rare enough, 6 are needed at 95 %%", n))
 		return e, test
 	}
 	e.Interval = resample.Interval{
@@ -209,11 +201,8 @@ func Drift(runs []Run, o Options) (Order, error) {
 	if dof := len(runs) - len(groups) - 1; dof < 1 || len(runs) < 4 {
 		err = errors.Join(
 			err,
-			fmt.Errorf(
-				"effect: drift: %d runs of %d variants: repeat some variant and make 4 runs or more",
-				len(runs),
-				len(groups),
-			),
+			fmt.Errorf("effect: drift: %d runs of %d variants: repeat some variant and make 4 runs or more", len(runs),
+				len(groups)),
 		)
 	}
 	if err != nil {
@@ -254,19 +243,14 @@ func Drift(runs []Run, o Options) (Order, error) {
 	out.DriftPerRun = relativeSlope(slope, math.Sqrt(left/dof/spread), dof, overall, o.Confidence)
 	out.P = permuteWithin(groups, residual, product, o)
 	if out.Confounded > 0.5 {
-		out.Warnings = append(
-			out.Warnings,
-			"the variants were run one after the other: a drift and their difference look alike, mix the order",
-		)
+		out.Warnings = append(out.Warnings,
+			"the variants were run one after the other: a drift and their difference look alike, mix the order")
 	}
 	if out.P < 1-o.Confidence {
 		out.Warnings = append(
 			out.Warnings,
-			fmt.Sprintf(
-				"the values drift by %.2g %% per run whatever the variant (p = %.2g)",
-				100*out.DriftPerRun.Value,
-				out.P,
-			),
+			fmt.Sprintf("the values drift by %.2g %% per run whatever the variant (p = %.2g)",
+				100*out.DriftPerRun.Value, out.P),
 		)
 	}
 	return out, nil

@@ -131,11 +131,8 @@ func shift(baseline, candidate []float64, confidence float64) Estimate {
 	}
 	if cut < 1 {
 		e.Interval = resample.None(
-			fmt.Sprintf(
-				"%d and %d repeats: even a complete separation would not be rare enough, 4 a side are needed",
-				len(b),
-				len(c),
-			),
+			fmt.Sprintf("%d and %d repeats: even a complete separation would not be rare enough, 4 a side are needed",
+				len(b), len(c)),
 		)
 		return e
 	}

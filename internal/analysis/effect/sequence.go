@@ -233,11 +233,7 @@ func (s *sequence) warn() {
 			s.Warnings,
 			fmt.Sprintf(
 				"repeats depend on the ones before (adjacent repeats correlate %.2g, p = %.2g): %d of them are worth about %.2g",
-				s.Correlation,
-				s.P,
-				n,
-				s.Worth,
-			),
+				s.Correlation, s.P, n, s.Worth),
 		)
 	}
 	if s.DriftP < evidence {
@@ -247,14 +243,11 @@ func (s *sequence) warn() {
 		case !s.known:
 			text += fmt.Sprintf(
 				"; had all of one side come first, that alone would make a difference of %.2g %%, which the interval allows for",
-				100*math.Abs(s.Drift)*s.reach(),
-			)
+				100*math.Abs(s.Drift)*s.reach())
 		case math.Abs(apart) > 1:
 			text += fmt.Sprintf(
 				", and the sides lie %.3g repeats apart: that alone makes a difference of %+.2g %%, which is taken off",
-				math.Abs(apart),
-				100*s.Drift*apart,
-			)
+				math.Abs(apart), 100*s.Drift*apart)
 		}
 		s.Warnings = append(s.Warnings, text)
 	}
@@ -289,12 +282,7 @@ func (s *sequence) refuses() string {
 	if n := min(len(s.at[0]), len(s.at[1])); s.P < refusal && n >= fewestForWorth && s.Worth < leastWorth {
 		return fmt.Sprintf(
 			"repeats depend on the ones before (adjacent repeats correlate %.2g, p = %.2g): %d of them are worth about %.2g, and %d are needed. Make them further apart, or in mixed order with the other side",
-			s.Correlation,
-			s.P,
-			n,
-			s.Worth,
-			leastWorth,
-		)
+			s.Correlation, s.P, n, s.Worth, leastWorth)
 	}
 	return ""
 }

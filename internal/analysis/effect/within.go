@@ -46,12 +46,8 @@ func Within(baseline, candidate Side, q float64, o Options) (QuantileComparison,
 		if !(s.Dependence >= 0 && s.DOF >= 0) || math.IsInf(s.Dependence, 0) {
 			err = errors.Join(
 				err,
-				fmt.Errorf(
-					"effect: %s: dependence %v with %v degrees of freedom: both must be finite and not negative",
-					s.name,
-					s.Dependence,
-					s.DOF,
-				),
+				fmt.Errorf("effect: %s: dependence %v with %v degrees of freedom: both must be finite and not negative",
+					s.name, s.Dependence, s.DOF),
 			)
 		}
 	}

@@ -22,14 +22,8 @@ func ExampleWithin() {
 		return Side{Merged: h, Dependence: 25, DOF: 6} // as many as 400 independent ones tell
 	}
 	p, err := Within(side(400_000), side(600_000), 0.5, Options{})
-	fmt.Printf(
-		"%v %.2f times, %.2f to %.2f: %s\n",
-		err,
-		p.Ratio.Value,
-		p.Ratio.Interval.Low,
-		p.Ratio.Interval.High,
-		p.Verdict,
-	)
+	fmt.Printf("%v %.2f times, %.2f to %.2f: %s\n", err, p.Ratio.Value, p.Ratio.Interval.Low, p.Ratio.Interval.High,
+		p.Verdict)
 	// Output:
 	// <nil> 1.23 times, 1.13 to 1.32: worse
 }

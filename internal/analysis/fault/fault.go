@@ -308,11 +308,8 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		points = append(points, recovery.Point{Seconds: o.track.Elapsed(i), Value: max(0, x)})
 	}
 	var err error
-	o.Recovery, err = recovery.Measure(
-		points,
-		e.Time.Sub(v.Data.Start).Seconds(),
-		recovery.Options{HoldSeconds: max(10, 3*c.Step)},
-	)
+	o.Recovery, err = recovery.Measure(points, e.Time.Sub(v.Data.Start).Seconds(),
+		recovery.Options{HoldSeconds: max(10, 3*c.Step)})
 	if err != nil {
 		return o, false
 	}
@@ -422,21 +419,15 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		Check: "recovery", Subject: o.Group, Metric: "time to 90 % of the former level", Unit: "s", N: len(o.track.Ops),
 		Basis: fmt.Sprintf(
 			"%s of the workloads of %s that the fault struck, in points of %s; former level %s; a return must hold for %s",
-			o.Quantity.Name,
-			o.Group,
-			view.SayDuration(o.track.Step),
-			o.Quantity.Brief(o.Before.Value),
-			view.SayDuration(max(10, 3*o.track.Step)),
-		),
+			o.Quantity.Name, o.Group, view.SayDuration(o.track.Step), o.Quantity.Brief(o.Before.Value),
+			view.SayDuration(max(10, 3*o.track.Step))),
 		Evidence: []result.Evidence{
 			{Name: "level before", Value: o.Before.Value, Unit: o.Quantity.Unit},
 			{Name: "lowest after",
 				Value: o.Lowest, Unit: o.Quantity.Unit},
 		},
-		Warnings: append(
-			slices.Clone(o.Warnings),
-			"one fault: repeats show how much the time varies (analyze takes several runs)",
-		),
+		Warnings: append(slices.Clone(o.Warnings),
+			"one fault: repeats show how much the time varies (analyze takes several runs)"),
 	}
 	if o.Quantity.Measure != "" {
 		f.Metric = "time to 90 % of the former " + o.Quantity.Name
@@ -477,31 +468,15 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Severity, f.Value = result.Notice, view.Ptr(o.Regained.Seconds)
 		view.SetInterval(&f, o.Regained.Interval)
 		f.Confidence = 1 // it lies between two points
-		f.Sentence = fmt.Sprintf(
-			"%s back at 90 %% of %s after %s%s; %s.",
-			head,
-			former,
-			view.SayDuration(o.Regained.Seconds),
-			o.stop(),
-			failed,
-		)
+		f.Sentence = fmt.Sprintf("%s back at 90 %% of %s after %s%s; %s.", head, former,
+			view.SayDuration(o.Regained.Seconds), o.stop(), failed)
 		if o.Overshoot > 0.25 && len(o.under) == 0 { // with another fault over, it is no overshoot
-			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
-				"; overshoot %s.",
-				view.Percent(o.Overshoot),
-			)
+			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; overshoot %s.", view.Percent(o.Overshoot))
 		}
 	case o.next != nil:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
-		f.Sentence = fmt.Sprintf(
-			"%s not back at 90 %% of %s before %q at %s%s; %s.",
-			head,
-			former,
-			o.next.Text,
-			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()),
-			o.stop(),
-			failed,
-		)
+		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %q at %s%s; %s.", head, former, o.next.Text,
+			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
 	default:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by the end of the run%s; %s.", head, former, o.stop(),

@@ -37,8 +37,7 @@ func clocksDiffer(v *view.Run) []result.Finding {
 		Check: "clocks", Subject: "run", Severity: result.Notice,
 		Metric: "largest distance of a VM's clock from plimsoll's", Unit: "s", Value: view.Ptr(math.Abs(off[0].ahead)),
 		N: len(
-			off,
-		), NoInterval: "one reading for each VM", Basis: "time in a generator's first report on each VM, compared with when it was started and when the report came",
+			off), NoInterval: "one reading for each VM", Basis: "time in a generator's first report on each VM, compared with when it was started and when the report came",
 	}
 	var names []string
 	for _, m := range off {
@@ -55,9 +54,7 @@ func clocksDiffer(v *view.Run) []result.Finding {
 	if len(off) == 1 {
 		f.Sentence = fmt.Sprintf(
 			"The clock of %s was %s plimsoll's. The times in its reports are corrected for that; times in its own logs are not.",
-			names[0],
-			most,
-		)
+			names[0], most)
 	} else {
 		f.Sentence = fmt.Sprintf("The clocks of %s differed from plimsoll's (%s); that of %s was %s it. The times in their reports are corrected for that; times in their own logs are not.",
 			view.Plural(len(off), "VM"), view.Some(names), names[0], most)

@@ -60,24 +60,14 @@ func latencyKind(v *view.Run) []result.Finding {
 	case worst != nil:
 		f.Severity, f.Limit = result.Caution, view.Ptr(1-view.RateTolerance)
 		f.Metric, f.Unit, f.Value = "achieved ÷ offered", "ratio", view.Ptr(least)
-		behind, their := fmt.Sprintf(
-			"%s missed its target rate (%s of it)",
-			hidden[0],
-			view.Percent(least),
-		), "its"
+		behind, their := fmt.Sprintf("%s missed its target rate (%s of it)", hidden[0], view.Percent(least)), "its"
 		if len(hidden) > 1 {
-			behind, their = fmt.Sprintf(
-				"%s missed their target rates (%s most, at %s of its rate)",
-				view.Some(hidden),
-				worst.Name,
-				view.Percent(least),
-			), "their"
+			behind, their = fmt.Sprintf("%s missed their target rates (%s most, at %s of its rate)", view.Some(hidden),
+				worst.Name, view.Percent(least)), "their"
 		}
 		f.Sentence = fmt.Sprintf(
 			"%s, and %s latencies are service times (from the actual send): the wait before a late send is in no percentile. A user on that schedule waited longer.",
-			behind,
-			their,
-		)
+			behind, their)
 	case len(scheduled) > 0:
 		f.Severity = result.Notice
 		verb, their, rate := "was", "its", "rate"
@@ -86,12 +76,7 @@ func latencyKind(v *view.Run) []result.Finding {
 		}
 		f.Sentence = fmt.Sprintf(
 			"%s %s open-loop and met %s target %s, but %s latencies are service times (from the actual send): the wait before a late send is in no percentile.",
-			view.Some(scheduled),
-			verb,
-			their,
-			rate,
-			their,
-		)
+			view.Some(scheduled), verb, their, rate, their)
 	case len(response) == 0 && v.Manifest.Target == result.ImportTarget:
 		f.Severity = result.Notice
 		f.Sentence = "All latencies are service times, from the actual send to completion. " +
@@ -103,9 +88,7 @@ func latencyKind(v *view.Run) []result.Finding {
 	default:
 		f.Sentence = fmt.Sprintf(
 			"Latencies of %s are response times, those of %s service times: do not compare the two.",
-			view.Some(response),
-			view.Some(service),
-		)
+			view.Some(response), view.Some(service))
 		f.Severity = result.Notice
 	}
 	return []result.Finding{f}

@@ -113,33 +113,22 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 	if outstanding == "1 operations" {
 		outstanding = "1 operation"
 	}
-	what := fmt.Sprintf(
-		"%s had %s in flight on average (%s per second × %s)",
-		l.Name,
-		outstanding,
-		view.SayCount(rate),
-		view.SayDuration(service/float64(count)),
-	)
+	what := fmt.Sprintf("%s had %s in flight on average (%s per second × %s)", l.Name, outstanding, view.SayCount(rate),
+		view.SayDuration(service/float64(count)))
 	switch {
 	case len(over) > 0:
 		f.Severity, f.Limit = result.Blocker, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(
 			"%s, but its job allows at most %s. On %s throughput and service time cannot both be right (Little's law).",
-			what,
-			view.SayCount(atMost),
-			view.Some(over),
-		)
+			what, view.SayCount(atMost), view.Some(over))
 	case atMost == 0:
 		f.Severity = result.Notice
 		f.Sentence = what + ". The queue depth of its job is not known, so this was not checked."
 	case len(under) > 0 && !l.MovesBlocks(): // users think between two requests, which no generator declares
 		f.Severity, f.Limit = result.Notice, view.Ptr(littleBelow*atLeast)
 		f.Sentence = fmt.Sprintf(
-			"%s of the %s its clients could have. On %s the clients paused in between or were short of CPU.",
-			what,
-			view.SayCount(atMost),
-			view.Some(under),
-		)
+			"%s of the %s its clients could have. On %s the clients paused in between or were short of CPU.", what,
+			view.SayCount(atMost), view.Some(under))
 	case len(under) > 0:
 		f.Severity, f.Limit = result.Caution, view.Ptr(littleBelow*atLeast)
 		asks := view.SayCount(atMost) + " at all times"
@@ -148,27 +137,17 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 		}
 		f.Sentence = fmt.Sprintf(
 			"%s, though its job asks for %s. On %s the load generator paused or was short of CPU: the storage got less load than the job asks for.",
-			what,
-			asks,
-			view.Some(under),
-		)
+			what, asks, view.Some(under))
 	case atLeast < atMost:
 		f.Severity, f.Limit = result.Fine, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(
-			"%s, within the queue depth of %s (lower is expected: %s). Throughput and service time agree.",
-			what,
-			view.SayCount(atMost),
-			why,
-		)
+			"%s, within the queue depth of %s (lower is expected: %s). Throughput and service time agree.", what,
+			view.SayCount(atMost), why)
 	default:
 		f.Severity, f.Limit = result.Fine, view.Ptr(littleBelow*atLeast)
 		f.Sentence = fmt.Sprintf(
-			"%s; queue depth %s. Throughput and service time agree (%s to %s of the depth is accepted).",
-			what,
-			view.SayCount(atMost),
-			view.Percent(littleBelow),
-			view.Percent(littleAbove),
-		)
+			"%s; queue depth %s. Throughput and service time agree (%s to %s of the depth is accepted).", what,
+			view.SayCount(atMost), view.Percent(littleBelow), view.Percent(littleAbove))
 	}
 	return f, true
 }
@@ -258,46 +237,31 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 		f.Severity, f.NoInterval = result.Notice, "operations are not counted separately"
 		f.Sentence = fmt.Sprintf(
 			"Whether %s met its target rate is inconclusive: only %d of its %s have one, and the tool counts them together.",
-			l.Name,
-			limited,
-			view.Plural(limited+unlimited, l.Section()),
-		)
+			l.Name, limited, view.Plural(limited+unlimited, l.Section()))
 		return f, true
 	}
 	if turns {
 		f.Severity, f.NoInterval, f.Evidence = result.Notice, "the target rate changes over time",
 			f.Evidence[1:]
 		f.Sentence = fmt.Sprintf(
-			"Whether %s met its target rate is inconclusive: its %ss ran one after another, each with its own.",
-			l.Name,
-			l.Section(),
-		)
+			"Whether %s met its target rate is inconclusive: its %ss ran one after another, each with its own.", l.Name,
+			l.Section())
 		return f, true
 	}
 	f.Low, f.High, f.Limit = &low, &high, view.Ptr(want*(1-view.RateTolerance))
 	f.Warnings = []string{"the interval takes completions as a Poisson count; a paced generator varies less"}
 	parts, missed := windowRates(l, want)
 	f.Evidence = append(f.Evidence, parts...)
-	what := fmt.Sprintf(
-		"%s: %s target, %s achieved (%s)",
-		l.Name,
-		q.Say(want),
-		view.SayCount(got),
-		view.Percent(got/want),
-	)
+	what := fmt.Sprintf("%s: %s target, %s achieved (%s)", l.Name, q.Say(want), view.SayCount(got),
+		view.Percent(got/want))
 	if w := l.Whole(); w != nil && w.Apart {
 		what += ", by its VMs while each ran, since they never all ran at the same time"
 	}
 	switch {
 	case high < want*(1-view.RateTolerance) && early > 0 && own >= want*(1-view.RateTolerance):
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf(
-			"%s: target rate not met: its VMs met it while they ran, but %d of %d ended early%s.",
-			what,
-			early,
-			len(l.Parts),
-			missed,
-		)
+		f.Sentence = fmt.Sprintf("%s: target rate not met: its VMs met it while they ran, but %d of %d ended early%s.",
+			what, early, len(l.Parts), missed)
 	case high < want*(1-view.RateTolerance):
 		f.Severity = result.Caution
 		f.Sentence = what + ": target rate not met" + missed + "."

@@ -105,14 +105,8 @@ func (p *pair) unsure() string {
 }
 
 func (p *pair) basis(source string) string {
-	return fmt.Sprintf(
-		"%s (%s) against %s (%s), one run%s",
-		p.later.title(),
-		view.SayDuration(p.later.seconds),
-		p.first.title(),
-		view.SayDuration(p.first.seconds),
-		source,
-	)
+	return fmt.Sprintf("%s (%s) against %s (%s), one run%s", p.later.title(), view.SayDuration(p.later.seconds),
+		p.first.title(), view.SayDuration(p.first.seconds), source)
 }
 
 // oneRun is what every comparison inside a run must say.
@@ -160,15 +154,8 @@ func (p *pair) rate() (result.Finding, bool) {
 	tail, evidence, tailHarm, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
 	moved := high < 1-changed || low > 1+changed
-	said := fmt.Sprintf(
-		"%s: %s %s, %s %s (%s)",
-		p.l.Name,
-		p.of.Say(float64(na)/a),
-		p.was,
-		view.SayCount(float64(nb)/b),
-		p.is,
-		view.Signed(r-1),
-	)
+	said := fmt.Sprintf("%s: %s %s, %s %s (%s)", p.l.Name, p.of.Say(float64(na)/a), p.was, view.SayCount(float64(nb)/b),
+		p.is, view.Signed(r-1))
 	if tail != "" {
 		said += "; " + tail
 	}
@@ -184,12 +171,7 @@ func (p *pair) rate() (result.Finding, bool) {
 		case low >= 1-changed && high <= 1+changed && tailKept:
 			f.Sentence = said + "; no change above " + view.Percent(changed) + "." + p.kept(na, nb)
 		default:
-			f.Sentence = said + "; inconclusive at the threshold of " + view.Percent(
-				changed,
-			) + "." + p.kept(
-				na,
-				nb,
-			)
+			f.Sentence = said + "; inconclusive at the threshold of " + view.Percent(changed) + "." + p.kept(na, nb)
 		}
 	}
 	return f, true
@@ -248,9 +230,7 @@ func (p *pair) measure() (result.Finding, bool) {
 	case *f.Low >= 1-changed && *f.High <= 1+changed:
 		f.Severity, f.Sentence = result.Fine, said+"): no change above "+view.Percent(changed)+"."
 	default:
-		f.Severity, f.Sentence = result.Fine, said+"); inconclusive at the threshold of "+view.Percent(
-			changed,
-		)+"."
+		f.Severity, f.Sentence = result.Fine, said+"); inconclusive at the threshold of "+view.Percent(changed)+"."
 	}
 	return f, true
 }
@@ -295,8 +275,7 @@ func (p *pair) single() (result.Finding, bool) {
 		Unit: "ratio",
 		N:    2, Limit: view.Ptr(1 - changed),
 		Basis: p.basis(
-			"; the last figure of the tool in each",
-		), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ",
+			"; the last figure of the tool in each"), Warnings: []string{oneRun}, Evidence: p.both(p.of.Name+" ",
 			a, b),
 		NoInterval: "figures that the tool made by itself",
 	}
@@ -349,14 +328,7 @@ func (p *pair) kept(first, later uint64) string {
 	if words(a) == words(b) {
 		return fmt.Sprintf(" Target rate %s: %s both times.", view.SayCount(want), words(a))
 	}
-	return fmt.Sprintf(
-		" Target rate %s: %s %s, %s %s.",
-		view.SayCount(want),
-		words(a),
-		p.was,
-		words(b),
-		p.is,
-	)
+	return fmt.Sprintf(" Target rate %s: %s %s, %s %s.", view.SayCount(want), words(a), p.was, words(b), p.is)
 }
 
 // tail compares percentiles of the kind of operation whose 99th moved most. It moved, and has done harm or good, when
@@ -407,29 +379,13 @@ func (p *pair) tail() (said string, ev []result.Evidence, harm *float64, kept bo
 func went(median, medianNow, tail, tailNow string) string {
 	switch {
 	case median != medianNow && tail != tailNow:
-		return fmt.Sprintf(
-			"p50 %s to %s, p99 %s to %s",
-			median,
-			medianNow,
-			tail,
-			tailNow,
-		)
+		return fmt.Sprintf("p50 %s to %s, p99 %s to %s", median, medianNow, tail, tailNow)
 	case median == medianNow && tail == tailNow:
 		return fmt.Sprintf("p50 %s and p99 %s unchanged", median, tail)
 	case median == medianNow:
-		return fmt.Sprintf(
-			"p50 %s unchanged, p99 %s to %s",
-			median,
-			tail,
-			tailNow,
-		)
+		return fmt.Sprintf("p50 %s unchanged, p99 %s to %s", median, tail, tailNow)
 	}
-	return fmt.Sprintf(
-		"p50 %s to %s, p99 %s unchanged",
-		median,
-		medianNow,
-		tail,
-	)
+	return fmt.Sprintf("p50 %s to %s, p99 %s unchanged", median, medianNow, tail)
 }
 
 // mean compares the mean latency over all operations. A mean is what Little's law and a user's total waiting know; the
@@ -448,8 +404,7 @@ func (p *pair) mean() (result.Finding, bool) {
 		Metric: "mean " + p.latency + " " + p.later.title() + " / " + p.first.title(), Unit: "ratio", Value: &r,
 		N: int(na + nb), Limit: view.Ptr(1 + changed),
 		Basis: p.basis(
-			"",
-		), Warnings: []string{oneRun}, NoInterval: "there is no series of the latency of this workload alone",
+			""), Warnings: []string{oneRun}, NoInterval: "there is no series of the latency of this workload alone",
 		Evidence: []result.Evidence{
 			{Name: "mean " + p.first.title(), Value: ma, Unit: "s"},
 			{Name: "mean " + p.later.title(), Value: mb, Unit: "s"},
@@ -464,8 +419,7 @@ func (p *pair) mean() (result.Finding, bool) {
 		if f.Low != nil {
 			f.N = len(fa.Amount) + len(fb.Amount)
 			f.Basis = p.basis(
-				"; " + in.Method + " over points of " + view.SayDuration(p.a.Step) + ", weighted by operations",
-			)
+				"; " + in.Method + " over points of " + view.SayDuration(p.a.Step) + ", weighted by operations")
 			span = fmt.Sprintf(" (95 %%: ×%s to ×%s)", view.SayCount(*f.Low), view.SayCount(*f.High))
 		}
 		f.Chart = p.picture("mean "+p.latency, "s", each(p.a), each(p.b))
@@ -483,17 +437,8 @@ func (p *pair) mean() (result.Finding, bool) {
 	if counted := p.l.Counted(); counted != "operations" {
 		what += " of " + counted
 	}
-	f.Sentence = fmt.Sprintf(
-		"%s %s %s, %s %s: ×%s%s%s.",
-		what,
-		view.SayDuration(ma),
-		p.was,
-		view.SayDuration(mb),
-		p.is,
-		view.SayCount(r),
-		span,
-		unsure,
-	)
+	f.Sentence = fmt.Sprintf("%s %s %s, %s %s: ×%s%s%s.", what, view.SayDuration(ma), p.was, view.SayDuration(mb), p.is,
+		view.SayCount(r), span, unsure)
 	return f, true
 }
 

@@ -28,10 +28,8 @@ func TestPercentilesOfAHandful(t *testing.T) {
 			if o.n > 0 {
 				h := &hist.Histogram{}
 				h.Add(o.each, o.n)
-				w.Ops = append(
-					w.Ops,
-					result.OpTotals{Op: o.op, Count: o.n, Seconds: float64(o.n*o.each) / 1e9, Hist: h},
-				)
+				w.Ops = append(w.Ops,
+					result.OpTotals{Op: o.op, Count: o.n, Seconds: float64(o.n*o.each) / 1e9, Hist: h})
 			}
 		}
 		return w

@@ -55,12 +55,8 @@ func tooFast(v *view.Run) []result.Finding {
 		}
 		if high < memorySpeed {
 			f.Severity, f.Warnings = result.Blocker, []string{view.Independent}
-			f.Sentence = fmt.Sprintf(
-				"Read p50 of %s: %s; the fastest media need about %s. Memory answered.",
-				l.Name,
-				view.SayMicro(p50),
-				view.SayMicro(10e-6),
-			)
+			f.Sentence = fmt.Sprintf("Read p50 of %s: %s; the fastest media need about %s. Memory answered.", l.Name,
+				view.SayMicro(p50), view.SayMicro(10e-6))
 		} else {
 			f.Severity = result.Fine
 			f.Sentence = fmt.Sprintf("Read p50 of %s: %s, plausible for a storage device.", l.Name,
@@ -179,24 +175,16 @@ func busLimit(v *view.Run) []result.Finding {
 		NoInterval: "a mean over the measured time against a theoretical ceiling", Basis: "bytes of the generators on " + m.who + ", the larger direction; ceilings from the links' published rates",
 		Evidence: append(path, result.Evidence{Name: "moved", Value: got, Unit: "bytes/s"}),
 	}
-	both := fmt.Sprintf(
-		"%s/s on %s, the narrowest link (%s) carries %s/s",
-		view.SayDecimal(got),
-		m.who,
-		name,
-		view.SayDecimal(narrowest),
-	)
+	both := fmt.Sprintf("%s/s on %s, the narrowest link (%s) carries %s/s", view.SayDecimal(got), m.who, name,
+		view.SayDecimal(narrowest))
 	switch {
 	case share > overCeiling:
 		f.Severity = result.Blocker
 		f.Sentence = "The load generators report " + both + ". The rest came from a cache in front of it."
 	case share > nearCeiling:
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf(
-			"Transferred %s: the link is the limit (%s), not the devices behind it.",
-			both,
-			view.Percent(share),
-		)
+		f.Sentence = fmt.Sprintf("Transferred %s: the link is the limit (%s), not the devices behind it.", both,
+			view.Percent(share))
 	default:
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf("Transferred %s (%s): the link was not the limit.", both, view.Percent(share))
@@ -296,18 +284,11 @@ func dataSheet(v *view.Run) []result.Finding {
 		if s.Bandwidth {
 			say = view.SayDecimal
 		}
-		both := fmt.Sprintf(
-			"%s: %s/s measured, %s/s rated (%s)",
-			s.Name,
-			say(got),
-			say(promised),
-			view.Percent(share),
-		)
+		both := fmt.Sprintf("%s: %s/s measured, %s/s rated (%s)", s.Name, say(got), say(promised), view.Percent(share))
 		switch {
 		case share > overSheet:
 			f.Severity, f.Sentence = result.Caution, view.Capital(
-				both,
-			)+": more than one such device can do: there were several, or a cache answered."
+				both)+": more than one such device can do: there were several, or a cache answered."
 		case share < 0.5:
 			f.Severity, f.Sentence = result.Notice, view.Capital(both)+": the device was not the limit of this run."
 		default:
@@ -343,19 +324,14 @@ func reported(v *view.Run) []result.Finding {
 			Value: &x, N: 1, Limit: view.Ptr(reduced), NoInterval: "one reading",
 			Basis:    "environment facts of the storage",
 			Evidence: []result.Evidence{{Name: fact.Name, Value: x, Unit: "ratio"}},
-			Sentence: fmt.Sprintf(
-				"The storage reports a %s of %s: it stored about as much as was written.",
-				fact.Name,
-				view.SayCount(x),
-			),
+			Sentence: fmt.Sprintf("The storage reports a %s of %s: it stored about as much as was written.", fact.Name,
+				view.SayCount(x)),
 		}
 		if x > reduced {
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf(
 				"The storage reports a %s of %s: it stored less than was written. Zeros, repeated or compressible blocks made this load lighter than real data.",
-				fact.Name,
-				view.SayCount(x),
-			)
+				fact.Name, view.SayCount(x))
 		}
 		out = append(out, f)
 	}
@@ -385,16 +361,13 @@ func reducible(v *view.Run) []result.Finding {
 			Evidence: []result.Evidence{{Name: "reducible", Value: 100 * most, Unit: "%"}},
 			Sentence: fmt.Sprintf(
 				"Compression and deduplication can remove %[2]s of what %[1]s writes: on storage that reduces data the figures hold for such data only.",
-				l.Name,
-				view.Percent(most),
-			),
+				l.Name, view.Percent(most)),
 		}
 		if most >= 1 {
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf(
 				"%s writes one pattern over and over: storage that compresses or deduplicates stores almost nothing of it.",
-				l.Name,
-			)
+				l.Name)
 		}
 		out = append(out, f)
 	}

@@ -109,18 +109,13 @@ func validate(points []Point, fault float64, o Options) (split int, err error) {
 		if !(p.Value >= 0) || math.IsInf(p.Value, 0) {
 			bad = append(
 				bad,
-				fmt.Errorf(
-					"recovery: point %d: throughput %v: must be a finite number, not negative; leave gaps out",
-					i+1,
-					p.Value,
-				),
+				fmt.Errorf("recovery: point %d: throughput %v: must be a finite number, not negative; leave gaps out",
+					i+1, p.Value),
 			)
 		}
 		if math.IsNaN(p.Seconds) || math.IsInf(p.Seconds, 0) || i > 0 && !(p.Seconds > points[i-1].Seconds) {
-			bad = append(
-				bad,
-				fmt.Errorf("recovery: point %d: time %v s: must be finite and after the one before", i+1, p.Seconds),
-			)
+			bad = append(bad,
+				fmt.Errorf("recovery: point %d: time %v s: must be finite and after the one before", i+1, p.Seconds))
 		}
 		if p.Seconds <= fault {
 			split = i + 1
@@ -129,12 +124,8 @@ func validate(points []Point, fault float64, o Options) (split int, err error) {
 	if split < 3 || split == len(points) {
 		bad = append(
 			bad,
-			fmt.Errorf(
-				"recovery: %d points before the fault at %v s and %d after: at least 3 and 1 are needed",
-				split,
-				fault,
-				len(points)-split,
-			),
+			fmt.Errorf("recovery: %d points before the fault at %v s and %d after: at least 3 and 1 are needed", split,
+				fault, len(points)-split),
 		)
 	}
 	return split, errors.Join(bad...)
@@ -227,20 +218,14 @@ func (s course) regained(r *Recovery, from int, o Options) int {
 		if span < o.HoldSeconds {
 			r.Warnings = append(
 				r.Warnings,
-				fmt.Sprintf(
-					"the series ends %.3g s after the level was regained, a hold of %.3g s was asked for",
-					span,
-					o.HoldSeconds,
-				),
+				fmt.Sprintf("the series ends %.3g s after the level was regained, a hold of %.3g s was asked for", span,
+					o.HoldSeconds),
 			)
 		}
 		return i
 	}
-	r.Regained = never(
-		"%.0f %% of the level before was not regained within %.3g s",
-		100*o.Fraction,
-		s.points[last].Seconds-s.fault,
-	)
+	r.Regained = never("%.0f %% of the level before was not regained within %.3g s", 100*o.Fraction,
+		s.points[last].Seconds-s.fault)
 	return last
 }
 
@@ -271,10 +256,8 @@ func Repeats(moments []Moment, confidence float64) (Spread, error) {
 		Interval: resample.None("fewer than two repeats show no spread"),
 	}
 	if s.Missing > 0 {
-		s.Warnings = append(
-			s.Warnings,
-			fmt.Sprintf("in %d of %d repeats it never came: the mean flatters", s.Missing, len(moments)),
-		)
+		s.Warnings = append(s.Warnings,
+			fmt.Sprintf("in %d of %d repeats it never came: the mean flatters", s.Missing, len(moments)))
 	}
 	if s.N == 0 {
 		return s, nil
@@ -287,10 +270,7 @@ func Repeats(moments []Moment, confidence float64) (Spread, error) {
 			High:       s.Mean + half,
 			Confidence: confidence,
 			Method:     "Student's t over repeats",
-		}.Clamp(
-			0,
-			math.Inf(1),
-		)
+		}.Clamp(0, math.Inf(1))
 	}
 	return s, nil
 }

@@ -80,10 +80,7 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		Check: "residency", Subject: l.Name, Metric: "time until the reads are resident", Unit: "s", N: n,
 		Basis: fmt.Sprintf(
 			"reads per second in points of %s; resident where their rising fit comes to %s of the level of the last %s",
-			view.SayDuration(c.Step),
-			view.Percent(residentFrom),
-			view.Percent(endShare),
-		),
+			view.SayDuration(c.Step), view.Percent(residentFrom), view.Percent(endShare)),
 		Evidence: []result.Evidence{
 			{
 				Name:  "at the beginning",
@@ -99,11 +96,8 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	if at >= from {
 		f.Severity, f.NoInterval = result.Caution, "the rate was still rising when the workload ended"
 		f.Sentence = fmt.Sprintf(
-			"%s: %s, still rising at its end after %s: not all its data were on the fast tier yet.",
-			l.Name,
-			rise,
-			view.SayDuration(window),
-		)
+			"%s: %s, still rising at its end after %s: not all its data were on the fast tier yet.", l.Name, rise,
+			view.SayDuration(window))
 		return f, true
 	}
 	seconds := float64(at) * c.Step
@@ -111,17 +105,10 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	in := riseInterval(values, from, residentFrom)
 	in.Low, in.High = in.Low-1, in.High+1 // rounding to points
 	view.SetInterval(&f, in.Map(func(points float64) float64 { return max(0, points) * c.Step }))
-	f.Chart.Marks = append(
-		f.Chart.Marks,
-		result.ChartPlace{At: view.Round(c.Elapsed(min(at, len(c.Ops)-1))), Text: "resident"},
-	)
-	f.Sentence = fmt.Sprintf(
-		"%s: %s; data resident on the fast tier, or in a cache, after %s of %s.",
-		l.Name,
-		rise,
-		view.SayDuration(seconds),
-		view.SayDuration(window),
-	)
+	f.Chart.Marks = append(f.Chart.Marks,
+		result.ChartPlace{At: view.Round(c.Elapsed(min(at, len(c.Ops)-1))), Text: "resident"})
+	f.Sentence = fmt.Sprintf("%s: %s; data resident on the fast tier, or in a cache, after %s of %s.", l.Name, rise,
+		view.SayDuration(seconds), view.SayDuration(window))
 	return f, true
 }
 
@@ -182,29 +169,15 @@ func ingest(v *view.Run) []result.Finding {
 		if took < preparation*v.Data.End.Sub(v.Data.Start).Seconds() {
 			f.Severity = result.Fine // a fill on the way to something else
 		}
-		f.Sentence = fmt.Sprintf(
-			"%s wrote %s in %s: %s/s.",
-			l.Name,
-			view.SayBytes(bytes),
-			view.SayDuration(took),
-			view.SayBytes(bytes/took),
-		)
+		f.Sentence = fmt.Sprintf("%s wrote %s in %s: %s/s.", l.Name, view.SayBytes(bytes), view.SayDuration(took),
+			view.SayBytes(bytes/took))
 		if fast, slow := slices.Min(seconds), slices.Max(seconds); len(seconds) > 1 {
-			f.Evidence = append(
-				f.Evidence,
-				result.Evidence{Name: "fastest VM", Value: fast, Unit: "s"},
-				result.Evidence{Name: "slowest VM", Value: slow, Unit: "s"},
-			)
+			f.Evidence = append(f.Evidence, result.Evidence{Name: "fastest VM", Value: fast, Unit: "s"},
+				result.Evidence{Name: "slowest VM", Value: slow, Unit: "s"})
 			if slow > 1.2*fast {
-				f.Sentence = fmt.Sprintf(
-					"%s wrote %s in %s: %s/s; fastest VM %s, slowest VM %s.",
-					l.Name,
-					view.SayBytes(bytes),
-					view.SayDuration(took),
-					view.SayBytes(bytes/took),
-					view.SayDuration(fast),
-					view.SayDuration(slow),
-				)
+				f.Sentence = fmt.Sprintf("%s wrote %s in %s: %s/s; fastest VM %s, slowest VM %s.", l.Name,
+					view.SayBytes(bytes), view.SayDuration(took), view.SayBytes(bytes/took), view.SayDuration(fast),
+					view.SayDuration(slow))
 			}
 		}
 		if c := v.Track(l); c != nil && c.Bytes != nil {

@@ -62,13 +62,8 @@ func TestResidencyCoverage(t *testing.T) {
 		share := float64(in) / float64(rounds-without)
 		t.Logf("%+v: covered %.3f, without an interval %d of %d", law, share, without, rounds)
 		if share < 0.9-slack || without > rounds/20 {
-			t.Errorf(
-				"%+v: the interval held the truth in %.1f %% of the runs, and was missing in %d of %d",
-				law,
-				100*share,
-				without,
-				rounds,
-			)
+			t.Errorf("%+v: the interval held the truth in %.1f %% of the runs, and was missing in %d of %d", law,
+				100*share, without, rounds)
 		}
 		held, all = held+in, all+rounds-without
 	}

@@ -77,10 +77,8 @@ func contention(q view.Quantity) string {
 func stagesBasis(stages []view.Step) string {
 	return fmt.Sprintf(
 		"%s of one run, %s to %s VMs, the beginning of each left out; concurrency is the depth of all jobs together",
-		view.Plural(len(stages), "stage"),
-		view.SayCount(float64(stages[0].Workloads)),
-		view.SayCount(float64(stages[len(stages)-1].Workloads)),
-	)
+		view.Plural(len(stages), "stage"), view.SayCount(float64(stages[0].Workloads)),
+		view.SayCount(float64(stages[len(stages)-1].Workloads)))
 }
 
 // Fitted tells of the law m as fitted to the stages of a quantity, the points; basis says where they are from.
@@ -105,32 +103,18 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if q.Measure != "" {
 		what = q.Name
 	}
-	f.Sentence = fmt.Sprintf(
-		"%s grew ×%s, from %s to %s, between %s and %s operations in flight (×%s); %s%s. %s",
-		view.Capital(what),
-		view.SayCount(grew),
-		view.SayCount(first.Throughput.Value),
-		q.Brief(last.Throughput.Value),
-		view.SayCount(first.Concurrency),
-		view.SayCount(last.Concurrency),
-		view.SayCount(more),
-		contended(m.Alpha),
-		crossed(m),
-		peakWords(m, q, last.Concurrency),
-	)
+	f.Sentence = fmt.Sprintf("%s grew ×%s, from %s to %s, between %s and %s operations in flight (×%s); %s%s. %s",
+		view.Capital(what), view.SayCount(grew), view.SayCount(first.Throughput.Value), q.Brief(last.Throughput.Value),
+		view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), contended(m.Alpha),
+		crossed(m), peakWords(m, q, last.Concurrency))
 	top := last.Concurrency
 	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
 		top = max(top, m.Peak.Concurrency*1.1)
 	}
 	measured := result.ChartLine{Name: "measured", Points: true}
 	for _, p := range points {
-		measured.X, measured.Y = append(
-			measured.X,
-			p.Concurrency,
-		), append(
-			measured.Y,
-			view.Ptr(view.Round(p.Throughput)),
-		)
+		measured.X, measured.Y = append(measured.X, p.Concurrency), append(measured.Y,
+			view.Ptr(view.Round(p.Throughput)))
 	}
 	fitted, line := result.ChartLine{Name: "Universal Scalability Law"}, result.ChartLine{Name: "straight line"}
 	for i := range 61 {
@@ -182,21 +166,13 @@ func peakWords(m *usl.Model, q view.Quantity, last float64) string {
 	p := m.Peak
 	switch {
 	case p.Exists && p.InRange && m.CrosstalkP() > 1-view.Confidence:
-		return fmt.Sprintf(
-			"The fit has a peak at about %s in flight; whether there is one is inconclusive.",
-			view.SayCount(p.Concurrency),
-		)
+		return fmt.Sprintf("The fit has a peak at about %s in flight; whether there is one is inconclusive.",
+			view.SayCount(p.Concurrency))
 	case p.Exists && p.InRange:
-		return fmt.Sprintf(
-			"Peak at about %s in flight: more load beyond it gives less.",
-			view.SayCount(p.Concurrency),
-		)
+		return fmt.Sprintf("Peak at about %s in flight: more load beyond it gives less.", view.SayCount(p.Concurrency))
 	case p.Exists && m.CrosstalkP() <= 1-view.Confidence:
-		return fmt.Sprintf(
-			"No peak measured; the fit puts one at about %s in flight, beyond the %s measured.",
-			view.SayCount(p.Concurrency),
-			view.SayCount(last),
-		)
+		return fmt.Sprintf("No peak measured; the fit puts one at about %s in flight, beyond the %s measured.",
+			view.SayCount(p.Concurrency), view.SayCount(last))
 	case math.IsInf(m.Limit(), 1):
 		return "No peak."
 	}
@@ -214,11 +190,8 @@ func LoadCurve(load []curve.Point, q view.Quantity, basis string) ([]result.Find
 	f := result.Finding{
 		Check: "load-curve", Severity: result.Notice, Subject: "run", Metric: "knee", Unit: "count",
 		Value: view.Ptr(knee.Concurrency), N: len(load),
-		NoInterval: fmt.Sprintf(
-			"the knee is one of the stages measured; the true one lies between %s and %s",
-			view.SayCount(c.KneeLow),
-			view.SayCount(c.KneeHigh),
-		),
+		NoInterval: fmt.Sprintf("the knee is one of the stages measured; the true one lies between %s and %s",
+			view.SayCount(c.KneeLow), view.SayCount(c.KneeHigh)),
 		Basis: basis + "; the knee is the stage of greatest throughput ÷ service time, between the stages next to it; in a closed loop service and response time are the same", Warnings: c.Warnings,
 	}
 	first := c.Points[0]
@@ -237,34 +210,22 @@ func LoadCurve(load []curve.Point, q view.Quantity, basis string) ([]result.Find
 		{Name: "throughput at the knee", Value: knee.Throughput, Unit: q.Unit},
 		{Name: "largest deviation from Little's law", Value: 100 * littleWorst(c), Unit: "%"},
 	}
-	said := fmt.Sprintf(
-		"Mean service time %s with %s, %s with %s: ×%s the time for ×%s the throughput",
-		view.SayDuration(first.ResponseSeconds),
-		what,
-		view.SayDuration(last.ResponseSeconds),
-		view.SayCount(last.Concurrency),
-		view.SayCount(last.ResponseSeconds/first.ResponseSeconds),
-		view.SayCount(last.Throughput/first.Throughput),
-	)
+	said := fmt.Sprintf("Mean service time %s with %s, %s with %s: ×%s the time for ×%s the throughput",
+		view.SayDuration(first.ResponseSeconds), what, view.SayDuration(last.ResponseSeconds),
+		view.SayCount(last.Concurrency), view.SayCount(last.ResponseSeconds/first.ResponseSeconds),
+		view.SayCount(last.Throughput/first.Throughput))
 	if knee.Concurrency == last.Concurrency {
 		f.Sentence = said + ". The knee was not reached."
 	} else {
 		f.Sentence = fmt.Sprintf("%s. Knee at about %s in flight (%s, %s): beyond it service time grows faster than throughput.", said, view.SayCount(knee.Concurrency), q.Brief(knee.Throughput), view.SayDuration(knee.ResponseSeconds))
 	}
 	measured := result.ChartLine{Name: "measured"}
-	sorted := slices.SortedStableFunc(
-		slices.Values(c.Points),
-		func(a, b curve.Reading) int { return cmp.Compare(a.Throughput, b.Throughput) },
-	)
+	sorted := slices.SortedStableFunc(slices.Values(c.Points),
+		func(a, b curve.Reading) int { return cmp.Compare(a.Throughput, b.Throughput) })
 	points := result.ChartLine{Name: "measured", Points: true}
 	for _, p := range sorted {
-		points.X, points.Y = append(
-			points.X,
-			view.Round(p.Throughput),
-		), append(
-			points.Y,
-			view.Ptr(view.Round(p.ResponseSeconds)),
-		)
+		points.X, points.Y = append(points.X, view.Round(p.Throughput)), append(points.Y,
+			view.Ptr(view.Round(p.ResponseSeconds)))
 	}
 	measured.X, measured.Y = points.X, points.Y
 	f.Chart = &result.Chart{Title: "Mean service time by throughput", XLabel: "throughput", XUnit: q.Unit, YUnit: "s",

@@ -100,12 +100,7 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 		Metric: "largest step of the mean service time", Unit: "ratio", N: len(best), Limit: view.Ptr(cacheStep),
 		Basis: fmt.Sprintf(
 			"%d working sets from %s to %s, %s; a step is a rise of more than %s at the lower end of its 95 %% interval, corrected for the number of comparisons",
-			len(best),
-			view.SayBytes(first.bytes),
-			view.SayBytes(last.bytes),
-			source,
-			view.Percent(cacheStep-1),
-		),
+			len(best), view.SayBytes(first.bytes), view.SayBytes(last.bytes), source, view.Percent(cacheStep-1)),
 	}
 	var steps []string
 	line := result.ChartLine{Name: "measured"}
@@ -120,10 +115,8 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 		before := best[i-1]
 		r, in := stepOf(before, p, len(best)-1)
 		if !in.Valid() {
-			f.Warnings = view.AppendNew(
-				f.Warnings,
-				"no interval for "+view.SayBytes(before.bytes)+" to "+view.SayBytes(p.bytes)+": "+in.Reason,
-			)
+			f.Warnings = view.AppendNew(f.Warnings,
+				"no interval for "+view.SayBytes(before.bytes)+" to "+view.SayBytes(p.bytes)+": "+in.Reason)
 		}
 		if r > biggest {
 			biggest = r
@@ -133,12 +126,8 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 		if in.Valid() && in.Low > cacheStep || !in.Valid() && r > 1.5 {
 			steps = append(
 				steps,
-				fmt.Sprintf(
-					"×%s between %s and %s",
-					view.SayCount(r),
-					view.SayBytes(before.bytes),
-					view.SayBytes(p.bytes),
-				),
+				fmt.Sprintf("×%s between %s and %s", view.SayCount(r), view.SayBytes(before.bytes),
+					view.SayBytes(p.bytes)),
 			)
 		}
 	}
@@ -155,22 +144,14 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf(
 			"Working set %s to %s: mean service time %s to %s without a step: no cache of a size in between shows.",
-			view.SayBytes(first.bytes),
-			view.SayBytes(last.bytes),
-			view.SayDuration(first.mean),
-			view.SayDuration(last.mean),
-		)
+			view.SayBytes(first.bytes), view.SayBytes(last.bytes), view.SayDuration(first.mean),
+			view.SayDuration(last.mean))
 		return []result.Finding{f}
 	}
 	f.Sentence = fmt.Sprintf(
 		"Working set %s to %s: mean service time %s to %s, with %s at %s: a cache of a size in between no longer holds the data.",
-		view.SayBytes(first.bytes),
-		view.SayBytes(last.bytes),
-		view.SayDuration(first.mean),
-		view.SayDuration(last.mean),
-		view.Plural(len(steps), "step"),
-		view.Some(steps),
-	)
+		view.SayBytes(first.bytes), view.SayBytes(last.bytes), view.SayDuration(first.mean),
+		view.SayDuration(last.mean), view.Plural(len(steps), "step"), view.Some(steps))
 	return []result.Finding{f}
 }
 

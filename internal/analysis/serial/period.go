@@ -51,11 +51,8 @@ func PeriodOf(x []float64, significance float64) (Period, error) {
 		return none(p, "no peak stands out of the noise (p = %.2g)", p)
 	}
 	if beside := lonely(spectrum, bin); beside > significance/10 { // the bin was chosen as the largest of many
-		return none(
-			max(p, beside),
-			"there is slow movement of any length, and no peak stands out of what is beside it (p = %.2g)",
-			beside,
-		)
+		return none(max(p, beside),
+			"there is slow movement of any length, and no peak stands out of what is beside it (p = %.2g)", beside)
 	}
 	base := float64(n) / float64(bin)
 	var best, found float64

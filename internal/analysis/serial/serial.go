@@ -152,12 +152,8 @@ func MeanOf(x []float64, confidence float64) (Mean, error) {
 		sum.Variance, sum.DOF = float64(len(x))*stat.Variance(x, nil), float64(len(x)-1)
 	case sum.Worth < fewestWorth:
 		m.Interval = resample.None(
-			fmt.Sprintf(
-				"%d points that repeat each other are worth %.0f, %d are needed",
-				len(x),
-				sum.Worth,
-				fewestWorth,
-			),
+			fmt.Sprintf("%d points that repeat each other are worth %.0f, %d are needed", len(x), sum.Worth,
+				fewestWorth),
 		)
 		return m, nil
 	}

@@ -111,14 +111,8 @@ func TestMeanCoverage(t *testing.T) {
 			}
 		}
 		share := float64(covered) / float64(given)
-		t.Logf(
-			"phi %.1f, n %d: %.3f of %d (as if independent: %.3f)",
-			test.phi,
-			test.n,
-			share,
-			given,
-			float64(naive)/sets,
-		)
+		t.Logf("phi %.1f, n %d: %.3f of %d (as if independent: %.3f)", test.phi, test.n, share, given,
+			float64(naive)/sets)
 		if share < 0.93 || share > 0.97 || given < sets*8/10 {
 			t.Errorf("phi %v, n %d: covers %.3f, given %d of %d", test.phi, test.n, share, given, sets)
 		}

@@ -43,11 +43,8 @@ func scaleOut(steps int) *result.Data {
 			}
 			s.Values = append(s.Values, &v)
 		}
-		d.Series = append(
-			d.Series,
-			s,
-			result.Series{VM: vm, Op: "read", Measure: result.LatencyMean, Start: start, Step: 1, Values: s.Values},
-		)
+		d.Series = append(d.Series, s,
+			result.Series{VM: vm, Op: "read", Measure: result.LatencyMean, Start: start, Step: 1, Values: s.Values})
 	}
 	return d
 }

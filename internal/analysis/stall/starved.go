@@ -147,10 +147,8 @@ func parts(v *view.Run, l *view.Load, before string, cut func(*view.Track) *view
 			continue
 		}
 		c = cut(c.Within(l.Times()))
-		first, last := view.Worked(
-			c.Ops,
-			math.SmallestNonzeroFloat64,
-		) // it may wait for others to end, and end before them
+		first, last := view.Worked(c.Ops,
+			math.SmallestNonzeroFloat64) // it may wait for others to end, and end before them
 		if last < first {
 			continue
 		}
@@ -216,17 +214,10 @@ func starved(v *view.Run, l *view.Load, parts []work) (out []result.Finding, onl
 			Value: view.Ptr(0),
 			Limit: view.Ptr(0), N: points,
 			NoInterval: "counted over all its time, not estimated", Warnings: unknown,
-			Basis: fmt.Sprintf(
-				"operations of each one in points of up to %s, below %s of their median",
-				view.SayDuration(step),
-				view.Percent(view.StalledBelow),
-			),
-			Sentence: fmt.Sprintf(
-				"No stall of %s in %s while its other %ss went on.",
-				strings.Join(even, ", "),
-				l.Name,
-				l.Section(),
-			),
+			Basis: fmt.Sprintf("operations of each one in points of up to %s, below %s of their median",
+				view.SayDuration(step), view.Percent(view.StalledBelow)),
+			Sentence: fmt.Sprintf("No stall of %s in %s while its other %ss went on.", strings.Join(even, ", "), l.Name,
+				l.Section()),
 		})
 	}
 	return out, only && writing == 1
@@ -272,21 +263,13 @@ func stallFinding(v *view.Run, w work, suspects []work) result.Finding {
 	case s.Share > view.OnAndOff:
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf(
-			"Stalls of the %s of %s cannot be judged: they come and go (%s of the time there are almost none).",
-			w.what,
-			w.name,
-			view.Percent(s.Share),
-		)
+			"Stalls of the %s of %s cannot be judged: they come and go (%s of the time there are almost none).", w.what,
+			w.name, view.Percent(s.Share))
 		return f
 	case len(s.Runs) == 0:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf(
-			"No stall of the %s of %s: never below a quarter of the usual rate for %s%s.",
-			w.what,
-			w.name,
-			view.SayDuration(w.c.Step),
-			w.before,
-		)
+		f.Sentence = fmt.Sprintf("No stall of the %s of %s: never below a quarter of the usual rate for %s%s.", w.what,
+			w.name, view.SayDuration(w.c.Step), w.before)
 		return f
 	}
 	return found(v, w, s, suspects)
@@ -298,12 +281,8 @@ func (w work) finding(s view.StallSet) result.Finding {
 		N:          len(w.values),
 		Limit:      view.Ptr(0),
 		NoInterval: "counted over all its time, not estimated",
-		Basis: fmt.Sprintf(
-			"%s in points of %s, below %s of their median",
-			w.what,
-			view.SayDuration(w.c.Step),
-			view.Percent(view.StalledBelow),
-		),
+		Basis: fmt.Sprintf("%s in points of %s, below %s of their median", w.what, view.SayDuration(w.c.Step),
+			view.Percent(view.StalledBelow)),
 	}
 }
 
@@ -311,11 +290,7 @@ func (w work) finding(s view.StallSet) result.Finding {
 func found(v *view.Run, w work, s view.StallSet, suspects []work) result.Finding {
 	f := w.finding(s)
 	f.Severity = result.Caution
-	length := fmt.Sprintf(
-		"%s in all, longest %s",
-		view.SayDuration(s.Seconds),
-		view.SayDuration(s.Longest()),
-	)
+	length := fmt.Sprintf("%s in all, longest %s", view.SayDuration(s.Seconds), view.SayDuration(s.Longest()))
 	if len(s.Runs) == 1 {
 		length = view.SayDuration(s.Seconds)
 	}
@@ -428,11 +403,9 @@ func (w work) culprit(s view.StallSet, suspects []work, f *result.Finding) (word
 	if who == nil {
 		return "", nil
 	}
-	f.Evidence = append(
-		f.Evidence,
+	f.Evidence = append(f.Evidence,
 		result.Evidence{Name: who.name + " during stalls ÷ otherwise", Value: view.Round(best), Unit: "ratio"},
-		result.Evidence{Name: "chance of a coincidence", Value: view.Round(100 * p), Unit: "%"},
-	)
+		result.Evidence{Name: "chance of a coincidence", Value: view.Round(100 * p), Unit: "%"})
 	if best > 1000 {
 		return "; always while " + who.name + " was active", who
 	}

@@ -92,8 +92,7 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 	f := result.Finding{
 		Check: "steady-state", Subject: name, Metric: "mean " + q.Name + " of the steady phase", Unit: q.Unit,
 		Basis: "throughput" + points(
-			all,
-		) + ", one run; judged by change points, slow movement, spread and line (tolerance 5 %)",
+			all) + ", one run; judged by change points, slow movement, spread and line (tolerance 5 %)",
 	}
 	in := ""
 	if q.Measure != "" {
@@ -121,22 +120,14 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 		shown = not
 		f.Severity, f.Value = result.Caution, nil
 		f.NoInterval = "no steady state was reached"
-		f.Sentence = fmt.Sprintf(
-			"%s was not steady%s: %s. Its average depends on when it begins and ends.",
-			name,
-			in,
-			strings.Join(fewOf(failed, said), "; "),
-		)
+		f.Sentence = fmt.Sprintf("%s was not steady%s: %s. Its average depends on when it begins and ends.", name, in,
+			strings.Join(fewOf(failed, said), "; "))
 	case shown == nil:
 		f.Severity, f.NoInterval = result.Notice, unknown.Why
 		f.Sentence = fmt.Sprintf("Whether %s was steady%s is inconclusive: %s.", name, in, unknown.Why)
 		if len(all) == 1 && view.IsFinite(average) {
-			f.Sentence = fmt.Sprintf(
-				"%s: %s on average; steadiness inconclusive: %s.",
-				name,
-				q.Say(average),
-				unknown.Why,
-			)
+			f.Sentence = fmt.Sprintf("%s: %s on average; steadiness inconclusive: %s.", name, q.Say(average),
+				unknown.Why)
 		}
 		return f
 	default:
@@ -244,12 +235,8 @@ func plain(s *view.Stretch) string {
 	if n := len(s.Changes); n > 5 {
 		parts = append(
 			parts,
-			fmt.Sprintf(
-				"%s changes of level, from %s at the start to %s at the end",
-				view.SayCount(float64(n)),
-				view.SayCount(s.Changes[0].Before),
-				view.SayCount(s.Changes[n-1].After),
-			),
+			fmt.Sprintf("%s changes of level, from %s at the start to %s at the end", view.SayCount(float64(n)),
+				view.SayCount(s.Changes[0].Before), view.SayCount(s.Changes[n-1].After)),
 		)
 	} else if n > 0 {
 		c := slices.MaxFunc(lasting(s), func(a, b change.Point) int {
@@ -316,12 +303,8 @@ func baseline(v *view.Run) []result.Finding {
 		f := result.Finding{
 			Check: "baseline", Subject: l.Name, Metric: "mean " + q.Name + " of the baseline", Unit: q.Unit,
 			N: len(first.Track.Ops), Value: view.Ptr(first.Mean.Value),
-			Basis: fmt.Sprintf(
-				"%s, %s in points of %s",
-				first.Name,
-				view.SayDuration(float64(len(first.Track.Ops))*first.Track.Step),
-				view.SayDuration(first.Track.Step),
-			),
+			Basis: fmt.Sprintf("%s, %s in points of %s", first.Name,
+				view.SayDuration(float64(len(first.Track.Ops))*first.Track.Step), view.SayDuration(first.Track.Step)),
 		}
 		view.SetInterval(&f, first.Mean.Interval)
 		var what []string
@@ -331,23 +314,15 @@ func baseline(v *view.Run) []result.Finding {
 		if n := len(stalls.Runs); n > 0 {
 			what = append(
 				what,
-				fmt.Sprintf(
-					"%s %s for %s in all, first at %s",
-					stalls.Verb(),
-					view.Times(n),
-					view.SayDuration(stalls.Seconds),
-					view.ClockOf(first.Track.Elapsed(stalls.Runs[0].First)),
-				),
+				fmt.Sprintf("%s %s for %s in all, first at %s", stalls.Verb(), view.Times(n),
+					view.SayDuration(stalls.Seconds), view.ClockOf(first.Track.Elapsed(stalls.Runs[0].First))),
 			)
 		}
 		if len(what) > 0 {
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf(
-				"The baseline of %s (%s) was not steady: %s. Everything later is compared with it.",
-				l.Name,
-				first.Name,
-				strings.Join(what, ", "),
-			)
+				"The baseline of %s (%s) was not steady: %s. Everything later is compared with it.", l.Name, first.Name,
+				strings.Join(what, ", "))
 			f.Chart = picture(v, l.Name, first)
 		} else {
 			f.Severity = result.Fine

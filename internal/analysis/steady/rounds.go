@@ -104,11 +104,8 @@ func Rounds(values []float64, rule Rule) (Settled, error) {
 	if len(values) > rule.Ceiling {
 		s.Warnings = append(
 			s.Warnings,
-			fmt.Sprintf(
-				"%d rounds beyond the ceiling of %d were not looked at",
-				len(values)-rule.Ceiling,
-				rule.Ceiling,
-			),
+			fmt.Sprintf("%d rounds beyond the ceiling of %d were not looked at", len(values)-rule.Ceiling,
+				rule.Ceiling),
 		)
 	}
 	return s, nil
@@ -133,21 +130,11 @@ func judge(window []float64, first int, rule Rule) Settled {
 	}
 	switch {
 	case s.Spread > rule.Spread:
-		s.Reason = fmt.Sprintf(
-			"rounds %d to %d spread over %.1f %% of their mean, %.1f %% are allowed",
-			first+1,
-			s.Last+1,
-			100*s.Spread,
-			100*rule.Spread,
-		)
+		s.Reason = fmt.Sprintf("rounds %d to %d spread over %.1f %% of their mean, %.1f %% are allowed", first+1,
+			s.Last+1, 100*s.Spread, 100*rule.Spread)
 	case s.Excursion > rule.Excursion:
-		s.Reason = fmt.Sprintf(
-			"the line through rounds %d to %d moves by %.1f %% of their mean, %.1f %% are allowed",
-			first+1,
-			s.Last+1,
-			100*s.Excursion,
-			100*rule.Excursion,
-		)
+		s.Reason = fmt.Sprintf("the line through rounds %d to %d moves by %.1f %% of their mean, %.1f %% are allowed",
+			first+1, s.Last+1, 100*s.Excursion, 100*rule.Excursion)
 	default:
 		s.Reached = true
 	}

@@ -23,15 +23,8 @@ func ExampleRounds() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf(
-		"%v, rounds %d to %d, mean %.0f, spread %.1f %%, line moves %.1f %%\n",
-		s.Reached,
-		s.First+1,
-		s.Last+1,
-		s.Mean,
-		100*s.Spread,
-		100*s.Excursion,
-	)
+	fmt.Printf("%v, rounds %d to %d, mean %.0f, spread %.1f %%, line moves %.1f %%\n", s.Reached, s.First+1, s.Last+1,
+		s.Mean, 100*s.Spread, 100*s.Excursion)
 	// Output: true, rounds 5 to 9, mean 40660, spread 3.4 %, line moves 1.9 %
 }
 
@@ -228,16 +221,8 @@ func TestWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf(
-				"warm-up %d, %d to %d, drift %.3f, period %.1f, reason %q, warnings %q",
-				s.WarmUp,
-				s.First,
-				s.Last,
-				s.DriftShare,
-				s.Period.Points,
-				s.Reason,
-				s.Warnings,
-			)
+			t.Logf("warm-up %d, %d to %d, drift %.3f, period %.1f, reason %q, warnings %q", s.WarmUp, s.First, s.Last,
+				s.DriftShare, s.Period.Points, s.Reason, s.Warnings)
 			test.check(t, s)
 			if s.Mean.Interval.Valid() == (s.Mean.Interval.Reason != "") {
 				t.Errorf("interval %+v", s.Mean.Interval)
@@ -375,13 +360,8 @@ func TestStationaryIsSteady(t *testing.T) {
 				}
 			}
 		}
-		t.Logf(
-			"phi %.1f: steady %.3f, mean covered %.3f of %d",
-			phi,
-			float64(steady)/sets,
-			float64(covered)/float64(given),
-			given,
-		)
+		t.Logf("phi %.1f: steady %.3f, mean covered %.3f of %d", phi, float64(steady)/sets,
+			float64(covered)/float64(given), given)
 		if steady < sets*95/100 || float64(covered) < 0.92*float64(given) || float64(covered) > 0.97*float64(given) ||
 			given < sets/2 {
 			t.Errorf("phi %v: steady %d of %d, covered %d of %d", phi, steady, sets, covered, given)

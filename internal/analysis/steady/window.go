@@ -90,11 +90,8 @@ func Window(values []float64, o Options) (Stretch, error) {
 	}
 	s := Stretch{Last: len(values) - 1}
 	if len(values) < fewestPoints {
-		s.CannotTell, s.Reason = true, fmt.Sprintf(
-			"%d points: at least %d are needed, use rounds instead",
-			len(values),
-			fewestPoints,
-		)
+		s.CannotTell, s.Reason = true, fmt.Sprintf("%d points: at least %d are needed, use rounds instead", len(values),
+			fewestPoints)
 		s.Mean.Interval = resample.None("no steady window")
 		return s, nil
 	}
@@ -195,10 +192,8 @@ func (s *Stretch) levels(part []float64, step int, o Options, not func(string, .
 	if math.IsInf(least, 0) {
 		return errors.New("steady: the values are too large to add up")
 	}
-	found, err := change.Detect(
-		blocks(part, step),
-		change.Options{Significance: o.Significance, MinShift: least, Seed: o.Seed},
-	)
+	found, err := change.Detect(blocks(part, step),
+		change.Options{Significance: o.Significance, MinShift: least, Seed: o.Seed})
 	if err != nil {
 		return err
 	}
@@ -251,10 +246,8 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 	}
 	if high-low <= o.Tolerance*level { // no value is further from another than may be
 		if len(even) >= fewestForSwings && noiseOf(even).phi >= wandering && high > low {
-			s.Warnings = append(
-				s.Warnings,
-				"adjacent points are nearly equal: all lie within the tolerance, but later ones may wander",
-			)
+			s.Warnings = append(s.Warnings,
+				"adjacent points are nearly equal: all lie within the tolerance, but later ones may wander")
 		}
 		return ""
 	}
@@ -268,26 +261,19 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 		if by, ok := n.swings(even); ok && by > o.Tolerance*level && !drifts && len(s.Changes) == 0 {
 			not(
 				"it moves slowly, by %.1f %% of its mean and in fewer than three swings, which alike adjacent points do not explain",
-				100*by/level,
-			)
+				100*by/level)
 		}
 		if by, ok := n.lastTenth(even); ok && math.Abs(by) > o.Tolerance*level && len(s.Changes) == 0 {
 			not("its last tenth lies %+.1f %% from the rest", 100*by/level)
 		}
 		if n.phi >= wandering {
-			return fmt.Sprintf(
-				"adjacent points are so alike (correlation %.2f) that it may wander by itself",
-				n.phi,
-			)
+			return fmt.Sprintf("adjacent points are so alike (correlation %.2f) that it may wander by itself", n.phi)
 		}
 	}
 	if math.Abs(s.DriftShare)+half > o.Tolerance {
 		return fmt.Sprintf(
 			"it may drift by %+.1f to %+.1f %% of its mean, and %.4g %% are allowed: too few points for their noise",
-			100*s.DriftWithin.Low,
-			100*s.DriftWithin.High,
-			100*o.Tolerance,
-		)
+			100*s.DriftWithin.Low, 100*s.DriftWithin.High, 100*o.Tolerance)
 	}
 	return ""
 }
@@ -305,13 +291,8 @@ func (s *Stretch) spread(part []float64, o Options, not func(string, ...any)) {
 	}
 	usual := stat.Mean(off, nil)
 	l := lineOf(off)
-	if math.Abs(
-		l.move,
-	) > max(
-		matters*usual,
-		share*o.Tolerance*math.Abs(mean),
-		resample.StudentT(0.998, l.dof)*l.error,
-	) {
+	if math.Abs(l.move) > max(matters*usual, share*o.Tolerance*math.Abs(mean),
+		resample.StudentT(0.998, l.dof)*l.error) {
 		word := "grows"
 		if l.move < 0 {
 			word = "shrinks"

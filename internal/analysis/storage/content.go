@@ -75,9 +75,7 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 		f.Severity = result.Blocker
 		f.Sentence = fmt.Sprintf(
 			"%s read from disks that were never prefilled (%s). Storage answers reads of empty blocks without touching the media, so they look faster than real reads.",
-			l.Name,
-			empty.String(),
-		)
+			l.Name, empty.String())
 	case len(zero.devices) > 0:
 		f.Severity = result.Caution
 		if lanes == 0 { // writing zeros frees data: it prepares, and is not what is measured
@@ -85,23 +83,17 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 		}
 		f.Sentence = fmt.Sprintf(
 			"The data of %s were zeros (%s). Storage that suppresses, compresses or deduplicates stores almost nothing for them.",
-			l.Name,
-			zero.String(),
-		)
+			l.Name, zero.String())
 	case unfinished:
 		f.Severity = result.Caution
 		f.Sentence = fmt.Sprintf(
-			"The prefill of %s did not finish, so some of its reads may be of blocks never written (%s).",
-			l.Name,
-			short.String(),
-		)
+			"The prefill of %s did not finish, so some of its reads may be of blocks never written (%s).", l.Name,
+			short.String())
 	case len(short.devices) > 0:
 		f.Severity = result.Caution
 		f.Sentence = fmt.Sprintf(
-			"%s read beyond its prefill (%s), so some of its reads may be of blocks never written.",
-			l.Name,
-			short.String(),
-		)
+			"%s read beyond its prefill (%s), so some of its reads may be of blocks never written.", l.Name,
+			short.String())
 	default:
 		f.Severity = result.Fine
 		f.Sentence = fmt.Sprintf("Everything %s read had been prefilled with non-zero data.", l.Name)
@@ -199,10 +191,7 @@ func cache(v *view.Run) []result.Finding {
 				f.Severity = result.Notice
 				f.Sentence = fmt.Sprintf(
 					"Working set of %s: %s through the page cache, which fits into memory (%s); the device counters show that its operations reached the device all the same.",
-					l.Name,
-					view.SayBytes(set),
-					view.SayBytes(max(node, machine)),
-				)
+					l.Name, view.SayBytes(set), view.SayBytes(max(node, machine)))
 			}
 			out = append(out, f)
 		}
@@ -234,31 +223,20 @@ func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) 
 		f.Severity, f.Limit = result.Blocker, view.Ptr(memory)
 		f.Sentence = fmt.Sprintf(
 			"%s through the page cache, which fits into memory (%s). These numbers measure memory, not the storage.",
-			what,
-			view.SayBytes(memory),
-		)
+			what, view.SayBytes(memory))
 	case !direct:
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf(
-			"%s through the page cache, with %s of memory: memory served part of it.",
-			what,
-			view.SayBytes(memory),
-		)
+		f.Sentence = fmt.Sprintf("%s through the page cache, with %s of memory: memory served part of it.", what,
+			view.SayBytes(memory))
 	case set < cacheMargin*memory:
 		f.Severity = result.Notice
 		f.Sentence = fmt.Sprintf(
 			"%s with direct I/O (no page cache). The nodes have %s of memory, so a cache in the storage below could hold much of it.",
-			what,
-			view.SayBytes(memory),
-		)
+			what, view.SayBytes(memory))
 	default:
 		f.Severity = result.Fine
-		f.Sentence = fmt.Sprintf(
-			"%s with direct I/O, over %d times the %s of memory.",
-			what,
-			cacheMargin,
-			view.SayBytes(memory),
-		)
+		f.Sentence = fmt.Sprintf("%s with direct I/O, over %d times the %s of memory.", what, cacheMargin,
+			view.SayBytes(memory))
 	}
 	return f
 }
@@ -299,12 +277,8 @@ func freeFinding(fact result.Fact, left, size float64) result.Finding {
 			{Name: "size", Value: size, Unit: "bytes"},
 		},
 	}
-	what := fmt.Sprintf(
-		"Free space under the disks: %s of %s (%s)",
-		view.SayBytes(left),
-		view.SayBytes(size),
-		view.Percent(share),
-	)
+	what := fmt.Sprintf("Free space under the disks: %s of %s (%s)", view.SayBytes(left), view.SayBytes(size),
+		view.Percent(share))
 	switch {
 	case share < freeLow:
 		f.Severity = result.Caution

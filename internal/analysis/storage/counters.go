@@ -106,18 +106,12 @@ func agreement(group string, claimed, counted *view.Track) (result.Finding, bool
 			{Name: "the disks counted", Value: seen, Unit: "ops/s"},
 		},
 	}
-	both := fmt.Sprintf(
-		"the load generators of %s report %s IOPS, their disks counted %s",
-		group,
-		view.SayCount(said),
-		view.SayCount(seen),
-	)
+	both := fmt.Sprintf("the load generators of %s report %s IOPS, their disks counted %s", group, view.SayCount(said),
+		view.SayCount(seen))
 	switch {
 	case r < 1-countersAgree:
 		f.Severity = result.Blocker
-		f.Sentence = view.Capital(
-			both,
-		) + ". The rest never reached a disk: a cache answered, or it was never done."
+		f.Sentence = view.Capital(both) + ". The rest never reached a disk: a cache answered, or it was never done."
 	case r > 1+countersAgree:
 		f.Severity = result.Caution
 		f.Sentence = view.Capital(both) + ". Requests were split, or the disks had other work as well."

@@ -35,10 +35,8 @@ func deviceBytes(v *view.Run) []result.Finding {
 func deviceServed(v *view.Run, l *view.Load) bool {
 	served := false
 	for _, op := range []result.Block{result.BlockRead, result.BlockWrite} {
-		if !slices.ContainsFunc(
-			l.Parts,
-			func(p *result.Workload) bool { n, _ := view.Totals(view.BlockTotals(p, op)); return n > 0 },
-		) {
+		if !slices.ContainsFunc(l.Parts,
+			func(p *result.Workload) bool { n, _ := view.Totals(view.BlockTotals(p, op)); return n > 0 }) {
 			continue
 		}
 		f, ok := reachedDevice(v, op)
@@ -97,14 +95,9 @@ func reachedDevice(v *view.Run, op result.Block) (result.Finding, bool) {
 	f := result.Finding{
 		Check: "device-counters", Subject: string(op) + "s, " + device, Metric: "device ÷ generators", Unit: "ratio",
 		Value: view.Ptr(
-			moved / claimed,
-		), N: points, Limit: view.Ptr(1 - deviceMissing), NoInterval: "two counts of the same bytes",
-		Basis: fmt.Sprintf(
-			"counters of %s over %s in which workloads %s, whatever used it",
-			device,
-			view.SayDuration(long),
-			does,
-		),
+			moved / claimed), N: points, Limit: view.Ptr(1 - deviceMissing), NoInterval: "two counts of the same bytes",
+		Basis: fmt.Sprintf("counters of %s over %s in which workloads %s, whatever used it", device,
+			view.SayDuration(long), does),
 		Evidence: []result.Evidence{{Name: "the generators claim", Value: claimed / long, Unit: "bytes/s"},
 			{Name: "the device counted", Value: moved / long, Unit: "bytes/s"}},
 		Chart: v.Chart("bytes "+done+" per second", "bytes/s", claims.Line("the generators claim", claims.Ops),
@@ -127,13 +120,8 @@ func unwritten(loads []*view.Load) bool {
 
 // reached says what the two rates mean together.
 func reached(op result.Block, device string, claimed, moved float64, direct, unwritten bool) (result.Severity, string) {
-	both := fmt.Sprintf(
-		"the load generators report %s/s of %ss, device %s counted %s/s",
-		view.SayDecimal(claimed),
-		op,
-		device,
-		view.SayDecimal(moved),
-	)
+	both := fmt.Sprintf("the load generators report %s/s of %ss, device %s counted %s/s", view.SayDecimal(claimed), op,
+		device, view.SayDecimal(moved))
 	missing := 1 - moved/claimed
 	severity := result.Caution
 	if missing >= deviceNothing {
@@ -142,8 +130,7 @@ func reached(op result.Block, device string, claimed, moved float64, direct, unw
 	switch {
 	case missing < deviceMissing && moved > deviceOthers*claimed:
 		return result.Notice, view.Capital(
-			both,
-		) + ": something else used the device, or the file system added its own I/O."
+			both) + ": something else used the device, or the file system added its own I/O."
 	case missing < deviceMissing:
 		return result.Fine, view.Capital(both) + ": they agree."
 	case op == result.BlockRead && !direct && unwritten:
@@ -155,36 +142,23 @@ func reached(op result.Block, device string, claimed, moved float64, direct, unw
 		if severity != result.Blocker {
 			which = "Some of these"
 		}
-		return severity, fmt.Sprintf(
-			"%s reads came from memory: %s. The page cache answered %s of them.",
-			which,
-			both,
-			view.Percent(missing),
-		)
+		return severity, fmt.Sprintf("%s reads came from memory: %s. The page cache answered %s of them.", which, both,
+			view.Percent(missing))
 	case op == result.BlockRead && !unwritten:
 		return severity, fmt.Sprintf(
 			"%s, though they were direct and of blocks written before: %s never reached the device. Something below the page cache answered: a file system that compresses or caches by itself, or a cache in front of the device.",
-			view.Capital(both),
-			view.Percent(missing),
-		)
+			view.Capital(both), view.Percent(missing))
 	case op == result.BlockRead:
 		return severity, fmt.Sprintf(
 			"%s, with direct I/O: %s never reached the device. The file system itself answers for blocks never written.",
-			view.Capital(both),
-			view.Percent(missing),
-		)
+			view.Capital(both), view.Percent(missing))
 	case !direct:
 		return severity, fmt.Sprintf(
 			"%s: %s had not reached it. They were in the page cache, to be written or overwritten later.",
-			view.Capital(both),
-			view.Percent(missing),
-		)
+			view.Capital(both), view.Percent(missing))
 	}
-	return severity, fmt.Sprintf(
-		"%s, with direct I/O: %s never reached the device.",
-		view.Capital(both),
-		view.Percent(missing),
-	)
+	return severity, fmt.Sprintf("%s, with direct I/O: %s never reached the device.", view.Capital(both),
+		view.Percent(missing))
 }
 
 // partly reports whether some of the disks lie where no device's counters are sure to see them: then more is claimed

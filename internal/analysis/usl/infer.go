@@ -200,11 +200,8 @@ func (m *Model) bootstrap(o Options) {
 	}
 	if m.DegreesOfFreedom < minDof {
 		none(
-			fmt.Sprintf(
-				"%d points are too few for a bootstrap of three parameters, at least %d are needed",
-				m.N,
-				3+minDof,
-			),
+			fmt.Sprintf("%d points are too few for a bootstrap of three parameters, at least %d are needed", m.N,
+				3+minDof),
 		)
 		return
 	}

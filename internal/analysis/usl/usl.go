@@ -294,30 +294,20 @@ func validate(points []Point) error {
 		if !(p.Concurrency > 0 && p.Concurrency <= largest) {
 			bad = append(
 				bad,
-				fmt.Errorf(
-					"usl: point %d: concurrency %v: must be a finite number above 0, at most %g",
-					i+1,
-					p.Concurrency,
-					largest,
-				),
+				fmt.Errorf("usl: point %d: concurrency %v: must be a finite number above 0, at most %g", i+1,
+					p.Concurrency, largest),
 			)
 		}
 		if !(p.Throughput >= 0 && p.Throughput <= largest) {
 			bad = append(
 				bad,
-				fmt.Errorf(
-					"usl: point %d: throughput %v: must be a finite number, not negative, at most %g",
-					i+1,
-					p.Throughput,
-					largest,
-				),
+				fmt.Errorf("usl: point %d: throughput %v: must be a finite number, not negative, at most %g", i+1,
+					p.Throughput, largest),
 			)
 		}
 		if !(p.Weight >= 0) || math.IsInf(p.Weight, 0) {
-			bad = append(
-				bad,
-				fmt.Errorf("usl: point %d: weight %v: must be a finite number above 0, or 0 for 1", i+1, p.Weight),
-			)
+			bad = append(bad,
+				fmt.Errorf("usl: point %d: weight %v: must be a finite number above 0, or 0 for 1", i+1, p.Weight))
 		}
 		distinct[p.Concurrency] = true
 		positive = positive || p.Throughput > 0
@@ -325,10 +315,8 @@ func validate(points []Point) error {
 	if len(points) < 4 {
 		bad = append(
 			bad,
-			fmt.Errorf(
-				"usl: %d points: three parameters and an error need at least 4; measure more concurrencies",
-				len(points),
-			),
+			fmt.Errorf("usl: %d points: three parameters and an error need at least 4; measure more concurrencies",
+				len(points)),
 		)
 	} else if len(distinct) < 3 {
 		bad = append(bad, fmt.Errorf("usl: %d different concurrencies: three parameters need at least 3", len(distinct)))

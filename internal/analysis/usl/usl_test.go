@@ -156,10 +156,8 @@ func TestPublishedSets(t *testing.T) {
 			t.Errorf("efficiency (-published +got):\n%s", d)
 		}
 		// Its coefficients are significant there at 0.038 (α) and 0.006 (β): no simpler law is as good.
-		if slices.ContainsFunc(
-			m.Warnings,
-			func(s string) bool { return strings.Contains(s, "describes the points as well") },
-		) ||
+		if slices.ContainsFunc(m.Warnings,
+			func(s string) bool { return strings.Contains(s, "describes the points as well") }) ||
 			m.CrosstalkP() > 0.05 {
 			t.Errorf("crosstalk p = %v, warnings %q", m.CrosstalkP(), m.Warnings)
 		}
@@ -316,10 +314,8 @@ func TestFewPointsChooseHonestly(t *testing.T) {
 		for range sets {
 			var retrograde, amdahl []Point
 			for _, n := range ns {
-				retrograde = append(
-					retrograde,
-					Point{n, Coefficients{500, 0.02, 0.0008}.At(n) * (1 + 0.02*r.NormFloat64()), 0},
-				)
+				retrograde = append(retrograde,
+					Point{n, Coefficients{500, 0.02, 0.0008}.At(n) * (1 + 0.02*r.NormFloat64()), 0})
 				amdahl = append(amdahl, Point{n, Coefficients{500, 0.05, 0}.At(n) * (1 + 0.02*r.NormFloat64()), 0})
 			}
 			m := fit(t, retrograde, Options{Resamples: -1})
@@ -335,21 +331,11 @@ func TestFewPointsChooseHonestly(t *testing.T) {
 		}
 		t.Logf(
 			"%d points: crosstalk seen in %d of %d, a simpler law called as good in %d, crosstalk claimed of none in %d",
-			len(ns),
-			bends,
-			sets,
-			simple,
-			claimed,
-		)
+			len(ns), bends, sets, simple, claimed)
 		if simple > 0 || claimed > sets/6 || len(ns) > 5 && bends < sets*8/10 {
 			t.Errorf(
 				"%d points: crosstalk seen in %d of %d, a simpler law called as good in %d, crosstalk claimed of none in %d",
-				len(ns),
-				bends,
-				sets,
-				simple,
-				claimed,
-			)
+				len(ns), bends, sets, simple, claimed)
 		}
 	}
 }
@@ -382,12 +368,8 @@ func TestOutlierIsNamed(t *testing.T) {
 	}
 	t.Logf("named %d of %d, of clean sweeps %d", named, all, false1)
 	if named < all*6/10 || false1 > all/20 {
-		t.Errorf(
-			"of %d sweeps with one point halved it is named in %d; of as many clean ones a point is in %d",
-			all,
-			named,
-			false1,
-		)
+		t.Errorf("of %d sweeps with one point halved it is named in %d; of as many clean ones a point is in %d", all,
+			named, false1)
 	}
 }
 
@@ -413,13 +395,8 @@ func TestCoverageOfWeightsAndCases(t *testing.T) {
 			x := truth.At(n) + sd*r.NormFloat64()
 			points, bare = append(points, Point{n, x, 1 / (sd * sd)}), append(bare, Point{n, x, 0})
 		}
-		if fit(
-			t,
-			bare,
-			Options{Resamples: 400, Scheme: Cases, Seed: r.Uint64()},
-		).BetaParameter.Boot.Contains(
-			truth.Beta,
-		) {
+		if fit(t, bare,
+			Options{Resamples: 400, Scheme: Cases, Seed: r.Uint64()}).BetaParameter.Boot.Contains(truth.Beta) {
 			cases++
 		}
 		if fit(t, points, Options{Resamples: -1}).BetaParameter.T.Contains(truth.Beta) {
@@ -447,11 +424,8 @@ func TestNoPeak(t *testing.T) {
 		t.Errorf("interval of the peak is bounded above: %v", m.Peak.ConcurrencyInterval)
 	}
 	if line := m.Alternatives[0].P; line > 0.001 || m.CrosstalkP() < 0.05 {
-		t.Errorf(
-			"a straight line has p = %v and Amdahl's law %v, want the one rejected and the other not",
-			line,
-			m.CrosstalkP(),
-		)
+		t.Errorf("a straight line has p = %v and Amdahl's law %v, want the one rejected and the other not", line,
+			m.CrosstalkP())
 	}
 	if _, err := json.Marshal(m.Peak); err != nil {
 		t.Errorf("an infinite end must still be JSON: %v", err)
@@ -467,10 +441,8 @@ func TestSuperlinearIsHeldAndSaid(t *testing.T) {
 	if m.Unbounded == nil || m.Unbounded.Alpha >= 0 {
 		t.Fatalf("unbounded fit %+v", m.Unbounded)
 	}
-	if !slices.ContainsFunc(
-		m.Warnings,
-		func(s string) bool { return strings.Contains(s, "contention would be negative") },
-	) {
+	if !slices.ContainsFunc(m.Warnings,
+		func(s string) bool { return strings.Contains(s, "contention would be negative") }) {
 		t.Errorf("warnings %q", m.Warnings)
 	}
 }

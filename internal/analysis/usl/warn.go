@@ -29,17 +29,11 @@ func (m *Model) warn() {
 	}
 	switch {
 	case m.Peak.Exists && m.Peak.Concurrency > high:
-		say(
-			"the peak at %.4g lies outside the data, which end at %.4g: it is an extrapolation",
-			m.Peak.Concurrency,
-			high,
-		)
+		say("the peak at %.4g lies outside the data, which end at %.4g: it is an extrapolation", m.Peak.Concurrency,
+			high)
 	case m.Peak.Exists && m.Peak.Concurrency < low:
-		say(
-			"the peak at %.4g lies below the data, which begin at %.4g: throughput falls from the first point",
-			m.Peak.Concurrency,
-			low,
-		)
+		say("the peak at %.4g lies below the data, which begin at %.4g: throughput falls from the first point",
+			m.Peak.Concurrency, low)
 	}
 	if m.Peak.Exists && m.Peak.NoPeakShare > 0.025 {
 		say("%.0f %% of the resamples show no peak at all", 100*m.Peak.NoPeakShare)
@@ -48,8 +42,7 @@ func (m *Model) warn() {
 		if u.Alpha < 0 {
 			say(
 				"without bounds contention would be negative (%.4g): throughput grows faster than the law allows, look for caching or warm-up",
-				u.Alpha,
-			)
+				u.Alpha)
 		}
 		if u.Beta < 0 {
 			say("without bounds crosstalk would be negative (%.4g): the data do not bend over", u.Beta)
@@ -64,20 +57,12 @@ func (m *Model) warn() {
 	if o := m.Outlier; o != nil {
 		say(
 			"one point strays from all others: %.6g at concurrency %.4g (p = %.2g). Measure it again; without it contention is %.4g and crosstalk %.4g, instead of %.4g and %.4g",
-			o.Point.Throughput,
-			o.Point.Concurrency,
-			o.P,
-			o.Without.Alpha,
-			o.Without.Beta,
-			m.Alpha,
-			m.Beta,
-		)
+			o.Point.Throughput, o.Point.Concurrency, o.P, o.Without.Alpha, o.Without.Beta, m.Alpha, m.Beta)
 	}
 	if p, ok := m.runs(); ok && p < 0.01 {
 		say(
 			"the points stray from the curve in waves (runs test, p = %.2g): the law misses something and the intervals are too narrow",
-			p,
-		)
+			p)
 	}
 }
 
@@ -99,20 +84,15 @@ func (m *Model) choice(say func(string, ...any)) {
 			say("the linear law describes the points as well with fewer parameters")
 			return
 		}
-		say(
-			"the law and a straight line fit equally well (p = %.2g): measure more concurrencies between %.4g and %.4g",
-			line.P,
-			low,
-			high,
-		)
+		say("the law and a straight line fit equally well (p = %.2g): measure more concurrencies between %.4g and %.4g",
+			line.P, low, high)
 		return
 	}
 	if i := m.BetaParameter.T; i.Valid() {
 		if n := (Coefficients{m.Gamma, m.Alpha, i.High}).PeakConcurrency(); n > high {
 			m.Simpler = Amdahl
 			say(
-				"the amdahl law describes the points as well with fewer parameters: crosstalk is too small to bend the curve within them",
-			)
+				"the amdahl law describes the points as well with fewer parameters: crosstalk is too small to bend the curve within them")
 			return
 		}
 	} else if m.BetaParameter.AtBound && m.DegreesOfFreedom >= minDof {
@@ -122,8 +102,7 @@ func (m *Model) choice(say func(string, ...any)) {
 	}
 	say(
 		"crosstalk is inconclusive (p = %.2g), and so is whether throughput falls beyond a peak: measure more concurrencies",
-		amdahl.P,
-	)
+		amdahl.P)
 }
 
 // nearlyLinear is the share of a straight line's throughput above which the law is one for all that matters.

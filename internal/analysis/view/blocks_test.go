@@ -29,14 +29,8 @@ func TestBlockRatioCoverage(t *testing.T) {
 		share := float64(in) / float64(rounds-none)
 		t.Logf("n %d, phi %.1f: covered %.3f, none %d", c.n, c.phi, share, none)
 		if share < 0.93 || share > 0.975 || none > rounds/20 {
-			t.Errorf(
-				"n %d, phi %.1f: covered %.3f of the time, no interval %d times of %d",
-				c.n,
-				c.phi,
-				share,
-				none,
-				rounds,
-			)
+			t.Errorf("n %d, phi %.1f: covered %.3f of the time, no interval %d times of %d", c.n, c.phi, share, none,
+				rounds)
 		}
 	}
 }

@@ -33,8 +33,7 @@ func Proportion(k, n uint64) (low, high float64) {
 	p := min(float64(k)/nf, 1)
 	mid := (p + NormalQuantile*NormalQuantile/(2*nf)) / (1 + NormalQuantile*NormalQuantile/nf)
 	half := NormalQuantile / (1 + NormalQuantile*NormalQuantile/nf) * math.Sqrt(
-		p*(1-p)/nf+NormalQuantile*NormalQuantile/(4*nf*nf),
-	)
+		p*(1-p)/nf+NormalQuantile*NormalQuantile/(4*nf*nf))
 	return max(0, mid-half), min(1, mid+half)
 }
 
@@ -71,13 +70,8 @@ func Quantile(h *hist.Histogram, q float64) (v, low, high float64, ok bool) {
 	half := NormalQuantile * math.Sqrt(q*(1-q)/n)
 	lo, _ := h.Quantile(max(0, q-half))
 	hi, _ := h.Quantile(min(1, q+half))
-	return float64(
-			mid,
-		) / 1e9, float64(
-			lo,
-		) / 1e9 * (1 - hist.RelativeError), float64(
-			hi,
-		) / 1e9 * (1 + hist.RelativeError), true
+	return float64(mid) / 1e9, float64(
+		lo) / 1e9 * (1 - hist.RelativeError), float64(hi) / 1e9 * (1 + hist.RelativeError), true
 }
 
 // Ratio is the 95 % interval of the ratio of two Poisson rates, normal on the logarithm.

@@ -106,12 +106,8 @@ func Judge(name string, c *Track) Stretch {
 	const fewest, long = 25, 50
 	switch {
 	case len(values) < fewest:
-		s.Why = fmt.Sprintf(
-			"it has %s of %s, and %d are needed",
-			Plural(len(values), "point"),
-			SayDuration(c.Step),
-			fewest,
-		)
+		s.Why = fmt.Sprintf("it has %s of %s, and %d are needed", Plural(len(values), "point"), SayDuration(c.Step),
+			fewest)
 		return s
 	case len(values) < long:
 		s.Rounds(values)
@@ -150,10 +146,8 @@ func (s *Stretch) Rounds(values []float64) {
 	if err != nil {
 		s.Why = err.Error()
 	}
-	s.Warnings = append(
-		s.Warnings,
-		fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)),
-	)
+	s.Warnings = append(s.Warnings,
+		fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)))
 }
 
 // When names a window in a sentence: a second time alone is after the neighbour, and of many neighbours three are

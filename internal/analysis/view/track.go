@@ -276,10 +276,8 @@ func (v *Run) panelTrack(l *Load) *Track {
 			continue
 		}
 		first := &p.Series[0]
-		same := slices.IndexFunc(
-			p.Series,
-			func(s result.Series) bool { return s.Workload != l.Name || s.Step != first.Step },
-		) < 0
+		same := slices.IndexFunc(p.Series,
+			func(s result.Series) bool { return s.Workload != l.Name || s.Step != first.Step }) < 0
 		if !same || !(first.Step > 0) || !IsFinite(first.Step) || len(first.Values) == 0 {
 			continue
 		}

@@ -166,12 +166,8 @@ func (l *Load) Longest() (s float64) {
 
 // Basis says which window the figures are from.
 func (l *Load) Basis() string {
-	return "measured time of " + SayDuration(
-		l.Longest(),
-	) + " on " + Plural(
-		len(l.Parts),
-		"VM",
-	) + l.LeftOut() + ", one run"
+	return "measured time of " + SayDuration(l.Longest()) + " on " + Plural(len(l.Parts),
+		"VM") + l.LeftOut() + ", one run"
 }
 
 // LeftOut says what the measured window leaves out, "" when nothing.

@@ -186,16 +186,12 @@ func isRead(t *testing.T, c exporter.Collector) {
 	at := time.Unix(1_700_000_000, 0)
 	for i, format := range []string{exporter.Text, exporter.OpenMetrics} {
 		text := page(t, x, format)
-		lines := slices.DeleteFunc(
-			strings.Split(strings.TrimSpace(string(text)), "\n"),
-			func(l string) bool { return strings.HasPrefix(l, "#") },
-		)
+		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"),
+			func(l string) bool { return strings.HasPrefix(l, "#") })
 		n, err := store.Source(
 			nil,
 			series.Limits{},
-		).Append(
-			series.Page{Text: text, ContentType: format, Time: at.Add(time.Duration(i) * time.Second)},
-		)
+		).Append(series.Page{Text: text, ContentType: format, Time: at.Add(time.Duration(i) * time.Second)})
 		if err != nil || n != len(lines) {
 			t.Errorf("%s: %d series were read of %d lines, error %v, in\n%s", format, n, len(lines), err, text)
 		}

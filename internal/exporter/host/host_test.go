@@ -128,9 +128,7 @@ func TestThisMachine(t *testing.T) {
 func TestPromtool(t *testing.T) {
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip(
-			"promtool is not installed (apt-get install prometheus); exportertest reads the page with its parser",
-		)
+		t.Skip("promtool is not installed (apt-get install prometheus); exportertest reads the page with its parser")
 	}
 	got, _ := page(t, host.New(machine(t, nil), sound, host.Sections()...))
 	cmd := exec.CommandContext(t.Context(), tool, "check", "metrics")
@@ -267,17 +265,8 @@ func FuzzFiles(f *testing.F) {
 func BenchmarkThisMachine(b *testing.B) {
 	x, err := exporter.New(
 		"test",
-		host.New(
-			os.DirFS("/"),
-			nil,
-			host.CPU,
-			host.Load,
-			host.Memory,
-			host.Network,
-			host.Kernel,
-			host.Paging,
-			host.Pressure,
-		),
+		host.New(os.DirFS("/"), nil, host.CPU, host.Load, host.Memory, host.Network, host.Kernel, host.Paging,
+			host.Pressure),
 	)
 	if err != nil {
 		b.Fatal(err)

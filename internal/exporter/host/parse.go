@@ -257,15 +257,13 @@ type mounted struct{ device, point, kind string }
 // elsewhere are file systems whose files are not on this machine, bodiless those that hold none.
 var (
 	elsewhere = regexp.MustCompile(
-		`^(nfs4?|cifs|smb3?|smbfs|9p|afs|ceph|glusterfs|lustre|gpfs|ocfs2|beegfs|fuse(\..*|ctl)?|autofs)$`,
-	)
+		`^(nfs4?|cifs|smb3?|smbfs|9p|afs|ceph|glusterfs|lustre|gpfs|ocfs2|beegfs|fuse(\..*|ctl)?|autofs)$`)
 	bodiless = regexp.MustCompile(
 		`^(binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|efivarfs|hugetlbfs|iso9660|mqueue|` +
 			`nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`,
 	)
 	notBelow = regexp.MustCompile(
-		`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`,
-	)
+		`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`)
 )
 
 // parseMounts lists the file systems worth telling of (fstab(5)), without those that are not on this machine.

@@ -91,19 +91,15 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	facts.Lacking("its machines are there already, and are only reached")
 	var objections []error
 	if len(p.machines) == 0 {
-		objections = append(
-			objections,
-			errors.New(`target folders: no machines: give --target-opt machines=FOLDER:FOLDER`),
-		)
+		objections = append(objections,
+			errors.New(`target folders: no machines: give --target-opt machines=FOLDER:FOLDER`))
 	}
 	names := map[string]bool{}
 	for i, dir := range p.machines {
 		name := filepath.Base(dir)
 		if names[name] {
-			objections = append(
-				objections,
-				fmt.Errorf("target folders: two machines are called %q: rename a folder", name),
-			)
+			objections = append(objections,
+				fmt.Errorf("target folders: two machines are called %q: rename a folder", name))
 		}
 		names[name] = true
 		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: name, Cores: runtime.NumCPU()})

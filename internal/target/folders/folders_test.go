@@ -93,18 +93,10 @@ func TestObjections(t *testing.T) {
 	write(t, filepath.Join(dir, "a", "db", "password"), "sesame")
 	write(t, filepath.Join(dir, "file"), "")
 	both := strings.Join(
-		[]string{filepath.Join(dir, "a", "db"), filepath.Join(dir, "none", "db"), filepath.Join(dir, "file")},
-		":",
-	)
+		[]string{filepath.Join(dir, "a", "db"), filepath.Join(dir, "none", "db"), filepath.Join(dir, "file")}, ":")
 	_, err := open(t, target.Options{"machines": both, "password": "env:FOLDERS_KEY"}).Check(t.Context())
-	fails(
-		t,
-		err,
-		"the password from env:FOLDERS_KEY is wrong",
-		`two machines are called "db"`,
-		"no such file",
-		"it is no folder",
-	)
+	fails(t, err, "the password from env:FOLDERS_KEY is wrong", `two machines are called "db"`, "no such file",
+		"it is no folder")
 	if strings.Contains(err.Error(), "sesame") {
 		t.Errorf("a password is told: %v", err)
 	}
@@ -116,14 +108,8 @@ func TestObjections(t *testing.T) {
 		target.Config{Nodes: 2, Options: target.Options{"machines": dir, "password": "sesame", "wait": "1h",
 			"machine": "x"}},
 	)
-	fails(
-		t,
-		err,
-		"every machine is a node",
-		"a secret is not given as itself",
-		`"1h" is more than`,
-		`did you mean "machines"?`,
-	)
+	fails(t, err, "every machine is a node", "a secret is not given as itself", `"1h" is more than`,
+		`did you mean "machines"?`)
 }
 
 // A fresh process that is given no options removes a run by what was written down, in which there is no password; and

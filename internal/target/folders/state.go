@@ -111,8 +111,7 @@ func marked(unit string) (pids []int) {
 			continue
 		}
 		environment, err := os.ReadFile(
-			"/proc/" + e.Name() + "/environ",
-		) // of others it cannot be read, of the dead it is empty
+			"/proc/" + e.Name() + "/environ") // of others it cannot be read, of the dead it is empty
 		if err == nil && bytes.Contains(append([]byte{0}, environment...), []byte("\x00"+unitVariable+unit)) {
 			pids = append(pids, pid)
 		}

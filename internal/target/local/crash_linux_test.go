@@ -49,10 +49,8 @@ func controller() {
 		listens = []int{4711}
 	}
 	fail(
-		c.CreateTemplate(
-			ctx,
-			target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20, DiskBytes: []int64{4 << 20, 4 << 20}},
-		),
+		c.CreateTemplate(ctx,
+			target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20, DiskBytes: []int64{4 << 20, 4 << 20}}),
 	)
 	for i := 0; ctx.Err() == nil; i++ {
 		names := []string{fmt.Sprintf("vm-%d-a", i), fmt.Sprintf("vm-%d-b", i)}
@@ -412,9 +410,7 @@ func TestDisksElsewhere(t *testing.T) {
 	}
 	forged := fmt.Sprintf(
 		`{"op":"run","run":"r","mark":"%032d"}`+"\n"+`{"op":"work","path":%q}`+"\n"+`{"op":"sandbox","name":"kept"}`+"\n",
-		1,
-		disks,
-	)
+		1, disks)
 	if err := os.WriteFile(filepath.Join(stateDir, journalName), []byte(forged), 0o644); err != nil {
 		t.Fatal(err)
 	}

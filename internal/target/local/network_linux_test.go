@@ -133,13 +133,8 @@ func TestPortsBetweenSandboxes(t *testing.T) {
 			}
 			serving(t, server, at, port)
 			serving(t, server, "127.0.0.1", other) // of the same run, and declared by nobody who asks
-			declared, undeclared := net.JoinHostPort(
-				at,
-				strconv.Itoa(port),
-			), net.JoinHostPort(
-				"127.0.0.1",
-				strconv.Itoa(other),
-			)
+			declared, undeclared := net.JoinHostPort(at, strconv.Itoa(port)), net.JoinHostPort("127.0.0.1",
+				strconv.Itoa(other))
 			if code, out := does(t, client, "ask", declared, nil, []int{port}); code != 0 ||
 				out != "from "+declared+"\n" {
 				t.Errorf("the client: exit code %d, %q", code, out)

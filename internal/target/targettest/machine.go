@@ -281,8 +281,7 @@ func (b *bench) serve(vm, name, word string) target.ServiceKeeper {
 	b.t.Helper()
 	k := b.keeper(vm)
 	b.must(
-		k.StartService(b.ctx, target.Service{Name: name, Command: target.Command{Argv: b.place.Commands.Spawn(word)}}),
-	)
+		k.StartService(b.ctx, target.Service{Name: name, Command: target.Command{Argv: b.place.Commands.Spawn(word)}}))
 	b.until("the service and its child live", func() bool { return b.place.Alive(word) >= 2 })
 	return k
 }

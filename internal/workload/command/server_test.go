@@ -70,9 +70,7 @@ func TestServer(t *testing.T) {
 		t.Error(diff)
 	}
 	if want := []string{`its server, db, runs on the VMs of group "DB" from its first start until the teardown, TCP port 7000, 7001`}; !slices.Equal(
-		job.Notes,
-		want,
-	) {
+		job.Notes, want) {
 		t.Errorf("notes %q, want %q", job.Notes, want)
 	}
 	spec.VM, spec.Address, spec.Disks = "db-2", "192.0.2.3", []target.Disk{

@@ -137,12 +137,8 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		err = errors.New("the VM has no data disk; give it one")
 	default:
 		if count = c.disk.Bytes / c.commit; count == 0 {
-			err = fmt.Errorf(
-				"disk %s has %d bytes, a commit %d; make the disk larger",
-				c.disk.Device,
-				c.disk.Bytes,
-				c.commit,
-			)
+			err = fmt.Errorf("disk %s has %d bytes, a commit %d; make the disk larger", c.disk.Device, c.disk.Bytes,
+				c.commit)
 		}
 	}
 	if err != nil {

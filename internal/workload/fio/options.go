@@ -74,8 +74,7 @@ var table = func() map[string]option {
 
 		"rw": {
 			form: tagged(
-				all(directionNames, anyOf("a whole number, with or without a unit such as k or m", amount, backwards)),
-			),
+				all(directionNames, anyOf("a whole number, with or without a unit such as k or m", amount, backwards))),
 		},
 		"bssplit":             {form: split},
 		"cmdprio_bssplit":     {form: prioSplit},

@@ -183,11 +183,8 @@ func FuzzOwn(f *testing.F) {
 		f.Add(string(data), "iodepth", "4")
 	}
 	f.Add("[{{ 1 }}]\nfilename={% raw %}:a\nsize=1m\nrw=read\n", "bs", "4k")
-	f.Add(
-		"[a]\nstonewall\nsize=1%\nfilename=/dev/x\n[a]\nstonewall\nsize=1\n[global]\nrw=write\n[a: b]\nsize=2\n",
-		"size",
-		"1g",
-	)
+	f.Add("[a]\nstonewall\nsize=1%\nfilename=/dev/x\n[a]\nstonewall\nsize=1\n[global]\nrw=write\n[a: b]\nsize=2\n",
+		"size", "1g")
 	f.Fuzz(func(t *testing.T, text, key, value string) {
 		made, err := Engine{}.Own(
 			workload.OwnRequest{Name: "x/" + key + ".fio", Data: []byte(text), Set: map[string]string{"DEV": value},
@@ -228,14 +225,9 @@ func TestStonewallTime(t *testing.T) {
 	var b strings.Builder
 	for _, at := range []struct{ first, second, wall int }{{1000, 0, 1000}, {2000, 0, 2000}, {2100, 700, 3010}, {2100,
 		1700, 4010}, {2100, 2000, 4310}} {
-		fmt.Fprintf(
-			&b,
-			`{"fio version":"fio-3.33","timestamp":%d,"timestamp_ms":%d,"jobs":[%s,%s]}`+"\n",
-			1000+at.wall/1000,
-			1_000_000+at.wall,
-			job("section-1", 10*at.first, at.first),
-			job("section-2", at.second, at.second),
-		)
+		fmt.Fprintf(&b, `{"fio version":"fio-3.33","timestamp":%d,"timestamp_ms":%d,"jobs":[%s,%s]}`+"\n",
+			1000+at.wall/1000, 1_000_000+at.wall, job("section-1", 10*at.first, at.first),
+			job("section-2", at.second, at.second))
 	}
 	var got []time.Duration
 	sink := &elapsedSink{}
