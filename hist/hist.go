@@ -245,8 +245,7 @@ func (h *Histogram) Quantile(q float64) (v uint64, ok bool) {
 func Fewest(q float64) uint64 { return uint64(math.Round(1 / (1 - q))) }
 
 // Percentile is Quantile of a histogram that holds enough values to speak of it, see Fewest; ok is false otherwise, and
-// for
-// a nil one. Everything that is told of a percentile goes by it.
+// for a nil one. Everything that is told of a percentile goes by it.
 func (h *Histogram) Percentile(q float64) (v uint64, ok bool) {
 	if h == nil || h.total < Fewest(q) {
 		return 0, false

@@ -30,9 +30,8 @@ func (w Workload) Seconds() (s float64) {
 }
 
 // Judged is the workload over the time by which it is judged: its totals are those of its Spans, from the first of
-// which
-// it begins and with the last of which it ends. Every rate, percentile and comparison that is told of a workload as a
-// whole is of this one.
+// which it begins and with the last of which it ends. Every rate, percentile and comparison that is told of a workload
+// as a whole is of this one.
 func (w Workload) Judged() Workload {
 	if len(w.Spans) == 0 {
 		return w

@@ -41,8 +41,7 @@ func judgedRun() Workload {
 }
 
 // Data collected before the time by which a workload is judged was kept are judged by the windows in which all VMs
-// worked, so
-// that they compare with data of today.
+// worked, so that they compare with data of today.
 func TestJudgedByWindows(t *testing.T) {
 	d := Data{Workloads: []Workload{judgedRun()}}
 	d.judgeByWindows()

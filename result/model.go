@@ -336,9 +336,8 @@ type Workload struct {
 	Values     []Value     `json:"values,omitempty"`
 	Errors     uint64      `json:"errors"`
 	// Spans are the parts of Start to End by which it is judged, where they are not all of it: of a single VM its
-	// starts
-	// without the pauses between them, of merged entries the times in which all of its VMs ran, from the last start of
-	// each to the first planned end. A VM that was lost or failed ends none.
+	// starts without the pauses between them, of merged entries the times in which all of its VMs ran, from the last
+	// start of each to the first planned end. A VM that was lost or failed ends none.
 	Spans []Span `json:"spans,omitempty"`
 	// InSpans are the totals over Spans; merged entries with Spans only. Of single VMs they are those of the whole.
 	InSpans *Totals `json:"in_spans,omitempty"`

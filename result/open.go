@@ -146,8 +146,7 @@ func Folders(root string) ([]string, error) {
 }
 
 // List returns the runs in root, newest first. A folder that cannot be read is listed with its Problem. A root that
-// does not
-// exist holds no runs.
+// does not exist holds no runs.
 func List(root string) ([]Entry, error) {
 	dirs, err := Folders(root)
 	if err != nil {

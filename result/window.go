@@ -93,8 +93,7 @@ var (
 )
 
 // CircumstancesOf reads the name of a window that was collected before its circumstances were kept; false when it is
-// none
-// of ours. A workload whose own name looks like a part of a window's is taken for that.
+// none of ours. A workload whose own name looks like a part of a window's is taken for that.
 func CircumstancesOf(name string) (Circumstances, bool) {
 	var c Circumstances
 	left := name
@@ -128,8 +127,7 @@ func CircumstancesOf(name string) (Circumstances, bool) {
 }
 
 // tellWindows finds the circumstances of windows, and the VM groups of results, in data that were collected before
-// these
-// were kept: in their names and queries.
+// these were kept: in their names and queries.
 func (d *Data) tellWindows() {
 	for i := range d.Workloads {
 		for k := range d.Workloads[i].Windows {

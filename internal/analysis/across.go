@@ -19,8 +19,7 @@ type Repeat struct {
 
 // Across returns what only several runs show: how much a time to recover, to ingest or to become resident varies from
 // run to run, and the steps of a working-set sweep of which each run measured one size. Runs must be repeats of one
-// test; whether
-// they are alike is not judged here. Fewer than two runs give nothing.
+// test; whether they are alike is not judged here. Fewer than two runs give nothing.
 func Across(runs []Repeat) []result.Finding {
 	if len(runs) < 2 {
 		return nil

@@ -14,8 +14,7 @@ import (
 )
 
 // TestAdverseSeries damages the series, windows, events and facts of a believable run in every way a folder can be
-// damaged: whatever
-// comes in, every finding is complete, encodable and in plain words.
+// damaged: whatever comes in, every finding is complete, encodable and in plain words.
 func TestAdverseSeries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run := []func(uint64) *reporttest.Synthetic{

@@ -118,8 +118,7 @@ func said(d *result.Data, checks ...string) (out []string) {
 }
 
 // A workload whose VMs start one after the other, of whatever kind its operations are, is judged by the time in which
-// all
-// ran, and every fault by what it did itself.
+// all ran, and every fault by what it did itself.
 func TestStaggeredStarts(t *testing.T) {
 	reads, orders := result.BlockOperations()[0], result.Operation{Name: "order", Noun: "orders"}
 	finished := "finished"

@@ -74,8 +74,7 @@ func TestWorkloadsThatFill(t *testing.T) {
 }
 
 // TestSectionsAreNotCountedTwice: the series of workloads' sections say the same again, and change no figure of a
-// recovery in which one
-// workload ends with the fault and another begins after it.
+// recovery in which one workload ends with the fault and another begins after it.
 func TestSectionsAreNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	s := reporttest.NewSynthetic(6, 900, 4)

@@ -15,8 +15,7 @@ import (
 )
 
 // oltpSections is a database of three sections, of which the log's writes are multiplied by stall while a checkpoint of
-// 3 s comes every 40 s;
-// by whom the checkpoint is made is the last argument's business.
+// 3 s comes every 40 s; by whom the checkpoint is made is the last argument's business.
 func oltpSections(
 	seed uint64,
 	stall float64,
@@ -88,8 +87,7 @@ func wholeStops(seed uint64) *reporttest.Synthetic {
 }
 
 // TestStarvedFalseAlarms counts what is said of sections in which nothing happened but noise: of counts, and of
-// something that depends
-// on its neighbours.
+// something that depends on its neighbours.
 func TestStarvedFalseAlarms(t *testing.T) {
 	const rounds, seconds = 60, 3600
 	alarms := 0

@@ -313,8 +313,7 @@ func (l line) period(s steady.Stretch) result.Finding {
 }
 
 // changes tells where the level moved. A period is taken out by the search for a steady stretch, whose changes these
-// are; short
-// series are searched here.
+// are; short series are searched here.
 func (l line) changes(s steady.Stretch) result.Finding {
 	f := l.finding("changes", "changes of level", "count")
 	f.NoInterval = "each place has one of its own"

@@ -92,8 +92,7 @@ func TestExampleEngine(t *testing.T) {
 }
 
 // TestExampleTarget runs the place of docs/how-to/add-a-target.md as users would: it is listed and looked at, its
-// secret
-// is told nowhere, and a scenario that needs machines made is refused with its own words before anything starts.
+// secret is told nowhere, and a scenario that needs machines made is refused with its own words before anything starts.
 func TestExampleTarget(t *testing.T) {
 	dir := t.TempDir()
 	plimsoll := extended(filepath.Join(dir, "runs"),

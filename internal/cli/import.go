@@ -355,8 +355,7 @@ func isOutput(name string) bool {
 }
 
 // readTable reads a table, or what a tool counted of a machine as one. A stream that holds what a load generator
-// printed
-// is refused with what to do.
+// printed is refused with what to do.
 func readTable(phase, label string, in io.Reader) (*table.Table, error) {
 	b := bufio.NewReaderSize(in, importer.HeadBytes)
 	head, err := b.Peek(importer.HeadBytes)

@@ -102,8 +102,7 @@ func printFigures(w io.Writer, doc *report.Document) error {
 }
 
 // printFindings prints the most important findings that are not plain approval: one sentence per check and severity,
-// with the
-// number of others like it.
+// with the number of others like it.
 func printFindings(w io.Writer, all []result.Finding, told ...report.Short) error {
 	type kind struct {
 		severity result.Severity

@@ -565,8 +565,7 @@ func TestToolClock(t *testing.T) {
 }
 
 // TestMetricsOfAWorkloadsOwnTime: zeros before a group's first start and after its last end are in no mean; a pause or
-// an
-// outage between is. A panel says of what time its figures are when something was left out.
+// an outage between is. A panel says of what time its figures are when something was left out.
 func TestMetricsOfAWorkloadsOwnTime(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }

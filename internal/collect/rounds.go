@@ -15,8 +15,7 @@ type round struct {
 	start, end time.Time
 	// together and apart bound the time during which all VMs worked: from the last start of a VM to the first end of
 	// one that came to its end. A VM that was lost or failed does not shorten it: that is something to see. Where there
-	// is no
-	// such time they are start and end, and never is set.
+	// is no such time they are start and end, and never is set.
 	together, apart time.Time
 	never           bool
 }
@@ -188,8 +187,7 @@ type held struct {
 
 // extent is from when to when some parts went that lie between the same cuts: as the reports nearest to a cut have it,
 // on average over the parts that begin or end about there, so that a count divided by the length is the rate. A VM that
-// begins
-// later, or is lost earlier, makes it no shorter.
+// begins later, or is lost earlier, makes it no shorter.
 func extent(parts []held) (start, end time.Time) {
 	var from, to ends
 	for _, p := range parts {

@@ -233,8 +233,7 @@ func TestSectionsThatEnd(t *testing.T) {
 }
 
 // A rate that a tool tells counts for the time in which its VM ran: one that was lost did nothing afterwards. What
-// grows
-// is counted, what cannot be added is told of a single VM only.
+// grows is counted, what cannot be added is told of a single VM only.
 func TestMeasuresOfLostMachines(t *testing.T) {
 	measures := []result.Measure{
 		{Name: "tps", Unit: "tps", Kind: result.Level},

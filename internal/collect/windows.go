@@ -336,8 +336,7 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 
 // values are the measures of some tracks of a workload over the part of each that of gives, span 0 for none. What
 // cannot be added is given of a single track only, as it reported it last in that part. All parts lie in a time of some
-// seconds, 0
-// for each in its own: a Level of a machine that worked for less of it was nothing in the rest.
+// seconds, 0 for each in its own: a Level of a machine that worked for less of it was nothing in the rest.
 func values(
 	tracks []*track,
 	seconds float64,

@@ -25,8 +25,7 @@ type Best struct {
 	Rate  CellValue `json:"rate"`
 	Level []string  `json:"level_with_it,omitempty"`
 	// Time is the mean time at Cell. Quickest is, of the cells whose mean time lies within the threshold of the
-	// shortest,
-	// the one with the highest rate. Nil and empty where no times were measured.
+	// shortest, the one with the highest rate. Nil and empty where no times were measured.
 	Time         *CellValue `json:"time,omitempty"`
 	Quickest     string     `json:"quickest_cell,omitempty"`
 	QuickestTime *CellValue `json:"quickest_time,omitempty"`
@@ -50,8 +49,7 @@ type Sweep struct {
 	KneeHigh  float64 `json:"knee_high,omitempty"`
 	KneeAtEnd bool    `json:"knee_at_end,omitempty"`
 	// FlatFrom is the first step after which the rate rises by no more than the threshold, -1 when it still rises at
-	// the
-	// last. Rise is the highest later rate against its, with an interval widened for the number of later steps.
+	// the last. Rise is the highest later rate against its, with an interval widened for the number of later steps.
 	FlatFrom int      `json:"flat_from"`
 	FlatSure bool     `json:"flat_sure"` // the whole interval of each later step lies below the threshold
 	Rise     *Against `json:"rise,omitempty"`

@@ -209,8 +209,7 @@ func TestHyperThreadsAreToldFromCores(t *testing.T) {
 }
 
 // TestPartsOfARunAreNoDependence: a step between windows, as a neighbour's start makes, must not widen the interval of
-// a
-// mean; nor must one that both runs have at the same time, without windows. A step of one run alone does.
+// a mean; nor must one that both runs have at the same time, without windows. A step of one run alone does.
 func TestPartsOfARunAreNoDependence(t *testing.T) {
 	t.Parallel()
 	make := func(windows bool, stepped int) compare.Measure {

@@ -90,8 +90,7 @@ var (
 
 // DirectionOf is which way of a measure is good by its name and unit, either of which may be empty; the unit may also
 // end the name, as in p99_ms, "p99 (ms)" or read_MB/s. Failures, times and percentiles of times are better low, rates
-// high. ""
-// when neither says.
+// high. "" when neither says.
 func DirectionOf(name, unit string) effect.Direction {
 	if unit == "" {
 		if m := unitAtEnd.FindStringSubmatch(name); m != nil {

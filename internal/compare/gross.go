@@ -9,8 +9,7 @@ import (
 
 // A change of these factors between two single runs, or two single values, is told whatever its interval says: that
 // runs were short for their own dependence, or that there is one of each, is no reason to be silent about it. What such
-// a pair
-// leaves open is what another pair would show.
+// a pair leaves open is what another pair would show.
 const (
 	grossFactor     = 2   // of rates, means, figures, and of percentiles with manyBeyond
 	grossPercentile = 3   // of percentiles with fewer, which differ more between like runs

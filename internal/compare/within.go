@@ -256,8 +256,7 @@ func others(w result.Workload, d *result.Data) bool {
 }
 
 // each calls f with every point of a series of a VM of the group whose step, which ends at the point, lies wholly in
-// the time by
-// which the workload is judged.
+// the time by which the workload is judged.
 func each(w result.Workload, r Run, op, measure string, f func(vm string, at int64, v float64)) {
 	for _, s := range r.Data.Series {
 		inGroup := s.VM != "" && slices.ContainsFunc(r.Data.VMs, func(vm result.VM) bool {

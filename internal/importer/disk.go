@@ -23,8 +23,7 @@ func diskReaders() []reader {
 }
 
 // The columns of DISKSPD's tables are bytes, I/Os, MiB/s, I/O per s and, with -L, the mean latency in ms. Percentiles
-// are
-// its own.
+// are its own.
 const diskspdLayout = `command: [diskspd]
 operations:
   - {name: read, noun: reads, bytes: true}

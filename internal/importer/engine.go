@@ -17,8 +17,7 @@ import (
 const Name = "import"
 
 // Engine reads what no load generator of ours prints: logs, and counters of machines. It runs nothing. The zero value
-// is
-// ready for use.
+// is ready for use.
 type Engine struct{}
 
 var _ workload.Engine = Engine{}

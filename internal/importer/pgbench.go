@@ -149,8 +149,7 @@ func seventh(head []byte) (most int64) {
 }
 
 // parsePgbenchLog reads a log of transactions or of intervals. Transactions are logged when they end, so their times
-// may go
-// back a little between clients; those are counted in the newest second.
+// may go back a little between clients; those are counted in the newest second.
 func parsePgbenchLog(f format, r io.Reader, sink workload.Sink) error {
 	var zero, at, out time.Time
 	var c workload.Counters

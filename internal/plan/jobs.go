@@ -145,8 +145,7 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 }
 
 // peers gives a spec the machines that its load goes to, as far as they are known before there are machines: their
-// names
-// stand for addresses. It says what that asks of the place.
+// names stand for addresses. It says what that asks of the place.
 func (j *jobs) peers(
 	engine workload.Engine,
 	load scenario.Workload,

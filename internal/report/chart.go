@@ -199,8 +199,7 @@ const peak = 3
 
 // cap cuts the axis of a chart of rates when a single stretch of less than a twentieth of its time lies more than three
 // times as high as all the rest: on the whole axis the rest could not be told from a flat line. Latencies are never
-// cut;
-// of those the peaks matter.
+// cut; of those the peaks matter.
 func (c *chart) cap() {
 	c.Whole = !slices.ContainsFunc(c.Values, func(v []float64) bool {
 		return slices.ContainsFunc(v, func(x float64) bool { return !math.IsNaN(x) && x != math.Trunc(x) })

@@ -233,9 +233,8 @@ func compareGrids(d *compare.Document) []grid {
 }
 
 // meansOverTime are the series compared by their mean over time, without times of operations: such a mean weighs a
-// second
-// with one operation like one with a million, and would stand beside the mean over operations as another number of the
-// same name. JSON has them.
+// second with one operation like one with a million, and would stand beside the mean over operations as another number
+// of the same name. JSON has them.
 func meansOverTime(d *compare.Document) []compare.Measure {
 	return slices.DeleteFunc(slices.Clone(d.Series),
 		func(m compare.Measure) bool { return m.Unit == "us" || m.Unit == "s" })

@@ -31,8 +31,7 @@ const apart = 0.01
 var digits = regexp.MustCompile(`\d+`)
 
 // eventsOf gathers the moments of a run. Those closer together than a hundredth of its length, a second at least, are
-// one
-// event, in which texts that differ by numbers only are told once and counted.
+// one event, in which texts that differ by numbers only are told once and counted.
 func eventsOf(marks []result.Mark, origin time.Time, length float64) []eventView {
 	near := time.Duration(max(apart*length, 1) * float64(time.Second))
 	var out []eventView

@@ -10,8 +10,7 @@ import (
 )
 
 // Figure is one line of the figures that anyone asks for first: an operation of a workload, or a measure of it, over
-// the
-// time by which the workload is judged. All is text as it is shown; a dash where there is no number.
+// the time by which the workload is judged. All is text as it is shown; a dash where there is no number.
 type Figure struct {
 	Workload  string
 	Operation string // or the measure
@@ -227,8 +226,7 @@ const leastShort = 2
 const figureCheck = "figures"
 
 // inShort is the summary of a run: that of its findings, and where that is shorter than two sentences what its
-// workloads
-// did, so that it always holds a figure and says whether operations failed.
+// workloads did, so that it always holds a figure and says whether operations failed.
 func (doc *Document) inShort() []Short {
 	out := InShort(doc.Findings)
 	if len(out) >= leastShort {

@@ -165,8 +165,7 @@ func distinct(steps []plan.Step) (list []plan.Step) {
 }
 
 // A run is stopped at the start, in the middle or at the end of every kind of step in every phase of every published
-// scenario, at some of
-// them when short. Teardown has run, nothing remains, the folder reads, the verdicts are right.
+// scenario, at some of them when short. Teardown has run, nothing remains, the folder reads, the verdicts are right.
 func TestStoppedInEveryStep(t *testing.T) {
 	corpus(t, func(t *testing.T, name, dir string) {
 		steps := quick(t, dir).req.Plan.Steps

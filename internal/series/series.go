@@ -3,9 +3,8 @@
 //
 // The run appends through a Batch once a second; results are evaluated with Range and Instant; a finished, crashed or
 // growing database is opened with OpenReadOnly, which leaves its files as they are. A Union asks several databases as
-// if
-// they were one; Answer, Labels and OpenMetrics give what they hold in Prometheus' own forms. Data is kept for ever: a
-// run folder is a document.
+// if they were one; Answer, Labels and OpenMetrics give what they hold in Prometheus' own forms. Data is kept for ever:
+// a run folder is a document.
 //
 // Settings are chosen for a small process: few lock stripes, small write buffers, compressed write-ahead log in 16 MiB
 // segments. Points may arrive up to OutOfOrderWindow late, so a clock that steps backwards loses none; a second point
@@ -131,8 +130,7 @@ func newStore(db *tsdb.DB, opts Options) *Store {
 }
 
 // OpenReadOnly opens a finished, crashed or still growing database for queries. Nothing below dir is changed, also for
-// a
-// moment: the database is opened through links, and copies of what is still written to, in a folder of the system's
+// a moment: the database is opened through links, and copies of what is still written to, in a folder of the system's
 // temporary ones, which Close removes. It holds what was there at that time. Appending fails.
 func OpenReadOnly(dir string, opts Options) (*Store, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {

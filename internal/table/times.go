@@ -149,8 +149,7 @@ func epochFactor(largest float64) float64 {
 }
 
 // dates are the forms that are read: those whose order of year, month and day is beyond doubt. A fraction of a second
-// may follow the
-// seconds of each.
+// may follow the seconds of each.
 var dates = func() (out []string) {
 	for _, day := range []string{"2006-01-02", "2006/01/02", "2006.01.02", "02-Jan-2006", "02/Jan/2006", "Jan 2 2006",
 		"Jan 2, 2006"} {
@@ -194,8 +193,7 @@ func clockOf(cell string) (float64, bool) {
 }
 
 // clockTimes reads a column of times of the day; a time more than half a day before the one above it is of the next
-// day. nil when it
-// holds something else.
+// day. nil when it holds something else.
 func (t *Table) clockTimes(column int) []float64 {
 	out := make([]float64, len(t.Rows))
 	days := 0.0
@@ -213,8 +211,7 @@ func (t *Table) clockTimes(column int) []float64 {
 }
 
 // UnreadTimes says which column is called like one of times and holds dates in a form that is not read, such as one
-// whose day and month
-// cannot be told apart; empty when there is none.
+// whose day and month cannot be told apart; empty when there is none.
 func (t *Table) UnreadTimes() string {
 	for i, name := range t.Names {
 		stem, _ := SplitUnit(name)

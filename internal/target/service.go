@@ -30,9 +30,8 @@ type ServiceKeeper interface {
 	// ServiceState tells of a service by name.
 	ServiceState(ctx context.Context, name string) (ServiceState, error)
 	// StopService asks a service to end (SIGTERM or what the place has for it) and ends it with all its children when
-	// it
-	// has not done so within grace; at once with grace 0. It returns when the service is gone. Ended already, or never
-	// started, is fine.
+	// it has not done so within grace; at once with grace 0. It returns when the service is gone. Ended already, or
+	// never started, is fine.
 	StopService(ctx context.Context, name string, grace time.Duration) error
 }
 

@@ -15,8 +15,7 @@
 //
 // A Host is one machine: files go in and out as streams, commands run, and where the place claims it services are kept
 // (ServiceKeeper) and other machines reached (Networked). A PowerController switches one node; NodePower gives them
-// out,
-// and PowerKind makes those that are reached with credentials.
+// out, and PowerKind makes those that are reached with credentials.
 //
 // Sizes are bytes, times are time.Duration. All waiting goes through the run's clock.Clock.
 package target

@@ -11,8 +11,7 @@ import (
 )
 
 // serialClaims are intervals of means under dependence, periods seen where there are none and found where there is one,
-// and
-// trends.
+// and trends.
 func serialClaims() []Claim {
 	const spread = 0.03
 	var out []Claim

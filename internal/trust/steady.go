@@ -145,8 +145,7 @@ func says(r rule, want verdict, draw drawn, points int) func(uint64, int) (Count
 }
 
 // steadyClaims are the wrong verdicts on long series, those of the rule for rounds beside them; how many points are
-// lost to a warm-up that
-// is none; and how often the interval of the mean of what was called steady covers.
+// lost to a warm-up that is none; and how often the interval of the mean of what was called steady covers.
 func steadyClaims() []Claim {
 	const spread = 0.03
 	white := lawtest.White

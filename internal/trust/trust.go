@@ -5,12 +5,10 @@
 //
 // prints every claim beside what was measured and fails when one is outside; with UPDATE=1 it writes the table of the
 // page, which is its output. go test runs the same list with few sets each, which notices what is badly wrong, and
-// checks that the page
-// shows every claim.
+// checks that the page shows every claim.
 //
 // A claim is one entry of All: a name, the bounds of a rate, and the function that counts it. A file per family of
-// methods holds
-// them; to add a claim is to add an entry. Tests only: no shipped package imports this one.
+// methods holds them; to add a claim is to add an entry. Tests only: no shipped package imports this one.
 package trust
 
 import (
@@ -34,13 +32,11 @@ type Claim struct {
 	Family string // the part of the page's table it stands in, such as "steady"
 	Name   string // what was simulated, and what is counted; once in its family
 	// Low and High bound the rate: shares, 0 to 1. The claim holds as long as the measurement is not outside by more
-	// than
-	// chance explains.
+	// than chance explains.
 	Low, High float64
 	Sets      int // simulated in the long form
 	// Measure simulates n sets from a seed and counts. It must be a function of its arguments alone, and the same when
-	// its
-	// sets are drawn in several calls with seeds of their own, which is how they are spread over processors.
+	// its sets are drawn in several calls with seeds of their own, which is how they are spread over processors.
 	Measure func(seed uint64, n int) (Count, error)
 }
 
@@ -58,8 +54,7 @@ type Measured struct {
 }
 
 // outsideBy is the chance below which a measurement says that a claim does not hold. There are some hundred claims, and
-// each
-// run draws anew.
+// each run draws anew.
 const outsideBy = 1e-4
 
 // Holds reports whether chance explains the measurement if the true rate is within the bounds. Nothing counted holds

@@ -152,8 +152,7 @@ func (f *follower) run(ctx context.Context) (Outcome, error) {
 
 // follow takes output as it comes, as a stream where the host has one, until the tool has ended, ctx is done or the raw
 // log cannot be written. A host that does not answer is tried again at the next turn. It reports whether the stream
-// said
-// that the tool has ended.
+// said that the tool has ended.
 func (f *follower) follow(ctx, reading context.Context, ended func() bool) bool {
 	following, _ := f.process.(target.Follower)
 	for !ended() && f.rawError == nil {

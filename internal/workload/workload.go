@@ -59,8 +59,7 @@ type Spec struct {
 	// Address is where this machine is reached from its peers, "" when none reaches it.
 	Address string
 	// Peers are the machines that the load goes to, by name, for engines that are Peering; Peer is the place in that
-	// list
-	// of the one that is this machine's own, so that loads are spread evenly. Others may be used as well.
+	// list of the one that is this machine's own, so that loads are spread evenly. Others may be used as well.
 	Peers     []Peer
 	Peer      int
 	Prefill   bool          // run the derived prefill job instead of the author's

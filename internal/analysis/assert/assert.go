@@ -2,8 +2,7 @@
 //
 // Judge turns every condition into a finding of the check "assert": in order when it holds, a caution when it does not
 // or when it cannot be judged, which fails it too. It reads the same data as the other checks; PromQL is answered by a
-// function
-// its caller gives, so that the package itself needs no metrics database.
+// function its caller gives, so that the package itself needs no metrics database.
 //
 // Pure but for that function: no I/O, no clock, no randomness.
 package assert

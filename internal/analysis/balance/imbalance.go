@@ -1,7 +1,6 @@
 // Package balance asks whether the work was spread evenly over the CPUs of a run: over nodes that bear the same load,
 // over the NUMA nodes of a machine, over the CPUs of one. It gives a view.Check to package analysis, and judges nothing
-// where CPUs
-// were not counted.
+// where CPUs were not counted.
 package balance
 
 import (
@@ -31,8 +30,7 @@ type use struct {
 }
 
 // Imbalance compares the CPUs of nodes that bear the same load, of the NUMA nodes of a machine, and of single CPUs with
-// the rest of their
-// machine: one at its limit while another idles makes a server look smaller than it is.
+// the rest of their machine: one at its limit while another idles makes a server look smaller than it is.
 var Imbalance = view.Check{Name: "cpu-imbalance", Rank: 440, Run: imbalance}
 
 func imbalance(v *view.Run) []result.Finding {

@@ -1,26 +1,22 @@
 // Package change finds where a series changes, and whether it drifts.
 //
 // Detect returns change points with significance by permutation, the place of each with an interval, and the shift of
-// level
-// with one. Trend gives a robust slope. Both serve the history of a benchmark over runs as well as the points of one
-// run.
+// level with one. Trend gives a robust slope. Both serve the history of a benchmark over runs as well as the points of
+// one run.
 //
 // The search is the same for every length. Cumulative sums over seeded intervals (Kovács, Bühlmann, Li and Munk 2023,
 // "Seeded binary segmentation", O(n log n)) propose the narrowest intervals that contain a shift (Baranowski, Chen and
-// Fryzlewicz
-// 2019); what the largest sum may be without a change is seen from shuffles of the whole series, and when changes
-// were found, of what they leave; shuffling tests each proposal between its neighbours. Values that stand alone are
-// brought near their
-// neighbourhood first, so that one wild value cannot make or hide a change. Levels are searched first, then the spread
-// about them. Histories of fewer than 50 values are also split by normal theory, since few values have too few orders.
+// Fryzlewicz 2019); what the largest sum may be without a change is seen from shuffles of the whole series, and when
+// changes were found, of what they leave; shuffling tests each proposal between its neighbours. Values that stand alone
+// are brought near their neighbourhood first, so that one wild value cannot make or hide a change. Levels are searched
+// first, then the spread about them. Histories of fewer than 50 values are also split by normal theory, since few
+// values have too few orders.
 //
 // Neighbouring points of one run depend on each other, which a shuffle does not know. Unless the caller says that
-// points
-// are independent, first-order dependence is estimated and filtered out first; and since a shift looks like
+// points are independent, first-order dependence is estimated and filtered out first; and since a shift looks like
 // dependence and dependence like shifts, what is found must explain the series better than dependence without any
-// change does
-// (wanders). If it does not, no change is returned and Result says that it cannot be told. What that cannot repair:
-// long memory and periods still look like changes (see the limits measured in the tests); look for a period
+// change does (wanders). If it does not, no change is returned and Result says that it cannot be told. What that cannot
+// repair: long memory and periods still look like changes (see the limits measured in the tests); look for a period
 // with package serial first and give Detect the means over whole periods.
 //
 // Pure: no I/O, no clock, random numbers only from the seed given.
@@ -111,8 +107,7 @@ type Result struct {
 }
 
 // Detect finds the changes of a series. NaN is a gap: such points are left out, and a warning counts them. Infinite
-// values
-// are refused.
+// values are refused.
 func Detect(values []float64, o Options) (Result, error) {
 	x, index, err := present(values)
 	o, oerr := o.filled()
@@ -179,8 +174,7 @@ const (
 )
 
 // residualDependence is the lag-1 correlation about the means between cuts, raised by one standard error when it is
-// more
-// than two from zero: a coefficient taken too low makes false changes, one too high only hides small ones.
+// more than two from zero: a coefficient taken too low makes false changes, one too high only hides small ones.
 func residualDependence(x []float64, cuts []cut) float64 {
 	at := []int{0, len(x)}
 	for _, c := range cuts {
@@ -240,8 +234,7 @@ type cut struct {
 }
 
 // material leaves out the cut that moves the mean least, as long as it does so by no more than may be, and looks again:
-// what is left
-// together may move it further.
+// what is left together may move it further.
 func material(x []float64, cuts []cut, least float64) []cut {
 	if least == 0 {
 		return cuts
@@ -296,9 +289,8 @@ func (r *Result) describe(x, white []float64, index []int, cuts []cut, o Options
 	}
 }
 
-// shift is Welch's interval with the variance of each mean multiplied by (1+φ)/(1−φ) for dependence and as many
-// fewer degrees
-// of freedom.
+// shift is Welch's interval with the variance of each mean multiplied by (1+φ)/(1−φ) for dependence and as many fewer
+// degrees of freedom.
 func shift(before, after []float64, phi, confidence float64) resample.Interval {
 	inflation := (1 + phi) / (1 - phi)
 	nb, na := float64(len(before))/inflation, float64(len(after))/inflation
@@ -324,8 +316,7 @@ func shift(before, after []float64, phi, confidence float64) resample.Interval {
 const placeWithin = 1000
 
 // place is the interval of a change's position: residuals about the two means are drawn anew around the change found,
-// and
-// the middle of the positions then found is kept (Hušková and Kirch 2008). Not ok when the level does not move.
+// and the middle of the positions then found is kept (Hušková and Kirch 2008). Not ok when the level does not move.
 func place(x []float64, at int, o Options) (low, high int, ok bool) {
 	from, to := max(0, at-placeWithin), min(len(x), at+placeWithin)
 	x, at = x[from:to], at-from

@@ -20,8 +20,7 @@ import (
 )
 
 // Annual flow of the Nile at Aswan 1871 to 1970, 10⁸ m³ (Cobb 1978; data set Nile of R). Its level falls after 1898,
-// when
-// the first dam was begun: the best known change point there is.
+// when the first dam was begun: the best known change point there is.
 var nile = []float64{
 	1120, 1160, 963, 1210, 1160, 1160, 813, 1230, 1370, 1140, 995, 935, 1110, 994, 1020, 960, 1180, 799, 958, 1140,
 	1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774, 840, 874, 694, 940, 833, 701, 916, 692, 1020, 1050, 969,
@@ -43,8 +42,7 @@ func Example() {
 }
 
 // Cobb (1978) and Zeileis and others (2003, "Testing and dating of structural changes in practice") date the break
-// after 1898,
-// with levels of 1097.75 and 849.97 and a 95 % interval of 1895 to 1902.
+// after 1898, with levels of 1097.75 and 849.97 and a 95 % interval of 1895 to 1902.
 func TestNile(t *testing.T) {
 	r, err := Detect(nile, Options{})
 	if err != nil || len(r.Points) != 1 {
@@ -290,8 +288,7 @@ func TestFindsKnownChanges(t *testing.T) {
 }
 
 // TestEveryLengthIsSearchedAlike: steps up and down, a staircase and a short bump are found at lengths that once had
-// methods of
-// their own, and between.
+// methods of their own, and between.
 func TestEveryLengthIsSearchedAlike(t *testing.T) {
 	t.Parallel()
 	steps := func(levels ...float64) lawtest.Shape {
@@ -350,8 +347,7 @@ func TestShortHistoriesThatPart(t *testing.T) {
 }
 
 // TestDependenceIsNoChange: short series of strongly dependent points have no change, and where places look like one,
-// the result says
-// that it cannot tell.
+// the result says that it cannot tell.
 func TestDependenceIsNoChange(t *testing.T) {
 	t.Parallel()
 	const sets = 100
@@ -401,8 +397,7 @@ func seq(from, to, by int) (out []int) {
 }
 
 // The interval of a large shift covers it nearly as often as it says, dependence and all, and that of its place as
-// well; make
-// trust measures both with more sets.
+// well; make trust measures both with more sets.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	const sets = 60

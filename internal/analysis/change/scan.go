@@ -20,8 +20,7 @@ const (
 )
 
 // search finds changes of level and of spread in points that do not depend on each other. Each family has half the
-// chance of a
-// false one; points too few to show a change of spread are searched for levels in two ways instead.
+// chance of a false one; points too few to show a change of spread are searched for levels in two ways instead.
 func search(x []float64, o Options) []cut {
 	const fewestForSpread = 30
 	half := o.Significance / 2
@@ -124,8 +123,7 @@ func residuals(x, y []float64, cuts []cut) []float64 {
 
 // scan finds shifts of the mean. What the largest statistic over all intervals may be by chance is seen from shuffles:
 // first of the series itself, which holds the level exactly whatever the law of its points, then of what the cuts found
-// leave, so that
-// changes do not hide others.
+// leave, so that changes do not hide others.
 func scan(x []float64, level float64, f family, o Options) []cut {
 	const most = 6 // rounds; each must find more than the one before
 	s := newScanner(x, o.MinSegment)
@@ -151,9 +149,8 @@ type interval struct {
 	statistic    float64
 }
 
-// scanner looks at seeded intervals of n, n/√2, n/2, … points, each a quarter of its length after the one before;
-// in long
-// series at those of n, n/2, n/4, …, half of their length apart.
+// scanner looks at seeded intervals of n, n/√2, n/2, … points, each a quarter of its length after the one before; in
+// long series at those of n, n/2, n/4, …, half of their length apart.
 type scanner struct {
 	tamer     *tamer
 	y         []float64 // tamed
@@ -215,8 +212,7 @@ func (s *scanner) each(y []float64, f func(interval)) {
 }
 
 // steepestSum is the cut with the greatest squared cumulative-sum statistic, which for one cut of unit noise is the
-// square of a standard
-// normal. The first sum is of what lies before.
+// square of a standard normal. The first sum is of what lies before.
 func steepestSum(sums, weight []float64, least int) (at int, statistic float64) {
 	length := len(sums) - 1
 	start := sums[0]
@@ -243,8 +239,7 @@ const (
 )
 
 // limit is what the largest statistic of the noise exceeds with the chance given. At first it asks whether the series
-// itself does,
-// and stops as soon as it cannot.
+// itself does, and stops as soon as it cannot.
 func (s *scanner) limit(noise []float64, level float64, first bool, r *rand.Rand) (limit float64, any bool) {
 	observed := math.Inf(1)
 	if first {
@@ -289,8 +284,7 @@ func largestBy(some []float64, chance float64) float64 {
 }
 
 // narrowest takes the shortest interval whose statistic is beyond the limit, then the next shortest that holds no cut
-// taken
-// already (Baranowski, Chen and Fryzlewicz 2019). Cuts rise.
+// taken already (Baranowski, Chen and Fryzlewicz 2019). Cuts rise.
 func (s *scanner) narrowest(limit float64) []int {
 	var over []interval
 	s.each(s.y, func(v interval) {
@@ -319,8 +313,8 @@ func (s *scanner) narrowest(limit float64) []int {
 const confirmWithin = 1000
 
 // confirmed shuffles the points between the neighbours of each proposal and drops the worst proposal until all that
-// remain
-// are significant. A proposal is tested again only when a neighbour went. It moves to where those points change most.
+// remain are significant. A proposal is tested again only when a neighbour went. It moves to where those points change
+// most.
 func confirmed(y []float64, proposals []int, f family, o Options) []cut {
 	r := resample.Source(o.Seed, 4+uint64(f))
 	sums, weight := make([]float64, 2*confirmWithin+1), make([]float64, 2*confirmWithin+1)

@@ -10,8 +10,7 @@ const mostForNormal = 50
 
 // parted cuts a short series where it splits best into two levels, and goes on within both sides, as long as normal
 // noise of that length would split as well with at most the chance given. The statistic, the sum of squares between the
-// sides over
-// that within them, knows no scale; tails heavier than normal make it smaller, not larger.
+// sides over that within them, knows no scale; tails heavier than normal make it smaller, not larger.
 func parted(x []float64, level float64, o Options) []cut {
 	const rounds = 1999
 	r := resample.Source(o.Seed, 8)

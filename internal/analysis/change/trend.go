@@ -27,9 +27,8 @@ type Slope struct {
 const slopePoints = 500
 
 // Trend fits a straight line through a series by ranks of pairs, deaf to outliers. The variance is multiplied by
-// (1+φ)/(1−φ) for dependence, φ being the correlation of neighbouring residuals corrected for its bias in short
-// series (Yue and Wang
-// 2004; Marriott and Pope 1954). NaN is a gap. It needs ten points.
+// (1+φ)/(1−φ) for dependence, φ being the correlation of neighbouring residuals corrected for its bias in short series
+// (Yue and Wang 2004; Marriott and Pope 1954). NaN is a gap. It needs ten points.
 func Trend(values []float64, confidence float64) (Slope, error) {
 	x, index, err := present(values)
 	if !(confidence > 0 && confidence < 1) {

@@ -9,8 +9,7 @@ import (
 // wanders asks whether a series of first-order dependence without any change could look like one with so many changes,
 // and returns how often it does: the chance that its likelihood ratio, of dependence with the best cuts against
 // dependence alone, reaches that of the series. The null series are drawn with the coefficient that the whole series
-// shows when nothing is cut out
-// of it, corrected for its length (Marriott and Pope 1954), and with its own residuals.
+// shows when nothing is cut out of it, corrected for its length (Marriott and Pope 1954), and with its own residuals.
 //
 // A shift makes neighbours alike, and dependence makes shifts: only by what both explain can they be told apart.
 func wanders(x []float64, changes int, o Options) (p, phi float64) {

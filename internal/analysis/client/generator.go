@@ -49,8 +49,7 @@ func generatorCPU(v *view.Run) []result.Finding {
 }
 
 // together is how many cores the generators on the CPUs that p's generator uses took on average while p ran. One that
-// ran beside
-// p for a part of the time counts for that part.
+// ran beside p for a part of the time counts for that part.
 func together(v *view.Run, p *result.Workload) float64 {
 	sum := 0.0
 	for _, l := range v.Loads {
@@ -139,8 +138,7 @@ const (
 
 // Limit looks for a generator whose one thread was busy all the time though its VM had CPUs to spare: a client that
 // draws its own progress, or computes what it sends, reaches its limit long before the server does. Where threads were
-// watched, one that was
-// always ready and often had no CPU is told too: its waits are in the times of the operations.
+// watched, one that was always ready and often had no CPU is told too: its waits are in the times of the operations.
 var Limit = view.Check{Name: "client-limit", Rank: 250, Run: clientLimit}
 
 func clientLimit(v *view.Run) []result.Finding {
@@ -174,8 +172,8 @@ func clientLimit(v *view.Run) []result.Finding {
 
 // busiestThread is the share of a CPU that the busiest thread of a generator took, and the share of the time for which
 // it was ready and waited for one. Where threads were not watched it is the mean over its processes, and nothing is
-// known of waits. Zeros when its VM
-// has no CPU to spare: then the CPUs of the VM are the limit, which is another finding.
+// known of waits. Zeros when its VM has no CPU to spare: then the CPUs of the VM are the limit, which is another
+// finding.
 func busiestThread(v *view.Run, p *result.Workload) (ran, waited float64) {
 	cpus := float64(v.VMs[p.VM].CPUs)
 	if p.ThreadBusy != nil && view.IsFinite(*p.ThreadBusy) {

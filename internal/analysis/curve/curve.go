@@ -3,14 +3,12 @@
 // Of the points of a sweep it gives the single-client point, the straight line of perfect scaling through it, the knee,
 // the place where the two asymptotes cross, the highest throughput with the concurrency from which more load gains
 // nothing, and it holds every point against Little's law, N = X·R. It refuses averages of percentiles by not knowing
-// percentiles: response
-// times here are means, the only ones for which Little's law holds.
+// percentiles: response times here are means, the only ones for which Little's law holds.
 //
 // The knee is the point with the greatest power X/R, throughput over response time (Giessler and others 1978; Kleinrock
 // 1979, "Power and deterministic rules of thumb for probabilistic problems in computer communications"). It is always a
 // measured point; its neighbours bound it. Kneedle (Satopää and others 2011) was dropped: its answer depends on the
-// largest
-// load measured. The crossing of the asymptotes N* = R₁·X_max is from Lazowska and others 1984, chapter 5.
+// largest load measured. The crossing of the asymptotes N* = R₁·X_max is from Lazowska and others 1984, chapter 5.
 //
 // Pure: no I/O, no clock, no randomness.
 package curve
@@ -52,8 +50,7 @@ type Curve struct {
 	KneeLow, KneeHigh float64
 	Saturation        Reading // the highest throughput
 	// SaturatedFrom is the least concurrency whose throughput is within 5 % of the highest: from there on more load
-	// only
-	// waits. 0 when the highest was reached at the last step, so that saturation was not seen.
+	// only waits. 0 when the highest was reached at the last step, so that saturation was not seen.
 	SaturatedFrom float64
 	Crossing      float64 // N* = R₁·X_max; 0 without a single-client point
 	Warnings      []string

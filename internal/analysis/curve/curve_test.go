@@ -33,10 +33,9 @@ func Example() {
 	// saturated from 480 on, asymptotes cross at 244
 }
 
-// The exact curve of one queue visited by N clients without thinking, service 1 s at one of m equal stations
-// (balanced network, Lazowska and others 1984, chapter 5): X = N/(N+m−1), R = N+m−1. Power X/R = N/(N+m−1)² is
-// greatest at
-// N = m−1.
+// The exact curve of one queue visited by N clients without thinking, service 1 s at one of m equal stations (balanced
+// network, Lazowska and others 1984, chapter 5): X = N/(N+m−1), R = N+m−1. Power X/R = N/(N+m−1)² is greatest at N =
+// m−1.
 func TestKneeOfBalancedNetwork(t *testing.T) {
 	const m = 9
 	var points []Point

@@ -1,18 +1,16 @@
 // Package effect says how much a candidate differs from a baseline, and whether that is enough to matter.
 //
 // It compares two samples of repeats (Compare), pairs of an interleaved design (Paired) and percentiles of merged
-// latency
-// histograms (Histograms); it tests for drift along the order of the runs (Drift) and corrects for many comparisons
-// (Holm, BenjaminiHochberg). Every effect comes with an interval chosen by what the data can carry, or with the reason
-// why they carry none; the verdict follows from the interval and a threshold of practical significance, never from a
-// p-value. It refuses numbers that are not finite, and it never averages percentiles.
+// latency histograms (Histograms); it tests for drift along the order of the runs (Drift) and corrects for many
+// comparisons (Holm, BenjaminiHochberg). Every effect comes with an interval chosen by what the data can carry, or with
+// the reason why they carry none; the verdict follows from the interval and a threshold of practical significance,
+// never from a p-value. It refuses numbers that are not finite, and it never averages percentiles.
 //
 // Where repeats drift, or depend on the ones before, their order shows it (Sequence): intervals are widened for it, or
 // refused, with the number. A baseline that cannot be told from zero is judged absolutely.
 //
 // The unit of evidence is the repeat. Thousands of I/Os in one run are one run: feed run results to Compare, and
-// histograms
-// of several runs to Histograms, or take the warning seriously.
+// histograms of several runs to Histograms, or take the warning seriously.
 //
 // Pure: no I/O, no clock, random numbers only from the seed given.
 package effect
@@ -88,8 +86,7 @@ type Options struct {
 	Resamples  int       // of the bootstrap; 0 means 2,000, otherwise at least 100
 	Seed       uint64    // 0 means resample.DefaultSeed
 	// Order is the place in time of each repeat among all, the baseline's first. nil: only the order within each side
-	// is
-	// known, as given.
+	// is known, as given.
 	Order []int
 }
 
@@ -154,8 +151,7 @@ type Comparison struct {
 
 // Compare compares independent samples of repeats. Means of thirty or more repeats a side get a BCa bootstrap interval
 // read at the level that small samples need; fewer get Welch's t. Medians get percentiles of the bootstrap from six a
-// side on. One
-// repeat a side gets no interval at all.
+// side on. One repeat a side gets no interval at all.
 func Compare(baseline, candidate []float64, o Options) (Comparison, error) {
 	o, err := o.filled()
 	if err = errors.Join(err, finite("baseline", baseline), finite("candidate", candidate)); err != nil {

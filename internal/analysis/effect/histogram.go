@@ -27,9 +27,8 @@ const fewestRuns = 2
 // read from the merged counts of all repeats.
 //
 // With two or more repeats on both sides its interval comes from leaving out one repeat at a time (the jackknife over
-// runs,
-// on logarithms), so that it holds the spread between runs. With one it can only hold the spread within, as Within
-// gives it for independent values; I/Os of one run are not independent, and a warning says so.
+// runs, on logarithms), so that it holds the spread between runs. With one it can only hold the spread within, as
+// Within gives it for independent values; I/Os of one run are not independent, and a warning says so.
 func Histograms(baseline, candidate []*hist.Histogram, quantiles []float64, o Options) ([]QuantileComparison, error) {
 	if o.Direction == "" {
 		o.Direction = LowerIsBetter // these are latencies

@@ -180,15 +180,13 @@ type Order struct {
 	DriftPerRun Estimate
 	P           float64 // chance of such a slope without drift, by permutation within groups
 	// Confounded is the share of the variance of order that the groups explain: 0 for a balanced design; above 0.5
-	// drift
-	// and effect can no longer be told apart (0.75 when all of one variant came before all of the other).
+	// drift and effect can no longer be told apart (0.75 when all of one variant came before all of the other).
 	Confounded float64
 	Warnings   []string
 }
 
 // Drift checks a series of runs, in the order made, for a trend that the variants do not explain: devices fill and heat
-// up,
-// caches warm. It needs two runs in some group and four in all.
+// up, caches warm. It needs two runs in some group and four in all.
 func Drift(runs []Run, o Options) (Order, error) {
 	o, err := o.filled()
 	values := make([]float64, len(runs))

@@ -14,8 +14,7 @@ import (
 )
 
 // Sequence is what the order in which repeats were made says of them. Repeats that drift, or whose neighbours are
-// alike,
-// are worth fewer than they are.
+// alike, are worth fewer than they are.
 type Sequence struct {
 	Correlation float64 // of neighbours within a side, corrected for the number of repeats
 	P           float64 // chance of neighbours as alike if the order meant nothing, 1 untested
@@ -23,8 +22,7 @@ type Sequence struct {
 	DriftP      float64 // chance of such a slope without drift; 1 untested
 	Worth       float64 // independent repeats that those of the shorter side are worth
 	// Hidden is the difference, as a share of the mean, that a drift which does not show could make, when all of one
-	// side
-	// came first: 0 where the order is known to be mixed; NaN where too few repeats bound no drift.
+	// side came first: 0 where the order is known to be mixed; NaN where too few repeats bound no drift.
 	Hidden   float64
 	Warnings []string
 }
@@ -56,8 +54,7 @@ type sequence struct {
 }
 
 // sequenceOf tests what the order of repeats says of them. The order of all, baseline first, is nil when only that
-// within
-// the sides is known.
+// within the sides is known.
 func sequenceOf(baseline, candidate []float64, o Options) sequence {
 	s := sequence{Sequence: Sequence{P: 1, DriftP: 1, Worth: float64(min(len(baseline), len(candidate)))}}
 	sides := [2][]float64{baseline, candidate}
@@ -268,8 +265,7 @@ func (s *sequence) drifts() bool {
 }
 
 // depends reports whether neighbours are so alike that intervals allow for it. Few repeats tell that badly, and
-// allowing
-// for it costs them most of what they can say, so of them it is asked for more.
+// allowing for it costs them most of what they can say, so of them it is asked for more.
 func (s *sequence) depends() bool {
 	if min(len(s.at[0]), len(s.at[1])) < fewestForWorth {
 		return s.P < evidence

@@ -16,8 +16,7 @@ import (
 type Side struct {
 	Merged *hist.Histogram
 	// Dependence is the variance of the share of values beyond the quantile over that of as many independent values
-	// (the design
-	// effect of Kish 1965). 0 means 1.
+	// (the design effect of Kish 1965). 0 means 1.
 	Dependence float64
 	DOF        float64 // degrees of freedom with which Dependence is known; 0 means that it is certain
 }
@@ -78,8 +77,8 @@ func within(q float64, b, c Side, o Options) QuantileComparison {
 }
 
 // resolve widens intervals to what the buckets around two values can hide, an error that may lie anywhere within them.
-// That of a
-// difference of two such errors is triangular. What is shown is the middle of a bucket, which is never left out.
+// That of a difference of two such errors is triangular. What is shown is the middle of a bucket, which is never left
+// out.
 func (c *QuantileComparison) resolve(b, k, confidence float64) {
 	one, both := hist.RelativeError*confidence, 2*hist.RelativeError*(1-math.Sqrt(1-confidence))
 	hidden := func(e *Estimate, value, by float64) {
@@ -162,8 +161,7 @@ func (s Side) interval(q, confidence, dof float64) Estimate {
 
 // shareAt is the share of n values of which a share q is expected that a tail of the binomial distribution lies below,
 // at mid-p; n need not be whole. False when even none at all is likelier than that. Where many are expected it is the
-// normal quantile with the term for
-// skewness (Cornish and Fisher 1937).
+// normal quantile with the term for skewness (Cornish and Fisher 1937).
 func shareAt(n, q, tail float64) (float64, bool) {
 	if variance := n * q * (1 - q); variance > 100 {
 		z := distuv.UnitNormal.Quantile(1 - tail)

@@ -1,7 +1,6 @@
 // Package fault asks how a run came through its faults: what each one took away, when the former level was back, what
 // failed in between. It gives a view.Check to package analysis and its Outages to those who look at several runs; the
-// method is
-// package recovery. Workloads that a fault did not strike are no measure of it.
+// method is package recovery. Workloads that a fault did not strike are no measure of it.
 package fault
 
 import (
@@ -102,8 +101,7 @@ func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 }
 
 // struckAgain is the first fault after another, and before a moment, that took away more of what the other had left;
-// nil
-// when none did.
+// nil when none did.
 func struckAgain(v *view.Run, group string, q view.Quantity, first result.Mark, until time.Time) *result.Mark {
 	for i := range v.Data.Events {
 		e := &v.Data.Events[i]
@@ -141,8 +139,8 @@ func groups(v *view.Run) []string {
 }
 
 // struck are the workloads of a group that were running when a fault came, and those that do the same again: authors
-// start a new
-// workload when the machines are back. Others, such as a check of what was written, are no measure of the recovery.
+// start a new workload when the machines are back. Others, such as a check of what was written, are no measure of the
+// recovery.
 func struck(v *view.Run, group string, at time.Time) (hit, all []*view.Load) {
 	for _, l := range v.Loads {
 		if l.Group == group &&
@@ -179,8 +177,7 @@ func begun(p *result.Workload, at time.Time) (n int) {
 
 // even is the time around a moment in which the same VMs of a workload were to work: from the last start of one before
 // it to the next start of one that is late, or the next planned end. A VM that is started once more does again what a
-// fault
-// ended; end is zero where nothing was to change.
+// fault ended; end is zero where nothing was to change.
 func even(l *view.Load, at time.Time) (start, end time.Time) {
 	rounds := 0
 	for _, p := range l.Parts {
@@ -243,8 +240,8 @@ func jointTrack(v *view.Run, group, measure string, loads []*view.Load) *view.Tr
 }
 
 // measure measures one fault, from an earlier one on and until a moment where these are given. The level before is that
-// of the VMs which
-// were at work when it came, without their warm-up; points at which none ran are points at which nothing was done.
+// of the VMs which were at work when it came, without their warm-up; points at which none ran are points at which
+// nothing was done.
 func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, until time.Time) (Comeback, bool) {
 	o := Comeback{Group: group, fault: e.Text, at: e.Time, Quantity: q}
 	hit, all := struck(v, group, e.Time)
@@ -374,8 +371,7 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, regained bool) 
 }
 
 // failedBetween are the operations of a workload that failed between two moments, as near as its windows tell; all of
-// them
-// where they do not.
+// them where they do not.
 func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
 	if w := l.Whole(); w != nil && len(w.Windows) > 0 {
 		for _, win := range w.Windows {
@@ -392,8 +388,7 @@ func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
 }
 
 // hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done, or,
-// where
-// the next fault came soon, most points between lay below the level that counts as regained.
+// where the next fault came soon, most points between lay below the level that counts as regained.
 func (o *Comeback) hit() bool {
 	const fewest = 5
 	after, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)

@@ -1,6 +1,5 @@
 // Package lawtest draws series whose law is known, for the tests of the methods under internal/analysis: a level of
-// 1000, a
-// noise and a shape over time. Tests only: no shipped package imports this one.
+// 1000, a noise and a shape over time. Tests only: no shipped package imports this one.
 //
 // Every noise has mean 0 and, where it has one, standard deviation 1; every shape is a share of the level, so that a
 // series is 1000·(1 + shape + spread·noise).

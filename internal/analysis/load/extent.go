@@ -341,8 +341,7 @@ func machinesLost(v *view.Run) []result.Finding {
 }
 
 // endedBy is the fault that ended a workload on a VM: the one nearest to one of its ends, and not later than its last
-// report
-// and the one that did not come any more explain; nil when there is none.
+// report and the one that did not come any more explain; nil when there is none.
 func endedBy(v *view.Run, l *view.Load, p *result.Workload) (best *result.Mark) {
 	slack := max(10*time.Second, v.Silence(l))
 	nearest := time.Duration(math.MaxInt64)

@@ -1,7 +1,6 @@
 // Package load asks whether the load was what it was to be, and whether its figures hold together: how long and how
 // many, offered and achieved rates, Little's law, what latency is of, failed operations, VMs lost, clocks. It gives
-// view.Checks to
-// package analysis. Where an engine did not declare depths or rates it says nothing of them.
+// view.Checks to package analysis. Where an engine did not declare depths or rates it says nothing of them.
 package load
 
 import (
@@ -39,8 +38,7 @@ func littlesLaw(v *view.Run) []result.Finding {
 }
 
 // What a VM must have done for its outstanding operations to be judged: of less, those under way at the beginning and
-// at the
-// end, and the time that a generator takes to start, say more than the law.
+// at the end, and the time that a generator takes to start, say more than the law.
 const (
 	littleFewest  = 100 // operations
 	littleSeconds = 1   // and so long
@@ -154,8 +152,7 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 
 // asked is how many operations a VM's job holds outstanding at the least, on average over its time: a lane without a
 // rate its depth for as long as it has work. Of one that may have had none for a part of the time nothing is asked
-// where for how long
-// it worked is not known.
+// where for how long it worked is not known.
 func asked(p *result.Workload) (least float64) {
 	if !slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return l.Brief }) {
 		least, _ = view.Depths(p.Lanes)
@@ -279,8 +276,7 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 }
 
 // endedEarly counts the VMs that were lost or failed before the time by which their workload is judged was over, by
-// more
-// than a hundredth of it. One that began late, or ended as planned, did not end early.
+// more than a hundredth of it. One that began late, or ended as planned, did not end early.
 func endedEarly(l *view.Load) (n int) {
 	from, to := l.Judged()
 	for _, p := range l.Parts {

@@ -127,8 +127,7 @@ func (p part) value(q view.Quantity) (v float64, ok bool) {
 }
 
 // partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a
-// workload
-// ran: windows in the same company are joined, their counts and histograms merged.
+// workload ran: windows in the same company are joined, their counts and histograms merged.
 func partsOf(windows []result.Window, conditions []view.Conditions) []part {
 	var out []part
 	join := len(windows) > mostChanges+1

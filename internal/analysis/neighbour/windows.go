@@ -1,7 +1,6 @@
 // Package neighbour asks what a neighbour costs: the windows of a workload, before, with and after others and around
 // each annotated moment, are compared with the first of them. It gives a view.Check to package analysis. Stages of a
-// growing load
-// are no neighbours; see package scale.
+// growing load are no neighbours; see package scale.
 package neighbour
 
 import (
@@ -389,8 +388,7 @@ func went(median, medianNow, tail, tailNow string) string {
 }
 
 // mean compares the mean latency over all operations. A mean is what Little's law and a user's total waiting know; the
-// tail is
-// in the other finding.
+// tail is in the other finding.
 func (p *pair) mean() (result.Finding, bool) {
 	na, sa, whole := timedTotals(p.first.Ops)
 	nb, sb, too := timedTotals(p.later.Ops)

@@ -105,8 +105,7 @@ func TestCounterparts(t *testing.T) {
 }
 
 // Names of workloads and texts of annotations that look like parts of a window's name are not taken for these: windows
-// are
-// joined, and told apart, by who ran beside.
+// are joined, and told apart, by who ran beside.
 func TestNamesThatLookLikeWindows(t *testing.T) {
 	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
 	windows := func(all ...result.Circumstances) (out []result.Window) {

@@ -1,7 +1,6 @@
 // Package plausibility asks whether the figures are possible: by the fastest media, the links between device and
 // socket, the data sheet of the device, what the storage says of its data reduction. It gives view.Checks to package
-// analysis, and the
-// Ratings of a data sheet to those who read one. Where no fact names a limit nothing is compared.
+// analysis, and the Ratings of a data sheet to those who read one. Where no fact names a limit nothing is compared.
 package plausibility
 
 import (
@@ -126,8 +125,7 @@ func during(v *view.Run, place int, times []result.Span) moved {
 }
 
 // BusLimit walks the path from device to socket as far as facts name it, and compares its narrowest part with what was
-// moved. The larger
-// of the two directions counts: these links carry both at once.
+// moved. The larger of the two directions counts: these links carry both at once.
 var BusLimit = view.Check{Name: "bus-limit", Rank: 350, Run: busLimit}
 
 func busLimit(v *view.Run) []result.Finding {

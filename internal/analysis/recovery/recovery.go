@@ -53,8 +53,7 @@ type Recovery struct {
 	Lowest    float64     // least throughput after the fault, before the level was regained
 	Overshoot float64     // highest after the fault ÷ level before − 1; 0 when never above
 	// LostWork is the work not done between the fault and the regained level (or the end): the deficit against the
-	// level before,
-	// in the unit of throughput times seconds.
+	// level before, in the unit of throughput times seconds.
 	LostWork float64
 	Warnings []string
 }
@@ -63,8 +62,7 @@ type Recovery struct {
 const stoppedBelow = 0.01
 
 // Measure measures the recovery from a fault. The points must reach from before the fault to after it, with at least
-// three
-// before.
+// three before.
 func Measure(points []Point, faultSeconds float64, o Options) (Recovery, error) {
 	for _, f := range []struct {
 		v    *float64
@@ -196,8 +194,7 @@ func (r *Recovery) read(s course, o Options) {
 }
 
 // regained looks for the first interval at the fraction whose following hold stays there on average, and returns the
-// last
-// point of the way back.
+// last point of the way back.
 func (s course) regained(r *Recovery, from int, o Options) int {
 	target := o.Fraction * s.level
 	last := len(s.points) - 1

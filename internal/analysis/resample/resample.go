@@ -123,9 +123,8 @@ func StudentT(confidence, dof float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: dof}.Quantile(0.5 + confidence/2)
 }
 
-// Expand returns the nominal level at which a bootstrap interval must be read so that it covers confidence in a
-// small sample: the normal tail beyond √(n/(n−1))·t (Hesterberg 2015, "expanded percentile interval"). Student's t
-// with dof
+// Expand returns the nominal level at which a bootstrap interval must be read so that it covers confidence in a small
+// sample: the normal tail beyond √(n/(n−1))·t (Hesterberg 2015, "expanded percentile interval"). Student's t with dof
 // degrees of freedom stands in for the z that bootstrap percentiles behave like; the factor makes up for n values drawn
 // from themselves spreading too little. n is 0 when what is drawn was already scaled for that, as residuals are.
 func Expand(confidence, dof float64, n int) float64 {

@@ -1,6 +1,5 @@
 // Package residency asks how long data took to get where it should be: to be written (ingest), to come to a faster tier
-// or
-// into a cache (residency). It gives view.Checks to package analysis. A rate that rises and falls again is neither.
+// or into a cache (residency). It gives view.Checks to package analysis. A rate that rises and falls again is neither.
 package residency
 
 import (
@@ -113,8 +112,7 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 }
 
 // returns reports whether a rate that had risen most of the way came back to where it began, and stayed there for three
-// points: then what held it
-// down comes and goes, as a checkpoint or a neighbour does. A stall is no return.
+// points: then what held it down comes and goes, as a checkpoint or a neighbour does. A stall is no return.
 func returns(values []float64, begin, end float64) bool {
 	up, low := begin*math.Pow(end/begin, 0.75), begin*math.Pow(end/begin, 0.25)
 	first := slices.IndexFunc(values, func(v float64) bool { return v >= up })

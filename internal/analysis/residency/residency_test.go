@@ -11,8 +11,7 @@ import (
 )
 
 // TestResidencyCoverage: the interval holds the moment at which a rising rate has come to 90 % of its end, whether it
-// rises quickly or slowly,
-// evenly or ever more slowly, and whatever its seconds share.
+// rises quickly or slowly, evenly or ever more slowly, and whatever its seconds share.
 func TestResidencyCoverage(t *testing.T) {
 	t.Parallel()
 	rounds, slack := 80, 0.0

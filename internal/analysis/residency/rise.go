@@ -17,8 +17,7 @@ const (
 )
 
 // monotone is the rising sequence nearest to a series by least squares (pool adjacent violators; Ayer and others 1955,
-// Annals of
-// Mathematical Statistics 26): noise makes a slow rise cross a level several times, its fit only once.
+// Annals of Mathematical Statistics 26): noise makes a slow rise cross a level several times, its fit only once.
 func monotone(x []float64) []float64 {
 	type pool struct {
 		sum float64
@@ -43,8 +42,7 @@ func monotone(x []float64) []float64 {
 }
 
 // comesTo is the first index at which the monotone fit of a series has come to a share of its mean from an index on;
-// its length when it
-// never does.
+// its length when it never does.
 func comesTo(x []float64, from int, share float64) int {
 	level := share * view.Total(x[from:]) / float64(len(x)-from)
 	at := slices.IndexFunc(monotone(x), func(v float64) bool { return v >= level })
@@ -55,8 +53,7 @@ func comesTo(x []float64, from int, share float64) int {
 }
 
 // riseInterval is the 95 % interval of comesTo, in points: the spread of the moment in series made of the smoothed fit
-// and of blocks of
-// neighbouring relative residuals (Künsch 1989), read at the level that few blocks need.
+// and of blocks of neighbouring relative residuals (Künsch 1989), read at the level that few blocks need.
 func riseInterval(x []float64, from int, share float64) resample.Interval {
 	n := len(x)
 	fit := monotone(x)

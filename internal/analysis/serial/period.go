@@ -25,9 +25,9 @@ const fewestForPeriod = 24
 
 // PeriodOf looks for a period of four points to a third of the series. Trend is removed, the periodogram is divided by
 // that of first-order noise with the series' own dependence, and its largest ordinate is tested against their sum
-// (Fisher
-// 1929, g test, first term, which errs towards no period). Short bursts put more power into a harmonic than into the
-// fundamental, so the period is then the shortest multiple whose autocorrelation is within a fifth of the best.
+// (Fisher 1929, g test, first term, which errs towards no period). Short bursts put more power into a harmonic than
+// into the fundamental, so the period is then the shortest multiple whose autocorrelation is within a fifth of the
+// best.
 func PeriodOf(x []float64, significance float64) (Period, error) {
 	if err := Finite("period", x); err != nil {
 		return Period{}, err
@@ -86,8 +86,7 @@ func PeriodOf(x []float64, significance float64) (Period, error) {
 }
 
 // smooth is the largest number up to n whose only prime factors are 2, 3 and 5: the transform of any other length takes
-// up
-// to n² steps, and leaving out a few of the first points changes nothing.
+// up to n² steps, and leaving out a few of the first points changes nothing.
 func smooth(n int) int {
 	for ; n > 1; n-- {
 		rest := n
@@ -148,9 +147,8 @@ func fisher(spectrum []float64) (bin int, p float64) {
 }
 
 // lonely is the chance that an ordinate is so far above those beside it: levels that come and go at random have much
-// power at all
-// long periods and no line among them. The ratio of an ordinate to the mean of m others has the law of F with 2 and 2m
-// degrees of freedom; the mean is taken from the median, which harmonics of a true period do not move.
+// power at all long periods and no line among them. The ratio of an ordinate to the mean of m others has the law of F
+// with 2 and 2m degrees of freedom; the mean is taken from the median, which harmonics of a true period do not move.
 func lonely(spectrum []float64, bin int) float64 {
 	const (
 		leaks  = 1 // a period between two bins shows in both

@@ -4,8 +4,7 @@
 //
 // Monitoring series are never independent: the usual s/√n interval of a mean of one-second points is several times too
 // narrow. The packages steady and change stand on this one. It refuses values that are not finite; who has gaps must
-// decide
-// what they mean first.
+// decide what they mean first.
 //
 // Pure: no I/O, no clock, no randomness at all.
 package serial
@@ -79,8 +78,7 @@ func Autocorrelation(x []float64, most int) []float64 {
 //	φ = (median|x[i+2]−x[i]| / median|x[i+1]−x[i]|)² − 1
 //
 // which shifts of level and outliers hardly touch (Chakar, Lebarbier, Lévy-Leduc and Robin 2017). Cut to [0, 0.95]; 0
-// when
-// more than half of the neighbours are equal.
+// when more than half of the neighbours are equal.
 func AR1(x []float64) float64 {
 	if len(x) < 4 {
 		return 0
@@ -100,9 +98,8 @@ func AR1(x []float64) float64 {
 	return min(max(ratio*ratio-1, 0), 0.95)
 }
 
-// Time is the integrated autocorrelation time τ = 1 + 2Σρ(k): n values are worth n/τ independent ones. The sum ends
-// at the
-// first lag beyond 5τ (the automatic window of Madras and Sokal 1988). At least 1.
+// Time is the integrated autocorrelation time τ = 1 + 2Σρ(k): n values are worth n/τ independent ones. The sum ends at
+// the first lag beyond 5τ (the automatic window of Madras and Sokal 1988). At least 1.
 func Time(x []float64) float64 {
 	rho := Autocorrelation(x, len(x)-1)
 	tau := 1.0

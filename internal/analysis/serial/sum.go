@@ -17,20 +17,16 @@ type Sum struct {
 	Worth float64
 }
 
-// SumOf estimates the variance of the sum of a dependent series.
-// Parts that differ on purpose, such as before and with a neighbour, are given by the points at which later ones begin;
-// their own
-// levels are no variance.
+// SumOf estimates the variance of the sum of a dependent series. Parts that differ on purpose, such as before and with
+// a neighbour, are given by the points at which later ones begin; their own levels are no variance.
 //
 // It is the mean square of the series' slowest cosine waves, six or, of long series, as many as last 100 points: their
-// amplitudes
-// are independent and equally spread as long as dependence is shorter than the waves, so that Student's t with as many
-// degrees of freedom holds (Müller 2007, Journal of Econometrics 141; Lazarus, Lewis, Stock and Watson 2018, Journal
-// of Business & Economic Statistics 36). A repetition that is quicker than these waves, such as checkpoints, is rightly
-// no variance of the
-// sum. First-order dependence, which bends the spectrum within the waves of a short series, is divided out of each
-// (Andrews and Monahan 1992, Econometrica 60), its coefficient corrected for the length (Marriott and Pope 1954,
-// Biometrika 41).
+// amplitudes are independent and equally spread as long as dependence is shorter than the waves, so that Student's t
+// with as many degrees of freedom holds (Müller 2007, Journal of Econometrics 141; Lazarus, Lewis, Stock and Watson
+// 2018, Journal of Business & Economic Statistics 36). A repetition that is quicker than these waves, such as
+// checkpoints, is rightly no variance of the sum. First-order dependence, which bends the spectrum within the waves of
+// a short series, is divided out of each (Andrews and Monahan 1992, Econometrica 60), its coefficient corrected for the
+// length (Marriott and Pope 1954, Biometrika 41).
 func SumOf(x []float64, starts []int) Sum {
 	parts := partsOf(len(x), starts)
 	n, phi := 0, ar1Of(x, parts)
@@ -113,8 +109,7 @@ func ar1Of(x []float64, parts []part) float64 {
 }
 
 // wavePower is the mean square of the first cosine waves of a series, each divided by what first-order dependence
-// leaves of the
-// power at frequency zero there.
+// leaves of the power at frequency zero there.
 func wavePower(y []float64, count int, phi float64) float64 {
 	sum := 0.0
 	for _, power := range wavesOf(y, count, phi) {

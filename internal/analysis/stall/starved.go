@@ -1,6 +1,6 @@
 // Package stall asks whether a workload, or one of its sections, stood still while others went on. It gives a
-// view.Check to
-// package analysis. What follows a fault is a recovery; what comes and goes by itself is how the workload works.
+// view.Check to package analysis. What follows a fault is a recovery; what comes and goes by itself is how the workload
+// works.
 package stall
 
 import (
@@ -17,8 +17,7 @@ import (
 
 // Stalls looks for moments in which a workload's writes (or all it does, when it does not write) stood still though it
 // went on, and for those in which one of its sections did while the others went on: log writes starved by a checkpoint
-// are the classic. A
-// stall that follows a fault is recovery's business.
+// are the classic. A stall that follows a fault is recovery's business.
 var Stalls = view.Check{Name: "stalls", Rank: 430, Run: stalled}
 
 func stalled(v *view.Run) []result.Finding {
@@ -162,8 +161,7 @@ func parts(v *view.Run, l *view.Load, before string, cut func(*view.Track) *view
 }
 
 // starved looks for sections that stood still while the others went on; only says that the one section which writes is
-// among those found,
-// so that nothing is left to say of the workload's writes as a whole.
+// among those found, so that nothing is left to say of the workload's writes as a whole.
 func starved(v *view.Run, l *view.Load, parts []work) (out []result.Finding, only bool) {
 	if len(parts) < 2 {
 		return nil, false

@@ -1,7 +1,6 @@
 // Package steadiness asks whether and from when throughput was steady, window by window, and whether the time with
 // which the others are compared was. It gives view.Checks to package analysis; the method is package steady. Series
-// with too many gaps,
-// or of too few points, are not judged, and that is said.
+// with too many gaps, or of too few points, are not judged, and that is said.
 package steadiness
 
 import (
@@ -17,8 +16,7 @@ import (
 )
 
 // SteadyState says for every workload whether and from when its throughput was steady, window by window: an average
-// over a
-// stretch that was not depends on when it was begun and ended.
+// over a stretch that was not depends on when it was begun and ended.
 var SteadyState = view.Check{Name: "steady-state", Rank: 450, Run: steadyState}
 
 func steadyState(v *view.Run) []result.Finding {
@@ -85,8 +83,7 @@ func headline(l *view.Load, q view.Quantity) float64 {
 }
 
 // steadyOf tells whether the stretches of something were steady; average is what it did in all of them, NaN where that
-// is
-// not known.
+// is not known.
 func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) result.Finding {
 	q := all[0].Quantity
 	f := result.Finding{
@@ -193,8 +190,7 @@ func words(s *view.Stretch) string {
 }
 
 // warmed reports whether the warm-up, or its first fifth, lay a hundredth or more apart from the rest. The rule that
-// cuts it off cuts noise as well,
-// which is no warm-up to a reader.
+// cuts it off cuts noise as well, which is no warm-up to a reader.
 func warmed(s *view.Stretch) bool {
 	apart := func(n int) bool {
 		var sum float64
@@ -277,8 +273,7 @@ func picture(v *view.Run, name string, s *view.Stretch) *result.Chart {
 }
 
 // Baseline looks at the time before the first neighbour, with which everything later is compared: when it was not even
-// or
-// stood still for moments, what is laid at the neighbour's door may not be its doing.
+// or stood still for moments, what is laid at the neighbour's door may not be its doing.
 var Baseline = view.Check{Name: "baseline", Rank: 420, Run: baseline}
 
 func baseline(v *view.Run) []result.Finding {

@@ -2,14 +2,13 @@
 //
 // Rounds applies the rule of solid-state testing to one value per round: over a window of five rounds the values spread
 // no more than 20 % of their mean and the line fitted through them moves by no more than 10 %. Window works on a long
-// series of
-// evenly spaced points: it finds the warm-up, periods such as checkpoints, changes of level and drift, and returns the
-// longest stretch free of them, with the mean and an interval that allows for dependence. "Not reached" is a result
-// of both, with the reason; neither ever trims data until they look steady.
+// series of evenly spaced points: it finds the warm-up, periods such as checkpoints, changes of level and drift, and
+// returns the longest stretch free of them, with the mean and an interval that allows for dependence. "Not reached" is
+// a result of both, with the reason; neither ever trims data until they look steady.
 //
 // The rule for rounds is written from its public description in the SNIA Solid State Storage Performance Test
-// Specification
-// (window of 5, at most 25 rounds, 20 % and 10 %); conformance is not claimed. Percent are of the absolute mean.
+// Specification (window of 5, at most 25 rounds, 20 % and 10 %); conformance is not claimed. Percent are of the
+// absolute mean.
 //
 // Pure: no I/O, no clock, random numbers only from the seed given.
 package steady

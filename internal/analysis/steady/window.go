@@ -73,16 +73,14 @@ const (
 )
 
 // Window judges a long series of evenly spaced points, such as one per second: all of it but the warm-up (WarmUp). If
-// it has
-// a period, and all whole periods are alike, it is judged by means over whole periods.
+// it has a period, and all whole periods are alike, it is judged by means over whole periods.
 //
 // It is steady when it does not stand still; when no change point moves the level by more than the tolerance (package
 // change); when no slow movement, of up to three swings, stands out of what the dependence of neighbours explains and
-// moves the level so far;
-// when its last tenth does not lie so far from the rest; when its spread does not grow or shrink by half of
-// itself; and when its line moves it by less than the tolerance, the doubt about the line included. Whatever is shown
-// to be
-// otherwise is in Reason. When nothing is shown but the line may move by more than the tolerance, CannotTell is set.
+// moves the level so far; when its last tenth does not lie so far from the rest; when its spread does not grow or
+// shrink by half of itself; and when its line moves it by less than the tolerance, the doubt about the line included.
+// Whatever is shown to be otherwise is in Reason. When nothing is shown but the line may move by more than the
+// tolerance, CannotTell is set.
 func Window(values []float64, o Options) (Stretch, error) {
 	o, err := o.filled()
 	if err = errors.Join(err, serial.Finite("steady", values)); err != nil {
@@ -140,8 +138,7 @@ func Window(values []float64, o Options) (Stretch, error) {
 }
 
 // stillness finds rows of points at next to nothing. Those of a period are part of what is steady, unless the series
-// ends in
-// one that is longer than the others.
+// ends in one that is longer than the others.
 func (s *Stretch) stillness(part []float64, not func(string, ...any)) {
 	median := resample.Median(part)
 	if !(median > 0) {
@@ -310,8 +307,7 @@ type line struct {
 }
 
 // lineOf fits a line. The error comes from the slow waves of what the line leaves (serial.SumOf); the line takes most
-// of the first of
-// them away, so that one fewer is known.
+// of the first of them away, so that one fewer is known.
 func lineOf(x []float64) line {
 	n := float64(len(x))
 	at := make([]float64, len(x))
@@ -367,8 +363,7 @@ func noiseOf(x []float64) noise {
 func (n noise) long() float64 { return n.shock / ((1 - n.phi) * (1 - n.phi)) }
 
 // swings sums the first six cosine waves, which make up to three swings. ok tells that together they hold more than
-// first-order
-// dependence explains but in one of a thousand series; by is how far they move the level.
+// first-order dependence explains but in one of a thousand series; by is how far they move the level.
 func (n noise) swings(x []float64) (by float64, ok bool) {
 	const waves = 6
 	if n.shock == 0 {
@@ -418,13 +413,11 @@ func blocks(x []float64, step int) []float64 {
 }
 
 // WarmUp is the number of points to leave out at the start, at most a third. MSER-5 (White 1997; White, Cobb and Spratt
-// 2000)
-// proposes: over means of five points it minimises the squared standard error of the mean of what remains,
+// 2000) proposes: over means of five points it minimises the squared standard error of the mean of what remains,
 // Σ(y−ȳ)²/(m−d)². Since that also cuts noise and drift, the proposal counts only if it looks like a warm-up: its mean
 // differs from where the line through the rest leads by more than noise and dependence explain but in one of a thousand
 // series, its first third lies there as far or further, and its last no further. settled is false when there is such a
-// start, the proposal lies at a
-// third, and the last of it still differs: then leaving out more would help.
+// start, the proposal lies at a third, and the last of it still differs: then leaving out more would help.
 func WarmUp(values []float64) (points int, settled bool) {
 	const batch = 5
 	y := blocks(values, batch)

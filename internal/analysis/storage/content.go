@@ -1,7 +1,6 @@
 // Package storage asks what really reached the storage and what was read from it: media under the disks, blocks never
 // written, zeros, caches, what devices counted, free space. It gives view.Checks to package analysis. Workloads that
-// move no blocks are
-// none of its business.
+// move no blocks are none of its business.
 package storage
 
 import (
@@ -102,8 +101,7 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 }
 
 // prefillOf finds what wrote a device of a VM before the workload began: how much, and whether the last of it wrote
-// zeros and
-// came to its end. Authors fill with a prefill step or with a workload of their own.
+// zeros and came to its end. Authors fill with a prefill step or with a workload of their own.
 func prefillOf(l *view.Load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
 	for _, pre := range l.Prefills {
 		late := pre.Start.After(p.Start) || !pre.Prefill && pre.End.After(p.Start)

@@ -75,8 +75,7 @@ func vmsOf(v *view.Run, group string) (n int) {
 }
 
 // agreement compares the two over the points at which both counted and neither changes by much from point to point, so
-// that
-// the ends of a load do not weigh: medians over the middle of the time.
+// that the ends of a load do not weigh: medians over the middle of the time.
 func agreement(group string, claimed, counted *view.Track) (result.Finding, bool) {
 	from, to := claimed.At(0), claimed.At(len(claimed.Ops)-1)
 	counted = counted.Between(from, to)

@@ -299,8 +299,7 @@ func (m *Model) drawer(o Options) func([]Point) bool {
 }
 
 // modifiedResiduals make up for what leverage h took from the residuals. Those that change places are brought to equal
-// variance, r·√w/√(1−h), and centred
-// (Davison and Hinkley 1997, chapter 6); those that stay are r·√w/(1−h), as in HC3.
+// variance, r·√w/√(1−h), and centred (Davison and Hinkley 1997, chapter 6); those that stay are r·√w/(1−h), as in HC3.
 func (m *Model) modifiedResiduals(scheme Scheme) []float64 {
 	out := make([]float64, len(m.points))
 	var mean float64

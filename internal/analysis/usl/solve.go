@@ -95,9 +95,8 @@ func linearised(points []Point) Coefficients {
 	return Coefficients{1 / v[0], v[1] / v[0], v[2] / v[0]}
 }
 
-// solve minimises Σ w·r² within bounds: Levenberg's method with Marquardt's scaling (Marquardt 1963), steps cut
-// at the bounds, and parameters held at a bound for as long as the gradient pushes them against it. γ, which enters
-// linearly,
+// solve minimises Σ w·r² within bounds: Levenberg's method with Marquardt's scaling (Marquardt 1963), steps cut at the
+// bounds, and parameters held at a bound for as long as the gradient pushes them against it. γ, which enters linearly,
 // starts at its best value for the α and β given.
 func solve(points []Point, start Coefficients, b bounds) solution {
 	v := clamp(start.vector(), b)

@@ -15,8 +15,7 @@
 // three different concurrencies, and numbers that are not finite.
 //
 // Where it differs from the R package usl and why is told in docs/analysis-usl.md. Pure: no I/O, no clock, random
-// numbers
-// only from the seed given.
+// numbers only from the seed given.
 package usl
 
 import (
@@ -133,8 +132,7 @@ type Scheme string
 
 const (
 	// Wild keeps the concurrencies and gives every point its own error back, times a standard normal number (Wu 1986,
-	// Annals of
-	// Statistics 14): right whether errors grow with load or not.
+	// Annals of Statistics 14): right whether errors grow with load or not.
 	Wild Scheme = "wild"
 	// Residuals keeps the concurrencies and draws the errors: right for a designed sweep whose errors are alike.
 	Residuals Scheme = "residual"

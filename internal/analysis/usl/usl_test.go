@@ -203,8 +203,7 @@ func law(c Coefficients, noise float64, r *rand.Rand, ns ...float64) []Point {
 var sweep = []float64{1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192}
 
 // A 95 % interval covers the truth in at least 93 % of simulated sets, give or take what so many cannot tell: t and
-// bootstrap intervals of every parameter and
-// of the peak, and the band of the curve inside and outside the data.
+// bootstrap intervals of every parameter and of the peak, and the band of the curve inside and outside the data.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	truth := Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0002}

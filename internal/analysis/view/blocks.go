@@ -15,8 +15,7 @@ const (
 )
 
 // Flow is a stretch of a series whose level is Σ amount ÷ Σ per: operations per interval, or seconds of latency per
-// operation. The
-// two have equal length and no gaps.
+// operation. The two have equal length and no gaps.
 type Flow struct{ Amount, per []float64 }
 
 // FlowOf pairs values and weights where both are known. Without weights every interval counts once.

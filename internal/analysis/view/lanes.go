@@ -8,8 +8,7 @@ import (
 )
 
 // Depths are the fewest and the most operations that lanes hold outstanding: those with a rate may hold none, and those
-// of different stages
-// take turns.
+// of different stages take turns.
 func Depths(lanes []result.Lane) (least, most float64) {
 	low, high := map[int]float64{}, map[int]float64{}
 	for _, l := range lanes {

@@ -82,8 +82,7 @@ func (c *Track) Stalls(values []float64) StallSet {
 }
 
 // Measured makes runs of the points at which a series stood still. A run is as long as the work missing in it and in
-// the points beside it
-// would have taken at the median rate: its ends seldom fall on the grid.
+// the points beside it would have taken at the median rate: its ends seldom fall on the grid.
 func (c *Track) Measured(values []float64, at []bool) StallSet {
 	s := StallSet{At: at}
 	some, _ := FiniteOf(values)
@@ -117,8 +116,8 @@ func (c *Track) Measured(values []float64, at []bool) StallSet {
 }
 
 // enough is how many operations a step must hold at the median so that of n points, if operations come as a Poisson
-// process, less
-// than a hundredth of one falls below a quarter by chance: P(X ≤ m/4) ≤ exp(−m·(3/4 + ln(1/4)/4)), Chernoff's bound.
+// process, less than a hundredth of one falls below a quarter by chance: P(X ≤ m/4) ≤ exp(−m·(3/4 + ln(1/4)/4)),
+// Chernoff's bound.
 func enough(n int) float64 {
 	return max(FewestPerStep, math.Log(100*float64(n))/(1-StalledBelow+StalledBelow*math.Log(StalledBelow)))
 }

@@ -30,8 +30,7 @@ func (s *Stretch) Elapsed(i int) float64 {
 }
 
 // Stretches judges every window of a workload, or its whole time when it has none, up to the first fault: what follows
-// that is
-// recovery's business.
+// that is recovery's business.
 func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
 	key := loadKey{l, q.Measure}
 	if s, ok := v.settled[key]; ok {

@@ -5,8 +5,7 @@
 //
 // It stands between package result, which it only reads, and the rooms of package analysis, one question or family of
 // questions each, which read it and not each other. It refuses to judge: no finding is made here. What is missing or
-// damaged
-// is a gap (NaN), nil or 0, never a panic.
+// damaged is a gap (NaN), nil or 0, never a panic.
 package view
 
 import (
@@ -179,8 +178,7 @@ func (l *Load) LeftOut() string {
 }
 
 // Times are the parts of a workload's time by which it is judged; see result.Workload. Its spans are those of whole
-// reports,
-// which may reach beyond the moment at which a VM began or ended: what series say of that is cut off.
+// reports, which may reach beyond the moment at which a VM began or ended: what series say of that is cut off.
 func (l *Load) Times() []result.Span {
 	w := l.Whole()
 	if w == nil || len(w.Spans) == 0 {

@@ -1,8 +1,7 @@
 //go:build linux
 
 // Package folders is a place of ready-made machines: folders of this one, each standing for a host that was there
-// before,
-// will be there afterwards, and lets nobody in without its password.
+// before, will be there afterwards, and lets nobody in without its password.
 //
 // It is the worked example of docs/how-to/add-a-target.md and is in no registry. A machine is called as its folder is,
 // its data disks are the files *.img in it, and a file `password`, where there is one, holds what it asks for. A run

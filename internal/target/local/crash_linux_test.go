@@ -366,8 +366,7 @@ func abandoned(t *testing.T, run string, entries ...entry) string {
 }
 
 // TestDisksElsewhere: data disks that were asked for in a folder of the user's lie in one of the run's own there, which
-// a fresh
-// process removes; what else lies there stays, and so does a folder that only a journal of others names.
+// a fresh process removes; what else lies there stays, and so does a folder that only a journal of others names.
 func TestDisksElsewhere(t *testing.T) {
 	disks, run := t.TempDir(), t.TempDir()
 	kept := filepath.Join(disks, "kept")

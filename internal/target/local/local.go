@@ -1,13 +1,13 @@
 // Package local is the target that needs nothing: VM groups become sandboxes on this host.
 //
 // A sandbox is a folder with one file per data disk, a working folder, and the processes started in it. Nodes are
-// logical: they share the host's cores and memory, and a node's power-off kills every process of its sandboxes at
-// once. No root is needed. Every command runs behind a wall (wall.go) that leaves it the sandbox's working folder and
-// disks and the system's programs; what that does not stop on a machine is in Check's notes. Where control groups are
-// at hand, CPU and memory limits are enforced, kills are exact and CPU time is accounted by the kernel; elsewhere
+// logical: they share the host's cores and memory, and a node's power-off kills every process of its sandboxes at once.
+// No root is needed. Every command runs behind a wall (wall.go) that leaves it the sandbox's working folder and disks
+// and the system's programs; what that does not stop on a machine is in Check's notes. Where control groups are at
+// hand, CPU and memory limits are enforced, kills are exact and CPU time is accounted by the kernel; elsewhere
 // processes are found by the mark of the run in their environment, and Check says so in its notes. Commands and
-// services
-// that declare TCP ports meet on a loopback device of the run's own (network.go), as root; nothing else is reachable.
+// services that declare TCP ports meet on a loopback device of the run's own (network.go), as root; nothing else is
+// reachable.
 //
 // In a run folder, `state` (the request's StateDir) holds this package's journal and `work/<vm>` the sandboxes.
 // With folders of the user's (option dir) the sandboxes are in `plimsoll-<mark>` of the first, and data disks are dealt

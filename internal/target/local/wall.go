@@ -208,8 +208,7 @@ func onThread(do func() error) error {
 }
 
 // view gives this thread a root folder with nothing but the grants in it, that network, or without one a network
-// without
-// any interface, and no System V IPC but its own.
+// without any interface, and no System V IPC but its own.
 func view(grants []grant, network *os.File) error {
 	fail := func(what string, err error) error {
 		var pe *fs.PathError

@@ -103,8 +103,8 @@ func (w *World) function(name string) (Func, error) {
 }
 
 // builtin are the commands that every world has: print TEXT, exit CODE, sleep DURATION, slow DURATION PART..., spawn
-// WORD (a command with a child,
-// for an hour), orphan WORD (leaves a child behind), diskwrite PATH TEXT, diskread PATH, burn DURATION.
+// WORD (a command with a child, for an hour), orphan WORD (leaves a child behind), diskwrite PATH TEXT, diskread PATH,
+// burn DURATION.
 func builtin() map[string]Func {
 	arg := func(c *Call, i int) string {
 		if i < len(c.Argv) {

@@ -1,6 +1,5 @@
 // Package dd drives GNU dd as a database drives its log: commits of one size, written one after the other from the
-// start
-// of a disk to its end and round again, each of them on the device before the next begins (oflag=dsync).
+// start of a disk to its end and round again, each of them on the device before the next begins (oflag=dsync).
 //
 // It is the worked example of docs/how-to/add-an-engine.md and is in no registry. Its config is a text of lines:
 //

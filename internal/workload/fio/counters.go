@@ -12,8 +12,8 @@ import (
 //
 // Operations are completed ones: the number in the latency bins where there are bins, else the number latency was
 // measured of, else total_ios, which also counts what is still outstanding or has failed, once anything has been
-// transferred. Seconds is the mean of total
-// latency times its count; completion latency stands in where a job or an old fio measured no total.
+// transferred. Seconds is the mean of total latency times its count; completion latency stands in where a job or an old
+// fio measured no total.
 func (r *direction) counters() workload.Counters {
 	c := workload.Counters{Ops: r.ios, Bytes: r.bytes}
 	if !r.inBytes {
@@ -55,8 +55,7 @@ type state struct {
 	// runtime is the longest direction's own clock in fio, which knows no steps.
 	runtime time.Duration
 	// runtimes are the same of every direction of every entry: with stonewall one entry begins where another ends, and
-	// with
-	// verify reads begin where writes end.
+	// with verify reads begin where writes end.
 	runtimes []time.Duration
 	done     bool // fio knows of nothing more to come
 	ramping  bool

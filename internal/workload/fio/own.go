@@ -34,8 +34,7 @@ const mostDisks = 200
 
 // Own implements workload.OwnReader: the jobs run on one VM. Every file or device that they name, and the files that
 // fio would make for a job of its own, is a data disk there, as large as the jobs reach; what is read is written
-// before. Options about
-// where files lie are left out with a note; all others mean what they mean to fio.
+// before. Options about where files lie are left out with a note; all others mean what they mean to fio.
 func (Engine) Own(r workload.OwnRequest) (workload.Own, error) {
 	file, err := fiofile.Parse(r.Name, r.Data)
 	if err != nil {
@@ -128,8 +127,7 @@ func (o *own) normalise() {
 }
 
 // foreign objects to generators of load that are no I/O on disks, and to what cannot be had here: what else such jobs
-// say does
-// not matter then.
+// say does not matter then.
 func (o *own) foreign() bool {
 	for i := range o.file.Sections {
 		s := &o.file.Sections[i]
@@ -265,8 +263,7 @@ func (o *own) runtime() {
 }
 
 // most is the largest value that a job's option takes, sweeps included; missing when it has none, and not ok when only
-// fio
-// could read it.
+// fio could read it.
 func (o *own) most(job fiofile.Job, key string, missing int64) (int64, bool) {
 	values := []string{job.Value(key)}
 	for _, f := range o.swept {

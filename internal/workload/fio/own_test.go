@@ -134,8 +134,7 @@ func commands(made workload.Own, sc *scenario.Scenario) error {
 }
 
 // TestOwnExamples: every example that comes with fio is a scenario, or is refused for a reason that names its place.
-// None of
-// their text is kept here.
+// None of their text is kept here.
 func TestOwnExamples(t *testing.T) {
 	t.Parallel()
 	dir := needs.FioExamples(t)
