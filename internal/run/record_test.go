@@ -73,7 +73,7 @@ func TestManifest(t *testing.T) {
 			Asserts: []result.Assert{
 				{Name: "in time", Workload: "W", Operation: "read", Measure: "p99", AtMost: new(5.0)},
 				{Name: "fast", Result: "rate", Statistic: "min", AtLeast: new(1.0)},
-				{Name: "met", Finding: "offered-rate", Severity: "caution"},
+				{Name: "met", Finding: "offered-rate", Severity: "warning"},
 				{Name: "counted", Query: `max(x{scenario_id="1700000000000"})`, AtMost: new(7.0)},
 			}},
 		Target: h.req.Plan.Target, ClusterName: h.req.Facts.ClusterName, Simulated: true, TimeScale: 1, SizeScale: 0.01,

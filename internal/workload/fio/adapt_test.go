@@ -368,9 +368,9 @@ func TestPrefill(t *testing.T) {
 		t.Error(diff)
 	}
 	lanes := []workload.Lane{
-		{Name: "vdi-read", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true,
+		{Name: "vdi-read", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true,
 			WriteBytes: 1 << 20, Work: 8 << 30},
-		{Name: "vdi-write", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true,
+		{Name: "vdi-write", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true,
 			WriteBytes: 1 << 20, Work: 2 << 30},
 	}
 	if diff := cmp.Diff(lanes, job.Lanes); diff != "" {
