@@ -11,6 +11,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plimsoll/internal/clock"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/target"
@@ -191,3 +193,47 @@ type observing struct{ event func(result.Event) }
 
 func (o observing) Event(e result.Event) { o.event(e) }
 func (observing) Progress(Progress)      {}
+
+// counted is a cluster that counts how often it is asked for its metrics, and has none.
+type counted struct {
+	target.Cluster
+	asked *int
+}
+
+func (c counted) ClusterMetrics(context.Context) ([]target.Metric, error) {
+	*c.asked++
+	return nil, nil
+}
+
+// stopped is a clock that stands where it was set.
+type stopped struct {
+	clock.Clock
+	now *time.Time
+}
+
+func (s stopped) Now() time.Time { return *s.now }
+
+// A cluster is asked for its metrics when it claims to have them, at once and then when a period has passed.
+func TestClusterIsAsked(t *testing.T) {
+	t.Parallel()
+	claims := map[target.Capability]string{target.ClusterMetrics: "counted"}
+	for name, c := range map[string]struct {
+		claims map[target.Capability]string
+		want   []int // after each second
+	}{
+		"it claims them": {claims, []int{1, 1, 1, 2, 2, 2, 3}},
+		"it does not":    {nil, []int{0, 0, 0, 0, 0, 0, 0}},
+	} {
+		asked, now := 0, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+		w := &watcher{period: 3 * time.Second, x: &execution{cluster: counted{asked: &asked},
+			req: Request{Facts: target.Facts{Capabilities: c.claims}, Clock: stopped{now: &now}}}}
+		var got []int
+		for range c.want {
+			w.cluster(t.Context())
+			got, now = append(got, asked), now.Add(time.Second)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: asked (-want +got)\n%s", name, diff)
+		}
+	}
+}
