@@ -20,12 +20,13 @@ import (
 	"plimsoll/scenario"
 )
 
-// How often metrics are written and a cluster is asked for its own.
-func TestIntervals(t *testing.T) {
-	t.Parallel()
-	sc, diagnostics := scenario.Load(fstest.MapFS{"test.yml": {Data: []byte("name: n\ndisplay_name: N\nsummary: s\n" +
-		"description: d\nestimated_runtime: 1\nvms: []\nworkloads: []\nresults: []\nsetup: [{test.Wait: {duration_secs: 1}}]\n" +
-		"run: [{test.Wait: {duration_secs: 1}}]\n")}}, scenario.LoadOptions{Nodes: 1})
+// planned is a plan of a scenario that waits, and the scenario's files.
+func planned(t *testing.T) (*plan.Plan, fstest.MapFS) {
+	t.Helper()
+	files := fstest.MapFS{"test.yml": {Data: []byte("name: n\ndisplay_name: N\nsummary: s\n" +
+		"description: d\nestimated_runtime: 1\nvms: []\nworkloads: []\nresults: []\n" +
+		"setup: [{test.Wait: {duration_secs: 1}}]\nrun: [{test.Wait: {duration_secs: 1}}]\n")}}
+	sc, diagnostics := scenario.Load(files, scenario.LoadOptions{Nodes: 1})
 	if sc == nil {
 		t.Fatal(diagnostics)
 	}
@@ -33,6 +34,38 @@ func TestIntervals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, files
+}
+
+// A run whose first words cannot be recorded does not begin.
+func TestNothingWithoutAJournal(t *testing.T) {
+	t.Parallel()
+	p, files := planned(t)
+	folder, err := result.Create(t.TempDir(), result.Manifest{RunID: "run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	x := &execution{folder: folder,
+		req: Request{Clock: clock.Real{}, Plan: p, Files: files, Scenario: &scenario.Scenario{}}}
+	err = x.prepare()
+	if x.store == nil {
+		t.Fatalf("it did not come as far as the journal: %v", err)
+	}
+	if err := x.store.Close(); err != nil {
+		t.Error(err)
+	}
+	if !errors.Is(err, errJournal) {
+		t.Errorf("%v", err)
+	}
+}
+
+// How often metrics are written and a cluster is asked for its own.
+func TestIntervals(t *testing.T) {
+	t.Parallel()
+	p, _ := planned(t)
 	for _, c := range []struct {
 		asked     time.Duration
 		simulated bool
@@ -235,5 +268,71 @@ func TestClusterIsAsked(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: asked (-want +got)\n%s", name, diff)
 		}
+	}
+}
+
+// mute is a place whose counters cannot be read while err is not nil.
+type mute struct {
+	target.Cluster
+	err *error
+}
+
+func (m mute) ClusterMetrics(context.Context) ([]target.Metric, error) { return nil, *m.err }
+
+func (m mute) HostCounters(context.Context) (target.HostCounters, error) {
+	return target.HostCounters{}, *m.err
+}
+
+// Counters that cannot be read are told of once, until they could be read again; those of a run that is stopped are
+// not.
+func TestCountersThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	stoppedContext, stop := context.WithCancel(t.Context())
+	stop()
+	for name, look := range map[string]func(*watcher, context.Context){
+		"cluster metrics could not be read":      (*watcher).cluster,
+		"counters of the host could not be read": (*watcher).underneath,
+	} {
+		var told []string
+		folder, err := result.Create(t.TempDir(), result.Manifest{RunID: "run"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer folder.Close() //nolint:errcheck // nothing of it is read
+		var failure error
+		w := &watcher{x: &execution{folder: folder, cluster: mute{err: &failure}, req: Request{Clock: clock.Real{},
+			Facts:    target.Facts{Capabilities: map[target.Capability]string{target.ClusterMetrics: "mute"}},
+			Observer: observing{func(e result.Event) { told = append(told, e.Text+": "+e.Error) }}}}}
+		for _, one := range []struct {
+			ctx context.Context
+			err error
+		}{
+			{t.Context(), nil}, {stoppedContext, errors.New("stopped")}, {t.Context(), errors.New("a")},
+			{t.Context(), errors.New("b")}, {t.Context(), nil}, {t.Context(), errors.New("c")},
+		} {
+			failure = one.err
+			look(w, one.ctx)
+		}
+		if diff := cmp.Diff([]string{name + ": a", name + ": c"}, told); diff != "" {
+			t.Errorf("told (-want +got)\n%s", diff)
+		}
+	}
+}
+
+// What a page was asked for with ends with it: an endpoint may go on by itself otherwise.
+func TestPageLetsGo(t *testing.T) {
+	t.Parallel()
+	var asked context.Context
+	s := &scraper{x: &execution{req: Request{Clock: clock.Real{}}}, deadline: time.Minute}
+	e := &endpoint{busy: make(chan struct{}, 1), get: func(ctx context.Context) (io.ReadCloser, string, error) {
+		asked = ctx
+		return io.NopCloser(strings.NewReader("page")), "text", nil
+	}}
+	page, kind, err := s.page(t.Context(), e)
+	if string(page) != "page" || kind != "text" || err != nil {
+		t.Errorf("%q, %q, %v", page, kind, err)
+	}
+	if asked.Err() == nil {
+		t.Error("the context of the request goes on")
 	}
 }
