@@ -501,16 +501,24 @@ func (p *hammerParser) closeProfile(end time.Time) {
 // mostJSON bounds a file of JSON, which is read as a whole.
 const mostJSON = 64 << 20
 
-// jsonValues are the values in a file, each from the beginning of a line; lines between them are none.
-func jsonValues(r io.Reader, take func(line int, v json.RawMessage) error) error {
+// allJSON is a file of JSON as a whole; advice says what to do with one that is too large.
+func allJSON(r io.Reader, advice string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, mostJSON+1))
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case len(data) > mostJSON:
-		return fmt.Errorf("more than %d MiB of JSON: split the file", mostJSON>>20)
+		return nil, fmt.Errorf("more than %d MiB of JSON: %s", mostJSON>>20, advice)
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
+}
+
+// jsonValues are the values in a file, each from the beginning of a line; lines between them are none.
+func jsonValues(r io.Reader, take func(line int, v json.RawMessage) error) error {
+	data, err := allJSON(r, "split the file")
+	if err != nil {
+		return err
+	}
 	line := 1
 	for len(data) > 0 {
 		if c := data[0]; c != '{' && c != '[' {

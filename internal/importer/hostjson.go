@@ -19,14 +19,10 @@ var sysstatKeys = []string{"disk_device", "disk-device", "iface", "cpu", "number
 // json takes sysstat's JSON, of iostat or sadf: samples in the order of time. What was read before a file breaks off
 // counts.
 func (p *hostParser) json(r io.Reader) error {
-	data, err := io.ReadAll(io.LimitReader(r, mostJSON+1))
-	switch {
-	case err != nil:
+	data, err := allJSON(r, "give sadf a part of the time or fewer options")
+	if err != nil {
 		return err
-	case len(data) > mostJSON:
-		return fmt.Errorf("more than %d MiB of JSON: give sadf a part of the time or fewer options", mostJSON>>20)
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	damaged := func(err error) error {

@@ -23,6 +23,7 @@ import (
 	"plimsoll/internal/exporter/exportertest"
 	"plimsoll/internal/exporter/host"
 	"plimsoll/internal/golden"
+	"plimsoll/internal/needs"
 	"plimsoll/internal/target"
 )
 
@@ -126,10 +127,7 @@ func TestThisMachine(t *testing.T) {
 
 // Debian's promtool has nothing against the page but what node_exporter's own names do.
 func TestPromtool(t *testing.T) {
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed (apt-get install prometheus); exportertest reads the page with its parser")
-	}
+	tool := needs.Promtool(t)
 	got, _ := page(t, host.New(machine(t, nil), sound, host.Sections()...))
 	cmd := exec.CommandContext(t.Context(), tool, "check", "metrics")
 	cmd.Stdin = strings.NewReader(got)
