@@ -23,10 +23,10 @@ var (
 	peersDir     = flag.String("peers-dir", ".", "folder whose file system is read, such as /dev/shm")
 	peersOptions = flag.Bool("peers-options", false, "fio alone, with and without what plimsoll tells it")
 	peersRounds  = flag.Int("peers-rounds", 12, "rounds: alone, under, under, alone; the next one the other way round")
+	peersSeconds = flag.Int("peers-seconds", 5, "how long each of a round's four runs takes, in seconds")
 )
 
 const (
-	peerSeconds = 5
 	peerJob     = `[global]
 ioengine=libaio
 direct=1
@@ -94,7 +94,7 @@ func TestBesidePlainFio(t *testing.T) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		t.Fatal(err)
 	}
-	place(t, filepath.Join(dir, "sc", "test.yml"), fmt.Sprintf(peerScenario, peerSeconds))
+	place(t, filepath.Join(dir, "sc", "test.yml"), fmt.Sprintf(peerScenario, *peersSeconds))
 	place(t, filepath.Join(dir, "sc", "load.fio"), fmt.Sprintf(peerJob, "/dev/sdb", "1G"))
 	disk := filepath.Join(dir, "disk")
 	place(t, filepath.Join(dir, "alone.fio"), fmt.Sprintf(peerJob, disk, "256m"))
@@ -157,7 +157,7 @@ func tell(rounds []round, this, that string) {
 	} {
 		low, middle, high := ratios(rounds, c.of)
 		fmt.Printf("%s %s / %s: %.3f (95 %%: %.3f to %.3f; %d rounds of four times %d s)\n", c.what, this, that,
-			middle, low, high, len(rounds), peerSeconds)
+			middle, low, high, len(rounds), *peersSeconds)
 	}
 }
 
@@ -213,7 +213,7 @@ func median(rs []reading, f func(reading) float64) float64 {
 // plain runs the job with fio alone.
 func plain(t *testing.T, fio, job string, options ...string) reading {
 	t.Helper()
-	argv := append([]string{"--output-format=json", fmt.Sprintf("--runtime=%d", peerSeconds)}, options...)
+	argv := append([]string{"--output-format=json", fmt.Sprintf("--runtime=%d", *peersSeconds)}, options...)
 	out, err := exec.CommandContext(t.Context(), fio, append(argv, job)...).Output()
 	if err != nil {
 		t.Fatalf("fio: %v", err)

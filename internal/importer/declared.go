@@ -3,9 +3,9 @@ package importer
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"text/template"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 )
@@ -36,7 +36,7 @@ func (d *Reading) declare(layout string, values any) error {
 }
 
 // found is the first group of a pattern in a text; "" when it does not match.
-func found(re *regexp.Regexp, text []byte) string {
+func found(re *lazyregexp.Regexp, text []byte) string {
 	if m := re.FindSubmatch(text); m != nil {
 		return string(m[1])
 	}

@@ -2,17 +2,18 @@ package importer
 
 import (
 	"errors"
-	"regexp"
 	"strconv"
 	"time"
+
+	"plimsoll/internal/lazyregexp"
 )
 
 var (
-	diskspdAny   = regexp.MustCompile(`(?m)^Results for timespan \d+:`)
-	diskspdStart = regexp.MustCompile(`(?m)^\s*start time: (\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) UTC`)
-	diskspdMore  = regexp.MustCompile(`(?m)^Results for timespan 2:`)
-	diskspdTime  = regexp.MustCompile(`(?m)^actual test time:\s+([\d.]+)s`)
-	diskspdLat   = regexp.MustCompile(`(?m)^thread \|.*AvgLat`)
+	diskspdAny   = lazyregexp.New(`(?m)^Results for timespan \d+:`)
+	diskspdStart = lazyregexp.New(`(?m)^\s*start time: (\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) UTC`)
+	diskspdMore  = lazyregexp.New(`(?m)^Results for timespan 2:`)
+	diskspdTime  = lazyregexp.New(`(?m)^actual test time:\s+([\d.]+)s`)
+	diskspdLat   = lazyregexp.New(`(?m)^thread \|.*AvgLat`)
 )
 
 func diskReaders() []reader {

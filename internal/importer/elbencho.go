@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -26,16 +26,16 @@ const (
 )
 
 var (
-	elbenchoAny     = regexp.MustCompile(`(?m)^OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE`)
-	elbenchoCSVAny  = regexp.MustCompile(`(?m)^(?:[^\n]*,)?operation,time ms \[first\],time ms \[last\],`)
-	elbenchoJSONAny = regexp.MustCompile(`"phase_type"\s*:`)
-	elbenchoLiveAny = regexp.MustCompile(`(?i)^\s*ISO Date,Label,Phase,RuntimeMS,Rank,`)
-	elbenchoDate    = regexp.MustCompile(`^ISO DATE: (\S{10,40})`)
-	elbenchoRow     = regexp.MustCompile(`^(\S*) +([A-Za-z][\w /%.+-]*?)\s*: +(\S+) +(\S+)\s*$`)
-	elbenchoLat     = regexp.MustCompile(`^\s+(\S+)( wr| rd)? lat(?:ency)?(?: us)?\s*: \[ min=(\S+) avg=(\S+) max=(\S+) \]`)
-	elbenchoPct     = regexp.MustCompile(`^\s+(\S+)( wr| rd)? lat % us\s*: \[ (.*) \]`)
-	elbenchoOne     = regexp.MustCompile(`(\d{1,2}(?:\.\d{1,6})?)%<=([\d.]+)`)
-	elbenchoRange   = regexp.MustCompile(`^(\d{1,12})(?:-(\d{1,12})|\+)us$`)
+	elbenchoAny     = lazyregexp.New(`(?m)^OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE`)
+	elbenchoCSVAny  = lazyregexp.New(`(?m)^(?:[^\n]*,)?operation,time ms \[first\],time ms \[last\],`)
+	elbenchoJSONAny = lazyregexp.New(`"phase_type"\s*:`)
+	elbenchoLiveAny = lazyregexp.New(`(?i)^\s*ISO Date,Label,Phase,RuntimeMS,Rank,`)
+	elbenchoDate    = lazyregexp.New(`^ISO DATE: (\S{10,40})`)
+	elbenchoRow     = lazyregexp.New(`^(\S*) +([A-Za-z][\w /%.+-]*?)\s*: +(\S+) +(\S+)\s*$`)
+	elbenchoLat     = lazyregexp.New(`^\s+(\S+)( wr| rd)? lat(?:ency)?(?: us)?\s*: \[ min=(\S+) avg=(\S+) max=(\S+) \]`)
+	elbenchoPct     = lazyregexp.New(`^\s+(\S+)( wr| rd)? lat % us\s*: \[ (.*) \]`)
+	elbenchoOne     = lazyregexp.New(`(\d{1,2}(?:\.\d{1,6})?)%<=([\d.]+)`)
+	elbenchoRange   = lazyregexp.New(`^(\d{1,12})(?:-(\d{1,12})|\+)us$`)
 )
 
 func elbenchoReaders() []reader {

@@ -7,13 +7,13 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/result"
@@ -34,12 +34,12 @@ const (
 )
 
 var (
-	fioVersion  = regexp.MustCompile(`"fio version"\s*:\s*"([^"]{1,64})"`)
-	fioTerse    = regexp.MustCompile(`(?m)^[2-5];fio-\d`)
-	fioNormal   = regexp.MustCompile(`(?m)^(Run status group \d+|fio-\d[\w.-]*$)`)
-	fioLogLine  = regexp.MustCompile(`^\d+, \d+, [012], (\d+)(, \d+)?(, (0x[0-9a-f]+|\d+))?(, \d+)?$`)
-	fioHistLine = regexp.MustCompile(`^\d+, ?[012], ?\d+(, ?\d+)+\s*$`)
-	fioLogName  = regexp.MustCompile(`_(bw|iops|lat|clat|slat)(\.\d+)?\.log$`)
+	fioVersion  = lazyregexp.New(`"fio version"\s*:\s*"([^"]{1,64})"`)
+	fioTerse    = lazyregexp.New(`(?m)^[2-5];fio-\d`)
+	fioNormal   = lazyregexp.New(`(?m)^(Run status group \d+|fio-\d[\w.-]*$)`)
+	fioLogLine  = lazyregexp.New(`^\d+, \d+, [012], (\d+)(, \d+)?(, (0x[0-9a-f]+|\d+))?(, \d+)?$`)
+	fioHistLine = lazyregexp.New(`^\d+, ?[012], ?\d+(, ?\d+)+\s*$`)
+	fioLogName  = lazyregexp.New(`_(bw|iops|lat|clat|slat)(\.\d+)?\.log$`)
 )
 
 func fioReaders() []reader {

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -26,30 +26,30 @@ const (
 )
 
 var (
-	hammerAny = regexp.MustCompile(`(?m)^HammerDB CLI v|^Hammerdb Log @|System achieved \d+ |^Vuser \d+:|` +
+	hammerAny = lazyregexp.New(`(?m)^HammerDB CLI v|^Hammerdb Log @|System achieved \d+ |^Vuser \d+:|` +
 		`^Copyright \(C\) [-\d]+ Steve Shaw`)
-	hammerTcountAny  = regexp.MustCompile(`^(?:\s*)Hammerdb Transaction Counter Log @ `)
-	hammerProfileAny = regexp.MustCompile(`(?m)^.{0,40}Hammerdb Time Profile Report @ `)
-	hammerJSONAny    = regexp.MustCompile(`"(?:TEST RESULT : )?System achieved |"TEST RESULT : |"[\w ]{1,30} tpm"\s*:\s*\{|` +
+	hammerTcountAny  = lazyregexp.New(`^(?:\s*)Hammerdb Transaction Counter Log @ `)
+	hammerProfileAny = lazyregexp.New(`(?m)^.{0,40}Hammerdb Time Profile Report @ `)
+	hammerJSONAny    = lazyregexp.New(`"(?:TEST RESULT : )?System achieved |"TEST RESULT : |"[\w ]{1,30} tpm"\s*:\s*\{|` +
 		`"(?:NEWORD|PAYMENT)"\s*:\s*\{`)
-	hammerVersion = regexp.MustCompile(`^HammerDB CLI v([\w.]{1,20})`)
-	hammerPeriod  = regexp.MustCompile(`Timing test period of (\d{1,6}) in minutes`)
-	hammerVUs     = regexp.MustCompile(`(\d{1,6}) Active Virtual Users configured`)
-	hammerResult  = regexp.MustCompile(`System achieved (\d{1,12}) NOPM from (\d{1,12}) (.{1,40}) TPM`)
-	hammerOlder   = regexp.MustCompile(`System achieved (\d{1,12}) (.{1,40}) TPM at (\d{1,12}) NOPM`)
-	hammerQuery   = regexp.MustCompile(`^(?:Vuser )?(\d{1,6}):query (\d{1,3}) completed in ([\d.]+) seconds`)
-	hammerSet     = regexp.MustCompile(`Completed (\d{1,6}) query set\(s\) in ([\d.]{1,12}) seconds`)
-	hammerGeo     = regexp.MustCompile(`(?i)geometric mean of query times.{0,60}?\bis "?([\d.]+)`)
-	hammerFailed  = regexp.MustCompile(`^Vuser \d+:FINISHED FAILED`)
-	hammerBuild   = regexp.MustCompile(`(?m)^BUILD RETURNED|Vuser \d+:(?:CREATING|Loading |TPCC? SCHEMA COMPLETE)`)
-	hammerTest    = regexp.MustCompile(`Processing \d+ transactions with(?:out)? output suppressed`)
-	hammerPass    = regexp.MustCompile(`(?i)_(?:super)?(?:pass|userpass|password)\b`)
-	hammerStamp   = regexp.MustCompile(`^Timestamp \d+ @ (.{20,40})$`)
-	hammerHead    = regexp.MustCompile(`^(.{0,40}?)\s*Hammerdb (?:Transaction Counter Log|Time Profile Report|Log) @ (.{20,40})$`)
-	hammerTPM     = regexp.MustCompile(`^(\d{1,12}) (.{1,40}) tpm(?: @ (.{20,40}))?$`)
-	hammerUser    = regexp.MustCompile(`^>>>>> (?:VIRTUAL USER (\d{1,6})|SUMMARY OF (\d{1,6}) ACTIVE VIRTUAL USERS) : (?:MEDIAN )?ELAPSED TIME : (\d{1,12})ms`)
-	hammerProc    = regexp.MustCompile(`^>>>>> PROC: (\w{1,40})$`)
-	hammerFigure  = regexp.MustCompile(`(CALLS|MIN|AVG|MAX|TOTAL|P\d{1,2}(?:\.\d+)?|SD|RATIO): ([\d.]+)`)
+	hammerVersion = lazyregexp.New(`^HammerDB CLI v([\w.]{1,20})`)
+	hammerPeriod  = lazyregexp.New(`Timing test period of (\d{1,6}) in minutes`)
+	hammerVUs     = lazyregexp.New(`(\d{1,6}) Active Virtual Users configured`)
+	hammerResult  = lazyregexp.New(`System achieved (\d{1,12}) NOPM from (\d{1,12}) (.{1,40}) TPM`)
+	hammerOlder   = lazyregexp.New(`System achieved (\d{1,12}) (.{1,40}) TPM at (\d{1,12}) NOPM`)
+	hammerQuery   = lazyregexp.New(`^(?:Vuser )?(\d{1,6}):query (\d{1,3}) completed in ([\d.]+) seconds`)
+	hammerSet     = lazyregexp.New(`Completed (\d{1,6}) query set\(s\) in ([\d.]{1,12}) seconds`)
+	hammerGeo     = lazyregexp.New(`(?i)geometric mean of query times.{0,60}?\bis "?([\d.]+)`)
+	hammerFailed  = lazyregexp.New(`^Vuser \d+:FINISHED FAILED`)
+	hammerBuild   = lazyregexp.New(`(?m)^BUILD RETURNED|Vuser \d+:(?:CREATING|Loading |TPCC? SCHEMA COMPLETE)`)
+	hammerTest    = lazyregexp.New(`Processing \d+ transactions with(?:out)? output suppressed`)
+	hammerPass    = lazyregexp.New(`(?i)_(?:super)?(?:pass|userpass|password)\b`)
+	hammerStamp   = lazyregexp.New(`^Timestamp \d+ @ (.{20,40})$`)
+	hammerHead    = lazyregexp.New(`^(.{0,40}?)\s*Hammerdb (?:Transaction Counter Log|Time Profile Report|Log) @ (.{20,40})$`)
+	hammerTPM     = lazyregexp.New(`^(\d{1,12}) (.{1,40}) tpm(?: @ (.{20,40}))?$`)
+	hammerUser    = lazyregexp.New(`^>>>>> (?:VIRTUAL USER (\d{1,6})|SUMMARY OF (\d{1,6}) ACTIVE VIRTUAL USERS) : (?:MEDIAN )?ELAPSED TIME : (\d{1,12})ms`)
+	hammerProc    = lazyregexp.New(`^>>>>> PROC: (\w{1,40})$`)
+	hammerFigure  = lazyregexp.New(`(CALLS|MIN|AVG|MAX|TOTAL|P\d{1,2}(?:\.\d+)?|SD|RATIO): ([\d.]+)`)
 )
 
 func hammerReaders() []reader {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -31,14 +31,14 @@ const (
 const mostColumns = 4000
 
 var (
-	sysstatHead = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)?Linux \S+ \([^)]*\)\s`)
-	iostatHead  = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)?(?:avg-cpu: |Device:? +(?:tps|rrqm/s|r/s))`)
-	sarHead     = regexp.MustCompile(
+	sysstatHead = lazyregexp.New(`(?m)^(?:\S+ \S+[\t ]+)?Linux \S+ \([^)]*\)\s`)
+	iostatHead  = lazyregexp.New(`(?m)^(?:\S+ \S+[\t ]+)?(?:avg-cpu: |Device:? +(?:tps|rrqm/s|r/s))`)
+	sarHead     = lazyregexp.New(
 		`(?m)^\d\d:\d\d:\d\d(?: [AP]M)? +(?:[A-Za-z%][\w/%.-]*)(?: +[\w/%.-]*[A-Za-z%][\w/%.-]*)+ *$`)
-	vmstatHead = regexp.MustCompile(`(?m)^(?:\S+ \S+[\t ]+)? *r +b +swpd +free `)
-	sadfHead   = regexp.MustCompile(`(?m)^# hostname;interval;timestamp;`)
+	vmstatHead = lazyregexp.New(`(?m)^(?:\S+ \S+[\t ]+)? *r +b +swpd +free `)
+	sadfHead   = lazyregexp.New(`(?m)^# hostname;interval;timestamp;`)
 	// stamped is a line in front of which another program (ts, awk) has put the time.
-	stamped = regexp.MustCompile(
+	stamped = lazyregexp.New(
 		`^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)(?:\t| (?: |\S))`)
 )
 
@@ -242,8 +242,8 @@ func (p *hostParser) iostat(text string) error {
 }
 
 var (
-	sarTime = regexp.MustCompile(`^(\d\d:\d\d:\d\d(?: [AP]M)?) +(.*)$`)
-	sarDate = regexp.MustCompile(`\s(\d{4}-\d\d-\d\d|\d\d/\d\d/\d{2,4})\s`)
+	sarTime = lazyregexp.New(`^(\d\d:\d\d:\d\d(?: [AP]M)?) +(.*)$`)
+	sarDate = lazyregexp.New(`\s(\d{4}-\d\d-\d\d|\d\d/\d\d/\d{2,4})\s`)
 )
 
 // sarKeys are the columns of sar that name what a row is of.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -17,18 +17,18 @@ import (
 const pgbenchLog = "pgbench-log"
 
 var (
-	pgbenchHead = regexp.MustCompile(`(?m)^pgbench \(([\w.]+)`)
-	pgbenchAny  = regexp.MustCompile(
+	pgbenchHead = lazyregexp.New(`(?m)^pgbench \(([\w.]+)`)
+	pgbenchAny  = lazyregexp.New(
 		`(?m)^(number of transactions actually processed: \d|progress: [\d.]+ s, [\d.]+ tps, lat )`)
-	pgbenchRate     = regexp.MustCompile(`(?m)^(?:rate limit schedule lag|progress: .*\blag [\d.]+ ms)`)
-	pgbenchEpoch    = regexp.MustCompile(`(?m)^progress: \d{10}\.\d+ s, `)
-	pgbenchDuration = regexp.MustCompile(`(?m)^duration: (\d+) s`)
-	pgbenchProgress = regexp.MustCompile(`(?m)^progress: ([\d.]+) s`)
-	pgbenchTPS      = regexp.MustCompile(`(?m)^tps = ([\d.]+) \((?:excluding|without)`)
-	pgbenchCount    = regexp.MustCompile(`(?m)^number of transactions actually processed: (\d+)`)
-	pgbenchLogLine  = regexp.MustCompile(
+	pgbenchRate     = lazyregexp.New(`(?m)^(?:rate limit schedule lag|progress: .*\blag [\d.]+ ms)`)
+	pgbenchEpoch    = lazyregexp.New(`(?m)^progress: \d{10}\.\d+ s, `)
+	pgbenchDuration = lazyregexp.New(`(?m)^duration: (\d+) s`)
+	pgbenchProgress = lazyregexp.New(`(?m)^progress: ([\d.]+) s`)
+	pgbenchTPS      = lazyregexp.New(`(?m)^tps = ([\d.]+) \((?:excluding|without)`)
+	pgbenchCount    = lazyregexp.New(`(?m)^number of transactions actually processed: (\d+)`)
+	pgbenchLogLine  = lazyregexp.New(
 		`^\d{1,6} \d{1,12} (\d{1,12}|skipped|failed|serialization|deadlock) \d{1,4} (\d{9,10}) \d{1,6}( -?\d+)*\s*$`)
-	pgbenchSum = regexp.MustCompile(`^\d{10} \d+ \d+ \d+ \d+ \d+( \d+)*\s*$`)
+	pgbenchSum = lazyregexp.New(`^\d{10} \d+ \d+ \d+ \d+ \d+( \d+)*\s*$`)
 )
 
 func pgbenchReaders() []reader {

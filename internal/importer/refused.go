@@ -3,13 +3,15 @@ package importer
 import (
 	"bytes"
 	"regexp"
+
+	"plimsoll/internal/lazyregexp"
 )
 
 var (
-	aTable   = regexp.MustCompile(`^[^\n,;\t]+(?:[,;\t][^\n,;\t]*)+\r?\n(?:[^\n]*[,;\t]\s*-?[\d.]+\s*(?:[,;\t\r\n]|$))`)
-	aJobFile = regexp.MustCompile(`(?m)^\[[\w .-]{1,60}\]\s*$(?:\s*^(?:[#;].*)?$)*\s*^\w+(?:=|$)`)
-	aVdbFile = regexp.MustCompile(`(?m)^(?:sd|wd|rd|fsd|fwd)=\w+,`)
-	aPage    = regexp.MustCompile(`(?m)^# (?:HELP|TYPE) \w+ `)
+	aTable   = lazyregexp.New(`^[^\n,;\t]+(?:[,;\t][^\n,;\t]*)+\r?\n(?:[^\n]*[,;\t]\s*-?[\d.]+\s*(?:[,;\t\r\n]|$))`)
+	aJobFile = lazyregexp.New(`(?m)^\[[\w .-]{1,60}\]\s*$(?:\s*^(?:[#;].*)?$)*\s*^\w+(?:=|$)`)
+	aVdbFile = lazyregexp.New(`(?m)^(?:sd|wd|rd|fsd|fwd)=\w+,`)
+	aPage    = lazyregexp.New(`(?m)^# (?:HELP|TYPE) \w+ `)
 )
 
 // resembles says of a file of no known form what it looks like and what to do with that; "" when it says nothing.

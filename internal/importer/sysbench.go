@@ -4,20 +4,21 @@ import (
 	"regexp"
 	"strconv"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/unit"
 )
 
 var (
-	sysbenchHead  = regexp.MustCompile(`(?m)^sysbench (v?\d[\w.-]*)`)
-	sysbenchLine  = regexp.MustCompile(`(?m)^\[ +\d+(\.\d+)?s \] (thds:|reads:|[\d.]+ MiB/sec)`)
-	sysbenchRate  = regexp.MustCompile(`(?m)^Target transaction rate: (\d+)`)
-	sysbenchBlock = regexp.MustCompile(`(?mi)^Block size (\d+(?:\.\d+)? ?[KMG]?i?b)`)
-	sysbenchMem   = regexp.MustCompile(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?i?B)`)
-	sysbenchWhich = regexp.MustCompile(`(?m)(?:lat(?:ency)? \(ms, ?|^ *)(\d+(?:\.\d+)?)(?:%\)|th percentile:)`)
-	sysbenchTime  = regexp.MustCompile(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
-	sysbenchOp    = regexp.MustCompile(`(?m)^ *operation: (read|write)`)
-	sysbenchSQL   = regexp.MustCompile(`(?m)^SQL statistics:|\] thds: \d+ tps:`)
-	sysbenchFiles = regexp.MustCompile(`(?m)^(\d+ files, |File operations:)|\] reads: [\d.]+ MiB/s writes:`)
+	sysbenchHead  = lazyregexp.New(`(?m)^sysbench (v?\d[\w.-]*)`)
+	sysbenchLine  = lazyregexp.New(`(?m)^\[ +\d+(\.\d+)?s \] (thds:|reads:|[\d.]+ MiB/sec)`)
+	sysbenchRate  = lazyregexp.New(`(?m)^Target transaction rate: (\d+)`)
+	sysbenchBlock = lazyregexp.New(`(?mi)^Block size (\d+(?:\.\d+)? ?[KMG]?i?b)`)
+	sysbenchMem   = lazyregexp.New(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?i?B)`)
+	sysbenchWhich = lazyregexp.New(`(?m)(?:lat(?:ency)? \(ms, ?|^ *)(\d+(?:\.\d+)?)(?:%\)|th percentile:)`)
+	sysbenchTime  = lazyregexp.New(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
+	sysbenchOp    = lazyregexp.New(`(?m)^ *operation: (read|write)`)
+	sysbenchSQL   = lazyregexp.New(`(?m)^SQL statistics:|\] thds: \d+ tps:`)
+	sysbenchFiles = lazyregexp.New(`(?m)^(\d+ files, |File operations:)|\] reads: [\d.]+ MiB/s writes:`)
 )
 
 func sysbenchReaders() []reader {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
@@ -24,24 +24,24 @@ const (
 )
 
 var (
-	vdbenchAny = regexp.MustCompile(`(?m)^(?:<title>)?Vdbench (?:output/|distribution:|summary report)|` +
+	vdbenchAny = lazyregexp.New(`(?m)^(?:<title>)?Vdbench (?:output/|distribution:|summary report)|` +
 		`Starting RD=\S+|^\s*\S.*\binterval +i/o +MB/sec +bytes +read|\.ReqstdOps\.`)
-	vdbenchFlatAny = regexp.MustCompile(`(?m)^ +tod +(?:timestamp +)?Run +Interval +reqrate +rate `)
-	vdbenchHistAny = regexp.MustCompile(`(?m)^ +min\(ms\) < +max\(ms\) +count`)
-	vdbenchTag     = regexp.MustCompile(`(?i)</?(?:a|i|b|pre|title|html|body|head|font)\b[^>]*>`)
-	vdbenchTitle   = regexp.MustCompile(`Vdbench output/([\w.-]{1,60})\.html`)
-	vdbenchVersion = regexp.MustCompile(`^Vdbench distribution: (vdbench[\w.]{1,20})`)
-	vdbenchStart   = regexp.MustCompile(`^(?:(\d\d:\d\d:\d\d\.\d{3}) +)?Starting RD=([^;\s]+)(.*)$`)
-	vdbenchElapsed = regexp.MustCompile(`\belapsed=(\d{1,9})\b`)
-	vdbenchLoops   = regexp.MustCompile(`For loops: (.+)$`)
-	vdbenchThreads = regexp.MustCompile(`\bthreads=(\d{1,6})\b`)
-	vdbenchRow     = regexp.MustCompile(`^(\d\d:\d\d:\d\d\.\d{3}) +(?:(\d{1,9})|avg_(\d{1,9})-(\d{1,9})) +(\S.*)$`)
-	vdbenchDate    = regexp.MustCompile(`^(\S+) (\d{1,2}), (\d{4})$`)
-	vdbenchMonth   = regexp.MustCompile(`^(\d{1,2})\D{1,4}$`)
-	vdbenchBucket  = regexp.MustCompile(`^ *([\d.]+) < +([\d.]+|max) +([\d,.  ]*\d) +[\d.,]+ +[\d.,]+`)
-	vdbenchSpan    = regexp.MustCompile(`^avg_(\d{1,9})-(\d{1,9})$`)
-	vdbenchEnd     = regexp.MustCompile(`Vdbench execution completed successfully`)
-	vdbenchBroken  = regexp.MustCompile(`(?i)Vdbench (?:terminated|aborting)|Data Validation error|CTRL-C requested`)
+	vdbenchFlatAny = lazyregexp.New(`(?m)^ +tod +(?:timestamp +)?Run +Interval +reqrate +rate `)
+	vdbenchHistAny = lazyregexp.New(`(?m)^ +min\(ms\) < +max\(ms\) +count`)
+	vdbenchTag     = lazyregexp.New(`(?i)</?(?:a|i|b|pre|title|html|body|head|font)\b[^>]*>`)
+	vdbenchTitle   = lazyregexp.New(`Vdbench output/([\w.-]{1,60})\.html`)
+	vdbenchVersion = lazyregexp.New(`^Vdbench distribution: (vdbench[\w.]{1,20})`)
+	vdbenchStart   = lazyregexp.New(`^(?:(\d\d:\d\d:\d\d\.\d{3}) +)?Starting RD=([^;\s]+)(.*)$`)
+	vdbenchElapsed = lazyregexp.New(`\belapsed=(\d{1,9})\b`)
+	vdbenchLoops   = lazyregexp.New(`For loops: (.+)$`)
+	vdbenchThreads = lazyregexp.New(`\bthreads=(\d{1,6})\b`)
+	vdbenchRow     = lazyregexp.New(`^(\d\d:\d\d:\d\d\.\d{3}) +(?:(\d{1,9})|avg_(\d{1,9})-(\d{1,9})) +(\S.*)$`)
+	vdbenchDate    = lazyregexp.New(`^(\S+) (\d{1,2}), (\d{4})$`)
+	vdbenchMonth   = lazyregexp.New(`^(\d{1,2})\D{1,4}$`)
+	vdbenchBucket  = lazyregexp.New(`^ *([\d.]+) < +([\d.]+|max) +([\d,.  ]*\d) +[\d.,]+ +[\d.,]+`)
+	vdbenchSpan    = lazyregexp.New(`^avg_(\d{1,9})-(\d{1,9})$`)
+	vdbenchEnd     = lazyregexp.New(`Vdbench execution completed successfully`)
+	vdbenchBroken  = lazyregexp.New(`(?i)Vdbench (?:terminated|aborting)|Data Validation error|CTRL-C requested`)
 )
 
 func vdbenchReaders() []reader {

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/result"
 )
 
@@ -105,19 +106,19 @@ func (r *redactor) of(value string) string {
 
 // Ways in which texts name machines, addresses, disks and users.
 var (
-	hexGroups   = regexp.MustCompile(`(?i)\b[0-9a-f]{2}(?:([:-])[0-9a-f]{2}){5,}\b|\b(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}\b`)
-	dotted      = regexp.MustCompile(`\b\d{1,3}(?:\.\d{1,3}){3}\b`)
-	colons      = regexp.MustCompile(`(?i)[0-9a-f]*:[0-9a-f:]*:[0-9a-f.]*`)
-	uuids       = regexp.MustCompile(`(?i)\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b`)
-	worldWide   = regexp.MustCompile(`(?i)\b(?:(?:naa|eui|t10|wwn|wwid|uuid)[._:-][0-9a-z._-]{8,}|0x[0-9a-f]{16}\b)`)
-	byID        = regexp.MustCompile(`/dev/disk/by-[a-z]+/([^\s"'<>|,;)\]]+)`)
-	serials     = regexp.MustCompile(`(?i)\bserial(?:[ _-]?(?:no|number))?\.?"?\s*[:=]\s*"?([0-9a-z_-]{4,})`)
-	underHome   = regexp.MustCompile(`/(?:home|Users|export/home|var/home)/([^/\s"'<>|,;:)\]]+)[^\s"'<>|,;:)\]]*|/root/[^\s"'<>|,;:)\]]+`)
-	tilde       = regexp.MustCompile(`~([a-z_][a-z0-9_-]*)/[^\s"'<>|,;:)\]]*`)
-	urls        = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://(?:([^\s/:@"'<>]+)(?::[^\s/@"'<>]*)?@)?([^\s/:?#"'<>\[\])]+)`)
-	atHost      = regexp.MustCompile(`(?i)\b([a-z_][a-z0-9_.+-]*)@([a-z0-9-]+(?:\.[a-z0-9-]+)+)`)
-	hostOptions = regexp.MustCompile(`\b(?:host|hostname|server|nodename)=([^\s,;:"']+)`)
-	userOptions = regexp.MustCompile(`\b(?:user|username|login|uname)=([^,\s"']+)`)
+	hexGroups   = lazyregexp.New(`(?i)\b[0-9a-f]{2}(?:([:-])[0-9a-f]{2}){5,}\b|\b(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}\b`)
+	dotted      = lazyregexp.New(`\b\d{1,3}(?:\.\d{1,3}){3}\b`)
+	colons      = lazyregexp.New(`(?i)[0-9a-f]*:[0-9a-f:]*:[0-9a-f.]*`)
+	uuids       = lazyregexp.New(`(?i)\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b`)
+	worldWide   = lazyregexp.New(`(?i)\b(?:(?:naa|eui|t10|wwn|wwid|uuid)[._:-][0-9a-z._-]{8,}|0x[0-9a-f]{16}\b)`)
+	byID        = lazyregexp.New(`/dev/disk/by-[a-z]+/([^\s"'<>|,;)\]]+)`)
+	serials     = lazyregexp.New(`(?i)\bserial(?:[ _-]?(?:no|number))?\.?"?\s*[:=]\s*"?([0-9a-z_-]{4,})`)
+	underHome   = lazyregexp.New(`/(?:home|Users|export/home|var/home)/([^/\s"'<>|,;:)\]]+)[^\s"'<>|,;:)\]]*|/root/[^\s"'<>|,;:)\]]+`)
+	tilde       = lazyregexp.New(`~([a-z_][a-z0-9_-]*)/[^\s"'<>|,;:)\]]*`)
+	urls        = lazyregexp.New(`(?i)\b[a-z][a-z0-9+.-]*://(?:([^\s/:@"'<>]+)(?::[^\s/@"'<>]*)?@)?([^\s/:?#"'<>\[\])]+)`)
+	atHost      = lazyregexp.New(`(?i)\b([a-z_][a-z0-9_.+-]*)@([a-z0-9-]+(?:\.[a-z0-9-]+)+)`)
+	hostOptions = lazyregexp.New(`\b(?:host|hostname|server|nodename)=([^\s,;:"']+)`)
+	userOptions = lazyregexp.New(`\b(?:user|username|login|uname)=([^,\s"']+)`)
 )
 
 // look finds values in a text.
@@ -125,7 +126,7 @@ func (r *redactor) look(s string) {
 	if len(s) < 3 {
 		return
 	}
-	each := func(re *regexp.Regexp, groups ...result.Identity) {
+	each := func(re *lazyregexp.Regexp, groups ...result.Identity) {
 		for _, m := range re.FindAllStringSubmatch(s, -1) {
 			for i, kind := range groups {
 				if kind != "" && i < len(m) {
@@ -155,7 +156,7 @@ func (r *redactor) look(s string) {
 	each(uuids, result.Serial)
 	each(worldWide, result.Serial)
 	each(hexGroups, result.Address)
-	for _, re := range []*regexp.Regexp{dotted, colons} {
+	for _, re := range []*lazyregexp.Regexp{dotted, colons} {
 		for _, text := range re.FindAllString(s, -1) {
 			text = strings.TrimRight(text, ".")
 			a, err := netip.ParseAddr(text)
@@ -202,7 +203,7 @@ func (r *redactor) ready() {
 }
 
 // ourWord is what words of our own look like.
-var ourWord = regexp.MustCompile(`^[A-Za-z/%_-]{1,16}$`)
+var ourWord = lazyregexp.New(`^[A-Za-z/%_-]{1,16}$`)
 
 // replaced is a text with every known value replaced; a word of our own that happens to be one stays.
 func (r *redactor) replaced(s string, word bool) string {
@@ -213,7 +214,7 @@ func (r *redactor) replaced(s string, word bool) string {
 }
 
 // domain is what may follow the name of a host.
-var domain = regexp.MustCompile(`^(?:\.[A-Za-z0-9-]+)+`)
+var domain = lazyregexp.New(`^(?:\.[A-Za-z0-9-]+)+`)
 
 // replace is a text with every known value replaced.
 func (r *redactor) replace(s string) string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"sync"
 
 	"plimsoll/internal/report"
 	"plimsoll/internal/visible"
@@ -16,7 +17,10 @@ import (
 //go:embed assets
 var assets embed.FS
 
-var templates = template.Must(template.New("").ParseFS(assets, "assets/*.tmpl"))
+// templates are parsed by the first page, not by every command of the program.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").ParseFS(assets, "assets/*.tmpl"))
+})
 
 // pages adds the paths of the pages.
 func (s *Site) pages(mux *http.ServeMux) {
@@ -94,7 +98,7 @@ type frame struct {
 // fill executes a template with a view whose texts were made visible.
 func (s *Site) fill(doc *document, name string, view interface{ in(*Site) }) error {
 	view.in(s)
-	if err := templates.ExecuteTemplate(&doc.body, name, view); err != nil {
+	if err := templates().ExecuteTemplate(&doc.body, name, view); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/nearest"
 )
 
@@ -59,7 +60,7 @@ func (r *reader) object(n *yaml.Node, format string, args ...any) {
 	r.objections = append(r.objections, o)
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var yamlLine = lazyregexp.New(`^yaml: (?:line (\d+): )?`)
 
 // document parses the one document of a text, nil after an objection.
 func (r *reader) document(text []byte) (root *yaml.Node) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/hist"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 )
 
@@ -206,7 +206,7 @@ func (p *parser) cells(line string) ([]string, bool) {
 	return cells, true
 }
 
-var position = regexp.MustCompile(`^[0-9]+$`)
+var position = lazyregexp.New(`^[0-9]+$`)
 
 // columns are the names of columns that records ask for.
 func (p *parser) columns() (names []string) {
@@ -436,7 +436,7 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	return outcome, nil
 }
 
-var complaint = regexp.MustCompile(`(?i)\b(fatal|error|fail(ed|ure)?|cannot|can't|could not|unable|invalid|unknown|` +
+var complaint = lazyregexp.New(`(?i)\b(fatal|error|fail(ed|ure)?|cannot|can't|could not|unable|invalid|unknown|` +
 	`unrecognized|denied|no such|not found|usage)\b`)
 
 // complaintsFirst puts the lines that say what is wrong before banners and the like.

@@ -1,9 +1,10 @@
 package command
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"plimsoll/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -21,9 +22,9 @@ type variable struct {
 }
 
 var (
-	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	fileName  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
-	plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.%-]{0,62}$`)
+	envName   = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	fileName  = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+	plainWord = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.%-]{0,62}$`)
 )
 
 func (c *config) readCommand(n *yaml.Node, what string, into *program) {

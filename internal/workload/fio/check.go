@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"plimsoll/internal/fiofile"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -154,7 +154,7 @@ func (c *jobConfig) Fit(u scenario.Use) []scenario.Objection {
 	return fit.objections
 }
 
-var guestDisk = regexp.MustCompile(`^/dev/sd([a-z]{1,2})$`)
+var guestDisk = lazyregexp.New(`^/dev/sd([a-z]{1,2})$`)
 
 // checkDisk checks one /dev/sdX of a job: sda is the system's, the data disks follow in order.
 func (c *jobConfig) checkDisk(job fiofile.Job, line int, device string, alone bool, u scenario.Use) {

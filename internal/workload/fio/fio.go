@@ -20,11 +20,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
@@ -86,7 +86,7 @@ func (e Engine) program() string {
 	return "fio"
 }
 
-var versionNumbers = regexp.MustCompile(`^(?:fio-)?(\d{1,4})\.(\d{1,4})(?:\D|$)`)
+var versionNumbers = lazyregexp.New(`^(?:fio-)?(\d{1,4})\.(\d{1,4})(?:\D|$)`)
 
 // parseVersion reads "fio-3.33", "fio-3.28-dirty", "fio-3.36-44-g9bc9" and the like.
 func parseVersion(text string) ([2]int, bool) {

@@ -10,13 +10,13 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"plimsoll/internal/fiofile"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/unit"
 )
@@ -144,7 +144,7 @@ func (o *own) foreign() bool {
 	return len(o.objections) > 0
 }
 
-var ownVariable = regexp.MustCompile(`\$\{([^}]*)\}|\$(\w+)`)
+var ownVariable = lazyregexp.New(`\$\{([^}]*)\}|\$(\w+)`)
 
 // variables fills in what the file expects of its environment.
 func (o *own) variables() {
@@ -186,7 +186,7 @@ var notSwept = map[string]string{
 	"nrfiles":  "files become disks", "filesize": "sweep size", "offset_increment": "sweep size or numjobs",
 }
 
-var plainValue = regexp.MustCompile(`^[A-Za-z0-9_.:/%+-]{1,100}$`)
+var plainValue = lazyregexp.New(`^[A-Za-z0-9_.:/%+-]{1,100}$`)
 
 // sweeps checks the options that take several values.
 func (o *own) sweeps() {
@@ -457,9 +457,9 @@ func deviceName(i int) string {
 }
 
 var (
-	notInNames    = regexp.MustCompile(`[^\pL\pN_.-]+`)
-	notInIdentity = regexp.MustCompile(`[^a-z0-9_]+`)
-	notHarmless   = regexp.MustCompile(`[^\pL\pN /_.,:()\[\]-]`)
+	notInNames    = lazyregexp.New(`[^\pL\pN_.-]+`)
+	notInIdentity = lazyregexp.New(`[^a-z0-9_]+`)
+	notHarmless   = lazyregexp.New(`[^\pL\pN /_.,:()\[\]-]`)
 )
 
 // write makes the scenario directory.

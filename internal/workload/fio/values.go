@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"plimsoll/internal/lazyregexp"
 )
 
 // form reads the value of an option and writes it anew from what it read: nothing of the author's text passes as it is.
@@ -50,7 +52,7 @@ var (
 	})
 )
 
-var decimals = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,15})?$`)
+var decimals = lazyregexp.New(`^[0-9]{1,15}(\.[0-9]{1,15})?$`)
 
 // errShape is a form's answer to a text that anyOf has better words for.
 var errShape = errors.New("it has another form")
@@ -239,7 +241,7 @@ var distribution = func() form {
 	return tagged(forms)
 }()
 
-var errno = regexp.MustCompile(`^E[A-Z0-9]{1,20}$`)
+var errno = lazyregexp.New(`^E[A-Z0-9]{1,20}$`)
 
 // errorNames is a list of errors by name or number, for reads, writes and checks apart.
 var errorNames = list(",", 3, true, list(":", 64, false, anyOf("an error such as EIO or 5", natural, errorName)))
@@ -263,7 +265,7 @@ func deviation(text string) (string, error) {
 
 // patternPart is one piece of a pattern: a text in quotes, a hexadecimal or decimal number, or the offset. Patterns
 // from a file, in single quotes, are none of them.
-var patternPart = regexp.MustCompile(`^(?:"[0-9A-Za-z !&()*+,./:<=>?@^_{|}~-]*"|0[xX][0-9A-Fa-f]+|-?[0-9]+|%o)`)
+var patternPart = lazyregexp.New(`^(?:"[0-9A-Za-z !&()*+,./:<=>?@^_{|}~-]*"|0[xX][0-9A-Fa-f]+|-?[0-9]+|%o)`)
 
 // maxPattern is the longest pattern fio keeps, in bytes.
 const maxPattern = 512

@@ -1,12 +1,12 @@
 package fio
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"plimsoll/internal/fiofile"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 )
 
@@ -17,7 +17,7 @@ const ownPrefix = "section-"
 func ownSection(i int) string { return ownPrefix + strconv.Itoa(i+1) }
 
 // ownName finds our names in what fio says.
-var ownName = regexp.MustCompile(`\b` + ownPrefix + `[0-9]{1,4}\b`)
+var ownName = lazyregexp.New(`\b` + ownPrefix + `[0-9]{1,4}\b`)
 
 // ownIndex is the inverse of ownSection, -1 for other names.
 func ownIndex(name string) int {
@@ -57,7 +57,7 @@ func distinct(names []string) []string {
 }
 
 // plain is what the value of an option other than filename is made of.
-var plain = regexp.MustCompile(`^(?:[0-9A-Za-z%,./:_-]|"[^"]*")*$`)
+var plain = lazyregexp.New(`^(?:[0-9A-Za-z%,./:_-]|"[^"]*")*$`)
 
 // write makes the file fio gets. It is the last look at it as well: a line that the table and the forms should not have
 // let through is an objection, whoever put it there.
