@@ -27,7 +27,7 @@ var (
 )
 
 const (
-	peerJob     = `[global]
+	peerJob = `[global]
 ioengine=libaio
 direct=1
 time_based
