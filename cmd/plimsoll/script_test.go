@@ -26,9 +26,9 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Condition: func(name string) (bool, error) {
 			switch name {
-			case "fio":
-				// Where every test must run, a script that needs fio runs and fails without it.
-				_, err := exec.LookPath("fio")
+			case "fio", "redis-server":
+				// Where every test must run, a script that needs a program runs and fails without it.
+				_, err := exec.LookPath(name)
 				return err == nil || os.Getenv(needs.CIVariable) == "1", nil
 			case "root":
 				return os.Getuid() == 0, nil

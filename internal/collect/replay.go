@@ -148,7 +148,7 @@ func (p *replay) Report(r workload.Report) {
 	if !clockless {
 		r.Time = p.place(r)
 	}
-	m := k.meter.Report(r.Time, r)
+	m := k.meter.Report(p.prev.At, r.Time, r)
 	k.note(m, r)
 	with := m.Hists != nil
 	p.hists = p.hists || with

@@ -154,7 +154,7 @@ func (j *Job) Report(rep workload.Report) {
 	}
 	j.gap = max(j.gap, at.Sub(newest.At))
 	j.pass(at.Sub(rep.Time), newest.At, at)
-	j.ticks = append(j.ticks, j.meter.Report(at, rep))
+	j.ticks = append(j.ticks, j.meter.Report(newest.At, at, rep))
 	j.marks = j.ticks
 	if all := j.load.sections; len(all) == len(rep.Sections) {
 		for i, s := range all {

@@ -238,9 +238,14 @@ func (m *Meter) Counts(t time.Time, c workload.Counts) Mark {
 	return k
 }
 
-// Report is the state at a report. Reports come in order: a Level holds for the time since the one before. Latency that
-// a tool tells at its end only is of the job as a whole, so that no part of the job has it; see whole.
-func (m *Meter) Report(t time.Time, r workload.Report) Mark {
+// Report is the state at a report, which came after the mark at since. Reports come in order: a Level holds for the time
+// since the one before, by the tool's clock where it has one. Latency that a tool tells at its end only is of the job as
+// a whole, so that no part of the job has it; see whole.
+func (m *Meter) Report(since, t time.Time, r workload.Report) Mark {
+	held := r.Elapsed - m.elapsed
+	if r.Final && r.Elapsed == 0 {
+		held = t.Sub(since)
+	}
 	k := m.Counts(t, r.Ops)
 	k.Totals[0], k.Values = float64(r.Errors), r.Values
 	for i, c := range r.Ops {
@@ -252,7 +257,7 @@ func (m *Meter) Report(t time.Time, r workload.Report) Mark {
 		switch {
 		case math.IsNaN(v) || math.IsInf(v, 0) || m.Kinds[i] == result.Single:
 		case m.Kinds[i] == result.Level:
-			m.sums[i] += v * max(0, (r.Elapsed-m.elapsed).Seconds())
+			m.sums[i] += v * max(0, held.Seconds())
 		default:
 			m.sums[i] = v
 		}

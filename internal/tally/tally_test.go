@@ -17,9 +17,9 @@ func Example() {
 	depth := []result.Measure{{Name: "depth", Kind: result.Level}}
 	m := NewMeter(Layout{Operations: reads, Measures: depth}, reads, depth)
 	start := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	one := m.Report(start.Add(time.Second), workload.Report{Elapsed: time.Second,
+	one := m.Report(start, start.Add(time.Second), workload.Report{Elapsed: time.Second,
 		Ops: workload.Counts{{Ops: 100, Seconds: 0.5}}, Values: []float64{4}})
-	two := m.Report(start.Add(3*time.Second), workload.Report{Elapsed: 3 * time.Second,
+	two := m.Report(one.At, start.Add(3*time.Second), workload.Report{Elapsed: 3 * time.Second,
 		Ops: workload.Counts{{Ops: 500, Seconds: 2.5}}, Values: []float64{8}})
 	did := two.Totals.Minus(one.Totals)
 	fmt.Println(did.Ops(0), "reads in", did.Seconds(0), "s of service time")
@@ -52,6 +52,18 @@ func TestPartsAddUp(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A tool without a clock tells a level once, at its end: it held for the whole job.
+func TestLevelWithoutAClock(t *testing.T) {
+	t.Parallel()
+	keys := []result.Measure{{Name: "keys", Kind: result.Level}}
+	m := NewMeter(Layout{Measures: keys}, nil, keys)
+	start := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	end := m.Report(start, start.Add(4*time.Second), workload.Report{Final: true, Values: []float64{43_000}})
+	if mean := m.Layout.Measure(end.Totals, 0) / 4; mean != 43_000 {
+		t.Errorf("a mean of %v keys, want 43,000", mean)
+	}
 }
 
 // What does not fit the declaration is found out before it is counted.
