@@ -16,8 +16,8 @@ type Place struct {
 	Mount  *Mount `json:"mount,omitempty"` // that holds the file or folder; nil for a device's own node
 }
 
-// Find follows an absolute path to its block device. The error is fs.ErrNotExist where nothing is there. A symbolic link is followed to its end; a device node is known by its
-// number, whatever it is called.
+// Find follows an absolute path to its block device. A symbolic link is followed to its end; a device node is known by
+// its number, whatever it is called. The error is fs.ErrNotExist where nothing is there.
 func Find(system fs.FS, given string) (Place, error) {
 	p := Place{Path: given}
 	name := strings.Trim(path.Clean("/"+given), "/")

@@ -105,7 +105,8 @@ func open(d device.Device, path string, flag int) (*os.File, *Objection) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, &Objection{Unseen, d.Node, "cannot be opened: " + device.Reason(err), "run it as root"}
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV), errors.Is(err, fs.ErrNotExist):
-		return nil, &Objection{Gone, d.Node, "cannot be opened: " + device.Reason(err), "look whether it is still there"}
+		return nil, &Objection{Gone, d.Node, "cannot be opened: " + device.Reason(err),
+			"look whether it is still there"}
 	default:
 		return nil, &Objection{Busy, d.Node, "cannot be opened: " + device.Reason(err), ""}
 	}

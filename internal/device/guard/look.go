@@ -222,7 +222,7 @@ func (l *look) folders(keep []string) {
 
 // mounts objects to every mount in any namespace.
 func (l *look) mounts() error {
-	seen := map[string]bool{}
+	seen, told := map[string]bool{}, map[string]bool{}
 	unseen := 0
 	for _, pid := range append([]string{"self"}, l.processes()...) {
 		if err := l.ctx.Err(); err != nil {
@@ -244,7 +244,12 @@ func (l *look) mounts() error {
 		if pid != "self" {
 			where = l.process(pid, " in the mount namespace of ")
 		}
-		l.mounted(list, where)
+		for _, m := range list { // what is propagated is in many namespaces, and told of once
+			if at := m.Device + " " + m.Point; !told[at] {
+				told[at] = true
+				l.mounted(m, where)
+			}
+		}
 	}
 	if unseen > 0 {
 		l.object(Unseen, l.device.Node, "run it as root", "the mounts of %d processes cannot be read", unseen)
@@ -259,19 +264,17 @@ func (l *look) mounts() error {
 	return nil
 }
 
-func (l *look) mounted(list []device.Mount, where string) {
-	for _, m := range list {
-		for _, r := range l.around {
-			if !m.Uses(l.system, r.Device) {
-				continue
-			}
-			do := "umount " + m.Point + where
-			if r.relation == sibling {
-				l.object(Sibling, r.Node, do+", or take a disk of its own", "%s, is mounted on %s%s", r.relation, m.Point,
-					where)
-			} else {
-				l.object(Mounted, r.Node, do, "is mounted on %s (%s)%s", m.Point, m.FSType, where)
-			}
+func (l *look) mounted(m device.Mount, where string) {
+	for _, r := range l.around {
+		if !m.Uses(l.system, r.Device) {
+			continue
+		}
+		do := "umount " + m.Point + where
+		if r.relation == sibling {
+			l.object(Sibling, r.Node, do+", or take a disk of its own", "%s, is mounted on %s%s", r.relation, m.Point,
+				where)
+		} else {
+			l.object(Mounted, r.Node, do, "is mounted on %s (%s)%s", m.Point, m.FSType, where)
 		}
 	}
 }
@@ -363,16 +366,16 @@ func (l *look) marks(d device.Device, r relation) {
 	if err != nil {
 		l.object(Unseen, d.Node, "run it as root", "its content cannot be read: %v", err)
 	}
+	wipe := "if nothing on it is needed, wipe it by hand: wipefs -a " + d.Node
+	see := "look at what it is (wipefs " + d.Node + ")"
 	for _, s := range found {
-		wipe := fmt.Sprintf("if nothing on it is needed, wipe it by hand: wipefs -a %s", d.Node)
 		switch {
 		case r == disk && s.Family == device.PartitionTable:
 		case r == member && (s.Family == device.Member || s.Family == device.PartitionTable):
 		case r == disk:
-			l.object(Marked, d.Node, "look at what it is (wipefs "+d.Node+")", "the disk itself bears the mark of %v", s)
+			l.object(Marked, d.Node, see, "the disk itself bears the mark of %v", s)
 		case r == member:
-			l.object(Marked, d.Node, "look at what it is (wipefs "+d.Node+")", "%s is made of it, and it bears the mark of %v",
-				l.device.Node, s)
+			l.object(Marked, d.Node, see, "%s is made of it, and it bears the mark of %v", l.device.Node, s)
 		case s.Family == device.PartitionTable && r == itself:
 			l.object(Partitioned, d.Node, wipe, "has a partition table: %v", s)
 		default:
