@@ -45,6 +45,7 @@ type app struct {
 	quiet    bool             // --quiet
 	config   string           // --config
 	made     map[string]fs.FS // scenarios made of job files, by the name given
+	system   fs.FS            // the machine whose devices are looked at, for tests; nil is this one
 	imported imports          // outputs of other tools that were given in the place of runs
 }
 
@@ -125,7 +126,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		a.importCommand(), a.cleanupCommand(), a.scenariosCommand(), a.metricsCommand(), a.serveCommand(),
 		a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(), a.configCommand(),
 		a.manCommand(), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(),
-		a.baselineCommand(), a.resumeCommand())
+		a.baselineCommand(), a.resumeCommand(), a.deviceCommand())
 	return root
 }
 

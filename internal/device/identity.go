@@ -190,8 +190,10 @@ func media(d Device, l looker) string {
 		return "NVMe SSD"
 	case has("/virtio"):
 		return "virtual disk (virtio): its medium is the hypervisor's to know"
+	case has("/usb") && d.Queue.Rotational:
+		return "USB disk" // most say that they turn
 	case has("/usb"):
-		return turning("USB")
+		return "USB SSD or stick"
 	case has("/ata"), d.Vendor == "ATA":
 		return turning("SATA")
 	case has("/port-") || has("/end_device-"):

@@ -96,7 +96,7 @@ func resolve(system fs.FS, name string) (string, error) {
 // walk goes from a device's folder up. Both ends of a PCI link tell its speed: the upper end is a hop of its own only
 // as the lower end of the next link, which a port of the processor is not.
 func walk(system fs.FS, dir string) (found []Hop) {
-	upper := false
+	upper, whole := false, dir
 	for ; dir != "sys/devices" && dir != "." && dir != "/"; dir = path.Dir(dir) {
 		name := path.Base(dir)
 		switch {
@@ -118,15 +118,19 @@ func walk(system fs.FS, dir string) (found []Hop) {
 			case upper && h.Link != "": // the other end of the link below
 				found[len(found)-1].meets(h)
 				upper = false
-			case h.Link == "":
-				upper = false
-			default:
-				if h.What = "PCIe bridge"; !slices.ContainsFunc(found, func(h Hop) bool { return h.Address != "" }) {
-					if h.What = "adapter"; len(found) == 0 {
-						h.What = "device"
-					}
+			case slices.ContainsFunc(found, func(h Hop) bool { return h.Address != "" }):
+				if upper = h.Link != ""; upper {
+					h.What = "PCIe bridge"
+					found = append(found, h)
 				}
-				found, upper = append(found, h), true
+			default:
+				if h.What = "adapter"; strings.Contains(whole, "/"+name+"/nvme/") {
+					h.What = "device"
+				}
+				if upper = h.Link != ""; !upper {
+					h.Note = "its link to the processor is not told, as of parts of a chipset or of a virtual machine"
+				}
+				found = append(found, h)
 			}
 		case pciRoot.MatchString(name) && len(found) > 0:
 			found = append(found, socket(system, found))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -94,6 +95,7 @@ func (l *look) use(keep []string, openers bool) error {
 		l.object(Partitioned, d.Node, "give one of them, or remove the table by hand: wipefs -a "+d.Node,
 			"is partitioned: %s", strings.Join(names, ", "))
 	}
+	l.twins()
 	l.holders()
 	l.swaps()
 	l.loops()
@@ -144,6 +146,34 @@ func (l *look) gather() {
 	}
 	if whole, ok := add(l.device.Disk.Name, disk); ok {
 		above(whole, sibling)
+	}
+}
+
+// privilege says what to do about something that may not be looked at.
+func privilege() string {
+	if os.Geteuid() == 0 {
+		return "root may not either: look at what confines this process, such as a container's device rules"
+	}
+	return "run it as root"
+}
+
+// twins objects to a device that has the same identity as another one, as cheap bridges and cloned machines have it:
+// consent for one would be consent for the other.
+func (l *look) twins() {
+	mine := l.device
+	if mine.Disk != nil {
+		mine = *mine.Disk
+	}
+	if mine.Identity.Phrase == "" || mine.Kind == device.Loop { // of one file, loops are told of elsewhere
+		return
+	}
+	entries, _ := fs.ReadDir(l.system, "sys/block")
+	for _, e := range entries {
+		d, err := device.Read(l.system, e.Name())
+		if err == nil && d.Name != mine.Name && d.Identity == mine.Identity {
+			l.object(Nameless, mine.Node, "detach that one, or give one of them a serial number of its own",
+				"%s calls itself %q as well", d.Node, d.Identity.Phrase)
+		}
 	}
 }
 
@@ -252,7 +282,7 @@ func (l *look) mounts() error {
 		}
 	}
 	if unseen > 0 {
-		l.object(Unseen, l.device.Node, "run it as root", "the mounts of %d processes cannot be read", unseen)
+		l.object(Unseen, l.device.Node, privilege(), "the mounts of %d processes cannot be read", unseen)
 	}
 	for _, r := range l.around { // a device of a mounted btrfs that no mount names
 		found, _ := fs.Glob(l.system, path.Join("sys/fs/btrfs/*/devices", r.Name))
@@ -364,7 +394,7 @@ const member relation = "member"
 func (l *look) marks(d device.Device, r relation) {
 	found, err := Signatures(l.system, d)
 	if err != nil {
-		l.object(Unseen, d.Node, "run it as root", "its content cannot be read: %v", err)
+		l.object(Unseen, d.Node, privilege(), "its content cannot be read: %v", err)
 	}
 	wipe := "if nothing on it is needed, wipe it by hand: wipefs -a " + d.Node
 	see := "look at what it is (wipefs " + d.Node + ")"

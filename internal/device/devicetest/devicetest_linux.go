@@ -1,0 +1,93 @@
+// Package devicetest makes machines of text: the parts of /sys, /proc, /dev and /run that tell of a block device, as a
+// file system for tests. A machine is a txtar archive. Its comment has a line for each small file, "path: content",
+// which is what most of /sys is; its files are those of several lines. Content that begins with "-> " is a symbolic
+// link, "block 8:0" and "char 1:3" are device nodes, "/" is a folder; bytes are written \x00. Lines that begin with "#" are remarks.
+//
+// Tests only: no shipped package imports this one.
+package devicetest
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/needs"
+)
+
+// Names are the machines there are, from disk.
+func Names(t testing.TB) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir(), "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no machines: ", err)
+	}
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".txtar"))
+	}
+	return names
+}
+
+func dir() string { return filepath.Join(needs.Root(), "internal", "device", "testdata", "machines") }
+
+// Machine reads one. look is the path in its first line, "# look: PATH", that it was made for.
+func Machine(t testing.TB, name string) (machine fstest.MapFS, look string) {
+	t.Helper()
+	a, err := txtar.ParseFile(filepath.Join(dir(), name+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine = fstest.MapFS{}
+	for line := range strings.Lines(string(a.Comment)) {
+		line = strings.TrimSpace(line)
+		if path, ok := strings.CutPrefix(line, "# look: "); ok {
+			look = path
+		}
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		path, text, ok := strings.Cut(line+" ", ": ")
+		if !ok {
+			t.Fatalf("machine %s: %q is no \"path: content\"", name, line)
+		}
+		Put(machine, path, strings.TrimSuffix(text, " "))
+	}
+	for _, f := range a.Files {
+		machine[f.Name] = &fstest.MapFile{Data: f.Data}
+	}
+	return machine, look
+}
+
+// Put puts one file into a machine, by the rules of a line.
+func Put(machine fstest.MapFS, path, text string) {
+	if plain, err := strconv.Unquote(`"` + text + `"`); err == nil && strings.Contains(text, `\x`) {
+		text = plain
+	}
+	var major, minor uint32
+	f := &fstest.MapFile{Data: []byte(text + "\n")}
+	switch {
+	case strings.HasPrefix(text, "-> "):
+		f.Data, f.Mode = []byte(text[3:]), fs.ModeSymlink|0o777
+	case text == "/":
+		f.Data, f.Mode = nil, fs.ModeDir|0o755
+	case scan(text, "block %d:%d", &major, &minor):
+		f.Data, f.Mode = nil, fs.ModeDevice|0o660
+		f.Sys = &syscall.Stat_t{Rdev: unix.Mkdev(major, minor)}
+	case scan(text, "char %d:%d", &major, &minor):
+		f.Data, f.Mode = nil, fs.ModeDevice|fs.ModeCharDevice|0o660
+		f.Sys = &syscall.Stat_t{Rdev: unix.Mkdev(major, minor)}
+	}
+	machine[path] = f
+}
+
+func scan(text, format string, to ...any) bool {
+	n, err := fmt.Sscanf(text, format, to...)
+	return err == nil && n == len(to)
+}
