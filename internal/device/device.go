@@ -109,7 +109,7 @@ func Read(system fs.FS, name string) (Device, error) { return read(system, name,
 
 func read(system fs.FS, name string, deep int) (Device, error) {
 	if deep == 0 {
-		return Device{}, fmt.Errorf("/sys/block: %s: made of itself", name)
+		return Device{}, fmt.Errorf("/sys/block/%s: made of itself", name)
 	}
 	dir, err := folder(system, name)
 	if err != nil {

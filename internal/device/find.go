@@ -40,7 +40,7 @@ func Find(system fs.FS, given string) (Place, error) {
 		if !ok {
 			return p, fmt.Errorf("%s: the number of the device is not told here", given)
 		}
-		p.Device = ofNumber(system, number)
+		p.Device = OfNumber(system, number)
 		if p.Device == "" {
 			return p, fmt.Errorf("%s: the kernel knows no block device %s: it is gone, or was never there: %w",
 				given, number, fs.ErrNotExist)
@@ -90,8 +90,8 @@ func real(system fs.FS, name string) string {
 	return name
 }
 
-// ofNumber is the kernel name of a device number, major:minor; "" when there is none.
-func ofNumber(system fs.FS, number string) string {
+// OfNumber is the kernel name of a device number, major:minor; "" when there is none.
+func OfNumber(system fs.FS, number string) string {
 	for _, pattern := range []string{"sys/block/*/dev", "sys/block/*/*/dev"} {
 		files, _ := fs.Glob(system, pattern)
 		for _, f := range files {
@@ -103,11 +103,13 @@ func ofNumber(system fs.FS, number string) string {
 	return ""
 }
 
-// OfNumber is the kernel name of the whole disk of a device number, major:minor, of it or a partition of it; "" when
-// there is none.
-func OfNumber(system fs.FS, number string) string {
-	name := ofNumber(system, number)
-	if dir, err := folder(system, name); err == nil && name != "" && kindOf(system, dir, name) == Partition {
+// Whole is the kernel name of the disk of a partition, and of anything else its own; "" when there is none.
+func Whole(system fs.FS, name string) string {
+	dir, err := folder(system, name)
+	switch {
+	case err != nil:
+		return ""
+	case path.Dir(dir) != "sys/block":
 		return path.Base(path.Dir(dir))
 	}
 	return name
@@ -117,7 +119,7 @@ func OfNumber(system fs.FS, number string) string {
 // as for network and stacked file systems. Some file systems (btrfs) report a device number of their own: then the
 // source's name must do.
 func OfMount(system fs.FS, m Mount) string {
-	if name := ofNumber(system, m.Device); name != "" {
+	if name := OfNumber(system, m.Device); name != "" {
 		return name
 	}
 	source, ok := strings.CutPrefix(m.Source, "/dev/")
@@ -126,7 +128,7 @@ func OfMount(system fs.FS, m Mount) string {
 	}
 	if info, err := fs.Stat(system, "dev/"+source); err == nil {
 		if number, ok := NumberOf(info); ok {
-			return ofNumber(system, number)
+			return OfNumber(system, number)
 		}
 	}
 	if _, err := folder(system, source); err == nil {

@@ -170,7 +170,7 @@ func media(d Device, l looker) string {
 	}
 	isOptane := strings.Contains(strings.ToLower(d.Model), "optane")
 	for _, h := range d.Path {
-		isOptane = isOptane || h.What == "device" && slices.Contains(optane, h.IDs)
+		isOptane = isOptane || h.What == End && slices.Contains(optane, h.IDs)
 	}
 	has := func(part string) bool { return strings.Contains(real, part) }
 	switch name := d.Name; {

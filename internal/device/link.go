@@ -11,9 +11,17 @@ import (
 	"strings"
 )
 
+// What a hop may be.
+const (
+	End     = "device" // the device's own link
+	Adapter = "adapter"
+	Bridge  = "PCIe bridge"
+	Socket  = "socket"
+)
+
 // Hop is a part of the way between a device and the processor, with the link by which it hangs on the next.
 type Hop struct {
-	What    string `json:"what"`              // device, adapter, PCIe bridge, socket
+	What    string `json:"what"`
 	Address string `json:"address,omitempty"` // of its PCI function, "" for others
 	IDs     string `json:"ids,omitempty"`     // vendor:device, as lspci -n prints them
 	Title   string `json:"title,omitempty"`   // its name in words, where somebody looked it up
@@ -120,12 +128,12 @@ func walk(system fs.FS, dir string) (found []Hop) {
 				upper = false
 			case slices.ContainsFunc(found, func(h Hop) bool { return h.Address != "" }):
 				if upper = h.Link != ""; upper {
-					h.What = "PCIe bridge"
+					h.What = Bridge
 					found = append(found, h)
 				}
 			default:
-				if h.What = "adapter"; strings.Contains(whole, "/"+name+"/nvme/") {
-					h.What = "device"
+				if h.What = Adapter; strings.Contains(whole, "/"+name+"/nvme/") {
+					h.What = End
 				}
 				if upper = h.Link != ""; !upper {
 					h.Note = "its link to the processor is not told, as of parts of a chipset or of a virtual machine"
@@ -152,7 +160,7 @@ func sataLink(system fs.FS, number string) (Hop, bool) {
 	if !ok {
 		return Hop{}, false
 	}
-	h := Hop{What: "device"}
+	h := Hop{What: End}
 	set := func(gigabits string) (string, float64) {
 		gigabits = strings.TrimSuffix(gigabits, ".0")
 		return "SATA " + gigabits + " Gb/s", serialCeiling(gigabits, 1)
@@ -204,7 +212,7 @@ func sasLink(system fs.FS, port string) (Hop, bool) {
 		rate := strconv.FormatFloat(slices.Min(rates), 'f', -1, 64)
 		return fmt.Sprintf("SAS %s Gb/s x%d", rate, len(rates)), serialCeiling(rate, len(rates)), len(rates)
 	}
-	h := Hop{What: "device"}
+	h := Hop{What: End}
 	lanes := 0
 	if h.Link, h.Ceiling, lanes = speed("negotiated_linkrate"); lanes == 0 {
 		return h, false
@@ -238,7 +246,7 @@ func usbLink(system fs.FS, dir string) (Hop, bool) {
 		}
 		return "USB " + strconv.FormatFloat(megabits, 'f', -1, 64) + " Mb/s"
 	}
-	h := Hop{What: "device", Link: name(megabits), Ceiling: usbCeiling(megabits)}
+	h := Hop{What: End, Link: name(megabits), Ceiling: usbCeiling(megabits)}
 	if version, err := strconv.ParseFloat(content(system, path.Join(dir, "version")), 64); err == nil && version >= 3 &&
 		megabits < 5000 {
 		h.Possible, h.PossibleCeiling = name(5000), usbCeiling(5000)
@@ -310,7 +318,7 @@ func (h *Hop) judge() {
 // socket is the processor that the last hop hangs on. Its ceiling is what all its ports together could, by the links
 // of its root ports that the kernel lists: how many lanes are wired to nothing is not told.
 func socket(system fs.FS, below []Hop) Hop {
-	h := Hop{What: "socket"}
+	h := Hop{What: Socket}
 	node := ""
 	for _, b := range below {
 		if b.Address != "" {

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/device"
 	"plimsoll/unit"
 )
 
@@ -40,7 +41,7 @@ type controlGroups struct {
 // findControlGroups looks, and changes nothing. Writable tells whether this process may write a path.
 func findControlGroups(system fs.FS, writable func(string) bool) controlGroups {
 	var g controlGroups
-	mounts, err := readMounts(system)
+	mounts, err := device.Mounts(system)
 	own := ownGroups(system)
 	if err != nil {
 		why := err.Error()
@@ -50,7 +51,7 @@ func findControlGroups(system fs.FS, writable func(string) bool) controlGroups {
 	g.track.why, g.cpu.why, g.memory.why = "no version 2 hierarchy is mounted", "no cpu controller is mounted",
 		"no memory controller is mounted"
 	for _, m := range mounts {
-		switch m.fstype {
+		switch m.FSType {
 		case "cgroup2":
 			seen = append(seen, "v2")
 			g.useV2(system, m, own[""], writable)
@@ -59,7 +60,7 @@ func findControlGroups(system fs.FS, writable func(string) bool) controlGroups {
 				seen = append(seen, "v1")
 			}
 			for name, b := range map[string]*controlBase{"cpu": &g.cpu, "memory": &g.memory} {
-				if slices.Contains(m.super, name) && b.dir == "" {
+				if slices.Contains(m.Super, name) && b.dir == "" {
 					*b = v1Base(m, own[name], name, writable)
 				}
 			}
@@ -73,16 +74,16 @@ func findControlGroups(system fs.FS, writable func(string) bool) controlGroups {
 // useV2 walks from this process's own group up to the mount, to the first group below which we may make others; for
 // limits the controllers must be available there, and the group must be the root or pass them on already, since a
 // group with processes of its own may not begin to.
-func (g *controlGroups) useV2(system fs.FS, m mount, own string, writable func(string) bool) {
+func (g *controlGroups) useV2(system fs.FS, m device.Mount, own string, writable func(string) bool) {
 	g.track.why = fmt.Sprintf("user id %d may not write control groups at or above %s", os.Getuid(),
-		path.Join(m.point, own))
+		path.Join(m.Point, own))
 	for dir := groupDir(m, own); ; dir = path.Dir(dir) {
 		if writable(dir) && writable(path.Join(dir, "cgroup.procs")) {
 			if g.track.dir == "" {
 				g.track = controlBase{dir: dir, v2: true}
 			}
 			passed := words(system, path.Join(dir, "cgroup.subtree_control"))
-			if dir == m.point && writable(path.Join(dir, "cgroup.subtree_control")) {
+			if dir == m.Point && writable(path.Join(dir, "cgroup.subtree_control")) {
 				passed = words(system, path.Join(dir, "cgroup.controllers"))
 			}
 			cpu, memory := slices.Contains(passed, "cpu"), slices.Contains(passed, "memory")
@@ -97,29 +98,29 @@ func (g *controlGroups) useV2(system fs.FS, m mount, own string, writable func(s
 				return
 			}
 		}
-		if dir == m.point || dir == "/" {
+		if dir == m.Point || dir == "/" {
 			return
 		}
 	}
 }
 
-func v1Base(m mount, own, controller string, writable func(string) bool) controlBase {
-	for _, dir := range []string{groupDir(m, own), m.point} {
+func v1Base(m device.Mount, own, controller string, writable func(string) bool) controlBase {
+	for _, dir := range []string{groupDir(m, own), m.Point} {
 		if writable(dir) && writable(path.Join(dir, "cgroup.procs")) {
 			return controlBase{dir: dir}
 		}
 	}
 	return controlBase{why: fmt.Sprintf("user id %d may not write the %s hierarchy at %s", os.Getuid(), controller,
-		m.point)}
+		m.Point)}
 }
 
 // groupDir is the path of a group below a mount; a group outside the mount's part of the tree counts as its root.
-func groupDir(m mount, own string) string {
-	rel, err := filepath.Rel(m.root, own)
+func groupDir(m device.Mount, own string) string {
+	rel, err := filepath.Rel(m.Root, own)
 	if err != nil || !filepath.IsLocal(rel) || strings.Contains(own, "..") {
-		return m.point
+		return m.Point
 	}
-	return path.Join(m.point, rel)
+	return path.Join(m.Point, rel)
 }
 
 // ownGroups maps controllers ("" for version 2) to this process's group.

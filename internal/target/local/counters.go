@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/device"
 	"plimsoll/internal/procfs"
 	"plimsoll/internal/target"
 )
@@ -29,13 +30,13 @@ func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error)
 	}
 	data, err := fs.ReadFile(c.system, "proc/stat")
 	if err != nil {
-		return out, fmt.Errorf("host counters: /proc/stat: %s", reason(err))
+		return out, fmt.Errorf("host counters: /proc/stat: %s", device.Reason(err))
 	}
 	out.CPUs = c.cpuTimes(data)
 	if len(c.devices) > 0 {
 		data, err := fs.ReadFile(c.system, "proc/diskstats")
 		if err != nil {
-			return out, fmt.Errorf("host counters: /proc/diskstats: %s", reason(err))
+			return out, fmt.Errorf("host counters: /proc/diskstats: %s", device.Reason(err))
 		}
 		for _, name := range c.devices {
 			if d, ok := deviceCounter(data, name); ok {
@@ -126,31 +127,18 @@ func deviceCounter(data []byte, name string) (target.DeviceCounter, bool) {
 // countedDevice is the block device whose counters see all that happens to the files of a mount, or why there is none.
 // Only a mount that carries the device's own number will do: the sources that other file systems name may be one of
 // several members.
-func countedDevice(system fs.FS, m mount) (device, why string) {
-	if name := deviceOf(system, m.device); name != "" {
+func countedDevice(system fs.FS, m device.Mount) (name, why string) {
+	if name := device.Whole(system, device.OfNumber(system, m.Device)); name != "" {
 		return name, ""
 	}
-	switch m.fstype {
+	switch m.FSType {
 	case "tmpfs", "ramfs":
-		return "", m.fstype + " is memory, no device"
+		return "", m.FSType + " is memory, no device"
 	case "overlay":
 		return "", "overlay lies on other mounts, which this process may not see"
 	}
 	return "", fmt.Sprintf("%s carries no block device's number (%s), so no one device's counters are sure to see "+
-		"its files", m.fstype, m.device)
-}
-
-// deviceOf is the name below /sys/block of a device number, the whole disk for a partition; "" when there is none.
-func deviceOf(system fs.FS, number string) string {
-	for _, pattern := range []string{"sys/block/*/dev", "sys/block/*/*/dev"} {
-		files, _ := fs.Glob(system, pattern)
-		for _, f := range files {
-			if data, err := fs.ReadFile(system, f); err == nil && strings.TrimSpace(string(data)) == number {
-				return strings.Split(f, "/")[2]
-			}
-		}
-	}
-	return ""
+		"its files", m.FSType, m.Device)
 }
 
 // watched is what was seen of a command's threads when they were last looked at.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/device"
 	"plimsoll/internal/target"
 )
 
@@ -89,21 +90,21 @@ func TestCountedDevice(t *testing.T) {
 	system := counting(map[string]string{"sys/block/sda/dev": "8:0\n", "sys/block/sda/sda1/dev": "8:1\n",
 		"sys/block/dm-0/dev": "253:0\n"})
 	for name, c := range map[string]struct {
-		m           mount
-		device, why string
+		m         device.Mount
+		name, why string
 	}{
-		"whole disk": {mount{device: "8:0", fstype: "xfs"}, "sda", ""},
-		"partition":  {mount{device: "8:1", fstype: "ext4"}, "sda", ""},
-		"mapped":     {mount{device: "253:0", fstype: "ext4"}, "dm-0", ""},
-		"memory":     {mount{device: "0:40", fstype: "tmpfs"}, "", "tmpfs is memory, no device"},
-		"overlay": {mount{device: "0:41", fstype: "overlay"}, "",
+		"whole disk": {device.Mount{Device: "8:0", FSType: "xfs"}, "sda", ""},
+		"partition":  {device.Mount{Device: "8:1", FSType: "ext4"}, "sda", ""},
+		"mapped":     {device.Mount{Device: "253:0", FSType: "ext4"}, "dm-0", ""},
+		"memory":     {device.Mount{Device: "0:40", FSType: "tmpfs"}, "", "tmpfs is memory, no device"},
+		"overlay": {device.Mount{Device: "0:41", FSType: "overlay"}, "",
 			"overlay lies on other mounts, which this process may not see"},
-		"own numbers": {mount{device: "0:42", fstype: "btrfs", source: "/dev/sda1"}, "",
+		"own numbers": {device.Mount{Device: "0:42", FSType: "btrfs", Source: "/dev/sda1"}, "",
 			"btrfs carries no block device's number (0:42), so no one device's counters are sure to see its files"},
 	} {
-		device, why := countedDevice(system, c.m)
-		if device != c.device || why != c.why {
-			t.Errorf("%s: %q, %q", name, device, why)
+		got, why := countedDevice(system, c.m)
+		if got != c.name || why != c.why {
+			t.Errorf("%s: %q, %q", name, got, why)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/device"
 	"plimsoll/internal/target"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -286,33 +287,9 @@ func (l *factList) add(group, name, value, missing string) *result.Fact {
 func (l *factList) file(system fs.FS, group, name, file string) *result.Fact {
 	data, err := fs.ReadFile(system, file)
 	if err != nil {
-		return l.add(group, name, "", "/"+file+": "+reason(err))
+		return l.add(group, name, "", "/"+file+": "+device.Reason(err))
 	}
 	return l.add(group, name, strings.Join(strings.Fields(string(data)), " "), "/"+file+" is empty")
-}
-
-// reason is an error of the file system without its path.
-func reason(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	return err.Error()
-}
-
-// selected is the word in brackets of a file such as "none [mq-deadline] kyber".
-func selected(system fs.FS, file string) (string, string) {
-	data, err := fs.ReadFile(system, file)
-	if err != nil {
-		return "", "/" + file + ": " + reason(err)
-	}
-	text := strings.TrimSpace(string(data))
-	if _, after, ok := strings.Cut(text, "["); ok {
-		if word, _, ok := strings.Cut(after, "]"); ok {
-			return word, ""
-		}
-	}
-	return text, ""
 }
 
 func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGroups, sts []storage,
@@ -499,6 +476,6 @@ func (s storage) facts(l *factList, system fs.FS) {
 			fact.Across = result.MustAgree
 		}
 	}
-	scheduler, why := selected(system, path.Join(block, "queue/scheduler"))
+	scheduler, why := device.Selected(system, path.Join(block, "queue/scheduler"))
 	add("scheduler", scheduler, why)
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/device"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -29,7 +30,7 @@ type cpuFacts struct {
 func readCPU(system fs.FS) (cpuFacts, error) {
 	data, err := fs.ReadFile(system, "proc/cpuinfo")
 	if err != nil {
-		return cpuFacts{}, fmt.Errorf("/proc/cpuinfo: %s", reason(err))
+		return cpuFacts{}, fmt.Errorf("/proc/cpuinfo: %s", device.Reason(err))
 	}
 	var c cpuFacts
 	for line := range strings.Lines(string(data)) {
@@ -122,7 +123,7 @@ type memoryFacts struct {
 func readMemory(system fs.FS) (memoryFacts, error) {
 	data, err := fs.ReadFile(system, "proc/meminfo")
 	if err != nil {
-		return memoryFacts{}, fmt.Errorf("/proc/meminfo: %s", reason(err))
+		return memoryFacts{}, fmt.Errorf("/proc/meminfo: %s", device.Reason(err))
 	}
 	m := memoryFacts{lines: map[string]string{}}
 	for line := range strings.Lines(string(data)) {
@@ -160,7 +161,7 @@ func (m memoryFacts) facts(l *factList, system fs.FS) {
 		{"huge pages", "HugePages_Total", result.Noted}, {"huge page size", "Hugepagesize", result.Noted}} {
 		l.add(group, f.name, m.lines[f.line], "/proc/meminfo: no "+f.line).Across = f.across
 	}
-	thp, why := selected(system, "sys/kernel/mm/transparent_hugepage/enabled")
+	thp, why := device.Selected(system, "sys/kernel/mm/transparent_hugepage/enabled")
 	l.add(group, "transparent huge pages", thp, why)
 	l.file(system, group, "swappiness", "proc/sys/vm/swappiness")
 	l.file(system, group, "dirty ratio", "proc/sys/vm/dirty_ratio")

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/device"
 )
 
 // readStorage finds the file system and device of a folder and tries what they can do.
@@ -24,37 +25,19 @@ func readStorage(system fs.FS, dir string) storage {
 	if unix.Statfs(dir, &st) == nil {
 		s.free, s.total = int64(st.Bavail)*st.Bsize, int64(st.Blocks)*st.Bsize
 	}
-	mounts, err := readMounts(system)
+	mounts, err := device.Mounts(system)
 	if err != nil {
 		s.problem = err.Error()
-	} else if m, ok := mountOf(mounts, dir); ok {
-		s.fstype, s.source = m.fstype, m.source
-		s.options = strings.Join(append(m.options, m.super...), ",")
-		s.device = blockDevice(system, m)
+	} else if m, ok := device.MountOf(mounts, dir); ok {
+		s.fstype, s.source = m.FSType, m.Source
+		s.options = strings.Join(append(m.Options, m.Super...), ",")
+		s.device = device.Whole(system, device.OfMount(system, m))
 		s.counted, s.uncounted = countedDevice(system, m)
 	} else {
 		s.problem = "/proc/self/mountinfo: no mount holds " + dir
 	}
 	s.try()
 	return s
-}
-
-// blockDevice is the name below /sys/block of the device of a mount, the whole disk for a partition; "" when there is
-// none to be found, as for network and stacked file systems. Some file systems (btrfs) report a device number of their
-// own: then the source's name must do.
-func blockDevice(system fs.FS, m mount) string {
-	if name := deviceOf(system, m.device); name != "" {
-		return name
-	}
-	for _, pattern := range []string{"sys/block/*/dev", "sys/block/*/*/dev"} {
-		files, _ := fs.Glob(system, pattern)
-		for _, f := range files {
-			if path.Join("/dev", path.Base(path.Dir(f))) == m.source {
-				return strings.Split(f, "/")[2]
-			}
-		}
-	}
-	return ""
 }
 
 // try finds out by doing, on files without a name: nothing remains, even after a crash.

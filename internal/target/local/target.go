@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/device"
 	"plimsoll/internal/target"
 	"plimsoll/unit"
 )
@@ -158,13 +159,13 @@ func (c *cluster) prepare(boot string) error {
 	c.groups.setUp()
 	c.sampled = c.clock.Now()
 	c.numa = numaNodes(c.system)
-	mounts, _ := readMounts(c.system) // the facts say why there is none
+	mounts, _ := device.Mounts(c.system) // the facts say why there is none
 	for _, s := range c.stores {
 		dir, err := filepath.EvalSymlinks(s.dir)
 		if err != nil {
 			continue
 		}
-		if m, ok := mountOf(mounts, dir); ok {
+		if m, ok := device.MountOf(mounts, dir); ok {
 			if d, _ := countedDevice(c.system, m); d != "" && !slices.Contains(c.devices, d) {
 				c.devices = append(c.devices, d)
 			}
