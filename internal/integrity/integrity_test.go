@@ -246,8 +246,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// TestWhatIsReported holds a report against one written by hand: an error of reading, the end of the file come too soon,
-// blocks gone astray that are neighbours, and a pattern.
+// TestWhatIsReported holds a report against one written by hand: an error of reading, the end of the file come too
+// soon, blocks gone astray that are neighbours, and a pattern.
 func TestWhatIsReported(t *testing.T) {
 	t.Parallel()
 	m := Manifest{BlockBytes: 4096, Bytes: 4 << 20, Passes: 1, Order: Sequential, FlushBytes: 1 << 20}
@@ -302,7 +302,8 @@ func TestWhatIsReported(t *testing.T) {
 // TestManyDamages: the list is bounded, the sums are not.
 func TestManyDamages(t *testing.T) {
 	t.Parallel()
-	m := Manifest{BlockBytes: 512, Bytes: 512 * (2*mostListed + 1000), Passes: 1, Order: Sequential, FlushBytes: 1 << 30}
+	m := Manifest{BlockBytes: 512, Bytes: 512 * (2*mostListed + 1000), Passes: 1, Order: Sequential,
+		FlushBytes: 1 << 30}
 	l := ledger(t, t.TempDir(), m)
 	defer l.Close()
 	s := &memory{b: make([]byte, m.Bytes)}
