@@ -120,13 +120,20 @@ func Check(ctx context.Context, src Source, size int64, o CheckOptions) (*Report
 	if _, ok := src.(written); !ok {
 		c.report.HoleBytes = -1
 	}
-	var wg sync.WaitGroup
-	errs := make([]error, o.Workers)
-	for i := range o.Workers {
-		wg.Go(func() { errs[i] = c.work(ctx) })
+	workers := make([]worker, o.Workers)
+	for i := range workers {
+		if err := workers[i].begin(); err != nil {
+			return nil, err
+		}
 	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	err := direct.Each(ctx, o.Workers, c.looked, func(of int, i int64) error {
+		c.look(&workers[of], i)
+		if done := c.done.Add(1); c.o.Progress != nil {
+			c.o.Progress(min(done*piece, c.size), min(c.looked*piece, c.size))
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return c.finish(), nil
@@ -170,7 +177,6 @@ type check struct {
 	pieces     int64 // of the source
 	looked     int64 // of them, spread evenly
 	compressed int64 // of those, likewise
-	next       atomic.Int64
 	done       atomic.Int64
 
 	mu      sync.Mutex
@@ -197,30 +203,13 @@ type worker struct {
 	buf, out []byte
 	zstd     *zstd.Encoder
 	lz4      lz4.Compressor
-	hashes   []uint64
 }
 
-func (c *check) work(ctx context.Context) error {
-	w := worker{buf: direct.Buffer(piece), out: make([]byte, 0, piece+piece/8)}
-	var err error
+func (w *worker) begin() (err error) {
+	w.buf, w.out = direct.Buffer(piece), make([]byte, 0, piece+piece/8)
 	w.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(piece), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		return err
-	}
-	for {
-		i := c.next.Add(1) - 1
-		if i >= c.looked {
-			return nil
-		}
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		c.look(&w, i)
-		if done := c.done.Add(1); c.o.Progress != nil {
-			c.o.Progress(min(done*piece, c.size), min(c.looked*piece, c.size))
-		}
-	}
+	return err
 }
 
 // isCompressed reports whether the piece looked at as number i is one of those compressed.
@@ -247,10 +236,10 @@ func (c *check) look(w *worker, i int64) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.report.addHoles(holes)
-			return
+			return // nothing is there
 		}
 	}
-	n, err := c.src.ReadAt(w.buf, at)
+	n, err := c.src.ReadAt(w.buf, at) // whole, as direct I/O wants it: behind the end nothing comes
 	if int64(n) < length {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -10,12 +10,16 @@
 package content
 
 import (
+	"context"
 	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
+
+	"plimsoll/internal/direct"
 )
 
 // Options say what content is wanted. The zero value is incompressible and nowhere the same.
@@ -46,7 +50,8 @@ const (
 	phrases     = 256
 	// sequenceBytes is what compressors pay for naming one repetition.
 	sequenceBytes = 4
-	// maskBytes is the length of the table, in bytes, and keyBytes that of a key; maskStep is how much is combined at once.
+	// maskBytes is the length of the table, in bytes, and keyBytes that of a key; maskStep is how much is combined at
+	// once.
 	maskBytes, keyBytes, maskStep = 32 << 10, 64, 2 << 10
 	// group is the number of blocks of which exactly DedupePercent repeat others.
 	group = 100
@@ -187,6 +192,26 @@ func (g *Generator) Fill(buf []byte, offset int64) {
 		g.at(buf[:n], g.origin(number)*size+within)
 		buf, offset = buf[n:], offset+n
 	}
+}
+
+// Write writes the content of the first bytes of a file or device, several pieces at once, and tells progress of the
+// bytes done. Where direct I/O is wanted, the last piece is written whole: cut the file off behind size.
+func (g *Generator) Write(ctx context.Context, w io.WriterAt, size int64, workers int, progress func(int64)) error {
+	buffers := make([][]byte, workers)
+	for i := range buffers {
+		buffers[i] = direct.Buffer(piece)
+	}
+	return direct.Each(ctx, workers, (size+piece-1)/piece, func(worker int, i int64) error {
+		at := i * piece
+		n := min(piece, (size-at+direct.Align-1)/direct.Align*direct.Align)
+		b := buffers[worker][:n]
+		g.Fill(b, at)
+		if _, err := w.WriteAt(b, at); err != nil {
+			return fmt.Errorf("write at byte %d: %w", at, err)
+		}
+		progress(min(n, size-at))
+		return nil
+	})
 }
 
 // origin is the number of the block that a block repeats; its own unless it repeats one. Of every group of blocks

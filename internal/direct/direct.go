@@ -7,12 +7,18 @@
 package direct
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/regular"
 )
@@ -84,3 +90,47 @@ func Of(f *os.File) (*File, error) {
 }
 
 func isBlock(m fs.FileMode) bool { return m&fs.ModeDevice != 0 && m&fs.ModeCharDevice == 0 }
+
+// Each calls do for the numbers below n, several at once, until one fails or ctx ends; it returns why.
+func Each(ctx context.Context, workers int, n int64, do func(worker int, i int64) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for worker := range workers {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < n && ctx.Err() == nil; i = next.Add(1) - 1 {
+				if err := do(worker, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// Beside reports whether two paths lie on the same file system. Of what does not exist yet, its folder counts.
+func Beside(a, b string) (bool, error) {
+	var of [2]unix.Stat_t
+	for i, name := range []string{a, b} {
+		err := unix.Stat(name, &of[i])
+		for errors.Is(err, unix.ENOENT) && name != filepath.Dir(name) {
+			name = filepath.Dir(name)
+			err = unix.Stat(name, &of[i])
+		}
+		if err != nil {
+			return false, &fs.PathError{Op: "stat", Path: name, Err: err}
+		}
+	}
+	return of[0].Dev == of[1].Dev, nil
+}
+
+// Free is how many bytes the file system of a folder has left for us.
+func Free(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}

@@ -88,7 +88,7 @@ func Verify(ctx context.Context, r io.ReaderAt, size int64, m *Manifest, a Ackno
 	for i := range buffers {
 		buffers[i] = direct.Buffer(chunk)
 	}
-	err := each(ctx, o.Workers, (m.Bytes+chunk-1)/chunk, func(worker int, i int64) error {
+	err := direct.Each(ctx, o.Workers, (m.Bytes+chunk-1)/chunk, func(worker int, i int64) error {
 		found := v.chunk(buffers[worker], i*chunk)
 		v.mu.Lock()
 		defer v.mu.Unlock()

@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"plimsoll/internal/content"
@@ -102,7 +100,7 @@ func (w *writer) turns(ctx context.Context, pass int, from, to int64) error {
 	if w.m.Order == Sequential {
 		together = chunk / size
 	}
-	return each(ctx, w.o.Workers, (to-from+together-1)/together, func(worker int, i int64) error {
+	return direct.Each(ctx, w.o.Workers, (to-from+together-1)/together, func(worker int, i int64) error {
 		turn := from + i*together
 		at := order.block(turn) * size
 		b := w.buffers[worker][:min(together, to-turn)*size]
@@ -115,23 +113,4 @@ func (w *writer) turns(ctx context.Context, pass int, from, to int64) error {
 		}
 		return nil
 	})
-}
-
-// each calls do for the numbers below n, several at once, until one fails or ctx ends.
-func each(ctx context.Context, workers int, n int64, do func(worker int, i int64) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for worker := range workers {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < n && ctx.Err() == nil; i = next.Add(1) - 1 {
-				if err := do(worker, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
 }
