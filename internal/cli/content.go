@@ -201,7 +201,8 @@ func (a *app) contentCheck(name string, o content.CheckOptions, e content.Expect
 	if !f.Direct {
 		_ = f.Forget() // said below
 	}
-	d := contentDocument{Path: name, Device: f.Device, Direct: f.Direct, WhyNotDirect: f.Why, Verdicts: []content.Verdict{}}
+	d := contentDocument{Path: name, Device: f.Device, Direct: f.Direct, WhyNotDirect: f.Why,
+		Verdicts: []content.Verdict{}}
 	if d.AllocatedBytes, err = f.Allocated(); err != nil {
 		d.AllocatedBytes = -1
 	}

@@ -46,7 +46,10 @@ With --pattern there is nothing but the pattern: what changed is found, but not 
 			if err != nil {
 				return exit.Usagef("", "integrity write: --pattern: %w", err)
 			}
-			m.Path, m.Pattern = given[0], hex.EncodeToString(p)
+			if m.Path, err = filepath.Abs(given[0]); err != nil {
+				return err
+			}
+			m.Pattern = hex.EncodeToString(p)
 			m.Bytes, m.BlockBytes, m.FlushBytes = int64(size), int(min(int64(block), 1<<30)), int64(flush)
 			return a.integrityWrite(m, dir, same, threads)
 		},
@@ -94,7 +97,6 @@ func (a *app) integrityWrite(m integrity.Manifest, dir string, same bool, thread
 	if err != nil {
 		return errors.Join(err, l.Remove())
 	}
-	visible.Fprintf(a.notes(), "%s: manifest: %s\n", phase, l.Name)
 	ctx, stop := a.interruptible()
 	defer stop()
 	began := a.now()
@@ -151,10 +153,12 @@ what the storage had acknowledged:
 
 What was only under way when the write ended may be old, new or both. The exit code is 5 when anything is damaged.
 Addresses are bytes from the start, the second the first byte behind the range. It writes nothing.`,
-		Example: `  plimsoll integrity verify /mnt/under-test/stamped --manifest kept/integrity-0123456789abcdef.json`,
+		Example: `  plimsoll integrity verify /mnt/under-test/stamped --manifest kept
+  plimsoll integrity verify /mnt/copy/stamped --manifest kept/integrity-0123456789abcdef.json`,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if manifest == "" {
-				return exit.Usagef("integrity write printed its name", "integrity verify: give --manifest FILE")
+				return exit.Usagef("integrity write printed its name",
+					"integrity verify: what was acknowledged? give --manifest")
 			}
 			if threads < 0 || threads > 1024 {
 				return exit.Usagef("", "integrity verify: --threads: %d: want 1 to 1024", threads)
@@ -162,9 +166,39 @@ Addresses are bytes from the start, the second the first byte behind the range. 
 			return a.integrityVerify(given[0], manifest, threads)
 		},
 	}
-	c.Flags().StringVar(&manifest, "manifest", "", "the manifest that integrity write made: a `file`")
+	c.Flags().StringVar(&manifest, "manifest", "", "what integrity write made: the `file`, or "+
+		"the folder that it is in")
 	c.Flags().IntVar(&threads, "threads", 0, "`number` of reads at once (default one a processor, at most 8)")
 	return c
+}
+
+// manifestOf finds the manifest of a file in a folder of manifests; a manifest itself is it.
+func manifestOf(given, name string) (string, error) {
+	if info, err := os.Stat(given); err != nil || !info.IsDir() {
+		return given, nil //nolint:nilerr // said when it is read
+	}
+	all, err := filepath.Glob(filepath.Join(given, "integrity-*.json"))
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	name, err = filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	var of []string
+	for _, file := range all {
+		if m, _, err := integrity.Read(file); err == nil && m.Path == name {
+			of = append(of, file)
+		}
+	}
+	if len(of) != 1 {
+		return "", fmt.Errorf("%s: of its %s, %d are of %s: name the one meant", given,
+			unit.Plural(len(all), "manifest"), len(of), name)
+	}
+	return of[0], nil
 }
 
 // integrityDocument is what integrity verify prints.
@@ -179,6 +213,10 @@ type integrityDocument struct {
 
 func (a *app) integrityVerify(name, manifest string, threads int) error {
 	const phase = "integrity verify"
+	manifest, err := manifestOf(manifest, name)
+	if err != nil {
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
 	m, acknowledged, err := integrity.Read(manifest)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
