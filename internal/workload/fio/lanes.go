@@ -115,6 +115,18 @@ func directions(rw string) (reads, writes, trims bool) {
 	return strings.HasSuffix(rw, "read"), strings.HasSuffix(rw, "write"), strings.Contains(rw, "trim")
 }
 
+// readsOnly reports whether no job of the file can write or trim: fio then has to refuse whatever would. With
+// verify_only fio takes a job for one that writes, though it reads.
+func (a *adaptation) readsOnly() bool {
+	for _, job := range a.out.Jobs() {
+		_, writes, trims := directions(job.Value("rw"))
+		if writes || trims || number(job, "trim_percentage", 0) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // rate is the load one process of a job offers, in operations per second; 0 is unlimited. One direction without a limit
 // makes the whole unlimited.
 func rate(job fiofile.Job, reads, writes, trims bool) float64 {
