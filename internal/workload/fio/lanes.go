@@ -87,6 +87,7 @@ func (a *adaptation) lane(job fiofile.Job) workload.Lane {
 	}
 	l.Device = strings.Join(names, ":")
 	l.Bytes = a.extent(job, space)
+	l.Offset = a.offset(job)
 	return l
 }
 
@@ -104,6 +105,15 @@ func (a *adaptation) extent(job fiofile.Job, space int64) int64 {
 		return space - offset
 	}
 	return 0
+}
+
+// offset is where the extent begins on each disk, in bytes.
+func (a *adaptation) offset(job fiofile.Job) int64 {
+	offset, err := a.parseSize(job.Section, job.Value("offset"))
+	if err == nil && offset.Percent > 0 {
+		return int64(float64(smallestDisk(a.disksOf(job)).Bytes) * offset.Percent / 100)
+	}
+	return offset.Bytes
 }
 
 func directions(rw string) (reads, writes, trims bool) {
