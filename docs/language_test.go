@@ -331,6 +331,9 @@ func parts() map[string]string {
 	}
 	for _, s := range scenario.Steps() {
 		text := s.Doc
+		if s.Extension {
+			text = "*Extension.* " + text
+		}
 		if s.Meta {
 			text += " It is replaced by other steps when the plan is made."
 		}

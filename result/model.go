@@ -194,6 +194,10 @@ const (
 	KindWarning    = "warning"
 	KindNote       = "note"
 	KindFault      = "fault" // power, node or disk faults injected, with their effect
+	// KindPrecondition: a part of a preconditioning is over; Data: preconditioning, which is all of it so far.
+	KindPrecondition = "precondition"
+	// KindWritten: disks were looked at for blocks never written; Data: written.
+	KindWritten = "written"
 )
 
 // Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
@@ -207,6 +211,10 @@ type Data struct {
 	Workloads []Workload `json:"workloads"`
 	VMs       []VM       `json:"vms"`
 	Series    []Series   `json:"series"` // per-VM and total views beyond the scenario's own results
+	// Preconditioned is how disks were brought to a state that lasts, in the order of the steps.
+	Preconditioned []Preconditioning `json:"preconditioned,omitempty"`
+	// Written is what was seen of whether the disks had ever been written, in the order of the looks.
+	Written []Written `json:"written,omitempty"`
 	// Problems are what could not be collected, in words; empty when everything could.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -321,7 +329,8 @@ type Workload struct {
 	Tool    string    `json:"tool"`             // version
 	Server  string    `json:"server,omitempty"` // version of the server that its load goes to, as far as known
 	Phase   string    `json:"phase"`
-	Prefill bool      `json:"prefill,omitempty"`
+	Prefill bool      `json:"prefill,omitempty"` // it prepares: what it did is not the workload's
+	Rounds  bool      `json:"rounds,omitempty"`  // with Prefill: rounds of a preconditioning, which do as the workload does
 	Start   time.Time `json:"start"`
 	End     time.Time `json:"end"`
 	Ended   string    `json:"ended"` // "finished", "stopped", "failed", "lost", Unrecorded
@@ -381,6 +390,7 @@ type Lane struct {
 	Reads    bool    `json:"reads"`
 	Writes   bool    `json:"writes"`
 	Bytes    int64   `json:"extent_bytes,omitempty"`
+	Offset   int64   `json:"offset_bytes,omitempty"` // where the extent begins on each disk
 	OpenLoop bool    `json:"open_loop,omitempty"`
 	Direct   bool    `json:"direct"`
 	ZeroData bool    `json:"zero_data,omitempty"`

@@ -41,6 +41,7 @@ type RawJob struct {
 	Workload string   `json:"workload"`
 	Attempt  int      `json:"attempt"` // counts from 1 over all starts of the workload on the VM, prefill included
 	Prefill  bool     `json:"prefill,omitempty"`
+	Rounds   bool     `json:"rounds,omitempty"` // of a preconditioning
 	Phase    string   `json:"phase"`
 	Engine   string   `json:"engine"`
 	Tool     string   `json:"tool"`             // version

@@ -125,7 +125,8 @@ func (d *document) sizes(a, b Group) (from, to int, known bool) {
 }
 
 func (d *document) groupReady(s stepInfo, w Workload, g *groupState, playbooks bool) {
-	if !slices.Contains([]string{"workload.PrefillRun", "workload.PrefillStart", "workload.Start"}, s.Name) ||
+	if !slices.Contains([]string{"workload.PrefillRun", "workload.PrefillStart", "workload.Precondition",
+		"workload.Start"}, s.Name) ||
 		playbooks {
 		return
 	}
@@ -212,7 +213,7 @@ func (d *document) checkUse() {
 		switch name := s.Args.String("workload_name"); s.Name {
 		case "workload.PrefillRun", "workload.PrefillStart":
 			prefilled[name] = true
-		case "workload.Start":
+		case "workload.Start", "workload.Precondition":
 			started[name] = true
 		}
 		usedGroups[s.Args.String("vm_group_name")] = true

@@ -59,6 +59,10 @@ func Schema() ([]byte, error) {
 	for _, s := range steps {
 		body := object(s.Args, nil)
 		body["description"] = s.Doc
+		if s.Extension {
+			body["description"] = "Extension of Plimsoll: " + s.Doc
+			body["x-plimsoll-extension"] = true
+		}
 		if len(body["required"].([]string)) == 0 {
 			body["type"] = []string{"object", "null"}
 		}

@@ -49,6 +49,7 @@ type StepSpec struct {
 	Args      []ArgSpec
 	Meta      bool     // replaced by other steps when the plan is made
 	Needs     []string // what the target must offer, in the words below
+	Extension bool     // a step of ours, which published engines do not know
 	OnlyThere string   // platform the step is bound to, "" when it makes sense everywhere
 }
 

@@ -56,6 +56,10 @@ func (d *document) step(item *yaml.Node, phase Phase) (s stepInfo, known bool) {
 		d.say("unknown-step", at, fmt.Sprintf("%s: unknown step %q", phase, e.name), unknownStepHint(e.name))
 		return s, false
 	}
+	if spec.Extension {
+		d.say("extension", at, fmt.Sprintf("%s is an extension of Plimsoll", e.name),
+			"leave it out of files meant for other engines")
+	}
 	f, good := d.decode(e.value, at, e.name, spec.Args, "unknown-argument")
 	for _, name := range []string{"runtime_secs", "timeout_secs"} {
 		if f.Has(name) && f.Float(name) == 0 {

@@ -65,6 +65,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	c.tl = readTimeline(c.m, events, newest)
 	c.start, c.end, c.ran = c.tl.window(c.m)
 	c.data.Start, c.data.End, c.data.Phases, c.data.Events = c.start, c.end, c.tl.phases, c.tl.marks
+	c.data.Preconditioned, c.data.Written = result.Prepared(events, !c.soFar)
 	c.findJobs(events)
 	c.findVMs(ctx, events)
 	if c.store != nil {

@@ -294,7 +294,7 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 	w := result.Workload{
 		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Server: first.Server,
 		Phase:   first.Phase,
-		Prefill: l.prefill,
+		Prefill: l.prefill, Rounds: first.Rounds,
 		Latency: first.Latency, Lanes: first.Lanes, Operations: first.Operations, Measures: first.Measures,
 	}
 	for _, k := range tracks {

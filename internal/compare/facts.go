@@ -116,6 +116,9 @@ func loadFacts(r Run) []entry {
 	prefilled := map[string]string{} // by group
 	var groups []string
 	for _, w := range merged(r.Data, true) {
+		if w.Rounds {
+			continue // they say nothing of what is on the disks
+		}
 		if w.Prefill {
 			prefilled[w.Group] = prefilled[w.Group] + extents(w.Lanes) + " "
 			continue

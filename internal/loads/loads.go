@@ -44,6 +44,13 @@ const (
 // PrefillName is the name under which a workload's prefill is recorded.
 func PrefillName(load string) string { return load + "_prefill" }
 
+// PassName and RoundsName are the names under which the parts of a workload's preconditioning are recorded: the writes
+// of all disks, and the rounds that do as the workload does.
+func PassName(load string) string { return load + "_precondition" }
+
+// RoundsName is the other; see PassName.
+func RoundsName(load string) string { return load + "_rounds" }
+
 // Launch is one start of one workload on one VM, about to happen.
 type Launch struct {
 	Workload string // as recorded: prefills carry their suffix
@@ -54,8 +61,9 @@ type Launch struct {
 	Group    string
 	VM       string
 	Node     int
-	Start    int // counts from 1
-	Prefill  bool
+	Start    int  // counts from 1
+	Prefill  bool // it prepares
+	Rounds   bool // of a preconditioning
 	Time     time.Time
 	Job      workload.Job
 }
@@ -127,7 +135,8 @@ type job struct {
 	launched bool
 	ended    string // "" while it runs
 	message  string
-	lost     bool // seen to be not accessible
+	lost     bool            // seen to be not accessible
+	last     workload.Report // set by the job alone until it has ended
 }
 
 // New returns a Set without any. Its jobs outlive ctx's cancellation.
@@ -249,7 +258,7 @@ func (l *Set) launch(s *Start, j *job) error {
 	l.event(s, j.vm.Name, "start", "")
 	l.jobs.Go(func() {
 		defer cancel()
-		outcome, err := runJob(ctx, j, workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: out.Sink})
+		outcome, err := runJob(ctx, j, workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: keeping(out.Sink, j)})
 		err = errors.Join(err, closing(out.Raw))
 		l.finish(s, j, out, outcome, ctx.Err() != nil, err)
 	})

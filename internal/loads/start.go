@@ -43,6 +43,9 @@ func Offsets(n int, stagger time.Duration) []time.Duration {
 // Options are the arguments of a start, in the run's time.
 type Options struct {
 	Prefill bool
+	Whole   bool          // of a prefill: all of every data disk, as a pass of a preconditioning
+	Block   int64         // of a prefill: bytes of a write; 0: as the engine has it
+	Rounds  bool          // a round of a preconditioning
 	Depth   int           // of a prefill: writes outstanding per section of the job file
 	Runtime time.Duration // 0: none
 	Stagger time.Duration // between the first start and the last
@@ -53,15 +56,20 @@ type Options struct {
 
 // Name is the name under which a start of a workload is recorded.
 func (o Options) Name(workload string) string {
-	if o.Prefill {
+	switch {
+	case o.Prefill && o.Whole:
+		return PassName(workload)
+	case o.Prefill:
 		return PrefillName(workload)
+	case o.Rounds:
+		return RoundsName(workload)
 	}
 	return workload
 }
 
 // Begin makes ready a start of a workload on machines of its group; nothing runs yet.
 func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM, o Options) (*Start, error) {
-	s := &Start{load: load, name: o.Name(load.Name), prefill: o.Prefill}
+	s := &Start{load: load, name: o.Name(load.Name), prefill: o.Prefill || o.Rounds}
 	engine, err := EngineFor(l.Cluster, l.Engines, load.Generator)
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: %w", s.name, err)
@@ -79,7 +87,7 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 	l.mu.Unlock()
 	common := workload.Spec{
 		Name: fileName(s.name, number), ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings,
-		Prefill: o.Prefill, Depth: o.Depth, Interval: load.ReportingInterval, Runtime: o.Runtime,
+		Prefill: o.Prefill, Whole: o.Whole, Block: o.Block, Depth: o.Depth, Interval: load.ReportingInterval, Runtime: o.Runtime,
 		SizeScale: l.SizeScale, TimeScale: l.TimeScale, Sections: mostSections / len(vms),
 	}
 	peers, err := l.findPeers(ctx, engine, common, hosts, o.Members)
@@ -97,7 +105,7 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 		}
 		s.jobs = append(s.jobs, &job{vm: vm, host: hosts[i], engine: engine, launch: Launch{
 			Workload: s.name, Engine: load.Generator, Tool: tool, Server: peers.server,
-			Describe: engine.Describe(), Group: load.Group, VM: vm.Name, Node: vm.Node, Prefill: o.Prefill,
+			Describe: engine.Describe(), Group: load.Group, VM: vm.Name, Node: vm.Node, Prefill: s.prefill, Rounds: o.Rounds,
 			Job: prepared,
 		}})
 	}

@@ -99,6 +99,7 @@ func deleteOurs(a scenario.Args) *action {
 				return nil
 			}
 			e.annotate(a.Bool("annotate"), "Deleting %s", unit.Plural(len(vms), "VM"))
+			e.Looked.forget(func(string, string) bool { return true }) // new ones may have the same names
 			maker, err := able[target.VMMaker](e, target.VMCreation)
 			if err != nil {
 				return err

@@ -23,6 +23,7 @@ type Env struct {
 	Clock   clock.Clock
 	Loads   *loads.Set
 	Power   *Power
+	Looked  *Looked
 	// Record enters an event into the journal; time, phase and step number are filled in when they are missing.
 	Record func(result.Event)
 	// Background runs f beside the steps that follow. It is cancelled and awaited at the end of the run phase; its

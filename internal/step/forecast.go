@@ -439,15 +439,21 @@ func (f *Forecast) start(load scenario.Workload, o loads.Options, limit time.Dur
 // prefill enters a prefill of so many members at a time, each within the limit, and returns how long its step lasts. A
 // width of 0 is a prefill of all members at once.
 func (f *Forecast) prefill(load scenario.Workload, width int, limit time.Duration, async bool) time.Duration {
-	members := f.group(load.Group).members
 	if _, decided := f.depths[load.Name]; !decided {
 		f.depths[load.Name] = prefillDepthOf(f.View, load, width)
 	}
+	use := JobUse{Workload: load.Name, Prefill: true, Depth: f.depths[load.Name]}
+	return f.prepare(loads.PrefillName(load.Name), load.Group, use, width, limit, async)
+}
+
+// prepare is prefill for a use of a workload that writes.
+func (f *Forecast) prepare(name, group string, use JobUse, width int, limit time.Duration, async bool) time.Duration {
+	members := f.group(group).members
 	if width <= 0 {
 		width = max(1, len(members))
 	}
-	job := f.job(JobUse{Workload: load.Name, Prefill: true, Depth: f.depths[load.Name]})
-	l := f.begin(loads.PrefillName(load.Name), load.Group, job, true, 0)
+	job := f.job(use)
+	l := f.begin(name, group, job, true, 0)
 	at := f.Now
 	for i, m := range members {
 		if i >= width && len(l.jobs) == i {

@@ -98,7 +98,7 @@ type Registry map[string]Builder
 func Builtin() Registry {
 	r := Registry{}
 	for _, namespace := range []Registry{
-		vmGroupSteps(), workloadSteps(), nodeSteps(), clusterSteps(), metaSteps(),
+		vmGroupSteps(), workloadSteps(), preconditionSteps(), nodeSteps(), clusterSteps(), metaSteps(),
 		playbookSteps(), testSteps(), checkSteps(), experimentalSteps(),
 	} {
 		for name, b := range namespace {

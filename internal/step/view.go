@@ -28,6 +28,8 @@ type View struct {
 type JobUse struct {
 	Workload string
 	Prefill  bool
+	Whole    bool          // of a prefill, as Block: see workload.Spec
+	Block    int64         // bytes
 	Depth    int           // of a prefill: see workload.Spec
 	Runtime  time.Duration // that the step gives it; 0: none
 }

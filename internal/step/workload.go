@@ -7,6 +7,7 @@ import (
 
 	"plimsoll/internal/loads"
 	"plimsoll/internal/target"
+	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -84,7 +85,10 @@ func prefillRun(a scenario.Args, v View) (*action, error) {
 			if err != nil {
 				return err
 			}
-			return e.Loads.Prefill(ctx, s, width, a.Seconds("timeout_secs"))
+			if err := e.Loads.Prefill(ctx, s, width, a.Seconds("timeout_secs")); err != nil {
+				return err
+			}
+			return lookAt(ctx, e, load, s, result.WrittenByPrefill)
 		},
 	}, nil
 }
@@ -121,7 +125,10 @@ func prefillStart(a scenario.Args, v View) (*action, error) {
 			if err := e.Loads.StartAll(ctx, s, 0); err != nil || async {
 				return err
 			}
-			return e.Loads.Wait(ctx, s, PrefillLimit)
+			if err := e.Loads.Wait(ctx, s, PrefillLimit); err != nil {
+				return err
+			}
+			return lookAt(ctx, e, load, s, result.WrittenByPrefill)
 		},
 	}, nil
 }
@@ -137,7 +144,19 @@ func prefillWait(a scenario.Args, v View) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	return waitFor(loads.PrefillName(load.Name), a.Seconds("timeout_secs"), a.Bool("annotate")), nil
+	wait := waitFor(loads.PrefillName(load.Name), a.Seconds("timeout_secs"), a.Bool("annotate"))
+	waited := wait.do
+	wait.do = func(ctx context.Context, e *Env) error {
+		if err := waited(ctx, e); err != nil {
+			return err
+		}
+		s, err := e.Loads.Last(loads.PrefillName(load.Name))
+		if err != nil {
+			return err
+		}
+		return lookAt(ctx, e, load, s, result.WrittenByPrefill)
+	}
+	return wait, nil
 }
 
 func unwaited(async bool) string {
@@ -174,6 +193,9 @@ func startWorkload(a scenario.Args, v View) (*action, error) {
 		do: func(ctx context.Context, e *Env) error {
 			s, err := begin(ctx, e, load, o)
 			if err != nil {
+				return err
+			}
+			if err := lookBeforeReads(ctx, e, load, s); err != nil {
 				return err
 			}
 			e.annotate(a.Bool("annotate"), "Started workload %s", load.Name)

@@ -124,6 +124,8 @@ var (
 	_ ServiceKeeper   = (*decoratedHost)(nil)
 	_ Networked       = (*decoratedHost)(nil)
 	_ Discarder       = (*decoratedHost)(nil)
+	_ DiskReader      = (*decoratedHost)(nil)
+	_ DiskPurger      = (*decoratedHost)(nil)
 )
 
 // use does a call of an optional interface, which As has found before.
@@ -345,6 +347,20 @@ func (d *decoratedHost) Address(ctx context.Context) (address string, err error)
 func (d *decoratedHost) Discard(ctx context.Context, name string, upto int64) error {
 	inner, _ := HostAs[Discarder](d.Host)
 	return d.call(ctx, "Discard", func(ctx context.Context) error { return inner.Discard(ctx, name, upto) })
+}
+
+func (d *decoratedHost) OpenDisk(ctx context.Context, device string) (f DiskFile, err error) {
+	inner, _ := HostAs[DiskReader](d.Host)
+	err = d.call(ctx, "OpenDisk",
+		func(ctx context.Context) (err error) { f, err = inner.OpenDisk(ctx, device); return err })
+	return f, err
+}
+
+func (d *decoratedHost) PurgeDisk(ctx context.Context, device string) (how string, err error) {
+	inner, _ := HostAs[DiskPurger](d.Host)
+	err = d.call(ctx, "PurgeDisk",
+		func(ctx context.Context) (err error) { how, err = inner.PurgeDisk(ctx, device); return err })
+	return how, err
 }
 
 // decoratedController is the power controller of a node.

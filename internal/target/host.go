@@ -13,7 +13,7 @@ import (
 // may be called from several goroutines. An error wraps ErrNotAccessible when the machine does not answer.
 //
 // What not every place can do is a small interface found with HostAs: Follower (of its processes), ServiceKeeper,
-// Networked, Discarder.
+// Networked, Discarder, DiskReader, DiskPurger.
 type Host interface {
 	Name() string
 	Node() int
@@ -82,6 +82,9 @@ type Command struct {
 	// Listens and Dials are the TCP ports that it opens to machines of the cluster, and those that it connects to
 	// there. A place that keeps commands from the network lets them have these; elsewhere they mean nothing.
 	Listens, Dials []int
+	// ReadOnly says that it writes none of the machine's data disks: a place that can gives them to it for reading only,
+	// so that a mistake in what it was told cannot write.
+	ReadOnly bool
 }
 
 // Process is a started command.
@@ -129,4 +132,30 @@ type Networked interface {
 type Discarder interface {
 	// Discard gives back the bytes before upto. Where the file system cannot, it does nothing and returns nil.
 	Discard(ctx context.Context, name string, upto int64) error
+}
+
+// DiskReader is implemented by hosts whose data disks can be read without a command on the machine, to see what they
+// hold.
+type DiskReader interface {
+	// OpenDisk opens a data disk, given by its Device, for reading only. What is read of it is what the disk holds when
+	// no command writes to it, and does not stay in a cache for those that come.
+	OpenDisk(ctx context.Context, device string) (DiskFile, error)
+}
+
+// DiskFile is a data disk open for reading. It is closed by who opened it.
+type DiskFile interface {
+	io.ReaderAt
+	io.Closer
+	// Size is in bytes.
+	Size() int64
+	// Written is how many bytes from one offset to another hold what was written once: neither holes nor space that is
+	// only reserved. It is false where the place does not know.
+	Written(from, to int64) (bytes int64, known bool, err error)
+}
+
+// DiskPurger is implemented by hosts that can empty data disks, claimed as DiskPurge.
+type DiskPurger interface {
+	// PurgeDisk gives back everything that a data disk, given by its Device, holds, and says how. It reads as zeros
+	// then. Where the place cannot that is an error, and the disk is as it was.
+	PurgeDisk(ctx context.Context, device string) (how string, err error)
 }

@@ -55,6 +55,7 @@ const (
 	PlatformChecks     Capability = "vCenter or Prism checks" // PlatformChecker
 	FolderImport       Capability = "import of OVF folders"   // Template.Folder
 	DiskTrim           Capability = "trim of data disks"      // load generators that discard blocks
+	DiskPurge          Capability = "purge of data disks"     // DiskPurger
 	VMExporters        Capability = "scraping of VMs' ports"  // VMAddressed
 )
 
@@ -62,7 +63,7 @@ const (
 func Capabilities() []Capability {
 	return []Capability{VMCreation, VMPowerControl, VMMoves, NodePowerControl, NodeShutdown, Snapshots, LiveMigration,
 		AvailabilityRules, NodeFailover, StorageMigration, GuestCommands, Services, PeerNetwork, PlaybookHosts,
-		ControllerCommands, WriteLogDrain, ClusterMetrics, PlatformChecks, FolderImport, DiskTrim, VMExporters}
+		ControllerCommands, WriteLogDrain, ClusterMetrics, PlatformChecks, FolderImport, DiskTrim, DiskPurge, VMExporters}
 }
 
 // Errors that callers tell apart with errors.Is.

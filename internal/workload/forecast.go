@@ -25,6 +25,8 @@ type Rehearsal interface {
 	LosePower(nodes []int) bool
 	// Forget drops a VM that is deleted, and its data.
 	Forget(at time.Duration, vm string)
+	// Purge empties a disk of a VM.
+	Purge(at time.Duration, vm, device string)
 	// Advance goes on to the next end of a job, at most to until, and returns the time that it has come to.
 	Advance(until time.Duration) time.Duration
 	// Ended reports whether a job has ended by that time.

@@ -63,6 +63,8 @@ type Spec struct {
 	Peers     []Peer
 	Peer      int
 	Prefill   bool          // run the derived prefill job instead of the author's
+	Whole     bool          // prefill only: every data disk from its beginning to its end, whatever the sections say
+	Block     int64         // prefill only: bytes of a write; 0: 1 MiB
 	Depth     int           // prefill only: outstanding writes per section
 	Interval  time.Duration // between reports, as the author asked; live views may use a shorter one
 	Runtime   time.Duration // 0: the author gave none
@@ -98,6 +100,7 @@ type Lane struct {
 	Reads     bool
 	Writes    bool
 	Bytes     int64 // extent touched, after scaling; 0 unknown
+	Offset    int64 // where the extent begins on each of its disks, after scaling
 	OpenLoop  bool
 	Direct    bool    // bypasses the page cache
 	ZeroData  bool    // writes zeros or otherwise trivially compressible content

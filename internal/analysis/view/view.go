@@ -105,7 +105,7 @@ func New(m result.Manifest, d *result.Data) *Run {
 		}
 		for i := range d.Workloads {
 			if w := &d.Workloads[i]; w.Group == l.Group &&
-				(w.Prefill || w.Name != l.Name && w.VM != "" && WroteAll(w)) {
+				(w.Prefill && !w.Rounds || !w.Prefill && w.Name != l.Name && w.VM != "" && WroteAll(w)) {
 				l.Prefills = append(l.Prefills, w)
 			}
 		}

@@ -92,6 +92,38 @@ var language = []subtest{
 		b.do("workload.PrefillWait", args{"workload_name": "W", "timeout_secs": 600.0})
 		b.do("workload.PrefillStart", args{"workload_name": "W"})
 	}},
+	{name: "preconditioning writes every disk, then does rounds", run: func(b *bench) {
+		b.machines()
+		b.do("workload.Precondition", args{"workload_name": "W", "passes": int64(2), "round_secs": 2.0,
+			"max_rounds": int64(6), "purge": b.env.Facts.Can(target.DiskPurge)})
+		pre, _ := result.Prepared(b.events, true)
+		if len(pre) != 1 {
+			b.t.Fatalf("%d preconditionings in the journal", len(pre))
+		}
+		p := pre[0]
+		n := len(b.members("A"))
+		b.expect("VMs", p.VMs, n)
+		b.expect("passes", len(p.Passes), 2)
+		for _, pass := range p.Passes {
+			b.expect("bytes of a pass", pass.Bytes, p.DiskBytes)
+		}
+		b.expect("bytes of the disks", p.DiskBytes, int64(n)<<22)
+		if p.State != result.Preconditioned && p.State != result.PreconditionNotReached {
+			b.t.Errorf("it is %q: %s", p.State, p.Reason)
+		}
+		if len(p.Rounds) < result.SteadyWindow || len(p.Rounds) > 6 || p.Spread == nil || p.Slope == nil {
+			b.t.Errorf("%d rounds, spread %v, slope %v", len(p.Rounds), p.Spread, p.Slope)
+		}
+		for _, r := range p.Rounds {
+			if !(r.OpsPerSecond > 0) || !(r.Seconds > 0) {
+				b.t.Errorf("a round without figures: %+v", r)
+			}
+		}
+		b.do("workload.Precondition", args{"workload_name": "X", "passes": int64(1), "max_rounds": int64(0)})
+		if pre, _ := result.Prepared(b.events, true); len(pre) != 2 || pre[1].State != result.PreconditionWritten {
+			b.t.Errorf("writing alone: %+v", pre)
+		}
+	}},
 	{name: "commands that fail", needs: []target.Capability{target.GuestCommands}, run: func(b *bench) {
 		b.machines()
 		b.refuse("vm_group.RunCommand", args{"vm_group_name": "B", "command": "exit 3"}, "3")

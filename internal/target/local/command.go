@@ -99,7 +99,7 @@ func (h *host) start(ctx context.Context, r target.Command, service bool) (*comm
 	}
 	defer open.Close()
 	u.cmd.ExtraFiles = []*os.File{closed}
-	err = c.wall.start(u.cmd, h.grants(argv0), ports)
+	err = c.wall.start(u.cmd, h.grants(argv0, !r.ReadOnly), ports)
 	closed.Close()
 	if err != nil {
 		return nil, h.fail("", 0, err)
@@ -115,12 +115,13 @@ func (h *host) start(ctx context.Context, r target.Command, service bool) (*comm
 	return u, nil
 }
 
-// grants is what a command of the sandbox may use: its program, its working folder and its disks.
-func (h *host) grants(program string) []grant {
+// grants is what a command of the sandbox may use: its program, its working folder and its disks, to write or only to
+// read.
+func (h *host) grants(program string, writes bool) []grant {
 	list := allow(slices.Clip(h.c.wall.system), program, false)
 	list = allow(list, h.dir(), true)
 	for _, d := range h.b.disks {
-		list = allow(list, d.Path, true)
+		list = allow(list, d.Path, writes)
 	}
 	return list
 }

@@ -141,6 +141,7 @@ func (p *place) capabilities(groups controlGroups, st storage, around wall) (
 		target.LiveMigration:     "simulated: processes go on and count for the other node",
 		target.AvailabilityRules: "recorded: nothing here restarts or moves VMs on its own",
 		target.Services:          "processes of the sandbox, which end with it",
+		target.DiskPurge:         "the blocks of the disk's file are given back to the file system and reserved anew",
 		target.ClusterMetrics:    "CPU time and resident memory of the sandboxes' processes; no network counters, for the nodes share the host's network",
 	}
 	cannot = map[target.Capability]string{

@@ -21,6 +21,8 @@ var (
 	_ target.ServiceKeeper = (*host)(nil)
 	_ target.Networked     = (*host)(nil)
 	_ target.Discarder     = (*host)(nil)
+	_ target.DiskReader    = (*host)(nil)
+	_ target.DiskPurger    = (*host)(nil)
 )
 
 // Name implements target.Host.

@@ -93,6 +93,18 @@ var ownDeeds = map[string]func(string) error{
 		_, err = unix.Pwrite(fd, page, 0)
 		return err
 	},
+	"read direct": func(disk string) error {
+		fd, err := unix.Open(disk, unix.O_RDONLY|unix.O_DIRECT, 0)
+		if err != nil {
+			return err
+		}
+		page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		if err != nil {
+			return err
+		}
+		_, err = unix.Pread(fd, page, 0)
+		return err
+	},
 	"fallocate": func(string) error {
 		f, err := os.Create("allocated")
 		if err != nil {
@@ -428,6 +440,35 @@ func TestInsideTheWall(t *testing.T) {
 				for _, left := range []string{"c", "a", "allocated", "given"} {
 					if err := h.Remove(t.Context(), left); err != nil {
 						t.Fatal(err)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestDisksForReading: a command that says that it only reads can do that, with direct I/O too, and cannot write.
+func TestDisksForReading(t *testing.T) {
+	eachUser(t, func(t *testing.T) {
+		c, _ := sandboxes(t, target.Options{}, 1<<20)
+		walled := c.wall.landlock.Handled_access_fs != 0 || c.wall.namespaces
+		needs.That(t, walled, "landlock or root", "a kernel of 5.13 or later with it")
+		enterable(t, c)
+		for name, w := range walls(c.wall) {
+			h := behind(t, c, name, w)
+			disk := h.Disks()[0].Path
+			for deed, want := range map[string]int{"read the disk": 0, "read direct": 0, "write the disk": 7,
+				"direct I/O": 7} {
+				for readOnly, want := range map[bool]int{true: want, false: 0} {
+					p, err := h.Start(t.Context(), target.Command{Argv: []string{program(c), disk}, ReadOnly: readOnly,
+						Env: []string{deedVariable + "=" + deed}, Stdout: "o", Stderr: "o"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					exit, err := p.Wait(t.Context())
+					if err != nil || exit.Code != want {
+						out, _ := target.ReadFile(t.Context(), h, "o", 0, 1000)
+						t.Errorf("%s: %s, read-only %t: %+v, %v: %s", name, deed, readOnly, exit, err, out)
 					}
 				}
 			}

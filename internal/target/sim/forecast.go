@@ -55,6 +55,11 @@ func (r *rehearsal) LosePower([]int) bool { return !r.rebuild }
 // Forget implements workload.Rehearsal.
 func (r *rehearsal) Forget(at time.Duration, vm string) { r.storage.Forget(r.began.Add(at), vm) }
 
+// Purge implements workload.Rehearsal.
+func (r *rehearsal) Purge(at time.Duration, vm, device string) {
+	r.storage.Purge(r.began.Add(at), vm, device)
+}
+
 // Advance implements workload.Rehearsal.
 func (r *rehearsal) Advance(until time.Duration) time.Duration {
 	r.now = r.storage.AdvanceToEnd(r.began.Add(until))

@@ -27,6 +27,7 @@ var (
 	_ target.ServiceKeeper = (*host)(nil)
 	_ target.Networked     = (*host)(nil)
 	_ target.Discarder     = (*host)(nil)
+	_ target.DiskPurger    = (*host)(nil)
 	_ target.Follower      = (*process)(nil)
 )
 
@@ -185,6 +186,21 @@ func (h *host) Discard(ctx context.Context, name string, upto int64) error {
 		clear(data[:min(max(upto, 0), int64(len(data)))])
 		return nil
 	})
+}
+
+// PurgeDisk implements target.DiskPurger.
+func (h *host) PurgeDisk(ctx context.Context, device string) (how string, err error) {
+	err = h.do(ctx, "PurgeDisk", func() error {
+		if err := h.c.need(target.DiskPurge); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(h.m.disks, func(d target.Disk) bool { return d.Device == device }) {
+			return fmt.Errorf("it has no data disk %q", device)
+		}
+		h.c.w.storage.Purge(h.c.w.clock.Now(), h.m.Name, device)
+		return nil
+	})
+	return "every block discarded, simulated", err
 }
 
 // Start implements target.Host.

@@ -32,6 +32,7 @@ var capabilities = map[target.Capability]string{
 	target.ClusterMetrics:     "from the performance model",
 	target.PlatformChecks:     "simulated: good for every node that is on",
 	target.DiskTrim:           "simulated",
+	target.DiskPurge:          "simulated, in no time",
 	target.FolderImport:       "a folder is an image without data disks",
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plimsoll/internal/target"
 )
 
@@ -31,6 +33,7 @@ var machineTests = []subtest{
 	{name: "output is followed as a stream", run: follow},
 	{name: "a stream that is followed ends when told", run: followEnds},
 	{name: "disks have identities", run: diskIdentities},
+	{name: "disks are purged", needs: []target.Capability{target.DiskPurge}, run: disksArePurged},
 	{name: "machines have addresses", needs: network, run: machineAddresses},
 	{name: "a service runs beside commands", needs: services, run: serviceRuns},
 	{name: "a service is stopped with its children", needs: services, run: serviceStops},
@@ -418,4 +421,48 @@ func destroyEndsServices(_ *testing.T, b *bench) {
 	b.destroy() // without Close, as after a crash
 	b.dead(first)
 	b.dead(second)
+}
+
+// disksArePurged: a purged disk keeps its size, and where its content can be read that is zeros which nobody wrote. What
+// other machines have stays.
+func disksArePurged(t *testing.T, b *bench) {
+	b.running(2)
+	h := b.host(b.name(0))
+	purger, ok := target.HostAs[target.DiskPurger](h)
+	if !ok {
+		t.Fatalf("%q is claimed, but hosts do not implement target.DiskPurger", target.DiskPurge)
+	}
+	before := h.Disks()
+	b.writeDisk(b.name(0), 0, "what was there before")
+	for range 2 { // again is fine
+		how, err := purger.PurgeDisk(b.ctx, before[0].Device)
+		b.must(err)
+		if how == "" {
+			t.Error("it does not say how")
+		}
+	}
+	if diff := cmp.Diff(before, h.Disks()); diff != "" {
+		t.Errorf("the disks are others: %s", diff)
+	}
+	_, err := purger.PurgeDisk(b.ctx, "/dev/none")
+	b.fails(err, b.name(0), "/dev/none")
+	if reader, ok := target.HostAs[target.DiskReader](h); ok {
+		disk, err := reader.OpenDisk(b.ctx, before[0].Device)
+		b.must(err)
+		got := bytes.Repeat([]byte{1}, 1<<16)
+		_, err = disk.ReadAt(got, 0)
+		b.must(err)
+		if !bytes.Equal(got, make([]byte, len(got))) {
+			t.Error("it does not read as zeros")
+		}
+		if written, known, err := disk.Written(0, disk.Size()); err != nil || known && written != 0 {
+			t.Errorf("%d bytes of it are said to be written, %v", written, err)
+		}
+		b.must(disk.Close())
+	}
+	b.must(b.cluster.PowerOff(b.ctx, []string{b.name(1)}))
+	off, _ := target.HostAs[target.DiskPurger](b.host(b.name(1)))
+	if _, err := off.PurgeDisk(b.ctx, before[0].Device); !errors.Is(err, target.ErrNotAccessible) {
+		t.Errorf("of a machine that is off: %v", err)
+	}
 }

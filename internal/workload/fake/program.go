@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -99,7 +100,7 @@ func (r *reader) stream() (stream, workload.Lane) {
 	size := r.size()
 	s.Runtime = r.runtime()
 	if r.spec.Prefill {
-		s = stream{Name: s.Name, Depth: max(1, r.spec.Depth), Block: 1 << 20}
+		s = stream{Name: s.Name, Depth: max(1, r.spec.Depth), Block: cmp.Or(r.spec.Block, 1<<20)}
 		reads, writes = false, true
 	}
 	timed := r.job.Enabled("time_based") && s.Runtime > 0
@@ -181,7 +182,7 @@ func (r *reader) size() int64 {
 			disk += d.Bytes
 		}
 	}
-	if text == "" {
+	if text == "" || r.spec.Prefill && r.spec.Whole {
 		return disk
 	}
 	size, err := fiofile.ParseSize(text)

@@ -81,7 +81,7 @@ func (a *adaptation) adapt(source *fiofile.File) error {
 	a.fit()
 	a.describe()
 	if spec.Prefill {
-		shrinkPrefillBlocks(a.out, a.lanes)
+		shrinkPrefillBlocks(a.out, a.lanes, a.prefillBlock())
 	}
 	a.write()
 	return errors.Join(a.objections...)

@@ -3,6 +3,7 @@ package fio
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
+	"plimsoll/scenario"
 )
 
 var disks = []target.Disk{
@@ -596,8 +598,9 @@ func TestCommandLine(t *testing.T) {
 		Argv: []string{"fio", "--output-format=json+", "--status-interval=1", "--output=OLTP_1-3be5e5f5/fio.out",
 			"--eta=never",
 			"--lat_percentiles=1", "--clat_percentiles=0", "--thread", "--runtime=2", "--randrepeat=0", "--randseed=99",
+			"--readonly",
 			"OLTP_1-3be5e5f5/job.fio"},
-		Stderr: "OLTP_1-3be5e5f5/fio.err", Label: "OLTP 1",
+		Stderr: "OLTP_1-3be5e5f5/fio.err", Label: "OLTP 1", ReadOnly: true,
 	}
 	if diff := cmp.Diff(want, job.Command); diff != "" {
 		t.Error(diff)
@@ -610,6 +613,38 @@ func TestCommandLine(t *testing.T) {
 	}
 	if job.Output != "OLTP_1-3be5e5f5/fio.out" {
 		t.Errorf("output %q", job.Output)
+	}
+}
+
+// What fio is given for reading only: jobs none of which can write or trim, whatever options say it.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"[a]\nfilename=/dev/sdb\n": true,
+		"[global]\nrw=randread\n[a]\nfilename=/dev/sdb\n[b]\nfilename=/dev/sdb\nrw=read:8\n":      true,
+		"[a]\nfilename=/dev/sdb\nrw=randread\nverify=crc32c\nrwmixwrite=50\n":                     true,
+		"[a]\nfilename=/dev/sdb\nrw=randread\ntrim_percentage=10\n":                               false,
+		"[a]\nfilename=/dev/sdb\nrw=randread\n[b]\nfilename=/dev/sdb\nrw=randrw\nrwmixread=100\n": false,
+		"[global]\nrw=randwrite\n[a]\nfilename=/dev/sdb\nrw=read\n[b]\nfilename=/dev/sdb\n":       false,
+		"[a]\nfilename=/dev/sdb\nrw=trim\n":                                                       false,
+		"[a]\nfilename=/dev/sdb\nrw=randtrimwrite\n":                                              false,
+		"[a]\nfilename=/dev/sdb\nrw=write\nverify=crc32c\nverify_only\n":                          false,
+		"[a]\nfilename=/dev/sdb\nrw=randread\n[b]\nfilename=/dev/sdb\nreadwrite=readwrite:16\n":   false,
+	} {
+		_, job := adapted(t, spec(text))
+		if got := slices.Contains(job.Command.Argv, "--readonly"); got != want || job.Command.ReadOnly != want {
+			t.Errorf("%q: --readonly %t, ReadOnly %t, want %t", text, got, job.Command.ReadOnly, want)
+		}
+	}
+	s := spec("[a]\nfilename=/dev/sdb\nsize=1m\nrw=randread\n")
+	s.Prefill = true
+	if _, job := adapted(t, s); job.Command.ReadOnly || slices.Contains(job.Command.Argv, "--readonly") {
+		t.Errorf("a prefill of a job that reads cannot write: %q", job.Command.Argv)
+	}
+	s = spec("[a]\nfilename=/dev/sdb\nrw=randread\n")
+	s.Settings = []scenario.Setting{{Key: "rw", Value: "randrw"}}
+	if _, job := adapted(t, s); job.Command.ReadOnly {
+		t.Error("a setting of the workload that writes was not seen")
 	}
 }
 

@@ -141,6 +141,10 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if spec.Seed != 0 {
 		argv = append(argv, "--randseed="+strconv.FormatUint(spec.Seed&math.MaxInt64, 10))
 	}
+	readOnly := !spec.Prefill && a.readsOnly()
+	if readOnly {
+		argv = append(argv, "--readonly")
+	}
 	sections, err := json.Marshal(laneNames(a.lanes))
 	if err != nil {
 		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM,
@@ -149,9 +153,10 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	return workload.Job{
 		Declared: workload.Declared{Operations: result.BlockOperations(), Format: sections},
 		Command: target.Command{
-			Argv:   append(argv, folder+"/job.fio"),
-			Stderr: folder + "/fio.err",
-			Label:  name,
+			Argv:     append(argv, folder+"/job.fio"),
+			Stderr:   folder + "/fio.err",
+			Label:    name,
+			ReadOnly: readOnly,
 		},
 		Files:  map[string][]byte{folder + "/job.fio": a.text},
 		Config: folder + "/job.fio",

@@ -87,6 +87,7 @@ func (a *adaptation) lane(job fiofile.Job) workload.Lane {
 	}
 	l.Device = strings.Join(names, ":")
 	l.Bytes = a.extent(job, space)
+	l.Offset = a.offset(job)
 	return l
 }
 
@@ -106,6 +107,15 @@ func (a *adaptation) extent(job fiofile.Job, space int64) int64 {
 	return 0
 }
 
+// offset is where the extent begins on each disk, in bytes.
+func (a *adaptation) offset(job fiofile.Job) int64 {
+	offset, err := a.parseSize(job.Section, job.Value("offset"))
+	if err == nil && offset.Percent > 0 {
+		return int64(float64(smallestDisk(a.disksOf(job)).Bytes) * offset.Percent / 100)
+	}
+	return offset.Bytes
+}
+
 func directions(rw string) (reads, writes, trims bool) {
 	rw, _, _ = strings.Cut(orDefault(rw, "read"), ":")
 	switch rw {
@@ -113,6 +123,18 @@ func directions(rw string) (reads, writes, trims bool) {
 		return true, true, false
 	}
 	return strings.HasSuffix(rw, "read"), strings.HasSuffix(rw, "write"), strings.Contains(rw, "trim")
+}
+
+// readsOnly reports whether no job of the file can write or trim: fio then has to refuse whatever would. With
+// verify_only fio takes a job for one that writes, though it reads.
+func (a *adaptation) readsOnly() bool {
+	for _, job := range a.out.Jobs() {
+		_, writes, trims := directions(job.Value("rw"))
+		if writes || trims || number(job, "trim_percentage", 0) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // rate is the load one process of a job offers, in operations per second; 0 is unlimited. One direction without a limit

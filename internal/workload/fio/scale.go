@@ -16,7 +16,7 @@ const sizeUnit = 1 << 20
 
 // scaleSizes multiplies every amount of data by the size scale.
 func (a *adaptation) scaleSizes() {
-	if a.spec.SizeScale == 1 {
+	if a.spec.SizeScale == 1 || a.spec.Prefill && a.spec.Whole { // disks are as large as they are
 		return
 	}
 	blocks := make(map[string]int64)      // by section name; "" holds the largest of all, for [global]

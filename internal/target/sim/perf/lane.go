@@ -123,6 +123,9 @@ func (l *lane) serve(t Truth, n *node, extents, slow float64) {
 	if t.SequentialToSlow {
 		medium = t.Slow
 	}
+	l.parts[dirTrim] = Mix{Law: t.Law, Parts: []Part{{1, t.Fast.WriteSeconds * slow}}}
+	fresh, _ := t.Fresh.share(l.volume.written)
+	slow *= fresh
 	logged := t.Fast.seconds(t.Fast.WriteSeconds, b, 1) * slow
 	if n.full {
 		// With every server busy with such writes the node does what the log can drain.
@@ -130,7 +133,6 @@ func (l *lane) serve(t Truth, n *node, extents, slow float64) {
 	}
 	straight := medium.seconds(medium.WriteSeconds, b, 0) * slow
 	l.parts[dirWrite] = Mix{Law: t.Law, Parts: parts(Part{random, logged}, Part{1 - random, straight})}
-	l.parts[dirTrim] = Mix{Law: t.Law, Parts: []Part{{1, t.Fast.WriteSeconds * slow}}}
 	l.service = 0
 	for d, s := range l.share {
 		l.service += s * l.parts[d].Mean()

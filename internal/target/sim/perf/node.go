@@ -99,8 +99,24 @@ func (w *World) plan(n *node) {
 	for _, f := range n.faults {
 		n.next = min(n.next, f.until)
 	}
+	w.planWear(n, in)
 	w.planLog(n, in)
 	w.planMoves(n, in)
+}
+
+// planWear finds when the next disk is a step further from fresh.
+func (w *World) planWear(n *node, in func(seconds float64)) {
+	rates := map[*volume]float64{} // sizes a second
+	for _, l := range n.lanes {
+		if _, changes := w.truth.Fresh.share(l.volume.written); changes > 0 && l.state == running {
+			rates[l.volume] += l.rate * l.share[dirWrite] * l.bytes[dirWrite] / l.volume.bytes
+		}
+	}
+	for v, rate := range rates {
+		if _, changes := w.truth.Fresh.share(v.written); rate > 0 {
+			in((changes - v.written) / rate)
+		}
+	}
 }
 
 // planLog follows the write log until it is full, or has drained enough.

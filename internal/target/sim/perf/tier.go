@@ -38,6 +38,8 @@ type volume struct {
 	filled float64        // share that holds data; writing zeros frees it
 	fast   [bands]float64 // share of each band's data that is on the fast tier
 	moving bool
+	// written is how many times its size was written since it was new or purged, in all.
+	written float64
 }
 
 // onFast is the share of the volume's data on the fast tier.
@@ -87,7 +89,10 @@ func (w *World) volume(vm string, n *node, spec workload.Lane) *volume {
 			v.fill(max(0, min(1, w.room(n)/size)))
 		}
 	}
-	v.bytes = max(v.bytes, float64(spec.Bytes))
+	if grown := float64(spec.Bytes); grown > v.bytes {
+		v.written *= v.bytes / grown
+		v.bytes = grown
+	}
 	if v.bytes == 0 {
 		v.bytes = unknownExtent
 	}
@@ -107,6 +112,23 @@ func (w *World) room(n *node) float64 {
 		room -= v.bytes * v.filled * v.onFast()
 	}
 	return room
+}
+
+// Purge empties the disk of a VM, as a trim of all its blocks does: nothing is there to be read, and writes are those of
+// a fresh disk. One that no load was on yet is as it was.
+func (w *World) Purge(now time.Time, vm, device string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.advance(now.UnixNano())
+	for i := range w.nodes {
+		if n := &w.nodes[i]; slices.ContainsFunc(n.volumes, func(v *volume) bool { return v.vm == vm }) {
+			w.settle(n) // what was written until now was before
+			w.touch(i)
+		}
+	}
+	if v := w.volumes[volumeKey{vm, device}]; v != nil {
+		v.filled, v.written = 0, 0
+	}
 }
 
 // settle brings tiers and log of a node from when it was last solved up to now.
@@ -210,6 +232,7 @@ func (l *lane) write(dt, target float64) {
 	if wrote <= 0 {
 		return
 	}
+	v.written += wrote
 	fill := 1.0
 	if l.spec.ZeroData {
 		fill = 0

@@ -291,3 +291,38 @@ func TestNodeMetrics(t *testing.T) {
 	}
 	near(t, "received of what was sent", received, sent, 1e-3)
 }
+
+// TestFreshDisk: with one write outstanding, to write x sizes of a disk of V bytes takes V/b·s·(F·x + (1-F)·x²/(2U))
+// until U sizes are written, V/b·s for each after that; and as long again after a purge.
+func TestFreshDisk(t *testing.T) {
+	truth := plain()
+	truth.Fresh = perf.Fresh{Factor: 0.25, Until: 2}
+	w := perf.New(truth, 1)
+	const size, block = 8 << 30, 1 << 20
+	lane := fill(size, false)
+	lane.Depth = 1
+	service := truth.Fast.WriteSeconds*truth.Fast.Sequential + block/truth.Fast.BytesPerSecond
+	pass := func(from, to float64) float64 {
+		f, u := truth.Fresh.Factor, truth.Fresh.Until
+		upTo := func(x float64) float64 { return f*min(x, u) + (1-f)*min(x, u)*min(x, u)/(2*u) + max(0, x-u) }
+		return size / block * service * (upTo(to) - upTo(from))
+	}
+	at := start
+	for round, from := range []float64{0, 1, 2, 3, 0, 1} { // purged before the fifth
+		if round == 4 {
+			w.Purge(at, "vm", "/dev/sdb")
+		}
+		_, end := ended(t, w, w.Start(at, "vm", 0, []workload.Lane{lane}, perf.JobOptions{Name: fmt.Sprint(round)}))
+		want := pass(from, from+1)
+		near(t, fmt.Sprintf("pass %d", round+1), end.Sub(at).Seconds(), want, 0.005*want)
+		at = end
+	}
+	w.Purge(at, "vm", "/dev/none") // of a disk that no load was on: nothing
+	for _, bad := range []perf.Fresh{{Factor: 1.5, Until: 2}, {Factor: 0.5}, {Until: 2}, {Factor: math.NaN(), Until: 1},
+		{Factor: 0.5, Until: math.Inf(1)}} {
+		truth.Fresh = bad
+		if truth.Check() == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+}

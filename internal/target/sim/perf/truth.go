@@ -34,6 +34,8 @@ type Truth struct {
 	PageSeconds    float64 `yaml:"page_seconds"`
 	// WriteLog takes random writes at the speed of the fast medium until it is full.
 	WriteLog WriteLog `yaml:"write_log"`
+	// Fresh is how disks write that are as they left the factory, or were purged.
+	Fresh Fresh `yaml:"fresh"`
 
 	// Contention and Crosstalk are the Universal Scalability Law's alpha and beta over the operations outstanding in
 	// the cluster.
@@ -75,6 +77,30 @@ type Promotion struct {
 type WriteLog struct {
 	Bytes          int64   `yaml:"bytes"` // 0: there is none to fill
 	BytesPerSecond float64 `yaml:"bytes_per_second"`
+}
+
+// Fresh is flash with erased blocks in store: a write takes the share Factor of its time at first, and all of it when
+// Until times the size of the disk has been written. In between the share grows evenly with what was written.
+type Fresh struct {
+	Factor float64 `yaml:"factor"` // 0, as 1: a disk writes alike all its life
+	Until  float64 `yaml:"until"`  // sizes of the disk
+}
+
+// freshSteps is in how many steps a disk goes from fresh to worn in.
+const freshSteps = 64
+
+// share is the share of its time that a write takes on a disk of which so many sizes were written, and after how many
+// that changes; 0 when it will not.
+func (f Fresh) share(written float64) (share, changes float64) {
+	if f.Factor == 0 || written >= f.Until {
+		return 1, 0
+	}
+	const rounding = 1e-6
+	step := math.Floor(written/f.Until*freshSteps + rounding)
+	if step >= freshSteps {
+		return 1, 0
+	}
+	return f.Factor + (1-f.Factor)*(step+0.5)/freshSteps, (step + 1) / freshSteps * f.Until
 }
 
 // Checkpoint is a load that comes back: from every whole multiple of Every since 1970 on, for Lasts, it takes the share
@@ -168,6 +194,10 @@ func (t Truth) Check() error {
 	}
 	if t.WriteLog.Bytes > 0 {
 		atLeast("write_log.bytes_per_second", t.WriteLog.BytesPerSecond, 1)
+	}
+	if f := t.Fresh; f != (Fresh{}) && !(f.Factor > 0 && f.Factor <= 1 && f.Until > 0 && f.Until <= 100) {
+		bad("fresh: factor %v must be above 0 and at most 1, until %v sizes of a disk above 0 and at most 100", f.Factor,
+			f.Until)
 	}
 	share("host.idle_share", t.Host.IdleShare)
 	share("noise_cv", t.NoiseCV)
