@@ -133,7 +133,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 
 // fullPackages are budgets of their own.
 var fullPackages = map[string]int{
-	"internal/cli": 45, // one file per command, and there are as many as there are commands
+	"internal/cli": 65, // one file per command, and there are as many as there are commands
 	"scenario":     30, // the language is one thing: its sections share one decoder
 }
 
