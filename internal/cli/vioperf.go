@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,6 +119,7 @@ func (f vioperfFlags) into(o *vioperf.Options) error {
 func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
 	ctx, stop := a.interruptible()
 	defer stop()
+	signal.Ignore(syscall.SIGXFSZ) // the write that a limit refuses says it, too
 	a.noteLeft(o.Dir)
 	var res *vioperf.Result
 	var c *vioperf.Comparison
@@ -147,16 +150,20 @@ func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
 		return err
 	}
 	if a.json {
-		return errors.Join(a.printJSON(struct {
-			*vioperf.Result
-			Comparison *vioperf.Comparison `json:"beside_fio,omitempty"`
-		}{res, c}), err)
+		return errors.Join(a.printVioperfJSON(res, c), err)
 	}
 	said := printVioperf(a.out, res)
 	if c != nil {
 		said = errors.Join(said, printBesideFio(a.out, c))
 	}
 	return errors.Join(said, err)
+}
+
+func (a *app) printVioperfJSON(res *vioperf.Result, c *vioperf.Comparison) error {
+	return a.printJSON(struct {
+		*vioperf.Result
+		Comparison *vioperf.Comparison `json:"beside_fio,omitempty"`
+	}{res, c})
 }
 
 // noteLeft tells of folders of runs that were killed.

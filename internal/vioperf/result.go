@@ -62,14 +62,13 @@ type Result struct {
 	SyncSeconds    float64 `json:"sync_seconds"` // after the last write, until all was on the device
 
 	// CPU seconds, user and system, for every 1e9 bytes written: of this process, and of the whole machine.
-	User         float64 `json:"user_cpu_seconds"`
-	System       float64 `json:"system_cpu_seconds"`
-	CPUPerGB     float64 `json:"cpu_seconds_per_gb"`
-	MachinePerGB float64 `json:"machine_cpu_seconds_per_gb,omitempty"`
-	Service      Times   `json:"service_time"`
-	Response     *Times  `json:"response_time,omitempty"` // with a rate: from when the block was due
-	DeviceSaw    *Device `json:"device_saw,omitempty"`
-	serviceHist  *hist.Histogram
+	User         float64       `json:"user_cpu_seconds"`
+	System       float64       `json:"system_cpu_seconds"`
+	CPUPerGB     float64       `json:"cpu_seconds_per_gb"`
+	MachinePerGB float64       `json:"machine_cpu_seconds_per_gb,omitempty"`
+	Service      Times         `json:"service_time"`
+	Response     *Times        `json:"response_time,omitempty"` // with a rate: from when the block was due
+	DeviceSaw    *Device       `json:"device_saw,omitempty"`
 	Relation     []string      `json:"relation"` // what the device saw against what the tool did, in sentences
 	Series       []Second      `json:"series"`
 	Verification *Verification `json:"verification,omitempty"`
@@ -186,6 +185,9 @@ func (res *Result) Ending() string {
 		text = "It ended with its time."
 	}
 	if res.Wrapped > 0 {
+		if res.Ended != Time { // said already
+			because = ""
+		}
 		text += fmt.Sprintf(" Files could not grow any more after %.1f s%s: blocks from then on overwrote older ones.",
 			res.Wrapped, because)
 	}
