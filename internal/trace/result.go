@@ -240,13 +240,14 @@ func (a *Analyzer) Result() *Result {
 	r.Step, r.Series = a.moments.finish(a.last)
 	a.warn()
 	r.Problems = append(r.Problems, a.problems.All()...)
+	r.Partial = slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Lost })
 	r.Verdict = verdict(r)
 	return r
 }
 
 func (a *Analyzer) warn() {
 	if a.options.Device == "" && len(a.devices) > 1 && a.actions[Remap] > 0 {
-		a.problems.Add("several devices of which some may lie on others: the same I/O may be counted twice; "+
+		a.problems.Note("several devices of which some may lie on others: the same I/O may be counted twice; "+
 			"choose one with --device", 1, nil)
 	}
 	a.problems.Add("requests that were given up on: more than 262,144 were on their way at once", a.dropped, nil)

@@ -119,6 +119,7 @@ type Problem struct {
 	What  string `json:"what"`
 	Count uint64 `json:"count"`
 	First string `json:"first,omitempty"` // where it was first: file and line or byte, with the value
+	Lost  bool   `json:"lost"`            // a part of the trace is missing for it; else it is merely worth knowing
 }
 
 // Problems are kinds of what was wrong, each counted and named where it was first.
@@ -130,8 +131,14 @@ type Problems struct {
 // mostProblems bounds how many kinds are told apart.
 const mostProblems = 100
 
-// Add counts n of a kind; first says where, and is asked only for the first of them.
-func (p *Problems) Add(what string, n uint64, first func() string) {
+// Add counts n of a kind for which a part of the trace is missing; first says where, and is asked only for the first
+// of them.
+func (p *Problems) Add(what string, n uint64, first func() string) { p.add(what, n, first, true) }
+
+// Note counts n of a kind that is worth knowing, for which nothing is missing.
+func (p *Problems) Note(what string, n uint64, first func() string) { p.add(what, n, first, false) }
+
+func (p *Problems) add(what string, n uint64, first func() string, lost bool) {
 	if n == 0 {
 		return
 	}
@@ -145,7 +152,7 @@ func (p *Problems) Add(what string, n uint64, first func() string) {
 		}
 		i = len(p.list)
 		p.at[what] = i
-		p.list = append(p.list, Problem{What: what})
+		p.list = append(p.list, Problem{What: what, Lost: lost})
 		if first != nil {
 			p.list[i].First = first()
 		}

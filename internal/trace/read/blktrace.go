@@ -144,7 +144,8 @@ func (b *blktrace) known(raw []byte) bool {
 		return false
 	}
 	if little := o == binary.LittleEndian; little != b.little {
-		b.bad("the byte order changes within a file", "byte", b.offset, raw[:4])
+		b.problems.Note("the byte order changes within a file", 1,
+			func() string { return fmt.Sprintf("%s: byte %d", b.name, b.offset) })
 		b.little = little
 	}
 	return true

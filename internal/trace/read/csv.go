@@ -10,20 +10,24 @@ import (
 
 // layout says where a table of requests has what, in columns from 0; -1 is nowhere.
 type layout struct {
-	columns                             int // how many there must be; 0 for as many as are needed
-	time, op, offset, size, took        int
-	device, host, pid                   int
-	timeUnit, tookUnit                  uint64 // nanoseconds
-	offsetUnit, sizeUnit                uint64 // bytes
-	separator                           byte
-	assumed                             []string
-	needed                              int
-	opReads, opWrites, opTrims, opFlush []string
+	columns                      int // how many there must be; 0 for as many as are needed
+	time, op, offset, size, took int
+	device, host, pid            int
+	timeUnit, tookUnit           uint64 // nanoseconds
+	offsetUnit, sizeUnit         uint64 // bytes
+	separator                    byte
+	assumed                      []string
 }
 
-var words = layout{
-	opReads: []string{"r", "read", "0", "rs", "rd", "28"}, opWrites: []string{"w", "write", "1", "ws", "wr", "2a"},
-	opTrims: []string{"d", "trim", "discard", "unmap"}, opFlush: []string{"f", "flush", "sync"},
+// tableOps are the words that tables have for operations, beside blkparse's letters.
+var tableOps = [...]struct {
+	op    trace.Op
+	names []string
+}{
+	{trace.Read, []string{"r", "read", "0", "rs", "rd", "28"}},
+	{trace.Write, []string{"w", "write", "1", "ws", "wr", "2a"}},
+	{trace.Discard, []string{"d", "trim", "discard", "unmap"}},
+	{trace.Flush, []string{"f", "flush", "sync"}},
 }
 
 // The published layouts without a header.
@@ -92,7 +96,7 @@ func openCSV(f *file, head []byte) (parser, error) {
 		return nil, err
 	}
 	for _, a := range l.assumed {
-		f.problems.Add("assumed of a table: "+a, 1, func() string { return f.name })
+		f.problems.Note("assumed of a table: "+a, 1, func() string { return f.name })
 	}
 	first := true
 	return &lines{file: f, parse: func(f *file, text []byte, e *trace.Event) (outcome, string) {
@@ -261,11 +265,8 @@ func tableOp(w []byte) (trace.Op, uint8, bool) {
 		}
 		text[i] = c
 	}
-	for _, o := range [...]struct {
-		op    trace.Op
-		names []string
-	}{{trace.Read, words.opReads}, {trace.Write, words.opWrites}, {trace.Discard, words.opTrims},
-		{trace.Flush, words.opFlush}} {
+	for i := range tableOps {
+		o := &tableOps[i]
 		for _, name := range o.names {
 			if string(text) == name {
 				return o.op, 0, true

@@ -19,7 +19,7 @@ func openIolog(f *file, head []byte) (parser, error) {
 	stamped := bytes.HasPrefix(head, []byte("fio version 3"))
 	now := int64(0)
 	if !stamped {
-		f.problems.Add("an I/O log of version 2 has an order and no times, but for its waits", 1,
+		f.problems.Note("an I/O log of version 2 has an order and no times, but for its waits", 1,
 			func() string { return f.name })
 	}
 	return &lines{file: f, parse: func(f *file, text []byte, e *trace.Event) (outcome, string) {
@@ -123,10 +123,10 @@ func openFioLog(f *file, head []byte) (parser, error) {
 	// What the value is only the name tells: _clat and _lat logs have nanoseconds.
 	timed := strings.Contains(f.name, "lat.") || strings.Contains(f.name, "_lat")
 	if !timed {
-		f.problems.Add("a log of fio whose name does not say that its values are latencies: they are not used", 1,
+		f.problems.Note("a log of fio whose name does not say that its values are latencies: they are not used", 1,
 			func() string { return f.name })
 	}
-	f.problems.Add("a log of fio has the millisecond in which operations ended: bursts and depth below that are not "+
+	f.problems.Note("a log of fio has the millisecond in which operations ended: bursts and depth below that are not "+
 		"told", 1, func() string { return f.name })
 	device := f.device([]byte(f.name))
 	return &lines{file: f, parse: func(_ *file, text []byte, e *trace.Event) (outcome, string) {

@@ -36,6 +36,14 @@ type Trace struct {
 	Names    *trace.Names
 	Problems *trace.Problems
 	Formats  []string // of each input
+	unpack   []*zstd.Decoder
+}
+
+// Close lets go of what unpacks. The inputs are their openers' to close.
+func (t *Trace) Close() {
+	for _, d := range t.unpack {
+		d.Close()
+	}
 }
 
 // parser reads one file. n may be less than there is room for; at the end the error is io.EOF.
@@ -80,7 +88,7 @@ func Open(inputs []Input, format string) (*Trace, error) {
 	var failed []error
 	for _, in := range inputs {
 		f := &file{name: in.Name, names: t.Names, problems: t.Problems, shared: common}
-		p, as, err := f.open(in.From, format)
+		p, as, err := f.open(t, in.From, format)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", in.Name, err))
 			continue
@@ -89,13 +97,14 @@ func Open(inputs []Input, format string) (*Trace, error) {
 		merge.files = append(merge.files, &sorter{file: f, from: p, window: max(window/len(inputs), 1<<10)})
 	}
 	if len(failed) > 0 {
+		t.Close()
 		return nil, errors.Join(failed...)
 	}
 	t.Source = &merge
 	return t, nil
 }
 
-func (f *file) open(from io.Reader, format string) (parser, string, error) {
+func (f *file) open(t *Trace, from io.Reader, format string) (parser, string, error) {
 	f.in = bufio.NewReaderSize(from, headBytes)
 	head, err := f.in.Peek(4)
 	switch {
@@ -110,6 +119,7 @@ func (f *file) open(from io.Reader, format string) (parser, string, error) {
 		if err != nil {
 			return nil, "", fmt.Errorf("zstd: %w", err)
 		}
+		t.unpack = append(t.unpack, unpacked)
 		f.in = bufio.NewReaderSize(unpacked, headBytes)
 	case len(head) == 0 && errors.Is(err, io.EOF):
 		return nil, "", errors.New("it is empty")
@@ -207,7 +217,7 @@ func (s *sorter) fill() {
 			}
 			return 0
 		})
-		s.file.problems.Add("times that go back, put in order", moved, func() string { return s.file.name })
+		s.file.problems.Note("times that go back, put in order", moved, func() string { return s.file.name })
 	}
 	s.ready = len(s.buf)
 	if s.err == nil {
@@ -218,7 +228,7 @@ func (s *sorter) fill() {
 		for late < uint64(s.ready) && s.buf[late].Time < s.last {
 			late++
 		}
-		s.file.problems.Add(fmt.Sprintf("events more than %d places from where their time belongs, taken as they came",
+		s.file.problems.Note(fmt.Sprintf("events more than %d places from where their time belongs, taken as they came",
 			s.window), late, func() string { return s.file.name })
 	}
 	if s.ready > 0 {
