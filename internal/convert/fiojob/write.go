@@ -340,7 +340,9 @@ func (w *writer) rates(processes int) {
 			return int64(math.Max(math.Round(total*share/100/float64(processes)), 1))
 		}
 		if s.Reads > 0 && s.Reads < 100 {
-			reads, writes := per(s.Reads), per(100-s.Reads)
+			whole := load.Whole([]float64{total * s.Reads / 100 / float64(processes),
+				total * (100 - s.Reads) / 100 / float64(processes)})
+			reads, writes := max(whole[0], 1), max(whole[1], 1)
 			w.rateNote(total, float64((reads+writes)*int64(processes)))
 			return fmt.Sprintf("%d,%d", reads, writes)
 		}

@@ -75,6 +75,11 @@ func (s *scanner) read(name string, data []byte, included bool) {
 		case text == "" || strings.ContainsAny(text[:1], "/#*"):
 			continue
 		}
+		if word, _, _ := strings.Cut(text, " "); at.Col > 1 && !strings.Contains(word, "=") && !s.goesOn() {
+			s.Note(load.Ask{Text: shortened(text), At: at}, "", "a line that begins with a blank and is no parameter is a comment "+
+				"here, as published files have it")
+			continue
+		}
 		if i := strings.IndexFunc(text, unreadable); i >= 0 {
 			bad, _ := utf8.DecodeRuneInString(text[i:])
 			s.Object(load.Place{File: name, Line: at.Line, Col: at.Col + i},
@@ -88,6 +93,19 @@ func (s *scanner) read(name string, data []byte, included bool) {
 		}
 		s.lines = append(s.lines, line{text, at})
 	}
+}
+
+// goesOn reports whether the last line taken has its end on the next.
+func (s *scanner) goesOn() bool {
+	return len(s.lines) > 0 && strings.HasSuffix(s.lines[len(s.lines)-1].text, ",")
+}
+
+// shortened is a text of a length for messages.
+func shortened(text string) string {
+	if len(text) > 60 {
+		return strings.ToValidUTF8(text[:60], "") + "..."
+	}
+	return text
 }
 
 func unreadable(r rune) bool { return r == utf8.RuneError || r != '\t' && !strconv.IsPrint(r) }

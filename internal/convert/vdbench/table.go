@@ -129,21 +129,30 @@ func unknown(kind string, p param) string {
 	case "hd":
 		what = "an HD"
 	}
-	names := make([]string, 0, len(tables[kind]))
-	for _, u := range tables[kind] {
-		names = append(names, u.name)
+	if _, is := begins[p.key]; is {
+		return fmt.Sprintf("%.60s: definitions stand in the order general parameters, HD, RG, SD or FSD, WD or FWD, RD", p.text)
 	}
 	hint := ""
-	if near := ""; len(p.key) <= 40 {
-		if near = nearest.Of(p.key, names); near != "" {
+	for _, other := range []string{kind, "general", "sd", "wd", "rd", "fsd", "fwd", "hd"} {
+		names := make([]string, 0, len(tables[other]))
+		for _, u := range tables[other] {
+			names = append(names, u.name)
+		}
+		near := ""
+		if len(p.key) <= 40 {
+			near = nearest.Of(p.key, names)
+		}
+		switch {
+		case near == "":
+			continue
+		case other == kind:
 			hint = fmt.Sprintf("; did you mean %s?", near)
+		case other == "general":
+			hint = fmt.Sprintf("; did you mean %s? It is a general parameter, and these come first", near)
+		default:
+			hint = fmt.Sprintf("; did you mean %s? It belongs to definitions of %s", near, strings.ToUpper(other))
 		}
-	}
-	for _, other := range []string{"general", "sd", "wd", "rd", "fsd", "fwd", "hd"} {
-		if u, ok := lookUp(other, p.key); hint == "" && ok && u.name == p.key && other != kind {
-			hint = fmt.Sprintf("; it belongs to %s, which stand elsewhere", map[bool]string{true: "the general parameters",
-				false: "those of " + strings.ToUpper(other)}[other == "general"])
-		}
+		break
 	}
 	return fmt.Sprintf("%.60s: no parameter of %s has this name%s", p.text, what, hint)
 }
