@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/convert"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 	"plimsoll/internal/workload"
@@ -55,6 +56,10 @@ func (a *app) ownReader(name string) (workload.OwnReader, bool) {
 // Values of --set that the file itself takes are taken out of the scenario's.
 func (a *app) own(given string, sf *scenarioFlags) error {
 	reader, ok := a.ownReader(given)
+	foreign, isForeign := convert.ByFile(given)
+	if isForeign = isForeign && !ok; isForeign {
+		reader, ok = a.ownReader(convertedName)
+	}
 	if info, err := os.Stat(given); !ok || err != nil || info.IsDir() {
 		if sf.own.given() {
 			return exit.Usagef("in a scenario, write experiment: with its factors; see docs/how-to/experiment.md",
@@ -94,11 +99,22 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	for name, value := range sf.values {
 		r.Set[name] = fmt.Sprint(value)
 	}
+	var used []string
+	if isForeign {
+		made, err := a.converted(given, data, foreign, r.Set)
+		if err != nil {
+			return err
+		}
+		r.Data, r.Stages, used = []byte(made.Text), made.Stages, made.Used
+	}
 	made, err := reader.Own(r)
+	if err != nil && isForeign {
+		return exit.Errorf(exit.Scenario, "plimsoll convert "+given+" --to fio shows it", "as a job file of fio: %w", err)
+	}
 	if err != nil {
 		return exit.Errorf(exit.Scenario, "", "%w", err)
 	}
-	for _, name := range made.Used {
+	for _, name := range append(made.Used, used...) {
 		delete(sf.values, name)
 	}
 	if sf.nodes == 0 {
@@ -112,6 +128,24 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	}
 	a.made[given] = made.Files
 	return nil
+}
+
+// convertedName ends as the files do that other tools' files are made into, to be run.
+const convertedName = "converted.fio"
+
+// converted makes a job file of fio of another tool's file, and tells what is not the same.
+func (a *app) converted(given string, data []byte, from convert.Tool, set map[string]string) (convert.Result, error) {
+	to, err := convert.ByName("fio")
+	if err != nil {
+		return convert.Result{}, err
+	}
+	made, err := convert.Convert(convert.Request{Name: given, Data: data, From: from, To: to, Set: set,
+		Include: a.besides(given)})
+	if err != nil {
+		return made, exit.Errorf(exit.Scenario, "", "%w", err)
+	}
+	a.tell(made.Notes)
+	return made, nil
 }
 
 // openMade opens a scenario that was made of a job file.

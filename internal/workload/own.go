@@ -22,6 +22,7 @@ type OwnRequest struct {
 	Sweeps  []Sweep
 	Repeats int           // of every combination; 0 and 1 are one run where nothing is swept
 	Runtime time.Duration // of every job in place of the file's own; 0 leaves it
+	Stages  []string      // what its stages are called, in order, when it was made of another tool's file
 	Size    int64         // bytes of a device or file of which the job file says no size; 0: none is known
 }
 

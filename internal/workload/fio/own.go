@@ -460,6 +460,10 @@ var (
 	notInNames    = lazyregexp.New(`[^\pL\pN_.-]+`)
 	notInIdentity = lazyregexp.New(`[^a-z0-9_]+`)
 	notHarmless   = lazyregexp.New(`[^\pL\pN /_.,:()\[\]-]`)
+	notInNames    = regexp.MustCompile(`[^\pL\pN_.-]+`)
+	notInStages   = regexp.MustCompile(`[^\pL\pN_.=% -]+`)
+	notInIdentity = regexp.MustCompile(`[^a-z0-9_]+`)
+	notHarmless   = regexp.MustCompile(`[^\pL\pN /_.,:()\[\]-]`)
 )
 
 // write makes the scenario directory.
@@ -514,14 +518,19 @@ type ownStage struct {
 	jobs       fiofile.File
 }
 
-// together are options by which jobs know of each other, so that their file stays one.
-var together = []string{"wait_for", "flow", "exitall", "exitall_on_error", "exit_what", "steadystate"}
+// together are options by which jobs know of each other, so that their file stays one. A converted file has flow only
+// within its stages.
+var together = []string{"wait_for", "exitall", "exitall_on_error", "exit_what", "steadystate", "flow"}
 
 // stages splits the file where a job waits for all before it: each stage is a workload, measured by itself.
 func (o *own) stages(title string) []ownStage {
 	var stages []ownStage
+	knowing, given := together, o.request.Stages
+	if given != nil {
+		knowing = knowing[:len(knowing)-1]
+	}
 	split := !slices.ContainsFunc(o.file.Jobs(), func(j fiofile.Job) bool {
-		return slices.ContainsFunc(together, func(key string) bool { _, ok := j.Get(key); return ok })
+		return slices.ContainsFunc(knowing, func(key string) bool { _, ok := j.Get(key); return ok })
 	})
 	for i, job := range o.file.Jobs() {
 		if i == 0 || split && job.Enabled("stonewall") {
@@ -536,8 +545,12 @@ func (o *own) stages(title string) []ownStage {
 		s.file = "job.fio"
 		if len(stages) > 1 {
 			s.file = fmt.Sprintf("stage-%d.fio", i+1)
+		}
+		if len(stages) > 1 || len(given) == 1 {
 			name := fmt.Sprintf("%s %d", title, i+1)
-			if len(s.jobs.Sections) == 1 {
+			if len(given) == len(stages) {
+				name = cmp.Or(strings.Trim(notInStages.ReplaceAllString(given[i], "-"), "-. "), name)
+			} else if len(s.jobs.Sections) == 1 {
 				name = cmp.Or(strings.Trim(notInNames.ReplaceAllString(s.jobs.Sections[0].Name, "-"), "-."), name)
 			}
 			if names[name]++; names[name] > 1 {
