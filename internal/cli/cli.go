@@ -125,7 +125,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		a.importCommand(), a.cleanupCommand(), a.scenariosCommand(), a.metricsCommand(), a.serveCommand(),
 		a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(), a.configCommand(),
 		a.manCommand(), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(),
-		a.baselineCommand(), a.resumeCommand())
+		a.baselineCommand(), a.resumeCommand(), a.deviceCommand())
 	return root
 }
 
