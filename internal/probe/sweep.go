@@ -127,7 +127,9 @@ type composer struct {
 	bad []error
 }
 
-func (c *composer) object(format string, args ...any) { c.bad = append(c.bad, fmt.Errorf(format, args...)) }
+func (c *composer) object(format string, args ...any) {
+	c.bad = append(c.bad, fmt.Errorf(format, args...))
+}
 
 func (c *composer) sweeps(what string) bool {
 	return slices.ContainsFunc(c.Factors, func(f Factor) bool { return f.What == what })
