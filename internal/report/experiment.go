@@ -41,6 +41,9 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 		b.WriteString(sprintf("%s\n\n", sentence))
 	}
 	b.WriteString(sprintf("%s\n", x.Sentence))
+	for _, g := range curvesOf(x) {
+		g.write(&b, markdown)
+	}
 	effects := grid{title: "Effects", head: []string{"factor", "measure", "change", "interval", "verdict"}}
 	for _, e := range x.Effects {
 		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against),
@@ -86,9 +89,17 @@ type experimentView struct {
 	Style    template.CSS
 	Short    []string
 	Charts   []experimentChart
+	Curves   []curveTable
 	Overlays []*overlayView
 	Groups   []experimentGroup // effects by factor
 	Against  []compareGroup
+}
+
+// curveTable are the points of a curve.
+type curveTable struct {
+	Title string
+	Head  []string
+	Rows  [][]string
 }
 
 type experimentChart struct {
@@ -114,6 +125,9 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	}
 	for _, c := range x.Charts {
 		v.Charts = append(v.Charts, experimentChart{Title: c.Title, SVG: chartPlot(c).svg()})
+	}
+	for _, g := range curvesOf(x) {
+		v.Curves = append(v.Curves, curveTable{g.title, g.head, g.rows})
 	}
 	v.Overlays = newOverlays(x.Overlays)
 	var all []compare.Measure

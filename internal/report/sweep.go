@@ -31,7 +31,7 @@ func experimentShort(x *compare.Experiment) []string {
 		}
 		out = append(out, sweepSentence(s, x.Threshold))
 	}
-	return out
+	return append(out, pointSentences(x)...)
 }
 
 // rateOf names a rate in a sentence: read IOPS of OLTP.
@@ -67,6 +67,9 @@ func bestSentence(b compare.Best, cells int, threshold float64) string {
 }
 
 func sweepSentence(s compare.Sweep, threshold float64) string {
+	if s.Of == compare.WorkingSet {
+		return cacheSentence(s)
+	}
 	at := func(i int) string { return s.Factor + "=" + s.Steps[i].Level }
 	last := len(s.Steps) - 1
 	text := ""
@@ -78,6 +81,9 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 		what = capital(what)
 	}
 	switch {
+	case s.Of == compare.ReadShare:
+		return fmt.Sprintf("%s%s: %s at %s, %s at %s.", text, what, quantity(s.Steps[0].Rate.Value, s.Unit), at(0),
+			quantity(s.Steps[last].Rate.Value, s.Unit), at(last))
 	case s.FlatFrom < 0:
 		before := s.Steps[last-1].Rate.Value
 		text += fmt.Sprintf("%s still rises at the last value, %s (%s over %s): its maximum was not reached.",
