@@ -61,6 +61,8 @@ type Experiment struct {
 	// Best are the combinations that do most; Sweeps are the curves over numeric factors of four values or more.
 	Best   []Best  `json:"best,omitempty"`
 	Sweeps []Sweep `json:"sweeps,omitempty"`
+	// Rated are the lines of a data sheet, where it was made to measure one.
+	Rated []Rated `json:"rated,omitempty"`
 	// Overlays are the runs' courses over time, for drawing; data.json of each run has them.
 	Overlays []Overlay `json:"-"`
 	// Beside: the page lies beside the folder of the runs, as the experiment's own does, and links to their reports.

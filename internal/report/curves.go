@@ -67,7 +67,7 @@ func timeOf(v compare.CellValue) string {
 	return fmt.Sprintf("%s (%s)", quantity(v.Value, v.Unit), cellInterval(v))
 }
 
-func loadOf(c *compare.CellResult, workload string) compare.CellLoad {
+func loadAt(c *compare.CellResult, workload string) compare.CellLoad {
 	i := slices.IndexFunc(c.Loads, func(l compare.CellLoad) bool { return l.Workload == workload })
 	if i < 0 {
 		return compare.CellLoad{}
@@ -76,7 +76,7 @@ func loadOf(c *compare.CellResult, workload string) compare.CellLoad {
 }
 
 func inFlight(c *compare.CellResult, workload string) string {
-	l := loadOf(c, workload)
+	l := loadAt(c, workload)
 	if !(l.InFlight > 0) {
 		return none
 	}
@@ -87,7 +87,7 @@ func inFlight(c *compare.CellResult, workload string) string {
 }
 
 func steadyAt(c *compare.CellResult, workload string) string {
-	s := loadOf(c, workload).Steady
+	s := loadAt(c, workload).Steady
 	switch n := s.Yes + s.No + s.Unknown; {
 	case n == 0 || s.Unknown == n:
 		return "not judged"

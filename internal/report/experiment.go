@@ -41,6 +41,16 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 		b.WriteString(sprintf("%s\n\n", sentence))
 	}
 	b.WriteString(sprintf("%s\n", x.Sentence))
+	if len(x.Rated) > 0 {
+		rated := ratedGrid(x)
+		rated.write(&b, markdown)
+		for i, reason := range ratedReasons(x) {
+			if i == 0 {
+				b.WriteString("\n")
+			}
+			b.WriteString(sprintf("- %s\n", reason))
+		}
+	}
 	for _, g := range curvesOf(x) {
 		g.write(&b, markdown)
 	}
@@ -90,6 +100,8 @@ type experimentView struct {
 	Short    []string
 	Charts   []experimentChart
 	Curves   []curveTable
+	Sheet    []curveTable // at most one
+	Reasons  []string
 	Overlays []*overlayView
 	Groups   []experimentGroup // effects by factor
 	Against  []compareGroup
@@ -125,6 +137,10 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	}
 	for _, c := range x.Charts {
 		v.Charts = append(v.Charts, experimentChart{Title: c.Title, SVG: chartPlot(c).svg()})
+	}
+	if len(x.Rated) > 0 {
+		g := ratedGrid(x)
+		v.Sheet, v.Reasons = []curveTable{{g.title, g.head, g.rows}}, ratedReasons(x)
 	}
 	for _, g := range curvesOf(x) {
 		v.Curves = append(v.Curves, curveTable{g.title, g.head, g.rows})

@@ -16,11 +16,16 @@ const mostSweeps = 3
 // experimentShort are the sentences with which the result of an experiment begins: the best point, from where on more
 // gains nothing, the knee, and what the best point costs.
 func experimentShort(x *compare.Experiment) []string {
-	var out []string
+	out := ratedSentences(x)
 	for i, b := range x.Best {
 		if i == mostSweeps {
 			out = append(out, fmt.Sprintf("%d more rates are below.", len(x.Best)-mostSweeps))
 			break
+		}
+		if slices.ContainsFunc(x.Sweeps, func(s compare.Sweep) bool {
+			return s.Workload == b.Workload && (s.Of == compare.WorkingSet || s.Of == compare.ReadShare && s.Name != b.Name)
+		}) {
+			continue // of working sets the smallest does most, and of a mix a part says little
 		}
 		out = append(out, bestSentence(b, len(x.Cells), x.Threshold))
 	}

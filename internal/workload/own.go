@@ -27,6 +27,7 @@ type OwnRequest struct {
 	// called as their sections even where there is one only. Fill writes what is only written beforehand, too.
 	Title, Summary string
 	Fill           bool
+	Beside         map[string][]byte // further files of the scenario, by name
 }
 
 // Sweep is an option of the generator that takes several values, the first of which the others are compared with.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -501,6 +502,9 @@ func (o *own) write() (fs.FS, error) {
 	}
 	if filled {
 		err = errors.Join(err, put("prefill.fio", prefill.String()))
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.request.Beside)) {
+		err = errors.Join(err, put(name, string(o.request.Beside[name])))
 	}
 	if err := errors.Join(err, z.Close()); err != nil {
 		return nil, err
