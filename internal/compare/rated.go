@@ -42,7 +42,7 @@ const (
 	Meets        RatedVerdict = "meets"
 	Below        RatedVerdict = "below"
 	Above        RatedVerdict = "above"
-	Unclear    RatedVerdict = "inconclusive"
+	Unclear      RatedVerdict = "inconclusive"
 	NothingRated RatedVerdict = "not measured"
 )
 
