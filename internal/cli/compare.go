@@ -310,5 +310,9 @@ func (a *app) comparedRun(phase, name string) (compare.Run, error) {
 	if m.RunID == "" {
 		m.RunID = filepath.Base(folder.Dir())
 	}
-	return compare.Run{Manifest: m, Data: data}, nil
+	found, err := folder.Findings()
+	if err != nil {
+		found = nil // its points are then not judged, which is said
+	}
+	return compare.Run{Manifest: m, Data: data, Findings: found}, nil
 }

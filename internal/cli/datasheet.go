@@ -1,19 +1,16 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"plimsoll/internal/analysis/plausibility"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/nearest"
+	"plimsoll/internal/probe"
 	"plimsoll/result"
 )
 
@@ -107,36 +104,16 @@ func (a *app) readDataSheet(name string) (device string, promises map[string]str
 	return parseDataSheet(name, data)
 }
 
+// parseDataSheet reads the ratings that are compared with any run; of a line with several, the highest.
 func parseDataSheet(name string, data []byte) (device string, promises map[string]string, err error) {
-	var tree yaml.Node
-	switch err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&tree); {
-	case errors.Is(err, io.EOF), err == nil && (len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode):
-		return "", nil, fmt.Errorf("--data-sheet: %s: want lines of NAME: VALUE", name)
-	case err != nil:
-		return "", nil, fmt.Errorf("--data-sheet: %s: %w", name, err)
-	}
-	promises = map[string]string{}
-	var bad []error
-	top := tree.Content[0].Content
-	for i := 0; i+1 < len(top); i += 2 {
-		key, value := top[i], top[i+1]
-		object := func(err error) { bad = append(bad, fmt.Errorf("--data-sheet: %s:%d: %w", name, key.Line, err)) }
-		_, twice := promises[key.Value]
-		switch {
-		case value.Kind != yaml.ScalarNode || value.Value == "":
-			object(fmt.Errorf("%s: want one value", key.Value))
-		case twice || key.Value == "device" && device != "":
-			object(fmt.Errorf("%s: is given twice", key.Value))
-		case key.Value == "device":
-			device = value.Value
-		default:
-			if err := checkPromise(key.Value, value.Value); err != nil {
-				object(err)
-			}
-			promises[key.Value] = value.Value
+	sheet, err := probe.ParseSheet("--data-sheet: "+name, data)
+	promises, highest := map[string]string{}, map[string]float64{}
+	for _, l := range sheet.Lines {
+		if slices.Contains(sheetNames(), l.Name) && l.Rated > highest[l.Name] {
+			promises[l.Name], highest[l.Name] = l.Text, l.Rated
 		}
 	}
-	return device, promises, errors.Join(bad...)
+	return sheet.Device, promises, err
 }
 
 // withSheet puts facts of a data sheet into an environment, in the place of those of the same name.

@@ -61,7 +61,11 @@ func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (
 	if threshold == 0 {
 		o.Threshold = -1
 	}
-	return compare.OfExperiment(d, o)
+	x, err := compare.OfExperiment(d, o)
+	if err == nil {
+		err = rate(x, d, folder)
+	}
+	return x, err
 }
 
 // reportExperiment prints the result of an experiment.

@@ -49,21 +49,32 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 	if err != nil && !errors.As(err, &refused) {
 		return err
 	}
-	if a.json {
+	switch {
+	case a.json:
 		err = errors.Join(a.printJSON(p.plan), err)
-	} else {
+	case err != nil:
 		err = errors.Join(p.plan.Text(a.out), err)
-		if x := p.scenario.Experiment; x != nil && err == nil {
-			visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
-				unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
-				unit.Plural(x.Repeats, "time"), progress.Lasts(p.plan.Least()*time.Duration(x.Runs()),
-					p.plan.EstimateUnknown))
-		}
+	default:
+		err = a.sayPlan(p)
 	}
 	if refused != nil { // its objections are part of the plan
 		return &exit.Error{Code: exit.Refused, Err: err, Said: true}
 	}
 	return err
+}
+
+// sayPlan prints a plan, and of an experiment how often it is gone through.
+func (a *app) sayPlan(p *prepared) error {
+	if err := p.plan.Text(a.out); err != nil {
+		return err
+	}
+	if x := p.scenario.Experiment; x != nil {
+		visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
+			unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
+			unit.Plural(x.Repeats, "time"), progress.Lasts(p.plan.Least()*time.Duration(x.Runs()),
+				p.plan.EstimateUnknown))
+	}
+	return nil
 }
 
 // prepared is a scenario with its target and plan; nothing has been touched.

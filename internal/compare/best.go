@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"plimsoll/internal/analysis/caches"
 	"plimsoll/internal/analysis/curve"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/result"
@@ -39,9 +40,12 @@ type Sweep struct {
 	Unit     string `json:"unit"`
 	Times    string `json:"times"` // service time or response time; empty where none were measured
 	Factor   string `json:"factor"`
-	Within   string `json:"within,omitempty"` // the levels of the other factors
-	Steps    []Step `json:"steps"`            // by rising value
-	Most     int    `json:"most"`             // the step of the highest rate
+	// Of is what the factor changes of the load: QueueDepth, BlockSize, WorkingSet, ReadShare; empty for anything else.
+	// Over block sizes the rate is that of bytes. Only where more load is offered with it there is a knee.
+	Of     string `json:"of,omitempty"`
+	Within string `json:"within,omitempty"` // the levels of the other factors
+	Steps  []Step `json:"steps"`            // by rising value
+	Most   int    `json:"most"`             // the step of the highest rate
 	// Knee is the step of the greatest power, rate over mean time, -1 where no times were measured; the maximum lies
 	// between the values KneeLow and KneeHigh. KneeAtEnd: it is the first or the last step, so that it may lie beyond.
 	Knee      int     `json:"knee"`
@@ -55,6 +59,9 @@ type Sweep struct {
 	Rise     *Against `json:"rise,omitempty"`
 	// Slower is the mean time at the last step against that at FlatFrom.
 	Slower *Against `json:"slower,omitempty"`
+	// Caches are read off a working-set curve; NoCaches is why they could not be.
+	Caches   *caches.Reading `json:"caches,omitempty"`
+	NoCaches string          `json:"no_caches,omitempty"`
 }
 
 // Step is one value of a sweep.
@@ -94,7 +101,7 @@ func (c CellResult) value(k kind) (CellValue, bool) {
 }
 
 // best finds the best combinations and reads the sweeps of every rate.
-func (x *Experiment) best(all []kind) {
+func (x *Experiment) best(d Design, all []kind) {
 	for _, k := range all {
 		if !k.throughput {
 			continue
@@ -104,7 +111,7 @@ func (x *Experiment) best(all []kind) {
 			x.Best = append(x.Best, b)
 		}
 		for f := range x.Factors {
-			x.sweeps(f, k, times, timed)
+			x.sweeps(d, f, all, k, times, timed)
 		}
 	}
 }
@@ -143,7 +150,20 @@ func (x *Experiment) bestOf(k, times kind, timed bool) (Best, bool) {
 }
 
 // sweeps reads the curve over a factor's values, one for every combination of the others.
-func (x *Experiment) sweeps(f int, k, times kind, timed bool) {
+func (x *Experiment) sweeps(d Design, f int, all []kind, k, times kind, timed bool) {
+	of := d.changes(f, k.workload)
+	if of == BlockSize { // of operations of different sizes their bytes are compared
+		i := slices.IndexFunc(all, func(o kind) bool {
+			return o.workload == k.workload && o.op == k.op && o.unit == "bytes/s"
+		})
+		if i < 0 {
+			return
+		}
+		k = all[i]
+	}
+	if of == ReadShare && k.op != allOps {
+		return // a part of what is done
+	}
 	values := make(map[string]float64)
 	for _, l := range x.Factors[f].Levels {
 		v, ok := number(l)
@@ -152,6 +172,10 @@ func (x *Experiment) sweeps(f int, k, times kind, timed bool) {
 		}
 		values[l] = v
 	}
+	within := func(levels []string) string {
+		others, rest := slices.Delete(slices.Clone(x.Factors), f, f+1), slices.Delete(slices.Clone(levels), f, f+1)
+		return labelOf(others, rest)
+	}
 	var order []string
 	by := map[string][]Step{}
 	for _, c := range x.Cells {
@@ -159,8 +183,7 @@ func (x *Experiment) sweeps(f int, k, times kind, timed bool) {
 		if !ok || !(rate.Value > 0) {
 			continue
 		}
-		others, rest := slices.Delete(slices.Clone(x.Factors), f, f+1), slices.Delete(slices.Clone(c.Levels), f, f+1)
-		within := labelOf(others, rest)
+		within := within(c.Levels)
 		if by[within] == nil {
 			order = append(order, within)
 		}
@@ -170,8 +193,8 @@ func (x *Experiment) sweeps(f int, k, times kind, timed bool) {
 		}
 		by[within] = append(by[within], s)
 	}
-	for _, within := range order {
-		steps := by[within]
+	for _, rest := range order {
+		steps := by[rest]
 		slices.SortFunc(steps, func(a, b Step) int { return cmp.Compare(a.Value, b.Value) })
 		same := func(a, b Step) bool { return a.Value == b.Value }
 		if len(steps) < leastSteps || len(slices.CompactFunc(slices.Clone(steps), same)) < len(steps) {
@@ -183,18 +206,22 @@ func (x *Experiment) sweeps(f int, k, times kind, timed bool) {
 			Unit:     k.unit,
 			Times:    times.times,
 			Factor:   x.Factors[f].Name,
-			Within:   within,
+			Of:       of,
+			Within:   rest,
 			Steps:    steps,
 		}
 		s.read(x.Confidence, x.Threshold)
+		if of == WorkingSet {
+			s.readCaches(d, x, within, f)
+		}
 		x.Sweeps = append(x.Sweeps, s)
 	}
 }
 
-// number reads a level that is a number above 0, or a size such as 4k.
+// number reads a level that is a number, not negative, or a size such as 4k.
 func number(level string) (float64, bool) {
 	if v, err := strconv.ParseFloat(strings.TrimSpace(level), 64); err == nil {
-		return v, v > 0 && !math.IsInf(v, 0)
+		return v, v >= 0 && !math.IsInf(v, 0)
 	}
 	b, err := unit.ParseBytes(level)
 	return float64(b), err == nil && b > 0
@@ -220,7 +247,10 @@ func (s *Sweep) read(confidence, threshold float64) {
 			},
 		)
 	}
-	if c, err := curve.Read(points); err == nil && timed {
+	if s.Of == WorkingSet || s.Of == ReadShare {
+		return // neither offers more load
+	}
+	if c, err := curve.Read(points); err == nil && timed && s.Of != BlockSize {
 		s.Knee = slices.IndexFunc(s.Steps, func(p Step) bool { return p.Value == c.Knee.Concurrency })
 		s.KneeLow, s.KneeHigh = c.KneeLow, c.KneeHigh
 		s.KneeAtEnd = s.Knee == 0 || s.Knee == len(s.Steps)-1

@@ -10,7 +10,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"plimsoll/hist"
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/result"
@@ -62,6 +61,8 @@ type Experiment struct {
 	// Best are the combinations that do most; Sweeps are the curves over numeric factors of four values or more.
 	Best   []Best  `json:"best,omitempty"`
 	Sweeps []Sweep `json:"sweeps,omitempty"`
+	// Rated are the lines of a data sheet, where it was made to measure one.
+	Rated []Rated `json:"rated,omitempty"`
 	// Overlays are the runs' courses over time, for drawing; data.json of each run has them.
 	Overlays []Overlay `json:"-"`
 	// Beside: the page lies beside the folder of the runs, as the experiment's own does, and links to their reports.
@@ -87,10 +88,11 @@ type CellResult struct {
 	Levels []string    `json:"levels"`
 	Runs   []string    `json:"runs"`
 	Values []CellValue `json:"values"`
+	Loads  []CellLoad  `json:"loads,omitempty"`
 }
 
-// CellValue is a measure of a cell over its repeats. A percentile is read from merged histograms and has no interval
-// here.
+// CellValue is a measure of a cell over its repeats. A percentile is read from merged histograms; its interval is from
+// leaving out one run at a time.
 type CellValue struct {
 	Workload string            `json:"workload"`
 	Name     string            `json:"name"`
@@ -141,14 +143,14 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 	x := &Experiment{Version: FormatVersion, ID: d.ID, Title: d.Title, Summary: d.Summary, Confidence: o.Confidence,
 		Threshold: o.Threshold, Factors: d.Factors,
 		Repeats: d.Repeats, Order: d.Order, Planned: d.Planned, Measured: len(d.Made), Failed: d.Failed}
-	all := kinds(d.Made, o)
+	all := append(d.mixes(), kinds(d.Made, o)...)
 	for _, levels := range combinations(d.Factors) {
 		if runs := d.at(levels); len(runs) > 0 {
 			x.Cells = append(x.Cells, cellResult(labelOf(d.Factors, levels), levels, all, runs, o.Confidence))
 		}
 	}
 	x.charts(d, all)
-	x.best(all)
+	x.best(d, all)
 	x.overlays(d, all)
 	x.effects(d, all, o)
 	x.against(d, o)
@@ -281,10 +283,8 @@ func (k kind) of(r Made) float64 {
 		if v, ok := k.measure.Over(w.Values, w.Seconds()); ok && k.op == "" {
 			return v
 		}
-		for _, o := range w.Ops {
-			if k.op != "" && o.Op == k.op && o.Count > 0 {
-				return k.value(w, o)
-			}
+		if o, ok := k.ops(w); ok && k.op != "" {
+			return k.value(w, o)
 		}
 	}
 	return math.NaN()
@@ -311,20 +311,29 @@ func cellResult(name string, levels []string, all []kind, runs []Made, confidenc
 		if k.times == "" {
 			continue
 		}
-		ops, _ := loads(plain, k.workload).ops(k.op)
-		together := &hist.Histogram{}
-		for _, h := range histograms(ops) {
-			together.Merge(h)
+		var ops []result.OpTotals
+		for _, w := range loads(plain, k.workload).of {
+			if o, ok := k.ops(w); ok {
+				ops = append(ops, o)
+			}
 		}
-		for _, q := range []float64{0.5, 0.99} {
-			if p, ok := together.Percentile(q); ok {
-				c.Values = append(c.Values, CellValue{Workload: k.workload, Name: fmt.Sprintf("%s p%g %s",
-					strings.TrimSuffix(k.name, " mean "+k.times), q*100, k.times), Unit: "s",
-					Value: float64(p) / 1e9, Interval: resample.None("read from the merged histograms of all repeats")})
+		for _, q := range shownQuantiles {
+			if p, in, ok := percentile(ops, q, confidence); ok {
+				c.Values = append(c.Values, CellValue{Workload: k.workload, Name: k.percentile(q), Unit: "s", Value: p,
+					Interval: in})
 			}
 		}
 	}
+	c.Loads = loadsOf(runs)
 	return c
+}
+
+// shownQuantiles are the percentiles of a cell.
+var shownQuantiles = []float64{0.5, 0.99}
+
+// percentile is the name of one of a kind of times.
+func (k kind) percentile(q float64) string {
+	return fmt.Sprintf("%s p%g %s", strings.TrimSuffix(k.name, " mean "+k.times), q*100, k.times)
 }
 
 // repeatsInterval is Student's t over repeats.
@@ -338,34 +347,93 @@ func repeatsInterval(x []float64, confidence float64) resample.Interval {
 		Method: fmt.Sprintf("Student's t over %d repeats", n)}
 }
 
+// charts are one for every kind, and one for the percentiles of times. Where all workloads are one load on several
+// devices these stand on one chart.
 func (x *Experiment) charts(d Design, all []kind) {
-	last := len(d.Factors) - 1
-	if last < 0 {
+	if len(d.Factors) == 0 {
 		return
 	}
+	together := d.onDevices()
+	add := func(workload, name, title, unit string, line func(others string) string) {
+		last := d.Factors[len(d.Factors)-1]
+		c := Chart{Title: workload + " " + title, Unit: unit, XLabel: last.Name, Names: last.Levels}
+		if together {
+			c.Title = title
+		}
+		i := slices.IndexFunc(x.Charts, func(o Chart) bool { return o.Title == c.Title })
+		if i < 0 {
+			i, x.Charts = len(x.Charts), append(x.Charts, c)
+		}
+		x.Charts[i].Lines = append(x.Charts[i].Lines, x.lines(d, workload, name, line)...)
+	}
 	for _, k := range all {
-		c := Chart{Title: k.workload + " " + k.name, Unit: k.unit, XLabel: d.Factors[last].Name,
-			Names: d.Factors[last].Levels}
-		for _, others := range combinations(d.Factors[:last]) {
-			line := ChartLine{Name: labelOf(d.Factors[:last], others)}
-			for i, level := range c.Names {
-				for _, cell := range x.Cells {
-					if !slices.Equal(cell.Levels, append(slices.Clone(others), level)) {
-						continue
-					}
-					for _, v := range cell.Values {
-						if v.Workload == k.workload && v.Name == k.name && len(v.Repeats) > 0 {
-							line.Points = append(line.Points, ChartPoint{X: i, Y: v.Value, Interval: v.Interval})
-						}
+		who := func(others string) string {
+			if together {
+				return strings.TrimSpace(k.workload + " " + others)
+			}
+			return others
+		}
+		add(k.workload, k.name, k.name, k.unit, who)
+		if k.times == "" {
+			continue
+		}
+		title := strings.TrimSuffix(k.name, " mean "+k.times) + " " + k.times + " p50 and p99"
+		for _, q := range shownQuantiles {
+			add(k.workload, k.percentile(q), title, k.unit, func(others string) string {
+				return strings.TrimSpace(fmt.Sprintf("%s p%g", who(others), q*100))
+			})
+		}
+	}
+	x.Charts = slices.DeleteFunc(x.Charts, func(c Chart) bool { return len(c.Lines) == 0 })
+}
+
+// lines are a measure over the levels of the last factor, one for every combination of the others.
+func (x *Experiment) lines(d Design, workload, name string, called func(others string) string) (out []ChartLine) {
+	last := len(d.Factors) - 1
+	for _, others := range combinations(d.Factors[:last]) {
+		line := ChartLine{Name: called(labelOf(d.Factors[:last], others))}
+		for i, level := range d.Factors[last].Levels {
+			for _, cell := range x.Cells {
+				if !slices.Equal(cell.Levels, append(slices.Clone(others), level)) {
+					continue
+				}
+				for _, v := range cell.Values {
+					if v.Workload == workload && v.Name == name {
+						line.Points = append(line.Points, ChartPoint{X: i, Y: v.Value, Interval: v.Interval})
 					}
 				}
 			}
-			if len(line.Points) > 0 {
-				c.Lines = append(c.Lines, line)
+		}
+		if len(line.Points) > 0 {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// mixes are the rate and the mean time of all operations of a workload together, where a factor changes their mix.
+func (d Design) mixes() (out []kind) {
+	for f := range d.Factors {
+		for _, w := range merged(d.Made[0].Data, false) {
+			if d.changes(f, w.Name) != ReadShare ||
+				slices.ContainsFunc(out, func(k kind) bool { return k.workload == w.Name }) {
+				continue
+			}
+			out = append(out, kind{workload: w.Name, op: allOps, name: "read and write IOPS", unit: "ops/s",
+				direction: effect.HigherIsBetter, throughput: true, value: func(w result.Workload, o result.OpTotals) float64 {
+					return float64(o.Count) / w.Seconds()
+				}})
+			if times := cmp.Or(w.Latency, "service time"); !slices.ContainsFunc(w.Ops, func(o result.OpTotals) bool {
+				return o.Count > 0 && !(o.Seconds > 0)
+			}) {
+				out = append(out, kind{workload: w.Name, op: allOps, name: "read and write mean " + times, unit: "s",
+					direction: effect.LowerIsBetter, times: times, value: func(_ result.Workload, o result.OpTotals) float64 {
+						return o.Seconds / float64(o.Count)
+					}})
 			}
 		}
-		x.Charts = append(x.Charts, c)
 	}
+	return out
 }
 
 // effects are the main effects. Within each repeat a level is compared with the first at every combination of the other

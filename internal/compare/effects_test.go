@@ -58,7 +58,7 @@ func TestEffectsOfFactors(t *testing.T) {
 	if found != 3 || len(x.Cells) != 6 || len(x.Cells[0].Runs) != 6 || x.Cells[4].Cell != "size=64k depth=4" {
 		t.Errorf("%d effects, cells %+v", found, x.Cells)
 	}
-	if len(x.Charts) != 2 || len(x.Charts[0].Lines) != 2 || len(x.Charts[0].Lines[0].Points) != 3 ||
+	if len(x.Charts) != 3 || len(x.Charts[0].Lines) != 2 || len(x.Charts[0].Lines[0].Points) != 3 ||
 		x.Charts[0].XLabel != "depth" {
 		t.Errorf("charts %+v", x.Charts)
 	}

@@ -41,6 +41,19 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 		b.WriteString(sprintf("%s\n\n", sentence))
 	}
 	b.WriteString(sprintf("%s\n", x.Sentence))
+	if len(x.Rated) > 0 {
+		rated := ratedGrid(x)
+		rated.write(&b, markdown)
+		for i, reason := range ratedReasons(x) {
+			if i == 0 {
+				b.WriteString("\n")
+			}
+			b.WriteString(sprintf("- %s\n", reason))
+		}
+	}
+	for _, g := range curvesOf(x) {
+		g.write(&b, markdown)
+	}
 	effects := grid{title: "Effects", head: []string{"factor", "measure", "change", "interval", "verdict"}}
 	for _, e := range x.Effects {
 		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against),
@@ -86,9 +99,19 @@ type experimentView struct {
 	Style    template.CSS
 	Short    []string
 	Charts   []experimentChart
+	Curves   []curveTable
+	Sheet    []curveTable // at most one
+	Reasons  []string
 	Overlays []*overlayView
 	Groups   []experimentGroup // effects by factor
 	Against  []compareGroup
+}
+
+// curveTable are the points of a curve.
+type curveTable struct {
+	Title string
+	Head  []string
+	Rows  [][]string
 }
 
 type experimentChart struct {
@@ -114,6 +137,13 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	}
 	for _, c := range x.Charts {
 		v.Charts = append(v.Charts, experimentChart{Title: c.Title, SVG: chartPlot(c).svg()})
+	}
+	if len(x.Rated) > 0 {
+		g := ratedGrid(x)
+		v.Sheet, v.Reasons = []curveTable{{g.title, g.head, g.rows}}, ratedReasons(x)
+	}
+	for _, g := range curvesOf(x) {
+		v.Curves = append(v.Curves, curveTable{g.title, g.head, g.rows})
 	}
 	v.Overlays = newOverlays(x.Overlays)
 	var all []compare.Measure

@@ -16,11 +16,16 @@ const mostSweeps = 3
 // experimentShort are the sentences with which the result of an experiment begins: the best point, from where on more
 // gains nothing, the knee, and what the best point costs.
 func experimentShort(x *compare.Experiment) []string {
-	var out []string
+	out := ratedSentences(x)
 	for i, b := range x.Best {
 		if i == mostSweeps {
 			out = append(out, fmt.Sprintf("%d more rates are below.", len(x.Best)-mostSweeps))
 			break
+		}
+		if slices.ContainsFunc(x.Sweeps, func(s compare.Sweep) bool {
+			return s.Workload == b.Workload && (s.Of == compare.WorkingSet || s.Of == compare.ReadShare && s.Name != b.Name)
+		}) {
+			continue // of working sets the smallest does most, and of a mix a part says little
 		}
 		out = append(out, bestSentence(b, len(x.Cells), x.Threshold))
 	}
@@ -31,7 +36,7 @@ func experimentShort(x *compare.Experiment) []string {
 		}
 		out = append(out, sweepSentence(s, x.Threshold))
 	}
-	return out
+	return append(out, pointSentences(x)...)
 }
 
 // rateOf names a rate in a sentence: read IOPS of OLTP.
@@ -67,6 +72,9 @@ func bestSentence(b compare.Best, cells int, threshold float64) string {
 }
 
 func sweepSentence(s compare.Sweep, threshold float64) string {
+	if s.Of == compare.WorkingSet {
+		return cacheSentence(s)
+	}
 	at := func(i int) string { return s.Factor + "=" + s.Steps[i].Level }
 	last := len(s.Steps) - 1
 	text := ""
@@ -78,6 +86,9 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 		what = capital(what)
 	}
 	switch {
+	case s.Of == compare.ReadShare:
+		return fmt.Sprintf("%s%s: %s at %s, %s at %s.", text, what, quantity(s.Steps[0].Rate.Value, s.Unit), at(0),
+			quantity(s.Steps[last].Rate.Value, s.Unit), at(last))
 	case s.FlatFrom < 0:
 		before := s.Steps[last-1].Rate.Value
 		text += fmt.Sprintf("%s still rises at the last value, %s (%s over %s): its maximum was not reached.",

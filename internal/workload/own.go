@@ -24,6 +24,11 @@ type OwnRequest struct {
 	Runtime time.Duration // of every job in place of the file's own; 0 leaves it
 	Stages  []string      // what its stages are called, in order, when it was made of another tool's file
 	Size    int64         // bytes of a device or file of which the job file says no size; 0: none is known
+	// Of job files that are written for a purpose: what the scenario is called and says of itself; workloads are then
+	// called as their sections even where there is one only. Fill writes what is only written beforehand, too.
+	Title, Summary string
+	Fill           bool
+	Beside         map[string][]byte // further files of the scenario, by name
 }
 
 // Sweep is an option of the generator that takes several values, the first of which the others are compared with.

@@ -63,6 +63,28 @@ func Histograms(baseline, candidate []*hist.Histogram, quantiles []float64, o Op
 	return out, nil
 }
 
+// Percentile is a percentile of the merged counts of repeats, with the interval that leaving out one at a time gives; ok
+// is false where too few values lie beyond it. Values are in the unit of the histograms.
+func Percentile(runs []*hist.Histogram, q, confidence float64) (e Estimate, ok bool) {
+	m, err := merge("repeats", runs)
+	if err != nil {
+		return e, false
+	}
+	v, ok := m.Percentile(q)
+	e.Value = float64(v)
+	switch x := (Side{Merged: m}).at(q); {
+	case len(runs) < fewestRuns:
+		e.Interval = resample.None("one run says nothing of what another would give")
+	case !(x > 0):
+		e.Interval = resample.None("a percentile of zero has no ratio")
+	default:
+		half := resample.StudentT(confidence, float64(len(runs)-1)) * math.Sqrt(jackknife(side{m, runs}, q))
+		e.Interval = resample.Interval{Low: min(x*math.Exp(-half), e.Value), High: max(x*math.Exp(half), e.Value),
+			Confidence: confidence, Method: "jackknife over runs"}
+	}
+	return e, ok
+}
+
 type side struct {
 	merged *hist.Histogram
 	runs   []*hist.Histogram

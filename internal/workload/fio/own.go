@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -308,7 +309,7 @@ func (o *own) place(number int, job fiofile.Job) {
 			d = &ownDisk{name: name, device: deviceName(len(o.order))}
 			o.disks[name], o.order = d, append(o.order, d)
 		}
-		d.bytes, d.read = max(d.bytes, reach), d.read || reads
+		d.bytes, d.read = max(d.bytes, reach), d.read || reads || o.request.Fill
 		devices = append(devices, d.device)
 	}
 	if len(o.order) == mostDisks+1 {
@@ -506,6 +507,9 @@ func (o *own) write() (fs.FS, error) {
 	if filled {
 		err = errors.Join(err, put("prefill.fio", prefill.String()))
 	}
+	for _, name := range slices.Sorted(maps.Keys(o.request.Beside)) {
+		err = errors.Join(err, put(name, string(o.request.Beside[name])))
+	}
 	if err := errors.Join(err, z.Close()); err != nil {
 		return nil, err
 	}
@@ -543,7 +547,7 @@ func (o *own) stages(title string) []ownStage {
 	for i := range stages {
 		s := &stages[i]
 		s.file = "job.fio"
-		if len(stages) > 1 {
+		if len(stages) > 1 || o.request.Title != "" {
 			s.file = fmt.Sprintf("stage-%d.fio", i+1)
 		}
 		if len(stages) > 1 || len(given) == 1 {
@@ -593,8 +597,8 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("name: own_%s", notInIdentity.ReplaceAllString(strings.ToLower(title), "_"))
-	line("display_name: %q", title)
-	line("summary: %q", "The fio job file "+title+", as it is.")
+	line("display_name: %q", cmp.Or(o.request.Title, title))
+	line("summary: %q", cmp.Or(o.request.Summary, "The fio job file "+title+", as it is."))
 	line("description: >-")
 	line("  <p>One VM runs the job file. Every file or device that it names is a data disk:</p>")
 	line("  <ul>")

@@ -141,14 +141,14 @@ func (l *lane) serve(t Truth, n *node, extents, slow float64) {
 
 func (l *lane) serveReads(t Truth, extents, slow float64) {
 	b, random := l.bytes[dirRead], l.spec.Random
-	blocks := l.volume.bytes / b
+	blocks := l.extent() / b
 	held := 1.0 // share of the extent in the node's cache
 	if extents > 0 {
 		held = min(1, float64(t.CacheBytes)/extents)
 	}
 	paged := 0.0
 	if !l.spec.Direct {
-		paged = min(1, float64(t.PageCacheBytes)/l.volume.bytes)
+		paged = min(1, float64(t.PageCacheBytes)/l.extent())
 	}
 	page := l.hits(paged, blocks)
 	cache := l.hits(min(1, held+paged), blocks) - page
@@ -163,6 +163,14 @@ func (l *lane) serveReads(t Truth, extents, slow float64) {
 		Part{page, t.PageSeconds}, Part{cache, t.CacheSeconds + b/t.Fast.BytesPerSecond},
 		Part{miss * fast, t.Fast.seconds(t.Fast.ReadSeconds, b, random) * slow},
 		Part{miss * (1 - fast), t.Slow.seconds(t.Slow.ReadSeconds, b, random) * slow})}
+}
+
+// extent is how much of its volume the lane works on, in bytes: all of it where it does not say.
+func (l *lane) extent() float64 {
+	if l.spec.Bytes > 0 {
+		return min(float64(l.spec.Bytes), l.volume.bytes)
+	}
+	return l.volume.bytes
 }
 
 // hits is the share of reads that a cache serves which holds the hottest part x. A sequential pass over more than it

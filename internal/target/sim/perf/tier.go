@@ -260,11 +260,11 @@ func (w *World) prepare(n *node) {
 		n.full = n.log >= capacity-0.5 || n.full && n.log > logResumes*capacity+0.5
 	}
 	var extents float64 // of what is read, for the share of the cache
-	seen := map[*volume]bool{}
+	read := map[*volume]float64{}
 	for _, l := range n.lanes {
-		if l.state == running && l.share[dirRead] > 0 && !seen[l.volume] {
-			seen[l.volume] = true
-			extents += l.volume.bytes
+		if l.state == running && l.share[dirRead] > 0 && l.extent() > read[l.volume] {
+			extents += l.extent() - read[l.volume]
+			read[l.volume] = l.extent()
 		}
 	}
 	for _, v := range n.volumes {

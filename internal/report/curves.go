@@ -1,0 +1,229 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/compare"
+	"plimsoll/unit"
+)
+
+// curvesOf are the points of every curve as tables: what was done at each, how long it took, whether throughput and
+// times agree, and whether it was steady.
+func curvesOf(x *compare.Experiment) (out []grid) {
+	for _, s := range x.Sweeps {
+		g := grid{title: capital(rateOf(s.Workload, s.Name)) + " over " + s.Factor}
+		if s.Within != "" {
+			g.title += " with " + s.Within
+		}
+		g.head = []string{s.Factor, s.Name, "interval", "mean", "p50", "p99", "in flight", "steady", ""}
+		for i, step := range s.Steps {
+			cell := cellOf(x, s, step)
+			g.rows = append(g.rows, []string{step.Level, quantity(step.Rate.Value, step.Rate.Unit), cellInterval(step.Rate),
+				timeOf(step.Time), timeOf(percentileOf(cell, s, "p50")), timeOf(percentileOf(cell, s, "p99")),
+				inFlight(cell, s.Workload), steadyAt(cell, s.Workload), markOf(s, i)})
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// cellOf is the combination of a step.
+func cellOf(x *compare.Experiment, s compare.Sweep, step compare.Step) *compare.CellResult {
+	f := slices.IndexFunc(x.Factors, func(f compare.Factor) bool { return f.Name == s.Factor })
+	for i, c := range x.Cells {
+		var rest []string
+		for j, level := range c.Levels {
+			if j != f {
+				rest = append(rest, x.Factors[j].Name+"="+level)
+			}
+		}
+		if c.Levels[f] == step.Level && strings.Join(rest, " ") == s.Within {
+			return &x.Cells[i]
+		}
+	}
+	return &compare.CellResult{}
+}
+
+// percentileOf is a percentile beside the mean time of a step.
+func percentileOf(c *compare.CellResult, s compare.Sweep, q string) compare.CellValue {
+	operation := strings.TrimSuffix(strings.TrimSuffix(s.Name, " IOPS"), " bandwidth")
+	for _, v := range c.Values {
+		if v.Workload == s.Workload && v.Name == operation+" "+q+" "+s.Times {
+			return v
+		}
+	}
+	return compare.CellValue{}
+}
+
+func timeOf(v compare.CellValue) string {
+	if v.Name == "" {
+		return none
+	}
+	if !v.Interval.Valid() {
+		return quantity(v.Value, v.Unit)
+	}
+	return fmt.Sprintf("%s (%s)", quantity(v.Value, v.Unit), cellInterval(v))
+}
+
+func loadAt(c *compare.CellResult, workload string) compare.CellLoad {
+	i := slices.IndexFunc(c.Loads, func(l compare.CellLoad) bool { return l.Workload == workload })
+	if i < 0 {
+		return compare.CellLoad{}
+	}
+	return c.Loads[i]
+}
+
+func inFlight(c *compare.CellResult, workload string) string {
+	l := loadAt(c, workload)
+	if !(l.InFlight > 0) {
+		return none
+	}
+	if l.Asked == 0 {
+		return plain(l.InFlight)
+	}
+	return fmt.Sprintf("%s of %d", plain(l.InFlight), l.Asked)
+}
+
+func steadyAt(c *compare.CellResult, workload string) string {
+	s := loadAt(c, workload).Steady
+	switch n := s.Yes + s.No + s.Unknown; {
+	case n == 0 || s.Unknown == n:
+		return "not judged"
+	case s.Yes == n:
+		return "yes"
+	case s.No == n:
+		return "no"
+	default:
+		return fmt.Sprintf("%d of %d runs", s.Yes, n)
+	}
+}
+
+// markOf is what a point is on its curve.
+func markOf(s compare.Sweep, i int) string {
+	var marks []string
+	if s.Of != compare.WorkingSet && i == s.Most {
+		marks = append(marks, "most")
+	}
+	if i == s.Knee {
+		marks = append(marks, "knee")
+	}
+	if i == s.FlatFrom {
+		marks = append(marks, "flat from here")
+	}
+	return strings.Join(marks, ", ")
+}
+
+// cacheSentence tells what a working-set curve says of caches.
+func cacheSentence(s compare.Sweep) string {
+	first, last := s.Steps[0], s.Steps[len(s.Steps)-1]
+	text := fmt.Sprintf("Working set %s to %s on %s", first.Level, last.Level, s.Workload)
+	if s.Within != "" {
+		text += " (" + s.Within + ")"
+	}
+	if first.Time.Name != "" && last.Time.Name != "" {
+		text += fmt.Sprintf(": mean %s %s to %s", s.Times, quantity(first.Time.Value, "s"), quantity(last.Time.Value, "s"))
+	}
+	if s.Caches == nil {
+		return text + fmt.Sprintf("; caches are not read off it: %s.", s.NoCaches)
+	}
+	if len(s.Caches.Caches) == 0 {
+		return text + ", without a step: no cache of a size in between shows."
+	}
+	var found []string
+	for _, c := range s.Caches.Caches {
+		size := func(v float64) string { return unit.Bytes(v).String() }
+		one := fmt.Sprintf("a cache of %s (%.0f %% interval %s to %s), %s within and ", size(c.Bytes.Value),
+			c.Bytes.Interval.Confidence*100, size(c.Bytes.Interval.Low), size(c.Bytes.Interval.High),
+			quantity(c.Within.Value, "s"))
+		if c.Beyond {
+			one += fmt.Sprintf("at least %s behind; larger working sets would tell how much", quantity(last.Time.Value, "s"))
+		} else {
+			one += fmt.Sprintf("%s behind (×%s, ×%s to ×%s)", quantity(c.Behind.Value, "s"), plain(c.Ratio.Value),
+				plain(c.Ratio.Interval.Low), plain(c.Ratio.Interval.High))
+		}
+		found = append(found, one)
+	}
+	text += "; it shows " + strings.Join(found, ", and ") + "."
+	if m := s.Caches.Misfit; m > 0.1 && m > 2*s.Caches.Scatter {
+		text += fmt.Sprintf(" The curve is not quite that of such caches (off by %s on average): take the sizes as rough.",
+			wholePercent(m))
+	}
+	return text
+}
+
+// pointSentences tell whether the points of curves can be believed: throughput and times by Little's law, and whether
+// they were steady.
+func pointSentences(x *compare.Experiment) (out []string) {
+	if len(x.Sweeps) == 0 {
+		return nil
+	}
+	var off, unsteady, unjudged []string
+	known, steady, all := 0, 0, 0
+	single, why := "", ""
+	for _, c := range x.Cells {
+		for _, l := range c.Loads {
+			name := c.Cell
+			if len(c.Loads) > 1 {
+				name += " on " + l.Workload
+			}
+			if agrees, ok := l.Little(); ok {
+				known++
+				if !agrees {
+					off = append(off, fmt.Sprintf("%s (%s of %d)", name, plain(l.InFlight), l.Asked))
+				}
+				if l.Asked == 1 && single == "" {
+					single = littleSingle(c, l)
+				}
+			}
+			all++
+			switch s := l.Steady; {
+			case s.No > 0:
+				unsteady = append(unsteady, name)
+			case s.Yes == 0:
+				unjudged = append(unjudged, name)
+				why = s.Why
+			default:
+				steady++
+			}
+		}
+	}
+	switch {
+	case known > 0 && len(off) == 0:
+		out = append(out, fmt.Sprintf("Throughput × mean latency is what was asked to be in flight at all %d points, within 10 %% "+
+			"(Little's law).%s", known, single))
+	case len(off) > 0:
+		out = append(out, fmt.Sprintf("By Little's law other than what was asked was in flight at %s: there the generator did not "+
+			"keep up (its own time between operations counts), or a figure is wrong.%s", few(off), single))
+	}
+	switch {
+	case len(unsteady) > 0:
+		out = append(out, fmt.Sprintf("Not steady in every run: %s; averages there depend on when they begin and end.",
+			few(unsteady)))
+	case steady == all:
+		out = append(out, fmt.Sprintf("Throughput was steady at all %d points.", all))
+	case len(unjudged) == all:
+		out = append(out, fmt.Sprintf("Whether points were steady is not judged: %s.", why))
+	default:
+		out = append(out, fmt.Sprintf("Throughput was steady at %d of %d points; not judged: %s (%s).", steady, all,
+			few(unjudged), why))
+	}
+	return out
+}
+
+// littleSingle says of a point with one operation outstanding that its rate is one over its time.
+func littleSingle(c compare.CellResult, l compare.CellLoad) string {
+	for i, v := range c.Values {
+		if v.Workload != l.Workload || v.Unit != "ops/s" {
+			continue
+		}
+		for _, t := range c.Values[i:] {
+			if t.Workload == l.Workload && strings.Contains(t.Name, " mean ") && v.Value*t.Value > 0 {
+				return fmt.Sprintf(" With one outstanding throughput is 1 / latency: at %s 1 / %s = %s, measured %s.", c.Cell,
+					quantity(t.Value, "s"), quantity(1/t.Value, v.Unit), quantity(v.Value, v.Unit))
+			}
+		}
+	}
+	return ""
+}
