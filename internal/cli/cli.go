@@ -123,10 +123,12 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	root.Version = buildVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(),
-		a.importCommand(), a.convertCommand(), a.cleanupCommand(), a.scenariosCommand(), a.metricsCommand(), a.serveCommand(),
+		a.importCommand(), a.convertCommand(), a.cleanupCommand(), a.scenariosCommand(), a.metricsCommand(),
+		a.serveCommand(),
 		a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(), a.configCommand(),
 		a.manCommand(), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(),
-		a.baselineCommand(), a.resumeCommand(), a.deviceCommand(), a.contentCommand(), a.integrityCommand(), a.vioperfCommand(), a.traceCommand())
+		a.baselineCommand(), a.resumeCommand(), a.deviceCommand(), a.contentCommand(),
+		a.integrityCommand(), a.vioperfCommand(), a.traceCommand())
 	return root
 }
 

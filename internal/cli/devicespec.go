@@ -73,7 +73,7 @@ func (a *app) deviceSpec(paths []string, file string, f probeFlags) error {
 		return exit.Usagef("", "device spec: %w", err)
 	}
 	request.Beside = map[string][]byte{sheetFile: data}
-	return a.probe("device spec", paths, request, f, direct)
+	return a.probe("device spec", paths, request, f, needsDirectIO)
 }
 
 // rate holds the result of an experiment against the data sheet that it was made to measure, if there is one.

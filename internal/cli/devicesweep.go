@@ -137,7 +137,7 @@ func (a *app) deviceSweep(paths []string, f sweepFlags) error {
 		if f.buffered {
 			return cached(p, int64(s.Size))
 		}
-		return direct(p)
+		return needsDirectIO(p)
 	})
 }
 
@@ -251,8 +251,8 @@ func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f
 	return a.startExperiment(stop, p, sf, f.tf, f.rf, limit)
 }
 
-// direct objects to file systems that answer from the page cache whatever is asked.
-func direct(p *prepared) error {
+// needsDirectIO objects to file systems that answer from the page cache whatever is asked.
+func needsDirectIO(p *prepared) error {
 	var bad []error
 	for _, f := range p.facts.Environment {
 		if f.Name == "direct I/O" && f.Value == "not supported" {

@@ -121,7 +121,7 @@ func operationsTable(r *trace.Result) traceTable {
 		if placed {
 			aligned, mean = percent(o.Whole4k), unit.Bytes(o.Bytes/o.Requests).String()
 		}
-		t.Add(o.Op, unit.Thousands(int64(o.Requests)), amount(float64(o.Requests)/seconds),
+		t.Add(o.Op, unit.Thousands(int64(o.Requests)), short(float64(o.Requests)/seconds),
 			unit.Bandwidth(float64(o.Bytes)/seconds).String(), mean, aligned, unit.Thousands(int64(o.FUA)),
 			unit.Thousands(int64(o.Failed)))
 		if o.Barrier > 0 {
@@ -131,7 +131,7 @@ func operationsTable(r *trace.Result) traceTable {
 	return traceTable{Table: t, Notes: notes}
 }
 
-func amount(v float64) string {
+func short(v float64) string {
 	if v >= 100 {
 		return unit.Thousands(int64(v + 0.5))
 	}
@@ -296,8 +296,8 @@ func burstTable(r *trace.Result) traceTable {
 	t := terminal.Table{Head: []string{"IN WINDOWS OF", "MEAN", "PEAK", "PEAK TO MEAN", "DISPERSION", "EMPTY"},
 		Right: []bool{true, true, true, true, true, true}}
 	for _, b := range r.Bursts {
-		t.Add(timeWords(b.WindowSeconds), amount(b.Mean), unit.Thousands(int64(b.Peak)), amount(b.PeakToMean),
-			amount(b.Dispersion), percent(b.Empty))
+		t.Add(timeWords(b.WindowSeconds), short(b.Mean), unit.Thousands(int64(b.Peak)), short(b.PeakToMean),
+			short(b.Dispersion), percent(b.Empty))
 	}
 	var notes []string
 	if t.Len() > 0 {

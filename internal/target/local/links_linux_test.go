@@ -52,8 +52,8 @@ func TestLinks(t *testing.T) {
 	function(switched, root+"/0000:00:01.0", "8.0 GT/s PCIe", "8", "8.0 GT/s PCIe", "8")
 	twoWays := map[string]string{"sys/block/nvme0n1": switched["sys/block/nvme0n1"],
 		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1": "/",
-		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0": "/",
-		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme1": "/"}
+		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0":   "/",
+		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme1":   "/"}
 	sata := map[string]string{"sys/block/sda": "-> ../devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda",
 		"sys/class/ata_link/link3/sata_spd": "6.0 Gbps", "sys/block/dm-0/dm/name": "v", "sys/block/dm-0/slaves/sda2": "/",
 		root + "/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda/sda2/partition":     "2",

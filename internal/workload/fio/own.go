@@ -459,12 +459,9 @@ func deviceName(i int) string {
 
 var (
 	notInNames    = lazyregexp.New(`[^\pL\pN_.-]+`)
+	notInStages   = lazyregexp.New(`[^\pL\pN_.=% -]+`)
 	notInIdentity = lazyregexp.New(`[^a-z0-9_]+`)
 	notHarmless   = lazyregexp.New(`[^\pL\pN /_.,:()\[\]-]`)
-	notInNames    = regexp.MustCompile(`[^\pL\pN_.-]+`)
-	notInStages   = regexp.MustCompile(`[^\pL\pN_.=% -]+`)
-	notInIdentity = regexp.MustCompile(`[^a-z0-9_]+`)
-	notHarmless   = regexp.MustCompile(`[^\pL\pN /_.,:()\[\]-]`)
 )
 
 // write makes the scenario directory.
