@@ -60,7 +60,7 @@ Exit code 0: nothing stands against it; 4: refused.`,
 			return a.checkDevice(cmd.Context(), given[0], consent, cmd.Flags().Changed("consent"))
 		},
 	}
-	c.Flags().StringVar(&consent, "consent", "", "the consent `phrase` of the device, as check and inspect print it")
+	c.Flags().StringVar(&consent, "consent", "", consentHelp)
 	return c
 }
 

@@ -80,6 +80,7 @@ type targetFlags struct {
 	sizeScale         factor
 	allowHostCommands bool
 	disks             []string
+	consents          []string
 }
 
 func (f *targetFlags) register(a *app, c *cobra.Command) {
@@ -91,9 +92,10 @@ func (f *targetFlags) register(a *app, c *cobra.Command) {
 		&f.disks,
 		"disk",
 		nil,
-		"`folder` whose file system the data disks are put on (target local); the load goes there; repeatable: disks "+
-			"are dealt out in turn",
+		"`folder` whose file system the data disks are put on (target local), or a block device that is one data disk "+
+			"and is overwritten; the load goes there; repeatable: disks are dealt out in turn",
 	)
+	flags.StringArrayVar(&f.consents, "consent", nil, consentHelp+"; repeatable, one for each device")
 	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
 	flags.Var(&f.sizeScale, "size-scale", "multiply sizes of disks and files by this `factor`")
@@ -132,6 +134,12 @@ func (a *app) target(f targetFlags, nodes int) (*clockedTarget, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(f.consents) > 0 {
+		if len(f.disks) == 0 {
+			return nil, exit.Usagef("", "--consent goes with --disk and a block device")
+		}
+		options[consentOption] = strings.Join(f.consents, "\n")
+	}
 	if len(f.disks) > 0 {
 		if err := onDisk(f, provider, options); err != nil {
 			return nil, err
@@ -156,8 +164,13 @@ func (a *app) target(f targetFlags, nodes int) (*clockedTarget, error) {
 	return p, nil
 }
 
-// dirOption is the option of a target that says where its data disks lie.
-const dirOption = "dir"
+// Options of a target that say where its data disks lie, and that devices there may be overwritten.
+const (
+	dirOption     = "dir"
+	consentOption = "consent"
+)
+
+const consentHelp = "consent `phrase` of a block device that is to be overwritten, as plimsoll device check prints it"
 
 // onDisk puts the data disks where --disk says. Nothing there is touched but a folder of the run's own, which clean-up
 // removes.

@@ -8,6 +8,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -284,6 +285,33 @@ func (b *builder) walk() {
 		b.plan.PeakMemoryBytes = int64(f.PeakVMs) * each
 	}
 	b.plan.Warnings = append(b.plan.Warnings, f.Warnings...)
+	b.givenDisks()
+}
+
+// givenDisks objects where the target's data disks are given and are too few or too small.
+func (b *builder) givenDisks() {
+	given := b.plan.view.Facts.DataDisks
+	if len(given) == 0 {
+		return
+	}
+	var names []string
+	for _, d := range given {
+		names = append(names, d.Path)
+	}
+	if n := b.forecast.PeakDisks; n > len(given) {
+		b.object("data disks: the scenario has %s at a time, and %s is given as one each: %s; give more devices, or take "+
+			"a scenario of fewer VMs", unit.Plural(n, "data disk"), unit.Plural(len(given), "device"), list(names))
+	}
+	small := slices.MinFunc(given, func(a, b target.Disk) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	for _, vm := range b.plan.VMs {
+		for i, size := range vm.DiskBytes {
+			if size > small.Bytes {
+				b.object("data disks: disk %d of VM %q is %v, and %s has %v: give a larger device, or a smaller size scale",
+					i+1, vm.Name, unit.Bytes(size), small.Path, unit.Bytes(small.Bytes))
+				return
+			}
+		}
+	}
 }
 
 // schedule says when steps begin. Of those of which nothing can say how long they take it divides what the author's

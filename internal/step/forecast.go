@@ -40,6 +40,7 @@ type Forecast struct {
 	PeakVMs         int
 	PeakLoads       int // workloads running at once, each counted on every VM that runs it; prefills left out
 	PeakDepth       int // operations that these keep outstanding at most
+	PeakDisks       int // data disks of VMs at once, those of templates left out
 	PeakDiskBytes   int64
 	PeakMemoryBytes int64
 	Warnings        []string
@@ -131,7 +132,7 @@ func (f *Forecast) clone(name string, members []target.Placement) {
 
 // measure updates the peaks. Templates hold disks and no memory; machines that are off hold disks.
 func (f *Forecast) measure() {
-	var vms int
+	var vms, disks int
 	var disk, memory int64
 	for name, g := range f.groups {
 		decl, err := f.Groups.Get(name)
@@ -144,6 +145,7 @@ func (f *Forecast) measure() {
 		}
 		n := int64(len(g.members))
 		vms += len(g.members)
+		disks += len(g.members) * len(f.Disks(decl))
 		if g.template {
 			n++
 		}
@@ -153,6 +155,7 @@ func (f *Forecast) measure() {
 		}
 	}
 	f.PeakVMs = max(f.PeakVMs, vms)
+	f.PeakDisks = max(f.PeakDisks, disks)
 	f.PeakDiskBytes = max(f.PeakDiskBytes, disk)
 	f.PeakMemoryBytes = max(f.PeakMemoryBytes, memory)
 }

@@ -132,6 +132,9 @@ type Facts struct {
 	Notes        []string              `json:"notes"`        // sentences for the report, e.g. "CPU limits are not enforced: ..."
 	FreeBytes    int64                 `json:"free_bytes"`   // space for data disks; -1 unknown
 	FreeMemory   int64                 `json:"free_memory_bytes"`
+	// DataDisks are the data disks there are, where they are given, as devices are, and cannot be made: each goes to
+	// one VM at a time. Empty where disks are made to measure.
+	DataDisks []Disk `json:"data_disks,omitempty"`
 	// OneMachine says that the nodes are parts of one machine: each has all its CPUs, memory and links.
 	OneMachine bool `json:"one_machine,omitempty"`
 	// MoreDisk and MoreMemory say which option gives more of it, "" where none does.

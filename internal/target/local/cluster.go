@@ -32,10 +32,11 @@ type cluster struct {
 	journal    *journal
 	log        func(string, ...any)
 	mark, run  string
-	stores     []*store // where data disks lie; the first holds all else of the sandboxes
-	workDir    string   // of the first
-	work       *os.Root // of the first
-	dealt      int      // disks of members so far
+	stores     []*store   // where data disks lie; the first holds all else of the sandboxes
+	workDir    string     // of the first
+	work       *os.Root   // of the first
+	dealt      int        // disks of members so far
+	raw        []*rawDisk // devices that are data disks instead; constant
 	groups     groupSet
 	wall       wall        // around every command
 	network    network     // of the commands that have ports
@@ -67,7 +68,8 @@ type sandbox struct {
 	cpus        int
 	memory      int64
 	disks       []target.Disk
-	at          []*store      // of each disk
+	at          []*store      // of each disk that is a file
+	raw         []*rawDisk    // of each disk that is a device
 	op          chan struct{} // holds one token while a long operation has the files
 
 	node      int
@@ -264,6 +266,10 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 		if size <= 0 {
 			return fmt.Errorf("create template: vm %q: disk %s: size %d: must be positive", t.Name, deviceName(i), size)
 		}
+		if len(c.raw) > 0 { // a template is never on: its members get the devices
+			b.disks = append(b.disks, target.Disk{Device: deviceName(i), Bytes: size})
+			continue
+		}
 		c.deal(b, i, size, i)
 	}
 	fresh, err := c.claim(b)
@@ -280,7 +286,7 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 				return err
 			}
 		}
-		for i := range b.disks {
+		for i := range b.at {
 			if err := c.makeDisk(b, i); err != nil {
 				return err
 			}
@@ -347,9 +353,17 @@ func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
 		b := &sandbox{name: m.Name, group: r.Group, node: m.Node, cpus: source.cpus, memory: source.memory}
 		first := c.turn(len(source.disks))
 		for i, d := range source.disks {
+			if len(c.raw) > 0 {
+				break
+			}
 			c.deal(b, i, d.Bytes, first+i)
 		}
 		fresh, err := c.claim(b)
+		if err == nil && fresh && len(c.raw) > 0 {
+			if err = c.assign(b, source.disks); err != nil {
+				c.forget(b)
+			}
+		}
 		switch {
 		case err != nil:
 			problems = append(problems, fmt.Errorf("clone: %w", err))
@@ -370,7 +384,7 @@ func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
 	for _, b := range members {
 		err := ctx.Err()
 		if err == nil {
-			err = c.build(b, func() error { return c.copyDisks(ctx, source, b) })
+			err = c.build(b, func() error { return errors.Join(c.makeNodes(b), c.copyDisks(ctx, source, b)) })
 		} else {
 			c.forget(b)
 			err = fmt.Errorf("vm %q: not made: %w", b.name, err)
@@ -488,7 +502,7 @@ func (c *cluster) Close() error {
 	for _, s := range c.stores {
 		problems = append(problems, s.root.Close())
 	}
-	return errors.Join(append(problems, c.network.close(), c.journal.close())...)
+	return errors.Join(append(problems, c.network.close(), c.journal.close(), releaseAll(c.raw))...)
 }
 
 // once logs a line the first time that it is said.

@@ -65,9 +65,9 @@ func (c *cluster) tellStores(b *sandbox) {
 
 // bytesOn is how much of a sandbox's disks lies on a store.
 func (b *sandbox) bytesOn(s *store) (total int64) {
-	for i, d := range b.disks {
-		if b.at[i] == s {
-			total += d.Bytes
+	for i, at := range b.at {
+		if at == s {
+			total += b.disks[i].Bytes
 		}
 	}
 	return total
@@ -119,7 +119,8 @@ func retry(call func() error) error {
 
 // copyDisks gives a new sandbox the contents of another's disks.
 func (c *cluster) copyDisks(ctx context.Context, from, to *sandbox) error {
-	for i, d := range to.disks {
+	for i := range to.at {
+		d := to.disks[i]
 		src := path.Join(from.name, imageName(from.disks[i].Device))
 		if err := c.copyImage(ctx, from.at[i], src, to.at[i], path.Join(to.name, imageName(d.Device)),
 			d.Bytes); err != nil {

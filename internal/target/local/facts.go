@@ -83,6 +83,16 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		object(err)
 		f.FreeBytes = max(0, free)
 	}
+	if p.isRaw() {
+		keep, err := filepath.Abs(p.dir)
+		object(err)
+		f.DataDisks, err = p.checkDevices(ctx, keep)
+		object(err)
+		f.FreeBytes, sts = -1, nil
+		for i, name := range p.blocks {
+			sts = append(sts, p.rawStorage(i, name))
+		}
+	}
 	st := sts[0]
 	if cpu.megahertz == 0 { // some processors do not tell their clock
 		f.Metrics = slices.DeleteFunc(slices.Clone(metricNames), func(n string) bool {
@@ -90,6 +100,9 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		})
 	}
 	f.Capabilities, f.Missing = p.capabilities(groups, st, around)
+	if p.isRaw() {
+		rawCapabilities(sts, f.Capabilities, f.Missing)
+	}
 	f.Environment = p.environment(cpu, memory, groups, sts, around)
 	f.Notes = p.notes(groups, sts, around)
 	return f, errors.Join(objections...)
@@ -169,6 +182,20 @@ func (p *place) capabilities(groups controlGroups, st storage, around wall) (
 	return can, cannot
 }
 
+// rawCapabilities are what changes with data disks that are devices.
+func rawCapabilities(sts []storage, can, cannot map[target.Capability]string) {
+	delete(can, target.Snapshots)
+	cannot[target.Snapshots] = "data disks are whole devices here, which are not copied"
+	for _, st := range sts {
+		if st.raw == nil || st.raw.Queue.DiscardMaxBytes == 0 {
+			cannot[target.DiskTrim] = st.dir + " cannot discard"
+			return
+		}
+	}
+	delete(cannot, target.DiskTrim)
+	can[target.DiskTrim] = "by the devices themselves"
+}
+
 func userName() string {
 	if os.Getuid() == 0 {
 		return "root"
@@ -192,6 +219,10 @@ func (p *place) notes(groups controlGroups, sts []storage, around wall) []string
 	}
 	if text := around.note(); text != "" {
 		notes = append(notes, text)
+	}
+	if p.isRaw() {
+		rawNotes(sts, note)
+		return notes
 	}
 	var where []string
 	for _, st := range sts {
@@ -404,13 +435,19 @@ type storage struct {
 	preallocate, direct         string // "supported", "not supported" or "" with why in probe
 	reflink, punch              string
 	probe                       string
-	offset                      string // alignment wanted by direct I/O
+	offset                      string         // alignment wanted by direct I/O
+	raw                         *device.Device // that is the disk itself, nil for folders
 }
 
 // memory reports whether the file system has no medium.
 func (s storage) memory() bool { return s.fstype == "tmpfs" || s.fstype == "ramfs" }
 
 func (s storage) facts(l *factList, system fs.FS) {
+	if s.raw != nil || s.free < 0 && s.total < 0 && s.fstype == "" && s.probe == "" {
+		s.rawFacts(l)
+		s.deviceFacts(l, system)
+		return
+	}
 	add := func(name, value, missing string) *result.Fact { return l.add(s.group, name, value, missing) }
 	folder := add("folder", s.dir, s.problem)
 	folder.Across, folder.Identifies = result.Volatile, result.Path
@@ -446,6 +483,12 @@ func (s storage) facts(l *factList, system fs.FS) {
 	if !s.memory() {
 		add("page cache", "used by buffered I/O; jobs with direct=1 bypass it", "")
 	}
+	s.deviceFacts(l, system)
+}
+
+// deviceFacts are those of the block device below.
+func (s storage) deviceFacts(l *factList, system fs.FS) {
+	add := func(name, value, missing string) *result.Fact { return l.add(s.group, name, value, missing) }
 	why := s.uncounted
 	if s.problem != "" {
 		why = s.problem

@@ -10,7 +10,9 @@
 // reachable.
 //
 // In a run folder, `state` (the request's StateDir) holds this package's journal and `work/<vm>` the sandboxes.
-// With folders of the user's (option dir) the sandboxes are in `plimsoll-<mark>` of the first, and data disks are dealt
+// With devices (option dir, and option consent) data disks are the devices themselves: the guard claims them for as
+// long as the cluster is open, each is one disk of one sandbox, none is cloned, grown or kept in a snapshot, and
+// clean-up lets them be. With folders of the user's (option dir) the sandboxes are in `plimsoll-<mark>` of the first, and data disks are dealt
 // out in turn over such folders in all of them.
 //
 // Everything is journalled before it is made, so that Destroy, from any process and any number of times, ends the
@@ -29,6 +31,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -62,8 +65,10 @@ func (Provider) Options() []target.Option {
 		{
 			Name: "dir",
 			Help: "folder on the file system to be tested: data disks lie there, in a folder of the run's own " +
-				`(default: the run folder); several with ":" between them are dealt the disks in turn`,
+				`(default: the run folder); several with ":" between them are dealt the disks in turn; or block devices, ` +
+				"each a data disk as a whole, which is overwritten",
 		},
+		{Name: "consent", Help: "to overwrite the devices of dir: their consent phrases, a line for each"},
 		{Name: "reserve", Type: target.Bytes, Default: "512MiB", Help: "space and memory that a run must leave free"},
 		{Name: "cgroups", Type: target.Choice, Choices: []string{"auto", "off"}, Default: "auto",
 			Help: "auto: limit CPU and memory where permitted; off: never touch control groups"},
@@ -75,6 +80,8 @@ type settings struct {
 	nodes    int
 	dir      string   // whose file system is described
 	disks    []string // where data disks are put, none for the run folder
+	blocks   []string // block devices that are the data disks instead
+	consents []string // to overwrite them
 	reserve  int64
 	cgroups  bool
 	commands bool
@@ -87,7 +94,11 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	given, err := target.Decode("local", p.Options(), c.Options)
 	s := settings{nodes: c.Nodes, dir: cmp.Or(c.RunsDir, "."), cgroups: given.Text("cgroups") == "auto",
 		reserve: given.Bytes("reserve"), commands: c.AllowHostCommands, clock: c.Clock, system: p.System}
-	disks, wrong := storeFolders(given.Text("dir"))
+	disks, devices, wrong := stores(given.Text("dir"))
+	s.blocks = devices
+	for line := range strings.Lines(given.Text("consent")) {
+		s.consents = append(s.consents, strings.TrimSpace(line))
+	}
 	if s.disks = disks; len(disks) > 0 {
 		s.dir = disks[0]
 	}
@@ -110,16 +121,40 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 // maxNodes bounds --nodes: beyond it logical nodes of one host say nothing.
 const maxNodes = 1000
 
+// stores reads the option dir: block devices, or folders. Which devices may be written to is the guard's to say.
+func stores(text string) (dirs, devices []string, err error) {
+	parts := split(text)
+	for _, name := range parts {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice {
+			devices = append(devices, name)
+		}
+	}
+	switch {
+	case len(devices) == 0:
+		dirs, err = storeFolders(text)
+	case len(devices) < len(parts):
+		i := slices.IndexFunc(parts, func(n string) bool { return !slices.Contains(devices, n) })
+		err = fmt.Errorf("%s: is no block device, and %s is one: give devices or folders, not both", parts[i], devices[0])
+	}
+	return dirs, devices, err
+}
+
+// split divides the option dir at each ":", unless all of it is one name.
+func split(text string) []string {
+	if _, err := os.Stat(text); err != nil && strings.Contains(text, ":") {
+		return strings.Split(text, ":")
+	}
+	return []string{text}
+}
+
 // storeFolders reads the option dir: one folder, or several with ":" between them, on whose file systems data disks are
 // put. Nothing is made in them yet; all objections are returned at once.
 func storeFolders(text string) (dirs []string, err error) {
 	if text == "" {
 		return nil, nil
 	}
-	parts := []string{text}
-	if _, err := os.Stat(text); err != nil && strings.Contains(text, ":") { // else a folder whose name holds one
-		parts = strings.Split(text, ":")
-	}
+	parts := split(text)
 	var objections []error
 	var real []string
 	for _, dir := range parts {
@@ -162,8 +197,8 @@ func storeFolder(dir string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", dir, err)
 	case info.Mode().Type()&(fs.ModeDevice|fs.ModeCharDevice) != 0:
-		return "", fmt.Errorf("%s: is a device, and nothing here writes to devices yet: whatever is on it would be "+
-			"lost; make a file system on it, mount it, and name its folder", dir)
+		return "", fmt.Errorf("%s: is a character device: name a block device, or a folder on the file system to be "+
+			"tested", dir)
 	case !info.IsDir():
 		return "", fmt.Errorf("%s: is no folder: what is in it would be lost; name the folder that it lies in", dir)
 	}

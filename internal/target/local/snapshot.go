@@ -23,6 +23,9 @@ func (c *cluster) Snapshot(ctx context.Context, tag string, vms []string) error 
 	if err := checkName(tag); err != nil {
 		return fmt.Errorf("snapshot: tag: %w", err)
 	}
+	if len(c.raw) > 0 {
+		return fmt.Errorf("snapshot %q: data disks are whole devices, which are not copied", tag)
+	}
 	names := slices.Compact(slices.Sorted(slices.Values(vms))) // one order, or two calls could wait for each other
 	var boxes []*sandbox
 	var problems []error

@@ -76,18 +76,31 @@ func (p *place) Provision(ctx context.Context, req target.Request) (target.Clust
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	mark := newMark()
-	j, err := openJournal(stateDir)
+	raw, err := p.takeDevices(ctx, filepath.Dir(stateDir))
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	c := &cluster{settings: p.settings, journal: j, log: log, mark: mark, run: req.RunID,
+	c, err := p.open(stateDir, boot, req.RunID, log, raw)
+	if err != nil {
+		return nil, fmt.Errorf("provision: %w", errors.Join(err, releaseAll(raw)))
+	}
+	return c, nil
+}
+
+// open makes the cluster of a run, with its journal.
+func (p *place) open(stateDir, boot, run string, log func(string, ...any), raw []*rawDisk) (*cluster, error) {
+	mark := newMark()
+	j, err := openJournal(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{settings: p.settings, journal: j, log: log, mark: mark, run: run, raw: raw,
 		boxes: map[string]*sandbox{}, goroutines: p.clock.Group()}
 	for _, disks := range p.disks {
 		dir, err := apartDir(disks, mark)
 		if err != nil {
 			j.close()
-			return nil, fmt.Errorf("provision: %w", err)
+			return nil, err
 		}
 		c.stores = append(c.stores, &store{dir: dir})
 	}
@@ -102,7 +115,7 @@ func (p *place) Provision(ctx context.Context, req target.Request) (target.Clust
 	c.groups = groupSet{controlGroups: p.controlGroups(), name: groupName(mark), log: log}
 	if err := c.prepare(boot); err != nil {
 		j.close()
-		return nil, fmt.Errorf("provision: %w", err)
+		return nil, err
 	}
 	return c, nil
 }
@@ -159,6 +172,12 @@ func (c *cluster) prepare(boot string) error {
 	c.groups.setUp()
 	c.sampled = c.clock.Now()
 	c.numa = numaNodes(c.system)
+	for _, r := range c.raw {
+		c.devices = append(c.devices, r.Name)
+	}
+	if len(c.raw) > 0 {
+		return nil
+	}
 	mounts, _ := device.Mounts(c.system) // the facts say why there is none
 	for _, s := range c.stores {
 		dir, err := filepath.EvalSymlinks(s.dir)
@@ -178,6 +197,9 @@ func (c *cluster) prepare(boot string) error {
 func (p *place) checkRoom(stateDir string, req target.Request) error {
 	var objections []error
 	folders := p.disks
+	if p.isRaw() {
+		req.DiskBytes = 0 // the plan has compared sizes; the disks take no space of a file system
+	}
 	if len(folders) == 0 {
 		folders = []string{filepath.Dir(stateDir)}
 	}
