@@ -299,8 +299,8 @@ func (b *builder) givenDisks() {
 		names = append(names, d.Path)
 	}
 	if n := b.forecast.PeakDisks; n > len(given) {
-		b.object("data disks: the scenario has %s at a time, and %s is given as one each: %s; give more devices, or take "+
-			"a scenario of fewer VMs", unit.Plural(n, "data disk"), unit.Plural(len(given), "device"), list(names))
+		b.object("data disks: the scenario has %s at a time; devices given for them: %d (%s); give more, or take a "+
+			"scenario of fewer VMs", unit.Plural(n, "data disk"), len(given), list(names))
 	}
 	small := slices.MinFunc(given, func(a, b target.Disk) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	for _, vm := range b.plan.VMs {

@@ -3,12 +3,16 @@
 // which is what most of /sys is; its files are those of several lines. Content that begins with "-> " is a symbolic
 // link, "block 8:0" and "char 1:3" are device nodes, "/" is a folder; bytes are written \x00. Lines that begin with "#" are remarks.
 //
+// Loop makes a real device, for tests that write.
+//
 // Tests only: no shipped package imports this one.
 package devicetest
 
 import (
 	"fmt"
 	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -90,4 +94,35 @@ func Put(machine fstest.MapFS, path, text string) {
 func scan(text, format string, to ...any) bool {
 	n, err := fmt.Sscanf(text, format, to...)
 	return err == nil && n == len(to)
+}
+
+// Loop makes a loop device of a size in bytes on a file of its own, for as long as the test runs, and returns both.
+// flags are losetup's. The test is skipped, or fails in CI, where loop devices cannot be made.
+func Loop(t testing.TB, size int64, flags ...string) (node, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "disk.img")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, size); err != nil {
+		t.Fatal(err)
+	}
+	return Attach(t, file, flags...), file
+}
+
+// Attach makes a loop device on a file or a device.
+func Attach(t testing.TB, file string, flags ...string) string {
+	t.Helper()
+	const how = "apt-get install mount, and run as root"
+	losetup, err := exec.LookPath("losetup")
+	needs.That(t, err == nil && os.Geteuid() == 0, "loop devices", how)
+	out, err := exec.Command(losetup, append(append([]string{"--find", "--show"}, flags...), file)...).CombinedOutput()
+	needs.That(t, err == nil, "loop devices", how+": "+string(out))
+	node := strings.TrimSpace(string(out))
+	t.Cleanup(func() {
+		if out, err := exec.Command(losetup, "-d", node).CombinedOutput(); err != nil {
+			t.Errorf("losetup -d %s: %v: %s", node, err, out)
+		}
+	})
+	return node
 }

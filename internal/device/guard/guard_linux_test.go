@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/device"
+	"plimsoll/internal/device/devicetest"
 	"plimsoll/internal/device/guard"
 	"plimsoll/internal/needs"
 )
@@ -27,30 +28,9 @@ func TestMain(m *testing.M) {
 
 const loopBytes = 16 << 20
 
-// loop makes a loop device on a file of its own, and returns both.
 func loop(t *testing.T, flags ...string) (node, file string) {
 	t.Helper()
-	path, err := exec.LookPath("losetup")
-	needs.That(t, err == nil && os.Geteuid() == 0, "loop devices", "apt-get install mount, and run as root")
-	file = filepath.Join(t.TempDir(), "disk.img")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(file, loopBytes); err != nil {
-		t.Fatal(err)
-	}
-	return attach(t, path, file, flags...), file
-}
-
-func attach(t *testing.T, losetup, file string, flags ...string) string {
-	t.Helper()
-	out, err := exec.Command(losetup, append(append([]string{"--find", "--show"}, flags...), file)...).CombinedOutput()
-	if err != nil {
-		needs.That(t, false, "loop devices", fmt.Sprintf("losetup: %v: %s", err, out))
-	}
-	node := strings.TrimSpace(string(out))
-	t.Cleanup(func() { do(t, "losetup", "-d", node) })
-	return node
+	return devicetest.Loop(t, loopBytes, flags...)
 }
 
 func do(t *testing.T, name string, args ...string) string {
@@ -179,10 +159,10 @@ func TestRefusals(t *testing.T) {
 		}, []string{"read-only: DISK: is read-only: make it writable (blockdev --setrw, losetup without -r, the switch of " +
 			"the card)"}},
 		"its file belongs to another loop": {nil, func(t *testing.T, node, file string) (string, []string) {
-			return node, []string{attach(t, "losetup", file), "OTHER"}
+			return node, []string{devicetest.Attach(t, file), "OTHER"}
 		}, []string{"behind a loop device: DISK: its file FILE is also that of OTHER: losetup -d OTHER"}},
 		"a loop lies on it": {nil, func(t *testing.T, node, _ string) (string, []string) {
-			return node, []string{attach(t, "losetup", node), "OTHER"}
+			return node, []string{devicetest.Attach(t, node), "OTHER"}
 		}, []string{
 			"behind a loop device: DISK: OTHER is made of it: losetup -d OTHER",
 		}},
@@ -420,7 +400,7 @@ func TestRecheck(t *testing.T) {
 	})
 	t.Run("a loop on it", func(t *testing.T) {
 		c, node, _ := take(t)
-		attach(t, "losetup", node)
+		devicetest.Attach(t, node)
 		if err := c.Recheck(t.Context()); !guard.Has(err, guard.BacksLoop) {
 			t.Error(err)
 		}

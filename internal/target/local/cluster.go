@@ -343,6 +343,9 @@ func (c *cluster) Clone(ctx context.Context, r target.Clone) error {
 		return fmt.Errorf("clone: source: %w", err)
 	}
 	defer source.release()
+	if len(c.raw) > 0 && !source.template {
+		return fmt.Errorf("clone: source: vm %q: its data disks are whole devices, which are not copied", r.Source)
+	}
 	if r.Linked {
 		c.once("linked clones", "linked clones are copies here, sharing blocks where the file system can")
 	}

@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(controllerVariable) != "" {
 		controller()
 	}
+	if os.Getenv(rawVariable) != "" {
+		rawController()
+	}
 	if name := os.Getenv(deedVariable); name != "" {
 		deed(name)
 	}
