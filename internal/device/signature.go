@@ -42,8 +42,9 @@ type mark struct {
 	at     int64
 	text   string
 	round  int64
-	check  func(around []byte) bool // given the mark with before bytes in front of it
+	check  func(around []byte) bool // given the mark with so many bytes before and after it
 	before int64
+	after  int64
 }
 
 // marks are the table: places and texts as the formats' own documents and kernels have them.
@@ -63,7 +64,7 @@ var marks = []mark{
 	{name: "ReiserFS", family: FileSystem, at: 0x2034, text: "ReIsEr"},
 	{name: "Reiser4", family: FileSystem, at: 0x10000, text: "ReIsEr4"},
 	{name: "F2FS", family: FileSystem, at: 0x400, text: "\x10\x20\xf5\xf2"},
-	{name: "NILFS2", family: FileSystem, at: 0x406, text: "\x34\x34", before: 6, check: nilfs},
+	{name: "NILFS2", family: FileSystem, at: 0x406, text: "\x34\x34", before: 6, after: 2, check: nilfs},
 	{name: "ISO 9660", family: FileSystem, at: 0x8001, text: "CD001"},
 	{name: "UDF", family: FileSystem, at: 0x8001, text: "BEA01"},
 	{name: "UDF", family: FileSystem, at: 0x8001, text: "NSR0"},
@@ -180,14 +181,14 @@ func Probe(content io.ReaderAt, size int64) (found []Signature, err error) {
 			}
 			at += end
 		}
-		if at < m.before || at+int64(len(m.text)) > size {
+		if at < m.before || at+int64(len(m.text))+m.after > size {
 			continue
 		}
-		b := make([]byte, m.before+int64(len(m.text)))
+		b := make([]byte, m.before+int64(len(m.text))+m.after)
 		if err := readAt(content, b, at-m.before); err != nil {
 			return found, err
 		}
-		if bytes.HasSuffix(b, []byte(m.text)) && (m.check == nil || m.check(b)) {
+		if bytes.HasPrefix(b[m.before:], []byte(m.text)) && (m.check == nil || m.check(b)) {
 			found = append(found, Signature{m.name, m.family, at})
 		}
 	}
