@@ -56,6 +56,9 @@ var treatments = []treatment{
 	{begins: "plimsoll run my-scenario --size-scale 0.016", parsed: true, why: "its engine is an example"},
 	{begins: "plimsoll targets check folders", parsed: true, why: "its target is an example"},
 	{begins: "plimsoll plan db-colocation --target folders", parsed: true, why: "its target is an example"},
+	{begins: "plimsoll device inspect", parsed: true, why: "machines have other devices"},
+	{begins: "plimsoll device check", parsed: true, why: "machines have other devices"},
+	{begins: "plimsoll run my.fio --disk /dev/nvme1n1", parsed: true, why: "it would be overwritten"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 }

@@ -3,15 +3,19 @@ package main
 import (
 	"archive/zip"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"plimsoll/internal/needs"
+	"plimsoll/unit"
 )
 
 // TestMain makes the test binary be plimsoll when a script or a test calls it by that name.
@@ -30,6 +34,9 @@ func TestScripts(t *testing.T) {
 				// Where every test must run, a script that needs a program runs and fails without it.
 				_, err := exec.LookPath(name)
 				return err == nil || os.Getenv(needs.CIVariable) == "1", nil
+			case "loop": // likewise
+				_, err := exec.LookPath("losetup")
+				return os.Getuid() == 0 && (err == nil || os.Getenv(needs.CIVariable) == "1"), nil
 			case "root":
 				return os.Getuid() == 0, nil
 			}
@@ -37,6 +44,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
+			"loop":  loop,
 			"zip":   pack,
 		},
 	})
@@ -60,6 +68,27 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// loop makes a loop device on a new file: loop NAME FILE BYTES. The variable NAME is its node, NAME_consent the consent
+// to overwrite it.
+func loop(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: loop NAME FILE BYTES")
+	}
+	file := ts.MkAbs(args[1])
+	size, err := unit.ParseBytes(args[2])
+	ts.Check(err)
+	ts.Check(os.WriteFile(file, nil, 0o600))
+	ts.Check(os.Truncate(file, int64(size)))
+	out, err := exec.Command("losetup", "--find", "--show", file).Output()
+	ts.Check(err)
+	node := strings.TrimSpace(string(out))
+	ts.Defer(func() { ts.Check(exec.Command("losetup", "-d", node).Run()) })
+	info, err := os.Stat(file)
+	ts.Check(err)
+	ts.Setenv(args[0], node)
+	ts.Setenv(args[0]+"_consent", fmt.Sprintf("loop %s inode %d", file, info.Sys().(*syscall.Stat_t).Ino))
 }
 
 // pack makes a zip of a folder: zip FILE FOLDER.

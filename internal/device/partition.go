@@ -71,7 +71,7 @@ func misaligned(start int64, q Queue) (list []Misaligned) {
 		add("optimal request", q.OptimalIOBytes, q.AlignmentBytes,
 			"a request of the optimal size spans two stripes, and so two members of an array")
 	}
-	add("1 MiB", 1<<20, 0, "flash pages, erase blocks and stripes are larger than devices tell, and divide 1 MiB")
+	add("boundary", 1<<20, 0, "flash pages, erase blocks and stripes are larger than devices tell, and divide 1 MiB")
 	return list
 }
 
