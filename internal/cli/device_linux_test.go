@@ -43,7 +43,8 @@ func TestDeviceCheck(t *testing.T) {
 		code    int
 		errs    string
 	}{
-		"refused":       {"dm-on-partition", []string{"/dev/nvme0n1p3"}, exit.Refused, "dm-0 (LVM volume vg0-data) is made of it"},
+		"refused": {"dm-on-partition", []string{"/dev/nvme0n1p3"}, exit.Refused,
+			"dm-0 (LVM volume vg0-data) is made of it"},
 		"other consent": {"usb", []string{"/dev/sde", "--consent", "SanDisk"}, exit.Refused, `the consent is for "SanDisk"`},
 		"no consent":    {"usb", []string{"/dev/sde", "--consent", ""}, exit.Refused, "nobody has consented"},
 		"file":          {"sata-misaligned", []string{"/srv/data/file"}, exit.Refused, "is a file or folder on sda1"},

@@ -253,7 +253,8 @@ func (a *app) printParts(d device.Device) error {
 		return nil
 	}
 	visible.Fprintf(a.out, "\n")
-	t := &terminal.Table{Head: []string{"PARTITION", "BEGINS AT BYTE", "SIZE", "ALIGNED"}, Right: []bool{false, true, true}}
+	t := &terminal.Table{Head: []string{"PARTITION", "BEGINS AT BYTE", "SIZE", "ALIGNED"},
+		Right: []bool{false, true, true}}
 	for _, p := range d.Partitions {
 		aligned := "yes"
 		for i, m := range p.Misaligned {

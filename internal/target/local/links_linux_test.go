@@ -55,7 +55,8 @@ func TestLinks(t *testing.T) {
 		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0":   "/",
 		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme1":   "/"}
 	sata := map[string]string{"sys/block/sda": "-> ../devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda",
-		"sys/class/ata_link/link3/sata_spd": "6.0 Gbps", "sys/block/dm-0/dm/name": "v", "sys/block/dm-0/slaves/sda2": "/",
+		"sys/class/ata_link/link3/sata_spd": "6.0 Gbps", "sys/block/dm-0/dm/name": "v",
+		"sys/block/dm-0/slaves/sda2": "/",
 		root + "/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda/sda2/partition":     "2",
 		root + "/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda/device/queue_depth": "32"}
 	down := map[string]string{"sys/block/sda": sata["sys/block/sda"], "sys/class/ata_link/link3/sata_spd": "<unknown>",

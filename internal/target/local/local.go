@@ -12,8 +12,8 @@
 // In a run folder, `state` (the request's StateDir) holds this package's journal and `work/<vm>` the sandboxes.
 // With devices (option dir, and option consent) data disks are the devices themselves: the guard claims them for as
 // long as the cluster is open, each is one disk of one sandbox, none is cloned, grown or kept in a snapshot, and
-// clean-up lets them be. With folders of the user's (option dir) the sandboxes are in `plimsoll-<mark>` of the first, and data disks are dealt
-// out in turn over such folders in all of them.
+// clean-up lets them be. With folders of the user's (option dir) the sandboxes are in `plimsoll-<mark>` of the first,
+// and data disks are dealt out in turn over such folders in all of them.
 //
 // Everything is journalled before it is made, so that Destroy, from any process and any number of times, ends the
 // processes and removes the files and control groups of a run that died at any moment, and touches nothing else:

@@ -95,7 +95,8 @@ func (c *cluster) assign(b *sandbox, template []target.Disk) error {
 		free := slices.IndexFunc(c.raw, func(r *rawDisk) bool { return !taken[r] && r.SizeBytes >= d.Bytes })
 		if free < 0 {
 			return fmt.Errorf("vm %q: disk %s: no device of %v or more is left of %s: give more with --disk, larger "+
-				"ones, or a smaller size scale", b.name, d.Device, unit.Bytes(d.Bytes), unit.Plural(len(c.raw), "device"))
+				"ones, or a smaller size scale", b.name, d.Device, unit.Bytes(d.Bytes),
+				unit.Plural(len(c.raw), "device"))
 		}
 		r := c.raw[free]
 		taken[r] = true

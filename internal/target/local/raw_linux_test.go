@@ -112,7 +112,8 @@ func TestRawDisks(t *testing.T) {
 			t.Error(diff)
 		}
 		text := fmt.Sprintf("written by %s", name)
-		if out, code := run(name, fmt.Sprintf("echo '%s' | dd of=%s bs=1M conv=notrunc,fsync,sync", text, d.Path)); code != 0 {
+		write := fmt.Sprintf("echo '%s' | dd of=%s bs=1M conv=notrunc,fsync,sync", text, d.Path)
+		if out, code := run(name, write); code != 0 {
 			t.Errorf("%s cannot write to its disk: %s", name, out)
 		}
 		if got, err := os.ReadFile(nodes[i]); err != nil || !bytes.HasPrefix(got, []byte(text)) {
@@ -289,8 +290,10 @@ func TestRawRefused(t *testing.T) {
 		t.Errorf("provision: %v", err)
 	}
 	for dir, want := range map[string]string{
-		"/dev/null":                   "/dev/null: is a character device: name a block device, or a folder on the file system to be tested",
-		nodes[0] + ":" + os.TempDir(): os.TempDir() + ": is no block device, and " + nodes[0] + " is one: give devices or folders, not both",
+		"/dev/null": "/dev/null: is a character device: name a block device, or a folder on the file system to be " +
+			"tested",
+		nodes[0] + ":" + os.TempDir(): os.TempDir() + ": is no block device, and " + nodes[0] + " is one: give devices " +
+			"or folders, not both",
 	} {
 		_, err := Provider{}.New(target.Config{Options: target.Options{"dir": dir}})
 		if err == nil || err.Error() != want {
