@@ -56,6 +56,8 @@ var treatments = []treatment{
 	{begins: "plimsoll run my-scenario --size-scale 0.016", parsed: true, why: "its engine is an example"},
 	{begins: "plimsoll targets check folders", parsed: true, why: "its target is an example"},
 	{begins: "plimsoll plan db-colocation --target folders", parsed: true, why: "its target is an example"},
+	{begins: "plimsoll integrity write /mnt/under-test/stamped", add: "--same-device",
+		why: "the test has one file system"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 }
