@@ -20,9 +20,9 @@ import (
 )
 
 // TestCopiesDamagedUnderneath shows what checksums in a file system are for. One copy of stamped blocks is damaged
-// below the file system: by zeros, by chance, and by a block that belongs elsewhere. Btrfs with two copies (RAID 1) gives the
-// right data all the same, counts what it found, and repairs it; ext4 gives wrong data without an error, and integrity
-// verify names every address.
+// below the file system: by zeros, by chance, and by a block that belongs elsewhere. Btrfs with two copies (RAID 1)
+// gives the right data all the same, counts what it found, and repairs it; ext4 gives wrong data without an error, and
+// integrity verify names every address.
 func TestCopiesDamagedUnderneath(t *testing.T) {
 	mkfs, err := exec.LookPath("mkfs.btrfs")
 	needs.That(t, err == nil && os.Geteuid() == 0, "btrfs on loop devices",
