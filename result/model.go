@@ -198,6 +198,8 @@ const (
 	KindPrecondition = "precondition"
 	// KindWritten: disks were looked at for blocks never written; Data: written.
 	KindWritten = "written"
+	// KindStored: disks were looked at for data that are as the job files asked; Data: stored.
+	KindStored = "stored"
 )
 
 // Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
@@ -215,6 +217,8 @@ type Data struct {
 	Preconditioned []Preconditioning `json:"preconditioned,omitempty"`
 	// Written is what was seen of whether the disks had ever been written, in the order of the looks.
 	Written []Written `json:"written,omitempty"`
+	// Stored is what samples of disks held, where job files asked for data that compress or repeat.
+	Stored []Stored `json:"stored,omitempty"`
 	// Problems are what could not be collected, in words; empty when everything could.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -396,6 +400,8 @@ type Lane struct {
 	ZeroData bool    `json:"zero_data,omitempty"`
 	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
 	Reducible float64 `json:"reducible,omitempty"`
+	// Repeats is the share of the blocks written that repeat others, 0 to 1; the rest of Reducible compresses.
+	Repeats float64 `json:"repeats,omitempty"`
 	// What it asks for besides, where its engine says it: the share of its operations at random offsets and how
 	// unevenly these fall on the extent ("zipf:1.2", "pareto:0.2", "" evenly), the share that reads, mean sizes in
 	// bytes.

@@ -19,10 +19,10 @@ import (
 	"plimsoll/internal/needs"
 )
 
-// TestCopiesDamagedUnderneath shows what checksums in a file system are for. One copy of stamped blocks is damaged below
-// the file system: by zeros, by chance, and by a block that belongs elsewhere. Btrfs with two copies (RAID 1) gives the
-// right data all the same, counts what it found, and repairs it; ext4 gives wrong data without an error, and integrity
-// verify names every address.
+// TestCopiesDamagedUnderneath shows what checksums in a file system are for. One copy of stamped blocks is damaged
+// below the file system: by zeros, by chance, and by a block that belongs elsewhere. Btrfs with two copies (RAID 1)
+// gives the right data all the same, counts what it found, and repairs it; ext4 gives wrong data without an error, and
+// integrity verify names every address.
 func TestCopiesDamagedUnderneath(t *testing.T) {
 	mkfs, err := exec.LookPath("mkfs.btrfs")
 	needs.That(t, err == nil && os.Geteuid() == 0, "btrfs on loop devices",
@@ -240,4 +240,36 @@ func (b *bed) verify(code int) []named {
 		b.t.Fatalf("%v\n%s", err, out)
 	}
 	return doc.Damages
+}
+
+// TestDataOnADevice: a block device is written with its consent only, and read without.
+func TestDataOnADevice(t *testing.T) {
+	_, err := exec.LookPath("losetup")
+	needs.That(t, err == nil && os.Geteuid() == 0, "loop devices", "apt-get install mount, and run as root")
+	b := newBed(t, 1)
+	b.attach()
+	node := b.loops[0]
+	var doc struct {
+		Identity struct {
+			Phrase string `json:"consent_phrase"`
+		} `json:"identity"`
+	}
+	if err := json.Unmarshal([]byte(b.s.must("device", "check", node, "--json")), &doc); err != nil {
+		t.Fatal(err)
+	}
+	phrase := doc.Identity.Phrase
+	for _, args := range [][]string{{"content", "write", node}, {"content", "write", node, "--consent", "yes"},
+		{"integrity", "write", node, "--manifest", b.kept, "--same-device"}} {
+		cmd := b.s.command(t.Context(), args...)
+		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 4 || !bytes.Contains(out, []byte(phrase)) {
+			t.Errorf("%v: exit code %d\n%s", args, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+	b.s.must("content", "write", node, "--size", "16MiB", "--compressibility", "40", "--consent", phrase)
+	b.s.must("content", "write", node, "--compressibility", "40", "--consent", phrase) // ours is no foreign mark
+	b.s.must("content", "check", node, "--expect-compressibility", "40", "--sample", "32MiB")
+	b.s.must("integrity", "write", node, "--manifest", b.kept, "--same-device", "--consent", phrase)
+	if out := b.s.must("integrity", "verify", node, "--manifest", b.kept); !strings.Contains(out, "intact: 76,800\n") {
+		t.Errorf("of 300 MiB:\n%s", out)
+	}
 }

@@ -59,6 +59,8 @@ var treatments = []treatment{
 	{begins: "plimsoll device inspect", parsed: true, why: "machines have other devices"},
 	{begins: "plimsoll device check", parsed: true, why: "machines have other devices"},
 	{begins: "plimsoll run my.fio --disk /dev/nvme1n1", parsed: true, why: "it would be overwritten"},
+	{begins: "plimsoll integrity write /mnt/under-test/stamped", add: "--same-device",
+		why: "the test has one file system"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 }

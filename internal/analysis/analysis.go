@@ -66,6 +66,7 @@ var checks = []view.Check{
 	stall.Stalls,
 	steadiness.Baseline,
 	steadiness.SteadyState,
+	storage.AsAsked,
 	storage.NeverWritten,
 	storage.InMemory,
 	storage.DeviceCounters,

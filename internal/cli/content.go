@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -29,14 +28,15 @@ func (a *app) contentCommand() *cobra.Command {
 func (a *app) contentWriteCommand() *cobra.Command {
 	var o content.Options
 	var size, block sizeFlag = 0, 4 << 10
-	var pattern string
+	var pattern, consent string
 	c := &cobra.Command{
 		Use: "write PATH", Short: "Make a file of data that compress and repeat as asked", Args: args(1, 1, "path"),
 		Long: `Write makes a new file of data of which compressors save --compressibility percent, evenly throughout and
 without zeros, and of whose blocks --dedupe percent repeat others. Unless asked, nothing of it compresses and no block
 of 512 bytes comes twice. The same options give the same data.
 
-What exists is not touched. A file that could not be finished is removed.`,
+No file is overwritten, and one that could not be finished is removed. A block device is written only when nobody uses
+or has marked it, and with its consent phrase; see plimsoll device check.`,
 		Example: `  plimsoll content write data --size 4GiB
   plimsoll content write data --size 4GiB --compressibility 50 --dedupe 30 --dedupe-block 8KiB
   plimsoll content write data --size 1GiB --pattern 0xdeadbeef`,
@@ -53,11 +53,12 @@ What exists is not touched. A file that could not be finished is removed.`,
 			if err != nil {
 				return exit.Usagef("", "content write: %s", strings.ReplaceAll(err.Error(), "content: ", ""))
 			}
-			return a.contentWrite(given[0], int64(size), g)
+			return a.contentWrite(given[0], consent, int64(size), g)
 		},
 	}
 	flags := c.Flags()
-	flags.Var(&size, "size", "`size` of the file, like 4GiB")
+	flags.Var(&size, "size", "`size` of the file, like 4GiB; of a device all unless given")
+	flags.StringVar(&consent, "consent", "", consentUsage)
 	flags.Uint64Var(&o.Seed, "seed", 1, "`number` that tells contents apart")
 	flags.IntVar(&o.CompressibilityPercent, "compressibility", 0, "`percent` that compressors save: 0 to 95")
 	flags.IntVar(&o.DedupePercent, "dedupe", 0, "`percent` of the blocks that repeat others: 0 to 99")
@@ -77,28 +78,31 @@ func patternOf(text string) ([]byte, error) {
 	return b, nil
 }
 
-func (a *app) contentWrite(name string, size int64, g *content.Generator) error {
+func (a *app) contentWrite(name, consent string, size int64, g *content.Generator) error {
 	const phase = "content write"
-	f, err := makeNew(phase, name, size)
+	ctx, stop := a.interruptible()
+	defer stop()
+	f, err := openToWrite(ctx, phase, name, consent, size)
 	if err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible()
-	defer stop()
+	size = f.size
 	began, progress := a.now(), a.amount(phase)
 	var done atomic.Int64
-	err = g.Write(ctx, f, size, 2, func(n int64) { progress.tell(done.Add(n), size) })
-	if err == nil {
-		err = errors.Join(f.Truncate(size), f.Sync())
+	if err = g.Write(ctx, f, size, 2, func(n int64) { progress.tell(done.Add(n), size) }); err == nil {
+		err = f.finish()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		err = fmt.Errorf("%s: %s: %w", phase, name, err)
-		if e := os.Remove(name); e == nil {
-			visible.Fprintf(a.notes(), "%s: %s was not finished, and is removed\n", phase, name)
-		} else {
+		if e := f.remove(); e != nil {
 			err = errors.Join(err, e)
+		} else if !f.Device {
+			visible.Fprintf(a.notes(), "%s: %s was not finished, and is removed\n", phase, name)
 		}
 		return exit.Errorf(stoppedOrFailed(ctx), "", "%w", err)
+	}
+	if err := f.Close(); err != nil {
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	took := a.now().Sub(began)
 	if a.json {
@@ -115,7 +119,7 @@ func (a *app) contentWrite(name string, size int64, g *content.Generator) error 
 		}{name, size, took.Seconds(), f.Direct, o.Seed, o.CompressibilityPercent, o.DedupePercent,
 			o.DedupeBlockBytes})
 	}
-	_, err = visible.Fprintf(a.out, "%s: %s written %s, %s\n", name, unit.Bytes(size), bypassed(f),
+	_, err = visible.Fprintf(a.out, "%s: %s written %s, %s\n", name, unit.Bytes(size), bypassed(f.File),
 		unit.Bandwidth(float64(size)/max(took.Seconds(), 1e-9)).Decimal())
 	return err
 }

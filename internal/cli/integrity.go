@@ -25,18 +25,21 @@ func (a *app) integrityCommand() *cobra.Command {
 func (a *app) integrityWriteCommand() *cobra.Command {
 	m := integrity.Manifest{Passes: 1, Order: integrity.Sequential}
 	var size, block, flush sizeFlag = 0, 4 << 10, 64 << 20
-	var dir, pattern string
+	var dir, pattern, consent string
 	var same bool
 	var threads int
 	c := &cobra.Command{
 		Use: "write PATH", Short: "Write stamped blocks, and keep what was acknowledged elsewhere",
 		Args: args(1, 1, "path"),
 		Long: `Write makes a new file of blocks of which every 512 bytes say to which run they belong, where they belong and
-which generation they are, with a checksum. Each of --passes writes every block anew. After every --flush the storage is told
-to make safe what it has (fsync), and that is noted as acknowledged, beside the manifest in the folder --manifest.
+which generation they are, with a checksum. Each of --passes writes every block anew. After every --flush the storage is
+told to make safe what it has (fsync), and that is noted as acknowledged, beside the manifest in the folder --manifest.
 
 The manifest is what verify needs, so it may not lie on the file system that is tested. A write that is interrupted, or
 cut off by a crash, leaves a manifest that says how far it came, and what was written stays.
+
+No file is overwritten. A block device is written only when nobody uses or has marked it, and with its consent phrase;
+see plimsoll device check.
 
 With --pattern there is nothing but the pattern: what changed is found, but not blocks that are swapped or old.`,
 		Example: `  plimsoll integrity write /mnt/under-test/stamped --size 4GiB --manifest kept
@@ -51,11 +54,12 @@ With --pattern there is nothing but the pattern: what changed is found, but not 
 			}
 			m.Pattern = hex.EncodeToString(p)
 			m.Bytes, m.BlockBytes, m.FlushBytes = int64(size), int(min(int64(block), 1<<30)), int64(flush)
-			return a.integrityWrite(m, dir, same, threads)
+			return a.integrityWrite(given[0], m, dir, consent, same, threads)
 		},
 	}
 	flags := c.Flags()
-	flags.Var(&size, "size", "`size` of the file, like 4GiB")
+	flags.Var(&size, "size", "`size` of the file, like 4GiB; of a device all unless given")
+	flags.StringVar(&consent, "consent", "", consentUsage)
 	flags.StringVar(&dir, "manifest", "", "`folder` that keeps the manifest, elsewhere than on what is tested")
 	flags.BoolVar(&same, "same-device", false, "keep the manifest there though it is lost with what is tested")
 	flags.Var(&block, "block-size", "`size` of a block: a power of two, 512 to 1MiB")
@@ -71,7 +75,7 @@ With --pattern there is nothing but the pattern: what changed is found, but not 
 	return c
 }
 
-func (a *app) integrityWrite(m integrity.Manifest, dir string, same bool, threads int) error {
+func (a *app) integrityWrite(name string, m integrity.Manifest, dir, consent string, same bool, threads int) error {
 	const phase = "integrity write"
 	if dir == "" {
 		return exit.Usagef("for example --manifest ~/kept",
@@ -80,7 +84,11 @@ func (a *app) integrityWrite(m integrity.Manifest, dir string, same bool, thread
 	if threads < 0 || threads > 1024 {
 		return exit.Usagef("", "%s: --threads: %d: want 1 to 1024", phase, threads)
 	}
-	beside, err := direct.Beside(dir, m.Path)
+	keep, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	beside, err := direct.Beside(keep, name)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
@@ -88,22 +96,25 @@ func (a *app) integrityWrite(m integrity.Manifest, dir string, same bool, thread
 		return exit.Errorf(exit.Refused, "give a folder on another one, or --same-device when it is only to be tried out",
 			"%s: --manifest %s: it lies on the file system that is tested, and would be lost with it", phase, dir)
 	}
-	l, err := integrity.Create(dir, m, a.now())
-	if err != nil {
-		return exit.Usagef("", "%s: %w", phase, err)
-	}
-	defer l.Close() //nolint:errcheck // what is in it was synced
-	f, err := makeNew(phase, m.Path, m.Bytes)
-	if err != nil {
-		return errors.Join(err, l.Remove())
-	}
 	ctx, stop := a.interruptible()
 	defer stop()
+	f, err := openToWrite(ctx, phase, name, consent, m.Bytes, keep)
+	if err != nil {
+		return err
+	}
+	if m.Bytes == 0 && m.BlockBytes > 0 {
+		m.Bytes = f.size / int64(m.BlockBytes) * int64(m.BlockBytes)
+	}
+	l, err := integrity.Create(dir, m, a.now())
+	if err != nil {
+		return exit.Usagef("", "%s: %w", phase, errors.Join(err, f.remove()))
+	}
+	defer l.Close() //nolint:errcheck // what is in it was synced
 	began := a.now()
 	err = integrity.Write(ctx, f, l, integrity.Options{Workers: threads, Now: a.now, Progress: a.amount(phase).tell})
-	if err = errors.Join(err, syncFolder(m.Path), f.Close()); err != nil {
-		return exit.Errorf(stoppedOrFailed(ctx), "plimsoll integrity verify "+m.Path+" --manifest "+l.Name+
-			" holds the storage to what it had acknowledged", "%s: %s: %w", phase, m.Path, err)
+	if err = errors.Join(err, f.finish(), f.Close()); err != nil {
+		return exit.Errorf(stoppedOrFailed(ctx), "plimsoll integrity verify "+name+" --manifest "+l.Name+
+			" holds the storage to what it had acknowledged", "%s: %s: %w", phase, name, err)
 	}
 	seconds := a.now().Sub(began).Seconds()
 	if a.json {
@@ -118,18 +129,9 @@ func (a *app) integrityWrite(m integrity.Manifest, dir string, same bool, thread
 		}{m.Path, l.Name, l.Manifest.Run, m.Bytes, m.Passes, seconds, f.Direct})
 	}
 	_, err = visible.Fprintf(a.out, "%s: %s in blocks of %s, passes: %d, all acknowledged; written %s, %s\nmanifest: %s\n",
-		m.Path, unit.Bytes(m.Bytes), unit.Bytes(m.BlockBytes), m.Passes, bypassed(f),
+		name, unit.Bytes(m.Bytes), unit.Bytes(m.BlockBytes), m.Passes, bypassed(f.File),
 		unit.Bandwidth(float64(m.Bytes)*float64(m.Passes)/max(seconds, 1e-9)).Decimal(), l.Name)
 	return err
-}
-
-// syncFolder makes the name of a new file safe.
-func syncFolder(name string) error {
-	d, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func (a *app) integrityVerifyCommand() *cobra.Command {

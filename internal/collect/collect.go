@@ -66,6 +66,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	c.start, c.end, c.ran = c.tl.window(c.m)
 	c.data.Start, c.data.End, c.data.Phases, c.data.Events = c.start, c.end, c.tl.phases, c.tl.marks
 	c.data.Preconditioned, c.data.Written = result.Prepared(events, !c.soFar)
+	c.data.Stored = result.StoredOf(events)
 	c.findJobs(events)
 	c.findVMs(ctx, events)
 	if c.store != nil {

@@ -458,3 +458,36 @@ func (d *distinct) rebuild(size int) {
 		}
 	}
 }
+
+// Add counts another report in, of another part of the same data, made with the same options. What repeats a block of
+// the other part was not seen.
+func (r *Report) Add(o *Report) {
+	if r.LogicalBytes == 0 {
+		*r = *o
+		r.Duplicates, r.Compression = slices.Clone(o.Duplicates), slices.Clone(o.Compression)
+		return
+	}
+	r.LogicalBytes, r.ReadBytes = r.LogicalBytes+o.LogicalBytes, r.ReadBytes+o.ReadBytes
+	r.Sampled = r.Sampled || o.Sampled
+	r.addHoles(o.HoleBytes)
+	r.ZeroBytes, r.ZeroLineBytes = r.ZeroBytes+o.ZeroBytes, r.ZeroLineBytes+o.ZeroLineBytes
+	r.UnreadableBytes, r.FirstError = r.UnreadableBytes+o.UnreadableBytes, cmp.Or(r.FirstError, o.FirstError)
+	for i := range r.Duplicates {
+		d, more := &r.Duplicates[i], o.Duplicates[i]
+		a, b := d.Error95*float64(d.Blocks), more.Error95*float64(more.Blocks)
+		d.Blocks, d.Distinct, d.AtLeast = d.Blocks+more.Blocks, d.Distinct+more.Distinct, true
+		if d.Blocks > 0 {
+			d.Share = 1 - float64(d.Distinct)/float64(d.Blocks)
+			d.Error95 = math.Hypot(a, b) / float64(d.Blocks)
+		}
+	}
+	for i := range r.Compression {
+		c, more := &r.Compression[i], o.Compression[i]
+		a, b := c.Error95*float64(c.InBytes), more.Error95*float64(more.InBytes)
+		c.InBytes, c.OutBytes = c.InBytes+more.InBytes, c.OutBytes+more.OutBytes
+		if c.InBytes > 0 {
+			c.Share = 1 - float64(c.OutBytes)/float64(c.InBytes)
+			c.Error95 = math.Hypot(a, b) / float64(c.InBytes)
+		}
+	}
+}

@@ -258,7 +258,8 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 func laneOf(l workload.Lane) result.Lane {
 	return result.Lane{
 		Name: l.Name, Noun: l.Noun, Device: l.Device, Depth: l.Depth, Rate: l.Rate, Reads: l.Reads, Writes: l.Writes,
-		Bytes: l.Bytes, Offset: l.Offset, OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData, Reducible: l.Reducible,
+		Bytes: l.Bytes, Offset: l.Offset, OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData,
+		Reducible: l.Reducible, Repeats: l.Repeats,
 		Stage: l.Stage, Random: l.Random, Distribution: l.Skew.String(), ReadShare: l.ReadShare, ReadBytes: l.ReadBytes,
 		WriteBytes: l.WriteBytes,
 	}

@@ -210,3 +210,11 @@ func lookBeforeReads(ctx context.Context, e *Env, load scenario.Workload, s *loa
 	}
 	return nil
 }
+
+// lookAfterPrefill looks whether all was written, and whether data are as asked.
+func lookAfterPrefill(ctx context.Context, e *Env, load scenario.Workload, s *loads.Start) error {
+	if err := lookAt(ctx, e, load, s, result.WrittenByPrefill); err != nil {
+		return err
+	}
+	return lookAtStored(ctx, e, load, s, result.AfterPrefill)
+}

@@ -88,7 +88,7 @@ func prefillRun(a scenario.Args, v View) (*action, error) {
 			if err := e.Loads.Prefill(ctx, s, width, a.Seconds("timeout_secs")); err != nil {
 				return err
 			}
-			return lookAt(ctx, e, load, s, result.WrittenByPrefill)
+			return lookAfterPrefill(ctx, e, load, s)
 		},
 	}, nil
 }
@@ -128,7 +128,7 @@ func prefillStart(a scenario.Args, v View) (*action, error) {
 			if err := e.Loads.Wait(ctx, s, PrefillLimit); err != nil {
 				return err
 			}
-			return lookAt(ctx, e, load, s, result.WrittenByPrefill)
+			return lookAfterPrefill(ctx, e, load, s)
 		},
 	}, nil
 }
@@ -154,7 +154,7 @@ func prefillWait(a scenario.Args, v View) (*action, error) {
 		if err != nil {
 			return err
 		}
-		return lookAt(ctx, e, load, s, result.WrittenByPrefill)
+		return lookAfterPrefill(ctx, e, load, s)
 	}
 	return wait, nil
 }
@@ -206,7 +206,7 @@ func startWorkload(a scenario.Args, v View) (*action, error) {
 				return err
 			}
 			e.annotate(a.Bool("annotate"), "Finished workload %s", load.Name)
-			return nil
+			return lookAtStored(ctx, e, load, s, result.AfterRun)
 		},
 	}, nil
 }
@@ -234,12 +234,28 @@ func lasts(v View, load scenario.Workload, o loads.Options) string {
 	return " until its size is done, " + limit + " at most, as its job file says"
 }
 
-func waitWorkload(a scenario.Args, _ View) (*action, error) {
+func waitWorkload(a scenario.Args, v View) (*action, error) {
+	load, err := v.Workload(a.String("workload_name"))
+	if err != nil {
+		return nil, err
+	}
 	limit := DefaultWait
 	if a.Has("timeout_secs") {
 		limit = a.Seconds("timeout_secs")
 	}
-	return waitFor(a.String("workload_name"), limit, a.Bool("annotate")), nil
+	wait := waitFor(load.Name, limit, a.Bool("annotate"))
+	waited := wait.do
+	wait.do = func(ctx context.Context, e *Env) error {
+		if err := waited(ctx, e); err != nil {
+			return err
+		}
+		s, err := e.Loads.Last(load.Name)
+		if err != nil {
+			return err
+		}
+		return lookAtStored(ctx, e, load, s, result.AfterRun)
+	}
+	return wait, nil
 }
 
 func waitFor(name string, limit time.Duration, annotate bool) *action {

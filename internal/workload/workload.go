@@ -105,6 +105,7 @@ type Lane struct {
 	Direct    bool    // bypasses the page cache
 	ZeroData  bool    // writes zeros or otherwise trivially compressible content
 	Reducible float64 // share of what it writes that compression and deduplication can take away, 0 to 1
+	Repeats   float64 // share of the blocks it writes that repeat others; the rest of Reducible compresses
 	TimeBased bool
 
 	// What a model of the load needs besides. Zero values are what a tool does when nothing is said.

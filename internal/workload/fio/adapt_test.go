@@ -579,8 +579,9 @@ func TestReducible(t *testing.T) {
 	t.Parallel()
 	for lines, want := range map[string]float64{
 		"": 0, "zero_buffers": 1, "buffer_pattern=0xdeadbeef": 1, "buffer_compress_percentage=50": 0.5,
-		"dedupe_percentage=30":                                0.3,
-		"buffer_compress_percentage=50\ndedupe_percentage=50": 0.75, "dedupe_percentage=250": 1,
+		"dedupe_percentage=30": 0.3,
+		"buffer_compress_percentage=50\nbuffer_pattern=0xdeadbeef": 0.5,
+		"buffer_compress_percentage=50\ndedupe_percentage=50":      0.75, "dedupe_percentage=250": 1,
 	} {
 		if _, job := adapted(t,
 			spec("[a]\nfilename=/dev/sdb\n"+lines+"\n")); math.Abs(job.Lanes[0].Reducible-want) > 1e-12 {

@@ -74,6 +74,7 @@ func (a *adaptation) lane(job fiofile.Job) workload.Lane {
 		Direct:    job.Enabled("direct") || job.Value("buffered") == "0",
 		ZeroData:  zeroData(job),
 		Reducible: reducible(job),
+		Repeats:   percentage(job, "dedupe_percentage"),
 		TimeBased: job.Enabled("time_based") && (job.Value("runtime") != "" || a.spec.Runtime > 0),
 	}
 	trims := false
@@ -178,14 +179,20 @@ func zeroData(job fiofile.Job) bool {
 		job.Value("buffer_pattern") != "" && pattern == ""
 }
 
-// reducible is the share of what is written that goes when compressible parts and repeated blocks do. One pattern
-// throughout is all of it.
+// reducible is the share of what is written that goes when compressible parts and repeated blocks do. A pattern is all
+// there is, unless a share is asked for: then it is what the compressible parts consist of, and of repeated blocks fio
+// makes no use of it.
 func reducible(job fiofile.Job) float64 {
-	if zeroData(job) || job.Value("buffer_pattern") != "" {
+	compressible, repeats := percentage(job, "buffer_compress_percentage"), percentage(job, "dedupe_percentage")
+	if zeroData(job) || job.Value("buffer_pattern") != "" && compressible+repeats == 0 {
 		return 1
 	}
-	part := func(key string) float64 { return float64(min(100, number(job, key, 0))) / 100 }
-	return 1 - (1-part("buffer_compress_percentage"))*(1-part("dedupe_percentage"))
+	return 1 - (1-compressible)*(1-repeats)
+}
+
+// percentage is an option in percent as a share, 0 to 1.
+func percentage(job fiofile.Job, key string) float64 {
+	return float64(min(100, number(job, key, 0))) / 100
 }
 
 func number(job fiofile.Job, key string, missing int) int {

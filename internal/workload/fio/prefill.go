@@ -11,8 +11,13 @@ import (
 // PrefillBlock is the block size of prefill writes in bytes, unless a Spec says another.
 const PrefillBlock = 1 << 20
 
-// prefill derives the job that writes every section's extent once, or all of every disk. Only filename, size and offset of each section
-// are carried over, so the content is fio's incompressible default whatever the workload's own data looks like.
+// contentKeys say what data of a job are like; a prefill's are as much so, or reads would be of other data than writes.
+var contentKeys = []string{"buffer_compress_percentage", "buffer_compress_chunk", "dedupe_percentage", "dedupe_mode",
+	"dedupe_working_set_percentage", "buffer_pattern"}
+
+// prefill derives the job that writes every section's extent once, or all of every disk. Of each section filename, size
+// and offset are carried over, and how far its data compress or repeat; one that asks for no such share, or for data that
+// are nothing but zeros or a pattern, gets fio's incompressible default.
 func (a *adaptation) prefill() {
 	global := fiofile.Section{Name: fiofile.Global, Options: []fiofile.Option{
 		{Key: "ioengine", Value: "libaio"},
@@ -44,6 +49,13 @@ func (a *adaptation) prefill() {
 			}
 			if o, ok := a.pass(job.Section, o); ok {
 				section.Options = append(section.Options, o)
+			}
+		}
+		if r := reducible(job); r > 0 && r < 1 {
+			for _, key := range contentKeys {
+				if v := job.Value(key); v != "" {
+					section.Options = append(section.Options, fiofile.Option{Key: key, Value: v})
+				}
 			}
 		}
 		out.Sections = append(out.Sections, section)
