@@ -67,6 +67,7 @@ var checks = []view.Check{
 	steadiness.Baseline,
 	steadiness.SteadyState,
 	storage.NeverWritten,
+	storage.Preconditioned,
 	storage.InMemory,
 	storage.DeviceCounters,
 	storage.Cache,

@@ -69,8 +69,8 @@ func (p preconditioning) words(v View) string {
 	}
 	if p.passes > 0 {
 		times := strconv.Itoa(p.passes) + " times"
-		if p.passes == 1 {
-			times = "once"
+		if p.passes <= 2 {
+			times = [...]string{"once", "twice"}[p.passes-1]
 		}
 		text += fmt.Sprintf(", write all of them %s (%s in all)", times, unit.Bytes(int64(p.passes)*p.diskBytes(v)))
 	}
@@ -150,7 +150,7 @@ type conditioning struct {
 func (p preconditioning) do(ctx context.Context, e *Env) error {
 	now := e.Clock.Now()
 	c := &conditioning{preconditioning: p, e: e, deadline: now.Add(p.limit), done: result.Preconditioning{
-		Workload: p.load.Name, Group: p.load.Group, Began: now, BlockBytes: p.block, WantPasses: p.passes,
+		Workload: p.load.Name, Group: p.load.Group, Began: now, DiskBytes: p.diskBytes(e.View), BlockBytes: p.block, WantPasses: p.passes,
 		MaxRounds: p.maxRounds, State: result.PreconditionGoesOn,
 	}}
 	e.annotate(p.annotate, "Preconditioning for workload %s", p.load.Name)
