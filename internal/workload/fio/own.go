@@ -486,7 +486,7 @@ func (o *own) write() (fs.FS, error) {
 				}})
 		}
 	}
-	filled := len(prefill.Sections) > 1
+	filled := len(prefill.Sections) > 1 && !o.request.Precondition // which writes all of every disk
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	put := func(name, text string) error {
@@ -603,14 +603,21 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		line("  <li>%s: %s, %s</li>", d.device, harmless(d.name), unit.Bytes(d.bytes))
 	}
 	line("  </ul>")
-	if o.seconds > 0 {
+	if o.request.Precondition {
+		line("estimated_runtime: 86400") // of which at most so many rounds, and nobody knows how many before
+	} else if o.seconds > 0 {
 		line("estimated_runtime: {{ %d * runtime_secs + 120 }}", len(stages))
 	} else {
 		line("estimated_runtime: 600")
 	}
 	line("tags:\n  - fio")
-	if o.seconds > 0 || len(o.swept) > 0 {
+	if o.seconds > 0 || len(o.swept) > 0 || o.request.Precondition {
 		line("\nvars:")
+	}
+	if o.request.Precondition {
+		line("  round_secs:\n    default: 60\n    min: 1\n    description: How long a round of preconditioning is, in " +
+			"seconds.")
+		line("  max_rounds:\n    default: 25\n    min: 5\n    description: After how many rounds preconditioning is given up.")
 	}
 	if o.seconds > 0 {
 		line("  runtime_secs:\n    default: %d\n    min: 1\n    description: How long the jobs run, in seconds.",
@@ -673,8 +680,18 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 	if filled {
 		line("  - workload.PrefillRun:\n      workload_name: Prefill")
 	}
+	condition := func(stage ownStage, passes int) {
+		line("  - workload.Precondition:\n      workload_name: %q\n      passes: %d\n      round_secs: {{ round_secs }}\n"+
+			"      max_rounds: {{ max_rounds }}", stage.name, passes)
+	}
+	if o.request.Precondition {
+		condition(stages[0], 2)
+	}
 	line("\nrun:")
-	for _, s := range stages {
+	for i, s := range stages {
+		if o.request.Precondition && i > 0 { // the stage before has left its own mark
+			condition(s, 0)
+		}
 		line("  - workload.Start:\n      workload_name: %q", s.name)
 		if o.seconds > 0 {
 			line("      runtime_secs: {{ runtime_secs }}")
