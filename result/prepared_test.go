@@ -41,7 +41,8 @@ func TestSteadyRounds(t *testing.T) {
 		spread, slope, got := SteadyRounds(c.rounds)
 		same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 || math.IsNaN(a) && math.IsNaN(b) }
 		if got != c.want || !same(spread, c.spread) || !same(slope, c.slope) {
-			t.Errorf("%s: spread %v, slope %v, %t; want %v, %v, %t", name, spread, slope, got, c.spread, c.slope, c.want)
+			t.Errorf("%s: spread %v, slope %v, %t; want %v, %v, %t", name, spread, slope, got, c.spread, c.slope,
+				c.want)
 		}
 	}
 }
@@ -83,7 +84,8 @@ func TestPrepared(t *testing.T) {
 	other := first
 	other.Began = began.Add(time.Hour)
 	look := Written{Workload: "W", Bytes: 10, Zero: 1, Blocks: 2}
-	events := []Event{event(3, first), event(3, second), {Kind: KindWritten, Time: began, Data: map[string]any{"written": look}},
+	events := []Event{event(3, first), event(3, second),
+		{Kind: KindWritten, Time: began, Data: map[string]any{"written": look}},
 		{Kind: KindWritten}, {Kind: KindPrecondition, Data: map[string]any{"preconditioning": "text"}}, event(4, other)}
 	second.Step, other.Step, look.Time = 3, 4, began
 	dead := other
@@ -112,7 +114,8 @@ func TestPreparedSentences(t *testing.T) {
 		"to be read: 4 GiB, not all could be looked at": Written{Ranges: ReadByWorkload, Bytes: 4 << 30,
 			Problem: "gone"}.Sentence(),
 		"purged; 1 of 2 passes, 3 GiB written; interrupted after 0 rounds; it was stopped": Preconditioning{Purged: "so",
-			WantPasses: 2, Passes: []Pass{{Bytes: part}}, State: PreconditionInterrupted, Reason: "it was stopped"}.Sentence(),
+			WantPasses: 2, Passes: []Pass{{Bytes: part}}, State: PreconditionInterrupted,
+			Reason: "it was stopped"}.Sentence(),
 		"1 of 1 pass, 3 GiB written; round 2: 1,234 operations/s": Preconditioning{WantPasses: 1,
 			Passes: []Pass{{Bytes: part}}, Rounds: rates(5, 1234.4), State: PreconditionGoesOn}.Sentence(),
 		"steady after 5 rounds": Preconditioning{Rounds: rates(1, 1, 1, 1, 1), State: Preconditioned}.Sentence(),

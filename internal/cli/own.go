@@ -34,8 +34,8 @@ func (f *ownFlags) register(c *cobra.Command) {
 		"of a job file: run it with each `OPTION=VALUE,VALUE,...`; repeatable")
 	flags.IntVar(&f.repeats, "repeat", 0, "of a job file: `number` of runs of every combination")
 	flags.StringVar(&f.runtime, "runtime", "", "of a job file: let its jobs run this `time` instead of their own")
-	flags.BoolVar(&f.precondition, "precondition", false, "of a job file: before it is measured write all of its disks "+
-		"twice, then do rounds of it until they are steady")
+	flags.BoolVar(&f.precondition, "precondition", false,
+		"of a job file: before it is measured write all of its disks twice, then do rounds of it until they are steady")
 	flags.StringVar(&f.size, "job-size", "", "of a job file: `size` of jobs that say none")
 }
 

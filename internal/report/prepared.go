@@ -44,8 +44,8 @@ func (doc *Document) Preparations() (tables []preparedTable) {
 			if p.Spread != nil && i >= len(p.Rounds)-result.SteadyWindow {
 				name += " *"
 			}
-			t.Rows = append(t.Rows, PreparedRow{name, none, duration(r.Seconds), quantity(r.OpsPerSecond, "operations/s"),
-				plain(float64(r.Errors))})
+			t.Rows = append(t.Rows, PreparedRow{name, none, duration(r.Seconds),
+				quantity(r.OpsPerSecond, "operations/s"), plain(float64(r.Errors))})
 		}
 		tables = append(tables, t)
 	}

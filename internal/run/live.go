@@ -221,7 +221,8 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 	phase := string(x.phase)
 	x.mu.Unlock()
 	job := result.RawJob{
-		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill, Rounds: l.Rounds,
+		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill,
+		Rounds: l.Rounds,
 		Phase:  phase,
 		Engine: l.Engine, Tool: l.Tool.Version, Server: l.Server.Version,
 		Latency:    cmp.Or(l.Job.Latency, l.Describe.Latency),
@@ -258,9 +259,9 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 func laneOf(l workload.Lane) result.Lane {
 	return result.Lane{
 		Name: l.Name, Noun: l.Noun, Device: l.Device, Depth: l.Depth, Rate: l.Rate, Reads: l.Reads, Writes: l.Writes,
-		Bytes: l.Bytes, Offset: l.Offset, OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData, Reducible: l.Reducible,
-		Stage: l.Stage, Random: l.Random, Distribution: l.Skew.String(), ReadShare: l.ReadShare, ReadBytes: l.ReadBytes,
-		WriteBytes: l.WriteBytes,
+		Bytes: l.Bytes, Offset: l.Offset, OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData,
+		Reducible: l.Reducible, Stage: l.Stage, Random: l.Random, Distribution: l.Skew.String(),
+		ReadShare: l.ReadShare, ReadBytes: l.ReadBytes, WriteBytes: l.WriteBytes,
 	}
 }
 

@@ -63,14 +63,14 @@ func TestPrecondition(t *testing.T) {
 		took          time.Duration
 	}{
 		"steady at once": {[]float64{100}, scenario.Args{}, 5, result.Preconditioned, "", 500 * sec},
-		"worn in after a while": {[]float64{300, 250, 200, 150, 100, 100, 100}, scenario.Args{}, 9, result.Preconditioned, "",
-			740 * sec},
+		"worn in after a while": {[]float64{300, 250, 200, 150, 100, 100, 100}, scenario.Args{}, 9,
+			result.Preconditioned, "", 740 * sec},
 		"never": {[]float64{100, 200, 100, 200, 100, 200, 100, 200}, scenario.Args{"max_rounds": int64(8)}, 8,
 			result.PreconditionNotReached, "max_rounds is 8", 680 * sec},
 		"no rounds": {nil, scenario.Args{"max_rounds": int64(0)}, 0, result.PreconditionWritten, "", 200 * sec},
 		"no passes": {[]float64{100}, scenario.Args{"passes": int64(0)}, 5, result.Preconditioned, "", 300 * sec},
-		"no time for more rounds": {[]float64{100}, scenario.Args{"timeout_secs": 400.0}, 3, result.PreconditionNotReached,
-			"timeout_secs of 6 min 40 s leave no time for another round", 380 * sec},
+		"no time for more rounds": {[]float64{100}, scenario.Args{"timeout_secs": 400.0}, 3,
+			result.PreconditionNotReached, "timeout_secs of 6 min 40 s leave no time for another round", 380 * sec},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, events := conditioned(t, c.rates...)
@@ -83,8 +83,8 @@ func TestPrecondition(t *testing.T) {
 			}
 			if len(p.Rounds) != c.rounds || p.State != c.state || p.Reason != c.reason || len(p.Passes) != passes ||
 				p.VMs != 2 {
-				t.Errorf("%d rounds, %q (%s), %d passes, %d VMs: %s", len(p.Rounds), p.State, p.Reason, len(p.Passes), p.VMs,
-					p.Sentence())
+				t.Errorf("%d rounds, %q (%s), %d passes, %d VMs: %s", len(p.Rounds), p.State, p.Reason,
+					len(p.Passes), p.VMs, p.Sentence())
 			}
 			for i, r := range p.Rounds { // of both VMs together
 				if want := 2 * c.rates[min(i, len(c.rates)-1)]; r.OpsPerSecond != want || r.Seconds != 60 {
@@ -145,8 +145,8 @@ func TestPreconditionFails(t *testing.T) {
 			"pass 1 wrote 1 GiB of 2 GiB, 154 writes failed: is a disk full, read-only or gone?", "failed", 1, 0},
 		"a disk too small":   {scenario.Args{}, fills(diskBytes-1, 0), "pass 1 wrote", "failed", 1, 0},
 		"nothing in a round": {scenario.Args{"passes": int64(0)}, fills(0, 9), "", "failed", 0, 0},
-		"a tool that refuses": {scenario.Args{}, func(b *bench) { b.engine.how["7_B_0001"] = errScripted }, "the tool refused",
-			"failed", 1, 0},
+		"a tool that refuses": {scenario.Args{}, func(b *bench) { b.engine.how["7_B_0001"] = errScripted },
+			"the tool refused", "failed", 1, 0},
 		"a limit in a pass": {scenario.Args{"timeout_secs": 150.0}, func(*bench) {},
 			"timeout_secs of 2 min 30 s were over in pass 2 of 2", "failed", 2, 0},
 		"a stop in a pass":  {scenario.Args{}, stopAfter(30 * sec), "context canceled", "interrupted", 1, 0},
@@ -181,8 +181,8 @@ func TestPreconditionFails(t *testing.T) {
 			}
 			p := only(t, *events)
 			if p.State != c.state || len(p.Passes) != c.passes || len(p.Rounds) != c.round || p.Reason == "" {
-				t.Errorf("%s: %d passes, %d rounds, %q; want %s, %d, %d", p.State, len(p.Passes), len(p.Rounds), p.Reason,
-					c.state, c.passes, c.round)
+				t.Errorf("%s: %d passes, %d rounds, %q; want %s, %d, %d", p.State, len(p.Passes), len(p.Rounds),
+					p.Reason, c.state, c.passes, c.round)
 			}
 			b.end()
 		})
@@ -203,7 +203,8 @@ func TestPreconditionRefused(t *testing.T) {
 		if !args.Has("workload_name") {
 			args["workload_name"] = "W"
 		}
-		_, err := step.Builtin().Build(scenario.Step{Name: spec.Name, Args: steptest.WithDefaults(spec, args)}, b.env.View)
+		one := scenario.Step{Name: spec.Name, Args: steptest.WithDefaults(spec, args)}
+		_, err := step.Builtin().Build(one, b.env.View)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one with %q", args, err, want)
 		}

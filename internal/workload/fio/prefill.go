@@ -11,8 +11,9 @@ import (
 // PrefillBlock is the block size of prefill writes in bytes, unless a Spec says another.
 const PrefillBlock = 1 << 20
 
-// prefill derives the job that writes every section's extent once, or all of every disk. Only filename, size and offset of each section
-// are carried over, so the content is fio's incompressible default whatever the workload's own data looks like.
+// prefill derives the job that writes every section's extent once, or all of every disk. Only filename, size and offset
+// of each section are carried over, so the content is fio's incompressible default whatever the workload's own data
+// looks like.
 func (a *adaptation) prefill() {
 	global := fiofile.Section{Name: fiofile.Global, Options: []fiofile.Option{
 		{Key: "ioengine", Value: "libaio"},
@@ -26,8 +27,10 @@ func (a *adaptation) prefill() {
 	a.out = out
 	if a.spec.Whole {
 		for i, d := range a.spec.Disks {
-			out.Sections = append(out.Sections, fiofile.Section{Name: "disk-" + strconv.Itoa(i+1), Options: []fiofile.Option{
-				{Key: "filename", Value: d.Device}, {Key: "size", Value: strconv.FormatInt(d.Bytes, 10)}}})
+			section := fiofile.Section{Name: "disk-" + strconv.Itoa(i+1)}
+			section.Set("filename", d.Device)
+			section.Set("size", strconv.FormatInt(d.Bytes, 10))
+			out.Sections = append(out.Sections, section)
 		}
 		return
 	}
