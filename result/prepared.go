@@ -183,7 +183,8 @@ func (w Written) Sentence() string {
 		parts = append(parts, unit.Bytes(w.Bytes).String())
 	}
 	if w.Blocks > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s sampled blocks zero", unit.Thousands(int64(w.Zero)), unit.Thousands(int64(w.Blocks))))
+		parts = append(parts, fmt.Sprintf("%s of %s sampled blocks zero", unit.Thousands(int64(w.Zero)),
+			unit.Thousands(int64(w.Blocks))))
 	}
 	if w.Problem != "" {
 		parts = append(parts, "not all could be looked at")

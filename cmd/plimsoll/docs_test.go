@@ -48,6 +48,7 @@ var treatments = []treatment{
 	{begins: "plimsoll run my.fio --sweep iodepth=1,2,4,8,16,32 --repeat", add: "--repeat 1 --target sim",
 		why: "18 runs"},
 	{begins: "plimsoll run my.fio --disk /mnt/under-test --sweep", add: "--repeat 1", why: "18 runs"},
+	{begins: "plimsoll run my.fio --precondition", add: "--target sim", why: "two writes of 1 GiB and 25 minutes"},
 	{begins: "plimsoll usl hammerdb-1-to-64-users.txt", parsed: true, why: "an output of seven tests, which is long"},
 	{begins: "plimsoll compare run1,run2,run3 run4,run5,run6 --vary kernel", parsed: true,
 		why: "simulated runs have no kernel"},

@@ -68,6 +68,7 @@ var checks = []view.Check{
 	steadiness.SteadyState,
 	storage.AsAsked,
 	storage.NeverWritten,
+	storage.Preconditioned,
 	storage.InMemory,
 	storage.DeviceCounters,
 	storage.Cache,

@@ -24,6 +24,8 @@ type ownFlags struct {
 	repeats int
 	runtime string
 	size    string
+	// precondition: see workload.OwnRequest
+	precondition bool
 }
 
 func (f *ownFlags) register(c *cobra.Command) {
@@ -32,12 +34,14 @@ func (f *ownFlags) register(c *cobra.Command) {
 		"of a job file: run it with each `OPTION=VALUE,VALUE,...`; repeatable")
 	flags.IntVar(&f.repeats, "repeat", 0, "of a job file: `number` of runs of every combination")
 	flags.StringVar(&f.runtime, "runtime", "", "of a job file: let its jobs run this `time` instead of their own")
+	flags.BoolVar(&f.precondition, "precondition", false,
+		"of a job file: before it is measured write all of its disks twice, then do rounds of it until they are steady")
 	flags.StringVar(&f.size, "job-size", "", "of a job file: `size` of jobs that say none")
 }
 
 // given reports whether any of them is.
 func (f ownFlags) given() bool {
-	return len(f.sweeps) > 0 || f.repeats != 0 || f.runtime != "" || f.size != ""
+	return len(f.sweeps) > 0 || f.repeats != 0 || f.runtime != "" || f.size != "" || f.precondition
 }
 
 // ownReader is the generator whose job files end as this name does.
@@ -62,8 +66,8 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	}
 	if info, err := os.Stat(given); !ok || err != nil || info.IsDir() {
 		if sf.own.given() {
-			return exit.Usagef("in a scenario, write experiment: with its factors; see docs/how-to/experiment.md",
-				"--sweep, --repeat, --runtime and --job-size go with a job file such as my.fio, which %q is not", given)
+			return exit.Usagef("in a scenario, write experiment: with its factors, or workload.Precondition; see docs/how-to/experiment.md",
+				"--sweep, --repeat, --runtime, --job-size and --precondition go with a job file such as my.fio, which %q is not", given)
 		}
 		return nil
 	}
@@ -71,7 +75,8 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	if err != nil {
 		return exit.Errorf(exit.Scenario, "", "open: %w", err)
 	}
-	r := workload.OwnRequest{Name: given, Data: data, Repeats: sf.own.repeats, Set: map[string]string{}}
+	r := workload.OwnRequest{Name: given, Data: data, Repeats: sf.own.repeats, Set: map[string]string{},
+		Precondition: sf.own.precondition}
 	var bad []error
 	if sf.own.repeats < 0 || sf.own.repeats > 1000 {
 		bad = append(bad, fmt.Errorf("--repeat: %d is not a number of runs from 1 to 1000", sf.own.repeats))

@@ -258,7 +258,8 @@ func (l *Set) launch(s *Start, j *job) error {
 	l.event(s, j.vm.Name, "start", "")
 	l.jobs.Go(func() {
 		defer cancel()
-		outcome, err := runJob(ctx, j, workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: keeping(out.Sink, j)})
+		outcome, err := runJob(ctx, j, workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw,
+			Sink: keeping(out.Sink, j)})
 		err = errors.Join(err, closing(out.Raw))
 		l.finish(s, j, out, outcome, ctx.Err() != nil, err)
 	})

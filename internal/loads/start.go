@@ -87,7 +87,8 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 	l.mu.Unlock()
 	common := workload.Spec{
 		Name: fileName(s.name, number), ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings,
-		Prefill: o.Prefill, Whole: o.Whole, Block: o.Block, Depth: o.Depth, Interval: load.ReportingInterval, Runtime: o.Runtime,
+		Prefill: o.Prefill, Whole: o.Whole, Block: o.Block, Depth: o.Depth, Interval: load.ReportingInterval,
+		Runtime:   o.Runtime,
 		SizeScale: l.SizeScale, TimeScale: l.TimeScale, Sections: mostSections / len(vms),
 	}
 	peers, err := l.findPeers(ctx, engine, common, hosts, o.Members)
@@ -105,8 +106,9 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 		}
 		s.jobs = append(s.jobs, &job{vm: vm, host: hosts[i], engine: engine, launch: Launch{
 			Workload: s.name, Engine: load.Generator, Tool: tool, Server: peers.server,
-			Describe: engine.Describe(), Group: load.Group, VM: vm.Name, Node: vm.Node, Prefill: s.prefill, Rounds: o.Rounds,
-			Job: prepared,
+			Describe: engine.Describe(), Group: load.Group, VM: vm.Name, Node: vm.Node, Prefill: s.prefill,
+			Rounds: o.Rounds,
+			Job:    prepared,
 		}})
 	}
 	if err := l.enter(s); err != nil {

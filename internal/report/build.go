@@ -81,6 +81,7 @@ func New(in Input) *Document {
 		doc.Start, doc.End = d.Start, d.End
 	}
 	doc.Phases, doc.Marks, doc.VMs = d.Phases, d.Events, d.VMs
+	doc.Preconditioned, doc.Written = d.Preconditioned, d.Written
 	doc.Series = cleanSeries(d.Series)
 	for _, p := range d.Panels {
 		p.Series = cleanSeries(p.Series)

@@ -59,11 +59,14 @@ type Document struct {
 	Marks       []result.Mark     `json:"marks"`
 	Workloads   []WorkloadSummary `json:"workloads"`
 	VMs         []result.VM       `json:"vms"`
-	Labels      *result.Labels    `json:"labels,omitempty"`
-	Manifest    result.Manifest   `json:"manifest"` // description left out: it is not sanitised
-	Plan        json.RawMessage   `json:"plan,omitempty"`
-	Journal     []result.Event    `json:"journal"`
-	Problems    []string          `json:"problems,omitempty"`
+	// Preconditioned and Written are as in result.Data.
+	Preconditioned []result.Preconditioning `json:"preconditioned,omitempty"`
+	Written        []result.Written         `json:"written,omitempty"`
+	Labels         *result.Labels           `json:"labels,omitempty"`
+	Manifest       result.Manifest          `json:"manifest"` // description left out: it is not sanitised
+	Plan           json.RawMessage          `json:"plan,omitempty"`
+	Journal        []result.Event           `json:"journal"`
+	Problems       []string                 `json:"problems,omitempty"`
 }
 
 // Verdict is one of the run's statuses.

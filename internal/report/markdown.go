@@ -37,6 +37,7 @@ func printWords(doc *Document, m *markdown) error {
 	m.events(doc)
 	m.panels(doc)
 	m.latencies(doc)
+	m.prepared(doc)
 	m.provenance(doc)
 	m.flush()
 	if err := m.w.Flush(); err != nil {
@@ -324,6 +325,27 @@ func (m *markdown) panels(doc *Document) {
 	for _, p := range doc.Panels {
 		for _, n := range p.Notes {
 			m.line("\n%s: %s.", p.Title, n)
+		}
+	}
+}
+
+// prepared is what was done to the disks before.
+func (m *markdown) prepared(doc *Document) {
+	if len(doc.Preconditioned)+len(doc.Written) == 0 {
+		return
+	}
+	m.line("\n## Preparation")
+	for _, t := range doc.Preparations() {
+		m.line("\n### %s\n\n%s", t.Title, t.Note)
+		m.header("Part", "Written", "Took", "Rate", "Errors")
+		for _, r := range t.Rows {
+			m.cells(r.Part, r.Written, r.Took, r.Rate, r.Errors)
+		}
+	}
+	if looks := doc.Looks(); len(looks) > 0 {
+		m.line("\n### What the disks hold\n")
+		for _, text := range looks {
+			m.line("- %s", text)
 		}
 	}
 }

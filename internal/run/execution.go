@@ -234,8 +234,9 @@ func (x *execution) provision(ctx context.Context) error {
 		}
 	}
 	x.env = &step.Env{
-		View: p.View(), Cluster: cluster, Clock: x.req.Clock, Power: &step.Power{}, Looked: &step.Looked{}, Record: x.record,
-		Dir: x.folder.Dir(),
+		View: p.View(), Cluster: cluster, Clock: x.req.Clock, Power: &step.Power{}, Looked: &step.Looked{},
+		Record: x.record,
+		Dir:    x.folder.Dir(),
 		Loads: loads.New(ctx, loads.Config{
 			Clock: x.req.Clock, Cluster: cluster, Engines: x.engines, Open: x.openOutput, Record: x.record,
 			Keep:      x.folder.ServerWriter,

@@ -28,6 +28,15 @@ func quick(t *testing.T, dir string) *harness {
 	return h
 }
 
+// everyScenario are the published scenarios, and one of ours with a step that they lack.
+func everyScenario(t *testing.T, f func(t *testing.T, name, dir string)) {
+	t.Run("worn-in", func(t *testing.T) {
+		t.Parallel()
+		f(t, "worn-in", filepath.Join("..", "..", "scenarios", "worn-in"))
+	})
+	corpus(t, f)
+}
+
 // at has f called once, at a moment of the i-th step of the plan.
 func (h *harness) at(i int, moment string, f func()) {
 	s := h.req.Plan.Steps[i]
@@ -59,7 +68,7 @@ func (h *harness) at(i int, moment string, f func()) {
 // The process dies at the start, in the middle and at the end of every step of every published scenario. The folder it
 // leaves reads, says interrupted, and gets the verdicts its journal allows from a clean-up, which leaves nothing.
 func TestProcessKilledInEveryStep(t *testing.T) {
-	corpus(t, func(t *testing.T, name, dir string) {
+	everyScenario(t, func(t *testing.T, name, dir string) {
 		h := quick(t, dir)
 		type death struct{ dir, phase, when string }
 		var deaths []death
@@ -167,7 +176,7 @@ func distinct(steps []plan.Step) (list []plan.Step) {
 // A run is stopped at the start, in the middle or at the end of every kind of step in every phase of every published
 // scenario, at some of them when short. Teardown has run, nothing remains, the folder reads, the verdicts are right.
 func TestStoppedInEveryStep(t *testing.T) {
-	corpus(t, func(t *testing.T, name, dir string) {
+	everyScenario(t, func(t *testing.T, name, dir string) {
 		steps := quick(t, dir).req.Plan.Steps
 		for i, s := range distinct(steps) {
 			for k, moment := range moments {

@@ -221,7 +221,8 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 	phase := string(x.phase)
 	x.mu.Unlock()
 	job := result.RawJob{
-		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill, Rounds: l.Rounds,
+		VM: l.VM, Group: l.Group, Node: l.Node, Workload: l.Workload, Attempt: l.Start, Prefill: l.Prefill,
+		Rounds: l.Rounds,
 		Phase:  phase,
 		Engine: l.Engine, Tool: l.Tool.Version, Server: l.Server.Version,
 		Latency:    cmp.Or(l.Job.Latency, l.Describe.Latency),

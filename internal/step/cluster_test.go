@@ -289,6 +289,8 @@ type engine struct {
 	now  int // running
 	most int // at the same time
 	spec []workload.Spec
+	// last is what a job reports at its end, or when it is stopped, by its name. May be nil.
+	last func(label string) workload.Report
 }
 
 func (e *engine) Describe() workload.Description { return workload.Description{Name: "scripted"} }
@@ -326,6 +328,13 @@ func (e *engine) Run(ctx context.Context, env workload.Env, job workload.Job) (w
 		ctx = context.WithoutCancel(ctx)
 	}
 	began := env.Clock.Now()
+	defer func() {
+		if e.last != nil {
+			r := e.last(job.Command.Label)
+			r.Elapsed = env.Clock.Now().Sub(began)
+			env.Sink.Report(r)
+		}
+	}()
 	for e.hang || env.Clock.Now().Sub(began) < job.Limit {
 		if err := e.how[name]; err != nil && env.Clock.Now().Sub(began) >= job.Limit/2 {
 			return workload.Outcome{Exit: target.Exit{Code: 1}}, err

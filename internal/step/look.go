@@ -174,7 +174,8 @@ func lookAt(ctx context.Context, e *Env, load scenario.Workload, s *loads.Start,
 }
 
 // lookAtDisk looks at one disk. The seed is its name's, so that a look can be repeated.
-func lookAtDisk(ctx context.Context, h target.Host, d vmDisk, ranges []written.Range, blocks int) (written.Look, error) {
+func lookAtDisk(ctx context.Context, h target.Host, d vmDisk, ranges []written.Range,
+	blocks int) (written.Look, error) {
 	reader, _ := target.HostAs[target.DiskReader](h)
 	disk, err := reader.OpenDisk(ctx, d.device)
 	if err != nil {

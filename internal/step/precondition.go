@@ -69,13 +69,14 @@ func (p preconditioning) words(v View) string {
 	}
 	if p.passes > 0 {
 		times := strconv.Itoa(p.passes) + " times"
-		if p.passes == 1 {
-			times = "once"
+		if p.passes <= 2 {
+			times = [...]string{"once", "twice"}[p.passes-1]
 		}
 		text += fmt.Sprintf(", write all of them %s (%s in all)", times, unit.Bytes(int64(p.passes)*p.diskBytes(v)))
 	}
 	if p.maxRounds > 0 {
-		text += fmt.Sprintf(", then rounds of %s until they are steady, at most %d", unit.Duration(p.round), p.maxRounds)
+		text += fmt.Sprintf(", then rounds of %s until they are steady, at most %d", unit.Duration(p.round),
+			p.maxRounds)
 	}
 	return text
 }
@@ -150,8 +151,8 @@ type conditioning struct {
 func (p preconditioning) do(ctx context.Context, e *Env) error {
 	now := e.Clock.Now()
 	c := &conditioning{preconditioning: p, e: e, deadline: now.Add(p.limit), done: result.Preconditioning{
-		Workload: p.load.Name, Group: p.load.Group, Began: now, BlockBytes: p.block, WantPasses: p.passes,
-		MaxRounds: p.maxRounds, State: result.PreconditionGoesOn,
+		Workload: p.load.Name, Group: p.load.Group, Began: now, DiskBytes: p.diskBytes(e.View), BlockBytes: p.block,
+		WantPasses: p.passes, MaxRounds: p.maxRounds, State: result.PreconditionGoesOn,
 	}}
 	e.annotate(p.annotate, "Preconditioning for workload %s", p.load.Name)
 	err := c.run(ctx)
@@ -335,7 +336,8 @@ func (c *conditioning) roundOf(ctx context.Context, number int) error {
 	}
 	d := c.e.Loads.Done(s)
 	if d.Finished < d.VMs {
-		return fmt.Errorf("workload %q: round %d: %s went away", c.load.Name, number, unit.Plural(d.VMs-d.Finished, "VM"))
+		return fmt.Errorf("workload %q: round %d: %s went away", c.load.Name, number,
+			unit.Plural(d.VMs-d.Finished, "VM"))
 	}
 	if d.Ops == 0 {
 		return fmt.Errorf("workload %q: round %d completed no operation, %s failed", c.load.Name, number,

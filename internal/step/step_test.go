@@ -63,6 +63,8 @@ type bench struct {
 	env     *step.Env
 	events  []string
 	back    clock.Group
+
+	stopAfter time.Duration
 }
 
 func newBench(t *testing.T) *bench {

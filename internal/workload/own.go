@@ -23,7 +23,10 @@ type OwnRequest struct {
 	Repeats int           // of every combination; 0 and 1 are one run where nothing is swept
 	Runtime time.Duration // of every job in place of the file's own; 0 leaves it
 	Stages  []string      // what its stages are called, in order, when it was made of another tool's file
-	Size    int64         // bytes of a device or file of which the job file says no size; 0: none is known
+	// Precondition: before its jobs are measured all disks are written twice, and then the jobs done in rounds until
+	// their rates are steady.
+	Precondition bool
+	Size         int64 // bytes of a device or file of which the job file says no size; 0: none is known
 	// Of job files that are written for a purpose: what the scenario is called and says of itself; workloads are then
 	// called as their sections even where there is one only. Fill writes what is only written beforehand, too.
 	Title, Summary string

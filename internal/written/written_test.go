@@ -81,7 +81,8 @@ func TestSampleFails(t *testing.T) {
 	t.Parallel()
 	d := half(1 << 16)
 	d.fail = errors.New("gone")
-	if _, err := Sample(t.Context(), d, []Range{{0, 1 << 16}}, 4, 1); err == nil || err.Error() != "bytes 0 to 65536: gone" {
+	_, err := Sample(t.Context(), d, []Range{{0, 1 << 16}}, 4, 1)
+	if err == nil || err.Error() != "bytes 0 to 65536: gone" {
 		t.Errorf("%v", err)
 	}
 	l, err := Sample(t.Context(), half(1<<16), []Range{{0, 1 << 20}}, 64, 1)

@@ -22,6 +22,7 @@ func neverWritten(v *view.Run) []result.Finding {
 			continue
 		}
 		if f, ok := writtenOf(l); ok {
+			seen(&f, l, v.Data.Written)
 			out = append(out, f)
 		}
 	}
@@ -98,6 +99,48 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 		f.Sentence = fmt.Sprintf("Everything %s read had been prefilled with non-zero data.", l.Name)
 	}
 	return f, true
+}
+
+// seen corrects what job files and prefills say by what was seen of the disks, where somebody looked: what a workload
+// was to read, or all that was prefilled for it.
+func seen(f *result.Finding, l *view.Load, looks []result.Written) {
+	var blocks, zero int
+	var lacking []string
+	read, problem := false, false
+	for _, w := range looks {
+		if w.Group != l.Group || w.Ranges == result.ReadByWorkload && w.Workload != l.Name {
+			continue
+		}
+		if w.Ranges == result.ReadByWorkload { // the newest word, of what it reads itself
+			blocks, zero, lacking, problem, read = 0, 0, nil, false, true
+		} else if read {
+			continue
+		}
+		blocks, zero, problem = blocks+w.Blocks, zero+w.Zero, problem || w.Problem != ""
+		if w.Lacking() {
+			lacking = append(lacking, w.Sentence())
+		}
+	}
+	if blocks == 0 {
+		return
+	}
+	f.Basis += ", and blocks read of the disks"
+	f.Evidence = append(f.Evidence, result.Evidence{Name: "blocks sampled", Value: float64(blocks), Unit: "count"},
+		result.Evidence{Name: "of them zero", Value: float64(zero), Unit: "count"})
+	switch {
+	case len(lacking) > 0 && read:
+		f.Severity = result.Blocker
+		f.Sentence = fmt.Sprintf("%s read where nothing was ever written, or zeros (%s). Storage answers such reads from "+
+			"its own tables, so they look faster than real ones.", l.Name, view.Some(lacking))
+	case len(lacking) > 0 && f.Severity == result.Fine:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("What was prefilled for %s is not all there (%s): some of its reads may be of blocks "+
+			"never written.", l.Name, view.Some(lacking))
+	case len(lacking) == 0 && !problem && (f.Severity == result.Fine || read):
+		f.Severity = result.Fine
+		f.Sentence = fmt.Sprintf("Everything %s read had been written before: of %s sampled blocks none was zero.", l.Name,
+			view.SayCount(float64(blocks)))
+	}
 }
 
 // prefillOf finds what wrote a device of a VM before the workload began: how much, and whether the last of it wrote

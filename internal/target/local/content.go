@@ -60,10 +60,14 @@ func (d *diskFile) ReadAt(p []byte, at int64) (int, error) {
 }
 
 // Written implements target.DiskFile. File systems tell data from holes, and most take space that is reserved and was
-// never written for a hole; one that knows no holes calls all of a file data, which says nothing.
+// never written for a hole; one that knows no holes calls all of a file data, which says nothing. So does a device of
+// all of itself: what it holds is not known.
 func (d *diskFile) Written(from, to int64) (written int64, known bool, err error) {
 	if to = min(to, d.d.Bytes); from < 0 || from > to {
 		return 0, false, fmt.Errorf("disk %s: bytes %d to %d: it has %d", d.d.Device, from, to, d.d.Bytes)
+	}
+	if !d.d.File {
+		return 0, false, nil
 	}
 	// What was written and is yet to reach the disk is data to some file systems and not to others.
 	if err := d.f.Sync(); err != nil {
@@ -106,10 +110,20 @@ func (h *host) PurgeDisk(ctx context.Context, device string) (how string, err er
 		return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, d.Bytes)
 	})
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		return fail(fmt.Errorf("%w: the file system cannot give back parts of a file; leave purge out", err))
+		what := "the file system cannot give back parts of a file"
+		if !d.File {
+			what = "the device does not discard blocks so that they read as zeros"
+		}
+		return fail(fmt.Errorf("%w: %s; leave purge out", err, what))
 	}
 	if err != nil {
 		return fail(err)
+	}
+	if !d.File { // the run has the consent to what is lost
+		if err := f.Sync(); err != nil {
+			return fail(err)
+		}
+		return "every block of the device discarded", nil
 	}
 	if _, err := allocate(f, d.Bytes); err != nil {
 		return fail(err)

@@ -423,8 +423,7 @@ func destroyEndsServices(_ *testing.T, b *bench) {
 	b.dead(second)
 }
 
-// disksArePurged: a purged disk keeps its size, and where its content can be read that is zeros which nobody wrote. What
-// other machines have stays.
+// disksArePurged: a purged disk keeps its size, and where its content can be read that is zeros which nobody wrote.
 func disksArePurged(t *testing.T, b *bench) {
 	b.running(2)
 	h := b.host(b.name(0))

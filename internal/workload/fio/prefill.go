@@ -31,8 +31,10 @@ func (a *adaptation) prefill() {
 	a.out = out
 	if a.spec.Whole {
 		for i, d := range a.spec.Disks {
-			out.Sections = append(out.Sections, fiofile.Section{Name: "disk-" + strconv.Itoa(i+1), Options: []fiofile.Option{
-				{Key: "filename", Value: d.Device}, {Key: "size", Value: strconv.FormatInt(d.Bytes, 10)}}})
+			section := fiofile.Section{Name: "disk-" + strconv.Itoa(i+1)}
+			section.Set("filename", d.Device)
+			section.Set("size", strconv.FormatInt(d.Bytes, 10))
+			out.Sections = append(out.Sections, section)
 		}
 		return
 	}

@@ -114,8 +114,8 @@ func (w *World) room(n *node) float64 {
 	return room
 }
 
-// Purge empties the disk of a VM, as a trim of all its blocks does: nothing is there to be read, and writes are those of
-// a fresh disk. One that no load was on yet is as it was.
+// Purge empties the disk of a VM, as a trim of all its blocks does: nothing is there to be read, and writes are those
+// of a fresh disk. One that no load was on yet is as it was.
 func (w *World) Purge(now time.Time, vm, device string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
