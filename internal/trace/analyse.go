@@ -225,7 +225,13 @@ func (a *Analyzer) take(e *Event) {
 		a.expire(t)
 	}
 	a.last = t
+	if e.Op == Write && e.Bytes == 0 {
+		e.Op = Flush // a flush is queued as a write without data
+	}
 	at := place{offset: e.Offset, device: e.Device, op: e.Op}
+	if e.Op == Flush {
+		at.offset, e.Flags = 0, e.Flags&^Barrier // what its events have for a place differs
+	}
 	switch e.Action {
 	case Queue:
 		a.begin(a.queued, at, t, e)
@@ -285,7 +291,7 @@ func (a *Analyzer) complete(d *device, at place, t int64, e *Event) {
 		a.completed(t, uint64(t-w.time))
 		a.deeper(t, -1)
 	})
-	if !found && d.level != Queue {
+	if !found && d.level != Queue && e.Op != Flush {
 		a.unissued++
 	}
 	found = a.queued.end(at, e.Bytes, func(w whole) {
@@ -296,7 +302,7 @@ func (a *Analyzer) complete(d *device, at place, t int64, e *Event) {
 			a.deeper(t, -1)
 		}
 	})
-	if !found {
+	if !found && e.Op != Flush {
 		a.unseen++
 	}
 	if e.Flags&Failed != 0 {

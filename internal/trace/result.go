@@ -69,6 +69,7 @@ type Operation struct {
 	BySize    []ClassTimes `json:"times_by_size,omitempty"`
 	unordered []Size
 	ordered   []Size
+	chance    bool // its streams are so short that chance explains them
 }
 
 // KindCount is how many requests were of a kind.
@@ -212,7 +213,11 @@ func (a *Analyzer) Result() *Result {
 			r.Operations = append(r.Operations, o)
 		}
 	}
-	r.Streams = Streams{Opened: a.streams.opened, Longest: a.streams.longest, Most: a.active.most}
+	opened := uint64(0)
+	for _, n := range a.streams.opened {
+		opened += n
+	}
+	r.Streams = Streams{Opened: opened, Longest: a.streams.longest, Most: a.active.most}
 	if a.active.windows > 0 {
 		r.Streams.AtOnce = float64(a.active.sum) / float64(a.active.windows)
 	}
@@ -296,6 +301,9 @@ func (a *Analyzer) operation(op Op) (Operation, bool) {
 	}
 	if placed > 0 {
 		o.Whole4k = float64(c.whole4k) / float64(placed)
+	}
+	if n := a.streams.opened[op]; n > 0 {
+		o.chance = c.kinds[Sequential].requests+c.kinds[Reverse].requests < shortStreams*n
 	}
 	o.Sizes, o.ordered = c.sizes.list(nil), c.ordered.list(nil)
 	o.unordered = c.sizes.list(&c.ordered)

@@ -47,7 +47,7 @@ type streams struct {
 
 	window  int64 // of time, of which active counts the streams
 	active  int
-	opened  uint64
+	opened  [Ops]uint64
 	longest uint64 // bytes
 }
 
@@ -182,7 +182,7 @@ func (s *streams) establish(position, end uint64, e *Event, kind Kind, before ui
 			}
 		}
 	}
-	s.opened++
+	s.opened[e.Op]++
 	s.open.next[i], s.open.start[i] = end, position
 	s.open.about[i] = stream{op: e.Op, kind: kind, bytes: before, window: -1}
 	s.touch(i, uint64(e.Bytes))
