@@ -252,7 +252,7 @@ func (a *Analyzer) take(e *Event) {
 			a.deeper(t, 1)
 		}
 	case Requeue:
-		if _, ok := a.issued.take(at, e.Bytes); ok && d.level != Queue {
+		if a.issued.cancel(at, e.Bytes) && d.level != Queue {
 			a.deeper(t, -1)
 		}
 	case Complete:
@@ -426,18 +426,20 @@ func (a *Analyzer) classify(d *device, c *counts, t int64, e *Event) {
 		a.second = second
 		a.streams.window, a.streams.active = second, 0
 	}
-	kind, earlier := a.streams.take(e.Offset|d.index<<56, e)
+	kind, before := a.streams.take(e.Offset|d.index<<56, e)
 	c.kinds[kind].requests++
 	c.kinds[kind].bytes += uint64(e.Bytes)
 	if kind != Random {
 		c.ordered.add(e.Bytes, 1)
 	}
-	for _, bytes := range earlier {
-		c.ordered.add(bytes, 1)
-		c.kinds[Random].requests--
-		c.kinds[Random].bytes -= uint64(bytes)
+	for _, b := range before {
+		if b.kind == Random {
+			c.ordered.add(b.bytes, 1)
+		}
+		c.kinds[b.kind].requests--
+		c.kinds[b.kind].bytes -= uint64(b.bytes)
 		c.kinds[kind].requests++
-		c.kinds[kind].bytes += uint64(bytes)
+		c.kinds[kind].bytes += uint64(b.bytes)
 	}
 	if a.streams.active > 0 {
 		m := a.moments.at(t)
