@@ -469,7 +469,8 @@ func prepare(t *testing.T) string {
 func blkparseText(n int, noise func(int) int) string {
 	var b strings.Builder
 	line := func(us, pid int, action, op string, sector, sectors int, end string) {
-		fmt.Fprintf(&b, "  8,16   0 %8d %5d.%06d000 %5d  %s %3s %d + %d [%s]\n", us, us/1e6, us%1e6, pid, action, op, sector,
+		fmt.Fprintf(&b, "  8,16   0 %8d %5d.%06d000 %5d  %s %3s %d + %d [%s]\n", us, us/1e6, us%1e6, pid, action, op,
+			sector,
 			sectors, end)
 	}
 	for i := range n {

@@ -83,7 +83,8 @@ func TestTraceBesideBlkparse(t *testing.T) {
 	var table strings.Builder
 	row := func(what string, took time.Duration) float64 {
 		rate := float64(events*rounds) / took.Seconds() / 1e6
-		fmt.Fprintf(&table, "| %s | %.2f s | %.2f | %.2f |\n", what, took.Seconds()/rounds, rate, took.Seconds()/ours.Seconds())
+		fmt.Fprintf(&table, "| %s | %.2f s | %.2f | %.2f |\n", what, took.Seconds()/rounds, rate,
+			took.Seconds()/ours.Seconds())
 		return rate
 	}
 	fmt.Fprintf(&table, "%d events, %d rounds by turns\n| what | processor time | million events/s | against ours |\n",

@@ -197,7 +197,8 @@ func sizesTable(r *trace.Result) traceTable {
 			size = unit.Bytes(s.from).String() + " to " + size
 		}
 		other := s.sum - s.n["read"] - s.n["write"]
-		t.Add(size, unit.Thousands(int64(s.n["read"])), unit.Thousands(int64(s.n["write"])), unit.Thousands(int64(other)))
+		t.Add(size, unit.Thousands(int64(s.n["read"])), unit.Thousands(int64(s.n["write"])),
+			unit.Thousands(int64(other)))
 	}
 	var notes []string
 	if len(rows) > mostRows {
@@ -234,8 +235,9 @@ func timesTable(r *trace.Result) traceTable {
 	}
 	var notes []string
 	if t.Len() > 0 {
-		notes = append(notes, "service time: from issue to completion; response time: from queueing to completion, or as a "+
-			"table has it")
+		notes = append(notes,
+			"service time: from issue to completion; response time: from queueing to completion, or as a "+
+				"table has it")
 	}
 	return traceTable{Table: t, Notes: notes}
 }
@@ -280,7 +282,8 @@ func workingSetTable(r *trace.Result) traceTable {
 		percent(s.ReadsOfWrites))}
 	for _, h := range s.Hottest {
 		if h.Blocks == 0.1 {
-			notes = append(notes, fmt.Sprintf("the hottest tenth of the blocks takes %s of the accesses", percent(h.Accesses)))
+			notes = append(notes, fmt.Sprintf("the hottest tenth of the blocks takes %s of the accesses",
+				percent(h.Accesses)))
 		}
 	}
 	if s.Exact {
@@ -289,7 +292,8 @@ func workingSetTable(r *trace.Result) traceTable {
 		notes = append(notes, fmt.Sprintf("told from %s blocks, %.3g %% of all; ± is 95 %%",
 			unit.Thousands(int64(s.SampledBlocks)), 100*s.SampledShare))
 	}
-	return traceTable{Title: fmt.Sprintf("Working set, in blocks of %s", unit.Bytes(s.BlockBytes)), Table: t, Notes: notes}
+	return traceTable{Title: fmt.Sprintf("Working set, in blocks of %s", unit.Bytes(s.BlockBytes)), Table: t,
+		Notes: notes}
 }
 
 func burstTable(r *trace.Result) traceTable {

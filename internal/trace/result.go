@@ -197,7 +197,8 @@ func (a *Analyzer) Result() *Result {
 	a.deeper(a.last, 0)
 	a.closeSecond()
 	r := &Result{Version: 1, Seconds: time.Duration(a.last).Seconds(), Events: a.events, LeftOut: a.left,
-		Devices: []Device{}, Operations: []Operation{}, Bursts: []Burst{}, Processes: []Process{}, Problems: []Problem{}}
+		Devices: []Device{}, Operations: []Operation{}, Bursts: []Burst{}, Processes: []Process{},
+		Problems: []Problem{}}
 	r.Level = a.level()
 	if !a.names.Clock.IsZero() && a.begun {
 		start := a.names.Clock.Add(time.Duration(a.origin - a.names.ClockAt)).UTC()

@@ -28,7 +28,8 @@ const (
 	walkers     = 256
 )
 
-// streams tells streams apart. Streams that are open and single requests have a table each, so that any number of random
+// streams tells streams apart. Streams that are open and single requests have a table each, so that any number of
+// random
 // requests leaves the streams among them as they are; of each operation for itself, so that many reads do not hide a
 // log. A position is an offset with the device's index above it.
 type streams struct {

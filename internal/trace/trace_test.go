@@ -77,7 +77,8 @@ func TestKinds(t *testing.T) {
 		"sequential": {func(i uint64) trace.Event { return at(i * size) }, map[string]uint64{"sequential": n}},
 		"reverse":    {func(i uint64) trace.Event { return at((n - i) * size) }, map[string]uint64{"reverse": n}},
 		// The first three of a stride are known only later.
-		"strided": {func(i uint64) trace.Event { return at(i << 20) }, map[string]uint64{"random": 3, "strided": n - 3}},
+		"strided": {func(i uint64) trace.Event { return at(i << 20) }, map[string]uint64{"random": 3,
+			"strided": n - 3}},
 		"200 streams in turn": {func(i uint64) trace.Event { return at(i%100<<40 + i/100*size) },
 			map[string]uint64{"sequential": n}},
 		"a log among random reads": {func(i uint64) trace.Event {
@@ -113,7 +114,8 @@ func TestStreamsAtOnce(t *testing.T) {
 		if i >= 20_000 {
 			streams = 20
 		}
-		list = append(list, trace.Event{Offset: i%streams<<40 + i/streams*4096 + i/20_000<<50, Bytes: 4096, Op: trace.Write})
+		list = append(list, trace.Event{Offset: i%streams<<40 + i/streams*4096 + i/20_000<<50, Bytes: 4096,
+			Op: trace.Write})
 	}
 	r := whole(time.Millisecond, list)
 	if r.Streams.Opened != 25 || r.Streams.Most != 20 || math.Abs(r.Streams.AtOnce-12.5) > 0.1 {
@@ -163,7 +165,8 @@ func TestBursts(t *testing.T) {
 func TestSplitAndRequeue(t *testing.T) {
 	t.Parallel()
 	ev := func(at int64, a trace.Action, sector uint64, sectors uint32, aux uint64) trace.Event {
-		return trace.Event{Time: at, Action: a, Op: trace.Write, Offset: sector * 512, Bytes: sectors * 512, Aux: aux * 512}
+		return trace.Event{Time: at, Action: a, Op: trace.Write, Offset: sector * 512, Bytes: sectors * 512,
+			Aux: aux * 512}
 	}
 	a := trace.NewAnalyzer(trace.Options{}, trace.NewNames(), &trace.Problems{})
 	a.Add([]trace.Event{ev(0, trace.Queue, 100, 16, 0), ev(1, trace.Split, 100, 8, 108), ev(10, trace.Issue, 100, 8, 0),
@@ -185,14 +188,16 @@ func TestQueuedLevel(t *testing.T) {
 	t.Parallel()
 	a := trace.NewAnalyzer(trace.Options{}, trace.NewNames(), &trace.Problems{})
 	for i := range int64(100) {
-		for _, e := range []trace.Event{{Time: i * 1000, Action: trace.Queue}, {Time: i*1000 + 400, Action: trace.Complete}} {
+		for _, e := range []trace.Event{{Time: i * 1000, Action: trace.Queue}, {Time: i*1000 + 400,
+			Action: trace.Complete}} {
 			e.Offset, e.Bytes, e.Op, e.Device = uint64(i)<<20, 4096, trace.Read, 253<<20
 			a.Add([]trace.Event{e})
 		}
 	}
 	r := a.Result()
 	o := r.Operations[0]
-	if r.Level != "queued" || o.Requests != 100 || o.Service != nil || o.Response.Count != 100 || o.Response.Max != 400e-9 ||
+	if r.Level != "queued" || o.Requests != 100 || o.Service != nil || o.Response.Count != 100 ||
+		o.Response.Max != 400e-9 ||
 		math.Abs(r.Queue.Mean-0.4) > 0.01 || r.Devices[0].Name != "253,0" {
 		t.Errorf("%s, %+v, %+v, %+v", r.Level, o, r.Queue, r.Devices)
 	}
@@ -218,10 +223,12 @@ func TestAnyEvents(t *testing.T) {
 		a := trace.NewAnalyzer(trace.Options{}, trace.NewNames(), &trace.Problems{})
 		for range rapid.IntRange(0, 200).Draw(t, "events") {
 			a.Add([]trace.Event{{Time: rapid.Int64Range(0, 1<<40).Draw(t, "time"),
-				Offset: rapid.Uint64Range(0, 64).Draw(t, "place") * 512, Bytes: rapid.Uint32Range(0, 9).Draw(t, "size") * 512,
+				Offset: rapid.Uint64Range(0, 64).Draw(t, "place") * 512, Bytes: rapid.Uint32Range(0, 9).Draw(t,
+					"size") * 512,
 				Device: rapid.Uint32Range(0, 2).Draw(t, "device"), Aux: rapid.Uint64Range(0, 99).Draw(t, "aux") * 512,
 				Action: trace.Action(rapid.IntRange(0, int(trace.Actions)-1).Draw(t, "action")),
-				Op:     trace.Op(rapid.IntRange(0, int(trace.Ops)-1).Draw(t, "op")), Flags: rapid.Uint8().Draw(t, "flags")}})
+				Op:     trace.Op(rapid.IntRange(0, int(trace.Ops)-1).Draw(t, "op")), Flags: rapid.Uint8().Draw(t,
+					"flags")}})
 		}
 		r := a.Result()
 		if r.Queue != nil {
@@ -272,7 +279,8 @@ func TestFioJob(t *testing.T) {
 			got[s.Name+" "+o.Key] = o.Value
 		}
 	}
-	want := map[string]string{"data-file rw": "randrw", "data-file rwmixread": "67", "data-file bssplit": "8192/100,8192/100",
+	want := map[string]string{"data-file rw": "randrw", "data-file rwmixread": "67",
+		"data-file bssplit":   "8192/100,8192/100",
 		"data-file rate_iops": "500,250", "log rw": "write", "log bssplit": "16384/100", "log rate_iops": ",250"}
 	for key, value := range want {
 		if got[key] != value {

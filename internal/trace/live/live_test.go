@@ -110,12 +110,12 @@ func writes(t *testing.T, device string, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()                                                                                    //nolint:errcheck // nothing is kept
+	defer func() { _ = f.Close() }() // nothing is kept
 	raw, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE) // aligned
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Munmap(raw) //nolint:errcheck // nothing is kept
+	defer func() { _ = unix.Munmap(raw) }()
 	for i := range n {
 		if _, err := f.WriteAt(raw, int64(i)<<16); err != nil {
 			t.Fatal(err)

@@ -113,9 +113,11 @@ CPU:1 [LOST 12 EVENTS]
 			{Time: 1000100e3, Offset: 24704 * 512, Bytes: 8192, PID: 77, Action: trace.Queue, Op: trace.Read},
 			{Time: 1000200e3, Offset: 24704 * 512, Bytes: 8192, PID: 77, Action: trace.Issue, Op: trace.Read,
 				Flags: trace.Ahead},
-			{Time: 1000300e3, Offset: 24704 * 512, Bytes: 8192, Action: trace.Complete, Op: trace.Read, Flags: trace.Ahead},
+			{Time: 1000300e3, Offset: 24704 * 512, Bytes: 8192, Action: trace.Complete, Op: trace.Read,
+				Flags: trace.Ahead},
 			{Time: 1000400e3, PID: 99, Action: trace.Issue, Op: trace.Flush},
-			{Time: 1000500e3, Offset: 4096, Bytes: 4096, PID: 77, Action: trace.Queue, Op: trace.Write, Flags: trace.Sync},
+			{Time: 1000500e3, Offset: 4096, Bytes: 4096, PID: 77, Action: trace.Queue, Op: trace.Write,
+				Flags: trace.Sync},
 		}},
 		{"iolog 3", "iolog", `fio version 3 iolog
 22 /dev/sdb add
@@ -154,11 +156,13 @@ CPU:1 [LOST 12 EVENTS]
 		}},
 		{"tencent", "csv-tencent", "1538323199,1263,16,0,1283\n1538323200,1279,8,1,1283\n", []trace.Event{
 			{Offset: 1263 * 512, Bytes: 8192, Device: table, Action: trace.Whole, Op: trace.Read, Aux: none},
-			{Time: 1e9, Offset: 1279 * 512, Bytes: 4096, Device: table, Action: trace.Whole, Op: trace.Write, Aux: none},
+			{Time: 1e9, Offset: 1279 * 512, Bytes: 4096, Device: table, Action: trace.Whole, Op: trace.Write,
+				Aux: none},
 		}},
 		{"systor", "csv", "Timestamp,Response,IOType,LUN,Offset,Size\n1455592771.300225,0.002,W,2,184320,4096\n" +
 			"1455592771.300325,,R,2,0,512\n", []trace.Event{
-			{Time: 300225e3, Offset: 184320, Bytes: 4096, Device: table, Action: trace.Whole, Op: trace.Write, Aux: 2e6},
+			{Time: 300225e3, Offset: 184320, Bytes: 4096, Device: table, Action: trace.Whole, Op: trace.Write,
+				Aux: 2e6},
 			{Time: 300325e3, Bytes: 512, Device: table, Action: trace.Whole, Op: trace.Read, Aux: none},
 		}},
 	} {
@@ -249,7 +253,8 @@ func TestPacked(t *testing.T) {
 		if got, _ := events(t, "f", packed, ""); !cmp.Equal(got, want) {
 			t.Errorf("%s: %d events differ from the %d of the plain file", name, len(got), len(want))
 		}
-		r := analyse(t, []read.Input{{Name: "f", From: strings.NewReader(packed[:len(packed)*2/3])}}, "", trace.Options{})
+		r := analyse(t, []read.Input{{Name: "f", From: strings.NewReader(packed[:len(packed)*2/3])}}, "",
+			trace.Options{})
 		if !r.Partial || r.Events == 0 {
 			t.Errorf("%s cut off: %d events, partial %v, %+v", name, r.Events, r.Partial, r.Problems)
 		}

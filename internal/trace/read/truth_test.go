@@ -313,7 +313,8 @@ func TestDamaged(t *testing.T) {
 			r := analyse(t, []read.Input{{Name: "f", From: bytes.NewReader(c.data)}}, "", trace.Options{})
 			found := false
 			for _, p := range r.Problems {
-				found = found || strings.HasPrefix(p.What, c.says) && p.Lost == c.lost && strings.HasPrefix(p.First, "f: byte ")
+				found = found || strings.HasPrefix(p.What, c.says) && p.Lost == c.lost && strings.HasPrefix(p.First,
+					"f: byte ")
 			}
 			if !found || r.Partial != c.lost || r.Events < uint64(tracetest.Events(requests))*9/10 {
 				t.Errorf("partial %v, %d events, problems %+v", r.Partial, r.Events, r.Problems)

@@ -207,7 +207,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestSummary compares overwrites, reads of writes and the numbers of blocks with plain counting, where all is looked at.
+// TestSummary compares overwrites, reads of writes and the numbers of blocks with plain counting, where all is looked
+// at.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -270,7 +271,8 @@ func TestPrintErrors(t *testing.T) {
 			x.access(key)
 		}
 		worst, mean := compare(t, e, x)
-		t.Logf("%-14s off by at most %.4f, %.4f on average, %.3g of blocks looked at", name, worst, mean, e.Summary().Rate)
+		t.Logf("%-14s off by at most %.4f, %.4f on average, %.3g of blocks looked at", name, worst, mean,
+			e.Summary().Rate)
 	}
 }
 
