@@ -64,7 +64,7 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
 		RunE: func(_ *cobra.Command, given []string) error { return a.trace(given, f) },
 	}
 	flags := c.Flags()
-	f.output.register(c, "text", "json", "csv")
+	f.output.register(c, "text", "csv", "html", "json")
 	flags.StringVar(&f.from, "from", "", "what the files are: `"+strings.Join(read.Formats(), ", ")+
 		"` (default: what they prove to be)")
 	flags.StringVar(&f.device, "device", "", "only the device of this `name`, of a trace of several")
@@ -82,7 +82,8 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
 	return c
 }
 
-var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": traceText, "csv": traceCSV, "json": nil}
+var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": traceText, "csv": traceCSV, "json": nil,
+	"html": tracePage}
 
 func (a *app) trace(given []string, f traceFlags) error {
 	write, err := formatOf(a, "trace", f.output, traceFormats)

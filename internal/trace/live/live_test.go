@@ -110,7 +110,7 @@ func writes(t *testing.T, device string, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }() // nothing is kept
+	defer func() { _ = f.Close() }()                                                                   // nothing is kept
 	raw, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE) // aligned
 	if err != nil {
 		t.Fatal(err)
