@@ -67,7 +67,8 @@ trust: ## every rate that docs/analysis-statistics.md claims, measured anew: und
 bench: ## the benchmarks behind docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
 
-bench-peers: fio ## fio alone beside fio under plimsoll, as a table (DIR=/dev/shm: bound by the processor)
+bench-peers: fio ## beside fio alone, and blkparse and btt, as tables (DIR=/dev/shm: bound by the processor)
+	go test -count 1 -run TestTraceBesideBlkparse -timeout 10m -v ./cmd/plimsoll -args -peers
 	go test -count 1 -run TestBesidePlainFio -timeout 40m -v ./cmd/plimsoll -args -peers $(if $(DIR),-peers-dir $(DIR))
 
 man: binary ## bin/man/man1: the manual pages

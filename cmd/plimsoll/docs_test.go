@@ -62,6 +62,7 @@ var treatments = []treatment{
 	{begins: "plimsoll run my.fio --disk /dev/nvme1n1", parsed: true, why: "it would be overwritten"},
 	{begins: "plimsoll integrity write /mnt/under-test/stamped", add: "--same-device",
 		why: "the test has one file system"},
+	{begins: "plimsoll trace /dev/sdb", parsed: true, why: "whatever /dev/sdb is here, it is not asked"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 }
@@ -458,6 +459,7 @@ func prepare(t *testing.T) string {
 		"rounds.txt": rows("iops", 12, func(i int) string {
 			return fmt.Sprint(50_000 + 40_000/(i+1) + noise(i))
 		}),
+		"vdb.blkparse.txt": blkparseText(500, noise),
 		"sheet.yaml":       "device: Example SSD\nrandom-read: 98000\n",
 		"plimsoll.token":   "0123456789abcdef0123456789abcdef\n",
 		"under-test/.keep": "", "disk-a/.keep": "", "disk-b/.keep": "",
@@ -467,6 +469,29 @@ func prepare(t *testing.T) string {
 		place(t, filepath.Join(dir, name), text)
 	}
 	return dir
+}
+
+// blkparseText is what blkparse prints of a data file and a log, n of their requests.
+func blkparseText(n int, noise func(int) int) string {
+	var b strings.Builder
+	line := func(us, pid int, action, op string, sector, sectors int, end string) {
+		fmt.Fprintf(&b, "  8,16   0 %8d %5d.%06d000 %5d  %s %3s %d + %d [%s]\n", us, us/1e6, us%1e6, pid, action, op,
+			sector,
+			sectors, end)
+	}
+	for i := range n {
+		op, sector, sectors, us := "R", noise(i)*4096+noise(3*i)*16, 16, i*2000
+		switch {
+		case i%4 == 3:
+			op, sector, sectors = "WS", 1<<30+i/4*32, 32
+		case i%3 == 0:
+			op = "W"
+		}
+		line(us, 100, "Q", op, sector, sectors, "postgres")
+		line(us+10, 100, "D", op, sector, sectors, "postgres")
+		line(us+200+noise(i), 0, "C", op, sector, sectors, "0")
+	}
+	return b.String()
 }
 
 // rename gives a run the name that a page calls it by.

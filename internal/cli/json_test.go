@@ -33,6 +33,7 @@ func TestJSONGoldens(t *testing.T) {
 			"p99_ms=lower"}},
 		{"baseline-show", exit.Done, []string{"baseline", "show", "disk"}},
 		{"baseline-check", exit.Threshold, []string{"baseline", "check", "disk", dir + "after.csv"}},
+		{"trace", exit.Done, []string{"trace", dir + "trace.txt"}},
 		{"analyze-series", exit.Done, []string{"analyze", dir + "series.csv"}},
 		{"analyze-sweep", exit.Done, []string{"analyze", dir + "sweep.csv"}},
 	} {
@@ -58,7 +59,7 @@ func TestJSONGoldens(t *testing.T) {
 func TestJSONMembersAreDocumented(t *testing.T) {
 	var docs strings.Builder
 	for _, name := range []string{"../../docs/report-json.md", "../../docs/how-to/other-tools.md",
-		"../../docs/how-to/device.md"} {
+		"../../docs/how-to/device.md", "../../docs/how-to/trace.md"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -64,14 +64,16 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
 		RunE: func(_ *cobra.Command, given []string) error { return a.trace(given, f) },
 	}
 	flags := c.Flags()
-	f.output.register(c, "text", "json", "csv")
+	f.output.register(c, "text", "csv", "html", "json")
 	flags.StringVar(&f.from, "from", "", "what the files are: `"+strings.Join(read.Formats(), ", ")+
 		"` (default: what they prove to be)")
 	flags.StringVar(&f.device, "device", "", "only the device of this `name`, of a trace of several")
-	flags.StringVar(&f.level, "level", "", "requests as they were `issued or queued` (default: issued, where a device has a "+
-		"queue)")
+	flags.StringVar(&f.level, "level", "",
+		"requests as they were `issued or queued` (default: issued, where a device has a "+
+			"queue)")
 	flags.StringVar(&f.block, "block", "4KiB", "`size` of the blocks of the working set")
-	flags.IntVar(&f.sample, "sample", 0, "blocks that the working set is told from at most, as a `number` (default 16384)")
+	flags.IntVar(&f.sample, "sample", 0,
+		"blocks that the working set is told from at most, as a `number` (default 16384)")
 	flags.StringVar(&f.job, "fio", "", "write a fio job that resembles the load to this `file`")
 	flags.StringVar(&f.series, "series", "", "write what happened over time as CSV to this `file`")
 	flags.StringVar(&f.save, "save", "", "of a DEVICE: keep the trace in this `file`, as text")
@@ -80,7 +82,8 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
 	return c
 }
 
-var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": traceText, "csv": traceCSV, "json": nil}
+var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": traceText, "csv": traceCSV, "json": nil,
+	"html": tracePage}
 
 func (a *app) trace(given []string, f traceFlags) error {
 	write, err := formatOf(a, "trace", f.output, traceFormats)
@@ -111,7 +114,8 @@ func (a *app) trace(given []string, f traceFlags) error {
 func (f *traceFlags) options() (o trace.Options, err error) {
 	block, err := unit.ParseBytes(f.block)
 	if err != nil || block < 512 || block > 1<<30 || block%512 != 0 {
-		return o, exit.Usagef("like 4KiB or 64KiB", "trace: --block %q: want a multiple of 512 bytes, at most 1 GiB", f.block)
+		return o, exit.Usagef("like 4KiB or 64KiB", "trace: --block %q: want a multiple of 512 bytes, at most 1 GiB",
+			f.block)
 	}
 	if f.sample < 0 || f.sample > 1<<24 {
 		return o, exit.Usagef("", "trace: --sample %d: want a number from 1 to 16777216", f.sample)
@@ -171,7 +175,8 @@ func deviceNames(r *trace.Result) string {
 }
 
 // traceDevice looks on while a device works.
-func (a *app) traceDevice(ctx context.Context, device live.Block, f traceFlags, o trace.Options) (*trace.Result, error) {
+func (a *app) traceDevice(ctx context.Context, device live.Block, f traceFlags, o trace.Options) (*trace.Result,
+	error) {
 	buffer, err := unit.ParseBytes(f.buffer)
 	if err != nil || buffer < 64<<10 || buffer > 1<<30 {
 		return nil, exit.Usagef("like 8MiB", "trace: --buffer %q: want from 64 KiB to 1 GiB", f.buffer)
@@ -183,7 +188,8 @@ func (a *app) traceDevice(ctx context.Context, device live.Block, f traceFlags, 
 		device.Path, device.Numbers(), f.duration)
 	session, err := live.Start(ctx, device, live.Options{Duration: f.duration, BufferBytes: int64(buffer)})
 	if err != nil {
-		return nil, exit.Errorf(exit.Refused, "trace files are read without any of this", "trace: %s: %w", device.Path, err)
+		return nil, exit.Errorf(exit.Refused, "trace files are read without any of this", "trace: %s: %w", device.Path,
+			err)
 	}
 	var from io.Reader = session
 	if f.save != "" {

@@ -21,9 +21,25 @@ type traceTable struct {
 	Notes []string
 }
 
+// partialTrace stands before all else.
+const partialTrace = "PARTIAL: some of the trace could not be read, or was lost."
+
+// textColumns is how wide sentences are printed.
+const textColumns = 80
+
 // traceText prints the answer first, then the figures it rests on.
 func traceText(w io.Writer, r *trace.Result) error {
-	visible.Fprintf(w, "%s\n\n%s\n%s\n", traceTitle(r), r.Verdict.Sentence, sureWords(r.Verdict))
+	if r.Partial {
+		visible.Fprintf(w, "%s\n", partialTrace)
+	}
+	for i, text := range []string{traceTitle(r), r.Verdict.Sentence, sureWords(r.Verdict)} {
+		if i == 1 {
+			visible.Fprintf(w, "\n")
+		}
+		for line := range strings.SplitSeq(terminal.Wrap(text, textColumns), "\n") {
+			visible.Fprintf(w, "%s\n", line)
+		}
+	}
 	for _, t := range traceTables(r) {
 		visible.Fprintf(w, "\n")
 		if t.Title != "" {
@@ -33,7 +49,9 @@ func traceText(w io.Writer, r *trace.Result) error {
 			return err
 		}
 		for _, n := range t.Notes {
-			visible.Fprintf(w, "%s\n", n)
+			for line := range strings.SplitSeq(terminal.Wrap(n, textColumns), "\n") {
+				visible.Fprintf(w, "%s\n", line)
+			}
 		}
 	}
 	return nil
@@ -48,12 +66,8 @@ func traceTitle(r *trace.Result) string {
 	if len(names) == 0 {
 		of = "no device"
 	}
-	title := fmt.Sprintf("%s (%s): %s events in %s, %s, requests %s", unit.List(r.Sources, 2), r.Format,
+	return fmt.Sprintf("%s (%s): %s events in %s, %s, requests %s", unit.List(r.Sources, 2), r.Format,
 		unit.Thousands(int64(r.Events)), timeWords(r.Seconds), of, levelWords(r.Level))
-	if r.Partial {
-		title += "; PARTIAL: some of it could not be read"
-	}
-	return title
 }
 
 func levelWords(level string) string {
@@ -197,7 +211,8 @@ func sizesTable(r *trace.Result) traceTable {
 			size = unit.Bytes(s.from).String() + " to " + size
 		}
 		other := s.sum - s.n["read"] - s.n["write"]
-		t.Add(size, unit.Thousands(int64(s.n["read"])), unit.Thousands(int64(s.n["write"])), unit.Thousands(int64(other)))
+		t.Add(size, unit.Thousands(int64(s.n["read"])), unit.Thousands(int64(s.n["write"])),
+			unit.Thousands(int64(other)))
 	}
 	var notes []string
 	if len(rows) > mostRows {
@@ -234,8 +249,9 @@ func timesTable(r *trace.Result) traceTable {
 	}
 	var notes []string
 	if t.Len() > 0 {
-		notes = append(notes, "service time: from issue to completion; response time: from queueing to completion, or as a "+
-			"table has it")
+		notes = append(notes,
+			"service time: from issue to completion; response time: from queueing to completion, or as a "+
+				"table has it")
 	}
 	return traceTable{Table: t, Notes: notes}
 }
@@ -280,7 +296,8 @@ func workingSetTable(r *trace.Result) traceTable {
 		percent(s.ReadsOfWrites))}
 	for _, h := range s.Hottest {
 		if h.Blocks == 0.1 {
-			notes = append(notes, fmt.Sprintf("the hottest tenth of the blocks takes %s of the accesses", percent(h.Accesses)))
+			notes = append(notes, fmt.Sprintf("the hottest tenth of the blocks takes %s of the accesses",
+				percent(h.Accesses)))
 		}
 	}
 	if s.Exact {
@@ -289,7 +306,8 @@ func workingSetTable(r *trace.Result) traceTable {
 		notes = append(notes, fmt.Sprintf("told from %s blocks, %.3g %% of all; ± is 95 %%",
 			unit.Thousands(int64(s.SampledBlocks)), 100*s.SampledShare))
 	}
-	return traceTable{Title: fmt.Sprintf("Working set, in blocks of %s", unit.Bytes(s.BlockBytes)), Table: t, Notes: notes}
+	return traceTable{Title: fmt.Sprintf("Working set, in blocks of %s", unit.Bytes(s.BlockBytes)), Table: t,
+		Notes: notes}
 }
 
 func burstTable(r *trace.Result) traceTable {

@@ -53,6 +53,13 @@ func Redis(t testing.TB) string {
 	return program(t, "redis-server", "apt-get install redis-server", "redis-server")
 }
 
+// Blktrace returns the paths of blkparse and btt, which come with blktrace.
+func Blktrace(t testing.TB) (blkparse, btt string) {
+	t.Helper()
+	const install = "apt-get install blktrace"
+	return program(t, "blkparse", install, "blkparse"), program(t, "btt", install, "btt")
+}
+
 // Chromium returns the path of a Chromium or Chrome that can run headless.
 func Chromium(t testing.TB) string {
 	t.Helper()

@@ -33,6 +33,9 @@ func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 // Len is how many rows there are.
 func (t *Table) Len() int { return len(t.rows) }
 
+// Rows are the rows that were added.
+func (t *Table) Rows() [][]string { return t.rows }
+
 // Keep leaves the first n rows and drops the others.
 func (t *Table) Keep(n int) { t.rows = t.rows[:min(n, len(t.rows))] }
 
@@ -84,6 +87,9 @@ func PlainText(h string) string {
 	}
 	return strings.Join(out, "\n\n")
 }
+
+// Wrap breaks a text into lines of at most so many columns, between words.
+func Wrap(text string, columns int) string { return wrap(strings.Fields(text), columns) }
 
 func wrap(words []string, width int) string {
 	var b strings.Builder

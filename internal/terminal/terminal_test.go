@@ -13,3 +13,9 @@ func TestPlainText(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestWrap(t *testing.T) {
+	if got, want := terminal.Wrap("one two  three\nfour", 9), "one two\nthree\nfour"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

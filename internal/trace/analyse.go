@@ -225,7 +225,13 @@ func (a *Analyzer) take(e *Event) {
 		a.expire(t)
 	}
 	a.last = t
+	if e.Op == Write && e.Bytes == 0 {
+		e.Op = Flush // a flush is queued as a write without data
+	}
 	at := place{offset: e.Offset, device: e.Device, op: e.Op}
+	if e.Op == Flush {
+		at.offset, e.Flags = 0, e.Flags&^Barrier // what its events have for a place differs
+	}
 	switch e.Action {
 	case Queue:
 		a.begin(a.queued, at, t, e)
@@ -246,7 +252,7 @@ func (a *Analyzer) take(e *Event) {
 			a.deeper(t, 1)
 		}
 	case Requeue:
-		if _, ok := a.issued.take(at, e.Bytes); ok && d.level != Queue {
+		if a.issued.cancel(at, e.Bytes) && d.level != Queue {
 			a.deeper(t, -1)
 		}
 	case Complete:
@@ -285,7 +291,7 @@ func (a *Analyzer) complete(d *device, at place, t int64, e *Event) {
 		a.completed(t, uint64(t-w.time))
 		a.deeper(t, -1)
 	})
-	if !found && d.level != Queue {
+	if !found && d.level != Queue && e.Op != Flush {
 		a.unissued++
 	}
 	found = a.queued.end(at, e.Bytes, func(w whole) {
@@ -296,7 +302,7 @@ func (a *Analyzer) complete(d *device, at place, t int64, e *Event) {
 			a.deeper(t, -1)
 		}
 	})
-	if !found {
+	if !found && e.Op != Flush {
 		a.unseen++
 	}
 	if e.Flags&Failed != 0 {
@@ -420,18 +426,20 @@ func (a *Analyzer) classify(d *device, c *counts, t int64, e *Event) {
 		a.second = second
 		a.streams.window, a.streams.active = second, 0
 	}
-	kind, earlier := a.streams.take(e.Offset|d.index<<56, e)
+	kind, before := a.streams.take(e.Offset|d.index<<56, e)
 	c.kinds[kind].requests++
 	c.kinds[kind].bytes += uint64(e.Bytes)
 	if kind != Random {
 		c.ordered.add(e.Bytes, 1)
 	}
-	for _, bytes := range earlier {
-		c.ordered.add(bytes, 1)
-		c.kinds[Random].requests--
-		c.kinds[Random].bytes -= uint64(bytes)
+	for _, b := range before {
+		if b.kind == Random {
+			c.ordered.add(b.bytes, 1)
+		}
+		c.kinds[b.kind].requests--
+		c.kinds[b.kind].bytes -= uint64(b.bytes)
 		c.kinds[kind].requests++
-		c.kinds[kind].bytes += uint64(bytes)
+		c.kinds[kind].bytes += uint64(b.bytes)
 	}
 	if a.streams.active > 0 {
 		m := a.moments.at(t)

@@ -32,7 +32,7 @@ type flight struct {
 	at     map[place]int32 // the first at each place
 	pieces []flying
 	wholes []whole
-	noFree struct{ pieces, wholes []int32 }
+	unused struct{ pieces, wholes []int32 }
 	n      int
 }
 
@@ -43,7 +43,7 @@ func (f *flight) begin(p place, t int64, bytes uint32) bool {
 	if f.n >= mostFlying {
 		return false
 	}
-	w := grab(&f.wholes, &f.noFree.wholes)
+	w := grab(&f.wholes, &f.unused.wholes)
 	f.wholes[w] = whole{time: t, left: uint64(bytes), bytes: bytes, used: true}
 	f.enter(p, flying{bytes: bytes, whole: w})
 	return true
@@ -60,7 +60,7 @@ func grab[T any](list *[]T, free *[]int32) int32 {
 }
 
 func (f *flight) enter(p place, piece flying) {
-	i := grab(&f.pieces, &f.noFree.pieces)
+	i := grab(&f.pieces, &f.unused.pieces)
 	piece.next = -1
 	f.pieces[i] = piece
 	f.n++
@@ -97,9 +97,23 @@ func (f *flight) take(p place, bytes uint32) (piece flying, ok bool) {
 	default:
 		delete(f.at, p)
 	}
-	f.noFree.pieces = append(f.noFree.pieces, i)
+	f.unused.pieces = append(f.unused.pieces, i)
 	f.n--
 	return piece, true
+}
+
+// cancel forgets a request that did not begin after all.
+func (f *flight) cancel(p place, bytes uint32) bool {
+	piece, ok := f.take(p, bytes)
+	if ok {
+		f.free(piece.whole)
+	}
+	return ok
+}
+
+func (f *flight) free(w int32) {
+	f.wholes[w].used = false
+	f.unused.wholes = append(f.unused.wholes, w)
 }
 
 // split cuts a piece in two at an offset.
@@ -141,8 +155,7 @@ func (f *flight) end(p place, bytes uint32, done func(w whole)) bool {
 			f.enter(p, piece)
 		case w.left == 0:
 			done(*w)
-			w.used = false
-			f.noFree.wholes = append(f.noFree.wholes, piece.whole)
+			f.free(piece.whole)
 		}
 		if left == 0 {
 			return true
@@ -178,7 +191,7 @@ func (f *flight) drop() (n uint64) {
 	kept.wholes = f.wholes
 	for i := range kept.wholes {
 		if !kept.wholes[i].used {
-			kept.noFree.wholes = append(kept.noFree.wholes, int32(i))
+			kept.unused.wholes = append(kept.unused.wholes, int32(i))
 		}
 	}
 	*f = *kept

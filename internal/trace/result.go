@@ -69,6 +69,7 @@ type Operation struct {
 	BySize    []ClassTimes `json:"times_by_size,omitempty"`
 	unordered []Size
 	ordered   []Size
+	chance    bool // its streams are so short that chance explains them
 }
 
 // KindCount is how many requests were of a kind.
@@ -196,7 +197,8 @@ func (a *Analyzer) Result() *Result {
 	a.deeper(a.last, 0)
 	a.closeSecond()
 	r := &Result{Version: 1, Seconds: time.Duration(a.last).Seconds(), Events: a.events, LeftOut: a.left,
-		Devices: []Device{}, Operations: []Operation{}, Bursts: []Burst{}, Processes: []Process{}, Problems: []Problem{}}
+		Devices: []Device{}, Operations: []Operation{}, Bursts: []Burst{}, Processes: []Process{},
+		Problems: []Problem{}}
 	r.Level = a.level()
 	if !a.names.Clock.IsZero() && a.begun {
 		start := a.names.Clock.Add(time.Duration(a.origin - a.names.ClockAt)).UTC()
@@ -212,7 +214,11 @@ func (a *Analyzer) Result() *Result {
 			r.Operations = append(r.Operations, o)
 		}
 	}
-	r.Streams = Streams{Opened: a.streams.opened, Longest: a.streams.longest, Most: a.active.most}
+	opened := uint64(0)
+	for _, n := range a.streams.opened {
+		opened += n
+	}
+	r.Streams = Streams{Opened: opened, Longest: a.streams.longest, Most: a.active.most}
 	if a.active.windows > 0 {
 		r.Streams.AtOnce = float64(a.active.sum) / float64(a.active.windows)
 	}
@@ -296,6 +302,9 @@ func (a *Analyzer) operation(op Op) (Operation, bool) {
 	}
 	if placed > 0 {
 		o.Whole4k = float64(c.whole4k) / float64(placed)
+	}
+	if n := a.streams.opened[op]; n > 0 {
+		o.chance = c.kinds[Sequential].requests+c.kinds[Reverse].requests < shortStreams*n
 	}
 	o.Sizes, o.ordered = c.sizes.list(nil), c.ordered.list(nil)
 	o.unordered = c.sizes.list(&c.ordered)

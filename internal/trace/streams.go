@@ -28,7 +28,8 @@ const (
 	walkers     = 256
 )
 
-// streams tells streams apart. Streams that are open and single requests have a table each, so that any number of random
+// streams tells streams apart. Streams that are open and single requests have a table each, so that any number of
+// random
 // requests leaves the streams among them as they are; of each operation for itself, so that many reads do not hide a
 // log. A position is an offset with the device's index above it.
 type streams struct {
@@ -47,15 +48,21 @@ type streams struct {
 
 	window  int64 // of time, of which active counts the streams
 	active  int
-	opened  uint64
+	opened  [Ops]uint64
 	longest uint64 // bytes
 }
 
 // begun is what may become a stream.
 type begun struct {
-	length int // requests: 1 or 2; 0 is nothing
-	kind   Kind
-	bytes  [2]uint32
+	length   int // requests: 1 or 2; 0 is nothing
+	kind     Kind
+	requests [2]earlier
+}
+
+// earlier is a request that was said to be of another kind before its stream was seen.
+type earlier struct {
+	bytes uint32
+	kind  Kind
 }
 
 type stream struct {
@@ -86,23 +93,31 @@ func newStreams() *streams {
 	return s
 }
 
-// take says what kind a request is. earlier are the sizes of requests that were called random and are found now to have
+// take says what kind a request is. before are requests that were said to be of another kind, and are found now to have
 // begun its stream.
-func (s *streams) take(position uint64, e *Event) (kind Kind, earlier []uint32) {
+func (s *streams) take(position uint64, e *Event) (kind Kind, before []earlier) {
 	s.clock++
 	end := position + uint64(e.Bytes)
-	kind, earlier, found := s.follow(position, end, e.Op)
-	if !found {
-		kind, earlier, found = s.grow(position, end, e)
+	strided := s.strides(position, e)
+	if kind, ok := s.follow(position, end, e.Op); ok {
+		return kind, nil
 	}
-	if strided := s.strides(position, e); strided && kind == Random {
+	if kind, before, ok := s.grow(position, end, e); ok {
+		return kind, before
+	}
+	kind = Random
+	if strided {
 		kind = Strided
 	}
-	return kind, earlier
+	f := &s.fresh[e.Op]
+	f.next[f.at], f.start[f.at] = end, position
+	f.about[f.at] = begun{length: 1, requests: [2]earlier{{e.Bytes, kind}}}
+	f.at = (f.at + 1) % freshHeads
+	return kind, nil
 }
 
 // follow looks among the open streams. One that the request continues goes before one that it is near.
-func (s *streams) follow(position, end uint64, op Op) (Kind, []uint32, bool) {
+func (s *streams) follow(position, end uint64, op Op) (Kind, bool) {
 	near, kind := -1, Near
 	for i, next := range s.open.next[:s.open.n] {
 		gap := position - next
@@ -123,11 +138,11 @@ func (s *streams) follow(position, end uint64, op Op) (Kind, []uint32, bool) {
 		}
 	}
 	if near < 0 {
-		return Random, nil, false
+		return Random, false
 	}
 	s.open.next[near], s.open.start[near] = end, position
 	s.touch(near, end-position)
-	return kind, nil, true
+	return kind, true
 }
 
 func (s *streams) touch(i int, bytes uint64) {
@@ -140,8 +155,8 @@ func (s *streams) touch(i int, bytes uint64) {
 	}
 }
 
-// grow looks among the latest single requests, and keeps this one there if it continues none.
-func (s *streams) grow(position, end uint64, e *Event) (Kind, []uint32, bool) {
+// grow looks among the latest single requests.
+func (s *streams) grow(position, end uint64, e *Event) (Kind, []earlier, bool) {
 	f := &s.fresh[e.Op]
 	for i := range f.next {
 		kind := Sequential
@@ -155,17 +170,15 @@ func (s *streams) grow(position, end uint64, e *Event) (Kind, []uint32, bool) {
 			continue
 		}
 		if b.length == 1 {
-			b.length, b.kind, b.bytes[1] = 2, kind, e.Bytes
+			b.length, b.kind, b.requests[1] = 2, kind, earlier{e.Bytes, Random}
 			f.next[i], f.start[i] = end, position
 			return Random, nil, true
 		}
-		earlier := b.bytes[:]
+		before := b.requests[:]
 		f.next[i], f.start[i], f.about[i].length = ^uint64(0), ^uint64(0), 0
-		s.establish(position, end, e, kind, uint64(earlier[0])+uint64(earlier[1]))
-		return kind, earlier, true
+		s.establish(position, end, e, kind, uint64(before[0].bytes)+uint64(before[1].bytes))
+		return kind, before, true
 	}
-	f.next[f.at], f.start[f.at], f.about[f.at] = end, position, begun{length: 1, bytes: [2]uint32{e.Bytes}}
-	f.at = (f.at + 1) % freshHeads
 	return Random, nil, false
 }
 
@@ -182,7 +195,7 @@ func (s *streams) establish(position, end uint64, e *Event, kind Kind, before ui
 			}
 		}
 	}
-	s.opened++
+	s.opened[e.Op]++
 	s.open.next[i], s.open.start[i] = end, position
 	s.open.about[i] = stream{op: e.Op, kind: kind, bytes: before, window: -1}
 	s.touch(i, uint64(e.Bytes))

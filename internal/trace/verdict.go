@@ -32,7 +32,9 @@ type Part struct {
 const (
 	leastPart = 0.05 // of requests or of bytes; less is not told in words
 	logBytes  = 64 << 10
-	bulkBytes = 128 << 10
+	// shortStreams is the mean number of requests of a stream below which the verdict takes them for chance: where few
+	// places are chosen at random, three in a row come by themselves.
+	shortStreams = 5
 )
 
 // parts are what is told apart: what is at random, sequential writes, sequential reads.
@@ -47,10 +49,13 @@ func parts(r *Result) (list []Part) {
 		}
 		for _, k := range o.Kinds {
 			p := &random
-			if k.Kind != Random.String() {
+			switch {
+			case k.Kind != Random.String() && !(o.chance && k.Kind != Strided.String()):
 				p = &ordered[op]
 				p.sizes[op], p.ordered = o.ordered, true
-			} else {
+			case o.chance:
+				p.sizes[op] = o.Sizes
+			default:
 				p.sizes[op] = o.unordered
 			}
 			p.Requests += k.Requests

@@ -1,11 +1,12 @@
 // Package live traces a block device while it works, by the kernel's own trace points of block I/O, read as text from
 // tracefs.
 //
-// It stands beside internal/trace/read, which understands the text: Start makes a tracefs instance of its own
+// It stands beside internal/trace/read, which understands the text. Start makes a tracefs instance of its own
 // (instances/plimsoll-PID), so that nobody else's tracing is touched, and Close removes it; what a killed process left
 // is removed by the next Start. Where tracefs is not mounted it is mounted for this process alone, detached from every
 // folder, and is gone with it. It only looks on: it writes to no device. It refuses what is no block device, and says
-// what is missing where tracing is not permitted. eBPF is not used: the trace points say the same, and want no compiler.
+// what is missing where tracing is not permitted. eBPF is not used: the trace points say the same, and want no
+// compiler.
 package live
 
 import (
@@ -184,8 +185,8 @@ func (s *Session) set(name, value string) error {
 func removeStale(root string) {
 	found, _ := filepath.Glob(filepath.Join(root, "instances", prefix+"*"))
 	for _, dir := range found {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), prefix))
-		if err == nil && (pid == os.Getpid() || errors.Is(unix.Kill(pid, 0), unix.ESRCH)) {
+		pid, err := strconv.ParseUint(strings.TrimPrefix(filepath.Base(dir), prefix), 10, 31)
+		if err == nil && pid > 0 && errors.Is(unix.Kill(int(pid), 0), unix.ESRCH) {
 			_ = os.Remove(dir)
 		}
 	}

@@ -248,9 +248,6 @@ func category(action, n uint32) (op trace.Op, flags uint8) {
 			flags |= f.flag
 		}
 	}
-	if op == trace.Write && n == 0 && action&catFlush != 0 {
-		return trace.Flush, flags &^ trace.Barrier
-	}
 	return op, flags
 }
 

@@ -64,14 +64,17 @@ var named = []struct {
 	names []string
 }{
 	{"time", []string{"timestamp", "time", "ts", "arrival", "arrivaltime", "starttime", "start", "issued", "date"}},
-	{"op", []string{"op", "type", "iotype", "opcode", "operation", "rw", "rwbs", "readwrite", "cmd", "command", "ddir"}},
+	{"op", []string{"op", "type", "iotype", "opcode", "operation", "rw", "rwbs", "readwrite", "cmd", "command",
+		"ddir"}},
 	{"offset", []string{"offset", "lba", "sector", "address", "lbn", "blkno", "startlba", "position", "startsector",
 		"byteoffset"}},
-	{"size", []string{"size", "length", "len", "bytes", "count", "iosize", "blocks", "sectors", "nsectors", "requestsize",
+	{"size", []string{"size", "length", "len", "bytes", "count", "iosize", "blocks", "sectors", "nsectors",
+		"requestsize",
 		"transfersize"}},
 	{"took", []string{"responsetime", "response", "latency", "lat", "elapsed", "duration", "servicetime", "took",
 		"elapsedtime"}},
-	{"device", []string{"disknumber", "disk", "device", "dev", "deviceid", "volume", "volumeid", "lun", "vol", "diskid"}},
+	{"device", []string{"disknumber", "disk", "device", "dev", "deviceid", "volume", "volumeid", "lun", "vol",
+		"diskid"}},
 	{"host", []string{"hostname", "host", "server", "node"}},
 	{"pid", []string{"pid", "process", "processid", "tid"}},
 }

@@ -25,13 +25,14 @@ type line func(f *file, text []byte, e *trace.Event) (outcome, string)
 // lines reads a file line by line.
 type lines struct {
 	*file
-	parse  line
-	number int64
-	good   bool
+	parse    line
+	number   int64
+	good     bool
+	brackets bool // lines end with one, so that a last one without is cut off
 }
 
 func openLines(parse line) func(*file, []byte) (parser, error) {
-	return func(f *file, _ []byte) (parser, error) { return &lines{file: f, parse: parse}, nil }
+	return func(f *file, _ []byte) (parser, error) { return &lines{file: f, parse: parse, brackets: true}, nil }
 }
 
 // linesOf recognises a format by its lines: one of the first is an event, and none of those before it is anything else
@@ -73,7 +74,7 @@ func (l *lines) next(events []trace.Event) (n int, err error) {
 		text = bytes.TrimRight(text, "\r\n")
 		is, why := l.parse(l.file, text, &events[n])
 		switch {
-		case is == event && !whole && !ends(text):
+		case is == event && !whole && l.brackets && !bytes.HasSuffix(text, []byte("]")):
 			l.bad("the last line is cut off", "line", l.number, text)
 		case is == event:
 			n++
@@ -85,11 +86,6 @@ func (l *lines) next(events []trace.Event) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// ends reports whether a last line without its end looks whole: the texts with brackets close them.
-func ends(text []byte) bool {
-	return len(text) == 0 || !bytes.ContainsRune(text, '[') || text[len(text)-1] == ']'
 }
 
 func (l *lines) ending(err error) error {
@@ -309,8 +305,11 @@ func parsePlace(f *file, rest []byte, e *trace.Event) (outcome, string) {
 	case len(w) > 0 && w[0] == '(':
 		e.Flags |= trace.Packet
 		return finish(f, after, e)
-	case len(w) == 0 || w[0] == '[':
-		e.Flags |= trace.Packet
+	case len(w) == 0 || w[0] == '[': // without data
+		if sector >= 1<<46 {
+			return wrong, "a sector or a size is out of range"
+		}
+		e.Offset = sector * 512
 		return finish(f, rest, e)
 	}
 	sign := w[0]
@@ -327,9 +326,6 @@ func parsePlace(f *file, rest []byte, e *trace.Event) (outcome, string) {
 		e.Aux = second * 512
 	} else {
 		e.Bytes = uint32(second * 512)
-	}
-	if e.Bytes == 0 && e.Flags&trace.Barrier != 0 && e.Op == trace.Write {
-		e.Op, e.Flags = trace.Flush, e.Flags&^trace.Barrier
 	}
 	return finish(f, after, e)
 }

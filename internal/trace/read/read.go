@@ -190,16 +190,14 @@ func (s *sorter) fill() {
 	if s.pos < s.ready || s.err != nil && s.ready == len(s.buf) {
 		return
 	}
-	if s.buf == nil {
-		s.buf = make([]trace.Event, 0, 2*s.window)
-	}
 	s.buf = s.buf[:copy(s.buf[:cap(s.buf)], s.buf[s.pos:])]
 	s.pos = 0
 	moved := uint64(0)
-	for s.err == nil && len(s.buf) < cap(s.buf) {
+	for s.err == nil && len(s.buf) < 2*s.window {
 		from := len(s.buf)
+		s.buf = slices.Grow(s.buf, 512) // small files take little
 		var n int
-		n, s.err = s.from.next(s.buf[from:cap(s.buf)])
+		n, s.err = s.from.next(s.buf[from:min(cap(s.buf), 2*s.window)])
 		s.buf = s.buf[:from+n]
 		for i := max(from, 1); i < from+n; i++ {
 			if s.buf[i].Time < s.buf[i-1].Time {
