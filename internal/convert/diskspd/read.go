@@ -53,12 +53,15 @@ func Read(name string, data []byte) (load.Load, error) {
 			continue
 		}
 		line, continued = continued+line, ""
+		if first := strings.Fields(line); continued == "" && len(first) > 0 && comment(first[0]) {
+			continue
+		}
 		words, err := split(line, at)
 		if err != nil {
 			t.Object(at, "%v", err)
 			continue
 		}
-		if len(words) == 0 || comment(words[0].text) {
+		if len(words) == 0 {
 			continue
 		}
 		words, joined := start(words)
@@ -354,8 +357,12 @@ func (c *line) randomness(w word, rest string) {
 	s.Asks["Random"] = ask(w)
 	switch {
 	case strings.HasPrefix(rest, "s"):
-		share := c.count(word{w.text[:1] + w.text[2:], w.at}, 1, 100)
-		c.share = float64(share)
+		v, err := strconv.ParseUint(rest[1:], 10, 8)
+		if err != nil || v < 1 || v > 100 {
+			c.Refuse(ask(w), "-rs takes a whole percentage from 1 to 100")
+			return
+		}
+		c.share = float64(v)
 	case strings.HasPrefix(rest, "d"):
 		s.Asks["Zones"] = ask(w)
 		c.zones(w, rest[1:])
@@ -563,6 +570,9 @@ func (c *line) streams(number int) []load.Stream {
 	}
 	if s.Align == c.block {
 		s.Align = 0
+	}
+	if s.Random == 100 {
+		s.Spread = 0 // where a thread begins means nothing then
 	}
 	if c.end > 0 {
 		if s.Span.Bytes = c.end - s.From.Bytes; s.Span.Bytes <= 0 {

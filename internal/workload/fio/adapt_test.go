@@ -577,6 +577,7 @@ func TestReducible(t *testing.T) {
 	t.Parallel()
 	for lines, want := range map[string]float64{
 		"": 0, "zero_buffers": 1, "buffer_pattern=0xdeadbeef": 1, "buffer_compress_percentage=50": 0.5,
+		"buffer_pattern=0xdeadbeef\nbuffer_compress_percentage=50": 0.5,
 		"dedupe_percentage=30":                                0.3,
 		"buffer_compress_percentage=50\ndedupe_percentage=50": 0.75, "dedupe_percentage=250": 1,
 	} {

@@ -157,9 +157,10 @@ func zeroData(job fiofile.Job) bool {
 }
 
 // reducible is the share of what is written that goes when compressible parts and repeated blocks do. One pattern
-// throughout is all of it.
+// throughout is all of it; with buffer_compress_percentage only that part is the pattern, and the rest random.
 func reducible(job fiofile.Job) float64 {
-	if zeroData(job) || job.Value("buffer_pattern") != "" {
+	mixed := number(job, "buffer_compress_percentage", 0) > 0
+	if zeroData(job) || job.Value("buffer_pattern") != "" && !mixed {
 		return 1
 	}
 	part := func(key string) float64 { return float64(min(100, number(job, key, 0))) / 100 }
