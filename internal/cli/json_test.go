@@ -34,6 +34,7 @@ func TestJSONGoldens(t *testing.T) {
 		{"baseline-show", exit.Done, []string{"baseline", "show", "disk"}},
 		{"baseline-check", exit.Threshold, []string{"baseline", "check", "disk", dir + "after.csv"}},
 		{"analyze-series", exit.Done, []string{"analyze", dir + "series.csv"}},
+		{"convert", exit.Done, []string{"convert", dir + "small.vdb", "--to", "fio"}},
 		{"analyze-sweep", exit.Done, []string{"analyze", dir + "sweep.csv"}},
 	} {
 		a, out, errs := quiet(t)

@@ -154,6 +154,8 @@ func command(t *load.Teller, words []word, at load.Place, number int) load.Stage
 		Data: load.Data{Kind: load.Repeated, Pattern: counting}}}
 	for _, w := range words {
 		switch {
+		case strings.TrimSpace(w.text) == "":
+			t.Object(w.at, "a target without a name")
 		case !isFlag(w.text) || w.text[0] == '/' && strings.Contains(w.text[1:], "/"):
 			c.targets = append(c.targets, load.Target{Name: targetName(w.text)})
 		case len(c.targets) > 0:

@@ -550,8 +550,7 @@ func (r *reader) targets(s load.Stream) []load.Stream {
 	}
 	end := int64(0)
 	size := max(s.Span.Bytes, r.fileSize())
-	switch {
-	case size > 0 && s.From.Percent == 0:
+	if size > 0 && s.From.Percent == 0 {
 		each := size / int64(max(len(names), 1))
 		end = s.From.Bytes + s.Spread*int64(s.Threads-1) + each
 		if s.Span.Bytes > 0 {
@@ -560,8 +559,6 @@ func (r *reader) targets(s load.Stream) []load.Stream {
 		if s.From.Zero() && s.Spread == 0 {
 			s.Span = load.Extent{}
 		}
-	case len(names) > 0 && !strings.HasPrefix(names[0], "/dev/") && s.Span.Percent == 0:
-		r.Object(r.at, "[%s] has no size= that says how large %.60q is", r.job.Name, names[0])
 	}
 	if len(names) > 0 {
 		for _, n := range names {

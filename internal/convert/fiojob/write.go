@@ -116,6 +116,10 @@ func share(file *fiofile.File) {
 
 func (w *writer) set(key, value string) {
 	o := fiofile.Option{Key: key, Value: value}
+	if strings.ContainsAny(value, "$`") {
+		w.Object(w.stream.At, "%s=%.80q: fio would put something else in the place of $ and `", key, value)
+		return
+	}
 	if err := o.Check(); err != nil {
 		w.Object(w.stream.At, "%s=%.80q cannot stand in a job file: %v", key, value, err)
 		return
