@@ -465,6 +465,8 @@ func prepare(t *testing.T) string {
 		"under-test/.keep": "", "disk-a/.keep": "", "disk-b/.keep": "",
 		"my.fio": "[reads]\nfilename=/dev/sdb\nsize=64m\nrw=randread\nbs=4k\nioengine=libaio\ndirect=1\n" +
 			"runtime=1\ntime_based\n",
+		"my.vdb": "sd=sd1,lun=/dev/sdb,size=64m,threads=4,openflags=o_direct\nwd=wd1,sd=sd1,xfersize=8k,rdpct=70\n" +
+			"rd=rd1,wd=wd1,iorate=100,elapsed=2\n",
 	} {
 		place(t, filepath.Join(dir, name), text)
 	}

@@ -35,6 +35,7 @@ func TestJSONGoldens(t *testing.T) {
 		{"baseline-check", exit.Threshold, []string{"baseline", "check", "disk", dir + "after.csv"}},
 		{"trace", exit.Done, []string{"trace", dir + "trace.txt"}},
 		{"analyze-series", exit.Done, []string{"analyze", dir + "series.csv"}},
+		{"convert", exit.Done, []string{"convert", dir + "small.vdb", "--to", "fio"}},
 		{"analyze-sweep", exit.Done, []string{"analyze", dir + "sweep.csv"}},
 	} {
 		a, out, errs := quiet(t)

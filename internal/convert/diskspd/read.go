@@ -53,12 +53,15 @@ func Read(name string, data []byte) (load.Load, error) {
 			continue
 		}
 		line, continued = continued+line, ""
+		if first := strings.Fields(line); continued == "" && len(first) > 0 && comment(first[0]) {
+			continue
+		}
 		words, err := split(line, at)
 		if err != nil {
 			t.Object(at, "%v", err)
 			continue
 		}
-		if len(words) == 0 || comment(words[0].text) {
+		if len(words) == 0 {
 			continue
 		}
 		words, joined := start(words)
@@ -151,6 +154,8 @@ func command(t *load.Teller, words []word, at load.Place, number int) load.Stage
 		Data: load.Data{Kind: load.Repeated, Pattern: counting}}}
 	for _, w := range words {
 		switch {
+		case strings.TrimSpace(w.text) == "":
+			t.Object(w.at, "a target without a name")
 		case !isFlag(w.text) || w.text[0] == '/' && strings.Contains(w.text[1:], "/"):
 			c.targets = append(c.targets, load.Target{Name: targetName(w.text)})
 		case len(c.targets) > 0:
@@ -354,8 +359,12 @@ func (c *line) randomness(w word, rest string) {
 	s.Asks["Random"] = ask(w)
 	switch {
 	case strings.HasPrefix(rest, "s"):
-		share := c.count(word{w.text[:1] + w.text[2:], w.at}, 1, 100)
-		c.share = float64(share)
+		v, err := strconv.ParseUint(rest[1:], 10, 8)
+		if err != nil || v < 1 || v > 100 {
+			c.Refuse(ask(w), "-rs takes a whole percentage from 1 to 100")
+			return
+		}
+		c.share = float64(v)
 	case strings.HasPrefix(rest, "d"):
 		s.Asks["Zones"] = ask(w)
 		c.zones(w, rest[1:])
@@ -563,6 +572,9 @@ func (c *line) streams(number int) []load.Stream {
 	}
 	if s.Align == c.block {
 		s.Align = 0
+	}
+	if s.Random == 100 {
+		s.Spread = 0 // where a thread begins means nothing then
 	}
 	if c.end > 0 {
 		if s.Span.Bytes = c.end - s.From.Bytes; s.Span.Bytes <= 0 {

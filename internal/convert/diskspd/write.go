@@ -186,7 +186,7 @@ func (w *writer) where(s *load.Stream) {
 		w.add("-B%s", size(from))
 	}
 	if span > 0 {
-		w.add("-f%s", size(from+span))
+		w.add("-f%s", size(from+span+s.Spread*int64(s.Threads-1)))
 	} else if t.Bytes > 0 && t.Raw() {
 		w.add("-f%s", size(t.Bytes))
 	}

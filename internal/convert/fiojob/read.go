@@ -28,7 +28,7 @@ var nothing = map[string]string{
 	"cpus_allowed_policy": "which process runs where", "flow_id": "which streams share",
 	"scramble_buffers": "how fio makes its data", "continue_on_error": "when fio ends", "softrandommap": "how fio counts",
 	"random_generator": "how fio draws its places", "overwrite": "how files are made",
-	"flow_sleep": "how streams share", "fadvise_hint": "what the kernel is told",
+	"file_service_type": "in which order files are used", "flow_sleep": "how streams share", "fadvise_hint": "what the kernel is told",
 	"iodepth_batch": "how operations are handed over", "iodepth_batch_complete": "how operations are handed over",
 	"iodepth_batch_submit": "how operations are handed over", "hipri": "how operations end", "iomem_align": "memory",
 	"fixedbufs": "memory", "registerfiles": "how operations are handed over", "mem": "memory", "iomem": "memory",
@@ -550,8 +550,7 @@ func (r *reader) targets(s load.Stream) []load.Stream {
 	}
 	end := int64(0)
 	size := max(s.Span.Bytes, r.fileSize())
-	switch {
-	case size > 0 && s.From.Percent == 0:
+	if size > 0 && s.From.Percent == 0 {
 		each := size / int64(max(len(names), 1))
 		end = s.From.Bytes + s.Spread*int64(s.Threads-1) + each
 		if s.Span.Bytes > 0 {
@@ -560,8 +559,6 @@ func (r *reader) targets(s load.Stream) []load.Stream {
 		if s.From.Zero() && s.Spread == 0 {
 			s.Span = load.Extent{}
 		}
-	case len(names) > 0 && !strings.HasPrefix(names[0], "/dev/") && s.Span.Percent == 0:
-		r.Object(r.at, "[%s] has no size= that says how large %.60q is", r.job.Name, names[0])
 	}
 	if len(names) > 0 {
 		for _, n := range names {
@@ -592,6 +589,10 @@ func (r *reader) targets(s load.Stream) []load.Stream {
 
 func (r *reader) fileSize() int64 {
 	if value, a, ok := r.option("filesize"); ok {
+		if strings.Contains(value, "-") && r.job.Value("size") != "" {
+			r.Note(a, "files of the same size, as large together", "their sizes vary in fio")
+			return 0
+		}
 		if strings.Contains(value, "-") {
 			r.Refuse(a, "files of several sizes: name each, in a job of its own")
 			return 0

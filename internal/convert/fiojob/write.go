@@ -27,7 +27,9 @@ func Write(l load.Load) (*fiofile.File, []load.Note, error) {
 	w := &writer{Teller: &load.Teller{}}
 	file := &fiofile.File{}
 	for i := range l.Stages {
-		st := &l.Stages[i]
+		stage := l.Stages[i]
+		st := &stage
+		st.Streams = w.apart(st.Streams)
 		flows := w.flows(st)
 		for j := range st.Streams {
 			w.stream, w.options = &st.Streams[j], nil
@@ -48,6 +50,32 @@ func Write(l load.Load) (*fiofile.File, []load.Note, error) {
 	}
 	share(file)
 	return file, w.Notes, w.Err()
+}
+
+// apart gives each target of a stream a job of its own where fio needs it: 3.33 breaks off (rate_ddir: Assertion
+// "ddir_rw(ddir)" failed) when one job has rates of reads and of writes on several files.
+func (w *writer) apart(streams []load.Stream) (all []load.Stream) {
+	for _, s := range streams {
+		n := len(s.Targets)
+		rated := (s.Rate > 0 || s.Bytes > 0) && s.Reads > 0 && s.Reads < 100
+		if rated && s.Targets[0].Files != nil {
+			w.Refuse(s.Asked("Rate", "a rate"), "fio 3.33 breaks off when one job has rates of reads and writes on several files; "+
+				"write a workload for reads and one for writes")
+		}
+		if n == 1 || !rated {
+			all = append(all, s)
+			continue
+		}
+		w.Note(s.Asked("Targets", fmt.Sprintf("%d targets", n)), "a job for each, with its part of the rate and the depth",
+			"fio 3.33 breaks off when one job has rates of reads and writes on several files")
+		for i, t := range s.Targets {
+			one := s
+			one.Name, one.Targets = fmt.Sprintf("%s.%d", s.Name, i+1), []load.Target{t}
+			one.Rate, one.Bytes, one.Depth = s.Rate/float64(n), s.Bytes/int64(n), max(s.Depth/n, 1)
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 var notInSection = regexp.MustCompile(`[^\pL\pN _.,=%+:()/-]+`)
@@ -88,6 +116,10 @@ func share(file *fiofile.File) {
 
 func (w *writer) set(key, value string) {
 	o := fiofile.Option{Key: key, Value: value}
+	if strings.ContainsAny(value, "$`") {
+		w.Object(w.stream.At, "%s=%.80q: fio would put something else in the place of $ and `", key, value)
+		return
+	}
 	if err := o.Check(); err != nil {
 		w.Object(w.stream.At, "%s=%.80q cannot stand in a job file: %v", key, value, err)
 		return
@@ -143,11 +175,22 @@ func (w *writer) target() {
 	s := w.stream
 	if files := s.Targets[0].Files; files != nil {
 		w.set("directory", strings.ReplaceAll(s.Targets[0].Name, ":", `\:`))
-		w.set("filename_format", section(s.Targets[0].Alias)+".$filenum")
-		w.number("nrfiles", files.Count)
-		low, high, mean := files.Sizes[0].Bytes, files.Sizes[0].Bytes, 0.0
+		// By name: of files that filename_format makes up the second process or job to use them gets none (fio 3.33).
+		alias, length := section(strings.ReplaceAll(s.Targets[0].Alias, "/", "_")), 0
+		var names []string
+		for i := int64(0); i < files.Count && length < 4000; i++ {
+			names = append(names, fmt.Sprintf("%s.%d", alias, i))
+			length += len(names[i]) + 1
+		}
+		if length >= 4000 {
+			w.Refuse(s.Asked("Count", "files="), "%d files: a job file names each, on a line of 4,095 bytes; take %d", files.Count,
+				len(names)-1)
+			return
+		}
+		w.set("filename", strings.ReplaceAll(strings.Join(names, ":"), `\`, "_"))
+		low, high := files.Sizes[0].Bytes, files.Sizes[0].Bytes
 		for _, f := range files.Sizes {
-			low, high, mean = min(low, f.Bytes), max(high, f.Bytes), mean+float64(f.Bytes)*f.Percent/100
+			low, high = min(low, f.Bytes), max(high, f.Bytes)
 		}
 		w.bytes("filesize", low)
 		if low != high {
@@ -156,6 +199,7 @@ func (w *writer) target() {
 				"sizes are spread evenly between the smallest and the largest")
 		}
 		w.set("file_service_type", files.Order)
+		w.bytes("size", files.Bytes())
 		return
 	}
 	names := make([]string, len(s.Targets))
@@ -186,6 +230,14 @@ func (w *writer) target() {
 	case !s.Span.Zero():
 		extent("size", s.Span, int64(len(s.Targets)))
 	case size > 0:
+		if apart := s.Spread * int64(s.Threads-1); apart > 0 {
+			if size -= apart * int64(len(s.Targets)); size <= 0 {
+				w.Refuse(s.Asked("Spread", "threads that begin apart"), "the last of them begins behind the end of the target")
+				return
+			}
+			w.Note(s.Asked("Spread", "threads that begin apart"), "parts of "+load.Size(size),
+				"each thread of fio goes through a part of its own, here it would go on to the end and from the beginning")
+		}
 		w.bytes("size", size)
 	}
 	if s.Spread > 0 {
@@ -204,11 +256,17 @@ func (w *writer) concurrency() int {
 	case s.Direct:
 		w.set("ioengine", "libaio")
 		w.number("iodepth", int64(s.Depth))
+	case s.Spread > 0: // more processes would each begin elsewhere
+		w.set("ioengine", "psync")
+		if s.Depth > 1 {
+			w.Note(s.Asked("Depth", fmt.Sprintf("%d in flight", s.Depth)), "one in flight for each thread",
+				"through the page cache a process of fio waits for every operation")
+		}
 	default:
 		w.set("ioengine", "psync")
 		processes = s.Threads * s.Depth
 	}
-	if !s.Direct && s.Depth > 1 && s.Random < 100 {
+	if !s.Direct && s.Spread == 0 && s.Depth > 1 && s.Random < 100 {
 		w.Note(s.Asked("Depth", fmt.Sprintf("%d in flight", s.Depth)), fmt.Sprintf("numjobs=%d", processes),
 			"through the page cache one fio process has one operation in flight, and each process goes through the target "+
 				"on its own: several sequential streams, not one")
@@ -218,8 +276,6 @@ func (w *writer) concurrency() int {
 	}
 	if s.Direct {
 		w.set("direct", "1")
-	} else if a, ok := s.Asks["Direct"]; ok && !s.Mapped {
-		w.Note(a, "direct=0", "operations go through the page cache: what is read may never reach the device")
 	}
 	if s.Sync != "" {
 		w.set("sync", s.Sync)

@@ -83,6 +83,15 @@ type Files struct {
 	Order string  // in which they are used: "sequential" or "random"
 }
 
+// Bytes is about how much all files are.
+func (f *Files) Bytes() int64 {
+	var mean float64
+	for _, s := range f.Sizes {
+		mean += float64(s.Bytes) * s.Percent / 100
+	}
+	return int64(math.Min(mean*float64(f.Count), 1<<62))
+}
+
 // Raw reports whether the target is a device rather than a file.
 func (t Target) Raw() bool {
 	return strings.HasPrefix(t.Name, "/dev/") || strings.HasPrefix(t.Name, `\\`)

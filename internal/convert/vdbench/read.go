@@ -57,14 +57,16 @@ func Read(r Request) (load.Load, []string, error) {
 	s.read(r.Name, r.Data, false)
 	f := &reader{Teller: t, request: r, general: section{kind: "general"}, defaults: map[string]*section{},
 		sections: map[string][]*section{}}
-	f.sort(s.params())
+	params := s.params()
+	readable := t.Err() == nil
+	f.sort(params)
 	f.hosts()
 	var out load.Load
 	start := load.Place{File: r.Name, Line: 1, Col: 1}
 	switch {
 	case len(f.sections["rd"]) == 0:
 		f.Object(start, "no run definition (rd=): nothing is to run")
-	case t.Err() != nil: // what follows from what could not be read would only confuse
+	case !readable: // what follows from what could not be read would only confuse
 	default:
 		f.count("sd")
 		f.count("fsd")

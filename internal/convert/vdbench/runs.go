@@ -15,7 +15,7 @@ type loop struct {
 	p    param
 }
 
-// value is one choice of every loop, by name.
+// choice is one value of every loop, by name.
 type choice map[string]word
 
 // stages are the runs of one definition.
@@ -34,10 +34,10 @@ func (f *reader) stages(rd *section) (all []load.Stage) {
 	}
 	if len(rates) == 0 {
 		f.Object(rd.at, "rd=%s: no iorate= (or fwdrate=) says how fast", rd.name)
-		return nil
+		rates = []param{{words: []word{{text: "max"}}}} // the rest is looked at all the same
 	}
 	if f.varies(rd) {
-		return nil
+		rates = []param{{words: []word{{text: "max"}}}}
 	}
 	if len(rates[0].words) > 1 { // after all others, as vdbench does it
 		loops = append(loops, loop{"iorate", rates[0]})
@@ -157,7 +157,7 @@ func (f *reader) distribution(p param, stages []load.Stage) {
 	}
 }
 
-// percent is the share that a rate is of the largest, 0 when it is no share.
+// rate is how fast a run goes.
 type rate struct {
 	value float64 // operations a second; 0: as many as can be
 	label string  // to tell points of a curve apart
@@ -169,10 +169,9 @@ func (f *reader) atRates(rd *section, sds []*section, c choice, p param, name st
 	if chosen, ok := c["iorate"]; ok {
 		w = chosen
 	}
-	var rates []rate
+	rates := []rate{{}}
 	switch {
 	case strings.EqualFold(w.text, "max"):
-		rates = []rate{{}}
 	case w.text == "curve":
 		rates = f.curve(rd, p)
 	case !w.is || w.number == 0:
@@ -180,7 +179,7 @@ func (f *reader) atRates(rd *section, sds []*section, c choice, p param, name st
 	case w.number < 0:
 		if f.request.Max <= 0 {
 			f.Refuse(p.ask(), "it is a share of the largest rate, which must be measured first: say it with --curve-max")
-			return nil
+			break
 		}
 		rates = []rate{{value: rounded(f.request.Max, -w.number)}}
 	default:
@@ -199,7 +198,7 @@ func (f *reader) curve(rd *section, p param) []rate {
 	if f.request.Max <= 0 {
 		f.Refuse(p.ask(), "its points are shares of the largest rate, which must be measured first: run it with iorate=max, "+
 			"then give the rate that it reached with --curve-max")
-		return nil
+		return []rate{{}}
 	}
 	f.Note(p.ask(), fmt.Sprintf("shares of %s operations a second", load.Number(f.request.Max)),
 		"the largest rate is the one given, not the one that the first run reaches, and the share of each workload is the "+
@@ -207,7 +206,7 @@ func (f *reader) curve(rd *section, p param) []rate {
 	points := []float64{10, 50, 70, 80, 90, 100}
 	if c, ok := rd.get("curve"); ok {
 		if points, ok = f.numbers(c); !ok {
-			return nil
+			return []rate{{}}
 		}
 	}
 	rates := []rate{{}}

@@ -244,11 +244,10 @@ func (f *reader) open(s *load.Stream, from ...*section) {
 			break
 		}
 	}
-	if !ok {
-		s.Asks["Direct"] = load.Ask{Text: "no openflags=o_direct", At: s.At}
-		return
+	s.Asks["Direct"] = load.Ask{Text: "no openflags=o_direct", At: s.At}
+	if ok {
+		s.Asks["Direct"], s.Asks["Sync"] = p.ask(), p.ask()
 	}
-	s.Asks["Direct"], s.Asks["Sync"] = p.ask(), p.ask()
 	for _, w := range p.words {
 		switch strings.ToLower(w.text) {
 		case "o_direct", "directio":
@@ -261,6 +260,9 @@ func (f *reader) open(s *load.Stream, from ...*section) {
 		default:
 			f.Refuse(p.ask(), "%q is not known here; o_direct, directio, o_sync and o_dsync are", w.text)
 		}
+	}
+	if !s.Direct {
+		f.Note(s.Asks["Direct"], "through the page cache", "what is read and written may never reach the device")
 	}
 }
 
@@ -495,6 +497,7 @@ func (f *reader) folder(rd, fwd, fsd *section, c choice) (load.Stream, bool) {
 			folders += math.Pow(width, float64(d+1))
 		}
 	}
+	s.Asks["Count"] = ask
 	if count *= folders; count > 1e7 {
 		f.Refuse(ask, "%s files are more than 10 million", load.Number(count))
 		return s, false

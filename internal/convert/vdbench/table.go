@@ -139,6 +139,9 @@ func unknown(kind string, p param) string {
 			names = append(names, u.name)
 		}
 		near := ""
+		if elsewhere := belongs(p.key); elsewhere != "" && other != elsewhere {
+			continue
+		}
 		if len(p.key) <= 40 {
 			near = nearest.Of(p.key, names)
 		}
@@ -155,6 +158,16 @@ func unknown(kind string, p param) string {
 		break
 	}
 	return fmt.Sprintf("%.60s: no parameter of %s has this name%s", p.text, what, hint)
+}
+
+// belongs is the first kind of definition that has a parameter of just this name.
+func belongs(key string) string {
+	for _, kind := range []string{"general", "sd", "wd", "rd", "fsd", "fwd", "hd"} {
+		if u, ok := lookUp(kind, key); ok && u.name == key {
+			return kind
+		}
+	}
+	return ""
 }
 
 // ask is a parameter as its author put it.

@@ -26,7 +26,7 @@ func Write(l load.Load) (string, []load.Note, error) {
 	for i := range l.Stages {
 		w.stage(&l.Stages[i])
 	}
-	w.threadsOfOne(l)
+	w.lunsOnce(l)
 	lines := slices.Concat(w.general, w.sds, w.wds, w.rds)
 	return strings.Join(lines, "\n") + "\n", w.Notes, w.Err()
 }
@@ -134,19 +134,26 @@ func (w *writer) stage(st *load.Stage) {
 		}
 	}
 	all := rated == len(st.Streams)
+	parts := slices.Clone(rates)
+	if !all {
+		for i, s := range st.Streams {
+			parts[i] = s.Weight
+		}
+	}
+	skews := skews(parts)
 	for i := range st.Streams {
 		s := &st.Streams[i]
 		share := ""
 		switch {
 		case len(st.Streams) == 1:
 		case all:
-			share = ",skew=" + load.Number(math.Round(rates[i]/rate*1e8)/1e6)
+			share = skews[i]
 		case rates[i] > 0:
-			share = fmt.Sprintf(",iorate=%s,priority=%d", load.Number(rates[i]), i+1)
+			share = fmt.Sprintf(",iorate=%s,priority=%d", load.Number(math.Round(rates[i]*1e6)/1e6), i+1)
 		case rated > 0:
 			share = fmt.Sprintf(",priority=%d", i+1)
 		case s.Weight > 0 && weights > 0:
-			share = ",skew=" + load.Number(math.Round(s.Weight/weights*1e8)/1e6)
+			share = skews[i]
 		}
 		wds = append(wds, w.workload(s, st, share))
 	}
@@ -155,7 +162,7 @@ func (w *writer) stage(st *load.Stage) {
 	}
 	rd := fmt.Sprintf("rd=%s,wd=%s,iorate=max", w.name("rd=", st.Name, "run"), list(wds))
 	if all {
-		rd = strings.TrimSuffix(rd, "max") + load.Number(rate)
+		rd = strings.TrimSuffix(rd, "max") + load.Number(math.Round(rate*1e6)/1e6)
 	}
 	switch {
 	case rated > 0 && open == 0:
@@ -186,13 +193,33 @@ func (w *writer) stage(st *load.Stage) {
 	w.rds = append(w.rds, rd+",interval=1")
 }
 
+// skews are the shares of workloads, which add up to 100. Where all are alike vdbench needs none.
+func skews(parts []float64) []string {
+	out := make([]string, len(parts))
+	sum, alike := 0.0, true
+	for _, p := range parts {
+		sum, alike = sum+p, alike && p == parts[0]
+	}
+	left := 100.0
+	for i, p := range parts {
+		share := math.Round(p/sum*1e12) / 1e10
+		if i == len(parts)-1 {
+			share = math.Round(left*1e10) / 1e10
+		}
+		if left -= share; !alike {
+			out[i] = ",skew=" + load.Number(share)
+		}
+	}
+	return out
+}
+
 // workload is a workload definition, and the SDs that it works on.
 func (w *writer) workload(s *load.Stream, st *load.Stage, share string) string {
 	name := w.name("wd=", s.Name, "wd")
 	line := "wd=" + name
 	var sds []string
 	for _, t := range s.Targets {
-		sds = append(sds, w.storage(s, t))
+		sds = append(sds, w.storage(s, t, st))
 	}
 	line += ",sd=" + list(sds) + ",xfersize=" + w.sizes(s) + ",rdpct=" + load.Number(s.Reads)
 	w.foreign(s)
@@ -254,8 +281,31 @@ func (w *writer) foreign(s *load.Stream) {
 	}
 }
 
-// storage is the SD of a target, one for each way in which it is used.
-func (w *writer) storage(s *load.Stream, t load.Target) string {
+// storage is the SD of a target, one for each way in which it is used. Workloads that use it together have its threads
+// together.
+func (w *writer) storage(s *load.Stream, t load.Target, st *load.Stage) string {
+	line, threads := w.attributes(s, t), 0
+	quiet := &writer{Teller: &load.Teller{}}
+	for i := range st.Streams {
+		other := &st.Streams[i]
+		for _, of := range other.Targets {
+			if of.Name == t.Name && quiet.attributes(other, of) == line {
+				threads += max(other.Threads*other.Depth/len(other.Targets), 1)
+			}
+		}
+	}
+	line += fmt.Sprintf(",threads=%d", threads)
+	if name, ok := w.alias[line]; ok {
+		return name
+	}
+	name := w.name("sd=", t.Alias, fmt.Sprintf("sd%d", len(w.sds)+1))
+	w.alias[line] = name
+	w.sds = append(w.sds, "sd="+name+line)
+	return name
+}
+
+// attributes are what an SD says but for its threads.
+func (w *writer) attributes(s *load.Stream, t load.Target) string {
 	line := ",lun=" + value(t.Name)
 	if strings.ContainsAny(t.Name, "\"$!\n") || strings.HasPrefix(t.Name, "#host") {
 		w.Object(s.At, "%.80q cannot stand in a parameter file", t.Name)
@@ -263,7 +313,6 @@ func (w *writer) storage(s *load.Stream, t load.Target) string {
 	if t.Bytes > 0 {
 		line += ",size=" + load.Size(t.Bytes)
 	}
-	line += fmt.Sprintf(",threads=%d", max(s.Threads*s.Depth/len(s.Targets), 1))
 	var flags []string
 	if s.Direct {
 		flags = append(flags, "o_direct")
@@ -286,27 +335,25 @@ func (w *writer) storage(s *load.Stream, t load.Target) string {
 	if area, _, ok := hit(s); ok {
 		line += ",hitarea=" + load.Size(area)
 	}
-	if name, ok := w.alias[line]; ok {
-		return name
-	}
-	name := w.name("sd=", t.Alias, fmt.Sprintf("sd%d", len(w.sds)+1))
-	w.alias[line] = name
-	w.sds = append(w.sds, "sd="+name+line)
-	return name
+	return line
 }
 
-// threadsOfOne notes workloads that run together on one SD, whose threads serve all of them.
-func (w *writer) threadsOfOne(l load.Load) {
+// lunsOnce notes luns that have several SDs.
+func (w *writer) lunsOnce(l load.Load) {
+	lines := map[string]int{}
+	for line := range w.alias {
+		lun, _, _ := strings.Cut(line[1:]+",size=", ",size=")
+		lun, _, _ = strings.Cut(lun, ",threads=")
+		lines[lun]++
+	}
 	for i := range l.Stages {
-		seen := map[string]bool{}
 		for j := range l.Stages[i].Streams {
 			s := &l.Stages[i].Streams[j]
 			for _, t := range s.Targets {
-				if seen[t.Name] {
-					w.Note(s.Asked("Targets", t.Name), "workloads on one lun", "when their SD is the same its threads serve all of them "+
-						"together; some versions of vdbench want each lun in one SD only")
+				if lun := "lun=" + value(t.Name); lines[lun] > 1 {
+					w.Note(load.Ask{Text: t.Name, At: l.Stages[0].At}, fmt.Sprintf("%d SDs", lines[lun]),
+						"it is used in ways that one SD cannot say; when vdbench objects to that, write a file for each stage")
 				}
-				seen[t.Name] = true
 			}
 		}
 	}
