@@ -306,7 +306,7 @@ func runFio(ctx context.Context, o Options, program string, options ...string) (
 		engine, direct = "psync", 0
 	}
 	argv := append([]string{program, "--name=beside", "--output-format=json", "--rw=write", "--thread",
-		"--group_reporting", "--fallocate=none", "--directory=" + folder, "--ioengine=" + engine,
+		"--group_reporting", "--fallocate=none", "--directory=.", "--ioengine=" + engine,
 		fmt.Sprintf("--direct=%d", direct), fmt.Sprintf("--bs=%d", o.BlockBytes), fmt.Sprintf("--iodepth=%d", o.QueueDepth),
 		fmt.Sprintf("--numjobs=%d", o.Threads), fmt.Sprintf("--size=%d", each),
 		fmt.Sprintf("--runtime=%dms", o.Duration.Milliseconds())}, options...)
