@@ -75,7 +75,8 @@ comes from.`,
 	flags.StringVar(&f.reserve, "reserve", "", "`bytes` that stay free (default 5 %, 1GiB at least)")
 	flags.StringVar(&o.WhenFull, "when-full", o.WhenFull, "at the reserve: stop, or wrap to the start of each file")
 	flags.Uint64Var(&o.Seed, "seed", o.Seed, "the data's; the same one writes the same")
-	flags.IntVar(&o.CompressibilityPercent, "compressibility", 0, "`percent` of the data that a compressor saves, 0 to 95")
+	flags.IntVar(&o.CompressibilityPercent, "compressibility", 0, "`percent` of the data that a compressor "+
+		"saves, 0 to 95")
 	flags.BoolVar(&f.compare, "compare-fio", false, "write the same with fio by turns, and compare")
 	flags.IntVar(&f.rounds, "rounds", 3, "with --compare-fio, rounds of eight runs")
 	_ = c.RegisterFlagCompletionFunc("when-full", cobra.FixedCompletions([]string{vioperf.Stop, vioperf.Wrap},
@@ -128,7 +129,8 @@ func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
 	var err error
 	if f.compare {
 		res, c, err = vioperf.Compare(ctx, o, f.rounds, func(l vioperf.Leg) {
-			visible.Fprintf(a.notes(), "%-48s %9s MB/s  %.3f CPU s/GB\n", l.What, megabytes(l.BytesPerSecond), l.CPUPerGB)
+			visible.Fprintf(a.notes(), "%-48s %9s MB/s  %.3f CPU s/GB\n", l.What, megabytes(l.BytesPerSecond),
+				l.CPUPerGB)
 		})
 	} else {
 		o.Progress = a.vioperfSeconds()
@@ -210,8 +212,8 @@ func (a *app) vioperfSeconds() func(vioperf.Second) {
 	lines := 0
 	return func(s vioperf.Second) {
 		if lines%20 == 0 {
-			visible.Fprintf(w, "%6s %9s %9s %9s %9s %8s %7s %6s\n", "second", "MB/s", "device", "w/s", "wareq-sz", "w_await",
-				"aqu-sz", "%util")
+			visible.Fprintf(w, "%6s %9s %9s %9s %9s %8s %7s %6s\n", "second", "MB/s", "device", "w/s", "wareq-sz",
+				"w_await", "aqu-sz", "%util")
 		}
 		lines++
 		if d := s.Device; d != nil {

@@ -187,8 +187,8 @@ func past(f *os.File, wanted bool, err error) (file, string, error) {
 // hugePage is what the kernel's large pages are a multiple of on every machine there is.
 const hugePage = 2 << 20
 
-// buffers maps memory in large pages where the kernel has some: pinning 1 MiB of small ones for direct I/O costs as much
-// as a checksum over it.
+// buffers maps memory in large pages where the kernel has some: pinning 1 MiB of small ones for direct I/O costs as
+// much as a checksum over it, and they reach the device in more pieces.
 func buffers(bytes int) ([]byte, func(), error) {
 	length := (bytes+hugePage-1)/hugePage*hugePage + hugePage
 	whole, err := unix.Mmap(-1, 0, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)

@@ -93,16 +93,18 @@ func TestCommand(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for want, change := range map[string]func(*workload.Spec){
-		"":                              func(*workload.Spec) {},
-		"no prefill":                    func(s *workload.Spec) { s.Prefill = true },
-		"give runtime_secs":             func(s *workload.Spec) { s.Runtime = 0 },
-		"no data disk":                  func(s *workload.Spec) { s.Disks = nil },
-		"the disk has 4 MiB, a part of": func(s *workload.Spec) { s.Disks = []target.Disk{{Path: "/d", Bytes: 4 << 20}} },
-		"load.yml: queue depth 0":       func(s *workload.Spec) { s.Config = []byte("queue_depth: 0") },
-		"threads is there twice":        func(s *workload.Spec) { s.Config = []byte("threads: 2\nthreads: 3") },
-		"want one value":                func(s *workload.Spec) { s.Config = []byte("threads: [2]") },
-		"load.yml:1:1: ":                func(s *workload.Spec) { s.Config = []byte("a: b: c") },
-		"neither true nor false":        func(s *workload.Spec) { s.Config = []byte("checksum: 2") },
+		"":                  func(*workload.Spec) {},
+		"no prefill":        func(s *workload.Spec) { s.Prefill = true },
+		"give runtime_secs": func(s *workload.Spec) { s.Runtime = 0 },
+		"no data disk":      func(s *workload.Spec) { s.Disks = nil },
+		"the disk has 4 MiB, a part of": func(s *workload.Spec) {
+			s.Disks = []target.Disk{{Path: "/d", Bytes: 4 << 20}}
+		},
+		"load.yml: queue depth 0": func(s *workload.Spec) { s.Config = []byte("queue_depth: 0") },
+		"threads is there twice":  func(s *workload.Spec) { s.Config = []byte("threads: 2\nthreads: 3") },
+		"want one value":          func(s *workload.Spec) { s.Config = []byte("threads: [2]") },
+		"load.yml:1:1: ":          func(s *workload.Spec) { s.Config = []byte("a: b: c") },
+		"neither true nor false":  func(s *workload.Spec) { s.Config = []byte("checksum: 2") },
 		"job_options: threads": func(s *workload.Spec) {
 			s.Settings = []scenario.Setting{{Key: "threads", Value: "x"}}
 		},
@@ -133,8 +135,8 @@ func FuzzParse(f *testing.F) {
 		}
 		before := workload.Report{Ops: make(workload.Counts, 1)}
 		for _, r := range whole.Reports {
-			if now, was := r.Ops[0], before.Ops[0]; now.Bytes < was.Bytes || now.Seconds < was.Seconds || now.Ops < was.Ops ||
-				r.Elapsed <= before.Elapsed {
+			if now, was := r.Ops[0], before.Ops[0]; now.Bytes < was.Bytes || now.Seconds < was.Seconds ||
+				now.Ops < was.Ops || r.Elapsed <= before.Elapsed {
 				t.Fatalf("%+v after %+v", r, before)
 			}
 			before = r
