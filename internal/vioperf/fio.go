@@ -309,7 +309,8 @@ func runFio(ctx context.Context, o Options, program string, options ...string) (
 	argv := append([]string{program, "--name=beside", "--output-format=json", "--rw=write", "--thread",
 		"--group_reporting", "--fallocate=none", "--directory=.", "--ioengine=" + engine,
 		fmt.Sprintf("--direct=%d", direct), fmt.Sprintf("--bs=%d", o.BlockBytes),
-		fmt.Sprintf("--iodepth=%d", o.QueueDepth), fmt.Sprintf("--numjobs=%d", o.Threads), fmt.Sprintf("--size=%d", each),
+		fmt.Sprintf("--iodepth=%d", o.QueueDepth), fmt.Sprintf("--numjobs=%d", o.Threads),
+		fmt.Sprintf("--size=%d", each),
 		fmt.Sprintf("--runtime=%dms", o.Duration.Milliseconds())}, options...)
 	command := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var out, words bytes.Buffer

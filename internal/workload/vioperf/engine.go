@@ -304,7 +304,8 @@ func (p *parser) line(line []byte) {
 		return
 	}
 	r := workload.Report{Elapsed: s.Elapsed, CPUSeconds: s.CPUSeconds, Final: s.Final,
-		Ops: workload.Counts{{Ops: s.Blocks, Bytes: s.Bytes, Seconds: s.Times.Sum() / 1e9, Hist: s.Times}}, Values: []float64{}}
+		Ops: workload.Counts{{
+			Ops: s.Blocks, Bytes: s.Bytes, Seconds: s.Times.Sum() / 1e9, Hist: s.Times}}, Values: []float64{}}
 	if p.out.Reports > 0 {
 		was := p.last.Ops[0]
 		if _, err := s.Times.Sub(was.Hist); err != nil || s.Elapsed <= p.last.Elapsed || s.Bytes < was.Bytes ||
