@@ -56,6 +56,9 @@ var treatments = []treatment{
 	{begins: "plimsoll run my-scenario --size-scale 0.016", parsed: true, why: "its engine is an example"},
 	{begins: "plimsoll targets check folders", parsed: true, why: "its target is an example"},
 	{begins: "plimsoll plan db-colocation --target folders", parsed: true, why: "its target is an example"},
+	{begins: "plimsoll vioperf /mnt/under-test", add: "--duration 300ms --rate 40MB/s --reserve 0", why: "a minute, and a " +
+		"disk at its limit"},
+	{begins: "plimsoll vioperf --compare-fio", add: "--duration 200ms --rounds 1 --reserve 0", why: "two minutes"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 }
