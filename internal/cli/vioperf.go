@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/device/guard"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/regular"
 	"plimsoll/internal/terminal"
@@ -27,6 +29,7 @@ type vioperfFlags struct {
 	block, rate, reserve string
 	disableCRC           bool
 	compare              bool
+	consent              string
 	rounds               int
 }
 
@@ -34,8 +37,8 @@ func (a *app) vioperfCommand() *cobra.Command {
 	o := vioperf.Defaults()
 	var f vioperfFlags
 	c := &cobra.Command{
-		Use: "vioperf FOLDER", Short: "Write large blocks to growing files, as a column store loads, and say what it took",
-		Args: args(1, 1, "folder"),
+		Use: "vioperf FOLDER|DEVICE", Short: "Write large blocks to growing files, as a column store loads, and say what it took",
+		Args: args(1, 1, "folder or device"),
 		Long: `Vioperf has every thread extend a file of its own with blocks of 1 MiB, one after the other, each with a
 CRC32C in its header: past the page cache where the file system can, with data that never repeats and does not
 compress. Making data and checksums goes on while other blocks are written.
@@ -47,6 +50,9 @@ request size, outstanding requests, wait, utilization.
 It makes a folder in FOLDER and removes it at the end. It leaves a reserve free, 5 % of the file system and 1 GiB at
 least, and stops there, or with --when-full wrap goes on at the start of its files. What was measured until a disk is
 full, fails or the run is interrupted is printed, and says so.
+
+A block device is written over, a part of it by each thread, once nothing stands against that (plimsoll device check)
+and --consent names it.
 
 With --compare-fio the same pattern is written by turns with fio: the ratio of each round, and where a difference
 comes from.`,
@@ -79,6 +85,7 @@ comes from.`,
 		"saves, 0 to 95")
 	flags.BoolVar(&f.compare, "compare-fio", false, "write the same with fio by turns, and compare")
 	flags.IntVar(&f.rounds, "rounds", 3, "with --compare-fio, rounds of eight runs")
+	flags.StringVar(&f.consent, "consent", "", "for a block device: its `phrase`, as plimsoll device inspect prints it")
 	_ = c.RegisterFlagCompletionFunc("when-full", cobra.FixedCompletions([]string{vioperf.Stop, vioperf.Wrap},
 		cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -123,6 +130,23 @@ func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
 	ctx, stop := a.interruptible()
 	defer stop()
 	signal.Ignore(syscall.SIGXFSZ) // the write that a limit refuses says it, too
+	if info, err := os.Stat(o.Dir); err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice {
+		if f.compare {
+			return exit.Usagef("make a file system on it and give its folder", "vioperf: %s: fio is compared with in files "+
+				"that grow, not on a device", o.Dir)
+		}
+		path, err := filepath.Abs(o.Dir)
+		if err != nil {
+			return fmt.Errorf("vioperf: %w", err)
+		}
+		claim, err := guard.Take(ctx, a.system, path, f.consent)
+		if err != nil {
+			return fmt.Errorf("vioperf: %w", err)
+		}
+		defer claim.Release() //nolint:errcheck // the process ends, and with it the claim
+		d := claim.Device()
+		o.Disk = &vioperf.Disk{Path: claim.Path(), Name: d.Name, Bytes: d.SizeBytes, Recheck: claim.Recheck}
+	}
 	a.noteLeft(o.Dir)
 	var res *vioperf.Result
 	var c *vioperf.Comparison
@@ -237,9 +261,12 @@ func megabytes(bytesPerSecond float64) string {
 func seconds(s float64) string { return unit.Duration(s * float64(time.Second)).String() }
 
 func printVioperf(w io.Writer, res *vioperf.Result) error {
-	on, how := "", "direct I/O"
-	if res.Device != "" {
-		on = " on " + res.Device
+	on, how := res.Type, "direct I/O"
+	switch {
+	case on == "":
+		on = "block device " + res.Device
+	case res.Device != "":
+		on += " on " + res.Device
 	}
 	if !res.Direct {
 		how = "through the page cache (" + res.WhyBuffered + ")"
@@ -251,7 +278,7 @@ func printVioperf(w io.Writer, res *vioperf.Result) error {
 	if res.Compressibility > 0 {
 		data = fmt.Sprintf("data compressible by %d %%", res.Compressibility)
 	}
-	visible.Fprintf(w, "%s (%s%s): %s, blocks of %s, at most %d outstanding each, %s, %s, %s\n", res.Path, res.Type, on,
+	visible.Fprintf(w, "%s (%s): %s, blocks of %s, at most %d outstanding each, %s, %s, %s\n", res.Path, on,
 		unit.Plural(res.Threads, "thread"), unit.Bytes(res.BlockBytes), res.QueueDepth, how, sums, data)
 	visible.Fprintf(w, "%s\n\n", res.Rule())
 	visible.Fprintf(w, "%s MB/s per core: throughput over the %s that this process may use\n\n",

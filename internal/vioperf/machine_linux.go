@@ -22,6 +22,7 @@ func thisMachine() *machine {
 	system := os.DirFS("/")
 	return &machine{
 		look:    func(dir string) (Place, error) { return look(system, dir) },
+		disk:    func(p Place) Place { return p.ofDevice(system) },
 		create:  create,
 		open:    open,
 		count:   func(p Place) counters { return count(system, p) },
@@ -116,6 +117,11 @@ func (p *Place) findDevice(system fs.FS) {
 		p.NoDevice = fmt.Sprintf("%s carries no block device's number (%s)", p.Type, p.number)
 		return
 	}
+	*p = p.ofDevice(system)
+}
+
+// ofDevice fills in what is known of the device by its name.
+func (p Place) ofDevice(system fs.FS) Place {
 	whole := path.Join("sys/block", p.Device)
 	if _, err := fs.Stat(system, whole); err != nil { // a partition
 		if of, _ := fs.Glob(system, path.Join("sys/block/*", p.Device)); len(of) == 1 {
@@ -125,6 +131,7 @@ func (p *Place) findDevice(system fs.FS) {
 	most, _ := fs.ReadFile(system, path.Join(whole, "queue/max_sectors_kb"))
 	kib, _ := strconv.ParseInt(strings.TrimSpace(string(most)), 10, 40)
 	p.MostRequest = kib << 10
+	return p
 }
 
 // count reads the counters. What cannot be read is left out.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"plimsoll/hist"
-	"plimsoll/unit"
 )
 
 // Job is what Work is told: a disk, whose content is written over, and how. Every thread has a part of the disk, which
@@ -35,7 +34,7 @@ func (j Job) options() Options {
 
 // Part is how many bytes of the disk each thread has.
 func (j Job) Part() int64 {
-	return j.Bytes / int64(j.Threads) / int64(j.BlockBytes) * int64(j.BlockBytes)
+	return j.options().parts(j.Bytes)
 }
 
 // Check returns everything that is wrong with a job.
@@ -43,12 +42,7 @@ func (j Job) Check() error {
 	if err := j.options().Check(); err != nil {
 		return err
 	}
-	if least := int64(j.QueueDepth+1) * int64(j.BlockBytes); j.Part() < least {
-		return fmt.Errorf("the disk has %s, a part of %s for each of %s: want at least %s each, for blocks that are "+
-			"outstanding together", unit.Bytes(j.Bytes), unit.Bytes(j.Part()), unit.Plural(j.Threads, "thread"),
-			unit.Bytes(least))
-	}
-	return nil
+	return j.options().room(j.Bytes)
 }
 
 // State is a line of what Work prints: what it has done since it began.
@@ -88,9 +82,7 @@ func (j Job) work(ctx context.Context, out io.Writer, on *machine) error {
 	if err != nil {
 		return refusal(j.Path, err)
 	}
-	for i := range j.Threads {
-		r.threads = append(r.threads, newThread(r, i, j.Path, f, int64(i)*j.Part(), j.Part()))
-	}
+	r.over(f, j.Path, j.Bytes)
 	lines := json.NewEncoder(out)
 	before := o.on.count(Place{})
 	state := func(at time.Duration) State {
