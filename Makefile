@@ -67,9 +67,9 @@ trust: ## every rate that docs/analysis-statistics.md claims, measured anew: und
 bench: ## the benchmarks behind docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
 
-bench-peers: fio ## beside fio alone, and blkparse and btt, as tables (DIR=/dev/shm: bound by the processor)
+bench-peers: fio ## beside fio, and trace beside blkparse and btt, as tables (DIR=/dev/shm: bound by the processor)
 	go test -count 1 -run TestTraceBesideBlkparse -timeout 10m -v ./cmd/plimsoll -args -peers
-	go test -count 1 -run TestBesidePlainFio -timeout 40m -v ./cmd/plimsoll -args -peers $(if $(DIR),-peers-dir $(DIR))
+	go test -count 1 -run 'TestBesidePlainFio|TestVioperfBesideFio' -timeout 40m -v ./cmd/plimsoll -args -peers $(if $(DIR),-peers-dir $(DIR))
 
 man: binary ## bin/man/man1: the manual pages
 	rm -rf bin/man && env -u PLIMSOLL_DIR -u PLIMSOLL_RUNS ./$(BIN) man --quiet bin/man/man1

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,7 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/device/guard"
 	"plimsoll/internal/exit"
+	"plimsoll/internal/regular"
 	"plimsoll/internal/terminal"
 	"plimsoll/internal/vioperf"
 	"plimsoll/internal/visible"
@@ -25,6 +29,7 @@ type vioperfFlags struct {
 	block, rate, reserve string
 	disableCRC           bool
 	compare              bool
+	consent              string
 	rounds               int
 }
 
@@ -32,8 +37,8 @@ func (a *app) vioperfCommand() *cobra.Command {
 	o := vioperf.Defaults()
 	var f vioperfFlags
 	c := &cobra.Command{
-		Use: "vioperf FOLDER", Short: "Write large blocks to growing files, as a column store loads, and say what it took",
-		Args: args(1, 1, "folder"),
+		Use: "vioperf FOLDER|DEVICE", Short: "Write large blocks to growing files, as a column store loads, and say what it took",
+		Args: args(1, 1, "folder or device"),
 		Long: `Vioperf has every thread extend a file of its own with blocks of 1 MiB, one after the other, each with a
 CRC32C in its header: past the page cache where the file system can, with data that never repeats and does not
 compress. Making data and checksums goes on while other blocks are written.
@@ -45,6 +50,9 @@ request size, outstanding requests, wait, utilization.
 It makes a folder in FOLDER and removes it at the end. It leaves a reserve free, 5 % of the file system and 1 GiB at
 least, and stops there, or with --when-full wrap goes on at the start of its files. What was measured until a disk is
 full, fails or the run is interrupted is printed, and says so.
+
+A block device is written over, a part of it by each thread, once nothing stands against that (plimsoll device check)
+and --consent names it.
 
 With --compare-fio the same pattern is written by turns with fio: the ratio of each round, and where a difference
 comes from.`,
@@ -73,9 +81,11 @@ comes from.`,
 	flags.StringVar(&f.reserve, "reserve", "", "`bytes` that stay free (default 5 %, 1GiB at least)")
 	flags.StringVar(&o.WhenFull, "when-full", o.WhenFull, "at the reserve: stop, or wrap to the start of each file")
 	flags.Uint64Var(&o.Seed, "seed", o.Seed, "the data's; the same one writes the same")
-	flags.IntVar(&o.CompressibilityPercent, "compressibility", 0, "`percent` of the data that a compressor saves, 0 to 95")
+	flags.IntVar(&o.CompressibilityPercent, "compressibility", 0, "`percent` of the data that a compressor "+
+		"saves, 0 to 95")
 	flags.BoolVar(&f.compare, "compare-fio", false, "write the same with fio by turns, and compare")
 	flags.IntVar(&f.rounds, "rounds", 3, "with --compare-fio, rounds of eight runs")
+	flags.StringVar(&f.consent, "consent", "", "for a block device: its `phrase`, as plimsoll device inspect prints it")
 	_ = c.RegisterFlagCompletionFunc("when-full", cobra.FixedCompletions([]string{vioperf.Stop, vioperf.Wrap},
 		cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -120,13 +130,31 @@ func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
 	ctx, stop := a.interruptible()
 	defer stop()
 	signal.Ignore(syscall.SIGXFSZ) // the write that a limit refuses says it, too
+	if info, err := os.Stat(o.Dir); err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice {
+		if f.compare {
+			return exit.Usagef("make a file system on it and give its folder", "vioperf: %s: fio is compared with in files "+
+				"that grow, not on a device", o.Dir)
+		}
+		path, err := filepath.Abs(o.Dir)
+		if err != nil {
+			return fmt.Errorf("vioperf: %w", err)
+		}
+		claim, err := guard.Take(ctx, a.system, path, f.consent)
+		if err != nil {
+			return fmt.Errorf("vioperf: %w", err)
+		}
+		defer claim.Release() //nolint:errcheck // the process ends, and with it the claim
+		d := claim.Device()
+		o.Disk = &vioperf.Disk{Path: claim.Path(), Name: d.Name, Bytes: d.SizeBytes, Recheck: claim.Recheck}
+	}
 	a.noteLeft(o.Dir)
 	var res *vioperf.Result
 	var c *vioperf.Comparison
 	var err error
 	if f.compare {
 		res, c, err = vioperf.Compare(ctx, o, f.rounds, func(l vioperf.Leg) {
-			visible.Fprintf(a.notes(), "%-48s %9s MB/s  %.3f CPU s/GB\n", l.What, megabytes(l.BytesPerSecond), l.CPUPerGB)
+			visible.Fprintf(a.notes(), "%-48s %9s MB/s  %.3f CPU s/GB\n", l.What, megabytes(l.BytesPerSecond),
+				l.CPUPerGB)
 		})
 	} else {
 		o.Progress = a.vioperfSeconds()
@@ -182,6 +210,23 @@ func quoteGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
+// vioperfWorkCommand is what the load generator of that name runs on a machine. It is for no person.
+func (a *app) vioperfWorkCommand() *cobra.Command {
+	return &cobra.Command{Use: vioperf.WorkCommand + " FILE", Hidden: true, Args: args(1, 1, "file of a job"),
+		Short: "Do a job that the load generator vioperf has written",
+		RunE: func(_ *cobra.Command, given []string) error {
+			config, err := regular.Open(given[0], os.O_RDONLY)
+			if err != nil {
+				return err
+			}
+			defer config.Close() //nolint:errcheck // read only
+			if err := vioperf.Work(context.Background(), config, a.out); err != nil {
+				return exit.Errorf(exit.Failed, "", "%s: %w", vioperf.WorkCommand, err)
+			}
+			return nil
+		}}
+}
+
 // vioperfSeconds prints a line a second, as iostat does.
 func (a *app) vioperfSeconds() func(vioperf.Second) {
 	w := a.notes()
@@ -191,8 +236,8 @@ func (a *app) vioperfSeconds() func(vioperf.Second) {
 	lines := 0
 	return func(s vioperf.Second) {
 		if lines%20 == 0 {
-			visible.Fprintf(w, "%6s %9s %9s %9s %9s %8s %7s %6s\n", "second", "MB/s", "device", "w/s", "wareq-sz", "w_await",
-				"aqu-sz", "%util")
+			visible.Fprintf(w, "%6s %9s %9s %9s %9s %8s %7s %6s\n", "second", "MB/s", "device", "w/s", "wareq-sz",
+				"w_await", "aqu-sz", "%util")
 		}
 		lines++
 		if d := s.Device; d != nil {
@@ -216,9 +261,12 @@ func megabytes(bytesPerSecond float64) string {
 func seconds(s float64) string { return unit.Duration(s * float64(time.Second)).String() }
 
 func printVioperf(w io.Writer, res *vioperf.Result) error {
-	on, how := "", "direct I/O"
-	if res.Device != "" {
-		on = " on " + res.Device
+	on, how := res.Type, "direct I/O"
+	switch {
+	case on == "":
+		on = "block device " + res.Device
+	case res.Device != "":
+		on += " on " + res.Device
 	}
 	if !res.Direct {
 		how = "through the page cache (" + res.WhyBuffered + ")"
@@ -230,7 +278,7 @@ func printVioperf(w io.Writer, res *vioperf.Result) error {
 	if res.Compressibility > 0 {
 		data = fmt.Sprintf("data compressible by %d %%", res.Compressibility)
 	}
-	visible.Fprintf(w, "%s (%s%s): %s, blocks of %s, at most %d outstanding each, %s, %s, %s\n", res.Path, res.Type, on,
+	visible.Fprintf(w, "%s (%s): %s, blocks of %s, at most %d outstanding each, %s, %s, %s\n", res.Path, on,
 		unit.Plural(res.Threads, "thread"), unit.Bytes(res.BlockBytes), res.QueueDepth, how, sums, data)
 	visible.Fprintf(w, "%s\n\n", res.Rule())
 	visible.Fprintf(w, "%s MB/s per core: throughput over the %s that this process may use\n\n",

@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workload/vioperf"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -44,6 +45,7 @@ func All() Registry {
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			vioperf.Engine{},
 		},
 		Exporters: []exporter.Kind{
 			host.Kind(),

@@ -9,18 +9,19 @@ import (
 )
 
 // Device is what a block device saw of writes in a stretch of time, of whomever: with iostat's names and formulas
-// (iostat(1), w/s, wkB/s, wareq-sz, w_await, aqu-sz, %util), in base units.
+// (iostat(1), w/s, wkB/s, wareq-sz, w_await, %util), in base units.
 type Device struct {
 	Writes         float64 `json:"writes_per_second"`
 	BytesPerSecond float64 `json:"bytes_per_second"`
-	RequestBytes   float64 `json:"request_bytes"`        // mean; in sectors of 512 bytes it is avgrq-sz
-	Await          float64 `json:"write_await_seconds"`  // mean, queueing in the kernel included
-	Queue          float64 `json:"queue"`                // requests outstanding on average: aqu-sz
-	Utilization    float64 `json:"utilization"`          // share of the time with at least one outstanding, 0 to 1
-	Merged         float64 `json:"merged_per_second"`    // requests that were joined to others before they were sent
-	Bytes          int64   `json:"bytes"`                // in all
-	ReadBytes      int64   `json:"read_bytes,omitempty"` // in all, which are of nothing that a writer does
-	seconds        float64
+	RequestBytes   float64 `json:"request_bytes"`       // mean; in sectors of 512 bytes it is avgrq-sz
+	Await          float64 `json:"write_await_seconds"` // mean, queueing in the kernel included
+	// Queue is how many writes were outstanding on average: aqu-sz without reads, flushes and discards.
+	Queue       float64 `json:"queue"`
+	Utilization float64 `json:"utilization"`          // share of the time with at least one outstanding, 0 to 1
+	Merged      float64 `json:"merged_per_second"`    // requests that were joined to others before they were sent
+	Bytes       int64   `json:"bytes"`                // in all
+	ReadBytes   int64   `json:"read_bytes,omitempty"` // in all, which are of nothing that a writer does
+	seconds     float64
 }
 
 // tally is what a device has counted up to a moment.
@@ -33,7 +34,6 @@ type tally struct {
 const (
 	writesMerged   = 5
 	millisWriting  = 7
-	millisWeighted = 10
 	countersWanted = 11
 )
 
@@ -53,7 +53,7 @@ func (t tally) until(now tally) *Device {
 	writes, bytes := rise(procfs.WritesCompleted), rise(procfs.SectorsWritten)*procfs.SectorBytes
 	d := &Device{
 		Writes: writes / seconds, BytesPerSecond: bytes / seconds, Merged: rise(writesMerged) / seconds,
-		Queue: rise(millisWeighted) / 1000 / seconds, Utilization: min(1, rise(procfs.MillisBusy)/1000/seconds),
+		Queue: rise(millisWriting) / 1000 / seconds, Utilization: min(1, rise(procfs.MillisBusy)/1000/seconds),
 		Bytes: int64(bytes), ReadBytes: int64(rise(procfs.SectorsRead) * procfs.SectorBytes), seconds: seconds,
 	}
 	if writes > 0 {

@@ -49,6 +49,7 @@ func (f *fake) machine() *machine {
 			}
 			return one, "", nil
 		},
+		disk:    func(p Place) Place { return p },
 		count:   func(Place) counters { return counters{} },
 		buffers: func(n int) ([]byte, func(), error) { return make([]byte, n), func() {}, nil },
 		cores:   func() int { return 2 },

@@ -70,8 +70,8 @@ func TestRealFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		if res.Ended != c.ended || res.Verification.Wrong() > 0 || res.Verification.Blocks == 0 || res.Bytes < 10<<20 {
-			t.Errorf("reserve %d, %s: ended by %s (%s) after %d bytes; %s; %v", c.reserve, c.whenFull, res.Ended, res.Error,
-				res.Bytes, res.Verification, res.Verification.Found)
+			t.Errorf("reserve %d, %s: ended by %s (%s) after %d bytes; %s; %v", c.reserve, c.whenFull, res.Ended,
+				res.Error, res.Bytes, res.Verification, res.Verification.Found)
 		}
 		if (res.Wrapped > 0) != (c.whenFull == Wrap) {
 			t.Errorf("wrapped after %v", res.Wrapped)

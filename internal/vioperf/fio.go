@@ -25,7 +25,8 @@ type Leg struct {
 	DeviceSaw      *Device `json:"device_saw,omitempty"`
 }
 
-// What runs in a comparison: the tool and plain fio by turns, and once a round what shows where a difference comes from.
+// What runs in a comparison: the tool and plain fio by turns, and once a round what shows where a difference comes
+// from.
 const (
 	Ours       = "vioperf"
 	Plain      = "fio"
@@ -306,9 +307,10 @@ func runFio(ctx context.Context, o Options, program string, options ...string) (
 		engine, direct = "psync", 0
 	}
 	argv := append([]string{program, "--name=beside", "--output-format=json", "--rw=write", "--thread",
-		"--group_reporting", "--fallocate=none", "--directory=" + folder, "--ioengine=" + engine,
-		fmt.Sprintf("--direct=%d", direct), fmt.Sprintf("--bs=%d", o.BlockBytes), fmt.Sprintf("--iodepth=%d", o.QueueDepth),
-		fmt.Sprintf("--numjobs=%d", o.Threads), fmt.Sprintf("--size=%d", each),
+		"--group_reporting", "--fallocate=none", "--directory=.", "--ioengine=" + engine,
+		fmt.Sprintf("--direct=%d", direct), fmt.Sprintf("--bs=%d", o.BlockBytes),
+		fmt.Sprintf("--iodepth=%d", o.QueueDepth), fmt.Sprintf("--numjobs=%d", o.Threads),
+		fmt.Sprintf("--size=%d", each),
 		fmt.Sprintf("--runtime=%dms", o.Duration.Milliseconds())}, options...)
 	command := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var out, words bytes.Buffer

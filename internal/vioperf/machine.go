@@ -14,6 +14,8 @@ type machine struct {
 	// create makes a new file, and open opens a disk. Writes pass by the page cache if that is wanted and possible;
 	// else why says what keeps them from it.
 	create, open func(name string, direct bool) (f file, why string, err error)
+	// disk finds what else is to be known of a disk whose name is.
+	disk func(Place) Place
 	// count reads the counters of the machine and of the device of a place.
 	count func(Place) counters
 	// buffers gives memory that direct I/O can use, and what gives it back.

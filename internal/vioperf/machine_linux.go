@@ -22,6 +22,7 @@ func thisMachine() *machine {
 	system := os.DirFS("/")
 	return &machine{
 		look:    func(dir string) (Place, error) { return look(system, dir) },
+		disk:    func(p Place) Place { return p.ofDevice(system) },
 		create:  create,
 		open:    open,
 		count:   func(p Place) counters { return count(system, p) },
@@ -116,6 +117,11 @@ func (p *Place) findDevice(system fs.FS) {
 		p.NoDevice = fmt.Sprintf("%s carries no block device's number (%s)", p.Type, p.number)
 		return
 	}
+	*p = p.ofDevice(system)
+}
+
+// ofDevice fills in what is known of the device by its name.
+func (p Place) ofDevice(system fs.FS) Place {
 	whole := path.Join("sys/block", p.Device)
 	if _, err := fs.Stat(system, whole); err != nil { // a partition
 		if of, _ := fs.Glob(system, path.Join("sys/block/*", p.Device)); len(of) == 1 {
@@ -125,6 +131,7 @@ func (p *Place) findDevice(system fs.FS) {
 	most, _ := fs.ReadFile(system, path.Join(whole, "queue/max_sectors_kb"))
 	kib, _ := strconv.ParseInt(strings.TrimSpace(string(most)), 10, 40)
 	p.MostRequest = kib << 10
+	return p
 }
 
 // count reads the counters. What cannot be read is left out.
@@ -187,8 +194,8 @@ func past(f *os.File, wanted bool, err error) (file, string, error) {
 // hugePage is what the kernel's large pages are a multiple of on every machine there is.
 const hugePage = 2 << 20
 
-// buffers maps memory in large pages where the kernel has some: pinning 1 MiB of small ones for direct I/O costs as much
-// as a checksum over it.
+// buffers maps memory in large pages where the kernel has some: pinning 1 MiB of small ones for direct I/O costs as
+// much as a checksum over it, and they reach the device in more pieces.
 func buffers(bytes int) ([]byte, func(), error) {
 	length := (bytes+hugePage-1)/hugePage*hugePage + hugePage
 	whole, err := unix.Mmap(-1, 0, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)

@@ -158,6 +158,14 @@ func (res *Result) Rule() string {
 	if res.WhenFull == Wrap {
 		then = "each thread then goes on at the start of its file"
 	}
+	if res.Type == "" {
+		if res.WhenFull == Wrap {
+			return fmt.Sprintf("Its %s are written over, a part by each thread, from the start to the end and round again.",
+				unit.Bytes(res.TotalBytes))
+		}
+		return fmt.Sprintf("Its %s are written over, a part by each thread: the run stops at the end of one.",
+			unit.Bytes(res.TotalBytes))
+	}
 	return fmt.Sprintf("%s of %s are free and %s stay so (the reserve): %s.", unit.Bytes(res.FreeBytes),
 		unit.Bytes(res.TotalBytes), unit.Bytes(res.ReserveBytes), then)
 }
@@ -172,7 +180,11 @@ func (res *Result) Ending() string {
 	switch res.Ended {
 	case Full:
 		text = fmt.Sprintf("Cut short after %.1f s of %.1f s: the reserve was reached%s.", res.Seconds, res.Asked, because)
-		if because != "" {
+		switch {
+		case res.Type == "":
+			text = fmt.Sprintf("Cut short after %.1f s of %.1f s: a thread's part of the device was written to its end.",
+				res.Seconds, res.Asked)
+		case because != "":
 			text = fmt.Sprintf("Cut short after %.1f s of %.1f s%s.", res.Seconds, res.Asked, because)
 		}
 	case Interrupted:
@@ -188,8 +200,12 @@ func (res *Result) Ending() string {
 		if res.Ended != Time { // said already
 			because = ""
 		}
-		text += fmt.Sprintf(" Files could not grow any more after %.1f s%s: blocks from then on overwrote older ones.",
-			res.Wrapped, because)
+		grew := "Files could not grow any more"
+		if res.Type == "" {
+			grew = "A thread was at the end of its part"
+		}
+		text += fmt.Sprintf(" %s after %.1f s%s: blocks from then on overwrote older ones.",
+			grew, res.Wrapped, because)
 	}
 	if res.Folder != "" {
 		text += " Its files are in " + res.Folder + "."

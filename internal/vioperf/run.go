@@ -42,6 +42,9 @@ func Write(ctx context.Context, o Options) (*Result, error) {
 	if o.on == nil {
 		o.on = thisMachine()
 	}
+	if o.Disk != nil {
+		return writeOver(ctx, o)
+	}
 	place, err := o.on.look(o.Dir)
 	if err != nil {
 		return nil, err
@@ -84,6 +87,56 @@ func (e *LeftError) Error() string {
 // Unwrap gives the cause.
 func (e *LeftError) Unwrap() error { return e.Err }
 
+// parts are the threads of a run that writes a disk over: the bytes of it that each has.
+func (o Options) parts(bytes int64) int64 {
+	return bytes / int64(o.Threads) / int64(o.BlockBytes) * int64(o.BlockBytes)
+}
+
+// room says why a disk of that many bytes is too small; nil when it is not.
+func (o Options) room(bytes int64) error {
+	if least := int64(o.QueueDepth+1) * int64(o.BlockBytes); o.parts(bytes) < least {
+		return fmt.Errorf("the disk has %s, a part of %s for each of %s: want at least %s each, for blocks that are "+
+			"outstanding together", unit.Bytes(bytes), unit.Bytes(o.parts(bytes)), unit.Plural(o.Threads, "thread"),
+			unit.Bytes(least))
+	}
+	return nil
+}
+
+// over gives every thread its part of a disk that is open.
+func (r *run) over(f file, name string, bytes int64) {
+	for i := range r.o.Threads {
+		part := r.o.parts(bytes)
+		r.threads = append(r.threads, newThread(r, i, name, f, int64(i)*part, part))
+	}
+}
+
+// writeOver is Write for a disk.
+func writeOver(ctx context.Context, o Options) (*Result, error) {
+	d := o.Disk
+	if err := o.room(d.Bytes); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Dir, err)
+	}
+	if o.Keep {
+		return nil, fmt.Errorf("%s: it is no folder, so there are no files to keep", o.Dir)
+	}
+	r, err := newRun(o)
+	if err != nil {
+		return nil, err
+	}
+	r.o.Reserve = 0 // all of it may be written
+	f, why, err := o.on.open(d.Path, !o.Buffered)
+	if err != nil {
+		return nil, refusal(o.Dir, err)
+	}
+	r.over(f, o.Dir, d.Bytes)
+	res := &Result{Version: ResultVersion, Direct: why == "", WhyBuffered: why,
+		Place: o.on.disk(Place{Path: o.Dir, Device: d.Name, TotalBytes: d.Bytes, FreeBytes: d.Bytes})}
+	if err := d.Recheck(ctx); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return res, errors.Join(r.measure(ctx, res), f.Close())
+}
+
 func writeIn(ctx context.Context, o Options, place Place, folder string) (res *Result, err error) {
 	r, err := newRun(o)
 	if err != nil {
@@ -113,7 +166,7 @@ func newRun(o Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{o: o, maker: m, over: make(chan struct{})}
+	r := &run{o: o, maker: m, ending: make(chan struct{})}
 	if o.Rate > 0 {
 		r.due = time.Duration(float64(o.BlockBytes) * float64(o.Threads) / o.Rate * float64(time.Second))
 	}
@@ -175,7 +228,7 @@ type watcher struct {
 func (w *watcher) until(all <-chan struct{}) {
 	look := time.NewTicker(looking)
 	defer look.Stop()
-	over := w.r.over
+	over := w.r.ending
 	for {
 		select {
 		case <-all:

@@ -49,7 +49,8 @@ func (r *run) verify(ctx context.Context, res *Result, buffers [][]byte) {
 	reading.Wait()
 	v := &Verification{Seconds: time.Since(began).Seconds()}
 	for _, p := range parts {
-		v.Blocks, v.Bytes, v.Bad, v.Unreadable = v.Blocks+p.Blocks, v.Bytes+p.Bytes, v.Bad+p.Bad, v.Unreadable+p.Unreadable
+		v.Blocks, v.Bytes = v.Blocks+p.Blocks, v.Bytes+p.Bytes
+		v.Bad, v.Unreadable = v.Bad+p.Bad, v.Unreadable+p.Unreadable
 		v.Found = append(v.Found, p.Found...)
 		v.Stopped = v.Stopped || p.Stopped
 		if p.FromMemory != "" {
@@ -121,7 +122,8 @@ func (v *Verification) Wrong() uint64 {
 
 // String says in short what was found.
 func (v *Verification) String() string {
-	text := fmt.Sprintf("%s blocks in %s", unit.Thousands(int64(v.Blocks)), unit.Duration(v.Seconds*float64(time.Second)))
+	text := fmt.Sprintf("%s blocks in %s", unit.Thousands(int64(v.Blocks)),
+		unit.Duration(v.Seconds*float64(time.Second)))
 	if v.Seconds > 0 {
 		text += fmt.Sprintf(" (%s)", unit.Bandwidth(float64(v.Bytes)/v.Seconds).Decimal())
 	}

@@ -6,11 +6,12 @@
 // goes on while other blocks are being written, so that the storage is the limit and not they.
 //
 // It never fills a file system: a reserve is left, by a rule that the Result names. It makes files in a folder of its
-// own making only, and removes them again. It refuses devices, folders that cannot be written, and block sizes that
+// own making only, and removes them again. It refuses devices that nobody holds for it (Disk), folders that cannot be written, and block sizes that
 // direct I/O cannot do. What was measured until a disk is full, fails or goes away is kept, and marked as cut short.
 package vioperf
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -26,9 +27,18 @@ const (
 	Wrap = "wrap" // every thread goes on at the start of its own file
 )
 
+// Disk is a block device that somebody holds for us: that it may be written over was asked before.
+type Disk struct {
+	Path    string // to open it by
+	Name    string // the kernel's
+	Bytes   int64
+	Recheck func(context.Context) error // looks again just before the first write
+}
+
 // Options say what is written. See Defaults.
 type Options struct {
-	Dir        string // folder in which a folder of its own is made
+	Dir        string // folder in which a folder of its own is made; of a disk, how it was given
+	Disk       *Disk  // written over in place of a folder's files, a part of it by each thread
 	Threads    int    // files, each extended by itself
 	Duration   time.Duration
 	BlockBytes int     // bytes of one write, a multiple of BlockStep

@@ -86,7 +86,8 @@ func TestRate(t *testing.T) {
 		if diff := cmp.Diff(want, res.Response); diff != "" {
 			t.Error(diff)
 		}
-		if len(seconds) < 9 || math.Abs(seconds[3].BytesPerSecond-16*block) > block || cmp.Diff(seconds, res.Series) != "" {
+		if len(seconds) < 9 || math.Abs(seconds[3].BytesPerSecond-16*block) > block ||
+			cmp.Diff(seconds, res.Series) != "" {
 			t.Errorf("%+v", seconds)
 		}
 		if res.Cores != 2 || res.PerCore != res.BytesPerSecond/2 {
@@ -132,10 +133,12 @@ func TestFull(t *testing.T) {
 	}{
 		"stops at the reserve": {fake: &fake{free: 50 * block, total: 100 * block}, whenFull: Stop,
 			want: outcome{Full, "", 40, 40 * block, 40, 0}, says: "the reserve was reached"},
-		"goes round at the reserve": {fake: &fake{free: 50 * block, total: 100 * block}, whenFull: Wrap, rate: 20 * block,
+		"goes round at the reserve": {fake: &fake{free: 50 * block, total: 100 * block}, whenFull: Wrap,
+			rate: 20 * block,
 			want: outcome{Time, "", 200, 200 * block, 40, 0}, says: "overwrote older ones"},
 		"no room before the reserve": {whenFull: Stop, rate: 20 * block, fake: &fake{free: 500 * block,
-			total: 500 * block, fault: medium(30*block, syscall.ENOSPC)}, says: "Cut short after 3.0 s of 10.0 s: no space",
+			total: 500 * block, fault: medium(30*block, syscall.ENOSPC)},
+			says: "Cut short after 3.0 s of 10.0 s: no space",
 			want: outcome{Full, "no space left on device", 60, 60 * block, 60, 0}},
 		"a quota, gone round": {whenFull: Wrap, rate: 20 * block, fake: &fake{free: 500 * block, total: 500 * block,
 			fault: medium(30*block, syscall.EDQUOT)}, says: "disk quota exceeded",
@@ -242,7 +245,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 			}
 			want := []string{
 				"3 12288 " + content, "5 20480 it is all zeros", "8 32768 block 9 of thread 1 stands there",
-				"11 45056 no block of this tool's stands there", "13 53248 a block of another run (seed 2) stands there",
+				"11 45056 no block of this tool's stands there",
+				"13 53248 a block of another run (seed 2) stands there",
 				"20 81920 it cannot be read: input/output error",
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

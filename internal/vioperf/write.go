@@ -37,9 +37,10 @@ type run struct {
 	last     atomic.Int64 // nanoseconds after begin at which a block was last completed
 
 	mu    sync.Mutex
-	ended Ending        // "" while it goes on
-	err   error         // why it ended so, where there is more to say
-	over  chan struct{} // closed when it has ended; see wake
+	ended Ending // "" while it goes on
+	err   error  // why it ended so, where there is more to say
+	// ending is closed when it has ended; see wake.
+	ending chan struct{}
 }
 
 // end ends the run: no further block is issued. The first reason counts. A thread's lock may be held.
@@ -48,7 +49,7 @@ func (r *run) end(why Ending, err error) {
 	defer r.mu.Unlock()
 	if r.ended == "" {
 		r.ended, r.err = why, err
-		close(r.over)
+		close(r.ending)
 	}
 }
 
@@ -87,8 +88,7 @@ type thread struct {
 }
 
 func newThread(r *run, number int, name string, f file, start, size int64) *thread {
-	t := &thread{r: r, number: number, name: name, file: f, start: start, size: size, failed: map[int64]bool{},
-		around: size / int64(r.o.BlockBytes)}
+	t := &thread{r: r, number: number, name: name, file: f, start: start, size: size, failed: map[int64]bool{}}
 	t.changed = sync.NewCond(&t.mu)
 	return t
 }
@@ -141,7 +141,7 @@ func (t *thread) issue(ctx context.Context, n int64) (offset int64, ok bool) {
 			t.mu.Lock()
 		}
 	}
-	if t.around == 0 && !t.r.claim() && !t.full(n) {
+	if t.around == 0 && !t.room(n) && !t.full(n) {
 		return 0, false
 	}
 	if t.over || ctx.Err() != nil || !time.Now().Before(t.r.deadline) {
@@ -170,6 +170,14 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// room reports whether there is room for block number n behind those before it.
+func (t *thread) room(n int64) bool {
+	if t.size > 0 {
+		return (n+1)*int64(t.r.o.BlockBytes) <= t.size
+	}
+	return t.r.claim()
 }
 
 // claim takes the room for one more block, if there is some left.
