@@ -220,7 +220,7 @@ func TestArchitecturePageNamesEveryPackage(t *testing.T) {
 	}
 	for _, p := range packages(t) {
 		if parent := path.Dir(p.dir); matches([]string{"internal/target", "internal/target/*", "internal/workload",
-			"internal/exporter", "internal/analysis", "internal/report", "internal/step"}, parent) {
+			"internal/exporter", "internal/analysis", "internal/convert", "internal/report", "internal/step"}, parent) {
 			continue // the page names the family
 		}
 		if !strings.Contains(string(page), "`"+p.dir+"`") {

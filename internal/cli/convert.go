@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/convert"
-	"plimsoll/internal/convert/diskspd"
-	"plimsoll/internal/convert/load"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/visible"
 )
@@ -53,7 +51,12 @@ files can also be run as they are: plimsoll run file.vdb.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.from, "from", "", "`tool` whose file it is: vdbench, diskspd or fio (default: by the end of its name)")
+	flags.StringVar(
+		&f.from,
+		"from",
+		"",
+		"`tool` whose file it is: vdbench, diskspd or fio (default: by the end of its name)",
+	)
 	flags.StringVar(&f.to, "to", "", "`tool` that is to read what is written: vdbench, diskspd or fio")
 	flags.StringArrayVar(&f.set, "set", nil, "give a variable of a vdbench file its value, `NAME=VALUE`; repeatable")
 	flags.Float64Var(&f.curveMax, "curve-max", 0,
@@ -83,7 +86,10 @@ func (a *app) convert(f convertFlags, given []string, line bool) error {
 		bad = append(bad, errors.New("--from: say whose command line it is, as --from diskspd"))
 	default:
 		if r.From, known = convert.ByFile(given[0]); !known {
-			bad = append(bad, fmt.Errorf("%q does not end as the files of vdbench, diskspd or fio do: say --from", given[0]))
+			bad = append(
+				bad,
+				fmt.Errorf("%q does not end as the files of vdbench, diskspd or fio do: say --from", given[0]),
+			)
 		}
 	}
 	if line && known && r.From.Name != "diskspd" {
@@ -105,7 +111,7 @@ func (a *app) convert(f convertFlags, given []string, line bool) error {
 		return exit.Usagef("", "%w", err)
 	}
 	if line {
-		r.Name, r.Data = "command line", []byte(diskspd.Join(given))
+		r.Name, r.Data = "command line", convert.CommandLine(given)
 	} else {
 		if r.Data, err = a.readGiven(given[0], 1<<20); err != nil {
 			return exit.Errorf(exit.Scenario, "", "convert: %w", err)
@@ -139,7 +145,7 @@ func (a *app) convert(f convertFlags, given []string, line bool) error {
 	}
 	a.tell(made.Notes)
 	return a.print("convert", "written for "+r.To.Name, f.out, func(w io.Writer) error {
-		_, err := io.WriteString(w, made.Annotated(r.To))
+		_, err := visible.Fprintf(w, "%s", visible.Lines(made.Annotated(r.To)))
 		return err
 	})
 }
@@ -155,7 +161,7 @@ type jsonNote struct {
 }
 
 // tell prints approximations for people.
-func (a *app) tell(notes []load.Note) {
+func (a *app) tell(notes []convert.Note) {
 	for _, n := range notes {
 		visible.Fprintf(a.notes(), "note: %s\n", n)
 	}

@@ -114,7 +114,12 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	}
 	made, err := reader.Own(r)
 	if err != nil && isForeign {
-		return exit.Errorf(exit.Scenario, "plimsoll convert "+given+" --to fio shows it", "as a job file of fio: %w", err)
+		return exit.Errorf(
+			exit.Scenario,
+			"plimsoll convert "+given+" --to fio shows it",
+			"as a job file of fio: %w",
+			err,
+		)
 	}
 	if err != nil {
 		return exit.Errorf(exit.Scenario, "", "%w", err)

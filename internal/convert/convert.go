@@ -44,7 +44,9 @@ func Tools() []Tool {
 			}},
 		{Name: "vdbench", Suffixes: []string{".vdb", ".vdbench"}, comment: "* ",
 			read: func(r Request) (load.Load, []string, error) {
-				return vdbench.Read(vdbench.Request{Name: r.Name, Data: r.Data, Set: r.Set, Include: r.Include, Max: r.CurveMax})
+				return vdbench.Read(
+					vdbench.Request{Name: r.Name, Data: r.Data, Set: r.Set, Include: r.Include, Max: r.CurveMax},
+				)
 			}, write: vdbench.Write},
 		{Name: "diskspd", Suffixes: []string{".diskspd", ".cmd", ".bat"}, comment: "rem ",
 			read: func(r Request) (load.Load, []string, error) {
@@ -80,6 +82,12 @@ func ByFile(name string) (Tool, bool) {
 	return Tool{}, false
 }
 
+// Note is one approximation.
+type Note = load.Note
+
+// CommandLine is the command line of arguments that a shell has already cut, as the file that it is.
+func CommandLine(words []string) []byte { return []byte(diskspd.Join(words)) }
+
 // Request is a file to be converted and what its user says besides.
 type Request struct {
 	Name     string // of the file, as its user wrote it
@@ -94,7 +102,7 @@ type Request struct {
 type Result struct {
 	Text   string // for the tool
 	Stages []string
-	Notes  []load.Note
+	Notes  []Note
 	Used   []string // names of Request.Set that the file has
 }
 

@@ -284,7 +284,9 @@ func stream(t *rapid.T, tool, name string) load.Stream {
 		first := rapid.Int64Range(1, 99).Draw(t, "share")
 		s.Sizes = []load.Share{{Bytes: 4096, Percent: float64(first)}, {Bytes: 12288, Percent: float64(100 - first)}}
 	}
-	t1 := load.Target{Name: rapid.SampledFrom([]string{"/srv/x", "/dev/sdb", `D:\some folder\f`}).Draw(t, "name") + name}
+	t1 := load.Target{
+		Name: rapid.SampledFrom([]string{"/srv/x", "/dev/sdb", `D:\some folder\f`}).Draw(t, "name") + name,
+	}
 	if tool == "vdbench" {
 		t1.Alias = "d" + name
 	}
@@ -317,7 +319,10 @@ func stream(t *rapid.T, tool, name string) load.Stream {
 				{Percent: float64(100 - first), Span: load.Extent{Percent: 70}}}
 		}
 		if rapid.Bool().Draw(t, "thinks") {
-			s.Burst, s.Think = rapid.Int64Range(1, 1000).Draw(t, "burst"), 1000*rapid.Int64Range(1, 1000).Draw(t, "think")
+			s.Burst, s.Think = rapid.Int64Range(1, 1000).
+				Draw(t, "burst"),
+				1000*rapid.Int64Range(1, 1000).
+					Draw(t, "think")
 		}
 	}
 	if tool == "fio" && s.Random > 0 {

@@ -31,8 +31,11 @@ func Write(l load.Load) (string, []load.Note, error) {
 				"the next command begins at once")
 		}
 		if n := len(st.Streams); n > 1 {
-			w.Note(load.Ask{Text: fmt.Sprintf("%s: %d streams together", st.Name, n), At: st.At},
-				"commands started one after the other with start /b", "they begin and end moments apart, and each reports for itself")
+			w.Note(
+				load.Ask{Text: fmt.Sprintf("%s: %d streams together", st.Name, n), At: st.At},
+				"commands started one after the other with start /b",
+				"they begin and end moments apart, and each reports for itself",
+			)
 		}
 		for j := range st.Streams {
 			if j < len(st.Streams)-1 {
@@ -55,7 +58,10 @@ func size(bytes int64) string { return strings.ToUpper(load.Size(bytes)) }
 
 func (w *writer) stream(s *load.Stream, st *load.Stage) {
 	if len(s.Sizes) != 1 {
-		w.Refuse(s.Asked("Sizes", "several sizes"), "a command of DISKSPD has one block size; split the stream into one for each")
+		w.Refuse(
+			s.Asked("Sizes", "several sizes"),
+			"a command of DISKSPD has one block size; split the stream into one for each",
+		)
 		return
 	}
 	w.add("-b%s", size(s.Sizes[0].Bytes))
@@ -63,7 +69,11 @@ func (w *writer) stream(s *load.Stream, st *load.Stage) {
 	w.add("-W%d", st.Warmup)
 	w.threads(s)
 	if math.Abs(s.Reads-math.Round(s.Reads)) > 1e-9 {
-		w.Note(s.Asked("Reads", "a share of reads"), fmt.Sprintf("-w%.0f", 100-s.Reads), "DISKSPD takes whole percentages")
+		w.Note(
+			s.Asked("Reads", "a share of reads"),
+			fmt.Sprintf("-w%.0f", 100-s.Reads),
+			"DISKSPD takes whole percentages",
+		)
 	}
 	w.add("-w%.0f", 100-math.Round(s.Reads))
 	w.places(s)
@@ -115,7 +125,11 @@ func (w *writer) threads(s *load.Stream) {
 
 func (w *writer) places(s *load.Stream) {
 	if s.Once && s.Random > 0 {
-		w.Note(s.Asked("Random", "each random place once"), "-r", "a place may come again before all were used, and some never come")
+		w.Note(
+			s.Asked("Random", "each random place once"),
+			"-r",
+			"a place may come again before all were used, and some never come",
+		)
 	}
 	random := math.Round(s.Random)
 	switch {
@@ -143,7 +157,10 @@ func (w *writer) places(s *load.Stream) {
 		w.add("-r")
 	}
 	if s.Skew != "" {
-		w.Refuse(s.Asked("Skew", s.Skew), "DISKSPD has zones only: give zones, as random_distribution=zoned:80/20:20/80")
+		w.Refuse(
+			s.Asked("Skew", s.Skew),
+			"DISKSPD has zones only: give zones, as random_distribution=zoned:80/20:20/80",
+		)
 	}
 	w.zones(s)
 }
@@ -177,8 +194,12 @@ func (w *writer) where(s *load.Stream) {
 			w.Refuse(s.Asked("From", "a part of the target"), "DISKSPD takes bytes; say the size of the target")
 			return
 		}
-		w.Note(s.Asked("From", "a part of the target"), "in bytes", "DISKSPD takes no percentages; the size said is that of the "+
-			"target")
+		w.Note(
+			s.Asked("From", "a part of the target"),
+			"in bytes",
+			"DISKSPD takes no percentages; the size said is that of the "+
+				"target",
+		)
 	}
 	bytes := func(e load.Extent) int64 { return e.Bytes + int64(float64(t.Bytes)*e.Percent/100) }
 	from, span := bytes(s.From), bytes(s.Span)
@@ -219,7 +240,10 @@ func (w *writer) caching(s *load.Stream) {
 func (w *writer) rates(s *load.Stream) {
 	each := float64(s.Threads * len(s.Targets))
 	if s.Weight > 0 {
-		w.Refuse(s.Asked("Weight", "a share of all streams"), "commands of DISKSPD know nothing of each other; give rates")
+		w.Refuse(
+			s.Asked("Weight", "a share of all streams"),
+			"commands of DISKSPD know nothing of each other; give rates",
+		)
 	}
 	if s.Rate > 0 && s.Bytes > 0 {
 		w.Refuse(s.Asked("Bytes", "a rate in bytes"), "DISKSPD takes one rate, in operations or in bytes")
@@ -280,8 +304,11 @@ func (w *writer) rest(s *load.Stream) {
 
 func (w *writer) data(s *load.Stream) {
 	if s.Data.Compressed > 0 || s.Data.Duplicate > 0 {
-		w.Refuse(s.Asked("Compressed", "compressible or duplicate data"), "DISKSPD makes none; give a file of such data with "+
-			"-Z<size>,<file>")
+		w.Refuse(
+			s.Asked("Compressed", "compressible or duplicate data"),
+			"DISKSPD makes none; give a file of such data with "+
+				"-Z<size>,<file>",
+		)
 		return
 	}
 	switch s.Data.Kind {
@@ -289,13 +316,20 @@ func (w *writer) data(s *load.Stream) {
 		w.add("-Z")
 	case load.Repeated:
 		if s.Data.Pattern != counting {
-			w.Refuse(s.Asked("Data", "a pattern"), "DISKSPD's own is bytes from 0 to 255; give another as a file with -Z<size>,<file>")
+			w.Refuse(
+				s.Asked("Data", "a pattern"),
+				"DISKSPD's own is bytes from 0 to 255; give another as a file with -Z<size>,<file>",
+			)
 		}
 	case load.Unique:
 		w.add("-Zr")
 	case load.Reused:
 		w.add("-Zr")
-		w.Note(s.Asked("Data", "random data changed a little for each write"), "-Zr", "made anew for every write, which costs more "+
-			"processor time")
+		w.Note(
+			s.Asked("Data", "random data changed a little for each write"),
+			"-Zr",
+			"made anew for every write, which costs more "+
+				"processor time",
+		)
 	}
 }

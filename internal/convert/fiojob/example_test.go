@@ -8,7 +8,10 @@ import (
 
 // What other tools do not have is refused, since the load would be another without it.
 func Example() {
-	l, err := fiojob.Read("my.fio", []byte("[a]\nfilename=/srv/x\nsize=1g\nrw=randread\ndirect=1\nioengine=io_uring\niodepth=4\n"))
+	l, err := fiojob.Read(
+		"my.fio",
+		[]byte("[a]\nfilename=/srv/x\nsize=1g\nrw=randread\ndirect=1\nioengine=io_uring\niodepth=4\n"),
+	)
 	fmt.Println(l.Stages[0].Streams[0].Depth, err)
 	_, err = fiojob.Read("my.fio", []byte("[a]\nfilename=/srv/x\nsize=1g\niodetph=4\n"))
 	fmt.Println(err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,37 +12,6 @@ import (
 	"plimsoll/internal/fiofile"
 	"plimsoll/internal/nearest"
 )
-
-// nothing are options that have no part in the load, with what they are about.
-var nothing = map[string]string{
-	"group_reporting": "how fio reports", "name": "a title", "description": "a title", "thread": "how fio's processes run",
-	"invalidate": "what fio does before it begins", "exitall": "when fio ends", "exitall_on_error": "when fio ends",
-	"disk_util": "how fio reports", "unified_rw_reporting": "how fio reports", "lat_percentiles": "how fio reports",
-	"clat_percentiles": "how fio reports", "percentile_list": "how fio reports", "new_group": "how fio reports",
-	"write_bw_log": "how fio reports", "write_lat_log": "how fio reports", "write_iops_log": "how fio reports",
-	"log_avg_msec": "how fio reports", "per_job_logs": "how fio reports", "gtod_reduce": "how fio measures",
-	"randrepeat": "whether a run is like the one before", "allrandrepeat": "whether a run is like the one before",
-	"fallocate": "how files are made", "create_serialize": "how files are made", "unlink": "what remains",
-	"end_fsync": "what fio does at its end", "fsync_on_close": "what fio does at its end",
-	"cpus_allowed_policy": "which process runs where", "flow_id": "which streams share",
-	"scramble_buffers": "how fio makes its data", "continue_on_error": "when fio ends", "softrandommap": "how fio counts",
-	"random_generator": "how fio draws its places", "overwrite": "how files are made",
-	"file_service_type": "in which order files are used", "flow_sleep": "how streams share", "fadvise_hint": "what the kernel is told",
-	"iodepth_batch": "how operations are handed over", "iodepth_batch_complete": "how operations are handed over",
-	"iodepth_batch_submit": "how operations are handed over", "hipri": "how operations end", "iomem_align": "memory",
-	"fixedbufs": "memory", "registerfiles": "how operations are handed over", "mem": "memory", "iomem": "memory",
-}
-
-// read are options that are read.
-var read = []string{"rw", "bs", "bsrange", "bssplit", "ba", "rwmixread", "rwmixwrite", "percentage_random", "norandommap",
-	"filename", "directory", "size", "offset", "offset_increment", "nrfiles", "numjobs", "iodepth", "ioengine", "direct",
-	"buffered", "sync", "rate", "rate_iops", "rate_process", "thinktime", "thinktime_blocks", "random_distribution",
-	"zero_buffers", "buffer_pattern", "buffer_compress_percentage", "dedupe_percentage", "runtime", "time_based",
-	"ramp_time", "stonewall", "randseed", "cpus_allowed", "flow", "loops", "refill_buffers", "filesize"}
-
-// second are the second names of options that are read, by the first.
-var second = map[string]string{"readwrite": "rw", "blocksize": "bs", "blockalign": "ba", "blocksize_range": "bsrange",
-	"fileoffset": "offset", "timeout": "runtime", "wait_for_previous": "stonewall"}
 
 // reader is a job file on its way to a load.
 type reader struct {
@@ -206,11 +174,19 @@ func (r *reader) time(st *load.Stage) {
 	runtime, warmup := r.seconds("runtime"), r.seconds("ramp_time")
 	_, a, given := r.option("runtime")
 	if given && runtime > 0 && !r.job.Enabled("time_based") {
-		r.Note(a, fmt.Sprintf("%d s in any case", runtime), "without time_based fio ends before when all was gone through once")
+		r.Note(
+			a,
+			fmt.Sprintf("%d s in any case", runtime),
+			"without time_based fio ends before when all was gone through once",
+		)
 	}
 	if len(st.Streams) > 0 && (runtime != st.Runtime || warmup != st.Warmup) {
-		r.Object(r.at, "[%s] runs for another time than those beside it: streams that run together end together in other "+
-			"tools", r.job.Name)
+		r.Object(
+			r.at,
+			"[%s] runs for another time than those beside it: streams that run together end together in other "+
+				"tools",
+			r.job.Name,
+		)
 	}
 	st.Runtime, st.Warmup = runtime, warmup
 }
@@ -218,20 +194,25 @@ func (r *reader) time(st *load.Stage) {
 // async are the engines by which one process has several operations in flight.
 var async = []string{"libaio", "io_uring", "posixaio", "windowsaio", "solarisaio"}
 
+// asked are the options by which fields of a stream are asked for.
+var asked = map[string]string{
+	"Depth": "iodepth", "Reads": "rw", "Random": "percentage_random", "Sizes": "bs", "Align": "ba",
+	"From": "offset", "Span": "size", "Spread": "offset_increment", "Rate": "rate_iops", "Bytes": "rate",
+	"Zones": "random_distribution", "Skew": "random_distribution", "Weight": "flow",
+	"Burst": "thinktime_blocks", "Think": "thinktime", "Direct": "direct", "Sync": "sync", "Mapped": "ioengine",
+	"Data": "buffer_pattern", "Compressed": "buffer_compress_percentage", "Duplicate": "dedupe_percentage",
+	"Seed": "randseed", "CPUs": "cpus_allowed", "Targets": "filename", "Threads": "numjobs",
+}
+
 // streams are what a job does: one stream, or one for each process that has files of its own.
 func (r *reader) streams() []load.Stream {
 	s := load.Stream{Name: r.job.Name, Reads: 100, Even: true, At: r.at, Asks: map[string]load.Ask{}}
-	for field, key := range map[string]string{"Depth": "iodepth", "Reads": "rw", "Random": "percentage_random", "Sizes": "bs",
-		"Align": "ba", "From": "offset", "Span": "size", "Spread": "offset_increment", "Rate": "rate_iops", "Bytes": "rate",
-		"Zones": "random_distribution", "Skew": "random_distribution", "Weight": "flow", "Burst": "thinktime_blocks",
-		"Think": "thinktime", "Direct": "direct", "Sync": "sync", "Mapped": "ioengine", "Data": "buffer_pattern",
-		"Compressed": "buffer_compress_percentage", "Duplicate": "dedupe_percentage", "Seed": "randseed",
-		"CPUs": "cpus_allowed", "Targets": "filename", "Threads": "numjobs"} {
+	for field, key := range asked {
 		if _, a, ok := r.option(key); ok {
 			s.Asks[field] = a
 		}
 	}
-	s.Threads = int(r.count("numjobs", 1, 1, 4096))
+	s.Threads = int(r.count("numjobs", 1, 1, mostProcesses))
 	s.Direct = r.job.Enabled("direct") || r.job.Value("buffered") == "0"
 	r.engine(&s)
 	r.direction(&s)
@@ -533,92 +514,4 @@ func (r *reader) cpus(s *load.Stream) {
 			s.CPUs = append(s.CPUs, c)
 		}
 	}
-}
-
-// targets gives a stream its targets. Processes of a job that names none have a file each.
-func (r *reader) targets(s load.Stream) []load.Stream {
-	if n := r.count("nrfiles", 1, 1, 1<<31); n != 1 {
-		_, a, _ := r.option("nrfiles")
-		r.Refuse(a, "several files of a process: name them with filename=")
-	}
-	dir := r.job.Value("directory")
-	names := split(r.job.Value("filename"))
-	for i := range names {
-		if dir != "" && !strings.HasPrefix(names[i], "/") {
-			names[i] = path.Join(dir, names[i])
-		}
-	}
-	end := int64(0)
-	size := max(s.Span.Bytes, r.fileSize())
-	if size > 0 && s.From.Percent == 0 {
-		each := size / int64(max(len(names), 1))
-		end = s.From.Bytes + s.Spread*int64(s.Threads-1) + each
-		if s.Span.Bytes > 0 {
-			s.Span.Bytes = each
-		}
-		if s.From.Zero() && s.Spread == 0 {
-			s.Span = load.Extent{}
-		}
-	}
-	if len(names) > 0 {
-		for _, n := range names {
-			s.Targets = append(s.Targets, load.Target{Name: n, Bytes: end})
-		}
-		return []load.Stream{s}
-	}
-	if size <= 0 {
-		r.Object(r.at, "[%s] has no size=", r.job.Name)
-		return nil
-	}
-	if s.Threads > 64 {
-		r.Object(r.at, "[%s] has %d files of its own, one for each process; up to 64 are written out", r.job.Name, s.Threads)
-		return nil
-	}
-	var all []load.Stream
-	for i := range s.Threads {
-		c := s
-		c.Threads, c.Rate, c.Bytes = 1, s.Rate/float64(s.Threads), s.Bytes/int64(s.Threads)
-		if s.Threads > 1 {
-			c.Name = fmt.Sprintf("%s.%d", s.Name, i)
-		}
-		c.Targets = []load.Target{{Name: path.Join(dir, fmt.Sprintf("%s.%d.0", s.Name, i)), Bytes: end}}
-		all = append(all, c)
-	}
-	return all
-}
-
-func (r *reader) fileSize() int64 {
-	if value, a, ok := r.option("filesize"); ok {
-		if strings.Contains(value, "-") && r.job.Value("size") != "" {
-			r.Note(a, "files of the same size, as large together", "their sizes vary in fio")
-			return 0
-		}
-		if strings.Contains(value, "-") {
-			r.Refuse(a, "files of several sizes: name each, in a job of its own")
-			return 0
-		}
-		return r.size("filesize", 0)
-	}
-	return 0
-}
-
-// split splits a list of files at colons that no backslash protects.
-func split(list string) (names []string) {
-	var b strings.Builder
-	for i := 0; i < len(list); i++ {
-		switch {
-		case list[i] == '\\' && i+1 < len(list) && list[i+1] == ':':
-			b.WriteByte(':')
-			i++
-		case list[i] == ':':
-			names = append(names, b.String())
-			b.Reset()
-		default:
-			b.WriteByte(list[i])
-		}
-	}
-	if b.Len() > 0 {
-		names = append(names, b.String())
-	}
-	return slices.DeleteFunc(names, func(n string) bool { return strings.TrimSpace(n) == "" })
 }

@@ -1,6 +1,6 @@
-// Package fiojob reads and writes job files of fio as loads. It is a room of convert: what it reads becomes a load, and
-// what it writes is a job file that fio 3.28 and later takes. Options that have no part in the load are noted, all others
-// that it does not know are refused by name, since a load without them would be another. It runs nothing.
+// Package fiojob reads and writes job files of fio as loads. It is a room of convert: what it reads becomes a load,
+// and what it writes is a job file that fio 3.28 and later takes. Options that have no part in the load are noted, all
+// others that it does not know are refused by name, since a load without them would be another. It runs nothing.
 package fiojob
 
 import (
@@ -59,15 +59,21 @@ func (w *writer) apart(streams []load.Stream) (all []load.Stream) {
 		n := len(s.Targets)
 		rated := (s.Rate > 0 || s.Bytes > 0) && s.Reads > 0 && s.Reads < 100
 		if rated && s.Targets[0].Files != nil {
-			w.Refuse(s.Asked("Rate", "a rate"), "fio 3.33 breaks off when one job has rates of reads and writes on several files; "+
-				"write a workload for reads and one for writes")
+			w.Refuse(
+				s.Asked("Rate", "a rate"),
+				"fio 3.33 breaks off when one job has rates of reads and writes on several files; "+
+					"write a workload for reads and one for writes",
+			)
 		}
 		if n == 1 || !rated {
 			all = append(all, s)
 			continue
 		}
-		w.Note(s.Asked("Targets", fmt.Sprintf("%d targets", n)), "a job for each, with its part of the rate and the depth",
-			"fio 3.33 breaks off when one job has rates of reads and writes on several files")
+		w.Note(
+			s.Asked("Targets", fmt.Sprintf("%d targets", n)),
+			"a job for each, with its part of the rate and the depth",
+			"fio 3.33 breaks off when one job has rates of reads and writes on several files",
+		)
 		for i, t := range s.Targets {
 			one := s
 			one.Name, one.Targets = fmt.Sprintf("%s.%d", s.Name, i+1), []load.Target{t}
@@ -109,7 +115,10 @@ func share(file *fiofile.File) {
 	}
 	for i := range file.Sections {
 		s := &file.Sections[i]
-		s.Options = slices.DeleteFunc(s.Options, func(o fiofile.Option) bool { return slices.Contains(global.Options, o) })
+		s.Options = slices.DeleteFunc(
+			s.Options,
+			func(o fiofile.Option) bool { return slices.Contains(global.Options, o) },
+		)
 	}
 	file.Sections = slices.Insert(file.Sections, 0, global)
 }
@@ -183,8 +192,12 @@ func (w *writer) target() {
 			length += len(names[i]) + 1
 		}
 		if length >= 4000 {
-			w.Refuse(s.Asked("Count", "files="), "%d files: a job file names each, on a line of 4,095 bytes; take %d", files.Count,
-				len(names)-1)
+			w.Refuse(
+				s.Asked("Count", "files="),
+				"%d files: a job file names each, on a line of 4,095 bytes; take %d",
+				files.Count,
+				len(names)-1,
+			)
 			return
 		}
 		w.set("filename", strings.ReplaceAll(strings.Join(names, ":"), `\`, "_"))
@@ -218,7 +231,10 @@ func (w *writer) target() {
 	extent := func(key string, e load.Extent, times int64) {
 		switch {
 		case e.Percent > 0 && e.Percent != math.Trunc(e.Percent):
-			w.Refuse(s.Asked(key, load.Number(e.Percent)+"%"), "fio takes whole percentages; say the size of the target")
+			w.Refuse(
+				s.Asked(key, load.Number(e.Percent)+"%"),
+				"fio takes whole percentages; say the size of the target",
+			)
 		case e.Percent > 0:
 			w.set(key, load.Number(e.Percent)+"%")
 		case e.Bytes > 0:
@@ -232,11 +248,17 @@ func (w *writer) target() {
 	case size > 0:
 		if apart := s.Spread * int64(s.Threads-1); apart > 0 {
 			if size -= apart * int64(len(s.Targets)); size <= 0 {
-				w.Refuse(s.Asked("Spread", "threads that begin apart"), "the last of them begins behind the end of the target")
+				w.Refuse(
+					s.Asked("Spread", "threads that begin apart"),
+					"the last of them begins behind the end of the target",
+				)
 				return
 			}
-			w.Note(s.Asked("Spread", "threads that begin apart"), "parts of "+load.Size(size),
-				"each thread of fio goes through a part of its own, here it would go on to the end and from the beginning")
+			w.Note(
+				s.Asked("Spread", "threads that begin apart"),
+				"parts of "+load.Size(size),
+				"each thread of fio goes through a part of its own, here it would go on to the end and from the beginning",
+			)
 		}
 		w.bytes("size", size)
 	}
@@ -244,6 +266,9 @@ func (w *writer) target() {
 		w.bytes("offset_increment", s.Spread)
 	}
 }
+
+// mostProcesses is how many one job of fio may have.
+const mostProcesses = 4096
 
 // concurrency says how many operations are in flight, and returns the processes that keep them so.
 func (w *writer) concurrency() int {
@@ -267,9 +292,16 @@ func (w *writer) concurrency() int {
 		processes = s.Threads * s.Depth
 	}
 	if !s.Direct && s.Spread == 0 && s.Depth > 1 && s.Random < 100 {
-		w.Note(s.Asked("Depth", fmt.Sprintf("%d in flight", s.Depth)), fmt.Sprintf("numjobs=%d", processes),
+		w.Note(
+			s.Asked("Depth", fmt.Sprintf("%d in flight", s.Depth)),
+			fmt.Sprintf("numjobs=%d", processes),
 			"through the page cache one fio process has one operation in flight, and each process goes through the target "+
-				"on its own: several sequential streams, not one")
+				"on its own: several sequential streams, not one",
+		)
+	}
+	if processes > mostProcesses {
+		w.Refuse(s.Asked("Depth", "operations in flight"), "%d processes of fio; it has up to %d", processes,
+			mostProcesses)
 	}
 	if processes > 1 {
 		w.number("numjobs", int64(processes))
@@ -386,106 +418,4 @@ func (w *writer) sizes() {
 	if s.Align > 0 {
 		w.bytes("ba", s.Align)
 	}
-}
-
-// rates says how many operations there are a second: fio counts reads and writes apart, and each process.
-func (w *writer) rates(processes int) {
-	s := w.stream
-	each := func(total float64) string {
-		per := func(share float64) int64 {
-			return int64(math.Max(math.Round(total*share/100/float64(processes)), 1))
-		}
-		if s.Reads > 0 && s.Reads < 100 {
-			whole := load.Whole([]float64{total * s.Reads / 100 / float64(processes),
-				total * (100 - s.Reads) / 100 / float64(processes)})
-			reads, writes := max(whole[0], 1), max(whole[1], 1)
-			w.rateNote(total, float64((reads+writes)*int64(processes)))
-			return fmt.Sprintf("%d,%d", reads, writes)
-		}
-		w.rateNote(total, float64(per(100)*int64(processes)))
-		return strconv.FormatInt(per(100), 10)
-	}
-	if s.Rate > 0 {
-		w.set("rate_iops", each(s.Rate))
-		if !s.Even {
-			w.set("rate_process", "poisson")
-		}
-	}
-	if s.Bytes > 0 {
-		w.set("rate", each(float64(s.Bytes)))
-	}
-}
-
-func (w *writer) rateNote(asked, got float64) {
-	if math.Abs(asked-got) > asked*0.005 {
-		w.Note(w.stream.Asked("Rate", load.Number(asked)), load.Number(got)+" a second for the job",
-			"fio takes a whole number for each process, reads and writes apart; %s is asked for this stream",
-			load.Number(math.Round(asked*1000)/1000))
-	}
-}
-
-// data says what is written.
-func (w *writer) data() {
-	s := w.stream
-	switch s.Data.Kind {
-	case load.Zeros:
-		w.flag("zero_buffers")
-	case load.Repeated:
-		w.set("buffer_pattern", "0x"+s.Data.Pattern)
-	case load.Unique:
-		w.flag("refill_buffers")
-	}
-	if s.Data.Compressed > 0 {
-		percent := math.Round(s.Data.Compressed)
-		w.number("buffer_compress_percentage", int64(percent))
-		if s.Data.Kind != load.Repeated {
-			w.set("buffer_pattern", "0xdeadbeef")
-		}
-		w.Note(s.Asked("Compressed", "compressible data"), fmt.Sprintf("buffer_compress_percentage=%.0f", percent),
-			"of every 512 bytes a part is one pattern and the rest random: another compressor than one that finds such runs "+
-				"may get another ratio")
-	}
-	if s.Data.Duplicate > 0 {
-		percent := math.Round(s.Data.Duplicate)
-		w.number("dedupe_percentage", int64(percent))
-		unit := s.Data.Unit
-		switch {
-		case len(s.Sizes) > 1 || unit > 0 && unit != s.Sizes[0].Bytes:
-			w.Note(s.Asked("Duplicate", "duplicate blocks"), fmt.Sprintf("dedupe_percentage=%.0f", percent),
-				"whole operations are copies of others, not blocks of %s", load.Size(max(unit, 512)))
-		default:
-			w.Note(s.Asked("Duplicate", "duplicate blocks"), fmt.Sprintf("dedupe_percentage=%.0f", percent),
-				"which blocks are copies of which is left to chance")
-		}
-	}
-}
-
-// flows are the weights of streams that share what there is, as small whole numbers; nil when none is asked.
-func (w *writer) flows(st *load.Stage) []int64 {
-	weights, n := make([]float64, len(st.Streams)), 0
-	for i, s := range st.Streams {
-		if weights[i] = s.Weight; s.Weight > 0 {
-			n++
-		}
-	}
-	if n < 2 {
-		return nil
-	}
-	var sum float64
-	for _, v := range weights {
-		sum += v
-	}
-	for i := range weights {
-		weights[i] *= 100 / sum
-	}
-	flows := load.Whole(weights)
-	for i := range flows {
-		s := &st.Streams[i]
-		if s.Weight > 0 {
-			flows[i] = max(flows[i], 1)
-			w.Note(s.Asked("Weight", "a share"), fmt.Sprintf("flow=%d", flows[i]),
-				"fio holds a stream back while it is ahead of the others, the share is reached only on the whole")
-		}
-	}
-	return flows
 }

@@ -1,7 +1,8 @@
 // Package vdbench reads and writes the parameter files of vdbench 5.04: general parameters, and definitions of hosts
-// (HD), storage (SD, FSD), workloads (WD, FWD) and runs (RD), as its published user's guide describes them. It is a room
-// of convert: what it reads becomes a load, and it writes loads. Every parameter is known by name: what has no part in
-// the load is noted, what cannot be had is refused, nothing is left out unsaid. It opens no file itself and runs nothing.
+// (HD), storage (SD, FSD), workloads (WD, FWD) and runs (RD), as its published user's guide describes them. It is a
+// room of convert: what it reads becomes a load, and it writes loads. Every parameter is known by name: what has no
+// part in the load is noted, what cannot be had is refused, nothing is left out unsaid. It opens no file itself and
+// runs nothing.
 package vdbench
 
 import (

@@ -91,9 +91,11 @@ func loopName(key string) (string, bool) {
 	case "fwdrate":
 		name = "iorate"
 	}
-	return name, slices.Contains([]string{"xfersize", "threads", "rdpct", "rhpct", "whpct", "seekpct", "hitarea",
-		"compratio", "compression", "depth", "width", "files", "sizes", "totalsize", "wss", "operations", "iorate"}, name)
+	return name, slices.Contains(loopNames, name)
 }
+
+var loopNames = strings.Fields("xfersize threads rdpct rhpct whpct seekpct hitarea compratio compression depth width " +
+	"files sizes totalsize wss operations iorate")
 
 // chosen are the SDs of one run; nil are those of the workloads.
 type chosen struct {
@@ -125,7 +127,10 @@ func (f *reader) varies(rd *section) bool {
 	}
 	for _, w := range p.words {
 		if w.text != "" && (strings.HasPrefix("variable", w.text) || strings.HasPrefix("spike", w.text)) {
-			f.Refuse(p.ask(), "a rate that changes within a run is not known to fio; write one run definition for each rate")
+			f.Refuse(
+				p.ask(),
+				"a rate that changes within a run is not known to fio; write one run definition for each rate",
+			)
 			return true
 		}
 	}
@@ -146,8 +151,12 @@ func (f *reader) distribution(p param, stages []load.Stage) {
 			case strings.HasPrefix("uniform", kind):
 				s.Even = true
 				if s.Rate > 0 {
-					f.Note(p.ask(), "evenly spaced operations", "moments between operations do not vary between none and twice "+
-						"their mean")
+					f.Note(
+						p.ask(),
+						"evenly spaced operations",
+						"moments between operations do not vary between none and twice "+
+							"their mean",
+					)
 				}
 			default:
 				f.Refuse(p.ask(), "it is exponential, uniform or deterministic")
@@ -178,7 +187,10 @@ func (f *reader) atRates(rd *section, sds []*section, c choice, p param, name st
 		f.Refuse(p.ask(), "it is a number of operations a second, max or curve")
 	case w.number < 0:
 		if f.request.Max <= 0 {
-			f.Refuse(p.ask(), "it is a share of the largest rate, which must be measured first: say it with --curve-max")
+			f.Refuse(
+				p.ask(),
+				"it is a share of the largest rate, which must be measured first: say it with --curve-max",
+			)
 			break
 		}
 		rates = []rate{{value: rounded(f.request.Max, -w.number)}}
@@ -196,13 +208,19 @@ func (f *reader) atRates(rd *section, sds []*section, c choice, p param, name st
 // curve are the rates of a performance curve: the largest that there is, then shares of it.
 func (f *reader) curve(rd *section, p param) []rate {
 	if f.request.Max <= 0 {
-		f.Refuse(p.ask(), "its points are shares of the largest rate, which must be measured first: run it with iorate=max, "+
-			"then give the rate that it reached with --curve-max")
+		f.Refuse(
+			p.ask(),
+			"its points are shares of the largest rate, which must be measured first: run it with iorate=max, "+
+				"then give the rate that it reached with --curve-max",
+		)
 		return []rate{{}}
 	}
-	f.Note(p.ask(), fmt.Sprintf("shares of %s operations a second", load.Number(f.request.Max)),
+	f.Note(
+		p.ask(),
+		fmt.Sprintf("shares of %s operations a second", load.Number(f.request.Max)),
 		"the largest rate is the one given, not the one that the first run reaches, and the share of each workload is the "+
-			"same, not as that run had it")
+			"same, not as that run had it",
+	)
 	points := []float64{10, 50, 70, 80, 90, 100}
 	if c, ok := rd.get("curve"); ok {
 		if points, ok = f.numbers(c); !ok {
@@ -286,8 +304,11 @@ func (f *reader) stage(rd *section, sds []*section, c choice, rate float64, rate
 			if n := used[sd.name]; n > 1 {
 				ask := s.Asked("Depth", fmt.Sprintf("threads=%d (the default)", s.Depth))
 				each := max(s.Depth/n, 1)
-				f.Note(ask, fmt.Sprintf("%d operations in flight for each of the %d workloads on sd=%s", each, n, sd.name),
-					"vdbench's threads serve whichever workload has work")
+				f.Note(
+					ask,
+					fmt.Sprintf("%d operations in flight for each of the %d workloads on sd=%s", each, n, sd.name),
+					"vdbench's threads serve whichever workload has work",
+				)
 				s.Depth = each
 			}
 			s.Asks["Rate"] = rateAsk

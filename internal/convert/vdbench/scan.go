@@ -76,8 +76,12 @@ func (s *scanner) read(name string, data []byte, included bool) {
 			continue
 		}
 		if word, _, _ := strings.Cut(text, " "); at.Col > 1 && !strings.Contains(word, "=") && !s.goesOn() {
-			s.Note(load.Ask{Text: shortened(text), At: at}, "", "a line that begins with a blank and is no parameter is a comment "+
-				"here, as published files have it")
+			s.Note(
+				load.Ask{Text: shortened(text), At: at},
+				"",
+				"a line that begins with a blank and is no parameter is a comment "+
+					"here, as published files have it",
+			)
 			continue
 		}
 		if i := strings.IndexFunc(text, unreadable); i >= 0 {
@@ -328,8 +332,12 @@ func (s *scanner) span(p *param, to word) bool {
 	}
 	a, b := endsInNumber.FindStringSubmatch(from.text), endsInNumber.FindStringSubmatch(to.text)
 	if a == nil || b == nil || a[1] != b[1] {
-		s.Object(p.at, "%.60q: a range goes from a name to one that differs in the number at its end; put the name into "+
-			"double quotes if it is none", p.text)
+		s.Object(
+			p.at,
+			"%.60q: a range goes from a name to one that differs in the number at its end; put the name into "+
+				"double quotes if it is none",
+			p.text,
+		)
 		return false
 	}
 	low, _ := strconv.Atoi(a[2])

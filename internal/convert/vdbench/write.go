@@ -76,7 +76,10 @@ func (w *writer) data(l load.Load) {
 			}
 			switch s.Data.Kind {
 			case load.Zeros:
-				w.Refuse(s.Asked("Data", "zeros"), "vdbench writes no zeros; leave the option out for data that do not compress")
+				w.Refuse(
+					s.Asked("Data", "zeros"),
+					"vdbench writes no zeros; leave the option out for data that do not compress",
+				)
 			case load.Repeated:
 				w.Refuse(s.Asked("Data", "a pattern"), "vdbench takes patterns from files of its own only")
 			}
@@ -85,8 +88,12 @@ func (w *writer) data(l load.Load) {
 				continue
 			}
 			if first.Data != s.Data {
-				w.Refuse(s.Asked("Compressed", "data of "+s.Name), "vdbench writes the same kind of data everywhere, and that of "+
-					"%s is another", first.Name)
+				w.Refuse(
+					s.Asked("Compressed", "data of "+s.Name),
+					"vdbench writes the same kind of data everywhere, and that of "+
+						"%s is another",
+					first.Name,
+				)
 			}
 		}
 	}
@@ -120,8 +127,11 @@ func (w *writer) stage(st *load.Stage) {
 		rates[i] = s.Rate
 		if s.Bytes > 0 {
 			byBytes := float64(s.Bytes) / s.Mean()
-			w.Note(s.Asked("Bytes", "a rate in bytes"), fmt.Sprintf("%s operations a second", load.Number(math.Round(byBytes))),
-				"vdbench counts operations; their mean size makes the same rate")
+			w.Note(
+				s.Asked("Bytes", "a rate in bytes"),
+				fmt.Sprintf("%s operations a second", load.Number(math.Round(byBytes))),
+				"vdbench counts operations; their mean size makes the same rate",
+			)
 			if rates[i] == 0 || byBytes < rates[i] {
 				rates[i] = byBytes
 			}
@@ -168,7 +178,11 @@ func (w *writer) stage(st *load.Stage) {
 	case rated > 0 && open == 0:
 		rd += ",distribution=deterministic"
 	case rated > open:
-		w.Note(load.Ask{Text: "operations evenly apart", At: st.At}, "at random moments", "vdbench has one way for a whole run")
+		w.Note(
+			load.Ask{Text: "operations evenly apart", At: st.At},
+			"at random moments",
+			"vdbench has one way for a whole run",
+		)
 	}
 	switch sequential := !slices.ContainsFunc(st.Streams, func(s load.Stream) bool { return s.Random > 0 }); {
 	case st.Runtime > 0:
@@ -272,8 +286,12 @@ func (w *writer) foreign(s *load.Stream) {
 		w.Refuse(s.Asked("Targets", "files of a folder"), "only a single file or device is written as an SD")
 	}
 	if s.Targets[0].Raw() {
-		w.Note(s.Asked("Targets", s.Targets[0].Name), "all but the first block", "vdbench never touches the first block of a "+
-			"device")
+		w.Note(
+			s.Asked("Targets", s.Targets[0].Name),
+			"all but the first block",
+			"vdbench never touches the first block of a "+
+				"device",
+		)
 	}
 	if mod := func(n int64) bool { return n%512 != 0 }; mod(s.Align) || slices.ContainsFunc(s.Sizes,
 		func(share load.Share) bool { return mod(share.Bytes) }) {
@@ -351,8 +369,11 @@ func (w *writer) lunsOnce(l load.Load) {
 			s := &l.Stages[i].Streams[j]
 			for _, t := range s.Targets {
 				if lun := "lun=" + value(t.Name); lines[lun] > 1 {
-					w.Note(load.Ask{Text: t.Name, At: l.Stages[0].At}, fmt.Sprintf("%d SDs", lines[lun]),
-						"it is used in ways that one SD cannot say; when vdbench objects to that, write a file for each stage")
+					w.Note(
+						load.Ask{Text: t.Name, At: l.Stages[0].At},
+						fmt.Sprintf("%d SDs", lines[lun]),
+						"it is used in ways that one SD cannot say; when vdbench objects to that, write a file for each stage",
+					)
 				}
 			}
 		}
@@ -420,7 +441,10 @@ func (w *writer) where(s *load.Stream) string {
 	case s.Span.Percent > 0 && s.From.Bytes == 0:
 		return fmt.Sprintf(",%s=(%s,%s)", key, load.Number(s.From.Percent), load.Number(s.From.Percent+s.Span.Percent))
 	case s.Span.Percent > 0 || s.From.Percent > 0:
-		w.Refuse(s.Asked("From", "a part of the target"), "write both its begin and its size as bytes, or both as percentages")
+		w.Refuse(
+			s.Asked("From", "a part of the target"),
+			"write both its begin and its size as bytes, or both as percentages",
+		)
 	case s.Span.Bytes > 0:
 		if s.From.Bytes+s.Span.Bytes <= 200 {
 			w.Refuse(s.Asked("Span", "a part of the target"), "vdbench takes a range below 200 bytes for percentages")
