@@ -186,14 +186,14 @@ func (w *writer) stage(st *load.Stage) {
 	}
 	switch sequential := !slices.ContainsFunc(st.Streams, func(s load.Stream) bool { return s.Random > 0 }); {
 	case st.Runtime > 0:
-		rd += fmt.Sprintf(",elapsed=%d", st.Runtime)
+		if st.Runtime == 1 {
+			w.Note(load.Ask{Text: st.Name + " for 1 s", At: st.At}, "elapsed=2", "vdbench wants two intervals or more")
+		}
+		rd += fmt.Sprintf(",elapsed=%d", max(st.Runtime, 2))
 	case sequential:
 		rd += ",elapsed=1000000"
 	default:
 		w.Object(st.At, "%s: random places until all were used once cannot be had; give it a runtime", st.Name)
-	}
-	if st.Runtime == 1 {
-		w.Object(st.At, "%s: vdbench wants 2 s or more", st.Name)
 	}
 	if st.Warmup > 0 {
 		rd += fmt.Sprintf(",warmup=%d", st.Warmup)
