@@ -141,32 +141,42 @@ func (r *reader) count(key string, missing, low, high int64) int64 {
 	return size.Bytes
 }
 
-// seconds is an option that takes a time, in whole seconds here.
-func (r *reader) seconds(key string) int64 {
+// units are those of fio's times, in microseconds.
+var units = []struct {
+	end string
+	is  int64
+}{{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"h", 3600e6}, {"d", 86400e6}}
+
+// micros is an option that takes a time, in microseconds; bare is the unit of a number without one.
+func (r *reader) micros(key string, bare int64) int64 {
 	value, a, ok := r.option(key)
 	if !ok {
 		return 0
 	}
-	text, unit := strings.ToLower(strings.TrimSpace(value)), 1.0
-	for _, u := range []struct {
-		end string
-		is  float64
-	}{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}} {
+	text, unit := strings.ToLower(strings.TrimSpace(value)), bare
+	for _, u := range units {
 		if digits, cut := strings.CutSuffix(text, u.end); cut {
 			text, unit = digits, u.is
 			break
 		}
 	}
-	v, err := strconv.ParseInt(text, 10, 40)
-	if err != nil || v < 0 || v > 1e9 {
-		r.Refuse(a, "it takes a time, like 30 or 5m")
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v < 0 || v > 1e15/unit {
+		r.Refuse(a, "it takes a time, like 30, 5m or 500us")
 		return 0
 	}
-	got := math.Ceil(float64(v) * unit)
-	if got != float64(v)*unit {
-		r.Note(a, fmt.Sprintf("%.0f s", got), "the others take whole seconds")
+	return v * unit
+}
+
+// seconds is an option that takes a time, in whole seconds here.
+func (r *reader) seconds(key string) int64 {
+	micros := r.micros(key, 1e6)
+	whole := (micros + 999_999) / 1e6
+	if whole*1e6 != micros {
+		_, a, _ := r.option(key)
+		r.Note(a, fmt.Sprintf("%d s", whole), "the others take whole seconds")
 	}
-	return int64(got)
+	return whole
 }
 
 // time takes the times of a job for its stage.
@@ -221,7 +231,7 @@ func (r *reader) streams() []load.Stream {
 	r.rates(&s)
 	r.skew(&s)
 	r.data(&s)
-	if s.Think = r.micros("thinktime"); s.Think > 0 {
+	if s.Think = r.micros("thinktime", 1); s.Think > 0 {
 		s.Burst = r.count("thinktime_blocks", 1, 1, 1<<31)
 	}
 	switch value, a, ok := r.option("sync"); {
@@ -242,29 +252,6 @@ func (r *reader) streams() []load.Stream {
 	s.From, s.Span = r.extent("offset"), r.extent("size")
 	s.Spread = r.size("offset_increment", 0)
 	return r.targets(s)
-}
-
-func (r *reader) micros(key string) int64 {
-	value, a, ok := r.option(key)
-	if !ok {
-		return 0
-	}
-	text, unit := strings.ToLower(strings.TrimSpace(value)), int64(1)
-	for _, u := range []struct {
-		end string
-		is  int64
-	}{{"us", 1}, {"ms", 1e3}, {"s", 1e6}} {
-		if digits, cut := strings.CutSuffix(text, u.end); cut {
-			text, unit = digits, u.is
-			break
-		}
-	}
-	v, err := strconv.ParseInt(text, 10, 40)
-	if err != nil || v < 0 {
-		r.Refuse(a, "it takes a time, like 500 or 2ms")
-		return 0
-	}
-	return v * unit
 }
 
 func (r *reader) engine(s *load.Stream) {

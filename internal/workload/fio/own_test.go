@@ -248,3 +248,34 @@ type elapsedSink struct{ elapsed []time.Duration }
 
 func (s *elapsedSink) Report(r workload.Report) { s.elapsed = append(s.elapsed, r.Elapsed) }
 func (s *elapsedSink) Warn(string)              {}
+
+// TestOwnNamedStages: stages of a file that was made of another tool's have the names that they had there, and jobs
+// that share what there is within one stage do not keep the stages together.
+func TestOwnNamedStages(t *testing.T) {
+	t.Parallel()
+	text := "[wd1]\nfilename=/dev/sdb\nsize=1m\nrw=read\nflow=1\nflow_id=1\n[wd2]\nfilename=/dev/sdb\nsize=1m\nrw=read\n" +
+		"flow=2\nflow_id=1\n[wd1]\nstonewall\nfilename=/dev/sdb\nsize=1m\nrw=read\n"
+	for _, names := range [][]string{{"rd1 xfersize=4k threads=8", "rd2"}, nil} {
+		made, err := Engine{}.Own(workload.OwnRequest{Name: "a.vdb", Data: []byte(text), Stages: names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc, bad := read(made)
+		if bad != nil {
+			t.Fatal(strings.Join(bad, "\n"))
+		}
+		var got []string
+		for _, w := range sc.Workloads {
+			if w.Name != "Prefill" {
+				got = append(got, w.Name)
+			}
+		}
+		want := names
+		if names == nil { // flow is the author's own, and may go over stages
+			want = []string{"a"}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
