@@ -158,7 +158,8 @@ func writeIn(ctx context.Context, o Options, place Place, folder string) (res *R
 		r.threads = append(r.threads, newThread(r, i, name, f, 0, 0))
 	}
 	if !res.Direct || place.Memory() {
-		// Such writes to one file wait for each other in the kernel, and spin there: a second one costs and gains nothing.
+		// Such writes to one file wait for each other in the kernel, and spin there: a second one costs and gains
+		// nothing.
 		r.o.QueueDepth = 1
 		if o.QueueDepth > 1 {
 			res.Notes = append(res.Notes, "One block of a file is outstanding at a time: without a device behind it, or "+
