@@ -63,8 +63,8 @@ var treatments = []treatment{
 	{begins: "plimsoll integrity write /mnt/under-test/stamped", add: "--same-device",
 		why: "the test has one file system"},
 	{begins: "plimsoll trace /dev/sdb", parsed: true, why: "whatever /dev/sdb is here, it is not asked"},
-	{begins: "plimsoll vioperf /mnt/under-test", add: "--duration 300ms --rate 40MB/s --reserve 0", why: "a minute, and a " +
-		"disk at its limit"},
+	{begins: "plimsoll vioperf /mnt/under-test", add: "--duration 300ms --rate 40MB/s --reserve 0",
+		why: "a minute, and a disk at its limit"},
 	{begins: "plimsoll vioperf --compare-fio", add: "--duration 200ms --rounds 1 --reserve 0", why: "two minutes"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},

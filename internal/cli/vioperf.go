@@ -132,8 +132,8 @@ func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
 	signal.Ignore(syscall.SIGXFSZ) // the write that a limit refuses says it, too
 	if info, err := os.Stat(o.Dir); err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice {
 		if f.compare {
-			return exit.Usagef("make a file system on it and give its folder", "vioperf: %s: fio is compared with in files "+
-				"that grow, not on a device", o.Dir)
+			return exit.Usagef("make a file system on it and give its folder", "vioperf: %s: fio is compared with in "+
+				"files that grow, not on a device", o.Dir)
 		}
 		path, err := filepath.Abs(o.Dir)
 		if err != nil {

@@ -52,12 +52,13 @@ func TestVioperfOnADevice(t *testing.T) {
 		}
 	}
 	a, _, errs = quiet(t)
-	if code := a.main(append(line, "--keep")); code != exit.Failed || !strings.Contains(errs.String(), "no files to keep") {
+	if code := a.main(append(line, "--keep")); code != exit.Failed || !strings.Contains(errs.String(),
+		"no files to keep") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
 	a, _, errs = quiet(t)
-	if code := a.main(append(line, "--compare-fio")); code != exit.Usage || !strings.Contains(errs.String(), "not on a "+
-		"device") {
+	if code := a.main(append(line, "--compare-fio")); code != exit.Usage || !strings.Contains(errs.String(),
+		"not on a device") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
 }

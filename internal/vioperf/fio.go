@@ -234,6 +234,8 @@ func (c *Comparison) judge(o Options) {
 	switch {
 	case c.Checksum.High < 0.97:
 		say("Checksums cost throughput: with them it is %s of that without.", c.Checksum)
+	case c.Checksum.Median < 0.97:
+		say("Whether checksums cost throughput cannot be told: with them it is %s of that without.", c.Checksum)
 	default:
 		say("Checksums are not the limit: with them throughput is %s of that without.", c.Checksum)
 	}

@@ -157,6 +157,15 @@ func writeIn(ctx context.Context, o Options, place Place, folder string) (res *R
 		res.Direct, res.WhyBuffered = why == "", why
 		r.threads = append(r.threads, newThread(r, i, name, f, 0, 0))
 	}
+	if !res.Direct || place.Memory() {
+		// Such writes to one file wait for each other in the kernel, and spin there: a second one costs and gains
+		// nothing.
+		r.o.QueueDepth = 1
+		if o.QueueDepth > 1 {
+			res.Notes = append(res.Notes, "One block of a file is outstanding at a time: without a device behind it, or "+
+				"through the page cache, the kernel takes no more.")
+		}
+	}
 	r.room.Store(place.FreeBytes - o.Reserve)
 	return res, r.measure(ctx, res)
 }

@@ -6,8 +6,9 @@
 // goes on while other blocks are being written, so that the storage is the limit and not they.
 //
 // It never fills a file system: a reserve is left, by a rule that the Result names. It makes files in a folder of its
-// own making only, and removes them again. It refuses devices that nobody holds for it (Disk), folders that cannot be written, and block sizes that
-// direct I/O cannot do. What was measured until a disk is full, fails or goes away is kept, and marked as cut short.
+// own making only, and removes them again. It refuses devices that nobody holds for it (Disk), folders that cannot be
+// written, and block sizes that direct I/O cannot do. What was measured until a disk is full, fails or goes away is
+// kept, and marked as cut short.
 package vioperf
 
 import (
