@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +270,14 @@ func TestFioJob(t *testing.T) {
 	var b strings.Builder
 	if err := r.FioJob(&b); err != nil {
 		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "job.fio")
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), needs.Fio(t), "--parse-only", "--filename=x", file).CombinedOutput()
+	if err != nil {
+		t.Errorf("fio: %v: %s", err, out)
 	}
 	job, err := fiofile.Parse("job.fio", []byte(b.String()))
 	if err != nil {
