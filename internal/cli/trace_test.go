@@ -19,7 +19,8 @@ func TestHostileTrace(t *testing.T) {
 		for name, content := range map[string]string{
 			"processes": "  8,16   0        2     0.000000200   77  D   R 1000 + 8 [" + word + "]\n" +
 				"  8,16   0        3     0.000100200   77  C   R 1000 + 8 [0]\n" + text + "\n",
-			"devices": "time_ms,op,offset_bytes,size_bytes,device\n0,read,0,512," + word + "\n1,write,512,512," + word + "\n",
+			"devices": "time_ms,op,offset_bytes,size_bytes,device\n0,read,0,512," + word + "\n1,write,512,512," + word +
+				"\n",
 		} {
 			file := filepath.Join(t.TempDir(), name)
 			if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
