@@ -218,8 +218,8 @@ func TestLostCompletions(t *testing.T) {
 	}
 }
 
-// TestOnePlace: any number of requests at one place on their way at once are paired in their order, each with one of its
-// size, without a search that grows with their number.
+// TestOnePlace: any number of requests at one place on their way at once are paired in their order, each with one
+// of its size, without a search that grows with their number.
 func TestOnePlace(t *testing.T) {
 	t.Parallel()
 	const n = 200_000
