@@ -83,6 +83,13 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 	keep("experiment.html", func(w io.Writer) error { return ExperimentHTML(w, x) })
 	keep("experiment.md", func(w io.Writer) error { return ExperimentMarkdown(w, x) })
 	keep("experiment.txt", func(w io.Writer) error { return ExperimentText(w, x) })
+	keep("page.html", func(w io.Writer) error {
+		p := chartPlot(x.Charts[0])
+		page := Page{Notes: []string{""}, Parts: []PagePart{{Head: []string{""}, Rows: [][]string{{""}},
+			Notes: []string{""}, Plot: &p}}}
+		visibletest.Fill(&page, visibletest.Always(text))
+		return PageHTML(w, page)
+	})
 	keep("plot.svg", func(w io.Writer) error {
 		p := chartPlot(x.Charts[0])
 		visibletest.Fill(&p, visibletest.Always(text))

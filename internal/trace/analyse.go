@@ -27,6 +27,7 @@ const (
 	mostDepth     = 1024
 	mostSectors   = 4096 // sizes up to this are counted each for itself
 	sizeClasses   = 9
+	mostBlocks    = 1 << 14 // of one request, in the working set
 	// longestGap is the longest time without an event that is believed, in nanoseconds: 30 days.
 	longestGap = int64(30 * 24 * time.Hour)
 )
@@ -283,11 +284,11 @@ func (a *Analyzer) complete(d *device, at place, t int64, e *Event) {
 	}
 	class := sizeClass(e.Bytes)
 	found := a.issued.end(at, e.Bytes, func(w whole) {
+		a.service[e.Op][class].Add(uint64(t-w.time), 1)
 		if d.level == Queue {
 			return
 		}
 		a.paired = true
-		a.service[e.Op][class].Add(uint64(t-w.time), 1)
 		a.completed(t, uint64(t-w.time))
 		a.deeper(t, -1)
 	})
@@ -400,8 +401,13 @@ func (a *Analyzer) request(d *device, t int64, e *Event) {
 	default:
 		return
 	}
-	block := a.options.BlockBytes
-	from, to := e.Offset/block, (e.Offset+uint64(e.Bytes)-1)/block
+	block, bytes := a.options.BlockBytes, uint64(e.Bytes)
+	if bytes > mostBlocks*block {
+		bytes = mostBlocks * block
+		a.problems.Note(fmt.Sprintf("requests of more than %d blocks, of which the working set has the first", mostBlocks),
+			1, func() string { return fmt.Sprintf("%d bytes at %d", e.Bytes, e.Offset) })
+	}
+	from, to := e.Offset/block, (e.Offset+bytes-1)/block
 	a.blocks.Run(from|d.index<<56, to-from+1, e.Op == Write)
 }
 

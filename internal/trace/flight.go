@@ -29,14 +29,20 @@ type whole struct {
 
 // flight pairs the beginning of requests with their end.
 type flight struct {
-	at     map[place]int32 // the first at each place
+	at     map[place]line
 	pieces []flying
 	wholes []whole
 	unused struct{ pieces, wholes []int32 }
 	n      int
 }
 
-func newFlight() *flight { return &flight{at: map[place]int32{}} }
+// line is what is on its way from one place, in the order in which it began.
+type line struct{ first, last int32 }
+
+// mostLooks is how many requests at one place are looked at for one of the right size.
+const mostLooks = 32
+
+func newFlight() *flight { return &flight{at: map[place]line{}} }
 
 // begin notes a request. It is false when there is no room.
 func (f *flight) begin(p place, t int64, bytes uint32) bool {
@@ -64,25 +70,23 @@ func (f *flight) enter(p place, piece flying) {
 	piece.next = -1
 	f.pieces[i] = piece
 	f.n++
-	first, ok := f.at[p]
+	l, ok := f.at[p]
 	if !ok {
-		f.at[p] = i
+		f.at[p] = line{i, i}
 		return
 	}
-	for f.pieces[first].next >= 0 {
-		first = f.pieces[first].next
-	}
-	f.pieces[first].next = i
+	f.pieces[l.last].next = i
+	f.at[p] = line{l.first, i}
 }
 
 // take removes the first piece at a place, of that many bytes if there is one.
 func (f *flight) take(p place, bytes uint32) (piece flying, ok bool) {
-	first, ok := f.at[p]
+	l, ok := f.at[p]
 	if !ok {
 		return flying{}, false
 	}
-	before, i := int32(-1), first
-	for b, k := int32(-1), first; k >= 0; b, k = k, f.pieces[k].next {
+	before, i := int32(-1), l.first
+	for b, k, n := int32(-1), l.first, 0; k >= 0 && n < mostLooks; b, k, n = k, f.pieces[k].next, n+1 {
 		if f.pieces[k].bytes == bytes {
 			before, i = b, k
 			break
@@ -92,8 +96,11 @@ func (f *flight) take(p place, bytes uint32) (piece flying, ok bool) {
 	switch {
 	case before >= 0:
 		f.pieces[before].next = piece.next
+		if i == l.last {
+			f.at[p] = line{l.first, before}
+		}
 	case piece.next >= 0:
-		f.at[p] = piece.next
+		f.at[p] = line{piece.next, l.last}
 	default:
 		delete(f.at, p)
 	}
@@ -174,8 +181,8 @@ func (f *flight) drop() (n uint64) {
 	slices.Sort(times)
 	limit := times[len(times)/2]
 	kept := newFlight()
-	for p, i := range f.at {
-		for ; i >= 0; i = f.pieces[i].next {
+	for p, l := range f.at {
+		for i := l.first; i >= 0; i = f.pieces[i].next {
 			piece := f.pieces[i]
 			w := &f.wholes[piece.whole]
 			if w.time <= limit {

@@ -110,7 +110,7 @@ type Burst struct {
 	Empty         float64 `json:"empty_share"`
 }
 
-// windows count requests in windows of time, the first of which begins at the first request.
+// windows count requests in windows of time, the first of which begins at the first event.
 type windows struct {
 	width   int64
 	current int64

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -216,6 +218,39 @@ func TestLostCompletions(t *testing.T) {
 	}
 }
 
+// TestOnePlace: any number of requests at one place on their way at once are paired in their order, each with one
+// of its size, without a search that grows with their number.
+func TestOnePlace(t *testing.T) {
+	t.Parallel()
+	const n = 200_000
+	a := trace.NewAnalyzer(trace.Options{}, trace.NewNames(), &trace.Problems{})
+	e := trace.Event{Op: trace.Read, Bytes: 4096}
+	for i := range int64(n) {
+		e.Time, e.Action, e.Bytes = i, trace.Issue, 4096+4096*uint32(i%2)
+		a.Add([]trace.Event{e})
+	}
+	for i := range int64(n) {
+		e.Time, e.Action, e.Bytes = n+i, trace.Complete, 4096+4096*uint32((i+1)%2) // not in the order of issue
+		a.Add([]trace.Event{e})
+	}
+	r := a.Result()
+	if s := r.Operations[0].Service; s.Count != n || math.Abs(s.Mean-n*1e-9) > 1e-12 || r.Layer.Pending != 0 {
+		t.Errorf("%+v, %d pending", s, r.Layer.Pending)
+	}
+	if r.Queue.Max != 1024 || len(r.Problems) > 0 {
+		t.Errorf("deepest queue %d, problems %+v", r.Queue.Max, r.Problems)
+	}
+}
+
+// TestLargeRequests: what no device takes at once is counted, and does not take its size in time.
+func TestLargeRequests(t *testing.T) {
+	t.Parallel()
+	r := whole(time.Millisecond, []trace.Event{{Bytes: 1<<32 - 512, Op: trace.Read}, {Bytes: 4096, Op: trace.Read}})
+	if r.WorkingSet.Bytes != 64<<20 || len(r.Problems) != 1 || r.Partial || r.Operations[0].Bytes != 1<<32+4096-512 {
+		t.Errorf("%+v %+v", r.WorkingSet, r.Problems)
+	}
+}
+
 // TestAnyEvents: whatever comes, sums hold and nothing is negative.
 func TestAnyEvents(t *testing.T) {
 	t.Parallel()
@@ -268,6 +303,14 @@ func TestFioJob(t *testing.T) {
 	var b strings.Builder
 	if err := r.FioJob(&b); err != nil {
 		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "job.fio")
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), needs.Fio(t), "--parse-only", "--filename=x", file).CombinedOutput()
+	if err != nil {
+		t.Errorf("fio: %v: %s", err, out)
 	}
 	job, err := fiofile.Parse("job.fio", []byte(b.String()))
 	if err != nil {

@@ -68,7 +68,7 @@ func openBlktrace(f *file, head []byte) (parser, error) {
 	if o != nil && v != version {
 		return nil, fmt.Errorf("it is blktrace of version %d, and version %d is read here", v, version)
 	}
-	return &blktrace{file: f, buf: make([]byte, 256<<10), little: o != binary.BigEndian}, nil
+	return &blktrace{file: f, buf: make([]byte, 128<<10), little: o != binary.BigEndian}, nil
 }
 
 // have has at least n bytes in the buffer, or is false at the end.

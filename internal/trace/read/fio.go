@@ -86,6 +86,7 @@ func parseIolog(f *file, text []byte, e *trace.Event, stamped bool, now *int64) 
 
 // device is the number of a name. The numbers have a bit that no device of the kernel has.
 func (f *file) device(name []byte) uint32 {
+	name = cut(name)
 	id, ok := f.shared.devices[string(name)]
 	if !ok {
 		id = 1<<31 | uint32(len(f.shared.devices))

@@ -336,7 +336,7 @@ func finish(f *file, rest []byte, e *trace.Event) (outcome, string) {
 	if open < 0 || end < open {
 		return event, ""
 	}
-	name := rest[open+1 : end]
+	name := cut(rest[open+1 : end])
 	if e.Action != trace.Complete {
 		if old, ok := f.names.Processes[e.PID]; !ok || old != string(name) {
 			f.names.Process(e.PID, string(name))
