@@ -25,6 +25,10 @@ func (h *host) openDisk(ctx context.Context, device string, flag int) (*os.File,
 		return nil, target.Disk{}, fmt.Errorf("vm %q: it has no data disk %q", h.b.name, device)
 	}
 	d := h.b.disks[i]
+	if !d.File {
+		f, err := h.b.raw[i].open(ctx, flag)
+		return f, d, wrap(fmt.Sprintf("vm %q", h.b.name), err)
+	}
 	f, err := h.b.at[i].root.OpenFile(path.Join(h.b.name, imageName(device)), flag, 0)
 	if err != nil {
 		return nil, d, fmt.Errorf("vm %q: %w", h.b.name, explain(err, d.Path, 0))

@@ -510,7 +510,7 @@ func TestStoreFolders(t *testing.T) {
 		"a:a/in":            {"a/in: lies in "},
 		"a/in:a":            {"a: holds "},
 		"none:file:b:a/in:": {"none: no such file", "file: is no folder", "a folder without a name"},
-		"/dev/null:b":       {"/dev/null: is a device"},
+		"/dev/null:b":       {"/dev/null: is a character device"},
 	} {
 		parts := strings.Split(given, ":")
 		for i, p := range parts {

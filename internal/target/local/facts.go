@@ -188,12 +188,15 @@ func rawCapabilities(sts []storage, can, cannot map[target.Capability]string) {
 	cannot[target.Snapshots] = "data disks are whole devices here, which are not copied"
 	for _, st := range sts {
 		if st.raw == nil || st.raw.Queue.DiscardMaxBytes == 0 {
-			cannot[target.DiskTrim] = st.dir + " cannot discard"
+			why := st.dir + " cannot discard"
+			delete(can, target.DiskPurge)
+			cannot[target.DiskTrim], cannot[target.DiskPurge] = why, why
 			return
 		}
 	}
 	delete(cannot, target.DiskTrim)
 	can[target.DiskTrim] = "by the devices themselves"
+	can[target.DiskPurge] = "the devices zero all their blocks themselves"
 }
 
 func userName() string {

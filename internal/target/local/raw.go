@@ -77,6 +77,28 @@ func releaseAll(disks []*rawDisk) (err error) {
 	return err
 }
 
+// open opens the device beside the claim; to write, after it was checked once more.
+func (r *rawDisk) open(ctx context.Context, flag int) (*os.File, error) {
+	if flag != os.O_RDONLY {
+		if err := r.claim.Recheck(ctx); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(r.claim.Path(), flag, 0)
+	if err != nil {
+		return nil, explain(err, r.claim.Path(), 0)
+	}
+	var ours, claimed unix.Stat_t
+	err = errors.Join(unix.Fstat(int(f.Fd()), &ours), unix.Fstat(int(r.claim.File().Fd()), &claimed))
+	if err == nil && ours.Rdev != claimed.Rdev {
+		err = errors.New("leads to another device by now")
+	}
+	if err != nil {
+		return nil, errors.Join(explain(err, r.claim.Path(), 0), f.Close())
+	}
+	return f, nil
+}
+
 // isRaw reports whether data disks are devices.
 func (p *place) isRaw() bool { return len(p.blocks) > 0 }
 

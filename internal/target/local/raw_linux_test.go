@@ -125,6 +125,24 @@ func TestRawDisks(t *testing.T) {
 			}
 		}
 	}
+	h, err := c.Host("a")
+	must(err)
+	file, err := h.(target.DiskReader).OpenDisk(ctx, "/dev/sdb")
+	must(err)
+	page := make([]byte, 12)
+	_, err = file.ReadAt(page, 0)
+	must(err)
+	if _, known, err := file.Written(0, rawBytes); known || err != nil || string(page) != "written by a" {
+		t.Errorf("known %t, %v, reads %q", known, err, page)
+	}
+	must(file.Close())
+	how, err := h.(target.DiskPurger).PurgeDisk(ctx, "/dev/sdb")
+	if err != nil || how != "every block of the device discarded" {
+		t.Errorf("%q, %v", how, err)
+	}
+	if got, err := os.ReadFile(nodes[0]); err != nil || !bytes.Equal(got, make([]byte, rawBytes)) {
+		t.Errorf("a device is not empty after a purge: %v", err)
+	}
 	if err := c.Clone(ctx, target.Clone{Source: "a", Members: []target.Placement{{Name: "c"}}}); err == nil ||
 		!strings.Contains(err.Error(), `vm "a": its data disks are whole devices, which are not copied`) {
 		t.Errorf("a clone of a device: %v", err)
@@ -292,8 +310,8 @@ func TestRawRefused(t *testing.T) {
 	for dir, want := range map[string]string{
 		"/dev/null": "/dev/null: is a character device: name a block device, or a folder on the file system to be " +
 			"tested",
-		nodes[0] + ":" + os.TempDir(): os.TempDir() + ": is no block device, and " + nodes[0] + " is one: give devices " +
-			"or folders, not both",
+		nodes[0] + ":" + os.TempDir(): os.TempDir() + ": is no block device, and " + nodes[0] + " is one: give " +
+			"devices or folders, not both",
 	} {
 		_, err := Provider{}.New(target.Config{Options: target.Options{"dir": dir}})
 		if err == nil || err.Error() != want {
