@@ -53,15 +53,22 @@ func (a *adaptation) prefill() {
 				section.Options = append(section.Options, o)
 			}
 		}
-		if r := reducible(job); r > 0 && r < 1 {
-			for _, key := range contentKeys {
-				if v := job.Value(key); v != "" {
-					section.Options = append(section.Options, fiofile.Option{Key: key, Value: v})
-				}
-			}
-		}
+		section.Options = append(section.Options, contentOptions(job)...)
 		out.Sections = append(out.Sections, section)
 	}
+}
+
+// contentOptions are what a prefill takes over of a job, so that its data are like the job's.
+func contentOptions(job fiofile.Job) (out []fiofile.Option) {
+	if r := reducible(job); r <= 0 || r >= 1 {
+		return nil
+	}
+	for _, key := range contentKeys {
+		if v := job.Value(key); v != "" {
+			out = append(out, fiofile.Option{Key: key, Value: v})
+		}
+	}
+	return out
 }
 
 // prefillBlock is the size of the writes in bytes.
