@@ -49,7 +49,8 @@ func TestTell(t *testing.T) {
 		}
 		out := result.Stored{Compressible: c.asked.compressible, Repeats: c.asked.repeats}
 		tell(&out, all)
-		if diff := cmp.Diff(c.differs, out.Differs); diff != "" || len(out.CannotTell) != c.untold || out.Bytes != 8<<20 {
+		diff := cmp.Diff(c.differs, out.Differs)
+		if diff != "" || len(out.CannotTell) != c.untold || out.Bytes != 8<<20 {
 			t.Errorf("%s: differs (-want +got):\n%s\n%+v", c.name, diff, out)
 		}
 	}

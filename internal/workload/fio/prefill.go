@@ -16,8 +16,8 @@ var contentKeys = []string{"buffer_compress_percentage", "buffer_compress_chunk"
 	"dedupe_working_set_percentage", "buffer_pattern"}
 
 // prefill derives the job that writes every section's extent once, or all of every disk. Of each section filename, size
-// and offset are carried over, and how far its data compress or repeat; one that asks for no such share, or for data that
-// are nothing but zeros or a pattern, gets fio's incompressible default.
+// and offset are carried over, and how far its data compress or repeat; one that asks for no such share, or for data
+// that are nothing but zeros or a pattern, gets fio's incompressible default.
 func (a *adaptation) prefill() {
 	global := fiofile.Section{Name: fiofile.Global, Options: []fiofile.Option{
 		{Key: "ioengine", Value: "libaio"},
