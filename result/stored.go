@@ -20,8 +20,8 @@ type Stored struct {
 	// Compressible and Repeats are the shares asked for, 0 to 1: what compressors save, and blocks that repeat others.
 	Compressible float64 `json:"asked_compressible"`
 	Repeats      float64 `json:"asked_repeats"`
-	// The shares found, 0 to 1: what compressors save of blocks of 4 KiB, the least and the most of them; repeated blocks
-	// within the sample, and so at least; blocks of zeros; zeros within other blocks.
+	// The shares found, 0 to 1: what compressors save of blocks of 4 KiB, the least and the most of them; repeated
+	// blocks within the sample, and so at least; blocks of zeros; zeros within other blocks.
 	CompressibleLow  float64 `json:"compressible_low"`
 	CompressibleHigh float64 `json:"compressible_high"`
 	RepeatsAtLeast   float64 `json:"repeats_at_least"`

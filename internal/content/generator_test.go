@@ -3,16 +3,28 @@ package content
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	"pgregory.net/rapid"
 
+	"plimsoll/internal/needs"
 	"plimsoll/unit"
 )
+
+// short: compressors under the race detector take minutes for what else takes seconds.
+var short = needs.Race
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	short = short || testing.Short()
+	os.Exit(m.Run())
+}
 
 // virtual is what a generator would have written, as something to read.
 type virtual struct{ *Generator }
@@ -71,7 +83,7 @@ func TestFillAnywhere(t *testing.T) {
 func TestIncompressible(t *testing.T) {
 	t.Parallel()
 	size := int64(80 << 20)
-	if testing.Short() {
+	if short {
 		size = 8 << 20
 	}
 	g := make1(t, Options{Seed: 1})
@@ -121,16 +133,15 @@ const tolerance = 1.5
 // blocks alike, nor zeros.
 func TestCompressibility(t *testing.T) {
 	t.Parallel()
-	step := 5
-	if testing.Short() {
-		step = 19
+	step, size := 5, int64(4<<20)
+	if short {
+		step, size = 45, 1<<20
 	}
 	chunks := []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20}
 	for _, pattern := range []string{"", "\xde\xad\xbe\xef"} {
 		worst := 0.0
 		for percent := step; percent <= 95; percent += step {
 			g := make1(t, Options{Seed: uint64(percent), CompressibilityPercent: percent, Pattern: []byte(pattern)})
-			const size = 4 << 20
 			r, err := Check(t.Context(), virtual{g}, size, CheckOptions{DedupeBlockBytes: []int{512, 4096},
 				ChunkBytes: chunks})
 			if err != nil {
@@ -147,7 +158,7 @@ func TestCompressibility(t *testing.T) {
 			for _, d := range r.Duplicates {
 				if d.Distinct != size/int64(d.BlockBytes) {
 					t.Errorf("pattern %x, %d %%: of %d blocks of %d bytes %d differ", pattern, percent,
-						size/d.BlockBytes, d.BlockBytes, d.Distinct)
+						size/int64(d.BlockBytes), d.BlockBytes, d.Distinct)
 				}
 			}
 			if r.ZeroLineBytes > 0 {
@@ -162,7 +173,11 @@ func TestCompressibility(t *testing.T) {
 // compressibility; smaller blocks repeat alike, and blocks larger than that do not.
 func TestDedupe(t *testing.T) {
 	t.Parallel()
-	for _, block := range []int{512, 4096, 32768} {
+	blocks := []int{512, 4096, 32768}
+	if short {
+		blocks = blocks[:1]
+	}
+	for _, block := range blocks {
 		for _, percent := range []int{1, 30, 50, 99} {
 			for _, compressibility := range []int{0, 50} {
 				g := make1(t, Options{Seed: 7, DedupePercent: percent, DedupeBlockBytes: block,

@@ -75,9 +75,12 @@ func (r *Report) Judge(e Expectation) []Verdict {
 	if e.DedupePercent >= 0 {
 		for _, d := range r.Duplicates {
 			if d.BlockBytes == e.DedupeBlockBytes {
-				met := e.deduped(d)
-				say("dedupe", met, "%.1f %% of the blocks of %d bytes repeat others, %g %% was asked for%s", 100*d.Share,
-					d.BlockBytes, e.DedupePercent, map[bool]string{true: "; only a part was looked at, so it may be more"}[d.AtLeast])
+				part := ""
+				if d.AtLeast {
+					part = "; only a part was looked at, so it may be more"
+				}
+				say("dedupe", e.deduped(d), "%.1f %% of the blocks of %d bytes repeat others, %g %% was asked for%s",
+					100*d.Share, d.BlockBytes, e.DedupePercent, part)
 			}
 		}
 	}

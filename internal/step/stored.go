@@ -75,7 +75,8 @@ func lookAtAsked(ctx context.Context, e *Env, load scenario.Workload, s *loads.S
 			continue
 		}
 		ours := extents(p.Job.Lanes, p.Host.Disks(), func(l workload.Lane) bool { return askedOf(l) == a })
-		others := extents(p.Job.Lanes, p.Host.Disks(), func(l workload.Lane) bool { return l.Writes && askedOf(l) != a })
+		others := extents(p.Job.Lanes, p.Host.Disks(),
+			func(l workload.Lane) bool { return l.Writes && askedOf(l) != a })
 		before := len(parts)
 		for _, d := range p.Host.Disks() {
 			if ranges := written.Lacks(ours[d.Device], others[d.Device]); len(ranges) > 0 {
@@ -145,7 +146,8 @@ func lookAtContent(ctx context.Context, h target.Host, device string, ranges []w
 	defer disk.Close() //nolint:errcheck // read only
 	for _, r := range ranges {
 		share := most * (r.To - r.From) / max(written.Bytes(ranges), 1)
-		one, err := content.Check(ctx, section{io.NewSectionReader(disk, r.From, r.To-r.From), disk, r.From}, r.To-r.From,
+		part := section{io.NewSectionReader(disk, r.From, r.To-r.From), disk, r.From}
+		one, err := content.Check(ctx, part, part.Size(),
 			content.CheckOptions{MostBytes: max(share, leastStored), CompressBytes: most, Workers: 1,
 				DedupeBlockBytes: []int{written.BlockBytes}, ChunkBytes: []int{written.BlockBytes}})
 		if err != nil {

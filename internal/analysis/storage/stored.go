@@ -21,8 +21,8 @@ func asAsked(v *view.Run) []result.Finding {
 		f := result.Finding{
 			Check: "data-as-asked", Subject: s.Workload, Severity: result.Fine, N: s.VMs,
 			NoInterval: "of one sample; its own error is below a percentage point",
-			Basis: fmt.Sprintf("%s of the disks of %s read after the %s, blocks of 4 KiB", view.SayBytes(float64(s.Bytes)),
-				view.Plural(s.VMs, "VM"), s.After),
+			Basis: fmt.Sprintf("%s of the disks of %s read after the %s, blocks of 4 KiB",
+				view.SayBytes(float64(s.Bytes)), view.Plural(s.VMs, "VM"), s.After),
 			Metric: "share that compressors save", Unit: "%", Value: view.Ptr(100 * s.CompressibleHigh),
 			Limit: view.Ptr(100 * s.Compressible),
 			Evidence: []result.Evidence{

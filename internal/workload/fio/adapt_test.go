@@ -364,7 +364,7 @@ func TestPrefill(t *testing.T) {
 		"[vdi-write]\nfilename=/dev/sdb\nsize=2G\noffset=8G\nrw=randwrite\nbuffer_compress_percentage=100\n")
 	s.Prefill, s.Depth, s.Runtime = true, 4, time.Hour
 	got, job := adapted(t, s)
-	want := "[global]\nioengine=libaio\ndirect=1\nbs=1m\niodepth=4\nrw=write\n" + forcedLines +
+	want := "[global]\nioengine=libaio\ndirect=1\nbs=1048576\niodepth=4\nrw=write\n" + forcedLines +
 		"\n[section-1]\nfilename=/run/1/b.img\nsize=8g\n\n[section-2]\nfilename=/run/1/b.img\nsize=2g\noffset=8g\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -373,7 +373,7 @@ func TestPrefill(t *testing.T) {
 		{Name: "vdi-read", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true,
 			WriteBytes: 1 << 20, Work: 8 << 30},
 		{Name: "vdi-write", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true,
-			WriteBytes: 1 << 20, Work: 2 << 30},
+			Offset: 8 << 30, WriteBytes: 1 << 20, Work: 2 << 30},
 	}
 	if diff := cmp.Diff(lanes, job.Lanes); diff != "" {
 		t.Error(diff)
@@ -572,6 +572,24 @@ func TestZeroData(t *testing.T) {
 		if _, job := adapted(t, spec("[a]\nfilename=/dev/sdb\n"+line+"\n")); job.Lanes[0].ZeroData != want {
 			t.Errorf("%s: %v", line, !want)
 		}
+	}
+}
+
+// TestPrefillOfSuchData: what is read is as reducible as what is written.
+func TestPrefillOfSuchData(t *testing.T) {
+	t.Parallel()
+	s := spec("[global]\ndedupe_percentage=20\n[a]\nfilename=/dev/sdb\nsize=1g\nbuffer_compress_percentage=50\n" +
+		"buffer_pattern=0xdeadbeef\n[b]\nfilename=/dev/sdb\nsize=1g\noffset=1g\ndedupe_percentage=0\n")
+	s.Prefill, s.Depth = true, 1
+	got, job := adapted(t, s)
+	want := "[global]\nioengine=libaio\ndirect=1\nbs=1048576\niodepth=1\nrw=write\n" + forcedLines +
+		"\n[section-1]\nfilename=/run/1/b.img\nsize=1g\nbuffer_compress_percentage=50\ndedupe_percentage=20\n" +
+		"buffer_pattern=0xdeadbeef\n\n[section-2]\nfilename=/run/1/b.img\nsize=1g\noffset=1g\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if a, b := job.Lanes[0], job.Lanes[1]; math.Abs(a.Reducible-0.6) > 1e-12 || a.Repeats != 0.2 || b.Reducible != 0 {
+		t.Errorf("lanes %+v", job.Lanes)
 	}
 }
 

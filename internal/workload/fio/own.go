@@ -464,6 +464,21 @@ var (
 	notHarmless   = lazyregexp.New(`[^\pL\pN /_.,:()\[\]-]`)
 )
 
+// sameContent is what all jobs of a file ask of their data, nothing where they ask for different ones.
+func sameContent(stages []ownStage) []fiofile.Option {
+	var same []fiofile.Option
+	for i, s := range stages {
+		for j, job := range s.jobs.Jobs() {
+			if of := contentOptions(job); i+j == 0 {
+				same = of
+			} else if !slices.Equal(same, of) {
+				return nil
+			}
+		}
+	}
+	return same
+}
+
 // write makes the scenario directory.
 func (o *own) write() (fs.FS, error) {
 	title := filepath.Base(o.request.Name)
@@ -475,15 +490,15 @@ func (o *own) write() (fs.FS, error) {
 	stages := o.stages(title)
 	prefill := fiofile.File{Sections: []fiofile.Section{{Name: fiofile.Global, Options: []fiofile.Option{
 		{Key: "rw", Value: "write"}, {Key: "bs", Value: "1m"}}}}}
-	largest := int64(1)
+	largest, content := int64(1), sameContent(stages)
 	for i, d := range o.order {
 		largest = max(largest, d.bytes)
 		if d.read {
 			prefill.Sections = append(prefill.Sections, fiofile.Section{Name: fmt.Sprintf("disk-%d", i+1),
-				Options: []fiofile.Option{
+				Options: append([]fiofile.Option{
 					{Key: "filename", Value: d.device},
 					{Key: "size", Value: strconv.FormatInt(d.bytes, 10)},
-				}})
+				}, content...)})
 		}
 	}
 	filled := len(prefill.Sections) > 1 && !o.request.Precondition // which writes all of every disk

@@ -16,8 +16,8 @@ var contentKeys = []string{"buffer_compress_percentage", "buffer_compress_chunk"
 	"dedupe_working_set_percentage", "buffer_pattern"}
 
 // prefill derives the job that writes every section's extent once, or all of every disk. Of each section filename, size
-// and offset are carried over, and how far its data compress or repeat; one that asks for no such share, or for data that
-// are nothing but zeros or a pattern, gets fio's incompressible default.
+// and offset are carried over, and how far its data compress or repeat; one that asks for no such share, or for data
+// that are nothing but zeros or a pattern, gets fio's incompressible default.
 func (a *adaptation) prefill() {
 	global := fiofile.Section{Name: fiofile.Global, Options: []fiofile.Option{
 		{Key: "ioengine", Value: "libaio"},
@@ -53,15 +53,22 @@ func (a *adaptation) prefill() {
 				section.Options = append(section.Options, o)
 			}
 		}
-		if r := reducible(job); r > 0 && r < 1 {
-			for _, key := range contentKeys {
-				if v := job.Value(key); v != "" {
-					section.Options = append(section.Options, fiofile.Option{Key: key, Value: v})
-				}
-			}
-		}
+		section.Options = append(section.Options, contentOptions(job)...)
 		out.Sections = append(out.Sections, section)
 	}
+}
+
+// contentOptions are what a prefill takes over of a job, so that its data are like the job's.
+func contentOptions(job fiofile.Job) (out []fiofile.Option) {
+	if r := reducible(job); r <= 0 || r >= 1 {
+		return nil
+	}
+	for _, key := range contentKeys {
+		if v := job.Value(key); v != "" {
+			out = append(out, fiofile.Option{Key: key, Value: v})
+		}
+	}
+	return out
 }
 
 // prefillBlock is the size of the writes in bytes.
