@@ -13,7 +13,8 @@ func TestPreconditioned(t *testing.T) {
 	v := &view.Run{Data: &result.Data{Preconditioned: []result.Preconditioning{
 		{Workload: "A", State: result.Preconditioned, Passes: make([]result.Pass, 2), Rounds: make([]result.Round, 6),
 			Spread: view.Ptr(0.1), Slope: view.Ptr(0.05), MaxRounds: 25},
-		{Workload: "B", State: result.PreconditionNotReached, Reason: "max_rounds is 5", Rounds: make([]result.Round, 5)},
+		{Workload: "B", State: result.PreconditionNotReached, Reason: "max_rounds is 5",
+			Rounds: make([]result.Round, 5)},
 		{Workload: "C", State: result.PreconditionWritten, Passes: make([]result.Pass, 1)},
 		{Workload: "D", State: result.PreconditionInterrupted},
 	}}}
@@ -54,13 +55,18 @@ func TestSeenOfDisks(t *testing.T) {
 		want  result.Severity
 		words string
 	}{
-		"nothing looked at":            {result.Blocker, nil, result.Blocker, "as it was"},
-		"a good prefill":               {result.Fine, []result.Written{fill}, result.Fine, "of 100 sampled blocks none was zero"},
-		"a prefill with holes":         {result.Fine, []result.Written{holes}, result.Caution, "is not all there"},
-		"reads of holes":               {result.Fine, []result.Written{fill, empty}, result.Blocker, "nothing was ever written"},
-		"written by what nobody knows": {result.Blocker, []result.Written{read}, result.Fine, "had been written before"},
-		"filled up after the prefill":  {result.Caution, []result.Written{holes, read}, result.Fine, "had been written"},
-		"of another group":             {result.Fine, []result.Written{{Group: "H", Blocks: 9, Zero: 9}}, result.Fine, "as it was"},
+		"nothing looked at": {result.Blocker, nil, result.Blocker, "as it was"},
+		"a good prefill": {result.Fine, []result.Written{fill},
+			result.Fine, "of 100 sampled blocks none was zero"},
+		"a prefill with holes": {result.Fine, []result.Written{holes}, result.Caution, "is not all there"},
+		"reads of holes": {result.Fine, []result.Written{fill, empty},
+			result.Blocker, "nothing was ever written"},
+		"written by what nobody knows": {result.Blocker, []result.Written{read},
+			result.Fine, "had been written before"},
+		"filled up after the prefill": {result.Caution, []result.Written{holes, read},
+			result.Fine, "had been written"},
+		"of another group": {result.Fine, []result.Written{{Group: "H", Blocks: 9, Zero: 9}},
+			result.Fine, "as it was"},
 		"of another workload's reads": {result.Fine, []result.Written{{Group: "G", Workload: "X", Blocks: 9,
 			Zero: 9, Ranges: result.ReadByWorkload}}, result.Fine, "as it was"},
 		"a look that failed":        {result.Blocker, []result.Written{failed}, result.Blocker, "as it was"},
