@@ -729,8 +729,8 @@ func TestTemplateInTheFile(t *testing.T) {
 func TestTables(t *testing.T) {
 	t.Parallel()
 	all := scenario.Steps()
-	if len(all) != 41 {
-		t.Errorf("%d steps, want 41", len(all))
+	if len(all) != 42 {
+		t.Errorf("%d steps, want 42", len(all))
 	}
 	seen := map[string]bool{}
 	for _, s := range all {

@@ -255,19 +255,10 @@ func (j *jobs) disks(load scenario.Workload) []target.Disk {
 	}
 	var disks []target.Disk
 	for i, size := range j.view.Disks(decl) {
-		device := DiskDevice(i)
+		device := step.DiskDevice(i)
 		disks = append(disks, target.Disk{Device: device, Path: device, Bytes: size})
 	}
 	return disks
-}
-
-// DiskDevice is the name of data disk i in a guest, /dev/sdb onward.
-func DiskDevice(i int) string {
-	name := ""
-	for n := i + 2; n > 0; n = (n - 1) / 26 { // bijective base 26: a, b, … z, aa, …
-		name = string(rune('a'+(n-1)%26)) + name
-	}
-	return "/dev/sd" + name
 }
 
 // requireOfLoads adds to the steps that start workloads what their jobs ask of the machines, like trims or trust.

@@ -128,6 +128,7 @@ func Build(sc *scenario.Scenario, facts target.Facts, o Options) (*Plan, error) 
 	b.requireOfLoads()
 	b.checkCapabilities()
 	b.objectToJobs()
+	b.objectToReads()
 	b.remark()
 	p := b.plan
 	for _, err := range b.errs {

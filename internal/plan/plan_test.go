@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/golden"
 	"plimsoll/internal/needs"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/step"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/fio"
@@ -299,7 +300,7 @@ func TestScales(t *testing.T) {
 func TestDiskDevice(t *testing.T) {
 	for i, want := range map[int]string{0: "/dev/sdb", 5: "/dev/sdg", 24: "/dev/sdz", 25: "/dev/sdaa", 26: "/dev/sdab",
 		50: "/dev/sdaz", 51: "/dev/sdba"} {
-		if got := plan.DiskDevice(i); got != want {
+		if got := step.DiskDevice(i); got != want {
 			t.Errorf("disk %d is %s, want %s", i, got, want)
 		}
 	}

@@ -68,8 +68,8 @@ func (l *Looked) forget(match func(vm, device string) bool) {
 	}
 }
 
-// extents are the ranges of disks that some lanes work on. A lane that does not say how much works on all of its disks.
-func extents(lanes []workload.Lane, disks []target.Disk, of func(workload.Lane) bool) map[string][]written.Range {
+// Extents are the ranges of disks that some lanes work on. A lane that does not say how much works on all of its disks.
+func Extents(lanes []workload.Lane, disks []target.Disk, of func(workload.Lane) bool) map[string][]written.Range {
 	out := map[string][]written.Range{}
 	for _, lane := range lanes {
 		if !of(lane) || lane.Device == "" {
@@ -91,8 +91,11 @@ func extents(lanes []workload.Lane, disks []target.Disk, of func(workload.Lane) 
 	return out
 }
 
-func reads(l workload.Lane) bool  { return l.Reads }
-func writes(l workload.Lane) bool { return l.Writes }
+// Reads and Writes pick lanes for Extents.
+func Reads(l workload.Lane) bool { return l.Reads }
+
+// Writes is the other.
+func Writes(l workload.Lane) bool { return l.Writes }
 
 // disksToLookAt are the ranges of a start that are to be looked at, by place and device. What a workload reads is left
 // out where it was seen before.
@@ -102,11 +105,11 @@ func disksToLookAt(e *Env, s *loads.Start, ranges string) (places []loads.Place,
 		if _, ok := target.HostAs[target.DiskReader](p.Host); !ok {
 			continue
 		}
-		of := writes
+		of := Writes
 		if ranges == result.ReadByWorkload {
-			of = reads
+			of = Reads
 		}
-		all := extents(p.Job.Lanes, p.Host.Disks(), of)
+		all := Extents(p.Job.Lanes, p.Host.Disks(), of)
 		var disks []vmDisk
 		for _, d := range p.Host.Disks() { // in their order
 			one := vmDisk{p.VM.Name, d.Device}

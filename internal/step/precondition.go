@@ -109,7 +109,7 @@ func (p preconditioning) estimate(f *Forecast) (d time.Duration) {
 	if decl, err := f.Groups.Get(p.load.Group); err == nil && p.purge && f.Rehearsal != nil {
 		for _, m := range f.group(p.load.Group).members {
 			for i := range decl.DiskBytes {
-				f.Rehearsal.Purge(f.Now, m.Name, deviceName(i))
+				f.Rehearsal.Purge(f.Now, m.Name, DiskDevice(i))
 			}
 		}
 	}
@@ -131,8 +131,8 @@ func (p preconditioning) estimate(f *Forecast) (d time.Duration) {
 	return min(f.Now-began, p.limit)
 }
 
-// deviceName is the name of data disk i in a guest, /dev/sdb onward.
-func deviceName(i int) string {
+// DiskDevice is the name of data disk i in a guest, /dev/sdb onward.
+func DiskDevice(i int) string {
 	name := ""
 	for n := i + 2; n > 0; n = (n - 1) / 26 { // bijective base 26: a, b, … z, aa, …
 		name = string(rune('a'+(n-1)%26)) + name

@@ -74,8 +74,8 @@ func lookAtAsked(ctx context.Context, e *Env, load scenario.Workload, s *loads.S
 		if _, ok := target.HostAs[target.DiskReader](p.Host); !ok {
 			continue
 		}
-		ours := extents(p.Job.Lanes, p.Host.Disks(), func(l workload.Lane) bool { return askedOf(l) == a })
-		others := extents(p.Job.Lanes, p.Host.Disks(),
+		ours := Extents(p.Job.Lanes, p.Host.Disks(), func(l workload.Lane) bool { return askedOf(l) == a })
+		others := Extents(p.Job.Lanes, p.Host.Disks(),
 			func(l workload.Lane) bool { return l.Writes && askedOf(l) != a })
 		before := len(parts)
 		for _, d := range p.Host.Disks() {

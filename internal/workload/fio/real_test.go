@@ -446,3 +446,34 @@ func BenchmarkParseReal(b *testing.B) {
 	}
 	benchmarkParse(b, data)
 }
+
+// A pass of a preconditioning writes every disk from its beginning to its end, whatever the sections say and however
+// sizes are scaled, with data that are no zeros.
+func TestRealWhole(t *testing.T) {
+	t.Parallel()
+	host := workloadtest.NewHost(t, 8*mib, 3*mib)
+	s := config("[a]\nfilename=/dev/sdb\nrw=randread\nbs=4k\nsize=1m\nzero_buffers\n")
+	s.Prefill, s.Whole, s.Block, s.Depth, s.SizeScale = true, true, 128<<10, 4, 0.5
+	r := runReal(t, host, s, nil)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if end := r.last(); end.Ops[1].Bytes != 11*mib || end.Ops[1].Ops != 88 || end.Ops[0].Ops != 0 || end.Errors != 0 {
+		t.Errorf("ended with %+v", end)
+	}
+	for i, d := range host.Disks() {
+		data, err := os.ReadFile(d.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		zero := make([]byte, 4096)
+		for at := 0; at < len(data); at += len(zero) {
+			if bytes.Equal(data[at:at+len(zero)], zero) {
+				t.Fatalf("disk %d: block at byte %d was not written", i+1, at)
+			}
+		}
+		if int64(len(data)) != d.Bytes {
+			t.Errorf("disk %d has %d bytes, want %d", i+1, len(data), d.Bytes)
+		}
+	}
+}
