@@ -10,7 +10,7 @@ import (
 )
 
 // curvesOf are the points of every curve as tables: what was done at each, how long it took, whether throughput and
-// times agree, and whether it was steady.
+// times agree, and whether it was steady. Intervals of times stand with the combinations.
 func curvesOf(x *compare.Experiment) (out []grid) {
 	for _, s := range x.Sweeps {
 		g := grid{title: capital(rateOf(s.Workload, s.Name)) + " over " + s.Factor}
@@ -61,10 +61,7 @@ func timeOf(v compare.CellValue) string {
 	if v.Name == "" {
 		return none
 	}
-	if !v.Interval.Valid() {
-		return quantity(v.Value, v.Unit)
-	}
-	return fmt.Sprintf("%s (%s)", quantity(v.Value, v.Unit), cellInterval(v))
+	return quantity(v.Value, v.Unit)
 }
 
 func loadAt(c *compare.CellResult, workload string) compare.CellLoad {
