@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/exit"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/visible"
 	"plimsoll/internal/workload"
@@ -185,7 +185,7 @@ func (f *sweepFlags) sweep(paths []string) (probe.Sweep, error) {
 	return s, nil
 }
 
-var notInLabels = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+var notInLabels = lazyregexp.New(`[^A-Za-z0-9_.-]+`)
 
 // deviceLabels are short names of paths, each once.
 func deviceLabels(paths []string) (names []string) {

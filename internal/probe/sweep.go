@@ -14,12 +14,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/unit"
 )
@@ -135,7 +135,7 @@ func (c *composer) sweeps(what string) bool {
 	return slices.ContainsFunc(c.Factors, func(f Factor) bool { return f.What == what })
 }
 
-var isLabel = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}$`)
+var isLabel = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}$`)
 
 func (c *composer) check() {
 	if len(c.Factors) == 0 {
