@@ -76,6 +76,9 @@ func (a *app) deviceSpec(paths []string, file string, f probeFlags) error {
 	return a.probe("device spec", paths, request, f, needsDirectIO)
 }
 
+// unitOf are the units in which results have what lines of a sheet rate.
+var unitOf = map[probe.Measure]string{probe.Bandwidth: "bytes/s", probe.Rate: "ops/s", probe.Latency: "s"}
+
 // rate holds the result of an experiment against the data sheet that it was made to measure, if there is one.
 func rate(x *compare.Experiment, d compare.Design, folder *experiment.Folder) error {
 	data, err := regular.Read(filepath.Join(folder.ScenarioDir(), sheetFile), regular.NoLinks, largestDataSheet)
@@ -92,7 +95,7 @@ func rate(x *compare.Experiment, d compare.Design, folder *experiment.Folder) er
 	var lines []compare.RatedLine
 	for _, l := range sheet.Lines {
 		lines = append(lines, compare.RatedLine{Name: l.Name, Workload: l.Workload, Rated: l.Rated,
-			Unit:  map[probe.Measure]string{probe.Bandwidth: "bytes/s", probe.Rate: "ops/s", probe.Latency: "s"}[l.Measure],
+			Unit:  unitOf[l.Measure],
 			Block: int64(l.Block), Depth: l.Depth * l.Processes, QueueMost: sheet.QueueMost(), Writes: l.Writes()})
 	}
 	x.Rate(lines, d)

@@ -106,8 +106,8 @@ A sweep is an experiment: "plimsoll resume" goes on after a stop, "plimsoll repo
 	}
 	f.register(a, c, "30s")
 	flags := c.Flags()
-	flags.StringSliceVar(&f.what, "what", []string{"iodepth"}, "what takes several values: `iodepth`, bs, wss (working "+
-		"set) or mix (share of reads); several make a grid")
+	flags.StringSliceVar(&f.what, "what", []string{"iodepth"}, "what takes several values: `iodepth`, bs, wss "+
+		"(working set) or mix (share of reads); several make a grid")
 	flags.StringArrayVar(&f.levels, "levels", nil, "the values, `VALUE,VALUE,...`, or WHAT=VALUE,... of one of several; "+
 		"repeatable")
 	flags.StringVar(&f.block, "bs", "", "`size` of every operation")
@@ -165,8 +165,8 @@ func (f *sweepFlags) sweep(paths []string) (probe.Sweep, error) {
 		if !named {
 			what, list = f.what[0], text
 			if len(f.what) > 1 {
-				bad = append(bad, fmt.Errorf("--levels %q: of which of %s? write %s=%s", text, strings.Join(f.what, ", "),
-					f.what[0], text))
+				bad = append(bad, fmt.Errorf("--levels %q: of which of %s? write %s=%s", text,
+					strings.Join(f.what, ", "), f.what[0], text))
 			}
 		}
 		if !slices.Contains(f.what, what) || levels[what] != nil {

@@ -103,7 +103,7 @@ func ParseSheet(name string, data []byte) (Sheet, error) {
 		twice := seen[key.Value]
 		seen[key.Value] = true
 		switch {
-		case (key.Value == "device" || key.Value == "interface") && (value.Kind != yaml.ScalarNode || value.Value == ""),
+		case (key.Value == "device" || key.Value == "interface") && value.Kind != yaml.ScalarNode,
 			value.Kind == yaml.ScalarNode && value.Value == "", value.Kind == yaml.AliasNode:
 			r.object(key, "%s: want one value", key.Value)
 			seen[key.Value] = twice
@@ -253,7 +253,8 @@ func (s *Sheet) fill(r *sheetReader) {
 		l.Processes = max(l.Processes, 1)
 		if queue > 0 && l.Depth*l.Processes > queue {
 			r.bad = append(r.bad, fmt.Errorf("%s:%d: %s: %d in flight, and %s queues %d: what is beyond only waits; give an "+
-				"iodepth and numjobs that fit", r.name, l.At, l.Name, l.Depth*l.Processes, strings.ToUpper(s.Interface), queue))
+				"iodepth and numjobs that fit", r.name, l.At, l.Name, l.Depth*l.Processes, strings.ToUpper(s.Interface),
+				queue))
 		}
 		l.Workload = l.Name
 		for n := 2; slices.ContainsFunc(s.Lines[:i], func(o Line) bool { return o.Workload == l.Workload }); n++ {

@@ -107,8 +107,8 @@ func (s Sweep) Request() (workload.OwnRequest, error) {
 	}
 	title := "sweep-of-" + strings.ReplaceAll(strings.Join(called, "-and-"), " ", "-")
 	return workload.OwnRequest{
-		Name: title + ".fio", Data: []byte(c.job()), Sweeps: sweeps, Repeats: s.Repeats, Runtime: s.Duration, Fill: true,
-		Title: "Sweep of " + strings.Join(called, " and "), Summary: c.summary(called),
+		Name: title + ".fio", Data: []byte(c.job()), Sweeps: sweeps, Repeats: s.Repeats, Runtime: s.Duration,
+		Fill: true, Title: "Sweep of " + strings.Join(called, " and "), Summary: c.summary(called),
 	}, nil
 }
 
@@ -352,8 +352,9 @@ func (c *composer) job() string {
 }
 
 func (c *composer) summary(called []string) string {
-	kind := map[string]string{"read": "sequential reads", "write": "sequential writes", "randread": "random reads",
-		"randwrite": "random writes", "rw": "sequential reads and writes", "randrw": "random reads and writes"}[c.ReadWrite]
+	kind := map[string]string{"read": "sequential reads", "write": "sequential writes",
+		"rw": "sequential reads and writes", "randread": "random reads", "randwrite": "random writes",
+		"randrw": "random reads and writes"}[c.ReadWrite]
 	var kept []string
 	if !c.sweeps("bs") {
 		kept = append(kept, "blocks of "+c.Block.String())

@@ -149,8 +149,8 @@ random-read-latency: 90us
 	want := probe.Sheet{Device: "Example", Interface: "sata", Lines: []probe.Line{
 		{Name: "random-write", Workload: "random-write", At: 3, Measure: probe.Rate, Text: "67,000", Rated: 67000,
 			ReadWrite: "randwrite", Block: 8192, Depth: 8, Processes: 2},
-		{Name: "sequential-read", Workload: "sequential-read", At: 4, Measure: probe.Bandwidth, Text: "540 MB/s", Rated: 540e6,
-			ReadWrite: "read", Block: 128 << 10, Depth: 32, Processes: 1},
+		{Name: "sequential-read", Workload: "sequential-read", At: 4, Measure: probe.Bandwidth, Text: "540 MB/s",
+			Rated: 540e6, ReadWrite: "read", Block: 128 << 10, Depth: 32, Processes: 1},
 		{Name: "random-read", Workload: "random-read", At: 5, Measure: probe.Rate, Text: "98000", Rated: 98000,
 			ReadWrite: "randread", Block: 4096, Depth: 32, Processes: 1},
 		{Name: "random-read", Workload: "random-read-2", At: 5, Measure: probe.Rate, Text: "10000", Rated: 10000,
@@ -172,8 +172,8 @@ random-read-latency: 90us
 	for _, j := range f.Jobs() {
 		names = append(names, j.Name)
 	}
-	if diff := cmp.Diff([]string{"sequential-read", "random-read", "random-read-2", "random-read-latency", "random-write"},
-		names); diff != "" {
+	if diff := cmp.Diff([]string{"sequential-read", "random-read", "random-read-2", "random-read-latency",
+		"random-write"}, names); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := (fio.Engine{}).Own(r); err != nil {
@@ -195,8 +195,8 @@ func TestSheetObjections(t *testing.T) {
 			"s.yaml:2: random-read: nothing is rated: write rated: VALUE",
 		"random-read: {rated: 0, iodepth: 0}": "s.yaml:1: random-read: iodepth: \"0\" is not a whole number from 1 to 4096\n" +
 			"s.yaml:1: random-read: \"0\": a rating above 0 is wanted",
-		"interface: sata\nrandom-read: {rated: 9, iodepth: 64}": "s.yaml:2: random-read: 64 in flight, and SATA queues 32: " +
-			"what is beyond only waits; give an iodepth and numjobs that fit",
+		"interface: sata\nrandom-read: {rated: 9, iodepth: 64}": "s.yaml:2: random-read: 64 in flight, and SATA " +
+			"queues 32: what is beyond only waits; give an iodepth and numjobs that fit",
 		"random-read: []":    "s.yaml:1: random-read: want one value",
 		"random-read: [[1]]": "s.yaml:1: random-read: want a value, or rated: with bs:, iodepth: and numjobs:",
 	} {
@@ -216,7 +216,8 @@ func FuzzSheet(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, l := range s.Lines {
-			if !(l.Rated > 0) || l.Block < 512 || l.Depth < 1 || l.Processes < 1 || l.ReadWrite == "" || seen[l.Workload] {
+			if !(l.Rated > 0) || l.Block < 512 || l.Depth < 1 || l.Processes < 1 || l.ReadWrite == "" ||
+				seen[l.Workload] {
 				t.Errorf("%q: %+v", data, l)
 			}
 			seen[l.Workload] = true

@@ -20,8 +20,8 @@ func curvesOf(x *compare.Experiment) (out []grid) {
 		g.head = []string{s.Factor, s.Name, "interval", "mean", "p50", "p99", "in flight", "steady", ""}
 		for i, step := range s.Steps {
 			cell := cellOf(x, s, step)
-			g.rows = append(g.rows, []string{step.Level, quantity(step.Rate.Value, step.Rate.Unit), cellInterval(step.Rate),
-				timeOf(step.Time), timeOf(percentileOf(cell, s, "p50")), timeOf(percentileOf(cell, s, "p99")),
+			g.rows = append(g.rows, []string{step.Level, quantity(step.Rate.Value, step.Rate.Unit),
+				cellInterval(step.Rate), timeOf(step.Time), timeOf(percentileOf(cell, s, "p50")), timeOf(percentileOf(cell, s, "p99")),
 				inFlight(cell, s.Workload), steadyAt(cell, s.Workload), markOf(s, i)})
 		}
 		out = append(out, g)
@@ -120,7 +120,8 @@ func cacheSentence(s compare.Sweep) string {
 		text += " (" + s.Within + ")"
 	}
 	if first.Time.Name != "" && last.Time.Name != "" {
-		text += fmt.Sprintf(": mean %s %s to %s", s.Times, quantity(first.Time.Value, "s"), quantity(last.Time.Value, "s"))
+		text += fmt.Sprintf(": mean %s %s to %s", s.Times, quantity(first.Time.Value, "s"),
+			quantity(last.Time.Value, "s"))
 	}
 	if s.Caches == nil {
 		return text + fmt.Sprintf("; caches are not read off it: %s.", s.NoCaches)
