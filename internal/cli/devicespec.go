@@ -31,7 +31,8 @@ prints what was measured beside it: the ratio with its interval over the repeats
 not, what may be the reason: queue depth, link, requests that are split, a load generator that did not keep up, a drive
 that is not preconditioned, the file system, a virtual disk.
 
-PATH is a folder: a file is made on its file system, filled, worked on, and removed. A sheet is YAML:
+PATH is a folder: a file is made on its file system, filled, worked on, and removed. Or it is a block device; without
+its --consent it is only read, and lines that write are not measured. A sheet is YAML:
 
   device: Example SSD 960 GB
   interface: sata               # sata, sas or nvme; sata queues 32
@@ -68,7 +69,7 @@ func (a *app) deviceSpec(paths []string, file string, f probeFlags) error {
 		return exit.Usagef("", "device spec: %w", err)
 	}
 	request, err := probe.Spec{Sheet: sheet, Sweep: probe.Sweep{Size: size, Duration: duration, WarmUp: warmUp,
-		Repeats: f.repeats}}.Request()
+		Repeats: f.repeats, ReadOnly: f.reads(paths)}}.Request()
 	if err != nil {
 		return exit.Usagef("", "device spec: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,7 +42,16 @@ func (f *probeFlags) register(a *app, c *cobra.Command, duration string) {
 	flags.StringVar(&f.tf.name, "target", "local", "`where` it runs: local, or sim, where paths are only names")
 	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.StringVar(&f.rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	flags.StringArrayVar(&f.tf.consents, "consent", nil, consentHelp+"; without it devices are only read; repeatable")
 	f.rf.labelFlags.register(c)
+}
+
+// reads reports whether a path is a block device without consent to be overwritten, which is then only read.
+func (f *probeFlags) reads(paths []string) bool {
+	return len(f.tf.consents) == 0 && f.tf.name == "local" && slices.ContainsFunc(paths, func(p string) bool {
+		info, err := os.Stat(p)
+		return err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice
+	})
 }
 
 // times reads the lengths of time among the flags.
@@ -81,7 +91,8 @@ throughput and latency with intervals over the repeats: the knee, the ceiling, w
 working sets at what sizes caches end.
 
 A PATH is a folder: a file is made on its file system, filled, worked on, and removed; nothing else there is touched.
-Several PATHs are loaded one after the other, and stand on one chart.
+Or it is a block device, which is only read, unless its --consent is given: then it is overwritten. Of one that is only
+read some blocks are sampled, since reads of what was never written or was trimmed say nothing. Several PATHs are loaded one after the other, and stand on one chart.
 
 What is not swept is --rw randread, --bs 4k (1m where it is sequential), --iodepth 16 (1 when working sets are swept),
 --size 1GiB (4GiB when working sets are swept). Random offsets are drawn evenly unless --access says otherwise.
@@ -158,7 +169,7 @@ func (f *sweepFlags) sweep(paths []string) (probe.Sweep, error) {
 	}
 	s := probe.Sweep{Devices: deviceLabels(paths), ReadWrite: f.rw, Access: f.access, Block: block, Size: size,
 		Depth: f.depth, Processes: f.jobs, ReadShare: f.readShare, Buffered: f.buffered, Duration: duration,
-		WarmUp: warmUp, Repeats: f.repeats}
+		WarmUp: warmUp, Repeats: f.repeats, ReadOnly: f.reads(paths)}
 	levels := map[string][]string{}
 	for _, text := range f.levels {
 		what, list, named := strings.Cut(text, "=")
@@ -227,6 +238,9 @@ func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f
 	a.made = map[string]fs.FS{given: made.Files}
 	if f.tf.name == "local" {
 		f.tf.disks = paths
+		if request.ReadOnly {
+			f.tf.options = append(f.tf.options, "devices=read")
+		}
 	}
 	stop := a.stoppable()
 	defer stop.release()

@@ -279,6 +279,9 @@ func (s Spec) Request() (workload.OwnRequest, error) {
 	if len(s.Lines) == 0 {
 		c.object("the data sheet has no line to be measured: %s", strings.Join(Ratings(), ", "))
 	}
+	if s.ReadOnly {
+		s.Lines = slices.DeleteFunc(slices.Clone(s.Lines), Line.Writes)
+	}
 	for _, l := range s.Lines {
 		if l.Block*unit.Bytes(l.Processes) > s.Size {
 			c.object("--size %s: too small for %s: %d processes with blocks of %s", s.Size, l.Name, l.Processes, l.Block)
@@ -304,7 +307,7 @@ func (s Spec) Request() (workload.OwnRequest, error) {
 		title += " of " + s.Device
 	}
 	return workload.OwnRequest{Name: "data-sheet.fio", Data: []byte(b.String()), Repeats: s.Repeats,
-		Runtime: s.Duration, Fill: true, Title: title,
+		Runtime: s.Duration, Fill: true, ReadOnly: s.ReadOnly, Title: title,
 		Summary: "What a device does by the lines of its data sheet, each measured by itself."}, nil
 }
 

@@ -36,6 +36,7 @@ type Sweep struct {
 	Processes int
 	ReadShare int // percent of a mix that reads
 	Buffered  bool
+	ReadOnly  bool          // the devices hold what is not ours: nothing is filled, and only reads are let through
 	Duration  time.Duration // measured at every point, in whole seconds
 	WarmUp    time.Duration // left out before it
 	Repeats   int
@@ -108,7 +109,7 @@ func (s Sweep) Request() (workload.OwnRequest, error) {
 	title := "sweep-of-" + strings.ReplaceAll(strings.Join(called, "-and-"), " ", "-")
 	return workload.OwnRequest{
 		Name: title + ".fio", Data: []byte(c.job()), Sweeps: sweeps, Repeats: s.Repeats, Runtime: s.Duration,
-		Fill: true, Title: "Sweep of " + strings.Join(called, " and "), Summary: c.summary(called),
+		Fill: true, ReadOnly: s.ReadOnly, Title: "Sweep of " + strings.Join(called, " and "), Summary: c.summary(called),
 	}, nil
 }
 
@@ -159,6 +160,10 @@ func (c *composer) check() {
 	}
 	if c.sweeps("mix") && !c.mixed() {
 		c.object("--rw %s does one kind of operation, and --what mix varies the share of reads: want rw or randrw",
+			c.ReadWrite)
+	}
+	if c.ReadOnly && c.ReadWrite != "read" && c.ReadWrite != "randread" {
+		c.object("--rw %s writes, and devices are only read unless their --consent is given: what is on them would be lost",
 			c.ReadWrite)
 	}
 	if _, err := distribution(c.Access); err != nil {

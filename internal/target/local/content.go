@@ -25,6 +25,13 @@ func (h *host) openDisk(ctx context.Context, device string, flag int) (*os.File,
 		return nil, target.Disk{}, fmt.Errorf("vm %q: it has no data disk %q", h.b.name, device)
 	}
 	d := h.b.disks[i]
+	if i < len(h.b.raw) { // the claim says that it is this device
+		if flag != os.O_RDONLY && h.c.reading {
+			return nil, d, fmt.Errorf("vm %q: %s is only to be read (option devices=read)", h.b.name, d.Path)
+		}
+		f, err := os.OpenFile(h.b.raw[i].claim.Path(), flag|unix.O_CLOEXEC, 0)
+		return f, d, err
+	}
 	f, err := h.b.at[i].root.OpenFile(path.Join(h.b.name, imageName(device)), flag, 0)
 	if err != nil {
 		return nil, d, fmt.Errorf("vm %q: %w", h.b.name, explain(err, d.Path, 0))
