@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,41 @@ func TestObjectsAtOnce(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("nothing says %s:\n%v", want, err)
 		}
+	}
+}
+
+// TestOnlyReads: devices that hold what is not ours are not filled, loads that write are refused, and lines of a sheet
+// that do are left out.
+func TestOnlyReads(t *testing.T) {
+	t.Parallel()
+	s := usual("iodepth")
+	s.ReadOnly = true
+	r, err := s.Request()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := (fio.Engine{}).Own(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fs.Stat(own.Files, "prefill.fio"); err == nil {
+		t.Error("it would be filled")
+	}
+	s.ReadWrite = "randrw"
+	if _, err := s.Request(); err == nil || !strings.Contains(err.Error(), "--rw randrw writes") {
+		t.Errorf("let through: %v", err)
+	}
+	sheet, err := probe.ParseSheet("s.yaml", []byte("random-read: 5\nrandom-write: 5\nsequential-write: 1MB/s\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ReadWrite = "randread"
+	r, err = probe.Spec{Sheet: sheet, Sweep: s}.Request()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(r.Data); strings.Contains(text, "write") || !strings.Contains(text, "[random-read]") {
+		t.Errorf("it writes:\n%s", text)
 	}
 }
 
