@@ -279,6 +279,9 @@ func (s Spec) Request() (workload.OwnRequest, error) {
 	if len(s.Lines) == 0 {
 		c.object("the data sheet has no line to be measured: %s", strings.Join(Ratings(), ", "))
 	}
+	if s.Repeats == 1 {
+		c.object("--repeats 1: want 2 or more: without repeats nothing says what another run would give")
+	}
 	if s.ReadOnly {
 		s.Lines = slices.DeleteFunc(slices.Clone(s.Lines), Line.Writes)
 	}

@@ -47,7 +47,7 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		line("  %s:\n    default: %s\n    description: fio's option %s in every job.", f.variable, typed(f.values[0]),
 			f.key)
 	}
-	if repeats := max(o.request.Repeats, 1); len(o.swept) > 0 || repeats > 1 || o.request.Title != "" {
+	if repeats := max(o.request.Repeats, 1); len(o.swept) > 0 || repeats > 1 {
 		line("\nexperiment:")
 		if len(o.swept) > 0 {
 			line("  factors:")
