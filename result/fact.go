@@ -27,6 +27,7 @@ const (
 	LinkCeiling FactKind = "link_ceiling_bytes_per_second"
 	// what was written over what was stored, as the storage says
 	DataReduction  FactKind = "data_reduction_ratio"
+	SampledZeros   FactKind = "sampled_zero_share" // of blocks of storage that is only read: those that are zeros
 	ThreadsPerCore FactKind = "threads_per_core_count"
 
 	RatedDevice         FactKind = "rated_device" // the device that a rated specification is of; no number

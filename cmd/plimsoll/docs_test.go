@@ -66,6 +66,9 @@ var treatments = []treatment{
 	{begins: "plimsoll vioperf /mnt/under-test", add: "--duration 300ms --rate 40MB/s --reserve 0",
 		why: "a minute, and a disk at its limit"},
 	{begins: "plimsoll vioperf --compare-fio", add: "--duration 200ms --rounds 1 --reserve 0", why: "two minutes"},
+	{begins: "plimsoll device sweep /dev/nvme1n1", parsed: true, why: "there is no such device"},
+	{begins: "plimsoll device sweep /mnt/", add: "--target sim --repeats 1", why: "a quarter of an hour"},
+	{begins: "plimsoll device spec /mnt/under-test", add: "--target sim --repeats 2", why: "minutes"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 }

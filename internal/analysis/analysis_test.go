@@ -175,6 +175,9 @@ func TestWording(t *testing.T) {
 			"never-written",
 			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].ZeroData = true },
 		},
+		{"only read, written before", "never-written", sampled(0)},
+		{"only read, some never written", "never-written", sampled(51)},
+		{"only read, most never written", "never-written", sampled(200)},
 		{
 			"larger than memory, direct",
 			"cache",
@@ -296,6 +299,14 @@ func interval(f result.Finding) string {
 		return fmt.Sprintf("%s = %s %s (no interval: %s)", f.Metric, value, f.Unit, f.NoInterval)
 	}
 	return fmt.Sprintf("%s = %s %s [%.5g, %.5g]", f.Metric, value, f.Unit, *f.Low, *f.High)
+}
+
+// sampled is an environment whose storage is only read, with so many of 256 blocks sampled on it being zeros.
+func sampled(zeros int) func(*result.Manifest, *result.Data) {
+	return func(m *result.Manifest, _ *result.Data) {
+		m.Environment = []result.Fact{{Group: "storage", Kind: result.SampledZeros, Number: float64(zeros) / 256,
+			Value: fmt.Sprintf("%d of 256 hold nothing but zeros", zeros)}}
+	}
 }
 
 func facts(free, size float64) func(*result.Manifest, *result.Data) {

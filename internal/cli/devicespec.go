@@ -31,7 +31,8 @@ prints what was measured beside it: the ratio with its interval over the repeats
 not, what may be the reason: queue depth, link, requests that are split, a load generator that did not keep up, a drive
 that is not preconditioned, the file system, a virtual disk.
 
-PATH is a folder: a file is made on its file system, filled, worked on, and removed. A sheet is YAML:
+PATH is a folder: a file is made on its file system, filled, worked on, and removed. Or it is a block device; without
+its --consent it is only read, and lines that write are not measured. A sheet is YAML:
 
   device: Example SSD 960 GB
   interface: sata               # sata, sas or nvme; sata queues 32
@@ -68,13 +69,16 @@ func (a *app) deviceSpec(paths []string, file string, f probeFlags) error {
 		return exit.Usagef("", "device spec: %w", err)
 	}
 	request, err := probe.Spec{Sheet: sheet, Sweep: probe.Sweep{Size: size, Duration: duration, WarmUp: warmUp,
-		Repeats: f.repeats}}.Request()
+		Repeats: f.repeats, ReadOnly: f.reads(paths)}}.Request()
 	if err != nil {
 		return exit.Usagef("", "device spec: %w", err)
 	}
 	request.Beside = map[string][]byte{sheetFile: data}
 	return a.probe("device spec", paths, request, f, needsDirectIO)
 }
+
+// unitOf are the units in which results have what lines of a sheet rate.
+var unitOf = map[probe.Measure]string{probe.Bandwidth: "bytes/s", probe.Rate: "ops/s", probe.Latency: "s"}
 
 // rate holds the result of an experiment against the data sheet that it was made to measure, if there is one.
 func rate(x *compare.Experiment, d compare.Design, folder *experiment.Folder) error {
@@ -92,7 +96,7 @@ func rate(x *compare.Experiment, d compare.Design, folder *experiment.Folder) er
 	var lines []compare.RatedLine
 	for _, l := range sheet.Lines {
 		lines = append(lines, compare.RatedLine{Name: l.Name, Workload: l.Workload, Rated: l.Rated,
-			Unit:  map[probe.Measure]string{probe.Bandwidth: "bytes/s", probe.Rate: "ops/s", probe.Latency: "s"}[l.Measure],
+			Unit:  unitOf[l.Measure],
 			Block: int64(l.Block), Depth: l.Depth * l.Processes, QueueMost: sheet.QueueMost(), Writes: l.Writes()})
 	}
 	x.Rate(lines, d)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/exit"
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/visible"
 	"plimsoll/internal/workload"
@@ -41,7 +42,16 @@ func (f *probeFlags) register(a *app, c *cobra.Command, duration string) {
 	flags.StringVar(&f.tf.name, "target", "local", "`where` it runs: local, or sim, where paths are only names")
 	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.StringVar(&f.rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	flags.StringArrayVar(&f.tf.consents, "consent", nil, consentHelp+"; without it devices are only read; repeatable")
 	f.rf.labelFlags.register(c)
+}
+
+// reads reports whether a path is a block device without consent to be overwritten, which is then only read.
+func (f *probeFlags) reads(paths []string) bool {
+	return len(f.tf.consents) == 0 && f.tf.name == "local" && slices.ContainsFunc(paths, func(p string) bool {
+		info, err := os.Stat(p)
+		return err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice
+	})
 }
 
 // times reads the lengths of time among the flags.
@@ -81,7 +91,8 @@ throughput and latency with intervals over the repeats: the knee, the ceiling, w
 working sets at what sizes caches end.
 
 A PATH is a folder: a file is made on its file system, filled, worked on, and removed; nothing else there is touched.
-Several PATHs are loaded one after the other, and stand on one chart.
+Or it is a block device, which is only read, unless its --consent is given: then it is overwritten. Of one that is only
+read some blocks are sampled, since reads of what was never written or was trimmed say nothing. Several PATHs are loaded one after the other, and stand on one chart.
 
 What is not swept is --rw randread, --bs 4k (1m where it is sequential), --iodepth 16 (1 when working sets are swept),
 --size 1GiB (4GiB when working sets are swept). Random offsets are drawn evenly unless --access says otherwise.
@@ -106,8 +117,8 @@ A sweep is an experiment: "plimsoll resume" goes on after a stop, "plimsoll repo
 	}
 	f.register(a, c, "30s")
 	flags := c.Flags()
-	flags.StringSliceVar(&f.what, "what", []string{"iodepth"}, "what takes several values: `iodepth`, bs, wss (working "+
-		"set) or mix (share of reads); several make a grid")
+	flags.StringSliceVar(&f.what, "what", []string{"iodepth"}, "what takes several values: `iodepth`, bs, wss "+
+		"(working set) or mix (share of reads); several make a grid")
 	flags.StringArrayVar(&f.levels, "levels", nil, "the values, `VALUE,VALUE,...`, or WHAT=VALUE,... of one of several; "+
 		"repeatable")
 	flags.StringVar(&f.block, "bs", "", "`size` of every operation")
@@ -158,15 +169,15 @@ func (f *sweepFlags) sweep(paths []string) (probe.Sweep, error) {
 	}
 	s := probe.Sweep{Devices: deviceLabels(paths), ReadWrite: f.rw, Access: f.access, Block: block, Size: size,
 		Depth: f.depth, Processes: f.jobs, ReadShare: f.readShare, Buffered: f.buffered, Duration: duration,
-		WarmUp: warmUp, Repeats: f.repeats}
+		WarmUp: warmUp, Repeats: f.repeats, ReadOnly: f.reads(paths)}
 	levels := map[string][]string{}
 	for _, text := range f.levels {
 		what, list, named := strings.Cut(text, "=")
 		if !named {
 			what, list = f.what[0], text
 			if len(f.what) > 1 {
-				bad = append(bad, fmt.Errorf("--levels %q: of which of %s? write %s=%s", text, strings.Join(f.what, ", "),
-					f.what[0], text))
+				bad = append(bad, fmt.Errorf("--levels %q: of which of %s? write %s=%s", text,
+					strings.Join(f.what, ", "), f.what[0], text))
 			}
 		}
 		if !slices.Contains(f.what, what) || levels[what] != nil {
@@ -185,7 +196,7 @@ func (f *sweepFlags) sweep(paths []string) (probe.Sweep, error) {
 	return s, nil
 }
 
-var notInLabels = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+var notInLabels = lazyregexp.New(`[^A-Za-z0-9_.-]+`)
 
 // deviceLabels are short names of paths, each once.
 func deviceLabels(paths []string) (names []string) {
@@ -227,6 +238,9 @@ func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f
 	a.made = map[string]fs.FS{given: made.Files}
 	if f.tf.name == "local" {
 		f.tf.disks = paths
+		if request.ReadOnly {
+			f.tf.options = append(f.tf.options, "devices=read")
+		}
 	}
 	stop := a.stoppable()
 	defer stop.release()

@@ -149,6 +149,10 @@ func (a *app) checkCells(
 	ctx context.Context, p *prepared, r experiment.Record, sf scenarioFlags, tf targetFlags,
 ) (total time.Duration, unknown bool, _ error) {
 	var errs []error
+	if len(tf.disks) > 0 { // where they lie was said of the first plan
+		tf.options = append(slices.Clone(tf.options), dirOption+"="+p.options[dirOption])
+		tf.disks = nil
+	}
 	for _, c := range r.Cells {
 		sf.values = cellValues(r, c)
 		q, err := a.prepare(ctx, "run", p.given, sf, tf)

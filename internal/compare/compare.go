@@ -36,8 +36,9 @@ type Run struct {
 	Manifest result.Manifest
 	Data     *result.Data
 	Cell     string           // of an experiment: runs are compared within cells of one name; empty outside one
-	Factors  []string         // variables of the experiment by which this run was picked: they differ between sides on purpose
 	Findings []result.Finding // of an experiment's run, where they are known
+	// Factors are variables of the experiment by which this run was picked: they differ between sides on purpose.
+	Factors []string
 }
 
 // Side is a set of repeats, or the cells of an experiment with their repeats.

@@ -16,9 +16,10 @@ import (
 // CellLoad is how a workload stood at one combination.
 type CellLoad struct {
 	Workload string `json:"workload"`
-	// Asked is how many operations it was to keep outstanding, 0 where that is not known or a rate was offered. InFlight
-	// is how many there were: all times of its operations over the time in which they were done, which by Little's law
-	// is throughput × mean time. Far from Asked, one of the figures is wrong or the generator could not keep up.
+	// Asked is how many operations it was to keep outstanding, 0 where that is not known or a rate was offered.
+	// InFlight is how many there were: all times of its operations over the time in which they were done, which by
+	// Little's law is throughput × mean time. Far from Asked, one of the figures is wrong or the generator could not
+	// keep up.
 	Asked    int     `json:"asked_in_flight,omitempty"`
 	InFlight float64 `json:"in_flight,omitempty"`
 	// SetBytes is how much it worked on, 0 where that is not known.
@@ -244,8 +245,8 @@ func (d Design) onDevices() bool {
 	return names > 1 && len(first) > 0
 }
 
-// percentile is a percentile over the repeats of a cell with its interval: read from the merged histograms, the interval
-// by leaving out one run at a time.
+// percentile is a percentile over the repeats of a cell with its interval: read from the merged histograms, the
+// interval by leaving out one run at a time.
 func percentile(ops []result.OpTotals, q, confidence float64) (float64, resample.Interval, bool) {
 	runs := histograms(ops)
 	if len(runs) == 0 || len(runs) < len(ops) {

@@ -62,7 +62,8 @@ func specOf(repeats int, rate, mean float64, facts []result.Fact, findings ...re
 // TestReasonsOfALine: what the facts and findings of the runs say is among the reasons, and nothing else is.
 func TestReasonsOfALine(t *testing.T) {
 	t.Parallel()
-	link := result.Fact{Group: "storage", Name: "device link", Value: "SATA 1.5 Gb/s", Kind: result.LinkCeiling, Number: 1e6}
+	link := result.Fact{Group: "storage", Name: "device link", Value: "SATA 1.5 Gb/s", Kind: result.LinkCeiling,
+		Number: 1e6}
 	split := result.Fact{Group: "storage", Name: "largest request (KiB)", Value: "4"}
 	place := result.Fact{Group: "storage", Name: "file system", Value: "xfs"}
 	busy := result.Finding{Check: "generator-cpu", Subject: "OLTP", Severity: result.Caution,
@@ -141,11 +142,12 @@ func setsOf(cache map[string]float64, distribution string) compare.Design {
 			for _, name := range []string{"a", "b"} {
 				held := min(1, cache[name]/set)
 				mean := held*1e-3 + (1-held)*8e-3
-				data := comparetest.Data(r, comparetest.Law{Rate: 1 / mean, Mean: mean, Spread: 0.005, Noise: 0.01, Seconds: 30})
+				data := comparetest.Data(r, comparetest.Law{Rate: 1 / mean, Mean: mean, Spread: 0.005, Noise: 0.01,
+					Seconds: 30})
 				w := &data.Workloads[0]
 				w.Name = name
-				w.Lanes = []result.Lane{{Name: name, Device: "/dev/" + name, Depth: 1, Reads: true, ReadShare: 1, Random: 1,
-					ReadBytes: 8192, Bytes: int64(set), Direct: true, Distribution: distribution}}
+				w.Lanes = []result.Lane{{Name: name, Device: "/dev/" + name, Depth: 1, Reads: true, ReadShare: 1,
+					Random: 1, ReadBytes: 8192, Bytes: int64(set), Direct: true, Distribution: distribution}}
 				if all == nil {
 					all = data
 				} else {

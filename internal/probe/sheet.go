@@ -103,7 +103,7 @@ func ParseSheet(name string, data []byte) (Sheet, error) {
 		twice := seen[key.Value]
 		seen[key.Value] = true
 		switch {
-		case (key.Value == "device" || key.Value == "interface") && (value.Kind != yaml.ScalarNode || value.Value == ""),
+		case (key.Value == "device" || key.Value == "interface") && value.Kind != yaml.ScalarNode,
 			value.Kind == yaml.ScalarNode && value.Value == "", value.Kind == yaml.AliasNode:
 			r.object(key, "%s: want one value", key.Value)
 			seen[key.Value] = twice
@@ -253,7 +253,8 @@ func (s *Sheet) fill(r *sheetReader) {
 		l.Processes = max(l.Processes, 1)
 		if queue > 0 && l.Depth*l.Processes > queue {
 			r.bad = append(r.bad, fmt.Errorf("%s:%d: %s: %d in flight, and %s queues %d: what is beyond only waits; give an "+
-				"iodepth and numjobs that fit", r.name, l.At, l.Name, l.Depth*l.Processes, strings.ToUpper(s.Interface), queue))
+				"iodepth and numjobs that fit", r.name, l.At, l.Name, l.Depth*l.Processes, strings.ToUpper(s.Interface),
+				queue))
 		}
 		l.Workload = l.Name
 		for n := 2; slices.ContainsFunc(s.Lines[:i], func(o Line) bool { return o.Workload == l.Workload }); n++ {
@@ -277,6 +278,12 @@ func (s Spec) Request() (workload.OwnRequest, error) {
 	c.check()
 	if len(s.Lines) == 0 {
 		c.object("the data sheet has no line to be measured: %s", strings.Join(Ratings(), ", "))
+	}
+	if s.Repeats == 1 {
+		c.object("--repeats 1: want 2 or more: without repeats nothing says what another run would give")
+	}
+	if s.ReadOnly {
+		s.Lines = slices.DeleteFunc(slices.Clone(s.Lines), Line.Writes)
 	}
 	for _, l := range s.Lines {
 		if l.Block*unit.Bytes(l.Processes) > s.Size {
@@ -303,7 +310,7 @@ func (s Spec) Request() (workload.OwnRequest, error) {
 		title += " of " + s.Device
 	}
 	return workload.OwnRequest{Name: "data-sheet.fio", Data: []byte(b.String()), Repeats: s.Repeats,
-		Runtime: s.Duration, Fill: true, Title: title,
+		Runtime: s.Duration, Fill: true, ReadOnly: s.ReadOnly, Title: title,
 		Summary: "What a device does by the lines of its data sheet, each measured by itself."}, nil
 }
 

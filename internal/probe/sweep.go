@@ -14,12 +14,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/unit"
 )
@@ -36,6 +36,7 @@ type Sweep struct {
 	Processes int
 	ReadShare int // percent of a mix that reads
 	Buffered  bool
+	ReadOnly  bool          // the devices hold what is not ours: nothing is filled, and only reads are let through
 	Duration  time.Duration // measured at every point, in whole seconds
 	WarmUp    time.Duration // left out before it
 	Repeats   int
@@ -107,8 +108,8 @@ func (s Sweep) Request() (workload.OwnRequest, error) {
 	}
 	title := "sweep-of-" + strings.ReplaceAll(strings.Join(called, "-and-"), " ", "-")
 	return workload.OwnRequest{
-		Name: title + ".fio", Data: []byte(c.job()), Sweeps: sweeps, Repeats: s.Repeats, Runtime: s.Duration, Fill: true,
-		Title: "Sweep of " + strings.Join(called, " and "), Summary: c.summary(called),
+		Name: title + ".fio", Data: []byte(c.job()), Sweeps: sweeps, Repeats: s.Repeats, Runtime: s.Duration,
+		Fill: true, ReadOnly: s.ReadOnly, Title: "Sweep of " + strings.Join(called, " and "), Summary: c.summary(called),
 	}, nil
 }
 
@@ -135,7 +136,7 @@ func (c *composer) sweeps(what string) bool {
 	return slices.ContainsFunc(c.Factors, func(f Factor) bool { return f.What == what })
 }
 
-var isLabel = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}$`)
+var isLabel = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}$`)
 
 func (c *composer) check() {
 	if len(c.Factors) == 0 {
@@ -159,6 +160,10 @@ func (c *composer) check() {
 	}
 	if c.sweeps("mix") && !c.mixed() {
 		c.object("--rw %s does one kind of operation, and --what mix varies the share of reads: want rw or randrw",
+			c.ReadWrite)
+	}
+	if c.ReadOnly && c.ReadWrite != "read" && c.ReadWrite != "randread" {
+		c.object("--rw %s writes, and devices are only read unless their --consent is given: what is on them would be lost",
 			c.ReadWrite)
 	}
 	if _, err := distribution(c.Access); err != nil {
@@ -352,8 +357,9 @@ func (c *composer) job() string {
 }
 
 func (c *composer) summary(called []string) string {
-	kind := map[string]string{"read": "sequential reads", "write": "sequential writes", "randread": "random reads",
-		"randwrite": "random writes", "rw": "sequential reads and writes", "randrw": "random reads and writes"}[c.ReadWrite]
+	kind := map[string]string{"read": "sequential reads", "write": "sequential writes",
+		"rw": "sequential reads and writes", "randread": "random reads", "randwrite": "random writes",
+		"randrw": "random reads and writes"}[c.ReadWrite]
 	var kept []string
 	if !c.sweeps("bs") {
 		kept = append(kept, "blocks of "+c.Block.String())

@@ -10,7 +10,7 @@ import (
 )
 
 // curvesOf are the points of every curve as tables: what was done at each, how long it took, whether throughput and
-// times agree, and whether it was steady.
+// times agree, and whether it was steady. Intervals of times stand with the combinations.
 func curvesOf(x *compare.Experiment) (out []grid) {
 	for _, s := range x.Sweeps {
 		g := grid{title: capital(rateOf(s.Workload, s.Name)) + " over " + s.Factor}
@@ -20,8 +20,8 @@ func curvesOf(x *compare.Experiment) (out []grid) {
 		g.head = []string{s.Factor, s.Name, "interval", "mean", "p50", "p99", "in flight", "steady", ""}
 		for i, step := range s.Steps {
 			cell := cellOf(x, s, step)
-			g.rows = append(g.rows, []string{step.Level, quantity(step.Rate.Value, step.Rate.Unit), cellInterval(step.Rate),
-				timeOf(step.Time), timeOf(percentileOf(cell, s, "p50")), timeOf(percentileOf(cell, s, "p99")),
+			g.rows = append(g.rows, []string{step.Level, quantity(step.Rate.Value, step.Rate.Unit),
+				cellInterval(step.Rate), timeOf(step.Time), timeOf(percentileOf(cell, s, "p50")), timeOf(percentileOf(cell, s, "p99")),
 				inFlight(cell, s.Workload), steadyAt(cell, s.Workload), markOf(s, i)})
 		}
 		out = append(out, g)
@@ -61,10 +61,7 @@ func timeOf(v compare.CellValue) string {
 	if v.Name == "" {
 		return none
 	}
-	if !v.Interval.Valid() {
-		return quantity(v.Value, v.Unit)
-	}
-	return fmt.Sprintf("%s (%s)", quantity(v.Value, v.Unit), cellInterval(v))
+	return quantity(v.Value, v.Unit)
 }
 
 func loadAt(c *compare.CellResult, workload string) compare.CellLoad {
@@ -123,7 +120,8 @@ func cacheSentence(s compare.Sweep) string {
 		text += " (" + s.Within + ")"
 	}
 	if first.Time.Name != "" && last.Time.Name != "" {
-		text += fmt.Sprintf(": mean %s %s to %s", s.Times, quantity(first.Time.Value, "s"), quantity(last.Time.Value, "s"))
+		text += fmt.Sprintf(": mean %s %s to %s", s.Times, quantity(first.Time.Value, "s"),
+			quantity(last.Time.Value, "s"))
 	}
 	if s.Caches == nil {
 		return text + fmt.Sprintf("; caches are not read off it: %s.", s.NoCaches)

@@ -195,8 +195,17 @@ func comparePage(w io.Writer, name string, v any) error {
 	return nil
 }
 
+// openFrom is how far an interval may reach above the highest point of a chart before it is drawn as open.
+const openFrom = 1.6
+
 func chartPlot(c compare.Chart) Plot {
 	p := Plot{Title: c.Title, XLabel: c.XLabel, YLabel: c.Title, Unit: c.Unit, Names: c.Names}
+	highest := 0.0
+	for _, line := range c.Lines {
+		for _, q := range line.Points {
+			highest = max(highest, q.Y)
+		}
+	}
 	for i, line := range c.Lines {
 		s := PlotSeries{Name: line.Name, Line: true, Marks: true}
 		for _, q := range line.Points {
@@ -204,6 +213,9 @@ func chartPlot(c compare.Chart) Plot {
 			point := PlotPoint{X: float64(q.X) + 0.05*(float64(i)-float64(len(c.Lines)-1)/2), Y: q.Y}
 			if q.Interval.Valid() {
 				point.Low, point.High = &q.Interval.Low, &q.Interval.High
+				if q.Interval.High > openFrom*highest {
+					point.High = nil // it would press the curves flat: its whisker leaves the chart
+				}
 			}
 			s.Points = append(s.Points, point)
 		}

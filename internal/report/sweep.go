@@ -23,7 +23,8 @@ func experimentShort(x *compare.Experiment) []string {
 			break
 		}
 		if slices.ContainsFunc(x.Sweeps, func(s compare.Sweep) bool {
-			return s.Workload == b.Workload && (s.Of == compare.WorkingSet || s.Of == compare.ReadShare && s.Name != b.Name)
+			return s.Workload == b.Workload &&
+				(s.Of == compare.WorkingSet || s.Of == compare.ReadShare && s.Name != b.Name)
 		}) {
 			continue // of working sets the smallest does most, and of a mix a part says little
 		}

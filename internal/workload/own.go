@@ -31,6 +31,7 @@ type OwnRequest struct {
 	// called as their sections even where there is one only. Fill writes what is only written beforehand, too.
 	Title, Summary string
 	Fill           bool
+	ReadOnly       bool              // nothing is filled: what is read is there and stays
 	Beside         map[string][]byte // further files of the scenario, by name
 }
 

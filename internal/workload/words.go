@@ -103,7 +103,7 @@ func Ask(ctx context.Context, host target.Host, argv []string, file, label strin
 	string, target.Exit, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	command := target.Command{Argv: argv, Stdout: file, Label: label}
+	command := target.Command{Argv: argv, Stdout: file, Label: label, ReadOnly: true}
 	if merge {
 		command.Stderr = file
 	}

@@ -19,6 +19,7 @@
 package caches
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -75,12 +76,13 @@ const (
 // Read reads a curve of at least four sizes, in any order.
 func Read(points []Point, confidence float64) (*Reading, error) {
 	var bad []error
-	points = slices.SortedFunc(slices.Values(points), func(a, b Point) int { return int(math.Copysign(1, a.Bytes-b.Bytes)) })
+	points = slices.SortedFunc(slices.Values(points), func(a, b Point) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	for i, p := range points {
 		if !(p.Bytes > 0) || math.IsInf(p.Bytes, 0) || i > 0 && p.Bytes == points[i-1].Bytes {
 			bad = append(bad, fmt.Errorf("caches: working set %v bytes: must be finite, above 0, and there once", p.Bytes))
 		}
-		if len(p.Seconds) == 0 || slices.ContainsFunc(p.Seconds, func(s float64) bool { return !(s > 0) || math.IsInf(s, 0) }) {
+		odd := func(s float64) bool { return !(s > 0) || math.IsInf(s, 0) }
+		if len(p.Seconds) == 0 || slices.ContainsFunc(p.Seconds, odd) {
 			bad = append(bad, fmt.Errorf("caches: working set %v bytes: times %v: must be finite and above 0", p.Bytes,
 				p.Seconds))
 		}
@@ -307,7 +309,8 @@ func (c *curve) reading(f fitted, confidence float64) *Reading {
 	wide := math.Sqrt(variance) * resample.StudentT(confidence, free) / resample.StudentT(confidence, 1e6)
 	random := rand.New(rand.NewPCG(resample.DefaultSeed, uint64(len(c.sets))))
 	n := len(f.sizes)
-	sizes, within, behind, ratio := make([][]float64, n), make([][]float64, n), make([][]float64, n), make([][]float64, n)
+	sizes, within := make([][]float64, n), make([][]float64, n)
+	behind, ratio := make([][]float64, n), make([][]float64, n)
 	for range draws {
 		again := *c
 		again.means = make([]float64, len(c.sets))
@@ -318,8 +321,8 @@ func (c *curve) reading(f fitted, confidence float64) *Reading {
 		level := g.times[0]
 		for k := range n {
 			next := level + g.times[k+1]
-			sizes[k], within[k], behind[k] = append(sizes[k], g.sizes[k]), append(within[k], level), append(behind[k], next)
-			ratio[k] = append(ratio[k], next/level)
+			sizes[k], ratio[k] = append(sizes[k], g.sizes[k]), append(ratio[k], next/level)
+			within[k], behind[k] = append(within[k], level), append(behind[k], next)
 			level = next
 		}
 	}

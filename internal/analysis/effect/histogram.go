@@ -63,8 +63,8 @@ func Histograms(baseline, candidate []*hist.Histogram, quantiles []float64, o Op
 	return out, nil
 }
 
-// Percentile is a percentile of the merged counts of repeats, with the interval that leaving out one at a time gives; ok
-// is false where too few values lie beyond it. Values are in the unit of the histograms.
+// Percentile is a percentile of the merged counts of repeats, with the interval that leaving out one at a time gives;
+// ok is false where too few values lie beyond it. Values are in the unit of the histograms.
 func Percentile(runs []*hist.Histogram, q, confidence float64) (e Estimate, ok bool) {
 	m, err := merge("repeats", runs)
 	if err != nil {

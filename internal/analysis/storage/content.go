@@ -21,12 +21,49 @@ func neverWritten(v *view.Run) []result.Finding {
 		if !l.MovesBlocks() {
 			continue
 		}
-		if f, ok := writtenOf(l); ok {
+		if sampled := result.Find(v.Manifest.Environment, result.SampledZeros); len(sampled) > 0 {
+			out = append(out, sampledOf(l, sampled))
+		} else if f, ok := writtenOf(l); ok {
 			seen(&f, l, v.Data.Written)
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+// Shares of zero blocks among those sampled from which on reads are not believed, or not at all.
+const (
+	someZeros = 0.05
+	mostZeros = 0.5
+)
+
+// sampledOf judges reads of storage that is only read, and was not prefilled by the run, by what a sample of it holds.
+func sampledOf(l *view.Load, sampled []result.Fact) result.Finding {
+	worst := sampled[0]
+	for _, f := range sampled[1:] {
+		if f.Number > worst.Number {
+			worst = f
+		}
+	}
+	f := result.Finding{
+		Check: "never-written", Subject: l.Name, Severity: result.Fine, Metric: "sampled blocks that are zeros",
+		Unit: "%", Value: view.Ptr(100 * worst.Number), N: len(sampled), Limit: view.Ptr(100 * someZeros),
+		NoInterval: "counted in a sample of the whole device", Basis: "blocks sampled before the run: " + worst.Value,
+	}
+	share := fmt.Sprintf("of the blocks sampled on what %s read %s (%s)", l.Name, worst.Value, worst.Group)
+	switch {
+	case worst.Number > mostZeros:
+		f.Severity = result.Blocker
+		f.Sentence = view.Capital(share) + ": most of it was never written or was trimmed, and storage answers reads of " +
+			"that without touching the media."
+	case worst.Number > someZeros:
+		f.Severity = result.Caution
+		f.Sentence = view.Capital(share) + ": that much may never have been written or was trimmed, and is read faster " +
+			"than what was."
+	default:
+		f.Sentence = view.Capital(share) + ": it had been written before."
+	}
+	return f
 }
 
 func writtenOf(l *view.Load) (result.Finding, bool) {

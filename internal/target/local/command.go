@@ -77,7 +77,7 @@ func (h *host) start(ctx context.Context, r target.Command, service bool) (*comm
 	if err != nil {
 		return nil, fmt.Errorf("vm %q: %w", h.b.name, err)
 	}
-	if err := h.b.recheck(ctx); err != nil {
+	if err := c.admits(ctx, h.b, r); err != nil {
 		return nil, fmt.Errorf("vm %q: %w", h.b.name, err)
 	}
 	ports, err := c.portsOf(r)

@@ -26,6 +26,9 @@ func (h *host) openDisk(ctx context.Context, device string, flag int) (*os.File,
 	}
 	d := h.b.disks[i]
 	if !d.File {
+		if flag != os.O_RDONLY && h.c.reading {
+			return nil, d, fmt.Errorf("vm %q: %s is only to be read (option devices=read)", h.b.name, d.Path)
+		}
 		f, err := h.b.raw[i].open(ctx, flag)
 		return f, d, wrap(fmt.Sprintf("vm %q", h.b.name), err)
 	}

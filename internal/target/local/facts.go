@@ -104,6 +104,13 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		rawCapabilities(sts, f.Capabilities, f.Missing)
 	}
 	f.Environment = p.environment(cpu, memory, groups, sts, around)
+	if p.reading {
+		l := factList(f.Environment)
+		for i, name := range p.blocks {
+			p.sampledFact(ctx, name, &l, sts[i].group)
+		}
+		f.Environment = l
+	}
 	f.Notes = p.notes(groups, sts, around)
 	return f, errors.Join(objections...)
 }
@@ -224,7 +231,7 @@ func (p *place) notes(groups controlGroups, sts []storage, around wall) []string
 		notes = append(notes, text)
 	}
 	if p.isRaw() {
-		rawNotes(sts, note)
+		rawNotes(sts, p.reading, note)
 		return notes
 	}
 	var where []string

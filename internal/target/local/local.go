@@ -69,6 +69,8 @@ func (Provider) Options() []target.Option {
 				"each a data disk as a whole, which is overwritten",
 		},
 		{Name: "consent", Help: "to overwrite the devices of dir: their consent phrases, a line for each"},
+		{Name: "devices", Type: target.Choice, Choices: []string{"write", "read"}, Default: "write",
+			Help: "read: block devices of dir are only read, which takes no consent; commands that may write are refused"},
 		{Name: "reserve", Type: target.Bytes, Default: "512MiB", Help: "space and memory that a run must leave free"},
 		{Name: "cgroups", Type: target.Choice, Choices: []string{"auto", "off"}, Default: "auto",
 			Help: "auto: limit CPU and memory where permitted; off: never touch control groups"},
@@ -82,6 +84,7 @@ type settings struct {
 	disks    []string // where data disks are put, none for the run folder
 	blocks   []string // block devices that are the data disks instead
 	consents []string // to overwrite them
+	reading  bool     // devices are only read
 	reserve  int64
 	cgroups  bool
 	commands bool
@@ -93,7 +96,8 @@ type settings struct {
 func (p Provider) New(c target.Config) (target.Target, error) {
 	given, err := target.Decode("local", p.Options(), c.Options)
 	s := settings{nodes: c.Nodes, dir: cmp.Or(c.RunsDir, "."), cgroups: given.Text("cgroups") == "auto",
-		reserve: given.Bytes("reserve"), commands: c.AllowHostCommands, clock: c.Clock, system: p.System}
+		reserve: given.Bytes("reserve"), commands: c.AllowHostCommands, clock: c.Clock, system: p.System,
+		reading: given.Text("devices") == "read"}
 	disks, devices, wrong := stores(given.Text("dir"))
 	s.blocks = devices
 	for line := range strings.Lines(given.Text("consent")) {

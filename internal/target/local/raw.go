@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/device"
 	"plimsoll/internal/device/guard"
 	"plimsoll/internal/target"
+	"plimsoll/internal/written"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -31,6 +32,17 @@ type rawDisk struct {
 // checkDevices says everything that stands against writing to the devices, and what they are.
 func (p *place) checkDevices(ctx context.Context, keep ...string) (disks []target.Disk, problems error) {
 	for _, name := range p.blocks {
+		if p.reading {
+			claim, err := guard.OpenRead(ctx, p.system, name)
+			if err != nil {
+				problems = errors.Join(problems, err)
+				continue
+			}
+			d := claim.Device()
+			problems = errors.Join(problems, claim.Release())
+			disks = append(disks, target.Disk{Path: name, ID: d.Identity.Phrase, Bytes: d.SizeBytes})
+			continue
+		}
 		d, objections, err := guard.Check(ctx, p.system, name, keep...)
 		if no := guard.Consent(d, p.consentTo(d)); no != nil && len(d.Name) > 0 {
 			objections = append(objections, *no)
@@ -57,6 +69,13 @@ func (p *place) consentTo(d device.Device) string {
 // takeDevices claims all devices, or none.
 func (p *place) takeDevices(ctx context.Context, keep ...string) (disks []*rawDisk, err error) {
 	for _, name := range p.blocks {
+		if p.reading {
+			claim, e := guard.OpenRead(ctx, p.system, name)
+			if err = errors.Join(err, e); e == nil {
+				disks = append(disks, &rawDisk{claim, claim.Device()})
+			}
+			continue
+		}
 		d, _ := device.Find(p.system, name) // what is wrong with it is Take's to say
 		known, _ := device.Read(p.system, d.Device)
 		claim, e := guard.Take(ctx, p.system, name, p.consentTo(known), keep...)
@@ -178,8 +197,15 @@ func (c *cluster) makeNode(name string, r *rawDisk) error {
 	return errors.Join(f.Close(), c.give(c.work, name))
 }
 
-// recheck looks at a sandbox's devices once more before a command is let at them.
-func (b *sandbox) recheck(ctx context.Context) (err error) {
+// admits looks at a sandbox's devices once more before a command is let at them. Where they are only read it refuses
+// commands that may write; the others can do no harm, in use or not.
+func (c *cluster) admits(ctx context.Context, b *sandbox, r target.Command) (err error) {
+	if c.reading && len(b.raw) > 0 {
+		if !r.ReadOnly {
+			return fmt.Errorf("%q may write, and its devices are only to be read (option devices=read)", r.Argv[0])
+		}
+		return nil
+	}
 	for _, r := range b.raw {
 		err = errors.Join(err, r.claim.Recheck(ctx))
 	}
@@ -224,14 +250,51 @@ func (s storage) rawFacts(l *factList) {
 	add("page cache", "used by buffered I/O; jobs with direct=1 bypass it")
 }
 
+// sampledBlocks is how many blocks of a device that is only read are looked at for what was never written there.
+const sampledBlocks = 256
+
+// sampledFact is what some blocks of a device that is only read hold: reads of what was never written or was trimmed
+// are answered without the medium.
+func (p *place) sampledFact(ctx context.Context, name string, l *factList, group string) {
+	add := func(value, missing string) *result.Fact {
+		f := l.add(group, "blocks sampled", value, missing)
+		f.Kind, f.Across = result.SampledZeros, result.Volatile
+		return f
+	}
+	claim, err := guard.OpenRead(ctx, p.system, name)
+	if err != nil {
+		add("", err.Error())
+		return
+	}
+	defer claim.Release() //nolint:errcheck // it was only read
+	size := claim.Device().SizeBytes
+	look, err := written.Sample(ctx, readDevice{claim.File()}, []written.Range{{To: size}}, sampledBlocks, uint64(size))
+	if err != nil || look.Blocks == 0 {
+		add("", fmt.Sprintf("reading failed: %v", err))
+		return
+	}
+	add(fmt.Sprintf("%d of %d hold nothing but zeros", look.Zero, look.Blocks), "").Number =
+		float64(look.Zero) / float64(look.Blocks)
+}
+
+// readDevice is a device to be sampled; which of its blocks are mapped it does not tell.
+type readDevice struct{ *os.File }
+
+// Written implements written.Disk.
+func (readDevice) Written(int64, int64) (int64, bool, error) { return 0, false, nil }
+
 // rawNotes are what a user must know before devices are overwritten.
-func rawNotes(sts []storage, note func(string, ...any)) {
+func rawNotes(sts []storage, reading bool, note func(string, ...any)) {
 	var list []string
 	for _, st := range sts {
 		if st.raw != nil {
 			list = append(list, fmt.Sprintf("%s (%s, %v)", st.raw.Node, st.raw.Identity.Phrase,
 				unit.Bytes(st.raw.SizeBytes)))
 		}
+	}
+	if reading {
+		note("The data disks, and so the load, are whole devices, and they are only read: %s.", strings.Join(list, ", "))
+		return
 	}
 	note("The data disks, and so the load, are whole devices, and what is on them will be lost: %s.",
 		strings.Join(list, ", "))

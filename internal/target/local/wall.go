@@ -408,6 +408,10 @@ func grantPath(ruleset int, rights unix.LandlockRulesetAttr, g grant) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		access &= unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | fileRights
 	}
+	if st.Mode&unix.S_IFMT == unix.S_IFBLK {
+		// To read a disk is to ask its size. What ioctls do to its content asks for a descriptor that may write.
+		access |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access & rights.Handled_access_fs, Parent_fd: int32(fd)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
 		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)

@@ -493,7 +493,7 @@ func (o *own) write() (fs.FS, error) {
 	largest, content := int64(1), sameContent(stages)
 	for i, d := range o.order {
 		largest = max(largest, d.bytes)
-		if d.read {
+		if d.read && !o.request.ReadOnly {
 			prefill.Sections = append(prefill.Sections, fiofile.Section{Name: fmt.Sprintf("disk-%d", i+1),
 				Options: append([]fiofile.Option{
 					{Key: "filename", Value: d.device},
@@ -562,7 +562,7 @@ func (o *own) stages(title string) []ownStage {
 		if len(stages) > 1 || o.request.Title != "" {
 			s.file = fmt.Sprintf("stage-%d.fio", i+1)
 		}
-		if len(stages) > 1 || len(given) == 1 {
+		if len(stages) > 1 || len(given) == 1 || o.request.Title != "" {
 			name := fmt.Sprintf("%s %d", title, i+1)
 			if len(given) == len(stages) {
 				name = cmp.Or(strings.Trim(notInStages.ReplaceAllString(given[i], "-"), "-. "), name)
