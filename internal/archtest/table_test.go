@@ -51,7 +51,14 @@ func importsOf(cell string) []string {
 	case "nothing":
 		return nil
 	case "everything but drivers themselves": // they come through internal/drivers
-		return []string{"*", "*/*", "internal/analysis/*", "internal/convert/*", "internal/device/*", "internal/trace/*"}
+		return []string{
+			"*",
+			"*/*",
+			"internal/analysis/*",
+			"internal/convert/*",
+			"internal/device/*",
+			"internal/trace/*",
+		}
 	}
 	var out []string
 	for name := range strings.SplitSeq(cell, ", ") {

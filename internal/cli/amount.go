@@ -132,7 +132,14 @@ func claimToWrite(ctx context.Context, phase, name, consent string, size int64, 
 		w.size = whole
 	}
 	if w.size > whole {
-		err = exit.Usagef("", "%s: %s: %s are asked for, and it has %s", phase, name, unit.Bytes(size), unit.Bytes(whole))
+		err = exit.Usagef(
+			"",
+			"%s: %s: %s are asked for, and it has %s",
+			phase,
+			name,
+			unit.Bytes(size),
+			unit.Bytes(whole),
+		)
 	}
 	if err = errors.Join(err, claim.Recheck(ctx)); err != nil {
 		return nil, errors.Join(err, claim.Release())

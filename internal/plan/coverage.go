@@ -63,9 +63,17 @@ func (b *builder) objectToRead(s Step, use step.JobUse, job workload.Job, c *cov
 		}
 		lacks := written.Lacks(ranges, slices.Concat(c.prefilled[d.Device], c.worked[d.Device]))
 		if all := written.Bytes(ranges); float64(written.Bytes(lacks)) > coverTolerance*float64(all) {
-			b.object("step %d (%s): workload %q reads %s of %s, of which %s from byte %d on are not prefilled and written by "+
-				"nothing: storage answers such reads without its media; give the prefill the same size and offset",
-				s.Number, s.Name, use.Workload, unit.Bytes(all), d.Device, unit.Bytes(written.Bytes(lacks)), lacks[0].From)
+			b.object(
+				"step %d (%s): workload %q reads %s of %s, of which %s from byte %d on are not prefilled and written by "+
+					"nothing: storage answers such reads without its media; give the prefill the same size and offset",
+				s.Number,
+				s.Name,
+				use.Workload,
+				unit.Bytes(all),
+				d.Device,
+				unit.Bytes(written.Bytes(lacks)),
+				lacks[0].From,
+			)
 		}
 	}
 }

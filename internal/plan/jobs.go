@@ -183,7 +183,9 @@ func (j *jobs) peers(
 func (j *jobs) spec(load scenario.Workload, use step.JobUse) workload.Spec {
 	return workload.Spec{
 		Name: load.Name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings,
-		Disks: j.disks(load), Prefill: use.Prefill, Whole: use.Whole, Block: use.Block, Depth: use.Depth, Interval: load.ReportingInterval,
+		Disks: j.disks(
+			load,
+		), Prefill: use.Prefill, Whole: use.Whole, Block: use.Block, Depth: use.Depth, Interval: load.ReportingInterval,
 		Runtime: use.Runtime, SizeScale: j.view.SizeScale, TimeScale: j.view.TimeScale,
 	}
 }

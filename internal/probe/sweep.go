@@ -109,7 +109,8 @@ func (s Sweep) Request() (workload.OwnRequest, error) {
 	title := "sweep-of-" + strings.ReplaceAll(strings.Join(called, "-and-"), " ", "-")
 	return workload.OwnRequest{
 		Name: title + ".fio", Data: []byte(c.job()), Sweeps: sweeps, Repeats: s.Repeats, Runtime: s.Duration,
-		Fill: true, ReadOnly: s.ReadOnly, Title: "Sweep of " + strings.Join(called, " and "), Summary: c.summary(called),
+		Fill: true, ReadOnly: s.ReadOnly,
+		Title: "Sweep of " + strings.Join(called, " and "), Summary: c.summary(called),
 	}, nil
 }
 
@@ -163,8 +164,10 @@ func (c *composer) check() {
 			c.ReadWrite)
 	}
 	if c.ReadOnly && c.ReadWrite != "read" && c.ReadWrite != "randread" {
-		c.object("--rw %s writes, and devices are only read unless their --consent is given: what is on them would be lost",
-			c.ReadWrite)
+		c.object(
+			"--rw %s writes, and devices are only read unless their --consent is given: what is on them would be lost",
+			c.ReadWrite,
+		)
 	}
 	if _, err := distribution(c.Access); err != nil {
 		c.bad = append(c.bad, err)
@@ -219,8 +222,11 @@ func distribution(access string) (string, error) {
 		name == "normal" && given && finite && v > 0 && v <= 100:
 		return name + ":" + strconv.FormatFloat(v, 'g', -1, 64), nil
 	}
-	return "", fmt.Errorf("--access %q: want uniform, zipf:THETA (above 0, not 1, like zipf:1.2), pareto:H (between 0 and "+
-		"1, like pareto:0.9) or normal:PERCENT", access)
+	return "", fmt.Errorf(
+		"--access %q: want uniform, zipf:THETA (above 0, not 1, like zipf:1.2), pareto:H (between 0 and "+
+			"1, like pareto:0.9) or normal:PERCENT",
+		access,
+	)
 }
 
 // levels are the checked values of a factor as the generator reads them.

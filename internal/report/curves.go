@@ -21,7 +21,9 @@ func curvesOf(x *compare.Experiment) (out []grid) {
 		for i, step := range s.Steps {
 			cell := cellOf(x, s, step)
 			g.rows = append(g.rows, []string{step.Level, quantity(step.Rate.Value, step.Rate.Unit),
-				cellInterval(step.Rate), timeOf(step.Time), timeOf(percentileOf(cell, s, "p50")), timeOf(percentileOf(cell, s, "p99")),
+				cellInterval(
+					step.Rate,
+				), timeOf(step.Time), timeOf(percentileOf(cell, s, "p50")), timeOf(percentileOf(cell, s, "p99")),
 				inFlight(cell, s.Workload), steadyAt(cell, s.Workload), markOf(s, i)})
 		}
 		out = append(out, g)
@@ -136,7 +138,10 @@ func cacheSentence(s compare.Sweep) string {
 			c.Bytes.Interval.Confidence*100, size(c.Bytes.Interval.Low), size(c.Bytes.Interval.High),
 			quantity(c.Within.Value, "s"))
 		if c.Beyond {
-			one += fmt.Sprintf("at least %s behind; larger working sets would tell how much", quantity(last.Time.Value, "s"))
+			one += fmt.Sprintf(
+				"at least %s behind; larger working sets would tell how much",
+				quantity(last.Time.Value, "s"),
+			)
 		} else {
 			one += fmt.Sprintf("%s behind (×%s, ×%s to ×%s)", quantity(c.Behind.Value, "s"), plain(c.Ratio.Value),
 				plain(c.Ratio.Interval.Low), plain(c.Ratio.Interval.High))
@@ -145,8 +150,10 @@ func cacheSentence(s compare.Sweep) string {
 	}
 	text += "; it shows " + strings.Join(found, ", and ") + "."
 	if m := s.Caches.Misfit; m > 0.1 && m > 2*s.Caches.Scatter {
-		text += fmt.Sprintf(" The curve is not quite that of such caches (off by %s on average): take the sizes as rough.",
-			wholePercent(m))
+		text += fmt.Sprintf(
+			" The curve is not quite that of such caches (off by %s on average): take the sizes as rough.",
+			wholePercent(m),
+		)
 	}
 	return text
 }
@@ -189,11 +196,17 @@ func pointSentences(x *compare.Experiment) (out []string) {
 	}
 	switch {
 	case known > 0 && len(off) == 0:
-		out = append(out, fmt.Sprintf("Throughput × mean latency is what was asked to be in flight at all %d points, within 10 %% "+
-			"(Little's law).%s", known, single))
+		out = append(
+			out,
+			fmt.Sprintf("Throughput × mean latency is what was asked to be in flight at all %d points, within 10 %% "+
+				"(Little's law).%s", known, single),
+		)
 	case len(off) > 0:
-		out = append(out, fmt.Sprintf("By Little's law other than what was asked was in flight at %s: there the generator did not "+
-			"keep up (its own time between operations counts), or a figure is wrong.%s", few(off), single))
+		out = append(
+			out,
+			fmt.Sprintf("By Little's law other than what was asked was in flight at %s: there the generator did not "+
+				"keep up (its own time between operations counts), or a figure is wrong.%s", few(off), single),
+		)
 	}
 	switch {
 	case len(unsteady) > 0:
@@ -218,8 +231,13 @@ func littleSingle(c compare.CellResult, l compare.CellLoad) string {
 		}
 		for _, t := range c.Values[i:] {
 			if t.Workload == l.Workload && strings.Contains(t.Name, " mean ") && v.Value*t.Value > 0 {
-				return fmt.Sprintf(" With one outstanding throughput is 1 / latency: at %s 1 / %s = %s, measured %s.", c.Cell,
-					quantity(t.Value, "s"), quantity(1/t.Value, v.Unit), quantity(v.Value, v.Unit))
+				return fmt.Sprintf(
+					" With one outstanding throughput is 1 / latency: at %s 1 / %s = %s, measured %s.",
+					c.Cell,
+					quantity(t.Value, "s"),
+					quantity(1/t.Value, v.Unit),
+					quantity(v.Value, v.Unit),
+				)
 			}
 		}
 	}

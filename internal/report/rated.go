@@ -22,7 +22,8 @@ func ratedSentences(x *compare.Experiment) []string {
 		verdict compare.RatedVerdict
 		say     string
 	}{{compare.Meets, "met"}, {compare.Below, "below the sheet"},
-		{compare.Above, "above what the sheet says is possible"}, {compare.Unclear, "inconclusive"}, {compare.NothingRated, "not measured"}} {
+		{compare.Above, "above what the sheet says is possible"}, {compare.Unclear, "inconclusive"},
+		{compare.NothingRated, "not measured"}} {
 		if names := by[v.verdict]; len(names) > 0 {
 			parts = append(parts, fmt.Sprintf("%s: %s", v.say, few(names)))
 		}

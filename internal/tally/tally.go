@@ -238,9 +238,9 @@ func (m *Meter) Counts(t time.Time, c workload.Counts) Mark {
 	return k
 }
 
-// Report is the state at a report, which came after the mark at since. Reports come in order: a Level holds for the time
-// since the one before, by the tool's clock where it has one. Latency that a tool tells at its end only is of the job as
-// a whole, so that no part of the job has it; see whole.
+// Report is the state at a report, which came after the mark at since. Reports come in order: a Level holds for the
+// time since the one before, by the tool's clock where it has one. Latency that a tool tells at its end only is of the
+// job as a whole, so that no part of the job has it; see whole.
 func (m *Meter) Report(since, t time.Time, r workload.Report) Mark {
 	held := r.Elapsed - m.elapsed
 	if r.Final && r.Elapsed == 0 {

@@ -82,8 +82,8 @@ type Command struct {
 	// Listens and Dials are the TCP ports that it opens to machines of the cluster, and those that it connects to
 	// there. A place that keeps commands from the network lets them have these; elsewhere they mean nothing.
 	Listens, Dials []int
-	// ReadOnly says that it writes none of the machine's data disks: a place that can gives them to it for reading only,
-	// so that a mistake in what it was told cannot write.
+	// ReadOnly says that it writes none of the machine's data disks: a place that can gives them to it for reading
+	// only, so that a mistake in what it was told cannot write.
 	ReadOnly bool
 }
 

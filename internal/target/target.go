@@ -63,7 +63,8 @@ const (
 func Capabilities() []Capability {
 	return []Capability{VMCreation, VMPowerControl, VMMoves, NodePowerControl, NodeShutdown, Snapshots, LiveMigration,
 		AvailabilityRules, NodeFailover, StorageMigration, GuestCommands, Services, PeerNetwork, PlaybookHosts,
-		ControllerCommands, WriteLogDrain, ClusterMetrics, PlatformChecks, FolderImport, DiskTrim, DiskPurge, VMExporters}
+		ControllerCommands, WriteLogDrain, ClusterMetrics, PlatformChecks, FolderImport, DiskTrim, DiskPurge,
+		VMExporters}
 }
 
 // Errors that callers tell apart with errors.Is.

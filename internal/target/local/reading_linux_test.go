@@ -13,8 +13,8 @@ import (
 	"plimsoll/result"
 )
 
-// TestDevicesOnlyRead: without consent a device can be a data disk that is only read: what it holds is sampled, a command
-// that may write is refused, one that says it reads gets it, and cannot write after all.
+// TestDevicesOnlyRead: without consent a device can be a data disk that is only read: what it holds is sampled, a
+// command that may write is refused, one that says it reads gets it, and cannot write after all.
 func TestDevicesOnlyRead(t *testing.T) {
 	node, _ := devicetest.Loop(t, 8<<20)
 	half := strings.Repeat("data", 1<<20)
