@@ -151,7 +151,10 @@ func (a *app) checkCells(
 	var errs []error
 	if len(tf.disks) > 0 { // where they lie was said of the first plan
 		tf.options = append(slices.Clone(tf.options), dirOption+"="+p.options[dirOption])
-		tf.disks = nil
+		if len(tf.consents) > 0 {
+			tf.options = append(tf.options, consentOption+"="+p.options[consentOption])
+		}
+		tf.disks, tf.consents = nil, nil
 	}
 	for _, c := range r.Cells {
 		sf.values = cellValues(r, c)

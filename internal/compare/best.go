@@ -107,13 +107,30 @@ func (x *Experiment) best(d Design, all []kind) {
 			continue
 		}
 		times, timed := timesOf(all, k)
-		if b, ok := x.bestOf(k, times, timed); ok {
+		most := k
+		for f := range x.Factors {
+			if d.changes(f, k.workload) == BlockSize {
+				most = bytesOf(all, k)
+			}
+		}
+		if b, ok := x.bestOf(most, times, timed); ok {
 			x.Best = append(x.Best, b)
 		}
 		for f := range x.Factors {
 			x.sweeps(d, f, all, k, times, timed)
 		}
 	}
+}
+
+// bytesOf is the bandwidth of the operations that a rate counts: of operations of different sizes bytes are compared.
+func bytesOf(all []kind, rate kind) kind {
+	i := slices.IndexFunc(all, func(o kind) bool {
+		return o.workload == rate.workload && o.op == rate.op && o.unit == "bytes/s"
+	})
+	if i < 0 {
+		return rate // of no bytes
+	}
+	return all[i]
 }
 
 func (x *Experiment) bestOf(k, times kind, timed bool) (Best, bool) {
@@ -152,14 +169,8 @@ func (x *Experiment) bestOf(k, times kind, timed bool) (Best, bool) {
 // sweeps reads the curve over a factor's values, one for every combination of the others.
 func (x *Experiment) sweeps(d Design, f int, all []kind, k, times kind, timed bool) {
 	of := d.changes(f, k.workload)
-	if of == BlockSize { // of operations of different sizes their bytes are compared
-		i := slices.IndexFunc(all, func(o kind) bool {
-			return o.workload == k.workload && o.op == k.op && o.unit == "bytes/s"
-		})
-		if i < 0 {
-			return
-		}
-		k = all[i]
+	if of == BlockSize {
+		k = bytesOf(all, k)
 	}
 	if of == ReadShare && k.op != allOps {
 		return // a part of what is done
