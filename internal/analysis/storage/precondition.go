@@ -8,7 +8,7 @@ import (
 )
 
 // Preconditioned asks whether disks that were preconditioned came to a state that lasts.
-var Preconditioned = view.Check{Name: "preconditioned", Rank: 265, Run: preconditioned}
+var Preconditioned = view.Check{Name: "preconditioned", Rank: 262, Run: preconditioned}
 
 func preconditioned(v *view.Run) []result.Finding {
 	var out []result.Finding

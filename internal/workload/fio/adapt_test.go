@@ -511,7 +511,8 @@ startdelay=5
 		{Name: "log", Noun: "fio job", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true,
 			Bytes: 8 << 30, OpenLoop: true, ZeroData: true, Reducible: 1, WriteBytes: 65536,
 			Work: 8 << 30, Runtime: 30 * time.Second},
-		{Name: "scan", Noun: "fio job", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Direct: true,
+		{Name: "scan", Noun: "fio job", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Offset: 6 << 30,
+			Direct:    true,
 			ReadShare: 1, ReadBytes: 4096, Work: 10 << 30, Runtime: 10 * time.Second, Delay: 5 * time.Second, Stage: 1},
 	}
 	if diff := cmp.Diff(want, job.Lanes); diff != "" {
