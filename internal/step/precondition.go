@@ -81,15 +81,21 @@ func (p preconditioning) words(v View) string {
 	return text
 }
 
-// diskBytes is the size of all data disks of the group together.
+// diskBytes is the size of all data disks of the group together. Devices that are given for them are written as a whole.
 func (p preconditioning) diskBytes(v View) (total int64) {
 	decl, err := v.Groups.Get(p.load.Group)
 	if err != nil {
 		return 0
 	}
 	members, _ := v.Groups.Members(p.load.Group)
-	for _, b := range v.Disks(decl) {
-		total += b * int64(len(members))
+	given := v.Facts.DataDisks
+	for range members {
+		for _, b := range v.Disks(decl) {
+			if len(given) > 0 {
+				b, given = given[0].Bytes, given[1:]
+			}
+			total += b
+		}
 	}
 	return total
 }

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/step"
 	"plimsoll/internal/step/steptest"
+	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -190,6 +191,27 @@ func TestPreconditionFails(t *testing.T) {
 }
 
 func stopAfter(d time.Duration) func(*bench) { return func(b *bench) { b.stopAfter = d } }
+
+// Devices that are given for disks are written as a whole, however large the scenario's disks are.
+func TestPreconditionOfDevices(t *testing.T) {
+	b := newBench(t)
+	spec, _ := scenario.LookupStep("workload.Precondition")
+	one := scenario.Step{Name: spec.Name, Args: steptest.WithDefaults(spec, scenario.Args{"workload_name": "W"})}
+	for want, given := range map[string][]target.Disk{
+		"(6 GiB in all)":  nil,
+		"(14 GiB in all)": {{Bytes: 4 << 30}, {Bytes: 2 << 30}},
+	} {
+		b.env.Facts.DataDisks = given
+		s, err := step.Builtin().Build(one, b.env.View)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := s[0].Text(); !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+	b.end()
+}
 
 // What cannot be meant is refused when the plan is made.
 func TestPreconditionRefused(t *testing.T) {
