@@ -81,7 +81,7 @@ func (p preconditioning) words(v View) string {
 	return text
 }
 
-// diskBytes is the size of all data disks of the group together. Devices that are given for them are written as a whole.
+// diskBytes is the size of all data disks of the group together. Devices given for them are written as a whole.
 func (p preconditioning) diskBytes(v View) (total int64) {
 	decl, err := v.Groups.Get(p.load.Group)
 	if err != nil {
