@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/device"
 	"plimsoll/internal/direct"
 	"plimsoll/internal/procfs"
 )
@@ -74,15 +76,11 @@ func look(system fs.FS, dir string) (Place, error) {
 	return p, nil
 }
 
-// mountOf is the type of the file system of a device number (proc(5), mountinfo); "" when it is not there.
+// mountOf is the type of the file system of a device number; "" when it is not there.
 func mountOf(system fs.FS, number string) string {
-	data, _ := fs.ReadFile(system, "proc/self/mountinfo")
-	for line := range strings.Lines(string(data)) {
-		left, right, _ := strings.Cut(line, " - ")
-		l, r := strings.Fields(left), strings.Fields(right)
-		if len(l) > 2 && len(r) > 0 && l[2] == number {
-			return r[0]
-		}
+	mounts, _ := device.Mounts(system)
+	if i := slices.IndexFunc(mounts, func(m device.Mount) bool { return m.Device == number }); i >= 0 {
+		return mounts[i].FSType
 	}
 	return ""
 }

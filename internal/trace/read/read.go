@@ -134,7 +134,7 @@ func (f *file) open(t *Trace, from io.Reader, format string) (parser, string, er
 			return p, known.name, err
 		}
 	}
-	return nil, "", fmt.Errorf("it is no trace that is known here (%s); --format says what it is. It begins with %q",
+	return nil, "", fmt.Errorf("it is no trace that is known here (%s); --from says what it is. It begins with %.32q",
 		strings.Join(Formats(), ", "), cut(firstLine(head)))
 }
 
