@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
+
+	"github.com/minio/crc64nvme"
 
 	"plimsoll/internal/content"
 )
@@ -16,15 +17,14 @@ import (
 //	16  4  thread, from 0
 //	20  4  length in bytes
 //	24  8  number of the block, from 0 in order of writing
-//	32  4  CRC32C (Castagnoli) of all the bytes behind the header, then of the header up to here; 0 without checksums
+//	32  4  number of the buffer whose content it has, apart from the stamps
 //	36  4  1 with a checksum, 0 without
-const headerBytes = 40
+//	40  8  CRC-64/NVME of all the bytes behind the header, then of the header up to here; 0 without checksums
+const headerBytes = 48
 
-var magic = [8]byte{'V', 'I', 'O', 'P', 'E', 'R', 'F', '1'}
+var magic = [8]byte{'V', 'I', 'O', 'P', 'E', 'R', 'F', '2'}
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// chunk is how many bytes are made and summed up before the next are: they are in the nearest cache then.
+// chunk is how many bytes are stamped and summed up before the next are: they are in the nearest cache then.
 const chunk = 32 << 10
 
 // maker makes blocks. It has no state: all threads use one.
@@ -43,21 +43,26 @@ func newMaker(o Options) (maker, error) {
 // span is how much of the content belongs to one thread: bytes.
 const span = 1 << 52
 
-// fill makes block number n of a thread. Its content begins at a multiple of its length, so blocks of wrapped files
-// differ too.
-func (m *maker) fill(b []byte, thread int, n int64) {
-	sum := uint32(0)
+// prepare fills a buffer with what all its blocks have, apart from their stamps: content that no block's stamps are of.
+func (m *maker) prepare(b []byte, buffer uint32) {
+	m.data.Fill(b, 1<<62+int64(buffer)*int64(len(b)))
+}
+
+// stamp makes block number n of a thread in a prepared buffer. Its stamps begin at a multiple of its length, so blocks
+// of wrapped files differ too.
+func (m *maker) stamp(b []byte, buffer uint32, thread int, n int64) {
+	sum := uint64(0)
 	offset := int64(thread)*span + n*int64(len(b))
 	for at := 0; at < len(b); at += chunk {
 		part := b[at:min(at+chunk, len(b))]
 		if !m.same {
-			m.data.Fill(part, offset+int64(at))
+			m.data.Stamp(part, offset+int64(at))
 		}
 		if at == 0 {
 			part = part[headerBytes:]
 		}
 		if m.checksum {
-			sum = crc32.Update(sum, castagnoli, part)
+			sum = crc64nvme.Update(sum, part)
 		}
 	}
 	h := b[:headerBytes]
@@ -66,16 +71,13 @@ func (m *maker) fill(b []byte, thread int, n int64) {
 	binary.LittleEndian.PutUint32(h[16:], uint32(thread))
 	binary.LittleEndian.PutUint32(h[20:], uint32(len(b)))
 	binary.LittleEndian.PutUint64(h[24:], uint64(n))
-	binary.LittleEndian.PutUint64(h[32:], 0)
+	binary.LittleEndian.PutUint32(h[32:], buffer)
+	binary.LittleEndian.PutUint32(h[36:], 0)
+	binary.LittleEndian.PutUint64(h[40:], 0)
 	if m.checksum {
-		binary.LittleEndian.PutUint32(h[32:], crc32.Update(sum, castagnoli, h[:32]))
 		h[36] = 1
+		binary.LittleEndian.PutUint64(h[40:], crc64nvme.Update(sum, h[:40]))
 	}
-}
-
-// once makes what buffer number i of a thread holds when all its blocks have the same data: that of no numbered block.
-func (m *maker) once(b []byte, thread, i int) {
-	m.data.Fill(b, int64(thread)*span+span/2+int64(i)*int64(len(b)))
 }
 
 // judge says what is wrong with a block that was read back, "" when it is block number n of the thread as it was
@@ -94,12 +96,14 @@ func (m *maker) judge(b, spare []byte, thread int, n int64) string {
 		return fmt.Sprintf("block %d of thread %d stands there", binary.LittleEndian.Uint64(h[24:]),
 			binary.LittleEndian.Uint32(h[16:])+1)
 	case m.checksum:
-		if sum := crc32.Update(crc32.Checksum(b[headerBytes:], castagnoli), castagnoli, h[:32]); !is(32,
-			uint64(sum)|1<<32) {
-			return fmt.Sprintf("its checksum is %08x, its content's is %08x", binary.LittleEndian.Uint32(h[32:]), sum)
+		sum := crc64nvme.Update(crc64nvme.Checksum(b[headerBytes:]), h[:40])
+		if stands := binary.LittleEndian.Uint64(h[40:]); h[36] != 1 || stands != sum {
+			return fmt.Sprintf("its checksum is %016x, its content's is %016x", stands, sum)
 		}
 	default:
-		m.fill(spare, thread, n)
+		buffer := binary.LittleEndian.Uint32(h[32:])
+		m.prepare(spare, buffer)
+		m.stamp(spare, buffer, thread, n)
 		if !bytes.Equal(spare, b) {
 			return "its content is not what was written"
 		}

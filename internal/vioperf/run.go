@@ -191,14 +191,12 @@ func (r *run) measure(ctx context.Context, res *Result) error {
 	defer free()
 	restore := r.o.on.waiting(r.o.Threads*(r.o.QueueDepth+1) + 4)
 	defer restore()
-	var buffers [][]byte
+	var buffers []buffer
 	for size := r.o.BlockBytes; len(memory) > 0; memory = memory[size:] {
-		buffers = append(buffers, memory[:size:size])
+		buffers = append(buffers, buffer{memory[:size:size], uint32(len(buffers))})
 	}
-	if r.o.Same {
-		for i, b := range buffers {
-			r.maker.once(b, 0, i)
-		}
+	for _, b := range buffers {
+		r.maker.prepare(b.memory, b.number)
 	}
 	stopping := context.AfterFunc(ctx, func() { r.end(Interrupted, nil) })
 	defer stopping()

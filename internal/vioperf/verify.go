@@ -35,7 +35,7 @@ type Bad struct {
 const mostFound = 100
 
 // verify reads back every block that stands where it belongs and judges it.
-func (r *run) verify(ctx context.Context, res *Result, buffers [][]byte) {
+func (r *run) verify(ctx context.Context, res *Result, buffers []buffer) {
 	if ctx.Err() != nil {
 		res.Notes = append(res.Notes, "Nothing was read back: the run was interrupted.")
 		return
@@ -44,7 +44,7 @@ func (r *run) verify(ctx context.Context, res *Result, buffers [][]byte) {
 	parts := make([]Verification, len(r.threads))
 	var reading sync.WaitGroup
 	for i, t := range r.threads {
-		reading.Go(func() { t.verify(ctx, &parts[i], buffers[i*(r.o.QueueDepth+1)], buffers[i*(r.o.QueueDepth+1)+1]) })
+		reading.Go(func() { t.verify(ctx, &parts[i], buffers[2*i].memory, buffers[2*i+1].memory) })
 	}
 	reading.Wait()
 	v := &Verification{Seconds: time.Since(began).Seconds()}

@@ -270,7 +270,8 @@ func TestJudge(t *testing.T) {
 		}
 		b := make([]byte, BlockStep*rapid.IntRange(1, 20).Draw(t, "steps"))
 		thread, n := rapid.IntRange(0, mostThread-1).Draw(t, "thread"), rapid.Int64Range(0, 1<<30).Draw(t, "number")
-		m.fill(b, thread, n)
+		m.prepare(b, 7)
+		m.stamp(b, 7, thread, n)
 		spare := make([]byte, len(b))
 		if what := m.judge(b, spare, thread, n); what != "" {
 			t.Fatal(what)
@@ -290,9 +291,10 @@ func FuzzJudge(f *testing.F) {
 		f.Fatal(err)
 	}
 	good := make([]byte, BlockStep)
-	m.fill(good, 0, 0)
+	m.prepare(good, 0)
+	m.stamp(good, 0, 0, 0)
 	f.Add(good)
-	f.Add([]byte("VIOPERF1"))
+	f.Add([]byte("VIOPERF2"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b := make([]byte, BlockStep)
 		copy(b, data)

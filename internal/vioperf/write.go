@@ -57,9 +57,8 @@ func (r *run) end(why Ending, err error) {
 func (r *run) wake() {
 	for _, t := range r.threads {
 		t.mu.Lock()
-		t.over = true
+		t.finish()
 		t.mu.Unlock()
-		t.changed.Broadcast()
 	}
 }
 
@@ -74,23 +73,22 @@ type thread struct {
 	size   int64 // bytes of the part; 0: a file of its own, which grows
 
 	mu          sync.Mutex
-	changed     *sync.Cond
-	next        int64          // number of the block to be made next
-	turn        int64          // number of the block to be issued next
-	outstanding int            // blocks issued and not completed
-	around      int64          // blocks after which it begins at the start again; 0: not yet known
-	late        int64          // blocks from around up to this one were issued before it was known: they stand beyond
-	failed      map[int64]bool // numbers of blocks whose write failed, of those that are not beyond
-	over        bool           // the run has ended
+	waiting     map[int64]chan<- struct{} // workers that wait to issue a block, by its number
+	next        int64                     // number of the block to be made next
+	turn        int64                     // number of the block to be issued next
+	outstanding int                       // blocks issued and not completed
+	around      int64                     // blocks after which it begins at the start again; 0: not yet known
+	late        int64                     // blocks from around up to this one were issued before it was known: they stand beyond
+	failed      map[int64]bool            // numbers of blocks whose write failed, of those that are not beyond
+	over        bool                      // the run has ended
 	blocks      uint64
 	service     hist.Histogram
 	response    hist.Histogram // with a rate
 }
 
 func newThread(r *run, number int, name string, f file, start, size int64) *thread {
-	t := &thread{r: r, number: number, name: name, file: f, start: start, size: size, failed: map[int64]bool{}}
-	t.changed = sync.NewCond(&t.mu)
-	return t
+	return &thread{r: r, number: number, name: name, file: f, start: start, size: size, failed: map[int64]bool{},
+		waiting: map[int64]chan<- struct{}{}}
 }
 
 // at is the offset at which block number n is written.
@@ -101,8 +99,15 @@ func (t *thread) at(n int64) int64 {
 	return t.start + n*int64(t.r.o.BlockBytes)
 }
 
+// buffer is memory for one block, prepared.
+type buffer struct {
+	memory []byte
+	number uint32
+}
+
 // work makes blocks and writes them until the run is over. Several call it at once, each with a buffer.
-func (t *thread) work(ctx context.Context, buffer []byte) {
+func (t *thread) work(ctx context.Context, b buffer) {
+	turn := make(chan struct{}, 1)
 	for {
 		t.mu.Lock()
 		n := t.next
@@ -112,23 +117,44 @@ func (t *thread) work(ctx context.Context, buffer []byte) {
 		if over {
 			return
 		}
-		t.r.maker.fill(buffer, t.number, n)
-		offset, ok := t.issue(ctx, n)
+		t.r.maker.stamp(b.memory, b.number, t.number, n)
+		offset, ok := t.issue(ctx, n, turn)
 		if !ok {
 			return
 		}
 		began := time.Now()
-		_, err := t.file.WriteAt(buffer, offset)
+		_, err := t.file.WriteAt(b.memory, offset)
 		t.done(n, began, time.Now(), err)
 	}
 }
 
-// issue waits until block number n may be written, and says where; false when the run is over.
-func (t *thread) issue(ctx context.Context, n int64) (offset int64, ok bool) {
+// wake wakes the worker whose turn it is, if it waits and may issue its block, and no other. The lock is held.
+func (t *thread) wake() {
+	if worker, ok := t.waiting[t.turn]; ok && t.outstanding < t.r.o.QueueDepth {
+		delete(t.waiting, t.turn)
+		worker <- struct{}{}
+	}
+}
+
+// finish has no more blocks of the thread issued. The lock is held.
+func (t *thread) finish() {
+	t.over = true
+	for n, worker := range t.waiting {
+		delete(t.waiting, n)
+		worker <- struct{}{}
+	}
+}
+
+// issue waits until block number n may be written, and says where; false when the run is over. The channel is the
+// worker's, with room for one.
+func (t *thread) issue(ctx context.Context, n int64, turn chan struct{}) (offset int64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for !t.over && (t.turn != n || t.outstanding >= t.r.o.QueueDepth) {
-		t.changed.Wait()
+		t.waiting[n] = turn
+		t.mu.Unlock()
+		<-turn
+		t.mu.Lock()
 	}
 	if t.over {
 		return 0, false
@@ -145,16 +171,13 @@ func (t *thread) issue(ctx context.Context, n int64) (offset int64, ok bool) {
 		return 0, false
 	}
 	if t.over || ctx.Err() != nil || !time.Now().Before(t.r.deadline) {
-		t.over = true // the time is over for all of this thread
-		t.changed.Broadcast()
+		t.finish() // the time is over for all of this thread
 		return 0, false
 	}
 	offset = t.at(n)
 	t.turn++
 	t.outstanding++
-	if t.outstanding < t.r.o.QueueDepth { // the next one may be issued at once
-		t.changed.Broadcast()
-	}
+	t.wake()
 	return offset, true
 }
 
@@ -225,8 +248,8 @@ func (t *thread) done(n int64, began, now time.Time, err error) {
 		if t.r.due > 0 {
 			t.response.Add(uint64(max(0, now.Sub(t.dueAt(n)))), 1)
 		}
+		t.wake()
 		t.mu.Unlock()
-		t.changed.Broadcast()
 		t.r.bytes.Add(int64(t.r.o.BlockBytes))
 		t.r.completed(now.Sub(t.r.begin))
 		return
@@ -244,8 +267,8 @@ func (t *thread) done(n int64, began, now time.Time, err error) {
 	default:
 		t.r.end(Failed, fmt.Errorf("block %d of thread %d, at byte %d: %w", n, t.number+1, t.at(n), err))
 	}
+	t.wake()
 	t.mu.Unlock()
-	t.changed.Broadcast()
 }
 
 // completed notes when a block was last completed.
