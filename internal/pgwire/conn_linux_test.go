@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	needs.Print()
+	needs.Print(os.Stderr)
 	os.Exit(code)
 }
 
@@ -107,7 +107,8 @@ func useConn(t *testing.T, c *pgwire.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &pgwire.Statement{Name: "s", SQL: stmt.SQL, Params: []uint32{23, 20, 25}, Columns: strings.Fields("a b c d e")}
+	want := &pgwire.Statement{Name: "s", SQL: stmt.SQL, Params: []uint32{23, 20, 25},
+		Columns: strings.Fields("a b c d e")}
 	if diff := cmp.Diff(want, stmt); diff != "" {
 		t.Error(diff)
 	}
@@ -115,7 +116,8 @@ func useConn(t *testing.T, c *pgwire.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([][]string{{"7", "7696581394432", "text 7", "1.5", "∅"}, {"8", "8796093022208", "text 8", "1.5", "∅"},
+	if diff := cmp.Diff([][]string{{"7", "7696581394432", "text 7", "1.5", "∅"},
+		{"8", "8796093022208", "text 8", "1.5", "∅"},
 		{"9", "9895604649984", "text 9", "1.5", "∅"}}, rows(r)); diff != "" || r.Affected() != 3 {
 		t.Error(diff, r.Tag())
 	}

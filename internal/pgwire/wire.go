@@ -47,8 +47,8 @@ type Statement struct {
 	Columns []string // names of what it returns, none for a statement that returns no rows
 }
 
-// Append adds to dst the messages that execute the statement: Bind, Describe of the portal where describe says so (libpq
-// sends one), and Execute. AppendSync has to follow. Bytes after dst's length are garbage when it fails.
+// Append adds to dst the messages that execute the statement: Bind, Describe of the portal where describe says so
+// (libpq sends one), and Execute. AppendSync has to follow. Bytes after dst's length are garbage when it fails.
 func (s *Statement) Append(dst []byte, describe bool, args ...Arg) ([]byte, error) {
 	if len(args) != len(s.Params) {
 		return dst, fmt.Errorf("statement %q has %d parameters, not %d", s.SQL, len(s.Params), len(args))
@@ -270,7 +270,7 @@ func (r *Reply) wants(kind byte) bool {
 	switch kind {
 	case 'D', 'T':
 		return r.Keep || r.describe
-	case 'Z', 'E', 'C':
+	case 'Z', 'E', 'C', 'G', 'H', 'W':
 		return true
 	case 't':
 		return r.describe
