@@ -49,7 +49,7 @@ func (j Job) Check() error {
 // WorkCommand is the command line's word for Work; its argument is the file of the job.
 const WorkCommand = "vioperf-worker"
 
-// Work does the job that it is given as JSON, and prints a worker.State every second and at the end, as lines of JSON. It is
+// Work does the job that it is given as JSON, and prints a worker.State every second and at the end. It is
 // what a load generator runs on a machine.
 func Work(ctx context.Context, config io.Reader, out io.Writer) error {
 	var j Job

@@ -36,8 +36,8 @@ func TestStatesThatGoBack(t *testing.T) {
 			}
 		}
 		var sink workloadtest.Recorder
-		out, err := workload.ReplaySelf(declared, strings.NewReader(first+"\n"+states[len(first)+1:at]+change+states[end:]),
-			&sink, "test")
+		text := first + "\n" + states[len(first)+1:at] + change + states[end:]
+		out, err := workload.ReplaySelf(declared, strings.NewReader(text), &sink, "test")
 		if err != nil || len(sink.Reports) != 1 || len(sink.Warnings) == 0 && out.Message == "" {
 			t.Errorf("%s: %v, %+v, %+v", change, err, out, &sink)
 		}
