@@ -117,7 +117,7 @@ func New(s Server) (*Collector, error) {
 	config.ConnectTimeout = connectLimit
 	for name, value := range map[string]string{
 		"application_name": "plimsoll exporter", "default_transaction_read_only": "on", "search_path": "pg_catalog",
-		"jit": "off", "client_encoding": "UTF8", "datestyle": "ISO", "extra_float_digits": "1",
+		"client_encoding": "UTF8", "datestyle": "ISO", "extra_float_digits": "1",
 		"statement_timeout": strconv.FormatInt(statementLimit.Milliseconds(), 10),
 		"lock_timeout":      strconv.FormatInt(lockLimit.Milliseconds(), 10),
 	} {

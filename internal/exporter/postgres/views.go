@@ -73,7 +73,7 @@ func seconds(name, sql, help string) column {
 	return metric(exporter.Counter, name+"_seconds_total", "seconds", sql+" / 1000", help) // the server has milliseconds
 }
 
-func bytes(name, sql, help string) column {
+func volume(name, sql, help string) column {
 	return metric(exporter.Counter, name+"_bytes_total", "bytes", sql, help)
 }
 
@@ -127,7 +127,7 @@ var views = []view{
 			gauge("replication_lag_seconds", "seconds",
 				inRecovery("greatest(0, extract(epoch FROM now() - pg_last_xact_replay_timestamp()))", "0"),
 				"How long ago the last transaction that a standby has replayed was committed."),
-			bytes("wal_position",
+			volume("wal_position",
 				"pg_wal_lsn_diff("+inRecovery("pg_last_wal_replay_lsn()", "pg_current_wal_insert_lsn()")+", '0/0')",
 				"Position in the write-ahead log: of what is written, of a standby what is replayed."),
 			gauge("reads_all_stats", "", "pg_has_role('pg_read_all_stats', 'usage')::int",
@@ -211,7 +211,7 @@ var views = []view{
 		columns: []column{
 			counter("stat_wal_records_total", "wal_records", "Records of the write-ahead log."),
 			counter("stat_wal_full_page_images_total", "wal_fpi", "Images of whole pages in the write-ahead log."),
-			bytes("stat_wal", "wal_bytes", "Bytes of the write-ahead log."),
+			volume("stat_wal", "wal_bytes", "Bytes of the write-ahead log."),
 			counter("stat_wal_buffers_full_total", "wal_buffers_full",
 				"Times the log was written because its buffers were full."),
 			counter("stat_wal_writes_total", "wal_write", "Writes of the write-ahead log.").in(14, 18),
@@ -238,12 +238,12 @@ var views = []view{
 		name: "stat_io", since: 16, labels: []string{"backend_type", "object", "context"}, from: "FROM pg_stat_io",
 		columns: []column{
 			counter("stat_io_reads_total", "reads", "Reads."),
-			bytes("stat_io_read", "reads * op_bytes", "Bytes read.").in(16, 18),
-			bytes("stat_io_read", "read_bytes", "Bytes read.").in(18, 0),
+			volume("stat_io_read", "reads * op_bytes", "Bytes read.").in(16, 18),
+			volume("stat_io_read", "read_bytes", "Bytes read.").in(18, 0),
 			seconds("stat_io_read", "read_time", "Time spent to read, where track_io_timing is on."),
 			counter("stat_io_writes_total", "writes", "Writes."),
-			bytes("stat_io_write", "writes * op_bytes", "Bytes written.").in(16, 18),
-			bytes("stat_io_write", "write_bytes", "Bytes written.").in(18, 0),
+			volume("stat_io_write", "writes * op_bytes", "Bytes written.").in(16, 18),
+			volume("stat_io_write", "write_bytes", "Bytes written.").in(18, 0),
 			seconds("stat_io_write", "write_time", "Time spent to write, where track_io_timing is on."),
 			counter("stat_io_extends_total", "extends", "Writes that made a file longer."),
 			counter("stat_io_hits_total", "hits", "Blocks found in buffers."),
