@@ -1,4 +1,4 @@
-package postgres
+package postgres_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/exporter/exportertest"
+	"plimsoll/internal/exporter/postgres"
 	"plimsoll/internal/needs"
 	"plimsoll/internal/postgres/postgrestest"
 	"plimsoll/internal/secret"
@@ -31,14 +32,14 @@ func TestMain(m *testing.M) {
 }
 
 // realServer is a collector of a real server; other words of the address may be given.
-func realServer(t testing.TB, s *postgrestest.Server, words string) *Collector {
+func realServer(t testing.TB, s *postgrestest.Server, words string) *postgres.Collector {
 	t.Helper()
 	t.Setenv("PLIMSOLL_TEST_PASSWORD", postgrestest.Password)
 	source, err := secret.ParseSource("env:PLIMSOLL_TEST_PASSWORD")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Server{URL: fmt.Sprintf("host=127.0.0.1 port=%d dbname=postgres user=%s %s", s.Port,
+	c, err := postgres.New(postgres.Server{URL: fmt.Sprintf("host=127.0.0.1 port=%d dbname=postgres user=%s %s", s.Port,
 		postgrestest.User, words), Password: source})
 	if err != nil {
 		t.Fatal(err)
@@ -52,10 +53,10 @@ func realServer(t testing.TB, s *postgrestest.Server, words string) *Collector {
 func TestRealServer(t *testing.T) {
 	s := postgrestest.Start(t)
 	exportertest.Run(t, exportertest.Subject{
-		New: func(t *testing.T) exporter.Collector { return realServer(t, s, "") }, Given: given,
+		New: func(t *testing.T) exporter.Collector { return realServer(t, s, "") }, Given: postgres.Given,
 	})
 	c := realServer(t, s, "")
-	got, err := page(t, c)
+	got, err := postgres.Page(t, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestRealServer(t *testing.T) {
 	}
 	var want []string
 	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); slices.Contains(f[1:], fmt.Sprint(c.version)) {
+		if f := strings.Fields(line); slices.Contains(f[1:], c.Version()) {
 			want = append(want, f[0])
 		}
 	}
@@ -73,10 +74,10 @@ func TestRealServer(t *testing.T) {
 		return n == "pg_stat_activity_waiting_backends" || strings.HasPrefix(n, "pg_replication_slots_") ||
 			strings.HasPrefix(n, "pg_stat_replication_")
 	})
-	if d := cmp.Diff(want, names(got)); d != "" {
-		t.Errorf("metrics of version %d: %s", c.version, d)
+	if d := cmp.Diff(want, postgres.Names(got)); d != "" {
+		t.Errorf("metrics of version %s: %s", c.Version(), d)
 	}
-	if _, err := c.server.ask(t.Context(), "CREATE TABLE t (a int)"); err == nil ||
+	if err := c.Ask(t.Context(), "CREATE TABLE t (a int)"); err == nil ||
 		!strings.Contains(err.Error(), "read-only") {
 		t.Errorf("a table could be made: %v", err)
 	}
@@ -100,21 +101,21 @@ func TestRealServer(t *testing.T) {
 	until(t, c, `pg_stat_activity_active_backends{wait_event_type="Timeout"} 1`)
 
 	s.Restart()
-	if got, err := page(t, c); err == nil || !strings.Contains(got, "\npg_up 0\n") {
+	if got, err := postgres.Page(t, c); err == nil || !strings.Contains(got, "\npg_up 0\n") {
 		t.Errorf("after a restart: %v, %s", err, got)
 	}
-	if got, err := page(t, c); err != nil || !strings.Contains(got, "\npg_up 1\n") {
+	if got, err := postgres.Page(t, c); err != nil || !strings.Contains(got, "\npg_up 1\n") {
 		t.Errorf("the next page: %v, %s", err, got)
 	}
 }
 
 // until waits for a line of the page.
-func until(t *testing.T, c *Collector, line string) {
+func until(t *testing.T, c *postgres.Collector, line string) {
 	t.Helper()
 	got := ""
 	for range 300 {
 		var err error
-		if got, err = page(t, c); err != nil {
+		if got, err = postgres.Page(t, c); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(got, "\n"+line+"\n") {
@@ -130,7 +131,7 @@ func TestAccess(t *testing.T) {
 	s := postgrestest.Start(t)
 	c := realServer(t, s, "")
 	t.Setenv("PLIMSOLL_TEST_PASSWORD", "wrong horse")
-	got, err := page(t, c)
+	got, err := postgres.Page(t, c)
 	if err == nil || !strings.Contains(err.Error(), "password authentication failed") ||
 		strings.Contains(err.Error(), "wrong horse") || !strings.Contains(got, "pg_up 0\n") {
 		t.Errorf("%v\n%s", err, got)
@@ -139,13 +140,13 @@ func TestAccess(t *testing.T) {
 		"CREATE DATABASE closed", "REVOKE CONNECT ON DATABASE closed FROM PUBLIC"} {
 		s.Exec("postgres", sql)
 	}
-	got, err = page(t, realServer(t, s, "user=little"))
+	got, err = postgres.Page(t, realServer(t, s, "user=little"))
 	if err != nil || !strings.Contains(got, "\npg_reads_all_stats 0\n") ||
 		strings.Contains(got, `pg_database_size_bytes{datname="closed"}`) ||
 		!strings.Contains(got, `pg_database_size_bytes{datname="postgres"}`) {
 		t.Errorf("%v\n%s", err, got)
 	}
-	got, err = page(t, realServer(t, s, "dbname=nowhere"))
+	got, err = postgres.Page(t, realServer(t, s, "dbname=nowhere"))
 	if err == nil || !strings.Contains(err.Error(), `database "nowhere" does not exist`) {
 		t.Errorf("%v\n%s", err, got)
 	}

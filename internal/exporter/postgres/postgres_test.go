@@ -32,6 +32,22 @@ var given = []string{
 	"pg_stat_database_deadlocks", "pg_stat_database_blk_read_time", "pg_stat_database_blk_write_time",
 }
 
+// What the tests of package postgres_test use, which are with real servers.
+var (
+	Given = given
+	Page  = page
+	Names = names
+)
+
+// Version is the server's.
+func (c *Collector) Version() string { return strconv.Itoa(c.version) }
+
+// Ask sends what the collector does not.
+func (c *Collector) Ask(ctx context.Context, query string) error {
+	_, err := c.server.ask(ctx, query)
+	return err
+}
+
 // page is what is served, without what the page says of itself and how long parts took.
 func page(t testing.TB, c exporter.Collector) (string, error) {
 	t.Helper()

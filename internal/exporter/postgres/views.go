@@ -70,7 +70,7 @@ func metric(kind exporter.Type, name, unit, sql, help string) column {
 func counter(name, sql, help string) column { return metric(exporter.Counter, name, "", sql, help) }
 
 func seconds(name, sql, help string) column {
-	return metric(exporter.Counter, name+"_seconds_total", "seconds", sql+" / 1000", help) // the server has milliseconds
+	return metric(exporter.Counter, name+"_seconds_total", "seconds", sql+" / 1000", help) // of milliseconds
 }
 
 func volume(name, sql, help string) column {
@@ -79,8 +79,8 @@ func volume(name, sql, help string) column {
 
 func gauge(name, unit, sql, help string) column { return metric(exporter.Gauge, name, unit, sql, help) }
 
-// each are columns of a view that are called as the metric is but for its prefix, of which the community's names have no
-// _total at the end: pairs of a column and a help.
+// each are columns that are called as the metric is but for its prefix, of which the community's names have no _total
+// at the end: pairs of a column and a help.
 func each(prefix string, pairs ...string) (list []column) {
 	for i := 0; i < len(pairs); i += 2 {
 		list = append(list, metric(exporter.Counter, prefix+pairs[i], "", pairs[i], pairs[i+1]))
@@ -107,8 +107,6 @@ func values(name string, texts ...string) string {
 func inRecovery(standby, other string) string {
 	return "CASE WHEN pg_is_in_recovery() THEN " + standby + " ELSE " + other + " END"
 }
-
-const milliseconds = " ms" // a unit in the help of names that are the community's
 
 // views is everything that is asked, in this order. Names are those of the community's postgres_exporter where it has
 // the metric; where it has not, they follow Prometheus' conventions.
@@ -152,8 +150,8 @@ var views = []view{
 				"conflicts", "Queries cancelled because of conflicts with recovery.",
 				"temp_files", "Temporary files made by queries.",
 				"deadlocks", "Deadlocks detected.",
-				"blk_read_time", "Time spent to read blocks, where track_io_timing is on, in"+milliseconds+".",
-				"blk_write_time", "Time spent to write blocks, where track_io_timing is on, in"+milliseconds+"."),
+				"blk_read_time", "Time spent to read blocks, where track_io_timing is on, in milliseconds.",
+				"blk_write_time", "Time spent to write blocks, where track_io_timing is on, in milliseconds."),
 			[]column{
 				metric(exporter.Counter, "stat_database_temp_bytes", "bytes", "temp_bytes",
 					"Bytes written to temporary files by queries."),
@@ -177,9 +175,9 @@ var views = []view{
 			counter("stat_bgwriter_checkpoints_req_total", "checkpoints_req",
 				"Checkpoints asked for, by max_wal_size too.").in(0, 17),
 			counter("stat_bgwriter_checkpoint_write_time_total", "checkpoint_write_time",
-				"Time spent in checkpoints to write files, in"+milliseconds+".").in(0, 17),
+				"Time spent in checkpoints to write files, in milliseconds.").in(0, 17),
 			counter("stat_bgwriter_checkpoint_sync_time_total", "checkpoint_sync_time",
-				"Time spent in checkpoints to synchronize files, in"+milliseconds+".").in(0, 17),
+				"Time spent in checkpoints to synchronize files, in milliseconds.").in(0, 17),
 			counter("stat_bgwriter_buffers_checkpoint_total", "buffers_checkpoint",
 				"Buffers written by checkpoints.").in(0, 17),
 			counter("stat_bgwriter_buffers_clean_total", "buffers_clean", "Buffers written by the background writer."),
@@ -200,9 +198,9 @@ var views = []view{
 				"Checkpoints asked for, by max_wal_size too."),
 			counter("stat_checkpointer_num_done_total", "num_done", "Checkpoints that have been performed.").in(18, 0),
 			counter("stat_checkpointer_write_time_total", "write_time",
-				"Time spent in checkpoints to write files, in"+milliseconds+"."),
+				"Time spent in checkpoints to write files, in milliseconds."),
 			counter("stat_checkpointer_sync_time_total", "sync_time",
-				"Time spent in checkpoints to synchronize files, in"+milliseconds+"."),
+				"Time spent in checkpoints to synchronize files, in milliseconds."),
 			counter("stat_checkpointer_buffers_written_total", "buffers_written", "Buffers written by checkpoints."),
 		},
 	},
