@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/exporter/host"
+	"plimsoll/internal/exporter/postgres"
 	"plimsoll/internal/importer"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
@@ -49,6 +50,7 @@ func All() Registry {
 		},
 		Exporters: []exporter.Kind{
 			host.Kind(),
+			postgres.Kind(),
 		},
 	}
 }
