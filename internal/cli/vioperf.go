@@ -40,8 +40,8 @@ func (a *app) vioperfCommand() *cobra.Command {
 		Use: "vioperf FOLDER|DEVICE", Short: "Write large blocks to growing files, as a column store loads, and say what it took",
 		Args: args(1, 1, "folder or device"),
 		Long: `Vioperf has every thread extend a file of its own with blocks of 1 MiB, one after the other, each with a
-CRC32C in its header: past the page cache where the file system can, with data that never repeats and does not
-compress. Making data and checksums goes on while other blocks are written.
+CRC-64/NVME in its header: past the page cache where the file system can, with data of which no two sectors are equal
+and nothing compresses. Making data and checksums goes on while other blocks are written.
 
 The main figure is MB/s per core: what all threads wrote (1 MB is 1,000,000 bytes) over the number of processors that
 this process may use. Beside it stand the processor time per GB, and what the device saw, as iostat would say it:
@@ -271,7 +271,7 @@ func printVioperf(w io.Writer, res *vioperf.Result) error {
 	if !res.Direct {
 		how = "through the page cache (" + res.WhyBuffered + ")"
 	}
-	sums, data := "CRC32C", "data that never repeats"
+	sums, data := "CRC-64/NVME", "no two sectors equal"
 	if !res.Checksum {
 		sums = "no checksums"
 	}

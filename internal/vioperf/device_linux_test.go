@@ -122,8 +122,8 @@ func TestComparison(t *testing.T) {
 	want := Comparison{Rounds: 2, Legs: c.Legs, Throughput: one(2), CPU: one(2), CPURefilled: one(0.8),
 		CPUSummed: one(0.5), Checksum: one(1), Diagnosis: []string{
 			"vioperf wrote faster than fio in every round, 2.00 times as fast in the middle one.",
-			"Processor time per GB: vioperf 0.200 s, fio 0.100 s. Of vioperf's, checksums take 0.050 s, making data that " +
-				"never repeats 0.040 s, the kernel 0.080 s; fio's kernel part is 0.080 s. fio neither sums up nor makes data " +
+			"Processor time per GB: vioperf 0.200 s, fio 0.100 s. Of vioperf's, checksums take 0.050 s, the stamps that " +
+				"make every sector differ 0.040 s, the kernel 0.080 s; fio's kernel part is 0.080 s. fio neither sums up nor makes data " +
 				"anew unless told: then it takes 0.400 s.",
 			"Checksums are not the limit: with them throughput is 1.000 (1.000 to 1.000) of that without.",
 			"The device saw requests of 1 MiB from vioperf and 512 KiB from fio (avgrq-sz 2048 and 1024 sectors), 2.0 and " +

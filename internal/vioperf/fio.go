@@ -225,8 +225,8 @@ func (c *Comparison) judge(o Options) {
 		say("Neither was faster in every round: the ratio is %s.", t)
 	}
 	cpu := c.typical(Ours, cpuOf)
-	say("Processor time per GB: vioperf %.3f s, fio %.3f s. Of vioperf's, checksums take %.3f s, making data that never "+
-		"repeats %.3f s, the kernel %.3f s; fio's kernel part is %.3f s. fio neither sums up nor makes data anew unless "+
+	say("Processor time per GB: vioperf %.3f s, fio %.3f s. Of vioperf's, checksums take %.3f s, the stamps that make "+
+		"every sector differ %.3f s, the kernel %.3f s; fio's kernel part is %.3f s. fio neither sums up nor makes data anew unless "+
 		"told: then it takes %.3f s.", cpu, c.typical(Plain, cpuOf), max(0, cpu-c.typical(NoChecksum, cpuOf)),
 		max(0, cpu-c.typical(NoMaking, cpuOf)), c.typical(Ours, systemOf), c.typical(Plain, systemOf),
 		c.typical(Summed, cpuOf))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/worker"
 )
 
 // Job is what Work is told: a disk, whose content is written over, and how. Every thread has a part of the disk, which
@@ -45,20 +46,10 @@ func (j Job) Check() error {
 	return j.options().room(j.Bytes)
 }
 
-// State is a line of what Work prints: what it has done since it began.
-type State struct {
-	Elapsed    time.Duration   `json:"elapsed_ns"`
-	Blocks     uint64          `json:"blocks"`
-	Bytes      uint64          `json:"bytes"`
-	Times      *hist.Histogram `json:"times"` // of the blocks, nanoseconds: response times with a rate, else service times
-	CPUSeconds float64         `json:"cpu_seconds"`
-	Final      bool            `json:"final,omitempty"`
-}
-
 // WorkCommand is the command line's word for Work; its argument is the file of the job.
 const WorkCommand = "vioperf-worker"
 
-// Work does the job that it is given as JSON, and prints a State every second and at the end, as lines of JSON. It is
+// Work does the job that it is given as JSON, and prints a worker.State every second and at the end. It is
 // what a load generator runs on a machine.
 func Work(ctx context.Context, config io.Reader, out io.Writer) error {
 	var j Job
@@ -85,22 +76,21 @@ func (j Job) work(ctx context.Context, out io.Writer, on *machine) error {
 	r.over(f, j.Path, j.Bytes)
 	lines := json.NewEncoder(out)
 	before := o.on.count(Place{})
-	state := func(at time.Duration) State {
+	state := func(at time.Duration) worker.State {
 		now := o.on.count(Place{})
-		s := State{Elapsed: at, Times: &hist.Histogram{},
-			CPUSeconds: (now.user + now.system - before.user - before.system).Seconds()}
+		done := worker.Counts{Times: &hist.Histogram{}}
 		for _, t := range r.threads {
 			t.mu.Lock()
 			times := &t.service
 			if r.due > 0 {
 				times = &t.response
 			}
-			s.Times.Merge(times)
-			s.Blocks += t.blocks
+			done.Times.Merge(times)
 			t.mu.Unlock()
 		}
-		s.Bytes = s.Blocks * uint64(j.BlockBytes)
-		return s
+		done.Bytes = done.Times.Count() * uint64(j.BlockBytes)
+		return worker.State{Elapsed: at, Operations: []worker.Counts{done},
+			CPUSeconds: (now.user + now.system - before.user - before.system).Seconds()}
 	}
 	last := time.Duration(0)
 	var unsaid error

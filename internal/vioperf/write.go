@@ -78,12 +78,13 @@ type thread struct {
 	turn        int64                     // number of the block to be issued next
 	outstanding int                       // blocks issued and not completed
 	around      int64                     // blocks after which it begins at the start again; 0: not yet known
-	late        int64                     // blocks from around up to this one were issued before it was known: they stand beyond
-	failed      map[int64]bool            // numbers of blocks whose write failed, of those that are not beyond
-	over        bool                      // the run has ended
-	blocks      uint64
-	service     hist.Histogram
-	response    hist.Histogram // with a rate
+	// late: blocks from around up to this one were issued before that was known: they stand beyond
+	late     int64
+	failed   map[int64]bool // numbers of blocks whose write failed, of those that are not beyond
+	over     bool           // the run has ended
+	blocks   uint64
+	service  hist.Histogram
+	response hist.Histogram // with a rate
 }
 
 func newThread(r *run, number int, name string, f file, start, size int64) *thread {

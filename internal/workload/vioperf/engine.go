@@ -6,9 +6,9 @@
 //
 //	threads: 2            # each writes a part of the disk
 //	block_size: 1MiB      # a multiple of 4KiB
-//	queue_depth: 4        # blocks outstanding of each thread
+//	queue_depth: 2        # blocks outstanding of each thread
 //	rate: 200MB/s         # of all threads together; without it as fast as it goes
-//	checksum: true        # CRC32C in every block
+//	checksum: true        # CRC-64/NVME in every block
 //	compressibility: 0    # percent that a compressor saves
 //	disk: /dev/sdb        # default: the first one
 //
@@ -16,13 +16,11 @@
 package vioperf
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -237,102 +235,12 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}, err
 }
 
-// Run implements workload.Engine. It puts this program on the machine for as long as the job runs.
+// Run implements workload.Engine.
 func (Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
-	fail := func(err error) (workload.Outcome, error) {
-		if ctx.Err() != nil {
-			return workload.Outcome{Stopped: true}, nil
-		}
-		return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
-	}
-	if err := env.Host.Accessible(ctx); err != nil {
-		return fail(err)
-	}
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return fail(fmt.Errorf("this program's own file: %w", err))
-	}
-	defer self.Close() //nolint:errcheck // read only
-	program := strings.TrimPrefix(job.Command.Argv[0], "./")
-	if err := env.Host.Put(ctx, program, target.Program, self); err != nil {
-		return fail(err)
-	}
-	outcome, err := workload.Follow(ctx, env, job, &parser{sink: env.Sink}, workload.Words{Name: Name})
-	// A machine that is gone keeps it until clean-up takes its folder.
-	_ = env.Host.Remove(context.WithoutCancel(ctx), program)
-	return outcome, err
+	return workload.RunSelf(ctx, env, job, Name)
 }
 
 // Parse implements workload.Engine.
-func (Engine) Parse(_ workload.Declared, raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
-	return workload.Replay(raw, &parser{sink: sink}, Name)
+func (Engine) Parse(d workload.Declared, raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	return workload.ReplaySelf(d, raw, sink, Name)
 }
-
-// parser reads the lines that the worker prints.
-type parser struct {
-	sink workload.Sink
-	rest []byte // of a line that is not whole yet
-	last workload.Report
-	said workload.Said
-	out  workload.Outcome
-}
-
-var _ workload.Parser = (*parser)(nil)
-
-// longest bounds what is kept of a line: a histogram of every bucket there is fits.
-const longest = 1 << 20
-
-// Feed implements workload.Parser.
-func (p *parser) Feed(data []byte) {
-	p.rest = append(p.rest, data...)
-	for {
-		i := bytes.IndexByte(p.rest, '\n')
-		if i < 0 {
-			p.rest = p.rest[:min(len(p.rest), longest)]
-			return
-		}
-		p.line(p.rest[:i])
-		p.rest = p.rest[i+1:]
-	}
-}
-
-// line takes a state that is later than the one before and counts no less; all else is words.
-func (p *parser) line(line []byte) {
-	var s vioperf.State
-	if err := json.Unmarshal(line, &s); err != nil || s.Times == nil || s.Times.Count() != s.Blocks {
-		p.said.Add(line)
-		return
-	}
-	r := workload.Report{Elapsed: s.Elapsed, CPUSeconds: s.CPUSeconds, Final: s.Final,
-		Ops: workload.Counts{{
-			Ops: s.Blocks, Bytes: s.Bytes, Seconds: s.Times.Sum() / 1e9, Hist: s.Times}}, Values: []float64{}}
-	if p.out.Reports > 0 {
-		was := p.last.Ops[0]
-		if _, err := s.Times.Sub(was.Hist); err != nil || s.Elapsed <= p.last.Elapsed || s.Bytes < was.Bytes ||
-			r.Ops[0].Seconds < was.Seconds || p.last.Final {
-			p.sink.Warn(fmt.Sprintf("vioperf output: a report after %v that goes back was left out", s.Elapsed))
-			return
-		}
-	} else if s.Elapsed <= 0 {
-		p.said.Add(line)
-		return
-	}
-	p.out.Reports++
-	p.last = r
-	p.sink.Report(r)
-}
-
-// Finish implements workload.Parser.
-func (p *parser) Finish() (workload.Outcome, error) {
-	p.out.Message = p.said.String()
-	if p.out.Reports == 0 {
-		return p.out, errors.New("vioperf: nothing in its output says what it has written")
-	}
-	return p.out, nil
-}
-
-// Worked implements workload.Parser.
-func (p *parser) Worked() bool { return p.out.Reports > 0 && p.last.Ops.Total() > 0 }
-
-// Words implements workload.Parser.
-func (p *parser) Words(text []byte) string { return p.said.Beyond(text) }
