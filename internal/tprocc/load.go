@@ -24,8 +24,8 @@ func Mark(warehouses int) string { return markBegin + strconv.Itoa(warehouses) }
 
 // About what a warehouse and the items take as they are sent, for the time left.
 const (
-	warehouseBytes = 77_500_000
-	itemBytes      = 7_500_000
+	warehouseBytes = 70_700_000
+	itemBytes      = 7_700_000
 )
 
 // Load is a load of warehouses, and how far it is.

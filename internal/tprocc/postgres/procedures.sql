@@ -55,15 +55,15 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION tprocc.payment(w int, d int, cw int, cd int, c int, name varchar, amount numeric,
-  OUT customer int, OUT balance numeric, OUT credit char(2), OUT discount numeric)
+  OUT who int, OUT balance numeric, OUT credit char(2), OUT discount numeric)
 LANGUAGE plpgsql AS $$
 DECLARE
   warehouse_name varchar;
   district_name varchar;
 BEGIN
-  customer := c;
+  who := c;
   IF c IS NULL THEN
-    customer := tprocc.named(cw, cd, name);
+    who := tprocc.named(cw, cd, name);
   END IF;
   UPDATE tprocc.warehouse SET w_ytd = w_ytd + amount WHERE w_id = w RETURNING w_name INTO STRICT warehouse_name;
   UPDATE tprocc.district SET d_ytd = d_ytd + amount WHERE d_w_id = w AND d_id = d
@@ -71,24 +71,24 @@ BEGIN
   UPDATE tprocc.customer SET c_balance = c_balance - amount, c_ytd_payment = c_ytd_payment + amount,
       c_payment_cnt = c_payment_cnt + 1,
       c_data = CASE WHEN c_credit = 'BC'
-        THEN left(concat_ws(' ', customer, cd, cw, d, w, amount, '|') || c_data, 500) ELSE c_data END
-    WHERE c_w_id = cw AND c_d_id = cd AND c_id = customer
+        THEN left(concat_ws(' ', who, cd, cw, d, w, amount, '|') || c_data, 500) ELSE c_data END
+    WHERE c_w_id = cw AND c_d_id = cd AND c_id = who
     RETURNING c_balance, c_credit, c_discount INTO STRICT balance, credit, discount;
   INSERT INTO tprocc.history VALUES
-    (w, d, cw, cd, customer, clock_timestamp(), amount, warehouse_name || '    ' || district_name);
+    (w, d, cw, cd, who, clock_timestamp(), amount, warehouse_name || '    ' || district_name);
 END $$;
 
 CREATE OR REPLACE FUNCTION tprocc.order_status(w int, d int, c int, name varchar,
-  OUT customer int, OUT balance numeric, OUT order_id int, OUT carrier int, OUT entered timestamp, OUT lines text)
+  OUT who int, OUT balance numeric, OUT order_id int, OUT carrier int, OUT entered timestamp, OUT lines text)
 LANGUAGE plpgsql AS $$
 BEGIN
-  customer := c;
+  who := c;
   IF c IS NULL THEN
-    customer := tprocc.named(w, d, name);
+    who := tprocc.named(w, d, name);
   END IF;
-  SELECT c_balance INTO STRICT balance FROM tprocc.customer WHERE c_w_id = w AND c_d_id = d AND c_id = customer;
+  SELECT c_balance INTO STRICT balance FROM tprocc.customer WHERE c_w_id = w AND c_d_id = d AND c_id = who;
   SELECT o_id, o_carrier_id, o_entry_d INTO STRICT order_id, carrier, entered FROM tprocc.orders
-    WHERE o_w_id = w AND o_d_id = d AND o_c_id = customer ORDER BY o_id DESC LIMIT 1;
+    WHERE o_w_id = w AND o_d_id = d AND o_c_id = who ORDER BY o_id DESC LIMIT 1;
   SELECT string_agg(concat_ws(' ', ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d), '; ') INTO lines
     FROM tprocc.order_line WHERE ol_w_id = w AND ol_d_id = d AND ol_o_id = order_id;
 END $$;
@@ -98,7 +98,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
   moment timestamp := clock_timestamp();
   oldest int;
-  customer int;
+  who int;
   amount numeric;
 BEGIN
   delivered := 0;
@@ -108,12 +108,12 @@ BEGIN
     CONTINUE WHEN NOT FOUND;
     DELETE FROM tprocc.new_order WHERE no_w_id = w AND no_d_id = d AND no_o_id = oldest;
     UPDATE tprocc.orders SET o_carrier_id = carrier WHERE o_w_id = w AND o_d_id = d AND o_id = oldest
-      RETURNING o_c_id INTO STRICT customer;
+      RETURNING o_c_id INTO STRICT who;
     WITH lines AS (UPDATE tprocc.order_line SET ol_delivery_d = moment
         WHERE ol_w_id = w AND ol_d_id = d AND ol_o_id = oldest RETURNING ol_amount)
       SELECT sum(ol_amount) INTO amount FROM lines;
     UPDATE tprocc.customer SET c_balance = c_balance + amount, c_delivery_cnt = c_delivery_cnt + 1
-      WHERE c_w_id = w AND c_d_id = d AND c_id = customer;
+      WHERE c_w_id = w AND c_d_id = d AND c_id = who;
     delivered := delivered + 1;
   END LOOP;
 END $$;
