@@ -101,7 +101,9 @@ func (c *Counts) add(o *Counts) {
 func (c *Counts) Errors() uint64 { return c.GivenUp + c.Outcomes[Lost] + c.Outcomes[Failed] }
 
 // Retries are tries after the first.
-func (c *Counts) Retries() uint64 { return c.Outcomes[Deadlock] + c.Outcomes[Serialization] - c.GivenUp }
+func (c *Counts) Retries() uint64 {
+	return c.Outcomes[Deadlock] + c.Outcomes[Serialization] - c.GivenUp
+}
 
 // Counts are those of all threads.
 func (r *Run) Counts() *Counts {
