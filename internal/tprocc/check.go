@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// conditions are TPC-C's conditions of consistency 1 to 4, each as a query for what breaks it: warehouse, district (0 for
-// all), and the two figures that differ.
+// conditions are TPC-C's conditions of consistency 1 to 4, each as a query for what breaks it: warehouse, district (0
+// for all), and the two figures that differ.
 var conditions = [4]string{
 	`SELECT w_id, 0, w_ytd, total FROM tprocc.warehouse LEFT JOIN
  (SELECT d_w_id, sum(d_ytd) AS total FROM tprocc.district GROUP BY d_w_id) d ON d_w_id = w_id

@@ -24,8 +24,8 @@ func (s *source) nonUniform(a, c, low, high int) int {
 	return ((s.between(0, a)|s.between(low, high))+c)%(high-low+1) + low
 }
 
-// Constants of the uneven draws. Those of last names at load and in runs differ by 90: TPC-C wants 65 to 119, and neither
-// 96 nor 112.
+// Constants of the uneven draws. Those of last names at load and in runs differ by 90: TPC-C wants 65 to 119, and
+// neither 96 nor 112.
 const (
 	nameLoad     = 119
 	nameRun      = 209

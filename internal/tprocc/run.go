@@ -199,8 +199,8 @@ func (o Outcome) String() string {
 		"refused connection", "other error"}[o]
 }
 
-// Block drives each user from a goroutine of its own over a connection of its own. It is Dialect.Drive for terminals that
-// wait for their answers.
+// Block drives each user from a goroutine of its own over a connection of its own. It is Dialect.Drive for terminals
+// that wait for their answers.
 func (r *Run) Block(ctx context.Context, connect func(context.Context) (Terminal, error)) error {
 	terminals := make([]Terminal, len(r.Users))
 	defer func() {

@@ -3,8 +3,8 @@
 // virtual users with their times. Its results are not comparable with published TPC-C results: they are called NOPM
 // (new orders that were committed, per minute) and TPM (all transactions per minute).
 //
-// It stands between internal/workload/tprocc, which makes a Config of a scenario, and a Dialect for each database, which
-// knows its statements, its procedures and its wire. Work is what runs on the machine of the clients.
+// It stands between internal/workload/tprocc, which makes a Job of a scenario's file, and a Dialect for each database,
+// which knows its statements, its procedures and its wire. Work is what runs on the machine of the clients.
 //
 // It refuses a schema that does not carry its mark, one of another scale, and to empty anything but a warehouse that it
 // began to load itself.
@@ -87,7 +87,7 @@ type Input struct {
 	CustomerWarehouse, CustomerDistrict int
 	Customer                            int    // 0 when asked by Last
 	Last                                string // last name, "" when asked by Customer
-	Lines                               []Line // by supplying warehouse and item, so that stocks are locked in one order
+	Lines                               []Line // by supplier and item, so that stocks are locked in one order
 	Cents                               int    // of a payment
 	Carrier                             int    // of a delivery
 	Threshold                           int    // of a stock level

@@ -85,7 +85,8 @@ func LoadMeasures() []result.Measure {
 		{Name: "time_left", Unit: "seconds", Kind: result.Single}}
 }
 
-// Work does a job that is read from config, on one of the dialects, and writes a worker.State to out about every second.
+// Work does a job that is read from config, on the dialect that it names, and writes a worker.State to out about every
+// second, one at its end, and words.
 func Work(ctx context.Context, config io.Reader, out io.Writer, dialect func(Job) (Dialect, error)) error {
 	text, err := io.ReadAll(io.LimitReader(config, 1<<20))
 	if err != nil {
@@ -299,8 +300,8 @@ func (w *work) end(ctx context.Context, r *Run, before server, words io.Writer) 
 			ratio := float64(n) / float64(committed)
 			s.Values[3] = &ratio
 			if ratio < 2.2 || ratio > 2.4 {
-				fmt.Fprintf(words, "the server counts %.2f transactions per new order, where the mix has 2.3: something else "+
-					"uses it, or it does not count everything\n", ratio)
+				fmt.Fprintf(words, "the server counts %.2f transactions per new order, where the mix has 2.3: something "+
+					"else uses it, or it does not count everything\n", ratio)
 			}
 		}
 	}
@@ -318,7 +319,10 @@ func (w *work) state(r *Run, elapsed time.Duration) worker.State {
 	}
 	news := c.Committed[NewOrder]
 	minutes := (elapsed - w.last.elapsed).Minutes()
-	s.Values = []*float64{new(float64(news-w.last.news) / minutes), new(float64(all-w.last.all) / minutes), nil, nil, nil}
+	s.Values = []*float64{nil, nil, nil, nil, nil}
+	if minutes > 0 {
+		s.Values[0], s.Values[1] = new(float64(news-w.last.news)/minutes), new(float64(all-w.last.all)/minutes)
+	}
 	if news > 0 {
 		s.Values[2] = new(float64(all) / float64(news))
 	}

@@ -1,5 +1,5 @@
-// Package postgres is the order-entry workload of package tprocc on PostgreSQL: schema, functions in PL/pgSQL, COPY, and
-// users whose every transaction is one round trip of the extended protocol.
+// Package postgres is the order-entry workload of package tprocc on PostgreSQL: schema, functions in PL/pgSQL, COPY,
+// and users whose every transaction is one round trip of the extended protocol.
 //
 // It stands on pgwire. It makes one schema, tprocc, and touches nothing else.
 package postgres

@@ -91,8 +91,8 @@ func TestLoad(t *testing.T) {
 	if broken, err := tprocc.Check(d, s); err != nil || broken != 0 {
 		t.Fatal(broken, err)
 	}
-	for table, want := range map[string]string{"item": "100000", "warehouse": "1", "district": "10", "customer": "30000",
-		"history": "30000", "stock": "100000", "orders": "30000", "new_order": "9000"} {
+	for table, want := range map[string]string{"item": "100000", "warehouse": "1", "district": "10",
+		"customer": "30000", "history": "30000", "stock": "100000", "orders": "30000", "new_order": "9000"} {
 		if got := value(t, s, "SELECT count(*) FROM tprocc."+table); got != want {
 			t.Errorf("%s has %s rows, want %s", table, got, want)
 		}

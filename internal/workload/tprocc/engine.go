@@ -1,5 +1,6 @@
-// Package tprocc is the load generator `tprocc`: an order-entry workload derived from TPC-C, with stored procedures, whose
-// clients are plimsoll itself, put on the machine; see package plimsoll/internal/tprocc, which does the work there.
+// Package tprocc is the load generator `tprocc`: an order-entry workload derived from TPC-C, with stored procedures,
+// whose clients are plimsoll itself, put on the machine; see package plimsoll/internal/tprocc, which does the work
+// there.
 //
 // It stands among the engines. Its config is YAML:
 //
@@ -264,7 +265,8 @@ func (c *config) url(n *yaml.Node, scheme string) {
 }
 
 func plain(name string) bool {
-	return name != "" && len(name) <= 63 && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+	const known = "abcdefghijklmnopqrstuvwxyz0123456789_"
+	return name != "" && len(name) <= 63 && strings.Trim(strings.ToLower(name), known) == ""
 }
 
 // Validate implements workload.Engine.
@@ -312,7 +314,8 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		job.Lanes = []workload.Lane{{Name: "loaders", Depth: c.job.Threads}}
 		job.Limit, c.job.Duration = 0, 0
 	}
-	job.Notes = append(job.Notes, fmt.Sprintf("%d users on %d warehouses: %s", c.job.Users, c.job.Warehouses, c.job.Homes))
+	job.Notes = append(job.Notes, fmt.Sprintf("%d users on %d warehouses: %s", c.job.Users, c.job.Warehouses,
+		c.job.Homes))
 	if c.job.Dialect == postgresql {
 		err = c.server.Apply(spec, &job)
 	} else {
