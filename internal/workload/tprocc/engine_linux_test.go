@@ -53,8 +53,8 @@ func run(t *testing.T, spec workload.Spec) (workload.Outcome, *workloadtest.Reco
 	}
 	var sink workloadtest.Recorder
 	var raw strings.Builder
-	outcome, err := Engine{}.Run(t.Context(), workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: &raw,
-		Sink: &sink}, job)
+	env := workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: &raw, Sink: &sink}
+	outcome, err := Engine{}.Run(t.Context(), env, job)
 	return outcome, &sink, err
 }
 
