@@ -26,7 +26,8 @@ type Loop struct {
 	free   []int
 	events []unix.EpollEvent
 	in     []byte
-	coarse bool // the kernel waits in milliseconds only
+	spec   unix.Timespec // of the wait under way: memory that does not move
+	coarse bool          // the kernel waits in milliseconds only
 }
 
 // rawWait is for how long a wait may hold up the runtime.
@@ -315,8 +316,8 @@ func (l *Loop) epollWait(limit time.Duration, raw bool) (int, syscall.Errno) {
 	}
 	events, most := uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events))
 	if !l.coarse {
-		spec := unix.NsecToTimespec(int64(limit))
-		at := uintptr(unsafe.Pointer(&spec))
+		l.spec = unix.NsecToTimespec(int64(limit))
+		at := uintptr(unsafe.Pointer(&l.spec))
 		if limit < 0 {
 			at = 0
 		}
