@@ -2,6 +2,7 @@ package tprocc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,11 +17,10 @@ import (
 	"plimsoll/hist"
 )
 
-// markBegin is how the mark of a schema of ours begins; its warehouses follow.
-const markBegin = "plimsoll: tprocc, warehouses "
-
-// Mark is what a schema of so many warehouses carries.
-func Mark(warehouses int) string { return markBegin + strconv.Itoa(warehouses) }
+// Mark is what a schema of so many warehouses carries, as all that we make in databases says what it is.
+func Mark(warehouses int) string {
+	return fmt.Sprintf(`made by plimsoll: {"tool":"tprocc","scale":%d}`, warehouses)
+}
 
 // About what a warehouse and the items take as they are sent, for the time left.
 const (
@@ -122,11 +122,18 @@ func found(d Dialect, s Session, warehouses int) (bool, error) {
 		return false, err
 	}
 	schema, mark := strings.TrimSuffix(d.Schema(), "."), rows[0][0]
-	if has, ours := strings.CutPrefix(mark, markBegin); !ours {
+	var has int
+	text, ours := strings.CutPrefix(mark, "made by plimsoll: ")
+	said := struct {
+		Tool  string
+		Scale *int
+	}{Scale: &has}
+	if !ours || json.Unmarshal([]byte(text), &said) != nil || said.Tool != "tprocc" || said.Scale == nil {
 		return false, fmt.Errorf("schema %q does not carry our mark (it says %q): nothing in it was touched; rename it, "+
 			"or name another database", schema, mark)
-	} else if has != strconv.Itoa(warehouses) {
-		return false, fmt.Errorf("schema %q has %s warehouses, not %d: say %s, or drop it first", schema, has, warehouses,
+	}
+	if has != warehouses {
+		return false, fmt.Errorf("schema %q has %d warehouses, not %d: say %d, or drop it first", schema, has, warehouses,
 			has)
 	}
 	return true, nil

@@ -199,6 +199,9 @@ func (w *work) check(ctx context.Context) (int, error) {
 	return Check(w.dialect, s)
 }
 
+// underWay is how long transactions that were sent before the end are waited for.
+const underWay = time.Minute
+
 // server is what the server itself counts.
 type server struct{ orders, transactions int64 }
 
@@ -258,6 +261,8 @@ func (w *work) run(ctx context.Context, words io.Writer) error {
 		return <-failed
 	}
 	w.cpu = cpuSeconds() // connecting is no part of it
+	bound := time.AfterFunc(r.Duration+underWay, cancel)
+	defer bound.Stop()
 	said := every(done, func() error {
 		if r.Now() >= r.Duration {
 			return nil // what is under way is waited for
@@ -268,8 +273,11 @@ func (w *work) run(ctx context.Context, words io.Writer) error {
 		cancel()
 	}
 	<-done
-	if err := errors.Join(<-failed, said, ctx.Err()); err != nil {
+	if err := errors.Join(<-failed, said); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("transactions were under way %v after the end: the server does not answer", underWay)
 	}
 	return w.end(ctx, r, before, words)
 }

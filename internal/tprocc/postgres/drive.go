@@ -18,30 +18,38 @@ var calls = [tprocc.Kinds]string{
 	tprocc.StockLevel:  "SELECT tprocc.stock_level($1, $2, $3)",
 }
 
-// Drive implements tprocc.Dialect.
-func (d Dialect) Drive(ctx context.Context, r *tprocc.Run) error {
-	return r.Block(ctx, d.terminal)
+type statements [tprocc.Kinds]*pgwire.Statement
+
+// prepare has a connection prepare the calls.
+func prepare(c *pgwire.Conn) (*statements, error) {
+	made := &statements{}
+	var err error
+	for k, sql := range calls {
+		if made[k], err = c.Prepare(tprocc.Kind(k).String(), sql); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
 }
 
 // terminal is a user's connection with its statements.
 type terminal struct {
 	conn       *pgwire.Conn
 	forget     func() bool
-	statements [tprocc.Kinds]*pgwire.Statement
+	statements *statements
 	caller
 }
 
-func (d Dialect) terminal(ctx context.Context) (tprocc.Terminal, error) {
+// Terminal is a connection that waits for its answers. Where there are loops, Drive does without.
+func (d Dialect) Terminal(ctx context.Context) (tprocc.Terminal, error) {
 	c, err := d.Server.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t := &terminal{conn: c, forget: context.AfterFunc(ctx, c.Stop)}
-	for k, sql := range calls {
-		if t.statements[k], err = c.Prepare(tprocc.Kind(k).String(), sql); err != nil {
-			_ = t.Close()
-			return nil, err
-		}
+	if t.statements, err = prepare(c); err != nil {
+		_ = t.Close()
+		return nil, err
 	}
 	return t, nil
 }
