@@ -1,0 +1,229 @@
+//go:build linux
+
+// Package postgrestest gives tests a real PostgreSQL: a server in a folder of its own, on a unix socket and a loopback
+// port that the test picks, with a password for its one role, gone when the test has ended.
+//
+// It is for tests only, above package postgres, which finds the programs. PostgreSQL refuses root, so a test that is
+// root runs it as postgres or nobody. Where the programs are not installed a test is skipped through package needs.
+package postgrestest
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll/internal/needs"
+	"plimsoll/internal/postgres"
+)
+
+// The one role, which may do everything, and its password.
+const (
+	User     = "app"
+	Password = "horse:battery@staple/%41"
+)
+
+// Server is a PostgreSQL that runs until its test ends.
+type Server struct {
+	Bin     string // folder of psql, pgbench, ... of the same version
+	Sockets string // folder of the unix socket
+	Port    int    // on 127.0.0.1, and of the socket's name
+	Data    string // folder of the data
+	Log     string // file of what the server says
+
+	t        testing.TB
+	as       *syscall.SysProcAttr
+	settings []string
+	process  *os.Process
+	ended    chan struct{}
+}
+
+// Start makes a server with these settings ("shared_buffers=64MB") on top of some that spare the machine: small
+// buffers and no fsync. It is stopped and removed when the test has ended, or is killed.
+func Start(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	bin, err := postgres.Folder()
+	needs.That(t, err == nil, "postgresql", "apt-get install postgresql")
+	folder, err := os.MkdirTemp("", "pg") // short: the path of a unix socket has 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, Bin: bin, Sockets: folder, Data: filepath.Join(folder, "data"), Log: filepath.Join(folder, "log"),
+		settings: append([]string{"fsync=off", "shared_buffers=32MB", "max_wal_size=256MB"}, settings...)}
+	t.Cleanup(func() {
+		s.Stop()
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	s.as = unprivileged(t, folder)
+	secret := filepath.Join(folder, "password")
+	if err := os.WriteFile(secret, []byte(Password+"\n"), 0o644); err != nil { //nolint:gosec // known to everyone
+		t.Fatal(err)
+	}
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", s.Data, "-U", User, "-A", "scram-sha-256",
+		"--pwfile", secret, "-E", "UTF8", "--locale", "C", "-N")
+	initdb.SysProcAttr, initdb.Dir = s.as, folder
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v: %s", err, out)
+	}
+	for range 3 { // until a port is free that was free
+		s.Port = freePort(t)
+		if s.start() {
+			return s
+		}
+	}
+	said, _ := os.ReadFile(s.Log) // what there is
+	t.Fatalf("PostgreSQL does not start: %s", said)
+	return nil
+}
+
+// unprivileged gives the folder to one whom PostgreSQL accepts, when we are root.
+func unprivileged(t testing.TB, folder string) *syscall.SysProcAttr {
+	if os.Getuid() != 0 {
+		return &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
+	}
+	who, err := user.Lookup("postgres")
+	if err != nil {
+		who, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.ParseUint(who.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gid, err := strconv.ParseUint(who.Gid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(folder, int(uid), int(gid)); err != nil {
+		t.Fatal(err)
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)},
+		Pdeathsig: syscall.SIGQUIT}
+}
+
+func freePort(t testing.TB) int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it was only to learn a port
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// start starts the server and waits for it; false when it has ended instead.
+func (s *Server) start() bool {
+	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close() //nolint:errcheck // the server has its own
+	args := []string{"-D", s.Data, "-k", s.Sockets, "-p", strconv.Itoa(s.Port), "-h", "127.0.0.1"}
+	for _, setting := range s.settings {
+		args = append(args, "-c", setting)
+	}
+	cmd := exec.Command(filepath.Join(s.Bin, "postgres"), args...)
+	cmd.SysProcAttr, cmd.Dir, cmd.Stdout, cmd.Stderr = s.as, s.Sockets, log, log
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the signal at our death is one at the death of this thread
+		defer runtime.UnlockOSThread()
+		defer close(ended)
+		started <- cmd.Start()
+		if cmd.Process != nil {
+			_ = cmd.Wait() // however it ends
+		}
+	}()
+	if err := <-started; err != nil {
+		s.t.Fatal(err)
+	}
+	s.process, s.ended = cmd.Process, ended
+	pidfile := filepath.Join(s.Data, "postmaster.pid")
+	for range 3000 {
+		if text, err := os.ReadFile(pidfile); err == nil {
+			lines := strings.Split(string(text), "\n")
+			if len(lines) > 7 && strings.TrimSpace(lines[7]) == "ready" {
+				return true
+			}
+		}
+		select {
+		case <-ended:
+			s.process = nil
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// Stop ends the server at once, as a crash of its machine does not: what was committed is there after Restart.
+func (s *Server) Stop() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Signal(syscall.SIGINT) // it may have ended
+	select {
+	case <-s.ended:
+	case <-time.After(time.Minute):
+		_ = s.process.Signal(syscall.SIGQUIT)
+		<-s.ended
+	}
+	s.process = nil
+}
+
+// Restart ends every connection and starts the server again, on the same port.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Stop()
+	if !s.start() {
+		said, _ := os.ReadFile(s.Log) // what there is
+		s.t.Fatalf("PostgreSQL does not start again: %s", said)
+	}
+}
+
+// Pid is the process of the server, whose children are its connections.
+func (s *Server) Pid() int { return s.process.Pid }
+
+// URL is the server's address over TCP, with its password, and the database postgres.
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "postgresql", User: url.UserPassword(User, Password), Path: "/postgres",
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))}
+	return u.String()
+}
+
+// SocketURL is URL by the unix socket.
+func (s *Server) SocketURL() string {
+	u := url.URL{Scheme: "postgresql", User: url.UserPassword(User, Password), Path: "/postgres",
+		RawQuery: url.Values{"host": {s.Sockets}, "port": {strconv.Itoa(s.Port)}}.Encode()}
+	return u.String()
+}
+
+// Exec runs SQL with psql and returns its rows, columns split by "|".
+func (s *Server) Exec(database, sql string) string {
+	s.t.Helper()
+	cmd := exec.Command(filepath.Join(s.Bin, "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", s.Sockets,
+		"-p", strconv.Itoa(s.Port), "-U", User, "-d", database, "-c", sql)
+	cmd.Env = append(os.Environ(), "PGPASSWORD="+Password)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("psql: %v: %s", err, out)
+	}
+	return strings.TrimRight(string(out), "\n")
+}
+
+// String is the server's address without its password.
+func (s *Server) String() string {
+	return fmt.Sprintf("PostgreSQL on 127.0.0.1:%d and %s", s.Port, s.Sockets)
+}
