@@ -75,7 +75,7 @@ func sizesPlot(r *trace.Result) report.Plot {
 			}
 			counts[i] += float64(s.Requests)
 		}
-		s := report.PlotSeries{Name: o.Op, Line: true, Marks: true}
+		s := report.PlotSeries{Name: o.Op, Bars: true}
 		for i, n := range counts {
 			s.Points = append(s.Points, report.PlotPoint{X: float64(i), Y: n})
 		}

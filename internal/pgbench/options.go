@@ -127,7 +127,7 @@ func (j Job) Check(version int) error {
 func (j Job) Arguments(version int) []string {
 	if j.Initialize {
 		args := []string{"--initialize", "--scale=" + strconv.Itoa(j.Scale)}
-		return append(append(args, j.Options...), j.URL)
+		return append(args, j.Options...)
 	}
 	args := []string{"--no-vacuum", "--progress=1", "--progress-timestamp", "--client=" + strconv.Itoa(j.Clients),
 		"--jobs=" + strconv.Itoa(j.Threads), "--time=" + strconv.Itoa(j.Seconds), "--protocol=" + j.Mode}
@@ -154,5 +154,5 @@ func (j Job) Arguments(version int) []string {
 	given(j.Statements, "-r") // its long name has changed
 	given(j.Seed > 0 && version >= 1100, "--random-seed="+strconv.FormatUint(j.Seed, 10))
 	given(version >= 1500, "--failures-detailed")
-	return append(append(args, j.Options...), j.URL)
+	return append(args, j.Options...)
 }

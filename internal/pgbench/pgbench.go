@@ -17,13 +17,11 @@ type Script struct {
 	Weight  int    `json:"weight"`
 }
 
-// Job is what Work does. Paths are relative to the working folder.
+// Job is what Work does in the working folder. Where the server is and what opens it stands in the environment, as
+// every client of PostgreSQL reads it.
 type Job struct {
-	Initialize bool   `json:"initialize,omitempty"` // make and fill the tables, and no more
-	Folder     string `json:"folder"`               // for logs
-	URL        string `json:"url"`                  // without a password
-	Passfile   string `json:"passfile,omitempty"`   // of libpq; "" for none
-	Scale      int    `json:"scale"`
+	Initialize bool `json:"initialize,omitempty"` // make and fill the tables, and no more
+	Scale      int  `json:"scale"`
 
 	Clients        int      `json:"clients,omitempty"`
 	Threads        int      `json:"threads,omitempty"`

@@ -74,15 +74,7 @@ func Work(ctx context.Context, config io.Reader, to io.Writer) error {
 	c := newCounter(job)
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `read -r go && exec "$0" "$@"`, path},
 		job.Arguments(version)...)...)
-	command.Dir = job.Folder
-	command.Env = append(os.Environ(), "LC_ALL=C", "PGCONNECT_TIMEOUT=10")
-	if job.Passfile != "" {
-		passfile, err := filepath.Abs(job.Passfile)
-		if err != nil {
-			return err
-		}
-		command.Env = append(command.Env, "PGPASSFILE="+passfile)
-	}
+	command.Env = append(os.Environ(), "LC_ALL=C")
 	return c.run(command, out)
 }
 
@@ -177,7 +169,6 @@ type counter struct {
 	badLine string
 
 	printed time.Duration
-	next    int64 // the first second of which no state was printed
 }
 
 func newCounter(job Job) *counter {
@@ -199,7 +190,6 @@ func (c *counter) run(command *exec.Cmd, out *lines) error {
 		return err
 	}
 	c.began = time.Now()
-	c.next = c.began.Unix() + 1
 	if err := command.Start(); err != nil {
 		return err
 	}
@@ -219,7 +209,7 @@ func (c *counter) run(command *exec.Cmd, out *lines) error {
 	}
 	if c.job.Log {
 		for i := range c.job.Threads {
-			path := filepath.Join(c.job.Folder, "pgbench_log."+strconv.Itoa(command.Process.Pid))
+			path := "pgbench_log." + strconv.Itoa(command.Process.Pid)
 			if i > 0 {
 				path += "." + strconv.Itoa(i)
 			}
@@ -244,6 +234,7 @@ func (c *counter) run(command *exec.Cmd, out *lines) error {
 	stop := make(chan struct{})
 	var ticking sync.WaitGroup
 	if c.job.Log {
+		out.write(fmt.Appendf(nil, "{\"began_ns\":%d}\n", c.began.UnixNano()))
 		c.print(out, time.Since(c.began), command, false)
 		ticking.Go(func() { c.tick(stop, out, command) })
 	}
@@ -308,7 +299,7 @@ func (c *counter) count(thread int, line []byte) {
 	}
 	at := t.EndedMicros / 1e6
 	c.seen[thread] = max(c.seen[thread], at)
-	if at = max(at, c.next-1); c.newest == nil || at != c.at {
+	if c.newest == nil || at != c.at {
 		if c.pending[at] == nil {
 			c.pending[at] = c.newSecond()
 		}
@@ -352,6 +343,7 @@ func (c *counter) count(thread int, line []byte) {
 func (c *counter) tick(stop <-chan struct{}, out *lines, command *exec.Cmd) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
+	next := c.began.Unix() + 1
 	for {
 		select {
 		case <-stop:
@@ -362,17 +354,15 @@ func (c *counter) tick(stop <-chan struct{}, out *lines, command *exec.Cmd) {
 			c.mu.Lock()
 			heard := slices.Min(c.seen)
 			c.mu.Unlock()
-			if heard < c.next {
+			if heard < next {
 				break
 			}
-			if heard > c.next+longestGap {
-				c.next = heard
+			if heard > next+longestGap {
+				next = heard
 			}
-			c.flush(c.next)
-			c.print(out, time.Unix(c.next, 0).Sub(c.began.Round(0)), command, false)
-			c.mu.Lock()
-			c.next++
-			c.mu.Unlock()
+			c.flush(next)
+			c.print(out, time.Unix(next, 0).Sub(c.began.Round(0)), command, false)
+			next++
 		}
 	}
 }

@@ -22,6 +22,7 @@ type PlotSeries struct {
 	Points []PlotPoint
 	Line   bool // joined; with intervals as a band
 	Marks  bool // points drawn; with intervals as whiskers
+	Bars   bool // from zero, beside those of other series, where X are places with Names
 }
 
 // PlotPoint is one point. Low and High are the ends of its interval; nil when it has none or that end is open.
@@ -65,8 +66,19 @@ func (p Plot) svg() template.HTML {
 	d.text("t", int(d.left), 14, p.YLabel)
 	d.text("t e", int(d.right), int(d.bottom)-6, p.XLabel)
 	key := int(d.left) + 8*len([]rune(p.YLabel)) + 24
+	bars := 0
+	for _, s := range p.Series {
+		if s.Bars {
+			bars++
+		}
+	}
+	at := 0
 	for i, s := range p.Series {
 		class := fmt.Sprintf("s%d", i%paletteSize)
+		if s.Bars {
+			d.bars(s, class, at, bars)
+			at++
+		}
 		d.series(s, class)
 		if len(p.Series) > 1 {
 			fmt.Fprintf(&d.b, `<rect class="o %s" x="%d" y="6" width="12" height="8"/>`, class, key)
@@ -102,6 +114,19 @@ func (p Plot) bounds() (x0, x1, y0, y1 float64) {
 		x0 = min(x0, 0)
 	}
 	return x0, x1, y0, y1 * 1.06
+}
+
+// bars draws series number i of n that share the width of a place.
+func (d *drawing) bars(s PlotSeries, class string, i, n int) {
+	const share = 0.8 // of the width that bars take
+	for _, q := range s.Points {
+		from := d.x(q.X + share*(float64(i)/float64(n)-0.5))
+		to := d.x(q.X + share*(float64(i+1)/float64(n)-0.5))
+		if top, bottom := d.y(max(q.Y, 0)), d.y(min(q.Y, 0)); bottom > top {
+			fmt.Fprintf(&d.b, `<rect class="o %s" x="%d" y="%d" width="%d" height="%d"/>`, class, from, top,
+				max(1, to-from-1), bottom-top)
+		}
+	}
 }
 
 func (d *drawing) series(s PlotSeries, class string) {
