@@ -35,6 +35,9 @@ var places = []string{"/usr/lib/postgresql/*/bin/pgbench", "/usr/pgsql-*/bin/pgb
 // Find gives the path of pgbench on this machine, its version as a number and in words.
 func Find(ctx context.Context) (path string, version int, words string, err error) {
 	path, err = exec.LookPath("pgbench")
+	if real, _ := filepath.EvalSymlinks(path); filepath.Base(real) == "pg_wrapper" {
+		err = exec.ErrNotFound // Debian's, which looks for servers of its own
+	}
 	for _, pattern := range places {
 		if found, _ := filepath.Glob(pattern); err != nil && len(found) > 0 { // the patterns are right
 			path, err = found[len(found)-1], nil
