@@ -60,6 +60,7 @@ type parser struct {
 	rounded float64            // what sum was rounded from
 	failed  uint64             // by all progress lines
 	clock   []pgbench.Progress // the first line, while it is not known how long it was
+	first   *workload.Report   // of the log, of nothing done: it is held back until there is more
 	last    workload.Report
 	reports int
 }
@@ -131,6 +132,13 @@ func (l fromLog) Report(r workload.Report) {
 	p.queue = slices.DeleteFunc(p.queue, func(q workload.Report) bool { return q.Elapsed <= r.Elapsed || r.Final })
 	if p.reports > 0 && (r.Elapsed <= p.last.Elapsed || r.Ops.Total() < p.last.Ops.Total()) {
 		return // pgbench's own lines have told of it
+	}
+	if p.reports == 0 && !r.Final && r.Ops.Total()+r.Errors == 0 {
+		p.first = &r
+		return
+	}
+	if p.first != nil && p.reports == 0 {
+		p.give(*p.first)
 	}
 	p.give(r)
 }
