@@ -74,6 +74,11 @@ func Work(ctx context.Context, config io.Reader, to io.Writer) error {
 		return err
 	}
 	out := &lines{to: to}
+	if job.Initialize {
+		command := exec.CommandContext(ctx, path, job.Arguments(version)...)
+		command.Env = append(os.Environ(), "LC_ALL=C")
+		return job.initialize(ctx, command, out)
+	}
 	c := newCounter(job)
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `read -r go && exec "$0" "$@"`, path},
 		job.Arguments(version)...)...)

@@ -57,7 +57,7 @@ var (
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
-	return workload.Description{Name: Name, OpenLoop: true, Latency: "service time", MinVersion: "9.6"}
+	return workload.Description{Name: Name, OpenLoop: true, Latency: "service time", MinVersion: "9.6", Prefills: true}
 }
 
 const find = `p=$(command -v pgbench) || p=
@@ -129,6 +129,7 @@ const (
 
 // format is what Parse needs to know of a job.
 type format struct {
+	Prefill  bool    `json:"prefill,omitempty"`          // what pgbench -i prints
 	Text     bool    `json:"text,omitempty"`             // pgbench's own lines are all there is
 	Scale    int     `json:"scale,omitempty"`            // that was asked for, where pgbench says what it found
 	Interval float64 `json:"interval_seconds,omitempty"` // of -P; 0: 1
@@ -141,9 +142,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	switch {
 	case err != nil:
 		return workload.Job{}, err
-	case spec.Prefill:
-		err = errors.New("pgbench makes no tables yet; leave the prefill out and run pgbench -i")
-	case spec.Runtime < time.Second:
+	case !spec.Prefill && spec.Runtime < time.Second:
 		err = errors.New("pgbench ends with its time: give runtime_secs of a second or more")
 	}
 	if err != nil {
@@ -168,6 +167,12 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		job.Notes = append(job.Notes, fmt.Sprintf("pgbench's scale is %d, by the size scale", j.Scale))
 	}
 	f := format{Text: !j.Log, Interval: 1}
+	if spec.Prefill {
+		*j = pgbench.Job{Initialize: true, Scale: j.Scale, Options: c.init}
+		f = format{Prefill: true, Scale: j.Scale}
+		c.scripts = nil
+		job.Lanes[0] = workload.Lane{Name: "tables", Noun: "set of tables", Depth: 1}
+	}
 	for i, s := range c.scripts {
 		one := pgbench.Script{Builtin: s.builtin, Weight: s.weight}
 		if s.builtin == "" {
@@ -194,6 +199,10 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 // declared is what a job counts.
 func (c *config) declared() workload.Declared {
 	var d workload.Declared
+	if c.job.Initialize {
+		d.Operations = []result.Operation{{Name: "row", Noun: "rows"}}
+		return d
+	}
 	if c.job.Rate > 0 {
 		d.Latency = "response time"
 	}

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/pgbench"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
@@ -101,14 +103,23 @@ func (p *parser) Feed(data []byte) {
 
 func (p *parser) line(line []byte) {
 	if !p.format.Text && bytes.HasPrefix(line, []byte("{")) {
-		var begin struct {
-			Nanoseconds int64 `json:"began_ns"`
+		var own struct {
+			Began       int64         `json:"began_ns"`
+			Initialized time.Duration `json:"initialized_ns"`
 		}
-		if json.Unmarshal(line, &begin) == nil && begin.Nanoseconds > 0 {
-			p.began = time.Unix(0, begin.Nanoseconds)
+		switch err := json.Unmarshal(line, &own); {
+		case err == nil && own.Began > 0:
+			p.began = time.Unix(0, own.Began)
+			return
+		case err == nil && own.Initialized > p.last.Elapsed && p.format.Prefill && !p.last.Final:
+			p.rows(own.Initialized, uint64(p.format.Scale)*pgbench.RowsOfScale, true)
 			return
 		}
 		p.states.Feed(append(slices.Clone(line), '\n'))
+		return
+	}
+	if p.format.Prefill {
+		p.prefill(line)
 		return
 	}
 	text := strings.TrimSuffix(string(line), "\r")
@@ -121,6 +132,30 @@ func (p *parser) line(line []byte) {
 	case len(p.declared.Operations) == 1:
 		p.standIn(progress)
 	}
+}
+
+var tuples = lazyregexp.New(`^(\d{1,15}) of \d+ tuples \(\d+%\).* done \(elapsed ([0-9.]{1,12}) s`)
+
+// prefill takes a line of pgbench -i. Where it can, it goes back in a line and writes it again.
+func (p *parser) prefill(line []byte) {
+	for part := range bytes.SplitSeq(line, []byte("\r")) {
+		m := tuples.FindSubmatch(part)
+		if m == nil {
+			p.said.Add(part)
+			continue
+		}
+		n, err := strconv.ParseUint(string(m[1]), 10, 64)
+		seconds, err2 := strconv.ParseFloat(string(m[2]), 64)
+		at := time.Duration(seconds * float64(time.Second))
+		if err == nil && err2 == nil && at >= p.last.Elapsed+time.Second/2 && n >= p.last.Ops.Total() && !p.last.Final {
+			p.rows(at, n, false)
+		}
+	}
+}
+
+func (p *parser) rows(at time.Duration, n uint64, final bool) {
+	p.give(workload.Report{Elapsed: at, Final: final, Values: []float64{},
+		Ops: workload.Counts{{Ops: max(n, p.last.Ops.Total()), Seconds: at.Seconds()}}})
 }
 
 // fromLog takes the reports of the log.

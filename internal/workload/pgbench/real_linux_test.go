@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"math"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/pgbench"
@@ -37,12 +41,11 @@ func TestMain(m *testing.M) {
 // server is a real one with pgbench's tables of scale 1, and the lines of a config that name it.
 func server(t *testing.T) string {
 	t.Helper()
-	s := postgrestest.Start(t)
-	fill := exec.Command(s.Bin+"/pgbench", "-i", "-q", s.URL())
-	if out, err := fill.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	at := named(t, postgrestest.Start(t))
+	if _, err := do(t, at, true, &workloadtest.Recorder{}, io.Discard); err != nil {
+		t.Fatal(err)
 	}
-	return named(t, s)
+	return at
 }
 
 func named(t *testing.T, s *postgrestest.Server) string {
@@ -78,38 +81,105 @@ func TestSuite(t *testing.T) {
 	}.Run(t)
 }
 
-// run does one job for real and gives its reports.
-func run(t *testing.T, config string) ([]workload.Report, workload.Job, string) {
+// do runs one job for real.
+func do(t *testing.T, config string, prefill bool, sink workload.Sink, raw io.Writer) (workload.Job, error) {
 	t.Helper()
-	host := workloadtest.NewHost(t)
-	job, err := Engine{}.Command(workload.Spec{Name: "Load", VM: "vm", ConfigFile: "load.yml", Config: []byte(config),
-		Runtime: 3 * time.Second, Interval: time.Second, Seed: 7, SizeScale: 1, TimeScale: 1})
+	job, err := Engine{}.Command(spec(config, prefill))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sink workloadtest.Recorder
-	var raw bytes.Buffer
-	if _, err := (Engine{}).Run(t.Context(), workload.Env{Host: host, Clock: clock.Real{}, Raw: &raw, Sink: &sink},
-		job); err != nil {
-		t.Fatal(err)
-	}
-	if len(sink.Warnings) > 0 {
-		t.Error(sink.Warnings)
-	}
-	return sink.Reports, job, raw.String()
+	_, err = Engine{}.Run(t.Context(), workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: raw,
+		Sink: sink}, job)
+	return job, err
 }
 
-func TestX(t *testing.T) {
+func spec(config string, prefill bool) workload.Spec {
+	return workload.Spec{Name: "Load", VM: "vm", ConfigFile: "load.yml", Config: []byte(config), Prefill: prefill,
+		Runtime: 3 * time.Second, Interval: time.Second, Seed: 7, SizeScale: 1, TimeScale: 1}
+}
+
+// Of every way to load, what the log counted is what pgbench itself counted, and each measure has a value.
+func TestRealPgbench(t *testing.T) {
 	at := server(t)
-	for _, config := range []string{"clients: 2\n", "rate: 20\nlatency_limit: 20ms\nmax_tries: 3\nclients: 2\nthreads: 2\nstatements: true\n",
-		"clients: 3\nscripts: [{builtin: select-only, weight: 3}, {name: own, text: \"select 1;\\nselect pg_sleep(0.01);\"}]\nstatements: true\n", "percentiles: false\nconnect: true\n"} {
-		reports, job, raw := run(t, at+config)
-		for _, r := range reports {
-			t.Logf("%v %v hist %v err %d cpu %.3f final %v", r.Elapsed, r.Ops[0].Ops, r.Ops[0].Hist != nil, r.Errors, r.CPUSeconds, r.Final)
+	for name, c := range map[string]struct {
+		config  string
+		missing []string // measures without a value
+	}{
+		"tpcb-like": {"clients: 2\n", nil},
+		"rate": {"rate: 300\nlatency_limit: 5ms\nmax_tries: 3\nclients: 2\nthreads: 2\nstatements: true\nmode: prepared\n",
+			[]string{pgbench.ServiceP999}},
+		"scripts": {"clients: 3\nstatements: true\nvariables: {ms: 1}\nscripts:\n" +
+			"- {builtin: select-only, weight: 3}\n" +
+			"- {name: own, text: \"\\\\set x :ms\\nselect 1; -- one;\\nselect pg_sleep(:x / 100.0);\"}\n", nil},
+		"own lines": {"percentiles: false\nclients: 2\nstatements: true\n", nil},
+		"connect":   {"connect: true\nbuiltin: select-only\noptions: {vacuum-all: true}\n", []string{pgbench.TPS}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sink, again workloadtest.Recorder
+			var raw bytes.Buffer
+			job, err := do(t, at+c.config, false, &sink, &raw)
+			if err != nil || len(sink.Warnings) > 0 {
+				t.Fatal(err, sink.Warnings)
+			}
+			last := sink.Reports[len(sink.Reports)-1]
+			var text pgbench.Text
+			for line := range strings.Lines(raw.String()) {
+				text.Line(strings.TrimSuffix(line, "\n"))
+			}
+			if want := text.Totals().Processed; float64(last.Ops.Total()) != want || !last.Final || want == 0 {
+				t.Errorf("%d transactions, pgbench says %v; final: %v", last.Ops.Total(), want, last.Final)
+			}
+			var missing []string
+			for i, m := range job.Measures {
+				if math.IsNaN(last.Values[i]) {
+					missing = append(missing, m.Name)
+				}
+			}
+			if !cmp.Equal(missing, c.missing) {
+				t.Errorf("without a value: %q, want %q", missing, c.missing)
+			}
+			for _, o := range last.Ops {
+				if job.Latency == "" && strings.Contains(c.config, "percentiles") != (o.Hist == nil) {
+					t.Errorf("a histogram: %v", o.Hist != nil)
+				}
+			}
+			if _, err := (Engine{}).Parse(job.Declared, &raw, &again); err != nil {
+				t.Error(err)
+			}
+			if d := cmp.Diff(sink.Reports, again.Reports, cmpopts.EquateNaNs()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// A prefill makes tables where nothing is, makes used ones anew, leaves unused ones, and writes to none of others'.
+func TestPrefill(t *testing.T) {
+	s := postgrestest.Start(t)
+	at := named(t, s)
+	fill := func(config string) (string, error) {
+		var sink workloadtest.Recorder
+		var raw bytes.Buffer
+		_, err := do(t, at+config, true, &sink, &raw)
+		if err == nil {
+			if last := sink.Reports[len(sink.Reports)-1]; !last.Final || last.Ops.Total()%pgbench.RowsOfScale != 0 {
+				t.Errorf("the last report is %+v", last)
+			}
 		}
-		for i, m := range job.Measures {
-			t.Log(m.Name, reports[len(reports)-1].Values[i])
+		return raw.String(), err
+	}
+	left := "unused: left as they are"
+	for i, c := range []struct {
+		config string
+		left   bool
+	}{{"scale: 2\n", false}, {"scale: 2\n", true}, {"scale: 1\n", false}, {"options: {unlogged-tables: true}\n", false}} {
+		if raw, err := fill(c.config); err != nil || strings.Contains(raw, left) != c.left {
+			t.Errorf("%d: %v: %s", i, err, raw)
 		}
-		_ = raw
+	}
+	s.Exec("postgres", "drop schema public cascade; create schema public; create table pgbench_accounts (theirs int)")
+	_, err := fill("scale: 1\n")
+	if err == nil || !strings.Contains(err.Error(), "table pgbench_accounts, and no mark says that plimsoll made them") {
+		t.Errorf("others' tables: %v", err)
 	}
 }
