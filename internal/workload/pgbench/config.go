@@ -293,8 +293,8 @@ func (c *config) checkText(n *yaml.Node) {
 
 func (c *config) readVariables(n *yaml.Node) {
 	c.pairs(n, "variables: ", func(key, value *yaml.Node) {
-		name := strings.Trim(key.Value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
-		if key.Value == "" || name != "" || value.Kind != yaml.ScalarNode || strings.ContainsAny(value.Value, "\x00\r\n") {
+		if !plain(strings.ToLower(key.Value)) || strings.Contains(key.Value, "-") ||
+			value.Kind != yaml.ScalarNode || strings.ContainsAny(value.Value, "\x00\r\n") {
 			c.object(key, "variables: want letters, digits and _ for a name, and one line for its value")
 			return
 		}

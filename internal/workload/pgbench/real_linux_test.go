@@ -172,7 +172,10 @@ func TestPrefill(t *testing.T) {
 	for i, c := range []struct {
 		config string
 		left   bool
-	}{{"scale: 2\n", false}, {"scale: 2\n", true}, {"scale: 1\n", false}, {"options: {unlogged-tables: true}\n", false}} {
+	}{
+		{"scale: 2\n", false}, {"scale: 2\n", true}, {"scale: 1\n", false},
+		{"options: {unlogged-tables: true}\n", false},
+	} {
 		if raw, err := fill(c.config); err != nil || strings.Contains(raw, left) != c.left {
 			t.Errorf("%d: %v: %s", i, err, raw)
 		}
