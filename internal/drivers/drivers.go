@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/exporter/host"
+	"plimsoll/internal/exporter/postgres"
 	"plimsoll/internal/importer"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
@@ -17,6 +18,7 @@ import (
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/internal/workload/pgbench"
+	"plimsoll/internal/workload/tprocc"
 	"plimsoll/internal/workload/vioperf"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -47,10 +49,12 @@ func All() Registry {
 			command.Engine{},
 			fio.Engine{},
 			pgbench.Engine{},
+			tprocc.Engine{},
 			vioperf.Engine{},
 		},
 		Exporters: []exporter.Kind{
 			host.Kind(),
+			postgres.Kind(),
 		},
 	}
 }

@@ -20,8 +20,8 @@ const (
 const RowsOfScale = 100_000
 
 // initialize has pgbench make its tables, in a database that is empty or carries our mark. Tables of ours of the same
-// scale that were never used stay; all others of ours are dropped before. Of several machines with one server the
-// first makes them while the others wait.
+// scale stay, unless options say how they are to be made; all others of ours are dropped before. Of several machines
+// with one server the first makes them while the others wait.
 func (j Job) initialize(ctx context.Context, command *exec.Cmd, out *lines) error {
 	began := time.Now()
 	server, err := pgwire.ParseServer("")
@@ -43,8 +43,12 @@ func (j Job) initialize(ctx context.Context, command *exec.Cmd, out *lines) erro
 		return err
 	}
 	want := postgres.Mark{Tool: tool, Scale: j.Scale}
-	if have != nil && have.Scale == want.Scale && have.Complete && len(j.Options) == 0 && unused(c) {
-		out.write(fmt.Appendf(nil, "tables of scale %d are there and unused: left as they are\n", j.Scale))
+	if have != nil && have.Scale == want.Scale && have.Complete && len(j.Options) == 0 {
+		used := "used"
+		if unused(c) {
+			used = "unused"
+		}
+		out.write(fmt.Appendf(nil, "tables of scale %d are there, %s: left as they are\n", j.Scale, used))
 		return j.done(out, began)
 	}
 	if err := postgres.Drop(c, schema, tool); err != nil {

@@ -153,7 +153,7 @@ func TestRealPgbench(t *testing.T) {
 	}
 }
 
-// A prefill makes tables where nothing is, makes used ones anew, leaves unused ones, and writes to none of others'.
+// A prefill makes tables where nothing is, makes those of another scale anew, leaves others of ours, and writes to none of others'.
 func TestPrefill(t *testing.T) {
 	s := postgrestest.Start(t)
 	at := named(t, s)
@@ -168,7 +168,7 @@ func TestPrefill(t *testing.T) {
 		}
 		return raw.String(), err
 	}
-	left := "unused: left as they are"
+	left := "left as they are"
 	for i, c := range []struct {
 		config string
 		left   bool
