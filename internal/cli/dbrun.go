@@ -330,15 +330,6 @@ results:
       result_hint: Higher is better, and level is better than high.
       report_group: performance
       report_metrics: [Median, Variability]
-  - Latency:
-      title: Time of a transaction
-      workload_name: "%[1]s"
-      result_type: latency
-      aggregate: mean
-      step: 1s
-      result_hint: Lower is better.
-      report_group: performance
-      report_metrics: [Median, Variability]
   - Errors:
       title: Transactions that failed
       workload_name: "%[1]s"
