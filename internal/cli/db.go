@@ -208,7 +208,7 @@ the hit ratio of that time alone.`,
 			defer stop()
 			s, err := server.state(ctx)
 			if err != nil {
-				return exit.Errorf(stoppedOrFailed(ctx), "", "%s: %w", phase, err)
+				return exit.Errorf(stoppedOrFailed(ctx), "", "%s: %s", phase, oneLine(err))
 			}
 			if save != "" {
 				err := writeFile(save, func(w io.Writer) error { return indented(w, s) })
@@ -226,6 +226,9 @@ the hit ratio of that time alone.`,
 	c.Flags().BoolVar(&diff, "diff", false, "compare two files of --save")
 	return c
 }
+
+// oneLine is an error of many lines, as of a server with several addresses.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 func indented(w io.Writer, v any) error {
 	e := json.NewEncoder(w)

@@ -151,7 +151,7 @@ func (a *app) around(f *dbRunFlags) error {
 	code := stoppedOrFailed(ctx)
 	stop()
 	if err != nil {
-		return exit.Errorf(code, "", "%s: %w", phase, err)
+		return exit.Errorf(code, "", "%s: %s", phase, oneLine(err))
 	}
 	f.rf.facts = []result.Fact{{Group: "database server", Name: "version", Value: "PostgreSQL " + before.Version}}
 	names := make([]string, 0, len(before.Settings))
