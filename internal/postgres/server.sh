@@ -36,4 +36,5 @@ if [ ! -f made ]; then
 	if grep -q ERROR first.log; then cat first.log >&2; exit 1; fi
 	touch made
 fi
-exec "$bin/postgres" -D data -k "$PWD" -p 5432 -h "$1"
+# The socket's folder is named from the data's, since a socket's path has 107 bytes at most.
+exec "$bin/postgres" -D data -k .. -p 5432 -h "$1"
