@@ -216,8 +216,11 @@ func (s *scriptParser) meta(text string, line int) {
 		if s.pipeline == (word == "startpipeline") || len(s.open) > 0 {
 			s.bad(line, `\%s is not expected there: pipelines hold no others, and begin and end outside of \if`, word)
 		}
-		s.pipeline = word == "startpipeline"
-		s.add(command{action: endPipeline - action(len("startpipeline")-len(word))/2, line: line})
+		c := command{action: endPipeline, line: line}
+		if s.pipeline = word == "startpipeline"; s.pipeline {
+			c.action = startPipeline
+		}
+		s.add(c)
 	case "shell", "setshell":
 		s.bad(line, `\%s runs programs, which this driver does not; package "command" runs any program`, word)
 	default:
@@ -252,6 +255,9 @@ func (s *scriptParser) sleep(rest string, line int) {
 		if i := strings.IndexFunc(rest, func(r rune) bool { return r == 'u' || r == 'm' || r == 's' }); i > 0 && isDigit(rest[0]) {
 			fields = []string{rest[:i], rest[i:]}
 		}
+	}
+	if s.pipeline {
+		s.bad(line, `\sleep has no place in a pipeline`)
 	}
 	c := command{action: sleep, line: line, pause: time.Second, sleepVar: -1}
 	if len(fields) == 2 {
