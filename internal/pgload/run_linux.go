@@ -177,6 +177,9 @@ func (r *runner) threads(ctx context.Context, cancel func(), ready []*pgwire.Det
 					}
 				}
 			}
+			if err == nil && t.gap > 0 {
+				t.loop.Punctual()
+			}
 			made <- err
 			if <-begin; err == nil {
 				t.run()
