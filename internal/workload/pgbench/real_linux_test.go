@@ -153,7 +153,8 @@ func TestRealPgbench(t *testing.T) {
 	}
 }
 
-// A prefill makes tables where nothing is, makes those of another scale anew, leaves others of ours, and writes to none of others'.
+// A prefill makes tables where nothing is, leaves ours of the same scale, makes those of another scale anew, and
+// writes to none of others.
 func TestPrefill(t *testing.T) {
 	s := postgrestest.Start(t)
 	at := named(t, s)
