@@ -24,16 +24,18 @@ func cutLine(text string) (line, rest string, found bool) {
 
 // hint says what to do about pgbench's own words.
 func hint(message string) string {
-	for words, advice := range map[string]string{
-		"password authentication failed": "give server: password: env:NAME or file:PATH of the right one",
-		"no password supplied":           "give server: password: env:NAME or file:PATH",
-		"remaining connection slots":     "take fewer clients, or have the server admit more (max_connections)",
-		"too many clients already":       "take fewer clients, or have the server admit more (max_connections)",
-		`relation "pgbench_`:             "its tables are not there: put a prefill step before, or run pgbench -i",
-		"Connection refused":             "see that the server runs and listens there",
+	for _, h := range []struct{ words, advice string }{
+		{"password authentication failed", "give server: password: env:NAME or file:PATH of the right one"},
+		{"no password supplied", "give server: password: env:NAME or file:PATH"},
+		{"remaining connection slots", "take fewer clients, or have the server admit more (max_connections)"},
+		{"too many clients already", "take fewer clients, or have the server admit more (max_connections)"},
+		{"Connection refused", "see that the server runs and listens there"},
+		{"terminating connection", "the server ended or was restarted under the load"},
+		{"server closed the connection", "the server ended or was restarted under the load"},
+		{`relation "pgbench_`, "its tables are not there: put a prefill step before, or run pgbench -i"},
 	} {
-		if strings.Contains(message, words) {
-			return advice
+		if strings.Contains(message, h.words) {
+			return h.advice
 		}
 	}
 	return ""
@@ -81,7 +83,10 @@ func newParser(d workload.Declared, sink workload.Sink) (*parser, error) {
 
 // chatter says of a line that it is no word that matters to who looks for a cause.
 func chatter(line string) bool {
-	return strings.HasPrefix(line, "progress: ") || strings.HasPrefix(line, "starting vacuum")
+	low := strings.ToLower(line)
+	return strings.HasPrefix(low, "number of ") || !slices.ContainsFunc([]string{"error", "fatal", "could not", "abort",
+		"plimsoll", "refused", "terminat", "closed", "hint", "detail", "unrecognized", "invalid", "cannot"},
+		func(word string) bool { return strings.Contains(low, word) })
 }
 
 // longest bounds a line.
