@@ -17,6 +17,23 @@ import (
 	"plimsoll/result"
 )
 
+// TextOf says what is known of a text that pgbench printed, before it is read as a job's.
+type TextOf struct {
+	Rate     bool          // of --rate: times are response times
+	Clocks   bool          // progress lines have times of day
+	Interval time.Duration // between those; 0: a second
+}
+
+// DeclareText is what a text of pgbench's counts that others kept. Parse reads it.
+func DeclareText(o TextOf) workload.Declared {
+	d := (&config{}).declared()
+	if o.Rate {
+		d.Latency = "response time"
+	}
+	d.Format, _ = json.Marshal(format{Text: true, Clocks: o.Clocks, Interval: o.Interval.Seconds()}) // plain values
+	return d
+}
+
 func cutLine(text string) (line, rest string, found bool) {
 	line, rest, found = strings.Cut(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(line), strings.TrimSpace(rest), found
@@ -257,7 +274,10 @@ func gaps(n int) []float64 {
 
 // own takes a progress line where there is no log. One report is held back: the totals may correct it.
 func (p *parser) own(g pgbench.Progress) {
-	step := time.Duration(max(p.format.Interval, 1) * float64(time.Second))
+	step := time.Second
+	if seconds := p.format.Interval; seconds > 0 && seconds < 1e6 {
+		step = time.Duration(seconds * float64(time.Second))
+	}
 	r := workload.Report{Elapsed: g.Elapsed}
 	if !g.Time.IsZero() {
 		if p.zero.IsZero() {
