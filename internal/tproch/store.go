@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	_ "embed" // the tables
-	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,10 +15,21 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"plimsoll/internal/postgres"
 )
 
-// Schema is the schema of the database that the tables are in. Its comment is our mark on it.
+// Schema is the schema of the database that the tables are in. Its comment is our mark on it, with the scale in
+// thousandths.
 const Schema = "plimsoll_tproch"
+
+// tool is the mark's word for us.
+const tool = "tproch"
+
+// own are our tables besides those of the data set: the portions that are loaded, while not all are; the refreshes that
+// were begun; and how the server answered each query when it was last asked.
+var own = []string{"loaded (portion text primary key)", "refreshed (ordinal bigint primary key)",
+	"plans (query int primary key, plan text not null)"}
 
 //go:embed schema.sql
 var tableText string
@@ -42,21 +53,13 @@ var indexes = []string{
 	"alter table region add primary key (r_regionkey)",
 }
 
-// mark is the schema's comment.
-type mark struct {
-	Plimsoll string `json:"plimsoll"` // "tproch"
-	Scale    Scale  `json:"scale"`
-	Loaded   bool   `json:"loaded"`
-	// Refreshes is the ordinal of the last refresh that was begun; from the first one on the published answers are not
-	// those of the data.
-	Refreshes int64 `json:"refreshes"`
-}
-
 // State is what a database holds of this workload.
 type State struct {
-	Scale     Scale // 0: nothing
-	Loaded    bool  // to its end
-	Refreshes int64 // begun since the load
+	Scale  Scale // 0: nothing
+	Loaded bool  // to its end
+	// Refreshes is the ordinal of the last refresh that was begun; from the first one on the published answers are not
+	// those of the data.
+	Refreshes int64
 }
 
 // Store is the data set in a database. It is of one goroutine at a time.
@@ -77,13 +80,22 @@ func Open(ctx context.Context, connection string) (*Store, error) {
 	config.RuntimeParams["search_path"] = Schema
 	config.RuntimeParams["application_name"] = "plimsoll tproch"
 	s := &Store{config: config, loaders: min(max(2, runtime.NumCPU()), 8)}
-	if s.conn, err = pgconn.ConnectConfig(ctx, config); err != nil {
+	if s.conn, err = s.connect(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.begin(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// connect makes a connection whose query ends with us.
+func (s *Store) connect(ctx context.Context) (*pgconn.PgConn, error) {
+	conn, err := pgconn.ConnectConfig(ctx, s.config)
+	if err == nil {
+		_ = exec(ctx, conn, "set client_connection_check_interval = '5s'") // since 14; before, queries end later
+	}
+	return conn, err
 }
 
 // begin takes the database for us alone and reads the mark.
@@ -101,13 +113,17 @@ func (s *Store) begin(ctx context.Context) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	var m mark
-	if json.Unmarshal([]byte(rows[0][0]), &m) != nil || m.Plimsoll != "tproch" || m.Scale.Check() != nil {
-		return fmt.Errorf("database %q: its schema %s does not carry our mark in its comment; "+
-			"it stays as it is: name another database", s.config.Database, Schema)
+	m, ok := postgres.ParseMark(rows[0][0])
+	if !ok || m.Tool != tool || m.Scale <= 0 {
+		return fmt.Errorf("database %q: its schema %s does not carry our mark in its comment: it stays as it is; "+
+			"name another database", s.config.Database, Schema)
 	}
-	s.state = State{m.Scale, m.Loaded, m.Refreshes}
-	return nil
+	s.state = State{Scale: Scale(m.Scale) / 1000, Loaded: m.Complete}
+	rows, err = s.rows(ctx, "select coalesce(max(ordinal), 0) from refreshed")
+	if err == nil {
+		s.state.Refreshes, err = strconv.ParseInt(rows[0][0], 10, 64)
+	}
+	return err
 }
 
 // Close ends the connection.
@@ -154,16 +170,31 @@ func exec(ctx context.Context, conn *pgconn.PgConn, statements ...string) error 
 
 // marked is the statement that marks the schema.
 func (s State) marked() string {
-	text, _ := json.Marshal(mark{"tproch", s.Scale, s.Loaded, s.Refreshes}) // numbers and a word
-	return "comment on schema " + Schema + " is '" + string(text) + "'"
+	m := postgres.Mark{Tool: tool, Scale: int(math.Round(float64(s.Scale) * 1000)), Complete: s.Loaded}
+	return "comment on schema " + Schema + " is " + postgres.Literal(m.String())
 }
 
-// Drop removes the tables, if there are any: Open has seen that they are ours.
+// together does all of it, or nothing.
+func (s *Store) together(ctx context.Context, statements ...string) error {
+	err := exec(ctx, s.conn, append(append([]string{"begin"}, statements...), "commit")...)
+	if err != nil && !s.conn.IsClosed() {
+		err = errors.Join(err, exec(context.WithoutCancel(ctx), s.conn, "rollback"))
+	}
+	return err
+}
+
+// Drop removes the tables, if there are any: Open has seen that they are ours. What others made in the schema, or of
+// the tables, is an error, and everything stays.
 func (s *Store) Drop(ctx context.Context) error {
 	if s.state.Scale == 0 {
 		return nil
 	}
-	if err := exec(ctx, s.conn, "drop schema "+Schema+" cascade"); err != nil {
+	names := slices.Clone(tableNames[:])
+	for _, table := range own {
+		name, _, _ := strings.Cut(table, " ")
+		names = append(names, name)
+	}
+	if err := s.together(ctx, "drop table if exists "+strings.Join(names, ", "), "drop schema "+Schema); err != nil {
 		return fmt.Errorf("drop: database %q: %w", s.config.Database, err)
 	}
 	s.state = State{}
@@ -173,8 +204,11 @@ func (s *Store) Drop(ctx context.Context) error {
 // Progress is how far a load is.
 type Progress struct {
 	Rows, Total int64         // those of lines that come with the orders not counted
-	Left        time.Duration // until the rows are there, at the pace so far; 0 when that is unknown
+	Left        time.Duration // until the rows are there, at the pace so far
 	Step        string        // "rows", "indexes", "statistics"
+	// Of the portion that was loaded just now.
+	Bytes int
+	Took  time.Duration
 }
 
 // source is a table whose rows are made by themselves, in portions that are loaded as a whole or not at all.
@@ -194,21 +228,23 @@ type portion struct {
 func (p portion) String() string { return p.table.String() + " " + strconv.FormatInt(p.first, 10) }
 
 // Load makes the data set and loads it, or the portions of it that are not there yet when it was interrupted before.
-// Another scale than that of what is there is an error. Progress is told about every second, from any goroutine but
-// never two at once; it may be nil.
+// Another scale than that of what is there is an error. Progress is told after each portion and before each further
+// step, from any goroutine but never two at once; told may be nil.
 func (s *Store) Load(ctx context.Context, g *Generator, told func(Progress)) error {
 	fail := func(err error) error { return fmt.Errorf("load: database %q: %w", s.config.Database, err) }
 	switch {
 	case s.state.Scale == g.scale && s.state.Loaded:
 		return nil
 	case s.state.Scale == 0:
-		fresh := append([]string{"begin", "create schema " + Schema, State{Scale: g.scale}.marked(),
-			"create table loaded (portion text primary key)"}, strings.Split(tableText, "\ncreate ")...)
-		for i := 5; i < len(fresh); i++ {
-			fresh[i] = "create " + fresh[i]
+		fresh := []string{"create schema " + Schema, State{Scale: g.scale}.marked()}
+		for _, table := range own {
+			fresh = append(fresh, "create table "+table)
 		}
-		if err := exec(ctx, s.conn, append(fresh, "commit")...); err != nil {
-			return fail(errors.Join(err, exec(ctx, s.conn, "rollback")))
+		for table := range strings.SplitSeq(strings.TrimPrefix(tableText, "create "), "\ncreate ") {
+			fresh = append(fresh, "create "+table)
+		}
+		if err := s.together(ctx, fresh...); err != nil {
+			return fail(err)
 		}
 		s.state.Scale = g.scale
 	case s.state.Scale != g.scale:
@@ -233,7 +269,7 @@ func (s *Store) Load(ctx context.Context, g *Generator, told func(Progress)) err
 			missing = append(missing, sql)
 		}
 	}
-	if err := s.parallel(ctx, missing, s.one); err != nil {
+	if err := parallel(ctx, s, missing, oneByOne); err != nil {
 		return fail(err)
 	}
 	told(Progress{Step: "statistics"})
@@ -241,13 +277,15 @@ func (s *Store) Load(ctx context.Context, g *Generator, told func(Progress)) err
 	for t := tables - 1; t >= 0; t-- {
 		analyze = append(analyze, "vacuum (analyze) "+t.String())
 	}
-	if err := s.parallel(ctx, analyze, s.one); err != nil {
+	if err := parallel(ctx, s, analyze, oneByOne); err != nil {
 		return fail(err)
 	}
-	s.state.Loaded = true
-	if err := exec(ctx, s.conn, "begin", "drop table loaded", s.state.marked(), "commit"); err != nil {
+	done := s.state
+	done.Loaded = true
+	if err := s.together(ctx, "drop table loaded", done.marked()); err != nil {
 		return fail(err)
 	}
+	s.state = done
 	return nil
 }
 
@@ -264,11 +302,11 @@ func (s *Store) one(ctx context.Context, conn *pgconn.PgConn, sql string) error 
 	return exec(ctx, conn, sql)
 }
 
-// parallel does something with each of many, on several connections, until one fails.
-func (s *Store) parallel(ctx context.Context, all []string, do func(context.Context, *pgconn.PgConn, string) error) error {
-	return parallel(ctx, s, all, func() func(context.Context, *pgconn.PgConn, string) error { return do })
+func oneByOne() func(context.Context, *pgconn.PgConn, string) error {
+	return func(ctx context.Context, conn *pgconn.PgConn, sql string) error { return exec(ctx, conn, sql) }
 }
 
+// parallel does something with each of many, on several connections, until one fails. Each has a worker of its own.
 func parallel[T any](ctx context.Context, s *Store, all []T, worker func() func(context.Context, *pgconn.PgConn, T) error,
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -281,7 +319,7 @@ func parallel[T any](ctx context.Context, s *Store, all []T, worker func() func(
 	var group sync.WaitGroup
 	for range min(s.loaders, len(all)) {
 		group.Go(func() {
-			conn, err := pgconn.ConnectConfig(ctx, s.config)
+			conn, err := s.connect(ctx)
 			if err != nil {
 				cancel(err)
 				return
@@ -328,7 +366,7 @@ func (s *Store) copyAll(ctx context.Context, g *Generator, told func(Progress)) 
 		}
 	}
 	progress.Step = "rows"
-	before, began, last := progress.Rows, time.Now(), time.Time{}
+	before, began := progress.Rows, time.Now()
 	var telling sync.Mutex
 	return parallel(ctx, s, left, func() func(context.Context, *pgconn.PgConn, portion) error {
 		var rows, more []byte
@@ -336,6 +374,7 @@ func (s *Store) copyAll(ctx context.Context, g *Generator, told func(Progress)) 
 			if rows, more, err = g.Append(p.table, rows[:0], more[:0], p.first, p.n); err != nil {
 				return err
 			}
+			begin := time.Now()
 			if err := exec(ctx, conn, "begin", "set local synchronous_commit = off"); err != nil {
 				return err
 			}
@@ -348,12 +387,10 @@ func (s *Store) copyAll(ctx context.Context, g *Generator, told func(Progress)) 
 			telling.Lock()
 			defer telling.Unlock()
 			progress.Rows += p.n
-			if now := time.Now(); now.Sub(last) >= time.Second || progress.Rows == progress.Total {
-				last = now
-				perRow := float64(now.Sub(began)) / float64(progress.Rows-before)
-				progress.Left = time.Duration(perRow * float64(progress.Total-progress.Rows))
-				told(progress)
-			}
+			perRow := float64(time.Since(began)) / float64(progress.Rows-before)
+			progress.Left = time.Duration(perRow * float64(progress.Total-progress.Rows))
+			progress.Bytes, progress.Took = len(rows)+len(more), time.Since(begin)
+			told(progress)
 			return nil
 		}
 	})
