@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/internal/workload/tprocc"
+	"plimsoll/internal/workload/tproch"
 	"plimsoll/internal/workload/vioperf"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -48,6 +49,7 @@ func All() Registry {
 			command.Engine{},
 			fio.Engine{},
 			tprocc.Engine{},
+			tproch.Engine{},
 			vioperf.Engine{},
 		},
 		Exporters: []exporter.Kind{

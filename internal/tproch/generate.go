@@ -37,12 +37,12 @@ const MaxScale = 10_000
 // Check objects to scales that do not exist.
 func (s Scale) Check() error {
 	switch f := float64(s); {
-	case !(f >= 0.001 && f <= MaxScale): // NaN, too
-		return fmt.Errorf("scale: %v is not from 0.001 to %d", f, MaxScale)
+	case !(f >= 0.01 && f <= MaxScale): // NaN, too
+		return fmt.Errorf("scale: %v is not from 0.01 to %d", f, MaxScale)
 	case f > 1 && f != math.Trunc(f):
 		return fmt.Errorf("scale: %v is not a whole number, as scales beyond 1 are; take %v", f, math.Round(f))
-	case f < 1 && math.Abs(f*1000-math.Round(f*1000)) > 1e-6:
-		return fmt.Errorf("scale: %v is not in thousandths, as scales below 1 are; take %v", f, math.Round(f*1000)/1000)
+	case f < 1 && math.Abs(f*100-math.Round(f*100)) > 1e-6: // at others a part has a supplier twice
+		return fmt.Errorf("scale: %v is not in hundredths, as scales below 1 are; take %v", f, math.Round(f*100)/100)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (s Scale) Check() error {
 // of is the number of rows at this scale of what has n of them at scale 1.
 func (s Scale) of(n int64) int64 {
 	if s < 1 {
-		return max(1, int64(math.Round(float64(s)*1000))*n/1000)
+		return int64(math.Round(float64(s)*100)) * n / 100
 	}
 	return int64(s) * n
 }
@@ -62,7 +62,7 @@ func (s Scale) Rows(t Table) int64 {
 }
 
 // refreshRows is the number of orders that a refresh adds, and removes.
-func (s Scale) refreshRows() int64 { return max(1, s.Rows(Order)/1000) }
+func (s Scale) refreshRows() int64 { return s.Rows(Order) / 1000 }
 
 // Generator makes the rows of a data set. It may be used from several goroutines at once, and keeps 300 MiB of text.
 type Generator struct {

@@ -20,7 +20,7 @@ import (
 )
 
 // Schema is the schema of the database that the tables are in. Its comment is our mark on it, with the scale in
-// thousandths.
+// hundredths.
 const Schema = "plimsoll_tproch"
 
 // tool is the mark's word for us.
@@ -118,7 +118,7 @@ func (s *Store) begin(ctx context.Context) error {
 		return fmt.Errorf("database %q: its schema %s does not carry our mark in its comment: it stays as it is; "+
 			"name another database", s.config.Database, Schema)
 	}
-	s.state = State{Scale: Scale(m.Scale) / 1000, Loaded: m.Complete}
+	s.state = State{Scale: Scale(m.Scale) / 100, Loaded: m.Complete}
 	rows, err = s.rows(ctx, "select coalesce(max(ordinal), 0) from refreshed")
 	if err == nil {
 		s.state.Refreshes, err = strconv.ParseInt(rows[0][0], 10, 64)
@@ -170,7 +170,7 @@ func exec(ctx context.Context, conn *pgconn.PgConn, statements ...string) error 
 
 // marked is the statement that marks the schema.
 func (s State) marked() string {
-	m := postgres.Mark{Tool: tool, Scale: int(math.Round(float64(s.Scale) * 1000)), Complete: s.Loaded}
+	m := postgres.Mark{Tool: tool, Scale: int(math.Round(float64(s.Scale) * 100)), Complete: s.Loaded}
 	return "comment on schema " + Schema + " is " + postgres.Literal(m.String())
 }
 
@@ -218,6 +218,14 @@ type source struct {
 }
 
 var sources = []source{{Region, 5}, {Nation, 25}, {Supplier, 5000}, {Customer, 10_000}, {Part, 5000}, {Order, 10_000}}
+
+// rows are those of all sources.
+func (s Scale) rows() (n int64) {
+	for _, source := range sources {
+		n += s.Rows(source.table)
+	}
+	return n
+}
 
 // portion is a part of a source.
 type portion struct {
@@ -351,11 +359,10 @@ func (s *Store) copyAll(ctx context.Context, g *Generator, told func(Progress)) 
 	for _, row := range there {
 		done[row[0]] = true
 	}
-	var progress Progress
+	progress := Progress{Step: "rows", Total: g.scale.rows()}
 	var left []portion
 	for _, source := range sources {
 		rows := g.scale.Rows(source.table)
-		progress.Total += rows
 		for first := int64(0); first < rows; first += source.portion {
 			p := portion{source.table, first, min(source.portion, rows-first)}
 			if done[p.String()] {
@@ -365,7 +372,6 @@ func (s *Store) copyAll(ctx context.Context, g *Generator, told func(Progress)) 
 			}
 		}
 	}
-	progress.Step = "rows"
 	before, began := progress.Rows, time.Now()
 	var telling sync.Mutex
 	return parallel(ctx, s, left, func() func(context.Context, *pgconn.PgConn, portion) error {
