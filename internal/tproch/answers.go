@@ -16,8 +16,8 @@ import (
 
 // answerText has a line for each query: its number, how many rows the answer has, and a SHA-256 of them all; under it,
 // further to the right, rows with their indexes. The rows and their numbers are those of the answer set that comes with
-// TPC-H for scale 1, as public copies of it have them (duckdb/duckdb, bayandin/tpc-h); the hash is of a whole answer that
-// had them. Numbers with a point are rounded to hundredths.
+// TPC-H for scale 1, as public copies of it have them (duckdb/duckdb, bayandin/tpc-h); the hash is of a whole answer
+// that had them. Numbers with a point are rounded to hundredths.
 //
 //go:embed answers.txt
 var answerText string

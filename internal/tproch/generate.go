@@ -221,7 +221,8 @@ func (w *writer) named(comment int, first, n int64, names []string, regions []by
 }
 
 func (w *writer) customers(first, n int64) {
-	d := newDice(first, customerAddress, customerNation, customerPhone, customerBalance, customerSegment, customerComment)
+	d := newDice(first, customerAddress, customerNation, customerPhone, customerBalance, customerSegment,
+		customerComment)
 	for i := first + 1; i <= first+n; i++ {
 		r := padded(number(w.rows, i), "Customer#", i)
 		r = address(r, &d.all[customerAddress])
@@ -308,8 +309,8 @@ func (w *writer) parts(first, n int64) {
 
 func (w *writer) orders(first, n int64, key func(int64) int64) {
 	d := newDice(first, orderClerk, orderComment, orderDate, orderPriority, orderCustomer, orderLines, lineQuantity,
-		lineDiscount, lineTax, lineInstruction, lineMode, linePart, lineSupplier, lineShipped, lineCommitted, lineReceived,
-		lineReturned, lineComment)
+		lineDiscount, lineTax, lineInstruction, lineMode, linePart, lineSupplier, lineShipped, lineCommitted,
+		lineReceived, lineReturned, lineComment)
 	a, s := &d.all, w.g.scale
 	customers, parts, suppliers := s.Rows(Customer), int(s.Rows(Part)), s.Rows(Supplier)
 	clerks := int(max(1000, s.of(1000)))
@@ -325,7 +326,8 @@ func (w *writer) orders(first, n int64, key func(int64) int64) {
 		total, shipped, lines := int64(0), 0, a[orderLines].between(1, 7)
 		m := w.more
 		for l := range lines {
-			quantity, discount, tax := int64(a[lineQuantity].between(1, 50)), a[lineDiscount].upTo(11), a[lineTax].upTo(9)
+			quantity := int64(a[lineQuantity].between(1, 50))
+			discount, tax := a[lineDiscount].upTo(11), a[lineTax].upTo(9)
 			instruction, mode := instructions[a[lineInstruction].upTo(4)], modes[a[lineMode].upTo(7)]
 			part := int64(a[linePart].between(1, parts))
 			m = number(number(m, k), part)

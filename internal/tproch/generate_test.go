@@ -19,8 +19,8 @@ var pool = sync.OnceValue(textPool)
 
 func generator(scale Scale) *Generator { return &Generator{scale: scale, text: pool()} }
 
-// At scale 1 every table is what go-tpc's dbgen v1.0.12, a port of TPC's own, writes, with tabs for its bars and without
-// the quotes that it puts around comments: that was compared byte for byte when these digests were taken.
+// At scale 1 every table is what go-tpc's dbgen v1.0.12, a port of TPC's own, writes, with tabs for its bars and
+// without the quotes that it puts around comments: that was compared byte for byte when these digests were taken.
 func TestDataSetOfScaleOne(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -155,8 +155,8 @@ func (d draw) parameters(number int, scale Scale) []string {
 	return d.different(numbers(10, 34), 7)
 }
 
-// orders are the sequences that the streams ask in, as appendix A of the specification lists them: the first one is that
-// of the power run.
+// orders are the sequences that the streams ask in, as appendix A of the specification lists them: the first one is
+// that of the power run.
 const orders = `
 14 2 9 20 6 17 18 8 21 13 3 22 16 4 11 15 1 10 19 5 7 12
 21 3 18 5 11 7 6 20 17 12 16 15 13 10 2 8 14 19 9 22 1 4

@@ -100,8 +100,8 @@ type client struct {
 
 const reconnect = 30 * time.Second
 
-// do does one operation and counts it, or its error. ok is false when it has to be counted as unanswered; gone, when the
-// server is.
+// do does one operation and counts it, or its error. ok is false when it has to be counted as unanswered; gone, when
+// the server is.
 func (c *client) do(ctx context.Context, operation int, f func(context.Context, *pgconn.PgConn) error) (
 	took time.Duration, ok, gone bool) {
 	for tried := time.Now(); c.conn == nil || c.conn.IsClosed(); {
@@ -147,7 +147,8 @@ func (r *Run) failed(ctx context.Context, operation int, err error) {
 	defer r.mu.Unlock()
 	class := classOf(err)
 	if r.errors[class]++; r.errors[class] == 1 {
-		fmt.Fprintf(r.Words, "first of %s, in %s: %v\n", classNames[class], OperationNames()[operation], err) //nolint:errcheck
+		name := OperationNames()[operation]
+		fmt.Fprintf(r.Words, "first of %s, in %s: %v\n", classNames[class], name, err) //nolint:errcheck // words only
 	}
 }
 
@@ -289,9 +290,9 @@ func (r *Run) Do(ctx context.Context) error {
 	return nil
 }
 
-// figures are the geometric mean of the queries' seconds, and the power: 3600 times the scale over the geometric mean of
-// queries and refreshes, where no query counts as less than a thousandth of the longest. Both are NaN where a time is 0,
-// of what failed.
+// figures are the geometric mean of the queries' seconds, and the power: 3600 times the scale over the geometric mean
+// of queries and refreshes, where no query counts as less than a thousandth of the longest. Both are NaN where a time
+// is 0, of what failed.
 func figures(queries, refreshes []float64, scale Scale) (mean, power float64) {
 	longest, logs, raised := 0.0, 0.0, 0.0
 	for _, s := range queries {

@@ -315,7 +315,11 @@ func oneByOne() func(context.Context, *pgconn.PgConn, string) error {
 }
 
 // parallel does something with each of many, on several connections, until one fails. Each has a worker of its own.
-func parallel[T any](ctx context.Context, s *Store, all []T, worker func() func(context.Context, *pgconn.PgConn, T) error,
+func parallel[T any](
+	ctx context.Context,
+	s *Store,
+	all []T,
+	worker func() func(context.Context, *pgconn.PgConn, T) error,
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -63,7 +63,8 @@ func Measures() []result.Measure {
 		return result.Measure{Name: name, Unit: unit, Better: better, Kind: result.Single}
 	}
 	all := []result.Measure{single("geometric_mean", "seconds", result.Lower),
-		single("power", "scaled queries/hour", result.Higher), single("throughput", "scaled queries/hour", result.Higher),
+		single("power", "scaled queries/hour", result.Higher),
+		single("throughput", "scaled queries/hour", result.Higher),
 		single("power_time", "seconds", result.Lower), single("throughput_time", "seconds", result.Lower),
 		single("unanswered", "queries", result.Lower), single("changed_plans", "plans", result.Lower)}
 	for _, name := range classNames {

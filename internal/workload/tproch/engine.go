@@ -1,5 +1,6 @@
-// Package tproch is the load generator `tproch`: a workload of decision support derived from TPC-H, on PostgreSQL, whose
-// clients are plimsoll itself, put on the machine; see package plimsoll/internal/tproch, which does the work there.
+// Package tproch is the load generator `tproch`: a workload of decision support derived from TPC-H, on PostgreSQL,
+// whose clients are plimsoll itself, put on the machine; see package plimsoll/internal/tproch, which does the work
+// there.
 //
 // It stands among the engines. Its config is YAML, every key of which may be left out:
 //
@@ -81,7 +82,8 @@ var keys = append([]string{"refresh", "reload", "scale", "streams"}, postgres.Ke
 // parse reads the file, then the settings of the workload on top of it.
 func parse(spec workload.Spec) (*config, error) {
 	c := &config{bad: &workload.ConfigError{File: spec.ConfigFile}, nodes: map[string]*yaml.Node{},
-		job: tproch.Job{Load: spec.Prefill, Scale: 1, Streams: 2, Refresh: true, Seed: spec.Seed, Duration: spec.Runtime}}
+		job: tproch.Job{Load: spec.Prefill, Scale: 1, Streams: 2, Refresh: true, Seed: spec.Seed,
+			Duration: spec.Runtime}}
 	c.file(spec.Config)
 	for _, key := range keys {
 		if n := c.nodes[key]; n != nil && !slices.Contains(postgres.Keys, key) {
@@ -164,7 +166,8 @@ func (c *config) set(key, value string, at scenario.Objection) {
 			c.job.Scale = 1
 		}
 	case "streams":
-		if c.job.Streams, err = strconv.Atoi(value); err != nil || c.job.Streams < 0 || c.job.Streams > tproch.MaxStreams {
+		c.job.Streams, err = strconv.Atoi(value)
+		if err != nil || c.job.Streams < 0 || c.job.Streams > tproch.MaxStreams {
 			err = fmt.Errorf("%q is no whole number from 0 to %d", value, tproch.MaxStreams)
 		}
 	case "refresh":
