@@ -26,7 +26,7 @@ func TestCost(t *testing.T) {
 	server := postgrestest.Start(t, "shared_buffers=3GB", "max_connections=1100", "synchronous_commit=off",
 		"max_wal_size=8GB", "jit=off", "fsync=on", "max_locks_per_transaction=128")
 	d := dialect(t, server.URL())
-	const warehouses = 10
+	const warehouses = 4
 	before, start := cpu(), time.Now()
 	if err := (&tprocc.Load{Dialect: d, Warehouses: warehouses, Workers: 2, Data: data}).Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestCost(t *testing.T) {
 		seconds        int
 	}{{"loop", 1, 1, false, 10}, {"loop", 2, 2, false, 10}, {"loop", 4, 2, false, 10}, {"loop", 10, 2, false, 10},
 		{"blocking", 1, 1, false, 10}, {"blocking", 2, 2, false, 10}, {"blocking", 4, 2, false, 10},
-		{"loop", 2, 2, false, 30}, {"loop", 1000, 2, true, 60}} {
+		{"loop", 2, 2, false, 30}, {"loop", 1000, 2, true, 30}} {
 		if only := *users; only != 0 && only != c.users {
 			continue
 		}
