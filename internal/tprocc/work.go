@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -69,7 +70,8 @@ func Measures() []result.Measure {
 	}
 	for _, name := range []string{"retries", "deadlocks", "serialization_failures", "lost_connections",
 		"refused_connections", "other_errors", "given_up", "late"} {
-		all = append(all, result.Measure{Name: name, Unit: name, Better: result.Lower, Kind: result.Count})
+		all = append(all, result.Measure{Name: name, Unit: strings.ReplaceAll(name, "_", " "), Better: result.Lower,
+			Kind: result.Count})
 	}
 	return all
 }
