@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workload/tprocc"
 	"plimsoll/internal/workload/vioperf"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -46,6 +47,7 @@ func All() Registry {
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			tprocc.Engine{},
 			vioperf.Engine{},
 		},
 		Exporters: []exporter.Kind{

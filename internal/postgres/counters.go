@@ -17,7 +17,7 @@ import (
 
 // Counters is how the server is asked what it counts while a load uses it, as workload.Counting has it: one of the
 // run's own by its unix socket, where the machine lets that be reached from here, one of the user's at its address.
-func (c Config) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
+func (c Config) Counters(_ workload.Spec, host target.Host) (*workload.Scrape, error) {
 	s := counters.Server{URL: c.URL, Password: c.Password, Database: c.Database}
 	out := &workload.Scrape{Name: "postgres"}
 	switch dialer, ok := target.SocketDialer(nil), false; {
@@ -27,7 +27,7 @@ func (c Config) Counters(spec workload.Spec, host target.Host) (*workload.Scrape
 		if dialer, ok = target.HostAs[target.SocketDialer](host); !ok {
 			return nil, nil
 		}
-		socket := path.Join(ServerFolder(spec.Name), ".s.PGSQL."+strconv.Itoa(OwnPort))
+		socket := path.Join(ServerFolder, ".s.PGSQL."+strconv.Itoa(OwnPort))
 		s.URL = "host=/ user=" + OwnUser
 		s.Reveal = func(context.Context) (string, error) { return ownPassword(), nil }
 		s.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialSocket(ctx, socket) }
