@@ -36,5 +36,5 @@ if [ ! -f made ]; then
 	if grep -q ERROR first.log; then cat first.log >&2; exit 1; fi
 	touch made
 fi
-# The socket's folder is named from the data's, since a socket's path has 107 bytes at most.
+# The folder of the socket, seen from the data: its whole path may be longer than the 107 bytes that a socket can have.
 exec "$bin/postgres" -D data -k .. -p 5432 -h "$1"
