@@ -188,8 +188,10 @@ func (c *Client) once(ctx context.Context, path string, query url.Values, tagged
 	case status == http.StatusNotModified && had.tag != "":
 		return had.body, 0, nil
 	case status == http.StatusOK:
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return fail(Refused, fmt.Errorf("%d: user, password or key is wrong, or may not read this", status))
+	case status == http.StatusUnauthorized:
+		return fail(Refused, errors.New("user, password or key is wrong"))
+	case status == http.StatusForbidden:
+		return fail(Forbidden, errors.New("the user may not read this"))
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return nil, retryAfter(answer.Header), &Error{Limited, path, fmt.Errorf("status %d", status)}
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented:

@@ -3,7 +3,6 @@ package prism
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // Counter is one counter of Prism and the metric that it becomes.
@@ -80,10 +79,11 @@ var Counters = func() []Counter {
 		lasting("num_vms", "vms", "VMs there are."),
 		lasting("num_nodes", "hosts", "Hosts there are."),
 	)
-	for _, tier := range []string{"ssd", "das-sata", "cloud"} {
-		for _, m := range []struct{ what, help string }{{"usage", "used"}, {"capacity", "there is"}} {
-			c := lasting("storage_tier."+tier+"."+m.what+"_bytes", "storage_tier_"+strings.Replace(m.what, "usage",
-				"used", 1)+"_bytes", "Physical capacity of one tier of drives that is "+m.help+".")
+	for _, m := range []struct{ prism, metric, help string }{{"usage", "used", "is used"},
+		{"capacity", "capacity", "there is"}} {
+		for _, tier := range []string{"ssd", "das-sata", "cloud"} {
+			c := lasting("storage_tier."+tier+"."+m.prism+"_bytes", "storage_tier_"+m.metric+"_bytes",
+				"Physical capacity of a tier of drives: what "+m.help+".")
 			c.Label = "tier=" + tier
 			all = append(all, c)
 		}

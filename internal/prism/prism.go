@@ -201,7 +201,8 @@ type Reason string
 
 // The reasons.
 const (
-	Refused     Reason = "unauthorized" // user, password or key, or what they may do
+	Refused     Reason = "unauthorized" // user, password or key
+	Forbidden   Reason = "forbidden"    // the user may not read this
 	Certificate Reason = "certificate"  // not valid, or of nobody we trust
 	Unreachable Reason = "unreachable"
 	Slow        Reason = "timeout"
