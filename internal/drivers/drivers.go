@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/exporter/host"
+	"plimsoll/internal/exporter/postgres"
 	"plimsoll/internal/importer"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
@@ -16,6 +17,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workload/tprocc"
 	"plimsoll/internal/workload/vioperf"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -45,10 +47,12 @@ func All() Registry {
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			tprocc.Engine{},
 			vioperf.Engine{},
 		},
 		Exporters: []exporter.Kind{
 			host.Kind(),
+			postgres.Kind(),
 		},
 	}
 }

@@ -157,6 +157,10 @@ func (l *Set) startServer(ctx context.Context, s *server) (*server, error) {
 		return s, fmt.Errorf("vm %q: no services are kept here", s.host.Name())
 	}
 	if earlier := l.earlier(s); earlier != nil {
+		if earlier.load != s.load && !slices.Equal(earlier.Service.Command.Argv, s.Service.Command.Argv) {
+			return s, fmt.Errorf("vm %q: its server runs there already for workload %q, which started it with other settings: "+
+				"give both the same, or machines of their own", s.host.Name(), earlier.load)
+		}
 		state, err := keeper.ServiceState(ctx, earlier.Service.Name)
 		if err != nil {
 			return s, err
@@ -190,12 +194,13 @@ func (l *Set) startServer(ctx context.Context, s *server) (*server, error) {
 	return s, err
 }
 
-// earlier is the server of an earlier start of the same workload on the same machine that stays, nil for none.
+// earlier is the server of an earlier start of the same workload on the same machine that stays, or one of that name
+// there, which then is of both; nil for none.
 func (l *Set) earlier(s *server) *server {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.stay, func(one *server) bool {
-		return one.load == s.load && one.host.Name() == s.host.Name()
+		return (one.load == s.load || one.Service.Name == s.Service.Name) && one.host.Name() == s.host.Name()
 	})
 	if i < 0 {
 		return nil

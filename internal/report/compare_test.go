@@ -108,7 +108,8 @@ func TestPlot(t *testing.T) {
 			Series: []PlotSeries{{Name: "x<y", Line: true, Marks: true, Points: []PlotPoint{{X: 0, Y: 1}}},
 				{Name: "z"}}},
 		"bars": {Names: []string{"a", "b"}, Series: []PlotSeries{{Name: "x", Bars: true,
-			Points: []PlotPoint{{X: 0, Y: 1}, {X: 1, Y: 0}}}, {Name: "y", Bars: true, Points: []PlotPoint{{X: 1, Y: 2}}}}},
+			Points: []PlotPoint{{X: 0, Y: 1}, {X: 1, Y: 0}}},
+			{Name: "y", Bars: true, Points: []PlotPoint{{X: 1, Y: 2}}}}},
 	} {
 		var b bytes.Buffer
 		if err := PlotSVG(&b, p); err != nil || !strings.HasPrefix(b.String(), "<svg xmlns=") ||

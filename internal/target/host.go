@@ -82,6 +82,9 @@ type Command struct {
 	// Listens and Dials are the TCP ports that it opens to machines of the cluster, and those that it connects to
 	// there. A place that keeps commands from the network lets them have these; elsewhere they mean nothing.
 	Listens, Dials []int
+	// Outside are servers beyond the cluster that it connects to, HOST:PORT or the folder of a unix socket: those that
+	// the operator named. A place that keeps commands from the network lets them reach these, and says so.
+	Outside []string
 	// ReadOnly says that it writes none of the machine's data disks: a place that can gives them to it for reading
 	// only, so that a mistake in what it was told cannot write.
 	ReadOnly bool

@@ -57,7 +57,8 @@ func Start(t testing.TB, settings ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, Bin: bin, Sockets: folder, Data: filepath.Join(folder, "data"), Log: filepath.Join(folder, "log"),
+	s := &Server{t: t, Bin: bin, Sockets: folder,
+		Data: filepath.Join(folder, "data"), Log: filepath.Join(folder, "log"),
 		settings: append([]string{"fsync=off", "shared_buffers=32MB", "max_wal_size=256MB"}, settings...)}
 	t.Cleanup(func() {
 		s.Stop()

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package pgwire
+
+import "net"
+
+func blocking(conn net.Conn) (socket, error) { return waiting{conn}, nil }

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Starts the PostgreSQL of this folder in the foreground; the first time it is made. It listens on a unix socket here,
+# and on the address that is given.
+set -eu
+umask 077
+cd "$(dirname "$0")"
+bin=
+first=$(command -v postgres || :)
+[ -z "$first" ] || first=$(dirname "$(readlink -f "$first")")
+for folder in "${PLIMSOLL_POSTGRES:-}" "$first" $(ls -dr /usr/lib/postgresql/*/bin /usr/pgsql-*/bin \
+	/usr/local/pgsql/bin 2>/dev/null | sort -Vr); do
+	if [ -n "$folder" ] && [ -x "$folder/initdb" ] && [ -x "$folder/postgres" ]; then bin=$folder; break; fi
+done
+if [ -z "$bin" ]; then
+	echo "PostgreSQL is not installed here: initdb and postgres are neither in PATH nor where packages put them" >&2
+	exit 127
+fi
+if [ "$1" = version ]; then exec "$bin/postgres" --version; fi
+if [ "$(id -u)" = 0 ]; then # PostgreSQL refuses root
+	for user in postgres nobody; do
+		if id "$user" >/dev/null 2>&1; then
+			chown -R "$user" .
+			exec setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups sh "$PWD/server.sh" "$@"
+		fi
+	done
+	echo "there is neither a user postgres nor nobody to run PostgreSQL as, which refuses root" >&2
+	exit 1
+fi
+if [ ! -f made ]; then
+	rm -rf data
+	"$bin/initdb" -D data -U plimsoll -A reject -E UTF8 --locale=C --no-sync >initdb.log 2>&1 ||
+		{ cat initdb.log >&2; exit 1; }
+	cp pg_hba.conf data/pg_hba.conf
+	cat settings.conf >>data/postgresql.conf
+	"$bin/postgres" --single -D data postgres <first.sql >first.log 2>&1 || { cat first.log >&2; exit 1; }
+	if grep -q ERROR first.log; then cat first.log >&2; exit 1; fi
+	touch made
+fi
+exec "$bin/postgres" -D data -k "$PWD" -p 5432 -h "$1"
