@@ -39,18 +39,18 @@ type nutanixFlags struct {
 
 func (f *nutanixFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.file, "clusters", "", "YAML `file` of clusters and settings, in the place of the flags for them")
+	flags.StringVar(&f.file, "clusters", "", "YAML `file` of clusters and settings, in the place of flags")
 	flags.StringVar(&f.url, "url", "", "`address` of Prism, https://HOST:9440")
 	flags.StringVar(&f.name, "name", "", "`name` of the cluster in the label cluster (default: the host of --url)")
 	flags.StringVar(&f.api, "api", "auto", "`version` of the API: auto, v1, v2.0 or v4")
 	flags.StringVar(&f.user, "user", "", "`name` of a user who may read")
 	flags.StringVar(&f.password, "password", "", "`where` the password is: env:NAME, file:PATH, command:PROGRAM")
 	flags.StringVar(&f.apiKey, "api-key", "", "`where` an API key of v4 is, in the place of user and password")
-	flags.StringVar(&f.ca, "ca", "", "PEM `file` of the authority that Prism's certificate is of (default: the system's)")
+	flags.StringVar(&f.ca, "ca", "", "PEM `file` of the authority of Prism's certificate (default: the system's)")
 	flags.BoolVar(&f.insecure, "insecure", false, "take any certificate: whoever is in between reads the password")
 	flags.Float64Var(&f.floor, "iops-floor", prism.DefaultFloor,
 		"leave mean latencies out below this `number` of operations per second")
-	flags.DurationVar(&f.poll, "poll", nutanix.DefaultPoll, "`time` between polls; the API's values last about so long")
+	flags.DurationVar(&f.poll, "poll", nutanix.DefaultPoll, "`time` between polls")
 }
 
 // config is the configuration of file or flags, checked.
@@ -142,13 +142,13 @@ several clusters it tells of the exporter itself, and /probe?target=NAME gives t
 		"`where` the token is that readers must send: env:NAME, file:PATH, command:PROGRAM")
 	flags.DurationVar(&f.stale, "stale-after", 0, "`age` at which values are not told any more (default 5m)")
 	flags.StringSliceVar(&f.kinds, "kinds", nil, "`kinds` to read, of cluster,host,container,vm,disk (default: all)")
-	flags.StringVar(&f.pushgateway, "pushgateway", "", "also push to the Pushgateway at this `address`; deleted at the end")
+	flags.StringVar(&f.pushgateway, "pushgateway", "", "also push to the Pushgateway at this `address`")
 	flags.StringVar(&f.write, "remote-write", "", "also send by remote write to this `address`")
 	flags.StringVar(&f.to, "job", "nutanix", "`name` of the job of what is pushed")
 	flags.BoolVar(&once, "once", false, "poll once, print the page and end")
 	flags.BoolVar(&cgi, "cgi", false, "answer one request as a CGI program")
 	flags.BoolVar(&classic, "classic", false, `with --once or --cgi: lines of ntnx_bash{metric="..."}`)
-	flags.DurationVar(&deadline, "deadline", 8*time.Second, "`time` in which --once and --cgi answer, whatever Prism does")
+	flags.DurationVar(&deadline, "deadline", 8*time.Second, "`time` in which --once and --cgi answer")
 	return c
 }
 
@@ -233,10 +233,10 @@ func (a *app) nutanixSimulateCommand() *cobra.Command {
 	var address, ca string
 	c := &cobra.Command{
 		Use: "simulate", Short: "Serve a simulated Prism, for trials and demonstrations", Args: args(0, 0, "argument"),
-		Long: `Serve a Prism that does not exist: v1, v2.0 and v4 of the API over TLS, for a cluster whose counters move. It takes
-the user viewer with the password let-me-look. Its certificate is made anew each time and written to the file of --ca.`,
+		Long: `Serve a Prism that does not exist: v1, v2.0 and v4 of the API over TLS, for a cluster whose counters move. It takes the
+user viewer with the password let-me-look. Its certificate is made anew each time and written to the file of --ca.`,
 		Example: `  plimsoll nutanix simulate --vms 200 --ca prism-ca.pem
-  PRISM=let-me-look plimsoll nutanix iostat --url https://127.0.0.1:9440 --user viewer --password env:PRISM --ca prism-ca.pem`,
+  plimsoll nutanix iostat --url https://127.0.0.1:9440 --ca prism-ca.pem --user viewer --password file:prism-password`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cert, err := prismsim.NewCertificate(30 * 24 * time.Hour)
 			if err == nil {
@@ -263,7 +263,7 @@ the user viewer with the password let-me-look. Its certificate is made anew each
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&address, "listen", "127.0.0.1:9440", "`address` to serve at, HOST:PORT; the certificate is for loopback")
+	flags.StringVar(&address, "listen", "127.0.0.1:9440", "`address` to serve at, of this machine only")
 	flags.StringVar(&ca, "ca", "prism-ca.pem", "`file` to write the certificate to")
 	flags.IntVar(&o.Hosts, "hosts", 4, "`number` of hosts")
 	flags.IntVar(&o.VMs, "vms", 50, "`number` of VMs")

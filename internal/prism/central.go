@@ -191,7 +191,8 @@ func (c *Client) pollCentral(ctx context.Context, kind Kind, p *Part, made *atom
 }
 
 // centralOne reads the statistics of one cluster, host or container: there are no lists of those.
-func (c *Client) centralOne(ctx context.Context, kind Kind, of *centralConfig, made *atomic.Int64) (Entity, Left, error) {
+func (c *Client) centralOne(ctx context.Context, kind Kind, of *centralConfig, made *atomic.Int64) (
+	Entity, Left, error) {
 	id := url.PathEscape(first(of.ExtID, of.Container))
 	path := map[Kind]string{Cluster: clusterStatsPath + "/" + id, Container: contStatsPath + "/" + id,
 		Host: clusterStatsPath + "/" + url.PathEscape(of.Cluster.UUID) + "/hosts/" + id}[kind]

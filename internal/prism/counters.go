@@ -61,7 +61,7 @@ var Counters = func() []Counter {
 		plain("controller_wss_3600s_union_MB", "working_set_bytes", 1e6, "Bytes that were touched in the last hour."),
 		plain("content_cache_hit_ppm", "content_cache_hit_ratio", micro, "Share of look-ups that the cache answered."),
 		plain("hypervisor_cpu_usage_ppm", "cpu_usage_ratio", micro, "Share of the processors' time that is used."),
-		plain("hypervisor_cpu_ready_time_ppm", "cpu_ready_ratio", micro, "Share of time spent waiting for a processor."),
+		plain("hypervisor_cpu_ready_time_ppm", "cpu_ready_ratio", micro, "Share of time waiting for a processor."),
 		plain("hypervisor_memory_usage_ppm", "memory_usage_ratio", micro, "Share of the memory that is used."),
 		plain("guest_memory_usage_ppm", "guest_memory_usage_ratio", micro, "Share of the memory that the guest uses."),
 		Counter{Prism: "hypervisor_num_received_bytes", Metric: "network_receive_bytes_per_second", Scale: 1,

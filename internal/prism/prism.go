@@ -83,7 +83,8 @@ func (e *Entity) Get(name string) (float64, bool) {
 }
 
 func (e *Entity) get(counter uint16) (float64, bool) {
-	i, ok := slices.BinarySearchFunc(e.Values, counter, func(v Value, c uint16) int { return cmp.Compare(v.Counter, c) })
+	i, ok := slices.BinarySearchFunc(e.Values, counter,
+		func(v Value, c uint16) int { return cmp.Compare(v.Counter, c) })
 	if !ok {
 		return 0, false
 	}

@@ -1,5 +1,5 @@
-// Package nutanix makes metrics of what Nutanix clusters say of themselves, and hands them out: as pages that Prometheus
-// scrapes, pushed to a Pushgateway, by remote write, and as the answer of a CGI program.
+// Package nutanix makes metrics of what Nutanix clusters say of themselves, and hands them out: as pages that
+// Prometheus scrapes, pushed to a Pushgateway, by remote write, and as the answer of a CGI program.
 //
 // It sits between package prism, which asks the clusters, and whoever reads. Clusters are polled on a cadence of their
 // own, and readers get the last good values with their age, whatever the API does: no scrape causes a request, no two

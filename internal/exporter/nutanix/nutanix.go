@@ -205,8 +205,8 @@ func (x *Exporter) Page(w io.Writer, target string, packed bool) error {
 		}
 	}
 	var p page
-	p.add("nutanix_exporter_build_info", "gauge", "The program that serves this page; always 1.", 1, "version", x.version,
-		"goversion", runtime.Version())
+	p.add("nutanix_exporter_build_info", "gauge", "The program that serves this page; always 1.", 1,
+		"version", x.version, "goversion", runtime.Version())
 	x.mu.Lock()
 	good := 1.0
 	if x.failed {

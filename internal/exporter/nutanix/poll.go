@@ -217,7 +217,8 @@ func (s *source) tell(p *page, now time.Time) {
 		}
 		return 0
 	}
-	p.add("nutanix_up", "gauge", "Whether the last poll gave everything it was to give.", flag(s.whole), "cluster", name)
+	p.add("nutanix_up", "gauge", "Whether the last poll gave everything it was to give.", flag(s.whole), "cluster",
+		name)
 	p.add("nutanix_exporter_api_info", "gauge", "The version of the API that is spoken; always 1.", 1,
 		"cluster", name, "version", string(s.client.Version()))
 	p.add("nutanix_exporter_tls_verified", "gauge", "Whether the cluster's certificate is verified.",

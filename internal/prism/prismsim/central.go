@@ -165,7 +165,8 @@ func (a answering) times(start, end time.Time) []time.Time {
 
 // stats are the statistics of a cluster, host or container: a list of samples for each counter, newest first.
 func (a answering) stats(kind string, i int, start, end time.Time) v4 {
-	o := v4{"extId": id(kind, i), "$objectType": "clustermgmt.v4.stats." + strings.ToUpper(kind[:1]) + kind[1:] + "Stats"}
+	o := v4{"extId": id(kind, i),
+		"$objectType": "clustermgmt.v4.stats." + strings.ToUpper(kind[:1]) + kind[1:] + "Stats"}
 	times := a.times(start, end)
 	put := func(name string, v float64) {
 		if a.f.NoSample > 0 && chance(kind+name, i, a.tick) < a.f.NoSample {
@@ -213,5 +214,6 @@ func (a answering) vmStats(i int, start, end time.Time) v4 {
 		tuples = append(tuples, o)
 	}
 	return v4{"$objectType": "vmm.v4.ahv.stats.VmStats", "extId": id("vm", i), "stats": tuples,
-		"links": list{v4{"rel": "self", "href": "https://prism.invalid:9440/api/vmm/v4.0/ahv/stats/vms/" + strconv.Itoa(i)}}}
+		"links": list{v4{"rel": "self", "href": "https://prism.invalid:9440/api/vmm/v4.0/ahv/stats/vms/" +
+			strconv.Itoa(i)}}}
 }
