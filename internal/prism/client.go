@@ -56,7 +56,7 @@ func New(o Options) (*Client, error) {
 	jar := new(session)
 	jar.end()
 	transport := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12,
 			InsecureSkipVerify: o.Insecure}, //nolint:gosec // asked for, and shown in a metric
 		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 4,

@@ -13,7 +13,8 @@ import (
 // reads it learns of it; a target that is not in the configuration is 404.
 func CGI(w io.Writer, x *Exporter, query, method string, classic bool) error {
 	head := func(status string, body []byte) error {
-		_, err := fmt.Fprintf(w, "Status: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", status, Format, len(body))
+		const form = "Status: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+		_, err := fmt.Fprintf(w, form, status, Format, len(body))
 		if err == nil && method != "HEAD" {
 			_, err = w.Write(body)
 		}

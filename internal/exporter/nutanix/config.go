@@ -246,7 +246,7 @@ func (p *Push) check(i int) (bad []error) {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		bad = append(bad, fmt.Errorf("%s: want an address like http://HOST:9091", who))
 	case u.User != nil:
-		bad = append(bad, fmt.Errorf("%s: %s: the address holds a user or password: give them by user and password", who,
+		bad = append(bad, fmt.Errorf("%s: %s: the address holds a password: give it by user and password", who,
 			u.Host))
 	case u.Scheme == "http" && p.Password != (secret.Source{}):
 		bad = append(bad, fmt.Errorf("%s: %s: a password is sent over https only", who, u.Redacted()))
