@@ -17,6 +17,8 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workload/hammerdb"
+	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
 	"plimsoll/internal/workload/vioperf"
 	"plimsoll/result"
@@ -47,6 +49,8 @@ func All() Registry {
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			hammerdb.Engine{},
+			pgbench.Engine{},
 			tprocc.Engine{},
 			vioperf.Engine{},
 		},

@@ -16,9 +16,10 @@ import (
 // Loop serves many connections on one thread, which has to be locked (runtime.LockOSThread). All its methods but Wake
 // are for that thread.
 //
-// Sending and receiving are raw system calls: they never wait. Waiting is one for the first millisecond, so that a
-// busy server's answers cost no hand-over in the runtime, and an ordinary one after that, so that the garbage collector
-// never waits for longer.
+// Sending and receiving are raw system calls: they never wait. Waiting is one, too, while answers come quickly, so that
+// they cost no hand-over in the runtime: then the garbage collector waits for 10 ms at most. When a wait of that length
+// was in vain the next ones are ordinary, until one is short again. A raw wait is not made shorter than it is: a timer
+// that is due before the kernel's next tick has to be programmed each time, which costs more than the wait itself.
 type Loop struct {
 	epoll  int
 	wake   int // an eventfd
@@ -28,10 +29,14 @@ type Loop struct {
 	in     []byte
 	spec   unix.Timespec // of the wait under way: memory that does not move
 	coarse bool          // the kernel waits in milliseconds only
+	calm   bool          // the last raw wait was in vain
 }
 
-// rawWait is for how long a wait may hold up the runtime.
-const rawWait = time.Millisecond
+// rawWait is for how long a wait may hold up the runtime, and brief what ends ordinary waits.
+const (
+	rawWait = 10 * time.Millisecond
+	brief   = time.Millisecond
+)
 
 // NewLoop makes a loop without connections, for the thread that calls it.
 func NewLoop() (*Loop, error) {
@@ -47,8 +52,12 @@ func NewLoop() (*Loop, error) {
 		_ = unix.Close(epoll)
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // waits end when they are to; where not, 50 µs later
 	return &Loop{epoll: epoll, wake: wake, events: make([]unix.EpollEvent, 128), in: make([]byte, 64<<10)}, nil
+}
+
+// Punctual has waits end when they are to, not up to 50 µs later, which costs some processor time.
+func (l *Loop) Punctual() {
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // of this thread; where it cannot be they end later
 }
 
 // Wake has the Wait under way, or the next one, return. It may come from any goroutine, before Close.
@@ -219,7 +228,7 @@ func (k *Link) over(err error) error {
 	return &LostError{err}
 }
 
-// Wait waits until something happens or the time is over, less than 0 being without end, and calls ready for every
+// Wait waits until something happens or the time is over, less than 0 being without end, or returns before, and calls ready for every
 // link whose answer is whole, or which has ended (a LostError; it is to be closed). An error of the server's is in
 // Reply.Err. Ready may send on any link, and add and close links.
 func (l *Loop) Wait(limit time.Duration, ready func(*Link, error)) error {
@@ -288,25 +297,24 @@ func (k *Link) receive() (bool, error) {
 }
 
 // wait gives the number of events.
-func (l *Loop) wait(limit time.Duration) (int, error) {
-	first := limit
-	if first < 0 || first > rawWait {
-		first = rawWait
-	}
-	n, errno := l.epollWait(first, true)
-	if n == 0 && errno == 0 && first != limit {
-		if limit > 0 {
-			limit -= first
-		}
+func (l *Loop) wait(limit time.Duration) (n int, err error) {
+	var errno syscall.Errno
+	if l.calm {
+		began := time.Now()
 		n, errno = l.epollWait(limit, false)
+		l.calm = n == 0 || time.Since(began) > brief
+	} else {
+		first := limit
+		if first < 0 || first > rawWait {
+			first = rawWait
+		}
+		n, errno = l.epollWait(first, true)
+		l.calm = n == 0 && errno == 0 && first == rawWait
 	}
-	if errno == unix.EINTR {
-		return 0, nil
-	}
-	if errno != 0 {
+	if errno != 0 && errno != unix.EINTR {
 		return 0, os.NewSyscallError("epoll_wait", errno)
 	}
-	return n, nil
+	return max(n, 0), nil
 }
 
 func (l *Loop) epollWait(limit time.Duration, raw bool) (int, syscall.Errno) {

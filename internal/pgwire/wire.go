@@ -62,7 +62,7 @@ func AppendUnnamed(dst []byte, sql string, args ...Arg) ([]byte, error) {
 }
 
 // AppendQuery adds the message of a simple query, which may be several statements. No AppendSync follows.
-func AppendQuery(dst []byte, sql string) []byte {
+func AppendQuery[T string | []byte](dst []byte, sql T) []byte {
 	dst, at := begin(dst, 'Q')
 	return finish(append(append(dst, sql...), 0), at)
 }
@@ -70,10 +70,12 @@ func AppendQuery(dst []byte, sql string) []byte {
 // AppendSync adds the end of what is answered as a whole.
 func AppendSync(dst []byte) []byte { return append(dst, 'S', 0, 0, 0, 4) }
 
-// AppendPrepare adds the messages that prepare a statement under a name and describe it. Reply.Described gives what
-// they are answered with, and AppendSync has to follow.
+// AppendPrepare adds the messages that prepare a statement under a name, in place of another of that name, and describe
+// it. Reply.Described gives what they are answered with, and AppendSync has to follow.
 func AppendPrepare(dst []byte, name, sql string) []byte {
-	dst, at := begin(appendParse(dst, name, sql), 'D')
+	dst, at := begin(dst, 'C') // that there is none is no error
+	dst = finish(append(append(append(dst, 'S'), name...), 0), at)
+	dst, at = begin(appendParse(dst, name, sql), 'D')
 	return finish(append(append(append(dst, 'S'), name...), 0), at)
 }
 

@@ -358,7 +358,8 @@ func TestPublishedAnswers(t *testing.T) {
 	}
 	for name, want := range map[string]float64{"controller_num_iops": 99,
 		"controller_avg_write_io_latency_usecs": 390e-6,
-		"io_bandwidth_kBps":                     1088e3, "memory_capacity_bytes": 404834222080, "storage.usage_bytes": 151451733912} {
+		"io_bandwidth_kBps":                     1088e3, "memory_capacity_bytes": 404834222080,
+		"storage.usage_bytes": 151451733912} {
 		if v, ok := e.Get(name); !ok || v-want > 1e-9 || want-v > 1e-9 {
 			t.Errorf("%s is %v, want %v", name, v, want)
 		}

@@ -21,10 +21,10 @@ var conditions = [4]string{
  WHERE last_o IS NULL OR last_o <> d_next_o_id - 1 OR last_no <> d_next_o_id - 1`,
 	`SELECT no_w_id, no_d_id, max(no_o_id) - min(no_o_id) + 1, count(*) FROM tprocc.new_order GROUP BY no_w_id, no_d_id
  HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)`,
-	`SELECT coalesce(o_w_id, ol_w_id), coalesce(o_d_id, ol_d_id), total, lines FROM
+	`SELECT coalesce(o_w_id, ol_w_id), coalesce(o_d_id, ol_d_id), total, line_count FROM
  (SELECT o_w_id, o_d_id, sum(o_ol_cnt) AS total FROM tprocc.orders GROUP BY o_w_id, o_d_id) o LEFT JOIN
- (SELECT ol_w_id, ol_d_id, count(*) AS lines FROM tprocc.order_line GROUP BY ol_w_id, ol_d_id) l
- ON ol_w_id = o_w_id AND ol_d_id = o_d_id WHERE lines IS NULL OR total <> lines`,
+ (SELECT ol_w_id, ol_d_id, count(*) AS line_count FROM tprocc.order_line GROUP BY ol_w_id, ol_d_id) l
+ ON ol_w_id = o_w_id AND ol_d_id = o_d_id WHERE line_count IS NULL OR total <> line_count`,
 }
 
 // what the conditions say must be equal.

@@ -34,10 +34,10 @@ type Part int
 
 // The parts, in their order.
 const (
-	Tables     Part = iota
-	Indexes         // after the rows; may be given again
-	Procedures      // may be given again
-	Statistics      // after that, so that the first minutes are as later ones
+	Tables     Part = iota // that Create does not make; may be given again, as all parts
+	Indexes                // after the rows
+	Procedures             // that do the transactions
+	Statistics             // after that, so that the first minutes are as later ones
 )
 
 // Session is one connection.

@@ -109,10 +109,13 @@ func (l *Load) begin(s Session) error {
 		return errors.New("another loader is at work in this database; wait until it has ended")
 	}
 	there, err := found(l.Dialect, s, l.Warehouses)
-	if err != nil || there {
-		return err
+	if err == nil && !there {
+		err = all(s, l.Dialect.Create(Mark(l.Warehouses)))
 	}
-	return all(s, append(l.Dialect.Create(Mark(l.Warehouses)), l.Dialect.Script(Tables)...))
+	if err == nil {
+		err = all(s, l.Dialect.Script(Tables))
+	}
+	return err
 }
 
 // found sees whether there is a schema, and refuses one that is not ours or of another scale.

@@ -274,3 +274,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// Begun is closed when all users are connected.
+func (r *Run) Begun() <-chan struct{} { return r.begun }

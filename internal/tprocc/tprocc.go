@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -97,6 +98,24 @@ type Input struct {
 // hundred is to.
 func (in *Input) Invalid() bool {
 	return in.Kind == NewOrder && in.Lines[len(in.Lines)-1].Item == invalidItem
+}
+
+// Packed are the lines as text, for procedures without arrays: item and supplier in six digits each, quantity in two.
+func (in *Input) Packed() string {
+	text := make([]byte, 0, 14*MostLines)
+	for _, l := range in.Lines {
+		for _, of := range [...]struct{ n, ten int }{{l.Item, 100_000}, {l.Supply, 100_000}, {l.Quantity, 10}} {
+			for ten := of.ten; ten > 0; ten /= 10 {
+				text = append(text, byte('0'+of.n/ten%10))
+			}
+		}
+	}
+	return string(text)
+}
+
+// Amount is Cents as SQL has it: 12.34.
+func (in *Input) Amount() string {
+	return strconv.Itoa(in.Cents/100) + string([]byte{'.', byte('0' + in.Cents/10%10), byte('0' + in.Cents%10)})
 }
 
 // User is a virtual user: a terminal of one warehouse and district, which stay its own for all of a run.

@@ -30,6 +30,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if file := os.Getenv("PLIMSOLL_CGI"); file != "" {
+		os.Exit(asCGI(file))
+	}
 	os.Setenv("PRISM_TEST", prismtest.Password)
 	os.Setenv("PRISM_WRONG", "sw0rdfish")
 	code := m.Run()
@@ -39,6 +42,29 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// asCGI answers one request, as plimsoll exporter nutanix --cgi does.
+func asCGI(file string) int {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 1
+	}
+	c, err := Parse(data)
+	if err != nil {
+		return 1
+	}
+	x, err := New("v1", c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return 1
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	x.PollOnce(ctx)
+	if CGI(os.Stdout, x, os.Getenv("QUERY_STRING"), os.Getenv("REQUEST_METHOD"), false) != nil {
+		return 1
+	}
+	return 0
 }
 
 func source1(t testing.TB, text string) secret.Source {
@@ -211,7 +237,8 @@ func TestSeveralClusters(t *testing.T) {
 	if !has(all, `nutanix_exporter_tls_verified{cluster="two"} 0`) {
 		t.Error("that a certificate is not verified is not told")
 	}
-	if _, two := get("/probe?target=two"); len(once(two, "nutanix_vm_info{")) != 3 || strings.Contains(two, `"one"`) ||
+	if _, two := get("/probe?target=two"); len(once(two, "nutanix_vm_info{")) != 3 ||
+		strings.Contains(two, `"one"`) ||
 		!has(two, `nutanix_exporter_api_info{cluster="two",version="v4"} 1`) {
 		t.Errorf("%.2000s", two)
 	}
@@ -311,7 +338,8 @@ func TestOldValuesGo(t *testing.T) {
 	}
 	s.Set(prismsim.Faults{Missing: 5})
 	x.PollOnce(t.Context())
-	if n := len(once(pageOf(t, x, ""), "nutanix_vm_info{")); n != 4 || !strings.Contains(log.String(), "fewer than before") {
+	if n := len(once(pageOf(t, x, ""), "nutanix_vm_info{")); n != 4 ||
+		!strings.Contains(log.String(), "fewer than before") {
 		t.Errorf("%d VMs of 4", n)
 	}
 }

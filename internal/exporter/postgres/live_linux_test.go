@@ -44,7 +44,7 @@ func realServer(t testing.TB, s *postgrestest.Server, words string) *postgres.Co
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(c.Close)
 	return c
 }
 

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -63,12 +64,17 @@ func Kind() exporter.Kind {
 type Server struct {
 	URL      string        // as libpq reads it, without a password
 	Password secret.Source // where it is kept; the zero value: as libpq finds it
+	Database string        // "": the URL's
+
+	// Of a server of a run's own: its password, and the way to it.
+	Reveal func(context.Context) (string, error)
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Collector asks one server. It is for one goroutine at a time, as collectors are.
 type Collector struct {
 	config   *pgconn.Config
-	password secret.Source
+	password func(context.Context) (string, error) // nil: the config has it
 	open     func(context.Context) (server, error)
 
 	mu      sync.Mutex // guards what follows
@@ -115,6 +121,10 @@ func New(s Server) (*Collector, error) {
 		}
 	}
 	config.ConnectTimeout = connectLimit
+	config.Database = cmp.Or(s.Database, config.Database)
+	if s.Dial != nil {
+		config.DialFunc = s.Dial
+	}
 	for name, value := range map[string]string{
 		"application_name": "plimsoll exporter", "default_transaction_read_only": "on", "search_path": "pg_catalog",
 		"client_encoding": "UTF8", "datestyle": "ISO", "extra_float_digits": "1",
@@ -123,7 +133,13 @@ func New(s Server) (*Collector, error) {
 	} {
 		config.RuntimeParams[name] = value
 	}
-	c := &Collector{config: config, password: s.Password, kept: map[string]kept{}}
+	c := &Collector{config: config, password: s.Reveal, kept: map[string]kept{}}
+	if s.Password != (secret.Source{}) {
+		c.password = func(ctx context.Context) (string, error) {
+			password, err := s.Password.Read(ctx)
+			return password.Reveal(), err
+		}
+	}
 	c.open = c.connect
 	return c, nil
 }
@@ -136,12 +152,11 @@ func hasPassword(u *url.URL) bool {
 // connect opens a connection.
 func (c *Collector) connect(ctx context.Context) (server, error) {
 	config := c.config.Copy()
-	if c.password != (secret.Source{}) {
-		password, err := c.password.Read(ctx)
-		if err != nil {
+	if c.password != nil {
+		var err error
+		if config.Password, err = c.password(ctx); err != nil {
 			return nil, err
 		}
-		config.Password = password.Reveal()
 	}
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
@@ -177,13 +192,19 @@ func (c connection) close() {
 	}
 }
 
-// Close ends the connection. Pages are errors from then on.
-func (c *Collector) Close() error {
+// Close ends the connection, after a page that is being made. Pages are errors from then on.
+func (c *Collector) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
 	c.drop()
-	return nil
+}
+
+// Reach connects when there is no connection. Its error says why the server does not answer.
+func (c *Collector) Reach(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.connected(ctx)
 }
 
 func (c *Collector) drop() {

@@ -6,8 +6,9 @@
 //
 //   - v2.0: the published answer of /hosts in demisto/content, Packs/NutanixHypervisor (statistics are numbers in
 //     quotes, -1 where there was no sample); the fields of /virtual_disks and /storage_containers, and the statistics
-//     of a single entity, from https://www.nutanix.dev/2019/01/16/getting-performance-stats-with-the-nutanix-api-v2-0/ and from the
-//     fields that the exporter VirtualInstruments/nutanix-exporter reads.
+//     of a single entity, from
+//     https://www.nutanix.dev/2019/01/16/getting-performance-stats-with-the-nutanix-api-v2-0/ and from the fields that
+//     the exporter VirtualInstruments/nutanix-exporter reads.
 //   - v1: the same statistics in an envelope of camel case; only v1 gives statistics of VMs on Prism Element, says
 //     https://nutanix.dev/2024/06/18/new-v4-api-and-sdk-features-in-prism-central-2024-1-and-aos-6-8
 //   - v4: the published answers that DataDog/integrations-core (nutanix/tests/fixtures) and

@@ -4,10 +4,16 @@
 package dialects
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"os"
 
 	"plimsoll/internal/pgwire"
 	"plimsoll/internal/tprocc"
+	"plimsoll/internal/tprocc/mariadb"
 	"plimsoll/internal/tprocc/postgres"
 )
 
@@ -20,6 +26,23 @@ func Of(j tprocc.Job) (tprocc.Dialect, error) {
 			return nil, err
 		}
 		return postgres.Dialect{Server: server}, nil
+	case mariadb.Dialect{}.Name():
+		address, user, password, err := access(j, "3306")
+		return mariadb.Dialect{Server: mariadb.Server{Address: address, User: user, Password: password,
+			Database: j.Database}}, err
 	}
 	return nil, fmt.Errorf("dialect %q: there is none of that name", j.Dialect)
+}
+
+// access is what a job says of a server that is reached by an address.
+func access(j tprocc.Job, port string) (address, user, password string, err error) {
+	u, err := url.Parse(j.URL)
+	if err != nil || u.Hostname() == "" {
+		return "", "", "", errors.New("the job's url names no server")
+	}
+	secret, err := os.ReadFile(j.PassFile)
+	if err != nil {
+		return "", "", "", err
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)), u.User.Username(), string(secret), nil
 }

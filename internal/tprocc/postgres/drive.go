@@ -118,9 +118,7 @@ func (c *caller) args(in *tprocc.Input) []pgwire.Arg {
 	case tprocc.Payment:
 		ints(in.Warehouse, in.District, in.CustomerWarehouse, in.CustomerDistrict)
 		customer()
-		c.text = strconv.AppendInt(c.text[:0], int64(in.Cents/100), 10)
-		c.text = append(c.text, '.', byte('0'+in.Cents/10%10), byte('0'+in.Cents%10))
-		c.list = append(c.list, pgwire.Text(string(c.text)))
+		c.list = append(c.list, pgwire.Text(in.Amount()))
 	case tprocc.OrderStatus:
 		ints(in.Warehouse, in.District)
 		customer()
