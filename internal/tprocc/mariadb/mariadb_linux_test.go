@@ -200,7 +200,8 @@ func use(t *testing.T, d mariadb.Dialect, s tprocc.Session) {
 		t.Fatal(err)
 	}
 	n := c.Committed[tprocc.NewOrder]
-	if is-was < n || is-was > n+c.After+c.Unknown || c.Outcomes[tprocc.Failed] != 0 || c.Outcomes[tprocc.Lost] != 2 || c.Outcomes[tprocc.RolledBack] == 0 {
+	if is-was < n || is-was > n+c.After+c.Unknown || c.Outcomes[tprocc.Failed] != 0 ||
+		c.Outcomes[tprocc.Lost] != 2 || c.Outcomes[tprocc.RolledBack] == 0 {
 		t.Errorf("the server has %d new orders, we %d of them, %+v", is-was, n, c.Outcomes)
 	}
 	if broken, err := tprocc.Check(d, s); err != nil || broken != 0 {
