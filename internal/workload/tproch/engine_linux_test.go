@@ -54,8 +54,8 @@ func run(t *testing.T, spec workload.Spec) (workload.Outcome, *workloadtest.Reco
 	}
 	var sink workloadtest.Recorder
 	var raw strings.Builder
-	outcome, err := Engine{}.Run(t.Context(), workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: &raw,
-		Sink: &sink}, job)
+	env := workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: &raw, Sink: &sink}
+	outcome, err := Engine{}.Run(t.Context(), env, job)
 	if strings.Contains(raw.String()+fmt.Sprint(err), postgrestest.Password) {
 		t.Error("it tells the password")
 	}
