@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workload/hammerdb"
 	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
 	"plimsoll/internal/workload/tproch"
@@ -49,6 +50,7 @@ func All() Registry {
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			hammerdb.Engine{},
 			pgbench.Engine{},
 			tprocc.Engine{},
 			tproch.Engine{},
