@@ -94,6 +94,25 @@ func TestSuite(t *testing.T) {
 	}.Run(t)
 }
 
+// Whatever a config says, it is refused with a place and a reason, or a job is made of it.
+func FuzzConfig(f *testing.F) {
+	for _, text := range []string{"", "scale: 10\nstreams: 3\n", "scale: .nan\n", "scale: 1e300\n", "- 1\n", "scale: {a: b}\n",
+		"server: {vm_group: Database}\nrefresh: no\nreload: true\n", "scale: &a 1\nstreams: *a\n", "scale: 1\nscale: 2\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		spec := specOf(text)
+		err := Engine{}.Validate(spec)
+		if err != nil && !strings.HasPrefix(err.Error(), "load.yml:") {
+			t.Error(err)
+		}
+		c, _ := parse(spec)
+		if err == nil && c.job.Check() != nil {
+			t.Error(c.job.Check())
+		}
+	})
+}
+
 func TestRun(t *testing.T) {
 	server := postgrestest.Start(t)
 	spec := specOf(with(t, server, "scale: 0.01\nstreams: 3\n"))
