@@ -64,7 +64,7 @@ func run(t *testing.T, spec workload.Spec) (workload.Outcome, *workloadtest.Reco
 
 func TestSuite(t *testing.T) {
 	server := postgrestest.Start(t)
-	good := with(t, server, "scale: 0.01\nstreams: 2\n")
+	good := with(t, server, "scale: 0.01\nstreams: 2\nrefresh: false\n")
 	if _, _, err := run(t, specOf(good)); err == nil || !strings.Contains(err.Error(), "prefill the workload first") {
 		t.Errorf("%v", err)
 	}
@@ -96,8 +96,9 @@ func TestSuite(t *testing.T) {
 
 // Whatever a config says, it is refused with a place and a reason, or a job is made of it.
 func FuzzConfig(f *testing.F) {
-	for _, text := range []string{"", "scale: 10\nstreams: 3\n", "scale: .nan\n", "scale: 1e300\n", "- 1\n", "scale: {a: b}\n",
-		"server: {vm_group: Database}\nrefresh: no\nreload: true\n", "scale: &a 1\nstreams: *a\n", "scale: 1\nscale: 2\n"} {
+	for _, text := range []string{"", "scale: 10\nstreams: 3\n", "scale: .nan\n", "scale: 1e300\n", "- 1\n",
+		"scale: {a: b}\n", "server: {vm_group: Database}\nrefresh: no\nreload: true\n", "scale: &a 1\nstreams: *a\n",
+		"scale: 1\nscale: 2\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
