@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/hist"
+	"plimsoll/internal/worker"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/workloadtest"
-	"plimsoll/internal/worker"
 )
 
 func Example() {
@@ -55,7 +55,8 @@ func TestLateLog(t *testing.T) {
 	}
 	var got []string
 	for _, r := range sink.Reports {
-		got = append(got, fmt.Sprintf("%v %d %.3f %v %d %v", r.Elapsed, r.Ops[0].Ops, r.Ops[0].Seconds, r.Ops[0].Hist != nil,
+		c := r.Ops[0]
+		got = append(got, fmt.Sprintf("%v %d %.3f %v %d %v", r.Elapsed, c.Ops, c.Seconds, c.Hist != nil,
 			r.Errors, r.Final))
 	}
 	want := []string{"1.001s 13 0.026 false 0 false", "2.001s 26 0.052 false 1 false", "3.001s 39 0.078 false 1 false",
@@ -112,7 +113,8 @@ func FuzzParse(f *testing.F) {
 		var last workload.Report
 		for i, r := range sink.Reports {
 			if i > 0 && r.Elapsed <= last.Elapsed || r.Ops.Total() < last.Ops.Total() || last.Final ||
-				i > 0 && (r.Ops[0].Seconds < last.Ops[0].Seconds || r.Errors < last.Errors) || len(r.Values) != len(d.Measures) {
+				i > 0 && (r.Ops[0].Seconds < last.Ops[0].Seconds || r.Errors < last.Errors) ||
+				len(r.Values) != len(d.Measures) {
 				t.Fatalf("%+v after %+v", r, last)
 			}
 			last = r
