@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workload/pg"
 	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
 	"plimsoll/internal/workload/vioperf"
@@ -48,6 +49,7 @@ func All() Registry {
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			pg.Engine{},
 			pgbench.Engine{},
 			tprocc.Engine{},
 			vioperf.Engine{},
