@@ -1,5 +1,5 @@
-// Package pg is the load generator `pg`: pgbench's scripts, or others in its language, driven by plimsoll itself, put on
-// the machine, for less processor time than pgbench takes; see package plimsoll/internal/pgload, which does it there.
+// Package pg is the load generator `pg`: pgbench's scripts, or others in its language, driven by plimsoll itself, put
+// on the machine, for less processor time than pgbench takes; see package plimsoll/internal/pgload, which does it there.
 //
 // It stands among the engines. Its config is YAML, every key of which may be left out:
 //
@@ -16,7 +16,7 @@
 //	mode: prepared                 # or simple, extended
 //	rate: 500                      # an open loop: transactions per second offered; times are response times then
 //	arrivals: poisson              # or constant
-//	late: 10ms                     # arrivals that are begun later than that are counted
+//	late: 10ms                     # the default; arrivals that are begun later than that are counted
 //	drop: 1s                       # those that are later still are not begun
 //	think_time: 20ms               # of a closed loop
 //	think_times: poisson           # or constant
@@ -25,8 +25,8 @@
 //	pipelining: false              # scripts may have \startpipeline
 //	variables: {name: 1}
 //
-// Its prefill makes the tables of the built-in scripts. It refuses unknown keys with the nearest known one, scripts with
-// a mistake, each with its line, and tables that do not carry our mark.
+// Its prefill makes the tables of the built-in scripts. It refuses unknown keys with the nearest known one, scripts
+// with a mistake, each with its line, and tables that do not carry our mark.
 package pg
 
 import (
