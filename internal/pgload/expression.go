@@ -212,8 +212,8 @@ func not(of expression) expression {
 	}
 }
 
-// logical is AND or OR, which do not look at the right side when the left one decides. Unlike SQL's they are null when a
-// side that they look at is.
+// logical is AND or OR, which do not look at the right side when the left one decides. Unlike SQL's they are null when
+// a side that they look at is.
 func logical(left, right expression, decides bool) expression {
 	return func(s *scope) (value, error) {
 		a, err := left(s)

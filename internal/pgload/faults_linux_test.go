@@ -116,7 +116,8 @@ func TestRestart(t *testing.T) {
 func TestLoads(t *testing.T) {
 	s := postgrestest.Start(t, "max_connections=40", "superuser_reserved_connections=0")
 	for name, test := range map[string]func(*testing.T, *postgrestest.Server){"errors": testErrors, "tries": testTries,
-		"scripts": testScripts, "ways": testWays, "stopped": testStopped, "builtins": testBuiltins, "beside pgbench": testBesidePgbench} {
+		"scripts": testScripts, "ways": testWays, "stopped": testStopped, "builtins": testBuiltins,
+		"beside pgbench": testBesidePgbench} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
 }
@@ -162,7 +163,8 @@ func testTries(t *testing.T, s *postgrestest.Server) {
 			t.Errorf("%s were done, %d counted", n, o.ops["s"])
 		}
 		// Those that fail when the time is over are not tried again.
-		if tries == 1 && failed == 0 || tries > 1 && failed > 6 || (o.values["retries"] == 0) != (tries == 1) || o.Errors != uint64(failed) {
+		if tries == 1 && failed == 0 || tries > 1 && failed > 6 || (o.values["retries"] == 0) != (tries == 1) ||
+			o.Errors != uint64(failed) {
 			t.Errorf("%d tries: %v", tries, o.values)
 		}
 	}
@@ -221,7 +223,7 @@ func testWays(t *testing.T, s *postgrestest.Server) {
 			func(o outcome) bool { return o.ops["s"] >= 5 && o.ops["s"] <= 35 }},
 		"pipeline": {"\\startpipeline\nBEGIN;\nSELECT :client_id;\nEND;\n\\endpipeline\n", func(j *Job) { j.Pipelining = true },
 			func(o outcome) bool { return o.ops["s"] > 10 }},
-		"drop": {"SELECT pg_sleep(0.02);", func(j *Job) { j.Rate, j.Drop, j.Late = 1000, 20*time.Millisecond, time.Millisecond },
+		"drop": {"SELECT pg_sleep(0.02);", func(j *Job) { j.Rate, j.Drop = 1000, 20*time.Millisecond },
 			func(o outcome) bool {
 				n := float64(o.ops["s"]) + o.values["dropped_arrivals"] + o.values["unserved_arrivals"]
 				return o.values["dropped_arrivals"] > 100 && n > 200 && n < 400
@@ -231,7 +233,8 @@ func testWays(t *testing.T, s *postgrestest.Server) {
 		"backlog": {"SELECT pg_sleep(0.1);", func(j *Job) { j.Rate = 1e6 },
 			func(o outcome) bool { return o.values["unserved_arrivals"] > 250e3 }},
 		"combined": {"SELECT 1 AS one \\; SELECT 2 AS two \\aset\nSELECT :one + :two AS three \\gset\n\\if :three <> 3\n" +
-			"SELECT 1 / 0;\n\\endif\n", func(j *Job) { j.Mode = Simple }, func(o outcome) bool { return o.ops["s"] > 1 }},
+			"SELECT 1 / 0;\n\\endif\n", func(j *Job) { j.Mode = Simple },
+			func(o outcome) bool { return o.ops["s"] > 1 }},
 	} {
 		o, err := drive(t, server(t, s.URL()), scripted(c.text, c.job))
 		if name != "endless" && o.Errors > 0 || err != nil || !c.judge(o) {
@@ -251,8 +254,8 @@ func testStopped(t *testing.T, s *postgrestest.Server) {
 
 var debugged = regexp.MustCompile(`debug\(script=0,command=\d+\): (?:(?:int|double|boolean) )?(\S+)`)
 
-// testBesidePgbench has pgbench evaluate every expression that has a value, and run its own scripts after ours: what they
-// leave goes on from what ours have left.
+// testBesidePgbench has pgbench evaluate every expression that has a value, and run its own scripts after ours: what
+// they leave goes on from what ours have left.
 func testBesidePgbench(t *testing.T, s *postgrestest.Server) {
 	pgbench := func(args ...string) string {
 		cmd := exec.Command(filepath.Join(s.Bin, "pgbench"), append(args, "-n", s.SocketURL())...)
@@ -266,7 +269,8 @@ func testBesidePgbench(t *testing.T, s *postgrestest.Server) {
 	script.WriteString("\\set n null\n")
 	var asked []string
 	for _, text := range slices.Sorted(maps.Keys(expressions)) {
-		if !strings.Contains(expressions[text], ": ") && !strings.Contains(text, ":w") && text != "hash(3) = hash(3, 7)" {
+		if !strings.Contains(expressions[text], ": ") && !strings.Contains(text, ":w") &&
+			text != "hash(3) = hash(3, 7)" {
 			asked = append(asked, text)
 			fmt.Fprintf(&script, "\\set v debug(%s)\n", text)
 		}

@@ -100,7 +100,9 @@ func TestRandom(t *testing.T) {
 		parameter := rapid.Float64Range(2, 50).Draw(t, "parameter")
 		for name, f := range map[string]func(*rand.Rand, int64, int64, float64) (int64, error){"gaussian": gaussian,
 			"exponential": exponential, "zipfian": zipfian,
-			"uniform": func(r *rand.Rand, low, high int64, _ float64) (int64, error) { return uniform(r, low, high), nil }} {
+			"uniform": func(r *rand.Rand, low, high int64, _ float64) (int64, error) {
+				return uniform(r, low, high), nil
+			}} {
 			if n, err := f(r, low, high, parameter); err != nil || n < low || n > high {
 				t.Fatalf("%s(%d, %d, %g) = %d, %v", name, low, high, parameter, n, err)
 			}

@@ -1,5 +1,6 @@
 // Package pg is the load generator `pg`: pgbench's scripts, or others in its language, driven by plimsoll itself, put
-// on the machine, for less processor time than pgbench takes; see package plimsoll/internal/pgload, which does it there.
+// on the machine, for less processor time than pgbench takes; see package plimsoll/internal/pgload, which does it
+// there.
 //
 // It stands among the engines. Its config is YAML, every key of which may be left out:
 //
