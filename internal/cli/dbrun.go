@@ -88,9 +88,6 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
   plimsoll db run pgbench --server postgresql://app@192.0.2.1/bench --password env:DBPASSWORD --rate 500
   plimsoll db run tprocc --scale 4 --clients 8`,
 		RunE: func(cmd *cobra.Command, given []string) error {
-			if given[0] == "tproch" && !cmd.Flags().Changed("duration") {
-				f.duration = "1h" // it ends when its queries have been answered
-			}
 			return a.dbRun(given[0], f)
 		},
 	}
