@@ -87,9 +87,7 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
   plimsoll db run pgbench --select-only --server-setting shared_buffers=1GB
   plimsoll db run pgbench --server postgresql://app@192.0.2.1/bench --password env:DBPASSWORD --rate 500
   plimsoll db run tprocc --scale 4 --clients 8`,
-		RunE: func(cmd *cobra.Command, given []string) error {
-			return a.dbRun(given[0], f)
-		},
+		RunE: func(_ *cobra.Command, given []string) error { return a.dbRun(given[0], f) },
 	}
 	f.tf.timeScale, f.tf.sizeScale = 1, 1
 	f.tf.name = "local"
