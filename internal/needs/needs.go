@@ -53,6 +53,12 @@ func Redis(t testing.TB) string {
 	return program(t, "redis-server", "apt-get install redis-server", "redis-server")
 }
 
+// Sshd returns the path of OpenSSH's server.
+func Sshd(t testing.TB) string {
+	t.Helper()
+	return program(t, "sshd", "apt-get install openssh-server", "sshd", "/usr/sbin/sshd")
+}
+
 // Blktrace returns the paths of blkparse and btt, which come with blktrace.
 func Blktrace(t testing.TB) (blkparse, btt string) {
 	t.Helper()

@@ -136,6 +136,9 @@ type Facts struct {
 	// DataDisks are the data disks there are, where they are given, as devices are, and cannot be made: each goes to
 	// one VM at a time. Empty where disks are made to measure.
 	DataDisks []Disk `json:"data_disks,omitempty"`
+	// ReadyMade says that its machines are there already, each a member of the group that is its role: a scenario takes
+	// as many of them as it would have made, and neither makes, powers nor deletes any.
+	ReadyMade bool `json:"ready_made,omitempty"`
 	// OneMachine says that the nodes are parts of one machine: each has all its CPUs, memory and links.
 	OneMachine bool `json:"one_machine,omitempty"`
 	// MoreDisk and MoreMemory say which option gives more of it, "" where none does.
