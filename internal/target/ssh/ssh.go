@@ -106,7 +106,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		return nil
 	})
 	facts := target.Facts{Target: "ssh", ClusterName: strings.TrimSuffix(filepath.Base(p.inventory),
-		filepath.Ext(p.inventory)), FreeBytes: -1, FreeMemory: -1, OneMachine: v.same, ReadyMade: true,
+		filepath.Ext(p.inventory)), FreeBytes: -1, FreeMemory: -1, OneMachine: v.same,
 		Capabilities: map[target.Capability]string{
 			target.GuestCommands: "the agent on each host",
 			target.Services:      "the agent on each host",
@@ -115,12 +115,13 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		}}
 	facts.Lacking("its hosts are there already, and are only reached")
 	for i, m := range v.machines {
+		facts.Machines = append(facts.Machines, target.Machine{Name: m.Name, Group: m.Role, Node: i,
+			Disks: m.dataDisks(all[i].sizes())})
 		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: m.Name, Cores: all[i].Cores,
 			MemoryBytes: all[i].MemoryBytes, Address: m.Address})
 		if objections[i] == nil {
 			facts.Environment = append(facts.Environment, all[i].facts(m.Name)...)
 			objections[i] = all[i].objections(m)
-			facts.DataDisks = append(facts.DataDisks, m.dataDisks(all[i].sizes())...)
 			for _, d := range all[i].Disks {
 				for _, off := range d.Misaligned {
 					facts.Notes = append(facts.Notes, fmt.Sprintf("Host %s: %s: %s.", m.Name, d.Path, off))
