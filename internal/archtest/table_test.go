@@ -57,6 +57,7 @@ func importsOf(cell string) []string {
 			"internal/analysis/*",
 			"internal/convert/*",
 			"internal/device/*",
+			"internal/tprocc/*",
 			"internal/trace/*",
 		}
 	}

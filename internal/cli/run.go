@@ -31,6 +31,9 @@ type runFlags struct {
 	once  bool // one run of a scenario that holds an experiment
 	limit string
 	sheet []string // promises of the device's maker
+	// Of a run that a command makes of its own: what is known of where it goes, and what is done at its end.
+	facts  []result.Fact
+	finish func(context.Context, *result.Folder, *result.Data) error
 	labelFlags
 }
 
@@ -98,11 +101,14 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 		}
 		return a.startExperiment(stop, p, sf, tf, rf, limit)
 	}
-	p.facts.Environment = append(p.facts.Environment, sheet...)
+	p.facts.Environment = append(append(p.facts.Environment, sheet...), rf.facts...)
 	watch := progress.New(a.notes(), a.now, p.clock.Now, p.plan)
 	stop.tell(watch.Stopping)
 	request := a.request(stop, p, a.runsDir, a.numbered(a.runsDir, p, p.clock.Now()), given, rf, limit)
 	request.Observer = watch
+	if rf.finish != nil {
+		request.Finish = append(request.Finish, rf.finish)
+	}
 	watch.Begin(request.RunID)
 	summary, err := run.Execute(stop.ctx, request)
 	watch.End()

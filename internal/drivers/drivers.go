@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/exporter/host"
+	"plimsoll/internal/exporter/postgres"
 	"plimsoll/internal/importer"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
@@ -17,6 +18,8 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workload/pgbench"
+	"plimsoll/internal/workload/tprocc"
 	"plimsoll/internal/workload/vioperf"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -47,10 +50,13 @@ func All() Registry {
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			pgbench.Engine{},
+			tprocc.Engine{},
 			vioperf.Engine{},
 		},
 		Exporters: []exporter.Kind{
 			host.Kind(),
+			postgres.Kind(),
 		},
 	}
 }

@@ -13,6 +13,7 @@ var (
 	diskspdStart = lazyregexp.New(`(?m)^\s*start time: (\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) UTC`)
 	diskspdMore  = lazyregexp.New(`(?m)^Results for timespan 2:`)
 	diskspdTime  = lazyregexp.New(`(?m)^actual test time:\s+([\d.]+)s`)
+	diskspdTree  = lazyregexp.New(`^\s*(?:<\?xml[^>]*>\s*)?<Results>\s*<System>`)
 	diskspdLat   = lazyregexp.New(`(?m)^thread \|.*AvgLat`)
 )
 
@@ -20,6 +21,9 @@ func diskReaders() []reader {
 	return []reader{{
 		name: "diskspd", holds: "DISKSPD's text results of one timespan",
 		recognise: diskspdAny.Match, prepare: prepareDiskspd,
+	}, {
+		name: diskspdXML, holds: "DISKSPD's results as XML, of any number of time spans", book: true,
+		recognise: diskspdTree.Match,
 	}}
 }
 

@@ -40,8 +40,6 @@ func refusedReaders() []reader {
 			advice:    "it has no histogram and no times; run fio with --output-format=json+ and import that"},
 		{name: "fio words", holds: "what fio said without a report", recognise: re(`^fio: \S|(?m)^\S+: verify failed at file `),
 			advice: "it holds no measurement"},
-		{name: "diskspd xml", holds: "DISKSPD's XML results", recognise: re(`^\s*<Results>\s*<System>`),
-			advice: "it is not read yet; run diskspd with -Rtext"},
 		{name: "sar binary", holds: "sar's binary file",
 			recognise: func(head []byte) bool {
 				return bytes.HasPrefix(head, []byte{0x96, 0xd5}) || bytes.HasPrefix(head, []byte{0xd5, 0x96})

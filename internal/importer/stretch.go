@@ -123,7 +123,7 @@ func books() map[string]func(format, io.Reader) (*book, error) {
 		hammerdb: readHammerText, hammerdbTcount: readHammerText, hammerdbProfile: readHammerText,
 		hammerdbJSON: readHammerJSON,
 		elbencho:     readElbenchoText, elbenchoCSV: readElbenchoCSV, elbenchoJSON: readElbenchoJSON,
-		elbenchoLive: readElbenchoLive,
+		elbenchoLive: readElbenchoLive, diskspdXML: readDiskspdXML,
 	}
 }
 

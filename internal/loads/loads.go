@@ -104,6 +104,8 @@ type Set struct {
 	depth  map[string]int
 	tools  map[string]workload.Tool
 	stay   []*server // run until StopAll
+	// counted are the servers that can be asked, with an entry for each start that uses one beyond the cluster
+	counted []counted
 }
 
 // Start is one start of a workload on all members of its group.
@@ -119,9 +121,10 @@ type Start struct {
 	jobs     []*job
 	servers  []*server
 	server   workload.Tool // which they are
-	users    int           // of the servers: jobs that run, and whoever starts them
-	waited   bool          // by a step that judged the outcomes
-	closed   bool          // its end is recorded
+	outside  *workload.Scrape
+	users    int  // of the servers: jobs that run, and whoever starts them
+	waited   bool // by a step that judged the outcomes
+	closed   bool // its end is recorded
 }
 
 // job is a start on one VM. Fields below the line are guarded by Set.mu.

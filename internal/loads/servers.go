@@ -23,9 +23,11 @@ type server struct {
 	host  target.Host
 	load  string // the workload, and which start of it has begun it
 	start int
+	count func() (*workload.Scrape, error) // nil: nothing is counted
 	// guarded by Set.mu
 	started bool
 	stays   bool // is in Set.stay
+	counter *workload.Scrape
 }
 
 // peers are the machines that the load of a start goes to, and the servers that have to run on them.
@@ -35,6 +37,7 @@ type peers struct {
 	own       bool     // each machine is its own peer
 	servers   []*server
 	server    workload.Tool
+	outside   *workload.Scrape // of a server beyond the cluster, nil for none
 }
 
 // of gives a machine's spec what it has to know of the others.
@@ -52,11 +55,15 @@ func (p peers) of(spec *workload.Spec, i int) {
 // findPeers asks an engine where its load goes. The machines have to answer, and to be reachable for each other.
 func (l *Set) findPeers(ctx context.Context, engine workload.Engine, spec workload.Spec, hosts []target.Host,
 	members func(context.Context, string) ([]target.VM, error)) (p peers, err error) {
+	counting, counts := engine.(workload.Counting)
 	peering, ok := engine.(workload.Peering)
-	if !ok {
-		return p, nil
+	var use workload.Peers
+	if ok {
+		use, ok, err = peering.Peers(spec)
 	}
-	use, ok, err := peering.Peers(spec)
+	if !ok && err == nil && counts {
+		p.outside, err = counting.Counters(spec, nil)
+	}
 	if err != nil || !ok {
 		return p, err
 	}
@@ -106,7 +113,11 @@ func (l *Set) findPeers(ctx context.Context, engine workload.Engine, spec worklo
 				return p, fmt.Errorf("its server: %w", err)
 			}
 		}
-		p.servers = append(p.servers, &server{Server: made, host: of[i]})
+		one := &server{Server: made, host: of[i]}
+		if counts {
+			one.count = func() (*workload.Scrape, error) { return counting.Counters(on, one.host) }
+		}
+		p.servers = append(p.servers, one)
 	}
 	return p, nil
 }
@@ -131,6 +142,9 @@ func addressesOf(ctx context.Context, hosts []target.Host) ([]string, error) {
 func (l *Set) serve(ctx context.Context, s *Start) error {
 	l.mu.Lock()
 	s.users = 1
+	if s.outside != nil {
+		l.counted = append(l.counted, counted{s.outside, ""})
+	}
 	l.mu.Unlock()
 	if len(s.servers) == 0 {
 		return nil
@@ -157,6 +171,10 @@ func (l *Set) startServer(ctx context.Context, s *server) (*server, error) {
 		return s, fmt.Errorf("vm %q: no services are kept here", s.host.Name())
 	}
 	if earlier := l.earlier(s); earlier != nil {
+		if earlier.load != s.load && !slices.Equal(earlier.Service.Command.Argv, s.Service.Command.Argv) {
+			return s, fmt.Errorf("vm %q: its server runs there already for workload %q, which started it with other settings: "+
+				"give both the same, or machines of their own", s.host.Name(), earlier.load)
+		}
 		state, err := keeper.ServiceState(ctx, earlier.Service.Name)
 		if err != nil {
 			return s, err
@@ -181,6 +199,9 @@ func (l *Set) startServer(ctx context.Context, s *server) (*server, error) {
 	s.started = true
 	l.mu.Unlock()
 	err := target.Ready(ctx, l.Clock, s.host, s.Service, s.Ready)
+	if err == nil && s.count != nil {
+		l.countServer(s)
+	}
 	if err == nil && s.Stays {
 		l.mu.Lock()
 		s.stays = true
@@ -190,12 +211,56 @@ func (l *Set) startServer(ctx context.Context, s *server) (*server, error) {
 	return s, err
 }
 
-// earlier is the server of an earlier start of the same workload on the same machine that stays, nil for none.
+// countServer has a server asked what it counts. A server that cannot be asked is used all the same.
+func (l *Set) countServer(s *server) {
+	c, err := s.count()
+	if err != nil {
+		l.Record(result.Event{Kind: result.KindWarning, Error: firstLine(err.Error()),
+			Text: fmt.Sprintf("workload %q: its server on %s is not asked what it counts", s.load, s.host.Name())})
+	}
+	if c == nil || err != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.counter = c
+	l.counted = append(l.counted, counted{c, s.host.Name()})
+}
+
+// uncount ends the asking of a server; nil is none.
+func (l *Set) uncount(c *workload.Scrape) {
+	if c == nil {
+		return
+	}
+	l.mu.Lock()
+	l.counted = slices.DeleteFunc(l.counted, func(one counted) bool { return one.Scrape == c })
+	l.mu.Unlock()
+	c.Close()
+}
+
+// counted is a server that can be asked what it counts.
+type counted struct {
+	*workload.Scrape
+	vm string // "": it is beyond the cluster
+}
+
+// Counted are the servers that can be asked now what they count; one that several loads use is there more than once.
+func (l *Set) Counted() (list []target.Endpoint) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.counted {
+		list = append(list, target.Endpoint{Name: c.Name, VM: c.vm, Machine: c.Where, Get: c.Get})
+	}
+	return list
+}
+
+// earlier is the server of an earlier start of the same workload on the same machine that stays, or one of that name
+// there, which then is of both; nil for none.
 func (l *Set) earlier(s *server) *server {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.stay, func(one *server) bool {
-		return one.load == s.load && one.host.Name() == s.host.Name()
+		return (one.load == s.load || one.Service.Name == s.Service.Name) && one.host.Name() == s.host.Name()
 	})
 	if i < 0 {
 		return nil
@@ -217,7 +282,11 @@ func (l *Set) release(s *Start) {
 	if s.users == 0 {
 		over = slices.DeleteFunc(slices.Clone(s.servers), func(one *server) bool { return !one.started || one.stays })
 	}
+	outside := s.users == 0 && s.outside != nil
 	l.mu.Unlock()
+	if outside {
+		l.uncount(s.outside)
+	}
 	for _, one := range slices.Backward(over) {
 		l.end(one)
 	}
@@ -226,6 +295,7 @@ func (l *Set) release(s *Start) {
 // end stops a server and keeps what it has printed. One that has ended by itself, and not with its machine, is worth a
 // warning: what was measured without it may mean nothing.
 func (l *Set) end(s *server) {
+	l.uncount(s.counter) // a server may wait for its clients to go
 	if text := l.stopServer(s); text != "" {
 		l.Record(result.Event{Kind: result.KindWarning, Text: fmt.Sprintf("workload %q: %s", s.load, text)})
 	}

@@ -95,7 +95,7 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: %w", s.name, err)
 	}
-	s.servers, s.server = peers.servers, peers.server
+	s.servers, s.server, s.outside = peers.servers, peers.server, peers.outside
 	for i, vm := range vms {
 		spec := common
 		spec.VM, spec.Disks, spec.Seed = vm.Name, hosts[i].Disks(), Seed(o.Seed, i)

@@ -59,6 +59,13 @@ func Sshd(t testing.TB) string {
 	return program(t, "sshd", "apt-get install openssh-server", "sshd", "/usr/sbin/sshd")
 }
 
+// MariaDB returns the paths of mariadbd and of mariadb-install-db, which makes the folder of a server's data.
+func MariaDB(t testing.TB) (server, install string) {
+	t.Helper()
+	const how = "apt-get install mariadb-server"
+	return program(t, "mariadb", how, "mariadbd", "/usr/sbin/mariadbd"), program(t, "mariadb", how, "mariadb-install-db")
+}
+
 // Blktrace returns the paths of blkparse and btt, which come with blktrace.
 func Blktrace(t testing.TB) (blkparse, btt string) {
 	t.Helper()

@@ -134,17 +134,15 @@ func (c *Conn) Prepare(name, sql string) (*Statement, error) {
 	if strings.ContainsRune(name+sql, 0) {
 		return nil, fmt.Errorf("statement %q has a zero byte", sql)
 	}
-	c.out = appendParse(c.out[:0], name, sql)
-	out, at := begin(c.out, 'D')
-	out = finish(append(append(append(out, 'S'), name...), 0), at)
-	c.out = AppendSync(out)
+	c.out = AppendSync(AppendPrepare(c.out[:0], name, sql))
 	c.reply.Reset()
-	c.reply.describe = true
+	c.reply.Describe = true
 	r, err := c.exchange()
+	c.reply.Describe = false
 	if err != nil {
 		return nil, fmt.Errorf("prepare %q: %w", sql, err)
 	}
-	return &Statement{Name: name, SQL: sql, Params: r.params, Columns: r.fields}, nil
+	return r.Described(name, sql), nil
 }
 
 // Query executes a prepared statement, a CALL for example, in one round trip, and gives all its rows. The reply is

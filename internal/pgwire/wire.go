@@ -62,13 +62,27 @@ func AppendUnnamed(dst []byte, sql string, args ...Arg) ([]byte, error) {
 }
 
 // AppendQuery adds the message of a simple query, which may be several statements. No AppendSync follows.
-func AppendQuery(dst []byte, sql string) []byte {
+func AppendQuery[T string | []byte](dst []byte, sql T) []byte {
 	dst, at := begin(dst, 'Q')
 	return finish(append(append(dst, sql...), 0), at)
 }
 
 // AppendSync adds the end of what is answered as a whole.
 func AppendSync(dst []byte) []byte { return append(dst, 'S', 0, 0, 0, 4) }
+
+// AppendPrepare adds the messages that prepare a statement under a name, in place of another of that name, and describe
+// it. Reply.Described gives what they are answered with, and AppendSync has to follow.
+func AppendPrepare(dst []byte, name, sql string) []byte {
+	dst, at := begin(dst, 'C') // that there is none is no error
+	dst = finish(append(append(append(dst, 'S'), name...), 0), at)
+	dst, at = begin(appendParse(dst, name, sql), 'D')
+	return finish(append(append(append(dst, 'S'), name...), 0), at)
+}
+
+// AppendNamed executes a statement of that name whose parameters' types are not known yet, its arguments as text.
+func AppendNamed(dst []byte, name string, args ...Arg) ([]byte, error) {
+	return appendExecute(dst, name, nil, true, args)
+}
 
 func appendParse(dst []byte, name, sql string) []byte {
 	dst, at := begin(dst, 'P')
@@ -90,10 +104,10 @@ func appendExecute(dst []byte, name string, types []uint32, describe bool, args 
 	}
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(args)))
 	for i := range args {
-		var err error
-		if dst, err = appendValue(dst, binarySize(types, i, &args[i]), &args[i]); err != nil {
-			return dst, fmt.Errorf("parameter %d: %w", i+1, err)
+		if len(args[i].text) > maxMessage {
+			return dst, fmt.Errorf("parameter %d is a text of %d bytes", i+1, len(args[i].text))
 		}
+		dst = appendValue(dst, binarySize(types, i, &args[i]), &args[i])
 	}
 	dst = finish(append(dst, 0, 0), at) // results as text
 	if describe {
@@ -102,43 +116,40 @@ func appendExecute(dst []byte, name string, types []uint32, describe bool, args 
 	return append(dst, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0), nil
 }
 
-// binarySize is how many bytes a value takes in binary, 0 for one that is sent as text.
+// binarySize is how many bytes a value takes in binary, 0 for one that is sent as text: a number that is out of range,
+// too, so that the server objects to it.
 func binarySize(types []uint32, i int, a *Arg) int {
-	if a.kind == whole && i < len(types) {
-		switch types[i] {
-		case oidInt2:
-			return 2
-		case oidInt4:
-			return 4
-		case oidInt8:
-			return 8
-		}
+	if a.kind != whole || i >= len(types) {
+		return 0
+	}
+	switch t := types[i]; {
+	case t == oidInt4 && a.n == int64(int32(a.n)):
+		return 4
+	case t == oidInt8:
+		return 8
+	case t == oidInt2 && a.n == int64(int16(a.n)):
+		return 2
 	}
 	return 0
 }
 
-func appendValue(dst []byte, size int, a *Arg) ([]byte, error) {
+func appendValue(dst []byte, size int, a *Arg) []byte {
 	switch {
 	case a.kind == null:
-		return append(dst, 0xff, 0xff, 0xff, 0xff), nil
+		return append(dst, 0xff, 0xff, 0xff, 0xff)
 	case a.kind == text:
-		if len(a.text) > maxMessage {
-			return dst, fmt.Errorf("a text of %d bytes", len(a.text))
-		}
-		return append(binary.BigEndian.AppendUint32(dst, uint32(len(a.text))), a.text...), nil
-	case size == 2 && a.n == int64(int16(a.n)):
-		return append(dst, 0, 0, 0, 2, byte(a.n>>8), byte(a.n)), nil
-	case size == 4 && a.n == int64(int32(a.n)):
-		return append(dst, 0, 0, 0, 4, byte(a.n>>24), byte(a.n>>16), byte(a.n>>8), byte(a.n)), nil
+		return append(binary.BigEndian.AppendUint32(dst, uint32(len(a.text))), a.text...)
+	case size == 2:
+		return append(dst, 0, 0, 0, 2, byte(a.n>>8), byte(a.n))
+	case size == 4:
+		return append(dst, 0, 0, 0, 4, byte(a.n>>24), byte(a.n>>16), byte(a.n>>8), byte(a.n))
 	case size == 8:
-		return binary.BigEndian.AppendUint64(append(dst, 0, 0, 0, 8), uint64(a.n)), nil
-	case size != 0:
-		return dst, fmt.Errorf("%d is out of range for an integer of %d bytes", a.n, size)
+		return binary.BigEndian.AppendUint64(append(dst, 0, 0, 0, 8), uint64(a.n))
 	}
 	at := len(dst)
 	dst = strconv.AppendInt(append(dst, 0, 0, 0, 0), a.n, 10)
 	binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
-	return dst, nil
+	return dst
 }
 
 func begin(dst []byte, kind byte) ([]byte, int) { return append(dst, kind, 0, 0, 0, 0), len(dst) + 1 }
@@ -155,23 +166,24 @@ const maxMessage = 1 << 30
 // like a cursor: Next, then the columns of that row. The zero value is ready for use, and Reset makes it so again.
 type Reply struct {
 	// Keep says whether rows are kept to be read; without it they are counted alone.
-	Keep   bool
-	Status byte   // 'I' no transaction is open, 'T' one is, 'E' one is that can only be rolled back; 0: not known yet
-	Err    *Error // the first one, nil without
-	Rows   int    // rows returned, of all statements
+	Keep bool
+	// Describe says whether what AppendPrepare asks for is wanted, see Described.
+	Describe bool
+	Status   byte   // 'I' no transaction is open, 'T' one is, 'E' one is that can only be rolled back; 0: not known yet
+	Err      *Error // the first one, nil without
+	Rows     int    // rows returned, of all statements
 
-	kept     []byte // messages T, D and C, whole
-	at       int    // in kept, of what Next looks at next
-	row      []byte // the row that Next found: its columns
-	columns  int
-	names    []byte // of the result that the row is of
-	part     []byte // of a message that is not whole yet
-	skip     int    // bytes of a message of no interest still to come
-	tag      []byte
-	params   []uint32
-	fields   []string
-	copying  bool // the server waits for data of COPY
-	describe bool // what is described is wanted: params and fields
+	kept    []byte // messages T, D and C, whole
+	at      int    // in kept, of what Next looks at next
+	row     []byte // the row that Next found: its columns
+	columns int
+	names   []byte // of the result that the row is of
+	part    []byte // of a message that is not whole yet
+	skip    int    // bytes of a message of no interest still to come
+	tag     []byte
+	params  []uint32
+	fields  []string
+	copying bool // the server waits for data of COPY
 }
 
 // Reset forgets the answer and keeps its memory, unless that was much.
@@ -184,7 +196,7 @@ func (r *Reply) Reset() {
 	if cap(part) > much {
 		part = nil
 	}
-	*r = Reply{Keep: r.Keep, kept: kept, part: part, tag: r.tag[:0]}
+	*r = Reply{Keep: r.Keep, Describe: r.Describe, kept: kept, part: part, tag: r.tag[:0]}
 }
 
 var errShort = errors.New("the server's message is shorter than it says")
@@ -269,11 +281,11 @@ func sizeOf(header []byte) (int, error) {
 func (r *Reply) wants(kind byte) bool {
 	switch kind {
 	case 'D', 'T':
-		return r.Keep || r.describe
+		return r.Keep || r.Describe
 	case 'Z', 'E', 'C', 'G', 'H', 'W':
 		return true
 	case 't':
-		return r.describe
+		return r.Describe
 	}
 	return false
 }
@@ -307,11 +319,11 @@ func (r *Reply) message(kind byte, body, whole []byte) (done bool, err error) {
 		if r.Keep {
 			r.kept = append(r.kept, whole...)
 		}
-		if r.describe {
+		if r.Describe {
 			r.fields, err = fieldNames(body)
 		}
 	case 't':
-		if r.describe {
+		if r.Describe {
 			r.params, err = paramTypes(body)
 		}
 	case 'E':
@@ -361,6 +373,11 @@ func (r *Reply) Affected() int64 {
 		return 0
 	}
 	return n
+}
+
+// Described is the statement that AppendPrepare prepared, where Describe asks for it.
+func (r *Reply) Described(name, sql string) *Statement {
+	return &Statement{Name: name, SQL: sql, Params: r.params, Columns: r.fields}
 }
 
 // Tag is what the server calls the last statement that it completed, as "UPDATE 1".

@@ -50,7 +50,7 @@ func FuzzReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, cut uint16, keep bool) {
 		of := func(parts ...[]byte) (got read) {
-			r := Reply{Keep: keep, describe: keep}
+			r := Reply{Keep: keep, Describe: keep}
 			for _, p := range parts {
 				if got.Done || got.Failed {
 					break

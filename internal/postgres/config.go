@@ -291,7 +291,7 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 			"setting of it is changed", c.Database, c.URL))
 	default:
 		env["PGPORT"], env["PGUSER"] = strconv.Itoa(OwnPort), OwnUser
-		env["PGHOST"] = "/proc/self/cwd/" + ServerFolder(spec.Name)
+		env["PGHOST"] = "/proc/self/cwd/" + ServerFolder
 		where := "the machine itself, by a unix socket"
 		if c.Group != "" {
 			if len(spec.Peers) == 0 || spec.Peer >= len(spec.Peers) {
@@ -314,5 +314,6 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 	return err
 }
 
-// ServerFolder is the folder of a workload's own server in the working folder of its machine.
-func ServerFolder(name string) string { return workload.FolderName(name) + ".server" }
+// ServerFolder is the folder of a run's own server in the working folder of its machine, with its socket. A machine has
+// one server: of all workloads, their prefills and their starts.
+const ServerFolder = "postgresql"

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"regexp"
 	"slices"
@@ -50,9 +51,12 @@ func (c Config) Server(spec workload.Spec) (workload.Server, error) {
 	if c.Database != "postgres" {
 		sql += fmt.Sprintf("CREATE DATABASE %s;\n", c.Database)
 	}
-	folder := ServerFolder(spec.Name)
-	service := target.Service{Name: spec.Name, Command: target.Command{
-		Argv:   []string{"/bin/sh", folder + "/server.sh", ""},
+	const folder = ServerFolder
+	// The last argument tells servers of other settings apart: see loads.Set.
+	sum := fnv.New32a()
+	fmt.Fprint(sum, settings.String(), c.Database)
+	service := target.Service{Name: "postgresql", Command: target.Command{
+		Argv:   []string{"/bin/sh", folder + "/server.sh", "", fmt.Sprintf("%08x", sum.Sum32())},
 		Stdout: folder + "/output", Stderr: folder + "/output"}}
 	if c.Group != "" {
 		service.Command.Argv[2] = spec.Address
@@ -74,8 +78,8 @@ func (c Config) Server(spec workload.Spec) (workload.Server, error) {
 var versionWords = regexp.MustCompile(`PostgreSQL\) ([0-9]+)([0-9.a-z]*)`)
 
 // CheckServer finds PostgreSQL on a machine that is to have a server of the run's own.
-func CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
-	folder := ServerFolder(spec.Name)
+func CheckServer(ctx context.Context, host target.Host, _ workload.Spec) (workload.Tool, error) {
+	const folder = ServerFolder
 	fail := func(err error) (workload.Tool, error) {
 		return workload.Tool{}, fmt.Errorf("check: PostgreSQL on %s: %w", host.Name(), err)
 	}

@@ -36,4 +36,5 @@ if [ ! -f made ]; then
 	if grep -q ERROR first.log; then cat first.log >&2; exit 1; fi
 	touch made
 fi
-exec "$bin/postgres" -D data -k "$PWD" -p 5432 -h "$1"
+# The folder of the socket, seen from the data: its whole path may be longer than the 107 bytes that a socket can have.
+exec "$bin/postgres" -D data -k .. -p 5432 -h "$1"

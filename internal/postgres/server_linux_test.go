@@ -140,7 +140,7 @@ func TestOwnServer(t *testing.T) {
 			t.Errorf("%+v, %v", exit, err)
 		}
 	}
-	password, err := os.ReadFile(filepath.Join(host.Dir, "Load_it-"+server.Service.Command.Argv[1][8:16], ".pgpass"))
+	password, err := os.ReadFile(filepath.Join(host.Dir, workload.FolderName(spec.Name), ".pgpass"))
 	if err != nil {
 		t.Fatal(err)
 	}

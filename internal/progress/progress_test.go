@@ -22,7 +22,7 @@ func rows() []record.LiveRow {
 		{Workload: "OLTP", VMs: 1, Ops: 120_000,
 			Rates: []record.LiveRate{{Operation: blocks[0], PerSecond: 1800, BytesPerSecond: 18 << 20},
 				{Operation: blocks[1], PerSecond: 2200, BytesPerSecond: 13 << 20}},
-			Mean: 412 * time.Microsecond, P99: 2 * time.Millisecond},
+			Mean: 412 * time.Microsecond, P50: 400 * time.Microsecond, P99: 2 * time.Millisecond},
 		{Workload: "DSS_prefill", VMs: 2, Silent: 1, Prefill: true,
 			Rates: []record.LiveRate{{Operation: blocks[1], BytesPerSecond: 1 << 30}}, Errors: 3},
 		{Workload: "TPROC-C", VMs: 1, Ops: 9,
@@ -98,7 +98,7 @@ func TestProgressElsewhere(t *testing.T) {
 	}
 	now = now.Add(calm)
 	s.show(m)
-	want := "20:45:15 step 3/9, 30 s gone; OLTP: read 1,800, write 2,200 IOPS, mean 412 µs; DSS (prefill) [1 silent]: 0 operations/s, mean -, 3 errors; TPROC-C: 812 transactions/s, mean -; Probe: 5,100 NOPM, mean -; New: -, mean -\n"
+	want := "20:45:15 step 3/9, 30 s gone; OLTP: read 1,800, write 2,200 IOPS, mean 412 µs, p50 400 µs, p99 2 ms; DSS (prefill) [1 silent]: 0 operations/s, mean -, 3 errors; TPROC-C: 812 transactions/s, mean -; Probe: 5,100 NOPM, mean -; New: -, mean -\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

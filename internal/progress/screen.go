@@ -154,10 +154,11 @@ func (m moment) block(width int) []string {
 	if m.stopping {
 		lines = append(lines, "stopping: teardown runs, data is kept; Ctrl-C again leaves at once")
 	}
-	t := terminal.Table{Head: []string{"workload", "VMs", "rate", "MiB/s", "mean", "p99", "errors"},
-		Right: []bool{false, true, true, true, true, true, true}}
+	t := terminal.Table{Head: []string{"workload", "VMs", "rate", "MiB/s", "mean", "p50", "p99", "errors"},
+		Right: []bool{false, true, true, true, true, true, true, true}}
 	for _, r := range m.rows {
-		t.Add(name(r), fmt.Sprint(r.VMs), rates(r), moved(r), lasting(r.Mean), lasting(r.P99), fmt.Sprint(r.Errors))
+		t.Add(name(r), fmt.Sprint(r.VMs), rates(r), moved(r), lasting(r.Mean), lasting(r.P50), lasting(r.P99),
+			fmt.Sprint(r.Errors))
 	}
 	if t.Len() > 0 {
 		var b strings.Builder
@@ -175,6 +176,9 @@ func (m moment) line() string {
 	text := fmt.Sprintf("step %d/%d, %s", m.step, m.steps, m.times())
 	for _, r := range m.rows {
 		text += fmt.Sprintf("; %s: %s, mean %s", name(r), rates(r), lasting(r.Mean))
+		if r.P99 > 0 {
+			text += fmt.Sprintf(", p50 %s, p99 %s", lasting(r.P50), lasting(r.P99))
+		}
 		if r.Errors > 0 {
 			text += fmt.Sprintf(", %d errors", r.Errors)
 		}

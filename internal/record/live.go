@@ -23,7 +23,7 @@ type LiveRow struct {
 	Rates    []LiveRate    // of every operation declared, in that order
 	Values   []LiveValue   // of every measure reported
 	Mean     time.Duration // service time over all operations but discards; 0 when nothing was completed
-	P99      time.Duration
+	P50, P99 time.Duration
 	Ops      uint64 // completed since the starts
 	Bytes    uint64
 	Errors   uint64
@@ -155,8 +155,10 @@ func (s *liveSums) row() LiveRow {
 	if s.ops > 0 {
 		s.Mean = time.Duration(s.seconds / s.ops * 1e9)
 	}
-	if v, ok := s.h.Percentile(0.99); ok {
-		s.P99 = time.Duration(v)
+	for share, to := range map[float64]*time.Duration{0.5: &s.P50, 0.99: &s.P99} {
+		if v, ok := s.h.Percentile(share); ok {
+			*to = time.Duration(v)
+		}
 	}
 	return s.LiveRow
 }

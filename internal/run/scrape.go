@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,7 +17,9 @@ import (
 	"plimsoll/internal/record"
 	"plimsoll/internal/series"
 	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
 	"plimsoll/result"
+	"plimsoll/scenario"
 )
 
 // Bounds of scraping: how often at most, the largest page, and from how many endpoints at once.
@@ -63,7 +66,11 @@ func (x *execution) newScraper() *scraper {
 	if v, ok := target.As[target.VMAddressed](x.cluster); ok && x.req.Facts.Can(target.VMExporters) {
 		s.vms = v
 	}
-	if s.source == nil && s.vms == nil || x.req.Facts.Simulated {
+	counting := x.req.Scenario != nil && slices.ContainsFunc(x.req.Scenario.Workloads, func(w scenario.Workload) bool {
+		_, counts := x.req.Engines[w.Generator].(workload.Counting)
+		return counts
+	})
+	if s.source == nil && s.vms == nil && !counting || x.req.Facts.Simulated {
 		return nil
 	}
 	s.client = &http.Client{
@@ -118,13 +125,15 @@ func (s *scraper) all(ctx context.Context) {
 	}
 }
 
-// list are the endpoints there are now: those that the cluster names, and the ports of the VMs that are on.
+// list are the endpoints there are now: those that the cluster names, the servers of loads, and the ports of the VMs
+// that are on.
 func (s *scraper) list(ctx context.Context) (list []*endpoint) {
 	var all []target.Endpoint
 	var err error
 	if s.source != nil {
 		all, err = s.source.Endpoints(ctx)
 	}
+	all = append(slices.Clone(all), s.x.env.Loads.Counted()...)
 	groups := map[string]string{} // by VM
 	if machines, vmErr := s.x.cluster.VMs(ctx); vmErr == nil {
 		for _, vm := range machines {

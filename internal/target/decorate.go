@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"net"
 	"reflect"
 	"slices"
 	"strconv"
@@ -347,6 +348,13 @@ func (d *decoratedHost) Address(ctx context.Context) (address string, err error)
 func (d *decoratedHost) Discard(ctx context.Context, name string, upto int64) error {
 	inner, _ := HostAs[Discarder](d.Host)
 	return d.call(ctx, "Discard", func(ctx context.Context) error { return inner.Discard(ctx, name, upto) })
+}
+
+func (d *decoratedHost) DialSocket(ctx context.Context, name string) (c net.Conn, err error) {
+	inner, _ := HostAs[SocketDialer](d.Host)
+	err = d.call(ctx, "DialSocket",
+		func(ctx context.Context) (err error) { c, err = inner.DialSocket(ctx, name); return err })
+	return c, err
 }
 
 func (d *decoratedHost) OpenDisk(ctx context.Context, device string) (f DiskFile, err error) {

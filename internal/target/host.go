@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"net"
 	"time"
 )
 
@@ -13,7 +14,7 @@ import (
 // may be called from several goroutines. An error wraps ErrNotAccessible when the machine does not answer.
 //
 // What not every place can do is a small interface found with HostAs: Follower (of its processes), ServiceKeeper,
-// Networked, Discarder, DiskReader, DiskPurger.
+// Networked, Discarder, SocketDialer, DiskReader, DiskPurger.
 type Host interface {
 	Name() string
 	Node() int
@@ -135,6 +136,12 @@ type Networked interface {
 type Discarder interface {
 	// Discard gives back the bytes before upto. Where the file system cannot, it does nothing and returns nil.
 	Discard(ctx context.Context, name string, upto int64) error
+}
+
+// SocketDialer is implemented by hosts of which the unix sockets of commands can be reached from here.
+type SocketDialer interface {
+	// DialSocket connects to a socket, named relative to the working folder, which no link leads out of.
+	DialSocket(ctx context.Context, name string) (net.Conn, error)
 }
 
 // DiskReader is implemented by hosts whose data disks can be read without a command on the machine, to see what they

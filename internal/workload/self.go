@@ -18,6 +18,11 @@ import (
 // RunSelf runs a job whose command is this program: its Argv begins with the name that the program is put on the
 // machine by, relative to the working folder, such as ./workload/plimsoll. It is there for as long as the job runs.
 func RunSelf(ctx context.Context, env Env, job Job, name string) (Outcome, error) {
+	return RunSelfWith(ctx, env, job, NewStateParser(job.Declared, env.Sink, name), Words{Name: name})
+}
+
+// RunSelfWith is RunSelf of a job that prints more than States, which a parser of its own reads.
+func RunSelfWith(ctx context.Context, env Env, job Job, parser Parser, words Words) (Outcome, error) {
 	fail := func(err error) (Outcome, error) {
 		if ctx.Err() != nil {
 			return Outcome{Stopped: true}, nil
@@ -36,7 +41,7 @@ func RunSelf(ctx context.Context, env Env, job Job, name string) (Outcome, error
 	if err := env.Host.Put(ctx, program, target.Program, self); err != nil {
 		return fail(err)
 	}
-	outcome, err := Follow(ctx, env, job, NewStateParser(job.Declared, env.Sink, name), Words{Name: name})
+	outcome, err := Follow(ctx, env, job, parser, words)
 	// A machine that is gone keeps it until clean-up takes its folder.
 	_ = env.Host.Remove(context.WithoutCancel(ctx), program)
 	return outcome, err

@@ -34,6 +34,23 @@ type Peer struct {
 	Disks   []target.Disk
 }
 
+// Counting is implemented by engines that know how to ask the servers of their load what they count.
+type Counting interface {
+	// Counters is one server's. host is the machine where Server runs, of which the Spec is as for Server; nil for a
+	// server beyond the cluster, which the config names. It returns nil where there is nothing to ask, and connects to
+	// nothing.
+	Counters(spec Spec, host target.Host) (*Scrape, error)
+}
+
+// Scrape is a server that is asked what it counts while loads use it. Close ends that, and waits for a page that is
+// being made.
+type Scrape struct {
+	Name  string // what answers, such as "postgres"
+	Where string // of a server beyond the cluster: its address, without secrets
+	Get   target.Getter
+	Close func()
+}
+
 // Server is a program that is kept running on a machine while a workload runs.
 type Server struct {
 	Service target.Service    // its output goes to one file, Command.Stdout

@@ -102,7 +102,7 @@ func (h *host) start(ctx context.Context, r target.Command, service bool) (*comm
 	}
 	defer open.Close()
 	u.cmd.ExtraFiles = []*os.File{closed}
-	err = c.wall.start(u.cmd, h.grants(argv0, !r.ReadOnly), ports)
+	err = c.wall.start(u.cmd, h.grants(argv0, r), ports)
 	closed.Close()
 	if err != nil {
 		return nil, h.fail("", 0, err)
@@ -118,13 +118,18 @@ func (h *host) start(ctx context.Context, r target.Command, service bool) (*comm
 	return u, nil
 }
 
-// grants is what a command of the sandbox may use: its program, its working folder and its disks, to write or only to
-// read.
-func (h *host) grants(program string, writes bool) []grant {
+// grants is what a command of the sandbox may use: its program, its working folder, its disks, to write or only to
+// read, and the sockets of servers outside.
+func (h *host) grants(program string, r target.Command) []grant {
 	list := allow(slices.Clip(h.c.wall.system), program, false)
 	list = allow(list, h.dir(), true)
 	for _, d := range h.b.disks {
-		list = allow(list, d.Path, writes)
+		list = allow(list, d.Path, !r.ReadOnly)
+	}
+	for _, server := range r.Outside {
+		if strings.HasPrefix(server, "/") {
+			list = allow(list, server, true)
+		}
 	}
 	return list
 }

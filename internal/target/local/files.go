@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path"
 	"path/filepath"
@@ -200,6 +201,30 @@ func (h *host) Discard(ctx context.Context, name string, upto int64) error {
 		return nil
 	}
 	return wrap("discard", h.fail(name, 0, err))
+}
+
+// DialSocket implements target.SocketDialer. The socket is opened below the working folder, and connected to as what
+// was opened, so that the length of its path does not matter.
+func (h *host) DialSocket(ctx context.Context, name string) (net.Conn, error) {
+	root, err := h.files(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	defer root.Close()
+	f, err := root.OpenFile(name, unix.O_PATH, 0)
+	if err != nil {
+		return nil, fmt.Errorf("dial: %w", h.fail(name, 0, err))
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Mode()&fs.ModeSocket == 0 {
+		return nil, fmt.Errorf("dial: vm %q: file %q: it is no socket", h.b.name, name)
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("dial: vm %q: socket %q: %w", h.b.name, name, err)
+	}
+	return conn, nil
 }
 
 // gather is how long a stream lets a busy command write on before it takes what is there.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,62 @@ func TestPutIsNeverWholeInMemory(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if took := after.TotalAlloc - before.TotalAlloc; took > 4<<20 {
 		t.Errorf("it took %d bytes of memory", took)
+	}
+}
+
+// A socket of a command is reached by a name below the working folder, however long its path is; what is none, as a
+// link is, is not.
+func TestDialSocket(t *testing.T) {
+	_, h := sandboxes(t, target.Options{}, 1<<20)
+	deep := strings.Repeat("deep/", 30)
+	if err := h.Put(t.Context(), deep+"file", target.PlainFile, strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	outside := filepath.Join(t.TempDir(), "s")
+	listen := func(path string) {
+		t.Helper()
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Write([]byte("here"))
+				_ = c.Close()
+			}
+		}()
+	}
+	listen(outside)
+	t.Chdir(filepath.Join(h.dir(), deep))
+	listen("s")
+	for name, target := range map[string]string{"out": outside, "link": "s"} {
+		if err := os.Symlink(target, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"s": "", "link": "it is no socket", "file": "it is no socket", "none": "no such file", "out": "it is no socket",
+	} {
+		c, err := h.DialSocket(t.Context(), deep+name)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if said, err := io.ReadAll(c); err != nil || string(said) != "here" {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+		_ = c.Close()
 	}
 }
 

@@ -5,7 +5,11 @@ package local
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -104,11 +108,37 @@ func (h *host) Address(ctx context.Context) (string, error) {
 type ports struct {
 	listens, dials []int
 	network        *os.File // nil: one of its own, where nothing is
+	outside        bool     // this machine's instead, for servers that the operator named
 }
 
 // portsOf checks what a command asks for.
 func (c *cluster) portsOf(r target.Command) (ports, error) {
 	p := ports{listens: r.Listens, dials: r.Dials}
+	for _, server := range r.Outside {
+		if !c.commands {
+			return p, fmt.Errorf("command %q: it connects to %s, which is outside of the cluster: allow it with "+
+				"--allow-host-commands", r.Label, server)
+		}
+		if strings.HasPrefix(server, "/") {
+			continue // a socket, see grants
+		}
+		_, port, err := net.SplitHostPort(server)
+		if err != nil {
+			return p, fmt.Errorf("command %q: %w", r.Label, err)
+		}
+		n, err := strconv.Atoi(port)
+		if err != nil || n < 1 || n > 65535 {
+			return p, fmt.Errorf("command %q: %s: port %q: must be from 1 to 65535", r.Label, server, port)
+		}
+		if len(r.Listens)+len(r.Dials) > 0 {
+			return p, fmt.Errorf("command %q: it connects to %s and to machines of the cluster: one of them only",
+				r.Label, server)
+		}
+		p.dials, p.outside = append(slices.Clip(p.dials), n), true
+	}
+	if p.outside {
+		return p, nil
+	}
 	if len(p.listens)+len(p.dials) == 0 {
 		return p, nil
 	}

@@ -34,16 +34,9 @@ var peerDeeds = map[string]func(string) error{
 			c.Close()
 		}
 	},
-	"ask": func(address string) error {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		text, err := io.ReadAll(c)
-		fmt.Print(string(text))
-		return err
-	},
+	"ask":      func(address string) error { return ask("tcp", address) },
+	"ask tcp":  func(address string) error { return ask("tcp", address) },
+	"ask unix": func(address string) error { return ask("unix", address) },
 	"interfaces": func(string) error {
 		list, err := net.Interfaces()
 		for _, i := range list {
@@ -51,6 +44,17 @@ var peerDeeds = map[string]func(string) error{
 		}
 		return err
 	},
+}
+
+func ask(network, address string) error {
+	c, err := net.Dial(network, address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	text, err := io.ReadAll(c)
+	fmt.Print(string(text))
+	return err
 }
 
 // peers are a server's machine and a client's, on different nodes, with their addresses.
@@ -226,5 +230,85 @@ func TestAddressOf(t *testing.T) {
 	want := []string{"127.1.0.1", "127.1.0.255", "127.1.1.0", "127.1.255.255", "127.2.0.0", "127.255.255.255"}
 	if !slices.Equal(got, want) {
 		t.Errorf("addresses %q, want %q", got, want)
+	}
+}
+
+// A command reaches a server outside that the operator named, by its port or its socket, only where commands of this
+// machine are allowed; without one it reaches neither. Its user has a name.
+func TestOutside(t *testing.T) {
+	c, _ := sandboxes(t, target.Options{}, 1<<20)
+	folder, err := os.MkdirTemp("", "outside")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	socket := folder + "/s"
+	addresses := map[string]string{"tcp": "127.0.0.1:0", "unix": socket}
+	for network, address := range addresses {
+		l, err := net.Listen(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		addresses[network] = l.Addr().String()
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				fmt.Fprint(conn, "from outside")
+				conn.Close()
+			}
+		}()
+	}
+	if err := os.Chmod(socket, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	enterable(t, c)
+	h := behind(t, c, "client", c.wall)
+	ask := func(network string, outside ...string) string {
+		t.Helper()
+		p, err := h.Start(t.Context(), target.Command{Argv: []string{program(c), addresses[network]}, Outside: outside,
+			Env: []string{deedVariable + "=ask " + network}, Stdout: "o", Stderr: "o"})
+		if err != nil {
+			return err.Error()
+		}
+		if _, err := p.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		out, err := target.ReadFile(t.Context(), h, "o", 0, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for network, outside := range map[string]string{"tcp": addresses["tcp"], "unix": folder} {
+		c.commands = false
+		if got := ask(network, outside); !strings.Contains(got, "--allow-host-commands") {
+			t.Errorf("%s: not allowed: %q", network, got)
+		}
+		c.commands = true
+		if got := ask(network, outside); got != "from outside" {
+			t.Errorf("%s: %q", network, got)
+		}
+		if got := ask(network); got == "from outside" && (network == "tcp" || c.wall.namespaces) {
+			t.Errorf("%s: reached without being named", network)
+		}
+	}
+	if c.wall.namespaces && c.wall.id != 0 {
+		p, err := h.Start(t.Context(), target.Command{Argv: []string{"id", "-un"}, Stdout: "o", Stderr: "o"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := target.ReadFile(t.Context(), h, "o", 0, 100); err != nil || string(out) != "plimsoll\n" {
+			t.Errorf("%q, %v", out, err)
+		}
 	}
 }

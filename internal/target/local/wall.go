@@ -18,6 +18,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/regular"
 )
 
 // wall keeps the commands of a run to the files of their sandboxes. It is put up by a thread of plimsoll's that takes
@@ -167,7 +169,7 @@ func (w wall) start(cmd *exec.Cmd, grants []grant, ports ports) error {
 	}
 	err := onThread(func() error {
 		if w.namespaces {
-			if err := view(grants, ports.network); err != nil {
+			if err := view(grants, ports, w.id); err != nil {
 				return err
 			}
 		}
@@ -207,9 +209,9 @@ func onThread(do func() error) error {
 	return <-result
 }
 
-// view gives this thread a root folder with nothing but the grants in it, that network, or without one a network
-// without any interface, and no System V IPC but its own.
-func view(grants []grant, network *os.File) error {
+// view gives this thread a root folder with nothing but the grants in it, the network of the ports, or without one a
+// network without any interface, and no System V IPC but its own. The user has a name there.
+func view(grants []grant, ports ports, user int) error {
 	fail := func(what string, err error) error {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
@@ -218,10 +220,13 @@ func view(grants []grant, network *os.File) error {
 		return fmt.Errorf("namespaces: %s: %w", what, err)
 	}
 	own := unix.CLONE_NEWNS | unix.CLONE_NEWIPC
-	if network == nil {
+	switch {
+	case ports.network != nil:
+		if err := unix.Setns(int(ports.network.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fail("network of the run", err)
+		}
+	case !ports.outside:
 		own |= unix.CLONE_NEWNET
-	} else if err := unix.Setns(int(network.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fail("network of the run", err)
 	}
 	if err := unix.Unshare(own); err != nil {
 		return fail("unshare", err)
@@ -242,7 +247,13 @@ func view(grants []grant, network *os.File) error {
 		return fail("pivot_root", err)
 	}
 	for _, g := range grants {
-		if err := bind(old+g.source, g); err != nil {
+		err := error(nil)
+		if g.path == "/etc/passwd" && user != 0 {
+			err = named(old+g.source, g.path, user)
+		} else {
+			err = bind(old+g.source, g)
+		}
+		if err != nil {
 			return fail(g.path, err)
 		}
 	}
@@ -258,6 +269,19 @@ func view(grants []grant, network *os.File) error {
 		return fail("read-only", err)
 	}
 	return nil
+}
+
+// named writes the list of users with one more: some programs, such as initdb, refuse to work for nobody.
+func named(source, path string, user int) error {
+	list, err := regular.Read(source, 0, 512<<10)
+	if err != nil {
+		list = nil // those who are in no file of this machine have no name here
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	line := fmt.Sprintf("plimsoll:x:%d:%d::/:/bin/sh\n", user, user)
+	return os.WriteFile(path, append(list, line...), 0o644)
 }
 
 // bind shows a file or folder of the host under the grant's path.

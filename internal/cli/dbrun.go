@@ -1,0 +1,342 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing/fstest"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"plimsoll/internal/exit"
+	"plimsoll/internal/postgres"
+	"plimsoll/internal/visible"
+	"plimsoll/result"
+)
+
+// dbLoad is a load generator of databases, with the words of its config for what every load of db run has.
+type dbLoad struct {
+	engine, scale, clients string
+	selectOnly             string // key of the built-in script; "" for a load that has none
+	rate                   bool
+	summary                string
+}
+
+// dbLoads are what db run can run, by the name that it is given.
+var dbLoads = map[string]dbLoad{
+	"pgbench":  {"pgbench", "scale", "clients", "builtin", true, "pgbench itself, which has to be installed"},
+	"pg":       {"pg", "scale", "clients", "script", true, "the same scripts by a driver that takes less of the processor"},
+	"tprocc":   {"tprocc", "warehouses", "users", "", false, "TPC-C-derived: orders of warehouses, by stored procedures"},
+	"tproch":   {"tproch", "scale", "streams", "", false, "TPC-H-derived: 22 questions to a large data set"},
+	"hammerdb": {"hammerdb", "warehouses", "users", "", false, "HammerDB's TPROC-C, which has to be installed"},
+}
+
+func dbLoadNames() []string {
+	return []string{"pgbench", "pg", "tprocc", "tproch", "hammerdb"}
+}
+
+type dbRunFlags struct {
+	server     serverFlags
+	database   string
+	settings   []string
+	options    []string
+	scale      int
+	clients    int
+	selectOnly bool
+	duration   string
+	rate       float64
+	dry        bool
+	tf         targetFlags
+	rf         runFlags
+}
+
+func (a *app) dbRunCommand() *cobra.Command {
+	var f dbRunFlags
+	var list strings.Builder
+	for _, name := range dbLoadNames() {
+		fmt.Fprintf(&list, "  %-9s %s\n", name, dbLoads[name].summary)
+	}
+	c := &cobra.Command{
+		Use: "run LOAD", Short: "Run one load on a database now, with a run folder and a report", Args: args(1, 1, "load"),
+		ValidArgs: dbLoadNames(),
+		Long: `Run makes a scenario of one load and runs it on this machine like any other: its tables are made where they are not
+there yet, then it is measured. Loads are
+
+` + list.String() + `
+Without --server a PostgreSQL is made for the run: in the run's own folder, with the settings that are given, reached
+by a unix socket with a password that nobody else has, removed at the end.
+
+With --server the load goes to yours. None of its settings is changed, and only tables that carry plimsoll's mark are
+filled again or dropped: what somebody else made is left alone and the run refused. Its password comes from --password,
+PGPASSWORD or ~/.pgpass, never from the command line. How it was before and after is kept in the run folder.`,
+		Example: `  plimsoll db run pgbench --scale 10 --clients 8 --duration 60s
+  plimsoll db run pgbench --select-only --server-setting shared_buffers=1GB
+  plimsoll db run pgbench --server postgresql://app@192.0.2.1/bench --password env:DBPASSWORD --rate 500
+  plimsoll db run tprocc --scale 4 --clients 8`,
+		RunE: func(_ *cobra.Command, given []string) error { return a.dbRun(given[0], f) },
+	}
+	f.tf.timeScale, f.tf.sizeScale = 1, 1
+	f.tf.name = "local"
+	f.server.register(c, "; without one a server is made for the run")
+	flags := c.Flags()
+	flags.StringVar(&f.database, "database", "", "`name` of the database (default: that of the URL)")
+	flags.StringArrayVar(&f.settings, "server-setting", nil, "of the run's own server: `NAME=VALUE` of postgresql.conf; "+
+		"repeatable")
+	flags.StringArrayVar(&f.options, "option", nil, "`KEY=VALUE` of the load generator's config, like mode=prepared; "+
+		"repeatable")
+	flags.IntVar(&f.scale, "scale", 1, "`number` of branches, warehouses, or the scale factor")
+	flags.IntVar(&f.clients, "clients", 1, "`number` of clients at once")
+	flags.BoolVar(&f.selectOnly, "select-only", false, "only look accounts up (pgbench, pg)")
+	flags.StringVar(&f.duration, "duration", "60s", "`time` that is measured")
+	flags.Float64Var(&f.rate, "rate", 0, "offer this `number` of transactions per second instead of as many as it takes "+
+		"(pgbench, pg)")
+	flags.BoolVar(&f.dry, "dry-run", false, "print the scenario and what would be done, and touch nothing")
+	flags.StringVar(&f.rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target local, `NAME=VALUE`; repeatable")
+	f.rf.labelFlags.register(c)
+	return c
+}
+
+func (a *app) dbRun(name string, f dbRunFlags) error {
+	const phase = "db run"
+	files, err := a.dbScenario(name, f)
+	if err != nil {
+		return err
+	}
+	given := phase + " " + name
+	a.made = map[string]fs.FS{given: files}
+	f.tf.allowHostCommands = f.server.url != "" // who named it allows to reach it
+	sf := scenarioFlags{nodes: 1}
+	if f.dry {
+		for _, file := range []string{"test.yml", "load.yml"} {
+			visible.Fprintf(a.out, "# %s\n%s\n", file, visible.Lines(files[file].Data))
+		}
+		p, err := a.prepare(context.Background(), phase, given, sf, f.tf)
+		if p != nil {
+			defer p.close()
+		}
+		if err != nil {
+			return err
+		}
+		return a.sayPlan(p)
+	}
+	if f.server.url != "" {
+		if err := a.around(&f); err != nil {
+			return err
+		}
+	}
+	return a.run(given, sf, f.tf, f.rf)
+}
+
+// Files of a run folder with the state of the user's server.
+const (
+	stateBefore = "server-before.json"
+	stateAfter  = "server-after.json"
+)
+
+// around asks the user's server how it is before the run, and has the run ask again at its end.
+func (a *app) around(f *dbRunFlags) error {
+	const phase = "db run"
+	ctx, stop := a.interruptible()
+	before, err := f.server.state(ctx)
+	code := stoppedOrFailed(ctx)
+	stop()
+	if err != nil {
+		return exit.Errorf(code, "", "%s: %w", phase, err)
+	}
+	f.rf.facts = []result.Fact{{Group: "database server", Name: "version", Value: "PostgreSQL " + before.Version}}
+	names := make([]string, 0, len(before.Settings))
+	for name := range before.Settings {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		f.rf.facts = append(f.rf.facts, result.Fact{Group: "database server", Name: name, Value: before.Settings[name]})
+	}
+	server := f.server
+	f.rf.finish = func(ctx context.Context, folder *result.Folder, _ *result.Data) error {
+		after, err := server.state(ctx)
+		keep := func(name string, s postgres.State) error {
+			return writeFile(filepath.Join(folder.Dir(), name), func(w io.Writer) error { return indented(w, s) })
+		}
+		if err != nil {
+			return errors.Join(keep(stateBefore, before), fmt.Errorf("the server's state after the run: %w", err))
+		}
+		if err := errors.Join(keep(stateBefore, before), keep(stateAfter, after)); err != nil {
+			return err
+		}
+		if !a.quiet {
+			visible.Fprintf(a.err, "the server before and after: plimsoll db state --diff %s %s\n",
+				filepath.Join(folder.Dir(), stateBefore), filepath.Join(folder.Dir(), stateAfter))
+		}
+		return nil
+	}
+	return nil
+}
+
+// dbScenario makes the scenario of one load.
+func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
+	const phase = "db run"
+	load, ok := dbLoads[name]
+	if !ok {
+		return nil, exit.Usagef("there are: "+strings.Join(dbLoadNames(), ", "), "%s: no load called %q", phase, name)
+	}
+	if a.drivers.ByName()[load.engine] == nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: this program has no load generator %s", phase, load.engine)
+	}
+	var bad []error
+	object := func(format string, args ...any) { bad = append(bad, fmt.Errorf(phase+": "+format, args...)) }
+	if err := f.server.check(phase); err != nil {
+		bad = append(bad, err)
+	}
+	duration, err := timeLimit(f.duration)
+	switch {
+	case err != nil || f.duration == "":
+		object("--duration %q: want a length of time above 0, like 60s", f.duration)
+	case duration < time.Second:
+		object("--duration %s: want 1s or more", f.duration)
+	}
+	if f.scale < 1 {
+		object("--scale %d: want 1 or more", f.scale)
+	}
+	if f.clients < 1 || f.clients > 100_000 {
+		object("--clients %d: want 1 to 100,000", f.clients)
+	}
+	if !(f.rate >= 0 && f.rate < math.Inf(1)) {
+		object("--rate %g: want a number of transactions per second above 0", f.rate)
+	}
+	config := map[string]any{load.scale: f.scale, load.clients: f.clients}
+	if f.selectOnly {
+		config[load.selectOnly] = "select-only"
+		if load.selectOnly == "" {
+			object("--select-only: %s has no such script", name)
+		}
+	}
+	if f.rate > 0 {
+		config["rate"] = f.rate
+		if !load.rate {
+			object("--rate: %s takes none", name)
+		}
+	}
+	server := map[string]any{}
+	if f.server.url != "" {
+		server["url"] = f.server.url
+		if f.server.password != "" {
+			server["password"] = f.server.password
+		}
+	}
+	settings, err := pairs("--server-setting", f.settings)
+	if err != nil {
+		bad = append(bad, err)
+	}
+	if len(settings) > 0 {
+		server["settings"] = settings
+		if f.server.url != "" {
+			object("--server-setting is of a server that the run makes; yours is never reconfigured")
+		}
+	}
+	if len(server) > 0 {
+		config["server"] = server
+	}
+	if f.database != "" {
+		config["database"] = f.database
+	}
+	options, err := pairs("--option", f.options)
+	if err != nil {
+		bad = append(bad, err)
+	}
+	for key, text := range options {
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			object("--option %s=%s: no value of YAML: %v", key, text, err)
+		}
+		config[key] = value
+	}
+	if len(bad) > 0 {
+		return nil, exit.Usagef("", "%w", errors.Join(bad...))
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	memory, err := memoryBytes()
+	if err != nil {
+		memory = 4 << 30
+	}
+	scenario := fmt.Sprintf(dbScenarioText, name, name, load.summary, int(duration.Seconds())+600,
+		int(duration.Seconds()), runtime.NumCPU(), max(512, memory>>21), name, name, load.engine)
+	return fstest.MapFS{"test.yml": {Data: []byte(scenario)}, "load.yml": {Data: text}}, nil
+}
+
+// dbScenarioText is the scenario of a load called %s on a VM with so many processors and so much memory.
+const dbScenarioText = `name: db_%[1]s
+display_name: "%[1]s"
+summary: "One load on a database: %[3]s."
+description: >-
+  <p>The tables are made where they are not there yet. Then the load runs, from the machine that the server runs on
+  unless the config names another one.</p>
+estimated_runtime: %[4]d
+tags: [database]
+
+vars:
+  runtime_secs:
+    default: %[5]d
+    min: 1
+    description: How long the load is measured, in seconds.
+
+vms:
+  - Database:
+      template: ubuntu1604
+      vcpus: %[6]d
+      ram_mb: %[7]d
+      data_disks: {count: 1, size: 1}
+      nodes: "0"
+      count_per_cluster: 1
+
+workloads:
+  - "%[1]s":
+      vm_group: Database
+      generator: %[10]s
+      config_file: load.yml
+      iogen_params: {reporting_interval: 1}
+
+setup:
+  - cluster.CleanUp: {}
+  - vm_group.CloneFromTemplate: {vm_group_name: Database, power_on: True}
+  - workload.PrefillRun: {workload_name: "%[1]s"}
+
+run:
+  - workload.Start: {workload_name: "%[1]s", runtime_secs: {{ runtime_secs }}, annotate: True}
+
+teardown:
+  - cluster.CleanUp: {}
+
+results:
+  - Transactions:
+      title: Transactions per second
+      workload_name: "%[1]s"
+      result_type: iops
+      aggregate: sum
+      step: 1s
+      result_hint: Higher is better, and level is better than high.
+      report_group: performance
+      report_metrics: [Median, Variability]
+  - Errors:
+      title: Transactions that failed
+      workload_name: "%[1]s"
+      result_type: errors
+      aggregate: sum
+      step: 1s
+      result_hint: Must stay at zero.
+      report_group: performance
+      report_metrics: [AnyFail]
+`

@@ -1,0 +1,362 @@
+package pgwire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Loop serves many connections on one thread, which has to be locked (runtime.LockOSThread). All its methods but Wake
+// are for that thread.
+//
+// Sending and receiving are raw system calls: they never wait. Waiting is one, too, while answers come quickly, so that
+// they cost no hand-over in the runtime: then the garbage collector waits for 10 ms at most. When a wait of that length
+// was in vain the next ones are ordinary, until one is short again. A raw wait is not made shorter than it is: a timer
+// that is due before the kernel's next tick has to be programmed each time, which costs more than the wait itself.
+type Loop struct {
+	epoll  int
+	wake   int // an eventfd
+	links  []*Link
+	free   []int
+	events []unix.EpollEvent
+	in     []byte
+	spec   unix.Timespec // of the wait under way: memory that does not move
+	coarse bool          // the kernel waits in milliseconds only
+	calm   bool          // the last raw wait was in vain
+}
+
+// rawWait is for how long a wait may hold up the runtime, and brief what ends ordinary waits.
+const (
+	rawWait = 10 * time.Millisecond
+	brief   = time.Millisecond
+)
+
+// NewLoop makes a loop without connections, for the thread that calls it.
+func NewLoop() (*Loop, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err == nil {
+		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: -1})
+	}
+	if err != nil {
+		_ = unix.Close(epoll)
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	return &Loop{epoll: epoll, wake: wake, events: make([]unix.EpollEvent, 128), in: make([]byte, 64<<10)}, nil
+}
+
+// Punctual has waits end when they are to, not up to 50 µs later, which costs some processor time.
+func (l *Loop) Punctual() {
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // of this thread; where it cannot be they end later
+}
+
+// Wake has the Wait under way, or the next one, return. It may come from any goroutine, before Close.
+func (l *Loop) Wake() {
+	_, _ = unix.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // it fails when 2^64 are waiting
+}
+
+// Close ends all connections.
+func (l *Loop) Close() {
+	for _, k := range l.links {
+		if k != nil {
+			k.Close()
+		}
+	}
+	_ = unix.Close(l.wake)
+	_ = unix.Close(l.epoll)
+}
+
+// Link is a connection in a Loop.
+type Link struct {
+	Reply Reply // of the last request; reset by Send
+	PID   uint32
+	Owner int // for whoever adds it: which of theirs it is
+
+	loop    *Loop
+	fd      int
+	slot    int
+	unsent  []byte
+	pending bool // an answer is awaited
+}
+
+// Detached is a connection on its way to a Loop, from whichever goroutine made it.
+type Detached struct {
+	PID uint32
+	fd  int
+}
+
+// Detach takes the descriptor of a connection, whose answers are all read. The Conn is not used after that.
+func (c *Conn) Detach() (*Detached, error) {
+	if c.lost != nil {
+		return nil, &LostError{c.lost}
+	}
+	c.lost = errors.New("a loop has it")
+	var fd int
+	switch s := c.socket.(type) {
+	case *descriptor:
+		s.mu.Lock()
+		fd, s.closed = s.fd, true
+		s.mu.Unlock()
+	case waiting:
+		var err error
+		if fd, err = relay(s.conn); err != nil {
+			_ = s.conn.Close()
+			return nil, err
+		}
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		_ = unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return &Detached{PID: c.PID, fd: fd}, nil
+}
+
+// Close ends a connection that no loop took.
+func (d *Detached) Close() { _ = unix.Close(d.fd) }
+
+// relay gives the end of a pair of sockets whose other end goroutines connect with a connection that is more than a
+// socket. They end when either side does.
+func relay(conn net.Conn) (int, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, os.NewSyscallError("socketpair", err)
+	}
+	file := os.NewFile(uintptr(pair[1]), "relay")
+	other, err := net.FileConn(file)
+	_ = file.Close() // FileConn has its own
+	if err != nil {
+		_ = unix.Close(pair[0])
+		return 0, err
+	}
+	pass := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from) // whichever ends, ends both
+		_, _ = to.Close(), from.Close()
+	}
+	go pass(other, conn)
+	go pass(conn, other)
+	return pair[0], nil
+}
+
+// Add takes a connection into the loop.
+func (l *Loop) Add(d *Detached) (*Link, error) {
+	k := &Link{PID: d.PID, loop: l, fd: d.fd, slot: len(l.links)}
+	if n := len(l.free); n > 0 {
+		k.slot, l.free = l.free[n-1], l.free[:n-1]
+	} else {
+		l.links = append(l.links, nil)
+	}
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(k.slot)}
+	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, k.fd, &event); err != nil {
+		l.free = append(l.free, k.slot)
+		d.Close()
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	l.links[k.slot] = k
+	return k, nil
+}
+
+// Close ends the connection. The server notices.
+func (k *Link) Close() {
+	if k.fd < 0 {
+		return
+	}
+	l := k.loop
+	if l.links[k.slot] == k {
+		l.links[k.slot] = nil
+		l.free = append(l.free, k.slot)
+	}
+	_, _, _ = rawSend(k.fd, []byte{'X', 0, 0, 0, 4})
+	_ = unix.Close(k.fd)
+	k.fd = -1
+}
+
+// Send sends a request, whose answer Wait will tell of. What the socket does not take at once goes when it does.
+func (k *Link) Send(request []byte) error {
+	k.Reply.Reset()
+	k.pending = true
+	n, blocked, err := rawSend(k.fd, request)
+	if err != nil {
+		return k.over(os.NewSyscallError("send", err))
+	}
+	if blocked {
+		k.unsent = append(k.unsent, request[n:]...)
+		return k.want(unix.EPOLLIN | unix.EPOLLOUT)
+	}
+	return nil
+}
+
+// want says which events matter.
+func (k *Link) want(events uint32) error {
+	event := unix.EpollEvent{Events: events, Fd: int32(k.slot)}
+	if err := unix.EpollCtl(k.loop.epoll, unix.EPOLL_CTL_MOD, k.fd, &event); err != nil {
+		return k.over(os.NewSyscallError("epoll_ctl", err))
+	}
+	return nil
+}
+
+func (k *Link) flush() error {
+	n, blocked, err := rawSend(k.fd, k.unsent)
+	switch {
+	case err != nil:
+		return k.over(os.NewSyscallError("send", err))
+	case blocked:
+		k.unsent = k.unsent[n:]
+		return nil
+	}
+	k.unsent = nil
+	return k.want(unix.EPOLLIN)
+}
+
+func (k *Link) over(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the server closed it")
+	}
+	if k.Reply.Err != nil {
+		err = k.Reply.Err
+	}
+	k.pending = false
+	return &LostError{err}
+}
+
+// Wait waits until something happens or the time is over, less than 0 being without end, or returns before, and calls ready for every
+// link whose answer is whole, or which has ended (a LostError; it is to be closed). An error of the server's is in
+// Reply.Err. Ready may send on any link, and add and close links.
+func (l *Loop) Wait(limit time.Duration, ready func(*Link, error)) error {
+	n, err := l.wait(limit)
+	if err != nil {
+		return err
+	}
+	for i := range l.events[:n] {
+		e := &l.events[i]
+		if e.Fd < 0 {
+			var b [8]byte
+			_, _ = unix.Read(l.wake, b[:]) // nothing to read is as well
+			continue
+		}
+		k := l.links[e.Fd]
+		if k == nil { // closed by what came before
+			continue
+		}
+		if e.Events&unix.EPOLLOUT != 0 {
+			if err := k.flush(); err != nil {
+				ready(k, err)
+				continue
+			}
+		}
+		if e.Events&^unix.EPOLLOUT != 0 {
+			if done, err := k.receive(); done || err != nil {
+				ready(k, err)
+			}
+		}
+	}
+	return nil
+}
+
+// receive takes what is there, and reports whether the answer is whole.
+func (k *Link) receive() (bool, error) {
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(k.fd), uintptr(unsafe.Pointer(&k.loop.in[0])),
+		uintptr(len(k.loop.in)), syscall.MSG_DONTWAIT, 0, 0)
+	switch {
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+		return false, nil
+	case errno != 0:
+		return false, k.over(os.NewSyscallError("recv", errno))
+	case n == 0:
+		return false, k.over(io.EOF)
+	}
+	data := k.loop.in[:n]
+	for len(data) > 0 {
+		used, done, err := k.Reply.Feed(data)
+		if err != nil {
+			return false, k.over(err)
+		}
+		if data = data[used:]; done && len(data) > 0 {
+			// Notices and parameters may follow; another answer cannot, one request being under way.
+			var rest Reply
+			if _, again, err := rest.Feed(data); again || err != nil {
+				return false, k.over(fmt.Errorf("%d bytes after the end of an answer", len(data)))
+			}
+			data = nil
+		}
+		if done && k.pending {
+			k.pending = false
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// wait gives the number of events.
+func (l *Loop) wait(limit time.Duration) (n int, err error) {
+	var errno syscall.Errno
+	if l.calm {
+		began := time.Now()
+		n, errno = l.epollWait(limit, false)
+		l.calm = n == 0 || time.Since(began) > brief
+	} else {
+		first := limit
+		if first < 0 || first > rawWait {
+			first = rawWait
+		}
+		n, errno = l.epollWait(first, true)
+		l.calm = n == 0 && errno == 0 && first == rawWait
+	}
+	if errno != 0 && errno != unix.EINTR {
+		return 0, os.NewSyscallError("epoll_wait", errno)
+	}
+	return max(n, 0), nil
+}
+
+func (l *Loop) epollWait(limit time.Duration, raw bool) (int, syscall.Errno) {
+	call := syscall.Syscall6
+	if raw {
+		call = syscall.RawSyscall6
+	}
+	events, most := uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events))
+	if !l.coarse {
+		l.spec = unix.NsecToTimespec(int64(limit))
+		at := uintptr(unsafe.Pointer(&l.spec))
+		if limit < 0 {
+			at = 0
+		}
+		n, _, errno := call(unix.SYS_EPOLL_PWAIT2, uintptr(l.epoll), events, most, at, 0, 0)
+		if errno != unix.ENOSYS && errno != unix.EPERM {
+			return int(n), errno
+		}
+		l.coarse = true // before Linux 5.11
+	}
+	millis := -1
+	if limit >= 0 {
+		millis = int((limit + time.Millisecond - 1) / time.Millisecond)
+	}
+	n, _, errno := call(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), events, most, uintptr(millis), 0, 0)
+	return int(n), errno
+}
+
+// rawSend sends what the socket takes.
+func rawSend(fd int, data []byte) (sent int, blocked bool, err error) {
+	for sent < len(data) {
+		n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&data[sent])),
+			uintptr(len(data)-sent), syscall.MSG_NOSIGNAL|syscall.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			sent += int(n)
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return sent, true, nil
+		default:
+			return sent, false, errno
+		}
+	}
+	return sent, false, nil
+}

@@ -1,0 +1,10 @@
+CREATE UNIQUE INDEX IF NOT EXISTS item_key ON tprocc.item (i_id);
+CREATE UNIQUE INDEX IF NOT EXISTS warehouse_key ON tprocc.warehouse (w_id);
+CREATE UNIQUE INDEX IF NOT EXISTS district_key ON tprocc.district (d_w_id, d_id);
+CREATE UNIQUE INDEX IF NOT EXISTS customer_key ON tprocc.customer (c_w_id, c_d_id, c_id);
+CREATE INDEX IF NOT EXISTS customer_name ON tprocc.customer (c_w_id, c_d_id, c_last, c_first);
+CREATE UNIQUE INDEX IF NOT EXISTS stock_key ON tprocc.stock (s_w_id, s_i_id);
+CREATE UNIQUE INDEX IF NOT EXISTS orders_key ON tprocc.orders (o_w_id, o_d_id, o_id);
+CREATE INDEX IF NOT EXISTS orders_customer ON tprocc.orders (o_w_id, o_d_id, o_c_id, o_id);
+CREATE UNIQUE INDEX IF NOT EXISTS order_line_key ON tprocc.order_line (ol_w_id, ol_d_id, ol_o_id, ol_number);
+CREATE UNIQUE INDEX IF NOT EXISTS new_order_key ON tprocc.new_order (no_w_id, no_d_id, no_o_id);

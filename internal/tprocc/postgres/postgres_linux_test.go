@@ -1,0 +1,276 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"plimsoll/internal/needs"
+	"plimsoll/internal/pgwire"
+	pg "plimsoll/internal/postgres"
+	"plimsoll/internal/postgres/postgrestest"
+	"plimsoll/internal/tprocc"
+	"plimsoll/internal/tprocc/postgres"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	needs.Print(os.Stderr)
+	os.Exit(code)
+}
+
+func dialect(t testing.TB, url string) postgres.Dialect {
+	t.Helper()
+	server, err := pgwire.ParseServer(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return postgres.Dialect{Server: server}
+}
+
+func session(t testing.TB, d tprocc.Dialect) tprocc.Session {
+	t.Helper()
+	s, err := d.Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+var data = tprocc.Data{Seed: 7, Time: "2026-01-02 03:04:05"}
+
+func exec(t testing.TB, s tprocc.Session, sql string) {
+	t.Helper()
+	if err := s.Exec(sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func value(t testing.TB, s tprocc.Session, sql string) string {
+	t.Helper()
+	rows, err := s.Rows(sql)
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%s: %v, %v", sql, rows, err)
+	}
+	return strings.Join(rows[0], " ")
+}
+
+// drive has users at work for a time, with something going on meanwhile.
+func drive(t testing.TB, d tprocc.Dialect, r *tprocc.Run, meanwhile func()) *tprocc.Counts {
+	t.Helper()
+	var words strings.Builder
+	r.Words = &words
+	before, done := cpu(), make(chan error, 1)
+	go func() { done <- d.Drive(context.Background(), r) }()
+	meanwhile()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	c := r.Counts()
+	news := max(1, c.Committed[tprocc.NewOrder])
+	p50, _ := c.Times[tprocc.NewOrder].Percentile(0.5)
+	t.Logf("%d new orders, p50 %v, %v of client CPU each, outcomes %v, %d late\n%s", news, time.Duration(p50),
+		(cpu()-before)/time.Duration(news), c.Outcomes, c.Late, words.String())
+	return c
+}
+
+// grown is by how much the server's own count of new orders grew while f ran.
+func grown(t testing.TB, s tprocc.Session, f func()) uint64 {
+	t.Helper()
+	orders := func() (n uint64) {
+		if _, err := fmt.Sscan(value(t, s, "SELECT sum(d_next_o_id) FROM tprocc.district"), &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := orders()
+	f()
+	return orders() - before
+}
+
+func consistent(t testing.TB, d tprocc.Dialect, s tprocc.Session) {
+	t.Helper()
+	if broken, err := tprocc.Check(d, s); err != nil || broken != 0 {
+		t.Fatal(broken, err)
+	}
+}
+
+// Loading, users in both ways of driving them, and what goes wrong, on one server.
+func TestWorkload(t *testing.T) {
+	server := postgrestest.Start(t, "deadlock_timeout=50ms")
+	d := dialect(t, server.URL())
+	s := session(t, d)
+	interrupted(t, d, s)
+	for table, want := range map[string]string{"item": "100000", "warehouse": "2", "district": "20",
+		"customer": "60000", "history": "60000", "stock": "200000", "orders": "60000", "new_order": "18000"} {
+		if got := value(t, s, "SELECT count(*) FROM tprocc."+table); got != want {
+			t.Errorf("%s has %s rows, want %s", table, got, want)
+		}
+	}
+	consistent(t, d, s)
+	t.Run("users", func(t *testing.T) {
+		for name, drivers := range map[string]func(*tprocc.Run) error{
+			"loop":     func(r *tprocc.Run) error { return d.Drive(t.Context(), r) },
+			"blocking": func(r *tprocc.Run) error { return r.Block(t.Context(), d.Terminal) },
+		} {
+			r := tprocc.NewRun(4, 2, 2, 7)
+			r.Duration = time.Second
+			var c *tprocc.Counts
+			n := grown(t, s, func() {
+				if err := drivers(r); err != nil {
+					t.Fatal(err)
+				}
+				c = r.Counts()
+			})
+			if n != c.Committed[tprocc.NewOrder]+c.After || n == 0 || c.Errors() != 0 || c.Outcomes[tprocc.RolledBack] == 0 {
+				t.Errorf("%s: the server has %d new orders, %+v", name, n, c.Outcomes)
+			}
+		}
+		consistent(t, d, s)
+	})
+	t.Run("connections lost", func(t *testing.T) {
+		r := tprocc.NewRun(4, 2, 2, 8)
+		r.Duration = 3 * time.Second
+		var c *tprocc.Counts
+		n := grown(t, s, func() {
+			c = drive(t, d, r, func() {
+				time.Sleep(time.Second)
+				exec(t, s, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+			})
+		})
+		if c.Outcomes[tprocc.Lost] == 0 || c.Outcomes[tprocc.Lost] > 4 ||
+			n < c.Committed[tprocc.NewOrder] || n > c.Committed[tprocc.NewOrder]+c.After+c.Unknown {
+			t.Errorf("%d new orders in the server, %+v", n, c)
+		}
+		consistent(t, d, s)
+	})
+	t.Run("in each other's way", func(t *testing.T) {
+		server, err := pgwire.ParseServer(server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Set("default_transaction_isolation", "serializable")
+		r := tprocc.NewRun(8, 2, 2, 9)
+		r.Duration = time.Second
+		c := drive(t, postgres.Dialect{Server: server}, r, func() {})
+		if c.Retries() == 0 || c.Outcomes[tprocc.Serialization] == 0 || c.Outcomes[tprocc.Failed] != 0 {
+			t.Errorf("%+v", c)
+		}
+		consistent(t, d, s)
+	})
+	t.Run("stopped", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		r := tprocc.NewRun(4, 2, 2, 9)
+		r.Duration = time.Hour
+		if err := d.Drive(ctx, r); err == nil && ctx.Err() == nil {
+			t.Error("it ended by itself")
+		}
+	})
+	t.Run("conditions", func(t *testing.T) { conditions(t, d, s) })
+	t.Run("refused", func(t *testing.T) { refusals(t, d, s) })
+}
+
+// interrupted stops a load in the middle and has another one go on.
+func interrupted(t *testing.T, d tprocc.Dialect, s tprocc.Session) {
+	ctx, cancel := context.WithCancel(t.Context())
+	first := &tprocc.Load{Dialect: d, Warehouses: 2, Workers: 1, Data: data}
+	stopped := make(chan error, 1)
+	go func() { stopped <- first.Run(ctx) }()
+	for first.Progress().Bytes < 110<<20 { // in the second warehouse
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-stopped; err == nil {
+		t.Fatal("a load that was stopped says nothing")
+	}
+	if got := value(t, s, "SELECT string_agg(warehouse || ' ' || state, ', ' ORDER BY warehouse) FROM tprocc.load_state"); got !=
+		"0 loaded, 1 loaded, 2 loading" {
+		t.Fatal(got)
+	}
+	before, start := cpu(), time.Now()
+	l := &tprocc.Load{Dialect: d, Warehouses: 2, Workers: 2, Data: data}
+	if err := l.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := l.Progress()
+	t.Logf("the second of %d warehouses in %v, %v of client CPU, %d bytes", p.Warehouses, time.Since(start), cpu()-before,
+		p.Bytes)
+	if p.Share < 0.98 || p.Bytes > 75<<20 {
+		t.Errorf("%+v: want one warehouse, and a share of about 1", p)
+	}
+}
+
+// conditions breaks each one, and mends it again.
+func conditions(t *testing.T, d tprocc.Dialect, s tprocc.Session) {
+	for want, change := range map[string][2]string{
+		"condition 1, warehouse 2, district 0: w_ytd is": {"UPDATE tprocc.warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 2",
+			"UPDATE tprocc.warehouse SET w_ytd = w_ytd - 1 WHERE w_id = 2"},
+		"condition 2, warehouse 1, district 3: d_next_o_id - 1 is": {
+			"UPDATE tprocc.district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 3",
+			"UPDATE tprocc.district SET d_next_o_id = d_next_o_id - 1 WHERE d_w_id = 1 AND d_id = 3"},
+		"condition 3, warehouse 1, district 4: the range of new orders is": {
+			"UPDATE tprocc.new_order SET no_o_id = -1 WHERE no_w_id = 1 AND no_d_id = 4 AND no_o_id = " +
+				"(SELECT min(no_o_id) FROM tprocc.new_order WHERE no_w_id = 1 AND no_d_id = 4)",
+			"UPDATE tprocc.new_order SET no_o_id = (SELECT min(no_o_id) - 1 FROM tprocc.new_order WHERE no_w_id = 1 AND " +
+				"no_d_id = 4 AND no_o_id > 0) WHERE no_o_id = -1"},
+		"condition 4, warehouse 1, district 5: the sum of o_ol_cnt is": {
+			"UPDATE tprocc.orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_d_id = 5 AND o_id = 1",
+			"UPDATE tprocc.orders SET o_ol_cnt = o_ol_cnt - 1 WHERE o_w_id = 1 AND o_d_id = 5 AND o_id = 1"},
+	} {
+		exec(t, s, change[0])
+		if broken, err := tprocc.Check(d, s); broken != 1 || !errors.Is(err, tprocc.ErrInconsistent) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%d, %v, want %q", broken, err, want)
+		}
+		exec(t, s, change[1])
+		consistent(t, d, s)
+	}
+}
+
+// refusals are of what is not ours, and of another scale.
+func refusals(t *testing.T, d tprocc.Dialect, s tprocc.Session) {
+	mark, ok := pg.ParseMark(value(t, s, d.Find()))
+	if diff := cmp.Diff(pg.Mark{Tool: "tprocc", Scale: 2}, mark); diff != "" || !ok {
+		t.Error(diff)
+	}
+	for _, test := range []struct{ before, want, after string }{
+		{"", "schema \"tprocc\" has 2 warehouses, not 3: say 2, or drop it first", ""},
+		{"COMMENT ON SCHEMA tprocc IS 'mine'", "does not carry our mark (it says \"mine\"): nothing in it was touched", ""},
+		{"COMMENT ON SCHEMA tprocc IS NULL", "does not carry our mark", ""},
+		{"SELECT pg_advisory_lock(7076726363)", "another loader is at work", "SELECT pg_advisory_unlock_all()"},
+	} {
+		if test.before != "" {
+			exec(t, s, test.before)
+		}
+		err := (&tprocc.Load{Dialect: d, Warehouses: 3, Workers: 1, Data: data}).Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v, want %q", err, test.want)
+		}
+		if test.after != "" {
+			exec(t, s, test.after)
+		}
+	}
+	if got := value(t, s, "SELECT count(*) FROM tprocc.warehouse"); got != "2" {
+		t.Errorf("%s warehouses are left", got)
+	}
+}

@@ -1,0 +1,411 @@
+// Package tprocc is the load generator `tprocc`: an order-entry workload derived from TPC-C, with stored procedures,
+// whose clients are plimsoll itself, put on the machine; see package plimsoll/internal/tprocc, which does the work
+// there.
+//
+// It stands among the engines. Its config is YAML:
+//
+//	dialect: postgresql   # or mariadb, sqlserver
+//	server: {vm_group: Database}   # see package internal/postgres; of other dialects {url: ..., password: env:NAME}
+//	database: bench
+//	warehouses: 10
+//	users: 20             # default: one for each warehouse, ten with keying
+//	keying: false         # users type and think as TPC-C says; else the next transaction follows at once
+//	threads: 2            # that drive the users
+//
+// Its prefill loads the warehouses that are not there yet. It refuses a schema that does not carry its mark or is of
+// another scale, and unknown keys with the nearest known one.
+package tprocc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"path"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"plimsoll/internal/nearest"
+	"plimsoll/internal/postgres"
+	"plimsoll/internal/secret"
+	"plimsoll/internal/target"
+	"plimsoll/internal/tprocc"
+	"plimsoll/internal/workload"
+	"plimsoll/scenario"
+)
+
+// Name is what scenarios call the engine.
+const Name = "tprocc"
+
+// Engine is the generator. The zero value is ready for use.
+type Engine struct{}
+
+var (
+	_ workload.Engine  = Engine{}
+	_ workload.Peering = Engine{}
+)
+
+// Describe implements workload.Engine.
+func (Engine) Describe() workload.Description {
+	return workload.Description{Name: Name, OpenLoop: true, Latency: "service time", Prefills: true}
+}
+
+// Check implements workload.Engine: the tool is this program, which Run brings along.
+func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
+	if err := host.Accessible(ctx); err != nil {
+		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", Name, host.Name(), err)
+	}
+	return workload.Tool{Path: "plimsoll", Version: runtime.GOOS + "/" + runtime.GOARCH}, nil
+}
+
+// The dialects' names.
+const (
+	postgresql = "postgresql"
+	mariadb    = "mariadb"
+	sqlserver  = "sqlserver"
+)
+
+// schemes are those of the addresses of a dialect's servers.
+var schemes = map[string]string{mariadb: "mariadb", sqlserver: "sqlserver"}
+
+// config is a file that was read.
+type config struct {
+	spec     workload.Spec
+	job      tprocc.Job
+	server   postgres.Config // of PostgreSQL
+	password secret.Source   // of the others
+	nodes    map[string]*yaml.Node
+	bad      *workload.ConfigError
+}
+
+func (c *config) object(n *yaml.Node, format string, args ...any) {
+	o := scenario.Objection{What: fmt.Sprintf(format, args...)}
+	if n != nil {
+		o.Line, o.Col = n.Line, n.Column
+	}
+	c.bad.Objections = append(c.bad.Objections, o)
+}
+
+var keys = append([]string{"dialect", "keying", "threads", "users", "warehouses"}, postgres.Keys...)
+
+// parse reads the file, then the settings of the workload on top of it.
+func parse(spec workload.Spec) (*config, error) {
+	c := &config{spec: spec, bad: &workload.ConfigError{File: spec.ConfigFile}, nodes: map[string]*yaml.Node{},
+		job: tprocc.Job{Dialect: postgresql, Warehouses: 1, Threads: 2, Seed: spec.Seed, Duration: spec.Runtime}}
+	c.file()
+	for _, key := range keys {
+		if n := c.nodes[key]; n != nil && !slices.Contains(postgres.Keys, key) {
+			c.set(key, n.Value, scenario.Objection{Line: n.Line, Col: n.Column})
+		}
+	}
+	for _, s := range spec.Settings {
+		c.set(s.Key, s.Value, scenario.Objection{Setting: true})
+	}
+	if c.job.Users == 0 {
+		c.job.Users = c.job.Warehouses
+		if c.job.Keying {
+			c.job.Users *= tprocc.Districts
+		}
+	}
+	if c.job.Dialect == postgresql {
+		c.postgres()
+	} else {
+		c.other()
+	}
+	if len(c.bad.Objections) == 0 {
+		for _, what := range c.job.Check() {
+			c.object(nil, "%s", what)
+		}
+	}
+	c.job.Homes = fmt.Sprintf("user n, counted from 0, has its home in warehouse n mod %d + 1, district n div %d mod %d + 1",
+		c.job.Warehouses, c.job.Warehouses, tprocc.Districts)
+	if len(c.bad.Objections) > 0 {
+		return c, c.bad
+	}
+	return c, nil
+}
+
+// file reads the pairs of the file.
+func (c *config) file() {
+	var root yaml.Node
+	if err := yaml.Unmarshal(c.spec.Config, &root); err != nil {
+		c.object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return
+	}
+	if len(root.Content) == 0 {
+		return // an empty file leaves everything as it is
+	}
+	top := root.Content[0]
+	if top.Kind != yaml.MappingNode {
+		c.object(top, `want pairs such as "warehouses: 10"`)
+		return
+	}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		switch {
+		case !slices.Contains(keys, key.Value):
+			c.unknown(key.Value, scenario.Objection{Line: key.Line, Col: key.Column})
+		case c.nodes[key.Value] != nil:
+			c.object(key, "%s is there twice", key.Value)
+		case value.Kind != yaml.ScalarNode && key.Value != "server":
+			c.object(value, "%s: want one value", key.Value)
+		default:
+			c.nodes[key.Value] = value
+		}
+	}
+}
+
+func (c *config) unknown(key string, at scenario.Objection) {
+	at.What = fmt.Sprintf("unknown key %q; known are %s", key, strings.Join(keys, ", "))
+	if near := nearest.Of(key, keys); near != "" {
+		at.What = fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
+	}
+	c.bad.Objections = append(c.bad.Objections, at)
+}
+
+// set takes one pair, or objects to it at its place.
+func (c *config) set(key, value string, at scenario.Objection) {
+	var err error
+	whole := func(to *int) {
+		if *to, err = strconv.Atoi(value); err != nil || *to == 0 {
+			err = fmt.Errorf("%q is no whole number above 0", value)
+		}
+	}
+	switch key {
+	case "warehouses":
+		whole(&c.job.Warehouses)
+	case "users":
+		whole(&c.job.Users)
+	case "threads":
+		whole(&c.job.Threads)
+	case "keying":
+		if c.job.Keying, err = strconv.ParseBool(value); err != nil {
+			err = fmt.Errorf("%q is neither true nor false", value)
+		}
+	case "dialect":
+		if value != postgresql && schemes[value] == "" {
+			err = fmt.Errorf("%q is none of %s, %s, %s", value, postgresql, mariadb, sqlserver)
+			break
+		}
+		c.job.Dialect = value
+	default:
+		c.unknown(key, at)
+		return
+	}
+	if err != nil {
+		at.What = key + ": " + err.Error()
+		c.bad.Objections = append(c.bad.Objections, at)
+	}
+}
+
+// postgres reads the keys that all engines of PostgreSQL share. A server of the run's own is made for as many users.
+func (c *config) postgres() {
+	server, bad := postgres.Read(c.nodes["server"], c.nodes["database"])
+	c.bad.Objections = append(c.bad.Objections, bad...)
+	if server.Own() && !server.RunsAlready && server.Settings["max_connections"] == "" && c.job.Users > 250 {
+		if server.Settings == nil {
+			server.Settings = map[string]string{}
+		}
+		server.Settings["max_connections"] = strconv.Itoa(c.job.Users + c.job.Threads + 50)
+	}
+	c.server = server
+}
+
+// other reads the address of a server of another dialect.
+func (c *config) other() {
+	scheme := schemes[c.job.Dialect]
+	n := c.nodes["server"]
+	if n == nil || n.Kind != yaml.MappingNode {
+		c.object(n, "server: %s wants {url: %s://USER@HOST:PORT, password: env:NAME}", c.job.Dialect, scheme)
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch key.Value {
+		case "url":
+			c.url(value, scheme)
+		case "password":
+			var err error
+			if c.password, err = secret.ParseSource(value.Value); err != nil {
+				c.object(value, "server: password: %v", err)
+			}
+		default:
+			c.object(key, "server: unknown key %q; known for %s are url, password", key.Value, c.job.Dialect)
+		}
+	}
+	if d := c.nodes["database"]; d != nil {
+		c.job.Database = d.Value
+	}
+	if !plain(c.job.Database) {
+		c.object(c.nodes["database"], "database: %q: %s wants a name of letters, digits and _", c.job.Database,
+			c.job.Dialect)
+	}
+}
+
+func (c *config) url(n *yaml.Node, scheme string) {
+	u, err := url.Parse(n.Value)
+	switch {
+	case err != nil || u.Scheme != scheme || u.User.Username() == "" || u.Hostname() == "" ||
+		strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
+		c.object(n, "server: url: want %s://USER@HOST:PORT and the database by database: NAME", scheme)
+	default:
+		if _, has := u.User.Password(); has {
+			c.object(n, "server: url: it has a password, which lists of processes and histories show; leave it out and "+
+				"give password: env:NAME or file:PATH")
+		}
+		c.job.URL = n.Value
+	}
+}
+
+func plain(name string) bool {
+	const known = "abcdefghijklmnopqrstuvwxyz0123456789_"
+	return name != "" && len(name) <= 63 && strings.Trim(strings.ToLower(name), known) == ""
+}
+
+// Validate implements workload.Engine.
+func (Engine) Validate(spec workload.Spec) error {
+	_, err := parse(spec)
+	return err
+}
+
+// Files of a job in its folder.
+const (
+	jobFile     = "/tprocc.json"
+	outputFile  = "/output"
+	stderrFile  = "/stderr"
+	programFile = "/plimsoll"
+	passFile    = "/tprocc.password"
+	sourceFile  = "/tprocc.source" // where the password is found, not the password
+)
+
+// Command implements workload.Engine.
+func (Engine) Command(spec workload.Spec) (workload.Job, error) {
+	c, err := parse(spec)
+	switch {
+	case err != nil:
+		return workload.Job{}, err
+	case !spec.Prefill && spec.Runtime <= 0:
+		return workload.Job{}, fmt.Errorf("prepare: workload %q: tprocc ends with its time: give runtime_secs", spec.Name)
+	}
+	folder := workload.FolderName(spec.Name)
+	job := workload.Job{
+		Declared: workload.Declared{Operations: tprocc.Operations(), Measures: tprocc.Measures()},
+		Files:    map[string][]byte{},
+		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
+			Argv: []string{"./" + folder + programFile, tprocc.WorkCommand, folder + jobFile}},
+		Config: folder + jobFile,
+		Output: folder + outputFile,
+		Lanes: []workload.Lane{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,
+			OpenLoop: c.job.Keying, Runtime: spec.Runtime}},
+		Limit: spec.Runtime,
+	}
+	if c.job.Keying {
+		job.Latency = "response time"
+	}
+	if c.job.Load = spec.Prefill; spec.Prefill {
+		job.Declared = workload.Declared{Operations: tprocc.LoadOperations(), Measures: tprocc.LoadMeasures()}
+		job.Lanes = []workload.Lane{{Name: "loaders", Depth: c.job.Threads}}
+		job.Limit, c.job.Duration = 0, 0
+	}
+	job.Notes = append(job.Notes, fmt.Sprintf("%d users on %d warehouses: %s", c.job.Users, c.job.Warehouses,
+		c.job.Homes))
+	if c.job.Dialect == postgresql {
+		err = c.server.Apply(spec, &job)
+	} else {
+		err = c.apply(folder, &job)
+	}
+	if err != nil {
+		return workload.Job{}, err
+	}
+	job.Files[folder+jobFile], err = json.Marshal(c.job)
+	return job, err
+}
+
+// apply is postgres.Config.Apply for the other dialects.
+func (c *config) apply(folder string, job *workload.Job) error {
+	u, err := url.Parse(c.job.URL)
+	if err != nil {
+		return err
+	}
+	job.Command.Outside = []string{u.Host}
+	job.Notes = append(job.Notes, fmt.Sprintf("its load goes to database %q of the server that was named, %s: no setting "+
+		"of it is changed", c.job.Database, c.job.URL))
+	c.job.PassFile = folder + passFile
+	job.Files[folder+sourceFile], err = json.Marshal(c.password)
+	return err
+}
+
+// Run implements workload.Engine. It puts this program and the server's password on the machine.
+func (Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
+	err := env.Host.Accessible(ctx)
+	if err == nil {
+		err = putPassword(ctx, env.Host, job)
+	}
+	if err == nil {
+		return workload.RunSelf(ctx, env, job, Name)
+	}
+	if ctx.Err() != nil {
+		return workload.Outcome{Stopped: true}, nil
+	}
+	return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
+}
+
+func putPassword(ctx context.Context, host target.Host, job workload.Job) error {
+	folder := path.Dir(job.Config)
+	text, ok := job.Files[folder+sourceFile]
+	if !ok {
+		return postgres.PutPassword(ctx, host, job)
+	}
+	var source secret.Source
+	if err := json.Unmarshal(text, &source); err != nil {
+		return err
+	}
+	password := ""
+	if source.String() != "nowhere" {
+		s, err := source.Read(ctx)
+		if err != nil {
+			return err
+		}
+		password = s.Reveal()
+	}
+	return host.Put(ctx, folder+passFile, fs.FileMode(0o600), strings.NewReader(password))
+}
+
+// Parse implements workload.Engine.
+func (Engine) Parse(d workload.Declared, raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	return workload.ReplaySelf(d, raw, sink, Name)
+}
+
+// Peers implements workload.Peering.
+func (Engine) Peers(spec workload.Spec) (workload.Peers, bool, error) {
+	c, err := parse(spec)
+	if err != nil || c.job.Dialect != postgresql {
+		return workload.Peers{}, false, err
+	}
+	p, ok := c.server.Peers()
+	return p, ok, nil
+}
+
+// Server implements workload.Peering.
+func (Engine) Server(spec workload.Spec) (workload.Server, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return workload.Server{}, err
+	}
+	if c.job.Dialect != postgresql {
+		return workload.Server{}, errors.New("only a server of PostgreSQL is started by a run")
+	}
+	return c.server.Server(spec)
+}
+
+// CheckServer implements workload.Peering.
+func (Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
+	return postgres.CheckServer(ctx, host, spec)
+}
