@@ -213,8 +213,8 @@ func (h *host) settle(ctx context.Context, tag string) error {
 	if err != nil {
 		return err
 	}
-	err = h.place.install(ctx, h.link.machine, c, tag)
-	if err = errors.Join(err, c.Close()); err != nil {
+	h.link.spare = c // closed with the link
+	if err := h.place.install(ctx, h.link.machine, c, tag); err != nil {
 		return err
 	}
 	var s seen

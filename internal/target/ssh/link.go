@@ -47,6 +47,7 @@ type link struct {
 	patience time.Duration // for a machine that does not answer
 	turn     chan struct{} // of who connects
 	conn     *http.ClientConn
+	spare    *connection // for the first session
 	closed   bool
 }
 
@@ -96,6 +97,9 @@ func (l *link) close() (err error) {
 	if l.conn != nil && !l.closed {
 		err = l.conn.Close()
 	}
+	if l.spare != nil {
+		err = errors.Join(err, l.spare.Close())
+	}
 	l.closed = true
 	return err
 }
@@ -110,10 +114,15 @@ func (m machine) as(words ...string) string {
 
 // open starts a session of the agent.
 func (l *link) open(ctx context.Context) (net.Conn, error) {
-	c, err := l.dial(ctx)
-	if err != nil {
-		return nil, err
+	c := l.spare
+	l.spare = nil
+	if c == nil {
+		var err error
+		if c, err = l.dial(ctx); err != nil {
+			return nil, err
+		}
 	}
+	var err error
 	p := &pipe{connection: c}
 	if p.session, err = c.NewSession(); err == nil {
 		p.session.Stderr = &p.said

@@ -260,19 +260,25 @@ func (p *place) inspect(ctx context.Context, m machine) (s seen, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer c.Close() //nolint:errcheck // only looked at
 	base := m.Folder
 	m.Folder += "/plimsoll-check-" + rand.Text()
+	l := newLink(m, p.clock, 0)
+	l.spare = c
+	defer c.Close() //nolint:errcheck // only looked at
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialLimit)
 		defer cancel()
-		err = errors.Join(err, m.remove(ctx, c, m.Folder))
+		removed := m.remove(ctx, c, m.Folder)
+		if removed != nil { // a session that was refused has closed the connection
+			if again, err := m.dial(ctx); err == nil {
+				removed = errors.Join(m.remove(ctx, again, m.Folder), again.Close())
+			}
+		}
+		err = errors.Join(err, removed)
 	}()
 	if err := p.install(ctx, m, c, m.Folder); err != nil {
 		return s, err
 	}
-	l := newLink(m, p.clock, 0)
-	defer l.close() //nolint:errcheck // only looked at
 	if err := l.once(ctx, "POST", "/look", agent.Looking{Disks: m.devices()}, &s.Look); err != nil {
 		return s, fmt.Errorf("machine %q: %s: %w", m.Name, base, err)
 	}
@@ -349,7 +355,8 @@ func (m machine) remove(ctx context.Context, c *connection, tag string) error {
 	const script = `f=$1 t=$2; shift 2
 [ -e "$f" ] || exit 0
 [ "$(cat "$f/tag")" = "$t" ] || { rmdir "$f" 2>/dev/null && exit 0; echo "$f is not of this run" >&2; exit 3; }
-if [ -e "$f/agent" ]; then "$@" "$f/agent" end "$f" "$t"; else "$@" rm -rf -- "$f"; fi`
+[ -e "$f/agent" ] || exec "$@" rm -rf -- "$f"
+"$@" "$f/agent" end "$f" "$t" 2>/dev/null || [ ! -e "$f" ] || "$f/agent" end "$f" "$t"`
 	words := []string{"sh", "-c", script, "sh", m.Folder, tag}
 	if m.Sudo {
 		words = append(words, "sudo", "-n", "--")

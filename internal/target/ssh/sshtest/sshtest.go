@@ -39,10 +39,10 @@ type Lab struct {
 type Server struct {
 	Name, Address string
 	Port          int
-	Folder        string // in which runs have theirs
+	Folder        string // in which runs have theirs; programs in the folder of that name and ".bin" come first
 	sshd          *exec.Cmd
 	config        string
-	said          *bytes.Buffer
+	ends          []func() // of the servers that it has had
 }
 
 // Key makes a key pair, the private key in a file of that name.
@@ -109,9 +109,14 @@ func New(t testing.TB, names ...string) *Lab {
 		fmt.Fprintln(&known, knownhosts.Line([]string{knownhosts.Normalize(s.At())}, hostKey))
 		s.config = filepath.Join(l.Dir, name+".conf")
 		Write(t, s.config, fmt.Sprintf("ListenAddress %s\nPort %d\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\n"+
-			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxStartups 100\n", s.Address, s.Port,
-			filepath.Join(l.Dir, name+".key"), filepath.Join(l.Dir, "authorized")))
+			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxStartups 100\nSetEnv PATH=%s.bin:/usr/bin:/bin\n",
+			s.Address, s.Port, filepath.Join(l.Dir, name+".key"), filepath.Join(l.Dir, "authorized"), s.Folder))
 		l.Hosts = append(l.Hosts, s)
+		t.Cleanup(func() {
+			for _, end := range s.ends {
+				end()
+			}
+		})
 		s.Start(t)
 		l.Text += fmt.Sprintf("  %s: {address: %s, port: %d, user: %s, folder: %s, key: %s, known_hosts: %s, role: Loader, "+
 			"disks: [{file: 4MiB}, {file: 64KiB}]}\n", name, s.Address, s.Port, me.Username, s.Folder,
@@ -136,11 +141,11 @@ func (s *Server) Start(t testing.TB) {
 	}
 	said := &bytes.Buffer{}
 	sshd := exec.Command(needs.Sshd(t), "-D", "-e", "-f", s.config)
-	sshd.Stderr, s.sshd, s.said = said, sshd, said
+	sshd.Stderr, s.sshd = said, sshd
 	if err := sshd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	s.ends = append(s.ends, func() {
 		_ = sshd.Process.Kill() // it may have ended
 		_ = sshd.Wait()
 		if t.Failed() {
