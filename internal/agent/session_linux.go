@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -86,9 +87,13 @@ func hold(folder, disks string, out io.Writer) error {
 	if _, err := io.WriteString(out, "claimed\n"); err != nil {
 		return err
 	}
-	var forever chan struct{}
-	<-forever
-	return fmt.Errorf("%v", claims) // kept so far
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, unix.SIGTERM)
+	<-told
+	for _, c := range claims {
+		objections = append(objections, c.Release())
+	}
+	return errors.Join(objections...)
 }
 
 // session speaks with the run whose folder that is, until the other side hangs up.

@@ -65,7 +65,7 @@ func TestRunOverSSH(t *testing.T) {
 	killed := clock.Real{}.Group()
 	killed.Go(func() {
 		for range 600 {
-			if sshtest.Alive("fio\x00") >= 2 { // on both
+			if sshtest.Alive("--output-format=json+") >= 2 { // on both
 				break
 			}
 			time.Sleep(50 * time.Millisecond)

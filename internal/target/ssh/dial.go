@@ -39,6 +39,9 @@ type connection struct {
 // Close closes all of them.
 func (c *connection) Close() error {
 	err := c.Client.Close()
+	if errors.Is(err, net.ErrClosed) { // the other side was first
+		err = nil
+	}
 	for _, t := range slices.Backward(c.through) {
 		_ = t.Close() // what went through it is closed
 	}
@@ -221,7 +224,10 @@ func (c *connection) command(ctx context.Context, in io.Reader, line string) (st
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", fmt.Errorf("%s (%w)", strings.TrimSpace(errs.text()), err)
+		if said := strings.TrimSpace(errs.text()); said != "" {
+			return "", fmt.Errorf("%s (%w)", said, err)
+		}
+		return "", err
 	}
 	return out.text(), nil
 }

@@ -14,10 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/device/devicetest"
+	"plimsoll/internal/device/guard"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/ssh/sshtest"
+	"plimsoll/internal/target/targettest"
 )
 
 func fails(t *testing.T, err error, words ...string) {
@@ -302,6 +306,68 @@ func TestLease(t *testing.T) {
 	if err != nil || string(out) != "kept\n" {
 		t.Errorf("%q, %v", out, err)
 	}
+}
+
+// A device is written to with consent for this very device only, which is asked for on the host, and is claimed for as
+// long as the run is open.
+func TestDeviceOnTheHost(t *testing.T) {
+	node, image := devicetest.Loop(t, 8<<20)
+	l := sshtest.New(t, "db1")
+	stays := filepath.Join(l.Dir, "by-id")
+	if err := os.Symlink(node, stays); err != nil {
+		t.Fatal(err)
+	}
+	with := func(consent string) {
+		t.Helper()
+		sshtest.Write(t, l.Inventory, strings.Replace(l.Text, "{file: 4MiB}",
+			"{id: "+stays+", consent: "+strconv.Quote(consent)+"}", 1))
+	}
+	with("")
+	_, err := open(t, options(l)).Check(t.Context())
+	fails(t, err, `machine "db1"`, stays, "nobody has consented", "--consent")
+	with("some other device")
+	_, err = open(t, options(l)).Provision(t.Context(), target.Request{RunID: "no", StateDir: filepath.Join(l.Dir, "no")})
+	fails(t, err, `the consent is for "some other device"`)
+	if remains, err := open(t, nil).Destroy(t.Context(), filepath.Join(l.Dir, "no")); err != nil || len(remains) > 0 {
+		t.Errorf("%q, %v", remains, err)
+	}
+	d, _, err := guard.Check(t.Context(), nil, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with(d.Identity.Phrase)
+	c := provisioned(t, options(l))
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []target.Disk{{Device: "/dev/sdb", Path: stays, ID: "db1:" + stays, Bytes: 8 << 20},
+		{Device: "/dev/sdc", Path: l.Hosts[0].Folder + "/plimsoll-one/work/disks/2.img", ID: "db1:disks/2.img",
+			Bytes: 64 << 10, File: true}}
+	if diff := cmp.Diff(want, h.Disks()); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := guard.Take(t.Context(), nil, node, d.Identity.Phrase); !guard.Has(err, guard.Busy) {
+		t.Errorf("%v: want it claimed", err)
+	}
+	words := targettest.Shell.WriteDisk(stays, "written")
+	p, err := h.Start(t.Context(), target.Command{Argv: words})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(t.Context()); err != nil || exit != (target.Exit{}) {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	unix.Sync()
+	if data, err := os.ReadFile(image); err != nil || !bytes.HasPrefix(data, []byte("written")) {
+		t.Errorf("%.20q, %v", data, err)
+	}
+	other, _ := devicetest.Loop(t, 4<<20)
+	if err := errors.Join(os.Remove(stays), os.Symlink(other, stays)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Start(t.Context(), target.Command{Argv: words})
+	fails(t, err, `machine "db1"`, "device guard", "consent")
 }
 
 // Objections to an inventory come all at once, with the line that they are about.

@@ -292,7 +292,7 @@ func (h givenHost) machine(name, config string, settingsOf func(file, alias stri
 				object("disk %d: file %q is no size of 4KiB or more", i+1, d.File)
 			}
 			x.Bytes = int64(n)
-		case path.IsAbs(d.ID) && !strings.HasPrefix(path.Clean(d.ID), "/dev/disk/by-"),
+		case path.Dir(path.Clean(d.ID)) == "/dev",
 			!path.IsAbs(d.ID) && strings.Contains(d.ID, "/"):
 			object("disk %q: such names may be another disk's after the next start: give its name in /dev/disk/by-id",
 				d.ID)

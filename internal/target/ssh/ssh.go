@@ -162,7 +162,12 @@ func (s seen) facts(name string) (list []result.Fact) {
 func (s seen) mitigations() string {
 	var list []string
 	for _, k := range slices.Sorted(maps.Keys(s.Mitigations)) {
-		list = append(list, k+": "+s.Mitigations[k])
+		if s.Mitigations[k] != "Not affected" {
+			list = append(list, k+": "+s.Mitigations[k])
+		}
+	}
+	if len(list) == 0 && len(s.Mitigations) > 0 {
+		return "none: not affected"
 	}
 	return strings.Join(list, "; ")
 }
