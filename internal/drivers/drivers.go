@@ -18,8 +18,10 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workload/hammerdb"
 	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
+	"plimsoll/internal/workload/tproch"
 	"plimsoll/internal/workload/vioperf"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -50,8 +52,10 @@ func All() Registry {
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			hammerdb.Engine{},
 			pgbench.Engine{},
 			tprocc.Engine{},
+			tproch.Engine{},
 			vioperf.Engine{},
 		},
 		Exporters: []exporter.Kind{

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	hammer "plimsoll/internal/hammerdb"
 	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
@@ -32,24 +33,10 @@ var (
 	hammerProfileAny = lazyregexp.New(`(?m)^.{0,40}Hammerdb Time Profile Report @ `)
 	hammerJSONAny    = lazyregexp.New(`"(?:TEST RESULT : )?System achieved |"TEST RESULT : |"[\w ]{1,30} tpm"\s*:\s*\{|` +
 		`"(?:NEWORD|PAYMENT)"\s*:\s*\{`)
-	hammerVersion = lazyregexp.New(`^HammerDB CLI v([\w.]{1,20})`)
-	hammerPeriod  = lazyregexp.New(`Timing test period of (\d{1,6}) in minutes`)
-	hammerVUs     = lazyregexp.New(`(\d{1,6}) Active Virtual Users configured`)
-	hammerResult  = lazyregexp.New(`System achieved (\d{1,12}) NOPM from (\d{1,12}) (.{1,40}) TPM`)
-	hammerOlder   = lazyregexp.New(`System achieved (\d{1,12}) (.{1,40}) TPM at (\d{1,12}) NOPM`)
-	hammerQuery   = lazyregexp.New(`^(?:Vuser )?(\d{1,6}):query (\d{1,3}) completed in ([\d.]+) seconds`)
-	hammerSet     = lazyregexp.New(`Completed (\d{1,6}) query set\(s\) in ([\d.]{1,12}) seconds`)
-	hammerGeo     = lazyregexp.New(`(?i)geometric mean of query times.{0,60}?\bis "?([\d.]+)`)
-	hammerFailed  = lazyregexp.New(`^Vuser \d+:FINISHED FAILED`)
-	hammerBuild   = lazyregexp.New(`(?m)^BUILD RETURNED|Vuser \d+:(?:CREATING|Loading |TPCC? SCHEMA COMPLETE)`)
-	hammerTest    = lazyregexp.New(`Processing \d+ transactions with(?:out)? output suppressed`)
-	hammerPass    = lazyregexp.New(`(?i)_(?:super)?(?:pass|userpass|password)\b`)
-	hammerStamp   = lazyregexp.New(`^Timestamp \d+ @ (.{20,40})$`)
-	hammerHead    = lazyregexp.New(`^(.{0,40}?)\s*Hammerdb (?:Transaction Counter Log|Time Profile Report|Log) @ (.{20,40})$`)
-	hammerTPM     = lazyregexp.New(`^(\d{1,12}) (.{1,40}) tpm(?: @ (.{20,40}))?$`)
-	hammerUser    = lazyregexp.New(`^>>>>> (?:VIRTUAL USER (\d{1,6})|SUMMARY OF (\d{1,6}) ACTIVE VIRTUAL USERS) : (?:MEDIAN )?ELAPSED TIME : (\d{1,12})ms`)
-	hammerProc    = lazyregexp.New(`^>>>>> PROC: (\w{1,40})$`)
-	hammerFigure  = lazyregexp.New(`(CALLS|MIN|AVG|MAX|TOTAL|P\d{1,2}(?:\.\d+)?|SD|RATIO): ([\d.]+)`)
+	hammerBuild = lazyregexp.New(`(?m)^BUILD RETURNED|Vuser \d+:(?:CREATING|Loading |TPCC? SCHEMA COMPLETE)`)
+	hammerTest  = lazyregexp.New(`Processing \d+ transactions with(?:out)? output suppressed`)
+	hammerStamp = lazyregexp.New(`^Timestamp \d+ @ (.{20,40})$`)
+	hammerHead  = lazyregexp.New(`^(.{0,40}?)\s*Hammerdb (?:Transaction Counter Log|Time Profile Report|Log) @ (.{20,40})$`)
 )
 
 func hammerReaders() []reader {
@@ -88,12 +75,6 @@ type hammerQueries struct {
 	geometric float64
 }
 
-// hammerTransaction is what a time profile says of one kind of transaction.
-type hammerTransaction struct {
-	calls, totalMS float64
-	stated         figures
-}
-
 type hammerParser struct {
 	book    book
 	head    time.Time // of a log
@@ -109,13 +90,8 @@ type hammerParser struct {
 	samples []hammerSample
 	counter string // what the database is, by the counter
 	gap     time.Duration
-	users   int // of a time profile
-	summary bool
-	within  bool // the summary
-	proc    string
-	longest float64
-	kinds   []string
-	profile map[string]*hammerTransaction
+	figures int // of the counter, without times
+	profile hammer.Profile
 }
 
 // hammerSample is one figure of the transaction counter.
@@ -126,7 +102,7 @@ type hammerSample struct {
 
 func newHammerParser(f format) *hammerParser {
 	return &hammerParser{book: book{tool: "HammerDB"}, gap: time.Duration(f.Seconds * float64(time.Second)),
-		profile: map[string]*hammerTransaction{},
+		profile: hammer.Profile{Of: map[string]*hammer.Transaction{}},
 		queries: hammerQueries{byUser: map[string]float64{}, longest: map[int]float64{}}}
 }
 
@@ -140,19 +116,14 @@ func readHammerText(f format, r io.Reader) (*book, error) {
 
 // date reads a date as Tcl writes it. Zones other than UTC are names that mean several things.
 func (p *hammerParser) date(text string) (time.Time, bool) {
-	at, err := time.Parse("Mon Jan _2 15:04:05 MST 2006", strings.TrimSpace(text))
-	if err != nil {
-		return time.Time{}, false
-	}
-	if zone, _ := at.Zone(); zone != "UTC" && zone != "GMT" {
-		p.zone = zone
-	}
-	return time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), 0, time.UTC), true
+	at, zone, ok := hammer.Date(text)
+	p.zone = cmpOr(zone, p.zone)
+	return at, ok
 }
 
 // line takes a line of a text that a reader reads.
 func (p *hammerParser) line(n int, text, reader string) error {
-	p.secret = p.secret || hammerPass.MatchString(text)
+	p.secret = p.secret || hammer.Secret(text)
 	if m := hammerHead.FindStringSubmatch(text); m != nil {
 		p.head, _ = p.date(m[2])
 		if m[1] != "" {
@@ -172,47 +143,41 @@ func (p *hammerParser) line(n int, text, reader string) error {
 	}
 	p.driver = p.driver || hammerTest.MatchString(text)
 	p.build = p.build || hammerBuild.MatchString(text)
-	if m := hammerVersion.FindStringSubmatch(text); m != nil {
-		p.book.tool = "HammerDB " + m[1]
+	if v, ok := hammer.Version(text); ok {
+		p.book.tool = "HammerDB " + v
 	}
-	if m := hammerPeriod.FindStringSubmatch(text); m != nil {
-		p.test = hammerRun{minutes: number(m[1])}
+	if minutes, ok := hammer.Minutes(text); ok {
+		p.test = hammerRun{minutes: minutes}
 	}
-	if m := hammerVUs.FindStringSubmatch(text); m != nil {
-		p.test.users = number(m[1])
+	if users, ok := hammer.Users(text); ok {
+		p.test.users = users
 	}
-	if hammerFailed.MatchString(text) {
+	if hammer.Failed(text) {
 		p.failed++
 	}
-	if nopm, tpm, database, ok := hammerAchieved(text); ok {
-		return p.achieved(n, nopm, tpm, database)
+	if r, ok := hammer.Achieved(text); ok {
+		return p.achieved(n, r)
 	}
-	if m := hammerQuery.FindStringSubmatch(text); m != nil {
-		v, err := quantity(m[3])
-		if err != nil {
-			p.book.skip(n, "%v", err)
-			return nil
-		}
+	if one, ok := hammer.ReadQuery(text); ok {
 		q := &p.queries
-		which, _ := strconv.Atoi(m[2])
 		if len(q.byUser) >= mostColumns || len(q.longest) >= mostColumns {
 			return errors.New("more virtual users than can be told apart")
 		}
 		q.n++
-		q.seconds += v
-		q.byUser[m[1]] += v
-		q.longest[which] = max(q.longest[which], v)
+		q.seconds += one.Seconds
+		q.byUser[one.User] += one.Seconds
+		q.longest[one.Number] = max(q.longest[one.Number], one.Seconds)
 	}
-	if m := hammerSet.FindStringSubmatch(text); m != nil {
-		p.queries.set = max(p.queries.set, number(m[2]))
+	if seconds, ok := hammer.QuerySet(text); ok {
+		p.queries.set = max(p.queries.set, seconds)
 	}
-	if m := hammerGeo.FindStringSubmatch(text); m != nil {
-		p.queries.geometric = number(m[1])
+	if mean, ok := hammer.GeometricMean(text); ok {
+		p.queries.geometric = mean
 		p.queries.users++
 	}
-	if m := hammerTPM.FindStringSubmatch(text); m != nil {
-		p.counter = m[2]
-		p.users++
+	if sample, ok := hammer.Counter(text); ok {
+		p.counter = sample.Database
+		p.figures++
 	}
 	return nil
 }
@@ -224,17 +189,6 @@ func number(text string) float64 {
 		return 0
 	}
 	return v
-}
-
-// hammerAchieved reads the line of the result, which older versions wrote the other way round.
-func hammerAchieved(text string) (nopm, tpm float64, database string, ok bool) {
-	if m := hammerResult.FindStringSubmatch(text); m != nil {
-		return number(m[1]), number(m[2]), m[3], true
-	}
-	if m := hammerOlder.FindStringSubmatch(text); m != nil {
-		return number(m[3]), number(m[1]), m[2], true
-	}
-	return 0, 0, "", false
 }
 
 // hammerRates are what HammerDB states of a test of TPROC-C.
@@ -249,7 +203,7 @@ const hammerTPMNote = "NOPM are new orders a minute, by which databases may be c
 	"transactions, by which only runs of one database may. Neither is an audited result of a TPC benchmark"
 
 // achieved makes a test of a result line.
-func (p *hammerParser) achieved(n int, nopm, tpm float64, database string) error {
+func (p *hammerParser) achieved(n int, r hammer.Result) error {
 	if p.test.minutes <= 0 {
 		p.book.skip(n, "a result without the line that says how long the test was")
 		return nil
@@ -259,11 +213,14 @@ func (p *hammerParser) achieved(n int, nopm, tpm float64, database string) error
 		s.workload += fmt.Sprintf(" %g VU", p.test.users)
 	}
 	s.length = time.Duration(p.test.minutes * float64(time.Minute))
-	s.reports = []workload.Report{{Elapsed: s.length, Values: []float64{nopm, tpm}, Final: true}}
+	s.reports = []workload.Report{{Elapsed: s.length, Values: []float64{r.NOPM, r.TPM}, Final: true}}
 	if !p.at.IsZero() {
 		s.start = p.at.Add(-s.length)
 	}
-	s.notes = []string{hammerTPMNote, "database: " + oneLine(database)}
+	s.notes = []string{hammerTPMNote, "database: " + oneLine(r.Database)}
+	if odd := r.Odd(); odd != "" {
+		s.notes = append(s.notes, odd)
+	}
 	s.unseen = []string{"latency: the result has none; the time profile (xtprof) has",
 		"the storage underneath: HammerDB counts no I/O"}
 	p.book.stretches = append(p.book.stretches, s)
@@ -273,8 +230,8 @@ func (p *hammerParser) achieved(n int, nopm, tpm float64, database string) error
 
 // count takes a line of the transaction counter.
 func (p *hammerParser) count(n int, text string) error {
-	m := hammerTPM.FindStringSubmatch(text)
-	if m == nil {
+	found, ok := hammer.Counter(text)
+	if !ok {
 		if text != "" && !strings.HasPrefix(text, "+-") {
 			p.book.skip(n, "no figure of the counter: %.60q", text)
 		}
@@ -283,10 +240,10 @@ func (p *hammerParser) count(n int, text string) error {
 	if len(p.samples) >= mostRows {
 		return fmt.Errorf("more than %d samples: split the file", mostRows)
 	}
-	p.counter = m[2]
-	s := hammerSample{tpm: number(m[1])}
-	if m[3] != "" {
-		if at, ok := p.date(m[3]); ok {
+	p.counter = found.Database
+	s := hammerSample{tpm: found.TPM}
+	if found.At != "" {
+		if at, ok := p.date(found.At); ok {
 			s.at = at
 		}
 	}
@@ -296,52 +253,12 @@ func (p *hammerParser) count(n int, text string) error {
 
 // profileLine takes a line of a time profile.
 func (p *hammerParser) profileLine(n int, text string) error {
-	if m := hammerUser.FindStringSubmatch(text); m != nil {
-		p.within, p.proc = m[1] == "", ""
-		p.summary = p.summary || p.within
-		if !p.within {
-			p.users++
-			p.longest = max(p.longest, number(m[3]))
-		}
+	_, err := p.profile.Line(text)
+	if err != nil && len(p.profile.Kinds) < 32 {
+		p.book.skip(n, "%v", err)
 		return nil
 	}
-	if m := hammerProc.FindStringSubmatch(text); m != nil {
-		if p.proc = strings.ToLower(m[1]); p.profile[p.proc] == nil {
-			if len(p.kinds) >= 32 {
-				return errors.New("more than 32 kinds of transactions")
-			}
-			p.kinds = append(p.kinds, p.proc)
-			p.profile[p.proc] = &hammerTransaction{stated: figures{}}
-		}
-		return nil
-	}
-	found := hammerFigure.FindAllStringSubmatch(text, -1)
-	if len(found) == 0 || p.proc == "" {
-		return nil
-	}
-	t := p.profile[p.proc]
-	for _, m := range found {
-		v, err := quantity(m[2])
-		switch {
-		case err != nil:
-			p.book.skip(n, "%v", err)
-		case p.within: // the program's own figures of all users together
-			if key := strings.ToLower(m[1]); key[0] == 'p' || key == "min" || key == "max" {
-				t.stated[key] = v
-			}
-		case m[1] == "CALLS":
-			t.calls += v
-		case m[1] == "TOTAL":
-			t.totalMS += v
-		case p.users == 1: // of one user its figures are those of all
-			if key := strings.ToLower(m[1]); key[0] == 'p' || key == "min" || key == "max" {
-				t.stated[key] = v
-			}
-		case !p.summary:
-			clear(t.stated)
-		}
-	}
-	return nil
+	return err
 }
 
 // close makes stretches of what was found.
@@ -354,9 +271,9 @@ func (p *hammerParser) close(f format) error {
 		p.closeProfile(p.head)
 	default:
 		p.closeQueries()
-		if p.users > 0 && f.Reader == hammerdb {
+		if p.figures > 0 && f.Reader == hammerdb {
 			b.notes = append(b.notes, fmt.Sprintf("%s of the transaction counter in it have no times and are left out: "+
-				"its log (hdbtcount.log) has them", unit.Plural(p.users, "figure")))
+				"its log (hdbtcount.log) has them", unit.Plural(p.figures, "figure")))
 		}
 	}
 	if p.failed > 0 {
@@ -461,37 +378,39 @@ func (p *hammerParser) closeCounter() {
 	p.book.stretches = append(p.book.stretches, s)
 }
 
-// closeProfile makes one report of a time profile. Calls and times of the users are added up, for the program's own
-// summary counts them twice in some versions; percentiles are the summary's own.
+// closeProfile makes one report of a time profile.
 func (p *hammerParser) closeProfile(end time.Time) {
 	s := stretch{workload: "TPROC-C profile"}
-	if p.users > 0 {
-		s.workload = fmt.Sprintf("TPROC-C profile %d VU", p.users)
-		s.concurrency = float64(p.users)
+	if p.profile.Users > 0 {
+		s.workload = fmt.Sprintf("TPROC-C profile %d VU", p.profile.Users)
+		s.concurrency = float64(p.profile.Users)
 	}
 	rep := workload.Report{Final: true}
-	for _, kind := range p.kinds {
-		t := p.profile[kind]
+	for _, kind := range p.profile.Kinds {
+		t := p.profile.Of[kind]
 		s.operations = append(s.operations, result.Operation{Name: kind, Noun: kind + " calls"})
-		rep.Ops = append(rep.Ops, workload.Counters{Ops: whole(t.calls), Seconds: t.totalMS / 1e3})
-		for _, key := range slices.Sorted(maps.Keys(t.stated)) {
+		rep.Ops = append(rep.Ops, workload.Counters{Ops: whole(t.Calls), Seconds: t.TotalMS / 1e3})
+		for _, key := range slices.Sorted(maps.Keys(t.Stated)) {
 			s.measures = append(s.measures, single(kind+"_"+key, "ms"))
-			rep.Values = append(rep.Values, t.stated[key])
+			rep.Values = append(rep.Values, t.Stated[key])
 		}
 	}
-	if len(p.kinds) == 0 || p.longest <= 0 {
+	if len(p.profile.Kinds) == 0 || p.profile.LongestMS <= 0 {
 		return
 	}
-	s.length = time.Duration(p.longest * float64(time.Millisecond))
+	s.length = time.Duration(p.profile.LongestMS * float64(time.Millisecond))
 	rep.Elapsed = s.length
 	if !end.IsZero() {
 		s.start = end.Add(-s.length)
 	}
 	s.reports = []workload.Report{rep}
 	s.notes = []string{"calls are those of the virtual users added up; percentiles are HammerDB's own of all of them"}
-	if !p.summary && p.users > 1 {
+	if !p.profile.Summary && p.profile.Users > 1 {
 		s.notes = []string{"it has no summary of all virtual users: percentiles of single users are left out, for " +
 			"nothing can be made of them"}
+	}
+	if doubled := p.profile.Doubled(); doubled != "" {
+		s.notes = append(s.notes, doubled)
 	}
 	s.unseen = []string{"percentiles of latency but those that HammerDB states",
 		"the storage underneath: HammerDB counts no I/O"}
@@ -578,7 +497,7 @@ func readHammerJSON(f format, r io.Reader) (*book, error) {
 		if err := json.Unmarshal(v, &object); err != nil {
 			return nil //nolint:nilerr // of no interest
 		}
-		p.secret = p.secret || hammerPass.Match(v)
+		p.secret = p.secret || hammer.Secret(string(v))
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			var of map[string]string
 			if json.Unmarshal(object[key], &of) != nil {
@@ -593,7 +512,7 @@ func readHammerJSON(f format, r io.Reader) (*book, error) {
 	text.closeQueries()
 	p.book.stretches = append(p.book.stretches, text.book.stretches...)
 	p.book.skipped = append(p.book.skipped, text.book.skipped...)
-	if len(p.kinds) > 0 {
+	if len(p.profile.Kinds) > 0 {
 		p.closeTiming()
 	}
 	if len(p.samples) > 0 {
@@ -634,28 +553,29 @@ func (p *hammerParser) object(line int, key string, of map[string]string) error 
 		return nil
 	}
 	kind := strings.ToLower(oneLine(key))
-	if len(p.kinds) >= 32 {
+	if len(p.profile.Kinds) >= 32 {
 		return errors.New("more than 32 kinds of transactions")
 	}
-	t := &hammerTransaction{calls: number(of["calls"]), totalMS: number(of["total_ms"]), stated: figures{}}
+	t := &hammer.Transaction{Calls: number(of["calls"]), TotalMS: number(of["total_ms"]), Stated: figures{},
+		Summed: math.NaN()}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		if stem, ok := strings.CutSuffix(name, "_ms"); ok && (strings.HasPrefix(stem, "p") ||
 			stem == "min" || stem == "max" || stem == "avg") {
 			if v, err := quantity(of[name]); err == nil {
-				t.stated[stem] = v
+				t.Stated[stem] = v
 			}
 		}
 	}
-	p.kinds = append(p.kinds, kind)
-	p.profile[kind] = t
-	p.longest = max(p.longest, number(of["elapsed_ms"]))
+	p.profile.Kinds = append(p.profile.Kinds, kind)
+	p.profile.Of[kind] = t
+	p.profile.LongestMS = max(p.profile.LongestMS, number(of["elapsed_ms"]))
 	return nil
 }
 
 // closeTiming makes one report of a job's timing. It has no users, and its calls are the summary's, which some versions
 // count twice: they give no rate, and times only.
 func (p *hammerParser) closeTiming() {
-	p.summary = true
+	p.profile.Summary = true
 	p.closeProfile(time.Time{})
 	if n := len(p.book.stretches); n > 0 {
 		s := &p.book.stretches[n-1]

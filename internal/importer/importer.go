@@ -23,6 +23,7 @@ import (
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workload/pgbench"
 	"plimsoll/result"
 )
 
@@ -201,7 +202,8 @@ func (g *given) rewound() (io.Reader, error) {
 
 // Engines are those that read what an import can hold.
 func Engines() map[string]workload.Engine {
-	return map[string]workload.Engine{"fio": fio.Engine{}, command.Name: command.Engine{}, Name: Engine{}}
+	return map[string]workload.Engine{"fio": fio.Engine{}, command.Name: command.Engine{}, pgbench.Name: pgbench.Engine{},
+		Name: Engine{}}
 }
 
 // date reads the file once from end to end and finds when it was measured.

@@ -3,30 +3,27 @@ package importer
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
+	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"plimsoll/hist"
 	"plimsoll/internal/lazyregexp"
+	"plimsoll/internal/pgbench"
 	"plimsoll/internal/workload"
+	pgbenchload "plimsoll/internal/workload/pgbench"
 	"plimsoll/result"
 )
 
 const pgbenchLog = "pgbench-log"
 
 var (
-	pgbenchHead = lazyregexp.New(`(?m)^pgbench \(([\w.]+)`)
-	pgbenchAny  = lazyregexp.New(
+	pgbenchAny = lazyregexp.New(
 		`(?m)^(number of transactions actually processed: \d|progress: [\d.]+ s, [\d.]+ tps, lat )`)
-	pgbenchRate     = lazyregexp.New(`(?m)^(?:rate limit schedule lag|progress: .*\blag [\d.]+ ms)`)
-	pgbenchEpoch    = lazyregexp.New(`(?m)^progress: \d{10}\.\d+ s, `)
-	pgbenchDuration = lazyregexp.New(`(?m)^duration: (\d+) s`)
-	pgbenchProgress = lazyregexp.New(`(?m)^progress: ([\d.]+) s`)
-	pgbenchTPS      = lazyregexp.New(`(?m)^tps = ([\d.]+) \((?:excluding|without)`)
-	pgbenchCount    = lazyregexp.New(`(?m)^number of transactions actually processed: (\d+)`)
-	pgbenchLogLine  = lazyregexp.New(
+	pgbenchRate    = lazyregexp.New(`(?m)^(?:rate limit schedule lag|progress: .*\blag [\d.]+ ms)`)
+	pgbenchLogLine = lazyregexp.New(
 		`^\d{1,6} \d{1,12} (\d{1,12}|skipped|failed|serialization|deadlock) \d{1,4} (\d{9,10}) \d{1,6}( -?\d+)*\s*$`)
 	pgbenchSum = lazyregexp.New(`^\d{10} \d+ \d+ \d+ \d+ \d+( \d+)*\s*$`)
 )
@@ -46,64 +43,43 @@ func pgbenchReaders() []reader {
 	}}
 }
 
-const pgbenchLayout = `command: [pgbench]
-latency: {{.Latency}}
-operations:
-  - {name: transaction, noun: transactions}
-measures:
-  - {name: tps, unit: transactions/s, better: higher, kind: single}
-  - {name: initial_connection, unit: ms, better: lower, kind: single}
-output:
-  format: lines
-  records:
-    - match: '^progress: (?P<t>[0-9.]+) s, (?P<tps>[0-9.]+) tps, lat (?P<lat>[0-9.]+|NaN) ms'
-      elapsed: {field: t, unit: s}
-      operations: {transaction: {rate: tps, mean: {field: lat, unit: ms}}}
-    - match: '^duration: (?P<t>\d+) s'
-      final: true
-      elapsed: {field: t, unit: s}
-    - match: '^number of transactions actually processed: (?P<n>\d+)'
-      final: true
-      operations: {transaction: {count: n}}
-    - match: '^number of failed transactions: (?P<n>\d+)'
-      final: true
-      errors: {count: n}
-    - match: '^initial connection time = (?P<ms>[0-9.]+) ms'
-      final: true
-      measures: {initial_connection: ms}
-    - match: '^tps = (?P<tps>[0-9.]+) \((?:excluding|without)'
-      final: true
-      measures: {tps: tps}
-{{if .Mean}}    - match: '^latency average(?: =|:) (?P<ms>[0-9.]+) ms'
-      final: true
-      operations: {transaction: {sum: {field: ms, unit: ms, scale: {{.Mean}}}}}
-{{end}}`
-
 func preparePgbench(d *Reading, g *given) error {
-	d.Tool = "pgbench"
-	if v := found(pgbenchHead, g.head); v != "" {
-		d.Tool += " " + v
-	}
-	if pgbenchEpoch.Match(g.head) {
-		return errors.New(
-			"its progress lines have times of day (--progress-timestamp), which are not read: leave that option out")
-	}
-	values := map[string]string{"Latency": "service time", "Mean": ""}
-	if pgbenchRate.Match(g.head) {
-		// With --rate a transaction's time counts from when it was due.
-		values["Latency"], d.Latency = "response time", "response time"
-	}
-	if !pgbenchProgress.Match(g.head) {
-		values["Mean"] = found(pgbenchCount, g.head) // the sum of all, from their mean
-		if found(pgbenchDuration, g.head) == "" {
-			return errors.New("neither -T nor -P was used, so it does not say over what time it was measured")
+	var text pgbench.Text
+	var progress []pgbench.Progress
+	for line := range bytes.Lines(g.head) {
+		if p, ok := text.Line(strings.TrimRight(string(line), "\r\n")); ok {
+			progress = append(progress, p)
 		}
+	}
+	totals := text.Totals()
+	d.Tool = "pgbench"
+	if totals.Version != "" {
+		d.Tool += " " + totals.Version
+	}
+	var o pgbenchload.TextOf
+	o.Rate = pgbenchRate.Match(g.head)
+	if len(progress) == 0 && math.IsNaN(totals.Seconds) {
+		return errors.New("neither -T nor -P was used, so it does not say over what time it was measured")
+	}
+	if len(progress) > 0 {
+		if o.Clocks = !progress[0].Time.IsZero(); o.Clocks {
+			if len(progress) > 1 {
+				o.Interval = progress[1].Time.Sub(progress[0].Time)
+			} else {
+				d.Notes = append(d.Notes, "its one line of progress is taken as being of one second")
+			}
+		}
+	}
+	d.Engine, d.Declared = pgbenchload.Name, pgbenchload.DeclareText(o)
+	if o.Rate {
+		// With --rate a transaction's time counts from when it was due.
+		d.Latency = d.Declared.Latency
 	}
 	d.Unseen = []string{
 		"percentiles of latency: pgbench prints means; its log (-l) holds every transaction",
 		"the storage underneath: pgbench counts no I/O of devices",
 	}
-	return d.declare(pgbenchLayout, values)
+	return nil
 }
 
 func preparePgbenchLog(d *Reading, g *given) error {
@@ -164,63 +140,44 @@ func parsePgbenchLog(f format, r io.Reader, sink workload.Sink) error {
 		open, out = false, at
 	}
 	var step time.Duration
-	var held [][]float64
-	take := func(v []float64, length time.Duration) {
-		end := time.Unix(int64(v[0]), 0).UTC().Add(length)
+	var held []pgbench.Aggregate
+	take := func(a pgbench.Aggregate, length time.Duration) {
+		end := time.Unix(int64(a.Start), 0).UTC().Add(length)
 		if zero.IsZero() {
 			zero = end.Add(-length)
 		}
 		at = end
-		c.Ops += uint64(v[1])
-		c.Seconds += v[2] / 1e6
+		c.Ops += a.Count
+		c.Seconds += a.SumMicros / 1e6
 		report(false)
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			return nil
 		}
-		cells := bytes.Fields(line)
-		if len(cells) < 6 {
-			return fmt.Errorf("%d columns; a line has at least six", len(cells))
-		}
-		number := func(i int) (float64, error) {
-			v, err := strconv.ParseFloat(string(cells[i]), 64)
-			if err != nil || !(v >= 0 && v < 1<<53) {
-				return 0, fmt.Errorf("%.40q is not a number", cells[i])
-			}
-			return v, nil
-		}
 		if f.Kind == "aggregated" {
-			v := make([]float64, 6)
-			for i := range v {
-				var err error
-				if v[i], err = number(i); err != nil {
-					return err
-				}
-			}
-			if v[0] > 1<<33 {
-				return fmt.Errorf("%.40q is no time", cells[0])
+			a, err := pgbench.ReadAggregate(line)
+			if err != nil {
+				return err
 			}
 			if n := len(held); n > 0 {
-				if v[0] <= held[n-1][0] {
+				if a.Start <= held[n-1].Start {
 					return errors.New("its times go back")
 				}
-				step = time.Duration(v[0]-held[n-1][0]) * time.Second
+				step = time.Duration(a.Start-held[n-1].Start) * time.Second
 				take(held[0], step)
 				held = held[:0]
 			}
-			held = append(held, v)
+			held = append(held, a)
 			return nil
 		}
-		sec, err := number(4)
-		us, err2 := number(5)
-		if err := errors.Join(err, err2); err != nil || sec > 1<<33 || us >= 1e6 {
-			return fmt.Errorf("%.40q %.40q is no time", cells[4], cells[5])
+		t, err := pgbench.ReadTransaction(line, pgbench.Columns{})
+		if err != nil {
+			return err
 		}
-		now := time.Unix(int64(sec), int64(us)*1000).UTC()
-		took, err := number(2)
+		now := time.UnixMicro(t.EndedMicros).UTC()
 		if zero.IsZero() {
-			zero = now.Add(-time.Duration(min(took, 1e15)) * time.Microsecond)
+			zero = now.Add(-time.Duration(min(t.TookMicros, 1e15)) * time.Microsecond)
 			at, out = now, zero
 		}
 		if now.After(at) {
@@ -230,20 +187,16 @@ func parsePgbenchLog(f format, r io.Reader, sink workload.Sink) error {
 			at = now
 		}
 		open = true
-		if err != nil {
-			switch string(cells[2]) {
-			case "skipped", "failed", "serialization", "deadlock":
-				errs++
-				return nil
-			}
-			return err
+		if t.Fate != pgbench.Done {
+			errs++
+			return nil
 		}
 		if c.Hist == nil {
 			c.Hist = &hist.Histogram{}
 		}
-		c.Hist.Add(uint64(max(took*1000, 1)), 1)
+		c.Hist.Add(uint64(max(t.TookMicros*1000, 1)), 1)
 		c.Ops++
-		c.Seconds += took / 1e6
+		c.Seconds += float64(t.TookMicros) / 1e6
 		return nil
 	})
 	if len(held) > 0 {

@@ -183,7 +183,7 @@ func (t *Text) Totals() Totals {
 	o := t.totals
 	if math.IsNaN(o.TPSWith) && o.TPS > 0 && !math.IsNaN(o.ConnectMS) && !math.IsNaN(o.Processed) && o.Processed > 0 {
 		// 14 and later print one of the two and the difference in time.
-		o.TPSWith = o.Processed / (o.Processed/o.TPS + o.ConnectMS/1e3)
+		o.TPSWith = math.Round(o.Processed/(o.Processed/o.TPS+o.ConnectMS/1e3)*1e6) / 1e6
 	}
 	return o
 }

@@ -50,9 +50,10 @@ const Name = "pgbench"
 type Engine struct{}
 
 var (
-	_ workload.Engine  = Engine{}
-	_ workload.Naming  = Engine{}
-	_ workload.Peering = Engine{}
+	_ workload.Engine   = Engine{}
+	_ workload.Naming   = Engine{}
+	_ workload.Peering  = Engine{}
+	_ workload.Counting = Engine{}
 )
 
 // Describe implements workload.Engine.
@@ -284,6 +285,15 @@ func (Engine) Server(spec workload.Spec) (workload.Server, error) {
 // CheckServer implements workload.Peering.
 func (Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
 	return postgres.CheckServer(ctx, host, spec)
+}
+
+// Counters implements workload.Counting.
+func (Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	return c.server.Counters(spec, host)
 }
 
 // Run implements workload.Engine.

@@ -17,6 +17,23 @@ import (
 	"plimsoll/result"
 )
 
+// TextOf says what is known of a text that pgbench printed, before it is read as a job's.
+type TextOf struct {
+	Rate     bool          // of --rate: times are response times
+	Clocks   bool          // progress lines have times of day
+	Interval time.Duration // between those; 0: a second
+}
+
+// DeclareText is what a text of pgbench's counts that others kept. Parse reads it.
+func DeclareText(o TextOf) workload.Declared {
+	d := (&config{}).declared()
+	if o.Rate {
+		d.Latency = "response time"
+	}
+	d.Format, _ = json.Marshal(format{Text: true, Clocks: o.Clocks, Interval: o.Interval.Seconds()}) // plain values
+	return d
+}
+
 func cutLine(text string) (line, rest string, found bool) {
 	line, rest, found = strings.Cut(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(line), strings.TrimSpace(rest), found
@@ -24,16 +41,18 @@ func cutLine(text string) (line, rest string, found bool) {
 
 // hint says what to do about pgbench's own words.
 func hint(message string) string {
-	for words, advice := range map[string]string{
-		"password authentication failed": "give server: password: env:NAME or file:PATH of the right one",
-		"no password supplied":           "give server: password: env:NAME or file:PATH",
-		"remaining connection slots":     "take fewer clients, or have the server admit more (max_connections)",
-		"too many clients already":       "take fewer clients, or have the server admit more (max_connections)",
-		`relation "pgbench_`:             "its tables are not there: put a prefill step before, or run pgbench -i",
-		"Connection refused":             "see that the server runs and listens there",
+	for _, h := range []struct{ words, advice string }{
+		{"password authentication failed", "give server: password: env:NAME or file:PATH of the right one"},
+		{"no password supplied", "give server: password: env:NAME or file:PATH"},
+		{"remaining connection slots", "take fewer clients, or have the server admit more (max_connections)"},
+		{"too many clients already", "take fewer clients, or have the server admit more (max_connections)"},
+		{"Connection refused", "see that the server runs and listens there"},
+		{"terminating connection", "the server ended or was restarted under the load"},
+		{"server closed the connection", "the server ended or was restarted under the load"},
+		{`relation "pgbench_`, "its tables are not there: put a prefill step before, or run pgbench -i"},
 	} {
-		if strings.Contains(message, words) {
-			return advice
+		if strings.Contains(message, h.words) {
+			return h.advice
 		}
 	}
 	return ""
@@ -81,7 +100,10 @@ func newParser(d workload.Declared, sink workload.Sink) (*parser, error) {
 
 // chatter says of a line that it is no word that matters to who looks for a cause.
 func chatter(line string) bool {
-	return strings.HasPrefix(line, "progress: ") || strings.HasPrefix(line, "starting vacuum")
+	low := strings.ToLower(line)
+	return strings.HasPrefix(low, "number of ") || !slices.ContainsFunc([]string{"error", "fatal", "could not", "abort",
+		"plimsoll", "refused", "terminat", "closed", "hint", "detail", "unrecognized", "invalid", "cannot"},
+		func(word string) bool { return strings.Contains(low, word) })
 }
 
 // longest bounds a line.
@@ -252,7 +274,10 @@ func gaps(n int) []float64 {
 
 // own takes a progress line where there is no log. One report is held back: the totals may correct it.
 func (p *parser) own(g pgbench.Progress) {
-	step := time.Duration(max(p.format.Interval, 1) * float64(time.Second))
+	step := time.Second
+	if seconds := p.format.Interval; seconds > 0 && seconds < 1e6 {
+		step = time.Duration(seconds * float64(time.Second))
+	}
 	r := workload.Report{Elapsed: g.Elapsed}
 	if !g.Time.IsZero() {
 		if p.zero.IsZero() {
