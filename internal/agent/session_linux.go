@@ -132,7 +132,7 @@ func session(folder string, in io.Reader, out io.Writer) error {
 	if errors.Is(err, io.ErrClosedPipe) {
 		err = nil
 	}
-	return err
+	return errors.Join(err, near.Close(), far.Close(), server.Close(), root.Close())
 }
 
 // heard touches the lease when something comes, at most once a second.

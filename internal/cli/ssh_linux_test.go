@@ -45,7 +45,7 @@ func TestRunOverSSH(t *testing.T) {
 	plimsoll := extended(runs, func(*drivers.Registry) {})
 	write(t, filepath.Join(dir, "test.yml"), onHosts)
 	write(t, filepath.Join(dir, "load.fio"), "[job]\nfilename=/dev/sdb\nrw=randwrite\nbs=4k\nrate_iops=200\n"+
-		"ioengine=libaio\niodepth=2\ndirect=1\ntime_based\nruntime=60\n")
+		"ioengine=libaio\niodepth=2\ndirect=1\ntime_based\nruntime=8\n")
 	target := []string{"--target", "ssh", "--target-opt", "inventory=" + l.Inventory, "--target-opt", "agents=" + l.Dir,
 		"--size-scale", "0.002"}
 

@@ -335,7 +335,8 @@ func (b *builder) readyDisks() {
 		for i, size := range vm.DiskBytes {
 			if size > have[i].Bytes {
 				b.object("data disks: disk %d of group %q is %v, and %s of machine %q has %v: give a larger disk, or a "+
-					"smaller size scale", i+1, vm.Group, unit.Bytes(size), have[i].Path, vm.Name, unit.Bytes(have[i].Bytes))
+					"smaller size scale", i+1, vm.Group, unit.Bytes(size), have[i].Path, vm.Name,
+					unit.Bytes(have[i].Bytes))
 			}
 		}
 	}

@@ -106,7 +106,8 @@ type Groups struct {
 // NewGroups returns the groups as the scenario declares them, on a cluster of the given size. Where machines are there
 // already, their groups have these as members.
 func NewGroups(sc *scenario.Scenario, nodes int, ready ...target.Machine) *Groups {
-	g := &Groups{id: sc.ID, nodes: nodes, ready: ready, group: map[string]scenario.Group{}, place: map[string][]target.Placement{}}
+	g := &Groups{id: sc.ID, nodes: nodes, ready: ready, group: map[string]scenario.Group{},
+		place: map[string][]target.Placement{}}
 	for _, decl := range sc.Groups {
 		g.order = append(g.order, decl.Name)
 		g.group[decl.Name] = decl

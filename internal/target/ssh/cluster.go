@@ -243,7 +243,8 @@ func (h *host) settle(ctx context.Context, tag string) error {
 		return err
 	}
 	keep := target.Service{Name: guardService, Command: target.Command{ReadOnly: true, Stdout: ".device-guard",
-		Stderr: ".device-guard", Argv: []string{h.link.Folder + "/" + agent.Program, "hold", h.link.Folder, string(given)}}}
+		Stderr: ".device-guard",
+		Argv:   []string{h.link.Folder + "/" + agent.Program, "hold", h.link.Folder, string(given)}}}
 	if err := h.StartService(ctx, keep); err != nil {
 		return err
 	}

@@ -68,12 +68,14 @@ func TestCheckFindsEverything(t *testing.T) {
 		}
 		rows = append(rows, row)
 	}
-	rows = append(rows, "  gone: {address: 127.0.0.1, port: 1, key: "+l.Dir+"/key, known_hosts: "+l.Dir+"/known_hosts}\n")
+	rows = append(rows, "  gone: {address: 127.0.0.1, port: 1, key: "+l.Dir+"/key, known_hosts: "+l.Dir+
+		"/known_hosts}\n")
 	sshtest.Write(t, l.Inventory, strings.Join(rows, ""))
 	facts, err := open(t, options(l)).Check(t.Context())
 	fails(t, err, `machine "barred"`, "is not let in by any of 1 keys", `machine "changed"`, "its key has changed", "ssh-keygen -R",
 		`machine "unknown"`, "is not known", `machine "full": disk space: 3.91 PiB`, "free: give another folder",
-		`machine "sudo"`, "a password is required: let this user run it with sudo without a password", `machine "gone"`, "connection refused", `machines "fine" and "full" have the same /etc/machine-id`)
+		`machine "sudo"`, "a password is required: let this user run it with sudo without a password",
+		`machine "gone"`, "connection refused", `machines "fine" and "full" have the same /etc/machine-id`)
 	if strings.Contains(err.Error(), `machine "fine":`) {
 		t.Errorf("the host that is fine is objected to: %v", err)
 	}
@@ -326,9 +328,10 @@ func TestDeviceOnTheHost(t *testing.T) {
 	_, err := open(t, options(l)).Check(t.Context())
 	fails(t, err, `machine "db1"`, stays, "nobody has consented", "--consent")
 	with("some other device")
-	_, err = open(t, options(l)).Provision(t.Context(), target.Request{RunID: "no", StateDir: filepath.Join(l.Dir, "no")})
+	no := target.Request{RunID: "no", StateDir: filepath.Join(l.Dir, "no")}
+	_, err = open(t, options(l)).Provision(t.Context(), no)
 	fails(t, err, `the consent is for "some other device"`)
-	if remains, err := open(t, nil).Destroy(t.Context(), filepath.Join(l.Dir, "no")); err != nil || len(remains) > 0 {
+	if remains, err := open(t, nil).Destroy(t.Context(), no.StateDir); err != nil || len(remains) > 0 {
 		t.Errorf("%q, %v", remains, err)
 	}
 	d, _, err := guard.Check(t.Context(), nil, node)

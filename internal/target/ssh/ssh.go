@@ -226,7 +226,8 @@ func differences(machines []machine, all []seen, objections []error) (notes []st
 			for _, value := range slices.Sorted(maps.Keys(by)) {
 				parts = append(parts, fmt.Sprintf("%s on %s", cmp.Or(value, "none"), unit.List(by[value], 5)))
 			}
-			notes = append(notes, fmt.Sprintf("The hosts differ in their %s: %s.", what.name, strings.Join(parts, "; ")))
+			notes = append(notes, fmt.Sprintf("The hosts differ in their %s: %s.", what.name,
+				strings.Join(parts, "; ")))
 		}
 	}
 	for i, m := range machines {
