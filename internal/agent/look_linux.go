@@ -68,8 +68,8 @@ func look(ctx context.Context, folder string, l Looking) Look {
 			look.Objections = append(look.Objections, err.Error())
 		}
 		for _, a := range seen.Alignment {
-			look.Misaligned = append(look.Misaligned, fmt.Sprintf("it begins %d bytes past a boundary of %s (%d bytes): %s",
-				a.Off, a.Against, a.Bytes, a.Why))
+			look.Misaligned = append(look.Misaligned, fmt.Sprintf(
+				"it begins %d bytes past a boundary of %s (%d bytes): %s", a.Off, a.Against, a.Bytes, a.Why))
 		}
 		m.Disks = append(m.Disks, look)
 	}

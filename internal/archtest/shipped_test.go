@@ -19,7 +19,8 @@ func TestModulesOfTheShippedBinaries(t *testing.T) {
 	for program, list := range map[string]string{
 		"./cmd/plimsoll": "testdata/modules.golden", "./cmd/plimsoll-agent": "testdata/agent-modules.golden",
 	} {
-		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", program)
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}",
+			program)
 		cmd.Dir = needs.Root()
 		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 		out, err := cmd.Output()

@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/drivers"
 	"plimsoll/internal/needs"
-	"plimsoll/internal/target/ssh/sshtest"
+	"plimsoll/internal/target/sshtest"
 )
 
 // onHosts is a scenario of fio for hosts that are there already.

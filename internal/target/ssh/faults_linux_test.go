@@ -20,7 +20,7 @@ import (
 	"plimsoll/internal/device/devicetest"
 	"plimsoll/internal/device/guard"
 	"plimsoll/internal/target"
-	"plimsoll/internal/target/ssh/sshtest"
+	"plimsoll/internal/target/sshtest"
 	"plimsoll/internal/target/targettest"
 )
 

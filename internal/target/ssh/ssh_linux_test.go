@@ -8,7 +8,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
-	"plimsoll/internal/target/ssh/sshtest"
+	"plimsoll/internal/target/sshtest"
 	"plimsoll/internal/target/targettest"
 )
 

@@ -3,7 +3,7 @@
 // Package sshtest starts hosts for tests of what goes over SSH: a real OpenSSH server for each, on a loopback address
 // of its own, with keys of its own, an inventory that names them, and the agent built from this source.
 //
-// It sits beside package target/ssh and is imported by tests only. It is no wall: the hosts are this machine.
+// It sits beside package target/ssh, and is imported by tests only. It is no wall: the hosts are this machine.
 package sshtest
 
 import (
