@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/target/sim"
+	"plimsoll/internal/target/ssh"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
@@ -46,6 +47,7 @@ func All() Registry {
 		Targets: []target.Provider{
 			local.Provider{},
 			sim.Provider{},
+			ssh.Provider{},
 		},
 		PowerKinds: []target.PowerKind{},
 		Engines: []workload.Engine{

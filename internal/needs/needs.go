@@ -73,6 +73,12 @@ func Redis(t testing.TB) string {
 	return program(t, "redis-server", "apt-get install redis-server", "redis-server")
 }
 
+// Sshd returns the path of OpenSSH's server.
+func Sshd(t testing.TB) string {
+	t.Helper()
+	return program(t, "sshd", "apt-get install openssh-server", "sshd", "/usr/sbin/sshd")
+}
+
 // MariaDB returns the paths of mariadbd and of mariadb-install-db, which makes the folder of a server's data.
 func MariaDB(t testing.TB) (server, install string) {
 	t.Helper()
