@@ -82,7 +82,12 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
   plimsoll db run pgbench --select-only --server-setting shared_buffers=1GB
   plimsoll db run pgbench --server postgresql://app@192.0.2.1/bench --password env:DBPASSWORD --rate 500
   plimsoll db run tprocc --scale 4 --clients 8`,
-		RunE: func(_ *cobra.Command, given []string) error { return a.dbRun(given[0], f) },
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if given[0] == "tproch" && !cmd.Flags().Changed("duration") {
+				f.duration = "1h" // it ends when its queries have been answered
+			}
+			return a.dbRun(given[0], f)
+		},
 	}
 	f.tf.timeScale, f.tf.sizeScale = 1, 1
 	f.tf.name = "local"
@@ -96,7 +101,7 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 	flags.IntVar(&f.scale, "scale", 1, "`number` of branches, warehouses, or the scale factor")
 	flags.IntVar(&f.clients, "clients", 1, "`number` of clients at once")
 	flags.BoolVar(&f.selectOnly, "select-only", false, "only look accounts up (pgbench, pg)")
-	flags.StringVar(&f.duration, "duration", "60s", "`time` that is measured")
+	flags.StringVar(&f.duration, "duration", "60s", "`time` that is measured; tproch ends by itself, and after 1h at the latest")
 	flags.Float64Var(&f.rate, "rate", 0, "offer this `number` of transactions per second instead of as many as it takes "+
 		"(pgbench, pg)")
 	flags.BoolVar(&f.dry, "dry-run", false, "print the scenario and what would be done, and touch nothing")

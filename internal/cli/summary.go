@@ -16,7 +16,7 @@ import (
 // How much a summary shows; the report has it all.
 const (
 	topFindings = 6  // kinds of finding
-	topRows     = 24 // rows of the table
+	topRows     = 40 // rows of the table
 )
 
 // printSummary prints what a run has shown: numbers, findings, verdicts, and where the report is.
