@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,16 +29,19 @@ type dbLoad struct {
 	engine, scale, clients string
 	selectOnly             string // key of the built-in script; "" for a load that has none
 	rate                   bool
+	lasts                  string // without --duration
 	summary                string
 }
 
 // dbLoads are what db run can run, by the name that it is given.
 var dbLoads = map[string]dbLoad{
-	"pgbench":  {"pgbench", "scale", "clients", "builtin", true, "pgbench itself, which has to be installed"},
-	"pg":       {"pg", "scale", "clients", "script", true, "the same scripts by a driver that takes less of the processor"},
-	"tprocc":   {"tprocc", "warehouses", "users", "", false, "TPC-C-derived: orders of warehouses by procedures"},
-	"tproch":   {"tproch", "scale", "streams", "", false, "TPC-H-derived: 22 questions to a large data set"},
-	"hammerdb": {"hammerdb", "warehouses", "users", "", false, "HammerDB's TPROC-C, which has to be installed"},
+	"pgbench": {"pgbench", "scale", "clients", "builtin", true, "60s", "pgbench itself, which has to be installed"},
+	"pg": {"pg", "scale", "clients", "script", true, "60s",
+		"the same scripts by a driver that takes less of the processor"},
+	"tprocc": {"tprocc", "warehouses", "users", "", false, "60s", "TPC-C-derived: orders of warehouses by procedures"},
+	"tproch": {"tproch", "scale", "streams", "", false, "8h",
+		"TPC-H-derived: 22 questions to a large data set"},
+	"hammerdb": {"hammerdb", "warehouses", "users", "", false, "60s", "HammerDB's TPROC-C, which has to be installed"},
 }
 
 func dbLoadNames() []string {
@@ -83,9 +87,6 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
   plimsoll db run pgbench --server postgresql://app@192.0.2.1/bench --password env:DBPASSWORD --rate 500
   plimsoll db run tprocc --scale 4 --clients 8`,
 		RunE: func(cmd *cobra.Command, given []string) error {
-			if given[0] == "tproch" && !cmd.Flags().Changed("duration") {
-				f.duration = "1h" // it ends when its queries have been answered
-			}
 			return a.dbRun(given[0], f)
 		},
 	}
@@ -101,7 +102,8 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 	flags.IntVar(&f.scale, "scale", 1, "`number` of branches, warehouses, or the scale factor")
 	flags.IntVar(&f.clients, "clients", 1, "`number` of clients at once")
 	flags.BoolVar(&f.selectOnly, "select-only", false, "only look accounts up (pgbench, pg)")
-	flags.StringVar(&f.duration, "duration", "60s", "`time` that is measured; tproch ends by itself, and after 1h at the latest")
+	flags.StringVar(&f.duration, "duration", "", "`time` that is measured, at most where the load ends by itself "+
+		"(default 60s; tproch 8h)")
 	flags.Float64Var(&f.rate, "rate", 0, "offer this `number` of transactions per second instead of as many as it takes "+
 		"(pgbench, pg)")
 	flags.BoolVar(&f.dry, "dry-run", false, "print the scenario and what would be done, and touch nothing")
@@ -203,9 +205,10 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if err := f.server.check(phase); err != nil {
 		bad = append(bad, err)
 	}
+	f.duration = cmp.Or(f.duration, load.lasts)
 	duration, err := timeLimit(f.duration)
 	switch {
-	case err != nil || f.duration == "":
+	case err != nil:
 		object("--duration %q: want a length of time above 0, like 60s", f.duration)
 	case duration < time.Second:
 		object("--duration %s: want 1s or more", f.duration)
