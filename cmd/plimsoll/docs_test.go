@@ -71,6 +71,8 @@ var treatments = []treatment{
 	{begins: "plimsoll device spec /mnt/under-test", add: "--target sim --repeats 2", why: "minutes"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 	{begins: "plimsoll exporter postgres", parsed: true, why: "there is no such server"},
+	{begins: "plimsoll exporter nutanix", parsed: true, why: "there is no such cluster; nutanix.txtar has one"},
+	{begins: "plimsoll nutanix", parsed: true, why: "there is no such cluster; nutanix.txtar has one"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 }
 

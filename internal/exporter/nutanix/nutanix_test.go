@@ -506,3 +506,21 @@ func FuzzLabels(f *testing.F) {
 		}
 	})
 }
+
+// The page for users has every counter.
+func TestPageForUsersHasEveryCounter(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "how-to", "nutanix.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range prism.Counters {
+		name := c.Metric
+		if c.Label != "" {
+			name += "{" + c.Label + "}"
+		}
+		if row := fmt.Sprintf("| `%s` | `%s` |", c.Prism, name); !strings.Contains(string(page), row) {
+			t.Errorf("docs/how-to/nutanix.md has no row %s", row)
+		}
+	}
+}
