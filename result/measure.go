@@ -111,9 +111,25 @@ const (
 	DeviceWrites         = "device_write_iops"
 )
 
-// MachineMeasures are those of the machines underneath the VMs, which count what everybody on them does.
+// Measures of database servers in Series.Measure, as they count themselves; Series.Machine is the VM where one runs,
+// or its address.
+const (
+	DatabaseSessions     = "db_sessions"          // at work, by what they wait for (Part); CPU: nothing
+	DatabaseWaits        = "db_waits"             // at work that wait, by the event (Part)
+	DatabaseConnections  = "db_connections"       // %, of those that the server lets in
+	DatabaseHits         = "db_cache_hits"        // %, of the blocks asked for
+	DatabaseTransactions = "db_transactions"      // per second, of all databases
+	DatabaseLog          = "db_log"               // bytes/s, of its write-ahead log
+	DatabaseCheckpoints  = "db_checkpoint_writes" // bytes/s, of data files
+	DatabaseSpread       = "db_checkpoint_spread" // ratio: over how much of an interval one is spread, as it is set
+	DatabaseDurable      = "db_durable_commits"   // 1, or 0 where settings let a crash lose commits
+)
+
+// MachineMeasures are those of machines and servers, which count what everybody on them does.
 var MachineMeasures = []string{HostCPUs, HostSteal, NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
-	DeviceWriteBandwidth, DeviceReads, DeviceWrites}
+	DeviceWriteBandwidth, DeviceReads, DeviceWrites,
+	DatabaseSessions, DatabaseWaits, DatabaseConnections, DatabaseHits, DatabaseTransactions,
+	DatabaseLog, DatabaseCheckpoints, DatabaseSpread, DatabaseDurable}
 
 // Metric is the series' operation and measure in one word, for people to type and for columns of tables: read_iops,
 // new_order_rate, write_latency_p99, NOPM. It is made, never taken apart.

@@ -23,6 +23,7 @@ import (
 
 	"plimsoll/internal/analysis/balance"
 	"plimsoll/internal/analysis/client"
+	"plimsoll/internal/analysis/dbserver"
 	"plimsoll/internal/analysis/fault"
 	"plimsoll/internal/analysis/load"
 	"plimsoll/internal/analysis/neighbour"
@@ -44,6 +45,9 @@ var checks = []view.Check{
 	client.CPU,
 	client.Host,
 	client.Limit,
+	dbserver.Limit,
+	dbserver.Checkpoints,
+	dbserver.Durable,
 	fault.Recovery,
 	load.TooShort,
 	load.NeverTogether,

@@ -47,7 +47,8 @@ space: scale 10 was seen to have 164.7 MB fresh and 217 MB after a few minutes o
   plimsoll db size --ram-share 50%
   plimsoll db size --ram-share 200% --ram 64GiB --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			given := slices.DeleteFunc([]string{"sf", "bytes", "ram-share"}, func(n string) bool { return !cmd.Flags().Changed(n) })
+			given := slices.DeleteFunc([]string{"sf", "bytes", "ram-share"},
+				func(n string) bool { return !cmd.Flags().Changed(n) })
 			if len(given) != 1 {
 				return exit.Usagef("", "db size: want one of --sf, --bytes and --ram-share")
 			}
@@ -96,12 +97,13 @@ func (a *app) saySize(s postgres.PgbenchSize, memory int64) error {
 	t.Add("scale", fmt.Sprint(s.Scale), unit.Thousands(s.Rows)+" accounts")
 	t.Add("tables", unit.Bytes(s.TableBytes).String(), "exact, fresh")
 	t.Add("indexes", unit.Bytes(s.IndexBytes).String(), "exact, fresh")
-	t.Add("database, fresh", unit.Bytes(s.FreshBytes).String(), fmt.Sprintf("%d bytes, of which 7.7 MB are PostgreSQL's own",
-		s.FreshBytes))
+	t.Add("database, fresh", unit.Bytes(s.FreshBytes).String(),
+		fmt.Sprintf("%d bytes, of which 7.7 MB are PostgreSQL's own", s.FreshBytes))
 	t.Add("database, used", "more", fmt.Sprintf("at least %s for every million of writing transactions, and what vacuum "+
 		"has still to remove", unit.Bytes(s.HistoryPerMega)))
 	if memory > 0 {
-		t.Add("share of memory", fmt.Sprintf("%.1f %%", 100*shareOf(s.FreshBytes, memory)), "of "+unit.Bytes(memory).String())
+		t.Add("share of memory", fmt.Sprintf("%.1f %%", 100*shareOf(s.FreshBytes, memory)),
+			"of "+unit.Bytes(memory).String())
 	}
 	return t.Write(a.out)
 }
@@ -128,8 +130,8 @@ func (f *serverFlags) check(phase string) error {
 	var bad []error
 	if f.url != "" {
 		for _, what := range postgres.CheckURL(f.url) {
-			bad = append(bad, fmt.Errorf("%s: --server: %s", phase, strings.Replace(what, "give password: env:NAME or file:PATH",
-				"give --password env:NAME or file:PATH", 1)))
+			what = strings.Replace(what, "give password: env:NAME", "give --password env:NAME", 1)
+			bad = append(bad, fmt.Errorf("%s: --server: %s", phase, what))
 		}
 	}
 	if f.password != "" {
@@ -208,7 +210,7 @@ the hit ratio of that time alone.`,
 			defer stop()
 			s, err := server.state(ctx)
 			if err != nil {
-				return exit.Errorf(stoppedOrFailed(ctx), "", "%s: %w", phase, err)
+				return exit.Errorf(stoppedOrFailed(ctx), "", "%s: %s", phase, oneLine(err))
 			}
 			if save != "" {
 				err := writeFile(save, func(w io.Writer) error { return indented(w, s) })
@@ -226,6 +228,9 @@ the hit ratio of that time alone.`,
 	c.Flags().BoolVar(&diff, "diff", false, "compare two files of --save")
 	return c
 }
+
+// oneLine is an error of many lines, as of a server with several addresses.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 func indented(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
@@ -285,7 +290,8 @@ func sayDifference(w io.Writer, d postgres.Difference) error {
 	t := terminal.Table{Head: []string{"BETWEEN", "BEFORE", "AFTER", "CHANGE"}, Right: []bool{false, true, true, true}}
 	t.Add("time", "", "", unit.Duration(d.Elapsed.Round(time.Millisecond)).String())
 	bytes := func(word string, g postgres.Growth) {
-		t.Add(word, unit.Bytes(int64(g.Before)).String(), unit.Bytes(int64(g.After)).String(), signedBytes(g.After-g.Before))
+		t.Add(word, unit.Bytes(int64(g.Before)).String(), unit.Bytes(int64(g.After)).String(),
+			signedBytes(g.After-g.Before))
 	}
 	bytes("size of "+d.Bytes.Name, d.Bytes)
 	if d.HitRatio >= 0 {

@@ -35,7 +35,7 @@ type dbLoad struct {
 var dbLoads = map[string]dbLoad{
 	"pgbench":  {"pgbench", "scale", "clients", "builtin", true, "pgbench itself, which has to be installed"},
 	"pg":       {"pg", "scale", "clients", "script", true, "the same scripts by a driver that takes less of the processor"},
-	"tprocc":   {"tprocc", "warehouses", "users", "", false, "TPC-C-derived: orders of warehouses, by stored procedures"},
+	"tprocc":   {"tprocc", "warehouses", "users", "", false, "TPC-C-derived: orders of warehouses by procedures"},
 	"tproch":   {"tproch", "scale", "streams", "", false, "TPC-H-derived: 22 questions to a large data set"},
 	"hammerdb": {"hammerdb", "warehouses", "users", "", false, "HammerDB's TPROC-C, which has to be installed"},
 }
@@ -63,7 +63,7 @@ func (a *app) dbRunCommand() *cobra.Command {
 	var f dbRunFlags
 	var list strings.Builder
 	for _, name := range dbLoadNames() {
-		fmt.Fprintf(&list, "  %-9s %s\n", name, dbLoads[name].summary)
+		visible.Fprintf(&list, "  %-9s %s\n", name, dbLoads[name].summary)
 	}
 	c := &cobra.Command{
 		Use: "run LOAD", Short: "Run one load on a database now, with a run folder and a report", Args: args(1, 1, "load"),
@@ -89,8 +89,8 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 	f.server.register(c, "; without one a server is made for the run")
 	flags := c.Flags()
 	flags.StringVar(&f.database, "database", "", "`name` of the database (default: that of the URL)")
-	flags.StringArrayVar(&f.settings, "server-setting", nil, "of the run's own server: `NAME=VALUE` of postgresql.conf; "+
-		"repeatable")
+	flags.StringArrayVar(&f.settings, "server-setting", nil,
+		"of the run's own server: `NAME=VALUE` of postgresql.conf; repeatable")
 	flags.StringArrayVar(&f.options, "option", nil, "`KEY=VALUE` of the load generator's config, like mode=prepared; "+
 		"repeatable")
 	flags.IntVar(&f.scale, "scale", 1, "`number` of branches, warehouses, or the scale factor")
@@ -151,7 +151,7 @@ func (a *app) around(f *dbRunFlags) error {
 	code := stoppedOrFailed(ctx)
 	stop()
 	if err != nil {
-		return exit.Errorf(code, "", "%s: %w", phase, err)
+		return exit.Errorf(code, "", "%s: %s", phase, oneLine(err))
 	}
 	f.rf.facts = []result.Fact{{Group: "database server", Name: "version", Value: "PostgreSQL " + before.Version}}
 	names := make([]string, 0, len(before.Settings))

@@ -276,7 +276,7 @@ func (c *collector) series(ctx context.Context) []result.Series {
 	for _, l := range c.loads {
 		out = append(out, c.sectionViews(l)...)
 	}
-	return slices.Concat(out, c.nodeCPU(ctx), c.machines(ctx))
+	return slices.Concat(out, c.nodeCPU(ctx), c.machines(ctx), c.databases(ctx))
 }
 
 // sharing are the workloads that share the VMs of their group with another, so that the group's views do not tell them

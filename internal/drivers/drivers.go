@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/workload/hammerdb"
 	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
+	"plimsoll/internal/workload/tproch"
 	"plimsoll/internal/workload/vioperf"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -52,6 +53,7 @@ func All() Registry {
 			hammerdb.Engine{},
 			pgbench.Engine{},
 			tprocc.Engine{},
+			tproch.Engine{},
 			vioperf.Engine{},
 		},
 		Exporters: []exporter.Kind{

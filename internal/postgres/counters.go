@@ -17,7 +17,7 @@ import (
 
 // Counters is how the server is asked what it counts while a load uses it, as workload.Counting has it: one of the
 // run's own by its unix socket, where the machine lets that be reached from here, one of the user's at its address.
-func (c Config) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
+func (c Config) Counters(_ workload.Spec, host target.Host) (*workload.Scrape, error) {
 	s := counters.Server{URL: c.URL, Password: c.Password, Database: c.Database}
 	out := &workload.Scrape{Name: "postgres"}
 	switch dialer, ok := target.SocketDialer(nil), false; {

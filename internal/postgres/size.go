@@ -61,9 +61,10 @@ func SizeOfPgbench(scale int64) (PgbenchSize, error) {
 		return PgbenchSize{}, fmt.Errorf("scale %d: want a whole number from 1 to %d", scale, MostScale)
 	}
 	accounts := 100_000 * scale
-	s := PgbenchSize{Scale: scale, Rows: accounts,
-		TableBytes: page * (heap(accounts, accountsPerPage) + heap(10*scale, tellersPerPage) + heap(scale, branchesPerPage)),
-		IndexBytes: page * (tree(accounts) + tree(10*scale) + tree(scale)), HistoryPerMega: page * pages(1e6, historyPerPage)}
+	tables := heap(accounts, accountsPerPage) + heap(10*scale, tellersPerPage) + heap(scale, branchesPerPage)
+	s := PgbenchSize{Scale: scale, Rows: accounts, TableBytes: page * tables,
+		IndexBytes:     page * (tree(accounts) + tree(10*scale) + tree(scale)),
+		HistoryPerMega: page * pages(1e6, historyPerPage)}
 	s.FreshBytes = s.TableBytes + s.IndexBytes + emptyDatabaseBytes
 	return s, nil
 }

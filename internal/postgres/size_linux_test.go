@@ -39,7 +39,8 @@ func TestSizeOfPgbench(t *testing.T) {
 	for _, scale := range []int64{1, 3, 12} {
 		name := fmt.Sprintf("scale%d", scale)
 		s.Exec("postgres", "create database "+name)
-		cmd := exec.Command(filepath.Join(s.Bin, "pgbench"), "-i", "-q", "-s", strconv.FormatInt(scale, 10), "-h", s.Sockets,
+		cmd := exec.Command(filepath.Join(s.Bin, "pgbench"), "-i", "-q", "-s", strconv.FormatInt(scale, 10),
+			"-h", s.Sockets,
 			"-p", strconv.Itoa(s.Port), "-U", postgrestest.User, name)
 		cmd.Env = append(os.Environ(), "PGPASSWORD="+postgrestest.Password)
 		if out, err := cmd.CombinedOutput(); err != nil {

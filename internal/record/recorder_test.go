@@ -234,7 +234,8 @@ func TestLive(t *testing.T) {
 			Rates: []record.LiveRate{{Operation: ops[0]}, {Operation: ops[1]}, {Operation: ops[2]}}, Errors: 3},
 		{Workload: "W", Group: "G", VMs: 2, Since: 3 * time.Second,
 			Rates: []record.LiveRate{{ops[0], 200, 200 * 8192}, {ops[1], 100, 100 * 4096}, {ops[2], 20, 20 * 4096}},
-			Mean:  1666666, P50: 1003520, P99: 3 * time.Millisecond, Ops: 960, Bytes: 3 * (200*8192 + 100*4096 + 20*4096)},
+			Mean:  1666666, P50: 1003520, P99: 3 * time.Millisecond, Ops: 960,
+			Bytes: 3 * (200*8192 + 100*4096 + 20*4096)},
 	}
 	near := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < 50*time.Microsecond })
 	if d := cmp.Diff(want, l.Recorder.Live(), near); d != "" {

@@ -97,7 +97,8 @@ type Input struct {
 // Invalid says that the order names an item that does not exist: its transaction ends with a rollback, as one in a
 // hundred is to.
 func (in *Input) Invalid() bool {
-	return in.Kind == NewOrder && in.Lines[len(in.Lines)-1].Item == invalidItem
+	n := len(in.Lines)
+	return n > 0 && in.Lines[n-1].Item == invalidItem
 }
 
 // Packed are the lines as text, for procedures without arrays: item and supplier in six digits each, quantity in two.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -69,7 +70,8 @@ func Measures() []result.Measure {
 	}
 	for _, name := range []string{"retries", "deadlocks", "serialization_failures", "lost_connections",
 		"refused_connections", "other_errors", "given_up", "late"} {
-		all = append(all, result.Measure{Name: name, Unit: name, Better: result.Lower, Kind: result.Count})
+		all = append(all, result.Measure{Name: name, Unit: strings.ReplaceAll(name, "_", " "), Better: result.Lower,
+			Kind: result.Count})
 	}
 	return all
 }
@@ -237,8 +239,11 @@ func (w *work) look(ctx context.Context) (c server, err error) {
 		return n
 	}
 	c.orders = one(name(w.dialect, "SELECT sum(d_next_o_id) FROM tprocc.district"))
-	c.transactions = one(w.dialect.Work())
-	return c, err
+	orders := err // not every user may see the other
+	if err == nil {
+		c.transactions = one(w.dialect.Work())
+	}
+	return c, orders
 }
 
 func (w *work) run(ctx context.Context, words io.Writer) error {
@@ -304,7 +309,8 @@ func (w *work) end(ctx context.Context, r *Run, before server, words io.Writer) 
 			fmt.Fprintf(words, "the server has %d new orders more than this client made: another one is at work there\n",
 				grown-most)
 		}
-		if n := after.transactions - before.transactions; committed >= 1000 && n > 0 {
+		n := after.transactions - before.transactions
+		if committed >= 1000 && n > 0 && before.transactions > 0 {
 			ratio := float64(n) / float64(committed)
 			s.Values[3] = &ratio
 			if ratio < 2.2 || ratio > 2.4 {

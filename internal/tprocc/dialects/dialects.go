@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/tprocc"
 	"plimsoll/internal/tprocc/mariadb"
 	"plimsoll/internal/tprocc/postgres"
+	"plimsoll/internal/tprocc/sqlserver"
 )
 
 // Of is the dialect that a job names, with its server: of PostgreSQL the one that the environment names.
@@ -29,6 +30,10 @@ func Of(j tprocc.Job) (tprocc.Dialect, error) {
 	case mariadb.Dialect{}.Name():
 		address, user, password, err := access(j, "3306")
 		return mariadb.Dialect{Server: mariadb.Server{Address: address, User: user, Password: password,
+			Database: j.Database}}, err
+	case sqlserver.Dialect{}.Name():
+		address, user, password, err := access(j, "1433")
+		return sqlserver.Dialect{Server: sqlserver.Server{Address: address, User: user, Password: password,
 			Database: j.Database}}, err
 	}
 	return nil, fmt.Errorf("dialect %q: there is none of that name", j.Dialect)

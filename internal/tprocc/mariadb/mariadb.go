@@ -162,32 +162,7 @@ func (s *session) Exec(statement string) error {
 }
 
 // Rows implements tprocc.Session.
-func (s *session) Rows(query string) (all [][]string, err error) {
-	rows, err := s.conn.QueryContext(s.ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close() //nolint:errcheck // Err says it
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	for rows.Next() {
-		values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
-		for i := range values {
-			into[i] = &values[i]
-		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
-		}
-		row := make([]string, len(columns))
-		for i, v := range values {
-			row[i] = v.String
-		}
-		all = append(all, row)
-	}
-	return all, rows.Err()
-}
+func (s *session) Rows(query string) ([][]string, error) { return tprocc.Texts(s.ctx, s.conn, query) }
 
 // Copy implements tprocc.Session. What the server only warns of, as it does of rows that it leaves out, is an error.
 func (s *session) Copy(t tprocc.Table, rows io.Reader) error {

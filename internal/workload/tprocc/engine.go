@@ -48,8 +48,9 @@ const Name = "tprocc"
 type Engine struct{}
 
 var (
-	_ workload.Engine  = Engine{}
-	_ workload.Peering = Engine{}
+	_ workload.Engine   = Engine{}
+	_ workload.Peering  = Engine{}
+	_ workload.Counting = Engine{}
 )
 
 // Describe implements workload.Engine.
@@ -403,6 +404,15 @@ func (Engine) Server(spec workload.Spec) (workload.Server, error) {
 		return workload.Server{}, errors.New("only a server of PostgreSQL is started by a run")
 	}
 	return c.server.Server(spec)
+}
+
+// Counters implements workload.Counting.
+func (Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
+	c, err := parse(spec)
+	if err != nil || c.job.Dialect != postgresql {
+		return nil, err
+	}
+	return c.server.Counters(spec, host)
 }
 
 // CheckServer implements workload.Peering.

@@ -2,11 +2,14 @@ package tprocc
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/postgres/postgrestest"
@@ -92,4 +95,88 @@ func TestSuite(t *testing.T) {
 		RefusedWords: []string{`schema "tprocc" has 1 warehouses, not 2`},
 		Noise:        []byte("first deadlock, in payment of warehouse 1: why\n{\"elapsed_ns\": 1}\n"),
 	}.Run(t)
+}
+
+const foreign = "dialect: mariadb\nserver: {url: \"mariadb://app@192.0.2.7:3306\", password: \"env:TPROCC_TEST_PASSWORD\"}\n" +
+	"database: bench\nwarehouses: 3\nkeying: true\n"
+
+// Of a job nothing but where the password is kept is in files, notes and arguments.
+func TestCommand(t *testing.T) {
+	t.Setenv("TPROCC_TEST_PASSWORD", "horse")
+	job, err := Engine{}.Command(specOf(foreign))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprintf("%s %v", job.Files, job); strings.Contains(text, "horse") {
+		t.Errorf("the password is in %s", text)
+	}
+	homes := "user n, counted from 0, has its home in warehouse n mod 3 + 1, district n div 3 mod 10 + 1"
+	want := tprocc.Job{Dialect: "mariadb", Warehouses: 3, Users: 30, Keying: true, Threads: 2, Seed: 7,
+		Duration: 2 * time.Second, Homes: homes, URL: "mariadb://app@192.0.2.7:3306", Database: "bench",
+		PassFile: "Load/tprocc.password"}
+	var got tprocc.Job
+	if err := json.Unmarshal(job.Files["Load/tprocc.json"], &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || job.Latency != "response time" {
+		t.Error(diff, job.Latency)
+	}
+	host := workloadtest.NewHost(t)
+	if err := putPassword(t.Context(), host, job); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for text, want := range map[string]string{
+		"- a list":           "want pairs such as",
+		"users: [1]":         "users: want one value",
+		"users: 1\nusers: 2": "users is there twice",
+		"users: -3":          "users: -3: want a whole number from 1 to 100000",
+		"a: b: c":            "load.yml:1:1: ",
+		"dialect: mariadb":   "server: mariadb wants {url: mariadb://USER@HOST:PORT",
+		"dialect: sqlserver\nserver: {url: \"mariadb://app@h\"}\ndatabase: b": "want sqlserver://USER@HOST:PORT",
+		"dialect: mariadb\nserver: {url: \"mariadb://app:x@h\"}\ndatabase: b": "it has a password",
+		"dialect: mariadb\nserver: {url: \"mariadb://app@h\"}\ndatabase: b c": `database: "b c"`,
+		"dialect: mariadb\nserver: {vm_group: x}":                             `unknown key "vm_group"`,
+	} {
+		err := Engine{}.Validate(specOf(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), ":x@") {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	spec := specOf("")
+	spec.Runtime = 0
+	if _, err := (Engine{}).Command(spec); err == nil || !strings.Contains(err.Error(), "give runtime_secs") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A server of the run's own takes as many users as there are.
+func TestOwnServer(t *testing.T) {
+	server, err := Engine{}.Server(specOf("warehouses: 100\nkeying: true\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := ""
+	for name, data := range server.Files {
+		if strings.HasSuffix(name, "/settings.conf") {
+			settings = string(data)
+		}
+	}
+	if !strings.Contains(settings, "max_connections = '1052'") {
+		t.Errorf("%s", settings)
+	}
+}
+
+func FuzzValidate(f *testing.F) {
+	f.Add([]byte("warehouses: 2\nusers: 3\nserver: {url: \"postgresql://a@h/b\"}\n"))
+	f.Add([]byte(foreign))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		spec := specOf(string(data))
+		err := Engine{}.Validate(spec)
+		if _, err2 := (Engine{}).Command(spec); (err == nil) != (err2 == nil) && err != nil {
+			t.Errorf("%v, and then %v", err, err2)
+		}
+	})
 }

@@ -1,0 +1,157 @@
+package analysis
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"plimsoll/internal/report/reporttest"
+	"plimsoll/result"
+)
+
+// served is a run of a load of 32 clients on a database server on a machine of its own, or at an address. Its
+// sessions at work are given by what they wait for.
+func served(seed uint64, clients int, sessions map[string]float64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 300, 1)
+	s.Load(reporttest.Database(reporttest.Load{Name: "Orders", To: 300, Rate: flatRate(2000), Noise: 0.02,
+		Depth: clients}))
+	asked(s, "DB_0000", sessions)
+	return s
+}
+
+// asked adds what a server said of itself.
+func asked(s *reporttest.Synthetic, machine string, sessions map[string]float64) {
+	server := func(measure, part, unit string, value func(int) float64, noise float64) {
+		head := result.Series{Name: machine, Machine: machine, Part: part, Measure: measure, Unit: unit}
+		if part != "" {
+			head.Name += ", " + part
+		}
+		s.Series(head, value, noise)
+	}
+	server(result.DatabaseTransactions, "", "ops/s", flatRate(2000), 20)
+	server(result.DatabaseConnections, "", "%", flatRate(34), 0)
+	server(result.DatabaseDurable, "", "count", flatRate(1), 0)
+	for _, part := range []string{"CPU", "Client", "IO", "LWLock", "Lock"} {
+		server(result.DatabaseSessions, part, "count", flatRate(sessions[part]), 0)
+	}
+	for _, event := range []string{"IO DataFileRead", "IO WALSync", "LWLock WALWrite", "LWLock BufferContent",
+		"Lock transactionid", "Lock tuple"} {
+		if sessions[event] > 0 {
+			server(result.DatabaseWaits, event, "count", flatRate(sessions[event]), 0)
+		}
+	}
+}
+
+// logged is a server whose log stands still for so many seconds after each checkpoint's writes, which take so much of
+// every minute.
+func logged(seed uint64, stands, writes int, spread float64) *reporttest.Synthetic {
+	s := served(seed, 8, map[string]float64{"CPU": 7})
+	one := func(measure, unit string, value func(int) float64, noise float64) {
+		s.Series(result.Series{Name: "DB_0000", Machine: "DB_0000", Measure: measure, Unit: unit}, value, noise)
+	}
+	one(result.DatabaseLog, "bytes/s", func(t int) float64 {
+		if at := t % 60; at >= writes && at < writes+stands {
+			return 1000
+		}
+		return 8e6
+	}, 3e5)
+	one(result.DatabaseCheckpoints, "bytes/s", func(t int) float64 {
+		if t%60 < writes {
+			return 5e7
+		}
+		return 0
+	}, 0)
+	one(result.DatabaseSpread, "ratio", flatRate(spread), 0)
+	return s
+}
+
+func onMachine(s *reporttest.Synthetic, busy float64) *reporttest.Synthetic {
+	onThisHost(s)
+	s.Data.VMs = append(s.Data.VMs, result.VM{Name: "DB_0000", Group: "DB", CPUs: 2})
+	s.Percent(result.HostCPUs, "host", flatRate(busy), 0.2)
+	return s
+}
+
+func crowded(s *reporttest.Synthetic) *reporttest.Synthetic {
+	s.Percent(result.DatabaseConnections, "DB_0001", flatRate(99), 0)
+	s.Series(result.Series{Name: "DB_0001", Machine: "DB_0001", Measure: result.DatabaseTransactions, Unit: "ops/s"},
+		flatRate(10), 0)
+	return s
+}
+
+func loose(s *reporttest.Synthetic) *reporttest.Synthetic {
+	for _, one := range s.Data.Series {
+		for i := range one.Values {
+			if zero := 0.0; one.Measure == result.DatabaseDurable {
+				one.Values[i] = &zero
+			}
+		}
+	}
+	return s
+}
+
+// TestTruthOfDatabases holds the words about what database servers said of themselves.
+func TestTruthOfDatabases(t *testing.T) {
+	const limit = "database-limit"
+	holdTruths(t, "testdata/truth-databases.txt", []truth{
+		{"row locks", served(40, 32, map[string]float64{"CPU": 2, "Lock": 28, "IO": 1, "Lock transactionid": 20,
+			"Lock tuple": 8}), limit},
+		{"commits that wait for the log", served(41, 32, map[string]float64{"CPU": 3, "IO": 9, "LWLock": 18,
+			"IO WALSync": 9, "LWLock WALWrite": 17}), limit},
+		{"data that are not in memory", served(42, 32, map[string]float64{"CPU": 4, "IO": 26, "IO DataFileRead": 26}),
+			limit},
+		{"I/O of events that nobody knows", served(42, 32, map[string]float64{"CPU": 4, "IO": 26}), limit},
+		{"buffers that all want",
+			served(43, 32, map[string]float64{"CPU": 9, "LWLock": 20, "LWLock BufferContent": 19}), limit},
+		{"a slow client", served(44, 32, map[string]float64{"CPU": 4, "Client": 20}), limit},
+		{"all CPUs busy", onMachine(served(45, 8, map[string]float64{"CPU": 7.6, "LWLock": 0.2}), 98), limit},
+		{"CPUs with room", onMachine(served(46, 8, map[string]float64{"CPU": 3, "IO": 1}), 60), limit},
+		{"a server that waits for its clients", served(47, 64, map[string]float64{"CPU": 1.5, "Lock": 0.2}), limit},
+		{"connections that run out", crowded(served(48, 8, map[string]float64{"CPU": 7})), limit},
+		{"commits that nothing keeps", loose(served(49, 8, map[string]float64{"CPU": 7})), "durable-commits"},
+		{"commits that are kept", served(49, 8, map[string]float64{"CPU": 7}), "durable-commits"},
+		{"log stalls at checkpoints", logged(50, 4, 25, 0.5), "log-stalls"},
+		{"checkpoints that are spread", logged(51, 0, 54, 0.9), "log-stalls"},
+		{"checkpoints that stall although they are spread", logged(52, 3, 15, 0.9), "log-stalls"},
+		{"no server was asked", numa(16, 52, 48), limit + " log-stalls durable-commits"},
+	})
+}
+
+// A log that stands still now and then, whatever checkpoints do, is not told of as their doing.
+func TestFalseAlarmsOfDatabases(t *testing.T) {
+	const rounds = 200
+	alarms := 0
+	for i := range rounds {
+		rng := rand.New(rand.NewPCG(uint64(i), 9))
+		s := served(uint64(i), 8, map[string]float64{"CPU": 7})
+		still := map[int]bool{}
+		for range 6 {
+			still[rng.IntN(300)] = true
+		}
+		writes := 5 + rng.IntN(50)
+		for measure, value := range map[string]func(int) float64{
+			result.DatabaseLog: func(t int) float64 {
+				if still[t] {
+					return 0
+				}
+				return 8e6
+			},
+			result.DatabaseCheckpoints: func(t int) float64 {
+				if t%60 < writes {
+					return 5e7
+				}
+				return 0
+			},
+		} {
+			s.Series(result.Series{Name: "DB_0000", Machine: "DB_0000", Measure: measure, Unit: "bytes/s"}, value, 0)
+		}
+		for _, f := range findingsOf(s, "log-stalls") {
+			if f.Severity != result.Fine {
+				alarms++
+			}
+		}
+	}
+	t.Logf("%d of %d", alarms, rounds)
+	if alarms > rounds*2/100 {
+		t.Errorf("%d of %d runs with stalls by chance are told as checkpoints'", alarms, rounds)
+	}
+}

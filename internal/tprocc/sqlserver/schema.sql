@@ -1,0 +1,41 @@
+IF OBJECT_ID('tprocc.load_state') IS NULL CREATE TABLE tprocc.load_state (
+  warehouse INT PRIMARY KEY, state VARCHAR(10) NOT NULL);
+IF OBJECT_ID('tprocc.item') IS NULL CREATE TABLE tprocc.item (
+  i_id INT PRIMARY KEY, i_im_id INT NOT NULL, i_price DECIMAL(5,2) NOT NULL, i_name VARCHAR(24) NOT NULL,
+  i_data VARCHAR(50) NOT NULL);
+IF OBJECT_ID('tprocc.warehouse') IS NULL CREATE TABLE tprocc.warehouse (
+  w_id INT PRIMARY KEY, w_tax DECIMAL(4,4) NOT NULL, w_ytd DECIMAL(14,2) NOT NULL, w_name VARCHAR(10) NOT NULL,
+  w_street_1 VARCHAR(20) NOT NULL, w_street_2 VARCHAR(20) NOT NULL, w_city VARCHAR(20) NOT NULL,
+  w_state CHAR(2) NOT NULL, w_zip CHAR(9) NOT NULL);
+IF OBJECT_ID('tprocc.district') IS NULL CREATE TABLE tprocc.district (
+  d_w_id INT NOT NULL, d_id INT NOT NULL, d_next_o_id INT NOT NULL, d_tax DECIMAL(4,4) NOT NULL,
+  d_ytd DECIMAL(14,2) NOT NULL, d_name VARCHAR(10) NOT NULL, d_street_1 VARCHAR(20) NOT NULL,
+  d_street_2 VARCHAR(20) NOT NULL, d_city VARCHAR(20) NOT NULL, d_state CHAR(2) NOT NULL, d_zip CHAR(9) NOT NULL,
+  PRIMARY KEY (d_w_id, d_id));
+IF OBJECT_ID('tprocc.customer') IS NULL CREATE TABLE tprocc.customer (
+  c_w_id INT NOT NULL, c_d_id INT NOT NULL, c_id INT NOT NULL, c_payment_cnt INT NOT NULL,
+  c_delivery_cnt INT NOT NULL, c_since DATETIME2(0) NOT NULL, c_credit_lim DECIMAL(12,2) NOT NULL,
+  c_discount DECIMAL(4,4) NOT NULL, c_balance DECIMAL(12,2) NOT NULL, c_ytd_payment DECIMAL(12,2) NOT NULL,
+  c_credit CHAR(2) NOT NULL, c_middle CHAR(2) NOT NULL, c_last VARCHAR(16) NOT NULL, c_first VARCHAR(16) NOT NULL,
+  c_street_1 VARCHAR(20) NOT NULL, c_street_2 VARCHAR(20) NOT NULL, c_city VARCHAR(20) NOT NULL,
+  c_state CHAR(2) NOT NULL, c_zip CHAR(9) NOT NULL, c_phone CHAR(16) NOT NULL, c_data VARCHAR(500) NOT NULL,
+  PRIMARY KEY (c_w_id, c_d_id, c_id));
+IF OBJECT_ID('tprocc.history') IS NULL CREATE TABLE tprocc.history (
+  h_w_id INT NOT NULL, h_d_id INT NOT NULL, h_c_w_id INT NOT NULL, h_c_d_id INT NOT NULL, h_c_id INT NOT NULL,
+  h_date DATETIME2(0) NOT NULL, h_amount DECIMAL(6,2) NOT NULL, h_data VARCHAR(24) NOT NULL);
+IF OBJECT_ID('tprocc.stock') IS NULL CREATE TABLE tprocc.stock (
+  s_w_id INT NOT NULL, s_i_id INT NOT NULL, s_quantity INT NOT NULL, s_ytd INT NOT NULL, s_order_cnt INT NOT NULL,
+  s_remote_cnt INT NOT NULL, s_dist_01 CHAR(24) NOT NULL, s_dist_02 CHAR(24) NOT NULL, s_dist_03 CHAR(24) NOT NULL,
+  s_dist_04 CHAR(24) NOT NULL, s_dist_05 CHAR(24) NOT NULL, s_dist_06 CHAR(24) NOT NULL, s_dist_07 CHAR(24) NOT NULL,
+  s_dist_08 CHAR(24) NOT NULL, s_dist_09 CHAR(24) NOT NULL, s_dist_10 CHAR(24) NOT NULL, s_data VARCHAR(50) NOT NULL,
+  PRIMARY KEY (s_w_id, s_i_id));
+IF OBJECT_ID('tprocc.orders') IS NULL CREATE TABLE tprocc.orders (
+  o_w_id INT NOT NULL, o_d_id INT NOT NULL, o_id INT NOT NULL, o_c_id INT NOT NULL, o_carrier_id INT,
+  o_ol_cnt INT NOT NULL, o_all_local INT NOT NULL, o_entry_d DATETIME2(0) NOT NULL, PRIMARY KEY (o_w_id, o_d_id, o_id));
+IF OBJECT_ID('tprocc.order_line') IS NULL CREATE TABLE tprocc.order_line (
+  ol_w_id INT NOT NULL, ol_d_id INT NOT NULL, ol_o_id INT NOT NULL, ol_number INT NOT NULL, ol_i_id INT NOT NULL,
+  ol_supply_w_id INT NOT NULL, ol_quantity INT NOT NULL, ol_delivery_d DATETIME2(0), ol_amount DECIMAL(6,2) NOT NULL,
+  ol_dist_info CHAR(24) NOT NULL, PRIMARY KEY (ol_w_id, ol_d_id, ol_o_id, ol_number));
+IF OBJECT_ID('tprocc.new_order') IS NULL CREATE TABLE tprocc.new_order (
+  no_w_id INT NOT NULL, no_d_id INT NOT NULL, no_o_id INT NOT NULL,
+  PRIMARY KEY (no_w_id, no_d_id, no_o_id));

@@ -1,0 +1,421 @@
+package tproch
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // the tables
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"plimsoll/internal/postgres"
+)
+
+// Schema is the schema of the database that the tables are in. Its comment is our mark on it, with the scale in
+// hundredths.
+const Schema = "plimsoll_tproch"
+
+// tool is the mark's word for us.
+const tool = "tproch"
+
+// own are our tables besides those of the data set: the portions that are loaded, while not all are; the refreshes that
+// were begun; and how the server answered each query when it was last asked.
+var own = []string{"loaded (portion text primary key)", "refreshed (ordinal bigint primary key)",
+	"plans (query int primary key, plan text not null)"}
+
+//go:embed schema.sql
+var tableText string
+
+// indexes are made after the load: the primary keys, and what the columns of joins and dates are found by.
+var indexes = []string{
+	"alter table lineitem add primary key (l_orderkey, l_linenumber)",
+	"create index lineitem_part on lineitem (l_partkey, l_suppkey)",
+	"create index lineitem_shipped on lineitem (l_shipdate)",
+	"alter table orders add primary key (o_orderkey)",
+	"create index orders_customer on orders (o_custkey)",
+	"create index orders_date on orders (o_orderdate)",
+	"alter table partsupp add primary key (ps_partkey, ps_suppkey)",
+	"create index partsupp_supplier on partsupp (ps_suppkey)",
+	"alter table part add primary key (p_partkey)",
+	"alter table customer add primary key (c_custkey)",
+	"create index customer_nation on customer (c_nationkey)",
+	"alter table supplier add primary key (s_suppkey)",
+	"create index supplier_nation on supplier (s_nationkey)",
+	"alter table nation add primary key (n_nationkey)",
+	"alter table region add primary key (r_regionkey)",
+}
+
+// State is what a database holds of this workload.
+type State struct {
+	Scale  Scale // 0: nothing
+	Loaded bool  // to its end
+	// Refreshes is the ordinal of the last refresh that was begun; from the first one on the published answers are not
+	// those of the data.
+	Refreshes int64
+}
+
+// Store is the data set in a database. It is of one goroutine at a time.
+type Store struct {
+	config  *pgconn.Config
+	conn    *pgconn.PgConn
+	state   State
+	loaders int // connections that load at once
+}
+
+// Open connects to the database of a connection string; of an empty one, to that which PGHOST and its like tell. The
+// mark of a schema that is not ours, and the work of another process on this one, are errors.
+func Open(ctx context.Context, connection string) (*Store, error) {
+	config, err := pgconn.ParseConfig(connection)
+	if err != nil {
+		return nil, err // it quotes no password
+	}
+	config.RuntimeParams["search_path"] = Schema
+	config.RuntimeParams["application_name"] = "plimsoll tproch"
+	s := &Store{config: config, loaders: min(max(2, runtime.NumCPU()), 8)}
+	if s.conn, err = s.connect(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// connect makes a connection whose query ends with us.
+func (s *Store) connect(ctx context.Context) (*pgconn.PgConn, error) {
+	conn, err := pgconn.ConnectConfig(ctx, s.config)
+	if err == nil {
+		_ = exec(ctx, conn, "set client_connection_check_interval = '5s'") // since 14; before, queries end later
+	}
+	return conn, err
+}
+
+// begin takes the database for us alone and reads the mark.
+func (s *Store) begin(ctx context.Context) error {
+	rows, err := s.rows(ctx, "select pg_try_advisory_lock(hashtext('"+Schema+"'))")
+	if err != nil {
+		return err
+	}
+	if rows[0][0] != "t" {
+		return fmt.Errorf("database %q: another plimsoll works on its schema %s; wait for it, or end it",
+			s.config.Database, Schema)
+	}
+	rows, err = s.rows(ctx, "select coalesce(obj_description(oid, 'pg_namespace'), '') from pg_namespace where nspname = '"+
+		Schema+"'")
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	m, ok := postgres.ParseMark(rows[0][0])
+	if !ok || m.Tool != tool || m.Scale <= 0 {
+		return fmt.Errorf("database %q: its schema %s does not carry our mark in its comment: it stays as it is; "+
+			"name another database", s.config.Database, Schema)
+	}
+	s.state = State{Scale: Scale(m.Scale) / 100, Loaded: m.Complete}
+	rows, err = s.rows(ctx, "select coalesce(max(ordinal), 0) from refreshed")
+	if err == nil {
+		s.state.Refreshes, err = strconv.ParseInt(rows[0][0], 10, 64)
+	}
+	return err
+}
+
+// Close ends the connection.
+func (s *Store) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return s.conn.Close(ctx)
+}
+
+// State is what the database holds.
+func (s *Store) State() State { return s.state }
+
+// rows are what a query gives, as text.
+func (s *Store) rows(ctx context.Context, sql string) ([][]string, error) {
+	return queryRows(ctx, s.conn, sql)
+}
+
+func queryRows(ctx context.Context, conn *pgconn.PgConn, sql string) (rows [][]string, err error) {
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		for _, values := range r.Rows {
+			row := make([]string, len(values))
+			for i, v := range values {
+				row[i] = string(v)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func exec(ctx context.Context, conn *pgconn.PgConn, statements ...string) error {
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql).ReadAll(); err != nil {
+			head, _, _ := strings.Cut(sql, "\n")
+			return fmt.Errorf("%s: %w", head[:min(len(head), 80)], err)
+		}
+	}
+	return nil
+}
+
+// marked is the statement that marks the schema.
+func (s State) marked() string {
+	m := postgres.Mark{Tool: tool, Scale: int(math.Round(float64(s.Scale) * 100)), Complete: s.Loaded}
+	return "comment on schema " + Schema + " is " + postgres.Literal(m.String())
+}
+
+// together does all of it, or nothing.
+func (s *Store) together(ctx context.Context, statements ...string) error {
+	err := exec(ctx, s.conn, append(append([]string{"begin"}, statements...), "commit")...)
+	if err != nil && !s.conn.IsClosed() {
+		err = errors.Join(err, exec(context.WithoutCancel(ctx), s.conn, "rollback"))
+	}
+	return err
+}
+
+// Drop removes the tables, if there are any: Open has seen that they are ours. What others made in the schema, or of
+// the tables, is an error, and everything stays.
+func (s *Store) Drop(ctx context.Context) error {
+	if s.state.Scale == 0 {
+		return nil
+	}
+	names := slices.Clone(tableNames[:])
+	for _, table := range own {
+		name, _, _ := strings.Cut(table, " ")
+		names = append(names, name)
+	}
+	if err := s.together(ctx, "drop table if exists "+strings.Join(names, ", "), "drop schema "+Schema); err != nil {
+		return fmt.Errorf("drop: database %q: %w", s.config.Database, err)
+	}
+	s.state = State{}
+	return nil
+}
+
+// Progress is how far a load is.
+type Progress struct {
+	Rows, Total int64         // those of lines that come with the orders not counted
+	Left        time.Duration // until the rows are there, at the pace so far
+	Step        string        // "rows", "indexes", "statistics"
+	// Of the portion that was loaded just now.
+	Bytes int
+	Took  time.Duration
+}
+
+// source is a table whose rows are made by themselves, in portions that are loaded as a whole or not at all.
+type source struct {
+	table   Table
+	portion int64
+}
+
+var sources = []source{{Region, 5}, {Nation, 25}, {Supplier, 5000}, {Customer, 10_000}, {Part, 5000}, {Order, 10_000}}
+
+// rows are those of all sources.
+func (s Scale) rows() (n int64) {
+	for _, source := range sources {
+		n += s.Rows(source.table)
+	}
+	return n
+}
+
+// portion is a part of a source.
+type portion struct {
+	table    Table
+	first, n int64
+}
+
+func (p portion) String() string { return p.table.String() + " " + strconv.FormatInt(p.first, 10) }
+
+// Load makes the data set and loads it, or the portions of it that are not there yet when it was interrupted before.
+// Another scale than that of what is there is an error. Progress is told after each portion and before each further
+// step, from any goroutine but never two at once; told may be nil.
+func (s *Store) Load(ctx context.Context, g *Generator, told func(Progress)) error {
+	fail := func(err error) error { return fmt.Errorf("load: database %q: %w", s.config.Database, err) }
+	switch {
+	case s.state.Scale == g.scale && s.state.Loaded:
+		return nil
+	case s.state.Scale == 0:
+		fresh := []string{"create schema " + Schema, State{Scale: g.scale}.marked()}
+		for _, table := range own {
+			fresh = append(fresh, "create table "+table)
+		}
+		for table := range strings.SplitSeq(strings.TrimPrefix(tableText, "create "), "\ncreate ") {
+			fresh = append(fresh, "create "+table)
+		}
+		if err := s.together(ctx, fresh...); err != nil {
+			return fail(err)
+		}
+		s.state.Scale = g.scale
+	case s.state.Scale != g.scale:
+		return fail(fmt.Errorf("its schema %s holds scale %v, not %v; with reload: true it is dropped and loaded anew",
+			Schema, s.state.Scale, g.scale))
+	}
+	if told == nil {
+		told = func(Progress) {}
+	}
+	if err := s.copyAll(ctx, g, told); err != nil {
+		return fail(err)
+	}
+	told(Progress{Step: "indexes"})
+	made, err := s.rows(ctx, "select c.relname from pg_index i join pg_class c on c.oid = i.indexrelid "+
+		"where c.relnamespace = '"+Schema+"'::regnamespace")
+	if err != nil {
+		return fail(err)
+	}
+	var missing []string
+	for _, sql := range indexes {
+		if !slices.ContainsFunc(made, func(row []string) bool { return row[0] == indexName(sql) }) {
+			missing = append(missing, sql)
+		}
+	}
+	if err := parallel(ctx, s, missing, oneByOne); err != nil {
+		return fail(err)
+	}
+	told(Progress{Step: "statistics"})
+	var analyze []string
+	for t := tables - 1; t >= 0; t-- {
+		analyze = append(analyze, "vacuum (analyze) "+t.String())
+	}
+	if err := parallel(ctx, s, analyze, oneByOne); err != nil {
+		return fail(err)
+	}
+	done := s.state
+	done.Loaded = true
+	if err := s.together(ctx, "drop table loaded", done.marked()); err != nil {
+		return fail(err)
+	}
+	s.state = done
+	return nil
+}
+
+// indexName is the name of the index that a statement of indexes makes.
+func indexName(sql string) string {
+	words := strings.Fields(sql)
+	if words[0] == "alter" {
+		return words[2] + "_pkey"
+	}
+	return words[2]
+}
+
+func (s *Store) one(ctx context.Context, conn *pgconn.PgConn, sql string) error {
+	return exec(ctx, conn, sql)
+}
+
+func oneByOne() func(context.Context, *pgconn.PgConn, string) error {
+	return func(ctx context.Context, conn *pgconn.PgConn, sql string) error { return exec(ctx, conn, sql) }
+}
+
+// parallel does something with each of many, on several connections, until one fails. Each has a worker of its own.
+func parallel[T any](
+	ctx context.Context,
+	s *Store,
+	all []T,
+	worker func() func(context.Context, *pgconn.PgConn, T) error,
+) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan T, len(all))
+	for _, one := range all {
+		queue <- one
+	}
+	close(queue)
+	var group sync.WaitGroup
+	for range min(s.loaders, len(all)) {
+		group.Go(func() {
+			conn, err := s.connect(ctx)
+			if err != nil {
+				cancel(err)
+				return
+			}
+			defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is lost with it
+			do := worker()
+			for one := range queue {
+				if ctx.Err() != nil {
+					return
+				}
+				if err := do(ctx, conn, one); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// copyAll loads the portions that are not there.
+func (s *Store) copyAll(ctx context.Context, g *Generator, told func(Progress)) error {
+	there, err := s.rows(ctx, "select portion from loaded")
+	if err != nil {
+		return err
+	}
+	done := make(map[string]bool, len(there))
+	for _, row := range there {
+		done[row[0]] = true
+	}
+	progress := Progress{Step: "rows", Total: g.scale.rows()}
+	var left []portion
+	for _, source := range sources {
+		rows := g.scale.Rows(source.table)
+		for first := int64(0); first < rows; first += source.portion {
+			p := portion{source.table, first, min(source.portion, rows-first)}
+			if done[p.String()] {
+				progress.Rows += p.n
+			} else {
+				left = append(left, p)
+			}
+		}
+	}
+	before, began := progress.Rows, time.Now()
+	var telling sync.Mutex
+	return parallel(ctx, s, left, func() func(context.Context, *pgconn.PgConn, portion) error {
+		var rows, more []byte
+		return func(ctx context.Context, conn *pgconn.PgConn, p portion) (err error) {
+			if rows, more, err = g.Append(p.table, rows[:0], more[:0], p.first, p.n); err != nil {
+				return err
+			}
+			begin := time.Now()
+			if err := exec(ctx, conn, "begin", "set local synchronous_commit = off"); err != nil {
+				return err
+			}
+			if err := copyRows(ctx, conn, p.table, rows, more); err != nil {
+				return err
+			}
+			if err := exec(ctx, conn, "insert into loaded values ('"+p.String()+"')", "commit"); err != nil {
+				return err
+			}
+			telling.Lock()
+			defer telling.Unlock()
+			progress.Rows += p.n
+			perRow := float64(time.Since(began)) / float64(progress.Rows-before)
+			progress.Left = time.Duration(perRow * float64(progress.Total-progress.Rows))
+			progress.Bytes, progress.Took = len(rows)+len(more), time.Since(begin)
+			told(progress)
+			return nil
+		}
+	})
+}
+
+// copyRows loads rows of a table and what they brought along.
+func copyRows(ctx context.Context, conn *pgconn.PgConn, t Table, rows, more []byte) error {
+	for i, text := range [][]byte{rows, more} {
+		if len(text) == 0 {
+			continue
+		}
+		name := (t + Table(i)).String()
+		if _, err := conn.CopyFrom(ctx, bytes.NewReader(text), "copy "+name+" from stdin"); err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,351 @@
+package tproch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5/pgconn"
+	"go.uber.org/goleak"
+
+	"plimsoll/internal/postgres/postgrestest"
+	"plimsoll/internal/worker"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func open(t *testing.T, server *postgrestest.Server) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), server.SocketURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && !s.conn.IsClosed() {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func loaded(t *testing.T, server *postgrestest.Server, scale Scale) *Store {
+	t.Helper()
+	s := open(t, server)
+	if err := s.Load(t.Context(), generator(scale), nil); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Store) counts(t *testing.T) (counts [tables]string) {
+	t.Helper()
+	for table := range tables {
+		rows, err := s.rows(t.Context(), "select count(*) from "+table.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[table] = rows[0][0]
+	}
+	return counts
+}
+
+// An interrupted load goes on where it was; nothing is there twice. Then it is dropped, and nothing of it is left.
+func TestLoadResumesAndDrops(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s := open(t, server)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	portions := 0
+	err := s.Load(ctx, generator(0.01), func(p Progress) {
+		if portions++; p.Rows > p.Total/3 {
+			cancel(enough)
+		}
+	})
+	if !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, server)
+	if d := cmp.Diff(State{Scale: 0.01}, s.State()); d != "" {
+		t.Fatal(d)
+	}
+	if err := s.Load(t.Context(), generator(0.02), nil); err == nil ||
+		!strings.Contains(err.Error(), "holds scale 0.01, not 0.02; with reload: true it is dropped") {
+		t.Errorf("%v", err)
+	}
+	var first Progress
+	if err := s.Load(t.Context(), generator(0.01), func(p Progress) {
+		if first.Total == 0 {
+			first = p
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if first.Rows <= first.Total/3 {
+		t.Errorf("it began anew: %+v", first)
+	}
+	want := [tables]string{"5", "25", "100", "1500", "2000", "8000", "15000", "60175"}
+	if d := cmp.Diff(want, s.counts(t)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(State{Scale: 0.01, Loaded: true}, s.State()); d != "" {
+		t.Error(d)
+	}
+	// One that works with our tables keeps them.
+	mustExec(t, s, "create view public.mine as select * from region")
+	if err := s.Drop(t.Context()); err == nil || !strings.Contains(err.Error(), "other objects depend on") {
+		t.Errorf("%v", err)
+	}
+	mustExec(t, s, "drop view public.mine", "create table mine (a int)")
+	if err := s.Drop(t.Context()); err == nil {
+		t.Error("it dropped a table that it did not make")
+	}
+	mustExec(t, s, "drop table mine")
+	if err := s.Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := s.rows(t.Context(), "select nspname from pg_namespace where nspname = '"+Schema+"'")
+	if err != nil || len(rows) > 0 {
+		t.Errorf("%v %v", rows, err)
+	}
+	if err := s.Load(t.Context(), generator(0.01), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func mustExec(t *testing.T, s *Store, statements ...string) {
+	t.Helper()
+	if err := exec(t.Context(), s.conn, statements...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What does not carry our mark is not ours, and what another process works on is not to be disturbed.
+func TestRefusesForeign(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s := open(t, server)
+	if _, err := Open(t.Context(), server.SocketURL()); err == nil ||
+		!strings.Contains(err.Error(), "another plimsoll works on its schema") {
+		t.Errorf("%v", err)
+	}
+	for _, sql := range []string{"create schema " + Schema, "comment on schema " + Schema + " is 'of mine'",
+		"comment on schema " + Schema + ` is 'made by plimsoll: {"tool":"tprocc","scale":1}'`} {
+		mustExec(t, s, sql)
+		if err := s.begin(t.Context()); err == nil || !strings.Contains(err.Error(), "does not carry our mark") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	wrong := strings.Replace(server.SocketURL(), "app:", "app:no", 1)
+	if _, err := Open(t.Context(), wrong); err == nil || strings.Contains(err.Error(), postgrestest.Password) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The rows of query 1 at scale 0.01 are published as well, in xtdb/xtdb's tests.
+func TestQueriesAndRefreshes(t *testing.T) {
+	t.Parallel()
+	s := loaded(t, postgrestest.Start(t), 0.01)
+	sql, err := ValidationQuery(1, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := s.rows(t.Context(), sql)
+	if err != nil || len(rows) != 4 {
+		t.Fatal(rows, err)
+	}
+	if d := cmp.Diff("A|F|380456.00|532348211.65|505822441.49|526165934.00|25.58|35785.71|0.05|14876", plain(rows[0])); d != "" {
+		t.Error(d)
+	}
+	if _, err := s.CheckAnswers(t.Context(), nil); !errors.Is(err, ErrNoAnswers) {
+		t.Error(err)
+	}
+	before := s.counts(t)
+	var said strings.Builder
+	r, err := NewRun(s, 2, generator(0.01), 5, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Do(t.Context()); err != nil || said.Len() > 0 {
+		t.Fatal(err, said.String())
+	}
+	for i := range r.times {
+		if n := r.times[i].Count(); n != 3 {
+			t.Errorf("%s: %d", OperationNames()[i], n)
+		}
+	}
+	if f := r.figures; !(f.GeometricMean > 0 && f.Power > 0 && f.Throughput > 0) || f.Unanswered != 0 {
+		t.Errorf("%+v", f)
+	}
+	after := s.counts(t)
+	if before[Order] != after[Order] || before[Line] == after[Line] {
+		t.Errorf("%v, then %v", before, after)
+	}
+	// Every line has its order, every order its lines.
+	orphans, err := s.rows(t.Context(), "select count(*) from lineitem full join orders on l_orderkey = o_orderkey "+
+		"where l_orderkey is null or o_orderkey is null")
+	if err != nil || orphans[0][0] != "0" {
+		t.Errorf("%v %v", orphans, err)
+	}
+	if err := s.begin(t.Context()); err != nil || s.State().Refreshes != 3 {
+		t.Errorf("%+v %v", s.State(), err)
+	}
+	mustExec(t, s, fmt.Sprintf("insert into refreshed values (%d)", Refreshes))
+	if err := s.begin(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := NewRun(s, 0, generator(0.01), 5, &said); err == nil || !strings.Contains(err.Error(), "load it anew") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Plans are those of the last time until something makes the server think again.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	s := loaded(t, postgrestest.Start(t), 0.01)
+	changed := func() (numbers []int) {
+		plans, err := s.Plans(t.Context())
+		if err != nil || len(plans) != Queries {
+			t.Fatal(err)
+		}
+		for _, p := range plans {
+			if p.Text == "" || strings.Contains(p.Text, "cost=") {
+				t.Errorf("%+v", p)
+			}
+			if p.Changed {
+				numbers = append(numbers, p.Query)
+			}
+		}
+		return numbers
+	}
+	if got := changed(); got != nil {
+		t.Errorf("at the first time %v have changed", got)
+	}
+	if got := changed(); got != nil {
+		t.Errorf("%v have changed", got)
+	}
+	mustExec(t, s, "set enable_hashjoin = off")
+	if got := changed(); len(got) < 5 {
+		t.Errorf("without hash joins only %v have changed", got)
+	}
+}
+
+// A server that goes away, and errors of queries, are counted, and what they took with them is not made up.
+func TestErrorsAreCounted(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s := loaded(t, server, 0.01)
+	var said strings.Builder
+	r, err := NewRun(s, 1, nil, 5, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, s, "alter table supplier rename to gone")
+	if err := r.Do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.errors[otherError] < 10 || r.figures.Unanswered != int(r.errors[otherError]) || !math.IsNaN(r.figures.Power) ||
+		!math.IsNaN(r.figures.Throughput) || !strings.Contains(said.String(), `"supplier" does not exist`) {
+		t.Errorf("%v %+v %s", r.errors, r.figures, said.String())
+	}
+	mustExec(t, s, "alter table gone rename to supplier", "alter role app set statement_timeout = '1ms'")
+	if r, err = NewRun(s, 0, nil, 5, &said); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Do(t.Context()); err != nil || r.errors[cancelled] == 0 {
+		t.Errorf("%v %v", r.errors, err)
+	}
+	mustExec(t, s, "alter role app reset statement_timeout")
+	if r, err = NewRun(s, 0, nil, 5, &said); err != nil {
+		t.Fatal(err)
+	}
+	c := &client{run: r}
+	sleep := func(seconds string) (ok bool) {
+		_, ok, _ = c.do(t.Context(), 0, func(ctx context.Context, conn *pgconn.PgConn) error {
+			return exec(ctx, conn, "select pg_sleep("+seconds+")")
+		})
+		return ok
+	}
+	if !sleep("0") {
+		t.Fatal("it does not even sleep")
+	}
+	server.Restart()
+	if sleep("0") {
+		t.Error("the connection was not lost")
+	}
+	if !sleep("0") {
+		t.Error("it did not connect again")
+	}
+	c.close(t.Context())
+	if d := cmp.Diff([classes]uint64{lost: 1}, r.errors); d != "" {
+		t.Error(d)
+	}
+}
+
+// A run whose time is over says what is left of it.
+func TestTimeIsOver(t *testing.T) {
+	server := postgrestest.Start(t)
+	if err := loaded(t, server, 0.01).Close(); err != nil {
+		t.Fatal(err)
+	}
+	host, port := server.Sockets, fmt.Sprint(server.Port)
+	for key, value := range map[string]string{"PGHOST": host, "PGPORT": port, "PGUSER": postgrestest.User,
+		"PGPASSWORD": postgrestest.Password, "PGDATABASE": "postgres"} {
+		t.Setenv(key, value)
+	}
+	var out bytes.Buffer
+	job := `{"scale": 0.01, "streams": 100, "seed": 1, "duration_ns": 300000000}`
+	if err := Work(t.Context(), strings.NewReader(job), &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	var last worker.State
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	left := last.Values[5]
+	if !last.Final || last.Values[2] != nil || left == nil || *left == 0 || last.Errors != 0 ||
+		!strings.Contains(lines[len(lines)-2], "its time was over before it was") {
+		t.Errorf("%+v %s", last, lines[len(lines)-2])
+	}
+	for _, bad := range []string{`{`, `{"scale": 0}`, `{"scale": 1, "streams": -1}`, `{"scale": 2}`} {
+		if err := Work(t.Context(), strings.NewReader(bad), &out); err == nil {
+			t.Error(bad)
+		}
+	}
+}
+
+// All answers at scale 1. It takes about two minutes on two cores: one for the load, one for the queries.
+func TestAnswersOfScaleOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("loads a gigabyte")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	s := loaded(t, postgrestest.Start(t, "shared_buffers=512MB", "work_mem=64MB", "max_wal_size=4GB",
+		"maintenance_work_mem=256MB", "jit=off"), 1)
+	asked := 0
+	wrong, err := s.CheckAnswers(ctx, func(int, time.Duration) { asked++ })
+	if d := cmp.Diff([]error(nil), wrong, cmpopts.EquateErrors()); d != "" || err != nil || asked != Queries {
+		t.Errorf("%d asked, %v: %v", asked, err, errors.Join(wrong...))
+	}
+}

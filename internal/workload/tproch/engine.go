@@ -1,0 +1,284 @@
+// Package tproch is the load generator `tproch`: a workload of decision support derived from TPC-H, on PostgreSQL,
+// whose clients are plimsoll itself, put on the machine; see package plimsoll/internal/tproch, which does the work
+// there.
+//
+// It stands among the engines. Its config is YAML, every key of which may be left out:
+//
+//	server: {vm_group: Database}   # see package internal/postgres
+//	database: bench
+//	scale: 1              # hundredths below 1, whole numbers beyond
+//	streams: 2            # of the throughput run; 0: the power run alone
+//	refresh: true         # the data are changed before and after the queries
+//	reload: false         # a prefill drops what it made before, and loads anew
+//
+// Its prefill loads what is not there yet, and at scale 1 holds the answers against the published ones. It refuses a
+// schema that does not carry its mark or is of another scale, and unknown keys with the nearest known one.
+package tproch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"plimsoll/internal/nearest"
+	"plimsoll/internal/postgres"
+	"plimsoll/internal/target"
+	"plimsoll/internal/tproch"
+	"plimsoll/internal/workload"
+	"plimsoll/scenario"
+)
+
+// Name is what scenarios call the engine.
+const Name = "tproch"
+
+// Engine is the generator. The zero value is ready for use.
+type Engine struct{}
+
+var (
+	_ workload.Engine   = Engine{}
+	_ workload.Peering  = Engine{}
+	_ workload.Counting = Engine{}
+)
+
+// Describe implements workload.Engine.
+func (Engine) Describe() workload.Description {
+	return workload.Description{Name: Name, Latency: "service time", Prefills: true}
+}
+
+// Check implements workload.Engine: the tool is this program, which Run brings along.
+func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
+	if err := host.Accessible(ctx); err != nil {
+		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", Name, host.Name(), err)
+	}
+	return workload.Tool{Path: "plimsoll", Version: runtime.GOOS + "/" + runtime.GOARCH}, nil
+}
+
+// config is a file that was read.
+type config struct {
+	job    tproch.Job
+	server postgres.Config
+	nodes  map[string]*yaml.Node
+	bad    *workload.ConfigError
+}
+
+func (c *config) object(n *yaml.Node, format string, args ...any) {
+	o := scenario.Objection{What: fmt.Sprintf(format, args...)}
+	if n != nil {
+		o.Line, o.Col = n.Line, n.Column
+	}
+	c.bad.Objections = append(c.bad.Objections, o)
+}
+
+var keys = append([]string{"refresh", "reload", "scale", "streams"}, postgres.Keys...)
+
+// parse reads the file, then the settings of the workload on top of it.
+func parse(spec workload.Spec) (*config, error) {
+	c := &config{bad: &workload.ConfigError{File: spec.ConfigFile}, nodes: map[string]*yaml.Node{},
+		job: tproch.Job{Load: spec.Prefill, Scale: 1, Streams: 2, Refresh: true, Seed: spec.Seed,
+			Duration: spec.Runtime}}
+	c.file(spec.Config)
+	for _, key := range keys {
+		if n := c.nodes[key]; n != nil && !slices.Contains(postgres.Keys, key) {
+			c.set(key, n.Value, scenario.Objection{Line: n.Line, Col: n.Column})
+		}
+	}
+	for _, s := range spec.Settings {
+		c.set(s.Key, s.Value, scenario.Objection{Setting: true})
+	}
+	server, bad := postgres.Read(c.nodes["server"], c.nodes["database"])
+	c.server = server
+	c.bad.Objections = append(c.bad.Objections, bad...)
+	if len(c.bad.Objections) == 0 {
+		for _, what := range c.job.Check() {
+			c.object(nil, "%s", what)
+		}
+	}
+	if len(c.bad.Objections) > 0 {
+		return c, c.bad
+	}
+	return c, nil
+}
+
+// file reads the pairs of the file.
+func (c *config) file(text []byte) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		c.object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return
+	}
+	if len(root.Content) == 0 {
+		return // an empty file leaves everything as it is
+	}
+	top := root.Content[0]
+	if top.Kind != yaml.MappingNode {
+		c.object(top, `want pairs such as "scale: 1"`)
+		return
+	}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		switch {
+		case !slices.Contains(keys, key.Value):
+			c.unknown(key.Value, scenario.Objection{Line: key.Line, Col: key.Column})
+		case c.nodes[key.Value] != nil:
+			c.object(key, "%s is there twice", key.Value)
+		case value.Kind != yaml.ScalarNode && key.Value != "server":
+			c.object(value, "%s: want one value", key.Value)
+		default:
+			c.nodes[key.Value] = value
+		}
+	}
+}
+
+func (c *config) unknown(key string, at scenario.Objection) {
+	at.What = fmt.Sprintf("unknown key %q; known are %s", key, strings.Join(keys, ", "))
+	if near := nearest.Of(key, keys); near != "" {
+		at.What = fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
+	}
+	c.bad.Objections = append(c.bad.Objections, at)
+}
+
+// set takes one pair, or objects to it at its place.
+func (c *config) set(key, value string, at scenario.Objection) {
+	var err error
+	truth := func(to *bool) {
+		if *to, err = strconv.ParseBool(value); err != nil {
+			err = fmt.Errorf("%q is neither true nor false", value)
+		}
+	}
+	switch key {
+	case "scale":
+		var f float64
+		if f, err = strconv.ParseFloat(value, 64); err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+			err = fmt.Errorf("%q is no number", value)
+			break
+		}
+		if c.job.Scale = tproch.Scale(f); c.job.Scale.Check() != nil {
+			at.What = c.job.Scale.Check().Error()
+			c.bad.Objections = append(c.bad.Objections, at)
+			c.job.Scale = 1
+		}
+	case "streams":
+		c.job.Streams, err = strconv.Atoi(value)
+		if err != nil || c.job.Streams < 0 || c.job.Streams > tproch.MaxStreams {
+			err = fmt.Errorf("%q is no whole number from 0 to %d", value, tproch.MaxStreams)
+		}
+	case "refresh":
+		truth(&c.job.Refresh)
+	case "reload":
+		truth(&c.job.Reload)
+	default:
+		c.unknown(key, at)
+		return
+	}
+	if err != nil {
+		at.What = key + ": " + err.Error()
+		c.bad.Objections = append(c.bad.Objections, at)
+	}
+}
+
+// Validate implements workload.Engine.
+func (Engine) Validate(spec workload.Spec) error {
+	_, err := parse(spec)
+	return err
+}
+
+// Files of a job in its folder.
+const (
+	jobFile     = "/tproch.json"
+	outputFile  = "/output"
+	stderrFile  = "/stderr"
+	programFile = "/plimsoll"
+)
+
+// Command implements workload.Engine. A run ends when its streams have; a given time is the longest that it may take.
+func (Engine) Command(spec workload.Spec) (workload.Job, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return workload.Job{}, err
+	}
+	folder := workload.FolderName(spec.Name)
+	job := workload.Job{
+		Declared: workload.Declared{Operations: tproch.Operations(), Measures: tproch.Measures()},
+		Files:    map[string][]byte{},
+		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
+			Argv: []string{"./" + folder + programFile, tproch.WorkCommand, folder + jobFile}},
+		Config: folder + jobFile,
+		Output: folder + outputFile,
+		Lanes: []workload.Lane{{Name: "streams", Noun: "group of streams", Depth: max(1, c.job.Streams),
+			Runtime: spec.Runtime}},
+		Limit: spec.Runtime,
+		Notes: []string{fmt.Sprintf("its figures at scale %v are derived from TPC-H and are no audited results",
+			float64(c.job.Scale))},
+	}
+	if spec.Prefill {
+		job.Declared = workload.Declared{Operations: tproch.LoadOperations(), Measures: tproch.LoadMeasures()}
+		job.Lanes[0] = workload.Lane{Name: "loaders", Noun: "group of connections", Depth: 1}
+		job.Limit, c.job.Duration = 0, 0
+	}
+	if err := c.server.Apply(spec, &job); err != nil {
+		return workload.Job{}, err
+	}
+	job.Files[folder+jobFile], err = json.Marshal(c.job)
+	return job, err
+}
+
+// Run implements workload.Engine. It puts this program and the server's password on the machine.
+func (Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
+	err := env.Host.Accessible(ctx)
+	if err == nil {
+		err = postgres.PutPassword(ctx, env.Host, job)
+	}
+	if err == nil {
+		return workload.RunSelf(ctx, env, job, Name)
+	}
+	if ctx.Err() != nil {
+		return workload.Outcome{Stopped: true}, nil
+	}
+	return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
+}
+
+// Parse implements workload.Engine.
+func (Engine) Parse(d workload.Declared, raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	return workload.ReplaySelf(d, raw, sink, Name)
+}
+
+// Peers implements workload.Peering.
+func (Engine) Peers(spec workload.Spec) (workload.Peers, bool, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return workload.Peers{}, false, err
+	}
+	p, ok := c.server.Peers()
+	return p, ok, nil
+}
+
+// Server implements workload.Peering.
+func (Engine) Server(spec workload.Spec) (workload.Server, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return workload.Server{}, err
+	}
+	return c.server.Server(spec)
+}
+
+// CheckServer implements workload.Peering.
+func (Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
+	return postgres.CheckServer(ctx, host, spec)
+}
+
+// Counters implements workload.Counting.
+func (Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	return c.server.Counters(spec, host)
+}

@@ -1,0 +1,123 @@
+package tproch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/postgres/postgrestest"
+	"plimsoll/internal/tproch"
+	"plimsoll/internal/workload"
+	"plimsoll/internal/workload/workloadtest"
+)
+
+// TestMain has the test's own executable be the worker, as plimsoll is on a machine.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == tproch.WorkCommand {
+		config, err := os.Open(os.Args[2])
+		if err == nil {
+			err = tproch.Work(context.Background(), config, os.Stdout)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// with names a server of the test's.
+func with(t *testing.T, s *postgrestest.Server, more string) string {
+	t.Helper()
+	t.Setenv("TPROCH_TEST_PASSWORD", postgrestest.Password)
+	return fmt.Sprintf("server: {url: \"postgresql://%s@127.0.0.1:%d/postgres\", "+
+		"password: \"env:TPROCH_TEST_PASSWORD\"}\n%s", postgrestest.User, s.Port, more)
+}
+
+func specOf(text string) workload.Spec {
+	return workload.Spec{Name: "Load", ConfigFile: "load.yml", Config: []byte(text), Seed: 7, SizeScale: 1,
+		TimeScale: 1}
+}
+
+func run(t *testing.T, spec workload.Spec) (workload.Outcome, *workloadtest.Recorder, error) {
+	t.Helper()
+	job, err := Engine{}.Command(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sink workloadtest.Recorder
+	var raw strings.Builder
+	outcome, err := Engine{}.Run(t.Context(), workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: &raw,
+		Sink: &sink}, job)
+	if strings.Contains(raw.String()+fmt.Sprint(err), postgrestest.Password) {
+		t.Error("it tells the password")
+	}
+	return outcome, &sink, err
+}
+
+func TestSuite(t *testing.T) {
+	server := postgrestest.Start(t)
+	good := with(t, server, "scale: 0.01\nstreams: 2\n")
+	if _, _, err := run(t, specOf(good)); err == nil || !strings.Contains(err.Error(), "prefill the workload first") {
+		t.Errorf("%v", err)
+	}
+	load := specOf(good)
+	load.Prefill = true
+	outcome, sink, err := run(t, load)
+	if err != nil || outcome.Reports == 0 {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if last := sink.Reports[len(sink.Reports)-1]; last.Values[0] != 18630 || last.Ops[0].Bytes < 10<<20 {
+		t.Errorf("%+v", last)
+	}
+	workloadtest.Suite{
+		Engine: Engine{},
+		Good:   []byte(good),
+		Faulty: []byte("scales: 2\nscale: 1.5\nstreams: -1\nrefresh: maybe\nserver: {uri: x}\n"),
+		Objections: []string{
+			`suite.cfg:1:1: unknown key "scales"; did you mean "scale"?`,
+			`suite.cfg:2:8: scale: 1.5 is not a whole number, as scales beyond 1 are; take 2`,
+			`suite.cfg:3:10: streams: "-1" is no whole number from 0 to 100`,
+			`suite.cfg:4:10: refresh: "maybe" is neither true nor false`,
+			`suite.cfg:5:10: server: unknown key "uri"; did you mean "url"?`,
+		},
+		Refused:      []byte(with(t, server, "scale: 1\n")),
+		RefusedWords: []string{"the database holds scale 0.01, not 1"},
+		Noise:        []byte("plan of query 1: \"Sort\"\n{\"elapsed_ns\": 1}\n"),
+	}.Run(t)
+}
+
+func TestRun(t *testing.T) {
+	server := postgrestest.Start(t)
+	spec := specOf(with(t, server, "scale: 0.01\nstreams: 3\n"))
+	spec.Prefill = true
+	if _, _, err := run(t, spec); err != nil {
+		t.Fatal(err)
+	}
+	spec.Prefill, spec.Runtime = false, 5*time.Minute
+	outcome, sink, err := run(t, spec)
+	if err != nil || outcome.Errors != 0 {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	last := sink.Reports[len(sink.Reports)-1]
+	for i, c := range last.Ops {
+		if c.Ops != 4 { // of the power run, and of three streams
+			t.Errorf("%s: %d", tproch.OperationNames()[i], c.Ops)
+		}
+	}
+	var positive []bool
+	for _, v := range last.Values {
+		positive = append(positive, v > 0)
+	}
+	want := []bool{true, true, true, true, true, false, false, false, false, false, false, false}
+	if d := cmp.Diff(want, positive); d != "" {
+		t.Errorf("%v: %s", last.Values, d)
+	}
+}
