@@ -268,7 +268,8 @@ func TestWhatGoesWrong(t *testing.T) {
 		{"500", prismsim.Faults{Status: 500}, nil, prism.Server},
 		{"429", prismsim.Faults{Status: 429}, nil, prism.Limited},
 		{"403", prismsim.Faults{Status: 403}, nil, prism.Forbidden},
-		{"slow", prismsim.Faults{Slow: time.Minute}, func(k *Cluster) { k.Timeout = 30 * time.Millisecond }, prism.Slow},
+		{"slow", prismsim.Faults{Slow: time.Minute}, func(k *Cluster) { k.Timeout = 30 * time.Millisecond },
+			prism.Slow},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
