@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build binary test fuzz mutants trust bench bench-peers fio man install release clean
+.PHONY: help demo build agents binary test fuzz mutants trust bench bench-peers fio man install release clean
 
 BIN    := bin/plimsoll
 VENDOR := internal/report/assets/vendor/uPlot.iife.min.js
@@ -17,7 +17,11 @@ help: ## this list
 demo: fio binary ## the shipped colocation scenario, scaled, with real fio on this machine: about two minutes
 	./$(BIN) run db-colocation --target local --nodes 4 --time-scale 0.02 --size-scale 0.002
 
-build: $(VENDOR) ## bin/plimsoll, complete (needs npm for the charts of the report)
+agents: ## bin/plimsoll-agent-linux-{amd64,arm64}, which --target ssh puts on hosts
+	for arch in amd64 arm64; do \
+	  GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags "-s -w" -o bin/plimsoll-agent-linux-$$arch ./cmd/plimsoll-agent; done
+
+build: $(VENDOR) agents ## bin/plimsoll, complete (needs npm for the charts of the report)
 	$(BUILD)
 
 # The demo's binary: complete where npm is, else with the report's static drawings only.
@@ -70,6 +74,7 @@ bench: ## the benchmarks behind docs/performance.md
 bench-peers: fio ## beside fio, and trace beside blkparse and btt, as tables (DIR=/dev/shm: bound by the processor)
 	go test -count 1 -run TestCost -timeout 20m -v ./internal/tprocc/postgres -args -peers
 	go test -count 1 -run TestTraceBesideBlkparse -timeout 10m -v ./cmd/plimsoll -args -peers
+	go test -count 1 -run TestBesidePgbench -timeout 20m -v ./internal/pgload -args -peers
 	go test -count 1 -run 'TestBesidePlainFio|TestVioperfBesideFio' -timeout 40m -v ./cmd/plimsoll -args -peers $(if $(DIR),-peers-dir $(DIR))
 
 man: binary ## bin/man/man1: the manual pages

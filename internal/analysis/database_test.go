@@ -48,12 +48,16 @@ func logged(seed uint64, stands, writes int, spread float64) *reporttest.Synthet
 	one := func(measure, unit string, value func(int) float64, noise float64) {
 		s.Series(result.Series{Name: "DB_0000", Machine: "DB_0000", Measure: measure, Unit: unit}, value, noise)
 	}
+	wait(s, func(t int) bool { return t%60 >= writes && t%60 < writes+stands })
 	one(result.DatabaseLog, "bytes/s", func(t int) float64 {
-		if at := t % 60; at >= writes && at < writes+stands {
+		switch at := t % 60; {
+		case at >= writes && at < writes+stands:
 			return 1000
+		case at < writes: // whole pages
+			return 8e6
 		}
-		return 8e6
-	}, 3e5)
+		return 1e6
+	}, 3e4)
 	one(result.DatabaseCheckpoints, "bytes/s", func(t int) float64 {
 		if t%60 < writes {
 			return 5e7
@@ -64,10 +68,31 @@ func logged(seed uint64, stands, writes int, spread float64) *reporttest.Synthet
 	return s
 }
 
+// wait has transactions be few while they wait.
+func wait(s *reporttest.Synthetic, waits func(t int) bool) {
+	for _, one := range s.Data.Series {
+		for t := range one.Values {
+			if few := 20.0; one.Measure == result.DatabaseTransactions && waits(t) {
+				one.Values[t] = &few
+			}
+		}
+	}
+}
+
 func onMachine(s *reporttest.Synthetic, busy float64) *reporttest.Synthetic {
 	onThisHost(s)
 	s.Data.VMs = append(s.Data.VMs, result.VM{Name: "DB_0000", Group: "DB", CPUs: 2})
 	s.Percent(result.HostCPUs, "host", flatRate(busy), 0.2)
+	return s
+}
+
+func drawn(s *reporttest.Synthetic) *reporttest.Synthetic {
+	for i := range s.Data.Workloads {
+		if w := &s.Data.Workloads[i]; w.VM != "" {
+			busy := 0.99
+			w.ThreadBusy = &busy
+		}
+	}
 	return s
 }
 
@@ -95,6 +120,8 @@ func TestTruthOfDatabases(t *testing.T) {
 	holdTruths(t, "testdata/truth-databases.txt", []truth{
 		{"row locks", served(40, 32, map[string]float64{"CPU": 2, "Lock": 28, "IO": 1, "Lock transactionid": 20,
 			"Lock tuple": 8}), limit},
+		{"row locks on a machine that has no CPU left", onMachine(served(40, 32, map[string]float64{"CPU": 10,
+			"Lock": 18, "Lock tuple": 18}), 99), limit},
 		{"commits that wait for the log", served(41, 32, map[string]float64{"CPU": 3, "IO": 9, "LWLock": 18,
 			"IO WALSync": 9, "LWLock WALWrite": 17}), limit},
 		{"data that are not in memory", served(42, 32, map[string]float64{"CPU": 4, "IO": 26, "IO DataFileRead": 26}),
@@ -106,6 +133,7 @@ func TestTruthOfDatabases(t *testing.T) {
 		{"all CPUs busy", onMachine(served(45, 8, map[string]float64{"CPU": 7.6, "LWLock": 0.2}), 98), limit},
 		{"CPUs with room", onMachine(served(46, 8, map[string]float64{"CPU": 3, "IO": 1}), 60), limit},
 		{"a server that waits for its clients", served(47, 64, map[string]float64{"CPU": 1.5, "Lock": 0.2}), limit},
+		{"a client whose one thread is busy", drawn(served(47, 64, map[string]float64{"CPU": 1.5})), limit},
 		{"connections that run out", crowded(served(48, 8, map[string]float64{"CPU": 7})), limit},
 		{"commits that nothing keeps", loose(served(49, 8, map[string]float64{"CPU": 7})), "durable-commits"},
 		{"commits that are kept", served(49, 8, map[string]float64{"CPU": 7}), "durable-commits"},
@@ -127,6 +155,7 @@ func TestFalseAlarmsOfDatabases(t *testing.T) {
 		for range 6 {
 			still[rng.IntN(300)] = true
 		}
+		wait(s, func(t int) bool { return still[t] })
 		writes := 5 + rng.IntN(50)
 		for measure, value := range map[string]func(int) float64{
 			result.DatabaseLog: func(t int) float64 {

@@ -14,20 +14,24 @@ import (
 	"plimsoll/internal/needs"
 )
 
-func TestModulesOfTheShippedBinary(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}",
-		"./cmd/plimsoll")
-	cmd.Dir = needs.Root()
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
+// TestModulesOfTheShippedBinaries: growing these lists is a decision: it gets a line in docs/decisions/dependencies.md.
+func TestModulesOfTheShippedBinaries(t *testing.T) {
+	for program, list := range map[string]string{
+		"./cmd/plimsoll": "testdata/modules.golden", "./cmd/plimsoll-agent": "testdata/agent-modules.golden",
+	} {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}",
+			program)
+		cmd.Dir = needs.Root()
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		modules := strings.Fields(string(out))
+		slices.Sort(modules)
+		modules = slices.Compact(modules)
+		golden.Compare(t, list, []byte(strings.Join(modules, "\n")+"\n"))
 	}
-	modules := strings.Fields(string(out))
-	slices.Sort(modules)
-	modules = slices.Compact(modules)
-	// Growing this list is a decision: it gets a line in docs/decisions/dependencies.md.
-	golden.Compare(t, "testdata/modules.golden", []byte(strings.Join(modules, "\n")+"\n"))
 }
 
 func TestDirectDependenciesAreExplained(t *testing.T) {

@@ -49,6 +49,7 @@ says where that is. The token is sent as it is: encrypt where the network is not
 		c.Flags().BoolVar(&f.open, "openmetrics", false, "with --once: print it in the OpenMetrics format")
 		verbs = append(verbs, c)
 	}
+	verbs = append(verbs, a.exporterNutanixCommand())
 	return a.group("exporter", "Serve counters of machines and databases for Prometheus", verbs...)
 }
 
@@ -57,6 +58,7 @@ func (a *app) listExporters() error {
 	for _, k := range a.drivers.Exporters {
 		all = append(all, listing(k.Name, k.Summary, k.Options))
 	}
+	all = append(all, listing("nutanix", nutanixSummary, nil))
 	return a.printListed(all)
 }
 

@@ -14,10 +14,12 @@ import (
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/target/sim"
+	"plimsoll/internal/target/ssh"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/internal/workload/hammerdb"
+	"plimsoll/internal/workload/pg"
 	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
 	"plimsoll/internal/workload/tproch"
@@ -45,11 +47,13 @@ func All() Registry {
 		Targets: []target.Provider{
 			local.Provider{},
 			sim.Provider{},
+			ssh.Provider{},
 		},
 		PowerKinds: []target.PowerKind{},
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			pg.Engine{},
 			hammerdb.Engine{},
 			pgbench.Engine{},
 			tprocc.Engine{},

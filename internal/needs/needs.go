@@ -1,5 +1,5 @@
-// Package needs says what a test cannot do without: fio, sysbench, stress-ng, promtool, a browser, Node's npm, the
-// corpus of published samples.
+// Package needs says what a test cannot do without: fio, sysbench, stress-ng, promtool and its kin, a web server, a
+// browser, Node's npm, the corpus of published samples.
 //
 // A test names its need in its first line. When the thing is absent the test is skipped with a printed reason on a
 // developer's machine, and fails where PLIMSOLL_CI=1 says that everything is to be there. The corpus alone may be
@@ -47,17 +47,44 @@ func Promtool(t testing.TB) string {
 	return program(t, "promtool", "apt-get install prometheus", "promtool")
 }
 
+// Prometheus returns the path of prometheus itself.
+func Prometheus(t testing.TB) string {
+	t.Helper()
+	return program(t, "prometheus", "apt-get install prometheus", "prometheus")
+}
+
+// Pushgateway returns the path of prometheus-pushgateway.
+func Pushgateway(t testing.TB) string {
+	t.Helper()
+	const name = "prometheus-pushgateway"
+	return program(t, name, "apt-get install "+name, name, "pushgateway")
+}
+
+// NginxCGI returns the paths of nginx and of fcgiwrap, by which it runs CGI programs.
+func NginxCGI(t testing.TB) (nginx, fcgiwrap string) {
+	t.Helper()
+	return program(t, "nginx", "apt-get install nginx-light", "nginx", "/usr/sbin/nginx"),
+		program(t, "fcgiwrap", "apt-get install fcgiwrap", "fcgiwrap", "/usr/sbin/fcgiwrap")
+}
+
 // Redis returns the path of redis-server, beside which redis-cli and redis-benchmark are.
 func Redis(t testing.TB) string {
 	t.Helper()
 	return program(t, "redis-server", "apt-get install redis-server", "redis-server")
 }
 
+// Sshd returns the path of OpenSSH's server.
+func Sshd(t testing.TB) string {
+	t.Helper()
+	return program(t, "sshd", "apt-get install openssh-server", "sshd", "/usr/sbin/sshd")
+}
+
 // MariaDB returns the paths of mariadbd and of mariadb-install-db, which makes the folder of a server's data.
 func MariaDB(t testing.TB) (server, install string) {
 	t.Helper()
 	const how = "apt-get install mariadb-server"
-	return program(t, "mariadb", how, "mariadbd", "/usr/sbin/mariadbd"), program(t, "mariadb", how, "mariadb-install-db")
+	server = program(t, "mariadb", how, "mariadbd", "/usr/sbin/mariadbd")
+	return server, program(t, "mariadb", how, "mariadb-install-db")
 }
 
 // Blktrace returns the paths of blkparse and btt, which come with blktrace.

@@ -82,7 +82,7 @@ type Step struct {
 // View is the view of the steps at the start of the run; each call has groups of its own.
 func (p *Plan) View() step.View {
 	v := p.view
-	v.Groups = step.NewGroups(v.Scenario, len(v.Facts.Nodes))
+	v.Groups = step.NewGroups(v.Scenario, len(v.Facts.Nodes), v.Facts.Machines...)
 	return v
 }
 
@@ -159,7 +159,7 @@ func newBuilder(sc *scenario.Scenario, facts target.Facts, o Options) *builder {
 		o.Steps = step.Builtin()
 	}
 	view := step.View{
-		Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, len(facts.Nodes)),
+		Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, len(facts.Nodes), facts.Machines...),
 		TimeScale: o.TimeScale, SizeScale: o.SizeScale, HostCommands: o.AllowHostCommands,
 	}
 	b := &builder{sc: sc, o: o, plan: &Plan{
@@ -291,6 +291,10 @@ func (b *builder) walk() {
 
 // givenDisks objects where the target's data disks are given and are too few or too small.
 func (b *builder) givenDisks() {
+	if len(b.plan.view.Facts.Machines) > 0 {
+		b.readyDisks()
+		return
+	}
 	given := b.plan.view.Facts.DataDisks
 	if len(given) == 0 {
 		return
@@ -310,6 +314,29 @@ func (b *builder) givenDisks() {
 				b.object("data disks: disk %d of VM %q is %v, and %s has %v: give a larger device, or a smaller size scale",
 					i+1, vm.Name, unit.Bytes(size), small.Path, unit.Bytes(small.Bytes))
 				return
+			}
+		}
+	}
+}
+
+// readyDisks objects to machines that are there already and have too few or too small data disks.
+func (b *builder) readyDisks() {
+	of := map[string][]target.Disk{}
+	for _, m := range b.plan.view.Facts.Machines {
+		of[m.Name] = m.Disks
+	}
+	for _, vm := range b.plan.VMs {
+		have := of[vm.Name]
+		if len(have) < len(vm.DiskBytes) {
+			b.object("data disks: group %q needs %s on each machine, and %q has %d: give it more", vm.Group,
+				unit.Plural(len(vm.DiskBytes), "data disk"), vm.Name, len(have))
+			continue
+		}
+		for i, size := range vm.DiskBytes {
+			if size > have[i].Bytes {
+				b.object("data disks: disk %d of group %q is %v, and %s of machine %q has %v: give a larger disk, or a "+
+					"smaller size scale", i+1, vm.Group, unit.Bytes(size), have[i].Path, vm.Name,
+					unit.Bytes(have[i].Bytes))
 			}
 		}
 	}

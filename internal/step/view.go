@@ -95,6 +95,7 @@ func (v View) NodeName(i int) string {
 type Groups struct {
 	id    int64
 	nodes int
+	ready []target.Machine
 
 	mu    sync.Mutex
 	order []string
@@ -102,9 +103,11 @@ type Groups struct {
 	place map[string][]target.Placement
 }
 
-// NewGroups returns the groups as the scenario declares them, on a cluster of the given size.
-func NewGroups(sc *scenario.Scenario, nodes int) *Groups {
-	g := &Groups{id: sc.ID, nodes: nodes, group: map[string]scenario.Group{}, place: map[string][]target.Placement{}}
+// NewGroups returns the groups as the scenario declares them, on a cluster of the given size. Where machines are there
+// already, their groups have these as members.
+func NewGroups(sc *scenario.Scenario, nodes int, ready ...target.Machine) *Groups {
+	g := &Groups{id: sc.ID, nodes: nodes, ready: ready, group: map[string]scenario.Group{},
+		place: map[string][]target.Placement{}}
 	for _, decl := range sc.Groups {
 		g.order = append(g.order, decl.Name)
 		g.group[decl.Name] = decl
@@ -145,11 +148,28 @@ func (g *Groups) Members(name string) ([]target.Placement, error) {
 	if !ok {
 		return nil, fmt.Errorf("vm group %q: not declared in the scenario", name)
 	}
+	if len(g.ready) > 0 {
+		return g.found(name)
+	}
 	m, err := place(g.id, decl, g.nodes)
 	if err == nil {
 		g.place[name] = m
 	}
 	return m, err
+}
+
+// found are the members of a group among the machines that are there already.
+func (g *Groups) found(name string) (members []target.Placement, err error) {
+	for _, m := range g.ready {
+		if m.Group == name {
+			members = append(members, target.Placement{Name: m.Name, Node: m.Node})
+		}
+	}
+	if len(members) == 0 {
+		return nil, fmt.Errorf("vm group %q: none of the machines that are there has the role %q: give it to some of them",
+			name, name)
+	}
+	return members, nil
 }
 
 func place(id int64, decl scenario.Group, nodes int) ([]target.Placement, error) {

@@ -90,6 +90,9 @@ func cloneFromTemplate(a scenario.Args, v View) (*action, error) {
 	if a.Bool("power_on") {
 		requires = append(requires, target.VMPowerControl)
 	}
+	if len(v.Facts.Machines) > 0 {
+		text, requires = fmt.Sprintf("take the machines of group %q that are there", group), nil
+	}
 	if decl, err := v.Groups.Get(group); err == nil && decl.OVF {
 		requires = append(requires, target.FolderImport)
 	}
@@ -135,6 +138,9 @@ func doClone(ctx context.Context, e *Env, group string, a scenario.Args) error {
 	wanted, err := e.Groups.Members(group)
 	if err != nil {
 		return err
+	}
+	if len(e.Facts.Machines) > 0 {
+		return doPowerOn(ctx, e, group, powerOnWidth, a.Bool("annotate"))
 	}
 	e.annotate(a.Bool("annotate"), "Cloning group %s: %s", group, unit.Plural(len(wanted), "VM"))
 	template := target.Template{
@@ -219,11 +225,15 @@ func (f *Forecast) boot(vms, maxConcurrent int) time.Duration {
 	return time.Duration(max(batches, 1)) * cmp.Or(f.Facts.Pace.VMOn, AssumedVMPower)
 }
 
-func powerOnGroup(a scenario.Args, _ View) (*action, error) {
+func powerOnGroup(a scenario.Args, v View) (*action, error) {
 	group := a.String("vm_group_name")
+	text, requires := fmt.Sprintf("power on group %q", group), []target.Capability{target.VMPowerControl}
+	if len(v.Facts.Machines) > 0 {
+		text, requires = fmt.Sprintf("see that group %q is on", group), nil
+	}
 	return &action{
-		text:     fmt.Sprintf("power on group %q", group),
-		requires: []target.Capability{target.VMPowerControl},
+		text:     text,
+		requires: requires,
 		estimate: func(f *Forecast) time.Duration {
 			f.needMembers(group)
 			f.powered(group, true)
@@ -239,6 +249,9 @@ func doPowerOn(ctx context.Context, e *Env, group string, maxConcurrent int, ann
 	vms, err := someMembers(ctx, e, group)
 	if err != nil {
 		return err
+	}
+	if len(e.Facts.Machines) > 0 { // on from the start
+		return accessible(ctx, e, group, names(vms), accessLimit(len(vms)))
 	}
 	power, err := able[target.VMPower](e, target.VMPowerControl)
 	if err != nil {

@@ -136,6 +136,9 @@ type Facts struct {
 	// DataDisks are the data disks there are, where they are given, as devices are, and cannot be made: each goes to
 	// one VM at a time. Empty where disks are made to measure.
 	DataDisks []Disk `json:"data_disks,omitempty"`
+	// Machines are those that are there already, at a place that makes none. The members of a scenario's group are all
+	// machines of that group, whatever number the scenario declares; cloning and powering on find them there.
+	Machines []Machine `json:"machines,omitempty"`
 	// OneMachine says that the nodes are parts of one machine: each has all its CPUs, memory and links.
 	OneMachine bool `json:"one_machine,omitempty"`
 	// MoreDisk and MoreMemory say which option gives more of it, "" where none does.
@@ -151,6 +154,14 @@ type Facts struct {
 	PlaybookTime time.Duration `json:"playbook_ns,omitempty"`
 	// Pace is what the place knows of its own speed, for the plan's estimates.
 	Pace Pace `json:"pace,omitzero"`
+}
+
+// Machine is one that is there already.
+type Machine struct {
+	Name  string `json:"name"`
+	Group string `json:"group,omitempty"` // its role; without one it is in no group
+	Node  int    `json:"node"`
+	Disks []Disk `json:"disks,omitempty"`
 }
 
 // Pace is how long things take at a place. What is 0 is not known. How long load takes is workload.Forecaster's to say.

@@ -128,7 +128,8 @@ func open(t testing.TB, p Place) *bench {
 	b := &bench{t: t, place: p}
 	b.env = &step.Env{
 		View: step.View{
-			Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, len(facts.Nodes)), TimeScale: 1, SizeScale: 1. / 256,
+			Scenario: sc, Facts: facts, Groups: step.NewGroups(sc, len(facts.Nodes), facts.Machines...),
+			TimeScale: 1, SizeScale: 1. / 256,
 			HostCommands: true,
 		},
 		Phase: scenario.Run, Cluster: cluster, Clock: p.Clock, Power: &step.Power{}, Record: b.record, Dir: t.TempDir(),

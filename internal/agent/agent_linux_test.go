@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"plimsoll/internal/target"
+)
+
+// TestMain lets the test's own executable be the supervisor of its units.
+func TestMain(m *testing.M) {
+	if os.Args[0] == Program {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// talk opens a session over pipes, as one over SSH is.
+func talk(t *testing.T, folder string) func(method, path string, give any) (status int, text string) {
+	t.Helper()
+	near, far := net.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- session(folder, far, far) }()
+	transport := &http.Transport{Protocols: new(http.Protocols),
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil }}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	conn, err := transport.NewClientConn(t.Context(), "http", "agent:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close() // the session ends with it
+		if err := <-ended; err != nil {
+			t.Log(err)
+		}
+	})
+	return func(method, path string, give any) (int, string) {
+		t.Helper()
+		data, err := json.Marshal(give)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://agent:80"+path, bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := conn.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close() //nolint:errcheck // read only
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, strings.TrimSpace(string(text))
+	}
+}
+
+// A unit is started once, however often it is asked for, and by whichever session; its end is told to all.
+func TestUnitRunsOnce(t *testing.T) {
+	folder := t.TempDir()
+	first, second := talk(t, folder), talk(t, folder)
+	start := Start{Command: target.Command{Argv: []string{"sh", "-c", "echo once >>count; exit 3"}, Stdout: "out"}}
+	for _, ask := range []func(string, string, any) (int, string){first, second, first} {
+		if status, text := ask("POST", "/unit/a-1", start); status != http.StatusOK {
+			t.Fatalf("%d: %s", status, text)
+		}
+		_, text := ask("GET", "/unit/a-1/end", nil)
+		var got State
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		got.Usage = target.Usage{}
+		if diff := cmp.Diff(State{Known: true, Exit: target.Exit{Code: 3}}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(folder, work, "count"))
+	if err != nil || string(data) != "once\n" {
+		t.Errorf("it ran: %q, %v", data, err)
+	}
+}
+
+// What is asked wrongly is refused with words, and leads nowhere.
+func TestRefusals(t *testing.T) {
+	folder := t.TempDir()
+	ask := talk(t, folder)
+	for path, want := range map[string]string{
+		"GET /file?name=../x&offset=0":     "not below the working folder",
+		"GET /file?name=x&offset=-1":       "offset -1 is below 0",
+		"PUT /file?name=/etc/x&mode=644":   "not below the working folder",
+		"PUT /file?name=x&mode=abc":        "mode",
+		"DELETE /file?name=.":              "not below the working folder",
+		"POST /make?name=x&bytes=-4":       "is no size",
+		"POST /discard?name=x&upto=lots":   "is no offset",
+		"POST /unit/A.b":                   "is no id of a unit",
+		"GET /unit/a/follow?name=&offset=": "not below the working folder",
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if status, text := ask(method, path, Start{}); status == http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s %s: %d %s: want %q", method, path, status, text, want)
+		}
+	}
+	if err := end(folder, "tag"); err == nil || !strings.Contains(err.Error(), "not the folder of this run") {
+		t.Errorf("a folder without its tag: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, work)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What the agent counts has node_exporter's names, and its own cost is there.
+func TestMetrics(t *testing.T) {
+	_, page := talk(t, t.TempDir())("GET", "/metrics", nil)
+	for _, want := range []string{"node_cpu_seconds_total{", "node_memory_MemTotal_bytes ", "node_disk_io_now",
+		"plimsoll_agent_resident_memory_bytes ", "plimsoll_agent_cpu_seconds_total "} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+func ExampleMain() {
+	code := Main([]string{"end", "/nowhere/plimsoll-x", "tag"}, nil, io.Discard, os.Stdout)
+	fmt.Println(code)
+	// Output:
+	// plimsoll-agent: /nowhere/plimsoll-x: it is not the folder of this run: its tag is another
+	// 1
+}

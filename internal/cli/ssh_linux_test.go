@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/drivers"
+	"plimsoll/internal/needs"
+	"plimsoll/internal/target/sshtest"
+)
+
+// onHosts is a scenario of fio for hosts that are there already.
+const onHosts = `
+name: on_hosts
+display_name: fio on hosts
+summary: s
+description: ""
+estimated_runtime: 60
+vms:
+  - Loader: {template: ubuntu1604, vcpus: 1, ram_mb: 512, data_disks: {count: 1, size: 1}, count_per_node: 1}
+workloads:
+  - Load: {vm_group: Loader, config_file: load.fio, iogen_params: {reporting_interval: 1}}
+results:
+  - Load: {title: Operations per second, vm_group: Loader, result_type: iops, aggregate: sum, workload_mask: Load}
+setup:
+  - cluster.CleanUp: {}
+  - vm_group.CloneFromTemplate: {vm_group_name: Loader}
+  - vm_group.PowerOn: {vm_group_name: Loader}
+run:
+  - workload.Start: {workload_name: Load, runtime_secs: 6}
+teardown:
+  - cluster.CleanUp: {}
+`
+
+// TestRunOverSSH runs fio on two hosts as a user would, then again with one whose server is killed on the way: what was
+// measured is kept, the verdict names the host, and a clean-up removes what is left there once it is back.
+func TestRunOverSSH(t *testing.T) {
+	needs.Fio(t)
+	l := sshtest.New(t, "db1", "db2")
+	dir, runs := t.TempDir(), filepath.Join(t.TempDir(), "runs")
+	plimsoll := extended(runs, func(*drivers.Registry) {})
+	write(t, filepath.Join(dir, "test.yml"), onHosts)
+	write(t, filepath.Join(dir, "load.fio"), "[job]\nfilename=/dev/sdb\nrw=randwrite\nbs=4k\nrate_iops=200\n"+
+		"ioengine=libaio\niodepth=2\ndirect=1\ntime_based\nruntime=8\n")
+	target := []string{"--target", "ssh", "--target-opt", "inventory=" + l.Inventory, "--target-opt", "agents=" + l.Dir,
+		"--size-scale", "0.002"}
+
+	code, text := plimsoll(append([]string{"run", dir}, target...)...)
+	if code != 0 {
+		t.Fatalf("run ends with %d:\n%s", code, text)
+	}
+	code, text = plimsoll("report", "latest", "-o", "json")
+	if code != 0 {
+		t.Fatalf("report ends with %d:\n%s", code, text)
+	}
+	says(t, text, `"db1`, `"db2`)
+	if left := l.Remains(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+
+	killed := clock.Real{}.Group()
+	killed.Go(func() {
+		for range 600 {
+			if sshtest.Alive("--output-format=json+") >= 2 { // on both
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		l.Hosts[1].Kill(t)
+	})
+	code, text = plimsoll(append([]string{"run", dir, "--target-opt", "patience=3s"}, target...)...)
+	killed.Wait()
+	if code == 0 {
+		t.Errorf("a run that has lost a host ends with 0:\n%s", text)
+	}
+	code, text = plimsoll("report", "latest", "-o", "md")
+	t.Logf("report (%d): %s", code, text)
+	says(t, text, "db2")
+	l.Hosts[1].Start(t)
+	if len(l.Remains()) == 0 {
+		t.Error("nothing is left of a host that was away: what is the clean-up for?")
+	}
+	entries, err := os.ReadDir(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, text = plimsoll("cleanup", entries[len(entries)-1].Name())
+	if left := l.Remains(); len(left) > 0 {
+		t.Errorf("cleanup ends with %d, left %q:\n%s", code, left, strings.TrimSpace(text))
+	}
+}

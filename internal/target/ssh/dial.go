@@ -1,0 +1,233 @@
+package ssh
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	sshagent "golang.org/x/crypto/ssh/agent"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"plimsoll/internal/regular"
+	"plimsoll/internal/target"
+)
+
+// refused is an error that does not pass by itself: a key that is not known, a login or sudo that is refused. It is not
+// tried again.
+type refused struct{ error }
+
+func (r refused) Unwrap() error { return r.error }
+
+// dialLimit bounds every step on the way to a machine.
+const dialLimit = 15 * time.Second
+
+// connection is an open connection to a machine, with those that it goes through.
+type connection struct {
+	*ssh.Client
+	through []io.Closer
+}
+
+// Close closes all of them.
+func (c *connection) Close() error {
+	err := c.Client.Close()
+	if errors.Is(err, net.ErrClosed) { // the other side was first
+		err = nil
+	}
+	for _, t := range slices.Backward(c.through) {
+		_ = t.Close() // what went through it is closed
+	}
+	return err
+}
+
+// dial logs in. Errors name the machine and say what to do; they wrap target.ErrNotAccessible.
+func (m machine) dial(ctx context.Context) (*connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit*time.Duration(1+len(m.Jump)))
+	defer cancel()
+	c := &connection{}
+	fail := func(err error) (*connection, error) {
+		for _, t := range slices.Backward(c.through) {
+			_ = t.Close() // it was of no use
+		}
+		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+			return nil, fmt.Errorf("machine %q: %w", m.Name, ctx.Err())
+		}
+		return nil, fmt.Errorf("machine %q: %w: %w", m.Name, target.ErrNotAccessible, err)
+	}
+	connect := (&net.Dialer{Timeout: dialLimit}).DialContext
+	for i, x := range slices.Concat(m.Jump, []hop{m.hop}) {
+		at := net.JoinHostPort(x.Address, strconv.Itoa(x.Port))
+		conn, err := connect(ctx, "tcp", at)
+		if err != nil {
+			return fail(err)
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // of a login that hangs
+		client, err := x.login(ctx, conn, at)
+		if !stop() && err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			_ = conn.Close() // it was of no use
+			return fail(err)
+		}
+		if i < len(m.Jump) {
+			c.through = append(c.through, client)
+			connect = client.DialContext
+		}
+		c.Client = client
+	}
+	return c, nil
+}
+
+// login does the handshake over a connection.
+func (x hop) login(ctx context.Context, conn net.Conn, at string) (*ssh.Client, error) {
+	keys, done, err := x.signers(ctx)
+	defer done()
+	if err != nil {
+		return nil, refused{err}
+	}
+	check, algorithms, err := x.hostKeys(at)
+	if err != nil {
+		return nil, refused{err}
+	}
+	config := &ssh.ClientConfig{User: x.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(keys...)}, HostKeyCallback: check,
+		HostKeyAlgorithms: algorithms, Timeout: dialLimit}
+	c, channels, requests, err := ssh.NewClientConn(conn, at, config)
+	if err != nil {
+		if r, ok := errors.AsType[refused](err); ok {
+			return nil, r
+		}
+		if strings.Contains(err.Error(), "unable to authenticate") {
+			return nil, refused{fmt.Errorf("%s: user %q is not let in by any of %d keys (%s): put the public key into its "+
+				"~/.ssh/authorized_keys there, or give another key", at, x.User, len(keys), strings.Join(x.Keys, ", "))}
+		}
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	return ssh.NewClient(c, channels, requests), nil
+}
+
+// signers are the keys to log in with: those of files, and those of a running ssh-agent.
+func (x hop) signers(ctx context.Context) (list []ssh.Signer, done func(), err error) {
+	done = func() {}
+	var objections []error
+	for _, name := range x.Keys {
+		data, err := regular.Read(name, os.O_RDONLY, 1<<20)
+		if err != nil {
+			objections = append(objections, fmt.Errorf("key: %w", err))
+			continue
+		}
+		signer, err := ssh.ParsePrivateKey(data)
+		if missing := (*ssh.PassphraseMissingError)(nil); errors.As(err, &missing) {
+			phrase, readErr := x.Passphrase.Read(ctx)
+			if readErr != nil {
+				objections = append(objections, fmt.Errorf("key %s has a passphrase: add the key to an ssh-agent, or "+
+					"give passphrase: env:NAME (%w)", name, readErr))
+				continue
+			}
+			signer, err = ssh.ParsePrivateKeyWithPassphrase(data, []byte(phrase.Reveal()))
+		}
+		if err != nil {
+			objections = append(objections, fmt.Errorf("key %s: %w", name, err))
+			continue
+		}
+		list = append(list, signer)
+	}
+	if socket := os.Getenv("SSH_AUTH_SOCK"); socket != "" {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			done = func() { _ = conn.Close() }
+			if more, err := sshagent.NewClient(conn).Signers(); err == nil {
+				list = append(list, more...)
+			}
+		}
+	}
+	if len(list) > 0 {
+		return list, done, nil
+	}
+	return nil, done, errors.Join(append(objections,
+		errors.New("there is no key to log in with: give key: FILE, or start an ssh-agent"))...)
+}
+
+// hostKeys checks the keys of machines against known_hosts, and says which kinds of keys it has of this one.
+func (x hop) hostKeys(at string) (check ssh.HostKeyCallback, algorithms []string, err error) {
+	files := slices.DeleteFunc(slices.Clone(x.KnownHosts), func(f string) bool { return !exists(f) })
+	known, err := knownhosts.New(files...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("known_hosts: %w", err)
+	}
+	check = func(name string, remote net.Addr, key ssh.PublicKey) error {
+		err := known(name, remote, key)
+		wrong, ok := errors.AsType[*knownhosts.KeyError](err)
+		if err == nil || !ok {
+			if err != nil {
+				err = refused{fmt.Errorf("%s: %w", at, err)}
+			}
+			return err
+		}
+		print := key.Type() + " " + ssh.FingerprintSHA256(key)
+		where := strings.Join(x.KnownHosts, ", ")
+		if len(wrong.Want) == 0 {
+			return refused{fmt.Errorf("%s: its key %s is not known (%s): compare it with what ssh-keygen -lf says on the "+
+				"machine itself, then log in once with ssh -p %d %s@%s", at, print, where, x.Port, x.User, x.Address)}
+		}
+		w := wrong.Want[0]
+		return refused{fmt.Errorf("%s: its key has changed: it is %s, and line %d of %s has %s: somebody may sit in "+
+			"between, or the machine was made anew; find out which, then ssh-keygen -R '%s' -f %s and log in once with "+
+			"ssh", at, print, w.Line, w.Filename, ssh.FingerprintSHA256(w.Key), knownhosts.Normalize(at), w.Filename)}
+	}
+	// A key that nobody has tells which keys are known.
+	none, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
+	if err != nil {
+		return nil, nil, err
+	}
+	wrong, _ := errors.AsType[*knownhosts.KeyError](known(at, &net.TCPAddr{}, none))
+	if wrong != nil {
+		for _, w := range wrong.Want {
+			kinds := []string{w.Key.Type()}
+			if w.Key.Type() == ssh.KeyAlgoRSA {
+				kinds = []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+			}
+			algorithms = append(algorithms, kinds...)
+		}
+	}
+	return check, algorithms, nil
+}
+
+// quoted is a command line for a shell.
+func quoted(words ...string) string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(list, " ")
+}
+
+// command runs a command line in the machine's shell and returns what it printed. It obeys ctx.
+func (c *connection) command(ctx context.Context, in io.Reader, line string) (string, error) {
+	s, err := c.NewSession()
+	if err != nil {
+		return "", err
+	}
+	defer s.Close() //nolint:errcheck // it has ended
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	var out, errs tail
+	s.Stdin, s.Stdout, s.Stderr = in, &out, &errs
+	if err := s.Run(line); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if said := strings.TrimSpace(errs.text()); said != "" {
+			return "", fmt.Errorf("%s (%w)", said, err)
+		}
+		return "", err
+	}
+	return out.text(), nil
+}

@@ -1,0 +1,407 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/device/devicetest"
+	"plimsoll/internal/device/guard"
+	"plimsoll/internal/target"
+	"plimsoll/internal/target/sshtest"
+	"plimsoll/internal/target/targettest"
+)
+
+func fails(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("%v: want %q", err, w)
+		}
+	}
+}
+
+// Everything that is wrong with some hosts is said at once, with what to do, and nothing is left on them.
+func TestCheckFindsEverything(t *testing.T) {
+	l := sshtest.New(t, "fine", "barred", "changed", "unknown", "full", "sudo")
+	if err := os.Mkdir(filepath.Join(l.Dir, "sudo.bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	refuses := filepath.Join(l.Dir, "sudo.bin", "sudo")
+	sshtest.Write(t, refuses, "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
+	if err := os.Chmod(refuses, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sshtest.Key(t, filepath.Join(l.Dir, "other"))
+	known, err := os.ReadFile(filepath.Join(l.Dir, "known_hosts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(known)), "\n")
+	address, _, _ := strings.Cut(lines[2], " ")
+	_, wrong, _ := strings.Cut(lines[0], " ")
+	lines[2] = address + " " + wrong // the key of another host
+	lines[3] = "# nothing is known of this one"
+	sshtest.Write(t, filepath.Join(l.Dir, "known_hosts"), strings.Join(lines, "\n")+"\n")
+	text := strings.Replace(l.Text, "same_machine: true\n", "", 1)
+	var rows []string
+	for row := range strings.Lines(text) {
+		switch name, _, _ := strings.Cut(strings.TrimSpace(row), ":"); name {
+		case "barred":
+			row = strings.Replace(row, l.Dir+"/key,", l.Dir+"/other,", 1)
+		case "full":
+			row = strings.Replace(row, "4MiB", "4000TiB", 1)
+		case "sudo":
+			row = strings.Replace(row, "{address", "{sudo: true, address", 1)
+		}
+		rows = append(rows, row)
+	}
+	rows = append(rows, "  gone: {address: 127.0.0.1, port: 1, key: "+l.Dir+"/key, known_hosts: "+l.Dir+
+		"/known_hosts}\n")
+	sshtest.Write(t, l.Inventory, strings.Join(rows, ""))
+	facts, err := open(t, options(l)).Check(t.Context())
+	fails(t, err, `machine "barred"`, "is not let in by any of 1 keys", `machine "changed"`, "its key has changed", "ssh-keygen -R",
+		`machine "unknown"`, "is not known", `machine "full": disk space: 3.91 PiB`, "free: give another folder",
+		`machine "sudo"`, "a password is required: let this user run it with sudo without a password",
+		`machine "gone"`, "connection refused", `machines "fine" and "full" have the same /etc/machine-id`)
+	if strings.Contains(err.Error(), `machine "fine":`) {
+		t.Errorf("the host that is fine is objected to: %v", err)
+	}
+	if len(facts.Nodes) != 7 {
+		t.Errorf("%d nodes", len(facts.Nodes))
+	}
+	if left := l.Remains(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// proxy is a network that can be cut: packets are lost without a word.
+type proxy struct {
+	net.Listener
+	mu  sync.Mutex
+	cut bool
+	all []net.Conn
+}
+
+func newProxy(t *testing.T, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l}
+	var group sync.WaitGroup
+	pump := func(to, from net.Conn) {
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			p.mu.Lock()
+			lost := p.cut
+			p.mu.Unlock()
+			if err == nil && !lost {
+				_, err = to.Write(buffer[:n])
+			}
+			if err != nil {
+				_ = to.Close() // and so does the other way
+				return
+			}
+		}
+	}
+	group.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = near.Close() // refused
+				continue
+			}
+			p.mu.Lock()
+			p.all = append(p.all, near, far)
+			p.mu.Unlock()
+			group.Go(func() { pump(near, far) })
+			group.Go(func() { pump(far, near) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.mu.Lock()
+		for _, c := range p.all {
+			_ = c.Close() // it may be closed
+		}
+		p.mu.Unlock()
+		group.Wait()
+	})
+	return p
+}
+
+// set cuts the network, or mends it; what was on its way when it was cut never comes.
+func (p *proxy) set(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+	if !cut {
+		for _, c := range p.all {
+			_ = c.Close() // as of a connection of which packets are missing
+		}
+		p.all = nil
+	}
+}
+
+// provisioned opens a run over a lab, which is removed with the test.
+func provisioned(t *testing.T, o target.Options) target.Cluster {
+	t.Helper()
+	state := filepath.Join(t.TempDir(), "state")
+	c, err := open(t, o).Provision(t.Context(), target.Request{RunID: "one", StateDir: state})
+	t.Cleanup(func() {
+		if c != nil {
+			if err := c.Close(); err != nil {
+				t.Log(err)
+			}
+		}
+		if remains, err := open(t, nil).Destroy(context.Background(), state); err != nil || len(remains) > 0 {
+			t.Errorf("destroy: %q, %v", remains, err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A network that is cut and comes back, and a server that is killed and comes back, lose nothing: neither the command
+// nor a byte of its output.
+func TestNetworkCutAndBack(t *testing.T) {
+	l := sshtest.New(t, "db1")
+	p := newProxy(t, l.Hosts[0].At())
+	known, err := os.ReadFile(filepath.Join(l.Dir, "known_hosts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key, _ := strings.Cut(string(known), " ")
+	at := p.Addr().(*net.TCPAddr)
+	sshtest.Write(t, filepath.Join(l.Dir, "known_hosts"), "[127.0.0.1]:"+strconv.Itoa(at.Port)+" "+key)
+	text := strings.Replace(l.Text, "port: "+strconv.Itoa(l.Hosts[0].Port), "port: "+strconv.Itoa(at.Port), 1)
+	sshtest.Write(t, l.Inventory, strings.Replace(text, "address: 127.0.0.2", "address: 127.0.0.1", 1))
+	o := options(l)
+	o["patience"] = "2m"
+	c := provisioned(t, o)
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const script = `i=0; while [ $i -lt 250 ]; do i=$((i+1)); echo line $i; sleep 0.1; done`
+	process, err := h.Start(t.Context(), target.Command{Argv: []string{"sh", "-c", script}, Stdout: "out"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := process.(target.Follower).Follow(t.Context(), "out", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		time.Sleep(time.Second)
+		p.set(true)
+		time.Sleep(15 * time.Second) // longer than it takes to notice
+		p.set(false)
+		l.Hosts[0].Kill(t)
+		time.Sleep(time.Second)
+		l.Hosts[0].Start(t)
+	})
+	got, err := io.ReadAll(r)
+	group.Wait()
+	if err = errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	for i := range 250 {
+		want.WriteString("line " + strconv.Itoa(i+1) + "\n")
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%d bytes came, want %d", len(got), want.Len())
+	}
+	if exit, err := process.Wait(t.Context()); err != nil || exit != (target.Exit{}) {
+		t.Errorf("%+v, %v", exit, err)
+	}
+}
+
+// A supervisor that is killed loses its unit: it is said so, and nothing of it lives.
+func TestAgentKilled(t *testing.T) {
+	l := sshtest.New(t, "db1")
+	c := provisioned(t, options(l))
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := "300.77" + strconv.Itoa(os.Getpid())
+	process, err := h.Start(t.Context(), target.Command{Argv: []string{"sh", "-c", "sleep " + word + " & wait"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	killed := 0
+	for _, name := range lines {
+		data, err := os.ReadFile(name)
+		if err != nil || !bytes.HasPrefix(data, []byte("agent\x00unit\x00"+l.Dir)) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err == nil && unix.Kill(pid, unix.SIGKILL) == nil {
+			killed++
+		}
+	}
+	if killed != 1 {
+		t.Errorf("%d supervisors", killed)
+	}
+	exit, err := process.Wait(t.Context())
+	if err != nil || !exit.Lost {
+		t.Errorf("%+v, %v: want it lost", exit, err)
+	}
+	if n := sshtest.Alive(word); n != 0 {
+		t.Errorf("%d of its processes live", n)
+	}
+}
+
+// What nobody asks after ends when its lease is over, and its output stays.
+func TestLease(t *testing.T) {
+	l := sshtest.New(t, "db1")
+	o := options(l)
+	o["lease"] = "2s"
+	c := provisioned(t, o)
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := "300.88" + strconv.Itoa(os.Getpid())
+	command := target.Command{Argv: []string{"sh", "-c", "echo kept; sleep " + word}, Stdout: "out"}
+	if _, err := h.Start(t.Context(), command); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 600 {
+		if sshtest.Alive(word) == 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if n := sshtest.Alive(word); n != 0 {
+		t.Errorf("%d of its processes live", n)
+	}
+	out, err := os.ReadFile(filepath.Join(l.Hosts[0].Folder, "plimsoll-one", "work", "out"))
+	if err != nil || string(out) != "kept\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A device is written to with consent for this very device only, which is asked for on the host, and is claimed for as
+// long as the run is open.
+func TestDeviceOnTheHost(t *testing.T) {
+	node, image := devicetest.Loop(t, 8<<20)
+	l := sshtest.New(t, "db1")
+	stays := filepath.Join(l.Dir, "by-id")
+	if err := os.Symlink(node, stays); err != nil {
+		t.Fatal(err)
+	}
+	with := func(consent string) {
+		t.Helper()
+		sshtest.Write(t, l.Inventory, strings.Replace(l.Text, "{file: 4MiB}",
+			"{id: "+stays+", consent: "+strconv.Quote(consent)+"}", 1))
+	}
+	with("")
+	_, err := open(t, options(l)).Check(t.Context())
+	fails(t, err, `machine "db1"`, stays, "nobody has consented", "--consent")
+	with("some other device")
+	no := target.Request{RunID: "no", StateDir: filepath.Join(l.Dir, "no")}
+	_, err = open(t, options(l)).Provision(t.Context(), no)
+	fails(t, err, `the consent is for "some other device"`)
+	if remains, err := open(t, nil).Destroy(t.Context(), no.StateDir); err != nil || len(remains) > 0 {
+		t.Errorf("%q, %v", remains, err)
+	}
+	d, _, err := guard.Check(t.Context(), nil, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with(d.Identity.Phrase)
+	c := provisioned(t, options(l))
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []target.Disk{{Device: "/dev/sdb", Path: stays, ID: "db1:" + stays, Bytes: 8 << 20},
+		{Device: "/dev/sdc", Path: l.Hosts[0].Folder + "/plimsoll-one/work/disks/2.img", ID: "db1:disks/2.img",
+			Bytes: 64 << 10, File: true}}
+	if diff := cmp.Diff(want, h.Disks()); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := guard.Take(t.Context(), nil, node, d.Identity.Phrase); !guard.Has(err, guard.Busy) {
+		t.Errorf("%v: want it claimed", err)
+	}
+	words := targettest.Shell.WriteDisk(stays, "written")
+	p, err := h.Start(t.Context(), target.Command{Argv: words})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(t.Context()); err != nil || exit != (target.Exit{}) {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	unix.Sync()
+	if data, err := os.ReadFile(image); err != nil || !bytes.HasPrefix(data, []byte("written")) {
+		t.Errorf("%.20q, %v", data, err)
+	}
+	other, _ := devicetest.Loop(t, 4<<20)
+	if err := errors.Join(os.Remove(stays), os.Symlink(other, stays)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Start(t.Context(), target.Command{Argv: words})
+	fails(t, err, `machine "db1"`, "device guard", "consent")
+}
+
+// Objections to an inventory come all at once, with the line that they are about.
+func TestInventoryObjections(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lab.yml")
+	sshtest.Write(t, name, `ssh_config: /dev/null
+hosts:
+  db1: {port: 99999, disks: [{id: /dev/sdb}, {id: sdc, file: 1GiB}, {file: none}]}
+  "../x": {}
+  db2: {adress: here}
+  db3: {folder: tmp, passphrase: sesame, disks: [{id: wwn-1}, {id: wwn-1}]}
+`)
+	_, err := open(t, target.Options{"inventory": name}).Check(t.Context())
+	fails(t, err, "line 3", "port 99999", "may be another disk's after the next start", "give either id",
+		`"none" is no size`, "a name is of letters", "adress", `"tmp": it begins with /`, "a secret is not given as itself",
+		`disk "wwn-1" is there twice`)
+	if strings.Contains(err.Error(), "sesame") {
+		t.Errorf("the passphrase is told: %v", err)
+	}
+	_, err = open(t, nil).Check(t.Context())
+	fails(t, err, "no inventory")
+}
+
+// FuzzInventory: no text makes it panic.
+func FuzzInventory(f *testing.F) {
+	f.Add("hosts: {db1: {address: a, jump: 'u@b:22,c', disks: [{file: 1GiB}, {id: x, consent: y}]}}")
+	f.Add("hosts: []")
+	f.Fuzz(func(t *testing.T, text string) {
+		v, err := parseInventory([]byte(text), func(string, string) (settings, error) { return settings{}, nil })
+		if err == nil && len(v.machines) == 0 {
+			t.Error("no hosts, and no objection")
+		}
+	})
+}

@@ -1,0 +1,405 @@
+package ssh
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	sshconfig "github.com/kevinburke/ssh_config"
+	"go.yaml.in/yaml/v3"
+
+	"plimsoll/internal/regular"
+	"plimsoll/internal/secret"
+	"plimsoll/internal/target"
+	"plimsoll/unit"
+)
+
+// machine is a host of the inventory with all that leads to it, settings of ssh_config included: a clean-up has nothing
+// but this. Nothing in it is secret.
+type machine struct {
+	Name string `json:"name"`
+	hop
+	Jump    []hop      `json:"jump,omitempty"` // machines to go through, in order
+	Sudo    bool       `json:"sudo,omitempty"`
+	Folder  string     `json:"folder"` // of the run, or in which one is made
+	Network string     `json:"network,omitempty"`
+	Role    string     `json:"role,omitempty"`
+	Disks   []diskSpec `json:"disks,omitempty"`
+}
+
+// hop is one connection of SSH.
+type hop struct {
+	Address    string        `json:"address"`
+	Port       int           `json:"port"`
+	User       string        `json:"user"`
+	Keys       []string      `json:"keys,omitempty"` // files
+	Passphrase secret.Source `json:"passphrase,omitzero"`
+	KnownHosts []string      `json:"known_hosts"` // files
+}
+
+// diskSpec is a data disk: a device by a name that stays, or a file that is made for the run.
+type diskSpec struct {
+	ID      string `json:"id,omitempty"` // as in /dev/disk/by-id
+	Consent string `json:"consent,omitempty"`
+	Bytes   int64  `json:"file_bytes,omitempty"` // of a file
+}
+
+// path is where the machine has the device.
+func (d diskSpec) path() string {
+	if path.IsAbs(d.ID) {
+		return d.ID
+	}
+	return "/dev/disk/by-id/" + d.ID
+}
+
+// given is an inventory as it is written.
+type given struct {
+	SSHConfig string    `yaml:"ssh_config"`
+	Same      bool      `yaml:"same_machine"`
+	Hosts     yaml.Node `yaml:"hosts"`
+}
+
+type givenHost struct {
+	Address    string      `yaml:"address"`
+	Port       int         `yaml:"port"`
+	User       string      `yaml:"user"`
+	Key        string      `yaml:"key"`
+	Passphrase string      `yaml:"passphrase"`
+	Jump       string      `yaml:"jump"`
+	KnownHosts string      `yaml:"known_hosts"`
+	Sudo       bool        `yaml:"sudo"`
+	Folder     string      `yaml:"folder"`
+	Network    string      `yaml:"network"`
+	Role       string      `yaml:"role"`
+	Disks      []givenDisk `yaml:"disks"`
+}
+
+type givenDisk struct {
+	ID      string `yaml:"id"`
+	Consent string `yaml:"consent"`
+	File    string `yaml:"file"`
+}
+
+const (
+	mostHosts = 1000
+	mostDisks = 25 // /dev/sdb to /dev/sdz
+	mostBytes = 4 << 20
+)
+
+// inventory is what a file of hosts says.
+type inventory struct {
+	machines []machine
+	same     bool // the hosts may be one machine
+}
+
+// readInventory reads a file of hosts. All objections come at once, with the lines that they are about.
+func readInventory(ctx context.Context, name string) (inventory, error) {
+	data, err := regular.Read(name, os.O_RDONLY, mostBytes)
+	if err != nil {
+		return inventory{}, fmt.Errorf("inventory: %w", err)
+	}
+	var objections []error
+	v, err := parseInventory(data, func(file, alias string) (settings, error) { return readSettings(ctx, file, alias) })
+	for _, e := range unjoined(err) {
+		objections = append(objections, fmt.Errorf("inventory %s: %w", name, e))
+	}
+	return v, errors.Join(objections...)
+}
+
+// unjoined are the errors that were joined.
+func unjoined(err error) []error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost
+		return many.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// parseInventory reads the text. settingsOf tells what ssh_config says of a host.
+func parseInventory(data []byte, settingsOf func(file, alias string) (settings, error)) (inventory, error) {
+	var g given
+	if err := strictly(data, &g); err != nil {
+		return inventory{}, err
+	}
+	v := inventory{same: g.Same}
+	var objections []error
+	object := func(line int, format string, args ...any) {
+		objections = append(objections, fmt.Errorf("line %d: %s", line, fmt.Sprintf(format, args...)))
+	}
+	if g.Hosts.Kind != yaml.MappingNode || len(g.Hosts.Content) == 0 {
+		return v, errors.New("no hosts: give hosts: {NAME: {address: ..., disks: [...]}}")
+	}
+	if len(g.Hosts.Content)/2 > mostHosts {
+		return v, fmt.Errorf("%d hosts: at most %d", len(g.Hosts.Content)/2, mostHosts)
+	}
+	names := map[string]int{}
+	ids := map[string]string{}
+	for i := 0; i < len(g.Hosts.Content); i += 2 {
+		key, node := g.Hosts.Content[i], g.Hosts.Content[i+1]
+		name, line := key.Value, key.Line
+		if first, twice := names[name]; twice {
+			object(line, "host %q is there twice: its first line is %d", name, first)
+			continue
+		}
+		names[name] = line
+		if !plain(name) {
+			object(line, "host %q: a name is of letters, digits, . _ and -, and begins with a letter or digit", name)
+			continue
+		}
+		text, err := yaml.Marshal(node)
+		var h givenHost
+		if err == nil {
+			err = strictly(text, &h)
+		}
+		if err != nil {
+			object(line, "host %q: %v", name, err)
+			continue
+		}
+		m, problems := h.machine(name, g.SSHConfig, settingsOf)
+		for _, p := range problems {
+			object(line, "host %q: %v", name, p)
+		}
+		for _, d := range m.Disks {
+			if where := name + " " + d.ID; d.ID != "" {
+				if ids[where] != "" {
+					object(line, "host %q: disk %q is there twice", name, d.ID)
+				}
+				ids[where] = name
+			}
+		}
+		v.machines = append(v.machines, m)
+	}
+	return v, errors.Join(objections...)
+}
+
+// strictly decodes YAML, and objects to keys that nothing reads.
+func strictly(data []byte, into any) error {
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	err := d.Decode(into)
+	if err != nil && err.Error() == "EOF" {
+		return nil
+	}
+	return err
+}
+
+// plain reports whether a text can be a name of a machine.
+func plain(s string) bool {
+	ok := s != "" && len(s) <= 100
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		ok = ok && (letter || i > 0 && strings.ContainsRune("._-", r))
+	}
+	return ok
+}
+
+func (h givenHost) machine(name, config string, settingsOf func(file, alias string) (settings, error)) (m machine,
+	problems []error) {
+	object := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	m = machine{Name: name, Sudo: h.Sudo, Role: h.Role, Network: h.Network,
+		Folder: path.Clean(cmp.Or(h.Folder, "/var/tmp"))}
+	if !path.IsAbs(m.Folder) {
+		object("folder %q: it begins with /", h.Folder)
+	}
+	hopOf := func(alias string) (hop, settings) {
+		s, err := settingsOf(config, alias)
+		if err != nil {
+			object("%w", err)
+		}
+		if command := s.one("proxycommand"); command != "" && command != "none" {
+			object("ssh_config gives it a ProxyCommand, which is not done here: give jump: or ProxyJump")
+		}
+		x := hop{Address: cmp.Or(strings.ReplaceAll(s.one("hostname"), "%h", alias), alias), User: s.one("user"),
+			KnownHosts: strings.Fields(s.one("userknownhostsfile"))}
+		if x.Port, err = strconv.Atoi(cmp.Or(s.one("port"), "22")); err != nil {
+			object("ssh_config: port %q", s.one("port"))
+		}
+		x.Keys = slices.Clone(s["identityfile"])
+		return x, s
+	}
+	var s settings
+	m.hop, s = hopOf(cmp.Or(h.Address, name))
+	m.User, m.Port = cmp.Or(h.User, m.User, os.Getenv("USER"), "root"), cmp.Or(h.Port, m.Port)
+	if h.Key != "" {
+		m.Keys = []string{h.Key}
+	}
+	if h.KnownHosts != "" {
+		m.KnownHosts = []string{h.KnownHosts}
+	}
+	if h.Passphrase != "" {
+		source, err := secret.ParseSource(h.Passphrase)
+		if err != nil {
+			object("passphrase: %w", err)
+		}
+		m.Passphrase = source
+	}
+	if jump := cmp.Or(h.Jump, s.one("proxyjump")); jump != "" && jump != "none" {
+		for at := range strings.SplitSeq(jump, ",") {
+			user, address, found := strings.Cut(strings.TrimSpace(at), "@")
+			if !found {
+				user, address = "", user
+			}
+			alias, port, _ := strings.Cut(address, ":")
+			x, _ := hopOf(alias)
+			x.User = cmp.Or(user, x.User, m.User)
+			if port != "" {
+				n, err := strconv.Atoi(port)
+				if err != nil {
+					object("jump %q: %q is no port", at, port)
+				}
+				x.Port = n
+			}
+			if len(x.Keys) == 0 {
+				x.Keys, x.Passphrase = m.Keys, m.Passphrase
+			}
+			if len(x.KnownHosts) == 0 {
+				x.KnownHosts = m.KnownHosts
+			}
+			m.Jump = append(m.Jump, x)
+		}
+	}
+	for _, x := range slices.Concat([]hop{m.hop}, m.Jump) {
+		if x.Port < 1 || x.Port > 65535 {
+			object("port %d: 1 to 65535", x.Port)
+		}
+	}
+	m.hop.settle()
+	for i := range m.Jump {
+		m.Jump[i].settle()
+	}
+	if len(h.Disks) > mostDisks {
+		object("%d disks: at most %d", len(h.Disks), mostDisks)
+	}
+	for i, d := range h.Disks {
+		x := diskSpec{ID: d.ID, Consent: d.Consent}
+		switch {
+		case (d.ID == "") == (d.File == ""):
+			object("disk %d: give either id (a name in /dev/disk/by-id) or file (a size)", i+1)
+		case d.File != "":
+			n, err := unit.ParseBytes(d.File)
+			if err != nil || n < 4096 {
+				object("disk %d: file %q is no size of 4KiB or more", i+1, d.File)
+			}
+			x.Bytes = int64(n)
+		case path.Dir(path.Clean(d.ID)) == "/dev",
+			!path.IsAbs(d.ID) && strings.Contains(d.ID, "/"):
+			object("disk %q: such names may be another disk's after the next start: give its name in /dev/disk/by-id",
+				d.ID)
+		}
+		m.Disks = append(m.Disks, x)
+	}
+	return m, problems
+}
+
+// settle fills in what nobody gave, as OpenSSH does, and makes the paths absolute: a clean-up may run elsewhere.
+func (x *hop) settle() {
+	home, _ := os.UserHomeDir()
+	whole := func(name string) string {
+		name = strings.ReplaceAll(strings.ReplaceAll(name, "%d", home), "%h", x.Address)
+		if rest, ok := strings.CutPrefix(name, "~/"); ok {
+			return filepath.Join(home, rest)
+		}
+		if abs, err := filepath.Abs(name); err == nil {
+			return abs
+		}
+		return name
+	}
+	if len(x.Keys) == 0 {
+		for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
+			if name := filepath.Join(home, ".ssh", "id_"+kind); exists(name) {
+				x.Keys = append(x.Keys, name)
+			}
+		}
+	}
+	if len(x.KnownHosts) == 0 {
+		x.KnownHosts = []string{"~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"}
+	}
+	for _, list := range [][]string{x.Keys, x.KnownHosts} {
+		for i := range list {
+			list[i] = whole(list[i])
+		}
+	}
+}
+
+func exists(name string) bool { _, err := os.Stat(name); return err == nil }
+
+// settings are what ssh_config says of a host, by key in small letters.
+type settings map[string][]string
+
+func (s settings) one(key string) string {
+	if len(s[key]) == 0 {
+		return ""
+	}
+	return s[key][0]
+}
+
+// wanted are the keys of ssh_config that are honoured.
+var wanted = []string{"HostName", "Port", "User", "IdentityFile", "ProxyJump", "ProxyCommand", "UserKnownHostsFile"}
+
+// readSettings reads ssh_config; "" is the user's own, which may be absent. What the library cannot read, such as Match
+// exec, is left to OpenSSH itself.
+func readSettings(ctx context.Context, file, alias string) (settings, error) {
+	name := file
+	if file == "" {
+		home, _ := os.UserHomeDir()
+		if name = filepath.Join(home, ".ssh", "config"); !exists(name) {
+			return settings{}, nil
+		}
+	}
+	data, err := regular.Read(name, os.O_RDONLY, mostBytes)
+	if err != nil {
+		return nil, fmt.Errorf("ssh_config: %w", err)
+	}
+	s := settings{}
+	config, err := sshconfig.DecodeBytes(data)
+	if err == nil {
+		for _, key := range wanted {
+			values, getErr := config.GetAll(alias, key)
+			if err = errors.Join(err, getErr); len(values) > 0 {
+				s[strings.ToLower(key)] = values
+			}
+		}
+	}
+	if err == nil {
+		return s, nil
+	}
+	out, second := exec.CommandContext(ctx, "ssh", "-G", "-F", name, "--", alias).Output()
+	if second != nil {
+		return nil, fmt.Errorf("ssh_config %s: %w; and ssh -G cannot read it either: %w", name, err, second)
+	}
+	s = settings{}
+	for line := range strings.Lines(string(out)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if slices.ContainsFunc(wanted, func(w string) bool { return strings.EqualFold(w, key) }) {
+			s[key] = append(s[key], value)
+		}
+	}
+	return s, nil
+}
+
+// dataDisks are the data disks of a machine, given the sizes and identities of its devices.
+func (m machine) dataDisks(sizes map[string]target.Disk) (list []target.Disk) {
+	for i, d := range m.Disks {
+		disk := target.Disk{Device: "/dev/sd" + string(rune('b'+i))}
+		if d.ID == "" {
+			name := fmt.Sprintf("disks/%d.img", i+1)
+			disk.Path, disk.ID = path.Join(m.Folder, "work", name), m.Name+":"+name
+			disk.Bytes, disk.File = d.Bytes, true
+		} else {
+			disk.Path, disk.ID, disk.Bytes = d.path(), m.Name+":"+d.ID, sizes[d.path()].Bytes
+		}
+		list = append(list, disk)
+	}
+	return list
+}

@@ -1,0 +1,219 @@
+//go:build linux
+
+// Package sshtest starts hosts for tests of what goes over SSH: a real OpenSSH server for each, on a loopback address
+// of its own, with keys of its own, an inventory that names them, and the agent built from this source.
+//
+// It sits beside package target/ssh, and is imported by tests only. It is no wall: the hosts are this machine.
+package sshtest
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"plimsoll/internal/needs"
+)
+
+// Lab is some hosts.
+type Lab struct {
+	Dir       string // holds everything: the private key `key`, `known_hosts`, the folder of each host by its name
+	Inventory string // the file
+	Text      string // what is in it
+	Hosts     []*Server
+}
+
+// Server is a host.
+type Server struct {
+	Name, Address string
+	Port          int
+	Folder        string // in which runs have theirs; programs in the folder of that name and ".bin" come first
+	sshd          *exec.Cmd
+	config        string
+	ends          []func() // of the servers that it has had
+}
+
+// Key makes a key pair, the private key in a file of that name.
+func Key(t testing.TB, name string) ssh.PublicKey {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	Write(t, name, string(pem.EncodeToMemory(block)))
+	k, err := ssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// Write writes a file that only its owner reads.
+func Write(t testing.TB, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// New starts hosts of these names, all of role Loader, each with a file of 4 MiB and one of 64 KiB for data disks. They
+// are stopped with the test.
+func New(t testing.TB, names ...string) *Lab {
+	t.Helper()
+	needs.Sshd(t)
+	l := &Lab{Dir: t.TempDir()}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := Key(t, filepath.Join(l.Dir, "key"))
+	Write(t, filepath.Join(l.Dir, "authorized"), string(ssh.MarshalAuthorizedKey(mine)))
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", l.Dir+"/plimsoll-agent",
+		"./cmd/plimsoll-agent")
+	build.Dir, build.Env = needs.Root(), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("agent: %v: %s", err, out)
+	}
+	l.Text = "same_machine: true\nhosts:\n"
+	var known strings.Builder
+	for i, name := range names {
+		s := &Server{Name: name, Address: fmt.Sprintf("127.0.0.%d", 2+i), Folder: filepath.Join(l.Dir, name)}
+		if err := os.Mkdir(s.Folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		free, err := net.Listen("tcp", s.Address+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Port = free.Addr().(*net.TCPAddr).Port
+		if err := free.Close(); err != nil {
+			t.Fatal(err)
+		}
+		hostKey := Key(t, filepath.Join(l.Dir, name+".key"))
+		fmt.Fprintln(&known, knownhosts.Line([]string{knownhosts.Normalize(s.At())}, hostKey))
+		s.config = filepath.Join(l.Dir, name+".conf")
+		Write(t, s.config, fmt.Sprintf("ListenAddress %s\nPort %d\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\n"+
+			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxStartups 100\nSetEnv PATH=%s.bin:/usr/bin:/bin\n",
+			s.Address, s.Port, filepath.Join(l.Dir, name+".key"), filepath.Join(l.Dir, "authorized"), s.Folder))
+		l.Hosts = append(l.Hosts, s)
+		t.Cleanup(func() {
+			for _, end := range s.ends {
+				end()
+			}
+		})
+		s.Start(t)
+		l.Text += fmt.Sprintf("  %s: {address: %s, port: %d, user: %s, folder: %s, key: %s, known_hosts: %s, role: Loader, "+
+			"disks: [{file: 4MiB}, {file: 64KiB}]}\n", name, s.Address, s.Port, me.Username, s.Folder,
+			filepath.Join(l.Dir, "key"), filepath.Join(l.Dir, "known_hosts"))
+	}
+	Write(t, filepath.Join(l.Dir, "known_hosts"), known.String())
+	l.Inventory = filepath.Join(l.Dir, "lab.yml")
+	Write(t, l.Inventory, l.Text)
+	return l
+}
+
+// At is where the host listens.
+func (s *Server) At() string { return fmt.Sprintf("%s:%d", s.Address, s.Port) }
+
+// Start starts the host's server, and returns when it listens.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	if os.Getuid() == 0 {
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // where it puts those who are not in yet
+			t.Fatal(err)
+		}
+	}
+	said := &bytes.Buffer{}
+	sshd := exec.Command(needs.Sshd(t), "-D", "-e", "-f", s.config)
+	sshd.Stderr, s.sshd = said, sshd
+	if err := sshd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.ends = append(s.ends, func() {
+		_ = sshd.Process.Kill() // it may have ended
+		_ = sshd.Wait()
+		if t.Failed() {
+			t.Logf("sshd of %s said:\n%s", s.Name, said)
+		}
+	})
+	for range 500 {
+		if c, err := net.Dial("tcp", s.At()); err == nil {
+			_ = c.Close()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("sshd of %s does not listen", s.Name)
+}
+
+// Kill ends the host's server at once, with all its connections.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	for _, pid := range append(Children(s.sshd.Process.Pid), s.sshd.Process.Pid) {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill() // it may have ended
+		}
+	}
+}
+
+// Children are the processes below one.
+func Children(pid int) (list []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		var child, parent int
+		var state string
+		end := bytes.LastIndexByte(data, ')')
+		if _, err := fmt.Sscan(string(data), &child); err != nil || end < 0 {
+			continue
+		}
+		if _, err := fmt.Sscan(string(data[end+1:]), &state, &parent); err == nil && parent == pid {
+			list = append(append(list, child), Children(child)...)
+		}
+	}
+	return list
+}
+
+// Alive counts the processes with a word in their command line, agents apart.
+func Alive(word string) (n int) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, line := range lines {
+		data, err := os.ReadFile(line)
+		if err == nil && bytes.Contains(data, []byte(word)) && !bytes.HasPrefix(data, []byte("agent\x00")) {
+			n++
+		}
+	}
+	return n
+}
+
+// Remains lists what runs have left on the hosts: folders, and processes of their agents.
+func (l *Lab) Remains() []string {
+	left, _ := filepath.Glob(filepath.Join(l.Dir, "*", "plimsoll-*"))
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, line := range lines {
+		data, err := os.ReadFile(line)
+		if err == nil && bytes.HasPrefix(data, []byte("agent\x00unit\x00"+l.Dir)) {
+			left = append(left, string(data))
+		}
+	}
+	return left
+}
