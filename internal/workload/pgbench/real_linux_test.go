@@ -64,8 +64,10 @@ func TestSuite(t *testing.T) {
 	workloadtest.Suite{
 		Engine: Engine{},
 		Good:   []byte(at + "clients: 4\nthreads: 2\nbuiltin: select-only\n"),
-		Faulty: []byte("client: 2\nclients: none\nbuiltin: tpcc\nthreads: 2\noptions: {sampling-rate: 0.1, partition: 3}\n" +
-			"scripts: [{text: \"\\\\shell rm\"}, {builtin: select-only, text: x}]\nrate: 0\n"),
+		Faulty: []byte(
+			"client: 2\nclients: none\nbuiltin: tpcc\nthreads: 2\noptions: {sampling-rate: 0.1, partition: 3}\n" +
+				"scripts: [{text: \"\\\\shell rm\"}, {builtin: select-only, text: x}]\nrate: 0\n",
+		),
 		Objections: []string{
 			`suite.cfg:1:1: unknown key "client"; did you mean "clients"?`,
 			`suite.cfg:2:10: clients: "none" is no whole number from 1 to 10000`,
@@ -184,7 +186,8 @@ func TestPrefill(t *testing.T) {
 	}
 	s.Exec("postgres", "drop schema public cascade; create schema public; create table pgbench_accounts (theirs int)")
 	_, err := fill("scale: 1\n")
-	if err == nil || !strings.Contains(err.Error(), "table pgbench_accounts, and no mark says that plimsoll made them") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "table pgbench_accounts, and no mark says that plimsoll made them") {
 		t.Errorf("others' tables: %v", err)
 	}
 }
