@@ -82,6 +82,8 @@ var treatments = []treatment{
 	{begins: "plimsoll db run tprocc", parsed: true, why: "minutes, and a server that nobody has"},
 	{begins: "plimsoll db run tproch", add: "--option scale=0.01", why: "minutes"},
 	{begins: "plimsoll exporter postgres", parsed: true, why: "there is no such server"},
+	{begins: "plimsoll exporter nutanix", parsed: true, why: "there is no such cluster; nutanix.txtar has one"},
+	{begins: "plimsoll nutanix", parsed: true, why: "there is no such cluster; nutanix.txtar has one"},
 	{begins: "plimsoll exporter host --listen", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
 }
 

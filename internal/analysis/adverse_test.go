@@ -30,6 +30,10 @@ func TestAdverseSeries(t *testing.T) {
 			func(s uint64) *reporttest.Synthetic { return hanging(s, 4, 1, 30, true) },
 			func(s uint64) *reporttest.Synthetic { return hanging(s, 4, 2, 30, false) },
 			quietly,
+			func(s uint64) *reporttest.Synthetic { return logged(s, 4, 25, 0.5) },
+			func(s uint64) *reporttest.Synthetic {
+				return crowded(onMachine(served(s, 32, map[string]float64{"CPU": 2, "Lock": 28, "Lock tuple": 8}), 98))
+			},
 		}
 		s := rapid.SampledFrom(run).Draw(t, "run")(1)
 		odd := rapid.SampledFrom([]float64{0, -1, 1e-300, 1, 12345, 1e300, math.NaN(), math.Inf(1), math.Inf(-1)})

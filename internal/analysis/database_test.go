@@ -86,6 +86,16 @@ func onMachine(s *reporttest.Synthetic, busy float64) *reporttest.Synthetic {
 	return s
 }
 
+func drawn(s *reporttest.Synthetic) *reporttest.Synthetic {
+	for i := range s.Data.Workloads {
+		if w := &s.Data.Workloads[i]; w.VM != "" {
+			busy := 0.99
+			w.ThreadBusy = &busy
+		}
+	}
+	return s
+}
+
 func crowded(s *reporttest.Synthetic) *reporttest.Synthetic {
 	s.Percent(result.DatabaseConnections, "DB_0001", flatRate(99), 0)
 	s.Series(result.Series{Name: "DB_0001", Machine: "DB_0001", Measure: result.DatabaseTransactions, Unit: "ops/s"},
@@ -123,6 +133,7 @@ func TestTruthOfDatabases(t *testing.T) {
 		{"all CPUs busy", onMachine(served(45, 8, map[string]float64{"CPU": 7.6, "LWLock": 0.2}), 98), limit},
 		{"CPUs with room", onMachine(served(46, 8, map[string]float64{"CPU": 3, "IO": 1}), 60), limit},
 		{"a server that waits for its clients", served(47, 64, map[string]float64{"CPU": 1.5, "Lock": 0.2}), limit},
+		{"a client whose one thread is busy", drawn(served(47, 64, map[string]float64{"CPU": 1.5})), limit},
 		{"connections that run out", crowded(served(48, 8, map[string]float64{"CPU": 7})), limit},
 		{"commits that nothing keeps", loose(served(49, 8, map[string]float64{"CPU": 7})), "durable-commits"},
 		{"commits that are kept", served(49, 8, map[string]float64{"CPU": 7}), "durable-commits"},

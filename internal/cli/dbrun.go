@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -86,9 +87,7 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
   plimsoll db run pgbench --select-only --server-setting shared_buffers=1GB
   plimsoll db run pgbench --server postgresql://app@192.0.2.1/bench --password env:DBPASSWORD --rate 500
   plimsoll db run tprocc --scale 4 --clients 8`,
-		RunE: func(cmd *cobra.Command, given []string) error {
-			return a.dbRun(given[0], f)
-		},
+		RunE: func(_ *cobra.Command, given []string) error { return a.dbRun(given[0], f) },
 	}
 	f.tf.timeScale, f.tf.sizeScale = 1, 1
 	f.tf.name = "local"
@@ -141,7 +140,38 @@ func (a *app) dbRun(name string, f dbRunFlags) error {
 			return err
 		}
 	}
+	if f.server.url == "" {
+		if err := a.programs(); err != nil {
+			return err
+		}
+	}
 	return a.run(given, sf, f.tf, f.rf)
+}
+
+// programs has PostgreSQL in PATH: where it is installed, or else fetched into the user's cache.
+func (a *app) programs() error {
+	const phase = "db run"
+	if _, err := postgres.Folder(); err == nil || os.Getenv(postgres.FolderVariable) != "" {
+		return nil // the run says what is wrong with a folder that was named
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	visible.Fprintf(a.notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n", phase,
+		filepath.Join(cache, "plimsoll"))
+	ctx, stop := a.interruptible()
+	defer stop()
+	bin, root, err := postgres.Fetch(ctx, filepath.Join(cache, "plimsoll"))
+	if err != nil {
+		return exit.Errorf(stoppedOrFailed(ctx), "apt-get install postgresql, or give --server", "%s: %w", phase, err)
+	}
+	// Commands of a run may read the folders of PATH: the programs need their libraries, too.
+	list := strings.Join([]string{bin, root, os.Getenv("PATH")}, string(filepath.ListSeparator))
+	if err := os.Setenv("PATH", list); err != nil {
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	return nil
 }
 
 // Files of a run folder with the state of the user's server.

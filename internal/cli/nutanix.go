@@ -208,9 +208,11 @@ func (a *app) nutanixOnce(phase string, x *nutanix.Exporter, cgi, classic bool, 
 		}
 		return nil
 	}
-	err := x.Page(out, "", false)
+	var err error
 	if classic {
 		err = x.Classic(out, "")
+	} else {
+		err = x.Page(out, "", false)
 	}
 	switch reason := x.Failure(); {
 	case err != nil:

@@ -173,15 +173,24 @@ func (g *gathered) add(name, text []byte) {
 	case !known:
 		g.timespan = v
 	default:
-		g.values = append(g.values, Value{c, v * Counters[c].Scale})
+		g.values = append(g.values, Value{c, inBase(c, v)})
 	}
 }
 
 // set takes a value of an entity's configuration.
 func (g *gathered) set(name string, v float64) {
 	if v > 0 {
-		g.values = append(g.values, Value{byFolded[fold(name)], v * Counters[byFolded[fold(name)]].Scale})
+		c := byFolded[fold(name)]
+		g.values = append(g.values, Value{c, inBase(c, v)})
 	}
+}
+
+// inBase is a value in the counter's base unit. Millionths are divided, for a product with 0.000001 is not exact.
+func inBase(c uint16, v float64) float64 {
+	if Counters[c].Scale == micro {
+		return v / 1e6
+	}
+	return v * Counters[c].Scale
 }
 
 // settle puts the values in order, makes rates of sums, and leaves out latencies that say nothing.

@@ -304,6 +304,24 @@ func TestConfigurationOfV4(t *testing.T) {
 	}
 }
 
+// Names that are asked for again are not sent again when they have not changed, and are as they were.
+func TestUnchangedConfiguration(t *testing.T) {
+	t.Parallel()
+	s := prismtest.Start(t, prismsim.Options{VMs: 150, Now: standing()})
+	c := s.Client(t, func(o *prism.Options) { o.Version, o.Configuration = prism.V4, 1 })
+	var polls [2]prism.Part
+	for i := range polls {
+		p, err := c.Poll(t.Context(), prism.Disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		polls[i] = p
+	}
+	if d := cmp.Diff(polls[0].Entities, polls[1].Entities); d != "" || s.NotModified() != 2 {
+		t.Errorf("%d of 2 pages not modified: %s", s.NotModified(), d)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	_, err := prism.New(prism.Options{URL: "http://prism:9440", Version: "v3", PageSize: -1})

@@ -21,3 +21,14 @@ func Is(w io.Writer) bool {
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil
 }
+
+// Clear empties the screen when w is a terminal, for a table that is made anew; elsewhere it writes nothing.
+func Clear(w io.Writer) {
+	if !Is(w) {
+		return
+	}
+	if wall, ok := w.(*visible.Writer); ok {
+		w = wall.Unwrap()
+	}
+	_, _ = w.Write([]byte("\x1b[H\x1b[J")) // whoever reads it will say when it is gone
+}

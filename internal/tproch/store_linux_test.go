@@ -352,7 +352,7 @@ func TestAnswersOfScaleOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("made and loaded with %.1f s of our processor time in %v", cpuSeconds()-cpu, time.Since(begin).Round(time.Second))
+	t.Logf("made and loaded with %.1f s of our processor time in %v", cpuSeconds()-cpu, time.Since(begin))
 	asked := 0
 	wrong, err := s.CheckAnswers(ctx, func(int, time.Duration) { asked++ })
 	if d := cmp.Diff([]error(nil), wrong, cmpopts.EquateErrors()); d != "" || err != nil || asked != Queries {

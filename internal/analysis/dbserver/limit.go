@@ -24,6 +24,7 @@ const (
 	mostOf         = 0.40 // of the time of sessions at work, from which a wait is the limit
 	full           = 95.0 // per cent of the connections
 	busyCPUs       = 90.0 // per cent
+	threadBusy     = 0.95 // of one CPU
 	hardlyAtWork   = 0.25 // of the clients: below, the server waited for them
 	mostEventsTold = 3
 )
@@ -165,6 +166,13 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 		f.Sentence = fmt.Sprintf("%s was at work for %s of the %d clients of %s at a time: the rest of their time went by "+
 			"in the client, on the network or in think times, so this is not the server's limit.",
 			view.Capital(said(servers)), view.SayCount(total), clients, l.Name)
+		if busy := busyThread(l); busy > 0 {
+			f.Severity = result.Blocker
+			f.Evidence = []result.Evidence{{Name: "CPUs used by one thread of the client", Value: busy, Unit: "count"}}
+			f.Sentence = fmt.Sprintf("%s was at work for %s of the %d clients of %s at a time, while the load generator kept "+
+				"one thread at a full CPU: this is the client's limit, and says nothing about the server.",
+				view.Capital(said(servers)), view.SayCount(total), clients, l.Name)
+		}
 		return f, true
 	case total*float64(n) < fewestSeen:
 		return f, false
@@ -229,6 +237,21 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 	}
 	f.Sentence += "."
 	return f, true
+}
+
+// busyThread is the share of a CPU that the busiest thread of a load's generators took, where it was all of one on at
+// least half of its machines; else 0.
+func busyThread(l *view.Load) (most float64) {
+	n := 0
+	for _, p := range l.Parts {
+		if p.ThreadBusy != nil && *p.ThreadBusy >= threadBusy {
+			n, most = n+1, max(most, *p.ThreadBusy)
+		}
+	}
+	if 2*n < len(l.Parts) {
+		return 0
+	}
+	return most
 }
 
 // kindOf is the kind of an event.

@@ -268,7 +268,8 @@ func TestWhatGoesWrong(t *testing.T) {
 		{"500", prismsim.Faults{Status: 500}, nil, prism.Server},
 		{"429", prismsim.Faults{Status: 429}, nil, prism.Limited},
 		{"403", prismsim.Faults{Status: 403}, nil, prism.Forbidden},
-		{"slow", prismsim.Faults{Slow: time.Minute}, func(k *Cluster) { k.Timeout = 30 * time.Millisecond }, prism.Slow},
+		{"slow", prismsim.Faults{Slow: time.Minute}, func(k *Cluster) { k.Timeout = 30 * time.Millisecond },
+			prism.Slow},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -505,4 +506,22 @@ func FuzzLabels(f *testing.F) {
 			t.Error(d)
 		}
 	})
+}
+
+// The page for users has every counter.
+func TestPageForUsersHasEveryCounter(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "how-to", "nutanix.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range prism.Counters {
+		name := c.Metric
+		if c.Label != "" {
+			name += "{" + c.Label + "}"
+		}
+		if row := fmt.Sprintf("| `%s` | `%s` |", c.Prism, name); !strings.Contains(string(page), row) {
+			t.Errorf("docs/how-to/nutanix.md has no row %s", row)
+		}
+	}
 }

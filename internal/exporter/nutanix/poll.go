@@ -177,8 +177,8 @@ func (s *source) done(kind prism.Kind, part prism.Part, reason prism.Reason, err
 			s.log.Info("fewer than before", "kind", kind.String(), "before", len(old.Entities), "now",
 				len(part.Entities))
 		}
-		if n := part.Left; n.Bad > before.part.Left.Bad || n.Unknown > 0 && before.packed == nil {
-			s.log.Info("values left out", "kind", kind.String(), "bad", n.Bad, "unknown", n.Unknown)
+		if n := part.Left.Bad; n > before.part.Left.Bad {
+			s.log.Warn("values that are no numbers left out", "kind", kind.String(), "values", n)
 		}
 		s.blocks[kind] = b
 	}

@@ -44,6 +44,7 @@ func realServer(t testing.TB, s *postgrestest.Server, words string) *postgres.Co
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Patient()
 	t.Cleanup(c.Close)
 	return c
 }

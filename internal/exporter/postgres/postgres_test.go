@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"plimsoll/internal/exporter"
 	"plimsoll/internal/exporter/exportertest"
@@ -42,6 +43,12 @@ var (
 // Version is the server's.
 func (c *Collector) Version() string { return strconv.Itoa(c.version) }
 
+// Patient has the collector wait on a machine that has much else to do.
+func (c *Collector) Patient() {
+	c.config.ConnectTimeout = time.Minute
+	c.config.RuntimeParams["statement_timeout"] = "60000"
+}
+
 // Ask sends what the collector does not.
 func (c *Collector) Ask(ctx context.Context, query string) error {
 	_, err := c.server.ask(ctx, query)
@@ -55,6 +62,7 @@ func page(t testing.TB, c exporter.Collector) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	x.Deadline = time.Minute
 	var b bytes.Buffer
 	failed, err := x.Page(t.Context(), &b, exporter.Text)
 	if err != nil {

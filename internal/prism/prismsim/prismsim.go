@@ -68,14 +68,14 @@ type Faults struct {
 type Sim struct {
 	o Options
 
-	mu       sync.Mutex
-	faults   Faults
-	requests map[string]int // by path, without IDs
-	total    int
-	bucket   float64
-	filled   time.Time
-	tick     int64
-	loads    map[string][]load
+	mu     sync.Mutex
+	faults Faults
+	total  int // requests
+	same   int // of them answered with "not modified"
+	bucket float64
+	filled time.Time
+	tick   int64
+	loads  map[string][]load
 }
 
 // New makes a cluster.
@@ -98,7 +98,7 @@ func New(o Options) *Sim {
 	if o.User == "" {
 		o.User, o.Password = "viewer", "let-me-look"
 	}
-	return &Sim{o: o, requests: map[string]int{}, tick: -1}
+	return &Sim{o: o, tick: -1}
 }
 
 // Set puts faults in the place of those there are.
@@ -115,6 +115,13 @@ func (s *Sim) Requests() int {
 	n := s.total
 	s.total = 0
 	return n
+}
+
+// NotModified is how many requests were answered so since the beginning: the client has the answer already.
+func (s *Sim) NotModified() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.same
 }
 
 // load is what one entity does.
@@ -304,6 +311,9 @@ func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		tag := fmt.Sprintf(`"%x"`, sha256.Sum256(body))
 		w.Header().Set("ETag", tag)
 		if r.Header.Get("If-None-Match") == tag {
+			s.mu.Lock()
+			s.same++
+			s.mu.Unlock()
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -186,4 +187,59 @@ func TestPrefill(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "table pgbench_accounts, and no mark says that plimsoll made them") {
 		t.Errorf("others' tables: %v", err)
 	}
+}
+
+// A run that fails says why and what to do; one with failed transactions counts them, by kind and with the retries.
+func TestFaults(t *testing.T) {
+	s := postgrestest.Start(t, "max_connections=10", "default_transaction_isolation=serializable")
+	at := named(t, s)
+	if _, err := do(t, at, true, &workloadtest.Recorder{}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ config, says string }{
+		"connections": {"clients: 30\n", "take fewer clients"},
+		"no tables":   {"scripts: [{text: 'select * from nowhere;'}]\n", `relation "nowhere" does not exist`},
+		"no database": {"database: nosuch\n", `database "nosuch" does not exist`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := at + c.config
+			if name == "no database" {
+				config = strings.Replace(config, "/postgres", "", 1)
+			}
+			_, err := do(t, config, false, &workloadtest.Recorder{}, io.Discard)
+			said := fmt.Sprint(err)
+			if err == nil || !strings.Contains(said, c.says) || strings.Contains(said, postgrestest.Password) {
+				t.Errorf("%v, want %q", err, c.says)
+			}
+		})
+	}
+	t.Run("serialization", func(t *testing.T) {
+		var sink workloadtest.Recorder
+		job, err := do(t, at+"clients: 4\nmax_tries: 2\nscripts:\n- text: |\n    BEGIN;\n    SELECT bbalance FROM "+
+			"pgbench_branches;\n    UPDATE pgbench_branches SET bbalance = bbalance + 1;\n    END;\n", false, &sink,
+			io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := sink.Reports[len(sink.Reports)-1]
+		values := map[string]float64{}
+		for i, m := range job.Measures {
+			values[m.Name] = last.Values[i]
+		}
+		if last.Errors == 0 || values[pgbench.SerializationBad] != float64(last.Errors) ||
+			values[pgbench.DeadlockBad] != 0 || values[pgbench.RetriedMeasure] < float64(last.Errors) || values[pgbench.RetriesMeasure] == 0 {
+			t.Errorf("%d errors: %v", last.Errors, values)
+		}
+	})
+	t.Run("restart", func(t *testing.T) {
+		var once sync.Once
+		sink := workloadtest.Recorder{OnReport: func(workload.Report) { once.Do(s.Restart) }}
+		_, err := do(t, at+"clients: 2\n", false, &sink, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "the server ended or was restarted under the load") {
+			t.Error(err)
+		}
+		if last := sink.Reports[len(sink.Reports)-1]; last.Final || last.Ops.Total() == 0 {
+			t.Errorf("the last report is %+v", last)
+		}
+	})
 }

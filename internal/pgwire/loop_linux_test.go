@@ -1,0 +1,92 @@
+package pgwire
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Connections that are more than a socket, as those with TLS are, are served by a loop as well: many answers, of which
+// one is larger than what sockets take at once, a request that is, and the end.
+func TestLoopRelays(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l, err := NewLoop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const clients, rounds = 3, 20
+	large := strings.Repeat("x", 1<<20)
+	heard := make(chan int64, clients)
+	links := map[*Link]int{}
+	for range clients {
+		ours, theirs := net.Pipe()
+		go func() { // a server that answers every request, and counts what it was sent
+			total := int64(0)
+			header := make([]byte, 5)
+			for {
+				if _, err := io.ReadFull(theirs, header); err != nil {
+					break
+				}
+				size, err := sizeOf(header)
+				if err != nil {
+					t.Error(err)
+					break
+				}
+				n, _ := io.CopyN(io.Discard, theirs, int64(size-5))
+				if total += n; header[0] == 'X' {
+					break
+				}
+				row := message('D', "\x00\x01\x00\x10\x00\x00"+large) + message('C', "SELECT 1\x00") + message('Z', "I")
+				if _, err := io.WriteString(theirs, row); err != nil {
+					break
+				}
+			}
+			_ = theirs.Close()
+			heard <- total
+		}()
+		d, err := (&Conn{socket: waiting{ours}}).Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := l.Add(d)
+		if err == nil {
+			err = k.Send(AppendQuery(nil, large))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		links[k] = 0
+	}
+	for ended := 0; ended < clients; {
+		err := l.Wait(time.Minute, func(k *Link, err error) {
+			if links[k]++; err != nil || k.Reply.Rows != 1 || k.Reply.Status != 'I' {
+				t.Fatal(err, k.Reply.Rows)
+			}
+			if links[k] == rounds {
+				k.Close()
+				ended++
+				return
+			}
+			if err := k.Send(AppendQuery(nil, large)); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range clients {
+		if n := <-heard; n != rounds*(1<<20+1) {
+			t.Errorf("%d bytes of requests arrived", n)
+		}
+	}
+	l.Wake()
+	if err := l.Wait(-1, nil); err != nil {
+		t.Error(err)
+	}
+}
