@@ -30,7 +30,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Condition: func(name string) (bool, error) {
 			switch name {
-			case "fio", "redis-server":
+			case "fio", "pgbench", "redis-server":
 				// Where every test must run, a script that needs a program runs and fails without it.
 				_, err := exec.LookPath(name)
 				return err == nil || os.Getenv(needs.CIVariable) == "1", nil

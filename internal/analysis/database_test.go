@@ -48,12 +48,16 @@ func logged(seed uint64, stands, writes int, spread float64) *reporttest.Synthet
 	one := func(measure, unit string, value func(int) float64, noise float64) {
 		s.Series(result.Series{Name: "DB_0000", Machine: "DB_0000", Measure: measure, Unit: unit}, value, noise)
 	}
+	wait(s, func(t int) bool { return t%60 >= writes && t%60 < writes+stands })
 	one(result.DatabaseLog, "bytes/s", func(t int) float64 {
-		if at := t % 60; at >= writes && at < writes+stands {
+		switch at := t % 60; {
+		case at >= writes && at < writes+stands:
 			return 1000
+		case at < writes: // whole pages
+			return 8e6
 		}
-		return 8e6
-	}, 3e5)
+		return 1e6
+	}, 3e4)
 	one(result.DatabaseCheckpoints, "bytes/s", func(t int) float64 {
 		if t%60 < writes {
 			return 5e7
@@ -62,6 +66,17 @@ func logged(seed uint64, stands, writes int, spread float64) *reporttest.Synthet
 	}, 0)
 	one(result.DatabaseSpread, "ratio", flatRate(spread), 0)
 	return s
+}
+
+// wait has transactions be few while they wait.
+func wait(s *reporttest.Synthetic, waits func(t int) bool) {
+	for _, one := range s.Data.Series {
+		for t := range one.Values {
+			if few := 20.0; one.Measure == result.DatabaseTransactions && waits(t) {
+				one.Values[t] = &few
+			}
+		}
+	}
 }
 
 func onMachine(s *reporttest.Synthetic, busy float64) *reporttest.Synthetic {
@@ -95,6 +110,8 @@ func TestTruthOfDatabases(t *testing.T) {
 	holdTruths(t, "testdata/truth-databases.txt", []truth{
 		{"row locks", served(40, 32, map[string]float64{"CPU": 2, "Lock": 28, "IO": 1, "Lock transactionid": 20,
 			"Lock tuple": 8}), limit},
+		{"row locks on a machine that has no CPU left", onMachine(served(40, 32, map[string]float64{"CPU": 10,
+			"Lock": 18, "Lock tuple": 18}), 99), limit},
 		{"commits that wait for the log", served(41, 32, map[string]float64{"CPU": 3, "IO": 9, "LWLock": 18,
 			"IO WALSync": 9, "LWLock WALWrite": 17}), limit},
 		{"data that are not in memory", served(42, 32, map[string]float64{"CPU": 4, "IO": 26, "IO DataFileRead": 26}),
@@ -127,6 +144,7 @@ func TestFalseAlarmsOfDatabases(t *testing.T) {
 		for range 6 {
 			still[rng.IntN(300)] = true
 		}
+		wait(s, func(t int) bool { return still[t] })
 		writes := 5 + rng.IntN(50)
 		for measure, value := range map[string]func(int) float64{
 			result.DatabaseLog: func(t int) float64 {

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -28,16 +30,19 @@ type dbLoad struct {
 	engine, scale, clients string
 	selectOnly             string // key of the built-in script; "" for a load that has none
 	rate                   bool
+	lasts                  string // without --duration
 	summary                string
 }
 
 // dbLoads are what db run can run, by the name that it is given.
 var dbLoads = map[string]dbLoad{
-	"pgbench":  {"pgbench", "scale", "clients", "builtin", true, "pgbench itself, which has to be installed"},
-	"pg":       {"pg", "scale", "clients", "script", true, "the same scripts by a driver that takes less of the processor"},
-	"tprocc":   {"tprocc", "warehouses", "users", "", false, "TPC-C-derived: orders of warehouses by procedures"},
-	"tproch":   {"tproch", "scale", "streams", "", false, "TPC-H-derived: 22 questions to a large data set"},
-	"hammerdb": {"hammerdb", "warehouses", "users", "", false, "HammerDB's TPROC-C, which has to be installed"},
+	"pgbench": {"pgbench", "scale", "clients", "builtin", true, "60s", "pgbench itself, which has to be installed"},
+	"pg": {"pg", "scale", "clients", "script", true, "60s",
+		"the same scripts by a driver that takes less of the processor"},
+	"tprocc": {"tprocc", "warehouses", "users", "", false, "60s", "TPC-C-derived: orders of warehouses by procedures"},
+	"tproch": {"tproch", "scale", "streams", "", false, "8h",
+		"TPC-H-derived: 22 questions to a large data set"},
+	"hammerdb": {"hammerdb", "warehouses", "users", "", false, "60s", "HammerDB's TPROC-C, which has to be installed"},
 }
 
 func dbLoadNames() []string {
@@ -96,7 +101,8 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 	flags.IntVar(&f.scale, "scale", 1, "`number` of branches, warehouses, or the scale factor")
 	flags.IntVar(&f.clients, "clients", 1, "`number` of clients at once")
 	flags.BoolVar(&f.selectOnly, "select-only", false, "only look accounts up (pgbench, pg)")
-	flags.StringVar(&f.duration, "duration", "60s", "`time` that is measured")
+	flags.StringVar(&f.duration, "duration", "", "`time` that is measured, at most where the load ends by itself "+
+		"(default 60s; tproch 8h)")
 	flags.Float64Var(&f.rate, "rate", 0, "offer this `number` of transactions per second instead of as many as it takes "+
 		"(pgbench, pg)")
 	flags.BoolVar(&f.dry, "dry-run", false, "print the scenario and what would be done, and touch nothing")
@@ -134,7 +140,38 @@ func (a *app) dbRun(name string, f dbRunFlags) error {
 			return err
 		}
 	}
+	if f.server.url == "" {
+		if err := a.programs(); err != nil {
+			return err
+		}
+	}
 	return a.run(given, sf, f.tf, f.rf)
+}
+
+// programs has PostgreSQL in PATH: where it is installed, or else fetched into the user's cache.
+func (a *app) programs() error {
+	const phase = "db run"
+	if _, err := postgres.Folder(); err == nil || os.Getenv(postgres.FolderVariable) != "" {
+		return nil // the run says what is wrong with a folder that was named
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	visible.Fprintf(a.notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n", phase,
+		filepath.Join(cache, "plimsoll"))
+	ctx, stop := a.interruptible()
+	defer stop()
+	bin, root, err := postgres.Fetch(ctx, filepath.Join(cache, "plimsoll"))
+	if err != nil {
+		return exit.Errorf(stoppedOrFailed(ctx), "apt-get install postgresql, or give --server", "%s: %w", phase, err)
+	}
+	// Commands of a run may read the folders of PATH: the programs need their libraries, too.
+	list := strings.Join([]string{bin, root, os.Getenv("PATH")}, string(filepath.ListSeparator))
+	if err := os.Setenv("PATH", list); err != nil {
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	return nil
 }
 
 // Files of a run folder with the state of the user's server.
@@ -198,9 +235,10 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if err := f.server.check(phase); err != nil {
 		bad = append(bad, err)
 	}
+	f.duration = cmp.Or(f.duration, load.lasts)
 	duration, err := timeLimit(f.duration)
 	switch {
-	case err != nil || f.duration == "":
+	case err != nil:
 		object("--duration %q: want a length of time above 0, like 60s", f.duration)
 	case duration < time.Second:
 		object("--duration %s: want 1s or more", f.duration)

@@ -25,6 +25,7 @@ func TestFlagsOfTheDocuments(t *testing.T) {
 		"--write_hist_log": "fio", "--log_avg_msec": "fio",
 		"--lat_percentiles": "fio",
 		"--randseed":        "fio", "--randrepeat": "fio", "--rate": "pgbench",
+		"--log": "pgbench", "--progress": "pgbench", "--no-vacuum": "pgbench",
 		"--report-interval": "sysbench",
 		"--csvfile":         "elbencho", "--jsonfile": "elbencho", "--livecsv": "elbencho",
 	}

@@ -16,7 +16,7 @@ import (
 // How much a summary shows; the report has it all.
 const (
 	topFindings = 6  // kinds of finding
-	topRows     = 24 // rows of the table
+	topRows     = 40 // rows of the table
 )
 
 // printSummary prints what a run has shown: numbers, findings, verdicts, and where the report is.
@@ -89,8 +89,10 @@ func printFigures(w io.Writer, doc *report.Document) error {
 	if more := len(all) - topRows; more > 0 {
 		visible.Fprintf(w, "and %s more in the report\n", unit.Plural(more, "row"))
 	}
-	if times := doc.FigureTimes(); times != "" {
-		visible.Fprintf(w, "%s\n", times)
+	for _, text := range []string{doc.FigureTimes(), doc.FigureZeros()} {
+		if text != "" {
+			visible.Fprintf(w, "%s\n", text)
+		}
 	}
 	for _, l := range doc.Latencies {
 		if l.Note != "" && len(l.Windows) > 0 {

@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/internal/workload/hammerdb"
+	"plimsoll/internal/workload/pg"
 	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
 	"plimsoll/internal/workload/tproch"
@@ -50,6 +51,7 @@ func All() Registry {
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},
+			pg.Engine{},
 			hammerdb.Engine{},
 			pgbench.Engine{},
 			tprocc.Engine{},

@@ -77,7 +77,8 @@ func Redis(t testing.TB) string {
 func MariaDB(t testing.TB) (server, install string) {
 	t.Helper()
 	const how = "apt-get install mariadb-server"
-	return program(t, "mariadb", how, "mariadbd", "/usr/sbin/mariadbd"), program(t, "mariadb", how, "mariadb-install-db")
+	server = program(t, "mariadb", how, "mariadbd", "/usr/sbin/mariadbd")
+	return server, program(t, "mariadb", how, "mariadb-install-db")
 }
 
 // Blktrace returns the paths of blkparse and btt, which come with blktrace.

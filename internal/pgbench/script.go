@@ -45,6 +45,10 @@ func StatementWords(script string) (words []string) {
 				until(tag, len(tag))
 				continue
 			}
+		case strings.HasPrefix(rest, `\;`): // two queries of one statement
+			skip(2)
+			inWord = false
+			continue
 		case ch == '\\':
 			end()
 			line, _, _ := strings.Cut(rest, "\n")

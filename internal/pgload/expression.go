@@ -212,26 +212,22 @@ func not(of expression) expression {
 	}
 }
 
-// logical is AND or OR, which do not look at the right side when the left one decides, and know of null.
+// logical is AND or OR, which do not look at the right side when the left one decides. Unlike SQL's they are null when
+// a side that they look at is.
 func logical(left, right expression, decides bool) expression {
 	return func(s *scope) (value, error) {
 		a, err := left(s)
-		if err != nil {
+		if err != nil || a.kind == null {
 			return a, err
 		}
-		if a.kind != null {
-			if b, err := a.bool(); err != nil || b == decides {
-				return a, err
-			}
+		if b, err := a.bool(); err != nil || b == decides {
+			return a, err
 		}
 		b, err := right(s)
-		if err != nil || b.kind == null {
-			return b, err
+		if err == nil && b.kind != null {
+			_, err = b.bool()
 		}
-		if c, err := b.bool(); err != nil || c == decides {
-			return b, err
-		}
-		return a, nil
+		return b, err
 	}
 }
 

@@ -29,8 +29,8 @@ var (
 )
 
 // TestBesidePgbench measures the processor time of the client per transaction, select-only and prepared, of this driver
-// and of pgbench by turns, and prints their ratios as a table. It judges nothing: a busy machine decides by chance. Both
-// are whole processes, from their start to their end.
+// and of pgbench by turns, and prints their ratios as a table. It judges nothing: a busy machine decides by chance.
+// Both are whole processes, from their start to their end.
 func TestBesidePgbench(t *testing.T) {
 	if !*peers {
 		t.Skip("make bench-peers runs it")

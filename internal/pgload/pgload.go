@@ -1,5 +1,5 @@
-// Package pgload drives a load of transactions on PostgreSQL: pgbench's built-in scripts, or any script in its language,
-// by clients that go as fast as they can (closed loop) or by arrivals on a schedule (open loop), at a cost of processor
+// Package pgload drives a load of transactions on PostgreSQL: pgbench's built-in scripts, or any in its language, by
+// clients that go as fast as they can (closed loop) or by arrivals on a schedule (open loop), at a cost of processor
 // time per transaction below pgbench's.
 //
 // It stands on package pgwire: each thread is one Loop that serves its clients as answers arrive; scripts are compiled
@@ -67,7 +67,8 @@ type Job struct {
 	// Rate makes it an open loop: transactions per second of all clients, that arrive as Arrivals says.
 	Rate     float64 `json:"rate_tps,omitempty"`
 	Arrivals string  `json:"arrivals,omitempty"`
-	// An arrival that is begun later than Late is counted as late; one that is later than Drop is not begun any more.
+	// An arrival that is begun later than Late, 10 ms where it is 0, is counted as late; one that is later than Drop is
+	// not begun any more.
 	Late time.Duration `json:"late_ns,omitempty"`
 	Drop time.Duration `json:"drop_ns,omitempty"`
 	// Think is the mean time between the end of a client's transaction and the begin of its next, spread as ThinkTimes
@@ -94,6 +95,9 @@ const (
 	mostScale   = 1_000_000
 	mostRate    = 100e6
 )
+
+// defaultLate is how much too late an arrival may be begun before it counts as late.
+const defaultLate = 10 * time.Millisecond
 
 // grace is for how long transactions under way may end after the time is over. Then they are cut off, and counted.
 const grace = 2 * time.Second
@@ -128,12 +132,15 @@ func (j *Job) compile() (*program, error) {
 	among("think_times", j.ThinkTimes, Poisson, Constant)
 	object(!(j.Rate >= 0 && j.Rate <= mostRate), "rate: %g transactions per second; want 0 to %g", j.Rate, mostRate)
 	object(j.Rate == 0 && (j.Late != 0 || j.Drop != 0), "late and drop are of arrivals: they need a rate")
+	if j.Rate > 0 && j.Late == 0 {
+		j.Late = defaultLate
+	}
 	object(j.Rate > 0 && j.Think > 0, "think_time: arrivals come on a schedule, whatever clients think; leave it out or "+
 		"leave out the rate")
 	for i, d := range []time.Duration{j.Late, j.Drop, j.Think} {
 		object(d < 0 || d > time.Hour, "%s: %v; want 0 to 1h", []string{"late", "drop", "think_time"}[i], d)
 	}
-	object(len(j.Scripts) == 0 || len(j.Scripts) > MostScripts, "scripts: %d; want 1 to %d", len(j.Scripts), MostScripts)
+	span("scripts", len(j.Scripts), MostScripts)
 	p := &program{}
 	for _, name := range []string{scaleName, clientName, defaultSeed, randomSeed} {
 		p.names.slot(name)
@@ -184,21 +191,21 @@ func (j *Job) Declared() (operations []result.Operation, measures []result.Measu
 	if j.Connect {
 		operations = append(operations, result.Operation{Name: connectName, Noun: "connections"})
 	}
-	count := func(names ...string) {
+	count := func(unit string, names ...string) {
 		for _, n := range names {
-			measures = append(measures, result.Measure{Name: n, Unit: "transactions", Better: result.Lower,
-				Kind: result.Count})
+			measures = append(measures, result.Measure{Name: n, Unit: unit, Better: result.Lower, Kind: result.Count})
 		}
 	}
 	for c := range pgwire.Classes {
-		count("failed_" + c.String())
+		count("failures", "failed_"+c.String())
 	}
-	count("retries", "cut_off")
+	count("retries", "retries")
+	count("failures", "cut_off")
 	single := func(name, unit string) {
 		measures = append(measures, result.Measure{Name: name, Unit: unit, Better: result.Lower, Kind: result.Single})
 	}
 	if j.Rate > 0 {
-		count("late_arrivals", "dropped_arrivals", "unserved_arrivals")
+		count("arrivals", "late_arrivals", "dropped_arrivals", "unserved_arrivals")
 		for _, q := range servicePercentiles {
 			single(q.name, "µs")
 		}

@@ -56,8 +56,8 @@ func (r *runner) detached() (*pgwire.Detached, error) {
 	return conn.Detach()
 }
 
-// Run runs the job until its time is over or ctx is done, and gives report about every interval and at the end, from one
-// goroutine. Tell is told of connections that were lost or refused meanwhile. The error says why the load could not
+// Run runs the job until its time is over or ctx is done, and gives report about every interval and at the end, from
+// one goroutine. Tell is told of connections that were lost or refused meanwhile. The error says why the load could not
 // begin, or could not go on.
 func Run(ctx context.Context, job Job, server *pgwire.Server, interval time.Duration, report func(worker.State),
 	tell func(string)) error {
@@ -255,7 +255,8 @@ func (t *thread) close() {
 func loaded(took time.Duration) worker.State {
 	times := &hist.Histogram{}
 	times.Add(uint64(took), 1)
-	return worker.State{Elapsed: took, Operations: []worker.Counts{{Times: times}}, Final: true, CPUSeconds: cpuSeconds()}
+	return worker.State{Elapsed: took, Operations: []worker.Counts{{Times: times}}, Final: true,
+		CPUSeconds: cpuSeconds()}
 }
 
 // client makes a client of the load.

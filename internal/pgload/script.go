@@ -252,7 +252,7 @@ func (s *scriptParser) sleep(rest string, line int) {
 	fields := strings.Fields(rest)
 	units := map[string]time.Duration{"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second}
 	if len(fields) == 1 { // 10ms as well as 10 ms
-		if i := strings.IndexFunc(rest, func(r rune) bool { return r == 'u' || r == 'm' || r == 's' }); i > 0 && isDigit(rest[0]) {
+		if i := strings.IndexAny(rest, "ums"); i > 0 && isDigit(rest[0]) {
 			fields = []string{rest[:i], rest[i:]}
 		}
 	}

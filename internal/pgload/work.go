@@ -16,8 +16,8 @@ import (
 // WorkCommand is the hidden command of this program that Work is.
 const WorkCommand = "pg-worker"
 
-// Work runs the Job that config has as JSON on the server that the environment names as libpq has it (PGHOST, PGDATABASE,
-// PGPASSFILE, ...), and prints worker.State lines to out and words to tell.
+// Work runs the Job that config has as JSON on the server that the environment names as libpq has it (PGHOST,
+// PGDATABASE, PGPASSFILE, ...), and prints worker.State lines to out and words to tell.
 func Work(ctx context.Context, config io.Reader, out, tell io.Writer) error {
 	var job Job
 	d := json.NewDecoder(config)

@@ -228,9 +228,9 @@ func (k *Link) over(err error) error {
 	return &LostError{err}
 }
 
-// Wait waits until something happens or the time is over, less than 0 being without end, or returns before, and calls ready for every
-// link whose answer is whole, or which has ended (a LostError; it is to be closed). An error of the server's is in
-// Reply.Err. Ready may send on any link, and add and close links.
+// Wait waits until something happens or the time is over, less than 0 being without end, or returns before. It calls
+// ready for every link whose answer is whole, or which has ended (a LostError; it is to be closed). An error of the
+// server's is in Reply.Err. Ready may send on any link, and add and close links.
 func (l *Loop) Wait(limit time.Duration, ready func(*Link, error)) error {
 	n, err := l.wait(limit)
 	if err != nil {

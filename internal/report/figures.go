@@ -57,7 +57,11 @@ func (doc *Document) Figures() []Figure {
 				},
 			)
 		}
+		zeros := l.zeros()
 		for _, m := range l.Windows[0].Measures {
+			if slices.Contains(zeros, m.Name) {
+				continue
+			}
 			add(
 				Figure{
 					Operation: m.Name,
@@ -72,6 +76,33 @@ func (doc *Document) Figures() []Figure {
 		}
 	}
 	return out
+}
+
+// zeros are the measures that are 0, which share a line below the figures when there are several; nil for fewer.
+func (l Latency) zeros() (names []string) {
+	for _, m := range l.Windows[0].Measures {
+		if m.Value == 0 {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) < 3 {
+		return nil
+	}
+	return names
+}
+
+// FigureZeros says what was 0 of each workload, in place of rows of their own.
+func (doc *Document) FigureZeros() string {
+	var out []string
+	for _, l := range doc.Latencies {
+		if len(l.Windows) == 0 {
+			continue
+		}
+		if zeros := l.zeros(); len(zeros) > 0 {
+			out = append(out, fmt.Sprintf("0 of %s: %s.", l.Workload, strings.Join(zeros, ", ")))
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // Headline is the first of a run's figures, the one that lists of runs show.

@@ -220,8 +220,10 @@ func (m *markdown) figures(doc *Document) {
 		}
 		m.cells(f.Cells()...)
 	}
-	if times := doc.FigureTimes(); times != "" {
-		m.line("\n%s", times)
+	for _, text := range []string{doc.FigureTimes(), doc.FigureZeros()} {
+		if text != "" {
+			m.line("\n%s", text)
+		}
 	}
 }
 

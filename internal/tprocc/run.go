@@ -28,12 +28,19 @@ type Run struct {
 	Keying   bool // they type and think; else the next transaction follows at once
 	Duration time.Duration
 	Threads  int       // that drive them, where the dialect has a choice
-	Words    io.Writer // told of the first error of each kind
+	Words    io.Writer // told of the first error of each kind, by one goroutine at a time
 
 	begin     time.Time
 	begun     chan struct{}
 	once      sync.Once
 	recorders []*Recorder
+	speaking  sync.Mutex
+}
+
+func (r *Run) say(format string, args ...any) {
+	r.speaking.Lock()
+	defer r.speaking.Unlock()
+	fmt.Fprintf(r.Words, format, args...)
 }
 
 // NewRun is a run of so many users on so many warehouses. The same seed gives every user the same inputs.
@@ -148,7 +155,7 @@ func (rec *Recorder) Done(u *User, how Outcome, err error, now time.Duration) (d
 	}
 	if now <= rec.run.Duration {
 		if how != Committed && how != RolledBack && c.Outcomes[how] == 0 {
-			fmt.Fprintf(rec.run.Words, "first %s, in %s of warehouse %d: %v\n", how, kind, u.Warehouse, err)
+			rec.run.say("first %s, in %s of warehouse %d: %v\n", how, kind, u.Warehouse, err)
 		}
 		c.Outcomes[how]++
 	}
@@ -187,7 +194,7 @@ func (rec *Recorder) Refused(u *User, err error, now time.Duration) (due time.Du
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	if rec.now.Outcomes[Refused] == 0 {
-		fmt.Fprintf(rec.run.Words, "first %s, warehouse %d: %v\n", Refused, u.Warehouse, err)
+		rec.run.say("first %s, warehouse %d: %v\n", Refused, u.Warehouse, err)
 	}
 	rec.now.Outcomes[Refused]++
 	return now + again

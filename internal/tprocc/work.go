@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -102,6 +103,7 @@ func Work(ctx context.Context, config io.Reader, out io.Writer, dialect func(Job
 	if bad := j.Check(); bad != nil {
 		return fmt.Errorf("the job: %q", bad)
 	}
+	out = &shared{to: out}
 	d, err := dialect(j)
 	if err != nil {
 		return err
@@ -112,6 +114,19 @@ func Work(ctx context.Context, config io.Reader, out io.Writer, dialect func(Job
 		return w.load(ctx)
 	}
 	return w.run(ctx, out)
+}
+
+// shared is a Writer that several goroutines may use.
+type shared struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(p)
 }
 
 type work struct {

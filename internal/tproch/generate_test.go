@@ -168,3 +168,22 @@ func TestRefreshKeys(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkTextPool(b *testing.B) {
+	for b.Loop() {
+		textPool()
+	}
+}
+
+func BenchmarkScaleOne(b *testing.B) {
+	g := generator(1)
+	var rows, more []byte
+	for b.Loop() {
+		for _, source := range sources {
+			for first := int64(0); first < g.scale.Rows(source.table); first += source.portion {
+				n := min(source.portion, g.scale.Rows(source.table)-first)
+				rows, more, _ = g.Append(source.table, rows[:0], more[:0], first, n) // there are such rows
+			}
+		}
+	}
+}

@@ -99,7 +99,7 @@ func Work(ctx context.Context, config io.Reader, out io.Writer) error {
 	if j.Seed == 0 {
 		j.Seed = rand.Uint64() //nolint:gosec // not for secrets
 	}
-	w := &work{job: j, out: out, start: time.Now(), cpu: cpuSeconds()}
+	w := &work{job: j, out: &lines{to: out}, start: time.Now(), cpu: cpuSeconds()}
 	if j.Load {
 		return w.load(ctx)
 	}
@@ -111,6 +111,18 @@ type work struct {
 	out   io.Writer
 	start time.Time
 	cpu   float64
+}
+
+// lines writes what is given at once as a whole, from any goroutine.
+type lines struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(text)
 }
 
 func cpuSeconds() float64 {
@@ -160,7 +172,7 @@ func (w *work) during(ctx context.Context, do func(context.Context) error, state
 }
 
 func (w *work) load(ctx context.Context) (err error) {
-	l := &loading{work: w}
+	l := &loading{work: w, wrong: math.NaN()}
 	return w.during(ctx, l.do, l.state)
 }
 
@@ -254,7 +266,6 @@ type loading struct {
 }
 
 func (l *loading) do(ctx context.Context) (err error) {
-	l.wrong = math.NaN()
 	store, err := Open(ctx, "")
 	if err != nil {
 		return err

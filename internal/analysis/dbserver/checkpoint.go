@@ -3,9 +3,11 @@ package dbserver
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
@@ -15,6 +17,7 @@ const (
 	atWork     = 0.10 // of the largest rate of its writes
 	ends       = 2.0  // seconds before its last write, and
 	syncs      = 5.0  // after it, in which files are synchronized
+	fewer      = 0.75 // of the usual transactions: from below which they waited
 	byChance   = 0.01 // from below which so many stalls at checkpoints, or at their ends, are no coincidence
 	spreadWell = 0.85 // checkpoint_completion_target from which on nothing is gained by more
 )
@@ -41,18 +44,22 @@ func logStalls(v *view.Run, l *view.Load, server string) (f result.Finding, ok b
 	if log == nil || wrote == nil || len(wrote.Ops) != len(log.Ops) || log.Step > 5 {
 		return f, false // a stall lasts seconds
 	}
-	s := log.Stalls(log.Ops)
+	level := levelled(log.Ops)
+	s := log.Stalls(level)
+	at := held(s, track(v, l, []string{server}, result.DatabaseTransactions, ""))
 	some, _ := view.FiniteOf(log.Ops)
 	if s.Share > view.OnAndOff || len(some) < fewestPoints || view.Total(some) == 0 {
 		return f, false // it comes and goes by itself
 	}
+	s = log.Measured(level, at)
 	whole, atEnds := active(wrote)
 	share := shareOf(whole)
 	f = result.Finding{
 		Check: "log-stalls", Subject: l.Name, Severity: result.Fine, Metric: "time the log stood still", Unit: "%",
 		Value: view.Ptr(100 * s.Share), Limit: view.Ptr(0), N: len(some),
 		NoInterval: "counted over all its time, not estimated",
-		Basis: fmt.Sprintf("growth of the write-ahead log in points of %s, below %s of its median",
+		Basis: fmt.Sprintf("growth of the write-ahead log in points of %s, below %s of the median of the points around "+
+			"each, with fewer transactions",
 			view.SayDuration(log.Step), view.Percent(view.StalledBelow)),
 		Evidence: []result.Evidence{{Name: "time with a checkpoint at work", Value: 100 * share, Unit: "%"}},
 	}
@@ -97,6 +104,42 @@ func logStalls(v *view.Run, l *view.Load, server string) (f result.Finding, ok b
 	f.Chart = v.Chart("Log and checkpoints on "+server, "bytes/s", log.Line("log", log.Ops),
 		wrote.Line("checkpoint", wrote.Ops))
 	return f, true
+}
+
+// beside is how many points on each side a point of the log is set against.
+const beside = 30
+
+// levelled sets every point against the median of those around it, and gives all the level of the whole: after each
+// checkpoint a log grows several times as fast for a while, since it holds whole pages then, and slower is no stall.
+func levelled(values []float64) []float64 {
+	some, _ := view.FiniteOf(values)
+	whole, out := resample.Median(some), slices.Clone(values)
+	for i, x := range values {
+		near, _ := view.FiniteOf(values[max(0, i-beside):min(len(values), i+beside+1)])
+		if m := resample.Median(near); m > 0 {
+			out[i] = x / m * whole
+		}
+	}
+	return out
+}
+
+// held are the points of stalls in which transactions were fewer, too: a log that grows slower while they go on holds
+// smaller records. Sessions tell of their transactions once a second, so the point after counts as well.
+func held(s view.StallSet, transactions *view.Track) []bool {
+	at := make([]bool, len(s.At))
+	if transactions == nil || len(transactions.Ops) != len(at) {
+		return at
+	}
+	all, _ := view.FiniteOf(transactions.Ops)
+	for _, r := range s.Runs {
+		some, _ := view.FiniteOf(transactions.Ops[r.First:min(r.Last+2, len(at))])
+		if view.Total(some) < fewer*resample.Median(all)*float64(len(some)) {
+			for i := r.First; i <= r.Last; i++ {
+				at[i] = true
+			}
+		}
+	}
+	return at
 }
 
 // active are the points in which a checkpoint wrote, or had ended its writes not long before; and those about the ends

@@ -103,11 +103,12 @@ type wait struct {
 	share float64 // of their time
 }
 
-// waits are what they waited for, the most first, as shares of a total.
-func waits(v *view.Run, l *view.Load, servers []string, measure string, total float64) (list []wait) {
+// waits are what they waited for, the most first, as shares of a total over so many points. Where there is no point of
+// an event nobody waited for it.
+func waits(v *view.Run, l *view.Load, servers []string, measure string, total float64, points int) (list []wait) {
 	for _, part := range parts(v, servers, measure) {
 		if m, n := mean(v, l, servers, measure, part); n > 0 && m > 0 {
-			list = append(list, wait{part, m / total})
+			list = append(list, wait{part, m * float64(n) / float64(points) / total})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b wait) int { return cmp.Compare(b.share, a.share) })
@@ -126,8 +127,7 @@ type cause struct {
 // causes in the order in which they are asked; the first that most of the time went to is it.
 var causes = []cause{
 	{regexp.MustCompile(`^Lock$`), true, "for locks", result.Caution,
-		"sessions of the load held each other up, on rows or tables that they shared; neither CPUs nor disks were the " +
-			"limit, and more clients add waits"},
+		"sessions of the load held each other up, on rows or tables that they shared, and more clients add waits"},
 	{regexp.MustCompile(`(?i)^(LWLock|IO|IPC) (wal|sync_?rep)`), false, "for the write-ahead log", result.Notice,
 		"commits waited until the log was on its disk (or on a standby); that disk was the limit"},
 	{regexp.MustCompile(`^IO `), false, "for reads and writes of files", result.Notice,
@@ -138,7 +138,7 @@ var causes = []cause{
 	{regexp.MustCompile(`^Client$`), true, "for the client", result.Caution,
 		"the client, or the network, was slower than the server"},
 	{regexp.MustCompile(`^(IPC|BufferPin|Extension|Timeout)$`), true, "for other sessions or timers", result.Notice,
-		"neither CPUs nor disks were the limit"},
+		"disks were not the limit"},
 }
 
 // limit says what it was.
@@ -169,11 +169,15 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 	case total*float64(n) < fewestSeen:
 		return f, false
 	}
-	kinds := waits(v, l, servers, result.DatabaseSessions, total)
-	events := waits(v, l, servers, result.DatabaseWaits, total)
+	kinds := waits(v, l, servers, result.DatabaseSessions, total, n)
+	events := waits(v, l, servers, result.DatabaseWaits, total, n)
 	at := fmt.Sprintf("Of the time of its sessions at work (%s on average) %s", view.SayCount(total), said(servers))
 	for _, k := range kinds {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "time: " + k.name, Value: 100 * k.share, Unit: "%"})
+	}
+	use, known := cpuOf(v, l, servers)
+	if known {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "CPUs of its machine", Value: use, Unit: "%"})
 	}
 	for _, c := range causes {
 		from := events
@@ -201,6 +205,10 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 			f.Sentence += " (" + strings.Join(names, ", ") + ")"
 		}
 		f.Sentence += ": " + c.say + "."
+		if known && use >= busyCPUs {
+			f.Sentence += fmt.Sprintf(" The CPUs of its machine were busy %s of the time as well, so whoever held them up may "+
+				"have waited for one.", view.Percent(use/100))
+		}
 		return f, true
 	}
 	share := 0.0
@@ -210,16 +218,14 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 	f.Value, f.Severity = view.Ptr(100*share), result.Fine
 	f.Sentence = fmt.Sprintf("%s spent %s without a wait under %s, and no kind of wait took %s of it", at,
 		view.Percent(share), l.Name, view.Percent(mostOf))
-	switch use, known := cpuOf(v, l, servers); {
+	switch {
 	case known && use >= busyCPUs && share >= 1-mostOf:
 		f.Severity = result.Notice
 		f.Sentence = fmt.Sprintf("%s spent %s without a wait under %s, and the CPUs of its machine were busy %s of the "+
 			"time: CPU was the limit.", at, view.Percent(share), l.Name, view.Percent(use/100))
-		f.Evidence = append(f.Evidence, result.Evidence{Name: "CPUs of its machine", Value: use, Unit: "%"})
 		return f, true
 	case known:
 		f.Sentence += fmt.Sprintf("; the CPUs of its machine were busy %s", view.Percent(use/100))
-		f.Evidence = append(f.Evidence, result.Evidence{Name: "CPUs of its machine", Value: use, Unit: "%"})
 	}
 	f.Sentence += "."
 	return f, true

@@ -41,8 +41,8 @@ func start(t *testing.T) mariadb.Dialect {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(install, "--no-defaults", "--datadir="+dir+"/data", "--skip-test-db", "--user="+who.Username,
-		"--auth-root-authentication-method=normal").CombinedOutput()
+	out, err := exec.Command(install, "--no-defaults", "--datadir="+dir+"/data", "--skip-test-db",
+		"--user="+who.Username, "--auth-root-authentication-method=normal").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -176,7 +176,8 @@ func use(t *testing.T, d mariadb.Dialect, s tprocc.Session) {
 	go func() { done <- d.Drive(t.Context(), r) }()
 	<-r.Begun()
 	time.Sleep(time.Second)
-	rows, err := s.Rows("SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'app' LIMIT 2")
+	rows, err := s.Rows("SELECT id FROM information_schema.processlist " +
+		"WHERE id <> CONNECTION_ID() AND user = 'app' LIMIT 2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,10 +195,12 @@ func use(t *testing.T, d mariadb.Dialect, s tprocc.Session) {
 		}
 	}
 	var was, is uint64
-	if _, err := fmt.Sscan(before+" "+value(t, s, "SELECT SUM(d_next_o_id) FROM bench.district"), &was, &is); err != nil {
+	after := value(t, s, "SELECT SUM(d_next_o_id) FROM bench.district")
+	if _, err := fmt.Sscan(before+" "+after, &was, &is); err != nil {
 		t.Fatal(err)
 	}
-	if n := c.Committed[tprocc.NewOrder]; is-was < n || is-was > n+c.After+c.Unknown || c.Outcomes[tprocc.Failed] != 0 ||
+	n := c.Committed[tprocc.NewOrder]
+	if is-was < n || is-was > n+c.After+c.Unknown || c.Outcomes[tprocc.Failed] != 0 ||
 		c.Outcomes[tprocc.Lost] != 2 || c.Outcomes[tprocc.RolledBack] == 0 {
 		t.Errorf("the server has %d new orders, we %d of them, %+v", is-was, n, c.Outcomes)
 	}

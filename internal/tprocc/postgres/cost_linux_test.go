@@ -4,7 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +21,28 @@ var (
 	peers = flag.Bool("peers", false, "measure what the users cost, as make bench-peers does")
 	users = flag.Int("users", 0, "of -peers, the rows of so many users alone")
 )
+
+// yardstick is what a transaction of real pgbench costs now, select-only, prepared, two clients, TCP, in microseconds
+// of its own processor time: what the machine does to programs at this moment.
+func yardstick(t *testing.T, s *postgrestest.Server, options ...string) float64 {
+	t.Helper()
+	c := osexec.Command(filepath.Join(s.Bin, "pgbench"), append(options, "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port),
+		"-U", postgrestest.User, "postgres")...)
+	c.Env = append(os.Environ(), "PGPASSWORD="+postgrestest.Password)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	done := regexp.MustCompile(`processed: ([0-9]+)`).FindSubmatch(out)
+	if done == nil {
+		return 0
+	}
+	n, err := strconv.ParseFloat(string(done[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64((c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Microseconds()) / n
+}
 
 // TestCost prints the table of docs/performance.md.
 func TestCost(t *testing.T) {
@@ -34,6 +60,7 @@ func TestCost(t *testing.T) {
 	fmt.Printf("load of %d warehouses: %.1f s, client CPU %.2f s a warehouse\n", warehouses, time.Since(start).Seconds(),
 		(cpu()-before).Seconds()/warehouses)
 	s := session(t, d)
+	yardstick(t, server, "-i", "-q", "-s", "10")
 	for _, c := range []struct {
 		how            string
 		users, threads int
@@ -47,6 +74,7 @@ func TestCost(t *testing.T) {
 		}
 		r := tprocc.NewRun(c.users, warehouses, c.threads, 7)
 		r.Duration, r.Keying = time.Duration(c.seconds)*time.Second, c.keying
+		bench := yardstick(t, server, "-S", "-M", "prepared", "-c", "2", "-j", "1", "-T", "3")
 		var err error
 		begun := make(chan time.Duration, 1)
 		go func() {
@@ -69,9 +97,9 @@ func TestCost(t *testing.T) {
 		runtime.ReadMemStats(&mem)
 		load, _ := os.ReadFile("/proc/loadavg") // for the reader
 		fmt.Printf("%s: %d users, %d threads, keying %v, %d s: %d NOPM, client CPU %.1f us a new order, p50 %v, p99 %v, "+
-			"late %d, errors %d, heap %d KiB, load %s\n", c.how, c.users, c.threads, c.keying, c.seconds,
+			"late %d, errors %d, heap %d KiB, pgbench %.1f us, load %s\n", c.how, c.users, c.threads, c.keying, c.seconds,
 			n.Committed[0]*60/uint64(c.seconds), used.Seconds()*1e6/float64(n.Committed[0]), time.Duration(p50),
-			time.Duration(p99), n.Late, n.Errors(), mem.HeapAlloc>>10, strings.TrimSpace(string(load)))
+			time.Duration(p99), n.Late, n.Errors(), mem.HeapAlloc>>10, bench, strings.TrimSpace(string(load)))
 	}
 	consistent(t, d, s)
 }

@@ -1,8 +1,8 @@
-// Package sqlserver is the order-entry workload of package tprocc on SQL Server 2017 or later: schema, stored procedures,
-// bulk copy, and users that wait for their answers.
+// Package sqlserver is the order-entry workload of package tprocc on SQL Server 2017 or later: schema, stored
+// procedures, bulk copy, and users that wait for their answers.
 //
-// It stands on go-mssqldb. It makes one schema, tprocc, with an extended property as its mark, and touches nothing else.
-// It never ran against a server of ours: its tests hold what it sends, not what a server does with it.
+// It stands on go-mssqldb. It makes one schema, tprocc, with an extended property as its mark, and touches nothing
+// else. It never ran against a server of ours: its tests hold what it sends, not what a server does with it.
 package sqlserver
 
 import (
@@ -109,11 +109,13 @@ func index(name, table, columns string) string {
 
 // open gives one connection. Of its own to close are both.
 func (d Dialect) open(ctx context.Context) (*sql.DB, *sql.Conn, error) {
+	asked := url.Values{"database": {d.Server.Database}, "app name": {"plimsoll"}, "dial timeout": {"10"}}
 	u := url.URL{Scheme: "sqlserver", User: url.UserPassword(d.Server.User, d.Server.Password), Host: d.Server.Address,
-		RawQuery: url.Values{"database": {d.Server.Database}, "app name": {"plimsoll"}, "dial timeout": {"10"}}.Encode()}
+		RawQuery: asked.Encode()}
 	connector, err := mssql.NewConnector(u.String())
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect: %s: the address cannot be read", d.Server) // its own words have the password
+		// Its own words may have the password.
+		return nil, nil, fmt.Errorf("connect: %s: the address cannot be read", d.Server)
 	}
 	db := sql.OpenDB(connector)
 	conn, err := db.Conn(ctx)

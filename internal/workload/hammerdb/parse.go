@@ -52,7 +52,8 @@ func newParser(d workload.Declared, sink workload.Sink) (*parser, error) {
 		return nil, fmt.Errorf("hammerdb: the description of its output is damaged: %w", err)
 	}
 	p.said.Chatter = func(line string) bool {
-		words := []string{"hammerdb: ", "error", "fail", "plimsoll", "unknown", "invalid", "no such", "not ", "cannot", "usage"}
+		words := []string{"hammerdb: ", "error", "fail", "plimsoll", "unknown", "invalid", "no such", "not ", "cannot",
+			"usage"}
 		low := strings.ToLower(line)
 		return !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(low, w) })
 	}

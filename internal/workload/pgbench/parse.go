@@ -194,6 +194,7 @@ func (l fromLog) Report(r workload.Report) {
 		p.first = &r
 		return
 	}
+	r.Errors = max(r.Errors, p.last.Errors)
 	if p.first != nil && p.reports == 0 {
 		p.give(*p.first)
 	}

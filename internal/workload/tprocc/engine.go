@@ -55,7 +55,7 @@ var (
 
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
-	return workload.Description{Name: Name, OpenLoop: true, Latency: "service time", Prefills: true}
+	return workload.Description{Name: Name, Latency: "service time", Prefills: true}
 }
 
 // Check implements workload.Engine: the tool is this program, which Run brings along.
@@ -304,7 +304,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Lanes: []workload.Lane{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,
-			OpenLoop: c.job.Keying, Runtime: spec.Runtime}},
+			Runtime: spec.Runtime}},
 		Limit: spec.Runtime,
 	}
 	if c.job.Keying {

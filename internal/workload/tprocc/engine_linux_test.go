@@ -95,6 +95,31 @@ func TestSuite(t *testing.T) {
 		RefusedWords: []string{`schema "tprocc" has 1 warehouses, not 2`},
 		Noise:        []byte("first deadlock, in payment of warehouse 1: why\n{\"elapsed_ns\": 1}\n"),
 	}.Run(t)
+	failures(t, server)
+}
+
+// failures are runs that have to fail, and say why.
+func failures(t *testing.T, server *postgrestest.Server) {
+	t.Helper()
+	_, _, err := run(t, specOf(with(t, server, "users: 200\n")))
+	if err == nil || !strings.Contains(err.Error(), "53300") || !strings.Contains(err.Error(), "use fewer clients") {
+		t.Errorf("%v", err)
+	}
+	server.Exec("postgres", "UPDATE tprocc.warehouse SET w_ytd = w_ytd + 1")
+	outcome, sink, err := run(t, specOf(with(t, server, "users: 2\n")))
+	if err == nil || !strings.Contains(err.Error(), "the data are not consistent in 1 places: condition 1") {
+		t.Errorf("%v", err)
+	}
+	last := sink.Reports[len(sink.Reports)-1]
+	if outcome.Reports == 0 || !last.Final || last.Values[4] != 1 || last.Elapsed != 2*time.Second {
+		t.Errorf("%+v", last)
+	}
+	wrong := with(t, server, "")
+	t.Setenv("TPROCC_TEST_PASSWORD", "a wrong one")
+	if _, _, err := run(t, specOf(wrong)); err == nil || !strings.Contains(err.Error(), "28P01") ||
+		strings.Contains(err.Error(), "a wrong one") {
+		t.Errorf("%v", err)
+	}
 }
 
 const foreign = "dialect: mariadb\nserver: {url: \"mariadb://app@192.0.2.7:3306\", password: \"env:TPROCC_TEST_PASSWORD\"}\n" +

@@ -54,8 +54,8 @@ func run(t *testing.T, spec workload.Spec) (workload.Outcome, *workloadtest.Reco
 	}
 	var sink workloadtest.Recorder
 	var raw strings.Builder
-	outcome, err := Engine{}.Run(t.Context(), workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: &raw,
-		Sink: &sink}, job)
+	env := workload.Env{Host: workloadtest.NewHost(t), Clock: clock.Real{}, Raw: &raw, Sink: &sink}
+	outcome, err := Engine{}.Run(t.Context(), env, job)
 	if strings.Contains(raw.String()+fmt.Sprint(err), postgrestest.Password) {
 		t.Error("it tells the password")
 	}
@@ -64,7 +64,7 @@ func run(t *testing.T, spec workload.Spec) (workload.Outcome, *workloadtest.Reco
 
 func TestSuite(t *testing.T) {
 	server := postgrestest.Start(t)
-	good := with(t, server, "scale: 0.01\nstreams: 2\n")
+	good := with(t, server, "scale: 0.01\nstreams: 2\nrefresh: false\n")
 	if _, _, err := run(t, specOf(good)); err == nil || !strings.Contains(err.Error(), "prefill the workload first") {
 		t.Errorf("%v", err)
 	}
@@ -92,6 +92,26 @@ func TestSuite(t *testing.T) {
 		RefusedWords: []string{"the database holds scale 0.01, not 1"},
 		Noise:        []byte("plan of query 1: \"Sort\"\n{\"elapsed_ns\": 1}\n"),
 	}.Run(t)
+}
+
+// Whatever a config says, it is refused with a place and a reason, or a job is made of it.
+func FuzzConfig(f *testing.F) {
+	for _, text := range []string{"", "scale: 10\nstreams: 3\n", "scale: .nan\n", "scale: 1e300\n", "- 1\n",
+		"scale: {a: b}\n", "server: {vm_group: Database}\nrefresh: no\nreload: true\n", "scale: &a 1\nstreams: *a\n",
+		"scale: 1\nscale: 2\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		spec := specOf(text)
+		err := Engine{}.Validate(spec)
+		if err != nil && !strings.HasPrefix(err.Error(), "load.yml:") {
+			t.Error(err)
+		}
+		c, _ := parse(spec)
+		if err == nil && c.job.Check() != nil {
+			t.Error(c.job.Check())
+		}
+	})
 }
 
 func TestRun(t *testing.T) {

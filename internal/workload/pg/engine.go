@@ -1,0 +1,432 @@
+// Package pg is the load generator `pg`: pgbench's scripts, or others in its language, driven by plimsoll itself, put
+// on the machine, for less processor time than pgbench takes; see package plimsoll/internal/pgload, which does it
+// there.
+//
+// It stands among the engines. Its config is YAML, every key of which may be left out:
+//
+//	server: {vm_group: Database}   # see package internal/postgres
+//	database: bench
+//	script: tpcb-like              # or simple-update, select-only
+//	scripts:                       # in place of script
+//	  - {builtin: select-only, weight: 9}
+//	  - {name: transfer, weight: 1, text: "..."}
+//	scale: 100
+//	initialise: missing            # or always; never, where the tables are yours
+//	clients: 8
+//	threads: 1
+//	mode: prepared                 # or simple, extended
+//	rate: 500                      # an open loop: transactions per second offered; times are response times then
+//	arrivals: poisson              # or constant
+//	late: 10ms                     # the default; arrivals that are begun later than that are counted
+//	drop: 1s                       # those that are later still are not begun
+//	think_time: 20ms               # of a closed loop
+//	think_times: poisson           # or constant
+//	connect: false                 # a connection for every transaction
+//	max_tries: 1                   # of a transaction that meets a serialization failure or a deadlock
+//	pipelining: false              # scripts may have \startpipeline
+//	variables: {name: 1}
+//
+// Its prefill makes the tables of the built-in scripts. It refuses unknown keys with the nearest known one, scripts
+// with a mistake, each with its line, and tables that do not carry our mark.
+package pg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"plimsoll/internal/nearest"
+	"plimsoll/internal/pgload"
+	"plimsoll/internal/postgres"
+	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
+	"plimsoll/scenario"
+	"plimsoll/unit"
+)
+
+// Name is what scenarios call the engine.
+const Name = "pg"
+
+// Engine is the generator. The zero value is ready for use.
+type Engine struct{}
+
+var (
+	_ workload.Engine   = Engine{}
+	_ workload.Peering  = Engine{}
+	_ workload.Counting = Engine{}
+)
+
+// Describe implements workload.Engine.
+func (Engine) Describe() workload.Description {
+	return workload.Description{Name: Name, OpenLoop: true, Latency: "service time", Prefills: true}
+}
+
+// Check implements workload.Engine: the tool is this program, which Run brings along.
+func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
+	if err := host.Accessible(ctx); err != nil {
+		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", Name, host.Name(), err)
+	}
+	return workload.Tool{Path: "plimsoll", Version: runtime.GOOS + "/" + runtime.GOARCH}, nil
+}
+
+// config is a file that is read.
+type config struct {
+	job     pgload.Job
+	server  postgres.Config
+	nodes   map[string]*yaml.Node // server and database
+	bad     *workload.ConfigError
+	setting bool
+	seen    map[string]bool
+}
+
+func (c *config) object(n *yaml.Node, format string, args ...any) {
+	o := scenario.Objection{What: fmt.Sprintf(format, args...), Setting: c.setting}
+	if n != nil && !c.setting {
+		o.Line, o.Col = n.Line, n.Column
+	}
+	c.bad.Objections = append(c.bad.Objections, o)
+}
+
+// parse reads the file, then the settings of the workload on top of it.
+func parse(spec workload.Spec) (*config, error) {
+	c := &config{job: pgload.Defaults(), bad: &workload.ConfigError{File: spec.ConfigFile},
+		nodes: map[string]*yaml.Node{}, seen: map[string]bool{}}
+	c.job.Seed, c.job.Duration, c.job.Initialise = spec.Seed, spec.Runtime, ""
+	c.job.Scripts = []pgload.Script{{Name: "tpcb-like", Weight: 1}}
+	var root yaml.Node
+	if err := yaml.Unmarshal(spec.Config, &root); err != nil {
+		c.object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+	} else if len(root.Content) > 0 {
+		c.pairs(root.Content[0], "", c.take)
+	}
+	if c.seen["script"] && c.seen["scripts"] {
+		c.object(nil, "script and scripts: give one of them; one of the scripts can be {builtin: select-only}")
+	}
+	c.setting = true
+	for _, s := range spec.Settings {
+		var value yaml.Node
+		if err := yaml.Unmarshal([]byte(s.Value), &value); err != nil || len(value.Content) != 1 {
+			c.object(nil, "%s: %q is no value", s.Key, s.Value)
+			continue
+		}
+		c.take(&yaml.Node{Kind: yaml.ScalarNode, Value: s.Key}, value.Content[0])
+	}
+	c.setting = false
+	if c.job.Initialise == "" {
+		c.job.Initialise = pgload.Never
+		for _, s := range c.job.Scripts {
+			if s.Text == "" {
+				c.job.Initialise = pgload.Missing
+			}
+		}
+	}
+	var bad []scenario.Objection
+	c.server, bad = postgres.Read(c.nodes["server"], c.nodes["database"])
+	c.bad.Objections = append(c.bad.Objections, bad...)
+	if c.server.Own() && !c.server.RunsAlready && c.server.Settings["max_connections"] == "" && c.job.Clients > 250 {
+		if c.server.Settings == nil {
+			c.server.Settings = map[string]string{}
+		}
+		c.server.Settings["max_connections"] = strconv.Itoa(c.job.Clients + 50)
+	}
+	if len(c.bad.Objections) == 0 {
+		if err := c.job.Check(); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				c.object(nil, "%s", line)
+			}
+		}
+	}
+	if len(c.bad.Objections) > 0 {
+		return c, c.bad
+	}
+	return c, nil
+}
+
+// pairs hands on the pairs of a mapping.
+func (c *config) pairs(n *yaml.Node, of string, take func(key, value *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		c.object(n, `%swant pairs such as "clients: 8"`, of)
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if seen[key.Value] {
+			c.object(key, "%s%s is there twice", of, key.Value)
+			continue
+		}
+		seen[key.Value] = true
+		take(key, value)
+	}
+}
+
+// take takes one key.
+func (c *config) take(key, value *yaml.Node) {
+	j := &c.job
+	readers := map[string]func() error{
+		"server":   func() error { c.nodes["server"] = value; return nil },
+		"database": func() error { c.nodes["database"] = value; return nil },
+		"script": func() error {
+			j.Scripts = []pgload.Script{{Name: value.Value, Weight: 1}}
+			return builtin(value.Value)
+		},
+		"scripts":     func() error { c.scripts(value); return nil },
+		"variables":   func() error { c.variables(value); return nil },
+		"scale":       whole(value, &j.Scale),
+		"clients":     whole(value, &j.Clients),
+		"threads":     whole(value, &j.Threads),
+		"max_tries":   whole(value, &j.Tries),
+		"mode":        among(value, &j.Mode, pgload.Simple, pgload.Extended, pgload.Prepared),
+		"initialise":  among(value, &j.Initialise, pgload.Never, pgload.Missing, pgload.Always),
+		"arrivals":    among(value, &j.Arrivals, pgload.Poisson, pgload.Constant),
+		"think_times": among(value, &j.ThinkTimes, pgload.Poisson, pgload.Constant),
+		"rate":        rate(value, &j.Rate),
+		"late":        duration(value, &j.Late),
+		"drop":        duration(value, &j.Drop),
+		"think_time":  duration(value, &j.Think),
+		"connect":     yes(value, &j.Connect),
+		"pipelining":  yes(value, &j.Pipelining),
+	}
+	read, ok := readers[key.Value]
+	if !ok {
+		c.unknown(key, "", slices.Sorted(maps.Keys(readers)))
+		return
+	}
+	c.seen[key.Value] = true
+	scalar := key.Value != "server" && key.Value != "scripts" && key.Value != "variables"
+	if scalar && value.Kind != yaml.ScalarNode {
+		c.object(value, "%s: want one value", key.Value)
+	} else if err := read(); err != nil {
+		c.object(value, "%s: %v", key.Value, err)
+	}
+}
+
+func (c *config) unknown(key *yaml.Node, of string, known []string) {
+	if near := nearest.Of(key.Value, known); near != "" {
+		c.object(key, "%sunknown key %q; did you mean %q?", of, key.Value, near)
+		return
+	}
+	c.object(key, "%sunknown key %q; known are %s", of, key.Value, strings.Join(known, ", "))
+}
+
+func builtin(name string) error {
+	if _, ok := pgload.Builtins[name]; !ok {
+		return fmt.Errorf("%q is none of %s", name, strings.Join(slices.Sorted(maps.Keys(pgload.Builtins)), ", "))
+	}
+	return nil
+}
+
+func whole(n *yaml.Node, to *int) func() error {
+	return func() error {
+		v, err := strconv.Atoi(n.Value)
+		if err != nil || v < 1 {
+			return fmt.Errorf("%q is no whole number above 0", n.Value)
+		}
+		*to = v
+		return nil
+	}
+}
+
+func yes(n *yaml.Node, to *bool) func() error {
+	return func() (err error) {
+		if *to, err = strconv.ParseBool(n.Value); err != nil {
+			return fmt.Errorf("%q is neither true nor false", n.Value)
+		}
+		return nil
+	}
+}
+
+func among(n *yaml.Node, to *string, known ...string) func() error {
+	return func() error {
+		if *to = n.Value; !slices.Contains(known, n.Value) {
+			return fmt.Errorf("%q is none of %s", n.Value, strings.Join(known, ", "))
+		}
+		return nil
+	}
+}
+
+func rate(n *yaml.Node, to *float64) func() error {
+	return func() error {
+		v, err := strconv.ParseFloat(strings.TrimSuffix(n.Value, "/s"), 64)
+		if err != nil || !(v > 0 && v <= 100e6) {
+			return fmt.Errorf("%q is no number of transactions per second above 0", n.Value)
+		}
+		*to = v
+		return nil
+	}
+}
+
+func duration(n *yaml.Node, to *time.Duration) func() error {
+	return func() error {
+		d, err := unit.ParseDuration(n.Value)
+		if err != nil {
+			return err
+		}
+		*to = time.Duration(d)
+		return nil
+	}
+}
+
+// scripts reads a list of {builtin | text, name, weight}.
+func (c *config) scripts(n *yaml.Node) {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		c.object(n, "scripts: want a list such as {builtin: select-only, weight: 9}")
+		return
+	}
+	c.job.Scripts = nil
+	for i, item := range n.Content {
+		s, known := pgload.Script{Weight: 1}, ""
+		c.pairs(item, "scripts: ", func(key, value *yaml.Node) {
+			var err error
+			switch key.Value {
+			case "builtin":
+				known, err = value.Value, builtin(value.Value)
+			case "text":
+				s.Text = value.Value
+			case "name":
+				s.Name = value.Value
+			case "weight":
+				err = whole(value, &s.Weight)()
+			default:
+				c.unknown(key, "scripts: ", []string{"builtin", "name", "text", "weight"})
+			}
+			if err != nil {
+				c.object(value, "scripts: %s: %v", key.Value, err)
+			}
+		})
+		switch {
+		case (known == "") == (strings.TrimSpace(s.Text) == ""):
+			c.object(item, "scripts: give a builtin or a text")
+		case s.Name == "" && known == "":
+			s.Name = "script-" + strconv.Itoa(i+1)
+		case s.Name == "":
+			s.Name = known
+		case known != "" && s.Name != known:
+			s.Text = pgload.Builtins[known]
+		}
+		c.job.Scripts = append(c.job.Scripts, s)
+	}
+}
+
+func (c *config) variables(n *yaml.Node) {
+	c.job.Variables = map[string]string{}
+	c.pairs(n, "variables: ", func(key, value *yaml.Node) {
+		if value.Kind != yaml.ScalarNode {
+			c.object(value, "variables: %s: want one value", key.Value)
+			return
+		}
+		c.job.Variables[key.Value] = value.Value
+	})
+}
+
+// Validate implements workload.Engine.
+func (Engine) Validate(spec workload.Spec) error {
+	_, err := parse(spec)
+	return err
+}
+
+// Files of a job in its folder.
+const (
+	jobFile     = "/pg.json"
+	outputFile  = "/output"
+	stderrFile  = "/stderr"
+	programFile = "/plimsoll"
+)
+
+// Command implements workload.Engine.
+func (Engine) Command(spec workload.Spec) (workload.Job, error) {
+	c, err := parse(spec)
+	switch {
+	case err != nil:
+		return workload.Job{}, err
+	case !spec.Prefill && spec.Runtime <= 0:
+		return workload.Job{}, fmt.Errorf("prepare: workload %q: pg ends with its time: give runtime_secs", spec.Name)
+	}
+	folder := workload.FolderName(spec.Name)
+	c.job.Load = spec.Prefill
+	operations, measures := c.job.Declared()
+	job := workload.Job{
+		Declared: workload.Declared{Operations: operations, Measures: measures},
+		Files:    map[string][]byte{},
+		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
+			Argv: []string{"./" + folder + programFile, pgload.WorkCommand, folder + jobFile}},
+		Config: folder + jobFile,
+		Output: folder + outputFile,
+		Lanes: []workload.Lane{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, Rate: c.job.Rate,
+			OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: spec.Runtime}},
+		Limit: spec.Runtime,
+	}
+	if c.job.Rate > 0 {
+		job.Latency = "response time"
+	}
+	if spec.Prefill {
+		job.Lanes, job.Limit, job.Latency = []workload.Lane{{Name: "loader", Depth: 1}}, 0, ""
+	}
+	if err := c.server.Apply(spec, &job); err != nil {
+		return workload.Job{}, err
+	}
+	job.Files[folder+jobFile], err = json.Marshal(c.job)
+	return job, err
+}
+
+// Run implements workload.Engine. It puts this program and the server's password on the machine.
+func (Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
+	err := env.Host.Accessible(ctx)
+	if err == nil {
+		err = postgres.PutPassword(ctx, env.Host, job)
+	}
+	if err == nil {
+		return workload.RunSelf(ctx, env, job, Name)
+	}
+	if ctx.Err() != nil {
+		return workload.Outcome{Stopped: true}, nil
+	}
+	return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
+}
+
+// Parse implements workload.Engine.
+func (Engine) Parse(d workload.Declared, raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
+	return workload.ReplaySelf(d, raw, sink, Name)
+}
+
+// Peers implements workload.Peering.
+func (Engine) Peers(spec workload.Spec) (workload.Peers, bool, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return workload.Peers{}, false, err
+	}
+	p, ok := c.server.Peers()
+	return p, ok, nil
+}
+
+// Server implements workload.Peering.
+func (Engine) Server(spec workload.Spec) (workload.Server, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return workload.Server{}, err
+	}
+	return c.server.Server(spec)
+}
+
+// CheckServer implements workload.Peering.
+func (Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
+	return postgres.CheckServer(ctx, host, spec)
+}
+
+// Counters implements workload.Counting.
+func (Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	return c.server.Counters(spec, host)
+}
