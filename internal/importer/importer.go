@@ -202,12 +202,9 @@ func (g *given) rewound() (io.Reader, error) {
 
 // Engines are those that read what an import can hold.
 func Engines() map[string]workload.Engine {
-	return map[string]workload.Engine{
-		"fio":        fio.Engine{},
-		command.Name: command.Engine{},
+	return map[string]workload.Engine{"fio": fio.Engine{}, command.Name: command.Engine{},
 		pgbench.Name: pgbench.Engine{},
-		Name:         Engine{},
-	}
+		Name:         Engine{}}
 }
 
 // date reads the file once from end to end and finds when it was measured.

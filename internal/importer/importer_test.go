@@ -144,10 +144,8 @@ func TestTimesOfDay(t *testing.T) {
 	}
 	var got []string
 	for _, r := range sink.Reports {
-		got = append(
-			got,
-			fmt.Sprintf("%d %v %d %.3f %d", r.Time.Unix(), r.Elapsed, r.Ops[0].Ops, r.Ops[0].Seconds, r.Errors),
-		)
+		got = append(got, fmt.Sprintf("%d %v %d %.3f %d", r.Time.Unix(), r.Elapsed, r.Ops[0].Ops,
+			r.Ops[0].Seconds, r.Errors))
 	}
 	want := []string{"1700000002 2s 10 0.030 0", "1700000004 4s 24 0.058 1"}
 	if !cmp.Equal(got, want) || list[0].Start.Unix() != 1700000000 || list[0].Dated != "the tool's own clock" {

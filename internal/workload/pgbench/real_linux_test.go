@@ -230,7 +230,8 @@ func TestFaults(t *testing.T) {
 			values[m.Name] = last.Values[i]
 		}
 		if last.Errors == 0 || values[pgbench.SerializationBad] != float64(last.Errors) ||
-			values[pgbench.DeadlockBad] != 0 || values[pgbench.RetriedMeasure] < float64(last.Errors) || values[pgbench.RetriesMeasure] == 0 {
+			values[pgbench.DeadlockBad] != 0 ||
+			values[pgbench.RetriedMeasure] < float64(last.Errors) || values[pgbench.RetriesMeasure] == 0 {
 			t.Errorf("%d errors: %v", last.Errors, values)
 		}
 	})
