@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == Program {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
+	// A supervisor outlives whoever started it, and is waited for as long as it takes.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait"))
 }
 
 // talk opens a session over pipes, as one over SSH is.
