@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"plimsoll/internal/target"
@@ -17,31 +18,36 @@ import (
 
 // RunSelf runs a job whose command is this program: its Argv begins with the name that the program is put on the
 // machine by, relative to the working folder, such as ./workload/plimsoll. It is there for as long as the job runs.
-func RunSelf(ctx context.Context, env Env, job Job, name string) (Outcome, error) {
-	return RunSelfWith(ctx, env, job, NewStateParser(job.Declared, env.Sink, name), Words{Name: name})
+// What a job needs besides is prepared first.
+func RunSelf(ctx context.Context, env Env, job Job, name string, prepare ...Preparation) (Outcome, error) {
+	return RunSelfWith(ctx, env, job, NewStateParser(job.Declared, env.Sink, name), Words{Name: name}, prepare...)
 }
 
-// RunSelfWith is RunSelf of a job that prints more than States, which a parser of its own reads.
-func RunSelfWith(ctx context.Context, env Env, job Job, parser Parser, words Words) (Outcome, error) {
-	fail := func(err error) (Outcome, error) {
-		if ctx.Err() != nil {
-			return Outcome{Stopped: true}, nil
-		}
-		return Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
-	}
-	if err := env.Host.Accessible(ctx); err != nil {
-		return fail(err)
-	}
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return fail(fmt.Errorf("this program's own file: %w", err))
-	}
-	defer self.Close() //nolint:errcheck // read only
+// Preparation puts on a machine what is in no Job, such as a password.
+type Preparation func(context.Context, target.Host, Job) error
+
+// RunSelfWith is RunSelf of a worker that prints other lines than States.
+func RunSelfWith(ctx context.Context, env Env, job Job, p Parser, words Words, prepare ...Preparation) (Outcome,
+	error) {
 	program := strings.TrimPrefix(job.Command.Argv[0], "./")
-	if err := env.Host.Put(ctx, program, target.Program, self); err != nil {
-		return fail(err)
+	put := func(ctx context.Context, host target.Host, _ Job) error {
+		self, err := os.Open("/proc/self/exe")
+		if err != nil {
+			return fmt.Errorf("this program's own file: %w", err)
+		}
+		defer self.Close() //nolint:errcheck // read only
+		return host.Put(ctx, program, target.Program, self)
 	}
-	outcome, err := Follow(ctx, env, job, parser, words)
+	accessible := func(ctx context.Context, host target.Host, _ Job) error { return host.Accessible(ctx) }
+	for _, do := range slices.Concat([]Preparation{accessible}, prepare, []Preparation{put}) {
+		if err := do(ctx, env.Host, job); err != nil {
+			if ctx.Err() != nil {
+				return Outcome{Stopped: true}, nil
+			}
+			return Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
+		}
+	}
+	outcome, err := Follow(ctx, env, job, p, words)
 	// A machine that is gone keeps it until clean-up takes its folder.
 	_ = env.Host.Remove(context.WithoutCancel(ctx), program)
 	return outcome, err

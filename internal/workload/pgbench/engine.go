@@ -47,7 +47,18 @@ import (
 const Name = "pgbench"
 
 // Engine is the generator. The zero value is ready for use.
-type Engine struct{}
+type Engine struct{ postgres.Peering[reader] }
+
+type reader struct{}
+
+// ServerOf implements postgres.Reader.
+func (reader) ServerOf(spec workload.Spec) (postgres.Config, bool, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return postgres.Config{}, false, err
+	}
+	return c.server, true, nil
+}
 
 var (
 	_ workload.Engine   = Engine{}
@@ -263,52 +274,13 @@ func (c *config) declared() workload.Declared {
 	return d
 }
 
-// Peers implements workload.Peering.
-func (Engine) Peers(spec workload.Spec) (workload.Peers, bool, error) {
-	c, err := parse(spec)
-	if err != nil {
-		return workload.Peers{}, false, err
-	}
-	p, ok := c.server.Peers()
-	return p, ok, nil
-}
-
-// Server implements workload.Peering.
-func (Engine) Server(spec workload.Spec) (workload.Server, error) {
-	c, err := parse(spec)
-	if err != nil {
-		return workload.Server{}, err
-	}
-	return c.server.Server(spec)
-}
-
-// CheckServer implements workload.Peering.
-func (Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
-	return postgres.CheckServer(ctx, host, spec)
-}
-
-// Counters implements workload.Counting.
-func (Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
-	c, err := parse(spec)
-	if err != nil {
-		return nil, err
-	}
-	return c.server.Counters(spec, host)
-}
-
 // Run implements workload.Engine.
 func (Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
 	p, err := newParser(job.Declared, env.Sink)
-	if err == nil {
-		err = postgres.PutPassword(ctx, env.Host, job)
-	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return workload.Outcome{Stopped: true}, nil
-		}
 		return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
 	}
-	return workload.RunSelfWith(ctx, env, job, p, workload.Words{Name: Name, Hint: hint})
+	return workload.RunSelfWith(ctx, env, job, p, workload.Words{Name: Name, Hint: hint}, postgres.PutPassword)
 }
 
 // Parse implements workload.Engine.

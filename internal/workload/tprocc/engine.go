@@ -19,7 +19,6 @@ package tprocc
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,7 +44,18 @@ import (
 const Name = "tprocc"
 
 // Engine is the generator. The zero value is ready for use.
-type Engine struct{}
+type Engine struct{ postgres.Peering[reader] }
+
+type reader struct{}
+
+// ServerOf implements postgres.Reader.
+func (reader) ServerOf(spec workload.Spec) (postgres.Config, bool, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return postgres.Config{}, false, err
+	}
+	return c.server, c.job.Dialect == postgresql, nil
+}
 
 var (
 	_ workload.Engine   = Engine{}
@@ -345,17 +355,7 @@ func (c *config) apply(folder string, job *workload.Job) error {
 
 // Run implements workload.Engine. It puts this program and the server's password on the machine.
 func (Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
-	err := env.Host.Accessible(ctx)
-	if err == nil {
-		err = putPassword(ctx, env.Host, job)
-	}
-	if err == nil {
-		return workload.RunSelf(ctx, env, job, Name)
-	}
-	if ctx.Err() != nil {
-		return workload.Outcome{Stopped: true}, nil
-	}
-	return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
+	return workload.RunSelf(ctx, env, job, Name, putPassword)
 }
 
 func putPassword(ctx context.Context, host target.Host, job workload.Job) error {
@@ -382,40 +382,4 @@ func putPassword(ctx context.Context, host target.Host, job workload.Job) error 
 // Parse implements workload.Engine.
 func (Engine) Parse(d workload.Declared, raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
 	return workload.ReplaySelf(d, raw, sink, Name)
-}
-
-// Peers implements workload.Peering.
-func (Engine) Peers(spec workload.Spec) (workload.Peers, bool, error) {
-	c, err := parse(spec)
-	if err != nil || c.job.Dialect != postgresql {
-		return workload.Peers{}, false, err
-	}
-	p, ok := c.server.Peers()
-	return p, ok, nil
-}
-
-// Server implements workload.Peering.
-func (Engine) Server(spec workload.Spec) (workload.Server, error) {
-	c, err := parse(spec)
-	if err != nil {
-		return workload.Server{}, err
-	}
-	if c.job.Dialect != postgresql {
-		return workload.Server{}, errors.New("only a server of PostgreSQL is started by a run")
-	}
-	return c.server.Server(spec)
-}
-
-// Counters implements workload.Counting.
-func (Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
-	c, err := parse(spec)
-	if err != nil || c.job.Dialect != postgresql {
-		return nil, err
-	}
-	return c.server.Counters(spec, host)
-}
-
-// CheckServer implements workload.Peering.
-func (Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
-	return postgres.CheckServer(ctx, host, spec)
 }

@@ -40,7 +40,18 @@ import (
 const Name = "tproch"
 
 // Engine is the generator. The zero value is ready for use.
-type Engine struct{}
+type Engine struct{ postgres.Peering[reader] }
+
+type reader struct{}
+
+// ServerOf implements postgres.Reader.
+func (reader) ServerOf(spec workload.Spec) (postgres.Config, bool, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return postgres.Config{}, false, err
+	}
+	return c.server, true, nil
+}
 
 var (
 	_ workload.Engine   = Engine{}
@@ -232,53 +243,10 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 
 // Run implements workload.Engine. It puts this program and the server's password on the machine.
 func (Engine) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
-	err := env.Host.Accessible(ctx)
-	if err == nil {
-		err = postgres.PutPassword(ctx, env.Host, job)
-	}
-	if err == nil {
-		return workload.RunSelf(ctx, env, job, Name)
-	}
-	if ctx.Err() != nil {
-		return workload.Outcome{Stopped: true}, nil
-	}
-	return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
+	return workload.RunSelf(ctx, env, job, Name, postgres.PutPassword)
 }
 
 // Parse implements workload.Engine.
 func (Engine) Parse(d workload.Declared, raw io.Reader, sink workload.Sink) (workload.Outcome, error) {
 	return workload.ReplaySelf(d, raw, sink, Name)
-}
-
-// Peers implements workload.Peering.
-func (Engine) Peers(spec workload.Spec) (workload.Peers, bool, error) {
-	c, err := parse(spec)
-	if err != nil {
-		return workload.Peers{}, false, err
-	}
-	p, ok := c.server.Peers()
-	return p, ok, nil
-}
-
-// Server implements workload.Peering.
-func (Engine) Server(spec workload.Spec) (workload.Server, error) {
-	c, err := parse(spec)
-	if err != nil {
-		return workload.Server{}, err
-	}
-	return c.server.Server(spec)
-}
-
-// CheckServer implements workload.Peering.
-func (Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
-	return postgres.CheckServer(ctx, host, spec)
-}
-
-// Counters implements workload.Counting.
-func (Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
-	c, err := parse(spec)
-	if err != nil {
-		return nil, err
-	}
-	return c.server.Counters(spec, host)
 }
