@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,7 +62,7 @@ type StateParser struct {
 	declared Declared
 	name     string
 	sink     Sink
-	rest     []byte // of a line that is not whole yet
+	lines    Lines
 	last     Report
 	said     Said
 	out      Outcome
@@ -73,25 +72,14 @@ var _ Parser = (*StateParser)(nil)
 
 // NewStateParser reads the output of a job that declared this; the name is the engine's, for messages.
 func NewStateParser(d Declared, sink Sink, name string) *StateParser {
-	return &StateParser{declared: d, sink: sink, name: name}
+	return &StateParser{declared: d, sink: sink, name: name, lines: Lines{Longest: longestState}}
 }
 
 // longestState bounds what is kept of a line: a histogram of every bucket there is, of each of many operations, fits.
 const longestState = 8 << 20
 
 // Feed implements Parser.
-func (p *StateParser) Feed(data []byte) {
-	p.rest = append(p.rest, data...)
-	for {
-		i := bytes.IndexByte(p.rest, '\n')
-		if i < 0 {
-			p.rest = p.rest[:min(len(p.rest), longestState)]
-			return
-		}
-		p.line(p.rest[:i])
-		p.rest = p.rest[i+1:]
-	}
-}
+func (p *StateParser) Feed(data []byte) { p.lines.Feed(data, p.line) }
 
 // line takes a state that is later than the one before and counts no less.
 func (p *StateParser) line(line []byte) {

@@ -1,7 +1,6 @@
 package hammerdb
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +26,7 @@ type parser struct {
 	format   format
 	sink     workload.Sink
 	warner   workload.Warner
-	rest     []byte
+	lines    workload.Lines
 	said     workload.Said
 	out      workload.Outcome
 
@@ -47,7 +46,12 @@ type parser struct {
 var _ workload.Parser = (*parser)(nil)
 
 func newParser(d workload.Declared, sink workload.Sink) (*parser, error) {
-	p := &parser{declared: d, sink: sink, warner: workload.Warner{Sink: sink, Tool: "HammerDB"}}
+	p := &parser{
+		declared: d,
+		sink:     sink,
+		lines:    workload.Lines{Longest: longest},
+		warner:   workload.Warner{Sink: sink, Tool: "HammerDB"},
+	}
 	if err := json.Unmarshal(d.Format, &p.format); err != nil {
 		return nil, fmt.Errorf("hammerdb: the description of its output is damaged: %w", err)
 	}
@@ -69,18 +73,7 @@ func newParser(d workload.Declared, sink workload.Sink) (*parser, error) {
 const longest = 64 << 10
 
 // Feed implements workload.Parser.
-func (p *parser) Feed(data []byte) {
-	p.rest = append(p.rest, data...)
-	for {
-		i := bytes.IndexByte(p.rest, '\n')
-		if i < 0 {
-			p.rest = p.rest[:min(len(p.rest), longest)]
-			return
-		}
-		p.line(string(p.rest[:i]))
-		p.rest = p.rest[i+1:]
-	}
-}
+func (p *parser) Feed(data []byte) { p.lines.Feed(data, func(line []byte) { p.line(string(line)) }) }
 
 func (p *parser) line(line string) {
 	stamp, text, _ := strings.Cut(line, " ")
@@ -187,11 +180,7 @@ func (p *parser) query(q hammer.Query) {
 
 // Finish implements workload.Parser.
 func (p *parser) Finish() (workload.Outcome, error) {
-	if len(p.rest) > 0 {
-		rest := string(p.rest)
-		p.rest = nil
-		p.line(rest)
-	}
+	p.lines.End(func(line []byte) { p.line(string(line)) })
 	r := workload.Report{Elapsed: p.at, Errors: p.failures, Final: true}
 	switch {
 	case p.format.Queries && p.waiting != nil:

@@ -70,7 +70,7 @@ type parser struct {
 	sink     workload.Sink
 	warner   workload.Warner
 	states   *workload.StateParser
-	rest     []byte
+	lines    workload.Lines
 	said     workload.Said
 	text     pgbench.Text
 
@@ -89,7 +89,12 @@ type parser struct {
 var _ workload.Parser = (*parser)(nil)
 
 func newParser(d workload.Declared, sink workload.Sink) (*parser, error) {
-	p := &parser{declared: d, sink: sink, warner: workload.Warner{Sink: sink, Tool: Name}}
+	p := &parser{
+		declared: d,
+		sink:     sink,
+		lines:    workload.Lines{Longest: longest},
+		warner:   workload.Warner{Sink: sink, Tool: Name},
+	}
 	if err := json.Unmarshal(d.Format, &p.format); err != nil || len(d.Operations) == 0 {
 		return nil, fmt.Errorf("pgbench: the description of its output is damaged: %q", d.Format)
 	}
@@ -110,18 +115,7 @@ func chatter(line string) bool {
 const longest = 8 << 20
 
 // Feed implements workload.Parser.
-func (p *parser) Feed(data []byte) {
-	p.rest = append(p.rest, data...)
-	for {
-		i := bytes.IndexByte(p.rest, '\n')
-		if i < 0 {
-			p.rest = p.rest[:min(len(p.rest), longest)]
-			return
-		}
-		p.line(p.rest[:i])
-		p.rest = p.rest[i+1:]
-	}
-}
+func (p *parser) Feed(data []byte) { p.lines.Feed(data, p.line) }
 
 func (p *parser) line(line []byte) {
 	if !p.format.Text && bytes.HasPrefix(line, []byte("{")) {
@@ -307,11 +301,7 @@ func (p *parser) own(g pgbench.Progress) {
 
 // Finish implements workload.Parser.
 func (p *parser) Finish() (workload.Outcome, error) {
-	if len(p.rest) > 0 {
-		rest := p.rest
-		p.rest = nil
-		p.line(rest)
-	}
+	p.lines.End(p.line)
 	t := p.text.Totals()
 	if p.format.Text {
 		p.finishText(t)
